@@ -1,0 +1,209 @@
+// Package engine decides what an instance does next.
+//
+// It is one function of values: a definition, a snapshot and a signal go in,
+// an [Outcome] comes out, and the caller commits it whole or not at all. The
+// package reads no clock, draws no random number, and does no I/O; the same
+// arguments always give the same bytes, so a decision that was lost in a crash
+// is simply made again.
+//
+// [Begin] makes the first turn of an instance, [Step] every later one, and
+// [Operate] what an operator asks for.
+package engine
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Definition is what an instance runs: a [Program] compiled from a document,
+// or Go code. Its methods are called with a Turn that holds a private copy of
+// the snapshot; an error means that the decision cannot be made at all (the
+// snapshot does not fit the definition), never that the workflow failed.
+type Definition interface {
+	// Ref names the definition exactly.
+	Ref() snapshot.Definition
+	// Begin makes the first branch and runs until every branch waits.
+	Begin(t *Turn, input json.RawMessage) error
+	// Resume goes on at w, which the turn has already removed from the
+	// snapshot, with what satisfied it.
+	Resume(t *Turn, w snapshot.Wait, r Result) error
+	// Matches reports whether an event satisfies an event wait.
+	Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawMessage) (bool, error)
+	// Correlate returns the key under which an event finds the instances that
+	// wait at pointer; ok is false when the event cannot match there.
+	Correlate(pointer string, event json.RawMessage) (key string, ok bool, err error)
+	// Retry and Skip repeat the failed task of a faulted instance, or take it
+	// as done with output.
+	Retry(t *Turn) error
+	Skip(t *Turn, output json.RawMessage) error
+}
+
+// Result is what satisfied a wait.
+type Result struct {
+	Output json.RawMessage // of a command, a task or an event; nil for a timer
+	Error  *snapshot.Error // of a failed command or child
+	Actor  string
+}
+
+// Input is what a turn is decided on beside the definition and the snapshot.
+type Input struct {
+	Signal signal.Envelope
+	Now    time.Time // the moment of the signal by the database's clock: the same at every delivery
+	Key    []byte    // secret from which tokens are derived, the same on every node
+	Limits Limits
+}
+
+// Limits bounds one turn. A zero field means the default.
+type Limits struct {
+	Steps      int       // tasks run in one turn before it continues in another; default 1,000
+	TurnsDeep  int       // nesting of frames; default 64
+	FanOut     int       // arms of one fan-out; default 1,000
+	Items      int       // of one loop's collection; default 100,000
+	Jumps      int       // reserved for later use; default 0
+	Expression jq.Limits // of one expression
+}
+
+// Defaults of Limits.
+const (
+	DefaultSteps     = 1_000
+	DefaultTurnsDeep = 64
+	DefaultFanOut    = 1_000
+	DefaultItems     = 100_000
+)
+
+// Disposition says what a turn did with its signal.
+type Disposition string
+
+const (
+	Applied  Disposition = "applied"  // the instance moved on
+	Buffered Disposition = "buffered" // no wait matched yet: kept in the continuation buffer
+	Stale    Disposition = "stale"    // its wait is gone: recorded and ignored
+	Closed   Disposition = "closed"   // the instance has ended: recorded and ignored
+)
+
+// Outcome is everything a turn changes. All of it is committed together, with
+// the consumption of the signal.
+type Outcome struct {
+	Disposition Disposition
+	Snapshot    snapshot.Snapshot // the next one; its Version is the old one's plus 1
+	Entries     []Entry           // appended to the stream, in order
+	Settled     []int64           // positions of commands that are done with, here or by cancellation
+	Send        []Message         // signals to other turns
+	Tasks       []TaskChange      // human tasks made, completed, withdrawn
+}
+
+// EntryKind and Direction classify a message of the stream (C2).
+type (
+	EntryKind string
+	Direction string
+)
+
+const (
+	KindCommand EntryKind = "command"
+	KindEvent   EntryKind = "event"
+	In          Direction = "in"
+	Out         Direction = "out"
+)
+
+// Types of stream entries that the engine writes itself, beside signal types.
+const (
+	EntryStarted   = "InstanceStarted"
+	EntryCompleted = "InstanceCompleted"
+	EntryFaulted   = "InstanceFaulted"
+	EntryCancelled = "InstanceCancelled"
+	EntrySuspended = "InstanceSuspended"
+	EntryResumed   = "InstanceResumed"
+	EntryRetried   = "TaskRetried"
+	EntrySkipped   = "TaskSkipped"
+	EntryTask      = "TaskCreated"
+	EntryCall      = "Call"
+	EntryCaught    = "ErrorCaught"
+)
+
+// Entry is one message of an instance's stream.
+type Entry struct {
+	Position int64
+	Kind     EntryKind
+	Dir      Direction
+	Type     string
+	Data     json.RawMessage
+	Meta     Meta
+	SignalID string   // of a message that came in
+	Command  *Command // of a command
+	At       time.Time
+}
+
+// Meta is what a timeline shows beside an entry's data.
+type Meta struct {
+	Pointer     string      `json:"ptr,omitempty"`
+	Actor       string      `json:"actor,omitempty"`
+	Disposition Disposition `json:"disposition,omitempty"` // absent = applied
+	Correlation string      `json:"correlationId,omitempty"`
+	Traceparent string      `json:"traceparent,omitempty"`
+	Command     int64       `json:"command,omitempty"` // position of the command this answers
+	Steps       []string    `json:"steps,omitempty"`   // pointers of the pure tasks the turn ran
+	Version     int64       `json:"version,omitempty"` // of the snapshot the turn wrote
+}
+
+// Command is work for the outside world. Its stream position identifies it.
+type Command struct {
+	Target  string            `json:"target"` // "http" or the name of a function
+	Token   string            `json:"token"`  // of the wait that takes the result
+	Input   json.RawMessage   `json:"input,omitempty"`
+	Timeout time.Duration     `json:"timeout,omitempty"` // of one attempt, in nanoseconds; 0 = the performer's default
+	Pointer string            `json:"ptr"`
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// Message is a signal to be delivered, to this instance or to another.
+type Message struct {
+	Envelope signal.Envelope // SignalID is derived, so a repeated decision repeats it
+	Due      time.Time       // zero = at once
+}
+
+// TaskChange makes, completes or withdraws a human task.
+type TaskChange struct {
+	ID      string
+	Event   TaskEvent
+	Actor   string
+	Outcome string          // of a completion
+	Output  json.RawMessage // of a completion
+	Create  *Task           // of a creation
+}
+
+// TaskEvent is what happens to a human task in a turn.
+type TaskEvent string
+
+const (
+	TaskCreated   TaskEvent = "created"
+	TaskCompleted TaskEvent = "completed"
+	TaskCancelled TaskEvent = "cancelled"
+	TaskExpired   TaskEvent = "expired" // its timeout fired
+)
+
+// Task is a piece of work for a person, as the definition asks for it.
+type Task struct {
+	Name            string          `json:"name,omitempty"`
+	Title           string          `json:"title,omitempty"`
+	Assignee        string          `json:"assignee,omitempty"`
+	CandidateUsers  []string        `json:"candidateUsers,omitempty"`
+	CandidateGroups []string        `json:"candidateGroups,omitempty"`
+	ExcludedUsers   []string        `json:"excludedUsers,omitempty"`
+	Payload         json.RawMessage `json:"payload,omitempty"`
+	Form            json.RawMessage `json:"form,omitempty"`
+	Priority        int             `json:"priority,omitempty"`
+	DueAt           time.Time       `json:"dueAtUtc,omitzero"`
+	Outcomes        []string        `json:"outcomes,omitempty"`
+	Pointer         string          `json:"ptr,omitempty"`
+}
+
+// Failure is how an attempt to perform a command ended without a result.
+type Failure struct {
+	Error snapshot.Error
+	Retry bool          // another attempt may succeed
+	After time.Duration // not before this long from now; 0 = by the retry policy
+}

@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Program is a definition compiled from a document: an immutable tree of
+// tasks, each addressed by the JSON pointer it has in the document. The
+// pointer is also what a frame of a snapshot remembers.
+type Program struct {
+	ID      snapshot.Definition
+	Info    Info
+	Input   *jq.Template // input.from of the workflow; nil = as it is
+	Output  *jq.Template // output.as of the workflow; nil = as it is
+	Timeout *jq.Template // an ISO 8601 duration, for the whole run; nil = none
+	Root    *Node        // KindList at "/do"
+
+	nodes map[string]*Node
+}
+
+// Info is what $workflow.definition shows.
+type Info struct {
+	Document any // the canonical source document, as any JSON
+}
+
+// NodeKind says what a node does.
+type NodeKind string
+
+const (
+	KindList   NodeKind = "list" // a sequence of tasks; not itself a task
+	KindDo     NodeKind = "do"
+	KindSet    NodeKind = "set"
+	KindSwitch NodeKind = "switch"
+	KindFor    NodeKind = "for"
+	KindRaise  NodeKind = "raise"
+	KindTry    NodeKind = "try"
+	KindWait   NodeKind = "wait"
+	KindListen NodeKind = "listen"
+	KindCall   NodeKind = "call"   // a command for a performer
+	KindEach   NodeKind = "each"   // call: forEach, one command per item, at once
+	KindPerson NodeKind = "person" // call: humanTask
+)
+
+// Node is a task, or a list of tasks.
+type Node struct {
+	Pointer string
+	Name    string
+	Kind    NodeKind
+
+	If      *jq.Template // nil = always; else a truthy value runs the task
+	Input   *jq.Template // input.from; nil = as it is
+	Output  *jq.Template // output.as; nil = as it is
+	Export  *jq.Template // export.as; nil = context stays
+	Timeout *jq.Template // timeout.after as an ISO 8601 duration; nil = none
+	Then    Flow
+
+	List   []*Node      // KindList: the tasks in order
+	Body   *Node        // KindDo, KindFor, KindTry: a KindList
+	Set    *jq.Template // KindSet
+	Cases  []Case       // KindSwitch
+	For    *For         // KindFor
+	Raise  *Raise       // KindRaise
+	Catch  *Catch       // KindTry
+	Wait   *jq.Template // KindWait: an ISO 8601 duration
+	Listen *Listen      // KindListen
+	Call   *Call        // KindCall, KindEach
+	Person *Person      // KindPerson
+
+	parent *Node // the list or task around this one; nil for Root
+	index  int   // in the parent's List
+}
+
+// Flow is a flow directive: where to go after a task.
+type Flow struct {
+	Directive FlowDirective
+	Target    string // FlowTo: name of a task in the same list
+}
+
+// FlowDirective is the verb of a Flow.
+type FlowDirective string
+
+const (
+	FlowContinue FlowDirective = ""     // the next task of the list
+	FlowExit     FlowDirective = "exit" // the end of this list
+	FlowEnd      FlowDirective = "end"  // the end of the workflow
+	FlowTo       FlowDirective = "to"
+)
+
+// Case is one arm of a switch. The first whose When is truthy wins; a case
+// without When is the default, wherever it stands.
+type Case struct {
+	Name string
+	When *jq.Template
+	Then Flow
+}
+
+// For runs its body once for each item.
+type For struct {
+	Each  string // variable of the item, without $
+	At    string // variable of the index, without $
+	In    *jq.Template
+	While *jq.Template // nil = all items
+}
+
+// Raise raises an error. Each field is a template that gives the field's value.
+type Raise struct {
+	Type, Status, Title, Detail, Instance *jq.Template // Title, Detail, Instance may be nil
+}
+
+// Catch says which errors a try takes and what it does with them.
+type Catch struct {
+	With       map[string]*jq.Template // error fields that must be equal: type, status, title, detail, instance
+	As         string                  // variable of the error, without $; "" = error
+	When       *jq.Template            // nil = always
+	ExceptWhen *jq.Template            // nil = never
+	Body       *Node                   // KindList; nil = go on
+	Then       Flow                    // after the catch
+}
+
+// Listen waits for one event.
+type Listen struct {
+	Type      string                  // the event's type
+	With      map[string]*jq.Template // further attributes that must be equal, evaluated on the event when it comes; the value is a literal, or an expression that gives true for a match
+	Correlate []Correlation
+	Envelope  bool // output the whole event, not its data
+}
+
+// Correlation ties an event to an instance.
+type Correlation struct {
+	Name   string
+	From   *jq.Template // on the event
+	Expect *jq.Template // on the instance's data when the wait is made; nil = any first value
+}
+
+// Call is a command.
+type Call struct {
+	Target string       // "http" or a function's name
+	With   *jq.Template // the command's input, as the performer of Target expects it
+	In     *jq.Template // KindEach: the items
+	Each   string       // KindEach: variable of the item in With, without $
+}
+
+// Person is a human task. With evaluates to an object with the fields of
+// [Task] in the words of the humanTask function.
+type Person struct {
+	With *jq.Template
+}

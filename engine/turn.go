@@ -1,0 +1,4 @@
+package engine
+
+// Turn is a decision in the making.
+type Turn struct{}

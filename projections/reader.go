@@ -1,0 +1,88 @@
+package projections
+
+import (
+	"context"
+	"time"
+)
+
+// Reader answers the questions of people and of the API. Every list is
+// bounded by its Limit (default DefaultLimit, at most MaxLimit) and pages by
+// key: After is the Next of the page before.
+//
+// A method that finds nothing to name returns store.ErrNotFound; a list that
+// finds nothing is empty. Reads see committed rows only and never block a
+// writer.
+type Reader interface {
+	Instance(ctx context.Context, id string) (Instance, error)
+	Instances(ctx context.Context, q InstanceQuery) (Page[Instance], error)
+	// Stream returns entries behind a position, in order.
+	Stream(ctx context.Context, instanceID string, after int64, limit int) ([]Entry, error)
+	Task(ctx context.Context, id string) (Task, error)
+	Tasks(ctx context.Context, q TaskQuery) (Page[Task], error)
+	TaskEvents(ctx context.Context, taskID string) ([]TaskEvent, error)
+	// WaitSpecs returns the distinct specs that wait for an event type.
+	WaitSpecs(ctx context.Context, eventType string) ([]string, error)
+	// Waits returns waits with a token behind after, in order of token.
+	Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]Wait, error)
+	// Pending returns unprocessed commands, of one instance when id is given.
+	Pending(ctx context.Context, instanceID string, limit int) ([]Entry, error)
+	DeadLetter(ctx context.Context, id string) (DeadLetter, error)
+	DeadLetters(ctx context.Context, q DeadLetterQuery) (Page[DeadLetter], error)
+	// Queues returns the depth and the age of every queue, counted up to
+	// MaxCount so that asking costs little on any volume.
+	Queues(ctx context.Context) ([]Queue, error)
+}
+
+// Limits of a list.
+const (
+	DefaultLimit = 50
+	MaxLimit     = 500
+	MaxCount     = 10_000
+)
+
+// Page is a part of a list. Next is empty on the last page.
+type Page[T any] struct {
+	Items []T
+	Next  string
+}
+
+// InstanceQuery selects instances, newest start first. Empty fields do not
+// restrict.
+type InstanceQuery struct {
+	Definition  string
+	Status      string
+	BusinessKey string
+	After       string
+	Limit       int
+}
+
+// TaskQuery selects tasks, highest priority (smallest number) first, then
+// oldest. User selects what that person may see: assigned to him or open to
+// him or one of his groups, and not excluded.
+type TaskQuery struct {
+	Status     string
+	InstanceID string
+	Assignee   string
+	User       string
+	Groups     []string
+	After      string
+	Limit      int
+}
+
+// DeadLetterQuery selects dead letters, newest first.
+type DeadLetterQuery struct {
+	Queue      string
+	Reason     string
+	InstanceID string
+	After      string
+	Limit      int
+}
+
+// Queue is how full a queue is.
+type Queue struct {
+	Name     string
+	Ready    int       // counted up to MaxCount
+	Delayed  int       // counted up to MaxCount
+	Leased   int       // with a worker now
+	OldestAt time.Time // when the oldest ready message became due; zero = none
+}

@@ -1,0 +1,141 @@
+// Package projections turns an outcome into the rows that people and
+// programs query, and says how they are queried.
+//
+// A fold is pure: the same outcome always gives the same rows, and the store
+// writes them in the commit that writes the snapshot, so a projection is never
+// behind. Rows are flat, with the names of the tables they go to.
+package projections
+
+import "time"
+
+// Rows is what one turn writes beside its snapshot.
+type Rows struct {
+	Instance   *Instance   // inserted with version 1, else updated
+	Stream     []Entry     // appended
+	Settled    []int64     // positions of this instance's commands that are processed now
+	Tasks      []Task      // inserted
+	TaskEnds   []TaskEnd   // of open tasks
+	TaskEvents []TaskEvent // appended
+	Waits      []Wait      // inserted
+	WaitsGone  []string    // tokens of waits that were consumed or withdrawn
+}
+
+// Instance is a row of WF_INSTANCES: the summary a person looks for.
+type Instance struct {
+	ID          string    `db:"INSTANCE_ID"`
+	Definition  string    `db:"DEFINITION"`
+	DefVersion  string    `db:"DEFINITION_VERSION"`
+	BusinessKey string    `db:"BUSINESS_KEY"` // "" = none
+	StartKey    string    `db:"START_KEY"`    // "" = none; unique with definition and business key
+	Status      string    `db:"STATUS"`
+	Position    string    `db:"STATE"` // product-facing: the task the instance is at
+	ParentID    string    `db:"PARENT_ID"`
+	Correlation string    `db:"CORRELATION_ID"`
+	Version     int64     `db:"STATE_VERSION"`
+	ErrorType   string    `db:"ERROR_TYPE"`
+	ErrorDetail string    `db:"ERROR_DETAIL"`
+	StartedAt   time.Time `db:"STARTED_ON_UTC"`
+	UpdatedAt   time.Time `db:"UPDATED_ON_UTC"`
+	EndedAt     time.Time `db:"ENDED_ON_UTC"` // zero = not yet
+}
+
+// Entry is a row of WF_STREAM (C2).
+type Entry struct {
+	InstanceID  string    `db:"INSTANCE_ID"`
+	Position    int64     `db:"POSITION"`
+	Kind        string    `db:"KIND"`      // command, event
+	Direction   string    `db:"DIRECTION"` // in, out
+	Type        string    `db:"TYPE"`
+	Data        []byte    `db:"DATA"`
+	Metadata    []byte    `db:"METADATA"`
+	SignalID    string    `db:"SIGNAL_ID"` // "" = none; recorded once in an instance
+	CreatedAt   time.Time `db:"CREATED_ON_UTC"`
+	Processed   *bool     `db:"PROCESSED"` // nil for events
+	ProcessedAt time.Time `db:"PROCESSED_ON_UTC"`
+
+	// Of a command that is not processed yet.
+	ClaimedBy     string    `db:"CLAIMED_BY"` // node; "" = nobody
+	Attempts      int       `db:"ATTEMPTS"`   // failed or lost so far
+	NextAttemptAt time.Time `db:"NEXT_ATTEMPT_ON_UTC"`
+	LastError     string    `db:"LAST_ERROR"`
+}
+
+// Task states.
+const (
+	TaskReady     = "ready"    // anybody who may can claim it
+	TaskReserved  = "reserved" // claimed or assigned
+	TaskCompleted = "completed"
+	TaskCancelled = "cancelled"
+	TaskExpired   = "expired"
+)
+
+// Task is a row of WF_TASKS.
+type Task struct {
+	ID              string    `db:"TASK_ID"`
+	InstanceID      string    `db:"INSTANCE_ID"`
+	Definition      string    `db:"DEFINITION"`
+	BusinessKey     string    `db:"BUSINESS_KEY"`
+	Name            string    `db:"NAME"`
+	Title           string    `db:"TITLE"`
+	Status          string    `db:"STATUS"`
+	Assignee        string    `db:"ASSIGNEE"`         // "" = nobody
+	CandidateUsers  string    `db:"CANDIDATE_USERS"`  // JSON array
+	CandidateGroups string    `db:"CANDIDATE_GROUPS"` // JSON array
+	ExcludedUsers   string    `db:"EXCLUDED_USERS"`   // JSON array
+	Outcomes        string    `db:"OUTCOMES"`         // JSON array; [] = any
+	Priority        int       `db:"PRIORITY"`
+	Payload         []byte    `db:"PAYLOAD"`
+	Form            []byte    `db:"FORM"`
+	Token           string    `db:"WAITING_TOKEN"`
+	Version         int64     `db:"TASK_VERSION"`
+	CreatedAt       time.Time `db:"CREATED_ON_UTC"`
+	DueAt           time.Time `db:"DUE_ON_UTC"`
+	EndedAt         time.Time `db:"ENDED_ON_UTC"`
+	EndedBy         string    `db:"ENDED_BY"`
+	Outcome         string    `db:"OUTCOME"`
+	Output          []byte    `db:"OUTPUT"`
+}
+
+// TaskEnd closes an open task.
+type TaskEnd struct {
+	ID      string
+	Status  string
+	By      string
+	At      time.Time
+	Outcome string
+	Output  []byte
+}
+
+// TaskEvent is a row of WF_TASK_EVENTS: append-only.
+type TaskEvent struct {
+	TaskID     string    `db:"TASK_ID"`
+	InstanceID string    `db:"INSTANCE_ID"`
+	Event      string    `db:"EVENT"` // created, assigned, claimed, released, completed, cancelled, expired
+	Actor      string    `db:"ACTOR"`
+	Data       []byte    `db:"DATA"`
+	At         time.Time `db:"OCCURRED_ON_UTC"`
+}
+
+// Wait is a row of WF_WAITS: an event wait, found by what it waits for.
+type Wait struct {
+	Token      string    `db:"WAITING_TOKEN"`
+	InstanceID string    `db:"INSTANCE_ID"`
+	EventType  string    `db:"EVENT_TYPE"`
+	Spec       string    `db:"SPEC"`     // definition digest and pointer: how events are correlated
+	KeyHash    string    `db:"KEY_HASH"` // hex SHA-256 of the correlation key
+	CreatedAt  time.Time `db:"CREATED_ON_UTC"`
+}
+
+// DeadLetter is a row of WF_DEAD_LETTERS.
+type DeadLetter struct {
+	ID         string    `db:"DEAD_LETTER_ID"`
+	Queue      string    `db:"QUEUE"`
+	InstanceID string    `db:"INSTANCE_ID"` // "" = unknown
+	Envelope   []byte    `db:"ENVELOPE"`    // byte for byte
+	Reason     string    `db:"REASON"`      // a problem's code
+	Detail     string    `db:"DETAIL"`
+	Attempts   int       `db:"ATTEMPTS"`
+	Node       string    `db:"NODE"`
+	EnqueuedAt time.Time `db:"ENQUEUED_ON_UTC"`
+	DiedAt     time.Time `db:"DIED_ON_UTC"`
+}

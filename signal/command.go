@@ -1,0 +1,33 @@
+package signal
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// ForCommand is the envelope that announces the command at a position of an
+// instance's stream on the command queue: to any node that can perform it, or,
+// with a due time, for its next attempt.
+func ForCommand(instanceID string, position int64, attempt int, at, due time.Time) Envelope {
+	return Envelope{
+		SignalID:        fmt.Sprintf("%s/%d/%d", instanceID, position, attempt),
+		InstanceID:      instanceID,
+		RuntimeProvider: Provider,
+		Type:            RetryDue,
+		OccurredAt:      at,
+		DueAt:           due,
+		Payload:         json.RawMessage(fmt.Sprintf(`{"command":%d}`, position)),
+	}
+}
+
+// CommandPosition reads the payload of an envelope made by ForCommand.
+func CommandPosition(payload json.RawMessage) (int64, error) {
+	var p struct {
+		Command int64 `json:"command"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil || p.Command < 1 {
+		return 0, fmt.Errorf("payload names no command")
+	}
+	return p.Command, nil
+}

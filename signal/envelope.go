@@ -1,0 +1,310 @@
+// Package signal is the envelope in which everything that happens to an
+// instance arrives: a result, a due timer, an event from outside, a start.
+//
+// An envelope is one compact JSON object in UTF-8, at most [MaxBytes] long, so
+// that every peer of a queue can read it, PL/SQL included. Decoding keeps the
+// fields it does not know, and the store keeps the bytes it was given: what
+// goes to the dead letters is byte for byte what was sent.
+//
+// The package is pure: it reads no clock and does no I/O.
+package signal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"sort"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// Limits of an envelope. They are the same on every store, chosen from the
+// weakest reader: a RAW of PL/SQL holds 32,767 bytes.
+const (
+	MaxBytes      = 32_000 // of an encoded envelope
+	MaxIDBytes    = 128    // of signalId, workflowInstanceId, waitingToken
+	MaxHeaders    = 32     // entries in headers
+	MaxHeaderSize = 1_024  // bytes of one header's key and value together
+	MaxDepth      = 64     // nesting of the payload
+)
+
+// Type says what happened.
+type Type string
+
+// The types of A7, and the start request.
+const (
+	TaskCompleted        Type = "TaskCompleted"        // a command's result or a person's answer
+	TimerDue             Type = "TimerDue"             // a timed wait is over
+	RetryDue             Type = "RetryDue"             // a failed attempt may be repeated now
+	ExternalSignal       Type = "ExternalSignal"       // something the application says
+	SubWorkflowCompleted Type = "SubWorkflowCompleted" // a child instance ended
+	InternalContinue     Type = "InternalContinue"     // the step budget of a turn was used up
+	StartRequest         Type = "StartRequest"         // begin an instance; the payload is a Start
+)
+
+// Types lists every type a node accepts.
+var Types = []Type{TaskCompleted, TimerDue, RetryDue, ExternalSignal, SubWorkflowCompleted, InternalContinue, StartRequest}
+
+// Provider is the runtimeProvider of envelopes addressed to Aqueduct.
+const Provider = "aqueduct"
+
+// Headers that Aqueduct itself reads; any other is carried along.
+const (
+	HeaderTraceparent = "traceparent"   // W3C trace context
+	HeaderCorrelation = "correlationId" // follows everything one request causes
+	HeaderActor       = "actor"         // who did it, for the stream
+	HeaderAttempt     = "attempt"       // failed decisions before this one (design 4.5)
+	HeaderName        = "name"          // of an ExternalSignal: which one
+)
+
+// Envelope is one signal. Its JSON form is the contract with applications.
+type Envelope struct {
+	SignalID        string            `json:"signalId"`
+	InstanceID      string            `json:"workflowInstanceId"`
+	RuntimeProvider string            `json:"runtimeProvider"`
+	Type            Type              `json:"signalType"`
+	ExpectedVersion int64             `json:"expectedVersion"` // 0 = any
+	WaitingToken    string            `json:"waitingToken,omitempty"`
+	OccurredAt      time.Time         `json:"occurredAtUtc"`
+	DueAt           time.Time         `json:"dueAtUtc,omitzero"`
+	Headers         map[string]string `json:"headers,omitempty"`
+	Payload         json.RawMessage   `json:"payload"` // an object
+
+	// Unknown holds the fields this version does not know, by name. Encode
+	// writes them back, after the known ones, in order of name.
+	Unknown map[string]json.RawMessage `json:"-"`
+}
+
+// known lists the JSON names of Envelope's fields.
+var known = map[string]bool{
+	"signalId": true, "workflowInstanceId": true, "runtimeProvider": true, "signalType": true, "expectedVersion": true,
+	"waitingToken": true, "occurredAtUtc": true, "dueAtUtc": true, "headers": true, "payload": true,
+}
+
+// Decode reads and validates an envelope. Errors are problems with the codes
+// signal.too-large, signal.not-utf8, signal.not-json, signal.too-deep and
+// those of Validate.
+func Decode(raw []byte) (Envelope, error) {
+	if len(raw) > MaxBytes {
+		return Envelope{}, problem.New(problem.TooLarge, "signal.too-large", "envelope of %d bytes exceeds %d", len(raw), MaxBytes).
+			WithHint("store large data in the application's own table and send a reference")
+	}
+	if !utf8.Valid(raw) {
+		return Envelope{}, problem.New(problem.Invalid, "signal.not-utf8", "envelope is not valid UTF-8")
+	}
+	if err := checkShape(raw); err != nil {
+		return Envelope{}, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return Envelope{}, notJSON(err)
+	}
+	var e Envelope
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return Envelope{}, notJSON(err)
+	}
+	for name, value := range fields {
+		if !known[name] {
+			if e.Unknown == nil {
+				e.Unknown = map[string]json.RawMessage{}
+			}
+			e.Unknown[name] = value
+		}
+	}
+	return e, e.Validate()
+}
+
+func notJSON(err error) error {
+	return problem.Wrap(err, problem.Invalid, "signal.not-json", "envelope is not the expected JSON object")
+}
+
+// checkShape refuses what encoding/json would let pass or choke on: keys that
+// stand twice, a second document behind the first, bottomless nesting.
+func checkShape(raw []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	type level struct {
+		object bool
+		key    bool // the next token is a key
+		seen   map[string]bool
+	}
+	var stack []level
+	for first := true; ; first = false {
+		tok, err := dec.Token()
+		if errors.Is(err, io.EOF) && len(stack) == 0 && !first {
+			return nil
+		}
+		if err != nil {
+			return notJSON(err)
+		}
+		if first && tok != json.Delim('{') {
+			return problem.New(problem.Invalid, "signal.not-json", "envelope is not a JSON object")
+		}
+		if !first && len(stack) == 0 {
+			return problem.New(problem.Invalid, "signal.not-json", "data after the envelope's end")
+		}
+		top := len(stack) - 1
+		if d, ok := tok.(json.Delim); ok {
+			switch d {
+			case '{', '[':
+				if top >= 0 {
+					stack[top].key = stack[top].object
+				}
+				if len(stack) == MaxDepth {
+					return problem.New(problem.TooLarge, "signal.too-deep", "envelope nests deeper than %d levels", MaxDepth)
+				}
+				stack = append(stack, level{object: d == '{', key: d == '{', seen: map[string]bool{}})
+			default:
+				stack = stack[:top]
+			}
+			continue
+		}
+		if !stack[top].object {
+			continue
+		}
+		if !stack[top].key {
+			stack[top].key = true
+			continue
+		}
+		name := tok.(string)
+		if stack[top].seen[name] {
+			return problem.New(problem.Invalid, "signal.duplicate-key", "key %q stands twice in one object", name)
+		}
+		stack[top].seen[name] = true
+		stack[top].key = false
+	}
+}
+
+// Encode validates e and returns its bytes, at most MaxBytes of them.
+func (e Envelope) Encode() ([]byte, error) {
+	if e.RuntimeProvider == "" {
+		e.RuntimeProvider = Provider
+	}
+	if len(e.Payload) == 0 {
+		e.Payload = json.RawMessage("{}")
+	}
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	e.OccurredAt = e.OccurredAt.UTC().Truncate(time.Microsecond)
+	e.DueAt = e.DueAt.UTC().Truncate(time.Microsecond)
+	b, err := marshal(e)
+	if err != nil {
+		return nil, notJSON(err)
+	}
+	if len(e.Unknown) > 0 {
+		names := make([]string, 0, len(e.Unknown))
+		for name := range e.Unknown {
+			if !known[name] {
+				names = append(names, name)
+			}
+		}
+		sort.Strings(names)
+		b = b[:len(b)-1]
+		for _, name := range names {
+			key, err := marshal(name)
+			if err != nil {
+				return nil, notJSON(err)
+			}
+			value, err := marshal(e.Unknown[name])
+			if err != nil {
+				return nil, notJSON(err)
+			}
+			b = append(append(append(append(b, ','), key...), ':'), value...)
+		}
+		b = append(b, '}')
+	}
+	if len(b) > MaxBytes {
+		return nil, problem.New(problem.TooLarge, "signal.too-large", "envelope of %d bytes exceeds %d", len(b), MaxBytes).
+			WithHint("store large data in the application's own table and send a reference")
+	}
+	return b, nil
+}
+
+// marshal is json.Marshal without HTML escaping and without a final newline.
+func marshal(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// Validate checks e's fields. Its problems have the code signal.invalid and
+// name the field, but for an unknown type (signal.unknown-type) and another
+// engine's envelope (signal.foreign).
+func (e Envelope) Validate() error {
+	invalid := func(detail string, args ...any) error {
+		return problem.New(problem.Invalid, "signal.invalid", detail, args...)
+	}
+	if e.RuntimeProvider != Provider && e.RuntimeProvider != "" {
+		return problem.New(problem.Invalid, "signal.foreign", "runtimeProvider is %q, not %q", clip(e.RuntimeProvider), Provider)
+	}
+	ok := false
+	for _, t := range Types {
+		ok = ok || t == e.Type
+	}
+	if !ok {
+		return problem.New(problem.Invalid, "signal.unknown-type", "signalType %q is unknown", clip(string(e.Type))).
+			WithHint("one of %s", join(Types))
+	}
+	for _, f := range []struct{ name, value string }{
+		{"signalId", e.SignalID}, {"workflowInstanceId", e.InstanceID}, {"waitingToken", e.WaitingToken},
+	} {
+		if f.value == "" && f.name != "waitingToken" {
+			return invalid("%s is missing", f.name)
+		}
+		if len(f.value) > MaxIDBytes {
+			return invalid("%s of %d bytes exceeds %d", f.name, len(f.value), MaxIDBytes)
+		}
+		if i := strings.IndexFunc(f.value, func(r rune) bool { return r <= ' ' || r == 0x7f }); i >= 0 {
+			return invalid("%s holds a space or a control character at byte %d", f.name, i)
+		}
+	}
+	if e.ExpectedVersion < 0 {
+		return invalid("expectedVersion %d is negative", e.ExpectedVersion)
+	}
+	if e.OccurredAt.IsZero() {
+		return invalid("occurredAtUtc is missing")
+	}
+	for _, t := range []time.Time{e.OccurredAt, e.DueAt} {
+		if y := t.UTC().Year(); !t.IsZero() && (y < 1970 || y > 9999) {
+			return invalid("time of year %d is outside 1970 to 9999", y)
+		}
+	}
+	if p := bytes.TrimLeft(e.Payload, " \t\r\n"); len(p) > 0 && p[0] != '{' {
+		return invalid("payload is not a JSON object")
+	}
+	if len(e.Headers) > MaxHeaders {
+		return problem.New(problem.TooLarge, "signal.too-large", "%d headers exceed %d", len(e.Headers), MaxHeaders)
+	}
+	for k, v := range e.Headers {
+		if len(k)+len(v) > MaxHeaderSize {
+			return problem.New(problem.TooLarge, "signal.too-large", "header %q of %d bytes exceeds %d", clip(k), len(k)+len(v), MaxHeaderSize)
+		}
+	}
+	return nil
+}
+
+// clip keeps hostile input out of logs and messages.
+func clip(s string) string {
+	const most = 64
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+func join(types []Type) string {
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = string(t)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,201 @@
+package snapshot
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// document is the stored form (A4). Waiting and Resume repeat what branches
+// and waits say, for operators who read the row; Decode does not trust them.
+type document struct {
+	EngineSchemaVersion int               `json:"engineSchemaVersion"`
+	InstanceID          string            `json:"instanceId"`
+	Definition          Definition        `json:"definition"`
+	BusinessReference   BusinessReference `json:"businessReference"`
+	Parent              *Parent           `json:"parent,omitempty"`
+	Status              Status            `json:"status"`
+	Version             int64             `json:"version"`
+	Position            int64             `json:"position"`
+	StartedAt           time.Time         `json:"startedAtUtc"`
+	UpdatedAt           time.Time         `json:"updatedAtUtc"`
+	Headers             map[string]string `json:"headers,omitempty"`
+	WorkflowState       State             `json:"workflowState"`
+	Waiting             *WaitSummary      `json:"waiting,omitempty"`
+	Resume              *ResumePoint      `json:"resume,omitempty"`
+	Branches            []Branch          `json:"branches,omitempty"`
+	Waits               []Wait            `json:"waits,omitempty"`
+	SubWorkflowFrames   []SubFrame        `json:"subWorkflowFrames,omitempty"`
+	ContinuationBuffer  []Buffered        `json:"continuationBuffer,omitempty"`
+	Error               *Error            `json:"error,omitempty"`
+	ResumeAs            Status            `json:"resumeAs,omitempty"`
+	NextBranch          int               `json:"nextBranch,omitempty"`
+}
+
+// WaitSummary is the summary of what the instance waits for first.
+type WaitSummary struct {
+	Kind  WaitKind  `json:"kind"`
+	Token string    `json:"token"`
+	Until time.Time `json:"untilUtc,omitzero"`
+}
+
+// ResumePoint is the summary of where the instance goes on.
+type ResumePoint struct {
+	EntryPointKind string   `json:"entryPointKind"`
+	TaskName       string   `json:"taskName"`
+	BranchPath     []string `json:"branchPath"`
+	NextStepIndex  int      `json:"nextStepIndex"`
+}
+
+// Encode returns the canonical bytes of s. The problem limit.snapshot says
+// that it is larger than MaxBytes.
+func (s Snapshot) Encode() ([]byte, error) {
+	d := document{
+		EngineSchemaVersion: SchemaVersion,
+		InstanceID:          s.InstanceID,
+		Definition:          s.Definition,
+		BusinessReference:   s.Business,
+		Parent:              s.Parent,
+		Status:              s.Status,
+		Version:             s.Version,
+		Position:            s.Position,
+		StartedAt:           s.StartedAt.UTC(),
+		UpdatedAt:           s.UpdatedAt.UTC(),
+		Headers:             s.Headers,
+		WorkflowState:       s.State,
+		Waiting:             s.Waiting(),
+		Resume:              s.Resume(),
+		Branches:            s.Branches,
+		Waits:               s.Waits,
+		SubWorkflowFrames:   s.SubFrames,
+		ContinuationBuffer:  s.Buffer,
+		Error:               s.Error,
+		ResumeAs:            s.ResumeAs,
+		NextBranch:          s.NextBranch,
+	}
+	b, err := marshal(d)
+	if err != nil {
+		return nil, problem.Wrap(err, problem.Internal, "snapshot.encode", "snapshot of %s", s.InstanceID)
+	}
+	if len(b) > MaxBytes {
+		return nil, problem.New(problem.TooLarge, "limit.snapshot", "snapshot of %d bytes exceeds %d", len(b), MaxBytes)
+	}
+	return b, nil
+}
+
+func marshal(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// Decode reads a stored snapshot of any schema version up to SchemaVersion.
+// Problems: snapshot.corrupt, and snapshot.newer for a version this program
+// does not know.
+func Decode(raw []byte) (Snapshot, error) {
+	var head struct {
+		EngineSchemaVersion int `json:"engineSchemaVersion"`
+	}
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return Snapshot{}, problem.Wrap(err, problem.Internal, "snapshot.corrupt", "snapshot is not JSON")
+	}
+	v := head.EngineSchemaVersion
+	if v > SchemaVersion {
+		return Snapshot{}, problem.New(problem.Unavailable, "snapshot.newer", "snapshot has schema version %d, this node knows %d", v, SchemaVersion).
+			WithHint("upgrade this node; a newer one has written the instance")
+	}
+	raw, err := upcast(raw, v)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	var d document
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return Snapshot{}, problem.Wrap(err, problem.Internal, "snapshot.corrupt", "snapshot is not a document of schema version %d", SchemaVersion)
+	}
+	if d.InstanceID == "" || d.Version < 1 || d.Status == "" {
+		return Snapshot{}, problem.New(problem.Internal, "snapshot.corrupt", "snapshot lacks instanceId, version or status")
+	}
+	return Snapshot{
+		InstanceID: d.InstanceID, Definition: d.Definition, Business: d.BusinessReference, Parent: d.Parent,
+		Status: d.Status, Version: d.Version, Position: d.Position, StartedAt: d.StartedAt, UpdatedAt: d.UpdatedAt,
+		Headers: d.Headers, State: d.WorkflowState, Branches: d.Branches, Waits: d.Waits, SubFrames: d.SubWorkflowFrames,
+		Buffer: d.ContinuationBuffer, Error: d.Error, ResumeAs: d.ResumeAs, NextBranch: d.NextBranch,
+	}, nil
+}
+
+// Checksum is the hex SHA-256 of encoded bytes, stored beside them so that a
+// damaged row is noticed before it is acted on.
+func Checksum(encoded []byte) string {
+	sum := sha256.Sum256(encoded)
+	return hex.EncodeToString(sum[:])
+}
+
+// Waiting returns the summary of what s waits for, or nil.
+func (s *Snapshot) Waiting() *WaitSummary {
+	w, ok := s.Primary()
+	if !ok {
+		return nil
+	}
+	return &WaitSummary{Kind: w.Kind, Token: w.Token, Until: w.Until.UTC()}
+}
+
+// Resume returns the summary of where s goes on, or nil when it will not.
+func (s *Snapshot) Resume() *ResumePoint {
+	w, waits := s.Primary()
+	b := s.Branch(w.Branch)
+	if b == nil || len(b.Frames) == 0 {
+		return nil
+	}
+	r := &ResumePoint{EntryPointKind: "Continue"}
+	if waits {
+		r.EntryPointKind = string(w.Kind)
+	}
+	for _, f := range b.Frames {
+		r.BranchPath = append(r.BranchPath, f.Pointer)
+	}
+	top := b.Frames[len(b.Frames)-1]
+	r.NextStepIndex = top.Next
+	r.TaskName = top.Pointer[lastSlash(top.Pointer)+1:]
+	return r
+}
+
+func lastSlash(s string) int { return bytes.LastIndexByte([]byte(s), '/') }
+
+// upcasts[v] turns a document of schema version v into one of v+1. Version 0
+// is what a document without engineSchemaVersion is: none was ever released.
+var upcasts = map[int]func(map[string]json.RawMessage) error{}
+
+// upcast applies the chain from version v to SchemaVersion.
+func upcast(raw []byte, v int) ([]byte, error) {
+	if v == SchemaVersion {
+		return raw, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, problem.Wrap(err, problem.Internal, "snapshot.corrupt", "snapshot is not a JSON object")
+	}
+	for ; v < SchemaVersion; v++ {
+		step, ok := upcasts[v]
+		if !ok {
+			return nil, problem.New(problem.Internal, "snapshot.corrupt", "snapshot has the unknown schema version %d", v)
+		}
+		if err := step(fields); err != nil {
+			return nil, problem.Wrap(err, problem.Internal, "snapshot.corrupt", "upcast from schema version %d", v)
+		}
+		fields["engineSchemaVersion"] = json.RawMessage(itoa(v + 1))
+	}
+	return json.Marshal(fields)
+}
+
+func itoa(n int) string {
+	b, _ := json.Marshal(n)
+	return string(b)
+}

@@ -1,0 +1,235 @@
+// Package snapshot is all that the engine remembers of an instance, as one
+// versioned value.
+//
+// A node that holds a snapshot and its definition can go on with the instance;
+// nothing is replayed. The document is canonical JSON: the same snapshot always
+// has the same bytes. Old schema versions are upcast when they are read; a newer
+// one than this program knows is refused and never rewritten.
+//
+// The package is pure: it reads no clock and does no I/O.
+package snapshot
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// SchemaVersion is the engineSchemaVersion this program writes.
+const SchemaVersion = 1
+
+// MaxBytes bounds an encoded snapshot. A turn whose snapshot would be larger
+// faults the instance with the code limit.snapshot.
+const MaxBytes = 4 << 20
+
+// Status is the life phase of an instance, in the words of the Open Workflow
+// DSL.
+type Status string
+
+const (
+	Pending   Status = "pending"
+	Running   Status = "running"   // a turn is due: a continuation is in the queue
+	Waiting   Status = "waiting"   // every branch waits for something
+	Suspended Status = "suspended" // an operator stopped it; signals are kept
+	Cancelled Status = "cancelled"
+	Faulted   Status = "faulted" // an error nobody caught; an operator may retry, skip or cancel
+	Completed Status = "completed"
+)
+
+// Closed reports whether nothing can happen to the instance any more. A
+// faulted instance is not closed: an operator can still mend it.
+func (s Status) Closed() bool { return s == Cancelled || s == Completed }
+
+// Snapshot is the state of one instance after a turn.
+type Snapshot struct {
+	InstanceID string
+	Definition Definition
+	Business   BusinessReference
+	Parent     *Parent // set on a sub-workflow
+	Status     Status
+	Version    int64 // counts committed turns, from 1
+	Position   int64 // of the last message in the instance's stream
+	StartedAt  time.Time
+	UpdatedAt  time.Time
+	Headers    map[string]string // of the start: trace and correlation ids, carried to every command
+	State      State
+	Branches   []Branch
+	Waits      []Wait
+	SubFrames  []SubFrame
+	Buffer     []Buffered // signals that came before their wait
+	Error      *Error     // why the instance is faulted, or last was
+	ResumeAs   Status     // of a suspended instance: what it was
+	NextBranch int        // id of the next branch to be made
+}
+
+// Definition pins the exact definition an instance runs on.
+type Definition struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Digest  string `json:"digest"` // hex SHA-256 of the canonical source
+}
+
+// BusinessReference is the application's own key for the instance.
+type BusinessReference struct {
+	Key   string            `json:"key,omitempty"`
+	Parts map[string]string `json:"parts,omitempty"`
+}
+
+// Parent is where a sub-workflow reports its end.
+type Parent struct {
+	InstanceID string `json:"instanceId"`
+	Token      string `json:"token"`
+}
+
+// State is what the author's program works on.
+type State struct {
+	Input   json.RawMessage `json:"input,omitempty"`   // of the instance
+	Context json.RawMessage `json:"context,omitempty"` // $context; absent = {}
+	Output  json.RawMessage `json:"output,omitempty"`  // of a completed instance
+}
+
+// Branch is one line of execution: a stack of frames, outermost first. The
+// root branch has id 0; a fork has one child branch for each of its arms.
+type Branch struct {
+	ID     int             `json:"id"`
+	Parent int             `json:"parent,omitempty"` // the branch that waits for this one
+	Arm    int             `json:"arm,omitempty"`    // which of the parent's arms this is
+	Frames []Frame         `json:"frames"`
+	Data   json.RawMessage `json:"data,omitempty"` // current data: input of the next task; absent = the instance's input
+}
+
+// Frame is a task that has begun and not ended.
+type Frame struct {
+	Pointer   string                     `json:"ptr"`                // JSON pointer of the task in the definition
+	Next      int                        `json:"next,omitempty"`     // do: child to run; for: index of the iteration
+	Phase     string                     `json:"phase,omitempty"`    // "" = body; "catch" = running catch.do
+	Input     json.RawMessage            `json:"input,omitempty"`    // the task's input, where something still asks for it
+	Raw       json.RawMessage            `json:"raw,omitempty"`      // its raw input, where a retry may ask for it
+	Items     []json.RawMessage          `json:"items,omitempty"`    // for: the frozen collection
+	Results   []json.RawMessage          `json:"results,omitempty"`  // fork: outputs of the arms, null until done
+	Open      int                        `json:"open,omitempty"`     // fork: arms still running
+	Vars      map[string]json.RawMessage `json:"vars,omitempty"`     // for and catch: $item, $index, $error
+	Attempt   int                        `json:"attempt,omitempty"`  // try: retries so far
+	StartedAt time.Time                  `json:"startedAt,omitzero"` // where a timeout, a retry limit or $task asks for it
+	Deadline  string                     `json:"deadline,omitempty"` // token of the wait for its timeout
+}
+
+// WaitKind says what a wait waits for.
+type WaitKind string
+
+const (
+	WaitCommand WaitKind = "Command"     // the result of a command
+	WaitTask    WaitKind = "Task"        // a person
+	WaitTimer   WaitKind = "Timer"       // a moment
+	WaitRetry   WaitKind = "Retry"       // the end of a backoff
+	WaitEvent   WaitKind = "Event"       // a signal from the application
+	WaitChild   WaitKind = "SubWorkflow" // the end of a child instance
+	WaitTimeout WaitKind = "Timeout"     // a frame's deadline; beside another wait
+	WaitNext    WaitKind = "Continue"    // the next turn's share of a long computation
+)
+
+// Wait is something an instance waits for. Its token is single-use: the turn
+// that accepts a signal with it removes it.
+type Wait struct {
+	Kind    WaitKind          `json:"kind"`
+	Token   string            `json:"token"`
+	Branch  int               `json:"branch,omitempty"`
+	Pointer string            `json:"ptr"`               // of the task that waits
+	Until   time.Time         `json:"untilUtc,omitzero"` // when it is due
+	Command int64             `json:"command,omitempty"` // stream position of the command
+	TaskID  string            `json:"taskId,omitempty"`  // of the human task
+	Event   string            `json:"event,omitempty"`   // type or name of the signal
+	Key     map[string]string `json:"key,omitempty"`     // expected correlation values, each canonical JSON
+}
+
+// SubFrame is a child instance this one waits for.
+type SubFrame struct {
+	InstanceID string `json:"instanceId"`
+	Token      string `json:"token"`
+	Pointer    string `json:"ptr"`
+}
+
+// Buffered is a signal that no wait matched when it came.
+type Buffered struct {
+	SignalID   string          `json:"signalId"`
+	Name       string          `json:"name"`
+	OccurredAt time.Time       `json:"occurredAtUtc"`
+	Payload    json.RawMessage `json:"payload,omitempty"`
+}
+
+// MaxBuffered bounds the continuation buffer of one instance; a signal over it
+// is refused with the code limit.buffer and goes to the dead letters.
+const MaxBuffered = 1_000
+
+// Error is a workflow error, an RFC 9457 problem as the DSL defines it.
+type Error struct {
+	Type     string `json:"type"`
+	Status   int    `json:"status"`
+	Title    string `json:"title,omitempty"`
+	Detail   string `json:"detail,omitempty"`
+	Instance string `json:"instance,omitempty"` // JSON pointer of the task that raised it
+}
+
+// Branch returns the branch with an id, or nil.
+func (s *Snapshot) Branch(id int) *Branch {
+	for i := range s.Branches {
+		if s.Branches[i].ID == id {
+			return &s.Branches[i]
+		}
+	}
+	return nil
+}
+
+// Wait returns the wait with a token.
+func (s *Snapshot) Wait(token string) (Wait, bool) {
+	for _, w := range s.Waits {
+		if w.Token == token {
+			return w, true
+		}
+	}
+	return Wait{}, false
+}
+
+// Primary returns the wait that stands for the instance in its summary: the
+// first that is not a mere deadline.
+func (s *Snapshot) Primary() (Wait, bool) {
+	for _, w := range s.Waits {
+		if w.Kind != WaitTimeout {
+			return w, true
+		}
+	}
+	return Wait{}, false
+}
+
+// Clone returns a copy that shares only immutable bytes with s, so that a
+// refused decision leaves s as it was.
+func (s Snapshot) Clone() Snapshot {
+	c := s
+	c.Branches = make([]Branch, len(s.Branches))
+	for i, b := range s.Branches {
+		b.Frames = append([]Frame(nil), b.Frames...)
+		for j := range b.Frames {
+			b.Frames[j].Vars = cloneMap(b.Frames[j].Vars)
+			b.Frames[j].Results = append([]json.RawMessage(nil), b.Frames[j].Results...)
+		}
+		c.Branches[i] = b
+	}
+	c.Waits = append([]Wait(nil), s.Waits...)
+	c.SubFrames = append([]SubFrame(nil), s.SubFrames...)
+	c.Buffer = append([]Buffered(nil), s.Buffer...)
+	if s.Error != nil {
+		e := *s.Error
+		c.Error = &e
+	}
+	return c
+}
+
+func cloneMap(m map[string]json.RawMessage) map[string]json.RawMessage {
+	if m == nil {
+		return nil
+	}
+	c := make(map[string]json.RawMessage, len(m))
+	for k, v := range m {
+		c[k] = v
+	}
+	return c
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+)
+
+// The optional interfaces: what a store can do beside Store. The runtime asks
+// for them once, when it is made; every store here has all of them, and
+// storetest has their cases.
+
+// Ledger notes what a worker is about to execute where a crash leaves it
+// readable, so that a message that kills its process is known. A message that
+// was entered and not left when its process died comes back with Crashes + 1.
+// Both calls are cheap (no commit, no sync).
+type Ledger interface {
+	Enter(d Delivery)
+	Leave(d Delivery)
+}
+
+// Performer moves commands between nodes.
+type Performer interface {
+	// Node is the name under which this store claims.
+	Node() string
+	// Orphans announces again, on the Commands queue, up to limit commands
+	// whose node is dead or, after a restart, is this one; it returns how
+	// many. Attempts is raised for each. It is called by a hosted job and at
+	// start-up.
+	Orphans(ctx context.Context, limit int) (int, error)
+}
+
+// Letters works on dead letters.
+type Letters interface {
+	// Replay sends a dead letter's envelope to its queue again, with no
+	// attempts on it, and removes the letter, in one commit.
+	Replay(ctx context.Context, id string) error
+	// Discard removes a dead letter for good.
+	Discard(ctx context.Context, id string) error
+}
+
+// Locks lets one node run a hosted job (A14).
+type Locks interface {
+	// Lock takes or renews the named lock until ttl from now by the
+	// database's clock; ok is false while another node holds it.
+	Lock(ctx context.Context, name string, ttl time.Duration) (ok bool, err error)
+	Unlock(ctx context.Context, name string) error
+}
+
+// Retention removes what is over. It never touches an instance that is not
+// closed, nor a message.
+type Retention interface {
+	// Purge deletes up to limit instances that ended before a moment, with
+	// everything that belongs to them, and returns how many.
+	Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error)
+}
+
+// Keys holds the secret from which tokens are derived: made once per database.
+type Keys interface {
+	Key(ctx context.Context) ([]byte, error)
+}
+
+// Full is every power together, as the runtime wants it.
+type Full interface {
+	Store
+	Ledger
+	Performer
+	Letters
+	Locks
+	Retention
+	Keys
+	projections.Reader
+}

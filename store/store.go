@@ -1,0 +1,144 @@
+// Package store is what the runtime asks of a database.
+//
+// A store holds snapshots, queues and projections, and changes them in one
+// commit. It has no opinion about workflows: what it writes is told by the
+// fields of a [Change]. Two stores exist, sql/sqlite and sql/oracle; a new one
+// is done when storetest passes.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Sentinels. Stores wrap them with what was attempted.
+var (
+	ErrStale     = errors.New("the state version has moved")          // load again and decide again
+	ErrLost      = errors.New("the delivery is no longer ours")       // another holds it, or it is done
+	ErrNotFound  = errors.New("not found")                            //
+	ErrDuplicate = errors.New("recorded before")                      // same signal id, or same start
+	ErrClosed    = errors.New("the store is closed")                  //
+	ErrUnknown   = errors.New("the outcome of the commit is unknown") // drop everything, let it be redelivered
+)
+
+// Queue names a queue.
+type Queue string
+
+const (
+	Signals  Queue = "signal"   // due at once
+	Schedule Queue = "schedule" // due at a time
+	Commands Queue = "command"  // work announced to every node
+)
+
+// Store is the database of a node. All methods may be called from many
+// goroutines.
+type Store interface {
+	// Receive blocks until a message of the queue is due and gives it to this
+	// caller alone, or returns ctx's error. Among due messages the smallest
+	// priority comes first, then the one committed first. A message is never
+	// delivered before its due time by the database's clock.
+	Receive(ctx context.Context, q Queue) (Delivery, error)
+	// Commit writes a change that no delivery caused, all or nothing. Errors:
+	// ErrStale, ErrDuplicate, ErrUnknown; none of them has written anything
+	// but, perhaps, ErrUnknown.
+	Commit(ctx context.Context, c Change) error
+	// Load returns an instance's last committed snapshot, or ErrNotFound. A
+	// snapshot that cannot be read is a problem snapshot.*.
+	Load(ctx context.Context, instanceID string) (snapshot.Snapshot, error)
+	// Close waits for running calls, gives back what this node holds, and
+	// releases the database. Later calls return ErrClosed.
+	Close() error
+}
+
+// Delivery is one message, locked to one worker until it is committed or
+// released. It ends with its first successful Commit or Release; a later one
+// returns ErrLost.
+type Delivery interface {
+	Message() Message
+	// Load is Store.Load inside the delivery's transaction, where the store
+	// has one.
+	Load(ctx context.Context, instanceID string) (snapshot.Snapshot, error)
+	// Commit consumes the message and writes c, all or nothing. On ErrStale
+	// and ErrDuplicate nothing is written, the message is still held, and
+	// Commit may be called again with another change. On ErrUnknown the
+	// delivery is over.
+	Commit(ctx context.Context, c Change) error
+	// Release gives the message back, visible at once, with one attempt more.
+	Release(ctx context.Context, cause error) error
+}
+
+// Message is what a queue delivers.
+type Message struct {
+	ID         string // the store's, unique among its messages
+	Queue      Queue
+	Body       []byte
+	Priority   int
+	Attempts   int       // times it was released
+	Crashes    int       // times a process died while it was Enter-ed (see Ledger)
+	EnqueuedAt time.Time // by the database's clock
+	DueAt      time.Time // zero = at once
+}
+
+// Send is a message to put on a queue.
+type Send struct {
+	Queue    Queue
+	Body     []byte
+	Due      time.Time // zero = at once
+	Priority int       // 0 = DefaultPriority; smaller comes first, 1 to 9
+}
+
+// DefaultPriority is the priority of a message that does not say.
+const DefaultPriority = 5
+
+// Change is everything that one commit writes. Its zero value, committed on a
+// delivery, just consumes the message.
+type Change struct {
+	// Snapshot is the next snapshot, or nil. It is written only over version
+	// Snapshot.Version-1 of the instance (none for version 1); otherwise the
+	// commit fails with ErrStale, or with ErrDuplicate for version 1.
+	Snapshot *snapshot.Snapshot
+	Encoded  []byte // Snapshot.Encode(), made by the caller
+	Runtime  Runtime
+	// Rows are the projections of the turn.
+	Rows projections.Rows
+	// Claims changes the claims of commands that exist already.
+	Claims []Claim
+	// Tasks are changes to open human tasks that no turn causes: claim, release.
+	Tasks []TaskEdit
+	Send  []Send
+	// DeadLetter takes the delivery's message out of circulation.
+	DeadLetter *projections.DeadLetter
+}
+
+// Runtime is what a runtime-state row says beside the snapshot (A3).
+type Runtime struct {
+	LastSignalID string
+	ExecutedBy   string // node
+	ExecutedAt   time.Time
+}
+
+// Claim changes who performs a command. It fails the commit with ErrLost
+// unless the command is unprocessed and its present claim is Expect.
+type Claim struct {
+	InstanceID string
+	Position   int64
+	Expect     string // node; "" = nobody
+	Owner      string // node; "" = gives it back
+	Attempts   int    // the new count
+	NextAt     time.Time
+	Error      string
+}
+
+// TaskEdit changes an open task that has Version; otherwise the commit fails
+// with ErrStale.
+type TaskEdit struct {
+	ID       string
+	Version  int64
+	Status   string // projections.TaskReady or TaskReserved
+	Assignee string
+	Event    projections.TaskEvent
+}
