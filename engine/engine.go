@@ -44,7 +44,7 @@ type Definition interface {
 
 // Result is what satisfied a wait.
 type Result struct {
-	Output json.RawMessage // of a command, a task or an event; nil for a timer
+	Output json.RawMessage // of a command or a task; the event itself of an event wait; nil for a timer
 	Error  *snapshot.Error // of a failed command or child
 	Actor  string
 }
@@ -60,19 +60,16 @@ type Input struct {
 // Limits bounds one turn. A zero field means the default.
 type Limits struct {
 	Steps      int       // tasks run in one turn before it continues in another; default 1,000
-	TurnsDeep  int       // nesting of frames; default 64
 	FanOut     int       // arms of one fan-out; default 1,000
 	Items      int       // of one loop's collection; default 100,000
-	Jumps      int       // reserved for later use; default 0
 	Expression jq.Limits // of one expression
 }
 
 // Defaults of Limits.
 const (
-	DefaultSteps     = 1_000
-	DefaultTurnsDeep = 64
-	DefaultFanOut    = 1_000
-	DefaultItems     = 100_000
+	DefaultSteps  = 1_000
+	DefaultFanOut = 1_000
+	DefaultItems  = 100_000
 )
 
 // Disposition says what a turn did with its signal.

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -145,4 +147,85 @@ type Call struct {
 // [Task] in the words of the humanTask function.
 type Person struct {
 	With *jq.Template
+}
+
+// NewProgram finishes a program: it indexes the tasks and checks that every
+// pointer is unique and every flow target exists in its list.
+func NewProgram(p Program) (*Program, error) {
+	p.nodes = map[string]*Node{}
+	if p.Root == nil || p.Root.Kind != KindList {
+		return nil, fmt.Errorf("engine: program %s has no root list", p.ID.Name)
+	}
+	if err := p.index(p.Root, nil, 0); err != nil {
+		return nil, err
+	}
+	return &p, nil
+}
+
+func (p *Program) index(n, parent *Node, i int) error {
+	if p.nodes[n.Pointer] != nil {
+		return fmt.Errorf("engine: two tasks at %s", n.Pointer)
+	}
+	p.nodes[n.Pointer] = n
+	n.parent, n.index = parent, i
+	for i, child := range n.List {
+		if err := p.index(child, n, i); err != nil {
+			return err
+		}
+		flows := []Flow{child.Then}
+		for _, c := range child.Cases {
+			flows = append(flows, c.Then)
+		}
+		if child.Catch != nil {
+			flows = append(flows, child.Catch.Then)
+		}
+		for _, f := range flows {
+			if f.Directive == FlowTo && n.find(f.Target) < 0 {
+				return fmt.Errorf("engine: %s goes to %q, which is no task of its list", child.Pointer, f.Target)
+			}
+		}
+	}
+	bodies := []*Node{n.Body}
+	if n.Catch != nil {
+		bodies = append(bodies, n.Catch.Body)
+	}
+	for _, b := range bodies {
+		if b != nil {
+			if err := p.index(b, n, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// find returns the index of a named task in a list, or -1.
+func (n *Node) find(name string) int {
+	for i, child := range n.List {
+		if child.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// keepsInput reports whether something still asks for the task's input after
+// its body has begun.
+func (n *Node) keepsInput() bool {
+	if n.Kind == KindTry {
+		return true
+	}
+	for _, t := range []*jq.Template{n.Output, n.Export} {
+		if t != nil && (t.Uses("$input") || t.Uses("$task")) {
+			return true
+		}
+	}
+	return false
+}
+
+// keepsRaw reports whether a repetition of the task could not start from the
+// branch's data, because the task has replaced it.
+func (n *Node) keepsRaw() bool {
+	composite := n.Body != nil
+	return n.Input != nil || composite && (n.Timeout != nil || n.Output != nil || n.Export != nil)
 }

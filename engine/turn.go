@@ -1,4 +1,241 @@
 package engine
 
-// Turn is a decision in the making.
-type Turn struct{}
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Turn is a decision in the making: a private copy of the snapshot, and what
+// has been decided so far. A Definition changes the snapshot through it.
+type Turn struct {
+	Snap *snapshot.Snapshot
+	In   Input
+
+	out     Outcome
+	ordinal int      // of the next derived id in this turn
+	steps   int      // tasks run so far
+	ran     []string // their pointers, for the timeline
+}
+
+// maxRan bounds how many pointers of a turn the timeline shows.
+const maxRan = 64
+
+func newTurn(s snapshot.Snapshot, in Input) *Turn {
+	if in.Limits.Steps == 0 {
+		in.Limits.Steps = DefaultSteps
+	}
+	if in.Limits.FanOut == 0 {
+		in.Limits.FanOut = DefaultFanOut
+	}
+	if in.Limits.Items == 0 {
+		in.Limits.Items = DefaultItems
+	}
+	in.Now = in.Now.UTC().Truncate(time.Microsecond)
+	s.Version++
+	s.UpdatedAt = in.Now
+	t := &Turn{Snap: &s, In: in}
+	t.out.Disposition = Applied
+	return t
+}
+
+// Step counts one task towards the turn's budget and the timeline; it reports
+// false when the budget is spent and the task must wait for another turn.
+func (t *Turn) Step(pointer string) bool {
+	if t.steps >= t.In.Limits.Steps {
+		return false
+	}
+	t.steps++
+	if len(t.ran) < maxRan {
+		t.ran = append(t.ran, pointer)
+	}
+	return true
+}
+
+// derive returns a single-use, unguessable id. It depends only on the
+// instance, the version this turn writes and the order of calls, so a repeated
+// decision repeats it and a revisit of the same task makes a new one.
+func (t *Turn) derive() string {
+	t.ordinal++
+	mac := hmac.New(sha256.New, t.In.Key)
+	fmt.Fprintf(mac, "%s|%d|%d", t.Snap.InstanceID, t.Snap.Version, t.ordinal)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:18])
+}
+
+// signalID names a signal that this turn sends; it is unique, not secret.
+func (t *Turn) signalID() string {
+	t.ordinal++
+	return t.Snap.InstanceID + "." + strconv.FormatInt(t.Snap.Version, 10) + "." + strconv.Itoa(t.ordinal)
+}
+
+// Append adds an entry to the stream and returns its position.
+func (t *Turn) Append(e Entry) int64 {
+	t.Snap.Position++
+	e.Position = t.Snap.Position
+	e.At = t.In.Now
+	t.out.Entries = append(t.out.Entries, e)
+	return e.Position
+}
+
+// Await adds a wait and gives it a token. A wait that has Until gets a timer.
+func (t *Turn) Await(w snapshot.Wait) snapshot.Wait {
+	w.Token = t.derive()
+	w.Until = w.Until.UTC().Truncate(time.Microsecond)
+	t.Snap.Waits = append(t.Snap.Waits, w)
+	switch {
+	case w.Kind == snapshot.WaitNext:
+		t.send(signal.InternalContinue, w.Token, time.Time{}, nil)
+	case !w.Until.IsZero():
+		typ := signal.TimerDue
+		if w.Kind == snapshot.WaitRetry {
+			typ = signal.RetryDue
+		}
+		t.send(typ, w.Token, w.Until, nil)
+	}
+	return w
+}
+
+// Perform adds a command and the wait for its result.
+func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
+	w.Kind = snapshot.WaitCommand
+	w.Command = t.Snap.Position + 1
+	w = t.Await(w)
+	c.Token = w.Token
+	c.Headers = t.Snap.Headers
+	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryCall, Command: &c, Meta: t.meta(c.Pointer)})
+	return w
+}
+
+// Ask adds a human task and the wait for its completion.
+func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
+	w.Kind = snapshot.WaitTask
+	t.ordinal++
+	w.TaskID = t.Snap.InstanceID + "." + strconv.FormatInt(t.Snap.Version, 10) + "." + strconv.Itoa(t.ordinal)
+	w = t.Await(w)
+	t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: TaskCreated, Create: &task})
+	data, _ := json.Marshal(map[string]string{"taskId": w.TaskID, "title": task.Title})
+	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryTask, Data: data, Meta: t.meta(w.Pointer)})
+	return w
+}
+
+func (t *Turn) send(typ signal.Type, token string, due time.Time, payload json.RawMessage) {
+	t.out.Send = append(t.out.Send, Message{Due: due, Envelope: signal.Envelope{
+		SignalID: t.signalID(), InstanceID: t.Snap.InstanceID, RuntimeProvider: signal.Provider, Type: typ,
+		WaitingToken: token, OccurredAt: t.In.Now, DueAt: due, Payload: payload, Headers: t.traceHeaders(),
+	}})
+}
+
+func (t *Turn) traceHeaders() map[string]string {
+	if len(t.Snap.Headers) == 0 {
+		return nil
+	}
+	return t.Snap.Headers
+}
+
+// Withdraw removes the waits for which gone is true, and with them what was
+// asked of the outside: commands count as settled, human tasks get how.
+func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
+	var kept []snapshot.Wait
+	for _, w := range t.Snap.Waits {
+		if !gone(w) {
+			kept = append(kept, w)
+			continue
+		}
+		if w.Command > 0 {
+			t.out.Settled = append(t.out.Settled, w.Command)
+		}
+		if w.TaskID != "" {
+			t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: how})
+		}
+	}
+	t.Snap.Waits = kept
+}
+
+// take removes one wait because it is satisfied.
+func (t *Turn) take(w snapshot.Wait) {
+	var kept []snapshot.Wait
+	for _, other := range t.Snap.Waits {
+		if other.Token != w.Token {
+			kept = append(kept, other)
+		}
+	}
+	t.Snap.Waits = kept
+	if w.Command > 0 {
+		t.out.Settled = append(t.out.Settled, w.Command)
+	}
+}
+
+// Complete ends the instance with its output.
+func (t *Turn) Complete(output json.RawMessage) {
+	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
+	t.Snap.Branches, t.Snap.Buffer, t.Snap.Error = nil, nil, nil
+	t.Snap.State.Output = output
+	t.Snap.Status = snapshot.Completed
+	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCompleted, Data: output, Meta: t.meta("")})
+}
+
+// Fault stops the instance with an error that nobody caught. Its branches stay,
+// so that an operator can retry or skip the task that failed.
+func (t *Turn) Fault(e snapshot.Error) {
+	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
+	t.Snap.Error = &e
+	t.Snap.Status = snapshot.Faulted
+	data, _ := json.Marshal(e)
+	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryFaulted, Data: data, Meta: t.meta(e.Instance)})
+}
+
+func (t *Turn) meta(pointer string) Meta {
+	return Meta{
+		Pointer:     pointer,
+		Correlation: t.Snap.Headers[signal.HeaderCorrelation],
+		Traceparent: t.Snap.Headers[signal.HeaderTraceparent],
+	}
+}
+
+// finish settles the status and hands over the outcome.
+func (t *Turn) finish() (Outcome, error) {
+	s := t.Snap
+	if !s.Status.Closed() && s.Status != snapshot.Faulted && s.Status != snapshot.Suspended {
+		s.Status = snapshot.Waiting
+		for _, w := range s.Waits {
+			if w.Kind == snapshot.WaitNext {
+				s.Status = snapshot.Running
+			}
+		}
+	}
+	if err := check(s); err != nil {
+		return Outcome{}, err
+	}
+	if n := len(t.out.Entries); n > 0 {
+		t.out.Entries[0].Meta.Steps = t.ran
+		t.out.Entries[0].Meta.Version = s.Version
+	}
+	t.out.Snapshot = *s
+	return t.out, nil
+}
+
+// check holds the invariants of a snapshot that a turn may write.
+func check(s *snapshot.Snapshot) error {
+	seen := make(map[string]bool, len(s.Waits))
+	for _, w := range s.Waits {
+		if w.Token == "" || seen[w.Token] {
+			return fmt.Errorf("engine: %s: wait at %s has no token of its own", s.InstanceID, w.Pointer)
+		}
+		seen[w.Token] = true
+	}
+	stopped := s.Status.Closed() || s.Status == snapshot.Faulted
+	if stopped && len(s.Waits) > 0 {
+		return fmt.Errorf("engine: %s: %s with %d waits", s.InstanceID, s.Status, len(s.Waits))
+	}
+	if !stopped && len(s.Waits) == 0 {
+		return fmt.Errorf("engine: %s: %s and waits for nothing", s.InstanceID, s.Status)
+	}
+	return nil
+}

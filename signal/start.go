@@ -18,13 +18,6 @@ type Start struct {
 	KeyParts    map[string]string `json:"keyParts,omitempty"`    // the business key, taken apart
 	StartKey    string            `json:"startKey,omitempty"`    // makes a repeat recognisable; empty = no such check
 	Input       json.RawMessage   `json:"input,omitempty"`       // any JSON; null when absent
-	Parent      *Parent           `json:"parent,omitempty"`      // set on a sub-workflow
-}
-
-// Parent is where a sub-workflow reports its end.
-type Parent struct {
-	InstanceID string `json:"workflowInstanceId"`
-	Token      string `json:"waitingToken"`
 }
 
 // MaxKeyBytes bounds businessKey and startKey, and each part of a key.

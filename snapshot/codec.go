@@ -17,7 +17,6 @@ type document struct {
 	InstanceID          string            `json:"instanceId"`
 	Definition          Definition        `json:"definition"`
 	BusinessReference   BusinessReference `json:"businessReference"`
-	Parent              *Parent           `json:"parent,omitempty"`
 	Status              Status            `json:"status"`
 	Version             int64             `json:"version"`
 	Position            int64             `json:"position"`
@@ -33,7 +32,6 @@ type document struct {
 	ContinuationBuffer  []Buffered        `json:"continuationBuffer,omitempty"`
 	Error               *Error            `json:"error,omitempty"`
 	ResumeAs            Status            `json:"resumeAs,omitempty"`
-	NextBranch          int               `json:"nextBranch,omitempty"`
 }
 
 // WaitSummary is the summary of what the instance waits for first.
@@ -59,7 +57,6 @@ func (s Snapshot) Encode() ([]byte, error) {
 		InstanceID:          s.InstanceID,
 		Definition:          s.Definition,
 		BusinessReference:   s.Business,
-		Parent:              s.Parent,
 		Status:              s.Status,
 		Version:             s.Version,
 		Position:            s.Position,
@@ -75,7 +72,6 @@ func (s Snapshot) Encode() ([]byte, error) {
 		ContinuationBuffer:  s.Buffer,
 		Error:               s.Error,
 		ResumeAs:            s.ResumeAs,
-		NextBranch:          s.NextBranch,
 	}
 	b, err := marshal(d)
 	if err != nil {
@@ -124,10 +120,10 @@ func Decode(raw []byte) (Snapshot, error) {
 		return Snapshot{}, problem.New(problem.Internal, "snapshot.corrupt", "snapshot lacks instanceId, version or status")
 	}
 	return Snapshot{
-		InstanceID: d.InstanceID, Definition: d.Definition, Business: d.BusinessReference, Parent: d.Parent,
+		InstanceID: d.InstanceID, Definition: d.Definition, Business: d.BusinessReference,
 		Status: d.Status, Version: d.Version, Position: d.Position, StartedAt: d.StartedAt, UpdatedAt: d.UpdatedAt,
 		Headers: d.Headers, State: d.WorkflowState, Branches: d.Branches, Waits: d.Waits, SubFrames: d.SubWorkflowFrames,
-		Buffer: d.ContinuationBuffer, Error: d.Error, ResumeAs: d.ResumeAs, NextBranch: d.NextBranch,
+		Buffer: d.ContinuationBuffer, Error: d.Error, ResumeAs: d.ResumeAs,
 	}, nil
 }
 

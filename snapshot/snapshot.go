@@ -44,7 +44,6 @@ type Snapshot struct {
 	InstanceID string
 	Definition Definition
 	Business   BusinessReference
-	Parent     *Parent // set on a sub-workflow
 	Status     Status
 	Version    int64 // counts committed turns, from 1
 	Position   int64 // of the last message in the instance's stream
@@ -74,12 +73,6 @@ type BusinessReference struct {
 	Parts map[string]string `json:"parts,omitempty"`
 }
 
-// Parent is where a sub-workflow reports its end.
-type Parent struct {
-	InstanceID string `json:"instanceId"`
-	Token      string `json:"token"`
-}
-
 // State is what the author's program works on.
 type State struct {
 	Input   json.RawMessage `json:"input,omitempty"`   // of the instance
@@ -88,11 +81,9 @@ type State struct {
 }
 
 // Branch is one line of execution: a stack of frames, outermost first. The
-// root branch has id 0; a fork has one child branch for each of its arms.
+// root branch has id 0.
 type Branch struct {
 	ID     int             `json:"id"`
-	Parent int             `json:"parent,omitempty"` // the branch that waits for this one
-	Arm    int             `json:"arm,omitempty"`    // which of the parent's arms this is
 	Frames []Frame         `json:"frames"`
 	Data   json.RawMessage `json:"data,omitempty"` // current data: input of the next task; absent = the instance's input
 }
@@ -135,6 +126,7 @@ type Wait struct {
 	Branch  int               `json:"branch,omitempty"`
 	Pointer string            `json:"ptr"`               // of the task that waits
 	Until   time.Time         `json:"untilUtc,omitzero"` // when it is due
+	Arm     int               `json:"arm,omitempty"`     // of a fan-out
 	Command int64             `json:"command,omitempty"` // stream position of the command
 	TaskID  string            `json:"taskId,omitempty"`  // of the human task
 	Event   string            `json:"event,omitempty"`   // type or name of the signal
@@ -148,10 +140,12 @@ type SubFrame struct {
 	Pointer    string `json:"ptr"`
 }
 
-// Buffered is a signal that no wait matched when it came.
+// Buffered is a signal that is kept for later: one that no wait matched when
+// it came, or, with a token, one that came while the instance was suspended.
 type Buffered struct {
 	SignalID   string          `json:"signalId"`
-	Name       string          `json:"name"`
+	Type       string          `json:"signalType"`
+	Token      string          `json:"waitingToken,omitempty"`
 	OccurredAt time.Time       `json:"occurredAtUtc"`
 	Payload    json.RawMessage `json:"payload,omitempty"`
 }

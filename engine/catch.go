@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"encoding/json"
+
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// settle turns an error at n into the workflow's next state: the innermost try
+// around it that takes it goes on with its catch; when there is none, the
+// instance is faulted. An error that is not the workflow's is returned.
+func (r *run) settle(n *Node, err error) error {
+	for {
+		e, ok := asRaised(err)
+		if !ok {
+			return err
+		}
+		if e.e.Instance == "" {
+			e.e.Instance = n.Pointer
+		}
+		i, caught, catchErr := r.taker(e.e)
+		if catchErr != nil {
+			err = catchErr // the catch's own condition failed: that is the error now
+			r.unwind(i, TaskCancelled)
+			r.pop()
+			continue
+		}
+		if !caught {
+			return r.fault(e.e)
+		}
+		if err = r.caught(i, e.e); err == nil {
+			return nil
+		}
+	}
+}
+
+// taker finds the innermost try that takes an error. On an error of a
+// condition, i is the try that has it.
+func (r *run) taker(e snapshot.Error) (i int, ok bool, err error) {
+	for i = len(r.b.Frames) - 1; i >= 0; i-- {
+		f := &r.b.Frames[i]
+		n := r.p.nodes[f.Pointer]
+		if n == nil || n.Kind != KindTry || f.Phase == phaseCatch {
+			continue
+		}
+		ok, err := r.takes(n, f, e)
+		if err != nil || ok {
+			return i, ok, err
+		}
+	}
+	return 0, false, nil
+}
+
+func (r *run) takes(n *Node, f *snapshot.Frame, e snapshot.Error) (bool, error) {
+	fields := map[string]any{"type": e.Type, "status": e.Status, "title": e.Title, "detail": e.Detail, "instance": e.Instance}
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return false, err
+	}
+	held := f.Vars
+	f.Vars = map[string]json.RawMessage{n.Catch.name(): raw}
+	defer func() { f.Vars = held }()
+	data, input := r.data, r.input
+	r.data, r.input, r.node = rawValue(f.Input), rawValue(f.Input), n
+	defer func() { r.data, r.input = data, input }()
+
+	for name, t := range n.Catch.With {
+		want, err := r.evalAny(t)
+		if err != nil {
+			return false, err
+		}
+		if name == "type" && SameType(text(want), e.Type) {
+			continue
+		}
+		if text(want) != text(fields[name]) {
+			return false, nil
+		}
+	}
+	for _, c := range []struct {
+		t    *jq.Template
+		want bool
+	}{{n.Catch.When, true}, {n.Catch.ExceptWhen, false}} {
+		if c.t == nil {
+			continue
+		}
+		v, err := r.evalAny(c.t)
+		if err != nil {
+			return false, err
+		}
+		if jq.Truthy(v) != c.want {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (c *Catch) name() string {
+	if c.As == "" {
+		return "error"
+	}
+	return c.As
+}
+
+// caught goes on in the catch of the try at frame i.
+func (r *run) caught(i int, e snapshot.Error) error {
+	r.unwind(i, TaskCancelled)
+	f := r.top()
+	n := r.p.nodes[f.Pointer]
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	m := r.t.meta(e.Instance)
+	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCaught, Data: raw, Meta: m})
+	f.Phase = phaseCatch
+	f.Vars = map[string]json.RawMessage{n.Catch.name(): raw}
+	r.data = rawValue(f.Input)
+	if n.Catch.Body != nil {
+		r.push(snapshot.Frame{Pointer: n.Catch.Body.Pointer})
+		return nil
+	}
+	then := n.Then
+	if n.Catch.Then.Directive != FlowContinue {
+		then = n.Catch.Then
+	}
+	return r.complete(n, r.data, then)
+}
+
+// fault stops the instance. The frames stay, up to the list whose next task is
+// the one that failed, and its raw input becomes the branch's data: that is
+// where Retry begins and what Skip passes over.
+func (r *run) fault(e snapshot.Error) error {
+	for len(r.b.Frames) > 1 {
+		top := r.top()
+		if k := r.p.nodes[top.Pointer]; k != nil && k.Kind == KindList {
+			break
+		}
+		if top.Raw != nil {
+			r.data = rawValue(top.Raw)
+		} else if top.Input != nil {
+			r.data = rawValue(top.Input)
+		}
+		r.pop()
+	}
+	if err := r.save(); err != nil {
+		return err
+	}
+	for i := range r.b.Frames {
+		r.b.Frames[i].Deadline = ""
+	}
+	r.t.Fault(e)
+	r.b = nil
+	return nil
+}
+
+// Retry runs the failed task of a faulted instance again.
+func (p *Program) Retry(t *Turn) error {
+	r := p.branch(t, 0)
+	t.Snap.Error = nil
+	return r.advance()
+}
+
+// Skip takes the failed task as done with output.
+func (p *Program) Skip(t *Turn, output json.RawMessage) error {
+	r := p.branch(t, 0)
+	t.Snap.Error = nil
+	f := r.top()
+	list := p.nodes[f.Pointer]
+	r.data = rawValue(orNull(output))
+	if f.Next < len(list.List) {
+		f.Next++
+	}
+	return r.advance()
+}

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"github.com/aqueduct-engine/aqueduct/jq"
+)
+
+// Version is what $runtime.version shows: of the language semantics, not of a
+// build, so that two nodes of different builds decide alike.
+const Version = "1"
+
+// eval evaluates a template on the current data.
+func (r *run) eval(t *jq.Template) (value, error) {
+	v, err := r.evalAny(t)
+	if err != nil {
+		return value{}, err
+	}
+	return anyValue(v), nil
+}
+
+func (r *run) evalAny(t *jq.Template) (any, error) {
+	if t.Constant() {
+		return t.Eval(nil, nil, r.t.In.Limits.Expression)
+	}
+	data, err := r.data.Any()
+	if err != nil {
+		return nil, err
+	}
+	return t.Eval(data, r.lookup, r.t.In.Limits.Expression)
+}
+
+// lookup gives the variables of the language (dsl-facts 1.2): all from the
+// snapshot and the signal, so that a repeated decision sees the same.
+func (r *run) lookup(name string) (any, error) {
+	switch name {
+	case "$context":
+		if len(r.t.Snap.State.Context) == 0 {
+			return map[string]any{}, nil
+		}
+		return jq.Decode(r.t.Snap.State.Context)
+	case "$input":
+		return r.input.Any()
+	case "$output":
+		if r.out == nil {
+			return nil, nil
+		}
+		return r.out.Any()
+	case "$workflow":
+		return r.workflow()
+	case "$task":
+		return r.task()
+	case "$runtime":
+		return map[string]any{"name": "aqueduct", "version": Version, "metadata": map[string]any{}}, nil
+	}
+	for i := len(r.b.Frames) - 1; i >= 0; i-- {
+		if raw, ok := r.b.Frames[i].Vars[name[1:]]; ok {
+			return jq.Decode(raw)
+		}
+	}
+	return nil, nil
+}
+
+func (r *run) workflow() (any, error) {
+	s := r.t.Snap
+	input, err := jq.Decode(s.State.Input)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{
+		"id":          s.InstanceID,
+		"definition":  r.p.Info.Document,
+		"input":       input,
+		"startedAt":   moment(s.StartedAt),
+		"businessKey": s.Business.Key,
+	}, nil
+}
+
+func (r *run) task() (any, error) {
+	if r.node == nil {
+		return nil, nil
+	}
+	input, err := r.input.Any()
+	if err != nil {
+		return nil, err
+	}
+	task := map[string]any{"name": r.node.Name, "reference": r.node.Pointer, "input": input}
+	if !r.began.StartedAt.IsZero() {
+		task["startedAt"] = moment(r.began.StartedAt)
+	}
+	if r.out != nil {
+		if task["output"], err = r.out.Any(); err != nil {
+			return nil, err
+		}
+	}
+	return task, nil
+}

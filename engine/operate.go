@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Operation is what an operator asks of one instance (B8).
+type Operation string
+
+const (
+	Suspend Operation = "suspend" // signals are kept from now on
+	Resume  Operation = "resume"  // and are applied now
+	Retry   Operation = "retry"   // run the failed task of a faulted instance again
+	Skip    Operation = "skip"    // take it as done, with an output
+	Cancel  Operation = "cancel"  // end the instance; nothing is compensated
+)
+
+// Operations lists them all.
+var Operations = []Operation{Suspend, Resume, Retry, Skip, Cancel}
+
+// Operate decides what an operation does. in.Signal carries the actor in its
+// headers; output is what a skipped task is taken to have answered (nil = null).
+// Problems: instance.closed, instance.not-faulted, instance.suspended,
+// instance.not-suspended.
+func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.RawMessage, in Input) (Outcome, error) {
+	conflict := func(code, detail string) (Outcome, error) {
+		return Outcome{}, problem.New(problem.Conflict, code, "instance %s %s", snap.InstanceID, detail)
+	}
+	if snap.Status.Closed() {
+		return conflict("instance.closed", "is "+string(snap.Status))
+	}
+	if (op == Retry || op == Skip) && snap.Status != snapshot.Faulted {
+		return conflict("instance.not-faulted", "is "+string(snap.Status)+", not faulted")
+	}
+	t := newTurn(snap.Clone(), in)
+	switch op {
+	case Suspend:
+		if snap.Status == snapshot.Suspended || snap.Status == snapshot.Faulted {
+			return conflict("instance.suspended", "is "+string(snap.Status)+" already")
+		}
+		t.Snap.ResumeAs, t.Snap.Status = snap.Status, snapshot.Suspended
+		t.operated(EntrySuspended)
+		return t.finish()
+	case Resume:
+		if snap.Status != snapshot.Suspended {
+			return conflict("instance.not-suspended", "is "+string(snap.Status))
+		}
+		t.operated(EntryResumed)
+		t.Snap.Status, t.Snap.ResumeAs = snap.ResumeAs, ""
+		t.resend()
+	case Cancel:
+		t.operated(EntryCancelled)
+		t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
+		t.Snap.Branches, t.Snap.Buffer = nil, nil
+		t.Snap.Status = snapshot.Cancelled
+	case Retry:
+		t.operated(EntryRetried)
+		t.Snap.Status = snapshot.Running
+		if err := def.Retry(t); err != nil {
+			return Outcome{}, err
+		}
+	case Skip:
+		t.operated(EntrySkipped)
+		t.Snap.Status = snapshot.Running
+		if err := def.Skip(t, output); err != nil {
+			return Outcome{}, err
+		}
+	default:
+		return Outcome{}, problem.New(problem.Invalid, "operation.unknown", "operation %q is unknown", op)
+	}
+	return t.finish()
+}
+
+// resend sends every kept signal to the instance again: those with a token to
+// their waits, the others to whatever they match now.
+func (t *Turn) resend() {
+	kept := t.Snap.Buffer
+	t.Snap.Buffer = nil
+	for _, b := range kept {
+		t.send(signal.Type(b.Type), b.Token, time.Time{}, b.Payload)
+	}
+}
+
+func (t *Turn) operated(entry string) {
+	m := t.meta("")
+	m.Actor = t.In.Signal.Headers[signal.HeaderActor]
+	if t.Snap.Error != nil {
+		m.Pointer = t.Snap.Error.Instance
+	}
+	t.Append(Entry{Kind: KindEvent, Dir: In, Type: entry, Data: t.In.Signal.Payload, Meta: m})
+}
+
+// FaultWith stops an instance with an error that the engine could not see when
+// it decided, such as a snapshot over its size limit.
+func FaultWith(snap snapshot.Snapshot, e snapshot.Error, in Input) (Outcome, error) {
+	t := newTurn(snap.Clone(), in)
+	t.Fault(e)
+	return t.finish()
+}

@@ -1,0 +1,219 @@
+package engine
+
+import (
+	"encoding/json"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Begin decides the first turn of an instance.
+func Begin(def Definition, instanceID string, start signal.Start, in Input) (Outcome, error) {
+	t := newTurn(snapshot.Snapshot{
+		InstanceID: instanceID,
+		Definition: def.Ref(),
+		Business:   snapshot.BusinessReference{Key: start.BusinessKey, Parts: start.KeyParts},
+		Status:     snapshot.Running,
+		StartedAt:  in.Now.UTC(),
+		Headers:    in.Signal.Headers,
+		State:      snapshot.State{Input: start.Input},
+	}, in)
+	t.Snap.StartedAt = t.In.Now
+	m := t.meta("")
+	m.Actor = in.Signal.Headers[signal.HeaderActor]
+	t.Append(Entry{Kind: KindEvent, Dir: In, Type: EntryStarted, Data: start.Input, Meta: m})
+	if err := def.Begin(t, start.Input); err != nil {
+		return Outcome{}, err
+	}
+	return t.finish()
+}
+
+// Step decides what a signal does to an instance. Its errors are problems: the
+// signal cannot be applied now or ever, and the snapshot is untouched.
+//
+// Token before version: a signal with a token resumes exactly the wait that
+// has it, and is stale without one. Only a signal without a token is held to
+// its expectedVersion.
+func Step(def Definition, snap snapshot.Snapshot, in Input) (Outcome, error) {
+	if !sameDefinition(def.Ref(), snap.Definition) {
+		return Outcome{}, problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %.12s",
+			snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, def.Ref().Digest)
+	}
+	env := in.Signal
+	t := newTurn(snap.Clone(), in)
+	switch {
+	case env.Type == signal.StartRequest:
+		return Outcome{}, problem.New(problem.Conflict, "instance.exists", "instance %s has been started", snap.InstanceID)
+	case snap.Status.Closed():
+		return t.ignore(Closed)
+	case env.WaitingToken != "":
+		return t.token(def)
+	case env.ExpectedVersion > 0 && env.ExpectedVersion != snap.Version:
+		return t.ignore(Stale)
+	case env.Type == signal.ExternalSignal:
+		return t.external(def)
+	}
+	return Outcome{}, problem.New(problem.Invalid, "signal.invalid", "%s needs a waitingToken", env.Type)
+}
+
+func sameDefinition(a, b snapshot.Definition) bool {
+	return a.Name == b.Name && a.Version == b.Version && a.Digest == b.Digest
+}
+
+// token applies a signal to the wait that has its token.
+func (t *Turn) token(def Definition) (Outcome, error) {
+	w, ok := t.Snap.Wait(t.In.Signal.WaitingToken)
+	if !ok || !fits(t.In.Signal.Type, w.Kind) {
+		return t.ignore(Stale)
+	}
+	if t.Snap.Status == snapshot.Suspended {
+		return t.keep()
+	}
+	r, err := result(t.In.Signal)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return t.resume(def, w, r)
+}
+
+// fits reports whether a type of signal can satisfy a kind of wait, so that a
+// timer's token, say, is no way to forge a result.
+func fits(t signal.Type, k snapshot.WaitKind) bool {
+	switch k {
+	case snapshot.WaitCommand, snapshot.WaitTask:
+		return t == signal.TaskCompleted
+	case snapshot.WaitTimer, snapshot.WaitTimeout:
+		return t == signal.TimerDue
+	case snapshot.WaitRetry:
+		return t == signal.RetryDue
+	case snapshot.WaitEvent:
+		return t == signal.ExternalSignal
+	case snapshot.WaitChild:
+		return t == signal.SubWorkflowCompleted
+	case snapshot.WaitNext:
+		return t == signal.InternalContinue
+	}
+	return false
+}
+
+// result reads what a signal says about its wait.
+func result(env signal.Envelope) (Result, error) {
+	if env.Type == signal.ExternalSignal {
+		return Result{Output: env.Payload, Actor: env.Headers[signal.HeaderActor]}, nil
+	}
+	if env.Type != signal.TaskCompleted && env.Type != signal.SubWorkflowCompleted {
+		return Result{}, nil
+	}
+	var p struct {
+		Output json.RawMessage `json:"output"`
+		Error  *snapshot.Error `json:"error"`
+	}
+	if len(env.Payload) > 0 {
+		if err := json.Unmarshal(env.Payload, &p); err != nil {
+			return Result{}, problem.Wrap(err, problem.Invalid, "signal.invalid", "payload is not a result")
+		}
+	}
+	return Result{Output: p.Output, Error: p.Error, Actor: env.Headers[signal.HeaderActor]}, nil
+}
+
+// resume consumes w and goes on.
+func (t *Turn) resume(def Definition, w snapshot.Wait, r Result) (Outcome, error) {
+	t.take(w)
+	m := t.meta(w.Pointer)
+	m.Actor, m.Command = r.Actor, w.Command
+	e := Entry{Kind: KindEvent, Dir: In, Type: string(t.In.Signal.Type), Data: t.In.Signal.Payload, Meta: m}
+	if t.In.Signal.Type == signal.ExternalSignal {
+		e.SignalID = t.In.Signal.SignalID
+	}
+	t.Append(e)
+	if w.TaskID != "" {
+		t.out.Tasks = append(t.out.Tasks, completion(w, r))
+	}
+	if err := def.Resume(t, w, r); err != nil {
+		return Outcome{}, err
+	}
+	return t.finish()
+}
+
+func completion(w snapshot.Wait, r Result) TaskChange {
+	var answer struct {
+		Outcome string `json:"outcome"`
+	}
+	_ = json.Unmarshal(r.Output, &answer) // an answer without an outcome is fine
+	return TaskChange{ID: w.TaskID, Event: TaskCompleted, Actor: r.Actor, Outcome: answer.Outcome, Output: r.Output}
+}
+
+// external gives an application's signal to the first wait it satisfies, or
+// keeps it for a wait to come.
+func (t *Turn) external(def Definition) (Outcome, error) {
+	if t.Snap.Status != snapshot.Suspended && t.Snap.Status != snapshot.Faulted {
+		for _, w := range t.Snap.Waits {
+			if w.Kind != snapshot.WaitEvent {
+				continue
+			}
+			ok, err := def.Matches(t.Snap, w, t.In.Signal.Payload)
+			if err != nil {
+				return Outcome{}, err
+			}
+			if ok {
+				return t.resume(def, w, Result{Output: t.In.Signal.Payload, Actor: t.In.Signal.Headers[signal.HeaderActor]})
+			}
+		}
+	}
+	return t.keep()
+}
+
+// keep puts the signal into the continuation buffer.
+func (t *Turn) keep() (Outcome, error) {
+	env := t.In.Signal
+	if len(t.Snap.Buffer) >= snapshot.MaxBuffered {
+		return Outcome{}, problem.New(problem.TooLarge, "limit.buffer", "instance %s keeps %d early signals already", env.InstanceID, snapshot.MaxBuffered)
+	}
+	t.Snap.Buffer = append(t.Snap.Buffer, snapshot.Buffered{
+		SignalID: env.SignalID, Type: string(env.Type), Token: env.WaitingToken, OccurredAt: env.OccurredAt, Payload: env.Payload,
+	})
+	t.note(Buffered)
+	status := t.Snap.Status
+	out, err := t.finish()
+	out.Snapshot.Status = status
+	return out, err
+}
+
+// ignore records a signal that changes nothing.
+func (t *Turn) ignore(d Disposition) (Outcome, error) {
+	t.note(d)
+	status := t.Snap.Status
+	out, err := t.finish()
+	out.Snapshot.Status = status
+	return out, err
+}
+
+func (t *Turn) note(d Disposition) {
+	t.out.Disposition = d
+	m := t.meta("")
+	m.Disposition, m.Actor = d, t.In.Signal.Headers[signal.HeaderActor]
+	t.Append(Entry{
+		Kind: KindEvent, Dir: In, Type: string(t.In.Signal.Type), Data: t.In.Signal.Payload, Meta: m, SignalID: t.In.Signal.SignalID,
+	})
+}
+
+// Unbuffer takes the first kept signal that satisfies an event wait, when
+// there is one. A Definition calls it before it adds such a wait for good.
+func (t *Turn) Unbuffer(def Definition, w snapshot.Wait) (json.RawMessage, bool, error) {
+	for i, b := range t.Snap.Buffer {
+		if b.Token != "" {
+			continue
+		}
+		ok, err := def.Matches(t.Snap, w, b.Payload)
+		if err != nil {
+			return nil, false, err
+		}
+		if ok {
+			rest := append([]snapshot.Buffered(nil), t.Snap.Buffer[:i]...)
+			t.Snap.Buffer = append(rest, t.Snap.Buffer[i+1:]...)
+			return b.Payload, true, nil
+		}
+	}
+	return nil, false, nil
+}

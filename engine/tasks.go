@@ -1,0 +1,271 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// choose runs a switch: the first true case, else the default, else on.
+func (r *run) choose(n *Node) error {
+	var fallback *Case
+	for i := range n.Cases {
+		c := &n.Cases[i]
+		if c.When == nil {
+			fallback = c
+			continue
+		}
+		v, err := r.evalAny(c.When)
+		if err != nil {
+			return err
+		}
+		if jq.Truthy(v) {
+			return r.complete(n, r.data, c.Then)
+		}
+	}
+	if fallback != nil {
+		return r.complete(n, r.data, fallback.Then)
+	}
+	return r.complete(n, r.data, n.Then)
+}
+
+// collect freezes the collection of a loop.
+func (r *run) collect(n *Node) error {
+	v, err := r.evalAny(n.For.In)
+	if err != nil {
+		return err
+	}
+	items, err := r.items(n.For.In, v, r.t.In.Limits.Items)
+	if err != nil {
+		return err
+	}
+	r.top().Items = items
+	return nil
+}
+
+func (r *run) items(t *jq.Template, v any, most int) ([]json.RawMessage, error) {
+	list, ok := v.([]any)
+	if !ok {
+		return nil, raise(ErrExpression, 400, "Not a collection", fmt.Sprintf("in gives %s, not an array", kindOf(v)))
+	}
+	if len(list) > most {
+		return nil, raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("a collection of %d items exceeds %d", len(list), most))
+	}
+	items := make([]json.RawMessage, len(list))
+	for i, item := range list {
+		raw, err := jq.Encode(item, snapshot.MaxBytes)
+		if err != nil {
+			return nil, err
+		}
+		items[i] = raw
+	}
+	return items, nil
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a string"
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "an object"
+	}
+	return "a number"
+}
+
+// iterate begins the next round of the loop on top, or ends it.
+func (r *run) iterate(n *Node) (waits bool, err error) {
+	f := r.top()
+	r.node, r.began = n, *f
+	if f.Next < len(f.Items) {
+		if !r.t.Step(n.Pointer) {
+			r.t.Await(snapshot.Wait{Kind: snapshot.WaitNext, Branch: r.b.ID, Pointer: n.Pointer})
+			return true, nil
+		}
+		f.Vars = map[string]json.RawMessage{
+			n.For.Each: f.Items[f.Next],
+			n.For.At:   json.RawMessage(strconv.Itoa(f.Next)),
+		}
+		goOn := true
+		if n.For.While != nil {
+			r.input = r.data
+			if f.Input != nil {
+				r.input = rawValue(f.Input)
+			}
+			v, err := r.evalAny(n.For.While)
+			if err != nil {
+				return false, err
+			}
+			goOn = jq.Truthy(v)
+		}
+		if goOn {
+			r.push(snapshot.Frame{Pointer: n.Body.Pointer})
+			return false, nil
+		}
+	}
+	return false, r.complete(n, r.data, n.Then)
+}
+
+// raise raises the error that the task defines.
+func (r *run) raise(n *Node) error {
+	e := snapshot.Error{Status: 500}
+	for _, f := range []struct {
+		t   *jq.Template
+		set func(any)
+	}{
+		{n.Raise.Type, func(v any) { e.Type = text(v) }},
+		{n.Raise.Status, func(v any) { e.Status, _ = strconv.Atoi(text(v)) }},
+		{n.Raise.Title, func(v any) { e.Title = text(v) }},
+		{n.Raise.Detail, func(v any) { e.Detail = text(v) }},
+		{n.Raise.Instance, func(v any) { e.Instance = text(v) }},
+	} {
+		if f.t == nil {
+			continue
+		}
+		v, err := r.evalAny(f.t)
+		if err != nil {
+			return err
+		}
+		f.set(v)
+	}
+	return &raised{e}
+}
+
+// text shows a JSON value as a person would write it in a string.
+func text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	}
+	raw, err := jq.Encode(v, 0)
+	if err != nil {
+		return kindOf(v)
+	}
+	return string(raw)
+}
+
+// wait waits for a moment.
+func (r *run) wait(n *Node) error {
+	until, err := r.after(n.Wait)
+	if err != nil {
+		return err
+	}
+	r.t.Await(snapshot.Wait{Kind: snapshot.WaitTimer, Branch: r.b.ID, Pointer: n.Pointer, Until: until})
+	return nil
+}
+
+// after evaluates a duration and counts it from the turn's moment.
+func (r *run) after(t *jq.Template) (time.Time, error) {
+	v, err := r.evalAny(t)
+	if err != nil {
+		return time.Time{}, err
+	}
+	until, err := After(r.t.In.Now, text(v))
+	if err != nil {
+		return time.Time{}, raise(ErrExpression, 400, "Invalid duration", err.Error())
+	}
+	return until, nil
+}
+
+// deadline starts the timeout of a task whose frame is f.
+func (r *run) deadline(n *Node, t *jq.Template, f *snapshot.Frame) error {
+	until, err := r.after(t)
+	if err != nil {
+		return err
+	}
+	w := r.t.Await(snapshot.Wait{Kind: snapshot.WaitTimeout, Branch: r.b.ID, Pointer: n.Pointer, Until: until})
+	f.Deadline = w.Token
+	return nil
+}
+
+// call sends a command.
+func (r *run) call(n *Node) error {
+	with, err := r.eval(n.Call.With)
+	if err != nil {
+		return err
+	}
+	raw, err := with.Raw(jq.DefaultBytes)
+	if err != nil {
+		return err
+	}
+	c := Command{Target: n.Call.Target, Input: raw, Pointer: n.Pointer}
+	r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
+	return nil
+}
+
+// each sends one command per item, all at once; the task's output has one
+// element per item, in order: {item, output} or {item, error}.
+func (r *run) each(n *Node) (waits bool, err error) {
+	v, err := r.evalAny(n.Call.In)
+	if err != nil {
+		return false, err
+	}
+	items, err := r.items(n.Call.In, v, r.t.In.Limits.FanOut)
+	if err != nil {
+		return false, err
+	}
+	if len(items) == 0 {
+		return false, r.complete(n, anyValue([]any{}), n.Then)
+	}
+	f := r.top()
+	f.Items, f.Open, f.Results = items, len(items), make([]json.RawMessage, len(items))
+	for i := range items {
+		f.Vars = map[string]json.RawMessage{n.Call.Each: items[i]}
+		with, err := r.eval(n.Call.With)
+		if err != nil {
+			return false, err
+		}
+		raw, err := with.Raw(jq.DefaultBytes)
+		if err != nil {
+			return false, err
+		}
+		c := Command{Target: n.Call.Target, Input: raw, Pointer: n.Pointer}
+		r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Arm: i})
+	}
+	f.Vars = nil
+	return true, nil
+}
+
+// gather takes the result of one arm of a fan-out.
+func (r *run) gather(n *Node, w snapshot.Wait, res Result) (waits bool, err error) {
+	f := r.top()
+	if f.Pointer != n.Pointer || w.Arm >= len(f.Results) {
+		return false, fmt.Errorf("engine: %s: no fan-out waits at %s", r.t.Snap.InstanceID, n.Pointer)
+	}
+	entry := map[string]json.RawMessage{"item": f.Items[w.Arm], "output": orNull(res.Output)}
+	if res.Error != nil {
+		delete(entry, "output")
+		if entry["error"], err = json.Marshal(res.Error); err != nil {
+			return false, err
+		}
+	}
+	if f.Results[w.Arm], err = json.Marshal(entry); err != nil {
+		return false, err
+	}
+	if f.Open--; f.Open > 0 {
+		return true, nil
+	}
+	raw, err := json.Marshal(f.Results)
+	if err != nil {
+		return false, err
+	}
+	return false, r.complete(n, rawValue(raw), n.Then)
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
