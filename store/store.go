@@ -89,6 +89,7 @@ type Send struct {
 	Body     []byte
 	Due      time.Time // zero = at once
 	Priority int       // 0 = DefaultPriority; smaller comes first, 1 to 9
+	Attempts int       // what its Message.Attempts begins with: a repeated message keeps its bytes
 }
 
 // DefaultPriority is the priority of a message that does not say.

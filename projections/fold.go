@@ -1,0 +1,232 @@
+package projections
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Fold turns an outcome into rows. prev is the snapshot the turn began with,
+// nil for a start; claim names the node that takes a command in the same
+// commit, "" for nobody.
+func Fold(prev *snapshot.Snapshot, out engine.Outcome, startKey string, claim func(engine.Entry) string) (Rows, error) {
+	next := &out.Snapshot
+	rows := Rows{}
+	if prev == nil || visible(prev, next) {
+		rows.Instance = instance(next, startKey)
+	}
+	made := map[int64]bool{}
+	settled := map[int64]bool{}
+	for _, p := range out.Settled {
+		settled[p] = true
+	}
+	for _, e := range out.Entries {
+		row, err := entry(next, e)
+		if err != nil {
+			return Rows{}, err
+		}
+		if e.Command != nil {
+			made[e.Position] = true
+			done := settled[e.Position]
+			row.Processed = &done
+			if done {
+				row.ProcessedAt = e.At
+			} else {
+				row.ClaimedBy = claim(e)
+			}
+		}
+		rows.Stream = append(rows.Stream, row)
+	}
+	for _, p := range out.Settled {
+		if !made[p] {
+			rows.Settled = append(rows.Settled, p)
+		}
+	}
+	tasks(&rows, next, out.Tasks)
+	waits(&rows, prev, next)
+	return rows, nil
+}
+
+// visible reports whether something changed that the instance's row shows. A
+// turn that only goes from one command to the next does not: the row says
+// where the instance rests, and between two commands it does not.
+func visible(prev, next *snapshot.Snapshot) bool {
+	if prev.Status != next.Status || (prev.Error == nil) != (next.Error == nil) {
+		return true
+	}
+	w, ok := next.Primary()
+	return ok && w.Kind != snapshot.WaitCommand && restsAt(prev) != restsAt(next)
+}
+
+// restsAt names the task that an instance waits at.
+func restsAt(s *snapshot.Snapshot) string {
+	w, ok := s.Primary()
+	if !ok {
+		if s.Error != nil {
+			return taskName(s.Error.Instance)
+		}
+		return ""
+	}
+	return taskName(w.Pointer)
+}
+
+func taskName(pointer string) string { return pointer[strings.LastIndexByte(pointer, '/')+1:] }
+
+func instance(s *snapshot.Snapshot, startKey string) *Instance {
+	row := &Instance{
+		ID: s.InstanceID, Definition: s.Definition.Name, DefVersion: s.Definition.Version,
+		BusinessKey: s.Business.Key, StartKey: startKey, Status: string(s.Status), Position: restsAt(s),
+		Correlation: s.Headers[signal.HeaderCorrelation], Version: s.Version, StartedAt: s.StartedAt, UpdatedAt: s.UpdatedAt,
+	}
+	if s.Error != nil {
+		row.ErrorType, row.ErrorDetail = s.Error.Type, clip(s.Error.Title+": "+s.Error.Detail)
+	}
+	if s.Status.Closed() {
+		row.EndedAt = s.UpdatedAt
+	}
+	return row
+}
+
+// maxDetail bounds the error text of an instance's row, in bytes; the whole
+// error is in the stream.
+const maxDetail = 1_000
+
+func clip(s string) string {
+	s = strings.TrimSuffix(strings.TrimPrefix(s, ": "), ": ")
+	if len(s) > maxDetail {
+		return strings.ToValidUTF8(s[:maxDetail], "")
+	}
+	return s
+}
+
+func entry(s *snapshot.Snapshot, e engine.Entry) (Entry, error) {
+	row := Entry{
+		InstanceID: s.InstanceID, Position: e.Position, Kind: string(e.Kind), Direction: string(e.Dir), Type: e.Type,
+		Data: e.Data, SignalID: e.SignalID, CreatedAt: e.At,
+	}
+	var err error
+	if e.Command != nil {
+		if row.Data, err = json.Marshal(e.Command); err != nil {
+			return Entry{}, fmt.Errorf("projections: command %d of %s: %w", e.Position, s.InstanceID, err)
+		}
+	}
+	if row.Metadata, err = json.Marshal(e.Meta); err != nil {
+		return Entry{}, fmt.Errorf("projections: entry %d of %s: %w", e.Position, s.InstanceID, err)
+	}
+	if string(row.Metadata) == "{}" {
+		row.Metadata = nil
+	}
+	return row, nil
+}
+
+func tasks(rows *Rows, s *snapshot.Snapshot, changes []engine.TaskChange) {
+	at := s.UpdatedAt
+	open := map[string]int{} // tasks made in this very turn
+	for _, c := range changes {
+		rows.TaskEvents = append(rows.TaskEvents, TaskEvent{
+			TaskID: c.ID, InstanceID: s.InstanceID, Event: string(c.Event), Actor: c.Actor, Data: c.Output, At: at,
+		})
+		if c.Create != nil {
+			open[c.ID] = len(rows.Tasks)
+			rows.Tasks = append(rows.Tasks, task(s, c, at))
+			continue
+		}
+		status := map[engine.TaskEvent]string{
+			engine.TaskCompleted: TaskCompleted, engine.TaskCancelled: TaskCancelled, engine.TaskExpired: TaskExpired,
+		}[c.Event]
+		if i, ok := open[c.ID]; ok {
+			rows.Tasks[i].Status, rows.Tasks[i].EndedAt = status, at
+			continue
+		}
+		rows.TaskEnds = append(rows.TaskEnds, TaskEnd{ID: c.ID, Status: status, By: c.Actor, At: at, Outcome: c.Outcome, Output: c.Output})
+	}
+}
+
+func task(s *snapshot.Snapshot, c engine.TaskChange, at time.Time) Task {
+	t := c.Create
+	row := Task{
+		ID: c.ID, InstanceID: s.InstanceID, Definition: s.Definition.Name, BusinessKey: s.Business.Key,
+		Name: t.Name, Title: t.Title, Status: TaskReady, Assignee: t.Assignee,
+		CandidateUsers: list(t.CandidateUsers), CandidateGroups: list(t.CandidateGroups),
+		ExcludedUsers: list(t.ExcludedUsers), Outcomes: list(t.Outcomes),
+		Priority: t.Priority, Payload: t.Payload, Form: t.Form, Version: 1, CreatedAt: at, DueAt: t.DueAt,
+	}
+	if t.Assignee != "" {
+		row.Status = TaskReserved
+	}
+	for _, w := range s.Waits {
+		if w.TaskID == c.ID {
+			row.Token = w.Token
+		}
+	}
+	return row
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "[]"
+	}
+	b, _ := json.Marshal(names) // strings cannot fail
+	return string(b)
+}
+
+// waits finds the event waits that came and went.
+func waits(rows *Rows, prev, next *snapshot.Snapshot) {
+	had := map[string]bool{}
+	if prev != nil {
+		for _, w := range prev.Waits {
+			if w.Kind == snapshot.WaitEvent {
+				had[w.Token] = true
+			}
+		}
+	}
+	for _, w := range next.Waits {
+		if w.Kind != snapshot.WaitEvent {
+			continue
+		}
+		if had[w.Token] {
+			delete(had, w.Token)
+			continue
+		}
+		rows.Waits = append(rows.Waits, Wait{
+			Token: w.Token, InstanceID: next.InstanceID, EventType: w.Event,
+			Spec: Spec(next.Definition, w.Pointer), KeyHash: KeyHash(engine.Key(w.Key)), CreatedAt: next.UpdatedAt,
+		})
+	}
+	if prev != nil {
+		for _, w := range prev.Waits {
+			if had[w.Token] {
+				rows.WaitsGone = append(rows.WaitsGone, w.Token)
+			}
+		}
+	}
+}
+
+// Spec says how the events of a wait are correlated: name@version#pointer.
+func Spec(d snapshot.Definition, pointer string) string {
+	return d.Name + "@" + d.Version + "#" + pointer
+}
+
+// ParseSpec takes a spec apart.
+func ParseSpec(spec string) (name, version, pointer string, ok bool) {
+	ref, pointer, ok := strings.Cut(spec, "#")
+	i := strings.LastIndexByte(ref, '@')
+	if !ok || i < 0 {
+		return "", "", "", false
+	}
+	return ref[:i], ref[i+1:], pointer, true
+}
+
+// KeyHash is what WF_WAITS is searched by: the first 128 bits of the key's
+// SHA-256, in hex.
+func KeyHash(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,80 @@
+package runtime
+
+import (
+	"container/list"
+	"sync"
+
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// cache keeps the snapshots this node committed last, so that the next turn of
+// a busy instance needs no read. A stale one does no harm: its version check
+// fails and the turn loads the row. It is bounded by the bytes the snapshots
+// have when encoded.
+type cache struct {
+	mu    sync.Mutex
+	max   int
+	size  int
+	order *list.List // front = used last
+	byID  map[string]*list.Element
+}
+
+type cached struct {
+	snap snapshot.Snapshot
+	size int
+}
+
+// cachedOverhead is what an entry costs beside its bytes, roughly: the decoded
+// form repeats them and adds slices and maps.
+const cachedOverhead = 1_024
+
+func newCache(max int) *cache {
+	return &cache{max: max, order: list.New(), byID: map[string]*list.Element{}}
+}
+
+func (c *cache) get(id string) (snapshot.Snapshot, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.byID[id]
+	if !ok {
+		return snapshot.Snapshot{}, false
+	}
+	c.order.MoveToFront(e)
+	return e.Value.(cached).snap, true
+}
+
+// put keeps s unless a newer version is there already. A closed instance is
+// forgotten: nothing more is expected of it.
+func (c *cache) put(s snapshot.Snapshot, encoded int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.byID[s.InstanceID]; ok {
+		if e.Value.(cached).snap.Version >= s.Version {
+			return
+		}
+		c.remove(e)
+	}
+	if s.Status.Closed() {
+		return
+	}
+	size := 2*encoded + cachedOverhead
+	c.byID[s.InstanceID] = c.order.PushFront(cached{snap: s, size: size})
+	c.size += size
+	for c.size > c.max {
+		c.remove(c.order.Back())
+	}
+}
+
+func (c *cache) drop(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.byID[id]; ok {
+		c.remove(e)
+	}
+}
+
+func (c *cache) remove(e *list.Element) {
+	old := c.order.Remove(e).(cached)
+	delete(c.byID, old.snap.InstanceID)
+	c.size -= old.size
+}

@@ -1,0 +1,270 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// job is a command that this node has claimed.
+type job struct {
+	instance string
+	position int64
+	command  engine.Command
+	failures int // attempts that failed or were lost so far
+}
+
+// key is the idempotency key: the same on every attempt, on every node.
+func (j job) key() string { return fmt.Sprintf("%s/%d", j.instance, j.position) }
+
+// reserve takes a slot for a command before it is claimed, so that a node
+// never claims more than it can hold.
+func (r *Runtime) reserve() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.running {
+		return false
+	}
+	select {
+	case r.slots <- struct{}{}:
+		r.busy.Add(1)
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *Runtime) unreserve(n int) {
+	for range n {
+		<-r.slots
+		r.busy.Done()
+	}
+}
+
+// launch performs a command on the slot reserved for it.
+func (r *Runtime) launch(instance string, e engine.Entry) {
+	j := job{instance: instance, position: e.Position, command: *e.Command}
+	go func() {
+		defer r.unreserve(1)
+		r.perform(r.work, j)
+	}()
+}
+
+// perform makes one attempt and commits what came of it: the result as the
+// instance's next turn, or the failure and the time of the next attempt.
+func (r *Runtime) perform(ctx context.Context, j job) {
+	begun := r.Now()
+	output, failure := r.Performer.Perform(ctx, j.command, j.key(), j.failures+1)
+	r.metrics.performed(j.command.Target, failure, r.Now().Sub(begun))
+	if ctx.Err() != nil {
+		return // given up at shutdown: performed again elsewhere
+	}
+	var err error
+	if failure != nil {
+		delay, again := r.Performer.Backoff(j.failures+1, j.key())
+		if failure.Retry && again {
+			err = r.insist(ctx, func() error { return r.later(ctx, j, max(delay, failure.After), failure.Error) })
+		} else {
+			err = r.answer(ctx, j, payload(nil, &failure.Error))
+		}
+	} else {
+		err = r.answer(ctx, j, payload(output, nil))
+	}
+	if err != nil && ctx.Err() == nil {
+		r.Log.Error("the result of a command could not be committed; it will be performed again",
+			"instance", j.instance, "command", j.position, "error", err)
+	}
+}
+
+// payload is what a TaskCompleted says about a command.
+func payload(output json.RawMessage, e *snapshot.Error) json.RawMessage {
+	if e != nil {
+		b, _ := json.Marshal(map[string]any{"error": e}) // plain data cannot fail
+		return b
+	}
+	if len(output) == 0 {
+		output = json.RawMessage("null")
+	}
+	b := make([]byte, 0, len(output)+12)
+	b = append(b, `{"output":`...)
+	b = append(b, output...)
+	return append(b, '}')
+}
+
+// answer applies a result as the instance's next turn. When the turn cannot be
+// decided, the result goes to the signal queue, where the rules for failing
+// messages hold.
+func (r *Runtime) answer(ctx context.Context, j job, result json.RawMessage) error {
+	now := r.Now()
+	env := signal.Envelope{
+		SignalID: fmt.Sprintf("%s/%d", j.key(), j.failures+1), InstanceID: j.instance, RuntimeProvider: signal.Provider,
+		Type: signal.TaskCompleted, WaitingToken: j.command.Token, OccurredAt: now, Payload: result,
+	}
+	return r.insist(ctx, func() error {
+		_, err := r.turn(ctx, r.Store, env, now, step)
+		var p *problem.Error
+		if !errors.As(err, &p) || p.Kind == problem.Unavailable {
+			return err
+		}
+		body, encodeErr := env.Encode()
+		if encodeErr != nil {
+			return err
+		}
+		return r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+	})
+}
+
+// later gives a command back and announces it again for after the delay.
+func (r *Runtime) later(ctx context.Context, j job, delay time.Duration, e snapshot.Error) error {
+	now := r.Now()
+	due := now.Add(delay)
+	body, err := signal.ForCommand(j.instance, j.position, j.failures+1, now, due).Encode()
+	if err != nil {
+		return err
+	}
+	err = r.Store.Commit(ctx, store.Change{
+		Claims: []store.Claim{{
+			InstanceID: j.instance, Position: j.position, Expect: r.Store.Node(),
+			Attempts: j.failures + 1, NextAt: due, Error: e.Title + ": " + e.Detail,
+		}},
+		Send: []store.Send{{Queue: store.Commands, Body: body, Due: due}},
+	})
+	if errors.Is(err, store.ErrLost) {
+		return nil // the wait is gone: nobody wants the result any more
+	}
+	return err
+}
+
+// insist repeats f while the store does not answer. What it commits is guarded,
+// so a commit whose outcome is unknown may be tried again.
+func (r *Runtime) insist(ctx context.Context, f func() error) error {
+	delay := 50 * time.Millisecond
+	for {
+		err := f()
+		if err == nil || !transient(err) {
+			return err
+		}
+		if !sleep(ctx, delay) {
+			return err
+		}
+		delay = min(2*delay, 5*time.Second)
+	}
+}
+
+// transient reports whether the same call may succeed later without anything
+// else having changed.
+func transient(err error) bool {
+	if errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrNotFound) {
+		return false
+	}
+	return errors.Is(err, store.ErrUnknown) || problem.KindOf(err) == problem.Unavailable
+}
+
+// sleep waits for d; it reports false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// announced handles a message of the command queue: claim, then perform.
+func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
+	position, err := signal.CommandPosition(env.Payload)
+	if err != nil {
+		return problem.Wrap(err, problem.Invalid, "signal.invalid", "announcement of a command")
+	}
+	rows, err := r.Store.Stream(ctx, env.InstanceID, position-1, 1)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 || rows[0].Position != position || rows[0].Processed == nil {
+		return problem.New(problem.NotFound, "command.unknown", "instance %s has no command at position %d", env.InstanceID, position)
+	}
+	row := rows[0]
+	if *row.Processed || row.ClaimedBy != "" {
+		return d.Commit(ctx, store.Change{}) // done with, or performed by somebody
+	}
+	j := job{instance: env.InstanceID, position: position, failures: row.Attempts}
+	if err := json.Unmarshal(row.Data, &j.command); err != nil {
+		return problem.Wrap(err, problem.Internal, "command.corrupt", "command %d of %s", position, env.InstanceID)
+	}
+	if !r.Performer.Can(j.command.Target) {
+		return r.pass(ctx, d, j)
+	}
+	if !r.await(stop) {
+		return d.Release(ctx, context.Canceled)
+	}
+	if err := r.claim(ctx, d, j, row); err != nil {
+		r.unreserve(1)
+		if errors.Is(err, store.ErrLost) {
+			return d.Commit(ctx, store.Change{})
+		}
+		return err
+	}
+	go func() {
+		defer r.unreserve(1)
+		r.perform(r.work, j)
+	}()
+	return nil
+}
+
+func (r *Runtime) claim(ctx context.Context, d store.Delivery, j job, row projections.Entry) error {
+	return d.Commit(ctx, store.Change{Claims: []store.Claim{{
+		InstanceID: j.instance, Position: j.position, Owner: r.Store.Node(), Attempts: row.Attempts, Error: row.LastError,
+	}}})
+}
+
+// await reserves a slot, waiting for one; false means that the node shuts down.
+func (r *Runtime) await(ctx context.Context) bool {
+	r.mu.Lock()
+	running := r.running
+	if running {
+		r.busy.Add(1)
+	}
+	r.mu.Unlock()
+	if !running {
+		return false
+	}
+	select {
+	case r.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		r.busy.Done()
+		return false
+	}
+}
+
+// passMax bounds how often a command that no node can perform is offered again
+// (about half an hour); then it fails with a configuration error.
+const passMax = 30
+
+// pass leaves a command to a node that can perform it.
+func (r *Runtime) pass(ctx context.Context, d store.Delivery, j job) error {
+	m := d.Message()
+	if m.Attempts >= passMax {
+		e := snapshot.Error{
+			Type: engine.ErrorBase + engine.ErrConfiguration, Status: 400, Title: "No performer",
+			Detail: fmt.Sprintf("no node can perform %q", j.command.Target),
+		}
+		if err := r.answer(ctx, j, payload(nil, &e)); err != nil {
+			return err
+		}
+		return d.Commit(ctx, store.Change{})
+	}
+	due := r.Now().Add(backoff(m.Attempts+1, j.key()))
+	return d.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Commands, Body: m.Body, Due: due, Attempts: m.Attempts + 1}}})
+}

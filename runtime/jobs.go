@@ -1,0 +1,94 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// adoptBatch is how many commands of dead nodes one commit announces again.
+const adoptBatch = 500
+
+// adopt announces the commands of dead nodes again (design 5).
+func (r *Runtime) adopt(ctx context.Context) error {
+	for {
+		n, err := r.Store.Orphans(ctx, adoptBatch)
+		if err != nil {
+			return fmt.Errorf("runtime: commands of dead nodes: %w", err)
+		}
+		if n > 0 {
+			r.Log.Info("commands of dead nodes are performed again", "commands", n)
+			r.metrics.adopted.Add(float64(n))
+		}
+		if n < adoptBatch {
+			return nil
+		}
+	}
+}
+
+// mourner is a store that tells when another node has died.
+type mourner interface {
+	// Deaths delivers a value after a node died; it is never closed.
+	Deaths() <-chan struct{}
+}
+
+// host runs the hosted jobs: adoption when a node has died, retention by the
+// clock (A14).
+func (r *Runtime) host(ctx context.Context) error {
+	var deaths <-chan struct{}
+	if m, ok := r.Store.(mourner); ok {
+		deaths = m.Deaths()
+	}
+	retention := time.NewTimer(r.RetentionEvery)
+	defer retention.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-deaths:
+			if err := r.adopt(ctx); err != nil && ctx.Err() == nil {
+				r.Log.Error("adoption failed", "error", err)
+			}
+		case <-retention.C:
+			if err := r.retain(ctx); err != nil && ctx.Err() == nil {
+				r.Log.Error("retention failed", "error", err)
+			}
+			retention.Reset(r.RetentionEvery)
+		}
+	}
+}
+
+// Retention works in small commits, so that it never holds up the pump.
+const (
+	retentionLock  = "retention"
+	retentionBatch = 100
+	retentionTTL   = time.Minute
+)
+
+// retain deletes instances that ended long enough ago, while this node holds
+// the job's lock.
+func (r *Runtime) retain(ctx context.Context) error {
+	if r.RetentionKeep == 0 {
+		return nil
+	}
+	total := 0
+	for ctx.Err() == nil {
+		ok, err := r.Store.Lock(ctx, retentionLock, retentionTTL)
+		if err != nil || !ok {
+			return err
+		}
+		n, err := r.Store.Purge(ctx, r.Now().Add(-r.RetentionKeep), retentionBatch)
+		if err != nil {
+			return err
+		}
+		total += n
+		r.metrics.purged.Add(float64(n))
+		if n < retentionBatch {
+			break
+		}
+	}
+	if total > 0 {
+		r.Log.Info("retention deleted closed instances", "instances", total)
+	}
+	return r.Store.Unlock(context.WithoutCancel(ctx), retentionLock)
+}

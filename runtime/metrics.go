@@ -1,0 +1,121 @@
+package runtime
+
+import (
+	"context"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics is everything a node counts. Labels come from closed sets; no
+// instance, definition or user is ever a label.
+type metrics struct {
+	r           *Runtime
+	turns       *prometheus.CounterVec
+	conflicts   prometheus.Counter
+	retries     *prometheus.CounterVec
+	deadLetters *prometheus.CounterVec
+	commands    *prometheus.CounterVec
+	duration    *prometheus.HistogramVec
+	adopted     prometheus.Counter
+	purged      prometheus.Counter
+	performing  prometheus.GaugeFunc
+	capacity    prometheus.GaugeFunc
+
+	depth, age *prometheus.Desc
+}
+
+func newMetrics(r *Runtime) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string, f func() float64) prometheus.GaugeFunc {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
+	}
+	return &metrics{
+		r:           r,
+		turns:       vec("aqueduct_turns_total", "Turns committed, by what they did with their signal.", "disposition"),
+		conflicts:   counter("aqueduct_version_conflicts_total", "Turns decided again because another was faster."),
+		retries:     vec("aqueduct_message_retries_total", "Messages that failed and were sent again.", "queue"),
+		deadLetters: vec("aqueduct_dead_letters_total", "Messages that became dead letters.", "queue"),
+		commands:    vec("aqueduct_commands_total", "Attempts to perform commands.", "performer", "result"),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "aqueduct_command_seconds", Help: "Duration of one attempt to perform a command.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}, []string{"performer"}),
+		adopted:    counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
+		purged:     counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
+		performing: gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { return float64(len(r.slots)) }),
+		capacity:   gauge("aqueduct_commands_running_limit", "Commands that may be performed at once.", func() float64 { return float64(cap(r.slots)) }),
+		depth:      prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
+		age:        prometheus.NewDesc("aqueduct_queue_oldest_seconds", "Age of the oldest message that is due.", []string{"queue"}, nil),
+	}
+}
+
+func (m *metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{
+		m.turns, m.conflicts, m.retries, m.deadLetters, m.commands, m.duration, m.adopted, m.purged, m.performing, m.capacity,
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(ch)
+	}
+	ch <- m.depth
+	ch <- m.age
+}
+
+// scrapeTimeout bounds the one query that a scrape makes.
+const scrapeTimeout = 2 * time.Second
+
+// Collect implements prometheus.Collector. The queues are asked when somebody
+// scrapes, so a node that nobody watches asks nothing.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(ch)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	queues, err := m.r.Store.Queues(ctx)
+	if err != nil {
+		m.r.Log.Warn("queues cannot be measured", "error", err)
+		return
+	}
+	now := m.r.Now()
+	for _, q := range queues {
+		for state, n := range map[string]int{"ready": q.Ready, "delayed": q.Delayed, "leased": q.Leased} {
+			ch <- prometheus.MustNewConstMetric(m.depth, prometheus.GaugeValue, float64(n), q.Name, state)
+		}
+		age := 0.0
+		if !q.OldestAt.IsZero() {
+			age = max(now.Sub(q.OldestAt).Seconds(), 0)
+		}
+		ch <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, age, q.Name)
+	}
+}
+
+func (m *metrics) turn(out *engine.Outcome) {
+	m.turns.WithLabelValues(string(out.Disposition)).Inc()
+}
+
+func (m *metrics) performed(target string, failure *engine.Failure, d time.Duration) {
+	performer := "function"
+	if target == "http" {
+		performer = "http"
+	}
+	result := "ok"
+	if failure != nil {
+		result = "failed"
+		if failure.Retry {
+			result = "retryable"
+		}
+	}
+	m.commands.WithLabelValues(performer, result).Inc()
+	m.duration.WithLabelValues(performer).Observe(d.Seconds())
+}

@@ -1,0 +1,194 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"runtime/debug"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/google/uuid"
+)
+
+// consume is one worker: receive, handle, again, until stop ends. A message
+// once taken is finished whatever happens to stop.
+func (r *Runtime) consume(stop context.Context, q store.Queue) error {
+	ctx := context.WithoutCancel(stop)
+	failures := 0
+	for {
+		d, err := r.Store.Receive(stop, q)
+		if stop.Err() != nil {
+			if err == nil {
+				return d.Release(ctx, stop.Err())
+			}
+			return nil
+		}
+		if errors.Is(err, store.ErrClosed) {
+			return fmt.Errorf("runtime: queue %s: %w", q, err)
+		}
+		if err != nil {
+			failures++
+			delay := backoff(failures, string(q))
+			r.Log.Error("queue cannot be read", "queue", q, "error", err, "again", delay)
+			sleep(stop, delay)
+			continue
+		}
+		failures = 0
+		r.handle(ctx, stop, d)
+	}
+}
+
+// handle gives one delivery its end: committed, retried later, or dead.
+func (r *Runtime) handle(ctx, stop context.Context, d store.Delivery) {
+	m := d.Message()
+	if m.Crashes >= r.CrashMax {
+		r.bury(ctx, d, problem.New(problem.Internal, "message.crash-loop", "%d processes died while they handled the message", m.Crashes))
+		return
+	}
+	err := r.deliver(ctx, stop, d)
+	if err == nil || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) {
+		return // done, or settled by redelivery (design 4.7)
+	}
+	var p *problem.Error
+	known := errors.As(err, &p)
+	switch {
+	case !known: // the store's trouble, not the message's
+		r.Log.Error("message is given back", "queue", m.Queue, "message", m.ID, "error", err)
+		r.release(ctx, stop, d, err)
+	case p.Kind == problem.Invalid || p.Kind == problem.TooLarge || p.Code == "snapshot.corrupt" || m.Attempts >= r.RetryMax:
+		r.bury(ctx, d, err)
+	default:
+		r.retry(ctx, d, err)
+	}
+}
+
+// deliver decodes the message and gives it to whom it concerns. A panic is a
+// problem like any other.
+func (r *Runtime) deliver(ctx, stop context.Context, d store.Delivery) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			r.Log.Error("panic while a message was handled", "message", d.Message().ID, "panic", v, "stack", string(debug.Stack()))
+			err = problem.New(problem.Internal, "message.panic", "panic: %v", v)
+		}
+	}()
+	m := d.Message()
+	env, err := signal.Decode(m.Body)
+	if err != nil {
+		return err
+	}
+	now := m.EnqueuedAt
+	if m.DueAt.After(now) {
+		now = m.DueAt
+	}
+	r.Store.Enter(d)
+	defer r.Store.Leave(d)
+	switch {
+	case env.Type == signal.StartRequest:
+		return r.requested(ctx, d, env, now)
+	case m.Queue == store.Commands:
+		return r.announced(ctx, stop, d, env)
+	}
+	if early := env.DueAt.Sub(r.Now()); !env.DueAt.IsZero() && early > 0 && m.Queue == store.Schedule {
+		// The queue's clock ran ahead: put it back for the remainder (design 4.8).
+		return d.Commit(ctx, store.Change{Send: []store.Send{{Queue: m.Queue, Body: m.Body, Due: env.DueAt, Attempts: m.Attempts}}})
+	}
+	_, err = r.turn(ctx, d, env, now, step)
+	return err
+}
+
+// requested starts the instance an application asked for through the queue.
+func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.Envelope, now time.Time) error {
+	start, err := signal.DecodeStart(env.Payload)
+	if err != nil {
+		return err
+	}
+	err = r.begin(ctx, d, env, start, now)
+	if errors.Is(err, store.ErrDuplicate) {
+		return d.Commit(ctx, store.Change{}) // started before: a repeat changes nothing
+	}
+	return err
+}
+
+// retry sends the same message again after a delay, with one attempt more, in
+// the commit that consumes it (design 4.5).
+func (r *Runtime) retry(ctx context.Context, d store.Delivery, cause error) {
+	m := d.Message()
+	due := r.Now().Add(backoff(m.Attempts+1, m.ID))
+	r.Log.Warn("message failed and is tried again", "queue", m.Queue, "message", m.ID, "attempt", m.Attempts+1, "due", due, "error", cause)
+	r.metrics.retries.WithLabelValues(string(m.Queue)).Inc()
+	err := d.Commit(ctx, store.Change{Send: []store.Send{{Queue: m.Queue, Body: m.Body, Due: due, Priority: m.Priority, Attempts: m.Attempts + 1}}})
+	if err != nil {
+		r.Log.Error("message could not be put back", "queue", m.Queue, "message", m.ID, "error", err)
+	}
+}
+
+// release gives a message back after a pause, so that a store in trouble is
+// not asked again at once.
+func (r *Runtime) release(ctx, stop context.Context, d store.Delivery, cause error) {
+	sleep(stop, backoff(d.Message().Attempts+1, d.Message().ID))
+	if err := d.Release(ctx, cause); err != nil && !errors.Is(err, store.ErrLost) {
+		r.Log.Error("message could not be given back", "message", d.Message().ID, "error", err)
+	}
+}
+
+// bury makes the message a dead letter, its bytes unchanged (A13).
+func (r *Runtime) bury(ctx context.Context, d store.Delivery, cause error) {
+	m := d.Message()
+	instance := ""
+	var head struct {
+		InstanceID string `json:"workflowInstanceId"`
+	}
+	if json.Unmarshal(m.Body, &head) == nil && len(head.InstanceID) <= signal.MaxIDBytes {
+		instance = head.InstanceID
+	}
+	code := problem.CodeOf(cause)
+	r.Log.Error("message is a dead letter now", "queue", m.Queue, "message", m.ID, "instance", instance, "reason", code, "error", cause)
+	r.metrics.deadLetters.WithLabelValues(string(m.Queue)).Inc()
+	err := d.Commit(ctx, store.Change{DeadLetter: &projections.DeadLetter{
+		ID: newID(), Queue: string(m.Queue), InstanceID: instance, Envelope: m.Body, Reason: code, Detail: cause.Error(),
+		Attempts: m.Attempts + 1, Node: r.Store.Node(), EnqueuedAt: m.EnqueuedAt, DiedAt: r.Now(),
+	}})
+	if err != nil {
+		r.Log.Error("dead letter could not be written", "message", m.ID, "error", err)
+	}
+}
+
+// newID is a UUID of version 7: unique, and in order of time, so that what
+// belongs together lies together in the database.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// backoffMax caps the delay between two attempts.
+const backoffMax = 5 * time.Minute
+
+// backoff is 1, 2, 4, 8, 16 s …, capped, less up to a fifth of jitter taken
+// from a hash of the attempt and seed, so that a repeated decision repeats it.
+func backoff(attempt int, seed string) time.Duration {
+	d := backoffMax
+	if attempt < 9 {
+		d = time.Second << max(attempt-1, 0)
+	}
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s#%d", seed, attempt)
+	return d - time.Duration(h.Sum32()%200)*d/1000
+}
+
+// begin decides and commits the first turn of an instance.
+func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, start signal.Start, now time.Time) error {
+	def, err := r.Definitions.Find(ctx, start.Definition, start.Version)
+	if err != nil {
+		return err
+	}
+	in := engine.Input{Signal: env, Now: now, Key: r.key, Limits: r.Limits}
+	out, err := engine.Begin(def, env.InstanceID, start, in)
+	if err != nil {
+		return err
+	}
+	return r.commit(ctx, c, nil, &out, start.StartKey, in)
+}

@@ -1,0 +1,169 @@
+// Package runtime is a node at work: it receives messages, has the engine
+// decide, commits the outcome, and performs the commands that come of it.
+//
+// A [Runtime] is also the service behind the API: every method that changes
+// something is one turn and one commit, and may be called on any node. Nothing
+// an instance needs is kept in memory only; what a node remembers (snapshots it
+// wrote last, results on their way) may be lost at any moment.
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"encoding/json"
+)
+
+// Definitions finds what instances run; definition.Catalogue is one.
+type Definitions interface {
+	Find(ctx context.Context, name, version string) (engine.Definition, error)
+	Pinned(ctx context.Context, ref snapshot.Definition) (engine.Definition, error)
+}
+
+// Performer performs commands; activity.Performer is one. Perform is one
+// attempt, with the key that is the same on every attempt.
+type Performer interface {
+	Can(target string) bool
+	Perform(ctx context.Context, c engine.Command, key string, attempt int) (json.RawMessage, *engine.Failure)
+	// Backoff is the delay before an attempt after the given number of
+	// failures; ok is false when there shall be none.
+	Backoff(failures int, key string) (delay time.Duration, ok bool)
+}
+
+// Config wires a node. Store, Definitions, Performer and Now are required; a
+// zero number means its default.
+type Config struct {
+	Store       store.Full
+	Definitions Definitions
+	Performer   Performer
+	Now         func() time.Time
+	Log         *slog.Logger          // nil = discard
+	Metrics     prometheus.Registerer // nil = not registered
+
+	Workers    int // turns at once on each of the signal and schedule queues; default 64
+	Activities int // commands performed at once; default 256
+	RetryMax   int // decisions that may fail before a message becomes a dead letter; default 5
+	CrashMax   int // processes a message may kill before it becomes a dead letter; default 3
+	CacheBytes int // of snapshots kept in memory; default 64 MiB
+	Limits     engine.Limits
+
+	DrainTimeout   time.Duration // how long running activities are waited for at shutdown; default 30 s
+	RetentionKeep  time.Duration // closed instances are deleted after this; 0 = never
+	RetentionEvery time.Duration // how often; default 1 h
+}
+
+// Defaults of Config.
+const (
+	DefaultWorkers        = 64
+	DefaultActivities     = 256
+	DefaultRetryMax       = 5
+	DefaultCrashMax       = 3
+	DefaultCacheBytes     = 64 << 20
+	DefaultDrainTimeout   = 30 * time.Second
+	DefaultRetentionEvery = time.Hour
+)
+
+// Runtime is one node. Its methods may be called from many goroutines, before,
+// during and after Run; commands are performed only while Run runs.
+type Runtime struct {
+	Config
+	key     []byte
+	cache   *cache
+	metrics *metrics
+	slots   chan struct{} // one for each command being performed
+
+	mu      sync.Mutex
+	running bool           // Run is accepting commands
+	busy    sync.WaitGroup // commands being performed
+	work    context.Context
+}
+
+// New makes a node on an open store.
+func New(ctx context.Context, c Config) (*Runtime, error) {
+	if c.Store == nil || c.Definitions == nil || c.Performer == nil || c.Now == nil {
+		return nil, fmt.Errorf("runtime: Store, Definitions, Performer and Now are required")
+	}
+	def := func(n *int, value int) {
+		if *n == 0 {
+			*n = value
+		}
+	}
+	def(&c.Workers, DefaultWorkers)
+	def(&c.Activities, DefaultActivities)
+	def(&c.RetryMax, DefaultRetryMax)
+	def(&c.CrashMax, DefaultCrashMax)
+	def(&c.CacheBytes, DefaultCacheBytes)
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = DefaultDrainTimeout
+	}
+	if c.RetentionEvery == 0 {
+		c.RetentionEvery = DefaultRetentionEvery
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	key, err := c.Store.Key(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("runtime: key: %w", err)
+	}
+	r := &Runtime{Config: c, key: key, cache: newCache(c.CacheBytes), slots: make(chan struct{}, c.Activities)}
+	r.metrics = newMetrics(r)
+	if c.Metrics != nil {
+		if err := c.Metrics.Register(r.metrics); err != nil {
+			return nil, fmt.Errorf("runtime: metrics: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// Run works until ctx ends, then drains: no new message is taken, turns under
+// way are finished, and running activities get DrainTimeout. What is still
+// running then is given up; another node, or the next start, performs it again
+// with the same idempotency key.
+func (r *Runtime) Run(ctx context.Context) error {
+	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	r.mu.Lock()
+	r.work, r.running = work, true
+	r.mu.Unlock()
+
+	if err := r.adopt(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	g, loops := errgroup.WithContext(ctx)
+	for range r.Workers {
+		g.Go(func() error { return r.consume(loops, store.Signals) })
+		g.Go(func() error { return r.consume(loops, store.Schedule) })
+		g.Go(func() error { return r.consume(loops, store.Commands) })
+	}
+	g.Go(func() error { return r.host(loops) })
+	err := g.Wait()
+
+	r.mu.Lock()
+	r.running = false
+	r.mu.Unlock()
+	r.drain(giveUp)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// drain waits for running commands, and gives them up after DrainTimeout.
+func (r *Runtime) drain(giveUp context.CancelFunc) {
+	timer := time.AfterFunc(r.DrainTimeout, func() {
+		r.Log.Warn("activities still run after the drain timeout; they will be performed again", "timeout", r.DrainTimeout)
+		giveUp()
+	})
+	defer timer.Stop()
+	r.busy.Wait()
+}

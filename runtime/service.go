@@ -1,0 +1,178 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/google/uuid"
+)
+
+// startSpace is the namespace of instance ids that are derived from a start
+// key: the same key gives the same id, and so the same instance.
+var startSpace = uuid.MustParse("6b1f5c0e-6a53-5b0c-9d0b-5d0f0a6d1c11")
+
+// Start begins an instance, or returns the one that the same request began
+// before (created is false): a request is the same when it names the same
+// instance id, or the same definition, business key and start key. An empty id
+// lets Start choose one. Headers carry the trace, the correlation and the actor.
+//
+// Problems: signal.invalid-start, definition.unknown, limit.snapshot.
+func (r *Runtime) Start(ctx context.Context, id string, start signal.Start, headers map[string]string) (string, bool, error) {
+	if err := start.Validate(); err != nil {
+		return "", false, err
+	}
+	if id == "" {
+		id = newID()
+		if start.StartKey != "" {
+			id = uuid.NewSHA1(startSpace, fmt.Appendf(nil, "%q %q %q", start.Definition, start.BusinessKey, start.StartKey)).String()
+		}
+	}
+	if len(start.Input) == 0 {
+		start.Input = json.RawMessage("null")
+	}
+	now := r.Now()
+	env := signal.Envelope{
+		SignalID: id, InstanceID: id, RuntimeProvider: signal.Provider, Type: signal.StartRequest, OccurredAt: now, Headers: headers,
+	}
+	if err := env.Validate(); err != nil {
+		return "", false, err
+	}
+	err := r.begin(ctx, r.Store, env, start, now)
+	if errors.Is(err, store.ErrDuplicate) {
+		return id, false, nil
+	}
+	return id, err == nil, err
+}
+
+// Snapshot returns an instance's last committed snapshot. Problem:
+// instance.unknown.
+func (r *Runtime) Snapshot(ctx context.Context, id string) (snapshot.Snapshot, error) {
+	s, err := r.Store.Load(ctx, id)
+	return s, unknown(err, id)
+}
+
+// Signal puts a signal for one instance on the queue; it is durable when
+// Signal returns, and applied soon after. A repeat with the same signal id is
+// recorded once. Problems: instance.unknown, instance.closed, signal.*.
+func (r *Runtime) Signal(ctx context.Context, env signal.Envelope) error {
+	body, err := env.Encode()
+	if err != nil {
+		return err
+	}
+	s, cached := r.cache.get(env.InstanceID)
+	if !cached {
+		if s, err = r.Snapshot(ctx, env.InstanceID); err != nil {
+			return err
+		}
+	}
+	if s.Status.Closed() {
+		return problem.New(problem.Conflict, "instance.closed", "instance %s is %s", env.InstanceID, s.Status)
+	}
+	return r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+}
+
+// eventFanOut bounds how many instances one event reaches in one commit.
+const eventFanOut = 500
+
+// PublishEvent gives a CloudEvent to every instance that waits for it: those
+// whose listen has its type, its filter and its correlation. It returns how
+// many. Each gets it once, however often the event (source and id) is
+// published. Problems: event.invalid, signal.too-large.
+func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, headers map[string]string) (int, error) {
+	var e struct {
+		SpecVersion string `json:"specversion"`
+		ID          string `json:"id"`
+		Source      string `json:"source"`
+		Type        string `json:"type"`
+	}
+	if err := json.Unmarshal(event, &e); err != nil {
+		return 0, problem.Wrap(err, problem.Invalid, "event.invalid", "event is not a CloudEvent in JSON")
+	}
+	for name, v := range map[string]string{"id": e.ID, "source": e.Source, "type": e.Type} {
+		if v == "" {
+			return 0, problem.New(problem.Invalid, "event.invalid", "event has no %s", name)
+		}
+	}
+	specs, err := r.Store.WaitSpecs(ctx, e.Type)
+	if err != nil {
+		return 0, err
+	}
+	signalID := "ce-" + projections.KeyHash(e.Source+"\x00"+e.ID)
+	reached := 0
+	for _, spec := range specs {
+		n, err := r.route(ctx, e.Type, spec, event, signalID, headers)
+		if err != nil {
+			return reached, err
+		}
+		reached += n
+	}
+	return reached, nil
+}
+
+// route sends an event to the instances that wait under one spec.
+func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.RawMessage, signalID string, headers map[string]string) (int, error) {
+	name, version, pointer, ok := projections.ParseSpec(spec)
+	if !ok {
+		return 0, fmt.Errorf("runtime: spec %q of a wait is not one", spec)
+	}
+	def, err := r.Definitions.Find(ctx, name, version)
+	if err != nil {
+		return 0, err
+	}
+	key, ok, err := def.Correlate(pointer, event)
+	if err != nil || !ok {
+		return 0, err
+	}
+	reached, after := 0, ""
+	for {
+		waits, err := r.Store.Waits(ctx, eventType, spec, projections.KeyHash(key), after, eventFanOut)
+		if err != nil || len(waits) == 0 {
+			return reached, err
+		}
+		sends := make([]store.Send, len(waits))
+		for i, w := range waits {
+			body, err := signal.Envelope{
+				SignalID: signalID, InstanceID: w.InstanceID, Type: signal.ExternalSignal,
+				OccurredAt: r.Now(), Headers: headers, Payload: event,
+			}.Encode()
+			if err != nil {
+				return reached, err
+			}
+			sends[i] = store.Send{Queue: store.Signals, Body: body}
+		}
+		if err := r.Store.Commit(ctx, store.Change{Send: sends}); err != nil {
+			return reached, err
+		}
+		reached += len(waits)
+		after = waits[len(waits)-1].Token
+		if len(waits) < eventFanOut {
+			return reached, nil
+		}
+	}
+}
+
+// Operate does what an operator asks, in one turn (B8). Problems:
+// instance.unknown and those of engine.Operate.
+func (r *Runtime) Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error) {
+	now := r.Now()
+	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: actorHeader(actor)}
+	out, err := r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+		return engine.Operate(def, snap, op, output, in)
+	})
+	return out.Snapshot, err
+}
+
+func actorHeader(actor string) map[string]string {
+	if actor == "" {
+		return nil
+	}
+	return map[string]string{signal.HeaderActor: actor}
+}

@@ -1,0 +1,194 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// ClaimTask reserves a ready task for a user who may do it. Claiming again
+// what one has already is a no-op. Problems: task.unknown, task.completed,
+// task.closed, task.taken, task.denied.
+func (r *Runtime) ClaimTask(ctx context.Context, id, user string, groups []string) (projections.Task, error) {
+	return r.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
+		if user == "" {
+			return nil, problem.New(problem.Invalid, "task.user-missing", "claiming task %s needs a user", id)
+		}
+		if t.Assignee == user {
+			return nil, nil
+		}
+		if t.Assignee != "" {
+			return nil, problem.New(problem.Conflict, "task.taken", "task %s is reserved for %s", id, t.Assignee)
+		}
+		if err := mayDo(t, user, groups); err != nil {
+			return nil, err
+		}
+		return &store.TaskEdit{Status: projections.TaskReserved, Assignee: user, Event: projections.TaskEvent{Event: "claimed", Actor: user}}, nil
+	})
+}
+
+// ReleaseTask gives a reserved task back to its candidates. Problems:
+// task.unknown, task.completed, task.closed, task.not-yours.
+func (r *Runtime) ReleaseTask(ctx context.Context, id, user string) (projections.Task, error) {
+	return r.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
+		if t.Assignee == "" {
+			return nil, nil
+		}
+		if t.Assignee != user {
+			return nil, problem.New(problem.Denied, "task.not-yours", "task %s is reserved for %s, not for %q", id, t.Assignee, user)
+		}
+		return &store.TaskEdit{Status: projections.TaskReady, Event: projections.TaskEvent{Event: "released", Actor: user}}, nil
+	})
+}
+
+// editTask changes an open task as edit says, again when somebody was faster.
+func (r *Runtime) editTask(ctx context.Context, id string, edit func(projections.Task) (*store.TaskEdit, error)) (projections.Task, error) {
+	for range staleMax {
+		t, err := r.openTask(ctx, id)
+		if err != nil {
+			return projections.Task{}, err
+		}
+		e, err := edit(t)
+		if err != nil || e == nil {
+			return t, err
+		}
+		e.ID, e.Version = id, t.Version
+		e.Event.TaskID, e.Event.InstanceID, e.Event.At = id, t.InstanceID, r.Now()
+		err = r.Store.Commit(ctx, store.Change{Tasks: []store.TaskEdit{*e}})
+		if errors.Is(err, store.ErrStale) {
+			continue
+		}
+		if err != nil {
+			return projections.Task{}, err
+		}
+		return r.Store.Task(ctx, id)
+	}
+	return projections.Task{}, problem.New(problem.Unavailable, "task.contended", "task %s is changed by many at once", id)
+}
+
+// openTask returns a task that can still be done, or the problem that says who
+// did it and when.
+func (r *Runtime) openTask(ctx context.Context, id string) (projections.Task, error) {
+	t, err := r.Store.Task(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return t, problem.Wrap(err, problem.NotFound, "task.unknown", "task %s does not exist", id)
+	}
+	if err != nil {
+		return t, err
+	}
+	switch t.Status {
+	case projections.TaskReady, projections.TaskReserved:
+		return t, nil
+	case projections.TaskCompleted:
+		return t, problem.New(problem.Conflict, "task.completed", "task %s was completed by %s at %s", id, t.EndedBy, t.EndedAt.UTC().Format(time.RFC3339))
+	}
+	return t, problem.New(problem.Conflict, "task.closed", "task %s is %s since %s", id, t.Status, t.EndedAt.UTC().Format(time.RFC3339))
+}
+
+// mayDo checks who may claim a task: nobody excluded; when candidates are
+// named, one of them.
+func mayDo(t projections.Task, user string, groups []string) error {
+	if slices.Contains(names(t.ExcludedUsers), user) {
+		return problem.New(problem.Denied, "task.denied", "%s is excluded from task %s", user, t.ID)
+	}
+	users, candidates := names(t.CandidateUsers), names(t.CandidateGroups)
+	if len(users) == 0 && len(candidates) == 0 || slices.Contains(users, user) {
+		return nil
+	}
+	for _, g := range groups {
+		if slices.Contains(candidates, g) {
+			return nil
+		}
+	}
+	return problem.New(problem.Denied, "task.denied", "%s is no candidate for task %s", user, t.ID).
+		WithHint("candidates: users [%s], groups [%s]", strings.Join(users, ", "), strings.Join(candidates, ", "))
+}
+
+func names(list string) []string {
+	var out []string
+	_ = json.Unmarshal([]byte(list), &out) // written by us
+	return out
+}
+
+// CompleteTask answers a task in one commit: the task, its event, the
+// projection, the snapshot and what follows (A8). Only the user it is reserved
+// for may. A second completion changes nothing and says who completed it and
+// when. Problems: task.unknown, task.completed, task.closed, task.not-claimed,
+// task.not-yours, task.invalid-outcome, instance.suspended.
+func (r *Runtime) CompleteTask(ctx context.Context, id, user, outcome string, data json.RawMessage) (projections.Task, error) {
+	t, err := r.openTask(ctx, id)
+	if err != nil {
+		return t, err
+	}
+	if err := mayComplete(t, user, outcome); err != nil {
+		return t, err
+	}
+	now := r.Now()
+	env, err := completion(t, user, outcome, data, now)
+	if err != nil {
+		return t, err
+	}
+	_, err = r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+		out, err := engine.Step(def, snap, in)
+		if err != nil || out.Disposition == engine.Applied {
+			return out, err
+		}
+		if out.Disposition == engine.Buffered {
+			return out, problem.New(problem.Conflict, "instance.suspended", "instance %s is suspended", snap.InstanceID).WithHint("resume it first")
+		}
+		if _, err := r.openTask(ctx, id); err != nil {
+			return out, err
+		}
+		return out, problem.New(problem.Unavailable, "task.contended", "task %s is being changed", id)
+	})
+	if err != nil {
+		return t, err
+	}
+	return r.Store.Task(ctx, id)
+}
+
+func mayComplete(t projections.Task, user, outcome string) error {
+	if user == "" {
+		return problem.New(problem.Invalid, "task.user-missing", "completing task %s needs a user", t.ID)
+	}
+	if t.Assignee == "" {
+		return problem.New(problem.Conflict, "task.not-claimed", "task %s is not claimed", t.ID).WithHint("claim it first")
+	}
+	if t.Assignee != user {
+		return problem.New(problem.Denied, "task.not-yours", "task %s is reserved for %s, not for %s", t.ID, t.Assignee, user)
+	}
+	if outcomes := names(t.Outcomes); len(outcomes) > 0 && !slices.Contains(outcomes, outcome) {
+		return problem.New(problem.Invalid, "task.invalid-outcome", "outcome %q is not one of task %s", outcome, t.ID).
+			WithHint("one of %s", strings.Join(outcomes, ", "))
+	}
+	return nil
+}
+
+// completion is the signal that a person's answer is.
+func completion(t projections.Task, user, outcome string, data json.RawMessage, now time.Time) (signal.Envelope, error) {
+	if len(data) == 0 {
+		data = json.RawMessage("null")
+	}
+	body, err := json.Marshal(map[string]any{"output": map[string]any{
+		"outcome": outcome, "data": data, "completedBy": user, "completedAtUtc": now.UTC(), "taskId": t.ID,
+	}})
+	if err != nil {
+		return signal.Envelope{}, problem.Wrap(err, problem.Invalid, "task.invalid-data", "data of task %s", t.ID)
+	}
+	env := signal.Envelope{
+		SignalID: "task-" + t.ID, InstanceID: t.InstanceID, Type: signal.TaskCompleted, WaitingToken: t.Token,
+		OccurredAt: now, Headers: actorHeader(user), Payload: body,
+	}
+	_, err = env.Encode() // the same limits as through a queue
+	return env, err
+}
