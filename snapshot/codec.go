@@ -165,9 +165,22 @@ func (s *Snapshot) Resume() *ResumePoint {
 
 func lastSlash(s string) int { return bytes.LastIndexByte([]byte(s), '/') }
 
-// upcasts[v] turns a document of schema version v into one of v+1. Version 0
-// is what a document without engineSchemaVersion is: none was ever released.
-var upcasts = map[int]func(map[string]json.RawMessage) error{}
+// upcasts[v] turns a document of schema version v into one of v+1.
+var upcasts = map[int]func(map[string]json.RawMessage) error{
+	0: fromDraft,
+}
+
+// fromDraft reads the form that preceded the first release: it said state for
+// workflowState and signals for continuationBuffer.
+func fromDraft(d map[string]json.RawMessage) error {
+	for from, to := range map[string]string{"state": "workflowState", "signals": "continuationBuffer"} {
+		if v, ok := d[from]; ok {
+			d[to] = v
+			delete(d, from)
+		}
+	}
+	return nil
+}
 
 // upcast applies the chain from version v to SchemaVersion.
 func upcast(raw []byte, v int) ([]byte, error) {
