@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"os"
@@ -87,7 +88,8 @@ func TestDocumentSaysWhatOperatorsRead(t *testing.T) {
 // been; the file of the present one is what Encode writes.
 func TestGoldenFilesStayReadable(t *testing.T) {
 	present := filepath.Join("testdata", "v1.json")
-	raw, err := full().Encode()
+	snap := full()
+	raw, err := snap.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +161,8 @@ func TestCloneSharesNothingThatChanges(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	raw, _ := full().Encode()
+	snap := full()
+	raw, _ := snap.Encode()
 	f.Add(raw)
 	f.Add([]byte(`{"engineSchemaVersion":1,"instanceId":"i","version":1,"status":"running"}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -182,6 +185,56 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// byReflection is what Encode must write, by the tags of document.
+func byReflection(t testing.TB, s Snapshot) string {
+	t.Helper()
+	raw, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d document
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Fatal(err)
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(d); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(buf.String(), "\n")
+}
+
+func TestEncoderAgreesWithTheDocument(t *testing.T) {
+	for name, s := range map[string]Snapshot{
+		"full":  full(),
+		"small": {InstanceID: "i", Status: Running, Version: 1, Branches: []Branch{{Frames: []Frame{{Pointer: "/do"}}}}},
+		"empty": {},
+	} {
+		raw, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := byReflection(t, s); string(raw) != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, raw, want)
+		}
+	}
+}
+
+func BenchmarkEncodeByReflection(b *testing.B) {
+	s := full()
+	raw, _ := s.Encode()
+	var d document
+	if err := json.Unmarshal(raw, &d); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := json.Marshal(d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkEncode(b *testing.B) {
 	s := full()
 	for b.Loop() {
@@ -192,7 +245,8 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	raw, _ := full().Encode()
+	snap := full()
+	raw, _ := snap.Encode()
 	for b.Loop() {
 		if _, err := Decode(raw); err != nil {
 			b.Fatal(err)
