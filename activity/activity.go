@@ -59,6 +59,7 @@ type Config struct {
 	HostWait         time.Duration         // how long a request waits for its place
 	BreakAfter       int                   // failures in a row that open a host's breaker
 	BreakFor         time.Duration         // how long it stays open
+	Policy           Policy                // of further attempts
 	Transport        http.RoundTripper     // default: a transport of its own
 	Metrics          prometheus.Registerer // nil = not registered
 	Log              *slog.Logger          // nil = silent
@@ -72,6 +73,7 @@ func (c Config) withDefaults() Config {
 	set(&c.HostWait, DefaultHostWait)
 	set(&c.BreakAfter, DefaultBreakAfter)
 	set(&c.BreakFor, DefaultBreakFor)
+	c.Policy = c.Policy.WithDefaults()
 	if c.Transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.MaxIdleConnsPerHost = c.MaxPerHost
@@ -166,6 +168,15 @@ func (p *Performer) Perform(ctx context.Context, c engine.Command, key string, a
 	}
 	p.metrics.attempts.WithLabelValues(c.Target, outcome(failure)).Inc()
 	return result, failure
+}
+
+// Backoff returns the delay before the next attempt at the command with a key
+// after so many failed ones; ok is false when the policy allows none.
+func (p *Performer) Backoff(failures int, key string) (delay time.Duration, ok bool) {
+	if failures >= p.config.Policy.MaxAttempts {
+		return 0, false
+	}
+	return p.config.Policy.Backoff(failures, key), true
 }
 
 // tooLarge is the failure of an answer over a limit. It is permanent, because

@@ -57,3 +57,14 @@ func TestPolicyHasDefaults(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
+
+func TestPerformerStopsAfterTheLastAttempt(t *testing.T) {
+	t.Parallel()
+	p := performer(t, Config{Policy: Policy{MaxAttempts: 3, Initial: time.Minute}})
+	for failures, want := range []bool{true, true, true, false, false} {
+		delay, ok := p.Backoff(failures, "k/1")
+		if ok != want || ok != (delay >= time.Minute) {
+			t.Errorf("after %d failures: %s, %t", failures, delay, ok)
+		}
+	}
+}

@@ -40,11 +40,12 @@ var law = []rule{
 	{4, "activity", []string{"engine", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{4, "api", []string{"definition", "engine", "problem", "projections", "signal"}, support},
 	{4, "console", []string{"problem"}, []string{"internal/..."}},
-	{5, "cmd/...", []string{everything}, nil},
-	{5, "examples/...", []string{everything}, nil},
+	{5, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store"}, support},
+	{6, "cmd/...", []string{everything}, nil},
+	{6, "examples/...", []string{everything}, nil},
 	{0, "internal/tidy", nil, nil},
 	{0, "internal/counts", nil, nil},
-	{5, "internal/...", []string{everything}, nil},
+	{6, "internal/...", []string{everything}, nil},
 }
 
 // pure packages decide; they do no I/O and read no clock.
