@@ -4,180 +4,242 @@ import (
 	"bytes"
 	"container/list"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"slices"
-	"strconv"
-	"strings"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/sync/singleflight"
 )
 
-// MaxCompiled bounds how many compiled definitions a catalogue keeps; the one
-// used longest ago is compiled again when it is asked for.
-const MaxCompiled = 1_000
+const (
+	// MaxCompiled bounds the compiled definitions that a catalogue keeps; the
+	// one that was not used for longest is dropped.
+	MaxCompiled = 1_000
+	// LoadTimeout bounds one load, which goes on when its caller has left.
+	LoadTimeout = 30 * time.Second
+)
 
-// Catalogue publishes definitions and finds them compiled. Its methods may be
-// called from many goroutines.
+// Catalogue finds what instances run: documents in a repository, and Go code.
+// It is safe for use by many goroutines.
+//
+// A version never changes once it is published, so its compiled form is kept.
+// Which version is the latest is asked of the repository each time, for any
+// node may publish one.
 type Catalogue struct {
 	repo    Repository
-	parsers map[string]Parser
+	parsers map[string]Parser // by kind
 	now     func() time.Time
-
-	loads singleflight.Group // one load of a definition at a time
+	loads   singleflight.Group
 
 	mu       sync.Mutex
-	compiled map[string]*list.Element // by name@version
-	order    *list.List               // of entry, front = used last
-	code     map[string]engine.Definition
+	compiled map[string]*list.Element     // of *compiled, by name@version
+	used     list.List                    // the last used first
+	code     map[string]engine.Definition // registered, by name@version
 }
 
-type entry struct {
-	ref string
+type compiled struct {
+	id  string
 	def engine.Definition
 }
 
-// New makes a catalogue over a repository. Parsers are by kind.
+// New makes a catalogue of a repository.
 func New(repo Repository, parsers map[string]Parser, now func() time.Time) *Catalogue {
 	return &Catalogue{
 		repo: repo, parsers: parsers, now: now,
-		compiled: map[string]*list.Element{}, order: list.New(), code: map[string]engine.Definition{},
+		compiled: map[string]*list.Element{}, code: map[string]engine.Definition{},
 	}
 }
 
-// Publish parses a document and stores it for good under its name@version. The
-// same document again changes nothing (created is false). Problems:
-// definition.invalid with every finding, definition.unknown-kind,
-// definition.conflict when the version exists with another content.
-func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (r Record, created bool, err error) {
-	kind := kindOf(source)
-	parse, ok := c.parsers[kind]
-	if !ok {
-		return Record{}, false, problem.New(problem.Invalid, "definition.unknown-kind", "%s is no definition: it has no top-level key document", name(file)).
-			WithHint("a definition begins with document: {dsl: '1.0.3', namespace: …, name: …, version: …}")
+// ID is how a version is written in one word.
+func ID(name, version string) string { return name + "@" + version }
+
+// Register adds a definition that is Go code. Every node of a cluster must
+// register the same ones before it runs. It may be called again with a
+// definition of the same digest; with another it is definition.conflict.
+func (c *Catalogue) Register(def engine.Definition) error {
+	ref := def.Ref()
+	if ref.Name == "" || ref.Version == "" || ref.Digest == "" {
+		return problem.New(problem.Invalid, "definition.invalid", "definition %q lacks a name, a version or a digest", ID(ref.Name, ref.Version))
 	}
-	p, err := parse(file, source)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := ID(ref.Name, ref.Version)
+	if old := c.code[id]; old != nil && old.Ref().Digest != ref.Digest {
+		return problem.New(problem.Conflict, "definition.conflict", "definition %s is registered with another digest", id).
+			WithHint("give changed code a new version")
+	}
+	c.code[id] = def
+	return nil
+}
+
+// Publish parses a document and stores it. Publishing the same document again
+// changes nothing; created is false then.
+//
+// Problems: definition.invalid with all findings, definition.unknown-kind, and
+// definition.conflict when the version is there with other content.
+func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (stored Record, created bool, err error) {
+	kind, err := kindOf(source)
 	if err != nil {
 		return Record{}, false, err
 	}
-	if c.registered(p.Ref.Name) != nil {
-		return Record{}, false, problem.New(problem.Conflict, "definition.conflict", "%s is a definition in Go code", p.Ref.Name)
+	parse := c.parsers[kind]
+	if parse == nil {
+		return Record{}, false, problem.New(problem.Invalid, "definition.unknown-kind", "this node reads no documents of kind %s", kind)
 	}
-	return c.repo.PutDefinition(ctx, Record{
-		Name: p.Ref.Name, Version: p.Ref.Version, Digest: p.Ref.Digest, Kind: kind, Title: p.Title,
-		Source: source, Document: p.Document, PublishedAt: c.now().UTC().Truncate(time.Microsecond),
+	parsed, err := parse(file, source)
+	if err != nil {
+		return Record{}, false, err
+	}
+	id := ID(parsed.Ref.Name, parsed.Ref.Version)
+	if c.registered(id) != nil {
+		return Record{}, false, problem.New(problem.Conflict, "definition.conflict", "definition %s is Go code of this node", id).
+			WithHint("choose another name or version")
+	}
+	stored, created, err = c.repo.PutDefinition(ctx, Record{
+		Name: parsed.Ref.Name, Version: parsed.Ref.Version, Digest: parsed.Ref.Digest, Kind: kind, Title: parsed.Title,
+		Source: bytes.Clone(source), Document: parsed.Document, PublishedAt: c.now().UTC().Truncate(time.Microsecond),
 	})
-}
-
-func name(file string) string {
-	if file == "" {
-		return "the document"
+	if err != nil {
+		return Record{}, false, err
 	}
-	return file
+	c.keep(id, parsed.Definition)
+	return stored, created, nil
 }
 
-// kindOf tells the kind of a document by a look at its top level. It is only a
-// hint: the parser says what is wrong with what it is given. Anything that is
-// not plainly another kind is given to the language, whose parser explains best.
-func kindOf(source []byte) string {
-	for line := range bytes.Lines(source) {
-		if bytes.HasPrefix(line, []byte("document")) {
-			return "openworkflow"
+// kindOf recognises the kind of a document by its first-level fields. A text
+// that cannot be read at all goes to the parser, which says where.
+func kindOf(source []byte) (kind string, err error) {
+	const openworkflow = "openworkflow"
+	defer func() {
+		if recover() != nil { // the YAML package on text that is not YAML
+			kind, err = openworkflow, nil
+		}
+	}()
+	var doc yaml.Node
+	if yaml.Unmarshal(source, &doc) != nil || doc.Kind != yaml.DocumentNode {
+		return openworkflow, nil
+	}
+	if top := doc.Content[0]; top.Kind == yaml.MappingNode {
+		for i := 0; i < len(top.Content); i += 2 {
+			if top.Content[i].Value == "document" {
+				return openworkflow, nil
+			}
 		}
 	}
-	if bytes.Contains(source, []byte(`"document"`)) {
-		return "openworkflow"
-	}
-	return ""
+	return "", problem.New(problem.Invalid, "definition.unknown-kind", "the kind of the document is not known").
+		WithHint("an Open Workflow definition begins with a field document")
 }
 
-// Register adds a definition written in Go. It is found by its name, whatever
-// version is asked for, on every node that registers it.
-func (c *Catalogue) Register(def engine.Definition) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.code[def.Ref().Name] = def
-}
-
-func (c *Catalogue) registered(name string) engine.Definition {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.code[name]
-}
-
-// Find returns name@version compiled; an empty version is the highest
-// published one, by semantic version. Problem: definition.unknown.
+// Find returns a definition; version "" is the highest by semantic versioning.
+// Problem: definition.unknown.
 func (c *Catalogue) Find(ctx context.Context, name, version string) (engine.Definition, error) {
-	if def := c.registered(name); def != nil {
-		return def, nil
-	}
 	if version == "" {
-		versions, err := c.repo.Versions(ctx, name)
-		if err != nil {
+		var err error
+		if version, err = c.latest(ctx, name); err != nil {
 			return nil, err
 		}
-		if len(versions) == 0 {
-			return nil, problem.New(problem.NotFound, "definition.unknown", "definition %s is not published", name)
-		}
-		version = slices.MaxFunc(versions, func(a, b Record) int { return CompareVersions(a.Version, b.Version) }).Version
 	}
 	return c.load(ctx, name, version)
 }
 
-// Pinned returns the definition that an instance runs, and only that: another
-// content under the same name@version is the problem definition.digest.
+// Pinned returns exactly the definition that an instance runs. Problems:
+// definition.unknown, and definition.digest when what is there now under its
+// name and version is something else.
 func (c *Catalogue) Pinned(ctx context.Context, ref snapshot.Definition) (engine.Definition, error) {
-	def, err := c.Find(ctx, ref.Name, ref.Version)
+	def, err := c.load(ctx, ref.Name, ref.Version)
 	if err != nil {
 		return nil, err
 	}
-	if got := def.Ref(); got.Digest != ref.Digest || got.Version != ref.Version {
-		return nil, problem.New(problem.Internal, "definition.digest", "definition %s@%s has digest %.12s, the instance runs %.12s",
-			ref.Name, ref.Version, got.Digest, ref.Digest)
+	if got := def.Ref().Digest; got != ref.Digest {
+		return nil, problem.New(problem.Internal, "definition.digest", "definition %s has the digest %.12s, not %.12s", ID(ref.Name, ref.Version), got, ref.Digest).
+			WithHint("a version must not change; publish or register the content that the instance was started on")
 	}
 	return def, nil
 }
 
-// Source returns a published record with what the author wrote.
+// Source returns the record of a published document; version "" is the
+// highest. Problem: definition.unknown.
 func (c *Catalogue) Source(ctx context.Context, name, version string) (Record, error) {
+	if version == "" {
+		var err error
+		if version, err = c.latest(ctx, name); err != nil {
+			return Record{}, err
+		}
+	}
+	if c.registered(ID(name, version)) != nil {
+		return Record{}, problem.New(problem.NotFound, "definition.unknown", "definition %s is Go code and has no document", ID(name, version))
+	}
 	return c.repo.Definition(ctx, name, version)
 }
 
-// load returns a compiled definition from memory, or compiles it once for all
-// who wait. A caller that gives up does not spoil the load for the others.
+// latest returns the highest version of a name.
+func (c *Catalogue) latest(ctx context.Context, name string) (string, error) {
+	records, err := c.repo.Versions(ctx, name)
+	if err != nil && problem.KindOf(err) != problem.NotFound {
+		return "", err
+	}
+	best := ""
+	take := func(v string) {
+		if best == "" || CompareVersions(v, best) > 0 {
+			best = v
+		}
+	}
+	for _, r := range records {
+		take(r.Version)
+	}
+	c.mu.Lock()
+	for _, def := range c.code {
+		if ref := def.Ref(); ref.Name == name {
+			take(ref.Version)
+		}
+	}
+	c.mu.Unlock()
+	if best == "" {
+		return "", problem.New(problem.NotFound, "definition.unknown", "definition %s is not known", name)
+	}
+	return best, nil
+}
+
+func (c *Catalogue) registered(id string) engine.Definition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.code[id]
+}
+
+// load returns a version, compiled at most once by all who ask at the same
+// time. Who asked first may leave: the load goes on for the others.
 func (c *Catalogue) load(ctx context.Context, name, version string) (engine.Definition, error) {
-	ref := name + "@" + version
-	if def := c.cached(ref); def != nil {
+	id := ID(name, version)
+	if def := c.kept(id); def != nil {
 		return def, nil
 	}
-	done := c.loads.DoChan(ref, func() (any, error) {
-		return c.compile(context.WithoutCancel(ctx), name, version)
+	detached := context.WithoutCancel(ctx)
+	result := c.loads.DoChan(id, func() (any, error) {
+		if def := c.kept(id); def != nil {
+			return def, nil
+		}
+		ctx, cancel := context.WithTimeout(detached, LoadTimeout)
+		defer cancel()
+		def, err := c.compile(ctx, name, version)
+		if err != nil {
+			return nil, err
+		}
+		c.keep(id, def)
+		return def, nil
 	})
 	select {
-	case r := <-done:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("definition: load %s: %w", id, context.Cause(ctx))
+	case r := <-result:
 		if r.Err != nil {
 			return nil, r.Err
 		}
 		return r.Val.(engine.Definition), nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
-}
-
-func (c *Catalogue) cached(ref string) engine.Definition {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.compiled[ref]
-	if !ok {
-		return nil
-	}
-	c.order.MoveToFront(e)
-	return e.Value.(entry).def
 }
 
 func (c *Catalogue) compile(ctx context.Context, name, version string) (engine.Definition, error) {
@@ -185,65 +247,45 @@ func (c *Catalogue) compile(ctx context.Context, name, version string) (engine.D
 	if err != nil {
 		return nil, err
 	}
-	parse, ok := c.parsers[r.Kind]
-	if !ok {
-		return nil, problem.New(problem.Unavailable, "definition.unknown-kind", "definition %s@%s is of kind %q, which this node cannot read", name, version, r.Kind).
-			WithHint("upgrade this node")
+	parse := c.parsers[r.Kind]
+	if parse == nil {
+		return nil, problem.New(problem.Unavailable, "definition.unknown-kind", "this node reads no documents of kind %s", r.Kind).
+			WithHint("upgrade this node; another one has published the definition")
 	}
-	if sum := sha256.Sum256(r.Document); hex.EncodeToString(sum[:]) != r.Digest {
-		return nil, problem.New(problem.Internal, "definition.digest", "definition %s@%s does not have the digest it was published with", name, version)
-	}
-	p, err := parse("", r.Document)
+	p, err := parse(ID(name, version), r.Source)
 	if err != nil {
-		return nil, problem.Wrap(err, problem.Unavailable, "definition.unreadable", "definition %s@%s was published by another release", name, version)
+		return nil, problem.Wrap(err, problem.Internal, "definition.stored", "definition %s is stored and cannot be compiled", ID(name, version))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ref := name + "@" + version
-	c.compiled[ref] = c.order.PushFront(entry{ref, p.Definition})
-	if c.order.Len() > MaxCompiled {
-		last := c.order.Back()
-		delete(c.compiled, c.order.Remove(last).(entry).ref)
+	if p.Ref.Digest != r.Digest || p.Ref.Name != name || p.Ref.Version != version {
+		return nil, problem.New(problem.Internal, "definition.digest", "definition %s is stored with the digest %.12s, and its source has %.12s", ID(name, version), r.Digest, p.Ref.Digest)
 	}
 	return p.Definition, nil
 }
 
-// CompareVersions orders semantic versions: numbers by value, a pre-release
-// before its release. What is not a semantic version is ordered as text.
-func CompareVersions(a, b string) int {
-	a, _, _ = strings.Cut(a, "+")
-	b, _, _ = strings.Cut(b, "+")
-	coreA, preA, hasA := strings.Cut(a, "-")
-	coreB, preB, hasB := strings.Cut(b, "-")
-	if c := compareDotted(coreA, coreB); c != 0 {
-		return c
+// kept returns what is in memory.
+func (c *Catalogue) kept(id string) engine.Definition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if def := c.code[id]; def != nil {
+		return def
 	}
-	switch {
-	case hasA && !hasB:
-		return -1
-	case !hasA && hasB:
-		return 1
+	e := c.compiled[id]
+	if e == nil {
+		return nil
 	}
-	return compareDotted(preA, preB)
+	c.used.MoveToFront(e)
+	return e.Value.(*compiled).def
 }
 
-func compareDotted(a, b string) int {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range min(len(as), len(bs)) {
-		x, errX := strconv.Atoi(as[i])
-		y, errY := strconv.Atoi(bs[i])
-		c := strings.Compare(as[i], bs[i])
-		switch {
-		case errX == nil && errY == nil:
-			c = x - y
-		case errX == nil:
-			c = -1 // numbers come before words
-		case errY == nil:
-			c = 1
-		}
-		if c != 0 {
-			return c
-		}
+func (c *Catalogue) keep(id string, def engine.Definition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.compiled[id]; e != nil {
+		c.used.MoveToFront(e)
+		return
 	}
-	return len(as) - len(bs)
+	c.compiled[id] = c.used.PushFront(&compiled{id: id, def: def})
+	if c.used.Len() > MaxCompiled {
+		delete(c.compiled, c.used.Remove(c.used.Back()).(*compiled).id)
+	}
 }
