@@ -6,9 +6,18 @@
 // the same arguments always give the same result. A runaway ends with a
 // problem, never with the process: evaluation is bounded by Limits, counted in
 // machine-independent steps and bytes.
+//
+// An expression is parsed, checked against a list of allowed functions and
+// rewritten before it is compiled: every primitive whose work is not constant
+// (an operator, tojson, a regular expression, an update) is replaced by one
+// that first pays for the work in steps. The machine itself pays one step for
+// each of its instructions. What an expression allocates is therefore bounded
+// by its steps, and single values are bounded by Limits.Bytes.
+//
+// Deviations from gojq: numbers of more than MaxDigits digits take no part in
+// arithmetic; an array cannot be indexed by an array (use indices); paths are
+// at most MaxDepth long; jn, yn and the functions that reach outside are gone.
 package jq
-
-import "encoding/json"
 
 // Limits bounds one evaluation. A zero field means the default.
 type Limits struct {
@@ -20,12 +29,23 @@ const (
 	DefaultSteps   = 1_000_000
 	DefaultBytes   = 1 << 20
 	MaxSourceBytes = 16 << 10 // of one expression's text
-	MaxDepth       = 256      // nesting of a value
+	MaxDepth       = 256      // nesting of a value, and length of a path
+	MaxDigits      = 1_000    // of a number that takes part in arithmetic
+	MaxPattern     = 1_000    // bytes of a regular expression
+	MaxProgram     = 10_000   // instructions of a compiled regular expression
 )
+
+func (l Limits) withDefaults() Limits {
+	if l.Steps <= 0 {
+		l.Steps = DefaultSteps
+	}
+	if l.Bytes <= 0 {
+		l.Bytes = DefaultBytes
+	}
+	return l
+}
 
 // Lookup gives the value of a variable ("$input"), as a JSON value of
 // encoding/json's any form (json.Number for numbers). It is called at most
 // once per evaluation for each variable the expression really uses.
 type Lookup func(name string) (any, error)
-
-var _ = json.Valid

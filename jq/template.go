@@ -1,39 +1,205 @@
 package jq
 
-import "encoding/json"
+import (
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
 
 // Template is a JSON value in which strings may be expressions; it is compiled
 // once and safe for use by many goroutines.
 type Template struct {
 	constant bool
-	value    any
+	value    any         // of a constant
+	expr     *expression // or an expression
+	array    []*Template // or an array with expressions in it
+	keys     []string    // or an object with expressions in it
+	fields   []*Template
+	uses     map[string]bool
 }
 
+// Wrapped reports whether s as a whole is "${ … }", and returns what is inside.
+func Wrapped(s string) (inner string, ok bool) {
+	t := strings.TrimSpace(s)
+	if !strings.HasPrefix(t, "${") || !strings.HasSuffix(t, "}") {
+		return "", false
+	}
+	return t[2 : len(t)-1], true
+}
+
+// Constant makes a template of a value that stands for itself, whatever
+// strings are in it.
+func Constant(value any) *Template { return &Template{constant: true, value: value} }
+
 // Expression compiles a field that the language types as an expression: both
-// "${ … }" and the bare text are accepted.
-func Expression(src string, vars []string) (*Template, error) { panic("not written") }
+// "${ … }" and the bare text are accepted. Its problem is expression.invalid;
+// the place in it counts from the beginning of src.
+func Expression(src string, vars []string) (*Template, error) {
+	text, at := src, ""
+	if inner, ok := Wrapped(src); ok {
+		text, at = inner, src[:strings.Index(src, "${")+2]
+	}
+	e, err := compile(text, vars)
+	if err != nil {
+		return nil, shifted(err, at)
+	}
+	t := &Template{expr: e, uses: map[string]bool{}}
+	for _, v := range e.vars {
+		t.uses[v] = true
+	}
+	return t, nil
+}
+
+// shifted moves the place of a problem behind the text before the expression.
+func shifted(err error, before string) error {
+	p, ok := err.(*problem.Error)
+	if !ok || len(p.Where) == 0 {
+		return err
+	}
+	w := &p.Where[0]
+	tail := before[strings.LastIndexByte(before, '\n')+1:]
+	if w.Line == 1 {
+		w.Column += len([]rune(tail))
+	}
+	w.Line += strings.Count(before, "\n")
+	return p
+}
 
 // New compiles a JSON value: every string in it that is "${ … }" as a whole is
 // an expression, every other value stands for itself.
-func New(value any, vars []string) (*Template, error) { panic("not written") }
+func New(value any, vars []string) (*Template, error) { return build(value, vars, 0) }
+
+func build(value any, vars []string, depth int) (*Template, error) {
+	if depth > MaxDepth {
+		return nil, problem.New(problem.TooLarge, "expression.invalid", "value is nested deeper than %d", MaxDepth)
+	}
+	switch v := value.(type) {
+	case string:
+		if _, ok := Wrapped(v); ok {
+			return Expression(v, vars)
+		}
+	case []any:
+		t := &Template{constant: true, value: v, uses: map[string]bool{}}
+		for _, x := range v {
+			k, err := build(x, vars, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			t.array = append(t.array, k)
+			t.take(k)
+		}
+		return t.settled(), nil
+	case map[string]any:
+		t := &Template{constant: true, value: v, uses: map[string]bool{}}
+		for _, key := range sortedKeys(v) {
+			k, err := build(v[key], vars, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			t.keys, t.fields = append(t.keys, key), append(t.fields, k)
+			t.take(k)
+		}
+		return t.settled(), nil
+	}
+	return Constant(value), nil
+}
+
+func (t *Template) take(part *Template) {
+	t.constant = t.constant && part.constant
+	for v := range part.uses {
+		t.uses[v] = true
+	}
+}
+
+// settled drops what a constant, or a template that is none, does not need.
+func (t *Template) settled() *Template {
+	if t.constant {
+		return Constant(t.value)
+	}
+	t.value = nil
+	return t
+}
 
 // Constant reports whether the template has no expression in it.
 func (t *Template) Constant() bool { return t.constant }
 
 // Uses reports whether an expression in t reads a variable ("$input").
-func (t *Template) Uses(name string) bool { return false }
+func (t *Template) Uses(name string) bool { return t.uses[name] }
 
 // Eval returns the template's value on data, which it does not change. A nil
-// lookup knows no variable.
-func (t *Template) Eval(data any, lookup Lookup, lim Limits) (any, error) { panic("not written") }
+// lookup knows no variable. The result may share parts with data, with what
+// lookup gives and with the template itself: treat it as read-only.
+//
+// An expression gives its first result, and null when it has none. Problems:
+// expression.failed, expression.too-long, expression.too-large, and whatever
+// lookup returns.
+func (t *Template) Eval(data any, lookup Lookup, lim Limits) (any, error) {
+	if t.constant {
+		return t.value, nil
+	}
+	lim = lim.withDefaults()
+	v, err := t.eval(data, remember(lookup, len(t.uses)), lim)
+	if err != nil {
+		return nil, err
+	}
+	if t.expr == nil || !t.expr.plain {
+		s := size{max: lim.Bytes}
+		if !s.add(v, 0) {
+			m := meter{lim: lim}
+			if s.deep {
+				return nil, m.tooLarge("value is nested deeper than %d", MaxDepth)
+			}
+			return nil, m.tooLarge("value exceeds %d bytes", lim.Bytes)
+		}
+	}
+	return v, nil
+}
 
-// Truthy is jq's notion of true: everything but null and false.
-func Truthy(v any) bool { return v != nil && v != false }
+// remember asks lookup once for each variable.
+func remember(lookup Lookup, n int) Lookup {
+	if n == 0 {
+		return nil
+	}
+	seen := make(map[string]any, n)
+	return func(name string) (any, error) {
+		if v, ok := seen[name]; ok {
+			return v, nil
+		}
+		if lookup == nil {
+			return nil, problem.New(problem.Invalid, "expression.failed", "variable %s has no value here", name)
+		}
+		v, err := lookup(name)
+		if err == nil {
+			seen[name] = v
+		}
+		return v, err
+	}
+}
 
-// Decode reads one JSON value; numbers become json.Number, so none loses a
-// digit. Empty raw is null.
-func Decode(raw json.RawMessage) (any, error) { panic("not written") }
-
-// Encode returns v's canonical JSON: keys in order, no HTML escaping. It stops
-// with expression.too-large when the result would exceed max bytes (0 = DefaultBytes).
-func Encode(v any, max int) (json.RawMessage, error) { panic("not written") }
+func (t *Template) eval(data any, lookup Lookup, lim Limits) (any, error) {
+	switch {
+	case t.constant:
+		return t.value, nil
+	case t.expr != nil:
+		return t.expr.eval(data, lookup, lim)
+	case t.array != nil:
+		res := make([]any, len(t.array))
+		for i, k := range t.array {
+			v, err := k.eval(data, lookup, lim)
+			if err != nil {
+				return nil, err
+			}
+			res[i] = v
+		}
+		return res, nil
+	}
+	res := make(map[string]any, len(t.keys))
+	for i, k := range t.fields {
+		v, err := k.eval(data, lookup, lim)
+		if err != nil {
+			return nil, err
+		}
+		res[t.keys[i]] = v
+	}
+	return res, nil
+}

@@ -1,0 +1,208 @@
+// Package bench measures a node the way its users would: whole workflows
+// through a real store, each figure beside a floor measured in the same run.
+//
+// The floor is a bare loop in the same process that commits the least rows one
+// step can be made of, with the same grouping and the same durability, and no
+// engine. The ratio to it is what the engine costs; it holds on any machine.
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Options says what to measure. Open and Floor belong to the store.
+type Options struct {
+	Store      string // its name, for the rows
+	Durability string
+	Workloads  []string // empty = all
+	N          int      // of workflows; 0 = each workload's own number
+	Quick      bool     // small numbers: a smoke test, not a measurement
+	Dir        string   // where databases are made; "" = a temporary directory
+	Self       []string // command line that runs Child in a process of its own; nil leaves out restart
+
+	// Open opens the store in a directory, Transactions counts its durable
+	// transactions so far, Size is what it takes on disk.
+	Open         func(ctx context.Context, dir string) (store.Full, error)
+	Transactions func(store.Full) int64
+	Size         func(dir string) (int64, error)
+	// Floor commits n minimal steps from callers goroutines.
+	Floor func(ctx context.Context, dir string, n, callers int) (Floor, error)
+
+	Out  io.Writer // progress and the table; nil = nowhere
+	JSON io.Writer // one object per row; nil = none
+}
+
+// Floor is what the bare loop does.
+type Floor struct {
+	PerSecond float64
+	P50       time.Duration // of one commit
+}
+
+// Row is one result. A zero figure does not apply to the workload.
+type Row struct {
+	Workload   string  `json:"workload"`
+	Store      string  `json:"store"`
+	Durability string  `json:"durability"`
+	N          int     `json:"n"`
+	Completed  int     `json:"completed"`
+	Seconds    float64 `json:"seconds"`
+
+	RatePerSecond float64 `json:"ratePerSecond"` // of steps, signals, timers, starts
+	P50Ms         float64 `json:"p50Ms"`
+	P95Ms         float64 `json:"p95Ms"`
+	P99Ms         float64 `json:"p99Ms"`
+
+	CommitsPerWorkflow        float64 `json:"commitsPerWorkflow"`
+	BytesPerInstance          float64 `json:"bytesPerInstance"`
+	MemoryPerInstance         float64 `json:"memoryPerInstance"`
+	IdleTransactionsPerMinute float64 `json:"idleTransactionsPerMinute"`
+
+	FloorPerSecond float64 `json:"floorPerSecond"`
+	RatioToFloor   float64 `json:"ratioToFloor"`
+	FloorP50Ms     float64 `json:"floorP50Ms"` // of one bare commit
+	Note           string  `json:"note,omitempty"`
+}
+
+// workload measures one thing; it returns one row or more.
+type workload struct {
+	name string
+	what string
+	run  func(ctx context.Context, o *Options) ([]Row, error)
+}
+
+func workloads() []workload {
+	return []workload{
+		{"steps", "workflows of 5 calls in sequence, 64 at once, each result durable before the next begins", steps},
+		{"start", "start to completed of a workflow of one call, one at a time", start},
+		{"signal", "parked instances resumed by one signal each, and one at a time", signals},
+		{"timer", "sleepers due at one moment: lateness", timers},
+		{"parked", "bytes and memory of a waiting instance with 1 KB of state", parked},
+		{"idle", "transactions of a node with nothing to do", idle},
+		{"restart", "from process start to first progress after SIGKILL", restart},
+		{"backlog", "steps with 10^3, 10^5 and 10^6 parked instances and pending timers", backlog},
+	}
+}
+
+// Names lists the workloads.
+func Names() []string {
+	var names []string
+	for _, w := range workloads() {
+		names = append(names, w.name)
+	}
+	return names
+}
+
+// Run measures and prints. It returns the rows; an error says which workload
+// could not be measured.
+func Run(ctx context.Context, o Options) ([]Row, error) {
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	for _, name := range o.Workloads {
+		if !slices.Contains(Names(), name) {
+			return nil, fmt.Errorf("bench: workload %q is unknown: one of %s", name, strings.Join(Names(), ", "))
+		}
+	}
+	var rows []Row
+	for _, w := range workloads() {
+		if len(o.Workloads) > 0 && !slices.Contains(o.Workloads, w.name) {
+			continue
+		}
+		fmt.Fprintf(o.Out, "%s: %s\n", w.name, w.what)
+		got, err := w.run(ctx, &o)
+		if err != nil {
+			return rows, fmt.Errorf("bench: %s: %w", w.name, err)
+		}
+		for i := range got {
+			got[i].Store, got[i].Durability = o.Store, o.Durability
+			if got[i].FloorPerSecond > 0 && got[i].RatePerSecond > 0 {
+				got[i].RatioToFloor = got[i].RatePerSecond / got[i].FloorPerSecond
+			}
+		}
+		rows = append(rows, got...)
+	}
+	table(o.Out, rows)
+	if o.JSON != nil {
+		enc := json.NewEncoder(o.JSON)
+		for _, r := range rows {
+			if err := enc.Encode(r); err != nil {
+				return rows, err
+			}
+		}
+	}
+	return rows, nil
+}
+
+// table prints the rows for people.
+func table(w io.Writer, rows []Row) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\nworkload\tn\tdone\tseconds\trate/s\tp50 ms\tp95 ms\tp99 ms\tcommits/wf\tbytes/inst\tmem/inst\tidle tx/min\tfloor/s\tratio\tcommit ms\t")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Workload, r.N, r.Completed, r.Seconds,
+			cell(r.RatePerSecond, 0), cell(r.P50Ms, 2), cell(r.P95Ms, 2), cell(r.P99Ms, 2), cell(r.CommitsPerWorkflow, 2),
+			cell(r.BytesPerInstance, 0), cell(r.MemoryPerInstance, 0), idleCell(r), cell(r.FloorPerSecond, 0),
+			cell(r.RatioToFloor, 2), cell(r.FloorP50Ms, 2))
+	}
+	t.Flush()
+	if len(rows) > 0 {
+		fmt.Fprintf(w, "store %s, durability %s; times in ms; floor: bare commits of one step's rows, measured in this run\n", rows[0].Store, rows[0].Durability)
+	}
+	for _, r := range rows {
+		if r.Note != "" {
+			fmt.Fprintf(w, "%s: %s\n", r.Workload, r.Note)
+		}
+	}
+}
+
+func cell(v float64, digits int) string {
+	if v == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.*f", digits, v)
+}
+
+func idleCell(r Row) string {
+	if r.Workload != "idle" {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", r.IdleTransactionsPerMinute)
+}
+
+// percentiles fills in the latencies of a row.
+func (r *Row) percentiles(d []time.Duration) {
+	if len(d) == 0 {
+		return
+	}
+	slices.Sort(d)
+	at := func(q float64) float64 { return ms(d[min(int(q*float64(len(d))), len(d)-1)]) }
+	r.P50Ms, r.P95Ms, r.P99Ms = at(0.50), at(0.95), at(0.99)
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// dir makes a directory for one database.
+func (o *Options) dir(name string) (string, func(), error) {
+	d, err := os.MkdirTemp(o.Dir, "aqueduct-bench-"+name+"-")
+	return d, func() { os.RemoveAll(d) }, err
+}
+
+// count is N, or the workload's own number.
+func (o *Options) count(full, quick int) int {
+	switch {
+	case o.N > 0:
+		return o.N
+	case o.Quick:
+		return quick
+	}
+	return full
+}

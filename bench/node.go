@@ -1,0 +1,256 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// node is a runtime on a store of its own, watched.
+type node struct {
+	store *watched
+	rt    *runtime.Runtime
+	stop  context.CancelFunc
+	done  chan error
+}
+
+// noop performs every function at once and answers with a small object.
+type noop struct{}
+
+func (noop) Can(target string) bool { return target == "noop" }
+
+func (noop) Perform(context.Context, engine.Command, string, int) (json.RawMessage, *engine.Failure) {
+	return json.RawMessage(`{"ok":true}`), nil
+}
+
+func (noop) Backoff(int, string) (time.Duration, bool) { return time.Second, true }
+
+// document builds the definitions of the workloads.
+func document(name, tasks string) string {
+	return "document: {dsl: '1.0.3', namespace: bench, name: " + name + ", version: '1.0.0'}\ndo:\n" + tasks
+}
+
+func callDocument(name string, calls int) string {
+	tasks := ""
+	for i := range calls {
+		tasks += fmt.Sprintf("  - step%d: {call: noop, with: {n: %d}}\n", i+1, i+1)
+	}
+	return document(name, tasks)
+}
+
+const parkTasks = `  - park:
+      listen: {to: {one: {with: {type: go}}}}
+`
+
+// begin opens a store in dir and runs a node on it.
+func (o *Options) begin(ctx context.Context, dir string, documents ...string) (*node, error) {
+	inner, err := o.Open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	repo, ok := inner.(definition.Repository)
+	if !ok {
+		return nil, fmt.Errorf("store %s keeps no definitions", o.Store)
+	}
+	catalogue := definition.New(repo, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	for _, d := range documents {
+		if _, _, err := catalogue.Publish(ctx, "bench.yaml", []byte(d)); err != nil {
+			return nil, err
+		}
+	}
+	n := &node{store: &watched{Full: inner, waiting: map[string]chan time.Time{}}, done: make(chan error, 1)}
+	n.rt, err = runtime.New(ctx, runtime.Config{Store: n.store, Definitions: catalogue, Performer: noop{}, Now: time.Now})
+	if err != nil {
+		return nil, err
+	}
+	run, stop := context.WithCancel(ctx)
+	n.stop = stop
+	go func() { n.done <- n.rt.Run(run) }()
+	return n, n.ready(ctx, catalogue)
+}
+
+// ready waits until the node performs commands: a workflow of one step passes.
+func (n *node) ready(ctx context.Context, catalogue *definition.Catalogue) error {
+	if _, _, err := catalogue.Publish(ctx, "ready.yaml", []byte(callDocument("ready", 1))); err != nil {
+		return err
+	}
+	_, err := n.complete(ctx, "ready")
+	return err
+}
+
+// end stops the node and closes its store.
+func (n *node) end() error {
+	n.stop()
+	err := <-n.done
+	if closeErr := n.store.Full.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// launch starts an instance and returns a channel on which the moment of its
+// completion arrives.
+func (n *node) launch(ctx context.Context, name, id string, input any) (<-chan time.Time, error) {
+	raw, err := json.Marshal(input)
+	if err != nil {
+		return nil, err
+	}
+	done := n.store.expect(id)
+	_, _, err = n.rt.Start(ctx, id, signal.Start{Definition: "bench/" + name, Version: "1.0.0", Input: raw}, nil)
+	return done, err
+}
+
+var idCounter struct {
+	sync.Mutex
+	n int
+}
+
+// newID makes ids in order of time, as the runtime itself does.
+func newID() string {
+	idCounter.Lock()
+	defer idCounter.Unlock()
+	idCounter.n++
+	return fmt.Sprintf("0197a000-%04x-7000-8000-%012x", idCounter.n>>16, idCounter.n)
+}
+
+// complete runs one workflow and returns how long it took.
+func (n *node) complete(ctx context.Context, name string) (time.Duration, error) {
+	begun := time.Now()
+	done, err := n.launch(ctx, name, newID(), map[string]any{"n": 1})
+	if err != nil {
+		return 0, err
+	}
+	at, err := within(ctx, done)
+	return at.Sub(begun), err
+}
+
+// within waits for a completion, at most a minute.
+func within(ctx context.Context, done <-chan time.Time) (time.Time, error) {
+	timer := time.NewTimer(time.Minute)
+	defer timer.Stop()
+	select {
+	case at := <-done:
+		return at, nil
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	case <-timer.C:
+		return time.Time{}, fmt.Errorf("a workflow did not complete within a minute")
+	}
+}
+
+// each calls f for 0 to n-1 from a number of goroutines; the first error ends it.
+func each(n, callers int, f func(i int) error) error {
+	var wg sync.WaitGroup
+	work := make(chan int)
+	errs := make(chan error, callers)
+	for range callers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range work {
+				if err := f(i); err != nil {
+					errs <- err
+					return
+				}
+			}
+		}()
+	}
+	var failed error
+	for i := 0; i < n && failed == nil; i++ {
+		select {
+		case work <- i:
+		case failed = <-errs:
+		}
+	}
+	close(work)
+	wg.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return failed
+	}
+}
+
+// watched is a store that tells when an instance has completed.
+type watched struct {
+	store.Full
+	mu      sync.Mutex
+	waiting map[string]chan time.Time
+	turns   func() // called after every committed turn; nil = not
+}
+
+func (w *watched) expect(id string) <-chan time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	done := make(chan time.Time, 1)
+	w.waiting[id] = done
+	return done
+}
+
+func (w *watched) committed(c store.Change) {
+	if c.Snapshot == nil {
+		return
+	}
+	if w.turns != nil {
+		w.turns()
+	}
+	if c.Snapshot.Status != snapshot.Completed {
+		return
+	}
+	at := time.Now()
+	w.mu.Lock()
+	done := w.waiting[c.Snapshot.InstanceID]
+	delete(w.waiting, c.Snapshot.InstanceID)
+	w.mu.Unlock()
+	if done != nil {
+		done <- at
+	}
+}
+
+// Commit implements store.Store.
+func (w *watched) Commit(ctx context.Context, c store.Change) error {
+	err := w.Full.Commit(ctx, c)
+	if err == nil {
+		w.committed(c)
+	}
+	return err
+}
+
+// Receive implements store.Store.
+func (w *watched) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
+	d, err := w.Full.Receive(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &watchedDelivery{d, w}, nil
+}
+
+// Enter and Leave implement store.Ledger on the store's own deliveries.
+func (w *watched) Enter(d store.Delivery) { w.Full.Enter(d.(*watchedDelivery).Delivery) }
+
+// Leave implements store.Ledger.
+func (w *watched) Leave(d store.Delivery) { w.Full.Leave(d.(*watchedDelivery).Delivery) }
+
+type watchedDelivery struct {
+	store.Delivery
+	w *watched
+}
+
+func (d *watchedDelivery) Commit(ctx context.Context, c store.Change) error {
+	err := d.Delivery.Commit(ctx, c)
+	if err == nil {
+		d.w.committed(c)
+	}
+	return err
+}

@@ -1,0 +1,378 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/signal"
+)
+
+// callers is how many workflows run at once under load.
+const callers = 64
+
+// floor measures the bare loop in a database of its own.
+func (o *Options) floor(ctx context.Context, n, callers int) (Floor, error) {
+	dir, remove, err := o.dir("floor")
+	if err != nil {
+		return Floor{}, err
+	}
+	defer remove()
+	return o.Floor(ctx, dir, n, callers)
+}
+
+func (r *Row) beside(f, one Floor) { r.FloorPerSecond, r.FloorP50Ms = f.PerSecond, ms(one.P50) }
+
+// fresh runs f on a node in a database of its own.
+func (o *Options) fresh(ctx context.Context, name string, documents []string, f func(n *node, dir string) error) error {
+	dir, remove, err := o.dir(name)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	n, err := o.begin(ctx, dir, documents...)
+	if err != nil {
+		return err
+	}
+	err = f(n, dir)
+	if endErr := n.end(); err == nil {
+		err = endErr
+	}
+	return err
+}
+
+// steps: throughput of sequential calls, for workflows of 3 and of 5.
+func steps(ctx context.Context, o *Options) ([]Row, error) {
+	var rows []Row
+	for _, calls := range []int{5, 3} {
+		before, err := o.floor(ctx, o.count(40_000, 2_000), callers)
+		if err != nil {
+			return nil, err
+		}
+		one, err := o.floor(ctx, o.count(1_000, 100), 1)
+		if err != nil {
+			return nil, err
+		}
+		row := Row{Workload: fmt.Sprintf("steps-%d", calls), N: o.count(8_000, 200), Note: "rate is steps per second"}
+		name := fmt.Sprintf("steps-%d", calls)
+		err = o.fresh(ctx, "steps", []string{callDocument(name, calls)}, func(n *node, _ string) error {
+			return o.load(ctx, n, name, calls, &row)
+		})
+		if err != nil {
+			return nil, err
+		}
+		row.beside(before, one)
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// load runs row.N workflows, callers at once, and fills in the row.
+func (o *Options) load(ctx context.Context, n *node, name string, calls int, row *Row) error {
+	var mu sync.Mutex
+	var latencies []time.Duration
+	transactions := o.Transactions(n.store.Full)
+	begun := time.Now()
+	err := each(row.N, callers, func(int) error {
+		d, err := n.complete(ctx, name)
+		mu.Lock()
+		latencies = append(latencies, d)
+		mu.Unlock()
+		return err
+	})
+	row.Seconds = time.Since(begun).Seconds()
+	row.Completed = len(latencies)
+	row.RatePerSecond = float64(calls*row.Completed) / row.Seconds
+	row.CommitsPerWorkflow = float64(o.Transactions(n.store.Full)-transactions) / float64(max(row.Completed, 1))
+	row.percentiles(latencies)
+	return err
+}
+
+// start: latency of a workflow of one call, nothing else going on.
+func start(ctx context.Context, o *Options) ([]Row, error) {
+	one, err := o.floor(ctx, o.count(1_000, 100), 1)
+	if err != nil {
+		return nil, err
+	}
+	row := Row{Workload: "start", N: o.count(1_000, 50)}
+	err = o.fresh(ctx, "start", []string{callDocument("one", 1)}, func(n *node, _ string) error {
+		var latencies []time.Duration
+		transactions := o.Transactions(n.store.Full)
+		begun := time.Now()
+		for range row.N {
+			d, err := n.complete(ctx, "one")
+			if err != nil {
+				return err
+			}
+			latencies = append(latencies, d)
+		}
+		row.Seconds, row.Completed = time.Since(begun).Seconds(), len(latencies)
+		row.RatePerSecond = float64(row.Completed) / row.Seconds
+		row.CommitsPerWorkflow = float64(o.Transactions(n.store.Full)-transactions) / float64(row.Completed)
+		row.percentiles(latencies)
+		row.Note = fmt.Sprintf("p50 is %.2f ms over three bare commits (aim: at most 0.5)", row.P50Ms-3*ms(one.P50))
+		return nil
+	})
+	row.FloorP50Ms = ms(one.P50)
+	return []Row{row}, err
+}
+
+// send signals an instance the way an application does, through the queue.
+func (n *node) send(ctx context.Context, id string) error {
+	return n.rt.Signal(ctx, signal.Envelope{
+		SignalID: "go-" + id, InstanceID: id, Type: signal.ExternalSignal, OccurredAt: time.Now(),
+		Payload: json.RawMessage(`{"id":"1","source":"bench","type":"go","data":{"ok":true}}`),
+	})
+}
+
+// signals: parked instances resumed under load, and one at a time.
+func signals(ctx context.Context, o *Options) ([]Row, error) {
+	bare, err := o.floor(ctx, o.count(40_000, 2_000), callers)
+	if err != nil {
+		return nil, err
+	}
+	one, err := o.floor(ctx, o.count(1_000, 100), 1)
+	if err != nil {
+		return nil, err
+	}
+	loaded := Row{Workload: "signal", N: o.count(20_000, 200), Note: "from the first signal sent to the last instance completed, 64 senders"}
+	single := Row{Workload: "signal-1", N: o.count(1_000, 50)}
+	err = o.fresh(ctx, "signal", []string{document("park", parkTasks)}, func(n *node, _ string) error {
+		if err := resumeAll(ctx, o, n, &loaded); err != nil {
+			return err
+		}
+		return resumeEach(ctx, n, &single)
+	})
+	loaded.beside(bare, one)
+	single.FloorP50Ms = ms(one.P50)
+	single.Note = fmt.Sprintf("p50 is %.2f ms over two bare commits (aim: at most 0.5)", single.P50Ms-2*single.FloorP50Ms)
+	return []Row{loaded, single}, err
+}
+
+// park starts n instances that wait for an event.
+func (n *node) park(ctx context.Context, name string, count int, input any) ([]string, []<-chan time.Time, error) {
+	ids, done := make([]string, count), make([]<-chan time.Time, count)
+	for i := range ids {
+		ids[i] = newID()
+	}
+	err := each(count, callers, func(i int) error {
+		var err error
+		done[i], err = n.launch(ctx, name, ids[i], input)
+		return err
+	})
+	return ids, done, err
+}
+
+func resumeAll(ctx context.Context, o *Options, n *node, row *Row) error {
+	ids, done, err := n.park(ctx, "park", row.N, map[string]any{"n": 1})
+	if err != nil {
+		return err
+	}
+	sent := make([]time.Time, len(ids))
+	transactions := o.Transactions(n.store.Full)
+	begun := time.Now()
+	if err := each(len(ids), callers, func(i int) error {
+		sent[i] = time.Now()
+		return n.send(ctx, ids[i])
+	}); err != nil {
+		return err
+	}
+	latencies := make([]time.Duration, len(ids))
+	var last time.Time
+	for i := range done {
+		at, err := within(ctx, done[i])
+		if err != nil {
+			return err
+		}
+		latencies[i] = at.Sub(sent[i])
+		if at.After(last) {
+			last = at
+		}
+	}
+	row.Seconds, row.Completed = last.Sub(begun).Seconds(), len(ids)
+	row.RatePerSecond = float64(row.Completed) / row.Seconds
+	row.CommitsPerWorkflow = float64(o.Transactions(n.store.Full)-transactions) / float64(row.Completed)
+	row.percentiles(latencies)
+	return nil
+}
+
+func resumeEach(ctx context.Context, n *node, row *Row) error {
+	ids, done, err := n.park(ctx, "park", row.N, map[string]any{"n": 1})
+	if err != nil {
+		return err
+	}
+	latencies := make([]time.Duration, len(ids))
+	begun := time.Now()
+	for i, id := range ids {
+		sent := time.Now()
+		if err := n.send(ctx, id); err != nil {
+			return err
+		}
+		at, err := within(ctx, done[i])
+		if err != nil {
+			return err
+		}
+		latencies[i] = at.Sub(sent)
+	}
+	row.Seconds, row.Completed = time.Since(begun).Seconds(), len(ids)
+	row.RatePerSecond = float64(row.Completed) / row.Seconds
+	row.percentiles(latencies)
+	return nil
+}
+
+// timers: many sleepers due at one moment.
+func timers(ctx context.Context, o *Options) ([]Row, error) {
+	row := Row{Workload: "timer", N: o.count(10_000, 200)}
+	doc := document("sleep", "  - sleep: {wait: '${ .pause }'}\n")
+	err := o.fresh(ctx, "timer", []string{doc}, func(n *node, _ string) error {
+		ahead := max(2*time.Second, time.Duration(row.N)*400*time.Microsecond)
+		due := time.Now().Add(ahead).Truncate(time.Millisecond)
+		ids, done := make([]string, row.N), make([]<-chan time.Time, row.N)
+		for i := range ids {
+			ids[i] = newID()
+		}
+		err := each(row.N, callers, func(i int) error {
+			var err error
+			pause := due.Sub(time.Now().Truncate(time.Microsecond))
+			done[i], err = n.launch(ctx, "sleep", ids[i], map[string]any{"pause": fmt.Sprintf("PT%.6fS", pause.Seconds())})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if time.Now().After(due) {
+			return fmt.Errorf("the sleepers could not be started before they were due")
+		}
+		return lateness(ctx, done, due, &row)
+	})
+	return []Row{row}, err
+}
+
+// lateness waits for all sleepers. Each is due within the few microseconds
+// that its start took after the moment, never before it.
+func lateness(ctx context.Context, done []<-chan time.Time, due time.Time, row *Row) error {
+	late := make([]time.Duration, len(done))
+	early := 0
+	var last time.Time
+	for i := range done {
+		at, err := within(ctx, done[i])
+		if err != nil {
+			return err
+		}
+		late[i] = at.Sub(due)
+		if late[i] < 0 {
+			early++
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	row.Seconds, row.Completed = last.Sub(due).Seconds(), len(done)
+	row.RatePerSecond = float64(row.Completed) / row.Seconds
+	row.percentiles(late)
+	row.Note = fmt.Sprintf("%d early; figures are lateness, all due at once: the last waits for n / rate", early)
+	if early > 0 {
+		return fmt.Errorf("%d timers fired early", early)
+	}
+	return nil
+}
+
+// parked: what a waiting instance costs.
+func parked(ctx context.Context, o *Options) ([]Row, error) {
+	row := Row{Workload: "parked", N: o.count(50_000, 1_000)}
+	state := map[string]any{"customer": "c-1042", "lines": strings.Repeat("0123456789 abcdefghijklmnopqrstuvwxyz ", 26)}
+	err := o.fresh(ctx, "parked", []string{document("park", parkTasks)}, func(n *node, dir string) error {
+		if _, _, err := n.park(ctx, "park", row.N/10, state); err != nil { // fills the bounded caches first
+			return err
+		}
+		before, err := o.Size(dir)
+		if err != nil {
+			return err
+		}
+		heap := heapNow(n)
+		begun := time.Now()
+		if _, _, err = n.park(ctx, "park", row.N, state); err != nil {
+			return err
+		}
+		row.Seconds, row.Completed = time.Since(begun).Seconds(), row.N
+		row.RatePerSecond = float64(row.N) / row.Seconds
+		after, err := o.Size(dir)
+		row.BytesPerInstance = float64(after-before) / float64(row.N)
+		row.MemoryPerInstance = max(float64(heapNow(n)-heap)/float64(row.N), 0)
+		return err
+	})
+	return []Row{row}, err
+}
+
+// heapNow is the live heap without what the benchmark itself remembers.
+func heapNow(n *node) int64 {
+	n.store.mu.Lock()
+	clear(n.store.waiting)
+	n.store.waiting = map[string]chan time.Time{}
+	n.store.mu.Unlock()
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// idle: what a node does to its database when there is nothing to do.
+func idle(ctx context.Context, o *Options) ([]Row, error) {
+	row := Row{Workload: "idle"}
+	watch := 20 * time.Second
+	if o.Quick {
+		watch = 2 * time.Second
+	}
+	err := o.fresh(ctx, "idle", nil, func(n *node, _ string) error {
+		before := o.Transactions(n.store.Full)
+		begun := time.Now()
+		select {
+		case <-time.After(watch):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		row.Seconds = time.Since(begun).Seconds()
+		row.IdleTransactionsPerMinute = float64(o.Transactions(n.store.Full)-before) * 60 / row.Seconds
+		return nil
+	})
+	return []Row{row}, err
+}
+
+// backlog: the hot path beside ever more that waits. Each parked instance also
+// has a pending timer, its timeout.
+func backlog(ctx context.Context, o *Options) ([]Row, error) {
+	sizes := []int{1_000, 100_000, 1_000_000}
+	if o.Quick {
+		sizes = []int{100, 1_000}
+	}
+	var rows []Row
+	park := document("parktimed", "  - park:\n      listen: {to: {one: {with: {type: go}}}}\n      timeout: {after: P30D}\n")
+	err := o.fresh(ctx, "backlog", []string{park, callDocument("steps-5", 5)}, func(n *node, _ string) error {
+		have := 0
+		for _, size := range sizes {
+			for have < size {
+				batch := min(size-have, 10_000)
+				if _, _, err := n.park(ctx, "parktimed", batch, map[string]any{"n": 1}); err != nil {
+					return err
+				}
+				heapNow(n) // forget the completions nobody waits for
+				have += batch
+			}
+			row := Row{Workload: fmt.Sprintf("backlog-%d", size), N: o.count(4_000, 100)}
+			if err := o.load(ctx, n, "steps-5", 5, &row); err != nil {
+				return err
+			}
+			if len(rows) > 0 {
+				row.Note = fmt.Sprintf("%.2f times the cost of a step with %d", rows[0].RatePerSecond/row.RatePerSecond, sizes[0])
+			}
+			rows = append(rows, row)
+		}
+		return nil
+	})
+	return rows, err
+}

@@ -1,0 +1,290 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what the scenarios give into testdata; read the diff")
+
+// TestScenarios runs the text scenarios in testdata. A scenario is a list of
+// blocks: a command line, its argument on the lines below, a line "----", and
+// the expected output up to an empty line.
+//
+//	define             the document (YAML) that later commands use
+//	start JSON         begin an instance
+//	result PTR JSON    answer the command that waits at a pointer (fail PTR JSON: with an error)
+//	task PTR JSON      complete the human task at a pointer
+//	timer PTR          the timer or timeout at a pointer is due
+//	event JSON         an application's signal
+//	continue           deliver the InternalContinue
+//	again              deliver the last signal once more
+//	forge PTR          a TimerDue with the token of whatever waits at a pointer
+//	operate OP JSON    an operator's operation
+//	steps N            the step budget from now on
+//	snapshot           show the whole snapshot
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			runFile(t, file)
+		})
+	}
+}
+
+func runFile(t *testing.T, file string) {
+	src, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{limits: engine.Limits{}}
+	var out strings.Builder
+	for _, b := range blocks(string(src)) {
+		if b.command == "" {
+			out.WriteString(b.text)
+			continue
+		}
+		got := w.run(b.command, b.text)
+		fmt.Fprintf(&out, "%s\n%s----\n%s\n", b.command, b.text, got)
+	}
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got, want := out.String(), string(src); got != want {
+		t.Errorf("%s differs; run with -rewrite and read the diff\n%s", file, firstDifference(got, want))
+	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range g {
+		if i >= len(w) || g[i] != w[i] {
+			line := "(end)"
+			if i < len(w) {
+				line = w[i]
+			}
+			return fmt.Sprintf("line %d:\n got %s\nwant %s", i+1, g[i], line)
+		}
+	}
+	return "the expectation is longer"
+}
+
+type block struct{ command, text string }
+
+// blocks splits a scenario; comments and blank lines between blocks are blocks
+// without a command.
+func blocks(src string) []block {
+	var out []block
+	lines := strings.SplitAfter(src, "\n")
+	for i := 0; i < len(lines); {
+		line := lines[i]
+		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
+			out = append(out, block{text: line})
+			i++
+			continue
+		}
+		b := block{command: strings.TrimSuffix(line, "\n")}
+		for i++; i < len(lines) && strings.TrimSpace(lines[i]) != "----"; i++ {
+			b.text += lines[i]
+		}
+		for i++; i < len(lines) && strings.TrimSpace(lines[i]) != ""; i++ {
+		}
+		i++
+		out = append(out, b)
+	}
+	return out
+}
+
+// world is the state of one scenario.
+type world struct {
+	def    engine.Definition
+	snap   snapshot.Snapshot
+	last   signal.Envelope
+	limits engine.Limits
+	clock  int
+}
+
+var epoch = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func (w *world) input(env signal.Envelope) engine.Input {
+	w.clock++
+	return engine.Input{Signal: env, Now: epoch.Add(time.Duration(w.clock) * time.Second), Key: []byte("key"), Limits: w.limits}
+}
+
+func (w *world) run(command, text string) string {
+	verb, rest, _ := strings.Cut(command, " ")
+	arg, tail, _ := strings.Cut(rest, " ")
+	switch verb {
+	case "define":
+		p, err := openworkflow.Parse("workflow.yaml", []byte(text))
+		if err != nil {
+			return fmt.Sprintf("error: %v\n", err)
+		}
+		w.def = p.Definition
+		return p.Ref.Name + "@" + p.Ref.Version + "\n"
+	case "start":
+		in := w.input(signal.Envelope{SignalID: "start", InstanceID: "i", Type: signal.StartRequest})
+		return w.show(engine.Begin(w.def, "i", signal.Start{Definition: "d", BusinessKey: "key-1", Input: json.RawMessage(rest)}, in))
+	case "steps":
+		_, _ = fmt.Sscan(arg, &w.limits.Steps)
+		return "ok\n"
+	case "snapshot":
+		raw, err := w.snap.Encode()
+		if err != nil {
+			return "error: " + err.Error() + "\n"
+		}
+		var pretty bytes.Buffer
+		_ = json.Indent(&pretty, raw, "", "  ")
+		return pretty.String() + "\n"
+	case "operate":
+		in := w.input(signal.Envelope{SignalID: "op", InstanceID: "i", Headers: map[string]string{signal.HeaderActor: "olga"}})
+		return w.show(engine.Operate(w.def, w.snap, engine.Operation(arg), json.RawMessage(tail), in))
+	case "again":
+		return w.step(w.last)
+	}
+	return w.signal(verb, arg, tail, rest)
+}
+
+func (w *world) signal(verb, arg, tail, rest string) string {
+	w.clock++
+	env := signal.Envelope{SignalID: fmt.Sprintf("s-%d", w.clock), InstanceID: "i", OccurredAt: epoch}
+	pick := func(kinds ...snapshot.WaitKind) {
+		env.WaitingToken = "none"
+		for _, wait := range w.snap.Waits {
+			for _, k := range kinds {
+				if wait.Kind == k && (wait.Pointer == arg || fmt.Sprintf("%s[%d]", wait.Pointer, wait.Arm) == arg) {
+					env.WaitingToken = wait.Token
+					return
+				}
+			}
+		}
+	}
+	switch verb {
+	case "result", "task":
+		env.Type, env.Payload = signal.TaskCompleted, json.RawMessage(`{"output":`+tail+`}`)
+		env.Headers = map[string]string{signal.HeaderActor: "ann"}
+		pick(snapshot.WaitCommand, snapshot.WaitTask)
+	case "fail":
+		env.Type, env.Payload = signal.TaskCompleted, json.RawMessage(`{"error":`+tail+`}`)
+		pick(snapshot.WaitCommand)
+	case "timer":
+		env.Type = signal.TimerDue
+		pick(snapshot.WaitTimer, snapshot.WaitTimeout)
+	case "forge":
+		env.Type = signal.TimerDue
+		pick(snapshot.WaitCommand, snapshot.WaitTask, snapshot.WaitEvent)
+	case "continue":
+		env.Type = signal.InternalContinue
+		for _, wait := range w.snap.Waits {
+			if wait.Kind == snapshot.WaitNext {
+				env.WaitingToken = wait.Token
+			}
+		}
+	case "event":
+		env.Type, env.Payload = signal.ExternalSignal, json.RawMessage(rest)
+	default:
+		return "unknown command " + verb + "\n"
+	}
+	return w.step(env)
+}
+
+func (w *world) step(env signal.Envelope) string {
+	w.last = env
+	return w.show(engine.Step(w.def, w.snap, w.input(env)))
+}
+
+// show prints what a turn decided, and takes it over.
+func (w *world) show(out engine.Outcome, err error) string {
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	var b strings.Builder
+	s := out.Snapshot
+	fmt.Fprintf(&b, "%s: %s v%d\n", out.Disposition, s.Status, s.Version)
+	for _, e := range out.Entries {
+		fmt.Fprintf(&b, "  %d %s %s %s", e.Position, e.Kind, e.Dir, e.Type)
+		if e.Meta.Pointer != "" {
+			fmt.Fprintf(&b, " at %s", e.Meta.Pointer)
+		}
+		if e.Command != nil {
+			fmt.Fprintf(&b, " %s %s", e.Command.Target, e.Command.Input)
+		} else if len(e.Data) > 0 {
+			fmt.Fprintf(&b, " %s", e.Data)
+		}
+		if len(e.Meta.Steps) > 0 {
+			fmt.Fprintf(&b, " ran %s", strings.Join(e.Meta.Steps, " "))
+		}
+		b.WriteByte('\n')
+	}
+	for _, m := range out.Send {
+		fmt.Fprintf(&b, "  send %s", m.Envelope.Type)
+		if !m.Due.IsZero() {
+			fmt.Fprintf(&b, " due %s", m.Due.Format(time.RFC3339))
+		}
+		b.WriteByte('\n')
+	}
+	for _, c := range out.Tasks {
+		fmt.Fprintf(&b, "  task %s", c.Event)
+		if c.Create != nil {
+			raw, _ := json.Marshal(c.Create)
+			fmt.Fprintf(&b, " %s", raw)
+		}
+		b.WriteByte('\n')
+	}
+	if len(out.Settled) > 0 {
+		fmt.Fprintf(&b, "  settled %v\n", out.Settled)
+	}
+	w.showState(&b, s)
+	w.snap = s
+	return b.String()
+}
+
+func (w *world) showState(b *strings.Builder, s snapshot.Snapshot) {
+	var waits []string
+	for _, x := range s.Waits {
+		line := fmt.Sprintf("  waits %s at %s", x.Kind, x.Pointer)
+		if x.Arm > 0 {
+			line += fmt.Sprintf("[%d]", x.Arm)
+		}
+		if len(x.Key) > 0 {
+			line += " " + engine.Key(x.Key)
+		}
+		waits = append(waits, line+"\n")
+	}
+	sort.Strings(waits)
+	b.WriteString(strings.Join(waits, ""))
+	if len(s.Buffer) > 0 {
+		fmt.Fprintf(b, "  keeps %d\n", len(s.Buffer))
+	}
+	if len(s.State.Context) > 0 {
+		fmt.Fprintf(b, "  context %s\n", s.State.Context)
+	}
+	for _, br := range s.Branches {
+		if len(br.Data) > 0 {
+			fmt.Fprintf(b, "  data %s\n", br.Data)
+		}
+	}
+	if s.State.Output != nil {
+		fmt.Fprintf(b, "  output %s\n", s.State.Output)
+	}
+}
