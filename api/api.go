@@ -212,21 +212,21 @@ func register[I, O any](s *service, h huma.API, op huma.Operation, f func(contex
 	}
 }
 
-// page is the part of a list that a request asks for.
-type page struct {
+// Paging is the part of a list that a request asks for.
+type Paging struct {
 	After string `query:"after" maxLength:"512" doc:"The next of the page before."`
 	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Items at most."`
 }
 
-// caller says who asks, and what for.
-type caller struct {
+// Caller says who asks, and what for.
+type Caller struct {
 	Traceparent string `header:"traceparent" maxLength:"512" doc:"W3C trace context; a malformed one is ignored."`
 	Correlation string `header:"X-Correlation-Id" maxLength:"256" doc:"Follows everything that the request causes."`
 	Actor       string `header:"X-Aqueduct-Actor" maxLength:"128" doc:"Who does it, for the stream."`
 }
 
 // headers are those of the signal that the request becomes.
-func (c caller) headers() map[string]string {
+func (c Caller) headers() map[string]string {
 	h := map[string]string{}
 	if isTraceparent(c.Traceparent) {
 		h[signal.HeaderTraceparent] = c.Traceparent

@@ -62,7 +62,7 @@ func (s *service) publish(ctx context.Context, in *publishInput) (*answer[client
 	return created(toDefinition(r), isNew), nil
 }
 
-func (s *service) listDefinitions(ctx context.Context, in *struct{ page }) (*answer[client.Page[client.Definition]], error) {
+func (s *service) listDefinitions(ctx context.Context, in *struct{ Paging }) (*answer[client.Page[client.Definition]], error) {
 	rows, err := s.Definitions.Definitions(ctx, in.After, in.Limit)
 	if err != nil {
 		return nil, err
@@ -75,19 +75,20 @@ func (s *service) listDefinitions(ctx context.Context, in *struct{ page }) (*ans
 	return ok(out), nil
 }
 
-type nameInput struct {
+// ByName names a definition.
+type ByName struct {
 	Namespace string `path:"namespace" maxLength:"256"`
 	Name      string `path:"name" maxLength:"256"`
 }
 
-func (n nameInput) full() string { return n.Namespace + "/" + n.Name }
+func (n ByName) full() string { return n.Namespace + "/" + n.Name }
 
 type versionInput struct {
-	nameInput
+	ByName
 	Version string `path:"version" maxLength:"256"`
 }
 
-func (s *service) listVersions(ctx context.Context, in *nameInput) (*answer[client.Page[client.Definition]], error) {
+func (s *service) listVersions(ctx context.Context, in *ByName) (*answer[client.Page[client.Definition]], error) {
 	rows, err := s.Definitions.Versions(ctx, in.full())
 	if err != nil {
 		return nil, err

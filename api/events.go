@@ -28,7 +28,7 @@ func (s *service) eventOperations(h huma.API) {
 
 // eventInput keeps every header, since each ce-* one is an attribute.
 type eventInput struct {
-	caller
+	Caller
 	RawBody   []byte `contentType:"application/cloudevents+json"`
 	mediaType string
 	binary    map[string]string

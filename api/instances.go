@@ -39,7 +39,7 @@ func (s *service) instanceOperations(h huma.API) {
 }
 
 type startInput struct {
-	caller
+	Caller
 	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"The startKey, when the body has none."`
 	Wait string `query:"wait" maxLength:"32" doc:"Answer only when the instance is closed or faulted, or after this long; at most 60s." example:"30s"`
 	Body client.StartRequest
@@ -121,7 +121,7 @@ func (s *service) await(ctx context.Context, id string, d time.Duration) error {
 }
 
 type listInstancesInput struct {
-	page
+	Paging
 	Definition  string `query:"definition" maxLength:"256"`
 	Status      string `query:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
 	BusinessKey string `query:"businessKey" maxLength:"256"`
@@ -137,11 +137,12 @@ func (s *service) listInstances(ctx context.Context, in *listInstancesInput) (*a
 	return ok(client.Page[client.Instance]{Items: convert(p.Items, toInstance), Next: p.Next}), nil
 }
 
-type idInput struct {
+// ByID names what a request is about.
+type ByID struct {
 	ID string `path:"id" maxLength:"128"`
 }
 
-func (s *service) getInstance(ctx context.Context, in *idInput) (*answer[client.InstanceDetail], error) {
+func (s *service) getInstance(ctx context.Context, in *ByID) (*answer[client.InstanceDetail], error) {
 	d, err := s.detail(ctx, in.ID)
 	return ok(d), err
 }
@@ -221,8 +222,8 @@ func (s *service) getStream(ctx context.Context, in *streamInput) (*answer[clien
 }
 
 type signalInput struct {
-	idInput
-	caller
+	ByID
+	Caller
 	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"The signalId, when the body has none."`
 	Body client.SignalRequest
 }
@@ -258,8 +259,8 @@ func (s *service) signal(ctx context.Context, in *signalInput) (*answer[client.A
 }
 
 type operateInput struct {
-	idInput
-	caller
+	ByID
+	Caller
 	Body client.OperationRequest
 }
 

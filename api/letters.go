@@ -26,7 +26,7 @@ func (s *service) letterOperations(h huma.API) {
 }
 
 type listLettersInput struct {
-	page
+	Paging
 	Queue      string `query:"queue" enum:"signal,schedule,command"`
 	Reason     string `query:"reason" maxLength:"128" doc:"A problem's code."`
 	InstanceID string `query:"instance" maxLength:"128"`
@@ -46,16 +46,16 @@ func unknownLetter(err error, id string) error {
 	return missing(err, "dead-letter.unknown", "dead letter %s does not exist", clip(id))
 }
 
-func (s *service) getLetter(ctx context.Context, in *idInput) (*answer[client.DeadLetterDetail], error) {
+func (s *service) getLetter(ctx context.Context, in *ByID) (*answer[client.DeadLetterDetail], error) {
 	r, err := s.Reader.DeadLetter(ctx, in.ID)
 	return ok(toLetterDetail(r)), unknownLetter(err, in.ID)
 }
 
-func (s *service) replayLetter(ctx context.Context, in *idInput) (*struct{}, error) {
+func (s *service) replayLetter(ctx context.Context, in *ByID) (*struct{}, error) {
 	return nil, unknownLetter(s.Letters.Replay(ctx, in.ID), in.ID)
 }
 
-func (s *service) discardLetter(ctx context.Context, in *idInput) (*struct{}, error) {
+func (s *service) discardLetter(ctx context.Context, in *ByID) (*struct{}, error) {
 	return nil, unknownLetter(s.Letters.Discard(ctx, in.ID), in.ID)
 }
 

@@ -27,7 +27,7 @@ func (s *service) taskOperations(h huma.API) {
 }
 
 type listTasksInput struct {
-	page
+	Paging
 	Status     string   `query:"status" enum:"ready,reserved,completed,cancelled,expired"`
 	InstanceID string   `query:"instance" maxLength:"128"`
 	Assignee   string   `query:"assignee" maxLength:"128"`
@@ -45,7 +45,7 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*answer[cl
 	return ok(client.Page[client.Task]{Items: convert(p.Items, toTask), Next: p.Next}), nil
 }
 
-func (s *service) getTask(ctx context.Context, in *idInput) (*answer[client.TaskDetail], error) {
+func (s *service) getTask(ctx context.Context, in *ByID) (*answer[client.TaskDetail], error) {
 	t, err := s.Reader.Task(ctx, in.ID)
 	if err != nil {
 		return nil, missing(err, "task.unknown", "task %s does not exist", clip(in.ID))
@@ -62,7 +62,7 @@ func (s *service) taskDetail(ctx context.Context, t projections.Task) (*answer[c
 }
 
 type claimInput struct {
-	idInput
+	ByID
 	Body client.ClaimRequest
 }
 
@@ -75,7 +75,7 @@ func (s *service) claimTask(ctx context.Context, in *claimInput) (*answer[client
 }
 
 type releaseInput struct {
-	idInput
+	ByID
 	Body client.ReleaseRequest
 }
 
@@ -88,7 +88,7 @@ func (s *service) releaseTask(ctx context.Context, in *releaseInput) (*answer[cl
 }
 
 type completeInput struct {
-	idInput
+	ByID
 	Body client.CompleteRequest
 }
 
