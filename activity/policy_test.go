@@ -27,10 +27,11 @@ func TestBackoffIsAFunctionOfKeyAndAttempt(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for i := range 100 {
 		key := fmt.Sprintf("i-%d/7", i)
-		if p.Backoff(3, key) != p.Backoff(3, key) {
-			t.Fatalf("two delays for %s", key)
+		first, second := p.Backoff(3, key), p.Backoff(3, key)
+		if first != second {
+			t.Fatalf("two delays for %s: %s and %s", key, first, second)
 		}
-		seen[p.Backoff(3, key)] = true
+		seen[first] = true
 	}
 	if len(seen) < 80 {
 		t.Errorf("100 keys share %d delays: they come back together", len(seen))
