@@ -37,6 +37,7 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 type edge struct {
 	mux      *http.ServeMux
 	log      *slog.Logger
+	now      func() time.Time
 	origin   *http.CrossOriginProtection
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -45,7 +46,7 @@ type edge struct {
 
 func (s *service) edge(mux *http.ServeMux) (http.Handler, error) {
 	e := &edge{
-		mux: mux, log: s.Log, origin: http.NewCrossOriginProtection(),
+		mux: mux, log: s.Log, now: s.Now, origin: http.NewCrossOriginProtection(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "aqueduct_http_requests_total", Help: "Requests answered, by route and class of status.",
 		}, []string{"route", "class"}),
@@ -69,7 +70,7 @@ func (s *service) edge(mux *http.ServeMux) (http.Handler, error) {
 
 // ServeHTTP implements http.Handler.
 func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	begun := time.Now()
+	begun := e.now()
 	out := &recorder{ResponseWriter: w}
 	h, route := e.mux.Handler(r)
 	e.running.Inc()
@@ -89,7 +90,7 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			route = "none" // the path is the client's: not a label
 		}
 		e.requests.WithLabelValues(route, out.class()).Inc()
-		e.seconds.WithLabelValues(route).Observe(time.Since(begun).Seconds())
+		e.seconds.WithLabelValues(route).Observe(e.now().Sub(begun).Seconds())
 	}()
 	out.Header().Set("X-Content-Type-Options", "nosniff")
 	out.Header().Set("Cache-Control", "no-store")
