@@ -405,6 +405,8 @@ func FuzzCompileEval(f *testing.F) {
 		f.Add(b.src, b.data)
 	}
 	f.Fuzz(func(t *testing.T, src, data string) {
+		watchdog := time.AfterFunc(5*time.Second, func() { panic(fmt.Sprintf("hangs: %q on %q", src, data)) })
+		defer watchdog.Stop()
 		tmpl, err := Expression(src, []string{"$input"})
 		if err != nil {
 			if problem.CodeOf(err) != "expression.invalid" {

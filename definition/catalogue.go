@@ -1,0 +1,291 @@
+package definition
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	// MaxCompiled bounds the compiled definitions that a catalogue keeps; the
+	// one that was not used for longest is dropped.
+	MaxCompiled = 1_000
+	// LoadTimeout bounds one load, which goes on when its caller has left.
+	LoadTimeout = 30 * time.Second
+)
+
+// Catalogue finds what instances run: documents in a repository, and Go code.
+// It is safe for use by many goroutines.
+//
+// A version never changes once it is published, so its compiled form is kept.
+// Which version is the latest is asked of the repository each time, for any
+// node may publish one.
+type Catalogue struct {
+	repo    Repository
+	parsers map[string]Parser // by kind
+	now     func() time.Time
+	loads   singleflight.Group
+
+	mu       sync.Mutex
+	compiled map[string]*list.Element     // of *compiled, by name@version
+	used     list.List                    // the last used first
+	code     map[string]engine.Definition // registered, by name@version
+}
+
+type compiled struct {
+	id  string
+	def engine.Definition
+}
+
+// New makes a catalogue of a repository.
+func New(repo Repository, parsers map[string]Parser, now func() time.Time) *Catalogue {
+	return &Catalogue{
+		repo: repo, parsers: parsers, now: now,
+		compiled: map[string]*list.Element{}, code: map[string]engine.Definition{},
+	}
+}
+
+// ID is how a version is written in one word.
+func ID(name, version string) string { return name + "@" + version }
+
+// Register adds a definition that is Go code. Every node of a cluster must
+// register the same ones before it runs. It may be called again with a
+// definition of the same digest; with another it is definition.conflict.
+func (c *Catalogue) Register(def engine.Definition) error {
+	ref := def.Ref()
+	if ref.Name == "" || ref.Version == "" || ref.Digest == "" {
+		return problem.New(problem.Invalid, "definition.invalid", "definition %q lacks a name, a version or a digest", ID(ref.Name, ref.Version))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := ID(ref.Name, ref.Version)
+	if old := c.code[id]; old != nil && old.Ref().Digest != ref.Digest {
+		return problem.New(problem.Conflict, "definition.conflict", "definition %s is registered with another digest", id).
+			WithHint("give changed code a new version")
+	}
+	c.code[id] = def
+	return nil
+}
+
+// Publish parses a document and stores it. Publishing the same document again
+// changes nothing; created is false then.
+//
+// Problems: definition.invalid with all findings, definition.unknown-kind, and
+// definition.conflict when the version is there with other content.
+func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (stored Record, created bool, err error) {
+	kind, err := kindOf(source)
+	if err != nil {
+		return Record{}, false, err
+	}
+	parse := c.parsers[kind]
+	if parse == nil {
+		return Record{}, false, problem.New(problem.Invalid, "definition.unknown-kind", "this node reads no documents of kind %s", kind)
+	}
+	parsed, err := parse(file, source)
+	if err != nil {
+		return Record{}, false, err
+	}
+	id := ID(parsed.Ref.Name, parsed.Ref.Version)
+	if c.registered(id) != nil {
+		return Record{}, false, problem.New(problem.Conflict, "definition.conflict", "definition %s is Go code of this node", id).
+			WithHint("choose another name or version")
+	}
+	stored, created, err = c.repo.PutDefinition(ctx, Record{
+		Name: parsed.Ref.Name, Version: parsed.Ref.Version, Digest: parsed.Ref.Digest, Kind: kind, Title: parsed.Title,
+		Source: bytes.Clone(source), Document: parsed.Document, PublishedAt: c.now().UTC().Truncate(time.Microsecond),
+	})
+	if err != nil {
+		return Record{}, false, err
+	}
+	c.keep(id, parsed.Definition)
+	return stored, created, nil
+}
+
+// kindOf recognises the kind of a document by its first-level fields. A text
+// that cannot be read at all goes to the parser, which says where.
+func kindOf(source []byte) (kind string, err error) {
+	const openworkflow = "openworkflow"
+	defer func() {
+		if recover() != nil { // the YAML package on text that is not YAML
+			kind, err = openworkflow, nil
+		}
+	}()
+	var doc yaml.Node
+	if yaml.Unmarshal(source, &doc) != nil || doc.Kind != yaml.DocumentNode {
+		return openworkflow, nil
+	}
+	if top := doc.Content[0]; top.Kind == yaml.MappingNode {
+		for i := 0; i < len(top.Content); i += 2 {
+			if top.Content[i].Value == "document" {
+				return openworkflow, nil
+			}
+		}
+	}
+	return "", problem.New(problem.Invalid, "definition.unknown-kind", "the kind of the document is not known").
+		WithHint("an Open Workflow definition begins with a field document")
+}
+
+// Find returns a definition; version "" is the highest by semantic versioning.
+// Problem: definition.unknown.
+func (c *Catalogue) Find(ctx context.Context, name, version string) (engine.Definition, error) {
+	if version == "" {
+		var err error
+		if version, err = c.latest(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return c.load(ctx, name, version)
+}
+
+// Pinned returns exactly the definition that an instance runs. Problems:
+// definition.unknown, and definition.digest when what is there now under its
+// name and version is something else.
+func (c *Catalogue) Pinned(ctx context.Context, ref snapshot.Definition) (engine.Definition, error) {
+	def, err := c.load(ctx, ref.Name, ref.Version)
+	if err != nil {
+		return nil, err
+	}
+	if got := def.Ref().Digest; got != ref.Digest {
+		return nil, problem.New(problem.Internal, "definition.digest", "definition %s has the digest %.12s, not %.12s", ID(ref.Name, ref.Version), got, ref.Digest).
+			WithHint("a version must not change; publish or register the content that the instance was started on")
+	}
+	return def, nil
+}
+
+// Source returns the record of a published document; version "" is the
+// highest. Problem: definition.unknown.
+func (c *Catalogue) Source(ctx context.Context, name, version string) (Record, error) {
+	if version == "" {
+		var err error
+		if version, err = c.latest(ctx, name); err != nil {
+			return Record{}, err
+		}
+	}
+	if c.registered(ID(name, version)) != nil {
+		return Record{}, problem.New(problem.NotFound, "definition.unknown", "definition %s is Go code and has no document", ID(name, version))
+	}
+	return c.repo.Definition(ctx, name, version)
+}
+
+// latest returns the highest version of a name.
+func (c *Catalogue) latest(ctx context.Context, name string) (string, error) {
+	records, err := c.repo.Versions(ctx, name)
+	if err != nil && problem.KindOf(err) != problem.NotFound {
+		return "", err
+	}
+	best := ""
+	take := func(v string) {
+		if best == "" || CompareVersions(v, best) > 0 {
+			best = v
+		}
+	}
+	for _, r := range records {
+		take(r.Version)
+	}
+	c.mu.Lock()
+	for _, def := range c.code {
+		if ref := def.Ref(); ref.Name == name {
+			take(ref.Version)
+		}
+	}
+	c.mu.Unlock()
+	if best == "" {
+		return "", problem.New(problem.NotFound, "definition.unknown", "definition %s is not known", name)
+	}
+	return best, nil
+}
+
+func (c *Catalogue) registered(id string) engine.Definition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.code[id]
+}
+
+// load returns a version, compiled at most once by all who ask at the same
+// time. Who asked first may leave: the load goes on for the others.
+func (c *Catalogue) load(ctx context.Context, name, version string) (engine.Definition, error) {
+	id := ID(name, version)
+	if def := c.kept(id); def != nil {
+		return def, nil
+	}
+	detached := context.WithoutCancel(ctx)
+	result := c.loads.DoChan(id, func() (any, error) {
+		if def := c.kept(id); def != nil {
+			return def, nil
+		}
+		ctx, cancel := context.WithTimeout(detached, LoadTimeout)
+		defer cancel()
+		def, err := c.compile(ctx, name, version)
+		if err != nil {
+			return nil, err
+		}
+		c.keep(id, def)
+		return def, nil
+	})
+	select {
+	case <-ctx.Done():
+		return nil, fmt.Errorf("definition: load %s: %w", id, context.Cause(ctx))
+	case r := <-result:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(engine.Definition), nil
+	}
+}
+
+func (c *Catalogue) compile(ctx context.Context, name, version string) (engine.Definition, error) {
+	r, err := c.repo.Definition(ctx, name, version)
+	if err != nil {
+		return nil, err
+	}
+	parse := c.parsers[r.Kind]
+	if parse == nil {
+		return nil, problem.New(problem.Unavailable, "definition.unknown-kind", "this node reads no documents of kind %s", r.Kind).
+			WithHint("upgrade this node; another one has published the definition")
+	}
+	p, err := parse(ID(name, version), r.Source)
+	if err != nil {
+		return nil, problem.Wrap(err, problem.Internal, "definition.stored", "definition %s is stored and cannot be compiled", ID(name, version))
+	}
+	if p.Ref.Digest != r.Digest || p.Ref.Name != name || p.Ref.Version != version {
+		return nil, problem.New(problem.Internal, "definition.digest", "definition %s is stored with the digest %.12s, and its source has %.12s", ID(name, version), r.Digest, p.Ref.Digest)
+	}
+	return p.Definition, nil
+}
+
+// kept returns what is in memory.
+func (c *Catalogue) kept(id string) engine.Definition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if def := c.code[id]; def != nil {
+		return def
+	}
+	e := c.compiled[id]
+	if e == nil {
+		return nil
+	}
+	c.used.MoveToFront(e)
+	return e.Value.(*compiled).def
+}
+
+func (c *Catalogue) keep(id string, def engine.Definition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.compiled[id]; e != nil {
+		c.used.MoveToFront(e)
+		return
+	}
+	c.compiled[id] = c.used.PushFront(&compiled{id: id, def: def})
+	if c.used.Len() > MaxCompiled {
+		delete(c.compiled, c.used.Remove(c.used.Back()).(*compiled).id)
+	}
+}

@@ -1,0 +1,378 @@
+package openworkflow
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/jq/nearest"
+)
+
+// Names that a call can have beside those of functions.
+const (
+	callHTTP   = "http"
+	callPerson = "humanTask"
+	callEach   = "forEach"
+)
+
+// reserved are the protocols of the language outside the profile.
+var reserved = map[string]bool{"asyncapi": true, "grpc": true, "openapi": true, "a2a": true, "mcp": true}
+
+var functionName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$`)
+
+// functionParts are what a function of the language can have outside the
+// profile.
+var functionParts = map[string]string{
+	"input": "inputs of functions", "output": "outputs of functions", "export": "exports of functions", "if": "conditions of functions",
+	"timeout": "timeouts of functions", "then": "flow directives of functions", "metadata": "metadata of functions",
+	"do": "functions that are tasks of another kind than call", "set": "functions that are tasks of another kind than call",
+	"run": "functions that are tasks of another kind than call",
+}
+
+// callTask compiles a call, of whatever it calls.
+func (c *compiler) callTask(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+	r := c.call(at, m, vars, nil, true)
+	n.Kind, n.Call, n.Person = r.kind, r.call, r.person
+	if r.args == nil {
+		return
+	}
+	if n.Input != nil {
+		c.reportKey(join(at, "input"), codeUnsupported, "put the fields into with", "input.from together with arguments of a named function is outside the supported profile")
+		return
+	}
+	n.Input = r.args
+}
+
+// called is what a call compiles to. Args are the arguments of a named
+// function, which it sees as its data.
+type called struct {
+	kind   engine.NodeKind
+	call   *engine.Call
+	person *engine.Person
+	args   *jq.Template
+}
+
+// call compiles {call, with}; inside are the named functions around it. With
+// quiet, the findings in a named function are left out: they were reported at
+// the function itself.
+func (c *compiler) call(at string, m map[string]any, vars scope, inside []string, quiet bool) (r called) {
+	r.kind = engine.KindCall
+	v, ok := m["call"]
+	if !ok {
+		return r
+	}
+	name, ok := v.(string)
+	if !ok {
+		c.wrong(join(at, "call"), "a string: the name of a function", v)
+		return r
+	}
+	p := join(at, "with")
+	with, hasWith := m["with"]
+	if !hasWith {
+		with, p = map[string]any{}, at
+	} else if c.anyObject(p, with) == nil {
+		return r
+	}
+	switch {
+	case name == callHTTP:
+		r.call = &engine.Call{Target: name, With: c.http(p, with, vars)}
+	case name == callPerson:
+		r.kind = engine.KindPerson
+		r.person = &engine.Person{With: c.person(p, with, vars)}
+	case name == callEach:
+		r.kind = engine.KindEach
+		r.call = c.each(p, with, vars)
+	case reserved[name]:
+		c.report(join(at, "call"), codeUnsupported, "", "calls of %s are outside the supported profile", name)
+	case strings.ContainsAny(name, ":@/"):
+		c.report(join(at, "call"), codeUnsupported, "name the function under use.functions, or one that a worker serves", "functions of a catalogue are outside the supported profile")
+	case !functionName.MatchString(name):
+		c.report(join(at, "call"), codeType, "letters, digits, dots, hyphens", "%s is not a name of a function", clip(name))
+	case c.functions[name] != nil && slices.Contains(inside, name):
+		c.report(join(at, "call"), codeType, "", "function %s calls itself", clip(name))
+	case c.functions[name] != nil:
+		return c.named(at, name, with, hasWith, vars, inside, quiet)
+	default:
+		c.nearly(join(at, "call"), name)
+		r.call = &engine.Call{Target: name, With: c.template(p, with, vars)}
+	}
+	return r
+}
+
+// nearly reports a name that is in all likelihood a mistyped one of the
+// language: any other name is a function that a worker may serve.
+func (c *compiler) nearly(at, name string) {
+	known := []string{callPerson, callEach}
+	if n, ok := nearest.Name(name, known); ok && strings.EqualFold(n, strings.NewReplacer("-", "", "_", "").Replace(name)) {
+		c.report(at, codeType, "did you mean "+n+"?", "function %s is not known", clip(name))
+	}
+}
+
+// named compiles a call of a function under use.functions.
+func (c *compiler) named(at, name string, with any, hasWith bool, vars scope, inside []string, quiet bool) called {
+	f, ok := c.functions[name].(map[string]any)
+	if !ok {
+		return called{kind: engine.KindCall}
+	}
+	var args *jq.Template
+	if hasWith {
+		args = c.template(join(at, "with"), with, vars)
+		vars = scope{"$context", "$input", "$workflow", "$task", "$runtime"}
+	}
+	target := join("/use/functions", name)
+	findings, dropped := len(c.findings), c.dropped
+	r := c.call(target, f, vars, append(slices.Clone(inside), name), quiet)
+	if quiet || len(inside) > 0 {
+		c.findings, c.dropped = c.findings[:findings], dropped
+	}
+	if args != nil {
+		if r.args != nil {
+			c.report(join(at, "with"), codeUnsupported, "", "arguments to a function that passes arguments to another are outside the supported profile")
+		}
+		r.args = args
+	}
+	return r
+}
+
+// http compiles the arguments of an HTTP call to a template that gives
+// {method, uri, headers, query, body, output, redirect}.
+func (c *compiler) http(at string, v any, vars scope) *jq.Template {
+	m := c.object(at, v, shape{
+		fields:   []string{"method", "endpoint", "headers", "query", "body", "output", "redirect"},
+		required: []string{"method", "endpoint"},
+	})
+	res := map[string]any{"output": "content", "redirect": false}
+	before := len(c.findings) + c.dropped
+	if v, ok := m["method"]; ok {
+		res["method"] = c.method(join(at, "method"), v, vars)
+	}
+	if v, ok := m["endpoint"]; ok {
+		res["uri"] = c.endpoint(join(at, "endpoint"), v, vars)
+	}
+	for _, f := range []string{"headers", "query"} {
+		v, ok := m[f]
+		if !ok {
+			continue
+		}
+		if s, isText := v.(string); isText {
+			if _, ok := jq.Wrapped(s); !ok {
+				c.wrong(join(at, f), "an object or ${ an expression }", v)
+			}
+		} else {
+			c.anyObject(join(at, f), v)
+		}
+		c.probe(join(at, f), v, vars)
+		res[f] = v
+	}
+	if v, ok := m["body"]; ok {
+		c.probe(join(at, "body"), v, vars)
+		res["body"] = v
+	}
+	if v, ok := m["output"]; ok {
+		res["output"] = c.oneOf(join(at, "output"), v, "content", "response", "raw")
+	}
+	if v, ok := m["redirect"]; ok {
+		if _, isBool := v.(bool); !isBool {
+			c.wrong(join(at, "redirect"), "a boolean", v)
+		}
+		res["redirect"] = v
+	}
+	if len(c.findings)+c.dropped > before {
+		return nil
+	}
+	return c.template(at, res, vars)
+}
+
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"}
+
+func (c *compiler) method(at string, v any, vars scope) string {
+	s := c.text(at, v)
+	if _, ok := jq.Wrapped(s); ok {
+		c.probe(at, s, vars)
+		return s
+	}
+	if upper := strings.ToUpper(s); s != "" && !slices.Contains(methods, upper) {
+		c.oneOf(at, upper, methods...)
+	}
+	return strings.ToUpper(s)
+}
+
+// endpoint gives the URI, or the expression that makes it.
+func (c *compiler) endpoint(at string, v any, vars scope) string {
+	if m, ok := v.(map[string]any); ok {
+		c.object(at, m, shape{
+			fields: []string{"uri"}, required: []string{"uri"},
+			unsupported: map[string]string{"authentication": "authentication policies in a document"},
+		})
+		at, v = join(at, "uri"), m["uri"]
+		if v == nil {
+			return ""
+		}
+	}
+	s, ok := v.(string)
+	if !ok {
+		c.wrong(at, "a string: a URI", v)
+		return ""
+	}
+	if _, ok := jq.Wrapped(s); ok {
+		c.probe(at, s, vars)
+		return s
+	}
+	return c.uri(at, s)
+}
+
+var (
+	variable = regexp.MustCompile(`\{([^{}]*)\}`)
+	varname  = regexp.MustCompile(`^[a-zA-Z0-9_.-]+$`)
+	scheme   = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*:`)
+)
+
+// uri makes of a URI template the expression that fills it in from the task's
+// data, so that a command holds its final URI. Characters that have a meaning
+// in a URI are escaped, and a missing value is an error: an empty one would
+// address something else.
+func (c *compiler) uri(at, s string) string {
+	switch {
+	case s == "" || strings.ContainsAny(s, " \t\r\n"):
+		c.report(at, codeType, "", "%s is not a URI", clip(s))
+		return s
+	case scheme.MatchString(s) && !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://"):
+		c.report(at, codeType, "begin it with https:// or http://", "%s is not an HTTP URI", clip(s))
+		return s
+	case strings.ContainsAny(variable.ReplaceAllString(s, ""), "{}"):
+		c.report(at, codeType, "", "%s has a brace without its other", clip(s))
+		return s
+	}
+	found := variable.FindAllStringSubmatchIndex(s, -1)
+	if len(found) == 0 {
+		return s
+	}
+	var parts []string
+	end := 0
+	for _, m := range found {
+		name := s[m[2]:m[3]]
+		if !varname.MatchString(name) {
+			c.report(at, codeUnsupported, "write {name}", "URI templates other than {name} are outside the supported profile: {%s}", name)
+			return s
+		}
+		if m[0] > end {
+			parts = append(parts, literal(s[end:m[0]]))
+		}
+		parts = append(parts, "v("+literal(name)+")")
+		end = m[1]
+	}
+	if end < len(s) {
+		parts = append(parts, literal(s[end:]))
+	}
+	return "${ " + fill + " " + strings.Join(parts, " + ") + " }"
+}
+
+const fill = `def v($n): .[$n] | if . == null or type == "object" or type == "array" ` +
+	`then error("the URI needs a value for {" + $n + "}") else tostring | @uri end;`
+
+// literal writes s as a string of jq. JSON escapes each backslash, so nothing
+// in s can begin an interpolation.
+func literal(s string) string {
+	b, _ := json.Marshal(s) // a string cannot fail
+	return string(b)
+}
+
+// personFields are the arguments of a human task.
+var personFields = []string{
+	"title", "assignee", "candidateUsers", "candidateGroups", "excludedUsers", "form", "payload", "priority", "due", "outcomes",
+}
+
+// person compiles the arguments of a human task.
+func (c *compiler) person(at string, v any, vars scope) *jq.Template {
+	m := c.object(at, v, shape{fields: personFields})
+	before := len(c.findings) + c.dropped
+	res := map[string]any{}
+	for _, f := range keys(m) {
+		v, p := m[f], join(at, f)
+		res[f] = v
+		if s, ok := v.(string); ok {
+			if _, ok := jq.Wrapped(s); ok {
+				c.probe(p, s, vars)
+				continue
+			}
+		}
+		switch f {
+		case "title", "assignee":
+			if _, ok := v.(string); !ok {
+				c.wrong(p, "a string", v)
+			}
+		case "candidateUsers", "candidateGroups", "excludedUsers", "outcomes":
+			c.strings(p, v)
+		case "priority":
+			number, _ := v.(json.Number)
+			if _, err := strconv.Atoi(string(number)); err != nil {
+				c.wrong(p, "a whole number", v)
+			}
+		case "due":
+			res[f] = c.due(p, v, vars)
+			continue
+		}
+		c.probe(p, v, vars)
+	}
+	if len(c.findings)+c.dropped > before {
+		return nil
+	}
+	return c.template(at, res, vars)
+}
+
+func (c *compiler) strings(at string, v any) {
+	list, ok := v.([]any)
+	if !ok {
+		c.wrong(at, "a list of strings", v)
+		return
+	}
+	for i, x := range list {
+		if _, ok := x.(string); !ok {
+			c.wrong(item(at, i), "a string", x)
+		}
+	}
+}
+
+// due takes {after: a duration}; the engine reads ISO 8601.
+func (c *compiler) due(at string, v any, vars scope) any {
+	m := c.object(at, v, shape{fields: []string{"after"}, required: []string{"after"}})
+	after, ok := m["after"]
+	if !ok {
+		return nil
+	}
+	p := join(at, "after")
+	if units, ok := after.(map[string]any); ok {
+		return map[string]any{"after": c.units(p, units)}
+	}
+	c.duration(p, after, vars)
+	return map[string]any{"after": after}
+}
+
+// each compiles the arguments of a fan-out: {in, each, call, with}.
+func (c *compiler) each(at string, v any, vars scope) *engine.Call {
+	m := c.object(at, v, shape{fields: []string{"in", "each", "call", "with"}, required: []string{"in", "call"}})
+	res := &engine.Call{Each: c.variable(join(at, "each"), m["each"], "item")}
+	if in, ok := m["in"]; ok {
+		switch in.(type) {
+		case string, []any:
+			res.In = c.expression(join(at, "in"), in, vars)
+		default:
+			c.wrong(join(at, "in"), "an array or an expression", in)
+		}
+	}
+	p := join(at, "call")
+	inner := c.call(at, m, vars.with(res.Each), nil, true)
+	switch {
+	case inner.kind != engine.KindCall:
+		c.report(p, codeUnsupported, "call http or a function", "forEach of %s is outside the supported profile", quoted(m["call"]))
+	case inner.args != nil:
+		c.report(p, codeUnsupported, "give the function no with here", "arguments of a named function in forEach are outside the supported profile")
+	case inner.call != nil:
+		res.Target, res.With = inner.call.Target, inner.call.With
+	}
+	return res
+}

@@ -1,0 +1,190 @@
+// Package openworkflow reads definitions in the Open Workflow DSL 1.0 and
+// compiles them to programs of the engine.
+//
+// It accepts a profile of the language (docs/reference/language.md) and refuses
+// everything else by name, so that nothing in a published document is silently
+// ignored. All findings are reported at once, each with its place in the
+// source, a stable code and, where there is one, the name that was probably
+// meant.
+//
+// YAML is only a way to write JSON here: anchors, aliases, tags, merge keys and
+// several documents are refused, and only JSON's own literals are more than
+// text. The canonical document is the JSON with its keys in order.
+//
+// The package is pure: it opens no files and resolves no references.
+package openworkflow
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Kind is the name of this parser's kind of document.
+const Kind = "openworkflow"
+
+// Codes of single findings. The problem as a whole is definition.invalid.
+const (
+	codeYAML        = "definition.yaml"           // the text is not a document of the allowed form
+	codeType        = "definition.type"           // a value of the wrong type or form
+	codeUnknown     = "definition.unknown-field"  // a field that the language does not have
+	codeMissing     = "definition.missing-field"  // a field that must be there
+	codeUnsupported = "definition.unsupported"    // a feature of the language outside the profile
+	codeExpression  = "definition.expression"     // an expression that does not compile
+	codeTarget      = "definition.unknown-target" // a flow directive to no task of the list
+	codeDuplicate   = "definition.duplicate-task" // two tasks of one name in a list
+)
+
+var _ definition.Parser = Parse
+
+// Parse reads and compiles one document; file is only quoted in findings.
+func Parse(file string, text []byte) (definition.Parsed, error) {
+	s := read(file, text)
+	if len(s.findings) > 0 {
+		return definition.Parsed{}, s.problem()
+	}
+	c := &compiler{source: s}
+	program := c.workflow()
+	if len(s.findings) > 0 {
+		return definition.Parsed{}, s.problem()
+	}
+	document, err := jq.Encode(s.root, 2*MaxSourceBytes)
+	if err != nil {
+		return definition.Parsed{}, err
+	}
+	sum := sha256.Sum256(document)
+	program.ID.Digest = hex.EncodeToString(sum[:])
+	program.Info = engine.Info{Document: s.root}
+	p, err := engine.NewProgram(program)
+	if err != nil {
+		return definition.Parsed{}, problem.Wrap(err, problem.Internal, "definition.invalid", "definition %s@%s", program.ID.Name, program.ID.Version)
+	}
+	title := c.title
+	if title == "" {
+		title = program.ID.Name
+	}
+	return definition.Parsed{Definition: p, Ref: program.ID, Title: title, Document: document}, nil
+}
+
+// problem makes one problem of all findings.
+func (s *source) problem() error {
+	n := len(s.findings) + s.dropped
+	e := problem.New(problem.Invalid, "definition.invalid", "%s has %d findings", name(s.file), n)
+	if n == 1 {
+		e.Detail = fmt.Sprintf("%s has 1 finding", name(s.file))
+	}
+	e.Where = s.findings
+	if s.dropped > 0 {
+		e.Hint = fmt.Sprintf("%d more findings are not shown", s.dropped)
+	}
+	return e
+}
+
+func name(file string) string {
+	if file == "" {
+		return "definition"
+	}
+	return file
+}
+
+// compiler makes a program of a source.
+type compiler struct {
+	*source
+	title     string
+	functions map[string]any
+}
+
+func (c *compiler) workflow() (p engine.Program) {
+	root := c.object("", c.root, shape{
+		fields: []string{"document", "input", "output", "timeout", "use", "do"}, required: []string{"document", "do"},
+		unsupported: map[string]string{"schedule": "schedules", "evaluate": "another way to evaluate expressions"},
+	})
+	if root == nil {
+		return p
+	}
+	p.ID = c.document("/document", root["document"])
+	if v, ok := root["use"]; ok {
+		c.use("/use", v)
+	}
+	vars := []string{"$context", "$input", "$workflow", "$runtime"}
+	if v, ok := root["input"]; ok {
+		p.Input = c.filter("/input", v, "from", vars)
+	}
+	if v, ok := root["output"]; ok {
+		p.Output = c.filter("/output", v, "as", append(vars, "$output"))
+	}
+	if v, ok := root["timeout"]; ok {
+		p.Timeout = c.timeout("/timeout", v, vars)
+	}
+	if v, ok := root["do"]; ok {
+		p.Root = c.list("/do", v, scope{"$context", "$input", "$workflow", "$task", "$runtime"})
+	}
+	return p
+}
+
+func (c *compiler) document(at string, v any) (id snapshot.Definition) {
+	doc := c.object(at, v, shape{
+		fields:   []string{"dsl", "namespace", "name", "version", "title", "summary", "tags", "metadata"},
+		required: []string{"dsl", "namespace", "name", "version"},
+	})
+	if doc == nil {
+		return id
+	}
+	if dsl := c.text(join(at, "dsl"), doc["dsl"]); dsl != "" && !supportedDSL.MatchString(dsl) {
+		c.report(join(at, "dsl"), codeUnsupported, "write dsl: '1.0.3'", "version %s of the language", clip(dsl))
+	}
+	namespace := c.matching(join(at, "namespace"), doc["namespace"], label, "a name of up to 63 letters, digits and hyphens")
+	name := c.matching(join(at, "name"), doc["name"], label, "a name of up to 63 letters, digits and hyphens")
+	id.Name = namespace + "/" + name
+	id.Version = c.matching(join(at, "version"), doc["version"], semantic, "a semantic version such as '1.0.0'")
+	if v, ok := doc["title"]; ok {
+		c.title = c.text(join(at, "title"), v)
+	}
+	if v, ok := doc["summary"]; ok {
+		c.text(join(at, "summary"), v)
+	}
+	for _, f := range []string{"tags", "metadata"} {
+		if v, ok := doc[f]; ok {
+			c.anyObject(join(at, f), v)
+		}
+	}
+	return id
+}
+
+// use takes the named functions; what they are is checked where they are used,
+// and here for those that nobody uses.
+func (c *compiler) use(at string, v any) {
+	use := c.object(at, v, shape{fields: []string{"functions"}, unsupported: map[string]string{
+		"authentications": "named authentication policies", "errors": "named errors", "extensions": "extensions",
+		"retries": "named retry policies", "secrets": "secrets", "timeouts": "named timeouts", "catalogs": "catalogs",
+	}})
+	functions, ok := use["functions"]
+	if !ok {
+		return
+	}
+	at = join(at, "functions")
+	c.functions = c.anyObject(at, functions)
+	for _, name := range keys(c.functions) {
+		p := join(at, name)
+		if reserved[name] || name == callHTTP || name == callPerson || name == callEach {
+			c.reportKey(p, codeType, "choose another name", "function %s would hide what the language calls so", clip(name))
+			continue
+		}
+		f := c.object(p, c.functions[name], shape{
+			fields: []string{"call", "with"}, required: []string{"call"},
+			unsupported: functionParts,
+		})
+		if f == nil {
+			continue
+		}
+		// Compiled once without a use, so that its findings are reported once
+		// and not for each use.
+		c.call(p, f, scope{"$context", "$input", "$workflow", "$task", "$runtime"}, []string{name}, false)
+	}
+}

@@ -1,0 +1,493 @@
+package openworkflow
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/jq/nearest"
+)
+
+// common are the fields that every task has.
+var common = []string{"if", "input", "output", "export", "timeout", "then", "metadata"}
+
+// kind is one kind of task: the field that says so, and what else it has.
+type kind struct {
+	name        string
+	fields      []string
+	required    []string
+	unsupported map[string]string
+	compile     func(c *compiler, at string, m map[string]any, n *engine.Node, vars scope, names []string)
+}
+
+// kinds are the supported kinds of tasks, in the order in which they are
+// looked for: a for task has a do as well.
+func kinds() []kind {
+	return []kind{
+		{name: "for", fields: []string{"while", "do"}, required: []string{"do"}, compile: (*compiler).loop},
+		{name: "try", fields: []string{"catch"}, required: []string{"catch"}, compile: (*compiler).try},
+		{name: "call", fields: []string{"with"}, compile: (*compiler).callTask},
+		{name: "listen", compile: (*compiler).listen, unsupported: map[string]string{"foreach": "iterators over events"}},
+		{name: "raise", compile: (*compiler).raise},
+		{name: "set", compile: (*compiler).set},
+		{name: "switch", compile: (*compiler).choose},
+		{name: "wait", compile: (*compiler).wait},
+		{name: "do", compile: (*compiler).sequence},
+	}
+}
+
+// foreign are the kinds of tasks outside the profile.
+var foreign = map[string]string{
+	"emit": "emitting events", "fork": "branches that run side by side", "run": "processes and sub-workflows",
+}
+
+// list compiles a list of tasks.
+func (c *compiler) list(at string, v any, vars scope) *engine.Node {
+	n := &engine.Node{Pointer: at, Kind: engine.KindList}
+	items, ok := v.([]any)
+	if !ok {
+		c.wrong(at, "a list of tasks", v)
+		return n
+	}
+	if len(items) == 0 {
+		c.report(at, codeMissing, "", "list has no tasks")
+	}
+	names := make([]string, 0, len(items))
+	first := map[string]int{}
+	for i, x := range items {
+		p := item(at, i)
+		m, ok := x.(map[string]any)
+		if !ok {
+			c.wrong(p, "a task: its name, and its fields below", x)
+			continue
+		}
+		if len(m) != 1 {
+			c.report(p, codeType, "begin each task with a dash of its own", "list item has %d tasks, not one", len(m))
+			continue
+		}
+		name := keys(m)[0]
+		if j, twice := first[name]; twice {
+			c.reportKey(join(p, name), codeDuplicate, "the first one is item "+strconv.Itoa(j), "task %s is in the list twice", clip(name))
+		}
+		first[name] = i
+		names = append(names, name)
+	}
+	for i, x := range items {
+		if m, ok := x.(map[string]any); ok && len(m) == 1 {
+			name := keys(m)[0]
+			n.List = append(n.List, c.task(join(item(at, i), name), name, m[name], vars, names))
+		}
+	}
+	return n
+}
+
+// task compiles one task; names are those of its list.
+func (c *compiler) task(at, name string, v any, vars scope, names []string) *engine.Node {
+	n := &engine.Node{Pointer: at, Name: name}
+	switch name {
+	case "continue", "exit", "end":
+		c.reportKey(at, codeType, "choose another name", "%s is a flow directive and cannot name a task", clip(name))
+	}
+	m := c.anyObject(at, v)
+	if m == nil {
+		return n
+	}
+	k := c.kindOfTask(at, m)
+	if k == nil {
+		return n
+	}
+	n.Kind = map[string]engine.NodeKind{
+		"for": engine.KindFor, "try": engine.KindTry, "call": engine.KindCall, "listen": engine.KindListen, "raise": engine.KindRaise,
+		"set": engine.KindSet, "switch": engine.KindSwitch, "wait": engine.KindWait, "do": engine.KindDo,
+	}[k.name]
+	fields := append(append([]string{k.name}, k.fields...), common...)
+	c.object(at, m, shape{fields: fields, required: append([]string{k.name}, k.required...), unsupported: k.unsupported})
+	c.common(at, m, n, vars, names)
+	k.compile(c, at, m, n, vars, names)
+	return n
+}
+
+// kindOfTask finds what kind of task m is, and reports when it is none.
+func (c *compiler) kindOfTask(at string, m map[string]any) *kind {
+	for _, name := range keys(foreign) {
+		if _, ok := m[name]; ok {
+			c.reportKey(join(at, name), codeUnsupported, "", "%s (%s) are outside the supported profile", foreign[name], name)
+			return nil
+		}
+	}
+	var known []string
+	for _, k := range kinds() {
+		if _, ok := m[k.name]; ok {
+			return &k
+		}
+		known = append(known, k.name)
+	}
+	hint := "a task has one of " + strings.Join(known, ", ")
+	for _, k := range keys(m) {
+		if n, ok := nearest.Name(k, known); ok {
+			hint = "did you mean " + n + " instead of " + k + "?"
+			break
+		}
+	}
+	c.reportKey(at, codeMissing, hint, "task does not say what it does")
+	return nil
+}
+
+// common compiles the fields that every task has.
+func (c *compiler) common(at string, m map[string]any, n *engine.Node, vars scope, names []string) {
+	if v, ok := m["if"]; ok {
+		n.If = c.expression(join(at, "if"), v, vars)
+	}
+	if v, ok := m["input"]; ok {
+		n.Input = c.filter(join(at, "input"), v, "from", vars)
+	}
+	if v, ok := m["output"]; ok {
+		n.Output = c.filter(join(at, "output"), v, "as", vars.with("output"))
+	}
+	if v, ok := m["export"]; ok {
+		n.Export = c.filter(join(at, "export"), v, "as", vars.with("output"))
+	}
+	if v, ok := m["timeout"]; ok {
+		n.Timeout = c.timeout(join(at, "timeout"), v, vars)
+	}
+	if v, ok := m["then"]; ok {
+		n.Then = c.flow(join(at, "then"), v, names)
+	}
+	if v, ok := m["metadata"]; ok {
+		c.anyObject(join(at, "metadata"), v)
+	}
+}
+
+// flow compiles a flow directive.
+func (c *compiler) flow(at string, v any, names []string) engine.Flow {
+	s, ok := v.(string)
+	if !ok {
+		c.wrong(at, "continue, exit, end or a string that names a task", v)
+		return engine.Flow{}
+	}
+	switch s {
+	case "continue":
+		return engine.Flow{Directive: engine.FlowContinue}
+	case "exit":
+		return engine.Flow{Directive: engine.FlowExit}
+	case "end":
+		return engine.Flow{Directive: engine.FlowEnd}
+	}
+	for _, n := range names {
+		if n == s {
+			return engine.Flow{Directive: engine.FlowTo, Target: s}
+		}
+	}
+	hint := "continue, exit, end, or a task of the same list"
+	if n, ok := nearest.Name(s, append([]string{"continue", "exit", "end"}, names...)); ok {
+		hint = "did you mean " + n + "?"
+	}
+	c.report(at, codeTarget, hint, "no task of this list is named %s", clip(s))
+	return engine.Flow{}
+}
+
+func (c *compiler) sequence(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+	n.Body = c.list(join(at, "do"), m["do"], vars)
+}
+
+func (c *compiler) set(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+	at = join(at, "set")
+	switch v := m["set"].(type) {
+	case string:
+		n.Set = c.expression(at, v, vars)
+	case map[string]any:
+		if len(v) == 0 {
+			c.report(at, codeMissing, "", "set has no fields")
+		}
+		n.Set = c.template(at, v, vars)
+	default:
+		c.wrong(at, "an object or an expression", v)
+	}
+}
+
+func (c *compiler) choose(at string, m map[string]any, n *engine.Node, vars scope, names []string) {
+	at = join(at, "switch")
+	cases, ok := m["switch"].([]any)
+	if !ok || len(cases) == 0 {
+		c.wrong(at, "a list of cases", m["switch"])
+		return
+	}
+	fallback := ""
+	for i, x := range cases {
+		p := item(at, i)
+		named := c.anyObject(p, x)
+		if len(named) != 1 {
+			if named != nil {
+				c.report(p, codeType, "begin each case with a dash of its own", "list item has %d cases, not one", len(named))
+			}
+			continue
+		}
+		name := keys(named)[0]
+		p = join(p, name)
+		body := c.object(p, named[name], shape{fields: []string{"when", "then"}, required: []string{"then"}})
+		arm := engine.Case{Name: name}
+		if v, ok := body["when"]; ok {
+			arm.When = c.expression(join(p, "when"), v, vars)
+		} else if body != nil {
+			if fallback != "" {
+				c.reportKey(p, codeType, "give all cases but one a when", "case %s is a default, and so is %s", clip(name), clip(fallback))
+			}
+			fallback = name
+		}
+		if v, ok := body["then"]; ok {
+			arm.Then = c.flow(join(p, "then"), v, names)
+		}
+		n.Cases = append(n.Cases, arm)
+	}
+}
+
+func (c *compiler) loop(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+	p := join(at, "for")
+	f := c.object(p, m["for"], shape{fields: []string{"each", "in", "at"}, required: []string{"in"}})
+	n.For = &engine.For{
+		Each: c.variable(join(p, "each"), f["each"], "item"),
+		At:   c.variable(join(p, "at"), f["at"], "index"),
+	}
+	if n.For.Each == n.For.At {
+		c.report(p, codeType, "", "item and index have the same variable $%s", n.For.Each)
+	}
+	switch v := f["in"].(type) {
+	case nil:
+		if _, ok := f["in"]; ok {
+			c.wrong(join(p, "in"), "an array or an expression", nil)
+		}
+	case string:
+		n.For.In = c.expression(join(p, "in"), v, vars)
+	case []any:
+		n.For.In = c.template(join(p, "in"), v, vars)
+	default:
+		c.wrong(join(p, "in"), "an array or an expression", v)
+	}
+	inner := vars.with(n.For.Each, n.For.At)
+	if v, ok := m["while"]; ok {
+		n.For.While = c.expression(join(at, "while"), v, inner)
+	}
+	if v, ok := m["do"]; ok {
+		n.Body = c.list(join(at, "do"), v, inner)
+	}
+}
+
+func (c *compiler) raise(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+	at = join(at, "raise")
+	r := c.object(at, m["raise"], shape{fields: []string{"error"}, required: []string{"error"}})
+	at = join(at, "error")
+	v, ok := r["error"]
+	if !ok {
+		return
+	}
+	if _, ok := v.(string); ok {
+		c.report(at, codeUnsupported, "write the error here", "named errors are outside the supported profile")
+		return
+	}
+	e := c.object(at, v, shape{fields: errorFields, required: []string{"type", "status"}})
+	field := func(name string) *jq.Template {
+		v, ok := e[name]
+		if !ok {
+			return nil
+		}
+		p := join(at, name)
+		if name == "status" {
+			c.status(p, v)
+		} else if _, ok := v.(string); !ok {
+			c.wrong(p, "a string", v)
+			return nil
+		}
+		return c.template(p, v, vars)
+	}
+	n.Raise = &engine.Raise{
+		Type: field("type"), Status: field("status"), Title: field("title"), Detail: field("detail"), Instance: field("instance"),
+	}
+}
+
+var errorFields = []string{"type", "status", "title", "detail", "instance"}
+
+// status checks a status: a whole number, or an expression.
+func (c *compiler) status(at string, v any) {
+	if s, ok := v.(string); ok {
+		if _, ok := jq.Wrapped(s); ok {
+			return
+		}
+	}
+	number, _ := v.(json.Number)
+	if i, err := strconv.Atoi(string(number)); err != nil || i < 100 || i > 599 {
+		c.report(at, codeType, "a number from 100 to 599", "%s is not a status", quoted(v))
+	}
+}
+
+func quoted(v any) string {
+	switch v := v.(type) {
+	case string:
+		return clip(v)
+	case json.Number:
+		return clip(string(v))
+	}
+	return kindOf(v)
+}
+
+func (c *compiler) try(at string, m map[string]any, n *engine.Node, vars scope, names []string) {
+	n.Body = c.list(join(at, "try"), m["try"], vars)
+	p := join(at, "catch")
+	v, ok := m["catch"]
+	if !ok {
+		return
+	}
+	catch := c.object(p, v, shape{
+		fields: []string{"errors", "as", "when", "exceptWhen", "do", "then"}, unsupported: map[string]string{"retry": "retries"},
+	})
+	n.Catch = &engine.Catch{As: c.variable(join(p, "as"), catch["as"], "error")}
+	if v, ok := catch["errors"]; ok {
+		n.Catch.With = c.errors(join(p, "errors"), v, vars)
+	}
+	inner := vars.with(n.Catch.As)
+	if v, ok := catch["when"]; ok {
+		n.Catch.When = c.expression(join(p, "when"), v, inner)
+	}
+	if v, ok := catch["exceptWhen"]; ok {
+		n.Catch.ExceptWhen = c.expression(join(p, "exceptWhen"), v, inner)
+	}
+	if v, ok := catch["do"]; ok {
+		n.Catch.Body = c.list(join(p, "do"), v, inner)
+	}
+	if v, ok := catch["then"]; ok {
+		n.Catch.Then = c.flow(join(p, "then"), v, names)
+	}
+}
+
+// errors compiles the filter of a catch.
+func (c *compiler) errors(at string, v any, vars scope) map[string]*jq.Template {
+	m := c.object(at, v, shape{fields: []string{"with"}})
+	with, ok := m["with"]
+	if !ok {
+		return nil
+	}
+	at = join(at, "with")
+	filter := c.object(at, with, shape{fields: errorFields})
+	res := map[string]*jq.Template{}
+	for _, f := range errorFields {
+		v, ok := filter[f]
+		if !ok {
+			continue
+		}
+		if f == "status" {
+			c.status(join(at, f), v)
+		} else if _, ok := v.(string); !ok {
+			c.wrong(join(at, f), "a string", v)
+			continue
+		}
+		res[f] = c.template(join(at, f), v, vars)
+	}
+	return res
+}
+
+func (c *compiler) wait(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+	n.Wait = c.duration(join(at, "wait"), m["wait"], vars)
+}
+
+func (c *compiler) listen(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+	at = join(at, "listen")
+	n.Listen = &engine.Listen{}
+	l := c.object(at, m["listen"], shape{fields: []string{"to", "read"}, required: []string{"to"}})
+	if v, ok := l["read"]; ok {
+		if v == "raw" {
+			c.report(join(at, "read"), codeUnsupported, "read data or envelope", "raw events are outside the supported profile")
+		} else {
+			n.Listen.Envelope = c.oneOf(join(at, "read"), v, "data", "envelope") == "envelope"
+		}
+	}
+	to, ok := l["to"]
+	if !ok {
+		return
+	}
+	at = join(at, "to")
+	one := c.object(at, to, shape{fields: []string{"one"}, unsupported: map[string]string{
+		"all": "listeners for all of several events", "any": "listeners for any of several events", "until": "conditions to stop listening",
+	}})
+	if v, ok := one["one"]; ok {
+		c.event(join(at, "one"), v, n.Listen, vars)
+	} else if len(one) == 0 && one != nil {
+		c.report(at, codeMissing, "", "field one is missing")
+	}
+}
+
+// event compiles the filter of a listen. Its expressions see the event, and no
+// variables: they are evaluated before the event has an instance.
+func (c *compiler) event(at string, v any, l *engine.Listen, vars scope) {
+	m := c.object(at, v, shape{fields: []string{"with", "correlate"}, required: []string{"with"}})
+	if v, ok := m["with"]; ok {
+		c.attributes(join(at, "with"), v, l)
+	}
+	correlate, ok := m["correlate"]
+	if !ok {
+		return
+	}
+	at = join(at, "correlate")
+	for _, name := range keys(c.anyObject(at, correlate)) {
+		p := join(at, name)
+		m := c.object(p, correlate.(map[string]any)[name], shape{fields: []string{"from", "expect"}, required: []string{"from"}})
+		k := engine.Correlation{Name: name}
+		if v, ok := m["from"]; ok {
+			if _, isText := v.(string); !isText {
+				c.wrong(join(p, "from"), "an expression as a string", v)
+				continue
+			}
+			k.From = c.expression(join(p, "from"), v, nil)
+		}
+		if v, ok := m["expect"]; ok {
+			k.Expect = c.template(join(p, "expect"), v, vars)
+		}
+		l.Correlate = append(l.Correlate, k)
+	}
+}
+
+func (c *compiler) attributes(at string, v any, l *engine.Listen) {
+	with := c.anyObject(at, v)
+	if with == nil {
+		return
+	}
+	p := join(at, "type")
+	switch t := with["type"].(type) {
+	case nil:
+		c.reportKey(at, codeUnsupported, "name the event's type", "listening to events of any type is outside the supported profile")
+	case string:
+		if _, ok := jq.Wrapped(t); ok {
+			c.report(p, codeUnsupported, "write the type as it is", "types of events by expression are outside the supported profile")
+		}
+		l.Type = t
+	default:
+		c.wrong(p, "a string", t)
+	}
+	for _, name := range keys(with) {
+		if name == "type" {
+			continue
+		}
+		v, p := with[name], join(at, name)
+		if l.With == nil {
+			l.With = map[string]*jq.Template{}
+		}
+		if inner, ok := dataFilter(name, v); ok {
+			if c.expression(p, v, nil) != nil {
+				l.With[name] = c.expression(p, inner, nil)
+			}
+			continue
+		}
+		l.With[name] = c.template(p, v, nil)
+	}
+}
+
+// dataFilter makes the expression of the attribute data one on the event: the
+// language shows it the data alone.
+func dataFilter(name string, v any) (string, bool) {
+	s, ok := v.(string)
+	if name != "data" || !ok {
+		return "", false
+	}
+	inner, ok := jq.Wrapped(s)
+	return "${ .data | (" + inner + "\n) }", ok
+}
