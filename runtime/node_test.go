@@ -18,7 +18,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -63,10 +62,7 @@ func open(ctx context.Context, file string, wrap func(store.Full) store.Full, ef
 			return nil, err
 		}
 	}
-	performer, err := activity.New(activity.Config{Retry: activity.Policy{MaxAttempts: 5, Initial: 10 * time.Millisecond, Max: time.Second}})
-	if err != nil {
-		return nil, err
-	}
+	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 5, Initial: 10 * time.Millisecond, Max: time.Second}})
 	if effect != nil {
 		performer.Register("effect", effect)
 	}
@@ -233,5 +229,3 @@ func outside(url string) activity.Func {
 		return json.RawMessage(strings.TrimSpace(string(body))), nil
 	}
 }
-
-var _ = engine.Applied

@@ -135,7 +135,7 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 	r.cache.put(out.Snapshot, len(encoded))
 	r.metrics.turn(out)
 	for _, e := range mine {
-		r.launch(out.Snapshot.InstanceID, e)
+		r.launch(job{instance: out.Snapshot.InstanceID, position: e.Position, command: *e.Command})
 	}
 	return nil
 }
