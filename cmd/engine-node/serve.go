@@ -42,7 +42,7 @@ see "engine-node config". --store is short for --store-url.`,
 			if err != nil {
 				return err
 			}
-			return a.serve(cmd.Context(), l.Config)
+			return a.serve(cmd.Context(), l)
 		},
 	}
 	config.Flags(c.Flags())
@@ -75,7 +75,8 @@ func (a *app) logger(c config.Log) *slog.Logger {
 }
 
 // serve runs a node until ctx or a signal ends it.
-func (a *app) serve(ctx context.Context, c config.Config) error {
+func (a *app) serve(ctx context.Context, l *config.Loaded) error {
+	c := l.Config
 	ctx, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	context.AfterFunc(ctx, restore) // from then on a signal ends the process
@@ -108,7 +109,7 @@ func (a *app) serve(ctx context.Context, c config.Config) error {
 	if w != nil {
 		work.Go(func() error { return w.run(fail) })
 	}
-	a.ready(url, n, c, w)
+	a.ready(url, n, l, w)
 	err = work.Wait()
 	log.Info("node stopped", "node", n.name)
 	return err
@@ -148,15 +149,15 @@ func serveHTTP(ctx context.Context, server *http.Server, l net.Listener) error {
 }
 
 // ready tells a person or a program where the node is, and what to try.
-func (a *app) ready(url string, n *node, c config.Config, w *watcher) {
+func (a *app) ready(url string, n *node, l *config.Loaded, w *watcher) {
 	if a.json {
 		line, _ := json.Marshal(map[string]string{ // strings cannot fail
-			"url": url, "node": n.name, "store": c.Store.Shown(), "durability": string(c.Store.Durability), "version": version(),
+			"url": url, "node": n.name, "store": shown(l), "durability": string(l.Store.Durability), "version": version(),
 		})
 		fmt.Fprintf(a.out, "%s\n", line)
 		return
 	}
-	fmt.Fprintf(a.out, "aqueduct serves at %s\nnode %s, store %s, durability %s\n\nto try in another terminal:\n", url, n.name, c.Store.Shown(), c.Store.Durability)
+	fmt.Fprintf(a.out, "aqueduct serves at %s\nnode %s, store %s, durability %s\n\nto try in another terminal:\n", url, n.name, shown(l), l.Store.Durability)
 	server := ""
 	if url != defaultServer {
 		server = " --server " + url
