@@ -8,6 +8,8 @@ require (
 	golang.org/x/sync v0.24.0
 )
 
+require golang.org/x/tools v0.49.0 // indirect
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/bits-and-blooms/bitset v1.24.4

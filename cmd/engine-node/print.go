@@ -39,19 +39,18 @@ func (a *app) ago(t time.Time) string {
 	return span(d) + " ago"
 }
 
-// span says a duration in its largest unit.
+// span says a duration in the unit that suits it.
 func span(d time.Duration) string {
+	in := func(unit time.Duration, name string) string { return fmt.Sprintf("%d %s", d.Round(unit)/unit, name) }
 	switch {
-	case d < time.Second:
-		return "0 s"
 	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s", d/time.Second)
+		return in(time.Second, "s")
 	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min", d/time.Minute)
+		return in(time.Minute, "min")
 	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", d/time.Hour)
+		return in(time.Hour, "h")
 	}
-	return fmt.Sprintf("%d d", d/(24*time.Hour))
+	return in(24*time.Hour, "d")
 }
 
 // moment is a time with its distance from now.

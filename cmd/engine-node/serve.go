@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -162,13 +163,14 @@ func (a *app) ready(url string, n *node, l *config.Loaded, w *watcher) {
 	if url != defaultServer {
 		server = " --server " + url
 	}
-	tries := []string{"publish FILE", "definitions"}
+	tries := []string{"definitions"}
 	if w != nil {
-		if first := w.suggestions(); len(first) > 0 {
-			tries = first
+		tries = append(tries, w.suggestions()...)
+		if services := filepath.Join(w.root, "services"); exists(filepath.Join(services, "main.go")) {
+			fmt.Fprintf(a.out, "  go run ./%s   # the outside world of the examples; leave it running\n", services)
 		}
 	}
-	for _, t := range append(tries, "list", "tasks list", "show ID --timeline") {
+	for _, t := range append(tries, "list", "tasks list") {
 		fmt.Fprintf(a.out, "  %s %s%s\n", a.self, t, server)
 	}
 	fmt.Fprintf(a.out, "\nthe API is described at %s/openapi.json; ^C stops the node\n", url)

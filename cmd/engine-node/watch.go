@@ -177,19 +177,25 @@ func (w *watcher) definition(file string) ([]byte, bool) {
 }
 
 // suggestions are commands that start what was found, with the input that lies
-// beside it.
+// beside it, and show what came of it.
 func (w *watcher) suggestions() []string {
 	var all []string
 	for file, name := range w.published {
-		line := "start " + name
-		if input := filepath.Join(filepath.Dir(file), "input.json"); exists(input) {
-			line += " --input @" + input
+		input := filepath.Join(filepath.Dir(file), "input.json")
+		if exists(input) {
+			all = append(all, "start "+name+" --id "+firstID(name)+" --input @"+input)
 		}
-		all = append(all, line)
 	}
 	slices.Sort(all)
+	if len(all) > 0 {
+		name := strings.Fields(all[0])[1]
+		all = append(all, "show "+firstID(name)+" --timeline")
+	}
 	return all
 }
+
+// firstID is an id for the first instance that somebody tries out.
+func firstID(name string) string { return name[strings.LastIndexByte(name, '/')+1:] + "-1" }
 
 func exists(file string) bool {
 	_, err := os.Stat(file)
