@@ -82,9 +82,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 not found,
 		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-		PersistentPreRun: func(*cobra.Command, []string) {
-			a.begun = true
-		},
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.server, "server", "", "address of a node's API (default: "+serverVariable+", else "+defaultServer+")")
@@ -93,7 +90,21 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 not found,
 	flags.BoolVar(&a.json, "json", false, "print JSON, for programs")
 	root.MarkFlagsMutuallyExclusive("server", "store")
 	root.AddCommand(a.commands()...)
+	a.mark(root)
 	return root
+}
+
+// mark has every command note that it runs: what failed before was its usage.
+func (a *app) mark(c *cobra.Command) {
+	if do := c.RunE; do != nil {
+		c.RunE = func(c *cobra.Command, args []string) error {
+			a.begun = true
+			return do(c, args)
+		}
+	}
+	for _, sub := range c.Commands() {
+		a.mark(sub)
+	}
 }
 
 // commands lists every verb.

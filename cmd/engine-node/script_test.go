@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 // of testscript they have:
 //
 //	node NAME [FLAG...]     start `engine-node serve` on a free port, wait until it is ready, set AQUEDUCT_SERVER
-//	stop NAME, kill NAME    end it with SIGTERM (and exit status 0), with SIGKILL
+//	drain NAME, crash NAME end it with SIGTERM (and exit status 0), with SIGKILL
+//	rush NAME               end it with SIGTERM, and SIGTERM again while it drains
 //	exits N CMD...          the command ends with this exit status
 //	retry REGEXP CMD...     repeat the command until it succeeds and its output matches
 //	enqueue DATABASE BYTES  put raw bytes on the signal queue
@@ -53,7 +54,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"node": startNode, "stop": stopNode, "kill": killNode, "exits": exits, "retry": retry, "enqueue": enqueue,
+			"node": startNode, "drain": drainNode, "crash": crashNode, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue,
 		},
 	})
 }
@@ -156,13 +157,23 @@ func end(ts *testscript.TestScript, args []string, sig os.Signal) error {
 	return nil
 }
 
-func stopNode(ts *testscript.TestScript, _ bool, args []string) {
+func drainNode(ts *testscript.TestScript, _ bool, args []string) {
 	if err := end(ts, args, syscall.SIGTERM); err != nil {
 		ts.Fatalf("%v\n%s", err, ts.ReadFile(args[0]+".log"))
 	}
 }
 
-func killNode(ts *testscript.TestScript, _ bool, args []string) { _ = end(ts, args, os.Kill) }
+func crashNode(ts *testscript.TestScript, _ bool, args []string) { _ = end(ts, args, os.Kill) }
+
+func rushNode(ts *testscript.TestScript, _ bool, args []string) {
+	c := nodes(ts)[args[0]]
+	ts.Check(c.cmd.Process.Signal(syscall.SIGTERM))
+	retry(ts, false, []string{"node is draining", "cat", args[0] + ".log"})
+	var status *exec.ExitError
+	if err := end(ts, args, syscall.SIGTERM); !errors.As(err, &status) || status.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		ts.Fatalf("the second signal did not end node %s: %v", args[0], err)
+	}
+}
 
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])

@@ -80,8 +80,11 @@ func (a *app) serve(ctx context.Context, l *config.Loaded) error {
 	c := l.Config
 	ctx, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer restore()
-	context.AfterFunc(ctx, restore) // from then on a signal ends the process
 	log := a.logger(c.Log)
+	context.AfterFunc(ctx, func() {
+		restore() // from now on a signal ends the process
+		log.Info("node is draining; a second signal ends it at once")
+	})
 	if err := makeFolder(c.Store); err != nil {
 		return err
 	}
