@@ -35,12 +35,16 @@ type tx struct {
 	deliveries []*delivery
 	wanting    []*wanting
 	assigned   []assignment
+	finished   []store.Queue // of each delivery that was committed
+	returned   []store.Queue // of each delivery that was released
+	unstashed  []*delivery
 }
 
 func (t *tx) reset(w *writer) {
 	clear(t.sends)
 	clear(t.deliveries)
-	*t = tx{w: w, now: w.s.micros(), sends: t.sends[:0], deliveries: t.deliveries[:0], wanting: t.wanting[:0], assigned: t.assigned[:0]}
+	*t = tx{w: w, now: w.s.micros(), sends: t.sends[:0], deliveries: t.deliveries[:0], wanting: t.wanting[:0], assigned: t.assigned[:0],
+		finished: t.finished[:0], returned: t.returned[:0]}
 }
 
 func (t *tx) exec(name string, args ...any) (id, changed int64, err error) {
@@ -92,6 +96,9 @@ func (t *tx) change(d *delivery, c *store.Change) error {
 	}
 	for _, m := range c.Send {
 		t.send(m)
+	}
+	if d != nil {
+		t.finished = append(t.finished, d.m.Queue)
 	}
 	return nil
 }

@@ -2,9 +2,11 @@ package sqlite
 
 import (
 	"errors"
+	"path/filepath"
 	"syscall"
 
 	"github.com/mattn/go-sqlite3"
+	"golang.org/x/sys/unix"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -28,6 +30,9 @@ func explain(err error, path string) error {
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:
 		return problem.Wrap(err, problem.Unavailable, "store.busy", "the database %s is locked by another program", path)
 	case sqlite3.ErrCantOpen:
+		if e := unix.Access(filepath.Dir(path), unix.W_OK); errors.Is(e, unix.EROFS) || errors.Is(e, unix.EACCES) {
+			return readOnly(err, path)
+		}
 		return problem.Wrap(err, problem.Unavailable, "store.unreachable", "the database %s cannot be opened", path).
 			WithHint("its directory must exist and be writable")
 	case sqlite3.ErrIoErr:

@@ -17,7 +17,16 @@ import (
 type queue struct {
 	waiters  []*waiter
 	mayReady bool // rows with STATE = 0 may exist
+
+	// stash has messages claimed for workers that have just finished one and
+	// are about to ask for the next, in the order in which they are due. It is
+	// used only while this is the only process, and is empty while anybody
+	// waits.
+	stash []*delivery
 }
+
+// stashMax bounds a stash.
+const stashMax = 64
 
 // waiter is a call of Receive.
 type waiter struct{ ch chan handed }
@@ -34,16 +43,25 @@ func (s *Store) Receive(ctx context.Context, name store.Queue) (store.Delivery, 
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		w := &waiter{ch: make(chan handed, 1)}
 		s.mu.Lock()
 		if s.over {
 			s.mu.Unlock()
 			return nil, wrap("receive", store.ErrClosed)
 		}
 		q := s.queue(name)
+		if len(q.stash) > 0 {
+			d := q.stash[0]
+			q.stash = slices.Delete(q.stash, 0, 1)
+			s.mu.Unlock()
+			return d, nil
+		}
+		w := &waiter{ch: make(chan handed, 1)}
 		q.waiters = append(q.waiters, w)
+		look := q.mayReady
 		s.mu.Unlock()
-		s.poke()
+		if look || s.stale.Load() || s.due.Load() != 0 { // the last: to arm the timer
+			s.poke()
+		}
 		var h handed
 		select {
 		case h = <-w.ch:
@@ -89,7 +107,7 @@ func (s *Store) wanted() bool {
 	defer s.mu.Unlock()
 	due := s.stale.Load() || next != 0 && next <= s.micros()
 	for _, q := range s.queues {
-		if len(q.waiters) > 0 && (q.mayReady || due) {
+		if len(q.waiters) > 0 && (q.mayReady || due) || len(q.stash) > 0 && !s.nodes.alone.Load() {
 			return true
 		}
 	}
@@ -138,7 +156,7 @@ type send struct {
 }
 
 // assignment is a message that a waiter gets when the transaction is
-// committed.
+// committed, or without waiter the stash.
 type assignment struct {
 	q *queue
 	w *waiter
@@ -154,7 +172,11 @@ func (t *tx) settle() error {
 		}
 		t.released(d.m.Queue)
 	}
-	if err := t.promote(); err != nil {
+	promoted, err := t.promote()
+	if err != nil {
+		return err
+	}
+	if err := t.unstash(promoted); err != nil {
 		return err
 	}
 	s := t.w.s
@@ -177,14 +199,63 @@ type wanting struct {
 	name    store.Queue
 	q       *queue
 	waiters []*waiter
+	reserve int  // messages for the stash
 	ready   bool // rows may be there
+}
+
+// unstash returns claimed messages that something else may now precede: a
+// message of smaller priority, one that came back, one that became due. All of
+// them go when a second process is there to want them.
+func (t *tx) unstash(all bool) error {
+	s := t.w.s
+	all = all || !s.nodes.alone.Load()
+	var back []*delivery
+	s.mu.Lock()
+	for name, q := range s.queues {
+		if len(q.stash) == 0 {
+			continue
+		}
+		keep := 0
+		if !all && !slices.Contains(t.returned, name) {
+			least := q.stash[len(q.stash)-1].m.Priority
+			for i := range t.sends {
+				if t.sends[i].Queue == name && t.sends[i].visible <= t.now {
+					least = min(least, t.sends[i].Priority)
+				}
+			}
+			for keep < len(q.stash) && q.stash[keep].m.Priority <= least {
+				keep++
+			}
+		}
+		back = append(back, q.stash[keep:]...)
+		q.stash = slices.Delete(q.stash, keep, len(q.stash))
+	}
+	s.mu.Unlock()
+	for i, d := range back {
+		if _, _, err := t.exec("message_unlease", d.id, d.enq, s.nodes.no); err != nil {
+			t.w.suspects = append(t.w.suspects, back[i:]...)
+			return err
+		}
+		t.released(d.m.Queue)
+	}
+	t.unstashed = back
+	return nil
 }
 
 // takeWaiters takes the receivers that may be served; s.mu is held.
 func (t *tx) takeWaiters() []*wanting {
 	list := t.wanting[:0]
 	for name, q := range t.w.s.queues {
-		if len(q.waiters) == 0 {
+		reserve := 0
+		if t.w.s.nodes.alone.Load() {
+			for _, f := range t.finished {
+				if f == name {
+					reserve++
+				}
+			}
+			reserve = max(0, min(reserve, stashMax-len(q.stash)))
+		}
+		if len(q.waiters)+reserve == 0 {
 			continue
 		}
 		n := t.w.batch
@@ -196,11 +267,12 @@ func (t *tx) takeWaiters() []*wanting {
 				}
 			}
 		}
-		n = min(n, len(q.waiters))
 		if n == 0 {
 			continue
 		}
-		list = append(list, &wanting{name: name, q: q, waiters: slices.Clone(q.waiters[:n]), ready: q.mayReady})
+		reserve = min(reserve, n)
+		n = min(n, len(q.waiters))
+		list = append(list, &wanting{name: name, q: q, waiters: slices.Clone(q.waiters[:n]), reserve: reserve, ready: q.mayReady})
 		q.waiters = slices.Delete(q.waiters, 0, n)
 	}
 	t.wanting = list
@@ -222,7 +294,7 @@ func (t *tx) write(waiting []*wanting) error {
 			}
 		}
 		slices.SortStableFunc(mine, func(a, b int) int { return t.sends[a].Priority - t.sends[b].Priority })
-		for _, i := range mine[:min(len(mine), len(v.waiters))] {
+		for _, i := range mine[:min(len(mine), len(v.waiters)+v.reserve)] {
 			direct[i] = true
 		}
 	}
@@ -278,17 +350,17 @@ func (t *tx) insert(m *send, direct bool, waiting []*wanting) error {
 }
 
 // promote makes delayed messages ready that are due.
-func (t *tx) promote() error {
+func (t *tx) promote() (any bool, err error) {
 	s := t.w.s
 	next := s.due.Load()
-	if !s.stale.Load() && (next == 0 || next > t.now) || !s.anyWaiting() {
-		return nil
+	if !s.stale.Load() && (next == 0 || next > t.now) || !s.anyWaiting() && len(t.finished) == 0 {
+		return false, nil
 	}
 	s.stale.Store(false)
 	_, n, err := t.exec("message_promote", t.now, int64(promoteMax))
 	if err != nil {
 		s.stale.Store(true)
-		return err
+		return false, err
 	}
 	if n > 0 {
 		t.ring = true
@@ -300,20 +372,20 @@ func (t *tx) promote() error {
 	}
 	row, err := t.w.c.one("message_due", 1)
 	if err != nil {
-		return err
+		return false, err
 	}
 	next = 0
 	if row != nil {
 		next, _ = row[0].(int64)
 	}
 	s.due.Store(next)
-	return nil
+	return n > 0, nil
 }
 
 // claim gives ready rows to the waiters of a queue that have none yet.
 func (t *tx) claim(v *wanting) error {
 	s := t.w.s
-	if len(v.waiters) == 0 {
+	if len(v.waiters)+v.reserve == 0 {
 		return nil
 	}
 	s.mu.Lock()
@@ -322,7 +394,7 @@ func (t *tx) claim(v *wanting) error {
 	if !ready {
 		return nil
 	}
-	want := len(v.waiters)
+	want := len(v.waiters) + v.reserve
 	var found []*delivery
 	err := t.w.c.query("message_ready", 7, func(r []driver.Value) error {
 		visible, _ := r[2].(int64)
@@ -350,6 +422,11 @@ func (t *tx) claim(v *wanting) error {
 
 func (t *tx) assign(v *wanting, d *delivery) {
 	d.s = t.w.s
+	if len(v.waiters) == 0 {
+		v.reserve--
+		t.assigned = append(t.assigned, assignment{q: v.q, d: d})
+		return
+	}
 	t.assigned = append(t.assigned, assignment{q: v.q, w: v.waiters[0], d: d})
 	v.waiters = v.waiters[1:]
 }
@@ -366,14 +443,20 @@ func (t *tx) committed() {
 // letting them wait again.
 func (t *tx) handOver(ok bool) {
 	s := t.w.s
-	for _, a := range t.assigned {
-		if ok {
-			a.w.ch <- handed{d: a.d}
-			continue
-		}
-		a.w.ch <- handed{}
-	}
 	s.mu.Lock()
+	for _, a := range t.assigned {
+		switch {
+		case a.w != nil && ok:
+			a.w.ch <- handed{d: a.d}
+		case a.w != nil:
+			a.w.ch <- handed{}
+		case ok && len(a.q.waiters) > 0: // the worker was fast
+			a.q.waiters[0].ch <- handed{d: a.d}
+			a.q.waiters = slices.Delete(a.q.waiters, 0, 1)
+		case ok:
+			a.q.put(a.d)
+		}
+	}
 	for _, v := range t.wanting {
 		if s.over {
 			for _, w := range v.waiters {
@@ -394,6 +477,7 @@ func (t *tx) handOver(ok bool) {
 	clear(t.wanting)
 	t.wanting = t.wanting[:0]
 	if !ok {
+		t.w.suspects = append(t.w.suspects, t.unstashed...)
 		s.stale.Store(true)
 	}
 }
@@ -414,6 +498,17 @@ func (t *tx) released(name store.Queue) {
 	t.w.s.mu.Lock()
 	t.w.s.queue(name).mayReady = true
 	t.w.s.mu.Unlock()
+}
+
+// put adds a message to the stash, in its place.
+func (q *queue) put(d *delivery) {
+	i := len(q.stash)
+	for ; i > 0; i-- {
+		if o := q.stash[i-1]; o.m.Priority < d.m.Priority || o.m.Priority == d.m.Priority && o.id < d.id {
+			break
+		}
+	}
+	q.stash = slices.Insert(q.stash, i, d)
 }
 
 // delivery implements store.Delivery.
@@ -458,6 +553,7 @@ func (d *delivery) Release(ctx context.Context, cause error) error {
 			return store.ErrLost
 		}
 		t.released(d.m.Queue)
+		t.returned = append(t.returned, d.m.Queue)
 		return err
 	})
 }

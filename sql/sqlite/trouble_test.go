@@ -1,0 +1,262 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+func open(t *testing.T, path string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func wantCode(t *testing.T, err error, code string) {
+	t.Helper()
+	if got := problem.CodeOf(err); err == nil || got != code {
+		t.Fatalf("got %v with code %s, want code %s", err, got, code)
+	}
+}
+
+func TestCorruptFileIsRefused(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	before := bytes.Repeat([]byte("this is no database"), 1000)
+	if err := os.WriteFile(path, before, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), Options{Path: path})
+	wantCode(t, err, "store.corrupt")
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Fatal("the file was touched", err)
+	}
+}
+
+func TestNewerSchemaIsRefusedAndLeft(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	if err := open(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := must(openConn(dsn(path, "")))
+	if err := c.script("pragma user_version = 99"); err != nil {
+		t.Fatal(err)
+	}
+	c.close()
+	before := must(os.ReadFile(path))
+	_, err := Open(t.Context(), Options{Path: path})
+	wantCode(t, err, "store.newer")
+	_, _, err = Migrate(t.Context(), path)
+	wantCode(t, err, "store.newer")
+	if !bytes.Equal(before, must(os.ReadFile(path))) {
+		t.Fatal("the file was touched")
+	}
+	have, known, err := Version(t.Context(), path)
+	if have != 99 || known != 1 || err != nil {
+		t.Fatal(have, known, err)
+	}
+}
+
+func TestMigrateIsIdempotent(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "with space ? # % ü.db")
+	if from, to, err := Migrate(t.Context(), path); from != 0 || to != 1 || err != nil {
+		t.Fatal(from, to, err)
+	}
+	if from, to, err := Migrate(t.Context(), path); from != 1 || to != 1 || err != nil {
+		t.Fatal(from, to, err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path)
+}
+
+func TestMissingDirectoryIsUnreachable(t *testing.T) {
+	t.Parallel()
+	_, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "none", "a.db")})
+	wantCode(t, err, "store.unreachable")
+}
+
+// mount makes a small file system of its own.
+func mount(t *testing.T, options string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, options); err != nil {
+		t.Skip("cannot mount: ", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestReadOnlyDiskIsRefused(t *testing.T) {
+	dir := mount(t, "size=8m")
+	path := filepath.Join(dir, "a.db")
+	if err := open(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("none", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Skip("cannot remount: ", err)
+	}
+	_, err := Open(t.Context(), Options{Path: path})
+	wantCode(t, err, "store.read-only")
+}
+
+// A full disk refuses with a problem, loses nothing, and heals by itself.
+func TestFullDiskIsAProblemAndHeals(t *testing.T) {
+	dir := mount(t, "size=4m")
+	s := open(t, filepath.Join(dir, "a.db"))
+	ctx := context.Background()
+	if err := s.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("m")}}}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Receive(ctx, store.Signals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ballast := filepath.Join(dir, "ballast")
+	f := must(os.Create(ballast))
+	for err == nil {
+		_, err = f.Write(make([]byte, 1<<12))
+	}
+	f.Close()
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+	big := store.Change{Snapshot: &snapshot.Snapshot{InstanceID: "a", Version: 1, Status: snapshot.Running,
+		State: snapshot.State{Input: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)}}}
+	err = d.Commit(ctx, big)
+	wantCode(t, err, "store.full")
+	if errors.Is(err, store.ErrUnknown) {
+		t.Fatal("nothing was committed, and the error leaves it open")
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Commit(ctx, big); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The hot statements search; they never scan a table, nor sort.
+func TestHotStatementsUseIndexes(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"))
+	names, err := fs.Glob(queries, "query/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cold := map[string]bool{
+		"node_list": true, "node_number": true, "definition_versions": true, // few rows
+		"instance_select": true, "letter_select": true, "stream_select": true, "task_select": true, // heads; see below
+		"queue_ready": true, "queue_delayed": true, "queue_leased": true, // bounded counts over one index
+		"begin": true, "commit": true, "savepoint": true, "release": true, "rollback_to": true,
+	}
+	for _, file := range names {
+		name := strings.TrimSuffix(filepath.Base(file), ".sql")
+		if cold[name] {
+			continue
+		}
+		plan(t, s, name, statement(name))
+	}
+	for name, text := range map[string]string{
+		"instance":      statement("instance_select") + " where INSTANCE_NO = (select INSTANCE_NO from WF_RUNTIME_STATES where INSTANCE_ID = 'a')",
+		"stream":        statement("stream_select") + " where R.INSTANCE_ID = 'a' and S.ENTRY_NO > (R.INSTANCE_NO << 24) + 1 and S.ENTRY_NO < (R.INSTANCE_NO + 1) << 24 order by S.ENTRY_NO limit 5",
+		"task":          statement("task_select") + " where T.TASK_ID = 'a'",
+		"task-instance": statement("task_select") + " where T.INSTANCE_NO = 1",
+		"letter":        statement("letter_select") + " where DEAD_LETTER_ID = 'a'",
+	} {
+		plan(t, s, name, text)
+	}
+}
+
+func plan(t *testing.T, s *Store, name, text string) {
+	t.Helper()
+	args := make([]any, strings.Count(text, "?"))
+	if strings.Contains(text, "?1") {
+		args = make([]any, 4)
+	}
+	rows, err := s.db.Query("explain query plan "+text, args...)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	defer rows.Close()
+	var steps []string
+	for rows.Next() {
+		var a, b, c any
+		var detail string
+		if err := rows.Scan(&a, &b, &c, &detail); err != nil {
+			t.Error(err)
+		}
+		steps = append(steps, detail)
+	}
+	for _, step := range steps {
+		if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "CONSTANT") || strings.Contains(step, "TEMP B-TREE") {
+			t.Errorf("%s: %s", name, strings.Join(steps, "; "))
+		}
+	}
+}
+
+// Every file of query/ is a statement.
+func TestEveryStatementPrepares(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	open(t, path)
+	c := must(openConn(dsn(path, "")))
+	defer c.close()
+	names := must(fs.Glob(queries, "query/*.sql"))
+	for _, file := range names {
+		if _, err := c.stmt(strings.TrimSuffix(filepath.Base(file), ".sql")); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(names) < 50 {
+		t.Fatal(fmt.Sprint("only ", len(names)))
+	}
+}
+
+// What operators read of a runtime state is in its row.
+func TestRuntimeStateColumns(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := open(t, path)
+	err := s.Commit(t.Context(), store.Change{Snapshot: &snapshot.Snapshot{InstanceID: "a", Version: 1, Status: snapshot.Waiting,
+		Business: snapshot.BusinessReference{Key: "b"}, Error: &snapshot.Error{Type: "bad"},
+		Branches: []snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: "/do/0/ask"}}}},
+		Waits:    []snapshot.Wait{{Kind: snapshot.WaitTask, Token: "tok", Pointer: "/do/0/ask", TaskID: "t-1"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]string, 9)
+	err = s.db.QueryRow(`select RUNTIME_STATUS, SNAPSHOT_SCHEMA_VERSION, WAITING_KIND, WAITING_TOKEN, ACTIVE_TASK_ID, LAST_ERROR_CODE,
+  json_extract(BUSINESS_REFERENCE, '$.key'), json_extract(RESUME_POINTER_JSON, '$.taskName'), RUNTIME_PROVIDER from WF_RUNTIME_STATES`).
+		Scan(&got[0], &got[1], &got[2], &got[3], &got[4], &got[5], &got[6], &got[7], &got[8])
+	if want := "waiting 1 Task tok t-1 bad b ask aqueduct"; err != nil || strings.Join(got, " ") != want {
+		t.Fatalf("got %v, %v, want %s", got, err, want)
+	}
+}

@@ -1,0 +1,306 @@
+package storetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+var commitCases = map[string]func(*kase){
+	"a snapshot comes back as it was": func(k *kase) {
+		s := snap("a-Ω", 1)
+		s.Waits = []snapshot.Wait{{Kind: snapshot.WaitTask, Token: "t", Pointer: "/do/0", Until: at, TaskID: "task"}}
+		k.commit(store.Change{Snapshot: s, Encoded: encode(s)})
+		got, err := k.s.Load(k.ctx, "a-Ω")
+		k.ok(err)
+		equal(k, got, *s)
+	},
+	"a snapshot of 1 MiB comes back": func(k *kase) {
+		s := snap("a", 1)
+		s.State.Context = json.RawMessage(`"` + strings.Repeat("é", 1<<19) + `"`)
+		k.commit(store.Change{Snapshot: s, Encoded: encode(s)})
+		got, err := k.s.Load(k.ctx, "a")
+		k.ok(err)
+		equal(k, got, *s)
+	},
+	"load of nothing is not found": func(k *kase) {
+		_, err := k.s.Load(k.ctx, "a")
+		k.is(err, store.ErrNotFound)
+	},
+	"a damaged snapshot is refused": func(k *kase) {
+		if k.h.Damage == nil {
+			k.Skip("the harness cannot damage a row")
+		}
+		k.commit(turn("a", 1))
+		k.ok(k.h.Damage("a"))
+		_, err := k.s.Load(k.ctx, "a")
+		equal(k, problem.CodeOf(err), "snapshot.corrupt")
+	},
+	"a version follows its predecessor only": func(k *kase) {
+		k.is(k.s.Commit(k.ctx, turn("a", 2)), store.ErrStale)
+		k.commit(turn("a", 1))
+		k.is(k.s.Commit(k.ctx, turn("a", 3)), store.ErrStale)
+		k.commit(turn("a", 2))
+		k.is(k.s.Commit(k.ctx, turn("a", 2)), store.ErrStale)
+		got, err := k.s.Load(k.ctx, "a")
+		k.ok(err)
+		equal(k, got.Version, 2)
+	},
+	"of two changes from one version exactly one wins": func(k *kase) {
+		k.commit(turn("a", 1))
+		for version := int64(2); version < 12; version++ {
+			var wg sync.WaitGroup
+			errs := make([]error, 8)
+			for i := range errs {
+				wg.Go(func() { errs[i] = k.s.Commit(k.ctx, turn("a", version)) })
+			}
+			wg.Wait()
+			won := 0
+			for _, err := range errs {
+				if err == nil {
+					won++
+				} else {
+					k.is(err, store.ErrStale)
+				}
+			}
+			equal(k, won, 1)
+		}
+	},
+	"a stale delivery may decide again": func(k *kase) {
+		c := turn("a", 1)
+		c.Send = []store.Send{sig("m")}
+		k.commit(c)
+		d := k.receive(k.s, store.Signals)
+		k.commit(turn("a", 2))
+		stale := turn("a", 2)
+		stale.Send = []store.Send{sig("never")}
+		k.is(d.Commit(k.ctx, stale), store.ErrStale)
+		got, err := d.Load(k.ctx, "a")
+		k.ok(err)
+		equal(k, got.Version, 2)
+		k.ok(d.Commit(k.ctx, turn("a", 3)))
+		k.empty(store.Signals)
+	},
+	"an instance starts once": func(k *kase) {
+		k.commit(turn("a", 1))
+		again := turn("a", 1)
+		again.Send = []store.Send{sig("never")}
+		k.is(k.s.Commit(k.ctx, again), store.ErrDuplicate)
+		k.empty(store.Signals)
+	},
+	"a start key starts once": func(k *kase) {
+		start := func(id, definition, business, key string) error {
+			c := turn(id, 1)
+			c.Rows.Instance.Definition, c.Rows.Instance.BusinessKey, c.Rows.Instance.StartKey = definition, business, key
+			return k.s.Commit(k.ctx, c)
+		}
+		k.ok(start("a", "d", "b", "k"))
+		k.is(start("b", "d", "b", "k"), store.ErrDuplicate)
+		_, err := k.s.Load(k.ctx, "b")
+		k.is(err, store.ErrNotFound)
+		k.ok(start("c", "d", "other", "k"))
+		k.ok(start("d", "other", "b", "k"))
+		k.ok(start("e", "d", "", "k"))
+		k.is(start("f", "d", "", "k"), store.ErrDuplicate)
+		k.ok(start("g", "d", "b", ""))
+		k.ok(start("h", "d", "b", ""))
+	},
+	"a refused change leaves nothing, and the others stand": func(k *kase) {
+		// Refused after it has written: the repeated signal is found last.
+		k.commit(turn("a", 1))
+		first := turn("a", 2)
+		first.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 1, Kind: "event", SignalID: "same"}}
+		k.commit(first)
+		var wg sync.WaitGroup
+		errs := make([]error, 40)
+		for i := range errs {
+			wg.Go(func() {
+				if i%2 == 0 {
+					errs[i] = k.s.Commit(k.ctx, turn(fmt.Sprint("good-", i), 1))
+					return
+				}
+				c := turn("a", 3)
+				c.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 2, Kind: "event", SignalID: "same"}}
+				c.Send = []store.Send{sig("never")}
+				errs[i] = k.s.Commit(k.ctx, c)
+			})
+		}
+		wg.Wait()
+		for i, err := range errs {
+			if i%2 == 0 {
+				k.ok(err)
+				_, err := k.s.Load(k.ctx, fmt.Sprint("good-", i))
+				k.ok(err)
+				continue
+			}
+			k.is(err, store.ErrDuplicate)
+		}
+		got, err := k.s.Load(k.ctx, "a")
+		k.ok(err)
+		equal(k, got.Version, 2)
+		k.empty(store.Signals)
+	},
+	"a repeated signal id is recorded once in an instance": func(k *kase) {
+		entry := func(id string, position int64) projections.Entry {
+			return projections.Entry{InstanceID: id, Position: position, Kind: "event", Direction: "in", SignalID: "s"}
+		}
+		for _, id := range []string{"a", "b"} {
+			c := turn(id, 1)
+			c.Rows.Stream = []projections.Entry{entry(id, 1)}
+			k.commit(c)
+		}
+		k.send(sig("m"))
+		d := k.receive(k.s, store.Signals)
+		c := turn("a", 2)
+		c.Rows.Stream = []projections.Entry{entry("a", 2)}
+		k.is(d.Commit(k.ctx, c), store.ErrDuplicate)
+		k.ok(d.Commit(k.ctx, store.Change{})) // still held
+		got, err := k.s.Load(k.ctx, "a")
+		k.ok(err)
+		equal(k, got.Version, 1)
+	},
+	"a command is settled once": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a")}
+		k.commit(c)
+		c = turn("a", 2)
+		c.Rows.Settled = []int64{1}
+		k.commit(c)
+		c = turn("a", 3)
+		c.Rows.Settled = []int64{1}
+		k.is(k.s.Commit(k.ctx, c), store.ErrLost)
+		got, err := k.s.Load(k.ctx, "a")
+		k.ok(err)
+		equal(k, got.Version, 2)
+		entries, err := k.s.Stream(k.ctx, "a", 0, 0)
+		k.ok(err)
+		if len(entries) != 1 || !*entries[0].Processed || entries[0].ProcessedAt.IsZero() || entries[0].ClaimedBy != "" {
+			k.Fatalf("%+v", entries)
+		}
+		pending, err := k.s.Pending(k.ctx, "a", 0)
+		k.ok(err)
+		equal(k, len(pending), 0)
+	},
+	"a claim goes from whom it is expected of": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{command("a", 1, "")}
+		k.commit(c)
+		claim := func(m store.Claim) error {
+			m.InstanceID, m.Position = "a", 1
+			return k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}})
+		}
+		k.is(claim(store.Claim{Expect: "node-b", Owner: "node-a"}), store.ErrLost)
+		k.ok(claim(store.Claim{Owner: "node-a"}))
+		k.is(claim(store.Claim{Owner: "node-b"}), store.ErrLost)
+		k.ok(claim(store.Claim{Expect: "node-a", Owner: "node-b", Attempts: 2, NextAt: at, Error: "no"}))
+		got, err := k.s.Pending(k.ctx, "", 0)
+		k.ok(err)
+		want := command("a", 1, "node-b")
+		want.Attempts, want.NextAttemptAt, want.LastError = 2, at, "no"
+		equal(k, got, []projections.Entry{want})
+		k.ok(claim(store.Claim{Expect: "node-b"}))
+		k.is(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 7}}}), store.ErrLost)
+		c = turn("a", 2)
+		c.Rows.Settled = []int64{1}
+		k.commit(c)
+		k.is(claim(store.Claim{Owner: "node-a"}), store.ErrLost)
+	},
+	"a task is edited at its version": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Tasks = []projections.Task{task("t", "a")}
+		k.commit(c)
+		edit := func(version int64, who string) error {
+			return k.s.Commit(k.ctx, store.Change{Tasks: []store.TaskEdit{{ID: "t", Version: version, Status: projections.TaskReserved, Assignee: who,
+				Event: projections.TaskEvent{TaskID: "t", InstanceID: "a", Event: "claimed", Actor: who, At: at}}}})
+		}
+		k.ok(edit(1, "ann"))
+		k.is(edit(1, "bob"), store.ErrStale)
+		got, err := k.s.Task(k.ctx, "t")
+		k.ok(err)
+		want := task("t", "a")
+		want.Status, want.Assignee, want.Version = projections.TaskReserved, "ann", 2
+		equal(k, got, want)
+		events, err := k.s.TaskEvents(k.ctx, "t")
+		k.ok(err)
+		equal(k, events, []projections.TaskEvent{{TaskID: "t", InstanceID: "a", Event: "claimed", Actor: "ann", At: at}})
+	},
+	"a task ends once": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Tasks = []projections.Task{task("t", "a")}
+		k.commit(c)
+		end := projections.TaskEnd{ID: "t", Status: projections.TaskCompleted, By: "ann", At: at, Outcome: "yes", Output: []byte(`{}`)}
+		c = turn("a", 2)
+		c.Rows.TaskEnds = []projections.TaskEnd{end}
+		k.commit(c)
+		c = turn("a", 3)
+		c.Rows.TaskEnds = []projections.TaskEnd{end}
+		k.is(k.s.Commit(k.ctx, c), store.ErrStale)
+		k.is(k.s.Commit(k.ctx, store.Change{Tasks: []store.TaskEdit{{ID: "t", Version: 2, Status: projections.TaskReady}}}), store.ErrStale)
+		got, err := k.s.Task(k.ctx, "t")
+		k.ok(err)
+		if got.Status != "completed" || got.EndedBy != "ann" || !got.EndedAt.Equal(at) || got.Outcome != "yes" || string(got.Output) != "{}" {
+			k.Fatalf("%+v", got)
+		}
+	},
+	"a dead letter keeps the envelope byte for byte": func(k *kase) {
+		body := []byte("not JSON \x00\xff Ω")
+		k.send(store.Send{Queue: store.Signals, Body: body})
+		d := k.receive(k.s, store.Signals)
+		l := projections.DeadLetter{ID: "l", Queue: "signal", InstanceID: "a", Envelope: body, Reason: "signal.not-json", Detail: "why",
+			Attempts: 3, Node: "node-a", EnqueuedAt: at, DiedAt: at.Add(time.Microsecond)}
+		k.ok(d.Commit(k.ctx, store.Change{DeadLetter: &l}))
+		got, err := k.s.DeadLetter(k.ctx, "l")
+		k.ok(err)
+		equal(k, got, l)
+		k.empty(store.Signals)
+	},
+	"close and open loses nothing": func(k *kase) {
+		c := turn("a", 1)
+		c.Send = []store.Send{sig("m"), {Queue: store.Schedule, Body: []byte("later"), Due: time.Now().Add(200 * time.Millisecond)}}
+		k.commit(c)
+		k.ok(k.s.Close())
+		k.s = k.open("node-a")
+		got, err := k.s.Load(k.ctx, "a")
+		k.ok(err)
+		equal(k, got, *snap("a", 1))
+		k.take(store.Signals, "m")
+		k.take(store.Schedule, "later")
+	},
+	"the same entry twice is refused": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 1, Kind: "event"}}
+		k.commit(c)
+		c = turn("a", 2)
+		c.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 1, Kind: "event"}}
+		if err := k.s.Commit(k.ctx, c); !errors.Is(err, store.ErrStale) && !errors.Is(err, store.ErrDuplicate) {
+			k.Fatalf("got %v", err)
+		}
+		got, err := k.s.Load(k.ctx, "a")
+		k.ok(err)
+		equal(k, got.Version, 1)
+	},
+	"large data in a stream survives": func(k *kase) {
+		data := bytes.Repeat([]byte("0123456789abcdef"), 1<<14)
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 1, Kind: "event", Data: data}}
+		k.commit(c)
+		got, err := k.s.Stream(k.ctx, "a", 0, 10)
+		k.ok(err)
+		equal(k, got, c.Rows.Stream)
+	},
+}
+
+func task(id, instance string) projections.Task {
+	return projections.Task{ID: id, InstanceID: instance, Definition: "default/d", Name: "review", Title: "Prüfen", Status: projections.TaskReady,
+		CandidateUsers: `["ann"]`, CandidateGroups: `["clerks"]`, ExcludedUsers: `["bob"]`, Outcomes: `["yes","no"]`, Priority: 5,
+		Payload: []byte(`{"p":1}`), Form: []byte(`{"f":1}`), Token: "tok-" + id, Version: 1, CreatedAt: at, DueAt: at.Add(time.Hour)}
+}

@@ -1,0 +1,145 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// nodeCases have two nodes on one database.
+var nodeCases = map[string]func(*kase){
+	"a message wakes a receiver on another node": func(k *kase) {
+		b := k.open("node-b")
+		for i := range 5 {
+			got := make(chan string, 1)
+			go func() {
+				d, err := b.Receive(k.ctx, store.Signals)
+				if err != nil {
+					got <- err.Error()
+					return
+				}
+				if err := d.Commit(k.ctx, store.Change{}); err != nil {
+					k.Error(err)
+				}
+				got <- string(d.Message().Body)
+			}()
+			k.send(sig(fmt.Sprint(i)))
+			equal(k, <-got, fmt.Sprint(i))
+		}
+	},
+	"two nodes share the work and double nothing": func(k *kase) {
+		const messages = 300
+		b := k.open("node-b")
+		var mu sync.Mutex
+		seen := map[string]int{}
+		var wg sync.WaitGroup
+		done := make(chan struct{})
+		for _, s := range []store.Full{k.s, b, k.s, b} {
+			wg.Go(func() {
+				for {
+					d, err := s.Receive(k.ctx, store.Signals)
+					if err != nil {
+						k.Error(err)
+						return
+					}
+					body := string(d.Message().Body)
+					if body == "stop" {
+						if err := d.Commit(k.ctx, store.Change{}); err != nil {
+							k.Error(err)
+						}
+						return
+					}
+					if err := d.Commit(k.ctx, turn(body, 1)); err != nil {
+						k.Error(err)
+					}
+					mu.Lock()
+					if seen[body]++; len(seen) == messages {
+						close(done)
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		for i := range messages {
+			k.send(sig(fmt.Sprint("m-", i)))
+		}
+		select {
+		case <-done:
+		case <-k.ctx.Done():
+			k.Errorf("%d of %d messages came", len(seen), messages)
+		}
+		k.send(sig("stop"), sig("stop"), sig("stop"), sig("stop"))
+		wg.Wait()
+		for body, n := range seen {
+			if n != 1 {
+				k.Errorf("%s came %d times", body, n)
+			}
+		}
+	},
+	"versions guard across nodes": func(k *kase) {
+		b := k.open("node-b")
+		k.commit(turn("a", 1))
+		k.ok(b.Commit(k.ctx, turn("a", 2)))
+		k.is(k.s.Commit(k.ctx, turn("a", 2)), store.ErrStale)
+		k.commit(turn("a", 3))
+		got, err := b.Load(k.ctx, "a")
+		k.ok(err)
+		equal(k, got.Version, 3)
+	},
+	"a killed node's messages come back at once": func(k *kase) {
+		k.send(sig("a"), sig("b"))
+		held := k.receive(k.s, store.Signals)
+		entered := k.receive(k.s, store.Signals)
+		k.s.Enter(entered)
+		b := k.open("node-b")
+		k.crash(k.s)
+		k.is(held.Commit(k.ctx, store.Change{}), store.ErrClosed)
+		k.s = b
+		m := k.take(store.Signals, "a")
+		equal(k, [2]int{m.Attempts, m.Crashes}, [2]int{0, 0})
+		m = k.take(store.Signals, "b")
+		equal(k, [2]int{m.Attempts, m.Crashes}, [2]int{0, 1})
+	},
+	"a restart finds what was held": func(k *kase) {
+		k.send(sig("a"), sig("b"))
+		k.receive(k.s, store.Signals)
+		entered := k.receive(k.s, store.Signals)
+		k.s.Enter(entered)
+		k.crash(k.s)
+		k.s = k.open("node-a")
+		m := k.take(store.Signals, "a")
+		equal(k, [2]int{m.Attempts, m.Crashes}, [2]int{0, 0})
+		m = k.take(store.Signals, "b")
+		equal(k, [2]int{m.Attempts, m.Crashes}, [2]int{0, 1})
+	},
+	"what was left is no crash": func(k *kase) {
+		k.send(sig("a"))
+		d := k.receive(k.s, store.Signals)
+		k.s.Enter(d)
+		k.s.Leave(d)
+		k.crash(k.s)
+		k.s = k.open("node-a")
+		equal(k, k.take(store.Signals, "a").Crashes, 0)
+	},
+	"a killed node's commands are announced again": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a")}
+		k.commit(c)
+		b := k.open("node-b")
+		k.crash(k.s)
+		k.s = b
+		n, err := k.s.Orphans(k.ctx, 10)
+		k.ok(err)
+		equal(k, n, 1)
+		announced(k, "a", 1)
+	},
+	"a node's name is its own": func(k *kase) {
+		if s, err := k.h.Open(k.ctx, "node-a"); err == nil {
+			k.ok(s.Close())
+			k.Fatal("a second live node has the same name")
+		}
+		k.empty(store.Signals)
+	},
+}

@@ -1,0 +1,208 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+var powerCases = map[string]func(*kase){
+	"replay sends the same bytes with no attempts": func(k *kase) {
+		body := []byte("\x00 as it was Ω")
+		k.send(store.Send{Queue: store.Schedule, Body: body})
+		d := k.receive(k.s, store.Schedule)
+		k.ok(d.Release(k.ctx, nil))
+		d = k.receive(k.s, store.Schedule)
+		k.ok(d.Commit(k.ctx, store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Queue: "schedule", Envelope: body, Reason: "r", Attempts: 1}}))
+		k.ok(k.s.Replay(k.ctx, "l"))
+		m := k.take(store.Schedule, string(body))
+		equal(k, m.Attempts, 0)
+		_, err := k.s.DeadLetter(k.ctx, "l")
+		k.is(err, store.ErrNotFound)
+		k.is(k.s.Replay(k.ctx, "l"), store.ErrNotFound)
+		k.empty(store.Schedule)
+	},
+	"discard removes a dead letter for good": func(k *kase) {
+		k.commit(store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Queue: "signal", Envelope: []byte("e"), Reason: "r"}})
+		k.ok(k.s.Discard(k.ctx, "l"))
+		_, err := k.s.DeadLetter(k.ctx, "l")
+		k.is(err, store.ErrNotFound)
+		k.is(k.s.Discard(k.ctx, "l"), store.ErrNotFound)
+		k.empty(store.Signals)
+	},
+	"a lock is one node's until it ends": func(k *kase) {
+		b := k.open("node-b")
+		lock := func(s store.Full, ttl time.Duration, want bool) {
+			k.Helper()
+			got, err := s.Lock(k.ctx, "job", ttl)
+			k.ok(err)
+			equal(k, got, want)
+		}
+		lock(k.s, time.Hour, true)
+		lock(k.s, time.Hour, true)
+		lock(b, time.Hour, false)
+		k.ok(b.Unlock(k.ctx, "job"))
+		lock(b, time.Hour, false)
+		k.ok(k.s.Unlock(k.ctx, "job"))
+		lock(b, 0, true) // over at once
+		lock(k.s, time.Hour, true)
+	},
+	"the key is made once": func(k *kase) {
+		first, err := k.s.Key(k.ctx)
+		k.ok(err)
+		equal(k, len(first), 32)
+		second, err := k.open("node-b").Key(k.ctx)
+		k.ok(err)
+		equal(k, second, first)
+	},
+	"purge removes what is over and nothing else": purge,
+	"the ledger costs nothing when nothing happens": func(k *kase) {
+		k.send(sig("a"))
+		d := k.receive(k.s, store.Signals)
+		k.s.Enter(d)
+		k.s.Leave(d)
+		k.s.Leave(d)
+		k.ok(d.Release(k.ctx, nil))
+		equal(k, k.take(store.Signals, "a").Crashes, 0)
+	},
+	"a live node's commands are no orphans": func(k *kase) {
+		equal(k, k.s.Node(), "node-a")
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a"), command("a", 2, "")}
+		k.commit(c)
+		b := k.open("node-b")
+		for _, s := range []store.Full{k.s, b} {
+			n, err := s.Orphans(k.ctx, 10)
+			k.ok(err)
+			equal(k, n, 0)
+		}
+		k.empty(store.Commands)
+	},
+	"a closed node's commands are announced again": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a"), command("a", 2, "node-a"), command("a", 3, "node-a")}
+		k.commit(c)
+		k.ok(k.s.Close())
+		k.s = k.open("node-b")
+		n, err := k.s.Orphans(k.ctx, 2)
+		k.ok(err)
+		equal(k, n, 2)
+		n, err = k.s.Orphans(k.ctx, 2)
+		k.ok(err)
+		equal(k, n, 1)
+		n, err = k.s.Orphans(k.ctx, 2)
+		k.ok(err)
+		equal(k, n, 0)
+		announced(k, "a", 1, 2, 3)
+	},
+	"a restarted node's own commands are orphans": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a")}
+		k.commit(c)
+		k.ok(k.s.Close())
+		k.s = k.open("node-a")
+		n, err := k.s.Orphans(k.ctx, 10)
+		k.ok(err)
+		equal(k, n, 1)
+		announced(k, "a", 1)
+		k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 1, Owner: "node-a", Attempts: 1}}}))
+		n, err = k.s.Orphans(k.ctx, 10)
+		k.ok(err)
+		equal(k, n, 0)
+	},
+	"the backlog does not change what is delivered": func(k *kase) {
+		var far []store.Send
+		for i := range 2000 {
+			far = append(far, store.Send{Queue: store.Signals, Body: fmt.Append(nil, i), Due: time.Now().Add(time.Hour), Priority: 1})
+		}
+		k.send(far...)
+		for i := range 50 {
+			k.send(sig(fmt.Sprint(i)))
+			k.take(store.Signals, fmt.Sprint(i))
+		}
+		k.empty(store.Signals)
+	},
+}
+
+// announced consumes the announcements of commands and checks that they are
+// free, with one attempt.
+func announced(k *kase, id string, positions ...int64) {
+	k.Helper()
+	left := map[int64]bool{}
+	for _, p := range positions {
+		left[p] = true
+	}
+	for range positions {
+		d := k.receive(k.s, store.Commands)
+		e, err := signal.Decode(d.Message().Body)
+		k.ok(err)
+		p, err := signal.CommandPosition(e.Payload)
+		k.ok(err)
+		if e.InstanceID != id || !left[p] {
+			k.Fatalf("announced %s/%d", e.InstanceID, p)
+		}
+		delete(left, p)
+		k.ok(d.Commit(k.ctx, store.Change{}))
+	}
+	pending, err := k.s.Pending(k.ctx, id, 0)
+	k.ok(err)
+	for _, e := range pending {
+		if e.ClaimedBy != "" || e.Attempts != 1 {
+			k.Fatalf("%+v", e)
+		}
+	}
+	k.empty(store.Commands)
+}
+
+func purge(k *kase) {
+	for i, status := range []string{"completed", "cancelled", "faulted", "waiting", "completed"} {
+		id := fmt.Sprint(status, "-", i)
+		c := turn(id, 1)
+		c.Rows.Stream = []projections.Entry{{InstanceID: id, Position: 1, Kind: "event", SignalID: "s"}}
+		c.Rows.Tasks = []projections.Task{task("t-"+id, id)}
+		c.Rows.TaskEvents = []projections.TaskEvent{{TaskID: "t-" + id, InstanceID: id, Event: "created", At: at}}
+		c.Rows.Waits = []projections.Wait{{Token: "w-" + id, InstanceID: id, EventType: "paid", Spec: "spec", KeyHash: id}}
+		c.Rows.Instance.Status = status
+		if status != "waiting" {
+			c.Rows.Instance.EndedAt = at.Add(time.Duration(i) * time.Second)
+		}
+		c.Send = []store.Send{sig("of " + id)}
+		k.commit(c)
+	}
+	n, err := k.s.Purge(k.ctx, at.Add(2*time.Second), 1)
+	k.ok(err)
+	equal(k, n, 1)
+	n, err = k.s.Purge(k.ctx, at.Add(4*time.Second), 10)
+	k.ok(err)
+	equal(k, n, 1)
+	for _, id := range []string{"completed-0", "cancelled-1"} {
+		_, err := k.s.Load(k.ctx, id)
+		k.is(err, store.ErrNotFound)
+		_, err = k.s.Instance(k.ctx, id)
+		k.is(err, store.ErrNotFound)
+		_, err = k.s.Task(k.ctx, "t-"+id)
+		k.is(err, store.ErrNotFound)
+		entries, err := k.s.Stream(k.ctx, id, 0, 0)
+		k.ok(err)
+		equal(k, len(entries), 0)
+		waits, err := k.s.Waits(k.ctx, "paid", "spec", id, "", 0)
+		k.ok(err)
+		equal(k, len(waits), 0)
+	}
+	for _, id := range []string{"faulted-2", "waiting-3", "completed-4"} {
+		_, err := k.s.Load(k.ctx, id)
+		k.ok(err)
+		_, err = k.s.Task(k.ctx, "t-"+id)
+		k.ok(err)
+	}
+	for _, id := range []string{"completed-0", "cancelled-1", "faulted-2", "waiting-3", "completed-4"} {
+		k.take(store.Signals, "of "+id)
+	}
+	// What was purged may begin again, and has no past.
+	c := turn("completed-0", 1)
+	c.Rows.Stream = []projections.Entry{{InstanceID: "completed-0", Position: 1, Kind: "event", SignalID: "s"}}
+	k.commit(c)
+}

@@ -1,0 +1,312 @@
+package storetest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+var readCases = map[string]func(*kase){
+	"what is not there is not found": func(k *kase) {
+		_, err := k.s.Instance(k.ctx, "a")
+		k.is(err, store.ErrNotFound)
+		_, err = k.s.Task(k.ctx, "t")
+		k.is(err, store.ErrNotFound)
+		_, err = k.s.TaskEvents(k.ctx, "t")
+		k.is(err, store.ErrNotFound)
+		_, err = k.s.DeadLetter(k.ctx, "l")
+		k.is(err, store.ErrNotFound)
+		page, err := k.s.Instances(k.ctx, projections.InstanceQuery{})
+		k.ok(err)
+		equal(k, len(page.Items), 0)
+		equal(k, page.Next, "")
+		entries, err := k.s.Stream(k.ctx, "a", 0, 0)
+		k.ok(err)
+		equal(k, len(entries), 0)
+	},
+	"an instance row comes back as it was": func(k *kase) {
+		c := turn("a", 1)
+		*c.Rows.Instance = projections.Instance{ID: "a", Definition: "default/d", DefVersion: "1", BusinessKey: "kläger", StartKey: "k",
+			Status: "waiting", Position: "review", ParentID: "p", Correlation: "c", Version: 1, ErrorType: "e", ErrorDetail: "because",
+			StartedAt: at, UpdatedAt: at.Add(time.Microsecond)}
+		k.commit(c)
+		got, err := k.s.Instance(k.ctx, "a")
+		k.ok(err)
+		equal(k, got, *c.Rows.Instance)
+
+		next := turn("a", 2)
+		*next.Rows.Instance = *c.Rows.Instance
+		i := next.Rows.Instance
+		i.Version, i.Status, i.Position, i.ErrorType, i.ErrorDetail, i.EndedAt = 2, "completed", "", "", "", at.Add(time.Hour)
+		k.commit(next)
+		got, err = k.s.Instance(k.ctx, "a")
+		k.ok(err)
+		equal(k, got, *i)
+	},
+	"an instance of empty strings comes back as it was": func(k *kase) {
+		c := turn("a", 1)
+		*c.Rows.Instance = projections.Instance{ID: "a", Version: 1, StartedAt: at}
+		k.commit(c)
+		got, err := k.s.Instance(k.ctx, "a")
+		k.ok(err)
+		equal(k, got, *c.Rows.Instance)
+	},
+	"instances page newest first and filter": func(k *kase) {
+		for i := range 7 {
+			c := turn(fmt.Sprint("a-", i), 1)
+			c.Rows.Instance.StartedAt = at.Add(time.Duration(i) * time.Second)
+			c.Rows.Instance.BusinessKey = fmt.Sprint("b-", i%2)
+			k.commit(c)
+		}
+		var got []string
+		q := projections.InstanceQuery{Limit: 3, Status: "waiting", Definition: "default/d"}
+		for {
+			page, err := k.s.Instances(k.ctx, q)
+			k.ok(err)
+			for _, i := range page.Items {
+				got = append(got, i.ID)
+			}
+			if q.After = page.Next; q.After == "" {
+				break
+			}
+		}
+		equal(k, got, []string{"a-6", "a-5", "a-4", "a-3", "a-2", "a-1", "a-0"})
+		page, err := k.s.Instances(k.ctx, projections.InstanceQuery{BusinessKey: "b-1"})
+		k.ok(err)
+		equal(k, len(page.Items), 3)
+		for _, q := range []projections.InstanceQuery{{Status: "faulted"}, {Definition: "x"}, {BusinessKey: "x"}} {
+			page, err := k.s.Instances(k.ctx, q)
+			k.ok(err)
+			equal(k, len(page.Items), 0)
+		}
+	},
+	"stream entries come back as they were, in order": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{
+			{InstanceID: "a", Position: 1, Kind: "event", Direction: "in", Type: "T", Data: []byte(`{"x":"Ω"}`), Metadata: []byte(`{}`),
+				SignalID: "s-1", CreatedAt: at},
+			command("a", 2, "node-a"),
+			{InstanceID: "a", Position: 3, Kind: "command", Direction: "out", Processed: yes(true), ProcessedAt: at},
+		}
+		k.commit(c)
+		k.commit(turn("b", 1))
+		got, err := k.s.Stream(k.ctx, "a", 0, 0)
+		k.ok(err)
+		equal(k, got, c.Rows.Stream)
+		got, err = k.s.Stream(k.ctx, "a", 1, 1)
+		k.ok(err)
+		equal(k, got, c.Rows.Stream[1:2])
+		got, err = k.s.Stream(k.ctx, "b", 0, 0)
+		k.ok(err)
+		equal(k, len(got), 0)
+	},
+	"pending lists unprocessed commands": func(k *kase) {
+		for _, id := range []string{"a", "b"} {
+			c := turn(id, 1)
+			c.Rows.Stream = []projections.Entry{command(id, 1, ""), command(id, 2, "node-a")}
+			k.commit(c)
+		}
+		c := turn("a", 2)
+		c.Rows.Settled = []int64{1}
+		k.commit(c)
+		got, err := k.s.Pending(k.ctx, "a", 0)
+		k.ok(err)
+		equal(k, got, []projections.Entry{command("a", 2, "node-a")})
+		got, err = k.s.Pending(k.ctx, "", 0)
+		k.ok(err)
+		equal(k, len(got), 3)
+		got, err = k.s.Pending(k.ctx, "", 2)
+		k.ok(err)
+		equal(k, len(got), 2)
+	},
+	"a task comes back as it was": func(k *kase) {
+		c := turn("a", 1)
+		bare := projections.Task{ID: "bare", InstanceID: "a", Status: projections.TaskReady, Version: 1, CreatedAt: at}
+		c.Rows.Tasks = []projections.Task{task("t", "a"), bare}
+		k.commit(c)
+		got, err := k.s.Task(k.ctx, "t")
+		k.ok(err)
+		equal(k, got, task("t", "a"))
+		got, err = k.s.Task(k.ctx, "bare")
+		k.ok(err)
+		equal(k, got, bare)
+		events, err := k.s.TaskEvents(k.ctx, "t")
+		k.ok(err)
+		equal(k, len(events), 0)
+	},
+	"tasks page by priority and age, and by who may see them": tasks,
+	"waits are found by what they wait for": func(k *kase) {
+		key := strings.Repeat("0a", 32)
+		for i, id := range []string{"a", "b", "c"} {
+			c := turn(id, 1)
+			c.Rows.Waits = []projections.Wait{{Token: fmt.Sprint("tok-", i), InstanceID: id, EventType: "paid", Spec: "spec-1", KeyHash: key, CreatedAt: at}}
+			if id == "c" {
+				c.Rows.Waits = append(c.Rows.Waits, projections.Wait{Token: "tok-9", InstanceID: id, EventType: "paid", Spec: "spec-2", CreatedAt: at})
+			}
+			k.commit(c)
+		}
+		specs, err := k.s.WaitSpecs(k.ctx, "paid")
+		k.ok(err)
+		equal(k, specs, []string{"spec-1", "spec-2"})
+		got, err := k.s.Waits(k.ctx, "paid", "spec-1", key, "", 2)
+		k.ok(err)
+		equal(k, got, []projections.Wait{
+			{Token: "tok-0", InstanceID: "a", EventType: "paid", Spec: "spec-1", KeyHash: key, CreatedAt: at},
+			{Token: "tok-1", InstanceID: "b", EventType: "paid", Spec: "spec-1", KeyHash: key, CreatedAt: at}})
+		got, err = k.s.Waits(k.ctx, "paid", "spec-1", key, got[1].Token, 2)
+		k.ok(err)
+		equal(k, len(got), 1)
+		got, err = k.s.Waits(k.ctx, "paid", "spec-2", "", "", 2)
+		k.ok(err)
+		equal(k, len(got), 1)
+		got, err = k.s.Waits(k.ctx, "paid", "spec-1", strings.Repeat("0b", 32), "", 2)
+		k.ok(err)
+		equal(k, len(got), 0)
+		c := turn("c", 2)
+		c.Rows.WaitsGone = []string{"tok-9"}
+		k.commit(c)
+		specs, err = k.s.WaitSpecs(k.ctx, "paid")
+		k.ok(err)
+		equal(k, specs, []string{"spec-1"})
+		specs, err = k.s.WaitSpecs(k.ctx, "shipped")
+		k.ok(err)
+		equal(k, len(specs), 0)
+	},
+	"dead letters page newest first and filter": func(k *kase) {
+		for i := range 5 {
+			k.commit(store.Change{DeadLetter: &projections.DeadLetter{ID: fmt.Sprint("l-", i), Queue: "signal", InstanceID: fmt.Sprint("a-", i%2),
+				Envelope: []byte("e"), Reason: "r", EnqueuedAt: at, DiedAt: at.Add(time.Duration(i) * time.Second)}})
+		}
+		page, err := k.s.DeadLetters(k.ctx, projections.DeadLetterQuery{Limit: 2})
+		k.ok(err)
+		equal(k, page.Items[0].ID+page.Items[1].ID, "l-4l-3")
+		page, err = k.s.DeadLetters(k.ctx, projections.DeadLetterQuery{Limit: 3, After: page.Next})
+		k.ok(err)
+		equal(k, page.Items[0].ID+page.Items[1].ID+page.Items[2].ID, "l-2l-1l-0")
+		equal(k, page.Next, "")
+		page, err = k.s.DeadLetters(k.ctx, projections.DeadLetterQuery{InstanceID: "a-1", Queue: "signal", Reason: "r"})
+		k.ok(err)
+		equal(k, len(page.Items), 2)
+	},
+	"queues tell depth and age": func(k *kase) {
+		k.send(sig("a"), sig("b"), sig("c"), store.Send{Queue: store.Schedule, Body: []byte("t"), Due: time.Now().Add(time.Hour)})
+		held := k.receive(k.s, store.Signals)
+		queues, err := k.s.Queues(k.ctx)
+		k.ok(err)
+		found := map[string]projections.Queue{}
+		for _, q := range queues {
+			found[q.Name] = q
+		}
+		q := found["signal"]
+		if q.Ready != 2 || q.Leased != 1 || q.Delayed != 0 || q.OldestAt.IsZero() {
+			k.Fatalf("%+v", q)
+		}
+		equal(k, found["schedule"], projections.Queue{Name: "schedule", Delayed: 1})
+		equal(k, found["command"], projections.Queue{Name: "command"})
+		k.ok(held.Commit(k.ctx, store.Change{}))
+	},
+	"a damaged page mark is a problem": func(k *kase) {
+		for _, err := range []error{
+			second(k.s.Instances(k.ctx, projections.InstanceQuery{After: "no page"})),
+			second(k.s.Tasks(k.ctx, projections.TaskQuery{After: "no page"})),
+			second(k.s.DeadLetters(k.ctx, projections.DeadLetterQuery{After: "no page"})),
+		} {
+			equal(k, problem.KindOf(err), problem.Invalid)
+		}
+	},
+	"a definition is published once and never changes": definitions,
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func tasks(k *kase) {
+	c := turn("a", 1)
+	add := func(id string, priority int, change func(*projections.Task)) {
+		t := projections.Task{ID: id, InstanceID: "a", Status: projections.TaskReady, Priority: priority, Version: 1, CreatedAt: at,
+			CandidateUsers: "[]", CandidateGroups: "[]", ExcludedUsers: "[]", Outcomes: "[]"}
+		if change != nil {
+			change(&t)
+		}
+		c.Rows.Tasks = append(c.Rows.Tasks, t)
+	}
+	add("low", 9, func(t *projections.Task) { t.CandidateUsers = `["ann"]` })
+	add("open", 5, nil)
+	add("group", 5, func(t *projections.Task) { t.CandidateGroups = `["clerks"]` })
+	add("hers", 1, func(t *projections.Task) { t.Status, t.Assignee = projections.TaskReserved, "ann" })
+	add("his", 1, func(t *projections.Task) { t.Status, t.Assignee = projections.TaskReserved, "bob" })
+	add("not-her", 1, func(t *projections.Task) { t.CandidateGroups, t.ExcludedUsers = `["clerks"]`, `["ann"]` })
+	k.commit(c)
+	ids := func(q projections.TaskQuery) []string {
+		k.Helper()
+		var got []string
+		for {
+			page, err := k.s.Tasks(k.ctx, q)
+			k.ok(err)
+			for _, t := range page.Items {
+				got = append(got, t.ID)
+			}
+			if q.After = page.Next; q.After == "" {
+				return got
+			}
+		}
+	}
+	equal(k, ids(projections.TaskQuery{Limit: 2}), []string{"hers", "his", "not-her", "open", "group", "low"})
+	equal(k, ids(projections.TaskQuery{User: "ann", Limit: 1}), []string{"hers", "open", "low"})
+	equal(k, ids(projections.TaskQuery{User: "ann", Groups: []string{"x", "clerks"}}), []string{"hers", "open", "group", "low"})
+	equal(k, ids(projections.TaskQuery{User: "carl"}), []string{"open"})
+	equal(k, ids(projections.TaskQuery{Assignee: "bob"}), []string{"his"})
+	equal(k, ids(projections.TaskQuery{Status: projections.TaskReserved}), []string{"hers", "his"})
+	equal(k, ids(projections.TaskQuery{InstanceID: "a", Status: projections.TaskCompleted}), []string(nil))
+	equal(k, len(ids(projections.TaskQuery{InstanceID: "a"})), 6)
+	equal(k, len(ids(projections.TaskQuery{InstanceID: "b"})), 0)
+}
+
+func definitions(k *kase) {
+	repo, is := k.s.(definition.Repository)
+	if !is {
+		k.Skip("the store keeps no definitions")
+	}
+	r := definition.Record{Name: "default/d", Version: "1.0.0", Digest: "aa", Kind: "openworkflow", Title: "Ω", Source: []byte("src"),
+		Document: []byte(`{}`), PublishedAt: at}
+	stored, created, err := repo.PutDefinition(k.ctx, r)
+	k.ok(err)
+	equal(k, created, true)
+	equal(k, stored, r)
+	again := r
+	again.PublishedAt = at.Add(time.Hour)
+	stored, created, err = repo.PutDefinition(k.ctx, again)
+	k.ok(err)
+	equal(k, created, false)
+	equal(k, stored, r)
+	again.Digest = "bb"
+	_, _, err = repo.PutDefinition(k.ctx, again)
+	equal(k, problem.CodeOf(err), "definition.conflict")
+	got, err := repo.Definition(k.ctx, "default/d", "1.0.0")
+	k.ok(err)
+	equal(k, got, r)
+	_, err = repo.Definition(k.ctx, "default/d", "2.0.0")
+	equal(k, problem.CodeOf(err), "definition.unknown")
+	next := r
+	next.Version, next.PublishedAt = "2.0.0", at.Add(time.Minute)
+	_, _, err = repo.PutDefinition(k.ctx, next)
+	k.ok(err)
+	other := r
+	other.Name = "default/e"
+	_, _, err = repo.PutDefinition(k.ctx, other)
+	k.ok(err)
+	brief := func(r definition.Record) definition.Record { r.Source, r.Document = nil, nil; return r }
+	versions, err := repo.Versions(k.ctx, "default/d")
+	k.ok(err)
+	equal(k, versions, []definition.Record{brief(r), brief(next)})
+	all, err := repo.Definitions(k.ctx, "", 2)
+	k.ok(err)
+	equal(k, all, []definition.Record{brief(r), brief(next)})
+	all, err = repo.Definitions(k.ctx, "default/d@2.0.0", 2)
+	k.ok(err)
+	equal(k, all, []definition.Record{brief(other)})
+}

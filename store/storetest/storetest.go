@@ -1,0 +1,184 @@
+// Package storetest is the suite that every store passes.
+//
+// A store's own test is one call of [Run]. Each case has a database of its own
+// and runs beside the others; none sleeps, and none depends on another. What
+// databases do differently is a case here, never a condition at a caller. The
+// benchmarks of [Bench] are the same for every store.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Harness is one empty database.
+type Harness struct {
+	// Open opens a store on the database, as a node of that name. It may be
+	// called again: for a second node, or after Close for a restart.
+	Open func(ctx context.Context, node string) (store.Full, error)
+	// Kill ends a store as the death of its process would: nothing is given
+	// back. Nil skips the cases of a crash.
+	Kill func(store.Full)
+	// Damage changes a byte of an instance's stored snapshot. Nil skips.
+	Damage func(instanceID string) error
+}
+
+// patience bounds every wait of a case: it is never waited out where the store
+// is right.
+const patience = 20 * time.Second
+
+// at is a moment with microseconds, which every store keeps.
+var at = time.Date(2026, 2, 3, 4, 5, 6, 789_012_000, time.UTC)
+
+// kase is what a case works with.
+type kase struct {
+	*testing.T
+	h   Harness
+	s   store.Full // opened as node-a
+	ctx context.Context
+}
+
+// Run runs every case on databases made by fresh.
+func Run(t *testing.T, fresh func(t *testing.T) Harness) {
+	for _, group := range []map[string]func(*kase){queueCases, commitCases, readCases, powerCases, nodeCases} {
+		for name, run := range group {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				k := &kase{T: t, h: fresh(t), ctx: ctx}
+				k.s = k.open("node-a")
+				run(k)
+			})
+		}
+	}
+}
+
+// open opens a further store and closes it with the case.
+func (k *kase) open(node string) store.Full {
+	k.Helper()
+	s, err := k.h.Open(k.ctx, node)
+	if err != nil {
+		k.Fatal(err)
+	}
+	k.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			k.Error(err)
+		}
+	})
+	return s
+}
+
+func (k *kase) crash(s store.Full) {
+	k.Helper()
+	if k.h.Kill == nil {
+		k.Skip("the harness cannot kill a node")
+	}
+	k.h.Kill(s)
+}
+
+// ok fails the case on an error.
+func (k *kase) ok(err error) {
+	k.Helper()
+	if err != nil {
+		k.Fatal(err)
+	}
+}
+
+// is fails the case unless err is want.
+func (k *kase) is(err, want error) {
+	k.Helper()
+	if !errors.Is(err, want) {
+		k.Fatalf("got error %v, want %v", err, want)
+	}
+}
+
+func equal[T any](k *kase, got, want T) {
+	k.Helper()
+	if !reflect.DeepEqual(got, want) {
+		k.Fatalf("\n got %+v\nwant %+v", got, want)
+	}
+}
+
+func (k *kase) commit(c store.Change) {
+	k.Helper()
+	k.ok(k.s.Commit(k.ctx, c))
+}
+
+func (k *kase) send(m ...store.Send) {
+	k.Helper()
+	k.commit(store.Change{Send: m})
+}
+
+func (k *kase) receive(s store.Store, q store.Queue) store.Delivery {
+	k.Helper()
+	d, err := s.Receive(k.ctx, q)
+	if err != nil {
+		k.Fatalf("receive from %s: %v", q, err)
+	}
+	return d
+}
+
+// take receives a message, checks its body, and consumes it.
+func (k *kase) take(q store.Queue, body string) store.Message {
+	k.Helper()
+	d := k.receive(k.s, q)
+	equal(k, string(d.Message().Body), body)
+	k.ok(d.Commit(k.ctx, store.Change{}))
+	return d.Message()
+}
+
+// empty shows that a queue has nothing ready: a message that everything else
+// precedes is the first.
+func (k *kase) empty(q store.Queue) {
+	k.Helper()
+	k.send(store.Send{Queue: q, Body: []byte("the last"), Priority: 9})
+	k.take(q, "the last")
+}
+
+func sig(body string) store.Send { return store.Send{Queue: store.Signals, Body: []byte(body)} }
+
+// snap is a snapshot with a little of everything.
+func snap(id string, version int64) *snapshot.Snapshot {
+	return &snapshot.Snapshot{
+		InstanceID: id, Version: version, Status: snapshot.Waiting, Position: version, StartedAt: at, UpdatedAt: at,
+		Definition: snapshot.Definition{Name: "default/d", Version: "1.0.0", Digest: "00"},
+		State:      snapshot.State{Input: []byte(`{"a":1}`)},
+	}
+}
+
+// turn is the change of a usual turn.
+func turn(id string, version int64) store.Change {
+	s := snap(id, version)
+	return store.Change{Snapshot: s, Encoded: encode(s), Runtime: store.Runtime{LastSignalID: "s", ExecutedBy: "node-a", ExecutedAt: at},
+		Rows: projections.Rows{Instance: instance(id, version)}}
+}
+
+func encode(s *snapshot.Snapshot) []byte {
+	b, err := s.Encode()
+	if err != nil {
+		panic(fmt.Sprint("storetest: ", err)) // the suite's own snapshot
+	}
+	return b
+}
+
+func instance(id string, version int64) *projections.Instance {
+	return &projections.Instance{ID: id, Definition: "default/d", DefVersion: "1.0.0", Status: "waiting", Position: "review",
+		Version: version, StartedAt: at, UpdatedAt: at.Add(time.Duration(version) * time.Microsecond)}
+}
+
+func yes(b bool) *bool { return &b }
+
+// command is an unprocessed command of an instance.
+func command(id string, position int64, node string) projections.Entry {
+	return projections.Entry{InstanceID: id, Position: position, Kind: "command", Direction: "out", Type: "call", Data: []byte(`{"x":1}`),
+		CreatedAt: at, Processed: yes(false), ClaimedBy: node}
+}
