@@ -13,8 +13,8 @@ const maxDuration = 100 * 366 * 24 * time.Hour
 
 // After returns the moment an ISO 8601 duration ("P1DT2H30M", "PT0.5S",
 // "P1M") after t, in UTC. Years, months and days are calendar units; where the
-// target month is shorter, the date moves on into the next one, as
-// time.AddDate does. Negative durations are refused.
+// target month is too short for the day, its last day is meant, as people say
+// it: a month after 31 January is 28 February. Negative durations are refused.
 func After(t time.Time, iso string) (time.Time, error) {
 	bad := func(why string) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("%q is not an ISO 8601 duration: %s", iso, why)
@@ -57,7 +57,16 @@ func After(t time.Time, iso string) (time.Time, error) {
 	if years > 100 || months > 1200 || wholeDays > 36_600 || exact > maxDuration.Seconds() {
 		return bad("it is longer than 100 years")
 	}
-	return t.UTC().AddDate(int(years), int(months), int(wholeDays)).Add(time.Duration(math.Round(exact * float64(time.Second)))), nil
+	t = addMonths(t.UTC(), 12*int(years)+int(months)).AddDate(0, 0, int(wholeDays))
+	return t.Add(time.Duration(math.Round(exact * float64(time.Second)))), nil
+}
+
+// addMonths is time.AddDate with the day kept inside the target month.
+func addMonths(t time.Time, months int) time.Time {
+	first := time.Date(t.Year(), t.Month(), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+	target := first.AddDate(0, months, 0)
+	last := target.AddDate(0, 1, -1).Day()
+	return target.AddDate(0, 0, min(t.Day(), last)-1)
 }
 
 // units reads number-unit pairs in the order of the letters in allowed.

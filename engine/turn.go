@@ -65,8 +65,11 @@ func (t *Turn) Step(pointer string) bool {
 func (t *Turn) derive() string {
 	t.ordinal++
 	mac := hmac.New(sha256.New, t.In.Key)
-	fmt.Fprintf(mac, "%s|%d|%d", t.Snap.InstanceID, t.Snap.Version, t.ordinal)
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:18])
+	var buf [128]byte
+	b := append(buf[:0], t.Snap.InstanceID...)
+	b = strconv.AppendInt(append(b, '|'), t.Snap.Version, 10)
+	mac.Write(strconv.AppendInt(append(b, '|'), int64(t.ordinal), 10))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(buf[:0])[:18])
 }
 
 // signalID names a signal that this turn sends; it is unique, not secret.

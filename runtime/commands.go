@@ -50,13 +50,27 @@ func (r *Runtime) unreserve(n int) {
 	}
 }
 
-// launch performs a command on the slot reserved for it.
-func (r *Runtime) launch(instance string, e engine.Entry) {
-	j := job{instance: instance, position: e.Position, command: *e.Command}
-	go func() {
-		defer r.unreserve(1)
-		r.perform(r.work, j)
-	}()
+// launch performs a command on the slot reserved for it, on a worker that has
+// nothing to do or on a new one. Workers stay: their stacks have grown to what
+// a turn needs, and growing a new one costs as much as the turn.
+func (r *Runtime) launch(j job) {
+	select {
+	case r.jobs <- j:
+	default:
+		go r.worker(r.work, j)
+	}
+}
+
+func (r *Runtime) worker(ctx context.Context, j job) {
+	for {
+		r.perform(ctx, j)
+		r.unreserve(1)
+		select {
+		case j = <-r.jobs:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // perform makes one attempt and commits what came of it: the result as the
@@ -215,10 +229,7 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 		}
 		return err
 	}
-	go func() {
-		defer r.unreserve(1)
-		r.perform(r.work, j)
-	}()
+	r.launch(j)
 	return nil
 }
 

@@ -80,6 +80,7 @@ type Runtime struct {
 	cache   *cache
 	metrics *metrics
 	slots   chan struct{} // one for each command being performed
+	jobs    chan job      // to workers with nothing to do
 
 	mu      sync.Mutex
 	running bool           // Run is accepting commands
@@ -115,7 +116,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runtime: key: %w", err)
 	}
-	r := &Runtime{Config: c, key: key, cache: newCache(c.CacheBytes), slots: make(chan struct{}, c.Activities)}
+	r := &Runtime{Config: c, key: key, cache: newCache(c.CacheBytes), slots: make(chan struct{}, c.Activities), jobs: make(chan job)}
 	r.metrics = newMetrics(r)
 	if c.Metrics != nil {
 		if err := c.Metrics.Register(r.metrics); err != nil {

@@ -37,9 +37,9 @@ func step(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engin
 // (design 4.4). A signal that was applied before is consumed without effect;
 // its outcome has the disposition Duplicate.
 func (r *Runtime) turn(ctx context.Context, c committer, env signal.Envelope, now time.Time, decide decision) (engine.Outcome, error) {
-	snap, fresh := r.cache.get(env.InstanceID)
+	snap, cached := r.cache.get(env.InstanceID)
 	for range staleMax {
-		if !fresh {
+		if !cached {
 			var err error
 			if snap, err = c.Load(ctx, env.InstanceID); err != nil {
 				return engine.Outcome{}, unknown(err, env.InstanceID)
@@ -48,14 +48,15 @@ func (r *Runtime) turn(ctx context.Context, c committer, env signal.Envelope, no
 		out, err := r.once(ctx, c, snap, env, now, decide)
 		switch {
 		case errors.Is(err, store.ErrStale):
-			r.cache.drop(env.InstanceID)
 			r.metrics.conflicts.Inc()
-			fresh = false
-			continue
 		case errors.Is(err, store.ErrDuplicate):
 			return engine.Outcome{Disposition: Duplicate}, r.consumed(ctx, c)
+		case err == nil || !cached:
+			return out, err
 		}
-		return out, err
+		// What another node has done since may be what the decision lacked.
+		r.cache.drop(env.InstanceID)
+		cached = false
 	}
 	return engine.Outcome{}, problem.New(problem.Unavailable, "instance.contended", "instance %s changed %d times during one turn", env.InstanceID, staleMax)
 }
@@ -135,7 +136,7 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 	r.cache.put(out.Snapshot, len(encoded))
 	r.metrics.turn(out)
 	for _, e := range mine {
-		r.launch(out.Snapshot.InstanceID, e)
+		r.launch(job{instance: out.Snapshot.InstanceID, position: e.Position, command: *e.Command})
 	}
 	return nil
 }

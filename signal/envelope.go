@@ -13,11 +13,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"sort"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -86,97 +88,65 @@ var known = map[string]bool{
 }
 
 // Decode reads and validates an envelope. Errors are problems with the codes
-// signal.too-large, signal.not-utf8, signal.not-json, signal.too-deep and
-// those of Validate.
+// signal.too-large, signal.not-utf8, signal.not-json, signal.duplicate-key,
+// signal.too-deep and those of Validate.
 func Decode(raw []byte) (Envelope, error) {
 	if len(raw) > MaxBytes {
-		return Envelope{}, problem.New(problem.TooLarge, "signal.too-large", "envelope of %d bytes exceeds %d", len(raw), MaxBytes).
-			WithHint("store large data in the application's own table and send a reference")
+		return Envelope{}, tooLarge(len(raw))
 	}
 	if !utf8.Valid(raw) {
 		return Envelope{}, problem.New(problem.Invalid, "signal.not-utf8", "envelope is not valid UTF-8")
 	}
-	if err := checkShape(raw); err != nil {
-		return Envelope{}, err
+	if depth(raw) > MaxDepth {
+		return Envelope{}, problem.New(problem.TooLarge, "signal.too-deep", "envelope nests deeper than %d levels", MaxDepth)
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return Envelope{}, notJSON(err)
-	}
-	var e Envelope
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return Envelope{}, notJSON(err)
-	}
-	for name, value := range fields {
-		if !known[name] {
-			if e.Unknown == nil {
-				e.Unknown = map[string]json.RawMessage{}
-			}
-			e.Unknown[name] = value
+	var w wire
+	if err := jsonv2.Unmarshal(raw, &w); err != nil {
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return Envelope{}, problem.Wrap(err, problem.Invalid, "signal.duplicate-key", "a key stands twice in one object")
 		}
+		return Envelope{}, problem.Wrap(err, problem.Invalid, "signal.not-json", "envelope is not the expected JSON object")
 	}
+	e := w.Envelope
+	e.Unknown = w.Unknown
 	return e, e.Validate()
 }
 
-func notJSON(err error) error {
-	return problem.Wrap(err, problem.Invalid, "signal.not-json", "envelope is not the expected JSON object")
+// wire is an envelope as it is read: the strict decoder refuses keys that
+// stand twice, and collects those it does not know.
+type wire struct {
+	Envelope `json:",embed"`
+	Unknown  map[string]json.RawMessage `json:",embed"`
 }
 
-// checkShape refuses what encoding/json would let pass or choke on: keys that
-// stand twice, a second document behind the first, bottomless nesting.
-func checkShape(raw []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	type level struct {
-		object bool
-		key    bool // the next token is a key
-		seen   map[string]bool
+// depth is the deepest nesting of raw, strings left out. On text that is no
+// JSON it is some number, and the decoder says what is wrong.
+func depth(raw []byte) int {
+	deepest, now, quoted := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			now++
+			deepest = max(deepest, now)
+		case c == '}' || c == ']':
+			now--
+		}
 	}
-	var stack []level
-	for first := true; ; first = false {
-		tok, err := dec.Token()
-		if errors.Is(err, io.EOF) && len(stack) == 0 && !first {
-			return nil
-		}
-		if err != nil {
-			return notJSON(err)
-		}
-		if first && tok != json.Delim('{') {
-			return problem.New(problem.Invalid, "signal.not-json", "envelope is not a JSON object")
-		}
-		if !first && len(stack) == 0 {
-			return problem.New(problem.Invalid, "signal.not-json", "data after the envelope's end")
-		}
-		top := len(stack) - 1
-		if d, ok := tok.(json.Delim); ok {
-			switch d {
-			case '{', '[':
-				if top >= 0 {
-					stack[top].key = stack[top].object
-				}
-				if len(stack) == MaxDepth {
-					return problem.New(problem.TooLarge, "signal.too-deep", "envelope nests deeper than %d levels", MaxDepth)
-				}
-				stack = append(stack, level{object: d == '{', key: d == '{', seen: map[string]bool{}})
-			default:
-				stack = stack[:top]
-			}
-			continue
-		}
-		if !stack[top].object {
-			continue
-		}
-		if !stack[top].key {
-			stack[top].key = true
-			continue
-		}
-		name := tok.(string)
-		if stack[top].seen[name] {
-			return problem.New(problem.Invalid, "signal.duplicate-key", "key %q stands twice in one object", name)
-		}
-		stack[top].seen[name] = true
-		stack[top].key = false
-	}
+	return deepest
+}
+
+func tooLarge(n int) error {
+	return problem.New(problem.TooLarge, "signal.too-large", "envelope of %d bytes exceeds %d", n, MaxBytes).
+		WithHint("store large data in the application's own table and send a reference")
+}
+
+func notJSON(err error) error {
+	return problem.Wrap(err, problem.Invalid, "signal.not-json", "envelope cannot be written as JSON")
 }
 
 // Encode validates e and returns its bytes, at most MaxBytes of them.
@@ -219,8 +189,7 @@ func (e Envelope) Encode() ([]byte, error) {
 		b = append(b, '}')
 	}
 	if len(b) > MaxBytes {
-		return nil, problem.New(problem.TooLarge, "signal.too-large", "envelope of %d bytes exceeds %d", len(b), MaxBytes).
-			WithHint("store large data in the application's own table and send a reference")
+		return nil, tooLarge(len(b))
 	}
 	return b, nil
 }

@@ -50,66 +50,28 @@ type ResumePoint struct {
 }
 
 // Encode returns the canonical bytes of s. The problem limit.snapshot says
-// that it is larger than MaxBytes.
-func (s Snapshot) Encode() ([]byte, error) {
-	d := document{
-		EngineSchemaVersion: SchemaVersion,
-		InstanceID:          s.InstanceID,
-		Definition:          s.Definition,
-		BusinessReference:   s.Business,
-		Status:              s.Status,
-		Version:             s.Version,
-		Position:            s.Position,
-		StartedAt:           s.StartedAt.UTC(),
-		UpdatedAt:           s.UpdatedAt.UTC(),
-		Headers:             s.Headers,
-		WorkflowState:       s.State,
-		Waiting:             s.Waiting(),
-		Resume:              s.Resume(),
-		Branches:            s.Branches,
-		Waits:               s.Waits,
-		SubWorkflowFrames:   s.SubFrames,
-		ContinuationBuffer:  s.Buffer,
-		Error:               s.Error,
-		ResumeAs:            s.ResumeAs,
-	}
-	b, err := marshal(d)
-	if err != nil {
-		return nil, problem.Wrap(err, problem.Internal, "snapshot.encode", "snapshot of %s", s.InstanceID)
-	}
+// that it is larger than MaxBytes. Raw values in s must be valid JSON.
+func (s *Snapshot) Encode() ([]byte, error) {
+	b := s.append(make([]byte, 0, 1024+len(s.State.Input)))
 	if len(b) > MaxBytes {
 		return nil, problem.New(problem.TooLarge, "limit.snapshot", "snapshot of %d bytes exceeds %d", len(b), MaxBytes)
 	}
 	return b, nil
 }
 
-func marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
-}
-
 // Decode reads a stored snapshot of any schema version up to SchemaVersion.
 // Problems: snapshot.corrupt, and snapshot.newer for a version this program
 // does not know.
 func Decode(raw []byte) (Snapshot, error) {
-	var head struct {
-		EngineSchemaVersion int `json:"engineSchemaVersion"`
+	v, err := schemaVersion(raw)
+	if err != nil {
+		return Snapshot{}, err
 	}
-	if err := json.Unmarshal(raw, &head); err != nil {
-		return Snapshot{}, problem.Wrap(err, problem.Internal, "snapshot.corrupt", "snapshot is not JSON")
-	}
-	v := head.EngineSchemaVersion
 	if v > SchemaVersion {
 		return Snapshot{}, problem.New(problem.Unavailable, "snapshot.newer", "snapshot has schema version %d, this node knows %d", v, SchemaVersion).
 			WithHint("upgrade this node; a newer one has written the instance")
 	}
-	raw, err := upcast(raw, v)
-	if err != nil {
+	if raw, err = upcast(raw, v); err != nil {
 		return Snapshot{}, err
 	}
 	var d document
@@ -125,6 +87,21 @@ func Decode(raw []byte) (Snapshot, error) {
 		Headers: d.Headers, State: d.WorkflowState, Branches: d.Branches, Waits: d.Waits, SubFrames: d.SubWorkflowFrames,
 		Buffer: d.ContinuationBuffer, Error: d.Error, ResumeAs: d.ResumeAs,
 	}, nil
+}
+
+// schemaVersion reads the version of a document. In ours it stands first, so
+// that the document need not be read twice.
+func schemaVersion(raw []byte) (int, error) {
+	if bytes.HasPrefix(raw, []byte(present)) {
+		return SchemaVersion, nil
+	}
+	var head struct {
+		EngineSchemaVersion int `json:"engineSchemaVersion"`
+	}
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return 0, problem.Wrap(err, problem.Internal, "snapshot.corrupt", "snapshot is not JSON")
+	}
+	return head.EngineSchemaVersion, nil
 }
 
 // Checksum is the hex SHA-256 of encoded bytes, stored beside them so that a
@@ -165,9 +142,22 @@ func (s *Snapshot) Resume() *ResumePoint {
 
 func lastSlash(s string) int { return bytes.LastIndexByte([]byte(s), '/') }
 
-// upcasts[v] turns a document of schema version v into one of v+1. Version 0
-// is what a document without engineSchemaVersion is: none was ever released.
-var upcasts = map[int]func(map[string]json.RawMessage) error{}
+// upcasts[v] turns a document of schema version v into one of v+1.
+var upcasts = map[int]func(map[string]json.RawMessage) error{
+	0: fromDraft,
+}
+
+// fromDraft reads the form that preceded the first release: it said state for
+// workflowState and signals for continuationBuffer.
+func fromDraft(d map[string]json.RawMessage) error {
+	for from, to := range map[string]string{"state": "workflowState", "signals": "continuationBuffer"} {
+		if v, ok := d[from]; ok {
+			d[to] = v
+			delete(d, from)
+		}
+	}
+	return nil
+}
 
 // upcast applies the chain from version v to SchemaVersion.
 func upcast(raw []byte, v int) ([]byte, error) {

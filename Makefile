@@ -1,0 +1,49 @@
+# The fixed commands. Each works in a fresh clone with Go and git; `test`
+# installs the C compiler that SQLite and the race detector need.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+export CGO_ENABLED := 1
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# Time given to each fuzz target.
+FUZZ_TIME ?= 5s
+
+.PHONY: run test demo bench test-oracle ctk check fuzz build install
+
+run: build ## serve on the embedded store and publish the examples
+	bin/engine-node serve --watch examples
+
+test: install ## everything: tests with the race detector, fuzzing, the gate
+	.ci/test
+	$(MAKE) --no-print-directory fuzz check
+
+demo: install ## kill a node in the middle of a loan, and see nothing lost
+	go run ./examples/demo
+
+bench: build ## measure a node beside its floor
+	bin/engine-node bench
+
+check: ## what can be said without running it
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	go mod tidy -diff
+
+fuzz: ## every fuzz target for a moment
+	FUZZ_TIME=$(FUZZ_TIME) .ci/fuzz
+
+test-oracle: ## the store suite on an Oracle database
+	@if [ ! -d sql/oracle ]; then echo "make test-oracle: the Oracle store (sql/oracle) does not exist yet" >&2; exit 1; fi
+	go test -race -shuffle=on ./aq/... ./sql/oracle/...
+
+ctk: ## the conformance kit of the Open Workflow DSL
+	@if [ ! -d internal/ctk ]; then echo "make ctk: the conformance run (internal/ctk) does not exist yet" >&2; exit 1; fi
+	go test -race -shuffle=on ./internal/ctk/...
+
+build: install
+	go build -o bin/ ./cmd/engine-node
+
+install:
+	@.ci/install

@@ -1,0 +1,254 @@
+// Package activity performs commands: it calls registered Go functions, and it
+// sends HTTP requests.
+//
+// A [Performer] makes exactly one attempt. It never waits and tries again:
+// when a failed attempt may be repeated is told by [Policy], and the repetition
+// is made durable by its caller, so that a crash between two attempts loses
+// neither the count nor the delay. Every attempt of a command carries the same
+// idempotency key; what is called must tolerate to be called twice with it.
+//
+// Limits: each attempt has a timeout, each answer and each result a size, each
+// host a number of requests at once and a circuit breaker. A function that
+// panics is a failed attempt, never a dead process; one that ignores the end
+// of its context blocks the worker that called it.
+package activity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// TargetHTTP is the target of a command that is an HTTP request.
+const TargetHTTP = "http"
+
+// Defaults and limits of a [Config].
+const (
+	DefaultTimeout          = 30 * time.Second // of one attempt
+	DefaultMaxResponseBytes = 1 << 20          // of an HTTP answer's body
+	DefaultMaxResultBytes   = 1 << 20          // of a result, as JSON
+	DefaultMaxPerHost       = 64               // requests to one host at once
+	DefaultHostWait         = time.Second      // for a place among them
+	DefaultBreakAfter       = 5                // failures in a row that open a host's breaker
+	DefaultBreakFor         = 30 * time.Second // that it then stays open
+)
+
+// Func is a Go function that performs commands. Its input is the command's,
+// its result is written as JSON. [Info] tells it about the attempt. An error
+// is retried by policy unless it is [Permanent] or an [Error].
+type Func func(ctx context.Context, input json.RawMessage) (any, error)
+
+// Config is what a Performer is made of. A zero field means the default.
+type Config struct {
+	Timeout          time.Duration         // of an attempt whose command names none
+	MaxResponseBytes int64                 // of an HTTP answer's body
+	MaxResultBytes   int                   // of a result, as JSON
+	MaxPerHost       int                   // HTTP requests to one host at once
+	HostWait         time.Duration         // how long a request waits for its place
+	BreakAfter       int                   // failures in a row that open a host's breaker
+	BreakFor         time.Duration         // how long it stays open
+	Policy           Policy                // of further attempts
+	Transport        http.RoundTripper     // default: a transport of its own
+	Metrics          prometheus.Registerer // nil = not registered
+	Log              *slog.Logger          // nil = silent
+}
+
+func (c Config) withDefaults() Config {
+	set(&c.Timeout, DefaultTimeout)
+	set(&c.MaxResponseBytes, DefaultMaxResponseBytes)
+	set(&c.MaxResultBytes, DefaultMaxResultBytes)
+	set(&c.MaxPerHost, DefaultMaxPerHost)
+	set(&c.HostWait, DefaultHostWait)
+	set(&c.BreakAfter, DefaultBreakAfter)
+	set(&c.BreakFor, DefaultBreakFor)
+	c.Policy = c.Policy.WithDefaults()
+	if c.Transport == nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.MaxIdleConnsPerHost = c.MaxPerHost
+		c.Transport = t
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func set[T int | int64 | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// Performer performs commands. All methods may be called from many goroutines.
+type Performer struct {
+	config  Config
+	client  *http.Client
+	hosts   *hosts
+	metrics *metrics
+
+	mu    sync.RWMutex
+	funcs map[string]Func
+}
+
+// New makes a Performer that knows the target "http" and no function.
+func New(c Config) *Performer {
+	c = c.withDefaults()
+	m := newMetrics(c.Metrics)
+	return &Performer{
+		config:  c,
+		client:  &http.Client{Transport: c.Transport, CheckRedirect: checkRedirect},
+		hosts:   newHosts(c, m),
+		metrics: m,
+		funcs:   map[string]Func{},
+	}
+}
+
+// Register makes f the function behind a target. Registering a name twice, the
+// empty name or "http" is a bug of the program that embeds Aqueduct: it panics.
+func (p *Performer) Register(name string, f Func) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if name == "" || name == TargetHTTP || f == nil || p.funcs[name] != nil {
+		panic(fmt.Sprintf("activity: register %q: the name is empty, reserved or taken, or the function is nil", name))
+	}
+	p.funcs[name] = f
+}
+
+// Can reports whether this Performer can perform commands for target.
+func (p *Performer) Can(target string) bool {
+	return target == TargetHTTP || p.function(target) != nil
+}
+
+func (p *Performer) function(target string) Func {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.funcs[target]
+}
+
+// Close releases idle connections. Attempts that are under way go on.
+func (p *Performer) Close() { p.client.CloseIdleConnections() }
+
+// Perform makes one attempt at a command and returns its result as JSON, or
+// how it failed. key is the command's idempotency key, the same at every
+// attempt; attempt counts from 1. It blocks for at most the command's timeout
+// and the wait for a place at its host; when ctx ends before, the failure may
+// be retried.
+func (p *Performer) Perform(ctx context.Context, c engine.Command, key string, attempt int) (json.RawMessage, *engine.Failure) {
+	f := p.function(c.Target)
+	if f == nil && c.Target != TargetHTTP {
+		return nil, permanent(TypeConfiguration, http.StatusInternalServerError, "unknown target",
+			fmt.Sprintf("no function %q is registered on this node", c.Target))
+	}
+	timer := prometheus.NewTimer(p.metrics.seconds.WithLabelValues(c.Target))
+	defer timer.ObserveDuration()
+	var result json.RawMessage
+	var failure *engine.Failure
+	if f == nil {
+		result, failure = p.request(ctx, c, key)
+	} else {
+		result, failure = p.call(ctx, f, c, key, attempt)
+	}
+	if failure == nil && len(result) > p.config.MaxResultBytes {
+		failure = tooLarge("limit.result", "result", p.config.MaxResultBytes)
+	}
+	if failure != nil {
+		result = nil
+	}
+	p.metrics.attempts.WithLabelValues(c.Target, outcome(failure)).Inc()
+	return result, failure
+}
+
+// Backoff returns the delay before the next attempt at the command with a key
+// after so many failed ones; ok is false when the policy allows none.
+func (p *Performer) Backoff(failures int, key string) (delay time.Duration, ok bool) {
+	if failures >= p.config.Policy.MaxAttempts {
+		return 0, false
+	}
+	return p.config.Policy.Backoff(failures, key), true
+}
+
+// tooLarge is the failure of an answer over a limit. It is permanent, because
+// the same request has the same answer.
+func tooLarge(code, what string, limit int) *engine.Failure {
+	p := problem.New(problem.TooLarge, code, "%s exceeds %d bytes", what, limit).
+		WithHint("keep large data where it is and return a reference to it")
+	return permanent(TypeRuntime, http.StatusInternalServerError, what+" too large", p.Error())
+}
+
+// call runs a function under its timeout and turns a panic into a failure.
+func (p *Performer) call(ctx context.Context, f Func, c engine.Command, key string, attempt int) (json.RawMessage, *engine.Failure) {
+	timeout := c.Timeout
+	set(&timeout, p.config.Timeout)
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	limited = context.WithValue(limited, attemptKey{}, Attempt{
+		Target: c.Target, Key: key, Number: attempt, Instance: instanceOf(key), Pointer: c.Pointer, Headers: c.Headers,
+	})
+	value, err := p.recovered(limited, f, c)
+	if err == nil {
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return nil, permanent(TypeRuntime, http.StatusInternalServerError, "result is not JSON",
+				fmt.Sprintf("result of function %q: %v", c.Target, err))
+		}
+		return encoded, nil
+	}
+	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
+		return nil, retryable(TypeTimeout, http.StatusRequestTimeout, "timeout",
+			fmt.Sprintf("function %q did not answer within %s", c.Target, timeout))
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil, interrupted(c.Target)
+	}
+	return nil, failureOf(err)
+}
+
+func (p *Performer) recovered(ctx context.Context, f Func, c engine.Command) (value any, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.config.Log.Error("function panicked", "target", c.Target, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			err = fmt.Errorf("function %q panicked: %v", c.Target, v)
+		}
+	}()
+	return f(ctx, c.Input)
+}
+
+// Attempt is what a function may know about the attempt it is.
+type Attempt struct {
+	Target   string
+	Key      string            // the idempotency key, the same at every attempt
+	Number   int               // of this attempt, from 1
+	Instance string            // the workflow instance that asked
+	Pointer  string            // of the task in its definition
+	Headers  map[string]string // trace and correlation ids
+}
+
+type attemptKey struct{}
+
+// Info returns the attempt a function is called for; outside of a call it is
+// the zero Attempt.
+func Info(ctx context.Context) Attempt {
+	a, _ := ctx.Value(attemptKey{}).(Attempt)
+	return a
+}
+
+// instanceOf takes the instance out of an idempotency key, which is
+// "<instance>/<position>".
+func instanceOf(key string) string {
+	if i := strings.LastIndexByte(key, '/'); i >= 0 {
+		return key[:i]
+	}
+	return key
+}

@@ -1,0 +1,240 @@
+package activity
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/failsafe-go/failsafe-go/bulkhead"
+	"github.com/failsafe-go/failsafe-go/circuitbreaker"
+	"github.com/failsafe-go/failsafe-go/timeout"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+)
+
+// Limits of an HTTP command.
+const (
+	MaxRedirects    = 10        // followed by one request
+	MaxRetryAfter   = time.Hour // longest delay that a server may ask for
+	maxExcerptBytes = 512       // of an error answer's body, quoted in the failure
+)
+
+// request performs an HTTP command.
+func (p *Performer) request(ctx context.Context, c engine.Command, key string) (json.RawMessage, *engine.Failure) {
+	call, err := parseCall(c.Input)
+	if err != nil {
+		return nil, permanent(TypeValidation, http.StatusBadRequest, "invalid HTTP call", err.Error())
+	}
+	limit := c.Timeout
+	set(&limit, p.config.Timeout)
+	h := p.hosts.get(call.uri.Host)
+	a, err := p.hosts.do(ctx, h, limit, func(ctx context.Context) answer {
+		return p.send(ctx, call, c, key)
+	})
+	where := call.place()
+	switch {
+	case ctx.Err() != nil:
+		if err == nil && (a.failure == nil || !a.failure.Retry) {
+			return a.result, a.failure // it was finished all the same
+		}
+		return nil, interrupted(c.Target)
+	case errors.Is(err, circuitbreaker.ErrOpen):
+		f := retryable(TypeCommunication, http.StatusServiceUnavailable, "circuit breaker open",
+			fmt.Sprintf("%s: not sent, because the host failed %d times in a row", where, p.config.BreakAfter))
+		f.After = h.breaker.RemainingDelay()
+		return nil, f
+	case errors.Is(err, bulkhead.ErrFull):
+		return nil, retryable(TypeCommunication, http.StatusServiceUnavailable, "too many requests at once",
+			fmt.Sprintf("%s: not sent, because %d requests to the host are under way", where, p.config.MaxPerHost))
+	case errors.Is(err, timeout.ErrExceeded):
+		return nil, retryable(TypeTimeout, http.StatusRequestTimeout, "timeout",
+			fmt.Sprintf("%s: no complete answer within %s", where, limit))
+	case err != nil:
+		return nil, retryable(TypeCommunication, http.StatusServiceUnavailable, "request failed", fmt.Sprintf("%s: %v", where, err))
+	}
+	return a.result, a.failure
+}
+
+// send makes the request and reads its answer.
+func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key string) answer {
+	req, err := call.request(ctx, c, key)
+	if err != nil {
+		return answer{failure: permanent(TypeValidation, http.StatusBadRequest, "invalid HTTP call", err.Error())}
+	}
+	client := *p.client
+	if !call.Redirect {
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return unreachable(ctx, call, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, p.config.MaxResponseBytes+1))
+	if err != nil {
+		return unreachable(ctx, call, err)
+	}
+	if refused(resp.StatusCode, call.Redirect) {
+		f := failureOfStatus(call, resp, body)
+		return answer{failure: f, ill: f.Retry}
+	}
+	if int64(len(body)) > p.config.MaxResponseBytes {
+		return answer{failure: tooLarge("limit.response", "response", int(p.config.MaxResponseBytes))}
+	}
+	result, failure := shape(call, resp, body)
+	return answer{result: result, failure: failure}
+}
+
+// unreachable is the answer of a request that got none. The URL that net/http
+// puts in its errors is dropped, since its query may hold a secret. A request
+// that its caller gave up says nothing about the host.
+func unreachable(ctx context.Context, call *call, err error) answer {
+	var tooFar redirectError
+	if errors.As(err, &tooFar) {
+		return answer{failure: permanent(TypeCommunication, http.StatusBadGateway, "redirect refused", call.place()+": "+tooFar.Error())}
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	f := retryable(TypeCommunication, http.StatusServiceUnavailable, "request failed", fmt.Sprintf("%s: %v", call.place(), err))
+	return answer{failure: f, ill: ctx.Err() == nil}
+}
+
+// refused reports whether a status is an error: by the DSL everything outside
+// 200-299, or outside 200-399 where redirects are allowed.
+func refused(status int, redirect bool) bool {
+	return status < 200 || status >= 400 || status >= 300 && !redirect
+}
+
+// failureOfStatus turns an error status into a failure.
+func failureOfStatus(call *call, resp *http.Response, body []byte) *engine.Failure {
+	detail := fmt.Sprintf("%s: answered %s", call.place(), resp.Status)
+	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode < 400 {
+		detail += ", a redirect, which the call does not allow"
+	} else if text := excerpt(body); text != "" {
+		detail += ": " + text
+	}
+	title := http.StatusText(resp.StatusCode)
+	if title == "" {
+		title = "status " + strconv.Itoa(resp.StatusCode)
+	}
+	f := permanent(TypeCommunication, resp.StatusCode, title, detail)
+	switch s := resp.StatusCode; {
+	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests, s >= 500:
+		f.Retry, f.After = true, retryAfter(resp.Header)
+	}
+	return f
+}
+
+// excerpt is the beginning of an error answer, for people to read.
+func excerpt(body []byte) string {
+	text := strings.TrimSpace(strings.ToValidUTF8(string(body[:min(len(body), maxExcerptBytes)]), ""))
+	if len(body) > maxExcerptBytes {
+		text += " ..."
+	}
+	return text
+}
+
+// retryAfter reads the Retry-After header: seconds, or a date, which is taken
+// relative to the server's own Date so that clocks need not agree. What it
+// cannot read is no delay.
+func retryAfter(h http.Header) time.Duration {
+	value := strings.TrimSpace(h.Get("Retry-After"))
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
+		return min(max(time.Duration(seconds)*time.Second, 0), MaxRetryAfter)
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	sent, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return min(max(at.Sub(sent), 0), MaxRetryAfter)
+}
+
+// shape makes the result of an accepted answer in the form the call asks for.
+func shape(call *call, resp *http.Response, body []byte) (json.RawMessage, *engine.Failure) {
+	if call.Output == outputRaw {
+		return encode(base64.StdEncoding.EncodeToString(body)), nil
+	}
+	content, err := content(resp.Header.Get("Content-Type"), body)
+	if err != nil {
+		return nil, permanent(TypeCommunication, http.StatusBadGateway, "unreadable response", fmt.Sprintf("%s: %v", call.place(), err))
+	}
+	if call.Output == outputContent {
+		return content, nil
+	}
+	headers := map[string]string{}
+	for name, values := range resp.Header {
+		headers[name] = strings.Join(values, ", ")
+	}
+	return encode(map[string]any{
+		"request":    map[string]any{"method": call.Method, "uri": call.uri.String(), "headers": call.sent},
+		"statusCode": resp.StatusCode,
+		"headers":    headers,
+		"content":    content,
+	}), nil
+}
+
+// content is a body as a JSON value: parsed when it is JSON, null when there is
+// none, otherwise a string.
+func content(contentType string, body []byte) (json.RawMessage, error) {
+	if len(body) == 0 {
+		return json.RawMessage("null"), nil
+	}
+	if !utf8.Valid(body) {
+		return nil, fmt.Errorf("the body is not text in UTF-8; ask for output: %s", outputRaw)
+	}
+	if !isJSON(contentType) {
+		return encode(string(body)), nil
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, body); err != nil {
+		return nil, fmt.Errorf("the body is declared JSON and is not: %w", err)
+	}
+	return compact.Bytes(), nil
+}
+
+func isJSON(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
+}
+
+// encode writes a value that is made of strings, numbers, maps and valid JSON
+// only, which cannot fail.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("activity: encode: %v", err))
+	}
+	return b
+}
+
+// redirectError ends a request that was sent on too often or astray.
+type redirectError string
+
+func (e redirectError) Error() string { return string(e) }
+
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	if req.URL.Scheme != "http" && req.URL.Scheme != "https" {
+		return redirectError("redirected to the scheme " + strconv.Quote(req.URL.Scheme))
+	}
+	if len(via) >= MaxRedirects {
+		return redirectError(fmt.Sprintf("redirected more than %d times", MaxRedirects))
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package activity
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+)
+
+// serve starts a server that answers with h, on loopback.
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// do performs one HTTP command whose input is written as JSON, with %s for url.
+func do(t *testing.T, p *Performer, input, url string) (json.RawMessage, *engine.Failure) {
+	t.Helper()
+	if strings.Contains(input, "%s") {
+		input = fmt.Sprintf(input, url)
+	}
+	return p.Perform(context.Background(), engine.Command{
+		Target: TargetHTTP, Input: json.RawMessage(input),
+		Headers: map[string]string{"traceparent": "00-aa-bb-01", "tracestate": "v=1", "correlationId": "c-9", "actor": "ann"},
+	}, "i-1/7", 1)
+}
+
+func TestRequestCarriesWhatTheCallSays(t *testing.T) {
+	t.Parallel()
+	cases := []struct{ name, input, want string }{
+		{"json body", `{"method":"post","uri":"%s/a?x=1","query":{"n":2,"l":["p","q"]},"headers":{"X-N":5,"X-B":true},"body":{"k":[1]}}`,
+			`POST /a?l=p&l=q&n=2&x=1 type=application/json n=5 b=true body={"k":[1]}`},
+		{"text body", `{"method":"PUT","uri":"%s/","body":"plain"}`, `PUT / type=text/plain; charset=utf-8 n= b= body=plain`},
+		{"text as said", `{"method":"PUT","uri":"%s/","headers":{"content-type":"text/csv"},"body":"a,b"}`, `PUT / type=text/csv n= b= body=a,b`},
+		{"string as json", `{"method":"PUT","uri":"%s/","headers":{"Content-Type":"application/vnd.x+json"},"body":"a"}`,
+			`PUT / type=application/vnd.x+json n= b= body="a"`},
+		{"no body", `{"uri":"%s/","body":null}`, `GET / type= n= b= body=`},
+	}
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		h := r.Header
+		if h.Get(HeaderKey) != "i-1/7" || h.Get("Traceparent") != "00-aa-bb-01" || h.Get("Tracestate") != "v=1" ||
+			h.Get(HeaderCorrelation) != "c-9" || h.Get("Actor") != "" {
+			t.Errorf("headers %v", h)
+		}
+		fmt.Fprintf(w, "%s %s type=%s n=%s b=%s body=%s", r.Method, r.URL, h.Get("Content-Type"), h.Get("X-N"), h.Get("X-B"), body)
+	})
+	p := performer(t, Config{})
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			result, f := do(t, p, c.input, url)
+			var got string
+			if err := json.Unmarshal(result, &got); err != nil || got != c.want {
+				t.Errorf("got %q, %+v\nwant %q", got, f, c.want)
+			}
+		})
+	}
+}
+
+func TestAuthorsHeadersYieldToTheKeyOnly(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.Header.Get(HeaderKey), " ", r.Header.Get("Traceparent"), " ", r.Host)
+	})
+	result, f := do(t, performer(t, Config{}), `{"uri":"%s","headers":{"idempotency-key":"mine","traceparent":"t","host":"h.example"}}`, url)
+	if string(result) != `"i-1/7 t h.example"` {
+		t.Errorf("got %s, %+v", result, f)
+	}
+}
+
+func TestBadCallsAreNotSent(t *testing.T) {
+	t.Parallel()
+	cases := []struct{ input, detail string }{
+		{`[]`, "input of the call"},
+		{``, "input of the call"},
+		{`{"uri":"http://h/","verb":"GET"}`, `unknown field "verb"`},
+		{`{"uri":"http://h/","method":"G T"}`, "not an HTTP method"},
+		{`{"uri":"http://h/","output":"xml"}`, "none of content, response, raw"},
+		{`{"uri":"ftp://h/x"}`, "neither http nor https"},
+		{`{"uri":"file:///etc/passwd"}`, "neither http nor https"},
+		{`{"uri":"http:///x"}`, "names no host"},
+		{`{"uri":"http://u:secret@h:bad port/"}`, "not a URI"},
+		{`{"uri":"http://h/","query":{"q":{}}}`, `query parameter "q"`},
+		{`{"uri":"http://h/","headers":{"h":[1]}}`, `header "h": neither`},
+		{`{"uri":"http://h/","headers":{"h h":"x"}}`, "not a header that HTTP can carry"},
+		{`{"uri":"http://h/","headers":{"h":"a\nb"}}`, "not a header that HTTP can carry"},
+		{`{"uri":"http://h/","headers":{"Content-Type":"text/plain"},"body":{}}`, "only a string"},
+	}
+	for _, c := range cases {
+		p := performer(t, Config{Transport: transport(func(*http.Request) (*http.Response, error) {
+			t.Errorf("%s was sent", c.input)
+			return nil, io.EOF
+		})})
+		_, f := do(t, p, c.input, "")
+		if f == nil || f.Retry || f.Error.Type != TypeValidation || f.Error.Status != 400 || !strings.Contains(f.Error.Detail, c.detail) {
+			t.Errorf("%s: got %+v, want %q", c.input, f, c.detail)
+		} else if strings.Contains(f.Error.Detail, "secret") {
+			t.Errorf("%s: the failure tells a secret: %s", c.input, f.Error.Detail)
+		}
+	}
+}
+
+func TestAnswersTakeTheFormAskedFor(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-A", "1")
+		w.Header().Add("X-A", "2")
+		w.Header()["Date"] = nil
+		switch r.URL.Path {
+		case "/json":
+			w.Header().Set("Content-Type", "application/problem+json; charset=utf-8")
+			fmt.Fprint(w, `{ "n": 12345678901234567890 }`)
+		case "/broken":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{`)
+		case "/bytes":
+			w.Write([]byte{0xff, 0xfe})
+		case "/none":
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			w.Header().Set("Content-Type", "text/plain")
+			fmt.Fprint(w, "text")
+		}
+	})
+	host := strings.TrimPrefix(url, "http://")
+	cases := []struct{ path, output, want, failure string }{
+		{"/json", "", `{"n":12345678901234567890}`, ""},
+		{"/text", "content", `"text"`, ""},
+		{"/text", "raw", `"dGV4dA=="`, ""},
+		{"/bytes", "raw", `"//4="`, ""},
+		{"/none", "content", `null`, ""},
+		{"/bytes", "content", ``, "ask for output: raw"},
+		{"/broken", "content", ``, "declared JSON and is not"},
+		{"/text", "response", `{"content":"text","headers":{"Content-Length":"4","Content-Type":"text/plain","X-A":"1, 2"},` +
+			`"request":{"headers":{"Idempotency-Key":"i-1/7","Traceparent":"00-aa-bb-01","Tracestate":"v=1","X-Correlation-Id":"c-9"},` +
+			`"method":"GET","uri":"http://` + host + `/text"},"statusCode":200}`, ""},
+	}
+	p := performer(t, Config{})
+	for _, c := range cases {
+		result, f := do(t, p, `{"uri":"%s`+c.path+`","output":"`+c.output+`"}`, url)
+		if string(result) != c.want {
+			t.Errorf("%s as %s:\n got %s, %+v\nwant %s", c.path, c.output, result, f, c.want)
+		}
+		if c.failure != "" && (f == nil || f.Retry || !strings.Contains(f.Error.Detail, c.failure)) {
+			t.Errorf("%s as %s: got %+v, want %q", c.path, c.output, f, c.failure)
+		}
+	}
+}
+
+func TestStatusesBecomeFailures(t *testing.T) {
+	t.Parallel()
+	const date = "Sat, 01 Aug 2026 10:00:00 GMT"
+	cases := []struct {
+		status     int
+		retryAfter string
+		retry      bool
+		after      time.Duration
+	}{
+		{400, "9", false, 0}, {401, "", false, 0}, {404, "", false, 0}, {422, "", false, 0}, {499, "", false, 0},
+		{408, "", true, 0}, {425, "", true, 0}, {429, "7", true, 7 * time.Second}, {500, "", true, 0},
+		{503, "Sat, 01 Aug 2026 10:02:00 GMT", true, 2 * time.Minute}, {503, "soon", true, 0}, {503, "-5", true, 0},
+		{503, "999999", true, MaxRetryAfter}, {503, "Sat, 01 Aug 2026 09:00:00 GMT", true, 0},
+	}
+	for _, c := range cases {
+		url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Date", date)
+			if c.retryAfter != "" {
+				w.Header().Set("Retry-After", c.retryAfter)
+			}
+			w.WriteHeader(c.status)
+			fmt.Fprint(w, "because")
+		})
+		_, f := do(t, performer(t, Config{}), `{"uri":"%s/p?token=secret"}`, url)
+		if f == nil {
+			t.Fatalf("%d: no failure", c.status)
+		}
+		if f.Error.Type != TypeCommunication || f.Error.Status != c.status || f.Error.Title == "" || f.Retry != c.retry || f.After != c.after {
+			t.Errorf("%d %s: got %+v", c.status, c.retryAfter, f)
+		}
+		if !strings.HasSuffix(f.Error.Detail, ": because") || strings.Contains(f.Error.Detail, "secret") {
+			t.Errorf("%d: detail %q", c.status, f.Error.Detail)
+		}
+	}
+	if d := retryAfter(http.Header{"Retry-After": {date}}); d != 0 {
+		t.Errorf("a date without the server's own: %s", d)
+	}
+	if got := excerpt([]byte(strings.Repeat("x", 600))); len(got) != maxExcerptBytes+4 {
+		t.Errorf("excerpt of %d bytes", len(got))
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/once":
+			http.Redirect(w, r, "/end", http.StatusFound)
+		case "/end":
+			fmt.Fprint(w, "end")
+		case "/loop":
+			http.Redirect(w, r, "/loop", http.StatusFound)
+		case "/astray":
+			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+		default:
+			w.WriteHeader(http.StatusNotModified)
+		}
+	})
+	cases := []struct {
+		path     string
+		redirect bool
+		want     string
+		status   int
+	}{
+		{"/once", true, `"end"`, 0}, {"/same", true, `null`, 0},
+		{"/once", false, "", 302}, {"/same", false, "", 304},
+		{"/loop", true, "", 502}, {"/astray", true, "", 502},
+	}
+	p := performer(t, Config{})
+	for _, c := range cases {
+		result, f := do(t, p, fmt.Sprintf(`{"uri":"%s%s","redirect":%t}`, url, c.path, c.redirect), "")
+		if string(result) != c.want {
+			t.Errorf("%s: got %s, %+v, want %s", c.path, result, f, c.want)
+		}
+		if c.status != 0 && (f == nil || f.Retry || f.Error.Status != c.status || f.Error.Type != TypeCommunication) {
+			t.Errorf("%s: got %+v, want status %d", c.path, f, c.status)
+		}
+	}
+}
+
+func TestResponseIsBounded(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, strings.Repeat("x", 101)) })
+	_, f := do(t, performer(t, Config{MaxResponseBytes: 100}), `{"uri":"%s"}`, url)
+	if f == nil || f.Retry || !strings.Contains(f.Error.Detail, "[limit.response]") {
+		t.Errorf("over: %+v", f)
+	}
+	if r, f := do(t, performer(t, Config{MaxResponseBytes: 101}), `{"uri":"%s"}`, url); f != nil || len(r) != 103 {
+		t.Errorf("at the limit: %d bytes, %+v", len(r), f)
+	}
+}

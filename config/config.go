@@ -1,0 +1,144 @@
+// Package config is everything that can be set about a node, read once and
+// checked as a whole.
+//
+// A value comes from a flag, else from an environment variable AQUEDUCT_*,
+// else from the file, else it is the default. What nobody knows is refused
+// with the name that was probably meant: a misspelt setting never becomes a
+// default in silence. The same table makes the flags, the variables, the
+// checks and what `engine-node config` prints.
+//
+// Beside the named file the package reads nothing: flags and environment are
+// arguments. It is the only one that knows viper.
+package config
+
+import (
+	"strings"
+	"time"
+)
+
+// Config is what is in force. Each field's setting, unit, bounds and meaning
+// stand in the table of settings.go.
+type Config struct {
+	Store      Store
+	Listen     string // host:port of the API; loopback only
+	Node       string // name of this node, unique among those of a store; "" = made from the host's name
+	Watch      string // folder whose definitions are published as they change; "" = none
+	Queue      Queue
+	Retry      Retry
+	CrashMax   int              // times a message may kill its process before it is a dead letter
+	DeadLetter DeadLetterPolicy // what happens to an instance whose message is a dead letter
+	Activity   Activity
+	Limits     Limits
+	Retention  Retention
+	Log        Log
+}
+
+// Store says where state is kept.
+type Store struct {
+	URL        string // sqlite://PATH or oracle://USER:PASSWORD@HOST:PORT/SERVICE
+	Durability Durability
+}
+
+// Durability says what a commit on the embedded store survives.
+type Durability string
+
+const (
+	Full   Durability = "full"   // a power failure
+	Normal Durability = "normal" // the death of the process, not always a power failure
+)
+
+const (
+	schemeSQLite = "sqlite://"
+	schemeOracle = "oracle://"
+)
+
+// SQLite returns the path of the embedded store; ok is false for another one.
+func (s Store) SQLite() (path string, ok bool) { return strings.CutPrefix(s.URL, schemeSQLite) }
+
+// Oracle reports whether the store is an Oracle database.
+func (s Store) Oracle() bool { return strings.HasPrefix(s.URL, schemeOracle) }
+
+// Queue bounds the pump.
+type Queue struct {
+	SignalConsumers   int           // that receive from the signal queue
+	ScheduleConsumers int           // that receive from the schedule queue
+	CommandConsumers  int           // that receive from the command queue
+	Wait              time.Duration // of one blocking dequeue
+	Handlers          int           // turns at once on this node
+}
+
+// Retry is what happens to a message whose turn fails.
+type Retry struct {
+	Max      int           // retries before it is a dead letter
+	Delay    time.Duration // before the first one; it doubles with each
+	DelayMax time.Duration
+}
+
+// DeadLetterPolicy says what becomes of an instance whose message was taken
+// out of circulation.
+type DeadLetterPolicy string
+
+const (
+	DeadLetterKeep    DeadLetterPolicy = "keep"    // it stays as it is and waits for an operator's replay
+	DeadLetterSuspend DeadLetterPolicy = "suspend" // it is suspended, and so stands among what operators look at
+)
+
+// Activity bounds the performing of commands.
+type Activity struct {
+	Concurrency   int           // attempts at once on this node
+	Timeout       time.Duration // of one attempt that names none
+	ResponseBytes int           // of an HTTP answer
+	ResultBytes   int           // of a result, as JSON
+	PerHost       int           // HTTP requests to one host at once
+	BreakAfter    int           // failures in a row that open a host's circuit breaker
+	BreakFor      time.Duration // that it stays open
+	Attempts      int           // at one command, with the first
+	Delay         time.Duration // before the second attempt; it doubles with each
+	DelayMax      time.Duration
+}
+
+// Limits bounds what one turn may do.
+type Limits struct {
+	Steps           int // pure tasks in one turn
+	Depth           int // nesting of tasks
+	FanOut          int // branches of one fork
+	Items           int // of one loop's collection
+	ExpressionSteps int // of one expression's evaluation
+	ExpressionBytes int // of one expression's result
+}
+
+// Retention says when closed instances are deleted.
+type Retention struct {
+	Enabled  bool
+	Keep     time.Duration // after their end
+	Interval time.Duration // between two runs of the job
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  string // debug, info, warn or error
+	Format string // text or json
+}
+
+// Default returns the configuration of a node about which nothing is said.
+func Default() Config {
+	return Config{
+		Store:      Store{URL: schemeSQLite + "./aqueduct-data/aqueduct.db", Durability: Full},
+		Listen:     "127.0.0.1:8080",
+		Queue:      Queue{SignalConsumers: 2, ScheduleConsumers: 1, CommandConsumers: 1, Wait: 5 * time.Second, Handlers: 64},
+		Retry:      Retry{Max: 5, Delay: time.Second, DelayMax: time.Minute},
+		CrashMax:   3,
+		DeadLetter: DeadLetterKeep,
+		Activity: Activity{
+			Concurrency: 64, Timeout: 30 * time.Second, ResponseBytes: 1 << 20, ResultBytes: 1 << 20,
+			PerHost: 64, BreakAfter: 5, BreakFor: 30 * time.Second,
+			Attempts: 5, Delay: time.Second, DelayMax: time.Minute,
+		},
+		Limits: Limits{
+			Steps: 1_000, Depth: 64, FanOut: 1_000, Items: 100_000,
+			ExpressionSteps: 1_000_000, ExpressionBytes: 1 << 20,
+		},
+		Retention: Retention{Enabled: true, Keep: 30 * day, Interval: time.Hour},
+		Log:       Log{Level: "info", Format: "text"},
+	}
+}

@@ -1,0 +1,250 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// prefix begins the name of every environment variable that is a setting.
+const prefix = "AQUEDUCT_"
+
+// FileFlag and FileVariable name the file to read.
+const (
+	FileFlag     = "config"
+	FileVariable = prefix + "CONFIG"
+)
+
+// ignored are variables with our prefix that are no settings of a node.
+var ignored = []string{FileVariable, prefix + "ORACLE_DSN"}
+
+// Origin says where a value came from.
+type Origin string
+
+const (
+	FromFlag    Origin = "flag"
+	FromEnv     Origin = "env"
+	FromFile    Origin = "file"
+	FromDefault Origin = "default"
+)
+
+// Source is what a configuration is read from.
+type Source struct {
+	Flags *pflag.FlagSet // as made by Flags and parsed; nil = none
+	Env   []string       // NAME=value, as os.Environ returns it
+}
+
+// Loaded is a configuration with the story of its values.
+type Loaded struct {
+	Config
+	File    string            // that was read; "" = none
+	Origins map[string]Origin // by key
+}
+
+// Flags defines one flag for every setting, and the one that names the file.
+func Flags(f *pflag.FlagSet) {
+	f.String(FileFlag, "", "configuration file (YAML)")
+	standard := Default()
+	for _, s := range settings() {
+		f.String(s.flag(), text(s.field(&standard)), s.usage())
+		if flag := f.Lookup(s.flag()); isBool(s.field(&standard)) {
+			flag.NoOptDefVal = "true"
+		}
+	}
+}
+
+// Load reads, merges and checks. Its error is a problem that lists everything
+// that is wrong; its code is that of the first finding: config.unreadable,
+// config.not-yaml, config.unknown-key, config.unknown-variable, config.type,
+// config.range, config.choice, config.store, config.address,
+// config.not-loopback or config.order. Values of secret settings are not in
+// it.
+func Load(src Source) (*Loaded, error) {
+	env := environment(src.Env)
+	l := &Loaded{Config: Default(), Origins: map[string]Origin{}, File: env[FileVariable]}
+	if f := changed(src.Flags, FileFlag); f != nil {
+		l.File = f.Value.String()
+	}
+	v := viper.New()
+	if err := readFile(v, l.File); err != nil {
+		return nil, err
+	}
+	all := settings()
+	keys := v.AllKeys()
+	found := append(unknownKeys(v, keys, all, l.File), unknownVariables(env, all)...)
+	for _, s := range all {
+		l.Origins[s.key] = FromDefault
+		if slices.Contains(keys, s.key) {
+			l.Origins[s.key] = FromFile
+		}
+		if value, ok := env[s.variable()]; ok && value != "" {
+			v.Set(s.key, value)
+			l.Origins[s.key] = FromEnv
+		}
+		if f := changed(src.Flags, s.flag()); f != nil {
+			v.Set(s.key, f.Value.String())
+			l.Origins[s.key] = FromFlag
+		}
+		if l.Origins[s.key] == FromDefault {
+			continue
+		}
+		if wrong := s.assign(&l.Config, v.Get(s.key)); wrong != nil {
+			found = append(found, l.place(s, *wrong))
+		}
+	}
+	found = append(found, l.check(all)...)
+	if len(found) > 0 {
+		return nil, report(found)
+	}
+	return l, nil
+}
+
+func report(found []problem.Place) error {
+	detail := "one setting is wrong"
+	if len(found) > 1 {
+		detail = fmt.Sprintf("%d settings are wrong", len(found))
+	}
+	p := problem.New(problem.Invalid, found[0].Code, "%s", detail)
+	p.Where = found
+	return p
+}
+
+func environment(env []string) map[string]string {
+	m := map[string]string{}
+	for _, e := range env {
+		if name, value, ok := strings.Cut(e, "="); ok && strings.HasPrefix(name, prefix) {
+			m[name] = value
+		}
+	}
+	return m
+}
+
+// changed returns the flag with a name if the command line has it.
+func changed(flags *pflag.FlagSet, name string) *pflag.Flag {
+	if flags == nil {
+		return nil
+	}
+	if f := flags.Lookup(name); f != nil && f.Changed {
+		return f
+	}
+	return nil
+}
+
+func readFile(v *viper.Viper, file string) error {
+	if file == "" {
+		return nil
+	}
+	v.SetConfigFile(file)
+	v.SetConfigType("yaml")
+	err := v.ReadInConfig()
+	var malformed viper.ConfigParseError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &malformed):
+		return problem.Wrap(err, problem.Invalid, "config.not-yaml", "configuration file %s is not a YAML object", file)
+	}
+	return problem.Wrap(err, problem.Invalid, "config.unreadable", "configuration file %s cannot be read", file)
+}
+
+// unknownKeys finds what the file says and nobody knows. A section of which
+// only the heading is left is fine.
+func unknownKeys(v *viper.Viper, keys []string, all []setting, file string) []problem.Place {
+	slices.Sort(keys)
+	var found []problem.Place
+	for _, key := range keys {
+		known := func(s setting) bool { return s.key == key || v.Get(key) == nil && strings.HasPrefix(s.key, key+".") }
+		if !slices.ContainsFunc(all, known) {
+			found = append(found, problem.Place{
+				File: file, Pointer: pointer(key), Code: "config.unknown-key", Detail: fmt.Sprintf("unknown setting %q", key),
+				Hint: "did you mean " + nearest(key, all, func(s setting) string { return s.key }) + "?",
+			})
+		}
+	}
+	return found
+}
+
+func unknownVariables(env map[string]string, all []setting) []problem.Place {
+	var found []problem.Place
+	for name := range env {
+		known := func(s setting) bool { return s.variable() == name }
+		if !slices.ContainsFunc(all, known) && !slices.Contains(ignored, name) {
+			found = append(found, problem.Place{
+				Code: "config.unknown-variable", Detail: "unknown environment variable " + name,
+				Hint: "did you mean " + nearest(name, all, setting.variable) + "?",
+			})
+		}
+	}
+	slices.SortFunc(found, func(a, b problem.Place) int { return cmp.Compare(a.Detail, b.Detail) })
+	return found
+}
+
+// place completes a finding about a setting with where its value came from.
+func (l *Loaded) place(s setting, wrong problem.Place) problem.Place {
+	switch l.Origins[s.key] {
+	case FromFile:
+		wrong.File, wrong.Pointer = l.File, pointer(s.key)
+	case FromEnv:
+		wrong.Detail = s.variable() + ": " + wrong.Detail
+	default:
+		wrong.Detail = "--" + s.flag() + ": " + wrong.Detail
+	}
+	return wrong
+}
+
+func pointer(key string) string { return "/" + strings.ReplaceAll(key, ".", "/") }
+
+// check finds what is wrong beside single values.
+func (l *Loaded) check(all []setting) []problem.Place {
+	var found []problem.Place
+	add := func(key, code, detail, hint string) {
+		i := slices.IndexFunc(all, func(s setting) bool { return s.key == key })
+		found = append(found, l.place(all[i], problem.Place{Code: code, Detail: detail, Hint: hint}))
+	}
+	path, embedded := l.Store.SQLite()
+	switch {
+	case embedded && path == "":
+		add("store.url", "config.store", "names no file", "write sqlite://PATH")
+	case !embedded && !l.Store.Oracle():
+		add("store.url", "config.store", "is the address of no store", "write sqlite://PATH or oracle://USER:PASSWORD@HOST:PORT/SERVICE")
+	case l.Store.Oracle() && len(l.Store.URL) == len(schemeOracle):
+		add("store.url", "config.store", "names no database", "write oracle://USER:PASSWORD@HOST:PORT/SERVICE")
+	}
+	if code, detail, hint := checkListen(l.Listen); code != "" {
+		add("listen", code, detail, hint)
+	}
+	if l.Retry.Delay > l.Retry.DelayMax {
+		add("retry.delay-max", "config.order", "is shorter than retry.delay", "make it at least "+text(&l.Retry.Delay))
+	}
+	if l.Activity.Delay > l.Activity.DelayMax {
+		add("activity.delay-max", "config.order", "is shorter than activity.delay", "make it at least "+text(&l.Activity.Delay))
+	}
+	return found
+}
+
+// checkListen refuses every address from which another machine could reach
+// the API, since it asks nobody who he is.
+func checkListen(address string) (code, detail, hint string) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "config.address", strconv.Quote(address) + " is not host:port", "write 127.0.0.1:8080"
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return "config.address", strconv.Quote(port) + " is not a port number", "write a number from 0 to 65535; 0 = any free port"
+	}
+	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() {
+		return "", "", ""
+	}
+	return "config.not-loopback", strconv.Quote(host) + " can be reached from other machines, and the API has no authentication",
+		"listen on 127.0.0.1, ::1 or localhost, and put a proxy that authenticates in front"
+}

@@ -1,0 +1,147 @@
+package config
+
+import (
+	"strings"
+	"time"
+)
+
+const day = 24 * time.Hour
+
+// setting is one thing that can be set: where it lives in a Config, what it
+// means, and what values it takes.
+type setting struct {
+	key     string            // in the file; sections are separated by dots
+	field   func(*Config) any // *string, *int, *bool, *time.Duration, *Durability or *DeadLetterPolicy
+	unit    string            // "" = none
+	low     int64             // bounds of a number, inclusive; of a duration in nanoseconds
+	high    int64
+	choices []string // of a text; nil = any
+	secret  bool     // may hold a password
+	meaning string
+}
+
+// flag and variable are the setting's other names.
+func (s setting) flag() string { return strings.ReplaceAll(s.key, ".", "-") }
+func (s setting) variable() string {
+	return prefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(s.key))
+}
+
+// usage is the setting's help text.
+func (s setting) usage() string {
+	text := s.meaning
+	if s.unit != "" {
+		text += " (" + s.unit + ")"
+	}
+	if s.choices != nil {
+		text += ": " + strings.Join(s.choices, ", ")
+	}
+	return text
+}
+
+const (
+	second = int64(time.Second)
+	minute = int64(time.Minute)
+	hour   = int64(time.Hour)
+	year   = 365 * 24 * hour
+)
+
+// settings is the table of everything that can be set, in the order in which
+// it is printed.
+func settings() []setting {
+	all := append(general(), queues()...)
+	all = append(all, activities()...)
+	return append(all, housekeeping()...)
+}
+
+func general() []setting {
+	return []setting{
+		{key: "store.url", field: func(c *Config) any { return &c.Store.URL }, secret: true,
+			meaning: "where state is kept, sqlite://PATH or oracle://USER:PASSWORD@HOST:PORT/SERVICE"},
+		{key: "store.durability", field: func(c *Config) any { return &c.Store.Durability }, choices: []string{string(Full), string(Normal)},
+			meaning: "what a commit on the embedded store survives, a power failure or only the death of the process"},
+		{key: "listen", field: func(c *Config) any { return &c.Listen },
+			meaning: "address of the API, host:port, loopback only"},
+		{key: "node", field: func(c *Config) any { return &c.Node },
+			meaning: "name of this node, unique among those of the store; empty = made from the host's name"},
+		{key: "watch", field: func(c *Config) any { return &c.Watch },
+			meaning: "folder whose definitions are published as they change; empty = none"},
+	}
+}
+
+func queues() []setting {
+	return []setting{
+		{key: "queue.signal-consumers", field: func(c *Config) any { return &c.Queue.SignalConsumers }, low: 1, high: 256,
+			meaning: "consumers of the signal queue"},
+		{key: "queue.schedule-consumers", field: func(c *Config) any { return &c.Queue.ScheduleConsumers }, low: 1, high: 256,
+			meaning: "consumers of the schedule queue"},
+		{key: "queue.command-consumers", field: func(c *Config) any { return &c.Queue.CommandConsumers }, low: 1, high: 256,
+			meaning: "consumers of the command queue"},
+		{key: "queue.wait", field: func(c *Config) any { return &c.Queue.Wait }, unit: "duration", low: second, high: minute,
+			meaning: "how long one dequeue blocks"},
+		{key: "queue.handlers", field: func(c *Config) any { return &c.Queue.Handlers }, low: 1, high: 4096,
+			meaning: "turns at once on this node"},
+		{key: "retry.max", field: func(c *Config) any { return &c.Retry.Max }, low: 0, high: 1000,
+			meaning: "retries of a message whose turn fails, before it is a dead letter"},
+		{key: "retry.delay", field: func(c *Config) any { return &c.Retry.Delay }, unit: "duration", low: int64(time.Millisecond), high: hour,
+			meaning: "delay before the first retry; it doubles with each"},
+		{key: "retry.delay-max", field: func(c *Config) any { return &c.Retry.DelayMax }, unit: "duration", low: int64(time.Millisecond), high: 24 * hour,
+			meaning: "longest delay before a retry"},
+		{key: "crash.max", field: func(c *Config) any { return &c.CrashMax }, low: 1, high: 100,
+			meaning: "times a message may kill its process before it is a dead letter"},
+		{key: "dead-letter.policy", field: func(c *Config) any { return &c.DeadLetter },
+			choices: []string{string(DeadLetterKeep), string(DeadLetterSuspend)},
+			meaning: "what happens to an instance whose message is a dead letter"},
+	}
+}
+
+func activities() []setting {
+	return []setting{
+		{key: "activity.concurrency", field: func(c *Config) any { return &c.Activity.Concurrency }, low: 1, high: 4096,
+			meaning: "commands performed at once on this node"},
+		{key: "activity.timeout", field: func(c *Config) any { return &c.Activity.Timeout }, unit: "duration", low: int64(time.Millisecond), high: 24 * hour,
+			meaning: "timeout of one attempt at a command that names none"},
+		{key: "activity.response-bytes", field: func(c *Config) any { return &c.Activity.ResponseBytes }, unit: "bytes", low: 1 << 10, high: 64 << 20,
+			meaning: "largest HTTP answer"},
+		{key: "activity.result-bytes", field: func(c *Config) any { return &c.Activity.ResultBytes }, unit: "bytes", low: 1 << 10, high: 64 << 20,
+			meaning: "largest result of a command, as JSON"},
+		{key: "activity.per-host", field: func(c *Config) any { return &c.Activity.PerHost }, low: 1, high: 4096,
+			meaning: "HTTP requests to one host at once"},
+		{key: "activity.break-after", field: func(c *Config) any { return &c.Activity.BreakAfter }, low: 1, high: 1000,
+			meaning: "failures in a row that open the circuit breaker of a host"},
+		{key: "activity.break-for", field: func(c *Config) any { return &c.Activity.BreakFor }, unit: "duration", low: int64(time.Millisecond), high: hour,
+			meaning: "how long a circuit breaker stays open"},
+		{key: "activity.attempts", field: func(c *Config) any { return &c.Activity.Attempts }, low: 1, high: 1000,
+			meaning: "attempts at one command, with the first"},
+		{key: "activity.delay", field: func(c *Config) any { return &c.Activity.Delay }, unit: "duration", low: int64(time.Millisecond), high: hour,
+			meaning: "delay before the second attempt; it doubles with each"},
+		{key: "activity.delay-max", field: func(c *Config) any { return &c.Activity.DelayMax }, unit: "duration", low: int64(time.Millisecond), high: 24 * hour,
+			meaning: "longest delay before an attempt"},
+	}
+}
+
+func housekeeping() []setting {
+	return []setting{
+		{key: "limits.steps", field: func(c *Config) any { return &c.Limits.Steps }, low: 1, high: 1_000_000,
+			meaning: "pure tasks in one turn before it continues in another"},
+		{key: "limits.depth", field: func(c *Config) any { return &c.Limits.Depth }, low: 1, high: 1_000,
+			meaning: "nesting of tasks"},
+		{key: "limits.fan-out", field: func(c *Config) any { return &c.Limits.FanOut }, low: 1, high: 100_000,
+			meaning: "branches of one fork"},
+		{key: "limits.items", field: func(c *Config) any { return &c.Limits.Items }, low: 1, high: 10_000_000,
+			meaning: "items of one loop's collection"},
+		{key: "limits.expression-steps", field: func(c *Config) any { return &c.Limits.ExpressionSteps }, low: 1_000, high: 1_000_000_000,
+			meaning: "operations of one expression's evaluation"},
+		{key: "limits.expression-bytes", field: func(c *Config) any { return &c.Limits.ExpressionBytes }, unit: "bytes", low: 1 << 10, high: 64 << 20,
+			meaning: "largest result of an expression, as JSON"},
+		{key: "retention.enabled", field: func(c *Config) any { return &c.Retention.Enabled },
+			meaning: "whether closed instances are deleted in time"},
+		{key: "retention.keep", field: func(c *Config) any { return &c.Retention.Keep }, unit: "duration", low: minute, high: 100 * year,
+			meaning: "how long a closed instance is kept after its end"},
+		{key: "retention.interval", field: func(c *Config) any { return &c.Retention.Interval }, unit: "duration", low: minute, high: 7 * 24 * hour,
+			meaning: "time between two runs of the retention job"},
+		{key: "log.level", field: func(c *Config) any { return &c.Log.Level }, choices: []string{"debug", "info", "warn", "error"},
+			meaning: "least important message that is logged"},
+		{key: "log.format", field: func(c *Config) any { return &c.Log.Format }, choices: []string{"text", "json"},
+			meaning: "form of the log"},
+	}
+}

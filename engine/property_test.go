@@ -1,0 +1,289 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+var (
+	seed  = flag.Uint64("seed", 0, "seed of the first random program; 0 = from the clock")
+	runs  = flag.Int("programs", 300, "how many random programs")
+	turns = flag.Int("turns", 60, "how many signals each")
+)
+
+// TestInvariants feeds random programs random signals in random order,
+// duplicates, stale tokens and wrong types included, and holds the invariants
+// of the design: tokens are single-use, a terminal instance has no waits, a
+// wait has a token, a repeated decision is the same to the byte, and a stale
+// signal changes nothing but the stream.
+func TestInvariants(t *testing.T) {
+	t.Parallel()
+	first := *seed
+	if first == 0 {
+		first = uint64(time.Now().UnixNano())
+	}
+	for i := range *runs {
+		s := first + uint64(i)
+		g := &generator{Rand: rand.New(rand.NewPCG(s, 1))}
+		doc := g.document()
+		if err := play(doc, g.Rand); err != nil {
+			t.Fatalf("seed %d: %v\n%s", s, err, doc)
+		}
+	}
+}
+
+// generator makes random documents.
+type generator struct {
+	*rand.Rand
+	n int
+}
+
+func (g *generator) document() string {
+	var b strings.Builder
+	b.WriteString("document: {dsl: '1.0.3', namespace: t, name: random, version: '1.0.0'}\n")
+	if g.IntN(4) == 0 {
+		b.WriteString("timeout: {after: P1D}\n")
+	}
+	b.WriteString("do:\n")
+	g.list(&b, 1, 3)
+	return b.String()
+}
+
+func (g *generator) list(b *strings.Builder, indent, depth int) {
+	count := 1 + g.IntN(3)
+	names := make([]string, count)
+	for i := range names {
+		g.n++
+		names[i] = fmt.Sprintf("t%d", g.n)
+	}
+	for i, name := range names {
+		fmt.Fprintf(b, "%s- %s:\n", strings.Repeat("  ", indent), name)
+		g.task(b, indent+2, depth, names[i:])
+	}
+}
+
+// task writes one task; later are the names it may jump to, itself first.
+func (g *generator) task(b *strings.Builder, indent, depth int, later []string) {
+	line := func(format string, args ...any) {
+		fmt.Fprintf(b, "%s%s\n", strings.Repeat("  ", indent), fmt.Sprintf(format, args...))
+	}
+	kinds := 8
+	if depth > 0 {
+		kinds = 12
+	}
+	switch g.IntN(kinds) {
+	case 0:
+		line("set: '${ {n: ((.n? // 0) + 1)} }'")
+	case 1:
+		line("call: work")
+		line("with: {n: '${ .n? }'}")
+	case 2:
+		line("wait: PT%dM", 1+g.IntN(90))
+	case 3:
+		line("listen: {to: {one: {with: {type: e%d}}}}", g.IntN(3))
+		if g.IntN(2) == 0 {
+			line("timeout: {after: PT1H}")
+		}
+	case 4:
+		line("call: humanTask")
+		line("with: {title: Do it}")
+		if g.IntN(2) == 0 {
+			line("timeout: {after: {days: 1}}")
+		}
+	case 5:
+		line("raise: {error: {type: 'https://example.org/e%d', status: %d}}", g.IntN(2), 500+g.IntN(2))
+	case 6:
+		line("switch:")
+		line("  - a: {when: '((.n? // 0) | tonumber? // 0) > %d', then: %s}", g.IntN(3), later[len(later)-1])
+		line("  - b: {then: %s}", []string{"continue", "exit", "end"}[g.IntN(3)])
+	case 7:
+		line("call: forEach")
+		line("with: {in: '${ [1, 2, 3][:%d] }', each: x, call: work, with: {x: '${ $x }'}}", g.IntN(4))
+	case 8:
+		line("do:")
+		g.list(b, indent+1, depth-1)
+	case 9:
+		line("for: {each: x, in: '${ [1, 2, 3][:%d] }'}", g.IntN(4))
+		line("do:")
+		g.list(b, indent+1, depth-1)
+	default:
+		line("try:")
+		g.list(b, indent+1, depth-1)
+		line("catch:")
+		if g.IntN(2) == 0 {
+			line("  errors: {with: {status: 500}}")
+		}
+		line("  do:")
+		g.list(b, indent+2, depth-1)
+	}
+}
+
+// player is one run of one program.
+type player struct {
+	*rand.Rand
+	def    engine.Definition
+	snap   snapshot.Snapshot
+	tokens map[string]bool   // every token ever handed out
+	sent   []signal.Envelope // every signal ever sent
+	clock  int
+}
+
+func play(doc string, r *rand.Rand) error {
+	parsed, err := openworkflow.Parse("random.yaml", []byte(doc))
+	if err != nil {
+		return err
+	}
+	p := &player{Rand: r, def: parsed.Definition, tokens: map[string]bool{}}
+	in := p.input(signal.Envelope{SignalID: "start", InstanceID: "i", Type: signal.StartRequest})
+	out, err := engine.Begin(p.def, "i", signal.Start{Input: json.RawMessage(`{"n": 0}`)}, in)
+	if err != nil {
+		return err
+	}
+	if err := p.accept(out); err != nil {
+		return err
+	}
+	for range *turns {
+		if err := p.turn(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *player) input(env signal.Envelope) engine.Input {
+	p.clock++
+	return engine.Input{Signal: env, Now: epoch.Add(time.Duration(p.clock) * time.Minute), Key: []byte("k"), Limits: engine.Limits{Steps: 1 + p.IntN(20)}}
+}
+
+// turn sends one signal, sometimes an operator's operation, decides it twice,
+// and checks what came of it.
+func (p *player) turn() error {
+	if p.IntN(12) == 0 {
+		return p.operate()
+	}
+	env := p.signal()
+	p.sent = append(p.sent, env)
+	in := p.input(env)
+	before, err := p.snap.Encode()
+	if err != nil {
+		return err
+	}
+	out, err := engine.Step(p.def, p.snap, in)
+	if err != nil {
+		return fmt.Errorf("step %s: %w", env.Type, err)
+	}
+	again, err := engine.Step(p.def, p.snap, in)
+	if err != nil {
+		return err
+	}
+	if a, b := encode(out), encode(again); a != b {
+		return fmt.Errorf("the same decision differs:\n%s\n%s", a, b)
+	}
+	if after, _ := p.snap.Encode(); string(after) != string(before) {
+		return fmt.Errorf("%s changed the snapshot it was decided on", env.Type)
+	}
+	if out.Disposition == engine.Stale || out.Disposition == engine.Closed {
+		if len(out.Send)+len(out.Tasks)+len(out.Settled) > 0 || len(out.Entries) != 1 || len(out.Snapshot.Waits) != len(p.snap.Waits) {
+			return fmt.Errorf("a stale %s did something: %s", env.Type, encode(out))
+		}
+	}
+	return p.accept(out)
+}
+
+func encode(out engine.Outcome) string {
+	b, _ := json.Marshal(out)
+	return string(b)
+}
+
+func (p *player) operate() error {
+	op := engine.Operations[p.IntN(len(engine.Operations)-1)] // all but cancel
+	out, err := engine.Operate(p.def, p.snap, op, json.RawMessage(`{"n": 9}`), p.input(signal.Envelope{SignalID: "op", InstanceID: "i"}))
+	if err != nil {
+		return nil // not in this state
+	}
+	return p.accept(out)
+}
+
+// signal makes a signal: mostly one that fits a wait, sometimes an old one
+// again, a token of nobody, or the wrong type for its wait.
+func (p *player) signal() signal.Envelope {
+	p.clock++
+	env := signal.Envelope{SignalID: fmt.Sprintf("s%d", p.clock), InstanceID: "i", OccurredAt: epoch, Payload: json.RawMessage(`{"output": {"n": 1}}`)}
+	if len(p.sent) > 0 && p.IntN(5) == 0 {
+		return p.sent[p.IntN(len(p.sent))]
+	}
+	if len(p.snap.Waits) == 0 || p.IntN(6) == 0 {
+		env.Type, env.Payload = signal.ExternalSignal, json.RawMessage(fmt.Sprintf(`{"type": "e%d", "data": {"n": 5}}`, p.IntN(3)))
+		return env
+	}
+	w := p.snap.Waits[p.IntN(len(p.snap.Waits))]
+	env.WaitingToken = w.Token
+	env.Type = map[snapshot.WaitKind]signal.Type{
+		snapshot.WaitCommand: signal.TaskCompleted, snapshot.WaitTask: signal.TaskCompleted, snapshot.WaitTimer: signal.TimerDue,
+		snapshot.WaitTimeout: signal.TimerDue, snapshot.WaitEvent: signal.ExternalSignal, snapshot.WaitNext: signal.InternalContinue,
+	}[w.Kind]
+	switch p.IntN(8) {
+	case 0:
+		env.WaitingToken = "forged"
+	case 1:
+		env.Type = signal.Types[p.IntN(len(signal.Types)-1)]
+	case 2:
+		if w.Kind == snapshot.WaitCommand {
+			env.Payload = json.RawMessage(fmt.Sprintf(`{"error": {"type": "x", "status": %d, "title": "no"}}`, 500+p.IntN(2)))
+		}
+	}
+	if env.Type == signal.ExternalSignal {
+		env.Payload = json.RawMessage(`{"type": "e0", "data": {"n": 5}}`)
+	}
+	return env
+}
+
+// accept checks an outcome and makes it the state.
+func (p *player) accept(out engine.Outcome) error {
+	next := out.Snapshot
+	if next.Version != p.snap.Version+1 {
+		return fmt.Errorf("version %d follows %d", next.Version, p.snap.Version)
+	}
+	if n := int64(len(out.Entries)); next.Position != p.snap.Position+n {
+		return fmt.Errorf("position %d after %d and %d entries", next.Position, p.snap.Position, n)
+	}
+	had := map[string]bool{}
+	for _, w := range p.snap.Waits {
+		had[w.Token] = true
+	}
+	for _, w := range next.Waits {
+		switch {
+		case w.Token == "":
+			return fmt.Errorf("a wait at %s has no token", w.Pointer)
+		case !had[w.Token] && p.tokens[w.Token]:
+			return fmt.Errorf("the token of the wait at %s was used before", w.Pointer)
+		}
+		p.tokens[w.Token] = true
+	}
+	stopped := next.Status.Closed() || next.Status == snapshot.Faulted
+	if stopped != (len(next.Waits) == 0) {
+		return fmt.Errorf("%s with %d waits", next.Status, len(next.Waits))
+	}
+	raw, err := next.Encode()
+	if err != nil {
+		return err
+	}
+	p.snap, err = snapshot.Decode(raw)
+	if err != nil {
+		return err
+	}
+	if again, err := p.snap.Encode(); err != nil || string(again) != string(raw) {
+		return fmt.Errorf("snapshot differs after a round trip: %v\n%s\n%s", err, raw, again)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+// Program embedded uses Aqueduct as a library: a store, two functions of its
+// own, one definition, and a workflow run to its end in this process.
+//
+//	go run ./examples/embedded [DATABASE]
+//
+// Run it twice on one database file: the order is charged once.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/activity"
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+)
+
+const order = `
+document: {dsl: '1.0.3', namespace: shop, name: order, version: '1.0.0'}
+do:
+  - charge:
+      call: chargeCard
+      with: {card: '${ .card }', cents: '${ .cents }'}
+      output: {as: '${ $input + {receipt: .receipt} }'}
+  - ship:
+      call: shipParcel
+      with: {to: '${ .address }'}
+      output: {as: '${ $input + {parcel: .parcel} | del(.card) }'}
+`
+
+func main() {
+	path := "embedded.db"
+	if len(os.Args) > 1 {
+		path = os.Args[1]
+	}
+	if err := run(context.Background(), path, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "embedded:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, path string, out io.Writer) (err error) {
+	db, err := sqlite.Open(ctx, sqlite.Options{Path: path})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+
+	functions := activity.New(activity.Config{})
+	functions.Register("chargeCard", chargeCard(out))
+	functions.Register("shipParcel", shipParcel(out))
+
+	definitions := definition.New(db, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	if _, _, err := definitions.Publish(ctx, "order.yaml", []byte(order)); err != nil {
+		return err
+	}
+	node, err := runtime.New(ctx, runtime.Config{Store: db, Definitions: definitions, Performer: functions, Now: time.Now})
+	if err != nil {
+		return err
+	}
+	working, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- node.Run(working) }()
+	defer func() { stop(); err = errors.Join(err, <-done) }()
+
+	// The start key makes this idempotent: the second run of the program finds
+	// the first one's order.
+	id, created, err := node.Start(ctx, "", signal.Start{
+		Definition: "shop/order", BusinessKey: "order-7", StartKey: "order-7",
+		Input: json.RawMessage(`{"card": "4242", "cents": 1999, "address": "1 Main Street"}`),
+	}, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "order %s, new: %t\n", id, created)
+	s, err := wait(ctx, node, id)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s: %s\n", s.Status, s.State.Output)
+	return nil
+}
+
+// chargeCard is an ordinary function. Its key is the same on every attempt, so
+// a payment provider can tell a repetition from a second charge.
+func chargeCard(out io.Writer) activity.Func {
+	return func(ctx context.Context, input json.RawMessage) (any, error) {
+		var in struct{ Cents int }
+		if err := json.Unmarshal(input, &in); err != nil {
+			return nil, activity.Permanent(err)
+		}
+		fmt.Fprintf(out, "charging %d cents (attempt %d)\n", in.Cents, activity.Info(ctx).Number)
+		return map[string]string{"receipt": "r-1"}, nil
+	}
+}
+
+func shipParcel(out io.Writer) activity.Func {
+	return func(context.Context, json.RawMessage) (any, error) {
+		fmt.Fprintln(out, "shipping")
+		return map[string]string{"parcel": "p-1"}, nil
+	}
+}
+
+// wait looks at the instance until it has ended.
+func wait(ctx context.Context, node *runtime.Runtime, id string) (snapshot.Snapshot, error) {
+	for {
+		s, err := node.Snapshot(ctx, id)
+		if err != nil || s.Status.Closed() || s.Status == snapshot.Faulted {
+			return s, err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return s, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package tidy
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestHouse checks the whole repository.
+func TestHouse(t *testing.T) {
+	t.Parallel()
+	files := repository(t, filepath.Join("..", ".."))
+	if len(files) < 20 {
+		t.Fatalf("only %d files found: this is not the repository", len(files))
+	}
+	for _, f := range Check(files) {
+		t.Error(f)
+	}
+}
+
+// repository reads every file that could be committed.
+func repository(t *testing.T, root string) []File {
+	t.Helper()
+	var files []File
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		switch name = filepath.ToSlash(name); {
+		case name == ".git", name == "bin", name == "dist", name == "aqueduct-data", name == "go.sum", strings.HasSuffix(name, "/node_modules"):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !d.Type().IsRegular(), strings.Contains(filepath.Base(name), ".db"):
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		files = append(files, File{Path: name, Source: source})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestEveryRuleFails feeds the checker one small crime after the other.
+func TestEveryRuleFails(t *testing.T) {
+	t.Parallel()
+	own := func(p string) string { return `import _ "` + module + "/" + p + `"` }
+	cases := []struct{ path, body, rule string }{
+		{"engine/a.go", own("store"), "arrows"},
+		{"engine/a.go", own("engine"), "arrows"},
+		{"snapshot/a.go", own("signal"), "arrows"},
+		{"problem/a.go", own("signal"), "arrows"},
+		{"activity/a.go", own("runtime"), "arrows"},
+		{"activity/a.go", own("store"), "arrows"},
+		{"api/a.go", own("runtime"), "arrows"},
+		{"runtime/a.go", own("api"), "arrows"},
+		{"runtime/a.go", own("sql/sqlite"), "arrows"},
+		{"runtime/a_test.go", own("sql/oracle"), "arrows"},
+		{"sql/sqlite/a.go", own("aq"), "arrows"},
+		{"sql/sqlite/a.go", own("sql/oracle"), "arrows"},
+		{"sql/sqlite/a.go", own("store/storetest"), "arrows"},
+		{"store/a.go", own("store/storetest"), "arrows"},
+		{"definition/a.go", own("definition/openworkflow"), "arrows"},
+		{"definition/code/a.go", own("definition/openworkflow"), "arrows"},
+		{"examples/a/a.go", own("cmd/engine-node"), "arrows"},
+		{"attic/a.go", "", "arrows"},
+		{"engine/a.go", `import _ "database/sql"`, "purity"},
+		{"signal/a.go", `import _ "net/http"`, "purity"},
+		{"snapshot/a.go", `import _ "os"`, "purity"},
+		{"projections/a.go", `import _ "log/slog"`, "purity"},
+		{"jq/a.go", `import _ "os/exec"`, "purity"},
+		{"engine/a.go", `import _ "math/rand/v2"`, "purity"},
+		{"definition/lifecycle/a.go", `import _ "github.com/prometheus/client_golang/prometheus"`, "purity"},
+		{"engine/a.go", "import \"time\"\n\nvar _ = time.Now()", "purity"},
+		{"engine/a.go", "import t \"time\"\n\nvar f = t.Since", "purity"},
+		{"engine/a.go", "import . \"time\"\n\nvar _ = Now()", "purity"},
+		{"definition/a.go", "import \"time\"\n\nfunc f() { time.Sleep(1) }", "purity"},
+		{"store/a.go", `import _ "github.com/mattn/go-sqlite3"`, "only"},
+		{"runtime/a.go", `import _ "github.com/godror/godror"`, "only"},
+		{"runtime/a.go", `import _ "database/sql"`, "only"},
+		{"api/a.go", `import _ "github.com/jmoiron/sqlx"`, "only"},
+		{"cmd/engine-node/a.go", `import _ "github.com/spf13/viper"`, "only"},
+		{"store/a.go", `import _ "github.com/prometheus/client_golang/prometheus"`, "only"},
+		{"engine/a.go", `import _ "github.com/itchyny/gojq"`, "only"},
+		{"engine/a.go", "var  x int", "gofmt"},
+		{"engine/a.go", strings.Repeat("\nvar _ int", MaxFileLines), "file-lines"},
+		{"engine/a.go", "func f() {" + strings.Repeat("\n\t_ = 0", MaxFuncLines-1) + "\n}", "func-lines"},
+		{"engine/a_test.go", "func f() {" + strings.Repeat("\n\t_ = 0", MaxTestFuncLines-1) + "\n}", "func-lines"},
+		{"engine/a.go", "// TO" + "DO: later", "unfinished"},
+		{"docs/a.md", "see /wor" + "k/notes", "machine-path"},
+		{"engine/testdata/a.txt", "/tm" + "p/x", "machine-path"},
+		{"Makefile", "GOPROXY=https://proxy.golang" + ".org", "registry"},
+		{"engine/a.go", "func", "go"},
+	}
+	for _, c := range cases {
+		source := c.body
+		if strings.HasSuffix(c.path, ".go") {
+			source = "// Package a is here.\npackage a\n\n" + strings.TrimPrefix(c.body, "\n") + "\n"
+		}
+		found := Check([]File{{Path: c.path, Source: []byte(source)}})
+		ok := false
+		for _, f := range found {
+			ok = ok || f.Rule == c.rule && f.Path == c.path
+		}
+		if !ok {
+			t.Errorf("%s: %.60q breaks %s and is accepted: %v", c.path, c.body, c.rule, found)
+		}
+	}
+}
+
+func TestPackagesHaveNamesAndDocs(t *testing.T) {
+	t.Parallel()
+	undocumented := []File{{Path: "engine/a.go", Source: []byte("package engine\n")}, {Path: "engine/a_test.go", Source: []byte("// Doc.\npackage engine\n")}}
+	if found := Check(undocumented); len(found) != 1 || found[0].Rule != "package-doc" {
+		t.Errorf("no doc: %v", found)
+	}
+	for _, name := range bannedNames {
+		found := Check([]File{{Path: "internal/x/a.go", Source: []byte("// Package x is.\npackage " + name + "\n")}})
+		if len(found) != 1 || found[0].Rule != "package-name" || !strings.HasPrefix(found[0].String(), "internal/x/a.go:2: ") {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
+
+func TestTheAllowedIsAccepted(t *testing.T) {
+	t.Parallel()
+	body := func(imports ...string) []byte {
+		return []byte("// Package a is here.\npackage a\n\nimport (\n\t_ \"" + strings.Join(imports, "\"\n\t_ \"") + "\"\n)\n")
+	}
+	files := []File{
+		{"sql/oracle/a.go", body(module+"/aq", module+"/store", "github.com/jmoiron/sqlx")},
+		{"sql/sqlite/a_test.go", body(module+"/sql/sqlite", module+"/store/storetest")},
+		{"definition/openworkflow/a.go", body(module+"/definition", module+"/jq", "time")},
+		{"engine/a_test.go", body("log", "os")},
+		{"cmd/engine-node/a.go", body(module+"/runtime", "github.com/spf13/cobra")},
+		{"engine/a.go", []byte("// Package a is.\npackage a\n\nimport \"time\"\n\nvar d = 2 * time.Second\n")},
+		{"engine/testdata/bad.go", []byte("package  x")},
+		{"deploy/logo.png", []byte("\x00 TO" + "DO")},
+	}
+	for _, f := range Check(files) {
+		t.Error(f)
+	}
+}
+
+func TestTheLawGoesDownOnly(t *testing.T) {
+	t.Parallel()
+	for _, r := range law {
+		for _, seen := range r.sees {
+			below, ok := ruleOf(seen)
+			sideways := r.floor == below.floor && (seen == "problem" || r.pkg == "store/storetest" && seen == "store")
+			if seen != everything && (!ok || below.floor >= r.floor && !sideways) {
+				t.Errorf("%s (floor %d) sees %s (floor %d)", r.pkg, r.floor, seen, below.floor)
+			}
+		}
+	}
+}

@@ -1,0 +1,337 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// crashDocument has everything that makes a durable operation: a call, a task,
+// a timer, a loop with calls, a fan-out and a signal.
+const crashDocument = `
+document: {dsl: '1.0.3', namespace: t, name: crash, version: '1.0.0'}
+do:
+  - reserve:
+      call: effect
+      with: {do: reserve}
+      output: {as: '${ $input + {reserved: .n} }'}
+  - approve:
+      call: humanTask
+      with: {title: Approve, candidateUsers: [ann]}
+      output: {as: '${ $input + {by: .completedBy} }'}
+  - pause:
+      wait: PT0.02S
+  - each:
+      for: {each: x, in: '[1, 2]'}
+      do:
+        - charge:
+            call: effect
+            with: {do: charge, x: '${ $x }'}
+            output: {as: '${ $input + {charged: (($input.charged // []) + [.n])} }'}
+  - paid:
+      listen: {to: {one: {with: {type: paid}}}}
+      output: {as: '${ $input + {paid: .[0]} }'}
+  - all:
+      call: forEach
+      with: {in: '["a", "b"]', each: g, call: effect, with: {do: '${ $g }'}}
+      output: {as: '${ $input + {all: [.[] | .output.n]} }'}
+`
+
+// world counts what happened outside: effects by key, attempts in all.
+type world struct {
+	mu       sync.Mutex
+	effects  map[string]string
+	attempts int
+}
+
+func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	key := r.Header.Get("Idempotency-Key")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.attempts++
+	if before, ok := w.effects[key]; ok && before != string(body) {
+		http.Error(rw, "key used for something else", http.StatusConflict)
+		return
+	}
+	w.effects[key] = string(body)
+	fmt.Fprintf(rw, `{"n": %d}`, len(body))
+}
+
+func (w *world) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var lines []string
+	for k, v := range w.effects {
+		lines = append(lines, k+" "+v)
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, "\n")
+}
+
+// crashChild is one node that drives the scenario until it is done, or until
+// its failpoint. AQUEDUCT_TEST_AT is the operation (0 = none) and
+// AQUEDUCT_TEST_AFTER says on which side of it to stop. It prints how many
+// durable operations it made.
+func crashChild() int {
+	at, _ := strconv.ParseInt(os.Getenv("AQUEDUCT_TEST_AT"), 10, 64)
+	var count atomic.Int64
+	wrap := func(s store.Full) store.Full {
+		return &failpoint{Full: s, count: &count, at: at, after: os.Getenv("AQUEDUCT_TEST_AFTER") != ""}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	n, err := open(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), wrap, outside(os.Getenv("AQUEDUCT_TEST_URL")), crashDocument)
+	if err == nil {
+		err = drive(ctx, n)
+	}
+	if err == nil {
+		err = n.close()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "child:", err)
+		return 1
+	}
+	fmt.Println(count.Load())
+	return 0
+}
+
+// drive plays the application and the person: it looks where the instance is
+// and does the next thing, each repeatable.
+func drive(ctx context.Context, n *testNode) error {
+	if _, _, err := n.rt.Start(ctx, "i", signal.Start{Definition: "t/crash", Input: json.RawMessage(`{}`)}, nil); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		s, err := n.store.Load(ctx, "i")
+		if err != nil {
+			return err
+		}
+		if s.Status == snapshot.Completed {
+			return nil
+		}
+		if s.Status == snapshot.Faulted {
+			return fmt.Errorf("faulted: %+v", s.Error)
+		}
+		if err := act(ctx, n, s); err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+func act(ctx context.Context, n *testNode, s snapshot.Snapshot) error {
+	w, _ := s.Primary()
+	switch w.Kind {
+	case snapshot.WaitTask:
+		if _, err := n.rt.ClaimTask(ctx, w.TaskID, "ann", nil); err != nil {
+			return done(err)
+		}
+		_, err := n.rt.CompleteTask(ctx, w.TaskID, "ann", "yes", nil)
+		return done(err)
+	case snapshot.WaitEvent:
+		return n.rt.Signal(ctx, signal.Envelope{
+			SignalID: "paid-1", InstanceID: "i", Type: signal.ExternalSignal, OccurredAt: time.Now(),
+			Payload: json.RawMessage(`{"type":"paid","data":42}`),
+		})
+	}
+	return nil
+}
+
+// done lets pass that another node, or this one before it died, did it first.
+func done(err error) error {
+	switch problem.CodeOf(err) {
+	case "task.completed", "task.taken", "instance.closed":
+		return nil
+	}
+	if errors.Is(err, store.ErrStale) {
+		return nil
+	}
+	return err
+}
+
+// child runs the test binary as a node.
+func child(t *testing.T, mode, file, url string, env ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), append([]string{
+		"AQUEDUCT_TEST_NODE=" + mode, "AQUEDUCT_TEST_FILE=" + file, "AQUEDUCT_TEST_URL=" + url,
+	}, env...)...)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// result is what is left when the scenario is over.
+type result struct {
+	state, stream, effects string
+	operations             int64
+}
+
+// scenario runs the nodes one after the other on one file until the last has
+// driven the scenario to its end.
+func scenario(t *testing.T, run func(file, url string) int64) result {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "a.db")
+	w := &world{effects: map[string]string{}}
+	srv := httptest.NewServer(w)
+	defer srv.Close()
+	var r result
+	r.operations = run(file, srv.URL)
+	r.effects = w.String()
+	st, err := sqlite.Open(t.Context(), sqlite.Options{Path: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	s, err := st.Load(t.Context(), "i")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.state = fmt.Sprintf("%s v%d position %d output %s", s.Status, s.Version, s.Position, s.State.Output)
+	entries, err := st.Stream(t.Context(), "i", 0, projections.MaxLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.stream = normal(entries)
+	for _, q := range must(st.Queues(t.Context())) {
+		if q.Leased > 0 { // a duplicate that nobody got to before the end may still be ready
+			r.state += fmt.Sprintf(" queue %s has %d leased", q.Name, q.Leased)
+		}
+	}
+	if letters := must(st.DeadLetters(t.Context(), projections.DeadLetterQuery{})); len(letters.Items) > 0 {
+		r.state += fmt.Sprintf(" dead: %+v", letters.Items)
+	}
+	return r
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+var volatile = regexp.MustCompile(`"(token|completedAtUtc)":"[^"]*"`)
+
+// normal prints a stream without its times and secrets; the fan-out's results
+// may come in either order.
+func normal(entries []projections.Entry) string {
+	var b strings.Builder
+	for _, e := range entries {
+		processed := "-"
+		if e.Processed != nil {
+			processed = strconv.FormatBool(*e.Processed)
+		}
+		typ := e.Type
+		data := volatile.ReplaceAllString(string(e.Data), `"$1":"…"`)
+		fmt.Fprintf(&b, "%d %s %s %s processed %s %s\n", e.Position, e.Kind, e.Direction, typ, processed, data)
+	}
+	return b.String()
+}
+
+func (r result) diff(want result) string {
+	for _, f := range []struct{ name, got, want string }{
+		{"state", r.state, want.state}, {"stream", r.stream, want.stream}, {"effects", r.effects, want.effects},
+	} {
+		if f.got != f.want {
+			return fmt.Sprintf("%s\n got %s\nwant %s", f.name, f.got, f.want)
+		}
+	}
+	return ""
+}
+
+// runToEnd runs a child that must finish, and returns its operations.
+func runToEnd(t *testing.T, file, url string) int64 {
+	t.Helper()
+	out, err := child(t, "crash", file, url).Output()
+	if err != nil {
+		t.Errorf("undisturbed child: %v", err)
+		return 0
+	}
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	return n
+}
+
+// TestCrashPoints stops a real process just before and just after each of its
+// durable operations, and lets another finish: the end is the undisturbed one.
+func TestCrashPoints(t *testing.T) {
+	t.Parallel()
+	want := scenario(t, func(file, url string) int64 { return runToEnd(t, file, url) })
+	if want.operations < 12 || !strings.Contains(want.state, "completed") {
+		t.Fatalf("the undisturbed run is not one: %+v", want)
+	}
+	for k := int64(1); k <= want.operations; k++ {
+		for _, after := range []string{"", "1"} {
+			got := scenario(t, func(file, url string) int64 {
+				killed(t, file, url, k, after)
+				return runToEnd(t, file, url)
+			})
+			if d := got.diff(want); d != "" {
+				t.Errorf("operation %d, after=%q: %s", k, after, d)
+			}
+		}
+	}
+	t.Logf("%d operations, each stopped before and after", want.operations)
+}
+
+// killed runs a child up to its failpoint. A child that ends first had fewer
+// operations this time: polling claims are counted only when they are made.
+func killed(t *testing.T, file, url string, k int64, after string) {
+	t.Helper()
+	cmd := child(t, "crash", file, url, fmt.Sprintf("AQUEDUCT_TEST_AT=%d", k), "AQUEDUCT_TEST_AFTER="+after)
+	cmd.Stdout = nil
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != -1) {
+		t.Errorf("operation %d: child ended with %v", k, err)
+	}
+}
+
+// TestCrashPointsWithTwoNodes does the same with a second node on the file: it
+// takes over when the first is stopped.
+func TestCrashPointsWithTwoNodes(t *testing.T) {
+	t.Parallel()
+	want := scenario(t, func(file, url string) int64 { return runToEnd(t, file, url) })
+	step := int64(1)
+	if testing.Short() {
+		step = 5
+	}
+	for k := int64(1); k <= want.operations; k += step {
+		for _, after := range []string{"", "1"} {
+			got := scenario(t, func(file, url string) int64 {
+				var wg sync.WaitGroup
+				wg.Add(1)
+				go func() { defer wg.Done(); killed(t, file, url, k, after) }()
+				runToEnd(t, file, url)
+				wg.Wait()
+				return 0
+			})
+			if d := got.diff(want); d != "" {
+				t.Errorf("operation %d, after=%q: %s", k, after, d)
+			}
+		}
+	}
+}

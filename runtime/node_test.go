@@ -1,0 +1,231 @@
+package runtime_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/activity"
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// TestMain lets the test binary be a node: a process that tests can kill.
+func TestMain(m *testing.M) {
+	switch os.Getenv("AQUEDUCT_TEST_NODE") {
+	case "":
+		os.Exit(m.Run())
+	case "crash":
+		os.Exit(crashChild())
+	case "chaos":
+		os.Exit(chaosChild())
+	}
+	os.Exit(2)
+}
+
+// testNode is a node on a database file, with one function "effect" that tells
+// the outside world its key.
+type testNode struct {
+	store *sqlite.Store
+	rt    *runtime.Runtime
+	cat   *definition.Catalogue
+	stop  context.CancelFunc
+	done  chan error
+}
+
+// open starts a node; wrap may put something between the runtime and its
+// store, effect performs the function "effect".
+func open(ctx context.Context, file string, wrap func(store.Full) store.Full, effect activity.Func, documents ...string) (*testNode, error) {
+	st, err := sqlite.Open(ctx, sqlite.Options{Path: file})
+	if err != nil {
+		return nil, err
+	}
+	n := &testNode{store: st, done: make(chan error, 1)}
+	n.cat = definition.New(st, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	for i, d := range documents {
+		if _, _, err := n.cat.Publish(ctx, fmt.Sprintf("doc-%d.yaml", i), []byte(d)); err != nil {
+			return nil, err
+		}
+	}
+	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 5, Initial: 10 * time.Millisecond, Max: time.Second}})
+	if effect != nil {
+		performer.Register("effect", effect)
+	}
+	var full store.Full = st
+	if wrap != nil {
+		full = wrap(st)
+	}
+	n.rt, err = runtime.New(ctx, runtime.Config{
+		Store: full, Definitions: n.cat, Performer: performer, Now: time.Now, Workers: 4, RetryMax: 2,
+	})
+	if err != nil {
+		return nil, err
+	}
+	run, stop := context.WithCancel(ctx)
+	n.stop = stop
+	go func() { n.done <- n.rt.Run(run) }()
+	return n, nil
+}
+
+// close drains the node.
+func (n *testNode) close() error {
+	n.stop()
+	err := <-n.done
+	if closeErr := n.store.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// start opens a node for one test and closes it with it.
+func start(t *testing.T, effect activity.Func, documents ...string) *testNode {
+	t.Helper()
+	n, err := open(t.Context(), filepath.Join(t.TempDir(), "a.db"), nil, effect, documents...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return n
+}
+
+// begin starts an instance of a definition.
+func (n *testNode) begin(t *testing.T, id, definition string, input any) {
+	t.Helper()
+	raw, err := json.Marshal(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := n.rt.Start(t.Context(), id, signal.Start{Definition: definition, Input: raw}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until waits for a condition on an instance's row.
+func (n *testNode) until(t *testing.T, id string, ok func(projections.Instance) bool) projections.Instance {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		row, err := n.store.Instance(t.Context(), id)
+		if err == nil && ok(row) {
+			return row
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("instance %s: %+v, %v", id, row, err)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func status(s string) func(projections.Instance) bool {
+	return func(row projections.Instance) bool { return row.Status == s }
+}
+
+// output returns a completed instance's output.
+func (n *testNode) output(t *testing.T, id string) string {
+	t.Helper()
+	n.until(t, id, status("completed"))
+	s, err := n.store.Load(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(s.State.Output)
+}
+
+// failpoint is a store that stops the process at its k-th durable operation:
+// just before it, or just after it.
+type failpoint struct {
+	store.Full
+	count *atomic.Int64
+	at    int64
+	after bool
+}
+
+func (f *failpoint) around(op func() error) error {
+	k := f.count.Add(1)
+	if k == f.at && !f.after {
+		die()
+	}
+	err := op()
+	if k == f.at && f.after {
+		die()
+	}
+	return err
+}
+
+// die ends the process as a power switch would: no deferred call runs.
+func die() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}
+
+func (f *failpoint) Commit(ctx context.Context, c store.Change) error {
+	return f.around(func() error { return f.Full.Commit(ctx, c) })
+}
+
+func (f *failpoint) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
+	d, err := f.Full.Receive(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &failDelivery{d, f}, nil
+}
+
+func (f *failpoint) Enter(d store.Delivery) { f.Full.Enter(d.(*failDelivery).Delivery) }
+func (f *failpoint) Leave(d store.Delivery) { f.Full.Leave(d.(*failDelivery).Delivery) }
+func (f *failpoint) Deaths() <-chan struct{} {
+	return f.Full.(interface{ Deaths() <-chan struct{} }).Deaths()
+}
+
+type failDelivery struct {
+	store.Delivery
+	f *failpoint
+}
+
+func (d *failDelivery) Commit(ctx context.Context, c store.Change) error {
+	return d.f.around(func() error { return d.Delivery.Commit(ctx, c) })
+}
+
+func (d *failDelivery) Release(ctx context.Context, cause error) error {
+	return d.f.around(func() error { return d.Delivery.Release(ctx, cause) })
+}
+
+// outside returns the function "effect" of a child: it tells url the key and
+// the input, and answers with what url answers.
+func outside(url string) activity.Func {
+	return func(ctx context.Context, input json.RawMessage) (any, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(input))
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Idempotency-Key", activity.Info(ctx).Key)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return nil, err
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return nil, err
+		}
+		return json.RawMessage(strings.TrimSpace(string(body))), nil
+	}
+}

@@ -1,0 +1,255 @@
+package snapshot
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden file of the present schema version")
+
+// full is a snapshot with every field set.
+func full() Snapshot {
+	at := time.Date(2026, 3, 1, 8, 30, 0, 123456000, time.UTC)
+	return Snapshot{
+		InstanceID: "i-1",
+		Definition: Definition{Name: "examples/loan", Version: "1.0.0", Digest: "abc"},
+		Business:   BusinessReference{Key: "order 7 <&> ü", Parts: map[string]string{"b": "2", "a": "1"}},
+		Status:     Waiting, Version: 3, Position: 9, StartedAt: at, UpdatedAt: at.Add(time.Second),
+		Headers: map[string]string{"traceparent": "00-1-2-01"},
+		State:   State{Input: json.RawMessage(`{"n":1.10}`), Context: json.RawMessage(`{"c":[1,2]}`)},
+		Branches: []Branch{{
+			Frames: []Frame{
+				{Pointer: "/do", Next: 1},
+				{Pointer: "/do/1/loop", Next: 2, Items: []json.RawMessage{json.RawMessage(`1`), json.RawMessage(`"x"`)}, Vars: map[string]json.RawMessage{"i": json.RawMessage(`2`)}, Deadline: "t-2", StartedAt: at},
+				{Pointer: "/do/1/loop/do/0/ask", Input: json.RawMessage(`null`), Raw: json.RawMessage(`{}`)},
+			},
+			Data: json.RawMessage(`{"n":2}`),
+		}},
+		Waits: []Wait{
+			{Kind: WaitTimeout, Token: "t-2", Pointer: "/do/1/loop", Until: at.Add(time.Hour)},
+			{Kind: WaitTask, Token: "t-1", Pointer: "/do/1/loop/do/0/ask", TaskID: "i-1.3.1"},
+		},
+		Buffer: []Buffered{{SignalID: "s-1", Type: "ExternalSignal", OccurredAt: at, Payload: json.RawMessage(`{"type":"paid"}`)}},
+		Error:  &Error{Type: "x", Status: 500, Title: "t", Detail: "d", Instance: "/do/0/x"},
+	}
+}
+
+func TestRoundTripKeepsEverything(t *testing.T) {
+	want := full()
+	raw, err := want.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	again, err := got.Encode()
+	if err != nil || string(again) != string(raw) {
+		t.Errorf("second encoding differs (%v):\n%s\n%s", err, again, raw)
+	}
+}
+
+func TestDocumentSaysWhatOperatorsRead(t *testing.T) {
+	s := full()
+	raw, _ := s.Encode()
+	var d map[string]any
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Fatal(err)
+	}
+	waiting := d["waiting"].(map[string]any)
+	if waiting["kind"] != "Task" || waiting["token"] != "t-1" {
+		t.Errorf("waiting is %v, not the task", waiting)
+	}
+	resume := d["resume"].(map[string]any)
+	if resume["taskName"] != "ask" || resume["entryPointKind"] != "Task" || len(resume["branchPath"].([]any)) != 3 {
+		t.Errorf("resume is %v", resume)
+	}
+	for _, name := range []string{"engineSchemaVersion", "workflowState", "businessReference", "status", "continuationBuffer"} {
+		if d[name] == nil {
+			t.Errorf("the document lacks %s", name)
+		}
+	}
+}
+
+// TestGoldenFilesStayReadable decodes a file of every schema version there has
+// been; the file of the present one is what Encode writes.
+func TestGoldenFilesStayReadable(t *testing.T) {
+	present := filepath.Join("testdata", "v1.json")
+	snap := full()
+	raw, err := snap.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *rewrite {
+		if err := os.WriteFile(present, raw, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, _ := filepath.Glob("testdata/v*.json")
+	if len(files) != SchemaVersion+1 {
+		t.Fatalf("%d golden files for versions 0 to %d", len(files), SchemaVersion)
+	}
+	for _, f := range files {
+		old, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Decode(old)
+		if err != nil {
+			t.Errorf("%s: %v", f, err)
+			continue
+		}
+		if want := full(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s gives %+v\nwant %+v", f, got, want)
+		}
+		if f == present && string(old) != string(raw) {
+			t.Errorf("%s is not what Encode writes now: a change of the form needs a new schema version and an upcast", f)
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	for _, c := range []struct{ name, raw, code string }{
+		{"a newer version", `{"engineSchemaVersion": 2, "instanceId": "i", "version": 1, "status": "running"}`, "snapshot.newer"},
+		{"no JSON", `{`, "snapshot.corrupt"},
+		{"nothing", ``, "snapshot.corrupt"},
+		{"an array", `[]`, "snapshot.corrupt"},
+		{"a negative version", `{"engineSchemaVersion": -1}`, "snapshot.corrupt"},
+		{"no identity", `{"engineSchemaVersion": 1}`, "snapshot.corrupt"},
+		{"a wrong type", `{"engineSchemaVersion": 1, "instanceId": 7}`, "snapshot.corrupt"},
+	} {
+		if _, err := Decode([]byte(c.raw)); problem.CodeOf(err) != c.code {
+			t.Errorf("%s: %v, want %s", c.name, err, c.code)
+		}
+	}
+}
+
+func TestEncodeRefusesTooLarge(t *testing.T) {
+	s := full()
+	s.State.Input = json.RawMessage(`"` + strings.Repeat("x", MaxBytes) + `"`)
+	if _, err := s.Encode(); problem.CodeOf(err) != "limit.snapshot" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCloneSharesNothingThatChanges(t *testing.T) {
+	s := full()
+	before, _ := s.Encode()
+	c := s.Clone()
+	c.Branches[0].Frames[0].Next = 99
+	c.Branches[0].Frames[1].Vars["i"] = json.RawMessage(`0`)
+	c.Branches[0].Frames = append(c.Branches[0].Frames[:1], Frame{Pointer: "/x"})
+	c.Waits[0].Token = "other"
+	c.Buffer[0].SignalID = "other"
+	c.Error.Status = 1
+	if after, _ := s.Encode(); string(after) != string(before) {
+		t.Errorf("a change of the clone shows in the original:\n%s\n%s", before, after)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	snap := full()
+	raw, _ := snap.Encode()
+	f.Add(raw)
+	f.Add([]byte(`{"engineSchemaVersion":1,"instanceId":"i","version":1,"status":"running"}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		s, err := Decode(raw)
+		if err != nil {
+			return
+		}
+		out, err := s.Encode()
+		if err != nil {
+			return // invalid raw JSON inside cannot be: Decode has checked it
+		}
+		again, err := Decode(out)
+		if err != nil {
+			t.Fatalf("our own document is refused: %v\n%s", err, out)
+		}
+		twice, err := again.Encode()
+		if err != nil || string(twice) != string(out) {
+			t.Fatalf("encoding is not canonical: %v\n%s\n%s", err, out, twice)
+		}
+	})
+}
+
+// byReflection is what Encode must write, by the tags of document.
+func byReflection(t testing.TB, s Snapshot) string {
+	t.Helper()
+	raw, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d document
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Fatal(err)
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(d); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(buf.String(), "\n")
+}
+
+func TestEncoderAgreesWithTheDocument(t *testing.T) {
+	for name, s := range map[string]Snapshot{
+		"full":  full(),
+		"small": {InstanceID: "i", Status: Running, Version: 1, Branches: []Branch{{Frames: []Frame{{Pointer: "/do"}}}}},
+		"empty": {},
+	} {
+		raw, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := byReflection(t, s); string(raw) != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, raw, want)
+		}
+	}
+}
+
+func BenchmarkEncodeByReflection(b *testing.B) {
+	s := full()
+	raw, _ := s.Encode()
+	var d document
+	if err := json.Unmarshal(raw, &d); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := json.Marshal(d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	s := full()
+	for b.Loop() {
+		if _, err := s.Encode(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	snap := full()
+	raw, _ := snap.Encode()
+	for b.Loop() {
+		if _, err := Decode(raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

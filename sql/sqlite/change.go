@@ -1,0 +1,513 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/google/uuid"
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// positionBits of an entry's number are its position in the stream.
+const positionBits = 24
+
+// crcTable: CRC-32C has an instruction on every CPU, so checking costs
+// nothing beside reading. It is against damage, not against an attacker, who
+// could write a SHA-256 as well.
+var crcTable = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(b []byte) int64 { return int64(crc32.Checksum(b, crcTable)) }
+
+// tx is the transaction that the writer has open.
+type tx struct {
+	w          *writer
+	now        int64
+	wrote      bool // since the present member began
+	ring       bool // other processes should look
+	sends      []send
+	deliveries []*delivery
+	wanting    []*wanting
+	assigned   []assignment
+}
+
+func (t *tx) reset(w *writer) {
+	clear(t.sends)
+	clear(t.deliveries)
+	*t = tx{w: w, now: w.s.micros(), sends: t.sends[:0], deliveries: t.deliveries[:0], wanting: t.wanting[:0], assigned: t.assigned[:0]}
+}
+
+func (t *tx) exec(name string, args ...any) (id, changed int64, err error) {
+	id, changed, err = t.w.c.exec(name, args...)
+	if changed > 0 {
+		t.wrote = true
+	}
+	return id, changed, err
+}
+
+// guard runs a statement that must change a row, or the change is refused.
+func (t *tx) guard(refusal error, name string, args ...any) error {
+	_, n, err := t.exec(name, args...)
+	if err == nil && n == 0 {
+		return refusal
+	}
+	return err
+}
+
+// Commit implements store.Store.
+func (s *Store) Commit(ctx context.Context, c store.Change) error {
+	return wrap("commit", s.do(ctx, func(t *tx) error { return t.change(nil, &c) }))
+}
+
+// change applies one change. Guards come first, the likeliest before the
+// others, so that a refused change has normally written nothing.
+func (t *tx) change(d *delivery, c *store.Change) error {
+	id := instanceOf(c)
+	no, err := t.snapshot(c, id)
+	if err != nil {
+		return err
+	}
+	if err := t.guards(no, id, c); err != nil {
+		return err
+	}
+	if d != nil {
+		t.deliveries = append(t.deliveries, d)
+		if err := t.guard(store.ErrLost, "message_delete", d.id, t.w.s.nodes.no); err != nil {
+			return err
+		}
+	}
+	if err := t.rows(no, id, &c.Rows); err != nil {
+		return err
+	}
+	if c.DeadLetter != nil {
+		if err := t.letter(d, *c.DeadLetter); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.Send {
+		t.send(m)
+	}
+	return nil
+}
+
+// instanceOf returns the instance that a change is about, or "".
+func instanceOf(c *store.Change) string {
+	r := &c.Rows
+	switch {
+	case c.Snapshot != nil:
+		return c.Snapshot.InstanceID
+	case r.Instance != nil:
+		return r.Instance.ID
+	case len(r.Stream) > 0:
+		return r.Stream[0].InstanceID
+	case len(r.Waits) > 0:
+		return r.Waits[0].InstanceID
+	case len(r.Tasks) > 0:
+		return r.Tasks[0].InstanceID
+	}
+	return ""
+}
+
+// snapshot writes the snapshot over its predecessor and returns the number of
+// the instance, or just looks the number up. 0 = the change names no instance.
+func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
+	if id == "" {
+		return 0, nil
+	}
+	s := c.Snapshot
+	if s == nil {
+		return t.number(id)
+	}
+	encoded := c.Encoded
+	if encoded == nil {
+		var err error
+		if encoded, err = s.Encode(); err != nil {
+			return 0, err
+		}
+	}
+	var until, task any
+	if w, ok := s.Primary(); ok {
+		until, task = micros(w.Until), text(w.TaskID)
+	}
+	r := &c.Runtime
+	if s.Version == 1 {
+		return t.start(c, until, task, encoded)
+	}
+	no, known := t.w.numbers[id]
+	for {
+		if !known {
+			var err error
+			if no, err = t.number(id); err != nil {
+				if errors.Is(err, store.ErrNotFound) {
+					err = fmt.Errorf("%s has no version %d: %w", id, s.Version-1, store.ErrStale)
+				}
+				return 0, err
+			}
+		}
+		_, n, err := t.exec("state_update", s.Version, until, task, text(r.LastSignalID), text(r.ExecutedBy), micros(r.ExecutedAt),
+			t.now, checksum(encoded), encoded, no, id, s.Version-1)
+		if err != nil {
+			return 0, err
+		}
+		if n == 1 {
+			t.remember(id, no)
+			return no, nil
+		}
+		if !known {
+			return 0, fmt.Errorf("%s is not at version %d: %w", id, s.Version-1, store.ErrStale)
+		}
+		known = false
+	}
+}
+
+// start writes the first snapshot of an instance.
+func (t *tx) start(c *store.Change, until, task any, encoded []byte) (int64, error) {
+	s, r := c.Snapshot, &c.Runtime
+	if i := c.Rows.Instance; i != nil && i.StartKey != "" {
+		row, err := t.w.c.one("instance_started", 1, i.StartKey, i.BusinessKey, i.Definition)
+		if err != nil {
+			return 0, err
+		}
+		if row != nil {
+			return 0, fmt.Errorf("start %s: start key %q has begun %v: %w", s.InstanceID, i.StartKey, row[0], store.ErrDuplicate)
+		}
+	}
+	no, n, err := t.exec("state_insert", s.InstanceID, s.Version, until, task, text(r.LastSignalID), text(r.ExecutedBy),
+		micros(r.ExecutedAt), t.now, t.now, checksum(encoded), encoded)
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, fmt.Errorf("start %s: the instance exists: %w", s.InstanceID, store.ErrDuplicate)
+	}
+	t.remember(s.InstanceID, no)
+	return no, nil
+}
+
+// remember keeps a number for the next snapshot of its instance, which is
+// checked against the row's own id.
+func (t *tx) remember(id string, no int64) {
+	m := t.w.numbers
+	if len(m) >= numbersMax {
+		for k := range m {
+			delete(m, k)
+			break
+		}
+	}
+	m[id] = no
+}
+
+func (t *tx) number(id string) (int64, error) {
+	row, err := t.w.c.one("state_number", 1, id)
+	if err != nil {
+		return 0, err
+	}
+	if row == nil {
+		return 0, fmt.Errorf("instance %s: %w", id, store.ErrNotFound)
+	}
+	return row[0].(int64), nil
+}
+
+// guards refuses what is not as the change expects it.
+func (t *tx) guards(no int64, id string, c *store.Change) error {
+	for _, position := range c.Rows.Settled {
+		entry, err := t.entry(no, position)
+		if err != nil {
+			return err
+		}
+		if err := t.guard(store.ErrLost, "stream_settle", t.now, entry); err != nil {
+			return fmt.Errorf("settle %s/%d: %w", id, position, err)
+		}
+	}
+	for _, m := range c.Claims {
+		if err := t.claimCommand(m); err != nil {
+			return fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, err)
+		}
+	}
+	for _, e := range c.Tasks {
+		if err := t.guard(store.ErrStale, "task_edit", e.Status, text(e.Assignee), e.ID, e.Version); err != nil {
+			return fmt.Errorf("task %s: %w", e.ID, err)
+		}
+		if e.Event.Event != "" {
+			e.Event.TaskID = e.ID
+			if err := t.taskEvent(&e.Event); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range c.Rows.TaskEnds {
+		err := t.guard(store.ErrStale, "task_end", e.Status, text(e.By), micros(e.At), text(e.Outcome), blob(e.Output), e.ID)
+		if err != nil {
+			return fmt.Errorf("end task %s: %w", e.ID, err)
+		}
+	}
+	return nil
+}
+
+func (t *tx) claimCommand(m store.Claim) error {
+	no, err := t.number(m.InstanceID)
+	if errors.Is(err, store.ErrNotFound) {
+		return store.ErrLost
+	}
+	if err != nil {
+		return err
+	}
+	entry, err := t.entry(no, m.Position)
+	if err != nil {
+		return err
+	}
+	owner, err := t.nodeNumber(m.Owner)
+	if err != nil {
+		return err
+	}
+	return t.guard(store.ErrLost, "stream_claim", owner, int64(m.Attempts), micros(m.NextAt), text(m.Error), entry, m.Expect)
+}
+
+// entry is the number of a stream entry.
+func (t *tx) entry(no, position int64) (int64, error) {
+	if no == 0 {
+		return 0, problem.New(problem.Internal, "store.change", "the change has rows of an instance and does not name it")
+	}
+	if position < 0 || position >= 1<<positionBits {
+		return 0, problem.New(problem.TooLarge, "limit.stream", "stream position %d is not below %d", position, 1<<positionBits)
+	}
+	return no<<positionBits | position, nil
+}
+
+// nodeNumber returns the number for a node's name, nil for nobody.
+func (t *tx) nodeNumber(name string) (any, error) {
+	if name == "" {
+		return nil, nil
+	}
+	if no, ok := t.w.nodeNos[name]; ok {
+		return no, nil
+	}
+	row, err := t.w.c.one("node_number", 1, name)
+	if err != nil {
+		return nil, err
+	}
+	no, ok := row[0].(int64)
+	if !ok {
+		if no, _, err = t.exec("node_insert", name, t.now); err != nil {
+			return nil, err
+		}
+	}
+	return no, nil
+}
+
+// rows writes the projections.
+func (t *tx) rows(no int64, id string, r *projections.Rows) error {
+	if r.Instance != nil {
+		if err := t.instance(no, r.Instance); err != nil {
+			return err
+		}
+	}
+	for i := range r.Stream {
+		if err := t.stream(no, id, &r.Stream[i]); err != nil {
+			return err
+		}
+	}
+	for i := range r.Tasks {
+		if err := t.task(no, id, &r.Tasks[i]); err != nil {
+			return err
+		}
+	}
+	for i := range r.TaskEvents {
+		if err := t.taskEvent(&r.TaskEvents[i]); err != nil {
+			return err
+		}
+	}
+	for i := range r.Waits {
+		if err := t.wait(no, id, &r.Waits[i]); err != nil {
+			return err
+		}
+	}
+	for _, token := range r.WaitsGone {
+		if no == 0 {
+			_, err := t.entry(no, 0)
+			return err
+		}
+		if _, _, err := t.exec("wait_delete", no, token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) instance(no int64, i *projections.Instance) error {
+	if i.Version != 1 {
+		_, n, err := t.exec("instance_update", text(i.Status), text(i.Position), i.Version, text(i.ErrorType), text(i.ErrorDetail),
+			micros(i.UpdatedAt), micros(i.EndedAt), no)
+		if err != nil || n == 1 {
+			return err
+		}
+	}
+	_, _, err := t.exec("instance_insert", no, i.ID, text(i.Definition), text(i.DefVersion), text(i.BusinessKey), text(i.StartKey),
+		text(i.Status), text(i.Position), text(i.ParentID), text(i.Correlation), i.Version, text(i.ErrorType), text(i.ErrorDetail),
+		micros(i.StartedAt), micros(i.UpdatedAt), micros(i.EndedAt))
+	return unique(err, fmt.Errorf("instance %s: %w", i.ID, store.ErrDuplicate))
+}
+
+// unique turns the violation of a unique index into another error.
+func unique(err, duplicate error) error {
+	if isCode(err, sqlite3.ErrConstraint) {
+		return duplicate
+	}
+	return err
+}
+
+func (t *tx) stream(no int64, id string, e *projections.Entry) error {
+	if e.InstanceID != id && e.InstanceID != "" {
+		var err error
+		if no, err = t.number(e.InstanceID); err != nil {
+			return err
+		}
+	}
+	entry, err := t.entry(no, e.Position)
+	if err != nil {
+		return err
+	}
+	owner, err := t.nodeNumber(e.ClaimedBy)
+	if err != nil {
+		return err
+	}
+	var processed any
+	if e.Processed != nil {
+		processed = *e.Processed
+	}
+	_, _, err = t.exec("stream_insert", entry, text(e.Kind), text(e.Direction), text(e.Type), text(e.SignalID), micros(e.CreatedAt),
+		processed, micros(e.ProcessedAt), owner, int64(e.Attempts), micros(e.NextAttemptAt), text(e.LastError), blob(e.Data), blob(e.Metadata))
+	var taken sqlite3.Error
+	if errors.As(err, &taken) && taken.ExtendedCode != sqlite3.ErrConstraintUnique && taken.Code == sqlite3.ErrConstraint {
+		return fmt.Errorf("stream position %s/%d is taken: %w", id, e.Position, store.ErrStale)
+	}
+	return unique(err, fmt.Errorf("signal %s of %s: %w", e.SignalID, id, store.ErrDuplicate))
+}
+
+func (t *tx) task(no int64, id string, k *projections.Task) error {
+	if no == 0 || k.InstanceID != id && k.InstanceID != "" {
+		var err error
+		if no, err = t.number(k.InstanceID); err != nil {
+			return err
+		}
+	}
+	_, _, err := t.exec("task_insert", k.ID, no, text(k.Definition), text(k.BusinessKey), text(k.Name), text(k.Title), k.Status,
+		text(k.Assignee), text(k.CandidateUsers), text(k.CandidateGroups), text(k.ExcludedUsers), text(k.Outcomes), int64(k.Priority),
+		text(k.Token), k.Version, micros(k.CreatedAt), micros(k.DueAt), micros(k.EndedAt), text(k.EndedBy), text(k.Outcome),
+		blob(k.Payload), blob(k.Form), blob(k.Output))
+	return unique(err, fmt.Errorf("task %s: %w", k.ID, store.ErrDuplicate))
+}
+
+func (t *tx) taskEvent(e *projections.TaskEvent) error {
+	err := t.guard(store.ErrNotFound, "task_event_insert", text(e.Event), text(e.Actor), micros(e.At), blob(e.Data), e.TaskID)
+	if err != nil {
+		return fmt.Errorf("event of task %s: %w", e.TaskID, err)
+	}
+	return nil
+}
+
+func (t *tx) wait(no int64, id string, v *projections.Wait) error {
+	if v.InstanceID != id && v.InstanceID != "" {
+		var err error
+		if no, err = t.number(v.InstanceID); err != nil {
+			return err
+		}
+	}
+	key := [2]string{v.EventType, v.Spec}
+	spec, ok := t.w.specs[key]
+	if !ok {
+		row, err := t.w.c.one("spec_number", 1, v.EventType, v.Spec)
+		if err != nil {
+			return err
+		}
+		if row != nil {
+			spec = row[0].(int64)
+		} else if spec, _, err = t.exec("spec_insert", v.EventType, v.Spec); err != nil {
+			return err
+		}
+		if len(t.w.specs) >= numbersMax {
+			clear(t.w.specs)
+		}
+		t.w.specs[key] = spec
+	}
+	_, _, err := t.exec("wait_insert", no, spec, hash(v.KeyHash), v.Token, micros(v.CreatedAt))
+	return err
+}
+
+// letter takes the delivery's message out of circulation.
+func (t *tx) letter(d *delivery, l projections.DeadLetter) error {
+	if l.ID == "" {
+		l.ID = uuid.NewString()
+	}
+	if d != nil {
+		if l.Envelope == nil {
+			l.Envelope = d.m.Body
+		}
+		if l.Queue == "" {
+			l.Queue = string(d.m.Queue)
+		}
+	}
+	if l.Envelope == nil {
+		l.Envelope = []byte{}
+	}
+	_, _, err := t.exec("letter_insert", l.ID, text(l.Queue), text(l.InstanceID), text(l.Reason), text(l.Detail), int64(l.Attempts),
+		text(l.Node), micros(l.EnqueuedAt), micros(l.DiedAt), l.Envelope)
+	return unique(err, fmt.Errorf("dead letter %s: %w", l.ID, store.ErrDuplicate))
+}
+
+// send puts a message on its queue when the group is settled.
+func (t *tx) send(m store.Send) {
+	if m.Priority == 0 {
+		m.Priority = store.DefaultPriority
+	}
+	if m.Body == nil {
+		m.Body = []byte{}
+	}
+	s := send{Send: m}
+	if !m.Due.IsZero() {
+		s.visible = due(m.Due)
+	}
+	t.sends = append(t.sends, s)
+}
+
+// Load implements store.Store.
+func (s *Store) Load(ctx context.Context, id string) (snapshot.Snapshot, error) {
+	got, err := s.load(ctx, id)
+	if err != nil {
+		return snapshot.Snapshot{}, fmt.Errorf("sqlite: load %s: %w", id, explain(err, s.path))
+	}
+	return got, nil
+}
+
+func (s *Store) load(ctx context.Context, id string) (snapshot.Snapshot, error) {
+	s.gate.RLock() // Close waits for running calls
+	defer s.gate.RUnlock()
+	if s.closed {
+		return snapshot.Snapshot{}, store.ErrClosed
+	}
+	var c *conn
+	select {
+	case c = <-s.loaders:
+	case <-ctx.Done():
+		return snapshot.Snapshot{}, ctx.Err()
+	}
+	row, err := c.one("state_load", 3, id)
+	s.loaders <- c
+	if err != nil {
+		return snapshot.Snapshot{}, err
+	}
+	if row == nil {
+		return snapshot.Snapshot{}, store.ErrNotFound
+	}
+	raw, _ := row[2].([]byte)
+	if sum, _ := row[1].(int64); sum != checksum(raw) {
+		return snapshot.Snapshot{}, problem.New(problem.Internal, "snapshot.corrupt", "the snapshot does not have its checksum")
+	}
+	return snapshot.Decode(raw)
+}

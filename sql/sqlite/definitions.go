@@ -1,0 +1,71 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+func scanRecord(row scanner, r *definition.Record) error {
+	return row.Scan(&r.Name, &r.Version, &r.Digest, textInto{&r.Kind}, textInto{&r.Title}, timeInto{&r.PublishedAt},
+		bytesInto{&r.Source}, bytesInto{&r.Document})
+}
+
+// PutDefinition implements definition.Repository.
+func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (definition.Record, bool, error) {
+	created := false
+	err := s.do(ctx, func(t *tx) error {
+		_, n, err := t.exec("definition_insert", r.Name, r.Version, r.Digest, text(r.Kind), text(r.Title), micros(r.PublishedAt),
+			blob(r.Source), blob(r.Document))
+		created = n == 1
+		return err
+	})
+	if err != nil {
+		return definition.Record{}, false, wrap("publish "+r.Name+"@"+r.Version, err)
+	}
+	stored, err := s.Definition(ctx, r.Name, r.Version)
+	if err != nil {
+		return definition.Record{}, false, err
+	}
+	if stored.Digest != r.Digest {
+		return stored, false, wrap("publish", problem.New(problem.Conflict, "definition.conflict",
+			"%s@%s is published with digest %.12s, this document has %.12s", r.Name, r.Version, stored.Digest, r.Digest).
+			WithHint("a published definition never changes; give the document a new version"))
+	}
+	return stored, created, nil
+}
+
+// Definition implements definition.Repository.
+func (s *Store) Definition(ctx context.Context, name, version string) (definition.Record, error) {
+	q := read("definition_get")
+	q.args = append(q.args, name, version)
+	r, err := single(ctx, s, q, scanRecord)
+	if errors.Is(err, store.ErrNotFound) {
+		err = problem.Wrap(err, problem.NotFound, "definition.unknown", "definition %s@%s is not published", name, version)
+	}
+	return r, wrap("definition", err)
+}
+
+// Versions implements definition.Repository: in the order of publication.
+func (s *Store) Versions(ctx context.Context, name string) ([]definition.Record, error) {
+	q := read("definition_versions")
+	q.args = append(q.args, name)
+	list, err := list(ctx, s, q, scanRecord)
+	return list, wrap("versions of "+name, err)
+}
+
+// Definitions implements definition.Repository.
+func (s *Store) Definitions(ctx context.Context, after string, limit int) ([]definition.Record, error) {
+	name, version := after, ""
+	if i := strings.LastIndexByte(after, '@'); i >= 0 {
+		name, version = after[:i], after[i+1:]
+	}
+	q := read("definition_list")
+	q.args = append(q.args, name, version, bounded(limit))
+	list, err := list(ctx, s, q, scanRecord)
+	return list, wrap("definitions", err)
+}

@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// explain turns an error of the driver into a problem, by its code. Anything
+// else it returns unchanged. No driver type leaves the package but as a cause.
+func explain(err error, path string) error {
+	var e sqlite3.Error
+	var p *problem.Error
+	if err == nil || errors.As(err, &p) || !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code {
+	case sqlite3.ErrFull:
+		return full(err, path)
+	case sqlite3.ErrReadonly, sqlite3.ErrPerm, sqlite3.ErrAuth:
+		return readOnly(err, path)
+	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB, sqlite3.ErrFormat:
+		return problem.Wrap(err, problem.Internal, "store.corrupt", "the database %s is damaged or is no SQLite database", path).
+			WithHint("restore it from a backup; sqlite3's .recover may save rows")
+	case sqlite3.ErrBusy, sqlite3.ErrLocked:
+		return problem.Wrap(err, problem.Unavailable, "store.busy", "the database %s is locked by another program", path)
+	case sqlite3.ErrCantOpen:
+		return problem.Wrap(err, problem.Unavailable, "store.unreachable", "the database %s cannot be opened", path).
+			WithHint("its directory must exist and be writable")
+	case sqlite3.ErrIoErr:
+		if e.SystemErrno == syscall.ENOSPC || e.SystemErrno == syscall.EDQUOT {
+			return full(err, path)
+		}
+		return problem.Wrap(err, problem.Unavailable, "store.io", "the database %s cannot be read or written", path)
+	case sqlite3.ErrNomem:
+		return problem.Wrap(err, problem.Unavailable, "store.memory", "no memory for the database %s", path)
+	case sqlite3.ErrTooBig:
+		return problem.Wrap(err, problem.TooLarge, "store.too-big", "a value exceeds what SQLite can store")
+	}
+	return problem.Wrap(err, problem.Internal, "store.sql", "the database %s refused a statement", path)
+}
+
+// explainFile is explain for the files beside the database.
+func explainFile(err error, path string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return readOnly(err, path)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return full(err, path)
+	}
+	return problem.Wrap(err, problem.Unavailable, "store.unreachable", "%s cannot be opened", path)
+}
+
+func full(err error, path string) error {
+	return problem.Wrap(err, problem.Unavailable, "store.full", "the disk of the database %s is full", path).
+		WithHint("make room; nothing was written, the work is repeated")
+}
+
+func readOnly(err error, path string) error {
+	return problem.Wrap(err, problem.Unavailable, "store.read-only", "the database %s cannot be written", path).
+		WithHint("check the permissions of the file and of its directory")
+}
+
+func isCode(err error, code sqlite3.ErrNo) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && e.Code == code
+}

@@ -1,0 +1,166 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// FloorResult is what the bare loop of [Floor] reached.
+type FloorResult struct {
+	PerSecond float64
+	P50       time.Duration // from asking for a commit to having it
+}
+
+// Floor measures what this disk, driver and durability allow: a bare loop that
+// commits the least rows one step can be made of, and nothing else. Callers
+// goroutines commit n steps in all; those that wait together share one
+// transaction, as in the store. A step is the state of 1 KB updated under its
+// version, the command row, its result row, and the command marked processed.
+//
+// It is the measure beside every figure of `engine-node bench`; no node uses it.
+func Floor(ctx context.Context, dir string, d Durability, n, callers int) (FloorResult, error) {
+	o, err := Options{Path: filepath.Join(dir, "floor.db"), Durability: d}.complete()
+	if err != nil {
+		return FloorResult{}, err
+	}
+	c, err := openWriter(o)
+	if err != nil {
+		return FloorResult{}, wrap("floor", explain(err, o.Path))
+	}
+	defer c.close()
+	f := &floor{c: c, steps: make(chan *floorStep, callers), state: make([]byte, 1024)}
+	if err := f.prepare(callers); err != nil {
+		return FloorResult{}, wrap("floor", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- f.write() }()
+	begun := time.Now()
+	latencies := f.load(ctx, n, callers)
+	seconds := time.Since(begun).Seconds()
+	close(f.steps)
+	if err := errors.Join(<-ended, ctx.Err()); err != nil {
+		return FloorResult{}, wrap("floor", err)
+	}
+	slices.Sort(latencies)
+	return FloorResult{PerSecond: float64(len(latencies)) / seconds, P50: latencies[len(latencies)/2]}, nil
+}
+
+type floor struct {
+	c      *conn
+	steps  chan *floorStep
+	state  []byte
+	update *stmt
+	insert *stmt
+	settle *stmt
+}
+
+type floorStep struct {
+	instance, version int64
+	done              chan struct{}
+}
+
+func (f *floor) prepare(callers int) error {
+	err := f.c.script(`pragma journal_mode = wal;
+create table STATES (NO integer primary key, VERSION integer not null, DOC blob not null);
+create table STREAM (NO integer primary key, PROCESSED integer, DATA blob);`)
+	for i := 1; err == nil && i <= callers; i++ {
+		err = f.c.script(fmt.Sprintf("insert into STATES values (%d, 0, zeroblob(1024))", i))
+	}
+	for _, s := range []struct {
+		stmt **stmt
+		text string
+	}{
+		{&f.update, "update STATES set VERSION = ?, DOC = ? where NO = ? and VERSION = ?"},
+		{&f.insert, "insert into STREAM (NO, PROCESSED, DATA) values (?, ?, ?)"},
+		{&f.settle, "update STREAM set PROCESSED = 1 where NO = ? and PROCESSED = 0"},
+	} {
+		if err == nil {
+			*s.stmt, err = f.c.prepare(s.text)
+		}
+	}
+	return err
+}
+
+// load asks for n steps from callers goroutines, each on an instance of its own.
+func (f *floor) load(ctx context.Context, n, callers int) []time.Duration {
+	var wg sync.WaitGroup
+	all := make([][]time.Duration, callers)
+	for i := range callers {
+		wg.Go(func() {
+			s := &floorStep{instance: int64(i + 1), done: make(chan struct{}, 1)}
+			for range max(n/callers, 1) {
+				if ctx.Err() != nil {
+					return
+				}
+				begun := time.Now()
+				s.version++
+				f.steps <- s
+				<-s.done
+				all[i] = append(all[i], time.Since(begun))
+			}
+		})
+	}
+	wg.Wait()
+	return slices.Concat(all...)
+}
+
+// write commits whatever waits, again and again. After an error it only
+// answers, so that nobody waits for ever.
+func (f *floor) write() error {
+	var failed error
+	var group []*floorStep
+	for s := range f.steps {
+		group = append(group[:0], s)
+		for more := true; more && len(group) < DefaultBatch; {
+			select {
+			case s, more = <-f.steps:
+				if more {
+					group = append(group, s)
+				}
+			default:
+				more = false
+			}
+		}
+		if failed == nil {
+			failed = f.commit(group)
+		}
+		for _, s := range group {
+			s.done <- struct{}{}
+		}
+	}
+	return failed
+}
+
+func (f *floor) commit(group []*floorStep) error {
+	if _, _, err := f.c.exec("begin"); err != nil {
+		return err
+	}
+	for _, s := range group {
+		entry := s.instance<<positionBits | 2*s.version
+		for _, x := range []struct {
+			stmt *stmt
+			args []any
+		}{
+			{f.update, []any{s.version, f.state, s.instance, s.version - 1}},
+			{f.insert, []any{entry, int64(0), f.state[:150]}},
+			{f.settle, []any{entry}},
+			{f.insert, []any{entry + 1, nil, f.state[:150]}},
+		} {
+			r, err := x.stmt.exec.ExecContext(context.Background(), f.c.bind(x.args))
+			if err != nil {
+				return err
+			}
+			if rows, _ := r.(driver.Result).RowsAffected(); rows != 1 {
+				return fmt.Errorf("a step changed %d rows", rows)
+			}
+		}
+	}
+	_, _, err := f.c.exec("commit")
+	return err
+}

@@ -1,0 +1,229 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Node implements store.Performer.
+func (s *Store) Node() string { return s.node }
+
+// Deaths has a value after another process on the file has ended: the moment
+// to call Orphans. Several deaths may give one value.
+func (s *Store) Deaths() <-chan struct{} { return s.deaths }
+
+// Orphans implements store.Performer. A node that was started again under the
+// same name is another run: what the run before claimed is an orphan.
+func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
+	count := 0
+	err := s.do(ctx, func(t *tx) error {
+		count = 0
+		rows, err := nodeRows(t.w.c)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if r.no == s.nodes.no || count >= limit {
+				continue
+			}
+			alive, f := s.nodes.probe(r.no)
+			if f != nil {
+				f.Close() // a dead node's messages are returned by check
+			}
+			if alive {
+				continue
+			}
+			n, err := t.orphans(r.no, limit-count)
+			if err != nil {
+				return err
+			}
+			count += n
+			if n == 0 && f == nil {
+				t.wrote = true
+				if err := giveBack(t.w.c, r.no); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, wrap("orphans", err)
+	}
+	return count, nil
+}
+
+func (t *tx) orphans(node int64, limit int) (int, error) {
+	type command struct {
+		entry    int64
+		id       string
+		attempts int64
+	}
+	var list []command
+	err := t.w.c.query("stream_orphans", 3, func(r []driver.Value) error {
+		var c command
+		c.entry, _ = r[0].(int64)
+		c.id, _ = r[1].(string)
+		c.attempts, _ = r[2].(int64)
+		list = append(list, c)
+		return nil
+	}, node, int64(limit))
+	if err != nil {
+		return 0, err
+	}
+	now := fromMicros(t.now)
+	for _, c := range list {
+		attempts := c.attempts + 1
+		if err := t.guard(store.ErrLost, "stream_orphan", attempts, c.entry, node); err != nil {
+			return 0, err
+		}
+		body, err := signal.ForCommand(c.id, c.entry&(1<<positionBits-1), int(attempts), now, time.Time{}).Encode()
+		if err != nil {
+			return 0, err
+		}
+		t.send(store.Send{Queue: store.Commands, Body: body})
+	}
+	return len(list), nil
+}
+
+// depart returns what this node holds, for Close.
+func (t *tx) depart(no int64) error {
+	t.wrote, t.ring = true, true
+	return giveBack(t.w.c, no)
+}
+
+// Replay implements store.Letters.
+func (s *Store) Replay(ctx context.Context, id string) error {
+	return s.letter(ctx, "replay", id, func(t *tx) error {
+		row, err := t.w.c.one("letter_envelope", 2, id)
+		if err != nil {
+			return err
+		}
+		if row == nil {
+			return store.ErrNotFound
+		}
+		queue, _ := row[0].(string)
+		body, _ := row[1].([]byte)
+		t.send(store.Send{Queue: store.Queue(queue), Body: body})
+		return nil
+	})
+}
+
+// Discard implements store.Letters.
+func (s *Store) Discard(ctx context.Context, id string) error {
+	return s.letter(ctx, "discard", id, func(*tx) error { return nil })
+}
+
+func (s *Store) letter(ctx context.Context, what, id string, before func(*tx) error) error {
+	err := s.do(ctx, func(t *tx) error {
+		if err := before(t); err != nil {
+			return err
+		}
+		return t.guard(store.ErrNotFound, "letter_delete", id)
+	})
+	return wrap(what+" dead letter "+id, err)
+}
+
+// Lock implements store.Locks. The clock is this host's: every process on the
+// file has the same.
+func (s *Store) Lock(ctx context.Context, name string, ttl time.Duration) (bool, error) {
+	taken := errors.New("taken")
+	err := s.do(ctx, func(t *tx) error {
+		return t.guard(taken, "lock_take", name, s.node, t.now+ttl.Microseconds(), t.now)
+	})
+	if errors.Is(err, taken) {
+		return false, nil
+	}
+	return err == nil, wrap("lock "+name, err)
+}
+
+// Unlock implements store.Locks. A lock that another holds stays his.
+func (s *Store) Unlock(ctx context.Context, name string) error {
+	return wrap("unlock "+name, s.do(ctx, func(t *tx) error {
+		_, _, err := t.exec("lock_drop", name, s.node)
+		return err
+	}))
+}
+
+// purgeBatch bounds how long a purge keeps the writer from others.
+const purgeBatch = 50
+
+// Purge implements store.Retention.
+func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error) {
+	count := 0
+	for count < limit {
+		if err := ctx.Err(); err != nil {
+			return count, wrap("purge", err)
+		}
+		want, got := min(limit-count, purgeBatch), 0
+		err := s.do(ctx, func(t *tx) error {
+			var err error
+			got, err = t.purge(endedBefore, want)
+			return err
+		})
+		if err != nil {
+			return count, wrap("purge", err)
+		}
+		count += got
+		if got < want {
+			break
+		}
+	}
+	return count, nil
+}
+
+func (t *tx) purge(before time.Time, limit int) (int, error) {
+	numbers := map[int64]string{}
+	err := t.w.c.query("purge_list", 2, func(r []driver.Value) error {
+		no, _ := r[0].(int64)
+		numbers[no], _ = r[1].(string)
+		return nil
+	}, before.UnixMicro(), int64(limit))
+	if err != nil {
+		return 0, err
+	}
+	for no, id := range numbers {
+		if _, _, err := t.exec("purge_stream", no<<positionBits, (no+1)<<positionBits-1); err != nil {
+			return 0, err
+		}
+		for _, name := range []string{"purge_task_events", "purge_tasks", "purge_waits", "purge_state", "purge_instance"} {
+			if _, _, err := t.exec(name, no); err != nil {
+				return 0, err
+			}
+		}
+		delete(t.w.numbers, id)
+	}
+	return len(numbers), nil
+}
+
+const keyBytes = 32
+
+// Key implements store.Keys.
+func (s *Store) Key(ctx context.Context) ([]byte, error) {
+	fresh := make([]byte, keyBytes)
+	if _, err := rand.Read(fresh); err != nil {
+		return nil, wrap("key", err)
+	}
+	var key []byte
+	err := s.do(ctx, func(t *tx) error {
+		if _, _, err := t.exec("meta_insert", "token-key", fresh); err != nil {
+			return err
+		}
+		row, err := t.w.c.one("meta_value", 1, "token-key")
+		if err != nil {
+			return err
+		}
+		if key, _ = row[0].([]byte); len(key) != keyBytes {
+			return fmt.Errorf("the key has %d bytes", len(key))
+		}
+		return nil
+	})
+	return key, wrap("key", err)
+}

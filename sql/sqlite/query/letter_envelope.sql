@@ -1,0 +1,1 @@
+select QUEUE, ENVELOPE from WF_DEAD_LETTERS where DEAD_LETTER_ID = ?

@@ -1,0 +1,1 @@
+select VISIBLE_AT from WF_MESSAGES indexed by WF_MESSAGES_WAIT where STATE = 1 order by VISIBLE_AT limit 1

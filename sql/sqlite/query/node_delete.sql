@@ -1,0 +1,1 @@
+delete from WF_NODES where NODE_NO = ?

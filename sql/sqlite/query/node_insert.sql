@@ -1,0 +1,1 @@
+insert into WF_NODES (NODE, STARTED_ON_UTC) values (?, ?)

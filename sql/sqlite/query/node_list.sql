@@ -1,0 +1,1 @@
+select NODE_NO, NODE from WF_NODES order by NODE_NO

@@ -1,0 +1,1 @@
+select max(NODE_NO) from WF_NODES where NODE = ?

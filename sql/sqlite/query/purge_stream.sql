@@ -1,0 +1,1 @@
+delete from WF_STREAM where ENTRY_NO between ? and ?

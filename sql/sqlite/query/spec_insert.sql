@@ -1,0 +1,1 @@
+insert into WF_WAIT_SPECS (EVENT_TYPE, SPEC) values (?, ?)

@@ -1,0 +1,3 @@
+update WF_STREAM set CLAIMED_BY = ?, ATTEMPTS = ?, NEXT_ATTEMPT_ON_UTC = ?, LAST_ERROR = ?
+where ENTRY_NO = ? and PROCESSED = 0
+  and coalesce((select N.NODE from WF_NODES N where N.NODE_NO = WF_STREAM.CLAIMED_BY), '') = ?

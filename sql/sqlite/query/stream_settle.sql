@@ -1,0 +1,2 @@
+update WF_STREAM set PROCESSED = 1, PROCESSED_ON_UTC = ?, CLAIMED_BY = null, NEXT_ATTEMPT_ON_UTC = null
+where ENTRY_NO = ? and PROCESSED = 0

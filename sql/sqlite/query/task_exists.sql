@@ -1,0 +1,1 @@
+select 1 from WF_TASKS where TASK_ID = ?

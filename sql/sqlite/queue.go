@@ -1,0 +1,478 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// queue is what is known in memory of a queue.
+type queue struct {
+	waiters  []*waiter
+	mayReady bool // rows with STATE = 0 may exist
+}
+
+// waiter is a call of Receive.
+type waiter struct{ ch chan handed }
+
+// handed is what a waiter gets; with neither it waits again.
+type handed struct {
+	d   *delivery
+	err error
+}
+
+// Receive implements store.Store.
+func (s *Store) Receive(ctx context.Context, name store.Queue) (store.Delivery, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		w := &waiter{ch: make(chan handed, 1)}
+		s.mu.Lock()
+		if s.over {
+			s.mu.Unlock()
+			return nil, wrap("receive", store.ErrClosed)
+		}
+		q := s.queue(name)
+		q.waiters = append(q.waiters, w)
+		s.mu.Unlock()
+		s.poke()
+		var h handed
+		select {
+		case h = <-w.ch:
+		case <-ctx.Done():
+			if s.unwait(q, w) {
+				return nil, ctx.Err()
+			}
+			h = <-w.ch // the writer is about to answer
+		}
+		if h.err != nil {
+			return nil, wrap("receive", h.err)
+		}
+		if h.d != nil {
+			return h.d, nil
+		}
+	}
+}
+
+// queue returns a queue; s.mu is held. One that is new may have rows.
+func (s *Store) queue(name store.Queue) *queue {
+	q := s.queues[name]
+	if q == nil {
+		q = &queue{mayReady: true}
+		s.queues[name] = q
+	}
+	return q
+}
+
+func (s *Store) unwait(q *queue, w *waiter) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(q.waiters, w)
+	if i >= 0 {
+		q.waiters = slices.Delete(q.waiters, i, i+1)
+	}
+	return i >= 0
+}
+
+// wanted says whether somebody waits for something that may be there.
+func (s *Store) wanted() bool {
+	next := s.due.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due := s.stale.Load() || next != 0 && next <= s.micros()
+	for _, q := range s.queues {
+		if len(q.waiters) > 0 && (q.mayReady || due) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Store) anyWaiting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.queues {
+		if len(q.waiters) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// look forgets what is known of the queues: something else has changed them.
+func (s *Store) look() {
+	s.mu.Lock()
+	for _, q := range s.queues {
+		q.mayReady = true
+	}
+	s.mu.Unlock()
+	s.stale.Store(true)
+	s.poke()
+}
+
+func (s *Store) stopWaiting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	for _, q := range s.queues {
+		for _, w := range q.waiters {
+			w.ch <- handed{err: store.ErrClosed}
+		}
+		q.waiters = nil
+	}
+}
+
+// send is a message on its way to a queue.
+type send struct {
+	store.Send
+	visible int64 // due time, 0 = at once
+	crashes int
+}
+
+// assignment is a message that a waiter gets when the transaction is
+// committed.
+type assignment struct {
+	q *queue
+	w *waiter
+	d *delivery
+}
+
+// settle writes the messages of the group, promotes what is due, and claims
+// for the receivers that wait.
+func (t *tx) settle() error {
+	for _, d := range t.w.suspects {
+		if _, _, err := t.exec("message_unlease", d.id, d.enq, t.w.s.nodes.no); err != nil {
+			return err
+		}
+		t.released(d.m.Queue)
+	}
+	if err := t.promote(); err != nil {
+		return err
+	}
+	s := t.w.s
+	s.mu.Lock()
+	waiting := t.takeWaiters()
+	s.mu.Unlock()
+	if err := t.write(waiting); err != nil {
+		return err
+	}
+	for _, v := range waiting {
+		if err := t.claim(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wanting is a queue with waiters that were taken from it.
+type wanting struct {
+	name    store.Queue
+	q       *queue
+	waiters []*waiter
+	ready   bool // rows may be there
+}
+
+// takeWaiters takes the receivers that may be served; s.mu is held.
+func (t *tx) takeWaiters() []*wanting {
+	list := t.wanting[:0]
+	for name, q := range t.w.s.queues {
+		if len(q.waiters) == 0 {
+			continue
+		}
+		n := t.w.batch
+		if !q.mayReady {
+			n = 0
+			for i := range t.sends {
+				if t.sends[i].Queue == name && t.sends[i].visible <= t.now {
+					n++
+				}
+			}
+		}
+		n = min(n, len(q.waiters))
+		if n == 0 {
+			continue
+		}
+		list = append(list, &wanting{name: name, q: q, waiters: slices.Clone(q.waiters[:n]), ready: q.mayReady})
+		q.waiters = slices.Delete(q.waiters, 0, n)
+	}
+	t.wanting = list
+	return list
+}
+
+// write inserts the sends in the order of their commits. Where a receiver
+// waits and no other message can be before it, the row is born claimed.
+func (t *tx) write(waiting []*wanting) error {
+	direct := map[int]bool{}
+	for _, v := range waiting {
+		if v.ready {
+			continue
+		}
+		var mine []int
+		for i := range t.sends {
+			if t.sends[i].Queue == v.name && t.sends[i].visible <= t.now {
+				mine = append(mine, i)
+			}
+		}
+		slices.SortStableFunc(mine, func(a, b int) int { return t.sends[a].Priority - t.sends[b].Priority })
+		for _, i := range mine[:min(len(mine), len(v.waiters))] {
+			direct[i] = true
+		}
+	}
+	for i := range t.sends {
+		if err := t.insert(&t.sends[i], direct[i], waiting); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	stateReady  = 0
+	stateDelay  = 1
+	stateLeased = 10
+)
+
+func (t *tx) insert(m *send, direct bool, waiting []*wanting) error {
+	s := t.w.s
+	state, visible, owner := stateReady, any(nil), any(nil)
+	switch {
+	case m.visible > t.now:
+		state = stateDelay
+	case direct:
+		state, owner = stateLeased, s.nodes.no
+	}
+	if m.visible != 0 {
+		visible = m.visible
+	}
+	id, _, err := t.w.c.exec("message_insert", string(m.Queue), int64(state), int64(m.Priority), visible, t.now, owner, m.Body)
+	if err != nil {
+		return err
+	}
+	switch state {
+	case stateReady:
+		t.ring = true
+		s.mu.Lock()
+		s.queue(m.Queue).mayReady = true
+		s.mu.Unlock()
+	case stateDelay:
+		if next := s.due.Load(); next == 0 || m.visible < next {
+			s.due.Store(m.visible)
+			t.ring = true
+		}
+	case stateLeased:
+		for _, v := range waiting {
+			if v.name == m.Queue {
+				t.assign(v, message(id, m.Queue, int64(m.Priority), m.visible, t.now, 0, 0, m.Body))
+			}
+		}
+	}
+	return nil
+}
+
+// promote makes delayed messages ready that are due.
+func (t *tx) promote() error {
+	s := t.w.s
+	next := s.due.Load()
+	if !s.stale.Load() && (next == 0 || next > t.now) || !s.anyWaiting() {
+		return nil
+	}
+	s.stale.Store(false)
+	_, n, err := t.exec("message_promote", t.now, int64(promoteMax))
+	if err != nil {
+		s.stale.Store(true)
+		return err
+	}
+	if n > 0 {
+		t.ring = true
+		s.mu.Lock()
+		for _, q := range s.queues {
+			q.mayReady = true
+		}
+		s.mu.Unlock()
+	}
+	row, err := t.w.c.one("message_due", 1)
+	if err != nil {
+		return err
+	}
+	next = 0
+	if row != nil {
+		next, _ = row[0].(int64)
+	}
+	s.due.Store(next)
+	return nil
+}
+
+// claim gives ready rows to the waiters of a queue that have none yet.
+func (t *tx) claim(v *wanting) error {
+	s := t.w.s
+	if len(v.waiters) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	ready := v.q.mayReady
+	s.mu.Unlock()
+	if !ready {
+		return nil
+	}
+	want := len(v.waiters)
+	var found []*delivery
+	err := t.w.c.query("message_ready", 7, func(r []driver.Value) error {
+		visible, _ := r[2].(int64)
+		body, _ := r[6].([]byte)
+		n := func(i int) int64 { v, _ := r[i].(int64); return v }
+		found = append(found, message(n(0), v.name, n(1), visible, n(3), n(4), n(5), body))
+		return nil
+	}, string(v.name), int64(want))
+	if err != nil {
+		return err
+	}
+	for _, d := range found {
+		if _, _, err := t.exec("message_lease", s.nodes.no, d.id); err != nil {
+			return err
+		}
+		t.assign(v, d)
+	}
+	if len(found) < want {
+		s.mu.Lock() // before the commit: a bell that rings after it must not be undone
+		v.q.mayReady = false
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+func (t *tx) assign(v *wanting, d *delivery) {
+	d.s = t.w.s
+	t.assigned = append(t.assigned, assignment{q: v.q, w: v.waiters[0], d: d})
+	v.waiters = v.waiters[1:]
+}
+
+// committed notes what the transaction has made certain.
+func (t *tx) committed() {
+	t.w.suspects = t.w.suspects[:0]
+	if t.ring {
+		t.w.s.nodes.ring()
+	}
+}
+
+// handOver answers the waiters that settle took: with their messages, or by
+// letting them wait again.
+func (t *tx) handOver(ok bool) {
+	s := t.w.s
+	for _, a := range t.assigned {
+		if ok {
+			a.w.ch <- handed{d: a.d}
+			continue
+		}
+		a.w.ch <- handed{}
+	}
+	s.mu.Lock()
+	for _, v := range t.wanting {
+		if s.over {
+			for _, w := range v.waiters {
+				w.ch <- handed{err: store.ErrClosed}
+			}
+			continue
+		}
+		v.q.waiters = append(slices.Clone(v.waiters), v.q.waiters...)
+	}
+	if !ok {
+		for _, q := range s.queues {
+			q.mayReady = true
+		}
+	}
+	s.mu.Unlock()
+	clear(t.assigned)
+	t.assigned = t.assigned[:0]
+	clear(t.wanting)
+	t.wanting = t.wanting[:0]
+	if !ok {
+		s.stale.Store(true)
+	}
+}
+
+// suspect notes every message that an unknown commit may have left claimed by
+// this node with nobody to work on it; the next transaction returns them.
+func (t *tx) suspect() {
+	t.w.suspects = append(t.w.suspects, t.deliveries...)
+	for _, a := range t.assigned {
+		t.w.suspects = append(t.w.suspects, a.d)
+	}
+	t.w.s.look()
+}
+
+// released notes that a queue has a ready row again.
+func (t *tx) released(name store.Queue) {
+	t.ring = true
+	t.w.s.mu.Lock()
+	t.w.s.queue(name).mayReady = true
+	t.w.s.mu.Unlock()
+}
+
+// delivery implements store.Delivery.
+type delivery struct {
+	s    *Store
+	id   int64
+	enq  int64
+	m    store.Message
+	mu   sync.Mutex // one Commit or Release at a time
+	over bool
+	slot int64 // of the ledger, from 1; 0 = none
+}
+
+func message(id int64, q store.Queue, prio, visible, enq, attempts, crashes int64, body []byte) *delivery {
+	d := &delivery{id: id, enq: enq, m: store.Message{
+		// A row id is used again after its row is gone; with its time it is unique.
+		ID:    strconv.FormatInt(id, 10) + "." + strconv.FormatInt(enq, 36),
+		Queue: q, Body: body, Priority: int(prio), Attempts: int(attempts), Crashes: int(crashes), EnqueuedAt: fromMicros(enq),
+	}}
+	if visible != 0 {
+		d.m.DueAt = fromMicros(visible)
+	}
+	return d
+}
+
+func (d *delivery) Message() store.Message { return d.m }
+
+func (d *delivery) Load(ctx context.Context, id string) (snapshot.Snapshot, error) {
+	return d.s.Load(ctx, id)
+}
+
+func (d *delivery) Commit(ctx context.Context, c store.Change) error {
+	return d.finish(ctx, "commit", func(t *tx) error { return t.change(d, &c) })
+}
+
+func (d *delivery) Release(ctx context.Context, cause error) error {
+	d.s.log.Debug("sqlite: release", "message", d.m.ID, "cause", cause)
+	return d.finish(ctx, "release", func(t *tx) error {
+		t.deliveries = append(t.deliveries, d)
+		_, n, err := t.exec("message_release", d.id, d.s.nodes.no)
+		if err == nil && n == 0 {
+			return store.ErrLost
+		}
+		t.released(d.m.Queue)
+		return err
+	})
+}
+
+func (d *delivery) finish(ctx context.Context, what string, run func(*tx) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.over {
+		return fmt.Errorf("sqlite: %s message %s: %w", what, d.m.ID, store.ErrLost)
+	}
+	err := d.s.do(ctx, run)
+	if err == nil {
+		d.over = true
+		return nil
+	}
+	d.over = errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrClosed)
+	return fmt.Errorf("sqlite: %s message %s: %w", what, d.m.ID, err)
+}

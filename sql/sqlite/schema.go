@@ -1,0 +1,100 @@
+package sqlite
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"sort"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+//go:embed schema/*.sql
+var migrations embed.FS
+
+// Version returns the schema version of the database at a path, and the one
+// this program knows. A file without a schema has version 0.
+func Version(_ context.Context, path string) (have, known int, err error) {
+	c, err := openConn(dsn(path, "_query_only=1"))
+	if err != nil {
+		return 0, 0, wrap("version", explain(err, path))
+	}
+	defer c.close()
+	return versions(c, path)
+}
+
+// Migrate brings the database at a path to the schema this program knows and
+// returns the versions before and after. Open does the same.
+func Migrate(_ context.Context, path string) (from, to int, err error) {
+	c, err := openConn(dsn(path, ""))
+	if err != nil {
+		return 0, 0, wrap("migrate", explain(err, path))
+	}
+	defer c.close()
+	return migrate(c, path)
+}
+
+func versions(c *conn, path string) (have, known int, err error) {
+	names, err := fs.Glob(migrations, "schema/*.sql")
+	if err != nil {
+		return 0, 0, err
+	}
+	n, err := c.number("pragma user_version")
+	return int(n), len(names), wrap("version", explain(err, path))
+}
+
+// migrate applies what is missing, all of it or nothing. A newer schema is
+// refused before anything is written.
+func migrate(c *conn, path string) (from, to int, err error) {
+	from, to, err = versions(c, path)
+	if err != nil || from == to {
+		return from, to, err
+	}
+	if from > to {
+		return from, from, wrap("migrate", problem.New(problem.Unavailable, "store.newer",
+			"the database %s has schema version %d, this program knows %d", path, from, to).
+			WithHint("run the newer program that has migrated it"))
+	}
+	names, err := fs.Glob(migrations, "schema/*.sql")
+	if err != nil {
+		return from, from, err
+	}
+	sort.Strings(names)
+	if err := c.script("pragma journal_mode = wal"); err != nil {
+		return from, from, wrap("migrate", explain(err, path))
+	}
+	if err := c.script("begin immediate"); err != nil {
+		return from, from, wrap("migrate", explain(err, path))
+	}
+	err = apply(c, names)
+	if err == nil {
+		err = c.script("commit")
+	}
+	if err != nil {
+		_ = c.script("rollback") // the error is already what is told
+		return from, from, wrap("migrate", explain(err, path))
+	}
+	return from, to, nil
+}
+
+// apply reads the version again: another process may have been faster.
+func apply(c *conn, names []string) error {
+	n, err := c.number("pragma user_version")
+	if err != nil {
+		return err
+	}
+	for i := int(n); i < len(names); i++ {
+		text, err := migrations.ReadFile(names[i])
+		if err != nil {
+			return err
+		}
+		if err := c.script(string(text)); err != nil {
+			return fmt.Errorf("%s: %w", names[i], err)
+		}
+		if err := c.script(fmt.Sprintf("pragma user_version = %d", i+1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

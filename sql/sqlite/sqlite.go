@@ -1,0 +1,299 @@
+// Package sqlite is the store on one SQLite file: the default of a node, and
+// the fake of every test.
+//
+// One goroutine writes. Commits that wait together share one transaction, so
+// the disk is synced once for all of them; a change that is refused leaves the
+// others alone. Receivers wait in memory, and a message that finds one waiting
+// is handed over by the transaction that writes it: nothing polls.
+//
+// Several processes of one host may open the file. Each holds a lock on a file
+// of its own in the directory <path>-nodes; when it dies, the kernel drops the
+// lock, and whoever notices returns what the dead node held.
+//
+// A commit is durable when it returns: it survives the loss of power where the
+// disk honours a flush (see [Durability]). The file must be on a local disk.
+// The tests of a store are in store/storetest.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Durability is what a commit survives.
+type Durability int
+
+const (
+	// Full: the loss of power. The disk is synced before a commit returns.
+	Full Durability = iota
+	// ProcessCrash: the end of the process, however sudden. A loss of power
+	// takes the file back to an earlier commit, losing what outside callers
+	// were told.
+	ProcessCrash
+)
+
+// Limits and their defaults.
+const (
+	DefaultBatch   = 64                   // changes in a transaction
+	DefaultBacklog = 1024                 // changes that wait for the writer; more block their callers
+	DefaultCache   = 64 << 20             // bytes of database pages in memory
+	DefaultReaders = 4                    // connections for reading
+	batchTime      = 5 * time.Millisecond // in a transaction before it stops taking changes
+	promoteMax     = 500                  // due messages made ready in a transaction
+	numbersMax     = 1 << 15              // instance numbers remembered
+	busyTries      = 6                    // times 5 s before a lock of another program is an error
+)
+
+// Options says how to open a store. Path is required.
+type Options struct {
+	Path       string
+	Node       string // name under which work is claimed; default: a new UUID
+	Durability Durability
+	Batch      int // 0 = DefaultBatch
+	Backlog    int // 0 = DefaultBacklog
+	Cache      int // bytes; 0 = DefaultCache
+	Readers    int // 0 = DefaultReaders
+	Log        *slog.Logger
+	Now        func() time.Time
+}
+
+// Store is a store.Full and a definition.Repository on one file.
+type Store struct {
+	path string
+	node string
+	now  func() time.Time
+	log  *slog.Logger
+
+	gate   sync.RWMutex // held for reading while a job is handed to the writer
+	closed bool
+	jobs   chan *job
+	wake   chan struct{}
+	deaths chan struct{}
+
+	mu     sync.Mutex // guards queues
+	queues map[store.Queue]*queue
+	over   bool         // no more waiting
+	due    atomic.Int64 // when the next delayed message is, 0 = none known
+	stale  atomic.Bool  // another process may have changed due
+
+	nodes   *nodes
+	loaders chan *conn
+	db      *sql.DB
+	stats   counters
+	done    sync.WaitGroup
+}
+
+var (
+	_ store.Full            = (*Store)(nil)
+	_ definition.Repository = (*Store)(nil)
+)
+
+// Open opens the store, makes or migrates its file, and returns what nodes
+// that have died held. Its problems: store.newer, store.corrupt,
+// store.read-only, store.full, store.busy, store.node-in-use.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	c, err := openWriter(o)
+	if err != nil {
+		return nil, wrap("open", explain(err, o.Path))
+	}
+	if _, _, err := migrate(c, o.Path); err != nil {
+		c.close()
+		return nil, err
+	}
+	s := &Store{
+		path: o.Path, node: o.Node, now: o.Now, log: o.Log,
+		jobs: make(chan *job, o.Backlog), wake: make(chan struct{}, 1), deaths: make(chan struct{}, 1),
+		queues: map[store.Queue]*queue{}, loaders: make(chan *conn, o.Readers),
+	}
+	s.stale.Store(true)
+	if err := s.start(o, c); err != nil {
+		s.release(c)
+		return nil, wrap("open", explain(err, o.Path))
+	}
+	return s, nil
+}
+
+func (o Options) complete() (Options, error) {
+	if o.Path == "" {
+		return o, problem.New(problem.Invalid, "store.options", "the path of the database is missing")
+	}
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return o, fmt.Errorf("sqlite: open %s: %w", o.Path, err)
+	}
+	o.Path = path
+	if o.Node == "" {
+		o.Node = uuid.NewString()
+	}
+	for _, f := range []struct {
+		value *int
+		std   int
+	}{{&o.Batch, DefaultBatch}, {&o.Backlog, DefaultBacklog}, {&o.Cache, DefaultCache}, {&o.Readers, DefaultReaders}} {
+		if *f.value <= 0 {
+			*f.value = f.std
+		}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o, nil
+}
+
+// dsn is the address of a database for the driver.
+func dsn(path, params string) string {
+	u := url.URL{Path: path}
+	s := "file:" + u.EscapedPath() + "?_busy_timeout=5000"
+	if params != "" {
+		s += "&" + params
+	}
+	return s
+}
+
+func openWriter(o Options) (*conn, error) {
+	c, err := openConn(dsn(o.Path, "_synchronous="+o.Durability.pragma()))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range []string{
+		fmt.Sprintf("pragma cache_size = -%d", o.Cache/1024),
+		"pragma wal_autocheckpoint = 16000", // a checkpoint now and then, not in every second commit
+		"pragma temp_store = memory",
+		"pragma journal_size_limit = 134217728",
+	} {
+		if err := c.script(p); err != nil {
+			c.close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (d Durability) pragma() string {
+	if d == ProcessCrash {
+		return "NORMAL"
+	}
+	return "FULL"
+}
+
+// start opens what stands beside the writer's connection, joins the nodes,
+// and starts the goroutines that Close waits for.
+func (s *Store) start(o Options, c *conn) error {
+	for range o.Readers {
+		r, err := openConn(dsn(o.Path, "_query_only=1"))
+		if err != nil {
+			return err
+		}
+		s.loaders <- r
+	}
+	db, err := sql.Open("sqlite3", dsn(o.Path, "_query_only=1&_stmt_cache_size=32"))
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(o.Readers)
+	s.db = db
+	if s.nodes, err = join(s, c); err != nil {
+		return err
+	}
+	w := newWriter(s, c, o)
+	s.done.Add(2)
+	go func() { defer s.done.Done(); w.run() }()
+	go func() { defer s.done.Done(); s.nodes.watch() }()
+	return nil
+}
+
+// release closes what is open of a store that did not start, or has stopped.
+func (s *Store) release(c *conn) error {
+	var errs []error
+	if s.nodes != nil {
+		errs = append(errs, s.nodes.leave())
+	}
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	for {
+		select {
+		case r := <-s.loaders:
+			errs = append(errs, r.close())
+			continue
+		default:
+		}
+		break
+	}
+	return errors.Join(append(errs, c.close())...)
+}
+
+// Close finishes what was accepted, returns this node's messages, and closes
+// the file. Receivers that wait get store.ErrClosed.
+func (s *Store) Close() error {
+	s.gate.Lock()
+	was := s.closed
+	s.closed = true
+	s.gate.Unlock()
+	if was {
+		return nil
+	}
+	s.stopWaiting()
+	s.nodes.stop()
+	close(s.jobs)
+	s.done.Wait()
+	return nil
+}
+
+// do hands a job to the writer and waits for its outcome. ctx ends the
+// waiting only while the writer has not taken the job.
+func (s *Store) do(ctx context.Context, run func(*tx) error) error {
+	j := &job{run: run, done: make(chan struct{})}
+	s.gate.RLock()
+	if s.closed {
+		s.gate.RUnlock()
+		return store.ErrClosed
+	}
+	select {
+	case s.jobs <- j:
+		s.gate.RUnlock()
+	case <-ctx.Done():
+		s.gate.RUnlock()
+		return ctx.Err()
+	}
+	<-j.done
+	return j.err
+}
+
+// poke makes the writer look for work.
+func (s *Store) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Store) micros() int64 { return s.now().UnixMicro() }
+
+// wrap says what was attempted.
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("sqlite: %s: %w", what, err)
+}

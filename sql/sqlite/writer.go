@@ -1,0 +1,325 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// job is work for the writer. run is called inside a transaction, twice when
+// the group it first ran in was rolled back.
+type job struct {
+	run  func(*tx) error
+	err  error
+	done chan struct{}
+}
+
+// writer owns the only connection that writes.
+type writer struct {
+	s       *Store
+	c       *conn
+	batch   int
+	relax   bool // a transaction that only claims is not synced
+	numbers map[string]int64
+	nodeNos map[string]int64
+	specs   map[[2]string]int64
+	timer   *time.Timer
+	members []*job
+	tx      tx
+
+	suspects []*delivery
+}
+
+// Stats counts what the writer did since Open.
+type Stats struct {
+	Transactions int64 // committed, of every kind
+	ClaimOnly    int64 // of those, the ones that only claimed or promoted messages: not synced
+	Jobs         int64 // changes and other calls committed
+	Refused      int64 // calls that were answered with an error
+	Regrouped    int64 // groups run again because a member failed after it had written
+	LargestGroup int64
+}
+
+type counters struct{ transactions, claimOnly, jobs, refused, regrouped, largest atomic.Int64 }
+
+// Stats returns the counters.
+func (s *Store) Stats() Stats {
+	c := &s.stats
+	return Stats{
+		Transactions: c.transactions.Load(), ClaimOnly: c.claimOnly.Load(), Jobs: c.jobs.Load(),
+		Refused: c.refused.Load(), Regrouped: c.regrouped.Load(), LargestGroup: c.largest.Load(),
+	}
+}
+
+func newWriter(s *Store, c *conn, o Options) *writer {
+	return &writer{
+		s: s, c: c, batch: o.Batch, relax: o.Durability == Full,
+		numbers: map[string]int64{}, nodeNos: map[string]int64{s.node: s.nodes.no}, specs: map[[2]string]int64{},
+		timer: time.NewTimer(time.Hour),
+	}
+}
+
+// run serves until the channel of jobs is closed and empty.
+func (w *writer) run() {
+	defer w.timer.Stop()
+	for {
+		w.arm()
+		select {
+		case j, open := <-w.s.jobs:
+			if !open {
+				w.end()
+				return
+			}
+			w.group(j)
+			if w.s.wanted() {
+				w.s.poke()
+			}
+		case <-w.s.wake:
+			w.claimOnly()
+		case <-w.timer.C:
+			w.claimOnly()
+		}
+	}
+}
+
+// longestSleep bounds how late a change of the wall clock is noticed.
+const longestSleep = time.Second
+
+// arm sets the timer to the next delayed message, when somebody waits.
+func (w *writer) arm() {
+	w.timer.Stop()
+	next := w.s.due.Load()
+	if next == 0 || !w.s.anyWaiting() {
+		return
+	}
+	w.timer.Reset(min(max(time.UnixMicro(next).Sub(w.s.now()), 0), longestSleep))
+}
+
+// claimOnly gives ready and due messages to receivers that wait. It is not
+// synced: losing it in a power cut just leaves the messages ready.
+func (w *writer) claimOnly() {
+	for w.s.wanted() {
+		select {
+		case j, open := <-w.s.jobs: // a group claims as well
+			if open {
+				w.group(j)
+			}
+			return
+		default:
+		}
+		if w.relax {
+			if err := w.c.script("pragma synchronous = normal"); err != nil {
+				w.s.log.Error("sqlite: relax", "error", err)
+			}
+		}
+		err := w.transact(nil)
+		if w.relax {
+			if e := w.c.script("pragma synchronous = full"); e != nil {
+				err = errors.Join(err, e)
+			}
+		}
+		if err != nil {
+			w.s.log.Error("sqlite: claim", "error", explain(err, w.s.path))
+			return
+		}
+		w.s.stats.claimOnly.Add(1)
+	}
+}
+
+// group commits a job together with those that wait behind it.
+func (w *writer) group(first *job) {
+	w.members = w.members[:0]
+	err := w.transact(first)
+	for _, j := range w.members {
+		if err != nil {
+			j.err = err
+		}
+		if j.err != nil {
+			w.s.stats.refused.Add(1)
+		} else {
+			w.s.stats.jobs.Add(1)
+		}
+		close(j.done)
+	}
+	w.s.stats.largest.Store(max(w.s.stats.largest.Load(), int64(len(w.members))))
+	w.tx.handOver(err == nil)
+	clear(w.members)
+}
+
+// transact runs one transaction: first and what follows it, or without first
+// only the claims. Its error is the error of every member.
+func (w *writer) transact(first *job) error {
+	unlock, err := w.s.nodes.turn()
+	if err != nil {
+		w.members = appendJob(w.members, first)
+		return explain(err, w.s.path)
+	}
+	defer unlock()
+	if err := w.begin(); err != nil {
+		w.members = appendJob(w.members, first)
+		return explain(err, w.s.path)
+	}
+	err = w.fill(first)
+	if errors.Is(err, errAgain) {
+		w.s.stats.regrouped.Add(1)
+		err = w.again()
+	}
+	if err == nil {
+		err = w.tx.settle()
+	}
+	if err != nil {
+		w.rollback()
+		if first == nil {
+			w.tx.handOver(false)
+		}
+		return explain(err, w.s.path)
+	}
+	if _, _, err := w.c.exec("commit"); err != nil {
+		w.rollback()
+		clean := isCode(err, sqlite3.ErrFull)
+		if !clean {
+			w.tx.suspect()
+		}
+		if first == nil {
+			w.tx.handOver(false)
+		}
+		if clean {
+			return explain(err, w.s.path)
+		}
+		return fmt.Errorf("%w: %w", store.ErrUnknown, explain(err, w.s.path))
+	}
+	w.s.stats.transactions.Add(1)
+	w.tx.committed()
+	if first == nil {
+		w.tx.handOver(true)
+	}
+	return nil
+}
+
+func appendJob(list []*job, j *job) []*job {
+	if j == nil {
+		return list
+	}
+	return append(list, j)
+}
+
+// errAgain says that a member failed after it had written.
+var errAgain = errors.New("run the group again")
+
+// fill runs jobs as they come, without savepoints: a refused change has
+// normally written nothing, because guards stand before writes.
+func (w *writer) fill(j *job) error {
+	begun := time.Now()
+	for j != nil {
+		w.members = append(w.members, j)
+		w.tx.wrote = false
+		sends := len(w.tx.sends)
+		j.err = j.run(&w.tx)
+		if j.err != nil {
+			clear(w.tx.sends[sends:])
+			w.tx.sends = w.tx.sends[:sends]
+			if w.tx.wrote || fatal(j.err) {
+				return errAgain
+			}
+		}
+		if len(w.members) >= w.batch || time.Since(begun) > batchTime {
+			return nil
+		}
+		select {
+		case j = <-w.s.jobs: // nil when it is closed
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// again runs the members once more in a new transaction, each in a savepoint,
+// so that each gets its own answer.
+func (w *writer) again() error {
+	w.rollback()
+	if err := w.begin(); err != nil {
+		return err
+	}
+	for _, j := range w.members {
+		if _, _, err := w.c.exec("savepoint"); err != nil {
+			return err
+		}
+		sends := len(w.tx.sends)
+		j.err = j.run(&w.tx)
+		if j.err == nil {
+			if _, _, err := w.c.exec("release"); err != nil {
+				return err
+			}
+			continue
+		}
+		if fatal(j.err) {
+			return j.err
+		}
+		w.tx.sends = w.tx.sends[:sends]
+		w.forget()
+		if _, _, err := w.c.exec("rollback_to"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fatal says that an error is of the database, not of one change: SQLite may
+// have ended the transaction.
+func fatal(err error) bool {
+	var e sqlite3.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	return e.Code != sqlite3.ErrConstraint && e.Code != sqlite3.ErrTooBig
+}
+
+func (w *writer) begin() error {
+	var err error
+	for range busyTries {
+		if _, _, err = w.c.exec("begin"); !isCode(err, sqlite3.ErrBusy) {
+			break
+		}
+		w.s.log.Warn("sqlite: another program holds the database", "path", w.s.path)
+	}
+	w.tx.reset(w)
+	return err
+}
+
+// rollback ends a failed transaction. SQLite may have ended it already.
+func (w *writer) rollback() {
+	if !w.c.c.AutoCommit() {
+		if err := w.c.script("rollback"); err != nil {
+			w.s.log.Error("sqlite: rollback", "error", err)
+		}
+	}
+	w.forget()
+}
+
+// forget drops numbers that a rolled back transaction may have given.
+func (w *writer) forget() {
+	clear(w.numbers)
+	clear(w.specs)
+	clear(w.nodeNos)
+	w.nodeNos[w.s.node] = w.s.nodes.no
+}
+
+// end returns this node's messages and closes everything.
+func (w *writer) end() {
+	if !w.s.nodes.abandoned() {
+		j := &job{done: make(chan struct{}), run: func(t *tx) error { return t.depart(w.s.nodes.no) }}
+		w.group(j)
+		if j.err != nil {
+			w.s.log.Error("sqlite: close", "error", j.err)
+		}
+	}
+	if err := w.s.release(w.c); err != nil {
+		w.s.log.Error("sqlite: close", "error", err)
+	}
+}
