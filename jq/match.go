@@ -110,9 +110,11 @@ func (k *kit) find(p *pattern, s string, global bool) ([][]int, error) {
 		}
 		return nil, nil
 	}
-	xs := p.FindAllStringSubmatchIndex(s, -1)
-	// A match costs what its objects do, and the probe behind it.
-	if err := k.m.charge(len(xs) * (8 + 4*p.NumSubexp() + p.size/pairsPerStep)); err != nil {
+	// A match costs what its objects do, and the probe behind it; no more are
+	// looked for than can be paid.
+	price := 8 + 4*p.NumSubexp() + p.size/pairsPerStep
+	xs := p.FindAllStringSubmatchIndex(s, k.m.steps/price+1)
+	if err := k.m.charge(len(xs) * price); err != nil {
 		return nil, err
 	}
 	var ys [][]int

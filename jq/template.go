@@ -12,6 +12,7 @@ type Template struct {
 	constant bool
 	value    any         // of a constant
 	expr     *expression // or an expression
+	source   string      // of the expression
 	array    []*Template // or an array with expressions in it
 	keys     []string    // or an object with expressions in it
 	fields   []*Template
@@ -43,7 +44,7 @@ func Expression(src string, vars []string) (*Template, error) {
 	if err != nil {
 		return nil, shifted(err, at)
 	}
-	t := &Template{expr: e, uses: map[string]bool{}}
+	t := &Template{expr: e, source: strings.TrimSpace(text), uses: map[string]bool{}}
 	for _, v := range e.vars {
 		t.uses[v] = true
 	}
@@ -122,6 +123,39 @@ func (t *Template) settled() *Template {
 
 // Constant reports whether the template has no expression in it.
 func (t *Template) Constant() bool { return t.constant }
+
+// String shows the template as JSON, with its expressions as they were
+// written.
+func (t *Template) String() string {
+	raw, err := Encode(t.shown(), MaxShown)
+	if err != nil {
+		return "(" + err.Error() + ")"
+	}
+	return string(raw)
+}
+
+// MaxShown bounds what String shows, in bytes.
+const MaxShown = 64 << 10
+
+func (t *Template) shown() any {
+	switch {
+	case t.constant:
+		return t.value
+	case t.expr != nil:
+		return "${ " + t.source + " }"
+	case t.array != nil:
+		res := make([]any, len(t.array))
+		for i, k := range t.array {
+			res[i] = k.shown()
+		}
+		return res
+	}
+	res := make(map[string]any, len(t.keys))
+	for i, k := range t.fields {
+		res[t.keys[i]] = k.shown()
+	}
+	return res
+}
 
 // Uses reports whether an expression in t reads a variable ("$input").
 func (t *Template) Uses(name string) bool { return t.uses[name] }

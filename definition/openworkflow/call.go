@@ -93,7 +93,7 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 	case !functionName.MatchString(name):
 		c.report(join(at, "call"), codeType, "letters, digits, dots, hyphens", "%s is not a name of a function", clip(name))
 	case c.functions[name] != nil && slices.Contains(inside, name):
-		c.report(join(at, "call"), codeType, "", "function %s calls itself", clip(name))
+		// A circle, which has been reported at the functions in it.
 	case c.functions[name] != nil:
 		return c.named(at, name, with, hasWith, vars, inside, quiet)
 	default:

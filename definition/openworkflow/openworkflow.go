@@ -103,7 +103,7 @@ type compiler struct {
 func (c *compiler) workflow() (p engine.Program) {
 	root := c.object("", c.root, shape{
 		fields: []string{"document", "input", "output", "timeout", "use", "do"}, required: []string{"document", "do"},
-		unsupported: map[string]string{"schedule": "schedules", "evaluate": "another way to evaluate expressions"},
+		unsupported: map[string]string{"schedule": "schedules", "evaluate": "ways to evaluate expressions"},
 	})
 	if root == nil {
 		return p
@@ -183,8 +183,28 @@ func (c *compiler) use(at string, v any) {
 		if f == nil {
 			continue
 		}
+		if c.cyclic(name) {
+			c.reportKey(p, codeType, "", "function %s calls itself, directly or by way of another", clip(name))
+			continue
+		}
 		// Compiled once without a use, so that its findings are reported once
 		// and not for each use.
 		c.call(p, f, scope{"$context", "$input", "$workflow", "$task", "$runtime"}, []string{name}, false)
 	}
+}
+
+// cyclic reports whether a function leads back to itself.
+func (c *compiler) cyclic(name string) bool {
+	at := name
+	for range c.functions {
+		f, _ := c.functions[at].(map[string]any)
+		at, _ = f["call"].(string)
+		if c.functions[at] == nil {
+			return false
+		}
+		if at == name {
+			return true
+		}
+	}
+	return false
 }

@@ -84,7 +84,7 @@ func read(file string, text []byte) *source {
 	}
 	n, err := nodes(unescape(text))
 	if err != nil {
-		s.place(position{line: lineOf(err), column: 1}, "", codeYAML, "", strings.TrimPrefix(err.Error(), "yaml: "))
+		s.place(position{line: lineOf(err), column: 1}, "", codeYAML, "", linePrefix.ReplaceAllString(err.Error(), ""))
 		return s
 	}
 	if n == nil {
@@ -134,6 +134,8 @@ func nodes(text []byte) (n *yaml.Node, err error) {
 	}
 	return doc.Content[0], nil
 }
+
+var linePrefix = regexp.MustCompile(`^(yaml: )?(line \d+: )?`)
 
 var lineInError = regexp.MustCompile(`line (\d+)`)
 

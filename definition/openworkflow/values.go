@@ -305,7 +305,7 @@ func (c *compiler) units(at string, v map[string]any) string {
 		number, _ := x.(json.Number)
 		i, err := strconv.ParseInt(string(number), 10, 64)
 		if err != nil || i < 0 || i > 1e12 {
-			c.report(join(at, u), codeType, "", "want a whole number, not %s", kindOf(x))
+			c.report(join(at, u), codeType, "", "want a whole number from 0, not %s", quoted(x))
 			continue
 		}
 		n[u] = i

@@ -1,0 +1,259 @@
+// Package api is the HTTP face of a node: requests in, problems or documents
+// out.
+//
+// It holds no state and decides nothing: each operation is one call of a
+// service that [Config] names, and each error is translated once, by [refuse],
+// into an RFC 9457 problem with a stable code. The OpenAPI document is made of
+// the handlers, so it cannot disagree with them.
+//
+// Limits: bodies, nesting, waiting and the connection itself are bounded by
+// the constants of this package. The API asks nobody who he is; it is served
+// on the loopback interface, to programs of the same machine, and refuses what
+// a browser sends on behalf of another site.
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Limits of a request.
+const (
+	MaxDefinitionBytes = 1 << 20          // of a definition's source
+	MaxBodyBytes       = 256 << 10        // of any other body
+	MaxDepth           = 60               // nesting of a JSON body; an envelope has room for it
+	MaxWait            = 60 * time.Second // that a start waits for the instance's end
+	bodyTimeout        = 10 * time.Second // for a body to arrive
+)
+
+// Starter begins instances.
+type Starter interface {
+	Start(ctx context.Context, id string, start signal.Start, headers map[string]string) (instanceID string, created bool, err error)
+}
+
+// Signaller gives signals to instances.
+type Signaller interface {
+	Signal(ctx context.Context, env signal.Envelope) error
+	PublishEvent(ctx context.Context, event json.RawMessage, headers map[string]string) (reached int, err error)
+}
+
+// Tasks works on human tasks.
+type Tasks interface {
+	ClaimTask(ctx context.Context, id, user string, groups []string) (projections.Task, error)
+	ReleaseTask(ctx context.Context, id, user string) (projections.Task, error)
+	CompleteTask(ctx context.Context, id, user, outcome string, data json.RawMessage) (projections.Task, error)
+}
+
+// Operator looks into one instance and does what an operator asks of it.
+type Operator interface {
+	Snapshot(ctx context.Context, id string) (snapshot.Snapshot, error)
+	Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error)
+}
+
+// Letters works on dead letters.
+type Letters interface {
+	Replay(ctx context.Context, id string) error
+	Discard(ctx context.Context, id string) error
+}
+
+// Publisher publishes definitions; file names the source in findings.
+type Publisher interface {
+	Publish(ctx context.Context, file string, source []byte) (r definition.Record, created bool, err error)
+}
+
+// Definitions reads what is published; definition.Repository is one.
+type Definitions interface {
+	Definition(ctx context.Context, name, version string) (definition.Record, error)
+	Versions(ctx context.Context, name string) ([]definition.Record, error)
+	Definitions(ctx context.Context, after string, limit int) ([]definition.Record, error)
+}
+
+// Config wires the API. Everything but Log, Registerer, Metrics and Version is
+// required.
+type Config struct {
+	Starter     Starter
+	Signaller   Signaller
+	Tasks       Tasks
+	Operator    Operator
+	Letters     Letters
+	Publisher   Publisher
+	Definitions Definitions
+	Reader      projections.Reader
+	Ready       func(context.Context) error // nil error = the store answers
+	Now         func() time.Time
+
+	Version    string                // of the program
+	Log        *slog.Logger          // nil = discard
+	Registerer prometheus.Registerer // of the request metrics; nil = not registered
+	Metrics    http.Handler          // what /metrics answers; nil = there is none
+}
+
+// service holds the handlers.
+type service struct {
+	Config
+}
+
+// New makes the handler of the whole API.
+func New(c Config) (http.Handler, error) {
+	v := reflect.ValueOf(c)
+	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Letters", "Publisher", "Definitions", "Reader", "Ready", "Now"} {
+		if v.FieldByName(name).IsNil() {
+			return nil, fmt.Errorf("api: %s is required", name)
+		}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &service{c}
+	mux := http.NewServeMux()
+	h := humago.New(mux, s.humaConfig())
+	s.healthOperations(h)
+	s.definitionOperations(h)
+	s.instanceOperations(h)
+	s.eventOperations(h)
+	s.taskOperations(h)
+	s.letterOperations(h)
+	tidySchemas(h.OpenAPI())
+	if c.Metrics != nil {
+		mux.Handle("GET /metrics", c.Metrics)
+	}
+	return s.edge(mux)
+}
+
+func (s *service) humaConfig() huma.Config {
+	version := s.Version
+	if version == "" {
+		version = "devel"
+	}
+	c := huma.DefaultConfig("Aqueduct", version)
+	c.Info.Description = "A durable execution runtime. Errors are RFC 9457 problems with a stable `code`. " +
+		"Lists page by key: pass the `next` of a page as `after`."
+	c.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
+	c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", nil
+	c.RejectUnknownQueryParameters = true
+	strict := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}
+	c.Formats = map[string]huma.Format{"application/json": strict, "json": strict}
+	c.Transformers = []huma.Transformer{s.translate}
+	return c
+}
+
+// tidySchemas removes the schemas of errors that never leave.
+func tidySchemas(doc *huma.OpenAPI) {
+	schemas := doc.Components.Schemas.Map()
+	delete(schemas, "ErrorModel")
+	delete(schemas, "ErrorDetail")
+}
+
+// answer is a document with its status.
+type answer[T any] struct {
+	Status int
+	Body   T
+}
+
+func ok[T any](body T) *answer[T] { return &answer[T]{http.StatusOK, body} }
+
+// created answers 201 for what is new and 200 for what was there.
+func created[T any](body T, isNew bool) *answer[T] {
+	if isNew {
+		return &answer[T]{http.StatusCreated, body}
+	}
+	return ok(body)
+}
+
+// operation describes an operation; statuses are those of its problems beside
+// 422 and 500, which every one has.
+func operation(id, method, path, tag, summary string, statuses ...int) huma.Operation {
+	op := huma.Operation{
+		OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{tag},
+		MaxBodyBytes: MaxBodyBytes + 1, BodyReadTimeout: bodyTimeout, Responses: map[string]*huma.Response{},
+	}
+	if method == http.MethodPost {
+		statuses = append(statuses, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusForbidden)
+	}
+	for _, status := range append(statuses, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusServiceUnavailable) {
+		op.Responses[fmt.Sprint(status)] = &huma.Response{
+			Description: http.StatusText(status),
+			Content: map[string]*huma.MediaType{
+				"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/Problem"}},
+			},
+		}
+	}
+	return op
+}
+
+// register adds an operation whose errors are translated at this one place.
+func register[I, O any](s *service, h huma.API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
+	h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[client.Problem](), true, "Problem")
+	huma.Register(h, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := f(ctx, in)
+		if err != nil {
+			return nil, s.refuse(ctx, op.OperationID, err)
+		}
+		return out, nil
+	})
+	if r, ok := op.Responses["201"]; ok { // the repeat of a request that creates
+		op.Responses["200"] = &huma.Response{Description: "It was there before", Content: r.Content}
+	}
+}
+
+// Paging is the part of a list that a request asks for.
+type Paging struct {
+	After string `query:"after" maxLength:"512" doc:"The next of the page before."`
+	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Items at most."`
+}
+
+// Caller says who asks, and what for.
+type Caller struct {
+	Traceparent string `header:"traceparent" maxLength:"512" doc:"W3C trace context; a malformed one is ignored."`
+	Correlation string `header:"X-Correlation-Id" maxLength:"256" doc:"Follows everything that the request causes."`
+	Actor       string `header:"X-Aqueduct-Actor" maxLength:"128" doc:"Who does it, for the stream."`
+}
+
+// headers are those of the signal that the request becomes.
+func (c Caller) headers() map[string]string {
+	h := map[string]string{}
+	if isTraceparent(c.Traceparent) {
+		h[signal.HeaderTraceparent] = c.Traceparent
+	}
+	if c.Correlation != "" {
+		h[signal.HeaderCorrelation] = c.Correlation
+	}
+	if c.Actor != "" {
+		h[signal.HeaderActor] = c.Actor
+	}
+	if len(h) == 0 {
+		return nil
+	}
+	return h
+}
+
+// isTraceparent checks the form of version 00 of W3C trace context, and that
+// no id is all zeros.
+func isTraceparent(s string) bool {
+	if len(s) != 55 || s[:3] != "00-" || s[35] != '-' || s[52] != '-' {
+		return false
+	}
+	hex := s[3:35] + s[36:52] + s[53:]
+	for _, c := range hex {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return s[3:35] != "00000000000000000000000000000000" && s[36:52] != "0000000000000000"
+}

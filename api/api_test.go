@@ -1,0 +1,391 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden OpenAPI document")
+
+// backend answers every service with err, or with what little the edge needs.
+// What the API does with real services is tested with the node, in cmd.
+type backend struct {
+	projections.Reader
+	err     error
+	panics  bool
+	signal  signal.Envelope
+	event   json.RawMessage
+	headers map[string]string
+}
+
+func (b *backend) Start(_ context.Context, id string, s signal.Start, h map[string]string) (string, bool, error) {
+	if b.panics {
+		panic("a bug")
+	}
+	b.headers = h
+	return id, true, b.err
+}
+func (b *backend) Signal(_ context.Context, e signal.Envelope) error { b.signal = e; return b.err }
+func (b *backend) PublishEvent(_ context.Context, e json.RawMessage, h map[string]string) (int, error) {
+	b.event, b.headers = e, h
+	return 3, b.err
+}
+func (b *backend) ClaimTask(context.Context, string, string, []string) (projections.Task, error) {
+	return projections.Task{}, b.err
+}
+func (b *backend) ReleaseTask(context.Context, string, string) (projections.Task, error) {
+	return projections.Task{}, b.err
+}
+func (b *backend) CompleteTask(context.Context, string, string, string, json.RawMessage) (projections.Task, error) {
+	return projections.Task{}, b.err
+}
+func (b *backend) Snapshot(context.Context, string) (snapshot.Snapshot, error) {
+	return snapshot.Snapshot{}, b.err
+}
+func (b *backend) Operate(context.Context, string, engine.Operation, json.RawMessage, string) (snapshot.Snapshot, error) {
+	return snapshot.Snapshot{}, b.err
+}
+func (b *backend) Replay(context.Context, string) error  { return b.err }
+func (b *backend) Discard(context.Context, string) error { return b.err }
+func (b *backend) Publish(_ context.Context, file string, source []byte) (definition.Record, bool, error) {
+	return definition.Record{Name: "a/b", Version: "1", Title: file, Digest: string(source)}, false, b.err
+}
+func (b *backend) Definition(context.Context, string, string) (definition.Record, error) {
+	return definition.Record{Source: []byte(" {}")}, b.err
+}
+func (b *backend) Versions(context.Context, string) ([]definition.Record, error) { return nil, b.err }
+func (b *backend) Definitions(context.Context, string, int) ([]definition.Record, error) {
+	return nil, b.err
+}
+func (b *backend) Queues(context.Context) ([]projections.Queue, error) { return nil, b.err }
+func (b *backend) Task(context.Context, string) (projections.Task, error) {
+	return projections.Task{EndedBy: "ann", EndedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, nil
+}
+
+func handler(t *testing.T, b *backend) http.Handler {
+	t.Helper()
+	h, err := New(Config{
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Letters: b, Publisher: b, Definitions: b, Reader: b,
+		Ready: func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
+		Registerer: prometheus.NewRegistry(), Version: "test",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// call makes a request; headers are pairs.
+func call(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func problemOf(t *testing.T, w *httptest.ResponseRecorder) client.Problem {
+	t.Helper()
+	var p client.Problem
+	dec := json.NewDecoder(w.Body)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&p); err != nil {
+		t.Fatalf("%d %q: %v", w.Code, w.Body, err)
+	}
+	if ct := w.Header().Get("Content-Type"); ct != "application/problem+json" {
+		t.Errorf("content type %q", ct)
+	}
+	if p.Status != w.Code || p.Code == "" || p.Title == "" || p.Type == "" || p.Detail == "" {
+		t.Errorf("status %d, problem %+v", w.Code, p)
+	}
+	return p
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth)
+	cases := []struct {
+		name, method, path, body string
+		headers                  []string
+		status                   int
+		code, says               string
+	}{
+		{"no such path", "GET", "/v1/nothing", "", nil, 404, "route.unknown", "nothing is at this path"},
+		{"no such method", "PUT", "/v1/instances", "", nil, 405, "request.method", ""},
+		{"another host", "GET", "/healthz", "", []string{"Host", "evil.example:8080"}, 403, "request.host", ""},
+		{"another site", "POST", "/v1/definitions", "a", []string{"Sec-Fetch-Site", "cross-site"}, 403, "request.cross-origin", ""},
+		{"no body", "POST", "/v1/instances", "", nil, 400, "request.invalid", ""},
+		{"not json", "POST", "/v1/instances", "{", nil, 400, "request.invalid", "it is not JSON"},
+		{"two documents", "POST", "/v1/instances", `{"definition":"a"} 1`, nil, 400, "request.invalid", "data after"},
+		{"key twice", "POST", "/v1/instances", `{"definition":"a","input":{"x":1,"x":2}}`, nil, 400, "request.invalid", `key \"x\" stands twice`},
+		{"not utf-8", "POST", "/v1/instances", "{\"definition\":\"\xff\"}", nil, 400, "request.invalid", "UTF-8"},
+		{"too deep", "POST", "/v1/instances", `{"definition":"a","input":` + deep + `}`, nil, 400, "request.invalid", "deeper than 60"},
+		{"unknown field", "POST", "/v1/instances", `{"definition":"a","imput":1}`, nil, 422, "request.invalid", "/imput"},
+		{"missing field", "POST", "/v1/instances", `{}`, nil, 422, "request.invalid", "definition"},
+		{"wrong type", "POST", "/v1/instances", `{"definition":1}`, nil, 422, "request.invalid", "/definition"},
+		{"form", "POST", "/v1/instances", "a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "request.content-type", ""},
+		{"large", "POST", "/v1/instances", strings.Repeat(" ", MaxBodyBytes+1), nil, 413, "request.too-large", "262144"},
+		{"large source", "POST", "/v1/definitions", strings.Repeat(" ", MaxDefinitionBytes+1), nil, 413, "request.too-large", "1048576"},
+		{"source as form", "POST", "/v1/definitions", "a", []string{"Content-Type", "multipart/form-data"}, 415, "request.content-type", ""},
+		{"unknown parameter", "GET", "/v1/instances?state=x", "", nil, 422, "request.invalid", "query.state"},
+		{"limit", "GET", "/v1/instances?limit=501", "", nil, 422, "request.invalid", "query.limit"},
+		{"status", "GET", "/v1/instances?status=gone", "", nil, 422, "request.invalid", "query.status"},
+		{"wait", "POST", "/v1/instances?wait=61s", `{"definition":"a"}`, nil, 400, "request.invalid", "query.wait"},
+		{"no operation", "POST", "/v1/instances/x/operations", `{"operation":"explode"}`, nil, 422, "request.invalid", "/operation"},
+		{"output", "POST", "/v1/instances/x/operations", `{"operation":"retry","output":1}`, nil, 400, "request.invalid", "only skip"},
+		{"no user", "POST", "/v1/tasks/x/claim", `{"user":""}`, nil, 422, "request.invalid", "/user"},
+		{"event in a batch", "POST", "/v1/events", "[]", []string{"Content-Type", "application/cloudevents-batch+json"}, 415, "request.content-type", ""},
+		{"event of text", "POST", "/v1/events", "hello", []string{"Content-Type", "text/plain"}, 415, "request.content-type", ""},
+		{"event without version", "POST", "/v1/events", `{"id":"1","source":"s","type":"t"}`, nil, 400, "event.invalid", "specversion"},
+		{"event without id", "POST", "/v1/events", `{"specversion":"1.0","source":"s","type":"t"}`, nil, 400, "event.invalid", "no id"},
+		{"event that is none", "POST", "/v1/events", `[]`, nil, 400, "event.invalid", ""},
+		{"binary event of bad data", "POST", "/v1/events", `{`, []string{"Ce-Id", "1"}, 400, "event.invalid", "data cannot be read"},
+		{"no version", "GET", "/v1/definitions/a/b", "", nil, 404, "definition.unknown", "a/b"},
+	}
+	h := handler(t, &backend{})
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := call(h, c.method, c.path, c.body, c.headers...)
+			body := w.Body.String()
+			if p := problemOf(t, w); p.Code != c.code || p.Status != c.status || !strings.Contains(body, c.says) {
+				t.Errorf("got  %s\nwant %d %s %s", body, c.status, c.code, c.says)
+			}
+		})
+	}
+	if allow := call(h, "PUT", "/v1/instances", "").Header().Get("Allow"); !strings.Contains(allow, "POST") {
+		t.Errorf("Allow: %q", allow)
+	}
+}
+
+func TestOneStatusForEachKind(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		err          error
+		status       int
+		code, detail string
+	}{
+		{problem.New(problem.Invalid, "x.bad", "it is bad").WithHint("mend it"), 400, "x.bad", "it is bad"},
+		{problem.Wrap(errors.New("why"), problem.Invalid, "x.bad", "it is bad"), 400, "x.bad", "it is bad: why"},
+		{problem.New(problem.Invalid, "task.invalid-outcome", "no"), 422, "task.invalid-outcome", "no"},
+		{problem.New(problem.NotFound, "x.unknown", "gone"), 404, "x.unknown", "gone"},
+		{problem.New(problem.Conflict, "x.conflict", "not now"), 409, "x.conflict", "not now"},
+		{problem.New(problem.Denied, "x.denied", "not you"), 403, "x.denied", "not you"},
+		{problem.New(problem.TooLarge, "x.too-large", "too much"), 413, "x.too-large", "too much"},
+		{problem.New(problem.Unavailable, "x.down", "down"), 503, "x.down", "down"},
+		{problem.New(problem.Internal, "x.corrupt", "secret detail"), 500, "x.corrupt", "the engine could not do it; its log says why"},
+		{errors.New("secret detail"), 500, "internal", "the engine could not do it; its log says why"},
+		{store.ErrNotFound, 404, "instance.unknown", "instance x does not exist"},
+		{store.ErrClosed, 503, "node.stopping", "the node is shutting down"},
+		{store.ErrUnknown, 503, "store.outcome-unknown", "the store did not say whether it was done"},
+	}
+	for _, c := range cases {
+		w := call(handler(t, &backend{err: c.err}), "POST", "/v1/instances/x/signals", `{"type":"t"}`)
+		if strings.Contains(w.Body.String(), "secret") {
+			t.Errorf("%v: the answer tells a secret: %s", c.err, w.Body)
+		}
+		if p := problemOf(t, w); p.Status != c.status || p.Code != c.code || p.Detail != c.detail {
+			t.Errorf("%v: got %+v", c.err, p)
+		}
+	}
+}
+
+func TestPlacesTravel(t *testing.T) {
+	t.Parallel()
+	p := problem.New(problem.Invalid, "definition.invalid", "two findings").WithHint("mend both")
+	p.Where = []problem.Place{{File: "a.yaml", Line: 3, Column: 5, Pointer: "/do/0", Code: "x.y", Detail: "no", Hint: "yes"}, {Line: 9}}
+	got := problemOf(t, call(handler(t, &backend{err: p}), "POST", "/v1/definitions?file=a.yaml", "a: b"))
+	if len(got.Where) != 2 || problem.Place(got.Where[0]) != p.Where[0] || got.Hint != "mend both" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestSecondCompletionSaysWhoAndWhen(t *testing.T) {
+	t.Parallel()
+	h := handler(t, &backend{err: problem.New(problem.Conflict, "task.completed", "done")})
+	for _, verb := range []string{"claim", "release", "complete"} {
+		p := problemOf(t, call(h, "POST", "/v1/tasks/x/"+verb, `{"user":"bob"}`))
+		want := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		if p.Status != 409 || p.Code != "task.completed" || p.CompletedBy != "ann" || !p.CompletedAt.Equal(want) {
+			t.Errorf("%s: got %+v", verb, p)
+		}
+	}
+}
+
+func TestPanicIsAProblem(t *testing.T) {
+	t.Parallel()
+	p := problemOf(t, call(handler(t, &backend{panics: true}), "POST", "/v1/instances", `{"definition":"a"}`))
+	if p.Status != 500 || p.Code != "internal" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestHeadersBecomeThoseOfTheSignal(t *testing.T) {
+	t.Parallel()
+	b := &backend{}
+	trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	w := call(handler(t, b), "POST", "/v1/instances/i-1/signals", `{"type":"paid","data":{"n":12345678901234567890}}`,
+		"traceparent", trace, "X-Correlation-Id", "c-1", "X-Aqueduct-Actor", "ann", "Idempotency-Key", "k-1")
+	if w.Code != 202 || w.Body.String() != `{"instanceId":"i-1","signalId":"k-1"}`+"\n" {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	want := `{"id":"k-1","type":"paid","source":"api","data":{"n":12345678901234567890},"time":"1970-01-01T00:00:00Z"}`
+	if string(b.signal.Payload) != want || b.signal.Type != signal.ExternalSignal || b.signal.InstanceID != "i-1" || b.signal.SignalID != "k-1" {
+		t.Errorf("got  %+v\nwant %s", b.signal, want)
+	}
+	h := b.signal.Headers
+	if len(h) != 3 || h[signal.HeaderTraceparent] != trace || h[signal.HeaderCorrelation] != "c-1" || h[signal.HeaderActor] != "ann" {
+		t.Errorf("headers %v", h)
+	}
+	call(handler(t, b), "POST", "/v1/instances/i-1/signals", `{"type":"paid"}`, "traceparent", strings.ToUpper(trace))
+	if b.signal.Headers != nil {
+		t.Errorf("a malformed traceparent was kept: %v", b.signal.Headers)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	binary := []string{"ce-id", "1", "ce-source", "s", "ce-type", "t", "ce-specversion", "1.0", "ce-order", "o-1"}
+	attributes := `"id":"1","order":"o-1","source":"s","specversion":"1.0","type":"t"}`
+	cases := []struct {
+		name, body string
+		headers    []string
+		want       string
+	}{
+		{"structured", `{"specversion":"1.0","id":"1","source":"s","type":"t","data":1.50}`, nil, `{"specversion":"1.0","id":"1","source":"s","type":"t","data":1.50}`},
+		{"binary json", `{"a":1.50}`, append([]string{"Content-Type", "application/json; charset=utf-8"}, binary...),
+			`{"data":{"a":1.50},"datacontenttype":"application/json; charset=utf-8",` + attributes},
+		{"binary text", "hello", append([]string{"Content-Type", "text/plain"}, binary...), `{"data":"hello","datacontenttype":"text/plain",` + attributes},
+		{"binary bytes", "\xff", append([]string{"Content-Type", "application/octet-stream"}, binary...),
+			`{"data_base64":"/w==","datacontenttype":"application/octet-stream",` + attributes},
+		{"binary without data", "", binary, "{" + attributes},
+	}
+	for _, c := range cases {
+		b := &backend{}
+		w := call(handler(t, b), "POST", "/v1/events", c.body, c.headers...)
+		if w.Code != 202 || w.Body.String() != "{\"reached\":3}\n" || string(b.event) != c.want {
+			t.Errorf("%s: %d %s\ngot  %s\nwant %s", c.name, w.Code, w.Body, b.event, c.want)
+		}
+	}
+}
+
+func TestTokensAreNotShown(t *testing.T) {
+	t.Parallel()
+	e := toEntry(projections.Entry{Kind: "command", Data: []byte(`{"target":"http","token":"t0ps3cret","input":{"n":1.50}}`), Metadata: []byte(`{"actor":"ann"}`)})
+	if string(e.Data) != `{"input":{"n":1.50},"target":"http"}` || e.Actor != "ann" {
+		t.Errorf("got %s", e.Data)
+	}
+	if e := toEntry(projections.Entry{Kind: "command", Data: []byte(`"t0ps3cret"`)}); e.Data != nil {
+		t.Errorf("got %s", e.Data)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	if w := call(handler(t, &backend{}), "GET", "/readyz", ""); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	down := handler(t, &backend{err: errors.New("the disk is gone")})
+	if w := call(down, "GET", "/healthz", "", "Host", "[::1]:80"); w.Code != 200 || w.Body.String() != "{\"status\":\"live\"}\n" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if p := problemOf(t, call(down, "GET", "/readyz", "")); p.Status != 503 || p.Code != "store.unavailable" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestOpenAPI(t *testing.T) {
+	t.Parallel()
+	w := call(handler(t, &backend{}), "GET", "/openapi.json", "")
+	var doc struct {
+		OpenAPI string
+		Paths   map[string]map[string]struct {
+			OperationID string
+			Summary     string
+			Responses   map[string]struct {
+				Content map[string]struct{ Schema map[string]any }
+			}
+		}
+		Components struct{ Schemas map[string]any }
+	}
+	raw, _ := io.ReadAll(w.Body)
+	if err := json.Unmarshal(raw, &doc); err != nil || doc.OpenAPI != "3.1.0" {
+		t.Fatalf("%q: %v", doc.OpenAPI, err)
+	}
+	seen, operations := map[string]bool{}, 0
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			operations++
+			if op.OperationID == "" || seen[op.OperationID] || op.Summary == "" {
+				t.Errorf("%s %s: id %q, summary %q", method, path, op.OperationID, op.Summary)
+			}
+			seen[op.OperationID] = true
+			problems := 0
+			for status, r := range op.Responses {
+				if c, ok := r.Content["application/problem+json"]; ok && status >= "400" && c.Schema["$ref"] == "#/components/schemas/Problem" {
+					problems++
+				} else if status >= "400" || status == "default" {
+					t.Errorf("%s %s: response %s is no problem", method, path, status)
+				}
+			}
+			if problems < 3 {
+				t.Errorf("%s %s: %d problem responses", method, path, problems)
+			}
+		}
+	}
+	if operations != 24 {
+		t.Errorf("%d operations", operations)
+	}
+	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {
+		if name, _, _ := strings.Cut(part, `"`); doc.Components.Schemas[name] == nil {
+			t.Errorf("schema %s is missing", name)
+		}
+	}
+	golden(t, "testdata/openapi.json", raw)
+}
+
+func golden(t *testing.T, file string, raw []byte) {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, '\n')
+	if *rewrite {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || string(want) != string(got) {
+		t.Errorf("%s differs from the document that the handlers make (%v); go test ./api -rewrite, and read the diff", file, err)
+	}
+}

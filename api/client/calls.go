@@ -1,0 +1,158 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const instances, tasks, letters, definitions = "/v1/instances", "/v1/tasks", "/v1/dead-letters", "/v1/definitions"
+
+// Publish publishes a definition's source; file names it in findings. created
+// is false when the same one was published before.
+func (c *Client) Publish(ctx context.Context, file string, source []byte) (d Definition, created bool, err error) {
+	status, err := c.send(ctx, request{
+		method: http.MethodPost, path: definitions, query: values("file", file), body: source, into: &d,
+		headers: map[string]string{"Content-Type": "application/yaml"},
+	})
+	return d, status == http.StatusCreated, err
+}
+
+// Definitions lists what is published, in order of name and version.
+func (c *Client) Definitions(ctx context.Context, l List) (Page[Definition], error) {
+	return get[Page[Definition]](ctx, c, definitions, l.in(url.Values{}))
+}
+
+// Source returns what the author of a definition wrote; name is
+// namespace/name.
+func (c *Client) Source(ctx context.Context, name, version string) ([]byte, error) {
+	return get[[]byte](ctx, c, definitions+"/"+name+"/"+url.PathEscape(version)+"/source", nil)
+}
+
+// Start begins an instance, and waits up to d until it is closed or faulted.
+// created is false when the same request began it before.
+func (c *Client) Start(ctx context.Context, s StartRequest, d time.Duration) (i InstanceDetail, created bool, err error) {
+	r, err := jsonRequest(instances, s, &i)
+	if err != nil {
+		return i, false, err
+	}
+	r.query = wait(d)
+	status, err := c.send(ctx, r)
+	return i, status == http.StatusCreated, err
+}
+
+// Instances lists instances, newest start first.
+func (c *Client) Instances(ctx context.Context, definition, status, businessKey string, l List) (Page[Instance], error) {
+	return get[Page[Instance]](ctx, c, instances, l.in(values("definition", definition, "status", status, "businessKey", businessKey)))
+}
+
+// Instance returns one instance.
+func (c *Client) Instance(ctx context.Context, id string) (InstanceDetail, error) {
+	return get[InstanceDetail](ctx, c, instances+"/"+url.PathEscape(id), nil)
+}
+
+// Stream returns the messages of an instance behind a position, in order.
+func (c *Client) Stream(ctx context.Context, id string, after int64, limit int) (Page[Entry], error) {
+	l := List{Limit: limit}
+	if after > 0 {
+		l.After = strconv.FormatInt(after, 10)
+	}
+	return get[Page[Entry]](ctx, c, instances+"/"+url.PathEscape(id)+"/stream", l.in(url.Values{}))
+}
+
+// Signal says something to one instance; it is durable when Signal returns.
+func (c *Client) Signal(ctx context.Context, id string, s SignalRequest) (Accepted, error) {
+	out, _, err := post[Accepted](ctx, c, instances+"/"+url.PathEscape(id)+"/signals", s)
+	return out, err
+}
+
+// Operate does what an operator asks.
+func (c *Client) Operate(ctx context.Context, id string, o OperationRequest) (InstanceDetail, error) {
+	out, _, err := post[InstanceDetail](ctx, c, instances+"/"+url.PathEscape(id)+"/operations", o)
+	return out, err
+}
+
+// Event publishes a CloudEvent in structured JSON, and returns how many
+// instances it reached.
+func (c *Client) Event(ctx context.Context, event []byte) (int, error) {
+	var out Reached
+	_, err := c.send(ctx, request{
+		method: http.MethodPost, path: "/v1/events", body: event, into: &out,
+		headers: map[string]string{"Content-Type": "application/cloudevents+json"},
+	})
+	return out.Reached, err
+}
+
+// TaskQuery selects tasks. Empty fields do not restrict; User and Groups select
+// what that person may see.
+type TaskQuery struct {
+	Status     string
+	InstanceID string
+	Assignee   string
+	User       string
+	Groups     []string
+	List
+}
+
+// Tasks lists tasks, most urgent first.
+func (c *Client) Tasks(ctx context.Context, q TaskQuery) (Page[Task], error) {
+	v := values("status", q.Status, "instance", q.InstanceID, "assignee", q.Assignee, "user", q.User)
+	for _, g := range q.Groups {
+		v.Add("group", g)
+	}
+	return get[Page[Task]](ctx, c, tasks, q.in(v))
+}
+
+// Task returns one task.
+func (c *Client) Task(ctx context.Context, id string) (TaskDetail, error) {
+	return get[TaskDetail](ctx, c, tasks+"/"+url.PathEscape(id), nil)
+}
+
+// Claim reserves a task for a user.
+func (c *Client) Claim(ctx context.Context, id string, r ClaimRequest) (TaskDetail, error) {
+	out, _, err := post[TaskDetail](ctx, c, tasks+"/"+url.PathEscape(id)+"/claim", r)
+	return out, err
+}
+
+// Release gives a task back to its candidates.
+func (c *Client) Release(ctx context.Context, id string, r ReleaseRequest) (TaskDetail, error) {
+	out, _, err := post[TaskDetail](ctx, c, tasks+"/"+url.PathEscape(id)+"/release", r)
+	return out, err
+}
+
+// Complete answers a task. A second completion is the problem task.completed,
+// and changes nothing.
+func (c *Client) Complete(ctx context.Context, id string, r CompleteRequest) (TaskDetail, error) {
+	out, _, err := post[TaskDetail](ctx, c, tasks+"/"+url.PathEscape(id)+"/complete", r)
+	return out, err
+}
+
+// DeadLetters lists dead letters, newest first.
+func (c *Client) DeadLetters(ctx context.Context, queue, reason, instanceID string, l List) (Page[DeadLetter], error) {
+	return get[Page[DeadLetter]](ctx, c, letters, l.in(values("queue", queue, "reason", reason, "instance", instanceID)))
+}
+
+// DeadLetter returns one dead letter.
+func (c *Client) DeadLetter(ctx context.Context, id string) (DeadLetterDetail, error) {
+	return get[DeadLetterDetail](ctx, c, letters+"/"+url.PathEscape(id), nil)
+}
+
+// Replay sends a dead letter to its queue again.
+func (c *Client) Replay(ctx context.Context, id string) error {
+	_, err := c.send(ctx, request{method: http.MethodPost, path: letters + "/" + url.PathEscape(id) + "/replay"})
+	return err
+}
+
+// Discard removes a dead letter for good.
+func (c *Client) Discard(ctx context.Context, id string) error {
+	_, err := c.send(ctx, request{method: http.MethodDelete, path: letters + "/" + url.PathEscape(id)})
+	return err
+}
+
+// Queues says how full the queues are.
+func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
+	p, err := get[Page[Queue]](ctx, c, "/v1/queues", nil)
+	return p.Items, err
+}

@@ -1,0 +1,257 @@
+package client
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// The documents of the API, as they travel. The server answers with the same
+// types, so that the two cannot disagree.
+
+// Page is a part of a list. Next is empty on the last page; otherwise it is
+// the `after` of the next one.
+type Page[T any] struct {
+	Items []T    `json:"items" doc:"In the order of the list." nullable:"false"`
+	Next  string `json:"next,omitempty" doc:"The after of the next page; absent on the last."`
+}
+
+// Definition is a published definition.
+type Definition struct {
+	Name        string    `json:"name" doc:"In its namespace: namespace/name." example:"default/loan-approval"`
+	Version     string    `json:"version" example:"1.0.0"`
+	Digest      string    `json:"digest" doc:"Hex SHA-256 of the canonical document."`
+	Kind        string    `json:"kind" doc:"Which language it is written in."`
+	Title       string    `json:"title,omitempty"`
+	PublishedAt time.Time `json:"publishedAt,omitzero"`
+}
+
+// StartRequest asks for an instance. A repeat with the same instanceId, or the
+// same definition, businessKey and startKey, gives the first one's instance.
+type StartRequest struct {
+	Definition  string            `json:"definition" minLength:"1" doc:"Name in its namespace." example:"default/loan-approval"`
+	Version     string            `json:"version,omitempty" doc:"Absent: the latest published."`
+	InstanceID  string            `json:"instanceId,omitempty" doc:"Absent: the node chooses one."`
+	BusinessKey string            `json:"businessKey,omitempty" doc:"The application's own key for the instance."`
+	KeyParts    map[string]string `json:"keyParts,omitempty" doc:"The business key, taken apart."`
+	StartKey    string            `json:"startKey,omitempty" doc:"Makes a repeat recognisable. Absent: the Idempotency-Key header."`
+	Input       json.RawMessage   `json:"input,omitempty" doc:"Any JSON; null when absent."`
+}
+
+// Instance is the summary of an instance.
+type Instance struct {
+	ID            string         `json:"id"`
+	Definition    string         `json:"definition"`
+	Version       string         `json:"version" doc:"Of the definition."`
+	BusinessKey   string         `json:"businessKey,omitempty"`
+	Status        string         `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
+	State         string         `json:"state,omitempty" doc:"The task at which it rests."`
+	ParentID      string         `json:"parentId,omitempty"`
+	CorrelationID string         `json:"correlationId,omitempty"`
+	StateVersion  int64          `json:"stateVersion" doc:"Counts committed turns, from 1."`
+	Error         *InstanceError `json:"error,omitempty" doc:"Why it is faulted, or last was."`
+	StartedAt     time.Time      `json:"startedAt"`
+	UpdatedAt     time.Time      `json:"updatedAt"`
+	EndedAt       time.Time      `json:"endedAt,omitzero" doc:"Absent while it is open."`
+}
+
+// InstanceError is a workflow error: an RFC 9457 problem of the workflow's own.
+type InstanceError struct {
+	Type    string `json:"type"`
+	Status  int    `json:"status,omitempty"`
+	Title   string `json:"title,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	Pointer string `json:"pointer,omitempty" doc:"JSON pointer of the task that raised it."`
+}
+
+// InstanceDetail is an instance with what it waits for and what it came to.
+type InstanceDetail struct {
+	Instance
+	Digest   string          `json:"digest" doc:"Of the definition."`
+	KeyParts json.RawMessage `json:"keyParts,omitempty" doc:"The business key, taken apart: an object of strings."`
+	Input    json.RawMessage `json:"input,omitempty"`
+	Output   json.RawMessage `json:"output,omitempty" doc:"Of a completed instance."`
+	Waits    []Wait          `json:"waits" nullable:"false"`
+	Commands []Command       `json:"commands" doc:"Work for the outside world that is not done yet." nullable:"false"`
+	Buffered int             `json:"buffered,omitempty" doc:"Signals that are kept for later."`
+}
+
+// Wait is something an instance waits for.
+type Wait struct {
+	Kind    string          `json:"kind" enum:"Command,Task,Timer,Retry,Event,SubWorkflow,Timeout,Continue"`
+	Pointer string          `json:"pointer" doc:"JSON pointer of the task that waits."`
+	Until   time.Time       `json:"until,omitzero" doc:"When it is due."`
+	TaskID  string          `json:"taskId,omitempty"`
+	Command int64           `json:"command,omitempty" doc:"Stream position of the command."`
+	Event   string          `json:"event,omitempty" doc:"Type of the event."`
+	Key     json.RawMessage `json:"key,omitempty" doc:"Correlation values that the event must have."`
+}
+
+// Command is work for the outside world that is not done yet.
+type Command struct {
+	Position  int64     `json:"position" doc:"In the instance's stream."`
+	Target    string    `json:"target" doc:"http, or the name of a function."`
+	Pointer   string    `json:"pointer,omitempty"`
+	Attempts  int       `json:"attempts" doc:"That failed or were lost."`
+	ClaimedBy string    `json:"claimedBy,omitempty" doc:"The node that performs it."`
+	NextAt    time.Time `json:"nextAt,omitzero" doc:"When it is tried again."`
+	LastError string    `json:"lastError,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Entry is one message of an instance's stream. Tokens are left out.
+type Entry struct {
+	Position      int64           `json:"position"`
+	Kind          string          `json:"kind" enum:"command,event"`
+	Direction     string          `json:"direction" enum:"in,out"`
+	Type          string          `json:"type"`
+	At            time.Time       `json:"at"`
+	Pointer       string          `json:"pointer,omitempty"`
+	Actor         string          `json:"actor,omitempty"`
+	Disposition   string          `json:"disposition,omitempty" doc:"What the turn did with the signal; absent: applied."`
+	Answers       int64           `json:"answers,omitempty" doc:"Position of the command that this answers."`
+	Steps         []string        `json:"steps,omitempty" doc:"Pointers of the pure tasks that the turn ran."`
+	StateVersion  int64           `json:"stateVersion,omitempty"`
+	CorrelationID string          `json:"correlationId,omitempty"`
+	SignalID      string          `json:"signalId,omitempty"`
+	Data          json.RawMessage `json:"data,omitempty"`
+	Processed     *bool           `json:"processed,omitempty" doc:"Of a command: whether its result was applied."`
+	ProcessedAt   time.Time       `json:"processedAt,omitzero"`
+	ClaimedBy     string          `json:"claimedBy,omitempty"`
+	Attempts      int             `json:"attempts,omitempty"`
+	NextAt        time.Time       `json:"nextAt,omitzero"`
+	LastError     string          `json:"lastError,omitempty"`
+}
+
+// SignalRequest is something the application says to one instance.
+type SignalRequest struct {
+	Type     string          `json:"type" minLength:"1" maxLength:"256" doc:"What an event wait listens for."`
+	Data     json.RawMessage `json:"data,omitempty"`
+	SignalID string          `json:"signalId,omitempty" doc:"A repeat is recorded once. Absent: the Idempotency-Key header, else the node chooses one."`
+}
+
+// Accepted says that a signal is durable and will be applied.
+type Accepted struct {
+	InstanceID string `json:"instanceId"`
+	SignalID   string `json:"signalId"`
+}
+
+// Reached says how many instances an event was given to.
+type Reached struct {
+	Reached int `json:"reached"`
+}
+
+// OperationRequest is what an operator asks of one instance.
+type OperationRequest struct {
+	Operation string          `json:"operation" enum:"suspend,resume,retry,skip,cancel"`
+	Output    json.RawMessage `json:"output,omitempty" doc:"Of a skip: what the task is taken to have answered."`
+}
+
+// Task is a piece of work for a person.
+type Task struct {
+	ID              string          `json:"id"`
+	InstanceID      string          `json:"instanceId"`
+	Definition      string          `json:"definition"`
+	BusinessKey     string          `json:"businessKey,omitempty"`
+	Name            string          `json:"name"`
+	Title           string          `json:"title,omitempty"`
+	Status          string          `json:"status" enum:"ready,reserved,completed,cancelled,expired"`
+	Assignee        string          `json:"assignee,omitempty"`
+	CandidateUsers  []string        `json:"candidateUsers,omitempty"`
+	CandidateGroups []string        `json:"candidateGroups,omitempty"`
+	ExcludedUsers   []string        `json:"excludedUsers,omitempty"`
+	Outcomes        []string        `json:"outcomes,omitempty" doc:"Absent: any."`
+	Priority        int             `json:"priority,omitempty"`
+	Payload         json.RawMessage `json:"payload,omitempty"`
+	Form            json.RawMessage `json:"form,omitempty"`
+	CreatedAt       time.Time       `json:"createdAt"`
+	DueAt           time.Time       `json:"dueAt,omitzero"`
+	CompletedBy     string          `json:"completedBy,omitempty"`
+	EndedAt         time.Time       `json:"endedAt,omitzero"`
+	Outcome         string          `json:"outcome,omitempty"`
+	Output          json.RawMessage `json:"output,omitempty"`
+}
+
+// TaskDetail is a task with what happened to it.
+type TaskDetail struct {
+	Task
+	Events []TaskEvent `json:"events" nullable:"false"`
+}
+
+// TaskEvent is something that happened to a task.
+type TaskEvent struct {
+	Event string          `json:"event" doc:"created, assigned, claimed, released, completed, cancelled, expired"`
+	Actor string          `json:"actor,omitempty"`
+	At    time.Time       `json:"at"`
+	Data  json.RawMessage `json:"data,omitempty"`
+}
+
+// ClaimRequest names who takes a task.
+type ClaimRequest struct {
+	User   string   `json:"user" minLength:"1" maxLength:"128"`
+	Groups []string `json:"groups,omitempty" maxItems:"100" doc:"Of the user."`
+}
+
+// ReleaseRequest names who gives a task back.
+type ReleaseRequest struct {
+	User string `json:"user" minLength:"1" maxLength:"128"`
+}
+
+// CompleteRequest is a person's answer.
+type CompleteRequest struct {
+	User    string          `json:"user" minLength:"1" maxLength:"128"`
+	Outcome string          `json:"outcome,omitempty" maxLength:"128"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// DeadLetter is a message taken out of circulation.
+type DeadLetter struct {
+	ID         string    `json:"id"`
+	Queue      string    `json:"queue" enum:"signal,schedule,command"`
+	InstanceID string    `json:"instanceId,omitempty"`
+	Reason     string    `json:"reason" doc:"A problem's code."`
+	Detail     string    `json:"detail"`
+	Attempts   int       `json:"attempts"`
+	Node       string    `json:"node"`
+	EnqueuedAt time.Time `json:"enqueuedAt"`
+	DiedAt     time.Time `json:"diedAt"`
+}
+
+// DeadLetterDetail is a dead letter with what was sent.
+type DeadLetterDetail struct {
+	DeadLetter
+	Envelope []byte `json:"envelope" doc:"Byte for byte, in base64."`
+	Text     string `json:"text,omitempty" doc:"The same, when it is valid UTF-8."`
+}
+
+// Queue is how full a queue is.
+type Queue struct {
+	Name     string    `json:"name"`
+	Ready    int       `json:"ready" doc:"Messages that are due, counted up to 10,000."`
+	Delayed  int       `json:"delayed" doc:"Messages that are not due yet, counted up to 10,000."`
+	Leased   int       `json:"leased" doc:"With a worker now."`
+	OldestAt time.Time `json:"oldestAt,omitzero" doc:"When the oldest ready message became due."`
+}
+
+// Problem is an RFC 9457 problem document.
+type Problem struct {
+	Type        string    `json:"type" doc:"Where the code is explained."`
+	Title       string    `json:"title"`
+	Status      int       `json:"status"`
+	Detail      string    `json:"detail" doc:"What is wrong with which value."`
+	Code        string    `json:"code" doc:"Stable: never changes its meaning." example:"instance.unknown"`
+	Hint        string    `json:"hint,omitempty" doc:"What to do."`
+	Where       []Place   `json:"where,omitempty" doc:"Where in the input, most important first."`
+	CompletedBy string    `json:"completedBy,omitempty" doc:"Of task.completed: by whom."`
+	CompletedAt time.Time `json:"completedAt,omitzero" doc:"Of task.completed: when."`
+}
+
+// Place is a position in the input.
+type Place struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty" doc:"From 1."`
+	Column  int    `json:"column,omitempty" doc:"From 1, in characters."`
+	Pointer string `json:"pointer,omitempty" doc:"JSON pointer into the document, or the name of a parameter."`
+	Code    string `json:"code,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+}

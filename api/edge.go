@@ -1,0 +1,181 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Limits of a connection.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 30 * time.Second
+	writeTimeout      = MaxWait + 15*time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+)
+
+// NewServer makes a server with the limits of this package; its caller
+// listens, on the loopback interface.
+func NewServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+}
+
+// edge stands around the routes: it refuses what must not reach them, gives a
+// problem to what no route takes, and counts.
+type edge struct {
+	mux      *http.ServeMux
+	log      *slog.Logger
+	now      func() time.Time
+	origin   *http.CrossOriginProtection
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	running  prometheus.Gauge
+}
+
+func (s *service) edge(mux *http.ServeMux) (http.Handler, error) {
+	e := &edge{
+		mux: mux, log: s.Log, now: s.Now, origin: http.NewCrossOriginProtection(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "aqueduct_http_requests_total", Help: "Requests answered, by route and class of status.",
+		}, []string{"route", "class"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "aqueduct_http_request_seconds", Help: "Duration of a request.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
+		}, []string{"route"}),
+		running: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "aqueduct_http_requests_running", Help: "Requests being answered now.",
+		}),
+	}
+	if s.Registerer == nil {
+		return e, nil
+	}
+	for _, c := range []prometheus.Collector{e.requests, e.seconds, e.running} {
+		if err := s.Registerer.Register(c); err != nil {
+			return nil, fmt.Errorf("api: metrics: %w", err)
+		}
+	}
+	return e, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	begun := e.now()
+	out := &recorder{ResponseWriter: w}
+	h, route := e.mux.Handler(r)
+	e.running.Inc()
+	defer func() {
+		v := recover()
+		e.running.Dec()
+		if v == http.ErrAbortHandler {
+			panic(v)
+		}
+		if v != nil {
+			e.log.Error("panic in a request", "route", route, "panic", v, "stack", string(debug.Stack()))
+			if out.status == 0 {
+				refuseWith(out, newFailure(http.StatusInternalServerError, "internal", "the engine could not do it; its log says why", ""))
+			}
+		}
+		if route == "" {
+			route = "none" // the path is the client's: not a label
+		}
+		e.requests.WithLabelValues(route, out.class()).Inc()
+		e.seconds.WithLabelValues(route).Observe(e.now().Sub(begun).Seconds())
+	}()
+	out.Header().Set("X-Content-Type-Options", "nosniff")
+	out.Header().Set("Cache-Control", "no-store")
+	switch {
+	case !isLoopback(r.Host):
+		refuseWith(out, newFailure(http.StatusForbidden, "request.host", "the request is for another host than this one",
+			"ask 127.0.0.1 or localhost; a proxy in front must say so in Host"))
+	case e.origin.Check(r) != nil:
+		refuseWith(out, newFailure(http.StatusForbidden, "request.cross-origin", "a browser sent the request on behalf of another site", ""))
+	case route == "":
+		e.lost(out, r, h)
+	default:
+		e.mux.ServeHTTP(out, r)
+	}
+}
+
+// isLoopback reports whether a Host header names this machine from inside. A
+// name that an attacker's DNS points here is not among them.
+func isLoopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
+
+// lost answers what no route takes: h is the multiplexer's own answer, 404 or
+// 405.
+func (e *edge) lost(w http.ResponseWriter, r *http.Request, h http.Handler) {
+	probe := &silent{header: http.Header{}}
+	h.ServeHTTP(probe, r)
+	if probe.status == http.StatusMethodNotAllowed {
+		allow := probe.header.Get("Allow")
+		w.Header().Set("Allow", allow)
+		refuseWith(w, newFailure(probe.status, "request.method", "the method is not one of this path", "one of "+allow))
+		return
+	}
+	refuseWith(w, newFailure(http.StatusNotFound, "route.unknown", "nothing is at this path", "GET /openapi.json describes the API"))
+}
+
+// refuseWith writes a problem where huma does not.
+func refuseWith(w http.ResponseWriter, f *failure) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(f.Status)
+	_ = json.NewEncoder(w).Encode(f.Problem) // the client may be gone
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// class is one of 1xx to 5xx.
+func (r *recorder) class() string {
+	if r.status == 0 {
+		return "2xx"
+	}
+	return fmt.Sprintf("%dxx", r.status/100)
+}
+
+// silent keeps an answer's status and headers, and nothing else.
+type silent struct {
+	header http.Header
+	status int
+}
+
+func (s *silent) Header() http.Header         { return s.header }
+func (s *silent) WriteHeader(status int)      { s.status = status }
+func (s *silent) Write(b []byte) (int, error) { return len(b), nil }

@@ -1,0 +1,277 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+func (s *service) instanceOperations(h huma.API) {
+	start := operation("start-instance", http.MethodPost, "/v1/instances", "instances", "Start an instance", http.StatusNotFound, http.StatusConflict)
+	start.Description = "Idempotent by instanceId, or by definition, businessKey and startKey: a repeat answers 200 with the first one's instance."
+	start.DefaultStatus = http.StatusCreated
+	register(s, h, start, s.start)
+	register(s, h, operation("list-instances", http.MethodGet, "/v1/instances", "instances",
+		"List instances, newest start first"), s.listInstances)
+	register(s, h, operation("get-instance", http.MethodGet, "/v1/instances/{id}", "instances",
+		"Show an instance: what it waits for and what it came to", http.StatusNotFound), s.getInstance)
+	register(s, h, operation("get-stream", http.MethodGet, "/v1/instances/{id}/stream", "instances",
+		"Read the messages of an instance, in order", http.StatusNotFound), s.getStream)
+	signalOp := operation("signal-instance", http.MethodPost, "/v1/instances/{id}/signals", "instances",
+		"Signal an instance", http.StatusNotFound, http.StatusConflict)
+	signalOp.Description = "Durable when the answer comes, and applied soon after. One that comes before the instance waits for it is kept."
+	signalOp.DefaultStatus = http.StatusAccepted
+	register(s, h, signalOp, s.signal)
+	register(s, h, operation("operate-instance", http.MethodPost, "/v1/instances/{id}/operations", "instances",
+		"Suspend, resume, retry, skip or cancel an instance", http.StatusNotFound, http.StatusConflict), s.operate)
+}
+
+type startInput struct {
+	Caller
+	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"The startKey, when the body has none."`
+	Wait string `query:"wait" maxLength:"32" doc:"Answer only when the instance is closed or faulted, or after this long; at most 60s." example:"30s"`
+	Body client.StartRequest
+}
+
+func (s *service) start(ctx context.Context, in *startInput) (*answer[client.InstanceDetail], error) {
+	wait, err := parseWait(in.Wait)
+	if err != nil {
+		return nil, err
+	}
+	b := in.Body
+	if b.StartKey == "" {
+		b.StartKey = in.Key
+	}
+	id, isNew, err := s.Starter.Start(ctx, b.InstanceID, signal.Start{
+		Definition: b.Definition, Version: b.Version, BusinessKey: b.BusinessKey, KeyParts: b.KeyParts, StartKey: b.StartKey, Input: b.Input,
+	}, in.headers())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.await(ctx, id, wait); err != nil {
+		return nil, err
+	}
+	d, err := s.detail(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return created(d, isNew), nil
+}
+
+func parseWait(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > MaxWait {
+		return 0, invalid("query.wait", "wait is not a duration from 0s to %s", MaxWait)
+	}
+	return d, nil
+}
+
+// Delays between two looks at an instance that a client waits for.
+const (
+	lookFirst = 20 * time.Millisecond
+	lookMax   = 500 * time.Millisecond
+)
+
+// await returns when an instance is closed or faulted, or after d. Another
+// node may be the one that closes it, so it is looked at, less and less often,
+// and only while somebody waits.
+func (s *service) await(ctx context.Context, id string, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	delay := lookFirst
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		row, err := s.Reader.Instance(ctx, id)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if st := snapshot.Status(row.Status); st.Closed() || st == snapshot.Faulted {
+			return nil
+		}
+		delay = min(delay*3/2, lookMax)
+		timer.Reset(delay)
+	}
+}
+
+type listInstancesInput struct {
+	Paging
+	Definition  string `query:"definition" maxLength:"256"`
+	Status      string `query:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
+	BusinessKey string `query:"businessKey" maxLength:"256"`
+}
+
+func (s *service) listInstances(ctx context.Context, in *listInstancesInput) (*answer[client.Page[client.Instance]], error) {
+	p, err := s.Reader.Instances(ctx, projections.InstanceQuery{
+		Definition: in.Definition, Status: in.Status, BusinessKey: in.BusinessKey, After: in.After, Limit: in.Limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ok(client.Page[client.Instance]{Items: convert(p.Items, toInstance), Next: p.Next}), nil
+}
+
+// ByID names what a request is about.
+type ByID struct {
+	ID string `path:"id" maxLength:"128"`
+}
+
+func (s *service) getInstance(ctx context.Context, in *ByID) (*answer[client.InstanceDetail], error) {
+	d, err := s.detail(ctx, in.ID)
+	return ok(d), err
+}
+
+func unknownInstance(err error, id string) error {
+	return missing(err, "instance.unknown", "instance %s does not exist", clip(id))
+}
+
+// maxCommands bounds the pending commands that an instance shows.
+const maxCommands = 100
+
+func (s *service) detail(ctx context.Context, id string) (client.InstanceDetail, error) {
+	row, err := s.Reader.Instance(ctx, id)
+	if err != nil {
+		return client.InstanceDetail{}, unknownInstance(err, id)
+	}
+	snap, err := s.Operator.Snapshot(ctx, id)
+	if err != nil {
+		return client.InstanceDetail{}, unknownInstance(err, id)
+	}
+	pending, err := s.Reader.Pending(ctx, id, maxCommands)
+	if err != nil {
+		return client.InstanceDetail{}, err
+	}
+	d := client.InstanceDetail{
+		Instance: toInstance(row), Digest: snap.Definition.Digest, Input: snap.State.Input, Output: snap.State.Output,
+		Waits: convert(snap.Waits, toWait), Commands: convert(pending, toCommand), Buffered: len(snap.Buffer),
+	}
+	if len(snap.Business.Parts) > 0 {
+		d.KeyParts = object(snap.Business.Parts)
+	}
+	overlay(&d.Instance, snap)
+	return d, nil
+}
+
+// overlay takes from the snapshot what it knows better: the row is not written
+// by turns that change nothing people look for.
+func overlay(i *client.Instance, snap snapshot.Snapshot) {
+	i.Status, i.StateVersion, i.UpdatedAt = string(snap.Status), snap.Version, snap.UpdatedAt.UTC()
+	i.EndedAt = time.Time{}
+	if snap.Status.Closed() {
+		i.EndedAt = snap.UpdatedAt.UTC()
+	}
+	i.Error, i.State = nil, ""
+	if e := snap.Error; e != nil {
+		i.Error = &client.InstanceError{Type: e.Type, Status: e.Status, Title: e.Title, Detail: e.Detail, Pointer: e.Instance}
+		i.State = lastSegment(e.Instance)
+	}
+	if w, ok := snap.Primary(); ok {
+		i.State = lastSegment(w.Pointer)
+	}
+}
+
+func lastSegment(pointer string) string { return pointer[strings.LastIndexByte(pointer, '/')+1:] }
+
+type streamInput struct {
+	ID    string `path:"id" maxLength:"128"`
+	After int64  `query:"after" minimum:"0" doc:"The position behind which to begin."`
+	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Items at most."`
+}
+
+func (s *service) getStream(ctx context.Context, in *streamInput) (*answer[client.Page[client.Entry]], error) {
+	rows, err := s.Reader.Stream(ctx, in.ID, in.After, in.Limit)
+	if err != nil {
+		return nil, unknownInstance(err, in.ID)
+	}
+	if len(rows) == 0 {
+		if _, err := s.Reader.Instance(ctx, in.ID); err != nil {
+			return nil, unknownInstance(err, in.ID)
+		}
+	}
+	out := client.Page[client.Entry]{Items: convert(rows, toEntry)}
+	if len(rows) == in.Limit {
+		out.Next = positionText(rows[len(rows)-1].Position)
+	}
+	return ok(out), nil
+}
+
+type signalInput struct {
+	ByID
+	Caller
+	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"The signalId, when the body has none."`
+	Body client.SignalRequest
+}
+
+func (s *service) signal(ctx context.Context, in *signalInput) (*answer[client.Accepted], error) {
+	id := in.Body.SignalID
+	if id == "" {
+		id = in.Key
+	}
+	if id == "" {
+		id = uuid.Must(uuid.NewV7()).String()
+	}
+	now := s.Now().UTC()
+	event, err := json.Marshal(struct {
+		ID     string          `json:"id"`
+		Type   string          `json:"type"`
+		Source string          `json:"source"`
+		Data   json.RawMessage `json:"data,omitempty"`
+		Time   time.Time       `json:"time"`
+	}{id, in.Body.Type, "api", in.Body.Data, now})
+	if err != nil {
+		return nil, problem.Wrap(err, problem.Invalid, "request.invalid", "data is not JSON")
+	}
+	headers := in.headers()
+	err = s.Signaller.Signal(ctx, signal.Envelope{
+		SignalID: id, InstanceID: in.ID, RuntimeProvider: signal.Provider, Type: signal.ExternalSignal,
+		OccurredAt: now, Headers: headers, Payload: event,
+	})
+	if err != nil {
+		return nil, unknownInstance(err, in.ID)
+	}
+	return &answer[client.Accepted]{http.StatusAccepted, client.Accepted{InstanceID: in.ID, SignalID: id}}, nil
+}
+
+type operateInput struct {
+	ByID
+	Caller
+	Body client.OperationRequest
+}
+
+func (s *service) operate(ctx context.Context, in *operateInput) (*answer[client.InstanceDetail], error) {
+	op := engine.Operation(in.Body.Operation)
+	if len(in.Body.Output) > 0 && op != engine.Skip {
+		return nil, invalid("/output", "only skip takes an output, not %s", op)
+	}
+	if _, err := s.Operator.Operate(ctx, in.ID, op, in.Body.Output, in.Actor); err != nil {
+		return nil, unknownInstance(err, in.ID)
+	}
+	d, err := s.detail(ctx, in.ID)
+	return ok(d), err
+}

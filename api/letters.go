@@ -1,0 +1,85 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+)
+
+func (s *service) letterOperations(h huma.API) {
+	const path, tag = "/v1/dead-letters", "dead letters"
+	register(s, h, operation("list-dead-letters", http.MethodGet, path, tag,
+		"List dead letters, newest first"), s.listLetters)
+	register(s, h, operation("get-dead-letter", http.MethodGet, path+"/{id}", tag,
+		"Show a dead letter and its envelope, byte for byte", http.StatusNotFound), s.getLetter)
+	register(s, h, operation("replay-dead-letter", http.MethodPost, path+"/{id}/replay", tag,
+		"Send a dead letter to its queue again", http.StatusNotFound), s.replayLetter)
+	register(s, h, operation("discard-dead-letter", http.MethodDelete, path+"/{id}", tag,
+		"Remove a dead letter for good", http.StatusNotFound), s.discardLetter)
+	register(s, h, operation("list-queues", http.MethodGet, "/v1/queues", "queues",
+		"Say how full the queues are"), s.listQueues)
+}
+
+type listLettersInput struct {
+	Paging
+	Queue      string `query:"queue" enum:"signal,schedule,command"`
+	Reason     string `query:"reason" maxLength:"128" doc:"A problem's code."`
+	InstanceID string `query:"instance" maxLength:"128"`
+}
+
+func (s *service) listLetters(ctx context.Context, in *listLettersInput) (*answer[client.Page[client.DeadLetter]], error) {
+	p, err := s.Reader.DeadLetters(ctx, projections.DeadLetterQuery{
+		Queue: in.Queue, Reason: in.Reason, InstanceID: in.InstanceID, After: in.After, Limit: in.Limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ok(client.Page[client.DeadLetter]{Items: convert(p.Items, toLetter), Next: p.Next}), nil
+}
+
+func unknownLetter(err error, id string) error {
+	return missing(err, "dead-letter.unknown", "dead letter %s does not exist", clip(id))
+}
+
+func (s *service) getLetter(ctx context.Context, in *ByID) (*answer[client.DeadLetterDetail], error) {
+	r, err := s.Reader.DeadLetter(ctx, in.ID)
+	return ok(toLetterDetail(r)), unknownLetter(err, in.ID)
+}
+
+func (s *service) replayLetter(ctx context.Context, in *ByID) (*struct{}, error) {
+	return nil, unknownLetter(s.Letters.Replay(ctx, in.ID), in.ID)
+}
+
+func (s *service) discardLetter(ctx context.Context, in *ByID) (*struct{}, error) {
+	return nil, unknownLetter(s.Letters.Discard(ctx, in.ID), in.ID)
+}
+
+func (s *service) listQueues(ctx context.Context, _ *struct{}) (*answer[client.Page[client.Queue]], error) {
+	rows, err := s.Reader.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ok(client.Page[client.Queue]{Items: convert(rows, toQueue)}), nil
+}
+
+// Health is what the probes answer.
+type Health struct {
+	Status string `json:"status" enum:"live,ready"`
+}
+
+func (s *service) healthOperations(h huma.API) {
+	register(s, h, operation("get-health", http.MethodGet, "/healthz", "health", "Say that the process lives"),
+		func(context.Context, *struct{}) (*answer[Health], error) { return ok(Health{"live"}), nil })
+	register(s, h, operation("get-readiness", http.MethodGet, "/readyz", "health", "Say that the store answers"),
+		func(ctx context.Context, _ *struct{}) (*answer[Health], error) {
+			if err := s.Ready(ctx); err != nil {
+				return nil, problem.Wrap(err, problem.Unavailable, "store.unavailable", "the store does not answer")
+			}
+			return ok(Health{"ready"}), nil
+		})
+}

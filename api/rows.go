@@ -1,0 +1,147 @@
+package api
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// This file makes documents of rows. Tokens are secrets: whoever has one can
+// answer for the outside world, so no document has a place for them.
+
+func toInstance(r projections.Instance) client.Instance {
+	i := client.Instance{
+		ID: r.ID, Definition: r.Definition, Version: r.DefVersion, BusinessKey: r.BusinessKey, Status: r.Status, State: r.Position,
+		ParentID: r.ParentID, CorrelationID: r.Correlation, StateVersion: r.Version,
+		StartedAt: r.StartedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), EndedAt: utc(r.EndedAt),
+	}
+	if r.ErrorType != "" {
+		i.Error = &client.InstanceError{Type: r.ErrorType, Detail: r.ErrorDetail}
+	}
+	return i
+}
+
+// utc keeps the zero time zero.
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+func toWait(w snapshot.Wait) client.Wait {
+	out := client.Wait{Kind: string(w.Kind), Pointer: w.Pointer, Until: utc(w.Until), TaskID: w.TaskID, Command: w.Command, Event: w.Event}
+	if len(w.Key) > 0 {
+		key := make(map[string]json.RawMessage, len(w.Key))
+		for name, value := range w.Key {
+			key[name] = document([]byte(value))
+		}
+		out.Key = object(key)
+	}
+	return out
+}
+
+// object is a map as JSON; its values are strings or JSON already.
+func object[T string | json.RawMessage](m map[string]T) json.RawMessage {
+	b, _ := json.Marshal(m) // cannot fail
+	return b
+}
+
+// document is a column as JSON, whatever is in it.
+func document(b []byte) json.RawMessage {
+	switch {
+	case len(b) == 0:
+		return nil
+	case json.Valid(b):
+		return b
+	}
+	text, _ := json.Marshal(string(b)) // strings cannot fail
+	return text
+}
+
+func toCommand(e projections.Entry) client.Command {
+	var c engine.Command
+	_ = json.Unmarshal(e.Data, &c) // written by us; what cannot be read is not shown
+	return client.Command{
+		Position: e.Position, Target: c.Target, Pointer: c.Pointer, Attempts: e.Attempts, ClaimedBy: e.ClaimedBy,
+		NextAt: utc(e.NextAttemptAt), LastError: e.LastError, CreatedAt: e.CreatedAt.UTC(),
+	}
+}
+
+func toEntry(r projections.Entry) client.Entry {
+	var m engine.Meta
+	_ = json.Unmarshal(r.Metadata, &m) // written by us; what cannot be read is not shown
+	e := client.Entry{
+		Position: r.Position, Kind: r.Kind, Direction: r.Direction, Type: r.Type, At: r.CreatedAt.UTC(),
+		Pointer: m.Pointer, Actor: m.Actor, Disposition: string(m.Disposition), Answers: m.Command, Steps: m.Steps,
+		StateVersion: m.Version, CorrelationID: m.Correlation, SignalID: r.SignalID, Data: document(r.Data),
+		Processed: r.Processed, ProcessedAt: utc(r.ProcessedAt), ClaimedBy: r.ClaimedBy, Attempts: r.Attempts,
+		NextAt: utc(r.NextAttemptAt), LastError: r.LastError,
+	}
+	if r.Kind == string(engine.KindCommand) {
+		e.Data = withoutToken(e.Data)
+	}
+	return e
+}
+
+// withoutToken removes the token from a command; one that cannot be read is
+// not shown at all.
+func withoutToken(data json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		return nil
+	}
+	delete(fields, "token")
+	return object(fields)
+}
+
+func positionText(p int64) string { return strconv.FormatInt(p, 10) }
+
+func toTask(r projections.Task) client.Task {
+	t := client.Task{
+		ID: r.ID, InstanceID: r.InstanceID, Definition: r.Definition, BusinessKey: r.BusinessKey, Name: r.Name, Title: r.Title,
+		Status: r.Status, Assignee: r.Assignee, CandidateUsers: list(r.CandidateUsers), CandidateGroups: list(r.CandidateGroups),
+		ExcludedUsers: list(r.ExcludedUsers), Outcomes: list(r.Outcomes), Priority: r.Priority,
+		Payload: document(r.Payload), Form: document(r.Form), CreatedAt: r.CreatedAt.UTC(), DueAt: utc(r.DueAt),
+		EndedAt: utc(r.EndedAt), Outcome: r.Outcome, Output: document(r.Output),
+	}
+	if r.Status == projections.TaskCompleted {
+		t.CompletedBy = r.EndedBy
+	}
+	return t
+}
+
+func list(names string) []string {
+	var out []string
+	_ = json.Unmarshal([]byte(names), &out) // written by us; "" is no name
+	return out
+}
+
+func toTaskEvent(r projections.TaskEvent) client.TaskEvent {
+	return client.TaskEvent{Event: r.Event, Actor: r.Actor, At: r.At.UTC(), Data: document(r.Data)}
+}
+
+func toLetter(r projections.DeadLetter) client.DeadLetter {
+	return client.DeadLetter{
+		ID: r.ID, Queue: r.Queue, InstanceID: r.InstanceID, Reason: r.Reason, Detail: r.Detail, Attempts: r.Attempts,
+		Node: r.Node, EnqueuedAt: r.EnqueuedAt.UTC(), DiedAt: r.DiedAt.UTC(),
+	}
+}
+
+func toLetterDetail(r projections.DeadLetter) client.DeadLetterDetail {
+	d := client.DeadLetterDetail{DeadLetter: toLetter(r), Envelope: r.Envelope}
+	if utf8.Valid(r.Envelope) {
+		d.Text = string(r.Envelope)
+	}
+	return d
+}
+
+func toQueue(q projections.Queue) client.Queue {
+	return client.Queue{Name: q.Name, Ready: q.Ready, Delayed: q.Delayed, Leased: q.Leased, OldestAt: utc(q.OldestAt)}
+}

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/projections"
+)
+
+func (s *service) taskOperations(h huma.API) {
+	register(s, h, operation("list-tasks", http.MethodGet, "/v1/tasks", "tasks",
+		"List human tasks, most urgent first"), s.listTasks)
+	register(s, h, operation("get-task", http.MethodGet, "/v1/tasks/{id}", "tasks",
+		"Show a task and what happened to it", http.StatusNotFound), s.getTask)
+	register(s, h, operation("claim-task", http.MethodPost, "/v1/tasks/{id}/claim", "tasks",
+		"Reserve a task for a user", http.StatusNotFound, http.StatusConflict), s.claimTask)
+	register(s, h, operation("release-task", http.MethodPost, "/v1/tasks/{id}/release", "tasks",
+		"Give a task back to its candidates", http.StatusNotFound, http.StatusConflict), s.releaseTask)
+	complete := operation("complete-task", http.MethodPost, "/v1/tasks/{id}/complete", "tasks",
+		"Answer a task", http.StatusNotFound, http.StatusConflict)
+	complete.Description = "Only the user it is reserved for may. A second completion changes nothing: " +
+		"it is the problem task.completed, with completedBy and completedAt."
+	register(s, h, complete, s.completeTask)
+}
+
+type listTasksInput struct {
+	Paging
+	Status     string   `query:"status" enum:"ready,reserved,completed,cancelled,expired"`
+	InstanceID string   `query:"instance" maxLength:"128"`
+	Assignee   string   `query:"assignee" maxLength:"128"`
+	User       string   `query:"user" maxLength:"128" doc:"What this person may see: assigned to him, or open to him or one of his groups."`
+	Groups     []string `query:"group,explode" maxItems:"100" doc:"A group of the user; may be repeated."`
+}
+
+func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*answer[client.Page[client.Task]], error) {
+	p, err := s.Reader.Tasks(ctx, projections.TaskQuery{
+		Status: in.Status, InstanceID: in.InstanceID, Assignee: in.Assignee, User: in.User, Groups: in.Groups, After: in.After, Limit: in.Limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ok(client.Page[client.Task]{Items: convert(p.Items, toTask), Next: p.Next}), nil
+}
+
+func (s *service) getTask(ctx context.Context, in *ByID) (*answer[client.TaskDetail], error) {
+	t, err := s.Reader.Task(ctx, in.ID)
+	if err != nil {
+		return nil, missing(err, "task.unknown", "task %s does not exist", clip(in.ID))
+	}
+	return s.taskDetail(ctx, t)
+}
+
+func (s *service) taskDetail(ctx context.Context, t projections.Task) (*answer[client.TaskDetail], error) {
+	events, err := s.Reader.TaskEvents(ctx, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	return ok(client.TaskDetail{Task: toTask(t), Events: convert(events, toTaskEvent)}), nil
+}
+
+type claimInput struct {
+	ByID
+	Body client.ClaimRequest
+}
+
+func (s *service) claimTask(ctx context.Context, in *claimInput) (*answer[client.TaskDetail], error) {
+	t, err := s.Tasks.ClaimTask(ctx, in.ID, in.Body.User, in.Body.Groups)
+	if err != nil {
+		return nil, s.completedBy(ctx, in.ID, err)
+	}
+	return s.taskDetail(ctx, t)
+}
+
+type releaseInput struct {
+	ByID
+	Body client.ReleaseRequest
+}
+
+func (s *service) releaseTask(ctx context.Context, in *releaseInput) (*answer[client.TaskDetail], error) {
+	t, err := s.Tasks.ReleaseTask(ctx, in.ID, in.Body.User)
+	if err != nil {
+		return nil, s.completedBy(ctx, in.ID, err)
+	}
+	return s.taskDetail(ctx, t)
+}
+
+type completeInput struct {
+	ByID
+	Body client.CompleteRequest
+}
+
+func (s *service) completeTask(ctx context.Context, in *completeInput) (*answer[client.TaskDetail], error) {
+	t, err := s.Tasks.CompleteTask(ctx, in.ID, in.Body.User, in.Body.Outcome, in.Body.Data)
+	if err != nil {
+		return nil, s.completedBy(ctx, in.ID, err)
+	}
+	return s.taskDetail(ctx, t)
+}

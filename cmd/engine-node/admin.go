@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aqueduct-engine/aqueduct/config"
+)
+
+func (a *app) migrateCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "migrate",
+		Short: "Make the database, or bring it to this version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := a.load(cmd)
+			if err != nil {
+				return err
+			}
+			if err := makeFolder(l.Store); err != nil {
+				return err
+			}
+			db, err := openStore(cmd.Context(), l.Store, nodeName(""), a.logger(l.Log))
+			if err != nil {
+				return err
+			}
+			if err := db.Close(); err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(map[string]string{"store": shown(l), "version": version()})
+			}
+			fmt.Fprintf(a.out, "the database at %s is ready\n", shown(l))
+			return nil
+		},
+	}
+	config.Flags(c.Flags())
+	return c
+}
+
+// shown is the address of the store without its secrets.
+func shown(l *config.Loaded) string {
+	for _, v := range l.Values() {
+		if v.Key == "store.url" {
+			return v.Value
+		}
+	}
+	return ""
+}
+
+func (a *app) configCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "config",
+		Short: "Print the settings in force and where they come from, secrets masked",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := a.load(cmd)
+			if err != nil {
+				return err
+			}
+			return l.Print(a.out, a.json)
+		},
+	}
+	config.Flags(c.Flags())
+	return c
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the program's version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if a.json {
+				return a.print(map[string]string{"version": version()})
+			}
+			fmt.Fprintln(a.out, "engine-node", version())
+			return nil
+		},
+	}
+}
+
+// version is what the Go tool stamped into the program.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+)
+
+// print writes a document as JSON.
+func (a *app) print(v any) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// orPrint returns err, or prints v.
+func (a *app) orPrint(v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return a.print(v)
+}
+
+// ago says a moment relative to now: "3 min ago", "in 2 d", "" for none.
+func (a *app) ago(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	d := a.now().Sub(t)
+	if d < 0 {
+		return "in " + span(-d)
+	}
+	return span(d) + " ago"
+}
+
+// span says a duration in the unit that suits it.
+func span(d time.Duration) string {
+	in := func(unit time.Duration, name string) string { return fmt.Sprintf("%d %s", d.Round(unit)/unit, name) }
+	switch {
+	case d < 2*time.Minute:
+		return in(time.Second, "s")
+	case d < 2*time.Hour:
+		return in(time.Minute, "min")
+	case d < 48*time.Hour:
+		return in(time.Hour, "h")
+	}
+	return in(24*time.Hour, "d")
+}
+
+// moment is a time with its distance from now.
+func (a *app) moment(t time.Time) string {
+	return fmt.Sprintf("%s (%s)", t.UTC().Format("2006-01-02 15:04:05Z"), a.ago(t))
+}
+
+// table prints aligned columns; a cell keeps to one line.
+type table struct {
+	a *app
+	w *tabwriter.Writer
+	b bytes.Buffer
+}
+
+func (a *app) table(titles ...string) *table {
+	t := &table{a: a}
+	t.w = tabwriter.NewWriter(&t.b, 0, 0, 2, ' ', 0)
+	t.row(titles...)
+	return t
+}
+
+func (t *table) row(cells ...string) {
+	for i, c := range cells {
+		cells[i] = oneLine(c)
+	}
+	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
+}
+
+// oneLine keeps what others wrote from breaking a terminal.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r <= 0x9f {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// end writes the table, or says that there is nothing.
+func (t *table) end(rows int, next, nothing string) error {
+	if rows == 0 {
+		_, err := fmt.Fprintln(t.a.out, nothing)
+		return err
+	}
+	if err := t.w.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(t.b.String()) {
+		fmt.Fprintln(t.a.out, strings.TrimRight(line, " \n"))
+	}
+	if next != "" {
+		fmt.Fprintf(t.a.out, "more: --after %s\n", next)
+	}
+	return nil
+}
+
+// fields prints names and values, aligned, without the empty ones.
+func (a *app) fields(pairs ...string) {
+	width := 0
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			width = max(width, len(pairs[i]))
+		}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			fmt.Fprintf(a.out, "%-*s  %s\n", width, pairs[i], pairs[i+1])
+		}
+	}
+}
+
+// pretty is JSON, on one line when it is short.
+func pretty(raw json.RawMessage, indent string) string {
+	const short = 100
+	var b bytes.Buffer
+	if len(raw) == 0 {
+		return ""
+	}
+	if len(raw) <= short && json.Compact(&b, raw) == nil {
+		return b.String()
+	}
+	b.Reset()
+	if json.Indent(&b, raw, indent, "  ") != nil {
+		return oneLine(string(raw))
+	}
+	return b.String()
+}
+
+func (a *app) showInstance(i client.InstanceDetail) error {
+	status := i.Status
+	if i.State != "" {
+		status += " at " + i.State
+	}
+	ended, failure := "", ""
+	if !i.EndedAt.IsZero() {
+		ended = a.moment(i.EndedAt)
+	}
+	if e := i.Error; e != nil {
+		failure = oneLine(strings.Trim(e.Title+": "+e.Detail, ": ") + " (" + e.Type + ", at " + e.Pointer + ")")
+	}
+	const indent = "             "
+	a.fields("instance", i.ID, "definition", i.Definition+"@"+i.Version, "status", status, "key", i.BusinessKey,
+		"parent", i.ParentID, "correlation", i.CorrelationID, "started", a.moment(i.StartedAt), "updated", a.moment(i.UpdatedAt),
+		"ended", ended, "error", failure, "input", pretty(i.Input, indent), "output", pretty(i.Output, indent))
+	if len(i.Waits) > 0 {
+		fmt.Fprintln(a.out, "\nwaits for")
+		t := a.table("  KIND", "DUE", "AT", "FOR")
+		for _, w := range i.Waits {
+			what := w.Event + string(w.Key)
+			if w.TaskID != "" {
+				what = "task " + w.TaskID
+			}
+			t.row("  "+w.Kind, a.ago(w.Until), w.Pointer, what)
+		}
+		if err := t.end(len(i.Waits), "", ""); err != nil {
+			return err
+		}
+	}
+	if len(i.Commands) == 0 {
+		return nil
+	}
+	fmt.Fprintln(a.out, "\ncommands not done yet")
+	t := a.table("  POSITION", "TARGET", "ATTEMPTS", "NEXT", "CLAIMED BY", "LAST ERROR")
+	for _, c := range i.Commands {
+		t.row("  "+fmt.Sprint(c.Position), c.Target, fmt.Sprint(c.Attempts), a.ago(c.NextAt), c.ClaimedBy, c.LastError)
+	}
+	return t.end(len(i.Commands), "", "")
+}
+
+// maxCell bounds the data of one line of a timeline, in characters.
+const maxCell = 100
+
+func (a *app) showTimeline(entries []client.Entry) error {
+	t := a.table("#", "TIME", "", "WHAT", "AT", "WHO", "DATA")
+	for i, e := range entries {
+		at := e.At.Format("15:04:05.000")
+		if i == 0 || e.At.Sub(entries[i-1].At) >= 24*time.Hour {
+			at = e.At.Format("2006-01-02 15:04:05.000")
+		}
+		arrow := "<-"
+		if e.Direction == "out" {
+			arrow = "->"
+		}
+		what := e.Type
+		if e.Disposition != "" {
+			what += " (" + e.Disposition + ")"
+		}
+		if e.Processed != nil && !*e.Processed {
+			what += " (not done)"
+		}
+		if e.Answers != 0 {
+			what += fmt.Sprintf(" of #%d", e.Answers)
+		}
+		t.row(fmt.Sprint(e.Position), at, arrow, what, e.Pointer, e.Actor, cut(string(e.Data)))
+	}
+	return t.end(len(entries), "", "no message")
+}
+
+func cut(s string) string {
+	if r := []rune(s); len(r) > maxCell {
+		return string(r[:maxCell]) + "…"
+	}
+	return s
+}
+
+func (a *app) showTask(t client.TaskDetail) error {
+	due, ended := "", ""
+	if !t.DueAt.IsZero() {
+		due = a.moment(t.DueAt)
+	}
+	if !t.EndedAt.IsZero() {
+		ended = a.moment(t.EndedAt)
+	}
+	const indent = "                  "
+	a.fields("task", t.ID, "title", oneLine(taskTitle(t.Task)), "status", t.Status, "assignee", t.Assignee,
+		"candidate users", strings.Join(t.CandidateUsers, ", "), "candidate groups", strings.Join(t.CandidateGroups, ", "),
+		"excluded users", strings.Join(t.ExcludedUsers, ", "), "outcomes", strings.Join(t.Outcomes, ", "),
+		"instance", t.InstanceID, "definition", t.Definition, "key", t.BusinessKey, "created", a.moment(t.CreatedAt),
+		"due", due, "ended", ended, "completed by", t.CompletedBy, "outcome", t.Outcome,
+		"payload", pretty(t.Payload, indent), "output", pretty(t.Output, indent))
+	fmt.Fprintln(a.out)
+	events := a.table("TIME", "EVENT", "WHO")
+	for _, e := range t.Events {
+		events.row(e.At.Format("2006-01-02 15:04:05.000"), e.Event, e.Actor)
+	}
+	return events.end(len(t.Events), "", "no event")
+}
+
+func (a *app) showLetter(d client.DeadLetterDetail) error {
+	text := oneLine(d.Text)
+	if d.Text == "" {
+		text = fmt.Sprintf("%d bytes that are not UTF-8; --json has them in base64", len(d.Envelope))
+	}
+	a.fields("dead letter", d.ID, "queue", d.Queue, "instance", d.InstanceID, "reason", d.Reason, "detail", oneLine(d.Detail),
+		"attempts", fmt.Sprint(d.Attempts), "node", d.Node, "enqueued", a.moment(d.EnqueuedAt), "died", a.moment(d.DiedAt), "envelope", text)
+	return nil
+}

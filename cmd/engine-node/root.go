@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// Exit codes.
+const (
+	exitOK       = 0
+	exitFailed   = 1
+	exitUsage    = 2 // the command line or the configuration is wrong
+	exitNotFound = 3 // what it names does not exist
+	exitConflict = 4 // the state does not allow it
+)
+
+// Names of what is read from the environment beside the settings of a node.
+const (
+	serverVariable = "AQUEDUCT_SERVER"
+	defaultServer  = "http://127.0.0.1:8080"
+)
+
+// app is one run of the program.
+type app struct {
+	self   string // how the program was called, for what is printed to be typed
+	env    []string
+	in     io.Reader
+	out    io.Writer
+	err    io.Writer
+	now    func() time.Time
+	begun  bool // a command runs: what fails now is not its usage
+	server string
+	store  string
+	actor  string
+	json   bool
+}
+
+// Run is the whole program but for the process: it returns the exit code.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{self: self(), env: os.Environ(), in: stdin, out: stdout, err: stderr, now: time.Now}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return a.finish(root.ExecuteContext(ctx))
+}
+
+// self is the program's name as a shell finds it.
+func self() string {
+	if strings.ContainsRune(os.Args[0], filepath.Separator) && !filepath.IsAbs(os.Args[0]) {
+		return os.Args[0]
+	}
+	return "engine-node"
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "engine-node",
+		Short: "Run durable workflows",
+		Long: `engine-node runs durable workflows, and speaks to a node that runs them.
+
+Verbs that speak to a node find it at --server, else in AQUEDUCT_SERVER, else at
+` + defaultServer + `. With --store sqlite://PATH they work on the database itself,
+beside a running node or without one; what needs a node (calls, timers) then
+waits for one.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 not found,
+4 the state does not allow it.`,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.server, "server", "", "address of a node's API (default: "+serverVariable+", else "+defaultServer+")")
+	flags.StringVar(&a.store, "store", "", "work on this database instead: sqlite://PATH")
+	flags.StringVar(&a.actor, "actor", os.Getenv("USER"), "who does it, for the stream")
+	flags.BoolVar(&a.json, "json", false, "print JSON, for programs")
+	root.MarkFlagsMutuallyExclusive("server", "store")
+	root.AddCommand(a.commands()...)
+	a.mark(root)
+	return root
+}
+
+// mark has every command note that it runs: what failed before was its usage.
+func (a *app) mark(c *cobra.Command) {
+	if do := c.RunE; do != nil {
+		c.RunE = func(c *cobra.Command, args []string) error {
+			a.begun = true
+			return do(c, args)
+		}
+	}
+	for _, sub := range c.Commands() {
+		a.mark(sub)
+	}
+}
+
+// commands lists every verb.
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{
+		a.serveCommand(), a.migrateCommand(), a.configCommand(), a.versionCommand(),
+		a.publishCommand(), a.definitionsCommand(), a.startCommand(), a.signalCommand(), a.eventCommand(),
+		a.showCommand(), a.listCommand(), a.tasksCommand(), a.deadLettersCommand(), a.queuesCommand(),
+		a.operationCommand("suspend", "Stop an instance; its signals are kept"),
+		a.operationCommand("resume", "Go on with a suspended instance"),
+		a.operationCommand("retry", "Run the failed task of a faulted instance again"),
+		a.operationCommand("skip", "Take the failed task of a faulted instance as done"),
+		a.operationCommand("cancel", "End an instance; nothing is compensated"),
+	}
+}
+
+// group is a command that only has commands.
+func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(verbs...)
+	return c
+}
+
+// connect returns a client of the node that the flags name, or of the database
+// itself, and what ends it.
+func (a *app) connect(ctx context.Context) (*client.Client, func(), error) {
+	base, end := a.server, func() {}
+	var c *client.Client
+	var err error
+	if a.store != "" {
+		var n *node
+		if n, err = a.peer(ctx); err != nil {
+			return nil, nil, err
+		}
+		base, end = "http://localhost", n.close
+		c, err = client.New(base, inProcess(n.handler))
+	} else {
+		if base == "" {
+			base = a.variable(serverVariable)
+		}
+		if base == "" {
+			base = defaultServer
+		}
+		c, err = client.New(base, nil)
+	}
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	c.Actor = a.actor
+	return c, end, nil
+}
+
+func (a *app) variable(name string) string {
+	for _, e := range a.env {
+		if n, value, ok := strings.Cut(e, "="); ok && n == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// with runs a verb on a client.
+func (a *app) with(do func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, end, err := a.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer end()
+		return do(cmd.Context(), c, args)
+	}
+}
+
+// finish reports an error, and chooses the exit code.
+func (a *app) finish(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var p *problem.Error
+	if !errors.As(err, &p) {
+		p = problem.New(problem.Internal, "failed", "%s", err)
+		if !a.begun {
+			p = problem.New(problem.Invalid, "cli.usage", "%s", err).WithHint("see %s --help", a.self)
+		}
+	}
+	a.report(p)
+	switch {
+	case strings.HasPrefix(p.Code, "cli.") || strings.HasPrefix(p.Code, "config."):
+		return exitUsage
+	case p.Kind == problem.NotFound:
+		return exitNotFound
+	case p.Kind == problem.Conflict:
+		return exitConflict
+	}
+	return exitFailed
+}
+
+// report writes a problem for people, or for programs.
+func (a *app) report(p *problem.Error) {
+	detail := p.Detail
+	if p.Cause != nil {
+		detail += ": " + p.Cause.Error()
+	}
+	if a.json {
+		doc := client.Problem{Code: p.Code, Detail: detail, Hint: p.Hint}
+		for _, w := range p.Where {
+			doc.Where = append(doc.Where, client.Place(w))
+		}
+		b, _ := json.Marshal(map[string]any{"code": doc.Code, "detail": doc.Detail, "hint": doc.Hint, "where": doc.Where}) // plain data
+		fmt.Fprintf(a.err, "%s\n", b)
+		return
+	}
+	fmt.Fprintf(a.err, "error: %s [%s]\n", detail, p.Code)
+	for _, w := range p.Where {
+		fmt.Fprintf(a.err, "  %s\n", w)
+	}
+	if p.Hint != "" {
+		fmt.Fprintf(a.err, "hint: %s\n", p.Hint)
+	}
+}
+
+// usage is an error in how the program was called.
+func usage(detail string, args ...any) *problem.Error {
+	return problem.New(problem.Invalid, "cli.usage", detail, args...)
+}
+
+// maxInputBytes bounds what is read of a file or of standard input.
+const maxInputBytes = 2 << 20
+
+// read returns the content of a file; "-" is standard input.
+func (a *app) read(file string) ([]byte, error) {
+	in := a.in
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, problem.Wrap(errors.Unwrap(err), problem.Invalid, "cli.file", "%s cannot be read", file)
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, maxInputBytes+1))
+	if err != nil {
+		return nil, problem.Wrap(err, problem.Invalid, "cli.file", "%s cannot be read", file)
+	}
+	if len(b) > maxInputBytes {
+		return nil, problem.New(problem.TooLarge, "cli.file", "%s exceeds %d bytes", file, maxInputBytes)
+	}
+	return b, nil
+}
+
+// document reads a flag that takes JSON, @FILE or -.
+func (a *app) document(flag, text string) (json.RawMessage, error) {
+	if text == "" {
+		return nil, nil
+	}
+	b, where := []byte(text), "--"+flag
+	if name, isFile := strings.CutPrefix(text, "@"); isFile || text == "-" {
+		if !isFile {
+			name = "-"
+		}
+		var err error
+		if b, err = a.read(name); err != nil {
+			return nil, err
+		}
+		where = name
+	}
+	var v json.RawMessage
+	if err := json.Unmarshal(b, &v); err != nil {
+		return nil, problem.Wrap(err, problem.Invalid, "cli.json", "%s is not JSON", where).
+			WithHint("write JSON, @FILE, or - for standard input; a text needs quotes of its own: '\"text\"'")
+	}
+	return v, nil
+}

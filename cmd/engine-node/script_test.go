@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"engine-node": main})
+}
+
+// TestScripts runs testdata/*.txtar on the real program. Beside the commands
+// of testscript they have:
+//
+//	node NAME [FLAG...]     start `engine-node serve` on a free port, wait until it is ready, set AQUEDUCT_SERVER
+//	drain NAME, crash NAME end it with SIGTERM (and exit status 0), with SIGKILL
+//	rush NAME               end it with SIGTERM, and SIGTERM again while it drains
+//	exits N CMD...          the command ends with this exit status
+//	retry REGEXP CMD...     repeat the command until it succeeds and its output matches
+//	enqueue DATABASE BYTES  put raw bytes on the signal queue
+//
+// and $SERVICES, which plays the outside world.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	services := httptest.NewServer(outside())
+	t.Cleanup(services.Close)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("SERVICES", services.URL)
+			e.Setenv("USER", "tester")
+			e.Setenv("DB", "sqlite://"+filepath.Join(e.WorkDir, "data", "a.db"))
+			e.Values[nodesKey{}] = map[string]*child{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"node": startNode, "drain": drainNode, "crash": crashNode, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue,
+		},
+	})
+}
+
+// outside answers /ok, refuses at /refuse, and blocks at /slow until the
+// caller gives up.
+func outside() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"score":700}`)
+	})
+	mux.HandleFunc("/refuse", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusBadRequest) })
+	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	})
+	return mux
+}
+
+type nodesKey struct{}
+
+// child is a node in a process of its own.
+type child struct {
+	cmd  *exec.Cmd
+	done chan error
+}
+
+const patience = 20 * time.Second // on a loaded machine
+
+func nodes(ts *testscript.TestScript) map[string]*child {
+	return ts.Value(nodesKey{}).(map[string]*child)
+}
+
+func startNode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: node NAME [FLAG...]")
+	}
+	name := args[0]
+	program, err := lookPath(ts, "engine-node")
+	ts.Check(err)
+	cmd := exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0", "--json", "--node", name}, args[1:]...)...)
+	cmd.Dir = ts.Getenv("WORK")
+	for _, v := range []string{"PATH", "HOME", "TMPDIR", "WORK"} {
+		cmd.Env = append(cmd.Env, v+"="+ts.Getenv(v))
+	}
+	log, err := os.Create(ts.MkAbs(name + ".log"))
+	ts.Check(err)
+	cmd.Stderr = log
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	c := &child{cmd: cmd, done: make(chan error, 1)}
+	nodes(ts)[name] = c
+	line := make(chan string, 1)
+	go func() {
+		s, _ := bufio.NewReader(out).ReadString('\n')
+		line <- s
+		c.done <- cmd.Wait()
+		log.Close()
+	}()
+	ts.Defer(func() {
+		_ = cmd.Process.Kill()
+		<-c.done
+	})
+	select {
+	case s := <-line:
+		var ready struct{ URL string }
+		if json.Unmarshal([]byte(s), &ready) != nil || ready.URL == "" {
+			ts.Fatalf("node %s says %q\n%s", name, s, ts.ReadFile(name+".log"))
+		}
+		ts.Setenv("AQUEDUCT_SERVER", ready.URL)
+	case <-time.After(patience):
+		ts.Fatalf("node %s is not ready", name)
+	}
+}
+
+func lookPath(ts *testscript.TestScript, program string) (string, error) {
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if path := filepath.Join(dir, program); exists(path) {
+			return path, nil
+		}
+	}
+	return "", errors.New(program + " is not in PATH")
+}
+
+func end(ts *testscript.TestScript, args []string, sig os.Signal) error {
+	if len(args) != 1 || nodes(ts)[args[0]] == nil {
+		ts.Fatalf("there is no such node: %v", args)
+	}
+	c := nodes(ts)[args[0]]
+	ts.Check(c.cmd.Process.Signal(sig))
+	select {
+	case err := <-c.done:
+		c.done <- err
+		return err
+	case <-time.After(patience):
+		ts.Fatalf("node %s does not end", args[0])
+	}
+	return nil
+}
+
+func drainNode(ts *testscript.TestScript, _ bool, args []string) {
+	if err := end(ts, args, syscall.SIGTERM); err != nil {
+		ts.Fatalf("%v\n%s", err, ts.ReadFile(args[0]+".log"))
+	}
+}
+
+func crashNode(ts *testscript.TestScript, _ bool, args []string) { _ = end(ts, args, os.Kill) }
+
+func rushNode(ts *testscript.TestScript, _ bool, args []string) {
+	c := nodes(ts)[args[0]]
+	ts.Check(c.cmd.Process.Signal(syscall.SIGTERM))
+	retry(ts, false, []string{"node is draining", "cat", args[0] + ".log"})
+	var status *exec.ExitError
+	if err := end(ts, args, syscall.SIGTERM); !errors.As(err, &status) || status.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		ts.Fatalf("the second signal did not end node %s: %v", args[0], err)
+	}
+}
+
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	var status *exec.ExitError
+	got := 0
+	if errors.As(err, &status) {
+		got = status.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+func retry(ts *testscript.TestScript, _ bool, args []string) {
+	re := regexp.MustCompile("(?m)" + args[0])
+	deadline := time.Now().Add(patience)
+	for {
+		err := ts.Exec(args[1], args[2:]...)
+		out := ts.ReadFile("stdout")
+		if err == nil && re.MatchString(out) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("no match for %q: %v\n%s%s", args[0], err, out, ts.ReadFile("stderr"))
+		}
+		time.Sleep(20 * time.Millisecond) // between two looks at another process
+	}
+}
+
+func enqueue(ts *testscript.TestScript, _ bool, args []string) {
+	ctx := context.Background()
+	s, err := sqlite.Open(ctx, sqlite.Options{Path: strings.TrimPrefix(args[0], "sqlite://")})
+	ts.Check(err)
+	ts.Check(s.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte(args[1])}}}))
+	ts.Check(s.Close())
+}

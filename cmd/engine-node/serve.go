@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/aqueduct-engine/aqueduct/api"
+	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// shutdownTimeout is how long requests under way may take when a node stops.
+const shutdownTimeout = 5 * time.Second
+
+func (a *app) serveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a node: perform workflows and serve the API",
+		Long: `Run a node: perform workflows and serve the API, on the loopback interface.
+
+The first SIGTERM or SIGINT drains: nothing new is taken, turns under way are
+finished, running calls are waited for. A second one ends the process at once;
+that loses nothing, but calls under way are then performed again.
+
+Every setting is a flag, an environment variable or a key of the --config file:
+see "engine-node config". --store is short for --store-url.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := a.load(cmd)
+			if err != nil {
+				return err
+			}
+			return a.serve(cmd.Context(), l)
+		},
+	}
+	config.Flags(c.Flags())
+	return c
+}
+
+// load reads the configuration of a command that has the settings as flags.
+func (a *app) load(cmd *cobra.Command) (*config.Loaded, error) {
+	if a.store != "" {
+		url, err := storeURL(a.store)
+		if err != nil {
+			return nil, err
+		}
+		if err := cmd.Flags().Set("store-url", url); err != nil {
+			return nil, usage("--store: %s", err)
+		}
+	}
+	return config.Load(config.Source{Flags: cmd.Flags(), Env: a.settings()})
+}
+
+// logger makes the log that the configuration asks for, on standard error.
+func (a *app) logger(c config.Log) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.Level)) // config has checked it
+	o := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(a.err, o))
+	}
+	return slog.New(slog.NewTextHandler(a.err, o))
+}
+
+// serve runs a node until ctx or a signal ends it.
+func (a *app) serve(ctx context.Context, l *config.Loaded) error {
+	c := l.Config
+	ctx, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer restore()
+	log := a.logger(c.Log)
+	context.AfterFunc(ctx, func() {
+		restore() // from now on a signal ends the process
+		log.Info("node is draining; a second signal ends it at once")
+	})
+	if err := makeFolder(c.Store); err != nil {
+		return err
+	}
+	listener, err := listen(ctx, c.Listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	n, err := wire(ctx, c, nodeName(c.Node), log)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	var w *watcher
+	if c.Watch != "" {
+		if w, err = watch(ctx, c.Watch, n.catalogue, log); err != nil {
+			return err
+		}
+		defer w.close()
+	}
+	url := "http://" + listener.Addr().String()
+	work, fail := errgroup.WithContext(ctx)
+	server := api.NewServer(n.handler, log)
+	work.Go(func() error { return n.runtime.Run(fail) })
+	work.Go(func() error { return serveHTTP(fail, server, listener) })
+	if w != nil {
+		work.Go(func() error { return w.run(fail) })
+	}
+	a.ready(url, n, l, w)
+	err = work.Wait()
+	log.Info("node stopped", "node", n.name)
+	return err
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, problem.New(problem.Unavailable, "listen.in-use", "another program listens on %s", address).
+			WithHint("stop it, or choose another with --listen 127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, problem.Wrap(err, problem.Unavailable, "listen.failed", "the node cannot listen on %s", address)
+	}
+	return l, nil
+}
+
+// serveHTTP serves until ctx ends, then lets requests under way finish.
+func serveHTTP(ctx context.Context, server *http.Server, l net.Listener) error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		<-ctx.Done()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		if server.Shutdown(grace) != nil {
+			_ = server.Close() // those who still wait are told by the closed connection
+		}
+	}()
+	err := server.Serve(l)
+	if ctx.Err() == nil {
+		return problem.Wrap(err, problem.Unavailable, "listen.failed", "the API stopped")
+	}
+	<-ended
+	return nil
+}
+
+// ready tells a person or a program where the node is, and what to try.
+func (a *app) ready(url string, n *node, l *config.Loaded, w *watcher) {
+	if a.json {
+		line, _ := json.Marshal(map[string]string{ // strings cannot fail
+			"url": url, "node": n.name, "store": shown(l), "durability": string(l.Store.Durability), "version": version(),
+		})
+		fmt.Fprintf(a.out, "%s\n", line)
+		return
+	}
+	fmt.Fprintf(a.out, "aqueduct serves at %s\nnode %s, store %s, durability %s\n\nto try in another terminal:\n", url, n.name, shown(l), l.Store.Durability)
+	server := ""
+	if url != defaultServer {
+		server = " --server " + url
+	}
+	tries := []string{"definitions"}
+	if w != nil {
+		tries = append(tries, w.suggestions()...)
+		if services := filepath.Join(w.root, "services"); exists(filepath.Join(services, "main.go")) {
+			fmt.Fprintf(a.out, "  go run ./%s   # the outside world of the examples; leave it running\n", services)
+		}
+	}
+	for _, t := range append(tries, "list", "tasks list") {
+		fmt.Fprintf(a.out, "  %s %s%s\n", a.self, t, server)
+	}
+	fmt.Fprintf(a.out, "\nthe API is described at %s/openapi.json; ^C stops the node\n", url)
+}

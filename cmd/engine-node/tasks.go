@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+)
+
+func (a *app) tasksCommand() *cobra.Command {
+	return group("tasks", "Work on human tasks",
+		a.listTasksCommand(), a.showTaskCommand(), a.claimCommand(), a.releaseCommand(), a.completeCommand())
+}
+
+func (a *app) listTasksCommand() *cobra.Command {
+	var q client.TaskQuery
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List tasks, most urgent first",
+		Args:  cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
+			p, err := c.Tasks(ctx, q)
+			if err != nil || a.json {
+				return a.orPrint(p, err)
+			}
+			t := a.table("TASK", "TITLE", "STATUS", "ASSIGNEE", "CREATED", "DUE", "INSTANCE")
+			for _, k := range p.Items {
+				t.row(k.ID, taskTitle(k), k.Status, k.Assignee, a.ago(k.CreatedAt), a.ago(k.DueAt), k.InstanceID)
+			}
+			return t.end(len(p.Items), p.Next, "no task")
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&q.Status, "status", "", "only in this status: ready, reserved, completed, cancelled, expired")
+	f.StringVar(&q.InstanceID, "instance", "", "only of this instance")
+	f.StringVar(&q.Assignee, "assignee", "", "only reserved for this user")
+	f.StringVar(&q.User, "user", "", "only what this user may see")
+	f.StringSliceVar(&q.Groups, "group", nil, "a group of the user; may be repeated")
+	listFlags(c, &q.List)
+	return c
+}
+
+func taskTitle(t client.Task) string {
+	if t.Title != "" {
+		return t.Title
+	}
+	return t.Name
+}
+
+func (a *app) showTaskCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show TASK",
+		Short: "Show a task and what happened to it",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			t, err := c.Task(ctx, args[0])
+			if err != nil || a.json {
+				return a.orPrint(t, err)
+			}
+			return a.showTask(t)
+		}),
+	}
+}
+
+// userFlag is the flag that says who works on a task.
+func userFlag(c *cobra.Command, user *string) {
+	c.Flags().StringVar(user, "user", os.Getenv("USER"), "who works on the task")
+}
+
+func (a *app) claimCommand() *cobra.Command {
+	var r client.ClaimRequest
+	c := &cobra.Command{
+		Use:   "claim TASK",
+		Short: "Reserve a task for a user",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			t, err := c.Claim(ctx, args[0], r)
+			return a.worked(t, err, "reserved for "+r.User)
+		}),
+	}
+	userFlag(c, &r.User)
+	c.Flags().StringSliceVar(&r.Groups, "group", nil, "a group of the user; may be repeated")
+	return c
+}
+
+func (a *app) releaseCommand() *cobra.Command {
+	var r client.ReleaseRequest
+	c := &cobra.Command{
+		Use:   "release TASK",
+		Short: "Give a task back to its candidates",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			t, err := c.Release(ctx, args[0], r)
+			return a.worked(t, err, "released")
+		}),
+	}
+	userFlag(c, &r.User)
+	return c
+}
+
+func (a *app) completeCommand() *cobra.Command {
+	var r client.CompleteRequest
+	var data string
+	c := &cobra.Command{
+		Use:   "complete TASK",
+		Short: "Answer a task that is reserved for the user",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			var err error
+			if r.Data, err = a.document("data", data); err != nil {
+				return err
+			}
+			t, err := c.Complete(ctx, args[0], r)
+			return a.worked(t, err, "completed by "+r.User)
+		}),
+	}
+	userFlag(c, &r.User)
+	c.Flags().StringVar(&r.Outcome, "outcome", "", "one of the task's outcomes")
+	c.Flags().StringVar(&data, "data", "", "data: JSON, @FILE, or - for standard input")
+	return c
+}
+
+// worked prints what came of working on a task.
+func (a *app) worked(t client.TaskDetail, err error, what string) error {
+	if err != nil || a.json {
+		return a.orPrint(t, err)
+	}
+	fmt.Fprintf(a.out, "task %s is %s\n", t.ID, what)
+	return nil
+}
+
+func (a *app) deadLettersCommand() *cobra.Command {
+	var l client.List
+	var queue, reason, instance string
+	list := &cobra.Command{
+		Use:   "list",
+		Short: "List dead letters, newest first",
+		Args:  cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
+			p, err := c.DeadLetters(ctx, queue, reason, instance, l)
+			if err != nil || a.json {
+				return a.orPrint(p, err)
+			}
+			t := a.table("DEAD LETTER", "QUEUE", "REASON", "ATTEMPTS", "DIED", "INSTANCE")
+			for _, d := range p.Items {
+				t.row(d.ID, d.Queue, d.Reason, fmt.Sprint(d.Attempts), a.ago(d.DiedAt), d.InstanceID)
+			}
+			return t.end(len(p.Items), p.Next, "no dead letter")
+		}),
+	}
+	f := list.Flags()
+	f.StringVar(&queue, "queue", "", "only of this queue: signal, schedule, command")
+	f.StringVar(&reason, "reason", "", "only with this code")
+	f.StringVar(&instance, "instance", "", "only of this instance")
+	listFlags(list, &l)
+	show := &cobra.Command{
+		Use:   "show LETTER",
+		Short: "Show a dead letter and its envelope",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			d, err := c.DeadLetter(ctx, args[0])
+			if err != nil || a.json {
+				return a.orPrint(d, err)
+			}
+			return a.showLetter(d)
+		}),
+	}
+	return group("dlq", "Work on dead letters", list, show,
+		a.letterCommand("replay", "Send a dead letter to its queue again", (*client.Client).Replay),
+		a.letterCommand("discard", "Remove a dead letter for good", (*client.Client).Discard))
+}
+
+func (a *app) letterCommand(verb, short string, do func(*client.Client, context.Context, string) error) *cobra.Command {
+	return &cobra.Command{
+		Use:   verb + " LETTER...",
+		Short: short,
+		Args:  cobra.MinimumNArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			for _, id := range args {
+				if err := do(c, ctx, id); err != nil {
+					return err
+				}
+				if !a.json {
+					fmt.Fprintf(a.out, "%s: %s\n", verb, id)
+				}
+			}
+			return nil
+		}),
+	}
+}
+
+func (a *app) queuesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "queues",
+		Short: "Say how full the queues are",
+		Args:  cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
+			queues, err := c.Queues(ctx)
+			if err != nil || a.json {
+				return a.orPrint(queues, err)
+			}
+			t := a.table("QUEUE", "READY", "DELAYED", "LEASED", "OLDEST")
+			for _, q := range queues {
+				t.row(q.Name, fmt.Sprint(q.Ready), fmt.Sprint(q.Delayed), fmt.Sprint(q.Leased), a.ago(q.OldestAt))
+			}
+			return t.end(len(queues), "", "no queue")
+		}),
+	}
+}

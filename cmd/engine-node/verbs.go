@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+func (a *app) publishCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "publish FILE...",
+		Short: "Publish definitions; - is standard input",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, files []string) error {
+			for _, file := range files {
+				source, err := a.read(file)
+				if err != nil {
+					return err
+				}
+				d, created, err := c.Publish(ctx, file, source)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					if err := a.print(d); err != nil {
+						return err
+					}
+					continue
+				}
+				verb := "published"
+				if !created {
+					verb = "unchanged"
+				}
+				fmt.Fprintf(a.out, "%s %s@%s (digest %.12s)\n", verb, d.Name, d.Version, d.Digest)
+			}
+			return nil
+		}),
+	}
+}
+
+// listFlags are those of every list.
+func listFlags(c *cobra.Command, l *client.List) {
+	c.Flags().IntVar(&l.Limit, "limit", 0, "items at most (default 50)")
+	c.Flags().StringVar(&l.After, "after", "", "the next of the page before")
+}
+
+func (a *app) definitionsCommand() *cobra.Command {
+	var l client.List
+	c := &cobra.Command{
+		Use:   "definitions",
+		Short: "List the published definitions",
+		Args:  cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
+			p, err := c.Definitions(ctx, l)
+			if err != nil || a.json {
+				return a.orPrint(p, err)
+			}
+			t := a.table("DEFINITION", "VERSION", "PUBLISHED", "TITLE")
+			for _, d := range p.Items {
+				t.row(d.Name, d.Version, a.ago(d.PublishedAt), d.Title)
+			}
+			return t.end(len(p.Items), p.Next, "no definition is published")
+		}),
+	}
+	listFlags(c, &l)
+	return c
+}
+
+func (a *app) startCommand() *cobra.Command {
+	var r client.StartRequest
+	var input string
+	var wait time.Duration
+	c := &cobra.Command{
+		Use:   "start NAME",
+		Short: "Start an instance of a definition, or find the one that the same request started",
+		Long: `Start an instance of the definition namespace/name.
+
+A repeat with the same --id, or the same NAME, --key and --start-key, starts
+nothing and shows the first one's instance. With --wait the command returns when
+the instance is closed or faulted, or after that long; a faulted one fails it.`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			var err error
+			if r.Input, err = a.document("input", input); err != nil {
+				return err
+			}
+			r.Definition = args[0]
+			i, created, err := c.Start(ctx, r, wait)
+			if err != nil {
+				return err
+			}
+			if err := a.started(i, created, wait > 0); err != nil {
+				return err
+			}
+			if wait > 0 && i.Status == "faulted" {
+				return problem.New(problem.Invalid, "instance.faulted", "instance %s is faulted", i.ID).
+					WithHint("%s show %s --timeline", a.self, i.ID)
+			}
+			return nil
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&input, "input", "", "input: JSON, @FILE, or - for standard input")
+	f.StringVar(&r.BusinessKey, "key", "", "business key: the application's own key for the instance")
+	f.StringVar(&r.StartKey, "start-key", "", "makes a repeat recognisable")
+	f.StringVar(&r.InstanceID, "id", "", "id of the instance (default: the node chooses one)")
+	f.StringVar(&r.Version, "definition-version", "", "version of the definition (default: the latest)")
+	f.DurationVar(&wait, "wait", 0, "wait up to this long (at most 60s) for the instance's end")
+	return c
+}
+
+func (a *app) started(i client.InstanceDetail, created, full bool) error {
+	if a.json {
+		return a.print(i)
+	}
+	verb := "started"
+	if !created {
+		verb = "started before:"
+	}
+	fmt.Fprintf(a.out, "%s %s (%s@%s, %s)\n", verb, i.ID, i.Definition, i.Version, i.Status)
+	if full && len(i.Output) > 0 {
+		fmt.Fprintf(a.out, "output %s\n", pretty(i.Output, "       "))
+	}
+	return nil
+}
+
+func (a *app) signalCommand() *cobra.Command {
+	var r client.SignalRequest
+	var data string
+	c := &cobra.Command{
+		Use:   "signal ID --type TYPE",
+		Short: "Signal an instance",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			var err error
+			if r.Data, err = a.document("data", data); err != nil {
+				return err
+			}
+			got, err := c.Signal(ctx, args[0], r)
+			if err != nil || a.json {
+				return a.orPrint(got, err)
+			}
+			fmt.Fprintf(a.out, "signalled %s (signal %s)\n", got.InstanceID, got.SignalID)
+			return nil
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&r.Type, "type", "", "type of the event, as the definition listens for it")
+	f.StringVar(&data, "data", "", "data: JSON, @FILE, or - for standard input")
+	f.StringVar(&r.SignalID, "signal-id", "", "a repeat with the same id is recorded once")
+	_ = c.MarkFlagRequired("type") // the flag exists
+	return c
+}
+
+func (a *app) eventCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "event FILE",
+		Short: "Publish a CloudEvent in JSON to every instance that waits for it; - is standard input",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			event, err := a.read(args[0])
+			if err != nil {
+				return err
+			}
+			n, err := c.Event(ctx, event)
+			if err != nil || a.json {
+				return a.orPrint(client.Reached{Reached: n}, err)
+			}
+			fmt.Fprintf(a.out, "reached %d\n", n)
+			return nil
+		}),
+	}
+}
+
+func (a *app) showCommand() *cobra.Command {
+	var timeline bool
+	c := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show an instance: what it waits for, what it came to, and how",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			i, err := c.Instance(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if !timeline {
+				if a.json {
+					return a.print(i)
+				}
+				return a.showInstance(i)
+			}
+			entries, err := stream(ctx, c, args[0])
+			if err != nil || a.json {
+				return a.orPrint(client.Page[client.Entry]{Items: entries}, err)
+			}
+			if err := a.showInstance(i); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.out)
+			return a.showTimeline(entries)
+		}),
+	}
+	c.Flags().BoolVar(&timeline, "timeline", false, "every message of the instance, in order")
+	return c
+}
+
+// Limits of a timeline.
+const (
+	streamPage = 500
+	streamMax  = 100_000
+)
+
+// stream reads the whole stream of an instance.
+func stream(ctx context.Context, c *client.Client, id string) ([]client.Entry, error) {
+	entries := []client.Entry{}
+	var after int64
+	for len(entries) < streamMax {
+		p, err := c.Stream(ctx, id, after, streamPage)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, p.Items...)
+		if p.Next == "" {
+			break
+		}
+		after = p.Items[len(p.Items)-1].Position
+	}
+	return entries, nil
+}
+
+func (a *app) listCommand() *cobra.Command {
+	var l client.List
+	var definition, status, key string
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List instances, newest start first",
+		Args:  cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
+			p, err := c.Instances(ctx, definition, status, key, l)
+			if err != nil || a.json {
+				return a.orPrint(p, err)
+			}
+			t := a.table("INSTANCE", "DEFINITION", "STATUS", "AT", "KEY", "STARTED", "UPDATED")
+			for _, i := range p.Items {
+				t.row(i.ID, i.Definition+"@"+i.Version, i.Status, i.State, i.BusinessKey, a.ago(i.StartedAt), a.ago(i.UpdatedAt))
+			}
+			return t.end(len(p.Items), p.Next, "no instance")
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&definition, "definition", "", "only of this definition: namespace/name")
+	f.StringVar(&status, "status", "", "only in this status")
+	f.StringVar(&key, "key", "", "only with this business key")
+	listFlags(c, &l)
+	return c
+}
+
+func (a *app) operationCommand(name, short string) *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use:   name + " ID",
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			data, err := a.document("output", output)
+			if err != nil {
+				return err
+			}
+			i, err := c.Operate(ctx, args[0], client.OperationRequest{Operation: name, Output: data})
+			if err != nil || a.json {
+				return a.orPrint(i, err)
+			}
+			fmt.Fprintf(a.out, "%s: %s is %s\n", name, i.ID, i.Status)
+			return nil
+		}),
+	}
+	if engine.Operation(name) == engine.Skip {
+		c.Flags().StringVar(&output, "output", "", "what the task is taken to have answered: JSON, @FILE, or -")
+	}
+	return c
+}

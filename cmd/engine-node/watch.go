@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/aqueduct-engine/aqueduct/api"
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// Limits of a watched folder.
+const (
+	watchFolders = 1_000                  // in it
+	watchQuiet   = 150 * time.Millisecond // without a change before files are read
+)
+
+// watcher publishes the definitions in a folder as they change.
+type watcher struct {
+	root      string
+	publisher api.Publisher
+	log       *slog.Logger
+	events    *fsnotify.Watcher
+	folders   int
+	published map[string]string // file -> name of what it defines
+}
+
+// watch begins to watch a folder and publishes what is in it. A definition
+// that is wrong is reported and does not hold up the others.
+func watch(ctx context.Context, root string, p api.Publisher, log *slog.Logger) (*watcher, error) {
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, problem.Wrap(err, problem.Unavailable, "watch.failed", "folder %s cannot be watched", root)
+	}
+	w := &watcher{root: root, publisher: p, log: log, events: events, published: map[string]string{}}
+	if info, err := os.Stat(root); err != nil || !info.IsDir() {
+		w.close()
+		return nil, problem.New(problem.NotFound, "watch.missing", "there is no folder %s", root)
+	}
+	files, err := w.add(root)
+	if err != nil {
+		w.close()
+		return nil, problem.Wrap(err, problem.Unavailable, "watch.failed", "folder %s cannot be watched", root)
+	}
+	w.publish(ctx, files)
+	return w, nil
+}
+
+func (w *watcher) close() { _ = w.events.Close() }
+
+// add watches a folder with all below it, and returns the files there.
+func (w *watcher) add(root string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			w.log.Warn("a watched file cannot be read", "file", path, "error", err)
+			return nil
+		case !d.IsDir():
+			files = append(files, path)
+			return nil
+		case path != root && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case w.folders == watchFolders:
+			w.log.Warn("the watched folder has too many folders; the rest is not watched", "limit", watchFolders, "first", path)
+			return filepath.SkipAll
+		}
+		w.folders++
+		return w.events.Add(path)
+	})
+	return files, err
+}
+
+// run publishes changed files when the folder has been quiet for a moment, so
+// that a file is not read while its editor writes it.
+func (w *watcher) run(ctx context.Context) error {
+	changed := map[string]bool{}
+	quiet := time.NewTimer(time.Hour)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, ok := <-w.events.Events:
+			if !ok {
+				return nil
+			}
+			if !e.Has(fsnotify.Create) && !e.Has(fsnotify.Write) && !e.Has(fsnotify.Rename) {
+				continue
+			}
+			changed[e.Name] = true
+			quiet.Reset(watchQuiet)
+		case err := <-w.events.Errors:
+			w.log.Warn("changes of the watched folder may have been missed", "error", err)
+		case <-quiet.C:
+			w.publish(ctx, w.expand(changed))
+			clear(changed)
+		}
+	}
+}
+
+// expand replaces new folders by the files in them.
+func (w *watcher) expand(changed map[string]bool) []string {
+	var files []string
+	for path := range changed {
+		info, err := os.Stat(path)
+		if err != nil {
+			continue // gone again
+		}
+		if !info.IsDir() {
+			files = append(files, path)
+			continue
+		}
+		below, err := w.add(path)
+		if err != nil {
+			w.log.Warn("a new folder cannot be watched", "folder", path, "error", err)
+		}
+		files = append(files, below...)
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
+func (w *watcher) publish(ctx context.Context, files []string) {
+	for _, file := range files {
+		source, ok := w.definition(file)
+		if !ok {
+			continue
+		}
+		r, created, err := w.publisher.Publish(ctx, file, source)
+		var p *problem.Error
+		switch {
+		case errors.As(err, &p):
+			w.log.Error("definition is not published", "file", file, "code", p.Code, "problem", p.Error())
+		case err != nil:
+			w.log.Error("definition is not published", "file", file, "error", err)
+		default:
+			w.published[file] = r.Name
+			if created {
+				w.log.Info("definition is published", "file", file, "definition", r.Name+"@"+r.Version)
+			}
+		}
+	}
+}
+
+// definitionKey is how a definition is told from any other YAML or JSON.
+var definitionKey = regexp.MustCompile(`(?m)^document[ \t]*:|^[ \t]*["']document["'][ \t]*:|^\s*\{\s*["']?document["']?\s*:`)
+
+// definition reads a file that looks like a definition.
+func (w *watcher) definition(file string) ([]byte, bool) {
+	if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
+		return nil, false
+	}
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, false
+	}
+	if info.Size() > api.MaxDefinitionBytes {
+		w.log.Warn("a watched file is too large for a definition", "file", file, "limit", api.MaxDefinitionBytes)
+		return nil, false
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		w.log.Warn("a watched file cannot be read", "file", file, "error", err)
+		return nil, false
+	}
+	return source, definitionKey.Match(source)
+}
+
+// suggestions are commands that start what was found, with the input that lies
+// beside it, and show what came of it.
+func (w *watcher) suggestions() []string {
+	var all []string
+	for file, name := range w.published {
+		input := filepath.Join(filepath.Dir(file), "input.json")
+		if exists(input) {
+			all = append(all, "start "+name+" --id "+firstID(name)+" --input @"+input)
+		}
+	}
+	slices.Sort(all)
+	if len(all) > 0 {
+		name := strings.Fields(all[0])[1]
+		all = append(all, "show "+firstID(name)+" --timeline")
+	}
+	return all
+}
+
+// firstID is an id for the first instance that somebody tries out.
+func firstID(name string) string { return name[strings.LastIndexByte(name, '/')+1:] + "-1" }
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/aqueduct-engine/aqueduct/activity"
+	"github.com/aqueduct-engine/aqueduct/api"
+	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// database is what a node needs of its store.
+type database interface {
+	store.Full
+	definition.Repository
+}
+
+// node is everything of one node, wired.
+type node struct {
+	name      string
+	store     database
+	catalogue *definition.Catalogue
+	performer *activity.Performer
+	runtime   *runtime.Runtime
+	handler   http.Handler
+	log       *slog.Logger
+}
+
+// wire builds a node by hand. It does not work until its runtime runs, but its
+// services do.
+func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (*node, error) {
+	db, err := openStore(ctx, c.Store, name, log)
+	if err != nil {
+		return nil, err
+	}
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	n := &node{name: name, store: db, log: log}
+	n.catalogue = definition.New(db, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	n.performer = activity.New(activity.Config{
+		Timeout: c.Activity.Timeout, MaxResponseBytes: int64(c.Activity.ResponseBytes), MaxResultBytes: c.Activity.ResultBytes,
+		MaxPerHost: c.Activity.PerHost, BreakAfter: c.Activity.BreakAfter, BreakFor: c.Activity.BreakFor,
+		Policy:  activity.Policy{MaxAttempts: c.Activity.Attempts, Initial: c.Activity.Delay, Max: c.Activity.DelayMax},
+		Metrics: metrics, Log: log,
+	})
+	rc := runtime.Config{
+		Store: db, Definitions: n.catalogue, Performer: n.performer, Now: time.Now, Log: log, Metrics: metrics,
+		Workers: c.Queue.Handlers, Activities: c.Activity.Concurrency, RetryMax: c.Retry.Max, CrashMax: c.CrashMax,
+		Limits: engine.Limits{
+			Steps: c.Limits.Steps, FanOut: c.Limits.FanOut, Items: c.Limits.Items,
+			Expression: jq.Limits{Steps: c.Limits.ExpressionSteps, Bytes: c.Limits.ExpressionBytes},
+		},
+		RetentionEvery: c.Retention.Interval,
+	}
+	if c.Retention.Enabled {
+		rc.RetentionKeep = c.Retention.Keep
+	}
+	if n.runtime, err = runtime.New(ctx, rc); err != nil {
+		n.close()
+		return nil, err
+	}
+	n.handler, err = api.New(api.Config{
+		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Letters: db, Publisher: n.catalogue,
+		Definitions: db, Reader: db, Ready: n.ready, Now: time.Now, Version: version(), Log: log, Registerer: metrics,
+		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
+	})
+	if err != nil {
+		n.close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// openStore opens the database that an address names.
+func openStore(ctx context.Context, c config.Store, name string, log *slog.Logger) (database, error) {
+	path, ok := c.SQLite()
+	if !ok {
+		return nil, problem.New(problem.Unavailable, "store.unsupported", "this program has no store for %s", scheme(c.URL)).
+			WithHint("use sqlite://PATH")
+	}
+	durability := sqlite.Full
+	if c.Durability == config.Normal {
+		durability = sqlite.ProcessCrash
+	}
+	return sqlite.Open(ctx, sqlite.Options{Path: path, Node: name, Durability: durability, Log: log})
+}
+
+func scheme(address string) string {
+	s, _, _ := strings.Cut(address, "://")
+	return s
+}
+
+// ready asks the store for something it does not have.
+func (n *node) ready(ctx context.Context) error {
+	_, err := n.store.Load(ctx, "readiness")
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (n *node) close() {
+	n.performer.Close()
+	if err := n.store.Close(); err != nil {
+		n.log.Error("the store was not closed in order", "error", err)
+	}
+}
+
+// nodeName is a name that no other node of the store has.
+func nodeName(wanted string) string {
+	if wanted != "" {
+		return wanted
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "node"
+	}
+	return host + "-" + uuid.NewString()[:8]
+}
+
+// makeFolder makes the folder of an embedded store.
+func makeFolder(c config.Store) error {
+	path, ok := c.SQLite()
+	if !ok {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return problem.Wrap(errors.Unwrap(err), problem.Invalid, "store.unavailable", "the folder of %s cannot be made", path)
+	}
+	return nil
+}
+
+// peer opens the database that --store names, beside the nodes that run on it.
+func (a *app) peer(ctx context.Context) (*node, error) {
+	l, err := config.Load(config.Source{Env: a.settings()})
+	if err != nil {
+		return nil, err
+	}
+	c := l.Config
+	if c.Store.URL, err = storeURL(a.store); err != nil {
+		return nil, err
+	}
+	if path, ok := c.Store.SQLite(); ok {
+		if _, err := os.Stat(path); err != nil {
+			return nil, problem.Wrap(errors.Unwrap(err), problem.NotFound, "store.missing", "there is no database at %s", path).
+				WithHint("make it: %s migrate --store %s", a.self, c.Store.URL)
+		}
+	}
+	return wire(ctx, c, "cli-"+uuid.NewString(), slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError})))
+}
+
+// storeURL checks what --store says; a bare path is meant as an SQLite file.
+func storeURL(text string) (string, error) {
+	if !strings.Contains(text, "://") {
+		return "sqlite://" + text, nil
+	}
+	if s := scheme(text); s != "sqlite" && s != "oracle" {
+		return "", usage("--store: %q is the address of no store", s+"://").WithHint("write sqlite://PATH")
+	}
+	return text, nil
+}
+
+// settings is the environment without what is not a setting of a node.
+func (a *app) settings() []string {
+	return slices.DeleteFunc(slices.Clone(a.env), func(e string) bool { return strings.HasPrefix(e, serverVariable+"=") })
+}
+
+// inProcess is a client of a handler in this process.
+func inProcess(h http.Handler) *http.Client { return &http.Client{Transport: direct{h}} }
+
+// direct is a transport without a network.
+type direct struct{ handler http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	r.Host = r.URL.Host
+	w := &answer{header: http.Header{}}
+	d.handler.ServeHTTP(w, r)
+	return &http.Response{
+		Status: fmt.Sprint(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
+	}, nil
+}
+
+// answer is a response that is kept in memory.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(b)
+}
