@@ -79,7 +79,7 @@ var queueCases = map[string]func(*kase){
 	"a message sent with attempts behind it keeps them": func(k *kase) {
 		again, later := sig("again"), sig("later")
 		again.Attempts = 3
-		later.Attempts, later.Due = 4, k.now().Add(30*time.Millisecond)
+		later.Attempts, later.Due = 4, time.Now().Add(30*time.Millisecond)
 		k.send(again, later)
 		for _, want := range []int{3, 4} {
 			d := k.receive(k.s, store.Signals)
