@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -232,6 +233,14 @@ func (w *writer) fill(j *job) error {
 		}
 		select {
 		case j = <-w.s.jobs: // nil when it is closed
+			continue
+		default:
+		}
+		// Whoever is ready to run may have a change: those whose answer came
+		// with the last commit. This waits for nobody.
+		runtime.Gosched()
+		select {
+		case j = <-w.s.jobs:
 		default:
 			return nil
 		}
