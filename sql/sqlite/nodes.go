@@ -92,7 +92,7 @@ func (n *nodes) open(c *conn) (err error) {
 		return err
 	}
 	if n.watcher, err = fsnotify.NewWatcher(); err != nil {
-		return err
+		return unwatched(err)
 	}
 	if _, _, err := c.exec("begin"); err != nil {
 		return explain(err, n.s.path)
@@ -122,7 +122,7 @@ func (n *nodes) register(c *conn) (map[int64]*os.File, error) {
 		return nil, err
 	}
 	if err := n.watcher.Add(n.path(n.no, "bell")); err != nil {
-		return nil, err
+		return nil, unwatched(err)
 	}
 	if err := os.Rename(n.self.Name(), n.path(n.no, "node")); err != nil {
 		return nil, err
@@ -153,6 +153,12 @@ func (n *nodes) register(c *conn) (map[int64]*os.File, error) {
 		}
 	}
 	return dead, nil
+}
+
+// unwatched keeps a lack of watches apart from a full disk: both are ENOSPC.
+func unwatched(err error) error {
+	return problem.Wrap(err, problem.Unavailable, "store.watch", "the bell of this node cannot be watched").
+		WithHint("raise fs.inotify.max_user_watches or max_user_instances")
 }
 
 type nodeRow struct {

@@ -2,13 +2,17 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
@@ -52,4 +56,78 @@ func harness(t *testing.T) storetest.Harness {
 func (s *Store) kill() {
 	s.nodes.died.Store(true)
 	s.Close()
+}
+
+// A peer's death is told without a query.
+func TestDeathIsTold(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	a, b := open(t, path), open(t, path)
+	a.kill()
+	select {
+	case <-b.Deaths():
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing was told")
+	}
+}
+
+// Receivers that wait for nothing cost no transaction.
+func TestIdleStoreIsIdle(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"))
+	wait := func(d time.Duration) {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		if _, err := s.Receive(ctx, store.Signals); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+	}
+	wait(100 * time.Millisecond) // it looks once
+	before := s.Stats()
+	wait(300 * time.Millisecond)
+	if after := s.Stats(); after != before {
+		t.Fatalf("from %+v to %+v", before, after)
+	}
+}
+
+// A change that fails after it wrote is answered alone; its group stands.
+func TestGroupSurvivesAMemberThatWrote(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"))
+	start := func(id, signal string) store.Change {
+		return store.Change{Snapshot: &snapshot.Snapshot{InstanceID: id, Version: 1, Status: snapshot.Running}, Rows: projections.Rows{
+			Stream: []projections.Entry{{InstanceID: id, Position: 1, SignalID: signal}, {InstanceID: id, Position: 2, SignalID: "twice"}}}}
+	}
+	hold := make(chan struct{})
+	first := make(chan error, 1)
+	go func() { first <- s.do(t.Context(), func(*tx) error { <-hold; return nil }) }()
+	errs := make(chan error, 20)
+	for i := range 20 {
+		signal := "once"
+		if i%4 == 0 {
+			signal = "twice"
+		}
+		go func() { errs <- s.Commit(t.Context(), start(fmt.Sprint("i-", i), signal)) }()
+	}
+	close(hold)
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for range 20 {
+		switch err := <-errs; {
+		case errors.Is(err, store.ErrDuplicate):
+			refused++
+		case err != nil:
+			t.Fatal(err)
+		}
+	}
+	if refused != 5 || s.Stats().Regrouped == 0 {
+		t.Fatalf("%d refused, %+v", refused, s.Stats())
+	}
+	for i := range 20 {
+		if _, err := s.Load(t.Context(), fmt.Sprint("i-", i)); (err == nil) == (i%4 == 0) {
+			t.Errorf("i-%d: %v", i, err)
+		}
+	}
 }

@@ -260,3 +260,46 @@ func TestRuntimeStateColumns(t *testing.T) {
 		t.Fatalf("got %v, %v, want %s", got, err, want)
 	}
 }
+
+// A commit whose outcome is unknown ends the delivery, and the message comes
+// again.
+func TestUnknownCommitRedelivers(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := open(t, filepath.Join(t.TempDir(), "a.db"))
+	if err := s.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("m")}}}); err != nil {
+		t.Fatal(err)
+	}
+	held, err := s.Receive(ctx, store.Signals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := held.(*delivery)
+	var good *stmt
+	err = d.finish(ctx, "commit", func(tx *tx) error {
+		good = tx.w.c.statements["commit"]
+		tx.w.c.statements["commit"] = must(tx.w.c.prepare("rollback to NOBODY"))
+		return tx.change(d, &store.Change{})
+	})
+	if !errors.Is(err, store.ErrUnknown) {
+		t.Fatal(err)
+	}
+	if err := d.Commit(ctx, store.Change{}); !errors.Is(err, store.ErrLost) {
+		t.Fatal(err)
+	}
+	err = s.do(ctx, func(tx *tx) error {
+		bad := tx.w.c.statements["commit"]
+		tx.w.c.statements["commit"] = good
+		return bad.Close()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.Receive(ctx, store.Signals)
+	if err != nil || string(again.Message().Body) != "m" || again.Message().Attempts != 0 {
+		t.Fatal(again, err)
+	}
+	if err := again.Commit(ctx, store.Change{}); err != nil {
+		t.Fatal(err)
+	}
+}

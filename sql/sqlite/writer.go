@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,7 @@ type writer struct {
 	timer   *time.Timer
 	members []*job
 	tx      tx
+	failed  bool // the last claim; it is tried again
 
 	suspects []*delivery
 }
@@ -87,12 +89,18 @@ func (w *writer) run() {
 	}
 }
 
-// longestSleep bounds how late a change of the wall clock is noticed.
-const longestSleep = time.Second
+const (
+	longestSleep = time.Second            // bounds how late a change of the wall clock is noticed
+	retryPause   = 100 * time.Millisecond // after a claim that the database refused
+)
 
 // arm sets the timer to the next delayed message, when somebody waits.
 func (w *writer) arm() {
 	w.timer.Stop()
+	if w.failed {
+		w.timer.Reset(retryPause)
+		return
+	}
 	next := w.s.due.Load()
 	if next == 0 || !w.s.anyWaiting() {
 		return
@@ -103,6 +111,7 @@ func (w *writer) arm() {
 // claimOnly gives ready and due messages to receivers that wait. It is not
 // synced: losing it in a power cut just leaves the messages ready.
 func (w *writer) claimOnly() {
+	w.failed = false
 	for w.s.wanted() {
 		select {
 		case j, open := <-w.s.jobs: // a group claims as well
@@ -123,7 +132,7 @@ func (w *writer) claimOnly() {
 				err = errors.Join(err, e)
 			}
 		}
-		if err != nil {
+		if w.failed = err != nil; w.failed {
 			w.s.log.Error("sqlite: claim", "error", explain(err, w.s.path))
 			return
 		}
@@ -232,6 +241,14 @@ func (w *writer) fill(j *job) error {
 		}
 		select {
 		case j = <-w.s.jobs: // nil when it is closed
+			continue
+		default:
+		}
+		// Whoever is ready to run may have a change: those whose answer came
+		// with the last commit. This waits for nobody.
+		runtime.Gosched()
+		select {
+		case j = <-w.s.jobs:
 		default:
 			return nil
 		}

@@ -29,6 +29,12 @@ var nodeCases = map[string]func(*kase){
 			equal(k, <-got, fmt.Sprint(i))
 		}
 	},
+	"a node that joins gets what nobody works on": func(k *kase) {
+		k.send(sig("first"), sig("second"))
+		k.take(store.Signals, "first")
+		k.s = k.open("node-b")
+		k.take(store.Signals, "second")
+	},
 	"two nodes share the work and double nothing": func(k *kase) {
 		const messages = 300
 		b := k.open("node-b")

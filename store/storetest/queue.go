@@ -151,6 +151,23 @@ var queueCases = map[string]func(*kase){
 			k.take(store.Signals, body)
 		}
 	},
+	"a worker that asks for the next gets the most urgent": func(k *kase) {
+		k.send(sig("first"), sig("second"), sig("third"))
+		k.take(store.Signals, "first")
+		k.send(store.Send{Queue: store.Signals, Body: []byte("urgent"), Priority: 1})
+		k.take(store.Signals, "urgent")
+		k.take(store.Signals, "second")
+		k.take(store.Signals, "third")
+		k.empty(store.Signals)
+	},
+	"what comes back keeps its place": func(k *kase) {
+		k.send(sig("first"), sig("second"), sig("third"))
+		first, second := k.receive(k.s, store.Signals), k.receive(k.s, store.Signals)
+		k.ok(first.Commit(k.ctx, store.Change{}))
+		k.ok(second.Release(k.ctx, nil))
+		k.take(store.Signals, "second")
+		k.take(store.Signals, "third")
+	},
 	"a delayed message is never early": func(k *kase) {
 		var list []store.Send
 		due := time.Now().Add(30 * time.Millisecond)
