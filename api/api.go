@@ -49,7 +49,7 @@ type Starter interface {
 
 // Signaller gives signals to instances.
 type Signaller interface {
-	Signal(ctx context.Context, env signal.Envelope) error
+	Signal(ctx context.Context, env signal.Envelope) (engine.Disposition, error)
 	PublishEvent(ctx context.Context, event json.RawMessage, headers map[string]string) (reached int, err error)
 }
 

@@ -44,7 +44,10 @@ func (b *backend) Start(_ context.Context, id string, s signal.Start, h map[stri
 	b.headers = h
 	return id, true, b.err
 }
-func (b *backend) Signal(_ context.Context, e signal.Envelope) error { b.signal = e; return b.err }
+func (b *backend) Signal(_ context.Context, e signal.Envelope) (engine.Disposition, error) {
+	b.signal = e
+	return engine.Applied, b.err
+}
 func (b *backend) PublishEvent(_ context.Context, e json.RawMessage, h map[string]string) (int, error) {
 	b.event, b.headers = e, h
 	return 3, b.err
@@ -250,7 +253,7 @@ func TestHeadersBecomeThoseOfTheSignal(t *testing.T) {
 	trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	w := call(handler(t, b), "POST", "/v1/instances/i-1/signals", `{"type":"paid","data":{"n":12345678901234567890}}`,
 		"traceparent", trace, "X-Correlation-Id", "c-1", "X-Aqueduct-Actor", "ann", "Idempotency-Key", "k-1")
-	if w.Code != 202 || w.Body.String() != `{"instanceId":"i-1","signalId":"k-1"}`+"\n" {
+	if w.Code != 202 || w.Body.String() != `{"instanceId":"i-1","signalId":"k-1","disposition":"applied"}`+"\n" {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	want := `{"id":"k-1","type":"paid","source":"api","data":{"n":12345678901234567890},"time":"1970-01-01T00:00:00Z"}`

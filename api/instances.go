@@ -248,14 +248,14 @@ func (s *service) signal(ctx context.Context, in *signalInput) (*answer[client.A
 		return nil, problem.Wrap(err, problem.Invalid, "request.invalid", "data is not JSON")
 	}
 	headers := in.headers()
-	err = s.Signaller.Signal(ctx, signal.Envelope{
+	did, err := s.Signaller.Signal(ctx, signal.Envelope{
 		SignalID: id, InstanceID: in.ID, RuntimeProvider: signal.Provider, Type: signal.ExternalSignal,
 		OccurredAt: now, Headers: headers, Payload: event,
 	})
 	if err != nil {
 		return nil, unknownInstance(err, in.ID)
 	}
-	return &answer[client.Accepted]{http.StatusAccepted, client.Accepted{InstanceID: in.ID, SignalID: id}}, nil
+	return &answer[client.Accepted]{http.StatusAccepted, client.Accepted{InstanceID: in.ID, SignalID: id, Disposition: string(did)}}, nil
 }
 
 type operateInput struct {

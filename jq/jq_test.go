@@ -237,7 +237,10 @@ var bombs = []struct{ src, data string }{
 }
 
 func TestRunaways(t *testing.T) {
-	for _, b := range bombs {
+	for i, b := range bombs {
+		if slow > 1 && i%4 != 0 {
+			continue // some are enough to find a race
+		}
 		tmpl, err := Expression(b.src, nil)
 		if err != nil {
 			if b.src[0] == 'i' || strings.HasPrefix(b.src, "[join(") {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -23,7 +22,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
-	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 var (
@@ -279,16 +277,25 @@ func finishOne(ctx context.Context, n *testNode, id string) error {
 			return fmt.Errorf("instance %s: %+v", id, s.Error)
 		case w.Kind == snapshot.WaitEvent && !sent:
 			sent = true
-			err := n.rt.Signal(ctx, signal.Envelope{
+			send := enqueue // every other instance is signalled through the queue
+			if len(id)%2 == 0 {
+				send = direct
+			}
+			err := send(ctx, n, signal.Envelope{
 				SignalID: "go", InstanceID: id, Type: signal.ExternalSignal, OccurredAt: time.Now(), Payload: json.RawMessage(`{"type":"go","data":42}`),
 			})
-			if err != nil && !errors.Is(err, store.ErrStale) {
+			if err != nil {
 				return err
 			}
 		}
 	}
 	s, err := n.store.Load(ctx, id)
 	return fmt.Errorf("instance %s is stuck: %s v%d, %v", id, s.Status, s.Version, err)
+}
+
+func direct(ctx context.Context, n *testNode, env signal.Envelope) error {
+	_, err := n.rt.Signal(ctx, env)
+	return done(err)
 }
 
 func finishAll(ctx context.Context, n *testNode, list string) error {

@@ -153,12 +153,21 @@ func act(ctx context.Context, n *testNode, s snapshot.Snapshot) error {
 		_, err := n.rt.CompleteTask(ctx, w.TaskID, "ann", "yes", nil)
 		return done(err)
 	case snapshot.WaitEvent:
-		return n.rt.Signal(ctx, signal.Envelope{
+		return enqueue(ctx, n, signal.Envelope{
 			SignalID: "paid-1", InstanceID: "i", Type: signal.ExternalSignal, OccurredAt: time.Now(),
 			Payload: json.RawMessage(`{"type":"paid","data":42}`),
 		})
 	}
 	return nil
+}
+
+// enqueue sends a signal the way an application does, through the queue.
+func enqueue(ctx context.Context, n *testNode, env signal.Envelope) error {
+	body, err := env.Encode()
+	if err != nil {
+		return err
+	}
+	return n.rt.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 }
 
 // done lets pass that another node, or this one before it died, did it first.

@@ -59,24 +59,43 @@ func (r *Runtime) Snapshot(ctx context.Context, id string) (snapshot.Snapshot, e
 	return s, unknown(err, id)
 }
 
-// Signal puts a signal for one instance on the queue; it is durable when
-// Signal returns, and applied soon after. A repeat with the same signal id is
-// recorded once. Problems: instance.unknown, instance.closed, signal.*.
-func (r *Runtime) Signal(ctx context.Context, env signal.Envelope) error {
+// Queued is the disposition of a signal that could not be decided at once: it
+// is in the queue, durable, and the rules for failing messages hold.
+const Queued engine.Disposition = "queued"
+
+// Signal applies a signal to one instance as a turn of its own, and says what
+// it did: applied, buffered until a wait matches, duplicate, or queued. It is
+// durable when Signal returns; a repeat with the same signal id is applied once.
+//
+// Problems: instance.unknown, instance.closed, signal.stale (its token or its
+// expected version is not the instance's), limit.buffer, signal.*. None of them
+// has changed anything.
+func (r *Runtime) Signal(ctx context.Context, env signal.Envelope) (engine.Disposition, error) {
 	body, err := env.Encode()
 	if err != nil {
-		return err
+		return "", err
 	}
-	s, cached := r.cache.get(env.InstanceID)
-	if !cached {
-		if s, err = r.Snapshot(ctx, env.InstanceID); err != nil {
-			return err
-		}
+	out, err := r.turn(ctx, r.Store, env, r.Now(), signalled)
+	if k := problem.KindOf(err); err == nil || k != problem.Internal && k != problem.Unavailable && problem.CodeOf(err) != "definition.unknown" {
+		return out.Disposition, err
 	}
-	if s.Status.Closed() {
-		return problem.New(problem.Conflict, "instance.closed", "instance %s is %s", env.InstanceID, s.Status)
+	r.Log.Warn("signal could not be applied at once and is queued", "instance", env.InstanceID, "signal", env.SignalID, "error", err)
+	return Queued, r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+}
+
+// signalled is the decision about a signal whose sender waits for the answer:
+// what a queue would record as stale or late, he is told.
+func signalled(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+	out, err := engine.Step(def, snap, in)
+	switch {
+	case err != nil:
+		return out, err
+	case out.Disposition == engine.Closed:
+		return out, problem.New(problem.Conflict, "instance.closed", "instance %s is %s", snap.InstanceID, snap.Status)
+	case out.Disposition == engine.Stale:
+		return out, problem.New(problem.Conflict, "signal.stale", "instance %s, now at version %d, does not wait for this signal", snap.InstanceID, snap.Version)
 	}
-	return r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+	return out, nil
 }
 
 // eventFanOut bounds how many instances one event reaches in one commit.

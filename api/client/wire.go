@@ -129,10 +129,11 @@ type SignalRequest struct {
 	SignalID string          `json:"signalId,omitempty" doc:"A repeat is recorded once. Absent: the Idempotency-Key header, else the node chooses one."`
 }
 
-// Accepted says that a signal is durable and will be applied.
+// Accepted says that a signal is durable, and what it did.
 type Accepted struct {
-	InstanceID string `json:"instanceId"`
-	SignalID   string `json:"signalId"`
+	InstanceID  string `json:"instanceId"`
+	SignalID    string `json:"signalId"`
+	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued" doc:"applied: the instance moved on. buffered: kept until it waits for it. duplicate: applied before. queued: could not be applied at once and will be."`
 }
 
 // Reached says how many instances an event was given to.

@@ -146,7 +146,7 @@ func (a *app) signalCommand() *cobra.Command {
 			if err != nil || a.json {
 				return a.orPrint(got, err)
 			}
-			fmt.Fprintf(a.out, "signalled %s (signal %s)\n", got.InstanceID, got.SignalID)
+			fmt.Fprintf(a.out, "signalled %s: %s (signal %s)\n", got.InstanceID, got.Disposition, got.SignalID)
 			return nil
 		}),
 	}

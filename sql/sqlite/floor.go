@@ -34,7 +34,7 @@ func Floor(ctx context.Context, dir string, d Durability, n, callers int) (Floor
 		return FloorResult{}, wrap("floor", explain(err, o.Path))
 	}
 	defer c.close()
-	f := &floor{c: c, steps: make(chan *floorStep, callers), state: make([]byte, 1024)}
+	f := &bareLoop{c: c, steps: make(chan *bareStep, callers), state: make([]byte, 1024)}
 	if err := f.prepare(callers); err != nil {
 		return FloorResult{}, wrap("floor", err)
 	}
@@ -51,21 +51,21 @@ func Floor(ctx context.Context, dir string, d Durability, n, callers int) (Floor
 	return FloorResult{PerSecond: float64(len(latencies)) / seconds, P50: latencies[len(latencies)/2]}, nil
 }
 
-type floor struct {
+type bareLoop struct {
 	c      *conn
-	steps  chan *floorStep
+	steps  chan *bareStep
 	state  []byte
 	update *stmt
 	insert *stmt
 	settle *stmt
 }
 
-type floorStep struct {
+type bareStep struct {
 	instance, version int64
 	done              chan struct{}
 }
 
-func (f *floor) prepare(callers int) error {
+func (f *bareLoop) prepare(callers int) error {
 	err := f.c.script(`pragma journal_mode = wal;
 create table STATES (NO integer primary key, VERSION integer not null, DOC blob not null);
 create table STREAM (NO integer primary key, PROCESSED integer, DATA blob);`)
@@ -88,12 +88,12 @@ create table STREAM (NO integer primary key, PROCESSED integer, DATA blob);`)
 }
 
 // load asks for n steps from callers goroutines, each on an instance of its own.
-func (f *floor) load(ctx context.Context, n, callers int) []time.Duration {
+func (f *bareLoop) load(ctx context.Context, n, callers int) []time.Duration {
 	var wg sync.WaitGroup
 	all := make([][]time.Duration, callers)
 	for i := range callers {
 		wg.Go(func() {
-			s := &floorStep{instance: int64(i + 1), done: make(chan struct{}, 1)}
+			s := &bareStep{instance: int64(i + 1), done: make(chan struct{}, 1)}
 			for range max(n/callers, 1) {
 				if ctx.Err() != nil {
 					return
@@ -112,9 +112,9 @@ func (f *floor) load(ctx context.Context, n, callers int) []time.Duration {
 
 // write commits whatever waits, again and again. After an error it only
 // answers, so that nobody waits for ever.
-func (f *floor) write() error {
+func (f *bareLoop) write() error {
 	var failed error
-	var group []*floorStep
+	var group []*bareStep
 	for s := range f.steps {
 		group = append(group[:0], s)
 		for more := true; more && len(group) < DefaultBatch; {
@@ -137,7 +137,7 @@ func (f *floor) write() error {
 	return failed
 }
 
-func (f *floor) commit(group []*floorStep) error {
+func (f *bareLoop) commit(group []*bareStep) error {
 	if _, _, err := f.c.exec("begin"); err != nil {
 		return err
 	}

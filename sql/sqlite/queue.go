@@ -324,7 +324,7 @@ func (t *tx) insert(m *send, direct bool, waiting []*wanting) error {
 	if m.visible != 0 {
 		visible = m.visible
 	}
-	id, _, err := t.w.c.exec("message_insert", string(m.Queue), int64(state), int64(m.Priority), visible, t.now, owner, m.Body)
+	id, _, err := t.w.c.exec("message_insert", string(m.Queue), int64(state), int64(m.Priority), visible, t.now, int64(m.Attempts), owner, m.Body)
 	if err != nil {
 		return err
 	}
@@ -342,7 +342,7 @@ func (t *tx) insert(m *send, direct bool, waiting []*wanting) error {
 	case stateLeased:
 		for _, v := range waiting {
 			if v.name == m.Queue {
-				t.assign(v, message(id, m.Queue, int64(m.Priority), m.visible, t.now, 0, 0, m.Body))
+				t.assign(v, message(id, m.Queue, int64(m.Priority), m.visible, t.now, int64(m.Attempts), 0, m.Body))
 			}
 		}
 	}

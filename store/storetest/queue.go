@@ -76,6 +76,19 @@ var queueCases = map[string]func(*kase){
 		k.take(store.Signals, "a")
 		k.empty(store.Signals)
 	},
+	"a message sent with attempts behind it keeps them": func(k *kase) {
+		again, later := sig("again"), sig("later")
+		again.Attempts = 3
+		later.Attempts, later.Due = 4, time.Now().Add(30*time.Millisecond)
+		k.send(again, later)
+		for _, want := range []int{3, 4} {
+			d := k.receive(k.s, store.Signals)
+			if got := d.Message().Attempts; got != want {
+				k.Errorf("%s has %d attempts, want %d", d.Message().Body, got, want)
+			}
+			k.ok(d.Commit(k.ctx, store.Change{}))
+		}
+	},
 	"an empty commit consumes": func(k *kase) {
 		k.send(sig("a"))
 		k.take(store.Signals, "a")

@@ -1,1 +1,2 @@
-insert into WF_MESSAGES (QUEUE, STATE, PRIORITY, VISIBLE_AT, ENQ_AT, LEASE_OWNER, PAYLOAD) values (?, ?, ?, ?, ?, ?, ?)
+insert into WF_MESSAGES (QUEUE, STATE, PRIORITY, VISIBLE_AT, ENQ_AT, ATTEMPTS, LEASE_OWNER, PAYLOAD)
+values (?, ?, ?, ?, ?, ?, ?, ?)
