@@ -49,6 +49,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SERVICES", services.URL)
 			e.Setenv("USER", "tester")
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector ends a second late
 			e.Setenv("DB", "sqlite://"+filepath.Join(e.WorkDir, "data", "a.db"))
 			e.Values[nodesKey{}] = map[string]*child{}
 			return nil
@@ -98,7 +99,7 @@ func startNode(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0", "--json", "--node", name}, args[1:]...)...)
 	cmd.Dir = ts.Getenv("WORK")
-	for _, v := range []string{"PATH", "HOME", "TMPDIR", "WORK"} {
+	for _, v := range []string{"PATH", "HOME", "TMPDIR", "WORK", "GORACE"} {
 		cmd.Env = append(cmd.Env, v+"="+ts.Getenv(v))
 	}
 	log, err := os.Create(ts.MkAbs(name + ".log"))
