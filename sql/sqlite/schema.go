@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"sort"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -35,6 +38,22 @@ func Migrate(_ context.Context, path string) (from, to int, err error) {
 	return migrate(c, path)
 }
 
+// writeAhead switches the file to a write-ahead log. SQLite does not wait for
+// another process that is doing the same, so this does.
+func writeAhead(c *conn) error {
+	deadline := time.Now().Add(walPatience)
+	for {
+		err := c.script("pragma journal_mode = wal")
+		if !isCode(err, sqlite3.ErrBusy) || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// walPatience bounds the wait for a process that opens the same new file.
+const walPatience = 5 * time.Second
+
 func versions(c *conn, path string) (have, known int, err error) {
 	names, err := fs.Glob(migrations, "schema/*.sql")
 	if err != nil {
@@ -61,7 +80,7 @@ func migrate(c *conn, path string) (from, to int, err error) {
 		return from, from, err
 	}
 	sort.Strings(names)
-	if err := c.script("pragma journal_mode = wal"); err != nil {
+	if err := writeAhead(c); err != nil {
 		return from, from, wrap("migrate", explain(err, path))
 	}
 	if err := c.script("begin immediate"); err != nil {
