@@ -14,6 +14,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/google/uuid"
 )
 
 // node is a runtime on a store of its own, watched.
@@ -110,18 +111,8 @@ func (n *node) launch(ctx context.Context, name, id string, input any) (<-chan t
 	return done, err
 }
 
-var idCounter struct {
-	sync.Mutex
-	n int
-}
-
 // newID makes ids in order of time, as the runtime itself does.
-func newID() string {
-	idCounter.Lock()
-	defer idCounter.Unlock()
-	idCounter.n++
-	return fmt.Sprintf("0197a000-%04x-7000-8000-%012x", idCounter.n>>16, idCounter.n)
-}
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // complete runs one workflow and returns how long it took.
 func (n *node) complete(ctx context.Context, name string) (time.Duration, error) {

@@ -19,18 +19,19 @@ import (
 // Config is what is in force. Each field's setting, unit, bounds and meaning
 // stand in the table of settings.go.
 type Config struct {
-	Store      Store
-	Listen     string // host:port of the API; loopback only
-	Node       string // name of this node, unique among those of a store; "" = made from the host's name
-	Watch      string // folder whose definitions are published as they change; "" = none
-	Queue      Queue
-	Retry      Retry
-	CrashMax   int              // times a message may kill its process before it is a dead letter
-	DeadLetter DeadLetterPolicy // what happens to an instance whose message is a dead letter
-	Activity   Activity
-	Limits     Limits
-	Retention  Retention
-	Log        Log
+	Store        Store
+	Listen       string // host:port of the API; loopback only
+	Node         string // name of this node, unique among those of a store; "" = made from the host's name
+	Watch        string // folder whose definitions are published as they change; "" = none
+	Queue        Queue
+	Retry        Retry
+	CrashMax     int              // times a message may kill its process before it is a dead letter
+	DeadLetter   DeadLetterPolicy // what happens to an instance whose message is a dead letter
+	Activity     Activity
+	Limits       Limits
+	Retention    Retention
+	Log          Log
+	DrainTimeout time.Duration // how long running commands are waited for at shutdown
 }
 
 // Store says where state is kept.
@@ -63,8 +64,8 @@ type Queue struct {
 	SignalConsumers   int           // that receive from the signal queue
 	ScheduleConsumers int           // that receive from the schedule queue
 	CommandConsumers  int           // that receive from the command queue
-	Wait              time.Duration // of one blocking dequeue
-	Handlers          int           // turns at once on this node
+	Wait              time.Duration // of one blocking dequeue; the embedded store blocks in memory and needs none
+	Handlers          int           // messages handled at once on this node
 }
 
 // Retry is what happens to a message whose turn fails.
@@ -100,7 +101,6 @@ type Activity struct {
 // Limits bounds what one turn may do.
 type Limits struct {
 	Steps           int // pure tasks in one turn
-	Depth           int // nesting of tasks
 	FanOut          int // branches of one fork
 	Items           int // of one loop's collection
 	ExpressionSteps int // of one expression's evaluation
@@ -125,20 +125,21 @@ func Default() Config {
 	return Config{
 		Store:      Store{URL: schemeSQLite + "./aqueduct-data/aqueduct.db", Durability: Full},
 		Listen:     "127.0.0.1:8080",
-		Queue:      Queue{SignalConsumers: 2, ScheduleConsumers: 1, CommandConsumers: 1, Wait: 5 * time.Second, Handlers: 64},
-		Retry:      Retry{Max: 5, Delay: time.Second, DelayMax: time.Minute},
+		Queue:      Queue{SignalConsumers: 64, ScheduleConsumers: 64, CommandConsumers: 8, Wait: 5 * time.Second, Handlers: 128},
+		Retry:      Retry{Max: 5, Delay: time.Second, DelayMax: 5 * time.Minute},
 		CrashMax:   3,
 		DeadLetter: DeadLetterKeep,
 		Activity: Activity{
-			Concurrency: 64, Timeout: 30 * time.Second, ResponseBytes: 1 << 20, ResultBytes: 1 << 20,
+			Concurrency: 256, Timeout: 30 * time.Second, ResponseBytes: 1 << 20, ResultBytes: 1 << 20,
 			PerHost: 64, BreakAfter: 5, BreakFor: 30 * time.Second,
 			Attempts: 5, Delay: time.Second, DelayMax: time.Minute,
 		},
 		Limits: Limits{
-			Steps: 1_000, Depth: 64, FanOut: 1_000, Items: 100_000,
+			Steps: 1_000, FanOut: 1_000, Items: 100_000,
 			ExpressionSteps: 1_000_000, ExpressionBytes: 1 << 20,
 		},
-		Retention: Retention{Enabled: true, Keep: 30 * day, Interval: time.Hour},
-		Log:       Log{Level: "info", Format: "text"},
+		Retention:    Retention{Enabled: true, Keep: 30 * day, Interval: time.Hour},
+		Log:          Log{Level: "info", Format: "text"},
+		DrainTimeout: 30 * time.Second,
 	}
 }

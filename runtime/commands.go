@@ -276,6 +276,6 @@ func (r *Runtime) pass(ctx context.Context, d store.Delivery, j job) error {
 		}
 		return d.Commit(ctx, store.Change{})
 	}
-	due := r.Now().Add(backoff(m.Attempts+1, j.key()))
+	due := r.Now().Add(r.backoff(m.Attempts+1, j.key()))
 	return d.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Commands, Body: m.Body, Due: due, Attempts: m.Attempts + 1}}})
 }

@@ -71,7 +71,7 @@ func open(ctx context.Context, file string, wrap func(store.Full) store.Full, ef
 		full = wrap(st)
 	}
 	n.rt, err = runtime.New(ctx, runtime.Config{
-		Store: full, Definitions: n.cat, Performer: performer, Now: time.Now, Workers: 4, RetryMax: 2,
+		Store: full, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: 2, RetryDelay: 20 * time.Millisecond,
 	})
 	if err != nil {
 		return nil, err

@@ -35,13 +35,15 @@ func (r *Runtime) consume(stop context.Context, q store.Queue) error {
 		}
 		if err != nil {
 			failures++
-			delay := backoff(failures, string(q))
+			delay := r.backoff(failures, string(q))
 			r.Log.Error("queue cannot be read", "queue", q, "error", err, "again", delay)
 			sleep(stop, delay)
 			continue
 		}
 		failures = 0
+		r.handlers <- struct{}{}
 		r.handle(ctx, stop, d)
+		<-r.handlers
 	}
 }
 
@@ -120,7 +122,7 @@ func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.En
 // the commit that consumes it (design 4.5).
 func (r *Runtime) retry(ctx context.Context, d store.Delivery, cause error) {
 	m := d.Message()
-	due := r.Now().Add(backoff(m.Attempts+1, m.ID))
+	due := r.Now().Add(r.backoff(m.Attempts+1, m.ID))
 	r.Log.Warn("message failed and is tried again", "queue", m.Queue, "message", m.ID, "attempt", m.Attempts+1, "due", due, "error", cause)
 	r.metrics.retries.WithLabelValues(string(m.Queue)).Inc()
 	err := d.Commit(ctx, store.Change{Send: []store.Send{{Queue: m.Queue, Body: m.Body, Due: due, Priority: m.Priority, Attempts: m.Attempts + 1}}})
@@ -132,7 +134,7 @@ func (r *Runtime) retry(ctx context.Context, d store.Delivery, cause error) {
 // release gives a message back after a pause, so that a store in trouble is
 // not asked again at once.
 func (r *Runtime) release(ctx, stop context.Context, d store.Delivery, cause error) {
-	sleep(stop, backoff(d.Message().Attempts+1, d.Message().ID))
+	sleep(stop, r.backoff(d.Message().Attempts+1, d.Message().ID))
 	if err := d.Release(ctx, cause); err != nil && !errors.Is(err, store.ErrLost) {
 		r.Log.Error("message could not be given back", "message", d.Message().ID, "error", err)
 	}
@@ -157,6 +159,13 @@ func (r *Runtime) bury(ctx context.Context, d store.Delivery, cause error) {
 	}})
 	if err != nil {
 		r.Log.Error("dead letter could not be written", "message", m.ID, "error", err)
+		return
+	}
+	if r.SuspendOnDeadLetter && instance != "" {
+		_, err := r.Operate(ctx, instance, engine.Suspend, nil, "dead-letter policy")
+		if k := problem.KindOf(err); err != nil && k != problem.Conflict && k != problem.NotFound {
+			r.Log.Error("instance of a dead letter could not be suspended", "instance", instance, "error", err)
+		}
 	}
 }
 
@@ -164,19 +173,17 @@ func (r *Runtime) bury(ctx context.Context, d store.Delivery, cause error) {
 // belongs together lies together in the database.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// backoffMax caps the delay between two attempts.
-const backoffMax = 5 * time.Minute
-
-// backoff is 1, 2, 4, 8, 16 s …, capped, less up to a fifth of jitter taken
-// from a hash of the attempt and seed, so that a repeated decision repeats it.
-func backoff(attempt int, seed string) time.Duration {
-	d := backoffMax
-	if attempt < 9 {
-		d = time.Second << max(attempt-1, 0)
+// backoff is 1, 2, 4, 8, 16 s … (design 4.5), capped, less up to a fifth of
+// jitter taken from a hash of the attempt and seed, so that a repeated decision
+// repeats it.
+func (r *Runtime) backoff(attempt int, seed string) time.Duration {
+	d := r.RetryDelayMax
+	if shift := max(attempt-1, 0); shift < 32 {
+		d = min(d, r.RetryDelay<<shift)
 	}
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s#%d", seed, attempt)
-	return d - time.Duration(h.Sum32()%200)*d/1000
+	return d - time.Duration(h.Sum32()%200)*(d/1000)
 }
 
 // begin decides and commits the first turn of an instance.

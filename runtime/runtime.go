@@ -49,12 +49,21 @@ type Config struct {
 	Log         *slog.Logger          // nil = discard
 	Metrics     prometheus.Registerer // nil = not registered
 
-	Workers    int // turns at once on each of the signal and schedule queues; default 64
-	Activities int // commands performed at once; default 256
-	RetryMax   int // decisions that may fail before a message becomes a dead letter; default 5
-	CrashMax   int // processes a message may kill before it becomes a dead letter; default 3
-	CacheBytes int // of snapshots kept in memory; default 64 MiB
-	Limits     engine.Limits
+	SignalConsumers   int // that receive from the signal queue; default 64
+	ScheduleConsumers int // that receive from the schedule queue; default 64
+	CommandConsumers  int // that receive from the command queue; default 8
+	Handlers          int // messages handled at once, whatever their queue; default 128
+	Activities        int // commands performed at once; default 256
+	CacheBytes        int // of snapshots kept in memory; default 64 MiB
+	Limits            engine.Limits
+
+	RetryMax      int           // retries of a message whose decision fails; default 5, negative = none
+	RetryDelay    time.Duration // before the first retry, doubled with each; default 1 s
+	RetryDelayMax time.Duration // the longest; default 5 min
+	CrashMax      int           // processes a message may kill before it is a dead letter; default 3
+	// SuspendOnDeadLetter suspends the instance whose message became a dead
+	// letter, so that it stands among what operators look at.
+	SuspendOnDeadLetter bool
 
 	DrainTimeout   time.Duration // how long running activities are waited for at shutdown; default 30 s
 	RetentionKeep  time.Duration // closed instances are deleted after this; 0 = never
@@ -63,24 +72,56 @@ type Config struct {
 
 // Defaults of Config.
 const (
-	DefaultWorkers        = 64
-	DefaultActivities     = 256
-	DefaultRetryMax       = 5
-	DefaultCrashMax       = 3
-	DefaultCacheBytes     = 64 << 20
-	DefaultDrainTimeout   = 30 * time.Second
-	DefaultRetentionEvery = time.Hour
+	DefaultSignalConsumers   = 64
+	DefaultScheduleConsumers = 64
+	DefaultCommandConsumers  = 8
+	DefaultHandlers          = 128
+	DefaultActivities        = 256
+	DefaultCacheBytes        = 64 << 20
+	DefaultRetryMax          = 5
+	DefaultRetryDelay        = time.Second
+	DefaultRetryDelayMax     = 5 * time.Minute
+	DefaultCrashMax          = 3
+	DefaultDrainTimeout      = 30 * time.Second
+	DefaultRetentionEvery    = time.Hour
 )
+
+func (c Config) withDefaults() Config {
+	or(&c.SignalConsumers, DefaultSignalConsumers)
+	or(&c.ScheduleConsumers, DefaultScheduleConsumers)
+	or(&c.CommandConsumers, DefaultCommandConsumers)
+	or(&c.Handlers, DefaultHandlers)
+	or(&c.Activities, DefaultActivities)
+	or(&c.CacheBytes, DefaultCacheBytes)
+	or(&c.RetryMax, DefaultRetryMax)
+	or(&c.RetryDelay, DefaultRetryDelay)
+	or(&c.RetryDelayMax, DefaultRetryDelayMax)
+	or(&c.CrashMax, DefaultCrashMax)
+	or(&c.DrainTimeout, DefaultDrainTimeout)
+	or(&c.RetentionEvery, DefaultRetentionEvery)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// or sets a zero field to its default.
+func or[T int | time.Duration](field *T, value T) {
+	if *field == 0 {
+		*field = value
+	}
+}
 
 // Runtime is one node. Its methods may be called from many goroutines, before,
 // during and after Run; commands are performed only while Run runs.
 type Runtime struct {
 	Config
-	key     []byte
-	cache   *cache
-	metrics *metrics
-	slots   chan struct{} // one for each command being performed
-	jobs    chan job      // to workers with nothing to do
+	key      []byte
+	cache    *cache
+	metrics  *metrics
+	slots    chan struct{} // one for each command being performed
+	jobs     chan job      // to workers with nothing to do
+	handlers chan struct{} // one for each message being handled
 
 	mu      sync.Mutex
 	running bool           // Run is accepting commands
@@ -93,30 +134,15 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if c.Store == nil || c.Definitions == nil || c.Performer == nil || c.Now == nil {
 		return nil, fmt.Errorf("runtime: Store, Definitions, Performer and Now are required")
 	}
-	def := func(n *int, value int) {
-		if *n == 0 {
-			*n = value
-		}
-	}
-	def(&c.Workers, DefaultWorkers)
-	def(&c.Activities, DefaultActivities)
-	def(&c.RetryMax, DefaultRetryMax)
-	def(&c.CrashMax, DefaultCrashMax)
-	def(&c.CacheBytes, DefaultCacheBytes)
-	if c.DrainTimeout == 0 {
-		c.DrainTimeout = DefaultDrainTimeout
-	}
-	if c.RetentionEvery == 0 {
-		c.RetentionEvery = DefaultRetentionEvery
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c = c.withDefaults()
 	key, err := c.Store.Key(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("runtime: key: %w", err)
 	}
-	r := &Runtime{Config: c, key: key, cache: newCache(c.CacheBytes), slots: make(chan struct{}, c.Activities), jobs: make(chan job)}
+	r := &Runtime{
+		Config: c, key: key, cache: newCache(c.CacheBytes),
+		slots: make(chan struct{}, c.Activities), jobs: make(chan job), handlers: make(chan struct{}, c.Handlers),
+	}
 	r.metrics = newMetrics(r)
 	if c.Metrics != nil {
 		if err := c.Metrics.Register(r.metrics); err != nil {
@@ -141,10 +167,12 @@ func (r *Runtime) Run(ctx context.Context) error {
 		return err
 	}
 	g, loops := errgroup.WithContext(ctx)
-	for range r.Workers {
-		g.Go(func() error { return r.consume(loops, store.Signals) })
-		g.Go(func() error { return r.consume(loops, store.Schedule) })
-		g.Go(func() error { return r.consume(loops, store.Commands) })
+	for queue, consumers := range map[store.Queue]int{
+		store.Signals: r.SignalConsumers, store.Schedule: r.ScheduleConsumers, store.Commands: r.CommandConsumers,
+	} {
+		for range consumers {
+			g.Go(func() error { return r.consume(loops, queue) })
+		}
 	}
 	g.Go(func() error { return r.host(loops) })
 	err := g.Wait()

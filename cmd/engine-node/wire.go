@@ -68,12 +68,18 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	})
 	rc := runtime.Config{
 		Store: db, Definitions: n.catalogue, Performer: n.performer, Now: time.Now, Log: log, Metrics: metrics,
-		Workers: c.Queue.Handlers, Activities: c.Activity.Concurrency, RetryMax: c.Retry.Max, CrashMax: c.CrashMax,
+		SignalConsumers: c.Queue.SignalConsumers, ScheduleConsumers: c.Queue.ScheduleConsumers,
+		CommandConsumers: c.Queue.CommandConsumers, Handlers: c.Queue.Handlers, Activities: c.Activity.Concurrency,
+		RetryMax: c.Retry.Max, RetryDelay: c.Retry.Delay, RetryDelayMax: c.Retry.DelayMax, CrashMax: c.CrashMax,
+		SuspendOnDeadLetter: c.DeadLetter == config.DeadLetterSuspend, DrainTimeout: c.DrainTimeout,
 		Limits: engine.Limits{
 			Steps: c.Limits.Steps, FanOut: c.Limits.FanOut, Items: c.Limits.Items,
 			Expression: jq.Limits{Steps: c.Limits.ExpressionSteps, Bytes: c.Limits.ExpressionBytes},
 		},
 		RetentionEvery: c.Retention.Interval,
+	}
+	if c.Retry.Max == 0 {
+		rc.RetryMax = -1 // zero means the default there, none here
 	}
 	if c.Retention.Enabled {
 		rc.RetentionKeep = c.Retention.Keep

@@ -117,3 +117,15 @@ func apply(c *conn, names []string) error {
 	}
 	return nil
 }
+
+// Pages returns the bytes that the database at a path takes when its log has
+// been written back.
+func Pages(path string) (int64, error) {
+	c, err := openConn(dsn(path, "_query_only=1"))
+	if err != nil {
+		return 0, wrap("pages", explain(err, path))
+	}
+	defer c.close()
+	n, err := c.number("select page_count * page_size from pragma_page_count, pragma_page_size")
+	return n, wrap("pages", explain(err, path))
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aqueduct-engine/aqueduct/bench"
+	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+func (a *app) benchCommand() *cobra.Command {
+	var o bench.Options
+	var child, durability string
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure a node on the embedded store, each figure beside a floor measured in the same run",
+		Long: `Measure a node on the embedded store. The floor is a bare loop in the same process
+that commits the least rows one step can be made of, with the same grouping and
+durability and no engine: the ratio to it holds on any machine.
+
+Databases are made in a temporary directory below --dir and removed. The backlog
+workload parks a million instances and takes minutes; --quick is a smoke test.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d := sqlite.Full
+			switch config.Durability(durability) {
+			case config.Full:
+			case config.Normal:
+				d = sqlite.ProcessCrash
+			default:
+				return usage("--durability is %q: write %s or %s", durability, config.Full, config.Normal)
+			}
+			a.benchStore(&o, d)
+			if child != "" {
+				return bench.Child(cmd.Context(), o, child, a.out)
+			}
+			o.Durability, o.Out = durability, a.out
+			if a.json {
+				o.Out, o.JSON = io.Discard, a.out
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			o.Self = []string{self, "bench", "--durability", durability, "--child"}
+			_, err = bench.Run(cmd.Context(), o)
+			return err
+		},
+	}
+	f := c.Flags()
+	f.StringSliceVar(&o.Workloads, "workload", nil, "what to measure: "+strings.Join(bench.Names(), ", ")+"; default all")
+	f.IntVar(&o.N, "n", 0, "number of workflows; 0 = each workload's own")
+	f.BoolVar(&o.Quick, "quick", false, "small numbers: a smoke test, not a measurement")
+	f.StringVar(&o.Dir, "dir", ".", "folder on the disk to measure")
+	f.StringVar(&durability, "durability", string(config.Full), "what a commit survives: full (a power failure) or normal (the death of the process)")
+	f.StringVar(&child, "child", "", "run the node that the restart workload kills, in this folder")
+	_ = f.MarkHidden("child") // the flag exists
+	return c
+}
+
+// benchStore tells the benchmark how to use the embedded store.
+func (a *app) benchStore(o *bench.Options, d sqlite.Durability) {
+	o.Store = "sqlite"
+	o.Open = func(ctx context.Context, dir string) (store.Full, error) {
+		return sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "bench.db"), Durability: d})
+	}
+	o.Transactions = func(s store.Full) int64 { return s.(*sqlite.Store).Stats().Transactions }
+	o.Size = databaseSize
+	o.Floor = func(ctx context.Context, dir string, n, callers int) (bench.Floor, error) {
+		f, err := sqlite.Floor(ctx, dir, d, n, callers)
+		return bench.Floor{PerSecond: f.PerSecond, P50: f.P50}, err
+	}
+}
+
+// databaseSize is what a closed database would take: its pages. The log beside
+// it is bounded and does not grow with what is stored.
+func databaseSize(dir string) (int64, error) {
+	var size int64
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".db") {
+			return err
+		}
+		pages, err := sqlite.Pages(path)
+		size += pages
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("size of %s: %w", dir, err)
+	}
+	return size, nil
+}
