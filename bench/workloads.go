@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -310,12 +309,33 @@ func lateness(ctx context.Context, done []<-chan time.Time, due time.Time, row *
 	return nil
 }
 
-// parked: what a waiting instance costs.
+// parked: what a waiting instance with 1 KB of state costs: state that the
+// workflow made itself, and state that it was started with, which the stream
+// shows as well.
 func parked(ctx context.Context, o *Options) ([]Row, error) {
-	row := Row{Workload: "parked", N: o.count(50_000, 1_000)}
-	state := map[string]any{"customer": "c-1042", "lines": strings.Repeat("0123456789 abcdefghijklmnopqrstuvwxyz ", 26)}
-	err := o.fresh(ctx, "parked", []string{document("park", parkTasks)}, func(n *node, dir string) error {
-		if _, _, err := n.park(ctx, "park", row.N/10, state); err != nil { // fills the bounded caches first
+	lines := make([]any, 21)
+	for i := range lines {
+		lines[i] = map[string]any{"sku": fmt.Sprintf("sku-%04d", 7919*i%10_000), "quantity": i, "price": "12.50"}
+	}
+	state := map[string]any{"customer": "c-1042", "lines": lines}
+	raw, err := json.Marshal(state)
+	if err != nil {
+		return nil, err
+	}
+	made := document("made", fmt.Sprintf("  - make: {set: %s}\n%s", raw, parkTasks))
+	rows := []Row{
+		{Workload: "parked", N: o.count(50_000, 1_000), Note: fmt.Sprintf("state of %d bytes, made by the workflow", len(raw))},
+		{Workload: "parked-input", N: o.count(50_000, 1_000), Note: fmt.Sprintf("state of %d bytes, which it was started with", len(raw))},
+	}
+	if err := o.parkedRow(ctx, made, "made", map[string]any{}, &rows[0]); err != nil {
+		return nil, err
+	}
+	return rows, o.parkedRow(ctx, document("park", parkTasks), "park", state, &rows[1])
+}
+
+func (o *Options) parkedRow(ctx context.Context, doc, name string, input any, row *Row) error {
+	return o.fresh(ctx, "parked", []string{doc}, func(n *node, dir string) error {
+		if _, _, err := n.park(ctx, name, row.N, input); err != nil { // fills the bounded caches first
 			return err
 		}
 		before, err := o.Size(dir)
@@ -324,7 +344,7 @@ func parked(ctx context.Context, o *Options) ([]Row, error) {
 		}
 		heap := heapNow(n)
 		begun := time.Now()
-		if _, _, err = n.park(ctx, "park", row.N, state); err != nil {
+		if _, _, err = n.park(ctx, name, row.N, input); err != nil {
 			return err
 		}
 		row.Seconds, row.Completed = time.Since(begun).Seconds(), row.N
@@ -334,7 +354,6 @@ func parked(ctx context.Context, o *Options) ([]Row, error) {
 		row.MemoryPerInstance = max(float64(heapNow(n)-heap)/float64(row.N), 0)
 		return err
 	})
-	return []Row{row}, err
 }
 
 // heapNow is the live heap without what the benchmark itself remembers.

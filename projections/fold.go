@@ -32,6 +32,7 @@ func Fold(prev *snapshot.Snapshot, out engine.Outcome, startKey string, claim fu
 		if err != nil {
 			return Rows{}, err
 		}
+		row.IsInput = prev == nil && e.Type == engine.EntryStarted
 		if e.Command != nil {
 			made[e.Position] = true
 			done := settled[e.Position]

@@ -53,6 +53,10 @@ type Entry struct {
 	Processed   *bool     `db:"PROCESSED"` // nil for events
 	ProcessedAt time.Time `db:"PROCESSED_ON_UTC"`
 
+	// IsInput says that Data is the instance's input, which its snapshot keeps
+	// for good: a store may keep it there only, as long as it reads it back.
+	IsInput bool `db:"-"`
+
 	// Of a command that is not processed yet.
 	ClaimedBy     string    `db:"CLAIMED_BY"` // node; "" = nobody
 	Attempts      int       `db:"ATTEMPTS"`   // failed or lost so far

@@ -201,7 +201,8 @@ func (s *Snapshot) append(b []byte) []byte {
 	o.close()
 	s.appendSummary(o)
 	o.objects("branches", len(s.Branches), func(i int) { s.Branches[i].append(o) })
-	o.objects("waits", len(s.Waits), func(i int) { s.Waits[i].append(o) })
+	others := s.others()
+	o.objects("waits", len(others), func(i int) { others[i].append(o) })
 	o.objects("subWorkflowFrames", len(s.SubFrames), func(i int) {
 		f := s.SubFrames[i]
 		o.str("instanceId", f.InstanceID)
@@ -224,11 +225,9 @@ func (s *Snapshot) append(b []byte) []byte {
 }
 
 func (s *Snapshot) appendSummary(o *object) {
-	if w := s.Waiting(); w != nil {
+	if w, ok := s.Primary(); ok {
 		o.open("waiting")
-		o.str("kind", string(w.Kind))
-		o.str("token", w.Token)
-		o.optTime("untilUtc", w.Until)
+		w.append(o)
 		o.close()
 	}
 	if r := s.Resume(); r != nil {
@@ -239,6 +238,24 @@ func (s *Snapshot) appendSummary(o *object) {
 		o.num("nextStepIndex", int64(r.NextStepIndex))
 		o.close()
 	}
+}
+
+// others are the waits behind the primary one.
+func (s *Snapshot) others() []Wait {
+	primary, ok := s.Primary()
+	if !ok || len(s.Waits) == 1 && s.Waits[0].Token == primary.Token {
+		if ok {
+			return nil
+		}
+		return s.Waits
+	}
+	others := make([]Wait, 0, len(s.Waits)-1)
+	for _, w := range s.Waits {
+		if w.Token != primary.Token {
+			others = append(others, w)
+		}
+	}
+	return others
 }
 
 func (b *Branch) append(o *object) {

@@ -10,8 +10,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// document is the stored form (A4). Waiting and Resume repeat what branches
-// and waits say, for operators who read the row; Decode does not trust them.
+// document is the stored form (A4). Waiting is the primary wait, Waits are the
+// others. Resume repeats what the branches say, for operators who read the row;
+// Decode does not read it.
 type document struct {
 	EngineSchemaVersion int               `json:"engineSchemaVersion"`
 	InstanceID          string            `json:"instanceId"`
@@ -24,7 +25,7 @@ type document struct {
 	UpdatedAt           time.Time         `json:"updatedAtUtc"`
 	Headers             map[string]string `json:"headers,omitempty"`
 	WorkflowState       State             `json:"workflowState"`
-	Waiting             *WaitSummary      `json:"waiting,omitempty"`
+	Waiting             *Wait             `json:"waiting,omitempty"`
 	Resume              *ResumePoint      `json:"resume,omitempty"`
 	Branches            []Branch          `json:"branches,omitempty"`
 	Waits               []Wait            `json:"waits,omitempty"`
@@ -32,13 +33,6 @@ type document struct {
 	ContinuationBuffer  []Buffered        `json:"continuationBuffer,omitempty"`
 	Error               *Error            `json:"error,omitempty"`
 	ResumeAs            Status            `json:"resumeAs,omitempty"`
-}
-
-// WaitSummary is the summary of what the instance waits for first.
-type WaitSummary struct {
-	Kind  WaitKind  `json:"kind"`
-	Token string    `json:"token"`
-	Until time.Time `json:"untilUtc,omitzero"`
 }
 
 // ResumePoint is the summary of where the instance goes on.
@@ -81,6 +75,9 @@ func Decode(raw []byte) (Snapshot, error) {
 	if d.InstanceID == "" || d.Version < 1 || d.Status == "" {
 		return Snapshot{}, problem.New(problem.Internal, "snapshot.corrupt", "snapshot lacks instanceId, version or status")
 	}
+	if d.Waiting != nil {
+		d.Waits = append([]Wait{*d.Waiting}, d.Waits...)
+	}
 	return Snapshot{
 		InstanceID: d.InstanceID, Definition: d.Definition, Business: d.BusinessReference,
 		Status: d.Status, Version: d.Version, Position: d.Position, StartedAt: d.StartedAt, UpdatedAt: d.UpdatedAt,
@@ -109,15 +106,6 @@ func schemaVersion(raw []byte) (int, error) {
 func Checksum(encoded []byte) string {
 	sum := sha256.Sum256(encoded)
 	return hex.EncodeToString(sum[:])
-}
-
-// Waiting returns the summary of what s waits for, or nil.
-func (s *Snapshot) Waiting() *WaitSummary {
-	w, ok := s.Primary()
-	if !ok {
-		return nil
-	}
-	return &WaitSummary{Kind: w.Kind, Token: w.Token, Until: w.Until.UTC()}
 }
 
 // Resume returns the summary of where s goes on, or nil when it will not.

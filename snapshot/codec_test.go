@@ -35,8 +35,8 @@ func full() Snapshot {
 			Data: json.RawMessage(`{"n":2}`),
 		}},
 		Waits: []Wait{
-			{Kind: WaitTimeout, Token: "t-2", Pointer: "/do/1/loop", Until: at.Add(time.Hour)},
 			{Kind: WaitTask, Token: "t-1", Pointer: "/do/1/loop/do/0/ask", TaskID: "i-1.3.1"},
+			{Kind: WaitTimeout, Token: "t-2", Pointer: "/do/1/loop", Until: at.Add(time.Hour)},
 		},
 		Buffer: []Buffered{{SignalID: "s-1", Type: "ExternalSignal", OccurredAt: at, Payload: json.RawMessage(`{"type":"paid"}`)}},
 		Error:  &Error{Type: "x", Status: 500, Title: "t", Detail: "d", Instance: "/do/0/x"},
@@ -59,6 +59,16 @@ func TestRoundTripKeepsEverything(t *testing.T) {
 	again, err := got.Encode()
 	if err != nil || string(again) != string(raw) {
 		t.Errorf("second encoding differs (%v):\n%s\n%s", err, again, raw)
+	}
+}
+
+func TestPrimaryWaitComesFirstAfterARoundTrip(t *testing.T) {
+	s := full()
+	s.Waits[0], s.Waits[1] = s.Waits[1], s.Waits[0]
+	raw, _ := s.Encode()
+	got, err := Decode(raw)
+	if err != nil || !reflect.DeepEqual(got.Waits, full().Waits) {
+		t.Errorf("%v, %+v", err, got.Waits)
 	}
 }
 

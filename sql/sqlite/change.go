@@ -369,6 +369,10 @@ func unique(err, duplicate error) error {
 	return err
 }
 
+// inputMark stands for the data of an entry that is the instance's input: the
+// snapshot has it, and a parked instance is a third smaller without a copy.
+var inputMark = []byte{}
+
 func (t *tx) stream(no int64, id string, e *projections.Entry) error {
 	if e.InstanceID != id && e.InstanceID != "" {
 		var err error
@@ -388,8 +392,12 @@ func (t *tx) stream(no int64, id string, e *projections.Entry) error {
 	if e.Processed != nil {
 		processed = *e.Processed
 	}
+	data := blob(e.Data)
+	if e.IsInput {
+		data = inputMark
+	}
 	_, _, err = t.exec("stream_insert", entry, text(e.Kind), text(e.Direction), text(e.Type), text(e.SignalID), micros(e.CreatedAt),
-		processed, micros(e.ProcessedAt), owner, int64(e.Attempts), micros(e.NextAttemptAt), text(e.LastError), blob(e.Data), blob(e.Metadata))
+		processed, micros(e.ProcessedAt), owner, int64(e.Attempts), micros(e.NextAttemptAt), text(e.LastError), data, blob(e.Metadata))
 	var taken sqlite3.Error
 	if errors.As(err, &taken) && taken.ExtendedCode != sqlite3.ErrConstraintUnique && taken.Code == sqlite3.ErrConstraint {
 		return fmt.Errorf("stream position %s/%d is taken: %w", id, e.Position, store.ErrStale)

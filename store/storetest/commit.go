@@ -288,6 +288,21 @@ var commitCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, got.Version, 1)
 	},
+	"the entry that is the instance's input reads back as it": func(k *kase) {
+		for i, input := range []string{`{"a":1,"text":"grün"}`, `"text"`, `null`, `[1,2]`} {
+			id := fmt.Sprint("in-", i)
+			c := turn(id, 1)
+			c.Snapshot.State.Input, c.Encoded = []byte(input), nil
+			c.Rows.Stream = []projections.Entry{{InstanceID: id, Position: 1, Kind: "event", Data: []byte(input), IsInput: true}}
+			k.commit(c)
+			c = turn(id, 2) // the snapshot moves on and keeps the input
+			c.Snapshot.State.Input, c.Encoded = []byte(input), nil
+			k.commit(c)
+			entries, err := k.s.Stream(k.ctx, id, 0, 0)
+			k.ok(err)
+			equal(k, string(entries[0].Data), input)
+		}
+	},
 	"large data in a stream survives": func(k *kase) {
 		data := bytes.Repeat([]byte("0123456789abcdef"), 1<<14)
 		c := turn("a", 1)

@@ -81,7 +81,7 @@ create table WF_STREAM (
   ATTEMPTS            integer not null default 0,
   NEXT_ATTEMPT_ON_UTC integer,
   LAST_ERROR          text,
-  DATA                blob,
+  DATA                blob, -- empty: the instance's input, which STATE_JSON has
   METADATA            blob,
   INSTANCE_NO         integer as (ENTRY_NO >> 24) virtual,
   POSITION            integer as (ENTRY_NO & 16777215) virtual
@@ -203,7 +203,9 @@ create table WF_HOST_LOCKS (
 
 create view WF_V_STREAM as
 select R.INSTANCE_ID, S.POSITION, S.KIND, S.DIRECTION, S.TYPE, S.SIGNAL_ID, S.CREATED_ON_UTC, S.PROCESSED,
-       S.PROCESSED_ON_UTC, N.NODE as CLAIMED_BY, S.ATTEMPTS, S.NEXT_ATTEMPT_ON_UTC, S.LAST_ERROR, S.DATA, S.METADATA
+       S.PROCESSED_ON_UTC, N.NODE as CLAIMED_BY, S.ATTEMPTS, S.NEXT_ATTEMPT_ON_UTC, S.LAST_ERROR,
+       case when length(S.DATA) = 0 then cast(R.STATE_JSON -> '$.workflowState.input' as blob) else S.DATA end as DATA,
+       S.METADATA
 from WF_STREAM S
 join WF_RUNTIME_STATES R on R.INSTANCE_NO = S.INSTANCE_NO
 left join WF_NODES N on N.NODE_NO = S.CLAIMED_BY;
