@@ -167,7 +167,7 @@ func unknownKeys(v *viper.Viper, keys []string, all []setting, file string) []pr
 		if !slices.ContainsFunc(all, known) {
 			found = append(found, problem.Place{
 				File: file, Pointer: pointer(key), Code: "config.unknown-key", Detail: fmt.Sprintf("unknown setting %q", key),
-				Hint: "did you mean " + nearest(key, all, func(s setting) string { return s.key }) + "?",
+				Hint: suggest(key, all, func(s setting) string { return s.key }),
 			})
 		}
 	}
@@ -181,7 +181,7 @@ func unknownVariables(env map[string]string, all []setting) []problem.Place {
 		if !slices.ContainsFunc(all, known) && !slices.Contains(ignored, name) {
 			found = append(found, problem.Place{
 				Code: "config.unknown-variable", Detail: "unknown environment variable " + name,
-				Hint: "did you mean " + nearest(name, all, setting.variable) + "?",
+				Hint: suggest(name, all, setting.variable),
 			})
 		}
 	}

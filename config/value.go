@@ -110,34 +110,18 @@ func durationText(d time.Duration) string {
 	return s
 }
 
-// nearest returns the name that takes the fewest edits to become from given.
-func nearest(given string, all []setting, name func(setting) string) string {
-	best, fewest := "", -1
-	for _, s := range all {
-		if n := edits(given, name(s)); fewest < 0 || n < fewest {
-			best, fewest = name(s), n
-		}
+// suggest is the hint for a name that is not a setting's.
+func suggest(given string, all []setting, name func(setting) string) string {
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = name(s)
 	}
-	return best
-}
-
-// edits is the Levenshtein distance of two short texts.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	near, ok := problem.Nearest(given, names)
+	if section, _, dotted := strings.Cut(given, "."); !ok && dotted && slices.Contains(names, section) {
+		near, ok = section, true // a value written as a section
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
+	if ok {
+		return "did you mean " + near + "?"
 	}
-	return row[len(b)]
+	return "engine-node config lists them"
 }

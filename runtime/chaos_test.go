@@ -3,7 +3,6 @@ package runtime_test
 import (
 	"bufio"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -142,14 +141,8 @@ func (c *chaos) finish() {
 // check reads what is left, with nothing of the runtime between.
 func (c *chaos) check() {
 	t := c.t
-	db, err := sql.Open("sqlite3", "file:"+c.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	var verdict string
-	if err := db.QueryRow("PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
-		t.Errorf("integrity_check: %s, %v", verdict, err)
+	if err := sqlite.Check(c.file); err != nil {
+		t.Error(err)
 	}
 	st, err := sqlite.Open(t.Context(), sqlite.Options{Path: c.file})
 	if err != nil {

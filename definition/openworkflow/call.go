@@ -9,7 +9,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
-	"github.com/aqueduct-engine/aqueduct/jq/nearest"
+	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
 // Names that a call can have beside those of functions.
@@ -107,7 +107,7 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 // language: any other name is a function that a worker may serve.
 func (c *compiler) nearly(at, name string) {
 	known := []string{callPerson, callEach}
-	if n, ok := nearest.Name(name, known); ok && strings.EqualFold(n, strings.NewReplacer("-", "", "_", "").Replace(name)) {
+	if n, ok := problem.Nearest(name, known); ok && strings.EqualFold(n, strings.NewReplacer("-", "", "_", "").Replace(name)) {
 		c.report(at, codeType, "did you mean "+n+"?", "function %s is not known", clip(name))
 	}
 }

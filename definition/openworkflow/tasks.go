@@ -7,7 +7,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
-	"github.com/aqueduct-engine/aqueduct/jq/nearest"
+	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
 // common are the fields that every task has.
@@ -126,7 +126,7 @@ func (c *compiler) kindOfTask(at string, m map[string]any) *kind {
 	}
 	hint := "a task has one of " + strings.Join(known, ", ")
 	for _, k := range keys(m) {
-		if n, ok := nearest.Name(k, known); ok {
+		if n, ok := problem.Nearest(k, known); ok {
 			hint = "did you mean " + n + " instead of " + k + "?"
 			break
 		}
@@ -181,7 +181,7 @@ func (c *compiler) flow(at string, v any, names []string) engine.Flow {
 		}
 	}
 	hint := "continue, exit, end, or a task of the same list"
-	if n, ok := nearest.Name(s, append([]string{"continue", "exit", "end"}, names...)); ok {
+	if n, ok := problem.Nearest(s, append([]string{"continue", "exit", "end"}, names...)); ok {
 		hint = "did you mean " + n + "?"
 	}
 	c.report(at, codeTarget, hint, "no task of this list is named %s", clip(s))

@@ -65,6 +65,20 @@ func (c *conn) number(text string) (int64, error) {
 	return n, nil
 }
 
+// text returns the single text of a query in plain text.
+func (c *conn) text(query string) (string, error) {
+	rows, err := c.c.Query(query, nil)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	dest := make([]driver.Value, 1)
+	if err := rows.Next(dest); err != nil {
+		return "", err
+	}
+	return fmt.Sprint(dest[0]), nil
+}
+
 func (c *conn) stmt(name string) (*stmt, error) {
 	if s, ok := c.statements[name]; ok {
 		return s, nil

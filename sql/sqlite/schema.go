@@ -129,3 +129,19 @@ func Pages(path string) (int64, error) {
 	n, err := c.number("select page_count * page_size from pragma_page_count, pragma_page_size")
 	return n, wrap("pages", explain(err, path))
 }
+
+// Check has SQLite verify the whole file at a path: every page, index and
+// constraint. It reads all of it. Its problem is store.corrupt.
+func Check(path string) error {
+	c, err := openConn(dsn(path, "_query_only=1"))
+	if err != nil {
+		return wrap("check", explain(err, path))
+	}
+	defer c.close()
+	row, err := c.text("pragma integrity_check(1)")
+	if err == nil && row != "ok" {
+		err = problem.New(problem.Internal, "store.corrupt", "the database %s is damaged: %s", path, row).
+			WithHint("restore a backup; sqlite3's .recover may save rows")
+	}
+	return wrap("check", explain(err, path))
+}

@@ -1,5 +1,4 @@
-// Package nearest finds the name that a mistyped one was probably meant to be.
-package nearest
+package problem
 
 import (
 	"slices"
@@ -9,10 +8,10 @@ import (
 // maxLength bounds the names that are compared at all.
 const maxLength = 64
 
-// Name returns the name in names with the smallest edit distance to typed; ok
+// Nearest returns the name in names with the smallest edit distance to typed; ok
 // is false when none is near enough to be a good guess. Among equals the first
 // in order wins, so the guess does not depend on the order of names.
-func Name(typed string, names []string) (name string, ok bool) {
+func Nearest(typed string, names []string) (name string, ok bool) {
 	if len(typed) == 0 || len(typed) > maxLength {
 		return "", false
 	}
