@@ -12,7 +12,9 @@ FUZZ_TIME ?= 5s
 
 .PHONY: run test demo bench test-oracle ctk check fuzz build install
 
-run: build ## serve on the embedded store and publish the examples
+run: build ## serve on the embedded store with the examples and their outside world
+	@trap 'kill $$world 2>/dev/null || true' EXIT; \
+	bin/services -state aqueduct-data/services.jsonl & world=$$!; \
 	bin/engine-node serve --watch examples
 
 test: install ## everything: tests with the race detector, fuzzing, the gate
@@ -43,7 +45,8 @@ ctk: ## the conformance kit of the Open Workflow DSL
 	go test -race -shuffle=on ./internal/ctk/...
 
 build: install
-	go build -o bin/ ./cmd/engine-node
+	@mkdir -p aqueduct-data
+	go build -o bin/ ./cmd/engine-node ./examples/services
 
 install:
 	@.ci/install

@@ -180,7 +180,7 @@ func completion(t projections.Task, user, outcome string, data json.RawMessage, 
 		data = json.RawMessage("null")
 	}
 	body, err := json.Marshal(map[string]any{"output": map[string]any{
-		"outcome": outcome, "data": data, "completedBy": user, "completedAtUtc": now.UTC(), "taskId": t.ID,
+		"outcome": outcome, "data": data, "completedBy": user, "completedAtUtc": now.UTC().Truncate(time.Microsecond), "taskId": t.ID,
 	}})
 	if err != nil {
 		return signal.Envelope{}, problem.Wrap(err, problem.Invalid, "task.invalid-data", "data of task %s", t.ID)

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -169,11 +168,8 @@ func (a *app) ready(url string, n *node, l *config.Loaded, w *watcher) {
 	tries := []string{"definitions"}
 	if w != nil {
 		tries = append(tries, w.suggestions()...)
-		if services := filepath.Join(w.root, "services"); exists(filepath.Join(services, "main.go")) {
-			fmt.Fprintf(a.out, "  go run ./%s   # the outside world of the examples; leave it running\n", services)
-		}
 	}
-	for _, t := range append(tries, "list", "tasks list") {
+	for _, t := range append(tries, "tasks list", "list") {
 		fmt.Fprintf(a.out, "  %s %s%s\n", a.self, t, server)
 	}
 	fmt.Fprintf(a.out, "\nthe API is described at %s/openapi.json; ^C stops the node\n", url)

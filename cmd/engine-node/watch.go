@@ -179,18 +179,23 @@ func (w *watcher) definition(file string) ([]byte, bool) {
 // suggestions are commands that start what was found, with the input that lies
 // beside it, and show what came of it.
 func (w *watcher) suggestions() []string {
-	var all []string
+	var all, events []string
 	for file, name := range w.published {
 		input := filepath.Join(filepath.Dir(file), "input.json")
 		if exists(input) {
 			all = append(all, "start "+name+" --id "+firstID(name)+" --input @"+input)
 		}
+		if event := filepath.Join(filepath.Dir(file), "event.json"); exists(event) {
+			events = append(events, "event "+event)
+		}
 	}
 	slices.Sort(all)
+	slices.Sort(events)
 	if len(all) > 0 {
 		name := strings.Fields(all[0])[1]
 		all = append(all, "show "+firstID(name)+" --timeline")
 	}
+	all = append(all, events...)
 	return all
 }
 
