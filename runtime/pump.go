@@ -24,10 +24,7 @@ func (r *Runtime) consume(stop context.Context, q store.Queue) error {
 	failures := 0
 	for {
 		d, err := r.Store.Receive(stop, q)
-		if stop.Err() != nil {
-			if err == nil {
-				return d.Release(ctx, stop.Err())
-			}
+		if err != nil && stop.Err() != nil {
 			return nil
 		}
 		if errors.Is(err, store.ErrClosed) {

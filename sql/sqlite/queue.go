@@ -29,7 +29,10 @@ type queue struct {
 const stashMax = 64
 
 // waiter is a call of Receive.
-type waiter struct{ ch chan handed }
+type waiter struct {
+	ch      chan handed
+	leaving bool // its context ended while the writer had it; guarded by Store.mu
+}
 
 // handed is what a waiter gets; with neither it waits again.
 type handed struct {
@@ -97,6 +100,7 @@ func (s *Store) unwait(q *queue, w *waiter) bool {
 	if i >= 0 {
 		q.waiters = slices.Delete(q.waiters, i, i+1)
 	}
+	w.leaving = i < 0
 	return i >= 0
 }
 
@@ -464,7 +468,15 @@ func (t *tx) handOver(ok bool) {
 			}
 			continue
 		}
-		v.q.waiters = append(slices.Clone(v.waiters), v.q.waiters...)
+		var back []*waiter
+		for _, w := range v.waiters {
+			if w.leaving {
+				w.ch <- handed{}
+				continue
+			}
+			back = append(back, w)
+		}
+		v.q.waiters = append(back, v.q.waiters...)
 	}
 	if !ok {
 		for _, q := range s.queues {

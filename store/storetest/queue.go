@@ -89,6 +89,41 @@ var queueCases = map[string]func(*kase){
 			k.ok(d.Commit(k.ctx, store.Change{}))
 		}
 	},
+	"receive ends with its context while others commit": func(k *kase) {
+		for range 30 {
+			ctx, cancel := context.WithCancel(k.ctx)
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					for {
+						d, err := k.s.Receive(ctx, store.Signals)
+						if err != nil {
+							return
+						}
+						if d.Message().Attempts == 0 { // what comes back makes the store look for more
+							err = d.Release(k.ctx, nil)
+						} else {
+							err = d.Commit(k.ctx, store.Change{})
+						}
+						if err != nil {
+							k.Error(err)
+						}
+					}
+				})
+			}
+			for i := range 10 {
+				k.send(sig(fmt.Sprint(i)))
+			}
+			cancel()
+			ended := make(chan struct{})
+			go func() { wg.Wait(); close(ended) }()
+			select {
+			case <-ended:
+			case <-k.ctx.Done():
+				k.Fatal("a receiver whose context has ended still waits")
+			}
+		}
+	},
 	"an empty commit consumes": func(k *kase) {
 		k.send(sig("a"))
 		k.take(store.Signals, "a")

@@ -1,0 +1,37 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// A receiver may give up in the moment between the writer's taking it and the
+// end of the transaction, which then has nothing for it.
+func TestReceiverThatLeavesDuringATransactionIsAnswered(t *testing.T) {
+	t.Parallel()
+	s, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "a.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	gone, stays := &waiter{ch: make(chan handed, 1)}, &waiter{ch: make(chan handed, 1)}
+	q := &queue{}
+	transaction := &tx{w: &writer{s: s}, wanting: []*wanting{{name: store.Signals, q: q, waiters: []*waiter{gone, stays}}}}
+	if s.unwait(q, gone) {
+		t.Fatal("the writer has it, and unwait says it was waiting")
+	}
+	transaction.handOver(true)
+	select {
+	case h := <-gone.ch:
+		if h.d != nil || h.err != nil {
+			t.Errorf("answered with %+v", h)
+		}
+	default:
+		t.Error("nobody will ever answer it")
+	}
+	if len(q.waiters) != 1 || q.waiters[0] != stays {
+		t.Errorf("%d wait again", len(q.waiters))
+	}
+}
