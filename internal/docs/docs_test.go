@@ -94,6 +94,9 @@ func anchors(text string) map[string]bool {
 func TestPagesKeepToTheirWidth(t *testing.T) {
 	t.Parallel()
 	for _, page := range pages(t) {
+		if !strings.HasPrefix(page, "docs/") {
+			continue
+		}
 		for i, line := range strings.Split(read(t, page), "\n") {
 			if n := len([]rune(line)); n > 120 && !strings.HasPrefix(line, "|") {
 				t.Errorf("%s:%d: %d columns", page, i+1, n)
