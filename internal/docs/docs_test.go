@@ -223,7 +223,7 @@ func TestGuaranteesNameTests(t *testing.T) {
 			t.Errorf("%s: there is no test %s", page, name)
 		}
 	}
-	for name := range found("“([^”]+)”", body) {
+	for name := range found("“([^”]+)”", strings.Join(strings.Fields(body), " ")) {
 		if !cases[name] {
 			t.Errorf("%s: the suite of stores has no case %q", page, name)
 		}
