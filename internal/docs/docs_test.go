@@ -3,6 +3,7 @@
 package docs_test
 
 import (
+	"database/sql"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 )
 
 // same reports what only one of two sets has.
@@ -283,5 +285,53 @@ func TestLimits(t *testing.T) {
 		if !names[name] {
 			t.Errorf("%s: there is no constant %s", page, name)
 		}
+	}
+}
+
+// TestFunctionsAreWhereTheyAreSaidToBe checks every `file.go:function` of the
+// pages.
+func TestFunctionsAreWhereTheyAreSaidToBe(t *testing.T) {
+	t.Parallel()
+	place := regexp.MustCompile("`([a-z/]+\\.go):([A-Za-z]+)`")
+	for _, page := range pages(t) {
+		for _, m := range place.FindAllStringSubmatch(read(t, page), -1) {
+			source, err := os.ReadFile(filepath.Join(root, m[1]))
+			if err != nil || !regexp.MustCompile(`(?m)^func (\([^)]*\) )?`+m[2]+`[(\[]`).Match(source) {
+				t.Errorf("%s: there is no %s in %s", page, m[2], m[1])
+			}
+		}
+	}
+}
+
+// TestQueriesRun runs every query of tables.md against a database of a store.
+func TestQueriesRun(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	db, err := sql.Open("sqlite3", "file:"+path+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	queries := regexp.MustCompile("(?ms)^```sql\n(.*?)^```").FindAllStringSubmatch(read(t, "docs/reference/tables.md"), -1)
+	if len(queries) < 6 {
+		t.Errorf("only %d queries", len(queries))
+	}
+	for _, q := range queries {
+		rows, err := db.QueryContext(t.Context(), q[1])
+		if err != nil {
+			t.Errorf("%v\n%s", err, q[1])
+			continue
+		}
+		for rows.Next() {
+		}
+		if err := rows.Err(); err != nil {
+			t.Errorf("%v\n%s", err, q[1])
+		}
+		rows.Close()
 	}
 }
