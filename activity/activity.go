@@ -148,7 +148,7 @@ func (p *Performer) Close() { p.client.CloseIdleConnections() }
 func (p *Performer) Perform(ctx context.Context, c engine.Command, key string, attempt int) (json.RawMessage, *engine.Failure) {
 	f := p.function(c.Target)
 	if f == nil && c.Target != TargetHTTP {
-		return nil, permanent(TypeConfiguration, http.StatusInternalServerError, "unknown target",
+		return nil, permanent(TypeConfiguration, http.StatusBadRequest, "unknown target",
 			fmt.Sprintf("no function %q is registered on this node", c.Target))
 	}
 	timer := prometheus.NewTimer(p.metrics.seconds.WithLabelValues(c.Target))

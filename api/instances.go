@@ -31,7 +31,7 @@ func (s *service) instanceOperations(h huma.API) {
 		"Read the messages of an instance, in order", http.StatusNotFound), s.getStream)
 	signalOp := operation("signal-instance", http.MethodPost, "/v1/instances/{id}/signals", "instances",
 		"Signal an instance", http.StatusNotFound, http.StatusConflict)
-	signalOp.Description = "Durable when the answer comes, and applied soon after. One that comes before the instance waits for it is kept."
+	signalOp.Description = "Durable and applied when the answer comes; disposition says how. One that comes before the instance waits for it is kept."
 	signalOp.DefaultStatus = http.StatusAccepted
 	register(s, h, signalOp, s.signal)
 	register(s, h, operation("operate-instance", http.MethodPost, "/v1/instances/{id}/operations", "instances",

@@ -158,13 +158,44 @@ func (r *run) fault(e snapshot.Error) error {
 func (p *Program) Retry(t *Turn) error {
 	r := p.branch(t, 0)
 	t.Snap.Error = nil
+	if err := r.again(); err != nil {
+		return err
+	}
 	return r.advance()
+}
+
+// again gives the tasks around the failed one their timeouts anew, from now.
+func (r *run) again() error {
+	r.input = r.data
+	for i := range r.b.Frames {
+		f := &r.b.Frames[i]
+		n := r.p.nodes[f.Pointer]
+		if n == nil {
+			continue
+		}
+		after := n.Timeout
+		if i == 0 {
+			after = r.p.Timeout
+		}
+		if after == nil {
+			continue
+		}
+		if err := r.deadline(n, after, f); err != nil {
+			if err = r.settle(n, err); err != nil || r.b == nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Skip takes the failed task as done with output.
 func (p *Program) Skip(t *Turn, output json.RawMessage) error {
 	r := p.branch(t, 0)
 	t.Snap.Error = nil
+	if err := r.again(); err != nil || r.b == nil {
+		return err
+	}
 	f := r.top()
 	list := p.nodes[f.Pointer]
 	r.data = rawValue(orNull(output))

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -40,8 +39,11 @@ func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 	t := newTurn(snap.Clone(), in)
 	switch op {
 	case Suspend:
-		if snap.Status == snapshot.Suspended || snap.Status == snapshot.Faulted {
-			return conflict("instance.suspended", "is "+string(snap.Status)+" already")
+		if snap.Status == snapshot.Suspended {
+			return conflict("instance.suspended", "is suspended already")
+		}
+		if snap.Status == snapshot.Faulted {
+			return conflict("instance.faulted", "is faulted: nothing goes on until it is retried or skipped")
 		}
 		t.Snap.ResumeAs, t.Snap.Status = snap.Status, snapshot.Suspended
 		t.operated(EntrySuspended)
@@ -52,7 +54,9 @@ func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 		}
 		t.operated(EntryResumed)
 		t.Snap.Status, t.Snap.ResumeAs = snap.ResumeAs, ""
-		t.resend()
+		if err := t.catchUp(def); err != nil {
+			return Outcome{}, err
+		}
 	case Cancel:
 		t.operated(EntryCancelled)
 		t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
@@ -76,14 +80,49 @@ func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 	return t.finish()
 }
 
-// resend sends every kept signal to the instance again: those with a token to
-// their waits, the others to whatever they match now.
-func (t *Turn) resend() {
+// catchUp applies the kept signals in the order in which they came: those with
+// a token to their waits, the others to what they match now. Those that match
+// nothing stay kept, and so do all that follow a fault.
+func (t *Turn) catchUp(def Definition) error {
 	kept := t.Snap.Buffer
 	t.Snap.Buffer = nil
-	for _, b := range kept {
-		t.send(signal.Type(b.Type), b.Token, time.Time{}, b.Payload)
+	for i, b := range kept {
+		if t.Snap.Status.Closed() {
+			return nil
+		}
+		if t.Snap.Status == snapshot.Faulted {
+			t.Snap.Buffer = append(t.Snap.Buffer, kept[i:]...)
+			return nil
+		}
+		w, ok, err := t.takes(def, b)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			if b.Token == "" {
+				t.Snap.Buffer = append(t.Snap.Buffer, b)
+			}
+			continue
+		}
+		r, err := result(signal.Envelope{Type: signal.Type(b.Type), Payload: b.Payload})
+		if err != nil {
+			return err
+		}
+		r.Actor = b.Actor
+		if err := t.apply(def, w, r, signal.Envelope{Type: signal.Type(b.Type), Payload: b.Payload}); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// takes finds the wait that a kept signal satisfies now.
+func (t *Turn) takes(def Definition, b snapshot.Buffered) (snapshot.Wait, bool, error) {
+	if b.Token != "" {
+		w, ok := t.Snap.Wait(b.Token)
+		return w, ok, nil
+	}
+	return t.match(def, b.Payload)
 }
 
 func (t *Turn) operated(entry string) {

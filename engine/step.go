@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -16,7 +17,7 @@ func Begin(def Definition, instanceID string, start signal.Start, in Input) (Out
 		Business:   snapshot.BusinessReference{Key: start.BusinessKey, Parts: start.KeyParts},
 		Status:     snapshot.Running,
 		StartedAt:  in.Now.UTC(),
-		Headers:    in.Signal.Headers,
+		Headers:    lasting(in.Signal.Headers),
 		State:      snapshot.State{Input: start.Input},
 	}, in)
 	t.Snap.StartedAt = t.In.Now
@@ -55,6 +56,17 @@ func Step(def Definition, snap snapshot.Snapshot, in Input) (Outcome, error) {
 		return t.external(def)
 	}
 	return Outcome{}, problem.New(problem.Invalid, "signal.invalid", "%s needs a waitingToken", env.Type)
+}
+
+// lasting are the headers that follow everything an instance does. Who started
+// it is said once, where it was started.
+func lasting(headers map[string]string) map[string]string {
+	if _, ok := headers[signal.HeaderActor]; !ok {
+		return headers
+	}
+	rest := maps.Clone(headers)
+	delete(rest, signal.HeaderActor)
+	return rest
 }
 
 func sameDefinition(a, b snapshot.Definition) bool {
@@ -119,21 +131,26 @@ func result(env signal.Envelope) (Result, error) {
 
 // resume consumes w and goes on.
 func (t *Turn) resume(def Definition, w snapshot.Wait, r Result) (Outcome, error) {
+	if err := t.apply(def, w, r, t.In.Signal); err != nil {
+		return Outcome{}, err
+	}
+	return t.finish()
+}
+
+// apply records a signal, consumes w with it, and has the definition go on.
+func (t *Turn) apply(def Definition, w snapshot.Wait, r Result, env signal.Envelope) error {
 	t.take(w)
 	m := t.meta(w.Pointer)
 	m.Actor, m.Command = r.Actor, w.Command
-	e := Entry{Kind: KindEvent, Dir: In, Type: string(t.In.Signal.Type), Data: t.In.Signal.Payload, Meta: m}
-	if t.In.Signal.Type == signal.ExternalSignal {
-		e.SignalID = t.In.Signal.SignalID
+	e := Entry{Kind: KindEvent, Dir: In, Type: string(env.Type), Data: env.Payload, Meta: m}
+	if env.Type == signal.ExternalSignal {
+		e.SignalID = env.SignalID
 	}
 	t.Append(e)
 	if w.TaskID != "" {
 		t.out.Tasks = append(t.out.Tasks, completion(w, r))
 	}
-	if err := def.Resume(t, w, r); err != nil {
-		return Outcome{}, err
-	}
-	return t.finish()
+	return def.Resume(t, w, r)
 }
 
 func completion(w snapshot.Wait, r Result) TaskChange {
@@ -148,20 +165,29 @@ func completion(w snapshot.Wait, r Result) TaskChange {
 // keeps it for a wait to come.
 func (t *Turn) external(def Definition) (Outcome, error) {
 	if t.Snap.Status != snapshot.Suspended && t.Snap.Status != snapshot.Faulted {
-		for _, w := range t.Snap.Waits {
-			if w.Kind != snapshot.WaitEvent {
-				continue
-			}
-			ok, err := def.Matches(t.Snap, w, t.In.Signal.Payload)
-			if err != nil {
-				return Outcome{}, err
-			}
-			if ok {
-				return t.resume(def, w, Result{Output: t.In.Signal.Payload, Actor: t.In.Signal.Headers[signal.HeaderActor]})
-			}
+		w, ok, err := t.match(def, t.In.Signal.Payload)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if ok {
+			return t.resume(def, w, Result{Output: t.In.Signal.Payload, Actor: t.In.Signal.Headers[signal.HeaderActor]})
 		}
 	}
 	return t.keep()
+}
+
+// match finds the first event wait that an event satisfies.
+func (t *Turn) match(def Definition, event json.RawMessage) (snapshot.Wait, bool, error) {
+	for _, w := range t.Snap.Waits {
+		if w.Kind != snapshot.WaitEvent {
+			continue
+		}
+		ok, err := def.Matches(t.Snap, w, event)
+		if ok || err != nil {
+			return w, ok, err
+		}
+	}
+	return snapshot.Wait{}, false, nil
 }
 
 // keep puts the signal into the continuation buffer.
@@ -171,7 +197,8 @@ func (t *Turn) keep() (Outcome, error) {
 		return Outcome{}, problem.New(problem.TooLarge, "limit.buffer", "instance %s keeps %d early signals already", env.InstanceID, snapshot.MaxBuffered)
 	}
 	t.Snap.Buffer = append(t.Snap.Buffer, snapshot.Buffered{
-		SignalID: env.SignalID, Type: string(env.Type), Token: env.WaitingToken, OccurredAt: env.OccurredAt, Payload: env.Payload,
+		SignalID: env.SignalID, Type: string(env.Type), Token: env.WaitingToken, OccurredAt: env.OccurredAt,
+		Actor: env.Headers[signal.HeaderActor], Payload: env.Payload,
 	})
 	t.note(Buffered)
 	status := t.Snap.Status

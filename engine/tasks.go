@@ -195,7 +195,7 @@ func (r *run) call(n *Node) error {
 	if err != nil {
 		return err
 	}
-	raw, err := with.Raw(jq.DefaultBytes)
+	raw, err := with.Raw(r.t.In.Limits.Expression.Bytes)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (r *run) each(n *Node) (waits bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		raw, err := with.Raw(jq.DefaultBytes)
+		raw, err := with.Raw(r.t.In.Limits.Expression.Bytes)
 		if err != nil {
 			return false, err
 		}

@@ -229,13 +229,17 @@ func (p *Program) correlate(n *Node, event json.RawMessage) (map[string]string, 
 	return found, true, nil
 }
 
+// DefaultPriority is the priority of a human task that does not say; smaller
+// comes first.
+const DefaultPriority = 50
+
 // person asks a person.
 func (r *run) person(n *Node) error {
 	with, err := r.eval(n.Person.With)
 	if err != nil {
 		return err
 	}
-	raw, err := with.Raw(jq.DefaultBytes)
+	raw, err := with.Raw(r.t.In.Limits.Expression.Bytes)
 	if err != nil {
 		return err
 	}
@@ -249,6 +253,9 @@ func (r *run) person(n *Node) error {
 		return raise(ErrValidation, 400, "Invalid task", err.Error())
 	}
 	task := ask.Task
+	if task.Priority == 0 {
+		task.Priority = DefaultPriority
+	}
 	task.Name, task.Pointer = n.Name, n.Pointer
 	if ask.Due != nil && ask.Due.After != "" {
 		due, err := After(r.t.In.Now, ask.Due.After)

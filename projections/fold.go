@@ -59,7 +59,7 @@ func Fold(prev *snapshot.Snapshot, out engine.Outcome, startKey string, claim fu
 // turn that only goes from one command to the next does not: the row says
 // where the instance rests, and between two commands it does not.
 func visible(prev, next *snapshot.Snapshot) bool {
-	if prev.Status != next.Status || (prev.Error == nil) != (next.Error == nil) {
+	if prev.Status != next.Status || (prev.Error == nil) != (next.Error == nil) || prev.Error != nil && *prev.Error != *next.Error {
 		return true
 	}
 	w, ok := next.Primary()

@@ -52,6 +52,7 @@ type InstanceQuery struct {
 	Definition  string
 	Status      string
 	BusinessKey string
+	StartKey    string
 	After       string
 	Limit       int
 }

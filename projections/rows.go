@@ -103,6 +103,7 @@ type Task struct {
 // TaskEnd closes an open task.
 type TaskEnd struct {
 	ID      string
+	Version int64 // that the task must have; 0 = any
 	Status  string
 	By      string
 	At      time.Time
@@ -125,8 +126,8 @@ type Wait struct {
 	Token      string    `db:"WAITING_TOKEN"`
 	InstanceID string    `db:"INSTANCE_ID"`
 	EventType  string    `db:"EVENT_TYPE"`
-	Spec       string    `db:"SPEC"`     // definition digest and pointer: how events are correlated
-	KeyHash    string    `db:"KEY_HASH"` // hex SHA-256 of the correlation key
+	Spec       string    `db:"SPEC"`     // name@version#pointer: how events are correlated
+	KeyHash    string    `db:"KEY_HASH"` // hex of 128 bits of the correlation key's SHA-256
 	CreatedAt  time.Time `db:"CREATED_ON_UTC"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -76,9 +77,7 @@ func (r *Runtime) worker(ctx context.Context, j job) {
 // perform makes one attempt and commits what came of it: the result as the
 // instance's next turn, or the failure and the time of the next attempt.
 func (r *Runtime) perform(ctx context.Context, j job) {
-	begun := r.Now()
 	output, failure := r.Performer.Perform(ctx, j.command, j.key(), j.failures+1)
-	r.metrics.performed(j.command.Target, failure, r.Now().Sub(begun))
 	if ctx.Err() != nil {
 		return // given up at shutdown: performed again elsewhere
 	}
@@ -93,9 +92,14 @@ func (r *Runtime) perform(ctx context.Context, j job) {
 	} else {
 		err = r.answer(ctx, j, payload(output, nil))
 	}
-	if err != nil && ctx.Err() == nil {
-		r.Log.Error("the result of a command could not be committed; it will be performed again",
-			"instance", j.instance, "command", j.position, "error", err)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	r.Log.Error("the result of a command could not be committed; it will be performed again",
+		"instance", j.instance, "command", j.position, "error", err)
+	lost := snapshot.Error{Title: "Result not committed", Detail: err.Error()}
+	if err := r.insist(ctx, func() error { return r.later(ctx, j, time.Minute, lost) }); err != nil && ctx.Err() == nil {
+		r.Log.Error("command could not be given back", "instance", j.instance, "command", j.position, "error", err)
 	}
 }
 
@@ -219,6 +223,9 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 	if !r.Performer.Can(j.command.Target) {
 		return r.pass(ctx, d, j)
 	}
+	if _, again := r.Performer.Backoff(j.failures, j.key()); j.failures > 0 && !again {
+		return r.exhausted(ctx, d, j, row.LastError)
+	}
 	if !r.await(stop) {
 		return d.Release(ctx, context.Canceled)
 	}
@@ -259,6 +266,19 @@ func (r *Runtime) await(ctx context.Context) bool {
 	}
 }
 
+// exhausted answers a command whose attempts are used up without an answer:
+// each was lost with the process that made it.
+func (r *Runtime) exhausted(ctx context.Context, d store.Delivery, j job, last string) error {
+	e := snapshot.Error{
+		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Attempts used up",
+		Detail: strings.TrimSuffix(fmt.Sprintf("%d attempts were lost or failed: %s", j.failures, last), ": "),
+	}
+	if err := r.answer(ctx, j, payload(nil, &e)); err != nil {
+		return err
+	}
+	return d.Commit(ctx, store.Change{})
+}
+
 // passMax bounds how often a command that no node can perform is offered again
 // (about half an hour); then it fails with a configuration error.
 const passMax = 30
@@ -277,5 +297,5 @@ func (r *Runtime) pass(ctx context.Context, d store.Delivery, j job) error {
 		return d.Commit(ctx, store.Change{})
 	}
 	due := r.Now().Add(r.backoff(m.Attempts+1, j.key()))
-	return d.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Commands, Body: m.Body, Due: due, Attempts: m.Attempts + 1}}})
+	return d.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Commands, Body: m.Body, Due: due, Priority: m.Priority, Attempts: m.Attempts + 1}}})
 }

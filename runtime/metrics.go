@@ -16,8 +16,6 @@ type metrics struct {
 	conflicts   prometheus.Counter
 	retries     *prometheus.CounterVec
 	deadLetters *prometheus.CounterVec
-	commands    *prometheus.CounterVec
-	duration    *prometheus.HistogramVec
 	adopted     prometheus.Counter
 	purged      prometheus.Counter
 	performing  prometheus.GaugeFunc
@@ -42,23 +40,18 @@ func newMetrics(r *Runtime) *metrics {
 		conflicts:   counter("aqueduct_version_conflicts_total", "Turns decided again because another was faster."),
 		retries:     vec("aqueduct_message_retries_total", "Messages that failed and were sent again.", "queue"),
 		deadLetters: vec("aqueduct_dead_letters_total", "Messages that became dead letters.", "queue"),
-		commands:    vec("aqueduct_commands_total", "Attempts to perform commands.", "performer", "result"),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "aqueduct_command_seconds", Help: "Duration of one attempt to perform a command.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
-		}, []string{"performer"}),
-		adopted:    counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
-		purged:     counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
-		performing: gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { return float64(len(r.slots)) }),
-		capacity:   gauge("aqueduct_commands_running_limit", "Commands that may be performed at once.", func() float64 { return float64(cap(r.slots)) }),
-		depth:      prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
-		age:        prometheus.NewDesc("aqueduct_queue_oldest_seconds", "Age of the oldest message that is due.", []string{"queue"}, nil),
+		adopted:     counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
+		purged:      counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
+		performing:  gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { return float64(len(r.slots)) }),
+		capacity:    gauge("aqueduct_commands_running_limit", "Commands that may be performed at once.", func() float64 { return float64(cap(r.slots)) }),
+		depth:       prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
+		age:         prometheus.NewDesc("aqueduct_queue_oldest_seconds", "Age of the oldest message that is due.", []string{"queue"}, nil),
 	}
 }
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.turns, m.conflicts, m.retries, m.deadLetters, m.commands, m.duration, m.adopted, m.purged, m.performing, m.capacity,
+		m.turns, m.conflicts, m.retries, m.deadLetters, m.adopted, m.purged, m.performing, m.capacity,
 	}
 }
 
@@ -102,20 +95,4 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 
 func (m *metrics) turn(out *engine.Outcome) {
 	m.turns.WithLabelValues(string(out.Disposition)).Inc()
-}
-
-func (m *metrics) performed(target string, failure *engine.Failure, d time.Duration) {
-	performer := "function"
-	if target == "http" {
-		performer = "http"
-	}
-	result := "ok"
-	if failure != nil {
-		result = "failed"
-		if failure.Retry {
-			result = "retryable"
-		}
-	}
-	m.commands.WithLabelValues(performer, result).Inc()
-	m.duration.WithLabelValues(performer).Observe(d.Seconds())
 }

@@ -34,6 +34,8 @@ func TestMain(m *testing.M) {
 		os.Exit(crashChild())
 	case "chaos":
 		os.Exit(chaosChild())
+	case "killer":
+		os.Exit(killerChild())
 	}
 	os.Exit(2)
 }

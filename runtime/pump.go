@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -48,7 +49,7 @@ func (r *Runtime) consume(stop context.Context, q store.Queue) error {
 func (r *Runtime) handle(ctx, stop context.Context, d store.Delivery) {
 	m := d.Message()
 	if m.Crashes >= r.CrashMax {
-		r.bury(ctx, d, problem.New(problem.Internal, "message.crash-loop", "%d processes died while they handled the message", m.Crashes))
+		r.bury(ctx, stop, d, problem.New(problem.Internal, "message.crash-loop", "%d processes died while they handled the message", m.Crashes))
 		return
 	}
 	err := r.deliver(ctx, stop, d)
@@ -58,13 +59,14 @@ func (r *Runtime) handle(ctx, stop context.Context, d store.Delivery) {
 	var p *problem.Error
 	known := errors.As(err, &p)
 	switch {
-	case !known: // the store's trouble, not the message's
-		r.Log.Error("message is given back", "queue", m.Queue, "message", m.ID, "error", err)
+	case !known || strings.HasPrefix(p.Code, "store."): // the store's trouble, not the message's
 		r.release(ctx, stop, d, err)
+	case p.Code == "snapshot.newer": // a newer node's: it shall have it, however long the upgrade takes
+		r.retry(ctx, stop, d, err, m.Attempts)
 	case p.Kind == problem.Invalid || p.Kind == problem.TooLarge || p.Code == "snapshot.corrupt" || m.Attempts >= r.RetryMax:
-		r.bury(ctx, d, err)
+		r.bury(ctx, stop, d, err)
 	default:
-		r.retry(ctx, d, err)
+		r.retry(ctx, stop, d, err, m.Attempts+1)
 	}
 }
 
@@ -96,7 +98,7 @@ func (r *Runtime) deliver(ctx, stop context.Context, d store.Delivery) (err erro
 	}
 	if early := env.DueAt.Sub(r.Now()); !env.DueAt.IsZero() && early > 0 && m.Queue == store.Schedule {
 		// The queue's clock ran ahead: put it back for the remainder (design 4.8).
-		return d.Commit(ctx, store.Change{Send: []store.Send{{Queue: m.Queue, Body: m.Body, Due: env.DueAt, Attempts: m.Attempts}}})
+		return d.Commit(ctx, store.Change{Send: []store.Send{{Queue: m.Queue, Body: m.Body, Due: env.DueAt, Priority: m.Priority, Attempts: m.Attempts}}})
 	}
 	_, err = r.turn(ctx, d, env, now, step)
 	return err
@@ -115,30 +117,39 @@ func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.En
 	return err
 }
 
-// retry sends the same message again after a delay, with one attempt more, in
-// the commit that consumes it (design 4.5).
-func (r *Runtime) retry(ctx context.Context, d store.Delivery, cause error) {
+// retry sends the same message again after a delay, in the commit that consumes
+// it (design 4.5).
+func (r *Runtime) retry(ctx, stop context.Context, d store.Delivery, cause error, attempts int) {
 	m := d.Message()
-	due := r.Now().Add(r.backoff(m.Attempts+1, m.ID))
-	r.Log.Warn("message failed and is tried again", "queue", m.Queue, "message", m.ID, "attempt", m.Attempts+1, "due", due, "error", cause)
+	due := r.Now().Add(r.backoff(max(attempts, 1), m.ID))
+	r.Log.Warn("message failed and is tried again", "queue", m.Queue, "message", m.ID, "attempt", attempts, "due", due, "error", cause)
 	r.metrics.retries.WithLabelValues(string(m.Queue)).Inc()
-	err := d.Commit(ctx, store.Change{Send: []store.Send{{Queue: m.Queue, Body: m.Body, Due: due, Priority: m.Priority, Attempts: m.Attempts + 1}}})
+	err := d.Commit(ctx, store.Change{Send: []store.Send{{Queue: m.Queue, Body: m.Body, Due: due, Priority: m.Priority, Attempts: attempts}}})
 	if err != nil {
-		r.Log.Error("message could not be put back", "queue", m.Queue, "message", m.ID, "error", err)
+		r.release(ctx, stop, d, err)
 	}
 }
 
 // release gives a message back after a pause, so that a store in trouble is
-// not asked again at once.
+// not asked again at once. While the store takes nothing, it keeps trying: a
+// message that this node holds is nobody else's.
 func (r *Runtime) release(ctx, stop context.Context, d store.Delivery, cause error) {
-	sleep(stop, r.backoff(d.Message().Attempts+1, d.Message().ID))
-	if err := d.Release(ctx, cause); err != nil && !errors.Is(err, store.ErrLost) {
-		r.Log.Error("message could not be given back", "message", d.Message().ID, "error", err)
+	m := d.Message()
+	for attempt := 1; ; attempt++ {
+		r.Log.Error("message is given back", "queue", m.Queue, "message", m.ID, "error", cause)
+		if !sleep(stop, r.backoff(attempt, m.ID)) {
+			return // what a node holds is free again when its store closes
+		}
+		err := d.Release(ctx, cause)
+		if err == nil || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrClosed) {
+			return
+		}
+		cause = err
 	}
 }
 
 // bury makes the message a dead letter, its bytes unchanged (A13).
-func (r *Runtime) bury(ctx context.Context, d store.Delivery, cause error) {
+func (r *Runtime) bury(ctx, stop context.Context, d store.Delivery, cause error) {
 	m := d.Message()
 	instance := ""
 	var head struct {
@@ -149,15 +160,15 @@ func (r *Runtime) bury(ctx context.Context, d store.Delivery, cause error) {
 	}
 	code := problem.CodeOf(cause)
 	r.Log.Error("message is a dead letter now", "queue", m.Queue, "message", m.ID, "instance", instance, "reason", code, "error", cause)
-	r.metrics.deadLetters.WithLabelValues(string(m.Queue)).Inc()
 	err := d.Commit(ctx, store.Change{DeadLetter: &projections.DeadLetter{
 		ID: newID(), Queue: string(m.Queue), InstanceID: instance, Envelope: m.Body, Reason: code, Detail: cause.Error(),
 		Attempts: m.Attempts + 1, Node: r.Store.Node(), EnqueuedAt: m.EnqueuedAt, DiedAt: r.Now(),
 	}})
 	if err != nil {
-		r.Log.Error("dead letter could not be written", "message", m.ID, "error", err)
+		r.release(ctx, stop, d, err)
 		return
 	}
+	r.metrics.deadLetters.WithLabelValues(string(m.Queue)).Inc()
 	if r.SuspendOnDeadLetter && instance != "" {
 		_, err := r.Operate(ctx, instance, engine.Suspend, nil, "dead-letter policy")
 		if k := problem.KindOf(err); err != nil && k != problem.Conflict && k != problem.NotFound {

@@ -47,9 +47,29 @@ func (r *Runtime) Start(ctx context.Context, id string, start signal.Start, head
 	}
 	err := r.begin(ctx, r.Store, env, start, now)
 	if errors.Is(err, store.ErrDuplicate) {
-		return id, false, nil
+		first, err := r.first(ctx, id, start)
+		return first, false, err
 	}
 	return id, err == nil, err
+}
+
+// first finds the instance that the same request began before: by its id, or,
+// when that came from elsewhere, by its start key.
+func (r *Runtime) first(ctx context.Context, id string, start signal.Start) (string, error) {
+	_, err := r.Store.Load(ctx, id)
+	if !errors.Is(err, store.ErrNotFound) || start.StartKey == "" {
+		return id, unknown(err, id)
+	}
+	page, err := r.Store.Instances(ctx, projections.InstanceQuery{
+		Definition: start.Definition, BusinessKey: start.BusinessKey, StartKey: start.StartKey, Limit: 1,
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(page.Items) == 0 {
+		return "", problem.New(problem.Unavailable, "instance.contended", "the instance of start key %q is being deleted", start.StartKey)
+	}
+	return page.Items[0].ID, nil
 }
 
 // Snapshot returns an instance's last committed snapshot. Problem:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -419,4 +420,119 @@ func TestRetentionDeletesOnlyWhatEnded(t *testing.T) {
 	if _, err := n.store.Load(t.Context(), "live"); err != nil {
 		t.Errorf("the live one: %v", err)
 	}
+}
+
+func TestStartKeyFindsAnInstanceWithAnIDOfItsOwn(t *testing.T) {
+	t.Parallel()
+	n := start(t, nil, listenDoc)
+	req := signal.Start{Definition: "t/listen", BusinessKey: "b", StartKey: "k", Input: json.RawMessage(`{"order":1}`)}
+	for _, c := range []struct {
+		id      string
+		want    string
+		created bool
+	}{{"mine", "mine", true}, {"", "mine", false}, {"other", "mine", false}, {"mine", "mine", false}} {
+		id, created, err := n.rt.Start(t.Context(), c.id, req, nil)
+		if id != c.want || created != c.created || err != nil {
+			t.Errorf("start %q: %s %t %v", c.id, id, created, err)
+		}
+	}
+}
+
+func TestSkippedIntoAnotherFaultShowsTheNewError(t *testing.T) {
+	t.Parallel()
+	n := start(t, nil, doc("two", `
+  - first: {raise: {error: {type: 'x:first', status: 500, title: First}}}
+  - second: {raise: {error: {type: 'x:second', status: 500, title: Second}}}
+`))
+	n.begin(t, "i", "t/two", nil)
+	n.until(t, "i", status("faulted"))
+	if _, err := n.rt.Operate(t.Context(), "i", engine.Skip, nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	if row := n.until(t, "i", status("faulted")); row.ErrorType != "x:second" || row.Position != "second" {
+		t.Errorf("row %+v", row)
+	}
+	_, err := n.rt.Operate(t.Context(), "i", engine.Suspend, nil, "")
+	code(t, err, "instance.faulted")
+}
+
+// troubled is a store whose commits fail for a while, as on a full disk.
+type troubled struct {
+	store.Full
+	failures atomic.Int64
+}
+
+type troubledDelivery struct {
+	store.Delivery
+	s *troubled
+}
+
+func (s *troubled) trouble() error {
+	if s.failures.Add(-1) >= 0 {
+		return problem.New(problem.Unavailable, "store.full", "the disk is full")
+	}
+	return nil
+}
+
+func (s *troubled) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
+	d, err := s.Full.Receive(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &troubledDelivery{d, s}, nil
+}
+
+func (s *troubled) Enter(d store.Delivery) { s.Full.Enter(d.(*troubledDelivery).Delivery) }
+func (s *troubled) Leave(d store.Delivery) { s.Full.Leave(d.(*troubledDelivery).Delivery) }
+
+func (d *troubledDelivery) Commit(ctx context.Context, c store.Change) error {
+	if err := d.s.trouble(); err != nil {
+		return err
+	}
+	return d.Delivery.Commit(ctx, c)
+}
+
+func (d *troubledDelivery) Release(ctx context.Context, cause error) error {
+	if err := d.s.trouble(); err != nil {
+		return err
+	}
+	return d.Delivery.Release(ctx, cause)
+}
+
+func TestMessageOutlivesTheStoresTrouble(t *testing.T) {
+	t.Parallel()
+	s := &troubled{}
+	n, err := open(t.Context(), filepath.Join(t.TempDir(), "a.db"), func(full store.Full) store.Full { s.Full = full; return s }, nil, listenDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := n.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	n.begin(t, "i", "t/listen", map[string]any{"order": 1})
+	s.failures.Store(4) // the turn, and the giving back, and so on
+	n.send(t, `{"signalId":"s","workflowInstanceId":"i","runtimeProvider":"aqueduct","signalType":"ExternalSignal","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"type":"paid","data":{"order":1}}}`)
+	n.output(t, "i")
+	if page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
+		t.Errorf("dead letters %v, %v", page, err)
+	}
+}
+
+func TestAnotherPersonsTaskIsNotCompleted(t *testing.T) {
+	t.Parallel()
+	n := start(t, nil, doc("assigned", `
+  - approve:
+      call: humanTask
+      with: {title: Approve, assignee: eve, excludedUsers: [eve]}
+`))
+	n.begin(t, "i", "t/assigned", nil)
+	n.until(t, "i", status("waiting"))
+	page, err := n.store.Tasks(t.Context(), projections.TaskQuery{InstanceID: "i"})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Priority != engine.DefaultPriority {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	_, err = n.rt.CompleteTask(t.Context(), page.Items[0].ID, "eve", "", nil)
+	code(t, err, "task.denied")
 }

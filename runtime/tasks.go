@@ -138,7 +138,17 @@ func (r *Runtime) CompleteTask(ctx context.Context, id, user, outcome string, da
 	if err != nil {
 		return t, err
 	}
-	_, err = r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+	c := &taskCommitter{Store: r.Store, id: id}
+	_, err = r.turn(ctx, c, env, now, func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+		// The guards hold for the very version of the task that the commit ends (B3).
+		now, err := r.openTask(ctx, id)
+		if err == nil {
+			err = mayComplete(now, user, outcome)
+		}
+		if err != nil {
+			return engine.Outcome{}, err
+		}
+		c.version = now.Version
 		out, err := engine.Step(def, snap, in)
 		if err != nil || out.Disposition == engine.Applied {
 			return out, err
@@ -146,15 +156,30 @@ func (r *Runtime) CompleteTask(ctx context.Context, id, user, outcome string, da
 		if out.Disposition == engine.Buffered {
 			return out, problem.New(problem.Conflict, "instance.suspended", "instance %s is suspended", snap.InstanceID).WithHint("resume it first")
 		}
-		if _, err := r.openTask(ctx, id); err != nil {
-			return out, err
-		}
 		return out, problem.New(problem.Unavailable, "task.contended", "task %s is being changed", id)
 	})
 	if err != nil {
 		return t, err
 	}
 	return r.Store.Task(ctx, id)
+}
+
+// taskCommitter commits a completion only over the version of the task that
+// was checked.
+type taskCommitter struct {
+	store.Store
+	id      string
+	version int64
+}
+
+// Commit implements committer.
+func (c *taskCommitter) Commit(ctx context.Context, change store.Change) error {
+	for i := range change.Rows.TaskEnds {
+		if change.Rows.TaskEnds[i].ID == c.id {
+			change.Rows.TaskEnds[i].Version = c.version
+		}
+	}
+	return c.Store.Commit(ctx, change)
 }
 
 func mayComplete(t projections.Task, user, outcome string) error {
@@ -166,6 +191,9 @@ func mayComplete(t projections.Task, user, outcome string) error {
 	}
 	if t.Assignee != user {
 		return problem.New(problem.Denied, "task.not-yours", "task %s is reserved for %s, not for %s", t.ID, t.Assignee, user)
+	}
+	if slices.Contains(names(t.ExcludedUsers), user) {
+		return problem.New(problem.Denied, "task.denied", "%s is excluded from task %s", user, t.ID)
 	}
 	if outcomes := names(t.Outcomes); len(outcomes) > 0 && !slices.Contains(outcomes, outcome) {
 		return problem.New(problem.Invalid, "task.invalid-outcome", "outcome %q is not one of task %s", outcome, t.ID).

@@ -50,6 +50,7 @@ func (r *Runtime) turn(ctx context.Context, c committer, env signal.Envelope, no
 		case errors.Is(err, store.ErrStale):
 			r.metrics.conflicts.Inc()
 		case errors.Is(err, store.ErrDuplicate):
+			r.metrics.turns.WithLabelValues(string(Duplicate)).Inc()
 			return engine.Outcome{Disposition: Duplicate}, r.consumed(ctx, c)
 		case err == nil || !cached:
 			return out, err

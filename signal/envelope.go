@@ -59,8 +59,6 @@ const (
 	HeaderTraceparent = "traceparent"   // W3C trace context
 	HeaderCorrelation = "correlationId" // follows everything one request causes
 	HeaderActor       = "actor"         // who did it, for the stream
-	HeaderAttempt     = "attempt"       // failed decisions before this one (design 4.5)
-	HeaderName        = "name"          // of an ExternalSignal: which one
 )
 
 // Envelope is one signal. Its JSON form is the contract with applications.

@@ -307,5 +307,6 @@ func (b *Buffered) append(o *object) {
 	o.str("signalType", b.Type)
 	o.opt("waitingToken", b.Token)
 	o.time("occurredAtUtc", b.OccurredAt)
+	o.opt("actor", b.Actor)
 	o.optRaw("payload", b.Payload)
 }

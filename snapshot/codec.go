@@ -2,8 +2,6 @@ package snapshot
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"time"
 
@@ -99,13 +97,6 @@ func schemaVersion(raw []byte) (int, error) {
 		return 0, problem.Wrap(err, problem.Internal, "snapshot.corrupt", "snapshot is not JSON")
 	}
 	return head.EngineSchemaVersion, nil
-}
-
-// Checksum is the hex SHA-256 of encoded bytes, stored beside them so that a
-// damaged row is noticed before it is acted on.
-func Checksum(encoded []byte) string {
-	sum := sha256.Sum256(encoded)
-	return hex.EncodeToString(sum[:])
 }
 
 // Resume returns the summary of where s goes on, or nil when it will not.

@@ -57,7 +57,6 @@ type Snapshot struct {
 	Buffer     []Buffered // signals that came before their wait
 	Error      *Error     // why the instance is faulted, or last was
 	ResumeAs   Status     // of a suspended instance: what it was
-	NextBranch int        // id of the next branch to be made
 }
 
 // Definition pins the exact definition an instance runs on.
@@ -147,6 +146,7 @@ type Buffered struct {
 	Type       string          `json:"signalType"`
 	Token      string          `json:"waitingToken,omitempty"`
 	OccurredAt time.Time       `json:"occurredAtUtc"`
+	Actor      string          `json:"actor,omitempty"`
 	Payload    json.RawMessage `json:"payload,omitempty"`
 }
 

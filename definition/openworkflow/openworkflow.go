@@ -117,7 +117,7 @@ func (c *compiler) workflow() (p engine.Program) {
 		p.Input = c.filter("/input", v, "from", vars)
 	}
 	if v, ok := root["output"]; ok {
-		p.Output = c.filter("/output", v, "as", append(vars, "$output"))
+		p.Output = c.filter("/output", v, "as", vars)
 	}
 	if v, ok := root["timeout"]; ok {
 		p.Timeout = c.timeout("/timeout", v, vars)

@@ -144,7 +144,7 @@ func (c *compiler) common(at string, m map[string]any, n *engine.Node, vars scop
 		n.Input = c.filter(join(at, "input"), v, "from", vars)
 	}
 	if v, ok := m["output"]; ok {
-		n.Output = c.filter(join(at, "output"), v, "as", vars.with("output"))
+		n.Output = c.filter(join(at, "output"), v, "as", vars)
 	}
 	if v, ok := m["export"]; ok {
 		n.Export = c.filter(join(at, "export"), v, "as", vars.with("output"))

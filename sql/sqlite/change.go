@@ -249,7 +249,7 @@ func (t *tx) guards(no int64, id string, c *store.Change) error {
 		}
 	}
 	for _, e := range c.Rows.TaskEnds {
-		err := t.guard(store.ErrStale, "task_end", e.Status, text(e.By), micros(e.At), text(e.Outcome), blob(e.Output), e.ID)
+		err := t.guard(store.ErrStale, "task_end", e.Status, text(e.By), micros(e.At), text(e.Outcome), blob(e.Output), e.ID, e.Version)
 		if err != nil {
 			return fmt.Errorf("end task %s: %w", e.ID, err)
 		}

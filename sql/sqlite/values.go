@@ -47,9 +47,9 @@ func fromMicros(v any) time.Time {
 	return time.UnixMicro(n).UTC()
 }
 
-// hash stores a hex SHA-256 in half its size, and anything else as it is.
+// hash stores lower-case hex in half its size, and anything else as it is.
 func hash(s string) any {
-	if b, err := hex.DecodeString(s); err == nil && len(b) == 32 && hex.EncodeToString(b) == s {
+	if b, err := hex.DecodeString(s); err == nil && len(b) > 0 && hex.EncodeToString(b) == s {
 		return b
 	}
 	return text(s)

@@ -142,7 +142,7 @@ create table WF_WAITS (
   WAIT_NO        integer primary key,
   INSTANCE_NO    integer not null,
   SPEC_NO        integer not null,
-  KEY_HASH       blob, -- 32 bytes
+  KEY_HASH       blob,
   WAITING_TOKEN  text not null,
   CREATED_ON_UTC integer
 );

@@ -1,0 +1,105 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// killer is a definition that ends the process that decides on it.
+type killer struct{ engine.Definition }
+
+func (killer) Ref() snapshot.Definition {
+	return snapshot.Definition{Name: "t/killer", Version: "1.0.0", Digest: "k"}
+}
+func (killer) Begin(*engine.Turn, json.RawMessage) error { die(); return nil }
+
+// killerChild is a node that lives until nothing kills it any more: its
+// command and its message have been taken out of circulation.
+func killerChild() int {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	lethal := func(context.Context, json.RawMessage) (any, error) { die(); return nil, nil }
+	n, err := open(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), nil, lethal, callDoc)
+	if err == nil {
+		err = n.cat.Register(killer{})
+	}
+	if err == nil {
+		err = survive(ctx, n, os.Getenv("AQUEDUCT_TEST_URL"))
+	}
+	if err == nil {
+		err = n.close()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "child:", err)
+		return 1
+	}
+	return 0
+}
+
+// survive sends what kills, unless it was sent before, and waits for the end.
+func survive(ctx context.Context, n *testNode, what string) error {
+	body := []byte(`{"signalId":"s","workflowInstanceId":"i","runtimeProvider":"aqueduct","signalType":"StartRequest","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"definition":"t/killer"}}`)
+	over := func() bool {
+		page, err := n.store.DeadLetters(ctx, projections.DeadLetterQuery{})
+		return err == nil && len(page.Items) == 1 && page.Items[0].Reason == "message.crash-loop"
+	}
+	begin := func() error {
+		return n.store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+	}
+	if what == "command" {
+		over = func() bool {
+			row, err := n.store.Instance(ctx, "i")
+			return err == nil && row.Status == "faulted" && row.ErrorType == engine.ErrorBase+engine.ErrRuntime
+		}
+		begin = func() error {
+			_, _, err := n.rt.Start(ctx, "i", signal.Start{Definition: "t/call"}, nil)
+			return err
+		}
+	}
+	if os.Getenv("AQUEDUCT_TEST_AT") == "first" {
+		if err := begin(); err != nil {
+			return err
+		}
+	}
+	for !over() {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}
+
+// TestWhatKillsProcessesIsTakenOutOfCirculation: a command becomes the
+// workflow's error, a message a dead letter, after a few processes.
+func TestWhatKillsProcessesIsTakenOutOfCirculation(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"command", "message"} {
+		file := filepath.Join(t.TempDir(), what+".db")
+		deaths, at := 0, "first"
+		for ; deaths < 12; deaths++ {
+			if child(t, "killer", file, what, "AQUEDUCT_TEST_AT="+at).Run() == nil {
+				break
+			}
+			at = "again"
+		}
+		if deaths < 2 || deaths == 12 {
+			t.Errorf("a %s killed %d processes", what, deaths)
+		}
+		if err := sqlite.Check(file); err != nil {
+			t.Error(err)
+		}
+	}
+}
