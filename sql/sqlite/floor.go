@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -156,7 +155,7 @@ func (f *bareLoop) commit(group []*bareStep) error {
 			if err != nil {
 				return err
 			}
-			if rows, _ := r.(driver.Result).RowsAffected(); rows != 1 {
+			if rows, _ := r.RowsAffected(); rows != 1 {
 				return fmt.Errorf("a step changed %d rows", rows)
 			}
 		}

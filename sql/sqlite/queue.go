@@ -156,7 +156,6 @@ func (s *Store) stopWaiting() {
 type send struct {
 	store.Send
 	visible int64 // due time, 0 = at once
-	crashes int
 }
 
 // assignment is a message that a waiter gets when the transaction is

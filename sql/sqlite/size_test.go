@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,7 +58,7 @@ func TestParkedInstanceIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	each := info.Size() / instances
-	t.Log(fmt.Sprintf("%d bytes each, %d of them the snapshot", each, size/instances))
+	t.Logf("%d bytes each, %d of them the snapshot", each, size/instances)
 	if each >= 3<<10 {
 		t.Errorf("a parked instance takes %d bytes", each)
 	}
