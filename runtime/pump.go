@@ -186,8 +186,8 @@ func newID() string { return uuid.Must(uuid.NewV7()).String() }
 // repeats it.
 func (r *Runtime) backoff(attempt int, seed string) time.Duration {
 	d := r.RetryDelayMax
-	if shift := max(attempt-1, 0); shift < 32 {
-		d = min(d, r.RetryDelay<<shift)
+	if shift := max(attempt-1, 0); r.RetryDelay <= d>>shift {
+		d = r.RetryDelay << shift
 	}
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s#%d", seed, attempt)
