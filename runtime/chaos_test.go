@@ -149,6 +149,8 @@ func (c *chaos) check() {
 		t.Fatal(err)
 	}
 	defer st.Close()
+	c.world.mu.Lock() // the answer to a dead node's request may still be on its way
+	defer c.world.mu.Unlock()
 	for id := range c.acked {
 		if why := c.whole(st, id); why != "" {
 			t.Errorf("instance %s: %s", id, why)
