@@ -1,0 +1,91 @@
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{}) })
+}
+
+// quick are options under which a node is dead soon.
+func quick(o Options) Options {
+	o.Wait, o.Heartbeat, o.DeadAfter = time.Second, 250*time.Millisecond, time.Second
+	return o
+}
+
+// fresh gives an empty schema, and its data source name.
+func fresh(t testing.TB) string {
+	t.Helper()
+	d := ocisim.Start(t).NewDatabase(t)
+	if _, _, err := Migrate(context.Background(), Options{DSN: d.DSN()}); err != nil {
+		t.Fatal(err)
+	}
+	return d.DSN()
+}
+
+func harness(t *testing.T, o Options) storetest.Harness {
+	o = quick(o)
+	o.DSN = fresh(t)
+	return storetest.Harness{
+		Open: func(ctx context.Context, node string) (store.Full, error) {
+			o := o
+			o.Node = node
+			s, err := Open(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			return s, nil
+		},
+		Kill:   func(s store.Full) { s.(*Store).kill() },
+		Damage: func(id string) error { return damage(o, id) },
+	}
+}
+
+// kill ends s as the death of its process would: its sessions end, nothing is
+// said to the other nodes, and it is over when they can know.
+func (s *Store) kill() {
+	s.ledger.settle() // the process dies in the turn, not in the round trip before it
+	s.died.Store(true)
+	s.Close()
+	time.Sleep(s.o.DeadAfter + 50*time.Millisecond)
+}
+
+func damage(o Options, id string) error {
+	s, err := Open(context.Background(), o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var raw []byte
+	var sum int64
+	if err := s.db.QueryRow(text("state_load"), id).Scan(into{&sum}, into{&raw}); err != nil {
+		return err
+	}
+	raw[len(raw)/2] ^= 1
+	_, err = s.db.Exec("update WF_RUNTIME_STATES set STATE_JSON = :STATE_JSON where INSTANCE_ID = :INSTANCE_ID", raw, id)
+	return err
+}
+
+func TestMigrateMayRunAgain(t *testing.T) {
+	dsn := fresh(t)
+	from, to, err := Migrate(t.Context(), Options{DSN: dsn})
+	if from != schemaVersion || to != schemaVersion || err != nil {
+		t.Fatal(from, to, err)
+	}
+}
+
+var _ = fmt.Sprint
+var _ = os.Getenv

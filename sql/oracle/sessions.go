@@ -1,0 +1,69 @@
+package oracle
+
+import (
+	"context"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// queueNames are the queues of the store, as the schema names them.
+var queueNames = map[store.Queue]string{
+	store.Signals:  "WF_SIGNAL",
+	store.Schedule: "WF_SCHEDULE",
+	store.Commands: "WF_COMMAND",
+}
+
+func (s *Store) queue(q store.Queue) (aq.Queue, bool) {
+	name, ok := queueNames[q]
+	return aq.Queue{Name: s.schema + "." + name + "_Q", Table: s.schema + "." + name + "_QTAB"}, ok
+}
+
+// session takes a session that nobody uses, or connects.
+func (s *Store) session(ctx context.Context) (*aq.Session, error) {
+	s.mu.Lock()
+	if last := len(s.idle) - 1; last >= 0 {
+		session := s.idle[last]
+		s.idle = s.idle[:last]
+		s.mu.Unlock()
+		return session, nil
+	}
+	s.mu.Unlock()
+	session, err := s.aq.Session(ctx)
+	if err == nil {
+		s.sessions.Add(1)
+	}
+	return session, err
+}
+
+// giveBack keeps a session for the next user. One with an open transaction, or
+// with an error behind it, is closed.
+func (s *Store) giveBack(session *aq.Session) {
+	if session.Tx() != nil {
+		if err := session.Rollback(); err != nil {
+			s.log.Warn("oracle: rollback", "error", err)
+		}
+	}
+	if session.Good() {
+		s.mu.Lock()
+		if !s.closed {
+			s.idle = append(s.idle, session)
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+	}
+	s.drop(session)
+}
+
+// drop closes a session; the database rolls back what it had open.
+func (s *Store) drop(session *aq.Session) {
+	s.sessions.Add(-1)
+	if err := session.Close(); err != nil {
+		s.log.Warn("oracle: close session", "error", err)
+	}
+}
+
+// Sessions is how many database sessions the store holds beside those for
+// reading.
+func (s *Store) Sessions() int { return int(s.sessions.Load()) }
