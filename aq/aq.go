@@ -15,6 +15,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/godror/godror"
@@ -45,7 +46,13 @@ type DB struct {
 	sessions *sql.DB // one connection each, closed with its session
 	shared   *sql.DB // for reading and small writes
 	wait     time.Duration
+	calls    atomic.Int64
 }
+
+// Calls counts the calls that sessions have made: each is a round trip to the
+// database, a query of large values two. Statements on the shared pool are not
+// counted.
+func (d *DB) Calls() int64 { return d.calls.Load() }
 
 // Open prepares a database; it makes no connection.
 func Open(o Options) (*DB, error) {
@@ -93,7 +100,7 @@ func (d *DB) Session(ctx context.Context) (*Session, error) {
 		conn.Close()
 		return nil, fmt.Errorf("aq: connect: %w", bare(err))
 	}
-	return &Session{conn: conn, raw: raw, wait: d.wait, deq: map[string]*godror.Queue{}, enq: map[string]*godror.Queue{}}, nil
+	return &Session{conn: conn, raw: raw, wait: d.wait, calls: &d.calls, deq: map[string]*godror.Queue{}, enq: map[string]*godror.Queue{}}, nil
 }
 
 // Close ends the pools. Sessions must have been closed.

@@ -26,6 +26,7 @@ func (s *Session) Dequeue(ctx context.Context, q Queue) (*Message, error) {
 		err error
 	}
 	done := make(chan result, 1)
+	s.calls.Add(1)
 	s.mu.Lock()
 	s.blocked, s.broken = true, false
 	s.mu.Unlock()
@@ -153,6 +154,7 @@ func (s *Session) Enqueue(ctx context.Context, q Queue, list []Send) error {
 	if err != nil {
 		return err
 	}
+	s.calls.Add(1)
 	if err := queue.Enqueue(messages); err != nil {
 		// After an error the object holds properties that are already freed.
 		delete(s.enq, q.Name)

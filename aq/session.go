@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/godror/godror"
@@ -48,6 +49,7 @@ type Session struct {
 	wait     time.Duration
 	deq, enq map[string]*godror.Queue // one object per role: an enqueue leaves its properties behind
 	tx       *sql.Tx
+	calls    *atomic.Int64
 
 	mu        sync.Mutex
 	blocked   bool // in a dequeue
@@ -63,6 +65,7 @@ func (s *Session) Begin(ctx context.Context) error {
 	if s.tx != nil {
 		return nil
 	}
+	s.calls.Add(1)
 	tx, err := s.conn.BeginTx(context.WithoutCancel(ctx), nil)
 	if err != nil {
 		return s.failed("begin", err)
@@ -71,14 +74,33 @@ func (s *Session) Begin(ctx context.Context) error {
 	return nil
 }
 
-// Tx is the open transaction. Statements on it take a context without deadline
-// and without cancellation: the driver leaves a deadline's time limit on the
-// connection.
-func (s *Session) Tx() *sql.Tx { return s.tx }
+// Open says whether a transaction is open.
+func (s *Session) Open() bool { return s.tx != nil }
+
+// ExecContext executes a statement on the open transaction. No deadline and no
+// cancellation reaches it: the driver leaves a deadline's time limit on the
+// connection, and a later dequeue would end by it in silence.
+func (s *Session) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	s.calls.Add(1)
+	return s.tx.ExecContext(context.WithoutCancel(ctx), query, args...)
+}
+
+// QueryContext is ExecContext for a query.
+func (s *Session) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	s.calls.Add(1)
+	return s.tx.QueryContext(context.WithoutCancel(ctx), query, args...)
+}
+
+// QueryRowContext is QueryContext for one row.
+func (s *Session) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	s.calls.Add(1)
+	return s.tx.QueryRowContext(context.WithoutCancel(ctx), query, args...)
+}
 
 // Commit commits. After an error nobody knows whether it did: the session must
 // be closed and everything in memory forgotten.
 func (s *Session) Commit() error {
+	s.calls.Add(1)
 	err := s.tx.Commit()
 	s.tx = nil
 	if err != nil {
@@ -93,6 +115,7 @@ func (s *Session) Rollback() error {
 	if s.tx == nil {
 		return nil
 	}
+	s.calls.Add(1)
 	err := s.tx.Rollback()
 	s.tx = nil
 	if err != nil {

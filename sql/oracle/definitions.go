@@ -65,7 +65,7 @@ func (s *Store) statement(ctx context.Context, o *op) error {
 	}
 	defer s.leave()
 	return s.change(ctx, func(session *aq.Session) error {
-		if err := o.run(context.WithoutCancel(ctx), session.Tx()); err != nil {
+		if err := o.run(ctx, session); err != nil {
 			return refused(o, err)
 		}
 		return nil

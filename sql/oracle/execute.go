@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
@@ -80,17 +79,17 @@ func (s *Store) rows(ctx context.Context, session *aq.Session, ops []op, keep bo
 func (s *Store) apart(ctx context.Context, session *aq.Session, ops []op, keep bool) error {
 	mark := keep && len(ops) > 1
 	if mark {
-		if _, err := session.Tx().ExecContext(ctx, text("savepoint")); err != nil {
+		if _, err := session.ExecContext(ctx, text("savepoint")); err != nil {
 			return explain(err)
 		}
 	}
 	for i := range ops {
-		err := ops[i].run(ctx, session.Tx())
+		err := ops[i].run(ctx, session)
 		if err == nil {
 			continue
 		}
 		if mark && aq.Classify(err) != aq.Reconnect {
-			if _, undo := session.Tx().ExecContext(ctx, text("rollback_to")); undo != nil {
+			if _, undo := session.ExecContext(ctx, text("rollback_to")); undo != nil {
 				return fmt.Errorf("%w: %w", store.ErrLost, explain(undo))
 			}
 		}
@@ -112,7 +111,7 @@ func refused(o *op, err error) error {
 	return fmt.Errorf("%s: %w", o.name, explain(err))
 }
 
-func (o *op) run(ctx context.Context, tx *sql.Tx) error {
+func (o *op) run(ctx context.Context, tx querier) error {
 	st, ok := statements[o.name]
 	if !ok || len(st.binds) != len(o.args) {
 		return problem.New(problem.Internal, "store.statement", "statement %s has %d binds and gets %d values", o.name, len(st.binds), len(o.args))
@@ -139,7 +138,7 @@ const (
 // nothing else.
 func block(ctx context.Context, session *aq.Session, ops []op) error {
 	if len(ops) == 1 {
-		err := ops[0].run(ctx, session.Tx())
+		err := ops[0].run(ctx, session)
 		if err != nil {
 			return refused(&ops[0], err)
 		}
@@ -149,7 +148,7 @@ func block(ctx context.Context, session *aq.Session, ops []op) error {
 	if err != nil {
 		return err
 	}
-	if _, err = session.Tx().ExecContext(ctx, text, args...); err == nil {
+	if _, err = session.ExecContext(ctx, text, args...); err == nil {
 		return nil
 	}
 	for _, code := range aq.Codes(err) {

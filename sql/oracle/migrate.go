@@ -5,11 +5,12 @@ import (
 	"database/sql"
 	"embed"
 	"fmt"
-	"io/fs"
-	"sort"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
 //go:embed schema/*.sql
@@ -28,12 +29,19 @@ var present = map[int]bool{
 	955: true, 1408: true, 1430: true, 2260: true, 2261: true, 2275: true, 24001: true, 24006: true,
 }
 
+// Installation says what Migrate installs, and where.
+type Installation struct {
+	DSN         string // of the owner of the schema
+	RuntimeUser string // gets the grants that a node needs; empty = the owner runs the nodes
+	NoPackage   bool   // leave out the package of applications
+}
+
 // Migrate installs what the schema of a user lacks: tables, queues, views and
 // the package, in the scripts that a DBA can run with SQL*Plus as well. The
 // user owns the objects; the scripts that need a DBA are not run. It returns
 // the schema versions before and after.
-func Migrate(ctx context.Context, o Options) (from, to int, err error) {
-	db, err := aq.Open(aq.Options{DSN: o.DSN, Schema: o.Schema})
+func Migrate(ctx context.Context, i Installation) (from, to int, err error) {
+	db, err := aq.Open(aq.Options{DSN: i.DSN})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -45,7 +53,7 @@ func Migrate(ctx context.Context, o Options) (from, to int, err error) {
 	if from > schemaVersion {
 		return from, from, wrap("migrate", fmt.Errorf("the schema has version %d, this program knows %d", from, schemaVersion))
 	}
-	units, err := ownerUnits()
+	units, err := i.units()
 	if err != nil {
 		return from, from, err
 	}
@@ -81,21 +89,36 @@ func (u unit) run(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// ownerUnits are the units of the scripts that the owner runs: those numbered
-// from 10 to 49.
-func ownerUnits() ([]unit, error) {
-	names, err := fs.Glob(scripts, "schema/[1-4]*.sql")
-	if err != nil {
-		return nil, err
+// The owner's scripts, by what they hold.
+var ownerScripts = []string{"10_tables", "20_queues", "30_views"}
+
+const (
+	packageScript = "40_package"
+	grantsScript  = "50_grants"
+)
+
+// userName is a name that a script may be given.
+var userName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_$#]{0,127}$`)
+
+// units are what an installation executes, in order.
+func (i Installation) units() ([]unit, error) {
+	names := slices.Clone(ownerScripts)
+	if !i.NoPackage {
+		names = append(names, packageScript)
 	}
-	sort.Strings(names)
+	if i.RuntimeUser != "" {
+		if !userName.MatchString(i.RuntimeUser) {
+			return nil, problem.New(problem.Invalid, "store.options", "%.40q is no name of a user", i.RuntimeUser)
+		}
+		names = append(names, grantsScript)
+	}
 	var list []unit
 	for _, name := range names {
-		raw, err := scripts.ReadFile(name)
+		raw, err := scripts.ReadFile("schema/" + name + ".sql")
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, split(name, string(raw))...)
+		list = append(list, split(name+".sql", strings.ReplaceAll(string(raw), "&runtime_user", strings.ToUpper(i.RuntimeUser)))...)
 	}
 	return list, nil
 }

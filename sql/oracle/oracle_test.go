@@ -30,7 +30,7 @@ func quick(o Options) Options {
 func fresh(t testing.TB) string {
 	t.Helper()
 	d := ocisim.Start(t).NewDatabase(t)
-	if _, _, err := Migrate(context.Background(), Options{DSN: d.DSN()}); err != nil {
+	if _, _, err := Migrate(context.Background(), Installation{DSN: d.DSN(), NoPackage: true}); err != nil {
 		t.Fatal(err)
 	}
 	return d.DSN()
@@ -81,7 +81,7 @@ func damage(o Options, id string) error {
 
 func TestMigrateMayRunAgain(t *testing.T) {
 	dsn := fresh(t)
-	from, to, err := Migrate(t.Context(), Options{DSN: dsn})
+	from, to, err := Migrate(t.Context(), Installation{DSN: dsn, NoPackage: true})
 	if from != schemaVersion || to != schemaVersion || err != nil {
 		t.Fatal(from, to, err)
 	}

@@ -71,7 +71,7 @@ func (o *orphan) free(ctx context.Context, session *aq.Session) (bool, error) {
 		run = " "
 	}
 	update := op{name: "stream_orphan", args: []any{o.Attempts + 1, o.InstanceID, o.Position, o.Owner, run}, refuse: store.ErrLost}
-	err := update.run(context.WithoutCancel(ctx), session.Tx())
+	err := update.run(ctx, session)
 	if errors.Is(err, store.ErrLost) {
 		return false, nil
 	}
@@ -87,7 +87,7 @@ func (s *Store) Replay(ctx context.Context, id string) error {
 	return wrap("replay dead letter "+id, s.change(ctx, func(session *aq.Session) error {
 		var queue string
 		var body []byte
-		err := session.Tx().QueryRowContext(context.WithoutCancel(ctx), text("letter_lock"), id).Scan(into{&queue}, into{&body})
+		err := session.QueryRowContext(ctx, text("letter_lock"), id).Scan(into{&queue}, into{&body})
 		if errors.Is(err, sql.ErrNoRows) {
 			return store.ErrNotFound
 		}

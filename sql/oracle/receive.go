@@ -174,7 +174,7 @@ func (d *delivery) Load(ctx context.Context, id string) (snapshot.Snapshot, erro
 		return snapshot.Snapshot{}, wrap("load "+id, err)
 	}
 	defer d.s.leave()
-	snap, err := load(context.WithoutCancel(ctx), d.session.Tx(), id)
+	snap, err := load(ctx, d.session, id)
 	if d.fence != nil {
 		select {
 		case <-d.fence:

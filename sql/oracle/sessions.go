@@ -39,7 +39,7 @@ func (s *Store) session(ctx context.Context) (*aq.Session, error) {
 // giveBack keeps a session for the next user. One with an open transaction, or
 // with an error behind it, is closed.
 func (s *Store) giveBack(session *aq.Session) {
-	if session.Tx() != nil {
+	if session.Open() {
 		if err := session.Rollback(); err != nil {
 			s.log.Warn("oracle: rollback", "error", err)
 		}
@@ -67,3 +67,8 @@ func (s *Store) drop(session *aq.Session) {
 // Sessions is how many database sessions the store holds beside those for
 // reading.
 func (s *Store) Sessions() int { return int(s.sessions.Load()) }
+
+// Calls counts the calls that turns and changes have made to the database: each
+// is a round trip, the loading of a snapshot two. Reading, heartbeats and the
+// ledger are not counted.
+func (s *Store) Calls() int64 { return s.aq.Calls() }
