@@ -68,7 +68,7 @@ func TestMessagesAreSentWithTheirProperties(t *testing.T) {
 		{Priority: 5}, {Body: []byte("x")}, {Body: []byte("x"), Priority: 10},
 		{Body: make([]byte, MaxBytes+1), Priority: 5}, {Body: []byte("x"), Priority: 5, Note: strings.Repeat("n", MaxNote+1)},
 	} {
-		if bad.check() == nil {
+		if bad.Check() == nil {
 			t.Errorf("%d bytes with priority %d are accepted", len(bad.Body), bad.Priority)
 		}
 	}

@@ -145,7 +145,7 @@ func (s *Session) Enqueue(ctx context.Context, q Queue, list []Send) error {
 	}
 	messages := make([]godror.Message, len(list))
 	for i, m := range list {
-		if err := m.check(); err != nil {
+		if err := m.Check(); err != nil {
 			return fmt.Errorf("aq: enqueue to %s: %w", q.Name, err)
 		}
 		messages[i] = m.message()
@@ -182,7 +182,8 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1) / time.Second * time.Second
 }
 
-func (m Send) check() error {
+// Check refuses what no queue takes.
+func (m Send) Check() error {
 	switch {
 	case len(m.Body) == 0:
 		return problem.New(problem.Internal, "queue.empty", "a message without a byte cannot be sent")

@@ -40,8 +40,8 @@ func records(rows []definitionRow) []definition.Record {
 // PutDefinition implements definition.Repository: insert first, and look when
 // the key exists.
 func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (definition.Record, bool, error) {
-	err := s.statement(ctx, &op{name: "definition_insert", args: []any{r.Name, r.Version, r.Digest, str(r.Kind), str(r.Title),
-		stamp(r.PublishedAt), blob(r.Source), blob(r.Document)}})
+	err := s.statement(ctx, &op{name: "definition_insert", args: []any{r.Name, r.Version, r.Digest, r.Kind, r.Title,
+		stamp(r.PublishedAt), r.Source, r.Document}})
 	created := err == nil
 	if err != nil && !errors.Is(err, store.ErrDuplicate) {
 		return definition.Record{}, false, wrap("publish "+r.Name+"@"+r.Version, err)

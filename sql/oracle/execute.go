@@ -65,14 +65,45 @@ func (s *Store) rows(ctx context.Context, session *aq.Session, ops []op, keep bo
 	if s.o.Apart {
 		return s.apart(ctx, session, ops, keep)
 	}
-	for len(ops) > 0 {
-		part := ops[:min(len(ops), blockMax)]
-		if err := block(ctx, session, part); err != nil {
-			return err
+	parts := blocks(ops)
+	mark := keep && len(parts) > 1
+	if mark {
+		if _, err := session.ExecContext(ctx, text("savepoint")); err != nil {
+			return explain(err)
 		}
-		ops = ops[len(part):]
+	}
+	for _, part := range parts {
+		if err := block(ctx, session, part); err != nil {
+			return s.undo(ctx, session, mark, err)
+		}
 	}
 	return nil
+}
+
+// undo takes back what the refused work has written before, when there is a
+// mark to go back to.
+func (s *Store) undo(ctx context.Context, session *aq.Session, mark bool, err error) error {
+	if !mark || aq.Classify(err) == aq.Reconnect {
+		return err
+	}
+	if _, undo := session.ExecContext(ctx, text("rollback_to")); undo != nil {
+		return fmt.Errorf("%w: %w", store.ErrLost, explain(undo))
+	}
+	return err
+}
+
+// blocks cuts work into parts that one block holds.
+func blocks(ops []op) [][]op {
+	var parts [][]op
+	start, binds := 0, 0
+	for i := range ops {
+		if i > start && (i-start == blockMax || binds+len(ops[i].args) > bindsMax) {
+			parts = append(parts, ops[start:i])
+			start, binds = i, 0
+		}
+		binds += len(ops[i].args)
+	}
+	return append(parts, ops[start:])
 }
 
 // apart executes statements one by one.
@@ -88,12 +119,7 @@ func (s *Store) apart(ctx context.Context, session *aq.Session, ops []op, keep b
 		if err == nil {
 			continue
 		}
-		if mark && aq.Classify(err) != aq.Reconnect {
-			if _, undo := session.ExecContext(ctx, text("rollback_to")); undo != nil {
-				return fmt.Errorf("%w: %w", store.ErrLost, explain(undo))
-			}
-		}
-		return refused(&ops[i], err)
+		return s.undo(ctx, session, mark, refused(&ops[i], err))
 	}
 	return nil
 }
@@ -128,9 +154,11 @@ func (o *op) run(ctx context.Context, tx querier) error {
 }
 
 // Limits of a block: the codes that PL/SQL leaves to programs are 20000 to
-// 20999, and a block is parsed anew for each of its shapes.
+// 20999, and a block is parsed anew for each of its shapes, so that a short one
+// pays more often.
 const (
-	blockMax  = 64
+	blockMax  = 64    // statements
+	bindsMax  = 100   // values
 	blockCode = 20001 // of its first statement
 )
 

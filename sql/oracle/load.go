@@ -49,9 +49,9 @@ func load(ctx context.Context, q querier, id string) (snapshot.Snapshot, error) 
 }
 
 // clip shortens a text to what a column holds.
-func clip(s string) any {
+func clip(s string) string {
 	if len(s) > textMax {
 		s = strings.ToValidUTF8(s[:textMax], "")
 	}
-	return str(s)
+	return s
 }

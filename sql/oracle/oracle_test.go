@@ -2,8 +2,6 @@ package oracle
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -17,7 +15,13 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{}) })
+	t.Run("one by one", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{Apart: true}) })
+	})
+	t.Run("in one block", func(t *testing.T) {
+		needBlocks(t, opened(t, Options{DSN: fresh(t)}))
+		storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{}) })
+	})
 }
 
 // quick are options under which a node is dead soon.
@@ -86,6 +90,3 @@ func TestMigrateMayRunAgain(t *testing.T) {
 		t.Fatal(from, to, err)
 	}
 }
-
-var _ = fmt.Sprint
-var _ = os.Getenv

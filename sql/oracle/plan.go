@@ -74,9 +74,9 @@ func (s *Store) planState(w *work, c *store.Change) error {
 	if r := n.Resume(); r != nil {
 		resume = inJSON(r)
 	}
-	args := []any{n.Version, snapshot.SchemaVersion, str(n.Business.Key), within(inJSON(n.Business), textMax), str(string(n.Status)),
-		str(kind), str(token), stamp(until), str(task), within(resume, textMax), str(c.Runtime.LastSignalID), within(errorCode, 512),
-		within(lastError, textMax), str(c.Runtime.ExecutedBy), stamp(c.Runtime.ExecutedAt), checksum(encoded), encoded}
+	args := []any{n.Version, snapshot.SchemaVersion, n.Business.Key, within(inJSON(n.Business), textMax), string(n.Status),
+		kind, token, stamp(until), task, within(resume, textMax), c.Runtime.LastSignalID, within(errorCode, 512),
+		within(lastError, textMax), c.Runtime.ExecutedBy, stamp(c.Runtime.ExecutedAt), checksum(encoded), encoded}
 	if n.Version == 1 {
 		w.add(nil, "state_insert", append([]any{n.InstanceID, n.InstanceID}, args...)...)
 		return nil
@@ -110,12 +110,12 @@ func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error 
 		if expect == "" {
 			expect = " " // an empty text is null, and null equals nothing
 		}
-		w.add(fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, store.ErrLost), "stream_claim", str(m.Owner), str(run), m.Attempts,
+		w.add(fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, store.ErrLost), "stream_claim", m.Owner, run, m.Attempts,
 			stamp(m.NextAt), within(m.Error, textMax), m.InstanceID, m.Position, expect)
 	}
 	for i := range c.Tasks {
 		e := &c.Tasks[i]
-		w.add(fmt.Errorf("task %s: %w", e.ID, store.ErrStale), "task_edit", e.Status, str(e.Assignee), e.ID, e.Version)
+		w.add(fmt.Errorf("task %s: %w", e.ID, store.ErrStale), "task_edit", e.Status, e.Assignee, e.ID, e.Version)
 		if e.Event.Event != "" {
 			event := e.Event
 			event.TaskID = e.ID
@@ -124,7 +124,7 @@ func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error 
 	}
 	for i := range c.Rows.TaskEnds {
 		e := &c.Rows.TaskEnds[i]
-		w.add(fmt.Errorf("end task %s: %w", e.ID, store.ErrStale), "task_end", e.Status, str(e.By), stamp(e.At), str(e.Outcome), blob(e.Output), e.ID)
+		w.add(fmt.Errorf("end task %s: %w", e.ID, store.ErrStale), "task_end", e.Status, e.By, stamp(e.At), e.Outcome, e.Output, e.ID)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (s *Store) planRows(ctx context.Context, w *work, r *projections.Rows) erro
 	}
 	for i := range r.Waits {
 		v := &r.Waits[i]
-		w.add(nil, "wait_insert", v.Token, v.InstanceID, v.EventType, v.Spec, str(v.KeyHash), stamp(v.CreatedAt))
+		w.add(nil, "wait_insert", v.Token, v.InstanceID, v.EventType, v.Spec, v.KeyHash, stamp(v.CreatedAt))
 	}
 	for _, token := range r.WaitsGone {
 		w.add(nil, "wait_delete", token)
@@ -192,35 +192,28 @@ func (s *Store) planRows(ctx context.Context, w *work, r *projections.Rows) erro
 func (w *work) instance(i *projections.Instance) {
 	detail := within(i.ErrorDetail, textMax)
 	if i.Version != 1 {
-		w.add(nil, "instance_update", str(i.Status), str(i.Position), i.Version, str(i.ErrorType), detail, stamp(i.UpdatedAt), stamp(i.EndedAt), i.ID)
+		w.add(nil, "instance_update", i.Status, i.Position, i.Version, i.ErrorType, detail, stamp(i.UpdatedAt), stamp(i.EndedAt), i.ID)
 		return
 	}
-	var digest any
+	var digest []byte
 	if i.StartKey != "" {
 		sum := sha256.Sum256([]byte(inJSON([]string{i.Definition, i.BusinessKey, i.StartKey})))
 		digest = sum[:]
 	}
-	w.add(nil, "instance_insert", i.ID, str(i.Definition), str(i.DefVersion), str(i.BusinessKey), str(i.StartKey), str(i.Status), str(i.Position),
-		str(i.ParentID), str(i.Correlation), i.Version, str(i.ErrorType), detail, stamp(i.StartedAt), stamp(i.UpdatedAt), stamp(i.EndedAt), digest)
+	w.add(nil, "instance_insert", i.ID, i.Definition, i.DefVersion, i.BusinessKey, i.StartKey, i.Status, i.Position,
+		i.ParentID, i.Correlation, i.Version, i.ErrorType, detail, stamp(i.StartedAt), stamp(i.UpdatedAt), stamp(i.EndedAt), digest)
 }
 
 func (w *work) entry(e *projections.Entry, run string) {
-	var processed any
-	if e.Processed != nil {
-		processed = 0
-		if *e.Processed {
-			processed = 1
-		}
-	}
-	w.add(nil, "stream_insert", e.InstanceID, e.Position, str(e.Kind), str(e.Direction), str(e.Type), str(e.SignalID), stamp(e.CreatedAt),
-		processed, stamp(e.ProcessedAt), str(e.ClaimedBy), str(run), e.Attempts, stamp(e.NextAttemptAt), within(e.LastError, textMax),
-		blob(e.Data), blob(e.Metadata))
+	w.add(nil, "stream_insert", e.InstanceID, e.Position, e.Kind, e.Direction, e.Type, e.SignalID, stamp(e.CreatedAt),
+		flag(e.Processed), stamp(e.ProcessedAt), e.ClaimedBy, run, e.Attempts, stamp(e.NextAttemptAt), within(e.LastError, textMax),
+		e.Data, e.Metadata)
 }
 
 func (w *work) task(k *projections.Task) {
-	w.add(nil, "task_insert", k.ID, k.InstanceID, str(k.Definition), str(k.BusinessKey), str(k.Name), str(k.Title), k.Status, str(k.Assignee),
-		str(k.CandidateUsers), str(k.CandidateGroups), str(k.ExcludedUsers), str(k.Outcomes), k.Priority, str(k.Token), k.Version,
-		stamp(k.CreatedAt), stamp(k.DueAt), stamp(k.EndedAt), str(k.EndedBy), str(k.Outcome), blob(k.Payload), blob(k.Form), blob(k.Output))
+	w.add(nil, "task_insert", k.ID, k.InstanceID, k.Definition, k.BusinessKey, k.Name, k.Title, k.Status, k.Assignee,
+		k.CandidateUsers, k.CandidateGroups, k.ExcludedUsers, k.Outcomes, k.Priority, k.Token, k.Version,
+		stamp(k.CreatedAt), stamp(k.DueAt), stamp(k.EndedAt), k.EndedBy, k.Outcome, k.Payload, k.Form, k.Output)
 	for _, list := range []struct{ kind, names string }{{"U", k.CandidateUsers}, {"G", k.CandidateGroups}, {"X", k.ExcludedUsers}} {
 		seen := map[string]bool{"": true}
 		for _, name := range names(list.names) {
@@ -243,7 +236,7 @@ func names(list string) []string {
 
 func (w *work) taskEvent(e *projections.TaskEvent) {
 	w.add(fmt.Errorf("event of task %s: %w", e.TaskID, store.ErrNotFound), "task_event_insert",
-		str(e.Event), str(e.Actor), stamp(e.At), blob(e.Data), e.TaskID)
+		e.Event, e.Actor, stamp(e.At), e.Data, e.TaskID)
 }
 
 // letter takes the delivery's message out of circulation.
@@ -259,8 +252,8 @@ func (w *work) letter(d *delivery, l projections.DeadLetter) {
 			l.Queue = string(d.m.Queue)
 		}
 	}
-	w.add(nil, "letter_insert", l.ID, str(l.Queue), str(l.InstanceID), str(l.Reason), clip(l.Detail), l.Attempts, str(l.Node),
-		stamp(l.EnqueuedAt), stamp(l.DiedAt), blob(l.Envelope))
+	w.add(nil, "letter_insert", l.ID, l.Queue, l.InstanceID, l.Reason, clip(l.Detail), l.Attempts, l.Node,
+		stamp(l.EnqueuedAt), stamp(l.DiedAt), l.Envelope)
 }
 
 // planSends groups messages by queue, each in its order.
@@ -278,7 +271,11 @@ func (s *Store) planSends(w *work, list []store.Send) error {
 			at[q.Name] = n
 			w.sends = append(w.sends, batch{queue: q})
 		}
-		w.sends[n].list = append(w.sends[n].list, outgoing(&list[i], now))
+		out := outgoing(&list[i], now)
+		if err := out.Check(); err != nil {
+			return err
+		}
+		w.sends[n].list = append(w.sends[n].list, out)
 	}
 	return nil
 }

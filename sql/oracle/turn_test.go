@@ -101,17 +101,16 @@ func opened(t testing.TB, o Options) *Store {
 	return s
 }
 
-// blocks says whether the database executes anonymous blocks of statements.
-func blocks(t testing.TB, s *Store) bool {
+// hasBlocks says whether the database executes anonymous blocks of statements.
+func hasBlocks(t testing.TB, s *Store) bool {
 	t.Helper()
-	ops := []op{{name: "node_run", args: nil}}
-	ops = []op{{name: "lock_drop", args: []any{"a", "b"}}, {name: "lock_drop", args: []any{"c", "d"}}}
+	ops := []op{{name: "lock_drop", args: []any{"a", "b"}}, {name: "lock_drop", args: []any{"c", "d"}}}
 	return s.change(t.Context(), func(session *aq.Session) error { return block(t.Context(), session, ops) }) == nil
 }
 
 func needBlocks(t testing.TB, s *Store) {
 	t.Helper()
-	if !blocks(t, s) {
+	if !hasBlocks(t, s) {
 		t.Skip("NOT PROVED: the stand-in executes no blocks of statements")
 	}
 }

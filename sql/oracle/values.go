@@ -1,42 +1,39 @@
 package oracle
 
 import (
+	"database/sql"
 	"fmt"
 	"reflect"
 	"time"
 )
 
 // How Go values are bound: an empty text, a zero time and no bytes are null,
-// for the database knows no empty text.
+// for the database knows no empty text. A null has the type of its column all
+// the same, so that a statement has one cursor.
 
-func str(s string) any {
-	if s == "" {
-		return nil
+// within is a text for a column of so many bytes, or null when it is longer:
+// for columns that repeat what the document says.
+func within(s string, bytes int) string {
+	if len(s) > bytes {
+		return ""
 	}
 	return s
 }
 
-// within is a text for a column of so many bytes, or null when it is longer:
-// for columns that repeat what the document says.
-func within(s string, bytes int) any {
-	if len(s) > bytes {
-		return nil
-	}
-	return str(s)
-}
-
-func blob(b []byte) any {
-	if len(b) == 0 {
-		return nil
-	}
-	return b
-}
-
-func stamp(t time.Time) any {
+func stamp(t time.Time) time.Time {
 	if t.IsZero() {
-		return nil
+		return time.Time{}
 	}
 	return t.UTC().Truncate(time.Microsecond)
+}
+
+// flag is a truth that may be unknown.
+func flag(b *bool) sql.NullInt64 {
+	n := sql.NullInt64{Valid: b != nil}
+	if b != nil && *b {
+		n.Int64 = 1
+	}
+	return n
 }
 
 // into scans a column into a field, null as zero.
