@@ -147,7 +147,7 @@ var (
 // words are what statements may say in upper case beside names of the schema.
 var words = strings.Fields(`CAST TIMESTAMP SYSTIMESTAMP TIME ZONE NUMTODSINTERVAL NEXTVAL DUAL SYS_CONTEXT CASE WHEN THEN END PROCESSED NULL
 WF_TASK_SEQ WF_TASK_EVENT_SEQ WF_LETTER_SEQ WF_DEFINITION_SEQ AQUEDUCT_TURN AT AS DB_NOW_UTC SCHEMA_NAME CRASHES
-READY DELAYED OLDEST_ON_UTC MSG_STATE ENQ_TIME QUEUE HELD_SIGNAL HELD_SCHEDULE HELD_COMMAND AQ WF_SIGNAL_QTAB WF_SCHEDULE_QTAB WF_COMMAND_QTAB`)
+READY DELAYED EXPIRED OLDEST_ON_UTC MSG_STATE ENQ_TIME QUEUE HELD_SIGNAL HELD_SCHEDULE HELD_COMMAND AQ WF_SIGNAL_QTAB WF_SCHEDULE_QTAB WF_COMMAND_QTAB`)
 
 func TestStatementsNameWhatIsThere(t *testing.T) {
 	t.Parallel()
@@ -297,7 +297,7 @@ func TestStatementsAndTheirCallersAgree(t *testing.T) {
 		used["purge_"+part] = true
 	}
 	for q := range queueNames {
-		used["queue_"+string(q)] = true
+		used["queue_"+string(q)], used["expired_"+string(q)] = true, true
 	}
 	for name := range statements {
 		if !used[name] {

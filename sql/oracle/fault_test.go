@@ -24,7 +24,7 @@ func TestEveryCallOfATurnMayFail(t *testing.T) {
 		name := map[bool]string{true: "one by one", false: "in one block"}[apart]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := opened(t, Options{DSN: fresh(t), Node: "n", Apart: apart})
+			s := opened(t, Options{DSN: standIn(t).DSN(), Node: "n", Apart: apart})
 			if !apart {
 				needBlocks(t, s)
 			}
@@ -97,6 +97,8 @@ func messages(t *testing.T, s *Store) int {
 // turnUnderFault is what a worker does with a delivery.
 func turnUnderFault(ctx context.Context, t *testing.T, s *Store, d store.Delivery, id, fault string) {
 	t.Helper()
+	s.Enter(d)
+	defer s.Leave(d)
 	snap, err := d.Load(ctx, id)
 	if err != nil {
 		d.Release(ctx, err)

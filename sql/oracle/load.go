@@ -8,6 +8,7 @@ import (
 
 	"github.com/godror/godror"
 
+	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -27,6 +28,12 @@ func (s *Store) Load(ctx context.Context, id string) (snapshot.Snapshot, error) 
 	}
 	defer s.leave()
 	snap, err := load(ctx, s.db, id)
+	for range readTries {
+		if aq.Classify(err) != aq.Reconnect || ctx.Err() != nil {
+			break
+		}
+		snap, err = load(ctx, s.db, id)
+	}
 	return snap, wrap("load "+id, err)
 }
 

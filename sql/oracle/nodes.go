@@ -73,12 +73,20 @@ func (s *Store) join(ctx context.Context) error {
 
 // beat renews the heartbeat until the end of the store.
 func (s *Store) beat() {
-	tick := time.NewTicker(s.o.Heartbeat)
+	tick, drain := time.NewTicker(s.o.Heartbeat), time.NewTicker(drainEvery)
 	defer tick.Stop()
+	defer drain.Stop()
 	for {
 		select {
 		case <-s.life.Done():
 			return
+		case <-drain.C:
+			if n, err := s.Drain(s.life); err != nil && s.life.Err() == nil {
+				s.log.Warn("oracle: exception queues", "error", err)
+			} else if n > 0 {
+				s.log.Error("oracle: messages that the database gave up are dead letters now", "count", n)
+			}
+			continue
 		case <-tick.C:
 		}
 		if err := s.beatOnce(s.life); err != nil && s.life.Err() == nil {

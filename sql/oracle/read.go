@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -73,6 +74,21 @@ func list[T any](ctx context.Context, s *Store, r *reading) ([]T, error) {
 		return nil, err
 	}
 	defer s.leave()
+	items, err := scan[T](ctx, s, r)
+	for range readTries {
+		if aq.Classify(err) != aq.Reconnect || ctx.Err() != nil {
+			break
+		}
+		items, err = scan[T](ctx, s, r) // the connection had died in the pool
+	}
+	return items, err
+}
+
+// readTries is how often a reading that has lost its connection is repeated:
+// every connection of the pool may have died.
+const readTries = 3
+
+func scan[T any](ctx context.Context, s *Store, r *reading) ([]T, error) {
 	rows, err := s.db.QueryContext(ctx, r.text.String(), r.args...)
 	if err != nil {
 		return nil, explain(err)

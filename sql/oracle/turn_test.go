@@ -13,15 +13,27 @@ import (
 const roundTrips = `select S.VALUE from V$MYSTAT S join V$STATNAME N on N.STATISTIC# = S.STATISTIC#
 where N.NAME = 'SQL*Net roundtrips to/from client'`
 
-// trips asks the database how many round trips a session has made.
-func trips(t *testing.T, s *aq.Session) int64 {
+// trips asks the database how many round trips the session has made that
+// works next: on a transaction of its own.
+func trips(t *testing.T, s *Store) int64 {
 	t.Helper()
+	session, err := s.session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.giveBack(session)
+	if err := session.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	var n int64
-	if err := s.QueryRowContext(t.Context(), roundTrips).Scan(into{&n}); err != nil {
+	if err := session.QueryRowContext(t.Context(), roundTrips).Scan(into{&n}); err != nil {
 		t.Fatal(err)
 	}
 	return n
 }
+
+// measuring is what trips itself costs: begin, query, rollback.
+const measuring = 3
 
 // A usual turn: the result of a command comes in, the next command goes out,
 // the instance's row changes, and a message is sent.
@@ -68,7 +80,7 @@ func turns(t *testing.T, s *Store, loaded bool) int64 {
 	}
 	var counted int64
 	for range 2 {
-		calls := s.Calls()
+		calls, before := s.Calls(), trips(t, s)
 		d, err := s.Receive(ctx, store.Signals)
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +93,10 @@ func turns(t *testing.T, s *Store, loaded bool) int64 {
 		if err := d.Commit(ctx, step()); err != nil {
 			t.Fatal(err)
 		}
-		counted = s.Calls() - calls
+		counted = s.Calls() - calls - measuring
+		if got := trips(t, s) - before - measuring; got != counted {
+			t.Errorf("the database counts %d round trips, the program %d", got, counted)
+		}
 	}
 	return counted
 }
