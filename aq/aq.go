@@ -46,6 +46,7 @@ type DB struct {
 	sessions *sql.DB // one connection each, closed with its session
 	shared   *sql.DB // for reading and small writes
 	wait     time.Duration
+	grace    time.Duration // deafAfter
 	calls    atomic.Int64
 }
 
@@ -75,7 +76,7 @@ func Open(o Options) (*DB, error) {
 	params.StandaloneConnection = godror.Bool(!o.Pooled)
 	// Standalone connections run their initial statements only while this is off.
 	params.InitOnNewConn = o.Pooled
-	d := &DB{sessions: sql.OpenDB(godror.NewConnector(params)), shared: sql.OpenDB(godror.NewConnector(params)), wait: o.Wait}
+	d := &DB{sessions: sql.OpenDB(godror.NewConnector(params)), shared: sql.OpenDB(godror.NewConnector(params)), wait: o.Wait, grace: deafAfter}
 	d.sessions.SetMaxIdleConns(0)
 	return d, nil
 }
@@ -100,7 +101,7 @@ func (d *DB) Session(ctx context.Context) (*Session, error) {
 		conn.Close()
 		return nil, fmt.Errorf("aq: connect: %w", bare(err))
 	}
-	return &Session{conn: conn, raw: raw, wait: d.wait, calls: &d.calls, deq: map[string]*godror.Queue{}, enq: map[string]*godror.Queue{}}, nil
+	return &Session{conn: conn, raw: raw, wait: d.wait, grace: d.grace, calls: &d.calls, deq: map[string]*godror.Queue{}, enq: map[string]*godror.Queue{}}, nil
 }
 
 // Close ends the pools. Sessions must have been closed.

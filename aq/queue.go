@@ -41,7 +41,7 @@ func (s *Session) Dequeue(ctx context.Context, q Queue) (*Message, error) {
 			_ = s.close() // nobody waits for its outcome
 		}
 	}()
-	deaf := time.NewTimer(s.wait + deafAfter)
+	deaf := time.NewTimer(s.wait + s.grace)
 	defer deaf.Stop()
 	end := ctx.Done()
 	for {
@@ -53,7 +53,7 @@ func (s *Session) Dequeue(ctx context.Context, q Queue) (*Message, error) {
 			if err := s.Break(); err != nil {
 				s.spoil()
 			}
-			deaf.Reset(deafAfter)
+			deaf.Reset(s.grace)
 		case <-deaf.C:
 			if s.isBroken() {
 				return nil, s.abandon(q)
@@ -61,7 +61,7 @@ func (s *Session) Dequeue(ctx context.Context, q Queue) (*Message, error) {
 			if err := s.Break(); err != nil {
 				s.spoil()
 			}
-			deaf.Reset(deafAfter)
+			deaf.Reset(s.grace)
 		}
 	}
 }

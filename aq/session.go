@@ -47,6 +47,7 @@ type Session struct {
 	conn     *sql.Conn
 	raw      godror.Conn
 	wait     time.Duration
+	grace    time.Duration
 	deq, enq map[string]*godror.Queue // one object per role: an enqueue leaves its properties behind
 	tx       *sql.Tx
 	calls    *atomic.Int64

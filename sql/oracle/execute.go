@@ -259,7 +259,7 @@ func (s *Store) changeOnce(ctx context.Context, run func(*aq.Session) error) err
 		return explain(err)
 	}
 	defer s.giveBack(session)
-	if err := session.Begin(ctx); err != nil {
+	if err := s.begin(ctx, session); err != nil {
 		return explain(err)
 	}
 	if err := run(session); err != nil {

@@ -73,7 +73,7 @@ func faulty(t *testing.T, s *Store, action string, k int) {
 		}
 		turnUnderFault(ctx, t, s, d, id, fault)
 	}
-	disarm(s)
+	s.dropIdle()
 	got, err := s.Load(ctx, id)
 	entries, errStream := s.Stream(ctx, id, 0, 0)
 	if err != nil || errStream != nil || got.Version != 2 || len(entries) != 4 {
@@ -122,7 +122,7 @@ func turnUnderFault(ctx context.Context, t *testing.T, s *Store, d store.Deliver
 // that waits for work. Its own rollback is the first call that is counted.
 func arm(t *testing.T, s *Store, action string, k int) {
 	t.Helper()
-	disarm(s)
+	s.dropIdle()
 	session, err := s.session(t.Context())
 	if err == nil {
 		err = session.Begin(t.Context())
@@ -134,15 +134,4 @@ func arm(t *testing.T, s *Store, action string, k int) {
 		t.Fatal(err)
 	}
 	s.giveBack(session)
-}
-
-// disarm closes the sessions that wait for work.
-func disarm(s *Store) {
-	s.mu.Lock()
-	idle := s.idle
-	s.idle = nil
-	s.mu.Unlock()
-	for _, session := range idle {
-		s.drop(session)
-	}
 }

@@ -111,7 +111,7 @@ func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error 
 			expect = " " // an empty text is null, and null equals nothing
 		}
 		w.add(fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, store.ErrLost), "stream_claim", m.Owner, run, m.Attempts,
-			stamp(m.NextAt), within(m.Error, textMax), m.InstanceID, m.Position, expect)
+			stamp(m.NextAt), clip(m.Error), m.InstanceID, m.Position, expect)
 	}
 	for i := range c.Tasks {
 		e := &c.Tasks[i]
@@ -190,7 +190,7 @@ func (s *Store) planRows(ctx context.Context, w *work, r *projections.Rows) erro
 }
 
 func (w *work) instance(i *projections.Instance) {
-	detail := within(i.ErrorDetail, textMax)
+	detail := clip(i.ErrorDetail)
 	if i.Version != 1 {
 		w.add(nil, "instance_update", i.Status, i.Position, i.Version, i.ErrorType, detail, stamp(i.UpdatedAt), stamp(i.EndedAt), i.ID)
 		return
@@ -206,7 +206,7 @@ func (w *work) instance(i *projections.Instance) {
 
 func (w *work) entry(e *projections.Entry, run string) {
 	w.add(nil, "stream_insert", e.InstanceID, e.Position, e.Kind, e.Direction, e.Type, e.SignalID, stamp(e.CreatedAt),
-		flag(e.Processed), stamp(e.ProcessedAt), e.ClaimedBy, run, e.Attempts, stamp(e.NextAttemptAt), within(e.LastError, textMax),
+		flag(e.Processed), stamp(e.ProcessedAt), e.ClaimedBy, run, e.Attempts, stamp(e.NextAttemptAt), clip(e.LastError),
 		e.Data, e.Metadata)
 }
 

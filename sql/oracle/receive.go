@@ -84,7 +84,7 @@ func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue) (*delive
 		return nil, err
 	}
 	for ctx.Err() == nil {
-		if err = session.Begin(ctx); err != nil {
+		if err = s.begin(ctx, session); err != nil {
 			break
 		}
 		var raw *aq.Message

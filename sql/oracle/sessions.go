@@ -36,6 +36,27 @@ func (s *Store) session(ctx context.Context) (*aq.Session, error) {
 	return session, err
 }
 
+// begin opens a transaction on a session. When the connection has died while it
+// waited for work, so have probably those beside it.
+func (s *Store) begin(ctx context.Context, session *aq.Session) error {
+	err := session.Begin(ctx)
+	if aq.Classify(err) == aq.Reconnect {
+		s.dropIdle()
+	}
+	return err
+}
+
+// dropIdle closes the sessions that wait for work.
+func (s *Store) dropIdle() {
+	s.mu.Lock()
+	idle := s.idle
+	s.idle = nil
+	s.mu.Unlock()
+	for _, session := range idle {
+		s.drop(session)
+	}
+}
+
 // giveBack keeps a session for the next user. One with an open transaction, or
 // with an error behind it, is closed.
 func (s *Store) giveBack(session *aq.Session) {
