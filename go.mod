@@ -3,12 +3,19 @@ module github.com/aqueduct-engine/aqueduct
 go 1.26.0
 
 require (
+	github.com/godror/godror v0.51.4
 	github.com/google/uuid v1.6.0
 	github.com/prometheus/client_golang v1.25.0
 	golang.org/x/sync v0.24.0
 )
 
-require golang.org/x/tools v0.49.0 // indirect
+require (
+	github.com/VictoriaMetrics/easyproto v0.1.4 // indirect
+	github.com/go-logfmt/logfmt v0.6.0 // indirect
+	github.com/godror/knownpb v0.3.0 // indirect
+	golang.org/x/exp v0.0.0-20250506013437-ce4c2cf36ca6 // indirect
+	golang.org/x/tools v0.49.0 // indirect
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -1,0 +1,84 @@
+package aq
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheTableOfCodes(t *testing.T) {
+	t.Parallel()
+	want := map[Class][]int{
+		Normal:    {25228, 25254, 25263},
+		Paused:    {25226, 25207, 1555, 30036, 1653, 1654, 1691},
+		Fatal:     {24010, 24002, 25205, 24033, 25215, 25242, 25206, 1453},
+		Duplicate: {1},
+		Retry:     {54, 30006, 60, 8177, 1013, 4061, 4068},
+		Reconnect: {3156, 2396, 28, 1012, 3113, 3114, 3135, 12170, 12514, 12528, 12537, 12541, 12547, 12570, 1033, 1034, 1089, 1092, 24459, 24496},
+		Data:      {12899, 1400, 2290, 2291, 24816, 1461},
+	}
+	for class, list := range want {
+		for _, code := range list {
+			if got := classOf[code]; got != class {
+				t.Errorf("ORA-%05d is %q, want %q", code, got, class)
+			}
+		}
+	}
+	count := 0
+	for _, list := range classes {
+		count += len(list)
+	}
+	if count != len(classOf) {
+		t.Errorf("%d codes are listed, %d are different", count, len(classOf))
+	}
+}
+
+func TestErrorsWithoutACode(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want Class
+	}{
+		{nil, None},
+		{driver.ErrBadConn, Reconnect},
+		{fmt.Errorf("x: %w", ErrDeaf), Reconnect},
+		{fmt.Errorf("x: %w", ErrBroken), Retry},
+		{errors.New("no idea"), Fatal},
+	} {
+		if got := Classify(c.err); got != c.want {
+			t.Errorf("%v is %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+func TestMessagesAreSentWithTheirProperties(t *testing.T) {
+	t.Parallel()
+	for delay, want := range map[time.Duration]time.Duration{
+		-time.Second: 0, 0: 0, 1: time.Second, time.Second: time.Second, 1001 * time.Millisecond: 2 * time.Second,
+	} {
+		m := Send{Body: []byte("x"), Priority: 5, Delay: delay}.message()
+		if m.Delay != want || m.Expiration != -time.Second || m.Priority != 5 {
+			t.Errorf("delay %v gives %+v", delay, m)
+		}
+	}
+	for _, bad := range []Send{
+		{Priority: 5}, {Body: []byte("x")}, {Body: []byte("x"), Priority: 10},
+		{Body: make([]byte, MaxBytes+1), Priority: 5}, {Body: []byte("x"), Priority: 5, Note: strings.Repeat("n", MaxNote+1)},
+	} {
+		if bad.Check() == nil {
+			t.Errorf("%d bytes with priority %d are accepted", len(bad.Body), bad.Priority)
+		}
+	}
+}
+
+func TestBackoffGrowsAndIsBounded(t *testing.T) {
+	t.Parallel()
+	for attempt := range 40 {
+		if d := Backoff(attempt); d < 50*time.Millisecond || d > 10*time.Second {
+			t.Errorf("attempt %d waits %v", attempt, d)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package aq
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/godror/godror"
+)
+
+// Errors of a session.
+var (
+	ErrBroken = errors.New("the dequeue was broken off")
+	ErrDeaf   = errors.New("the session does not answer") // it must be closed
+)
+
+// Queue names a queue and its table, both with their owner.
+type Queue struct{ Name, Table string }
+
+// Message is what a queue delivers.
+type Message struct {
+	ID         string // 32 hex digits
+	Body       []byte
+	Note       string // what Send carried beside the body
+	Priority   int
+	Rollbacks  int           // of transactions that had dequeued it
+	Delay      time.Duration // it was sent with
+	EnqueuedAt time.Time     // to the second
+}
+
+// Send is a message to put on a queue.
+type Send struct {
+	Body     []byte        // 1 to MaxBytes bytes
+	Note     string        // travels beside the body; costs memory that the driver does not free, so leave it empty on hot paths
+	Priority int           // 1 to 9, smaller comes first
+	Delay    time.Duration // rounded up to whole seconds
+}
+
+// Session is one connection. Its methods are for one goroutine at a time,
+// except Break.
+type Session struct {
+	conn     *sql.Conn
+	raw      godror.Conn
+	wait     time.Duration
+	grace    time.Duration
+	deq, enq map[string]*godror.Queue // one object per role: an enqueue leaves its properties behind
+	tx       *sql.Tx
+	calls    *atomic.Int64
+
+	mu        sync.Mutex
+	blocked   bool // in a dequeue
+	broken    bool // Break was called during it
+	spoiled   bool // not to be used again
+	abandoned bool // a call never returned: nothing may touch the connection
+}
+
+// Begin opens a transaction unless one is open. It is never cancelled: a
+// rollback of database/sql beside a blocked dequeue would use the connection
+// from two sides.
+func (s *Session) Begin(ctx context.Context) error {
+	if s.tx != nil {
+		return nil
+	}
+	s.calls.Add(1)
+	tx, err := s.conn.BeginTx(context.WithoutCancel(ctx), nil)
+	if err != nil {
+		return s.failed("begin", err)
+	}
+	s.tx = tx
+	return nil
+}
+
+// Open says whether a transaction is open.
+func (s *Session) Open() bool { return s.tx != nil }
+
+// ExecContext executes a statement on the open transaction. No deadline and no
+// cancellation reaches it: the driver leaves a deadline's time limit on the
+// connection, and a later dequeue would end by it in silence.
+func (s *Session) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	s.calls.Add(1)
+	return s.tx.ExecContext(context.WithoutCancel(ctx), query, args...)
+}
+
+// QueryContext is ExecContext for a query.
+func (s *Session) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	s.calls.Add(1)
+	return s.tx.QueryContext(context.WithoutCancel(ctx), query, args...)
+}
+
+// QueryRowContext is QueryContext for one row.
+func (s *Session) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	s.calls.Add(1)
+	return s.tx.QueryRowContext(context.WithoutCancel(ctx), query, args...)
+}
+
+// Commit commits. After an error nobody knows whether it did: the session must
+// be closed and everything in memory forgotten.
+func (s *Session) Commit() error {
+	s.calls.Add(1)
+	err := s.tx.Commit()
+	s.tx = nil
+	if err != nil {
+		s.spoil()
+		return fmt.Errorf("aq: commit: %w", bare(err))
+	}
+	return nil
+}
+
+// Rollback rolls back what is open, if anything.
+func (s *Session) Rollback() error {
+	if s.tx == nil {
+		return nil
+	}
+	s.calls.Add(1)
+	err := s.tx.Rollback()
+	s.tx = nil
+	if err != nil {
+		s.spoil()
+		return fmt.Errorf("aq: rollback: %w", bare(err))
+	}
+	return nil
+}
+
+// Good says whether the session may be used for another transaction.
+func (s *Session) Good() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.spoiled
+}
+
+func (s *Session) spoil() {
+	s.mu.Lock()
+	s.spoiled = true
+	s.mu.Unlock()
+}
+
+// failed notes what an error means for the session.
+func (s *Session) failed(what string, err error) error {
+	if c := Classify(err); c == Reconnect || c == Fatal {
+		s.spoil()
+	}
+	return fmt.Errorf("aq: %s: %w", what, bare(err))
+}
+
+// Break ends a dequeue that is blocked on this session; otherwise it does
+// nothing.
+func (s *Session) Break() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.blocked || s.broken || s.abandoned {
+		return nil
+	}
+	s.broken = true
+	return s.raw.Break()
+}
+
+// Close rolls back, and ends queues and connection.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	abandoned := s.abandoned
+	s.mu.Unlock()
+	if abandoned {
+		return nil // the goroutine that is still in the client library closes
+	}
+	return s.close()
+}
+
+func (s *Session) close() error {
+	var errs []error
+	good := s.Good()
+	if s.tx != nil {
+		errs = append(errs, s.tx.Rollback())
+		s.tx = nil
+	}
+	for _, queues := range []map[string]*godror.Queue{s.deq, s.enq} {
+		for _, q := range queues {
+			errs = append(errs, q.Close())
+		}
+		clear(queues)
+	}
+	if !good {
+		// The error is the order to drop the connection.
+		_ = s.conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	if err := s.conn.Close(); !errors.Is(err, sql.ErrConnDone) {
+		errs = append(errs, err)
+	}
+	if !good {
+		return nil // it was not to be expected to end well
+	}
+	return errors.Join(errs...)
+}

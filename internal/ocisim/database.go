@@ -1,0 +1,113 @@
+package ocisim
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+const (
+	superuser = "app"           // may do everything, like an owner with the DBA role
+	template  = "ocisim_booted" // a database with the stand-in's schema in it
+)
+
+// Database is a database of one test. Its users are shared by the server.
+type Database struct {
+	Name string
+
+	server *Server
+}
+
+// bootTemplate makes the database that others are copied from.
+func (s *Server) bootTemplate(ctx context.Context) error {
+	boot, err := client.ReadFile("client/boot.sql")
+	if err != nil {
+		return err
+	}
+	if _, err := s.cluster.psql(ctx, "postgres", "create database "+template); err != nil {
+		return err
+	}
+	_, err = s.cluster.psql(ctx, template, string(boot))
+	return err
+}
+
+// Create makes an empty database.
+func (s *Server) Create(ctx context.Context) (*Database, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock() // two copies of a template cannot be made at once
+	s.made++
+	d := &Database{Name: fmt.Sprintf("test%d", s.made), server: s}
+	_, err := s.cluster.psql(ctx, "postgres", "create database "+d.Name+" template "+template)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// NewDatabase makes an empty database that is dropped with the test.
+func (s *Server) NewDatabase(t testing.TB) *Database {
+	t.Helper()
+	d, err := s.Create(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Drop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// Drop deletes the database and breaks the sessions on it.
+func (d *Database) Drop(ctx context.Context) error {
+	_, err := d.server.cluster.psql(ctx, "postgres", "drop database if exists "+d.Name+" with (force)")
+	return err
+}
+
+// ConnectString is what Oracle calls EZConnect: host:port/service.
+func (d *Database) ConnectString() string { return d.server.Address + "/" + d.Name }
+
+// DSN is a data source name for godror: a user with all rights, standalone
+// connections, UTC, and the library's directory.
+func (d *Database) DSN() string { return d.UserDSN(superuser) }
+
+// UserDSN is the data source name of another user; any password fits.
+func (d *Database) UserDSN(user string) string {
+	return fmt.Sprintf("user=%q password=%q connectString=%q libDir=%q timezone=UTC standaloneConnection=1",
+		user, "x", d.ConnectString(), d.server.LibDir)
+}
+
+// Env is the environment of a process that finds the library without libDir.
+func (d *Database) Env() []string {
+	return append(os.Environ(), "LD_LIBRARY_PATH="+d.server.LibDir)
+}
+
+// CreateUser makes a user without rights, with a schema of its own name in
+// this database. Users are known to all databases of the server.
+func (d *Database) CreateUser(ctx context.Context, name string) error {
+	name = strings.ToLower(name)
+	_, err := d.server.cluster.psql(ctx, d.Name, fmt.Sprintf(
+		`do $$ begin create role %[1]q login; exception when duplicate_object then null; end $$;
+		create schema if not exists %[1]q authorization %[1]q; grant usage on schema %[1]q to public`, name))
+	return err
+}
+
+// Kill breaks every session of the database, as a crash of its processes
+// would, and says how many there were.
+func (d *Database) Kill(ctx context.Context) (string, error) {
+	return d.Postgres(ctx, "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and application_name like 'ocisim%'")
+}
+
+// Sessions counts the sessions that clients hold.
+func (d *Database) Sessions(ctx context.Context) (string, error) {
+	return d.Postgres(ctx, "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'ocisim'")
+}
+
+// Postgres runs PostgreSQL's own SQL beside the stand-in and returns its
+// output: for a checker that must not lean on the code it checks.
+func (d *Database) Postgres(ctx context.Context, sql string) (string, error) {
+	return d.server.cluster.psql(ctx, d.Name, sql)
+}

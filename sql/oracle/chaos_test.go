@@ -1,0 +1,137 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+const (
+	chaosTokens  = 12
+	chaosTurns   = 40
+	chaosWorkers = 4 // of each node
+)
+
+// Two nodes pass tokens around; each delivery is a turn of the token's instance
+// and sends the token again. Meanwhile the database kills every session, again
+// and again. In the end every instance has made every turn exactly once.
+func TestKilledSessionsLoseAndDoubleNothing(t *testing.T) {
+	t.Parallel()
+	d := standIn(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	nodes := []*Store{opened(t, Options{DSN: d.DSN(), Node: "a", Apart: true}), opened(t, Options{DSN: d.DSN(), Node: "b", Apart: true})}
+	for i := range chaosTokens {
+		if err := nodes[0].Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: fmt.Appendf(nil, "i-%d", i)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	working, done := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	for _, s := range nodes {
+		for range chaosWorkers {
+			wg.Go(func() { chaosWork(working, s) })
+		}
+	}
+	kills := 0
+	for !chaosDone(ctx, nodes[0]) {
+		if ctx.Err() != nil {
+			t.Fatal("the tokens do not come through")
+		}
+		if _, err := d.Kill(ctx); err != nil {
+			t.Fatal(err)
+		}
+		kills++
+		pause(ctx, 150*time.Millisecond)
+	}
+	done()
+	wg.Wait()
+	t.Logf("all sessions were killed %d times", kills)
+	verify(t, nodes[0])
+}
+
+// chaosWork makes turns until the end.
+func chaosWork(ctx context.Context, s *Store) {
+	for ctx.Err() == nil {
+		d, err := s.Receive(ctx, store.Signals)
+		if err != nil {
+			pause(ctx, 20*time.Millisecond)
+			continue
+		}
+		s.Enter(d)
+		if err := chaosTurn(context.WithoutCancel(ctx), d); err != nil && !errors.Is(err, store.ErrLost) && !errors.Is(err, store.ErrUnknown) {
+			_ = d.Release(context.WithoutCancel(ctx), err) // it comes again in any case
+		}
+		s.Leave(d)
+	}
+}
+
+func chaosTurn(ctx context.Context, d store.Delivery) error {
+	id := string(d.Message().Body)
+	snap, err := d.Load(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		snap, err = snapshot.Snapshot{InstanceID: id, Status: snapshot.Running}, nil
+	}
+	if err != nil {
+		return err
+	}
+	if snap.Version == chaosTurns {
+		return d.Commit(ctx, store.Change{})
+	}
+	snap.Version++
+	c := store.Change{Snapshot: &snap, Send: []store.Send{{Queue: store.Signals, Body: d.Message().Body}},
+		Rows: projections.Rows{Stream: []projections.Entry{{InstanceID: id, Position: snap.Version, Kind: "event",
+			SignalID: fmt.Sprint("s-", snap.Version), CreatedAt: time.Now()}}}}
+	return d.Commit(ctx, c)
+}
+
+func chaosDone(ctx context.Context, s *Store) bool {
+	for i := range chaosTokens {
+		if snap, err := s.Load(ctx, fmt.Sprint("i-", i)); err != nil || snap.Version != chaosTurns {
+			return false
+		}
+	}
+	return true
+}
+
+// verify checks what is there when the tokens are through: every turn once,
+// and at most one message of each token, on its way to be consumed.
+func verify(t *testing.T, s *Store) {
+	t.Helper()
+	ctx := t.Context()
+	for i := range chaosTokens {
+		id := fmt.Sprint("i-", i)
+		var entries []projections.Entry
+		for range 20 { // the last kill may have come after the last turn
+			var err error
+			if entries, err = s.Stream(ctx, id, 0, projections.MaxLimit); err == nil {
+				break
+			}
+		}
+		if len(entries) != chaosTurns || entries[len(entries)-1].Position != chaosTurns {
+			t.Errorf("%s has %d entries", id, len(entries))
+		}
+	}
+	seen := map[string]bool{}
+	for n := messages(t, s); n > 0; n-- {
+		d, err := s.Receive(ctx, store.Signals)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body := string(d.Message().Body); seen[body] {
+			t.Errorf("%s is there twice", body)
+		} else {
+			seen[body] = true
+		}
+		if err := d.Commit(ctx, store.Change{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// lockTries is how often a change is written again after a deadlock.
+const lockTries = 3
+
+// op is one statement of a change.
+type op struct {
+	name   string // of the statement
+	args   []any
+	refuse error // when it changes no row; nil = that is no matter
+}
+
+// work is what a change writes, in this order: rows, then messages.
+type work struct {
+	ops   []op
+	sends []batch
+}
+
+// batch is what a change sends to one queue.
+type batch struct {
+	queue aq.Queue
+	list  []aq.Send
+}
+
+func (w *work) add(refuse error, name string, args ...any) {
+	w.ops = append(w.ops, op{name: name, args: args, refuse: refuse})
+}
+
+// execute writes work on a session's transaction. With keep, what was dequeued
+// on it before stays so when the work is refused.
+func (s *Store) execute(ctx context.Context, session *aq.Session, w *work, keep bool) error {
+	ctx = context.WithoutCancel(ctx)
+	if err := session.Begin(ctx); err != nil {
+		return err
+	}
+	err := s.rows(ctx, session, w.ops, keep)
+	for i := 0; err == nil && i < len(w.sends); i++ {
+		if err = session.Enqueue(ctx, w.sends[i].queue, w.sends[i].list); err != nil {
+			return explain(err)
+		}
+	}
+	return err
+}
+
+// rows executes statements: in one block where there are several, so that they
+// cost one round trip, and so that the database itself undoes all of them when
+// one fails.
+func (s *Store) rows(ctx context.Context, session *aq.Session, ops []op, keep bool) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	if s.o.Apart {
+		return s.apart(ctx, session, ops, keep)
+	}
+	parts := blocks(ops)
+	mark := keep && len(parts) > 1
+	if mark {
+		if _, err := session.ExecContext(ctx, text("savepoint")); err != nil {
+			return explain(err)
+		}
+	}
+	for _, part := range parts {
+		if err := block(ctx, session, part); err != nil {
+			return s.undo(ctx, session, mark, err)
+		}
+	}
+	return nil
+}
+
+// undo takes back what the refused work has written before, when there is a
+// mark to go back to.
+func (s *Store) undo(ctx context.Context, session *aq.Session, mark bool, err error) error {
+	if !mark || aq.Classify(err) == aq.Reconnect {
+		return err
+	}
+	if _, undo := session.ExecContext(ctx, text("rollback_to")); undo != nil {
+		return fmt.Errorf("%w: %w", store.ErrLost, explain(undo))
+	}
+	return err
+}
+
+// blocks cuts work into parts that one block holds.
+func blocks(ops []op) [][]op {
+	var parts [][]op
+	start, binds := 0, 0
+	for i := range ops {
+		if i > start && (i-start == blockMax || binds+len(ops[i].args) > bindsMax) {
+			parts = append(parts, ops[start:i])
+			start, binds = i, 0
+		}
+		binds += len(ops[i].args)
+	}
+	return append(parts, ops[start:])
+}
+
+// apart executes statements one by one.
+func (s *Store) apart(ctx context.Context, session *aq.Session, ops []op, keep bool) error {
+	mark := keep && len(ops) > 1
+	if mark {
+		if _, err := session.ExecContext(ctx, text("savepoint")); err != nil {
+			return explain(err)
+		}
+	}
+	for i := range ops {
+		err := ops[i].run(ctx, session)
+		if err == nil {
+			continue
+		}
+		return s.undo(ctx, session, mark, refused(&ops[i], err))
+	}
+	return nil
+}
+
+// refused is what an error of a statement means for its change.
+func refused(o *op, err error) error {
+	switch {
+	case err == o.refuse: //nolint:errorlint // it is the very value
+		return err
+	case aq.Classify(err) == aq.Duplicate:
+		return fmt.Errorf("%s: %w", o.name, store.ErrDuplicate)
+	case aq.Classify(err) == aq.Retry:
+		return fmt.Errorf("%s: %w: %w", o.name, errAgain, explain(err))
+	}
+	return fmt.Errorf("%s: %w", o.name, explain(err))
+}
+
+func (o *op) run(ctx context.Context, tx querier) error {
+	st, ok := statements[o.name]
+	if !ok || len(st.binds) != len(o.args) {
+		return problem.New(problem.Internal, "store.statement", "statement %s has %d binds and gets %d values", o.name, len(st.binds), len(o.args))
+	}
+	res, err := tx.ExecContext(ctx, st.text, o.args...)
+	if err != nil || o.refuse == nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if err == nil && n == 0 {
+		return o.refuse
+	}
+	return err
+}
+
+// Limits of a block: the codes that PL/SQL leaves to programs are 20000 to
+// 20999, and a block is parsed anew for each of its shapes, so that a short one
+// pays more often.
+const (
+	blockMax  = 64    // statements
+	bindsMax  = 100   // values
+	blockCode = 20001 // of its first statement
+)
+
+// block executes statements in one round trip. An error undoes all of them and
+// nothing else.
+func block(ctx context.Context, session *aq.Session, ops []op) error {
+	if len(ops) == 1 {
+		err := ops[0].run(ctx, session)
+		if err != nil {
+			return refused(&ops[0], err)
+		}
+		return nil
+	}
+	text, args, err := blockOf(ops)
+	if err != nil {
+		return err
+	}
+	if _, err = session.ExecContext(ctx, text, args...); err == nil {
+		return nil
+	}
+	for _, code := range aq.Codes(err) {
+		if i := code - blockCode; i >= 0 && i < len(ops) && ops[i].refuse != nil {
+			return ops[i].refuse
+		}
+	}
+	return refused(&op{name: "block"}, err)
+}
+
+// blockOf writes statements as one anonymous block.
+func blockOf(ops []op) (string, []any, error) {
+	var b strings.Builder
+	var args []any
+	b.WriteString("BEGIN\n")
+	for i := range ops {
+		st, ok := statements[ops[i].name]
+		if !ok || len(st.binds) != len(ops[i].args) {
+			return "", nil, problem.New(problem.Internal, "store.statement", "statement %s has %d binds and gets %d values",
+				ops[i].name, len(st.binds), len(ops[i].args))
+		}
+		n := len(args)
+		b.WriteString(eachBind(st.text, func(string) string {
+			n++
+			return ":" + strconv.Itoa(n)
+		}))
+		args = append(args, ops[i].args...)
+		b.WriteString(";\n")
+		if ops[i].refuse != nil {
+			fmt.Fprintf(&b, "IF SQL%%ROWCOUNT = 0 THEN RAISE_APPLICATION_ERROR(-%d, '%s'); END IF;\n", blockCode+i, ops[i].name)
+		}
+	}
+	b.WriteString("END;")
+	return b.String(), args, nil
+}
+
+// Commit implements store.Store.
+func (s *Store) Commit(ctx context.Context, c store.Change) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.enter(); err != nil {
+		return wrap("commit", err)
+	}
+	defer s.leave()
+	w, err := s.plan(ctx, &c, nil)
+	if err != nil {
+		return wrap("commit", err)
+	}
+	return wrap("commit", s.change(ctx, func(session *aq.Session) error { return s.execute(ctx, session, w, false) }))
+}
+
+// change runs a function on the transaction of a session of its own and
+// commits it.
+func (s *Store) change(ctx context.Context, run func(*aq.Session) error) error {
+	select {
+	case s.writers <- struct{}{}:
+		defer func() { <-s.writers }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	var err error
+	for attempt := range 1 + lockTries {
+		if err = s.changeOnce(ctx, run); aq.Classify(err) != aq.Retry && aq.Classify(err) != aq.Reconnect || isOver(err) {
+			return err
+		}
+		if attempt < lockTries {
+			s.log.Debug("oracle: a change is written again", "attempt", attempt+1, "error", err)
+			pause(ctx, aq.Backoff(attempt)/4)
+		}
+	}
+	return err
+}
+
+// changeOnce is one attempt. Until its commit is asked for, nothing is written,
+// and the attempt may be repeated on another session.
+func (s *Store) changeOnce(ctx context.Context, run func(*aq.Session) error) error {
+	session, err := s.session(ctx)
+	if err != nil {
+		return explain(err)
+	}
+	defer s.giveBack(session)
+	if err := s.begin(ctx, session); err != nil {
+		return explain(err)
+	}
+	if err := run(session); err != nil {
+		return explain(err)
+	}
+	return commit(session)
+}
+
+// isOver says whether an error is an answer: of the store's own guards, or of
+// a commit.
+func isOver(err error) bool {
+	for _, sentinel := range []error{store.ErrStale, store.ErrLost, store.ErrNotFound, store.ErrDuplicate, store.ErrUnknown} {
+		if errors.Is(err, sentinel) {
+			return true
+		}
+	}
+	return false
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,137 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
+
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// faultCalls is more client calls than a turn makes.
+const faultCalls = 16
+
+// Every client call of a turn fails, in each way in which a call can fail; the
+// state is in the end as if nothing had happened.
+func TestEveryCallOfATurnMayFail(t *testing.T) {
+	for _, apart := range []bool{true, false} {
+		name := map[bool]string{true: "one by one", false: "in one block"}[apart]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := opened(t, Options{DSN: standIn(t).DSN(), Node: "n", Apart: apart})
+			if !apart {
+				needBlocks(t, s)
+			}
+			for _, action := range []string{"error=1555", "error=60", "error_after=1013", "cut", "cut_after", "error_after=3113"} {
+				for k := 1; k <= faultCalls; k++ {
+					faulty(t, s, action, k)
+				}
+			}
+			if n := s.Sessions(); n > 4 {
+				t.Errorf("%d sessions are left", n)
+			}
+		})
+	}
+}
+
+// faulty runs a turn under a fault until it is through, and compares what is
+// there with an undisturbed run's.
+func faulty(t *testing.T, s *Store, action string, k int) {
+	t.Helper()
+	fault := fmt.Sprintf("%s-%d", action, k)
+	id := fault
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	snap := &snapshot.Snapshot{InstanceID: id, Status: snapshot.Running}
+	first := storetest.Step(snap, "n")
+	first.Send = []store.Send{{Queue: store.Signals, Body: []byte("go")}}
+	if err := s.Commit(ctx, first); err != nil {
+		t.Fatal(fault, err)
+	}
+	arm(t, s, action, k)
+	dones := 0
+	for dones == 0 {
+		d, err := s.Receive(ctx, store.Signals)
+		if err != nil {
+			if ctx.Err() != nil {
+				t.Fatal(fault, err)
+			}
+			continue
+		}
+		if string(d.Message().Body) == "done" {
+			err := d.Commit(ctx, store.Change{})
+			if err == nil || errors.Is(err, store.ErrUnknown) && messages(t, s) == 0 {
+				dones++
+			}
+			continue
+		}
+		turnUnderFault(ctx, t, s, d, id, fault)
+	}
+	s.dropIdle()
+	got, err := s.Load(ctx, id)
+	entries, errStream := s.Stream(ctx, id, 0, 0)
+	if err != nil || errStream != nil || got.Version != 2 || len(entries) != 4 {
+		t.Fatalf("%s: version %d, %d entries, %v, %v", fault, got.Version, len(entries), err, errStream)
+	}
+	if n := messages(t, s); n != 0 {
+		t.Fatalf("%s: %d messages are left", fault, n)
+	}
+}
+
+// messages counts what is in the queue of signals.
+func messages(t *testing.T, s *Store) int {
+	t.Helper()
+	depth, err := s.Queues(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return depth[0].Ready + depth[0].Leased + depth[0].Delayed
+}
+
+// turnUnderFault is what a worker does with a delivery.
+func turnUnderFault(ctx context.Context, t *testing.T, s *Store, d store.Delivery, id, fault string) {
+	t.Helper()
+	s.Enter(d)
+	defer s.Leave(d)
+	snap, err := d.Load(ctx, id)
+	if err != nil {
+		d.Release(ctx, err)
+		return
+	}
+	c := store.Change{}
+	if snap.Version == 1 {
+		c = storetest.Step(&snap, "n")
+		c.Rows.Instance = &projections.Instance{ID: id, Status: "waiting", Version: 2, StartedAt: c.Runtime.ExecutedAt}
+		c.Send = []store.Send{{Queue: store.Signals, Body: []byte("done")}}
+	}
+	err = d.Commit(ctx, c)
+	switch {
+	case err == nil, errors.Is(err, store.ErrLost), errors.Is(err, store.ErrUnknown):
+	default:
+		d.Release(ctx, err)
+	}
+}
+
+// arm lets the next session that a worker takes fail: a new one, the only one
+// that waits for work. Its own rollback is the first call that is counted.
+func arm(t *testing.T, s *Store, action string, k int) {
+	t.Helper()
+	s.dropIdle()
+	session, err := s.session(t.Context())
+	if err == nil {
+		err = session.Begin(t.Context())
+	}
+	if err == nil {
+		_, err = session.ExecContext(t.Context(), fmt.Sprintf("alter session set ocisim_fault = 'any:%d:%s'", k+1, action))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.giveBack(session)
+}

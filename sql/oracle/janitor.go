@@ -1,0 +1,80 @@
+package oracle
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// The database has an exit of its own for messages: the exception queue of each
+// queue table, for what was rolled back too often or has an expiry that an
+// application has given it. Nobody looks there, so what lies there becomes dead
+// letters.
+
+// ReasonExpired is the reason of a letter that the database gave up.
+const ReasonExpired = "message.expired"
+
+const (
+	drainEvery = time.Minute
+	drainMax   = 100 // messages of a queue at a time
+)
+
+// Drain moves messages from the exception queues to the dead letters, each in
+// one commit, and returns how many. Nodes call it now and then.
+func (s *Store) Drain(ctx context.Context) (int, error) {
+	if err := s.enter(); err != nil {
+		return 0, wrap("drain", err)
+	}
+	defer s.leave()
+	count := 0
+	for name, object := range queueNames {
+		waiting, err := single[struct {
+			Expired int `db:"EXPIRED"`
+		}](ctx, s, read("expired_"+string(name), drainMax))
+		if err != nil {
+			return count, wrap("drain", err)
+		}
+		q := aq.Queue{Name: s.schema + ".AQ$_" + object + "_QTAB_E", Table: s.schema + "." + object + "_QTAB"}
+		for range waiting.Expired {
+			moved, err := s.bury(ctx, name, q)
+			if err != nil {
+				return count, wrap("drain", err)
+			}
+			if !moved {
+				break // another node was faster
+			}
+			count++
+		}
+	}
+	return count, nil
+}
+
+// bury moves one message.
+func (s *Store) bury(ctx context.Context, name store.Queue, q aq.Queue) (moved bool, err error) {
+	err = s.change(ctx, func(session *aq.Session) error {
+		raw, err := session.Dequeue(ctx, q)
+		if moved = raw != nil; err != nil || !moved {
+			return err
+		}
+		m := message(name, raw)
+		var head struct {
+			InstanceID string `json:"workflowInstanceId"`
+		}
+		_ = json.Unmarshal(m.Body, &head) // what is no envelope names no instance
+		w := &work{}
+		w.letter(nil, projections.DeadLetter{
+			ID: m.ID, Queue: string(name), InstanceID: within(head.InstanceID, idMax), Envelope: m.Body, Reason: ReasonExpired,
+			Detail: "the database gave the message up: it was rolled back too often, or it had an expiry", Attempts: raw.Rollbacks,
+			Node: s.o.Node, EnqueuedAt: m.EnqueuedAt, DiedAt: s.clock.now(),
+		})
+		return s.execute(ctx, session, w, false)
+	})
+	return moved && err == nil, err
+}
+
+// idMax is what a column of an id holds.
+const idMax = 128

@@ -1,0 +1,57 @@
+package oracle
+
+import (
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/godror/godror"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+)
+
+// An application that sends with an expiry loses nothing: what expires becomes
+// a dead letter.
+func TestExpiredMessagesBecomeDeadLetters(t *testing.T) {
+	d := standIn(t)
+	s := opened(t, Options{DSN: d.DSN(), Node: "n", Apart: true})
+	ctx := t.Context()
+	db, err := sql.Open("godror", d.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	q, err := godror.NewQueue(ctx, conn, s.schema+".WF_SIGNAL_Q", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := `{"workflowInstanceId":"a","x":"Ω"}`
+	if err := q.Enqueue([]godror.Message{{Raw: []byte(body), Expiration: time.Second, Priority: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	pause(ctx, 1200*time.Millisecond) // it has expired when it is committed
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Postgres(ctx, "select ocisim.aq_sweep(null)"); err != nil { // Oracle's queue monitor does it by itself
+		t.Fatal(err)
+	}
+	moved, err := s.Drain(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.DeadLetters(ctx, projections.DeadLetterQuery{Reason: ReasonExpired, InstanceID: "a", Queue: "signal"})
+	if err != nil || moved != 1 || len(page.Items) != 1 || string(page.Items[0].Envelope) != body {
+		t.Fatalf("%d moved, %+v, %v", moved, page, err)
+	}
+}

@@ -1,0 +1,223 @@
+package oracle
+
+import (
+	"context"
+	"sync"
+
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// ledger notes in WF_INFLIGHT which messages this node executes, so that one
+// that kills its process is known. A row of another run whose message arrives
+// here is a crash: that run cannot hold it any more.
+//
+// A note is written beside the turn, on another connection, many in one
+// statement, and a turn that is over before its turn to be written comes is
+// never written. A turn that loads its snapshot waits for its note: only one
+// that decides on a cached snapshot may die without, and after a death there
+// is no cache.
+type ledger struct {
+	s    *Store
+	wake chan struct{}
+	quit chan struct{}
+	done sync.WaitGroup
+
+	mu     sync.Mutex
+	want   map[string]*entry // by message id; entered and not left
+	noted  map[string]bool   // in the table
+	others map[string]int    // crashes of other runs
+}
+
+// entry is a message that was entered.
+type entry struct {
+	noted chan struct{} // closed when it is in the table
+	done  bool
+}
+
+func newLedger(s *Store) *ledger {
+	l := &ledger{s: s, wake: make(chan struct{}, 1), quit: make(chan struct{}),
+		want: map[string]*entry{}, noted: map[string]bool{}, others: map[string]int{}}
+	l.done.Go(l.write)
+	return l
+}
+
+// Enter implements store.Ledger.
+func (s *Store) Enter(d store.Delivery) {
+	if d, ok := d.(*delivery); ok {
+		d.fence = s.ledger.enter(d.m.ID)
+	}
+}
+
+// Leave implements store.Ledger.
+func (s *Store) Leave(d store.Delivery) {
+	if d, ok := d.(*delivery); ok {
+		s.ledger.leave(d.m.ID)
+	}
+}
+
+func (l *ledger) enter(id string) <-chan struct{} {
+	l.mu.Lock()
+	e := l.want[id]
+	if e == nil {
+		e = &entry{noted: make(chan struct{})}
+		l.want[id] = e
+	}
+	l.mu.Unlock()
+	l.poke()
+	return e.noted
+}
+
+func (l *ledger) leave(id string) {
+	l.mu.Lock()
+	if e := l.want[id]; e != nil {
+		delete(l.want, id)
+		e.close()
+	}
+	noted := l.noted[id]
+	l.mu.Unlock()
+	if noted {
+		l.poke()
+	}
+}
+
+// close lets go who waits for the note; the ledger is locked.
+func (e *entry) close() {
+	if !e.done {
+		e.done = true
+		close(e.noted)
+	}
+}
+
+func (l *ledger) poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// crashes is how many runs have died in a message.
+func (l *ledger) crashes(id string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.others[id]
+}
+
+// refresh learns what other runs have noted.
+func (l *ledger) refresh(ctx context.Context) error {
+	rows, err := l.s.db.QueryContext(ctx, text("inflight_others"), l.s.run)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	others := map[string]int{}
+	for rows.Next() {
+		var id string
+		var n int
+		if err := rows.Scan(into{&id}, into{&n}); err != nil {
+			return err
+		}
+		others[id] = n
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.others = others
+	l.mu.Unlock()
+	return nil
+}
+
+// write brings the table to what is wanted, until stop.
+func (l *ledger) write() {
+	for {
+		select {
+		case <-l.quit:
+			return
+		case <-l.wake:
+		}
+		if err := l.flush(context.Background()); err != nil {
+			l.s.log.Warn("oracle: ledger", "error", err)
+			l.release()
+		}
+	}
+}
+
+// release lets everybody go on when the table cannot be written: the ledger is
+// a help, and no turn depends on it.
+func (l *ledger) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.want {
+		e.close()
+	}
+}
+
+func (l *ledger) flush(ctx context.Context) error {
+	l.mu.Lock()
+	var add, drop []string
+	for id := range l.want {
+		if !l.noted[id] {
+			add = append(add, id)
+		}
+	}
+	for id := range l.noted {
+		if l.want[id] == nil {
+			drop = append(drop, id)
+		}
+	}
+	l.mu.Unlock()
+	if err := l.each(ctx, "inflight_insert", add); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	for _, id := range add {
+		l.noted[id] = true
+		if e := l.want[id]; e != nil {
+			e.close()
+		} else {
+			l.poke() // it was left meanwhile
+		}
+	}
+	l.mu.Unlock()
+	if err := l.each(ctx, "inflight_delete", drop); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	for _, id := range drop {
+		delete(l.noted, id)
+	}
+	l.mu.Unlock()
+	return nil
+}
+
+// each executes a statement for many messages at once.
+func (l *ledger) each(ctx context.Context, name string, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	runs := make([]string, len(ids))
+	for i := range runs {
+		runs[i] = l.s.run
+	}
+	_, err := l.s.db.ExecContext(ctx, text(name), ids, runs)
+	return explain(err)
+}
+
+// settle waits until what was entered is noted.
+func (l *ledger) settle() {
+	l.mu.Lock()
+	waits := make([]<-chan struct{}, 0, len(l.want))
+	for _, e := range l.want {
+		waits = append(waits, e.noted)
+	}
+	l.mu.Unlock()
+	for _, w := range waits {
+		<-w
+	}
+}
+
+func (l *ledger) stop() {
+	close(l.quit)
+	l.done.Wait()
+	l.release()
+}

@@ -1,0 +1,161 @@
+package oracle
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+//go:embed schema/*.sql
+var scripts embed.FS
+
+// unit is one statement or PL/SQL unit of a script.
+type unit struct {
+	script string
+	line   int
+	text   string
+}
+
+// present are the codes that say an object is there already: a script may run
+// again.
+var present = map[int]bool{
+	955: true, 1408: true, 1430: true, 2260: true, 2261: true, 2275: true, 24001: true, 24006: true,
+}
+
+// Installation says what Migrate installs, and where.
+type Installation struct {
+	DSN         string // of the owner of the schema
+	RuntimeUser string // gets the grants that a node needs; empty = the owner runs the nodes
+	NoPackage   bool   // leave out the package of applications
+}
+
+// Migrate installs what the schema of a user lacks: tables, queues, views and
+// the package, in the scripts that a DBA can run with SQL*Plus as well. The
+// user owns the objects; the scripts that need a DBA are not run. It returns
+// the schema versions before and after.
+func Migrate(ctx context.Context, i Installation) (from, to int, err error) {
+	db, err := aq.Open(aq.Options{DSN: i.DSN})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer db.Close()
+	pool := db.Shared(1)
+	if from, err = version(ctx, pool); err != nil {
+		return 0, 0, wrap("migrate", explain(err))
+	}
+	if from > schemaVersion {
+		return from, from, wrap("migrate", fmt.Errorf("the schema has version %d, this program knows %d", from, schemaVersion))
+	}
+	units, err := i.units()
+	if err != nil {
+		return from, from, err
+	}
+	for _, u := range units {
+		if err := u.run(ctx, pool); err != nil {
+			return from, from, wrap("migrate", fmt.Errorf("%s, line %d: %w", u.script, u.line, err))
+		}
+	}
+	if from < schemaVersion {
+		if err := setVersion(ctx, pool); err != nil {
+			return from, from, wrap("migrate", explain(err))
+		}
+	}
+	return from, schemaVersion, nil
+}
+
+func setVersion(ctx context.Context, db *sql.DB) error {
+	_, err := db.ExecContext(ctx, text("meta_insert"), versionName, []byte{schemaVersion})
+	if aq.Classify(err) == aq.Duplicate {
+		return nil
+	}
+	return err
+}
+
+// run executes a unit; that its object is there is no error.
+func (u unit) run(ctx context.Context, db *sql.DB) error {
+	_, err := db.ExecContext(ctx, u.text)
+	for _, code := range aq.Codes(err) {
+		if present[code] {
+			return nil
+		}
+	}
+	return err
+}
+
+// The owner's scripts, by what they hold.
+var ownerScripts = []string{"10_tables", "20_queues", "30_views"}
+
+const (
+	packageScript = "40_package"
+	grantsScript  = "50_grants"
+)
+
+// userName is a name that a script may be given.
+var userName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_$#]{0,127}$`)
+
+// units are what an installation executes, in order.
+func (i Installation) units() ([]unit, error) {
+	names := slices.Clone(ownerScripts)
+	if !i.NoPackage {
+		names = append(names, packageScript)
+	}
+	if i.RuntimeUser != "" {
+		if !userName.MatchString(i.RuntimeUser) {
+			return nil, problem.New(problem.Invalid, "store.options", "%.40q is no name of a user", i.RuntimeUser)
+		}
+		names = append(names, grantsScript)
+	}
+	var list []unit
+	for _, name := range names {
+		raw, err := scripts.ReadFile("schema/" + name + ".sql")
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, split(name+".sql", strings.ReplaceAll(string(raw), "&runtime_user", strings.ToUpper(i.RuntimeUser)))...)
+	}
+	return list, nil
+}
+
+// split takes a script apart as SQL*Plus does: a unit ends with a line that is
+// a single slash. Commands of SQL*Plus itself and comments between units are
+// left out.
+func split(script, text string) []unit {
+	var list []unit
+	var lines []string
+	start := 0
+	for n, line := range strings.Split(text, "\n") {
+		trimmed := strings.TrimSpace(line)
+		if trimmed == "/" {
+			if len(lines) > 0 {
+				list = append(list, unit{script: script, line: start, text: strings.TrimSpace(strings.Join(lines, "\n"))})
+			}
+			lines = nil
+			continue
+		}
+		if len(lines) == 0 && (trimmed == "" || strings.HasPrefix(trimmed, "--") || plusCommand(trimmed)) {
+			continue
+		}
+		if len(lines) == 0 {
+			start = n + 1
+		}
+		lines = append(lines, line)
+	}
+	return list
+}
+
+// plusCommand says whether a line is for SQL*Plus itself.
+func plusCommand(line string) bool {
+	word, _, _ := strings.Cut(strings.ToUpper(line), " ")
+	switch word {
+	case "PROMPT", "WHENEVER", "SET", "DEFINE", "UNDEFINE", "ACCEPT", "SPOOL", "SHOW", "EXIT", "CONNECT", "COLUMN", "VERIFY":
+		return true
+	}
+	return false
+}

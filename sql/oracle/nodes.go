@@ -1,0 +1,181 @@
+package oracle
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// clock is the clock of the database: this host's, and the difference between
+// them when it was last measured.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())).UTC() }
+
+// measure asks the database for the time. The answer was true about half a
+// round trip ago.
+func (c *clock) measure(ctx context.Context, db querier) error {
+	var there time.Time
+	asked := time.Now()
+	if err := db.QueryRowContext(ctx, text("now")).Scan(&there); err != nil {
+		return err
+	}
+	back := time.Now()
+	ahead := there.Sub(asked.Add(back.Sub(asked) / 2))
+	// Below what a round trip can tell, the clocks are the same.
+	if ahead.Abs() <= back.Sub(asked) {
+		ahead = 0
+	}
+	c.ahead.Store(int64(ahead))
+	return nil
+}
+
+// Skew is how far the clock of the database is ahead of this host's.
+func (s *Store) Skew() time.Duration { return time.Duration(s.clock.ahead.Load()) }
+
+// exec executes a statement that commits by itself.
+func (s *Store) exec(ctx context.Context, name string, args ...any) (int64, error) {
+	res, err := s.db.ExecContext(ctx, text(name), args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// join makes this run of the node known. A live run of the same name keeps it;
+// one that is dead is waited out.
+func (s *Store) join(ctx context.Context) error {
+	until := time.Now().Add(s.o.DeadAfter + s.o.Heartbeat)
+	for {
+		if _, err := s.exec(ctx, "node_bury", s.o.Node, s.o.DeadAfter.Seconds()); err != nil {
+			return err
+		}
+		_, err := s.exec(ctx, "node_insert", s.run, s.o.Node)
+		if err == nil || aq.Classify(err) != aq.Duplicate {
+			return err
+		}
+		if time.Now().After(until) {
+			return problem.New(problem.Conflict, "store.node-in-use", "a live node has the name %q", s.o.Node).
+				WithHint("give every node of a database its own name")
+		}
+		pause(ctx, s.o.Heartbeat/2)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// beat renews the heartbeat until the end of the store.
+func (s *Store) beat() {
+	tick, drain := time.NewTicker(s.o.Heartbeat), time.NewTicker(drainEvery)
+	defer tick.Stop()
+	defer drain.Stop()
+	for {
+		select {
+		case <-s.life.Done():
+			return
+		case <-drain.C:
+			if n, err := s.Drain(s.life); err != nil && s.life.Err() == nil {
+				s.log.Warn("oracle: exception queues", "error", err)
+			} else if n > 0 {
+				s.log.Error("oracle: messages that the database gave up are dead letters now", "count", n)
+			}
+			continue
+		case <-tick.C:
+		}
+		if err := s.beatOnce(s.life); err != nil && s.life.Err() == nil {
+			s.log.Warn("oracle: heartbeat", "node", s.o.Node, "error", explain(err))
+		}
+	}
+}
+
+func (s *Store) beatOnce(ctx context.Context) error {
+	n, err := s.exec(ctx, "node_beat", s.heldOf(store.Signals), s.heldOf(store.Schedule), s.heldOf(store.Commands), s.run)
+	if err != nil {
+		return err
+	}
+	if n == 0 { // it was too long silent, and others have buried it
+		if _, err := s.exec(ctx, "node_insert", s.run, s.o.Node); err != nil {
+			return err
+		}
+	}
+	dead, err := s.exec(ctx, "node_sweep", s.o.DeadAfter.Seconds())
+	if err != nil {
+		return err
+	}
+	if dead > 0 {
+		s.log.Info("oracle: nodes have ended", "count", dead)
+		select {
+		case s.deaths <- struct{}{}:
+		default:
+		}
+	}
+	if err := s.clock.measure(ctx, s.db); err != nil {
+		return err
+	}
+	if _, err := s.exec(ctx, "inflight_old", crashMemory.Seconds()); err != nil {
+		return err
+	}
+	return s.ledger.refresh(ctx)
+}
+
+// crashMemory is how long the note of a crash is kept when its message does
+// not come again.
+const crashMemory = 24 * time.Hour
+
+// depart says that this run ends, and what it noted with it.
+func (s *Store) depart(ctx context.Context) error {
+	_, err := s.exec(ctx, "inflight_clear", s.run)
+	_, errNode := s.exec(ctx, "node_delete", s.run)
+	return errors.Join(err, errNode)
+}
+
+// schemaVersion is what this program knows.
+const schemaVersion = 1
+
+func (s *Store) checkSchema(ctx context.Context) error {
+	have, err := version(ctx, s.db)
+	if err != nil {
+		return err
+	}
+	switch {
+	case have == 0:
+		return problem.New(problem.Unavailable, "store.schema", "the schema %s has no tables of Aqueduct", s.schema).
+			WithHint("install them: engine-node migrate, or the scripts with SQL*Plus")
+	case have < schemaVersion:
+		return problem.New(problem.Unavailable, "store.schema", "the schema has version %d, this program needs %d", have, schemaVersion).
+			WithHint("run engine-node migrate")
+	case have > schemaVersion:
+		return problem.New(problem.Unavailable, "store.newer", "the schema has version %d, this program knows %d", have, schemaVersion).
+			WithHint("run the newer program that has migrated it")
+	}
+	return nil
+}
+
+// versionName is the fact in WF_META that says the version of the schema.
+const versionName = "schema-version"
+
+// version is the version of the schema, 0 for none.
+func version(ctx context.Context, db querier) (int, error) {
+	var raw []byte
+	err := db.QueryRowContext(ctx, text("meta_value"), versionName).Scan(into{&raw})
+	const noTable = 942
+	for _, code := range aq.Codes(err) {
+		if code == noTable {
+			return 0, nil
+		}
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil || len(raw) == 0 {
+		return 0, err
+	}
+	return int(raw[0]), nil
+}

@@ -1,0 +1,236 @@
+// Package oracle is the store on an Oracle database, 19c or later, Standard
+// Edition included.
+//
+// Everything that a turn changes is one transaction of the session that has
+// dequeued its message: the message, the snapshot, the projections, the next
+// messages. A worker therefore owns a session while it holds a delivery, and
+// nothing polls: a receiver waits inside the database, in dequeues of a few
+// seconds.
+//
+// Nodes know each other by heartbeats on the clock of the database. What a dead
+// node had dequeued the database gives back at once; what it had claimed
+// becomes an orphan when its heartbeat is old.
+//
+// A commit that fails has an unknown outcome: the session is closed, and the
+// message comes again if it was not committed. The tests of a store are in
+// store/storetest.
+package oracle
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Defaults.
+const (
+	DefaultConsumers = 16 // deliveries of a queue at the same time, receivers included
+	DefaultWriters   = 8  // changes without delivery at the same time
+	DefaultReaders   = 8  // connections for reading
+	DefaultHeartbeat = 3 * time.Second
+	DefaultDeadAfter = 15 * time.Second
+)
+
+// Options says how to open a store. DSN is required.
+type Options struct {
+	DSN       string        // godror's data source name: user, password, connectString ...
+	Schema    string        // owner of the tables and queues; empty = the user's own
+	Node      string        // name under which work is claimed; default: a new UUID
+	Pooled    bool          // OCI's session pool instead of connections of their own
+	Wait      time.Duration // of a dequeue, in whole seconds; 0 = aq.DefaultWait
+	Consumers int           // 0 = DefaultConsumers
+	Writers   int           // 0 = DefaultWriters
+	Readers   int           // 0 = DefaultReaders
+	Apart     bool          // execute the statements of a change one by one instead of in one block
+	Heartbeat time.Duration // 0 = DefaultHeartbeat
+	DeadAfter time.Duration // without heartbeat a node is dead; 0 = DefaultDeadAfter
+	Log       *slog.Logger
+}
+
+// Store is a store.Full and a definition.Repository on one schema.
+type Store struct {
+	o      Options
+	schema string
+	log    *slog.Logger
+	aq     *aq.DB
+	db     *sql.DB // statements that stand alone
+	clock  clock
+	ledger *ledger
+	deaths chan struct{}
+	run    string // identity of this run of the node
+
+	life     context.Context // ends with Close
+	end      context.CancelFunc
+	mu       sync.Mutex
+	closed   bool
+	calls    sync.WaitGroup
+	beats    sync.WaitGroup
+	held     map[*delivery]struct{}
+	idle     []*aq.Session
+	slots    map[store.Queue]chan struct{}
+	writers  chan struct{}
+	died     atomic.Bool // tests: end like a killed process
+	sessions atomic.Int64
+}
+
+var (
+	_ store.Full            = (*Store)(nil)
+	_ definition.Repository = (*Store)(nil)
+)
+
+// Open opens the store and makes the node known. The schema must be there:
+// Migrate makes it. Its problems: store.unreachable, store.schema, store.newer,
+// store.node-in-use.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	db, err := aq.Open(aq.Options{DSN: o.DSN, Schema: o.Schema, Pooled: o.Pooled, Wait: o.Wait})
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		o: o, log: o.Log, aq: db, db: db.Shared(o.Readers), deaths: make(chan struct{}, 1), run: uuid.NewString(),
+		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, writers: make(chan struct{}, o.Writers),
+	}
+	for q := range queueNames {
+		s.slots[q] = make(chan struct{}, o.Consumers)
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.ledger = newLedger(s)
+	if err := s.start(ctx); err != nil {
+		s.end()
+		s.ledger.stop()
+		db.Close()
+		return nil, wrap("open", explain(err))
+	}
+	return s, nil
+}
+
+func (o Options) complete() (Options, error) {
+	if o.DSN == "" {
+		return o, problem.New(problem.Invalid, "store.options", "the data source name of the database is missing")
+	}
+	if o.Node == "" {
+		o.Node = uuid.NewString()
+	}
+	for _, f := range []struct {
+		value *int
+		std   int
+	}{{&o.Consumers, DefaultConsumers}, {&o.Writers, DefaultWriters}, {&o.Readers, DefaultReaders}} {
+		if *f.value <= 0 {
+			*f.value = f.std
+		}
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = DefaultHeartbeat
+	}
+	if o.DeadAfter <= 0 {
+		o.DeadAfter = DefaultDeadAfter
+	}
+	if o.DeadAfter < 3*o.Heartbeat {
+		return o, problem.New(problem.Invalid, "store.options", "a node may not be dead after %s when its heart beats every %s", o.DeadAfter, o.Heartbeat)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o, nil
+}
+
+// start checks the schema and joins the nodes.
+func (s *Store) start(ctx context.Context) error {
+	if err := s.db.QueryRowContext(ctx, text("schema_name")).Scan(&s.schema); err != nil {
+		return err
+	}
+	if err := s.checkSchema(ctx); err != nil {
+		return err
+	}
+	if err := s.clock.measure(ctx, s.db); err != nil {
+		return err
+	}
+	if err := s.join(ctx); err != nil {
+		return err
+	}
+	if err := s.ledger.refresh(ctx); err != nil {
+		return err
+	}
+	s.beats.Go(s.beat)
+	return nil
+}
+
+// enter counts a running call, for which Close waits.
+func (s *Store) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	s.calls.Add(1)
+	return nil
+}
+
+func (s *Store) leave() { s.calls.Done() }
+
+// Close finishes running calls, gives back what this node holds, and closes
+// every session. Receivers that wait get store.ErrClosed.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	was := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if was {
+		return nil
+	}
+	s.end()
+	s.calls.Wait()
+	s.beats.Wait()
+	s.mu.Lock()
+	held, idle := s.held, s.idle
+	s.held, s.idle = nil, nil
+	s.mu.Unlock()
+	for d := range held {
+		s.drop(d.session)
+	}
+	for _, session := range idle {
+		s.drop(session)
+	}
+	s.ledger.stop()
+	if !s.died.Load() {
+		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+		defer cancel()
+		if err := s.depart(ctx); err != nil {
+			s.log.Warn("oracle: this node could not say that it leaves", "node", s.o.Node, "error", err)
+		}
+	}
+	return wrap("close", s.aq.Close())
+}
+
+// leaveTime bounds the last statements of a node whose database may be gone.
+const leaveTime = 5 * time.Second
+
+// Node implements store.Performer.
+func (s *Store) Node() string { return s.o.Node }
+
+// Deaths has a value after another node has ended: the moment to call Orphans.
+// Several deaths may give one value.
+func (s *Store) Deaths() <-chan struct{} { return s.deaths }
+
+// wrap says what was attempted.
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("oracle: %s: %w", what, err)
+}

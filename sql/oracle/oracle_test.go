@@ -1,0 +1,152 @@
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestStore(t *testing.T) {
+	t.Run("one by one", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{Apart: true}) })
+	})
+	t.Run("pooled", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{Apart: true, Pooled: true}) })
+	})
+	t.Run("in one block", func(t *testing.T) {
+		needBlocks(t, opened(t, Options{DSN: fresh(t)}))
+		storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{}) })
+	})
+}
+
+// quick are options under which a node is dead soon.
+func quick(o Options) Options {
+	o.Wait, o.Heartbeat, o.DeadAfter = time.Second, 250*time.Millisecond, time.Second
+	return o
+}
+
+// dsnEnv names a real database for the tests: the data source name of an owner
+// who may create tables, queues and the package. EVERYTHING in his tables is
+// deleted, again and again.
+const dsnEnv = "AQUEDUCT_ORACLE_DSN"
+
+// realOne is held by the test that uses the real database.
+var realOne sync.Mutex
+
+// fresh gives an empty schema, and its data source name: on the database that
+// the environment names, or on the stand-in.
+func fresh(t testing.TB) string {
+	t.Helper()
+	dsn := os.Getenv(dsnEnv)
+	if dsn == "" {
+		return standIn(t).DSN()
+	}
+	realOne.Lock()
+	t.Cleanup(realOne.Unlock)
+	if _, _, err := Migrate(context.Background(), Installation{DSN: dsn}); err != nil {
+		t.Fatal(err)
+	}
+	if err := wipe(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+// standIn gives an empty schema on the stand-in.
+func standIn(t testing.TB) *ocisim.Database {
+	t.Helper()
+	if os.Getenv(dsnEnv) != "" {
+		t.Skip("only the stand-in can do this")
+	}
+	d := ocisim.Start(t).NewDatabase(t)
+	if _, _, err := Migrate(context.Background(), Installation{DSN: d.DSN(), NoPackage: true}); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// wipe empties a real schema.
+func wipe(ctx context.Context, dsn string) error {
+	db, err := aq.Open(aq.Options{DSN: dsn})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	pool := db.Shared(1)
+	for _, q := range []string{"SIGNAL", "SCHEDULE", "COMMAND", "DLQ"} {
+		const purge = "DECLARE O DBMS_AQADM.AQ$_PURGE_OPTIONS_T; BEGIN O.BLOCK := TRUE; DBMS_AQADM.PURGE_QUEUE_TABLE('WF_%s_QTAB', NULL, O); END;"
+		if _, err := pool.ExecContext(ctx, fmt.Sprintf(purge, q)); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"WF_NODES", "WF_RUNTIME_STATES", "WF_INSTANCES", "WF_STREAM", "WF_TASKS", "WF_TASK_ACTORS", "WF_TASK_EVENTS",
+		"WF_WAITS", "WF_DEFINITIONS", "WF_DEAD_LETTERS", "WF_HOST_LOCKS", "WF_INFLIGHT", "WF_PAYLOADS"} {
+		if _, err := pool.ExecContext(ctx, "delete from "+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func harness(t *testing.T, o Options) storetest.Harness {
+	o = quick(o)
+	o.DSN = fresh(t)
+	return storetest.Harness{
+		Open: func(ctx context.Context, node string) (store.Full, error) {
+			o := o
+			o.Node = node
+			s, err := Open(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			return s, nil
+		},
+		Kill:   func(s store.Full) { s.(*Store).kill() },
+		Damage: func(id string) error { return damage(o, id) },
+	}
+}
+
+// kill ends s as the death of its process would: its sessions end, nothing is
+// said to the other nodes, and it is over when they can know.
+func (s *Store) kill() {
+	s.ledger.settle() // the process dies in the turn, not in the round trip before it
+	s.died.Store(true)
+	s.Close()
+	time.Sleep(s.o.DeadAfter + 50*time.Millisecond)
+}
+
+func damage(o Options, id string) error {
+	s, err := Open(context.Background(), o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var raw []byte
+	var sum int64
+	if err := s.db.QueryRow(text("state_load"), id).Scan(into{&sum}, into{&raw}); err != nil {
+		return err
+	}
+	raw[len(raw)/2] ^= 1
+	_, err = s.db.Exec("update WF_RUNTIME_STATES set STATE_JSON = :STATE_JSON where INSTANCE_ID = :INSTANCE_ID", raw, id)
+	return err
+}
+
+func TestMigrateMayRunAgain(t *testing.T) {
+	dsn := fresh(t)
+	from, to, err := Migrate(t.Context(), Installation{DSN: dsn, NoPackage: os.Getenv(dsnEnv) == ""})
+	if from != schemaVersion || to != schemaVersion || err != nil {
+		t.Fatal(from, to, err)
+	}
+}

@@ -1,0 +1,281 @@
+package oracle
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// crcTable: CRC-32C has an instruction on every CPU. It is against damage, not
+// against an attacker.
+var crcTable = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(b []byte) int64 { return int64(crc32.Checksum(b, crcTable)) }
+
+// textMax is what a VARCHAR2 column holds, in bytes.
+const textMax = 4_000
+
+// plan says what a change writes. Guards come first, the likeliest before the
+// others, and rows are locked in the same order by everybody: state, stream,
+// tasks.
+func (s *Store) plan(ctx context.Context, c *store.Change, d *delivery) (*work, error) {
+	w := &work{}
+	if err := s.planState(w, c); err != nil {
+		return nil, err
+	}
+	if err := s.planGuards(ctx, w, c); err != nil {
+		return nil, err
+	}
+	if err := s.planRows(ctx, w, &c.Rows); err != nil {
+		return nil, err
+	}
+	if c.DeadLetter != nil {
+		w.letter(d, *c.DeadLetter)
+	}
+	if d != nil && d.m.Crashes > 0 {
+		w.add(nil, "inflight_forget", d.m.ID)
+	}
+	return w, s.planSends(w, c.Send)
+}
+
+func (s *Store) planState(w *work, c *store.Change) error {
+	n := c.Snapshot
+	if n == nil {
+		return nil
+	}
+	encoded := c.Encoded
+	if encoded == nil {
+		var err error
+		if encoded, err = n.Encode(); err != nil {
+			return err
+		}
+	}
+	var kind, token, task string
+	var until time.Time
+	if p, ok := n.Primary(); ok {
+		kind, token, task, until = string(p.Kind), p.Token, p.TaskID, p.Until
+	}
+	var lastError, errorCode string
+	if n.Error != nil {
+		lastError, errorCode = inJSON(n.Error), n.Error.Type
+	}
+	resume := ""
+	if r := n.Resume(); r != nil {
+		resume = inJSON(r)
+	}
+	args := []any{n.Version, snapshot.SchemaVersion, n.Business.Key, within(inJSON(n.Business), textMax), string(n.Status),
+		kind, token, stamp(until), task, within(resume, textMax), c.Runtime.LastSignalID, within(errorCode, 512),
+		within(lastError, textMax), c.Runtime.ExecutedBy, stamp(c.Runtime.ExecutedAt), checksum(encoded), encoded}
+	if n.Version == 1 {
+		w.add(nil, "state_insert", append([]any{n.InstanceID, n.InstanceID}, args...)...)
+		return nil
+	}
+	stale := fmt.Errorf("%s is not at version %d: %w", n.InstanceID, n.Version-1, store.ErrStale)
+	w.add(stale, "state_update", append(args, n.InstanceID, n.Version-1)...)
+	return nil
+}
+
+// inJSON is for columns that repeat what the document says.
+func inJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// planGuards refuses what is not as the change expects it.
+func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error {
+	id := instanceOf(c)
+	for _, position := range c.Rows.Settled {
+		w.add(fmt.Errorf("settle %s/%d: %w", id, position, store.ErrLost), "stream_settle", id, position)
+	}
+	for _, m := range c.Claims {
+		run, err := s.runOf(ctx, m.Owner)
+		if err != nil {
+			return err
+		}
+		expect := m.Expect
+		if expect == "" {
+			expect = " " // an empty text is null, and null equals nothing
+		}
+		w.add(fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, store.ErrLost), "stream_claim", m.Owner, run, m.Attempts,
+			stamp(m.NextAt), clip(m.Error), m.InstanceID, m.Position, expect)
+	}
+	for i := range c.Tasks {
+		e := &c.Tasks[i]
+		w.add(fmt.Errorf("task %s: %w", e.ID, store.ErrStale), "task_edit", e.Status, e.Assignee, e.ID, e.Version)
+		if e.Event.Event != "" {
+			event := e.Event
+			event.TaskID = e.ID
+			w.taskEvent(&event)
+		}
+	}
+	for i := range c.Rows.TaskEnds {
+		e := &c.Rows.TaskEnds[i]
+		w.add(fmt.Errorf("end task %s: %w", e.ID, store.ErrStale), "task_end", e.Status, e.By, stamp(e.At), e.Outcome, e.Output, e.ID)
+	}
+	return nil
+}
+
+// runOf is the run of a node's name: that under which its claims are known to
+// be alive.
+func (s *Store) runOf(ctx context.Context, node string) (string, error) {
+	switch node {
+	case "":
+		return "", nil
+	case s.o.Node:
+		return s.run, nil
+	}
+	run := ""
+	err := s.db.QueryRowContext(ctx, text("node_run"), node).Scan(&run)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return run, explain(err)
+}
+
+// instanceOf returns the instance that a change is about, or "".
+func instanceOf(c *store.Change) string {
+	r := &c.Rows
+	switch {
+	case c.Snapshot != nil:
+		return c.Snapshot.InstanceID
+	case r.Instance != nil:
+		return r.Instance.ID
+	case len(r.Stream) > 0:
+		return r.Stream[0].InstanceID
+	}
+	return ""
+}
+
+// planRows writes the projections.
+func (s *Store) planRows(ctx context.Context, w *work, r *projections.Rows) error {
+	if r.Instance != nil {
+		w.instance(r.Instance)
+	}
+	for i := range r.Stream {
+		e := &r.Stream[i]
+		run, err := s.runOf(ctx, e.ClaimedBy)
+		if err != nil {
+			return err
+		}
+		w.entry(e, run)
+	}
+	for i := range r.Tasks {
+		w.task(&r.Tasks[i])
+	}
+	for i := range r.TaskEvents {
+		w.taskEvent(&r.TaskEvents[i])
+	}
+	for i := range r.Waits {
+		v := &r.Waits[i]
+		w.add(nil, "wait_insert", v.Token, v.InstanceID, v.EventType, v.Spec, v.KeyHash, stamp(v.CreatedAt))
+	}
+	for _, token := range r.WaitsGone {
+		w.add(nil, "wait_delete", token)
+	}
+	return nil
+}
+
+func (w *work) instance(i *projections.Instance) {
+	detail := clip(i.ErrorDetail)
+	if i.Version != 1 {
+		w.add(nil, "instance_update", i.Status, i.Position, i.Version, i.ErrorType, detail, stamp(i.UpdatedAt), stamp(i.EndedAt), i.ID)
+		return
+	}
+	var digest []byte
+	if i.StartKey != "" {
+		sum := sha256.Sum256([]byte(inJSON([]string{i.Definition, i.BusinessKey, i.StartKey})))
+		digest = sum[:]
+	}
+	w.add(nil, "instance_insert", i.ID, i.Definition, i.DefVersion, i.BusinessKey, i.StartKey, i.Status, i.Position,
+		i.ParentID, i.Correlation, i.Version, i.ErrorType, detail, stamp(i.StartedAt), stamp(i.UpdatedAt), stamp(i.EndedAt), digest)
+}
+
+func (w *work) entry(e *projections.Entry, run string) {
+	w.add(nil, "stream_insert", e.InstanceID, e.Position, e.Kind, e.Direction, e.Type, e.SignalID, stamp(e.CreatedAt),
+		flag(e.Processed), stamp(e.ProcessedAt), e.ClaimedBy, run, e.Attempts, stamp(e.NextAttemptAt), clip(e.LastError),
+		e.Data, e.Metadata)
+}
+
+func (w *work) task(k *projections.Task) {
+	w.add(nil, "task_insert", k.ID, k.InstanceID, k.Definition, k.BusinessKey, k.Name, k.Title, k.Status, k.Assignee,
+		k.CandidateUsers, k.CandidateGroups, k.ExcludedUsers, k.Outcomes, k.Priority, k.Token, k.Version,
+		stamp(k.CreatedAt), stamp(k.DueAt), stamp(k.EndedAt), k.EndedBy, k.Outcome, k.Payload, k.Form, k.Output)
+	for _, list := range []struct{ kind, names string }{{"U", k.CandidateUsers}, {"G", k.CandidateGroups}, {"X", k.ExcludedUsers}} {
+		seen := map[string]bool{"": true}
+		for _, name := range names(list.names) {
+			if !seen[name] {
+				seen[name] = true
+				w.add(nil, "task_actor_insert", k.ID, list.kind, name)
+			}
+		}
+	}
+}
+
+// names reads a JSON array of names. What is none has no names.
+func names(list string) []string {
+	var out []string
+	if json.Unmarshal([]byte(list), &out) != nil {
+		return nil
+	}
+	return out
+}
+
+func (w *work) taskEvent(e *projections.TaskEvent) {
+	w.add(fmt.Errorf("event of task %s: %w", e.TaskID, store.ErrNotFound), "task_event_insert",
+		e.Event, e.Actor, stamp(e.At), e.Data, e.TaskID)
+}
+
+// letter takes the delivery's message out of circulation.
+func (w *work) letter(d *delivery, l projections.DeadLetter) {
+	if l.ID == "" {
+		l.ID = uuid.NewString()
+	}
+	if d != nil {
+		if l.Envelope == nil {
+			l.Envelope = d.m.Body
+		}
+		if l.Queue == "" {
+			l.Queue = string(d.m.Queue)
+		}
+	}
+	w.add(nil, "letter_insert", l.ID, l.Queue, l.InstanceID, l.Reason, clip(l.Detail), l.Attempts, l.Node,
+		stamp(l.EnqueuedAt), stamp(l.DiedAt), l.Envelope)
+}
+
+// planSends groups messages by queue, each in its order.
+func (s *Store) planSends(w *work, list []store.Send) error {
+	now := s.clock.now()
+	at := map[string]int{}
+	for i := range list {
+		q, ok := s.queue(list[i].Queue)
+		if !ok {
+			return fmt.Errorf("queue %q: %w", list[i].Queue, store.ErrNotFound)
+		}
+		n, ok := at[q.Name]
+		if !ok {
+			n = len(w.sends)
+			at[q.Name] = n
+			w.sends = append(w.sends, batch{queue: q})
+		}
+		out := outgoing(&list[i], now)
+		if err := out.Check(); err != nil {
+			return err
+		}
+		w.sends[n].list = append(w.sends[n].list, out)
+	}
+	return nil
+}

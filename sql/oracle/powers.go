@@ -1,0 +1,199 @@
+package oracle
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// orphan is a command whose node is dead.
+type orphan struct {
+	InstanceID string `db:"INSTANCE_ID"`
+	Position   int64  `db:"POSITION"`
+	Owner      string `db:"CLAIMED_BY"`
+	Run        string `db:"CLAIMED_RUN"`
+	Attempts   int    `db:"ATTEMPTS"`
+}
+
+// Orphans implements store.Performer. A node that was started again under the
+// same name is another run: what the run before claimed is an orphan.
+func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
+	found, err := list[orphan](ctx, s, read("stream_orphans", s.o.DeadAfter.Seconds(), limit))
+	if err != nil || len(found) == 0 {
+		return 0, wrap("orphans", err)
+	}
+	if err := s.enter(); err != nil {
+		return 0, wrap("orphans", err)
+	}
+	defer s.leave()
+	count := 0
+	err = s.change(ctx, func(session *aq.Session) error {
+		count = 0
+		w := &work{}
+		var sends []store.Send
+		for i := range found {
+			mine, err := found[i].free(ctx, session)
+			if err != nil {
+				return err
+			}
+			if !mine {
+				continue // another node was faster
+			}
+			count++
+			body, err := signal.ForCommand(found[i].InstanceID, found[i].Position, found[i].Attempts+1, s.clock.now(), time.Time{}).Encode()
+			if err != nil {
+				return err
+			}
+			sends = append(sends, store.Send{Queue: store.Commands, Body: body})
+		}
+		if err := s.planSends(w, sends); err != nil {
+			return err
+		}
+		return s.execute(ctx, session, w, false)
+	})
+	if err != nil {
+		return 0, wrap("orphans", err)
+	}
+	return count, nil
+}
+
+// free takes an orphan's claim away, unless somebody has done so.
+func (o *orphan) free(ctx context.Context, session *aq.Session) (bool, error) {
+	run := o.Run
+	if run == "" {
+		run = " "
+	}
+	update := op{name: "stream_orphan", args: []any{o.Attempts + 1, o.InstanceID, o.Position, o.Owner, run}, refuse: store.ErrLost}
+	err := update.run(ctx, session)
+	if errors.Is(err, store.ErrLost) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Replay implements store.Letters.
+func (s *Store) Replay(ctx context.Context, id string) error {
+	if err := s.enter(); err != nil {
+		return wrap("replay", err)
+	}
+	defer s.leave()
+	return wrap("replay dead letter "+id, s.change(ctx, func(session *aq.Session) error {
+		var queue string
+		var body []byte
+		err := session.QueryRowContext(ctx, text("letter_lock"), id).Scan(into{&queue}, into{&body})
+		if errors.Is(err, sql.ErrNoRows) {
+			return store.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		w := &work{}
+		w.add(store.ErrNotFound, "letter_delete", id)
+		if err := s.planSends(w, []store.Send{{Queue: store.Queue(queue), Body: body}}); err != nil {
+			return err
+		}
+		return s.execute(ctx, session, w, false)
+	}))
+}
+
+// Discard implements store.Letters.
+func (s *Store) Discard(ctx context.Context, id string) error {
+	return wrap("discard dead letter "+id, s.statement(ctx, &op{name: "letter_delete", args: []any{id}, refuse: store.ErrNotFound}))
+}
+
+// Lock implements store.Locks, by the clock of the database.
+func (s *Store) Lock(ctx context.Context, name string, ttl time.Duration) (bool, error) {
+	err := s.statement(ctx, &op{name: "lock_take", args: []any{s.o.Node, ttl.Seconds(), name, s.o.Node}, refuse: store.ErrLost})
+	if errors.Is(err, store.ErrLost) {
+		// Held by another, or not there yet.
+		err = s.statement(ctx, &op{name: "lock_insert", args: []any{name, s.o.Node, ttl.Seconds()}})
+		if errors.Is(err, store.ErrDuplicate) {
+			return false, nil
+		}
+	}
+	return err == nil, wrap("lock "+name, err)
+}
+
+// Unlock implements store.Locks. A lock that another holds stays his.
+func (s *Store) Unlock(ctx context.Context, name string) error {
+	return wrap("unlock "+name, s.statement(ctx, &op{name: "lock_drop", args: []any{name, s.o.Node}}))
+}
+
+// purgeBatch bounds the undo of a purge's transaction.
+const purgeBatch = 20
+
+// Purge implements store.Retention.
+func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error) {
+	count := 0
+	for count < limit {
+		if err := ctx.Err(); err != nil {
+			return count, wrap("purge", err)
+		}
+		want := min(limit-count, purgeBatch)
+		n, err := s.purge(ctx, endedBefore, want)
+		if err != nil {
+			return count, wrap("purge", err)
+		}
+		count += n
+		if n < want {
+			break
+		}
+	}
+	return count, nil
+}
+
+func (s *Store) purge(ctx context.Context, before time.Time, limit int) (int, error) {
+	found, err := list[struct {
+		ID string `db:"INSTANCE_ID"`
+	}](ctx, s, read("purge_list", stamp(before), limit))
+	if err != nil || len(found) == 0 {
+		return 0, err
+	}
+	if err := s.enter(); err != nil {
+		return 0, err
+	}
+	defer s.leave()
+	return len(found), s.change(ctx, func(session *aq.Session) error {
+		w := &work{}
+		for _, i := range found {
+			for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "payloads", "instance"} {
+				w.add(nil, "purge_"+part, i.ID)
+			}
+		}
+		return s.execute(ctx, session, w, false)
+	})
+}
+
+const (
+	keyName  = "token-key"
+	keyBytes = 32
+)
+
+// Key implements store.Keys: insert first, and look when it exists.
+func (s *Store) Key(ctx context.Context) ([]byte, error) {
+	fresh := make([]byte, keyBytes)
+	if _, err := rand.Read(fresh); err != nil {
+		return nil, wrap("key", err)
+	}
+	type meta struct {
+		Value []byte `db:"VALUE"`
+	}
+	m, err := single[meta](ctx, s, read("meta_value", keyName))
+	if errors.Is(err, store.ErrNotFound) {
+		err = s.statement(ctx, &op{name: "meta_insert", args: []any{keyName, fresh}})
+		if err == nil || errors.Is(err, store.ErrDuplicate) {
+			m, err = single[meta](ctx, s, read("meta_value", keyName))
+		}
+	}
+	if err == nil && len(m.Value) != keyBytes {
+		err = fmt.Errorf("the key has %d bytes", len(m.Value))
+	}
+	return m.Value, wrap("key", err)
+}

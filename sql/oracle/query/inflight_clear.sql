@@ -1,0 +1,1 @@
+delete from WF_INFLIGHT where RUN_ID = :RUN_ID

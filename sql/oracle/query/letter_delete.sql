@@ -1,0 +1,1 @@
+delete from WF_DEAD_LETTERS where DEAD_LETTER_ID = :DEAD_LETTER_ID

@@ -1,0 +1,1 @@
+delete from WF_HOST_LOCKS where NAME = :NAME and OWNER = :OWNER

@@ -1,0 +1,1 @@
+insert into WF_META (NAME, VALUE) values (:NAME, :VALUE)

@@ -1,0 +1,1 @@
+select VALUE from WF_META where NAME = :NAME

@@ -1,0 +1,1 @@
+delete from WF_NODES where RUN_ID = :RUN_ID

@@ -1,0 +1,1 @@
+select N.RUN_ID from WF_NODES N where N.NODE = :NODE

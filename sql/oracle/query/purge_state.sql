@@ -1,0 +1,1 @@
+delete from WF_RUNTIME_STATES where INSTANCE_ID = :INSTANCE_ID

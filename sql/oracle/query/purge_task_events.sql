@@ -1,0 +1,1 @@
+delete from WF_TASK_EVENTS where INSTANCE_ID = :INSTANCE_ID

@@ -1,0 +1,1 @@
+delete from WF_TASKS where INSTANCE_ID = :INSTANCE_ID

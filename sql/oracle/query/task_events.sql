@@ -1,0 +1,5 @@
+select E.TASK_ID, E.INSTANCE_ID, E.EVENT, E.ACTOR, E.DATA, E.OCCURRED_ON_UTC
+from WF_TASK_EVENTS E
+where E.TASK_ID = :TASK_ID
+order by E.EVENT_NO
+fetch first :ROWS_MAX rows only

@@ -1,0 +1,1 @@
+delete from WF_WAITS where WAITING_TOKEN = :WAITING_TOKEN

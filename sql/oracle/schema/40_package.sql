@@ -1,0 +1,289 @@
+-- Aqueduct: the package of applications. Run as the owner of the schema, who
+-- needs EXECUTE on DBMS_AQ by a direct grant.
+-- Every function is part of the caller's own transaction: nothing is sent until
+-- he commits, and nothing when he rolls back. The result is the id of the
+-- message. Rights are the owner's; applications need EXECUTE and nothing else:
+--   GRANT EXECUTE ON AQUEDUCT TO application
+PROMPT Aqueduct: package AQUEDUCT
+
+CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
+
+  -- Errors: what is wrong with an argument, and which.
+  invalid_argument CONSTANT PLS_INTEGER := -20801;
+  too_large        CONSTANT PLS_INTEGER := -20802;
+  not_found        CONSTANT PLS_INTEGER := -20803;
+  not_possible     CONSTANT PLS_INTEGER := -20804;
+
+  -- Tells an instance something. The payload is a JSON object. A signal id that
+  -- the instance has seen before changes nothing; none makes a new one. With a
+  -- due time the signal comes then, not before.
+  FUNCTION signal(
+    p_instance_id   IN VARCHAR2,
+    p_payload       IN VARCHAR2 DEFAULT '{}',
+    p_name          IN VARCHAR2 DEFAULT NULL,
+    p_waiting_token IN VARCHAR2 DEFAULT NULL,
+    p_signal_id     IN VARCHAR2 DEFAULT NULL,
+    p_due_at_utc    IN TIMESTAMP DEFAULT NULL,
+    p_actor         IN VARCHAR2 DEFAULT NULL
+  ) RETURN RAW;
+
+  -- Starts an instance of a definition. The input is any JSON. A repeat with
+  -- the same instance id, or the same definition, business key and start key,
+  -- changes nothing. Without instance id a new one is made and returned.
+  FUNCTION start_instance(
+    p_definition   IN VARCHAR2,
+    p_instance_id  IN OUT VARCHAR2,
+    p_input        IN VARCHAR2 DEFAULT 'null',
+    p_business_key IN VARCHAR2 DEFAULT NULL,
+    p_start_key    IN VARCHAR2 DEFAULT NULL,
+    p_version      IN VARCHAR2 DEFAULT NULL,
+    p_actor        IN VARCHAR2 DEFAULT NULL
+  ) RETURN RAW;
+
+  -- Completes a human task that the user has claimed. The data is any JSON.
+  FUNCTION complete_task(
+    p_task_id IN VARCHAR2,
+    p_user    IN VARCHAR2,
+    p_outcome IN VARCHAR2 DEFAULT NULL,
+    p_data    IN VARCHAR2 DEFAULT 'null'
+  ) RETURN RAW;
+
+END AQUEDUCT;
+/
+
+CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
+
+  c_bytes_max CONSTANT PLS_INTEGER := 32000; -- of an envelope: what every peer can read
+  c_id_max    CONSTANT PLS_INTEGER := 128;   -- bytes of an id
+  c_key_max   CONSTANT PLS_INTEGER := 256;   -- bytes of a key
+  c_day       CONSTANT PLS_INTEGER := 86400; -- seconds
+
+  PROCEDURE fail(p_code IN PLS_INTEGER, p_text IN VARCHAR2) IS
+  BEGIN
+    RAISE_APPLICATION_ERROR(p_code, 'AQUEDUCT: ' || p_text);
+  END fail;
+
+  PROCEDURE check_id(p_name IN VARCHAR2, p_value IN VARCHAR2, p_required IN BOOLEAN) IS
+  BEGIN
+    IF p_value IS NULL THEN
+      IF p_required THEN
+        fail(invalid_argument, p_name || ' is missing');
+      END IF;
+      RETURN;
+    END IF;
+    IF LENGTHB(p_value) > c_id_max THEN
+      fail(too_large, p_name || ' has more than ' || c_id_max || ' bytes');
+    END IF;
+    IF REGEXP_LIKE(p_value, '[[:space:][:cntrl:]]') THEN
+      fail(invalid_argument, p_name || ' holds a space or a control character');
+    END IF;
+  END check_id;
+
+  PROCEDURE check_key(p_name IN VARCHAR2, p_value IN VARCHAR2) IS
+  BEGIN
+    IF LENGTHB(p_value) > c_key_max THEN
+      fail(too_large, p_name || ' has more than ' || c_key_max || ' bytes');
+    END IF;
+  END check_key;
+
+  -- The text as a JSON string, or null.
+  FUNCTION quoted(p_value IN VARCHAR2) RETURN VARCHAR2 IS
+    v_array VARCHAR2(4000);
+  BEGIN
+    IF p_value IS NULL THEN
+      RETURN 'null';
+    END IF;
+    SELECT JSON_ARRAY(p_value RETURNING VARCHAR2(4000)) INTO v_array FROM DUAL;
+    RETURN SUBSTR(v_array, 2, LENGTH(v_array) - 2);
+  EXCEPTION
+    WHEN VALUE_ERROR THEN
+      fail(too_large, 'a text is too long');
+  END quoted;
+
+  -- One JSON value, strict: what a node could not read would become a dead
+  -- letter after the commit.
+  PROCEDURE check_json(p_name IN VARCHAR2, p_value IN VARCHAR2, p_object IN BOOLEAN) IS
+    v_list  JSON_ARRAY_T;
+    v_text  CLOB; -- a text of PL/SQL with more than 4000 bytes is no value of SQL
+    v_valid PLS_INTEGER;
+  BEGIN
+    IF p_value IS NULL THEN
+      fail(invalid_argument, p_name || ' is missing');
+    END IF;
+    v_text := '[' || p_value || ']';
+    SELECT CASE WHEN v_text IS JSON STRICT THEN 1 ELSE 0 END INTO v_valid FROM DUAL;
+    IF v_valid = 0 THEN
+      fail(invalid_argument, p_name || ' is not JSON');
+    END IF;
+    v_list := JSON_ARRAY_T.PARSE(v_text);
+    IF v_list.GET_SIZE <> 1 OR p_object AND NOT v_list.GET(0).IS_OBJECT THEN
+      fail(invalid_argument, p_name || ' is not ' || CASE WHEN p_object THEN 'a JSON object' ELSE 'one JSON value' END);
+    END IF;
+  EXCEPTION
+    WHEN VALUE_ERROR THEN
+      fail(too_large, p_name || ' is too long');
+  END check_json;
+
+  FUNCTION new_id RETURN VARCHAR2 IS
+    v_hex VARCHAR2(32) := LOWER(RAWTOHEX(SYS_GUID()));
+  BEGIN
+    RETURN SUBSTR(v_hex, 1, 8) || '-' || SUBSTR(v_hex, 9, 4) || '-' || SUBSTR(v_hex, 13, 4) || '-' || SUBSTR(v_hex, 17, 4) || '-' || SUBSTR(v_hex, 21);
+  END new_id;
+
+  FUNCTION moment(p_at_utc IN TIMESTAMP) RETURN VARCHAR2 IS
+  BEGIN
+    RETURN TO_CHAR(p_at_utc, 'YYYY-MM-DD"T"HH24:MI:SS.FF6"Z"');
+  END moment;
+
+  FUNCTION now_utc RETURN TIMESTAMP IS
+  BEGIN
+    RETURN SYS_EXTRACT_UTC(SYSTIMESTAMP);
+  END now_utc;
+
+  -- Seconds until a moment, rounded up: no message is early.
+  FUNCTION seconds_until(p_at_utc IN TIMESTAMP) RETURN PLS_INTEGER IS
+    v_left INTERVAL DAY(9) TO SECOND(6) := p_at_utc - now_utc;
+  BEGIN
+    RETURN GREATEST(0, CEIL(EXTRACT(DAY FROM v_left) * c_day + EXTRACT(HOUR FROM v_left) * 3600
+      + EXTRACT(MINUTE FROM v_left) * 60 + EXTRACT(SECOND FROM v_left)));
+  END seconds_until;
+
+  FUNCTION envelope(
+    p_type IN VARCHAR2, p_signal_id IN VARCHAR2, p_instance_id IN VARCHAR2, p_token IN VARCHAR2,
+    p_due_at_utc IN TIMESTAMP, p_name IN VARCHAR2, p_actor IN VARCHAR2, p_payload IN VARCHAR2
+  ) RETURN VARCHAR2 IS
+    v_headers VARCHAR2(4000);
+    v_text    VARCHAR2(32767);
+  BEGIN
+    IF p_name IS NOT NULL THEN
+      v_headers := '"name":' || quoted(p_name);
+    END IF;
+    IF p_actor IS NOT NULL THEN
+      v_headers := v_headers || CASE WHEN v_headers IS NOT NULL THEN ',' END || '"actor":' || quoted(p_actor);
+    END IF;
+    v_text := '{"signalId":' || quoted(p_signal_id) || ',"workflowInstanceId":' || quoted(p_instance_id)
+      || ',"runtimeProvider":"aqueduct","signalType":"' || p_type || '","expectedVersion":0'
+      || CASE WHEN p_token IS NOT NULL THEN ',"waitingToken":' || quoted(p_token) END
+      || ',"occurredAtUtc":"' || moment(now_utc) || '"'
+      || CASE WHEN p_due_at_utc IS NOT NULL THEN ',"dueAtUtc":"' || moment(p_due_at_utc) || '"' END
+      || CASE WHEN v_headers IS NOT NULL THEN ',"headers":{' || v_headers || '}' END
+      || ',"payload":' || p_payload || '}';
+    RETURN v_text;
+  EXCEPTION
+    WHEN VALUE_ERROR THEN
+      fail(too_large, 'the envelope has more than ' || c_bytes_max || ' bytes');
+  END envelope;
+
+  FUNCTION send(p_envelope IN VARCHAR2, p_due_at_utc IN TIMESTAMP) RETURN RAW IS
+    v_options DBMS_AQ.ENQUEUE_OPTIONS_T;
+    v_message DBMS_AQ.MESSAGE_PROPERTIES_T;
+    v_bytes   RAW(32767);
+    v_id      RAW(16);
+    v_queue   VARCHAR2(300) := 'WF_SIGNAL_Q';
+  BEGIN
+    v_bytes := UTL_I18N.STRING_TO_RAW(p_envelope, 'AL32UTF8');
+    IF UTL_RAW.LENGTH(v_bytes) > c_bytes_max THEN
+      fail(too_large, 'the envelope has more than ' || c_bytes_max || ' bytes');
+    END IF;
+    v_options.visibility := DBMS_AQ.ON_COMMIT;
+    v_message.priority := 5;
+    v_message.expiration := DBMS_AQ.NEVER;
+    IF p_due_at_utc IS NOT NULL THEN
+      v_queue := 'WF_SCHEDULE_Q';
+      v_message.delay := seconds_until(p_due_at_utc);
+    END IF;
+    v_queue := $$PLSQL_UNIT_OWNER || '.' || v_queue;
+    DBMS_AQ.ENQUEUE(queue_name => v_queue, enqueue_options => v_options, message_properties => v_message, payload => v_bytes, msgid => v_id);
+    RETURN v_id;
+  EXCEPTION
+    WHEN VALUE_ERROR THEN
+      fail(too_large, 'the envelope has more than ' || c_bytes_max || ' bytes');
+  END send;
+
+  FUNCTION signal(
+    p_instance_id IN VARCHAR2, p_payload IN VARCHAR2 DEFAULT '{}', p_name IN VARCHAR2 DEFAULT NULL, p_waiting_token IN VARCHAR2 DEFAULT NULL,
+    p_signal_id IN VARCHAR2 DEFAULT NULL, p_due_at_utc IN TIMESTAMP DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL
+  ) RETURN RAW IS
+  BEGIN
+    check_id('p_instance_id', p_instance_id, TRUE);
+    check_id('p_waiting_token', p_waiting_token, FALSE);
+    check_id('p_signal_id', p_signal_id, FALSE);
+    check_key('p_name', p_name);
+    check_key('p_actor', p_actor);
+    check_json('p_payload', p_payload, TRUE);
+    RETURN send(envelope('ExternalSignal', NVL(p_signal_id, new_id), p_instance_id, p_waiting_token, p_due_at_utc, p_name, p_actor, p_payload), p_due_at_utc);
+  END signal;
+
+  FUNCTION start_instance(
+    p_definition IN VARCHAR2, p_instance_id IN OUT VARCHAR2, p_input IN VARCHAR2 DEFAULT 'null', p_business_key IN VARCHAR2 DEFAULT NULL,
+    p_start_key IN VARCHAR2 DEFAULT NULL, p_version IN VARCHAR2 DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL
+  ) RETURN RAW IS
+    v_payload VARCHAR2(32767);
+  BEGIN
+    IF p_definition IS NULL THEN
+      fail(invalid_argument, 'p_definition is missing');
+    END IF;
+    check_key('p_definition', p_definition);
+    check_key('p_version', p_version);
+    check_key('p_business_key', p_business_key);
+    check_key('p_start_key', p_start_key);
+    check_key('p_actor', p_actor);
+    check_json('p_input', p_input, FALSE);
+    p_instance_id := NVL(p_instance_id, new_id);
+    check_id('p_instance_id', p_instance_id, TRUE);
+    v_payload := '{"definition":' || quoted(p_definition)
+      || CASE WHEN p_version IS NOT NULL THEN ',"version":' || quoted(p_version) END
+      || CASE WHEN p_business_key IS NOT NULL THEN ',"businessKey":' || quoted(p_business_key) END
+      || CASE WHEN p_start_key IS NOT NULL THEN ',"startKey":' || quoted(p_start_key) END
+      || ',"input":' || p_input || '}';
+    RETURN send(envelope('StartRequest', 'start-' || RAWTOHEX(SYS_GUID()), p_instance_id, NULL, NULL, NULL, p_actor, v_payload), NULL);
+  EXCEPTION
+    WHEN VALUE_ERROR THEN
+      fail(too_large, 'the envelope has more than ' || c_bytes_max || ' bytes');
+  END start_instance;
+
+  FUNCTION complete_task(
+    p_task_id IN VARCHAR2, p_user IN VARCHAR2, p_outcome IN VARCHAR2 DEFAULT NULL, p_data IN VARCHAR2 DEFAULT 'null'
+  ) RETURN RAW IS
+    v_instance WF_TASKS.INSTANCE_ID%TYPE;
+    v_token    WF_TASKS.WAITING_TOKEN%TYPE;
+    v_status   WF_TASKS.STATUS%TYPE;
+    v_assignee WF_TASKS.ASSIGNEE%TYPE;
+    v_outcomes WF_TASKS.OUTCOMES%TYPE;
+    v_payload  VARCHAR2(32767);
+  BEGIN
+    check_id('p_task_id', p_task_id, TRUE);
+    IF p_user IS NULL THEN
+      fail(invalid_argument, 'p_user is missing');
+    END IF;
+    check_key('p_user', p_user);
+    check_key('p_outcome', p_outcome);
+    check_json('p_data', p_data, FALSE);
+    BEGIN
+      SELECT T.INSTANCE_ID, T.WAITING_TOKEN, T.STATUS, T.ASSIGNEE, T.OUTCOMES
+      INTO v_instance, v_token, v_status, v_assignee, v_outcomes
+      FROM WF_TASKS T
+      WHERE T.TASK_ID = p_task_id;
+    EXCEPTION
+      WHEN NO_DATA_FOUND THEN
+        fail(not_found, 'task ' || p_task_id || ' does not exist');
+    END;
+    IF v_status NOT IN ('ready', 'reserved') THEN
+      fail(not_possible, 'task ' || p_task_id || ' is ' || v_status);
+    END IF;
+    IF v_assignee IS NULL OR v_assignee <> p_user THEN
+      fail(not_possible, 'task ' || p_task_id || ' is not claimed by ' || p_user);
+    END IF;
+    IF NVL(v_outcomes, '[]') <> '[]' AND (p_outcome IS NULL OR INSTR(v_outcomes, quoted(p_outcome)) = 0) THEN
+      fail(invalid_argument, 'p_outcome is not one of ' || v_outcomes);
+    END IF;
+    v_payload := '{"output":{"outcome":' || quoted(p_outcome) || ',"data":' || p_data || ',"completedBy":' || quoted(p_user)
+      || ',"completedAtUtc":"' || moment(now_utc) || '","taskId":' || quoted(p_task_id) || '}}';
+    RETURN send(envelope('TaskCompleted', 'task-' || p_task_id, v_instance, v_token, NULL, NULL, p_user, v_payload), NULL);
+  EXCEPTION
+    WHEN VALUE_ERROR THEN
+      fail(too_large, 'the envelope has more than ' || c_bytes_max || ' bytes');
+  END complete_task;
+
+END AQUEDUCT;
+/

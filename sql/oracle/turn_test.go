@@ -1,0 +1,131 @@
+package oracle
+
+import (
+	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
+)
+
+const roundTrips = `select S.VALUE from V$MYSTAT S join V$STATNAME N on N.STATISTIC# = S.STATISTIC#
+where N.NAME = 'SQL*Net roundtrips to/from client'`
+
+// trips asks the database how many round trips the session has made that
+// works next: on a transaction of its own.
+func trips(t *testing.T, s *Store) int64 {
+	t.Helper()
+	session, err := s.session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.giveBack(session)
+	if err := session.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var n int64
+	if err := session.QueryRowContext(t.Context(), roundTrips).Scan(into{&n}); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// measuring is what trips itself costs: begin, query, rollback.
+const measuring = 3
+
+// A usual turn: the result of a command comes in, the next command goes out,
+// the instance's row changes, and a message is sent.
+func TestRoundTripsOfATurn(t *testing.T) {
+	for name, c := range map[string]struct {
+		apart bool
+		load  bool
+		most  int64
+	}{
+		"one by one, loaded":           {apart: true, load: true, most: 12},
+		"one by one, from the cache":   {apart: true, most: 10},
+		"in one block, loaded":         {load: true, most: 7},
+		"in one block, from the cache": {most: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := opened(t, Options{DSN: fresh(t), Node: "n", Apart: c.apart})
+			if !c.apart {
+				needBlocks(t, s)
+			}
+			n := turns(t, s, c.load)
+			t.Logf("%d round trips", n)
+			if n > c.most {
+				t.Errorf("a turn takes %d round trips, more than %d", n, c.most)
+			}
+		})
+	}
+}
+
+// turns measures the second of two turns on the same session, in the calls
+// that this program counts and in those that the database counts.
+func turns(t *testing.T, s *Store, loaded bool) int64 {
+	t.Helper()
+	ctx := t.Context()
+	snap := &snapshot.Snapshot{InstanceID: "a", Status: snapshot.Running}
+	again := []store.Send{{Queue: store.Signals, Body: []byte(`{"signalId":"s"}`)}}
+	step := func() store.Change {
+		c := storetest.Step(snap, "n")
+		c.Send = again
+		c.Rows.Instance = &projections.Instance{ID: "a", Status: "waiting", Version: snap.Version, StartedAt: c.Runtime.ExecutedAt}
+		return c
+	}
+	if err := s.Commit(ctx, step()); err != nil {
+		t.Fatal(err)
+	}
+	var counted int64
+	for range 2 {
+		calls, before := s.Calls(), trips(t, s)
+		d, err := s.Receive(ctx, store.Signals)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if loaded {
+			if _, err := d.Load(ctx, "a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.Commit(ctx, step()); err != nil {
+			t.Fatal(err)
+		}
+		counted = s.Calls() - calls - measuring
+		if got := trips(t, s) - before - measuring; got != counted {
+			t.Errorf("the database counts %d round trips, the program %d", got, counted)
+		}
+	}
+	return counted
+}
+
+// opened opens a store that is closed with the test.
+func opened(t testing.TB, o Options) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), quick(o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// hasBlocks says whether the database executes anonymous blocks of statements.
+func hasBlocks(t testing.TB, s *Store) bool {
+	t.Helper()
+	ops := []op{{name: "lock_drop", args: []any{"a", "b"}}, {name: "lock_drop", args: []any{"c", "d"}}}
+	return s.change(t.Context(), func(session *aq.Session) error { return block(t.Context(), session, ops) }) == nil
+}
+
+func needBlocks(t testing.TB, s *Store) {
+	t.Helper()
+	if !hasBlocks(t, s) {
+		t.Skip("NOT PROVED: the stand-in executes no blocks of statements")
+	}
+}
