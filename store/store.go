@@ -67,7 +67,8 @@ type Delivery interface {
 	// Commit may be called again with another change. On ErrUnknown the
 	// delivery is over.
 	Commit(ctx context.Context, c Change) error
-	// Release gives the message back, visible at once, with one attempt more.
+	// Release gives the message back, visible at once, with one attempt more; its
+	// place among messages of its priority may be another.
 	Release(ctx context.Context, cause error) error
 }
 

@@ -249,7 +249,7 @@ func TestRowsHaveTheTagsOfTheirColumns(t *testing.T) {
 		by := map[string]any{}
 		tagged(reflect.New(reflect.TypeOf(row)).Elem(), by)
 		for tag := range by {
-			if all[name][tag] == "" {
+			if tag != "-" && all[name][tag] == "" {
 				t.Errorf("%s has no column %s", name, tag)
 			}
 		}

@@ -194,6 +194,7 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (pro
 	r.equals("I.DEFINITION", q.Definition)
 	r.equals("I.STATUS", q.Status)
 	r.equals("I.BUSINESS_KEY", q.BusinessKey)
+	r.equals("I.START_KEY", q.StartKey)
 	if q.After != "" {
 		us, id, err := mark(q.After)
 		if err != nil {
