@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -411,14 +412,20 @@ func backlog(ctx context.Context, o *Options) ([]Row, error) {
 				heapNow(n) // forget the completions nobody waits for
 				have += batch
 			}
-			row := Row{Workload: fmt.Sprintf("backlog-%d", size), N: o.count(4_000, 100)}
+			syscall.Sync() // the load's own writes are not what is measured
+			bare, err := o.floor(ctx, o.count(20_000, 500), callers)
+			if err != nil {
+				return err
+			}
+			row := Row{Workload: fmt.Sprintf("backlog-%d", size), N: o.count(8_000, 100)}
 			if err := o.load(ctx, n, "steps-5", 5, &row); err != nil {
 				return err
 			}
-			if len(rows) > 0 {
-				row.Note = fmt.Sprintf("%.2f times the cost of a step with %d", rows[0].RatePerSecond/row.RatePerSecond, sizes[0])
+			row.FloorPerSecond = bare.PerSecond
+			if rows = append(rows, row); len(rows) > 1 {
+				cost := func(r Row) float64 { return r.FloorPerSecond / r.RatePerSecond }
+				rows[len(rows)-1].Note = fmt.Sprintf("a step costs %.2f times that with %d, each against its floor", cost(row)/cost(rows[0]), sizes[0])
 			}
-			rows = append(rows, row)
 		}
 		return nil
 	})
