@@ -176,13 +176,20 @@ func (d *delivery) Load(ctx context.Context, id string) (snapshot.Snapshot, erro
 	defer d.s.leave()
 	snap, err := load(ctx, d.session, id)
 	if d.fence != nil {
+		late := time.NewTimer(fenceMax)
+		defer late.Stop()
 		select {
 		case <-d.fence:
+		case <-late.C:
 		case <-ctx.Done():
 		}
 	}
 	return snap, wrap("load "+id, err)
 }
+
+// fenceMax bounds the waiting for the ledger: it is a help, and no turn depends
+// on it.
+const fenceMax = time.Second
 
 // begin admits a call; after it s.leave must be called.
 func (d *delivery) begin() error {
