@@ -18,8 +18,9 @@ import (
 var client embed.FS
 
 // compilerFlags build the library: only marked symbols are exported, and a
-// warning is an error.
-var compilerFlags = []string{"-O1", "-g", "-fPIC", "-fvisibility=hidden", "-Wall"}
+// warning is an error. Signatures are OCI's, so parameters may be unused.
+var compilerFlags = []string{"-O1", "-g", "-std=gnu17", "-fPIC", "-fvisibility=hidden",
+	"-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"}
 
 // buildLibrary compiles the stand-in into a directory of the cache that is
 // named for everything that goes into it, unless it is there already. AddressSanitizer is added

@@ -3,6 +3,7 @@ package ocisim
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -22,14 +23,22 @@ type Database struct {
 
 // bootTemplate makes the database that others are copied from.
 func (s *Server) bootTemplate(ctx context.Context) error {
-	boot, err := client.ReadFile("client/boot.sql")
+	parts, err := fs.Glob(client, "client/boot/*.sql")
 	if err != nil {
 		return err
+	}
+	var boot strings.Builder
+	for _, name := range parts { // in order
+		part, err := client.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		boot.Write(part)
 	}
 	if _, err := s.cluster.psql(ctx, "postgres", "create database "+template); err != nil {
 		return err
 	}
-	_, err = s.cluster.psql(ctx, template, string(boot))
+	_, err = s.cluster.psql(ctx, template, boot.String())
 	return err
 }
 
@@ -103,7 +112,7 @@ func (d *Database) Kill(ctx context.Context) (string, error) {
 
 // Sessions counts the sessions that clients hold.
 func (d *Database) Sessions(ctx context.Context) (string, error) {
-	return d.Postgres(ctx, "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'ocisim'")
+	return d.Postgres(ctx, "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'ocisim:%'")
 }
 
 // Postgres runs PostgreSQL's own SQL beside the stand-in and returns its

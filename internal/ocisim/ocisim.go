@@ -82,16 +82,24 @@ func Start(t testing.TB) *Server {
 	return shared.server
 }
 
+// Stop ends the server that tests share; TestMain may call it after the tests.
+func Stop() error {
+	if shared.server == nil {
+		return nil
+	}
+	return shared.server.Close()
+}
+
 // Restart stops the server, breaking every session, and starts it again.
 func (s *Server) Restart(ctx context.Context) error {
-	if err := s.Stop(ctx); err != nil {
+	if err := s.Halt(ctx); err != nil {
 		return err
 	}
 	return s.Resume(ctx)
 }
 
-// Stop stops the server; sessions break and nobody can connect.
-func (s *Server) Stop(ctx context.Context) error { return s.cluster.stop(ctx) }
+// Halt stops the server; sessions break and nobody can connect.
+func (s *Server) Halt(ctx context.Context) error { return s.cluster.stop(ctx) }
 
 // Resume starts a stopped server on its old address with its old data.
 func (s *Server) Resume(ctx context.Context) error {

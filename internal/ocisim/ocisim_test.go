@@ -1,29 +1,128 @@
 package ocisim_test
 
 import (
+	"context"
 	"database/sql"
+	"errors"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
-	_ "github.com/godror/godror"
+	"github.com/godror/godror"
 )
 
-// open gives an empty database, through godror.
-func open(t *testing.T) (*ocisim.Database, *sql.DB) {
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := ocisim.Stop(); err != nil {
+		os.Stderr.WriteString(err.Error() + "\n")
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// pooled are the parameters that switch godror to the library's session pool.
+const pooled = " standaloneConnection=0 poolMinSessions=1 poolMaxSessions=20 poolIncrement=1"
+
+// connect opens a database, through godror.
+func connect(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
-	d := ocisim.Start(t).NewDatabase(t)
-	db, err := sql.Open("godror", d.DSN())
+	db, err := sql.Open("godror", dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return d, db
+	return db
 }
 
-func TestConnects(t *testing.T) {
-	_, db := open(t)
-	var v string
-	if err := db.QueryRow("SELECT 'a'||USER FROM DUAL").Scan(&v); err != nil || v != "aAPP" {
-		t.Fatal(v, err)
+// open gives an empty database, through godror.
+func open(t testing.TB) (*ocisim.Database, *sql.DB) {
+	t.Helper()
+	d := ocisim.Start(t).NewDatabase(t)
+	return d, connect(t, d.DSN())
+}
+
+// exec runs a statement that must succeed, and says how many rows it touched.
+func exec(t testing.TB, on interface {
+	ExecContext(context.Context, string, ...any) (sql.Result, error)
+}, query string, args ...any) int64 {
+	t.Helper()
+	r, err := on.ExecContext(t.Context(), query, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
 	}
+	n, _ := r.RowsAffected()
+	return n
+}
+
+// one reads a value of one row.
+func one[T any](t testing.TB, on interface {
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}, query string, args ...any) T {
+	t.Helper()
+	var v T
+	if err := on.QueryRowContext(t.Context(), query, args...).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return v
+}
+
+// begin begins a transaction that is rolled back with the test.
+func begin(t testing.TB, db interface {
+	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+}) *sql.Tx {
+	t.Helper()
+	tx, err := db.BeginTx(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tx.Rollback() })
+	return tx
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// wantCode checks the ORA code of an error.
+func wantCode(t testing.TB, err error, code int) {
+	t.Helper()
+	var ora *godror.OraErr
+	if !errors.As(err, &ora) || ora.Code() != code {
+		t.Errorf("got %v, want ORA-%05d", err, code)
+	}
+}
+
+func TestConnectsStandaloneAndPooled(t *testing.T) {
+	d := ocisim.Start(t).NewDatabase(t)
+	for _, dsn := range []string{d.DSN(), d.DSN() + pooled} {
+		db := connect(t, dsn)
+		equal(t, "user", one[string](t, db, "SELECT 'a'||USER FROM dual"), "aAPP")
+		conn, err := db.Conn(t.Context())
+		must(t, err)
+		must(t, godror.Raw(t.Context(), conn, func(c godror.Conn) error {
+			v, err := c.ServerVersion()
+			if !strings.Contains(v.String(), "ocisim") {
+				t.Errorf("the server does not say what it is: %v", v)
+			}
+			return err
+		}))
+		must(t, conn.Close())
+	}
+}
+
+func TestRefusesWhoDoesNotExist(t *testing.T) {
+	d := ocisim.Start(t).NewDatabase(t)
+	wantCode(t, connect(t, d.UserDSN("nobody_here")).Ping(), 1017)
+	wantCode(t, connect(t, strings.ReplaceAll(d.DSN(), d.Name+"\"", "nodb\"")).Ping(), 12514)
 }

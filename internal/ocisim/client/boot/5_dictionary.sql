@@ -1,0 +1,126 @@
+-- The dictionary, as far as the project reads it.
+CREATE TABLE ocisim.fault (client text, spec text);
+CREATE TABLE ocisim.parameter (name varchar(80) PRIMARY KEY, value varchar(4000), isdefault varchar(9));
+INSERT INTO ocisim.parameter VALUES ('aq_tm_processes', '1', 'TRUE'), ('processes', '300', 'TRUE'),
+  ('sessions', '472', 'TRUE'), ('open_cursors', '300', 'TRUE'), ('compatible', '19.0.0', 'TRUE');
+
+CREATE VIEW ocisim.v$parameter AS SELECT row_number() OVER (ORDER BY name)::numeric AS num, name, value, isdefault FROM ocisim.parameter;
+CREATE VIEW ocisim.v$version AS
+  SELECT 'Oracle Database 23ai Free Release 23.0.0.0.0 - ocisim stand-in on PostgreSQL'::varchar(160) AS banner,
+    'Oracle Database 23ai Free Release 23.0.0.0.0 - ocisim stand-in on PostgreSQL'::varchar(160) AS banner_full;
+CREATE VIEW ocisim.product_component_version AS
+  SELECT 'Oracle Database 23ai Free (ocisim)'::varchar(160) AS product, '23.0.0.0.0'::varchar(160) AS version,
+    '23.6.0.24.10'::varchar(160) AS version_full, 'stand-in'::varchar(160) AS status;
+CREATE VIEW ocisim.v$instance AS
+  SELECT 1::numeric AS instance_number, 'free'::varchar(16) AS instance_name, 'localhost'::varchar(64) AS host_name,
+    '23.0.0.0.0'::varchar(17) AS version, 'OPEN'::varchar(12) AS status, pg_postmaster_start_time()::timestamp(0) AS startup_time;
+CREATE VIEW ocisim.nls_database_parameters AS
+  SELECT parameter::varchar(128), value::varchar(64) FROM (VALUES ('NLS_CHARACTERSET', 'AL32UTF8'),
+    ('NLS_NCHAR_CHARACTERSET', 'AL16UTF16'), ('NLS_LENGTH_SEMANTICS', 'BYTE')) v (parameter, value);
+CREATE VIEW ocisim.v$statname AS
+  SELECT 1::numeric AS "statistic#", 'SQL*Net roundtrips to/from client'::varchar AS name
+  UNION ALL SELECT 2, 'ocisim libpq requests';
+CREATE VIEW ocisim.v$mystat AS
+  SELECT pg_backend_pid()::numeric AS sid, 1::numeric AS "statistic#", ocisim.stat('roundtrips') AS value
+  UNION ALL SELECT pg_backend_pid(), 2, ocisim.stat('requests');
+CREATE VIEW ocisim.v$session AS
+  SELECT pid::numeric AS sid, 1::numeric AS "serial#", upper(usename)::varchar(128) AS username,
+    substr(application_name, 8)::varchar(84) AS program, (CASE state WHEN 'active' THEN 'ACTIVE' ELSE 'INACTIVE' END)::varchar(8) AS status,
+    backend_start::timestamp(0) AS logon_time, 'USER'::varchar(10) AS type
+  FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'ocisim:%';
+
+CREATE VIEW ocisim.session_privs AS
+  SELECT privilege::varchar(40) FROM ocisim.sys_priv WHERE grantee = upper(current_user)
+  UNION SELECT 'DBA' FROM pg_roles WHERE rolname = current_user AND rolsuper;
+CREATE VIEW ocisim.session_roles AS
+  SELECT privilege::varchar(128) AS role FROM ocisim.sys_priv WHERE grantee = upper(current_user)
+    AND privilege IN ('DBA', 'RESOURCE', 'CONNECT', 'AQ_ADMINISTRATOR_ROLE', 'AQ_USER_ROLE');
+CREATE VIEW ocisim.user_sys_privs AS
+  SELECT grantee::varchar(128) AS username, privilege::varchar(40), 'NO'::varchar(3) AS admin_option
+  FROM ocisim.sys_priv WHERE grantee = upper(current_user);
+CREATE VIEW ocisim.user_role_privs AS
+  SELECT upper(current_user)::varchar(128) AS username, role AS granted_role FROM ocisim.session_roles;
+CREATE VIEW ocisim.user_tab_privs AS
+  SELECT upper(grantee)::varchar(128) AS grantee, upper(table_schema)::varchar(128) AS owner,
+    upper(table_name)::varchar(128) AS table_name, upper(grantor)::varchar(128) AS grantor,
+    privilege_type::varchar(40) AS privilege
+  FROM information_schema.role_table_grants WHERE table_schema NOT IN ('ocisim', 'pg_catalog', 'information_schema')
+    AND grantee <> table_schema
+  UNION ALL SELECT upper(grantee), upper(owner), upper(name), upper(owner), 'EXECUTE' FROM ocisim.package_grant
+  UNION ALL SELECT upper(current_user), 'SYS', upper(nspname), 'SYS', 'EXECUTE' FROM pg_namespace
+    WHERE nspname ~ '^(dbms|utl)_' AND has_schema_privilege(current_user, oid, 'USAGE');
+
+CREATE VIEW ocisim.all_users AS
+  SELECT upper(n.nspname)::varchar(128) AS username FROM pg_namespace n JOIN pg_roles r ON r.rolname = n.nspname;
+CREATE VIEW ocisim.user_users AS
+  SELECT upper(current_user)::varchar(128) AS username, 'OPEN'::varchar(32) AS account_status;
+CREATE VIEW ocisim.all_objects AS
+  SELECT upper(n.nspname)::varchar(128) AS owner, upper(c.relname)::varchar(128) AS object_name,
+    (CASE c.relkind WHEN 'r' THEN 'TABLE' WHEN 'v' THEN 'VIEW' WHEN 'i' THEN 'INDEX' WHEN 'S' THEN 'SEQUENCE' END)::varchar(23) AS object_type,
+    'VALID'::varchar(7) AS status
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_roles r ON r.rolname = n.nspname
+  WHERE c.relkind IN ('r', 'v', 'i', 'S')
+  UNION ALL SELECT upper(owner), upper(name), 'PACKAGE', 'VALID' FROM ocisim.package
+  UNION ALL SELECT upper(owner), upper(name), 'PACKAGE BODY', 'VALID' FROM ocisim.package WHERE has_body
+  UNION ALL SELECT owner, name, 'QUEUE', 'VALID' FROM ocisim.aq_queue;
+CREATE VIEW ocisim.user_objects AS
+  SELECT object_name, object_type, status FROM ocisim.all_objects WHERE owner = upper(current_schema());
+CREATE VIEW ocisim.all_tables AS
+  SELECT owner, object_name AS table_name FROM ocisim.all_objects WHERE object_type = 'TABLE';
+CREATE VIEW ocisim.user_tables AS SELECT table_name FROM ocisim.all_tables WHERE owner = upper(current_schema());
+CREATE VIEW ocisim.user_views AS SELECT object_name AS view_name FROM ocisim.user_objects WHERE object_type = 'VIEW';
+CREATE VIEW ocisim.user_sequences AS
+  SELECT object_name AS sequence_name FROM ocisim.user_objects WHERE object_type = 'SEQUENCE';
+CREATE VIEW ocisim.user_indexes AS
+  SELECT upper(i.relname)::varchar(128) AS index_name, upper(t.relname)::varchar(128) AS table_name,
+    (CASE WHEN x.indisunique THEN 'UNIQUE' ELSE 'NONUNIQUE' END)::varchar(9) AS uniqueness
+  FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid
+  JOIN pg_namespace n ON n.oid = i.relnamespace WHERE n.nspname = current_schema();
+CREATE VIEW ocisim.user_constraints AS
+  SELECT upper(c.conname)::varchar(128) AS constraint_name, upper(t.relname)::varchar(128) AS table_name,
+    (CASE c.contype WHEN 'p' THEN 'P' WHEN 'u' THEN 'U' WHEN 'f' THEN 'R' ELSE 'C' END)::varchar(1) AS constraint_type
+  FROM pg_constraint c JOIN pg_class t ON t.oid = c.conrelid JOIN pg_namespace n ON n.oid = t.relnamespace
+  WHERE n.nspname = current_schema();
+CREATE VIEW ocisim.all_tab_columns AS
+  SELECT upper(n.nspname)::varchar(128) AS owner, upper(c.relname)::varchar(128) AS table_name,
+    upper(a.attname)::varchar(128) AS column_name, a.attnum::numeric AS column_id,
+    (CASE t.typname WHEN 'numeric' THEN 'NUMBER' WHEN 'int8' THEN 'NUMBER' WHEN 'varchar' THEN 'VARCHAR2'
+      WHEN 'timestamptz' THEN 'TIMESTAMP(6) WITH TIME ZONE' WHEN 'float8' THEN 'BINARY_DOUBLE'
+      WHEN 'timestamp' THEN CASE WHEN a.atttypmod = 0 THEN 'DATE' ELSE 'TIMESTAMP(6)' END
+      ELSE upper(t.typname) END)::varchar(128) AS data_type,
+    (CASE WHEN t.typname = 'varchar' THEN a.atttypmod - 4 END)::numeric AS char_length,
+    (CASE WHEN t.typname = 'numeric' AND a.atttypmod >= 4 THEN ((a.atttypmod - 4) >> 16) & 65535 END)::numeric AS data_precision,
+    (CASE WHEN a.attnotnull THEN 'N' ELSE 'Y' END)::varchar(1) AS nullable
+  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_type t ON t.oid = a.atttypid JOIN pg_roles r ON r.rolname = n.nspname
+  WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'v');
+CREATE VIEW ocisim.user_tab_columns AS
+  SELECT table_name, column_name, column_id, data_type, char_length, data_precision, nullable
+  FROM ocisim.all_tab_columns WHERE owner = upper(current_schema());
+CREATE VIEW ocisim.user_tab_comments AS
+  SELECT upper(c.relname)::varchar(128) AS table_name, (CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END)::varchar(11) AS table_type,
+    obj_description(c.oid)::varchar(4000) AS comments
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'v');
+CREATE VIEW ocisim.user_col_comments AS
+  SELECT upper(c.relname)::varchar(128) AS table_name, upper(a.attname)::varchar(128) AS column_name,
+    col_description(c.oid, a.attnum)::varchar(4000) AS comments
+  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = current_schema() AND a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'v');
+
+CREATE VIEW ocisim.all_queues AS
+  SELECT owner::varchar(128), name::varchar(128), queue_table::varchar(128), qid::numeric, queue_type::varchar(20),
+    max_retries::numeric, retry_delay::numeric,
+    (CASE WHEN enq THEN '  YES  ' ELSE '  NO  ' END)::varchar(7) AS enqueue_enabled,
+    (CASE WHEN deq THEN '  YES  ' ELSE '  NO  ' END)::varchar(7) AS dequeue_enabled
+  FROM ocisim.aq_queue;
+CREATE VIEW ocisim.dba_queues AS SELECT * FROM ocisim.all_queues;
+CREATE VIEW ocisim.user_queues AS
+  SELECT name, queue_table, qid, queue_type, max_retries, retry_delay, enqueue_enabled, dequeue_enabled
+  FROM ocisim.all_queues WHERE owner = upper(current_schema());
+CREATE VIEW ocisim.all_queue_tables AS
+  SELECT owner::varchar(128), name::varchar(128) AS queue_table, payload_type::varchar(7) AS type,
+    (CASE WHEN by_priority THEN 'PRIORITY, ENQUEUE_TIME' ELSE 'ENQUEUE_TIME' END)::varchar(22) AS sort_order,
+    'SINGLE'::varchar(8) AS recipients FROM ocisim.aq_queue_table;
+CREATE VIEW ocisim.user_queue_tables AS
+  SELECT queue_table, type, sort_order, recipients FROM ocisim.all_queue_tables WHERE owner = upper(current_schema());

@@ -1,0 +1,167 @@
+// Calls that would cost Oracle a round trip: they are counted, and they fail
+// where a test wants it.
+//
+// A fault is op:nth:action[=argument]; several are separated by commas. ops:
+// connect execute fetch commit rollback ping aqenq aqdeq any. Actions:
+//   delay=ms         the call takes longer
+//   error=ORA        it fails and has no effect
+//   error_after=ORA  it has its effect, and the caller sees an error
+//   rollback=ORA     the transaction is rolled back, and the caller sees an error
+//   cut              the connection is lost before it
+//   cut_after        it has its effect, and the connection is lost
+// Faults come from OCISIM_FAULTS when a session starts, from ALTER SESSION SET
+// ocisim_fault on the session itself, and from table ocisim.fault, by the
+// client's name, whenever another session notifies ocisim_fault.
+#include "ocisim.h"
+#include <sys/socket.h>
+#include <unistd.h>
+
+// faults_parse replaces the faults of a session; NULL and "" are none.
+void faults_parse(Pg *pg, const char *spec) {
+    pg->nfaults = 0;
+    if (!spec)
+        return;
+    char *copy = xstrdup(spec), *save = NULL;
+    for (char *t = strtok_r(copy, ",", &save); t && pg->nfaults < MAX_FAULTS;
+         t = strtok_r(NULL, ",", &save)) {
+        Fault *f = &pg->faults[pg->nfaults];
+        char act[40] = "";
+        memset(f, 0, sizeof *f);
+        if (sscanf(t, " %23[a-z]:%d:%39s", f->op, &f->nth, act) != 3)
+            continue;
+        char *eq = strchr(act, '=');
+        if (eq) {
+            f->arg = atoi(eq + 1);
+            *eq = 0;
+        }
+        snprintf(f->act, sizeof f->act, "%.15s", act);
+        pg->nfaults++;
+    }
+    free(copy);
+}
+
+// faults_load reads the faults that table ocisim.fault has for this client.
+void faults_load(Pg *pg) {
+    const char *v[1] = {client_name()};
+    PGresult *r =
+        PQexecParams(pg->c, "SELECT string_agg(spec, ',') FROM ocisim.fault WHERE $1::text LIKE client", 1,
+                     NULL, v, NULL, NULL, 0);
+    if (PQresultStatus(r) == PGRES_TUPLES_OK && !PQgetisnull(r, 0, 0))
+        faults_parse(pg, PQgetvalue(r, 0, 0));
+    PQclear(r);
+}
+
+// faults_poll looks for notifications that came in, without waiting.
+void faults_poll(Pg *pg) {
+    int load = 0;
+    PGnotify *n;
+    if (pg->dead || !pg->c || !PQconsumeInput(pg->c))
+        return;
+    while ((n = PQnotifies(pg->c))) {
+        load |= !strcmp(n->relname, "ocisim_fault");
+        PQfreemem(n);
+    }
+    if (load && PQtransactionStatus(pg->c) != PQTRANS_INERROR) {
+        pg->nfaults = 0;
+        faults_load(pg);
+    }
+}
+
+// cut loses the connection.
+static int cut(Pg *pg, Err *e) {
+    if (pg->c && !pg->dead)
+        shutdown(PQsocket(pg->c), SHUT_RDWR);
+    pg->dead = 1;
+    txn_lost(pg);
+    seterr(e, 3113, "end-of-file on communication channel (injected)");
+    if (e)
+        e->recoverable = 1;
+    return ERR;
+}
+
+// fault_act carries out a fault before its call.
+static int fault_act(Pg *pg, Err *e, Fault *f, Call *c) {
+    debug("fault %s:%d:%s=%d", f->op, f->nth, f->act, f->arg);
+    if (!strcmp(f->act, "delay")) {
+        usleep((useconds_t)f->arg * 1000);
+        return OK;
+    }
+    if (!strcmp(f->act, "error"))
+        return seterr(e, f->arg, "injected error");
+    if (!strcmp(f->act, "rollback")) {
+        txn_rollback(pg, e);
+        return seterr(e, f->arg, "injected error, transaction rolled back");
+    }
+    if (!strcmp(f->act, "cut"))
+        return cut(pg, e);
+    c->fault_after = (int)(f - pg->faults);
+    return OK;
+}
+
+// count adds a call to the statistics.
+static void count(Pg *pg, const char *op, int rt) {
+    int i = 0;
+    while (i < pg->nstats && strcmp(pg->stats[i].op, op))
+        i++;
+    if (i == MAX_STATS)
+        return;
+    if (i == pg->nstats)
+        pg->stats[pg->nstats++] = (Stat){op, 0, 0};
+    pg->stats[i].calls++;
+    pg->stats[i].rt += (uint64_t)rt;
+    pg->rt_total += (uint64_t)rt;
+}
+
+// call_begin begins a call of rt round trips. When it fails the call must not
+// be carried out, but call_end still follows.
+int call_begin(Pg *pg, Err *e, const char *op, int rt, Call *c) {
+    c->fault_after = -1;
+    pthread_mutex_lock(&pg->mu);
+    pg->in_call = 1;
+    pg->brk = 0;
+    pthread_mutex_unlock(&pg->mu);
+    pg->timed_out = 0;
+    count(pg, op, rt);
+    if (pg->dead)
+        return seterr(e, 3114, "not connected to ORACLE");
+    faults_poll(pg);
+    for (int i = 0; i < pg->nfaults; i++) {
+        Fault *f = &pg->faults[i];
+        if ((strcmp(f->op, op) && strcmp(f->op, "any")) || ++f->seen != f->nth)
+            continue;
+        if (fault_act(pg, e, f, c))
+            return ERR;
+    }
+    return OK;
+}
+
+// call_end ends a call with its return code, or with that of a fault.
+int call_end(Pg *pg, Err *e, Call *c, int rc) {
+    pthread_mutex_lock(&pg->mu);
+    pg->in_call = 0;
+    pthread_mutex_unlock(&pg->mu);
+    if (pg->dead)
+        txn_lost(pg);
+    if (c->fault_after < 0)
+        return rc;
+    Fault *f = &pg->faults[c->fault_after];
+    if (!strcmp(f->act, "cut_after"))
+        return cut(pg, e);
+    if (!strcmp(f->act, "error_after"))
+        return seterr(e, f->arg, "injected error after the call took effect");
+    return rc;
+}
+
+// stats_publish lets SQL see the statistics, in v$mystat and ocisim.stat.
+void stats_publish(Pg *pg) {
+    Buf b = {0};
+    buf_fmt(&b,
+            "SELECT set_config('ocisim.roundtrips','%llu',false), set_config('ocisim.requests','%llu',false)",
+            (unsigned long long)pg->rt_total, (unsigned long long)pg->request_total);
+    for (int i = 0; i < pg->nstats; i++)
+        buf_fmt(&b, ", set_config('ocisim.calls_%s','%llu',false), set_config('ocisim.rt_%s','%llu',false)",
+                pg->stats[i].op, (unsigned long long)pg->stats[i].calls, pg->stats[i].op,
+                (unsigned long long)pg->stats[i].rt);
+    pg_run(pg, b.p);
+    free(b.p);
+}

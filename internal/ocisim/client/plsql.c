@@ -1,0 +1,353 @@
+// PL/SQL as PL/pgSQL, statement by statement: a block becomes the body of a
+// function, its binds the function's INOUT parameters ocisim_b1, ocisim_b2...
+//
+// Emulated: declarations, SQL with SQL%ROWCOUNT, SELECT INTO, assignments, IF,
+// CASE, loops, handlers of one statement, RAISE_APPLICATION_ERROR, EXECUTE
+// IMMEDIATE of a literal, calls. Everything else is refused.
+#include "sql.h"
+
+enum { MAX_NESTING = 64 };
+
+// Block is a block being translated.
+typedef struct {
+    Trans *t;
+    const Tok *k;
+    int to;
+    const Package *pkg;
+    Buf *out;
+    int level;                // of BEGIN
+    int effects[MAX_NESTING]; // statements with effects in each level
+} Block;
+
+// put copies the tokens [from, to) as expressions of PL/SQL.
+static void put(Block *b, int from, int to) {
+    rewrite(b->t, b->k, from, to, RW_PLSQL, b->pkg, b->out);
+}
+
+// effect counts a statement that changes something, in all open levels: a
+// handler of PL/pgSQL undoes all of them, Oracle's only the one that failed.
+static void effect(Block *b) {
+    for (int i = 0; i <= b->level && i < MAX_NESTING; i++)
+        b->effects[i]++;
+}
+
+// mark_set notes that a bind gets a value back.
+static void mark_set(Block *b, const Tok *tok) {
+    if (tok->kind == K_BIND)
+        b->t->isset[add_placeholder(b->t, tok->text, 0) - 1] = 1;
+}
+
+// sql_statement translates SQL, with its row count.
+static int sql_statement(Block *b, int i) {
+    int end = find_end(b->k, i), query = is_word(&b->k[i], "SELECT") || is_word(&b->k[i], "WITH"), from = i;
+    Tok *at = NULL;
+    for (int j = i, depth = 0; j < end; j++) {
+        depth += is_punct(&b->k[j], "(") - is_punct(&b->k[j], ")");
+        if (depth == 0 && is_word(&b->k[j], "INTO") && (query || (j > i + 1 && !at)))
+            at = (Tok *)&b->k[j];
+        if (is_word(&b->k[j], "BULK"))
+            refuse(b->t, 20998, "ocisim: BULK COLLECT is not emulated");
+    }
+    if (at) {
+        int into = (int)(at - b->k);
+        put(b, from, into);
+        buf_str(b->out, query ? " INTO STRICT" : " INTO");
+        from = into + 1;
+        for (int j = from; j < end && !is_word(&b->k[j], "FROM"); j++)
+            mark_set(b, &b->k[j]);
+    } else if (query) {
+        refuse(b->t, 6550,
+               "line 1, column 7:\nPLS-00428: an INTO clause is expected in this SELECT statement");
+    }
+    if (!query)
+        effect(b);
+    put(b, from, end);
+    buf_str(b->out, "; GET DIAGNOSTICS ocisim_rowcount = ROW_COUNT;");
+    return end + 1;
+}
+
+// put_bare_name writes the name of a procedure that is called without
+// parentheses, and adds them.
+static void put_bare_name(Block *b, int i, int end) {
+    int builtin = !strncmp(b->k[i].text, "DBMS_", 5);
+    Buf name = {0};
+    buf_str(&name, "");
+    if (b->pkg && end == i + 1)
+        buf_fmt(&name, "%s.", b->pkg->name);
+    for (int j = i; j < end; j++)
+        buf_str(&name, b->k[j].text);
+    lower(name.p);
+    buf_fmt(b->out, builtin ? "%s()" : "\"%s\"()", name.p);
+    free(name.p);
+}
+
+// call_statement translates a call of a procedure.
+static int call_statement(Block *b, int i) {
+    int end = find_end(b->k, i);
+    for (int j = i + 1; j < end; j++) {
+        int first =
+            is_punct(&b->k[j - 1], "(") || is_punct(&b->k[j - 1], ",") || is_punct(&b->k[j - 1], "=>");
+        if (first && (is_punct(&b->k[j + 1], ")") || is_punct(&b->k[j + 1], ",")))
+            mark_set(b, &b->k[j]);
+    }
+    if (strncmp(b->k[i].text, "DBMS_", 5) || is_word(&b->k[i], "DBMS_AQ"))
+        effect(b);
+    buf_str(b->out, " CALL ");
+    if (is_punct(&b->k[end - 1], ")"))
+        put(b, i, end);
+    else
+        put_bare_name(b, i, end);
+    buf_str(b->out, ";");
+    return end + 1;
+}
+
+// dynamic_statement translates EXECUTE IMMEDIATE of a literal.
+static int dynamic_statement(Block *b, int i) {
+    int end = find_end(b->k, i);
+    if (b->k[i + 2].kind != K_STRING) {
+        refuse(b->t, 20998, "ocisim: EXECUTE IMMEDIATE of anything but a literal is not emulated");
+        return end + 1;
+    }
+    Trans inner;
+    translate(b->k[i + 2].text, &inner);
+    if (inner.bad)
+        refuse(b->t, inner.bad, "%s", inner.badmsg);
+    buf_str(b->out, " EXECUTE ");
+    put_string(inner.block ? "SELECT ocisim.no_nested_block()" : inner.sql, b->out);
+    trans_free(&inner);
+    effect(b);
+    put(b, i + 3, end);
+    buf_str(b->out, "; GET DIAGNOSTICS ocisim_rowcount = ROW_COUNT;");
+    return end + 1;
+}
+
+// raise_statement translates RAISE; and refuses exceptions of one's own.
+static int raise_statement(Block *b, int i) {
+    int end = find_end(b->k, i);
+    if (end != i + 1)
+        refuse(b->t, 20998, "ocisim: RAISE of a declared exception is not emulated");
+    buf_str(b->out, " RAISE;");
+    return end + 1;
+}
+
+// commit_statement takes COMMIT as the last statement of a block only.
+static int commit_statement(Block *b, int i) {
+    int last = is_punct(&b->k[i + 1], ";") && is_word(&b->k[i + 2], "END") && b->level == 1;
+    if (!last)
+        refuse(b->t, 20998, "ocisim: %s inside a block is not emulated", b->k[i].text);
+    b->t->commit_after = 1;
+    buf_str(b->out, " NULL;");
+    return find_end(b->k, i) + 1;
+}
+
+// handler translates EXCEPTION: it must guard no more than one statement.
+static int handler(Block *b, int i) {
+    if (b->level < MAX_NESTING && b->effects[b->level] > 1)
+        refuse(
+            b->t, 20998,
+            "ocisim: an exception handler over several statements is not emulated: it would undo them all");
+    buf_str(b->out, " EXCEPTION");
+    return i + 1;
+}
+
+// when_condition translates the conditions of a handler, up to THEN.
+static int when_condition(Block *b, int i) {
+    static const struct {
+        const char *oracle, *postgres;
+    } names[] = {{"DUP_VAL_ON_INDEX", "unique_violation"},
+                 {"ZERO_DIVIDE", "division_by_zero"},
+                 {"VALUE_ERROR", "data_exception"},
+                 {"INVALID_NUMBER", "invalid_text_representation"},
+                 {"NO_DATA_FOUND", "no_data_found"},
+                 {"TOO_MANY_ROWS", "too_many_rows"},
+                 {"OTHERS", "others"},
+                 {"OR", "OR"}};
+    buf_str(b->out, " WHEN");
+    for (i++; i < b->to && !is_word(&b->k[i], "THEN"); i++) {
+        const char *by = NULL;
+        for (size_t j = 0; j < sizeof names / sizeof *names; j++)
+            if (is_word(&b->k[i], names[j].oracle))
+                by = names[j].postgres;
+        if (!by)
+            refuse(b->t, 20998, "ocisim: exception %s is not emulated", b->k[i].text);
+        buf_fmt(b->out, " %s", by ? by : "others");
+    }
+    return i;
+}
+
+// control copies the head of IF, WHILE, FOR... up to THEN or LOOP, which the
+// caller sees as the start of a statement.
+static int control(Block *b, int i) {
+    int j = i, nested = 0;
+    if (is_word(&b->k[i], "WHEN") || is_word(&b->k[i], "CASE"))
+        j++; // of a CASE statement
+    for (; j < b->to; j++) {
+        nested += is_word(&b->k[j], "CASE") - (nested && is_word(&b->k[j], "END"));
+        if (!nested && (is_word(&b->k[j], "THEN") || is_word(&b->k[j], "LOOP") || is_punct(&b->k[j], ";") ||
+                        (is_word(&b->k[i], "CASE") && is_word(&b->k[j], "WHEN"))))
+            break;
+    }
+    put(b, i, j);
+    return j;
+}
+
+// end_statement translates END, END IF, END LOOP, END CASE and END name.
+static int end_statement(Block *b, int i) {
+    static const char *const kinds[] = {"IF", "LOOP", "CASE", NULL};
+    int end = find_end(b->k, i);
+    buf_str(b->out, " END");
+    if (in_words(&b->k[i + 1], kinds))
+        buf_fmt(b->out, " %s", b->k[i + 1].text);
+    else if (b->level > 0)
+        b->level--;
+    buf_str(b->out, ";");
+    return end + 1;
+}
+
+// assignment translates target := value, and what else is no statement of its
+// own kind here: RETURN, EXIT, NULL.
+static int assignment(Block *b, int i) {
+    int end = find_end(b->k, i);
+    mark_set(b, &b->k[i]);
+    put(b, i, end);
+    buf_str(b->out, ";");
+    return end + 1;
+}
+
+// declarations translates what stands before BEGIN.
+static int declarations(Block *b, int i) {
+    static const char *const refused[] = {"PROCEDURE", "FUNCTION", "CURSOR", "TYPE", "SUBTYPE", NULL};
+    while (i < b->to && !is_word(&b->k[i], "BEGIN")) {
+        int end = find_end(b->k, i);
+        if (in_words(&b->k[i], refused) || is_word(&b->k[i + 1], "EXCEPTION"))
+            refuse(b->t, 20998, "ocisim: this declaration is not emulated: %s %s", b->k[i].text,
+                   b->k[i + 1].text);
+        if (is_word(&b->k[i], "PRAGMA")) {
+            if (is_word(&b->k[i + 1], "AUTONOMOUS_TRANSACTION"))
+                refuse(b->t, 20998, "ocisim: autonomous transactions are not emulated");
+        } else {
+            rewrite(b->t, b->k, i, end, RW_PLSQL | RW_TYPES, b->pkg, b->out);
+            buf_str(b->out, ";");
+        }
+        i = end + 1;
+    }
+    return i;
+}
+
+// begin_statement opens a level, with the declarations before it.
+static int begin_statement(Block *b, int i) {
+    if (is_word(&b->k[i], "DECLARE")) {
+        buf_str(b->out, " DECLARE");
+        i = declarations(b, i + 1);
+    }
+    if (++b->level < MAX_NESTING)
+        b->effects[b->level] = 0;
+    buf_str(b->out, " BEGIN");
+    return i + 1;
+}
+
+// statement translates the statement at i and returns the start of the next.
+static int statement(Block *b, int i) {
+    static const char *const sql[] = {"INSERT", "UPDATE", "DELETE", "MERGE", "SELECT", "WITH", "LOCK", NULL};
+    static const char *const heads[] = {"IF", "ELSIF", "WHILE", "FOR", "CASE", "WHEN", NULL};
+    static const char *const plain[] = {"RETURN", "EXIT", "CONTINUE", "NULL", NULL};
+    static const char *const openers[] = {"THEN", "ELSE", "LOOP", NULL};
+    const Tok *tok = &b->k[i];
+    if (in_words(tok, openers)) {
+        buf_fmt(b->out, " %s", tok->text);
+        return i + 1;
+    }
+    if (in_words(tok, sql))
+        return sql_statement(b, i);
+    if (in_words(tok, heads))
+        return control(b, i);
+    if (in_words(tok, plain))
+        return assignment(b, i);
+    if (is_word(tok, "BEGIN") || is_word(tok, "DECLARE"))
+        return begin_statement(b, i);
+    if (is_word(tok, "END"))
+        return end_statement(b, i);
+    if (is_word(tok, "EXCEPTION"))
+        return handler(b, i);
+    if (is_word(tok, "RAISE"))
+        return raise_statement(b, i);
+    if (is_word(tok, "COMMIT") || is_word(tok, "ROLLBACK") || is_word(tok, "SAVEPOINT"))
+        return commit_statement(b, i);
+    if (is_word(tok, "EXECUTE"))
+        return dynamic_statement(b, i);
+    if (is_word(tok, "RAISE_APPLICATION_ERROR")) {
+        int end = find_end(b->k, i);
+        buf_str(b->out, " PERFORM ocisim.raise_application_error");
+        put(b, i + 1, end);
+        buf_str(b->out, ";");
+        return end + 1;
+    }
+    int end = find_end(b->k, i);
+    for (int j = i; j < end; j++)
+        if (is_punct(&b->k[j], ":="))
+            return assignment(b, i);
+        else if (is_punct(&b->k[j], "("))
+            j = find_close(b->k, j);
+    return call_statement(b, i);
+}
+
+// in_handler finds out whether the WHEN at i belongs to a handler: the ones
+// after EXCEPTION do, up to the END of their level.
+static int in_handler(const Tok *k, int from, int i) {
+    static const char *const kinds[] = {"IF", "LOOP", "CASE", NULL};
+    int depth = 0;
+    for (int j = i - 1; j >= from; j--) {
+        if (is_word(&k[j], "END"))
+            depth += !in_words(&k[j + 1], kinds) || is_word(&k[j + 1], "CASE");
+        else if (depth > 0 &&
+                 (is_word(&k[j], "BEGIN") || (is_word(&k[j], "CASE") && !is_word(&k[j - 1], "END"))))
+            depth--;
+        else if (depth == 0 && is_word(&k[j], "EXCEPTION"))
+            return 1;
+        else if (depth == 0 && (is_word(&k[j], "BEGIN") || is_word(&k[j], "CASE")))
+            return 0;
+    }
+    return 0;
+}
+
+// loop_variables declares the records of FOR r IN (SELECT ...): PL/SQL does it
+// by itself.
+static void loop_variables(const Tok *k, int from, int to, Buf *out) {
+    for (int i = from; i + 3 < to; i++)
+        if (is_word(&k[i], "FOR") && k[i + 1].kind == K_WORD && is_word(&k[i + 2], "IN") &&
+            is_punct(&k[i + 3], "("))
+            buf_fmt(out, " %s record;", k[i + 1].raw);
+}
+
+// statements translates [from, to), which begins with BEGIN or declarations.
+static void statements(Trans *t, const Tok *k, int from, int to, const Package *pkg, Buf *out) {
+    Block b = {.t = t, .k = k, .to = to, .pkg = pkg, .out = out};
+    buf_str(out, "#variable_conflict use_column\n DECLARE ocisim_rowcount numeric := 0;");
+    loop_variables(k, from, to, out);
+    int i = declarations(&b, from);
+    i = begin_statement(&b, i);
+    while (i < to) {
+        if (is_word(&k[i], "WHEN") && in_handler(k, from, i))
+            i = when_condition(&b, i);
+        else
+            i = statement(&b, i);
+    }
+}
+
+// translate_subprogram translates the part of a procedure after IS, up to and
+// with its END.
+void translate_subprogram(Trans *t, const Tok *k, int from, int to, const Package *pkg, Buf *out) {
+    statements(t, k, from, to, pkg, out);
+}
+
+// translate_block translates an anonymous block.
+void translate_block(Trans *t, const Tok *k, int n, const Package *pkg, Buf *out) {
+    int from = is_word(&k[0], "DECLARE") ? 1 : 0;
+    t->block = xstrdup("");
+    for (int i = 0; i < n; i++) // positions are those of the text
+        if (k[i].kind == K_BIND)
+            add_placeholder(t, k[i].text, 0);
+    if (!is_punct(&k[n - 1], ";"))
+        refuse(t, 6550, "line 1, column 1:\nPLS-00103: Encountered the symbol \"end-of-file\"");
+    statements(t, k, from, n, pkg, out);
+}
