@@ -216,10 +216,6 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 		return d.failed("commit", err)
 	}
 	err = d.write(ctx, work)
-	for attempt := 1; attempt <= lockTries && errors.Is(err, errAgain); attempt++ {
-		pause(ctx, aq.Backoff(attempt)/4)
-		err = d.write(ctx, work)
-	}
 	if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrDuplicate) || isData(err) || errors.Is(err, store.ErrNotFound) {
 		return d.failed("commit", err)
 	}
@@ -235,7 +231,8 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 }
 
 // write executes a plan on the delivery's transaction and commits it. What is
-// refused leaves the message dequeued and everything else as it was.
+// refused leaves the message dequeued and everything else as it was; after any
+// other error the transaction is rolled back, and the message comes again.
 func (d *delivery) write(ctx context.Context, w *work) error {
 	err := d.s.execute(ctx, d.session, w, true)
 	if err != nil {
