@@ -27,7 +27,7 @@ func TestKilledSessionsLoseAndDoubleNothing(t *testing.T) {
 	d := standIn(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	nodes := []*Store{opened(t, Options{DSN: d.DSN(), Node: "a", Apart: true}), opened(t, Options{DSN: d.DSN(), Node: "b", Apart: true})}
+	nodes := []*Store{opened(t, Options{DSN: d.DSN(), Node: "a"}), opened(t, Options{DSN: d.DSN(), Node: "b"})}
 	for i := range chaosTokens {
 		if err := nodes[0].Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: fmt.Appendf(nil, "i-%d", i)}}}); err != nil {
 			t.Fatal(err)

@@ -41,6 +41,3 @@ func explain(err error) error {
 
 // isData says whether the database refuses a value for good.
 func isData(err error) bool { return problem.CodeOf(err) == "store.value" }
-
-// errAgain is a conflict of row locks: the change may be written again.
-var errAgain = errors.New("locks are in conflict")

@@ -62,9 +62,6 @@ func (s *Store) rows(ctx context.Context, session *aq.Session, ops []op, keep bo
 	if len(ops) == 0 {
 		return nil
 	}
-	if s.o.Apart {
-		return s.apart(ctx, session, ops, keep)
-	}
 	parts := blocks(ops)
 	mark := keep && len(parts) > 1
 	if mark {
@@ -106,24 +103,6 @@ func blocks(ops []op) [][]op {
 	return append(parts, ops[start:])
 }
 
-// apart executes statements one by one.
-func (s *Store) apart(ctx context.Context, session *aq.Session, ops []op, keep bool) error {
-	mark := keep && len(ops) > 1
-	if mark {
-		if _, err := session.ExecContext(ctx, text("savepoint")); err != nil {
-			return explain(err)
-		}
-	}
-	for i := range ops {
-		err := ops[i].run(ctx, session)
-		if err == nil {
-			continue
-		}
-		return s.undo(ctx, session, mark, refused(&ops[i], err))
-	}
-	return nil
-}
-
 // refused is what an error of a statement means for its change.
 func refused(o *op, err error) error {
 	switch {
@@ -131,8 +110,6 @@ func refused(o *op, err error) error {
 		return err
 	case aq.Classify(err) == aq.Duplicate:
 		return fmt.Errorf("%s: %w", o.name, store.ErrDuplicate)
-	case aq.Classify(err) == aq.Retry:
-		return fmt.Errorf("%s: %w: %w", o.name, errAgain, explain(err))
 	}
 	return fmt.Errorf("%s: %w", o.name, explain(err))
 }

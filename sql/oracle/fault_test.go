@@ -20,23 +20,15 @@ const faultCalls = 16
 // Every client call of a turn fails, in each way in which a call can fail; the
 // state is in the end as if nothing had happened.
 func TestEveryCallOfATurnMayFail(t *testing.T) {
-	for _, apart := range []bool{true, false} {
-		name := map[bool]string{true: "one by one", false: "in one block"}[apart]
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := opened(t, Options{DSN: standIn(t).DSN(), Node: "n", Apart: apart})
-			if !apart {
-				needBlocks(t, s)
-			}
-			for _, action := range []string{"error=1555", "error=60", "error_after=1013", "cut", "cut_after", "error_after=3113"} {
-				for k := 1; k <= faultCalls; k++ {
-					faulty(t, s, action, k)
-				}
-			}
-			if n := s.Sessions(); n > 4 {
-				t.Errorf("%d sessions are left", n)
-			}
-		})
+	t.Parallel()
+	s := opened(t, Options{DSN: standIn(t).DSN(), Node: "n"})
+	for _, action := range []string{"error=1555", "error=60", "error_after=1013", "cut", "cut_after", "error_after=3113"} {
+		for k := 1; k <= faultCalls; k++ {
+			faulty(t, s, action, k)
+		}
+	}
+	if n := s.Sessions(); n > 4 {
+		t.Errorf("%d sessions are left", n)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // a dead letter.
 func TestExpiredMessagesBecomeDeadLetters(t *testing.T) {
 	d := standIn(t)
-	s := opened(t, Options{DSN: d.DSN(), Node: "n", Apart: true})
+	s := opened(t, Options{DSN: d.DSN(), Node: "n"})
 	ctx := t.Context()
 	db, err := sql.Open("godror", d.DSN())
 	if err != nil {

@@ -32,6 +32,7 @@ type ledger struct {
 type entry struct {
 	noted chan struct{} // closed when it is in the table
 	done  bool
+	users int // of this node: a lost session may have given it to a second worker
 }
 
 func newLedger(s *Store) *ledger {
@@ -62,6 +63,10 @@ func (l *ledger) enter(id string) <-chan struct{} {
 		e = &entry{noted: make(chan struct{})}
 		l.want[id] = e
 	}
+	e.users++
+	if l.noted[id] {
+		e.close()
+	}
 	l.mu.Unlock()
 	l.poke()
 	return e.noted
@@ -70,8 +75,10 @@ func (l *ledger) enter(id string) <-chan struct{} {
 func (l *ledger) leave(id string) {
 	l.mu.Lock()
 	if e := l.want[id]; e != nil {
-		delete(l.want, id)
-		e.close()
+		if e.users--; e.users <= 0 {
+			delete(l.want, id)
+			e.close()
+		}
 	}
 	noted := l.noted[id]
 	l.mu.Unlock()

@@ -52,7 +52,6 @@ type Options struct {
 	Consumers int           // 0 = DefaultConsumers
 	Writers   int           // 0 = DefaultWriters
 	Readers   int           // 0 = DefaultReaders
-	Apart     bool          // execute the statements of a change one by one instead of in one block
 	Heartbeat time.Duration // 0 = DefaultHeartbeat
 	DeadAfter time.Duration // without heartbeat a node is dead; 0 = DefaultDeadAfter
 	Log       *slog.Logger

@@ -19,16 +19,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestStore(t *testing.T) {
-	t.Run("one by one", func(t *testing.T) {
-		storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{Apart: true}) })
-	})
-	t.Run("pooled", func(t *testing.T) {
-		storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{Apart: true, Pooled: true}) })
-	})
-	t.Run("in one block", func(t *testing.T) {
-		needBlocks(t, opened(t, Options{DSN: fresh(t)}))
-		storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{}) })
-	})
+	for name, pooled := range map[string]bool{"standalone": false, "pooled": true} {
+		t.Run(name, func(t *testing.T) {
+			storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{Pooled: pooled}) })
+		})
+	}
 }
 
 // quick are options under which a node is dead soon.

@@ -176,13 +176,20 @@ func (d *delivery) Load(ctx context.Context, id string) (snapshot.Snapshot, erro
 	defer d.s.leave()
 	snap, err := load(ctx, d.session, id)
 	if d.fence != nil {
+		late := time.NewTimer(fenceMax)
+		defer late.Stop()
 		select {
 		case <-d.fence:
+		case <-late.C:
 		case <-ctx.Done():
 		}
 	}
 	return snap, wrap("load "+id, err)
 }
+
+// fenceMax bounds the waiting for the ledger: it is a help, and no turn depends
+// on it.
+const fenceMax = time.Second
 
 // begin admits a call; after it s.leave must be called.
 func (d *delivery) begin() error {
@@ -209,10 +216,6 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 		return d.failed("commit", err)
 	}
 	err = d.write(ctx, work)
-	for attempt := 1; attempt <= lockTries && errors.Is(err, errAgain); attempt++ {
-		pause(ctx, aq.Backoff(attempt)/4)
-		err = d.write(ctx, work)
-	}
 	if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrDuplicate) || isData(err) || errors.Is(err, store.ErrNotFound) {
 		return d.failed("commit", err)
 	}
@@ -228,7 +231,8 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 }
 
 // write executes a plan on the delivery's transaction and commits it. What is
-// refused leaves the message dequeued and everything else as it was.
+// refused leaves the message dequeued and everything else as it was; after any
+// other error the transaction is rolled back, and the message comes again.
 func (d *delivery) write(ctx context.Context, w *work) error {
 	err := d.s.execute(ctx, d.session, w, true)
 	if err != nil {
