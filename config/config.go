@@ -12,6 +12,10 @@
 package config
 
 import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -36,8 +40,11 @@ type Config struct {
 
 // Store says where state is kept.
 type Store struct {
-	URL        string // sqlite://PATH or oracle://USER:PASSWORD@HOST:PORT/SERVICE
-	Durability Durability
+	URL          string // sqlite://PATH or oracle://USER:PASSWORD@HOST:PORT/SERVICE
+	Password     string // of the Oracle user, where the address has none
+	PasswordFile string // that holds the password; its last line break is not part of it
+	Schema       string // owner of the tables and queues on Oracle; "" = the user's own
+	Durability   Durability
 }
 
 // Durability says what a commit on the embedded store survives.
@@ -118,6 +125,32 @@ type Retention struct {
 type Log struct {
 	Level  string // debug, info, warn or error
 	Format string // text or json
+}
+
+// Consumers on Oracle, where nothing else is said: one session each.
+const (
+	OracleSignalConsumers   = 8
+	OracleScheduleConsumers = 4
+	OracleCommandConsumers  = 2
+)
+
+// DataSource returns the address of an Oracle database as godror reads it; ok
+// is false for another store. Parameters of the address are godror's own.
+func (s Store) DataSource() (dsn string, ok bool) {
+	u, err := url.Parse(s.URL)
+	if err != nil || !s.Oracle() {
+		return "", false
+	}
+	password, _ := u.User.Password()
+	if password == "" {
+		password = s.Password
+	}
+	dsn = fmt.Sprintf("user=%q password=%q connectString=%q timezone=UTC standaloneConnection=1", u.User.Username(), password, u.Host+u.Path)
+	query := u.Query()
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		dsn += fmt.Sprintf(" %s=%q", name, query.Get(name))
+	}
+	return dsn, true
 }
 
 // Default returns the configuration of a node about which nothing is said.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,11 +103,49 @@ func Load(src Source) (*Loaded, error) {
 			found = append(found, l.place(s, *wrong))
 		}
 	}
+	if l.Store.Oracle() {
+		l.fewerConsumers()
+	}
+	if wrong := l.readPassword(); wrong != nil {
+		found = append(found, *wrong)
+	}
 	found = append(found, l.check(all)...)
 	if len(found) > 0 {
 		return nil, report(found)
 	}
 	return l, nil
+}
+
+// readPassword takes the password from its file.
+func (l *Loaded) readPassword() *problem.Place {
+	file := l.Store.PasswordFile
+	if file == "" {
+		return nil
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return &problem.Place{Code: "config.unreadable", Pointer: pointer("store.password-file"), Detail: err.Error(),
+			Hint: "name a file that this user may read"}
+	}
+	l.Store.Password = strings.TrimRight(string(raw), "\r\n")
+	return nil
+}
+
+// fewerConsumers sets the consumers that nobody has set to what a database
+// server is asked for: there, each is a session that blocks.
+func (l *Loaded) fewerConsumers() {
+	for key, c := range map[string]struct {
+		field *int
+		value int
+	}{
+		"queue.signal-consumers":   {&l.Queue.SignalConsumers, OracleSignalConsumers},
+		"queue.schedule-consumers": {&l.Queue.ScheduleConsumers, OracleScheduleConsumers},
+		"queue.command-consumers":  {&l.Queue.CommandConsumers, OracleCommandConsumers},
+	} {
+		if l.Origins[key] == FromDefault {
+			*c.field = c.value
+		}
+	}
 }
 
 func report(found []problem.Place) error {

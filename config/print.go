@@ -28,6 +28,9 @@ func (l *Loaded) Values() []Value {
 		value := text(s.field(&l.Config))
 		if s.secret {
 			value = mask(value)
+			if value != "" && !strings.Contains(value, "://") {
+				value = "***"
+			}
 		}
 		all = append(all, Value{
 			Key: s.key, Value: value, From: l.Origins[s.key], Default: text(s.field(&standard)),

@@ -57,6 +57,12 @@ func general() []setting {
 	return []setting{
 		{key: "store.url", field: func(c *Config) any { return &c.Store.URL }, secret: true,
 			meaning: "where state is kept, sqlite://PATH or oracle://USER:PASSWORD@HOST:PORT/SERVICE"},
+		{key: "store.password", field: func(c *Config) any { return &c.Store.Password }, secret: true,
+			meaning: "password of the Oracle user, where the address has none; best given as AQUEDUCT_STORE_PASSWORD"},
+		{key: "store.password-file", field: func(c *Config) any { return &c.Store.PasswordFile },
+			meaning: "file that holds the password of the Oracle user; empty = none"},
+		{key: "store.schema", field: func(c *Config) any { return &c.Store.Schema },
+			meaning: "owner of the tables and queues on Oracle; empty = the user's own"},
 		{key: "store.durability", field: func(c *Config) any { return &c.Store.Durability }, choices: []string{string(Full), string(Normal)},
 			meaning: "what a commit on the embedded store survives, a power failure or only the death of the process"},
 		{key: "listen", field: func(c *Config) any { return &c.Listen },

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 )
 
 func (a *app) migrateCommand() *cobra.Command {
+	var noPackage bool
 	c := &cobra.Command{
 		Use:   "migrate",
 		Short: "Make the database, or bring it to this version",
@@ -19,14 +22,7 @@ func (a *app) migrateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := makeFolder(l.Store); err != nil {
-				return err
-			}
-			db, err := openStore(cmd.Context(), l.Store, nodeName(""), a.logger(l.Log))
-			if err != nil {
-				return err
-			}
-			if err := db.Close(); err != nil {
+			if err := a.migrate(cmd.Context(), l, noPackage); err != nil {
 				return err
 			}
 			if a.json {
@@ -37,7 +33,25 @@ func (a *app) migrateCommand() *cobra.Command {
 		},
 	}
 	config.Flags(c.Flags())
+	c.Flags().BoolVar(&noPackage, "no-package", false, "on Oracle, leave out the package AQUEDUCT that applications call")
 	return c
+}
+
+// migrate installs the schema that a store needs. On Oracle the user of the
+// address must be the owner.
+func (a *app) migrate(ctx context.Context, l *config.Loaded, noPackage bool) error {
+	if dsn, ok := l.Store.DataSource(); ok {
+		_, _, err := oracle.Migrate(ctx, oracle.Installation{DSN: dsn, NoPackage: noPackage})
+		return err
+	}
+	if err := makeFolder(l.Store); err != nil {
+		return err
+	}
+	db, err := openStore(ctx, l.Store, l.Queue, nodeName(""), a.logger(l.Log))
+	if err != nil {
+		return err
+	}
+	return db.Close()
 }
 
 // shown is the address of the store without its secrets.

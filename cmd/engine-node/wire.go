@@ -28,6 +28,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -52,7 +53,7 @@ type node struct {
 // wire builds a node by hand. It does not work until its runtime runs, but its
 // services do.
 func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (*node, error) {
-	db, err := openStore(ctx, c.Store, name, log)
+	db, err := openStore(ctx, c.Store, c.Queue, name, log)
 	if err != nil {
 		return nil, err
 	}
@@ -101,11 +102,17 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 }
 
 // openStore opens the database that an address names.
-func openStore(ctx context.Context, c config.Store, name string, log *slog.Logger) (database, error) {
+func openStore(ctx context.Context, c config.Store, q config.Queue, name string, log *slog.Logger) (database, error) {
+	if dsn, ok := c.DataSource(); ok {
+		return oracle.Open(ctx, oracle.Options{
+			DSN: dsn, Schema: c.Schema, Node: name, Wait: q.Wait, Log: log,
+			Consumers: max(q.SignalConsumers, q.ScheduleConsumers, q.CommandConsumers),
+		})
+	}
 	path, ok := c.SQLite()
 	if !ok {
-		return nil, problem.New(problem.Unavailable, "store.unsupported", "this program has no store for %s", scheme(c.URL)).
-			WithHint("use sqlite://PATH")
+		return nil, problem.New(problem.Invalid, "store.unsupported", "%s names no store", scheme(c.URL)).
+			WithHint("write sqlite://PATH or oracle://USER@HOST:PORT/SERVICE")
 	}
 	durability := sqlite.Full
 	if c.Durability == config.Normal {
@@ -161,14 +168,15 @@ func makeFolder(c config.Store) error {
 
 // peer opens the database that --store names, beside the nodes that run on it.
 func (a *app) peer(ctx context.Context) (*node, error) {
-	l, err := config.Load(config.Source{Env: a.settings()})
+	url, err := storeURL(a.store)
+	if err != nil {
+		return nil, err
+	}
+	l, err := config.Load(config.Source{Env: append(a.settings(), "AQUEDUCT_STORE_URL="+url)})
 	if err != nil {
 		return nil, err
 	}
 	c := l.Config
-	if c.Store.URL, err = storeURL(a.store); err != nil {
-		return nil, err
-	}
 	if path, ok := c.Store.SQLite(); ok {
 		if _, err := os.Stat(path); err != nil {
 			return nil, problem.Wrap(errors.Unwrap(err), problem.NotFound, "store.missing", "there is no database at %s", path).
@@ -184,7 +192,7 @@ func storeURL(text string) (string, error) {
 		return "sqlite://" + text, nil
 	}
 	if s := scheme(text); s != "sqlite" && s != "oracle" {
-		return "", usage("--store: %q is the address of no store", s+"://").WithHint("write sqlite://PATH")
+		return "", usage("--store: %q is the address of no store", s+"://").WithHint("write sqlite://PATH or oracle://USER@HOST:PORT/SERVICE")
 	}
 	return text, nil
 }
