@@ -175,7 +175,7 @@ func (c *chaos) check() {
 
 // whole says what is wrong with an instance: it is complete, its stream has no
 // gap, and each of its two effects happened under one key.
-func (c *chaos) whole(st *sqlite.Store, id string) string {
+func (c *chaos) whole(st database, id string) string {
 	s, err := st.Load(c.t.Context(), id)
 	if err != nil {
 		return err.Error()

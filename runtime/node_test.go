@@ -21,6 +21,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -40,10 +41,25 @@ func TestMain(m *testing.M) {
 	os.Exit(2)
 }
 
+// database is what a node needs of its store.
+type database interface {
+	store.Full
+	definition.Repository
+}
+
+// openDatabase opens the store that place names: the path of an SQLite file,
+// or a data source name of Oracle.
+func openDatabase(ctx context.Context, place string) (database, error) {
+	if strings.HasPrefix(place, "user=") {
+		return oracle.Open(ctx, oracle.Options{DSN: place, Consumers: 4, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second})
+	}
+	return sqlite.Open(ctx, sqlite.Options{Path: place})
+}
+
 // testNode is a node on a database file, with one function "effect" that tells
 // the outside world its key.
 type testNode struct {
-	store *sqlite.Store
+	store database
 	rt    *runtime.Runtime
 	cat   *definition.Catalogue
 	stop  context.CancelFunc
@@ -53,7 +69,7 @@ type testNode struct {
 // open starts a node; wrap may put something between the runtime and its
 // store, effect performs the function "effect".
 func open(ctx context.Context, file string, wrap func(store.Full) store.Full, effect activity.Func, documents ...string) (*testNode, error) {
-	st, err := sqlite.Open(ctx, sqlite.Options{Path: file})
+	st, err := openDatabase(ctx, file)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +90,7 @@ func open(ctx context.Context, file string, wrap func(store.Full) store.Full, ef
 	}
 	n.rt, err = runtime.New(ctx, runtime.Config{
 		Store: full, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: 2, RetryDelay: 20 * time.Millisecond,
+		SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4,
 	})
 	if err != nil {
 		return nil, err
