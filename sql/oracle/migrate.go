@@ -33,7 +33,6 @@ var present = map[int]bool{
 type Installation struct {
 	DSN         string // of the owner of the schema
 	RuntimeUser string // gets the grants that a node needs; empty = the owner runs the nodes
-	NoPackage   bool   // leave out the package of applications
 }
 
 // Migrate installs what the schema of a user lacks: tables, queues, views and
@@ -90,12 +89,9 @@ func (u unit) run(ctx context.Context, db *sql.DB) error {
 }
 
 // The owner's scripts, by what they hold.
-var ownerScripts = []string{"10_tables", "20_queues", "30_views"}
+var ownerScripts = []string{"10_tables", "20_queues", "30_views", "40_package"}
 
-const (
-	packageScript = "40_package"
-	grantsScript  = "50_grants"
-)
+const grantsScript = "50_grants"
 
 // userName is a name that a script may be given.
 var userName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_$#]{0,127}$`)
@@ -103,9 +99,6 @@ var userName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_$#]{0,127}$`)
 // units are what an installation executes, in order.
 func (i Installation) units() ([]unit, error) {
 	names := slices.Clone(ownerScripts)
-	if !i.NoPackage {
-		names = append(names, packageScript)
-	}
 	if i.RuntimeUser != "" {
 		if !userName.MatchString(i.RuntimeUser) {
 			return nil, problem.New(problem.Invalid, "store.options", "%.40q is no name of a user", i.RuntimeUser)

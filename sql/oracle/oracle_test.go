@@ -66,7 +66,7 @@ func standIn(t testing.TB) *ocisim.Database {
 		t.Skip("only the stand-in can do this")
 	}
 	d := ocisim.Start(t).NewDatabase(t)
-	if _, _, err := Migrate(context.Background(), Installation{DSN: d.DSN(), NoPackage: true}); err != nil {
+	if _, _, err := Migrate(context.Background(), Installation{DSN: d.DSN()}); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -140,7 +140,7 @@ func damage(o Options, id string) error {
 
 func TestMigrateMayRunAgain(t *testing.T) {
 	dsn := fresh(t)
-	from, to, err := Migrate(t.Context(), Installation{DSN: dsn, NoPackage: os.Getenv(dsnEnv) == ""})
+	from, to, err := Migrate(t.Context(), Installation{DSN: dsn})
 	if from != schemaVersion || to != schemaVersion || err != nil {
 		t.Fatal(from, to, err)
 	}

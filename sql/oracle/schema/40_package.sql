@@ -27,12 +27,15 @@ CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
     p_actor         IN VARCHAR2 DEFAULT NULL
   ) RETURN RAW;
 
+  -- A new id for an instance.
+  FUNCTION new_id RETURN VARCHAR2;
+
   -- Starts an instance of a definition. The input is any JSON. A repeat with
   -- the same instance id, or the same definition, business key and start key,
-  -- changes nothing. Without instance id a new one is made and returned.
+  -- changes nothing. Who wants to know the instance gives it an id.
   FUNCTION start_instance(
     p_definition   IN VARCHAR2,
-    p_instance_id  IN OUT VARCHAR2,
+    p_instance_id  IN VARCHAR2 DEFAULT NULL,
     p_input        IN VARCHAR2 DEFAULT 'null',
     p_business_key IN VARCHAR2 DEFAULT NULL,
     p_start_key    IN VARCHAR2 DEFAULT NULL,
@@ -86,6 +89,15 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     END IF;
   END check_key;
 
+  -- Refuses a text before it is put together, for it may be longer than PL/SQL
+  -- can hold.
+  PROCEDURE check_bytes(p_head IN VARCHAR2, p_tail IN VARCHAR2) IS
+  BEGIN
+    IF NVL(LENGTHB(p_head), 0) + NVL(LENGTHB(p_tail), 0) > c_bytes_max THEN
+      fail(too_large, 'the envelope has more than ' || c_bytes_max || ' bytes');
+    END IF;
+  END check_bytes;
+
   -- The text as a JSON string, or null.
   FUNCTION quoted(p_value IN VARCHAR2) RETURN VARCHAR2 IS
     v_array VARCHAR2(4000);
@@ -95,9 +107,6 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     END IF;
     SELECT JSON_ARRAY(p_value RETURNING VARCHAR2(4000)) INTO v_array FROM DUAL;
     RETURN SUBSTR(v_array, 2, LENGTH(v_array) - 2);
-  EXCEPTION
-    WHEN VALUE_ERROR THEN
-      fail(too_large, 'a text is too long');
   END quoted;
 
   -- One JSON value, strict: what a node could not read would become a dead
@@ -110,6 +119,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     IF p_value IS NULL THEN
       fail(invalid_argument, p_name || ' is missing');
     END IF;
+    check_bytes(p_value, NULL);
     v_text := '[' || p_value || ']';
     SELECT CASE WHEN v_text IS JSON STRICT THEN 1 ELSE 0 END INTO v_valid FROM DUAL;
     IF v_valid = 0 THEN
@@ -119,9 +129,6 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     IF v_list.GET_SIZE <> 1 OR p_object AND NOT v_list.GET(0).IS_OBJECT THEN
       fail(invalid_argument, p_name || ' is not ' || CASE WHEN p_object THEN 'a JSON object' ELSE 'one JSON value' END);
     END IF;
-  EXCEPTION
-    WHEN VALUE_ERROR THEN
-      fail(too_large, p_name || ' is too long');
   END check_json;
 
   FUNCTION new_id RETURN VARCHAR2 IS
@@ -153,7 +160,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     p_due_at_utc IN TIMESTAMP, p_name IN VARCHAR2, p_actor IN VARCHAR2, p_payload IN VARCHAR2
   ) RETURN VARCHAR2 IS
     v_headers VARCHAR2(4000);
-    v_text    VARCHAR2(32767);
+    v_head    VARCHAR2(8000);
   BEGIN
     IF p_name IS NOT NULL THEN
       v_headers := '"name":' || quoted(p_name);
@@ -161,17 +168,15 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     IF p_actor IS NOT NULL THEN
       v_headers := v_headers || CASE WHEN v_headers IS NOT NULL THEN ',' END || '"actor":' || quoted(p_actor);
     END IF;
-    v_text := '{"signalId":' || quoted(p_signal_id) || ',"workflowInstanceId":' || quoted(p_instance_id)
+    v_head := '{"signalId":' || quoted(p_signal_id) || ',"workflowInstanceId":' || quoted(p_instance_id)
       || ',"runtimeProvider":"aqueduct","signalType":"' || p_type || '","expectedVersion":0'
       || CASE WHEN p_token IS NOT NULL THEN ',"waitingToken":' || quoted(p_token) END
       || ',"occurredAtUtc":"' || moment(now_utc) || '"'
       || CASE WHEN p_due_at_utc IS NOT NULL THEN ',"dueAtUtc":"' || moment(p_due_at_utc) || '"' END
       || CASE WHEN v_headers IS NOT NULL THEN ',"headers":{' || v_headers || '}' END
-      || ',"payload":' || p_payload || '}';
-    RETURN v_text;
-  EXCEPTION
-    WHEN VALUE_ERROR THEN
-      fail(too_large, 'the envelope has more than ' || c_bytes_max || ' bytes');
+      || ',"payload":';
+    check_bytes(v_head || '}', p_payload);
+    RETURN v_head || p_payload || '}';
   END envelope;
 
   FUNCTION send(p_envelope IN VARCHAR2, p_due_at_utc IN TIMESTAMP) RETURN RAW IS
@@ -195,9 +200,6 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     v_queue := $$PLSQL_UNIT_OWNER || '.' || v_queue;
     DBMS_AQ.ENQUEUE(queue_name => v_queue, enqueue_options => v_options, message_properties => v_message, payload => v_bytes, msgid => v_id);
     RETURN v_id;
-  EXCEPTION
-    WHEN VALUE_ERROR THEN
-      fail(too_large, 'the envelope has more than ' || c_bytes_max || ' bytes');
   END send;
 
   FUNCTION signal(
@@ -215,10 +217,10 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
   END signal;
 
   FUNCTION start_instance(
-    p_definition IN VARCHAR2, p_instance_id IN OUT VARCHAR2, p_input IN VARCHAR2 DEFAULT 'null', p_business_key IN VARCHAR2 DEFAULT NULL,
+    p_definition IN VARCHAR2, p_instance_id IN VARCHAR2 DEFAULT NULL, p_input IN VARCHAR2 DEFAULT 'null', p_business_key IN VARCHAR2 DEFAULT NULL,
     p_start_key IN VARCHAR2 DEFAULT NULL, p_version IN VARCHAR2 DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL
   ) RETURN RAW IS
-    v_payload VARCHAR2(32767);
+    v_head VARCHAR2(8000);
   BEGIN
     IF p_definition IS NULL THEN
       fail(invalid_argument, 'p_definition is missing');
@@ -229,17 +231,14 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     check_key('p_start_key', p_start_key);
     check_key('p_actor', p_actor);
     check_json('p_input', p_input, FALSE);
-    p_instance_id := NVL(p_instance_id, new_id);
-    check_id('p_instance_id', p_instance_id, TRUE);
-    v_payload := '{"definition":' || quoted(p_definition)
+    check_id('p_instance_id', p_instance_id, FALSE);
+    v_head := '{"definition":' || quoted(p_definition)
       || CASE WHEN p_version IS NOT NULL THEN ',"version":' || quoted(p_version) END
       || CASE WHEN p_business_key IS NOT NULL THEN ',"businessKey":' || quoted(p_business_key) END
       || CASE WHEN p_start_key IS NOT NULL THEN ',"startKey":' || quoted(p_start_key) END
-      || ',"input":' || p_input || '}';
-    RETURN send(envelope('StartRequest', 'start-' || RAWTOHEX(SYS_GUID()), p_instance_id, NULL, NULL, NULL, p_actor, v_payload), NULL);
-  EXCEPTION
-    WHEN VALUE_ERROR THEN
-      fail(too_large, 'the envelope has more than ' || c_bytes_max || ' bytes');
+      || ',"input":';
+    check_bytes(v_head || '}', p_input);
+    RETURN send(envelope('StartRequest', 'start-' || RAWTOHEX(SYS_GUID()), NVL(p_instance_id, new_id), NULL, NULL, NULL, p_actor, v_head || p_input || '}'), NULL);
   END start_instance;
 
   FUNCTION complete_task(
@@ -250,7 +249,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     v_status   WF_TASKS.STATUS%TYPE;
     v_assignee WF_TASKS.ASSIGNEE%TYPE;
     v_outcomes WF_TASKS.OUTCOMES%TYPE;
-    v_payload  VARCHAR2(32767);
+    v_head     VARCHAR2(8000);
+    v_tail     VARCHAR2(8000);
   BEGIN
     check_id('p_task_id', p_task_id, TRUE);
     IF p_user IS NULL THEN
@@ -277,12 +277,10 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     IF NVL(v_outcomes, '[]') <> '[]' AND (p_outcome IS NULL OR INSTR(v_outcomes, quoted(p_outcome)) = 0) THEN
       fail(invalid_argument, 'p_outcome is not one of ' || v_outcomes);
     END IF;
-    v_payload := '{"output":{"outcome":' || quoted(p_outcome) || ',"data":' || p_data || ',"completedBy":' || quoted(p_user)
-      || ',"completedAtUtc":"' || moment(now_utc) || '","taskId":' || quoted(p_task_id) || '}}';
-    RETURN send(envelope('TaskCompleted', 'task-' || p_task_id, v_instance, v_token, NULL, NULL, p_user, v_payload), NULL);
-  EXCEPTION
-    WHEN VALUE_ERROR THEN
-      fail(too_large, 'the envelope has more than ' || c_bytes_max || ' bytes');
+    v_head := '{"output":{"outcome":' || quoted(p_outcome) || ',"data":';
+    v_tail := ',"completedBy":' || quoted(p_user) || ',"completedAtUtc":"' || moment(now_utc) || '","taskId":' || quoted(p_task_id) || '}}';
+    check_bytes(v_head || v_tail, p_data);
+    RETURN send(envelope('TaskCompleted', 'task-' || p_task_id, v_instance, v_token, NULL, NULL, p_user, v_head || p_data || v_tail), NULL);
   END complete_task;
 
 END AQUEDUCT;
