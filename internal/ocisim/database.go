@@ -115,6 +115,21 @@ func (d *Database) Sessions(ctx context.Context) (string, error) {
 	return d.Postgres(ctx, "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'ocisim:%'")
 }
 
+// Fault makes calls fail in the sessions of clients whose name is like a
+// pattern of SQL: those in whose environment OCISIM_NAME is so, or whose program
+// is called so. It replaces the faults set before; an empty specification is
+// none. The specification is op:nth:action[=argument], separated by commas; see
+// README.md.
+func (d *Database) Fault(ctx context.Context, client, specification string) error {
+	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+	sql := "delete from ocisim.fault where client = " + quote(client)
+	if specification != "" {
+		sql += "; insert into ocisim.fault values (" + quote(client) + ", " + quote(specification) + ")"
+	}
+	_, err := d.Postgres(ctx, sql+"; notify ocisim_fault")
+	return err
+}
+
 // Postgres runs PostgreSQL's own SQL beside the stand-in and returns its
 // output: for a checker that must not lean on the code it checks.
 func (d *Database) Postgres(ctx context.Context, sql string) (string, error) {

@@ -67,6 +67,16 @@ func one[T any](t testing.TB, on interface {
 	return v
 }
 
+// ownServer starts a server for one test alone.
+func ownServer(t testing.TB) *ocisim.Server {
+	t.Helper()
+	ocisim.Start(t) // skips, or fails, where there is no PostgreSQL
+	s, err := ocisim.Run(t.Context())
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
 // begin begins a transaction that is rolled back with the test.
 func begin(t testing.TB, db interface {
 	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)

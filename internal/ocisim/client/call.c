@@ -13,6 +13,7 @@
 // ocisim_fault on the session itself, and from table ocisim.fault, by the
 // client's name, whenever another session notifies ocisim_fault.
 #include "ocisim.h"
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -51,20 +52,31 @@ void faults_load(Pg *pg) {
     PQclear(r);
 }
 
-// faults_poll looks for notifications that came in, without waiting.
-void faults_poll(Pg *pg) {
-    int load = 0;
+// notifications reads what came in, without waiting. It says whether one was
+// about a queue (NULL: any), and notes those about faults.
+int notifications(Pg *pg, const char *queue) {
+    int found = 0;
     PGnotify *n;
+    const char *dot = queue ? strrchr(queue, '.') : NULL, *name = dot ? dot + 1 : queue;
     if (pg->dead || !pg->c || !PQconsumeInput(pg->c))
-        return;
+        return 0;
     while ((n = PQnotifies(pg->c))) {
-        load |= !strcmp(n->relname, "ocisim_fault");
+        int about_queue = !strcmp(n->relname, "ocisim_aq");
+        pg->faults_changed |= !about_queue;
+        found |= about_queue && (!name || !*n->extra || !strcasecmp(n->extra, name));
         PQfreemem(n);
     }
-    if (load && PQtransactionStatus(pg->c) != PQTRANS_INERROR) {
-        pg->nfaults = 0;
-        faults_load(pg);
-    }
+    return found;
+}
+
+// faults_poll loads the faults anew when another session changed them.
+static void faults_poll(Pg *pg) {
+    notifications(pg, NULL);
+    if (!pg->faults_changed || pg->dead || PQtransactionStatus(pg->c) == PQTRANS_INERROR)
+        return;
+    pg->faults_changed = 0;
+    pg->nfaults = 0;
+    faults_load(pg);
 }
 
 // cut loses the connection.
@@ -124,7 +136,8 @@ int call_begin(Pg *pg, Err *e, const char *op, int rt, Call *c) {
     count(pg, op, rt);
     if (pg->dead)
         return seterr(e, 3114, "not connected to ORACLE");
-    faults_poll(pg);
+    if (pg->c)
+        faults_poll(pg);
     for (int i = 0; i < pg->nfaults; i++) {
         Fault *f = &pg->faults[i];
         if ((strcmp(f->op, op) && strcmp(f->op, "any")) || ++f->seen != f->nth)

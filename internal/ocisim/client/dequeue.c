@@ -115,31 +115,23 @@ static int must_end(Dequeue *d) {
     return OK;
 }
 
-// drain_notifications reads what came in; the connection may turn out dead.
-static int drain_notifications(Pg *pg, Err *e) {
-    PGnotify *n;
-    PQconsumeInput(pg->c);
-    if (PQstatus(pg->c) == CONNECTION_BAD) {
-        pg->dead = 1;
-        return pg_error(pg, e, NULL, S_UNKNOWN);
-    }
-    while ((n = PQnotifies(pg->c)))
-        PQfreemem(n);
-    return OK;
-}
-
-// wait_some waits for a notification, at most ms. It wakes at least every 20 ms
-// to see OCIBreak, without asking the server anything.
+// wait_some waits for a notification about the queue, at most ms. It wakes at
+// least every 20 ms to see OCIBreak, without asking the server anything.
 static int wait_some(Dequeue *d, int64_t ms) {
     int64_t until = now_ms() + ms;
-    for (;;) {
+    Pg *pg = d->pg;
+    while (!notifications(pg, d->queue)) {
         int64_t left = until - now_ms();
-        if (left <= 0 || is_broken(d->pg) || now_ms() >= d->end || now_ms() >= d->timeout)
+        if (PQstatus(pg->c) == CONNECTION_BAD) {
+            pg->dead = 1;
+            return pg_error(pg, d->e, NULL, S_UNKNOWN);
+        }
+        if (left <= 0 || is_broken(pg) || now_ms() >= d->end || now_ms() >= d->timeout)
             return OK;
-        struct pollfd p = {PQsocket(d->pg->c), POLLIN, 0};
-        if (poll(&p, 1, (int)(left < 20 ? left : 20)) > 0)
-            return drain_notifications(d->pg, d->e);
+        struct pollfd p = {PQsocket(pg->c), POLLIN, 0};
+        poll(&p, 1, (int)(left < 20 ? left : 20));
     }
+    return OK;
 }
 
 // await_message takes messages, waiting for them as long as the call may.

@@ -62,7 +62,7 @@ BEGIN
     orig_msgid, payload)
   VALUES (p_msgid, q.qid, q.qid, p_corr, p_prio, v,
     CASE WHEN p_exp >= 0 THEN v + p_exp * interval '1 second' END, p_delay, p_exp, upper(p_excq), p_orig, p_payload);
-  PERFORM pg_notify('ocisim_aq', '');
+  PERFORM pg_notify('ocisim_aq', q.name);
 END $$;
 
 -- aq_ready says in how many milliseconds there may be a message: 0 = now.
