@@ -260,7 +260,7 @@ func TestVariablesAreSettings(t *testing.T) {
 	}
 	known := map[string]bool{"AQUEDUCT_CONFIG": true}
 	for _, v := range l.Values() {
-		known["AQUEDUCT_"+strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(v.Key))] = true
+		known[v.Variable] = true
 	}
 	variable := regexp.MustCompile(`(?:^|\$\{?|export |-e |\n\s*)(AQUEDUCT_[A-Z_]+)(?:[:=}]|\b)`)
 	for _, path := range append(glob(t, "deploy/oracle/*.sh"), "docker-compose.yml", "Dockerfile") {

@@ -130,8 +130,8 @@ func TestYAMLIsYAML(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		var any map[string]any
-		if err := yaml.Unmarshal(b, &any); err != nil {
+		var content map[string]any
+		if err := yaml.Unmarshal(b, &content); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 		return nil
