@@ -29,12 +29,12 @@ RUN apt-get update \
 RUN if [ -z "$INSTANT_CLIENT_SHA256" ]; then \
       echo "give --build-arg INSTANT_CLIENT_SHA256; deploy/oracle/client-sum.sh prints it" >&2; exit 1; \
     fi \
- && curl -fsSL --retry 3 -o /tmp/client.zip "$INSTANT_CLIENT_URL" \
- && echo "$INSTANT_CLIENT_SHA256  /tmp/client.zip" | sha256sum -c - \
+ && curl -fsSL --retry 3 -o /opt/client.zip "$INSTANT_CLIENT_URL" \
+ && echo "$INSTANT_CLIENT_SHA256  /opt/client.zip" | sha256sum -c - \
  && mkdir -p /opt/oracle \
- && unzip -q -o /tmp/client.zip 'instantclient_*' -d /opt/oracle \
+ && unzip -q -o /opt/client.zip 'instantclient_*' -d /opt/oracle \
  && mv /opt/oracle/instantclient_* /opt/oracle/instantclient \
- && rm /tmp/client.zip
+ && rm /opt/client.zip
 
 FROM debian:bookworm-20260824-slim
 # libaio1 is needed by Instant Client, curl by the health check.
