@@ -147,10 +147,20 @@ func (s Store) DataSource() (dsn string, ok bool) {
 	}
 	dsn = fmt.Sprintf("user=%q password=%q connectString=%q timezone=UTC standaloneConnection=1", u.User.Username(), password, u.Host+u.Path)
 	query := u.Query()
+	query.Del("schema") // ours: see SchemaOwner
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		dsn += fmt.Sprintf(" %s=%q", name, query.Get(name))
 	}
 	return dsn, true
+}
+
+// SchemaOwner is the owner of the tables and queues on Oracle: the setting, or
+// the address's parameter schema.
+func (s Store) SchemaOwner() string {
+	if u, err := url.Parse(s.URL); err == nil && s.Schema == "" {
+		return u.Query().Get("schema")
+	}
+	return s.Schema
 }
 
 // Default returns the configuration of a node about which nothing is said.

@@ -75,6 +75,7 @@ func TestFlagBeatsEnvBeatsFileBeatsDefault(t *testing.T) {
 	}
 	want := Default()
 	want.Queue.Handlers, want.Queue.Wait, want.Queue.SignalConsumers = 100, 20*time.Second, 3
+	want.Queue.ScheduleConsumers, want.Queue.CommandConsumers = OracleScheduleConsumers, OracleCommandConsumers
 	want.Log = Log{Level: "debug", Format: "json"}
 	want.Store.URL = "oracle://u:p@h/s"
 	want.Retention.Keep = 7 * day
@@ -116,8 +117,8 @@ func TestBadConfiguration(t *testing.T) {
 		{"too many days", "retention: {keep: 99999999d}", nil, nil, "config.type", "30d"},
 		{"boolean", "retention: {enabled: maybe}", nil, nil, "config.type", "true or false"},
 		{"too small", "", nil, []string{"--crash-max=0"}, "config.range", "--crash-max: is out of range (from 1 to 100)"},
-		{"too long", "queue: {wait: 2h}", nil, nil, "config.range", "from 1s to 1m"},
-		{"negative", "queue: {wait: -1s}", nil, nil, "config.range", "from 1s to 1m"},
+		{"too long", "queue: {wait: 2h}", nil, nil, "config.range", "from 1s to 30s"},
+		{"negative", "queue: {wait: -1s}", nil, nil, "config.range", "from 1s to 30s"},
 		{"choice", "log: {level: loud}", nil, nil, "config.choice", "debug or info or warn or error"},
 		{"durability", "store: {durability: none}", nil, nil, "config.choice", "full or normal"},
 		{"open address", "listen: 0.0.0.0:8080", nil, nil, "config.not-loopback", "no authentication"},

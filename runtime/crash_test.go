@@ -312,7 +312,7 @@ func onOracle(t *testing.T) func() string {
 	server := ocisim.Start(t)
 	return func() string {
 		dsn := server.NewDatabase(t).DSN()
-		if _, _, err := oracle.Migrate(t.Context(), oracle.Installation{DSN: dsn, NoPackage: true}); err != nil {
+		if _, _, err := oracle.Migrate(t.Context(), oracle.Installation{DSN: dsn}); err != nil {
 			t.Fatal(err)
 		}
 		return dsn

@@ -12,7 +12,6 @@ import (
 )
 
 func (a *app) migrateCommand() *cobra.Command {
-	var noPackage bool
 	c := &cobra.Command{
 		Use:   "migrate",
 		Short: "Make the database, or bring it to this version",
@@ -22,7 +21,7 @@ func (a *app) migrateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.migrate(cmd.Context(), l, noPackage); err != nil {
+			if err := a.migrate(cmd.Context(), l); err != nil {
 				return err
 			}
 			if a.json {
@@ -33,15 +32,14 @@ func (a *app) migrateCommand() *cobra.Command {
 		},
 	}
 	config.Flags(c.Flags())
-	c.Flags().BoolVar(&noPackage, "no-package", false, "on Oracle, leave out the package AQUEDUCT that applications call")
 	return c
 }
 
 // migrate installs the schema that a store needs. On Oracle the user of the
 // address must be the owner.
-func (a *app) migrate(ctx context.Context, l *config.Loaded, noPackage bool) error {
+func (a *app) migrate(ctx context.Context, l *config.Loaded) error {
 	if dsn, ok := l.Store.DataSource(); ok {
-		_, _, err := oracle.Migrate(ctx, oracle.Installation{DSN: dsn, NoPackage: noPackage})
+		_, _, err := oracle.Migrate(ctx, oracle.Installation{DSN: dsn})
 		return err
 	}
 	if err := makeFolder(l.Store); err != nil {

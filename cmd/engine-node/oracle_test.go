@@ -33,7 +33,7 @@ func TestScriptsOnOracle(t *testing.T) {
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
 			e.Setenv("DB", "oracle://app:x@"+d.ConnectString()+"?libDir="+url.QueryEscape(server.LibDir))
 			e.Values[nodesKey{}] = map[string]*child{}
-			_, _, err := oracle.Migrate(context.Background(), oracle.Installation{DSN: d.DSN(), NoPackage: true})
+			_, _, err := oracle.Migrate(context.Background(), oracle.Installation{DSN: d.DSN()})
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

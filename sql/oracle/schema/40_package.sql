@@ -14,13 +14,14 @@ CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
   not_found        CONSTANT PLS_INTEGER := -20803;
   not_possible     CONSTANT PLS_INTEGER := -20804;
 
-  -- Tells an instance something. The payload is a JSON object. A signal id that
-  -- the instance has seen before changes nothing; none makes a new one. With a
-  -- due time the signal comes then, not before.
+  -- Tells an instance something: an event of a type, as its definition listens
+  -- for it, with data that are any JSON. A signal id that the instance has seen
+  -- before changes nothing; none makes a new one. With a due time the signal
+  -- comes then, not before.
   FUNCTION signal(
     p_instance_id   IN VARCHAR2,
-    p_payload       IN VARCHAR2 DEFAULT '{}',
-    p_name          IN VARCHAR2 DEFAULT NULL,
+    p_type          IN VARCHAR2,
+    p_data          IN VARCHAR2 DEFAULT 'null',
     p_waiting_token IN VARCHAR2 DEFAULT NULL,
     p_signal_id     IN VARCHAR2 DEFAULT NULL,
     p_due_at_utc    IN TIMESTAMP DEFAULT NULL,
@@ -157,16 +158,13 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
 
   FUNCTION envelope(
     p_type IN VARCHAR2, p_signal_id IN VARCHAR2, p_instance_id IN VARCHAR2, p_token IN VARCHAR2,
-    p_due_at_utc IN TIMESTAMP, p_name IN VARCHAR2, p_actor IN VARCHAR2, p_payload IN VARCHAR2
+    p_due_at_utc IN TIMESTAMP, p_actor IN VARCHAR2, p_payload IN VARCHAR2
   ) RETURN VARCHAR2 IS
     v_headers VARCHAR2(4000);
     v_head    VARCHAR2(8000);
   BEGIN
-    IF p_name IS NOT NULL THEN
-      v_headers := '"name":' || quoted(p_name);
-    END IF;
     IF p_actor IS NOT NULL THEN
-      v_headers := v_headers || CASE WHEN v_headers IS NOT NULL THEN ',' END || '"actor":' || quoted(p_actor);
+      v_headers := '"actor":' || quoted(p_actor);
     END IF;
     v_head := '{"signalId":' || quoted(p_signal_id) || ',"workflowInstanceId":' || quoted(p_instance_id)
       || ',"runtimeProvider":"aqueduct","signalType":"' || p_type || '","expectedVersion":0'
@@ -203,17 +201,24 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
   END send;
 
   FUNCTION signal(
-    p_instance_id IN VARCHAR2, p_payload IN VARCHAR2 DEFAULT '{}', p_name IN VARCHAR2 DEFAULT NULL, p_waiting_token IN VARCHAR2 DEFAULT NULL,
+    p_instance_id IN VARCHAR2, p_type IN VARCHAR2, p_data IN VARCHAR2 DEFAULT 'null', p_waiting_token IN VARCHAR2 DEFAULT NULL,
     p_signal_id IN VARCHAR2 DEFAULT NULL, p_due_at_utc IN TIMESTAMP DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL
   ) RETURN RAW IS
+    v_id    VARCHAR2(128) := NVL(p_signal_id, new_id);
+    v_event VARCHAR2(32767);
   BEGIN
     check_id('p_instance_id', p_instance_id, TRUE);
     check_id('p_waiting_token', p_waiting_token, FALSE);
     check_id('p_signal_id', p_signal_id, FALSE);
-    check_key('p_name', p_name);
+    IF p_type IS NULL THEN
+      fail(invalid_argument, 'p_type is missing');
+    END IF;
+    check_key('p_type', p_type);
     check_key('p_actor', p_actor);
-    check_json('p_payload', p_payload, TRUE);
-    RETURN send(envelope('ExternalSignal', NVL(p_signal_id, new_id), p_instance_id, p_waiting_token, p_due_at_utc, p_name, p_actor, p_payload), p_due_at_utc);
+    check_json('p_data', p_data, FALSE);
+    v_event := '{"id":' || quoted(v_id) || ',"source":"plsql","type":' || quoted(p_type) || ',"data":';
+    check_bytes(v_event || '}', p_data);
+    RETURN send(envelope('ExternalSignal', v_id, p_instance_id, p_waiting_token, p_due_at_utc, p_actor, v_event || p_data || '}'), p_due_at_utc);
   END signal;
 
   FUNCTION start_instance(
@@ -238,7 +243,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
       || CASE WHEN p_start_key IS NOT NULL THEN ',"startKey":' || quoted(p_start_key) END
       || ',"input":';
     check_bytes(v_head || '}', p_input);
-    RETURN send(envelope('StartRequest', 'start-' || RAWTOHEX(SYS_GUID()), NVL(p_instance_id, new_id), NULL, NULL, NULL, p_actor, v_head || p_input || '}'), NULL);
+    RETURN send(envelope('StartRequest', 'start-' || RAWTOHEX(SYS_GUID()), NVL(p_instance_id, new_id), NULL, NULL, p_actor, v_head || p_input || '}'), NULL);
   END start_instance;
 
   FUNCTION complete_task(
@@ -280,7 +285,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     v_head := '{"output":{"outcome":' || quoted(p_outcome) || ',"data":';
     v_tail := ',"completedBy":' || quoted(p_user) || ',"completedAtUtc":"' || moment(now_utc) || '","taskId":' || quoted(p_task_id) || '}}';
     check_bytes(v_head || v_tail, p_data);
-    RETURN send(envelope('TaskCompleted', 'task-' || p_task_id, v_instance, v_token, NULL, NULL, p_user, v_head || p_data || v_tail), NULL);
+    RETURN send(envelope('TaskCompleted', 'task-' || p_task_id, v_instance, v_token, NULL, p_user, v_head || p_data || v_tail), NULL);
   END complete_task;
 
 END AQUEDUCT;
