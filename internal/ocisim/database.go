@@ -98,9 +98,7 @@ func (d *Database) Env() []string {
 // this database. Users are known to all databases of the server.
 func (d *Database) CreateUser(ctx context.Context, name string) error {
 	name = strings.ToLower(name)
-	_, err := d.server.cluster.psql(ctx, d.Name, fmt.Sprintf(
-		`do $$ begin create role %[1]q login; exception when duplicate_object then null; end $$;
-		create schema if not exists %[1]q authorization %[1]q; grant usage on schema %[1]q to public`, name))
+	_, err := d.Postgres(ctx, fmt.Sprintf("call ocisim.create_user('%s', false)", name))
 	return err
 }
 

@@ -22,7 +22,7 @@ static const char *parameter_type(uint16_t dty) {
     case T_IYM: return "interval";
     case T_BOL: return "boolean";
     }
-    return "text";
+    return "varchar";
 }
 
 // block_name names the function of a block for binds of these types.

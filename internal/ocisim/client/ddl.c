@@ -121,7 +121,8 @@ static int create(Trans *t, const Tok *k, int n, Buf *out) {
     if (is_word(&k[at], "SYNONYM"))
         return create_synonym(t, k, at, n, out);
     if (is_word(&k[at], "USER") || is_word(&k[at], "ROLE")) {
-        buf_fmt(out, "CALL ocisim.create_user('%s')", k[at + 1].text);
+        buf_fmt(out, "CALL ocisim.create_user('%s', %s)", k[at + 1].text,
+                is_word(&k[at], "ROLE") ? "true" : "false");
         return 1;
     }
     if (!is_word(&k[at], "SEQUENCE"))
@@ -195,8 +196,12 @@ int translate_grant(Trans *t, const Tok *k, int n, Buf *out) {
     const char *to = grant ? "TO" : "FROM";
     while (on < n && !is_word(&k[on], "ON") && !is_word(&k[on], to))
         on++;
-    if (is_word(&k[on], "ON") && !is_word(&k[1], "EXECUTE"))
-        return 0;
+    if (is_word(&k[on], "ON") && !is_word(&k[1], "EXECUTE")) {
+        int dictionary = !*seq(k, on + 1, "SYS ."); // everybody may read it
+        if (dictionary)
+            buf_str(out, "SELECT 1");
+        return dictionary;
+    }
     buf_fmt(out, "CALL ocisim.%s(", grant ? "grant_privilege" : "revoke_privilege");
     int i = put_text_array(k, 1, n, is_word(&k[on], "ON") ? "ON" : to, out);
     buf_str(out, ",");

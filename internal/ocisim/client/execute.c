@@ -335,8 +335,11 @@ static int execute(Stmt *s, Err *e, uint32_t iters, uint32_t mode) {
         stats_publish(pg);
     if (s->t.special)
         return special_run(s, e);
-    if (s->t.ddl)
-        return txn_commit(pg, e) ? ERR : execute_row(s, e, 0, 0, 0);
+    if (s->t.ddl) {
+        if (txn_commit(pg, e) || (s->t.package_body && package_body_run(s, e)))
+            return ERR;
+        return execute_row(s, e, 0, 0, 0);
+    }
     if (mode & (EXEC_DESCRIBE_ONLY | EXEC_PARSE_ONLY)) {
         uint16_t *dty = xcalloc(sizeof(uint16_t) * (size_t)(s->t.nph + 1));
         int ok = s->t.block || prepared_get(pg, e, s, dty);

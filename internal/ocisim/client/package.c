@@ -47,16 +47,20 @@ static int body_end(const Tok *k, int i) {
     return i;
 }
 
+// add_name adds a subprogram or constant.
+static void add_name(Package *p, const char *name, int constant) {
+    size_t n = (size_t)p->n + 1;
+    p->names = xrealloc(p->names, sizeof(char *) * n);
+    p->constant = xrealloc(p->constant, sizeof(int) * n);
+    p->names[p->n] = xstrdup(name);
+    p->constant[p->n++] = constant;
+}
+
 // collect_names lists what the package declares at its own level.
 static void collect_names(Unit *u, int i) {
-    Package *p = &u->pkg;
     while (u->k[i].kind != K_END && !is_word(&u->k[i], "END") && !is_word(&u->k[i], "BEGIN")) {
         int sub = is_subprogram(&u->k[i]), at = sub ? i + 1 : i;
-        size_t n = (size_t)p->n + 1;
-        p->names = xrealloc(p->names, sizeof(char *) * n);
-        p->constant = xrealloc(p->constant, sizeof(int) * n);
-        p->names[p->n] = xstrdup(u->k[at].text);
-        p->constant[p->n++] = !sub;
+        add_name(&u->pkg, u->k[at].text, !sub);
         if (!sub) {
             i = find_end(u->k, i) + 1;
             continue;
@@ -93,9 +97,8 @@ static void put_name(Unit *u, const char *name) {
     free(member);
 }
 
-// put_parameters writes (name mode type DEFAULT value, ...).
+// put_parameters writes name mode type DEFAULT value, ...
 static void put_parameters(Unit *u, int open, int close) {
-    buf_str(u->out, "(");
     for (int j = open + 1; j < close; j++) {
         if (is_word(&u->k[j], "NOCOPY"))
             continue;
@@ -114,27 +117,42 @@ static void put_parameters(Unit *u, int open, int close) {
         rewrite(u->t, u->k, j, end, RW_PLSQL | RW_TYPES, &u->pkg, u->out);
         j = end - 1;
     }
-    buf_str(u->out, ")");
 }
 
-// put_subprogram writes the routine of the subprogram whose head is at i.
-static int put_subprogram(Unit *u, int i) {
-    int function = is_word(&u->k[i], "FUNCTION"), head = head_end(u->k, i), end = body_end(u->k, head);
+// has_out says whether a parameter comes back.
+static int has_out(const Tok *k, int open, int close) {
+    for (int j = open; j < close; j++)
+        if (is_word(&k[j], "OUT"))
+            return 1;
+    return 0;
+}
+
+// put_routine writes the routine of the subprogram whose head is at i: a
+// procedure, a function, or a function as a procedure with a last parameter
+// for the result, which a caller may need for its OUT parameters.
+static void put_routine(Unit *u, int i, int function, int call) {
+    int head = head_end(u->k, i), end = body_end(u->k, head);
     int params = is_punct(&u->k[i + 2], "(") ? find_close(u->k, i + 2) : 0;
+    int type = (params ? params : i + 1) + 2;
     Trans local = {.block = (char *)""}; // binds are an error of their own
-    Buf body = {0};
-    buf_fmt(u->out, "CREATE %s ", function ? "FUNCTION" : "PROCEDURE");
-    put_name(u, u->k[i + 1].text);
+    Buf body = {0}, name = {0};
+    buf_fmt(&name, "%s%s", u->k[i + 1].text, call ? "/call" : "");
+    buf_fmt(u->out, "CREATE %s ", function && !call ? "FUNCTION" : "PROCEDURE");
+    put_name(u, name.p);
+    buf_str(u->out, "(");
     if (params)
         put_parameters(u, i + 2, params);
-    else
-        buf_str(u->out, "()");
-    if (function) {
-        int type = (params ? params : i + 1) + 2;
-        buf_str(u->out, " RETURNS ");
-        rewrite(u->t, u->k, type, type + 1, RW_TYPES, NULL, u->out);
+    if (call) {
+        buf_str(u->out, params ? ", INOUT ocisim_result " : "INOUT ocisim_result ");
+        rewrite(u->t, u->k, type, type + 1, RW_TYPES | RW_PLSQL, NULL, u->out);
+        buf_str(u->out, " DEFAULT NULL");
     }
-    translate_subprogram(&local, u->k, head + 1, end, &u->pkg, &body);
+    buf_str(u->out, ")");
+    if (function && !call) {
+        buf_str(u->out, " RETURNS ");
+        rewrite(u->t, u->k, type, type + 1, RW_TYPES | RW_PLSQL, NULL, u->out);
+    }
+    translate_subprogram(&local, u->k, head + 1, end, &u->pkg, call, &body);
     if (local.bad)
         refuse(u->t, local.bad, "%s", local.badmsg);
     buf_str(u->out, " LANGUAGE plpgsql SECURITY DEFINER SET search_path ");
@@ -144,7 +162,17 @@ static int put_subprogram(Unit *u, int i) {
         buf_str(u->out, "FROM CURRENT");
     buf_fmt(u->out, " AS $ocisim$ %s $ocisim$;\n", body.p);
     free(body.p);
-    return end;
+    free(name.p);
+}
+
+// put_subprogram writes the routines of the subprogram whose head is at i.
+static int put_subprogram(Unit *u, int i) {
+    int function = is_word(&u->k[i], "FUNCTION"), head = head_end(u->k, i);
+    if (!function || !has_out(u->k, i, head))
+        put_routine(u, i, function, 0);
+    if (function)
+        put_routine(u, i, function, 1);
+    return body_end(u->k, head);
 }
 
 // put_constant writes name CONSTANT type := value; as a function.
@@ -159,7 +187,7 @@ static int put_constant(Unit *u, int i) {
     buf_str(u->out, "CREATE FUNCTION ");
     put_name(u, u->k[i].text);
     buf_str(u->out, "() RETURNS ");
-    rewrite_type(u->k, i + 2, u->out);
+    rewrite_type(u->k, i + 2, 1, u->out);
     buf_str(u->out, " LANGUAGE sql IMMUTABLE AS $ocisim$ SELECT ");
     rewrite(u->t, u->k, value + 1, end, RW_PLSQL, &u->pkg, u->out);
     buf_str(u->out, " $ocisim$;\n");
@@ -168,8 +196,9 @@ static int put_constant(Unit *u, int i) {
 
 // put_specification keeps the heads of a specification, and makes its constants.
 static void put_specification(Unit *u, int i) {
-    Buf *out = u->out, constants = {0};
+    Buf *out = u->out, constants = {0}, names = {0};
     buf_str(&constants, "");
+    buf_str(&names, "");
     buf_str(out, ", ARRAY[");
     for (int first = 1; u->k[i].kind != K_END && !is_word(&u->k[i], "END");) {
         int end = find_end(u->k, i);
@@ -178,16 +207,19 @@ static void put_specification(Unit *u, int i) {
             put_signature(u, i, end);
             first = 0;
         } else {
+            buf_fmt(&names, "%s'%s'", names.n ? "," : "", u->k[i].text);
             u->out = &constants;
             put_constant(u, i);
             u->out = out;
         }
         i = end + 1;
     }
-    buf_str(out, "]::text[]);\n");
-    buf_str(out, constants.p);
+    buf_fmt(out, "]::text[], ARRAY[%s]::text[]);\n%s", names.p, constants.p);
     free(constants.p);
+    free(names.p);
 }
+
+static void put_owner_and_name(Unit *u, Buf *out);
 
 // put_body writes the routines of a body and compares them with the heads.
 static void put_body(Unit *u, int i) {
@@ -206,39 +238,93 @@ static void put_body(Unit *u, int i) {
     }
     if (is_word(&u->k[i], "BEGIN"))
         refuse(u->t, 20998, "ocisim: initialization of a package is not emulated");
-    buf_fmt(out, "CALL ocisim.package_body_done(%s%s%s, '%s', ARRAY[%s]::text[]);", u->owner ? "'" : "",
-            u->owner ? u->owner : "NULL", u->owner ? "'" : "", u->pkg.name, heads.p);
+    buf_str(out, "CALL ocisim.package_body_done(");
+    put_owner_and_name(u, out);
+    buf_fmt(out, ", ARRAY[%s]::text[]);", heads.p);
     free(heads.p);
 }
 
-// translate_package translates CREATE [OR REPLACE] PACKAGE [BODY].
-void translate_package(Trans *t, const Tok *k, int i, Buf *out) {
-    Unit u = {.t = t, .k = k, .out = out};
-    while (!is_word(&k[i], "PACKAGE"))
+// unit_open finds the name of a package. Returns the token after IS.
+static int unit_open(Unit *u, int *body) {
+    const Tok *k = u->k;
+    int i = 0;
+    while (k[i].kind != K_END && !is_word(&k[i], "PACKAGE"))
         i++;
-    int body = is_word(&k[++i], "BODY");
-    i += body;
+    *body = is_word(&k[++i], "BODY");
+    i += *body;
     if (is_punct(&k[i + 1], ".")) {
-        u.owner = lower(xstrdup(k[i].text));
+        u->owner = lower(xstrdup(k[i].text));
         i += 2;
     }
-    char *name = lower(xstrdup(k[i].text));
-    u.pkg.name = name;
+    u->pkg.name = lower(xstrdup(k[i].text));
     while (k[i].kind != K_END && !is_word(&k[i], "IS") && !is_word(&k[i], "AS"))
         i++;
-    collect_names(&u, i + 1);
-    buf_fmt(out, "CALL ocisim.package_%s(%s%s%s, '%s'", body ? "body" : "specification", u.owner ? "'" : "",
-            u.owner ? u.owner : "NULL", u.owner ? "'" : "", name);
+    return i + (k[i].kind != K_END);
+}
+
+// unit_close frees what a unit holds.
+static void unit_close(Unit *u) {
+    for (int j = 0; j < u->pkg.n; j++)
+        free(u->pkg.names[j]);
+    free(u->pkg.names);
+    free(u->pkg.constant);
+    free((char *)u->pkg.name);
+    free(u->owner);
+}
+
+// put_owner_and_name writes 'owner', 'package', the owner NULL for the schema
+// at hand.
+static void put_owner_and_name(Unit *u, Buf *out) {
+    if (u->owner)
+        buf_fmt(out, "'%s', '%s'", u->owner, u->pkg.name);
+    else
+        buf_fmt(out, "NULL, '%s'", u->pkg.name);
+}
+
+// translate_package translates CREATE [OR REPLACE] PACKAGE [BODY]. constants
+// are the names, separated by commas, that a specification has given a body.
+void translate_package(Trans *t, const Tok *k, const char *constants, Buf *out) {
+    Unit u = {.t = t, .k = k, .out = out};
+    int body, from = unit_open(&u, &body);
+    char *copy = xstrdup(constants), *save = NULL;
+    for (char *c = strtok_r(copy, ",", &save); c; c = strtok_r(NULL, ",", &save))
+        add_name(&u.pkg, c, 1);
+    free(copy);
+    collect_names(&u, from);
+    t->package_body = body;
+    buf_fmt(out, "CALL ocisim.package_%s(", body ? "body" : "specification");
+    put_owner_and_name(&u, out);
     if (body) {
         buf_str(out, ");\n");
-        put_body(&u, i + 1);
+        put_body(&u, from);
     } else {
-        put_specification(&u, i + 1);
+        put_specification(&u, from);
     }
-    for (int j = 0; j < u.pkg.n; j++)
-        free(u.pkg.names[j]);
-    free(u.pkg.names);
-    free(u.pkg.constant);
-    free(u.owner);
-    free(name);
+    unit_close(&u);
+}
+
+// package_body_run translates a body again, knowing the constants of its
+// specification.
+int package_body_run(Stmt *s, Err *e) {
+    Buf query = {0}, out = {0};
+    int n, body;
+    Tok *k = lex(s->sql, &n);
+    Unit u = {.t = &s->t, .k = k, .out = &query};
+    unit_open(&u, &body);
+    buf_str(&query, "SELECT ocisim.package_constants(");
+    put_owner_and_name(&u, &query);
+    buf_str(&query, ")");
+    PGresult *r = pg_query(s->svc->pg, query.p);
+    int rc = pg_ok(r) ? OK : pg_error(s->svc->pg, e, r, s->t.type);
+    if (!rc) {
+        buf_str(&out, "");
+        translate_package(&s->t, k, PQgetvalue(r, 0, 0), &out);
+        free(s->t.sql);
+        s->t.sql = out.p;
+    }
+    PQclear(r);
+    free(query.p);
+    unit_close(&u);
+    toks_free(k);
+    return rc;
 }

@@ -15,6 +15,7 @@ typedef struct {
     int to;
     const Package *pkg;
     Buf *out;
+    int result;               // RETURN sets parameter ocisim_result
     int level;                // of BEGIN
     int effects[MAX_NESTING]; // statements with effects in each level
 } Block;
@@ -81,16 +82,23 @@ static void put_bare_name(Block *b, int i, int end) {
     free(name.p);
 }
 
-// call_statement translates a call of a procedure.
-static int call_statement(Block *b, int i) {
-    int end = find_end(b->k, i);
+// mark_arguments notes the binds that stand alone as arguments: they may be OUT.
+static void mark_arguments(Block *b, int i, int end) {
     for (int j = i + 1; j < end; j++) {
-        int first =
-            is_punct(&b->k[j - 1], "(") || is_punct(&b->k[j - 1], ",") || is_punct(&b->k[j - 1], "=>");
-        if (first && (is_punct(&b->k[j + 1], ")") || is_punct(&b->k[j + 1], ",")))
+        const Tok *before = &b->k[j - 1], *after = &b->k[j + 1];
+        int first = is_punct(before, "(") || is_punct(before, ",") || is_punct(before, "=>");
+        if (first && (is_punct(after, ")") || is_punct(after, ",")))
             mark_set(b, &b->k[j]);
     }
-    if (strncmp(b->k[i].text, "DBMS_", 5) || is_word(&b->k[i], "DBMS_AQ"))
+}
+
+// call_statement translates a call of a procedure. Those of Oracle's packages
+// other than DBMS_AQ, and the package's own, are taken to have no effect that a
+// handler could undo wrongly.
+static int call_statement(Block *b, int i) {
+    int end = find_end(b->k, i), builtin = !strncmp(b->k[i].text, "DBMS_", 5);
+    mark_arguments(b, i, end);
+    if (is_punct(&b->k[i + 1], ".") && (!builtin || is_word(&b->k[i], "DBMS_AQ")))
         effect(b);
     buf_str(b->out, " CALL ");
     if (is_punct(&b->k[end - 1], ")"))
@@ -98,6 +106,38 @@ static int call_statement(Block *b, int i) {
     else
         put_bare_name(b, i, end);
     buf_str(b->out, ";");
+    return end + 1;
+}
+
+// call_function translates target := package.function(...): a routine that
+// gives its result as a last parameter, as functions may have OUT parameters.
+// Returns 0 when the assignment is none of these.
+static int call_function(Block *b, int i, int end) {
+    int open = i + 2, n = 0;
+    if (!is_punct(&b->k[i + 1], ":="))
+        return 0;
+    while (b->k[open].kind == K_WORD && is_punct(&b->k[open + 1], ".")) {
+        open += 2;
+        n++;
+    }
+    int own = n >= 1 && n <= 2 && b->k[open].kind == K_WORD && is_punct(&b->k[open + 1], "(");
+    const char *first = b->k[i + 2].text;
+    if (!own || find_close(b->k, open + 1) != end - 1 || !strncmp(first, "DBMS_", 5) ||
+        !strncmp(first, "UTL_", 4) || !strncmp(first, "JSON_", 5))
+        return 0;
+    mark_arguments(b, i + 2, end);
+    effect(b);
+    char *package = lower(xstrdup(b->k[open - 2].text)), *name = lower(xstrdup(b->k[open].text));
+    buf_str(b->out, " CALL ");
+    if (n == 2)
+        buf_fmt(b->out, "%s.", first);
+    buf_fmt(b->out, "\"%s.%s/call\"", package, name);
+    put(b, open + 1, end - 1);
+    buf_str(b->out, end - 1 > open + 2 ? ", ocisim_result => " : "ocisim_result => ");
+    put(b, i, i + 1);
+    buf_str(b->out, ");");
+    free(package);
+    free(name);
     return end + 1;
 }
 
@@ -205,10 +245,27 @@ static int end_statement(Block *b, int i) {
 }
 
 // assignment translates target := value, and what else is no statement of its
-// own kind here: RETURN, EXIT, NULL.
+// own kind here: EXIT, NULL.
 static int assignment(Block *b, int i) {
     int end = find_end(b->k, i);
     mark_set(b, &b->k[i]);
+    int next = call_function(b, i, end);
+    if (next)
+        return next;
+    put(b, i, end);
+    buf_str(b->out, ";");
+    return end + 1;
+}
+
+// return_statement translates RETURN value.
+static int return_statement(Block *b, int i) {
+    int end = find_end(b->k, i);
+    if (b->result && end > i + 1) {
+        buf_str(b->out, " ocisim_result :=");
+        put(b, i + 1, end);
+        buf_str(b->out, "; RETURN;");
+        return end + 1;
+    }
     put(b, i, end);
     buf_str(b->out, ";");
     return end + 1;
@@ -250,7 +307,7 @@ static int begin_statement(Block *b, int i) {
 static int statement(Block *b, int i) {
     static const char *const sql[] = {"INSERT", "UPDATE", "DELETE", "MERGE", "SELECT", "WITH", "LOCK", NULL};
     static const char *const heads[] = {"IF", "ELSIF", "WHILE", "FOR", "CASE", "WHEN", NULL};
-    static const char *const plain[] = {"RETURN", "EXIT", "CONTINUE", "NULL", NULL};
+    static const char *const plain[] = {"EXIT", "CONTINUE", "NULL", NULL};
     static const char *const openers[] = {"THEN", "ELSE", "LOOP", NULL};
     const Tok *tok = &b->k[i];
     if (in_words(tok, openers)) {
@@ -263,6 +320,8 @@ static int statement(Block *b, int i) {
         return control(b, i);
     if (in_words(tok, plain))
         return assignment(b, i);
+    if (is_word(tok, "RETURN"))
+        return return_statement(b, i);
     if (is_word(tok, "BEGIN") || is_word(tok, "DECLARE"))
         return begin_statement(b, i);
     if (is_word(tok, "END"))
@@ -320,8 +379,8 @@ static void loop_variables(const Tok *k, int from, int to, Buf *out) {
 }
 
 // statements translates [from, to), which begins with BEGIN or declarations.
-static void statements(Trans *t, const Tok *k, int from, int to, const Package *pkg, Buf *out) {
-    Block b = {.t = t, .k = k, .to = to, .pkg = pkg, .out = out};
+static void statements(Trans *t, const Tok *k, int from, int to, const Package *pkg, int result, Buf *out) {
+    Block b = {.t = t, .k = k, .to = to, .pkg = pkg, .result = result, .out = out};
     buf_str(out, "#variable_conflict use_column\n DECLARE ocisim_rowcount numeric := 0;");
     loop_variables(k, from, to, out);
     int i = declarations(&b, from);
@@ -334,10 +393,11 @@ static void statements(Trans *t, const Tok *k, int from, int to, const Package *
     }
 }
 
-// translate_subprogram translates the part of a procedure after IS, up to and
-// with its END.
-void translate_subprogram(Trans *t, const Tok *k, int from, int to, const Package *pkg, Buf *out) {
-    statements(t, k, from, to, pkg, out);
+// translate_subprogram translates the part of a subprogram after IS, up to and
+// with its END. With result set, RETURN sets a parameter.
+void translate_subprogram(Trans *t, const Tok *k, int from, int to, const Package *pkg, int result,
+                          Buf *out) {
+    statements(t, k, from, to, pkg, result, out);
 }
 
 // translate_block translates an anonymous block.
@@ -349,5 +409,5 @@ void translate_block(Trans *t, const Tok *k, int n, const Package *pkg, Buf *out
             add_placeholder(t, k[i].text, 0);
     if (!is_punct(&k[n - 1], ";"))
         refuse(t, 6550, "line 1, column 1:\nPLS-00103: Encountered the symbol \"end-of-file\"");
-    statements(t, k, from, n, pkg, out);
+    statements(t, k, from, n, pkg, 0, out);
 }

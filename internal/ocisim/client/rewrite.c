@@ -18,27 +18,29 @@ static const struct {
     {"MINUS", "EXCEPT"},
 };
 
-// types maps names of types.
+// types maps names of types, in SQL and in PL/SQL. An OUT argument must have the
+// very type of its parameter, so PL/SQL knows few types.
 static const struct {
-    const char *word, *by;
+    const char *word, *by, *plsql;
 } types[] = {
-    {"NUMBER", "numeric"},
-    {"VARCHAR2", "varchar"},
-    {"NVARCHAR2", "varchar"},
-    {"DATE", "timestamp(0)"},
-    {"BINARY_DOUBLE", "float8"},
-    {"BINARY_FLOAT", "float4"},
-    {"CLOB", "clob"},
-    {"BLOB", "blob"},
-    {"RAW", "raw"},
-    {"INTEGER", "numeric(38)"},
-    {"INT", "numeric(38)"},
-    {"SMALLINT", "numeric(38)"},
-    {"PLS_INTEGER", "int4"},
-    {"BINARY_INTEGER", "int4"},
-    {"POSITIVE", "int4"},
-    {"NATURAL", "int4"},
-    {"FLOAT", "numeric"},
+    {"NUMBER", "numeric", "numeric"},
+    {"VARCHAR2", "varchar", "varchar"},
+    {"NVARCHAR2", "varchar", "varchar"},
+    {"DATE", "timestamp(0)", "timestamp"},
+    {"BINARY_DOUBLE", "float8", "float8"},
+    {"BINARY_FLOAT", "float4", "float8"},
+    {"CLOB", "clob", "text"},
+    {"BLOB", "blob", "bytea"},
+    {"RAW", "raw", "bytea"},
+    {"INTEGER", "numeric(38)", "numeric"},
+    {"INT", "numeric(38)", "numeric"},
+    {"SMALLINT", "numeric(38)", "numeric"},
+    {"FLOAT", "numeric", "numeric"},
+    {"PLS_INTEGER", "int4", "numeric"},
+    {"BINARY_INTEGER", "int4", "numeric"},
+    {"POSITIVE", "int4", "numeric"},
+    {"NATURAL", "int4", "numeric"},
+    {"JSON_ARRAY_T", "jsonb", "jsonb"},
 };
 
 // add_placeholder adds a bind and returns its number from 1. In a block every
@@ -104,22 +106,30 @@ static void put_word(const Tok *tok, Buf *out) {
 
 // rewrite_type writes the type at i and returns what follows it; i when there
 // is no type to be rewritten.
-int rewrite_type(const Tok *k, int i, Buf *out) {
+int rewrite_type(const Tok *k, int i, int plsql, Buf *out) {
     const char *by = NULL;
     for (size_t j = 0; j < sizeof types / sizeof *types && k[i].kind == K_WORD; j++)
         if (!strcmp(k[i].text, types[j].word))
-            by = types[j].by;
+            by = plsql ? types[j].plsql : types[j].by;
     if (is_word(&k[i], "LOCAL") && !*seq(k, i + 1, "TIME ZONE"))
         return i + 1;
+    if (is_word(&k[i], "INTERVAL") && (is_word(&k[i + 1], "DAY") || is_word(&k[i + 1], "YEAR"))) {
+        int last = i + 2; // DAY(9) TO SECOND(6)
+        while (k[last].kind != K_END && !is_word(&k[last], "SECOND") && !is_word(&k[last], "MONTH"))
+            last++;
+        buf_str(out, "interval");
+        return is_punct(&k[last + 1], "(") ? find_close(k, last + 1) + 1 : last + 1;
+    }
     if (!by || k[i + 1].kind == K_STRING)
         return i;
     int paren = is_punct(&k[i + 1], "("), close = paren ? find_close(k, i + 1) : i;
     if (is_word(&k[close + 1], "GENERATED"))
         by = "bigint";
     else if (paren && is_punct(&k[i + 2], "*"))
-        by = "numeric(38)";
+        by = "numeric(38)"; // which takes no size of its own
     buf_str(out, by);
-    if (paren && strcmp(by, "raw") && !strchr(by, '(') && strcmp(by, "bigint")) {
+    int sized = !strcmp(by, "numeric") || !strcmp(by, "varchar");
+    if (paren && sized) {
         for (int j = i + 1; j <= close; j++)
             if (!is_word(&k[j], "CHAR") && !is_word(&k[j], "BYTE"))
                 buf_str(out, k[j].text);
@@ -200,7 +210,7 @@ static int rw_alone(Rewriter *w, int i) {
     const Tok *k = w->k, *tok = &k[i], *next = &k[i + 1];
     int call = is_punct(next, "("), ddl = w->mode & RW_DDL;
     if ((w->mode & RW_TYPES) || w->cast_depth >= 0) {
-        int j = rewrite_type(k, i, w->out);
+        int j = rewrite_type(k, i, w->mode & RW_PLSQL, w->out);
         if (j != i)
             return j;
     }
@@ -225,6 +235,10 @@ static int rw_alone(Rewriter *w, int i) {
                         : is_word(what, "NOTFOUND") ? "(ocisim_rowcount = 0)"
                                                     : "ocisim_rowcount");
         return i + 3;
+    }
+    if ((w->mode & RW_PLSQL) && is_word(tok, "PLSQL_UNIT_OWNER")) {
+        buf_str(w->out, "upper(current_user::text)");
+        return i + 1;
     }
     if ((w->mode & RW_PLSQL) && is_word(tok, "SQLCODE")) {
         buf_str(w->out, "ocisim.sqlcode(SQLSTATE, SQLERRM)");
@@ -262,6 +276,8 @@ static int rw_clause(Rewriter *w, int i) {
 static int rw_word(Rewriter *w, int i) {
     int j, n = chain_length(w, i);
     const Tok *last = &w->k[i + 2 * (n - 1)];
+    if ((j = rewrite_json(w, i)) != i)
+        return j;
     if (n > 1 && (is_word(last, "NEXTVAL") || is_word(last, "CURRVAL")))
         return rw_sequence(w, i, n);
     if (n > 1 && (j = rw_member(w, i, n)) != i)
@@ -299,7 +315,7 @@ static int rw_one(Rewriter *w, int i) {
         w->depth += is_punct(tok, "(");
         if (is_punct(tok, ")") && --w->depth <= w->cast_depth)
             w->cast_depth = -1;
-        if (w->into && is_punct(tok, ","))
+        if ((w->into && is_punct(tok, ",")) || ((w->mode & RW_PLSQL) && is_punct(tok, "$")))
             return i + 1;
         break;
     default: break;

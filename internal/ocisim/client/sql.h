@@ -51,7 +51,7 @@ int find_end(const Tok *t, int i);
 const char *seq(const Tok *t, int i, const char *words);
 
 void rewrite(Trans *t, const Tok *k, int from, int to, int mode, const Package *pkg, Buf *out);
-int rewrite_type(const Tok *k, int i, Buf *out);
+int rewrite_type(const Tok *k, int i, int plsql, Buf *out);
 void put_quoted(Trans *t, const Tok *tok, Buf *out);
 void put_string(const char *s, Buf *out);
 int add_placeholder(Trans *t, const char *name, int isout);
@@ -63,5 +63,6 @@ void check_clauses(Trans *t, const Tok *k, int n);
 int translate_ddl(Trans *t, const Tok *k, int n, Buf *out);
 int translate_grant(Trans *t, const Tok *k, int n, Buf *out);
 void translate_block(Trans *t, const Tok *k, int n, const Package *pkg, Buf *out);
-void translate_subprogram(Trans *t, const Tok *k, int from, int to, const Package *pkg, Buf *out);
-void translate_package(Trans *t, const Tok *k, int i, Buf *out);
+void translate_subprogram(Trans *t, const Tok *k, int from, int to, const Package *pkg, int result, Buf *out);
+void translate_package(Trans *t, const Tok *k, const char *constants, Buf *out);
+int rewrite_json(Rewriter *w, int i);

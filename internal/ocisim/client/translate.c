@@ -72,7 +72,7 @@ static void translate_sql(Trans *t, const Tok *k, int n, Buf *out) {
         t->type == S_CREATE && (*seq(k, 1, "PACKAGE") == 0 || *seq(k, 1, "OR REPLACE PACKAGE") == 0 ||
                                 *seq(k, 1, "OR REPLACE EDITIONABLE PACKAGE") == 0);
     if (package) {
-        translate_package(t, k, 0, out);
+        translate_package(t, k, "", out);
         return;
     }
     if (!strict || *strict != '0')

@@ -105,6 +105,19 @@ CREATE OPERATOR ocisim.- (FUNCTION = ocisim.sub_days, LEFTARG = timestamptz, RIG
 CREATE FUNCTION ocisim.stat(text) RETURNS numeric LANGUAGE sql STABLE AS
 $$ SELECT coalesce(nullif(current_setting('ocisim.' || $1, true), ''), '0')::numeric $$;
 
+-- JSON.
+CREATE FUNCTION ocisim.json_parse(text) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$ SELECT $1::jsonb $$;
+CREATE FUNCTION ocisim.json_is_object(jsonb, numeric) RETURNS boolean LANGUAGE sql IMMUTABLE AS
+$$ SELECT jsonb_typeof($1 -> $2::int) = 'object' $$;
+CREATE FUNCTION ocisim.is_json(text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN $1::json IS NOT NULL;
+EXCEPTION WHEN data_exception THEN
+  RETURN false;
+END $$;
+CREATE FUNCTION ocisim.json_array(text) RETURNS varchar LANGUAGE sql IMMUTABLE AS
+$$ SELECT ('[' || to_json($1)::text || ']')::varchar $$;
+
 -- PL/SQL.
 CREATE FUNCTION ocisim.raise_application_error(code numeric, message text, keep boolean DEFAULT false) RETURNS void
 LANGUAGE plpgsql AS $$

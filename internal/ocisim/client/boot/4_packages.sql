@@ -7,6 +7,7 @@ CREATE SCHEMA dbms_lock;
 CREATE SCHEMA dbms_output;
 CREATE SCHEMA dbms_lob;
 CREATE SCHEMA utl_raw;
+CREATE SCHEMA utl_i18n;
 
 CREATE PROCEDURE dbms_session.sleep(seconds numeric) LANGUAGE sql AS $$ SELECT pg_sleep($1::float8) $$;
 CREATE PROCEDURE dbms_lock.sleep(seconds numeric) LANGUAGE sql AS $$ SELECT pg_sleep($1::float8) $$;
@@ -20,6 +21,8 @@ LANGUAGE sql IMMUTABLE AS $$ SELECT pg_catalog.substr($1, $3::int, $2::int) $$;
 CREATE FUNCTION utl_raw.cast_to_raw(text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$ SELECT convert_to($1, 'UTF8') $$;
 CREATE FUNCTION utl_raw.cast_to_varchar2(bytea) RETURNS text LANGUAGE sql IMMUTABLE AS
 $$ SELECT convert_from($1, 'UTF8') $$;
+CREATE FUNCTION utl_i18n.string_to_raw(text, charset text DEFAULT NULL) RETURNS bytea LANGUAGE sql IMMUTABLE AS
+$$ SELECT convert_to($1, 'UTF8') $$;
 CREATE FUNCTION utl_raw.length(bytea) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT pg_catalog.length($1)::numeric $$;
 CREATE FUNCTION utl_raw.concat(bytea, bytea) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$ SELECT $1 OPERATOR(pg_catalog.||) $2 $$;
 
@@ -186,7 +189,8 @@ BEGIN
 END $$;
 
 -- Packages of the project.
-CREATE TABLE ocisim.package (owner text, name text, heads text[], has_body boolean, PRIMARY KEY (owner, name));
+CREATE TABLE ocisim.package (
+  owner text, name text, heads text[], constants text[], has_body boolean, PRIMARY KEY (owner, name));
 CREATE TABLE ocisim.package_grant (owner text, name text, grantee text, PRIMARY KEY (owner, name, grantee));
 
 -- package_routines lists the routines of a package.
@@ -215,7 +219,9 @@ BEGIN
     END IF;
     FOR g IN SELECT * FROM ocisim.package_grant x WHERE x.owner = o AND x.name = n LOOP
       IF EXISTS (SELECT 1 FROM ocisim.package p, unnest(p.heads) h WHERE p.owner = o AND p.name = n
-          AND split_part(h, ' ', 2) = upper(r.member)) THEN
+          AND split_part(h, ' ', 2) = upper(split_part(r.member, '/', 1)))
+          OR EXISTS (SELECT 1 FROM ocisim.package p WHERE p.owner = o AND p.name = n
+            AND upper(r.member) = ANY (p.constants)) THEN
         EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO %s', r.routine,
           CASE g.grantee WHEN 'public' THEN 'PUBLIC' ELSE format('%I', g.grantee) END);
       END IF;
@@ -224,12 +230,12 @@ BEGIN
 END $$;
 
 -- package_specification keeps the heads; the body is to be made again.
-CREATE PROCEDURE ocisim.package_specification(o text, n text, p_heads text[]) LANGUAGE plpgsql AS $$
+CREATE PROCEDURE ocisim.package_specification(o text, n text, p_heads text[], p_constants text[]) LANGUAGE plpgsql AS $$
 BEGIN
   o := coalesce(o, current_schema());
   CALL ocisim.package_clear(o, n);
-  INSERT INTO ocisim.package VALUES (o, n, p_heads, false)
-  ON CONFLICT (owner, name) DO UPDATE SET heads = p_heads, has_body = false;
+  INSERT INTO ocisim.package VALUES (o, n, p_heads, p_constants, false)
+  ON CONFLICT (owner, name) DO UPDATE SET heads = p_heads, constants = p_constants, has_body = false;
 END $$;
 CREATE PROCEDURE ocisim.package_body(o text, n text) LANGUAGE plpgsql AS $$
 DECLARE r record;
@@ -238,12 +244,14 @@ BEGIN
   IF NOT EXISTS (SELECT 1 FROM ocisim.package WHERE owner = o AND name = n) THEN
     RAISE EXCEPTION 'ORA-04043: package %.% does not exist: its specification comes first', upper(o), upper(n);
   END IF;
-  -- Constants of the specification stay.
-  FOR r IN SELECT * FROM ocisim.package_routines(o, n) x WHERE NOT EXISTS (
-      SELECT 1 FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.oid = x.routine AND l.lanname = 'sql') LOOP
+  FOR r IN SELECT x.routine FROM ocisim.package_routines(o, n) x JOIN ocisim.package p ON p.owner = o AND p.name = n
+      WHERE upper(x.member) <> ALL (p.constants) LOOP
     EXECUTE format('DROP ROUTINE %s', r.routine);
   END LOOP;
 END $$;
+CREATE FUNCTION ocisim.package_constants(o text, n text) RETURNS text LANGUAGE sql STABLE AS $$
+  SELECT array_to_string(constants, ',') FROM ocisim.package
+  WHERE owner = coalesce(o, current_schema()) AND name = n $$;
 CREATE PROCEDURE ocisim.package_body_done(o text, n text, p_heads text[]) LANGUAGE plpgsql AS $$
 DECLARE missing text;
 BEGIN
@@ -268,21 +276,27 @@ END $$;
 
 -- Users and rights.
 CREATE TABLE ocisim.sys_priv (grantee text, privilege text, PRIMARY KEY (grantee, privilege));
-CREATE PROCEDURE ocisim.create_user(n text) LANGUAGE plpgsql AS $$
+CREATE TABLE ocisim.account (name text PRIMARY KEY, is_role boolean);
+CREATE PROCEDURE ocisim.create_user(n text, is_role boolean) LANGUAGE plpgsql AS $$
 BEGIN
-  IF EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = lower(n)) THEN
-    RAISE EXCEPTION 'ORA-01920: user name ''%'' conflicts with another user or role name', upper(n);
+  IF EXISTS (SELECT 1 FROM ocisim.account WHERE name = lower(n)) THEN
+    RAISE EXCEPTION USING MESSAGE = format('ORA-%s: name ''%s'' conflicts with another user or role name',
+      CASE WHEN is_role THEN '01921' ELSE '01920' END, upper(n));
   END IF;
+  INSERT INTO ocisim.account VALUES (lower(n), is_role);
   BEGIN
     EXECUTE format('CREATE ROLE %I LOGIN', lower(n));
   EXCEPTION WHEN duplicate_object THEN NULL; -- of another database of the server
   END;
-  EXECUTE format('CREATE SCHEMA %1$I AUTHORIZATION %1$I', lower(n));
-  EXECUTE format('GRANT USAGE ON SCHEMA %I TO PUBLIC', lower(n));
+  IF NOT is_role THEN
+    EXECUTE format('CREATE SCHEMA IF NOT EXISTS %1$I AUTHORIZATION %1$I', lower(n));
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO PUBLIC', lower(n));
+  END IF;
 END $$;
 CREATE PROCEDURE ocisim.drop_user(n text) LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = lower(n)) THEN
+  DELETE FROM ocisim.account WHERE name = lower(n);
+  IF NOT FOUND THEN
     RAISE EXCEPTION 'ORA-01918: user ''%'' does not exist', upper(n);
   END IF;
   DELETE FROM ocisim.aq_msg m USING ocisim.aq_queue q WHERE q.qid = m.qid AND q.owner = upper(n);
@@ -290,7 +304,7 @@ BEGIN
   DELETE FROM ocisim.aq_queue_table WHERE owner = upper(n);
   DELETE FROM ocisim.package WHERE owner = lower(n);
   DELETE FROM ocisim.sys_priv WHERE grantee = upper(n);
-  EXECUTE format('DROP SCHEMA %I CASCADE', lower(n));
+  EXECUTE format('DROP SCHEMA IF EXISTS %I CASCADE', lower(n));
 END $$;
 
 -- grant_privilege grants EXECUTE on a package, or notes a right of the system.
@@ -301,6 +315,9 @@ BEGIN
     IF object IS NULL THEN
       FOREACH p IN ARRAY privileges LOOP
         INSERT INTO ocisim.sys_priv VALUES (upper(g), upper(p)) ON CONFLICT DO NOTHING;
+        IF EXISTS (SELECT 1 FROM ocisim.account WHERE name = lower(p) AND is_role) THEN
+          EXECUTE format('GRANT %I TO %I', lower(p), lower(g));
+        END IF;
       END LOOP;
     ELSIF object ~* '^(SYS\.)?(DBMS|UTL)_' THEN
       EXECUTE format('GRANT USAGE ON SCHEMA %I TO %s', lower(ocisim.nam(object)), lower(g));

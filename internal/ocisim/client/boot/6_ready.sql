@@ -1,10 +1,10 @@
 -- Everybody may read the dictionary, and use queues as far as aq_find lets
 -- them; DBMS_AQADM is for those it is granted to.
-GRANT USAGE ON SCHEMA ocisim, dbms_aq, dbms_session, dbms_lock, dbms_output, dbms_lob, utl_raw TO PUBLIC;
+GRANT USAGE ON SCHEMA ocisim, dbms_aq, dbms_session, dbms_lock, dbms_output, dbms_lob, utl_raw, utl_i18n TO PUBLIC;
 GRANT USAGE, CREATE ON SCHEMA ocisim_blocks TO PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA ocisim TO PUBLIC;
 GRANT ALL ON ocisim.aq_msg, ocisim.aq_attempt, ocisim.aq_queue, ocisim.aq_queue_table, ocisim.aq_grant, ocisim.package, ocisim.package_grant,
-  ocisim.sys_priv TO PUBLIC;
+  ocisim.sys_priv, ocisim.account TO PUBLIC;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA ocisim TO PUBLIC;
 -- The last one: who sees it, sees everything.
 CREATE FUNCTION ocisim.ready() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1';
