@@ -117,7 +117,7 @@ func (d *Database) Sessions(ctx context.Context) (string, error) {
 // pattern of SQL: those in whose environment OCISIM_NAME is so, or whose program
 // is called so. It replaces the faults set before; an empty specification is
 // none. The specification is op:nth:action[=argument], separated by commas; see
-// README.md.
+// README.md. New sessions have it at once, open ones moments later.
 func (d *Database) Fault(ctx context.Context, client, specification string) error {
 	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 	sql := "delete from ocisim.fault where client = " + quote(client)

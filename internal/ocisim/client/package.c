@@ -48,19 +48,16 @@ static int body_end(const Tok *k, int i) {
 }
 
 // add_name adds a subprogram or constant.
-static void add_name(Package *p, const char *name, int constant) {
-    size_t n = (size_t)p->n + 1;
-    p->names = xrealloc(p->names, sizeof(char *) * n);
-    p->constant = xrealloc(p->constant, sizeof(int) * n);
-    p->names[p->n] = xstrdup(name);
-    p->constant[p->n++] = constant;
+static void add_name(Package *p, const char *name) {
+    p->names = xrealloc(p->names, sizeof(char *) * ((size_t)p->n + 1));
+    p->names[p->n++] = xstrdup(name);
 }
 
 // collect_names lists what the package declares at its own level.
 static void collect_names(Unit *u, int i) {
     while (u->k[i].kind != K_END && !is_word(&u->k[i], "END") && !is_word(&u->k[i], "BEGIN")) {
         int sub = is_subprogram(&u->k[i]), at = sub ? i + 1 : i;
-        add_name(&u->pkg, u->k[at].text, !sub);
+        add_name(&u->pkg, u->k[at].text);
         if (!sub) {
             i = find_end(u->k, i) + 1;
             continue;
@@ -267,7 +264,6 @@ static void unit_close(Unit *u) {
     for (int j = 0; j < u->pkg.n; j++)
         free(u->pkg.names[j]);
     free(u->pkg.names);
-    free(u->pkg.constant);
     free((char *)u->pkg.name);
     free(u->owner);
 }
@@ -288,7 +284,7 @@ void translate_package(Trans *t, const Tok *k, const char *constants, Buf *out) 
     int body, from = unit_open(&u, &body);
     char *copy = xstrdup(constants), *save = NULL;
     for (char *c = strtok_r(copy, ",", &save); c; c = strtok_r(NULL, ",", &save))
-        add_name(&u.pkg, c, 1);
+        add_name(&u.pkg, c);
     free(copy);
     collect_names(&u, from);
     t->package_body = body;

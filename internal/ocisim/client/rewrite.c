@@ -194,10 +194,8 @@ static int rw_package(Rewriter *w, int i) {
         if (strcmp(w->k[i].text, w->pkg->names[j]))
             continue;
         char *member = lower(xstrdup(w->k[i].text));
-        if (w->pkg->constant[j])
-            buf_fmt(w->out, "\"%s.%s\"()", w->pkg->name, member);
-        else
-            buf_fmt(w->out, "\"%s.%s\"", w->pkg->name, member);
+        int call = is_punct(&w->k[i + 1], "("); // a function without parameters needs no parentheses
+        buf_fmt(w->out, call ? "\"%s.%s\"" : "\"%s.%s\"()", w->pkg->name, member);
         free(member);
         return i + 1;
     }

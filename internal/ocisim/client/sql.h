@@ -18,7 +18,6 @@ typedef struct {
 typedef struct {
     const char *name; // lower case
     char **names;     // subprograms and constants, upper case
-    int *constant;
     int n;
 } Package;
 
