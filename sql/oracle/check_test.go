@@ -226,7 +226,7 @@ func TestLargeValuesAreBoundLast(t *testing.T) {
 			}
 		}
 	}
-	keys := []string{"INSTANCE_ID", "EXPECTED_VERSION", "TASK_ID"}
+	keys := []string{"INSTANCE_ID", "EXPECTED_VERSION", "TASK_ID", "TASK_VERSION"}
 	for name, st := range statements {
 		behind := false
 		for _, b := range st.binds {

@@ -2,11 +2,16 @@ package oracle
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
+
+// noClient is ODPI-C's code for a missing client library. It has no ORA number,
+// so it is known by its text alone.
+const noClient = "DPI-1047"
 
 // explain turns an error of the database into a problem, by its code. Anything
 // else it returns unchanged.
@@ -19,6 +24,10 @@ func explain(err error) error {
 		if errors.Is(err, sentinel) {
 			return err
 		}
+	}
+	if strings.Contains(err.Error(), noClient) {
+		return problem.Wrap(err, problem.Unavailable, "store.no-client", "Oracle's client library is not on this machine").
+			WithHint("install Oracle Instant Client and let the loader find libclntsh.so (LD_LIBRARY_PATH or ldconfig)")
 	}
 	switch aq.Classify(err) {
 	case aq.Reconnect:
