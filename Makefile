@@ -36,9 +36,9 @@ check: ## what can be said without running it
 fuzz: ## every fuzz target for a moment
 	FUZZ_TIME=$(FUZZ_TIME) .ci/fuzz
 
-test-oracle: ## the store suite on an Oracle database
-	@if [ ! -d sql/oracle ]; then echo "make test-oracle: the Oracle store (sql/oracle) does not exist yet" >&2; exit 1; fi
-	go test -race -shuffle=on ./aq/... ./sql/oracle/...
+test-oracle: install ## the Oracle store: over the stand-in, or on the database of AQUEDUCT_ORACLE_DSN
+	go test -shuffle=on -timeout 20m ./internal/ocisim/... ./aq/... ./sql/oracle/...
+	go test -timeout 20m -run Oracle ./runtime ./cmd/engine-node
 
 ctk: ## the conformance kit of the Open Workflow DSL
 	@if [ ! -d internal/ctk ]; then echo "make ctk: the conformance run (internal/ctk) does not exist yet" >&2; exit 1; fi
