@@ -10,7 +10,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Time given to each fuzz target.
 FUZZ_TIME ?= 5s
 
-.PHONY: run test demo bench test-oracle ctk check fuzz build install
+.PHONY: asan run test demo bench test-oracle ctk check fuzz build install
 
 run: build ## serve on the embedded store with the examples and their outside world
 	@trap 'kill $$world 2>/dev/null || true' EXIT; \
@@ -39,6 +39,9 @@ fuzz: ## every fuzz target for a moment
 test-oracle: install ## the Oracle store: over the stand-in, or on the database of AQUEDUCT_ORACLE_DSN
 	go test -shuffle=on -timeout 20m ./internal/ocisim/... ./aq/... ./sql/oracle/...
 	go test -timeout 20m -run Oracle ./runtime ./cmd/engine-node
+
+asan: install ## the stand-in for Oracle's client library under AddressSanitizer
+	internal/ocisim/asan.sh
 
 ctk: ## the conformance kit of the Open Workflow DSL
 	@if [ ! -d internal/ctk ]; then echo "make ctk: the conformance run (internal/ctk) does not exist yet" >&2; exit 1; fi
