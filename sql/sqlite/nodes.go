@@ -240,12 +240,12 @@ func (n *nodes) bury(no int64, f *os.File) {
 	}
 }
 
-// scan finds the peers.
-func (n *nodes) scan() {
+// scan finds the peers, and reports whether there are new ones.
+func (n *nodes) scan() (found bool) {
 	names, err := filepath.Glob(filepath.Join(globEscape(n.dir), "*.node"))
 	if err != nil {
 		n.s.log.Error("sqlite: nodes", "error", err)
-		return
+		return false
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -263,8 +263,10 @@ func (n *nodes) scan() {
 			bell = nil // it is on its way out; the lock will tell
 		}
 		n.peers[no] = &peer{file: f, bell: bell}
+		found = true
 	}
 	n.alone.Store(len(n.peers) == 0)
+	return found
 }
 
 // globEscape makes a path stand for itself in a pattern.
@@ -290,7 +292,10 @@ func (n *nodes) watch() {
 		case <-n.quit:
 			return
 		case <-n.watcher.Events:
-			n.scan()
+			if n.scan() {
+				// What was committed before the peer was known has rung no bell.
+				n.ring()
+			}
 			n.s.look()
 		case err := <-n.watcher.Errors:
 			n.s.log.Warn("sqlite: bell", "error", err)

@@ -1,8 +1,11 @@
 package sqlite
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -33,5 +36,41 @@ func TestReceiverThatLeavesDuringATransactionIsAnswered(t *testing.T) {
 	}
 	if len(q.waiters) != 1 || q.waiters[0] != stays {
 		t.Errorf("%d wait again", len(q.waiters))
+	}
+}
+
+// A commit may come between a peer's joining and this node's hearing of it: it
+// rings no bell, and the peer's receiver has looked already.
+func TestPeerHearsOfWhatWasCommittedBeforeItWasKnown(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	for range 20 {
+		a, err := Open(t.Context(), Options{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := Open(t.Context(), Options{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		got := make(chan error, 1)
+		go func() {
+			d, err := b.Receive(ctx, store.Signals)
+			if err == nil {
+				err = d.Commit(ctx, store.Change{})
+			}
+			got <- err
+		}()
+		if err := a.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("x")}}}); err != nil {
+			t.Error(err)
+		}
+		if err := <-got; err != nil {
+			t.Errorf("receive: %v", err)
+		}
+		cancel()
+		if err := errors.Join(a.Close(), b.Close()); err != nil {
+			t.Error(err)
+		}
 	}
 }
