@@ -18,6 +18,7 @@ run: build ## serve on the embedded store with the examples and their outside wo
 	bin/engine-node serve --watch examples
 
 test: install ## everything: tests with the race detector, fuzzing, the gate
+	.ci/install-postgres
 	.ci/test
 	$(MAKE) --no-print-directory fuzz check
 
@@ -37,10 +38,12 @@ fuzz: ## every fuzz target for a moment
 	FUZZ_TIME=$(FUZZ_TIME) .ci/fuzz
 
 test-oracle: install ## the Oracle store: over the stand-in, or on the database of AQUEDUCT_ORACLE_DSN
+	.ci/install-postgres
 	go test -shuffle=on -timeout 20m ./internal/ocisim/... ./aq/... ./sql/oracle/...
 	go test -timeout 20m -run Oracle ./runtime ./cmd/engine-node
 
 asan: install ## the stand-in for Oracle's client library under AddressSanitizer
+	.ci/install-postgres
 	internal/ocisim/asan.sh
 
 ctk: ## the conformance kit of the Open Workflow DSL
