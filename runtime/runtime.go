@@ -39,13 +39,13 @@ type Performer interface {
 	Backoff(failures int, key string) (delay time.Duration, ok bool)
 }
 
-// Config wires a node. Store, Definitions, Performer and Now are required; a
-// zero number means its default.
+// Config wires a node. Store, Definitions and Performer are required; a zero
+// number means its default.
 type Config struct {
 	Store       store.Full
 	Definitions Definitions
 	Performer   Performer
-	Now         func() time.Time
+	Now         func() time.Time      // nil = the clock of the store
 	Log         *slog.Logger          // nil = discard
 	Metrics     prometheus.Registerer // nil = not registered
 
@@ -131,10 +131,13 @@ type Runtime struct {
 
 // New makes a node on an open store.
 func New(ctx context.Context, c Config) (*Runtime, error) {
-	if c.Store == nil || c.Definitions == nil || c.Performer == nil || c.Now == nil {
-		return nil, fmt.Errorf("runtime: Store, Definitions, Performer and Now are required")
+	if c.Store == nil || c.Definitions == nil || c.Performer == nil {
+		return nil, fmt.Errorf("runtime: Store, Definitions and Performer are required")
 	}
 	c = c.withDefaults()
+	if c.Now == nil {
+		c.Now = c.Store.Now
+	}
 	key, err := c.Store.Key(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("runtime: key: %w", err)
