@@ -31,6 +31,7 @@ var law = []rule{
 	{1, "engine", []string{"jq", "problem", "signal", "snapshot"}, []string{"definition/..."}}, // scenarios are written in the language
 	{2, "projections", []string{"engine", "problem", "signal", "snapshot"}, nil},
 	{2, "definition", []string{"engine", "problem", "snapshot"}, []string{"definition/..."}},
+	{3, "definition/diagram", nil, []string{"definition/openworkflow"}}, // draws any document
 	{3, "definition/...", []string{"definition", "engine", "jq", "problem", "signal", "snapshot"}, nil},
 	{3, "store", []string{"problem", "projections", "signal", "snapshot"}, nil},
 	{3, "store/storetest", []string{"definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, []string{"internal/..."}},
