@@ -17,7 +17,7 @@ func TestScriptsOnOracle(t *testing.T) {
 	t.Parallel()
 	services := httptest.NewServer(outside())
 	t.Cleanup(services.Close)
-	files := []string{filepath.Join("testdata", "oracle", "oracle.txtar")}
+	files := []string{filepath.Join("testdata", "oracle", "oracle.txtar"), filepath.Join("testdata", "oracle", "bench.txtar")}
 	for _, name := range []string{"run", "tasks", "operate", "dlq", "watch"} {
 		files = append(files, filepath.Join("testdata", name+".txtar"))
 	}
