@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -18,9 +19,13 @@ import (
 func TestScriptsOnOracle(t *testing.T) {
 	t.Parallel()
 	server := ocisim.Start(t)
+	users, err := os.ReadFile(filepath.Join("..", "..", "sql", "oracle", "schema", "00_users.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	services := httptest.NewServer(outside())
 	t.Cleanup(services.Close)
-	files := []string{filepath.Join("testdata", "oracle", "oracle.txtar")}
+	files := []string{filepath.Join("testdata", "oracle", "oracle.txtar"), filepath.Join("testdata", "oracle", "doctor.txtar")}
 	for _, name := range []string{"run", "tasks", "operate"} {
 		files = append(files, filepath.Join("testdata", name+".txtar"))
 	}
@@ -31,13 +36,31 @@ func TestScriptsOnOracle(t *testing.T) {
 			e.Setenv("SERVICES", services.URL)
 			e.Setenv("USER", "tester")
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
-			e.Setenv("DB", "oracle://app:x@"+d.ConnectString()+"?libDir="+url.QueryEscape(server.LibDir))
+			for name, user := range map[string]string{"DB": "app", "OWNER": "AQUEDUCT", "RUNTIME": "AQUEDUCT_RUN"} {
+				e.Setenv(name, "oracle://"+user+":x@"+d.ConnectString()+"?libDir="+url.QueryEscape(server.LibDir))
+			}
 			e.Values[nodesKey{}] = map[string]*child{}
+			e.Values[ownerKey{}] = d
+			if err := d.Script(context.Background(), "app", string(users), []string{"AQUEDUCT", "AQUEDUCT_RUN", "USERS"}, nil); err != nil {
+				return err
+			}
 			_, _, err := oracle.Migrate(context.Background(), oracle.Installation{DSN: d.DSN()})
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"node": startNode, "drain": drainNode, "crash": crashNode, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue,
+			"node": startNode, "drain": drainNode, "crash": crashNode, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue, "owner": asOwner,
 		},
 	})
+}
+
+// ownerKey finds the database of a script.
+type ownerKey struct{}
+
+// asOwner executes a statement as the owner of the schema: owner STATEMENT.
+func asOwner(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: owner STATEMENT")
+	}
+	d := ts.Value(ownerKey{}).(*ocisim.Database)
+	ts.Check(d.Script(context.Background(), "AQUEDUCT", args[0]+"\n/\n", nil, nil))
 }
