@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -25,7 +27,10 @@ func TestScriptsOnOracle(t *testing.T) {
 	}
 	services := httptest.NewServer(outside())
 	t.Cleanup(services.Close)
-	files := []string{filepath.Join("testdata", "oracle", "oracle.txtar"), filepath.Join("testdata", "oracle", "doctor.txtar")}
+	files, err := filepath.Glob(filepath.Join("testdata", "oracle", "*.txtar"))
+	if err != nil || len(files) < 3 {
+		t.Fatal(files, err)
+	}
 	for _, name := range []string{"run", "tasks", "operate"} {
 		files = append(files, filepath.Join("testdata", name+".txtar"))
 	}
@@ -44,11 +49,14 @@ func TestScriptsOnOracle(t *testing.T) {
 			if err := d.Script(context.Background(), "app", string(users), []string{"AQUEDUCT", "AQUEDUCT_RUN", "USERS"}, nil); err != nil {
 				return err
 			}
+			if err := d.CreateUser(context.Background(), "SHOP"); err != nil {
+				return err
+			}
 			_, _, err := oracle.Migrate(context.Background(), oracle.Installation{DSN: d.DSN()})
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"node": startNode, "drain": drainNode, "crash": crashNode, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue, "owner": asOwner,
+			"node": startNode, "drain": drainNode, "crash": crashNode, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue, "owner": asOwner, "shop": asShop,
 		},
 	})
 }
@@ -63,4 +71,33 @@ func asOwner(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	d := ts.Value(ownerKey{}).(*ocisim.Database)
 	ts.Check(d.Script(context.Background(), "AQUEDUCT", args[0]+"\n/\n", nil, nil))
+}
+
+// asShop executes statements as an application, in one transaction, and
+// commits: shop STATEMENT...; with ! it rolls back, or they fail. @task is what
+// the file task holds.
+func asShop(ts *testscript.TestScript, neg bool, args []string) {
+	d := ts.Value(ownerKey{}).(*ocisim.Database)
+	db, err := sql.Open("godror", d.UserDSN("SHOP"))
+	ts.Check(err)
+	defer db.Close()
+	tx, err := db.BeginTx(context.Background(), nil)
+	ts.Check(err)
+	for _, statement := range args {
+		if strings.Contains(statement, "@task") {
+			statement = strings.ReplaceAll(statement, "@task", strings.TrimSpace(ts.ReadFile("task")))
+		}
+		if _, err = tx.Exec(statement); err != nil {
+			break
+		}
+	}
+	if err != nil && !neg {
+		tx.Rollback()
+		ts.Fatalf("%v", err)
+	}
+	if neg {
+		ts.Check(tx.Rollback())
+		return
+	}
+	ts.Check(tx.Commit())
 }
