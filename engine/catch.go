@@ -9,7 +9,9 @@ import (
 
 // settle turns an error at n into the workflow's next state: the innermost try
 // around it that takes it goes on with its catch; when there is none, the
-// instance is faulted. An error that is not the workflow's is returned.
+// instance is faulted. An error that leaves a branch ends the fork with all its
+// branches, and is raised there. An error that is not the workflow's is
+// returned.
 func (r *run) settle(n *Node, err error) error {
 	for {
 		e, ok := asRaised(err)
@@ -27,9 +29,19 @@ func (r *run) settle(n *Node, err error) error {
 			continue
 		}
 		if !caught {
-			return r.fault(e.e)
+			fork := r.forked()
+			if fork == nil {
+				return r.fault(e.e)
+			}
+			if r, err = r.up(fork); err != nil {
+				return err
+			}
+			r.leave(TaskCancelled)
+			n, err = fork, e
+			continue
 		}
 		if err = r.caught(i, e.e); err == nil {
+			r.w.goOn(r)
 			return nil
 		}
 	}
@@ -127,10 +139,34 @@ func (r *run) caught(i int, e snapshot.Error) error {
 	return r.complete(n, r.data, then)
 }
 
-// fault stops the instance. The frames stay, up to the list whose next task is
-// the one that failed, and its raw input becomes the branch's data: that is
-// where Retry begins and what Skip passes over.
+// leave ends the task on top without an output: what it asked for is
+// withdrawn, and the branch's data is what the task was given.
+func (r *run) leave(how TaskEvent) {
+	i := len(r.b.Frames) - 1
+	f := r.b.Frames[i]
+	r.unwind(i, how)
+	r.lift(f)
+	if f.Raw != nil {
+		r.data = rawValue(f.Raw)
+	}
+	r.pop()
+}
+
+// fault stops the instance.
 func (r *run) fault(e snapshot.Error) error {
+	if err := r.rewind(); err != nil {
+		return err
+	}
+	r.t.Fault(e)
+	return nil
+}
+
+// rewind takes the root branch back to where an operator's retry begins and
+// what a skip passes over. The frames stay, up to the list whose next task is
+// the one that failed, and its raw input becomes the branch's data. A fork is
+// repeated as a whole: its branches are gone.
+func (r *run) rewind() error {
+	r.prune(TaskCancelled)
 	for len(r.b.Frames) > 1 {
 		top := r.top()
 		if k := r.p.nodes[top.Pointer]; k != nil && k.Kind == KindList {
@@ -149,22 +185,42 @@ func (r *run) fault(e snapshot.Error) error {
 	for i := range r.b.Frames {
 		r.b.Frames[i].Deadline = ""
 	}
-	r.t.Fault(e)
-	r.b = nil
 	return nil
 }
 
 // Retry runs the failed task of a faulted instance again.
 func (p *Program) Retry(t *Turn) error {
-	r := p.branch(t, 0)
-	t.Snap.Error = nil
-	if err := r.again(); err != nil {
+	r, err := p.mended(t)
+	if err != nil || r == nil {
 		return err
 	}
-	return r.advance()
+	r.w.goOn(r)
+	return r.w.drive()
+}
+
+// mended prepares a faulted instance for going on. The run is nil when it has
+// faulted again, or gone on elsewhere, at once.
+func (p *Program) mended(t *Turn) (*run, error) {
+	w := &work{p: p, t: t}
+	r := w.branch(0)
+	t.Snap.Error = nil
+	if err := r.rewind(); err != nil { // one that FaultWith stopped stands where it stood
+		return nil, err
+	}
+	if err := r.again(); err != nil {
+		return nil, err
+	}
+	if t.Snap.Status == snapshot.Faulted {
+		return nil, nil
+	}
+	if len(w.ready) > 0 {
+		return nil, w.drive()
+	}
+	return r, nil
 }
 
 // again gives the tasks around the failed one their timeouts anew, from now.
+// When one cannot be given, its error has been settled.
 func (r *run) again() error {
 	r.input = r.data
 	for i := range r.b.Frames {
@@ -181,9 +237,7 @@ func (r *run) again() error {
 			continue
 		}
 		if err := r.deadline(n, after, f); err != nil {
-			if err = r.settle(n, err); err != nil || r.b == nil {
-				return err
-			}
+			return r.settle(n, err)
 		}
 	}
 	return nil
@@ -191,9 +245,8 @@ func (r *run) again() error {
 
 // Skip takes the failed task as done with output.
 func (p *Program) Skip(t *Turn, output json.RawMessage) error {
-	r := p.branch(t, 0)
-	t.Snap.Error = nil
-	if err := r.again(); err != nil || r.b == nil {
+	r, err := p.mended(t)
+	if err != nil || r == nil {
 		return err
 	}
 	f := r.top()
@@ -202,5 +255,6 @@ func (p *Program) Skip(t *Turn, output json.RawMessage) error {
 	if f.Next < len(list.List) {
 		f.Next++
 	}
-	return r.advance()
+	r.w.goOn(r)
+	return r.w.drive()
 }

@@ -35,6 +35,8 @@ const (
 	KindSet    NodeKind = "set"
 	KindSwitch NodeKind = "switch"
 	KindFor    NodeKind = "for"
+	KindFork   NodeKind = "fork"
+	KindArms   NodeKind = "arms" // the tasks of a fork, each a branch of its own; not itself a task
 	KindRaise  NodeKind = "raise"
 	KindTry    NodeKind = "try"
 	KindWait   NodeKind = "wait"
@@ -57,17 +59,18 @@ type Node struct {
 	Timeout *jq.Template // timeout.after as an ISO 8601 duration; nil = none
 	Then    Flow
 
-	List   []*Node      // KindList: the tasks in order
-	Body   *Node        // KindDo, KindFor, KindTry: a KindList
-	Set    *jq.Template // KindSet
-	Cases  []Case       // KindSwitch
-	For    *For         // KindFor
-	Raise  *Raise       // KindRaise
-	Catch  *Catch       // KindTry
-	Wait   *jq.Template // KindWait: an ISO 8601 duration
-	Listen *Listen      // KindListen
-	Call   *Call        // KindCall, KindEach
-	Person *Person      // KindPerson
+	List    []*Node      // KindList, KindArms: the tasks in order
+	Body    *Node        // KindDo, KindFor, KindTry: a KindList; KindFork: a KindArms
+	Set     *jq.Template // KindSet
+	Cases   []Case       // KindSwitch
+	For     *For         // KindFor
+	Compete bool         // KindFork: the first arm that ends is the output
+	Raise   *Raise       // KindRaise
+	Catch   *Catch       // KindTry
+	Wait    *jq.Template // KindWait: an ISO 8601 duration
+	Listen  *Listen      // KindListen
+	Call    *Call        // KindCall, KindEach
+	Person  *Person      // KindPerson
 
 	parent *Node // the list or task around this one; nil for Root
 	index  int   // in the parent's List
@@ -226,6 +229,6 @@ func (n *Node) keepsInput() bool {
 // keepsRaw reports whether a repetition of the task could not start from the
 // branch's data, because the task has replaced it.
 func (n *Node) keepsRaw() bool {
-	composite := n.Body != nil
+	composite := n.Body != nil && n.Kind != KindFork // a branch that forks keeps its data
 	return n.Input != nil || composite && (n.Timeout != nil || n.Output != nil || n.Export != nil)
 }

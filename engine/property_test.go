@@ -72,6 +72,16 @@ func (g *generator) list(b *strings.Builder, indent, depth int) {
 	}
 }
 
+// arms writes the branches of a fork: tasks that cannot jump to each other.
+func (g *generator) arms(b *strings.Builder, indent, depth int) {
+	for range 1 + g.IntN(3) {
+		g.n++
+		name := fmt.Sprintf("t%d", g.n)
+		fmt.Fprintf(b, "%s- %s:\n", strings.Repeat("  ", indent), name)
+		g.task(b, indent+2, depth, []string{name})
+	}
+}
+
 // task writes one task; later are the names it may jump to, itself first.
 func (g *generator) task(b *strings.Builder, indent, depth int, later []string) {
 	line := func(format string, args ...any) {
@@ -79,7 +89,7 @@ func (g *generator) task(b *strings.Builder, indent, depth int, later []string) 
 	}
 	kinds := 8
 	if depth > 0 {
-		kinds = 12
+		kinds = 13
 	}
 	switch g.IntN(kinds) {
 	case 0:
@@ -116,6 +126,16 @@ func (g *generator) task(b *strings.Builder, indent, depth int, later []string) 
 		line("for: {each: x, in: '${ [1, 2, 3][:%d] }'}", g.IntN(4))
 		line("do:")
 		g.list(b, indent+1, depth-1)
+	case 10:
+		line("fork:")
+		if g.IntN(3) == 0 {
+			line("  compete: true")
+		}
+		line("  branches:")
+		g.arms(b, indent+2, depth-1)
+		if g.IntN(3) == 0 {
+			line("timeout: {after: PT2H}")
+		}
 	default:
 		line("try:")
 		g.list(b, indent+1, depth-1)
@@ -248,6 +268,43 @@ func (p *player) signal() signal.Envelope {
 	return env
 }
 
+// branches checks that each branch waits, or has branches that it waits for,
+// and that ids of branches are used once.
+func (p *player) branches(next snapshot.Snapshot) error {
+	busy := map[int]bool{}
+	for _, w := range next.Waits {
+		if w.Kind != snapshot.WaitTimeout {
+			busy[w.Branch] = true
+		}
+	}
+	for _, b := range next.Branches {
+		if b.ID != 0 {
+			busy[b.Parent] = true
+		}
+		if b.ID > next.LastBranch || next.LastBranch < p.snap.LastBranch {
+			return fmt.Errorf("branch %d with %d made last, %d before", b.ID, next.LastBranch, p.snap.LastBranch)
+		}
+		if b.ID == 0 || b.ID > p.snap.LastBranch {
+			continue
+		}
+		if before := p.snap.Branch(b.ID); before == nil || before.Parent != b.Parent || before.Arm != b.Arm {
+			return fmt.Errorf("branch %d is another than before", b.ID)
+		}
+	}
+	for _, b := range next.Branches {
+		if len(b.Frames) == 0 || next.Branch(b.Parent) == nil {
+			return fmt.Errorf("branch %d has no frame or no parent", b.ID)
+		}
+		if !busy[b.ID] && next.Status != snapshot.Faulted {
+			return fmt.Errorf("branch %d waits for nothing", b.ID)
+		}
+	}
+	if next.Status == snapshot.Faulted && len(next.Branches) > 1 {
+		return fmt.Errorf("faulted with %d branches", len(next.Branches))
+	}
+	return nil
+}
+
 // accept checks an outcome and makes it the state.
 func (p *player) accept(out engine.Outcome) error {
 	next := out.Snapshot
@@ -269,6 +326,12 @@ func (p *player) accept(out engine.Outcome) error {
 			return fmt.Errorf("the token of the wait at %s was used before", w.Pointer)
 		}
 		p.tokens[w.Token] = true
+		if next.Branch(w.Branch) == nil {
+			return fmt.Errorf("the wait at %s is of branch %d, which is not there", w.Pointer, w.Branch)
+		}
+	}
+	if err := p.branches(next); err != nil {
+		return err
 	}
 	stopped := next.Status.Closed() || next.Status == snapshot.Faulted
 	if stopped != (len(next.Waits) == 0) {

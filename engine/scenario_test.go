@@ -255,8 +255,20 @@ func (w *world) show(out engine.Outcome, err error) string {
 		fmt.Fprintf(&b, "  settled %v\n", out.Settled)
 	}
 	w.showState(&b, s)
-	w.snap = s
+	w.snap = stored(s)
 	return b.String()
+}
+
+// stored is the snapshot as the next node reads it.
+func stored(s snapshot.Snapshot) snapshot.Snapshot {
+	raw, err := s.Encode()
+	if err != nil {
+		panic(err)
+	}
+	if s, err = snapshot.Decode(raw); err != nil {
+		panic(err)
+	}
+	return s
 }
 
 func (w *world) showState(b *strings.Builder, s snapshot.Snapshot) {

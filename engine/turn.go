@@ -213,6 +213,7 @@ func (t *Turn) finish() (Outcome, error) {
 			}
 		}
 	}
+	s.Arrange()
 	if err := check(s); err != nil {
 		return Outcome{}, err
 	}
@@ -232,6 +233,9 @@ func check(s *snapshot.Snapshot) error {
 			return fmt.Errorf("engine: %s: wait at %s has no token of its own", s.InstanceID, w.Pointer)
 		}
 		seen[w.Token] = true
+		if len(s.Branches) > 0 && s.Branch(w.Branch) == nil {
+			return fmt.Errorf("engine: %s: wait at %s has no branch", s.InstanceID, w.Pointer)
+		}
 	}
 	stopped := s.Status.Closed() || s.Status == snapshot.Faulted
 	if stopped && len(s.Waits) > 0 {

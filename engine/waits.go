@@ -10,25 +10,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// Resume goes on where w waited.
-func (p *Program) Resume(t *Turn, w snapshot.Wait, res Result) error {
-	r := p.branch(t, w.Branch)
-	n := p.nodes[w.Pointer]
-	if r == nil || n == nil || len(r.b.Frames) == 0 {
-		return fmt.Errorf("engine: %s: nothing waits at %s", t.Snap.InstanceID, w.Pointer)
-	}
-	waits, err := r.resumed(n, w, res)
-	if err != nil {
-		if err = r.settle(n, err); err != nil {
-			return err
-		}
-	}
-	if waits {
-		return r.save()
-	}
-	return r.advance()
-}
-
 // resumed applies a result to the task on top; it reports whether the branch
 // still waits there.
 func (r *run) resumed(n *Node, w snapshot.Wait, res Result) (waits bool, err error) {
@@ -76,7 +57,8 @@ func (r *run) timeout(n *Node, w snapshot.Wait) error {
 	return fmt.Errorf("engine: %s: no task has the deadline at %s", r.t.Snap.InstanceID, w.Pointer)
 }
 
-// unwind drops the frames behind index i, with all that they wait for.
+// unwind drops the frames behind index i, with all that they wait for and the
+// branches that the innermost has forked.
 func (r *run) unwind(i int, how TaskEvent) {
 	deadlines := map[string]bool{}
 	for _, f := range r.b.Frames[:i+1] {
@@ -84,6 +66,7 @@ func (r *run) unwind(i int, how TaskEvent) {
 			deadlines[f.Deadline] = true
 		}
 	}
+	r.prune(how)
 	r.b.Frames = r.b.Frames[:i+1]
 	r.t.Withdraw(how, func(w snapshot.Wait) bool { return w.Branch == r.b.ID && !deadlines[w.Token] })
 }

@@ -11,6 +11,7 @@ package snapshot
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -51,7 +52,8 @@ type Snapshot struct {
 	UpdatedAt  time.Time
 	Headers    map[string]string // of the start: trace and correlation ids, carried to every command
 	State      State
-	Branches   []Branch
+	Branches   []*Branch // in order of their ids
+	LastBranch int       // id of the branch made last; ids are used once
 	Waits      []Wait
 	SubFrames  []SubFrame
 	Buffer     []Buffered // signals that came before their wait
@@ -80,11 +82,14 @@ type State struct {
 }
 
 // Branch is one line of execution: a stack of frames, outermost first. The
-// root branch has id 0.
+// root branch has id 0. The others are arms of a fork, whose frame is the
+// innermost of the branch Parent.
 type Branch struct {
 	ID     int             `json:"id"`
+	Parent int             `json:"parent,omitempty"`
+	Arm    int             `json:"arm,omitempty"` // which task of the fork it runs
 	Frames []Frame         `json:"frames"`
-	Data   json.RawMessage `json:"data,omitempty"` // current data: input of the next task; absent = the instance's input
+	Data   json.RawMessage `json:"data,omitempty"` // current data: input of the next task; absent = that of the parent, of the root the instance's input
 }
 
 // Frame is a task that has begun and not ended.
@@ -165,12 +170,11 @@ type Error struct {
 
 // Branch returns the branch with an id, or nil.
 func (s *Snapshot) Branch(id int) *Branch {
-	for i := range s.Branches {
-		if s.Branches[i].ID == id {
-			return &s.Branches[i]
-		}
+	i, ok := slices.BinarySearchFunc(s.Branches, id, func(b *Branch, id int) int { return b.ID - id })
+	if !ok {
+		return nil
 	}
-	return nil
+	return s.Branches[i]
 }
 
 // Wait returns the wait with a token.
@@ -183,29 +187,58 @@ func (s *Snapshot) Wait(token string) (Wait, bool) {
 	return Wait{}, false
 }
 
-// Primary returns the wait that stands for the instance in its summary: the
-// first that is not a mere deadline.
+// standing orders the kinds of waits by what they tell about an instance:
+// somebody who must act comes before what the engine does by itself.
+var standing = []WaitKind{WaitTask, WaitEvent, WaitChild, WaitTimer, WaitRetry, WaitCommand, WaitNext}
+
+func rank(k WaitKind) int { return slices.Index(standing, k) }
+
+// Primary returns the wait that stands for the instance in its summary: a
+// person's before an event's, a child's, a moment's and a command's; of one
+// kind the oldest. A mere deadline stands for nothing.
 func (s *Snapshot) Primary() (Wait, bool) {
-	for _, w := range s.Waits {
-		if w.Kind != WaitTimeout {
-			return w, true
+	i := s.primary()
+	if i < 0 {
+		return Wait{}, false
+	}
+	return s.Waits[i], true
+}
+
+func (s *Snapshot) primary() int {
+	best := -1
+	for i, w := range s.Waits {
+		if w.Kind != WaitTimeout && (best < 0 || rank(w.Kind) < rank(s.Waits[best].Kind)) {
+			best = i
 		}
 	}
-	return Wait{}, false
+	return best
+}
+
+// Arrange puts the primary wait first, where the stored form has it, so that
+// a snapshot in memory and the same one read back go on alike.
+func (s *Snapshot) Arrange() {
+	i := s.primary()
+	if i <= 0 {
+		return
+	}
+	w := s.Waits[i]
+	copy(s.Waits[1:i+1], s.Waits[:i])
+	s.Waits[0] = w
 }
 
 // Clone returns a copy that shares only immutable bytes with s, so that a
 // refused decision leaves s as it was.
 func (s Snapshot) Clone() Snapshot {
 	c := s
-	c.Branches = make([]Branch, len(s.Branches))
-	for i, b := range s.Branches {
+	c.Branches = make([]*Branch, len(s.Branches))
+	for i, branch := range s.Branches {
+		b := *branch
 		b.Frames = append([]Frame(nil), b.Frames...)
 		for j := range b.Frames {
 			b.Frames[j].Vars = cloneMap(b.Frames[j].Vars)
 			b.Frames[j].Results = append([]json.RawMessage(nil), b.Frames[j].Results...)
 		}
-		c.Branches[i] = b
+		c.Branches[i] = &b
 	}
 	c.Waits = append([]Wait(nil), s.Waits...)
 	c.SubFrames = append([]SubFrame(nil), s.SubFrames...)

@@ -28,6 +28,7 @@ func kinds() []kind {
 	return []kind{
 		{name: "for", fields: []string{"while", "do"}, required: []string{"do"}, compile: (*compiler).loop},
 		{name: "try", fields: []string{"catch"}, required: []string{"catch"}, compile: (*compiler).try},
+		{name: "fork", compile: (*compiler).fork},
 		{name: "call", fields: []string{"with"}, compile: (*compiler).callTask},
 		{name: "listen", compile: (*compiler).listen, unsupported: map[string]string{"foreach": "iterators over events"}},
 		{name: "raise", compile: (*compiler).raise},
@@ -40,7 +41,7 @@ func kinds() []kind {
 
 // foreign are the kinds of tasks outside the profile.
 var foreign = map[string]string{
-	"emit": "emitting events", "fork": "branches that run side by side", "run": "processes and sub-workflows",
+	"emit": "emitting events", "run": "processes and sub-workflows",
 }
 
 // list compiles a list of tasks.
@@ -99,7 +100,7 @@ func (c *compiler) task(at, name string, v any, vars scope, names []string) *eng
 		return n
 	}
 	n.Kind = map[string]engine.NodeKind{
-		"for": engine.KindFor, "try": engine.KindTry, "call": engine.KindCall, "listen": engine.KindListen, "raise": engine.KindRaise,
+		"for": engine.KindFor, "fork": engine.KindFork, "try": engine.KindTry, "call": engine.KindCall, "listen": engine.KindListen, "raise": engine.KindRaise,
 		"set": engine.KindSet, "switch": engine.KindSwitch, "wait": engine.KindWait, "do": engine.KindDo,
 	}[k.name]
 	fields := append(append([]string{k.name}, k.fields...), common...)
