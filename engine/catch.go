@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/json"
 
-	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -25,7 +24,7 @@ func (r *run) settle(n *Node, err error) error {
 		if catchErr != nil {
 			err = catchErr // the catch's own condition failed: that is the error now
 			r.unwind(i, TaskCancelled)
-			r.pop()
+			r.leave(TaskCancelled)
 			continue
 		}
 		if !caught {
@@ -40,10 +39,19 @@ func (r *run) settle(n *Node, err error) error {
 			n, err = fork, e
 			continue
 		}
-		if err = r.caught(i, e.e); err == nil {
+		var what verdict
+		if what, err = r.caught(i, e.e); err != nil {
+			continue
+		}
+		switch what {
+		case goesOn:
 			r.w.goOn(r)
 			return nil
+		case retries:
+			return r.save()
 		}
+		r.leave(TaskCancelled)
+		err = e
 	}
 }
 
@@ -89,22 +97,7 @@ func (r *run) takes(n *Node, f *snapshot.Frame, e snapshot.Error) (bool, error) 
 			return false, nil
 		}
 	}
-	for _, c := range []struct {
-		t    *jq.Template
-		want bool
-	}{{n.Catch.When, true}, {n.Catch.ExceptWhen, false}} {
-		if c.t == nil {
-			continue
-		}
-		v, err := r.evalAny(c.t)
-		if err != nil {
-			return false, err
-		}
-		if jq.Truthy(v) != c.want {
-			return false, nil
-		}
-	}
-	return true, nil
+	return r.passes(n.Catch.When, n.Catch.ExceptWhen)
 }
 
 func (c *Catch) name() string {
@@ -114,29 +107,51 @@ func (c *Catch) name() string {
 	return c.As
 }
 
+// verdict is what a try does with an error that it takes.
+type verdict int
+
+const (
+	goesOn  verdict = iota // its catch is done, or runs
+	retries                // it waits to run again
+	raises                 // it has retried enough, and has nothing else to do
+)
+
 // caught goes on in the catch of the try at frame i.
-func (r *run) caught(i int, e snapshot.Error) error {
+func (r *run) caught(i int, e snapshot.Error) (verdict, error) {
 	r.unwind(i, TaskCancelled)
 	f := r.top()
 	n := r.p.nodes[f.Pointer]
 	raw, err := json.Marshal(e)
 	if err != nil {
-		return err
+		return goesOn, err
+	}
+	r.data = rawValue(f.Input)
+	if n.Catch.Retry != nil {
+		again, err := r.retry(n, e, raw)
+		if again {
+			return retries, nil
+		}
+		f.Phase = phaseCatch // an error of the policy goes outwards
+		if err != nil {
+			return goesOn, err
+		}
+		if n.Catch.Body == nil {
+			return raises, nil
+		}
 	}
 	m := r.t.meta(e.Instance)
 	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCaught, Data: raw, Meta: m})
 	f.Phase = phaseCatch
 	f.Vars = map[string]json.RawMessage{n.Catch.name(): raw}
-	r.data = rawValue(f.Input)
 	if n.Catch.Body != nil {
 		r.push(snapshot.Frame{Pointer: n.Catch.Body.Pointer})
-		return nil
+		return goesOn, nil
 	}
 	then := n.Then
 	if n.Catch.Then.Directive != FlowContinue {
 		then = n.Catch.Then
 	}
-	return r.complete(n, r.data, then)
+	return goesOn, r.complete(n, r.data, then)
 }
 
 // leave ends the task on top without an output: what it asked for is
@@ -146,10 +161,17 @@ func (r *run) leave(how TaskEvent) {
 	f := r.b.Frames[i]
 	r.unwind(i, how)
 	r.lift(f)
+	r.restore(f)
+	r.pop()
+}
+
+// restore makes the data what the task of a frame was given.
+func (r *run) restore(f snapshot.Frame) {
 	if f.Raw != nil {
 		r.data = rawValue(f.Raw)
+	} else if f.Input != nil {
+		r.data = rawValue(f.Input)
 	}
-	r.pop()
 }
 
 // fault stops the instance.
@@ -172,11 +194,7 @@ func (r *run) rewind() error {
 		if k := r.p.nodes[top.Pointer]; k != nil && k.Kind == KindList {
 			break
 		}
-		if top.Raw != nil {
-			r.data = rawValue(top.Raw)
-		} else if top.Input != nil {
-			r.data = rawValue(top.Input)
-		}
+		r.restore(*top)
 		r.pop()
 	}
 	if err := r.save(); err != nil {
@@ -233,10 +251,13 @@ func (r *run) again() error {
 		if i == 0 {
 			after = r.p.Timeout
 		}
-		if after == nil {
-			continue
+		var err error
+		if after != nil {
+			err = r.deadline(n, after, f)
+		} else if i > 0 && n.parent.Kind == KindTry && r.b.Frames[i-1].Attempt > 0 && n == n.parent.Body {
+			err = r.attemptDeadline(n.parent, f)
 		}
-		if err := r.deadline(n, after, f); err != nil {
+		if err != nil {
 			return r.settle(n, err)
 		}
 	}

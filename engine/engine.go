@@ -119,6 +119,7 @@ const (
 	EntryTask      = "TaskCreated"
 	EntryCall      = "Call"
 	EntryCaught    = "ErrorCaught"
+	EntryRetry     = "RetryScheduled"
 )
 
 // Entry is one message of an instance's stream.

@@ -119,7 +119,8 @@ type Catch struct {
 	As         string                  // variable of the error, without $; "" = error
 	When       *jq.Template            // nil = always
 	ExceptWhen *jq.Template            // nil = never
-	Body       *Node                   // KindList; nil = go on
+	Retry      *RetryPolicy            // nil = none
+	Body       *Node                   // KindList; nil = go on, or, after retries, raise
 	Then       Flow                    // after the catch
 }
 

@@ -143,8 +143,32 @@ func (g *generator) task(b *strings.Builder, indent, depth int, later []string) 
 		if g.IntN(2) == 0 {
 			line("  errors: {with: {status: 500}}")
 		}
-		line("  do:")
-		g.list(b, indent+2, depth-1)
+		retries := g.IntN(2) == 0
+		if retries {
+			g.retry(line)
+		}
+		if !retries || g.IntN(2) == 0 {
+			line("  do:")
+			g.list(b, indent+2, depth-1)
+		}
+	}
+}
+
+func (g *generator) retry(line func(format string, args ...any)) {
+	line("  retry:")
+	line("    limit: {attempt: {count: %d%s}%s}", g.IntN(4),
+		[]string{"", ", duration: PT3H"}[g.IntN(2)], []string{"", ", duration: PT30M"}[g.IntN(2)])
+	if g.IntN(2) == 0 {
+		line("    delay: PT%dM", g.IntN(5))
+	}
+	if g.IntN(2) == 0 {
+		line("    backoff: {%s: {}}", []string{"constant", "linear", "exponential"}[g.IntN(3)])
+	}
+	if g.IntN(2) == 0 {
+		line("    jitter: {from: PT0S, to: PT9S}")
+	}
+	if g.IntN(3) == 0 {
+		line("    %s: $error.status == 500", []string{"when", "exceptWhen"}[g.IntN(2)])
 	}
 }
 
@@ -250,7 +274,7 @@ func (p *player) signal() signal.Envelope {
 	env.WaitingToken = w.Token
 	env.Type = map[snapshot.WaitKind]signal.Type{
 		snapshot.WaitCommand: signal.TaskCompleted, snapshot.WaitTask: signal.TaskCompleted, snapshot.WaitTimer: signal.TimerDue,
-		snapshot.WaitTimeout: signal.TimerDue, snapshot.WaitEvent: signal.ExternalSignal, snapshot.WaitNext: signal.InternalContinue,
+		snapshot.WaitTimeout: signal.TimerDue, snapshot.WaitEvent: signal.ExternalSignal, snapshot.WaitRetry: signal.RetryDue, snapshot.WaitNext: signal.InternalContinue,
 	}[w.Kind]
 	switch p.IntN(8) {
 	case 0:

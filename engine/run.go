@@ -182,6 +182,7 @@ func (r *run) listEnd(list *Node) error {
 	if list.parent == nil {
 		return r.end()
 	}
+	r.lift(*r.top())
 	r.pop()
 	n := list.parent
 	switch n.Kind {

@@ -167,11 +167,16 @@ func (r *run) wait(n *Node) error {
 
 // after evaluates a duration and counts it from the turn's moment.
 func (r *run) after(t *jq.Template) (time.Time, error) {
+	return r.from(r.t.In.Now, t)
+}
+
+// from evaluates a duration and counts it from a moment.
+func (r *run) from(at time.Time, t *jq.Template) (time.Time, error) {
 	v, err := r.evalAny(t)
 	if err != nil {
 		return time.Time{}, err
 	}
-	until, err := After(r.t.In.Now, text(v))
+	until, err := After(at, text(v))
 	if err != nil {
 		return time.Time{}, raise(ErrExpression, 400, "Invalid duration", err.Error())
 	}

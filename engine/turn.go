@@ -87,9 +87,12 @@ func (t *Turn) Append(e Entry) int64 {
 	return e.Position
 }
 
-// Await adds a wait and gives it a token. A wait that has Until gets a timer.
+// Await adds a wait and gives it a token, unless it has one that this turn
+// derived. A wait that has Until gets a timer.
 func (t *Turn) Await(w snapshot.Wait) snapshot.Wait {
-	w.Token = t.derive()
+	if w.Token == "" {
+		w.Token = t.derive()
+	}
 	w.Until = w.Until.UTC().Truncate(time.Microsecond)
 	t.Snap.Waits = append(t.Snap.Waits, w)
 	switch {

@@ -16,6 +16,8 @@ func (r *run) resumed(n *Node, w snapshot.Wait, res Result) (waits bool, err err
 	switch {
 	case w.Kind == snapshot.WaitNext:
 		return false, nil
+	case w.Kind == snapshot.WaitRetry:
+		return false, r.attempt(n)
 	case w.Kind == snapshot.WaitTimeout:
 		return false, r.timeout(n, w)
 	case n.Kind == KindEach:
@@ -46,13 +48,16 @@ func (r *run) timeout(n *Node, w snapshot.Wait) error {
 		}
 		r.b.Frames[i].Deadline = ""
 		r.unwind(i, TaskExpired)
-		if f := r.b.Frames[i]; i > 0 {
-			if f.Raw != nil {
-				r.data = rawValue(f.Raw)
-			}
+		if i > 0 {
+			r.restore(r.b.Frames[i])
 			r.pop() // the error is raised at the task, not inside it
 		}
-		return raise(ErrTimeout, 408, "Timeout", fmt.Sprintf("%s was not done in time", n.Pointer))
+		if n.Kind == KindList && n.parent != nil {
+			n = n.parent // one attempt at a try
+		}
+		e := raised{snapshot.Error{Type: ErrorBase + ErrTimeout, Status: 408, Title: "Timeout", Instance: n.Pointer}}
+		e.e.Detail = n.Pointer + " was not done in time"
+		return &e
 	}
 	return fmt.Errorf("engine: %s: no task has the deadline at %s", r.t.Snap.InstanceID, w.Pointer)
 }

@@ -283,6 +283,7 @@ func (f *Frame) append(o *object) {
 	o.optRawMap("vars", f.Vars)
 	o.optNum("attempt", int64(f.Attempt))
 	o.optTime("startedAt", f.StartedAt)
+	o.optTime("failedAt", f.FailedAt)
 	o.opt("deadline", f.Deadline)
 	o.b = append(o.b, '}')
 }

@@ -219,7 +219,7 @@ func byReflection(t testing.TB, s Snapshot) string {
 func forked() Snapshot {
 	s := full()
 	s.LastBranch = 7
-	s.Branches[0].Frames[2] = Frame{Pointer: "/do/1/loop/do/0/ask", Results: []json.RawMessage{json.RawMessage("null"), json.RawMessage(`1`)}, Open: 1}
+	s.Branches[0].Frames[2] = Frame{Pointer: "/do/1/loop/do/0/ask", Results: []json.RawMessage{json.RawMessage("null"), json.RawMessage(`1`)}, Open: 1, Attempt: 2, FailedAt: s.StartedAt}
 	s.Branches = append(s.Branches, &Branch{ID: 5, Arm: 1, Frames: []Frame{{Pointer: "/x/fork/branches", Next: 1}, {Pointer: "/x/fork/branches/1/y"}}})
 	s.Branches = append(s.Branches, &Branch{ID: 7, Parent: 5, Frames: []Frame{{Pointer: "/x/fork/branches/1/y/fork/branches"}}, Data: json.RawMessage(`2`)})
 	s.Waits = []Wait{

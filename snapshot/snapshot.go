@@ -105,6 +105,7 @@ type Frame struct {
 	Vars      map[string]json.RawMessage `json:"vars,omitempty"`     // for and catch: $item, $index, $error
 	Attempt   int                        `json:"attempt,omitempty"`  // try: retries so far
 	StartedAt time.Time                  `json:"startedAt,omitzero"` // where a timeout, a retry limit or $task asks for it
+	FailedAt  time.Time                  `json:"failedAt,omitzero"`  // try: when it failed first, once it has been retried
 	Deadline  string                     `json:"deadline,omitempty"` // token of the wait for its timeout
 }
 

@@ -151,7 +151,7 @@ func (c *compiler) common(at string, m map[string]any, n *engine.Node, vars scop
 		n.Export = c.filter(join(at, "export"), v, "as", vars.with("output"))
 	}
 	if v, ok := m["timeout"]; ok {
-		n.Timeout = c.timeout(join(at, "timeout"), v, vars)
+		n.Timeout = c.timeout(join(at, "timeout"), v, vars, true)
 	}
 	if v, ok := m["then"]; ok {
 		n.Then = c.flow(join(at, "then"), v, names)
@@ -279,14 +279,17 @@ func (c *compiler) raise(at string, m map[string]any, n *engine.Node, vars scope
 	at = join(at, "raise")
 	r := c.object(at, m["raise"], shape{fields: []string{"error"}, required: []string{"error"}})
 	at = join(at, "error")
-	v, ok := r["error"]
-	if !ok {
+	if v, ok := r["error"]; !ok {
 		return
+	} else if name, ok := v.(string); ok {
+		n.Raise = refer(c, at, "errors", name, c.reusable.errors)
+	} else {
+		n.Raise = c.failure(at, v, vars)
 	}
-	if _, ok := v.(string); ok {
-		c.report(at, codeUnsupported, "write the error here", "named errors are outside the supported profile")
-		return
-	}
+}
+
+// failure compiles the error of a raise.
+func (c *compiler) failure(at string, v any, vars scope) *engine.Raise {
 	e := c.object(at, v, shape{fields: errorFields, required: []string{"type", "status"}})
 	field := func(name string) *jq.Template {
 		v, ok := e[name]
@@ -302,7 +305,7 @@ func (c *compiler) raise(at string, m map[string]any, n *engine.Node, vars scope
 		}
 		return c.template(p, v, vars)
 	}
-	n.Raise = &engine.Raise{
+	return &engine.Raise{
 		Type: field("type"), Status: field("status"), Title: field("title"), Detail: field("detail"), Instance: field("instance"),
 	}
 }
@@ -340,7 +343,7 @@ func (c *compiler) try(at string, m map[string]any, n *engine.Node, vars scope, 
 		return
 	}
 	catch := c.object(p, v, shape{
-		fields: []string{"errors", "as", "when", "exceptWhen", "do", "then"}, unsupported: map[string]string{"retry": "retries"},
+		fields: []string{"errors", "as", "when", "exceptWhen", "retry", "do", "then"},
 	})
 	n.Catch = &engine.Catch{As: c.variable(join(p, "as"), catch["as"], "error")}
 	if v, ok := catch["errors"]; ok {
@@ -352,6 +355,9 @@ func (c *compiler) try(at string, m map[string]any, n *engine.Node, vars scope, 
 	}
 	if v, ok := catch["exceptWhen"]; ok {
 		n.Catch.ExceptWhen = c.expression(join(p, "exceptWhen"), v, inner)
+	}
+	if v, ok := catch["retry"]; ok {
+		n.Catch.Retry = c.retry(join(p, "retry"), v, inner)
 	}
 	if v, ok := catch["do"]; ok {
 		n.Catch.Body = c.list(join(p, "do"), v, inner)
