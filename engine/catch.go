@@ -254,7 +254,11 @@ func (r *run) again() error {
 		var err error
 		if after != nil {
 			err = r.deadline(n, after, f)
-		} else if i > 0 && n.parent.Kind == KindTry && r.b.Frames[i-1].Attempt > 0 && n == n.parent.Body {
+		}
+		if n.Kind == KindListen && f.Phase != phaseHeard && err == nil {
+			err = r.listenAgain(n, i)
+		}
+		if i > 0 && n.parent.Kind == KindTry && r.b.Frames[i-1].Attempt > 0 && n == n.parent.Body {
 			err = r.attemptDeadline(n.parent, f)
 		}
 		if err != nil {

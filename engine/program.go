@@ -60,7 +60,7 @@ type Node struct {
 	Then    Flow
 
 	List    []*Node      // KindList, KindArms: the tasks in order
-	Body    *Node        // KindDo, KindFor, KindTry: a KindList; KindFork: a KindArms
+	Body    *Node        // KindDo, KindFor, KindTry: a KindList; KindFork: a KindArms; KindListen: foreach.do
 	Set     *jq.Template // KindSet
 	Cases   []Case       // KindSwitch
 	For     *For         // KindFor
@@ -122,21 +122,6 @@ type Catch struct {
 	Retry      *RetryPolicy            // nil = none
 	Body       *Node                   // KindList; nil = go on, or, after retries, raise
 	Then       Flow                    // after the catch
-}
-
-// Listen waits for one event.
-type Listen struct {
-	Type      string                  // the event's type
-	With      map[string]*jq.Template // further attributes that must be equal, evaluated on the event when it comes; the value is a literal, or an expression that gives true for a match
-	Correlate []Correlation
-	Envelope  bool // output the whole event, not its data
-}
-
-// Correlation ties an event to an instance.
-type Correlation struct {
-	Name   string
-	From   *jq.Template // on the event
-	Expect *jq.Template // on the instance's data when the wait is made; nil = any first value
 }
 
 // Call is a command.
@@ -216,7 +201,7 @@ func (n *Node) find(name string) int {
 // keepsInput reports whether something still asks for the task's input after
 // its body has begun.
 func (n *Node) keepsInput() bool {
-	if n.Kind == KindTry {
+	if n.Kind == KindTry || n.Listen != nil && n.Listen.Each != nil {
 		return true
 	}
 	for _, t := range []*jq.Template{n.Output, n.Export} {

@@ -89,7 +89,7 @@ func (g *generator) task(b *strings.Builder, indent, depth int, later []string) 
 	}
 	kinds := 8
 	if depth > 0 {
-		kinds = 13
+		kinds = 14
 	}
 	switch g.IntN(kinds) {
 	case 0:
@@ -127,6 +127,8 @@ func (g *generator) task(b *strings.Builder, indent, depth int, later []string) 
 		line("do:")
 		g.list(b, indent+1, depth-1)
 	case 10:
+		g.listen(b, indent, depth, line)
+	case 11:
 		line("fork:")
 		if g.IntN(3) == 0 {
 			line("  compete: true")
@@ -148,6 +150,36 @@ func (g *generator) task(b *strings.Builder, indent, depth int, later []string) 
 			g.retry(line)
 		}
 		if !retries || g.IntN(2) == 0 {
+			line("  do:")
+			g.list(b, indent+2, depth-1)
+		}
+	}
+}
+
+// listen writes a listen to several events.
+func (g *generator) listen(b *strings.Builder, indent, depth int, line func(format string, args ...any)) {
+	correlate := []string{"", ", correlate: {n: {from: .data.n}}", ", correlate: {n: {from: .data.n, expect: 5}}"}
+	filter := func() string { return fmt.Sprintf("{with: {type: e%d}%s}", g.IntN(3), correlate[g.IntN(3)]) }
+	filters := "[" + filter() + ", " + filter() + "]"
+	switch g.IntN(5) {
+	case 0:
+		line("listen: {to: {all: %s}}", filters)
+	case 1:
+		line("listen: {to: {any: %s}}", filters)
+	case 2:
+		line("listen: {to: {any: [], until: 'length > %d'}}", g.IntN(3))
+	case 3:
+		line("listen: {to: {any: %s, until: {one: %s}}}", filters, filter())
+	default:
+		line("listen: {to: {any: %s, until: {all: %s}}}", filters, filters)
+	}
+	if g.IntN(4) == 0 {
+		line("timeout: {after: PT5H}")
+	}
+	if g.IntN(2) == 0 {
+		line("foreach:")
+		line("  output: {as: '${ {n: .n?} }'}")
+		if g.IntN(3) > 0 {
 			line("  do:")
 			g.list(b, indent+2, depth-1)
 		}

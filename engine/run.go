@@ -47,7 +47,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		}
 	}
 	f := snapshot.Frame{Pointer: n.Pointer}
-	if n.keepsRaw() {
+	if n.keepsRaw() && (n.Input != nil || !n.keepsInput()) { // else its input is the same
 		if f.Raw, err = r.data.Raw(snapshot.MaxBytes); err != nil {
 			return false, err
 		}
@@ -128,21 +128,26 @@ func (r *run) complete(n *Node, out value, flow Flow) error {
 // publish makes a task's raw output the branch's data, by way of its output
 // and export filters.
 func (r *run) publish(n *Node, out value) error {
-	defer func() { r.out = nil }()
 	r.data = out
-	if n.Output != nil {
-		v, err := r.eval(n.Output)
+	return r.shape(n.Output, n.Export)
+}
+
+// shape puts the data through an output filter and lets it be exported.
+func (r *run) shape(output, export *jq.Template) error {
+	defer func() { r.out = nil }()
+	if output != nil {
+		v, err := r.eval(output)
 		if err != nil {
 			return err
 		}
 		r.data = v
 	}
-	if n.Export == nil {
+	if export == nil {
 		return nil
 	}
-	out = r.data
+	out := r.data
 	r.out = &out
-	ctx, err := r.eval(n.Export)
+	ctx, err := r.eval(export)
 	if err != nil {
 		return err
 	}
@@ -189,6 +194,8 @@ func (r *run) listEnd(list *Node) error {
 	case KindFor:
 		r.top().Next++
 		return nil
+	case KindListen:
+		return r.processed(n)
 	case KindTry:
 		if r.top().Phase == phaseCatch && n.Catch.Then.Directive != FlowContinue {
 			return r.complete(n, r.data, n.Catch.Then)

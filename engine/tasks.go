@@ -93,7 +93,7 @@ func (r *run) iterate(n *Node) (waits bool, err error) {
 		}
 		f.Vars = map[string]json.RawMessage{
 			n.For.Each: f.Items[f.Next],
-			n.For.At:   json.RawMessage(strconv.Itoa(f.Next)),
+			n.For.At:   json.RawMessage(itoa(f.Next)),
 		}
 		goOn := true
 		if n.For.While != nil {
@@ -267,6 +267,8 @@ func (r *run) gather(n *Node, w snapshot.Wait, res Result) (waits bool, err erro
 	}
 	return false, r.complete(n, rawValue(raw), n.Then)
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }
 
 func orNull(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {

@@ -111,6 +111,8 @@ func (r *run) tick() error {
 		}
 	case KindFor:
 		rests, err = r.iterate(n)
+	case KindListen:
+		rests, err = r.process(n)
 	default:
 		return fmt.Errorf("engine: %s: the %s at %s is not waiting", r.t.Snap.InstanceID, n.Kind, n.Pointer)
 	}

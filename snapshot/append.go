@@ -280,6 +280,10 @@ func (f *Frame) append(o *object) {
 	o.optRaws("items", f.Items)
 	o.optRaws("results", f.Results)
 	o.optNum("open", int64(f.Open))
+	if len(f.Done) > 0 {
+		o.list("done", len(f.Done), func(i int) { o.b = strconv.AppendInt(o.b, int64(f.Done[i]), 10) })
+	}
+	o.optMap("bound", f.Bound)
 	o.optRawMap("vars", f.Vars)
 	o.optNum("attempt", int64(f.Attempt))
 	o.optTime("startedAt", f.StartedAt)
@@ -299,6 +303,7 @@ func (w *Wait) append(o *object) {
 	o.opt("taskId", w.TaskID)
 	o.opt("event", w.Event)
 	o.optMap("key", w.Key)
+	o.optNum("bound", int64(w.Bound))
 }
 
 func (b *Buffered) append(o *object) {

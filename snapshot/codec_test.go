@@ -219,12 +219,12 @@ func byReflection(t testing.TB, s Snapshot) string {
 func forked() Snapshot {
 	s := full()
 	s.LastBranch = 7
-	s.Branches[0].Frames[2] = Frame{Pointer: "/do/1/loop/do/0/ask", Results: []json.RawMessage{json.RawMessage("null"), json.RawMessage(`1`)}, Open: 1, Attempt: 2, FailedAt: s.StartedAt}
+	s.Branches[0].Frames[2] = Frame{Pointer: "/do/1/loop/do/0/ask", Results: []json.RawMessage{json.RawMessage("null"), json.RawMessage(`1`)}, Open: 1, Done: []int{0, 2}, Bound: map[string]string{"k": `"v"`}, Attempt: 2, FailedAt: s.StartedAt}
 	s.Branches = append(s.Branches, &Branch{ID: 5, Arm: 1, Frames: []Frame{{Pointer: "/x/fork/branches", Next: 1}, {Pointer: "/x/fork/branches/1/y"}}})
 	s.Branches = append(s.Branches, &Branch{ID: 7, Parent: 5, Frames: []Frame{{Pointer: "/x/fork/branches/1/y/fork/branches"}}, Data: json.RawMessage(`2`)})
 	s.Waits = []Wait{
 		{Kind: WaitTimer, Token: "t-1", Branch: 7, Pointer: "/a", Until: s.StartedAt}, {Kind: WaitEvent, Token: "t-2", Branch: 5, Pointer: "/b"},
-		{Kind: WaitEvent, Token: "t-3", Pointer: "/c"},
+		{Kind: WaitEvent, Token: "t-3", Pointer: "/c", Arm: 1, Key: map[string]string{"k": `"v"`}, Bound: 1},
 	}
 	return s
 }

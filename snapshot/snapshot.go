@@ -11,6 +11,7 @@ package snapshot
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 )
@@ -99,9 +100,11 @@ type Frame struct {
 	Phase     string                     `json:"phase,omitempty"`    // "" = body; "catch" = running catch.do
 	Input     json.RawMessage            `json:"input,omitempty"`    // the task's input, where something still asks for it
 	Raw       json.RawMessage            `json:"raw,omitempty"`      // its raw input, where a retry may ask for it
-	Items     []json.RawMessage          `json:"items,omitempty"`    // for: the frozen collection
-	Results   []json.RawMessage          `json:"results,omitempty"`  // fork: outputs of the arms, null until done
+	Items     []json.RawMessage          `json:"items,omitempty"`    // for: the frozen collection; listen: events not yet processed
+	Results   []json.RawMessage          `json:"results,omitempty"`  // fork: outputs of the arms, null until done; listen: of the events
 	Open      int                        `json:"open,omitempty"`     // fork: arms still running
+	Done      []int                      `json:"done,omitempty"`     // listen: filters that have had their event
+	Bound     map[string]string          `json:"bound,omitempty"`    // listen: correlation values that came first, each canonical JSON
 	Vars      map[string]json.RawMessage `json:"vars,omitempty"`     // for and catch: $item, $index, $error
 	Attempt   int                        `json:"attempt,omitempty"`  // try: retries so far
 	StartedAt time.Time                  `json:"startedAt,omitzero"` // where a timeout, a retry limit or $task asks for it
@@ -131,11 +134,12 @@ type Wait struct {
 	Branch  int               `json:"branch,omitempty"`
 	Pointer string            `json:"ptr"`               // of the task that waits
 	Until   time.Time         `json:"untilUtc,omitzero"` // when it is due
-	Arm     int               `json:"arm,omitempty"`     // of a fan-out
+	Arm     int               `json:"arm,omitempty"`     // of a fan-out, or filter of a listen
 	Command int64             `json:"command,omitempty"` // stream position of the command
 	TaskID  string            `json:"taskId,omitempty"`  // of the human task
 	Event   string            `json:"event,omitempty"`   // type or name of the signal
 	Key     map[string]string `json:"key,omitempty"`     // expected correlation values, each canonical JSON
+	Bound   int               `json:"bound,omitempty"`   // bit i: correlation i of the filter has the value that came first
 }
 
 // SubFrame is a child instance this one waits for.
@@ -238,6 +242,8 @@ func (s Snapshot) Clone() Snapshot {
 		for j := range b.Frames {
 			b.Frames[j].Vars = cloneMap(b.Frames[j].Vars)
 			b.Frames[j].Results = append([]json.RawMessage(nil), b.Frames[j].Results...)
+			b.Frames[j].Done = slices.Clone(b.Frames[j].Done)
+			b.Frames[j].Bound = maps.Clone(b.Frames[j].Bound)
 		}
 		c.Branches[i] = &b
 	}

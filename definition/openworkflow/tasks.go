@@ -30,7 +30,7 @@ func kinds() []kind {
 		{name: "try", fields: []string{"catch"}, required: []string{"catch"}, compile: (*compiler).try},
 		{name: "fork", compile: (*compiler).fork},
 		{name: "call", fields: []string{"with"}, compile: (*compiler).callTask},
-		{name: "listen", compile: (*compiler).listen, unsupported: map[string]string{"foreach": "iterators over events"}},
+		{name: "listen", fields: []string{"foreach"}, compile: (*compiler).listen},
 		{name: "raise", compile: (*compiler).raise},
 		{name: "set", compile: (*compiler).set},
 		{name: "switch", compile: (*compiler).choose},
@@ -395,106 +395,4 @@ func (c *compiler) errors(at string, v any, vars scope) map[string]*jq.Template 
 
 func (c *compiler) wait(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
 	n.Wait = c.duration(join(at, "wait"), m["wait"], vars)
-}
-
-func (c *compiler) listen(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
-	at = join(at, "listen")
-	n.Listen = &engine.Listen{}
-	l := c.object(at, m["listen"], shape{fields: []string{"to", "read"}, required: []string{"to"}})
-	if v, ok := l["read"]; ok {
-		if v == "raw" {
-			c.report(join(at, "read"), codeUnsupported, "read data or envelope", "raw events are outside the supported profile")
-		} else {
-			n.Listen.Envelope = c.oneOf(join(at, "read"), v, "data", "envelope") == "envelope"
-		}
-	}
-	to, ok := l["to"]
-	if !ok {
-		return
-	}
-	at = join(at, "to")
-	one := c.object(at, to, shape{fields: []string{"one"}, unsupported: map[string]string{
-		"all": "listeners for all of several events", "any": "listeners for any of several events", "until": "conditions to stop listening",
-	}})
-	if v, ok := one["one"]; ok {
-		c.event(join(at, "one"), v, n.Listen, vars)
-	} else if len(one) == 0 && one != nil {
-		c.report(at, codeMissing, "", "field one is missing")
-	}
-}
-
-// event compiles the filter of a listen. Its expressions see the event, and no
-// variables: they are evaluated before the event has an instance.
-func (c *compiler) event(at string, v any, l *engine.Listen, vars scope) {
-	m := c.object(at, v, shape{fields: []string{"with", "correlate"}, required: []string{"with"}})
-	if v, ok := m["with"]; ok {
-		c.attributes(join(at, "with"), v, l)
-	}
-	correlate, ok := m["correlate"]
-	if !ok {
-		return
-	}
-	at = join(at, "correlate")
-	for _, name := range keys(c.anyObject(at, correlate)) {
-		p := join(at, name)
-		m := c.object(p, correlate.(map[string]any)[name], shape{fields: []string{"from", "expect"}, required: []string{"from"}})
-		k := engine.Correlation{Name: name}
-		if v, ok := m["from"]; ok {
-			if _, isText := v.(string); !isText {
-				c.wrong(join(p, "from"), "an expression as a string", v)
-				continue
-			}
-			k.From = c.expression(join(p, "from"), v, nil)
-		}
-		if v, ok := m["expect"]; ok {
-			k.Expect = c.template(join(p, "expect"), v, vars)
-		}
-		l.Correlate = append(l.Correlate, k)
-	}
-}
-
-func (c *compiler) attributes(at string, v any, l *engine.Listen) {
-	with := c.anyObject(at, v)
-	if with == nil {
-		return
-	}
-	p := join(at, "type")
-	switch t := with["type"].(type) {
-	case nil:
-		c.reportKey(at, codeUnsupported, "name the event's type", "listening to events of any type is outside the supported profile")
-	case string:
-		if _, ok := jq.Wrapped(t); ok {
-			c.report(p, codeUnsupported, "write the type as it is", "types of events by expression are outside the supported profile")
-		}
-		l.Type = t
-	default:
-		c.wrong(p, "a string", t)
-	}
-	for _, name := range keys(with) {
-		if name == "type" {
-			continue
-		}
-		v, p := with[name], join(at, name)
-		if l.With == nil {
-			l.With = map[string]*jq.Template{}
-		}
-		if inner, ok := dataFilter(name, v); ok {
-			if c.expression(p, v, nil) != nil {
-				l.With[name] = c.expression(p, inner, nil)
-			}
-			continue
-		}
-		l.With[name] = c.template(p, v, nil)
-	}
-}
-
-// dataFilter makes the expression of the attribute data one on the event: the
-// language shows it the data alone.
-func dataFilter(name string, v any) (string, bool) {
-	s, ok := v.(string)
-	if name != "data" || !ok {
-		return "", false
-	}
-	inner, ok := jq.Wrapped(s)
-	return "${ .data | (" + inner + "\n) }", ok
 }
