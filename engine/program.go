@@ -42,6 +42,7 @@ const (
 	KindCall   NodeKind = "call"   // a command for a performer
 	KindEach   NodeKind = "each"   // call: forEach, one command per item, at once
 	KindPerson NodeKind = "person" // call: humanTask
+	KindEmit   NodeKind = "emit"
 )
 
 // Node is a task, or a list of tasks.
@@ -68,6 +69,7 @@ type Node struct {
 	Listen *Listen      // KindListen
 	Call   *Call        // KindCall, KindEach
 	Person *Person      // KindPerson
+	Emit   *jq.Template // KindEmit: the event's attributes, an object
 
 	parent *Node // the list or task around this one; nil for Root
 	index  int   // in the parent's List

@@ -194,6 +194,8 @@ func (r *run) body(n *Node) (waits bool, err error) {
 		return r.each(n)
 	case KindPerson:
 		return true, r.person(n)
+	case KindEmit:
+		return false, r.emit(n)
 	}
 	return false, fmt.Errorf("engine: task kind %q at %s", n.Kind, n.Pointer)
 }

@@ -109,7 +109,7 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 	}
 	var mine []engine.Entry
 	claim := func(e engine.Entry) string {
-		if !r.Performer.Can(e.Command.Target) || !r.reserve() {
+		if !r.can(e.Command.Target) || !r.reserve() {
 			return ""
 		}
 		mine = append(mine, e)

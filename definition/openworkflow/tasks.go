@@ -34,13 +34,14 @@ func kinds() []kind {
 		{name: "set", compile: (*compiler).set},
 		{name: "switch", compile: (*compiler).choose},
 		{name: "wait", compile: (*compiler).wait},
+		{name: "emit", compile: (*compiler).emit},
 		{name: "do", compile: (*compiler).sequence},
 	}
 }
 
 // foreign are the kinds of tasks outside the profile.
 var foreign = map[string]string{
-	"emit": "emitting events", "fork": "branches that run side by side", "run": "processes and sub-workflows",
+	"fork": "branches that run side by side", "run": "processes and sub-workflows",
 }
 
 // list compiles a list of tasks.
@@ -101,6 +102,7 @@ func (c *compiler) task(at, name string, v any, vars scope, names []string) *eng
 	n.Kind = map[string]engine.NodeKind{
 		"for": engine.KindFor, "try": engine.KindTry, "call": engine.KindCall, "listen": engine.KindListen, "raise": engine.KindRaise,
 		"set": engine.KindSet, "switch": engine.KindSwitch, "wait": engine.KindWait, "do": engine.KindDo,
+		"emit": engine.KindEmit,
 	}[k.name]
 	fields := append(append([]string{k.name}, k.fields...), common...)
 	c.object(at, m, shape{fields: fields, required: append([]string{k.name}, k.required...), unsupported: k.unsupported})
