@@ -120,6 +120,7 @@ const (
 	EntryCall      = "Call"
 	EntryCaught    = "ErrorCaught"
 	EntryEmitted   = "EventEmitted"
+	EntryChild     = "ChildStarted"
 )
 
 // Entry is one message of an instance's stream.

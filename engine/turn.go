@@ -157,6 +157,7 @@ func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 		if w.TaskID != "" {
 			t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: how})
 		}
+		t.disown(w, false)
 	}
 	t.Snap.Waits = kept
 }
@@ -173,6 +174,7 @@ func (t *Turn) take(w snapshot.Wait) {
 	if w.Command > 0 {
 		t.out.Settled = append(t.out.Settled, w.Command)
 	}
+	t.disown(w, true)
 }
 
 // Complete ends the instance with its output.
@@ -182,6 +184,7 @@ func (t *Turn) Complete(output json.RawMessage) {
 	t.Snap.State.Output = output
 	t.Snap.Status = snapshot.Completed
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCompleted, Data: output, Meta: t.meta("")})
+	t.tellParent(output, nil)
 }
 
 // Fault stops the instance with an error that nobody caught. Its branches stay,
@@ -192,6 +195,7 @@ func (t *Turn) Fault(e snapshot.Error) {
 	t.Snap.Status = snapshot.Faulted
 	data, _ := json.Marshal(e)
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryFaulted, Data: data, Meta: t.meta(e.Instance)})
+	t.tellParent(nil, &e)
 }
 
 func (t *Turn) meta(pointer string) Meta {

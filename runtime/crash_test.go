@@ -30,7 +30,8 @@ import (
 )
 
 // crashDocument has everything that makes a durable operation: a call, a task,
-// a timer, a loop with calls, a fan-out, a signal and an event that leaves.
+// a timer, a loop with calls, a fan-out, a signal, an event that leaves
+// and a sub-workflow.
 const crashDocument = `
 document: {dsl: '1.0.3', namespace: t, name: crash, version: '1.0.0'}
 do:
@@ -61,6 +62,18 @@ do:
   - tell:
       emit: {event: {with: {type: told, data: '${ .all }'}}}
       output: {as: '${ $input + {told: .type} }'}
+  - sub:
+      run: {workflow: {namespace: t, name: crash-child, input: '${ .all }'}}
+      output: {as: '${ $input + {sub: .} }'}
+`
+
+// crashChildDocument is the sub-workflow of crashDocument.
+const crashChildDocument = `
+document: {dsl: '1.0.3', namespace: t, name: crash-child, version: '1.0.0'}
+do:
+  - ship:
+      call: effect
+      with: {do: ship, all: '${ . }'}
 `
 
 // world counts what happened outside: effects by key, attempts in all.
@@ -92,7 +105,7 @@ func (w *world) String() string {
 		lines = append(lines, k+" "+v)
 	}
 	sort.Strings(lines)
-	return volatile.ReplaceAllString(strings.Join(lines, "\n"), `"$1":"…"`)
+	return childKey.ReplaceAllString(volatile.ReplaceAllString(strings.Join(lines, "\n"), `"$1":"…"`), "child/")
 }
 
 // crashChild is one node that drives the scenario until it is done, or until
@@ -107,7 +120,7 @@ func crashChild() int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	n, err := open(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), wrap, outside(os.Getenv("AQUEDUCT_TEST_URL")), crashDocument)
+	n, err := open(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), wrap, outside(os.Getenv("AQUEDUCT_TEST_URL")), crashDocument, crashChildDocument)
 	if err == nil {
 		err = drive(ctx, n)
 	}
@@ -266,7 +279,10 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-var volatile = regexp.MustCompile(`"(token|completedAtUtc|id|time)":"[^"]*"`)
+// childKey begins the keys of commands of an instance whose id is derived.
+var childKey = regexp.MustCompile(`(?m)^[0-9a-f-]{36}/`)
+
+var volatile = regexp.MustCompile(`"(token|completedAtUtc|id|time|instanceId|child)":"[^"]*"`)
 
 // normal prints a stream without its times and secrets; the fan-out's results
 // may come in either order.

@@ -54,6 +54,7 @@ type Snapshot struct {
 	Branches   []Branch
 	Waits      []Wait
 	SubFrames  []SubFrame
+	Parent     *Parent    // who asked for this instance; nil = an application
 	Buffer     []Buffered // signals that came before their wait
 	Error      *Error     // why the instance is faulted, or last was
 	ResumeAs   Status     // of a suspended instance: what it was
@@ -139,6 +140,13 @@ type SubFrame struct {
 	Pointer    string `json:"ptr"`
 }
 
+// Parent is the instance that started this one.
+type Parent struct {
+	InstanceID string `json:"instanceId"`
+	Token      string `json:"token,omitempty"` // of its wait for this one's end; "" = it does not wait
+	Depth      int    `json:"depth,omitempty"` // instances that wait above this one
+}
+
 // Buffered is a signal that is kept for later: one that no wait matched when
 // it came, or, with a token, one that came while the instance was suspended.
 type Buffered struct {
@@ -213,6 +221,10 @@ func (s Snapshot) Clone() Snapshot {
 	if s.Error != nil {
 		e := *s.Error
 		c.Error = &e
+	}
+	if s.Parent != nil {
+		p := *s.Parent
+		c.Parent = &p
 	}
 	return c
 }

@@ -38,6 +38,7 @@ const (
 	codeUnsupported = "definition.unsupported"    // a feature of the language outside the profile
 	codeExpression  = "definition.expression"     // an expression that does not compile
 	codeTarget      = "definition.unknown-target" // a flow directive to no task of the list
+	codeCyclic      = "definition.cyclic"         // a sub-workflow that leads back to its own definition
 	codeDuplicate   = "definition.duplicate-task" // two tasks of one name in a list
 )
 
@@ -96,6 +97,7 @@ func name(file string) string {
 // compiler makes a program of a source.
 type compiler struct {
 	*source
+	id        snapshot.Definition
 	title     string
 	functions map[string]any
 }
@@ -109,6 +111,7 @@ func (c *compiler) workflow() (p engine.Program) {
 		return p
 	}
 	p.ID = c.document("/document", root["document"])
+	c.id = p.ID
 	if v, ok := root["use"]; ok {
 		c.use("/use", v)
 	}

@@ -35,13 +35,14 @@ func kinds() []kind {
 		{name: "switch", compile: (*compiler).choose},
 		{name: "wait", compile: (*compiler).wait},
 		{name: "emit", compile: (*compiler).emit},
+		{name: "run", compile: (*compiler).run},
 		{name: "do", compile: (*compiler).sequence},
 	}
 }
 
 // foreign are the kinds of tasks outside the profile.
 var foreign = map[string]string{
-	"fork": "branches that run side by side", "run": "processes and sub-workflows",
+	"fork": "branches that run side by side",
 }
 
 // list compiles a list of tasks.
@@ -102,7 +103,7 @@ func (c *compiler) task(at, name string, v any, vars scope, names []string) *eng
 	n.Kind = map[string]engine.NodeKind{
 		"for": engine.KindFor, "try": engine.KindTry, "call": engine.KindCall, "listen": engine.KindListen, "raise": engine.KindRaise,
 		"set": engine.KindSet, "switch": engine.KindSwitch, "wait": engine.KindWait, "do": engine.KindDo,
-		"emit": engine.KindEmit,
+		"emit": engine.KindEmit, "run": engine.KindRun,
 	}[k.name]
 	fields := append(append([]string{k.name}, k.fields...), common...)
 	c.object(at, m, shape{fields: fields, required: append([]string{k.name}, k.required...), unsupported: k.unsupported})
