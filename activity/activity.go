@@ -61,6 +61,7 @@ type Config struct {
 	BreakFor         time.Duration         // how long it stays open
 	Policy           Policy                // of further attempts
 	Transport        http.RoundTripper     // default: a transport of its own
+	Secrets          Secrets               // nil = none
 	Metrics          prometheus.Registerer // nil = not registered
 	Log              *slog.Logger          // nil = silent
 }
@@ -96,6 +97,7 @@ type Performer struct {
 	config  Config
 	client  *http.Client
 	hosts   *hosts
+	tokens  tokens
 	metrics *metrics
 
 	mu    sync.RWMutex

@@ -32,6 +32,7 @@ type Config struct {
 	CrashMax     int              // times a message may kill its process before it is a dead letter
 	DeadLetter   DeadLetterPolicy // what happens to an instance whose message is a dead letter
 	Activity     Activity
+	Secrets      Secrets
 	Limits       Limits
 	Retention    Retention
 	Log          Log
@@ -103,6 +104,12 @@ type Activity struct {
 	Attempts      int           // at one command, with the first
 	Delay         time.Duration // before the second attempt; it doubles with each
 	DelayMax      time.Duration
+}
+
+// Secrets says where the secrets that definitions name are found.
+type Secrets struct {
+	Prefix string // of environment variables; "" = none is looked at
+	Dir    string // folder of files; "" = none
 }
 
 // Limits bounds what one turn may do.
