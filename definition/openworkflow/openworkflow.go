@@ -61,12 +61,12 @@ func Parse(file string, text []byte, given ...definition.Resource) (definition.P
 	if len(s.findings) > 0 {
 		return definition.Parsed{}, s.problem()
 	}
-	if len(c.needs) > 0 {
-		return definition.Parsed{Ref: program.ID, Title: c.title, Needs: c.needs, Warnings: c.warnings}, nil
-	}
 	document, err := c.canonical()
 	if err != nil {
 		return definition.Parsed{}, err
+	}
+	if len(c.needs) > 0 {
+		return definition.Parsed{Ref: program.ID, Title: c.title, Document: document, Needs: c.needs, Warnings: c.warnings}, nil
 	}
 	sum := sha256.Sum256(document)
 	program.ID.Digest = hex.EncodeToString(sum[:])
