@@ -41,6 +41,9 @@ func (r *run) start() error {
 			return err
 		}
 	}
+	if err := r.fits(r.p.Schemas.Input, r.data, "input of the workflow"); err != nil {
+		return err
+	}
 	if r.p.Input != nil {
 		v, err := r.eval(r.p.Input)
 		if err != nil {
@@ -138,6 +141,9 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			return false, nil
 		}
 	}
+	if err := r.fits(n.Schemas.Input, r.data, "input"); err != nil {
+		return false, err
+	}
 	f := snapshot.Frame{Pointer: n.Pointer}
 	if n.keepsRaw() {
 		if f.Raw, err = r.data.Raw(snapshot.MaxBytes); err != nil {
@@ -227,6 +233,9 @@ func (r *run) publish(n *Node, out value) error {
 		}
 		r.data = v
 	}
+	if err := r.fits(n.Schemas.Output, r.data, "output"); err != nil {
+		return err
+	}
 	if n.Export == nil {
 		return nil
 	}
@@ -237,6 +246,9 @@ func (r *run) publish(n *Node, out value) error {
 		return err
 	}
 	raw, err := ctx.Raw(snapshot.MaxBytes)
+	if err == nil {
+		err = r.fits(n.Schemas.Export, ctx, "context")
+	}
 	if err == nil {
 		r.t.Snap.State.Context = raw
 	}
@@ -298,6 +310,9 @@ func (r *run) end() error {
 			return err
 		}
 		r.data = v
+	}
+	if err := r.fits(r.p.Schemas.Output, r.data, "output of the workflow"); err != nil {
+		return err
 	}
 	raw, err := r.data.Raw(snapshot.MaxBytes)
 	if err != nil {

@@ -326,6 +326,8 @@ func (c *compiler) person(at string, v any, vars scope) *jq.Template {
 			if _, err := strconv.Atoi(string(number)); err != nil {
 				c.wrong(p, "a whole number", v)
 			}
+		case "form":
+			c.form(p, v)
 		case "due":
 			res[f] = c.due(p, v, vars)
 			continue

@@ -41,6 +41,7 @@ const (
 	codeTarget      = "definition.unknown-target" // a flow directive to no task of the list
 	codeDuplicate   = "definition.duplicate-task" // two tasks of one name in a list
 	codeResource    = "definition.resource"       // a document that the definition refers to does not fit
+	codeSchema      = "definition.schema"         // a JSON Schema that is none
 	codeReference   = "definition.unknown-name"   // a name that nothing under use has
 )
 
@@ -130,9 +131,11 @@ func (c *compiler) workflow() (p engine.Program) {
 	vars := []string{"$context", "$input", "$workflow", "$runtime"}
 	if v, ok := root["input"]; ok {
 		p.Input = c.filter("/input", v, "from", vars)
+		p.Schemas.Input = c.schemaOf("/input", v)
 	}
 	if v, ok := root["output"]; ok {
 		p.Output = c.filter("/output", v, "as", vars)
+		p.Schemas.Output = c.schemaOf("/output", v)
 	}
 	if v, ok := root["timeout"]; ok {
 		p.Timeout = c.timeout("/timeout", v, vars)

@@ -248,7 +248,7 @@ func (c *compiler) failed(at, src string, err error) {
 
 // filter takes {from: …} or {as: …}.
 func (c *compiler) filter(at string, v any, field string, vars scope) *jq.Template {
-	m := c.object(at, v, shape{fields: []string{field}, unsupported: map[string]string{"schema": "JSON schemas"}})
+	m := c.object(at, v, shape{fields: []string{field, "schema"}})
 	f, ok := m[field]
 	if !ok {
 		return nil
