@@ -33,6 +33,7 @@ type Config struct {
 	DeadLetter   DeadLetterPolicy // what happens to an instance whose message is a dead letter
 	Activity     Activity
 	Events       Events
+	Secrets      Secrets
 	Limits       Limits
 	Retention    Retention
 	Log          Log
@@ -110,6 +111,12 @@ type Activity struct {
 type Events struct {
 	Sink     string // http(s) URL that gets every emitted event; "" = none
 	SinkMode string // structured or binary
+}
+
+// Secrets says where the secrets that definitions name are found.
+type Secrets struct {
+	Prefix string // of environment variables; "" = none is looked at
+	Dir    string // folder of files; "" = none
 }
 
 // Limits bounds what one turn may do.

@@ -125,6 +125,10 @@ func activities() []setting {
 			meaning: "delay before the second attempt; it doubles with each"},
 		{key: "activity.delay-max", field: func(c *Config) any { return &c.Activity.DelayMax }, unit: "duration", low: int64(time.Millisecond), high: 24 * hour,
 			meaning: "longest delay before an attempt"},
+		{key: "secrets.prefix", field: func(c *Config) any { return &c.Secrets.Prefix },
+			meaning: "what the names of environment variables with secrets begin with, not AQUEDUCT_; empty = none is a secret"},
+		{key: "secrets.dir", field: func(c *Config) any { return &c.Secrets.Dir },
+			meaning: "folder with a file, or a folder of files, for each secret; empty = none"},
 	}
 }
 
