@@ -7,7 +7,10 @@ import (
 
 // MaxBody bounds the body of a message, in bytes: that of the largest envelope.
 // A store takes it whatever its queues can hold.
-const MaxBody = signal.MaxBytes
+const MaxBody = 1 << 20
+
+// The two are one limit: a difference of either sign does not compile.
+const _ = uint(MaxBody-signal.MaxBytes) + uint(signal.MaxBytes-MaxBody)
 
 // Check refuses a message that no store takes: signal.too-large.
 func (m *Send) Check() error {
