@@ -95,7 +95,7 @@ func (x *examiner) parameters() {
 }
 
 func (x *examiner) clock() {
-	var c clock
+	c := clock{host: time.Now}
 	if err := c.measure(x.ctx, x.db); err != nil {
 		x.failed("clock-skew", err)
 		return

@@ -2,16 +2,13 @@ package oracle
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
+	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
@@ -37,7 +34,7 @@ func TestStore(t *testing.T) {
 // of it: one of its own on the stand-in.
 func freshApart(t testing.TB) (dsn, schema string) {
 	t.Helper()
-	if os.Getenv(dsnEnv) != "" {
+	if oracletest.Real() {
 		return fresh(t), ""
 	}
 	d := empty(t)
@@ -60,67 +57,22 @@ func quick(o Options) Options {
 	return o
 }
 
-// dsnEnv names a real database for the tests: the data source name of an owner
-// who may create tables, queues and the package. EVERYTHING in his tables is
-// deleted, again and again.
-const dsnEnv = "AQUEDUCT_ORACLE_DSN"
+// install is Migrate as package oracletest takes it.
+func install(ctx context.Context, dsn string) error {
+	_, _, err := Migrate(ctx, Installation{DSN: dsn})
+	return err
+}
 
-// realOne is held by the test that uses the real database.
-var realOne sync.Mutex
-
-// fresh gives an empty schema, and its data source name: on the database that
-// the environment names, or on the stand-in.
+// fresh gives an empty schema, and its data source name.
 func fresh(t testing.TB) string {
 	t.Helper()
-	dsn := os.Getenv(dsnEnv)
-	if dsn == "" {
-		return standIn(t).DSN()
-	}
-	realOne.Lock()
-	t.Cleanup(realOne.Unlock)
-	if _, _, err := Migrate(context.Background(), Installation{DSN: dsn}); err != nil {
-		t.Fatal(err)
-	}
-	if err := wipe(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
-	return dsn
+	return oracletest.Fresh(t, install)
 }
 
 // standIn gives an empty schema on the stand-in.
 func standIn(t testing.TB) *ocisim.Database {
 	t.Helper()
-	if os.Getenv(dsnEnv) != "" {
-		t.Skip("only the stand-in can do this")
-	}
-	d := ocisim.Start(t).NewDatabase(t)
-	if _, _, err := Migrate(context.Background(), Installation{DSN: d.DSN()}); err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-// wipe empties a real schema.
-func wipe(ctx context.Context, dsn string) error {
-	db, err := aq.Open(aq.Options{DSN: dsn})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	pool := db.Shared(1)
-	for _, q := range []string{"SIGNAL", "SCHEDULE", "COMMAND", "DLQ"} {
-		const purge = "DECLARE O DBMS_AQADM.AQ$_PURGE_OPTIONS_T; BEGIN O.BLOCK := TRUE; DBMS_AQADM.PURGE_QUEUE_TABLE('WF_%s_QTAB', NULL, O); END;"
-		if _, err := pool.ExecContext(ctx, fmt.Sprintf(purge, q)); err != nil {
-			return err
-		}
-	}
-	for _, name := range []string{"WF_NODES", "WF_RUNTIME_STATES", "WF_INSTANCES", "WF_STREAM", "WF_TASKS", "WF_TASK_ACTORS", "WF_TASK_EVENTS",
-		"WF_WAITS", "WF_DEFINITIONS", "WF_DEAD_LETTERS", "WF_HOST_LOCKS", "WF_INFLIGHT", "WF_PAYLOADS"} {
-		if _, err := pool.ExecContext(ctx, "delete from "+name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return oracletest.StandIn(t, install)
 }
 
 func harness(t *testing.T, o Options) storetest.Harness {

@@ -198,6 +198,21 @@ BEGIN
   DELETE FROM ocisim.aq_queue_table t WHERE t.owner = o AND t.name = n;
   EXECUTE format('DROP VIEW %I.%I, %I.%I', lower(o), lower(n), lower(o), 'aq$' || lower(n));
 END $$;
+CREATE TYPE dbms_aqadm.aq$_purge_options_t AS (block boolean, delivery_mode int);
+CREATE PROCEDURE dbms_aqadm.purge_queue_table(queue_table text, purge_condition text,
+  purge_options dbms_aqadm.aq$_purge_options_t) LANGUAGE plpgsql AS $$
+DECLARE
+  o text := ocisim.own(queue_table);
+  n text := ocisim.nam(queue_table);
+BEGIN
+  IF purge_condition IS NOT NULL THEN
+    RAISE EXCEPTION 'ORA-20998: ocisim: PURGE_QUEUE_TABLE with a condition is not emulated';
+  END IF;
+  IF NOT EXISTS (SELECT 1 FROM ocisim.aq_queue_table t WHERE t.owner = o AND t.name = n) THEN
+    RAISE EXCEPTION USING MESSAGE = format('ORA-24002: QUEUE_TABLE %s.%s does not exist', o, n);
+  END IF;
+  DELETE FROM ocisim.aq_msg m USING ocisim.aq_queue q WHERE q.qid = m.qid AND q.owner = o AND q.queue_table = n;
+END $$;
 CREATE PROCEDURE dbms_aqadm.grant_queue_privilege(privilege text, queue_name text, grantee text,
   grant_option boolean DEFAULT false) LANGUAGE plpgsql AS $$
 DECLARE q ocisim.aq_queue := ocisim.aq_find(queue_name);
