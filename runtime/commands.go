@@ -55,6 +55,12 @@ func (r *Runtime) unreserve(n int) {
 // nothing to do or on a new one. Workers stay: their stacks have grown to what
 // a turn needs, and growing a new one costs as much as the turn.
 func (r *Runtime) launch(j job) {
+	r.track(j)
+	r.start(j)
+}
+
+// start performs a command that is tracked.
+func (r *Runtime) start(j job) {
 	select {
 	case r.jobs <- j:
 	default:
@@ -65,6 +71,7 @@ func (r *Runtime) launch(j job) {
 func (r *Runtime) worker(ctx context.Context, j job) {
 	for {
 		r.perform(ctx, j)
+		r.untrack(j)
 		r.unreserve(1)
 		select {
 		case j = <-r.jobs:
@@ -230,6 +237,10 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 		return d.Release(ctx, context.Canceled)
 	}
 	if err := r.claim(ctx, d, j, row); err != nil {
+		if errors.Is(err, store.ErrUnknown) {
+			r.doubt(j)
+			return err
+		}
 		r.unreserve(1)
 		if errors.Is(err, store.ErrLost) {
 			return d.Commit(ctx, store.Change{})

@@ -123,10 +123,11 @@ type Runtime struct {
 	jobs     chan job      // to workers with nothing to do
 	handlers chan struct{} // one for each message being handled
 
-	mu      sync.Mutex
-	running bool           // Run is accepting commands
-	busy    sync.WaitGroup // commands being performed
-	work    context.Context
+	mu         sync.Mutex
+	performing map[string]int // commands by key; how often this node performs each
+	running    bool           // Run is accepting commands
+	busy       sync.WaitGroup // commands being performed
+	work       context.Context
 }
 
 // New makes a node on an open store.
@@ -142,6 +143,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	r := &Runtime{
 		Config: c, key: key, cache: newCache(c.CacheBytes),
 		slots: make(chan struct{}, c.Activities), jobs: make(chan job), handlers: make(chan struct{}, c.Handlers),
+		performing: map[string]int{},
 	}
 	r.metrics = newMetrics(r)
 	if c.Metrics != nil {

@@ -127,11 +127,13 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 	if change.Send, err = sends(rows, out.Send); err == nil {
 		err = c.Commit(ctx, change)
 	}
+	if errors.Is(err, store.ErrUnknown) {
+		r.cache.drop(out.Snapshot.InstanceID)
+		r.doubt(jobsOf(out.Snapshot.InstanceID, mine)...)
+		return err
+	}
 	if err != nil {
 		r.unreserve(len(mine))
-		if errors.Is(err, store.ErrUnknown) {
-			r.cache.drop(out.Snapshot.InstanceID)
-		}
 		return err
 	}
 	r.cache.put(out.Snapshot, len(encoded))
