@@ -134,8 +134,15 @@ func (r *Runtime) answer(ctx context.Context, j job, result json.RawMessage) err
 		SignalID: fmt.Sprintf("%s/%d", j.key(), j.failures+1), InstanceID: j.instance, RuntimeProvider: signal.Provider,
 		Type: signal.TaskCompleted, WaitingToken: j.command.Token, OccurredAt: now, Payload: result,
 	}
+	unknown := false
 	return r.insist(ctx, func() error {
+		if unknown { // a result that was applied would be recorded once more, as stale
+			if done, err := r.answered(ctx, j); done || err != nil {
+				return err
+			}
+		}
 		_, err := r.turn(ctx, r.Store, env, now, step)
+		unknown = unknown || errors.Is(err, store.ErrUnknown)
 		var p *problem.Error
 		if !errors.As(err, &p) || p.Kind == problem.Unavailable {
 			return err

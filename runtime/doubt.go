@@ -72,6 +72,15 @@ func (r *Runtime) claimed(ctx context.Context, j *job) (claimed, known bool, err
 	return row.ClaimedBy == r.Store.Node(), row.ClaimedBy != "" && row.ClaimedBy != r.Store.Node(), nil
 }
 
+// answered says whether the result of a command has been applied.
+func (r *Runtime) answered(ctx context.Context, j job) (bool, error) {
+	rows, err := r.Store.Stream(ctx, j.instance, j.position-1, 1)
+	if err != nil || len(rows) == 0 {
+		return false, err
+	}
+	return rows[0].Position == j.position && rows[0].Processed != nil && *rows[0].Processed, nil
+}
+
 // track notes that this node performs a command, and says how often it does: a
 // command that was given back may come again before its worker is done.
 func (r *Runtime) track(j job) int {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -71,7 +72,7 @@ func TestEveryCallOfAScenarioMayFailOnOracle(t *testing.T) {
 		wg.Go(func() {
 			for fault := range jobs {
 				if got := f.scenario(fault); got != want {
-					t.Errorf("%s:\n got %s\nwant %s", fault, got, want)
+					t.Errorf("%s:\n got %s\nwant %s\n%s", fault, got, want, f.log)
 				}
 				ran.Add(1)
 				var k int
@@ -99,6 +100,25 @@ type faulty struct {
 	watch *sql.Conn
 	runs  int
 	calls int // counted in the last scenario
+	log   *logged
+}
+
+// logged keeps what a node logs, for the day on which a scenario fails.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func newFaulty(t *testing.T) *faulty {
@@ -140,6 +160,7 @@ func (f *faulty) scenario(fault string) string {
 	f.runs++
 	id := fmt.Sprintf("i-%d", f.runs)
 	effects := &sync.Map{}
+	f.log = &logged{}
 	f.arm(fault)
 	n, err := f.node(ctx, effects)
 	if err != nil {
@@ -171,9 +192,10 @@ func again(ctx context.Context, try func() error) error {
 // node opens a node with few sessions.
 func (f *faulty) node(ctx context.Context, effects *sync.Map) (*testNode, error) {
 	n := &testNode{done: make(chan error, 1)}
+	log := slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	err := again(ctx, func() (err error) {
 		var st *oracle.Store
-		if st, err = oracle.Open(ctx, oracle.Options{DSN: f.d.DSN(), Consumers: 1, Wait: time.Second, Heartbeat: 2 * time.Second, DeadAfter: 6 * time.Second}); err == nil {
+		if st, err = oracle.Open(ctx, oracle.Options{DSN: f.d.DSN(), Consumers: 1, Wait: time.Second, Heartbeat: 2 * time.Second, DeadAfter: 6 * time.Second, Log: log}); err == nil {
 			n.store = st
 		}
 		return err
@@ -192,7 +214,7 @@ func (f *faulty) node(ctx context.Context, effects *sync.Map) (*testNode, error)
 	})
 	err = again(ctx, func() (err error) {
 		n.rt, err = runtime.New(ctx, runtime.Config{
-			Store: n.store, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: 5, RetryDelay: 20 * time.Millisecond,
+			Store: n.store, Definitions: n.cat, Performer: performer, Now: time.Now, Log: log, RetryMax: 5, RetryDelay: 20 * time.Millisecond,
 			SignalConsumers: 1, ScheduleConsumers: 1, CommandConsumers: 1,
 		})
 		return err

@@ -161,13 +161,12 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 func (r *Runtime) Run(ctx context.Context) error {
 	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
-	r.mu.Lock()
-	r.work, r.running = work, true
-	r.mu.Unlock()
-
 	if err := r.adopt(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
+	r.mu.Lock()
+	r.work, r.running = work, true
+	r.mu.Unlock()
 	g, loops := errgroup.WithContext(ctx)
 	for queue, consumers := range map[store.Queue]int{
 		store.Signals: r.SignalConsumers, store.Schedule: r.ScheduleConsumers, store.Commands: r.CommandConsumers,
