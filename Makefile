@@ -19,6 +19,7 @@ run: build ## serve on the embedded store with the examples and their outside wo
 
 test: install ## everything: tests with the race detector, fuzzing, the gate
 	.ci/install-postgres
+	.ci/install-grammar
 	.ci/test
 	$(MAKE) --no-print-directory fuzz check
 
@@ -39,6 +40,7 @@ fuzz: ## every fuzz target for a moment
 
 test-oracle: install ## the Oracle store: over the stand-in, or on the database of AQUEDUCT_ORACLE_DSN; ends with a report
 	.ci/install-postgres
+	.ci/install-grammar
 	.ci/test-oracle
 
 asan: install ## the stand-in for Oracle's client library under AddressSanitizer

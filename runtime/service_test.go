@@ -548,6 +548,59 @@ func TestMessageOutlivesTheStoresTrouble(t *testing.T) {
 	})
 }
 
+// away is a store that takes no commit at all, while it has failures left.
+type away struct{ *troubled }
+
+func (s away) Commit(ctx context.Context, c store.Change) error {
+	if err := s.trouble(); err != nil {
+		return err
+	}
+	return s.Full.Commit(ctx, c)
+}
+
+// TestNodeEndsAlthoughItsStoreIsAway stops a node while a consumer insists on a
+// commit that the database does not take.
+func TestNodeEndsAlthoughItsStoreIsAway(t *testing.T) {
+	t.Parallel()
+	s := away{&troubled{}}
+	called := make(chan struct{}, 1)
+	n, err := open(t.Context(), t.TempDir()+"/a.db", func(full store.Full) store.Full { s.Full = full; return s },
+		func(ctx context.Context, _ json.RawMessage) (any, error) {
+			called <- struct{}{}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, callDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.rt.DrainTimeout = 50 * time.Millisecond
+	n.begin(t, "i", "t/call", nil)
+	<-called
+	s.failures.Store(1 << 30)
+	// The command is given back with no attempt left: a consumer answers it.
+	body := must(signal.ForCommand("i", 2, 5, time.Now(), time.Time{}).Encode())
+	err = n.store.Commit(t.Context(), store.Change{
+		Claims: []store.Claim{{InstanceID: "i", Position: 2, Expect: n.store.Node(), Attempts: 5}},
+		Send:   []store.Send{{Queue: store.Commands, Body: body}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s.failures.Load() > 1<<30-2 {
+		time.Sleep(time.Millisecond)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- n.close() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("close: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the node does not end")
+	}
+}
+
 func TestAnotherPersonsTaskIsNotCompleted(t *testing.T) {
 	t.Parallel()
 	places.Each(t, func(t *testing.T, fresh func() string) {

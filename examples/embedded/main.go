@@ -68,7 +68,7 @@ func run(ctx context.Context, db database, out io.Writer) (err error) {
 	if _, _, err := definitions.Publish(ctx, "order.yaml", []byte(order)); err != nil {
 		return err
 	}
-	node, err := runtime.New(ctx, runtime.Config{Store: db, Definitions: definitions, Performer: functions, Now: time.Now})
+	node, err := runtime.New(ctx, runtime.Config{Store: db, Definitions: definitions, Performer: functions})
 	if err != nil {
 		return err
 	}

@@ -14,19 +14,22 @@ import (
 
 // clock is the clock of the database: this host's, and the difference between
 // them when it was last measured.
-type clock struct{ ahead atomic.Int64 }
+type clock struct {
+	host  func() time.Time
+	ahead atomic.Int64
+}
 
-func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())).UTC() }
+func (c *clock) now() time.Time { return c.host().Add(time.Duration(c.ahead.Load())).UTC() }
 
 // measure asks the database for the time. The answer was true about half a
 // round trip ago.
 func (c *clock) measure(ctx context.Context, db querier) error {
 	var there time.Time
-	asked := time.Now()
+	asked := c.host()
 	if err := db.QueryRowContext(ctx, text("now")).Scan(&there); err != nil {
 		return err
 	}
-	back := time.Now()
+	back := c.host()
 	ahead := there.Sub(asked.Add(back.Sub(asked) / 2))
 	// Below what a round trip can tell, the clocks are the same.
 	if ahead.Abs() <= back.Sub(asked) {
@@ -35,6 +38,9 @@ func (c *clock) measure(ctx context.Context, db querier) error {
 	c.ahead.Store(int64(ahead))
 	return nil
 }
+
+// Now implements store.Clock.
+func (s *Store) Now() time.Time { return s.clock.now() }
 
 // Skew is how far the clock of the database is ahead of this host's.
 func (s *Store) Skew() time.Duration { return time.Duration(s.clock.ahead.Load()) }
