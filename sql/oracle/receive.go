@@ -97,7 +97,7 @@ func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue) (*delive
 		if ctx.Err() != nil || !session.Good() {
 			break // nobody waits any more; the rollback gives it back
 		}
-		d := s.deliver(session, name, raw)
+		d := s.deliver(ctx, session, name, raw)
 		if early := d.m.DueAt.Sub(s.clock.now()); early > 0 && !d.m.DueAt.IsZero() {
 			if err = d.putBack(ctx, early); err != nil {
 				break
@@ -148,9 +148,9 @@ type delivery struct {
 	over    bool
 }
 
-func (s *Store) deliver(session *aq.Session, name store.Queue, raw *aq.Message) *delivery {
+func (s *Store) deliver(ctx context.Context, session *aq.Session, name store.Queue, raw *aq.Message) *delivery {
 	d := &delivery{s: s, session: session, m: message(name, raw)}
-	d.m.Crashes = s.ledger.crashes(d.m.ID)
+	d.m.Crashes = s.ledger.crashes(ctx, d.m.ID)
 	return d
 }
 
@@ -260,9 +260,14 @@ func (d *delivery) Release(ctx context.Context, cause error) error {
 	}
 	defer d.s.leave()
 	q, _ := d.s.queue(d.m.Queue)
-	err := d.session.Enqueue(ctx, q, []aq.Send{again(&d.m, d.m.Attempts+1, 0)})
+	err := d.s.ledger.erase(ctx, d.session, d.m.ID)
 	if err == nil {
-		err = commit(d.session)
+		err = d.session.Enqueue(ctx, q, []aq.Send{again(&d.m, d.m.Attempts+1, 0)})
+	}
+	if err == nil {
+		if err = commit(d.session); err == nil {
+			d.s.ledger.erased(d.m.ID)
+		}
 	} else {
 		err = fmt.Errorf("%w: %w", store.ErrLost, explain(err))
 	}
