@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -97,7 +96,7 @@ func TestEveryCallOfAScenarioMayFailOnOracle(t *testing.T) {
 type faulty struct {
 	t     *testing.T
 	d     *ocisim.Database
-	watch *sql.Conn
+	watch *oracletest.Watcher
 	runs  int
 	calls int // counted in the last scenario
 	log   *logged
@@ -123,33 +122,12 @@ func (l *logged) String() string {
 
 func newFaulty(t *testing.T) *faulty {
 	t.Helper()
-	f := &faulty{t: t, d: oracletest.StandIn(t, places.Install)}
-	db, err := sql.Open("godror", f.d.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f.watch, err = db.Conn(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.watch.Close(); db.Close() })
-	return f
+	d := oracletest.StandIn(t, places.Install)
+	return &faulty{t: t, d: d, watch: oracletest.Watch(t, d)}
 }
 
-func (f *faulty) arm(fault string) {
-	if _, err := f.watch.ExecContext(context.Background(), "alter session set ocisim_fault = '"+fault+",exempt:1:all'"); err != nil {
-		f.t.Error(err)
-	}
-}
-
-// counted is how many calls there were since the fault was set.
-func (f *faulty) counted() int {
-	return f.number("select S.VALUE from V$MYSTAT S join V$STATNAME N on N.STATISTIC# = S.STATISTIC# where N.NAME = 'ocisim calls counted for op all'")
-}
-
-func (f *faulty) number(query string, args ...any) (n int) {
-	if err := f.watch.QueryRowContext(context.Background(), query, args...).Scan(&n); err != nil {
-		f.t.Errorf("%s: %v", query, err)
-	}
+func (f *faulty) number(query string) (n int) {
+	f.watch.Row(query, nil, &n)
 	return n
 }
 
@@ -161,14 +139,14 @@ func (f *faulty) scenario(fault string) string {
 	id := fmt.Sprintf("i-%d", f.runs)
 	effects := &sync.Map{}
 	f.log = &logged{}
-	f.arm(fault)
+	f.watch.Arm(fault)
 	n, err := f.node(ctx, effects)
 	if err != nil {
 		return err.Error()
 	}
 	err = f.play(ctx, n, id)
 	closed := n.close()
-	f.calls = f.counted()
+	f.calls = f.watch.Counted()
 	if err == nil && ctx.Err() != nil {
 		err = fmt.Errorf("close: %w", closed)
 	}
@@ -268,18 +246,18 @@ func (f *faulty) play(ctx context.Context, n *testNode, id string) error {
 // status waits until the instance has one; a waiting one waits for the signal.
 func (f *faulty) status(ctx context.Context, id, want string) error {
 	return again(ctx, func() error {
-		var status, kind sql.NullString
-		err := f.watch.QueryRowContext(context.Background(), "select RUNTIME_STATUS, WAITING_KIND from WF_RUNTIME_STATES where INSTANCE_ID = :1", id).Scan(&status, &kind)
-		if err == nil && (status.String != want || want == "waiting" && kind.String != "Event") {
-			err = fmt.Errorf("%s is %s for %s, not %s", id, status.String, kind.String, want)
+		var status, kind string
+		found := f.watch.Row("select RUNTIME_STATUS, nvl(WAITING_KIND, '-') from WF_RUNTIME_STATES where INSTANCE_ID = :1", []any{id}, &status, &kind)
+		if !found || status != want || want == "waiting" && kind != "Event" {
+			return fmt.Errorf("%s is %s for %s, not %s", id, status, kind, want)
 		}
-		return err
+		return nil
 	})
 }
 
 // end is what is left of an instance, by a node that nothing disturbs.
 func (f *faulty) end(id string, effects *sync.Map) string {
-	f.arm("all:0:none")
+	f.watch.Arm("all:0:none")
 	st, err := places.Open(f.t.Context(), f.d.DSN())
 	if err != nil {
 		return err.Error()
