@@ -154,12 +154,7 @@ func (w *move) snapshot(s *snapshot.Snapshot) {
 	}
 	for i := range s.Waits {
 		wait := &s.Waits[i]
-		old := w.m.from.nodes[wait.Pointer]
-		target := w.live(wait.Pointer)
-		if target != nil && wait.Kind == snapshot.WaitEvent && !reflect.DeepEqual(w.m.from.field(old, "listen"), w.m.to.field(target, "listen")) {
-			w.refuse(wait.Pointer, "it listens for something else in the new version, and the event may be under way")
-		}
-		if target != nil {
+		if target := w.live(wait.Pointer); target != nil {
 			wait.Pointer = target.Pointer
 		}
 	}
@@ -186,6 +181,8 @@ func (w *move) frame(f *snapshot.Frame, inner string) {
 		w.list(f, old, target, inner)
 	} else if why := fitsFrame(old, target, f); why != "" {
 		w.refuse(f.Pointer, why)
+	} else if old.Kind == KindListen && !w.m.hears(old, target) {
+		w.refuse(f.Pointer, "it listens for something else in the new version, and an event may be under way")
 	}
 	f.Pointer = target.Pointer
 }
@@ -211,6 +208,18 @@ func (w *move) list(f *snapshot.Frame, old, target *Node, inner string) {
 		w.refuse(child.Pointer, "the branches around it are others in the new version")
 	}
 	f.Next = next.index
+}
+
+// hears reports whether a listen is the same in both versions, but for what is
+// done with an event.
+func (m *Migration) hears(old, target *Node) bool {
+	part := func(p *Program, n *Node, name string) any {
+		each, _ := p.field(n, "foreach").(map[string]any)
+		return each[name]
+	}
+	return reflect.DeepEqual(m.from.field(old, "listen"), m.to.field(target, "listen")) &&
+		part(m.from, old, "item") == part(m.to, target, "item") && part(m.from, old, "at") == part(m.to, target, "at") &&
+		(old.Body == nil) == (target.Body == nil)
 }
 
 // live notes that an instance is at a pointer, and returns where that is now.
@@ -275,9 +284,9 @@ func fitsFrame(old, target *Node, f *snapshot.Frame) string {
 		return "the variable of its items has another name in the new version"
 	case old.Catch != nil && f.Phase == phaseCatch && old.Catch.name() != target.Catch.name():
 		return "the variable of its error has another name in the new version"
-	case composite && f.Input == nil && target.keepsInput():
+	case composite && !old.keepsInput() && target.keepsInput():
 		return "the new version asks for its input, which the old one did not keep"
-	case composite && f.Raw == nil && target.keepsRaw():
+	case composite && !old.keepsRaw() && target.keepsRaw():
 		return "the new version may begin it again from its input, which the old one did not keep"
 	}
 	return ""

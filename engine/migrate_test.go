@@ -195,6 +195,8 @@ func TestWhatCannotGoOnIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ old, now, want string }{
 		"another event": {`do: [{l: {listen: {to: {one: {with: {type: a}}}}}}]`, `do: [{l: {listen: {to: {one: {with: {type: b}}}}}}]`, "listens for something else"},
+		"another variable of events": {`do: [{l: {listen: {to: {any: [{with: {type: a}}], until: '${ length > 1 }'}}, foreach: {item: x, do: [{c: {call: a}}]}}}]`,
+			`do: [{l: {listen: {to: {any: [{with: {type: a}}], until: '${ length > 1 }'}}, foreach: {item: y, do: [{c: {call: a}}]}}}]`, "listens for something else"},
 		"another variable": {`do: [{f: {for: {each: x, in: '${ [1] }'}, do: [{c: {call: a}}]}}]`,
 			`do: [{f: {for: {each: y, in: '${ [1] }'}, do: [{c: {call: a}}]}}]`, "variables of its loop"},
 		"input that was not kept": {`do: [{d: {do: [{c: {call: a}}]}}]`,
@@ -210,6 +212,39 @@ func TestWhatCannotGoOnIsRefused(t *testing.T) {
 		if problem.CodeOf(err) != "migration.unmapped" || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+const forked = `do:
+%s
+  - both:
+      fork:
+        branches:
+          - left: {do: [{l1: {call: a}}, {l2: {call: humanTask, with: {title: T}}}]}
+          - right: {call: b}
+`
+
+func TestBranchesMove(t *testing.T) {
+	t.Parallel()
+	a := program(t, "1.0.0", fmt.Sprintf(forked, ""))
+	b := program(t, "2.0.0", fmt.Sprintf(forked, "  - before: {set: '${ . }'}"))
+	m := migration(t, a, b, map[string]string{"/do/0/both": "/do/1/both"})
+	s := stepOn(t, a, begin(t, a, `{}`), 0, 1)
+	out, err := engine.Migrate(m, s, turnInput(3, signal.Envelope{}))
+	if err != nil || len(m.Positions(s)) < 3 {
+		t.Fatalf("%+v, %v", m.Positions(s), err)
+	}
+	s = out.Snapshot
+	for n := 6; len(s.Waits) > 0; n += 5 {
+		s = stepOn(t, b, s, 0, n)
+	}
+	if s.Status != snapshot.Completed {
+		t.Errorf("%s %+v", s.Status, s.Error)
+	}
+	c := program(t, "3.0.0", fmt.Sprintf(forked, "")+"          - third: {call: c}\n")
+	_, err = engine.Migrate(migration(t, a, c, nil), begin(t, a, `{}`), turnInput(3, signal.Envelope{}))
+	if problem.CodeOf(err) != "migration.unmapped" || !strings.Contains(err.Error(), "branches around it are others") {
+		t.Error(err)
 	}
 }
 
@@ -262,7 +297,7 @@ func TestMigrationChangesNothingElse(t *testing.T) {
 		first = uint64(time.Now().UnixNano())
 	}
 	moves := 0
-	for i := range max(*runs/10, 20) {
+	for i := range max(*runs/6, 20) {
 		g := &generator{Rand: rand.New(rand.NewPCG(first+uint64(i), 7))}
 		doc := g.document()
 		renamed := strings.ReplaceAll(rename(doc), "version: '1.0.0'", "version: '2.0.0'")
@@ -374,6 +409,9 @@ func outline(s snapshot.Snapshot, renames bool) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, s.Status, string(s.State.Output), string(s.State.Context))
 	for _, w := range s.Waits {
+		if w.Kind == snapshot.WaitRetry {
+			w.Until = time.Time{} // jitter is drawn from the turn's number, and a migration is a turn
+		}
 		fmt.Fprintln(&b, w.Kind, w.Branch, w.Pointer, w.Until, w.Event, w.Arm)
 	}
 	for i := range s.Branches {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -40,12 +41,7 @@ var orderMap = map[string]string{"/do/0/check": "/do/1/check", "/do/1/paid": "/d
 
 func TestMigration(t *testing.T) {
 	t.Parallel()
-	migration(t, onFile(t)())
-}
-
-func TestMigrationOnOracle(t *testing.T) {
-	t.Parallel()
-	migration(t, onOracle(t)())
+	places.Each(t, func(t *testing.T, fresh func() string) { migration(t, fresh()) })
 }
 
 func paidEvent(order string) json.RawMessage {
@@ -199,12 +195,16 @@ func (h *halting) Commit(ctx context.Context, c store.Change) error {
 // signals of every instance: each is applied once, and every instance ends.
 func TestMigrationGoesOn(t *testing.T) {
 	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) { migrationGoesOn(t, fresh()) })
+}
+
+func migrationGoesOn(t *testing.T, place string) {
 	const instances = 40
 	ctx := t.Context()
 	h := &halting{}
 	h.left.Store(7)
 	wrap := func(f store.Full) store.Full { h.Full = f; return h }
-	n, err := open(ctx, onFile(t)(), wrap, func(context.Context, json.RawMessage) (any, error) { return 1, nil }, orderOne)
+	n, err := open(ctx, place, wrap, func(context.Context, json.RawMessage) (any, error) { return 1, nil }, orderOne)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,8 +124,8 @@ const eventFanOut = 500
 
 // PublishEvent gives a CloudEvent to every instance that waits for it: those
 // whose listen has its type, its filter and its correlation. It returns how
-// many. Each gets it once, however often the event (source and id) is
-// published. Problems: event.invalid, signal.too-large.
+// many waits it fits. An instance gets it once, however many of its waits it
+// fits and however often the event (source and id) is published. Problems: event.invalid, signal.too-large.
 func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, headers map[string]string) (int, error) {
 	var e struct {
 		SpecVersion string `json:"specversion"`
@@ -141,22 +141,39 @@ func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, heade
 			return 0, problem.New(problem.Invalid, "event.invalid", "event has no %s", name)
 		}
 	}
-	specs, err := r.Store.WaitSpecs(ctx, e.Type)
-	if err != nil {
-		return 0, err
-	}
 	signalID := "ce-" + projections.KeyHash(e.Source+"\x00"+e.ID)
-	sent := map[string]bool{}
-	if err := r.routeAll(ctx, e.Type, specs, event, signalID, headers, sent); err != nil {
-		return len(sent), err
+	sent := map[string]bool{} // by the token of the wait
+	for _, eventType := range []string{e.Type, engine.AnyType} {
+		if err := r.routeAll(ctx, eventType, event, signalID, headers, sent); err != nil {
+			return len(sent), err
+		}
 	}
-	// A migration may have moved a wait from a spec that was not looked at yet
-	// to one that was: then a second look finds it.
-	now, err := r.Store.WaitSpecs(ctx, e.Type)
-	if err == nil && mayHaveMoved(specs, now) {
-		err = r.routeAll(ctx, e.Type, now, event, signalID, headers, sent)
+	return len(sent), nil
+}
+
+// routeAll sends an event to every wait of its type. A migration may move a
+// wait from a spec that was not looked at yet to one that was; then a second
+// look finds it.
+func (r *Runtime) routeAll(ctx context.Context, eventType string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
+	var before []string
+	for range 2 {
+		specs, err := r.Store.WaitSpecs(ctx, eventType)
+		if err != nil {
+			return err
+		}
+		if before != nil && !mayHaveMoved(before, specs) {
+			return nil
+		}
+		for _, spec := range specs {
+			if err := r.route(ctx, eventType, spec, event, signalID, headers, sent); err != nil {
+				return err
+			}
+		}
+		if before = specs; len(specs) == 0 {
+			return nil
+		}
 	}
-	return len(sent), err
+	return nil
 }
 
 // mayHaveMoved reports whether one definition has event waits of several
@@ -164,36 +181,27 @@ func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, heade
 func mayHaveMoved(before, now []string) bool {
 	versions := map[string]string{}
 	for _, spec := range slices.Concat(before, now) {
-		name, version, _, _ := projections.ParseSpec(spec)
-		if other, ok := versions[name]; ok && other != version {
+		place, _ := projections.ParseSpec(spec)
+		if other, ok := versions[place.Name]; ok && other != place.Version {
 			return true
 		}
-		versions[name] = version
+		versions[place.Name] = place.Version
 	}
 	return false
-}
-
-func (r *Runtime) routeAll(ctx context.Context, eventType string, specs []string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
-	for _, spec := range specs {
-		if err := r.route(ctx, eventType, spec, event, signalID, headers, sent); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // route sends an event to the instances that wait under one spec, but for the
 // waits that it was sent to before.
 func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
-	name, version, pointer, ok := projections.ParseSpec(spec)
+	place, ok := projections.ParseSpec(spec)
 	if !ok {
 		return fmt.Errorf("runtime: spec %q of a wait is not one", spec)
 	}
-	def, err := r.Definitions.Find(ctx, name, version)
+	def, err := r.Definitions.Find(ctx, place.Name, place.Version)
 	if err != nil {
 		return err
 	}
-	key, ok, err := def.Correlate(pointer, event)
+	key, ok, err := def.Correlate(place.Pointer, place.Arm, place.Bound, event)
 	if err != nil || !ok {
 		return err
 	}
