@@ -70,6 +70,12 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			return false, err
 		}
 	}
+	if err := r.compensable(n); err != nil {
+		return false, err
+	}
+	if n.Kind == KindTry {
+		f.Mark = r.t.Snap.LastStep
+	}
 	r.push(f)
 	return r.body(n)
 }
@@ -104,6 +110,8 @@ func (r *run) body(n *Node) (waits bool, err error) {
 		return r.each(n)
 	case KindPerson:
 		return true, r.person(n)
+	case KindUndo:
+		return r.compensateTried(n)
 	}
 	return false, fmt.Errorf("engine: task kind %q at %s", n.Kind, n.Pointer)
 }
@@ -129,7 +137,10 @@ func (r *run) complete(n *Node, out value, flow Flow) error {
 // and export filters.
 func (r *run) publish(n *Node, out value) error {
 	r.data = out
-	return r.shape(n.Output, n.Export)
+	if err := r.shape(n.Output, n.Export); err != nil {
+		return err
+	}
+	return r.record(n)
 }
 
 // shape puts the data through an output filter and lets it be exported.
