@@ -38,11 +38,10 @@ check: ## what can be said without running it
 fuzz: ## every fuzz target for a moment
 	FUZZ_TIME=$(FUZZ_TIME) .ci/fuzz
 
-test-oracle: install ## the Oracle store: over the stand-in, or on the database of AQUEDUCT_ORACLE_DSN
+test-oracle: install ## the Oracle store: over the stand-in, or on the database of AQUEDUCT_ORACLE_DSN; ends with a report
 	.ci/install-postgres
 	.ci/install-grammar
-	go test -shuffle=on -timeout 20m ./internal/ocisim/... ./aq/... ./sql/oracle/...
-	go test -timeout 20m -run Oracle ./runtime ./cmd/engine-node
+	.ci/test-oracle
 
 asan: install ## the stand-in for Oracle's client library under AddressSanitizer
 	.ci/install-postgres

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 )
 
 const manyDoc = `
@@ -36,7 +38,11 @@ do:
 // a correlation, by the value bound.
 func TestEventFindsTheFilterItFits(t *testing.T) {
 	t.Parallel()
-	n := start(t, nil, manyDoc, anyDoc)
+	places.Each(t, func(t *testing.T, fresh func() string) { eventFindsItsFilter(t, fresh()) })
+}
+
+func eventFindsItsFilter(t *testing.T, place string) {
+	n := start(t, place, nil, manyDoc, anyDoc)
 	n.begin(t, "a", "t/many", map[string]any{"shop": "s"})
 	n.begin(t, "b", "t/many", map[string]any{"shop": "s"})
 	n.begin(t, "c", "t/anything", nil)

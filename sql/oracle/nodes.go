@@ -87,6 +87,9 @@ func (s *Store) beat() {
 		case <-s.life.Done():
 			return
 		case <-drain.C:
+			if _, err := s.exec(s.life, "inflight_old", crashMemory.Seconds()); err != nil && s.life.Err() == nil {
+				s.log.Warn("oracle: old notes of crashes", "error", explain(err))
+			}
 			if n, err := s.Drain(s.life); err != nil && s.life.Err() == nil {
 				s.log.Warn("oracle: exception queues", "error", err)
 			} else if n > 0 {
@@ -101,7 +104,12 @@ func (s *Store) beat() {
 	}
 }
 
+// beatStatements is what one heartbeat executes: it beats, looks for the dead,
+// asks for the time and for the crashes of others.
+const beatStatements = 4
+
 func (s *Store) beatOnce(ctx context.Context) error {
+	s.beatCalls.Add(beatStatements)
 	n, err := s.exec(ctx, "node_beat", s.heldOf(store.Signals), s.heldOf(store.Schedule), s.heldOf(store.Commands), s.run)
 	if err != nil {
 		return err
@@ -123,9 +131,6 @@ func (s *Store) beatOnce(ctx context.Context) error {
 		}
 	}
 	if err := s.clock.measure(ctx, s.db); err != nil {
-		return err
-	}
-	if _, err := s.exec(ctx, "inflight_old", crashMemory.Seconds()); err != nil {
 		return err
 	}
 	return s.ledger.refresh(ctx)

@@ -82,6 +82,8 @@ type Store struct {
 	writers  chan struct{}
 	died     atomic.Bool // tests: end like a killed process
 	sessions atomic.Int64
+
+	beatCalls atomic.Int64
 }
 
 var (
