@@ -30,7 +30,9 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "crash":
-		os.Exit(crashChild())
+		os.Exit(crashChild(crashDocument))
+	case "flow":
+		os.Exit(crashChild(flowDocument))
 	case "chaos":
 		os.Exit(chaosChild())
 	case "killer":
