@@ -32,6 +32,7 @@ type Config struct {
 	CrashMax     int              // times a message may kill its process before it is a dead letter
 	DeadLetter   DeadLetterPolicy // what happens to an instance whose message is a dead letter
 	Activity     Activity
+	Events       Events
 	Limits       Limits
 	Retention    Retention
 	Log          Log
@@ -103,6 +104,12 @@ type Activity struct {
 	Attempts      int           // at one command, with the first
 	Delay         time.Duration // before the second attempt; it doubles with each
 	DelayMax      time.Duration
+}
+
+// Events says what becomes of CloudEvents beside the instances that listen.
+type Events struct {
+	Sink     string // http(s) URL that gets every emitted event; "" = none
+	SinkMode string // structured or binary
 }
 
 // Limits bounds what one turn may do.
@@ -177,6 +184,7 @@ func Default() Config {
 			PerHost: 64, BreakAfter: 5, BreakFor: 30 * time.Second,
 			Attempts: 5, Delay: time.Second, DelayMax: time.Minute,
 		},
+		Events: Events{SinkMode: "structured"},
 		Limits: Limits{
 			Steps: 1_000, FanOut: 1_000, Items: 100_000,
 			ExpressionSteps: 1_000_000, ExpressionBytes: 1 << 20,

@@ -50,6 +50,7 @@ const (
 func settings() []setting {
 	all := append(general(), queues()...)
 	all = append(all, activities()...)
+	all = append(all, events()...)
 	return append(all, housekeeping()...)
 }
 
@@ -124,6 +125,15 @@ func activities() []setting {
 			meaning: "delay before the second attempt; it doubles with each"},
 		{key: "activity.delay-max", field: func(c *Config) any { return &c.Activity.DelayMax }, unit: "duration", low: int64(time.Millisecond), high: 24 * hour,
 			meaning: "longest delay before an attempt"},
+	}
+}
+
+func events() []setting {
+	return []setting{
+		{key: "events.sink", field: func(c *Config) any { return &c.Events.Sink }, secret: true,
+			meaning: "http or https URL that gets every emitted event, the same on every node; empty = none"},
+		{key: "events.sink-mode", field: func(c *Config) any { return &c.Events.SinkMode }, choices: []string{"structured", "binary"},
+			meaning: "form in which the sink gets an event, as a body or with its attributes as headers"},
 	}
 }
 

@@ -79,8 +79,8 @@ func (c *Catalogue) Register(def engine.Definition) error {
 // Publish parses a document and stores it. Publishing the same document again
 // changes nothing; created is false then.
 //
-// Problems: definition.invalid with all findings, definition.unknown-kind, and
-// definition.conflict when the version is there with other content.
+// Problems: definition.invalid with all findings, definition.unknown-kind,
+// definition.cyclic, and definition.conflict when the version is there with other content.
 func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (stored Record, created bool, err error) {
 	kind, err := kindOf(source)
 	if err != nil {
@@ -98,6 +98,9 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 	if c.registered(id) != nil {
 		return Record{}, false, problem.New(problem.Conflict, "definition.conflict", "definition %s is Go code of this node", id).
 			WithHint("choose another name or version")
+	}
+	if err := c.acyclic(ctx, parsed.Definition); err != nil {
+		return Record{}, false, err
 	}
 	stored, created, err = c.repo.PutDefinition(ctx, Record{
 		Name: parsed.Ref.Name, Version: parsed.Ref.Version, Digest: parsed.Ref.Digest, Kind: kind, Title: parsed.Title,

@@ -11,8 +11,8 @@ import (
 )
 
 // flowDocument has what goes on at once and again: a loop over 10,000 items, a
-// nested try with retries, a person and calls, side by side; then what an
-// error that is caught compensates.
+// nested try with retries, a person and a sub-workflow, side by side; then
+// what an error that is caught compensates.
 const flowDocument = `
 document: {dsl: '1.0.3', namespace: t, name: crash, version: '1.0.0'}
 do:
@@ -40,6 +40,7 @@ do:
               call: humanTask
               with: {title: Approve, candidateUsers: [ann]}
               output: {as: .completedBy}
+          - sub: {run: {workflow: {namespace: t, name: crash-child, input: {from: fork}}}}
   - saga:
       try:
         - each:
@@ -69,8 +70,8 @@ func (r result) told() string {
 
 // TestFlowSurvivesEachCrash stops a real process just before and just after
 // each of its durable operations in a workflow with a fork, a loop over 10,000
-// items, nested tries with retries, a person and a compensation, and lets
-// another finish: output and effects are the undisturbed ones. It is
+// items, nested tries with retries, a person, a sub-workflow and a
+// compensation, and lets another finish: output and effects are the undisturbed ones. It is
 // conformance scenarios 4, 26 and 27 on a store.
 func TestFlowSurvivesEachCrash(t *testing.T) {
 	t.Parallel()
@@ -80,7 +81,7 @@ func TestFlowSurvivesEachCrash(t *testing.T) {
 	}
 	undisturbed := scenario(t, places.OnFile(t), func(file, url string) int64 { return runToEnd(t, "flow", file, url) })
 	want := undisturbed.told()
-	const output = `output [{"at":9999,"sum":49995000},{"error":500,"tries":3},"ann"]`
+	const output = `output [{"at":9999,"sum":49995000},{"error":500,"tries":3},"ann",{"n":35}]`
 	if !strings.HasPrefix(want, output) || strings.Count(want, "cancel") != 2 || undisturbed.operations < 30 {
 		t.Fatalf("the undisturbed run of %d operations gives %s", undisturbed.operations, want)
 	}

@@ -40,6 +40,7 @@ const (
 	codeTarget      = "definition.unknown-target"    // a flow directive to no task of the list
 	codeReference   = "definition.unknown-reference" // a name that use does not define
 	codeDuplicate   = "definition.duplicate-task"    // two tasks of one name in a list
+	codeCyclic      = "definition.cyclic"            // a sub-workflow that leads back to its own definition
 )
 
 var _ definition.Parser = Parse
@@ -97,6 +98,7 @@ func name(file string) string {
 // compiler makes a program of a source.
 type compiler struct {
 	*source
+	id        snapshot.Definition
 	title     string
 	functions map[string]any
 	reusable  reusable
@@ -112,6 +114,7 @@ func (c *compiler) workflow() (p engine.Program) {
 		return p
 	}
 	p.ID = c.document("/document", root["document"])
+	c.id = p.ID
 	if v, ok := root["use"]; ok {
 		c.use("/use", v)
 	}
