@@ -212,6 +212,12 @@ func (n *Node) keepsInput() bool {
 		return true
 	}
 	asks := []*jq.Template{n.Output, n.Export}
+	if n.For != nil {
+		asks = append(asks, n.For.While)
+	}
+	if n.Listen != nil {
+		asks = append(asks, n.Listen.Until)
+	}
 	if n.Compensate != nil {
 		asks = append(asks, n.Compensate.With)
 	}

@@ -56,7 +56,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			if err != nil {
 				return false, err
 			}
-			r.data, r.input = filtered, filtered
+			r.data, r.input, r.began.Raw = filtered, filtered, f.Raw
 		}
 	}
 	if n.keepsInput() {
@@ -140,7 +140,8 @@ func (r *run) complete(n *Node, out value, flow Flow) error {
 // publish makes a task's raw output the branch's data, by way of its output
 // and export filters.
 func (r *run) publish(n *Node, out value) error {
-	r.data = out
+	r.data, r.made = out, &out
+	defer func() { r.made = nil }()
 	if err := r.shape(n.Output, n.Export); err != nil {
 		return err
 	}

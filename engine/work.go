@@ -74,6 +74,7 @@ type run struct {
 	node  *Node // the task being evaluated, for $task
 	began snapshot.Frame
 	out   *value // $output, where there is one
+	made  *value // $task.output, where there is one: the output before output.as
 }
 
 // gone reports whether the branch has ended, by itself or with its fork.
