@@ -45,6 +45,7 @@ const (
 	KindCall   NodeKind = "call"   // a command for a performer
 	KindEach   NodeKind = "each"   // call: forEach, one command per item, at once
 	KindPerson NodeKind = "person" // call: humanTask
+	KindUndo   NodeKind = "undo"   // call: compensate
 	KindEmit   NodeKind = "emit"
 	KindRun    NodeKind = "run" // a sub-workflow
 )
@@ -62,6 +63,8 @@ type Node struct {
 	Timeout *jq.Template // timeout.after as an ISO 8601 duration; nil = none
 	Schemas Schemas
 	Then    Flow
+
+	Compensate *Call // the command that undoes the task once it is completed; nil = none
 
 	List    []*Node      // KindList, KindArms: the tasks in order
 	Body    *Node        // KindDo, KindFor, KindTry: a KindList; KindFork: a KindArms; KindListen: foreach.do
@@ -210,7 +213,17 @@ func (n *Node) keepsInput() bool {
 	if n.Kind == KindTry || n.Listen != nil && n.Listen.Each != nil {
 		return true
 	}
-	for _, t := range []*jq.Template{n.Output, n.Export} {
+	asks := []*jq.Template{n.Output, n.Export}
+	if n.For != nil {
+		asks = append(asks, n.For.While)
+	}
+	if n.Listen != nil {
+		asks = append(asks, n.Listen.Until)
+	}
+	if n.Compensate != nil {
+		asks = append(asks, n.Compensate.With)
+	}
+	for _, t := range asks {
 		if t != nil && (t.Uses("$input") || t.Uses("$task")) {
 			return true
 		}

@@ -117,6 +117,7 @@ type compiler struct {
 	warnings  []problem.Place
 	policies  map[string]any  // use.authentications
 	secrets   map[string]bool // use.secrets
+	catches   int             // how many catches are around what is being compiled
 }
 
 func (c *compiler) workflow() (p engine.Program) {
@@ -197,7 +198,7 @@ func (c *compiler) use(at string, v any) {
 	c.functions = c.anyObject(at, functions)
 	for _, name := range keys(c.functions) {
 		p := join(at, name)
-		if reserved[name] || name == callHTTP || name == callAPI || name == callPerson || name == callEach {
+		if reserved[name] || name == callHTTP || name == callAPI || name == callPerson || name == callEach || name == callUndo {
 			c.reportKey(p, codeType, "choose another name", "function %s would hide what the language calls so", clip(name))
 			continue
 		}
