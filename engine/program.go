@@ -16,6 +16,7 @@ type Program struct {
 	Input   *jq.Template // input.from of the workflow; nil = as it is
 	Output  *jq.Template // output.as of the workflow; nil = as it is
 	Timeout *jq.Template // an ISO 8601 duration, for the whole run; nil = none
+	Schemas Schemas      // of the workflow's input and output
 	Root    *Node        // KindList at "/do"
 
 	nodes map[string]*Node
@@ -44,6 +45,8 @@ const (
 	KindCall   NodeKind = "call"   // a command for a performer
 	KindEach   NodeKind = "each"   // call: forEach, one command per item, at once
 	KindPerson NodeKind = "person" // call: humanTask
+	KindEmit   NodeKind = "emit"
+	KindRun    NodeKind = "run" // a sub-workflow
 )
 
 // Node is a task, or a list of tasks.
@@ -57,6 +60,7 @@ type Node struct {
 	Output  *jq.Template // output.as; nil = as it is
 	Export  *jq.Template // export.as; nil = context stays
 	Timeout *jq.Template // timeout.after as an ISO 8601 duration; nil = none
+	Schemas Schemas
 	Then    Flow
 
 	List    []*Node      // KindList, KindArms: the tasks in order
@@ -71,6 +75,8 @@ type Node struct {
 	Listen  *Listen      // KindListen
 	Call    *Call        // KindCall, KindEach
 	Person  *Person      // KindPerson
+	Emit    *jq.Template // KindEmit: the event's attributes, an object
+	Run     *Run         // KindRun
 
 	parent *Node // the list or task around this one; nil for Root
 	index  int   // in the parent's List

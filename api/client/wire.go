@@ -23,6 +23,18 @@ type Definition struct {
 	Kind        string    `json:"kind" doc:"Which language it is written in."`
 	Title       string    `json:"title,omitempty"`
 	PublishedAt time.Time `json:"publishedAt,omitzero"`
+	Warnings    []Warning `json:"warnings,omitempty" doc:"Only in the answer to publishing: what is allowed and probably not meant."`
+}
+
+// Warning is a place of a definition that is allowed and probably not meant.
+type Warning struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Pointer string `json:"pointer,omitempty" doc:"JSON pointer into the definition."`
+	Code    string `json:"code"`
+	Detail  string `json:"detail"`
+	Hint    string `json:"hint,omitempty"`
 }
 
 // StartRequest asks for an instance. A repeat with the same instanceId, or the
@@ -45,7 +57,7 @@ type Instance struct {
 	BusinessKey   string         `json:"businessKey,omitempty"`
 	Status        string         `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
 	State         string         `json:"state,omitempty" doc:"The task at which it rests."`
-	ParentID      string         `json:"parentId,omitempty"`
+	ParentID      string         `json:"parentId,omitempty" doc:"The instance that started it."`
 	CorrelationID string         `json:"correlationId,omitempty"`
 	StateVersion  int64          `json:"stateVersion" doc:"Counts committed turns, from 1."`
 	Error         *InstanceError `json:"error,omitempty" doc:"Why it is faulted, or last was."`
@@ -84,6 +96,7 @@ type Wait struct {
 	Command int64           `json:"command,omitempty" doc:"Stream position of the command."`
 	Event   string          `json:"event,omitempty" doc:"Type of the event."`
 	Key     json.RawMessage `json:"key,omitempty" doc:"Correlation values that the event must have."`
+	Child   string          `json:"child,omitempty" doc:"The instance whose end is awaited."`
 }
 
 // Command is work for the outside world that is not done yet.
