@@ -16,7 +16,9 @@ type Program struct {
 	Input   *jq.Template // input.from of the workflow; nil = as it is
 	Output  *jq.Template // output.as of the workflow; nil = as it is
 	Timeout *jq.Template // an ISO 8601 duration, for the whole run; nil = none
-	Root    *Node        // KindList at "/do"
+	// Schedule says when instances begin by themselves; nil = never.
+	Schedule *Schedule
+	Root     *Node // KindList at "/do"
 
 	nodes map[string]*Node
 }
@@ -162,6 +164,9 @@ func NewProgram(p Program) (*Program, error) {
 	}
 	if err := p.index(p.Root, nil, 0); err != nil {
 		return nil, err
+	}
+	if p.Schedule != nil {
+		p.Schedule.index(&p)
 	}
 	return &p, nil
 }

@@ -25,6 +25,9 @@ func (p *Program) Ref() snapshot.Definition { return p.ID }
 
 // Begin makes the root branch and runs it.
 func (p *Program) Begin(t *Turn, input json.RawMessage) error {
+	if t.Snap.Schedule != nil {
+		return p.scheduled(t)
+	}
 	t.Snap.Branches = []snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: p.Root.Pointer}}}}
 	r := p.branch(t, 0)
 	r.data, r.input = rawValue(input), rawValue(input)

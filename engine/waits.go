@@ -12,6 +12,9 @@ import (
 
 // Resume goes on where w waited.
 func (p *Program) Resume(t *Turn, w snapshot.Wait, res Result) error {
+	if t.Snap.Schedule != nil {
+		return p.ticked(t, w, res)
+	}
 	r := p.branch(t, w.Branch)
 	n := p.nodes[w.Pointer]
 	if r == nil || n == nil || len(r.b.Frames) == 0 {

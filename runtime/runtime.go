@@ -143,6 +143,11 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		Config: c, key: key, cache: newCache(c.CacheBytes),
 		slots: make(chan struct{}, c.Activities), jobs: make(chan job), handlers: make(chan struct{}, c.Handlers),
 	}
+	if p, ok := c.Definitions.(publisher); ok {
+		if err := p.Before(ctx, r.Announce); err != nil {
+			return nil, fmt.Errorf("runtime: schedules: %w", err)
+		}
+	}
 	r.metrics = newMetrics(r)
 	if c.Metrics != nil {
 		if err := c.Metrics.Register(r.metrics); err != nil {

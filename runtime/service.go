@@ -176,21 +176,32 @@ func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.
 		if err != nil || len(waits) == 0 {
 			return reached, err
 		}
-		sends := make([]store.Send, len(waits))
-		for i, w := range waits {
-			body, err := signal.Envelope{
+		sends := make([]store.Send, 0, len(waits))
+		for _, w := range waits {
+			env := signal.Envelope{
 				SignalID: signalID, InstanceID: w.InstanceID, Type: signal.ExternalSignal,
 				OccurredAt: r.Now(), Headers: headers, Payload: event,
-			}.Encode()
+			}
+			body, ok, err := []byte(nil), false, error(nil)
+			if engine.IsSubscription(pointer) {
+				body, ok, err = r.begins(ctx, def, w, env)
+			}
+			if err == nil && !ok {
+				body, err = env.Encode()
+			}
 			if err != nil {
 				return reached, err
 			}
-			sends[i] = store.Send{Queue: store.Signals, Body: body}
+			if body != nil {
+				sends = append(sends, store.Send{Queue: store.Signals, Body: body})
+			}
 		}
-		if err := r.Store.Commit(ctx, store.Change{Send: sends}); err != nil {
-			return reached, err
+		if len(sends) > 0 {
+			if err := r.Store.Commit(ctx, store.Change{Send: sends}); err != nil {
+				return reached, err
+			}
 		}
-		reached += len(waits)
+		reached += len(sends)
 		after = waits[len(waits)-1].Token
 		if len(waits) < eventFanOut {
 			return reached, nil

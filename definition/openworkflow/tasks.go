@@ -398,11 +398,7 @@ func (c *compiler) listen(at string, m map[string]any, n *engine.Node, vars scop
 	n.Listen = &engine.Listen{}
 	l := c.object(at, m["listen"], shape{fields: []string{"to", "read"}, required: []string{"to"}})
 	if v, ok := l["read"]; ok {
-		if v == "raw" {
-			c.report(join(at, "read"), codeUnsupported, "read data or envelope", "raw events are outside the supported profile")
-		} else {
-			n.Listen.Envelope = c.oneOf(join(at, "read"), v, "data", "envelope") == "envelope"
-		}
+		n.Listen.Envelope = c.read(join(at, "read"), v)
 	}
 	to, ok := l["to"]
 	if !ok {
