@@ -19,6 +19,7 @@ run: build ## serve on the embedded store with the examples and their outside wo
 
 test: install ## everything: tests with the race detector, fuzzing, the gate
 	.ci/install-postgres
+	.ci/install-grammar
 	.ci/test
 	$(MAKE) --no-print-directory fuzz check
 
@@ -37,10 +38,10 @@ check: ## what can be said without running it
 fuzz: ## every fuzz target for a moment
 	FUZZ_TIME=$(FUZZ_TIME) .ci/fuzz
 
-test-oracle: install ## the Oracle store: over the stand-in, or on the database of AQUEDUCT_ORACLE_DSN
+test-oracle: install ## the Oracle store: over the stand-in, or on the database of AQUEDUCT_ORACLE_DSN; ends with a report
 	.ci/install-postgres
-	go test -shuffle=on -timeout 20m ./internal/ocisim/... ./aq/... ./sql/oracle/...
-	go test -timeout 20m -run Oracle ./runtime ./cmd/engine-node
+	.ci/install-grammar
+	.ci/test-oracle
 
 asan: install ## the stand-in for Oracle's client library under AddressSanitizer
 	.ci/install-postgres

@@ -3,6 +3,7 @@ module github.com/aqueduct-engine/aqueduct
 go 1.26.0
 
 require (
+	github.com/cucumber/godog v0.15.1
 	github.com/godror/godror v0.51.4
 	github.com/google/uuid v1.6.0
 	github.com/prometheus/client_golang v1.25.0
@@ -12,8 +13,14 @@ require (
 
 require (
 	github.com/VictoriaMetrics/easyproto v0.1.4 // indirect
+	github.com/cucumber/gherkin/go/v26 v26.2.0 // indirect
+	github.com/cucumber/messages/go/v21 v21.0.1 // indirect
 	github.com/go-logfmt/logfmt v0.6.0 // indirect
 	github.com/godror/knownpb v0.3.0 // indirect
+	github.com/gofrs/uuid v4.3.1+incompatible // indirect
+	github.com/hashicorp/go-immutable-radix v1.3.1 // indirect
+	github.com/hashicorp/go-memdb v1.3.4 // indirect
+	github.com/hashicorp/golang-lru v0.5.4 // indirect
 	golang.org/x/exp v0.0.0-20250506013437-ce4c2cf36ca6 // indirect
 	golang.org/x/tools v0.49.0 // indirect
 )

@@ -48,7 +48,16 @@ type DB struct {
 	wait     time.Duration
 	grace    time.Duration // deafAfter
 	calls    atomic.Int64
+	dequeues atomic.Int64
+	commits  atomic.Int64
 }
+
+// Commits counts the commits among Calls.
+func (d *DB) Commits() int64 { return d.commits.Load() }
+
+// Dequeues counts the dequeues among Calls. What a session that waits for work
+// does is nothing else.
+func (d *DB) Dequeues() int64 { return d.dequeues.Load() }
 
 // Calls counts the calls that sessions have made: each is a round trip to the
 // database, a query of large values two. Statements on the shared pool are not
@@ -101,7 +110,7 @@ func (d *DB) Session(ctx context.Context) (*Session, error) {
 		conn.Close()
 		return nil, fmt.Errorf("aq: connect: %w", bare(err))
 	}
-	return &Session{conn: conn, raw: raw, wait: d.wait, grace: d.grace, calls: &d.calls, deq: map[string]*godror.Queue{}, enq: map[string]*godror.Queue{}}, nil
+	return &Session{conn: conn, raw: raw, wait: d.wait, grace: d.grace, calls: &d.calls, dequeues: &d.dequeues, commits: &d.commits, deq: map[string]*godror.Queue{}, enq: map[string]*godror.Queue{}}, nil
 }
 
 // Close ends the pools. Sessions must have been closed.

@@ -27,6 +27,7 @@ func (s *Session) Dequeue(ctx context.Context, q Queue) (*Message, error) {
 	}
 	done := make(chan result, 1)
 	s.calls.Add(1)
+	s.dequeues.Add(1)
 	s.mu.Lock()
 	s.blocked, s.broken = true, false
 	s.mu.Unlock()

@@ -51,6 +51,8 @@ type Session struct {
 	deq, enq map[string]*godror.Queue // one object per role: an enqueue leaves its properties behind
 	tx       *sql.Tx
 	calls    *atomic.Int64
+	dequeues *atomic.Int64
+	commits  *atomic.Int64
 
 	mu        sync.Mutex
 	blocked   bool // in a dequeue
@@ -102,6 +104,7 @@ func (s *Session) QueryRowContext(ctx context.Context, query string, args ...any
 // be closed and everything in memory forgotten.
 func (s *Session) Commit() error {
 	s.calls.Add(1)
+	s.commits.Add(1)
 	err := s.tx.Commit()
 	s.tx = nil
 	if err != nil {

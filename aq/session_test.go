@@ -10,32 +10,50 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
+	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// opened gives a database with one queue.
-func opened(t *testing.T) (*DB, Queue) {
-	t.Helper()
-	d := ocisim.Start(t).NewDatabase(t)
-	db, err := Open(Options{DSN: d.DSN(), Wait: time.Second})
+// makeQueue makes one queue anew.
+func makeQueue(ctx context.Context, dsn string) error {
+	db, err := Open(Options{DSN: dsn})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	t.Cleanup(func() { db.Close() })
+	defer db.Close()
 	pool := db.Shared(1)
+	const noTable = 24002
+	if _, err := pool.ExecContext(ctx, "BEGIN DBMS_AQADM.DROP_QUEUE_TABLE(queue_table => 'QT', force => TRUE); END;"); err != nil && !hasCode(err, noTable) {
+		return err
+	}
 	for _, block := range []string{
 		"BEGIN DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'QT', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME'); END;",
 		"BEGIN DBMS_AQADM.CREATE_QUEUE(queue_name => 'Q', queue_table => 'QT', max_retries => 100); END;",
 		"BEGIN DBMS_AQADM.START_QUEUE(queue_name => 'Q'); END;",
 	} {
-		if _, err := pool.Exec(block); err != nil {
-			t.Fatal(err)
+		if _, err := pool.ExecContext(ctx, block); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// opened gives a database with one queue.
+func opened(t *testing.T) (*DB, Queue) { return on(t, oracletest.Fresh(t, makeQueue)) }
+
+// breakable is opened on the stand-in, whose calls can be made to fail.
+func breakable(t *testing.T) (*DB, Queue) { return on(t, oracletest.StandIn(t, makeQueue).DSN()) }
+
+func on(t *testing.T, dsn string) (*DB, Queue) {
+	t.Helper()
+	db, err := Open(Options{DSN: dsn, Wait: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
 	var schema string
-	if err := pool.QueryRow("select SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA') from DUAL").Scan(&schema); err != nil {
+	if err := db.Shared(1).QueryRow("select SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA') from DUAL").Scan(&schema); err != nil {
 		t.Fatal(err)
 	}
 	return db, Queue{Name: schema + ".Q", Table: schema + ".QT"}
@@ -150,7 +168,7 @@ func TestAWaitIsBrokenOff(t *testing.T) {
 // on without it.
 func TestADeafSessionIsGivenUp(t *testing.T) {
 	t.Parallel()
-	db, q := opened(t)
+	db, q := breakable(t)
 	db.grace = 200 * time.Millisecond
 	s := session(t, db)
 	if _, err := s.ExecContext(t.Context(), "alter session set ocisim_fault = 'aqdeq:1:delay=3000'"); err != nil {
@@ -217,7 +235,7 @@ func TestErrorsHoldNoPayload(t *testing.T) {
 
 func TestALostConnectionIsReconnect(t *testing.T) {
 	t.Parallel()
-	db, q := opened(t)
+	db, q := breakable(t)
 	for _, op := range []string{"aqdeq", "aqenq", "commit", "execute"} {
 		s := session(t, db)
 		if _, err := s.ExecContext(t.Context(), "alter session set ocisim_fault = '"+op+":1:cut'"); err != nil {

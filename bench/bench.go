@@ -35,7 +35,11 @@ type Options struct {
 	Open         func(ctx context.Context, dir string) (store.Full, error)
 	Transactions func(store.Full) int64
 	Size         func(dir string) (int64, error)
-	// Floor commits n minimal steps from callers goroutines.
+	// Calls counts what the store has asked its database so far; nil for one that
+	// is no server.
+	Calls func(store.Full) Calls
+	// Floor commits n minimal steps from callers goroutines; nil leaves the ratio
+	// out.
 	Floor func(ctx context.Context, dir string, n, callers int) (Floor, error)
 
 	Out  io.Writer // progress and the table; nil = nowhere
@@ -46,6 +50,13 @@ type Options struct {
 type Floor struct {
 	PerSecond float64
 	P50       time.Duration // of one commit
+}
+
+// Calls are round trips to a database.
+type Calls struct {
+	RoundTrips int64 // of consumers and changes
+	Dequeues   int64 // among them
+	Beats      int64 // statements of heartbeats, not among them
 }
 
 // Row is one result. A zero figure does not apply to the workload.
@@ -67,6 +78,11 @@ type Row struct {
 	MemoryPerInstance         float64 `json:"memoryPerInstance"`
 	IdleTransactionsPerMinute float64 `json:"idleTransactionsPerMinute"`
 
+	RoundTripsPerTurn       float64 `json:"roundTripsPerTurn,omitempty"`
+	IdleDequeuesPerMinute   float64 `json:"idleDequeuesPerMinute,omitempty"` // bounded waits that ended
+	IdleOtherCallsPerMinute float64 `json:"idleOtherCallsPerMinute"`         // of consumers: none
+	IdleBeatsPerMinute      float64 `json:"idleBeatsPerMinute,omitempty"`    // statements of the heartbeat
+
 	FloorPerSecond float64 `json:"floorPerSecond"`
 	RatioToFloor   float64 `json:"ratioToFloor"`
 	FloorP50Ms     float64 `json:"floorP50Ms"` // of one bare commit
@@ -78,20 +94,25 @@ type workload struct {
 	name string
 	what string
 	run  func(ctx context.Context, o *Options) ([]Row, error)
+	fits func(o *Options) bool // on the store; nil = on every one
 }
 
 func workloads() []workload {
 	return []workload{
-		{"steps", "workflows of 5 calls in sequence, 64 at once, each result durable before the next begins", steps},
-		{"start", "start to completed of a workflow of one call, one at a time", start},
-		{"signal", "parked instances resumed by one signal each, and one at a time", signals},
-		{"timer", "sleepers due at one moment: lateness", timers},
-		{"parked", "bytes and memory of a waiting instance with 1 KB of state", parked},
-		{"idle", "transactions of a node with nothing to do", idle},
-		{"restart", "from process start to first progress after SIGKILL", restart},
-		{"backlog", "steps with 10^3, 10^5 and 10^6 parked instances and pending timers", backlog},
+		{name: "turn", what: "round trips of a turn to a database server", run: turns, fits: func(o *Options) bool { return o.Calls != nil }},
+		{name: "steps", what: "workflows of 5 calls in sequence, 64 at once, each result durable before the next begins", run: steps},
+		{name: "start", what: "start to completed of a workflow of one call, one at a time", run: start},
+		{name: "signal", what: "parked instances resumed by one signal each, and one at a time", run: signals},
+		{name: "timer", what: "sleepers due at one moment: lateness", run: timers},
+		{name: "parked", what: "bytes and memory of a waiting instance with 1 KB of state", run: parked, fits: ownFiles},
+		{name: "idle", what: "transactions of a node with nothing to do", run: idle},
+		{name: "restart", what: "from process start to first progress after SIGKILL", run: restart, fits: ownFiles},
+		{name: "backlog", what: "steps with 10^3, 10^5 and 10^6 parked instances and pending timers", run: backlog, fits: ownFiles},
 	}
 }
+
+// ownFiles says that every database is a directory, made and removed at will.
+func ownFiles(o *Options) bool { return o.Size != nil }
 
 // Names lists the workloads.
 func Names() []string {
@@ -116,6 +137,12 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	var rows []Row
 	for _, w := range workloads() {
 		if len(o.Workloads) > 0 && !slices.Contains(o.Workloads, w.name) {
+			continue
+		}
+		if w.fits != nil && !w.fits(&o) {
+			if len(o.Workloads) > 0 {
+				return rows, fmt.Errorf("bench: workload %q cannot be measured on store %s", w.name, o.Store)
+			}
 			continue
 		}
 		fmt.Fprintf(o.Out, "%s: %s\n", w.name, w.what)
@@ -154,7 +181,9 @@ func table(w io.Writer, rows []Row) {
 			cell(r.RatioToFloor, 2), cell(r.FloorP50Ms, 2))
 	}
 	t.Flush()
-	if len(rows) > 0 {
+	if len(rows) > 0 && rows[0].FloorPerSecond == 0 && rows[len(rows)-1].FloorPerSecond == 0 {
+		fmt.Fprintf(w, "store %s; times in ms\n", rows[0].Store)
+	} else if len(rows) > 0 {
 		fmt.Fprintf(w, "store %s, durability %s; times in ms; floor: bare commits of one step's rows, measured in this run\n", rows[0].Store, rows[0].Durability)
 	}
 	for _, r := range rows {

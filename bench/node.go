@@ -70,7 +70,7 @@ func (o *Options) begin(ctx context.Context, dir string, documents ...string) (*
 		}
 	}
 	n := &node{store: &watched{Full: inner, waiting: map[string]chan time.Time{}}, done: make(chan error, 1)}
-	n.rt, err = runtime.New(ctx, runtime.Config{Store: n.store, Definitions: catalogue, Performer: noop{}, Now: time.Now})
+	n.rt, err = runtime.New(ctx, runtime.Config{Store: n.store, Definitions: catalogue, Performer: noop{}})
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,9 @@ const callers = 64
 
 // floor measures the bare loop in a database of its own.
 func (o *Options) floor(ctx context.Context, n, callers int) (Floor, error) {
+	if o.Floor == nil {
+		return Floor{}, nil
+	}
 	dir, remove, err := o.dir("floor")
 	if err != nil {
 		return Floor{}, err
@@ -27,6 +30,13 @@ func (o *Options) floor(ctx context.Context, n, callers int) (Floor, error) {
 }
 
 func (r *Row) beside(f, one Floor) { r.FloorPerSecond, r.FloorP50Ms = f.PerSecond, ms(one.P50) }
+
+// over notes what a workflow takes beyond its own bare commits.
+func (r *Row) over(one Floor, commits int) {
+	if one.P50 > 0 {
+		r.Note = fmt.Sprintf("p50 is %.2f ms over %d bare commits (aim: at most 0.5)", r.P50Ms-float64(commits)*ms(one.P50), commits)
+	}
+}
 
 // fresh runs f on a node in a database of its own.
 func (o *Options) fresh(ctx context.Context, name string, documents []string, f func(n *node, dir string) error) error {
@@ -115,7 +125,7 @@ func start(ctx context.Context, o *Options) ([]Row, error) {
 		row.RatePerSecond = float64(row.Completed) / row.Seconds
 		row.CommitsPerWorkflow = float64(o.Transactions(n.store.Full)-transactions) / float64(row.Completed)
 		row.percentiles(latencies)
-		row.Note = fmt.Sprintf("p50 is %.2f ms over three bare commits (aim: at most 0.5)", row.P50Ms-3*ms(one.P50))
+		row.over(one, 3)
 		return nil
 	})
 	row.FloorP50Ms = ms(one.P50)
@@ -176,7 +186,7 @@ func signals(ctx context.Context, o *Options) ([]Row, error) {
 		}
 		loaded.beside(bare, one)
 		single.FloorP50Ms = ms(one.P50)
-		single.Note = fmt.Sprintf("p50 is %.2f ms over two bare commits (aim: at most 0.5)", single.P50Ms-2*single.FloorP50Ms)
+		single.over(one, 2)
 		rows = append(rows, loaded, single)
 	}
 	return rows, nil
@@ -378,7 +388,10 @@ func idle(ctx context.Context, o *Options) ([]Row, error) {
 		watch = 2 * time.Second
 	}
 	err := o.fresh(ctx, "idle", nil, func(n *node, _ string) error {
-		before := o.Transactions(n.store.Full)
+		if err := o.settle(ctx, n.store.Full); err != nil {
+			return err
+		}
+		before, calls := o.Transactions(n.store.Full), o.asked(n.store.Full)
 		begun := time.Now()
 		select {
 		case <-time.After(watch):
@@ -386,10 +399,47 @@ func idle(ctx context.Context, o *Options) ([]Row, error) {
 			return ctx.Err()
 		}
 		row.Seconds = time.Since(begun).Seconds()
-		row.IdleTransactionsPerMinute = float64(o.Transactions(n.store.Full)-before) * 60 / row.Seconds
+		perMinute := func(n int64) float64 { return float64(n) * 60 / row.Seconds }
+		row.IdleTransactionsPerMinute = perMinute(o.Transactions(n.store.Full) - before)
+		if o.Calls == nil {
+			return nil
+		}
+		now := o.asked(n.store.Full)
+		dequeues := now.Dequeues - calls.Dequeues
+		row.IdleDequeuesPerMinute, row.IdleBeatsPerMinute = perMinute(dequeues), perMinute(now.Beats-calls.Beats)
+		row.IdleOtherCallsPerMinute = perMinute(now.RoundTrips - calls.RoundTrips - dequeues)
+		row.Note = fmt.Sprintf("calls a minute: %.0f dequeues that waited in vain, %.0f other calls of consumers, %.0f statements of the heartbeat",
+			row.IdleDequeuesPerMinute, row.IdleOtherCallsPerMinute, row.IdleBeatsPerMinute)
 		return nil
 	})
 	return []Row{row}, err
+}
+
+// asked is Calls, or nothing.
+func (o *Options) asked(s store.Full) Calls {
+	if o.Calls == nil {
+		return Calls{}
+	}
+	return o.Calls(s)
+}
+
+// settle waits until the consumers of a fresh node are all connected: nothing
+// but dequeues for a while.
+func (o *Options) settle(ctx context.Context, s store.Full) error {
+	const calm, most = 2 * time.Second, 30 * time.Second
+	other := func() int64 { c := o.asked(s); return c.RoundTrips - c.Dequeues }
+	last, since := other(), time.Now()
+	for begun := time.Now(); o.Calls != nil && time.Since(since) < calm && time.Since(begun) < most; {
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if now := other(); now != last {
+			last, since = now, time.Now()
+		}
+	}
+	return nil
 }
 
 // backlog: the hot path beside ever more that waits. Each parked instance also

@@ -33,9 +33,10 @@ type Definition interface {
 	Resume(t *Turn, w snapshot.Wait, r Result) error
 	// Matches reports whether an event satisfies an event wait.
 	Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawMessage) (bool, error)
-	// Correlate returns the key under which an event finds the instances that
-	// wait at pointer; ok is false when the event cannot match there.
-	Correlate(pointer string, event json.RawMessage) (key string, ok bool, err error)
+	// Correlate returns the key under which an event finds the instances whose
+	// event waits have this pointer, arm and set of bound correlations; ok is
+	// false when the event cannot match there.
+	Correlate(pointer string, arm, bound int, event json.RawMessage) (key string, ok bool, err error)
 	// Retry and Skip repeat the failed task of a faulted instance, or take it
 	// as done with output.
 	Retry(t *Turn) error
@@ -53,7 +54,7 @@ type Result struct {
 type Input struct {
 	Signal signal.Envelope
 	Now    time.Time // the moment of the signal by the database's clock: the same at every delivery
-	Clock  time.Time // when it is decided, by the node's clock; only a schedule reads it, to pass over missed ticks
+	Clock  time.Time // when it is decided, by the database's clock; only a schedule reads it, to pass over missed ticks
 	Key    []byte    // secret from which tokens are derived, the same on every node
 	Limits Limits
 }
@@ -120,6 +121,7 @@ const (
 	EntryTask      = "TaskCreated"
 	EntryCall      = "Call"
 	EntryCaught    = "ErrorCaught"
+	EntryRetry     = "RetryScheduled"
 	EntryEmitted   = "EventEmitted"
 	EntryChild     = "ChildStarted"
 	EntryMissed    = "TicksMissed"

@@ -28,17 +28,19 @@ var rewrite = flag.Bool("rewrite", false, "write what the scenarios give into te
 //	start JSON         begin an instance
 //	spawn JSON         begin it as the child of an instance p that waits for it
 //	schedule           begin the schedule instance
-//	late D             turns are decided that much after their moment from now on
+//	outage D           turns are decided that much after their moment from now on
 //	child PTR JSON     the sub-workflow at a pointer ended so
 //	disown TOKEN       the parent waits no more
 //	result PTR JSON    answer the command that waits at a pointer (fail PTR JSON: with an error)
 //	task PTR JSON      complete the human task at a pointer
 //	timer PTR          the timer or timeout at a pointer is due
+//	retry PTR          the backoff at a pointer is over
 //	event JSON         an application's signal
 //	continue           deliver the InternalContinue
 //	again              deliver the last signal once more
 //	forge PTR          a TimerDue with the token of whatever waits at a pointer
 //	operate OP JSON    an operator's operation
+//	late DURATION      so much time passes
 //	steps N            the step budget from now on
 //	snapshot           show the whole snapshot
 func TestScenarios(t *testing.T) {
@@ -149,7 +151,7 @@ func (w *world) run(command, text string) string {
 		}
 		w.def = p.Definition
 		return p.Ref.Name + "@" + p.Ref.Version + "\n"
-	case "late":
+	case "outage":
 		w.late, _ = time.ParseDuration(arg)
 		return "ok\n"
 	case "start", "spawn", "schedule":
@@ -162,6 +164,13 @@ func (w *world) run(command, text string) string {
 			start.Parent = &signal.Parent{InstanceID: "p", Token: "token-of-p", Depth: engine.MaxDepth}
 		}
 		return w.show(engine.Begin(w.def, "i", start, in))
+	case "late":
+		late, err := time.ParseDuration(arg)
+		if err != nil {
+			return "error: " + err.Error() + "\n"
+		}
+		w.clock += int(late / time.Second)
+		return "ok\n"
 	case "steps":
 		_, _ = fmt.Sscan(arg, &w.limits.Steps)
 		return "ok\n"
@@ -212,6 +221,9 @@ func (w *world) signal(verb, arg, tail, rest string) string {
 	case "timer":
 		env.Type = signal.TimerDue
 		pick(snapshot.WaitTimer, snapshot.WaitTimeout)
+	case "retry":
+		env.Type = signal.RetryDue
+		pick(snapshot.WaitRetry)
 	case "forge":
 		env.Type = signal.TimerDue
 		pick(snapshot.WaitCommand, snapshot.WaitTask, snapshot.WaitEvent)
@@ -287,8 +299,20 @@ func (w *world) show(out engine.Outcome, err error) string {
 		fmt.Fprintf(&b, "  settled %v\n", out.Settled)
 	}
 	w.showState(&b, s)
-	w.snap = s
+	w.snap = stored(s)
 	return b.String()
+}
+
+// stored is the snapshot as the next node reads it.
+func stored(s snapshot.Snapshot) snapshot.Snapshot {
+	raw, err := s.Encode()
+	if err != nil {
+		panic(err)
+	}
+	if s, err = snapshot.Decode(raw); err != nil {
+		panic(err)
+	}
+	return s
 }
 
 func (w *world) showState(b *strings.Builder, s snapshot.Snapshot) {

@@ -22,8 +22,7 @@ const (
 	// stream; then a successor goes on.
 	MaxGeneration = 10_000
 	// MaxLate is how late a tick may be and still count; beyond it the tick is
-	// passed over, unless it is the first one after an outage. It is also how
-	// far the clocks of nodes may be from the database's.
+	// passed over, unless it is the first one after an outage.
 	MaxLate = time.Minute
 )
 
@@ -37,7 +36,7 @@ type Schedule struct {
 	Every    string        // an ISO 8601 duration; ticks are counted from the publication
 	Cron     string        // five fields, in UTC
 	After    string        // an ISO 8601 duration after the end of the run before
-	On       []*Node       // KindListen, at /schedule/on/…: each event that one of them takes
+	On       *Node         // KindListen, at /schedule/on: each event that one of its filters takes
 	Envelope bool          // On: the input has the whole event, not its data
 	cron     cron.Schedule // of Cron
 }
@@ -121,10 +120,10 @@ func calendar(iso string) bool {
 	return strings.ContainsAny(date, "YM")
 }
 
-// index gives the program the tasks that its subscriptions are.
+// index gives the program the task that its subscriptions are of.
 func (s *Schedule) index(p *Program) {
-	for _, n := range s.On {
-		p.nodes[n.Pointer] = n
+	if s.On != nil {
+		p.nodes[s.On.Pointer] = s.On
 	}
 }
 
@@ -206,9 +205,12 @@ func (p *Program) later(t *Turn) error {
 // subscribe waits for the events that begin instances. These waits are never
 // consumed: an event that they take begins an instance, see EventStart.
 func (p *Program) subscribe(t *Turn) error {
-	for _, n := range p.Schedule.On {
-		w := snapshot.Wait{Kind: snapshot.WaitEvent, Pointer: n.Pointer, Event: n.Listen.Type}
-		for _, c := range n.Listen.Correlate {
+	for arm, filter := range p.Schedule.On.Listen.Filters {
+		w := snapshot.Wait{Kind: snapshot.WaitEvent, Pointer: p.Schedule.On.Pointer, Arm: arm, Event: filter.Type}
+		if w.Event == "" {
+			w.Event = AnyType
+		}
+		for _, c := range filter.Correlate {
 			if c.Expect == nil {
 				continue
 			}
@@ -279,6 +281,7 @@ func (p *Program) heardOf(t *Turn, w snapshot.Wait, event json.RawMessage) error
 		return err
 	}
 	t.sendTo(id, signal.StartRequest, payload)
+	w.Token = ""
 	t.Await(w)
 	return nil
 }
@@ -323,7 +326,7 @@ func (p *Program) EventStart(event json.RawMessage, schedule string) (id string,
 
 // IsSubscription reports whether a pointer is that of a schedule's wait for
 // events.
-func IsSubscription(pointer string) bool { return strings.HasPrefix(pointer, schedulePointer+"on/") }
+func IsSubscription(pointer string) bool { return pointer == schedulePointer+"on" }
 
 // scheduleOf is what a snapshot keeps of a request for a schedule instance.
 func scheduleOf(s *signal.Schedule) *snapshot.Schedule {

@@ -19,10 +19,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 )
 
 // outside is the program services, running.
@@ -94,12 +94,12 @@ func (o outside) count(t *testing.T, instance string) string {
 // node is a node with all examples published.
 type node struct {
 	*runtime.Runtime
-	store *sqlite.Store
+	store places.Database
 }
 
-func serve(t *testing.T) node {
+func serve(t *testing.T, place string) node {
 	t.Helper()
-	st, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "a.db")})
+	st, err := places.Open(t.Context(), place)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,26 +194,28 @@ func waitsFor(kind snapshot.WaitKind) func(snapshot.Snapshot) bool {
 
 func TestLoanApproval(t *testing.T) {
 	t.Parallel()
-	world, n := services(t), serve(t)
-	atOnce := n.start(t, "loan-approval", map[string]any{"services": world.url, "amount": 10})
-	if out := n.output(t, atOnce); !strings.Contains(out, `"decidedBy":"score","decision":"approved"`) {
-		t.Errorf("excellent score: %s", out)
-	}
-	world.put(t, "/control/scoring", `{"fail": 2, "status": 503}`)
-	failing := n.start(t, "loan-approval", map[string]any{"services": world.url})
-	n.officer(t, failing, "rejected")
-	if out := n.output(t, failing); !strings.Contains(out, `"decidedBy":"olga","decision":"rejected","score":697`) {
-		t.Errorf("failing service: %s", out)
-	}
-	if got := world.count(t, failing); got != "/notifications 1/1, /scoring 1/3" {
-		t.Errorf("effects: %s", got)
-	}
-	world.put(t, "/control/scoring", `{"fail": -1, "status": 404}`)
-	unknown := n.start(t, "loan-approval", map[string]any{"services": world.url})
-	n.officer(t, unknown, "approved")
-	if out := n.output(t, unknown); !strings.Contains(out, `"decision":"approved","score":0`) {
-		t.Errorf("service gone: %s", out)
-	}
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		world, n := services(t), serve(t, fresh())
+		atOnce := n.start(t, "loan-approval", map[string]any{"services": world.url, "amount": 10})
+		if out := n.output(t, atOnce); !strings.Contains(out, `"decidedBy":"score","decision":"approved"`) {
+			t.Errorf("excellent score: %s", out)
+		}
+		world.put(t, "/control/scoring", `{"fail": 2, "status": 503}`)
+		failing := n.start(t, "loan-approval", map[string]any{"services": world.url})
+		n.officer(t, failing, "rejected")
+		if out := n.output(t, failing); !strings.Contains(out, `"decidedBy":"olga","decision":"rejected","score":697`) {
+			t.Errorf("failing service: %s", out)
+		}
+		if got := world.count(t, failing); got != "/notifications 1/1, /scoring 1/3" {
+			t.Errorf("effects: %s", got)
+		}
+		world.put(t, "/control/scoring", `{"fail": -1, "status": 404}`)
+		unknown := n.start(t, "loan-approval", map[string]any{"services": world.url})
+		n.officer(t, unknown, "approved")
+		if out := n.output(t, unknown); !strings.Contains(out, `"decision":"approved","score":0`) {
+			t.Errorf("service gone: %s", out)
+		}
+	})
 }
 
 // officer claims and completes the only open task of an instance.
@@ -237,52 +239,56 @@ func (n node) officer(t *testing.T, id, outcome string) {
 
 func TestTrafficFine(t *testing.T) {
 	t.Parallel()
-	world, n := services(t), serve(t)
-	mine := n.start(t, "traffic-fine", map[string]any{"services": world.url})
-	other := n.start(t, "traffic-fine", map[string]any{"services": world.url, "policeReport": "PR-1"})
-	n.until(t, mine, waitsFor(snapshot.WaitEvent))
-	n.until(t, other, waitsFor(snapshot.WaitEvent))
-	event, err := os.ReadFile("traffic-fine/event.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for want := 1; want >= 0; want-- { // the event is published twice
-		if got, err := n.PublishEvent(t.Context(), event, nil); err != nil || want == 1 && got != 1 {
-			t.Errorf("reached %d, %v", got, err)
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		world, n := services(t), serve(t, fresh())
+		mine := n.start(t, "traffic-fine", map[string]any{"services": world.url})
+		other := n.start(t, "traffic-fine", map[string]any{"services": world.url, "policeReport": "PR-1"})
+		n.until(t, mine, waitsFor(snapshot.WaitEvent))
+		n.until(t, other, waitsFor(snapshot.WaitEvent))
+		event, err := os.ReadFile("traffic-fine/event.json")
+		if err != nil {
+			t.Fatal(err)
 		}
-		if out := n.output(t, mine); !strings.Contains(out, `"manualCode":"MC-7"`) || !strings.Contains(out, `"fine":{`) {
-			t.Errorf("output %s", out)
+		for want := 1; want >= 0; want-- { // the event is published twice
+			if got, err := n.PublishEvent(t.Context(), event, nil); err != nil || want == 1 && got != 1 {
+				t.Errorf("reached %d, %v", got, err)
+			}
+			if out := n.output(t, mine); !strings.Contains(out, `"manualCode":"MC-7"`) || !strings.Contains(out, `"fine":{`) {
+				t.Errorf("output %s", out)
+			}
 		}
-	}
-	if got := world.count(t, mine); got != "/fines/issue 1/1, /fines/system-number 1/1" {
-		t.Errorf("effects: %s", got)
-	}
-	if s, err := n.Snapshot(t.Context(), other); err != nil || s.Status != snapshot.Waiting {
-		t.Errorf("the other fine: %s, %v", s.Status, err)
-	}
+		if got := world.count(t, mine); got != "/fines/issue 1/1, /fines/system-number 1/1" {
+			t.Errorf("effects: %s", got)
+		}
+		if s, err := n.Snapshot(t.Context(), other); err != nil || s.Status != snapshot.Waiting {
+			t.Errorf("the other fine: %s, %v", s.Status, err)
+		}
+	})
 }
 
 func TestGroupCheckout(t *testing.T) {
 	t.Parallel()
-	world, n := services(t), serve(t)
-	world.put(t, "/control/checkout/grace", `{"fail": -1, "status": 402}`)
-	world.put(t, "/control/checkout/edsger", `{"fail": 2, "status": 503}`)
-	id := n.start(t, "group-checkout", map[string]any{"services": world.url})
-	var out struct {
-		Status     string
-		CheckedOut []string
-		Failed     []struct{ Guest string }
-	}
-	if err := json.Unmarshal([]byte(n.output(t, id)), &out); err != nil {
-		t.Fatal(err)
-	}
-	if out.Status != "failed" || fmt.Sprint(out.CheckedOut) != "[ada edsger barbara]" || len(out.Failed) != 1 || out.Failed[0].Guest != "grace" {
-		t.Errorf("output %+v", out)
-	}
-	all := n.start(t, "group-checkout", map[string]any{"services": world.url, "guests": []string{"ada", "barbara"}})
-	if got := n.output(t, all); !strings.Contains(got, `"status":"completed"`) {
-		t.Errorf("output %s", got)
-	}
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		world, n := services(t), serve(t, fresh())
+		world.put(t, "/control/checkout/grace", `{"fail": -1, "status": 402}`)
+		world.put(t, "/control/checkout/edsger", `{"fail": 2, "status": 503}`)
+		id := n.start(t, "group-checkout", map[string]any{"services": world.url})
+		var out struct {
+			Status     string
+			CheckedOut []string
+			Failed     []struct{ Guest string }
+		}
+		if err := json.Unmarshal([]byte(n.output(t, id)), &out); err != nil {
+			t.Fatal(err)
+		}
+		if out.Status != "failed" || fmt.Sprint(out.CheckedOut) != "[ada edsger barbara]" || len(out.Failed) != 1 || out.Failed[0].Guest != "grace" {
+			t.Errorf("output %+v", out)
+		}
+		all := n.start(t, "group-checkout", map[string]any{"services": world.url, "guests": []string{"ada", "barbara"}})
+		if got := n.output(t, all); !strings.Contains(got, `"status":"completed"`) {
+			t.Errorf("output %s", got)
+		}
+	})
 }
 
 func TestEveryExampleHasInputAndParagraph(t *testing.T) {

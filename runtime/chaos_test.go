@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -175,7 +176,7 @@ func (c *chaos) check() {
 
 // whole says what is wrong with an instance: it is complete, its stream has no
 // gap, and each of its two effects happened under one key.
-func (c *chaos) whole(st database, id string) string {
+func (c *chaos) whole(st places.Database, id string) string {
 	s, err := st.Load(c.t.Context(), id)
 	if err != nil {
 		return err.Error()

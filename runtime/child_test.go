@@ -10,6 +10,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
@@ -45,33 +46,6 @@ var (
 `)
 )
 
-// onBoth runs a test on each store.
-func onBoth(t *testing.T, test func(t *testing.T, place string)) {
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, onFile(t)())
-	})
-	t.Run("oracle", func(t *testing.T) {
-		t.Parallel()
-		test(t, onOracle(t)())
-	})
-}
-
-// at opens a node on a place for one test.
-func at(t *testing.T, place string, effect activity.Func, documents ...string) *testNode {
-	t.Helper()
-	n, err := open(t.Context(), place, nil, effect, documents...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return n
-}
-
 // childOf waits for the one child of an instance.
 func (n *testNode) childOf(t *testing.T, parent string) projections.Instance {
 	t.Helper()
@@ -89,8 +63,9 @@ func (n *testNode) childOf(t *testing.T, parent string) projections.Instance {
 
 func TestSubWorkflowGivesItsOutput(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, place string) {
-		n := at(t, place, func(_ context.Context, in json.RawMessage) (any, error) { return json.RawMessage(in), nil }, shippingDoc, orderDoc)
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
+		n := start(t, place, func(_ context.Context, in json.RawMessage) (any, error) { return json.RawMessage(in), nil }, shippingDoc, orderDoc)
 		n.begin(t, "o", "t/order", map[string]any{"id": 7})
 		if got := n.output(t, "o"); got != `{"got":{"ship":7},"id":7}` {
 			t.Errorf("output %s", got)
@@ -110,7 +85,7 @@ func TestSubWorkflowGivesItsOutput(t *testing.T) {
 func TestLargeOutputOfASubWorkflow(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 100_000)
-	n := start(t, func(context.Context, json.RawMessage) (any, error) { return large, nil }, shippingDoc, orderDoc)
+	n := start(t, places.OnFile(t)(), func(context.Context, json.RawMessage) (any, error) { return large, nil }, shippingDoc, orderDoc)
 	n.begin(t, "o", "t/order", map[string]any{"id": 7})
 	if got := n.output(t, "o"); got != `{"got":"`+large+`","id":7}` {
 		t.Errorf("output of %d bytes", len(got))
@@ -120,7 +95,8 @@ func TestLargeOutputOfASubWorkflow(t *testing.T) {
 // TestChildFaultIsTheParentsError is the first part of scenario 35.
 func TestChildFaultIsTheParentsError(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, place string) {
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
 		fail := true
 		effect := func(context.Context, json.RawMessage) (any, error) {
 			if fail {
@@ -128,7 +104,7 @@ func TestChildFaultIsTheParentsError(t *testing.T) {
 			}
 			return 1, nil
 		}
-		n := at(t, place, effect, shippingDoc, orderDoc, fmt.Sprintf(carefulDoc, "shipping"))
+		n := start(t, place, effect, shippingDoc, orderDoc, fmt.Sprintf(carefulDoc, "shipping"))
 		n.begin(t, "c", "t/careful", nil)
 		got := n.output(t, "c")
 		child := n.childOf(t, "c")
@@ -152,8 +128,9 @@ func TestChildFaultIsTheParentsError(t *testing.T) {
 
 func TestUnknownSubWorkflowIsAnError(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, place string) {
-		n := at(t, place, nil, fmt.Sprintf(carefulDoc, "nowhere"))
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
+		n := start(t, place, nil, fmt.Sprintf(carefulDoc, "nowhere"))
 		n.begin(t, "c", "t/careful", nil)
 		if got := n.output(t, "c"); !strings.Contains(got, "definition t/nowhere is not known") || !strings.Contains(got, `"status":400`) {
 			t.Errorf("output %s", got)
@@ -164,8 +141,9 @@ func TestUnknownSubWorkflowIsAnError(t *testing.T) {
 // TestCancelEndsTheWholeFamily is the second part of scenario 35.
 func TestCancelEndsTheWholeFamily(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, place string) {
-		n := at(t, place, nil, slowDoc, innerDoc, outerDoc)
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
+		n := start(t, place, nil, slowDoc, innerDoc, outerDoc)
 		n.begin(t, "o", "t/outer", nil)
 		inner := n.childOf(t, "o")
 		slow := n.childOf(t, inner.ID)
@@ -182,7 +160,8 @@ func TestCancelEndsTheWholeFamily(t *testing.T) {
 // lies in the queue: the child never begins.
 func TestCancelBeforeTheChildBegan(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, place string) {
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
 		n := idle(t, place, slowDoc, innerDoc)
 		n.begin(t, "i", "t/inner", nil)
 		if _, err := n.rt.Operate(t.Context(), "i", engine.Cancel, nil, "olga"); err != nil {
@@ -201,8 +180,9 @@ func TestCancelBeforeTheChildBegan(t *testing.T) {
 // TestUnawaitedChildOutlivesItsParent is the third part of scenario 35.
 func TestUnawaitedChildOutlivesItsParent(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, place string) {
-		n := at(t, place, nil, slowDoc, looseDoc)
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
+		n := start(t, place, nil, slowDoc, looseDoc)
 		n.begin(t, "l", "t/loose", map[string]any{"kept": true})
 		if got := n.output(t, "l"); got != `{"kept":true}` {
 			t.Errorf("output %s", got)
@@ -222,7 +202,8 @@ func TestUnawaitedChildOutlivesItsParent(t *testing.T) {
 // parent's commit and the child's start does not count.
 func TestLatestIsResolvedOnce(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, place string) {
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
 		n := idle(t, place, slowDoc, innerDoc)
 		n.begin(t, "i", "t/inner", nil)
 		if _, _, err := n.cat.Publish(t.Context(), "slow.yaml", []byte(strings.Replace(slowDoc, "1.0.0", "2.0.0", 1))); err != nil {
@@ -242,7 +223,7 @@ func TestLatestIsResolvedOnce(t *testing.T) {
 // TestSubWorkflowsHaveADepth waits one deeper than may be.
 func TestSubWorkflowsHaveADepth(t *testing.T) {
 	t.Parallel()
-	n := start(t, nil)
+	n := start(t, places.OnFile(t)(), nil)
 	for i := engine.MaxDepth + 1; i >= 0; i-- {
 		publish(t, n, doc(fmt.Sprintf("d%d", i), fmt.Sprintf("\n  - a: {run: {workflow: {namespace: t, name: d%d}}}\n", i+1)))
 	}

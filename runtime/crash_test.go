@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"sort"
 	"strconv"
@@ -20,12 +19,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
-	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -230,7 +228,7 @@ func scenario(t *testing.T, place func() string, run func(file, url string) int6
 	var r result
 	r.operations = run(file, srv.URL)
 	r.effects = w.String()
-	st, err := openDatabase(t.Context(), file)
+	st, err := places.Open(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +253,7 @@ func scenario(t *testing.T, place func() string, run func(file, url string) int6
 // leased says which queues have messages with a worker although nobody works
 // any more. A server needs a moment to notice that a session's client is dead.
 // A duplicate that nobody got to before the end may still be ready.
-func leased(t *testing.T, st database) string {
+func leased(t *testing.T, st places.Database) string {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -323,35 +321,17 @@ func runToEnd(t *testing.T, file, url string) int64 {
 	return n
 }
 
-// onFile places every scenario in a file of its own.
-func onFile(t *testing.T) func() string {
-	return func() string { return filepath.Join(t.TempDir(), "a.db") }
-}
-
-// onOracle places every scenario in a schema of its own, over the stand-in for
-// Oracle's client library.
-func onOracle(t *testing.T) func() string {
-	server := ocisim.Start(t)
-	return func() string {
-		dsn := server.NewDatabase(t).DSN()
-		if _, _, err := oracle.Migrate(t.Context(), oracle.Installation{DSN: dsn}); err != nil {
-			t.Fatal(err)
-		}
-		return dsn
-	}
-}
-
 // TestCrashPoints stops a real process just before and just after each of its
 // durable operations, and lets another finish: the end is the undisturbed one.
 func TestCrashPoints(t *testing.T) {
 	t.Parallel()
-	crashPoints(t, onFile(t), 1)
+	crashPoints(t, places.OnFile(t), 1)
 }
 
 // TestCrashPointsOnOracle does the same on the Oracle store.
 func TestCrashPointsOnOracle(t *testing.T) {
 	t.Parallel()
-	crashPoints(t, onOracle(t), 1)
+	crashPoints(t, places.OnOracle(t), 1)
 }
 
 func crashPoints(t *testing.T, place func() string, step int64) {
@@ -390,7 +370,7 @@ func killed(t *testing.T, file, url string, k int64, after string) {
 // takes over when the first is stopped.
 func TestCrashPointsWithTwoNodes(t *testing.T) {
 	t.Parallel()
-	place := onFile(t)
+	place := places.OnFile(t)
 	want := scenario(t, place, func(file, url string) int64 { return runToEnd(t, file, url) })
 	step := int64(1)
 	if testing.Short() {

@@ -4,22 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/runtime"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // configured starts a node with settings of its own.
-func configured(t *testing.T, set func(*runtime.Config), documents ...string) *testNode {
+func configured(t *testing.T, place string, set func(*runtime.Config), documents ...string) *testNode {
 	t.Helper()
-	st, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "a.db")})
+	st, err := places.Open(t.Context(), place)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,35 +49,39 @@ func configured(t *testing.T, set func(*runtime.Config), documents ...string) *t
 
 func TestRetentionJobDeletesWhatEndedLongAgo(t *testing.T) {
 	t.Parallel()
-	n := configured(t, func(c *runtime.Config) {
-		c.RetentionKeep, c.RetentionEvery = time.Millisecond, 20*time.Millisecond
-	}, callDoc, listenDoc)
-	n.begin(t, "live", "t/listen", map[string]any{"order": 1})
-	n.begin(t, "old", "t/call", nil)
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		_, err := n.store.Load(t.Context(), "old")
-		if errors.Is(err, store.ErrNotFound) {
-			break
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		n := configured(t, fresh(), func(c *runtime.Config) {
+			c.RetentionKeep, c.RetentionEvery = time.Millisecond, 20*time.Millisecond
+		}, callDoc, listenDoc)
+		n.begin(t, "live", "t/listen", map[string]any{"order": 1})
+		n.begin(t, "old", "t/call", nil)
+		deadline := time.Now().Add(20 * time.Second)
+		for {
+			_, err := n.store.Load(t.Context(), "old")
+			if errors.Is(err, store.ErrNotFound) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("still there: %v", err)
+			}
+			time.Sleep(2 * time.Millisecond)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("still there: %v", err)
+		if _, err := n.store.Load(t.Context(), "live"); err != nil {
+			t.Errorf("the live one: %v", err)
 		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	if _, err := n.store.Load(t.Context(), "live"); err != nil {
-		t.Errorf("the live one: %v", err)
-	}
+	})
 }
 
 func TestDeadLetterSuspendsItsInstanceWhenAskedTo(t *testing.T) {
 	t.Parallel()
-	n := configured(t, func(c *runtime.Config) { c.SuspendOnDeadLetter = true }, listenDoc)
-	n.begin(t, "i", "t/listen", map[string]any{"order": 1})
-	// A result that is none, for an instance that exists.
-	n.send(t, `{"signalId":"s","workflowInstanceId":"i","runtimeProvider":"aqueduct","signalType":"TaskCompleted","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{}}`)
-	if l := n.letters(t, 1)[0]; l.Reason != "signal.invalid" || l.InstanceID != "i" {
-		t.Errorf("letter %+v", l)
-	}
-	n.until(t, "i", status("suspended"))
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		n := configured(t, fresh(), func(c *runtime.Config) { c.SuspendOnDeadLetter = true }, listenDoc)
+		n.begin(t, "i", "t/listen", map[string]any{"order": 1})
+		// A result that is none, for an instance that exists.
+		n.send(t, `{"signalId":"s","workflowInstanceId":"i","runtimeProvider":"aqueduct","signalType":"TaskCompleted","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{}}`)
+		if l := n.letters(t, 1)[0]; l.Reason != "signal.invalid" || l.InstanceID != "i" {
+			t.Errorf("letter %+v", l)
+		}
+		n.until(t, "i", status("suspended"))
+	})
 }

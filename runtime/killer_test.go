@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -86,20 +87,24 @@ func survive(ctx context.Context, n *testNode, what string) error {
 // workflow's error, a message a dead letter, after a few processes.
 func TestWhatKillsProcessesIsTakenOutOfCirculation(t *testing.T) {
 	t.Parallel()
-	for _, what := range []string{"command", "message"} {
-		file := filepath.Join(t.TempDir(), what+".db")
-		deaths, at := 0, "first"
-		for ; deaths < 12; deaths++ {
-			if child(t, "killer", file, what, "AQUEDUCT_TEST_AT="+at).Run() == nil {
-				break
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		for _, what := range []string{"command", "message"} {
+			place := fresh()
+			deaths, at := 0, "first"
+			for ; deaths < 12; deaths++ {
+				if child(t, "killer", place, what, "AQUEDUCT_TEST_AT="+at).Run() == nil {
+					break
+				}
+				at = "again"
 			}
-			at = "again"
+			if deaths < 2 || deaths == 12 {
+				t.Errorf("a %s killed %d processes", what, deaths)
+			}
+			if filepath.IsAbs(place) {
+				if err := sqlite.Check(place); err != nil {
+					t.Error(err)
+				}
+			}
 		}
-		if deaths < 2 || deaths == 12 {
-			t.Errorf("a %s killed %d processes", what, deaths)
-		}
-		if err := sqlite.Check(file); err != nil {
-			t.Error(err)
-		}
-	}
+	})
 }

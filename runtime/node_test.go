@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -19,11 +18,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
-	"github.com/aqueduct-engine/aqueduct/sql/oracle"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -42,25 +40,10 @@ func TestMain(m *testing.M) {
 	os.Exit(2)
 }
 
-// database is what a node needs of its store.
-type database interface {
-	store.Full
-	definition.Repository
-}
-
-// openDatabase opens the store that place names: the path of an SQLite file,
-// or a data source name of Oracle.
-func openDatabase(ctx context.Context, place string) (database, error) {
-	if strings.HasPrefix(place, "user=") {
-		return oracle.Open(ctx, oracle.Options{DSN: place, Consumers: 4, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second})
-	}
-	return sqlite.Open(ctx, sqlite.Options{Path: place})
-}
-
 // testNode is a node on a database file, with one function "effect" that tells
 // the outside world its key.
 type testNode struct {
-	store database
+	store places.Database
 	rt    *runtime.Runtime
 	cat   *definition.Catalogue
 	stop  context.CancelFunc
@@ -70,7 +53,7 @@ type testNode struct {
 // open starts a node; wrap may put something between the runtime and its
 // store, effect performs the function "effect".
 func open(ctx context.Context, file string, wrap func(store.Full) store.Full, effect activity.Func, documents ...string) (*testNode, error) {
-	st, err := openDatabase(ctx, file)
+	st, err := places.Open(ctx, file)
 	if err != nil {
 		return nil, err
 	}
@@ -114,9 +97,9 @@ func (n *testNode) close() error {
 }
 
 // start opens a node for one test and closes it with it.
-func start(t *testing.T, effect activity.Func, documents ...string) *testNode {
+func start(t *testing.T, place string, effect activity.Func, documents ...string) *testNode {
 	t.Helper()
-	n, err := open(t.Context(), filepath.Join(t.TempDir(), "a.db"), nil, effect, documents...)
+	n, err := open(t.Context(), place, nil, effect, documents...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,8 @@ import (
 )
 
 // consume is one worker: receive, handle, again, until stop ends. A message
-// once taken is finished whatever happens to stop.
-func (r *Runtime) consume(stop context.Context, q store.Queue) error {
-	ctx := context.WithoutCancel(stop)
+// once taken is finished whatever happens to stop, as long as ctx lasts.
+func (r *Runtime) consume(ctx, stop context.Context, q store.Queue) error {
 	failures := 0
 	for {
 		d, err := r.Store.Receive(stop, q)

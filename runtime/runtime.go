@@ -39,13 +39,13 @@ type Performer interface {
 	Backoff(failures int, key string) (delay time.Duration, ok bool)
 }
 
-// Config wires a node. Store, Definitions, Performer and Now are required; a
-// zero number means its default.
+// Config wires a node. Store, Definitions and Performer are required; a zero
+// number means its default.
 type Config struct {
 	Store       store.Full
 	Definitions Definitions
 	Performer   Performer
-	Now         func() time.Time
+	Now         func() time.Time      // nil = the clock of the store
 	Log         *slog.Logger          // nil = discard
 	Metrics     prometheus.Registerer // nil = not registered
 
@@ -131,10 +131,13 @@ type Runtime struct {
 
 // New makes a node on an open store.
 func New(ctx context.Context, c Config) (*Runtime, error) {
-	if c.Store == nil || c.Definitions == nil || c.Performer == nil || c.Now == nil {
-		return nil, fmt.Errorf("runtime: Store, Definitions, Performer and Now are required")
+	if c.Store == nil || c.Definitions == nil || c.Performer == nil {
+		return nil, fmt.Errorf("runtime: Store, Definitions and Performer are required")
 	}
 	c = c.withDefaults()
+	if c.Now == nil {
+		c.Now = c.Store.Now
+	}
 	key, err := c.Store.Key(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("runtime: key: %w", err)
@@ -157,10 +160,11 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	return r, nil
 }
 
-// Run works until ctx ends, then drains: no new message is taken, turns under
-// way are finished, and running activities get DrainTimeout. What is still
-// running then is given up; another node, or the next start, performs it again
-// with the same idempotency key.
+// Run works until ctx ends, then drains: no new message is taken, and turns and
+// activities under way get DrainTimeout, counted from the end of ctx, whether
+// or not the store still answers. What is still running then is given up;
+// another node, or the next start, performs it again with the same idempotency
+// key.
 func (r *Runtime) Run(ctx context.Context) error {
 	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -176,28 +180,34 @@ func (r *Runtime) Run(ctx context.Context) error {
 		store.Signals: r.SignalConsumers, store.Schedule: r.ScheduleConsumers, store.Commands: r.CommandConsumers,
 	} {
 		for range consumers {
-			g.Go(func() error { return r.consume(loops, queue) })
+			g.Go(func() error { return r.consume(work, loops, queue) })
 		}
 	}
 	g.Go(func() error { return r.host(loops) })
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go r.limit(loops, stopped, giveUp)
 	err := g.Wait()
 
 	r.mu.Lock()
 	r.running = false
 	r.mu.Unlock()
-	r.drain(giveUp)
+	r.busy.Wait()
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
 }
 
-// drain waits for running commands, and gives them up after DrainTimeout.
-func (r *Runtime) drain(giveUp context.CancelFunc) {
-	timer := time.AfterFunc(r.DrainTimeout, func() {
-		r.Log.Warn("activities still run after the drain timeout; they will be performed again", "timeout", r.DrainTimeout)
-		giveUp()
-	})
+// limit gives up what still runs DrainTimeout after the loops were told to end.
+func (r *Runtime) limit(loops context.Context, stopped <-chan struct{}, giveUp context.CancelFunc) {
+	<-loops.Done()
+	timer := time.NewTimer(r.DrainTimeout)
 	defer timer.Stop()
-	r.busy.Wait()
+	select {
+	case <-timer.C:
+		r.Log.Warn("work still runs after the drain timeout; it will be done again", "timeout", r.DrainTimeout)
+		giveUp()
+	case <-stopped:
+	}
 }

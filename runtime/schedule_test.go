@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -46,10 +47,11 @@ func (n *testNode) schedule(t *testing.T, id string) snapshot.Snapshot {
 // instance. Publishing again seeds nothing, and a newer version ends it.
 func TestScheduleEvery(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, place string) {
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
 		doc := scheduledDoc("every", "1.0.0", "{every: PT1S}")
-		n := at(t, place, nil, doc)
-		others := []*testNode{at(t, place, nil), at(t, place, nil, doc)}
+		n := start(t, place, nil, doc)
+		others := []*testNode{start(t, place, nil), start(t, place, nil, doc)}
 		const id = "schedule.t.every.1.0.0"
 		eventually(t, "three runs", func() bool { return len(n.children(t, id)) >= 3 })
 		publish(t, others[0], scheduledDoc("every", "1.1.0", "{every: PT1H}"))
@@ -90,9 +92,10 @@ func (n *testNode) settles(t *testing.T) {
 // while no node ran begins one late run, and then comes the next tick.
 func TestMissedTicksBeginOneRun(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, place string) {
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
 		const id = "schedule.t.missed.1.0.0"
-		n := at(t, place, nil, scheduledDoc("missed", "1.0.0", "{every: PT1S}"))
+		n := start(t, place, nil, scheduledDoc("missed", "1.0.0", "{every: PT1S}"))
 		n.schedule(t, id)
 		n.stop()
 		if err := <-n.done; err != nil {
@@ -114,7 +117,7 @@ func TestMissedTicksBeginOneRun(t *testing.T) {
 func TestScheduleAfterWaitsForTheRun(t *testing.T) {
 	t.Parallel()
 	const id = "schedule.t.after.1.0.0"
-	n := start(t, nil, strings.Replace(scheduledDoc("after", "1.0.0", "{after: PT0.1S}"), "{set: '${ {got: .} }'}", "{listen: {to: {one: {with: {type: go}}}}}", 1))
+	n := start(t, places.OnFile(t)(), nil, strings.Replace(scheduledDoc("after", "1.0.0", "{after: PT0.1S}"), "{set: '${ {got: .} }'}", "{listen: {to: {one: {with: {type: go}}}}}", 1))
 	eventually(t, "a run", func() bool { return len(n.children(t, id)) == 1 })
 	run := n.childOf(t, id)
 	n.until(t, run.ID, status("waiting"))
@@ -142,10 +145,11 @@ func TestScheduleAfterWaitsForTheRun(t *testing.T) {
 // TestEventBeginsAnInstance publishes each event twice, at several nodes.
 func TestEventBeginsAnInstance(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, place string) {
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
 		const id = "schedule.t.on.1.0.0"
-		n := at(t, place, nil, scheduledDoc("on", "1.0.0", `{read: data, on: {any: [{with: {type: placed}}, {with: {type: placed, source: shop}}, {with: {type: moved}}]}}`))
-		other := at(t, place, nil)
+		n := start(t, place, nil, scheduledDoc("on", "1.0.0", `{read: data, on: {any: [{with: {type: placed}}, {with: {type: placed, source: shop}}, {with: {type: moved}}]}}`))
+		other := start(t, place, nil)
 		eventually(t, "the subscription", func() bool { return len(n.schedule(t, id).Waits) == 3 })
 		event := func(typ string, i int) json.RawMessage {
 			return json.RawMessage(fmt.Sprintf(`{"specversion":"1.0","id":"%s-%d","source":"shop","type":"%s","data":%d}`, typ, i, typ, i))
@@ -201,7 +205,7 @@ func TestEventBeginsAnInstance(t *testing.T) {
 // dead letter.
 func TestScheduleOfAFailedPublication(t *testing.T) {
 	t.Parallel()
-	n := start(t, nil)
+	n := start(t, places.OnFile(t)(), nil)
 	if err := n.cat.Before(t.Context(), func(ctx context.Context, def engine.Definition) error {
 		return errors.Join(n.rt.Announce(ctx, def), errors.New("power failure"))
 	}); err != nil {

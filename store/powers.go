@@ -61,6 +61,12 @@ type Keys interface {
 	Key(ctx context.Context) ([]byte, error)
 }
 
+// Clock tells the time of the database: the time by which it holds messages
+// back, on whichever node it is asked.
+type Clock interface {
+	Now() time.Time
+}
+
 // Full is every power together, as the runtime wants it.
 type Full interface {
 	Store
@@ -70,5 +76,6 @@ type Full interface {
 	Locks
 	Retention
 	Keys
+	Clock
 	projections.Reader
 }

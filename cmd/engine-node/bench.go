@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/bench"
 	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -22,13 +24,18 @@ func (a *app) benchCommand() *cobra.Command {
 	var child, durability string
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure a node on the embedded store, each figure beside a floor measured in the same run",
+		Short: "Measure a node, on the embedded store each figure beside a floor measured in the same run",
 		Long: `Measure a node on the embedded store. The floor is a bare loop in the same process
 that commits the least rows one step can be made of, with the same grouping and
 durability and no engine: the ratio to it holds on any machine.
 
 Databases are made in a temporary directory below --dir and removed. The backlog
-workload parks a million instances and takes minutes; --quick is a smoke test.`,
+workload parks a million instances and takes minutes; --quick is a smoke test.
+
+With --store oracle://... the node works on that schema, which must be installed
+and have no other node: round trips of a turn and calls of an idle node are
+counted, the rest is timed without a floor. What the benchmark leaves there,
+waiting and completed instances, is not removed: take a schema for trying out.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d := sqlite.Full
@@ -38,6 +45,9 @@ workload parks a million instances and takes minutes; --quick is a smoke test.`,
 				d = sqlite.ProcessCrash
 			default:
 				return usage("--durability is %q: write %s or %s", durability, config.Full, config.Normal)
+			}
+			if a.store != "" {
+				return a.benchOracle(cmd.Context(), o)
 			}
 			a.benchStore(&o, d)
 			if child != "" {
@@ -79,6 +89,35 @@ func (a *app) benchStore(o *bench.Options, d sqlite.Durability) {
 		f, err := sqlite.Floor(ctx, dir, d, n, callers)
 		return bench.Floor{PerSecond: f.PerSecond, P50: f.P50}, err
 	}
+}
+
+// benchOracle measures on the schema that --store names.
+func (a *app) benchOracle(ctx context.Context, o bench.Options) error {
+	url, err := storeURL(a.store)
+	if err != nil {
+		return err
+	}
+	l, err := config.Load(config.Source{Env: append(a.settings(), "AQUEDUCT_STORE_URL="+url)})
+	if err != nil {
+		return err
+	}
+	if !l.Store.Oracle() {
+		return usage("--store: bench measures SQLite in files of its own, and takes only oracle://USER@HOST:PORT/SERVICE")
+	}
+	o.Store, o.Out = "oracle", a.out
+	if a.json {
+		o.Out, o.JSON = io.Discard, a.out
+	}
+	o.Open = func(ctx context.Context, _ string) (store.Full, error) {
+		return openStore(ctx, l.Store, l.Queue, "", slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError})))
+	}
+	o.Transactions = func(s store.Full) int64 { return s.(*oracle.Store).Commits() }
+	o.Calls = func(s store.Full) bench.Calls {
+		st := s.(*oracle.Store)
+		return bench.Calls{RoundTrips: st.Calls(), Dequeues: st.Dequeues(), Beats: st.Beats()}
+	}
+	_, err = bench.Run(ctx, o)
+	return err
 }
 
 // databaseSize is what a closed database would take: its pages. The log beside

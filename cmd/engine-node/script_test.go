@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,14 +15,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -210,7 +210,9 @@ func retry(ts *testscript.TestScript, _ bool, args []string) {
 
 func enqueue(ts *testscript.TestScript, _ bool, args []string) {
 	ctx := context.Background()
-	s, err := sqlite.Open(ctx, sqlite.Options{Path: strings.TrimPrefix(args[0], "sqlite://")})
+	c := config.Default()
+	c.Store.URL = args[0]
+	s, err := openStore(ctx, c.Store, c.Queue, "", slog.New(slog.DiscardHandler))
 	ts.Check(err)
 	ts.Check(s.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte(args[1])}}}))
 	ts.Check(s.Close())

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -61,7 +60,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	n := &node{name: name, store: db, log: log}
-	n.catalogue = definition.New(db, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	n.catalogue = definition.New(db, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, db.Now)
 	sink, err := sinkURL(c.Events.Sink)
 	if err != nil {
 		n.store.Close()
@@ -75,7 +74,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		Metrics: metrics, Log: log,
 	})
 	rc := runtime.Config{
-		Store: db, Definitions: n.catalogue, Performer: n.performer, Now: time.Now, Log: log, Metrics: metrics,
+		Store: db, Definitions: n.catalogue, Performer: n.performer, Log: log, Metrics: metrics,
 		SignalConsumers: c.Queue.SignalConsumers, ScheduleConsumers: c.Queue.ScheduleConsumers,
 		CommandConsumers: c.Queue.CommandConsumers, Handlers: c.Queue.Handlers, Activities: c.Activity.Concurrency,
 		RetryMax: c.Retry.Max, RetryDelay: c.Retry.Delay, RetryDelayMax: c.Retry.DelayMax, CrashMax: c.CrashMax,
@@ -98,7 +97,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	}
 	n.handler, err = api.New(api.Config{
 		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Letters: db, Publisher: n.catalogue,
-		Definitions: db, Reader: db, Ready: n.ready, Now: time.Now, Version: version(), Log: log, Registerer: metrics,
+		Definitions: db, Reader: db, Ready: n.ready, Now: db.Now, Version: version(), Log: log, Registerer: metrics,
 		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 	})
 	if err != nil {

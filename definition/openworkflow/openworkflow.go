@@ -31,15 +31,16 @@ const Kind = "openworkflow"
 
 // Codes of single findings. The problem as a whole is definition.invalid.
 const (
-	codeYAML        = "definition.yaml"           // the text is not a document of the allowed form
-	codeType        = "definition.type"           // a value of the wrong type or form
-	codeUnknown     = "definition.unknown-field"  // a field that the language does not have
-	codeMissing     = "definition.missing-field"  // a field that must be there
-	codeUnsupported = "definition.unsupported"    // a feature of the language outside the profile
-	codeExpression  = "definition.expression"     // an expression that does not compile
-	codeTarget      = "definition.unknown-target" // a flow directive to no task of the list
-	codeCyclic      = "definition.cyclic"         // a sub-workflow that leads back to its own definition
-	codeDuplicate   = "definition.duplicate-task" // two tasks of one name in a list
+	codeYAML        = "definition.yaml"              // the text is not a document of the allowed form
+	codeType        = "definition.type"              // a value of the wrong type or form
+	codeUnknown     = "definition.unknown-field"     // a field that the language does not have
+	codeMissing     = "definition.missing-field"     // a field that must be there
+	codeUnsupported = "definition.unsupported"       // a feature of the language outside the profile
+	codeExpression  = "definition.expression"        // an expression that does not compile
+	codeTarget      = "definition.unknown-target"    // a flow directive to no task of the list
+	codeReference   = "definition.unknown-reference" // a name that use does not define
+	codeDuplicate   = "definition.duplicate-task"    // two tasks of one name in a list
+	codeCyclic      = "definition.cyclic"            // a sub-workflow that leads back to its own definition
 )
 
 var _ definition.Parser = Parse
@@ -100,6 +101,7 @@ type compiler struct {
 	id        snapshot.Definition
 	title     string
 	functions map[string]any
+	reusable  reusable
 }
 
 func (c *compiler) workflow() (p engine.Program) {
@@ -123,7 +125,7 @@ func (c *compiler) workflow() (p engine.Program) {
 		p.Output = c.filter("/output", v, "as", vars)
 	}
 	if v, ok := root["timeout"]; ok {
-		p.Timeout = c.timeout("/timeout", v, vars)
+		p.Timeout = c.timeout("/timeout", v, vars, true)
 	}
 	if v, ok := root["schedule"]; ok {
 		p.Schedule = c.schedule("/schedule", v)
@@ -166,10 +168,10 @@ func (c *compiler) document(at string, v any) (id snapshot.Definition) {
 // use takes the named functions; what they are is checked where they are used,
 // and here for those that nobody uses.
 func (c *compiler) use(at string, v any) {
-	use := c.object(at, v, shape{fields: []string{"functions"}, unsupported: map[string]string{
-		"authentications": "named authentication policies", "errors": "named errors", "extensions": "extensions",
-		"retries": "named retry policies", "secrets": "secrets", "timeouts": "named timeouts", "catalogs": "catalogs",
+	use := c.object(at, v, shape{fields: []string{"errors", "functions", "retries", "timeouts"}, unsupported: map[string]string{
+		"authentications": "named authentication policies", "extensions": "extensions", "secrets": "secrets", "catalogs": "catalogs",
 	}})
+	c.reuse(at, use)
 	functions, ok := use["functions"]
 	if !ok {
 		return

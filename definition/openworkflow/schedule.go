@@ -91,38 +91,16 @@ func (c *compiler) interval(at string, v any) string {
 }
 
 // subscriptions compiles the events that begin instances.
-func (c *compiler) subscriptions(at string, v any) []*engine.Node {
+func (c *compiler) subscriptions(at string, v any) *engine.Node {
 	m := c.object(at, v, shape{fields: []string{"one", "any"}, unsupported: map[string]string{
 		"all": "starts on all of several events", "until": "conditions to stop listening",
 	}})
-	one, hasOne := m["one"]
-	some, hasAny := m["any"]
-	var list []*engine.Node
-	filter := func(at string, v any) {
-		n := &engine.Node{Pointer: at, Name: "on", Kind: engine.KindListen, Listen: &engine.Listen{Envelope: true}}
-		c.event(at, v, n.Listen, nil)
-		list = append(list, n)
+	n := &engine.Node{Pointer: at, Name: "on", Kind: engine.KindListen, Listen: &engine.Listen{}}
+	if list, ok := m["any"].([]any); ok && len(list) == 0 {
+		c.report(join(at, "any"), codeMissing, "", "list has no events")
 	}
-	switch {
-	case hasOne && hasAny:
-		c.reportKey(at, codeType, "", "either one or any, not both")
-	case hasOne:
-		filter(join(at, "one"), one)
-	case hasAny:
-		at = join(at, "any")
-		items, ok := some.([]any)
-		if !ok {
-			c.wrong(at, "a list of events", some)
-			return nil
-		}
-		if len(items) == 0 {
-			c.report(at, codeMissing, "", "list has no events")
-		}
-		for i, x := range items {
-			filter(item(at, i), x)
-		}
-	case m != nil && len(m) == 0:
-		c.reportKey(at, codeMissing, "", "field one is missing")
+	if m["all"] == nil {
+		n.Listen.Mode, n.Listen.Filters = c.strategy(at, m, nil)
 	}
-	return list
+	return n
 }

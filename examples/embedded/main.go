@@ -22,6 +22,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 const order = `
@@ -42,19 +43,23 @@ func main() {
 	if len(os.Args) > 1 {
 		path = os.Args[1]
 	}
-	if err := run(context.Background(), path, os.Stdout); err != nil {
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: path})
+	if err == nil {
+		err = errors.Join(run(context.Background(), db, os.Stdout), db.Close())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "embedded:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, path string, out io.Writer) (err error) {
-	db, err := sqlite.Open(ctx, sqlite.Options{Path: path})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+// database is what the program needs of a store: oracle.Open gives one, too.
+type database interface {
+	store.Full
+	definition.Repository
+}
 
+func run(ctx context.Context, db database, out io.Writer) (err error) {
 	functions := activity.New(activity.Config{})
 	functions.Register("chargeCard", chargeCard(out))
 	functions.Register("shipParcel", shipParcel(out))
@@ -63,7 +68,7 @@ func run(ctx context.Context, path string, out io.Writer) (err error) {
 	if _, _, err := definitions.Publish(ctx, "order.yaml", []byte(order)); err != nil {
 		return err
 	}
-	node, err := runtime.New(ctx, runtime.Config{Store: db, Definitions: definitions, Performer: functions, Now: time.Now})
+	node, err := runtime.New(ctx, runtime.Config{Store: db, Definitions: definitions, Performer: functions})
 	if err != nil {
 		return err
 	}

@@ -2,26 +2,35 @@ package main
 
 import (
 	"bytes"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 )
 
 func TestSecondRunFindsTheFirstOrder(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "a.db")
-	var first, second bytes.Buffer
-	if err := run(t.Context(), file, &first); err != nil {
-		t.Fatal(err)
-	}
-	if err := run(t.Context(), file, &second); err != nil {
-		t.Fatal(err)
-	}
-	want := `completed: {"address":"1 Main Street","cents":1999,"parcel":"p-1","receipt":"r-1"}` + "\n"
-	if got := first.String(); !strings.HasSuffix(got, want) || strings.Count(got, "charging") != 1 {
-		t.Errorf("first run:\n%s", got)
-	}
-	if got := second.String(); !strings.HasSuffix(got, want) || strings.Contains(got, "charging") || !strings.Contains(got, "new: false") {
-		t.Errorf("second run:\n%s", got)
-	}
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
+		var first, second bytes.Buffer
+		for _, out := range []*bytes.Buffer{&first, &second} {
+			db, err := places.Open(t.Context(), place)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := run(t.Context(), db, out); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := `completed: {"address":"1 Main Street","cents":1999,"parcel":"p-1","receipt":"r-1"}` + "\n"
+		if got := first.String(); !strings.HasSuffix(got, want) || strings.Count(got, "charging") != 1 {
+			t.Errorf("first run:\n%s", got)
+		}
+		if got := second.String(); !strings.HasSuffix(got, want) || strings.Contains(got, "charging") || !strings.Contains(got, "new: false") {
+			t.Errorf("second run:\n%s", got)
+		}
+	})
 }

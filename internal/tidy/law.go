@@ -31,6 +31,7 @@ var law = []rule{
 	{1, "engine", []string{"jq", "problem", "signal", "snapshot"}, []string{"definition/..."}}, // scenarios are written in the language
 	{2, "projections", []string{"engine", "problem", "signal", "snapshot"}, nil},
 	{2, "definition", []string{"engine", "problem", "snapshot"}, []string{"definition/..."}},
+	{3, "definition/diagram", nil, []string{"definition/openworkflow"}}, // draws any document
 	{3, "definition/...", []string{"definition", "engine", "jq", "problem", "signal", "snapshot"}, nil},
 	{3, "store", []string{"problem", "projections", "signal", "snapshot"}, nil},
 	{3, "store/storetest", []string{"definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, []string{"internal/..."}},
@@ -41,11 +42,13 @@ var law = []rule{
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
 	{4, "api", []string{"api/client", "definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, support},
 	{4, "console", []string{"problem"}, []string{"internal/..."}},
+	{5, "aqueducttest", []string{"definition/...", "engine", "problem", "signal", "snapshot"}, nil}, // no store: a test of a definition needs none
 	{5, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store"}, support},
 	{6, "cmd/...", []string{everything}, nil},
 	{6, "examples/...", []string{everything}, nil},
 	{0, "internal/tidy", nil, nil},
 	{0, "internal/counts", nil, nil},
+	{0, "internal/cluster/history", nil, nil}, // judges the engine, so it shares nothing with it
 	{6, "internal/...", []string{everything}, nil},
 }
 

@@ -53,7 +53,7 @@ func TestKilledSessionsLoseAndDoubleNothing(t *testing.T) {
 	}
 	done()
 	wg.Wait()
-	t.Logf("all sessions were killed %d times", kills)
+	t.Logf("report: sessions: all were killed %d times in %d turns", kills, chaosTokens*chaosTurns)
 	verify(t, nodes[0])
 }
 

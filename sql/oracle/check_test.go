@@ -147,7 +147,10 @@ var (
 // words are what statements may say in upper case beside names of the schema.
 var words = strings.Fields(`CAST TIMESTAMP SYSTIMESTAMP TIME ZONE NUMTODSINTERVAL NEXTVAL DUAL SYS_CONTEXT CASE WHEN THEN END PROCESSED NULL
 WF_TASK_SEQ WF_TASK_EVENT_SEQ WF_LETTER_SEQ WF_DEFINITION_SEQ AQUEDUCT_TURN AT AS DB_NOW_UTC SCHEMA_NAME CRASHES
-READY DELAYED EXPIRED OLDEST_ON_UTC MSG_STATE ENQ_TIME QUEUE HELD_SIGNAL HELD_SCHEDULE HELD_COMMAND AQ WF_SIGNAL_QTAB WF_SCHEDULE_QTAB WF_COMMAND_QTAB`)
+ALL_INDEXES ALL_OBJECTS ALL_QUEUES ALL_TAB_PRIVS AQUEDUCT CURRENT_UTILIZATION DEQ DEQUEUE_ENABLED ENQ ENQUEUE_ENABLED GRANTEE INDEX INDEX_NAME
+ISDEFAULT LETTERS LIMIT_VALUE MAX_RETRIES NAME NEW_ID NLS_DATABASE_PARAMETERS OBJECT_NAME OBJECT_TYPE OWNED OWNER PARAMETER PRIVILEGE PRODUCT
+PRODUCT_COMPONENT_VERSION QUEUE_TYPE RESOURCE_LIMIT RESOURCE_NAME RETENTION RETRY_DELAY ROLE SESSION_PRIVS SESSION_ROLES SESSION_USER STATUS
+TABLE_NAME TABLE_OWNER TABLE_SCHEMA TRIM VALUE VERSION WF_DLQ_QTAB READY DELAYED EXPIRED OLDEST_ON_UTC MSG_STATE ENQ_TIME QUEUE HELD_SIGNAL HELD_SCHEDULE HELD_COMMAND AQ WF_SIGNAL_QTAB WF_SCHEDULE_QTAB WF_COMMAND_QTAB`)
 
 func TestStatementsNameWhatIsThere(t *testing.T) {
 	t.Parallel()
@@ -194,14 +197,13 @@ func TestStatementsAreOraclesAndBindOnce(t *testing.T) {
 			}
 			seen[b] = true
 		}
-		if strings.Contains(lower, "for update") {
-			for _, word := range []string{"distinct", "group by", "fetch first", "union"} {
-				if strings.Contains(lower, word) {
-					t.Errorf("%s: ORA-02014, %s and for update", name, word)
-				}
-			}
+		if shape := notForUpdate(lower); shape != "" {
+			t.Errorf("%s: ORA-02014, %s and for update", name, shape)
 		}
-		for _, word := range []string{"merge ", "select *", "limit ", "on conflict", "::", "now()", ";", "returning", " as of", "sysdate", " systimestamp,"} {
+		if m := regexp.MustCompile(`\b[a-z]\.\w+\s+[a-z]\.\w+`).FindString(lower); m != "" {
+			t.Errorf("%s: a comma is missing in %q", name, m)
+		}
+		for _, word := range []string{"merge ", "select *", " limit ", "\nlimit ", "on conflict", "::", "now()", ";", "returning", " as of", "sysdate", " systimestamp,"} {
 			if strings.Contains(lower, word) {
 				t.Errorf("%s: %q", name, word)
 			}
@@ -211,6 +213,50 @@ func TestStatementsAreOraclesAndBindOnce(t *testing.T) {
 		}
 		if strings.HasPrefix(lower, "select") && !strings.Contains(lower, " from ") && !strings.Contains(lower, "\nfrom ") {
 			t.Errorf("%s: select without from", name)
+		}
+	}
+}
+
+// locking is a select for update, as far as its own end; forUpdateRefused are
+// the shapes for which Oracle cannot tell the rows to lock.
+var (
+	locking          = regexp.MustCompile(`(?s)\bselect\b[^;]*?\bfor update\b`)
+	forUpdateRefused = regexp.MustCompile(`\b(?:distinct|unique|group by|having|fetch (?:first|next)|offset|union|intersect|minus|connect by|rownum|` +
+		`(?:count|sum|min|max|avg|listagg) ?\(|over ?\(|cursor ?\()|\b(?:from|join|,) ?\(|\bwf_v_\w+`)
+)
+
+// notForUpdate returns what in a text makes Oracle refuse its FOR UPDATE with
+// ORA-02014, or "".
+func notForUpdate(text string) string {
+	for _, s := range locking.FindAllString(strings.ToLower(text), -1) {
+		if shape := forUpdateRefused.FindString(s); shape != "" {
+			return shape
+		}
+	}
+	return ""
+}
+
+func TestForUpdateNamesItsRows(t *testing.T) {
+	t.Parallel()
+	for text, refused := range map[string]bool{
+		"select A from B where C = 1 for update wait 5":                                false,
+		"select distinct A from B":                                                     false,
+		"select distinct A from B for update":                                          true,
+		"select A from B fetch first 1 rows only for update":                           true,
+		"select A from B where rownum = 1\nfor update":                                 true,
+		"select max(A) from B for update":                                              true,
+		"select A from (select A from B) for update":                                   true,
+		"select A from WF_V_TASKS for update":                                          true,
+		"select A from B union all select A from C for update":                         true,
+		"begin select count(*) into x from B; select A into y from C for update; end;": false,
+	} {
+		if got := notForUpdate(text); (got != "") != refused {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+	for _, u := range allUnits(t) {
+		if shape := notForUpdate(literal.ReplaceAllString(u.text, "''")); shape != "" {
+			t.Errorf("%s, line %d: ORA-02014, %s and for update", u.script, u.line, shape)
 		}
 	}
 }

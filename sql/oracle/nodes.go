@@ -14,19 +14,22 @@ import (
 
 // clock is the clock of the database: this host's, and the difference between
 // them when it was last measured.
-type clock struct{ ahead atomic.Int64 }
+type clock struct {
+	host  func() time.Time
+	ahead atomic.Int64
+}
 
-func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())).UTC() }
+func (c *clock) now() time.Time { return c.host().Add(time.Duration(c.ahead.Load())).UTC() }
 
 // measure asks the database for the time. The answer was true about half a
 // round trip ago.
 func (c *clock) measure(ctx context.Context, db querier) error {
 	var there time.Time
-	asked := time.Now()
+	asked := c.host()
 	if err := db.QueryRowContext(ctx, text("now")).Scan(&there); err != nil {
 		return err
 	}
-	back := time.Now()
+	back := c.host()
 	ahead := there.Sub(asked.Add(back.Sub(asked) / 2))
 	// Below what a round trip can tell, the clocks are the same.
 	if ahead.Abs() <= back.Sub(asked) {
@@ -35,6 +38,9 @@ func (c *clock) measure(ctx context.Context, db querier) error {
 	c.ahead.Store(int64(ahead))
 	return nil
 }
+
+// Now implements store.Clock.
+func (s *Store) Now() time.Time { return s.clock.now() }
 
 // Skew is how far the clock of the database is ahead of this host's.
 func (s *Store) Skew() time.Duration { return time.Duration(s.clock.ahead.Load()) }
@@ -81,6 +87,9 @@ func (s *Store) beat() {
 		case <-s.life.Done():
 			return
 		case <-drain.C:
+			if _, err := s.exec(s.life, "inflight_old", crashMemory.Seconds()); err != nil && s.life.Err() == nil {
+				s.log.Warn("oracle: old notes of crashes", "error", explain(err))
+			}
 			if n, err := s.Drain(s.life); err != nil && s.life.Err() == nil {
 				s.log.Warn("oracle: exception queues", "error", err)
 			} else if n > 0 {
@@ -95,7 +104,12 @@ func (s *Store) beat() {
 	}
 }
 
+// beatStatements is what one heartbeat executes: it beats, looks for the dead,
+// asks for the time and for the crashes of others.
+const beatStatements = 4
+
 func (s *Store) beatOnce(ctx context.Context) error {
+	s.beatCalls.Add(beatStatements)
 	n, err := s.exec(ctx, "node_beat", s.heldOf(store.Signals), s.heldOf(store.Schedule), s.heldOf(store.Commands), s.run)
 	if err != nil {
 		return err
@@ -117,9 +131,6 @@ func (s *Store) beatOnce(ctx context.Context) error {
 		}
 	}
 	if err := s.clock.measure(ctx, s.db); err != nil {
-		return err
-	}
-	if _, err := s.exec(ctx, "inflight_old", crashMemory.Seconds()); err != nil {
 		return err
 	}
 	return s.ledger.refresh(ctx)

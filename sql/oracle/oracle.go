@@ -55,6 +55,7 @@ type Options struct {
 	Heartbeat time.Duration // 0 = DefaultHeartbeat
 	DeadAfter time.Duration // without heartbeat a node is dead; 0 = DefaultDeadAfter
 	Log       *slog.Logger
+	Now       func() time.Time // this host's clock; nil = time.Now
 }
 
 // Store is a store.Full and a definition.Repository on one schema.
@@ -81,6 +82,8 @@ type Store struct {
 	writers  chan struct{}
 	died     atomic.Bool // tests: end like a killed process
 	sessions atomic.Int64
+
+	beatCalls atomic.Int64
 }
 
 var (
@@ -101,7 +104,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		o: o, log: o.Log, aq: db, db: db.Shared(o.Readers), deaths: make(chan struct{}, 1), run: uuid.NewString(),
+		o: o, log: o.Log, clock: clock{host: o.Now}, aq: db, db: db.Shared(o.Readers), deaths: make(chan struct{}, 1), run: uuid.NewString(),
 		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, writers: make(chan struct{}, o.Writers),
 	}
 	for q := range queueNames {
@@ -124,6 +127,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Node == "" {
 		o.Node = uuid.NewString()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	for _, f := range []struct {
 		value *int

@@ -2,28 +2,53 @@ package oracle
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
+	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// TestStore runs the suite as the owner of the schema on connections of its
+// own, and as a runtime user with the grants of the script on pooled ones.
 func TestStore(t *testing.T) {
-	for name, pooled := range map[string]bool{"standalone": false, "pooled": true} {
-		t.Run(name, func(t *testing.T) {
-			storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{Pooled: pooled}) })
+	t.Run("standalone, as the owner", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{DSN: fresh(t)}) })
+	})
+	t.Run("pooled, as the runtime user", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) storetest.Harness {
+			o := Options{Pooled: true}
+			o.DSN, o.Schema = freshApart(t)
+			return harness(t, o)
 		})
+	})
+}
+
+// freshApart gives an empty schema and the data source name of a runtime user
+// of it: one of its own on the stand-in.
+func freshApart(t testing.TB) (dsn, schema string) {
+	t.Helper()
+	if oracletest.Real() {
+		return fresh(t), ""
 	}
+	d := empty(t)
+	users, err := scripts.ReadFile("schema/00_users.sql")
+	if err == nil {
+		err = d.Script(t.Context(), "app", string(users), []string{"AQUEDUCT", "AQUEDUCT_RUN", "USERS"}, nil)
+	}
+	if err == nil {
+		_, _, err = Migrate(context.Background(), Installation{DSN: d.UserDSN("AQUEDUCT"), RuntimeUser: "AQUEDUCT_RUN"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.UserDSN("AQUEDUCT_RUN"), "AQUEDUCT"
 }
 
 // quick are options under which a node is dead soon.
@@ -32,72 +57,26 @@ func quick(o Options) Options {
 	return o
 }
 
-// dsnEnv names a real database for the tests: the data source name of an owner
-// who may create tables, queues and the package. EVERYTHING in his tables is
-// deleted, again and again.
-const dsnEnv = "AQUEDUCT_ORACLE_DSN"
+// install is Migrate as package oracletest takes it.
+func install(ctx context.Context, dsn string) error {
+	_, _, err := Migrate(ctx, Installation{DSN: dsn})
+	return err
+}
 
-// realOne is held by the test that uses the real database.
-var realOne sync.Mutex
-
-// fresh gives an empty schema, and its data source name: on the database that
-// the environment names, or on the stand-in.
+// fresh gives an empty schema, and its data source name.
 func fresh(t testing.TB) string {
 	t.Helper()
-	dsn := os.Getenv(dsnEnv)
-	if dsn == "" {
-		return standIn(t).DSN()
-	}
-	realOne.Lock()
-	t.Cleanup(realOne.Unlock)
-	if _, _, err := Migrate(context.Background(), Installation{DSN: dsn}); err != nil {
-		t.Fatal(err)
-	}
-	if err := wipe(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
-	return dsn
+	return oracletest.Fresh(t, install)
 }
 
 // standIn gives an empty schema on the stand-in.
 func standIn(t testing.TB) *ocisim.Database {
 	t.Helper()
-	if os.Getenv(dsnEnv) != "" {
-		t.Skip("only the stand-in can do this")
-	}
-	d := ocisim.Start(t).NewDatabase(t)
-	if _, _, err := Migrate(context.Background(), Installation{DSN: d.DSN()}); err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-// wipe empties a real schema.
-func wipe(ctx context.Context, dsn string) error {
-	db, err := aq.Open(aq.Options{DSN: dsn})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	pool := db.Shared(1)
-	for _, q := range []string{"SIGNAL", "SCHEDULE", "COMMAND", "DLQ"} {
-		const purge = "DECLARE O DBMS_AQADM.AQ$_PURGE_OPTIONS_T; BEGIN O.BLOCK := TRUE; DBMS_AQADM.PURGE_QUEUE_TABLE('WF_%s_QTAB', NULL, O); END;"
-		if _, err := pool.ExecContext(ctx, fmt.Sprintf(purge, q)); err != nil {
-			return err
-		}
-	}
-	for _, name := range []string{"WF_NODES", "WF_RUNTIME_STATES", "WF_INSTANCES", "WF_STREAM", "WF_TASKS", "WF_TASK_ACTORS", "WF_TASK_EVENTS",
-		"WF_WAITS", "WF_DEFINITIONS", "WF_DEAD_LETTERS", "WF_HOST_LOCKS", "WF_INFLIGHT", "WF_PAYLOADS"} {
-		if _, err := pool.ExecContext(ctx, "delete from "+name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return oracletest.StandIn(t, install)
 }
 
 func harness(t *testing.T, o Options) storetest.Harness {
 	o = quick(o)
-	o.DSN = fresh(t)
 	return storetest.Harness{
 		Open: func(ctx context.Context, node string) (store.Full, error) {
 			o := o

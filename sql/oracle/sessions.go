@@ -93,3 +93,14 @@ func (s *Store) Sessions() int { return int(s.sessions.Load()) }
 // is a round trip, the loading of a snapshot two. Reading, heartbeats and the
 // ledger are not counted.
 func (s *Store) Calls() int64 { return s.aq.Calls() }
+
+// Dequeues counts the dequeues among Calls: all that consumers with nothing to
+// do are allowed.
+func (s *Store) Dequeues() int64 { return s.aq.Dequeues() }
+
+// Commits counts the commits among Calls.
+func (s *Store) Commits() int64 { return s.aq.Commits() }
+
+// Beats counts the statements of heartbeats: beatStatements each, whatever the
+// number of consumers.
+func (s *Store) Beats() int64 { return s.beatCalls.Load() }

@@ -227,3 +227,6 @@ func (s *Store) Key(ctx context.Context) ([]byte, error) {
 	})
 	return key, wrap("key", err)
 }
+
+// Now implements store.Clock.
+func (s *Store) Now() time.Time { return s.now() }

@@ -68,7 +68,7 @@ type Options struct {
 	Cache      int // bytes; 0 = DefaultCache
 	Readers    int // 0 = DefaultReaders
 	Log        *slog.Logger
-	Now        func() time.Time
+	Now        func() time.Time // the clock of the database; nil = time.Now
 }
 
 // Store is a store.Full and a definition.Repository on one file.

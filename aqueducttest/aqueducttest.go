@@ -1,0 +1,289 @@
+// Package aqueducttest tests a workflow definition in virtual time: no
+// database, no node, no network, no sleeping.
+//
+//	w := aqueducttest.File(t, "workflow.yaml")
+//	w.OnCall("POST https://scores.example/scoring").Return(`{"score": 500}`)
+//	w.Start(`{"applicant": "ann"}`)
+//	w.Task("askOfficer").Claim("olga", "loan-officers").Complete("approved", nil)
+//	w.Completed(`{"decision": "approved"}`)
+//
+// A [Workflow] is one instance. The engine that decides is the one of a node,
+// and after every turn the snapshot goes through its stored form, so what a
+// test shows is what a node does. Commands are answered by stubs: a command
+// that no stub knows fails the test, with what was asked and what is stubbed.
+// Time stands still until [Workflow.Advance] or [Workflow.NextTimer]; what is
+// due then happens in order, each at its own moment.
+//
+// The same test always gives the same decisions, tokens and timeline. The kit
+// begins where a node's own work ends: retries of a failed command, which a
+// node makes before the workflow hears of it, are not played, a stub's failure
+// is the final one; and an event goes to this instance alone.
+//
+// Values: a string, []byte or json.RawMessage is JSON text, anything else is
+// made JSON by encoding/json; nil is null.
+package aqueducttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// TB is what the kit needs of *testing.T.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Logf(format string, args ...any)
+	Failed() bool
+	Cleanup(func())
+}
+
+// Limits of one test.
+const (
+	MaxTurns   = 100_000 // of one instance
+	InstanceID = "test-1"
+)
+
+// Epoch is when an instance is started, unless At says otherwise.
+var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Workflow is one instance of a definition under test. It is not safe for use
+// by several goroutines.
+type Workflow struct {
+	t     TB
+	def   engine.Definition
+	snap  snapshot.Snapshot
+	now   time.Time
+	began time.Time
+	turns int
+
+	entries []engine.Entry
+	calls   []Call
+	stubs   []*Stub
+	tasks   []*Task
+	due     []pending // timers and late answers, in the order in which they were made
+	ready   []signal.Envelope
+	made    int // signals of this test
+}
+
+// pending is a signal that comes later.
+type pending struct {
+	at  time.Time
+	env signal.Envelope
+}
+
+// File reads a definition in the Open Workflow DSL. Findings fail the test.
+func File(t TB, path string) *Workflow {
+	t.Helper()
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("aqueducttest: %v", err)
+	}
+	return parse(t, path, source)
+}
+
+// Text is [File] for a definition in the test itself.
+func Text(t TB, source string) *Workflow {
+	t.Helper()
+	return parse(t, "definition", []byte(source))
+}
+
+func parse(t TB, name string, source []byte) *Workflow {
+	t.Helper()
+	p, err := openworkflow.Parse(name, source)
+	if err != nil {
+		t.Fatalf("aqueducttest: %v", err)
+		return nil
+	}
+	return Definition(t, p.Definition)
+}
+
+// Definition tests any definition, one that is Go code included.
+func Definition(t TB, def engine.Definition) *Workflow {
+	w := &Workflow{t: t, def: def, now: Epoch}
+	t.Cleanup(func() {
+		if t.Failed() && w.turns > 0 {
+			t.Logf("timeline:\n%s", w.Timeline())
+		}
+	})
+	return w
+}
+
+// At sets the moment of the start, before it.
+func (w *Workflow) At(moment time.Time) *Workflow {
+	w.now = moment.UTC()
+	return w
+}
+
+// Now is the virtual time.
+func (w *Workflow) Now() time.Time { return w.now }
+
+// Start begins the instance and goes on until it waits.
+func (w *Workflow) Start(input any) *Workflow {
+	w.t.Helper()
+	return w.StartWithKey("", input)
+}
+
+// StartWithKey is [Workflow.Start] with a business key.
+func (w *Workflow) StartWithKey(key string, input any) *Workflow {
+	w.t.Helper()
+	if w.turns > 0 {
+		w.t.Fatalf("aqueducttest: the instance is started already")
+	}
+	w.began = w.now
+	env := signal.Envelope{SignalID: InstanceID, InstanceID: InstanceID, Type: signal.StartRequest, OccurredAt: w.now}
+	out, err := engine.Begin(w.def, InstanceID, signal.Start{Definition: w.def.Ref().Name, BusinessKey: key, Input: w.json(input)}, w.input(env))
+	w.take(out, err)
+	w.run()
+	return w
+}
+
+func (w *Workflow) input(env signal.Envelope) engine.Input {
+	return engine.Input{Signal: env, Now: w.now, Key: []byte(InstanceID)}
+}
+
+// json is a value as JSON.
+func (w *Workflow) json(v any) json.RawMessage {
+	w.t.Helper()
+	raw, err := encode(v)
+	if err != nil {
+		w.t.Fatalf("aqueducttest: %v", err)
+	}
+	return raw
+}
+
+func encode(v any) (json.RawMessage, error) {
+	var raw []byte
+	switch v := v.(type) {
+	case nil:
+		return json.RawMessage("null"), nil
+	case string:
+		raw = []byte(v)
+	case []byte:
+		raw = v
+	case json.RawMessage:
+		raw = v
+	default:
+		return json.Marshal(v)
+	}
+	if !json.Valid(raw) {
+		return nil, fmt.Errorf("%q is not JSON; a text needs quotes of its own: `\"text\"`", raw)
+	}
+	return raw, nil
+}
+
+// take makes a turn's outcome the state of the instance, by way of its stored
+// form.
+func (w *Workflow) take(out engine.Outcome, err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatalf("aqueducttest: the engine refuses: %v", err)
+	}
+	if w.turns++; w.turns > MaxTurns {
+		w.t.Fatalf("aqueducttest: %d turns and no end; the workflow runs in a circle", MaxTurns)
+	}
+	encoded, err := out.Snapshot.Encode()
+	if problem.CodeOf(err) == "limit.snapshot" && w.turns > 1 {
+		out, err = engine.FaultWith(w.snap, snapshot.Error{
+			Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Limit exceeded", Detail: err.Error(),
+		}, w.input(signal.Envelope{SignalID: "limit", InstanceID: InstanceID}))
+		if err == nil {
+			encoded, err = out.Snapshot.Encode()
+		}
+	}
+	if err == nil {
+		w.snap, err = snapshot.Decode(encoded)
+	}
+	if err != nil {
+		w.t.Fatalf("aqueducttest: the snapshot cannot be stored: %v", err)
+	}
+	w.entries = append(w.entries, out.Entries...)
+	w.changeTasks(out.Tasks)
+	for _, m := range out.Send {
+		w.sent(m)
+	}
+	for _, e := range out.Entries {
+		if e.Command != nil && !slices.Contains(out.Settled, e.Position) {
+			w.answer(e)
+		}
+	}
+}
+
+// sent keeps a message of a turn until it is due.
+func (w *Workflow) sent(m engine.Message) {
+	w.t.Helper()
+	switch {
+	case m.Envelope.InstanceID != InstanceID:
+		w.child(m.Envelope)
+	case m.Due.After(w.now):
+		w.due = append(w.due, pending{m.Due, m.Envelope})
+	default:
+		w.ready = append(w.ready, m.Envelope)
+	}
+}
+
+// run delivers what is ready, until the instance only waits.
+func (w *Workflow) run() {
+	w.t.Helper()
+	for len(w.ready) > 0 {
+		env := w.ready[0]
+		w.ready = w.ready[1:]
+		w.deliver(env)
+	}
+}
+
+func (w *Workflow) deliver(env signal.Envelope) engine.Disposition {
+	w.t.Helper()
+	if len(env.Payload) > 0 {
+		if _, err := env.Encode(); err != nil {
+			w.t.Fatalf("aqueducttest: a node could not send this: %v", err)
+		}
+	}
+	out, err := engine.Step(w.def, w.snap, w.input(env))
+	w.take(out, err)
+	return out.Disposition
+}
+
+// signal makes a signal to the instance.
+func (w *Workflow) signal(typ signal.Type, token string, payload any, actor string) signal.Envelope {
+	w.t.Helper()
+	w.made++
+	env := signal.Envelope{
+		SignalID: fmt.Sprintf("signal-%d", w.made), InstanceID: InstanceID, RuntimeProvider: signal.Provider, Type: typ,
+		WaitingToken: token, OccurredAt: w.now, Payload: w.json(payload),
+	}
+	if actor != "" {
+		env.Headers = map[string]string{signal.HeaderActor: actor}
+	}
+	return env
+}
+
+// Operate does what an operator can: suspend, resume, retry, skip, cancel.
+func (w *Workflow) Operate(op engine.Operation, output any) *Workflow {
+	w.t.Helper()
+	w.started()
+	var raw json.RawMessage
+	if output != nil {
+		raw = w.json(output)
+	}
+	out, err := engine.Operate(w.def, w.snap, op, raw, w.input(signal.Envelope{SignalID: "operate", InstanceID: InstanceID}))
+	w.take(out, err)
+	w.run()
+	return w
+}
+
+func (w *Workflow) started() {
+	w.t.Helper()
+	if w.turns == 0 {
+		w.t.Fatalf("aqueducttest: the instance is not started")
+	}
+}

@@ -1,0 +1,261 @@
+package aqueducttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Call is a command that the workflow issued.
+type Call struct {
+	Name    string          // what a stub is found by: "METHOD URL" of an HTTP call, without the query; else the function
+	Input   json.RawMessage // of a function: its arguments; of HTTP: method, uri, headers, query, body
+	Pointer string          // of the task
+	At      time.Time
+}
+
+// Body returns the body of an HTTP call, nil when it has none.
+func (c Call) Body() json.RawMessage {
+	var http struct {
+		Body json.RawMessage `json:"body"`
+	}
+	_ = json.Unmarshal(c.Input, &http) // a function's arguments have no body
+	return http.Body
+}
+
+// Stub answers calls. Each of Return, Fail, Do and Never adds one answer; the
+// last one answers every further call as well.
+type Stub struct {
+	w       *Workflow
+	name    string
+	match   *regexp.Regexp
+	answers []answer
+	used    int
+	after   time.Duration
+}
+
+type answer struct {
+	after time.Duration
+	never bool
+	do    func(Call) (any, *snapshot.Error)
+}
+
+// OnCall stubs the calls of a function by its name, or HTTP calls by method
+// and URL: "POST https://host/path". A * stands for any characters; the query
+// does not count. The stub added last is asked first.
+//
+// A sub-workflow is stubbed as "run namespace/name".
+func (w *Workflow) OnCall(name string) *Stub {
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(name), `\*`, `.*`)
+	s := &Stub{w: w, name: name, match: regexp.MustCompile("^(?:" + pattern + ")$")}
+	w.stubs = append(w.stubs, s)
+	return s
+}
+
+// Return answers with a value: what the call gives, such as the body of an
+// HTTP answer.
+func (s *Stub) Return(output any) *Stub {
+	s.w.t.Helper()
+	raw := s.w.json(output)
+	return s.Do(func(Call) (any, error) { return raw, nil })
+}
+
+// Fail answers with an error: a standard kind such as "communication" or
+// "timeout", or any other type as a URI.
+func (s *Stub) Fail(kind string, status int, detail string) *Stub {
+	e := &snapshot.Error{Type: kind, Status: status, Title: kind, Detail: detail}
+	if !strings.Contains(kind, ":") {
+		e.Type = engine.ErrorBase + kind
+	}
+	return s.add(answer{do: func(Call) (any, *snapshot.Error) { return nil, e }})
+}
+
+// Do answers with what a function makes of the call. An error becomes a
+// runtime error of the workflow.
+func (s *Stub) Do(answers func(Call) (any, error)) *Stub {
+	return s.add(answer{do: func(c Call) (any, *snapshot.Error) {
+		v, err := answers(c)
+		if err != nil {
+			return nil, &snapshot.Error{Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Error", Detail: err.Error()}
+		}
+		return v, nil
+	}})
+}
+
+// Never does not answer: what follows is up to timeouts.
+func (s *Stub) Never() *Stub { return s.add(answer{never: true}) }
+
+// After makes the answer that is added next come that much later.
+func (s *Stub) After(d time.Duration) *Stub {
+	s.after = d
+	return s
+}
+
+func (s *Stub) add(a answer) *Stub {
+	a.after, s.after = s.after, 0
+	s.answers = append(s.answers, a)
+	return s
+}
+
+// next is the answer to the call that comes now.
+func (s *Stub) next() answer {
+	a := s.answers[min(s.used, len(s.answers)-1)]
+	s.used++
+	return a
+}
+
+// Calls lists the calls so far, in order, of those that a name as for OnCall
+// matches; "" lists all.
+func (w *Workflow) Calls(name string) []Call {
+	match := (&Workflow{}).OnCall(name).match
+	var list []Call
+	for _, c := range w.calls {
+		if name == "" || match.MatchString(c.Name) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// answer has a stub answer a command.
+func (w *Workflow) answer(e engine.Entry) {
+	w.t.Helper()
+	c := Call{Name: e.Command.Target, Input: e.Command.Input, Pointer: e.Command.Pointer, At: w.now}
+	var http struct{ Method, URI string }
+	if c.Name == "http" && json.Unmarshal(c.Input, &http) == nil {
+		uri, _, _ := strings.Cut(http.URI, "?")
+		c.Name = strings.ToUpper(http.Method) + " " + uri
+	}
+	w.calls = append(w.calls, c)
+	if e.Command.Token != "" { // else nobody waits for an answer
+		w.reply(c, signal.TaskCompleted, e.Command.Token)
+	}
+}
+
+// child has a stub play an instance that the workflow starts.
+func (w *Workflow) child(env signal.Envelope) {
+	w.t.Helper()
+	if env.Type != signal.StartRequest {
+		return // a message to another instance, such as a cancellation
+	}
+	var start signal.Start
+	if err := json.Unmarshal(env.Payload, &start); err != nil {
+		w.t.Fatalf("aqueducttest: %v", err)
+	}
+	c := Call{Name: "run " + start.Definition, Input: start.Input, At: w.now}
+	token := ""
+	for _, f := range w.snap.SubFrames {
+		if f.InstanceID == env.InstanceID {
+			c.Pointer, token = f.Pointer, f.Token
+		}
+	}
+	w.calls = append(w.calls, c)
+	if token != "" {
+		w.reply(c, signal.SubWorkflowCompleted, token)
+	}
+}
+
+// reply is the answer of the stub that knows the call.
+func (w *Workflow) reply(c Call, typ signal.Type, token string) {
+	w.t.Helper()
+	s := w.stub(c)
+	if s == nil {
+		return
+	}
+	a := s.next()
+	if a.never {
+		return
+	}
+	v, failure := a.do(c)
+	payload := map[string]any{"error": failure}
+	if failure == nil {
+		payload = map[string]any{"output": w.json(v)}
+	}
+	env := w.signal(typ, token, payload, "")
+	if a.after > 0 {
+		w.due = append(w.due, pending{w.now.Add(a.after), env})
+		return
+	}
+	w.ready = append(w.ready, env)
+}
+
+func (w *Workflow) stub(c Call) *Stub {
+	w.t.Helper()
+	var names []string
+	for i := len(w.stubs) - 1; i >= 0; i-- {
+		s := w.stubs[i]
+		if s.match.MatchString(c.Name) && len(s.answers) > 0 {
+			return s
+		}
+		if len(s.answers) == 0 {
+			names = append(names, s.name+" (which has no answer)")
+		} else {
+			names = append(names, s.name)
+		}
+	}
+	stubs := "nothing is stubbed"
+	if len(names) > 0 {
+		stubs = "stubbed are: " + strings.Join(names, ", ")
+	}
+	w.t.Fatalf("aqueducttest: unexpected call of %s\n  at    %s\n  input %s\n  %s\n  add   w.OnCall(%q).Return(...)",
+		c.Name, c.Pointer, c.Input, stubs, c.Name)
+	return nil
+}
+
+// Event gives the instance an event of a type with data, and goes on. It fails
+// the test when no wait takes it: see [Workflow.EarlyEvent].
+func (w *Workflow) Event(eventType string, data any) *Workflow {
+	w.t.Helper()
+	if !w.Hears(eventType, data) {
+		w.t.Fatalf("aqueducttest: nothing waits for event %s with %s; the instance is %s", eventType, w.json(data), w.where())
+	}
+	w.deliver(w.signal(signal.ExternalSignal, "", w.cloudEvent(eventType, data), ""))
+	w.run()
+	return w
+}
+
+// EarlyEvent gives the instance an event that nothing waits for yet, as a
+// signal to this instance can; it is kept until something does.
+func (w *Workflow) EarlyEvent(eventType string, data any) *Workflow {
+	w.t.Helper()
+	if d := w.deliver(w.signal(signal.ExternalSignal, "", w.cloudEvent(eventType, data), "")); d != engine.Buffered {
+		w.t.Fatalf("aqueducttest: event %s is not early, it was %s", eventType, d)
+	}
+	w.run()
+	return w
+}
+
+// Hears reports whether the instance waits for an event of a type with data,
+// correlation included.
+func (w *Workflow) Hears(eventType string, data any) bool {
+	w.t.Helper()
+	w.started()
+	raw := w.json(w.cloudEvent(eventType, data))
+	for _, wait := range w.snap.Waits {
+		if wait.Kind != snapshot.WaitEvent {
+			continue
+		}
+		ok, err := w.def.Matches(&w.snap, wait, raw)
+		if err != nil {
+			w.t.Fatalf("aqueducttest: %v", err)
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *Workflow) cloudEvent(eventType string, data any) any {
+	w.t.Helper()
+	return map[string]any{
+		"specversion": "1.0", "id": fmt.Sprintf("event-%d", w.made+1), "source": "aqueducttest", "type": eventType,
+		"time": w.now.Format(time.RFC3339Nano), "data": w.json(data),
+	}
+}

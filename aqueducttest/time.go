@@ -1,0 +1,83 @@
+package aqueducttest
+
+import (
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Advance lets time pass. Timers, timeouts and late answers that are due until
+// then happen, each at its own moment, and what follows from them as well.
+func (w *Workflow) Advance(d time.Duration) *Workflow {
+	w.t.Helper()
+	w.started()
+	until := w.now.Add(d)
+	for {
+		i := w.earliest()
+		if i < 0 || w.due[i].at.After(until) {
+			break
+		}
+		w.fire(i)
+	}
+	w.now = until
+	return w
+}
+
+// NextTimer skips to the next moment at which something happens by itself, a
+// timer, a timeout or a late answer, and returns how far that was. It fails
+// the test when nothing would.
+func (w *Workflow) NextTimer() time.Duration {
+	w.t.Helper()
+	w.started()
+	i := w.earliest()
+	if i < 0 {
+		w.t.Fatalf("aqueducttest: no timer is set; the instance is %s", w.where())
+		return 0
+	}
+	d := w.due[i].at.Sub(w.now)
+	w.fire(i)
+	return max(d, 0)
+}
+
+// earliest finds what is due first, of what somebody still waits for: a timer
+// whose wait is gone changes nothing.
+func (w *Workflow) earliest() int {
+	best := -1
+	for i, p := range w.due {
+		if _, waits := w.snap.Wait(p.env.WaitingToken); !waits {
+			continue
+		}
+		if best < 0 || p.at.Before(w.due[best].at) {
+			best = i
+		}
+	}
+	return best
+}
+
+func (w *Workflow) fire(i int) {
+	w.t.Helper()
+	p := w.due[i]
+	w.due = append(w.due[:i:i], w.due[i+1:]...)
+	if p.at.After(w.now) {
+		w.now = p.at
+	}
+	p.env.OccurredAt = w.now
+	w.deliver(p.env)
+	w.run()
+}
+
+// WaitsUntil returns when the wait of a task is due, in virtual time. It fails
+// the test when the task has no such wait.
+func (w *Workflow) WaitsUntil(task string) time.Time {
+	w.t.Helper()
+	for _, wait := range w.snap.Waits {
+		if taskName(wait.Pointer) == task && !wait.Until.IsZero() {
+			return wait.Until
+		}
+	}
+	w.t.Fatalf("aqueducttest: %s waits for no moment; the instance is %s", task, w.where())
+	return time.Time{}
+}
+
+// mere reports whether a wait is only a deadline beside another wait.
+func mere(w snapshot.Wait) bool { return w.Kind == snapshot.WaitTimeout }

@@ -1,0 +1,350 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/definition/diagram"
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// validated is what validate says of one file.
+type validated struct {
+	File     string          `json:"file"`
+	Valid    bool            `json:"valid"`
+	Name     string          `json:"name,omitempty"`
+	Version  string          `json:"version,omitempty"`
+	Digest   string          `json:"digest,omitempty"`
+	Findings []problem.Place `json:"findings"`
+	hint     string
+}
+
+func (a *app) validateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Check definitions without a node: every finding at once; - is standard input",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, files []string) error {
+			var all []validated
+			digests := map[string]validated{}
+			findings, wrong := 0, 0
+			for _, file := range files {
+				v := a.validate(file)
+				id := definition.ID(v.Name, v.Version)
+				if first, ok := digests[id]; ok && v.Valid && first.Digest != v.Digest {
+					v.Valid = false
+					v.Findings = append(v.Findings, problem.Place{
+						File: file, Line: 1, Column: 1, Pointer: "/document/version", Code: "definition.conflict",
+						Detail: id + " is something else in " + first.File, Hint: "give changed content a new version",
+					})
+				} else if v.Valid {
+					digests[id] = v
+				}
+				all = append(all, v)
+				findings += len(v.Findings)
+				if !v.Valid {
+					wrong++
+				}
+			}
+			if err := a.showValidated(all); err != nil || wrong == 0 {
+				return err
+			}
+			return problem.New(problem.Invalid, "definition.invalid", "%d of %d files are not valid: %d findings", wrong, len(files), findings)
+		},
+	}
+}
+
+func (a *app) validate(file string) validated {
+	v := validated{File: file, Findings: []problem.Place{}}
+	source, err := a.read(file)
+	if err == nil {
+		var p definition.Parsed
+		if p, err = openworkflow.Parse(file, source); err == nil {
+			v.Valid, v.Name, v.Version, v.Digest = true, p.Ref.Name, p.Ref.Version, p.Ref.Digest
+			return v
+		}
+	}
+	var e *problem.Error
+	if !errors.As(err, &e) {
+		e = problem.Wrap(err, problem.Internal, "internal", "%s cannot be checked", file)
+	}
+	v.hint = e.Hint
+	if v.Findings = e.Where; len(e.Where) == 0 {
+		detail := e.Detail
+		if e.Cause != nil {
+			detail += ": " + e.Cause.Error()
+		}
+		v.Findings = []problem.Place{{File: file, Code: e.Code, Detail: detail, Hint: e.Hint}}
+	}
+	return v
+}
+
+func (a *app) showValidated(all []validated) error {
+	if a.json {
+		return a.print(map[string]any{"files": all})
+	}
+	for _, v := range all {
+		if v.Valid {
+			fmt.Fprintf(a.out, "%s: ok, %s@%s (digest %.12s)\n", v.File, v.Name, v.Version, v.Digest)
+		}
+		for _, f := range v.Findings {
+			fmt.Fprintf(a.out, "%s [%s]\n", oneLine(f.String()), f.Code)
+		}
+		if v.hint != "" && len(v.Findings) > 1 {
+			fmt.Fprintf(a.out, "%s: %s\n", v.File, v.hint)
+		}
+	}
+	return nil
+}
+
+func (a *app) evalCommand() *cobra.Command {
+	var input, contextText string
+	var vars []string
+	c := &cobra.Command{
+		Use:   "eval EXPR",
+		Short: "Evaluate an expression as a definition does, strict and within the node's limits",
+		Long: `Evaluate an expression of a definition: EXPR or '${ EXPR }'.
+
+The data it works on is --input, else JSON from standard input, else null.
+$context and $input have values when they are given; every other variable, such
+as the item of a loop, is given with --var name=JSON.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			values := map[string]any{}
+			set := func(name string, raw json.RawMessage) error {
+				v, err := jq.Decode(raw)
+				if err != nil {
+					return problem.Wrap(err, problem.Invalid, "cli.json", "%s is not JSON that an expression can have", name)
+				}
+				values[name] = v
+				return nil
+			}
+			if err := a.evalInput(input, set); err != nil {
+				return err
+			}
+			ctx, err := a.document("context", contextText)
+			if err != nil {
+				return err
+			}
+			if ctx != nil {
+				if err := set("$context", ctx); err != nil {
+					return err
+				}
+			}
+			for _, v := range vars {
+				if err := a.evalVariable(v, set); err != nil {
+					return err
+				}
+			}
+			result, err := evaluate(args[0], values)
+			if err != nil {
+				return err
+			}
+			return a.print(json.RawMessage(result))
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&input, "input", "", "the data: JSON, @FILE, or - for standard input")
+	f.StringVar(&contextText, "context", "", "value of $context: JSON, @FILE, or -")
+	f.StringArrayVar(&vars, "var", nil, "value of a variable: name=JSON or name=@FILE; may be repeated")
+	return c
+}
+
+// evalInput sets the data, which are $input as well.
+func (a *app) evalInput(input string, set func(string, json.RawMessage) error) error {
+	if input == "" && !interactive(a.in) {
+		b, err := a.read("-")
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(string(b)) != "" {
+			input = string(b)
+		}
+	}
+	raw, err := a.document("input", input)
+	if err != nil {
+		return err
+	}
+	if raw == nil {
+		raw = json.RawMessage("null")
+	}
+	return set("$input", raw)
+}
+
+// interactive says whether somebody would have to type what is read.
+func interactive(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&fs.ModeCharDevice != 0
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (a *app) evalVariable(text string, set func(string, json.RawMessage) error) error {
+	name, value, ok := strings.Cut(text, "=")
+	name = strings.TrimPrefix(name, "$")
+	if !ok || !variableName.MatchString(name) {
+		return usage("--var %q is not name=JSON", text)
+	}
+	raw, err := a.document("var", value)
+	if err != nil {
+		return err
+	}
+	if raw == nil {
+		return usage("--var %s has no value", name).WithHint("write JSON: --var %s=null", name)
+	}
+	return set("$"+name, raw)
+}
+
+// evaluate is what a node does with an expression, within the default limits.
+func evaluate(expression string, values map[string]any) (json.RawMessage, error) {
+	var names []string
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	t, err := jq.Expression(expression, names)
+	if err != nil {
+		var p *problem.Error
+		if errors.As(err, &p) && len(p.Where) > 0 {
+			p.Where[0].File = "expression"
+		}
+		return nil, err
+	}
+	v, err := t.Eval(values["$input"], func(name string) (any, error) { return values[name], nil }, jq.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	return jq.Encode(v, jq.DefaultBytes)
+}
+
+func (a *app) diagramCommand() *cobra.Command {
+	var instance string
+	c := &cobra.Command{
+		Use:   "diagram [FILE]",
+		Short: "Draw a definition as a Mermaid flowchart, with an instance on it",
+		Long: `Draw a definition as a Mermaid flowchart; - is standard input.
+
+With --instance the tasks at which the instance rests or failed are marked. The
+node is asked for it, and without FILE for the definition as well.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if instance == "" && len(args) == 0 {
+				return usage("diagram needs a FILE or an --instance")
+			}
+			if instance == "" {
+				return a.draw(args[0], nil)
+			}
+			return a.with(func(ctx context.Context, c *client.Client, args []string) error {
+				i, err := c.Instance(ctx, instance)
+				if err != nil {
+					return err
+				}
+				if len(args) > 0 {
+					return a.draw(args[0], &i)
+				}
+				source, err := c.Source(ctx, i.Definition, i.Version)
+				if err != nil {
+					return err
+				}
+				return a.drawSource(definition.ID(i.Definition, i.Version), source, &i)
+			})(cmd, args)
+		},
+	}
+	c.Flags().StringVar(&instance, "instance", "", "mark where this instance is")
+	return c
+}
+
+func (a *app) draw(file string, i *client.InstanceDetail) error {
+	source, err := a.read(file)
+	if err != nil {
+		return err
+	}
+	return a.drawSource(file, source, i)
+}
+
+func (a *app) drawSource(file string, source []byte, i *client.InstanceDetail) error {
+	p, err := openworkflow.Parse(file, source)
+	if err != nil {
+		return err
+	}
+	if i != nil && i.Digest != p.Ref.Digest {
+		return problem.New(problem.Invalid, "cli.file", "instance %s runs %s@%s with digest %.12s, and %s has %.12s",
+			i.ID, i.Definition, i.Version, i.Digest, file, p.Ref.Digest).WithHint("leave FILE out: the node has what the instance runs")
+	}
+	document, err := jq.Decode(p.Document)
+	if err != nil {
+		return err
+	}
+	text := diagram.Mermaid(document, marks(i), i != nil && i.Status == "completed")
+	if a.json {
+		return a.print(map[string]string{"name": p.Ref.Name, "version": p.Ref.Version, "mermaid": text})
+	}
+	_, err = io.WriteString(a.out, text)
+	return err
+}
+
+// marks say where an instance is.
+func marks(i *client.InstanceDetail) []diagram.Mark {
+	if i == nil {
+		return nil
+	}
+	var all []diagram.Mark
+	counts := map[diagram.Mark]int{}
+	for _, w := range i.Waits {
+		m := diagram.Mark{Pointer: w.Pointer, Text: waiting(w)}
+		if counts[m]++; counts[m] == 1 {
+			all = append(all, m)
+		}
+	}
+	for n, m := range all {
+		if c := counts[m]; c > 1 {
+			all[n].Text += fmt.Sprintf(" (%d times)", c)
+		}
+	}
+	if e := i.Error; e != nil && i.Status == "faulted" {
+		all = append(all, diagram.Mark{Pointer: e.Pointer, Fault: true, Text: "faulted: " + or(e.Title, e.Type)})
+	}
+	return all
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// waiting says in few words what a wait waits for.
+func waiting(w client.Wait) string {
+	switch {
+	case w.TaskID != "":
+		return "waits for a person"
+	case w.Event != "":
+		return "waits for event " + w.Event
+	case w.Kind == "Command":
+		return "waits for a result"
+	case w.Kind == "Continue":
+		return "goes on"
+	case !w.Until.IsZero():
+		return strings.ToLower(w.Kind) + " at " + w.Until.UTC().Format("2006-01-02 15:04:05Z")
+	}
+	return "waits: " + w.Kind
+}

@@ -1,0 +1,292 @@
+package cluster
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/internal/cluster/history"
+	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
+	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
+	"github.com/aqueduct-engine/aqueduct/sql/oracle"
+)
+
+// ticks is how many signals an instance takes.
+const ticks = 10
+
+// definition collects signals, tells the world once, and sleeps a moment: every
+// queue has its part.
+const definition = `document: {dsl: '1.0.3', namespace: cluster, name: tally, version: '1.0.0'}
+do:
+  - each:
+      for: {each: n, in: '${ [range(%d)] }'}
+      do:
+        - next:
+            listen: {to: {one: {with: {type: tick}}}}
+            output: {as: '${ $input + {seen: (($input.seen // []) + [.[0]])} }'}
+  - tell:
+      call: http
+      with: {method: post, endpoint: '%s/tell', body: {seen: '${ .seen | length }'}}
+      output: {as: '${ $input }'}
+  - rest:
+      wait: PT1S
+`
+
+// program is engine-node, built once.
+var program struct {
+	sync.Once
+	path string
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if program.path != "" {
+		os.RemoveAll(filepath.Dir(program.path))
+	}
+	os.Exit(code)
+}
+
+func build(t *testing.T) string {
+	t.Helper()
+	program.Do(func() {
+		dir, err := os.MkdirTemp("", "aqueduct-cluster-")
+		if err != nil {
+			program.err = err
+			return
+		}
+		program.path = filepath.Join(dir, "engine-node")
+		if out, err := exec.Command("go", "build", "-o", program.path, "../../cmd/engine-node").CombinedOutput(); err != nil {
+			program.err = fmt.Errorf("build: %w\n%s", err, out)
+		}
+	})
+	if program.err != nil {
+		t.Fatal(program.err)
+	}
+	return program.path
+}
+
+// bed is a database with the definition on it, and the world outside.
+type bed struct {
+	t       *testing.T
+	server  *ocisim.Server   // nil on a named database
+	standIn *ocisim.Database // nil on a named database
+	dsn     string
+	url     string
+	pool    *sql.DB // of the test; checks and waits
+	world   *world
+	program string
+	logs    string // folder
+}
+
+func install(ctx context.Context, dsn string) error {
+	_, _, err := oracle.Migrate(ctx, oracle.Installation{DSN: dsn})
+	return err
+}
+
+// newBed makes a bed. On the stand-in it has a server of its own, which may be
+// stopped.
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	b := &bed{t: t, world: &world{effects: map[string]map[string]bool{}}, program: build(t), logs: t.TempDir()}
+	if oracletest.Real() {
+		b.dsn = oracletest.Fresh(t, install)
+	} else {
+		ocisim.Start(t) // says what is missing
+		server, err := ocisim.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := server.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		if b.standIn, err = server.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.server, b.dsn = server, b.standIn.DSN()
+		if err := install(t.Context(), b.dsn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.url = oracletest.URL(t, b.dsn)
+	var err error
+	if b.pool, err = sql.Open("godror", b.dsn); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.pool.Close() })
+	b.tables()
+	web := httptest.NewServer(b.world)
+	t.Cleanup(web.Close)
+	source := filepath.Join(b.logs, "tally.yaml")
+	if err := os.WriteFile(source, fmt.Appendf(nil, definition, ticks, web.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.run("publish", source, "--store", b.url)
+	return b
+}
+
+// tables makes the test's own tables, and the trigger that notes versions.
+func (b *bed) tables() {
+	b.t.Helper()
+	for _, table := range []string{"TEST_ORDERS", "TEST_VERSIONS"} {
+		_, err := b.pool.Exec("drop table " + table)
+		if err != nil && !strings.Contains(err.Error(), "ORA-00942") {
+			b.t.Fatal(err)
+		}
+	}
+	list := []string{history.MakeOrders, history.MakeVersions}
+	if b.standIn == nil {
+		list = append(list, history.MakeTrigger)
+	}
+	for _, text := range list {
+		if _, err := b.pool.Exec(text); err != nil {
+			b.t.Fatalf("%s: %v", text, err)
+		}
+	}
+	b.t.Cleanup(func() {
+		if b.standIn == nil {
+			for _, text := range []string{"drop trigger TEST_VERSIONS_T", "drop table TEST_ORDERS", "drop table TEST_VERSIONS"} {
+				if _, err := b.pool.Exec(text); err != nil {
+					b.t.Error(err)
+				}
+			}
+		}
+	})
+	if b.standIn == nil {
+		return
+	}
+	// The stand-in speaks no Oracle triggers; its database has its own.
+	_, err := b.standIn.Postgres(b.t.Context(), `create function app.note_version() returns trigger language plpgsql as $$
+begin insert into app.test_versions (instance_id, state_version) values (new.instance_id, new.state_version); return null; end $$;
+create trigger note_version after insert or update of state_version on app.wf_runtime_states for each row execute function app.note_version()`)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// run executes a verb of the program.
+func (b *bed) run(args ...string) string {
+	b.t.Helper()
+	cmd := exec.Command(b.program, args...)
+	cmd.Env = quiet()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		b.t.Fatalf("engine-node %s: %v\n%s", args[0], err, out)
+	}
+	return string(out)
+}
+
+// quiet is the environment of nodes: none of this process's settings.
+func quiet() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "AQUEDUCT_") {
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+// eventually waits for a condition, and fails the test when it does not come.
+func (b *bed) eventually(what string, limit time.Duration, ok func() bool) time.Duration {
+	b.t.Helper()
+	begun := time.Now()
+	for !ok() {
+		if time.Since(begun) > limit {
+			b.t.Fatalf("%s: not within %s", what, limit)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return time.Since(begun)
+}
+
+// count asks for a number; -1 while the database does not answer.
+func (b *bed) count(query string, args ...any) int {
+	n := -1
+	if b.pool.QueryRow(query, args...).Scan(&n) != nil {
+		return -1
+	}
+	return n
+}
+
+// sessionsLeft closes the test's own connections and counts what is left in the
+// server, for the moment that a server needs to notice that clients are gone.
+func (b *bed) sessionsLeft() string {
+	b.t.Helper()
+	if b.standIn == nil {
+		return b.named()
+	}
+	if err := b.pool.Close(); err != nil {
+		b.t.Error(err)
+	}
+	n := ""
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		var err error
+		if n, err = b.standIn.Sessions(b.t.Context()); err != nil {
+			b.t.Fatal(err)
+		}
+		if n == "0" || time.Now().After(deadline) {
+			return n
+		}
+	}
+}
+
+// named counts the sessions of engine-node on a named database; the user needs
+// to see V$SESSION.
+func (b *bed) named() string {
+	n := 0
+	const query = "select count(*) from V$SESSION where USERNAME = user and PROGRAM like 'engine-node%'"
+	if err := b.pool.QueryRow(query).Scan(&n); err != nil {
+		b.t.Logf("NOT PROVED: sessions left behind: %v", err)
+	}
+	return fmt.Sprint(n)
+}
+
+// settled waits until every instance has completed and nothing is on its way.
+func (b *bed) settled(limit time.Duration) time.Duration {
+	b.t.Helper()
+	begun := time.Now()
+	for {
+		open := b.count("select count(*) from WF_RUNTIME_STATES where RUNTIME_STATUS <> 'completed'")
+		left := 0
+		for _, q := range []string{"SIGNAL", "SCHEDULE", "COMMAND"} {
+			left += b.count("select count(*) from AQ$WF_" + q + "_QTAB")
+		}
+		if open == 0 && left == 0 {
+			return time.Since(begun)
+		}
+		if time.Since(begun) > limit {
+			b.t.Errorf("after %s %d instances are open and %d messages are left", limit, open, left)
+			return limit
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// judge reads the history, prints what is wrong with it, and returns it.
+func (b *bed) judge(log []history.Signal) history.State {
+	b.t.Helper()
+	s, err := history.Read(b.t.Context(), b.pool, b.world.counts())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	found := history.Check(log, s)
+	for i, a := range found {
+		if i == 20 {
+			b.t.Errorf("and %d more", len(found)-i)
+			break
+		}
+		b.t.Error(a)
+	}
+	return s
+}

@@ -1,0 +1,62 @@
+// Package places lets a test run on every store: a place is the path of an
+// SQLite file, or godror's data source name of an Oracle schema.
+package places
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
+	"github.com/aqueduct-engine/aqueduct/sql/oracle"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Database is what a node needs of its store.
+type Database interface {
+	store.Full
+	definition.Repository
+}
+
+// Each runs a test on every store, in subtests named for them. fresh makes an
+// empty place, another with every call.
+func Each(t *testing.T, test func(t *testing.T, fresh func() string)) {
+	t.Helper()
+	for name, fresh := range map[string]func(testing.TB) func() string{"sqlite": OnFile, "oracle": OnOracle} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, fresh(t))
+		})
+	}
+}
+
+// OnFile makes files.
+func OnFile(t testing.TB) func() string {
+	return func() string { return filepath.Join(t.TempDir(), "a.db") }
+}
+
+// OnOracle makes schemas; without PostgreSQL the test is skipped where that is
+// allowed.
+func OnOracle(t testing.TB) func() string {
+	return func() string { return oracletest.Fresh(t, Install) }
+}
+
+// Install makes the tables, queues and package of a schema.
+func Install(ctx context.Context, dsn string) error {
+	_, _, err := oracle.Migrate(ctx, oracle.Installation{DSN: dsn})
+	return err
+}
+
+// Open opens a place. On Oracle a node has few sessions and is dead soon.
+func Open(ctx context.Context, place string) (Database, error) {
+	if strings.HasPrefix(place, "user=") {
+		return oracle.Open(ctx, oracle.Options{
+			DSN: place, Consumers: 4, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second,
+		})
+	}
+	return sqlite.Open(ctx, sqlite.Options{Path: place})
+}

@@ -1,0 +1,179 @@
+package scenarios_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/activity"
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/sql/oracle"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// database is what a node needs of its store.
+type database interface {
+	store.Full
+	definition.Repository
+}
+
+// place is where the database of one scenario is.
+type place struct {
+	dsn string // of Oracle; "" = an SQLite file
+	dir string
+}
+
+// open opens the database for a node whose clock is fast. A file has no clock
+// of its own: its nodes share the host's.
+func (p place) open(ctx context.Context, clock time.Duration) (database, error) {
+	if p.dsn != "" {
+		return oracle.Open(ctx, oracle.Options{
+			DSN: p.dsn, Now: func() time.Time { return time.Now().Add(clock) }, Consumers: 4, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second,
+		})
+	}
+	return sqlite.Open(ctx, sqlite.Options{Path: p.dir + "/a.db"})
+}
+
+// node is one runtime on a place. It can die: then nothing that it still tries
+// reaches the database.
+type node struct {
+	db   database
+	rt   *runtime.Runtime
+	cat  *definition.Catalogue
+	life *life
+	stop context.CancelFunc
+	done chan error
+}
+
+// boot starts a node that can perform the functions of the world.
+func boot(ctx context.Context, w *world, mode mode) (*node, error) {
+	db, err := w.place.open(ctx, w.clock)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{db: db, life: &life{mode: mode, dead: make(chan struct{}), lost: &w.lost}, done: make(chan error, 1)}
+	n.cat = definition.New(db, map[string]definition.Parser{openworkflow.Kind: openworkflow.Parse}, time.Now)
+	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 3, Initial: 20 * time.Millisecond, Max: 100 * time.Millisecond}})
+	for name, f := range w.functions {
+		performer.Register(name, f.perform)
+	}
+	n.rt, err = runtime.New(ctx, runtime.Config{
+		Store: &mortal{Full: db, life: n.life}, Definitions: n.cat, Performer: performer,
+		Limits:   w.limits,
+		RetryMax: 2, RetryDelay: 20 * time.Millisecond, SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4,
+		DrainTimeout: 50 * time.Millisecond,
+	})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	run, stop := context.WithCancel(ctx)
+	n.stop = stop
+	go func() { n.done <- n.rt.Run(run) }()
+	return n, nil
+}
+
+// close ends the node; what a dead one reports of its end is of no interest.
+func (n *node) close() error {
+	n.stop()
+	err := <-n.done
+	if n.life.over() {
+		err = nil
+	}
+	return errors.Join(err, n.db.Close())
+}
+
+// mode says when a node dies by itself.
+type mode int
+
+const (
+	immortal     mode = iota
+	everyCommit       // after each commit of a snapshot
+	beforeCommit      // in place of its next commit of a snapshot
+)
+
+// life is whether a node lives.
+type life struct {
+	mode mode
+	dead chan struct{}
+	once sync.Once
+	lost *atomic.Pointer[store.Change] // gets the change that beforeCommit refused
+}
+
+func (l *life) end() { l.once.Do(func() { close(l.dead) }) }
+
+func (l *life) over() bool {
+	select {
+	case <-l.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+var errDead = fmt.Errorf("the node is dead: %w", store.ErrUnknown)
+
+// commit lets a commit pass, or not.
+func (l *life) commit(c store.Change, do func() error) error {
+	if l.over() {
+		return errDead
+	}
+	if l.mode == beforeCommit && c.Snapshot != nil {
+		l.lost.Store(&c)
+		l.end()
+		return errDead
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if l.mode == everyCommit && c.Snapshot != nil {
+		l.end()
+		return errDead
+	}
+	return nil
+}
+
+// mortal is the store of a node as long as the node lives.
+type mortal struct {
+	store.Full
+	life *life
+}
+
+func (m *mortal) Commit(ctx context.Context, c store.Change) error {
+	return m.life.commit(c, func() error { return m.Full.Commit(ctx, c) })
+}
+
+func (m *mortal) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
+	d, err := m.Full.Receive(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &mortalDelivery{d, m.life}, nil
+}
+
+func (m *mortal) Enter(d store.Delivery) { m.Full.Enter(d.(*mortalDelivery).Delivery) }
+func (m *mortal) Leave(d store.Delivery) { m.Full.Leave(d.(*mortalDelivery).Delivery) }
+func (m *mortal) Deaths() <-chan struct{} {
+	return m.Full.(interface{ Deaths() <-chan struct{} }).Deaths()
+}
+
+type mortalDelivery struct {
+	store.Delivery
+	life *life
+}
+
+func (d *mortalDelivery) Commit(ctx context.Context, c store.Change) error {
+	return d.life.commit(c, func() error { return d.Delivery.Commit(ctx, c) })
+}
+
+func (d *mortalDelivery) Release(ctx context.Context, cause error) error {
+	if d.life.over() {
+		return errDead // its store gives it back when it is closed
+	}
+	return d.Delivery.Release(ctx, cause)
+}
