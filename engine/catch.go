@@ -3,13 +3,14 @@ package engine
 import (
 	"encoding/json"
 
-	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // settle turns an error at n into the workflow's next state: the innermost try
 // around it that takes it goes on with its catch; when there is none, the
-// instance is faulted. An error that is not the workflow's is returned.
+// instance is faulted. An error that leaves a branch ends the fork with all its
+// branches, and is raised there. An error that is not the workflow's is
+// returned.
 func (r *run) settle(n *Node, err error) error {
 	for {
 		e, ok := asRaised(err)
@@ -23,15 +24,34 @@ func (r *run) settle(n *Node, err error) error {
 		if catchErr != nil {
 			err = catchErr // the catch's own condition failed: that is the error now
 			r.unwind(i, TaskCancelled)
-			r.pop()
+			r.leave(TaskCancelled)
 			continue
 		}
 		if !caught {
-			return r.fault(e.e)
+			fork := r.forked()
+			if fork == nil {
+				return r.fault(e.e)
+			}
+			if r, err = r.up(fork); err != nil {
+				return err
+			}
+			r.leave(TaskCancelled)
+			n, err = fork, e
+			continue
 		}
-		if err = r.caught(i, e.e); err == nil {
+		var what verdict
+		if what, err = r.caught(i, e.e); err != nil {
+			continue
+		}
+		switch what {
+		case goesOn:
+			r.w.goOn(r)
 			return nil
+		case retries:
+			return r.save()
 		}
+		r.leave(TaskCancelled)
+		err = e
 	}
 }
 
@@ -77,22 +97,7 @@ func (r *run) takes(n *Node, f *snapshot.Frame, e snapshot.Error) (bool, error) 
 			return false, nil
 		}
 	}
-	for _, c := range []struct {
-		t    *jq.Template
-		want bool
-	}{{n.Catch.When, true}, {n.Catch.ExceptWhen, false}} {
-		if c.t == nil {
-			continue
-		}
-		v, err := r.evalAny(c.t)
-		if err != nil {
-			return false, err
-		}
-		if jq.Truthy(v) != c.want {
-			return false, nil
-		}
-	}
-	return true, nil
+	return r.passes(n.Catch.When, n.Catch.ExceptWhen)
 }
 
 func (c *Catch) name() string {
@@ -102,45 +107,94 @@ func (c *Catch) name() string {
 	return c.As
 }
 
+// verdict is what a try does with an error that it takes.
+type verdict int
+
+const (
+	goesOn  verdict = iota // its catch is done, or runs
+	retries                // it waits to run again
+	raises                 // it has retried enough, and has nothing else to do
+)
+
 // caught goes on in the catch of the try at frame i.
-func (r *run) caught(i int, e snapshot.Error) error {
+func (r *run) caught(i int, e snapshot.Error) (verdict, error) {
 	r.unwind(i, TaskCancelled)
 	f := r.top()
 	n := r.p.nodes[f.Pointer]
 	raw, err := json.Marshal(e)
 	if err != nil {
-		return err
+		return goesOn, err
+	}
+	r.data = rawValue(f.Input)
+	if n.Catch.Retry != nil {
+		again, err := r.retry(n, e, raw)
+		if again {
+			return retries, nil
+		}
+		f.Phase = phaseCatch // an error of the policy goes outwards
+		if err != nil {
+			return goesOn, err
+		}
+		if n.Catch.Body == nil {
+			return raises, nil
+		}
 	}
 	m := r.t.meta(e.Instance)
 	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCaught, Data: raw, Meta: m})
 	f.Phase = phaseCatch
 	f.Vars = map[string]json.RawMessage{n.Catch.name(): raw}
-	r.data = rawValue(f.Input)
 	if n.Catch.Body != nil {
 		r.push(snapshot.Frame{Pointer: n.Catch.Body.Pointer})
-		return nil
+		return goesOn, nil
 	}
 	then := n.Then
 	if n.Catch.Then.Directive != FlowContinue {
 		then = n.Catch.Then
 	}
-	return r.complete(n, r.data, then)
+	return goesOn, r.complete(n, r.data, then)
 }
 
-// fault stops the instance. The frames stay, up to the list whose next task is
-// the one that failed, and its raw input becomes the branch's data: that is
-// where Retry begins and what Skip passes over.
+// leave ends the task on top without an output: what it asked for is
+// withdrawn, and the branch's data is what the task was given.
+func (r *run) leave(how TaskEvent) {
+	i := len(r.b.Frames) - 1
+	f := r.b.Frames[i]
+	r.unwind(i, how)
+	r.lift(f)
+	r.restore(f)
+	r.pop()
+}
+
+// restore makes the data what the task of a frame was given.
+func (r *run) restore(f snapshot.Frame) {
+	if f.Raw != nil {
+		r.data = rawValue(f.Raw)
+	} else if f.Input != nil {
+		r.data = rawValue(f.Input)
+	}
+}
+
+// fault stops the instance.
 func (r *run) fault(e snapshot.Error) error {
+	if err := r.rewind(); err != nil {
+		return err
+	}
+	r.t.Fault(e)
+	return nil
+}
+
+// rewind takes the root branch back to where an operator's retry begins and
+// what a skip passes over. The frames stay, up to the list whose next task is
+// the one that failed, and its raw input becomes the branch's data. A fork is
+// repeated as a whole: its branches are gone.
+func (r *run) rewind() error {
+	r.prune(TaskCancelled)
 	for len(r.b.Frames) > 1 {
 		top := r.top()
 		if k := r.p.nodes[top.Pointer]; k != nil && k.Kind == KindList {
 			break
 		}
-		if top.Raw != nil {
-			r.data = rawValue(top.Raw)
-		} else if top.Input != nil {
-			r.data = rawValue(top.Input)
-		}
+		r.restore(*top)
 		r.pop()
 	}
 	if err := r.save(); err != nil {
@@ -149,22 +203,42 @@ func (r *run) fault(e snapshot.Error) error {
 	for i := range r.b.Frames {
 		r.b.Frames[i].Deadline = ""
 	}
-	r.t.Fault(e)
-	r.b = nil
 	return nil
 }
 
 // Retry runs the failed task of a faulted instance again.
 func (p *Program) Retry(t *Turn) error {
-	r := p.branch(t, 0)
-	t.Snap.Error = nil
-	if err := r.again(); err != nil {
+	r, err := p.mended(t)
+	if err != nil || r == nil {
 		return err
 	}
-	return r.advance()
+	r.w.goOn(r)
+	return r.w.drive()
+}
+
+// mended prepares a faulted instance for going on. The run is nil when it has
+// faulted again, or gone on elsewhere, at once.
+func (p *Program) mended(t *Turn) (*run, error) {
+	w := &work{p: p, t: t}
+	r := w.branch(0)
+	t.Snap.Error = nil
+	if err := r.rewind(); err != nil { // one that FaultWith stopped stands where it stood
+		return nil, err
+	}
+	if err := r.again(); err != nil {
+		return nil, err
+	}
+	if t.Snap.Status == snapshot.Faulted {
+		return nil, nil
+	}
+	if len(w.ready) > 0 {
+		return nil, w.drive()
+	}
+	return r, nil
 }
 
 // again gives the tasks around the failed one their timeouts anew, from now.
+// When one cannot be given, its error has been settled.
 func (r *run) again() error {
 	r.input = r.data
 	for i := range r.b.Frames {
@@ -177,13 +251,18 @@ func (r *run) again() error {
 		if i == 0 {
 			after = r.p.Timeout
 		}
-		if after == nil {
-			continue
+		var err error
+		if after != nil {
+			err = r.deadline(n, after, f)
 		}
-		if err := r.deadline(n, after, f); err != nil {
-			if err = r.settle(n, err); err != nil || r.b == nil {
-				return err
-			}
+		if n.Kind == KindListen && f.Phase != phaseHeard && err == nil {
+			err = r.listenAgain(n, i)
+		}
+		if i > 0 && n.parent.Kind == KindTry && r.b.Frames[i-1].Attempt > 0 && n == n.parent.Body {
+			err = r.attemptDeadline(n.parent, f)
+		}
+		if err != nil {
+			return r.settle(n, err)
 		}
 	}
 	return nil
@@ -191,9 +270,8 @@ func (r *run) again() error {
 
 // Skip takes the failed task as done with output.
 func (p *Program) Skip(t *Turn, output json.RawMessage) error {
-	r := p.branch(t, 0)
-	t.Snap.Error = nil
-	if err := r.again(); err != nil || r.b == nil {
+	r, err := p.mended(t)
+	if err != nil || r == nil {
 		return err
 	}
 	f := r.top()
@@ -202,5 +280,6 @@ func (p *Program) Skip(t *Turn, output json.RawMessage) error {
 	if f.Next < len(list.List) {
 		f.Next++
 	}
-	return r.advance()
+	r.w.goOn(r)
+	return r.w.drive()
 }

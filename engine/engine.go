@@ -33,9 +33,10 @@ type Definition interface {
 	Resume(t *Turn, w snapshot.Wait, r Result) error
 	// Matches reports whether an event satisfies an event wait.
 	Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawMessage) (bool, error)
-	// Correlate returns the key under which an event finds the instances that
-	// wait at pointer; ok is false when the event cannot match there.
-	Correlate(pointer string, event json.RawMessage) (key string, ok bool, err error)
+	// Correlate returns the key under which an event finds the instances whose
+	// event waits have this pointer, arm and set of bound correlations; ok is
+	// false when the event cannot match there.
+	Correlate(pointer string, arm, bound int, event json.RawMessage) (key string, ok bool, err error)
 	// Retry and Skip repeat the failed task of a faulted instance, or take it
 	// as done with output.
 	Retry(t *Turn) error
@@ -119,6 +120,7 @@ const (
 	EntryTask      = "TaskCreated"
 	EntryCall      = "Call"
 	EntryCaught    = "ErrorCaught"
+	EntryRetry     = "RetryScheduled"
 )
 
 // Entry is one message of an instance's stream.

@@ -51,9 +51,14 @@ func (r *run) lookup(name string) (any, error) {
 	case "$runtime":
 		return map[string]any{"name": "aqueduct", "version": Version, "metadata": map[string]any{}}, nil
 	}
-	for i := len(r.b.Frames) - 1; i >= 0; i-- {
-		if raw, ok := r.b.Frames[i].Vars[name[1:]]; ok {
-			return jq.Decode(raw)
+	for b := r.b; b != nil; b = r.t.Snap.Branch(b.Parent) {
+		for i := len(b.Frames) - 1; i >= 0; i-- {
+			if raw, ok := b.Frames[i].Vars[name[1:]]; ok {
+				return jq.Decode(raw)
+			}
+		}
+		if b.ID == 0 {
+			break
 		}
 	}
 	return nil, nil

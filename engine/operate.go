@@ -94,35 +94,31 @@ func (t *Turn) catchUp(def Definition) error {
 			t.Snap.Buffer = append(t.Snap.Buffer, kept[i:]...)
 			return nil
 		}
-		w, ok, err := t.takes(def, b)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			if b.Token == "" {
+		env := signal.Envelope{Type: signal.Type(b.Type), Payload: b.Payload}
+		if b.Token == "" {
+			heard, err := t.hear(def, env, b.Actor)
+			if err != nil {
+				return err
+			}
+			if !heard {
 				t.Snap.Buffer = append(t.Snap.Buffer, b)
 			}
 			continue
 		}
-		r, err := result(signal.Envelope{Type: signal.Type(b.Type), Payload: b.Payload})
+		w, ok := t.Snap.Wait(b.Token)
+		if !ok {
+			continue
+		}
+		r, err := result(env)
 		if err != nil {
 			return err
 		}
 		r.Actor = b.Actor
-		if err := t.apply(def, w, r, signal.Envelope{Type: signal.Type(b.Type), Payload: b.Payload}); err != nil {
+		if err := t.apply(def, w, r, env); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// takes finds the wait that a kept signal satisfies now.
-func (t *Turn) takes(def Definition, b snapshot.Buffered) (snapshot.Wait, bool, error) {
-	if b.Token != "" {
-		w, ok := t.Snap.Wait(b.Token)
-		return w, ok, nil
-	}
-	return t.match(def, b.Payload)
 }
 
 func (t *Turn) operated(entry string) {

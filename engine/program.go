@@ -36,6 +36,8 @@ const (
 	KindSet    NodeKind = "set"
 	KindSwitch NodeKind = "switch"
 	KindFor    NodeKind = "for"
+	KindFork   NodeKind = "fork"
+	KindArms   NodeKind = "arms" // the tasks of a fork, each a branch of its own; not itself a task
 	KindRaise  NodeKind = "raise"
 	KindTry    NodeKind = "try"
 	KindWait   NodeKind = "wait"
@@ -59,17 +61,18 @@ type Node struct {
 	Schemas Schemas
 	Then    Flow
 
-	List   []*Node      // KindList: the tasks in order
-	Body   *Node        // KindDo, KindFor, KindTry: a KindList
-	Set    *jq.Template // KindSet
-	Cases  []Case       // KindSwitch
-	For    *For         // KindFor
-	Raise  *Raise       // KindRaise
-	Catch  *Catch       // KindTry
-	Wait   *jq.Template // KindWait: an ISO 8601 duration
-	Listen *Listen      // KindListen
-	Call   *Call        // KindCall, KindEach
-	Person *Person      // KindPerson
+	List    []*Node      // KindList, KindArms: the tasks in order
+	Body    *Node        // KindDo, KindFor, KindTry: a KindList; KindFork: a KindArms; KindListen: foreach.do
+	Set     *jq.Template // KindSet
+	Cases   []Case       // KindSwitch
+	For     *For         // KindFor
+	Compete bool         // KindFork: the first arm that ends is the output
+	Raise   *Raise       // KindRaise
+	Catch   *Catch       // KindTry
+	Wait    *jq.Template // KindWait: an ISO 8601 duration
+	Listen  *Listen      // KindListen
+	Call    *Call        // KindCall, KindEach
+	Person  *Person      // KindPerson
 
 	parent *Node // the list or task around this one; nil for Root
 	index  int   // in the parent's List
@@ -118,23 +121,9 @@ type Catch struct {
 	As         string                  // variable of the error, without $; "" = error
 	When       *jq.Template            // nil = always
 	ExceptWhen *jq.Template            // nil = never
-	Body       *Node                   // KindList; nil = go on
+	Retry      *RetryPolicy            // nil = none
+	Body       *Node                   // KindList; nil = go on, or, after retries, raise
 	Then       Flow                    // after the catch
-}
-
-// Listen waits for one event.
-type Listen struct {
-	Type      string                  // the event's type
-	With      map[string]*jq.Template // further attributes that must be equal, evaluated on the event when it comes; the value is a literal, or an expression that gives true for a match
-	Correlate []Correlation
-	Envelope  bool // output the whole event, not its data
-}
-
-// Correlation ties an event to an instance.
-type Correlation struct {
-	Name   string
-	From   *jq.Template // on the event
-	Expect *jq.Template // on the instance's data when the wait is made; nil = any first value
 }
 
 // Call is a command.
@@ -214,7 +203,7 @@ func (n *Node) find(name string) int {
 // keepsInput reports whether something still asks for the task's input after
 // its body has begun.
 func (n *Node) keepsInput() bool {
-	if n.Kind == KindTry {
+	if n.Kind == KindTry || n.Listen != nil && n.Listen.Each != nil {
 		return true
 	}
 	for _, t := range []*jq.Template{n.Output, n.Export} {
@@ -228,6 +217,6 @@ func (n *Node) keepsInput() bool {
 // keepsRaw reports whether a repetition of the task could not start from the
 // branch's data, because the task has replaced it.
 func (n *Node) keepsRaw() bool {
-	composite := n.Body != nil
+	composite := n.Body != nil && n.Kind != KindFork // a branch that forks keeps its data
 	return n.Input != nil || composite && (n.Timeout != nil || n.Output != nil || n.Export != nil)
 }

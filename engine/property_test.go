@@ -72,6 +72,16 @@ func (g *generator) list(b *strings.Builder, indent, depth int) {
 	}
 }
 
+// arms writes the branches of a fork: tasks that cannot jump to each other.
+func (g *generator) arms(b *strings.Builder, indent, depth int) {
+	for range 1 + g.IntN(3) {
+		g.n++
+		name := fmt.Sprintf("t%d", g.n)
+		fmt.Fprintf(b, "%s- %s:\n", strings.Repeat("  ", indent), name)
+		g.task(b, indent+2, depth, []string{name})
+	}
+}
+
 // task writes one task; later are the names it may jump to, itself first.
 func (g *generator) task(b *strings.Builder, indent, depth int, later []string) {
 	line := func(format string, args ...any) {
@@ -79,7 +89,7 @@ func (g *generator) task(b *strings.Builder, indent, depth int, later []string) 
 	}
 	kinds := 8
 	if depth > 0 {
-		kinds = 12
+		kinds = 14
 	}
 	switch g.IntN(kinds) {
 	case 0:
@@ -116,6 +126,18 @@ func (g *generator) task(b *strings.Builder, indent, depth int, later []string) 
 		line("for: {each: x, in: '${ [1, 2, 3][:%d] }'}", g.IntN(4))
 		line("do:")
 		g.list(b, indent+1, depth-1)
+	case 10:
+		g.listen(b, indent, depth, line)
+	case 11:
+		line("fork:")
+		if g.IntN(3) == 0 {
+			line("  compete: true")
+		}
+		line("  branches:")
+		g.arms(b, indent+2, depth-1)
+		if g.IntN(3) == 0 {
+			line("timeout: {after: PT2H}")
+		}
 	default:
 		line("try:")
 		g.list(b, indent+1, depth-1)
@@ -123,8 +145,62 @@ func (g *generator) task(b *strings.Builder, indent, depth int, later []string) 
 		if g.IntN(2) == 0 {
 			line("  errors: {with: {status: 500}}")
 		}
-		line("  do:")
-		g.list(b, indent+2, depth-1)
+		retries := g.IntN(2) == 0
+		if retries {
+			g.retry(line)
+		}
+		if !retries || g.IntN(2) == 0 {
+			line("  do:")
+			g.list(b, indent+2, depth-1)
+		}
+	}
+}
+
+// listen writes a listen to several events.
+func (g *generator) listen(b *strings.Builder, indent, depth int, line func(format string, args ...any)) {
+	correlate := []string{"", ", correlate: {n: {from: .data.n}}", ", correlate: {n: {from: .data.n, expect: 5}}"}
+	filter := func() string { return fmt.Sprintf("{with: {type: e%d}%s}", g.IntN(3), correlate[g.IntN(3)]) }
+	filters := "[" + filter() + ", " + filter() + "]"
+	switch g.IntN(5) {
+	case 0:
+		line("listen: {to: {all: %s}}", filters)
+	case 1:
+		line("listen: {to: {any: %s}}", filters)
+	case 2:
+		line("listen: {to: {any: [], until: 'length > %d'}}", g.IntN(3))
+	case 3:
+		line("listen: {to: {any: %s, until: {one: %s}}}", filters, filter())
+	default:
+		line("listen: {to: {any: %s, until: {all: %s}}}", filters, filters)
+	}
+	if g.IntN(4) == 0 {
+		line("timeout: {after: PT5H}")
+	}
+	if g.IntN(2) == 0 {
+		line("foreach:")
+		line("  output: {as: '${ {n: .n?} }'}")
+		if g.IntN(3) > 0 {
+			line("  do:")
+			g.list(b, indent+2, depth-1)
+		}
+	}
+}
+
+func (g *generator) retry(line func(format string, args ...any)) {
+	line("  retry:")
+	line("    limit: {attempt: {count: %d%s}%s}", g.IntN(4),
+		[]string{"", ", duration: PT3H"}[g.IntN(2)], []string{"", ", duration: PT30M"}[g.IntN(2)])
+	if g.IntN(2) == 0 {
+		line("    delay: PT%dM", g.IntN(5))
+	}
+	if g.IntN(2) == 0 {
+		line("    backoff: {%s: {}}", []string{"constant", "linear", "exponential"}[g.IntN(3)])
+	}
+	if g.IntN(2) == 0 {
+		line("    jitter: {from: PT0S, to: PT9S}")
+	}
+	if g.IntN(3) == 0 {
+		line("    %s: $error.status == 500", []string{"when", "exceptWhen"}[g.IntN(2)])
 	}
 }
 
@@ -230,7 +306,7 @@ func (p *player) signal() signal.Envelope {
 	env.WaitingToken = w.Token
 	env.Type = map[snapshot.WaitKind]signal.Type{
 		snapshot.WaitCommand: signal.TaskCompleted, snapshot.WaitTask: signal.TaskCompleted, snapshot.WaitTimer: signal.TimerDue,
-		snapshot.WaitTimeout: signal.TimerDue, snapshot.WaitEvent: signal.ExternalSignal, snapshot.WaitNext: signal.InternalContinue,
+		snapshot.WaitTimeout: signal.TimerDue, snapshot.WaitEvent: signal.ExternalSignal, snapshot.WaitRetry: signal.RetryDue, snapshot.WaitNext: signal.InternalContinue,
 	}[w.Kind]
 	switch p.IntN(8) {
 	case 0:
@@ -246,6 +322,43 @@ func (p *player) signal() signal.Envelope {
 		env.Payload = json.RawMessage(`{"type": "e0", "data": {"n": 5}}`)
 	}
 	return env
+}
+
+// branches checks that each branch waits, or has branches that it waits for,
+// and that ids of branches are used once.
+func (p *player) branches(next snapshot.Snapshot) error {
+	busy := map[int]bool{}
+	for _, w := range next.Waits {
+		if w.Kind != snapshot.WaitTimeout {
+			busy[w.Branch] = true
+		}
+	}
+	for _, b := range next.Branches {
+		if b.ID != 0 {
+			busy[b.Parent] = true
+		}
+		if b.ID > next.LastBranch || next.LastBranch < p.snap.LastBranch {
+			return fmt.Errorf("branch %d with %d made last, %d before", b.ID, next.LastBranch, p.snap.LastBranch)
+		}
+		if b.ID == 0 || b.ID > p.snap.LastBranch {
+			continue
+		}
+		if before := p.snap.Branch(b.ID); before == nil || before.Parent != b.Parent || before.Arm != b.Arm {
+			return fmt.Errorf("branch %d is another than before", b.ID)
+		}
+	}
+	for _, b := range next.Branches {
+		if len(b.Frames) == 0 || next.Branch(b.Parent) == nil {
+			return fmt.Errorf("branch %d has no frame or no parent", b.ID)
+		}
+		if !busy[b.ID] && next.Status != snapshot.Faulted {
+			return fmt.Errorf("branch %d waits for nothing", b.ID)
+		}
+	}
+	if next.Status == snapshot.Faulted && len(next.Branches) > 1 {
+		return fmt.Errorf("faulted with %d branches", len(next.Branches))
+	}
+	return nil
 }
 
 // accept checks an outcome and makes it the state.
@@ -269,6 +382,12 @@ func (p *player) accept(out engine.Outcome) error {
 			return fmt.Errorf("the token of the wait at %s was used before", w.Pointer)
 		}
 		p.tokens[w.Token] = true
+		if next.Branch(w.Branch) == nil {
+			return fmt.Errorf("the wait at %s is of branch %d, which is not there", w.Pointer, w.Branch)
+		}
+	}
+	if err := p.branches(next); err != nil {
+		return err
 	}
 	stopped := next.Status.Closed() || next.Status == snapshot.Faulted
 	if stopped != (len(next.Waits) == 0) {

@@ -1,38 +1,14 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// run is the interpreter at work on one branch of an instance.
-type run struct {
-	p     *Program
-	t     *Turn
-	b     *snapshot.Branch
-	data  value // what the next task gets
-	input value // $input of the task being evaluated
-	node  *Node // the task being evaluated, for $task
-	began snapshot.Frame
-	out   *value // $output, where there is one
-}
-
 // Ref names the definition.
 func (p *Program) Ref() snapshot.Definition { return p.ID }
-
-// Begin makes the root branch and runs it.
-func (p *Program) Begin(t *Turn, input json.RawMessage) error {
-	t.Snap.Branches = []snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: p.Root.Pointer}}}}
-	r := p.branch(t, 0)
-	r.data, r.input = rawValue(input), rawValue(input)
-	if err := r.start(); err != nil {
-		return r.settle(p.Root, err)
-	}
-	return r.advance()
-}
 
 // start applies the workflow's own input filter and timeout.
 func (r *run) start() error {
@@ -51,74 +27,6 @@ func (r *run) start() error {
 		}
 		r.data = v
 	}
-	return nil
-}
-
-// branch prepares work on a branch.
-func (p *Program) branch(t *Turn, id int) *run {
-	b := t.Snap.Branch(id)
-	if b == nil {
-		return nil
-	}
-	data := b.Data
-	if data == nil {
-		data = t.Snap.State.Input
-	}
-	return &run{p: p, t: t, b: b, data: rawValue(data)}
-}
-
-// top returns the innermost frame.
-func (r *run) top() *snapshot.Frame { return &r.b.Frames[len(r.b.Frames)-1] }
-
-func (r *run) push(f snapshot.Frame) { r.b.Frames = append(r.b.Frames, f) }
-func (r *run) pop()                  { r.b.Frames = r.b.Frames[:len(r.b.Frames)-1] }
-
-// advance runs tasks until the branch waits or the workflow ends.
-func (r *run) advance() error {
-	for r.b != nil {
-		f := r.top()
-		n := r.p.nodes[f.Pointer]
-		if n == nil {
-			return fmt.Errorf("engine: %s: no task at %s in %s", r.t.Snap.InstanceID, f.Pointer, r.p.ID.Digest)
-		}
-		var waits bool
-		var err error
-		switch n.Kind {
-		case KindList:
-			if f.Next < len(n.List) {
-				n = n.List[f.Next]
-				waits, err = r.enter(n)
-			} else {
-				err = r.listEnd(n)
-			}
-		case KindFor:
-			waits, err = r.iterate(n)
-		default:
-			return fmt.Errorf("engine: %s: the %s at %s is not waiting", r.t.Snap.InstanceID, n.Kind, n.Pointer)
-		}
-		if err != nil {
-			if err = r.settle(n, err); err != nil {
-				return err
-			}
-			continue
-		}
-		if waits {
-			return r.save()
-		}
-	}
-	return nil
-}
-
-// save puts the current data back into the branch.
-func (r *run) save() error {
-	raw, err := r.data.Raw(snapshot.MaxBytes)
-	if err != nil {
-		return err
-	}
-	if string(raw) == string(r.t.Snap.State.Input) {
-		raw = nil // absent = the instance's input, so that it is stored once
-	}
-	r.b.Data = raw
 	return nil
 }
 
@@ -145,7 +53,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		return false, err
 	}
 	f := snapshot.Frame{Pointer: n.Pointer}
-	if n.keepsRaw() {
+	if n.keepsRaw() && (n.Input != nil || !n.keepsInput()) { // else its input is the same
 		if f.Raw, err = r.data.Raw(snapshot.MaxBytes); err != nil {
 			return false, err
 		}
@@ -188,6 +96,8 @@ func (r *run) body(n *Node) (waits bool, err error) {
 		return false, nil
 	case KindFor:
 		return false, r.collect(n)
+	case KindFork:
+		return r.fork(n)
 	case KindRaise:
 		return false, r.raise(n)
 	case KindWait:
@@ -224,30 +134,35 @@ func (r *run) complete(n *Node, out value, flow Flow) error {
 // publish makes a task's raw output the branch's data, by way of its output
 // and export filters.
 func (r *run) publish(n *Node, out value) error {
-	defer func() { r.out = nil }()
 	r.data = out
-	if n.Output != nil {
-		v, err := r.eval(n.Output)
+	return r.shape(n.Output, n.Export, n.Schemas)
+}
+
+// shape puts the data through an output filter and lets it be exported.
+func (r *run) shape(output, export *jq.Template, check Schemas) error {
+	defer func() { r.out = nil }()
+	if output != nil {
+		v, err := r.eval(output)
 		if err != nil {
 			return err
 		}
 		r.data = v
 	}
-	if err := r.fits(n.Schemas.Output, r.data, "output"); err != nil {
+	if err := r.fits(check.Output, r.data, "output"); err != nil {
 		return err
 	}
-	if n.Export == nil {
+	if export == nil {
 		return nil
 	}
-	out = r.data
+	out := r.data
 	r.out = &out
-	ctx, err := r.eval(n.Export)
+	ctx, err := r.eval(export)
 	if err != nil {
 		return err
 	}
 	raw, err := ctx.Raw(snapshot.MaxBytes)
 	if err == nil {
-		err = r.fits(n.Schemas.Export, ctx, "context")
+		err = r.fits(check.Export, ctx, "context")
 	}
 	if err == nil {
 		r.t.Snap.State.Context = raw
@@ -284,12 +199,15 @@ func (r *run) listEnd(list *Node) error {
 	if list.parent == nil {
 		return r.end()
 	}
+	r.lift(*r.top())
 	r.pop()
 	n := list.parent
 	switch n.Kind {
 	case KindFor:
 		r.top().Next++
 		return nil
+	case KindListen:
+		return r.processed(n)
 	case KindTry:
 		if r.top().Phase == phaseCatch && n.Catch.Then.Directive != FlowContinue {
 			return r.complete(n, r.data, n.Catch.Then)
@@ -319,6 +237,5 @@ func (r *run) end() error {
 		return err
 	}
 	r.t.Complete(raw)
-	r.b = nil
 	return nil
 }

@@ -29,11 +29,13 @@ var rewrite = flag.Bool("rewrite", false, "write what the scenarios give into te
 //	result PTR JSON    answer the command that waits at a pointer (fail PTR JSON: with an error)
 //	task PTR JSON      complete the human task at a pointer
 //	timer PTR          the timer or timeout at a pointer is due
+//	retry PTR          the backoff at a pointer is over
 //	event JSON         an application's signal
 //	continue           deliver the InternalContinue
 //	again              deliver the last signal once more
 //	forge PTR          a TimerDue with the token of whatever waits at a pointer
 //	operate OP JSON    an operator's operation
+//	late DURATION      so much time passes
 //	steps N            the step budget from now on
 //	snapshot           show the whole snapshot
 func TestScenarios(t *testing.T) {
@@ -145,6 +147,13 @@ func (w *world) run(command, text string) string {
 	case "start":
 		in := w.input(signal.Envelope{SignalID: "start", InstanceID: "i", Type: signal.StartRequest})
 		return w.show(engine.Begin(w.def, "i", signal.Start{Definition: "d", BusinessKey: "key-1", Input: json.RawMessage(rest)}, in))
+	case "late":
+		late, err := time.ParseDuration(arg)
+		if err != nil {
+			return "error: " + err.Error() + "\n"
+		}
+		w.clock += int(late / time.Second)
+		return "ok\n"
 	case "steps":
 		_, _ = fmt.Sscan(arg, &w.limits.Steps)
 		return "ok\n"
@@ -190,6 +199,9 @@ func (w *world) signal(verb, arg, tail, rest string) string {
 	case "timer":
 		env.Type = signal.TimerDue
 		pick(snapshot.WaitTimer, snapshot.WaitTimeout)
+	case "retry":
+		env.Type = signal.RetryDue
+		pick(snapshot.WaitRetry)
 	case "forge":
 		env.Type = signal.TimerDue
 		pick(snapshot.WaitCommand, snapshot.WaitTask, snapshot.WaitEvent)
@@ -255,8 +267,20 @@ func (w *world) show(out engine.Outcome, err error) string {
 		fmt.Fprintf(&b, "  settled %v\n", out.Settled)
 	}
 	w.showState(&b, s)
-	w.snap = s
+	w.snap = stored(s)
 	return b.String()
+}
+
+// stored is the snapshot as the next node reads it.
+func stored(s snapshot.Snapshot) snapshot.Snapshot {
+	raw, err := s.Encode()
+	if err != nil {
+		panic(err)
+	}
+	if s, err = snapshot.Decode(raw); err != nil {
+		panic(err)
+	}
+	return s
 }
 
 func (w *world) showState(b *strings.Builder, s snapshot.Snapshot) {

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -161,33 +162,57 @@ func completion(w snapshot.Wait, r Result) TaskChange {
 	return TaskChange{ID: w.TaskID, Event: TaskCompleted, Actor: r.Actor, Outcome: answer.Outcome, Output: r.Output}
 }
 
-// external gives an application's signal to the first wait it satisfies, or
-// keeps it for a wait to come.
+// external gives an application's signal to the listens that it satisfies, or
+// keeps it for a listen to come.
 func (t *Turn) external(def Definition) (Outcome, error) {
 	if t.Snap.Status != snapshot.Suspended && t.Snap.Status != snapshot.Faulted {
-		w, ok, err := t.match(def, t.In.Signal.Payload)
+		heard, err := t.hear(def, t.In.Signal, t.In.Signal.Headers[signal.HeaderActor])
 		if err != nil {
 			return Outcome{}, err
 		}
-		if ok {
-			return t.resume(def, w, Result{Output: t.In.Signal.Payload, Actor: t.In.Signal.Headers[signal.HeaderActor]})
+		if heard {
+			return t.finish()
 		}
 	}
 	return t.keep()
 }
 
-// match finds the first event wait that an event satisfies.
-func (t *Turn) match(def Definition, event json.RawMessage) (snapshot.Wait, bool, error) {
-	for _, w := range t.Snap.Waits {
-		if w.Kind != snapshot.WaitEvent {
+// hear gives an event to every listen that it satisfies now: branches that
+// wait side by side all get it, each once. A listen that the event brings
+// about does not.
+func (t *Turn) hear(def Definition, env signal.Envelope, actor string) (bool, error) {
+	type place struct {
+		branch  int
+		pointer string
+	}
+	heard := map[place]bool{}
+	for _, w := range slices.Clone(t.Snap.Waits) {
+		at := place{w.Branch, w.Pointer}
+		if w.Kind != snapshot.WaitEvent || heard[at] {
 			continue
 		}
-		ok, err := def.Matches(t.Snap, w, event)
-		if ok || err != nil {
-			return w, ok, err
+		if _, there := t.Snap.Wait(w.Token); !there {
+			continue
+		}
+		ok, err := def.Matches(t.Snap, w, env.Payload)
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			continue
+		}
+		if len(heard) > 0 {
+			env.SignalID = "" // it is recorded, with its data, where it went first
+		}
+		heard[at] = true
+		if err := t.apply(def, w, Result{Output: env.Payload, Actor: actor}, env); err != nil {
+			return false, err
+		}
+		if t.Snap.Status.Closed() || t.Snap.Status == snapshot.Faulted {
+			break
 		}
 	}
-	return snapshot.Wait{}, false, nil
+	return len(heard) > 0, nil
 }
 
 // keep puts the signal into the continuation buffer.
@@ -223,24 +248,4 @@ func (t *Turn) note(d Disposition) {
 	t.Append(Entry{
 		Kind: KindEvent, Dir: In, Type: string(t.In.Signal.Type), Data: t.In.Signal.Payload, Meta: m, SignalID: t.In.Signal.SignalID,
 	})
-}
-
-// Unbuffer takes the first kept signal that satisfies an event wait, when
-// there is one. A Definition calls it before it adds such a wait for good.
-func (t *Turn) Unbuffer(def Definition, w snapshot.Wait) (json.RawMessage, bool, error) {
-	for i, b := range t.Snap.Buffer {
-		if b.Token != "" {
-			continue
-		}
-		ok, err := def.Matches(t.Snap, w, b.Payload)
-		if err != nil {
-			return nil, false, err
-		}
-		if ok {
-			rest := append([]snapshot.Buffered(nil), t.Snap.Buffer[:i]...)
-			t.Snap.Buffer = append(rest, t.Snap.Buffer[i+1:]...)
-			return b.Payload, true, nil
-		}
-	}
-	return nil, false, nil
 }

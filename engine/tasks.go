@@ -93,7 +93,7 @@ func (r *run) iterate(n *Node) (waits bool, err error) {
 		}
 		f.Vars = map[string]json.RawMessage{
 			n.For.Each: f.Items[f.Next],
-			n.For.At:   json.RawMessage(strconv.Itoa(f.Next)),
+			n.For.At:   json.RawMessage(itoa(f.Next)),
 		}
 		goOn := true
 		if n.For.While != nil {
@@ -167,11 +167,16 @@ func (r *run) wait(n *Node) error {
 
 // after evaluates a duration and counts it from the turn's moment.
 func (r *run) after(t *jq.Template) (time.Time, error) {
+	return r.from(r.t.In.Now, t)
+}
+
+// from evaluates a duration and counts it from a moment.
+func (r *run) from(at time.Time, t *jq.Template) (time.Time, error) {
 	v, err := r.evalAny(t)
 	if err != nil {
 		return time.Time{}, err
 	}
-	until, err := After(r.t.In.Now, text(v))
+	until, err := After(at, text(v))
 	if err != nil {
 		return time.Time{}, raise(ErrExpression, 400, "Invalid duration", err.Error())
 	}
@@ -262,6 +267,8 @@ func (r *run) gather(n *Node, w snapshot.Wait, res Result) (waits bool, err erro
 	}
 	return false, r.complete(n, rawValue(raw), n.Then)
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }
 
 func orNull(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {

@@ -87,9 +87,12 @@ func (t *Turn) Append(e Entry) int64 {
 	return e.Position
 }
 
-// Await adds a wait and gives it a token. A wait that has Until gets a timer.
+// Await adds a wait and gives it a token, unless it has one that this turn
+// derived. A wait that has Until gets a timer.
 func (t *Turn) Await(w snapshot.Wait) snapshot.Wait {
-	w.Token = t.derive()
+	if w.Token == "" {
+		w.Token = t.derive()
+	}
 	w.Until = w.Until.UTC().Truncate(time.Microsecond)
 	t.Snap.Waits = append(t.Snap.Waits, w)
 	switch {
@@ -213,6 +216,7 @@ func (t *Turn) finish() (Outcome, error) {
 			}
 		}
 	}
+	s.Arrange()
 	if err := check(s); err != nil {
 		return Outcome{}, err
 	}
@@ -232,6 +236,9 @@ func check(s *snapshot.Snapshot) error {
 			return fmt.Errorf("engine: %s: wait at %s has no token of its own", s.InstanceID, w.Pointer)
 		}
 		seen[w.Token] = true
+		if len(s.Branches) > 0 && s.Branch(w.Branch) == nil {
+			return fmt.Errorf("engine: %s: wait at %s has no branch", s.InstanceID, w.Pointer)
+		}
 	}
 	stopped := s.Status.Closed() || s.Status == snapshot.Faulted
 	if stopped && len(s.Waits) > 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -198,7 +199,7 @@ func waits(rows *Rows, prev, next *snapshot.Snapshot) {
 		}
 		rows.Waits = append(rows.Waits, Wait{
 			Token: w.Token, InstanceID: next.InstanceID, EventType: w.Event,
-			Spec: Spec(next.Definition, w.Pointer), KeyHash: KeyHash(engine.Key(w.Key)), CreatedAt: next.UpdatedAt,
+			Spec: Spec(next.Definition, w), KeyHash: KeyHash(engine.Key(w.Key)), CreatedAt: next.UpdatedAt,
 		})
 	}
 	if prev != nil {
@@ -210,19 +211,49 @@ func waits(rows *Rows, prev, next *snapshot.Snapshot) {
 	}
 }
 
-// Spec says how the events of a wait are correlated: name@version#pointer.
-func Spec(d snapshot.Definition, pointer string) string {
-	return d.Name + "@" + d.Version + "#" + pointer
+// Spec says how the events of a wait are correlated: name@version#pointer, and
+// before the pointer, where they are not zero, the arm and the set of bound
+// correlations: name@version#2.1/do/0/all.
+func Spec(d snapshot.Definition, w snapshot.Wait) string {
+	place := ""
+	if w.Arm != 0 || w.Bound != 0 {
+		place = strconv.Itoa(w.Arm)
+	}
+	if w.Bound != 0 {
+		place += "." + strconv.Itoa(w.Bound)
+	}
+	return d.Name + "@" + d.Version + "#" + place + w.Pointer
+}
+
+// Place is where events of a spec are correlated.
+type Place struct {
+	Name, Version string // of the definition
+	Pointer       string
+	Arm, Bound    int
 }
 
 // ParseSpec takes a spec apart.
-func ParseSpec(spec string) (name, version, pointer string, ok bool) {
-	ref, pointer, ok := strings.Cut(spec, "#")
-	i := strings.LastIndexByte(ref, '@')
-	if !ok || i < 0 {
-		return "", "", "", false
+func ParseSpec(spec string) (p Place, ok bool) {
+	ref, rest, ok := strings.Cut(spec, "#")
+	i, slash := strings.LastIndexByte(ref, '@'), strings.IndexByte(rest, '/')
+	if !ok || i < 0 || slash < 0 {
+		return Place{}, false
 	}
-	return ref[:i], ref[i+1:], pointer, true
+	p = Place{Name: ref[:i], Version: ref[i+1:], Pointer: rest[slash:]}
+	arm, bound, _ := strings.Cut(rest[:slash], ".")
+	for _, f := range []struct {
+		text string
+		to   *int
+	}{{arm, &p.Arm}, {bound, &p.Bound}} {
+		if f.text == "" {
+			continue
+		}
+		var err error
+		if *f.to, err = strconv.Atoi(f.text); err != nil || *f.to < 0 {
+			return Place{}, false
+		}
+	}
+	return p, true
 }
 
 // KeyHash is what WF_WAITS is searched by: the first 128 bits of the key's

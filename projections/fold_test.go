@@ -157,14 +157,25 @@ func TestWaitsAreTheDifference(t *testing.T) {
 
 func TestSpecIsReadBack(t *testing.T) {
 	t.Parallel()
-	spec := projections.Spec(snapshot.Definition{Name: "a/b@c", Version: "1.0.0"}, "/do/0/x#y")
-	name, version, _, ok := projections.ParseSpec("a/b@1.0.0#/do/0/x")
-	if !ok || name != "a/b" || version != "1.0.0" || !strings.HasPrefix(spec, "a/b@c@1.0.0#") {
-		t.Errorf("%s %s %t %s", name, version, ok, spec)
+	for _, c := range []struct {
+		wait snapshot.Wait
+		spec string
+	}{
+		{snapshot.Wait{Pointer: "/do/0/x#y"}, "a/b@1.0.0#/do/0/x#y"},
+		{snapshot.Wait{Pointer: "/do/0/x", Arm: 2}, "a/b@1.0.0#2/do/0/x"},
+		{snapshot.Wait{Pointer: "/do/0/x", Arm: 2, Bound: 5}, "a/b@1.0.0#2.5/do/0/x"},
+		{snapshot.Wait{Pointer: "/do/0/x.2", Bound: 1}, "a/b@1.0.0#0.1/do/0/x.2"},
+	} {
+		spec := projections.Spec(snapshot.Definition{Name: "a/b", Version: "1.0.0"}, c.wait)
+		got, ok := projections.ParseSpec(spec)
+		want := projections.Place{Name: "a/b", Version: "1.0.0", Pointer: c.wait.Pointer, Arm: c.wait.Arm, Bound: c.wait.Bound}
+		if spec != c.spec || !ok || got != want {
+			t.Errorf("%s (want %s) gives %+v %t", spec, c.spec, got, ok)
+		}
 	}
-	for _, bad := range []string{"", "a/b#x", "a/b@1"} {
-		if _, _, _, ok := projections.ParseSpec(bad); ok {
-			t.Errorf("%q is a spec", bad)
+	for _, bad := range []string{"", "a/b#/x", "a/b@1", "a/b@1#", "a/b@1#x/do", "a/b@1#1.x/do", "a/b@1#-1/do"} {
+		if p, ok := projections.ParseSpec(bad); ok {
+			t.Errorf("%q is a spec: %+v", bad, p)
 		}
 	}
 }

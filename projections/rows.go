@@ -126,7 +126,7 @@ type Wait struct {
 	Token      string    `db:"WAITING_TOKEN"`
 	InstanceID string    `db:"INSTANCE_ID"`
 	EventType  string    `db:"EVENT_TYPE"`
-	Spec       string    `db:"SPEC"`     // name@version#pointer: how events are correlated
+	Spec       string    `db:"SPEC"`     // name@version#pointer, with arm and bound correlations: how events are correlated
 	KeyHash    string    `db:"KEY_HASH"` // hex of 128 bits of the correlation key's SHA-256
 	CreatedAt  time.Time `db:"CREATED_ON_UTC"`
 }

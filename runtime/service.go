@@ -123,8 +123,8 @@ const eventFanOut = 500
 
 // PublishEvent gives a CloudEvent to every instance that waits for it: those
 // whose listen has its type, its filter and its correlation. It returns how
-// many. Each gets it once, however often the event (source and id) is
-// published. Problems: event.invalid, signal.too-large.
+// many waits it fits. An instance gets it once, however many of its waits it
+// fits and however often the event (source and id) is published. Problems: event.invalid, signal.too-large.
 func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, headers map[string]string) (int, error) {
 	var e struct {
 		SpecVersion string `json:"specversion"`
@@ -140,33 +140,35 @@ func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, heade
 			return 0, problem.New(problem.Invalid, "event.invalid", "event has no %s", name)
 		}
 	}
-	specs, err := r.Store.WaitSpecs(ctx, e.Type)
-	if err != nil {
-		return 0, err
-	}
 	signalID := "ce-" + projections.KeyHash(e.Source+"\x00"+e.ID)
 	reached := 0
-	for _, spec := range specs {
-		n, err := r.route(ctx, e.Type, spec, event, signalID, headers)
+	for _, eventType := range []string{e.Type, engine.AnyType} {
+		specs, err := r.Store.WaitSpecs(ctx, eventType)
 		if err != nil {
 			return reached, err
 		}
-		reached += n
+		for _, spec := range specs {
+			n, err := r.route(ctx, eventType, spec, event, signalID, headers)
+			if err != nil {
+				return reached, err
+			}
+			reached += n
+		}
 	}
 	return reached, nil
 }
 
 // route sends an event to the instances that wait under one spec.
 func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.RawMessage, signalID string, headers map[string]string) (int, error) {
-	name, version, pointer, ok := projections.ParseSpec(spec)
+	place, ok := projections.ParseSpec(spec)
 	if !ok {
 		return 0, fmt.Errorf("runtime: spec %q of a wait is not one", spec)
 	}
-	def, err := r.Definitions.Find(ctx, name, version)
+	def, err := r.Definitions.Find(ctx, place.Name, place.Version)
 	if err != nil {
 		return 0, err
 	}
-	key, ok, err := def.Correlate(pointer, event)
+	key, ok, err := def.Correlate(place.Pointer, place.Arm, place.Bound, event)
 	if err != nil || !ok {
 		return 0, err
 	}

@@ -201,6 +201,7 @@ func (s *Snapshot) append(b []byte) []byte {
 	o.close()
 	s.appendSummary(o)
 	o.objects("branches", len(s.Branches), func(i int) { s.Branches[i].append(o) })
+	o.optNum("lastBranch", int64(s.LastBranch))
 	others := s.others()
 	o.objects("waits", len(others), func(i int) { others[i].append(o) })
 	o.objects("subWorkflowFrames", len(s.SubFrames), func(i int) {
@@ -242,24 +243,21 @@ func (s *Snapshot) appendSummary(o *object) {
 
 // others are the waits behind the primary one.
 func (s *Snapshot) others() []Wait {
-	primary, ok := s.Primary()
-	if !ok || len(s.Waits) == 1 && s.Waits[0].Token == primary.Token {
-		if ok {
-			return nil
-		}
+	primary := s.primary()
+	if primary < 0 {
 		return s.Waits
 	}
-	others := make([]Wait, 0, len(s.Waits)-1)
-	for _, w := range s.Waits {
-		if w.Token != primary.Token {
-			others = append(others, w)
-		}
+	if primary == 0 {
+		return s.Waits[1:]
 	}
-	return others
+	others := make([]Wait, 0, len(s.Waits)-1)
+	return append(append(others, s.Waits[:primary]...), s.Waits[primary+1:]...)
 }
 
 func (b *Branch) append(o *object) {
 	o.num("id", int64(b.ID))
+	o.optNum("parent", int64(b.Parent))
+	o.optNum("arm", int64(b.Arm))
 	o.key("frames")
 	o.b = append(o.b, '[')
 	for i := range b.Frames {
@@ -282,9 +280,14 @@ func (f *Frame) append(o *object) {
 	o.optRaws("items", f.Items)
 	o.optRaws("results", f.Results)
 	o.optNum("open", int64(f.Open))
+	if len(f.Done) > 0 {
+		o.list("done", len(f.Done), func(i int) { o.b = strconv.AppendInt(o.b, int64(f.Done[i]), 10) })
+	}
+	o.optMap("bound", f.Bound)
 	o.optRawMap("vars", f.Vars)
 	o.optNum("attempt", int64(f.Attempt))
 	o.optTime("startedAt", f.StartedAt)
+	o.optTime("failedAt", f.FailedAt)
 	o.opt("deadline", f.Deadline)
 	o.b = append(o.b, '}')
 }
@@ -300,6 +303,7 @@ func (w *Wait) append(o *object) {
 	o.opt("taskId", w.TaskID)
 	o.opt("event", w.Event)
 	o.optMap("key", w.Key)
+	o.optNum("bound", int64(w.Bound))
 }
 
 func (b *Buffered) append(o *object) {

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -25,7 +26,8 @@ type document struct {
 	WorkflowState       State             `json:"workflowState"`
 	Waiting             *Wait             `json:"waiting,omitempty"`
 	Resume              *ResumePoint      `json:"resume,omitempty"`
-	Branches            []Branch          `json:"branches,omitempty"`
+	Branches            []*Branch         `json:"branches,omitempty"`
+	LastBranch          int               `json:"lastBranch,omitempty"`
 	Waits               []Wait            `json:"waits,omitempty"`
 	SubWorkflowFrames   []SubFrame        `json:"subWorkflowFrames,omitempty"`
 	ContinuationBuffer  []Buffered        `json:"continuationBuffer,omitempty"`
@@ -79,7 +81,7 @@ func Decode(raw []byte) (Snapshot, error) {
 	return Snapshot{
 		InstanceID: d.InstanceID, Definition: d.Definition, Business: d.BusinessReference,
 		Status: d.Status, Version: d.Version, Position: d.Position, StartedAt: d.StartedAt, UpdatedAt: d.UpdatedAt,
-		Headers: d.Headers, State: d.WorkflowState, Branches: d.Branches, Waits: d.Waits, SubFrames: d.SubWorkflowFrames,
+		Headers: d.Headers, State: d.WorkflowState, Branches: d.Branches, LastBranch: d.LastBranch, Waits: d.Waits, SubFrames: d.SubWorkflowFrames,
 		Buffer: d.ContinuationBuffer, Error: d.Error, ResumeAs: d.ResumeAs,
 	}, nil
 }
@@ -110,13 +112,23 @@ func (s *Snapshot) Resume() *ResumePoint {
 	if waits {
 		r.EntryPointKind = string(w.Kind)
 	}
-	for _, f := range b.Frames {
-		r.BranchPath = append(r.BranchPath, f.Pointer)
+	for at := b; at != nil; at = s.parent(at) {
+		for i := len(at.Frames) - 1; i >= 0; i-- {
+			r.BranchPath = append(r.BranchPath, at.Frames[i].Pointer)
+		}
 	}
+	slices.Reverse(r.BranchPath)
 	top := b.Frames[len(b.Frames)-1]
 	r.NextStepIndex = top.Next
 	r.TaskName = top.Pointer[lastSlash(top.Pointer)+1:]
 	return r
+}
+
+func (s *Snapshot) parent(b *Branch) *Branch {
+	if b.ID == 0 {
+		return nil
+	}
+	return s.Branch(b.Parent)
 }
 
 func lastSlash(s string) int { return bytes.LastIndexByte([]byte(s), '/') }

@@ -26,7 +26,7 @@ func full() Snapshot {
 		Status:     Waiting, Version: 3, Position: 9, StartedAt: at, UpdatedAt: at.Add(time.Second),
 		Headers: map[string]string{"traceparent": "00-1-2-01"},
 		State:   State{Input: json.RawMessage(`{"n":1.10}`), Context: json.RawMessage(`{"c":[1,2]}`)},
-		Branches: []Branch{{
+		Branches: []*Branch{{
 			Frames: []Frame{
 				{Pointer: "/do", Next: 1},
 				{Pointer: "/do/1/loop", Next: 2, Items: []json.RawMessage{json.RawMessage(`1`), json.RawMessage(`"x"`)}, Vars: map[string]json.RawMessage{"i": json.RawMessage(`2`)}, Deadline: "t-2", StartedAt: at},
@@ -215,10 +215,46 @@ func byReflection(t testing.TB, s Snapshot) string {
 	return strings.TrimSuffix(buf.String(), "\n")
 }
 
+// forked is a snapshot with branches.
+func forked() Snapshot {
+	s := full()
+	s.LastBranch = 7
+	s.Branches[0].Frames[2] = Frame{Pointer: "/do/1/loop/do/0/ask", Results: []json.RawMessage{json.RawMessage("null"), json.RawMessage(`1`)}, Open: 1, Done: []int{0, 2}, Bound: map[string]string{"k": `"v"`}, Attempt: 2, FailedAt: s.StartedAt}
+	s.Branches = append(s.Branches, &Branch{ID: 5, Arm: 1, Frames: []Frame{{Pointer: "/x/fork/branches", Next: 1}, {Pointer: "/x/fork/branches/1/y"}}})
+	s.Branches = append(s.Branches, &Branch{ID: 7, Parent: 5, Frames: []Frame{{Pointer: "/x/fork/branches/1/y/fork/branches"}}, Data: json.RawMessage(`2`)})
+	s.Waits = []Wait{
+		{Kind: WaitTimer, Token: "t-1", Branch: 7, Pointer: "/a", Until: s.StartedAt}, {Kind: WaitEvent, Token: "t-2", Branch: 5, Pointer: "/b"},
+		{Kind: WaitEvent, Token: "t-3", Pointer: "/c", Arm: 1, Key: map[string]string{"k": `"v"`}, Bound: 1},
+	}
+	return s
+}
+
+// TestArrangedIsReadBackAlike holds a snapshot in memory to the one that
+// another node reads.
+func TestArrangedIsReadBackAlike(t *testing.T) {
+	s := forked()
+	s.Arrange()
+	raw, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode(raw)
+	if err != nil || !reflect.DeepEqual(got, s) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, got, s)
+	}
+	if w, _ := got.Primary(); w.Token != "t-2" {
+		t.Errorf("%+v stands for the instance, not the first event", w)
+	}
+	if path := got.Resume().BranchPath; !reflect.DeepEqual(path, []string{"/do", "/do/1/loop", "/do/1/loop/do/0/ask", "/x/fork/branches", "/x/fork/branches/1/y"}) {
+		t.Errorf("branch path %v", path)
+	}
+}
+
 func TestEncoderAgreesWithTheDocument(t *testing.T) {
 	for name, s := range map[string]Snapshot{
 		"full":  full(),
-		"small": {InstanceID: "i", Status: Running, Version: 1, Branches: []Branch{{Frames: []Frame{{Pointer: "/do"}}}}},
+		"fork":  forked(),
+		"small": {InstanceID: "i", Status: Running, Version: 1, Branches: []*Branch{{Frames: []Frame{{Pointer: "/do"}}}}},
 		"empty": {},
 	} {
 		raw, err := s.Encode()

@@ -11,6 +11,8 @@ package snapshot
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -51,7 +53,8 @@ type Snapshot struct {
 	UpdatedAt  time.Time
 	Headers    map[string]string // of the start: trace and correlation ids, carried to every command
 	State      State
-	Branches   []Branch
+	Branches   []*Branch // in order of their ids
+	LastBranch int       // id of the branch made last; ids are used once
 	Waits      []Wait
 	SubFrames  []SubFrame
 	Buffer     []Buffered // signals that came before their wait
@@ -80,11 +83,14 @@ type State struct {
 }
 
 // Branch is one line of execution: a stack of frames, outermost first. The
-// root branch has id 0.
+// root branch has id 0. The others are arms of a fork, whose frame is the
+// innermost of the branch Parent.
 type Branch struct {
 	ID     int             `json:"id"`
+	Parent int             `json:"parent,omitempty"`
+	Arm    int             `json:"arm,omitempty"` // which task of the fork it runs
 	Frames []Frame         `json:"frames"`
-	Data   json.RawMessage `json:"data,omitempty"` // current data: input of the next task; absent = the instance's input
+	Data   json.RawMessage `json:"data,omitempty"` // current data: input of the next task; absent = that of the parent, of the root the instance's input
 }
 
 // Frame is a task that has begun and not ended.
@@ -94,12 +100,15 @@ type Frame struct {
 	Phase     string                     `json:"phase,omitempty"`    // "" = body; "catch" = running catch.do
 	Input     json.RawMessage            `json:"input,omitempty"`    // the task's input, where something still asks for it
 	Raw       json.RawMessage            `json:"raw,omitempty"`      // its raw input, where a retry may ask for it
-	Items     []json.RawMessage          `json:"items,omitempty"`    // for: the frozen collection
-	Results   []json.RawMessage          `json:"results,omitempty"`  // fork: outputs of the arms, null until done
+	Items     []json.RawMessage          `json:"items,omitempty"`    // for: the frozen collection; listen: events not yet processed
+	Results   []json.RawMessage          `json:"results,omitempty"`  // fork: outputs of the arms, null until done; listen: of the events
 	Open      int                        `json:"open,omitempty"`     // fork: arms still running
+	Done      []int                      `json:"done,omitempty"`     // listen: filters that have had their event
+	Bound     map[string]string          `json:"bound,omitempty"`    // listen: correlation values that came first, each canonical JSON
 	Vars      map[string]json.RawMessage `json:"vars,omitempty"`     // for and catch: $item, $index, $error
 	Attempt   int                        `json:"attempt,omitempty"`  // try: retries so far
 	StartedAt time.Time                  `json:"startedAt,omitzero"` // where a timeout, a retry limit or $task asks for it
+	FailedAt  time.Time                  `json:"failedAt,omitzero"`  // try: when it failed first, once it has been retried
 	Deadline  string                     `json:"deadline,omitempty"` // token of the wait for its timeout
 }
 
@@ -125,11 +134,12 @@ type Wait struct {
 	Branch  int               `json:"branch,omitempty"`
 	Pointer string            `json:"ptr"`               // of the task that waits
 	Until   time.Time         `json:"untilUtc,omitzero"` // when it is due
-	Arm     int               `json:"arm,omitempty"`     // of a fan-out
+	Arm     int               `json:"arm,omitempty"`     // of a fan-out, or filter of a listen
 	Command int64             `json:"command,omitempty"` // stream position of the command
 	TaskID  string            `json:"taskId,omitempty"`  // of the human task
 	Event   string            `json:"event,omitempty"`   // type or name of the signal
 	Key     map[string]string `json:"key,omitempty"`     // expected correlation values, each canonical JSON
+	Bound   int               `json:"bound,omitempty"`   // bit i: correlation i of the filter has the value that came first
 }
 
 // SubFrame is a child instance this one waits for.
@@ -165,12 +175,11 @@ type Error struct {
 
 // Branch returns the branch with an id, or nil.
 func (s *Snapshot) Branch(id int) *Branch {
-	for i := range s.Branches {
-		if s.Branches[i].ID == id {
-			return &s.Branches[i]
-		}
+	i, ok := slices.BinarySearchFunc(s.Branches, id, func(b *Branch, id int) int { return b.ID - id })
+	if !ok {
+		return nil
 	}
-	return nil
+	return s.Branches[i]
 }
 
 // Wait returns the wait with a token.
@@ -183,29 +192,60 @@ func (s *Snapshot) Wait(token string) (Wait, bool) {
 	return Wait{}, false
 }
 
-// Primary returns the wait that stands for the instance in its summary: the
-// first that is not a mere deadline.
+// standing orders the kinds of waits by what they tell about an instance:
+// somebody who must act comes before what the engine does by itself.
+var standing = []WaitKind{WaitTask, WaitEvent, WaitChild, WaitTimer, WaitRetry, WaitCommand, WaitNext}
+
+func rank(k WaitKind) int { return slices.Index(standing, k) }
+
+// Primary returns the wait that stands for the instance in its summary: a
+// person's before an event's, a child's, a moment's and a command's; of one
+// kind the oldest. A mere deadline stands for nothing.
 func (s *Snapshot) Primary() (Wait, bool) {
-	for _, w := range s.Waits {
-		if w.Kind != WaitTimeout {
-			return w, true
+	i := s.primary()
+	if i < 0 {
+		return Wait{}, false
+	}
+	return s.Waits[i], true
+}
+
+func (s *Snapshot) primary() int {
+	best := -1
+	for i, w := range s.Waits {
+		if w.Kind != WaitTimeout && (best < 0 || rank(w.Kind) < rank(s.Waits[best].Kind)) {
+			best = i
 		}
 	}
-	return Wait{}, false
+	return best
+}
+
+// Arrange puts the primary wait first, where the stored form has it, so that
+// a snapshot in memory and the same one read back go on alike.
+func (s *Snapshot) Arrange() {
+	i := s.primary()
+	if i <= 0 {
+		return
+	}
+	w := s.Waits[i]
+	copy(s.Waits[1:i+1], s.Waits[:i])
+	s.Waits[0] = w
 }
 
 // Clone returns a copy that shares only immutable bytes with s, so that a
 // refused decision leaves s as it was.
 func (s Snapshot) Clone() Snapshot {
 	c := s
-	c.Branches = make([]Branch, len(s.Branches))
-	for i, b := range s.Branches {
+	c.Branches = make([]*Branch, len(s.Branches))
+	for i, branch := range s.Branches {
+		b := *branch
 		b.Frames = append([]Frame(nil), b.Frames...)
 		for j := range b.Frames {
 			b.Frames[j].Vars = cloneMap(b.Frames[j].Vars)
 			b.Frames[j].Results = append([]json.RawMessage(nil), b.Frames[j].Results...)
+			b.Frames[j].Done = slices.Clone(b.Frames[j].Done)
+			b.Frames[j].Bound = maps.Clone(b.Frames[j].Bound)
 		}
-		c.Branches[i] = b
+		c.Branches[i] = &b
 	}
 	c.Waits = append([]Wait(nil), s.Waits...)
 	c.SubFrames = append([]SubFrame(nil), s.SubFrames...)

@@ -12,6 +12,7 @@ import (
 )
 
 func (a *app) migrateCommand() *cobra.Command {
+	runtimeUser := ""
 	c := &cobra.Command{
 		Use:   "migrate",
 		Short: "Make the database, or bring it to this version",
@@ -21,7 +22,7 @@ func (a *app) migrateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.migrate(cmd.Context(), l); err != nil {
+			if err := a.migrate(cmd.Context(), l, runtimeUser); err != nil {
 				return err
 			}
 			if a.json {
@@ -32,15 +33,19 @@ func (a *app) migrateCommand() *cobra.Command {
 		},
 	}
 	config.Flags(c.Flags())
+	c.Flags().StringVar(&runtimeUser, "runtime-user", "", "user of the nodes on Oracle, who gets the grants that they need; empty = the owner runs them")
 	return c
 }
 
 // migrate installs the schema that a store needs. On Oracle the user of the
 // address must be the owner.
-func (a *app) migrate(ctx context.Context, l *config.Loaded) error {
+func (a *app) migrate(ctx context.Context, l *config.Loaded, runtimeUser string) error {
 	if dsn, ok := l.Store.DataSource(); ok {
-		_, _, err := oracle.Migrate(ctx, oracle.Installation{DSN: dsn})
+		_, _, err := oracle.Migrate(ctx, oracle.Installation{DSN: dsn, RuntimeUser: runtimeUser})
 		return err
+	}
+	if runtimeUser != "" {
+		return usage("--runtime-user: the embedded store has no users")
 	}
 	if err := makeFolder(l.Store); err != nil {
 		return err

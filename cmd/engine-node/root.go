@@ -110,7 +110,7 @@ func (a *app) mark(c *cobra.Command) {
 // commands lists every verb.
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
-		a.serveCommand(), a.migrateCommand(), a.configCommand(), a.versionCommand(),
+		a.serveCommand(), a.migrateCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(),
 		a.validateCommand(), a.evalCommand(), a.diagramCommand(), a.publishCommand(), a.definitionsCommand(), a.startCommand(), a.signalCommand(), a.eventCommand(),
 		a.showCommand(), a.listCommand(), a.tasksCommand(), a.deadLettersCommand(), a.queuesCommand(), a.benchCommand(),
 		a.operationCommand("suspend", "Stop an instance; its signals are kept"),

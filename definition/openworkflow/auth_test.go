@@ -58,7 +58,7 @@ func TestAuthentication(t *testing.T) {
 func TestAuthenticationFindings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ policy, rest, want string }{
-		{`{use: nobody}`, ``, `unknown-name /do/0/ask/with/endpoint/authentication/use: no authentication policy is named "nobody"`},
+		{`{use: nobody}`, ``, `unknown-reference /do/0/ask/with/endpoint/authentication/use: no authentication policy is named "nobody"`},
 		{`{use: name}`, ``, `did you mean named?`},
 		{`{basic: {use: stroe}}`, ``, `no secret is named "stroe" (did you mean store?)`},
 		{`{basic: {username: u}}`, ``, `missing-field /do/0/ask/with/endpoint/authentication/basic: field password is missing`},
@@ -80,5 +80,28 @@ func TestAuthenticationFindings(t *testing.T) {
 		if got := findings(secured(c.policy, c.rest)); strings.Count(got, "\n") != 1 && c.policy != `{basik: {username: u}}` && c.policy != `{bearer: {tokn: a}}` || !strings.Contains(got, c.want) {
 			t.Errorf("%s%s\n got %s\nwant %s", c.policy, c.rest, got, c.want)
 		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	p, err := Parse("w.yaml", []byte(`
+document: {dsl: '1.0.3', namespace: t, name: warn, version: '1.0.0'}
+do:
+  - a: {set: {text: 'Hello ${ .x }!', fine: '${ "Hello \\(.x)" }'}}
+  - b: {listen: {to: {one: {with: {type: t}}}}}
+  - c: {listen: {to: {one: {with: {type: t}, correlate: {k: {from: .k}}}}}}
+  - d: {fork: {branches: [{e: {do: [{f: {set: {x: 1}, export: {as: .}}}]}}]}}
+  - g: {set: {x: 1}, export: {as: .}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, w := range p.Warnings {
+		got += w.Pointer + " " + strings.TrimPrefix(w.Code, "warning.") + "\n"
+	}
+	if got != "/do/0/a/set/text embedded-expression\n/do/1/b/listen/to/one uncorrelated\n/do/3/d/fork/branches/0/e/do/0/f/export export-in-fork\n" {
+		t.Error(got)
 	}
 }

@@ -32,17 +32,17 @@ const Kind = "openworkflow"
 
 // Codes of single findings. The problem as a whole is definition.invalid.
 const (
-	codeYAML        = "definition.yaml"           // the text is not a document of the allowed form
-	codeType        = "definition.type"           // a value of the wrong type or form
-	codeUnknown     = "definition.unknown-field"  // a field that the language does not have
-	codeMissing     = "definition.missing-field"  // a field that must be there
-	codeUnsupported = "definition.unsupported"    // a feature of the language outside the profile
-	codeExpression  = "definition.expression"     // an expression that does not compile
-	codeTarget      = "definition.unknown-target" // a flow directive to no task of the list
-	codeDuplicate   = "definition.duplicate-task" // two tasks of one name in a list
-	codeResource    = "definition.resource"       // a document that the definition refers to does not fit
-	codeSchema      = "definition.schema"         // a JSON Schema that is none
-	codeReference   = "definition.unknown-name"   // a name that nothing under use has
+	codeYAML        = "definition.yaml"              // the text is not a document of the allowed form
+	codeType        = "definition.type"              // a value of the wrong type or form
+	codeUnknown     = "definition.unknown-field"     // a field that the language does not have
+	codeMissing     = "definition.missing-field"     // a field that must be there
+	codeUnsupported = "definition.unsupported"       // a feature of the language outside the profile
+	codeExpression  = "definition.expression"        // an expression that does not compile
+	codeTarget      = "definition.unknown-target"    // a flow directive to no task of the list
+	codeReference   = "definition.unknown-reference" // a name that use does not define
+	codeDuplicate   = "definition.duplicate-task"    // two tasks of one name in a list
+	codeResource    = "definition.resource"          // a document that the definition refers to does not fit
+	codeSchema      = "definition.schema"            // a JSON Schema that is none
 )
 
 var _ definition.Parser = Parse
@@ -114,6 +114,7 @@ type compiler struct {
 	warnings  []problem.Place
 	policies  map[string]any  // use.authentications
 	secrets   map[string]bool // use.secrets
+	reusable  reusable
 }
 
 func (c *compiler) workflow() (p engine.Program) {
@@ -138,7 +139,7 @@ func (c *compiler) workflow() (p engine.Program) {
 		p.Schemas.Output = c.schemaOf("/output", v)
 	}
 	if v, ok := root["timeout"]; ok {
-		p.Timeout = c.timeout("/timeout", v, vars)
+		p.Timeout = c.timeout("/timeout", v, vars, true)
 	}
 	if v, ok := root["do"]; ok {
 		p.Root = c.list("/do", v, scope{"$context", "$input", "$workflow", "$task", "$runtime"})
@@ -178,12 +179,13 @@ func (c *compiler) document(at string, v any) (id snapshot.Definition) {
 // use takes the named functions; what they are is checked where they are used,
 // and here for those that nobody uses.
 func (c *compiler) use(at string, v any) {
-	use := c.object(at, v, shape{fields: []string{"functions", "authentications", "secrets"}, unsupported: map[string]string{
-		"errors": "named errors", "extensions": "extensions",
-		"retries": "named retry policies", "timeouts": "named timeouts", "catalogs": "catalogs",
-	}})
+	use := c.object(at, v, shape{
+		fields:      []string{"authentications", "errors", "functions", "retries", "secrets", "timeouts"},
+		unsupported: map[string]string{"extensions": "extensions", "catalogs": "catalogs"},
+	})
 	c.useSecrets(at, use)
 	c.usePolicies(at, use)
+	c.reuse(at, use)
 	functions, ok := use["functions"]
 	if !ok {
 		return

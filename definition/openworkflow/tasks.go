@@ -28,8 +28,9 @@ func kinds() []kind {
 	return []kind{
 		{name: "for", fields: []string{"while", "do"}, required: []string{"do"}, compile: (*compiler).loop},
 		{name: "try", fields: []string{"catch"}, required: []string{"catch"}, compile: (*compiler).try},
+		{name: "fork", compile: (*compiler).fork},
 		{name: "call", fields: []string{"with"}, compile: (*compiler).callTask},
-		{name: "listen", compile: (*compiler).listen, unsupported: map[string]string{"foreach": "iterators over events"}},
+		{name: "listen", fields: []string{"foreach"}, compile: (*compiler).listen},
 		{name: "raise", compile: (*compiler).raise},
 		{name: "set", compile: (*compiler).set},
 		{name: "switch", compile: (*compiler).choose},
@@ -40,7 +41,7 @@ func kinds() []kind {
 
 // foreign are the kinds of tasks outside the profile.
 var foreign = map[string]string{
-	"emit": "emitting events", "fork": "branches that run side by side", "run": "processes and sub-workflows",
+	"emit": "emitting events", "run": "processes and sub-workflows",
 }
 
 // list compiles a list of tasks.
@@ -99,7 +100,7 @@ func (c *compiler) task(at, name string, v any, vars scope, names []string) *eng
 		return n
 	}
 	n.Kind = map[string]engine.NodeKind{
-		"for": engine.KindFor, "try": engine.KindTry, "call": engine.KindCall, "listen": engine.KindListen, "raise": engine.KindRaise,
+		"for": engine.KindFor, "fork": engine.KindFork, "try": engine.KindTry, "call": engine.KindCall, "listen": engine.KindListen, "raise": engine.KindRaise,
 		"set": engine.KindSet, "switch": engine.KindSwitch, "wait": engine.KindWait, "do": engine.KindDo,
 	}[k.name]
 	fields := append(append([]string{k.name}, k.fields...), common...)
@@ -153,7 +154,7 @@ func (c *compiler) common(at string, m map[string]any, n *engine.Node, vars scop
 		n.Schemas.Export = c.schemaOf(join(at, "export"), v)
 	}
 	if v, ok := m["timeout"]; ok {
-		n.Timeout = c.timeout(join(at, "timeout"), v, vars)
+		n.Timeout = c.timeout(join(at, "timeout"), v, vars, true)
 	}
 	if v, ok := m["then"]; ok {
 		n.Then = c.flow(join(at, "then"), v, names)
@@ -281,14 +282,17 @@ func (c *compiler) raise(at string, m map[string]any, n *engine.Node, vars scope
 	at = join(at, "raise")
 	r := c.object(at, m["raise"], shape{fields: []string{"error"}, required: []string{"error"}})
 	at = join(at, "error")
-	v, ok := r["error"]
-	if !ok {
+	if v, ok := r["error"]; !ok {
 		return
+	} else if name, ok := v.(string); ok {
+		n.Raise = refer(c, at, "errors", name, c.reusable.errors)
+	} else {
+		n.Raise = c.failure(at, v, vars)
 	}
-	if _, ok := v.(string); ok {
-		c.report(at, codeUnsupported, "write the error here", "named errors are outside the supported profile")
-		return
-	}
+}
+
+// failure compiles the error of a raise.
+func (c *compiler) failure(at string, v any, vars scope) *engine.Raise {
 	e := c.object(at, v, shape{fields: errorFields, required: []string{"type", "status"}})
 	field := func(name string) *jq.Template {
 		v, ok := e[name]
@@ -304,7 +308,7 @@ func (c *compiler) raise(at string, m map[string]any, n *engine.Node, vars scope
 		}
 		return c.template(p, v, vars)
 	}
-	n.Raise = &engine.Raise{
+	return &engine.Raise{
 		Type: field("type"), Status: field("status"), Title: field("title"), Detail: field("detail"), Instance: field("instance"),
 	}
 }
@@ -342,7 +346,7 @@ func (c *compiler) try(at string, m map[string]any, n *engine.Node, vars scope, 
 		return
 	}
 	catch := c.object(p, v, shape{
-		fields: []string{"errors", "as", "when", "exceptWhen", "do", "then"}, unsupported: map[string]string{"retry": "retries"},
+		fields: []string{"errors", "as", "when", "exceptWhen", "retry", "do", "then"},
 	})
 	n.Catch = &engine.Catch{As: c.variable(join(p, "as"), catch["as"], "error")}
 	if v, ok := catch["errors"]; ok {
@@ -354,6 +358,9 @@ func (c *compiler) try(at string, m map[string]any, n *engine.Node, vars scope, 
 	}
 	if v, ok := catch["exceptWhen"]; ok {
 		n.Catch.ExceptWhen = c.expression(join(p, "exceptWhen"), v, inner)
+	}
+	if v, ok := catch["retry"]; ok {
+		n.Catch.Retry = c.retry(join(p, "retry"), v, inner)
 	}
 	if v, ok := catch["do"]; ok {
 		n.Catch.Body = c.list(join(p, "do"), v, inner)
@@ -391,106 +398,4 @@ func (c *compiler) errors(at string, v any, vars scope) map[string]*jq.Template 
 
 func (c *compiler) wait(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
 	n.Wait = c.duration(join(at, "wait"), m["wait"], vars)
-}
-
-func (c *compiler) listen(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
-	at = join(at, "listen")
-	n.Listen = &engine.Listen{}
-	l := c.object(at, m["listen"], shape{fields: []string{"to", "read"}, required: []string{"to"}})
-	if v, ok := l["read"]; ok {
-		if v == "raw" {
-			c.report(join(at, "read"), codeUnsupported, "read data or envelope", "raw events are outside the supported profile")
-		} else {
-			n.Listen.Envelope = c.oneOf(join(at, "read"), v, "data", "envelope") == "envelope"
-		}
-	}
-	to, ok := l["to"]
-	if !ok {
-		return
-	}
-	at = join(at, "to")
-	one := c.object(at, to, shape{fields: []string{"one"}, unsupported: map[string]string{
-		"all": "listeners for all of several events", "any": "listeners for any of several events", "until": "conditions to stop listening",
-	}})
-	if v, ok := one["one"]; ok {
-		c.event(join(at, "one"), v, n.Listen, vars)
-	} else if len(one) == 0 && one != nil {
-		c.report(at, codeMissing, "", "field one is missing")
-	}
-}
-
-// event compiles the filter of a listen. Its expressions see the event, and no
-// variables: they are evaluated before the event has an instance.
-func (c *compiler) event(at string, v any, l *engine.Listen, vars scope) {
-	m := c.object(at, v, shape{fields: []string{"with", "correlate"}, required: []string{"with"}})
-	if v, ok := m["with"]; ok {
-		c.attributes(join(at, "with"), v, l)
-	}
-	correlate, ok := m["correlate"]
-	if !ok {
-		return
-	}
-	at = join(at, "correlate")
-	for _, name := range keys(c.anyObject(at, correlate)) {
-		p := join(at, name)
-		m := c.object(p, correlate.(map[string]any)[name], shape{fields: []string{"from", "expect"}, required: []string{"from"}})
-		k := engine.Correlation{Name: name}
-		if v, ok := m["from"]; ok {
-			if _, isText := v.(string); !isText {
-				c.wrong(join(p, "from"), "an expression as a string", v)
-				continue
-			}
-			k.From = c.expression(join(p, "from"), v, nil)
-		}
-		if v, ok := m["expect"]; ok {
-			k.Expect = c.template(join(p, "expect"), v, vars)
-		}
-		l.Correlate = append(l.Correlate, k)
-	}
-}
-
-func (c *compiler) attributes(at string, v any, l *engine.Listen) {
-	with := c.anyObject(at, v)
-	if with == nil {
-		return
-	}
-	p := join(at, "type")
-	switch t := with["type"].(type) {
-	case nil:
-		c.reportKey(at, codeUnsupported, "name the event's type", "listening to events of any type is outside the supported profile")
-	case string:
-		if _, ok := jq.Wrapped(t); ok {
-			c.report(p, codeUnsupported, "write the type as it is", "types of events by expression are outside the supported profile")
-		}
-		l.Type = t
-	default:
-		c.wrong(p, "a string", t)
-	}
-	for _, name := range keys(with) {
-		if name == "type" {
-			continue
-		}
-		v, p := with[name], join(at, name)
-		if l.With == nil {
-			l.With = map[string]*jq.Template{}
-		}
-		if inner, ok := dataFilter(name, v); ok {
-			if c.expression(p, v, nil) != nil {
-				l.With[name] = c.expression(p, inner, nil)
-			}
-			continue
-		}
-		l.With[name] = c.template(p, v, nil)
-	}
-}
-
-// dataFilter makes the expression of the attribute data one on the event: the
-// language shows it the data alone.
-func dataFilter(name string, v any) (string, bool) {
-	s, ok := v.(string)
-	if name != "data" || !ok {
-		return "", false
-	}
-	inner, ok := jq.Wrapped(s)
-	return "${ .data | (" + inner + "\n) }", ok
 }

@@ -256,11 +256,10 @@ func (c *compiler) filter(at string, v any, field string, vars scope) *jq.Templa
 	return c.expression(join(at, field), f, vars)
 }
 
-// timeout takes {after: …}.
-func (c *compiler) timeout(at string, v any, vars scope) *jq.Template {
-	if _, ok := v.(string); ok {
-		c.report(at, codeUnsupported, "write the timeout here", "named timeouts are outside the supported profile")
-		return nil
+// timeout takes {after: …}, or where it may the name of one.
+func (c *compiler) timeout(at string, v any, vars scope, byName bool) *jq.Template {
+	if name, ok := v.(string); ok && byName {
+		return refer(c, at, "timeouts", name, c.reusable.timeouts)
 	}
 	m := c.object(at, v, shape{fields: []string{"after"}, required: []string{"after"}})
 	after, ok := m["after"]

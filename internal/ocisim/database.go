@@ -89,6 +89,9 @@ func (d *Database) UserDSN(user string) string {
 		user, "x", d.ConnectString(), d.server.LibDir)
 }
 
+// LibDir is where the library is.
+func (d *Database) LibDir() string { return d.server.LibDir }
+
 // Env is the environment of a process that finds the library without libDir.
 func (d *Database) Env() []string {
 	return append(os.Environ(), "LD_LIBRARY_PATH="+d.server.LibDir)

@@ -147,7 +147,10 @@ var (
 // words are what statements may say in upper case beside names of the schema.
 var words = strings.Fields(`CAST TIMESTAMP SYSTIMESTAMP TIME ZONE NUMTODSINTERVAL NEXTVAL DUAL SYS_CONTEXT CASE WHEN THEN END PROCESSED NULL
 WF_TASK_SEQ WF_TASK_EVENT_SEQ WF_LETTER_SEQ WF_DEFINITION_SEQ AQUEDUCT_TURN AT AS DB_NOW_UTC SCHEMA_NAME CRASHES
-READY DELAYED EXPIRED OLDEST_ON_UTC MSG_STATE ENQ_TIME QUEUE HELD_SIGNAL HELD_SCHEDULE HELD_COMMAND AQ WF_SIGNAL_QTAB WF_SCHEDULE_QTAB WF_COMMAND_QTAB`)
+ALL_INDEXES ALL_OBJECTS ALL_QUEUES ALL_TAB_PRIVS AQUEDUCT CURRENT_UTILIZATION DEQ DEQUEUE_ENABLED ENQ ENQUEUE_ENABLED GRANTEE INDEX INDEX_NAME
+ISDEFAULT LETTERS LIMIT_VALUE MAX_RETRIES NAME NEW_ID NLS_DATABASE_PARAMETERS OBJECT_NAME OBJECT_TYPE OWNED OWNER PARAMETER PRIVILEGE PRODUCT
+PRODUCT_COMPONENT_VERSION QUEUE_TYPE RESOURCE_LIMIT RESOURCE_NAME RETENTION RETRY_DELAY ROLE SESSION_PRIVS SESSION_ROLES SESSION_USER STATUS
+TABLE_NAME TABLE_OWNER TABLE_SCHEMA TRIM VALUE VERSION WF_DLQ_QTAB READY DELAYED EXPIRED OLDEST_ON_UTC MSG_STATE ENQ_TIME QUEUE HELD_SIGNAL HELD_SCHEDULE HELD_COMMAND AQ WF_SIGNAL_QTAB WF_SCHEDULE_QTAB WF_COMMAND_QTAB`)
 
 func TestStatementsNameWhatIsThere(t *testing.T) {
 	t.Parallel()
@@ -200,7 +203,7 @@ func TestStatementsAreOraclesAndBindOnce(t *testing.T) {
 		if m := regexp.MustCompile(`\b[a-z]\.\w+\s+[a-z]\.\w+`).FindString(lower); m != "" {
 			t.Errorf("%s: a comma is missing in %q", name, m)
 		}
-		for _, word := range []string{"merge ", "select *", "limit ", "on conflict", "::", "now()", ";", "returning", " as of", "sysdate", " systimestamp,"} {
+		for _, word := range []string{"merge ", "select *", " limit ", "\nlimit ", "on conflict", "::", "now()", ";", "returning", " as of", "sysdate", " systimestamp,"} {
 			if strings.Contains(lower, word) {
 				t.Errorf("%s: %q", name, word)
 			}

@@ -15,12 +15,40 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// TestStore runs the suite as the owner of the schema on connections of its
+// own, and as a runtime user with the grants of the script on pooled ones.
 func TestStore(t *testing.T) {
-	for name, pooled := range map[string]bool{"standalone": false, "pooled": true} {
-		t.Run(name, func(t *testing.T) {
-			storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{Pooled: pooled}) })
+	t.Run("standalone, as the owner", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{DSN: fresh(t)}) })
+	})
+	t.Run("pooled, as the runtime user", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) storetest.Harness {
+			o := Options{Pooled: true}
+			o.DSN, o.Schema = freshApart(t)
+			return harness(t, o)
 		})
+	})
+}
+
+// freshApart gives an empty schema and the data source name of a runtime user
+// of it: one of its own on the stand-in.
+func freshApart(t testing.TB) (dsn, schema string) {
+	t.Helper()
+	if oracletest.Real() {
+		return fresh(t), ""
 	}
+	d := empty(t)
+	users, err := scripts.ReadFile("schema/00_users.sql")
+	if err == nil {
+		err = d.Script(t.Context(), "app", string(users), []string{"AQUEDUCT", "AQUEDUCT_RUN", "USERS"}, nil)
+	}
+	if err == nil {
+		_, _, err = Migrate(context.Background(), Installation{DSN: d.UserDSN("AQUEDUCT"), RuntimeUser: "AQUEDUCT_RUN"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.UserDSN("AQUEDUCT_RUN"), "AQUEDUCT"
 }
 
 // quick are options under which a node is dead soon.
@@ -49,7 +77,6 @@ func standIn(t testing.TB) *ocisim.Database {
 
 func harness(t *testing.T, o Options) storetest.Harness {
 	o = quick(o)
-	o.DSN = fresh(t)
 	return storetest.Harness{
 		Open: func(ctx context.Context, node string) (store.Full, error) {
 			o := o

@@ -31,7 +31,7 @@ func TestParkedInstanceIsSmall(t *testing.T) {
 		snap := snapshot.Snapshot{InstanceID: id, Version: 1, Status: snapshot.Waiting, Position: 1, StartedAt: now, UpdatedAt: now,
 			Definition: snapshot.Definition{Name: "default/loan", Version: "1.0.0", Digest: strings.Repeat("0", 64)},
 			State:      snapshot.State{Context: state},
-			Branches:   []snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: "/do"}, {Pointer: "/do/0/wait"}}}},
+			Branches:   []*snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: "/do"}, {Pointer: "/do/0/wait"}}}},
 			Waits:      []snapshot.Wait{{Kind: snapshot.WaitEvent, Token: token, Pointer: "/do/0/wait", Event: "paid"}}}
 		c := store.Change{Snapshot: &snap, Encoded: must(snap.Encode()), Runtime: store.Runtime{LastSignalID: id, ExecutedBy: s.Node(), ExecutedAt: now},
 			Rows: projections.Rows{

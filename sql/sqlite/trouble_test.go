@@ -247,7 +247,7 @@ func TestRuntimeStateColumns(t *testing.T) {
 	s := open(t, path)
 	err := s.Commit(t.Context(), store.Change{Snapshot: &snapshot.Snapshot{InstanceID: "a", Version: 1, Status: snapshot.Waiting,
 		Business: snapshot.BusinessReference{Key: "b"}, Error: &snapshot.Error{Type: "bad"},
-		Branches: []snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: "/do/0/ask"}}}},
+		Branches: []*snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: "/do/0/ask"}}}},
 		Waits:    []snapshot.Wait{{Kind: snapshot.WaitTask, Token: "tok", Pointer: "/do/0/ask", TaskID: "t-1"}}}})
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func begin(id string) *snapshot.Snapshot {
 	s.Position = 0
 	s.State = snapshot.State{Context: StepState}
 	s.Waits = []snapshot.Wait{{Kind: snapshot.WaitCommand, Token: strings.Repeat("t", 43), Pointer: "/do/0/call"}}
-	s.Branches = []snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: "/do", Next: 1}, {Pointer: "/do/0/call"}}}}
+	s.Branches = []*snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: "/do", Next: 1}, {Pointer: "/do/0/call"}}}}
 	return s
 }
 

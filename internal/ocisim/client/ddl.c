@@ -189,20 +189,17 @@ static int put_text_array(const Tok *k, int i, int n, const char *until, Buf *ou
     return i;
 }
 
-// translate_grant translates GRANT and REVOKE: on objects they are
-// PostgreSQL's, except on packages; the rights of the system are only noted.
-int translate_grant(Trans *t, const Tok *k, int n, Buf *out) {
+// translate_grant translates GRANT and REVOKE: on tables, on packages, and of
+// rights of the system, which are only noted.
+int translate_grant(const Tok *k, int n, Buf *out) {
     int grant = is_word(&k[0], "GRANT"), on = 1;
     const char *to = grant ? "TO" : "FROM";
     while (on < n && !is_word(&k[on], "ON") && !is_word(&k[on], to))
         on++;
-    if (is_word(&k[on], "ON") && !is_word(&k[1], "EXECUTE")) {
-        int dictionary = !*seq(k, on + 1, "SYS ."); // everybody may read it
-        if (dictionary)
-            buf_str(out, "SELECT 1");
-        return dictionary;
-    }
-    buf_fmt(out, "CALL ocisim.%s(", grant ? "grant_privilege" : "revoke_privilege");
+    if (is_word(&k[on], "ON") && !is_word(&k[1], "EXECUTE"))
+        buf_fmt(out, "CALL ocisim.grant_object('%s',", k[0].text);
+    else
+        buf_fmt(out, "CALL ocisim.%s(", grant ? "grant_privilege" : "revoke_privilege");
     int i = put_text_array(k, 1, n, is_word(&k[on], "ON") ? "ON" : to, out);
     buf_str(out, ",");
     if (is_word(&k[i], "ON")) {
@@ -228,7 +225,7 @@ int translate_ddl(Trans *t, const Tok *k, int n, Buf *out) {
     if (is_word(&k[0], "COMMENT"))
         return comment(k, n, out);
     if (is_word(&k[0], "GRANT") || is_word(&k[0], "REVOKE"))
-        return translate_grant(t, k, n, out);
+        return translate_grant(k, n, out);
     if (t->type == S_ALTER && is_word(&k[1], "TABLE"))
         return alter_table(t, k, n, out);
     static const char *const noted[] = {"USER", "SYSTEM", "PACKAGE", "VIEW", "INDEX", "PROFILE", NULL};

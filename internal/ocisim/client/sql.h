@@ -60,7 +60,7 @@ void check_strict(Trans *t, const Tok *k, int n);
 void check_clauses(Trans *t, const Tok *k, int n);
 
 int translate_ddl(Trans *t, const Tok *k, int n, Buf *out);
-int translate_grant(Trans *t, const Tok *k, int n, Buf *out);
+int translate_grant(const Tok *k, int n, Buf *out);
 void translate_block(Trans *t, const Tok *k, int n, const Package *pkg, Buf *out);
 void translate_subprogram(Trans *t, const Tok *k, int from, int to, const Package *pkg, int result, Buf *out);
 void translate_package(Trans *t, const Tok *k, const char *constants, Buf *out);

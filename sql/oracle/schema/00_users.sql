@@ -1,6 +1,7 @@
--- Aqueduct: owner, runtime user, and the role of applications. Run once as a
--- DBA (SYSTEM or SYS) in the pluggable database, then set the passwords:
---   sqlplus system@service @00_users.sql AQUEDUCT AQUEDUCT_RUN USERS
+-- Aqueduct: owner, runtime user, and the role of applications. Run once as SYS
+-- in the pluggable database (SYSTEM may not grant what belongs to SYS), then
+-- set the passwords:
+--   sqlplus sys@service as sysdba @00_users.sql AQUEDUCT AQUEDUCT_RUN USERS
 -- ORA-01920 and ORA-01921 say that a user or role is there already.
 -- The owner is used to install and upgrade only; lock it in between if you like.
 DEFINE owner = &1
@@ -21,6 +22,11 @@ CREATE USER &runtime_user NO AUTHENTICATION
 GRANT CREATE SESSION TO &runtime_user
 /
 GRANT EXECUTE ON SYS.DBMS_AQ TO &runtime_user
+/
+-- For engine-node doctor, which says so where it is left out.
+GRANT SELECT ON SYS.V_$PARAMETER TO &runtime_user
+/
+GRANT SELECT ON SYS.V_$RESOURCE_LIMIT TO &runtime_user
 /
 -- For counting round trips in benchmarks; leave it out if you do not want it.
 GRANT SELECT ON SYS.V_$MYSTAT TO &runtime_user

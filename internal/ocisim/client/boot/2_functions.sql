@@ -1,8 +1,11 @@
 -- Functions and operators of SQL.
 
--- The clock is the real one, not the start of the transaction.
+-- The clock is the real one, not the start of the transaction; a test may set
+-- it wrong.
+CREATE TABLE ocisim.clock (ahead interval);
+INSERT INTO ocisim.clock VALUES ('0');
 CREATE FUNCTION ocisim.systimestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
-$$ SELECT pg_catalog.clock_timestamp() $$;
+$$ SELECT pg_catalog.clock_timestamp() + c.ahead FROM ocisim.clock c $$;
 CREATE FUNCTION ocisim.sysdate() RETURNS timestamp(0) LANGUAGE sql VOLATILE AS
 $$ SELECT date_trunc('second', pg_catalog.clock_timestamp()::timestamp) $$;
 CREATE FUNCTION ocisim.ora_user() RETURNS varchar LANGUAGE sql STABLE AS

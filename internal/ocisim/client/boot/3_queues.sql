@@ -4,7 +4,7 @@ CREATE TABLE ocisim.aq_queue_table (
   owner text, name text, payload_type text, by_priority boolean, PRIMARY KEY (owner, name));
 CREATE TABLE ocisim.aq_queue (
   qid serial PRIMARY KEY, owner text, name text, queue_table text, queue_type text, max_retries int,
-  retry_delay float8, enq boolean DEFAULT false, deq boolean DEFAULT false, UNIQUE (owner, name));
+  retry_delay float8, enq boolean DEFAULT false, deq boolean DEFAULT false, retention text DEFAULT '0', UNIQUE (owner, name));
 CREATE TABLE ocisim.aq_grant (qid int, grantee text, privilege text, PRIMARY KEY (qid, grantee, privilege));
 CREATE TABLE ocisim.aq_msg (
   seq bigserial, msgid bytea PRIMARY KEY, qid int NOT NULL, orig_qid int NOT NULL, corrid text, priority int,

@@ -74,9 +74,10 @@ BEGIN
   IF queue_type = 1 AND max_retries IS NOT NULL THEN
     RAISE EXCEPTION 'ORA-24074: RETRY_DELAY and MAX_RETRIES cannot be used for 8.0 compatible multiconsumer queues or exception queues';
   END IF;
-  INSERT INTO ocisim.aq_queue (owner, name, queue_table, queue_type, max_retries, retry_delay)
+  INSERT INTO ocisim.aq_queue (owner, name, queue_table, queue_type, max_retries, retry_delay, retention)
   VALUES (ocisim.own(queue_name), ocisim.nam(queue_name), ocisim.nam(queue_table),
-    CASE queue_type WHEN 1 THEN 'EXCEPTION_QUEUE' ELSE 'NORMAL_QUEUE' END, coalesce(max_retries, 5), retry_delay);
+    CASE queue_type WHEN 1 THEN 'EXCEPTION_QUEUE' ELSE 'NORMAL_QUEUE' END, coalesce(max_retries, 5), retry_delay,
+    CASE retention_time WHEN -1 THEN 'FOREVER' ELSE retention_time::int::text END);
 END $$;
 
 CREATE PROCEDURE dbms_aqadm.create_queue_table(queue_table text, queue_payload_type text,
@@ -146,7 +147,8 @@ CREATE PROCEDURE dbms_aqadm.alter_queue(queue_name text, max_retries numeric DEF
 DECLARE q ocisim.aq_queue := ocisim.aq_find(queue_name);
 BEGIN
   UPDATE ocisim.aq_queue x SET max_retries = coalesce(alter_queue.max_retries, x.max_retries),
-    retry_delay = coalesce(alter_queue.retry_delay, x.retry_delay) WHERE x.qid = q.qid;
+    retry_delay = coalesce(alter_queue.retry_delay, x.retry_delay),
+    retention = coalesce(CASE retention_time WHEN -1 THEN 'FOREVER' ELSE retention_time::int::text END, x.retention) WHERE x.qid = q.qid;
 END $$;
 CREATE PROCEDURE dbms_aqadm.drop_queue(queue_name text, auto_commit boolean DEFAULT true) LANGUAGE plpgsql AS $$
 DECLARE q ocisim.aq_queue := ocisim.aq_find(queue_name);
@@ -301,7 +303,7 @@ BEGIN
   INSERT INTO ocisim.account VALUES (lower(n), is_role);
   BEGIN
     EXECUTE format('CREATE ROLE %I LOGIN', lower(n));
-  EXCEPTION WHEN duplicate_object THEN NULL; -- of another database of the server
+  EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- of another database of the server
   END;
   IF NOT is_role THEN
     EXECUTE format('CREATE SCHEMA IF NOT EXISTS %1$I AUTHORIZATION %1$I', lower(n));
@@ -322,6 +324,17 @@ BEGIN
   EXECUTE format('DROP SCHEMA IF EXISTS %I CASCADE', lower(n));
 END $$;
 
+-- grant_role: who has a role may grant it. Oracle wants ADMIN OPTION besides.
+CREATE PROCEDURE ocisim.grant_role(role text, grantee text) LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF NOT pg_has_role(session_user, role, 'MEMBER') THEN
+    RAISE EXCEPTION 'ORA-01932: ADMIN option not granted for role ''%''', upper(role);
+  END IF;
+  IF NOT pg_has_role(grantee, role, 'MEMBER') THEN
+    EXECUTE format('GRANT %I TO %I', role, grantee);
+  END IF;
+EXCEPTION WHEN unique_violation OR internal_error THEN NULL; -- another database of the server does the same
+END $$;
 -- grant_privilege grants EXECUTE on a package, or notes a right of the system.
 CREATE PROCEDURE ocisim.grant_privilege(privileges text[], object text, grantees text[]) LANGUAGE plpgsql AS $$
 DECLARE g text; p text; o text; n text;
@@ -331,7 +344,7 @@ BEGIN
       FOREACH p IN ARRAY privileges LOOP
         INSERT INTO ocisim.sys_priv VALUES (upper(g), upper(p)) ON CONFLICT DO NOTHING;
         IF EXISTS (SELECT 1 FROM ocisim.account WHERE name = lower(p) AND is_role) THEN
-          EXECUTE format('GRANT %I TO %I', lower(p), lower(g));
+          CALL ocisim.grant_role(lower(p), lower(g));
         END IF;
       END LOOP;
     ELSIF object ~* '^(SYS\.)?(DBMS|UTL)_' THEN
@@ -348,7 +361,7 @@ BEGIN
   END LOOP;
 END $$;
 CREATE PROCEDURE ocisim.revoke_privilege(privileges text[], object text, grantees text[]) LANGUAGE plpgsql AS $$
-DECLARE g text;
+DECLARE g text; r record;
 BEGIN
   FOREACH g IN ARRAY grantees LOOP
     IF object IS NULL THEN
@@ -358,7 +371,29 @@ BEGIN
     ELSE
       DELETE FROM ocisim.package_grant WHERE owner = lower(ocisim.own(object)) AND name = lower(ocisim.nam(object))
         AND grantee = lower(g);
-      CALL ocisim.package_secure(lower(ocisim.own(object)), lower(ocisim.nam(object)));
+      FOR r IN SELECT * FROM ocisim.package_routines(lower(ocisim.own(object)), lower(ocisim.nam(object))) LOOP
+        EXECUTE format('REVOKE ALL ON ROUTINE %s FROM %s', r.routine, g);
+      END LOOP;
+    END IF;
+  END LOOP;
+END $$;
+-- grant_object grants or revokes rights on a table, view or sequence. Of the
+-- dictionary only the V$ views are for those to whom they are granted.
+CREATE PROCEDURE ocisim.grant_object(verb text, privileges text[], object text, grantees text[]) LANGUAGE plpgsql AS $$
+DECLARE c pg_class; p text; g text;
+BEGIN
+  IF object ~* '^SYS\.V_\$' THEN
+    object := 'ocisim.v$' || lower(substr(object, 8));
+  ELSIF object ~* '^SYS\.' THEN
+    RETURN;
+  END IF;
+  SELECT * INTO c FROM pg_class WHERE oid = object::regclass;
+  FOREACH g IN ARRAY grantees LOOP
+    FOREACH p IN ARRAY privileges LOOP
+      EXECUTE format('%s %s ON %s %s %s', verb, p, c.oid::regclass, CASE verb WHEN 'GRANT' THEN 'TO' ELSE 'FROM' END, g);
+    END LOOP;
+    IF c.relkind = 'S' THEN -- NEXTVAL needs it here
+      EXECUTE format('%s USAGE ON SEQUENCE %s %s %s', verb, c.oid::regclass, CASE verb WHEN 'GRANT' THEN 'TO' ELSE 'FROM' END, g);
     END IF;
   END LOOP;
 END $$;

@@ -2,7 +2,7 @@
 CREATE TABLE ocisim.fault (client text, spec text);
 CREATE TABLE ocisim.parameter (name varchar(80) PRIMARY KEY, value varchar(4000), isdefault varchar(9));
 INSERT INTO ocisim.parameter VALUES ('aq_tm_processes', '1', 'TRUE'), ('processes', '300', 'TRUE'),
-  ('sessions', '472', 'TRUE'), ('open_cursors', '300', 'TRUE'), ('compatible', '19.0.0', 'TRUE');
+  ('sessions', '472', 'TRUE'), ('job_queue_processes', '20', 'TRUE'), ('open_cursors', '300', 'TRUE'), ('compatible', '19.0.0', 'TRUE');
 
 CREATE VIEW ocisim.v$parameter AS SELECT row_number() OVER (ORDER BY name)::numeric AS num, name, value, isdefault FROM ocisim.parameter;
 CREATE VIEW ocisim.v$version AS
@@ -14,9 +14,10 @@ CREATE VIEW ocisim.product_component_version AS
 CREATE VIEW ocisim.v$instance AS
   SELECT 1::numeric AS instance_number, 'free'::varchar(16) AS instance_name, 'localhost'::varchar(64) AS host_name,
     '23.0.0.0.0'::varchar(17) AS version, 'OPEN'::varchar(12) AS status, pg_postmaster_start_time()::timestamp(0) AS startup_time;
-CREATE VIEW ocisim.nls_database_parameters AS
-  SELECT parameter::varchar(128), value::varchar(64) FROM (VALUES ('NLS_CHARACTERSET', 'AL32UTF8'),
-    ('NLS_NCHAR_CHARACTERSET', 'AL16UTF16'), ('NLS_LENGTH_SEMANTICS', 'BYTE')) v (parameter, value);
+CREATE TABLE ocisim.nls_parameter (parameter varchar(128) PRIMARY KEY, value varchar(64));
+INSERT INTO ocisim.nls_parameter VALUES ('NLS_CHARACTERSET', 'AL32UTF8'), ('NLS_NCHAR_CHARACTERSET', 'AL16UTF16'),
+  ('NLS_LENGTH_SEMANTICS', 'BYTE');
+CREATE VIEW ocisim.nls_database_parameters AS SELECT parameter, value FROM ocisim.nls_parameter;
 CREATE VIEW ocisim.v$statname AS
   SELECT 1::numeric AS "statistic#", 'SQL*Net roundtrips to/from client'::varchar AS name
   UNION ALL SELECT 2, 'ocisim libpq requests';
@@ -29,40 +30,74 @@ CREATE VIEW ocisim.v$session AS
     backend_start::timestamp(0) AS logon_time, 'USER'::varchar(10) AS type
   FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'ocisim:%';
 
-CREATE VIEW ocisim.session_privs AS
-  SELECT privilege::varchar(40) FROM ocisim.sys_priv WHERE grantee = upper(current_user)
-  UNION SELECT 'DBA' FROM pg_roles WHERE rolname = current_user AND rolsuper;
+CREATE VIEW ocisim.v$resource_limit AS
+  SELECT p.name::varchar(30) AS resource_name,
+    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')::numeric AS current_utilization,
+    lpad(p.value, 10)::varchar(10) AS limit_value
+  FROM ocisim.parameter p WHERE p.name IN ('processes', 'sessions');
+
+-- What a user sees of the dictionary: his own, and what he has a right on.
+CREATE FUNCTION ocisim.is_mine(role text) RETURNS boolean LANGUAGE sql STABLE AS
+$$ SELECT lower(role) = 'public' OR coalesce(pg_has_role(to_regrole(quote_ident(lower(role)))::oid, 'MEMBER'), false) $$;
+CREATE FUNCTION ocisim.sees(c pg_class) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT pg_has_role(c.relowner, 'MEMBER') OR CASE c.relkind WHEN 'i' THEN false
+    WHEN 'S' THEN has_sequence_privilege(c.oid, 'SELECT') ELSE has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE') END $$;
+CREATE FUNCTION ocisim.sees_package(o text, n text) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT ocisim.is_mine(o) OR EXISTS (SELECT 1 FROM ocisim.package_grant g
+    WHERE g.owner = o AND g.name = n AND ocisim.is_mine(g.grantee)) $$;
+CREATE FUNCTION ocisim.sees_queue(q ocisim.aq_queue) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT ocisim.is_mine(q.owner) OR EXISTS (SELECT 1 FROM ocisim.aq_grant g WHERE g.qid = q.qid AND ocisim.is_mine(g.grantee)) $$;
+-- Nothing becomes invalid by itself here: tests note what is.
+CREATE TABLE ocisim.invalid (owner text, name text);
+
 CREATE VIEW ocisim.session_roles AS
-  SELECT privilege::varchar(128) AS role FROM ocisim.sys_priv WHERE grantee = upper(current_user)
-    AND privilege IN ('DBA', 'RESOURCE', 'CONNECT', 'AQ_ADMINISTRATOR_ROLE', 'AQ_USER_ROLE');
+  SELECT p.privilege::varchar(128) AS role FROM ocisim.sys_priv p WHERE ocisim.is_mine(p.grantee)
+    AND (p.privilege IN ('DBA', 'RESOURCE', 'CONNECT', 'AQ_ADMINISTRATOR_ROLE', 'AQ_USER_ROLE')
+      OR EXISTS (SELECT 1 FROM ocisim.account a WHERE a.is_role AND upper(a.name) = p.privilege))
+  UNION SELECT 'DBA' FROM pg_roles WHERE rolname = current_user AND rolsuper;
+CREATE VIEW ocisim.session_privs AS
+  SELECT p.privilege::varchar(40) FROM ocisim.sys_priv p WHERE ocisim.is_mine(p.grantee)
+    AND p.privilege NOT IN (SELECT role FROM ocisim.session_roles)
+  UNION SELECT v.privilege FROM (VALUES ('CREATE SESSION'), ('CREATE TABLE'), ('DROP ANY TABLE'), ('ALTER SYSTEM')) v (privilege)
+    WHERE EXISTS (SELECT 1 FROM ocisim.session_roles WHERE role = 'DBA');
 CREATE VIEW ocisim.user_sys_privs AS
   SELECT grantee::varchar(128) AS username, privilege::varchar(40), 'NO'::varchar(3) AS admin_option
   FROM ocisim.sys_priv WHERE grantee = upper(current_user);
 CREATE VIEW ocisim.user_role_privs AS
   SELECT upper(current_user)::varchar(128) AS username, role AS granted_role FROM ocisim.session_roles;
+CREATE VIEW ocisim.all_tab_privs AS
+  SELECT upper(g.grantor::regrole::text)::varchar(128) AS grantor,
+    (CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE upper(g.grantee::regrole::text) END)::varchar(128) AS grantee,
+    upper(n.nspname)::varchar(128) AS table_schema, upper(c.relname)::varchar(128) AS table_name,
+    g.privilege_type::varchar(40) AS privilege
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_roles r ON r.rolname = n.nspname,
+    aclexplode(c.relacl) g
+  WHERE g.grantee <> c.relowner AND NOT (c.relkind = 'S' AND g.privilege_type = 'USAGE')
+    AND (g.grantee = 0 OR pg_has_role(g.grantee, 'MEMBER') OR pg_has_role(c.relowner, 'MEMBER'))
+  UNION ALL SELECT upper(owner), upper(grantee), upper(owner), upper(name), 'EXECUTE' FROM ocisim.package_grant
+    WHERE ocisim.is_mine(grantee) OR ocisim.is_mine(owner)
+  UNION ALL SELECT q.owner, g.grantee, q.owner, q.name, g.privilege FROM ocisim.aq_grant g JOIN ocisim.aq_queue q ON q.qid = g.qid
+    WHERE ocisim.is_mine(g.grantee) OR ocisim.is_mine(q.owner)
+  UNION ALL SELECT 'SYS', CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE upper(g.grantee::regrole::text) END, 'SYS', upper(n.nspname), 'EXECUTE'
+    FROM pg_namespace n, aclexplode(n.nspacl) g WHERE n.nspname ~ '^(dbms|utl)_' AND g.privilege_type = 'USAGE'
+    AND g.grantee <> n.nspowner AND (g.grantee = 0 OR pg_has_role(g.grantee, 'MEMBER'));
 CREATE VIEW ocisim.user_tab_privs AS
-  SELECT upper(grantee)::varchar(128) AS grantee, upper(table_schema)::varchar(128) AS owner,
-    upper(table_name)::varchar(128) AS table_name, upper(grantor)::varchar(128) AS grantor,
-    privilege_type::varchar(40) AS privilege
-  FROM information_schema.role_table_grants WHERE table_schema NOT IN ('ocisim', 'pg_catalog', 'information_schema')
-    AND grantee <> table_schema
-  UNION ALL SELECT upper(grantee), upper(owner), upper(name), upper(owner), 'EXECUTE' FROM ocisim.package_grant
-  UNION ALL SELECT upper(current_user), 'SYS', upper(nspname), 'SYS', 'EXECUTE' FROM pg_namespace
-    WHERE nspname ~ '^(dbms|utl)_' AND has_schema_privilege(current_user, oid, 'USAGE');
+  SELECT grantee, table_schema AS owner, table_name, grantor, privilege FROM ocisim.all_tab_privs WHERE grantee = upper(current_user);
 
 CREATE VIEW ocisim.all_users AS
   SELECT upper(n.nspname)::varchar(128) AS username FROM pg_namespace n JOIN pg_roles r ON r.rolname = n.nspname;
 CREATE VIEW ocisim.user_users AS
   SELECT upper(current_user)::varchar(128) AS username, 'OPEN'::varchar(32) AS account_status;
 CREATE VIEW ocisim.all_objects AS
-  SELECT upper(n.nspname)::varchar(128) AS owner, upper(c.relname)::varchar(128) AS object_name,
-    (CASE c.relkind WHEN 'r' THEN 'TABLE' WHEN 'v' THEN 'VIEW' WHEN 'i' THEN 'INDEX' WHEN 'S' THEN 'SEQUENCE' END)::varchar(23) AS object_type,
-    'VALID'::varchar(7) AS status
-  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_roles r ON r.rolname = n.nspname
-  WHERE c.relkind IN ('r', 'v', 'i', 'S')
-  UNION ALL SELECT upper(owner), upper(name), 'PACKAGE', 'VALID' FROM ocisim.package
-  UNION ALL SELECT upper(owner), upper(name), 'PACKAGE BODY', 'VALID' FROM ocisim.package WHERE has_body
-  UNION ALL SELECT owner, name, 'QUEUE', 'VALID' FROM ocisim.aq_queue;
+  SELECT o.owner, o.object_name, o.object_type, (CASE WHEN EXISTS (SELECT 1 FROM ocisim.invalid i
+    WHERE upper(i.owner) = o.owner AND upper(i.name) = o.object_name) THEN 'INVALID' ELSE 'VALID' END)::varchar(7) AS status
+  FROM (SELECT upper(n.nspname)::varchar(128) AS owner, upper(c.relname)::varchar(128) AS object_name,
+      (CASE c.relkind WHEN 'r' THEN 'TABLE' WHEN 'v' THEN 'VIEW' WHEN 'i' THEN 'INDEX' WHEN 'S' THEN 'SEQUENCE' END)::varchar(23) AS object_type
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_roles r ON r.rolname = n.nspname
+    WHERE c.relkind IN ('r', 'v', 'i', 'S') AND ocisim.sees(c)
+    UNION ALL SELECT upper(owner), upper(name), 'PACKAGE' FROM ocisim.package WHERE ocisim.sees_package(owner, name)
+    UNION ALL SELECT upper(owner), upper(name), 'PACKAGE BODY' FROM ocisim.package WHERE has_body AND ocisim.is_mine(owner)
+    UNION ALL SELECT q.owner, q.name, 'QUEUE' FROM ocisim.aq_queue q WHERE ocisim.sees_queue(q)) o;
 CREATE VIEW ocisim.user_objects AS
   SELECT object_name, object_type, status FROM ocisim.all_objects WHERE owner = upper(current_schema());
 CREATE VIEW ocisim.all_tables AS
@@ -76,6 +111,12 @@ CREATE VIEW ocisim.user_indexes AS
     (CASE WHEN x.indisunique THEN 'UNIQUE' ELSE 'NONUNIQUE' END)::varchar(9) AS uniqueness
   FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid
   JOIN pg_namespace n ON n.oid = i.relnamespace WHERE n.nspname = current_schema();
+CREATE VIEW ocisim.all_indexes AS
+  SELECT upper(n.nspname)::varchar(128) AS owner, upper(i.relname)::varchar(128) AS index_name,
+    upper(n.nspname)::varchar(128) AS table_owner, upper(t.relname)::varchar(128) AS table_name,
+    (CASE WHEN x.indisvalid THEN 'VALID' ELSE 'UNUSABLE' END)::varchar(8) AS status
+  FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid
+  JOIN pg_namespace n ON n.oid = i.relnamespace JOIN pg_roles r ON r.rolname = n.nspname WHERE ocisim.sees(t);
 CREATE VIEW ocisim.user_constraints AS
   SELECT upper(c.conname)::varchar(128) AS constraint_name, upper(t.relname)::varchar(128) AS table_name,
     (CASE c.contype WHEN 'p' THEN 'P' WHEN 'u' THEN 'U' WHEN 'f' THEN 'R' ELSE 'C' END)::varchar(1) AS constraint_type
@@ -112,11 +153,11 @@ CREATE VIEW ocisim.all_queues AS
   SELECT owner::varchar(128), name::varchar(128), queue_table::varchar(128), qid::numeric, queue_type::varchar(20),
     max_retries::numeric, retry_delay::numeric,
     (CASE WHEN enq THEN '  YES  ' ELSE '  NO  ' END)::varchar(7) AS enqueue_enabled,
-    (CASE WHEN deq THEN '  YES  ' ELSE '  NO  ' END)::varchar(7) AS dequeue_enabled
-  FROM ocisim.aq_queue;
+    (CASE WHEN deq THEN '  YES  ' ELSE '  NO  ' END)::varchar(7) AS dequeue_enabled, retention::varchar(40)
+  FROM ocisim.aq_queue q WHERE ocisim.sees_queue(q);
 CREATE VIEW ocisim.dba_queues AS SELECT * FROM ocisim.all_queues;
 CREATE VIEW ocisim.user_queues AS
-  SELECT name, queue_table, qid, queue_type, max_retries, retry_delay, enqueue_enabled, dequeue_enabled
+  SELECT name, queue_table, qid, queue_type, max_retries, retry_delay, enqueue_enabled, dequeue_enabled, retention
   FROM ocisim.all_queues WHERE owner = upper(current_schema());
 CREATE VIEW ocisim.all_queue_tables AS
   SELECT owner::varchar(128), name::varchar(128) AS queue_table, payload_type::varchar(7) AS type,

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/oracle"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Examine the database that the configuration names, and say how to mend what is wrong",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := a.load(cmd)
+			if err != nil {
+				return err
+			}
+			return a.diagnose(shown(l), examine(cmd.Context(), l.Config))
+		},
+	}
+	config.Flags(c.Flags())
+	return c
+}
+
+// examine looks at a store as a node of this configuration would meet it.
+func examine(ctx context.Context, c config.Config) []store.Finding {
+	if dsn, ok := c.Store.DataSource(); ok {
+		q := c.Queue
+		return oracle.Examine(ctx, oracle.Examination{
+			DSN: dsn, Schema: c.Store.SchemaOwner(),
+			Sessions: q.SignalConsumers + q.ScheduleConsumers + q.CommandConsumers + oracle.DefaultWriters + oracle.DefaultReaders,
+		})
+	}
+	path, _ := c.Store.SQLite() // the configuration has been checked: it is one of the two
+	return sqlite.Examine(ctx, path)
+}
+
+// diagnosis is what the verb prints with --json.
+type diagnosis struct {
+	Store    string          `json:"store"`
+	Errors   int             `json:"errors"`
+	Warnings int             `json:"warnings"`
+	Findings []store.Finding `json:"findings"`
+}
+
+// diagnose prints findings. Errors among them make it fail.
+func (a *app) diagnose(address string, list []store.Finding) error {
+	d := diagnosis{Store: address, Findings: list}
+	for _, f := range list {
+		switch f.Grade {
+		case store.Wrong:
+			d.Errors++
+		case store.Warning:
+			d.Warnings++
+		}
+	}
+	if a.json {
+		if err := a.print(d); err != nil {
+			return err
+		}
+	} else {
+		d.write(a.out)
+	}
+	if d.Errors > 0 {
+		return problem.New(problem.Unavailable, "doctor.errors", "%d of %d checks of %s found an error", d.Errors, len(list), address).
+			WithHint("each line above says how to mend it")
+	}
+	return nil
+}
+
+// write is a line for each check, and below it what mends it.
+func (d *diagnosis) write(w io.Writer) {
+	for _, f := range d.Findings {
+		fmt.Fprintf(w, "%-8s%-38s %s\n", f.Grade, f.Check, f.Found)
+		if f.Mend != "" {
+			fmt.Fprintf(w, "%8smend: %s\n", "", f.Mend)
+		}
+	}
+	fmt.Fprintf(w, "%d checks, %d errors, %d warnings\n", len(d.Findings), d.Errors, d.Warnings)
+}

@@ -1,0 +1,153 @@
+package openworkflow
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// reusable is what a document names under use, compiled. A name whose value
+// has findings is there as well, so that its uses are no findings too.
+type reusable struct {
+	retries  map[string]*engine.RetryPolicy
+	timeouts map[string]*jq.Template
+	errors   map[string]*engine.Raise
+}
+
+// reuse compiles the named errors, retry policies and timeouts. They see what
+// is everywhere, and no variable of the task that uses them.
+func (c *compiler) reuse(at string, use map[string]any) {
+	vars := scope{"$context", "$input", "$workflow", "$task", "$runtime"}
+	c.eachNamed(at, use, "errors", func(name, p string, v any) {
+		if c.reusable.errors == nil {
+			c.reusable.errors = map[string]*engine.Raise{}
+		}
+		c.reusable.errors[name] = c.failure(p, v, vars)
+	})
+	c.eachNamed(at, use, "retries", func(name, p string, v any) {
+		if c.reusable.retries == nil {
+			c.reusable.retries = map[string]*engine.RetryPolicy{}
+		}
+		c.reusable.retries[name] = c.policy(p, v, vars.with("error"))
+	})
+	c.eachNamed(at, use, "timeouts", func(name, p string, v any) {
+		if c.reusable.timeouts == nil {
+			c.reusable.timeouts = map[string]*jq.Template{}
+		}
+		c.reusable.timeouts[name] = c.timeout(p, v, vars, false)
+	})
+}
+
+func (c *compiler) eachNamed(at string, use map[string]any, field string, each func(name, p string, v any)) {
+	v, ok := use[field]
+	if !ok {
+		return
+	}
+	at = join(at, field)
+	for _, name := range keys(c.anyObject(at, v)) {
+		each(name, join(at, name), v.(map[string]any)[name])
+	}
+}
+
+// refer finds a name among what the document names.
+func refer[T any](c *compiler, at, field, name string, named map[string]T) (res T) {
+	if v, ok := named[name]; ok {
+		return v
+	}
+	hint := "define it under use." + field
+	if n, ok := problem.Nearest(name, keys(named)); ok {
+		hint = "did you mean " + n + "?"
+	}
+	c.report(at, codeReference, hint, "use.%s has no %s", field, clip(name))
+	return res
+}
+
+// retry takes a policy, or the name of one.
+func (c *compiler) retry(at string, v any, vars scope) *engine.RetryPolicy {
+	if name, ok := v.(string); ok {
+		return refer(c, at, "retries", name, c.reusable.retries)
+	}
+	return c.policy(at, v, vars)
+}
+
+func (c *compiler) policy(at string, v any, vars scope) *engine.RetryPolicy {
+	m := c.object(at, v, shape{fields: []string{"when", "exceptWhen", "delay", "backoff", "limit", "jitter"}})
+	res := &engine.RetryPolicy{}
+	for _, f := range []struct {
+		name string
+		to   **jq.Template
+	}{{"when", &res.When}, {"exceptWhen", &res.ExceptWhen}} {
+		if v, ok := m[f.name]; ok {
+			*f.to = c.expression(join(at, f.name), v, vars)
+		}
+	}
+	if v, ok := m["delay"]; ok {
+		res.Delay = c.duration(join(at, "delay"), v, vars)
+	}
+	if v, ok := m["backoff"]; ok {
+		res.Backoff = c.backoff(join(at, "backoff"), v)
+	}
+	if v, ok := m["limit"]; ok {
+		c.retryLimit(join(at, "limit"), v, vars, res)
+	}
+	if v, ok := m["jitter"]; ok {
+		c.jitter(join(at, "jitter"), v, vars, res)
+	}
+	return res
+}
+
+var backoffs = map[string]engine.Backoff{
+	"constant": engine.BackoffConstant, "linear": engine.BackoffLinear, "exponential": engine.BackoffExponential,
+}
+
+func (c *compiler) backoff(at string, v any) (res engine.Backoff) {
+	m := c.object(at, v, shape{fields: keys(backoffs)})
+	if m != nil && len(m) != 1 {
+		c.report(at, codeType, "one of constant, exponential, linear", "backoff has %d forms, not one", len(m))
+	}
+	for _, name := range keys(m) {
+		res = backoffs[name]
+		p := join(at, name)
+		for _, f := range keys(c.anyObject(p, m[name])) {
+			c.reportKey(join(p, f), codeUnknown, "write "+name+": {}", "field %s is not known here", clip(f))
+		}
+	}
+	return res
+}
+
+func (c *compiler) retryLimit(at string, v any, vars scope, to *engine.RetryPolicy) {
+	m := c.object(at, v, shape{fields: []string{"attempt", "duration"}})
+	if v, ok := m["duration"]; ok {
+		to.For = c.duration(join(at, "duration"), v, vars)
+	}
+	attempt, ok := m["attempt"]
+	if !ok {
+		return
+	}
+	at = join(at, "attempt")
+	m = c.object(at, attempt, shape{fields: []string{"count", "duration"}})
+	if v, ok := m["duration"]; ok {
+		to.AttemptFor = c.duration(join(at, "duration"), v, vars)
+	}
+	if v, ok := m["count"]; ok {
+		number, _ := v.(json.Number)
+		n, err := strconv.Atoi(string(number))
+		if err != nil || n < 0 || n > engine.MaxRetries {
+			c.report(join(at, "count"), codeType, "how many retries, from 0 to "+strconv.Itoa(engine.MaxRetries), "%s is not a number of retries", quoted(v))
+		}
+		to.Limited, to.Count = true, n
+	}
+}
+
+func (c *compiler) jitter(at string, v any, vars scope, to *engine.RetryPolicy) {
+	m := c.object(at, v, shape{fields: []string{"from", "to"}, required: []string{"from", "to"}})
+	if v, ok := m["from"]; ok {
+		to.JitterFrom = c.duration(join(at, "from"), v, vars)
+	}
+	if v, ok := m["to"]; ok {
+		to.JitterTo = c.duration(join(at, "to"), v, vars)
+	}
+}

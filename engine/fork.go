@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// fork begins a branch for each arm of the task on top. The branch that forks
+// rests at the task until they are done.
+func (r *run) fork(n *Node) (rests bool, err error) {
+	arms := len(n.Body.List)
+	if open := len(r.t.Snap.Branches) + arms - 1; open > r.t.In.Limits.FanOut {
+		return false, raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d branches at once exceed %d", open, r.t.In.Limits.FanOut))
+	}
+	f := r.top()
+	f.Open, f.Results = arms, make([]json.RawMessage, arms)
+	for arm := range arms {
+		r.t.Snap.LastBranch++
+		b := &snapshot.Branch{
+			ID: r.t.Snap.LastBranch, Parent: r.b.ID, Arm: arm,
+			Frames: []snapshot.Frame{{Pointer: n.Body.Pointer, Next: arm}},
+		}
+		r.t.Snap.Branches = append(r.t.Snap.Branches, b)
+		r.w.goOn(&run{p: r.p, t: r.t, w: r.w, b: b, data: r.data})
+	}
+	return true, nil
+}
+
+// join ends a branch that has run its arm of the fork n. The fork is done with
+// its last arm, or its first when the arms compete.
+func (r *run) join(n *Node) error {
+	up, err := r.up(n)
+	if err != nil {
+		return err
+	}
+	raw, err := r.data.Raw(snapshot.MaxBytes)
+	if err != nil {
+		return err
+	}
+	f, arm := up.top(), r.b.Arm
+	if n.Compete {
+		up.prune(TaskCancelled)
+		return up.rest(n, false, up.complete(n, rawValue(raw), n.Then))
+	}
+	r.remove()
+	f.Results[arm] = raw
+	if f.Open--; f.Open > 0 {
+		return nil
+	}
+	all, err := json.Marshal(f.Results)
+	if err != nil {
+		return err
+	}
+	return up.rest(n, false, up.complete(n, rawValue(all), n.Then))
+}
+
+// up prepares work on the branch that forked this one at n.
+func (r *run) up(n *Node) (*run, error) {
+	up := r.w.branch(r.b.Parent)
+	if up == nil || up.gone() || up.top().Pointer != n.Pointer || r.b.Arm >= len(up.top().Results) {
+		return nil, fmt.Errorf("engine: %s: no fork waits at %s for branch %d", r.t.Snap.InstanceID, n.Pointer, r.b.ID)
+	}
+	up.input, up.node = up.data, n
+	return up, nil
+}
+
+// forked returns the fork whose arm the branch is, nil for the root branch.
+func (r *run) forked() *Node {
+	if r.b.ID == 0 {
+		return nil
+	}
+	if arms := r.p.nodes[r.b.Frames[0].Pointer]; arms != nil {
+		return arms.parent
+	}
+	return nil
+}
+
+// prune ends the branches that this one has forked, with all that they and
+// theirs wait for.
+func (r *run) prune(how TaskEvent) {
+	s := r.t.Snap
+	gone := map[int]bool{}
+	for _, b := range s.Branches { // a branch stands behind the one that made it
+		if b.ID != 0 && (b.Parent == r.b.ID || gone[b.Parent]) {
+			gone[b.ID] = true
+			b.Frames = nil
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	s.Branches = slices.DeleteFunc(s.Branches, func(b *snapshot.Branch) bool { return gone[b.ID] })
+	r.t.Withdraw(how, func(w snapshot.Wait) bool { return gone[w.Branch] })
+}
+
+// remove takes the branch, which waits for nothing, out of the snapshot.
+func (r *run) remove() {
+	r.b.Frames = nil
+	r.t.Snap.Branches = slices.DeleteFunc(r.t.Snap.Branches, func(b *snapshot.Branch) bool { return b == r.b })
+}

@@ -1,0 +1,544 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Listen waits for events. Each filter is a wait of its own, whose Arm is its
+// index: first in Filters, then in UntilFilters.
+type Listen struct {
+	Mode         ListenMode
+	Filters      []Filter
+	Until        *jq.Template // ListenAny: stop when it is truthy for the array of events so far
+	UntilMode    ListenMode   // ListenAny: how UntilFilters stop it; their events are not in the output
+	UntilFilters []Filter
+	Forever      bool // ListenAny: it never stops by itself, so nothing is collected
+	Envelope     bool // read the whole event, not its data
+	Each         *Each
+}
+
+// ListenMode says how many events a list of filters takes.
+type ListenMode string
+
+const (
+	ListenOne ListenMode = "one" // one event of the one filter
+	ListenAny ListenMode = "any" // one event of any filter; with an until, more
+	ListenAll ListenMode = "all" // one event of each filter
+)
+
+// AnyType is the type under which a wait for events of any type is found.
+const AnyType = "*"
+
+// Filter says which events a listen takes.
+type Filter struct {
+	Type      string                  // the event's type; "" = any
+	With      map[string]*jq.Template // attributes that must be equal, evaluated on the event when it comes; the value is a literal, or an expression that gives true for a match
+	Correlate []Correlation           // in order of their names, at most MaxCorrelations
+}
+
+// Correlation ties an event to an instance.
+type Correlation struct {
+	Name   string
+	From   *jq.Template // on the event
+	Expect *jq.Template // on the instance's data when the wait is made; nil = the first value that any filter of the listen takes
+}
+
+// MaxCorrelations bounds the correlations of one filter.
+const MaxCorrelations = 32
+
+// Each processes the events of a listen one after the other, in the order in
+// which they came. Its tasks are the node's Body, which may be nil.
+type Each struct {
+	Item   string       // variable of the event as it is read, without $
+	At     string       // variable of its index, without $
+	Output *jq.Template // output.as of one event; nil = as it is
+	Export *jq.Template // export.as of one event; nil = context stays
+
+	Schemas Schemas // of the output and the context
+}
+
+// phaseHeard marks the frame of a listen that takes no more events, and still
+// has some to process.
+const phaseHeard = "heard"
+
+func (l *Listen) filter(arm int) *Filter {
+	if arm < len(l.Filters) {
+		return &l.Filters[arm]
+	}
+	if arm -= len(l.Filters); arm < len(l.UntilFilters) {
+		return &l.UntilFilters[arm]
+	}
+	return nil
+}
+
+// lasts reports whether a filter takes more than one event.
+func (l *Listen) lasts(arm int) bool {
+	return arm < len(l.Filters) && l.Mode == ListenAny && (l.Until != nil || l.Forever || len(l.UntilFilters) > 0)
+}
+
+// keepsEvents reports whether the events that have been processed are asked
+// for again.
+func (l *Listen) keepsEvents() bool { return l.Until != nil }
+
+// listen begins to listen: with the events that came early, then by waiting.
+func (r *run) listen(n *Node) (rests bool, err error) {
+	l := n.Listen
+	if filters := len(l.Filters) + len(l.UntilFilters); filters > r.t.In.Limits.FanOut {
+		return false, raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d events at once exceed %d", filters, r.t.In.Limits.FanOut))
+	}
+	if err := r.subscribe(n, r.top()); err != nil {
+		return false, err
+	}
+	return r.process(n)
+}
+
+// subscribe makes the waits of the filters that have not had their event. The
+// filters that end the listening come first: an event that fits both ends it.
+func (r *run) subscribe(n *Node, f *snapshot.Frame) error {
+	l := n.Listen
+	var arms []int
+	for i := range l.UntilFilters {
+		arms = append(arms, len(l.Filters)+i)
+	}
+	for i := range l.Filters {
+		arms = append(arms, i)
+	}
+	if l.Mode == ListenAll && len(l.Filters) == 0 {
+		f.Phase = phaseHeard
+	}
+	waits := make([]snapshot.Wait, 0, len(arms))
+	for _, arm := range arms {
+		if slices.Contains(f.Done, arm) {
+			continue
+		}
+		w, err := r.subscription(n, f, arm)
+		if err != nil {
+			return err
+		}
+		waits = append(waits, w)
+	}
+	for len(waits) > 0 && f.Phase != phaseHeard {
+		i, event, ok, err := r.t.early(r.p, waits)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		w := waits[i]
+		if waits = slices.Delete(waits, i, i+1); l.lasts(w.Arm) {
+			waits = append(waits, w)
+		}
+		if err := r.hear(n, f, w, event); err != nil {
+			return err
+		}
+		for i := range waits {
+			waits[i] = bind(l, f, waits[i])
+		}
+	}
+	if f.Phase == phaseHeard {
+		return nil
+	}
+	for _, w := range waits {
+		r.t.Await(w)
+	}
+	return nil
+}
+
+// listenAgain makes the waits of the listen at frame i anew, after a fault has
+// withdrawn them all.
+func (r *run) listenAgain(n *Node, i int) error {
+	held := r.data
+	defer func() { r.data = held }()
+	f := &r.b.Frames[i]
+	r.data, r.input = rawValue(f.Input), rawValue(f.Input)
+	err := r.subscribe(n, f)
+	if err != nil {
+		r.unwind(i, TaskCancelled)
+	}
+	return err
+}
+
+// subscription is the wait of one filter, not yet made. What a correlation
+// expects is evaluated on the input of the listen.
+func (r *run) subscription(n *Node, f *snapshot.Frame, arm int) (snapshot.Wait, error) {
+	filter := n.Listen.filter(arm)
+	w := snapshot.Wait{Kind: snapshot.WaitEvent, Branch: r.b.ID, Pointer: n.Pointer, Arm: arm, Event: filter.Type}
+	if w.Event == "" {
+		w.Event = AnyType
+	}
+	for _, c := range filter.Correlate {
+		if c.Expect == nil {
+			continue
+		}
+		v, err := r.eval(c.Expect)
+		if err != nil {
+			return w, err
+		}
+		raw, err := v.Raw(maxKeyBytes)
+		if err != nil {
+			return w, err
+		}
+		if w.Key == nil {
+			w.Key = map[string]string{}
+		}
+		w.Key[c.Name] = string(raw)
+	}
+	return bind(n.Listen, f, w), nil
+}
+
+// maxKeyBytes bounds one value of a correlation key.
+const maxKeyBytes = 1 << 10
+
+// bind adds the values that the listen has bound to a wait.
+func bind(l *Listen, f *snapshot.Frame, w snapshot.Wait) snapshot.Wait {
+	key := maps.Clone(w.Key)
+	for i, c := range l.filter(w.Arm).Correlate {
+		v, ok := f.Bound[c.Name]
+		if c.Expect != nil || !ok {
+			continue
+		}
+		if key == nil {
+			key = map[string]string{}
+		}
+		key[c.Name] = v
+		w.Bound |= 1 << i
+	}
+	w.Key = key
+	return w
+}
+
+// early takes the first kept signal that satisfies one of the waits to come.
+func (t *Turn) early(def Definition, waits []snapshot.Wait) (i int, event json.RawMessage, ok bool, err error) {
+	for at, b := range t.Snap.Buffer {
+		if b.Token != "" {
+			continue
+		}
+		for i, w := range waits {
+			ok, err := def.Matches(t.Snap, w, b.Payload)
+			if err != nil {
+				return 0, nil, false, err
+			}
+			if ok {
+				t.Snap.Buffer = slices.Delete(slices.Clone(t.Snap.Buffer), at, at+1)
+				return i, b.Payload, true, nil
+			}
+		}
+	}
+	return 0, nil, false, nil
+}
+
+// heard takes an event that a wait of the listen n was for. The branch may be
+// at work on an event before.
+func (r *run) heard(n *Node, w snapshot.Wait, event json.RawMessage) (rests bool, err error) {
+	i := slices.IndexFunc(r.b.Frames, func(f snapshot.Frame) bool { return f.Pointer == n.Pointer })
+	if i < 0 {
+		return false, fmt.Errorf("engine: %s: %s does not listen", r.t.Snap.InstanceID, n.Pointer)
+	}
+	f := &r.b.Frames[i]
+	busy := i < len(r.b.Frames)-1
+	held := r.data
+	r.node, r.began, r.data = n, *f, rawValue(f.Input)
+	if f.Input == nil {
+		r.data = held // a listen that processes nothing leaves the data as it is
+	}
+	r.input = r.data
+	if err := r.renew(n, f, w, event); err != nil {
+		r.unwind(i, TaskCancelled) // raised at the listen, not where it is at work
+		return false, err
+	}
+	if busy || r.continues() {
+		r.data = held
+		return true, nil
+	}
+	return r.process(n)
+}
+
+// renew gives an event to the listen and keeps its waits in step.
+func (r *run) renew(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMessage) error {
+	known := len(f.Bound)
+	if err := r.hear(n, f, w, event); err != nil {
+		return err
+	}
+	mine := func(w snapshot.Wait) bool {
+		return w.Kind == snapshot.WaitEvent && w.Branch == r.b.ID && w.Pointer == n.Pointer
+	}
+	if f.Phase == phaseHeard {
+		r.t.Withdraw(TaskCancelled, mine)
+		return nil
+	}
+	var again []snapshot.Wait
+	if len(f.Bound) > known { // all are found by another key from now on
+		for _, other := range r.t.Snap.Waits {
+			if mine(other) {
+				again = append(again, other)
+			}
+		}
+		r.t.Withdraw(TaskCancelled, mine)
+	}
+	if n.Listen.lasts(w.Arm) {
+		again = append(again, w)
+	}
+	for _, w := range again {
+		w.Token = ""
+		r.t.Await(bind(n.Listen, f, w))
+	}
+	return nil
+}
+
+// continues reports whether the branch goes on in a turn of its own.
+func (r *run) continues() bool {
+	return slices.ContainsFunc(r.t.Snap.Waits, func(w snapshot.Wait) bool { return w.Kind == snapshot.WaitNext && w.Branch == r.b.ID })
+}
+
+// hear collects an event, and notices whether it was the last.
+func (r *run) hear(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMessage) error {
+	l := n.Listen
+	found, ok, err := l.filter(w.Arm).fits(event)
+	if err != nil || !ok {
+		return raise(ErrValidation, 400, "Not an event", fmt.Sprintf("the signal is no event of type %s", w.Event))
+	}
+	for _, c := range l.filter(w.Arm).Correlate {
+		if _, bound := f.Bound[c.Name]; c.Expect == nil && !bound {
+			if f.Bound == nil {
+				f.Bound = map[string]string{}
+			}
+			f.Bound[c.Name] = found[c.Name]
+		}
+	}
+	if until := w.Arm - len(l.Filters); until >= 0 {
+		f.Done = append(f.Done, w.Arm)
+		if l.UntilMode != ListenAll || len(f.Done) == len(l.UntilFilters) {
+			f.Phase = phaseHeard
+		}
+		return nil
+	}
+	item, err := l.read(event)
+	if err != nil {
+		return err
+	}
+	if len(f.Items)+len(f.Results) >= r.t.In.Limits.Items {
+		return raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("one listen has collected %d events", r.t.In.Limits.Items))
+	}
+	if l.Each != nil || !l.Forever {
+		f.Items = append(slices.Clip(f.Items), item)
+	}
+	switch {
+	case l.Mode == ListenAll:
+		if f.Done = append(f.Done, w.Arm); len(f.Done) == len(l.Filters) {
+			f.Phase = phaseHeard
+		}
+	case l.Until != nil:
+		return r.until(l, f)
+	case !l.lasts(w.Arm):
+		f.Phase = phaseHeard
+	}
+	return nil
+}
+
+// until evaluates the condition to stop on the events so far.
+func (r *run) until(l *Listen, f *snapshot.Frame) error {
+	held := r.data
+	defer func() { r.data = held }()
+	all, err := json.Marshal(f.Items)
+	if err != nil {
+		return err
+	}
+	r.data = rawValue(all)
+	v, err := r.evalAny(l.Until)
+	if err == nil && jq.Truthy(v) {
+		f.Phase = phaseHeard
+	}
+	return err
+}
+
+// read gives of an event what the listen asks for.
+func (l *Listen) read(event json.RawMessage) (json.RawMessage, error) {
+	if l.Envelope {
+		return event, nil
+	}
+	var e struct {
+		Data json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(event, &e); err != nil {
+		return nil, raise(ErrValidation, 400, "Not an event", err.Error())
+	}
+	return orNull(e.Data), nil
+}
+
+// process begins with the next event of the listen on top, or ends it, or
+// waits. The output is an array of the events in the order in which they came,
+// or of what their processing gave.
+func (r *run) process(n *Node) (rests bool, err error) {
+	f, l := r.top(), n.Listen
+	r.node, r.began = n, *f
+	for l.Each != nil {
+		at := 0
+		if l.keepsEvents() {
+			at = f.Next
+		}
+		if at >= len(f.Items) {
+			break
+		}
+		if !r.t.Step(n.Pointer) {
+			r.t.Await(snapshot.Wait{Kind: snapshot.WaitNext, Branch: r.b.ID, Pointer: n.Pointer})
+			return true, nil
+		}
+		f.Vars = map[string]json.RawMessage{l.Each.Item: f.Items[at], l.Each.At: json.RawMessage(itoa(f.Next))}
+		r.data, r.input = rawValue(f.Input), rawValue(f.Input)
+		if n.Body != nil {
+			r.push(snapshot.Frame{Pointer: n.Body.Pointer})
+			return false, nil
+		}
+		r.data = rawValue(f.Items[at])
+		if err := r.processed(n); err != nil {
+			return false, err
+		}
+	}
+	if f.Phase != phaseHeard {
+		return true, nil
+	}
+	out := f.Items
+	if l.Each != nil {
+		out = f.Results
+	}
+	return false, r.complete(n, rawValue(array(out)), n.Then)
+}
+
+// processed takes the data as what the processing of an event gave.
+func (r *run) processed(n *Node) error {
+	f, l := r.top(), n.Listen
+	r.node, r.input, r.began = n, rawValue(f.Input), *f
+	if err := r.shape(l.Each.Output, l.Each.Export, l.Each.Schemas); err != nil {
+		return err
+	}
+	raw, err := r.data.Raw(snapshot.MaxBytes)
+	if err != nil {
+		return err
+	}
+	if !l.Forever {
+		f.Results = append(slices.Clip(f.Results), raw)
+	}
+	if f.Next++; !l.keepsEvents() {
+		f.Items = f.Items[1:]
+	}
+	f.Vars = nil
+	r.data = rawValue(f.Input)
+	return nil
+}
+
+// array writes values as a JSON array.
+func array(values []json.RawMessage) json.RawMessage {
+	return slices.Concat([]byte("["), bytes.Join(asBytes(values), []byte(",")), []byte("]"))
+}
+
+func asBytes(values []json.RawMessage) [][]byte {
+	res := make([][]byte, len(values))
+	for i, v := range values {
+		res[i] = v
+	}
+	return res
+}
+
+// Matches reports whether an event satisfies an event wait: its type, its
+// further attributes, and the correlation values expected.
+func (p *Program) Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawMessage) (bool, error) {
+	filter := p.filter(w.Pointer, w.Arm)
+	if filter == nil {
+		return false, fmt.Errorf("engine: %s: nothing listens at %s", s.InstanceID, w.Pointer)
+	}
+	found, ok, err := filter.fits(event)
+	if err != nil || !ok {
+		return false, err
+	}
+	for name, want := range w.Key {
+		if found[name] != want {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (p *Program) filter(pointer string, arm int) *Filter {
+	n := p.nodes[pointer]
+	if n == nil || n.Listen == nil {
+		return nil
+	}
+	return n.Listen.filter(arm)
+}
+
+// Correlate returns the key of an event for the waits of a filter that have
+// bound the given correlations, besides those with an expectation.
+func (p *Program) Correlate(pointer string, arm, bound int, event json.RawMessage) (string, bool, error) {
+	filter := p.filter(pointer, arm)
+	if filter == nil {
+		return "", false, fmt.Errorf("engine: nothing listens at %s in %s", pointer, p.ID.Name)
+	}
+	found, ok, err := filter.fits(event)
+	if err != nil || !ok {
+		return "", false, err
+	}
+	for i, c := range filter.Correlate {
+		if c.Expect == nil && bound&(1<<i) == 0 {
+			delete(found, c.Name)
+		}
+	}
+	return Key(found), true, nil
+}
+
+// Key is the canonical form of correlation values.
+func Key(values map[string]string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	b, _ := json.Marshal(values) // keys in order; strings cannot fail
+	return string(b)
+}
+
+// fits evaluates the filter on an event, and gives the values by which it is
+// correlated. An event on which an expression fails simply does not fit.
+func (f *Filter) fits(event json.RawMessage) (map[string]string, bool, error) {
+	e, err := jq.Decode(event)
+	if err != nil {
+		return nil, false, nil
+	}
+	attributes, ok := e.(map[string]any)
+	if !ok || (f.Type != "" && text(attributes["type"]) != f.Type) {
+		return nil, false, nil
+	}
+	for name, t := range f.With {
+		v, err := t.Eval(e, nil, jq.Limits{})
+		if err != nil {
+			return nil, false, nil
+		}
+		if yes, isBool := v.(bool); isBool && !t.Constant() {
+			if !yes {
+				return nil, false, nil
+			}
+			continue
+		}
+		if text(v) != text(attributes[name]) {
+			return nil, false, nil
+		}
+	}
+	found := map[string]string{}
+	for _, c := range f.Correlate {
+		v, err := c.From.Eval(e, nil, jq.Limits{})
+		if err != nil {
+			return nil, false, nil
+		}
+		raw, err := jq.Encode(v, maxKeyBytes)
+		if err != nil {
+			return nil, false, nil
+		}
+		found[c.Name] = string(raw)
+	}
+	return found, true, nil
+}

@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// RetryPolicy is the policy by which a try runs again. Durations are templates that
+// give ISO 8601; they are evaluated at each failure.
+type RetryPolicy struct {
+	When       *jq.Template // nil = always
+	ExceptWhen *jq.Template // nil = never
+	Delay      *jq.Template // nil = none
+	Backoff    Backoff
+	JitterFrom *jq.Template // added to the delay; nil = no jitter
+	JitterTo   *jq.Template
+	Limited    bool         // by Count
+	Count      int          // of retries; the first run is none
+	AttemptFor *jq.Template // of one retry; nil = no limit
+	For        *jq.Template // from the first failure to the last retry's begin; nil = no limit
+}
+
+// MaxRetries bounds limit.attempt.count of a policy.
+const MaxRetries = 1_000_000
+
+// Backoff is how the delay grows from one retry to the next.
+type Backoff string
+
+const (
+	BackoffConstant    Backoff = ""            // delay, delay, delay, ...
+	BackoffLinear      Backoff = "linear"      // delay, 2 x delay, 3 x delay, ...
+	BackoffExponential Backoff = "exponential" // delay, 2 x delay, 4 x delay, ...
+)
+
+// delayed returns the delay before the nth retry, n from 1.
+func (b Backoff) delayed(delay time.Duration, n int) time.Duration {
+	factor := 1.0
+	switch b {
+	case BackoffLinear:
+		factor = float64(n)
+	case BackoffExponential:
+		factor = math.Pow(2, float64(n-1))
+	}
+	if float64(delay)*factor > float64(maxDuration) {
+		return maxDuration
+	}
+	return time.Duration(float64(delay) * factor)
+}
+
+// jitter picks from the range [from, to] by a token, so that a repeated
+// decision picks the same, and no two waits pick alike.
+func jitter(from, to time.Duration, token string) time.Duration {
+	if to <= from {
+		return from
+	}
+	sum := sha256.Sum256([]byte(token))
+	share := float64(binary.BigEndian.Uint64(sum[:8])>>11) / (1 << 53)
+	return from + time.Duration(share*float64(to-from))
+}
+
+// retry arranges another run of the try on top after the error e, which it
+// takes; raw is e as JSON. It reports false when the policy has no more.
+func (r *run) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool, err error) {
+	policy, f := n.Catch.Retry, r.top()
+	f.Vars = map[string]json.RawMessage{"error": raw, n.Catch.name(): raw} // a shared policy knows it as error
+	defer func() { f.Vars = nil }()
+	r.data, r.input, r.node, r.began = rawValue(f.Input), rawValue(f.Input), n, *f
+	if ok, err := r.passes(policy.When, policy.ExceptWhen); err != nil || !ok {
+		return false, err
+	}
+	if policy.Limited && f.Attempt >= policy.Count {
+		return false, nil
+	}
+	first := f.FailedAt
+	if first.IsZero() {
+		first = r.t.In.Now
+	}
+	w := snapshot.Wait{Kind: snapshot.WaitRetry, Token: r.t.derive(), Branch: r.b.ID, Pointer: n.Pointer}
+	if w.Until, err = r.due(policy, f.Attempt+1, w.Token); err != nil {
+		return false, err
+	}
+	if policy.For != nil {
+		end, err := r.from(first, policy.For)
+		if err != nil || w.Until.After(end) {
+			return false, err
+		}
+	}
+	f.Attempt, f.FailedAt = f.Attempt+1, first
+	w = r.t.Await(w)
+	data, err := json.Marshal(map[string]any{"attempt": f.Attempt, "dueAtUtc": w.Until, "error": raw})
+	if err != nil {
+		return false, err
+	}
+	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryRetry, Data: data, Meta: r.t.meta(e.Instance)})
+	return true, nil
+}
+
+// due is when the nth retry begins.
+func (r *run) due(policy *RetryPolicy, n int, token string) (time.Time, error) {
+	now := r.t.In.Now
+	var spans [3]time.Duration
+	for i, t := range []*jq.Template{policy.Delay, policy.JitterFrom, policy.JitterTo} {
+		if t == nil {
+			continue
+		}
+		until, err := r.from(now, t)
+		if err != nil {
+			return time.Time{}, err
+		}
+		spans[i] = until.Sub(now)
+	}
+	return now.Add(policy.Backoff.delayed(spans[0], n) + jitter(spans[1], spans[2], token)), nil
+}
+
+// attempt begins the body of the try on top again, with the input of the try
+// and fresh frames.
+func (r *run) attempt(n *Node) error {
+	f := r.top()
+	if f.Pointer != n.Pointer || n.Kind != KindTry {
+		return fmt.Errorf("engine: %s: %s does not wait for a retry", r.t.Snap.InstanceID, n.Pointer)
+	}
+	r.data, r.input, r.node, r.began = rawValue(f.Input), rawValue(f.Input), n, *f
+	body := snapshot.Frame{Pointer: n.Body.Pointer}
+	if err := r.attemptDeadline(n, &body); err != nil {
+		f.Phase = phaseCatch // what the policy itself does wrong is not its own to retry
+		return err
+	}
+	r.push(body)
+	return nil
+}
+
+func (r *run) attemptDeadline(n *Node, body *snapshot.Frame) error {
+	if n.Catch.Retry == nil || n.Catch.Retry.AttemptFor == nil {
+		return nil
+	}
+	return r.deadline(n.Body, n.Catch.Retry.AttemptFor, body)
+}
+
+// passes evaluates a pair of conditions, either of which may be absent.
+func (r *run) passes(when, exceptWhen *jq.Template) (bool, error) {
+	for _, c := range []struct {
+		t    *jq.Template
+		want bool
+	}{{when, true}, {exceptWhen, false}} {
+		if c.t == nil {
+			continue
+		}
+		v, err := r.evalAny(c.t)
+		if err != nil {
+			return false, err
+		}
+		if jq.Truthy(v) != c.want {
+			return false, nil
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// work is what the branches of an instance do in one turn. They take turns,
+// one task each, in the order in which they became ready; so the same signal
+// always gives the same order, and no branch is ahead of another because it
+// was declared first. All share the turn's budget of steps.
+type work struct {
+	p     *Program
+	t     *Turn
+	ready []*run
+	spare []*run // the list of the round before, to be filled again
+}
+
+// branch prepares work on a branch; nil when there is no such branch.
+func (w *work) branch(id int) *run {
+	b := w.t.Snap.Branch(id)
+	if b == nil {
+		return nil
+	}
+	return &run{p: w.p, t: w.t, w: w, b: b, data: rawValue(w.stored(b))}
+}
+
+// stored is the data of a branch as the snapshot has it.
+func (w *work) stored(b *snapshot.Branch) json.RawMessage {
+	for b != nil && b.Data == nil && b.ID != 0 {
+		b = w.t.Snap.Branch(b.Parent)
+	}
+	if b == nil || b.Data == nil {
+		return w.t.Snap.State.Input
+	}
+	return b.Data
+}
+
+// goOn makes a branch ready to run.
+func (w *work) goOn(r *run) { w.ready = append(w.ready, r) }
+
+// drive runs until every branch waits, or the instance ends or faults.
+func (w *work) drive() error {
+	for len(w.ready) > 0 {
+		round := w.ready
+		w.ready = w.spare[:0]
+		for _, r := range round {
+			if s := w.t.Snap.Status; s.Closed() || s == snapshot.Faulted {
+				return nil
+			}
+			if r.gone() {
+				continue
+			}
+			if err := r.tick(); err != nil {
+				return err
+			}
+		}
+		w.spare = round
+	}
+	return nil
+}
+
+// run is the interpreter at work on one branch of an instance.
+type run struct {
+	p     *Program
+	t     *Turn
+	w     *work
+	b     *snapshot.Branch
+	data  value // what the next task gets
+	input value // $input of the task being evaluated
+	node  *Node // the task being evaluated, for $task
+	began snapshot.Frame
+	out   *value // $output, where there is one
+}
+
+// gone reports whether the branch has ended, by itself or with its fork.
+func (r *run) gone() bool { return len(r.b.Frames) == 0 }
+
+// top returns the innermost frame.
+func (r *run) top() *snapshot.Frame { return &r.b.Frames[len(r.b.Frames)-1] }
+
+func (r *run) push(f snapshot.Frame) { r.b.Frames = append(r.b.Frames, f) }
+func (r *run) pop()                  { r.b.Frames = r.b.Frames[:len(r.b.Frames)-1] }
+
+// tick runs the next task of the branch.
+func (r *run) tick() error {
+	f := r.top()
+	n := r.p.nodes[f.Pointer]
+	if n == nil {
+		return fmt.Errorf("engine: %s: no task at %s in %s", r.t.Snap.InstanceID, f.Pointer, r.p.ID.Digest)
+	}
+	var rests bool
+	var err error
+	switch n.Kind {
+	case KindList:
+		if f.Next < len(n.List) {
+			n = n.List[f.Next]
+			rests, err = r.enter(n)
+		} else {
+			err = r.listEnd(n)
+		}
+	case KindArms:
+		if f.Next == r.b.Arm {
+			n = n.List[f.Next]
+			rests, err = r.enter(n)
+		} else {
+			return r.join(n.parent)
+		}
+	case KindFor:
+		rests, err = r.iterate(n)
+	case KindListen:
+		rests, err = r.process(n)
+	default:
+		return fmt.Errorf("engine: %s: the %s at %s is not waiting", r.t.Snap.InstanceID, n.Kind, n.Pointer)
+	}
+	return r.rest(n, rests, err)
+}
+
+// rest ends a piece of a branch's work at n: with an error, at a wait, or
+// ready for more.
+func (r *run) rest(n *Node, rests bool, err error) error {
+	switch {
+	case err != nil:
+		return r.settle(n, err)
+	case rests:
+		return r.save()
+	}
+	r.w.goOn(r)
+	return nil
+}
+
+// save puts the current data back into the branch.
+func (r *run) save() error {
+	raw, err := r.data.Raw(snapshot.MaxBytes)
+	if err != nil {
+		return err
+	}
+	r.b.Data = nil
+	if !bytes.Equal(raw, r.w.stored(r.b)) { // so that what all branches begin with is stored once
+		r.b.Data = raw
+	}
+	return nil
+}
+
+// Begin makes the root branch and runs it.
+func (p *Program) Begin(t *Turn, input json.RawMessage) error {
+	t.Snap.Branches = []*snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: p.Root.Pointer}}}}
+	w := &work{p: p, t: t}
+	r := w.branch(0)
+	r.data, r.input = rawValue(input), rawValue(input)
+	if err := r.rest(p.Root, false, r.start()); err != nil {
+		return err
+	}
+	return w.drive()
+}
+
+// Resume goes on where w waited.
+func (p *Program) Resume(t *Turn, wait snapshot.Wait, res Result) error {
+	w := &work{p: p, t: t}
+	r := w.branch(wait.Branch)
+	n := p.nodes[wait.Pointer]
+	if r == nil || n == nil || r.gone() {
+		return fmt.Errorf("engine: %s: nothing waits at %s", t.Snap.InstanceID, wait.Pointer)
+	}
+	waits, err := r.resumed(n, wait, res)
+	if err := r.rest(n, waits, err); err != nil {
+		return err
+	}
+	return w.drive()
+}

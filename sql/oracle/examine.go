@@ -1,0 +1,172 @@
+package oracle
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Examination says what Examine looks at: the database as a node's own user
+// sees it.
+type Examination struct {
+	DSN      string // of the user of the nodes
+	Schema   string // owner of the tables and queues; empty = the user's own
+	Sessions int    // that a node takes, for which room is looked for
+}
+
+// Limits of an examination.
+const (
+	MinVersion = 19              // of the database
+	MinClient  = 21              // of the client library: older ones fail in parallel array enqueues
+	MaxSkew    = 2 * time.Second // between the clocks of a node and of the database; DefaultDeadAfter is an error
+)
+
+// examiner gathers findings on one database.
+type examiner struct {
+	ctx   context.Context
+	e     Examination
+	db    *sql.DB
+	user  string // who looks
+	owner string // of the schema
+	list  []store.Finding
+}
+
+// Examine checks a database and the schema in it, without changing anything,
+// with the eyes of the user that nodes have. What that user is not allowed to
+// see is a finding, too.
+func Examine(ctx context.Context, e Examination) []store.Finding {
+	x := &examiner{ctx: ctx, e: e}
+	db, err := aq.Open(aq.Options{DSN: e.DSN, Schema: e.Schema})
+	if err != nil {
+		x.failed("connection", err)
+		return x.list
+	}
+	defer db.Close()
+	x.db = db.Shared(1)
+	if x.user, err = x.text("examine_who"); err == nil {
+		x.owner, err = x.text("schema_name")
+	}
+	if err != nil {
+		x.failed("connection", err)
+		return x.list
+	}
+	x.good("connection", "user %s, schema %s", x.user, x.owner)
+	for _, check := range []func(){
+		x.client, x.version, x.charset, x.schemaVersion, x.objects, x.pkg, x.roles, x.privileges, x.grants, x.possessions,
+		x.queues, x.parameters, x.clock, x.exceptions, x.letters, x.headroom,
+	} {
+		if ctx.Err() != nil {
+			x.failed("examination", ctx.Err())
+			break
+		}
+		check()
+	}
+	return x.list
+}
+
+func (x *examiner) add(check string, g store.Grade, mend, found string, args ...any) {
+	x.list = append(x.list, store.Finding{Check: check, Grade: g, Found: fmt.Sprintf(found, args...), Mend: mend})
+}
+
+func (x *examiner) good(check, found string, args ...any) {
+	x.add(check, store.Good, "", found, args...)
+}
+
+func (x *examiner) warn(check, mend, found string, args ...any) {
+	x.add(check, store.Warning, mend, found, args...)
+}
+
+func (x *examiner) wrong(check, mend, found string, args ...any) {
+	x.add(check, store.Wrong, mend, found, args...)
+}
+
+// failed says that a check could not be made where nothing should hinder it.
+func (x *examiner) failed(check string, err error) {
+	hint := "look for the code under Trouble in docs/oracle.md"
+	if p := problemOf(explain(err)); p != nil && p.Hint != "" {
+		hint = p.Hint
+	}
+	x.wrong(check, hint, "%s", oneLine(explain(err)))
+}
+
+// unread says that the user may not read what a check needs.
+func (x *examiner) unread(check, mend string, err error) {
+	if mend == "" {
+		mend = "look for the code under Trouble in docs/oracle.md"
+	}
+	x.warn(check, mend, "it could not be found out: %s", oneLine(err))
+}
+
+func problemOf(err error) *problem.Error {
+	p, _ := err.(*problem.Error) //nolint:errorlint // explain returns it bare
+	return p
+}
+
+// oneLine is an error without the driver's line breaks.
+func oneLine(err error) string {
+	text := err.Error()
+	if codes := aq.Codes(err); len(codes) > 0 {
+		if i := strings.Index(text, fmt.Sprintf("ORA-%05d", codes[0])); i >= 0 {
+			text = text[i:]
+		}
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// rows are the rows of a query, each column as text.
+func (x *examiner) rows(name string, args ...any) ([][]string, error) {
+	rows, err := x.db.QueryContext(x.ctx, text(name), args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var list [][]string
+	for rows.Next() {
+		cells := make([]sql.NullString, len(columns)) // null or not: the driver's numbers are texts to it, too
+		to := make([]any, len(columns))
+		for i := range cells {
+			to[i] = &cells[i]
+		}
+		if err := rows.Scan(to...); err != nil {
+			return nil, err
+		}
+		row := make([]string, len(columns))
+		for i := range cells {
+			row[i] = cells[i].String
+		}
+		list = append(list, row)
+	}
+	return list, rows.Err()
+}
+
+// text is the first column of the first row of a query, "" for none.
+func (x *examiner) text(name string, args ...any) (string, error) {
+	rows, err := x.rows(name, args...)
+	if err != nil || len(rows) == 0 {
+		return "", err
+	}
+	return rows[0][0], nil
+}
+
+// number is the same as a number.
+func (x *examiner) number(name string, args ...any) (int, error) {
+	s, err := x.text(name, args...)
+	n := 0
+	if err == nil {
+		_, err = fmt.Sscan(s, &n)
+	}
+	return n, err
+}
+
+// apart says whether the owner of the schema and who looks are two users.
+func (x *examiner) apart() bool { return x.user != x.owner }

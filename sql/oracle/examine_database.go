@@ -1,0 +1,171 @@
+package oracle
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/godror/godror"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+)
+
+// What an examination says of the database itself.
+
+func (x *examiner) client() {
+	v, err := godror.ClientVersion(x.ctx, x.db)
+	if err != nil {
+		x.failed("client-version", err)
+		return
+	}
+	if v.Version < MinClient {
+		x.warn("client-version", "install Oracle Instant Client 23 on the host of the node", "client library %d.%d is older than %d", v.Version, v.Release, MinClient)
+		return
+	}
+	x.good("client-version", "client library %d.%d", v.Version, v.Release)
+}
+
+func (x *examiner) version() {
+	rows, err := x.rows("examine_version")
+	if err != nil || len(rows) == 0 {
+		x.unread("database-version", "", orNothing(err))
+		return
+	}
+	product, version := rows[0][0], rows[0][1]
+	major, _, _ := strings.Cut(version, ".")
+	if n, err := strconv.Atoi(major); err != nil || n < MinVersion {
+		x.wrong("database-version", "upgrade the database to 19c or later", "%s %s is older than %dc", product, version, MinVersion)
+		return
+	}
+	x.good("database-version", "%s, version %s", product, version)
+}
+
+// orNothing is an error for a query that should have given a row.
+func orNothing(err error) error {
+	if err == nil {
+		return fmt.Errorf("the query gives no row")
+	}
+	return err
+}
+
+const charset = "AL32UTF8"
+
+func (x *examiner) charset() {
+	have, err := x.text("examine_charset")
+	switch {
+	case err != nil || have == "":
+		x.unread("database-charset", "", orNothing(err))
+	case have != charset:
+		x.wrong("database-charset", "move to a database with "+charset+": the character set of this one cannot keep every text",
+			"database character set %s", have)
+	default:
+		x.good("database-charset", "%s", have)
+	}
+}
+
+// mayRead is the statement that lets the user read a view of the database.
+func (x *examiner) mayRead(view string) string {
+	return fmt.Sprintf("as SYS: GRANT SELECT ON SYS.%s TO %s", view, x.user)
+}
+
+// parameters looks at what the timers of the queues need.
+func (x *examiner) parameters() {
+	const timers, jobs = "parameter-aq_tm_processes", "parameter-job_queue_processes"
+	rows, err := x.rows("examine_parameters")
+	value := map[string][]string{}
+	for _, r := range rows {
+		value["parameter-"+r[0]] = r
+	}
+	for _, check := range []string{timers, jobs} {
+		v := value[check]
+		name := strings.TrimPrefix(check, "parameter-")
+		switch {
+		case err != nil || v == nil:
+			x.unread(check, x.mayRead("V_$PARAMETER"), orNothing(err))
+		case v[1] != "0" || v[2] == "TRUE":
+			x.good(check, "%s = %s, %s", name, v[1], map[bool]string{true: "not set", false: "set"}[v[2] == "TRUE"])
+		case check == timers:
+			x.wrong(check, "as SYS: ALTER SYSTEM RESET aq_tm_processes SCOPE=SPFILE, and ALTER SYSTEM SET aq_tm_processes = 1 until the restart",
+				"aq_tm_processes = 0: the queue monitor is off, and no timer comes")
+		default:
+			x.warn(check, "as SYS: ALTER SYSTEM SET job_queue_processes = 20", "job_queue_processes = 0: the database gathers no statistics by itself")
+		}
+	}
+}
+
+func (x *examiner) clock() {
+	c := clock{host: time.Now}
+	if err := c.measure(x.ctx, x.db); err != nil {
+		x.failed("clock-skew", err)
+		return
+	}
+	skew := time.Duration(c.ahead.Load()).Round(100 * time.Millisecond)
+	mend := "let both hosts follow the same NTP servers (chronyc tracking)"
+	switch {
+	case skew.Abs() > DefaultDeadAfter:
+		x.wrong("clock-skew", mend, "the clock of the database is %s ahead of this host's, more than %s", skew, DefaultDeadAfter)
+	case skew.Abs() > MaxSkew:
+		x.warn("clock-skew", mend, "the clock of the database is %s ahead of this host's, more than %s", skew, MaxSkew)
+	default:
+		x.good("clock-skew", "%s, of %s", skew, MaxSkew)
+	}
+}
+
+// exceptions counts what the database has given up. A node moves it to the
+// dead letters within drainEvery.
+func (x *examiner) exceptions() {
+	for _, q := range []struct{ name, query string }{
+		{"WF_SIGNAL", "expired_signal"}, {"WF_SCHEDULE", "expired_schedule"}, {"WF_COMMAND", "expired_command"}, {"WF_DLQ", "expired_dlq"},
+	} {
+		check := "exception-queue-AQ$_" + q.name + "_QTAB_E"
+		n, err := x.number(q.query, projections.MaxLimit)
+		switch {
+		case err != nil:
+			x.unread(check, "as the owner: GRANT SELECT ON AQ$"+q.name+"_QTAB TO "+x.user, err)
+		case n > 0 && q.name == "WF_DLQ":
+			x.warn(check, "SELECT * FROM AQ$WF_DLQ_QTAB WHERE MSG_STATE = 'EXPIRED', and dequeue them: no node does", "%d messages", n)
+		case n > 0:
+			x.warn(check, "start a node: it makes them dead letters within "+drainEvery.String()+"; if nodes run, look at their logs", "%d messages", n)
+		default:
+			x.good(check, "empty")
+		}
+	}
+}
+
+func (x *examiner) letters() {
+	n, err := x.number("examine_letters")
+	switch {
+	case err != nil:
+		x.unread("dead-letters", "as the owner: GRANT SELECT ON WF_DEAD_LETTERS TO "+x.user, err)
+	case n > 0:
+		x.warn("dead-letters", "engine-node dlq list; then replay or discard", "%d dead letters", n)
+	default:
+		x.good("dead-letters", "none")
+	}
+}
+
+// headroom looks for the sessions that a node takes.
+func (x *examiner) headroom() {
+	rows, err := x.rows("examine_limits")
+	if err != nil || len(rows) == 0 {
+		x.unread("headroom", x.mayRead("V_$RESOURCE_LIMIT"), orNothing(err))
+		return
+	}
+	for _, r := range rows {
+		check := "headroom-" + r[0]
+		used, errUsed := strconv.Atoi(r[1])
+		limit, errLimit := strconv.Atoi(r[2])
+		switch {
+		case r[2] == "UNLIMITED":
+			x.good(check, "%s used, no limit", r[1])
+		case errUsed != nil || errLimit != nil:
+			x.unread(check, "", fmt.Errorf("%q of %q are no numbers", r[1], r[2]))
+		case limit-used < x.e.Sessions:
+			x.wrong(check, fmt.Sprintf("fewer consumers (queue.*-consumers), or as SYS: ALTER SYSTEM SET %s = %d SCOPE=SPFILE, and restart", r[0], limit+x.e.Sessions),
+				"%d of %d used: no room for the %d sessions of one more node", used, limit, x.e.Sessions)
+		default:
+			x.good(check, "%d of %d used; one more node takes %d", used, limit, x.e.Sessions)
+		}
+	}
+}

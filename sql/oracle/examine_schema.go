@@ -1,0 +1,219 @@
+package oracle
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+)
+
+// What an examination says of the schema: it expects what the scripts make.
+
+func (x *examiner) schemaVersion() {
+	have, err := version(x.ctx, x.db)
+	switch {
+	case err != nil:
+		x.failed("schema-version", err)
+	case have == 0:
+		x.wrong("schema-version", "engine-node migrate as the owner, or 10_tables.sql to 50_grants.sql; and store.owner names the owner",
+			"the schema %s has no tables of Aqueduct, or %s may not read them", x.owner, x.user)
+	case have < schemaVersion:
+		x.wrong("schema-version", "engine-node migrate as the owner", "version %d, this program needs %d", have, schemaVersion)
+	case have > schemaVersion:
+		x.wrong("schema-version", "run the program that has migrated it", "version %d, this program knows %d", have, schemaVersion)
+	default:
+		x.good("schema-version", "version %d", have)
+	}
+}
+
+// object is a thing that a script makes.
+type object struct{ kind, name, script string }
+
+var makes = regexp.MustCompile(`^CREATE (?:OR REPLACE )?(?:UNIQUE )?(TABLE|VIEW|SEQUENCE|INDEX|PACKAGE BODY|PACKAGE) (\w+)`)
+
+// made lists what the scripts make.
+func made() ([]object, error) {
+	units, err := Installation{}.units()
+	if err != nil {
+		return nil, err
+	}
+	var list []object
+	for _, u := range units {
+		if m := makes.FindStringSubmatch(u.text); m != nil {
+			list = append(list, object{kind: m[1], name: m[2], script: u.script})
+		}
+	}
+	return list, nil
+}
+
+// objects looks for everything that the scripts make. The body of the package
+// is only seen by its owner; for others pkg calls it.
+func (x *examiner) objects() {
+	want, err := made()
+	var there, indexes [][]string
+	if err == nil {
+		there, err = x.rows("examine_objects", x.owner)
+	}
+	if err == nil {
+		indexes, err = x.rows("examine_indexes", x.owner)
+	}
+	if err != nil {
+		x.failed("schema-objects", err)
+		return
+	}
+	status := map[string]string{}
+	for _, r := range append(there, indexes...) {
+		if status[r[0]+" "+r[1]] != "INVALID" {
+			status[r[0]+" "+r[1]] = r[2]
+		}
+	}
+	x.missing(want, status)
+	x.invalid(status)
+}
+
+func (x *examiner) missing(want []object, status map[string]string) {
+	var missing, scripts []string
+	for _, o := range want {
+		if status[o.kind+" "+o.name] != "" || o.kind == "PACKAGE BODY" && x.apart() {
+			continue
+		}
+		missing = append(missing, o.kind+" "+o.name)
+		if !slices.Contains(scripts, o.script) {
+			scripts = append(scripts, o.script)
+		}
+	}
+	if len(missing) == 0 {
+		x.good("schema-objects", "all %d are there", len(want))
+		return
+	}
+	mend := "as the owner: " + strings.Join(scripts, ", ")
+	if x.apart() {
+		mend += ", 50_grants.sql " + x.user
+	}
+	x.wrong("schema-objects", mend, "missing, or not granted to %s: %s", x.user, few(missing))
+}
+
+// invalid says what is there and cannot be used.
+func (x *examiner) invalid(status map[string]string) {
+	var bad, mend []string
+	for name, s := range status {
+		kind, object, _ := strings.Cut(name, " ")
+		if kind == "PACKAGE" && strings.HasPrefix(object, "BODY ") {
+			kind, object = "PACKAGE BODY", strings.TrimPrefix(object, "BODY ")
+		}
+		qualified := x.owner + "." + object
+		switch {
+		case s == "VALID" || s == "N/A":
+			continue
+		case kind == "INDEX":
+			mend = append(mend, "ALTER INDEX "+qualified+" REBUILD")
+		case kind == "PACKAGE BODY":
+			mend = append(mend, "ALTER PACKAGE "+qualified+" COMPILE BODY")
+		default:
+			mend = append(mend, "ALTER "+kind+" "+qualified+" COMPILE")
+		}
+		bad = append(bad, name)
+	}
+	slices.Sort(bad)
+	slices.Sort(mend)
+	if len(bad) == 0 {
+		x.good("schema-invalid", "none of %d", len(status))
+		return
+	}
+	x.wrong("schema-invalid", "as the owner: "+strings.Join(mend, "; "), "%s", few(bad))
+}
+
+// few shortens a list for a line.
+func few(list []string) string {
+	const most = 8
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+}
+
+// pkg calls the package: only that shows that its body can be executed.
+func (x *examiner) pkg() {
+	id, err := x.text("examine_package")
+	const unknown, noRight = 904, 1031
+	codes := aq.Codes(err)
+	switch {
+	case slices.Contains(codes, unknown) || slices.Contains(codes, noRight):
+		x.wrong("schema-package", "as the owner: 40_package.sql, and GRANT EXECUTE ON AQUEDUCT TO "+x.user, "%s cannot call the package AQUEDUCT: %s", x.user, oneLine(err))
+	case err != nil:
+		x.wrong("schema-package", "as the owner: ALTER PACKAGE AQUEDUCT COMPILE, then SHOW ERRORS PACKAGE BODY AQUEDUCT", "the package AQUEDUCT cannot be executed: %s", oneLine(err))
+	case id == "":
+		x.wrong("schema-package", "as the owner: 40_package.sql", "the package AQUEDUCT makes no ids")
+	default:
+		x.good("schema-package", "AQUEDUCT answers")
+	}
+}
+
+// queueFacts are what 20_queues.sql says of every queue.
+const (
+	queueRetries   = "10000"
+	queueDelay     = "0"
+	queueRetention = "0"
+)
+
+func (x *examiner) queues() {
+	rows, err := x.rows("examine_queues", x.owner)
+	if err != nil {
+		x.failed("queues", err)
+		return
+	}
+	there := map[string][]string{}
+	for _, r := range rows {
+		there[r[0]] = r
+	}
+	for _, name := range []string{"WF_SIGNAL", "WF_SCHEDULE", "WF_COMMAND", "WF_DLQ"} {
+		x.queue(name+"_Q", there[name+"_Q"])
+		x.exceptionQueue("AQ$_"+name+"_QTAB_E", there["AQ$_"+name+"_QTAB_E"])
+	}
+}
+
+func (x *examiner) queue(name string, r []string) {
+	check := "queue-" + name
+	if r == nil {
+		x.noQueue(check, name)
+		return
+	}
+	var bad, mend []string
+	if r[2] != "YES" || r[3] != "YES" {
+		bad = append(bad, "stopped (enqueue "+r[2]+", dequeue "+r[3]+")")
+		mend = append(mend, fmt.Sprintf("DBMS_AQADM.START_QUEUE('%s.%s')", x.owner, name))
+	}
+	if r[4] != queueRetries || r[5] != queueDelay || r[6] != queueRetention {
+		bad = append(bad, fmt.Sprintf("max_retries %s, retry_delay %s, retention %s", r[4], r[5], r[6]))
+		mend = append(mend, fmt.Sprintf("DBMS_AQADM.ALTER_QUEUE(queue_name => '%s.%s', max_retries => %s, retry_delay => %s, retention_time => %s)",
+			x.owner, name, queueRetries, queueDelay, queueRetention))
+	}
+	if len(bad) > 0 {
+		x.wrong(check, "as the owner: BEGIN "+strings.Join(mend, "; ")+"; END;", "%s", strings.Join(bad, "; "))
+		return
+	}
+	x.good(check, "started, max_retries %s, retry_delay %s, retention %s", r[4], r[5], r[6])
+}
+
+func (x *examiner) exceptionQueue(name string, r []string) {
+	check := "queue-" + name
+	switch {
+	case r == nil:
+		x.noQueue(check, name)
+	case r[3] != "YES":
+		x.wrong(check, fmt.Sprintf("as the owner: BEGIN DBMS_AQADM.START_QUEUE('%s.%s', enqueue => FALSE, dequeue => TRUE); END;", x.owner, name),
+			"not open for dequeuing: what lies there stays there")
+	default:
+		x.good(check, "open for dequeuing")
+	}
+}
+
+func (x *examiner) noQueue(check, name string) {
+	mend := "as the owner: 20_queues.sql"
+	if x.apart() {
+		mend += ", 50_grants.sql " + x.user
+	}
+	x.wrong(check, mend, "there is no queue %s.%s, or %s has no privilege on it", x.owner, name, x.user)
+}

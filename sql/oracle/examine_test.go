@@ -1,0 +1,162 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// look examines an installation as its runtime user, and gives the findings by
+// their check.
+func (a apart) look(t *testing.T, user string) map[string]store.Finding {
+	t.Helper()
+	byCheck := map[string]store.Finding{}
+	for _, f := range Examine(t.Context(), Examination{DSN: a.d.UserDSN(user), Schema: a.owner, Sessions: 30}) {
+		if _, twice := byCheck[f.Check]; twice {
+			t.Errorf("%s is there twice", f.Check)
+		}
+		if f.Grade != store.Good && f.Mend == "" {
+			t.Errorf("nothing is said about how to mend %+v", f)
+		}
+		byCheck[f.Check] = f
+	}
+	return byCheck
+}
+
+// plant is a fault: how it comes, what is found then, and what takes it away.
+type plant struct {
+	check, found, mend string
+	grade              store.Grade
+	user, fault, undo  string // statements; user "" = PostgreSQL itself
+}
+
+const (
+	asSYS   = "app"
+	asOwner = "AQUEDUCT"
+)
+
+var plants = []plant{
+	{"queue-WF_SIGNAL_Q", "stopped (enqueue YES, dequeue NO)", "DBMS_AQADM.START_QUEUE('AQUEDUCT.WF_SIGNAL_Q')", store.Wrong, asOwner,
+		"BEGIN DBMS_AQADM.STOP_QUEUE('WF_SIGNAL_Q', enqueue => FALSE); END;", "BEGIN DBMS_AQADM.START_QUEUE('AQUEDUCT.WF_SIGNAL_Q'); END;"},
+	{"queue-WF_SCHEDULE_Q", "max_retries 5, retry_delay 0, retention 60", "max_retries => 10000", store.Wrong, asOwner,
+		"BEGIN DBMS_AQADM.ALTER_QUEUE('WF_SCHEDULE_Q', max_retries => 5, retention_time => 60); END;",
+		"BEGIN DBMS_AQADM.ALTER_QUEUE('WF_SCHEDULE_Q', max_retries => 10000, retention_time => 0); END;"},
+	{"queue-AQ$_WF_COMMAND_QTAB_E", "not open for dequeuing", "enqueue => FALSE, dequeue => TRUE", store.Wrong, asOwner,
+		"BEGIN DBMS_AQADM.STOP_QUEUE('AQ$_WF_COMMAND_QTAB_E'); END;",
+		"BEGIN DBMS_AQADM.START_QUEUE('AQ$_WF_COMMAND_QTAB_E', enqueue => FALSE, dequeue => TRUE); END;"},
+	{"privileges-aqadm", "AQUEDUCT_RUN may execute DBMS_AQADM through AQUEDUCT_RUN", "REVOKE EXECUTE ON SYS.DBMS_AQADM FROM AQUEDUCT_RUN", store.Wrong, asSYS,
+		"GRANT EXECUTE ON SYS.DBMS_AQADM TO AQUEDUCT_RUN", "REVOKE EXECUTE ON SYS.DBMS_AQADM FROM AQUEDUCT_RUN"},
+	{"privileges-roles", "AQUEDUCT_RUN has AQ_ADMINISTRATOR_ROLE", "REVOKE AQ_ADMINISTRATOR_ROLE FROM AQUEDUCT_RUN", store.Wrong, asSYS,
+		"GRANT AQ_ADMINISTRATOR_ROLE TO AQUEDUCT_RUN", "REVOKE AQ_ADMINISTRATOR_ROLE FROM AQUEDUCT_RUN"},
+	{"privileges-system", "too wide: DROP ANY TABLE", "REVOKE DROP ANY TABLE FROM AQUEDUCT_RUN", store.Wrong, asSYS,
+		"GRANT DROP ANY TABLE TO AQUEDUCT_RUN", "REVOKE DROP ANY TABLE FROM AQUEDUCT_RUN"},
+	{"privileges-system", "a node does not need CREATE TABLE", "REVOKE CREATE TABLE FROM AQUEDUCT_RUN", store.Warning, asSYS,
+		"GRANT CREATE TABLE TO AQUEDUCT_RUN", "REVOKE CREATE TABLE FROM AQUEDUCT_RUN"},
+	{"privileges-objects", "owns 1 objects", "OWNER = 'AQUEDUCT_RUN'", store.Warning, "",
+		"CREATE TABLE aqueduct_run.mine (a int); ALTER TABLE aqueduct_run.mine OWNER TO aqueduct_run", "DROP TABLE aqueduct_run.mine"},
+	{"grants", "missing: UPDATE on WF_RUNTIME_STATES", "GRANT UPDATE ON AQUEDUCT.WF_RUNTIME_STATES TO AQUEDUCT_RUN", store.Wrong, asOwner,
+		"REVOKE UPDATE ON WF_RUNTIME_STATES FROM AQUEDUCT_RUN", "GRANT UPDATE ON WF_RUNTIME_STATES TO AQUEDUCT_RUN"},
+	{"grants", "missing: DEQUEUE on WF_COMMAND_Q", "GRANT_QUEUE_PRIVILEGE(privilege => 'DEQUEUE', queue_name => 'WF_COMMAND_Q', grantee => 'AQUEDUCT_RUN')", store.Wrong, asOwner,
+		"BEGIN DBMS_AQADM.REVOKE_QUEUE_PRIVILEGE('DEQUEUE', 'WF_COMMAND_Q', 'AQUEDUCT_RUN'); END;",
+		"BEGIN DBMS_AQADM.GRANT_QUEUE_PRIVILEGE('DEQUEUE', 'WF_COMMAND_Q', 'AQUEDUCT_RUN'); END;"},
+	{"grants-beyond", "a node does not need: UPDATE on WF_META", "REVOKE UPDATE ON AQUEDUCT.WF_META FROM AQUEDUCT_RUN", store.Warning, asOwner,
+		"GRANT UPDATE ON WF_META TO AQUEDUCT_RUN", "REVOKE UPDATE ON WF_META FROM AQUEDUCT_RUN"},
+	{"schema-objects", "INDEX WF_TASKS_DUE", "10_tables.sql", store.Wrong, asOwner, "DROP INDEX WF_TASKS_DUE", "CREATE INDEX WF_TASKS_DUE ON WF_TASKS (DUE_ON_UTC)"},
+	{"schema-objects", "VIEW WF_V_NODES", "50_grants.sql AQUEDUCT_RUN", store.Wrong, asOwner,
+		"REVOKE SELECT ON WF_V_NODES FROM AQUEDUCT_RUN", "GRANT SELECT ON WF_V_NODES TO AQUEDUCT_RUN"},
+	{"schema-invalid", "VIEW WF_V_TASKS", "ALTER VIEW AQUEDUCT.WF_V_TASKS COMPILE", store.Wrong, "",
+		"INSERT INTO ocisim.invalid VALUES ('aqueduct', 'wf_v_tasks')", "DELETE FROM ocisim.invalid"},
+	{"schema-package", "cannot call the package AQUEDUCT", "GRANT EXECUTE ON AQUEDUCT TO AQUEDUCT_RUN", store.Wrong, asOwner,
+		"REVOKE EXECUTE ON AQUEDUCT FROM AQUEDUCT_RUN", "GRANT EXECUTE ON AQUEDUCT TO AQUEDUCT_RUN"},
+	{"schema-version", "version 9, this program knows", "run the program", store.Wrong, "",
+		`UPDATE aqueduct.wf_meta SET value = '\x09' WHERE name = 'schema-version'`, `UPDATE aqueduct.wf_meta SET value = '\x01' WHERE name = 'schema-version'`},
+	{"parameter-aq_tm_processes", "no timer comes", "ALTER SYSTEM RESET aq_tm_processes", store.Wrong, "",
+		"UPDATE ocisim.parameter SET value = '0', isdefault = 'FALSE' WHERE name = 'aq_tm_processes'", "UPDATE ocisim.parameter SET value = '1', isdefault = 'TRUE' WHERE name = 'aq_tm_processes'"},
+	{"parameter-job_queue_processes", "job_queue_processes = 0", "ALTER SYSTEM SET job_queue_processes", store.Warning, "",
+		"UPDATE ocisim.parameter SET value = '0', isdefault = 'FALSE' WHERE name = 'job_queue_processes'", "UPDATE ocisim.parameter SET value = '20', isdefault = 'TRUE' WHERE name = 'job_queue_processes'"},
+	{"parameter-aq_tm_processes", "it could not be found out: ORA-01031", "GRANT SELECT ON SYS.V_$PARAMETER TO AQUEDUCT_RUN", store.Warning, asSYS,
+		"REVOKE SELECT ON SYS.V_$PARAMETER FROM AQUEDUCT_RUN", "GRANT SELECT ON SYS.V_$PARAMETER TO AQUEDUCT_RUN"},
+	{"headroom", "it could not be found out", "GRANT SELECT ON SYS.V_$RESOURCE_LIMIT TO AQUEDUCT_RUN", store.Warning, asSYS,
+		"REVOKE SELECT ON SYS.V_$RESOURCE_LIMIT FROM AQUEDUCT_RUN", "GRANT SELECT ON SYS.V_$RESOURCE_LIMIT TO AQUEDUCT_RUN"},
+	{"headroom-processes", "no room for the 30 sessions", "SET processes = 55", store.Wrong, "",
+		"UPDATE ocisim.parameter SET value = '25' WHERE name = 'processes'", "UPDATE ocisim.parameter SET value = '300' WHERE name = 'processes'"},
+	{"database-charset", "WE8ISO8859P15", "AL32UTF8", store.Wrong, "",
+		"UPDATE ocisim.nls_parameter SET value = 'WE8ISO8859P15' WHERE parameter = 'NLS_CHARACTERSET'",
+		"UPDATE ocisim.nls_parameter SET value = 'AL32UTF8' WHERE parameter = 'NLS_CHARACTERSET'"},
+	{"clock-skew", "5s ahead of this host's, more than 2s", "NTP", store.Warning, "", "UPDATE ocisim.clock SET ahead = '5s'", "UPDATE ocisim.clock SET ahead = '0'"},
+	{"clock-skew", "-1m0s ahead of this host's, more than 15s", "NTP", store.Wrong, "", "UPDATE ocisim.clock SET ahead = '-60s'", "UPDATE ocisim.clock SET ahead = '0'"},
+	{"exception-queue-AQ$_WF_SIGNAL_QTAB_E", "1 messages", "start a node", store.Warning, "",
+		"SELECT set_config('search_path', 'aqueduct,ocisim,pg_catalog', false); SELECT ocisim.aq_enq('AQUEDUCT.WF_SIGNAL_Q', '\\x01', NULL, 5, 0, 0, NULL, NULL, 'x'); SELECT ocisim.aq_sweep(NULL)",
+		"DELETE FROM ocisim.aq_msg"},
+	{"dead-letters", "1 dead letters", "engine-node dlq list", store.Warning, asOwner,
+		"INSERT INTO WF_DEAD_LETTERS (LETTER_NO, DEAD_LETTER_ID, QUEUE, REASON, ATTEMPTS, DIED_ON_UTC, ENVELOPE) VALUES (1, 'l', 'signal', 'r', 1, TIMESTAMP '2026-01-01 00:00:00', HEXTORAW('01'))",
+		"DELETE FROM WF_DEAD_LETTERS"},
+}
+
+// Each fault is found, with what mends it, and with nothing else; what is
+// healthy is found to be so.
+func TestExaminationFindsWhatIsPlanted(t *testing.T) {
+	t.Parallel()
+	a := installApart(t)
+	healthy := func(when string) {
+		t.Helper()
+		for check, f := range a.look(t, a.runtime) {
+			if f.Grade != store.Good {
+				t.Errorf("%s: %s: %+v", when, check, f)
+			}
+		}
+	}
+	healthy("at first")
+	for i, p := range plants {
+		t.Run(fmt.Sprint(i, "-", p.check), func(t *testing.T) {
+			a.plant(t, p.user, p.fault)
+			found := a.look(t, a.runtime)
+			f := found[p.check]
+			if f.Grade != p.grade || !strings.Contains(f.Found, p.found) || !strings.Contains(f.Mend, p.mend) {
+				t.Errorf("got %+v,\nwant %+v", f, p)
+			}
+			a.plant(t, p.user, p.undo)
+		})
+	}
+	healthy("in the end")
+}
+
+// plant executes a statement, in the dialect of who executes it.
+func (a apart) plant(t *testing.T, user, statement string) {
+	t.Helper()
+	if user != "" {
+		a.run(t, user, statement)
+		return
+	}
+	if _, err := a.d.Postgres(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A node that runs as the owner is told so, and one that reaches nothing is
+// told why.
+func TestExaminationOfOthers(t *testing.T) {
+	t.Parallel()
+	a := installApart(t)
+	warned := []string{"grants", "privileges-aqadm", "parameter-aq_tm_processes", "parameter-job_queue_processes", "headroom"} // he has no V$ views
+	for check, f := range a.look(t, a.owner) {
+		if (f.Grade == store.Warning) != slices.Contains(warned, check) || f.Grade == store.Wrong {
+			t.Errorf("%+v", f)
+		}
+	}
+	shop := a.look(t, a.application)
+	for _, check := range []string{"schema-version", "schema-objects", "grants", "queue-WF_SIGNAL_Q"} {
+		if shop[check].Grade != store.Wrong {
+			t.Errorf("an application as runtime user: %+v", shop[check])
+		}
+	}
+	for _, dsn := range []string{"user=x password=y connectString=127.0.0.1:1/none libDir=" + a.d.LibDir(), "="} {
+		list := Examine(t.Context(), Examination{DSN: dsn})
+		if len(list) != 1 || list[0].Check != "connection" || list[0].Grade != store.Wrong {
+			t.Errorf("%q: %+v", dsn, list)
+		}
+	}
+}

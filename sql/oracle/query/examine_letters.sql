@@ -1,0 +1,1 @@
+select count(*) LETTERS from WF_DEAD_LETTERS

@@ -1,0 +1,1 @@
+select count(*) OWNED from ALL_OBJECTS O where O.OWNER = :OWNER

@@ -1,0 +1,1 @@
+select AQUEDUCT.NEW_ID() NEW_ID from DUAL

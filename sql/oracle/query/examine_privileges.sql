@@ -1,0 +1,1 @@
+select P.PRIVILEGE from SESSION_PRIVS P order by P.PRIVILEGE

@@ -1,0 +1,1 @@
+select R.ROLE from SESSION_ROLES R order by R.ROLE

@@ -1,0 +1,1 @@
+select V.PRODUCT, V.VERSION from PRODUCT_COMPONENT_VERSION V where V.PRODUCT like 'Oracle%'

@@ -1,0 +1,168 @@
+package oracle
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// shop is an application: a user with the role and a table of its own.
+type shop struct {
+	apart
+	db   *sql.DB
+	node *Store
+}
+
+func openShop(t *testing.T) shop {
+	t.Helper()
+	a := installApart(t)
+	a.run(t, a.application, "CREATE TABLE ORDERS (ID NUMBER(10) NOT NULL)")
+	dsn := a.d.UserDSN(a.runtime)
+	return shop{apart: a, db: a.open(t, a.application), node: opened(t, Options{DSN: dsn, Schema: a.owner, Node: "n"})}
+}
+
+// order inserts a row and sends by the package, in one transaction that the
+// application ends. It returns the id of the message.
+func (s shop) order(t *testing.T, commit bool, call string, args ...any) (string, error) {
+	t.Helper()
+	tx, err := s.db.BeginTx(context.WithoutCancel(t.Context()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec("INSERT INTO ORDERS (ID) VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+	var id []byte
+	_, err = tx.Exec("BEGIN :1 := AQUEDUCT.AQUEDUCT."+call+"; END;", append([]any{sql.Out{Dest: &id}}, args...)...)
+	if err != nil || !commit {
+		tx.Rollback()
+		return hex.EncodeToString(id), err
+	}
+	return hex.EncodeToString(id), tx.Commit()
+}
+
+func (s shop) orders(t *testing.T) (n int) {
+	t.Helper()
+	if err := s.db.QueryRow("SELECT COUNT(*) FROM ORDERS").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// withTask makes a task that somebody has claimed.
+func (s shop) withTask(t *testing.T) {
+	t.Helper()
+	task := projections.Task{ID: "t-1", InstanceID: "i-1", Name: "approve", Status: projections.TaskReserved, Assignee: "ann",
+		CandidateUsers: "[]", CandidateGroups: "[]", ExcludedUsers: "[]", Outcomes: `["yes","no"]`, Token: "tok", Version: 1, CreatedAt: s.node.clock.now()}
+	if err := s.node.Commit(t.Context(), store.Change{Rows: projections.Rows{Tasks: []projections.Task{task}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What an application sends in its own transaction comes once if it commits,
+// with the id that it was told; if it rolls back neither its row nor a message
+// is there.
+func TestAnApplicationSendsWithItsRow(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	s.withTask(t)
+	for _, c := range []struct {
+		name, call string
+		kind       signal.Type
+		args       []any
+		payload    []string
+	}{
+		{"signal", "SIGNAL(p_instance_id => :2, p_type => :3, p_data => :4, p_actor => :5)", signal.ExternalSignal,
+			[]any{"i-1", "paid", `{"amount":120,"name":"Ω \"x\""}`, "bob"}, []string{`"type":"paid"`, `"amount":120`, `Ω \"x\"`}},
+		{"start_instance", "START_INSTANCE(p_definition => :2, p_instance_id => :3, p_input => :4, p_business_key => :5, p_start_key => :6)",
+			signal.StartRequest, []any{"shop/order", "i-2", `[1,2]`, "4711", "k"},
+			[]string{`"definition":"shop/order"`, `"businessKey":"4711"`, `"startKey":"k"`, `"input":[1,2]`}},
+		{"complete_task", "COMPLETE_TASK(p_task_id => :2, p_user => :3, p_outcome => :4, p_data => :5)", signal.TaskCompleted,
+			[]any{"t-1", "ann", "yes", `{"note":"fine"}`}, []string{`"outcome":"yes"`, `"note":"fine"`, `"completedBy":"ann"`, `"taskId":"t-1"`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := s.orders(t)
+			if _, err := s.order(t, false, c.call, c.args...); err != nil {
+				t.Fatal(err)
+			}
+			if n, m := s.orders(t), messages(t, s.node); n != before || m != 0 {
+				t.Errorf("after a rollback: %d rows of %d, %d messages", n, before, m)
+			}
+			id, err := s.order(t, true, c.call, c.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := s.node.Receive(t.Context(), store.Signals)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Message().ID != id || len(id) != 32 {
+				t.Errorf("message %s, the application was told %s", d.Message().ID, id)
+			}
+			e, err := signal.Decode(d.Message().Body)
+			if err != nil || e.Type != c.kind {
+				t.Fatal(e.Type, err)
+			}
+			for _, part := range c.payload {
+				if !strings.Contains(string(e.Payload), part) {
+					t.Errorf("%s is not in %s", part, e.Payload)
+				}
+			}
+			if err := d.Commit(t.Context(), store.Change{}); err != nil {
+				t.Fatal(err)
+			}
+			if n, m := s.orders(t), messages(t, s.node); n != before+1 || m != 0 {
+				t.Errorf("after a commit: %d rows of %d, %d messages", n, before+1, m)
+			}
+		})
+	}
+}
+
+// What is wrong with an argument is said at once, with a code.
+func TestThePackageRefusesArguments(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	s.withTask(t)
+	const invalid, large, missing, impossible = 20801, 20802, 20803, 20804
+	long := strings.Repeat("x", 300)
+	for _, c := range []struct {
+		call string
+		code int
+		text string
+	}{
+		{"SIGNAL(NULL, 'paid')", invalid, "p_instance_id is missing"},
+		{"SIGNAL('a b', 'paid')", invalid, "p_instance_id holds a space"},
+		{"SIGNAL('i', NULL)", invalid, "p_type is missing"},
+		{"SIGNAL('i', 'paid', '{')", invalid, "p_data is not JSON"},
+		{"SIGNAL('i', 'paid', NULL)", invalid, "p_data is missing"},
+		{"SIGNAL('i', 'paid', '1,2')", invalid, "p_data is not one JSON value"},
+		{"SIGNAL('i', 'paid', '1],[2')", invalid, "p_data is not JSON"},
+		{"SIGNAL('" + long + "', 'paid')", large, "p_instance_id has more than 128 bytes"},
+		{"SIGNAL('i', '" + long + "')", large, "p_type has more than 256 bytes"},
+		{"SIGNAL('i', 'paid', p_signal_id => 'a b')", invalid, "p_signal_id holds a space"},
+		{"START_INSTANCE(NULL)", invalid, "p_definition is missing"},
+		{"START_INSTANCE('shop/order', p_input => 'x')", invalid, "p_input is not JSON"},
+		{"START_INSTANCE('shop/order', p_start_key => '" + long + "')", large, "p_start_key has more than 256 bytes"},
+		{"COMPLETE_TASK('nobody', 'ann')", missing, "task nobody does not exist"},
+		{"COMPLETE_TASK('t-1', 'eve', 'yes')", impossible, "task t-1 is not claimed by eve"},
+		{"COMPLETE_TASK('t-1', NULL, 'yes')", invalid, "p_user is missing"},
+		{"COMPLETE_TASK('t-1', 'ann', 'perhaps')", invalid, "p_outcome is not one of"},
+		{"COMPLETE_TASK('t-1', 'ann', 'yes', 'x')", invalid, "p_data is not JSON"},
+	} {
+		_, err := s.order(t, true, c.call)
+		if !slices.Contains(aq.Codes(err), c.code) || !strings.Contains(err.Error(), "AQUEDUCT: "+c.text) {
+			t.Errorf("%.80s: got %v, want %d, %s", c.call, err, c.code, c.text)
+		}
+	}
+	if n, m := s.orders(t), messages(t, s.node); n != 0 || m != 0 {
+		t.Errorf("%d rows, %d messages", n, m)
+	}
+}

@@ -1,0 +1,193 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Room on the disk of the database, in bytes.
+const (
+	MinFree  = 64 << 20 // below it a node may stop at any moment
+	WarnFree = 1 << 30
+)
+
+// Examine checks the database at a path without changing it, beside nodes that
+// run on it or without. It reads every page.
+func Examine(ctx context.Context, path string) []store.Finding {
+	x := &examiner{path: path}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		x.wrong("file-present", "name another path", "%s", err)
+		return x.list
+	}
+	x.path = path
+	if !x.present() {
+		return x.list
+	}
+	x.folder()
+	x.disk()
+	c, err := openConn(dsn(path, "mode=rw"))
+	if err != nil {
+		x.failed("file-writable", explain(err, path))
+		return x.list
+	}
+	defer c.close()
+	x.c = c
+	for _, check := range []func(){x.writable, x.journal, x.integrity, x.version, x.letters} {
+		if ctx.Err() != nil {
+			x.wrong("examination", "try again", "%s", ctx.Err())
+			break
+		}
+		check()
+	}
+	return x.list
+}
+
+// examiner gathers findings on one file.
+type examiner struct {
+	path string
+	c    *conn
+	list []store.Finding
+}
+
+func (x *examiner) add(check string, g store.Grade, mend, found string, args ...any) {
+	x.list = append(x.list, store.Finding{Check: check, Grade: g, Found: fmt.Sprintf(found, args...), Mend: mend})
+}
+
+func (x *examiner) good(check, found string, args ...any) {
+	x.add(check, store.Good, "", found, args...)
+}
+
+func (x *examiner) wrong(check, mend, found string, args ...any) {
+	x.add(check, store.Wrong, mend, found, args...)
+}
+
+// failed takes what mends from the problem.
+func (x *examiner) failed(check string, err error) {
+	mend := "restore a backup, or look at the file with sqlite3"
+	var p *problem.Error
+	if errors.As(err, &p) && p.Hint != "" {
+		mend = p.Hint
+	}
+	x.wrong(check, mend, "%s", err)
+}
+
+func (x *examiner) present() bool {
+	info, err := os.Stat(x.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		x.wrong("file-present", "engine-node migrate --store sqlite://"+x.path, "there is no file %s", x.path)
+		return false
+	case err != nil:
+		x.wrong("file-present", "give the user of the node rights on it and its folders", "%s", err)
+		return false
+	case !info.Mode().IsRegular():
+		x.wrong("file-present", "name another path", "%s is no file", x.path)
+		return false
+	}
+	x.good("file-present", "%s, %d bytes", x.path, info.Size())
+	return true
+}
+
+// folder looks whether files can be made beside the database: its log, and the
+// folder of the nodes.
+func (x *examiner) folder() {
+	dir := filepath.Dir(x.path)
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		x.wrong("folder-writable", "chmod u+wx "+dir+", for the user of the node", "nothing can be made in %s: %s", dir, err)
+		return
+	}
+	x.good("folder-writable", "%s", dir)
+}
+
+func (x *examiner) disk() {
+	var s unix.Statfs_t
+	if err := unix.Statfs(x.path, &s); err != nil {
+		x.add("disk-free", store.Warning, "df "+x.path, "it could not be found out: %s", err)
+		return
+	}
+	free := int64(s.Bavail) * int64(s.Bsize) //nolint:unconvert // their types differ between systems
+	mend := "make room on the disk of " + x.path
+	switch {
+	case free < MinFree:
+		x.wrong("disk-free", mend, "%d MiB free, less than %d", free>>20, MinFree>>20)
+	case free < WarnFree:
+		x.add("disk-free", store.Warning, mend, "%d MiB free, less than %d", free>>20, WarnFree>>20)
+	default:
+		x.good("disk-free", "%d MiB", free>>20)
+	}
+}
+
+// writable begins to write and stops.
+func (x *examiner) writable() {
+	err := unix.Access(x.path, unix.W_OK)
+	if err == nil {
+		if err = x.c.script("begin immediate"); err == nil {
+			err = x.c.script("rollback")
+		}
+	}
+	if err != nil {
+		x.failed("file-writable", explain(err, x.path))
+		return
+	}
+	x.good("file-writable", "yes")
+}
+
+func (x *examiner) journal() {
+	mode, err := x.c.text("pragma journal_mode")
+	switch {
+	case err != nil:
+		x.failed("journal-mode", explain(err, x.path))
+	case mode != "wal":
+		x.add("journal-mode", store.Warning, "with no node running: sqlite3 "+x.path+" 'pragma journal_mode = wal'", "%s: readers and the writer wait for each other", mode)
+	default:
+		x.good("journal-mode", "wal")
+	}
+}
+
+func (x *examiner) integrity() {
+	row, err := x.c.text("pragma quick_check(1)")
+	switch {
+	case err != nil:
+		x.failed("integrity", explain(err, x.path))
+	case row != "ok":
+		x.wrong("integrity", "stop the nodes and restore a backup; sqlite3's .recover may save rows", "%s", row)
+	default:
+		x.good("integrity", "quick check ok")
+	}
+}
+
+func (x *examiner) version() {
+	have, known, err := versions(x.c, x.path)
+	switch {
+	case err != nil:
+		x.failed("schema-version", err)
+	case have < known:
+		x.wrong("schema-version", "back up, then engine-node migrate --store sqlite://"+x.path, "version %d, this program needs %d", have, known)
+	case have > known:
+		x.wrong("schema-version", "run the program that has migrated it", "version %d, this program knows %d", have, known)
+	default:
+		x.good("schema-version", "version %d", have)
+	}
+}
+
+func (x *examiner) letters() {
+	n, err := x.c.number("select count(*) from WF_DEAD_LETTERS")
+	switch {
+	case err != nil:
+		x.failed("dead-letters", explain(err, x.path))
+	case n > 0:
+		x.add("dead-letters", store.Warning, "engine-node dlq list; then replay or discard", "%d dead letters", n)
+	default:
+		x.good("dead-letters", "none")
+	}
+}

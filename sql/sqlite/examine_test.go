@@ -1,0 +1,128 @@
+package sqlite
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+func look(t *testing.T, path string) map[string]store.Finding {
+	t.Helper()
+	byCheck := map[string]store.Finding{}
+	for _, f := range Examine(t.Context(), path) {
+		if f.Grade != store.Good && f.Mend == "" {
+			t.Errorf("nothing is said about how to mend %+v", f)
+		}
+		byCheck[f.Check] = f
+	}
+	return byCheck
+}
+
+// made makes a database without nodes.
+func made(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a.db")
+	if err := open(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestExaminationOfAHealthyFileBesideANode(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	open(t, path)
+	found := look(t, path)
+	for _, f := range found {
+		if f.Grade != store.Good && f.Check != "disk-free" { // the disk is whoever runs this test's
+			t.Errorf("%+v", f)
+		}
+	}
+	if len(found) != 8 {
+		t.Errorf("%d findings: %+v", len(found), found)
+	}
+}
+
+func TestExaminationFindsWhatIsPlanted(t *testing.T) {
+	t.Parallel()
+	for _, p := range []struct {
+		check, found, mend string
+		grade              store.Grade
+		plant              func(t *testing.T, path string)
+	}{
+		{"file-present", "there is no file", "engine-node migrate", store.Wrong, func(t *testing.T, path string) { ok(t, os.Remove(path)) }},
+		{"file-present", "is no file", "another path", store.Wrong, func(t *testing.T, path string) {
+			ok(t, os.Remove(path))
+			ok(t, os.Mkdir(path, 0o700))
+		}},
+		{"journal-mode", "delete", "journal_mode = wal", store.Warning, func(t *testing.T, path string) { script(t, path, "pragma journal_mode = delete") }},
+		{"schema-version", "version 99", "run the program", store.Wrong, func(t *testing.T, path string) { script(t, path, "pragma user_version = 99") }},
+		{"schema-version", "version 0", "engine-node migrate", store.Wrong, func(t *testing.T, path string) { script(t, path, "pragma user_version = 0") }},
+		{"dead-letters", "1 dead letters", "dlq list", store.Warning, func(t *testing.T, path string) {
+			s := open(t, path)
+			ok(t, s.Commit(t.Context(), store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Queue: "signal", Envelope: []byte("e"), Reason: "r"}}))
+		}},
+		{"integrity", "", "", store.Wrong, func(t *testing.T, path string) {
+			s := open(t, path)
+			for _, id := range strings.Split("abcdefghijklmnop", "") {
+				ok(t, s.Commit(t.Context(), store.Change{DeadLetter: &projections.DeadLetter{ID: id, Queue: "signal", Envelope: bytes.Repeat([]byte(id), 9000), Reason: "r"}}))
+			}
+			ok(t, s.Close())
+			script(t, path, "pragma journal_mode = delete")
+			raw := must(os.ReadFile(path))
+			for i := len(raw) / 2; i < len(raw)/2+4096*4; i++ {
+				raw[i] ^= 0x5a
+			}
+			ok(t, os.WriteFile(path, raw, 0o600))
+		}},
+	} {
+		t.Run(p.check+" "+p.found, func(t *testing.T) {
+			path := made(t)
+			p.plant(t, path)
+			f := look(t, path)[p.check]
+			if f.Grade != p.grade || !strings.Contains(f.Found, p.found) || !strings.Contains(f.Mend, p.mend) {
+				t.Errorf("got %+v", f)
+			}
+		})
+	}
+}
+
+// A disk that is small, and then one that takes no writes.
+func TestExaminationOfADisk(t *testing.T) {
+	dir := mount(t, "size=8m")
+	path := filepath.Join(dir, "a.db")
+	ok(t, open(t, path).Close())
+	if f := look(t, path)["disk-free"]; f.Grade != store.Wrong || !strings.Contains(f.Found, "less than 64") {
+		t.Errorf("got %+v", f)
+	}
+	if err := unix.Mount("none", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Skip("cannot remount: ", err)
+	}
+	found := look(t, path)
+	for _, check := range []string{"folder-writable", "file-writable"} {
+		if found[check].Grade != store.Wrong {
+			t.Errorf("%s: got %+v", check, found[check])
+		}
+	}
+}
+
+func script(t *testing.T, path, text string) {
+	t.Helper()
+	c := must(openConn(dsn(path, "")))
+	defer c.close()
+	ok(t, c.script(text))
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
