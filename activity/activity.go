@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -60,6 +61,8 @@ type Config struct {
 	BreakAfter       int                   // failures in a row that open a host's breaker
 	BreakFor         time.Duration         // how long it stays open
 	Policy           Policy                // of further attempts
+	Sink             *url.URL              // where CloudEvents are published; nil = nowhere
+	SinkMode         string                // SinkStructured (the default) or SinkBinary
 	Transport        http.RoundTripper     // default: a transport of its own
 	Secrets          Secrets               // nil = none
 	Metrics          prometheus.Registerer // nil = not registered
@@ -74,6 +77,9 @@ func (c Config) withDefaults() Config {
 	set(&c.HostWait, DefaultHostWait)
 	set(&c.BreakAfter, DefaultBreakAfter)
 	set(&c.BreakFor, DefaultBreakFor)
+	if c.SinkMode == "" {
+		c.SinkMode = SinkStructured
+	}
 	c.Policy = c.Policy.WithDefaults()
 	if c.Transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
@@ -117,7 +123,9 @@ func New(c Config) *Performer {
 	}
 }
 
-// Register makes f the function behind a target. Registering a name twice, the
+// Register makes f the function behind a target. The target
+// engine.TargetEvent is that of CloudEvents: f gets each emitted event, in
+// place of the sink. Registering a name twice, the
 // empty name or "http" is a bug of the program that embeds Aqueduct: it panics.
 func (p *Performer) Register(name string, f Func) {
 	p.mu.Lock()
@@ -130,7 +138,7 @@ func (p *Performer) Register(name string, f Func) {
 
 // Can reports whether this Performer can perform commands for target.
 func (p *Performer) Can(target string) bool {
-	return target == TargetHTTP || p.function(target) != nil
+	return target == TargetHTTP || p.function(target) != nil || target == engine.TargetEvent && p.config.Sink != nil
 }
 
 func (p *Performer) function(target string) Func {
@@ -149,7 +157,8 @@ func (p *Performer) Close() { p.client.CloseIdleConnections() }
 // be retried.
 func (p *Performer) Perform(ctx context.Context, c engine.Command, key string, attempt int) (json.RawMessage, *engine.Failure) {
 	f := p.function(c.Target)
-	if f == nil && c.Target != TargetHTTP {
+	toSink := f == nil && c.Target == engine.TargetEvent && p.config.Sink != nil
+	if f == nil && c.Target != TargetHTTP && !toSink {
 		return nil, permanent(TypeConfiguration, http.StatusBadRequest, "unknown target",
 			fmt.Sprintf("no function %q is registered on this node", c.Target))
 	}
@@ -157,7 +166,9 @@ func (p *Performer) Perform(ctx context.Context, c engine.Command, key string, a
 	defer timer.ObserveDuration()
 	var result json.RawMessage
 	var failure *engine.Failure
-	if f == nil {
+	if toSink {
+		failure = p.publish(ctx, c, key)
+	} else if f == nil {
 		result, failure = p.request(ctx, c, key)
 	} else {
 		result, failure = p.call(ctx, f, c, key, attempt)

@@ -125,11 +125,12 @@ type listInstancesInput struct {
 	Definition  string `query:"definition" maxLength:"256"`
 	Status      string `query:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
 	BusinessKey string `query:"businessKey" maxLength:"256"`
+	Parent      string `query:"parent" maxLength:"128" doc:"Only those that this instance started."`
 }
 
 func (s *service) listInstances(ctx context.Context, in *listInstancesInput) (*answer[client.Page[client.Instance]], error) {
 	p, err := s.Reader.Instances(ctx, projections.InstanceQuery{
-		Definition: in.Definition, Status: in.Status, BusinessKey: in.BusinessKey, After: in.After, Limit: in.Limit,
+		Definition: in.Definition, Status: in.Status, BusinessKey: in.BusinessKey, ParentID: in.Parent, After: in.After, Limit: in.Limit,
 	})
 	if err != nil {
 		return nil, err
@@ -171,11 +172,24 @@ func (s *service) detail(ctx context.Context, id string) (client.InstanceDetail,
 		Instance: toInstance(row), Digest: snap.Definition.Digest, Input: snap.State.Input, Output: snap.State.Output,
 		Waits: convert(snap.Waits, toWait), Commands: convert(pending, toCommand), Buffered: len(snap.Buffer),
 	}
+	for i, w := range snap.Waits {
+		d.Waits[i].Child = childOf(snap, w.Token)
+	}
 	if len(snap.Business.Parts) > 0 {
 		d.KeyParts = object(snap.Business.Parts)
 	}
 	overlay(&d.Instance, snap)
 	return d, nil
+}
+
+// childOf is the instance that a wait is for, if it is for one.
+func childOf(snap snapshot.Snapshot, token string) string {
+	for _, f := range snap.SubFrames {
+		if f.Token == token {
+			return f.InstanceID
+		}
+	}
+	return ""
 }
 
 // overlay takes from the snapshot what it knows better: the row is not written

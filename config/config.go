@@ -33,6 +33,7 @@ type Config struct {
 	DeadLetter   DeadLetterPolicy // what happens to an instance whose message is a dead letter
 	Activity     Activity
 	Secrets      Secrets
+	Events       Events
 	Limits       Limits
 	Retention    Retention
 	Log          Log
@@ -112,6 +113,12 @@ type Secrets struct {
 	Dir    string // folder of files; "" = none
 }
 
+// Events says what becomes of CloudEvents beside the instances that listen.
+type Events struct {
+	Sink     string // http(s) URL that gets every emitted event; "" = none
+	SinkMode string // structured or binary
+}
+
 // Limits bounds what one turn may do.
 type Limits struct {
 	Steps           int // pure tasks in one turn
@@ -184,6 +191,7 @@ func Default() Config {
 			PerHost: 64, BreakAfter: 5, BreakFor: 30 * time.Second,
 			Attempts: 5, Delay: time.Second, DelayMax: time.Minute,
 		},
+		Events: Events{SinkMode: "structured"},
 		Limits: Limits{
 			Steps: 1_000, FanOut: 1_000, Items: 100_000,
 			ExpressionSteps: 1_000_000, ExpressionBytes: 1 << 20,

@@ -131,6 +131,8 @@ func TestBadConfiguration(t *testing.T) {
 		{"no store", "store: {url: 'mysql://root:hunter2@h/d'}", nil, nil, "config.store", "is the address of no store"},
 		{"no path", "store: {url: 'sqlite://'}", nil, nil, "config.store", "names no file"},
 		{"no database", "store: {url: 'oracle://'}", nil, nil, "config.store", "names no database"},
+		{"no sink", "events: {sink: 'ftp://root:hunter2@h/d'}", nil, nil, "config.url", "is not an http or https URL"},
+		{"sink without a host", "events: {sink: 'https:///x'}", nil, nil, "config.url", "is not an http or https URL"},
 		{"list as secret", "store: {url: [hunter2]}", nil, nil, "config.type", "the value is not a single value"},
 		{"delays crossed", "retry: {delay: 10s, delay-max: 5s}", nil, nil, "config.order", "at least 10s"},
 		{"delays of commands crossed", "activity: {delay: 2m, delay-max: 5s}", nil, nil, "config.order", "at least 2m"},

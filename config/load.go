@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -67,7 +68,7 @@ func Flags(f *pflag.FlagSet) {
 // Load reads, merges and checks. Its error is a problem that lists everything
 // that is wrong; its code is that of the first finding: config.unreadable,
 // config.not-yaml, config.unknown-key, config.unknown-variable, config.type,
-// config.range, config.choice, config.store, config.address,
+// config.range, config.choice, config.store, config.url, config.address,
 // config.not-loopback or config.order. Values of secret settings are not in
 // it.
 func Load(src Source) (*Loaded, error) {
@@ -264,6 +265,9 @@ func (l *Loaded) check(all []setting) []problem.Place {
 	}
 	if strings.HasPrefix(l.Secrets.Prefix, prefix) {
 		add("secrets.prefix", "config.prefix", "is what settings begin with", "choose another prefix, such as SECRET_")
+	}
+	if u, err := url.Parse(l.Events.Sink); l.Events.Sink != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "") {
+		add("events.sink", "config.url", "is not an http or https URL", "write https://HOST/PATH")
 	}
 	if l.Retry.Delay > l.Retry.DelayMax {
 		add("retry.delay-max", "config.order", "is shorter than retry.delay", "make it at least "+text(&l.Retry.Delay))

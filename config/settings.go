@@ -50,6 +50,7 @@ const (
 func settings() []setting {
 	all := append(general(), queues()...)
 	all = append(all, activities()...)
+	all = append(all, events()...)
 	return append(all, housekeeping()...)
 }
 
@@ -128,6 +129,15 @@ func activities() []setting {
 			meaning: "what the names of environment variables with secrets begin with, not AQUEDUCT_; empty = none is a secret"},
 		{key: "secrets.dir", field: func(c *Config) any { return &c.Secrets.Dir },
 			meaning: "folder with a file, or a folder of files, for each secret; empty = none"},
+	}
+}
+
+func events() []setting {
+	return []setting{
+		{key: "events.sink", field: func(c *Config) any { return &c.Events.Sink }, secret: true,
+			meaning: "http or https URL that gets every emitted event, the same on every node; empty = none"},
+		{key: "events.sink-mode", field: func(c *Config) any { return &c.Events.SinkMode }, choices: []string{"structured", "binary"},
+			meaning: "form in which the sink gets an event, as a body or with its attributes as headers"},
 	}
 }
 

@@ -85,8 +85,9 @@ func (c *Catalogue) Register(def engine.Definition) error {
 // them is stored with it.
 //
 // Problems: definition.invalid with all findings, definition.unknown-kind,
-// definition.conflict when the version is there with other content, and
-// definition.resource-unavailable when something it refers to is out of reach.
+// definition.cyclic, definition.conflict when the version is there with other
+// content, and definition.resource-unavailable when something it refers to is
+// out of reach.
 func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (stored Record, created bool, err error) {
 	kind, err := kindOf(source)
 	if err != nil {
@@ -108,6 +109,9 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 	if c.registered(id) != nil {
 		return Record{}, false, problem.New(problem.Conflict, "definition.conflict", "definition %s is Go code of this node", id).
 			WithHint("choose another name or version")
+	}
+	if err := c.acyclic(ctx, parsed.Definition); err != nil {
+		return Record{}, false, err
 	}
 	stored, created, err = c.repo.PutDefinition(ctx, Record{
 		Name: parsed.Ref.Name, Version: parsed.Ref.Version, Digest: parsed.Ref.Digest, Kind: kind, Title: parsed.Title,

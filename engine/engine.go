@@ -121,6 +121,8 @@ const (
 	EntryCall      = "Call"
 	EntryCaught    = "ErrorCaught"
 	EntryRetry     = "RetryScheduled"
+	EntryEmitted   = "EventEmitted"
+	EntryChild     = "ChildStarted"
 )
 
 // Entry is one message of an instance's stream.
@@ -151,7 +153,7 @@ type Meta struct {
 // Command is work for the outside world. Its stream position identifies it.
 type Command struct {
 	Target  string            `json:"target"` // "http" or the name of a function
-	Token   string            `json:"token"`  // of the wait that takes the result
+	Token   string            `json:"token"`  // of the wait that takes the result; "" = nobody waits for one
 	Input   json.RawMessage   `json:"input,omitempty"`
 	Timeout time.Duration     `json:"timeout,omitempty"` // of one attempt, in nanoseconds; 0 = the performer's default
 	Pointer string            `json:"ptr"`

@@ -59,9 +59,8 @@ func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 		}
 	case Cancel:
 		t.operated(EntryCancelled)
-		t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
-		t.Snap.Branches, t.Snap.Buffer = nil, nil
-		t.Snap.Status = snapshot.Cancelled
+		t.cancel()
+		t.tellParent(nil, cancelledChild())
 	case Retry:
 		t.operated(EntryRetried)
 		t.Snap.Status = snapshot.Running

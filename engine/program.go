@@ -45,6 +45,8 @@ const (
 	KindCall   NodeKind = "call"   // a command for a performer
 	KindEach   NodeKind = "each"   // call: forEach, one command per item, at once
 	KindPerson NodeKind = "person" // call: humanTask
+	KindEmit   NodeKind = "emit"
+	KindRun    NodeKind = "run" // a sub-workflow
 )
 
 // Node is a task, or a list of tasks.
@@ -73,6 +75,8 @@ type Node struct {
 	Listen  *Listen      // KindListen
 	Call    *Call        // KindCall, KindEach
 	Person  *Person      // KindPerson
+	Emit    *jq.Template // KindEmit: the event's attributes, an object
+	Run     *Run         // KindRun
 
 	parent *Node // the list or task around this one; nil for Root
 	index  int   // in the parent's List

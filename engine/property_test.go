@@ -318,6 +318,9 @@ func (p *player) signal() signal.Envelope {
 			env.Payload = json.RawMessage(fmt.Sprintf(`{"error": {"type": "x", "status": %d, "title": "no"}}`, 500+p.IntN(2)))
 		}
 	}
+	if env.Type == signal.CancelRequest {
+		env.Payload = json.RawMessage(`{"token": "forged"}`)
+	}
 	if env.Type == signal.ExternalSignal {
 		env.Payload = json.RawMessage(`{"type": "e0", "data": {"n": 5}}`)
 	}

@@ -110,6 +110,10 @@ func (r *run) body(n *Node) (waits bool, err error) {
 		return r.each(n)
 	case KindPerson:
 		return true, r.person(n)
+	case KindEmit:
+		return false, r.emit(n)
+	case KindRun:
+		return r.child(n)
 	}
 	return false, fmt.Errorf("engine: task kind %q at %s", n.Kind, n.Pointer)
 }

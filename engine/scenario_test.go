@@ -26,6 +26,9 @@ var rewrite = flag.Bool("rewrite", false, "write what the scenarios give into te
 //
 //	define             the document (YAML) that later commands use
 //	start JSON         begin an instance
+//	spawn JSON         begin it as the child of an instance p that waits for it
+//	child PTR JSON     the sub-workflow at a pointer ended so
+//	disown TOKEN       the parent waits no more
 //	result PTR JSON    answer the command that waits at a pointer (fail PTR JSON: with an error)
 //	task PTR JSON      complete the human task at a pointer
 //	timer PTR          the timer or timeout at a pointer is due
@@ -144,9 +147,13 @@ func (w *world) run(command, text string) string {
 		}
 		w.def = p.Definition
 		return p.Ref.Name + "@" + p.Ref.Version + "\n"
-	case "start":
+	case "start", "spawn":
 		in := w.input(signal.Envelope{SignalID: "start", InstanceID: "i", Type: signal.StartRequest})
-		return w.show(engine.Begin(w.def, "i", signal.Start{Definition: "d", BusinessKey: "key-1", Input: json.RawMessage(rest)}, in))
+		start := signal.Start{Definition: "d", BusinessKey: "key-1", Input: json.RawMessage(rest)}
+		if verb == "spawn" {
+			start.Parent = &signal.Parent{InstanceID: "p", Token: "token-of-p", Depth: engine.MaxDepth}
+		}
+		return w.show(engine.Begin(w.def, "i", start, in))
 	case "late":
 		late, err := time.ParseDuration(arg)
 		if err != nil {
@@ -196,6 +203,11 @@ func (w *world) signal(verb, arg, tail, rest string) string {
 	case "fail":
 		env.Type, env.Payload = signal.TaskCompleted, json.RawMessage(`{"error":`+tail+`}`)
 		pick(snapshot.WaitCommand)
+	case "child":
+		env.Type, env.Payload = signal.SubWorkflowCompleted, json.RawMessage(tail)
+		pick(snapshot.WaitChild)
+	case "disown":
+		env.Type, env.Payload = signal.CancelRequest, json.RawMessage(`{"token":"`+arg+`"}`)
 	case "timer":
 		env.Type = signal.TimerDue
 		pick(snapshot.WaitTimer, snapshot.WaitTimeout)
@@ -250,6 +262,13 @@ func (w *world) show(out engine.Outcome, err error) string {
 	}
 	for _, m := range out.Send {
 		fmt.Fprintf(&b, "  send %s", m.Envelope.Type)
+		if m.Envelope.InstanceID != s.InstanceID {
+			payload := m.Envelope.Payload
+			for _, x := range s.Waits {
+				payload = bytes.ReplaceAll(payload, []byte(x.Token), []byte("…"))
+			}
+			fmt.Fprintf(&b, " to %s %s", m.Envelope.InstanceID, payload)
+		}
 		if !m.Due.IsZero() {
 			fmt.Fprintf(&b, " due %s", m.Due.Format(time.RFC3339))
 		}

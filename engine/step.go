@@ -20,6 +20,7 @@ func Begin(def Definition, instanceID string, start signal.Start, in Input) (Out
 		StartedAt:  in.Now.UTC(),
 		Headers:    lasting(in.Signal.Headers),
 		State:      snapshot.State{Input: start.Input},
+		Parent:     parentOf(start.Parent),
 	}, in)
 	t.Snap.StartedAt = t.In.Now
 	m := t.meta("")
@@ -49,6 +50,8 @@ func Step(def Definition, snap snapshot.Snapshot, in Input) (Outcome, error) {
 		return Outcome{}, problem.New(problem.Conflict, "instance.exists", "instance %s has been started", snap.InstanceID)
 	case snap.Status.Closed():
 		return t.ignore(Closed)
+	case env.Type == signal.CancelRequest:
+		return t.disowned()
 	case env.WaitingToken != "":
 		return t.token(def)
 	case env.ExpectedVersion > 0 && env.ExpectedVersion != snap.Version:

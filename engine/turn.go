@@ -160,6 +160,7 @@ func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 		if w.TaskID != "" {
 			t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: how})
 		}
+		t.disown(w, false)
 	}
 	t.Snap.Waits = kept
 }
@@ -176,6 +177,7 @@ func (t *Turn) take(w snapshot.Wait) {
 	if w.Command > 0 {
 		t.out.Settled = append(t.out.Settled, w.Command)
 	}
+	t.disown(w, true)
 }
 
 // Complete ends the instance with its output.
@@ -185,6 +187,7 @@ func (t *Turn) Complete(output json.RawMessage) {
 	t.Snap.State.Output = output
 	t.Snap.Status = snapshot.Completed
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCompleted, Data: output, Meta: t.meta("")})
+	t.tellParent(output, nil)
 }
 
 // Fault stops the instance with an error that nobody caught. Its branches stay,
@@ -195,6 +198,7 @@ func (t *Turn) Fault(e snapshot.Error) {
 	t.Snap.Status = snapshot.Faulted
 	data, _ := json.Marshal(e)
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryFaulted, Data: data, Meta: t.meta(e.Instance)})
+	t.tellParent(nil, &e)
 }
 
 func (t *Turn) meta(pointer string) Meta {

@@ -87,6 +87,9 @@ func instance(s *snapshot.Snapshot, startKey string) *Instance {
 		BusinessKey: s.Business.Key, StartKey: startKey, Status: string(s.Status), Position: restsAt(s),
 		Correlation: s.Headers[signal.HeaderCorrelation], Version: s.Version, StartedAt: s.StartedAt, UpdatedAt: s.UpdatedAt,
 	}
+	if s.Parent != nil {
+		row.ParentID = s.Parent.InstanceID
+	}
 	if s.Error != nil {
 		row.ErrorType, row.ErrorDetail = s.Error.Type, clip(s.Error.Title+": "+s.Error.Detail)
 	}

@@ -53,6 +53,7 @@ type InstanceQuery struct {
 	Status      string
 	BusinessKey string
 	StartKey    string
+	ParentID    string // the instance that started them
 	After       string
 	Limit       int
 }

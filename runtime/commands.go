@@ -77,7 +77,7 @@ func (r *Runtime) worker(ctx context.Context, j job) {
 // perform makes one attempt and commits what came of it: the result as the
 // instance's next turn, or the failure and the time of the next attempt.
 func (r *Runtime) perform(ctx context.Context, j job) {
-	output, failure := r.Performer.Perform(ctx, j.command, j.key(), j.failures+1)
+	output, failure := r.attempt(ctx, j)
 	if ctx.Err() != nil {
 		return // given up at shutdown: performed again elsewhere
 	}
@@ -86,9 +86,13 @@ func (r *Runtime) perform(ctx context.Context, j job) {
 		delay, again := r.Performer.Backoff(j.failures+1, j.key())
 		if failure.Retry && again {
 			err = r.insist(ctx, func() error { return r.later(ctx, j, max(delay, failure.After), failure.Error) })
+		} else if j.command.Token == "" {
+			err = r.undelivered(ctx, j, failure.Error)
 		} else {
 			err = r.answer(ctx, j, payload(nil, &failure.Error))
 		}
+	} else if j.command.Token == "" {
+		err = r.delivered(ctx, j)
 	} else {
 		err = r.answer(ctx, j, payload(output, nil))
 	}
@@ -220,7 +224,7 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 	if err := json.Unmarshal(row.Data, &j.command); err != nil {
 		return problem.Wrap(err, problem.Internal, "command.corrupt", "command %d of %s", position, env.InstanceID)
 	}
-	if !r.Performer.Can(j.command.Target) {
+	if !r.can(j.command.Target) {
 		return r.pass(ctx, d, j)
 	}
 	if _, again := r.Performer.Backoff(j.failures, j.key()); j.failures > 0 && !again {
@@ -272,6 +276,13 @@ func (r *Runtime) exhausted(ctx context.Context, d store.Delivery, j job, last s
 	e := snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Attempts used up",
 		Detail: strings.TrimSuffix(fmt.Sprintf("%d attempts were lost or failed: %s", j.failures, last), ": "),
+	}
+	if j.command.Token == "" {
+		if err := d.Commit(ctx, r.abandon(j, "", e)); err != nil {
+			return err
+		}
+		r.metrics.deadLetters.WithLabelValues(string(store.Commands)).Inc()
+		return nil
 	}
 	if err := r.answer(ctx, j, payload(nil, &e)); err != nil {
 		return err

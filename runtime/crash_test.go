@@ -28,7 +28,8 @@ import (
 )
 
 // crashDocument has everything that makes a durable operation: a call, a task,
-// a timer, a loop with calls, a fan-out and a signal.
+// a timer, a loop with calls, a fan-out, a signal, an event that leaves
+// and a sub-workflow.
 const crashDocument = `
 document: {dsl: '1.0.3', namespace: t, name: crash, version: '1.0.0'}
 do:
@@ -56,6 +57,21 @@ do:
       call: forEach
       with: {in: '["a", "b"]', each: g, call: effect, with: {do: '${ $g }'}}
       output: {as: '${ $input + {all: [.[] | .output.n]} }'}
+  - tell:
+      emit: {event: {with: {type: told, data: '${ .all }'}}}
+      output: {as: '${ $input + {told: .type} }'}
+  - sub:
+      run: {workflow: {namespace: t, name: crash-child, input: '${ .all }'}}
+      output: {as: '${ $input + {sub: .} }'}
+`
+
+// crashChildDocument is the sub-workflow of crashDocument.
+const crashChildDocument = `
+document: {dsl: '1.0.3', namespace: t, name: crash-child, version: '1.0.0'}
+do:
+  - ship:
+      call: effect
+      with: {do: ship, all: '${ . }'}
 `
 
 // world counts what happened outside: effects by key, attempts in all.
@@ -87,7 +103,7 @@ func (w *world) String() string {
 		lines = append(lines, k+" "+v)
 	}
 	sort.Strings(lines)
-	return strings.Join(lines, "\n")
+	return childKey.ReplaceAllString(volatile.ReplaceAllString(strings.Join(lines, "\n"), `"$1":"…"`), "child/")
 }
 
 // crashChild is one node that drives the scenario until it is done, or until
@@ -102,7 +118,7 @@ func crashChild() int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	n, err := open(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), wrap, outside(os.Getenv("AQUEDUCT_TEST_URL")), crashDocument)
+	n, err := open(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), wrap, outside(os.Getenv("AQUEDUCT_TEST_URL")), crashDocument, crashChildDocument)
 	if err == nil {
 		err = drive(ctx, n)
 	}
@@ -129,7 +145,10 @@ func drive(ctx context.Context, n *testNode) error {
 			return err
 		}
 		if s.Status == snapshot.Completed {
-			return nil
+			open, err := n.store.Pending(ctx, "", 1)
+			if err != nil || len(open) == 0 {
+				return err
+			}
 		}
 		if s.Status == snapshot.Faulted {
 			return fmt.Errorf("faulted: %+v", s.Error)
@@ -258,7 +277,10 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-var volatile = regexp.MustCompile(`"(token|completedAtUtc)":"[^"]*"`)
+// childKey begins the keys of commands of an instance whose id is derived.
+var childKey = regexp.MustCompile(`(?m)^[0-9a-f-]{36}/`)
+
+var volatile = regexp.MustCompile(`"(token|completedAtUtc|id|time|instanceId|child)":"[^"]*"`)
 
 // normal prints a stream without its times and secrets; the fan-out's results
 // may come in either order.

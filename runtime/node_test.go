@@ -17,6 +17,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
@@ -66,6 +67,7 @@ func open(ctx context.Context, file string, wrap func(store.Full) store.Full, ef
 	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 5, Initial: 10 * time.Millisecond, Max: time.Second}})
 	if effect != nil {
 		performer.Register("effect", effect)
+		performer.Register(engine.TargetEvent, effect)
 	}
 	var full store.Full = st
 	if wrap != nil {

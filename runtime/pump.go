@@ -94,6 +94,12 @@ func (r *Runtime) deliver(ctx, stop context.Context, d store.Delivery) (err erro
 		return r.requested(ctx, d, env, now)
 	case m.Queue == store.Commands:
 		return r.announced(ctx, stop, d, env)
+	case env.Type == signal.CancelRequest:
+		return r.disowned(ctx, d, env, m)
+	case env.Type == signal.SubWorkflowCompleted:
+		if env, err = r.fetch(ctx, d, env); err != nil {
+			return err
+		}
 	}
 	if early := env.DueAt.Sub(r.Now()); !env.DueAt.IsZero() && early > 0 && m.Queue == store.Schedule {
 		// The queue's clock ran ahead: put it back for the remainder (design 4.8).
@@ -109,9 +115,18 @@ func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.En
 	if err != nil {
 		return err
 	}
+	if ok, err := wanted(ctx, d, start.Parent); err != nil || !ok {
+		if err == nil {
+			err = d.Commit(ctx, store.Change{}) // its parent has gone on without it
+		}
+		return err
+	}
 	err = r.begin(ctx, d, env, start, now)
 	if errors.Is(err, store.ErrDuplicate) {
 		return d.Commit(ctx, store.Change{}) // started before: a repeat changes nothing
+	}
+	if err != nil {
+		return r.refused(ctx, d, env, err)
 	}
 	return err
 }
@@ -159,10 +174,16 @@ func (r *Runtime) bury(ctx, stop context.Context, d store.Delivery, cause error)
 	}
 	code := problem.CodeOf(cause)
 	r.Log.Error("message is a dead letter now", "queue", m.Queue, "message", m.ID, "instance", instance, "reason", code, "error", cause)
-	err := d.Commit(ctx, store.Change{DeadLetter: &projections.DeadLetter{
+	change := store.Change{DeadLetter: &projections.DeadLetter{
 		ID: newID(), Queue: string(m.Queue), InstanceID: instance, Envelope: m.Body, Reason: code, Detail: cause.Error(),
 		Attempts: m.Attempts + 1, Node: r.Store.Node(), EnqueuedAt: m.EnqueuedAt, DiedAt: r.Now(),
-	}})
+	}}
+	if env, err := signal.Decode(m.Body); err == nil {
+		if answer, ok := r.refusal(env, cause); ok {
+			change.Send = []store.Send{answer}
+		}
+	}
+	err := d.Commit(ctx, change)
 	if err != nil {
 		r.release(ctx, stop, d, err)
 		return

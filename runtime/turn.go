@@ -109,7 +109,7 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 	}
 	var mine []engine.Entry
 	claim := func(e engine.Entry) string {
-		if !r.Performer.Can(e.Command.Target) || !r.reserve() {
+		if !r.can(e.Command.Target) || !r.reserve() {
 			return ""
 		}
 		mine = append(mine, e)
@@ -124,7 +124,10 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 		Snapshot: &out.Snapshot, Encoded: encoded, Rows: rows,
 		Runtime: store.Runtime{LastSignalID: in.Signal.SignalID, ExecutedBy: r.Store.Node(), ExecutedAt: r.Now()},
 	}
-	if change.Send, err = sends(rows, out.Send); err == nil {
+	if err = r.pin(ctx, out.Send); err == nil {
+		change.Send, err = sends(rows, out.Send)
+	}
+	if err == nil {
 		err = c.Commit(ctx, change)
 	}
 	if err != nil {

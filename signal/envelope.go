@@ -37,7 +37,7 @@ const (
 // Type says what happened.
 type Type string
 
-// The types of A7, and the start request.
+// The types of A7, the start request, and its opposite for child instances.
 const (
 	TaskCompleted        Type = "TaskCompleted"        // a command's result or a person's answer
 	TimerDue             Type = "TimerDue"             // a timed wait is over
@@ -46,10 +46,11 @@ const (
 	SubWorkflowCompleted Type = "SubWorkflowCompleted" // a child instance ended
 	InternalContinue     Type = "InternalContinue"     // the step budget of a turn was used up
 	StartRequest         Type = "StartRequest"         // begin an instance; the payload is a Start
+	CancelRequest        Type = "CancelRequest"        // end a child instance; the payload is a Cancellation
 )
 
 // Types lists every type a node accepts.
-var Types = []Type{TaskCompleted, TimerDue, RetryDue, ExternalSignal, SubWorkflowCompleted, InternalContinue, StartRequest}
+var Types = []Type{TaskCompleted, TimerDue, RetryDue, ExternalSignal, SubWorkflowCompleted, InternalContinue, CancelRequest, StartRequest}
 
 // Provider is the runtimeProvider of envelopes addressed to Aqueduct.
 const Provider = "aqueduct"

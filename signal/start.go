@@ -18,6 +18,7 @@ type Start struct {
 	KeyParts    map[string]string `json:"keyParts,omitempty"`    // the business key, taken apart
 	StartKey    string            `json:"startKey,omitempty"`    // makes a repeat recognisable; empty = no such check
 	Input       json.RawMessage   `json:"input,omitempty"`       // any JSON; null when absent
+	Parent      *Parent           `json:"parent,omitempty"`      // the instance that asks; absent = an application
 }
 
 // MaxKeyBytes bounds businessKey and startKey, and each part of a key.

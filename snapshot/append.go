@@ -199,6 +199,13 @@ func (s *Snapshot) append(b []byte) []byte {
 	o.optRaw("context", s.State.Context)
 	o.optRaw("output", s.State.Output)
 	o.close()
+	if s.Parent != nil {
+		o.open("parent")
+		o.str("instanceId", s.Parent.InstanceID)
+		o.opt("token", s.Parent.Token)
+		o.optNum("depth", int64(s.Parent.Depth))
+		o.close()
+	}
 	s.appendSummary(o)
 	o.objects("branches", len(s.Branches), func(i int) { s.Branches[i].append(o) })
 	o.optNum("lastBranch", int64(s.LastBranch))

@@ -24,6 +24,7 @@ type document struct {
 	UpdatedAt           time.Time         `json:"updatedAtUtc"`
 	Headers             map[string]string `json:"headers,omitempty"`
 	WorkflowState       State             `json:"workflowState"`
+	Parent              *Parent           `json:"parent,omitempty"`
 	Waiting             *Wait             `json:"waiting,omitempty"`
 	Resume              *ResumePoint      `json:"resume,omitempty"`
 	Branches            []*Branch         `json:"branches,omitempty"`
@@ -82,6 +83,7 @@ func Decode(raw []byte) (Snapshot, error) {
 		InstanceID: d.InstanceID, Definition: d.Definition, Business: d.BusinessReference,
 		Status: d.Status, Version: d.Version, Position: d.Position, StartedAt: d.StartedAt, UpdatedAt: d.UpdatedAt,
 		Headers: d.Headers, State: d.WorkflowState, Branches: d.Branches, LastBranch: d.LastBranch, Waits: d.Waits, SubFrames: d.SubWorkflowFrames,
+		Parent: d.Parent,
 		Buffer: d.ContinuationBuffer, Error: d.Error, ResumeAs: d.ResumeAs,
 	}, nil
 }

@@ -43,8 +43,23 @@ func full() Snapshot {
 	}
 }
 
+// family is an instance between its parent and its child.
+func family() Snapshot {
+	s := full()
+	s.Waits[0] = Wait{Kind: WaitChild, Token: "t-3", Pointer: "/do/1/loop/do/0/ask"}
+	s.SubFrames = []SubFrame{{InstanceID: "i-2", Token: "t-3", Pointer: "/do/1/loop/do/0/ask"}}
+	s.Parent = &Parent{InstanceID: "i-0", Token: "t-0", Depth: 2}
+	return s
+}
+
 func TestRoundTripKeepsEverything(t *testing.T) {
-	want := full()
+	for _, s := range []Snapshot{full(), family()} {
+		roundTrip(t, s)
+	}
+}
+
+func roundTrip(t *testing.T, want Snapshot) {
+	t.Helper()
 	raw, err := want.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -252,10 +267,11 @@ func TestArrangedIsReadBackAlike(t *testing.T) {
 
 func TestEncoderAgreesWithTheDocument(t *testing.T) {
 	for name, s := range map[string]Snapshot{
-		"full":  full(),
-		"fork":  forked(),
-		"small": {InstanceID: "i", Status: Running, Version: 1, Branches: []*Branch{{Frames: []Frame{{Pointer: "/do"}}}}},
-		"empty": {},
+		"full":   full(),
+		"fork":   forked(),
+		"family": family(),
+		"small":  {InstanceID: "i", Status: Running, Version: 1, Branches: []*Branch{{Frames: []Frame{{Pointer: "/do"}}}}},
+		"empty":  {},
 	} {
 		raw, err := s.Encode()
 		if err != nil {

@@ -57,6 +57,7 @@ type Snapshot struct {
 	LastBranch int       // id of the branch made last; ids are used once
 	Waits      []Wait
 	SubFrames  []SubFrame
+	Parent     *Parent    // who asked for this instance; nil = an application
 	Buffer     []Buffered // signals that came before their wait
 	Error      *Error     // why the instance is faulted, or last was
 	ResumeAs   Status     // of a suspended instance: what it was
@@ -147,6 +148,13 @@ type SubFrame struct {
 	InstanceID string `json:"instanceId"`
 	Token      string `json:"token"`
 	Pointer    string `json:"ptr"`
+}
+
+// Parent is the instance that started this one.
+type Parent struct {
+	InstanceID string `json:"instanceId"`
+	Token      string `json:"token,omitempty"` // of its wait for this one's end; "" = it does not wait
+	Depth      int    `json:"depth,omitempty"` // instances that wait above this one
 }
 
 // Buffered is a signal that is kept for later: one that no wait matched when
@@ -253,6 +261,10 @@ func (s Snapshot) Clone() Snapshot {
 	if s.Error != nil {
 		e := *s.Error
 		c.Error = &e
+	}
+	if s.Parent != nil {
+		p := *s.Parent
+		c.Parent = &p
 	}
 	return c
 }

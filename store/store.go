@@ -112,7 +112,8 @@ type Change struct {
 	// Tasks are changes to open human tasks that no turn causes: claim, release.
 	Tasks []TaskEdit
 	Send  []Send
-	// DeadLetter takes the delivery's message out of circulation.
+	// DeadLetter takes the delivery's message out of circulation; without a
+	// delivery it is one more letter.
 	DeadLetter *projections.DeadLetter
 }
 
@@ -133,6 +134,9 @@ type Claim struct {
 	Attempts   int    // the new count
 	NextAt     time.Time
 	Error      string
+	// Done marks the command as processed: it was performed, and no wait takes
+	// a result. Of the fields above only Expect counts then.
+	Done bool
 }
 
 // TaskEdit changes an open task that has Version; otherwise the commit fails

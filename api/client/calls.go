@@ -48,6 +48,11 @@ func (c *Client) Instances(ctx context.Context, definition, status, businessKey 
 	return get[Page[Instance]](ctx, c, instances, l.in(values("definition", definition, "status", status, "businessKey", businessKey)))
 }
 
+// Children lists the instances that one started, newest start first.
+func (c *Client) Children(ctx context.Context, parent string, l List) (Page[Instance], error) {
+	return get[Page[Instance]](ctx, c, instances, l.in(values("parent", parent)))
+}
+
 // Instance returns one instance.
 func (c *Client) Instance(ctx context.Context, id string) (InstanceDetail, error) {
 	return get[InstanceDetail](ctx, c, instances+"/"+url.PathEscape(id), nil)

@@ -57,7 +57,7 @@ type Instance struct {
 	BusinessKey   string         `json:"businessKey,omitempty"`
 	Status        string         `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
 	State         string         `json:"state,omitempty" doc:"The task at which it rests."`
-	ParentID      string         `json:"parentId,omitempty"`
+	ParentID      string         `json:"parentId,omitempty" doc:"The instance that started it."`
 	CorrelationID string         `json:"correlationId,omitempty"`
 	StateVersion  int64          `json:"stateVersion" doc:"Counts committed turns, from 1."`
 	Error         *InstanceError `json:"error,omitempty" doc:"Why it is faulted, or last was."`
@@ -96,6 +96,7 @@ type Wait struct {
 	Command int64           `json:"command,omitempty" doc:"Stream position of the command."`
 	Event   string          `json:"event,omitempty" doc:"Type of the event."`
 	Key     json.RawMessage `json:"key,omitempty" doc:"Correlation values that the event must have."`
+	Child   string          `json:"child,omitempty" doc:"The instance whose end is awaited."`
 }
 
 // Command is work for the outside world that is not done yet.

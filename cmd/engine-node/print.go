@@ -163,6 +163,9 @@ func (a *app) showInstance(i client.InstanceDetail) error {
 			if w.TaskID != "" {
 				what = "task " + w.TaskID
 			}
+			if w.Child != "" {
+				what = "instance " + w.Child
+			}
 			t.row("  "+w.Kind, a.ago(w.Until), w.Pointer, what)
 		}
 		if err := t.end(len(i.Waits), "", ""); err != nil {

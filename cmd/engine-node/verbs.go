@@ -239,13 +239,19 @@ func stream(ctx context.Context, c *client.Client, id string) ([]client.Entry, e
 
 func (a *app) listCommand() *cobra.Command {
 	var l client.List
-	var definition, status, key string
+	var definition, status, key, parent string
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List instances, newest start first",
 		Args:  cobra.NoArgs,
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
-			p, err := c.Instances(ctx, definition, status, key, l)
+			var p client.Page[client.Instance]
+			var err error
+			if parent != "" {
+				p, err = c.Children(ctx, parent, l)
+			} else {
+				p, err = c.Instances(ctx, definition, status, key, l)
+			}
 			if err != nil || a.json {
 				return a.orPrint(p, err)
 			}
@@ -260,6 +266,10 @@ func (a *app) listCommand() *cobra.Command {
 	f.StringVar(&definition, "definition", "", "only of this definition: namespace/name")
 	f.StringVar(&status, "status", "", "only in this status")
 	f.StringVar(&key, "key", "", "only with this business key")
+	f.StringVar(&parent, "parent", "", "only those that this instance started")
+	for _, other := range []string{"definition", "status", "key"} {
+		c.MarkFlagsMutuallyExclusive("parent", other)
+	}
 	listFlags(c, &l)
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,7 +61,13 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	n := &node{name: name, store: db, log: log}
 	n.catalogue = definition.New(db, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, db.Now)
+	sink, err := sinkURL(c.Events.Sink)
+	if err != nil {
+		n.store.Close()
+		return nil, err
+	}
 	n.performer = activity.New(activity.Config{
+		Sink: sink, SinkMode: c.Events.SinkMode,
 		Timeout: c.Activity.Timeout, MaxResponseBytes: int64(c.Activity.ResponseBytes), MaxResultBytes: c.Activity.ResultBytes,
 		MaxPerHost: c.Activity.PerHost, BreakAfter: c.Activity.BreakAfter, BreakFor: c.Activity.BreakFor,
 		Policy:  activity.Policy{MaxAttempts: c.Activity.Attempts, Initial: c.Activity.Delay, Max: c.Activity.DelayMax},
@@ -120,6 +127,18 @@ func openStore(ctx context.Context, c config.Store, q config.Queue, name string,
 		durability = sqlite.ProcessCrash
 	}
 	return sqlite.Open(ctx, sqlite.Options{Path: path, Node: name, Durability: durability, Log: log})
+}
+
+// sinkURL is where events are published; nil = nowhere.
+func sinkURL(text string) (*url.URL, error) {
+	if text == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, problem.New(problem.Invalid, "config.url", "events.sink is not an http or https URL") // the parser's error quotes it whole
+	}
+	return u, nil
 }
 
 func scheme(address string) string {

@@ -43,6 +43,7 @@ const (
 	codeDuplicate   = "definition.duplicate-task"    // two tasks of one name in a list
 	codeResource    = "definition.resource"          // a document that the definition refers to does not fit
 	codeSchema      = "definition.schema"            // a JSON Schema that is none
+	codeCyclic      = "definition.cyclic"            // a sub-workflow that leads back to its own definition
 )
 
 var _ definition.Parser = Parse
@@ -107,6 +108,7 @@ func name(file string) string {
 // compiler makes a program of a source.
 type compiler struct {
 	*source
+	id        snapshot.Definition
 	title     string
 	functions map[string]any
 	resources map[string]*resource // by URI
@@ -126,6 +128,7 @@ func (c *compiler) workflow() (p engine.Program) {
 		return p
 	}
 	p.ID = c.document("/document", root["document"])
+	c.id = p.ID
 	if v, ok := root["use"]; ok {
 		c.use("/use", v)
 	}

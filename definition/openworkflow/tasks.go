@@ -35,13 +35,10 @@ func kinds() []kind {
 		{name: "set", compile: (*compiler).set},
 		{name: "switch", compile: (*compiler).choose},
 		{name: "wait", compile: (*compiler).wait},
+		{name: "emit", compile: (*compiler).emit},
+		{name: "run", compile: (*compiler).run},
 		{name: "do", compile: (*compiler).sequence},
 	}
-}
-
-// foreign are the kinds of tasks outside the profile.
-var foreign = map[string]string{
-	"emit": "emitting events", "run": "processes and sub-workflows",
 }
 
 // list compiles a list of tasks.
@@ -102,6 +99,7 @@ func (c *compiler) task(at, name string, v any, vars scope, names []string) *eng
 	n.Kind = map[string]engine.NodeKind{
 		"for": engine.KindFor, "fork": engine.KindFork, "try": engine.KindTry, "call": engine.KindCall, "listen": engine.KindListen, "raise": engine.KindRaise,
 		"set": engine.KindSet, "switch": engine.KindSwitch, "wait": engine.KindWait, "do": engine.KindDo,
+		"emit": engine.KindEmit, "run": engine.KindRun,
 	}[k.name]
 	fields := append(append([]string{k.name}, k.fields...), common...)
 	c.object(at, m, shape{fields: fields, required: append([]string{k.name}, k.required...), unsupported: k.unsupported})
@@ -112,12 +110,6 @@ func (c *compiler) task(at, name string, v any, vars scope, names []string) *eng
 
 // kindOfTask finds what kind of task m is, and reports when it is none.
 func (c *compiler) kindOfTask(at string, m map[string]any) *kind {
-	for _, name := range keys(foreign) {
-		if _, ok := m[name]; ok {
-			c.reportKey(join(at, name), codeUnsupported, "", "%s (%s) are outside the supported profile", foreign[name], name)
-			return nil
-		}
-	}
 	var known []string
 	for _, k := range kinds() {
 		if _, ok := m[k.name]; ok {

@@ -102,13 +102,17 @@ func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error 
 		w.add(fmt.Errorf("settle %s/%d: %w", id, position, store.ErrLost), "stream_settle", id, position)
 	}
 	for _, m := range c.Claims {
-		run, err := s.runOf(ctx, m.Owner)
-		if err != nil {
-			return err
-		}
 		expect := m.Expect
 		if expect == "" {
 			expect = " " // an empty text is null, and null equals nothing
+		}
+		if m.Done {
+			w.add(fmt.Errorf("end %s/%d: %w", m.InstanceID, m.Position, store.ErrLost), "stream_done", m.InstanceID, m.Position, expect)
+			continue
+		}
+		run, err := s.runOf(ctx, m.Owner)
+		if err != nil {
+			return err
 		}
 		w.add(fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, store.ErrLost), "stream_claim", m.Owner, run, m.Attempts,
 			stamp(m.NextAt), clip(m.Error), m.InstanceID, m.Position, expect)

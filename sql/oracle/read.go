@@ -195,6 +195,7 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (pro
 	r.equals("I.STATUS", q.Status)
 	r.equals("I.BUSINESS_KEY", q.BusinessKey)
 	r.equals("I.START_KEY", q.StartKey)
+	r.equals("I.PARENT_ID", q.ParentID)
 	if q.After != "" {
 		us, id, err := mark(q.After)
 		if err != nil {

@@ -269,6 +269,9 @@ func (t *tx) claimCommand(m store.Claim) error {
 	if err != nil {
 		return err
 	}
+	if m.Done {
+		return t.guard(store.ErrLost, "stream_done", t.now, entry, m.Expect)
+	}
 	owner, err := t.nodeNumber(m.Owner)
 	if err != nil {
 		return err

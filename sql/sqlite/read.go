@@ -168,6 +168,7 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (pro
 	r.equals("STATUS", q.Status)
 	r.equals("BUSINESS_KEY", q.BusinessKey)
 	r.equals("START_KEY", q.StartKey)
+	r.equals("PARENT_ID", q.ParentID)
 	if err := r.below("INSTANCE_NO", q.After); err != nil {
 		return projections.Page[projections.Instance]{}, wrap("instances", err)
 	}

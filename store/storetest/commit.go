@@ -214,6 +214,39 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		k.is(claim(store.Claim{Owner: "node-a"}), store.ErrLost)
 	},
+	"a command without a wait is done once, by who claimed it": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a"), command("a", 2, "")}
+		k.commit(c)
+		done := func(position int64, by string) error {
+			m := store.Claim{InstanceID: "a", Position: position, Expect: by, Done: true}
+			return k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}})
+		}
+		k.is(done(1, ""), store.ErrLost)
+		k.is(done(1, "node-b"), store.ErrLost)
+		k.ok(done(1, "node-a"))
+		k.is(done(1, "node-a"), store.ErrLost)
+		k.is(done(2, "node-a"), store.ErrLost)
+		k.ok(done(2, ""))
+		entries, err := k.s.Stream(k.ctx, "a", 0, 0)
+		k.ok(err)
+		for _, e := range entries {
+			if !*e.Processed || e.ProcessedAt.IsZero() || e.ClaimedBy != "" {
+				k.Fatalf("%+v", e)
+			}
+		}
+		pending, err := k.s.Pending(k.ctx, "", 0)
+		k.ok(err)
+		equal(k, len(pending), 0)
+	},
+	"a dead letter can be written without a message": func(k *kase) {
+		k.ok(k.s.Commit(k.ctx, store.Change{DeadLetter: &projections.DeadLetter{
+			ID: "d", Queue: "command", InstanceID: "a", Envelope: []byte("{}"), Reason: "r", EnqueuedAt: at, DiedAt: at,
+		}}))
+		got, err := k.s.DeadLetter(k.ctx, "d")
+		k.ok(err)
+		equal(k, string(got.Envelope), "{}")
+	},
 	"a task is edited at its version": func(k *kase) {
 		c := turn("a", 1)
 		c.Rows.Tasks = []projections.Task{task("t", "a")}

@@ -61,6 +61,9 @@ var readCases = map[string]func(*kase){
 			c := turn(fmt.Sprint("a-", i), 1)
 			c.Rows.Instance.StartedAt = at.Add(time.Duration(i) * time.Second)
 			c.Rows.Instance.BusinessKey = fmt.Sprint("b-", i%2)
+			if i > 4 {
+				c.Rows.Instance.ParentID = "a-0"
+			}
 			k.commit(c)
 		}
 		var got []string
@@ -79,7 +82,10 @@ var readCases = map[string]func(*kase){
 		page, err := k.s.Instances(k.ctx, projections.InstanceQuery{BusinessKey: "b-1"})
 		k.ok(err)
 		equal(k, len(page.Items), 3)
-		for _, q := range []projections.InstanceQuery{{Status: "faulted"}, {Definition: "x"}, {BusinessKey: "x"}} {
+		page, err = k.s.Instances(k.ctx, projections.InstanceQuery{ParentID: "a-0"})
+		k.ok(err)
+		equal(k, len(page.Items), 2)
+		for _, q := range []projections.InstanceQuery{{Status: "faulted"}, {Definition: "x"}, {BusinessKey: "x"}, {ParentID: "x"}} {
 			page, err := k.s.Instances(k.ctx, q)
 			k.ok(err)
 			equal(k, len(page.Items), 0)

@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Limits of sub-workflows.
+const (
+	// MaxDepth bounds how many instances wait for each other, one above the
+	// other: what a definition that calls itself runs into.
+	MaxDepth = 32
+	// MaxChildBytes bounds the input of a sub-workflow, as JSON: it travels in
+	// a message. A larger output stays in the child's snapshot, and is read
+	// from there.
+	MaxChildBytes = 28_000
+)
+
+// Run is a sub-workflow: a child instance of another definition.
+type Run struct {
+	Definition string       // namespace/name
+	Version    string       // "" = the latest, resolved when the task runs
+	Input      *jq.Template // nil = null
+	Await      bool         // wait for its end, and give its output
+}
+
+// childSpace is the namespace of the ids of child instances.
+var childSpace = uuid.MustParse("8e0f8f5b-20e1-5a4c-8a47-1d5b8a0c8d8e")
+
+// child starts a sub-workflow; it reports whether the branch waits for it.
+func (r *run) child(n *Node) (waits bool, err error) {
+	input := json.RawMessage("null")
+	if n.Run.Input != nil {
+		v, err := r.eval(n.Run.Input)
+		if err != nil {
+			return false, err
+		}
+		if input, err = v.Raw(r.t.In.Limits.Expression.Bytes); err != nil {
+			return false, err
+		}
+	}
+	if len(input) > MaxChildBytes {
+		return false, raise(ErrRuntime, 500, "Limit exceeded",
+			fmt.Sprintf("an input of %d bytes exceeds %d; pass a reference to large data", len(input), MaxChildBytes))
+	}
+	depth := 0
+	if n.Run.Await {
+		depth = 1
+		if p := r.t.Snap.Parent; p != nil {
+			depth += p.Depth
+		}
+	}
+	if depth > MaxDepth {
+		return false, raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("sub-workflows wait for each other more than %d deep", MaxDepth))
+	}
+	err = r.t.Spawn(n.Run, input, depth, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
+	if err != nil || n.Run.Await {
+		return err == nil, err
+	}
+	return false, r.complete(n, r.data, n.Then)
+}
+
+// Spawn starts a child instance and, when its end is awaited, adds the wait
+// for it. The child's id is derived, so that a repeated decision starts the
+// same one.
+func (t *Turn) Spawn(c *Run, input json.RawMessage, depth int, w snapshot.Wait) error {
+	id := uuid.NewSHA1(childSpace, []byte(t.derive())).String()
+	parent := &signal.Parent{InstanceID: t.Snap.InstanceID, Depth: depth}
+	if c.Await {
+		w.Kind = snapshot.WaitChild
+		w = t.Await(w)
+		parent.Token = w.Token
+		t.Snap.SubFrames = append(t.Snap.SubFrames, snapshot.SubFrame{InstanceID: id, Token: w.Token, Pointer: w.Pointer})
+	}
+	start, err := json.Marshal(signal.Start{Definition: c.Definition, Version: c.Version, Input: input, Parent: parent})
+	if err != nil {
+		return err
+	}
+	t.sendTo(id, signal.StartRequest, start)
+	data, err := json.Marshal(map[string]any{"instanceId": id, "definition": c.Definition, "version": c.Version, "await": c.Await})
+	if err != nil {
+		return err
+	}
+	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryChild, Data: data, Meta: t.meta(w.Pointer)})
+	return nil
+}
+
+// sendTo sends a signal to another instance, at once.
+func (t *Turn) sendTo(id string, typ signal.Type, payload json.RawMessage) {
+	t.out.Send = append(t.out.Send, Message{Envelope: signal.Envelope{
+		SignalID: t.signalID(), InstanceID: id, RuntimeProvider: signal.Provider, Type: typ,
+		OccurredAt: t.In.Now, Payload: payload, Headers: t.traceHeaders(),
+	}})
+}
+
+// disown forgets the child that a wait was for. A child that has not ended is
+// told to end.
+func (t *Turn) disown(w snapshot.Wait, ended bool) {
+	if w.Kind != snapshot.WaitChild {
+		return
+	}
+	var kept []snapshot.SubFrame
+	for _, f := range t.Snap.SubFrames {
+		if f.Token != w.Token {
+			kept = append(kept, f)
+			continue
+		}
+		if !ended {
+			payload, _ := json.Marshal(signal.Cancellation{Token: w.Token}) // a string cannot fail
+			t.sendTo(f.InstanceID, signal.CancelRequest, payload)
+		}
+	}
+	t.Snap.SubFrames = kept
+}
+
+// ChildEnd is the payload of a SubWorkflowCompleted. Its token names the wait
+// that it answers.
+type ChildEnd struct {
+	Child  string          `json:"child"`            // the instance that ended
+	Output json.RawMessage `json:"output,omitempty"` // absent with Stored or Error
+	Stored bool            `json:"stored,omitempty"` // the output is in the child's snapshot
+	Error  *snapshot.Error `json:"error,omitempty"`
+}
+
+// tellParent sends what the instance came to, to the instance that waits for
+// it.
+func (t *Turn) tellParent(output json.RawMessage, e *snapshot.Error) {
+	p := t.Snap.Parent
+	if p == nil || p.Token == "" {
+		return
+	}
+	end := ChildEnd{Child: t.Snap.InstanceID}
+	switch {
+	case e != nil:
+		end.Error = ChildError(t.Snap.Definition.Name, t.Snap.InstanceID, *e)
+	case len(output) > MaxChildBytes:
+		end.Stored = true
+	default:
+		end.Output = orNull(output)
+	}
+	payload, _ := json.Marshal(end) // JSON already
+	t.sendTo(p.InstanceID, signal.SubWorkflowCompleted, payload)
+	t.out.Send[len(t.out.Send)-1].Envelope.WaitingToken = p.Token
+}
+
+// maxChildDetail bounds the text of a child's error, in bytes.
+const maxChildDetail = 4_000
+
+// ChildError is a child's error as its parent sees it: with the child's type
+// and status, and a reference to it. Where it was raised in the parent is
+// added there.
+func ChildError(definition, instanceID string, e snapshot.Error) *snapshot.Error {
+	where := ""
+	if e.Instance != "" {
+		where = " at " + e.Instance
+	}
+	e.Detail = strings.TrimPrefix(fmt.Sprintf("%s (in sub-workflow %s, instance %s%s)", e.Detail, definition, instanceID, where), " ")
+	e.Instance = ""
+	if len(e.Detail) > maxChildDetail {
+		cut := maxChildDetail
+		for !utf8.RuneStart(e.Detail[cut]) {
+			cut--
+		}
+		e.Detail = e.Detail[:cut]
+	}
+	return &e
+}
+
+// cancelledChild is the error that a parent gets when somebody else than
+// itself cancels the child.
+func cancelledChild() *snapshot.Error {
+	return &snapshot.Error{Type: ErrorBase + ErrRuntime, Status: 500, Title: "Cancelled", Detail: "it was cancelled"}
+}
+
+// cancel ends the instance without a result.
+func (t *Turn) cancel() {
+	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
+	t.Snap.Branches, t.Snap.Buffer = nil, nil
+	t.Snap.Status = snapshot.Cancelled
+}
+
+// disowned applies a CancelRequest: the parent does not wait any more.
+func (t *Turn) disowned() (Outcome, error) {
+	c, err := signal.DecodeCancellation(t.In.Signal.Payload)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if p := t.Snap.Parent; p == nil || p.Token != c.Token {
+		return t.ignore(Stale)
+	}
+	data, _ := json.Marshal(map[string]string{"by": t.Snap.Parent.InstanceID}) // strings cannot fail
+	t.Append(Entry{
+		Kind: KindEvent, Dir: In, Type: EntryCancelled, Data: data, Meta: t.meta(""), SignalID: t.In.Signal.SignalID,
+	})
+	t.cancel()
+	return t.finish()
+}
+
+// parentOf is what a snapshot keeps of who asked for the instance.
+func parentOf(p *signal.Parent) *snapshot.Parent {
+	if p == nil {
+		return nil
+	}
+	return &snapshot.Parent{InstanceID: p.InstanceID, Token: p.Token, Depth: p.Depth}
+}
+
+// Child is a definition that another one runs and waits for.
+type Child struct {
+	Definition string
+	Version    string // "" = the latest
+	Pointer    string // of the task that runs it
+}
+
+// Children lists the definitions that p runs and waits for, in order of their
+// place in the document.
+func (p *Program) Children() []Child {
+	var list []Child
+	for _, pointer := range slices.Sorted(maps.Keys(p.nodes)) {
+		if n := p.nodes[pointer]; n.Run != nil && n.Run.Await {
+			list = append(list, Child{Definition: n.Run.Definition, Version: n.Run.Version, Pointer: pointer})
+		}
+	}
+	return list
+}

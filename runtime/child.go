@@ -1,0 +1,129 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// pin writes into each request for a child instance the version that is the
+// latest now: what the parent's commit holds stays, whatever is published
+// before the child begins. A definition that is not there is left to the
+// child's start, which tells the parent.
+func (r *Runtime) pin(ctx context.Context, messages []engine.Message) error {
+	for i := range messages {
+		env := &messages[i].Envelope
+		if env.Type != signal.StartRequest {
+			continue
+		}
+		start, err := signal.DecodeStart(env.Payload)
+		if err != nil {
+			return err
+		}
+		if start.Parent == nil || start.Version != "" {
+			continue
+		}
+		def, err := r.Definitions.Find(ctx, start.Definition, "")
+		if problem.KindOf(err) == problem.NotFound {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		start.Version = def.Ref().Version
+		if env.Payload, err = json.Marshal(start); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wanted reports whether the parent of a requested instance still waits for
+// it. Its cancellation of the child may have come before the child.
+func wanted(ctx context.Context, c committer, p *signal.Parent) (bool, error) {
+	if p == nil || p.Token == "" {
+		return true, nil
+	}
+	snap, err := c.Load(ctx, p.InstanceID)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, waits := snap.Wait(p.Token)
+	return waits, nil
+}
+
+// refusal is the answer to a parent whose child cannot begin; ok is false when
+// nobody waits for it.
+func (r *Runtime) refusal(env signal.Envelope, cause error) (s store.Send, ok bool) {
+	start, err := signal.DecodeStart(env.Payload)
+	if env.Type != signal.StartRequest || err != nil || start.Parent == nil || start.Parent.Token == "" {
+		return store.Send{}, false
+	}
+	e := engine.ChildError(start.Definition, env.InstanceID, snapshot.Error{
+		Type: engine.ErrorBase + engine.ErrConfiguration, Status: 400, Title: "Sub-workflow not started", Detail: cause.Error(),
+	})
+	payload, err := json.Marshal(engine.ChildEnd{Child: env.InstanceID, Error: e})
+	if err != nil {
+		return store.Send{}, false
+	}
+	body, err := signal.Envelope{
+		SignalID: env.InstanceID + ".refused", InstanceID: start.Parent.InstanceID, Type: signal.SubWorkflowCompleted,
+		WaitingToken: start.Parent.Token, OccurredAt: r.Now(), Headers: env.Headers, Payload: payload,
+	}.Encode()
+	if err != nil {
+		r.Log.Error("parent cannot be told that its sub-workflow was not started", "instance", start.Parent.InstanceID, "error", err)
+		return store.Send{}, false
+	}
+	return store.Send{Queue: store.Signals, Body: body}, true
+}
+
+// refused answers the parent of an instance that can never begin, in the
+// commit that consumes the request. In any other case it returns the cause,
+// and the rules for failing messages hold.
+func (r *Runtime) refused(ctx context.Context, d store.Delivery, env signal.Envelope, cause error) error {
+	switch problem.KindOf(cause) {
+	case problem.NotFound, problem.Invalid, problem.TooLarge:
+	default:
+		return cause
+	}
+	answer, ok := r.refusal(env, cause)
+	if !ok {
+		return cause
+	}
+	return d.Commit(ctx, store.Change{Send: []store.Send{answer}})
+}
+
+// fetch completes the answer of a child whose output was too large for a
+// message: it is in the child's snapshot.
+func (r *Runtime) fetch(ctx context.Context, d store.Delivery, env signal.Envelope) (signal.Envelope, error) {
+	var end engine.ChildEnd
+	if err := json.Unmarshal(env.Payload, &end); err != nil || !end.Stored {
+		return env, nil // the engine says what is wrong with it
+	}
+	child, err := d.Load(ctx, end.Child)
+	if err != nil {
+		return env, unknown(err, end.Child)
+	}
+	end.Output, end.Stored = child.State.Output, false
+	env.Payload, err = json.Marshal(end)
+	return env, err
+}
+
+// disowned handles a CancelRequest. A child that is not there may be about to
+// begin; one that is not there after all retries never began.
+func (r *Runtime) disowned(ctx context.Context, d store.Delivery, env signal.Envelope, m store.Message) error {
+	_, err := r.turn(ctx, d, env, m.EnqueuedAt, step)
+	if problem.CodeOf(err) == "instance.unknown" && m.Attempts >= r.RetryMax {
+		return d.Commit(ctx, store.Change{})
+	}
+	return err
+}

@@ -1,0 +1,184 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/activity"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+var (
+	emitDoc = doc("emit", `
+  - pay:
+      emit: {event: {with: {type: paid, data: {order: '${ .order }', amount: 5}}}}
+`)
+	heardDoc = doc("heard", `
+  - paid:
+      listen: {to: {one: {with: {type: paid, source: 'aqueduct:t/emit'}}}, read: envelope}
+`)
+)
+
+// outsider is a Go handler of emitted events.
+type outsider struct {
+	mu     sync.Mutex
+	events []string
+	keys   map[string]int
+	fail   func(attempt int) error
+}
+
+func (o *outsider) take(ctx context.Context, input json.RawMessage) (any, error) {
+	a := activity.Info(ctx)
+	if a.Target != engine.TargetEvent {
+		return nil, nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.keys == nil {
+		o.keys = map[string]int{}
+	}
+	o.keys[a.Key]++
+	if o.fail != nil {
+		if err := o.fail(a.Number); err != nil {
+			return nil, err
+		}
+	}
+	o.events = append(o.events, string(input))
+	return nil, nil
+}
+
+func (o *outsider) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.events)
+}
+
+// eventually waits until ok.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 20 s", what)
+		}
+	}
+}
+
+// settled waits until no command is pending.
+func (n *testNode) settled(t *testing.T) {
+	t.Helper()
+	eventually(t, "commands", func() bool {
+		open, err := n.store.Pending(t.Context(), "", 1)
+		return err == nil && len(open) == 0
+	})
+}
+
+func TestEmittedEventReachesListenersAndTheOutside(t *testing.T) {
+	t.Parallel()
+	out := &outsider{}
+	n := start(t, places.OnFile(t)(), out.take, emitDoc, listenDoc, heardDoc)
+	n.begin(t, "seven", "t/listen", map[string]any{"order": 7})
+	n.begin(t, "eight", "t/listen", map[string]any{"order": 8})
+	n.begin(t, "any", "t/heard", nil)
+	n.begin(t, "i", "t/emit", map[string]any{"order": 7})
+	var event struct {
+		ID, Source, Type, Time, SpecVersion string
+		Data                                map[string]int
+	}
+	if err := json.Unmarshal([]byte(n.output(t, "i")), &event); err != nil {
+		t.Fatal(err)
+	}
+	if event.Type != "paid" || event.Source != "aqueduct:t/emit" || event.SpecVersion != "1.0" || len(event.ID) != 36 || event.Time == "" {
+		t.Errorf("output %+v", event)
+	}
+	if got := n.output(t, "seven"); got != `{"amount":5,"order":7}` {
+		t.Errorf("the listener heard %s", got)
+	}
+	if got := n.output(t, "any"); got != "["+n.output(t, "i")+"]" {
+		t.Errorf("the listener heard %s, and %s was emitted", got, n.output(t, "i"))
+	}
+	n.settled(t)
+	if row, err := n.store.Instance(t.Context(), "eight"); err != nil || row.Status != "waiting" {
+		t.Errorf("the listener for another order: %+v, %v", row, err)
+	}
+	if len(out.events) != 1 || out.events[0] != n.output(t, "i") {
+		t.Errorf("the outside got %q", out.events)
+	}
+}
+
+func TestUndeliveredEventIsADeadLetterThatCanBeReplayed(t *testing.T) {
+	t.Parallel()
+	down := errors.New("down")
+	out := &outsider{fail: func(int) error { return down }}
+	n := start(t, places.OnFile(t)(), out.take, emitDoc, heardDoc)
+	n.begin(t, "any", "t/heard", nil)
+	n.begin(t, "i", "t/emit", nil)
+	n.output(t, "i") // the workflow does not wait for its events
+	n.output(t, "any")
+	var letter projections.DeadLetter
+	eventually(t, "dead letter", func() bool {
+		page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "event.undelivered"})
+		if err != nil || len(page.Items) == 0 {
+			return false
+		}
+		letter = page.Items[0]
+		return true
+	})
+	if letter.InstanceID != "i" || letter.Queue != string(store.Commands) || letter.Attempts != 5 || out.keys["i/2"] != 5 {
+		t.Errorf("letter %+v after attempts %v", letter, out.keys)
+	}
+	open, err := n.store.Pending(t.Context(), "i", 0)
+	if err != nil || len(open) != 1 || open[0].LastError == "" || open[0].ClaimedBy != "" {
+		t.Errorf("the command of an undelivered event: %+v, %v", open, err)
+	}
+	out.mu.Lock()
+	out.fail = nil
+	out.mu.Unlock()
+	if err := n.store.Replay(t.Context(), letter.ID); err != nil {
+		t.Fatal(err)
+	}
+	n.settled(t)
+	if out.count() != 1 {
+		t.Errorf("after the replay the outside got %d events", out.count())
+	}
+}
+
+// TestEventIsDeliveredAfterItsNodeDied stands for scenario 3: what is repeated
+// has the same key and the same bytes.
+func TestEventIsDeliveredAfterItsNodeDied(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "a.db")
+	blocked := make(chan struct{})
+	out := &outsider{}
+	first, err := open(t.Context(), file, nil, func(ctx context.Context, input json.RawMessage) (any, error) {
+		_, _ = out.take(ctx, input)
+		close(blocked)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}, emitDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.rt.DrainTimeout = time.Millisecond
+	first.begin(t, "i", "t/emit", nil)
+	<-blocked
+	if err := first.close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := open(t.Context(), file, nil, out.take, emitDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.close()
+	second.settled(t)
+	if len(out.events) != 2 || out.events[0] != out.events[1] || out.keys["i/2"] != 2 {
+		t.Errorf("the outside got %q under %v", out.events, out.keys)
+	}
+}

@@ -1,0 +1,134 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// troubled is a store whose commits fail for a while, as on a full disk.
+type troubled struct {
+	store.Full
+	failures atomic.Int64
+}
+
+type troubledDelivery struct {
+	store.Delivery
+	s *troubled
+}
+
+func (s *troubled) trouble() error {
+	if s.failures.Add(-1) >= 0 {
+		return problem.New(problem.Unavailable, "store.full", "the disk is full")
+	}
+	return nil
+}
+
+func (s *troubled) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
+	d, err := s.Full.Receive(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &troubledDelivery{d, s}, nil
+}
+
+func (s *troubled) Enter(d store.Delivery) { s.Full.Enter(d.(*troubledDelivery).Delivery) }
+func (s *troubled) Leave(d store.Delivery) { s.Full.Leave(d.(*troubledDelivery).Delivery) }
+
+func (d *troubledDelivery) Commit(ctx context.Context, c store.Change) error {
+	if err := d.s.trouble(); err != nil {
+		return err
+	}
+	return d.Delivery.Commit(ctx, c)
+}
+
+func (d *troubledDelivery) Release(ctx context.Context, cause error) error {
+	if err := d.s.trouble(); err != nil {
+		return err
+	}
+	return d.Delivery.Release(ctx, cause)
+}
+
+func TestMessageOutlivesTheStoresTrouble(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		s := &troubled{}
+		n, err := open(t.Context(), fresh(), func(full store.Full) store.Full { s.Full = full; return s }, nil, listenDoc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := n.close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		n.begin(t, "i", "t/listen", map[string]any{"order": 1})
+		s.failures.Store(4) // the turn, and the giving back, and so on
+		n.send(t, `{"signalId":"s","workflowInstanceId":"i","runtimeProvider":"aqueduct","signalType":"ExternalSignal","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"type":"paid","data":{"order":1}}}`)
+		n.output(t, "i")
+		if page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
+			t.Errorf("dead letters %v, %v", page, err)
+		}
+	})
+}
+
+// away is a store that takes no commit at all, while it has failures left.
+type away struct{ *troubled }
+
+func (s away) Commit(ctx context.Context, c store.Change) error {
+	if err := s.trouble(); err != nil {
+		return err
+	}
+	return s.Full.Commit(ctx, c)
+}
+
+// TestNodeEndsAlthoughItsStoreIsAway stops a node while a consumer insists on a
+// commit that the database does not take.
+func TestNodeEndsAlthoughItsStoreIsAway(t *testing.T) {
+	t.Parallel()
+	s := away{&troubled{}}
+	called := make(chan struct{}, 1)
+	n, err := open(t.Context(), t.TempDir()+"/a.db", func(full store.Full) store.Full { s.Full = full; return s },
+		func(ctx context.Context, _ json.RawMessage) (any, error) {
+			called <- struct{}{}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, callDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.rt.DrainTimeout = 50 * time.Millisecond
+	n.begin(t, "i", "t/call", nil)
+	<-called
+	s.failures.Store(1 << 30)
+	// The command is given back with no attempt left: a consumer answers it.
+	body := must(signal.ForCommand("i", 2, 5, time.Now(), time.Time{}).Encode())
+	err = n.store.Commit(t.Context(), store.Change{
+		Claims: []store.Claim{{InstanceID: "i", Position: 2, Expect: n.store.Node(), Attempts: 5}},
+		Send:   []store.Send{{Queue: store.Commands, Body: body}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s.failures.Load() > 1<<30-2 {
+		time.Sleep(time.Millisecond)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- n.close() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("close: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the node does not end")
+	}
+}

@@ -1,0 +1,30 @@
+package signal
+
+import (
+	"encoding/json"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// Parent is who asked for an instance by way of a StartRequest.
+type Parent struct {
+	InstanceID string `json:"instanceId"`
+	Token      string `json:"token,omitempty"` // of the wait that takes the child's end; "" = nobody waits
+	Depth      int    `json:"depth,omitempty"` // instances that wait above the child
+}
+
+// Cancellation is the payload of a CancelRequest: the parent does not wait any
+// more. The instance ends only when it was started under just this token.
+type Cancellation struct {
+	Token string `json:"token"`
+}
+
+// DecodeCancellation reads the payload of a CancelRequest. Its problem has the
+// code signal.invalid.
+func DecodeCancellation(payload json.RawMessage) (Cancellation, error) {
+	var c Cancellation
+	if err := json.Unmarshal(payload, &c); err != nil || c.Token == "" {
+		return c, problem.New(problem.Invalid, "signal.invalid", "payload names no token of a parent")
+	}
+	return c, nil
+}
