@@ -224,10 +224,24 @@ func (c *compiler) credentials(at string, v any, vars scope, late *lateBound) an
 	if name == "oauth2" || name == "oidc" {
 		c.grant(p, fields)
 	}
+	c.policyTexts(p, fields)
 	c.plainSecrets(p, fields)
 	bound := late.bind(p, "/authentication/"+name, fields)
 	c.probe(p, bound, vars)
 	return map[string]any{name: bound}
+}
+
+// policyTexts checks that what stands in a policy are texts, or objects of
+// texts; its lists are checked where they are read.
+func (c *compiler) policyTexts(at string, m map[string]any) {
+	for _, k := range keys(m) {
+		p := join(at, k)
+		if inner, ok := m[k].(map[string]any); ok {
+			c.policyTexts(p, inner)
+		} else if !slices.Contains([]string{"issuers", "scopes", "audiences"}, k) {
+			c.text(p, m[k])
+		}
+	}
 }
 
 // grants are the supported ways to get a token.
@@ -279,6 +293,7 @@ func (c *compiler) grant(at string, m map[string]any) {
 		}
 	}
 	if v, ok := m["endpoints"]; ok {
+		c.texts(join(at, "endpoints"), v)
 		c.object(join(at, "endpoints"), v, shape{fields: []string{"token", "revocation", "introspection"}})
 	}
 }

@@ -170,7 +170,7 @@ func (c *compiler) http(at string, v any, vars scope) *jq.Template {
 				c.wrong(join(at, f), "an object or ${ an expression }", v)
 			}
 		} else {
-			c.anyObject(join(at, f), v)
+			c.texts(join(at, f), v)
 		}
 		v = late.bind(join(at, f), "/"+f, v)
 		c.probe(join(at, f), v, vars)
@@ -187,6 +187,14 @@ func (c *compiler) http(at string, v any, vars scope) *jq.Template {
 		return nil
 	}
 	return c.template(at, res, vars)
+}
+
+// texts checks an object whose values are strings.
+func (c *compiler) texts(at string, v any) {
+	m := c.anyObject(at, v)
+	for _, k := range keys(m) {
+		c.text(join(at, k), m[k])
+	}
 }
 
 // outcome takes what of the answer the author wants.
@@ -223,7 +231,7 @@ func (c *compiler) endpoint(at string, v any, vars scope) string {
 			fields: []string{"uri", "authentication"}, required: []string{"uri"},
 		})
 		at, v = join(at, "uri"), m["uri"]
-		if v == nil {
+		if _, ok := m["uri"]; !ok {
 			return ""
 		}
 	}
@@ -374,8 +382,10 @@ func (c *compiler) each(at string, v any, vars scope) *engine.Call {
 	res := &engine.Call{Each: c.variable(join(at, "each"), m["each"], "item")}
 	if in, ok := m["in"]; ok {
 		switch in.(type) {
-		case string, []any:
+		case string:
 			res.In = c.expression(join(at, "in"), in, vars)
+		case []any:
+			res.In = c.template(join(at, "in"), in, vars)
 		default:
 			c.wrong(join(at, "in"), "an array or an expression", in)
 		}

@@ -158,7 +158,8 @@ func (c *compiler) document(at string, v any) (id snapshot.Definition) {
 	if doc == nil {
 		return id
 	}
-	if dsl := c.text(join(at, "dsl"), doc["dsl"]); dsl != "" && !supportedDSL.MatchString(dsl) {
+	dsl := c.text(join(at, "dsl"), doc["dsl"])
+	if _, isText := doc["dsl"].(string); isText && !supportedDSL.MatchString(dsl) {
 		c.report(join(at, "dsl"), codeUnsupported, "write dsl: '1.0.3'", "version %s of the language", clip(dsl))
 	}
 	namespace := c.matching(join(at, "namespace"), doc["namespace"], label, "a name of up to 63 letters, digits and hyphens")
