@@ -114,21 +114,26 @@ type compiler struct {
 	resources map[string]*resource // by URI
 	needs     []definition.Need
 	warnings  []problem.Place
-	policies  map[string]any  // use.authentications
-	secrets   map[string]bool // use.secrets
+	policies  map[string]any    // use.authentications
+	catalogs  map[string]string // use.catalogs: their addresses
+	expanding []string          // functions whose calls are being expanded
+	secrets   map[string]bool   // use.secrets
 	reusable  reusable
 }
 
 func (c *compiler) workflow() (p engine.Program) {
 	root := c.object("", c.root, shape{
-		fields: []string{"document", "input", "output", "timeout", "use", "do"}, required: []string{"document", "do"},
-		unsupported: map[string]string{"schedule": "schedules", "evaluate": "ways to evaluate expressions"},
+		fields: []string{"document", "input", "output", "timeout", "use", "do", "evaluate"}, required: []string{"document", "do"},
+		unsupported: map[string]string{"schedule": "schedules"},
 	})
 	if root == nil {
 		return p
 	}
 	p.ID = c.document("/document", root["document"])
 	c.id = p.ID
+	if v, ok := root["evaluate"]; ok {
+		c.evaluate("/evaluate", v)
+	}
 	if v, ok := root["use"]; ok {
 		c.use("/use", v)
 	}
@@ -184,9 +189,10 @@ func (c *compiler) document(at string, v any) (id snapshot.Definition) {
 // and here for those that nobody uses.
 func (c *compiler) use(at string, v any) {
 	use := c.object(at, v, shape{
-		fields:      []string{"authentications", "errors", "functions", "retries", "secrets", "timeouts"},
-		unsupported: map[string]string{"extensions": "extensions", "catalogs": "catalogs"},
+		fields:      []string{"authentications", "catalogs", "errors", "functions", "retries", "secrets", "timeouts"},
+		unsupported: map[string]string{"extensions": "extensions"},
 	})
+	c.useCatalogs(at, use)
 	c.useSecrets(at, use)
 	c.usePolicies(at, use)
 	c.reuse(at, use)
@@ -202,13 +208,17 @@ func (c *compiler) use(at string, v any) {
 			c.reportKey(p, codeType, "choose another name", "function %s would hide what the language calls so", clip(name))
 			continue
 		}
-		f := c.object(p, c.functions[name], shape{
-			fields: []string{"call", "with"}, required: []string{"call"},
-			unsupported: functionParts,
-		})
+		f := c.anyObject(p, c.functions[name])
 		if f == nil {
 			continue
 		}
+		if !plainCall(f) {
+			c.expanding = []string{name}
+			c.task(p, name, f, functionScope, []string{name})
+			c.expanding = nil
+			continue
+		}
+		c.object(p, f, shape{fields: []string{"call", "with"}, required: []string{"call"}})
 		if c.cyclic(name) {
 			c.reportKey(p, codeType, "", "function %s calls itself, directly or by way of another", clip(name))
 			continue
