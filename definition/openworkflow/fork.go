@@ -21,6 +21,24 @@ func (c *compiler) fork(at string, m map[string]any, n *engine.Node, vars scope,
 	n.Body.Kind = engine.KindArms
 	for _, arm := range n.Body.List {
 		c.staysInBranch(arm)
+		c.exportsInBranch(arm)
+	}
+}
+
+// exportsInBranch warns of exports whose order nobody knows before.
+func (c *compiler) exportsInBranch(n *engine.Node) {
+	if n == nil {
+		return
+	}
+	if n.Export != nil {
+		c.warn(join(n.Pointer, "export"), warnExport, "export from the fork", "branches run side by side: the context is that of the branch that exports last")
+	}
+	for _, child := range n.List {
+		c.exportsInBranch(child)
+	}
+	c.exportsInBranch(n.Body)
+	if n.Catch != nil {
+		c.exportsInBranch(n.Catch.Body)
 	}
 }
 
