@@ -16,6 +16,7 @@ type Program struct {
 	Input   *jq.Template // input.from of the workflow; nil = as it is
 	Output  *jq.Template // output.as of the workflow; nil = as it is
 	Timeout *jq.Template // an ISO 8601 duration, for the whole run; nil = none
+	Schemas Schemas      // of the workflow's input and output
 	Root    *Node        // KindList at "/do"
 
 	nodes map[string]*Node
@@ -60,6 +61,7 @@ type Node struct {
 	Output  *jq.Template // output.as; nil = as it is
 	Export  *jq.Template // export.as; nil = context stays
 	Timeout *jq.Template // timeout.after as an ISO 8601 duration; nil = none
+	Schemas Schemas
 	Then    Flow
 
 	Compensate *Call // the command that undoes the task once it is completed; nil = none

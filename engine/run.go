@@ -17,6 +17,9 @@ func (r *run) start() error {
 			return err
 		}
 	}
+	if err := r.fits(r.p.Schemas.Input, r.data, "input of the workflow"); err != nil {
+		return err
+	}
 	if r.p.Input != nil {
 		v, err := r.eval(r.p.Input)
 		if err != nil {
@@ -45,6 +48,9 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			r.top().Next++
 			return false, nil
 		}
+	}
+	if err := r.fits(n.Schemas.Input, r.data, "input"); err != nil {
+		return false, err
 	}
 	f := snapshot.Frame{Pointer: n.Pointer}
 	if n.keepsRaw() && (n.Input != nil || !n.keepsInput()) { // else its input is the same
@@ -142,14 +148,15 @@ func (r *run) complete(n *Node, out value, flow Flow) error {
 func (r *run) publish(n *Node, out value) error {
 	r.data, r.made = out, &out
 	defer func() { r.made = nil }()
-	if err := r.shape(n.Output, n.Export); err != nil {
+	if err := r.shape(n.Output, n.Export, n.Schemas); err != nil {
 		return err
 	}
 	return r.record(n)
 }
 
-// shape puts the data through an output filter and lets it be exported.
-func (r *run) shape(output, export *jq.Template) error {
+// shape puts the data through an output filter and lets it be exported, each
+// checked by its schema.
+func (r *run) shape(output, export *jq.Template, schemas Schemas) error {
 	defer func() { r.out = nil }()
 	if output != nil {
 		v, err := r.eval(output)
@@ -157,6 +164,9 @@ func (r *run) shape(output, export *jq.Template) error {
 			return err
 		}
 		r.data = v
+	}
+	if err := r.fits(schemas.Output, r.data, "output"); err != nil {
+		return err
 	}
 	if export == nil {
 		return nil
@@ -168,6 +178,9 @@ func (r *run) shape(output, export *jq.Template) error {
 		return err
 	}
 	raw, err := ctx.Raw(snapshot.MaxBytes)
+	if err == nil {
+		err = r.fits(schemas.Export, ctx, "context")
+	}
 	if err == nil {
 		r.t.Snap.State.Context = raw
 	}
@@ -232,6 +245,9 @@ func (r *run) end() error {
 			return err
 		}
 		r.data = v
+	}
+	if err := r.fits(r.p.Schemas.Output, r.data, "output of the workflow"); err != nil {
+		return err
 	}
 	raw, err := r.data.Raw(snapshot.MaxBytes)
 	if err != nil {

@@ -118,6 +118,9 @@ func (r *run) person(n *Node) error {
 		}
 		task.DueAt = due.Truncate(time.Microsecond)
 	}
+	if err := askable(task.Form); err != nil {
+		return err
+	}
 	r.t.Ask(task, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/prometheus/client_golang/prometheus"
@@ -119,6 +120,7 @@ type Runtime struct {
 	key      []byte
 	cache    *cache
 	metrics  *metrics
+	forms    schema.Cache  // of human tasks
 	slots    chan struct{} // one for each command being performed
 	jobs     chan job      // to workers with nothing to do
 	handlers chan struct{} // one for each message being handled

@@ -1,11 +1,15 @@
 package openworkflow
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 )
+
+// warnUncorrelated warns of a listen that takes any instance's events.
+const warnUncorrelated = "warning.uncorrelated"
 
 // listen compiles a listen: what it listens to, how it reads events, and what
 // it does with each.
@@ -22,6 +26,9 @@ func (c *compiler) listen(at string, m map[string]any, n *engine.Node, vars scop
 	}
 	if to, ok := l["to"]; ok {
 		c.listenTo(join(p, "to"), to, n.Listen, vars)
+		if !slices.ContainsFunc(n.Listen.Filters, func(f engine.Filter) bool { return len(f.Correlate) > 0 }) {
+			c.warn(join(p, "to"), warnUncorrelated, "add correlate", "nothing ties the events to an instance: each goes to every instance that waits here")
+		}
 	}
 	if v, ok := m["foreach"]; ok {
 		c.forEachEvent(join(at, "foreach"), v, n, vars)
@@ -108,9 +115,11 @@ func (c *compiler) forEachEvent(at string, v any, n *engine.Node, vars scope) {
 	}
 	if v, ok := m["output"]; ok {
 		each.Output = c.filter(join(at, "output"), v, "as", inner)
+		each.Schemas.Output = c.schemaOf(join(at, "output"), v)
 	}
 	if v, ok := m["export"]; ok {
 		each.Export = c.filter(join(at, "export"), v, "as", inner.with("output"))
+		each.Schemas.Export = c.schemaOf(join(at, "export"), v)
 	}
 }
 

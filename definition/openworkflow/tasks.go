@@ -135,12 +135,15 @@ func (c *compiler) common(at string, m map[string]any, n *engine.Node, vars scop
 	}
 	if v, ok := m["input"]; ok {
 		n.Input = c.filter(join(at, "input"), v, "from", vars)
+		n.Schemas.Input = c.schemaOf(join(at, "input"), v)
 	}
 	if v, ok := m["output"]; ok {
 		n.Output = c.filter(join(at, "output"), v, "as", vars)
+		n.Schemas.Output = c.schemaOf(join(at, "output"), v)
 	}
 	if v, ok := m["export"]; ok {
 		n.Export = c.filter(join(at, "export"), v, "as", vars.with("output"))
+		n.Schemas.Export = c.schemaOf(join(at, "export"), v)
 	}
 	if v, ok := m["timeout"]; ok {
 		n.Timeout = c.timeout(join(at, "timeout"), v, vars, true)

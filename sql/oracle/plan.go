@@ -46,6 +46,9 @@ func (s *Store) plan(ctx context.Context, c *store.Change, d *delivery) (*work, 
 	if d != nil && d.m.Crashes > 0 {
 		w.add(nil, "inflight_forget", d.m.ID)
 	}
+	if d != nil && d.claim != nil {
+		w.add(nil, "payload_delete", d.claim.ID)
+	}
 	return w, s.planSends(w, c.Send)
 }
 
@@ -275,7 +278,10 @@ func (s *Store) planSends(w *work, list []store.Send) error {
 			at[q.Name] = n
 			w.sends = append(w.sends, batch{queue: q})
 		}
-		out := outgoing(&list[i], now)
+		if err := list[i].Check(); err != nil {
+			return err
+		}
+		out := w.deposit(outgoing(&list[i], now), now)
 		if err := out.Check(); err != nil {
 			return err
 		}

@@ -72,6 +72,11 @@ func (s *Store) Commit(ctx context.Context, c store.Change) error {
 // change applies one change. Guards come first, the likeliest before the
 // others, so that a refused change has normally written nothing.
 func (t *tx) change(d *delivery, c *store.Change) error {
+	for i := range c.Send {
+		if err := c.Send[i].Check(); err != nil {
+			return err
+		}
+	}
 	id := instanceOf(c)
 	no, err := t.snapshot(c, id)
 	if err != nil {
