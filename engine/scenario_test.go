@@ -41,7 +41,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the scenarios give into te
 //	forge PTR          a TimerDue with the token of whatever waits at a pointer
 //	operate OP JSON    an operator's operation
 //	late DURATION      so much time passes
-//	steps N            the step budget from now on
+//	steps N            the step budget from now on; fanout N: the limit of what goes on at once
 //	snapshot           show the whole snapshot
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -173,6 +173,9 @@ func (w *world) run(command, text string) string {
 		return "ok\n"
 	case "steps":
 		_, _ = fmt.Sscan(arg, &w.limits.Steps)
+		return "ok\n"
+	case "fanout":
+		_, _ = fmt.Sscan(arg, &w.limits.FanOut)
 		return "ok\n"
 	case "snapshot":
 		raw, err := w.snap.Encode()
