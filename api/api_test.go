@@ -396,7 +396,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if operations != 26 {
+	if operations != 27 {
 		t.Errorf("%d operations", operations)
 	}
 	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {

@@ -154,6 +154,10 @@ func (w *move) snapshot(s *snapshot.Snapshot) {
 	}
 	for i := range s.Waits {
 		wait := &s.Waits[i]
+		if s.Undo != nil {
+			w.past(&wait.Pointer) // nothing runs any more but compensations
+			continue
+		}
 		if target := w.live(wait.Pointer); target != nil {
 			wait.Pointer = target.Pointer
 		}
@@ -163,10 +167,27 @@ func (w *move) snapshot(s *snapshot.Snapshot) {
 			s.SubFrames[i].Pointer = target.Pointer
 		}
 	}
-	if e := s.Error; e != nil { // it says where an error was; what is live there is in the frames
-		if target, why := w.m.place(e.Instance); why == "" {
-			e.Instance = target.Pointer
-		}
+	// An error and a compensation say where something was; what is live there is
+	// in the frames and the waits.
+	if s.Error != nil {
+		w.past(&s.Error.Instance)
+	}
+	if s.Undo != nil {
+		undo := *s.Undo
+		w.past(&undo.Error.Instance)
+		s.Undo = &undo
+	}
+	s.Compensations = slices.Clone(s.Compensations)
+	for i := range s.Compensations {
+		w.past(&s.Compensations[i].Pointer)
+	}
+}
+
+// past rewrites a pointer to what is over. The new version need not have the
+// task: a compensation belongs to the tasks around it also without its own.
+func (w *move) past(pointer *string) {
+	if old := w.m.from.nodes[*pointer]; old != nil {
+		*pointer = w.m.translate(old)
 	}
 }
 

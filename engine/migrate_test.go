@@ -386,7 +386,14 @@ func moveRenamed(a, b engine.Definition, s snapshot.Snapshot, n int) (snapshot.S
 			return s, err
 		}
 		grown := false
-		for _, p := range append(none.Positions(s), m.Positions(s)...) {
+		positions := append(none.Positions(s), m.Positions(s)...)
+		for _, c := range s.Compensations {
+			positions = append(positions, engine.Position{Pointer: c.Pointer})
+		}
+		if s.Undo != nil {
+			positions = append(positions, engine.Position{Pointer: s.Undo.Error.Instance})
+		}
+		for _, p := range positions {
 			if to := rename(p.Pointer); pointers[p.Pointer] != to && !isListPointer(p.Pointer) {
 				pointers[p.Pointer], grown = to, true
 			}

@@ -150,6 +150,11 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		slots: make(chan struct{}, c.Activities), jobs: make(chan job), handlers: make(chan struct{}, c.Handlers),
 		performing: map[string]int{},
 	}
+	if p, ok := c.Definitions.(publisher); ok {
+		if err := p.Before(ctx, r.Announce); err != nil {
+			return nil, fmt.Errorf("runtime: schedules: %w", err)
+		}
+	}
 	r.metrics = newMetrics(r)
 	if c.Metrics != nil {
 		if err := c.Metrics.Register(r.metrics); err != nil {

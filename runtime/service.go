@@ -211,27 +211,36 @@ func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.
 		if err != nil || len(waits) == 0 {
 			return err
 		}
-		var sends []store.Send
+		sends, tokens := make([]store.Send, 0, len(waits)), []string(nil)
 		for _, w := range waits {
 			if sent[w.Token] {
 				continue
 			}
-			body, err := signal.Envelope{
+			env := signal.Envelope{
 				SignalID: signalID, InstanceID: w.InstanceID, Type: signal.ExternalSignal,
 				OccurredAt: r.Now(), Headers: headers, Payload: event,
-			}.Encode()
+			}
+			body, ok, err := []byte(nil), false, error(nil)
+			if engine.IsSubscription(place.Pointer) {
+				body, ok, err = r.begins(ctx, def, w, env)
+			}
+			if err == nil && !ok {
+				body, err = env.Encode()
+			}
 			if err != nil {
 				return err
 			}
-			sends = append(sends, store.Send{Queue: store.Signals, Body: body})
+			if body != nil {
+				sends, tokens = append(sends, store.Send{Queue: store.Signals, Body: body}), append(tokens, w.Token)
+			}
 		}
 		if len(sends) > 0 {
 			if err := r.Store.Commit(ctx, store.Change{Send: sends}); err != nil {
 				return err
 			}
 		}
-		for _, w := range waits {
-			sent[w.Token] = true
+		for _, token := range tokens {
+			sent[token] = true
 		}
 		after = waits[len(waits)-1].Token
 		if len(waits) < eventFanOut {

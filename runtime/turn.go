@@ -86,7 +86,10 @@ func (r *Runtime) once(ctx context.Context, c committer, snap snapshot.Snapshot,
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	in := engine.Input{Signal: env, Now: now, Key: r.key, Limits: r.Limits}
+	in := engine.Input{Signal: env, Now: now, Clock: r.Now(), Key: r.key, Limits: r.Limits}
+	if decide, err = r.superseded(ctx, snap, in, decide); err != nil {
+		return engine.Outcome{}, err
+	}
 	out, err := decide(def, snap, in)
 	if err != nil {
 		return engine.Outcome{}, err
@@ -141,6 +144,7 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 	}
 	r.cache.put(out.Snapshot, len(encoded))
 	r.metrics.turn(out)
+	r.metrics.schedule(prev, out)
 	for _, e := range mine {
 		r.launch(job{instance: out.Snapshot.InstanceID, position: e.Position, command: *e.Command})
 	}

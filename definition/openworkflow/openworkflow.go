@@ -117,12 +117,13 @@ type compiler struct {
 	warnings  []problem.Place
 	policies  map[string]any  // use.authentications
 	secrets   map[string]bool // use.secrets
+	catches   int             // how many catches are around what is being compiled
 }
 
 func (c *compiler) workflow() (p engine.Program) {
 	root := c.object("", c.root, shape{
-		fields: []string{"document", "input", "output", "timeout", "use", "do"}, required: []string{"document", "do"},
-		unsupported: map[string]string{"schedule": "schedules", "evaluate": "ways to evaluate expressions"},
+		fields: []string{"document", "input", "output", "schedule", "timeout", "use", "do"}, required: []string{"document", "do"},
+		unsupported: map[string]string{"evaluate": "ways to evaluate expressions"},
 	})
 	if root == nil {
 		return p
@@ -143,6 +144,9 @@ func (c *compiler) workflow() (p engine.Program) {
 	}
 	if v, ok := root["timeout"]; ok {
 		p.Timeout = c.timeout("/timeout", v, vars, true)
+	}
+	if v, ok := root["schedule"]; ok {
+		p.Schedule = c.schedule("/schedule", v)
 	}
 	if v, ok := root["do"]; ok {
 		p.Root = c.list("/do", v, scope{"$context", "$input", "$workflow", "$task", "$runtime"})
@@ -197,7 +201,7 @@ func (c *compiler) use(at string, v any) {
 	c.functions = c.anyObject(at, functions)
 	for _, name := range keys(c.functions) {
 		p := join(at, name)
-		if reserved[name] || name == callHTTP || name == callAPI || name == callPerson || name == callEach {
+		if reserved[name] || name == callHTTP || name == callAPI || name == callPerson || name == callEach || name == callUndo {
 			c.reportKey(p, codeType, "choose another name", "function %s would hide what the language calls so", clip(name))
 			continue
 		}
