@@ -127,6 +127,13 @@ func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.En
 		}
 		return err
 	}
+	// Loading waits for the ledger's note: a definition that kills its process
+	// must not do so unnoted.
+	if _, err := d.Load(ctx, env.InstanceID); err == nil {
+		return d.Commit(ctx, store.Change{}) // started before: a repeat changes nothing
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
 	err = r.begin(ctx, d, env, start, now)
 	if errors.Is(err, store.ErrDuplicate) {
 		return d.Commit(ctx, store.Change{}) // started before: a repeat changes nothing

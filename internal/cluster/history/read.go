@@ -13,8 +13,10 @@ const (
 	MakeOrders = `create table TEST_ORDERS (ORDER_ID VARCHAR2(64 CHAR) NOT NULL, INSTANCE_ID VARCHAR2(128 CHAR) NOT NULL, ` +
 		`CONSTRAINT TEST_ORDERS_PK PRIMARY KEY (ORDER_ID))`
 	MakeVersions = `create table TEST_VERSIONS (INSTANCE_ID VARCHAR2(128 CHAR) NOT NULL, STATE_VERSION NUMBER(18) NOT NULL)`
-	MakeTrigger  = `create or replace trigger TEST_VERSIONS_T after insert or update of STATE_VERSION on WF_RUNTIME_STATES for each row ` +
-		`begin insert into TEST_VERSIONS (INSTANCE_ID, STATE_VERSION) values (:NEW.INSTANCE_ID, :NEW.STATE_VERSION); end;`
+	// In a literal, for outside it the driver takes :NEW for a bind.
+	MakeTrigger = `begin execute immediate 'create or replace trigger TEST_VERSIONS_T after insert or update of STATE_VERSION ` +
+		`on WF_RUNTIME_STATES for each row begin insert into TEST_VERSIONS (INSTANCE_ID, STATE_VERSION) ` +
+		`values (:NEW.INSTANCE_ID, :NEW.STATE_VERSION); end;'; end;`
 )
 
 // Read reads what is left. Effects are the caller's: they happened elsewhere.
