@@ -115,7 +115,7 @@ func (t *Turn) disown(w snapshot.Wait, ended bool) {
 			kept = append(kept, f)
 			continue
 		}
-		if !ended {
+		if !ended && t.Snap.Schedule == nil { // the end of a schedule ends no run
 			payload, _ := json.Marshal(signal.Cancellation{Token: w.Token}) // a string cannot fail
 			t.sendTo(f.InstanceID, signal.CancelRequest, payload)
 		}

@@ -54,6 +54,7 @@ type Result struct {
 type Input struct {
 	Signal signal.Envelope
 	Now    time.Time // the moment of the signal by the database's clock: the same at every delivery
+	Clock  time.Time // when it is decided, by the database's clock; only a schedule reads it, to pass over missed ticks
 	Key    []byte    // secret from which tokens are derived, the same on every node
 	Limits Limits
 }
@@ -124,6 +125,7 @@ const (
 	EntryUndo      = "CompensationStarted"
 	EntryEmitted   = "EventEmitted"
 	EntryChild     = "ChildStarted"
+	EntryMissed    = "TicksMissed"
 )
 
 // Entry is one message of an instance's stream.

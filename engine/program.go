@@ -17,7 +17,9 @@ type Program struct {
 	Output  *jq.Template // output.as of the workflow; nil = as it is
 	Timeout *jq.Template // an ISO 8601 duration, for the whole run; nil = none
 	Schemas Schemas      // of the workflow's input and output
-	Root    *Node        // KindList at "/do"
+	// Schedule says when instances begin by themselves; nil = never.
+	Schedule *Schedule
+	Root     *Node // KindList at "/do"
 
 	nodes map[string]*Node
 }
@@ -156,6 +158,9 @@ func NewProgram(p Program) (*Program, error) {
 	}
 	if err := p.index(p.Root, nil, 0); err != nil {
 		return nil, err
+	}
+	if p.Schedule != nil {
+		p.Schedule.index(&p)
 	}
 	return &p, nil
 }

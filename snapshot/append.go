@@ -206,6 +206,14 @@ func (s *Snapshot) append(b []byte) []byte {
 		o.optNum("depth", int64(s.Parent.Depth))
 		o.close()
 	}
+	if x := s.Schedule; x != nil {
+		o.open("schedule")
+		o.optNum("generation", int64(x.Generation))
+		o.optNum("ticks", int64(x.Ticks))
+		o.optNum("missed", x.Missed)
+		o.optTime("dueUtc", x.Due)
+		o.close()
+	}
 	s.appendSummary(o)
 	o.objects("branches", len(s.Branches), func(i int) { s.Branches[i].append(o) })
 	o.optNum("lastBranch", int64(s.LastBranch))

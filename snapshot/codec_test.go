@@ -49,6 +49,7 @@ func family() Snapshot {
 	s.Waits[0] = Wait{Kind: WaitChild, Token: "t-3", Pointer: "/do/1/loop/do/0/ask"}
 	s.SubFrames = []SubFrame{{InstanceID: "i-2", Token: "t-3", Pointer: "/do/1/loop/do/0/ask"}}
 	s.Parent = &Parent{InstanceID: "i-0", Token: "t-0", Depth: 2}
+	s.Schedule = &Schedule{Generation: 1, Ticks: 2, Missed: 3, Due: s.UpdatedAt}
 	return s
 }
 

@@ -58,6 +58,7 @@ type Snapshot struct {
 	Waits      []Wait
 	SubFrames  []SubFrame
 	Parent     *Parent    // who asked for this instance; nil = an application
+	Schedule   *Schedule  // of a schedule instance; nil = it runs the definition's tasks
 	Buffer     []Buffered // signals that came before their wait
 	Error      *Error     // why the instance is faulted, or last was
 	ResumeAs   Status     // of a suspended instance: what it was
@@ -176,6 +177,14 @@ type Parent struct {
 	Depth      int    `json:"depth,omitempty"` // instances that wait above this one
 }
 
+// Schedule is the state of a schedule instance.
+type Schedule struct {
+	Generation int       `json:"generation,omitempty"` // schedule instances before this one
+	Ticks      int       `json:"ticks,omitempty"`      // that began a run
+	Missed     int64     `json:"missed,omitempty"`     // passed over, because they were long past
+	Due        time.Time `json:"dueUtc,omitzero"`      // the next tick; zero = it waits for events or for a run's end
+}
+
 // Buffered is a signal that is kept for later: one that no wait matched when
 // it came, or, with a token, one that came while the instance was suspended.
 type Buffered struct {
@@ -284,6 +293,10 @@ func (s Snapshot) Clone() Snapshot {
 	if s.Parent != nil {
 		p := *s.Parent
 		c.Parent = &p
+	}
+	if s.Schedule != nil {
+		x := *s.Schedule
+		c.Schedule = &x
 	}
 	return c
 }

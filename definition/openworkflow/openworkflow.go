@@ -112,18 +112,18 @@ type compiler struct {
 	title     string
 	functions map[string]any
 	reusable  reusable
-	catches   int                  // how many catches are around what is being compiled
 	resources map[string]*resource // by URI
 	needs     []definition.Need
 	warnings  []problem.Place
 	policies  map[string]any  // use.authentications
 	secrets   map[string]bool // use.secrets
+	catches   int             // how many catches are around what is being compiled
 }
 
 func (c *compiler) workflow() (p engine.Program) {
 	root := c.object("", c.root, shape{
-		fields: []string{"document", "input", "output", "timeout", "use", "do"}, required: []string{"document", "do"},
-		unsupported: map[string]string{"schedule": "schedules", "evaluate": "ways to evaluate expressions"},
+		fields: []string{"document", "input", "output", "schedule", "timeout", "use", "do"}, required: []string{"document", "do"},
+		unsupported: map[string]string{"evaluate": "ways to evaluate expressions"},
 	})
 	if root == nil {
 		return p
@@ -144,6 +144,9 @@ func (c *compiler) workflow() (p engine.Program) {
 	}
 	if v, ok := root["timeout"]; ok {
 		p.Timeout = c.timeout("/timeout", v, vars, true)
+	}
+	if v, ok := root["schedule"]; ok {
+		p.Schedule = c.schedule("/schedule", v)
 	}
 	if v, ok := root["do"]; ok {
 		p.Root = c.list("/do", v, scope{"$context", "$input", "$workflow", "$task", "$runtime"})

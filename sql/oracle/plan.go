@@ -186,12 +186,12 @@ func (s *Store) planRows(ctx context.Context, w *work, r *projections.Rows) erro
 	for i := range r.TaskEvents {
 		w.taskEvent(&r.TaskEvents[i])
 	}
+	for _, token := range r.WaitsGone { // first: a wait that is found otherwise from now on goes and comes
+		w.add(nil, "wait_delete", token)
+	}
 	for i := range r.Waits {
 		v := &r.Waits[i]
 		w.add(nil, "wait_insert", v.Token, v.InstanceID, v.EventType, v.Spec, v.KeyHash, stamp(v.CreatedAt))
-	}
-	for _, token := range r.WaitsGone {
-		w.add(nil, "wait_delete", token)
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (s *Store) planRows(ctx context.Context, w *work, r *projections.Rows) erro
 func (w *work) instance(i *projections.Instance) {
 	detail := clip(i.ErrorDetail)
 	if i.Version != 1 {
-		w.add(nil, "instance_update", i.Status, i.Position, i.Version, i.ErrorType, detail, stamp(i.UpdatedAt), stamp(i.EndedAt), i.ID)
+		w.add(nil, "instance_update", i.DefVersion, i.Status, i.Position, i.Version, i.ErrorType, detail, stamp(i.UpdatedAt), stamp(i.EndedAt), i.ID)
 		return
 	}
 	var digest []byte

@@ -165,7 +165,7 @@ func (s *Store) deliver(ctx context.Context, session *aq.Session, name store.Que
 		return nil, err
 	}
 	d := &delivery{s: s, session: session, m: message(name, whole), claim: c}
-	d.m.Crashes = s.ledger.crashes(d.m.ID)
+	d.m.Crashes = s.ledger.crashes(ctx, d.m.ID)
 	return d, nil
 }
 
@@ -283,9 +283,14 @@ func (d *delivery) Release(ctx context.Context, cause error) error {
 	}
 	defer d.s.leave()
 	q, _ := d.s.queue(d.m.Queue)
-	err := d.session.Enqueue(ctx, q, []aq.Send{d.again(d.m.Attempts+1, 0)})
+	err := d.s.ledger.erase(ctx, d.session, d.m.ID)
 	if err == nil {
-		err = commit(d.session)
+		err = d.session.Enqueue(ctx, q, []aq.Send{d.again(d.m.Attempts+1, 0)})
+	}
+	if err == nil {
+		if err = commit(d.session); err == nil {
+			d.s.ledger.erased(d.m.ID)
+		}
 	} else {
 		err = fmt.Errorf("%w: %w", store.ErrLost, explain(err))
 	}

@@ -338,12 +338,7 @@ func (t *tx) rows(no int64, id string, r *projections.Rows) error {
 			return err
 		}
 	}
-	for i := range r.Waits {
-		if err := t.wait(no, id, &r.Waits[i]); err != nil {
-			return err
-		}
-	}
-	for _, token := range r.WaitsGone {
+	for _, token := range r.WaitsGone { // first: a wait that is found otherwise from now on goes and comes
 		if no == 0 {
 			_, err := t.entry(no, 0)
 			return err
@@ -352,12 +347,17 @@ func (t *tx) rows(no int64, id string, r *projections.Rows) error {
 			return err
 		}
 	}
+	for i := range r.Waits {
+		if err := t.wait(no, id, &r.Waits[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 func (t *tx) instance(no int64, i *projections.Instance) error {
 	if i.Version != 1 {
-		_, n, err := t.exec("instance_update", text(i.Status), text(i.Position), i.Version, text(i.ErrorType), text(i.ErrorDetail),
+		_, n, err := t.exec("instance_update", text(i.DefVersion), text(i.Status), text(i.Position), i.Version, text(i.ErrorType), text(i.ErrorDetail),
 			micros(i.UpdatedAt), micros(i.EndedAt), no)
 		if err != nil || n == 1 {
 			return err
