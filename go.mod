@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/cucumber/godog v0.15.1
+	github.com/dlclark/regexp2 v1.12.0
 	github.com/godror/godror v0.51.4
 	github.com/google/uuid v1.6.0
 	github.com/prometheus/client_golang v1.25.0
@@ -16,7 +17,6 @@ require (
 	github.com/VictoriaMetrics/easyproto v0.1.4 // indirect
 	github.com/cucumber/gherkin/go/v26 v26.2.0 // indirect
 	github.com/cucumber/messages/go/v21 v21.0.1 // indirect
-	github.com/dlclark/regexp2 v1.12.0 // indirect
 	github.com/go-logfmt/logfmt v0.6.0 // indirect
 	github.com/godror/knownpb v0.3.0 // indirect
 	github.com/gofrs/uuid v4.3.1+incompatible // indirect

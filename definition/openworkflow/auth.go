@@ -144,7 +144,7 @@ func (c *compiler) usePolicies(at string, use map[string]any) {
 	at = join(at, "authentications")
 	c.policies = c.anyObject(at, v)
 	for _, name := range keys(c.policies) {
-		c.policy(join(at, name), c.policies[name], scope{"$context", "$input", "$workflow", "$task", "$runtime"}, &lateBound{c: c})
+		c.credentials(join(at, name), c.policies[name], scope{"$context", "$input", "$workflow", "$task", "$runtime"}, &lateBound{c: c})
 	}
 }
 
@@ -154,7 +154,7 @@ func (c *compiler) authentication(at string, v any, vars scope, late *lateBound)
 	m := c.anyObject(at, v)
 	name, isRef := m["use"]
 	if !isRef {
-		return c.policy(at, v, vars, late)
+		return c.credentials(at, v, vars, late)
 	}
 	c.object(at, m, shape{fields: []string{"use"}})
 	s, ok := name.(string)
@@ -174,7 +174,7 @@ func (c *compiler) authentication(at string, v any, vars scope, late *lateBound)
 	}
 	// Its findings and warnings were reported where it stands.
 	findings, dropped, warnings := len(c.findings), c.dropped, len(c.warnings)
-	res := c.policy(join("/use/authentications", s), p, vars, late)
+	res := c.credentials(join("/use/authentications", s), p, vars, late)
 	c.findings, c.dropped, c.warnings = c.findings[:findings], dropped, c.warnings[:warnings]
 	return res
 }
@@ -195,8 +195,8 @@ var grantFields = []string{
 // sensitive are the fields whose values are secrets.
 var sensitive = []string{"password", "token", "secret", "assertion"}
 
-// policy compiles an authentication policy to {scheme: {fields}}.
-func (c *compiler) policy(at string, v any, vars scope, late *lateBound) any {
+// credentials compiles an authentication policy to {scheme: {fields}}.
+func (c *compiler) credentials(at string, v any, vars scope, late *lateBound) any {
 	m := c.object(at, v, shape{fields: keys(schemes)})
 	if m == nil {
 		return nil
@@ -224,10 +224,24 @@ func (c *compiler) policy(at string, v any, vars scope, late *lateBound) any {
 	if name == "oauth2" || name == "oidc" {
 		c.grant(p, fields)
 	}
+	c.policyTexts(p, fields)
 	c.plainSecrets(p, fields)
 	bound := late.bind(p, "/authentication/"+name, fields)
 	c.probe(p, bound, vars)
 	return map[string]any{name: bound}
+}
+
+// policyTexts checks that what stands in a policy are texts, or objects of
+// texts; its lists are checked where they are read.
+func (c *compiler) policyTexts(at string, m map[string]any) {
+	for _, k := range keys(m) {
+		p := join(at, k)
+		if inner, ok := m[k].(map[string]any); ok {
+			c.policyTexts(p, inner)
+		} else if !slices.Contains([]string{"issuers", "scopes", "audiences"}, k) {
+			c.text(p, m[k])
+		}
+	}
 }
 
 // grants are the supported ways to get a token.
@@ -279,6 +293,7 @@ func (c *compiler) grant(at string, m map[string]any) {
 		}
 	}
 	if v, ok := m["endpoints"]; ok {
+		c.texts(join(at, "endpoints"), v)
 		c.object(join(at, "endpoints"), v, shape{fields: []string{"token", "revocation", "introspection"}})
 	}
 }

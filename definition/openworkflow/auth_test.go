@@ -82,3 +82,26 @@ func TestAuthenticationFindings(t *testing.T) {
 		}
 	}
 }
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	p, err := Parse("w.yaml", []byte(`
+document: {dsl: '1.0.3', namespace: t, name: warn, version: '1.0.0'}
+do:
+  - a: {set: {text: 'Hello ${ .x }!', fine: '${ "Hello \\(.x)" }'}}
+  - b: {listen: {to: {one: {with: {type: t}}}}}
+  - c: {listen: {to: {one: {with: {type: t}, correlate: {k: {from: .k}}}}}}
+  - d: {fork: {branches: [{e: {do: [{f: {set: {x: 1}, export: {as: .}}}]}}]}}
+  - g: {set: {x: 1}, export: {as: .}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, w := range p.Warnings {
+		got += w.Pointer + " " + strings.TrimPrefix(w.Code, "warning.") + "\n"
+	}
+	if got != "/do/0/a/set/text embedded-expression\n/do/1/b/listen/to/one uncorrelated\n/do/3/d/fork/branches/0/e/do/0/f/export export-in-fork\n" {
+		t.Error(got)
+	}
+}

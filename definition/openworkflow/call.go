@@ -26,17 +26,12 @@ var reserved = map[string]bool{"asyncapi": true, "grpc": true, "a2a": true, "mcp
 
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$`)
 
-// functionParts are what a function of the language can have outside the
-// profile.
-var functionParts = map[string]string{
-	"input": "inputs of functions", "output": "outputs of functions", "export": "exports of functions", "if": "conditions of functions",
-	"timeout": "timeouts of functions", "then": "flow directives of functions", "metadata": "metadata of functions",
-	"do": "functions that are tasks of another kind than call", "set": "functions that are tasks of another kind than call",
-	"run": "functions that are tasks of another kind than call",
-}
-
 // callTask compiles a call, of whatever it calls.
 func (c *compiler) callTask(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+	if name, task, ok := c.function(at, m); ok {
+		c.expand(at, name, task, m, n, vars)
+		return
+	}
 	r := c.call(at, m, vars, nil, true)
 	n.Kind, n.Call, n.Person = r.kind, r.call, r.person
 	if r.args == nil {
@@ -79,6 +74,15 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 	} else if c.anyObject(p, with) == nil {
 		return r
 	}
+	if found := cataloged.FindStringSubmatch(name); found != nil && found[3] == defaultCatalog {
+		name = found[1] + ":" + found[2]
+		if own, ok := ours[name]; ok {
+			name = own
+		} else {
+			r.call = &engine.Call{Target: name, With: c.template(p, with, vars)}
+			return r
+		}
+	}
 	switch {
 	case name == callHTTP:
 		r.call = &engine.Call{Target: name, With: c.http(p, with, vars)}
@@ -95,8 +99,10 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 		c.undo(at, with)
 	case reserved[name]:
 		c.report(join(at, "call"), codeUnsupported, "", "calls of %s are outside the supported profile", name)
+	case cataloged.MatchString(name) || strings.Contains(name, "://") || c.functions[name] != nil && !plainCall(asObject(c.functions[name])):
+		c.report(join(at, "call"), codeUnsupported, "call it in a task of its own", "a function that is a task, called by %s, is outside the supported profile", quoted(m["call"]))
 	case strings.ContainsAny(name, ":@/"):
-		c.report(join(at, "call"), codeUnsupported, "name the function under use.functions, or one that a worker serves", "functions of a catalogue are outside the supported profile")
+		c.report(join(at, "call"), codeType, "write name:version@catalog, such as human-task:1.0.0@default", "%s is not a name of a function", clip(name))
 	case !functionName.MatchString(name):
 		c.report(join(at, "call"), codeType, "letters, digits, dots, hyphens", "%s is not a name of a function", clip(name))
 	case c.functions[name] != nil && slices.Contains(inside, name):
@@ -108,6 +114,12 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 		r.call = &engine.Call{Target: name, With: c.template(p, with, vars)}
 	}
 	return r
+}
+
+// asObject is v as an object, or nil.
+func asObject(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
 }
 
 // nearly reports a name that is in all likelihood a mistyped one of the
@@ -174,7 +186,7 @@ func (c *compiler) http(at string, v any, vars scope) *jq.Template {
 				c.wrong(join(at, f), "an object or ${ an expression }", v)
 			}
 		} else {
-			c.anyObject(join(at, f), v)
+			c.texts(join(at, f), v)
 		}
 		v = late.bind(join(at, f), "/"+f, v)
 		c.probe(join(at, f), v, vars)
@@ -191,6 +203,14 @@ func (c *compiler) http(at string, v any, vars scope) *jq.Template {
 		return nil
 	}
 	return c.template(at, res, vars)
+}
+
+// texts checks an object whose values are strings.
+func (c *compiler) texts(at string, v any) {
+	m := c.anyObject(at, v)
+	for _, k := range keys(m) {
+		c.text(join(at, k), m[k])
+	}
 }
 
 // outcome takes what of the answer the author wants.
@@ -227,7 +247,7 @@ func (c *compiler) endpoint(at string, v any, vars scope) string {
 			fields: []string{"uri", "authentication"}, required: []string{"uri"},
 		})
 		at, v = join(at, "uri"), m["uri"]
-		if v == nil {
+		if _, ok := m["uri"]; !ok {
 			return ""
 		}
 	}
@@ -378,8 +398,10 @@ func (c *compiler) each(at string, v any, vars scope) *engine.Call {
 	res := &engine.Call{Each: c.variable(join(at, "each"), m["each"], "item")}
 	if in, ok := m["in"]; ok {
 		switch in.(type) {
-		case string, []any:
+		case string:
 			res.In = c.expression(join(at, "in"), in, vars)
+		case []any:
+			res.In = c.template(join(at, "in"), in, vars)
 		default:
 			c.wrong(join(at, "in"), "an array or an expression", in)
 		}

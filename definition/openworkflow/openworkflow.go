@@ -41,9 +41,9 @@ const (
 	codeTarget      = "definition.unknown-target"    // a flow directive to no task of the list
 	codeReference   = "definition.unknown-reference" // a name that use does not define
 	codeDuplicate   = "definition.duplicate-task"    // two tasks of one name in a list
-	codeCyclic      = "definition.cyclic"            // a sub-workflow that leads back to its own definition
 	codeResource    = "definition.resource"          // a document that the definition refers to does not fit
 	codeSchema      = "definition.schema"            // a JSON Schema that is none
+	codeCyclic      = "definition.cyclic"            // a sub-workflow that leads back to its own definition
 )
 
 var _ definition.Parser = Parse
@@ -111,25 +111,30 @@ type compiler struct {
 	id        snapshot.Definition
 	title     string
 	functions map[string]any
-	reusable  reusable
 	resources map[string]*resource // by URI
 	needs     []definition.Need
 	warnings  []problem.Place
-	policies  map[string]any  // use.authentications
-	secrets   map[string]bool // use.secrets
-	catches   int             // how many catches are around what is being compiled
+	policies  map[string]any    // use.authentications
+	catalogs  map[string]string // use.catalogs: their addresses
+	expanding []string          // functions whose calls are being expanded
+	secrets   map[string]bool   // use.secrets
+	reusable  reusable
+	catches   int // how many catches are around what is being compiled
 }
 
 func (c *compiler) workflow() (p engine.Program) {
 	root := c.object("", c.root, shape{
-		fields: []string{"document", "input", "output", "schedule", "timeout", "use", "do"}, required: []string{"document", "do"},
-		unsupported: map[string]string{"evaluate": "ways to evaluate expressions"},
+		fields:   []string{"document", "input", "output", "schedule", "timeout", "use", "do", "evaluate"},
+		required: []string{"document", "do"},
 	})
 	if root == nil {
 		return p
 	}
 	p.ID = c.document("/document", root["document"])
 	c.id = p.ID
+	if v, ok := root["evaluate"]; ok {
+		c.evaluate("/evaluate", v)
+	}
 	if v, ok := root["use"]; ok {
 		c.use("/use", v)
 	}
@@ -162,7 +167,8 @@ func (c *compiler) document(at string, v any) (id snapshot.Definition) {
 	if doc == nil {
 		return id
 	}
-	if dsl := c.text(join(at, "dsl"), doc["dsl"]); dsl != "" && !supportedDSL.MatchString(dsl) {
+	dsl := c.text(join(at, "dsl"), doc["dsl"])
+	if _, isText := doc["dsl"].(string); isText && !supportedDSL.MatchString(dsl) {
 		c.report(join(at, "dsl"), codeUnsupported, "write dsl: '1.0.3'", "version %s of the language", clip(dsl))
 	}
 	namespace := c.matching(join(at, "namespace"), doc["namespace"], label, "a name of up to 63 letters, digits and hyphens")
@@ -187,12 +193,13 @@ func (c *compiler) document(at string, v any) (id snapshot.Definition) {
 // and here for those that nobody uses.
 func (c *compiler) use(at string, v any) {
 	use := c.object(at, v, shape{
-		fields:      []string{"authentications", "errors", "functions", "retries", "secrets", "timeouts"},
-		unsupported: map[string]string{"extensions": "extensions", "catalogs": "catalogs"},
+		fields:      []string{"authentications", "catalogs", "errors", "functions", "retries", "secrets", "timeouts"},
+		unsupported: map[string]string{"extensions": "extensions"},
 	})
-	c.reuse(at, use)
+	c.useCatalogs(at, use)
 	c.useSecrets(at, use)
 	c.usePolicies(at, use)
+	c.reuse(at, use)
 	functions, ok := use["functions"]
 	if !ok {
 		return
@@ -205,13 +212,17 @@ func (c *compiler) use(at string, v any) {
 			c.reportKey(p, codeType, "choose another name", "function %s would hide what the language calls so", clip(name))
 			continue
 		}
-		f := c.object(p, c.functions[name], shape{
-			fields: []string{"call", "with"}, required: []string{"call"},
-			unsupported: functionParts,
-		})
+		f := c.anyObject(p, c.functions[name])
 		if f == nil {
 			continue
 		}
+		if !plainCall(f) {
+			c.expanding = []string{name}
+			c.task(p, name, f, functionScope, []string{name})
+			c.expanding = nil
+			continue
+		}
+		c.object(p, f, shape{fields: []string{"call", "with"}, required: []string{"call"}})
 		if c.cyclic(name) {
 			c.reportKey(p, codeType, "", "function %s calls itself, directly or by way of another", clip(name))
 			continue

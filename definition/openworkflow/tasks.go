@@ -286,6 +286,11 @@ func (c *compiler) raise(at string, m map[string]any, n *engine.Node, vars scope
 // failure compiles the error of a raise.
 func (c *compiler) failure(at string, v any, vars scope) *engine.Raise {
 	e := c.object(at, v, shape{fields: errorFields, required: []string{"type", "status"}})
+	if s, ok := e["type"].(string); ok && (s == "" || strings.ContainsAny(s, " \t\r\n")) {
+		if _, ok := jq.Wrapped(s); !ok {
+			c.report(join(at, "type"), codeType, "write a URI, such as https://shop.example/errors/out-of-stock", "%s is not the type of an error", clip(s))
+		}
+	}
 	field := func(name string) *jq.Template {
 		v, ok := e[name]
 		if !ok {

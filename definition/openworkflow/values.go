@@ -171,12 +171,12 @@ func (c *compiler) variable(at string, v any, fallback string) string {
 	return s
 }
 
-// expression takes a field that is an expression: with ${ } or bare. A value
-// that is not a string is a constant.
+// expression takes a field that is an expression: with ${ } or bare.
 func (c *compiler) expression(at string, v any, vars scope) *jq.Template {
 	s, ok := v.(string)
 	if !ok {
-		return c.template(at, v, vars)
+		c.wrong(at, "an expression as a string", v)
+		return nil
 	}
 	t, err := jq.Expression(s, vars)
 	if err != nil {
@@ -252,6 +252,9 @@ func (c *compiler) filter(at string, v any, field string, vars scope) *jq.Templa
 	f, ok := m[field]
 	if !ok {
 		return nil
+	}
+	if _, ok := f.(map[string]any); ok {
+		return c.template(join(at, field), f, vars)
 	}
 	return c.expression(join(at, field), f, vars)
 }
