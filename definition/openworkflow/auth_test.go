@@ -91,7 +91,7 @@ do:
   - a: {set: {text: 'Hello ${ .x }!', fine: '${ "Hello \\(.x)" }'}}
   - b: {listen: {to: {one: {with: {type: t}}}}}
   - c: {listen: {to: {one: {with: {type: t}, correlate: {k: {from: .k}}}}}}
-  - d: {fork: {branches: [{e: {do: [{f: {set: {x: 1}, export: {as: .}}}]}}, {h: {set: {x: 1}, export: {as: .}}}]}}
+  - d: {fork: {branches: [{e: {do: [{f: {set: {x: 1}, export: {as: .}}}]}}]}}
   - g: {set: {x: 1}, export: {as: .}}
 `))
 	if err != nil {
@@ -101,7 +101,7 @@ do:
 	for _, w := range p.Warnings {
 		got += w.Pointer + " " + strings.TrimPrefix(w.Code, "warning.") + "\n"
 	}
-	if got != "/do/0/a/set/text embedded-expression\n/do/1/b/listen/to uncorrelated\n/do/3/d/fork/branches exports-in-branches\n" {
+	if got != "/do/0/a/set/text embedded-expression\n/do/1/b/listen/to/one uncorrelated\n/do/3/d/fork/branches/0/e/do/0/f/export export-in-fork\n" {
 		t.Error(got)
 	}
 }

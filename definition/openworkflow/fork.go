@@ -1,10 +1,6 @@
 package openworkflow
 
-import (
-	"slices"
-
-	"github.com/aqueduct-engine/aqueduct/engine"
-)
+import "github.com/aqueduct-engine/aqueduct/engine"
 
 // fork compiles the branches of a fork: a list whose tasks run side by side. A
 // task of it can go to itself, never to another branch.
@@ -23,34 +19,27 @@ func (c *compiler) fork(at string, m map[string]any, n *engine.Node, vars scope,
 	at = join(at, "branches")
 	n.Body = c.list(at, v, vars)
 	n.Body.Kind = engine.KindArms
-	exports := 0
 	for _, arm := range n.Body.List {
 		c.staysInBranch(arm)
-		if exportsWithin(arm) {
-			exports++
-		}
-	}
-	if exports > 1 && !n.Compete {
-		c.warn(at, warnExports, "export after the fork", "%d branches export: what is exported last holds, whichever that is", exports)
+		c.exportsInBranch(arm)
 	}
 }
 
-// warnExports warns of branches that export side by side.
-const warnExports = "warning.exports-in-branches"
-
-// exportsWithin reports whether a task, or one inside it, exports.
-func exportsWithin(n *engine.Node) bool {
-	if n.Export != nil || n.Listen != nil && n.Listen.Each != nil && n.Listen.Each.Export != nil {
-		return true
+// exportsInBranch warns of exports whose order nobody knows before.
+func (c *compiler) exportsInBranch(n *engine.Node) {
+	if n == nil {
+		return
 	}
-	within := slices.Clone(n.List)
-	if n.Body != nil {
-		within = append(within, n.Body)
+	if n.Export != nil {
+		c.warn(join(n.Pointer, "export"), warnExport, "export from the fork", "branches run side by side: the context is that of the branch that exports last")
 	}
-	if n.Catch != nil && n.Catch.Body != nil {
-		within = append(within, n.Catch.Body)
+	for _, child := range n.List {
+		c.exportsInBranch(child)
 	}
-	return slices.ContainsFunc(within, exportsWithin)
+	c.exportsInBranch(n.Body)
+	if n.Catch != nil {
+		c.exportsInBranch(n.Catch.Body)
+	}
 }
 
 // staysInBranch reports the flow directives of an arm that lead out of it.

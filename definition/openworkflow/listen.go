@@ -1,15 +1,11 @@
 package openworkflow
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 )
-
-// warnUncorrelated warns of a listen that takes any instance's events.
-const warnUncorrelated = "warning.uncorrelated"
 
 // listen compiles a listen: what it listens to, how it reads events, and what
 // it does with each.
@@ -22,9 +18,6 @@ func (c *compiler) listen(at string, m map[string]any, n *engine.Node, vars scop
 	}
 	if to, ok := l["to"]; ok {
 		c.listenTo(join(p, "to"), to, n.Listen, vars)
-		if !slices.ContainsFunc(n.Listen.Filters, func(f engine.Filter) bool { return len(f.Correlate) > 0 }) {
-			c.warn(join(p, "to"), warnUncorrelated, "add correlate", "nothing ties the events to an instance: each goes to every instance that waits here")
-		}
 	}
 	if v, ok := m["foreach"]; ok {
 		c.forEachEvent(join(at, "foreach"), v, n, vars)
@@ -128,6 +121,7 @@ func (c *compiler) event(at string, v any, vars scope) (res engine.Filter) {
 	}
 	correlate, ok := m["correlate"]
 	if !ok {
+		c.warn(at, warnEvent, "add correlate, with from on the event and expect on the instance", "an event that fits is taken by every instance that waits here")
 		return res
 	}
 	at = join(at, "correlate")

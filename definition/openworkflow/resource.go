@@ -13,6 +13,8 @@ import (
 // Codes of what is allowed and probably not meant.
 const (
 	warnEmbedded = "warning.embedded-expression" // ${ } inside of a text, which stays text
+	warnEvent    = "warning.uncorrelated"        // a listen whose events reach every waiting instance
+	warnExport   = "warning.export-in-fork"      // a branch of a fork that exports: the last one wins
 	warnSecret   = "warning.plain-secret"        // a secret in the document, or in the data of an instance
 )
 
