@@ -87,7 +87,11 @@ func (r *run) task() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	task := map[string]any{"name": r.node.Name, "reference": r.node.Pointer, "input": input}
+	shown := r.node
+	if of := r.p.nodes[shown.Of]; of != nil {
+		shown = of
+	}
+	task := map[string]any{"name": shown.Name, "reference": shown.Pointer, "input": input}
 	if !r.began.StartedAt.IsZero() {
 		task["startedAt"] = moment(r.began.StartedAt)
 	}
