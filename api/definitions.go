@@ -39,6 +39,7 @@ func (s *service) definitionOperations(h huma.API) {
 		"application/yaml": {Schema: &huma.Schema{Type: "string"}}, "application/json": {Schema: &huma.Schema{}},
 	}}
 	register(s, h, source, s.getSource)
+	s.scheduleOperations(h)
 }
 
 type publishInput struct {

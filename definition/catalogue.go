@@ -41,6 +41,8 @@ type Catalogue struct {
 	compiled map[string]*list.Element     // of *compiled, by name@version
 	used     list.List                    // the last used first
 	code     map[string]engine.Definition // registered, by name@version
+	before   func(ctx context.Context, def engine.Definition) error
+	early    []engine.Definition // published while before was nil
 }
 
 type compiled struct {
@@ -54,6 +56,23 @@ func New(repo Repository, parsers map[string]Parser, now func() time.Time) *Cata
 		repo: repo, parsers: parsers, now: now,
 		compiled: map[string]*list.Element{}, code: map[string]engine.Definition{},
 	}
+}
+
+// Before has f called with each new version before it is stored, and now with
+// those that this catalogue has published already. The error of f stops the
+// publication; what f makes durable may outlive a publication that fails
+// afterwards.
+func (c *Catalogue) Before(ctx context.Context, f func(ctx context.Context, def engine.Definition) error) error {
+	c.mu.Lock()
+	early := c.early
+	c.before, c.early = f, nil
+	c.mu.Unlock()
+	for _, def := range early {
+		if err := f(ctx, def); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ID is how a version is written in one word.
@@ -113,6 +132,9 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 	if err := c.acyclic(ctx, parsed.Definition); err != nil {
 		return Record{}, false, err
 	}
+	if err := c.announce(ctx, parsed); err != nil {
+		return Record{}, false, err
+	}
 	stored, created, err = c.repo.PutDefinition(ctx, Record{
 		Name: parsed.Ref.Name, Version: parsed.Ref.Version, Digest: parsed.Ref.Digest, Kind: kind, Title: parsed.Title,
 		Source: bytes.Clone(source), Document: parsed.Document, PublishedAt: c.now().UTC().Truncate(time.Microsecond),
@@ -123,6 +145,29 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 	c.keep(id, parsed.Definition)
 	stored.Warnings = parsed.Warnings
 	return stored, created, nil
+}
+
+// announce calls the hook for a version that is not stored yet.
+func (c *Catalogue) announce(ctx context.Context, p Parsed) error {
+	records, err := c.repo.Versions(ctx, p.Ref.Name)
+	if err != nil && problem.KindOf(err) != problem.NotFound {
+		return err
+	}
+	for _, r := range records {
+		if r.Version == p.Ref.Version {
+			return nil
+		}
+	}
+	c.mu.Lock()
+	before := c.before
+	if before == nil {
+		c.early = append(c.early, p.Definition)
+	}
+	c.mu.Unlock()
+	if before == nil {
+		return nil
+	}
+	return before(ctx, p.Definition)
 }
 
 // kindOf recognises the kind of a document by its first-level fields. A text

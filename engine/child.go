@@ -115,7 +115,7 @@ func (t *Turn) disown(w snapshot.Wait, ended bool) {
 			kept = append(kept, f)
 			continue
 		}
-		if !ended {
+		if !ended && t.Snap.Schedule == nil { // the end of a schedule ends no run
 			payload, _ := json.Marshal(signal.Cancellation{Token: w.Token}) // a string cannot fail
 			t.sendTo(f.InstanceID, signal.CancelRequest, payload)
 		}
@@ -185,7 +185,7 @@ func cancelledChild() *snapshot.Error {
 // cancel ends the instance without a result.
 func (t *Turn) cancel() {
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
-	t.Snap.Branches, t.Snap.Buffer = nil, nil
+	t.Snap.Branches, t.Snap.Buffer, t.Snap.Compensations, t.Snap.Undo = nil, nil, nil, nil
 	t.Snap.Status = snapshot.Cancelled
 }
 

@@ -54,6 +54,7 @@ type Result struct {
 type Input struct {
 	Signal signal.Envelope
 	Now    time.Time // the moment of the signal by the database's clock: the same at every delivery
+	Clock  time.Time // when it is decided, by the database's clock; only a schedule reads it, to pass over missed ticks
 	Key    []byte    // secret from which tokens are derived, the same on every node
 	Limits Limits
 }
@@ -121,8 +122,10 @@ const (
 	EntryCall      = "Call"
 	EntryCaught    = "ErrorCaught"
 	EntryRetry     = "RetryScheduled"
+	EntryUndo      = "CompensationStarted"
 	EntryEmitted   = "EventEmitted"
 	EntryChild     = "ChildStarted"
+	EntryMissed    = "TicksMissed"
 )
 
 // Entry is one message of an instance's stream.
@@ -158,6 +161,8 @@ type Command struct {
 	Timeout time.Duration     `json:"timeout,omitempty"` // of one attempt, in nanoseconds; 0 = the performer's default
 	Pointer string            `json:"ptr"`
 	Headers map[string]string `json:"headers,omitempty"`
+
+	Compensates bool `json:"compensates,omitempty"` // it undoes the task at Pointer
 }
 
 // Message is a signal to be delivered, to this instance or to another.

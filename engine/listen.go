@@ -56,12 +56,11 @@ const MaxCorrelations = 32
 // Each processes the events of a listen one after the other, in the order in
 // which they came. Its tasks are the node's Body, which may be nil.
 type Each struct {
-	Item   string       // variable of the event as it is read, without $
-	At     string       // variable of its index, without $
-	Output *jq.Template // output.as of one event; nil = as it is
-	Export *jq.Template // export.as of one event; nil = context stays
-
-	Schemas Schemas // of the output and the context
+	Item    string       // variable of the event as it is read, without $
+	At      string       // variable of its index, without $
+	Output  *jq.Template // output.as of one event; nil = as it is
+	Export  *jq.Template // export.as of one event; nil = context stays
+	Schemas Schemas      // of the output and the export of one event
 }
 
 // phaseHeard marks the frame of a listen that takes no more events, and still

@@ -17,7 +17,9 @@ type Program struct {
 	Output  *jq.Template // output.as of the workflow; nil = as it is
 	Timeout *jq.Template // an ISO 8601 duration, for the whole run; nil = none
 	Schemas Schemas      // of the workflow's input and output
-	Root    *Node        // KindList at "/do"
+	// Schedule says when instances begin by themselves; nil = never.
+	Schedule *Schedule
+	Root     *Node // KindList at "/do"
 
 	nodes map[string]*Node
 }
@@ -45,6 +47,7 @@ const (
 	KindCall   NodeKind = "call"   // a command for a performer
 	KindEach   NodeKind = "each"   // call: forEach, one command per item, at once
 	KindPerson NodeKind = "person" // call: humanTask
+	KindUndo   NodeKind = "undo"   // call: compensate
 	KindEmit   NodeKind = "emit"
 	KindRun    NodeKind = "run" // a sub-workflow
 )
@@ -63,6 +66,8 @@ type Node struct {
 	Timeout *jq.Template // timeout.after as an ISO 8601 duration; nil = none
 	Schemas Schemas
 	Then    Flow
+
+	Compensate *Call // the command that undoes the task once it is completed; nil = none
 
 	List    []*Node      // KindList, KindArms: the tasks in order
 	Body    *Node        // KindDo, KindFor, KindTry: a KindList; KindFork: a KindArms; KindListen: foreach.do
@@ -156,6 +161,9 @@ func NewProgram(p Program) (*Program, error) {
 	if err := p.index(p.Root, nil, 0); err != nil {
 		return nil, err
 	}
+	if p.Schedule != nil {
+		p.Schedule.index(&p)
+	}
 	return &p, nil
 }
 
@@ -216,7 +224,17 @@ func (n *Node) keepsInput() bool {
 	if n.Kind == KindTry || n.Listen != nil && n.Listen.Each != nil {
 		return true
 	}
-	for _, t := range []*jq.Template{n.Output, n.Export} {
+	asks := []*jq.Template{n.Output, n.Export}
+	if n.For != nil {
+		asks = append(asks, n.For.While)
+	}
+	if n.Listen != nil {
+		asks = append(asks, n.Listen.Until)
+	}
+	if n.Compensate != nil {
+		asks = append(asks, n.Compensate.With)
+	}
+	for _, t := range asks {
 		if t != nil && (t.Uses("$input") || t.Uses("$task")) {
 			return true
 		}

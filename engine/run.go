@@ -62,7 +62,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			if err != nil {
 				return false, err
 			}
-			r.data, r.input = filtered, filtered
+			r.data, r.input, r.began.Raw = filtered, filtered, f.Raw
 		}
 	}
 	if n.keepsInput() {
@@ -75,6 +75,12 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		if err := r.deadline(n, n.Timeout, &f); err != nil {
 			return false, err
 		}
+	}
+	if err := r.compensable(n); err != nil {
+		return false, err
+	}
+	if n.Kind == KindTry {
+		f.Mark = r.t.Snap.LastStep
 	}
 	r.push(f)
 	return r.body(n)
@@ -110,6 +116,8 @@ func (r *run) body(n *Node) (waits bool, err error) {
 		return r.each(n)
 	case KindPerson:
 		return true, r.person(n)
+	case KindUndo:
+		return r.compensateTried(n)
 	case KindEmit:
 		return false, r.emit(n)
 	case KindRun:
@@ -138,12 +146,17 @@ func (r *run) complete(n *Node, out value, flow Flow) error {
 // publish makes a task's raw output the branch's data, by way of its output
 // and export filters.
 func (r *run) publish(n *Node, out value) error {
-	r.data = out
-	return r.shape(n.Output, n.Export, n.Schemas)
+	r.data, r.made = out, &out
+	defer func() { r.made = nil }()
+	if err := r.shape(n.Output, n.Export, n.Schemas); err != nil {
+		return err
+	}
+	return r.record(n)
 }
 
-// shape puts the data through an output filter and lets it be exported.
-func (r *run) shape(output, export *jq.Template, check Schemas) error {
+// shape puts the data through an output filter and lets it be exported, each
+// checked by its schema.
+func (r *run) shape(output, export *jq.Template, schemas Schemas) error {
 	defer func() { r.out = nil }()
 	if output != nil {
 		v, err := r.eval(output)
@@ -152,7 +165,7 @@ func (r *run) shape(output, export *jq.Template, check Schemas) error {
 		}
 		r.data = v
 	}
-	if err := r.fits(check.Output, r.data, "output"); err != nil {
+	if err := r.fits(schemas.Output, r.data, "output"); err != nil {
 		return err
 	}
 	if export == nil {
@@ -166,7 +179,7 @@ func (r *run) shape(output, export *jq.Template, check Schemas) error {
 	}
 	raw, err := ctx.Raw(snapshot.MaxBytes)
 	if err == nil {
-		err = r.fits(check.Export, ctx, "context")
+		err = r.fits(schemas.Export, ctx, "context")
 	}
 	if err == nil {
 		r.t.Snap.State.Context = raw

@@ -27,6 +27,8 @@ var rewrite = flag.Bool("rewrite", false, "write what the scenarios give into te
 //	define             the document (YAML) that later commands use
 //	start JSON         begin an instance
 //	spawn JSON         begin it as the child of an instance p that waits for it
+//	schedule           begin the schedule instance
+//	outage D           turns are decided that much after their moment from now on
 //	child PTR JSON     the sub-workflow at a pointer ended so
 //	disown TOKEN       the parent waits no more
 //	result PTR JSON    answer the command that waits at a pointer (fail PTR JSON: with an error)
@@ -127,13 +129,15 @@ type world struct {
 	last   signal.Envelope
 	limits engine.Limits
 	clock  int
+	late   time.Duration
 }
 
 var epoch = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func (w *world) input(env signal.Envelope) engine.Input {
 	w.clock++
-	return engine.Input{Signal: env, Now: epoch.Add(time.Duration(w.clock) * time.Second), Key: []byte("key"), Limits: w.limits}
+	now := epoch.Add(time.Duration(w.clock) * time.Second)
+	return engine.Input{Signal: env, Now: now, Clock: now.Add(w.late), Key: []byte("key"), Limits: w.limits}
 }
 
 func (w *world) run(command, text string) string {
@@ -147,9 +151,15 @@ func (w *world) run(command, text string) string {
 		}
 		w.def = p.Definition
 		return p.Ref.Name + "@" + p.Ref.Version + "\n"
-	case "start", "spawn":
+	case "outage":
+		w.late, _ = time.ParseDuration(arg)
+		return "ok\n"
+	case "start", "spawn", "schedule":
 		in := w.input(signal.Envelope{SignalID: "start", InstanceID: "i", Type: signal.StartRequest})
 		start := signal.Start{Definition: "d", BusinessKey: "key-1", Input: json.RawMessage(rest)}
+		if verb == "schedule" {
+			start.BusinessKey, start.Schedule = engine.ScheduleKey, &signal.Schedule{}
+		}
 		if verb == "spawn" {
 			start.Parent = &signal.Parent{InstanceID: "p", Token: "token-of-p", Depth: engine.MaxDepth}
 		}
@@ -260,6 +270,9 @@ func (w *world) show(out engine.Outcome, err error) string {
 		}
 		b.WriteByte('\n')
 	}
+	if x := s.Schedule; x != nil {
+		fmt.Fprintf(&b, "  schedule ticks %d missed %d due %s\n", x.Ticks, x.Missed, x.Due.Format(time.RFC3339))
+	}
 	for _, m := range out.Send {
 		fmt.Fprintf(&b, "  send %s", m.Envelope.Type)
 		if m.Envelope.InstanceID != s.InstanceID {
@@ -321,6 +334,9 @@ func (w *world) showState(b *strings.Builder, s snapshot.Snapshot) {
 	}
 	if len(s.State.Context) > 0 {
 		fmt.Fprintf(b, "  context %s\n", s.State.Context)
+	}
+	for _, c := range s.Compensations {
+		fmt.Fprintf(b, "  undoes %s by %s %s\n", c.Pointer, c.Target, c.Input)
 	}
 	for _, br := range s.Branches {
 		if len(br.Data) > 0 {

@@ -21,6 +21,7 @@ func Begin(def Definition, instanceID string, start signal.Start, in Input) (Out
 		Headers:    lasting(in.Signal.Headers),
 		State:      snapshot.State{Input: start.Input},
 		Parent:     parentOf(start.Parent),
+		Schedule:   scheduleOf(start.Schedule),
 	}, in)
 	t.Snap.StartedAt = t.In.Now
 	m := t.meta("")

@@ -74,6 +74,7 @@ type run struct {
 	node  *Node // the task being evaluated, for $task
 	began snapshot.Frame
 	out   *value // $output, where there is one
+	made  *value // $task.output, where there is one: the output before output.as
 }
 
 // gone reports whether the branch has ended, by itself or with its fork.
@@ -147,6 +148,9 @@ func (r *run) save() error {
 
 // Begin makes the root branch and runs it.
 func (p *Program) Begin(t *Turn, input json.RawMessage) error {
+	if t.Snap.Schedule != nil {
+		return p.scheduled(t)
+	}
 	t.Snap.Branches = []*snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: p.Root.Pointer}}}}
 	w := &work{p: p, t: t}
 	r := w.branch(0)
@@ -159,6 +163,13 @@ func (p *Program) Begin(t *Turn, input json.RawMessage) error {
 
 // Resume goes on where w waited.
 func (p *Program) Resume(t *Turn, wait snapshot.Wait, res Result) error {
+	if t.Snap.Undo != nil {
+		t.undone(wait, res)
+		return nil
+	}
+	if t.Snap.Schedule != nil {
+		return p.ticked(t, wait, res)
+	}
 	w := &work{p: p, t: t}
 	r := w.branch(wait.Branch)
 	n := p.nodes[wait.Pointer]

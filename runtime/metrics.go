@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -18,6 +19,7 @@ type metrics struct {
 	deadLetters *prometheus.CounterVec
 	adopted     prometheus.Counter
 	purged      prometheus.Counter
+	missed      prometheus.Counter
 	performing  prometheus.GaugeFunc
 	capacity    prometheus.GaugeFunc
 
@@ -42,6 +44,7 @@ func newMetrics(r *Runtime) *metrics {
 		deadLetters: vec("aqueduct_dead_letters_total", "Messages that became dead letters.", "queue"),
 		adopted:     counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
 		purged:      counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
+		missed:      counter("aqueduct_schedule_missed_total", "Ticks of schedules that were passed over, because they were long past."),
 		performing:  gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { return float64(len(r.slots)) }),
 		capacity:    gauge("aqueduct_commands_running_limit", "Commands that may be performed at once.", func() float64 { return float64(cap(r.slots)) }),
 		depth:       prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
@@ -51,7 +54,7 @@ func newMetrics(r *Runtime) *metrics {
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.turns, m.conflicts, m.retries, m.deadLetters, m.adopted, m.purged, m.performing, m.capacity,
+		m.turns, m.conflicts, m.retries, m.deadLetters, m.adopted, m.purged, m.missed, m.performing, m.capacity,
 	}
 }
 
@@ -91,6 +94,16 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, age, q.Name)
 	}
+}
+
+// schedule counts the ticks that a turn has passed over.
+func (m *metrics) schedule(prev *snapshot.Snapshot, out *engine.Outcome) {
+	now := out.Snapshot.Schedule
+	if now == nil || prev == nil || prev.Schedule == nil || now.Missed == prev.Schedule.Missed {
+		return
+	}
+	m.missed.Add(float64(now.Missed - prev.Schedule.Missed))
+	m.r.Log.Warn("ticks of a schedule were missed", "instance", out.Snapshot.InstanceID, "missed", now.Missed-prev.Schedule.Missed, "next", now.Due)
 }
 
 func (m *metrics) turn(out *engine.Outcome) {

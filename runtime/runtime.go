@@ -125,10 +125,11 @@ type Runtime struct {
 	jobs     chan job      // to workers with nothing to do
 	handlers chan struct{} // one for each message being handled
 
-	mu      sync.Mutex
-	running bool           // Run is accepting commands
-	busy    sync.WaitGroup // commands being performed
-	work    context.Context
+	mu         sync.Mutex
+	performing map[string]int // commands by key; how often this node performs each
+	running    bool           // Run is accepting commands
+	busy       sync.WaitGroup // commands being performed
+	work       context.Context
 }
 
 // New makes a node on an open store.
@@ -147,6 +148,12 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	r := &Runtime{
 		Config: c, key: key, cache: newCache(c.CacheBytes),
 		slots: make(chan struct{}, c.Activities), jobs: make(chan job), handlers: make(chan struct{}, c.Handlers),
+		performing: map[string]int{},
+	}
+	if p, ok := c.Definitions.(publisher); ok {
+		if err := p.Before(ctx, r.Announce); err != nil {
+			return nil, fmt.Errorf("runtime: schedules: %w", err)
+		}
 	}
 	r.metrics = newMetrics(r)
 	if c.Metrics != nil {
@@ -165,13 +172,12 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 func (r *Runtime) Run(ctx context.Context) error {
 	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
-	r.mu.Lock()
-	r.work, r.running = work, true
-	r.mu.Unlock()
-
 	if err := r.adopt(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
+	r.mu.Lock()
+	r.work, r.running = work, true
+	r.mu.Unlock()
 	g, loops := errgroup.WithContext(ctx)
 	for queue, consumers := range map[store.Queue]int{
 		store.Signals: r.SignalConsumers, store.Schedule: r.ScheduleConsumers, store.Commands: r.CommandConsumers,

@@ -52,8 +52,8 @@ func (r *Runtime) turn(ctx context.Context, c committer, env signal.Envelope, no
 		case errors.Is(err, store.ErrDuplicate):
 			r.metrics.turns.WithLabelValues(string(Duplicate)).Inc()
 			return engine.Outcome{Disposition: Duplicate}, r.consumed(ctx, c)
-		case err == nil || !cached:
-			return out, err
+		case err == nil || !cached || errors.Is(err, store.ErrUnknown):
+			return out, err // deciding again would record what may be there as stale
 		}
 		// What another node has done since may be what the decision lacked.
 		r.cache.drop(env.InstanceID)
@@ -86,7 +86,10 @@ func (r *Runtime) once(ctx context.Context, c committer, snap snapshot.Snapshot,
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	in := engine.Input{Signal: env, Now: now, Key: r.key, Limits: r.Limits}
+	in := engine.Input{Signal: env, Now: now, Clock: r.Now(), Key: r.key, Limits: r.Limits}
+	if decide, err = r.superseded(ctx, snap, in, decide); err != nil {
+		return engine.Outcome{}, err
+	}
 	out, err := decide(def, snap, in)
 	if err != nil {
 		return engine.Outcome{}, err
@@ -130,15 +133,18 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 	if err == nil {
 		err = c.Commit(ctx, change)
 	}
+	if errors.Is(err, store.ErrUnknown) {
+		r.cache.drop(out.Snapshot.InstanceID)
+		r.doubt(jobsOf(out.Snapshot.InstanceID, mine)...)
+		return err
+	}
 	if err != nil {
 		r.unreserve(len(mine))
-		if errors.Is(err, store.ErrUnknown) {
-			r.cache.drop(out.Snapshot.InstanceID)
-		}
 		return err
 	}
 	r.cache.put(out.Snapshot, len(encoded))
 	r.metrics.turn(out)
+	r.metrics.schedule(prev, out)
 	for _, e := range mine {
 		r.launch(job{instance: out.Snapshot.InstanceID, position: e.Position, command: *e.Command})
 	}

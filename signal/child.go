@@ -2,6 +2,7 @@ package signal
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -11,6 +12,13 @@ type Parent struct {
 	InstanceID string `json:"instanceId"`
 	Token      string `json:"token,omitempty"` // of the wait that takes the child's end; "" = nobody waits
 	Depth      int    `json:"depth,omitempty"` // instances that wait above the child
+}
+
+// Schedule asks for the schedule instance of a definition in place of an
+// ordinary one.
+type Schedule struct {
+	Generation int       `json:"generation,omitempty"` // schedule instances before this one
+	Due        time.Time `json:"dueUtc,omitzero"`      // its first tick; zero = by the definition
 }
 
 // Cancellation is the payload of a CancelRequest: the parent does not wait any

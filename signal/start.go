@@ -19,6 +19,7 @@ type Start struct {
 	StartKey    string            `json:"startKey,omitempty"`    // makes a repeat recognisable; empty = no such check
 	Input       json.RawMessage   `json:"input,omitempty"`       // any JSON; null when absent
 	Parent      *Parent           `json:"parent,omitempty"`      // the instance that asks; absent = an application
+	Schedule    *Schedule         `json:"schedule,omitempty"`    // keep the definition's schedule; absent = run its tasks
 }
 
 // MaxKeyBytes bounds businessKey and startKey, and each part of a key.

@@ -206,6 +206,14 @@ func (s *Snapshot) append(b []byte) []byte {
 		o.optNum("depth", int64(s.Parent.Depth))
 		o.close()
 	}
+	if x := s.Schedule; x != nil {
+		o.open("schedule")
+		o.optNum("generation", int64(x.Generation))
+		o.optNum("ticks", int64(x.Ticks))
+		o.optNum("missed", x.Missed)
+		o.optTime("dueUtc", x.Due)
+		o.close()
+	}
 	s.appendSummary(o)
 	o.objects("branches", len(s.Branches), func(i int) { s.Branches[i].append(o) })
 	o.optNum("lastBranch", int64(s.LastBranch))
@@ -219,17 +227,38 @@ func (s *Snapshot) append(b []byte) []byte {
 	})
 	o.objects("continuationBuffer", len(s.Buffer), func(i int) { s.Buffer[i].append(o) })
 	if s.Error != nil {
-		o.open("error")
-		o.str("type", s.Error.Type)
-		o.num("status", int64(s.Error.Status))
-		o.opt("title", s.Error.Title)
-		o.opt("detail", s.Error.Detail)
-		o.opt("instance", s.Error.Instance)
-		o.close()
+		s.Error.append(o)
 	}
 	o.opt("resumeAs", string(s.ResumeAs))
+	o.objects("compensations", len(s.Compensations), func(i int) {
+		c := s.Compensations[i]
+		o.num("step", int64(c.Step))
+		o.str("ptr", c.Pointer)
+		o.str("target", c.Target)
+		o.optRaw("input", c.Input)
+	})
+	o.optNum("lastStep", int64(s.LastStep))
+	if s.Undo != nil {
+		o.open("undo")
+		s.Undo.Error.append(o)
+		if s.Undo.Done {
+			o.key("done")
+			o.b = append(o.b, "true"...)
+		}
+		o.close()
+	}
 	o.close()
 	return o.b
+}
+
+func (e *Error) append(o *object) {
+	o.open("error")
+	o.str("type", e.Type)
+	o.num("status", int64(e.Status))
+	o.opt("title", e.Title)
+	o.opt("detail", e.Detail)
+	o.opt("instance", e.Instance)
+	o.close()
 }
 
 func (s *Snapshot) appendSummary(o *object) {
@@ -292,6 +321,7 @@ func (f *Frame) append(o *object) {
 	}
 	o.optMap("bound", f.Bound)
 	o.optRawMap("vars", f.Vars)
+	o.optNum("mark", int64(f.Mark))
 	o.optNum("attempt", int64(f.Attempt))
 	o.optTime("startedAt", f.StartedAt)
 	o.optTime("failedAt", f.FailedAt)

@@ -25,6 +25,7 @@ type document struct {
 	Headers             map[string]string `json:"headers,omitempty"`
 	WorkflowState       State             `json:"workflowState"`
 	Parent              *Parent           `json:"parent,omitempty"`
+	Schedule            *Schedule         `json:"schedule,omitempty"`
 	Waiting             *Wait             `json:"waiting,omitempty"`
 	Resume              *ResumePoint      `json:"resume,omitempty"`
 	Branches            []*Branch         `json:"branches,omitempty"`
@@ -34,6 +35,9 @@ type document struct {
 	ContinuationBuffer  []Buffered        `json:"continuationBuffer,omitempty"`
 	Error               *Error            `json:"error,omitempty"`
 	ResumeAs            Status            `json:"resumeAs,omitempty"`
+	Compensations       []Compensation    `json:"compensations,omitempty"`
+	LastStep            int               `json:"lastStep,omitempty"`
+	Undo                *Undo             `json:"undo,omitempty"`
 }
 
 // ResumePoint is the summary of where the instance goes on.
@@ -83,8 +87,9 @@ func Decode(raw []byte) (Snapshot, error) {
 		InstanceID: d.InstanceID, Definition: d.Definition, Business: d.BusinessReference,
 		Status: d.Status, Version: d.Version, Position: d.Position, StartedAt: d.StartedAt, UpdatedAt: d.UpdatedAt,
 		Headers: d.Headers, State: d.WorkflowState, Branches: d.Branches, LastBranch: d.LastBranch, Waits: d.Waits, SubFrames: d.SubWorkflowFrames,
-		Parent: d.Parent,
+		Parent: d.Parent, Schedule: d.Schedule,
 		Buffer: d.ContinuationBuffer, Error: d.Error, ResumeAs: d.ResumeAs,
+		Compensations: d.Compensations, LastStep: d.LastStep, Undo: d.Undo,
 	}, nil
 }
 

@@ -25,6 +25,12 @@ func (c *Client) Definitions(ctx context.Context, l List) (Page[Definition], err
 	return get[Page[Definition]](ctx, c, definitions, l.in(url.Values{}))
 }
 
+// Schedules lists the schedules of definitions, the last set up first;
+// definition "" lists all.
+func (c *Client) Schedules(ctx context.Context, definition string, l List) (Page[Schedule], error) {
+	return get[Page[Schedule]](ctx, c, "/v1/schedules", l.in(values("definition", definition)))
+}
+
 // Source returns what the author of a definition wrote; name is
 // namespace/name.
 func (c *Client) Source(ctx context.Context, name, version string) ([]byte, error) {

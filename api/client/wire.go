@@ -66,6 +66,18 @@ type Instance struct {
 	EndedAt       time.Time      `json:"endedAt,omitzero" doc:"Absent while it is open."`
 }
 
+// Schedule is when instances of a definition begin without being asked for.
+type Schedule struct {
+	InstanceID string    `json:"instanceId" doc:"The instance that keeps the schedule: suspend it to pause, cancel it to end the schedule."`
+	Definition string    `json:"definition"`
+	Version    string    `json:"version" doc:"Of the definition."`
+	Kind       string    `json:"kind" enum:"every,cron,after,on"`
+	Status     string    `json:"status" enum:"running,waiting,suspended"`
+	Next       time.Time `json:"next,omitzero" doc:"The next tick; absent while it waits for events, or for a run to end."`
+	Ticks      int       `json:"ticks" doc:"That began an instance."`
+	Missed     int64     `json:"missed" doc:"That were passed over, because they were long past."`
+}
+
 // InstanceError is a workflow error: an RFC 9457 problem of the workflow's own.
 type InstanceError struct {
 	Type    string `json:"type"`

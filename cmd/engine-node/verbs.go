@@ -72,6 +72,7 @@ func (a *app) definitionsCommand() *cobra.Command {
 		}),
 	}
 	listFlags(c, &l)
+	c.AddCommand(a.diffCommand(), a.migrateInstancesCommand())
 	return c
 }
 

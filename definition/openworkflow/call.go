@@ -18,6 +18,7 @@ const (
 	callAPI    = "openapi"
 	callPerson = "humanTask"
 	callEach   = "forEach"
+	callUndo   = "compensate"
 )
 
 // reserved are the protocols of the language outside the profile.
@@ -93,6 +94,9 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 	case name == callEach:
 		r.kind = engine.KindEach
 		r.call = c.each(p, with, vars)
+	case name == callUndo:
+		r.kind = engine.KindUndo
+		c.undo(at, with)
 	case reserved[name]:
 		c.report(join(at, "call"), codeUnsupported, "", "calls of %s are outside the supported profile", name)
 	case cataloged.MatchString(name) || strings.Contains(name, "://") || c.functions[name] != nil && !plainCall(asObject(c.functions[name])):

@@ -14,11 +14,7 @@ func (c *compiler) listen(at string, m map[string]any, n *engine.Node, vars scop
 	n.Listen = &engine.Listen{}
 	l := c.object(p, m["listen"], shape{fields: []string{"to", "read"}, required: []string{"to"}})
 	if v, ok := l["read"]; ok {
-		if v == "raw" {
-			c.report(join(p, "read"), codeUnsupported, "read data or envelope", "raw events are outside the supported profile")
-		} else {
-			n.Listen.Envelope = c.oneOf(join(p, "read"), v, "data", "envelope") == "envelope"
-		}
+		n.Listen.Envelope = c.read(join(p, "read"), v)
 	}
 	if to, ok := l["to"]; ok {
 		c.listenTo(join(p, "to"), to, n.Listen, vars)

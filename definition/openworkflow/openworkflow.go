@@ -121,12 +121,13 @@ type compiler struct {
 	expanding  []string        // functions whose calls are being expanded
 	secrets    map[string]bool // use.secrets
 	reusable   reusable
+	catches    int // how many catches are around what is being compiled
 }
 
 func (c *compiler) workflow() (p engine.Program) {
 	root := c.object("", c.root, shape{
-		fields: []string{"document", "input", "output", "timeout", "use", "do", "evaluate"}, required: []string{"document", "do"},
-		unsupported: map[string]string{"schedule": "schedules"},
+		fields:   []string{"document", "input", "output", "schedule", "timeout", "use", "do", "evaluate"},
+		required: []string{"document", "do"},
 	})
 	if root == nil {
 		return p
@@ -150,6 +151,9 @@ func (c *compiler) workflow() (p engine.Program) {
 	}
 	if v, ok := root["timeout"]; ok {
 		p.Timeout = c.timeout("/timeout", v, vars, true)
+	}
+	if v, ok := root["schedule"]; ok {
+		p.Schedule = c.schedule("/schedule", v)
 	}
 	if v, ok := root["do"]; ok {
 		p.Root = c.list("/do", v, scope{"$context", "$input", "$workflow", "$task", "$runtime"})
@@ -193,11 +197,11 @@ func (c *compiler) use(at string, v any) {
 	use := c.object(at, v, shape{
 		fields: []string{"authentications", "catalogs", "errors", "extensions", "functions", "retries", "secrets", "timeouts"},
 	})
+	c.reuse(at, use)
 	c.useCatalogs(at, use)
 	defer c.useExtensions(at, use) // they may call functions
 	c.useSecrets(at, use)
 	c.usePolicies(at, use)
-	c.reuse(at, use)
 	functions, ok := use["functions"]
 	if !ok {
 		return
@@ -206,7 +210,7 @@ func (c *compiler) use(at string, v any) {
 	c.functions = c.anyObject(at, functions)
 	for _, name := range keys(c.functions) {
 		p := join(at, name)
-		if reserved[name] || name == callHTTP || name == callAPI || name == callPerson || name == callEach {
+		if reserved[name] || name == callHTTP || name == callAPI || name == callPerson || name == callEach || name == callUndo {
 			c.reportKey(p, codeType, "choose another name", "function %s would hide what the language calls so", clip(name))
 			continue
 		}

@@ -152,7 +152,7 @@ func (c *compiler) common(at string, m map[string]any, n *engine.Node, vars scop
 		n.Then = c.flow(join(at, "then"), v, names)
 	}
 	if v, ok := m["metadata"]; ok {
-		c.anyObject(join(at, "metadata"), v)
+		c.metadata(join(at, "metadata"), v, n, vars)
 	}
 }
 
@@ -360,7 +360,9 @@ func (c *compiler) try(at string, m map[string]any, n *engine.Node, vars scope, 
 		n.Catch.Retry = c.retry(join(p, "retry"), v, inner)
 	}
 	if v, ok := catch["do"]; ok {
+		c.catches++
 		n.Catch.Body = c.list(join(p, "do"), v, inner)
+		c.catches--
 	}
 	if v, ok := catch["then"]; ok {
 		n.Catch.Then = c.flow(join(p, "then"), v, names)

@@ -1,0 +1,337 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/robfig/cron/v3"
+
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Limits of schedules.
+const (
+	// MinEvery is the shortest interval of a schedule.
+	MinEvery = time.Second
+	// MaxGeneration bounds the ticks of one schedule instance, and so its
+	// stream; then a successor goes on.
+	MaxGeneration = 10_000
+	// MaxLate is how late a tick may be and still count; beyond it the tick is
+	// passed over, unless it is the first one after an outage.
+	MaxLate = time.Minute
+)
+
+// Schedule says when instances of a definition begin without being asked for.
+// Exactly one of its kinds is set.
+//
+// It is kept by an instance of its own, the schedule instance, of the same
+// definition: a timer of it is the next tick, a wait for an event is a
+// subscription, suspending it pauses the schedule, cancelling it ends it.
+type Schedule struct {
+	Every    string        // an ISO 8601 duration; ticks are counted from the publication
+	Cron     string        // five fields, in UTC
+	After    string        // an ISO 8601 duration after the end of the run before
+	On       *Node         // KindListen, at /schedule/on: each event that one of its filters takes
+	Envelope bool          // On: the input has the whole event, not its data
+	cron     cron.Schedule // of Cron
+}
+
+// schedulePointer begins the pointers of a schedule's waits.
+const schedulePointer = "/schedule/"
+
+// ScheduleKey is the business key of schedule instances.
+const ScheduleKey = "schedule"
+
+// maxTicks bounds how many ticks that were missed are counted one by one.
+const maxTicks = 100_000
+
+// NewSchedule checks a schedule and prepares it.
+func NewSchedule(s Schedule) (*Schedule, error) {
+	epoch := time.Unix(0, 0).UTC()
+	switch {
+	case s.Cron != "":
+		if strings.Contains(s.Cron, "=") {
+			return nil, fmt.Errorf("a cron expression has no time zone here: it is in UTC")
+		}
+		parsed, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(s.Cron)
+		if err != nil {
+			return nil, fmt.Errorf("not a cron expression of five fields: %w", err)
+		}
+		if parsed.Next(epoch).IsZero() {
+			return nil, fmt.Errorf("no moment is like that")
+		}
+		s.cron = parsed
+	case s.Every != "":
+		next, err := After(epoch, s.Every)
+		if err != nil {
+			return nil, err
+		}
+		if next.Sub(epoch) < MinEvery {
+			return nil, fmt.Errorf("the shortest interval is %s", MinEvery)
+		}
+	case s.After != "":
+		if _, err := After(epoch, s.After); err != nil {
+			return nil, err
+		}
+	}
+	return &s, nil
+}
+
+// tick is the first tick after a moment, which is itself one or the
+// publication.
+func (s *Schedule) tick(t time.Time) (time.Time, error) {
+	if s.cron == nil {
+		return After(t, s.Every)
+	}
+	return s.cron.Next(t.UTC()), nil
+}
+
+// next is the tick after the one at a moment that still counts when it is now,
+// and how many between them do not. A tick counts that is less than MaxLate
+// ago, and less than the interval behind it.
+func (s *Schedule) next(at, now time.Time) (due time.Time, missed int64, err error) {
+	if due, err = s.tick(at); err != nil {
+		return due, 0, err
+	}
+	for range maxTicks {
+		later, err := s.tick(due)
+		if err != nil || now.Sub(due) < min(MaxLate, later.Sub(due)) {
+			return due, missed, err
+		}
+		if step := later.Sub(due); s.cron == nil && now.Sub(later) > 2*step && !calendar(s.Every) {
+			n := int64(now.Sub(due)/step) - 1
+			due, missed = due.Add(time.Duration(n)*step), missed+n
+			continue
+		}
+		due, missed = later, missed+1
+	}
+	due, err = s.tick(now) // so many that it does not matter where the grid was
+	return due, missed, err
+}
+
+// calendar reports whether a duration has units that are not always equal.
+func calendar(iso string) bool {
+	date, _, _ := strings.Cut(iso, "T")
+	return strings.ContainsAny(date, "YM")
+}
+
+// index gives the program the task that its subscriptions are of.
+func (s *Schedule) index(p *Program) {
+	if s.On != nil {
+		p.nodes[s.On.Pointer] = s.On
+	}
+}
+
+// scheduleSpace is the namespace of the ids of schedule instances whose names
+// are too long, and of instances that an event begins.
+var scheduleSpace = uuid.MustParse("3c6c1d1c-9a56-5f7e-8f3f-0d2f8b0e0a55")
+
+// ScheduleID is the id of the schedule instance of a definition; generation
+// counts the ones before it.
+func ScheduleID(ref snapshot.Definition, generation int) string {
+	id := "schedule." + strings.ReplaceAll(ref.Name, "/", ".") + "." + ref.Version
+	if generation > 0 {
+		id += fmt.Sprintf("~%d", generation)
+	}
+	if len(id) > signal.MaxIDBytes {
+		return uuid.NewSHA1(scheduleSpace, []byte(id)).String()
+	}
+	return id
+}
+
+// ScheduleStart is the request that sets up the schedule of a definition; ok is
+// false when it has none.
+func ScheduleStart(def Definition) (id string, start signal.Start, ok bool) {
+	p, isProgram := def.(*Program)
+	if !isProgram || p.Schedule == nil {
+		return "", signal.Start{}, false
+	}
+	return ScheduleID(p.ID, 0), signal.Start{
+		Definition: p.ID.Name, Version: p.ID.Version, BusinessKey: ScheduleKey, Schedule: &signal.Schedule{},
+	}, true
+}
+
+// scheduled begins a schedule instance.
+func (p *Program) scheduled(t *Turn) error {
+	if p.Schedule == nil {
+		return fmt.Errorf("engine: %s has no schedule", p.ID.Name)
+	}
+	s := t.Snap.Schedule
+	switch {
+	case !s.Due.IsZero(): // a successor
+	case p.Schedule.After != "":
+		return p.later(t)
+	case p.Schedule.On != nil:
+		return p.subscribe(t)
+	default:
+		due, err := p.Schedule.tick(t.In.Now)
+		if err != nil {
+			return err
+		}
+		s.Due = due
+	}
+	p.arm(t)
+	return nil
+}
+
+// arm waits for the next tick.
+func (p *Program) arm(t *Turn) {
+	kind := "every"
+	switch {
+	case p.Schedule.Cron != "":
+		kind = "cron"
+	case p.Schedule.After != "":
+		kind = "after"
+	}
+	t.Await(snapshot.Wait{Kind: snapshot.WaitTimer, Pointer: schedulePointer + kind, Until: t.Snap.Schedule.Due})
+}
+
+// later waits for the delay after the end of a run.
+func (p *Program) later(t *Turn) error {
+	due, err := After(t.In.Now, p.Schedule.After)
+	if err != nil {
+		return err
+	}
+	t.Snap.Schedule.Due = due
+	p.arm(t)
+	return nil
+}
+
+// subscribe waits for the events that begin instances. These waits are never
+// consumed: an event that they take begins an instance, see EventStart.
+func (p *Program) subscribe(t *Turn) error {
+	for arm, filter := range p.Schedule.On.Listen.Filters {
+		w := snapshot.Wait{Kind: snapshot.WaitEvent, Pointer: p.Schedule.On.Pointer, Arm: arm, Event: filter.Type}
+		if w.Event == "" {
+			w.Event = AnyType
+		}
+		for _, c := range filter.Correlate {
+			if c.Expect == nil {
+				continue
+			}
+			v, err := c.Expect.Eval(nil, nil, t.In.Limits.Expression)
+			if err != nil {
+				return err
+			}
+			value := anyValue(v)
+			raw, err := value.Raw(maxKeyBytes)
+			if err != nil {
+				return err
+			}
+			if w.Key == nil {
+				w.Key = map[string]string{}
+			}
+			w.Key[c.Name] = string(raw)
+		}
+		t.Await(w)
+	}
+	return nil
+}
+
+// ticked goes on with a schedule: at a tick, or at the end of the run before.
+func (p *Program) ticked(t *Turn, w snapshot.Wait, res Result) error {
+	switch w.Kind {
+	case snapshot.WaitEvent:
+		return p.heardOf(t, w, res.Output)
+	case snapshot.WaitChild:
+		return p.later(t)
+	case snapshot.WaitTimer:
+	default:
+		return fmt.Errorf("engine: %s: a schedule does not wait for %s", t.Snap.InstanceID, w.Kind)
+	}
+	s := t.Snap.Schedule
+	at := s.Due
+	s.Ticks++
+	after := p.Schedule.After != ""
+	run := &Run{Definition: p.ID.Name, Version: p.ID.Version, Await: after}
+	err := t.Spawn(run, json.RawMessage("null"), 0, snapshot.Wait{Pointer: w.Pointer})
+	if err != nil || after {
+		return err
+	}
+	due, missed, err := p.Schedule.next(at, t.In.Clock)
+	if err != nil {
+		return err
+	}
+	s.Due, s.Missed = due, s.Missed+missed
+	if missed > 0 {
+		data, _ := json.Marshal(map[string]any{"count": missed, "after": at, "next": due}) // plain data
+		t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryMissed, Data: data, Meta: t.meta(w.Pointer)})
+	}
+	if s.Ticks < MaxGeneration {
+		p.arm(t)
+		return nil
+	}
+	return p.succeed(t)
+}
+
+// heardOf begins an instance for an event that was kept while the schedule was
+// suspended, and listens on.
+func (p *Program) heardOf(t *Turn, w snapshot.Wait, event json.RawMessage) error {
+	id, start, err := p.EventStart(event, t.Snap.InstanceID)
+	if err != nil {
+		return err
+	}
+	payload, err := json.Marshal(start)
+	if err != nil {
+		return err
+	}
+	t.sendTo(id, signal.StartRequest, payload)
+	w.Token = ""
+	t.Await(w)
+	return nil
+}
+
+// succeed hands the schedule over to a fresh instance, so that no stream grows
+// for ever.
+func (p *Program) succeed(t *Turn) error {
+	s := t.Snap.Schedule
+	start, err := json.Marshal(signal.Start{
+		Definition: p.ID.Name, Version: p.ID.Version, BusinessKey: ScheduleKey,
+		Schedule: &signal.Schedule{Generation: s.Generation + 1, Due: s.Due},
+	})
+	if err != nil {
+		return err
+	}
+	t.sendTo(ScheduleID(p.ID, s.Generation+1), signal.StartRequest, start)
+	t.Complete(json.RawMessage("null"))
+	return nil
+}
+
+// EventStart is the request for the instance that an event begins at a wait of
+// a schedule instance. The same event always begins the same one.
+func (p *Program) EventStart(event json.RawMessage, schedule string) (id string, start signal.Start, err error) {
+	var e struct {
+		ID     string          `json:"id"`
+		Source string          `json:"source"`
+		Data   json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(event, &e); err != nil {
+		return "", start, fmt.Errorf("engine: event: %w", err)
+	}
+	item := event
+	if !p.Schedule.Envelope {
+		item = orNull(e.Data)
+	}
+	id = uuid.NewSHA1(scheduleSpace, fmt.Appendf(nil, "%q %q %q %q", p.ID.Name, p.ID.Version, e.Source, e.ID)).String()
+	return id, signal.Start{
+		Definition: p.ID.Name, Version: p.ID.Version, Input: bytes.Join([][]byte{[]byte("["), item, []byte("]")}, nil),
+		Parent: &signal.Parent{InstanceID: schedule},
+	}, nil
+}
+
+// IsSubscription reports whether a pointer is that of a schedule's wait for
+// events.
+func IsSubscription(pointer string) bool { return pointer == schedulePointer+"on" }
+
+// scheduleOf is what a snapshot keeps of a request for a schedule instance.
+func scheduleOf(s *signal.Schedule) *snapshot.Schedule {
+	if s == nil {
+		return nil
+	}
+	return &snapshot.Schedule{Generation: s.Generation, Due: s.Due}
+}
