@@ -94,8 +94,12 @@ func (r *run) task() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	shown := r.node
+	if of := r.p.nodes[shown.Of]; of != nil {
+		shown = of
+	}
 	task := map[string]any{
-		"name": r.node.Name, "reference": r.node.Pointer, "input": input, "definition": r.p.definition(r.node.Pointer),
+		"name": shown.Name, "reference": shown.Pointer, "input": input, "definition": r.p.definition(shown.Pointer),
 	}
 	if !r.began.StartedAt.IsZero() {
 		task["startedAt"] = moment(r.began.StartedAt)

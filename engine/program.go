@@ -57,6 +57,7 @@ type Node struct {
 	Pointer string
 	Name    string
 	Kind    NodeKind
+	Of      string // pointer of the task that this one extends and that $task shows; "" = none
 
 	If      *jq.Template // nil = always; else a truthy value runs the task
 	Input   *jq.Template // input.from; nil = as it is
@@ -91,6 +92,7 @@ type Node struct {
 type Flow struct {
 	Directive FlowDirective
 	Target    string // FlowTo: name of a task in the same list
+	Up        bool   // it is meant for the list around the task around this list
 }
 
 // FlowDirective is the verb of a Flow.
@@ -183,7 +185,11 @@ func (p *Program) index(n, parent *Node, i int) error {
 			flows = append(flows, child.Catch.Then)
 		}
 		for _, f := range flows {
-			if f.Directive == FlowTo && n.find(f.Target) < 0 {
+			in := n
+			if f.Up && n.parent != nil && n.parent.parent != nil {
+				in = n.parent.parent
+			}
+			if f.Directive == FlowTo && in.find(f.Target) < 0 {
 				return fmt.Errorf("engine: %s goes to %q, which is no task of its list", child.Pointer, f.Target)
 			}
 		}

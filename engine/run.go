@@ -197,6 +197,13 @@ func (r *run) lift(f snapshot.Frame) {
 // follow applies a flow directive to the list on top.
 func (r *run) follow(flow Flow) error {
 	f := r.top()
+	if flow.Up { // without the output filter of the task around: it is left, not ended
+		r.pop()
+		r.lift(*r.top())
+		r.pop()
+		flow.Up = false
+		return r.follow(flow)
+	}
 	list := r.p.nodes[f.Pointer]
 	switch flow.Directive {
 	case FlowContinue:

@@ -108,18 +108,20 @@ func name(file string) string {
 // compiler makes a program of a source.
 type compiler struct {
 	*source
-	id        snapshot.Definition
-	title     string
-	functions map[string]any
-	resources map[string]*resource // by URI
-	needs     []definition.Need
-	warnings  []problem.Place
-	policies  map[string]any    // use.authentications
-	catalogs  map[string]string // use.catalogs: their addresses
-	expanding []string          // functions whose calls are being expanded
-	secrets   map[string]bool   // use.secrets
-	reusable  reusable
-	catches   int // how many catches are around what is being compiled
+	id         snapshot.Definition
+	title      string
+	functions  map[string]any
+	resources  map[string]*resource // by URI
+	needs      []definition.Need
+	warnings   []problem.Place
+	policies   map[string]any    // use.authentications
+	catalogs   map[string]string // use.catalogs: their addresses
+	extensions []extension
+	extending  bool            // inside of an extension, which no extension is for
+	expanding  []string        // functions whose calls are being expanded
+	secrets    map[string]bool // use.secrets
+	reusable   reusable
+	catches    int // how many catches are around what is being compiled
 }
 
 func (c *compiler) workflow() (p engine.Program) {
@@ -193,13 +195,13 @@ func (c *compiler) document(at string, v any) (id snapshot.Definition) {
 // and here for those that nobody uses.
 func (c *compiler) use(at string, v any) {
 	use := c.object(at, v, shape{
-		fields:      []string{"authentications", "catalogs", "errors", "functions", "retries", "secrets", "timeouts"},
-		unsupported: map[string]string{"extensions": "extensions"},
+		fields: []string{"authentications", "catalogs", "errors", "extensions", "functions", "retries", "secrets", "timeouts"},
 	})
+	c.reuse(at, use)
 	c.useCatalogs(at, use)
+	defer c.useExtensions(at, use) // they may call functions
 	c.useSecrets(at, use)
 	c.usePolicies(at, use)
-	c.reuse(at, use)
 	functions, ok := use["functions"]
 	if !ok {
 		return

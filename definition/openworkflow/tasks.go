@@ -75,7 +75,7 @@ func (c *compiler) list(at string, v any, vars scope) *engine.Node {
 	for i, x := range items {
 		if m, ok := x.(map[string]any); ok && len(m) == 1 {
 			name := keys(m)[0]
-			n.List = append(n.List, c.task(join(item(at, i), name), name, m[name], vars, names))
+			n.List = append(n.List, c.extend(c.task(join(item(at, i), name), name, m[name], vars, names)))
 		}
 	}
 	return n
