@@ -141,6 +141,9 @@ func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, heade
 		}
 	}
 	signalID := "ce-" + projections.KeyHash(e.Source+"\x00"+e.ID)
+	if err := r.keep(ctx, e.Type, signalID, event); err != nil {
+		return 0, err
+	}
 	reached := 0
 	for _, eventType := range []string{e.Type, engine.AnyType} {
 		specs, err := r.Store.WaitSpecs(ctx, eventType)
@@ -155,7 +158,7 @@ func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, heade
 			reached += n
 		}
 	}
-	return reached, nil
+	return reached, r.reached(ctx, signalID, reached)
 }
 
 // route sends an event to the instances that wait under one spec.
