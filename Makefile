@@ -47,9 +47,9 @@ asan: install ## the stand-in for Oracle's client library under AddressSanitizer
 	.ci/install-postgres
 	internal/ocisim/asan.sh
 
-ctk: ## the conformance kit of the Open Workflow DSL
-	@if [ ! -d internal/ctk ]; then echo "make ctk: the conformance run (internal/ctk) does not exist yet" >&2; exit 1; fi
-	go test -race -shuffle=on ./internal/ctk/...
+ctk: install ## the conformance kit of the Open Workflow DSL, of AQUEDUCT_CNCF, in four modes
+	.ci/install-postgres
+	go test -race -count=1 -v -run TestConformance ./internal/ctk
 
 build: install
 	@mkdir -p aqueduct-data

@@ -64,6 +64,7 @@ type Config struct {
 	Sink             *url.URL              // where CloudEvents are published; nil = nowhere
 	SinkMode         string                // SinkStructured (the default) or SinkBinary
 	Transport        http.RoundTripper     // default: a transport of its own
+	Secrets          Secrets               // nil = none
 	Metrics          prometheus.Registerer // nil = not registered
 	Log              *slog.Logger          // nil = silent
 }
@@ -102,6 +103,7 @@ type Performer struct {
 	config  Config
 	client  *http.Client
 	hosts   *hosts
+	tokens  tokens
 	metrics *metrics
 
 	mu    sync.RWMutex

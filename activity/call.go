@@ -36,9 +36,13 @@ type call struct {
 	Body     json.RawMessage            `json:"body"`
 	Output   string                     `json:"output"`   // "" = content
 	Redirect bool                       `json:"redirect"` // follow redirects instead of failing on them
+	Auth     json.RawMessage            `json:"authentication"`
+	Secrets  []lateRef                  `json:"secrets"` // where secrets are filled in
 
-	uri  *url.URL
-	sent map[string]string // headers of the request, as the result shows them
+	uri    *url.URL
+	shown  *call             // the same without its secrets, for results and messages
+	values []string          // the secrets
+	sent   map[string]string // headers of the request, as the result shows them
 }
 
 // parseCall reads and checks the input of an HTTP command.

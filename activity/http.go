@@ -32,17 +32,25 @@ const (
 
 // request performs an HTTP command.
 func (p *Performer) request(ctx context.Context, c engine.Command, key string) (json.RawMessage, *engine.Failure) {
-	call, err := parseCall(c.Input)
+	full, display, values, err := p.filled(c.Input)
 	if err != nil {
-		return nil, permanent(TypeValidation, http.StatusBadRequest, "invalid HTTP call", err.Error())
+		return nil, permanent(TypeConfiguration, http.StatusBadRequest, "secret", err.Error())
 	}
+	call, err := parseCall(full)
+	if err == nil {
+		call.shown, err = parseCall(display)
+	}
+	if err != nil {
+		return nil, permanent(TypeValidation, http.StatusBadRequest, "invalid HTTP call", scrubbed(err.Error(), values))
+	}
+	call.values = values
 	limit := c.Timeout
 	set(&limit, p.config.Timeout)
 	h := p.hosts.get(call.uri.Host)
 	a, err := p.hosts.do(ctx, h, limit, func(ctx context.Context) answer {
 		return p.send(ctx, call, c, key)
 	})
-	where := call.place()
+	where := call.shown.place()
 	switch {
 	case ctx.Err() != nil:
 		if err == nil && (a.failure == nil || !a.failure.Retry) {
@@ -69,14 +77,27 @@ func (p *Performer) request(ctx context.Context, c engine.Command, key string) (
 // send makes the request and reads its answer.
 func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key string) answer {
 	req, err := call.request(ctx, c, key)
-	if err != nil {
-		return answer{failure: permanent(TypeValidation, http.StatusBadRequest, "invalid HTTP call", err.Error())}
+	if err == nil {
+		_, err = call.shown.request(ctx, c, key) // for the headers that the result may show
 	}
+	if err != nil {
+		return answer{failure: permanent(TypeValidation, http.StatusBadRequest, "invalid HTTP call", scrubbed(err.Error(), call.values))}
+	}
+	shows, failure := p.proof(ctx, call.Auth)
+	if failure != nil {
+		return answer{failure: failure}
+	}
+	call.values = append(call.values, shows.values...)
 	client := *p.client
 	if !call.Redirect {
 		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	} else {
+		client.CheckRedirect = call.redirected
 	}
-	resp, err := client.Do(req)
+	resp, failure, err := p.exchange(&client, req, shows, func() (proof, *engine.Failure) { return p.proof(ctx, call.Auth) })
+	if failure != nil {
+		return answer{failure: failure}
+	}
 	if err != nil {
 		return unreachable(ctx, call, err)
 	}
@@ -92,7 +113,7 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 	if int64(len(body)) > p.config.MaxResponseBytes {
 		return answer{failure: tooLarge("limit.response", "response", int(p.config.MaxResponseBytes))}
 	}
-	result, failure := shape(call, resp, body)
+	result, failure := shape(call.shown, resp, body)
 	return answer{result: result, failure: failure}
 }
 
@@ -102,13 +123,13 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 func unreachable(ctx context.Context, call *call, err error) answer {
 	var tooFar redirectError
 	if errors.As(err, &tooFar) {
-		return answer{failure: permanent(TypeCommunication, http.StatusBadGateway, "redirect refused", call.place()+": "+tooFar.Error())}
+		return answer{failure: permanent(TypeCommunication, http.StatusBadGateway, "redirect refused", call.shown.place()+": "+tooFar.Error())}
 	}
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	f := retryable(TypeCommunication, http.StatusServiceUnavailable, "request failed", fmt.Sprintf("%s: %v", call.place(), err))
+	f := retryable(TypeCommunication, http.StatusServiceUnavailable, "request failed", scrubbed(fmt.Sprintf("%s: %v", call.shown.place(), err), call.values))
 	return answer{failure: f, ill: ctx.Err() == nil}
 }
 
@@ -120,7 +141,7 @@ func refused(status int, redirect bool) bool {
 
 // failureOfStatus turns an error status into a failure.
 func failureOfStatus(call *call, resp *http.Response, body []byte) *engine.Failure {
-	detail := fmt.Sprintf("%s: answered %s", call.place(), resp.Status)
+	detail := fmt.Sprintf("%s: answered %s", call.shown.place(), resp.Status)
 	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode < 400 {
 		detail += ", a redirect, which the call does not allow"
 	} else if text := excerpt(body); text != "" {
@@ -130,7 +151,7 @@ func failureOfStatus(call *call, resp *http.Response, body []byte) *engine.Failu
 	if title == "" {
 		title = "status " + strconv.Itoa(resp.StatusCode)
 	}
-	f := permanent(TypeCommunication, resp.StatusCode, title, detail)
+	f := permanent(TypeCommunication, resp.StatusCode, title, scrubbed(detail, call.values))
 	switch s := resp.StatusCode; {
 	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests, s >= 500:
 		f.Retry, f.After = true, retryAfter(resp.Header)
@@ -228,6 +249,19 @@ func encode(v any) json.RawMessage {
 type redirectError string
 
 func (e redirectError) Error() string { return string(e) }
+
+// redirected checks a redirect. Secrets in headers stay with the host that they
+// are for; net/http itself takes care of Authorization.
+func (c *call) redirected(req *http.Request, via []*http.Request) error {
+	if req.URL.Host != via[0].URL.Host {
+		for _, s := range c.Secrets {
+			if name, ok := strings.CutPrefix(s.At, "/headers/"); ok {
+				req.Header.Del(strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~"))
+			}
+		}
+	}
+	return checkRedirect(req, via)
+}
 
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	if req.URL.Scheme != "http" && req.URL.Scheme != "https" {

@@ -84,6 +84,12 @@ type Definitions interface {
 	Definitions(ctx context.Context, after string, limit int) ([]definition.Record, error)
 }
 
+// Migrator compares versions of a definition and moves instances between them.
+type Migrator interface {
+	CompareVersions(ctx context.Context, name, from, to string) (definition.MigrationReport, error)
+	Migrate(ctx context.Context, m definition.Migration) (definition.MigrationReport, error)
+}
+
 // Config wires the API. Everything but Log, Registerer, Metrics and Version is
 // required.
 type Config struct {
@@ -93,6 +99,7 @@ type Config struct {
 	Operator    Operator
 	Letters     Letters
 	Publisher   Publisher
+	Migrator    Migrator
 	Definitions Definitions
 	Reader      projections.Reader
 	Ready       func(context.Context) error // nil error = the store answers
@@ -112,7 +119,7 @@ type service struct {
 // New makes the handler of the whole API.
 func New(c Config) (http.Handler, error) {
 	v := reflect.ValueOf(c)
-	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Letters", "Publisher", "Definitions", "Reader", "Ready", "Now"} {
+	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Letters", "Publisher", "Migrator", "Definitions", "Reader", "Ready", "Now"} {
 		if v.FieldByName(name).IsNil() {
 			return nil, fmt.Errorf("api: %s is required", name)
 		}
@@ -125,6 +132,7 @@ func New(c Config) (http.Handler, error) {
 	h := humago.New(mux, s.humaConfig())
 	s.healthOperations(h)
 	s.definitionOperations(h)
+	s.migrationOperations(h)
 	s.instanceOperations(h)
 	s.eventOperations(h)
 	s.taskOperations(h)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,8 @@ type backend struct {
 	signal  signal.Envelope
 	event   json.RawMessage
 	headers map[string]string
+
+	migration definition.Migration
 }
 
 func (b *backend) Start(_ context.Context, id string, s signal.Start, h map[string]string) (string, bool, error) {
@@ -67,6 +70,13 @@ func (b *backend) Snapshot(context.Context, string) (snapshot.Snapshot, error) {
 func (b *backend) Operate(context.Context, string, engine.Operation, json.RawMessage, string) (snapshot.Snapshot, error) {
 	return snapshot.Snapshot{}, b.err
 }
+func (b *backend) CompareVersions(_ context.Context, name, from, to string) (definition.MigrationReport, error) {
+	return b.Migrate(context.Background(), definition.Migration{Name: name, From: from, To: to, DryRun: true})
+}
+func (b *backend) Migrate(_ context.Context, m definition.Migration) (definition.MigrationReport, error) {
+	b.migration = m
+	return definition.MigrationReport{Live: 2, Left: 1, Moved: 1, Positions: []definition.LivePosition{{Pointer: "/do/0/a", Instances: 2}}}, b.err
+}
 func (b *backend) Replay(context.Context, string) error  { return b.err }
 func (b *backend) Discard(context.Context, string) error { return b.err }
 func (b *backend) Publish(_ context.Context, file string, source []byte) (definition.Record, bool, error) {
@@ -87,7 +97,7 @@ func (b *backend) Task(context.Context, string) (projections.Task, error) {
 func handler(t *testing.T, b *backend) http.Handler {
 	t.Helper()
 	h, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Letters: b, Publisher: b, Definitions: b, Reader: b,
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Letters: b, Publisher: b, Migrator: b, Definitions: b, Reader: b,
 		Ready: func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
 		Registerer: prometheus.NewRegistry(), Version: "test",
 	})
@@ -270,6 +280,32 @@ func TestHeadersBecomeThoseOfTheSignal(t *testing.T) {
 	}
 }
 
+func TestMigrations(t *testing.T) {
+	t.Parallel()
+	b := &backend{}
+	h := handler(t, b)
+	w := call(h, http.MethodGet, "/v1/definitions/a/b/1.0.0/diff/2.0.0", "")
+	want := definition.Migration{Name: "a/b", From: "1.0.0", To: "2.0.0", DryRun: true}
+	if w.Code != http.StatusOK || !reflect.DeepEqual(b.migration, want) || !strings.Contains(w.Body.String(), `"changes":[]`) {
+		t.Errorf("%d %s %+v", w.Code, w.Body, b.migration)
+	}
+	w = call(h, http.MethodPost, "/v1/definitions/a/b/migrations", `{"from":"1.0.0","to":"2.0.0","pointers":{"/do/0/x":"/do/1/x"}}`,
+		"Content-Type", "application/json", "X-Aqueduct-Actor", "olga")
+	want = definition.Migration{Name: "a/b", From: "1.0.0", To: "2.0.0", Pointers: map[string]string{"/do/0/x": "/do/1/x"}, Actor: "olga"}
+	if w.Code != http.StatusOK || !reflect.DeepEqual(b.migration, want) || !strings.Contains(w.Body.String(), `"moved":1,"left":1`) {
+		t.Errorf("%d %s %+v", w.Code, w.Body, b.migration)
+	}
+	for _, bad := range []string{`{"from":"1.0.0"}`, `{"from":"1","to":"2","map":{}}`, `{"from":"1","to":"2","pointers":{"/do":7}}`} {
+		if w := call(h, http.MethodPost, "/v1/definitions/a/b/migrations", bad, "Content-Type", "application/json"); w.Code/100 != 4 {
+			t.Errorf("%s: %d", bad, w.Code)
+		}
+	}
+	b.err = problem.New(problem.Conflict, "migration.unmapped", "no way")
+	if w := call(h, http.MethodPost, "/v1/definitions/a/b/migrations", `{"from":"1","to":"2"}`, "Content-Type", "application/json"); w.Code != http.StatusConflict {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	binary := []string{"ce-id", "1", "ce-source", "s", "ce-type", "t", "ce-specversion", "1.0", "ce-order", "o-1"}
@@ -360,7 +396,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if operations != 25 {
+	if operations != 27 {
 		t.Errorf("%d operations", operations)
 	}
 	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {

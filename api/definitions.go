@@ -130,7 +130,16 @@ func (s *service) getSource(ctx context.Context, in *versionInput) (*sourceOutpu
 func toDefinition(r definition.Record) client.Definition {
 	return client.Definition{
 		Name: r.Name, Version: r.Version, Digest: r.Digest, Kind: r.Kind, Title: r.Title, PublishedAt: r.PublishedAt.UTC(),
+		Warnings: warnings(r.Warnings),
 	}
+}
+
+// warnings of a publication; nil when there are none.
+func warnings(places []problem.Place) (out []client.Warning) {
+	for _, p := range places {
+		out = append(out, client.Warning(p))
+	}
+	return out
 }
 
 // convert maps a list; the result is never nil, so that it is [] in JSON.

@@ -30,6 +30,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -81,25 +82,29 @@ type pending struct {
 	env signal.Envelope
 }
 
-// File reads a definition in the Open Workflow DSL. Findings fail the test.
-func File(t TB, path string) *Workflow {
+// File reads a definition in the Open Workflow DSL, with the documents that it
+// refers to. Findings fail the test.
+func File(t TB, path string, given ...definition.Resource) *Workflow {
 	t.Helper()
 	source, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatalf("aqueducttest: %v", err)
 	}
-	return parse(t, path, source)
+	return parse(t, path, source, given)
 }
 
 // Text is [File] for a definition in the test itself.
-func Text(t TB, source string) *Workflow {
+func Text(t TB, source string, given ...definition.Resource) *Workflow {
 	t.Helper()
-	return parse(t, "definition", []byte(source))
+	return parse(t, "definition", []byte(source), given)
 }
 
-func parse(t TB, name string, source []byte) *Workflow {
+func parse(t TB, name string, source []byte, given []definition.Resource) *Workflow {
 	t.Helper()
-	p, err := openworkflow.Parse(name, source)
+	p, err := openworkflow.Parse(name, source, given...)
+	if err == nil && len(p.Needs) > 0 {
+		err = fmt.Errorf("%s: a test fetches nothing: give it the document as a definition.Resource", p.Needs[0].Place)
+	}
 	if err != nil {
 		t.Fatalf("aqueducttest: %v", err)
 		return nil

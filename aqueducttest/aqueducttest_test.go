@@ -105,6 +105,39 @@ func TestTrafficFine(t *testing.T) {
 	w.Completed(`{"policeReport": "r-1", "systemNumber": 7, "manualCode": "m-1", "fine": "issued"}`)
 }
 
+func TestChildrenAndEmittedEvents(t *testing.T) {
+	t.Parallel()
+	w := aqueducttest.Text(t, `
+document: {dsl: '1.0.3', namespace: test, name: parent, version: 1.0.0}
+do:
+  - child:
+      try:
+        - ask: { run: { workflow: { namespace: test, name: child, version: 1.0.0, input: { n: '${ .n }' } } } }
+      catch: { do: [ { failed: { set: { failed: true } } } ] }
+  - tell: { emit: { event: { with: { source: urn:x, type: org.example.told, data: '${ . }' } } }, output: { as: .data } }
+`)
+	w.OnCall("run test/child").After(time.Hour).Return(`{"sum": 3}`)
+	w.Start(`{"n": 1}`)
+	w.Waits("ask")
+	w.Advance(time.Hour)
+	w.Completed(`{"sum": 3}`)
+	if calls := w.Calls("run *"); len(calls) != 1 || string(calls[0].Input) != `{"n":1}` || calls[0].Pointer != "/do/0/child/try/0/ask" {
+		t.Errorf("%+v", calls)
+	}
+	if told := w.Calls("event:publish"); len(told) != 1 || !strings.Contains(string(told[0].Input), `"type":"org.example.told"`) {
+		t.Errorf("%+v", told)
+	}
+	w = aqueducttest.Text(t, `
+document: {dsl: '1.0.3', namespace: test, name: fire, version: 1.0.0}
+do:
+  - go: { run: { workflow: { namespace: test, name: child, version: 1.0.0 }, await: false } }
+`)
+	w.Start(`{"n": 2}`)
+	if calls := w.Calls("run test/child"); len(calls) != 1 || w.Status() != snapshot.Completed {
+		t.Errorf("%+v, %s", calls, w.Status())
+	}
+}
+
 // recorder is a test that is expected to fail.
 type recorder struct {
 	log      strings.Builder

@@ -83,6 +83,10 @@ type Row struct {
 	IdleOtherCallsPerMinute float64 `json:"idleOtherCallsPerMinute"`         // of consumers: none
 	IdleBeatsPerMinute      float64 `json:"idleBeatsPerMinute,omitempty"`    // statements of the heartbeat
 
+	NsPerStep          float64 `json:"nsPerStep,omitempty"` // of the interpreter alone
+	AllocationsPerStep float64 `json:"allocationsPerStep,omitempty"`
+	BytesPerStep       float64 `json:"bytesPerStep,omitempty"` // allocated
+
 	FloorPerSecond float64 `json:"floorPerSecond"`
 	RatioToFloor   float64 `json:"ratioToFloor"`
 	FloorP50Ms     float64 `json:"floorP50Ms"` // of one bare commit
@@ -100,6 +104,7 @@ type workload struct {
 func workloads() []workload {
 	return []workload{
 		{name: "turn", what: "round trips of a turn to a database server", run: turns, fits: func(o *Options) bool { return o.Calls != nil }},
+		{name: "pure", what: "tasks that wait for nothing: the interpreter without a store, on one processor", run: pure},
 		{name: "steps", what: "workflows of 5 calls in sequence, 64 at once, each result durable before the next begins", run: steps},
 		{name: "start", what: "start to completed of a workflow of one call, one at a time", run: start},
 		{name: "signal", what: "parked instances resumed by one signal each, and one at a time", run: signals},

@@ -33,6 +33,7 @@ type Config struct {
 	DeadLetter   DeadLetterPolicy // what happens to an instance whose message is a dead letter
 	Activity     Activity
 	Events       Events
+	Secrets      Secrets
 	Limits       Limits
 	Retention    Retention
 	Log          Log
@@ -46,6 +47,10 @@ type Store struct {
 	PasswordFile string // that holds the password; its last line break is not part of it
 	Schema       string // owner of the tables and queues on Oracle; "" = the user's own
 	Durability   Durability
+	// Of connections to Oracle by HOST:PORT/SERVICE; an alias of tnsnames.ora
+	// has its own.
+	ConnectTimeout time.Duration // until the database has answered
+	Keepalive      time.Duration // between probes of a quiet connection, rounded up to minutes; 0 = none
 }
 
 // Durability says what a commit on the embedded store survives.
@@ -113,6 +118,12 @@ type Events struct {
 	TTL      time.Duration // how long an event that nobody waited for is kept; 0 = not at all
 }
 
+// Secrets says where the secrets that definitions name are found.
+type Secrets struct {
+	Prefix string // of environment variables; "" = none is looked at
+	Dir    string // folder of files; "" = none
+}
+
 // Limits bounds what one turn may do.
 type Limits struct {
 	Steps           int // pure tasks in one turn
@@ -153,7 +164,7 @@ func (s Store) DataSource() (dsn string, ok bool) {
 	if password == "" {
 		password = s.Password
 	}
-	dsn = fmt.Sprintf("user=%q password=%q connectString=%q timezone=UTC standaloneConnection=1", u.User.Username(), password, u.Host+u.Path)
+	dsn = fmt.Sprintf("user=%q password=%q connectString=%q timezone=UTC standaloneConnection=1", u.User.Username(), password, u.Host+u.Path+s.network(u))
 	query := u.Query()
 	query.Del("schema") // ours: see SchemaOwner
 	for _, name := range slices.Sorted(maps.Keys(query)) {
@@ -161,6 +172,27 @@ func (s Store) DataSource() (dsn string, ok bool) {
 	}
 	return dsn, true
 }
+
+// network is what Easy Connect Plus is told about a connection. Half of the time
+// to connect is for reaching one address, so that another can still be tried.
+func (s Store) network(u *url.URL) string {
+	if strings.Trim(u.Path, "/") == "" {
+		return "" // an alias, which has its own
+	}
+	var list []string
+	if seconds := wholeUp(s.ConnectTimeout, time.Second); seconds > 0 {
+		list = append(list, fmt.Sprintf("connect_timeout=%d&transport_connect_timeout=%d", seconds, (seconds+1)/2))
+	}
+	if minutes := wholeUp(s.Keepalive, time.Minute); minutes > 0 {
+		list = append(list, fmt.Sprintf("expire_time=%d", minutes))
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "?" + strings.Join(list, "&")
+}
+
+func wholeUp(d, unit time.Duration) int64 { return int64((d + unit - 1) / unit) }
 
 // SchemaOwner is the owner of the tables and queues on Oracle: the setting, or
 // the address's parameter schema.
@@ -174,7 +206,10 @@ func (s Store) SchemaOwner() string {
 // Default returns the configuration of a node about which nothing is said.
 func Default() Config {
 	return Config{
-		Store:      Store{URL: schemeSQLite + "./aqueduct-data/aqueduct.db", Durability: Full},
+		Store: Store{
+			URL: schemeSQLite + "./aqueduct-data/aqueduct.db", Durability: Full,
+			ConnectTimeout: 10 * time.Second, Keepalive: 2 * time.Minute,
+		},
 		Listen:     "127.0.0.1:8080",
 		Queue:      Queue{SignalConsumers: 64, ScheduleConsumers: 64, CommandConsumers: 8, Wait: 5 * time.Second, Handlers: 128},
 		Retry:      Retry{Max: 5, Delay: time.Second, DelayMax: 5 * time.Minute},

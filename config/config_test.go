@@ -113,6 +113,7 @@ func TestBadConfiguration(t *testing.T) {
 		{"list as number", "crash: {max: [1]}", nil, nil, "config.type", "not a single value"},
 		{"no value", "crash: {max: }", nil, nil, "config.type", "has no value"},
 		{"fraction", "crash: {max: 1.5}", nil, nil, "config.type", "whole number"},
+		{"prefix of settings for secrets", "", []string{"AQUEDUCT_SECRETS_PREFIX=AQUEDUCT_SECRET_"}, nil, "config.prefix", "SECRET_"},
 		{"duration without unit", "", []string{"AQUEDUCT_QUEUE_WAIT=5"}, nil, "config.type", "AQUEDUCT_QUEUE_WAIT"},
 		{"too many days", "retention: {keep: 99999999d}", nil, nil, "config.type", "30d"},
 		{"boolean", "retention: {enabled: maybe}", nil, nil, "config.type", "true or false"},

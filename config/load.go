@@ -266,6 +266,9 @@ func (l *Loaded) check(all []setting) []problem.Place {
 	if u, err := url.Parse(l.Events.Sink); l.Events.Sink != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "") {
 		add("events.sink", "config.url", "is not an http or https URL", "write https://HOST/PATH")
 	}
+	if strings.HasPrefix(l.Secrets.Prefix, prefix) {
+		add("secrets.prefix", "config.prefix", "is what settings begin with", "choose another prefix, such as SECRET_")
+	}
 	if l.Retry.Delay > l.Retry.DelayMax {
 		add("retry.delay-max", "config.order", "is shorter than retry.delay", "make it at least "+text(&l.Retry.Delay))
 	}

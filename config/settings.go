@@ -64,6 +64,10 @@ func general() []setting {
 			meaning: "file that holds the password of the Oracle user; empty = none"},
 		{key: "store.owner", field: func(c *Config) any { return &c.Store.Schema },
 			meaning: "owner of the tables and queues on Oracle; empty = the user's own"},
+		{key: "store.connect-timeout", field: func(c *Config) any { return &c.Store.ConnectTimeout }, unit: "duration", low: second, high: 10 * minute,
+			meaning: "how long connecting to Oracle may take; half of it for reaching one address"},
+		{key: "store.keepalive", field: func(c *Config) any { return &c.Store.Keepalive }, unit: "duration", low: 0, high: 24 * hour,
+			meaning: "time between probes of a quiet connection to Oracle, in whole minutes, for firewalls that forget; 0 = none"},
 		{key: "store.durability", field: func(c *Config) any { return &c.Store.Durability }, choices: []string{string(Full), string(Normal)},
 			meaning: "what a commit on the embedded store survives, a power failure or only the death of the process"},
 		{key: "listen", field: func(c *Config) any { return &c.Listen },
@@ -125,6 +129,10 @@ func activities() []setting {
 			meaning: "delay before the second attempt; it doubles with each"},
 		{key: "activity.delay-max", field: func(c *Config) any { return &c.Activity.DelayMax }, unit: "duration", low: int64(time.Millisecond), high: 24 * hour,
 			meaning: "longest delay before an attempt"},
+		{key: "secrets.prefix", field: func(c *Config) any { return &c.Secrets.Prefix },
+			meaning: "what the names of environment variables with secrets begin with, not AQUEDUCT_; empty = none is a secret"},
+		{key: "secrets.dir", field: func(c *Config) any { return &c.Secrets.Dir },
+			meaning: "folder with a file, or a folder of files, for each secret; empty = none"},
 	}
 }
 

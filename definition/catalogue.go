@@ -35,6 +35,8 @@ type Catalogue struct {
 	now     func() time.Time
 	loads   singleflight.Group
 
+	resolver Resolver // nil = documents that refer to others are refused
+
 	mu       sync.Mutex
 	compiled map[string]*list.Element     // of *compiled, by name@version
 	used     list.List                    // the last used first
@@ -98,8 +100,13 @@ func (c *Catalogue) Register(def engine.Definition) error {
 // Publish parses a document and stores it. Publishing the same document again
 // changes nothing; created is false then.
 //
+// The documents that it refers to are fetched once, now, and what is needed of
+// them is stored with it.
+//
 // Problems: definition.invalid with all findings, definition.unknown-kind,
-// definition.cyclic, and definition.conflict when the version is there with other content.
+// definition.cyclic, definition.conflict when the version is there with other
+// content, and definition.resource-unavailable when something it refers to is
+// out of reach.
 func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (stored Record, created bool, err error) {
 	kind, err := kindOf(source)
 	if err != nil {
@@ -109,9 +116,13 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 	if parse == nil {
 		return Record{}, false, problem.New(problem.Invalid, "definition.unknown-kind", "this node reads no documents of kind %s", kind)
 	}
-	parsed, err := parse(file, source)
+	parsed, before, err := c.resolved(ctx, parse, file, source)
 	if err != nil {
 		return Record{}, false, err
+	}
+	if before != nil {
+		before.Warnings = parsed.Warnings
+		return *before, false, nil
 	}
 	id := ID(parsed.Ref.Name, parsed.Ref.Version)
 	if c.registered(id) != nil {
@@ -132,6 +143,7 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 		return Record{}, false, err
 	}
 	c.keep(id, parsed.Definition)
+	stored.Warnings = parsed.Warnings
 	return stored, created, nil
 }
 
@@ -300,7 +312,14 @@ func (c *Catalogue) compile(ctx context.Context, name, version string) (engine.D
 		return nil, problem.New(problem.Unavailable, "definition.unknown-kind", "this node reads no documents of kind %s", r.Kind).
 			WithHint("upgrade this node; another one has published the definition")
 	}
-	p, err := parse(ID(name, version), r.Source)
+	given, err := pinned(r.Document)
+	var p Parsed
+	if err == nil {
+		p, err = parse(ID(name, version), r.Source, given...)
+	}
+	if err == nil && len(p.Needs) > 0 {
+		err = fmt.Errorf("the document at %s is not stored with it", p.Needs[0].URI)
+	}
 	if err != nil {
 		return nil, problem.Wrap(err, problem.Internal, "definition.stored", "definition %s is stored and cannot be compiled", ID(name, version))
 	}

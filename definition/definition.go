@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -20,6 +21,10 @@ type Record struct {
 	Source      []byte    `db:"SOURCE"`   // what the author wrote
 	Document    []byte    `db:"DOCUMENT"` // canonical JSON
 	PublishedAt time.Time `db:"PUBLISHED_ON_UTC"`
+
+	// Warnings are what the parser found that is allowed and probably not
+	// meant. Publish gives them; they are not stored.
+	Warnings []problem.Place `db:"-"`
 }
 
 // Repository keeps records. Stores implement it.
@@ -39,12 +44,15 @@ type Repository interface {
 
 // Parsed is a document that a parser accepted.
 type Parsed struct {
-	Definition engine.Definition
+	Definition engine.Definition // nil as long as something is needed
 	Ref        snapshot.Definition
 	Title      string
-	Document   []byte // canonical JSON: what the digest is of
+	Document   []byte          // canonical JSON, with the resources it uses: what the digest is of
+	Needs      []Need          // documents it refers to that were not given
+	Warnings   []problem.Place // what is allowed and probably not meant
 }
 
-// Parser reads one kind of document. Its error is a problem that lists every
-// finding with file, line, column and pointer.
-type Parser func(file string, source []byte) (Parsed, error)
+// Parser reads one kind of document, given the documents that it refers to. Its
+// error is a problem that lists every finding with file, line, column and
+// pointer.
+type Parser func(file string, source []byte, given ...Resource) (Parsed, error)

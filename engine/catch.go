@@ -174,10 +174,14 @@ func (r *run) restore(f snapshot.Frame) {
 	}
 }
 
-// fault stops the instance.
+// fault stops the instance, once what it has completed is compensated.
 func (r *run) fault(e snapshot.Error) error {
 	if err := r.rewind(); err != nil {
 		return err
+	}
+	if len(r.t.Snap.Compensations) > 0 {
+		r.t.undo(e)
+		return nil
 	}
 	r.t.Fault(e)
 	return nil
@@ -206,8 +210,12 @@ func (r *run) rewind() error {
 	return nil
 }
 
-// Retry runs the failed task of a faulted instance again.
+// Retry runs the failed task, or compensation, of a faulted instance again.
 func (p *Program) Retry(t *Turn) error {
+	if t.Snap.Undo != nil {
+		t.undoAgain()
+		return nil
+	}
 	r, err := p.mended(t)
 	if err != nil || r == nil {
 		return err
@@ -268,8 +276,13 @@ func (r *run) again() error {
 	return nil
 }
 
-// Skip takes the failed task as done with output.
+// Skip takes the failed task as done with output, or passes over the failed
+// compensation.
 func (p *Program) Skip(t *Turn, output json.RawMessage) error {
+	if t.Snap.Undo != nil {
+		t.undoWithout()
+		return nil
+	}
 	r, err := p.mended(t)
 	if err != nil || r == nil {
 		return err

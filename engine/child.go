@@ -185,7 +185,7 @@ func cancelledChild() *snapshot.Error {
 // cancel ends the instance without a result.
 func (t *Turn) cancel() {
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
-	t.Snap.Branches, t.Snap.Buffer = nil, nil
+	t.Snap.Branches, t.Snap.Buffer, t.Snap.Compensations, t.Snap.Undo = nil, nil, nil, nil
 	t.Snap.Status = snapshot.Cancelled
 }
 

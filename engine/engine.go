@@ -122,6 +122,7 @@ const (
 	EntryCall      = "Call"
 	EntryCaught    = "ErrorCaught"
 	EntryRetry     = "RetryScheduled"
+	EntryUndo      = "CompensationStarted"
 	EntryEmitted   = "EventEmitted"
 	EntryChild     = "ChildStarted"
 	EntryMissed    = "TicksMissed"
@@ -160,6 +161,8 @@ type Command struct {
 	Timeout time.Duration     `json:"timeout,omitempty"` // of one attempt, in nanoseconds; 0 = the performer's default
 	Pointer string            `json:"ptr"`
 	Headers map[string]string `json:"headers,omitempty"`
+
+	Compensates bool `json:"compensates,omitempty"` // it undoes the task at Pointer
 }
 
 // Message is a signal to be delivered, to this instance or to another.

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/aqueduct-engine/aqueduct/jq"
 )
 
@@ -83,18 +86,45 @@ func (r *run) task() (any, error) {
 	if r.node == nil {
 		return nil, nil
 	}
-	input, err := r.input.Any()
+	raw := r.input
+	if r.began.Raw != nil {
+		raw = rawValue(r.began.Raw)
+	}
+	input, err := raw.Any()
 	if err != nil {
 		return nil, err
 	}
-	task := map[string]any{"name": r.node.Name, "reference": r.node.Pointer, "input": input}
+	task := map[string]any{
+		"name": r.node.Name, "reference": r.node.Pointer, "input": input, "definition": r.p.definition(r.node.Pointer),
+	}
 	if !r.began.StartedAt.IsZero() {
 		task["startedAt"] = moment(r.began.StartedAt)
 	}
-	if r.out != nil {
-		if task["output"], err = r.out.Any(); err != nil {
+	if r.made != nil {
+		if task["output"], err = r.made.Any(); err != nil {
 			return nil, err
 		}
 	}
 	return task, nil
+}
+
+// definition is what the document says at a pointer; nil where a task stands
+// in no document.
+func (p *Program) definition(pointer string) any {
+	at := p.Info.Document
+	for name := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		switch v := at.(type) {
+		case map[string]any:
+			at = v[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			at = v[i]
+		default:
+			return nil
+		}
+	}
+	return at
 }

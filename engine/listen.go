@@ -56,10 +56,11 @@ const MaxCorrelations = 32
 // Each processes the events of a listen one after the other, in the order in
 // which they came. Its tasks are the node's Body, which may be nil.
 type Each struct {
-	Item   string       // variable of the event as it is read, without $
-	At     string       // variable of its index, without $
-	Output *jq.Template // output.as of one event; nil = as it is
-	Export *jq.Template // export.as of one event; nil = context stays
+	Item    string       // variable of the event as it is read, without $
+	At      string       // variable of its index, without $
+	Output  *jq.Template // output.as of one event; nil = as it is
+	Export  *jq.Template // export.as of one event; nil = context stays
+	Schemas Schemas      // of the output and the export of one event
 }
 
 // phaseHeard marks the frame of a listen that takes no more events, and still
@@ -414,7 +415,7 @@ func (r *run) process(n *Node) (rests bool, err error) {
 func (r *run) processed(n *Node) error {
 	f, l := r.top(), n.Listen
 	r.node, r.input, r.began = n, rawValue(f.Input), *f
-	if err := r.shape(l.Each.Output, l.Each.Export); err != nil {
+	if err := r.shape(l.Each.Output, l.Each.Export, l.Each.Schemas); err != nil {
 		return err
 	}
 	raw, err := r.data.Raw(snapshot.MaxBytes)

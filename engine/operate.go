@@ -24,8 +24,8 @@ var Operations = []Operation{Suspend, Resume, Retry, Skip, Cancel}
 
 // Operate decides what an operation does. in.Signal carries the actor in its
 // headers; output is what a skipped task is taken to have answered (nil = null).
-// Problems: instance.closed, instance.not-faulted, instance.suspended,
-// instance.not-suspended.
+// Problems: instance.closed, instance.not-faulted, instance.compensated,
+// instance.suspended, instance.not-suspended.
 func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.RawMessage, in Input) (Outcome, error) {
 	conflict := func(code, detail string) (Outcome, error) {
 		return Outcome{}, problem.New(problem.Conflict, code, "instance %s %s", snap.InstanceID, detail)
@@ -35,6 +35,9 @@ func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 	}
 	if (op == Retry || op == Skip) && snap.Status != snapshot.Faulted {
 		return conflict("instance.not-faulted", "is "+string(snap.Status)+", not faulted")
+	}
+	if (op == Retry || op == Skip) && snap.Undo != nil && snap.Undo.Done {
+		return conflict("instance.compensated", "has compensated what it had completed: start it anew, and cancel this one")
 	}
 	t := newTurn(snap.Clone(), in)
 	switch op {

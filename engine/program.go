@@ -18,7 +18,8 @@ type Program struct {
 	Timeout *jq.Template // an ISO 8601 duration, for the whole run; nil = none
 	// Schedule says when instances begin by themselves; nil = never.
 	Schedule *Schedule
-	Root     *Node // KindList at "/do"
+	Schemas  Schemas // of the workflow's input and output
+	Root     *Node   // KindList at "/do"
 
 	nodes map[string]*Node
 }
@@ -46,6 +47,7 @@ const (
 	KindCall   NodeKind = "call"   // a command for a performer
 	KindEach   NodeKind = "each"   // call: forEach, one command per item, at once
 	KindPerson NodeKind = "person" // call: humanTask
+	KindUndo   NodeKind = "undo"   // call: compensate
 	KindEmit   NodeKind = "emit"
 	KindRun    NodeKind = "run" // a sub-workflow
 )
@@ -61,7 +63,10 @@ type Node struct {
 	Output  *jq.Template // output.as; nil = as it is
 	Export  *jq.Template // export.as; nil = context stays
 	Timeout *jq.Template // timeout.after as an ISO 8601 duration; nil = none
+	Schemas Schemas
 	Then    Flow
+
+	Compensate *Call // the command that undoes the task once it is completed; nil = none
 
 	List    []*Node      // KindList, KindArms: the tasks in order
 	Body    *Node        // KindDo, KindFor, KindTry: a KindList; KindFork: a KindArms; KindListen: foreach.do
@@ -213,7 +218,17 @@ func (n *Node) keepsInput() bool {
 	if n.Kind == KindTry || n.Listen != nil && n.Listen.Each != nil {
 		return true
 	}
-	for _, t := range []*jq.Template{n.Output, n.Export} {
+	asks := []*jq.Template{n.Output, n.Export}
+	if n.For != nil {
+		asks = append(asks, n.For.While)
+	}
+	if n.Listen != nil {
+		asks = append(asks, n.Listen.Until)
+	}
+	if n.Compensate != nil {
+		asks = append(asks, n.Compensate.With)
+	}
+	for _, t := range asks {
 		if t != nil && (t.Uses("$input") || t.Uses("$task")) {
 			return true
 		}

@@ -69,6 +69,9 @@ func (g *generator) list(b *strings.Builder, indent, depth int) {
 	for i, name := range names {
 		fmt.Fprintf(b, "%s- %s:\n", strings.Repeat("  ", indent), name)
 		g.task(b, indent+2, depth, names[i:])
+		if g.IntN(6) == 0 {
+			fmt.Fprintf(b, "%smetadata: {compensate: {call: undo, with: {of: %s}}}\n", strings.Repeat("  ", indent+2), name)
+		}
 	}
 }
 
@@ -152,6 +155,10 @@ func (g *generator) task(b *strings.Builder, indent, depth int, later []string) 
 		if !retries || g.IntN(2) == 0 {
 			line("  do:")
 			g.list(b, indent+2, depth-1)
+			if g.IntN(3) == 0 {
+				g.n++
+				line("    - t%d: {call: compensate}", g.n)
+			}
 		}
 	}
 }
@@ -356,6 +363,11 @@ func (p *player) branches(next snapshot.Snapshot) error {
 		}
 		if !busy[b.ID] && next.Status != snapshot.Faulted {
 			return fmt.Errorf("branch %d waits for nothing", b.ID)
+		}
+	}
+	if u, last := next.Undo, len(next.Compensations)-1; u != nil && !u.Done && next.Status != snapshot.Faulted {
+		if len(next.Waits) != 1 || next.Waits[0].Arm != next.Compensations[last].Step {
+			return fmt.Errorf("%+v is not the compensation of what was completed last", next.Waits)
 		}
 	}
 	if next.Status == snapshot.Faulted && len(next.Branches) > 1 {

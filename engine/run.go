@@ -17,6 +17,9 @@ func (r *run) start() error {
 			return err
 		}
 	}
+	if err := r.fits(r.p.Schemas.Input, r.data, "input of the workflow"); err != nil {
+		return err
+	}
 	if r.p.Input != nil {
 		v, err := r.eval(r.p.Input)
 		if err != nil {
@@ -46,6 +49,9 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			return false, nil
 		}
 	}
+	if err := r.fits(n.Schemas.Input, r.data, "input"); err != nil {
+		return false, err
+	}
 	f := snapshot.Frame{Pointer: n.Pointer}
 	if n.keepsRaw() && (n.Input != nil || !n.keepsInput()) { // else its input is the same
 		if f.Raw, err = r.data.Raw(snapshot.MaxBytes); err != nil {
@@ -56,7 +62,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			if err != nil {
 				return false, err
 			}
-			r.data, r.input = filtered, filtered
+			r.data, r.input, r.began.Raw = filtered, filtered, f.Raw
 		}
 	}
 	if n.keepsInput() {
@@ -69,6 +75,12 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		if err := r.deadline(n, n.Timeout, &f); err != nil {
 			return false, err
 		}
+	}
+	if err := r.compensable(n); err != nil {
+		return false, err
+	}
+	if n.Kind == KindTry {
+		f.Mark = r.t.Snap.LastStep
 	}
 	r.push(f)
 	return r.body(n)
@@ -104,6 +116,8 @@ func (r *run) body(n *Node) (waits bool, err error) {
 		return r.each(n)
 	case KindPerson:
 		return true, r.person(n)
+	case KindUndo:
+		return r.compensateTried(n)
 	case KindEmit:
 		return false, r.emit(n)
 	case KindRun:
@@ -132,12 +146,17 @@ func (r *run) complete(n *Node, out value, flow Flow) error {
 // publish makes a task's raw output the branch's data, by way of its output
 // and export filters.
 func (r *run) publish(n *Node, out value) error {
-	r.data = out
-	return r.shape(n.Output, n.Export)
+	r.data, r.made = out, &out
+	defer func() { r.made = nil }()
+	if err := r.shape(n.Output, n.Export, n.Schemas); err != nil {
+		return err
+	}
+	return r.record(n)
 }
 
-// shape puts the data through an output filter and lets it be exported.
-func (r *run) shape(output, export *jq.Template) error {
+// shape puts the data through an output filter and lets it be exported, each
+// checked by its schema.
+func (r *run) shape(output, export *jq.Template, schemas Schemas) error {
 	defer func() { r.out = nil }()
 	if output != nil {
 		v, err := r.eval(output)
@@ -145,6 +164,9 @@ func (r *run) shape(output, export *jq.Template) error {
 			return err
 		}
 		r.data = v
+	}
+	if err := r.fits(schemas.Output, r.data, "output"); err != nil {
+		return err
 	}
 	if export == nil {
 		return nil
@@ -156,6 +178,9 @@ func (r *run) shape(output, export *jq.Template) error {
 		return err
 	}
 	raw, err := ctx.Raw(snapshot.MaxBytes)
+	if err == nil {
+		err = r.fits(schemas.Export, ctx, "context")
+	}
 	if err == nil {
 		r.t.Snap.State.Context = raw
 	}
@@ -220,6 +245,9 @@ func (r *run) end() error {
 			return err
 		}
 		r.data = v
+	}
+	if err := r.fits(r.p.Schemas.Output, r.data, "output of the workflow"); err != nil {
+		return err
 	}
 	raw, err := r.data.Raw(snapshot.MaxBytes)
 	if err != nil {

@@ -335,6 +335,9 @@ func (w *world) showState(b *strings.Builder, s snapshot.Snapshot) {
 	if len(s.State.Context) > 0 {
 		fmt.Fprintf(b, "  context %s\n", s.State.Context)
 	}
+	for _, c := range s.Compensations {
+		fmt.Fprintf(b, "  undoes %s by %s %s\n", c.Pointer, c.Target, c.Input)
+	}
 	for _, br := range s.Branches {
 		if len(br.Data) > 0 {
 			fmt.Fprintf(b, "  data %s\n", br.Data)

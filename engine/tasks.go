@@ -86,13 +86,13 @@ func kindOf(v any) string {
 func (r *run) iterate(n *Node) (waits bool, err error) {
 	f := r.top()
 	r.node, r.began = n, *f
-	if f.Next < len(f.Items) {
+	if len(f.Items) > 0 {
 		if !r.t.Step(n.Pointer) {
 			r.t.Await(snapshot.Wait{Kind: snapshot.WaitNext, Branch: r.b.ID, Pointer: n.Pointer})
 			return true, nil
 		}
 		f.Vars = map[string]json.RawMessage{
-			n.For.Each: f.Items[f.Next],
+			n.For.Each: f.Items[0],
 			n.For.At:   json.RawMessage(itoa(f.Next)),
 		}
 		goOn := true
@@ -108,6 +108,7 @@ func (r *run) iterate(n *Node) (waits bool, err error) {
 			goOn = jq.Truthy(v)
 		}
 		if goOn {
+			f.Items = f.Items[1:] // what has had its round is not stored again
 			r.push(snapshot.Frame{Pointer: n.Body.Pointer})
 			return false, nil
 		}

@@ -183,7 +183,7 @@ func (t *Turn) take(w snapshot.Wait) {
 // Complete ends the instance with its output.
 func (t *Turn) Complete(output json.RawMessage) {
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
-	t.Snap.Branches, t.Snap.Buffer, t.Snap.Error = nil, nil, nil
+	t.Snap.Branches, t.Snap.Buffer, t.Snap.Error, t.Snap.Compensations = nil, nil, nil, nil
 	t.Snap.State.Output = output
 	t.Snap.Status = snapshot.Completed
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCompleted, Data: output, Meta: t.meta("")})

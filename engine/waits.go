@@ -21,6 +21,9 @@ func (r *run) resumed(n *Node, w snapshot.Wait, res Result) (waits bool, err err
 	case n.Kind == KindEach:
 		r.node, r.input = n, r.data
 		return r.gather(n, w, res)
+	case n.Kind == KindUndo:
+		r.node, r.input = n, r.data
+		return r.compensated(n, w, res)
 	case res.Error != nil:
 		return false, &raised{*res.Error}
 	}
@@ -114,6 +117,9 @@ func (r *run) person(n *Node) error {
 			return raise(ErrValidation, 400, "Invalid task", err.Error())
 		}
 		task.DueAt = due.Truncate(time.Microsecond)
+	}
+	if err := askable(task.Form); err != nil {
+		return err
 	}
 	r.t.Ask(task, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
 	return nil

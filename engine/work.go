@@ -74,6 +74,7 @@ type run struct {
 	node  *Node // the task being evaluated, for $task
 	began snapshot.Frame
 	out   *value // $output, where there is one
+	made  *value // $task.output, where there is one: the output before output.as
 }
 
 // gone reports whether the branch has ended, by itself or with its fork.
@@ -164,6 +165,10 @@ func (p *Program) Begin(t *Turn, input json.RawMessage) error {
 func (p *Program) Resume(t *Turn, wait snapshot.Wait, res Result) error {
 	if t.Snap.Schedule != nil {
 		return p.ticked(t, wait, res)
+	}
+	if t.Snap.Undo != nil {
+		t.undone(wait, res)
+		return nil
 	}
 	w := &work{p: p, t: t}
 	r := w.branch(wait.Branch)

@@ -60,7 +60,7 @@ func Fold(prev *snapshot.Snapshot, out engine.Outcome, startKey string, claim fu
 // turn that only goes from one command to the next does not: the row says
 // where the instance rests, and between two commands it does not.
 func visible(prev, next *snapshot.Snapshot) bool {
-	if prev.Status != next.Status || (prev.Error == nil) != (next.Error == nil) || prev.Error != nil && *prev.Error != *next.Error {
+	if prev.Definition != next.Definition || prev.Status != next.Status || (prev.Error == nil) != (next.Error == nil) || prev.Error != nil && *prev.Error != *next.Error {
 		return true
 	}
 	w, ok := next.Primary()
@@ -182,13 +182,14 @@ func list(names []string) string {
 	return string(b)
 }
 
-// waits finds the event waits that came and went.
+// waits finds the event waits that came and went. One that moved to another
+// version of the definition did both.
 func waits(rows *Rows, prev, next *snapshot.Snapshot) {
-	had := map[string]bool{}
+	had := map[string]string{} // the spec of each token
 	if prev != nil {
 		for _, w := range prev.Waits {
 			if w.Kind == snapshot.WaitEvent {
-				had[w.Token] = true
+				had[w.Token] = Spec(prev.Definition, w)
 			}
 		}
 	}
@@ -196,18 +197,19 @@ func waits(rows *Rows, prev, next *snapshot.Snapshot) {
 		if w.Kind != snapshot.WaitEvent {
 			continue
 		}
-		if had[w.Token] {
+		spec := Spec(next.Definition, w)
+		if had[w.Token] == spec {
 			delete(had, w.Token)
 			continue
 		}
 		rows.Waits = append(rows.Waits, Wait{
 			Token: w.Token, InstanceID: next.InstanceID, EventType: w.Event,
-			Spec: Spec(next.Definition, w), KeyHash: KeyHash(engine.Key(w.Key)), CreatedAt: next.UpdatedAt,
+			Spec: spec, KeyHash: KeyHash(engine.Key(w.Key)), CreatedAt: next.UpdatedAt,
 		})
 	}
 	if prev != nil {
 		for _, w := range prev.Waits {
-			if had[w.Token] {
+			if had[w.Token] != "" {
 				rows.WaitsGone = append(rows.WaitsGone, w.Token)
 			}
 		}

@@ -155,6 +155,28 @@ func TestWaitsAreTheDifference(t *testing.T) {
 	}
 }
 
+// Under another version of the definition the same wait is found by another
+// spec, and the row of the instance says which version that is.
+func TestMigrationMovesRowsAndWaits(t *testing.T) {
+	t.Parallel()
+	prev := snapshot.Snapshot{
+		InstanceID: "i", Definition: snapshot.Definition{Name: "d", Version: "1"}, Status: snapshot.Waiting, Version: 4,
+		Waits: []snapshot.Wait{{Kind: snapshot.WaitEvent, Token: "t", Pointer: "/do/0/a", Event: "e"}},
+	}
+	next := prev.Clone()
+	next.Definition.Version, next.Version, next.Waits[0].Pointer = "2", 5, "/do/1/a"
+	rows, err := projections.Fold(&prev, engine.Outcome{Snapshot: next}, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows.Instance == nil || rows.Instance.DefVersion != "2" || rows.Instance.Version != 5 {
+		t.Errorf("%+v", rows.Instance)
+	}
+	if len(rows.Waits) != 1 || rows.Waits[0].Token != "t" || rows.Waits[0].Spec != "d@2#/do/1/a" || !reflect.DeepEqual(rows.WaitsGone, []string{"t"}) {
+		t.Errorf("%+v, gone %v", rows.Waits, rows.WaitsGone)
+	}
+}
+
 func TestSpecIsReadBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

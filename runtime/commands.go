@@ -55,6 +55,12 @@ func (r *Runtime) unreserve(n int) {
 // nothing to do or on a new one. Workers stay: their stacks have grown to what
 // a turn needs, and growing a new one costs as much as the turn.
 func (r *Runtime) launch(j job) {
+	r.track(j)
+	r.start(j)
+}
+
+// start performs a command that is tracked.
+func (r *Runtime) start(j job) {
 	select {
 	case r.jobs <- j:
 	default:
@@ -65,6 +71,7 @@ func (r *Runtime) launch(j job) {
 func (r *Runtime) worker(ctx context.Context, j job) {
 	for {
 		r.perform(ctx, j)
+		r.untrack(j)
 		r.unreserve(1)
 		select {
 		case j = <-r.jobs:
@@ -131,8 +138,15 @@ func (r *Runtime) answer(ctx context.Context, j job, result json.RawMessage) err
 		SignalID: fmt.Sprintf("%s/%d", j.key(), j.failures+1), InstanceID: j.instance, RuntimeProvider: signal.Provider,
 		Type: signal.TaskCompleted, WaitingToken: j.command.Token, OccurredAt: now, Payload: result,
 	}
+	unknown := false
 	return r.insist(ctx, func() error {
+		if unknown { // a result that was applied would be recorded once more, as stale
+			if done, err := r.answered(ctx, j); done || err != nil {
+				return err
+			}
+		}
 		_, err := r.turn(ctx, r.Store, env, now, step)
+		unknown = unknown || errors.Is(err, store.ErrUnknown)
 		var p *problem.Error
 		if !errors.As(err, &p) || p.Kind == problem.Unavailable {
 			return err
@@ -234,6 +248,10 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 		return d.Release(ctx, context.Canceled)
 	}
 	if err := r.claim(ctx, d, j, row); err != nil {
+		if errors.Is(err, store.ErrUnknown) {
+			r.doubt(j)
+			return err
+		}
 		r.unreserve(1)
 		if errors.Is(err, store.ErrLost) {
 			return d.Commit(ctx, store.Change{})

@@ -110,7 +110,7 @@ func (w *world) String() string {
 // its failpoint. AQUEDUCT_TEST_AT is the operation (0 = none) and
 // AQUEDUCT_TEST_AFTER says on which side of it to stop. It prints how many
 // durable operations it made.
-func crashChild() int {
+func crashChild(documents ...string) int {
 	at, _ := strconv.ParseInt(os.Getenv("AQUEDUCT_TEST_AT"), 10, 64)
 	var count atomic.Int64
 	wrap := func(s store.Full) store.Full {
@@ -118,7 +118,7 @@ func crashChild() int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	n, err := open(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), wrap, outside(os.Getenv("AQUEDUCT_TEST_URL")), crashDocument, crashChildDocument)
+	n, err := open(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), wrap, outside(os.Getenv("AQUEDUCT_TEST_URL")), documents...)
 	if err == nil {
 		err = drive(ctx, n)
 	}
@@ -310,9 +310,9 @@ func (r result) diff(want result) string {
 }
 
 // runToEnd runs a child that must finish, and returns its operations.
-func runToEnd(t *testing.T, file, url string) int64 {
+func runToEnd(t *testing.T, mode, file, url string) int64 {
 	t.Helper()
-	out, err := child(t, "crash", file, url).Output()
+	out, err := child(t, mode, file, url).Output()
 	if err != nil {
 		t.Errorf("undisturbed child: %v", err)
 		return 0
@@ -335,15 +335,15 @@ func TestCrashPointsOnOracle(t *testing.T) {
 }
 
 func crashPoints(t *testing.T, place func() string, step int64) {
-	want := scenario(t, place, func(file, url string) int64 { return runToEnd(t, file, url) })
+	want := scenario(t, place, func(file, url string) int64 { return runToEnd(t, "crash", file, url) })
 	if want.operations < 12 || !strings.Contains(want.state, "completed") {
 		t.Fatalf("the undisturbed run is not one: %+v", want)
 	}
 	for k := int64(1); k <= want.operations; k += step {
 		for _, after := range []string{"", "1"} {
 			got := scenario(t, place, func(file, url string) int64 {
-				killed(t, file, url, k, after)
-				return runToEnd(t, file, url)
+				killed(t, "crash", file, url, k, after)
+				return runToEnd(t, "crash", file, url)
 			})
 			if d := got.diff(want); d != "" {
 				t.Errorf("operation %d, after=%q: %s", k, after, d)
@@ -355,9 +355,9 @@ func crashPoints(t *testing.T, place func() string, step int64) {
 
 // killed runs a child up to its failpoint. A child that ends first had fewer
 // operations this time: polling claims are counted only when they are made.
-func killed(t *testing.T, file, url string, k int64, after string) {
+func killed(t *testing.T, mode, file, url string, k int64, after string) {
 	t.Helper()
-	cmd := child(t, "crash", file, url, fmt.Sprintf("AQUEDUCT_TEST_AT=%d", k), "AQUEDUCT_TEST_AFTER="+after)
+	cmd := child(t, mode, file, url, fmt.Sprintf("AQUEDUCT_TEST_AT=%d", k), "AQUEDUCT_TEST_AFTER="+after)
 	cmd.Stdout = nil
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -371,7 +371,7 @@ func killed(t *testing.T, file, url string, k int64, after string) {
 func TestCrashPointsWithTwoNodes(t *testing.T) {
 	t.Parallel()
 	place := places.OnFile(t)
-	want := scenario(t, place, func(file, url string) int64 { return runToEnd(t, file, url) })
+	want := scenario(t, place, func(file, url string) int64 { return runToEnd(t, "crash", file, url) })
 	step := int64(1)
 	if testing.Short() {
 		step = 5
@@ -381,8 +381,8 @@ func TestCrashPointsWithTwoNodes(t *testing.T) {
 			got := scenario(t, place, func(file, url string) int64 {
 				var wg sync.WaitGroup
 				wg.Add(1)
-				go func() { defer wg.Done(); killed(t, file, url, k, after) }()
-				runToEnd(t, file, url)
+				go func() { defer wg.Done(); killed(t, "crash", file, url, k, after) }()
+				runToEnd(t, "crash", file, url)
 				wg.Wait()
 				return 0
 			})

@@ -31,7 +31,9 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "crash":
-		os.Exit(crashChild())
+		os.Exit(crashChild(crashDocument, crashChildDocument))
+	case "flow":
+		os.Exit(crashChild(flowDocument, crashChildDocument))
 	case "chaos":
 		os.Exit(chaosChild())
 	case "killer":

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/prometheus/client_golang/prometheus"
@@ -120,14 +121,16 @@ type Runtime struct {
 	key      []byte
 	cache    *cache
 	metrics  *metrics
+	forms    schema.Cache  // of human tasks
 	slots    chan struct{} // one for each command being performed
 	jobs     chan job      // to workers with nothing to do
 	handlers chan struct{} // one for each message being handled
 
-	mu      sync.Mutex
-	running bool           // Run is accepting commands
-	busy    sync.WaitGroup // commands being performed
-	work    context.Context
+	mu         sync.Mutex
+	performing map[string]int // commands by key; how often this node performs each
+	running    bool           // Run is accepting commands
+	busy       sync.WaitGroup // commands being performed
+	work       context.Context
 }
 
 // New makes a node on an open store.
@@ -146,6 +149,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	r := &Runtime{
 		Config: c, key: key, cache: newCache(c.CacheBytes),
 		slots: make(chan struct{}, c.Activities), jobs: make(chan job), handlers: make(chan struct{}, c.Handlers),
+		performing: map[string]int{},
 	}
 	if p, ok := c.Definitions.(publisher); ok {
 		if err := p.Before(ctx, r.Announce); err != nil {
@@ -169,13 +173,12 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 func (r *Runtime) Run(ctx context.Context) error {
 	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
-	r.mu.Lock()
-	r.work, r.running = work, true
-	r.mu.Unlock()
-
 	if err := r.adopt(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
+	r.mu.Lock()
+	r.work, r.running = work, true
+	r.mu.Unlock()
 	g, loops := errgroup.WithContext(ctx)
 	for queue, consumers := range map[store.Queue]int{
 		store.Signals: r.SignalConsumers, store.Schedule: r.ScheduleConsumers, store.Commands: r.CommandConsumers,

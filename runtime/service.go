@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -144,45 +145,81 @@ func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, heade
 	if err := r.keep(ctx, e.Type, signalID, event); err != nil {
 		return 0, err
 	}
-	reached := 0
+	sent := map[string]bool{} // by the token of the wait
 	for _, eventType := range []string{e.Type, engine.AnyType} {
-		specs, err := r.Store.WaitSpecs(ctx, eventType)
-		if err != nil {
-			return reached, err
-		}
-		for _, spec := range specs {
-			n, err := r.route(ctx, eventType, spec, event, signalID, headers)
-			if err != nil {
-				return reached, err
-			}
-			reached += n
+		if err := r.routeAll(ctx, eventType, event, signalID, headers, sent); err != nil {
+			return len(sent), err
 		}
 	}
-	return reached, r.reached(ctx, signalID, reached)
+	return len(sent), r.reached(ctx, signalID, len(sent))
 }
 
-// route sends an event to the instances that wait under one spec.
-func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.RawMessage, signalID string, headers map[string]string) (int, error) {
+// routeAll sends an event to every wait of its type. A migration may move a
+// wait from a spec that was not looked at yet to one that was; then a second
+// look finds it.
+func (r *Runtime) routeAll(ctx context.Context, eventType string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
+	var before []string
+	for range 2 {
+		specs, err := r.Store.WaitSpecs(ctx, eventType)
+		if err != nil {
+			return err
+		}
+		if before != nil && !mayHaveMoved(before, specs) {
+			return nil
+		}
+		for _, spec := range specs {
+			if err := r.route(ctx, eventType, spec, event, signalID, headers, sent); err != nil {
+				return err
+			}
+		}
+		if before = specs; len(specs) == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// mayHaveMoved reports whether one definition has event waits of several
+// versions, now or since before.
+func mayHaveMoved(before, now []string) bool {
+	versions := map[string]string{}
+	for _, spec := range slices.Concat(before, now) {
+		place, _ := projections.ParseSpec(spec)
+		if other, ok := versions[place.Name]; ok && other != place.Version {
+			return true
+		}
+		versions[place.Name] = place.Version
+	}
+	return false
+}
+
+// route sends an event to the instances that wait under one spec, but for the
+// waits that it was sent to before.
+func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
 	place, ok := projections.ParseSpec(spec)
 	if !ok {
-		return 0, fmt.Errorf("runtime: spec %q of a wait is not one", spec)
+		return fmt.Errorf("runtime: spec %q of a wait is not one", spec)
 	}
 	def, err := r.Definitions.Find(ctx, place.Name, place.Version)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	key, ok, err := def.Correlate(place.Pointer, place.Arm, place.Bound, event)
 	if err != nil || !ok {
-		return 0, err
+		return err
 	}
-	reached, after := 0, ""
+	after := ""
 	for {
 		waits, err := r.Store.Waits(ctx, eventType, spec, projections.KeyHash(key), after, eventFanOut)
 		if err != nil || len(waits) == 0 {
-			return reached, err
+			return err
 		}
-		sends := make([]store.Send, 0, len(waits))
+		var sends []store.Send
+		var gets []string // tokens of the waits that these are for
 		for _, w := range waits {
+			if sent[w.Token] {
+				continue
+			}
 			env := signal.Envelope{
 				SignalID: signalID, InstanceID: w.InstanceID, Type: signal.ExternalSignal,
 				OccurredAt: r.Now(), Headers: headers, Payload: event,
@@ -195,21 +232,24 @@ func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.
 				body, err = env.Encode()
 			}
 			if err != nil {
-				return reached, err
+				return err
 			}
 			if body != nil {
 				sends = append(sends, store.Send{Queue: store.Signals, Body: body})
+				gets = append(gets, w.Token)
 			}
 		}
 		if len(sends) > 0 {
 			if err := r.Store.Commit(ctx, store.Change{Send: sends}); err != nil {
-				return reached, err
+				return err
 			}
 		}
-		reached += len(sends)
+		for _, token := range gets {
+			sent[token] = true
+		}
 		after = waits[len(waits)-1].Token
 		if len(waits) < eventFanOut {
-			return reached, nil
+			return nil
 		}
 	}
 }

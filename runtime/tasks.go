@@ -124,13 +124,16 @@ func names(list string) []string {
 // projection, the snapshot and what follows (A8). Only the user it is reserved
 // for may. A second completion changes nothing and says who completed it and
 // when. Problems: task.unknown, task.completed, task.closed, task.not-claimed,
-// task.not-yours, task.invalid-outcome, instance.suspended.
+// task.not-yours, task.invalid-outcome, task.invalid-data, instance.suspended.
 func (r *Runtime) CompleteTask(ctx context.Context, id, user, outcome string, data json.RawMessage) (projections.Task, error) {
 	t, err := r.openTask(ctx, id)
 	if err != nil {
 		return t, err
 	}
 	if err := mayComplete(t, user, outcome); err != nil {
+		return t, err
+	}
+	if err := r.answers(t, data); err != nil {
 		return t, err
 	}
 	now := r.Now()
@@ -200,6 +203,32 @@ func mayComplete(t projections.Task, user, outcome string) error {
 			WithHint("one of %s", strings.Join(outcomes, ", "))
 	}
 	return nil
+}
+
+// answers checks what a person answers against the form. It is the person who
+// is told, and may answer again: the workflow sees only what fits.
+func (r *Runtime) answers(t projections.Task, data json.RawMessage) error {
+	raw, ok := engine.FormSchema(t.Form)
+	if !ok {
+		return nil
+	}
+	s, err := r.forms.Compile(raw)
+	if err != nil {
+		return problem.Wrap(err, problem.Internal, "task.form", "the form of task %s", t.ID)
+	}
+	if len(data) == 0 {
+		data = json.RawMessage("null")
+	}
+	places := s.Check(data)
+	if len(places) == 0 {
+		return nil
+	}
+	for i := range places {
+		places[i].Pointer = "/data" + places[i].Pointer
+	}
+	e := problem.New(problem.Invalid, "task.invalid-data", "the answer does not fit the form of task %s", t.ID)
+	e.Where = places
+	return e
 }
 
 // completion is the signal that a person's answer is.

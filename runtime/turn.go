@@ -52,8 +52,8 @@ func (r *Runtime) turn(ctx context.Context, c committer, env signal.Envelope, no
 		case errors.Is(err, store.ErrDuplicate):
 			r.metrics.turns.WithLabelValues(string(Duplicate)).Inc()
 			return engine.Outcome{Disposition: Duplicate}, r.consumed(ctx, c)
-		case err == nil || !cached:
-			return out, err
+		case err == nil || !cached || errors.Is(err, store.ErrUnknown):
+			return out, err // deciding again would record what may be there as stale
 		}
 		// What another node has done since may be what the decision lacked.
 		r.cache.drop(env.InstanceID)
@@ -138,11 +138,13 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 	if err == nil {
 		err = c.Commit(ctx, change)
 	}
+	if errors.Is(err, store.ErrUnknown) {
+		r.cache.drop(out.Snapshot.InstanceID)
+		r.doubt(jobsOf(out.Snapshot.InstanceID, mine)...)
+		return err
+	}
 	if err != nil {
 		r.unreserve(len(mine))
-		if errors.Is(err, store.ErrUnknown) {
-			r.cache.drop(out.Snapshot.InstanceID)
-		}
 		return err
 	}
 	r.cache.put(out.Snapshot, len(encoded))

@@ -27,11 +27,11 @@ import (
 // Limits of an envelope. They are the same on every store, chosen from the
 // weakest reader: a RAW of PL/SQL holds 32,767 bytes.
 const (
-	MaxBytes      = 32_000 // of an encoded envelope
-	MaxIDBytes    = 128    // of signalId, workflowInstanceId, waitingToken
-	MaxHeaders    = 32     // entries in headers
-	MaxHeaderSize = 1_024  // bytes of one header's key and value together
-	MaxDepth      = 64     // nesting of the payload
+	MaxBytes      = 1 << 20 // of an encoded envelope
+	MaxIDBytes    = 128     // of signalId, workflowInstanceId, waitingToken
+	MaxHeaders    = 32      // entries in headers
+	MaxHeaderSize = 1_024   // bytes of one header's key and value together
+	MaxDepth      = 64      // nesting of the payload
 )
 
 // Type says what happened.

@@ -199,6 +199,56 @@ func (s *Snapshot) append(b []byte) []byte {
 	o.optRaw("context", s.State.Context)
 	o.optRaw("output", s.State.Output)
 	o.close()
+	s.appendOrigin(o)
+	s.appendSummary(o)
+	o.objects("branches", len(s.Branches), func(i int) { s.Branches[i].append(o) })
+	o.optNum("lastBranch", int64(s.LastBranch))
+	others := s.others()
+	o.objects("waits", len(others), func(i int) { others[i].append(o) })
+	o.objects("subWorkflowFrames", len(s.SubFrames), func(i int) {
+		f := s.SubFrames[i]
+		o.str("instanceId", f.InstanceID)
+		o.str("token", f.Token)
+		o.str("ptr", f.Pointer)
+	})
+	o.objects("continuationBuffer", len(s.Buffer), func(i int) { s.Buffer[i].append(o) })
+	if s.Error != nil {
+		s.Error.append(o)
+	}
+	o.opt("resumeAs", string(s.ResumeAs))
+	o.objects("compensations", len(s.Compensations), func(i int) {
+		c := s.Compensations[i]
+		o.num("step", int64(c.Step))
+		o.str("ptr", c.Pointer)
+		o.str("target", c.Target)
+		o.optRaw("input", c.Input)
+	})
+	o.optNum("lastStep", int64(s.LastStep))
+	if s.Undo != nil {
+		o.open("undo")
+		s.Undo.Error.append(o)
+		if s.Undo.Done {
+			o.key("done")
+			o.b = append(o.b, "true"...)
+		}
+		o.close()
+	}
+	o.close()
+	return o.b
+}
+
+func (e *Error) append(o *object) {
+	o.open("error")
+	o.str("type", e.Type)
+	o.num("status", int64(e.Status))
+	o.opt("title", e.Title)
+	o.opt("detail", e.Detail)
+	o.opt("instance", e.Instance)
+	o.close()
+}
+
+// appendOrigin appends why there is the instance.
+func (s *Snapshot) appendOrigin(o *object) {
 	if s.Parent != nil {
 		o.open("parent")
 		o.str("instanceId", s.Parent.InstanceID)
@@ -214,30 +264,6 @@ func (s *Snapshot) append(b []byte) []byte {
 		o.optTime("dueUtc", x.Due)
 		o.close()
 	}
-	s.appendSummary(o)
-	o.objects("branches", len(s.Branches), func(i int) { s.Branches[i].append(o) })
-	o.optNum("lastBranch", int64(s.LastBranch))
-	others := s.others()
-	o.objects("waits", len(others), func(i int) { others[i].append(o) })
-	o.objects("subWorkflowFrames", len(s.SubFrames), func(i int) {
-		f := s.SubFrames[i]
-		o.str("instanceId", f.InstanceID)
-		o.str("token", f.Token)
-		o.str("ptr", f.Pointer)
-	})
-	o.objects("continuationBuffer", len(s.Buffer), func(i int) { s.Buffer[i].append(o) })
-	if s.Error != nil {
-		o.open("error")
-		o.str("type", s.Error.Type)
-		o.num("status", int64(s.Error.Status))
-		o.opt("title", s.Error.Title)
-		o.opt("detail", s.Error.Detail)
-		o.opt("instance", s.Error.Instance)
-		o.close()
-	}
-	o.opt("resumeAs", string(s.ResumeAs))
-	o.close()
-	return o.b
 }
 
 func (s *Snapshot) appendSummary(o *object) {
@@ -300,6 +326,7 @@ func (f *Frame) append(o *object) {
 	}
 	o.optMap("bound", f.Bound)
 	o.optRawMap("vars", f.Vars)
+	o.optNum("mark", int64(f.Mark))
 	o.optNum("attempt", int64(f.Attempt))
 	o.optTime("startedAt", f.StartedAt)
 	o.optTime("failedAt", f.FailedAt)

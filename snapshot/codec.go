@@ -35,6 +35,9 @@ type document struct {
 	ContinuationBuffer  []Buffered        `json:"continuationBuffer,omitempty"`
 	Error               *Error            `json:"error,omitempty"`
 	ResumeAs            Status            `json:"resumeAs,omitempty"`
+	Compensations       []Compensation    `json:"compensations,omitempty"`
+	LastStep            int               `json:"lastStep,omitempty"`
+	Undo                *Undo             `json:"undo,omitempty"`
 }
 
 // ResumePoint is the summary of where the instance goes on.
@@ -86,6 +89,7 @@ func Decode(raw []byte) (Snapshot, error) {
 		Headers: d.Headers, State: d.WorkflowState, Branches: d.Branches, LastBranch: d.LastBranch, Waits: d.Waits, SubFrames: d.SubWorkflowFrames,
 		Parent: d.Parent, Schedule: d.Schedule,
 		Buffer: d.ContinuationBuffer, Error: d.Error, ResumeAs: d.ResumeAs,
+		Compensations: d.Compensations, LastStep: d.LastStep, Undo: d.Undo,
 	}, nil
 }
 

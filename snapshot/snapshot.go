@@ -62,6 +62,24 @@ type Snapshot struct {
 	Buffer     []Buffered // signals that came before their wait
 	Error      *Error     // why the instance is faulted, or last was
 	ResumeAs   Status     // of a suspended instance: what it was
+
+	Compensations []Compensation // what undoes the completed tasks that say how, in order of completion
+	LastStep      int            // Step of the compensation recorded last
+	Undo          *Undo          // of an instance that compensates, or has
+}
+
+// Compensation is the command that undoes a completed task.
+type Compensation struct {
+	Step    int             `json:"step"` // counts the compensations recorded by the instance, from 1
+	Pointer string          `json:"ptr"`  // of the task
+	Target  string          `json:"target"`
+	Input   json.RawMessage `json:"input,omitempty"`
+}
+
+// Undo says why an instance compensates.
+type Undo struct {
+	Error Error `json:"error"`          // that nobody caught
+	Done  bool  `json:"done,omitempty"` // nothing is left to compensate
 }
 
 // Definition pins the exact definition an instance runs on.
@@ -102,12 +120,13 @@ type Frame struct {
 	Phase     string                     `json:"phase,omitempty"`    // "" = body; "catch" = running catch.do
 	Input     json.RawMessage            `json:"input,omitempty"`    // the task's input, where something still asks for it
 	Raw       json.RawMessage            `json:"raw,omitempty"`      // its raw input, where a retry may ask for it
-	Items     []json.RawMessage          `json:"items,omitempty"`    // for: the frozen collection; listen: events not yet processed
+	Items     []json.RawMessage          `json:"items,omitempty"`    // for: what is left of the frozen collection; listen: events not yet processed
 	Results   []json.RawMessage          `json:"results,omitempty"`  // fork: outputs of the arms, null until done; listen: of the events
 	Open      int                        `json:"open,omitempty"`     // fork: arms still running
 	Done      []int                      `json:"done,omitempty"`     // listen: filters that have had their event
 	Bound     map[string]string          `json:"bound,omitempty"`    // listen: correlation values that came first, each canonical JSON
 	Vars      map[string]json.RawMessage `json:"vars,omitempty"`     // for and catch: $item, $index, $error
+	Mark      int                        `json:"mark,omitempty"`     // try: LastStep when it began
 	Attempt   int                        `json:"attempt,omitempty"`  // try: retries so far
 	StartedAt time.Time                  `json:"startedAt,omitzero"` // where a timeout, a retry limit or $task asks for it
 	FailedAt  time.Time                  `json:"failedAt,omitzero"`  // try: when it failed first, once it has been retried

@@ -23,6 +23,18 @@ type Definition struct {
 	Kind        string    `json:"kind" doc:"Which language it is written in."`
 	Title       string    `json:"title,omitempty"`
 	PublishedAt time.Time `json:"publishedAt,omitzero"`
+	Warnings    []Warning `json:"warnings,omitempty" doc:"Only in the answer to publishing: what is allowed and probably not meant."`
+}
+
+// Warning is a place of a definition that is allowed and probably not meant.
+type Warning struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Pointer string `json:"pointer,omitempty" doc:"JSON pointer into the definition."`
+	Code    string `json:"code"`
+	Detail  string `json:"detail"`
+	Hint    string `json:"hint,omitempty"`
 }
 
 // StartRequest asks for an instance. A repeat with the same instanceId, or the

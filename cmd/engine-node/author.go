@@ -30,7 +30,11 @@ type validated struct {
 	Version  string          `json:"version,omitempty"`
 	Digest   string          `json:"digest,omitempty"`
 	Findings []problem.Place `json:"findings"`
-	hint     string
+	Warnings []problem.Place `json:"warnings,omitempty"`
+	// Unchecked are the documents that it refers to, which are read when it is
+	// published.
+	Unchecked []string `json:"unchecked,omitempty"`
+	hint      string
 }
 
 func (a *app) validateCommand() *cobra.Command {
@@ -74,7 +78,10 @@ func (a *app) validate(file string) validated {
 	if err == nil {
 		var p definition.Parsed
 		if p, err = openworkflow.Parse(file, source); err == nil {
-			v.Valid, v.Name, v.Version, v.Digest = true, p.Ref.Name, p.Ref.Version, p.Ref.Digest
+			v.Valid, v.Name, v.Version, v.Digest, v.Warnings = true, p.Ref.Name, p.Ref.Version, p.Ref.Digest, p.Warnings
+			for _, n := range p.Needs {
+				v.Unchecked = append(v.Unchecked, n.URI)
+			}
 			return v
 		}
 	}
@@ -98,8 +105,14 @@ func (a *app) showValidated(all []validated) error {
 		return a.print(map[string]any{"files": all})
 	}
 	for _, v := range all {
-		if v.Valid {
+		switch {
+		case v.Valid && len(v.Unchecked) > 0:
+			fmt.Fprintf(a.out, "%s: ok, %s@%s; what it uses of %s is checked when it is published\n", v.File, v.Name, v.Version, strings.Join(v.Unchecked, ", "))
+		case v.Valid:
 			fmt.Fprintf(a.out, "%s: ok, %s@%s (digest %.12s)\n", v.File, v.Name, v.Version, v.Digest)
+		}
+		for _, w := range v.Warnings {
+			fmt.Fprintf(a.err, "warning: %s [%s]\n", oneLine(w.String()), w.Code)
 		}
 		for _, f := range v.Findings {
 			fmt.Fprintf(a.out, "%s [%s]\n", oneLine(f.String()), f.Code)
@@ -285,7 +298,7 @@ func (a *app) drawSource(file string, source []byte, i *client.InstanceDetail) e
 	if err != nil {
 		return err
 	}
-	if i != nil && i.Digest != p.Ref.Digest {
+	if i != nil && len(p.Needs) == 0 && i.Digest != p.Ref.Digest {
 		return problem.New(problem.Invalid, "cli.file", "instance %s runs %s@%s with digest %.12s, and %s has %.12s",
 			i.ID, i.Definition, i.Version, i.Digest, file, p.Ref.Digest).WithHint("leave FILE out: the node has what the instance runs")
 	}

@@ -38,6 +38,9 @@ func (a *app) publishCommand() *cobra.Command {
 					verb = "unchanged"
 				}
 				fmt.Fprintf(a.out, "%s %s@%s (digest %.12s)\n", verb, d.Name, d.Version, d.Digest)
+				for _, w := range d.Warnings {
+					fmt.Fprintf(a.err, "warning: %s [%s]\n", problem.Place(w), w.Code)
+				}
 			}
 			return nil
 		}),
@@ -69,6 +72,7 @@ func (a *app) definitionsCommand() *cobra.Command {
 		}),
 	}
 	listFlags(c, &l)
+	c.AddCommand(a.diffCommand(), a.migrateInstancesCommand())
 	return c
 }
 

@@ -145,6 +145,9 @@ func (w *watcher) publish(ctx context.Context, files []string) {
 			w.log.Error("definition is not published", "file", file, "error", err)
 		default:
 			w.published[file] = r.Name
+			for _, p := range r.Warnings {
+				w.log.Warn("definition may not be what is meant", "file", file, "code", p.Code, "warning", p.String())
+			}
 			if created {
 				w.log.Info("definition is published", "file", file, "definition", r.Name+"@"+r.Version)
 			}

@@ -71,8 +71,10 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		Timeout: c.Activity.Timeout, MaxResponseBytes: int64(c.Activity.ResponseBytes), MaxResultBytes: c.Activity.ResultBytes,
 		MaxPerHost: c.Activity.PerHost, BreakAfter: c.Activity.BreakAfter, BreakFor: c.Activity.BreakFor,
 		Policy:  activity.Policy{MaxAttempts: c.Activity.Attempts, Initial: c.Activity.Delay, Max: c.Activity.DelayMax},
+		Secrets: activity.SecretStore{Prefix: c.Secrets.Prefix, Lookup: os.LookupEnv, Dir: c.Secrets.Dir},
 		Metrics: metrics, Log: log,
 	})
+	n.catalogue.ResolveWith(n.performer)
 	rc := runtime.Config{
 		Store: db, Definitions: n.catalogue, Performer: n.performer, Log: log, Metrics: metrics,
 		SignalConsumers: c.Queue.SignalConsumers, ScheduleConsumers: c.Queue.ScheduleConsumers,
@@ -96,7 +98,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		return nil, err
 	}
 	n.handler, err = api.New(api.Config{
-		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Letters: db, Publisher: n.catalogue,
+		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Letters: db, Publisher: n.catalogue, Migrator: n.runtime,
 		Definitions: db, Reader: db, Ready: n.ready, Now: db.Now, Version: version(), Log: log, Registerer: metrics,
 		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 	})

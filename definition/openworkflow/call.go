@@ -15,12 +15,14 @@ import (
 // Names that a call can have beside those of functions.
 const (
 	callHTTP   = "http"
+	callAPI    = "openapi"
 	callPerson = "humanTask"
 	callEach   = "forEach"
+	callUndo   = "compensate"
 )
 
 // reserved are the protocols of the language outside the profile.
-var reserved = map[string]bool{"asyncapi": true, "grpc": true, "openapi": true, "a2a": true, "mcp": true}
+var reserved = map[string]bool{"asyncapi": true, "grpc": true, "a2a": true, "mcp": true}
 
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$`)
 
@@ -80,12 +82,17 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 	switch {
 	case name == callHTTP:
 		r.call = &engine.Call{Target: name, With: c.http(p, with, vars)}
+	case name == callAPI:
+		r.call = &engine.Call{Target: callHTTP, With: c.openapi(p, with, vars)}
 	case name == callPerson:
 		r.kind = engine.KindPerson
 		r.person = &engine.Person{With: c.person(p, with, vars)}
 	case name == callEach:
 		r.kind = engine.KindEach
 		r.call = c.each(p, with, vars)
+	case name == callUndo:
+		r.kind = engine.KindUndo
+		c.undo(at, with)
 	case reserved[name]:
 		c.report(join(at, "call"), codeUnsupported, "", "calls of %s are outside the supported profile", name)
 	case strings.ContainsAny(name, ":@/"):
@@ -147,11 +154,15 @@ func (c *compiler) http(at string, v any, vars scope) *jq.Template {
 	})
 	res := map[string]any{"output": "content", "redirect": false}
 	before := len(c.findings) + c.dropped
+	late := &lateBound{c: c}
 	if v, ok := m["method"]; ok {
 		res["method"] = c.method(join(at, "method"), v, vars)
 	}
 	if v, ok := m["endpoint"]; ok {
 		res["uri"] = c.endpoint(join(at, "endpoint"), v, vars)
+		if e, ok := v.(map[string]any); ok && e["authentication"] != nil {
+			res["authentication"] = c.authentication(join(join(at, "endpoint"), "authentication"), e["authentication"], vars, late)
+		}
 	}
 	for _, f := range []string{"headers", "query"} {
 		v, ok := m[f]
@@ -165,13 +176,25 @@ func (c *compiler) http(at string, v any, vars scope) *jq.Template {
 		} else {
 			c.anyObject(join(at, f), v)
 		}
+		v = late.bind(join(at, f), "/"+f, v)
 		c.probe(join(at, f), v, vars)
 		res[f] = v
 	}
 	if v, ok := m["body"]; ok {
+		v = late.bind(join(at, "body"), "/body", v)
 		c.probe(join(at, "body"), v, vars)
 		res["body"] = v
 	}
+	c.outcome(at, m, res)
+	late.add(res)
+	if len(c.findings)+c.dropped > before {
+		return nil
+	}
+	return c.template(at, res, vars)
+}
+
+// outcome takes what of the answer the author wants.
+func (c *compiler) outcome(at string, m, res map[string]any) {
 	if v, ok := m["output"]; ok {
 		res["output"] = c.oneOf(join(at, "output"), v, "content", "response", "raw")
 	}
@@ -181,10 +204,6 @@ func (c *compiler) http(at string, v any, vars scope) *jq.Template {
 		}
 		res["redirect"] = v
 	}
-	if len(c.findings)+c.dropped > before {
-		return nil
-	}
-	return c.template(at, res, vars)
 }
 
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"}
@@ -205,8 +224,7 @@ func (c *compiler) method(at string, v any, vars scope) string {
 func (c *compiler) endpoint(at string, v any, vars scope) string {
 	if m, ok := v.(map[string]any); ok {
 		c.object(at, m, shape{
-			fields: []string{"uri"}, required: []string{"uri"},
-			unsupported: map[string]string{"authentication": "authentication policies in a document"},
+			fields: []string{"uri", "authentication"}, required: []string{"uri"},
 		})
 		at, v = join(at, "uri"), m["uri"]
 		if v == nil {
@@ -312,6 +330,8 @@ func (c *compiler) person(at string, v any, vars scope) *jq.Template {
 			if _, err := strconv.Atoi(string(number)); err != nil {
 				c.wrong(p, "a whole number", v)
 			}
+		case "form":
+			c.form(p, v)
 		case "due":
 			res[f] = c.due(p, v, vars)
 			continue

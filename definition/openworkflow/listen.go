@@ -104,9 +104,11 @@ func (c *compiler) forEachEvent(at string, v any, n *engine.Node, vars scope) {
 	}
 	if v, ok := m["output"]; ok {
 		each.Output = c.filter(join(at, "output"), v, "as", inner)
+		each.Schemas.Output = c.schemaOf(join(at, "output"), v)
 	}
 	if v, ok := m["export"]; ok {
 		each.Export = c.filter(join(at, "export"), v, "as", inner.with("output"))
+		each.Schemas.Export = c.schemaOf(join(at, "export"), v)
 	}
 }
 

@@ -11,7 +11,9 @@
 // several documents are refused, and only JSON's own literals are more than
 // text. The canonical document is the JSON with its keys in order.
 //
-// The package is pure: it opens no files and resolves no references.
+// The package is pure: it opens no files and fetches nothing. Documents that a
+// definition refers to are given to it; what is used of them becomes part of
+// the canonical document, so that a stored definition is complete.
 package openworkflow
 
 import (
@@ -21,7 +23,6 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -41,24 +42,33 @@ const (
 	codeReference   = "definition.unknown-reference" // a name that use does not define
 	codeDuplicate   = "definition.duplicate-task"    // two tasks of one name in a list
 	codeCyclic      = "definition.cyclic"            // a sub-workflow that leads back to its own definition
+	codeResource    = "definition.resource"          // a document that the definition refers to does not fit
+	codeSchema      = "definition.schema"            // a JSON Schema that is none
 )
 
 var _ definition.Parser = Parse
 
-// Parse reads and compiles one document; file is only quoted in findings.
-func Parse(file string, text []byte) (definition.Parsed, error) {
+// Parse reads and compiles one document; file is only quoted in findings. Of a
+// document that refers to others it says which it needs, until they are given.
+func Parse(file string, text []byte, given ...definition.Resource) (definition.Parsed, error) {
 	s := read(file, text)
 	if len(s.findings) > 0 {
 		return definition.Parsed{}, s.problem()
 	}
-	c := &compiler{source: s}
+	c := &compiler{source: s, resources: map[string]*resource{}}
+	for _, r := range given {
+		c.resources[r.URI] = &resource{Resource: r}
+	}
 	program := c.workflow()
 	if len(s.findings) > 0 {
 		return definition.Parsed{}, s.problem()
 	}
-	document, err := jq.Encode(s.root, 2*MaxSourceBytes)
+	document, err := c.canonical()
 	if err != nil {
 		return definition.Parsed{}, err
+	}
+	if len(c.needs) > 0 {
+		return definition.Parsed{Ref: program.ID, Title: c.title, Document: document, Needs: c.needs, Warnings: c.warnings}, nil
 	}
 	sum := sha256.Sum256(document)
 	program.ID.Digest = hex.EncodeToString(sum[:])
@@ -71,7 +81,7 @@ func Parse(file string, text []byte) (definition.Parsed, error) {
 	if title == "" {
 		title = program.ID.Name
 	}
-	return definition.Parsed{Definition: p, Ref: program.ID, Title: title, Document: document}, nil
+	return definition.Parsed{Definition: p, Ref: program.ID, Title: title, Document: document, Warnings: c.warnings}, nil
 }
 
 // problem makes one problem of all findings.
@@ -102,6 +112,12 @@ type compiler struct {
 	title     string
 	functions map[string]any
 	reusable  reusable
+	resources map[string]*resource // by URI
+	needs     []definition.Need
+	warnings  []problem.Place
+	policies  map[string]any  // use.authentications
+	secrets   map[string]bool // use.secrets
+	catches   int             // how many catches are around what is being compiled
 }
 
 func (c *compiler) workflow() (p engine.Program) {
@@ -120,9 +136,11 @@ func (c *compiler) workflow() (p engine.Program) {
 	vars := []string{"$context", "$input", "$workflow", "$runtime"}
 	if v, ok := root["input"]; ok {
 		p.Input = c.filter("/input", v, "from", vars)
+		p.Schemas.Input = c.schemaOf("/input", v)
 	}
 	if v, ok := root["output"]; ok {
 		p.Output = c.filter("/output", v, "as", vars)
+		p.Schemas.Output = c.schemaOf("/output", v)
 	}
 	if v, ok := root["timeout"]; ok {
 		p.Timeout = c.timeout("/timeout", v, vars, true)
@@ -168,10 +186,13 @@ func (c *compiler) document(at string, v any) (id snapshot.Definition) {
 // use takes the named functions; what they are is checked where they are used,
 // and here for those that nobody uses.
 func (c *compiler) use(at string, v any) {
-	use := c.object(at, v, shape{fields: []string{"errors", "functions", "retries", "timeouts"}, unsupported: map[string]string{
-		"authentications": "named authentication policies", "extensions": "extensions", "secrets": "secrets", "catalogs": "catalogs",
-	}})
+	use := c.object(at, v, shape{
+		fields:      []string{"authentications", "errors", "functions", "retries", "secrets", "timeouts"},
+		unsupported: map[string]string{"extensions": "extensions", "catalogs": "catalogs"},
+	})
 	c.reuse(at, use)
+	c.useSecrets(at, use)
+	c.usePolicies(at, use)
 	functions, ok := use["functions"]
 	if !ok {
 		return
@@ -180,7 +201,7 @@ func (c *compiler) use(at string, v any) {
 	c.functions = c.anyObject(at, functions)
 	for _, name := range keys(c.functions) {
 		p := join(at, name)
-		if reserved[name] || name == callHTTP || name == callPerson || name == callEach {
+		if reserved[name] || name == callHTTP || name == callAPI || name == callPerson || name == callEach || name == callUndo {
 			c.reportKey(p, codeType, "choose another name", "function %s would hide what the language calls so", clip(name))
 			continue
 		}

@@ -189,13 +189,16 @@ func TestExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(&b, "%s\n", filepath.Base(file))
-		_, err = Parse(file, text)
+		parsed, err := Parse(file, text)
 		var p *problem.Error
 		if err != nil && !errors.As(err, &p) {
 			t.Fatal(err)
 		}
 		if err == nil {
 			b.WriteString("  accepted\n")
+			for _, n := range parsed.Needs {
+				fmt.Fprintf(&b, "  needs %s\n", n.URI)
+			}
 			continue
 		}
 		for _, w := range p.Where {

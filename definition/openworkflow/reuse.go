@@ -31,7 +31,7 @@ func (c *compiler) reuse(at string, use map[string]any) {
 		if c.reusable.retries == nil {
 			c.reusable.retries = map[string]*engine.RetryPolicy{}
 		}
-		c.reusable.retries[name] = c.policy(p, v, vars.with("error"))
+		c.reusable.retries[name] = c.retryPolicy(p, v, vars.with("error"))
 	})
 	c.eachNamed(at, use, "timeouts", func(name, p string, v any) {
 		if c.reusable.timeouts == nil {
@@ -70,10 +70,10 @@ func (c *compiler) retry(at string, v any, vars scope) *engine.RetryPolicy {
 	if name, ok := v.(string); ok {
 		return refer(c, at, "retries", name, c.reusable.retries)
 	}
-	return c.policy(at, v, vars)
+	return c.retryPolicy(at, v, vars)
 }
 
-func (c *compiler) policy(at string, v any, vars scope) *engine.RetryPolicy {
+func (c *compiler) retryPolicy(at string, v any, vars scope) *engine.RetryPolicy {
 	m := c.object(at, v, shape{fields: []string{"when", "exceptWhen", "delay", "backoff", "limit", "jitter"}})
 	res := &engine.RetryPolicy{}
 	for _, f := range []struct {

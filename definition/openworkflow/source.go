@@ -70,10 +70,12 @@ func join(pointer, key string) string {
 func item(pointer string, i int) string { return pointer + "/" + strconv.Itoa(i) }
 
 // read makes a source of a text; what it refuses is among the findings.
-func read(file string, text []byte) *source {
+func read(file string, text []byte) *source { return readUpTo(file, text, MaxSourceBytes) }
+
+func readUpTo(file string, text []byte, most int) *source {
 	s := &source{file: file, at: map[string]position{}, keys: map[string]position{}}
-	if len(text) > MaxSourceBytes {
-		s.place(position{}, "", codeYAML, "", fmt.Sprintf("source of %d bytes exceeds %d", len(text), MaxSourceBytes))
+	if len(text) > most {
+		s.place(position{}, "", codeYAML, "", fmt.Sprintf("source of %d bytes exceeds %d", len(text), most))
 		return s
 	}
 	if i := invalid(text); i >= 0 {

@@ -135,12 +135,15 @@ func (c *compiler) common(at string, m map[string]any, n *engine.Node, vars scop
 	}
 	if v, ok := m["input"]; ok {
 		n.Input = c.filter(join(at, "input"), v, "from", vars)
+		n.Schemas.Input = c.schemaOf(join(at, "input"), v)
 	}
 	if v, ok := m["output"]; ok {
 		n.Output = c.filter(join(at, "output"), v, "as", vars)
+		n.Schemas.Output = c.schemaOf(join(at, "output"), v)
 	}
 	if v, ok := m["export"]; ok {
 		n.Export = c.filter(join(at, "export"), v, "as", vars.with("output"))
+		n.Schemas.Export = c.schemaOf(join(at, "export"), v)
 	}
 	if v, ok := m["timeout"]; ok {
 		n.Timeout = c.timeout(join(at, "timeout"), v, vars, true)
@@ -149,7 +152,7 @@ func (c *compiler) common(at string, m map[string]any, n *engine.Node, vars scop
 		n.Then = c.flow(join(at, "then"), v, names)
 	}
 	if v, ok := m["metadata"]; ok {
-		c.anyObject(join(at, "metadata"), v)
+		c.metadata(join(at, "metadata"), v, n, vars)
 	}
 }
 
@@ -352,7 +355,9 @@ func (c *compiler) try(at string, m map[string]any, n *engine.Node, vars scope, 
 		n.Catch.Retry = c.retry(join(p, "retry"), v, inner)
 	}
 	if v, ok := catch["do"]; ok {
+		c.catches++
 		n.Catch.Body = c.list(join(p, "do"), v, inner)
+		c.catches--
 	}
 	if v, ok := catch["then"]; ok {
 		n.Catch.Then = c.flow(join(p, "then"), v, names)

@@ -20,7 +20,9 @@ var (
 	supportedDSL = regexp.MustCompile(`^1\.0\.[0-3]$`)
 	label        = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
 	semantic     = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+	embedded     = regexp.MustCompile(`\$\{.*\}`)
 	identifier   = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]*$`)
+	anyText      = regexp.MustCompile(`^[^\x00-\x1f]{1,512}$`)
 )
 
 // shape says which fields an object has.
@@ -207,6 +209,8 @@ func (c *compiler) probe(at string, v any, vars scope) {
 			if _, err := jq.Expression(v, vars); err != nil {
 				c.failed(at, v, err)
 			}
+		} else if embedded.MatchString(v) {
+			c.warn(at, warnEmbedded, `write all of it as one expression: ${ "Hello \(.name)" }`, "${ } inside of a text is not an expression: the text stays as it is")
 		}
 	case []any:
 		for i, x := range v {
@@ -232,8 +236,11 @@ func (c *compiler) failed(at, src string, err error) {
 	}
 	for _, v := range []string{"$secrets", "$authorization"} {
 		if strings.HasPrefix(detail, "variable "+v+" ") {
-			code, hint = codeUnsupported, "secrets belong to the performer of a call, which adds them by itself"
-			detail = v + " is outside the supported profile"
+			code, hint = codeUnsupported, "a secret is filled in where a call is made: in headers, query, body and authentication"
+			detail = v + " cannot be used here"
+			if v == "$authorization" {
+				hint, detail = "the token is fetched where the call is made", v+" is outside the supported profile"
+			}
 		}
 	}
 	c.place(pos, at, code, hint, detail)
@@ -241,7 +248,7 @@ func (c *compiler) failed(at, src string, err error) {
 
 // filter takes {from: …} or {as: …}.
 func (c *compiler) filter(at string, v any, field string, vars scope) *jq.Template {
-	m := c.object(at, v, shape{fields: []string{field}, unsupported: map[string]string{"schema": "JSON schemas"}})
+	m := c.object(at, v, shape{fields: []string{field, "schema"}})
 	f, ok := m[field]
 	if !ok {
 		return nil

@@ -1,19 +1,37 @@
 package main
 
 import (
-	"bytes"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 )
 
+// safe is a text that the program and its functions write at the same time.
+type safe struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *safe) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *safe) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
 func TestSecondRunFindsTheFirstOrder(t *testing.T) {
 	t.Parallel()
 	places.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
-		var first, second bytes.Buffer
-		for _, out := range []*bytes.Buffer{&first, &second} {
+		var first, second safe
+		for _, out := range []*safe{&first, &second} {
 			db, err := places.Open(t.Context(), place)
 			if err != nil {
 				t.Fatal(err)

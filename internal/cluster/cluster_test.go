@@ -29,7 +29,7 @@ func TestCluster(t *testing.T) {
 	length, seed := settings(t)
 	b := newBed(t)
 	slots := []*slot{b.slot("a"), b.slot("b"), b.slot("steady")}
-	all := b.produce(3, seed, 30*time.Millisecond)
+	all := b.produce(3, seed, 50*time.Millisecond)
 	memory := watch(slots)
 	begun := time.Now()
 	n := b.trouble(slots[:2], seed, length)

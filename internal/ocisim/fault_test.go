@@ -67,6 +67,36 @@ func TestFaultsOfOtherProcesses(t *testing.T) {
 	exec(t, db, `INSERT INTO t VALUES (1)`)
 }
 
+// One fault for all sessions: the nth call of any of them, connects included.
+func TestFaultsOfAllSessions(t *testing.T) {
+	d, db := open(t)
+	watcher, err := db.Conn(t.Context())
+	must(t, err)
+	defer watcher.Close()
+	exec(t, watcher, `CREATE TABLE t (id NUMBER(10))`)
+	counted := func() int {
+		return one[int](t, watcher, `SELECT m.value FROM v$mystat m JOIN v$statname n ON n.statistic# = m.statistic#
+			WHERE n.name = 'ocisim calls counted for op all'`)
+	}
+	arm := func(fault string) {
+		exec(t, watcher, `ALTER SESSION SET ocisim_fault = '`+fault+`,exempt:1:all'`)
+	}
+	arm("all:4:error=1555")
+	exec(t, watcher, `INSERT INTO t VALUES (0)`)
+	equal(t, "counted", counted(), 0)
+	for range 2 { // each connects and executes
+		_, err = connect(t, d.DSN()).Exec(`INSERT INTO t VALUES (1)`)
+	}
+	wantCode(t, err, 1555)
+	equal(t, "rows", one[int](t, watcher, `SELECT COUNT(*) FROM t`), 2)
+	arm("all:1:cut_after")
+	_, err = connect(t, d.DSN()).Exec(`INSERT INTO t VALUES (1)`)
+	equal(t, "the connect fails, and the driver connects again", err == nil || godror.IsBadConn(err), true)
+	arm("all:0:none")
+	exec(t, connect(t, d.DSN()), `INSERT INTO t VALUES (1)`)
+	equal(t, "counted", counted() >= 2, true)
+}
+
 func TestKilledSessionsReconnect(t *testing.T) {
 	d, db := open(t)
 	exec(t, db, `CREATE TABLE t (id NUMBER(10))`)

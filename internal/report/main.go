@@ -28,7 +28,7 @@ func main() {
 	commit := flag.String("commit", "unknown", "what was tested")
 	database := flag.String("database", "the stand-in", "where")
 	flag.Parse()
-	r := newReport()
+	r := newReport(os.Stderr)
 	if err := r.read(os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
@@ -63,10 +63,11 @@ type report struct {
 	skipped  []string
 	output   map[string][]string // of tests that have not ended
 	errors   []string            // output of what failed
+	progress io.Writer           // a line for each package
 }
 
-func newReport() *report {
-	return &report{packages: map[string]*tally{}, output: map[string][]string{}}
+func newReport(progress io.Writer) *report {
+	return &report{progress: progress, packages: map[string]*tally{}, output: map[string][]string{}}
 }
 
 func (r *report) read(in io.Reader) error {
@@ -106,6 +107,7 @@ func (r *report) take(e event) {
 	}
 	if e.Test == "" {
 		p.seconds = e.Elapsed
+		fmt.Fprintf(r.progress, "%s %s %.0f s\n", e.Action, e.Package, e.Elapsed)
 	}
 	switch {
 	case e.Action == "fail":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 )
@@ -17,7 +18,7 @@ const input = `{"Action":"output","Package":"p/a","Test":"TestX","Output":"    x
 `
 
 func TestTheReportHasCountsLinesAndFailures(t *testing.T) {
-	r := newReport()
+	r := newReport(io.Discard)
 	if err := r.read(strings.NewReader(input)); err != nil {
 		t.Fatal(err)
 	}

@@ -26,18 +26,19 @@ var law = []rule{
 	{0, "signal", []string{"problem"}, nil},
 	{0, "snapshot", []string{"problem"}, nil},
 	{0, "jq", []string{"problem"}, nil},
+	{0, "schema", []string{"problem"}, nil},
 	{0, "aq", []string{"problem"}, []string{"internal/..."}},
 	{0, "config", []string{"problem"}, nil},
-	{1, "engine", []string{"jq", "problem", "signal", "snapshot"}, []string{"definition/..."}}, // scenarios are written in the language
+	{1, "engine", []string{"jq", "problem", "schema", "signal", "snapshot"}, []string{"definition/..."}}, // scenarios are written in the language
 	{2, "projections", []string{"engine", "problem", "signal", "snapshot"}, nil},
 	{2, "definition", []string{"engine", "problem", "snapshot"}, []string{"definition/..."}},
 	{3, "definition/diagram", nil, []string{"definition/openworkflow"}}, // draws any document
-	{3, "definition/...", []string{"definition", "engine", "jq", "problem", "signal", "snapshot"}, nil},
+	{3, "definition/...", []string{"definition", "engine", "jq", "problem", "schema", "signal", "snapshot"}, nil},
 	{3, "store", []string{"problem", "projections", "signal", "snapshot"}, nil},
 	{3, "store/storetest", []string{"definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, []string{"internal/..."}},
 	{4, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "store"}, []string{"store/storetest", "internal/..."}},
 	{4, "sql/sqlite", []string{"definition", "problem", "projections", "signal", "snapshot", "store"}, []string{"engine", "store/storetest", "internal/..."}},
-	{4, "runtime", []string{"definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
+	{4, "runtime", []string{"definition", "engine", "problem", "projections", "schema", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
 	{4, "activity", []string{"engine", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
 	{4, "api", []string{"api/client", "definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, support},
@@ -53,7 +54,7 @@ var law = []rule{
 }
 
 // pure packages decide; they do no I/O and read no clock.
-var pure = []string{"engine", "signal", "snapshot", "projections", "jq", "definition/..."}
+var pure = []string{"engine", "signal", "snapshot", "projections", "jq", "schema", "definition/..."}
 
 // impure is what a pure package must not import.
 var impure = []string{
@@ -80,6 +81,7 @@ var only = []struct {
 	{[]string{"github.com/danielgtaylor/huma/..."}, []string{"api"}, "HTTP is api's"},
 	{[]string{"github.com/itchyny/gojq/..."}, []string{"jq"}, "expressions are bounded by jq"},
 	{[]string{"github.com/robfig/cron/..."}, []string{"engine"}, "cron expressions are read where ticks are made"},
+	{[]string{"github.com/santhosh-tekuri/jsonschema/..."}, []string{"schema", "internal/..."}, "schemas are bounded by schema"},
 	{[]string{"github.com/failsafe-go/..."}, []string{"activity"}, "effects are guarded by activity"},
 	{[]string{"github.com/prometheus/..."}, []string{"runtime", "activity", "api", "cmd/..."}, "metrics live where things happen"},
 }

@@ -2,7 +2,7 @@ package oracle
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
@@ -60,17 +60,22 @@ func (s *Store) bury(ctx context.Context, name store.Queue, q aq.Queue) (moved b
 		if moved = raw != nil; err != nil || !moved {
 			return err
 		}
-		m := message(name, raw)
-		var head struct {
-			InstanceID string `json:"workflowInstanceId"`
+		whole, c, err := redeem(ctx, session, raw)
+		detail := "the database gave the message up: it was rolled back too often, or it had an expiry"
+		if errors.Is(err, errClaimLost) {
+			detail += "; " + err.Error()
+		} else if err != nil {
+			return err
 		}
-		_ = json.Unmarshal(m.Body, &head) // what is no envelope names no instance
+		m := message(name, whole)
 		w := &work{}
 		w.letter(nil, projections.DeadLetter{
-			ID: m.ID, Queue: string(name), InstanceID: within(head.InstanceID, idMax), Envelope: m.Body, Reason: ReasonExpired,
-			Detail: "the database gave the message up: it was rolled back too often, or it had an expiry", Attempts: raw.Rollbacks,
-			Node: s.o.Node, EnqueuedAt: m.EnqueuedAt, DiedAt: s.clock.now(),
+			ID: m.ID, Queue: string(name), InstanceID: instanceIn(m.Body), Envelope: m.Body, Reason: ReasonExpired,
+			Detail: detail, Attempts: raw.Rollbacks, Node: s.o.Node, EnqueuedAt: m.EnqueuedAt, DiedAt: s.clock.now(),
 		})
+		if c != nil {
+			w.add(nil, "payload_delete", c.ID)
+		}
 		return s.execute(ctx, session, w, false)
 	})
 	return moved && err == nil, err

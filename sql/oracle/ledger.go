@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -102,11 +103,42 @@ func (l *ledger) poke() {
 	}
 }
 
-// crashes is how many runs have died in a message.
-func (l *ledger) crashes(id string) int {
+// crashes is how many runs have died in a message. What the last refresh saw
+// may have been a run at work that has given the message back since, so it is
+// looked at again; without an answer it counts.
+func (l *ledger) crashes(ctx context.Context, id string) int {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.others[id]
+	n := l.others[id]
+	l.mu.Unlock()
+	if n == 0 {
+		return 0
+	}
+	var now int
+	if err := l.s.db.QueryRowContext(ctx, text("inflight_crashes"), id, l.s.run).Scan(into{&now}); err != nil {
+		l.s.log.Warn("oracle: ledger", "message", id, "error", explain(err))
+		return n
+	}
+	return now
+}
+
+// erase takes the note away in the transaction that gives the message back:
+// whoever gets it then finds none.
+func (l *ledger) erase(ctx context.Context, session *aq.Session, id string) error {
+	l.mu.Lock()
+	noted := l.noted[id]
+	l.mu.Unlock()
+	if !noted {
+		return nil
+	}
+	_, err := session.ExecContext(ctx, text("inflight_delete"), id, l.s.run)
+	return err
+}
+
+// erased notes that the note is gone.
+func (l *ledger) erased(id string) {
+	l.mu.Lock()
+	delete(l.noted, id)
+	l.mu.Unlock()
 }
 
 // refresh learns what other runs have noted.

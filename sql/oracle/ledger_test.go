@@ -1,9 +1,90 @@
 package oracle
 
 import (
+	"errors"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/aqueduct-engine/aqueduct/store"
 )
+
+// A node that gives a message back has not died in it, whatever the others saw
+// while it was at work.
+func TestAReleasedMessageHasNoCrash(t *testing.T) {
+	dsn := fresh(t)
+	a, b := opened(t, Options{DSN: dsn, Node: "a"}), opened(t, Options{DSN: dsn, Node: "b"})
+	ctx := t.Context()
+	if err := a.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("m")}}}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := a.Receive(ctx, store.Signals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Enter(d)
+	a.ledger.settle()
+	if err := b.ledger.refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.ledger.crashes(ctx, d.Message().ID); n != 1 {
+		t.Fatalf("the note is not there: %d", n)
+	}
+	if err := d.Release(ctx, errors.New("not now")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.Receive(ctx, store.Signals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := got.Message(); m.Crashes != 0 || m.ID != d.Message().ID {
+		t.Errorf("%d crashes of %s", m.Crashes, m.ID)
+	}
+	a.Leave(d)
+	if err := got.Commit(ctx, store.Change{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Consumers with nothing to do make dequeues and no other call: any statement,
+// commit or fetch of theirs would meet a fault and be logged, and be counted.
+func TestIdleConsumersOnlyDequeue(t *testing.T) {
+	d := standIn(t)
+	log := &counter{}
+	s, err := Open(t.Context(), Options{DSN: d.DSN(), Node: "n", Wait: time.Second, Heartbeat: time.Hour, DeadAfter: 4 * time.Hour,
+		Log: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	queues := []store.Queue{store.Signals, store.Schedule, store.Commands}
+	for _, q := range queues {
+		go func() { _, _ = s.Receive(t.Context(), q) }() // until Close
+	}
+	until := func(n int64) {
+		for s.Dequeues() < n {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	until(int64(len(queues)))
+	if err := d.Fault(t.Context(), "oracle.test%", "execute:1:cut,fetch:1:cut,commit:1:cut,rollback:1:cut,ping:1:cut"); err != nil {
+		t.Fatal(err)
+	}
+	other, before := s.Calls()-s.Dequeues(), s.Dequeues()
+	until(before + 3*int64(len(queues)))
+	if now := s.Calls() - s.Dequeues(); now != other || log.lines.Load() != 0 {
+		t.Errorf("%d calls beside the dequeues, %d lines in the log", now-other, log.lines.Load())
+	}
+	if err := d.Fault(t.Context(), "oracle.test%", ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// counter counts what is logged.
+type counter struct{ lines atomic.Int64 }
+
+func (c *counter) Write(b []byte) (int, error) { c.lines.Add(1); return len(b), nil }
 
 // What is entered is noted, whatever was entered and left before it.
 func TestTheLedgerNotesEveryEntry(t *testing.T) {

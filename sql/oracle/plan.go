@@ -46,6 +46,9 @@ func (s *Store) plan(ctx context.Context, c *store.Change, d *delivery) (*work, 
 	if d != nil && d.m.Crashes > 0 {
 		w.add(nil, "inflight_forget", d.m.ID)
 	}
+	if d != nil && d.claim != nil {
+		w.add(nil, "payload_delete", d.claim.ID)
+	}
 	return w, s.planSends(w, c.Send)
 }
 
@@ -183,12 +186,12 @@ func (s *Store) planRows(ctx context.Context, w *work, r *projections.Rows) erro
 	for i := range r.TaskEvents {
 		w.taskEvent(&r.TaskEvents[i])
 	}
+	for _, token := range r.WaitsGone { // first: a wait that is found otherwise from now on goes and comes
+		w.add(nil, "wait_delete", token)
+	}
 	for i := range r.Waits {
 		v := &r.Waits[i]
 		w.add(nil, "wait_insert", v.Token, v.InstanceID, v.EventType, v.Spec, v.KeyHash, stamp(v.CreatedAt))
-	}
-	for _, token := range r.WaitsGone {
-		w.add(nil, "wait_delete", token)
 	}
 	return nil
 }
@@ -196,7 +199,7 @@ func (s *Store) planRows(ctx context.Context, w *work, r *projections.Rows) erro
 func (w *work) instance(i *projections.Instance) {
 	detail := clip(i.ErrorDetail)
 	if i.Version != 1 {
-		w.add(nil, "instance_update", i.Status, i.Position, i.Version, i.ErrorType, detail, stamp(i.UpdatedAt), stamp(i.EndedAt), i.ID)
+		w.add(nil, "instance_update", i.DefVersion, i.Status, i.Position, i.Version, i.ErrorType, detail, stamp(i.UpdatedAt), stamp(i.EndedAt), i.ID)
 		return
 	}
 	var digest []byte
@@ -275,7 +278,10 @@ func (s *Store) planSends(w *work, list []store.Send) error {
 			at[q.Name] = n
 			w.sends = append(w.sends, batch{queue: q})
 		}
-		out := outgoing(&list[i], now)
+		if err := list[i].Check(); err != nil {
+			return err
+		}
+		out := w.deposit(outgoing(&list[i], now), now)
 		if err := out.Check(); err != nil {
 			return err
 		}

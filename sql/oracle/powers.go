@@ -146,7 +146,7 @@ func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (in
 			break
 		}
 	}
-	return count, nil
+	return count, wrap("purge", s.sweepPayloads(ctx, endedBefore))
 }
 
 func (s *Store) purge(ctx context.Context, before time.Time, limit int) (int, error) {
@@ -163,7 +163,7 @@ func (s *Store) purge(ctx context.Context, before time.Time, limit int) (int, er
 	return len(found), s.change(ctx, func(session *aq.Session) error {
 		w := &work{}
 		for _, i := range found {
-			for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "payloads", "instance"} {
+			for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "instance"} {
 				w.add(nil, "purge_"+part, i.ID)
 			}
 		}

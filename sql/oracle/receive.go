@@ -97,7 +97,17 @@ func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue) (*delive
 		if ctx.Err() != nil || !session.Good() {
 			break // nobody waits any more; the rollback gives it back
 		}
-		d := s.deliver(session, name, raw)
+		d, errPayload := s.deliver(ctx, session, name, raw)
+		if errPayload != nil {
+			if !errors.Is(errPayload, errClaimLost) {
+				err = errPayload
+				break
+			}
+			if err = s.buryLost(ctx, session, name, raw, errPayload); err != nil {
+				break
+			}
+			continue
+		}
 		if early := d.m.DueAt.Sub(s.clock.now()); early > 0 && !d.m.DueAt.IsZero() {
 			if err = d.putBack(ctx, early); err != nil {
 				break
@@ -143,15 +153,28 @@ type delivery struct {
 	s       *Store
 	session *aq.Session
 	m       store.Message
+	claim   *claim          // on the message's body, when a row holds it
 	fence   <-chan struct{} // open while the ledger's note is on its way
 	mu      sync.Mutex      // one call at a time: the session has one transaction
 	over    bool
 }
 
-func (s *Store) deliver(session *aq.Session, name store.Queue, raw *aq.Message) *delivery {
-	d := &delivery{s: s, session: session, m: message(name, raw)}
-	d.m.Crashes = s.ledger.crashes(d.m.ID)
-	return d
+func (s *Store) deliver(ctx context.Context, session *aq.Session, name store.Queue, raw *aq.Message) (*delivery, error) {
+	whole, c, err := redeem(ctx, session, raw)
+	if err != nil {
+		return nil, err
+	}
+	d := &delivery{s: s, session: session, m: message(name, whole), claim: c}
+	d.m.Crashes = s.ledger.crashes(ctx, d.m.ID)
+	return d, nil
+}
+
+// again is the delivery's message, sent once more.
+func (d *delivery) again(attempts int, delay time.Duration) aq.Send {
+	if d.claim == nil {
+		return again(&d.m, attempts, delay)
+	}
+	return d.claim.carry(again(&d.m, attempts, delay))
 }
 
 func (d *delivery) Message() store.Message { return d.m }
@@ -159,7 +182,7 @@ func (d *delivery) Message() store.Message { return d.m }
 // putBack sends a message that came early again for the remainder.
 func (d *delivery) putBack(ctx context.Context, early time.Duration) error {
 	q, _ := d.s.queue(d.m.Queue)
-	if err := d.session.Enqueue(ctx, q, []aq.Send{again(&d.m, d.m.Attempts, early)}); err != nil {
+	if err := d.session.Enqueue(ctx, q, []aq.Send{d.again(d.m.Attempts, early)}); err != nil {
 		return err
 	}
 	return d.session.Commit()
@@ -260,9 +283,14 @@ func (d *delivery) Release(ctx context.Context, cause error) error {
 	}
 	defer d.s.leave()
 	q, _ := d.s.queue(d.m.Queue)
-	err := d.session.Enqueue(ctx, q, []aq.Send{again(&d.m, d.m.Attempts+1, 0)})
+	err := d.s.ledger.erase(ctx, d.session, d.m.ID)
 	if err == nil {
-		err = commit(d.session)
+		err = d.session.Enqueue(ctx, q, []aq.Send{d.again(d.m.Attempts+1, 0)})
+	}
+	if err == nil {
+		if err = commit(d.session); err == nil {
+			d.s.ledger.erased(d.m.ID)
+		}
 	} else {
 		err = fmt.Errorf("%w: %w", store.ErrLost, explain(err))
 	}

@@ -166,3 +166,60 @@ func TestThePackageRefusesArguments(t *testing.T) {
 		t.Errorf("%d rows, %d messages", n, m)
 	}
 }
+
+// Data of any size up to the envelope's limit goes through the package: what
+// no message can hold lies beside it, until a node has consumed it.
+func TestThePackageSendsLargeData(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	s.withTask(t)
+	text := func(n int) string { return `"` + strings.Repeat("Ω漢", n/5) + `"` } // n bytes, in far fewer characters
+	for _, c := range []struct {
+		name, call string
+		args       []any
+		size       int
+	}{
+		{"small", "SIGNAL('i-1', 'paid', :2)", []any{text(100)}, 0},
+		{"of many characters", "SIGNAL('i-1', 'paid', :2)", []any{`"` + strings.Repeat("x", 30_000) + `"`}, 0},
+		{"of many bytes", "SIGNAL('i-1', 'paid', :2)", []any{text(31_995)}, 1},
+		{"large", "SIGNAL('i-1', 'paid', :2)", []any{text(1_000_000)}, 1},
+		{"input", "START_INSTANCE('shop/order', 'i-2', :2)", []any{text(200_000)}, 1},
+		{"output", "COMPLETE_TASK('t-1', 'ann', 'yes', :2)", []any{text(200_000)}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := s.order(t, false, c.call, c.args...); err != nil {
+				t.Fatal(err)
+			}
+			if n := payloads(t, s.node); n != 0 {
+				t.Errorf("%d payloads after a rollback", n)
+			}
+			id, err := s.order(t, true, c.call, c.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := payloads(t, s.node); n != c.size {
+				t.Errorf("%d payloads, want %d", n, c.size)
+			}
+			d, err := s.node.Receive(t.Context(), store.Signals)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := signal.Decode(d.Message().Body)
+			if err != nil || d.Message().ID != id || !strings.Contains(string(e.Payload), c.args[0].(string)) {
+				t.Errorf("%d bytes, %v", len(d.Message().Body), err)
+			}
+			if err := d.Commit(t.Context(), store.Change{}); err != nil {
+				t.Fatal(err)
+			}
+			if n := payloads(t, s.node); n != 0 {
+				t.Errorf("%d payloads in the end", n)
+			}
+		})
+	}
+	const large = 20802
+	for _, data := range []string{text(1_200_000), `"` + strings.Repeat("x", 1<<20-100) + `"`, `"` + strings.Repeat("x", 2<<20) + `"`} {
+		if _, err := s.order(t, true, "SIGNAL('i-1', 'paid', :2)", data); !slices.Contains(aq.Codes(err), large) {
+			t.Errorf("%d bytes: %v", len(data), err)
+		}
+	}
+}

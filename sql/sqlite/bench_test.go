@@ -90,7 +90,7 @@ func bare(c *conn, m *store.Change, no int64, check func(error)) {
 		checksum(m.Encoded), m.Encoded, no, s.InstanceID, s.Version-1)
 	run("stream_settle", r.ExecutedAt.UnixMicro(), no<<positionBits|m.Rows.Settled[0])
 	i := m.Rows.Instance
-	run("instance_update", i.Status, i.Position, i.Version, nil, nil, i.UpdatedAt.UnixMicro(), nil, no)
+	run("instance_update", i.DefVersion, i.Status, i.Position, i.Version, nil, nil, i.UpdatedAt.UnixMicro(), nil, no)
 	for j := range m.Rows.Stream {
 		e := &m.Rows.Stream[j]
 		var processed, owner any

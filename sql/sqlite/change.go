@@ -72,6 +72,11 @@ func (s *Store) Commit(ctx context.Context, c store.Change) error {
 // change applies one change. Guards come first, the likeliest before the
 // others, so that a refused change has normally written nothing.
 func (t *tx) change(d *delivery, c *store.Change) error {
+	for i := range c.Send {
+		if err := c.Send[i].Check(); err != nil {
+			return err
+		}
+	}
 	id := instanceOf(c)
 	no, err := t.snapshot(c, id)
 	if err != nil {
@@ -333,12 +338,7 @@ func (t *tx) rows(no int64, id string, r *projections.Rows) error {
 			return err
 		}
 	}
-	for i := range r.Waits {
-		if err := t.wait(no, id, &r.Waits[i]); err != nil {
-			return err
-		}
-	}
-	for _, token := range r.WaitsGone {
+	for _, token := range r.WaitsGone { // first: a wait that is found otherwise from now on goes and comes
 		if no == 0 {
 			_, err := t.entry(no, 0)
 			return err
@@ -347,12 +347,17 @@ func (t *tx) rows(no int64, id string, r *projections.Rows) error {
 			return err
 		}
 	}
+	for i := range r.Waits {
+		if err := t.wait(no, id, &r.Waits[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 func (t *tx) instance(no int64, i *projections.Instance) error {
 	if i.Version != 1 {
-		_, n, err := t.exec("instance_update", text(i.Status), text(i.Position), i.Version, text(i.ErrorType), text(i.ErrorDetail),
+		_, n, err := t.exec("instance_update", text(i.DefVersion), text(i.Status), text(i.Position), i.Version, text(i.ErrorType), text(i.ErrorDetail),
 			micros(i.UpdatedAt), micros(i.EndedAt), no)
 		if err != nil || n == 1 {
 			return err

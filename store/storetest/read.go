@@ -48,6 +48,27 @@ var readCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, got, *i)
 	},
+	"an instance goes on under another version of its definition": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Waits = []projections.Wait{{Token: "t", InstanceID: "a", EventType: "paid", Spec: "d@1#/do/0", KeyHash: "00", CreatedAt: at}}
+		k.commit(c)
+		next := turn("a", 2)
+		next.Rows.Instance.DefVersion = "2.0.0"
+		next.Rows.WaitsGone = []string{"t"}
+		moved := c.Rows.Waits[0]
+		moved.Spec = "d@2#/do/1"
+		next.Rows.Waits = []projections.Wait{moved}
+		k.commit(next)
+		got, err := k.s.Instance(k.ctx, "a")
+		k.ok(err)
+		equal(k, got, *next.Rows.Instance)
+		specs, err := k.s.WaitSpecs(k.ctx, "paid")
+		k.ok(err)
+		equal(k, specs, []string{"d@2#/do/1"})
+		waits, err := k.s.Waits(k.ctx, "paid", "d@2#/do/1", "00", "", 0)
+		k.ok(err)
+		equal(k, waits, next.Rows.Waits)
+	},
 	"an instance of empty strings comes back as it was": func(k *kase) {
 		c := turn("a", 1)
 		*c.Rows.Instance = projections.Instance{ID: "a", Version: 1, StartedAt: at}

@@ -29,6 +29,18 @@ func TestASoundHistoryHasNoAnomaly(t *testing.T) {
 	}
 }
 
+func TestVersionsAreNotJudgedWhereNothingNotedThem(t *testing.T) {
+	log, s := sound()
+	for id, i := range s.Instances {
+		i.Versions = nil
+		s.Instances[id] = i
+	}
+	s.Unwatched = true
+	if found := Check(log, s); len(found) != 0 {
+		t.Error(found)
+	}
+}
+
 // Every anomaly is planted, and found as what it is and nothing else.
 func TestPlantedAnomaliesAreFound(t *testing.T) {
 	edit := func(id string, f func(*Instance)) func(*[]Signal, *State) {

@@ -12,14 +12,64 @@
 // Faults come from OCISIM_FAULTS when a session starts, from ALTER SESSION SET
 // ocisim_fault on the session itself, and from table ocisim.fault, by the
 // client's name, whenever another session notifies ocisim_fault.
+//
+// Op all counts the calls of all sessions of this process on the same database
+// together, connects included; setting it again begins anew. Sessions that have
+// the fault exempt:1:all do not count: those of who watches.
 #include "ocisim.h"
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { MAX_DATABASES = 64 };
+
+// everywhere holds the faults of op all, by database.
+static struct {
+    pthread_mutex_t mu;
+    struct {
+        char db[64];
+        Fault fault;
+    } of[MAX_DATABASES];
+    int n;
+} everywhere = {.mu = PTHREAD_MUTEX_INITIALIZER};
+
+// everywhere_set begins to count for a database.
+static void everywhere_set(const Pg *pg, const Fault *f) {
+    const char *db = pg->db ? pg->db : "";
+    pthread_mutex_lock(&everywhere.mu);
+    int i = 0;
+    while (i < everywhere.n && strcmp(everywhere.of[i].db, db))
+        i++;
+    if (i < MAX_DATABASES) {
+        snprintf(everywhere.of[i].db, sizeof everywhere.of[i].db, "%s", db);
+        everywhere.of[i].fault = *f;
+        if (i == everywhere.n)
+            everywhere.n++;
+    }
+    pthread_mutex_unlock(&everywhere.mu);
+}
+
+// everywhere_seen is how many calls were counted; with a call, it is one more,
+// and f gets the fault when it is its turn.
+static int everywhere_seen(const Pg *pg, int call, Fault *f) {
+    const char *db = pg->db ? pg->db : "";
+    int seen = 0;
+    f->nth = 0;
+    pthread_mutex_lock(&everywhere.mu);
+    for (int i = 0; i < everywhere.n; i++) {
+        if (strcmp(everywhere.of[i].db, db))
+            continue;
+        seen = everywhere.of[i].fault.seen += call;
+        if (call && seen == everywhere.of[i].fault.nth)
+            *f = everywhere.of[i].fault;
+    }
+    pthread_mutex_unlock(&everywhere.mu);
+    return seen;
+}
+
 // faults_parse replaces the faults of a session; NULL and "" are none.
 void faults_parse(Pg *pg, const char *spec) {
-    pg->nfaults = 0;
+    pg->nfaults = pg->exempt = 0;
     if (!spec)
         return;
     char *copy = xstrdup(spec), *save = NULL;
@@ -36,6 +86,9 @@ void faults_parse(Pg *pg, const char *spec) {
             *eq = 0;
         }
         snprintf(f->act, sizeof f->act, "%.15s", act);
+        if (!strcmp(f->op, "all"))
+            everywhere_set(pg, f);
+        pg->exempt |= !strcmp(f->op, "exempt");
         pg->nfaults++;
     }
     free(copy);
@@ -145,7 +198,14 @@ int call_begin(Pg *pg, Err *e, const char *op, int rt, Call *c) {
         if (fault_act(pg, e, f, c))
             return ERR;
     }
-    return OK;
+    Fault shared;
+    if (pg->exempt || !everywhere_seen(pg, 1, &shared) || !shared.nth)
+        return OK;
+    // It is kept among the session's own for call_end; no call is called so.
+    Fault *mine = &pg->faults[pg->nfaults < MAX_FAULTS ? pg->nfaults++ : MAX_FAULTS - 1];
+    *mine = shared;
+    snprintf(mine->op, sizeof mine->op, "done");
+    return fault_act(pg, e, mine, c) ? ERR : OK;
 }
 
 // call_end ends a call with its return code, or with that of a fault.
@@ -171,6 +231,8 @@ void stats_publish(Pg *pg) {
     buf_fmt(&b,
             "SELECT set_config('ocisim.roundtrips','%llu',false), set_config('ocisim.requests','%llu',false)",
             (unsigned long long)pg->rt_total, (unsigned long long)pg->request_total);
+    Fault none;
+    buf_fmt(&b, ", set_config('ocisim.counted','%d',false)", everywhere_seen(pg, 0, &none));
     for (int i = 0; i < pg->nstats; i++)
         buf_fmt(&b, ", set_config('ocisim.calls_%s','%llu',false), set_config('ocisim.rt_%s','%llu',false)",
                 pg->stats[i].op, (unsigned long long)pg->stats[i].calls, pg->stats[i].op,

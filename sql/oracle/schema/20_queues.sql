@@ -58,11 +58,11 @@ END;
 /
 
 BEGIN
-  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_DLQ_QTAB', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => FALSE, comment => 'Aqueduct: notices of dead letters for who wants to consume them');
+  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_DLQ_QTAB', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => FALSE, comment => 'Aqueduct: for who wants to push dead letters; nodes do not write to it');
 END;
 /
 BEGIN
-  DBMS_AQADM.CREATE_QUEUE(queue_name => 'WF_DLQ_Q', queue_table => 'WF_DLQ_QTAB', max_retries => 10000, retry_delay => 0, retention_time => 0, comment => 'Aqueduct: notices of dead letters for who wants to consume them');
+  DBMS_AQADM.CREATE_QUEUE(queue_name => 'WF_DLQ_Q', queue_table => 'WF_DLQ_QTAB', max_retries => 10000, retry_delay => 0, retention_time => 0, comment => 'Aqueduct: for who wants to push dead letters; nodes do not write to it');
 END;
 /
 BEGIN

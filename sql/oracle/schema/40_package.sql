@@ -21,7 +21,7 @@ CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
   FUNCTION signal(
     p_instance_id   IN VARCHAR2,
     p_type          IN VARCHAR2,
-    p_data          IN VARCHAR2 DEFAULT 'null',
+    p_data          IN CLOB DEFAULT 'null',
     p_waiting_token IN VARCHAR2 DEFAULT NULL,
     p_signal_id     IN VARCHAR2 DEFAULT NULL,
     p_due_at_utc    IN TIMESTAMP DEFAULT NULL,
@@ -37,7 +37,7 @@ CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
   FUNCTION start_instance(
     p_definition   IN VARCHAR2,
     p_instance_id  IN VARCHAR2 DEFAULT NULL,
-    p_input        IN VARCHAR2 DEFAULT 'null',
+    p_input        IN CLOB DEFAULT 'null',
     p_business_key IN VARCHAR2 DEFAULT NULL,
     p_start_key    IN VARCHAR2 DEFAULT NULL,
     p_version      IN VARCHAR2 DEFAULT NULL,
@@ -49,7 +49,7 @@ CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
     p_task_id IN VARCHAR2,
     p_user    IN VARCHAR2,
     p_outcome IN VARCHAR2 DEFAULT NULL,
-    p_data    IN VARCHAR2 DEFAULT 'null'
+    p_data    IN CLOB DEFAULT 'null'
   ) RETURN RAW;
 
 END AQUEDUCT;
@@ -57,7 +57,9 @@ END AQUEDUCT;
 
 CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
 
-  c_bytes_max CONSTANT PLS_INTEGER := 32000; -- of an envelope: what every peer can read
+  c_envelope_max CONSTANT PLS_INTEGER := 1048576; -- bytes of an envelope
+  c_bytes_max CONSTANT PLS_INTEGER := 32000; -- of a message: what every peer can read
+  c_chars_max CONSTANT PLS_INTEGER := 8000;  -- that are surely so many bytes
   c_id_max    CONSTANT PLS_INTEGER := 128;   -- bytes of an id
   c_key_max   CONSTANT PLS_INTEGER := 256;   -- bytes of a key
   c_day       CONSTANT PLS_INTEGER := 86400; -- seconds
@@ -90,14 +92,13 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     END IF;
   END check_key;
 
-  -- Refuses a text before it is put together, for it may be longer than PL/SQL
-  -- can hold.
-  PROCEDURE check_bytes(p_head IN VARCHAR2, p_tail IN VARCHAR2) IS
+  -- Refuses a text before it is parsed. A CLOB is counted in characters.
+  PROCEDURE check_size(p_text IN CLOB) IS
   BEGIN
-    IF NVL(LENGTHB(p_head), 0) + NVL(LENGTHB(p_tail), 0) > c_bytes_max THEN
-      fail(too_large, 'the envelope has more than ' || c_bytes_max || ' bytes');
+    IF DBMS_LOB.GETLENGTH(p_text) > c_envelope_max THEN
+      fail(too_large, 'the envelope has more than ' || c_envelope_max || ' bytes');
     END IF;
-  END check_bytes;
+  END check_size;
 
   -- The text as a JSON string, or null.
   FUNCTION quoted(p_value IN VARCHAR2) RETURN VARCHAR2 IS
@@ -112,15 +113,15 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
 
   -- One JSON value, strict: what a node could not read would become a dead
   -- letter after the commit.
-  PROCEDURE check_json(p_name IN VARCHAR2, p_value IN VARCHAR2, p_object IN BOOLEAN) IS
+  PROCEDURE check_json(p_name IN VARCHAR2, p_value IN CLOB, p_object IN BOOLEAN) IS
     v_list  JSON_ARRAY_T;
-    v_text  CLOB; -- a text of PL/SQL with more than 4000 bytes is no value of SQL
+    v_text  CLOB;
     v_valid PLS_INTEGER;
   BEGIN
     IF p_value IS NULL THEN
       fail(invalid_argument, p_name || ' is missing');
     END IF;
-    check_bytes(p_value, NULL);
+    check_size(p_value);
     v_text := '[' || p_value || ']';
     SELECT CASE WHEN v_text IS JSON STRICT THEN 1 ELSE 0 END INTO v_valid FROM DUAL;
     IF v_valid = 0 THEN
@@ -158,8 +159,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
 
   FUNCTION envelope(
     p_type IN VARCHAR2, p_signal_id IN VARCHAR2, p_instance_id IN VARCHAR2, p_token IN VARCHAR2,
-    p_due_at_utc IN TIMESTAMP, p_actor IN VARCHAR2, p_payload IN VARCHAR2
-  ) RETURN VARCHAR2 IS
+    p_due_at_utc IN TIMESTAMP, p_actor IN VARCHAR2, p_payload IN CLOB
+  ) RETURN CLOB IS
     v_headers VARCHAR2(4000);
     v_head    VARCHAR2(8000);
   BEGIN
@@ -173,20 +174,44 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
       || CASE WHEN p_due_at_utc IS NOT NULL THEN ',"dueAtUtc":"' || moment(p_due_at_utc) || '"' END
       || CASE WHEN v_headers IS NOT NULL THEN ',"headers":{' || v_headers || '}' END
       || ',"payload":';
-    check_bytes(v_head || '}', p_payload);
     RETURN v_head || p_payload || '}';
   END envelope;
 
-  FUNCTION send(p_envelope IN VARCHAR2, p_due_at_utc IN TIMESTAMP) RETURN RAW IS
+  -- Sends an envelope. One that no message can hold is a row, to which the
+  -- message refers: see WF_PAYLOADS.
+  FUNCTION send(p_envelope IN CLOB, p_instance_id IN VARCHAR2, p_due_at_utc IN TIMESTAMP) RETURN RAW IS
     v_options DBMS_AQ.ENQUEUE_OPTIONS_T;
     v_message DBMS_AQ.MESSAGE_PROPERTIES_T;
     v_bytes   RAW(32767);
     v_id      RAW(16);
     v_queue   VARCHAR2(300) := 'WF_SIGNAL_Q';
+    v_body    BLOB;
+    v_size    NUMBER;
+    v_to      NUMBER := 1;
+    v_from    NUMBER := 1;
+    v_context NUMBER := DBMS_LOB.DEFAULT_LANG_CTX;
+    v_warning NUMBER;
+    v_claim   VARCHAR2(128);
+    v_now     TIMESTAMP := now_utc;
   BEGIN
-    v_bytes := UTL_I18N.STRING_TO_RAW(p_envelope, 'AL32UTF8');
-    IF UTL_RAW.LENGTH(v_bytes) > c_bytes_max THEN
-      fail(too_large, 'the envelope has more than ' || c_bytes_max || ' bytes');
+    IF DBMS_LOB.GETLENGTH(p_envelope) <= c_chars_max THEN
+      v_bytes := UTL_I18N.STRING_TO_RAW(DBMS_LOB.SUBSTR(p_envelope, c_chars_max, 1), 'AL32UTF8');
+    ELSE
+      DBMS_LOB.CREATETEMPORARY(v_body, TRUE, DBMS_LOB.CALL);
+      DBMS_LOB.CONVERTTOBLOB(dest_lob => v_body, src_clob => p_envelope, amount => DBMS_LOB.LOBMAXSIZE, dest_offset => v_to,
+        src_offset => v_from, blob_csid => NLS_CHARSET_ID('AL32UTF8'), lang_context => v_context, warning => v_warning);
+      v_size := DBMS_LOB.GETLENGTH(v_body);
+      IF v_size > c_envelope_max THEN
+        fail(too_large, 'the envelope has more than ' || c_envelope_max || ' bytes');
+      END IF;
+      IF v_size <= c_bytes_max THEN
+        v_bytes := DBMS_LOB.SUBSTR(v_body, c_bytes_max, 1);
+      ELSE
+        v_claim := new_id;
+        INSERT INTO WF_PAYLOADS (PAYLOAD_ID, INSTANCE_ID, CREATED_ON_UTC, DATA) VALUES (v_claim, p_instance_id, v_now, v_body);
+        v_bytes := UTL_I18N.STRING_TO_RAW('{"claimCheck":{"id":"' || v_claim || '","bytes":' || v_size || '}}', 'AL32UTF8');
+        v_message.correlation := v_claim;
+      END IF;
     END IF;
     v_options.visibility := DBMS_AQ.ON_COMMIT;
     v_message.priority := 5;
@@ -201,11 +226,11 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
   END send;
 
   FUNCTION signal(
-    p_instance_id IN VARCHAR2, p_type IN VARCHAR2, p_data IN VARCHAR2 DEFAULT 'null', p_waiting_token IN VARCHAR2 DEFAULT NULL,
+    p_instance_id IN VARCHAR2, p_type IN VARCHAR2, p_data IN CLOB DEFAULT 'null', p_waiting_token IN VARCHAR2 DEFAULT NULL,
     p_signal_id IN VARCHAR2 DEFAULT NULL, p_due_at_utc IN TIMESTAMP DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL
   ) RETURN RAW IS
     v_id    VARCHAR2(128) := NVL(p_signal_id, new_id);
-    v_event VARCHAR2(32767);
+    v_event VARCHAR2(4000);
   BEGIN
     check_id('p_instance_id', p_instance_id, TRUE);
     check_id('p_waiting_token', p_waiting_token, FALSE);
@@ -217,15 +242,15 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     check_key('p_actor', p_actor);
     check_json('p_data', p_data, FALSE);
     v_event := '{"id":' || quoted(v_id) || ',"source":"plsql","type":' || quoted(p_type) || ',"data":';
-    check_bytes(v_event || '}', p_data);
-    RETURN send(envelope('ExternalSignal', v_id, p_instance_id, p_waiting_token, p_due_at_utc, p_actor, v_event || p_data || '}'), p_due_at_utc);
+    RETURN send(envelope('ExternalSignal', v_id, p_instance_id, p_waiting_token, p_due_at_utc, p_actor, v_event || p_data || '}'), p_instance_id, p_due_at_utc);
   END signal;
 
   FUNCTION start_instance(
-    p_definition IN VARCHAR2, p_instance_id IN VARCHAR2 DEFAULT NULL, p_input IN VARCHAR2 DEFAULT 'null', p_business_key IN VARCHAR2 DEFAULT NULL,
+    p_definition IN VARCHAR2, p_instance_id IN VARCHAR2 DEFAULT NULL, p_input IN CLOB DEFAULT 'null', p_business_key IN VARCHAR2 DEFAULT NULL,
     p_start_key IN VARCHAR2 DEFAULT NULL, p_version IN VARCHAR2 DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL
   ) RETURN RAW IS
     v_head VARCHAR2(8000);
+    v_instance VARCHAR2(128) := NVL(p_instance_id, new_id);
   BEGIN
     IF p_definition IS NULL THEN
       fail(invalid_argument, 'p_definition is missing');
@@ -242,12 +267,11 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
       || CASE WHEN p_business_key IS NOT NULL THEN ',"businessKey":' || quoted(p_business_key) END
       || CASE WHEN p_start_key IS NOT NULL THEN ',"startKey":' || quoted(p_start_key) END
       || ',"input":';
-    check_bytes(v_head || '}', p_input);
-    RETURN send(envelope('StartRequest', 'start-' || RAWTOHEX(SYS_GUID()), NVL(p_instance_id, new_id), NULL, NULL, p_actor, v_head || p_input || '}'), NULL);
+    RETURN send(envelope('StartRequest', 'start-' || RAWTOHEX(SYS_GUID()), v_instance, NULL, NULL, p_actor, v_head || p_input || '}'), v_instance, NULL);
   END start_instance;
 
   FUNCTION complete_task(
-    p_task_id IN VARCHAR2, p_user IN VARCHAR2, p_outcome IN VARCHAR2 DEFAULT NULL, p_data IN VARCHAR2 DEFAULT 'null'
+    p_task_id IN VARCHAR2, p_user IN VARCHAR2, p_outcome IN VARCHAR2 DEFAULT NULL, p_data IN CLOB DEFAULT 'null'
   ) RETURN RAW IS
     v_instance WF_TASKS.INSTANCE_ID%TYPE;
     v_token    WF_TASKS.WAITING_TOKEN%TYPE;
@@ -284,8 +308,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     END IF;
     v_head := '{"output":{"outcome":' || quoted(p_outcome) || ',"data":';
     v_tail := ',"completedBy":' || quoted(p_user) || ',"completedAtUtc":"' || moment(now_utc) || '","taskId":' || quoted(p_task_id) || '}}';
-    check_bytes(v_head || v_tail, p_data);
-    RETURN send(envelope('TaskCompleted', 'task-' || p_task_id, v_instance, v_token, NULL, p_user, v_head || p_data || v_tail), NULL);
+    RETURN send(envelope('TaskCompleted', 'task-' || p_task_id, v_instance, v_token, NULL, p_user, v_head || p_data || v_tail), v_instance, NULL);
   END complete_task;
 
 END AQUEDUCT;

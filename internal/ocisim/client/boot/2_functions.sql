@@ -47,6 +47,8 @@ CREATE FUNCTION ocisim.sys_guid() RETURNS bytea LANGUAGE sql VOLATILE AS
 $$ SELECT decode(replace(gen_random_uuid()::text, '-', ''), 'hex') $$;
 
 CREATE FUNCTION ocisim.instr(text, text) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT strpos($1, $2)::numeric $$;
+CREATE FUNCTION ocisim.nls_charset_id(text) RETURNS numeric LANGUAGE sql IMMUTABLE AS
+$$ SELECT CASE upper($1) WHEN 'AL32UTF8' THEN 873 END::numeric $$;
 CREATE FUNCTION ocisim.lengthb(text) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT octet_length($1)::numeric $$;
 CREATE FUNCTION ocisim.nvl2(text, text, text) RETURNS text LANGUAGE sql IMMUTABLE AS
 $$ SELECT CASE WHEN $1 IS NOT NULL THEN $2 ELSE $3 END $$;

@@ -18,6 +18,27 @@ CREATE FUNCTION dbms_lob.substr(bytea, amount numeric DEFAULT 32767, start numer
 LANGUAGE sql IMMUTABLE AS $$ SELECT pg_catalog.substr($1, $3::int, $2::int) $$;
 CREATE FUNCTION dbms_lob.substr(text, amount numeric DEFAULT 32767, start numeric DEFAULT 1) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$ SELECT pg_catalog.substr($1, $3::int, $2::int) $$;
+-- The stand-in has no locators: a temporary LOB is a value.
+CREATE FUNCTION dbms_lob.call() RETURNS numeric LANGUAGE sql IMMUTABLE AS 'SELECT 12::numeric';
+CREATE FUNCTION dbms_lob.session() RETURNS numeric LANGUAGE sql IMMUTABLE AS 'SELECT 10::numeric';
+CREATE FUNCTION dbms_lob.lobmaxsize() RETURNS numeric LANGUAGE sql IMMUTABLE AS 'SELECT 18446744073709551615';
+CREATE FUNCTION dbms_lob.default_lang_ctx() RETURNS numeric LANGUAGE sql IMMUTABLE AS 'SELECT 0::numeric';
+CREATE PROCEDURE dbms_lob.createtemporary(INOUT lob_loc bytea, cache boolean, dur numeric DEFAULT 10) LANGUAGE plpgsql AS
+$$ BEGIN lob_loc := ''::bytea; END $$;
+CREATE PROCEDURE dbms_lob.converttoblob(INOUT dest_lob bytea, src_clob text, amount numeric, INOUT dest_offset numeric,
+  INOUT src_offset numeric, blob_csid numeric, INOUT lang_context numeric, INOUT warning numeric) LANGUAGE plpgsql AS $$
+BEGIN
+  IF dest_lob IS NULL THEN
+    RAISE EXCEPTION 'ORA-22275: invalid LOB locator specified';
+  END IF;
+  IF dest_offset <> 1 OR src_offset <> 1 OR amount < pg_catalog.length(src_clob) OR blob_csid <> 873 THEN
+    RAISE EXCEPTION 'ORA-20998: ocisim: only the conversion of a whole CLOB to AL32UTF8 is emulated';
+  END IF;
+  dest_lob := convert_to(src_clob, 'UTF8');
+  dest_offset := pg_catalog.length(dest_lob) + 1;
+  src_offset := pg_catalog.length(src_clob) + 1;
+  warning := 0;
+END $$;
 CREATE FUNCTION utl_raw.cast_to_raw(text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$ SELECT convert_to($1, 'UTF8') $$;
 CREATE FUNCTION utl_raw.cast_to_varchar2(bytea) RETURNS text LANGUAGE sql IMMUTABLE AS
 $$ SELECT convert_from($1, 'UTF8') $$;

@@ -20,10 +20,11 @@ INSERT INTO ocisim.nls_parameter VALUES ('NLS_CHARACTERSET', 'AL32UTF8'), ('NLS_
 CREATE VIEW ocisim.nls_database_parameters AS SELECT parameter, value FROM ocisim.nls_parameter;
 CREATE VIEW ocisim.v$statname AS
   SELECT 1::numeric AS "statistic#", 'SQL*Net roundtrips to/from client'::varchar AS name
-  UNION ALL SELECT 2, 'ocisim libpq requests';
+  UNION ALL SELECT 2, 'ocisim libpq requests' UNION ALL SELECT 3, 'ocisim calls counted for op all';
 CREATE VIEW ocisim.v$mystat AS
   SELECT pg_backend_pid()::numeric AS sid, 1::numeric AS "statistic#", ocisim.stat('roundtrips') AS value
-  UNION ALL SELECT pg_backend_pid(), 2, ocisim.stat('requests');
+  UNION ALL SELECT pg_backend_pid(), 2, ocisim.stat('requests')
+  UNION ALL SELECT pg_backend_pid(), 3, ocisim.stat('counted');
 CREATE VIEW ocisim.v$session AS
   SELECT pid::numeric AS sid, 1::numeric AS "serial#", upper(usename)::varchar(128) AS username,
     substr(application_name, 8)::varchar(84) AS program, (CASE state WHEN 'active' THEN 'ACTIVE' ELSE 'INACTIVE' END)::varchar(8) AS status,

@@ -1,0 +1,147 @@
+package activity
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+)
+
+// TypeAuthentication is raised when no token can be had.
+const TypeAuthentication = errorTypes + "authentication"
+
+// authentication is how a call shows who it is from: one of its fields is set.
+type authentication struct {
+	Basic  *credentials `json:"basic"`
+	Digest *credentials `json:"digest"`
+	Bearer *bearer      `json:"bearer"`
+	OAuth2 *grant       `json:"oauth2"`
+	OIDC   *grant       `json:"oidc"`
+}
+
+type credentials struct {
+	Use      string `json:"use"` // a secret with the other fields
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+type bearer struct {
+	Use   string `json:"use"`
+	Token string `json:"token"`
+}
+
+// proof is what a request carries to show who it is from.
+type proof struct {
+	digest *credentials // answers the server's challenge
+	set    func(*http.Request)
+	renew  func() // forgets a token that the server did not accept; nil = nothing to renew
+	values []string
+}
+
+// proof makes the proof of a call.
+func (p *Performer) proof(ctx context.Context, raw json.RawMessage) (proof, *engine.Failure) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return proof{}, nil
+	}
+	var a authentication
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return proof{}, permanent(TypeConfiguration, http.StatusBadRequest, "invalid authentication", "the authentication of the call is not of its form")
+	}
+	switch {
+	case a.Basic != nil:
+		c := *a.Basic
+		if f := p.fill(c.Use, &c); f != nil {
+			return proof{}, f
+		}
+		return proof{values: []string{c.Password}, set: func(r *http.Request) { r.SetBasicAuth(c.Username, c.Password) }}, nil
+	case a.Digest != nil:
+		c := *a.Digest
+		f := p.fill(c.Use, &c)
+		return proof{digest: &c, values: []string{c.Password}}, f
+	case a.Bearer != nil:
+		b := *a.Bearer
+		if f := p.fill(b.Use, &b); f != nil {
+			return proof{}, f
+		}
+		return bearing(b.Token), nil
+	case a.OAuth2 != nil:
+		return p.granted(ctx, *a.OAuth2, false)
+	case a.OIDC != nil:
+		return p.granted(ctx, *a.OIDC, true)
+	}
+	return proof{}, permanent(TypeConfiguration, http.StatusBadRequest, "invalid authentication", "the authentication of the call names no scheme")
+}
+
+func bearing(token string) proof {
+	return proof{values: []string{token}, set: func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }}
+}
+
+// fill reads a policy from the secret that it uses.
+func (p *Performer) fill(use string, policy any) *engine.Failure {
+	if use == "" {
+		return nil
+	}
+	v, err := p.secret(use, nil)
+	if err == nil {
+		if token, ok := v.(string); ok {
+			v = map[string]any{"token": token} // a bearer's secret may be the token alone
+		}
+		raw, _ := json.Marshal(v) // it was read from JSON or text
+		if json.Unmarshal(raw, policy) == nil && complete(policy) {
+			return nil
+		}
+		err = secretError("secret.form", "secret %q does not have the fields of the policy that uses it", use)
+	}
+	return permanent(TypeConfiguration, http.StatusBadRequest, "secret", err.Error())
+}
+
+// complete reports whether a policy has what it cannot do without.
+func complete(policy any) bool {
+	switch p := policy.(type) {
+	case *credentials:
+		return p.Username != ""
+	case *bearer:
+		return p.Token != ""
+	case *grant:
+		return p.Authority != "" && p.Grant != ""
+	}
+	return true
+}
+
+// exchange sends a request with its proof. A server that challenges by digest
+// is answered, and a token that it does not accept any more is replaced, once.
+func (p *Performer) exchange(client *http.Client, req *http.Request, pr proof, again func() (proof, *engine.Failure)) (*http.Response, *engine.Failure, error) {
+	if pr.set != nil {
+		pr.set(req)
+	}
+	resp, err := client.Do(req)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || pr.digest == nil && pr.renew == nil {
+		return resp, nil, err
+	}
+	repeated := req.Clone(req.Context())
+	if req.GetBody != nil {
+		if repeated.Body, err = req.GetBody(); err != nil {
+			return resp, nil, nil
+		}
+	}
+	switch {
+	case pr.digest != nil:
+		answer, ok := digestAnswer(resp.Header.Values("WWW-Authenticate"), *pr.digest, req)
+		if !ok {
+			return resp, nil, nil
+		}
+		repeated.Header.Set("Authorization", answer)
+	default:
+		pr.renew()
+		fresh, f := again()
+		if f != nil {
+			resp.Body.Close()
+			return nil, f, nil
+		}
+		fresh.set(repeated)
+	}
+	resp.Body.Close()
+	resp, err = client.Do(repeated)
+	return resp, nil, err
+}

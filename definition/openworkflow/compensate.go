@@ -1,0 +1,37 @@
+package openworkflow
+
+import "github.com/aqueduct-engine/aqueduct/engine"
+
+// metadata takes what is nobody's business but the author's, and of it
+// compensate: how a task is undone once it is completed.
+func (c *compiler) metadata(at string, v any, n *engine.Node, vars scope) {
+	m := c.anyObject(at, v)
+	v, ok := m["compensate"]
+	if !ok {
+		return
+	}
+	at = join(at, "compensate")
+	m = c.object(at, v, shape{fields: []string{"call", "with"}, required: []string{"call"}})
+	if m == nil {
+		return
+	}
+	r := c.call(at, m, vars.with("output"), nil, true)
+	switch {
+	case r.kind != engine.KindCall:
+		c.report(join(at, "call"), codeUnsupported, "call http or a function", "a compensation by %s is outside the supported profile", quoted(m["call"]))
+	case r.args != nil:
+		c.report(join(at, "call"), codeUnsupported, "give the function no with here", "arguments of a named function in a compensation are outside the supported profile")
+	default:
+		n.Compensate = r.call
+	}
+}
+
+// undo checks a call of compensate: it stands in a catch, and has no arguments.
+func (c *compiler) undo(at string, with any) {
+	if c.catches == 0 {
+		c.report(join(at, "call"), codeType, "call it in the do of a catch", "compensate undoes what a try has completed, and is in no catch")
+	}
+	for _, name := range keys(c.anyObject(join(at, "with"), with)) {
+		c.reportKey(join(join(at, "with"), name), codeUnknown, "", "compensate has no arguments")
+	}
+}

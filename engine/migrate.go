@@ -1,0 +1,336 @@
+package engine
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Migration says where the tasks of one version of a definition are in
+// another, so that instances can go on there (E8).
+//
+// A task whose pointer has the same kind of task in both versions is where it
+// was; any other must be in the map. A pointer in the map takes the tasks
+// inside it along, where they have the same kind.
+type Migration struct {
+	from, to *Program
+	pointers map[string]string
+}
+
+// NewMigration checks a map of pointers. Problem: migration.invalid with every
+// entry that is wrong.
+func NewMigration(from, to Definition, pointers map[string]string) (*Migration, error) {
+	m := &Migration{pointers: pointers}
+	var ok1, ok2 bool
+	m.from, ok1 = from.(*Program)
+	m.to, ok2 = to.(*Program)
+	if !ok1 || !ok2 {
+		return nil, problem.New(problem.Invalid, "migration.invalid", "a definition that is Go code cannot be migrated").
+			WithHint("let its instances end, or cancel them")
+	}
+	a, b := m.from.ID, m.to.ID
+	if a.Name != b.Name || a == b {
+		return nil, problem.New(problem.Invalid, "migration.invalid", "%s@%s and %s@%s are not two versions of one definition", a.Name, a.Version, b.Name, b.Version)
+	}
+	var wrong []problem.Place
+	for _, old := range slices.Sorted(maps.Keys(pointers)) {
+		if why := m.checkEntry(old, pointers[old]); why != "" {
+			wrong = append(wrong, problem.Place{Pointer: old, Code: "migration.invalid", Detail: why})
+		}
+	}
+	if len(wrong) > 0 {
+		p := problem.New(problem.Invalid, "migration.invalid", "the map has %d wrong pointers", len(wrong))
+		p.Where = wrong
+		return nil, p
+	}
+	return m, nil
+}
+
+func (m *Migration) checkEntry(old, target string) string {
+	a, b := m.from.nodes[old], m.to.nodes[target]
+	switch {
+	case a == nil || a.isList():
+		return "is no task of version " + m.from.ID.Version
+	case b == nil || b.isList():
+		return target + " is no task of version " + m.to.ID.Version
+	case a.Kind != b.Kind:
+		return "is a " + string(a.Kind) + ", and " + target + " is a " + string(b.Kind)
+	}
+	return ""
+}
+
+// isList reports whether the node only holds tasks: it is no task of a list
+// itself.
+func (n *Node) isList() bool { return n.parent == nil || !slices.Contains(n.parent.List, n) }
+
+// Refs are the versions that a migration goes from and to.
+func (m *Migration) Refs() (from, to snapshot.Definition) { return m.from.ID, m.to.ID }
+
+// Position is a task at which an instance is live: it has begun and not ended,
+// or is the next to run.
+type Position struct {
+	Pointer string
+	To      string // where it goes on; "" = nowhere
+	Problem string // why it cannot
+}
+
+// Positions lists where an instance is live, and what a migration would do to
+// it there, in order of pointers. The instance can be moved when none has a
+// problem.
+func (m *Migration) Positions(s snapshot.Snapshot) []Position {
+	w := &move{m: m, all: map[string]Position{}}
+	c := s.Clone()
+	w.snapshot(&c)
+	var list []Position
+	for _, p := range slices.Sorted(maps.Keys(w.all)) {
+		list = append(list, w.all[p])
+	}
+	return list
+}
+
+// EntryMigrated is the stream's record of a migration.
+const EntryMigrated = "DefinitionMigrated"
+
+// Migrate moves an instance to another version of its definition. What it
+// waits for and what is buffered stay as they are; nothing runs. Its Input
+// carries the actor. Problems: instance.closed, migration.unmapped with every
+// position that has no place in the new version, definition.digest.
+func Migrate(m *Migration, snap snapshot.Snapshot, in Input) (Outcome, error) {
+	if snap.Status.Closed() {
+		return Outcome{}, problem.New(problem.Conflict, "instance.closed", "instance %s is %s", snap.InstanceID, snap.Status)
+	}
+	if !sameDefinition(m.from.ID, snap.Definition) {
+		return Outcome{}, problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %s with %.12s",
+			snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, m.from.ID.Version, m.from.ID.Digest)
+	}
+	t := newTurn(snap.Clone(), in)
+	w := &move{m: m, all: map[string]Position{}}
+	w.snapshot(t.Snap)
+	var wrong []problem.Place
+	for _, at := range slices.Sorted(maps.Keys(w.all)) {
+		if p := w.all[at]; p.Problem != "" {
+			wrong = append(wrong, problem.Place{Pointer: at, Code: "migration.unmapped", Detail: p.Problem})
+		}
+	}
+	if len(wrong) > 0 {
+		p := problem.New(problem.Conflict, "migration.unmapped", "instance %s is live where version %s has no place for it", snap.InstanceID, m.to.ID.Version)
+		p.Where = wrong
+		return Outcome{}, p
+	}
+	t.Snap.Definition = m.to.ID
+	data, err := json.Marshal(map[string]snapshot.Definition{"from": m.from.ID, "to": m.to.ID})
+	if err != nil {
+		return Outcome{}, err
+	}
+	meta := t.meta("")
+	meta.Actor = in.Signal.Headers[signal.HeaderActor]
+	t.Append(Entry{Kind: KindEvent, Dir: In, Type: EntryMigrated, Data: data, Meta: meta})
+	return t.finish()
+}
+
+// move rewrites the pointers of one snapshot.
+type move struct {
+	m   *Migration
+	all map[string]Position
+}
+
+func (w *move) snapshot(s *snapshot.Snapshot) {
+	for i := range s.Branches {
+		frames := s.Branches[i].Frames
+		for j := range frames {
+			inner := ""
+			if j+1 < len(frames) {
+				inner = frames[j+1].Pointer
+			}
+			w.frame(&frames[j], inner)
+		}
+	}
+	for i := range s.Waits {
+		wait := &s.Waits[i]
+		if s.Undo != nil {
+			w.past(&wait.Pointer) // nothing runs any more but compensations
+			continue
+		}
+		if target := w.live(wait.Pointer); target != nil {
+			wait.Pointer = target.Pointer
+		}
+	}
+	for i := range s.SubFrames {
+		if target := w.live(s.SubFrames[i].Pointer); target != nil {
+			s.SubFrames[i].Pointer = target.Pointer
+		}
+	}
+	// An error and a compensation say where something was; what is live there is
+	// in the frames and the waits.
+	if s.Error != nil {
+		w.past(&s.Error.Instance)
+	}
+	if s.Undo != nil {
+		undo := *s.Undo
+		w.past(&undo.Error.Instance)
+		s.Undo = &undo
+	}
+	s.Compensations = slices.Clone(s.Compensations)
+	for i := range s.Compensations {
+		w.past(&s.Compensations[i].Pointer)
+	}
+}
+
+// past rewrites a pointer to what is over. The new version need not have the
+// task: a compensation belongs to the tasks around it also without its own.
+func (w *move) past(pointer *string) {
+	if old := w.m.from.nodes[*pointer]; old != nil {
+		*pointer = w.m.translate(old)
+	}
+}
+
+// frame rewrites a frame; inner is the pointer of the frame inside it.
+func (w *move) frame(f *snapshot.Frame, inner string) {
+	old := w.m.from.nodes[f.Pointer]
+	target := w.live(f.Pointer)
+	if target == nil {
+		return
+	}
+	if old.isList() {
+		w.list(f, old, target, inner)
+	} else if why := fitsFrame(old, target, f); why != "" {
+		w.refuse(f.Pointer, why)
+	} else if old.Kind == KindListen && !w.m.hears(old, target) {
+		w.refuse(f.Pointer, "it listens for something else in the new version, and an event may be under way")
+	}
+	f.Pointer = target.Pointer
+}
+
+// list moves the place in a list: to where its task now is.
+func (w *move) list(f *snapshot.Frame, old, target *Node, inner string) {
+	if f.Next < 0 || f.Next >= len(old.List) {
+		f.Next = len(target.List) // all is done
+		return
+	}
+	child := old.List[f.Next]
+	if inner != "" && inner != child.Pointer {
+		w.refuse(inner, "it is not the task that its list runs")
+		return
+	}
+	next := w.live(child.Pointer)
+	switch {
+	case next == nil:
+		return
+	case next.parent != target:
+		w.refuse(child.Pointer, "in the new version it is in another list than the tasks around it: "+target.Pointer)
+	case old.Kind != KindList && (len(old.List) != len(target.List) || next.index != child.index):
+		w.refuse(child.Pointer, "the branches around it are others in the new version")
+	}
+	f.Next = next.index
+}
+
+// hears reports whether a listen is the same in both versions, but for what is
+// done with an event.
+func (m *Migration) hears(old, target *Node) bool {
+	part := func(p *Program, n *Node, name string) any {
+		each, _ := p.field(n, "foreach").(map[string]any)
+		return each[name]
+	}
+	return reflect.DeepEqual(m.from.field(old, "listen"), m.to.field(target, "listen")) &&
+		part(m.from, old, "item") == part(m.to, target, "item") && part(m.from, old, "at") == part(m.to, target, "at") &&
+		(old.Body == nil) == (target.Body == nil)
+}
+
+// live notes that an instance is at a pointer, and returns where that is now.
+func (w *move) live(pointer string) *Node {
+	target, why := w.m.place(pointer)
+	if why != "" {
+		if n := w.m.from.nodes[pointer]; n == nil || !n.isList() || n.parent == nil || w.all[n.parent.Pointer].Problem == "" {
+			w.refuse(pointer, why) // else the task around the list has been refused
+		}
+		return nil
+	}
+	if _, ok := w.all[pointer]; !ok && !target.isList() {
+		w.all[pointer] = Position{Pointer: pointer, To: target.Pointer}
+	}
+	return target
+}
+
+func (w *move) refuse(pointer, why string) {
+	if p := w.all[pointer]; p.Problem == "" {
+		w.all[pointer] = Position{Pointer: pointer, Problem: why}
+	}
+}
+
+// place finds where a task or a list is in the new version, or says why it is
+// nowhere.
+func (m *Migration) place(pointer string) (*Node, string) {
+	old := m.from.nodes[pointer]
+	if old == nil {
+		return nil, "version " + m.from.ID.Version + " has no such task"
+	}
+	to := m.translate(old)
+	target := m.to.nodes[to]
+	switch {
+	case target == nil && to == pointer:
+		return nil, "version " + m.to.ID.Version + " has no such task, and the map does not say where it is"
+	case target == nil:
+		return nil, "version " + m.to.ID.Version + " has no task at " + to
+	case target.Kind != old.Kind:
+		return nil, "it is a " + string(old.Kind) + ", and " + to + " is a " + string(target.Kind)
+	}
+	return target, ""
+}
+
+// translate applies the map: to the task itself, or to the innermost one
+// around it that is in the map.
+func (m *Migration) translate(old *Node) string {
+	for n := old; n != nil; n = n.parent {
+		if to, ok := m.pointers[n.Pointer]; ok && (n == old || strings.HasPrefix(old.Pointer, n.Pointer+"/")) {
+			return to + old.Pointer[len(n.Pointer):]
+		}
+	}
+	return old.Pointer
+}
+
+// fitsFrame says why a task that has begun cannot go on as another.
+func fitsFrame(old, target *Node, f *snapshot.Frame) string {
+	composite := target.Body != nil
+	switch {
+	case old.For != nil && (old.For.Each != target.For.Each || old.For.At != target.For.At):
+		return "the variables of its loop have other names in the new version"
+	case old.Call != nil && old.Call.Each != target.Call.Each:
+		return "the variable of its items has another name in the new version"
+	case old.Catch != nil && f.Phase == phaseCatch && old.Catch.name() != target.Catch.name():
+		return "the variable of its error has another name in the new version"
+	case composite && !old.keepsInput() && target.keepsInput():
+		return "the new version asks for its input, which the old one did not keep"
+	case composite && !old.keepsRaw() && target.keepsRaw():
+		return "the new version may begin it again from its input, which the old one did not keep"
+	}
+	return ""
+}
+
+// field returns a field of a task as its author wrote it.
+func (p *Program) field(n *Node, name string) any {
+	var v any = p.Info.Document
+	for _, key := range strings.Split(n.Pointer, "/")[1:] {
+		key = strings.NewReplacer("~1", "/", "~0", "~").Replace(key)
+		switch at := v.(type) {
+		case map[string]any:
+			v = at[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i < 0 || i >= len(at) {
+				return nil
+			}
+			v = at[i]
+		default:
+			return nil
+		}
+	}
+	m, _ := v.(map[string]any)
+	return m[name]
+}

@@ -1,0 +1,106 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// A commit of unknown outcome may have claimed commands for this node. Nobody
+// else performs what a live node has claimed, so this node finds out.
+
+// doubtFor is how long a commit that was lost on its way may still take effect.
+const doubtFor = 15 * time.Second
+
+// doubt settles commands on the slots that are reserved for them.
+func (r *Runtime) doubt(list ...job) {
+	for _, j := range list {
+		go r.settle(r.work, j)
+	}
+}
+
+// jobsOf are commands as jobs, before their first attempt.
+func jobsOf(instance string, entries []engine.Entry) []job {
+	list := make([]job, len(entries))
+	for i, e := range entries {
+		list[i] = job{instance: instance, position: e.Position, command: *e.Command}
+	}
+	return list
+}
+
+// settle performs a command if its claim was committed and nobody on this node
+// performs it already: the turn may have been repeated meanwhile.
+func (r *Runtime) settle(ctx context.Context, j job) {
+	begun, delay := time.Now(), 50*time.Millisecond
+	for r.track(j) == 1 {
+		claimed, known, err := r.claimed(ctx, &j)
+		if claimed && r.alone(j) {
+			r.Log.Info("a commit of unknown outcome was made; its command is performed", "instance", j.instance, "command", j.position)
+			r.start(j)
+			return
+		}
+		r.untrack(j)
+		if known || err == nil && time.Since(begun) > doubtFor || !sleep(ctx, delay) {
+			r.unreserve(1)
+			return
+		}
+		delay = min(2*delay, 5*time.Second)
+	}
+	r.untrack(j) // it is performed already
+	r.unreserve(1)
+}
+
+// claimed says whether this node has the command, or known that it is somebody
+// else's or done with. Neither: the commit has not been made yet, or ever.
+func (r *Runtime) claimed(ctx context.Context, j *job) (claimed, known bool, err error) {
+	rows, err := r.Store.Stream(ctx, j.instance, j.position-1, 1)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, false, nil
+	}
+	if err != nil || len(rows) == 0 || rows[0].Position != j.position {
+		return false, false, err
+	}
+	row := rows[0]
+	if row.Processed == nil || *row.Processed {
+		return false, true, nil
+	}
+	j.failures = row.Attempts
+	// An announced command that nobody has may still become this node's.
+	return row.ClaimedBy == r.Store.Node(), row.ClaimedBy != "" && row.ClaimedBy != r.Store.Node(), nil
+}
+
+// answered says whether the result of a command has been applied.
+func (r *Runtime) answered(ctx context.Context, j job) (bool, error) {
+	rows, err := r.Store.Stream(ctx, j.instance, j.position-1, 1)
+	if err != nil || len(rows) == 0 {
+		return false, err
+	}
+	return rows[0].Position == j.position && rows[0].Processed != nil && *rows[0].Processed, nil
+}
+
+// track notes that this node performs a command, and says how often it does: a
+// command that was given back may come again before its worker is done.
+func (r *Runtime) track(j job) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.performing[j.key()]++
+	return r.performing[j.key()]
+}
+
+func (r *Runtime) untrack(j job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.performing[j.key()]--; r.performing[j.key()] <= 0 {
+		delete(r.performing, j.key())
+	}
+}
+
+// alone says that nobody else on this node performs a tracked command.
+func (r *Runtime) alone(j job) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.performing[j.key()] == 1
+}

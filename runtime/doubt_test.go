@@ -1,0 +1,69 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// unsure makes the first commits with commands, and says that it does not know.
+type unsure struct {
+	store.Full
+	left atomic.Int64
+}
+
+func (u *unsure) Commit(ctx context.Context, c store.Change) error {
+	err := u.Full.Commit(ctx, c)
+	for _, e := range c.Rows.Stream {
+		if err == nil && e.ClaimedBy != "" && u.left.Add(-1) >= 0 {
+			return fmt.Errorf("the line was cut: %w", store.ErrUnknown)
+		}
+	}
+	return err
+}
+
+// A node that does not know whether it has claimed a command finds out: nobody
+// else would perform it as long as this node lives.
+func TestCommandOfAnUnknownCommitIsPerformed(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		var calls atomic.Int64
+		u := &unsure{}
+		u.left.Store(1)
+		n, err := open(t.Context(), fresh(), func(s store.Full) store.Full { u.Full = s; return u },
+			func(context.Context, json.RawMessage) (any, error) { return calls.Add(1), nil }, callDoc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := n.close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		var unknown error
+		for unknown == nil { // the node may not be accepting commands yet
+			id := fmt.Sprintf("i-%d", calls.Load())
+			_, _, unknown = n.rt.Start(t.Context(), id, signal.Start{Definition: "t/call", Input: json.RawMessage(`{"n":1}`)}, nil)
+			if unknown == nil {
+				n.output(t, id)
+				continue
+			}
+			before := calls.Load()
+			if !errors.Is(unknown, store.ErrUnknown) {
+				t.Fatal(unknown)
+			}
+			n.until(t, id, func(i projections.Instance) bool { return i.Status == "completed" })
+			if made := calls.Load() - before; made > 1 {
+				t.Errorf("the command was performed %d times", made)
+			}
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// MaxMigration bounds how long one call of Migrate moves instances. What is
+// left by then is for the next call.
+const MaxMigration = 20 * time.Second
+
+// CompareVersions says how two versions of a definition differ, and what a
+// migration would do to live instances when tasks that moved are mapped to
+// where they are. Problems: definition.unknown, migration.invalid.
+func (r *Runtime) CompareVersions(ctx context.Context, name, from, to string) (definition.MigrationReport, error) {
+	return r.Migrate(ctx, definition.Migration{Name: name, From: from, To: to, DryRun: true})
+}
+
+// Migrate moves the live instances of one version of a definition to another,
+// each in a turn of its own, suspended and faulted ones included (E8). It
+// moves none when any of them is live where the map leads nowhere; an instance
+// that goes there meanwhile ends the call, and those moved before stay moved.
+// Calling again goes on with those that are left. It is safe beside running
+// nodes and signals: whoever commits second decides again.
+//
+// A dry run without a map is told by the map that the changes suggest.
+//
+// Problems: definition.unknown, migration.invalid, migration.unmapped with
+// every position and its instances.
+func (r *Runtime) Migrate(ctx context.Context, m definition.Migration) (definition.MigrationReport, error) {
+	var report definition.MigrationReport
+	from, err := r.Definitions.Find(ctx, m.Name, m.From)
+	if err != nil {
+		return report, err
+	}
+	to, err := r.Definitions.Find(ctx, m.Name, m.To)
+	if err != nil {
+		return report, err
+	}
+	report.From, report.To, report.Pointers = from.Ref(), to.Ref(), m.Pointers
+	a, ok1 := from.(*engine.Program)
+	b, ok2 := to.(*engine.Program)
+	if ok1 && ok2 {
+		report.Changes = definition.Diff(a.Info.Document, b.Info.Document)
+		if m.DryRun && m.Pointers == nil {
+			report.Pointers = definition.Moves(report.Changes)
+		}
+	}
+	way, err := engine.NewMigration(from, to, report.Pointers)
+	if err != nil {
+		return report, err
+	}
+	ids, err := r.census(ctx, way, &report)
+	if err != nil || m.DryRun {
+		return report, err
+	}
+	if err := unmapped(&report); err != nil {
+		return report, err
+	}
+	until := r.Now().Add(MaxMigration)
+	for _, id := range ids {
+		moved, err := r.migrate(ctx, way, id, m.Actor)
+		if err != nil {
+			return report, err
+		}
+		if report.Left--; moved {
+			report.Moved++
+		}
+		if r.Now().After(until) {
+			break
+		}
+	}
+	return report, nil
+}
+
+// live are the statuses of instances that are not closed.
+var live = []snapshot.Status{snapshot.Pending, snapshot.Running, snapshot.Waiting, snapshot.Suspended, snapshot.Faulted}
+
+// census finds the live instances of the old version and counts where they
+// are. An instance whose status changes while it looks may be missed; it is
+// found by the next call.
+func (r *Runtime) census(ctx context.Context, way *engine.Migration, report *definition.MigrationReport) ([]string, error) {
+	counts := map[engine.Position]int{}
+	seen := map[string]bool{}
+	var ids []string
+	for _, status := range live {
+		q := projections.InstanceQuery{Definition: report.From.Name, Status: string(status), Limit: projections.MaxLimit}
+		for {
+			page, err := r.Store.Instances(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			for i := range page.Items {
+				row := &page.Items[i]
+				if row.DefVersion != report.From.Version || seen[row.ID] {
+					continue
+				}
+				seen[row.ID] = true
+				s, err := r.Store.Load(ctx, row.ID)
+				if err != nil {
+					return nil, unknown(err, row.ID)
+				}
+				if s.Status.Closed() || s.Definition != report.From {
+					continue
+				}
+				ids = append(ids, row.ID)
+				for _, p := range way.Positions(s) {
+					counts[p]++
+				}
+			}
+			if q.After = page.Next; q.After == "" {
+				break
+			}
+		}
+	}
+	report.Live, report.Left = len(ids), len(ids)
+	for _, p := range slices.SortedFunc(maps.Keys(counts), func(a, b engine.Position) int {
+		return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Problem, b.Problem))
+	}) {
+		report.Positions = append(report.Positions, definition.LivePosition{Pointer: p.Pointer, To: p.To, Problem: p.Problem, Instances: counts[p]})
+	}
+	return ids, nil
+}
+
+// unmapped is the problem of positions that lead nowhere.
+func unmapped(report *definition.MigrationReport) error {
+	var where []problem.Place
+	for _, p := range report.Positions {
+		if p.Problem != "" {
+			where = append(where, problem.Place{Pointer: p.Pointer, Code: "migration.unmapped", Detail: fmt.Sprintf("%d instances: %s", p.Instances, p.Problem)})
+		}
+	}
+	if len(where) == 0 {
+		return nil
+	}
+	p := problem.New(problem.Conflict, "migration.unmapped", "%d live instances of %s@%s are looked at, and at %d positions there is no way to %s; none is moved",
+		report.Live, report.From.Name, report.From.Version, len(where), report.To.Version).
+		WithHint("map each of these pointers to one of the new version, or wait until no instance is there")
+	p.Where = where
+	return p
+}
+
+// errElsewhere says that an instance needs no migration any more.
+var errElsewhere = errors.New("runtime: closed, or under another version")
+
+// migrate moves one instance; moved is false when there was nothing to move.
+func (r *Runtime) migrate(ctx context.Context, way *engine.Migration, id, actor string) (moved bool, err error) {
+	from, _ := way.Refs()
+	now := r.Now()
+	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: actorHeader(actor)}
+	_, err = r.turn(ctx, r.Store, env, now, func(_ engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+		if snap.Status.Closed() || snap.Definition != from {
+			return engine.Outcome{}, errElsewhere
+		}
+		return engine.Migrate(way, snap, in)
+	})
+	if errors.Is(err, errElsewhere) || problem.CodeOf(err) == "instance.unknown" {
+		return false, nil
+	}
+	return err == nil, err
+}

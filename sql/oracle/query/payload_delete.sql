@@ -1,0 +1,1 @@
+delete from WF_PAYLOADS where PAYLOAD_ID = :PAYLOAD_ID

@@ -1,0 +1,1 @@
+select P.DATA from WF_PAYLOADS P where P.PAYLOAD_ID = :PAYLOAD_ID

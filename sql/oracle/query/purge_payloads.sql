@@ -1,1 +1,0 @@
-delete from WF_PAYLOADS where INSTANCE_ID = :INSTANCE_ID

@@ -1,0 +1,133 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// large is a body that no queue of a database holds by itself.
+func large(n int) []byte {
+	b := bytes.Repeat([]byte("0123456789abcdef \x00\xff"), n/16+1)[:n]
+	copy(b, fmt.Sprintf("%d bytes", n))
+	return b
+}
+
+// same compares large bodies without printing them.
+func (k *kase) same(got, want []byte) {
+	k.Helper()
+	if !bytes.Equal(got, want) {
+		k.Fatalf("got %d bytes %.40q, want %d bytes %.40q", len(got), got, len(want), want)
+	}
+}
+
+func (k *kase) takeLarge(q store.Queue, body []byte) store.Message {
+	k.Helper()
+	d := k.receive(k.s, q)
+	k.same(d.Message().Body, body)
+	k.ok(d.Commit(k.ctx, store.Change{}))
+	return d.Message()
+}
+
+var largeCases = map[string]func(*kase){
+	"large bodies survive as they are": func(k *kase) {
+		for i, n := range []int{31_999, 32_000, 32_001, 32_767, 32_768, 100_000, store.MaxBody} {
+			q := []store.Queue{store.Signals, store.Schedule, store.Commands}[i%3]
+			k.send(store.Send{Queue: q, Body: large(n), Priority: 2, Attempts: i}, store.Send{Queue: q, Body: []byte("next")})
+			m := k.takeLarge(q, large(n))
+			equal(k, m.Priority, 2)
+			equal(k, m.Attempts, i)
+			k.take(q, "next")
+		}
+	},
+	"a large body that comes later is not early": func(k *kase) {
+		due := time.Now().Add(1200 * time.Millisecond)
+		k.send(store.Send{Queue: store.Schedule, Body: large(50_000), Due: due})
+		m := k.takeLarge(store.Schedule, large(50_000))
+		if time.Now().Before(due.Add(-200 * time.Millisecond)) {
+			k.Fatalf("it was due at %v", m.DueAt)
+		}
+		equal(k, m.DueAt.Sub(due).Abs() < time.Millisecond, true)
+	},
+	"a large body survives releases": func(k *kase) {
+		body := large(60_000)
+		k.send(store.Send{Queue: store.Signals, Body: body})
+		first := k.receive(k.s, store.Signals)
+		k.ok(first.Release(k.ctx, errors.New("because")))
+		second := k.receive(k.s, store.Signals)
+		k.same(second.Message().Body, body)
+		equal(k, second.Message().ID, first.Message().ID)
+		equal(k, second.Message().Attempts, 1)
+		k.ok(second.Release(k.ctx, nil))
+		equal(k, k.takeLarge(store.Signals, body).Attempts, 2)
+		k.empty(store.Signals)
+	},
+	"a large body survives a crash": func(k *kase) {
+		body := large(60_000)
+		b := k.open("node-b")
+		k.send(store.Send{Queue: store.Signals, Body: body})
+		d := k.receive(b, store.Signals)
+		k.same(d.Message().Body, body)
+		k.crash(b)
+		k.takeLarge(store.Signals, body)
+		k.empty(store.Signals)
+	},
+	"a stale commit leaves a large body where it is": func(k *kase) {
+		body := large(60_000)
+		k.commit(turn("a", 1))
+		k.send(store.Send{Queue: store.Signals, Body: body})
+		d := k.receive(k.s, store.Signals)
+		k.is(d.Commit(k.ctx, turn("a", 7)), store.ErrStale)
+		k.ok(d.Release(k.ctx, nil))
+		d = k.receive(k.s, store.Signals)
+		k.same(d.Message().Body, body)
+		c := turn("a", 2)
+		c.Send = []store.Send{{Queue: store.Commands, Body: large(70_000)}, {Queue: store.Signals, Body: []byte("small")}}
+		k.ok(d.Commit(k.ctx, c))
+		k.takeLarge(store.Commands, large(70_000))
+		k.take(store.Signals, "small")
+	},
+	"a dead letter of a large message has its bytes, and so has its replay": func(k *kase) {
+		body := large(90_000)
+		k.send(store.Send{Queue: store.Schedule, Body: body})
+		d := k.receive(k.s, store.Schedule)
+		k.ok(d.Commit(k.ctx, store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Reason: "r"}}))
+		l, err := k.s.DeadLetter(k.ctx, "l")
+		k.ok(err)
+		k.same(l.Envelope, body)
+		k.empty(store.Schedule)
+		k.ok(k.s.Replay(k.ctx, "l"))
+		equal(k, k.takeLarge(store.Schedule, body).Attempts, 0)
+	},
+	"a body that looks like a store's own is a body": func(k *kase) {
+		for _, body := range []string{`{"claimCheck":{"id":"x","bytes":1}}`, `{"claimCheck":`, `{"claimCheck":{"id":"","bytes":0}} `} {
+			k.send(sig(body))
+			d := k.receive(k.s, store.Signals)
+			equal(k, string(d.Message().Body), body)
+			k.ok(d.Release(k.ctx, nil))
+			k.take(store.Signals, body)
+		}
+	},
+	"a body beyond the limit is refused and nothing written": func(k *kase) {
+		c := turn("a", 1)
+		c.Send = []store.Send{sig("with it"), {Queue: store.Signals, Body: large(store.MaxBody + 1)}}
+		if err := k.s.Commit(k.ctx, c); problem.CodeOf(err) != "signal.too-large" {
+			k.Fatalf("got %v", err)
+		}
+		_, err := k.s.Load(k.ctx, "a")
+		k.is(err, store.ErrNotFound)
+		k.send(sig("go"))
+		d := k.receive(k.s, store.Signals)
+		equal(k, string(d.Message().Body), "go")
+		if err := d.Commit(k.ctx, c); problem.CodeOf(err) != "signal.too-large" {
+			k.Fatalf("got %v", err)
+		}
+		k.ok(d.Commit(k.ctx, store.Change{}))
+		k.empty(store.Signals)
+	},
+}
