@@ -76,6 +76,7 @@ func eventFindsItsFilter(t *testing.T, place string) {
 	at("a", 2, 2)
 	at("b", 2, 2)
 	publish("2", "paid", "x", map[string]any{"order": 2, "n": 2}) // bound to order 1 by now
+	at("c", 3, 2)
 	publish("3", "paid", "bank", map[string]any{"order": 1, "shop": "t", "n": 3})
 	at("a", 3, 1)
 	at("b", 3, 1)

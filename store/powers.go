@@ -75,6 +75,7 @@ type Full interface {
 	Letters
 	Locks
 	Retention
+	Inbox
 	Keys
 	Clock
 	projections.Reader
