@@ -230,6 +230,12 @@ func (s *Snapshot) append(b []byte) []byte {
 		s.Error.append(o)
 	}
 	o.opt("resumeAs", string(s.ResumeAs))
+	s.appendUndo(o)
+	o.close()
+	return o.b
+}
+
+func (s *Snapshot) appendUndo(o *object) {
 	o.objects("compensations", len(s.Compensations), func(i int) {
 		c := s.Compensations[i]
 		o.num("step", int64(c.Step))
@@ -247,8 +253,6 @@ func (s *Snapshot) append(b []byte) []byte {
 		}
 		o.close()
 	}
-	o.close()
-	return o.b
 }
 
 func (e *Error) append(o *object) {
