@@ -131,6 +131,9 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 		change.Send, err = sends(rows, out.Send)
 	}
 	if err == nil {
+		change.Tasks, err = r.escalations(ctx, out)
+	}
+	if err == nil {
 		err = c.Commit(ctx, change)
 	}
 	if errors.Is(err, store.ErrUnknown) {

@@ -215,7 +215,7 @@ func (w *world) completes(ctx context.Context, user, id, outcome, data string) e
 		return err
 	}
 	return w.told(w.with(ctx, func(n *node) error {
-		_, err := n.rt.CompleteTask(ctx, t.ID, user, outcome, json.RawMessage(data))
+		_, err := n.rt.CompleteTask(ctx, t.ID, user, nil, outcome, json.RawMessage(data))
 		return err
 	}))
 }
