@@ -169,7 +169,7 @@ func act(ctx context.Context, n *testNode, s snapshot.Snapshot) error {
 		if _, err := n.rt.ClaimTask(ctx, w.TaskID, "ann", nil); err != nil {
 			return done(err)
 		}
-		_, err := n.rt.CompleteTask(ctx, w.TaskID, "ann", "yes", nil)
+		_, err := n.rt.CompleteTask(ctx, w.TaskID, "ann", nil, "yes", nil)
 		return done(err)
 	case snapshot.WaitEvent:
 		return enqueue(ctx, n, signal.Envelope{
