@@ -235,7 +235,7 @@ func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, s
 	if err != nil {
 		return err
 	}
-	in := engine.Input{Signal: env, Now: now, Key: r.key, Limits: r.Limits}
+	in := engine.Input{Signal: env, Now: now, Key: r.key, Limits: r.Limits, Lifecycle: r.Lifecycle}
 	out, err := engine.Begin(def, env.InstanceID, start, in)
 	if err != nil {
 		return err

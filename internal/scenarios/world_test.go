@@ -31,6 +31,7 @@ type world struct {
 	functions map[string]*function
 	documents []string
 	limits    engine.Limits
+	sink      *sink         // gets lifecycle events; nil = nobody does
 	clock     time.Duration // how far the nodes' clocks are from the database's
 
 	mu    sync.Mutex
@@ -122,6 +123,9 @@ func (w *world) close() error {
 		f.release()
 	}
 	var errs []error
+	if w.sink != nil {
+		defer w.sink.server.Close()
+	}
 	for _, n := range append([]*node{w.node}, w.more...) {
 		if n != nil {
 			errs = append(errs, n.close())
