@@ -114,9 +114,10 @@ type Activity struct {
 
 // Events says what becomes of CloudEvents beside the instances that listen.
 type Events struct {
-	Sink     string        // http(s) URL that gets every emitted event; "" = none
-	SinkMode string        // structured or binary
-	TTL      time.Duration // how long an event that nobody waited for is kept; 0 = not at all
+	Sink      string        // http(s) URL that gets every emitted event; "" = none
+	SinkMode  string        // structured or binary
+	Lifecycle bool          // it gets the lifecycle events of workflows and tasks too
+	TTL       time.Duration // how long an event that nobody waited for is kept; 0 = not at all
 }
 
 // Secrets says where the secrets that definitions name are found.

@@ -133,6 +133,7 @@ func TestBadConfiguration(t *testing.T) {
 		{"no database", "store: {url: 'oracle://'}", nil, nil, "config.store", "names no database"},
 		{"no sink", "events: {sink: 'ftp://root:hunter2@h/d'}", nil, nil, "config.url", "is not an http or https URL"},
 		{"sink without a host", "events: {sink: 'https:///x'}", nil, nil, "config.url", "is not an http or https URL"},
+		{"lifecycle without a sink", "events: {lifecycle: true}", nil, nil, "config.needs", "needs a place"},
 		{"list as secret", "store: {url: [hunter2]}", nil, nil, "config.type", "the value is not a single value"},
 		{"delays crossed", "retry: {delay: 10s, delay-max: 5s}", nil, nil, "config.order", "at least 10s"},
 		{"delays of commands crossed", "activity: {delay: 2m, delay-max: 5s}", nil, nil, "config.order", "at least 2m"},

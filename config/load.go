@@ -266,6 +266,9 @@ func (l *Loaded) check(all []setting) []problem.Place {
 	if u, err := url.Parse(l.Events.Sink); l.Events.Sink != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "") {
 		add("events.sink", "config.url", "is not an http or https URL", "write https://HOST/PATH")
 	}
+	if l.Events.Lifecycle && l.Events.Sink == "" {
+		add("events.lifecycle", "config.needs", "needs a place to publish to", "set events.sink, or turn it off")
+	}
 	if strings.HasPrefix(l.Secrets.Prefix, prefix) {
 		add("secrets.prefix", "config.prefix", "is what settings begin with", "choose another prefix, such as SECRET_")
 	}

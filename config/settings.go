@@ -144,6 +144,8 @@ func events() []setting {
 			meaning: "http or https URL that gets every emitted event, the same on every node; empty = none"},
 		{key: "events.sink-mode", field: func(c *Config) any { return &c.Events.SinkMode }, choices: []string{"structured", "binary"},
 			meaning: "form in which the sink gets an event, as a body or with its attributes as headers"},
+		{key: "events.lifecycle", field: func(c *Config) any { return &c.Events.Lifecycle },
+			meaning: "whether the sink gets an event for each change in the life of a workflow or task, the same on every node"},
 		{key: "events.ttl", field: func(c *Config) any { return &c.Events.TTL }, unit: "duration", low: 0, high: 30 * 24 * hour,
 			meaning: "how long an event that nobody waited for is kept for a listen that begins, the same on every node; 0 = not at all"},
 	}

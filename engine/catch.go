@@ -12,6 +12,7 @@ import (
 // branches, and is raised there. An error that is not the workflow's is
 // returned.
 func (r *run) settle(n *Node, err error) error {
+	raiser := n // until its end is told
 	for {
 		e, ok := asRaised(err)
 		if !ok {
@@ -22,19 +23,27 @@ func (r *run) settle(n *Node, err error) error {
 		}
 		i, caught, catchErr := r.taker(e.e)
 		if catchErr != nil {
+			r.failed(raiser, i+1, e.e)
+			raiser = nil
 			err = catchErr // the catch's own condition failed: that is the error now
 			r.unwind(i, TaskCancelled)
+			r.failing(err)
 			r.leave(TaskCancelled)
 			continue
 		}
+		r.failed(raiser, i+1, e.e)
+		raiser = nil
 		if !caught {
 			fork := r.forked()
 			if fork == nil {
 				return r.fault(e.e)
 			}
+			r.b.Frames = r.b.Frames[:1] // the others have failed
 			if r, err = r.up(fork); err != nil {
 				return err
 			}
+			r.prune(TaskCancelled)
+			r.failing(e)
 			r.leave(TaskCancelled)
 			n, err = fork, e
 			continue
@@ -50,6 +59,7 @@ func (r *run) settle(n *Node, err error) error {
 		case retries:
 			return r.save()
 		}
+		r.failing(e)
 		r.leave(TaskCancelled)
 		err = e
 	}
@@ -233,6 +243,7 @@ func (p *Program) mended(t *Turn) (*run, error) {
 	if err := r.rewind(); err != nil { // one that FaultWith stopped stands where it stood
 		return nil, err
 	}
+	t.mending(r)
 	if err := r.again(); err != nil {
 		return nil, err
 	}
@@ -291,6 +302,7 @@ func (p *Program) Skip(t *Turn, output json.RawMessage) error {
 	list := p.nodes[f.Pointer]
 	r.data = rawValue(orNull(output))
 	if f.Next < len(list.List) {
+		t.tell(TaskCompletedEvent, list.List[f.Next].Pointer, nil)
 		f.Next++
 	}
 	r.w.goOn(r)

@@ -184,9 +184,13 @@ func cancelledChild() *snapshot.Error {
 
 // cancel ends the instance without a result.
 func (t *Turn) cancel() {
+	if t.Snap.Status != snapshot.Faulted && t.Snap.Undo == nil { // else they have ended with the fault
+		t.tellAll(TaskCancelledEvent)
+	}
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
 	t.Snap.Branches, t.Snap.Buffer, t.Snap.Compensations, t.Snap.Undo = nil, nil, nil, nil
 	t.Snap.Status = snapshot.Cancelled
+	t.tell(WorkflowCancelledEvent, "", nil)
 }
 
 // disowned applies a CancelRequest: the parent does not wait any more.

@@ -57,6 +57,8 @@ type Input struct {
 	Clock  time.Time // when it is decided, by the database's clock; only a schedule reads it, to pass over missed ticks
 	Key    []byte    // secret from which tokens are derived, the same on every node
 	Limits Limits
+
+	Lifecycle bool // the turn publishes the lifecycle events of what it does
 }
 
 // Limits bounds one turn. A zero field means the default.
@@ -127,6 +129,7 @@ const (
 	EntryChild     = "ChildStarted"
 	EntryMissed    = "TicksMissed"
 	EntryEscalated = "TaskEscalated"
+	EntryLifecycle = "LifecycleEvents"
 )
 
 // Entry is one message of an instance's stream.

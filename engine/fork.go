@@ -86,11 +86,16 @@ func (r *run) prune(how TaskEvent) {
 	for _, b := range s.Branches { // a branch stands behind the one that made it
 		if b.ID != 0 && (b.Parent == r.b.ID || gone[b.Parent]) {
 			gone[b.ID] = true
-			b.Frames = nil
 		}
 	}
 	if len(gone) == 0 {
 		return
+	}
+	r.t.tellBranches(TaskCancelledEvent, func(b *snapshot.Branch) bool { return gone[b.ID] })
+	for _, b := range s.Branches {
+		if gone[b.ID] {
+			b.Frames = nil
+		}
 	}
 	s.Branches = slices.DeleteFunc(s.Branches, func(b *snapshot.Branch) bool { return gone[b.ID] })
 	r.t.Withdraw(how, func(w snapshot.Wait) bool { return gone[w.Branch] })

@@ -40,6 +40,7 @@ func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 		return conflict("instance.compensated", "has compensated what it had completed: start it anew, and cancel this one")
 	}
 	t := newTurn(snap.Clone(), in)
+	t.watch(def)
 	switch op {
 	case Suspend:
 		if snap.Status == snapshot.Suspended {
@@ -50,6 +51,8 @@ func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 		}
 		t.Snap.ResumeAs, t.Snap.Status = snap.Status, snapshot.Suspended
 		t.operated(EntrySuspended)
+		t.tellAll(TaskSuspendedEvent)
+		t.tell(WorkflowSuspendedEvent, "", nil)
 		return t.finish()
 	case Resume:
 		if snap.Status != snapshot.Suspended {
@@ -57,6 +60,8 @@ func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 		}
 		t.operated(EntryResumed)
 		t.Snap.Status, t.Snap.ResumeAs = snap.ResumeAs, ""
+		t.tell(WorkflowResumedEvent, "", nil)
+		t.tellAll(TaskResumedEvent)
 		if err := t.catchUp(def); err != nil {
 			return Outcome{}, err
 		}
@@ -67,12 +72,14 @@ func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 	case Retry:
 		t.operated(EntryRetried)
 		t.Snap.Status = snapshot.Running
+		t.tell(WorkflowResumedEvent, "", nil)
 		if err := def.Retry(t); err != nil {
 			return Outcome{}, err
 		}
 	case Skip:
 		t.operated(EntrySkipped)
 		t.Snap.Status = snapshot.Running
+		t.tell(WorkflowResumedEvent, "", nil)
 		if err := def.Skip(t, output); err != nil {
 			return Outcome{}, err
 		}
@@ -136,6 +143,7 @@ func (t *Turn) operated(entry string) {
 // it decided, such as a snapshot over its size limit.
 func FaultWith(snap snapshot.Snapshot, e snapshot.Error, in Input) (Outcome, error) {
 	t := newTurn(snap.Clone(), in)
+	t.watch(nil)
 	t.Fault(e)
 	return t.finish()
 }

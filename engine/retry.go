@@ -126,6 +126,7 @@ func (r *run) attempt(n *Node) error {
 	if f.Pointer != n.Pointer || n.Kind != KindTry {
 		return fmt.Errorf("engine: %s: %s does not wait for a retry", r.t.Snap.InstanceID, n.Pointer)
 	}
+	r.t.tell(TaskRetriedEvent, n.Pointer, nil)
 	r.data, r.input, r.node, r.began = rawValue(f.Input), rawValue(f.Input), n, *f
 	body := snapshot.Frame{Pointer: n.Body.Pointer}
 	if err := r.attemptDeadline(n, &body); err != nil {

@@ -42,6 +42,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 	if n.If != nil {
 		v, err := r.evalAny(n.If)
 		if err != nil {
+			r.t.tell(TaskCreatedEvent, n.Pointer, nil)
 			return false, err
 		}
 		if !jq.Truthy(v) {
@@ -49,6 +50,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			return false, nil
 		}
 	}
+	again := r.t.reached(n)
 	if err := r.fits(n.Schemas.Input, r.data, "input"); err != nil {
 		return false, err
 	}
@@ -81,6 +83,9 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 	}
 	if n.Kind == KindTry {
 		f.Mark = r.t.Snap.LastStep
+	}
+	if !again {
+		r.t.tell(TaskStartedEvent, n.Pointer, nil)
 	}
 	r.push(f)
 	return r.body(n)
@@ -140,6 +145,7 @@ func (r *run) complete(n *Node, out value, flow Flow) error {
 	}
 	r.pop()
 	r.lift(f)
+	r.t.completed(n, f)
 	return r.follow(flow)
 }
 
@@ -260,6 +266,7 @@ func (r *run) end() error {
 	if err != nil {
 		return err
 	}
+	r.ended()
 	r.t.Complete(raw)
 	return nil
 }

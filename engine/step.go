@@ -24,9 +24,11 @@ func Begin(def Definition, instanceID string, start signal.Start, in Input) (Out
 		Schedule:   scheduleOf(start.Schedule),
 	}, in)
 	t.Snap.StartedAt = t.In.Now
+	t.watch(def)
 	m := t.meta("")
 	m.Actor = in.Signal.Headers[signal.HeaderActor]
 	t.Append(Entry{Kind: KindEvent, Dir: In, Type: EntryStarted, Data: start.Input, Meta: m})
+	t.tell(WorkflowStartedEvent, "", nil)
 	if err := def.Begin(t, start.Input); err != nil {
 		return Outcome{}, err
 	}
@@ -46,6 +48,7 @@ func Step(def Definition, snap snapshot.Snapshot, in Input) (Outcome, error) {
 	}
 	env := in.Signal
 	t := newTurn(snap.Clone(), in)
+	t.watch(def)
 	switch {
 	case env.Type == signal.StartRequest:
 		return Outcome{}, problem.New(problem.Conflict, "instance.exists", "instance %s has been started", snap.InstanceID)

@@ -23,6 +23,7 @@ type Turn struct {
 	ordinal int      // of the next derived id in this turn
 	steps   int      // tasks run so far
 	ran     []string // their pointers, for the timeline
+	life    *life    // nil = no lifecycle events
 }
 
 // maxRan bounds how many pointers of a turn the timeline shows.
@@ -187,11 +188,13 @@ func (t *Turn) take(w snapshot.Wait) {
 
 // Complete ends the instance with its output.
 func (t *Turn) Complete(output json.RawMessage) {
+	t.tellAll(TaskCancelledEvent)
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
 	t.Snap.Branches, t.Snap.Buffer, t.Snap.Error, t.Snap.Compensations = nil, nil, nil, nil
 	t.Snap.State.Output = output
 	t.Snap.Status = snapshot.Completed
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCompleted, Data: output, Meta: t.meta("")})
+	t.tell(WorkflowCompletedEvent, "", nil)
 	t.tellParent(output, nil)
 }
 
@@ -203,6 +206,7 @@ func (t *Turn) Fault(e snapshot.Error) {
 	t.Snap.Status = snapshot.Faulted
 	data, _ := json.Marshal(e)
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryFaulted, Data: data, Meta: t.meta(e.Instance)})
+	t.tell(WorkflowFaultedEvent, "", &e)
 	t.tellParent(nil, &e)
 }
 
@@ -226,6 +230,7 @@ func (t *Turn) finish() (Outcome, error) {
 		}
 	}
 	s.Arrange()
+	t.publishLifecycle()
 	if err := check(s); err != nil {
 		return Outcome{}, err
 	}

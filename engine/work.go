@@ -75,6 +75,7 @@ type run struct {
 	began snapshot.Frame
 	out   *value // $output, where there is one
 	made  *value // $task.output, where there is one: the output before output.as
+	told  int    // the frames from this index on have their lifecycle's end; 0 = none has
 }
 
 // gone reports whether the branch has ended, by itself or with its fork.
@@ -83,7 +84,7 @@ func (r *run) gone() bool { return len(r.b.Frames) == 0 }
 // top returns the innermost frame.
 func (r *run) top() *snapshot.Frame { return &r.b.Frames[len(r.b.Frames)-1] }
 
-func (r *run) push(f snapshot.Frame) { r.b.Frames = append(r.b.Frames, f) }
+func (r *run) push(f snapshot.Frame) { r.b.Frames, r.told = append(r.b.Frames, f), 0 }
 func (r *run) pop()                  { r.b.Frames = r.b.Frames[:len(r.b.Frames)-1] }
 
 // tick runs the next task of the branch.

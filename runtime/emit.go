@@ -16,15 +16,18 @@ import (
 // can reports whether this node performs commands for target. Every node
 // publishes events.
 func (r *Runtime) can(target string) bool {
-	return target == engine.TargetEvent || r.Performer.Can(target)
+	return target == engine.TargetEvent || target == engine.TargetLifecycle || r.Performer.Can(target)
 }
 
 // attempt makes one attempt at a command.
 func (r *Runtime) attempt(ctx context.Context, j job) (json.RawMessage, *engine.Failure) {
-	if j.command.Target != engine.TargetEvent {
-		return r.Performer.Perform(ctx, j.command, j.key(), j.failures+1)
+	switch j.command.Target {
+	case engine.TargetEvent:
+		return nil, r.emit(ctx, j)
+	case engine.TargetLifecycle:
+		return nil, r.publishLifecycle(ctx, j)
 	}
-	return nil, r.emit(ctx, j)
+	return r.Performer.Perform(ctx, j.command, j.key(), j.failures+1)
 }
 
 // emit publishes an event: to the instances that listen for it, and then to

@@ -62,7 +62,7 @@ func (r *Runtime) handle(ctx, stop context.Context, d store.Delivery) {
 		r.release(ctx, stop, d, err)
 	case p.Code == "snapshot.newer": // a newer node's: it shall have it, however long the upgrade takes
 		r.retry(ctx, stop, d, err, m.Attempts)
-	case p.Kind == problem.Invalid || p.Kind == problem.TooLarge || p.Code == "snapshot.corrupt" || m.Attempts >= r.RetryMax:
+	case p.Kind == problem.Invalid || p.Kind == problem.TooLarge || p.Code == "snapshot.corrupt" || refusedAnswer(p) || m.Attempts >= r.RetryMax:
 		r.bury(ctx, stop, d, err)
 	default:
 		r.retry(ctx, stop, d, err, m.Attempts+1)
@@ -96,6 +96,8 @@ func (r *Runtime) deliver(ctx, stop context.Context, d store.Delivery) (err erro
 		return r.announced(ctx, stop, d, env)
 	case env.Type == signal.InternalContinue && env.WaitingToken == "":
 		return r.look(ctx, d, env)
+	case env.Type == signal.TaskCompleted:
+		return r.handed(ctx, d, env)
 	case env.Type == signal.CancelRequest:
 		return r.disowned(ctx, d, env, m)
 	case env.Type == signal.SubWorkflowCompleted:
@@ -204,6 +206,10 @@ func (r *Runtime) bury(ctx, stop context.Context, d store.Delivery, cause error)
 		return
 	}
 	r.metrics.deadLetters.WithLabelValues(string(m.Queue)).Inc()
+	var p *problem.Error
+	if errors.As(cause, &p) && refusedAnswer(p) {
+		return // the instance waits for another answer
+	}
 	if r.SuspendOnDeadLetter && instance != "" {
 		_, err := r.Operate(ctx, instance, engine.Suspend, nil, "dead-letter policy")
 		if k := problem.KindOf(err); err != nil && k != problem.Conflict && k != problem.NotFound {
@@ -235,7 +241,7 @@ func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, s
 	if err != nil {
 		return err
 	}
-	in := engine.Input{Signal: env, Now: now, Key: r.key, Limits: r.Limits}
+	in := engine.Input{Signal: env, Now: now, Key: r.key, Limits: r.Limits, Lifecycle: r.Lifecycle}
 	out, err := engine.Begin(def, env.InstanceID, start, in)
 	if err != nil {
 		return err

@@ -70,6 +70,7 @@ type Config struct {
 	RetentionKeep  time.Duration // closed instances are deleted after this; 0 = never
 	RetentionEvery time.Duration // how often; default 1 h
 	EventTTL       time.Duration // how long an event that nobody waited for is kept; 0 = not at all
+	Lifecycle      bool          // publish the lifecycle events of instances and tasks to the performer's engine.TargetEvent
 }
 
 // Defaults of Config.
@@ -128,6 +129,7 @@ type Runtime struct {
 
 	mu         sync.Mutex
 	performing map[string]int // commands by key; how often this node performs each
+	tellers    map[string]*teller
 	running    bool           // Run is accepting commands
 	busy       sync.WaitGroup // commands being performed
 	work       context.Context
@@ -149,7 +151,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	r := &Runtime{
 		Config: c, key: key, cache: newCache(c.CacheBytes),
 		slots: make(chan struct{}, c.Activities), jobs: make(chan job), handlers: make(chan struct{}, c.Handlers),
-		performing: map[string]int{},
+		performing: map[string]int{}, tellers: map[string]*teller{},
 	}
 	if p, ok := c.Definitions.(publisher); ok {
 		if err := p.Before(ctx, r.Announce); err != nil {

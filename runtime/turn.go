@@ -86,7 +86,7 @@ func (r *Runtime) once(ctx context.Context, c committer, snap snapshot.Snapshot,
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	in := engine.Input{Signal: env, Now: now, Clock: r.Now(), Key: r.key, Limits: r.Limits}
+	in := engine.Input{Signal: env, Now: now, Clock: r.Now(), Key: r.key, Limits: r.Limits, Lifecycle: r.Lifecycle}
 	if decide, err = r.superseded(ctx, snap, in, decide); err != nil {
 		return engine.Outcome{}, err
 	}

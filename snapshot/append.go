@@ -217,6 +217,7 @@ func (s *Snapshot) append(b []byte) []byte {
 	}
 	o.opt("resumeAs", string(s.ResumeAs))
 	s.appendUndo(o)
+	o.optNum("lifecycle", s.Lifecycle)
 	o.close()
 	return o.b
 }

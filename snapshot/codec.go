@@ -38,6 +38,7 @@ type document struct {
 	Compensations       []Compensation    `json:"compensations,omitempty"`
 	LastStep            int               `json:"lastStep,omitempty"`
 	Undo                *Undo             `json:"undo,omitempty"`
+	Lifecycle           int64             `json:"lifecycle,omitempty"`
 }
 
 // ResumePoint is the summary of where the instance goes on.
@@ -89,7 +90,7 @@ func Decode(raw []byte) (Snapshot, error) {
 		Headers: d.Headers, State: d.WorkflowState, Branches: d.Branches, LastBranch: d.LastBranch, Waits: d.Waits, SubFrames: d.SubWorkflowFrames,
 		Parent: d.Parent, Schedule: d.Schedule,
 		Buffer: d.ContinuationBuffer, Error: d.Error, ResumeAs: d.ResumeAs,
-		Compensations: d.Compensations, LastStep: d.LastStep, Undo: d.Undo,
+		Compensations: d.Compensations, LastStep: d.LastStep, Undo: d.Undo, Lifecycle: d.Lifecycle,
 	}, nil
 }
 

@@ -236,6 +236,7 @@ func forked() Snapshot {
 	s := full()
 	s.LastBranch = 7
 	s.Compensations = []Compensation{{Step: 2, Pointer: "/do/0/pay", Target: "refund", Input: json.RawMessage(`{"n":1}`)}, {Step: 3, Pointer: "/do/1/ship", Target: "http"}}
+	s.Lifecycle = 9
 	s.LastStep, s.Undo = 3, &Undo{Error: Error{Type: "x", Status: 500}, Done: true}
 	s.Branches[0].Frames[2] = Frame{Pointer: "/do/1/loop/do/0/ask", Results: []json.RawMessage{json.RawMessage("null"), json.RawMessage(`1`)}, Open: 1, Done: []int{0, 2}, Bound: map[string]string{"k": `"v"`}, Mark: 2, Attempt: 2, FailedAt: s.StartedAt}
 	s.Branches = append(s.Branches, &Branch{ID: 5, Arm: 1, Frames: []Frame{{Pointer: "/x/fork/branches", Next: 1}, {Pointer: "/x/fork/branches/1/y"}}})

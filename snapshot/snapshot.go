@@ -66,6 +66,8 @@ type Snapshot struct {
 	Compensations []Compensation // what undoes the completed tasks that say how, in order of completion
 	LastStep      int            // Step of the compensation recorded last
 	Undo          *Undo          // of an instance that compensates, or has
+
+	Lifecycle int64 // position of the command that published lifecycle events last; 0 = none has
 }
 
 // Compensation is the command that undoes a completed task.

@@ -57,6 +57,8 @@ func run(t *testing.T, where func() (place, error)) {
 			w.when(sc)
 			w.then(sc)
 			w.family(sc)
+			w.lifecycles(sc)
+			w.answersByQueue(sc)
 		},
 	}
 	if code := suite.Run(); code != 0 {

@@ -36,6 +36,7 @@ type world struct {
 	secrets   activity.Secrets
 	log       *slog.Logger
 	logged    lockedBuffer
+	sink      *sink         // gets lifecycle events; nil = nobody does
 	clock     time.Duration // how far the nodes' clocks are from the database's
 
 	mu    sync.Mutex
@@ -133,6 +134,9 @@ func (w *world) close() error {
 		defer end()
 	}
 	var errs []error
+	if w.sink != nil {
+		defer w.sink.server.Close()
+	}
 	for _, n := range append([]*node{w.node}, w.more...) {
 		if n != nil {
 			errs = append(errs, n.close())

@@ -153,3 +153,34 @@ Feature: People
     And the task of "o" is expired
     And the child of "o" is cancelled
     And "o" has 0 waits
+
+  @S43
+  Scenario: An answer through the queue is held to the same rules
+    Given the definition:
+      """yaml
+      document: {dsl: '1.0.3', namespace: t, name: form, version: '1.0.0'}
+      do:
+        - ask:
+            call: humanTask
+            with:
+              title: Ask
+              candidateUsers: [ann]
+              outcomes: [approved, rejected]
+              form: {schema: {type: object, properties: {sum: {type: number}}, required: [sum]}}
+            output: {as: '${ {by: .completedBy, sum: .data.sum} }'}
+      """
+    When instance "j" of "t/form" starts with {}
+    Then "j" waits at "/do/0/ask"
+    And the snapshot of "j" is noted
+    When "ann" answers the task of "j" through the queue with "approved" and {"sum": 1}
+    Then the dead letters of "j" say "task.not-claimed"
+    When "ann" claims the task of "j"
+    And "eve" answers the task of "j" through the queue with "approved" and {"sum": 1}
+    And "ann" answers the task of "j" through the queue with "maybe" and {"sum": 1}
+    And "ann" answers the task of "j" through the queue with "approved" and {"sum": "much"}
+    And an error answers the task of "j" through the queue
+    Then the dead letters of "j" say "task.invalid-data task.invalid-data task.invalid-outcome task.not-claimed task.not-yours"
+    And the task of "j" is reserved
+    And the snapshot of "j" has not changed
+    When "ann" answers the task of "j" through the queue with "approved" and {"sum": 7}
+    Then "j" is completed with {"by": "ann", "sum": 7}

@@ -1,0 +1,102 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// An answer to a human task comes from the API, from the package AQUEDUCT or
+// as an envelope that an application has put on the queue. All are held to the
+// same rules (B3); through the queue, the sender cannot be told at once, and
+// an answer that is refused is a dead letter with the code that the API gives.
+
+// handed applies a TaskCompleted from the queue.
+func (r *Runtime) handed(ctx context.Context, d store.Delivery, env signal.Envelope) error {
+	now := d.Message().EnqueuedAt
+	if due := d.Message().DueAt; due.After(now) {
+		now = due
+	}
+	c := &answerDelivery{Delivery: d}
+	_, err := r.turn(ctx, c, env, now, func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+		c.id = ""
+		w, ok := snap.Wait(in.Signal.WaitingToken)
+		if !ok || w.Kind != snapshot.WaitTask || snap.Status.Closed() {
+			return engine.Step(def, snap, in)
+		}
+		var err error
+		if in.Signal.Payload, c.version, err = r.accepted(ctx, w.TaskID, in.Signal); err != nil {
+			return engine.Outcome{}, err
+		}
+		c.id = w.TaskID
+		return engine.Step(def, snap, in)
+	})
+	return err
+}
+
+// answerDelivery commits an answer only over the version of the task that was
+// checked.
+type answerDelivery struct {
+	store.Delivery
+	id      string
+	version int64
+}
+
+// Commit implements store.Delivery.
+func (d *answerDelivery) Commit(ctx context.Context, change store.Change) error {
+	for i := range change.Rows.TaskEnds {
+		if d.id != "" && change.Rows.TaskEnds[i].ID == d.id {
+			change.Rows.TaskEnds[i].Version = d.version
+		}
+	}
+	return d.Delivery.Commit(ctx, change)
+}
+
+// accepted checks an answer as CompleteTask does, and returns it in the form
+// that the workflow gets, with the version of the task. Who answers is the
+// actor of the envelope, whatever its payload says; his groups are not known
+// here, and were checked when he claimed the task.
+func (r *Runtime) accepted(ctx context.Context, id string, env signal.Envelope) (json.RawMessage, int64, error) {
+	var p struct {
+		Output struct {
+			Outcome     string          `json:"outcome"`
+			Data        json.RawMessage `json:"data"`
+			CompletedBy string          `json:"completedBy"`
+		} `json:"output"`
+		Error json.RawMessage `json:"error"`
+	}
+	if err := json.Unmarshal(env.Payload, &p); err != nil {
+		return nil, 0, problem.Wrap(err, problem.Invalid, "task.invalid-data", "the answer to task %s is not {output: {outcome, data}}", id)
+	}
+	if len(p.Error) > 0 {
+		return nil, 0, problem.New(problem.Invalid, "task.invalid-data", "the answer to task %s is an error, which a person cannot give", id)
+	}
+	t, err := r.openTask(ctx, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	user := env.Headers[signal.HeaderActor]
+	if by := p.Output.CompletedBy; by != "" && by != user {
+		return nil, 0, problem.New(problem.Denied, "task.not-yours", "task %s is answered by %q in the name of %q", id, user, by)
+	}
+	if err := mayComplete(t, user, nil, p.Output.Outcome); err != nil {
+		return nil, 0, err
+	}
+	if err := r.answers(t, p.Output.Data); err != nil {
+		return nil, 0, err
+	}
+	whole, err := completion(t, user, p.Output.Outcome, p.Output.Data, env.OccurredAt)
+	return whole.Payload, t.Version, err
+}
+
+// refusedAnswer reports whether a problem is one of the person who answered:
+// trying again does not help, and the instance has nothing to do with it.
+func refusedAnswer(p *problem.Error) bool {
+	return strings.HasPrefix(p.Code, "task.") && p.Kind != problem.Internal && p.Kind != problem.Unavailable
+}
