@@ -62,6 +62,8 @@ func general() []setting {
 			meaning: "password of the Oracle user, where the address has none; best given as AQUEDUCT_STORE_PASSWORD"},
 		{key: "store.password-file", field: func(c *Config) any { return &c.Store.PasswordFile },
 			meaning: "file that holds the password of the Oracle user; empty = none"},
+		{key: "store.wallet", field: func(c *Config) any { return &c.Store.Wallet },
+			meaning: "folder of an Oracle wallet: an address by host is then reached by TLS, one without a user by the wallet's; empty = none"},
 		{key: "store.owner", field: func(c *Config) any { return &c.Store.Schema },
 			meaning: "owner of the tables and queues on Oracle; empty = the user's own"},
 		{key: "store.connect-timeout", field: func(c *Config) any { return &c.Store.ConnectTimeout }, unit: "duration", low: second, high: 10 * minute,
@@ -142,6 +144,8 @@ func events() []setting {
 			meaning: "http or https URL that gets every emitted event, the same on every node; empty = none"},
 		{key: "events.sink-mode", field: func(c *Config) any { return &c.Events.SinkMode }, choices: []string{"structured", "binary"},
 			meaning: "form in which the sink gets an event, as a body or with its attributes as headers"},
+		{key: "events.ttl", field: func(c *Config) any { return &c.Events.TTL }, unit: "duration", low: 0, high: 30 * 24 * hour,
+			meaning: "how long an event that nobody waited for is kept for a listen that begins, the same on every node; 0 = not at all"},
 	}
 }
 

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -50,7 +51,7 @@ func (r *Runtime) host(ctx context.Context) error {
 				r.Log.Error("adoption failed", "error", err)
 			}
 		case <-retention.C:
-			if err := r.retain(ctx); err != nil && ctx.Err() == nil {
+			if err := errors.Join(r.retain(ctx), r.forget(ctx)); err != nil && ctx.Err() == nil {
 				r.Log.Error("retention failed", "error", err)
 			}
 			retention.Reset(r.RetentionEvery)

@@ -75,10 +75,13 @@ func eventFindsItsFilter(t *testing.T, place string) {
 	publish("1", "ordered", "x", map[string]any{"order": 1, "n": 1}) // nothing is bound: both take it
 	at("a", 2, 2)
 	at("b", 2, 2)
+	at("c", 2, 2)
 	publish("2", "paid", "x", map[string]any{"order": 2, "n": 2}) // bound to order 1 by now
+	at("c", 3, 2)
 	publish("3", "paid", "bank", map[string]any{"order": 1, "shop": "t", "n": 3})
 	at("a", 3, 1)
 	at("b", 3, 1)
+	at("c", 4, 2)
 	publish("3", "paid", "bank", map[string]any{"order": 1, "shop": "s", "n": 4}) // the same id: not a new event
 	publish("4", "paid", "bank", map[string]any{"order": 1, "shop": "s", "n": 5})
 	for _, id := range []string{"a", "b"} {

@@ -20,6 +20,7 @@ type metrics struct {
 	adopted     prometheus.Counter
 	purged      prometheus.Counter
 	missed      prometheus.Counter
+	kept        prometheus.Counter
 	performing  prometheus.GaugeFunc
 	capacity    prometheus.GaugeFunc
 
@@ -45,6 +46,7 @@ func newMetrics(r *Runtime) *metrics {
 		adopted:     counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
 		purged:      counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
 		missed:      counter("aqueduct_schedule_missed_total", "Ticks of schedules that were passed over, because they were long past."),
+		kept:        counter("aqueduct_events_kept_total", "Events that nobody waited for when they came, and that are kept for a while."),
 		performing:  gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { return float64(len(r.slots)) }),
 		capacity:    gauge("aqueduct_commands_running_limit", "Commands that may be performed at once.", func() float64 { return float64(cap(r.slots)) }),
 		depth:       prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
@@ -54,7 +56,7 @@ func newMetrics(r *Runtime) *metrics {
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.turns, m.conflicts, m.retries, m.deadLetters, m.adopted, m.purged, m.missed, m.performing, m.capacity,
+		m.turns, m.conflicts, m.retries, m.deadLetters, m.adopted, m.purged, m.missed, m.kept, m.performing, m.capacity,
 	}
 }
 

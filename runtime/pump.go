@@ -94,6 +94,8 @@ func (r *Runtime) deliver(ctx, stop context.Context, d store.Delivery) (err erro
 		return r.requested(ctx, d, env, now)
 	case m.Queue == store.Commands:
 		return r.announced(ctx, stop, d, env)
+	case env.Type == signal.InternalContinue && env.WaitingToken == "":
+		return r.look(ctx, d, env)
 	case env.Type == signal.CancelRequest:
 		return r.disowned(ctx, d, env, m)
 	case env.Type == signal.SubWorkflowCompleted:

@@ -69,6 +69,7 @@ type Config struct {
 	DrainTimeout   time.Duration // how long running activities are waited for at shutdown; default 30 s
 	RetentionKeep  time.Duration // closed instances are deleted after this; 0 = never
 	RetentionEvery time.Duration // how often; default 1 h
+	EventTTL       time.Duration // how long an event that nobody waited for is kept; 0 = not at all
 }
 
 // Defaults of Config.

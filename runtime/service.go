@@ -142,13 +142,16 @@ func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, heade
 		}
 	}
 	signalID := "ce-" + projections.KeyHash(e.Source+"\x00"+e.ID)
+	if err := r.keep(ctx, e.Type, signalID, event); err != nil {
+		return 0, err
+	}
 	sent := map[string]bool{} // by the token of the wait
 	for _, eventType := range []string{e.Type, engine.AnyType} {
 		if err := r.routeAll(ctx, eventType, event, signalID, headers, sent); err != nil {
 			return len(sent), err
 		}
 	}
-	return len(sent), nil
+	return len(sent), r.reached(ctx, signalID, len(sent))
 }
 
 // routeAll sends an event to every wait of its type. A migration may move a
@@ -211,7 +214,8 @@ func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.
 		if err != nil || len(waits) == 0 {
 			return err
 		}
-		sends, tokens := make([]store.Send, 0, len(waits)), []string(nil)
+		var sends []store.Send
+		var gets []string // tokens of the waits that these are for
 		for _, w := range waits {
 			if sent[w.Token] {
 				continue
@@ -231,7 +235,8 @@ func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.
 				return err
 			}
 			if body != nil {
-				sends, tokens = append(sends, store.Send{Queue: store.Signals, Body: body}), append(tokens, w.Token)
+				sends = append(sends, store.Send{Queue: store.Signals, Body: body})
+				gets = append(gets, w.Token)
 			}
 		}
 		if len(sends) > 0 {
@@ -239,7 +244,7 @@ func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.
 				return err
 			}
 		}
-		for _, token := range tokens {
+		for _, token := range gets {
 			sent[token] = true
 		}
 		after = waits[len(waits)-1].Token

@@ -131,6 +131,11 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 		change.Send, err = sends(rows, out.Send)
 	}
 	if err == nil {
+		var look []store.Send
+		look, err = r.looks(&out.Snapshot, rows)
+		change.Send = append(change.Send, look...)
+	}
+	if err == nil {
 		change.Tasks, err = r.escalations(ctx, out)
 	}
 	if err == nil {

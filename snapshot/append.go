@@ -199,21 +199,7 @@ func (s *Snapshot) append(b []byte) []byte {
 	o.optRaw("context", s.State.Context)
 	o.optRaw("output", s.State.Output)
 	o.close()
-	if s.Parent != nil {
-		o.open("parent")
-		o.str("instanceId", s.Parent.InstanceID)
-		o.opt("token", s.Parent.Token)
-		o.optNum("depth", int64(s.Parent.Depth))
-		o.close()
-	}
-	if x := s.Schedule; x != nil {
-		o.open("schedule")
-		o.optNum("generation", int64(x.Generation))
-		o.optNum("ticks", int64(x.Ticks))
-		o.optNum("missed", x.Missed)
-		o.optTime("dueUtc", x.Due)
-		o.close()
-	}
+	s.appendOrigin(o)
 	s.appendSummary(o)
 	o.objects("branches", len(s.Branches), func(i int) { s.Branches[i].append(o) })
 	o.optNum("lastBranch", int64(s.LastBranch))
@@ -263,6 +249,25 @@ func (e *Error) append(o *object) {
 	o.opt("detail", e.Detail)
 	o.opt("instance", e.Instance)
 	o.close()
+}
+
+// appendOrigin appends why there is the instance.
+func (s *Snapshot) appendOrigin(o *object) {
+	if s.Parent != nil {
+		o.open("parent")
+		o.str("instanceId", s.Parent.InstanceID)
+		o.opt("token", s.Parent.Token)
+		o.optNum("depth", int64(s.Parent.Depth))
+		o.close()
+	}
+	if x := s.Schedule; x != nil {
+		o.open("schedule")
+		o.optNum("generation", int64(x.Generation))
+		o.optNum("ticks", int64(x.Ticks))
+		o.optNum("missed", x.Missed)
+		o.optTime("dueUtc", x.Due)
+		o.close()
+	}
 }
 
 func (s *Snapshot) appendSummary(o *object) {

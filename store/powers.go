@@ -103,6 +103,7 @@ type Full interface {
 	Letters
 	Locks
 	Retention
+	Inbox
 	Keys
 	Clock
 	projections.Reader

@@ -85,7 +85,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 			Steps: c.Limits.Steps, FanOut: c.Limits.FanOut, Items: c.Limits.Items,
 			Expression: jq.Limits{Steps: c.Limits.ExpressionSteps, Bytes: c.Limits.ExpressionBytes},
 		},
-		RetentionEvery: c.Retention.Interval,
+		RetentionEvery: c.Retention.Interval, EventTTL: c.Events.TTL,
 	}
 	if c.Retry.Max == 0 {
 		rc.RetryMax = -1 // zero means the default there, none here

@@ -92,7 +92,7 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 		r.person = &engine.Person{With: c.person(p, with, vars)}
 	case name == callEach:
 		r.kind = engine.KindEach
-		r.call = c.each(p, with, vars)
+		r.call = c.each(p, with, vars, inside)
 	case name == callUndo:
 		r.kind = engine.KindUndo
 		c.undo(at, with)
@@ -319,7 +319,7 @@ func literal(s string) string {
 }
 
 // each compiles the arguments of a fan-out: {in, each, call, with}.
-func (c *compiler) each(at string, v any, vars scope) *engine.Call {
+func (c *compiler) each(at string, v any, vars scope, inside []string) *engine.Call {
 	m := c.object(at, v, shape{fields: []string{"in", "each", "call", "with"}, required: []string{"in", "call"}})
 	res := &engine.Call{Each: c.variable(join(at, "each"), m["each"], "item")}
 	if in, ok := m["in"]; ok {
@@ -333,8 +333,11 @@ func (c *compiler) each(at string, v any, vars scope) *engine.Call {
 		}
 	}
 	p := join(at, "call")
-	inner := c.call(at, m, vars.with(res.Each), nil, true)
+	inner := c.call(at, m, vars.with(res.Each), inside, true)
+	name, _ := m["call"].(string)
 	switch {
+	case slices.Contains(inside, name):
+		c.report(p, codeType, "", "function %s calls itself, directly or by way of another", clip(name))
 	case inner.kind != engine.KindCall:
 		c.report(p, codeUnsupported, "call http or a function", "forEach of %s is outside the supported profile", quoted(m["call"]))
 	case inner.args != nil:

@@ -15,7 +15,7 @@ func (c *compiler) metadata(at string, v any, n *engine.Node, vars scope) {
 	if m == nil {
 		return
 	}
-	r := c.call(at, m, vars.with("output"), nil, true)
+	r := c.call(at, m, vars.with("output"), c.expanding, true)
 	switch {
 	case r.kind != engine.KindCall:
 		c.report(join(at, "call"), codeUnsupported, "call http or a function", "a compensation by %s is outside the supported profile", quoted(m["call"]))

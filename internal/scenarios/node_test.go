@@ -59,15 +59,15 @@ func boot(ctx context.Context, w *world, mode mode) (*node, error) {
 	}
 	n := &node{db: db, life: &life{mode: mode, dead: make(chan struct{}), lost: &w.lost}, done: make(chan error, 1)}
 	n.cat = definition.New(db, map[string]definition.Parser{openworkflow.Kind: openworkflow.Parse}, time.Now)
-	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 3, Initial: 20 * time.Millisecond, Max: 100 * time.Millisecond}})
+	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 3, Initial: 20 * time.Millisecond, Max: 100 * time.Millisecond}, Secrets: w.secrets, Log: w.log})
 	for name, f := range w.functions {
 		performer.Register(name, f.perform)
 	}
 	n.rt, err = runtime.New(ctx, runtime.Config{
 		Store: &mortal{Full: db, life: n.life}, Definitions: n.cat, Performer: performer,
-		Limits:   w.limits,
+		Limits: w.limits, EventTTL: w.ttl,
 		RetryMax: 2, RetryDelay: 20 * time.Millisecond, SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4,
-		DrainTimeout: 50 * time.Millisecond,
+		DrainTimeout: 50 * time.Millisecond, Log: w.log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

@@ -56,6 +56,7 @@ func run(t *testing.T, where func() (place, error)) {
 			w.given(sc)
 			w.when(sc)
 			w.then(sc)
+			w.family(sc)
 		},
 	}
 	if code := suite.Run(); code != 0 {

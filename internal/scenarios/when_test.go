@@ -173,7 +173,7 @@ func (w *world) publishes(ctx context.Context, event string) error {
 func (w *world) operates(ctx context.Context, verb, id string) error {
 	op := engine.Operation(strings.Replace(verb, "retrie", "retry", 1))
 	return w.told(w.with(ctx, func(n *node) error {
-		_, err := n.rt.Operate(ctx, id, op, nil, "operator")
+		_, err := n.rt.Operate(ctx, w.id(id), op, nil, "operator")
 		return err
 	}))
 }

@@ -1,0 +1,111 @@
+package runtime_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/internal/places"
+)
+
+// keeping opens a node that keeps events that nobody waited for.
+func keeping(t *testing.T, place string, ttl time.Duration, documents ...string) *testNode {
+	t.Helper()
+	n := idle(t, place, documents...)
+	n.rt.EventTTL = ttl
+	n.run(t)
+	return n
+}
+
+func paid(id string, order int) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"specversion":"1.0","id":"%s","source":"bank","type":"paid","data":{"order":%d}}`, id, order))
+}
+
+func (n *testNode) event(t *testing.T, event json.RawMessage, reaches int) {
+	t.Helper()
+	if got, err := n.rt.PublishEvent(t.Context(), event, nil); err != nil || got != reaches {
+		t.Fatalf("the event reached %d, not %d: %v", got, reaches, err)
+	}
+}
+
+// TestEarlyEventIsKeptForAWhile is scenario 14, and 13: the same event counts
+// once.
+func TestEarlyEventIsKeptForAWhile(t *testing.T) {
+	t.Parallel()
+	twice := doc("twice", `
+  - first: {listen: {to: {one: {with: {type: paid}}}}}
+  - second: {listen: {to: {one: {with: {type: paid}}}}}
+`)
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		n := keeping(t, fresh(), time.Minute, listenDoc, twice)
+		n.event(t, paid("1", 7), 0)
+		n.event(t, paid("1", 7), 0)
+		n.begin(t, "other", "t/listen", map[string]any{"order": 8})
+		n.begin(t, "i", "t/listen", map[string]any{"order": 7})
+		if got := n.output(t, "i"); got != `{"order":7}` {
+			t.Errorf("output %s", got)
+		}
+		n.begin(t, "twice", "t/twice", nil)
+		n.settles(t)
+		s, err := n.store.Load(t.Context(), "twice")
+		if w, _ := s.Primary(); err != nil || w.Pointer != "/do/1/second" || len(s.Buffer) != 0 {
+			t.Errorf("after one event, published twice: %+v, %v", s, err)
+		}
+		if row, err := n.store.Instance(t.Context(), "other"); err != nil || row.Status != "waiting" {
+			t.Errorf("the listener for another order: %+v, %v", row, err)
+		}
+		// One that somebody waited for is not kept.
+		n.event(t, paid("2", 8), 2)
+		n.output(t, "other")
+		n.output(t, "twice")
+		n.begin(t, "late", "t/listen", map[string]any{"order": 8})
+		n.settles(t)
+		if row, err := n.store.Instance(t.Context(), "late"); err != nil || row.Status != "waiting" {
+			t.Errorf("a listener after the event was heard: %+v, %v", row, err)
+		}
+	})
+}
+
+func TestEarlyEventExpires(t *testing.T) {
+	t.Parallel()
+	n := keeping(t, places.OnFile(t)(), 50*time.Millisecond, listenDoc)
+	n.event(t, paid("1", 7), 0)
+	time.Sleep(100 * time.Millisecond)
+	n.begin(t, "i", "t/listen", map[string]any{"order": 7})
+	n.settles(t)
+	if row, err := n.store.Instance(t.Context(), "i"); err != nil || row.Status != "waiting" {
+		t.Errorf("%+v, %v", row, err)
+	}
+	if got, err := n.store.PurgeEvents(t.Context(), time.Now(), 10); err != nil || got != 1 {
+		t.Errorf("%d purged, %v", got, err)
+	}
+}
+
+// TestEventAndListenNeverMissEachOther lets each begin while the other does.
+func TestEventAndListenNeverMissEachOther(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
+		n := keeping(t, place, time.Minute, listenDoc)
+		other := keeping(t, place, time.Minute, listenDoc)
+		const pairs = 40
+		var wg sync.WaitGroup
+		for i := range pairs {
+			wg.Go(func() { n.begin(t, fmt.Sprint("i-", i), "t/listen", map[string]any{"order": i}) })
+			wg.Go(func() {
+				time.Sleep(time.Duration(i%8) * 200 * time.Microsecond)
+				if _, err := other.rt.PublishEvent(t.Context(), paid(fmt.Sprint(i), i), nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		for i := range pairs {
+			if got := n.output(t, fmt.Sprint("i-", i)); got != fmt.Sprintf(`{"order":%d}`, i) {
+				t.Errorf("%d heard %s", i, got)
+			}
+		}
+	})
+}

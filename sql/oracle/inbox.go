@@ -1,0 +1,68 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// KeepEvent implements store.Inbox.
+func (s *Store) KeepEvent(ctx context.Context, e store.Event) error {
+	err := s.statement(ctx, &op{name: "inbox_insert", args: []any{e.Key, e.Type, stamp(e.ReceivedAt), stamp(e.ExpiresAt), e.Body}})
+	if errors.Is(err, store.ErrDuplicate) {
+		return nil
+	}
+	return wrap("keep event "+e.Key, err)
+}
+
+// DropEvent implements store.Inbox.
+func (s *Store) DropEvent(ctx context.Context, key string) error {
+	return wrap("drop event "+key, s.dropEvents(ctx, key))
+}
+
+func (s *Store) dropEvents(ctx context.Context, keys ...string) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	return s.change(ctx, func(session *aq.Session) error {
+		w := &work{}
+		for _, key := range keys {
+			w.add(nil, "inbox_delete", key)
+		}
+		return s.execute(ctx, session, w, false)
+	})
+}
+
+// KeptEvents implements store.Inbox.
+func (s *Store) KeptEvents(ctx context.Context, eventType string, now time.Time, behind store.Event) ([]store.Event, error) {
+	r := read("inbox_select")
+	r.equals("E.EVENT_TYPE", eventType)
+	r.where("E.EXPIRES_ON_UTC > CAST(? AS TIMESTAMP(6))", stamp(now))
+	if behind.Key != "" {
+		at := stamp(behind.ReceivedAt)
+		r.where("(E.RECEIVED_ON_UTC > CAST(? AS TIMESTAMP(6)) or E.RECEIVED_ON_UTC = CAST(? AS TIMESTAMP(6)) and E.EVENT_KEY > ?)", at, at, behind.Key)
+	}
+	r.order("E.RECEIVED_ON_UTC, E.EVENT_KEY", projections.MaxLimit)
+	events, err := list[store.Event](ctx, s, r)
+	return events, wrap("kept events", err)
+}
+
+// PurgeEvents implements store.Inbox.
+func (s *Store) PurgeEvents(ctx context.Context, expiredBefore time.Time, limit int) (int, error) {
+	found, err := list[struct {
+		Key string `db:"EVENT_KEY"`
+	}](ctx, s, read("inbox_expired", stamp(expiredBefore), limit))
+	if err != nil || len(found) == 0 {
+		return 0, wrap("purge events", err)
+	}
+	keys := make([]string, len(found))
+	for i, e := range found {
+		keys[i] = e.Key
+	}
+	return len(keys), wrap("purge events", s.dropEvents(ctx, keys...))
+}

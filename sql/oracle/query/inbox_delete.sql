@@ -1,0 +1,1 @@
+delete from WF_INBOX where EVENT_KEY = :EVENT_KEY

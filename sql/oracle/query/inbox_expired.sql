@@ -1,0 +1,4 @@
+select E.EVENT_KEY from WF_INBOX E
+where E.EXPIRES_ON_UTC < CAST(:EXPIRED_BEFORE AS TIMESTAMP(6))
+order by E.EXPIRES_ON_UTC
+fetch first :ROWS_MAX rows only
