@@ -17,7 +17,7 @@ run: build ## serve on the embedded store with the examples and their outside wo
 	bin/services -state aqueduct-data/services.jsonl & world=$$!; \
 	bin/engine-node serve --watch examples
 
-test: install ## everything: tests with the race detector, fuzzing, the gate
+test: install ## everything: tests, fuzzing, the gate
 	.ci/install-postgres
 	.ci/install-grammar
 	.ci/test
