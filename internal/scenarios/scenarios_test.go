@@ -58,6 +58,7 @@ func run(t *testing.T, where func() (place, error)) {
 			w.then(sc)
 			w.lifecycles(sc)
 			w.answersByQueue(sc)
+			w.withdrawals(sc)
 		},
 	}
 	if code := suite.Run(); code != 0 {
