@@ -57,7 +57,10 @@ type Signaller interface {
 type Tasks interface {
 	ClaimTask(ctx context.Context, id, user string, groups []string) (projections.Task, error)
 	ReleaseTask(ctx context.Context, id, user string) (projections.Task, error)
-	CompleteTask(ctx context.Context, id, user, outcome string, data json.RawMessage) (projections.Task, error)
+	DelegateTask(ctx context.Context, id, user, to string) (projections.Task, error)
+	ReassignTask(ctx context.Context, id, actor, to string) (projections.Task, error)
+	ClaimNext(ctx context.Context, user string, groups []string, count int) ([]projections.Task, error)
+	CompleteTask(ctx context.Context, id, user string, groups []string, outcome string, data json.RawMessage) (projections.Task, error)
 }
 
 // Operator looks into one instance and does what an operator asks of it.

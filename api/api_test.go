@@ -61,7 +61,19 @@ func (b *backend) ClaimTask(context.Context, string, string, []string) (projecti
 func (b *backend) ReleaseTask(context.Context, string, string) (projections.Task, error) {
 	return projections.Task{}, b.err
 }
-func (b *backend) CompleteTask(context.Context, string, string, string, json.RawMessage) (projections.Task, error) {
+func (b *backend) DelegateTask(context.Context, string, string, string) (projections.Task, error) {
+	return projections.Task{}, b.err
+}
+
+func (b *backend) ReassignTask(context.Context, string, string, string) (projections.Task, error) {
+	return projections.Task{}, b.err
+}
+
+func (b *backend) ClaimNext(context.Context, string, []string, int) ([]projections.Task, error) {
+	return nil, b.err
+}
+
+func (b *backend) CompleteTask(context.Context, string, string, []string, string, json.RawMessage) (projections.Task, error) {
 	return projections.Task{}, b.err
 }
 func (b *backend) Snapshot(context.Context, string) (snapshot.Snapshot, error) {
@@ -396,7 +408,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if operations != 27 {
+	if operations != 30 {
 		t.Errorf("%d operations", operations)
 	}
 	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {

@@ -109,6 +109,7 @@ func toTask(r projections.Task) client.Task {
 		Status: r.Status, Assignee: r.Assignee, CandidateUsers: list(r.CandidateUsers), CandidateGroups: list(r.CandidateGroups),
 		ExcludedUsers: list(r.ExcludedUsers), Outcomes: list(r.Outcomes), Priority: r.Priority,
 		Payload: document(r.Payload), Form: document(r.Form), CreatedAt: r.CreatedAt.UTC(), DueAt: utc(r.DueAt),
+		EscalateTo: list(r.EscalateTo), EscalatedAt: utc(r.EscalatedAt), AssignedAs: r.Role,
 		EndedAt: utc(r.EndedAt), Outcome: r.Outcome, Output: document(r.Output),
 	}
 	if r.Status == projections.TaskCompleted {

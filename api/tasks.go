@@ -19,6 +19,12 @@ func (s *service) taskOperations(h huma.API) {
 		"Reserve a task for a user", http.StatusNotFound, http.StatusConflict), s.claimTask)
 	register(s, h, operation("release-task", http.MethodPost, "/v1/tasks/{id}/release", "tasks",
 		"Give a task back to its candidates", http.StatusNotFound, http.StatusConflict), s.releaseTask)
+	register(s, h, operation("delegate-task", http.MethodPost, "/v1/tasks/{id}/delegate", "tasks",
+		"Hand a task on to another user", http.StatusNotFound, http.StatusConflict), s.delegateTask)
+	register(s, h, operation("reassign-task", http.MethodPost, "/v1/tasks/{id}/reassign", "tasks",
+		"Give a task to a user, whoever has it: an administrator's", http.StatusNotFound, http.StatusConflict), s.reassignTask)
+	register(s, h, operation("claim-next-tasks", http.MethodPost, "/v1/tasks/claim-next", "tasks",
+		"Reserve the most urgent tasks that a user may do"), s.claimNext)
 	complete := operation("complete-task", http.MethodPost, "/v1/tasks/{id}/complete", "tasks",
 		"Answer a task", http.StatusNotFound, http.StatusConflict)
 	complete.Description = "Only the user it is reserved for may. A second completion changes nothing: " +
@@ -93,9 +99,48 @@ type completeInput struct {
 }
 
 func (s *service) completeTask(ctx context.Context, in *completeInput) (*answer[client.TaskDetail], error) {
-	t, err := s.Tasks.CompleteTask(ctx, in.ID, in.Body.User, in.Body.Outcome, in.Body.Data)
+	t, err := s.Tasks.CompleteTask(ctx, in.ID, in.Body.User, in.Body.Groups, in.Body.Outcome, in.Body.Data)
 	if err != nil {
 		return nil, s.completedBy(ctx, in.ID, err)
 	}
 	return s.taskDetail(ctx, t)
+}
+
+type delegateInput struct {
+	ByID
+	Body client.DelegateRequest
+}
+
+func (s *service) delegateTask(ctx context.Context, in *delegateInput) (*answer[client.TaskDetail], error) {
+	t, err := s.Tasks.DelegateTask(ctx, in.ID, in.Body.User, in.Body.To)
+	if err != nil {
+		return nil, s.completedBy(ctx, in.ID, err)
+	}
+	return s.taskDetail(ctx, t)
+}
+
+type reassignInput struct {
+	ByID
+	Body client.ReassignRequest
+}
+
+func (s *service) reassignTask(ctx context.Context, in *reassignInput) (*answer[client.TaskDetail], error) {
+	t, err := s.Tasks.ReassignTask(ctx, in.ID, in.Body.User, in.Body.To)
+	if err != nil {
+		return nil, s.completedBy(ctx, in.ID, err)
+	}
+	return s.taskDetail(ctx, t)
+}
+
+type claimNextInput struct {
+	Body client.ClaimNextRequest
+}
+
+// claimNext answers with what the user has got, which may be nothing.
+func (s *service) claimNext(ctx context.Context, in *claimNextInput) (*answer[client.Page[client.Task]], error) {
+	list, err := s.Tasks.ClaimNext(ctx, in.Body.User, in.Body.Groups, max(in.Body.Count, 1))
+	if err != nil {
+		return nil, err
+	}
+	return ok(client.Page[client.Task]{Items: convert(list, toTask)}), nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // Task is a human task of the workflow.
@@ -14,6 +15,8 @@ type Task struct {
 	ID       string
 	Status   engine.TaskEvent // created, completed, cancelled, expired
 	Assigned string           // who claimed it
+
+	Escalated bool // its due date has passed
 
 	w     *Workflow
 	token string
@@ -27,18 +30,29 @@ func (w *Workflow) changeTasks(changes []engine.TaskChange) {
 			continue
 		}
 		for _, t := range w.tasks {
-			if t.ID == c.ID {
+			if t.ID == c.ID && c.Event == engine.TaskEscalated {
+				t.escalate()
+			} else if t.ID == c.ID {
 				t.Status = c.Event
 			}
 		}
 	}
 	for _, wait := range w.snap.Waits {
 		for _, t := range w.tasks {
-			if t.ID == wait.TaskID {
+			if wait.Kind == snapshot.WaitTask && t.ID == wait.TaskID {
 				t.token = wait.Token
 			}
 		}
 	}
+}
+
+// escalate is what the passing of the due date does to an open task.
+func (t *Task) escalate() {
+	t.Escalated = true
+	now := t.Task
+	now.Assignee = t.Assigned
+	now = engine.Escalate(now)
+	t.CandidateUsers, t.CandidateGroups, t.Assigned = now.CandidateUsers, now.CandidateGroups, now.Assignee
 }
 
 // Tasks lists the open human tasks.
@@ -75,13 +89,8 @@ func (w *Workflow) Task(name string) *Task {
 
 // MayClaim reports whether a user with these groups is a candidate.
 func (t *Task) MayClaim(user string, groups ...string) bool {
-	if slices.Contains(t.ExcludedUsers, user) || t.Assigned != "" && t.Assigned != user {
-		return false
-	}
-	if len(t.CandidateUsers) == 0 && len(t.CandidateGroups) == 0 || slices.Contains(t.CandidateUsers, user) {
-		return true
-	}
-	return slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(t.CandidateGroups, g) })
+	_, ok := engine.Candidate(t.Task, user, groups)
+	return ok && (t.Assigned == "" || t.Assigned == user)
 }
 
 // Claim reserves the task for a user. It fails the test when he may not.

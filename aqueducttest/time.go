@@ -79,5 +79,8 @@ func (w *Workflow) WaitsUntil(task string) time.Time {
 	return time.Time{}
 }
 
-// mere reports whether a wait is only a deadline beside another wait.
-func mere(w snapshot.Wait) bool { return w.Kind == snapshot.WaitTimeout }
+// mere reports whether a wait is only a deadline or a due date beside another
+// wait.
+func mere(w snapshot.Wait) bool {
+	return w.Kind == snapshot.WaitTimeout || w.Kind == snapshot.WaitDue
+}

@@ -186,7 +186,7 @@ func table(w io.Writer, rows []Row) {
 			cell(r.RatioToFloor, 2), cell(r.FloorP50Ms, 2))
 	}
 	t.Flush()
-	if len(rows) > 0 && rows[0].FloorPerSecond == 0 && rows[len(rows)-1].FloorPerSecond == 0 {
+	if len(rows) > 0 && rows[0].Durability == "" {
 		fmt.Fprintf(w, "store %s; times in ms\n", rows[0].Store)
 	} else if len(rows) > 0 {
 		fmt.Fprintf(w, "store %s, durability %s; times in ms; floor: bare commits of one step's rows, measured in this run\n", rows[0].Store, rows[0].Durability)

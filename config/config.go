@@ -45,6 +45,7 @@ type Store struct {
 	URL          string // sqlite://PATH or oracle://USER:PASSWORD@HOST:PORT/SERVICE
 	Password     string // of the Oracle user, where the address has none
 	PasswordFile string // that holds the password; its last line break is not part of it
+	Wallet       string // folder of an Oracle wallet; "" = none
 	Schema       string // owner of the tables and queues on Oracle; "" = the user's own
 	Durability   Durability
 	// Of connections to Oracle by HOST:PORT/SERVICE; an alias of tnsnames.ora
@@ -165,13 +166,27 @@ func (s Store) DataSource() (dsn string, ok bool) {
 	if password == "" {
 		password = s.Password
 	}
-	dsn = fmt.Sprintf("user=%q password=%q connectString=%q timezone=UTC standaloneConnection=1", u.User.Username(), password, u.Host+u.Path+s.network(u))
+	dsn = fmt.Sprintf("user=%q password=%q connectString=%q timezone=UTC standaloneConnection=1", u.User.Username(), password, s.protocol(u)+u.Host+u.Path+s.network(u))
 	query := u.Query()
 	query.Del("schema") // ours: see SchemaOwner
+	if s.Wallet != "" && !query.Has("configDir") {
+		query.Set("configDir", s.Wallet) // tnsnames.ora and sqlnet.ora come with a wallet
+	}
+	if s.Wallet != "" && u.User.Username() == "" {
+		query.Set("externalAuth", "1") // the wallet knows who we are
+	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		dsn += fmt.Sprintf(" %s=%q", name, query.Get(name))
 	}
 	return dsn, true
+}
+
+// protocol is TLS where a wallet has the certificates for it.
+func (s Store) protocol(u *url.URL) string {
+	if s.Wallet == "" || strings.Trim(u.Path, "/") == "" {
+		return ""
+	}
+	return "tcps://"
 }
 
 // network is what Easy Connect Plus is told about a connection. Half of the time
@@ -186,6 +201,9 @@ func (s Store) network(u *url.URL) string {
 	}
 	if minutes := wholeUp(s.Keepalive, time.Minute); minutes > 0 {
 		list = append(list, fmt.Sprintf("expire_time=%d", minutes))
+	}
+	if s.Wallet != "" {
+		list = append(list, "wallet_location="+s.Wallet)
 	}
 	if len(list) == 0 {
 		return ""

@@ -25,6 +25,28 @@ func TestConnectStringOfOracle(t *testing.T) {
 	}
 }
 
+// A wallet brings TLS to an address by host, and its user to one without.
+func TestWallet(t *testing.T) {
+	for url, want := range map[string][]string{
+		"oracle://u:p@db:2484/pdb":            {`connectString="tcps://db:2484/pdb?wallet_location=/w"`, `configDir="/w"`, `user="u"`},
+		"oracle://ALIAS":                      {`connectString="ALIAS"`, `configDir="/w"`, `externalAuth="1"`, `user=""`},
+		"oracle://u:p@ALIAS?configDir=/etc/o": {`connectString="ALIAS"`, `configDir="/etc/o"`},
+	} {
+		dsn, ok := Store{URL: url, Wallet: "/w"}.DataSource()
+		for _, part := range want {
+			if !ok || !strings.Contains(dsn+" ", part+" ") {
+				t.Errorf("%s: %s has no %s", url, dsn, part)
+			}
+		}
+	}
+	l, err := load(t, "store: {url: 'oracle://db/pdb', wallet: /w}", nil)
+	if err != nil || !strings.Contains(first(l.Store.DataSource()), "externalAuth") {
+		t.Error(l.Store, err)
+	}
+}
+
+func first(dsn string, _ bool) string { return dsn }
+
 func TestNetworkSettings(t *testing.T) {
 	l, err := load(t, "store: {url: 'oracle://u:p@db/pdb', connect-timeout: 4s, keepalive: 5m}", nil)
 	if err != nil {

@@ -62,6 +62,8 @@ func general() []setting {
 			meaning: "password of the Oracle user, where the address has none; best given as AQUEDUCT_STORE_PASSWORD"},
 		{key: "store.password-file", field: func(c *Config) any { return &c.Store.PasswordFile },
 			meaning: "file that holds the password of the Oracle user; empty = none"},
+		{key: "store.wallet", field: func(c *Config) any { return &c.Store.Wallet },
+			meaning: "folder of an Oracle wallet: an address by host is then reached by TLS, one without a user by the wallet's; empty = none"},
 		{key: "store.owner", field: func(c *Config) any { return &c.Store.Schema },
 			meaning: "owner of the tables and queues on Oracle; empty = the user's own"},
 		{key: "store.connect-timeout", field: func(c *Config) any { return &c.Store.ConnectTimeout }, unit: "duration", low: second, high: 10 * minute,

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
-
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -27,29 +25,4 @@ func (r *run) fits(s *schema.Schema, v value, what string) error {
 		return raise(ErrValidation, 400, "Invalid "+what, "the "+what+" does not fit its schema: "+schema.Summary(places))
 	}
 	return nil
-}
-
-// askable checks that a form's schema is one, so that nobody is asked what he
-// cannot answer.
-func askable(form json.RawMessage) error {
-	s, ok := FormSchema(form)
-	if !ok {
-		return nil
-	}
-	if _, err := schema.Compile(s); err != nil {
-		return raise(ErrValidation, 400, "Invalid form", err.Error())
-	}
-	return nil
-}
-
-// FormSchema returns the schema that answers to a human task must fit, when its
-// form has one.
-func FormSchema(form json.RawMessage) (json.RawMessage, bool) {
-	var f struct {
-		Schema json.RawMessage `json:"schema"`
-	}
-	if json.Unmarshal(form, &f) != nil || len(f.Schema) == 0 || string(f.Schema) == "null" {
-		return nil, false // a form may be any JSON
-	}
-	return f.Schema, true
 }

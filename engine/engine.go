@@ -128,6 +128,7 @@ const (
 	EntryEmitted   = "EventEmitted"
 	EntryChild     = "ChildStarted"
 	EntryMissed    = "TicksMissed"
+	EntryEscalated = "TaskEscalated"
 	EntryLifecycle = "LifecycleEvents"
 )
 
@@ -174,7 +175,7 @@ type Message struct {
 	Due      time.Time       // zero = at once
 }
 
-// TaskChange makes, completes or withdraws a human task.
+// TaskChange makes, completes, escalates or withdraws a human task.
 type TaskChange struct {
 	ID      string
 	Event   TaskEvent
@@ -191,7 +192,8 @@ const (
 	TaskCreated   TaskEvent = "created"
 	TaskCompleted TaskEvent = "completed"
 	TaskCancelled TaskEvent = "cancelled"
-	TaskExpired   TaskEvent = "expired" // its timeout fired
+	TaskExpired   TaskEvent = "expired"   // its timeout fired
+	TaskEscalated TaskEvent = "escalated" // its due date passed; it stays open
 )
 
 // Task is a piece of work for a person, as the definition asks for it.
@@ -206,6 +208,7 @@ type Task struct {
 	Form            json.RawMessage `json:"form,omitempty"`
 	Priority        int             `json:"priority,omitempty"`
 	DueAt           time.Time       `json:"dueAtUtc,omitzero"`
+	EscalateTo      []string        `json:"escalateTo,omitempty"` // groups that are candidates once it is due
 	Outcomes        []string        `json:"outcomes,omitempty"`
 	Pointer         string          `json:"ptr,omitempty"`
 }

@@ -34,6 +34,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the scenarios give into te
 //	result PTR JSON    answer the command that waits at a pointer (fail PTR JSON: with an error)
 //	task PTR JSON      complete the human task at a pointer
 //	timer PTR          the timer or timeout at a pointer is due
+//	due PTR            the due date of the human task at a pointer passes
 //	retry PTR          the backoff at a pointer is over
 //	event JSON         an application's signal
 //	continue           deliver the InternalContinue
@@ -224,6 +225,9 @@ func (w *world) signal(verb, arg, tail, rest string) string {
 	case "timer":
 		env.Type = signal.TimerDue
 		pick(snapshot.WaitTimer, snapshot.WaitTimeout)
+	case "due":
+		env.Type = signal.TimerDue
+		pick(snapshot.WaitDue)
 	case "retry":
 		env.Type = signal.RetryDue
 		pick(snapshot.WaitRetry)

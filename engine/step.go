@@ -103,7 +103,7 @@ func fits(t signal.Type, k snapshot.WaitKind) bool {
 	switch k {
 	case snapshot.WaitCommand, snapshot.WaitTask:
 		return t == signal.TaskCompleted
-	case snapshot.WaitTimer, snapshot.WaitTimeout:
+	case snapshot.WaitTimer, snapshot.WaitTimeout, snapshot.WaitDue:
 		return t == signal.TimerDue
 	case snapshot.WaitRetry:
 		return t == signal.RetryDue
@@ -155,8 +155,11 @@ func (t *Turn) apply(def Definition, w snapshot.Wait, r Result, env signal.Envel
 		e.SignalID = env.SignalID
 	}
 	t.Append(e)
-	if w.TaskID != "" {
+	switch w.Kind {
+	case snapshot.WaitTask:
 		t.out.Tasks = append(t.out.Tasks, completion(w, r))
+	case snapshot.WaitDue:
+		return t.escalate(w)
 	}
 	return def.Resume(t, w, r)
 }

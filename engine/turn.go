@@ -120,7 +120,8 @@ func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
 	return w
 }
 
-// Ask adds a human task and the wait for its completion.
+// Ask adds a human task and the wait for its completion; a due date is a timer
+// beside it.
 func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
 	w.Kind = snapshot.WaitTask
 	t.ordinal++
@@ -129,6 +130,9 @@ func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
 	t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: TaskCreated, Create: &task})
 	data, _ := json.Marshal(map[string]string{"taskId": w.TaskID, "title": task.Title})
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryTask, Data: data, Meta: t.meta(w.Pointer)})
+	if !task.DueAt.IsZero() {
+		t.Await(snapshot.Wait{Kind: snapshot.WaitDue, Branch: w.Branch, Pointer: w.Pointer, TaskID: w.TaskID, Until: task.DueAt})
+	}
 	return w
 }
 
@@ -158,7 +162,7 @@ func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 		if w.Command > 0 {
 			t.out.Settled = append(t.out.Settled, w.Command)
 		}
-		if w.TaskID != "" {
+		if w.Kind == snapshot.WaitTask {
 			t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: how})
 		}
 		t.disown(w, false)
@@ -166,11 +170,12 @@ func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 	t.Snap.Waits = kept
 }
 
-// take removes one wait because it is satisfied.
+// take removes one wait because it is satisfied, and with a person's the due
+// date beside it.
 func (t *Turn) take(w snapshot.Wait) {
 	var kept []snapshot.Wait
 	for _, other := range t.Snap.Waits {
-		if other.Token != w.Token {
+		if other.Token != w.Token && !(w.Kind == snapshot.WaitTask && other.TaskID == w.TaskID) {
 			kept = append(kept, other)
 		}
 	}

@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -82,46 +80,4 @@ func (r *run) unwind(i int, how TaskEvent) {
 	r.t.Withdraw(how, func(w snapshot.Wait) bool {
 		return w.Branch == r.b.ID && !deadlines[w.Token] && !(w.Kind == snapshot.WaitEvent && listens[w.Pointer])
 	})
-}
-
-// DefaultPriority is the priority of a human task that does not say; smaller
-// comes first.
-const DefaultPriority = 50
-
-// person asks a person.
-func (r *run) person(n *Node) error {
-	with, err := r.eval(n.Person.With)
-	if err != nil {
-		return err
-	}
-	raw, err := with.Raw(r.t.In.Limits.Expression.Bytes)
-	if err != nil {
-		return err
-	}
-	var ask struct {
-		Task
-		Due *struct {
-			After string `json:"after"`
-		} `json:"due"`
-	}
-	if err := json.Unmarshal(raw, &ask); err != nil {
-		return raise(ErrValidation, 400, "Invalid task", err.Error())
-	}
-	task := ask.Task
-	if task.Priority == 0 {
-		task.Priority = DefaultPriority
-	}
-	task.Name, task.Pointer = n.Name, n.Pointer
-	if ask.Due != nil && ask.Due.After != "" {
-		due, err := After(r.t.In.Now, ask.Due.After)
-		if err != nil {
-			return raise(ErrValidation, 400, "Invalid task", err.Error())
-		}
-		task.DueAt = due.Truncate(time.Microsecond)
-	}
-	if err := askable(task.Form); err != nil {
-		return err
-	}
-	r.t.Ask(task, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
-	return nil
 }

@@ -232,7 +232,7 @@ func (n node) officer(t *testing.T, id, outcome string) {
 	if _, err := n.ClaimTask(t.Context(), w.TaskID, "olga", []string{"loan-officers"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.CompleteTask(t.Context(), w.TaskID, "olga", outcome, nil); err != nil {
+	if _, err := n.CompleteTask(t.Context(), w.TaskID, "olga", nil, outcome, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -135,6 +135,9 @@ func tasks(rows *Rows, s *snapshot.Snapshot, changes []engine.TaskChange) {
 	at := s.UpdatedAt
 	open := map[string]int{} // tasks made in this very turn
 	for _, c := range changes {
+		if c.Event == engine.TaskEscalated {
+			continue // what it does depends on the row: see the runtime
+		}
 		rows.TaskEvents = append(rows.TaskEvents, TaskEvent{
 			TaskID: c.ID, InstanceID: s.InstanceID, Event: string(c.Event), Actor: c.Actor, Data: c.Output, At: at,
 		})
@@ -159,22 +162,24 @@ func task(s *snapshot.Snapshot, c engine.TaskChange, at time.Time) Task {
 	row := Task{
 		ID: c.ID, InstanceID: s.InstanceID, Definition: s.Definition.Name, BusinessKey: s.Business.Key,
 		Name: t.Name, Title: t.Title, Status: TaskReady, Assignee: t.Assignee,
-		CandidateUsers: list(t.CandidateUsers), CandidateGroups: list(t.CandidateGroups),
-		ExcludedUsers: list(t.ExcludedUsers), Outcomes: list(t.Outcomes),
+		CandidateUsers: List(t.CandidateUsers), CandidateGroups: List(t.CandidateGroups),
+		ExcludedUsers: List(t.ExcludedUsers), Outcomes: List(t.Outcomes),
 		Priority: t.Priority, Payload: t.Payload, Form: t.Form, Version: 1, CreatedAt: at, DueAt: t.DueAt,
+		EscalateTo: List(t.EscalateTo),
 	}
 	if t.Assignee != "" {
 		row.Status = TaskReserved
 	}
 	for _, w := range s.Waits {
-		if w.TaskID == c.ID {
+		if w.Kind == snapshot.WaitTask && w.TaskID == c.ID {
 			row.Token = w.Token
 		}
 	}
 	return row
 }
 
-func list(names []string) string {
+// List writes names as a JSON array, as a task's columns have them.
+func List(names []string) string {
 	if len(names) == 0 {
 		return "[]"
 	}

@@ -6,7 +6,12 @@
 // behind. Rows are flat, with the names of the tables they go to.
 package projections
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+)
 
 // Rows is what one turn writes beside its snapshot.
 type Rows struct {
@@ -83,6 +88,7 @@ type Task struct {
 	Title           string    `db:"TITLE"`
 	Status          string    `db:"STATUS"`
 	Assignee        string    `db:"ASSIGNEE"`         // "" = nobody
+	Role            string    `db:"ASSIGNED_AS"`      // group by which the assignee claimed it; "" = in person
 	CandidateUsers  string    `db:"CANDIDATE_USERS"`  // JSON array
 	CandidateGroups string    `db:"CANDIDATE_GROUPS"` // JSON array
 	ExcludedUsers   string    `db:"EXCLUDED_USERS"`   // JSON array
@@ -94,10 +100,35 @@ type Task struct {
 	Version         int64     `db:"TASK_VERSION"`
 	CreatedAt       time.Time `db:"CREATED_ON_UTC"`
 	DueAt           time.Time `db:"DUE_ON_UTC"`
+	EscalateTo      string    `db:"ESCALATE_TO"`      // JSON array of groups
+	EscalatedAt     time.Time `db:"ESCALATED_ON_UTC"` // zero = not yet, or never
 	EndedAt         time.Time `db:"ENDED_ON_UTC"`
 	EndedBy         string    `db:"ENDED_BY"`
 	Outcome         string    `db:"OUTCOME"`
 	Output          []byte    `db:"OUTPUT"`
+}
+
+// Asked is the task as the engine knows it: who may do it.
+func (t Task) Asked() engine.Task {
+	return engine.Task{
+		Assignee: t.Assignee, CandidateUsers: Names(t.CandidateUsers), CandidateGroups: Names(t.CandidateGroups),
+		ExcludedUsers: Names(t.ExcludedUsers), EscalateTo: Names(t.EscalateTo),
+	}
+}
+
+// MayClaim reports whether a user with these groups is a candidate, and by
+// which of the groups; "" = in person.
+func (t Task) MayClaim(user string, groups []string) (role string, ok bool) {
+	return engine.Candidate(t.Asked(), user, groups)
+}
+
+// Names reads a JSON array of a task's columns. What is none has no names.
+func Names(list string) []string {
+	var out []string
+	if json.Unmarshal([]byte(list), &out) != nil {
+		return nil
+	}
+	return out
 }
 
 // TaskEnd closes an open task.
@@ -115,7 +146,7 @@ type TaskEnd struct {
 type TaskEvent struct {
 	TaskID     string    `db:"TASK_ID"`
 	InstanceID string    `db:"INSTANCE_ID"`
-	Event      string    `db:"EVENT"` // created, assigned, claimed, released, completed, cancelled, expired
+	Event      string    `db:"EVENT"` // created, claimed, released, delegated, reassigned, escalated, completed, cancelled, expired
 	Actor      string    `db:"ACTOR"`
 	Data       []byte    `db:"DATA"`
 	At         time.Time `db:"OCCURRED_ON_UTC"`

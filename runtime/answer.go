@@ -60,7 +60,8 @@ func (d *answerDelivery) Commit(ctx context.Context, change store.Change) error 
 
 // accepted checks an answer as CompleteTask does, and returns it in the form
 // that the workflow gets, with the version of the task. Who answers is the
-// actor of the envelope, whatever its payload says.
+// actor of the envelope, whatever its payload says; his groups are not known
+// here, and were checked when he claimed the task.
 func (r *Runtime) accepted(ctx context.Context, id string, env signal.Envelope) (json.RawMessage, int64, error) {
 	var p struct {
 		Output struct {
@@ -84,7 +85,7 @@ func (r *Runtime) accepted(ctx context.Context, id string, env signal.Envelope) 
 	if by := p.Output.CompletedBy; by != "" && by != user {
 		return nil, 0, problem.New(problem.Denied, "task.not-yours", "task %s is answered by %q in the name of %q", id, user, by)
 	}
-	if err := mayComplete(t, user, p.Output.Outcome); err != nil {
+	if err := mayComplete(t, user, nil, p.Output.Outcome); err != nil {
 		return nil, 0, err
 	}
 	if err := r.answers(t, p.Output.Data); err != nil {

@@ -38,7 +38,7 @@ func TestAnswersFitTheirForm(t *testing.T) {
 			t.Fatal(err)
 		}
 		for data, pointer := range map[string]string{`{"note": "long"}`: "/data/note", `{}`: "/data", `null`: "/data", ``: "/data"} {
-			_, err := n.rt.CompleteTask(t.Context(), id, "ann", "", json.RawMessage(data))
+			_, err := n.rt.CompleteTask(t.Context(), id, "ann", nil, "", json.RawMessage(data))
 			var p *problem.Error
 			if !errors.As(err, &p) || p.Code != "task.invalid-data" || p.Kind != problem.Invalid || len(p.Where) != 1 || p.Where[0].Pointer != pointer {
 				t.Errorf("%s: %v", data, err)
@@ -47,7 +47,7 @@ func TestAnswersFitTheirForm(t *testing.T) {
 		if row, err := n.store.Instance(t.Context(), "i"); err != nil || row.Status != "waiting" || row.Version != before.Version {
 			t.Errorf("touched: %+v, %v", row, err)
 		}
-		if _, err := n.rt.CompleteTask(t.Context(), id, "ann", "", json.RawMessage(`{"note": "yes"}`)); err != nil {
+		if _, err := n.rt.CompleteTask(t.Context(), id, "ann", nil, "", json.RawMessage(`{"note": "yes"}`)); err != nil {
 			t.Fatal(err)
 		}
 		n.until(t, "i", status("completed"))

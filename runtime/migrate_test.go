@@ -169,7 +169,7 @@ func complete(t *testing.T, n *testNode, id string) {
 	if _, err := n.rt.ClaimTask(t.Context(), page.Items[0].ID, "ann", nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.rt.CompleteTask(t.Context(), page.Items[0].ID, "ann", "", nil); err != nil {
+	if _, err := n.rt.CompleteTask(t.Context(), page.Items[0].ID, "ann", nil, "", nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -16,42 +16,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// ClaimTask reserves a ready task for a user who may do it. Claiming again
-// what one has already is a no-op. Problems: task.unknown, task.completed,
-// task.closed, task.taken, task.denied.
-func (r *Runtime) ClaimTask(ctx context.Context, id, user string, groups []string) (projections.Task, error) {
-	return r.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
-		if user == "" {
-			return nil, problem.New(problem.Invalid, "task.user-missing", "claiming task %s needs a user", id)
-		}
-		if t.Assignee == user {
-			return nil, nil
-		}
-		if t.Assignee != "" {
-			return nil, problem.New(problem.Conflict, "task.taken", "task %s is reserved for %s", id, t.Assignee)
-		}
-		if err := mayDo(t, user, groups); err != nil {
-			return nil, err
-		}
-		return &store.TaskEdit{Status: projections.TaskReserved, Assignee: user, Event: projections.TaskEvent{Event: "claimed", Actor: user}}, nil
-	})
-}
-
-// ReleaseTask gives a reserved task back to its candidates. Problems:
-// task.unknown, task.completed, task.closed, task.not-yours.
-func (r *Runtime) ReleaseTask(ctx context.Context, id, user string) (projections.Task, error) {
-	return r.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
-		if t.Assignee == "" {
-			return nil, nil
-		}
-		if t.Assignee != user {
-			return nil, problem.New(problem.Denied, "task.not-yours", "task %s is reserved for %s, not for %q", id, t.Assignee, user)
-		}
-		return &store.TaskEdit{Status: projections.TaskReady, Event: projections.TaskEvent{Event: "released", Actor: user}}, nil
-	})
-}
-
 // editTask changes an open task as edit says, again when somebody was faster.
+// Nobody who is excluded gets it, however it is handed on.
 func (r *Runtime) editTask(ctx context.Context, id string, edit func(projections.Task) (*store.TaskEdit, error)) (projections.Task, error) {
 	for range staleMax {
 		t, err := r.openTask(ctx, id)
@@ -61,6 +27,9 @@ func (r *Runtime) editTask(ctx context.Context, id string, edit func(projections
 		e, err := edit(t)
 		if err != nil || e == nil {
 			return t, err
+		}
+		if slices.Contains(projections.Names(t.ExcludedUsers), e.Assignee) {
+			return t, excluded(t, e.Assignee)
 		}
 		e.ID, e.Version = id, t.Version
 		e.Event.TaskID, e.Event.InstanceID, e.Event.At = id, t.InstanceID, r.Now()
@@ -95,42 +64,18 @@ func (r *Runtime) openTask(ctx context.Context, id string) (projections.Task, er
 	return t, problem.New(problem.Conflict, "task.closed", "task %s is %s since %s", id, t.Status, t.EndedAt.UTC().Format(time.RFC3339))
 }
 
-// mayDo checks who may claim a task: nobody excluded; when candidates are
-// named, one of them.
-func mayDo(t projections.Task, user string, groups []string) error {
-	if slices.Contains(names(t.ExcludedUsers), user) {
-		return problem.New(problem.Denied, "task.denied", "%s is excluded from task %s", user, t.ID)
-	}
-	users, candidates := names(t.CandidateUsers), names(t.CandidateGroups)
-	if len(users) == 0 && len(candidates) == 0 || slices.Contains(users, user) {
-		return nil
-	}
-	for _, g := range groups {
-		if slices.Contains(candidates, g) {
-			return nil
-		}
-	}
-	return problem.New(problem.Denied, "task.denied", "%s is no candidate for task %s", user, t.ID).
-		WithHint("candidates: users [%s], groups [%s]", strings.Join(users, ", "), strings.Join(candidates, ", "))
-}
-
-func names(list string) []string {
-	var out []string
-	_ = json.Unmarshal([]byte(list), &out) // written by us
-	return out
-}
-
 // CompleteTask answers a task in one commit: the task, its event, the
 // projection, the snapshot and what follows (A8). Only the user it is reserved
-// for may. A second completion changes nothing and says who completed it and
+// for may; where he claimed it as a member of a group, and groups is not nil,
+// he must still be one of a candidate group. A second completion changes nothing and says who completed it and
 // when. Problems: task.unknown, task.completed, task.closed, task.not-claimed,
 // task.not-yours, task.invalid-outcome, task.invalid-data, instance.suspended.
-func (r *Runtime) CompleteTask(ctx context.Context, id, user, outcome string, data json.RawMessage) (projections.Task, error) {
+func (r *Runtime) CompleteTask(ctx context.Context, id, user string, groups []string, outcome string, data json.RawMessage) (projections.Task, error) {
 	t, err := r.openTask(ctx, id)
 	if err != nil {
 		return t, err
 	}
-	if err := mayComplete(t, user, outcome); err != nil {
+	if err := mayComplete(t, user, groups, outcome); err != nil {
 		return t, err
 	}
 	if err := r.answers(t, data); err != nil {
@@ -146,7 +91,7 @@ func (r *Runtime) CompleteTask(ctx context.Context, id, user, outcome string, da
 		// The guards hold for the very version of the task that the commit ends (B3).
 		now, err := r.openTask(ctx, id)
 		if err == nil {
-			err = mayComplete(now, user, outcome)
+			err = mayComplete(now, user, groups, outcome)
 		}
 		if err != nil {
 			return engine.Outcome{}, err
@@ -185,7 +130,7 @@ func (c *taskCommitter) Commit(ctx context.Context, change store.Change) error {
 	return c.Store.Commit(ctx, change)
 }
 
-func mayComplete(t projections.Task, user, outcome string) error {
+func mayComplete(t projections.Task, user string, groups []string, outcome string) error {
 	if user == "" {
 		return problem.New(problem.Invalid, "task.user-missing", "completing task %s needs a user", t.ID)
 	}
@@ -195,10 +140,15 @@ func mayComplete(t projections.Task, user, outcome string) error {
 	if t.Assignee != user {
 		return problem.New(problem.Denied, "task.not-yours", "task %s is reserved for %s, not for %s", t.ID, t.Assignee, user)
 	}
-	if slices.Contains(names(t.ExcludedUsers), user) {
-		return problem.New(problem.Denied, "task.denied", "%s is excluded from task %s", user, t.ID)
+	if slices.Contains(projections.Names(t.ExcludedUsers), user) {
+		return excluded(t, user)
 	}
-	if outcomes := names(t.Outcomes); len(outcomes) > 0 && !slices.Contains(outcomes, outcome) {
+	if t.Role != "" && groups != nil { // what the groups are now counts, not what they were when he claimed it (B3)
+		if err := mayDo(t, user, groups); err != nil {
+			return err
+		}
+	}
+	if outcomes := projections.Names(t.Outcomes); len(outcomes) > 0 && !slices.Contains(outcomes, outcome) {
 		return problem.New(problem.Invalid, "task.invalid-outcome", "outcome %q is not one of task %s", outcome, t.ID).
 			WithHint("one of %s", strings.Join(outcomes, ", "))
 	}

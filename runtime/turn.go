@@ -136,6 +136,9 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 		change.Send = append(change.Send, look...)
 	}
 	if err == nil {
+		change.Tasks, err = r.escalations(ctx, out)
+	}
+	if err == nil {
 		err = c.Commit(ctx, change)
 	}
 	if errors.Is(err, store.ErrUnknown) {

@@ -146,6 +146,7 @@ const (
 	WaitEvent   WaitKind = "Event"       // a signal from the application
 	WaitChild   WaitKind = "SubWorkflow" // the end of a child instance
 	WaitTimeout WaitKind = "Timeout"     // a frame's deadline; beside another wait
+	WaitDue     WaitKind = "Due"         // the due date of a human task; beside its wait
 	WaitNext    WaitKind = "Continue"    // the next turn's share of a long computation
 )
 
@@ -238,7 +239,7 @@ func rank(k WaitKind) int { return slices.Index(standing, k) }
 
 // Primary returns the wait that stands for the instance in its summary: a
 // person's before an event's, a child's, a moment's and a command's; of one
-// kind the oldest. A mere deadline stands for nothing.
+// kind the oldest. A mere deadline or due date stands for nothing.
 func (s *Snapshot) Primary() (Wait, bool) {
 	i := s.primary()
 	if i < 0 {
@@ -250,7 +251,7 @@ func (s *Snapshot) Primary() (Wait, bool) {
 func (s *Snapshot) primary() int {
 	best := -1
 	for i, w := range s.Waits {
-		if w.Kind != WaitTimeout && (best < 0 || rank(w.Kind) < rank(s.Waits[best].Kind)) {
+		if w.Kind != WaitTimeout && w.Kind != WaitDue && (best < 0 || rank(w.Kind) < rank(s.Waits[best].Kind)) {
 			best = i
 		}
 	}

@@ -31,6 +31,33 @@ type Performer interface {
 	Orphans(ctx context.Context, limit int) (int, error)
 }
 
+// Assigner gives out human tasks (B10).
+type Assigner interface {
+	// ClaimNext reserves for a user up to Limit of the ready tasks that he may
+	// claim, the most urgent first, and returns them. Callers at once get
+	// different tasks, and none waits for another: a task that is being claimed
+	// is passed over. Each gets the event that is named.
+	ClaimNext(ctx context.Context, c NextClaim) ([]projections.Task, error)
+}
+
+// NextClaim says who asks for tasks.
+type NextClaim struct {
+	User   string
+	Groups []string // of the user
+	Limit  int
+	Event  string
+	At     time.Time
+}
+
+// Edit is what the claim does to a task, or false when the user may not.
+func (c *NextClaim) Edit(t projections.Task) (TaskEdit, bool) {
+	role, ok := t.MayClaim(c.User, c.Groups)
+	return TaskEdit{
+		ID: t.ID, Version: t.Version, Status: projections.TaskReserved, Assignee: c.User, Role: role,
+		Event: projections.TaskEvent{TaskID: t.ID, InstanceID: t.InstanceID, Event: c.Event, Actor: c.User, At: c.At},
+	}, ok
+}
+
 // Letters works on dead letters.
 type Letters interface {
 	// Replay sends a dead letter's envelope to its queue again, with no
@@ -72,6 +99,7 @@ type Full interface {
 	Store
 	Ledger
 	Performer
+	Assigner
 	Letters
 	Locks
 	Retention

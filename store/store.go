@@ -109,7 +109,7 @@ type Change struct {
 	Rows projections.Rows
 	// Claims changes the claims of commands that exist already.
 	Claims []Claim
-	// Tasks are changes to open human tasks that no turn causes: claim, release.
+	// Tasks are changes to open human tasks: claim, release, delegation, escalation.
 	Tasks []TaskEdit
 	Send  []Send
 	// DeadLetter takes the delivery's message out of circulation; without a
@@ -146,5 +146,15 @@ type TaskEdit struct {
 	Version  int64
 	Status   string // projections.TaskReady or TaskReserved
 	Assignee string
+	Role     string // group by which the assignee claimed it; "" = in person
 	Event    projections.TaskEvent
+	// Escalation is not nil when the task's due date has passed.
+	Escalation *Escalation
+}
+
+// Escalation is what an escalation changes of a task beside its assignee.
+type Escalation struct {
+	CandidateUsers  string // JSON array: all of them from now on
+	CandidateGroups string // JSON array: all of them from now on
+	At              time.Time
 }

@@ -133,6 +133,25 @@ func (c *Client) Release(ctx context.Context, id string, r ReleaseRequest) (Task
 	return out, err
 }
 
+// Delegate hands a task on to another user.
+func (c *Client) Delegate(ctx context.Context, id string, r DelegateRequest) (TaskDetail, error) {
+	out, _, err := post[TaskDetail](ctx, c, tasks+"/"+url.PathEscape(id)+"/delegate", r)
+	return out, err
+}
+
+// Reassign gives a task to a user, whoever has it; it is an administrator's.
+func (c *Client) Reassign(ctx context.Context, id string, r ReassignRequest) (TaskDetail, error) {
+	out, _, err := post[TaskDetail](ctx, c, tasks+"/"+url.PathEscape(id)+"/reassign", r)
+	return out, err
+}
+
+// ClaimNext reserves the most urgent tasks that a user may do, and returns
+// them; none when there is nothing to do.
+func (c *Client) ClaimNext(ctx context.Context, r ClaimNextRequest) (Page[Task], error) {
+	out, _, err := post[Page[Task]](ctx, c, tasks+"/claim-next", r)
+	return out, err
+}
+
 // Complete answers a task. A second completion is the problem task.completed,
 // and changes nothing.
 func (c *Client) Complete(ctx context.Context, id string, r CompleteRequest) (TaskDetail, error) {

@@ -101,7 +101,7 @@ type InstanceDetail struct {
 
 // Wait is something an instance waits for.
 type Wait struct {
-	Kind    string          `json:"kind" enum:"Command,Task,Timer,Retry,Event,SubWorkflow,Timeout,Continue"`
+	Kind    string          `json:"kind" enum:"Command,Task,Timer,Retry,Event,SubWorkflow,Timeout,Due,Continue"`
 	Pointer string          `json:"pointer" doc:"JSON pointer of the task that waits."`
 	Until   time.Time       `json:"until,omitzero" doc:"When it is due."`
 	TaskID  string          `json:"taskId,omitempty"`
@@ -182,6 +182,7 @@ type Task struct {
 	Title           string          `json:"title,omitempty"`
 	Status          string          `json:"status" enum:"ready,reserved,completed,cancelled,expired"`
 	Assignee        string          `json:"assignee,omitempty"`
+	AssignedAs      string          `json:"assignedAs,omitempty" doc:"Group by which the assignee claimed it; absent: in person."`
 	CandidateUsers  []string        `json:"candidateUsers,omitempty"`
 	CandidateGroups []string        `json:"candidateGroups,omitempty"`
 	ExcludedUsers   []string        `json:"excludedUsers,omitempty"`
@@ -191,6 +192,8 @@ type Task struct {
 	Form            json.RawMessage `json:"form,omitempty"`
 	CreatedAt       time.Time       `json:"createdAt"`
 	DueAt           time.Time       `json:"dueAt,omitzero"`
+	EscalateTo      []string        `json:"escalateTo,omitempty" doc:"Groups that are candidates once it is due."`
+	EscalatedAt     time.Time       `json:"escalatedAt,omitzero"`
 	CompletedBy     string          `json:"completedBy,omitempty"`
 	EndedAt         time.Time       `json:"endedAt,omitzero"`
 	Outcome         string          `json:"outcome,omitempty"`
@@ -205,7 +208,7 @@ type TaskDetail struct {
 
 // TaskEvent is something that happened to a task.
 type TaskEvent struct {
-	Event string          `json:"event" doc:"created, assigned, claimed, released, completed, cancelled, expired"`
+	Event string          `json:"event" doc:"created, claimed, released, delegated, reassigned, escalated, completed, cancelled, expired"`
 	Actor string          `json:"actor,omitempty"`
 	At    time.Time       `json:"at"`
 	Data  json.RawMessage `json:"data,omitempty"`
@@ -222,9 +225,29 @@ type ReleaseRequest struct {
 	User string `json:"user" minLength:"1" maxLength:"128"`
 }
 
+// DelegateRequest names who hands a task on, and to whom.
+type DelegateRequest struct {
+	User string `json:"user" minLength:"1" maxLength:"128" doc:"Who has it."`
+	To   string `json:"to" minLength:"1" maxLength:"128"`
+}
+
+// ReassignRequest names who gets a task, whoever has it.
+type ReassignRequest struct {
+	User string `json:"user" minLength:"1" maxLength:"128" doc:"The administrator who asks."`
+	To   string `json:"to,omitempty" maxLength:"128" doc:"Absent: its candidates."`
+}
+
+// ClaimNextRequest asks for the next tasks that a user may do.
+type ClaimNextRequest struct {
+	User   string   `json:"user" minLength:"1" maxLength:"128"`
+	Groups []string `json:"groups,omitempty" maxItems:"100" doc:"Of the user."`
+	Count  int      `json:"count,omitempty" minimum:"1" maximum:"50" doc:"At most so many; absent: 1."`
+}
+
 // CompleteRequest is a person's answer.
 type CompleteRequest struct {
 	User    string          `json:"user" minLength:"1" maxLength:"128"`
+	Groups  []string        `json:"groups,omitzero" nullable:"false" maxItems:"100" doc:"Of the user now. When given, and he claimed the task as a member of a group, he must still be one."`
 	Outcome string          `json:"outcome,omitempty" maxLength:"128"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }

@@ -12,7 +12,8 @@ import (
 
 func (a *app) tasksCommand() *cobra.Command {
 	return group("tasks", "Work on human tasks",
-		a.listTasksCommand(), a.showTaskCommand(), a.claimCommand(), a.releaseCommand(), a.completeCommand())
+		a.listTasksCommand(), a.showTaskCommand(), a.claimCommand(), a.claimNextCommand(), a.releaseCommand(),
+		a.delegateCommand(), a.reassignCommand(), a.completeCommand())
 }
 
 func (a *app) listTasksCommand() *cobra.Command {
@@ -118,6 +119,7 @@ func (a *app) completeCommand() *cobra.Command {
 		}),
 	}
 	userFlag(c, &r.User)
+	c.Flags().StringSliceVar(&r.Groups, "group", nil, "a group of the user now; may be repeated")
 	c.Flags().StringVar(&r.Outcome, "outcome", "", "one of the task's outcomes")
 	c.Flags().StringVar(&data, "data", "", "data: JSON, @FILE, or - for standard input")
 	return c

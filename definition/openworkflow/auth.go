@@ -319,3 +319,17 @@ func (c *compiler) plainSecrets(at string, v any) {
 		}
 	}
 }
+
+// strings checks a list of strings.
+func (c *compiler) strings(at string, v any) {
+	list, ok := v.([]any)
+	if !ok {
+		c.wrong(at, "a list of strings", v)
+		return
+	}
+	for i, x := range list {
+		if _, ok := x.(string); !ok {
+			c.wrong(item(at, i), "a string", x)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -317,79 +316,6 @@ const fill = `def v($n): .[$n] | if . == null or type == "object" or type == "ar
 func literal(s string) string {
 	b, _ := json.Marshal(s) // a string cannot fail
 	return string(b)
-}
-
-// personFields are the arguments of a human task.
-var personFields = []string{
-	"title", "assignee", "candidateUsers", "candidateGroups", "excludedUsers", "form", "payload", "priority", "due", "outcomes",
-}
-
-// person compiles the arguments of a human task.
-func (c *compiler) person(at string, v any, vars scope) *jq.Template {
-	m := c.object(at, v, shape{fields: personFields})
-	before := len(c.findings) + c.dropped
-	res := map[string]any{}
-	for _, f := range keys(m) {
-		v, p := m[f], join(at, f)
-		res[f] = v
-		if s, ok := v.(string); ok {
-			if _, ok := jq.Wrapped(s); ok {
-				c.probe(p, s, vars)
-				continue
-			}
-		}
-		switch f {
-		case "title", "assignee":
-			if _, ok := v.(string); !ok {
-				c.wrong(p, "a string", v)
-			}
-		case "candidateUsers", "candidateGroups", "excludedUsers", "outcomes":
-			c.strings(p, v)
-		case "priority":
-			number, _ := v.(json.Number)
-			if _, err := strconv.Atoi(string(number)); err != nil {
-				c.wrong(p, "a whole number", v)
-			}
-		case "form":
-			c.form(p, v)
-		case "due":
-			res[f] = c.due(p, v, vars)
-			continue
-		}
-		c.probe(p, v, vars)
-	}
-	if len(c.findings)+c.dropped > before {
-		return nil
-	}
-	return c.template(at, res, vars)
-}
-
-func (c *compiler) strings(at string, v any) {
-	list, ok := v.([]any)
-	if !ok {
-		c.wrong(at, "a list of strings", v)
-		return
-	}
-	for i, x := range list {
-		if _, ok := x.(string); !ok {
-			c.wrong(item(at, i), "a string", x)
-		}
-	}
-}
-
-// due takes {after: a duration}; the engine reads ISO 8601.
-func (c *compiler) due(at string, v any, vars scope) any {
-	m := c.object(at, v, shape{fields: []string{"after"}, required: []string{"after"}})
-	after, ok := m["after"]
-	if !ok {
-		return nil
-	}
-	p := join(at, "after")
-	if units, ok := after.(map[string]any); ok {
-		return map[string]any{"after": c.units(p, units)}
-	}
-	c.duration(p, after, vars)
-	return map[string]any{"after": after}
 }
 
 // each compiles the arguments of a fan-out: {in, each, call, with}.

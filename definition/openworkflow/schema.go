@@ -1,7 +1,6 @@
 package openworkflow
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 
@@ -63,21 +62,4 @@ func (c *compiler) compileSchema(at string, doc any) *schema.Schema {
 		c.report(at, codeSchema, "", "%s", detail)
 	}
 	return s
-}
-
-// form checks the form of a human task, as far as it is known before an
-// instance runs.
-func (c *compiler) form(at string, v any) {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return
-	}
-	doc, ok := m["schema"]
-	if !ok {
-		return
-	}
-	raw, err := json.Marshal(doc)
-	if err == nil && !strings.Contains(string(raw), "${") {
-		c.compileSchema(join(at, "schema"), doc)
-	}
 }

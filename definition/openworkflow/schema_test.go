@@ -20,16 +20,16 @@ do:
 func TestSchemaFindings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ schema, form, want string }{
-		{`{document: {type: sting}}`, `{}`, "definition.schema /input/schema/document: schema is not one: /type: value must be one of"},
-		{`{document: {$ref: 'https://x.example/y'}}`, `{}`, "refers to another document"},
-		{`{document: 1}`, `{}`, "schema is not one"},
-		{`{}`, `{}`, "has either a document or a resource"},
-		{`{document: {}, resource: {endpoint: 'https://x.example/s'}}`, `{}`, "has either a document or a resource"},
-		{`{format: avro, document: {}}`, `{}`, `unsupported /input/schema/format: schemas of the format "avro"`},
-		{`{resource: {endpoint: 'https://x.example/bad'}}`, `{}`, "definition.schema /input/schema/resource: schema is not one"},
+		{`{document: {type: sting}}`, `{schema: {}}`, "definition.schema /input/schema/document: schema is not one: /type: value must be one of"},
+		{`{document: {$ref: 'https://x.example/y'}}`, `{schema: {}}`, "refers to another document"},
+		{`{document: 1}`, `{schema: {}}`, "schema is not one"},
+		{`{}`, `{schema: {}}`, "has either a document or a resource"},
+		{`{document: {}, resource: {endpoint: 'https://x.example/s'}}`, `{schema: {}}`, "has either a document or a resource"},
+		{`{format: avro, document: {}}`, `{schema: {}}`, `unsupported /input/schema/format: schemas of the format "avro"`},
+		{`{resource: {endpoint: 'https://x.example/bad'}}`, `{schema: {}}`, "definition.schema /input/schema/resource: schema is not one"},
 		{`{document: {}}`, `{schema: {type: sting}}`, "definition.schema /do/0/ask/with/form/schema: schema is not one"},
 		{`{document: {}}`, `{schema: {type: '${ .t }'}}`, "ok"},
-		{`{resource: {name: s, endpoint: {uri: 'https://x.example/good'}}}`, `{ref: form-1}`, "ok"},
+		{`{resource: {name: s, endpoint: {uri: 'https://x.example/good'}}}`, `{ref: form-1, version: 3}`, "ok"},
 	} {
 		source := strings.NewReplacer("SCHEMA", c.schema, "FORM", c.form).Replace(schemaDoc)
 		p, err := Parse("w.yaml", []byte(source),

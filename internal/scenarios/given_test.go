@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cucumber/godog"
@@ -47,15 +48,16 @@ func raised(status int, title string) answer {
 
 // defines publishes a document, on this node and on every one to come.
 func (w *world) defines(ctx context.Context, doc *godog.DocString) error {
+	content := strings.ReplaceAll(doc.Content, "URL", w.notes["URL"])
 	w.mu.Lock()
-	w.documents = append(w.documents, doc.Content)
+	w.documents = append(w.documents, content)
 	booted := w.node != nil
 	w.mu.Unlock()
 	if !booted {
 		return nil
 	}
 	return w.with(ctx, func(n *node) error {
-		_, _, err := n.cat.Publish(ctx, "workflow.yaml", []byte(doc.Content))
+		_, _, err := n.cat.Publish(ctx, "workflow.yaml", []byte(content))
 		return err
 	})
 }

@@ -2,7 +2,11 @@ package scenarios_test
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cucumber/godog"
@@ -27,6 +31,31 @@ func TestScenariosOnOracle(t *testing.T) {
 		_, _, err := oracle.Migrate(t.Context(), oracle.Installation{DSN: dsn})
 		return place{dsn: dsn}, err
 	})
+}
+
+// last is the number of the last scenario. Number 49 is of definitions written as
+// state machines, which there are none of yet.
+const last = 48
+
+// TestEveryNumberHasItsScenario keeps the features complete.
+func TestEveryNumberHasItsScenario(t *testing.T) {
+	files, err := filepath.Glob("features/*.feature")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	text := ""
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(raw)
+	}
+	for n := 1; n <= last; n++ {
+		if !strings.Contains(text, fmt.Sprintf("@S%02d", n)) {
+			t.Errorf("no scenario has the number %d", n)
+		}
+	}
 }
 
 // concurrency is how many scenarios run at once: most of them wait.
@@ -56,6 +85,7 @@ func run(t *testing.T, where func() (place, error)) {
 			w.given(sc)
 			w.when(sc)
 			w.then(sc)
+			w.family(sc)
 			w.lifecycles(sc)
 			w.answersByQueue(sc)
 			w.withdrawals(sc)

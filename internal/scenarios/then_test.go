@@ -102,6 +102,7 @@ func (w *world) then(sc *godog.ScenarioContext) {
 			return err
 		})
 	})
+	w.thenPeople(sc)
 	sc.Step(`^no message is left$`, func(ctx context.Context) error { return w.drained(ctx, false) })
 	sc.Step(`^no message is left but later$`, func(ctx context.Context) error { return w.drained(ctx, true) })
 	sc.Step(`^one of them has it$`, func() error {

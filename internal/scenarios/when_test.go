@@ -48,7 +48,15 @@ func (w *world) when(sc *godog.ScenarioContext) {
 	sc.Step(`^the operator (suspend|resume|retrie|skip|cancel)s "([^"]+)"$`, w.operates)
 	sc.Step(`^"([^"]+)" claims the task of "([^"]+)"$`, func(ctx context.Context, user, id string) error { return w.claims(ctx, user, "", id) })
 	sc.Step(`^"([^"]+)" of "([^"]+)" claims the task of "([^"]+)"$`, w.claims)
-	sc.Step(`^"([^"]+)" completes the task of "([^"]+)" with "([^"]*)" and (.+)$`, w.completes)
+	sc.Step(`^"([^"]+)" completes the task of "([^"]+)" with "([^"]*)" and (.+)$`,
+		func(ctx context.Context, user, id, outcome, data string) error {
+			return w.completes(ctx, user, nil, id, outcome, data)
+		})
+	sc.Step(`^"([^"]+)" of "([^"]*)" completes the task of "([^"]+)" with "([^"]*)" and (.+)$`,
+		func(ctx context.Context, user, group, id, outcome, data string) error {
+			return w.completes(ctx, user, []string{group}, id, outcome, data)
+		})
+	sc.Step(`^"([^"]+)" delegates the task of "([^"]+)" to "([^"]+)"$`, w.delegates)
 	sc.Step(`^(\S+) passes$`, func(text string) error {
 		d, err := duration(text)
 		time.Sleep(d)
@@ -165,7 +173,7 @@ func (w *world) publishes(ctx context.Context, event string) error {
 func (w *world) operates(ctx context.Context, verb, id string) error {
 	op := engine.Operation(strings.Replace(verb, "retrie", "retry", 1))
 	return w.told(w.with(ctx, func(n *node) error {
-		_, err := n.rt.Operate(ctx, id, op, nil, "operator")
+		_, err := n.rt.Operate(ctx, w.id(id), op, nil, "operator")
 		return err
 	}))
 }
@@ -209,13 +217,13 @@ func (w *world) claims(ctx context.Context, user, group, id string) error {
 	}))
 }
 
-func (w *world) completes(ctx context.Context, user, id, outcome, data string) error {
+func (w *world) completes(ctx context.Context, user string, groups []string, id, outcome, data string) error {
 	t, err := w.task(ctx, id)
 	if err != nil {
 		return err
 	}
 	return w.told(w.with(ctx, func(n *node) error {
-		_, err := n.rt.CompleteTask(ctx, t.ID, user, outcome, json.RawMessage(data))
+		_, err := n.rt.CompleteTask(ctx, t.ID, user, groups, outcome, json.RawMessage(data))
 		return err
 	}))
 }
@@ -247,4 +255,15 @@ func (w *world) race(ctx context.Context, one, other, group, id string) error {
 		}
 	}
 	return nil
+}
+
+func (w *world) delegates(ctx context.Context, user, id, to string) error {
+	t, err := w.task(ctx, id)
+	if err != nil {
+		return err
+	}
+	return w.told(w.with(ctx, func(n *node) error {
+		_, err := n.rt.DelegateTask(ctx, t.ID, user, to)
+		return err
+	}))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"sync"
@@ -31,6 +32,10 @@ type world struct {
 	functions map[string]*function
 	documents []string
 	limits    engine.Limits
+	ttl       time.Duration // how long early events are kept
+	secrets   activity.Secrets
+	log       *slog.Logger
+	logged    lockedBuffer
 	sink      *sink         // gets lifecycle events; nil = nobody does
 	clock     time.Duration // how far the nodes' clocks are from the database's
 
@@ -42,6 +47,7 @@ type world struct {
 
 	begun   time.Time                    // when the first instance was started
 	waits   map[string]snapshot.Wait     // by the name a step gave them
+	closers []func()                     // of what is outside
 	notes   map[string]string            // bytes by the name a step gave them
 	lost    atomic.Pointer[store.Change] // a decision that was not committed
 	refused error                        // what the last refused step was told
@@ -49,7 +55,9 @@ type world struct {
 }
 
 func newWorld(p place) *world {
-	return &world{place: p, functions: map[string]*function{}, waits: map[string]snapshot.Wait{}, notes: map[string]string{}}
+	w := &world{place: p, functions: map[string]*function{}, waits: map[string]snapshot.Wait{}, notes: map[string]string{}}
+	w.log = slog.New(slog.NewTextHandler(&w.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return w
 }
 
 // start boots the first node when a step needs one.
@@ -122,6 +130,9 @@ func (w *world) close() error {
 	for _, f := range w.functions {
 		f.release()
 	}
+	for _, end := range w.closers {
+		defer end()
+	}
 	var errs []error
 	if w.sink != nil {
 		defer w.sink.server.Close()
@@ -163,7 +174,7 @@ func (w *world) until(ctx context.Context, id string, ok func(s snapshot.Snapsho
 	for {
 		var why error
 		err := w.with(ctx, func(n *node) error {
-			s, err := n.db.Load(ctx, id)
+			s, err := n.db.Load(ctx, w.id(id))
 			if err == nil {
 				why = ok(s)
 			}
@@ -182,10 +193,18 @@ func (w *world) until(ctx context.Context, id string, ok func(s snapshot.Snapsho
 	}
 }
 
+// id is the instance that a step means: one it named, or one by its id.
+func (w *world) id(name string) string {
+	if id := w.notes["child "+name]; id != "" {
+		return id
+	}
+	return name
+}
+
 // snapshot returns an instance's last committed snapshot.
 func (w *world) snapshot(ctx context.Context, id string) (s snapshot.Snapshot, err error) {
 	err = w.with(ctx, func(n *node) error {
-		s, err = n.db.Load(ctx, id)
+		s, err = n.db.Load(ctx, w.id(id))
 		return err
 	})
 	return s, err
@@ -200,7 +219,7 @@ func (w *world) stream(ctx context.Context, id string) (all []projections.Entry,
 			if len(all) > 0 {
 				after = all[len(all)-1].Position
 			}
-			page, err := n.db.Stream(ctx, id, after, projections.MaxLimit)
+			page, err := n.db.Stream(ctx, w.id(id), after, projections.MaxLimit)
 			all = append(all, page...)
 			if err != nil || len(page) < projections.MaxLimit {
 				return err

@@ -300,8 +300,14 @@ func TestRowsHaveTheTagsOfTheirColumns(t *testing.T) {
 			}
 		}
 	}
-	if want, got := reflect.TypeFor[definition.Record]().NumField(), reflect.TypeFor[definitionRow]().NumField(); want != got {
-		t.Errorf("a record has %d fields, its row %d", want, got)
+	want := 0
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[definition.Record]()) {
+		if f.Tag.Get("db") != "-" {
+			want++
+		}
+	}
+	if got := reflect.TypeFor[definitionRow]().NumField(); want != got {
+		t.Errorf("a record has %d fields that are stored, its row %d", want, got)
 	}
 }
 

@@ -122,12 +122,7 @@ func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error 
 	}
 	for i := range c.Tasks {
 		e := &c.Tasks[i]
-		w.add(fmt.Errorf("task %s: %w", e.ID, store.ErrStale), "task_edit", e.Status, e.Assignee, e.ID, e.Version)
-		if e.Event.Event != "" {
-			event := e.Event
-			event.TaskID = e.ID
-			w.taskEvent(&event)
-		}
+		w.edit(e)
 	}
 	for i := range c.Rows.TaskEnds {
 		e := &c.Rows.TaskEnds[i]
@@ -220,25 +215,10 @@ func (w *work) entry(e *projections.Entry, run string) {
 func (w *work) task(k *projections.Task) {
 	w.add(nil, "task_insert", k.ID, k.InstanceID, k.Definition, k.BusinessKey, k.Name, k.Title, k.Status, k.Assignee,
 		k.CandidateUsers, k.CandidateGroups, k.ExcludedUsers, k.Outcomes, k.Priority, k.Token, k.Version,
-		stamp(k.CreatedAt), stamp(k.DueAt), stamp(k.EndedAt), k.EndedBy, k.Outcome, k.Payload, k.Form, k.Output)
-	for _, list := range []struct{ kind, names string }{{"U", k.CandidateUsers}, {"G", k.CandidateGroups}, {"X", k.ExcludedUsers}} {
-		seen := map[string]bool{"": true}
-		for _, name := range names(list.names) {
-			if !seen[name] {
-				seen[name] = true
-				w.add(nil, "task_actor_insert", k.ID, list.kind, name)
-			}
-		}
-	}
-}
-
-// names reads a JSON array of names. What is none has no names.
-func names(list string) []string {
-	var out []string
-	if json.Unmarshal([]byte(list), &out) != nil {
-		return nil
-	}
-	return out
+		stamp(k.CreatedAt), stamp(k.DueAt), stamp(k.EndedAt), k.EndedBy, k.Outcome, k.EscalateTo, stamp(k.EscalatedAt), k.Role, k.Payload, k.Form, k.Output)
+	w.actors(k.ID, "U", k.CandidateUsers)
+	w.actors(k.ID, "G", k.CandidateGroups)
+	w.actors(k.ID, "X", k.ExcludedUsers)
 }
 
 func (w *work) taskEvent(e *projections.TaskEvent) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // taskRow is a task with the number that pages go by.
@@ -16,6 +17,33 @@ type taskRow struct {
 }
 
 func (r taskRow) task() projections.Task { return r.Task }
+
+// edit changes an open task.
+func (w *work) edit(e *store.TaskEdit) {
+	w.add(fmt.Errorf("task %s: %w", e.ID, store.ErrStale), "task_edit", e.Status, e.Assignee, e.Role, e.ID, e.Version)
+	if x := e.Escalation; x != nil {
+		w.add(nil, "task_escalate", x.CandidateUsers, x.CandidateGroups, stamp(x.At), e.ID)
+		w.add(nil, "task_actors_delete", e.ID)
+		w.actors(e.ID, "U", x.CandidateUsers)
+		w.actors(e.ID, "G", x.CandidateGroups)
+	}
+	if e.Event.Event != "" {
+		event := e.Event
+		event.TaskID = e.ID
+		w.taskEvent(&event)
+	}
+}
+
+// actors writes who may or may not see a task, one row for each name.
+func (w *work) actors(task, kind, list string) {
+	seen := map[string]bool{"": true}
+	for _, name := range projections.Names(list) {
+		if !seen[name] {
+			seen[name] = true
+			w.add(nil, "task_actor_insert", task, kind, name)
+		}
+	}
+}
 
 // Task implements projections.Reader.
 func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {

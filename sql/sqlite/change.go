@@ -242,15 +242,9 @@ func (t *tx) guards(no int64, id string, c *store.Change) error {
 			return fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, err)
 		}
 	}
-	for _, e := range c.Tasks {
-		if err := t.guard(store.ErrStale, "task_edit", e.Status, text(e.Assignee), e.ID, e.Version); err != nil {
-			return fmt.Errorf("task %s: %w", e.ID, err)
-		}
-		if e.Event.Event != "" {
-			e.Event.TaskID = e.ID
-			if err := t.taskEvent(&e.Event); err != nil {
-				return err
-			}
+	for i := range c.Tasks {
+		if err := t.edit(&c.Tasks[i]); err != nil {
+			return fmt.Errorf("task %s: %w", c.Tasks[i].ID, err)
 		}
 	}
 	for _, e := range c.Rows.TaskEnds {
@@ -423,7 +417,7 @@ func (t *tx) task(no int64, id string, k *projections.Task) error {
 	_, _, err := t.exec("task_insert", k.ID, no, text(k.Definition), text(k.BusinessKey), text(k.Name), text(k.Title), k.Status,
 		text(k.Assignee), text(k.CandidateUsers), text(k.CandidateGroups), text(k.ExcludedUsers), text(k.Outcomes), int64(k.Priority),
 		text(k.Token), k.Version, micros(k.CreatedAt), micros(k.DueAt), micros(k.EndedAt), text(k.EndedBy), text(k.Outcome),
-		blob(k.Payload), blob(k.Form), blob(k.Output))
+		blob(k.Payload), blob(k.Form), blob(k.Output), text(k.EscalateTo), micros(k.EscalatedAt), text(k.Role))
 	return unique(err, fmt.Errorf("task %s: %w", k.ID, store.ErrDuplicate))
 }
 

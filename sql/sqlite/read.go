@@ -218,7 +218,7 @@ func scanTask(row scanner, k *keyed[projections.Task]) error {
 		&t.Status, textInto{&t.Assignee}, textInto{&t.CandidateUsers}, textInto{&t.CandidateGroups}, textInto{&t.ExcludedUsers},
 		textInto{&t.Outcomes}, &t.Priority, bytesInto{&t.Payload}, bytesInto{&t.Form}, textInto{&t.Token}, &t.Version,
 		timeInto{&t.CreatedAt}, timeInto{&t.DueAt}, timeInto{&t.EndedAt}, textInto{&t.EndedBy}, textInto{&t.Outcome},
-		bytesInto{&t.Output}, &k.key)
+		bytesInto{&t.Output}, textInto{&t.EscalateTo}, timeInto{&t.EscalatedAt}, textInto{&t.Role}, &k.key)
 }
 
 // Task implements projections.Reader.

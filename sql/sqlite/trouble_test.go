@@ -178,7 +178,8 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 	}
 	cold := map[string]bool{
 		"node_list": true, "node_number": true, "definition_versions": true, // few rows
-		"instance_select": true, "letter_select": true, "stream_select": true, "task_select": true, // heads; see below
+		"instance_select": true, "letter_select": true, "inbox_select": true, "stream_select": true, "task_select": true, // heads; see below
+		"task_next":   true,                                              // walks the index of open tasks in its order, and lists within a row, as far as its limit
 		"queue_ready": true, "queue_delayed": true, "queue_leased": true, // bounded counts over one index
 		"begin": true, "commit": true, "savepoint": true, "release": true, "rollback_to": true,
 	}
@@ -195,6 +196,8 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 		"task":          statement("task_select") + " where T.TASK_ID = 'a'",
 		"task-instance": statement("task_select") + " where T.INSTANCE_NO = 1",
 		"letter":        statement("letter_select") + " where DEAD_LETTER_ID = 'a'",
+		"inbox":         statement("inbox_select") + " where EVENT_TYPE = 'a' and EXPIRES_ON_UTC > 1 order by RECEIVED_ON_UTC, EVENT_KEY limit 5",
+		"inbox-behind":  statement("inbox_select") + " where EVENT_TYPE = 'a' and EXPIRES_ON_UTC > 1 and (RECEIVED_ON_UTC > 1 or RECEIVED_ON_UTC = 1 and EVENT_KEY > 'a') order by RECEIVED_ON_UTC, EVENT_KEY limit 5",
 	} {
 		plan(t, s, name, text)
 	}

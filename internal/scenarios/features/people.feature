@@ -36,6 +36,18 @@ Feature: People
     And the task of "i" is ready
     And the snapshot of "i" has not changed
 
+  @S41
+  Scenario: Who has lost the role by which he claimed may not complete
+    When "carl" of "finance" claims the task of "i"
+    And "carl" of "sales" completes the task of "i" with "approved" and {}
+    Then it is refused with "task.denied"
+    And the task of "i" is reserved
+    And the snapshot of "i" has not changed
+    When "carl" delegates the task of "i" to "bob"
+    Then it is refused with "task.denied"
+    When "carl" of "finance" completes the task of "i" with "approved" and {}
+    Then "i" is completed with {"outcome": "approved", "by": "carl"}
+
   @S42
   Scenario: Of two who claim one gets it
     When "ann" and "carl" of "finance" claim the task of "i" at once
@@ -51,6 +63,96 @@ Feature: People
     And the snapshot of "i" has not changed
     When "ann" completes the task of "i" with "approved" and {}
     Then "i" is completed with {"outcome": "approved", "by": "ann"}
+
+  @S43
+  Scenario: An answer that does not fit the form is refused to the person
+    Given the definition:
+      """yaml
+      document: {dsl: '1.0.3', namespace: t, name: form, version: '1.0.0'}
+      do:
+        - note:
+            call: humanTask
+            with:
+              form: {schema: {type: object, required: [note], properties: {note: {type: string}}}}
+            output: {as: .data}
+      """
+    When instance "f" of "t/form" starts with {}
+    Then "f" waits at "/do/0/note"
+    And the snapshot of "f" is noted
+    When "ann" claims the task of "f"
+    And "ann" completes the task of "f" with "" and {"note": 7}
+    Then it is refused with "task.invalid-data"
+    And the task of "f" is reserved
+    And the snapshot of "f" has not changed
+    When "ann" completes the task of "f" with "" and {"note": "seven"}
+    Then "f" is completed with {"note": "seven"}
+
+  @S44
+  Scenario: A due date escalates an open task, and the workflow stays
+    Given the definition:
+      """yaml
+      document: {dsl: '1.0.3', namespace: t, name: due, version: '1.0.0'}
+      do:
+        - approve:
+            call: humanTask
+            with:
+              candidateGroups: [finance]
+              excludedUsers: [eve]
+              due: {after: {seconds: 1}}
+              escalateTo: [leads]
+            output: {as: .completedBy}
+      """
+    When instance "d" of "t/due" starts with {}
+    Then "d" waits at "/do/0/approve"
+    When "dora" of "leads" claims the task of "d"
+    Then it is refused with "task.denied"
+    When "carl" of "finance" claims the task of "d"
+    Then the task of "d" has 1 "escalated" event
+    And the stream of "d" has 1 "TaskEscalated"
+    And the task of "d" is ready
+    And "d" is waiting
+    And "d" waits at "/do/0/approve"
+    When "eve" of "leads" claims the task of "d"
+    Then it is refused with "task.denied"
+    When "dora" of "leads" claims the task of "d"
+    And "dora" completes the task of "d" with "" and {}
+    Then "d" is completed with "dora"
+    And the task of "d" has 1 "escalated" event
+
+  @S24
+  Scenario: A timeout cancels the inner human task, the child and the timers
+    Given the definition:
+      """yaml
+      document: {dsl: '1.0.3', namespace: t, name: inner, version: '1.0.0'}
+      do:
+        - sleep: {wait: {hours: 1}}
+      """
+    And the definition:
+      """yaml
+      document: {dsl: '1.0.3', namespace: t, name: outer, version: '1.0.0'}
+      do:
+        - try:
+            try:
+              - all:
+                  fork:
+                    branches:
+                      - person: {call: humanTask, with: {due: {after: PT1H}}}
+                      - child: {run: {workflow: {namespace: t, name: inner, version: '1.0.0'}}}
+                      - timer: {wait: {hours: 2}}
+                  timeout: {after: {seconds: 2}}
+            catch:
+              errors: {with: {status: 408}}
+              do:
+                - late: {set: {late: true}}
+      """
+    When instance "o" of "t/outer" starts with {}
+    Then "o" has 5 waits
+    And the task of "o" is ready
+    And the child of "o" is waiting
+    Then "o" is completed with {"late": true}
+    And the task of "o" is expired
+    And the child of "o" is cancelled
+    And "o" has 0 waits
 
   @S43
   Scenario: An answer through the queue is held to the same rules

@@ -1,4 +1,4 @@
 insert into WF_TASKS (TASK_ID, INSTANCE_NO, DEFINITION, BUSINESS_KEY, NAME, TITLE, STATUS, ASSIGNEE, CANDIDATE_USERS,
   CANDIDATE_GROUPS, EXCLUDED_USERS, OUTCOMES, PRIORITY, WAITING_TOKEN, TASK_VERSION, CREATED_ON_UTC, DUE_ON_UTC, ENDED_ON_UTC,
-  ENDED_BY, OUTCOME, PAYLOAD, FORM, OUTPUT)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  ENDED_BY, OUTCOME, PAYLOAD, FORM, OUTPUT, ESCALATE_TO, ESCALATED_ON_UTC, ASSIGNED_AS)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -1,0 +1,255 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/schema"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Bounds of a human task. Names are those of users, groups and outcomes.
+const (
+	DefaultPriority = 50    // of a task that does not say; smaller comes first
+	MaxPriority     = 100   // from 0
+	MaxTitle        = 1_000 // characters
+	MaxName         = 256   // characters
+	MaxNames        = 2_900 // bytes of a list as JSON: a store's column holds 4,000, and an escalation adds a holder
+)
+
+// Arguments of the function humanTask, and of what stands in them.
+var (
+	PersonFields = []string{
+		"title", "assignee", "candidateUsers", "candidateGroups", "excludedUsers", "form", "payload", "priority", "due", "escalateTo", "outcomes",
+	}
+	DueFields  = []string{"after"}
+	FormFields = []string{"ref", "version", "schema"}
+)
+
+// asked are the arguments of a human task as an instance computes them.
+type asked struct {
+	Title           string          `json:"title"`
+	Assignee        string          `json:"assignee"`
+	CandidateUsers  []string        `json:"candidateUsers"`
+	CandidateGroups []string        `json:"candidateGroups"`
+	ExcludedUsers   []string        `json:"excludedUsers"`
+	Payload         json.RawMessage `json:"payload"`
+	Form            json.RawMessage `json:"form"`
+	Priority        *int            `json:"priority"`
+	Outcomes        []string        `json:"outcomes"`
+	EscalateTo      []string        `json:"escalateTo"`
+	Due             *struct {
+		After string `json:"after"`
+	} `json:"due"`
+}
+
+// person asks a person.
+func (r *run) person(n *Node) error {
+	with, err := r.eval(n.Person.With)
+	if err != nil {
+		return err
+	}
+	raw, err := with.Raw(r.t.In.Limits.Expression.Bytes)
+	if err != nil {
+		return err
+	}
+	var a asked
+	if err := strictly(raw, &a, "with", slices.Concat(PersonFields, DueFields)); err != nil {
+		return raise(ErrValidation, 400, "Invalid task", err.Error())
+	}
+	task, err := a.task(r.t.In.Now)
+	if err != nil {
+		return raise(ErrValidation, 400, "Invalid task", err.Error())
+	}
+	if err := askable(task.Form); err != nil {
+		return raise(ErrValidation, 400, "Invalid form", err.Error())
+	}
+	task.Name, task.Pointer = n.Name, n.Pointer
+	r.t.Ask(task, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
+	return nil
+}
+
+// strictly decodes what an expression may have made: a field that nobody reads
+// is an error, as it is where a document says it outright.
+func strictly(raw []byte, to any, what string, fields []string) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	err := d.Decode(to)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong):
+		return fmt.Errorf("%s.%s cannot be a %s", what, wrong.Field, wrong.Value)
+	}
+	if _, name, ok := strings.Cut(err.Error(), "unknown field "); ok {
+		name = strings.Trim(name, `"`)
+		if n, ok := problem.Nearest(name, fields); ok {
+			return fmt.Errorf("%s has the unknown field %q: did you mean %s?", what, name, n)
+		}
+		return fmt.Errorf("%s has the unknown field %q: known are %s", what, name, strings.Join(fields, ", "))
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// task checks the arguments.
+func (a *asked) task(now time.Time) (Task, error) {
+	t := Task{
+		Title: a.Title, Assignee: a.Assignee, CandidateUsers: a.CandidateUsers, CandidateGroups: a.CandidateGroups,
+		ExcludedUsers: a.ExcludedUsers, Payload: a.Payload, Form: a.Form, Priority: DefaultPriority,
+		Outcomes: a.Outcomes, EscalateTo: a.EscalateTo,
+	}
+	if a.Priority != nil {
+		t.Priority = *a.Priority
+	}
+	if t.Priority < 0 || t.Priority > MaxPriority {
+		return t, fmt.Errorf("with.priority is %d, not 0 to %d", t.Priority, MaxPriority)
+	}
+	if n := utf8.RuneCountInString(t.Title); n > MaxTitle {
+		return t, fmt.Errorf("with.title has %d characters; at most %d", n, MaxTitle)
+	}
+	if n := utf8.RuneCountInString(t.Assignee); n > MaxName {
+		return t, fmt.Errorf("with.assignee has %d characters; at most %d", n, MaxName)
+	}
+	for _, l := range []struct {
+		field string
+		names []string
+	}{
+		{"candidateUsers", t.CandidateUsers}, {"candidateGroups", t.CandidateGroups}, {"excludedUsers", t.ExcludedUsers},
+		{"outcomes", t.Outcomes}, {"escalateTo", t.EscalateTo}, {"candidateGroups and with.escalateTo", slices.Concat(t.CandidateGroups, t.EscalateTo)},
+	} {
+		if err := CheckNames(l.names); err != nil {
+			return t, fmt.Errorf("with.%s %w", l.field, err)
+		}
+	}
+	if t.Assignee != "" && slices.Contains(t.ExcludedUsers, t.Assignee) {
+		return t, fmt.Errorf("with.assignee %s is one of with.excludedUsers", t.Assignee)
+	}
+	if a.Due == nil {
+		if len(t.EscalateTo) > 0 {
+			return t, errors.New("with.escalateTo needs with.due: it says when")
+		}
+		return t, nil
+	}
+	due, err := After(now, a.Due.After)
+	if err != nil {
+		return t, fmt.Errorf("with.due.after: %w", err)
+	}
+	t.DueAt = due.Truncate(time.Microsecond)
+	return t, nil
+}
+
+// CheckNames checks a list of users, groups or outcomes.
+func CheckNames(names []string) error {
+	for i, name := range names {
+		if n := utf8.RuneCountInString(name); n == 0 || n > MaxName {
+			return fmt.Errorf("has at %d a name of %d characters, not 1 to %d", i, n, MaxName)
+		}
+	}
+	if raw, err := json.Marshal(names); err != nil || len(raw) > MaxNames {
+		return fmt.Errorf("is a list of %d bytes; at most %d", len(raw), MaxNames)
+	}
+	return nil
+}
+
+// FormSchema returns the schema that answers to a human task must fit, when its
+// form has one.
+func FormSchema(form json.RawMessage) (json.RawMessage, bool) {
+	var f struct {
+		Schema json.RawMessage `json:"schema"`
+	}
+	if json.Unmarshal(form, &f) != nil || len(f.Schema) == 0 || string(f.Schema) == "null" {
+		return nil, false
+	}
+	return f.Schema, true
+}
+
+// askable checks a form: {schema}, or {ref, version} of one that the
+// application knows, or none. Nobody is asked what he cannot answer.
+func askable(form json.RawMessage) error {
+	if len(form) == 0 || string(form) == "null" {
+		return nil
+	}
+	var f struct {
+		Ref     *string         `json:"ref"`
+		Version json.RawMessage `json:"version"`
+		Schema  json.RawMessage `json:"schema"`
+	}
+	if err := strictly(form, &f, "the form", FormFields); err != nil {
+		return err
+	}
+	switch {
+	case (f.Ref == nil) == (f.Schema == nil) || f.Schema != nil && f.Version != nil:
+		return errors.New("with.form is neither {ref, version} nor {schema}")
+	case f.Schema != nil:
+		_, err := schema.Compile(f.Schema)
+		return err
+	case *f.Ref == "":
+		return errors.New("with.form.ref is empty")
+	}
+	var number uint32
+	var text string
+	if (json.Unmarshal(f.Version, &number) != nil || number == 0) && (json.Unmarshal(f.Version, &text) != nil || text == "") {
+		return errors.New("with.form.version must be a whole number from 1, or a text")
+	}
+	return nil
+}
+
+// escalate is what the passing of a due date does: the task is escalated and
+// stays open, and the workflow stays where it is.
+func (t *Turn) escalate(w snapshot.Wait) error {
+	t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: TaskEscalated})
+	data, err := json.Marshal(map[string]string{"taskId": w.TaskID})
+	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryEscalated, Data: data, Meta: t.meta(w.Pointer)})
+	return err
+}
+
+// Candidate reports whether a user with these groups may claim a task, and by
+// which of the groups; "" = in person. Nobody excluded may, whatever else
+// holds; without candidates everybody else may.
+func Candidate(t Task, user string, groups []string) (role string, ok bool) {
+	switch {
+	case slices.Contains(t.ExcludedUsers, user):
+		return "", false
+	case slices.Contains(t.CandidateUsers, user), len(t.CandidateUsers) == 0 && len(t.CandidateGroups) == 0:
+		return "", true
+	}
+	for _, g := range groups {
+		if slices.Contains(t.CandidateGroups, g) {
+			return g, true
+		}
+	}
+	return "", false
+}
+
+// Escalate returns a task as it is once it has been escalated. Without groups
+// to escalate to, that is a reminder and changes nothing. With them, they are
+// candidates too, and whoever has the task gives it back and stays a candidate
+// in person. A task that is open to everybody stays so.
+func Escalate(t Task) Task {
+	if len(t.EscalateTo) == 0 {
+		return t
+	}
+	holder := t.Assignee
+	t.Assignee = ""
+	if len(t.CandidateUsers) == 0 && len(t.CandidateGroups) == 0 {
+		return t
+	}
+	if holder != "" && !slices.Contains(t.CandidateUsers, holder) {
+		t.CandidateUsers = append(slices.Clone(t.CandidateUsers), holder)
+	}
+	t.CandidateGroups = slices.Clone(t.CandidateGroups)
+	for _, g := range t.EscalateTo {
+		if !slices.Contains(t.CandidateGroups, g) {
+			t.CandidateGroups = append(t.CandidateGroups, g)
+		}
+	}
+	return t
+}

@@ -1,0 +1,180 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Events of a task beside those of the engine.
+const (
+	taskClaimed    = "claimed"
+	taskReleased   = "released"
+	taskDelegated  = "delegated"
+	taskReassigned = "reassigned"
+)
+
+// ClaimTask reserves a ready task for a user who may do it. Claiming again
+// what one has already is a no-op. Problems: task.unknown, task.completed,
+// task.closed, task.taken, task.denied.
+func (r *Runtime) ClaimTask(ctx context.Context, id, user string, groups []string) (projections.Task, error) {
+	return r.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
+		if user == "" {
+			return nil, problem.New(problem.Invalid, "task.user-missing", "claiming task %s needs a user", id)
+		}
+		if t.Assignee == user {
+			return nil, nil
+		}
+		if t.Assignee != "" {
+			return nil, problem.New(problem.Conflict, "task.taken", "task %s is reserved for %s", id, t.Assignee)
+		}
+		if err := mayDo(t, user, groups); err != nil {
+			return nil, err
+		}
+		role, _ := t.MayClaim(user, groups)
+		return &store.TaskEdit{Status: projections.TaskReserved, Assignee: user, Role: role, Event: projections.TaskEvent{Event: taskClaimed, Actor: user}}, nil
+	})
+}
+
+// ReleaseTask gives a reserved task back to its candidates. Problems:
+// task.unknown, task.completed, task.closed, task.not-yours.
+func (r *Runtime) ReleaseTask(ctx context.Context, id, user string) (projections.Task, error) {
+	return r.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
+		if t.Assignee == "" {
+			return nil, nil
+		}
+		if t.Assignee != user {
+			return nil, problem.New(problem.Denied, "task.not-yours", "task %s is reserved for %s, not for %q", id, t.Assignee, user)
+		}
+		return &store.TaskEdit{Status: projections.TaskReady, Event: projections.TaskEvent{Event: taskReleased, Actor: user}}, nil
+	})
+}
+
+// DelegateTask hands a task from the user that has it to another, whether or
+// not he is a candidate. Problems: task.unknown, task.completed, task.closed,
+// task.user-missing, task.not-claimed, task.not-yours, task.denied (the other
+// is excluded).
+func (r *Runtime) DelegateTask(ctx context.Context, id, user, to string) (projections.Task, error) {
+	return r.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
+		switch {
+		case user == "" || to == "":
+			return nil, problem.New(problem.Invalid, "task.user-missing", "delegating task %s needs the user that has it and another", id)
+		case t.Assignee == "":
+			return nil, problem.New(problem.Conflict, "task.not-claimed", "task %s is not claimed", id).WithHint("claim it first")
+		case t.Assignee != user:
+			return nil, problem.New(problem.Denied, "task.not-yours", "task %s is reserved for %s, not for %q", id, t.Assignee, user)
+		case to == user:
+			return nil, nil
+		}
+		return handOn(t, taskDelegated, user, to)
+	})
+}
+
+// ReassignTask gives an open task to a user, whoever has it and whether or not
+// he is a candidate; with to empty, it takes the task away, back to its
+// candidates. It is an administrator's: the caller must have made sure that
+// actor is one. Problems: task.unknown, task.completed, task.closed,
+// task.user-missing (no actor), task.denied (the user is excluded).
+func (r *Runtime) ReassignTask(ctx context.Context, id, actor, to string) (projections.Task, error) {
+	return r.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
+		if actor == "" {
+			return nil, problem.New(problem.Invalid, "task.user-missing", "reassigning task %s needs an actor", id)
+		}
+		if to == t.Assignee {
+			return nil, nil
+		}
+		return handOn(t, taskReassigned, actor, to)
+	})
+}
+
+// ClaimMax bounds how many tasks one ClaimNext reserves.
+const ClaimMax = 50
+
+// ClaimNext reserves for a user up to count of the ready tasks that he may
+// claim, the most urgent first (B10). Many may ask at once: each gets tasks of
+// his own. It returns none when there is nothing to do. Problems:
+// task.user-missing, task.count.
+func (r *Runtime) ClaimNext(ctx context.Context, user string, groups []string, count int) ([]projections.Task, error) {
+	if user == "" {
+		return nil, problem.New(problem.Invalid, "task.user-missing", "claiming tasks needs a user")
+	}
+	if count < 1 || count > ClaimMax {
+		return nil, problem.New(problem.Invalid, "task.count", "%d tasks cannot be claimed at once", count).WithHint("1 to %d", ClaimMax)
+	}
+	return r.Store.ClaimNext(ctx, store.NextClaim{User: user, Groups: groups, Limit: count, Event: taskClaimed, At: r.Now()})
+}
+
+// handOn gives a task to a user in person, or to nobody.
+func handOn(t projections.Task, event, actor, to string) (*store.TaskEdit, error) {
+	data, err := json.Marshal(map[string]string{"from": t.Assignee, "to": to})
+	e := store.TaskEdit{Status: projections.TaskReserved, Assignee: to, Event: projections.TaskEvent{Event: event, Actor: actor, Data: data}}
+	if to == "" {
+		e.Status = projections.TaskReady
+	}
+	return &e, err
+}
+
+// mayDo checks who may claim a task: nobody excluded; when candidates are
+// named, one of them.
+func mayDo(t projections.Task, user string, groups []string) error {
+	k := t.Asked()
+	if _, ok := engine.Candidate(k, user, groups); ok {
+		return nil
+	}
+	k.ExcludedUsers = nil
+	if _, ok := engine.Candidate(k, user, groups); ok {
+		return excluded(t, user)
+	}
+	return problem.New(problem.Denied, "task.denied", "%s is no candidate for task %s", user, t.ID).
+		WithHint("candidates: users [%s], groups [%s]", strings.Join(k.CandidateUsers, ", "), strings.Join(k.CandidateGroups, ", "))
+}
+
+func excluded(t projections.Task, user string) error {
+	return problem.New(problem.Denied, "task.denied", "%s is excluded from task %s", user, t.ID)
+}
+
+// escalations are the edits of the tasks that a turn escalates. Who is a
+// candidate from then on depends on who has the task now; a task that is
+// changed in between makes the commit stale, and the turn is decided again.
+func (r *Runtime) escalations(ctx context.Context, out *engine.Outcome) ([]store.TaskEdit, error) {
+	var edits []store.TaskEdit
+	for _, c := range out.Tasks {
+		if c.Event != engine.TaskEscalated {
+			continue
+		}
+		t, err := r.Store.Task(ctx, c.ID)
+		if err != nil {
+			return nil, err
+		}
+		if t.Status != projections.TaskReady && t.Status != projections.TaskReserved {
+			return nil, errors.Join(store.ErrStale, problem.New(problem.Conflict, "task.closed", "task %s is %s", t.ID, t.Status))
+		}
+		e, err := escalation(t, out)
+		if err != nil {
+			return nil, err
+		}
+		edits = append(edits, e)
+	}
+	return edits, nil
+}
+
+func escalation(t projections.Task, out *engine.Outcome) (store.TaskEdit, error) {
+	at := out.Snapshot.UpdatedAt
+	k := engine.Escalate(t.Asked())
+	data, err := json.Marshal(map[string]any{"from": t.Assignee, "to": append([]string{}, k.EscalateTo...)})
+	e := store.TaskEdit{
+		ID: t.ID, Version: t.Version, Status: t.Status, Assignee: k.Assignee, Role: t.Role,
+		Event:      projections.TaskEvent{TaskID: t.ID, InstanceID: t.InstanceID, Event: string(engine.TaskEscalated), Data: data, At: at},
+		Escalation: &store.Escalation{CandidateUsers: projections.List(k.CandidateUsers), CandidateGroups: projections.List(k.CandidateGroups), At: at},
+	}
+	if e.Assignee == "" {
+		e.Status, e.Role = projections.TaskReady, ""
+	}
+	return e, err
+}

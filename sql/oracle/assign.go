@@ -1,0 +1,74 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+
+	"github.com/godror/godror"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// claimTries is how often tasks are claimed again that were changed between
+// the beginning of the query and the lock.
+const claimTries = 10
+
+// ClaimNext implements store.Assigner: an ordered cursor that locks each row as
+// it is fetched, passes over those that others hold, and is closed after as
+// many as are wanted.
+func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.Task, error) {
+	if err := s.enter(); err != nil {
+		return nil, wrap("claim tasks", err)
+	}
+	defer s.leave()
+	var got []projections.Task
+	var err error
+	for range claimTries {
+		err = s.change(ctx, func(session *aq.Session) error {
+			w := &work{}
+			if got, err = s.lockNext(ctx, session, &c); err != nil {
+				return err
+			}
+			for i := range got {
+				e, _ := c.Edit(got[i])
+				w.edit(&e)
+			}
+			return s.execute(ctx, session, w, false)
+		})
+		if !errors.Is(err, store.ErrStale) {
+			break
+		}
+	}
+	for i := 0; err == nil && i < len(got); i++ {
+		got[i], err = s.Task(ctx, got[i].ID)
+	}
+	return got, wrap("claim tasks", err)
+}
+
+// lockNext locks the next tasks. One row a fetch: what is fetched is locked,
+// and what is locked and not claimed would be passed over by others.
+func (s *Store) lockNext(ctx context.Context, session *aq.Session, c *store.NextClaim) ([]projections.Task, error) {
+	r := read("task_next")
+	r.where("T.STATUS = 'ready'")
+	visibleTo(r, c.User, c.Groups)
+	r.text.WriteString("\norder by T.PRIORITY, T.TASK_NO\nfor update skip locked")
+	rows, err := session.QueryContext(ctx, r.text.String(), append(r.args, godror.PrefetchCount(1), godror.FetchArraySize(1))...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []projections.Task
+	for len(list) < c.Limit && rows.Next() {
+		var t projections.Task
+		err := rows.Scan(into{&t.ID}, into{&t.Version}, into{&t.InstanceID}, into{&t.CandidateUsers}, into{&t.CandidateGroups}, into{&t.ExcludedUsers})
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := c.Edit(t); ok {
+			list = append(list, t)
+		}
+	}
+	return list, rows.Err()
+}

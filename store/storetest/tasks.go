@@ -1,0 +1,117 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// taskCases are about human tasks while they are open.
+var taskCases = map[string]func(*kase){
+	"an escalated task has further candidates": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Tasks = []projections.Task{task("t", "a")}
+		k.commit(c)
+		k.commit(store.Change{Tasks: []store.TaskEdit{{ID: "t", Version: 1, Status: projections.TaskReserved, Assignee: "carl", Role: "clerks"}}})
+		got, err := k.s.Task(k.ctx, "t")
+		k.ok(err)
+		equal(k, got.Role, "clerks")
+		late := at.Add(time.Hour)
+		edit := store.TaskEdit{
+			ID: "t", Version: 2, Status: projections.TaskReady, Event: projections.TaskEvent{InstanceID: "a", Event: "escalated", At: late},
+			Escalation: &store.Escalation{CandidateUsers: `["ann","carl"]`, CandidateGroups: `["clerks","leads"]`, At: late},
+		}
+		k.commit(store.Change{Tasks: []store.TaskEdit{edit}})
+		k.is(k.s.Commit(k.ctx, store.Change{Tasks: []store.TaskEdit{edit}}), store.ErrStale)
+		got, err = k.s.Task(k.ctx, "t")
+		k.ok(err)
+		want := task("t", "a")
+		want.CandidateUsers, want.CandidateGroups, want.EscalatedAt, want.Version = `["ann","carl"]`, `["clerks","leads"]`, late, 3
+		equal(k, got, want)
+		for user, groups := range map[string][]string{"ann": nil, "carl": nil, "dora": {"leads"}, "eve": {"clerks"}} {
+			p, err := k.s.Tasks(k.ctx, projections.TaskQuery{User: user, Groups: groups})
+			k.ok(err)
+			equal(k, len(p.Items), 1)
+		}
+		p, err := k.s.Tasks(k.ctx, projections.TaskQuery{User: "bob", Groups: []string{"leads"}})
+		k.ok(err)
+		equal(k, len(p.Items), 0)
+	},
+	"the next tasks go to one of many callers each": claimNext,
+	"the next tasks are those that one may claim, the most urgent first": func(k *kase) {
+		c := turn("a", 1)
+		for i, change := range []func(*projections.Task){
+			func(t *projections.Task) { t.Priority = 9 },
+			func(t *projections.Task) { t.Priority = 1 },
+			func(t *projections.Task) { t.ExcludedUsers = `["carl"]` },
+			func(t *projections.Task) { t.CandidateGroups = `["others"]` },
+			func(t *projections.Task) { t.Status, t.Assignee = projections.TaskReserved, "ann" },
+			func(t *projections.Task) { t.CandidateUsers, t.CandidateGroups = `[]`, `[]` },
+		} {
+			t := task(string(rune('a'+i)), "a")
+			change(&t)
+			c.Rows.Tasks = append(c.Rows.Tasks, t)
+		}
+		k.commit(c)
+		claim := func(user string, groups []string, limit int) (ids []string) {
+			got, err := k.s.ClaimNext(k.ctx, store.NextClaim{User: user, Groups: groups, Limit: limit, Event: "claimed", At: at})
+			k.ok(err)
+			for _, t := range got {
+				ids = append(ids, t.ID+" "+t.Role)
+				equal(k, [3]any{t.Status, t.Assignee, t.Version}, [3]any{projections.TaskReserved, user, int64(2)})
+			}
+			return ids
+		}
+		equal(k, claim("eve", nil, 1), []string{"f "})
+		equal(k, claim("carl", []string{"x", "clerks"}, 2), []string{"b clerks", "a clerks"})
+		equal(k, claim("carl", []string{"x", "clerks"}, 2), nil)
+		events, err := k.s.TaskEvents(k.ctx, "b")
+		k.ok(err)
+		equal(k, events, []projections.TaskEvent{{TaskID: "b", InstanceID: "a", Event: "claimed", Actor: "carl", At: at}})
+	},
+}
+
+// claimNext has many callers on two nodes take tasks until none is left: every
+// task goes to one of them.
+func claimNext(k *kase) {
+	const tasks, callers = 40, 8
+	c := turn("a", 1)
+	for i := range tasks {
+		c.Rows.Tasks = append(c.Rows.Tasks, task(fmt.Sprintf("t%d", i), "a"))
+	}
+	k.commit(c)
+	nodes := []store.Full{k.s, k.open("node-b")}
+	var mu sync.Mutex
+	holders := map[string]string{}
+	var wait sync.WaitGroup
+	for i := range callers {
+		wait.Go(func() {
+			user := fmt.Sprintf("user-%d", i)
+			for idle := 0; idle < 3; {
+				got, err := nodes[i%len(nodes)].ClaimNext(k.ctx, store.NextClaim{User: user, Groups: []string{"clerks"}, Limit: 3, Event: "claimed", At: at})
+				if err != nil {
+					k.Error(err)
+					return
+				}
+				if idle++; len(got) > 0 {
+					idle = 0
+				}
+				mu.Lock()
+				for _, t := range got {
+					if holders[t.ID] != "" || t.Assignee != user {
+						k.Errorf("%s has %s, whose assignee is %s, and so has %s", user, t.ID, t.Assignee, holders[t.ID])
+					}
+					holders[t.ID] = user
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wait.Wait()
+	if len(holders) != tasks {
+		k.Errorf("%d of %d tasks were claimed", len(holders), tasks)
+	}
+}
