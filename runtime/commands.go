@@ -84,9 +84,11 @@ func (r *Runtime) worker(ctx context.Context, j job) {
 // perform makes one attempt and commits what came of it: the result as the
 // instance's next turn, or the failure and the time of the next attempt.
 func (r *Runtime) perform(ctx context.Context, j job) {
-	output, failure := r.attempt(ctx, j)
-	if ctx.Err() != nil {
-		return // given up at shutdown: performed again elsewhere
+	var output json.RawMessage
+	var failure *engine.Failure
+	aborted := r.attempted(ctx, j, func(ctx context.Context) { output, failure = r.attempt(ctx, j) })
+	if aborted || ctx.Err() != nil {
+		return // withdrawn; or given up at shutdown: performed again elsewhere
 	}
 	var err error
 	if failure != nil {

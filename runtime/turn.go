@@ -151,6 +151,7 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 		return err
 	}
 	r.cache.put(out.Snapshot, len(encoded))
+	r.withdrawn(out.Snapshot.InstanceID, out.Settled)
 	r.metrics.turn(out)
 	r.metrics.schedule(prev, out)
 	for _, e := range mine {

@@ -88,6 +88,7 @@ func run(t *testing.T, where func() (place, error)) {
 			w.family(sc)
 			w.lifecycles(sc)
 			w.answersByQueue(sc)
+			w.withdrawals(sc)
 		},
 	}
 	if code := suite.Run(); code != 0 {

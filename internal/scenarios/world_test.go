@@ -253,6 +253,7 @@ type function struct {
 	calls   []call
 	hold    chan struct{} // closed when calls may end
 	onCall  func(number int)
+	aborted int // calls whose context was ended
 }
 
 type answer struct {
@@ -277,6 +278,9 @@ func (f *function) perform(ctx context.Context, input json.RawMessage) (any, err
 		select {
 		case <-hold:
 		case <-ctx.Done():
+			f.mu.Lock()
+			f.aborted++
+			f.mu.Unlock()
 			return nil, ctx.Err()
 		}
 	}
