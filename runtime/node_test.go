@@ -66,7 +66,11 @@ func open(ctx context.Context, file string, wrap func(store.Full) store.Full, ef
 			return nil, err
 		}
 	}
-	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 5, Initial: 10 * time.Millisecond, Max: time.Second}})
+	attempts := 5
+	if os.Getenv("AQUEDUCT_TEST_NODE") == "chaos" {
+		attempts = 1000 // each death of a node takes one
+	}
+	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: attempts, Initial: 10 * time.Millisecond, Max: time.Second}})
 	if effect != nil {
 		performer.Register("effect", effect)
 		performer.Register(engine.TargetEvent, effect)
