@@ -23,7 +23,7 @@ func (r *Runtime) attempted(ctx context.Context, j job, attempt func(ctx context
 	}
 	own, abort := context.WithCancel(ctx)
 	defer abort()
-	key := j.key()
+	key := j.at()
 	r.mu.Lock()
 	r.aborts[key] = append(r.aborts[key], abort)
 	r.mu.Unlock()
@@ -61,7 +61,7 @@ func (r *Runtime) withdrawn(instance string, positions []int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range positions {
-		for _, abort := range r.aborts[(job{instance: instance, position: p}).key()] {
+		for _, abort := range r.aborts[place{instance, p}] {
 			abort()
 		}
 	}

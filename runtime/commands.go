@@ -24,6 +24,15 @@ type job struct {
 	failures int // attempts that failed or were lost so far
 }
 
+// place is where a command is: the node's own maps go by it, for an idempotency
+// key costs more to print than to look up.
+type place struct {
+	instance string
+	position int64
+}
+
+func (j job) at() place { return place{j.instance, j.position} }
+
 // key is the idempotency key: the same on every attempt, on every node.
 func (j job) key() string { return fmt.Sprintf("%s/%d", j.instance, j.position) }
 

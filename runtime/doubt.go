@@ -86,15 +86,15 @@ func (r *Runtime) answered(ctx context.Context, j job) (bool, error) {
 func (r *Runtime) track(j job) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.performing[j.key()]++
-	return r.performing[j.key()]
+	r.performing[j.at()]++
+	return r.performing[j.at()]
 }
 
 func (r *Runtime) untrack(j job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.performing[j.key()]--; r.performing[j.key()] <= 0 {
-		delete(r.performing, j.key())
+	if r.performing[j.at()]--; r.performing[j.at()] <= 0 {
+		delete(r.performing, j.at())
 	}
 }
 
@@ -102,5 +102,5 @@ func (r *Runtime) untrack(j job) {
 func (r *Runtime) alone(j job) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.performing[j.key()] == 1
+	return r.performing[j.at()] == 1
 }

@@ -128,11 +128,11 @@ type Runtime struct {
 	handlers chan struct{} // one for each message being handled
 
 	mu         sync.Mutex
-	performing map[string]int // commands by key; how often this node performs each
+	performing map[place]int // commands by key; how often this node performs each
 	tellers    map[string]*teller
-	aborts     map[string][]context.CancelFunc // of the attempts under way, by key
-	running    bool                            // Run is accepting commands
-	busy       sync.WaitGroup                  // commands being performed
+	aborts     map[place][]context.CancelFunc // of the attempts under way
+	running    bool                           // Run is accepting commands
+	busy       sync.WaitGroup                 // commands being performed
 	work       context.Context
 }
 
@@ -152,7 +152,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	r := &Runtime{
 		Config: c, key: key, cache: newCache(c.CacheBytes),
 		slots: make(chan struct{}, c.Activities), jobs: make(chan job), handlers: make(chan struct{}, c.Handlers),
-		performing: map[string]int{}, tellers: map[string]*teller{}, aborts: map[string][]context.CancelFunc{},
+		performing: map[place]int{}, tellers: map[string]*teller{}, aborts: map[place][]context.CancelFunc{},
 	}
 	if p, ok := c.Definitions.(publisher); ok {
 		if err := p.Before(ctx, r.Announce); err != nil {
