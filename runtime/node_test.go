@@ -66,9 +66,9 @@ func open(ctx context.Context, file string, wrap func(store.Full) store.Full, ef
 			return nil, err
 		}
 	}
-	attempts := 5
+	attempts, crashes := 5, 0
 	if os.Getenv("AQUEDUCT_TEST_NODE") == "chaos" {
-		attempts = 1000 // each death of a node takes one
+		attempts, crashes = 1000, 1000 // each death of a node takes one of both
 	}
 	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: attempts, Initial: 10 * time.Millisecond, Max: time.Second}})
 	if effect != nil {
@@ -80,7 +80,7 @@ func open(ctx context.Context, file string, wrap func(store.Full) store.Full, ef
 		full = wrap(st)
 	}
 	n.rt, err = runtime.New(ctx, runtime.Config{
-		Store: full, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: 2, RetryDelay: 20 * time.Millisecond,
+		Store: full, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: 2, RetryDelay: 20 * time.Millisecond, CrashMax: crashes,
 		SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4,
 	})
 	if err != nil {
