@@ -66,6 +66,10 @@ const (
 	phaseHooks = "hooks" // of the transition
 )
 
+// EntryState is the stream's record that an instance left a state for another,
+// with {from, to, event}.
+const EntryState = "StateChanged"
+
 // EntryStale is the stream's notice that an instance has stayed in a state for
 // longer than its timeout, and TypeStale the type of the event that says so.
 const (
@@ -334,6 +338,7 @@ func (r *run) depart(n *Node, c *taken) error {
 
 // move goes on to the state of a transition.
 func (r *run) move(n *Node, tr *Transition) error {
+	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryState, Data: r.b.Frames[0].Vars[VarTransition], Meta: r.t.meta(n.Pointer)})
 	return r.complete(n, r.data, Flow{Directive: FlowTo, Target: tr.To})
 }
 
