@@ -195,7 +195,7 @@ func TestStoredDefinitionsAreChecked(t *testing.T) {
 	for what, change := range map[string]func(*definition.Record){
 		"definition.digest":       func(r *definition.Record) { r.Source = source("1.0.0", 2) },
 		"definition.stored":       func(r *definition.Record) { r.Source = []byte("a: 1") },
-		"definition.unknown-kind": func(r *definition.Record) { r.Kind = "lifecycle" },
+		"definition.unknown-kind": func(r *definition.Record) { r.Kind = "petri-net" },
 	} {
 		bad := r
 		change(&bad)
