@@ -251,7 +251,7 @@ func differing(a, b map[string]any) []string {
 func keyword(own map[string]any) string {
 	for _, k := range []string{"for", "catch", "call", "listen", "raise", "set", "switch", "wait", "fork", "emit", "run"} {
 		if v, ok := own[k]; ok {
-			if name, _ := v.(string); k == "call" && (name == "humanTask" || name == "forEach") {
+			if name, _ := v.(string); k == "call" && (name == "humanTask" || name == "forEach" || name == "acknowledged") {
 				return name
 			}
 			return k

@@ -146,6 +146,13 @@ type Call struct {
 	With   *jq.Template // the command's input, as the performer of Target expects it
 	In     *jq.Template // KindEach: the items
 	Each   string       // KindEach: variable of the item in With, without $
+
+	// Ack is an ISO 8601 duration (see [Command.Ack]); nil = the performer's
+	// answer is the result.
+	Ack *jq.Template
+	// Detached says that nobody waits: the task is completed at once, with its
+	// input as its output, and a command that fails is a dead letter.
+	Detached bool
 }
 
 // Person is a human task. With evaluates to an object with the fields of

@@ -116,7 +116,7 @@ func (r *run) body(n *Node) (waits bool, err error) {
 	case KindListen:
 		return r.listen(n)
 	case KindCall:
-		return true, r.call(n)
+		return r.call(n)
 	case KindEach:
 		return r.each(n)
 	case KindPerson:

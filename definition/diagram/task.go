@@ -227,7 +227,7 @@ func (t task) title() string {
 	switch t.kind {
 	case "call":
 		kind, what = field("call"), field("with", "title")
-		if kind == "http" || kind == "forEach" {
+		if kind == "http" || kind == "forEach" || kind == "acknowledged" {
 			what = strings.TrimSpace(strings.ToUpper(field("with", "method")) + " " + endpoint(t.body["with"]))
 		}
 	case "for":
