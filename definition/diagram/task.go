@@ -338,6 +338,10 @@ func bare(s string) string {
 // take for its own.
 var escapes = strings.NewReplacer("#", "#35;", `"`, "#quot;", "&", "#amp;", "<", "#lt;", ">", "#gt;", "`", "#96;", "\n", " ", "\r", " ")
 
+// colons are for where Mermaid ends a label at one, or at a semicolon that is no
+// part of an escape.
+var colons = strings.NewReplacer(":", "#58;")
+
 func label(s string) string {
 	if r := []rune(s); len(r) > MaxLabel {
 		s = string(r[:MaxLabel-1]) + "…"
