@@ -109,7 +109,7 @@ func (b *backend) Task(context.Context, string) (projections.Task, error) {
 func handler(t *testing.T, b *backend) http.Handler {
 	t.Helper()
 	h, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Letters: b, Publisher: b, Migrator: b, Definitions: b, Reader: b,
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, Letters: b, Publisher: b, Migrator: b, Definitions: b, Reader: b,
 		Ready: func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
 		Registerer: prometheus.NewRegistry(), Version: "test",
 	})
