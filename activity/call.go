@@ -133,7 +133,6 @@ func (c *call) request(ctx context.Context, cmd engine.Command, key string) (*ht
 		headers.Set(name, text)
 	}
 	carry(headers, HeaderKey, key)
-	headers.Del(HeaderAck)
 	carry(headers, HeaderAck, ackPath(cmd, key))
 	body, err := c.body(headers)
 	if err != nil {

@@ -218,19 +218,21 @@ func (a *app) showTimeline(entries []client.Entry) error {
 
 // progress is how far a command has come, with the notice of a repetition.
 func progress(e client.Entry) string {
-	notice, _, _ := strings.Cut(e.LastError, ":")
-	if !strings.HasPrefix(notice, "Ack") {
-		notice = ""
-	} else {
-		notice = ", " + notice
+	notice := ""
+	if name, _, _ := strings.Cut(e.LastError, ":"); strings.HasPrefix(name, "Ack") {
+		notice = ", " + name
+	}
+	delivered := "delivered"
+	if e.Deliveries > 1 {
+		delivered = fmt.Sprintf("delivered %d times", e.Deliveries)
 	}
 	switch {
 	case *e.Processed && !e.DeliveredAt.IsZero():
-		return " (delivered, processed)"
+		return " (" + delivered + ", processed)"
 	case *e.Processed:
 		return ""
 	case !e.DeliveredAt.IsZero():
-		return fmt.Sprintf(" (delivered %d times, not processed%s)", e.Deliveries, notice)
+		return " (" + delivered + ", not processed" + notice + ")"
 	}
 	return " (not done" + notice + ")"
 }
