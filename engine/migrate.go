@@ -305,6 +305,8 @@ func fitsFrame(old, target *Node, f *snapshot.Frame) string {
 		return "the variable of its items has another name in the new version"
 	case old.Catch != nil && f.Phase == phaseCatch && old.Catch.name() != target.Catch.name():
 		return "the variable of its error has another name in the new version"
+	case old.State != nil && (f.Phase == phaseExit || f.Phase == phaseHooks):
+		return "it is being left: wait until the instance rests in the next state"
 	case composite && !old.keepsInput() && target.keepsInput():
 		return "the new version asks for its input, which the old one did not keep"
 	case composite && !old.keepsRaw() && target.keepsRaw():

@@ -277,6 +277,9 @@ func (w *world) show(out engine.Outcome, err error) string {
 		}
 		if e.Command != nil {
 			fmt.Fprintf(&b, " %s %s", e.Command.Target, e.Command.Input)
+			if e.Command.Ack > 0 {
+				fmt.Fprintf(&b, " acknowledged within %s", e.Command.Ack)
+			}
 		} else if len(e.Data) > 0 {
 			fmt.Fprintf(&b, " %s", e.Data)
 		}

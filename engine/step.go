@@ -186,9 +186,16 @@ func completion(w snapshot.Wait, r Result) TaskChange {
 	return TaskChange{ID: w.TaskID, Event: TaskCompleted, Actor: r.Actor, Outcome: answer.Outcome, Output: r.Output}
 }
 
-// external gives an application's signal to the listens that it satisfies, or
-// keeps it for a listen to come.
+// external gives an application's signal to the state in which the instance
+// rests, or to the listens that it satisfies, or keeps it for a listen to come.
 func (t *Turn) external(def Definition) (Outcome, error) {
+	p, _ := def.(*Program)
+	if w, ok := resting(t.Snap); ok && p != nil {
+		if err := t.trigger(p, w, t.In.Signal); err != nil {
+			return Outcome{}, err
+		}
+		return t.finish()
+	}
 	if t.Snap.Status != snapshot.Suspended && t.Snap.Status != snapshot.Faulted {
 		heard, err := t.hear(def, t.In.Signal, t.In.Signal.Headers[signal.HeaderActor])
 		if err != nil {
@@ -197,6 +204,9 @@ func (t *Turn) external(def Definition) (Outcome, error) {
 		if heard {
 			return t.finish()
 		}
+	}
+	if p != nil && p.Machine != nil {
+		return Outcome{}, inTransition(t.Snap)
 	}
 	return t.keep()
 }

@@ -120,6 +120,12 @@ func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
 	return w
 }
 
+// Detach adds a command whose result nobody waits for.
+func (t *Turn) Detach(c Command) {
+	c.Headers = t.Snap.Headers
+	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryCall, Command: &c, Meta: t.meta(c.Pointer)})
+}
+
 // Ask adds a human task and the wait for its completion; a due date is a timer
 // beside it.
 func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {

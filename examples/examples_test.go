@@ -103,7 +103,7 @@ func serve(t *testing.T, place string) node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat := definition.New(st, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	cat := definition.New(st, openworkflow.Parsers(), time.Now)
 	files, _ := filepath.Glob("*/workflow.yaml")
 	if len(files) < 3 {
 		t.Fatalf("only %v", files)

@@ -60,7 +60,7 @@ func open(ctx context.Context, file string, wrap func(store.Full) store.Full, ef
 		return nil, err
 	}
 	n := &testNode{store: st, done: make(chan error, 1)}
-	n.cat = definition.New(st, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	n.cat = definition.New(st, openworkflow.Parsers(), time.Now)
 	for i, d := range documents {
 		if _, _, err := n.cat.Publish(ctx, fmt.Sprintf("doc-%d.yaml", i), []byte(d)); err != nil {
 			return nil, err

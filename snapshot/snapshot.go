@@ -144,6 +144,7 @@ const (
 	WaitTimer   WaitKind = "Timer"       // a moment
 	WaitRetry   WaitKind = "Retry"       // the end of a backoff
 	WaitEvent   WaitKind = "Event"       // a signal from the application
+	WaitState   WaitKind = "State"       // an event that a transition of its state takes
 	WaitChild   WaitKind = "SubWorkflow" // the end of a child instance
 	WaitTimeout WaitKind = "Timeout"     // a frame's deadline; beside another wait
 	WaitDue     WaitKind = "Due"         // the due date of a human task; beside its wait
@@ -233,7 +234,7 @@ func (s *Snapshot) Wait(token string) (Wait, bool) {
 
 // standing orders the kinds of waits by what they tell about an instance:
 // somebody who must act comes before what the engine does by itself.
-var standing = []WaitKind{WaitTask, WaitEvent, WaitChild, WaitTimer, WaitRetry, WaitCommand, WaitNext}
+var standing = []WaitKind{WaitTask, WaitEvent, WaitState, WaitChild, WaitTimer, WaitRetry, WaitCommand, WaitNext}
 
 func rank(k WaitKind) int { return slices.Index(standing, k) }
 

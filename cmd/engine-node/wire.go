@@ -60,7 +60,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	n := &node{name: name, store: db, log: log}
-	n.catalogue = definition.New(db, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, db.Now)
+	n.catalogue = definition.New(db, openworkflow.Parsers(), db.Now)
 	sink, err := sinkURL(c.Events.Sink)
 	if err != nil {
 		n.store.Close()

@@ -133,3 +133,21 @@ func sound(t *testing.T, text string) string {
 	}
 	return text
 }
+
+const loan = `{"lifecycle": "1.0", "states": {
+  "Draft": {"category": "initial"}, "In \"review\"": {"timeout": "PT48H", "timeoutEvent": "expire"}, "Done": {"category": "final"}},
+  "transitions": [
+    {"from": "Draft", "event": "submit", "to": "In \"review\"", "when": "${ .n > 0 }"},
+    {"from": ["In \"review\""], "event": "expire", "to": "Done"},
+    {"from": "*", "event": "cancel: now", "to": "Done"},
+    {"from": "Nowhere", "event": "x", "to": "Done"}, 7]}`
+
+func TestALifecycleIsDrawnAsStates(t *testing.T) {
+	t.Parallel()
+	marks := []diagram.Mark{
+		{Pointer: "/states/Draft", Text: "waits for an event"},
+		{Pointer: "/transitions/1/hooks/0/pay", Fault: true, Text: "faulted: 503"},
+		{Pointer: "/transitions/99", Text: "lost"},
+	}
+	golden(t, "lifecycle", diagram.Mermaid(decode(t, []byte(loan)), marks, false))
+}

@@ -58,7 +58,7 @@ func boot(ctx context.Context, w *world, mode mode) (*node, error) {
 		return nil, err
 	}
 	n := &node{db: db, life: &life{mode: mode, dead: make(chan struct{}), lost: &w.lost}, done: make(chan error, 1)}
-	n.cat = definition.New(db, map[string]definition.Parser{openworkflow.Kind: openworkflow.Parse}, time.Now)
+	n.cat = definition.New(db, openworkflow.Parsers(), time.Now)
 	attempts := 3
 	if w.sink != nil {
 		attempts = 20 // nodes that die take attempts at publishing with them
