@@ -54,7 +54,7 @@ func (b *backend) Started(_ context.Context, definition, business, key string) (
 	if definition+business+key != "shop/loanL/1"+signal.LifecycleKey {
 		return projections.Instance{}, store.ErrNotFound
 	}
-	return projections.Instance{ID: "i", BusinessKey: business, UpdatedAt: time.Unix(1, 0)}, b.err
+	return projections.Instance{ID: "i", BusinessKey: business, UpdatedAt: time.Unix(5, 0)}, b.err
 }
 func (b *backend) Signal(_ context.Context, e signal.Envelope) (engine.Disposition, error) {
 	b.signal = e

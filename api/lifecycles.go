@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
@@ -131,11 +132,24 @@ func (s *service) noLifecycle(ctx context.Context, in *ByReference) error {
 	return problem.New(problem.NotFound, "instance.unknown", "%s has no instance of reference %q", clip(in.full()), clip(in.Reference))
 }
 
-// toLifecycle takes since when it is in its state from the row, which is written
-// only when an instance comes to rest elsewhere or another status.
 func toLifecycle(row projections.Instance, snap snapshot.Snapshot) client.Lifecycle {
 	return client.Lifecycle{
 		InstanceID: row.ID, Definition: snap.Definition.Name, Version: snap.Definition.Version, Reference: row.BusinessKey,
-		State: stateOf(snap), Status: string(snap.Status), Since: row.UpdatedAt.UTC(), UpdatedAt: snap.UpdatedAt.UTC(),
+		State: stateOf(snap), Status: string(snap.Status), Since: sinceOf(row, snap), UpdatedAt: snap.UpdatedAt.UTC(),
 	}
+}
+
+// sinceOf is when an instance came to where it rests. For a state its frame
+// says it. For anything else the row does: it is written only when the place or
+// the status is another.
+func sinceOf(row projections.Instance, snap snapshot.Snapshot) time.Time {
+	w, _ := snap.Primary()
+	if b := snap.Branch(w.Branch); w.Kind == snapshot.WaitState && b != nil {
+		for _, f := range b.Frames {
+			if f.Pointer == w.Pointer {
+				return f.StartedAt.UTC()
+			}
+		}
+	}
+	return row.UpdatedAt.UTC()
 }

@@ -15,7 +15,10 @@ import (
 
 var waiting = snapshot.Snapshot{
 	InstanceID: "i", Definition: snapshot.Definition{Name: "shop/loan", Version: "1.0.0"}, Status: snapshot.Waiting, UpdatedAt: time.Unix(2, 0),
-	Waits: []snapshot.Wait{{Kind: snapshot.WaitEvent, Token: "t", Pointer: "/states/In~1Review"}},
+	Branches: []*snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: "/states"}, {Pointer: "/states/In~1Review", StartedAt: time.Unix(1, 0)}}}},
+	Waits: []snapshot.Wait{
+		{Kind: snapshot.WaitTimer, Token: "u", Pointer: "/states/In~1Review"}, {Kind: snapshot.WaitState, Token: "t", Pointer: "/states/In~1Review"},
+	},
 }
 
 // A trigger is a start with a signal (D2): the reference is the business key.
@@ -65,7 +68,7 @@ func TestLifecycleSaysItsState(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	b.snap.Status, b.snap.Waits = snapshot.Completed, nil
-	if w := call(h, "GET", "/v1/lifecycles/shop/loan/L%2F1", ""); !strings.Contains(w.Body.String(), `"state":"completed"`) {
+	if w := call(h, "GET", "/v1/lifecycles/shop/loan/L%2F1", ""); !strings.Contains(w.Body.String(), `"state":"completed","status":"completed","since":"1970-01-01T00:00:05Z"`) {
 		t.Errorf("ended: %s", w.Body)
 	}
 	if p := problemOf(t, call(h, "GET", "/v1/lifecycles/shop/loan/none", "")); p.Status != 404 || p.Code != "definition.unknown" {

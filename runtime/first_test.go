@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,9 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/activity"
-	"github.com/aqueduct-engine/aqueduct/definition"
-	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -29,60 +25,20 @@ var gatherDoc = doc("gather", `
       listen: {to: {any: [{with: {type: step}}], until: '${ any(.[]; . == "stop") }'}}
 `)
 
-// strict is a definition that refuses events, as a state machine does.
-type strict struct{ engine.Definition }
-
-// Matches implements engine.Definition.
-func (d strict) Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawMessage) (bool, error) {
-	var e struct{ Type, Data string }
-	_ = json.Unmarshal(event, &e)
-	switch e.Data {
-	case "no":
-		return false, problem.New(problem.Conflict, "lifecycle.refused", "event %s is not for this state", e.Type)
-	case "soon":
-		return false, problem.New(problem.Conflict, "lifecycle.in-transition", "a hook is under way")
-	case "odd":
-		return false, problem.New(problem.Invalid, "lifecycle.invalid-payload", "the payload does not fit")
-	}
-	return d.Definition.Matches(s, w, event)
-}
-
-// strictNode is a node whose definitions refuse the data "no", "soon" and
-// "odd", and that suspends the instance of a dead letter.
-func strictNode(t *testing.T, place string, documents ...string) *testNode {
-	t.Helper()
-	st, err := places.Open(t.Context(), place)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &testNode{store: st, done: make(chan error, 1)}
-	n.cat = definition.New(st, map[string]definition.Parser{"openworkflow": func(file string, source []byte, given ...definition.Resource) (definition.Parsed, error) {
-		p, err := openworkflow.Parse(file, source, given...)
-		p.Definition = strict{p.Definition}
-		return p, err
-	}}, time.Now)
-	for _, d := range documents {
-		if _, _, err := n.cat.Publish(t.Context(), "doc.yaml", []byte(d)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	n.rt, err = runtime.New(t.Context(), runtime.Config{
-		Store: st, Definitions: n.cat, Performer: activity.New(activity.Config{}), Now: time.Now, RetryMax: 2, RetryDelay: 20 * time.Millisecond,
-		SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4, SuspendOnDeadLetter: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, stop := context.WithCancel(t.Context())
-	n.stop = stop
-	go func() { n.done <- n.rt.Run(run) }()
-	t.Cleanup(func() {
-		if err := n.close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return n
-}
+// loanDoc is a lifecycle: it refuses what its present state does not take, and
+// everything while a hook waits.
+const loanDoc = `
+lifecycle: '1.0'
+environment: t
+definition: loan
+version: '1.0.0'
+states: {Draft: {category: initial}, Review: {}, Held: {}, Done: {category: final}}
+events: {submit: {code: 1000, schema: {document: {type: object}}}, hold: {}, close: {}}
+transitions:
+  - {from: Draft, event: submit, to: Review, set: '${ . + $event.data }'}
+  - {from: Review, event: hold, to: Held, hooks: [{pause: {wait: PT1H}}]}
+  - {from: Review, event: close, to: Done}
+`
 
 // trigger is a start with a signal, by reference.
 func trigger(definition, reference, id, data string) signal.Start {
@@ -154,37 +110,51 @@ func TestStartWithSignalIsOneCommit(t *testing.T) {
 	})
 }
 
+// event is a trigger of the lifecycle loan.
+func event(reference, id, name, data string) signal.Start {
+	s := trigger("t/loan", reference, id, "")
+	s.Signal.Type, s.Signal.Data = name, json.RawMessage(data)
+	return s
+}
+
 // A first event that is refused leaves nothing: no instance, no rows. What is
-// refused by the present state of one that is there leaves it as it was.
+// refused by the present state of one that is there leaves it as it was; a
+// repeat is a duplicate, though the state that it led to would refuse it.
 func TestRefusedFirstSignalLeavesNothing(t *testing.T) {
 	t.Parallel()
 	places.Each(t, func(t *testing.T, fresh func() string) {
-		n := strictNode(t, fresh(), gatherDoc)
-		for _, c := range []struct{ data, code string }{
-			{"no", "lifecycle.refused"}, {"soon", "lifecycle.in-transition"}, {"odd", "lifecycle.invalid-payload"},
+		n := start(t, fresh(), nil, loanDoc)
+		for _, c := range []struct{ name, data, code string }{
+			{"close", `{}`, "lifecycle.refused"}, {"submit", `7`, "lifecycle.invalid-payload"}, {"nothing", `{}`, "lifecycle.unknown-event"},
 		} {
-			id, created, _, err := n.rt.StartOrSignal(t.Context(), "", trigger("t/gather", "L-1", "r-"+c.data, c.data), nil)
+			id, created, _, err := n.rt.StartOrSignal(t.Context(), "", event("L-1", "r-"+c.name, c.name, c.data), nil)
 			code(t, err, c.code)
 			if _, err := n.store.Load(t.Context(), id); created || !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("%s: created %t, %v", c.data, created, err)
+				t.Errorf("%s: created %t, %v", c.name, created, err)
 			}
 		}
 		if page, err := n.store.Instances(t.Context(), projections.InstanceQuery{}); err != nil || len(page.Items) != 0 {
 			t.Errorf("instances %+v, %v", page, err)
 		}
-		id, created, _, err := n.rt.StartOrSignal(t.Context(), "", trigger("t/gather", "L-1", "r-1", "a"), nil)
-		if !created || err != nil {
-			t.Fatal(created, err)
-		}
-		_, _, _, err = n.rt.StartOrSignal(t.Context(), "", trigger("t/gather", "L-1", "r-no", "no"), nil)
-		code(t, err, "lifecycle.refused")
-		if s, err := n.store.Load(t.Context(), id); err != nil || s.Version != 1 {
-			t.Errorf("version %d, %v", s.Version, err)
-		}
-		// The state that the first application brought about refuses its repeat.
-		_, _, did, err := n.rt.StartOrSignal(t.Context(), "", trigger("t/gather", "L-1", "r-1", "no"), nil)
-		if did != duplicate || err != nil {
-			t.Errorf("repeat: %s, %v", did, err)
+		for i, c := range []struct {
+			id, name string
+			want     engine.Disposition
+			version  int64
+			code     string
+		}{
+			{"r-1", "1000", engine.Applied, 1, ""}, {"r-1", "1000", duplicate, 1, ""}, {"r-2", "submit", "", 1, "lifecycle.refused"},
+			{"r-3", "close", engine.Applied, 2, ""}, {"r-1", "1000", duplicate, 2, ""}, {"r-3", "close", duplicate, 2, ""}, {"r-4", "close", "", 2, "instance.closed"},
+		} {
+			id, created, did, err := n.rt.StartOrSignal(t.Context(), "", event("L-1", c.id, c.name, `{"amount":1}`), nil)
+			if did != c.want || created != (i == 0) || (err == nil) != (c.code == "") {
+				t.Errorf("%d: created %t, %s, %v", i, created, did, err)
+			}
+			if err != nil {
+				code(t, err, c.code)
+			}
+			if s, err := n.store.Load(t.Context(), id); err != nil || s.Version != c.version {
+				t.Errorf("%d: version %d, %v", i, s.Version, err)
+			}
 		}
 	})
 }
@@ -243,7 +213,7 @@ func (n *testNode) request(t *testing.T, instance string, s signal.Start) {
 func TestTriggersThroughTheQueue(t *testing.T) {
 	t.Parallel()
 	places.Each(t, func(t *testing.T, fresh func() string) {
-		n := strictNode(t, fresh(), gatherDoc)
+		n := start(t, fresh(), nil, gatherDoc)
 		for i := range 8 {
 			n.request(t, fmt.Sprint("i-", i), trigger("t/gather", "L-1", fmt.Sprint("r-", i/2), fmt.Sprint(i/2)))
 		}
@@ -261,54 +231,87 @@ func TestTriggersThroughTheQueue(t *testing.T) {
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
-		if letters, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(letters.Items) != 0 {
-			t.Fatalf("letters %+v, %v", letters, err)
-		}
-		// What is refused is a dead letter at once, and suspends nothing; what
-		// comes between two states is tried again first.
-		for _, c := range []struct {
-			data, code string
-			attempts   int
-		}{{"no", "lifecycle.refused", 1}, {"odd", "lifecycle.invalid-payload", 1}, {"soon", "lifecycle.in-transition", 3}} {
-			event, err := json.Marshal(map[string]string{"type": "step", "data": c.data})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, send := range []func(){
-				func() { n.request(t, id, trigger("t/gather", "L-1", "x-"+c.data, c.data)) },
-				func() { n.request(t, "new-"+c.data, trigger("t/gather", "L-2", "x-"+c.data, c.data)) },
-				func() {
-					n.send(t, string(must(signal.Envelope{SignalID: "y-" + c.data, InstanceID: id, Type: signal.ExternalSignal, OccurredAt: time.Now(), Payload: event}.Encode())))
-				},
-			} {
-				send()
-				l := n.letters(t, 1)[0]
-				if l.Reason != c.code || l.Attempts != c.attempts {
-					t.Errorf("%s: %+v", c.data, l)
-				}
-				if err := n.store.Discard(t.Context(), l.ID); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		// A repeat of what was applied is harmless, whatever the state says now.
-		n.request(t, id, trigger("t/gather", "L-1", "r-0", "no"))
+		n.quiet(t)
 		n.request(t, "other", trigger("t/gather", "L-1", "stop", "stop"))
 		n.output(t, id)
 		n.request(t, id, trigger("t/gather", "L-1", "stop", "stop"))
-		for !n.idle(t) {
-			time.Sleep(5 * time.Millisecond)
-		}
-		if letters, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(letters.Items) != 0 {
-			t.Errorf("letters %+v, %v", letters, err)
-		}
+		n.quiet(t)
 		if page, err := n.store.Instances(t.Context(), projections.InstanceQuery{}); err != nil || len(page.Items) != 1 {
 			t.Errorf("instances %+v, %v", page, err)
 		}
 	})
 }
 
-// idle reports whether no message is left.
+// What is refused is a dead letter at once; what comes while a hook waits is
+// tried again first. Neither suspends the instance: it has nothing to do with it.
+func TestRefusedEventsAreDeadLetters(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		n := configured(t, fresh(), func(c *runtime.Config) {
+			c.SuspendOnDeadLetter, c.RetryMax, c.RetryDelay = true, 2, 20*time.Millisecond
+		}, loanDoc)
+		for i, reference := range []string{"L-1", "L-2"} {
+			n.request(t, reference, event(reference, "r-1", "submit", `{"amount":1}`))
+			n.until(t, reference, func(row projections.Instance) bool { return row.Position == "Review" })
+			if i == 1 {
+				n.request(t, "other", event(reference, "r-2", "hold", `{}`))
+				n.until(t, reference, func(row projections.Instance) bool { return row.Position == "pause" })
+			}
+		}
+		for _, c := range []struct {
+			reference, name, data, code string
+			attempts                    int
+		}{
+			{"L-1", "submit", `{}`, "lifecycle.refused", 1}, {"L-1", "submit", `7`, "lifecycle.invalid-payload", 1},
+			{"L-1", "nothing", `{}`, "lifecycle.unknown-event", 1}, {"L-2", "close", `{}`, "lifecycle.in-transition", 3},
+			{"L-3", "close", `{}`, "lifecycle.refused", 1},
+		} {
+			plain := signal.Envelope{SignalID: "plain", InstanceID: c.reference, Type: signal.ExternalSignal, OccurredAt: time.Now()}
+			plain.Payload = json.RawMessage(`{"type":"` + c.name + `","data":` + c.data + `}`)
+			sends := []func(){
+				func() { n.request(t, c.reference, event(c.reference, "x", c.name, c.data)) },
+				func() { n.send(t, string(must(plain.Encode()))) },
+			}
+			if c.reference == "L-3" {
+				sends = sends[:1] // nothing to signal plainly
+			}
+			for _, send := range sends {
+				send()
+				l := n.letters(t, 1)[0]
+				if l.Reason != c.code || l.Attempts != c.attempts || l.InstanceID != c.reference {
+					t.Errorf("%s: %+v", c.name, l)
+				}
+				if err := n.store.Discard(t.Context(), l.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		// A repeat of what was applied is harmless, though the state refuses it.
+		n.request(t, "again", event("L-1", "r-1", "submit", `{"amount":1}`))
+		n.quiet(t)
+		for _, reference := range []string{"L-1", "L-2"} {
+			if row, err := n.store.Instance(t.Context(), reference); err != nil || row.Status != "waiting" {
+				t.Errorf("%+v, %v", row, err)
+			}
+		}
+		if _, err := n.store.Instance(t.Context(), "L-3"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a refused first event left something: %v", err)
+		}
+	})
+}
+
+// quiet waits until no message is left that is due, and none has died.
+func (n *testNode) quiet(t *testing.T) {
+	t.Helper()
+	for !n.idle(t) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if letters, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(letters.Items) != 0 {
+		t.Fatalf("letters %+v, %v", letters, err)
+	}
+}
+
+// idle reports whether no message is left that is due.
 func (n *testNode) idle(t *testing.T) bool {
 	t.Helper()
 	queues, err := n.store.Queues(t.Context())
@@ -316,7 +319,7 @@ func (n *testNode) idle(t *testing.T) bool {
 		t.Fatal(err)
 	}
 	for _, q := range queues {
-		if q.Ready+q.Delayed+q.Leased > 0 {
+		if q.Ready+q.Leased > 0 || q.Name == string(store.Signals) && q.Delayed > 0 {
 			return false
 		}
 	}
