@@ -69,18 +69,18 @@ func (f FirstSignal) Envelope(instanceID string, at time.Time, headers map[strin
 
 func (f FirstSignal) validate(s Start) error {
 	if f.Type == "" {
-		return problem.New(problem.Invalid, "signal.invalid-start", "signal.type is missing")
+		return problem.New(problem.Invalid, "signal.invalid-start", "the signal has no type")
 	}
 	if s.Schedule != nil {
 		return problem.New(problem.Invalid, "signal.invalid-start", "a schedule instance takes no signal")
 	}
-	if err := checkID("signal.id", f.ID); err != nil {
+	if err := checkID("id of the signal", f.ID); err != nil {
 		return err
 	}
-	if err := checkKey("signal.type", f.Type); err != nil {
+	if err := checkKey("type of the signal", f.Type); err != nil {
 		return err
 	}
-	return checkKey("signal.actor", f.Actor)
+	return checkKey("actor of the signal", f.Actor)
 }
 
 // MaxKeyBytes bounds businessKey and startKey, and each part of a key.

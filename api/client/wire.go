@@ -104,7 +104,7 @@ type InstanceDetail struct {
 
 // Wait is something an instance waits for.
 type Wait struct {
-	Kind    string          `json:"kind" enum:"Command,Task,Timer,Retry,Event,SubWorkflow,Timeout,Due,Continue"`
+	Kind    string          `json:"kind" enum:"Command,Task,Timer,Retry,Event,State,SubWorkflow,Timeout,Due,Continue"`
 	Pointer string          `json:"pointer" doc:"JSON pointer of the task that waits."`
 	Until   time.Time       `json:"until,omitzero" doc:"When it is due."`
 	TaskID  string          `json:"taskId,omitempty"`
