@@ -17,8 +17,10 @@ const withdrawnEvery = 2 * time.Second
 // attempted makes one attempt at a command, and reports whether it was aborted
 // because nobody waits for the result any more.
 func (r *Runtime) attempted(ctx context.Context, j job, attempt func(ctx context.Context)) (aborted bool) {
-	if j.command.Token == "" {
-		attempt(ctx) // nobody waits, so nobody withdraws
+	if j.command.Token == "" || j.command.Ack > 0 {
+		// Nobody waits, so nobody withdraws; or what settles the command may be
+		// its acknowledgement, by a consumer that has not answered yet.
+		attempt(ctx)
 		return false
 	}
 	own, abort := context.WithCancel(ctx)
