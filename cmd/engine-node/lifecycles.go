@@ -42,7 +42,7 @@ refused changes nothing. A repeat with the same --request-id changes nothing.`,
 			if got.Created {
 				begun = ", begun"
 			}
-			fmt.Fprintf(a.out, "%s: %s is in %s (instance %s%s)\n", got.Disposition, args[1], got.State, got.InstanceID, begun)
+			fmt.Fprintf(a.out, "%s: %s is now %s (instance %s%s)\n", got.Disposition, args[1], got.State, got.InstanceID, begun)
 			return nil
 		}),
 	}
