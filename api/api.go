@@ -42,9 +42,9 @@ const (
 	bodyTimeout        = 10 * time.Second // for a body to arrive
 )
 
-// Starter begins instances.
+// Starter begins instances, or signals those that are there.
 type Starter interface {
-	Start(ctx context.Context, id string, start signal.Start, headers map[string]string) (instanceID string, created bool, err error)
+	StartOrSignal(ctx context.Context, id string, start signal.Start, headers map[string]string) (instanceID string, created bool, did engine.Disposition, err error)
 }
 
 // Signaller gives signals to instances.
@@ -143,6 +143,7 @@ func New(c Config) (http.Handler, error) {
 	s.definitionOperations(h)
 	s.migrationOperations(h)
 	s.instanceOperations(h)
+	s.lifecycleOperations(h)
 	s.ackOperations(h)
 	s.eventOperations(h)
 	s.taskOperations(h)

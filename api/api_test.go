@@ -34,20 +34,29 @@ type backend struct {
 	projections.Reader
 	err     error
 	panics  bool
+	start   signal.Start
 	signal  signal.Envelope
 	event   json.RawMessage
 	headers map[string]string
 
 	migration definition.Migration
+	snap      snapshot.Snapshot
+	versions  []definition.Record
 	ack       map[string]any
 }
 
-func (b *backend) Start(_ context.Context, id string, s signal.Start, h map[string]string) (string, bool, error) {
+func (b *backend) StartOrSignal(_ context.Context, id string, s signal.Start, h map[string]string) (string, bool, engine.Disposition, error) {
 	if b.panics {
 		panic("a bug")
 	}
-	b.headers = h
-	return id, true, b.err
+	b.start, b.headers = s, h
+	return id, true, engine.Applied, b.err
+}
+func (b *backend) Started(_ context.Context, definition, business, key string) (projections.Instance, error) {
+	if definition+business+key != "shop/loanL/1"+signal.LifecycleKey {
+		return projections.Instance{}, store.ErrNotFound
+	}
+	return projections.Instance{ID: "i", BusinessKey: business, UpdatedAt: time.Unix(5, 0)}, b.err
 }
 func (b *backend) Signal(_ context.Context, e signal.Envelope) (engine.Disposition, error) {
 	b.signal = e
@@ -79,7 +88,7 @@ func (b *backend) CompleteTask(context.Context, string, string, []string, string
 	return projections.Task{}, b.err
 }
 func (b *backend) Snapshot(context.Context, string) (snapshot.Snapshot, error) {
-	return snapshot.Snapshot{}, b.err
+	return b.snap, b.err
 }
 func (b *backend) Operate(context.Context, string, engine.Operation, json.RawMessage, string) (snapshot.Snapshot, error) {
 	return snapshot.Snapshot{}, b.err
@@ -103,7 +112,9 @@ func (b *backend) Publish(_ context.Context, file string, source []byte) (defini
 func (b *backend) Definition(context.Context, string, string) (definition.Record, error) {
 	return definition.Record{Source: []byte(" {}")}, b.err
 }
-func (b *backend) Versions(context.Context, string) ([]definition.Record, error) { return nil, b.err }
+func (b *backend) Versions(context.Context, string) ([]definition.Record, error) {
+	return b.versions, b.err
+}
 func (b *backend) Definitions(context.Context, string, int) ([]definition.Record, error) {
 	return nil, b.err
 }
@@ -447,7 +458,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if operations != 31 {
+	if operations != 33 {
 		t.Errorf("%d operations", operations)
 	}
 	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -20,7 +19,8 @@ import (
 
 func (s *service) instanceOperations(h huma.API) {
 	start := operation("start-instance", http.MethodPost, "/v1/instances", "instances", "Start an instance", http.StatusNotFound, http.StatusConflict)
-	start.Description = "Idempotent by instanceId, or by definition, businessKey and startKey: a repeat answers 200 with the first one's instance."
+	start.Description = "Idempotent by instanceId, or by definition, businessKey and startKey: a repeat answers 200 with the first one's instance. " +
+		"A signal is given to the instance whether the request begins it, in the same commit, or it is there."
 	start.DefaultStatus = http.StatusCreated
 	register(s, h, start, s.start)
 	register(s, h, operation("list-instances", http.MethodGet, "/v1/instances", "instances",
@@ -54,9 +54,13 @@ func (s *service) start(ctx context.Context, in *startInput) (*answer[client.Ins
 	if b.StartKey == "" {
 		b.StartKey = in.Key
 	}
-	id, isNew, err := s.Starter.Start(ctx, b.InstanceID, signal.Start{
+	start := signal.Start{
 		Definition: b.Definition, Version: b.Version, BusinessKey: b.BusinessKey, KeyParts: b.KeyParts, StartKey: b.StartKey, Input: b.Input,
-	}, in.headers())
+	}
+	if b.Signal != nil {
+		start.Signal = &signal.FirstSignal{ID: firstID(b.Signal.SignalID, in.Key), Type: b.Signal.Type, Data: b.Signal.Data}
+	}
+	id, isNew, did, err := s.Starter.StartOrSignal(ctx, b.InstanceID, start, in.headers())
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +71,7 @@ func (s *service) start(ctx context.Context, in *startInput) (*answer[client.Ins
 	if err != nil {
 		return nil, err
 	}
+	d.Disposition = string(did)
 	return created(d, isNew), nil
 }
 
@@ -243,13 +248,7 @@ type signalInput struct {
 }
 
 func (s *service) signal(ctx context.Context, in *signalInput) (*answer[client.Accepted], error) {
-	id := in.Body.SignalID
-	if id == "" {
-		id = in.Key
-	}
-	if id == "" {
-		id = uuid.Must(uuid.NewV7()).String()
-	}
+	id := firstID(in.Body.SignalID, in.Key)
 	now := s.Now().UTC()
 	event, err := json.Marshal(struct {
 		ID     string          `json:"id"`

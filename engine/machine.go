@@ -175,7 +175,7 @@ func (r *run) take(n *Node, payload json.RawMessage, actor string) (*taken, erro
 func (r *run) consider(n *Node, tr *Transition, event *Event, data json.RawMessage, actor string) (*taken, error) {
 	c := &taken{transition: tr, data: r.data}
 	vars, err := variables(map[string]any{
-		VarEvent:      map[string]any{"name": event.Name, "code": event.Code, "data": data, "actor": actor},
+		VarEvent:      map[string]any{"name": event.Name, "code": orNil(event.Code), "data": data, "actor": orNil(actor)},
 		VarTransition: map[string]string{"from": n.Name, "to": tr.To, "event": event.Name},
 	})
 	if err != nil {
@@ -200,6 +200,14 @@ func (r *run) consider(n *Node, tr *Transition, event *Event, data json.RawMessa
 		}
 	}
 	return c, nil
+}
+
+// orNil is how an expression sees a text that is not there.
+func orNil(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
 }
 
 func variables(values map[string]any) (map[string]json.RawMessage, error) {

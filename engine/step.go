@@ -10,7 +10,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// Begin decides the first turn of an instance.
+// Begin decides the first turn of an instance. A signal that belongs to the
+// start is part of it: heard, kept, or, when the problem says so, reason not to
+// begin.
 func Begin(def Definition, instanceID string, start signal.Start, in Input) (Outcome, error) {
 	t := newTurn(snapshot.Snapshot{
 		InstanceID: instanceID,
@@ -32,7 +34,19 @@ func Begin(def Definition, instanceID string, start signal.Start, in Input) (Out
 	if err := def.Begin(t, start.Input); err != nil {
 		return Outcome{}, err
 	}
-	return t.finish()
+	if start.Signal == nil {
+		return t.finish()
+	}
+	env, err := start.Signal.Envelope(instanceID, in.Signal.OccurredAt, in.Signal.Headers)
+	if err != nil {
+		return Outcome{}, err
+	}
+	t.In.Signal = env
+	t.settle()
+	if t.Snap.Status.Closed() {
+		return t.ignore(Closed) // it ran to its end and did not listen
+	}
+	return t.external(def)
 }
 
 // Step decides what a signal does to an instance. Its errors are problems: the

@@ -224,17 +224,24 @@ func (t *Turn) meta(pointer string) Meta {
 	}
 }
 
+// settle makes the status that of an instance at rest.
+func (t *Turn) settle() {
+	s := t.Snap
+	if s.Status.Closed() || s.Status == snapshot.Faulted || s.Status == snapshot.Suspended {
+		return
+	}
+	s.Status = snapshot.Waiting
+	for _, w := range s.Waits {
+		if w.Kind == snapshot.WaitNext {
+			s.Status = snapshot.Running
+		}
+	}
+}
+
 // finish settles the status and hands over the outcome.
 func (t *Turn) finish() (Outcome, error) {
 	s := t.Snap
-	if !s.Status.Closed() && s.Status != snapshot.Faulted && s.Status != snapshot.Suspended {
-		s.Status = snapshot.Waiting
-		for _, w := range s.Waits {
-			if w.Kind == snapshot.WaitNext {
-				s.Status = snapshot.Running
-			}
-		}
-	}
+	t.settle()
 	s.Arrange()
 	t.publishLifecycle()
 	if err := check(s); err != nil {

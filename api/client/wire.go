@@ -47,6 +47,7 @@ type StartRequest struct {
 	KeyParts    map[string]string `json:"keyParts,omitempty" doc:"The business key, taken apart."`
 	StartKey    string            `json:"startKey,omitempty" doc:"Makes a repeat recognisable. Absent: the Idempotency-Key header."`
 	Input       json.RawMessage   `json:"input,omitempty" doc:"Any JSON; null when absent."`
+	Signal      *SignalRequest    `json:"signal,omitempty" doc:"Given to the instance in its first turn, or, when it is there, at once. One that is refused starts nothing."`
 }
 
 // Instance is the summary of an instance.
@@ -97,11 +98,13 @@ type InstanceDetail struct {
 	Waits    []Wait          `json:"waits" nullable:"false"`
 	Commands []Command       `json:"commands" doc:"Work for the outside world that is not done yet." nullable:"false"`
 	Buffered int             `json:"buffered,omitempty" doc:"Signals that are kept for later."`
+
+	Disposition string `json:"disposition,omitempty" enum:"applied,buffered,duplicate,queued,closed" doc:"Only in the answer to a start with a signal: what the signal did. closed: the new instance ran to its end and did not listen."`
 }
 
 // Wait is something an instance waits for.
 type Wait struct {
-	Kind    string          `json:"kind" enum:"Command,Task,Timer,Retry,Event,SubWorkflow,Timeout,Due,Continue"`
+	Kind    string          `json:"kind" enum:"Command,Task,Timer,Retry,Event,State,SubWorkflow,Timeout,Due,Continue"`
 	Pointer string          `json:"pointer" doc:"JSON pointer of the task that waits."`
 	Until   time.Time       `json:"until,omitzero" doc:"When it is due."`
 	TaskID  string          `json:"taskId,omitempty"`
@@ -187,6 +190,37 @@ type Accepted struct {
 	InstanceID  string `json:"instanceId"`
 	SignalID    string `json:"signalId"`
 	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued" doc:"applied: the instance moved on. buffered: kept until it waits for it. duplicate: applied before. queued: could not be applied at once and will be."`
+}
+
+// TriggerRequest is an event of the application, for what a reference names.
+type TriggerRequest struct {
+	Event     any             `json:"event" doc:"Its name, or its code: a text or an integer."`
+	RequestID string          `json:"requestId,omitempty" doc:"A repeat is applied once. Absent: the Idempotency-Key header, else the node chooses one."`
+	Actor     string          `json:"actor,omitempty" maxLength:"128" doc:"Who does it. Absent: the X-Aqueduct-Actor header."`
+	Payload   json.RawMessage `json:"payload,omitempty" doc:"Data of the event: any JSON."`
+	Input     json.RawMessage `json:"input,omitempty" doc:"Of the instance, when the event begins it."`
+	Version   string          `json:"version,omitempty" doc:"Of the definition, when the event begins the instance. Absent: the latest published."`
+}
+
+// Triggered says what an event did.
+type Triggered struct {
+	InstanceID  string `json:"instanceId"`
+	Created     bool   `json:"created" doc:"The event began the instance."`
+	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued,closed" doc:"As of a signal. closed: the new instance ran to its end and did not listen."`
+	State       string `json:"state" doc:"Where the instance rests after it; its status when it has ended."`
+	Status      string `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
+}
+
+// Lifecycle is in which state the instance of a reference is.
+type Lifecycle struct {
+	InstanceID string    `json:"instanceId"`
+	Definition string    `json:"definition"`
+	Version    string    `json:"version" doc:"Of the definition."`
+	Reference  string    `json:"reference" doc:"The application's own key."`
+	State      string    `json:"state" doc:"Where the instance rests; its status when it has ended."`
+	Status     string    `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
+	Since      time.Time `json:"since" doc:"When it came there, or to its status."`
+	UpdatedAt  time.Time `json:"updatedAt" doc:"When something happened to it last."`
 }
 
 // Reached says how many instances an event was given to.

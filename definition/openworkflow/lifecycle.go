@@ -57,7 +57,7 @@ func (c *compiler) lifecycle() (p engine.Program) {
 	root := c.object("", c.root, shape{
 		fields: []string{
 			"lifecycle", "environment", "definition", "version", "title", "summary", "use", "input", "output",
-			"states", "events", "transitions",
+			"states", "events", "transitions", "consumers", "policies",
 		},
 		required: []string{"lifecycle", "environment", "definition", "version", "states", "events", "transitions"},
 	})
@@ -86,6 +86,7 @@ func (c *compiler) lifecycle() (p engine.Program) {
 	c.machineEvents(m, root["events"])
 	c.states(m, root["states"])
 	c.transitions(m, root["transitions"])
+	c.deliveries(m, c.consumers(root["consumers"]), root["policies"])
 	c.connected(m)
 	p.Machine = &engine.Machine{Events: m.events}
 	p.Root = &engine.Node{Pointer: "/states", Kind: engine.KindList}
@@ -280,42 +281,24 @@ func (c *compiler) transition(m *machine, at string, v any) {
 	}
 }
 
-// everywhere stands for all states that are not final.
+// everywhere stands for all states; as the source of a transition, for those
+// that are not final.
 const everywhere = "*"
 
 // from takes the states that a transition leads out of.
 func (c *compiler) from(m *machine, at string, v any) []string {
-	list, ok := v.([]any)
-	if !ok {
-		if v == everywhere {
-			var names []string
-			for _, name := range m.order {
-				if !m.states[name].State.Final {
-					names = append(names, name)
-				}
-			}
-			return names
-		}
-		list = []any{v}
-	}
-	if len(list) == 0 {
-		c.report(at, codeMissing, "a state, a list of states, or '*' for all that are not final", "list has no states")
-	}
 	var names []string
-	for i, x := range list {
-		p := at
-		if _, isList := v.([]any); isList {
-			p = item(at, i)
-		}
-		name := c.known(p, x, "state", keys(m.states))
+	for i, name := range c.several(at, v, "state", m.order) {
 		switch {
 		case name == "":
-		case m.states[name].State.Final:
-			c.report(p, codeType, "", "state %s is final, and no transition leads out of it", clip(name))
-		case slices.Contains(names, name):
-			c.report(p, codeType, "", "state %s is there twice", clip(name))
-		default:
+		case !m.states[name].State.Final:
 			names = append(names, name)
+		case v != everywhere:
+			p := at
+			if _, isList := v.([]any); isList {
+				p = item(at, i)
+			}
+			c.report(p, codeType, "", "state %s is final, and no transition leads out of it", clip(name))
 		}
 	}
 	return names

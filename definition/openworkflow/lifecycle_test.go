@@ -63,6 +63,20 @@ func TestLifecycleFindings(t *testing.T) {
 		{"when: '.n > 0'", "guard: '.n > 0'", "unknown-field /transitions/0/guard 13:"},
 		{"when: '.n > 0'", "set: '${ . + $event.data + {to: $transition.to} }'", "ok"},
 		{"from: Draft", "from: '*'", "ok"},
+		{"events:", policy("{states: Review, consumers: [billing, stock], route: r, data: '${ .n }', await: true}"), "ok"},
+		{"events:", policy("{states: '*', consumers: '*', event: submit}"), "ok"},
+		{"events:", policy("{consumers: billing}"), "missing-field /policies/0 "},
+		{"events:", policy("{states: Reviews, consumers: billing}"), "unknown-reference /policies/0/states 12: did you mean Review?"},
+		{"events:", policy("{states: [Draft, Draft], consumers: billing}"), "type /policies/0/states/1 12:"},
+		{"events:", policy("{states: [], consumers: billing}"), "missing-field /policies/0/states 12: a state, a list"},
+		{"events:", policy("{states: Draft, consumers: [biling]}"), "unknown-reference /policies/0/consumers/0 12: did you mean billing?"},
+		{"events:", policy("{states: Draft, consumers: billing, event: submitt}"), "unknown-reference /policies/0/event 12: did you mean submit?"},
+		{"events:", policy("{states: Draft, consumers: billing, await: 1}"), "type /policies/0/await 12:"},
+		{"events:", policy("{states: Draft, consumers: billing, route: ''}"), "type /policies/0/route 12:"},
+		{"events:", policy("{states: Draft, consumers: billing, data: '${ $inputs }'}"), "expression /policies/0/data 12:"},
+		{"events:", "consumers: {billing: {endpoint: 'ftp://x'}}\nevents:", "type /consumers/billing/endpoint 9: begin it with https://"},
+		{"events:", "consumers: {billing: {}}\nevents:", "missing-field /consumers/billing "},
+		{"events:", "consumers: {billing: {endpoint: 'http://x', within: soon}}\nevents:", "type /consumers/billing/within 9:"},
 	} {
 		doc := strings.Replace(loan, c.old, c.new, 1)
 		if doc == loan {
@@ -72,6 +86,11 @@ func TestLifecycleFindings(t *testing.T) {
 			t.Errorf("%s -> %s\n got %s\nwant %s", c.old, c.new, got, c.want)
 		}
 	}
+}
+
+// policy is a part of a document, before its events.
+func policy(text string) string {
+	return "consumers:\n  billing: {endpoint: 'https://billing.example/{id}', within: PT1M}\n  stock: {endpoint: 'https://stock.example'}\npolicies: [" + text + "]\nevents:"
 }
 
 func lifecycleFindings(doc string) string {

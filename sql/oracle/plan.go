@@ -202,11 +202,16 @@ func (w *work) instance(i *projections.Instance) {
 	}
 	var digest []byte
 	if i.StartKey != "" {
-		sum := sha256.Sum256([]byte(inJSON([]string{i.Definition, i.BusinessKey, i.StartKey})))
-		digest = sum[:]
+		digest = startDigest(i.Definition, i.BusinessKey, i.StartKey)
 	}
 	w.add(nil, "instance_insert", i.ID, i.Definition, i.DefVersion, i.BusinessKey, i.StartKey, i.Status, i.Position,
 		i.ParentID, i.Correlation, i.Version, i.ErrorType, detail, stamp(i.StartedAt), stamp(i.UpdatedAt), stamp(i.EndedAt), digest)
+}
+
+// startDigest is what makes a start key unique, however long its parts are.
+func startDigest(definition, businessKey, startKey string) []byte {
+	sum := sha256.Sum256([]byte(inJSON([]string{definition, businessKey, startKey})))
+	return sum[:]
 }
 
 func (w *work) entry(e *projections.Entry, run string) {

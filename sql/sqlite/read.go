@@ -167,7 +167,6 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (pro
 	r.equals("DEFINITION", q.Definition)
 	r.equals("STATUS", q.Status)
 	r.equals("BUSINESS_KEY", q.BusinessKey)
-	r.equals("START_KEY", q.StartKey)
 	r.equals("PARENT_ID", q.ParentID)
 	if err := r.below("INSTANCE_NO", q.After); err != nil {
 		return projections.Page[projections.Instance]{}, wrap("instances", err)
@@ -176,6 +175,17 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (pro
 	rows, err := list(ctx, s, r, scanInstance)
 	return page(rows, limit, keyOf), wrap("instances", err)
 }
+
+// Started implements projections.Reader.
+func (s *Store) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
+	r := read("instance_select")
+	r.where(startedBy, startKey, businessKey, definition)
+	k, err := single(ctx, s, r, scanInstance)
+	return k.item, wrap("start key "+startKey, err)
+}
+
+// startedBy is the key of the index on start keys.
+const startedBy = "START_KEY = ? and coalesce(BUSINESS_KEY, '') = ? and coalesce(DEFINITION, '') = ?"
 
 func keyOf[T any](k keyed[T]) string { return strconv.FormatInt(k.key, 10) }
 
@@ -195,6 +205,14 @@ func (s *Store) Stream(ctx context.Context, id string, after int64, limit int) (
 	r.order("S.ENTRY_NO", bounded(limit))
 	items, err := list(ctx, s, r, scanEntry)
 	return items, wrap("stream of "+id, err)
+}
+
+// Recorded implements projections.Reader.
+func (s *Store) Recorded(ctx context.Context, id, signalID string) (bool, error) {
+	r := read("stream_recorded")
+	r.args = append(r.args, id, signalID)
+	rows, err := list(ctx, s, r, func(row scanner, n *int) error { return row.Scan(n) })
+	return len(rows) > 0, wrap("signal "+signalID+" of "+id, err)
 }
 
 // Pending implements projections.Reader.
