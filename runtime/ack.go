@@ -146,7 +146,8 @@ func (r *Runtime) acknowledge(ctx context.Context, j job, row projections.Entry,
 }
 
 // acknowledged gives a command's result to who waits for it, as a turn of the
-// instance, which settles the row. Nothing is recorded when it is settled.
+// instance, which settles the row. Nothing is recorded when it is settled; and
+// a suspended instance keeps one, by its signal id.
 func (r *Runtime) acknowledged(ctx context.Context, j job, result json.RawMessage, actor string) (engine.Disposition, error) {
 	now := r.Now()
 	env := signal.Envelope{
@@ -158,7 +159,7 @@ func (r *Runtime) acknowledged(ctx context.Context, j job, result json.RawMessag
 		return "", err
 	}
 	out, err := r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
-		if _, waits := snap.Wait(j.command.Token); !waits || kept(&snap, j.command.Token) {
+		if _, waits := snap.Wait(j.command.Token); !waits {
 			return engine.Outcome{}, errSettled
 		}
 		return engine.Step(def, snap, in)

@@ -44,6 +44,7 @@ type consumer struct {
 	attempts []activity.Attempt
 	inputs   map[string]bool
 	during   func(a activity.Attempt) error // while the delivery lasts; nil = nothing
+	aborted  int                            // deliveries whose context ended
 }
 
 func (c *consumer) take(ctx context.Context, input json.RawMessage) (any, error) {
@@ -55,10 +56,16 @@ func (c *consumer) take(ctx context.Context, input json.RawMessage) (any, error)
 	c.attempts, c.inputs[a.Key+" "+string(input)+" "+a.Ack] = append(c.attempts, a), true
 	during := c.during
 	c.mu.Unlock()
+	var err error
 	if during != nil {
-		return "the answer of a delivery", during(a)
+		err = during(a)
 	}
-	return "the answer of a delivery", nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ctx.Err() != nil {
+		c.aborted++
+	}
+	return "the answer of a delivery", err
 }
 
 func (c *consumer) count() int {
@@ -169,6 +176,14 @@ func TestAckDuringItsDelivery(t *testing.T) {
 			}
 		}
 		eventually(t, "deliveries", func() bool { return c.count() == 24 })
+		eventually(t, "answers", func() bool {
+			open, err := n.store.Pending(t.Context(), "", 0)
+			return err == nil && !slices.ContainsFunc(open, func(e projections.Entry) bool { return e.ClaimedBy != "" })
+		})
+		if c.mu.Lock(); c.aborted > 0 {
+			t.Errorf("%d deliveries were aborted", c.aborted)
+		}
+		c.mu.Unlock()
 		n.stop() // and wait for what is under way
 		eventually(t, "workers", func() bool { return len(n.done) == 1 })
 		for end := range ends {
