@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +20,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -340,10 +343,41 @@ func TestInsuranceClaim(t *testing.T) {
 		if out := n.output(t, id); !strings.Contains(out, `"amount":7000,"by":"olga","policy":"P-77"`) {
 			t.Errorf("output %s", out)
 		}
+		n.accounts(t, id)
 		if got := world.count(t, id); got != "/effects/accounts 1/1, /effects/transfers 1/1" {
 			t.Errorf("effects: %s", got)
 		}
 	})
+}
+
+// accounts acknowledges the delivery to the consumer of that name, which is
+// pending until then though the instance is completed (D5).
+func (n node) accounts(t *testing.T, id string) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		entries, err := n.store.Stream(t.Context(), id, 0, 100)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("not delivered: %+v, %v", entries, err)
+		}
+		i := slices.IndexFunc(entries, func(e projections.Entry) bool {
+			return e.Kind == "command" && bytes.Contains(e.Metadata, []byte("/policies/0/accounts"))
+		})
+		if i < 0 || entries[i].DeliveredAt.IsZero() {
+			time.Sleep(2 * time.Millisecond)
+			continue
+		}
+		if *entries[i].Processed {
+			t.Error("delivered is not processed")
+		}
+		for _, want := range []engine.Disposition{engine.Applied, runtime.Duplicate} {
+			got, err := n.Acknowledge(t.Context(), id, entries[i].Position, engine.Ack{Outcome: engine.AckProcessed})
+			if got != want || err != nil {
+				t.Errorf("acknowledged: %s, %v; want %s", got, err, want)
+			}
+		}
+		return
+	}
 }
 
 func TestEveryExampleHasInputAndParagraph(t *testing.T) {

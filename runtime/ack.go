@@ -22,25 +22,6 @@ import (
 // delivers it again is the announcement of its next attempt, which is committed
 // with each delivery; nobody looks for rows that are late.
 
-// AckOutcome is what a consumer says of a command that it got.
-type AckOutcome string
-
-const (
-	AckDelivered AckOutcome = "delivered" // it has the command: the time until the next delivery begins anew
-	AckProcessed AckOutcome = "processed" // it is done with it
-	AckFailed    AckOutcome = "failed"    // it cannot do it, now or ever
-	AckRetry     AckOutcome = "retry"     // it wants it once more
-)
-
-// Ack is an acknowledgement. Only the field of its outcome may be set.
-type Ack struct {
-	Outcome AckOutcome
-	Output  json.RawMessage // AckProcessed: the result of the call, where somebody waits for it; nil = null
-	Error   *snapshot.Error // AckFailed: a field that is empty has its default; nil = all of them
-	Delay   time.Duration   // AckRetry: until the next delivery; 0 = at once
-	Actor   string          // who says so
-}
-
 // Notices of D5: what a row says of a command that is performed again.
 const (
 	noticeRetry    = "AckRetryPending"             // it was not delivered, or the consumer asks for it
@@ -68,8 +49,8 @@ var errSettled = errors.New("the command is settled")
 //
 // Problems: ack.invalid, command.unknown, ack.unexpected (the command asks for
 // none), signal.too-large, limit.buffer.
-func (r *Runtime) Acknowledge(ctx context.Context, instance string, position int64, ack Ack) (engine.Disposition, error) {
-	if err := ack.check(); err != nil {
+func (r *Runtime) Acknowledge(ctx context.Context, instance string, position int64, ack engine.Ack) (engine.Disposition, error) {
+	if err := ack.Check(); err != nil {
 		return "", err
 	}
 	var did engine.Disposition
@@ -101,27 +82,6 @@ func (r *Runtime) Acknowledge(ctx context.Context, instance string, position int
 	}
 }
 
-func (a *Ack) check() error {
-	bad := func(format string, args ...any) error {
-		return problem.New(problem.Invalid, "ack.invalid", format, args...)
-	}
-	switch {
-	case !slices.Contains([]AckOutcome{AckDelivered, AckProcessed, AckFailed, AckRetry}, a.Outcome):
-		return bad("outcome %q is none of delivered, processed, failed, retry", a.Outcome)
-	case len(a.Output) > 0 && a.Outcome != AckProcessed:
-		return bad("only processed has an output, not %s", a.Outcome)
-	case len(a.Output) > 0 && !json.Valid(a.Output):
-		return bad("the output is not JSON")
-	case a.Error != nil && a.Outcome != AckFailed:
-		return bad("only failed has an error, not %s", a.Outcome)
-	case a.Delay != 0 && a.Outcome != AckRetry:
-		return bad("only retry has a delay, not %s", a.Outcome)
-	case a.Delay < 0:
-		return bad("the delay is negative")
-	}
-	return nil
-}
-
 // expecting finds a command that asks for an acknowledgement.
 func (r *Runtime) expecting(ctx context.Context, instance string, position int64) (job, projections.Entry, error) {
 	rows, err := r.Store.Stream(ctx, instance, position-1, 1)
@@ -142,26 +102,26 @@ func (r *Runtime) expecting(ctx context.Context, instance string, position int64
 // acknowledge applies an acknowledgement to a command that is open. Whoever
 // performs the command has it no more: what comes of his attempt does not
 // count.
-func (r *Runtime) acknowledge(ctx context.Context, j job, row projections.Entry, ack Ack) (engine.Disposition, error) {
+func (r *Runtime) acknowledge(ctx context.Context, j job, row projections.Entry, ack engine.Ack) (engine.Disposition, error) {
 	if row.ClaimedBy != "" || !awaiting(row) {
 		j.deliveries++ // the delivery that he speaks of has not been counted yet
 	}
 	var change store.Change
 	var err error
 	switch ack.Outcome {
-	case AckDelivered:
+	case engine.AckDelivered:
 		change, err = r.again(j, j.command.Ack, store.Claim{Any: true, Delivered: r.Now(), Deliveries: j.deliveries, Error: row.LastError})
-	case AckRetry:
+	case engine.AckRetry:
 		change, err = r.again(j, ack.Delay, store.Claim{
 			Any: true, Deliveries: j.deliveries, Error: noticeRetry + ": the consumer asks for it once more",
 		})
-	case AckProcessed:
+	case engine.AckProcessed:
 		if j.command.Token != "" {
 			return r.acknowledged(ctx, j, payload(ack.Output, nil), ack.Actor)
 		}
 		change.Claims = []store.Claim{{InstanceID: j.instance, Position: j.position, Any: true, Done: true}}
-	case AckFailed:
-		e := ack.failure()
+	case engine.AckFailed:
+		e := ack.Failure()
 		if j.command.Token != "" {
 			return r.acknowledged(ctx, j, payload(nil, &e), ack.Actor)
 		}
@@ -179,24 +139,6 @@ func (r *Runtime) acknowledge(ctx context.Context, j job, row projections.Entry,
 		r.metrics.deadLetters.WithLabelValues(string(store.Commands)).Inc()
 	}
 	return engine.Applied, nil
-}
-
-// failure is the workflow error of a failed command.
-func (a *Ack) failure() snapshot.Error {
-	e := snapshot.Error{}
-	if a.Error != nil {
-		e = *a.Error
-	}
-	if e.Type == "" {
-		e.Type = engine.ErrorBase + engine.ErrCommunication
-	}
-	if e.Status == 0 {
-		e.Status = 500
-	}
-	if e.Title == "" {
-		e.Title = "Failed at the consumer"
-	}
-	return e
 }
 
 // acknowledged gives a command's result to who waits for it, as a turn of the

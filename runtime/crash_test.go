@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -29,8 +30,8 @@ import (
 )
 
 // crashDocument has everything that makes a durable operation: a call, a task,
-// a timer, a loop with calls, a fan-out, a signal, an event that leaves
-// and a sub-workflow.
+// a timer, a loop with calls, a fan-out, a signal, an event that leaves, a
+// sub-workflow and calls that are acknowledged.
 const crashDocument = `
 document: {dsl: '1.0.3', namespace: t, name: crash, version: '1.0.0'}
 do:
@@ -64,6 +65,13 @@ do:
   - sub:
       run: {workflow: {namespace: t, name: crash-child, input: '${ .all }'}}
       output: {as: '${ $input + {sub: .} }'}
+  - order:
+      call: acknowledged
+      with: {call: effect, with: {do: order}, within: PT0.1S}
+      output: {as: '${ $input + {order: .} }'}
+  - notify:
+      call: acknowledged
+      with: {call: effect, with: {do: notify}, within: PT0.1S, await: false}
 `
 
 // crashChildDocument is the sub-workflow of crashDocument.
@@ -154,7 +162,7 @@ func drive(ctx context.Context, n *testNode) error {
 		if s.Status == snapshot.Faulted {
 			return fmt.Errorf("faulted: %+v", s.Error)
 		}
-		if err := act(ctx, n, s); err != nil {
+		if err := errors.Join(act(ctx, n, s), acknowledge(ctx, n)); err != nil {
 			return err
 		}
 		time.Sleep(time.Millisecond)
@@ -178,6 +186,17 @@ func act(ctx context.Context, n *testNode, s snapshot.Snapshot) error {
 		})
 	}
 	return nil
+}
+
+// acknowledge plays the consumer: what has been delivered, it has processed.
+func acknowledge(ctx context.Context, n *testNode) error {
+	open, err := n.store.Pending(ctx, "i", 0)
+	for _, e := range open {
+		if err == nil && !e.DeliveredAt.IsZero() {
+			_, err = n.rt.Acknowledge(ctx, "i", e.Position, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(`"here"`)})
+		}
+	}
+	return err
 }
 
 // enqueue sends a signal the way an application does, through the queue.

@@ -96,6 +96,14 @@ func lifecycle(definition, reference string) string {
 	return "/v1/lifecycles/" + definition + "/" + url.PathEscape(reference)
 }
 
+// Acknowledge says what became of a command that a consumer got, by its place
+// in the stream of an instance; it is durable when Acknowledge returns.
+func (c *Client) Acknowledge(ctx context.Context, id string, position int64, a AckRequest) (Acknowledged, error) {
+	path := instances + "/" + url.PathEscape(id) + "/commands/" + strconv.FormatInt(position, 10) + "/ack"
+	out, _, err := post[Acknowledged](ctx, c, path, a)
+	return out, err
+}
+
 // Operate does what an operator asks.
 func (c *Client) Operate(ctx context.Context, id string, o OperationRequest) (InstanceDetail, error) {
 	out, _, err := post[InstanceDetail](ctx, c, instances+"/"+url.PathEscape(id)+"/operations", o)

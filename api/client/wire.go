@@ -124,6 +124,32 @@ type Command struct {
 	NextAt    time.Time `json:"nextAt,omitzero" doc:"When it is tried again."`
 	LastError string    `json:"lastError,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
+
+	DeliveredAt time.Time `json:"deliveredAt,omitzero" doc:"When it was delivered last, of a command that is to be acknowledged."`
+	Deliveries  int       `json:"deliveries,omitempty" doc:"That were not acknowledged as processed."`
+}
+
+// AckRequest is what a consumer says of a command that it got.
+type AckRequest struct {
+	Outcome string          `json:"outcome" enum:"delivered,processed,failed,retry" doc:"delivered: it has it; the time until the next delivery begins anew. processed: it is done. failed: it cannot do it. retry: it wants it once more."`
+	Output  json.RawMessage `json:"output,omitempty" doc:"Of processed: the result of the call, where somebody waits for it."`
+	Error   *AckError       `json:"error,omitempty" doc:"Of failed: the error of the call."`
+	Delay   string          `json:"delay,omitempty" maxLength:"64" doc:"Of retry: an ISO 8601 duration until the next delivery; absent: at once." example:"PT1M"`
+}
+
+// AckError is a workflow error that a consumer gives.
+type AckError struct {
+	Type   string `json:"type,omitempty" maxLength:"256" doc:"Absent: communication."`
+	Status int    `json:"status,omitempty" minimum:"100" maximum:"599" doc:"Absent: 500."`
+	Title  string `json:"title,omitempty" maxLength:"256"`
+	Detail string `json:"detail,omitempty" maxLength:"4000"`
+}
+
+// Acknowledged says that an acknowledgement is durable, and what it did.
+type Acknowledged struct {
+	InstanceID  string `json:"instanceId"`
+	Position    int64  `json:"position" doc:"Of the command in the instance's stream."`
+	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued" doc:"applied: done. buffered: kept until the instance goes on. duplicate: the command was settled before. queued: could not be applied at once and will be."`
 }
 
 // Entry is one message of an instance's stream. Tokens are left out.
@@ -148,6 +174,8 @@ type Entry struct {
 	Attempts      int             `json:"attempts,omitempty"`
 	NextAt        time.Time       `json:"nextAt,omitzero"`
 	LastError     string          `json:"lastError,omitempty"`
+	DeliveredAt   time.Time       `json:"deliveredAt,omitzero" doc:"Of a command that is to be acknowledged: when it was delivered last."`
+	Deliveries    int             `json:"deliveries,omitempty"`
 }
 
 // SignalRequest is something the application says to one instance.
