@@ -116,10 +116,10 @@ func (w *world) String() string {
 }
 
 // crashChild is one node that drives the scenario until it is done, or until
-// its failpoint. AQUEDUCT_TEST_AT is the operation (0 = none) and
+// its failpoint; drive is what the outside does. AQUEDUCT_TEST_AT is the operation (0 = none) and
 // AQUEDUCT_TEST_AFTER says on which side of it to stop. It prints how many
 // durable operations it made.
-func crashChild(documents ...string) int {
+func crashChild(drive func(context.Context, *testNode) error, documents ...string) int {
 	at, _ := strconv.ParseInt(os.Getenv("AQUEDUCT_TEST_AT"), 10, 64)
 	var count atomic.Int64
 	wrap := func(s store.Full) store.Full {
@@ -345,7 +345,7 @@ func runToEnd(t *testing.T, mode, file, url string) int64 {
 // durable operations, and lets another finish: the end is the undisturbed one.
 func TestCrashPoints(t *testing.T) {
 	t.Parallel()
-	crashPoints(t, places.OnFile(t), 1, 1)
+	crashPoints(t, places.OnFile(t), "crash", 1, 1)
 }
 
 // TestCrashPointsOnOracle does the same on the Oracle store: for one operation
@@ -356,19 +356,19 @@ func TestCrashPointsOnOracle(t *testing.T) {
 	if os.Getenv("AQUEDUCT_FAULTS") == "all" {
 		first, step = 1, 1
 	}
-	crashPoints(t, places.OnOracle(t), first, step)
+	crashPoints(t, places.OnOracle(t), "crash", first, step)
 }
 
-func crashPoints(t *testing.T, place func() string, first, step int64) {
-	want := scenario(t, place, func(file, url string) int64 { return runToEnd(t, "crash", file, url) })
-	if want.operations < 12 || !strings.Contains(want.state, "completed") {
+func crashPoints(t *testing.T, place func() string, mode string, first, step int64) {
+	want := scenario(t, place, func(file, url string) int64 { return runToEnd(t, mode, file, url) })
+	if want.operations < 4 || !strings.Contains(want.state, "completed") {
 		t.Fatalf("the undisturbed run is not one: %+v", want)
 	}
 	for k := first; k <= want.operations; k += step {
 		for _, after := range []string{"", "1"} {
 			got := scenario(t, place, func(file, url string) int64 {
-				killed(t, "crash", file, url, k, after)
-				return runToEnd(t, "crash", file, url)
+				killed(t, mode, file, url, k, after)
+				return runToEnd(t, mode, file, url)
 			})
 			if d := got.diff(want); d != "" {
 				t.Errorf("operation %d, after=%q: %s", k, after, d)

@@ -1,9 +1,11 @@
 package runtime_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -324,4 +326,70 @@ func (n *testNode) idle(t *testing.T) bool {
 		}
 	}
 	return true
+}
+
+// crashLifecycle has a hook that the outside performs.
+const crashLifecycle = `
+lifecycle: '1.0'
+environment: t
+definition: loan
+version: '1.0.0'
+states: {Draft: {category: initial}, Review: {}, Done: {category: final}}
+events: {submit: {}, close: {}}
+transitions:
+  - {from: Draft, event: submit, to: Review, hooks: [{charge: {call: effect, with: {do: charge}}}]}
+  - {from: Review, event: close, to: Done}
+`
+
+// driveTriggers plays an application that says everything again until it sees
+// that it was done: the first event by the API, the second through the queue,
+// and one that is refused.
+func driveTriggers(ctx context.Context, n *testNode) error {
+	for ctx.Err() == nil {
+		if _, _, _, err := n.rt.StartOrSignal(ctx, "i", event("L-1", "r-1", "submit", "7"), nil); err != nil {
+			return err
+		}
+		_, created, _, err := n.rt.StartOrSignal(ctx, "j", event("L-2", "r-1", "close", "7"), nil)
+		if _, missing := n.store.Load(ctx, "j"); created || problem.CodeOf(err) != "lifecycle.refused" || !errors.Is(missing, store.ErrNotFound) {
+			return fmt.Errorf("a refused first event: created %t, %w, %w", created, err, missing)
+		}
+		s, err := n.store.Load(ctx, "i")
+		if err != nil {
+			return err
+		}
+		if s.Status == snapshot.Completed {
+			open, err := n.store.Pending(ctx, "", 1)
+			if err != nil || len(open) == 0 {
+				return err
+			}
+		}
+		if w, _ := s.Primary(); w.Kind == snapshot.WaitState {
+			payload, err := json.Marshal(event("L-1", "r-2", "close", "8"))
+			if err != nil {
+				return err
+			}
+			if err := enqueue(ctx, n, signal.Envelope{
+				SignalID: "start", InstanceID: "another", Type: signal.StartRequest, OccurredAt: time.Now(), Payload: payload,
+			}); err != nil {
+				return err
+			}
+		}
+		time.Sleep(20 * time.Millisecond) // what it says again is an operation too
+	}
+	return ctx.Err()
+}
+
+// TestTriggerSurvivesEachCrash stops a real process just before and just after
+// each of its durable operations, and lets another finish: each event is
+// applied once, and what was refused left nothing.
+func TestTriggerSurvivesEachCrash(t *testing.T) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		crashPoints(t, places.OnFile(t), "trigger", 1, 1)
+	})
+	t.Run("oracle", func(t *testing.T) {
+		t.Parallel()
+		crashPoints(t, places.OnOracle(t), "trigger", 1+rand.Int64N(3), 3) // others in every run
+	})
 }

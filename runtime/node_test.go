@@ -31,9 +31,11 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "crash":
-		os.Exit(crashChild(crashDocument, crashChildDocument))
+		os.Exit(crashChild(drive, crashDocument, crashChildDocument))
 	case "flow":
-		os.Exit(crashChild(flowDocument, crashChildDocument))
+		os.Exit(crashChild(drive, flowDocument, crashChildDocument))
+	case "trigger":
+		os.Exit(crashChild(driveTriggers, crashLifecycle))
 	case "chaos":
 		os.Exit(chaosChild())
 	case "killer":
