@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -205,17 +204,11 @@ func overlay(i *client.Instance, snap snapshot.Snapshot) {
 	if snap.Status.Closed() {
 		i.EndedAt = snap.UpdatedAt.UTC()
 	}
-	i.Error, i.State = nil, ""
+	i.Error, i.State = nil, snap.At()
 	if e := snap.Error; e != nil {
 		i.Error = &client.InstanceError{Type: e.Type, Status: e.Status, Title: e.Title, Detail: e.Detail, Pointer: e.Instance}
-		i.State = lastSegment(e.Instance)
-	}
-	if w, ok := snap.Primary(); ok {
-		i.State = lastSegment(w.Pointer)
 	}
 }
-
-func lastSegment(pointer string) string { return pointer[strings.LastIndexByte(pointer, '/')+1:] }
 
 type streamInput struct {
 	ID    string `path:"id" maxLength:"128"`

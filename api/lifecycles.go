@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -93,15 +92,13 @@ func eventName(v any) (string, error) {
 	return "", invalid("/event", "event is neither a name nor an integer code")
 }
 
-// stateOf is the product-facing state of an instance: the name of the state, or
-// of the task, where it rests; its status when it has ended.
+// stateOf is the product-facing state of an instance, or its status when it has
+// none.
 func stateOf(snap snapshot.Snapshot) string {
-	var i client.Instance
-	overlay(&i, snap)
-	if snap.Status.Closed() || i.State == "" {
-		return i.Status
+	if at := snap.At(); at != "" {
+		return at
 	}
-	return strings.NewReplacer("~1", "/", "~0", "~").Replace(i.State)
+	return string(snap.Status)
 }
 
 func (s *service) getLifecycle(ctx context.Context, in *ByReference) (*answer[client.Lifecycle], error) {

@@ -1,12 +1,9 @@
 package aqueducttest
 
 import (
-	"strings"
-
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
-	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // Trigger triggers an event of a lifecycle, by its name or code, with data,
@@ -42,17 +39,9 @@ func (w *Workflow) Refuses(code, event string, data any) *Workflow {
 	return w
 }
 
-// State is the name of the state of a lifecycle in which the instance rests;
-// "" between two states, and when it is completed.
-func (w *Workflow) State() string {
-	for _, wait := range w.snap.Waits {
-		if wait.Kind == snapshot.WaitState {
-			name := strings.TrimPrefix(wait.Pointer, "/states/")
-			return strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
-		}
-	}
-	return ""
-}
+// State is the state of a lifecycle in which the instance is, and FROM->TO
+// between two.
+func (w *Workflow) State() string { return w.snap.State.Name }
 
 func (w *Workflow) trigger(actor, event string, data any) signal.Envelope {
 	w.t.Helper()

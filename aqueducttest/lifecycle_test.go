@@ -36,7 +36,7 @@ func TestLifecycles(t *testing.T) {
 		t.Error(w.State())
 	}
 	w.TriggerAs("ann", "7", `{"sum": 10}`).Refuses("lifecycle.in-transition", "ship", nil)
-	if calls := w.Calls("tell"); w.State() != "" || len(calls) != 1 || string(calls[0].Input) != `{"who":"ann"}` {
+	if calls := w.Calls("tell"); w.State() != "Open->Paid" || len(calls) != 1 || string(calls[0].Input) != `{"who":"ann"}` {
 		t.Errorf("%q %+v", w.State(), calls)
 	}
 	w.Advance(time.Minute)
@@ -45,6 +45,9 @@ func TestLifecycles(t *testing.T) {
 	}
 	w.Advance(time.Hour) // the timeout of a state that was left
 	w.Trigger("ship", nil).Completed(`{"price": 10, "paid": true}`)
+	if w.State() != "Gone" {
+		t.Error(w.State())
+	}
 
 	late := begin(t)
 	late.Advance(30*time.Minute - time.Second)

@@ -262,6 +262,9 @@ func orNone(names []string) string {
 
 // arrive begins the state on top.
 func (r *run) arrive(n *Node) (rests bool, err error) {
+	if s := &r.t.Snap.State; s.Name == "" {
+		s.Name = n.Name // the initial one
+	}
 	if n.State.Enter != nil {
 		return false, r.hook(phaseEnter, n.State.Enter)
 	}
@@ -309,7 +312,7 @@ func (r *run) stay(n *Node) (rests bool, err error) {
 			return false, err
 		}
 	}
-	r.b.Frames[0].Vars = nil
+	r.b.Frames[0].Vars, r.t.Snap.State.Name = nil, n.Name
 	if n.State.Final {
 		return false, r.complete(n, r.data, Flow{Directive: FlowEnd})
 	}
@@ -335,6 +338,7 @@ func (r *run) depart(n *Node, c *taken) error {
 	f := r.top()
 	f.Next = slices.Index(n.State.On, c.transition)
 	r.data, r.b.Frames[0].Vars = c.data, c.vars
+	r.t.Snap.State.Name = n.Name + "->" + c.transition.To
 	switch {
 	case n.State.Exit != nil:
 		return r.hook(phaseExit, n.State.Exit)

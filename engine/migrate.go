@@ -125,6 +125,13 @@ func Migrate(m *Migration, snap snapshot.Snapshot, in Input) (Outcome, error) {
 		return Outcome{}, p
 	}
 	t.Snap.Definition = m.to.ID
+	for _, b := range t.Snap.Branches {
+		for _, f := range b.Frames {
+			if n := m.to.nodes[f.Pointer]; n.State != nil {
+				t.Snap.State.Name = n.Name
+			}
+		}
+	}
 	data, err := json.Marshal(map[string]snapshot.Definition{"from": m.from.ID, "to": m.to.ID})
 	if err != nil {
 		return Outcome{}, err

@@ -484,6 +484,9 @@ func TestStatesMove(t *testing.T) {
 			continue
 		}
 		s := out.Snapshot
+		if at := strings.Split(c.want, "/")[2]; s.At() != at {
+			t.Errorf("%s: it is in %s, not %s", what, s.At(), at)
+		}
 		if what == "enters B" {
 			s = stepOn(t, b, s, 0, 8)
 		}

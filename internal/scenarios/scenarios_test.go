@@ -88,6 +88,7 @@ func run(t *testing.T, where func() (place, error)) {
 			w.lifecycles(sc)
 			w.answersByQueue(sc)
 			w.withdrawals(sc)
+			w.acknowledgements(sc)
 		},
 	}
 	if code := suite.Run(); code != 0 {
