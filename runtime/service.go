@@ -124,6 +124,21 @@ func (r *Runtime) Snapshot(ctx context.Context, id string) (snapshot.Snapshot, e
 	return s, unknown(err, id)
 }
 
+// Takes lists the events that an instance of a lifecycle takes now, by their
+// names; its guards may still refuse one. Problems: definition.unknown,
+// definition.digest.
+func (r *Runtime) Takes(ctx context.Context, s snapshot.Snapshot) ([]string, error) {
+	def, err := r.Definitions.Pinned(ctx, s.Definition)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := def.(*engine.Program)
+	if !ok {
+		return nil, nil
+	}
+	return p.Takes(&s), nil
+}
+
 // Queued is the disposition of a signal that could not be decided at once: it
 // is in the queue, durable, and the rules for failing messages hold.
 const Queued engine.Disposition = "queued"
