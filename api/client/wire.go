@@ -207,7 +207,7 @@ type Triggered struct {
 	InstanceID  string `json:"instanceId"`
 	Created     bool   `json:"created" doc:"The event began the instance."`
 	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued,closed" doc:"As of a signal. closed: the new instance ran to its end and did not listen."`
-	State       string `json:"state" doc:"Where the instance rests after it; its status when it has ended."`
+	State       string `json:"state" doc:"Where the instance is after it; its status when it rests nowhere."`
 	Status      string `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
 }
 
@@ -217,7 +217,7 @@ type Lifecycle struct {
 	Definition string    `json:"definition"`
 	Version    string    `json:"version" doc:"Of the definition."`
 	Reference  string    `json:"reference" doc:"The application's own key."`
-	State      string    `json:"state" doc:"Where the instance rests; its status when it has ended."`
+	State      string    `json:"state" doc:"Where the instance rests; its status when it rests nowhere."`
 	Status     string    `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
 	Since      time.Time `json:"since" doc:"When it came there, or to its status."`
 	UpdatedAt  time.Time `json:"updatedAt" doc:"When something happened to it last."`
