@@ -66,6 +66,7 @@ type Tasks interface {
 // Operator looks into one instance and does what an operator asks of it.
 type Operator interface {
 	Snapshot(ctx context.Context, id string) (snapshot.Snapshot, error)
+	Takes(ctx context.Context, s snapshot.Snapshot) (events []string, err error)
 	Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error)
 }
 

@@ -41,6 +41,7 @@ type backend struct {
 
 	migration definition.Migration
 	snap      snapshot.Snapshot
+	takes     []string
 	versions  []definition.Record
 	ack       map[string]any
 }
@@ -89,6 +90,9 @@ func (b *backend) CompleteTask(context.Context, string, string, []string, string
 }
 func (b *backend) Snapshot(context.Context, string) (snapshot.Snapshot, error) {
 	return b.snap, b.err
+}
+func (b *backend) Takes(context.Context, snapshot.Snapshot) ([]string, error) {
+	return b.takes, b.err
 }
 func (b *backend) Operate(context.Context, string, engine.Operation, json.RawMessage, string) (snapshot.Snapshot, error) {
 	return snapshot.Snapshot{}, b.err

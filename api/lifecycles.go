@@ -113,7 +113,13 @@ func (s *service) getLifecycle(ctx context.Context, in *ByReference) (*answer[cl
 	if err != nil {
 		return nil, unknownInstance(err, row.ID)
 	}
-	return ok(toLifecycle(row, snap)), nil
+	events, err := s.Operator.Takes(ctx, snap)
+	if err != nil {
+		return nil, err
+	}
+	l := toLifecycle(row, snap)
+	l.Events = append(l.Events, events...)
+	return ok(l), nil
 }
 
 // noLifecycle says whether it is the definition or the instance that is not
@@ -132,7 +138,7 @@ func (s *service) noLifecycle(ctx context.Context, in *ByReference) error {
 func toLifecycle(row projections.Instance, snap snapshot.Snapshot) client.Lifecycle {
 	return client.Lifecycle{
 		InstanceID: row.ID, Definition: snap.Definition.Name, Version: snap.Definition.Version, Reference: row.BusinessKey,
-		State: stateOf(snap), Status: string(snap.Status), Since: sinceOf(row, snap), UpdatedAt: snap.UpdatedAt.UTC(),
+		State: stateOf(snap), Events: []string{}, Status: string(snap.Status), Since: sinceOf(row, snap), UpdatedAt: snap.UpdatedAt.UTC(),
 	}
 }
 

@@ -59,16 +59,16 @@ func TestTriggerIsAStartWithASignal(t *testing.T) {
 
 func TestLifecycleSaysItsState(t *testing.T) {
 	t.Parallel()
-	b := &backend{snap: waiting}
+	b := &backend{snap: waiting, takes: []string{"approve", "cancel"}}
 	h := handler(t, b)
 	w := call(h, "GET", "/v1/lifecycles/shop/loan/L%2F1", "")
-	want := `{"instanceId":"i","definition":"shop/loan","version":"1.0.0","reference":"L/1","state":"In/Review","status":"waiting",` +
+	want := `{"instanceId":"i","definition":"shop/loan","version":"1.0.0","reference":"L/1","state":"In/Review","events":["approve","cancel"],"status":"waiting",` +
 		`"since":"1970-01-01T00:00:01Z","updatedAt":"1970-01-01T00:00:02Z"}` + "\n"
 	if w.Code != 200 || w.Body.String() != want {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	b.snap.Status, b.snap.Waits = snapshot.Completed, nil
-	if w := call(h, "GET", "/v1/lifecycles/shop/loan/L%2F1", ""); !strings.Contains(w.Body.String(), `"state":"completed","status":"completed","since":"1970-01-01T00:00:05Z"`) {
+	b.snap.Status, b.snap.Waits, b.takes = snapshot.Completed, nil, nil
+	if w := call(h, "GET", "/v1/lifecycles/shop/loan/L%2F1", ""); !strings.Contains(w.Body.String(), `"state":"completed","events":[],"status":"completed","since":"1970-01-01T00:00:05Z"`) {
 		t.Errorf("ended: %s", w.Body)
 	}
 	if p := problemOf(t, call(h, "GET", "/v1/lifecycles/shop/loan/none", "")); p.Status != 404 || p.Code != "definition.unknown" {

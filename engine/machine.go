@@ -117,6 +117,16 @@ func resting(s *snapshot.Snapshot) (snapshot.Wait, bool) {
 	return s.Waits[i], true
 }
 
+// Takes lists the events that an instance of a lifecycle takes now, guards
+// aside; none between two states, and for other definitions.
+func (p *Program) Takes(s *snapshot.Snapshot) []string {
+	w, ok := resting(s)
+	if n := p.nodes[w.Pointer]; ok && n != nil {
+		return n.State.events()
+	}
+	return nil
+}
+
 // inTransition is the problem of an event that comes while an instance rests in
 // no state.
 func inTransition(s *snapshot.Snapshot) error {

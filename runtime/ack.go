@@ -38,6 +38,10 @@ const (
 // acknowledgement makes no second one.
 var ackSpace = uuid.MustParse("2f0c3a57-6a0e-5a43-9d2c-4f2f8e2f9b1d")
 
+// ackTries is how often an acknowledgement is tried again whose commit had an
+// unknown outcome. What it writes is guarded.
+const ackTries = 20
+
 // errSettled says that a command is done with.
 var errSettled = errors.New("the command is settled")
 
@@ -54,7 +58,7 @@ func (r *Runtime) Acknowledge(ctx context.Context, instance string, position int
 		return "", err
 	}
 	var did engine.Disposition
-	for unknown := false; ; unknown = true {
+	for try := 0; ; try++ {
 		j, row, err := r.expecting(ctx, instance, position)
 		if err == nil && *row.Processed {
 			err = errSettled
@@ -63,11 +67,11 @@ func (r *Runtime) Acknowledge(ctx context.Context, instance string, position int
 			did, err = r.acknowledge(ctx, j, row, ack)
 		}
 		if settled := errors.Is(err, errSettled) || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrDuplicate); settled {
-			if did, err = Duplicate, nil; unknown {
+			if did, err = Duplicate, nil; try > 0 {
 				did = engine.Applied // by the commit whose outcome was unknown
 			}
 		}
-		if errors.Is(err, store.ErrUnknown) && sleep(ctx, 50*time.Millisecond) {
+		if errors.Is(err, store.ErrUnknown) && try < ackTries && sleep(ctx, 50*time.Millisecond) {
 			continue
 		}
 		if err != nil {
@@ -142,7 +146,8 @@ func (r *Runtime) acknowledge(ctx context.Context, j job, row projections.Entry,
 }
 
 // acknowledged gives a command's result to who waits for it, as a turn of the
-// instance, which settles the row. Nothing is recorded when it is settled.
+// instance, which settles the row. Nothing is recorded when it is settled; and
+// a suspended instance keeps one, by its signal id.
 func (r *Runtime) acknowledged(ctx context.Context, j job, result json.RawMessage, actor string) (engine.Disposition, error) {
 	now := r.Now()
 	env := signal.Envelope{
@@ -154,7 +159,7 @@ func (r *Runtime) acknowledged(ctx context.Context, j job, result json.RawMessag
 		return "", err
 	}
 	out, err := r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
-		if _, waits := snap.Wait(j.command.Token); !waits || kept(&snap, j.command.Token) {
+		if _, waits := snap.Wait(j.command.Token); !waits {
 			return engine.Outcome{}, errSettled
 		}
 		return engine.Step(def, snap, in)

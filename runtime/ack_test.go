@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 var (
@@ -42,6 +44,7 @@ type consumer struct {
 	attempts []activity.Attempt
 	inputs   map[string]bool
 	during   func(a activity.Attempt) error // while the delivery lasts; nil = nothing
+	aborted  int                            // deliveries whose context ended
 }
 
 func (c *consumer) take(ctx context.Context, input json.RawMessage) (any, error) {
@@ -53,10 +56,16 @@ func (c *consumer) take(ctx context.Context, input json.RawMessage) (any, error)
 	c.attempts, c.inputs[a.Key+" "+string(input)+" "+a.Ack] = append(c.attempts, a), true
 	during := c.during
 	c.mu.Unlock()
+	var err error
 	if during != nil {
-		return "the answer of a delivery", during(a)
+		err = during(a)
 	}
-	return "the answer of a delivery", nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ctx.Err() != nil {
+		c.aborted++
+	}
+	return "the answer of a delivery", err
 }
 
 func (c *consumer) count() int {
@@ -167,6 +176,14 @@ func TestAckDuringItsDelivery(t *testing.T) {
 			}
 		}
 		eventually(t, "deliveries", func() bool { return c.count() == 24 })
+		eventually(t, "answers", func() bool {
+			open, err := n.store.Pending(t.Context(), "", 0)
+			return err == nil && !slices.ContainsFunc(open, func(e projections.Entry) bool { return e.ClaimedBy != "" })
+		})
+		if c.mu.Lock(); c.aborted > 0 {
+			t.Errorf("%d deliveries were aborted", c.aborted)
+		}
+		c.mu.Unlock()
 		n.stop() // and wait for what is under way
 		eventually(t, "workers", func() bool { return len(n.done) == 1 })
 		for end := range ends {
@@ -360,6 +377,69 @@ func TestAcksRace(t *testing.T) {
 			n.until(t, id, status("completed"))
 		}
 		n.settled(t)
+	})
+}
+
+// unsureOf cuts the line at the next commit of a kind, before it is made or
+// after.
+type unsureOf struct {
+	store.Full
+	kind  func(c store.Change) bool
+	armed atomic.Bool
+	made  bool
+}
+
+func (u *unsureOf) Commit(ctx context.Context, c store.Change) error {
+	if !u.kind(c) || !u.armed.CompareAndSwap(true, false) {
+		return u.Full.Commit(ctx, c)
+	}
+	cut := fmt.Errorf("the line was cut: %w", store.ErrUnknown)
+	if u.made {
+		return errors.Join(cut, u.Full.Commit(ctx, c))
+	}
+	return cut
+}
+
+// TestAckOfAnUnknownCommit cuts the line at the commits of an acknowledgement
+// and of a delivery: it is made once, and said to be applied.
+func TestAckOfAnUnknownCommit(t *testing.T) {
+	t.Parallel()
+	acks := []engine.Ack{
+		{Outcome: engine.AckProcessed}, {Outcome: engine.AckFailed}, {Outcome: engine.AckDelivered}, {Outcome: engine.AckRetry, Delay: time.Hour},
+	}
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		for _, made := range []bool{false, true} {
+			c := &consumer{}
+			u := &unsureOf{made: made, kind: func(c store.Change) bool {
+				return len(c.Rows.Settled) > 0 || len(c.Claims) > 0 && c.Claims[0].Owner == ""
+			}}
+			n, err := open(t.Context(), fresh(), func(s store.Full) store.Full { u.Full = s; return u }, c.take, ackDoc, tellDoc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, definition := range []string{"ack", "tell"} {
+				for _, a := range acks {
+					id := definition + "-" + string(a.Outcome)
+					u.armed.Store(true)
+					n.begin(t, id, "t/"+definition, nil)
+					if row := n.delivered(t, id, 1); row.Deliveries != 1 {
+						t.Errorf("%s, made %t: %+v", id, made, row)
+					}
+					u.armed.Store(true)
+					n.ack(t, id, engine.Applied, a)
+					if row := n.row(t, id); u.armed.Load() || row.ClaimedBy != "" || *row.Processed != (a.Outcome == engine.AckProcessed || id == "ack-failed") {
+						t.Errorf("%s, made %t: %+v", id, made, row)
+					}
+				}
+			}
+			letters, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+			if err != nil || len(letters.Items) != 1 || c.count() != 2*len(acks) {
+				t.Errorf("made %t: %d deliveries, letters %+v, %v", made, c.count(), letters.Items, err)
+			}
+			if err := n.close(); err != nil {
+				t.Error(err)
+			}
+		}
 	})
 }
 

@@ -124,13 +124,29 @@ func (r *Runtime) Snapshot(ctx context.Context, id string) (snapshot.Snapshot, e
 	return s, unknown(err, id)
 }
 
+// Takes lists the events that an instance of a lifecycle takes now, by their
+// names; its guards may still refuse one. Problems: definition.unknown,
+// definition.digest.
+func (r *Runtime) Takes(ctx context.Context, s snapshot.Snapshot) ([]string, error) {
+	def, err := r.Definitions.Pinned(ctx, s.Definition)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := def.(*engine.Program)
+	if !ok {
+		return nil, nil
+	}
+	return p.Takes(&s), nil
+}
+
 // Queued is the disposition of a signal that could not be decided at once: it
 // is in the queue, durable, and the rules for failing messages hold.
 const Queued engine.Disposition = "queued"
 
 // Signal applies a signal to one instance as a turn of its own, and says what
 // it did: applied, buffered until a wait matches, duplicate, or queued. It is
-// durable when Signal returns; a repeat with the same signal id is applied once.
+// durable when Signal returns; a repeat with the same signal id is applied once,
+// and is a duplicate also where what the first one did would refuse it.
 //
 // Problems: instance.unknown, instance.closed, signal.stale (its token or its
 // expected version is not the instance's), limit.buffer, signal.*. None of them

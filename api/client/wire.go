@@ -217,7 +217,8 @@ type Lifecycle struct {
 	Definition string    `json:"definition"`
 	Version    string    `json:"version" doc:"Of the definition."`
 	Reference  string    `json:"reference" doc:"The application's own key."`
-	State      string    `json:"state" doc:"Where the instance rests; its status when it rests nowhere."`
+	State      string    `json:"state" doc:"The state; FROM->TO between two. Of any other definition: the task where the instance rests, or its status."`
+	Events     []string  `json:"events" doc:"The events that the state takes; a guard may still refuse one."`
 	Status     string    `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
 	Since      time.Time `json:"since" doc:"When it came there, or to its status."`
 	UpdatedAt  time.Time `json:"updatedAt" doc:"When something happened to it last."`

@@ -68,7 +68,7 @@ func (a *app) stateCommand() *cobra.Command {
 			if err != nil || a.json {
 				return a.orPrint(l, err)
 			}
-			a.fields("state", l.State, "status", l.Status, "since", a.moment(l.Since), "updated", a.moment(l.UpdatedAt),
+			a.fields("state", l.State, "takes", strings.Join(l.Events, ", "), "status", l.Status, "since", a.moment(l.Since), "updated", a.moment(l.UpdatedAt),
 				"instance", l.InstanceID, "definition", l.Definition+"@"+l.Version)
 			return nil
 		}),
