@@ -257,7 +257,7 @@ func TestRefusedEventsAreDeadLetters(t *testing.T) {
 			n.until(t, reference, func(row projections.Instance) bool { return row.Position == "Review" })
 			if i == 1 {
 				n.request(t, "other", event(reference, "r-2", "hold", `{}`))
-				n.until(t, reference, func(row projections.Instance) bool { return row.Position == "pause" })
+				n.until(t, reference, func(row projections.Instance) bool { return row.Position == "Review->Held" })
 			}
 		}
 		for _, c := range []struct {

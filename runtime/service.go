@@ -145,7 +145,8 @@ const Queued engine.Disposition = "queued"
 
 // Signal applies a signal to one instance as a turn of its own, and says what
 // it did: applied, buffered until a wait matches, duplicate, or queued. It is
-// durable when Signal returns; a repeat with the same signal id is applied once.
+// durable when Signal returns; a repeat with the same signal id is applied once,
+// and is a duplicate also where what the first one did would refuse it.
 //
 // Problems: instance.unknown, instance.closed, signal.stale (its token or its
 // expected version is not the instance's), limit.buffer, signal.*. None of them

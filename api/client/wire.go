@@ -207,7 +207,7 @@ type Triggered struct {
 	InstanceID  string `json:"instanceId"`
 	Created     bool   `json:"created" doc:"The event began the instance."`
 	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued,closed" doc:"As of a signal. closed: the new instance ran to its end and did not listen."`
-	State       string `json:"state" doc:"Where the instance rests after it; its status when it has ended."`
+	State       string `json:"state" doc:"Where the instance is after it; its status when it rests nowhere."`
 	Status      string `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
 }
 
