@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,19 +23,24 @@ type job struct {
 	position int64
 	command  engine.Command
 	failures int // attempts that failed or were lost so far
+
+	// Under the lock of the runtime, while the node performs it:
+	abort  context.CancelFunc // ends the attempt under way; nil = there is none, or nobody waits for its result
+	rounds int                // of the watch, since the attempt began
+	next   *job               // another performance of the same command by this node
 }
 
-// place is where a command is: the node's own maps go by it, for an idempotency
+// place is where a command is: the node's own map goes by it, for an idempotency
 // key costs more to print than to look up.
 type place struct {
 	instance string
 	position int64
 }
 
-func (j job) at() place { return place{j.instance, j.position} }
+func (j *job) at() place { return place{j.instance, j.position} }
 
 // key is the idempotency key: the same on every attempt, on every node.
-func (j job) key() string { return fmt.Sprintf("%s/%d", j.instance, j.position) }
+func (j *job) key() string { return j.instance + "/" + strconv.FormatInt(j.position, 10) }
 
 // reserve takes a slot for a command before it is claimed, so that a node
 // never claims more than it can hold.
@@ -63,13 +69,13 @@ func (r *Runtime) unreserve(n int) {
 // launch performs a command on the slot reserved for it, on a worker that has
 // nothing to do or on a new one. Workers stay: their stacks have grown to what
 // a turn needs, and growing a new one costs as much as the turn.
-func (r *Runtime) launch(j job) {
+func (r *Runtime) launch(j *job) {
 	r.track(j)
 	r.start(j)
 }
 
 // start performs a command that is tracked.
-func (r *Runtime) start(j job) {
+func (r *Runtime) start(j *job) {
 	select {
 	case r.jobs <- j:
 	default:
@@ -77,11 +83,19 @@ func (r *Runtime) start(j job) {
 	}
 }
 
-func (r *Runtime) worker(ctx context.Context, j job) {
+// worker performs one command after the other, all in one context: a context of
+// its own for each would cost more than the rest of the work. An attempt that
+// is aborted ends it, and with it the worker.
+func (r *Runtime) worker(work context.Context, j *job) {
+	ctx, abort := context.WithCancel(work)
+	defer abort()
 	for {
-		r.perform(ctx, j)
+		r.perform(ctx, abort, j)
 		r.untrack(j)
 		r.unreserve(1)
+		if ctx.Err() != nil {
+			return
+		}
 		select {
 		case j = <-r.jobs:
 		case <-ctx.Done():
@@ -92,11 +106,9 @@ func (r *Runtime) worker(ctx context.Context, j job) {
 
 // perform makes one attempt and commits what came of it: the result as the
 // instance's next turn, or the failure and the time of the next attempt.
-func (r *Runtime) perform(ctx context.Context, j job) {
-	var output json.RawMessage
-	var failure *engine.Failure
-	aborted := r.attempted(ctx, j, func(ctx context.Context) { output, failure = r.attempt(ctx, j) })
-	if aborted || ctx.Err() != nil {
+func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job) {
+	output, failure := r.attempted(ctx, abort, j)
+	if ctx.Err() != nil {
 		return // withdrawn; or given up at shutdown: performed again elsewhere
 	}
 	var err error
@@ -143,10 +155,10 @@ func payload(output json.RawMessage, e *snapshot.Error) json.RawMessage {
 // answer applies a result as the instance's next turn. When the turn cannot be
 // decided, the result goes to the signal queue, where the rules for failing
 // messages hold.
-func (r *Runtime) answer(ctx context.Context, j job, result json.RawMessage) error {
+func (r *Runtime) answer(ctx context.Context, j *job, result json.RawMessage) error {
 	now := r.Now()
 	env := signal.Envelope{
-		SignalID: fmt.Sprintf("%s/%d", j.key(), j.failures+1), InstanceID: j.instance, RuntimeProvider: signal.Provider,
+		SignalID: j.key() + "/" + strconv.Itoa(j.failures+1), InstanceID: j.instance, RuntimeProvider: signal.Provider,
 		Type: signal.TaskCompleted, WaitingToken: j.command.Token, OccurredAt: now, Payload: result,
 	}
 	unknown := false
@@ -171,7 +183,7 @@ func (r *Runtime) answer(ctx context.Context, j job, result json.RawMessage) err
 }
 
 // later gives a command back and announces it again for after the delay.
-func (r *Runtime) later(ctx context.Context, j job, delay time.Duration, e snapshot.Error) error {
+func (r *Runtime) later(ctx context.Context, j *job, delay time.Duration, e snapshot.Error) error {
 	now := r.Now()
 	due := now.Add(delay)
 	body, err := signal.ForCommand(j.instance, j.position, j.failures+1, now, due).Encode()
@@ -245,7 +257,7 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 	if *row.Processed || row.ClaimedBy != "" {
 		return d.Commit(ctx, store.Change{}) // done with, or performed by somebody
 	}
-	j := job{instance: env.InstanceID, position: position, failures: row.Attempts}
+	j := &job{instance: env.InstanceID, position: position, failures: row.Attempts}
 	if err := json.Unmarshal(row.Data, &j.command); err != nil {
 		return problem.Wrap(err, problem.Internal, "command.corrupt", "command %d of %s", position, env.InstanceID)
 	}
@@ -273,7 +285,7 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 	return nil
 }
 
-func (r *Runtime) claim(ctx context.Context, d store.Delivery, j job, row projections.Entry) error {
+func (r *Runtime) claim(ctx context.Context, d store.Delivery, j *job, row projections.Entry) error {
 	return d.Commit(ctx, store.Change{Claims: []store.Claim{{
 		InstanceID: j.instance, Position: j.position, Owner: r.Store.Node(), Attempts: row.Attempts, Error: row.LastError,
 	}}})
@@ -301,7 +313,7 @@ func (r *Runtime) await(ctx context.Context) bool {
 
 // exhausted answers a command whose attempts are used up without an answer:
 // each was lost with the process that made it.
-func (r *Runtime) exhausted(ctx context.Context, d store.Delivery, j job, last string) error {
+func (r *Runtime) exhausted(ctx context.Context, d store.Delivery, j *job, last string) error {
 	e := snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Attempts used up",
 		Detail: strings.TrimSuffix(fmt.Sprintf("%d attempts were lost or failed: %s", j.failures, last), ": "),
@@ -324,7 +336,7 @@ func (r *Runtime) exhausted(ctx context.Context, d store.Delivery, j job, last s
 const passMax = 30
 
 // pass leaves a command to a node that can perform it.
-func (r *Runtime) pass(ctx context.Context, d store.Delivery, j job) error {
+func (r *Runtime) pass(ctx context.Context, d store.Delivery, j *job) error {
 	m := d.Message()
 	if m.Attempts >= passMax {
 		e := snapshot.Error{

@@ -20,7 +20,7 @@ func (r *Runtime) can(target string) bool {
 }
 
 // attempt makes one attempt at a command.
-func (r *Runtime) attempt(ctx context.Context, j job) (json.RawMessage, *engine.Failure) {
+func (r *Runtime) attempt(ctx context.Context, j *job) (json.RawMessage, *engine.Failure) {
 	switch j.command.Target {
 	case engine.TargetEvent:
 		return nil, r.emit(ctx, j)
@@ -34,7 +34,7 @@ func (r *Runtime) attempt(ctx context.Context, j job) (json.RawMessage, *engine.
 // the outside where the performer has a target for it. An attempt after the
 // first does both again; an instance takes an event once, and the outside
 // knows it by source and id.
-func (r *Runtime) emit(ctx context.Context, j job) *engine.Failure {
+func (r *Runtime) emit(ctx context.Context, j *job) *engine.Failure {
 	if _, err := r.PublishEvent(ctx, j.command.Input, j.command.Headers); err != nil {
 		kind := problem.KindOf(err)
 		return &engine.Failure{
@@ -50,14 +50,14 @@ func (r *Runtime) emit(ctx context.Context, j job) *engine.Failure {
 }
 
 // delivered ends a command that nobody waits for.
-func (r *Runtime) delivered(ctx context.Context, j job) error {
+func (r *Runtime) delivered(ctx context.Context, j *job) error {
 	return r.ended(ctx, store.Change{Claims: []store.Claim{{
 		InstanceID: j.instance, Position: j.position, Expect: r.Store.Node(), Done: true,
 	}}})
 }
 
 // undelivered makes a dead letter of a command that nobody waits for.
-func (r *Runtime) undelivered(ctx context.Context, j job, e snapshot.Error) error {
+func (r *Runtime) undelivered(ctx context.Context, j *job, e snapshot.Error) error {
 	r.Log.Error("event is undelivered and a dead letter now", "instance", j.instance, "command", j.position, "error", e.Detail)
 	return r.ended(ctx, r.abandon(j, r.Store.Node(), e))
 }
@@ -76,7 +76,7 @@ func (r *Runtime) ended(ctx context.Context, c store.Change) error {
 // abandon gives a command back without announcing it again: what announces
 // it is a dead letter, and the command stays pending until an operator
 // replays that, with all its attempts before it.
-func (r *Runtime) abandon(j job, owner string, e snapshot.Error) store.Change {
+func (r *Runtime) abandon(j *job, owner string, e snapshot.Error) store.Change {
 	now := r.Now()
 	envelope := signal.ForCommand(j.instance, j.position, j.failures+1, now, now)
 	body, _ := envelope.Encode() // ids of the store's own

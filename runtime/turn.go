@@ -155,7 +155,7 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 	r.metrics.turn(out)
 	r.metrics.schedule(prev, out)
 	for _, e := range mine {
-		r.launch(job{instance: out.Snapshot.InstanceID, position: e.Position, command: *e.Command})
+		r.launch(&job{instance: out.Snapshot.InstanceID, position: e.Position, command: *e.Command})
 	}
 	return nil
 }
