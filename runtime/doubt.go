@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -20,15 +19,6 @@ func (r *Runtime) doubt(list ...*job) {
 	for _, j := range list {
 		go r.settle(r.work, j)
 	}
-}
-
-// jobsOf are commands as jobs, before their first attempt.
-func jobsOf(instance string, entries []engine.Entry) []*job {
-	list := make([]*job, len(entries))
-	for i, e := range entries {
-		list[i] = &job{instance: instance, position: e.Position, command: *e.Command}
-	}
-	return list
 }
 
 // settle performs a command if its claim was committed and nobody on this node
