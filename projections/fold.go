@@ -19,7 +19,7 @@ import (
 // commit, "" for nobody.
 func Fold(prev *snapshot.Snapshot, out engine.Outcome, startKey string, claim func(engine.Entry) string) (Rows, error) {
 	next := &out.Snapshot
-	rows := Rows{}
+	rows := Rows{Stream: make([]Entry, 0, len(out.Entries))}
 	if prev == nil || visible(prev, next) {
 		rows.Instance = instance(next, startKey)
 	}
