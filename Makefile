@@ -14,7 +14,7 @@ FUZZ_TIME ?= 5s
 
 run: build ## serve on the embedded store with the examples and their outside world
 	@trap 'kill $$world 2>/dev/null || true' EXIT; \
-	bin/services -state aqueduct-data/services.jsonl & world=$$!; \
+	bin/services -state aqueduct-data/services.jsonl -node http://127.0.0.1:8080 & world=$$!; \
 	bin/engine-node serve --watch examples
 
 test: install ## everything: tests, fuzzing, the gate

@@ -207,7 +207,7 @@ func (p *Performer) call(ctx context.Context, f Func, c engine.Command, key stri
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	limited = context.WithValue(limited, attemptKey{}, Attempt{
-		Target: c.Target, Key: key, Number: attempt, Instance: instanceOf(key), Pointer: c.Pointer, Headers: c.Headers,
+		Target: c.Target, Key: key, Number: attempt, Instance: instanceOf(key), Pointer: c.Pointer, Headers: c.Headers, Ack: ackPath(c, key),
 	})
 	value, err := p.recovered(limited, f, c)
 	if err == nil {
@@ -246,6 +246,7 @@ type Attempt struct {
 	Instance string            // the workflow instance that asked
 	Pointer  string            // of the task in its definition
 	Headers  map[string]string // trace and correlation ids
+	Ack      string            // path of the API at which the command is acknowledged; "" = the function's result is the call's
 }
 
 type attemptKey struct{}
@@ -255,6 +256,16 @@ type attemptKey struct{}
 func Info(ctx context.Context) Attempt {
 	a, _ := ctx.Value(attemptKey{}).(Attempt)
 	return a
+}
+
+// ackPath is where the API takes the acknowledgement of a command, "" for one
+// that asks for none.
+func ackPath(c engine.Command, key string) string {
+	if c.Ack <= 0 {
+		return ""
+	}
+	i := strings.LastIndexByte(key, '/')
+	return "/v1/instances/" + url.PathEscape(key[:max(i, 0)]) + "/commands/" + key[i+1:] + "/ack"
 }
 
 // instanceOf takes the instance out of an idempotency key, which is

@@ -17,6 +17,10 @@ import (
 // HeaderKey carries the idempotency key of a command.
 const HeaderKey = "Idempotency-Key"
 
+// HeaderAck carries the path of the API at which a command is acknowledged, of
+// a command that asks for it.
+const HeaderAck = "Aqueduct-Ack"
+
 // HeaderCorrelation carries the correlation id of an instance.
 const HeaderCorrelation = "X-Correlation-Id"
 
@@ -111,7 +115,8 @@ func (c *call) place() string {
 }
 
 // request builds the HTTP request. What the author sets wins over trace and
-// correlation headers, and the idempotency key over what the author sets.
+// correlation headers; the idempotency key and where it is acknowledged win
+// over what the author sets.
 func (c *call) request(ctx context.Context, cmd engine.Command, key string) (*http.Request, error) {
 	headers := http.Header{}
 	carry(headers, "Traceparent", cmd.Headers[signal.HeaderTraceparent])
@@ -128,6 +133,7 @@ func (c *call) request(ctx context.Context, cmd engine.Command, key string) (*ht
 		headers.Set(name, text)
 	}
 	carry(headers, HeaderKey, key)
+	carry(headers, HeaderAck, ackPath(cmd, key))
 	body, err := c.body(headers)
 	if err != nil {
 		return nil, err

@@ -77,6 +77,33 @@ func TestAuthorsHeadersYieldToTheKeyOnly(t *testing.T) {
 	}
 }
 
+// TestDeliveryNamesWhereItIsAcknowledged is of D5: beside the key, and only of a
+// command that asks for it.
+func TestDeliveryNamesWhereItIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.Header.Get(HeaderKey), " ", r.Header.Get(HeaderAck))
+	})
+	p := performer(t, Config{})
+	p.Register("see", func(ctx context.Context, _ json.RawMessage) (any, error) { return Info(ctx).Ack, nil })
+	input := json.RawMessage(`{"uri":"` + url + `","headers":{"aqueduct-ack":"mine"}}`)
+	for _, c := range []struct {
+		target string
+		ack    time.Duration
+		want   string
+	}{
+		{TargetHTTP, time.Minute, `"i 1/7 /v1/instances/i%201/commands/7/ack"`},
+		{TargetHTTP, 0, `"i 1/7 mine"`},
+		{"see", time.Minute, `"/v1/instances/i%201/commands/7/ack"`},
+		{"see", 0, `""`},
+	} {
+		got, f := p.Perform(context.Background(), engine.Command{Target: c.target, Input: input, Ack: c.ack}, "i 1/7", 1)
+		if string(got) != c.want {
+			t.Errorf("%s within %s: %s, %+v", c.target, c.ack, got, f)
+		}
+	}
+}
+
 func TestBadCallsAreNotSent(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ input, detail string }{

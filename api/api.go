@@ -42,9 +42,9 @@ const (
 	bodyTimeout        = 10 * time.Second // for a body to arrive
 )
 
-// Starter begins instances.
+// Starter begins instances, or signals those that are there.
 type Starter interface {
-	Start(ctx context.Context, id string, start signal.Start, headers map[string]string) (instanceID string, created bool, err error)
+	StartOrSignal(ctx context.Context, id string, start signal.Start, headers map[string]string) (instanceID string, created bool, did engine.Disposition, err error)
 }
 
 // Signaller gives signals to instances.
@@ -66,7 +66,13 @@ type Tasks interface {
 // Operator looks into one instance and does what an operator asks of it.
 type Operator interface {
 	Snapshot(ctx context.Context, id string) (snapshot.Snapshot, error)
+	Takes(ctx context.Context, s snapshot.Snapshot) (events []string, err error)
 	Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error)
+}
+
+// Acknowledger takes what consumers say of commands.
+type Acknowledger interface {
+	Acknowledge(ctx context.Context, instanceID string, position int64, ack engine.Ack) (engine.Disposition, error)
 }
 
 // Letters works on dead letters.
@@ -96,17 +102,18 @@ type Migrator interface {
 // Config wires the API. Everything but Log, Registerer, Metrics and Version is
 // required.
 type Config struct {
-	Starter     Starter
-	Signaller   Signaller
-	Tasks       Tasks
-	Operator    Operator
-	Letters     Letters
-	Publisher   Publisher
-	Migrator    Migrator
-	Definitions Definitions
-	Reader      projections.Reader
-	Ready       func(context.Context) error // nil error = the store answers
-	Now         func() time.Time
+	Starter      Starter
+	Signaller    Signaller
+	Tasks        Tasks
+	Operator     Operator
+	Acknowledger Acknowledger
+	Letters      Letters
+	Publisher    Publisher
+	Migrator     Migrator
+	Definitions  Definitions
+	Reader       projections.Reader
+	Ready        func(context.Context) error // nil error = the store answers
+	Now          func() time.Time
 
 	Version    string                // of the program
 	Log        *slog.Logger          // nil = discard
@@ -122,7 +129,7 @@ type service struct {
 // New makes the handler of the whole API.
 func New(c Config) (http.Handler, error) {
 	v := reflect.ValueOf(c)
-	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Letters", "Publisher", "Migrator", "Definitions", "Reader", "Ready", "Now"} {
+	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "Letters", "Publisher", "Migrator", "Definitions", "Reader", "Ready", "Now"} {
 		if v.FieldByName(name).IsNil() {
 			return nil, fmt.Errorf("api: %s is required", name)
 		}
@@ -137,6 +144,8 @@ func New(c Config) (http.Handler, error) {
 	s.definitionOperations(h)
 	s.migrationOperations(h)
 	s.instanceOperations(h)
+	s.lifecycleOperations(h)
+	s.ackOperations(h)
 	s.eventOperations(h)
 	s.taskOperations(h)
 	s.letterOperations(h)

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,19 +34,30 @@ type backend struct {
 	projections.Reader
 	err     error
 	panics  bool
+	start   signal.Start
 	signal  signal.Envelope
 	event   json.RawMessage
 	headers map[string]string
 
 	migration definition.Migration
+	snap      snapshot.Snapshot
+	takes     []string
+	versions  []definition.Record
+	ack       map[string]any
 }
 
-func (b *backend) Start(_ context.Context, id string, s signal.Start, h map[string]string) (string, bool, error) {
+func (b *backend) StartOrSignal(_ context.Context, id string, s signal.Start, h map[string]string) (string, bool, engine.Disposition, error) {
 	if b.panics {
 		panic("a bug")
 	}
-	b.headers = h
-	return id, true, b.err
+	b.start, b.headers = s, h
+	return id, true, engine.Applied, b.err
+}
+func (b *backend) Started(_ context.Context, definition, business, key string) (projections.Instance, error) {
+	if definition+business+key != "shop/loanL/1"+signal.LifecycleKey {
+		return projections.Instance{}, store.ErrNotFound
+	}
+	return projections.Instance{ID: "i", BusinessKey: business, UpdatedAt: time.Unix(5, 0)}, b.err
 }
 func (b *backend) Signal(_ context.Context, e signal.Envelope) (engine.Disposition, error) {
 	b.signal = e
@@ -77,10 +89,17 @@ func (b *backend) CompleteTask(context.Context, string, string, []string, string
 	return projections.Task{}, b.err
 }
 func (b *backend) Snapshot(context.Context, string) (snapshot.Snapshot, error) {
-	return snapshot.Snapshot{}, b.err
+	return b.snap, b.err
+}
+func (b *backend) Takes(context.Context, snapshot.Snapshot) ([]string, error) {
+	return b.takes, b.err
 }
 func (b *backend) Operate(context.Context, string, engine.Operation, json.RawMessage, string) (snapshot.Snapshot, error) {
 	return snapshot.Snapshot{}, b.err
+}
+func (b *backend) Acknowledge(_ context.Context, id string, position int64, a engine.Ack) (engine.Disposition, error) {
+	b.ack = map[string]any{id + "/" + strconv.FormatInt(position, 10): a}
+	return engine.Applied, b.err
 }
 func (b *backend) CompareVersions(_ context.Context, name, from, to string) (definition.MigrationReport, error) {
 	return b.Migrate(context.Background(), definition.Migration{Name: name, From: from, To: to, DryRun: true})
@@ -97,7 +116,9 @@ func (b *backend) Publish(_ context.Context, file string, source []byte) (defini
 func (b *backend) Definition(context.Context, string, string) (definition.Record, error) {
 	return definition.Record{Source: []byte(" {}")}, b.err
 }
-func (b *backend) Versions(context.Context, string) ([]definition.Record, error) { return nil, b.err }
+func (b *backend) Versions(context.Context, string) ([]definition.Record, error) {
+	return b.versions, b.err
+}
 func (b *backend) Definitions(context.Context, string, int) ([]definition.Record, error) {
 	return nil, b.err
 }
@@ -109,7 +130,7 @@ func (b *backend) Task(context.Context, string) (projections.Task, error) {
 func handler(t *testing.T, b *backend) http.Handler {
 	t.Helper()
 	h, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Letters: b, Publisher: b, Migrator: b, Definitions: b, Reader: b,
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, Letters: b, Publisher: b, Migrator: b, Definitions: b, Reader: b,
 		Ready: func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
 		Registerer: prometheus.NewRegistry(), Version: "test",
 	})
@@ -181,6 +202,11 @@ func TestRefusals(t *testing.T) {
 		{"status", "GET", "/v1/instances?status=gone", "", nil, 422, "request.invalid", "query.status"},
 		{"wait", "POST", "/v1/instances?wait=61s", `{"definition":"a"}`, nil, 400, "request.invalid", "query.wait"},
 		{"no operation", "POST", "/v1/instances/x/operations", `{"operation":"explode"}`, nil, 422, "request.invalid", "/operation"},
+		{"no outcome", "POST", "/v1/instances/x/commands/2/ack", `{}`, nil, 422, "request.invalid", "outcome"},
+		{"outcome", "POST", "/v1/instances/x/commands/2/ack", `{"outcome":"done"}`, nil, 422, "request.invalid", "/outcome"},
+		{"delay", "POST", "/v1/instances/x/commands/2/ack", `{"outcome":"retry","delay":"soon"}`, nil, 400, "request.invalid", "/delay"},
+		{"position", "POST", "/v1/instances/x/commands/0/ack", `{"outcome":"processed"}`, nil, 422, "request.invalid", "path.position"},
+		{"position as text", "POST", "/v1/instances/x/commands/two/ack", `{"outcome":"processed"}`, nil, 422, "request.invalid", "path.position"},
 		{"output", "POST", "/v1/instances/x/operations", `{"operation":"retry","output":1}`, nil, 400, "request.invalid", "only skip"},
 		{"no user", "POST", "/v1/tasks/x/claim", `{"user":""}`, nil, 422, "request.invalid", "/user"},
 		{"event in a batch", "POST", "/v1/events", "[]", []string{"Content-Type", "application/cloudevents-batch+json"}, 415, "request.content-type", ""},
@@ -289,6 +315,34 @@ func TestHeadersBecomeThoseOfTheSignal(t *testing.T) {
 	call(handler(t, b), "POST", "/v1/instances/i-1/signals", `{"type":"paid"}`, "traceparent", strings.ToUpper(trace))
 	if b.signal.Headers != nil {
 		t.Errorf("a malformed traceparent was kept: %v", b.signal.Headers)
+	}
+}
+
+func TestAcknowledgements(t *testing.T) {
+	t.Parallel()
+	b := &backend{}
+	h := handler(t, b)
+	for body, want := range map[string]engine.Ack{
+		`{"outcome":"processed","output":{"n":1}}`: {Outcome: engine.AckProcessed, Output: json.RawMessage(`{"n":1}`), Actor: "shop"},
+		`{"outcome":"retry","delay":"PT1M"}`:       {Outcome: engine.AckRetry, Delay: time.Minute, Actor: "shop"},
+		`{"outcome":"failed","error":{"type":"t","status":409,"title":"T","detail":"d"}}`: {
+			Outcome: engine.AckFailed, Error: &snapshot.Error{Type: "t", Status: 409, Title: "T", Detail: "d"}, Actor: "shop",
+		},
+		`{"outcome":"delivered"}`: {Outcome: engine.AckDelivered, Actor: "shop"},
+	} {
+		w := call(h, "POST", "/v1/instances/i%201/commands/7/ack", body, "X-Aqueduct-Actor", "shop")
+		if w.Code != 202 || w.Body.String() != `{"instanceId":"i 1","position":7,"disposition":"applied"}`+"\n" {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+		if !reflect.DeepEqual(b.ack, map[string]any{"i 1/7": want}) {
+			t.Errorf("%s: got %+v", body, b.ack)
+		}
+	}
+	for code, kind := range map[string]problem.Kind{"command.unknown": problem.NotFound, "ack.unexpected": problem.Conflict, "ack.invalid": problem.Invalid} {
+		b.err = problem.New(kind, code, "no")
+		if p := problemOf(t, call(h, "POST", "/v1/instances/i/commands/7/ack", `{"outcome":"processed"}`)); p.Code != code {
+			t.Errorf("%s: %+v", code, p)
+		}
 	}
 }
 
@@ -408,7 +462,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if operations != 30 {
+	if operations != 33 {
 		t.Errorf("%d operations", operations)
 	}
 	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {

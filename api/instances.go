@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -20,7 +18,8 @@ import (
 
 func (s *service) instanceOperations(h huma.API) {
 	start := operation("start-instance", http.MethodPost, "/v1/instances", "instances", "Start an instance", http.StatusNotFound, http.StatusConflict)
-	start.Description = "Idempotent by instanceId, or by definition, businessKey and startKey: a repeat answers 200 with the first one's instance."
+	start.Description = "Idempotent by instanceId, or by definition, businessKey and startKey: a repeat answers 200 with the first one's instance. " +
+		"A signal is given to the instance whether the request begins it, in the same commit, or it is there."
 	start.DefaultStatus = http.StatusCreated
 	register(s, h, start, s.start)
 	register(s, h, operation("list-instances", http.MethodGet, "/v1/instances", "instances",
@@ -54,9 +53,13 @@ func (s *service) start(ctx context.Context, in *startInput) (*answer[client.Ins
 	if b.StartKey == "" {
 		b.StartKey = in.Key
 	}
-	id, isNew, err := s.Starter.Start(ctx, b.InstanceID, signal.Start{
+	start := signal.Start{
 		Definition: b.Definition, Version: b.Version, BusinessKey: b.BusinessKey, KeyParts: b.KeyParts, StartKey: b.StartKey, Input: b.Input,
-	}, in.headers())
+	}
+	if b.Signal != nil {
+		start.Signal = &signal.FirstSignal{ID: firstID(b.Signal.SignalID, in.Key), Type: b.Signal.Type, Data: b.Signal.Data}
+	}
+	id, isNew, did, err := s.Starter.StartOrSignal(ctx, b.InstanceID, start, in.headers())
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +70,7 @@ func (s *service) start(ctx context.Context, in *startInput) (*answer[client.Ins
 	if err != nil {
 		return nil, err
 	}
+	d.Disposition = string(did)
 	return created(d, isNew), nil
 }
 
@@ -200,17 +204,11 @@ func overlay(i *client.Instance, snap snapshot.Snapshot) {
 	if snap.Status.Closed() {
 		i.EndedAt = snap.UpdatedAt.UTC()
 	}
-	i.Error, i.State = nil, ""
+	i.Error, i.State = nil, snap.At()
 	if e := snap.Error; e != nil {
 		i.Error = &client.InstanceError{Type: e.Type, Status: e.Status, Title: e.Title, Detail: e.Detail, Pointer: e.Instance}
-		i.State = lastSegment(e.Instance)
-	}
-	if w, ok := snap.Primary(); ok {
-		i.State = lastSegment(w.Pointer)
 	}
 }
-
-func lastSegment(pointer string) string { return pointer[strings.LastIndexByte(pointer, '/')+1:] }
 
 type streamInput struct {
 	ID    string `path:"id" maxLength:"128"`
@@ -243,13 +241,7 @@ type signalInput struct {
 }
 
 func (s *service) signal(ctx context.Context, in *signalInput) (*answer[client.Accepted], error) {
-	id := in.Body.SignalID
-	if id == "" {
-		id = in.Key
-	}
-	if id == "" {
-		id = uuid.Must(uuid.NewV7()).String()
-	}
+	id := firstID(in.Body.SignalID, in.Key)
 	now := s.Now().UTC()
 	event, err := json.Marshal(struct {
 		ID     string          `json:"id"`

@@ -71,6 +71,7 @@ func toCommand(e projections.Entry) client.Command {
 	return client.Command{
 		Position: e.Position, Target: c.Target, Pointer: c.Pointer, Attempts: e.Attempts, ClaimedBy: e.ClaimedBy,
 		NextAt: utc(e.NextAttemptAt), LastError: e.LastError, CreatedAt: e.CreatedAt.UTC(),
+		DeliveredAt: utc(e.DeliveredAt), Deliveries: e.Deliveries,
 	}
 }
 
@@ -82,7 +83,7 @@ func toEntry(r projections.Entry) client.Entry {
 		Pointer: m.Pointer, Actor: m.Actor, Disposition: string(m.Disposition), Answers: m.Command, Steps: m.Steps,
 		StateVersion: m.Version, CorrelationID: m.Correlation, SignalID: r.SignalID, Data: document(r.Data),
 		Processed: r.Processed, ProcessedAt: utc(r.ProcessedAt), ClaimedBy: r.ClaimedBy, Attempts: r.Attempts,
-		NextAt: utc(r.NextAttemptAt), LastError: r.LastError,
+		NextAt: utc(r.NextAttemptAt), LastError: r.LastError, DeliveredAt: utc(r.DeliveredAt), Deliveries: r.Deliveries,
 	}
 	if r.Kind == string(engine.KindCommand) {
 		e.Data = withoutToken(e.Data)

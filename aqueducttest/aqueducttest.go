@@ -17,7 +17,8 @@
 // The same test always gives the same decisions, tokens and timeline. The kit
 // begins where a node's own work ends: retries of a failed command, which a
 // node makes before the workflow hears of it, are not played, a stub's failure
-// is the final one; and an event goes to this instance alone.
+// is the final one; and an event goes to this instance alone. Of a call that is
+// acknowledged, a stub's answer is what the consumer acknowledges.
 //
 // Values: a string, []byte or json.RawMessage is JSON text, anything else is
 // made JSON by encoding/json; nil is null.

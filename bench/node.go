@@ -63,7 +63,7 @@ func (o *Options) begin(ctx context.Context, dir string, documents ...string) (*
 	if !ok {
 		return nil, fmt.Errorf("store %s keeps no definitions", o.Store)
 	}
-	catalogue := definition.New(repo, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	catalogue := definition.New(repo, openworkflow.Parsers(), time.Now)
 	for _, d := range documents {
 		if _, _, err := catalogue.Publish(ctx, "bench.yaml", []byte(d)); err != nil {
 			return nil, err

@@ -30,6 +30,7 @@ type Config struct {
 	Queue        Queue
 	Retry        Retry
 	CrashMax     int              // times a message may kill its process before it is a dead letter
+	AckMax       int              // deliveries of a command that is not acknowledged, before it is given up
 	DeadLetter   DeadLetterPolicy // what happens to an instance whose message is a dead letter
 	Activity     Activity
 	Events       Events
@@ -233,6 +234,7 @@ func Default() Config {
 		Queue:      Queue{SignalConsumers: 64, ScheduleConsumers: 64, CommandConsumers: 8, Wait: 5 * time.Second, Handlers: 128},
 		Retry:      Retry{Max: 5, Delay: time.Second, DelayMax: 5 * time.Minute},
 		CrashMax:   3,
+		AckMax:     100,
 		DeadLetter: DeadLetterKeep,
 		Activity: Activity{
 			Concurrency: 256, Timeout: 30 * time.Second, ResponseBytes: 1 << 20, ResultBytes: 1 << 20,

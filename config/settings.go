@@ -103,6 +103,8 @@ func queues() []setting {
 			meaning: "longest delay before a retry"},
 		{key: "crash.max", field: func(c *Config) any { return &c.CrashMax }, low: 1, high: 100,
 			meaning: "times a message may kill its process before it is a dead letter"},
+		{key: "ack.max", field: func(c *Config) any { return &c.AckMax }, low: 1, high: 1_000_000,
+			meaning: "deliveries of a command that is not acknowledged, before it is given up"},
 		{key: "dead-letter.policy", field: func(c *Config) any { return &c.DeadLetter },
 			choices: []string{string(DeadLetterKeep), string(DeadLetterSuspend)},
 			meaning: "what happens to an instance whose message is a dead letter"},

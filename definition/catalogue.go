@@ -173,7 +173,7 @@ func (c *Catalogue) announce(ctx context.Context, p Parsed) error {
 // kindOf recognises the kind of a document by its first-level fields. A text
 // that cannot be read at all goes to the parser, which says where.
 func kindOf(source []byte) (kind string, err error) {
-	const openworkflow = "openworkflow"
+	const openworkflow, lifecycle = "openworkflow", "lifecycle"
 	defer func() {
 		if recover() != nil { // the YAML package on text that is not YAML
 			kind, err = openworkflow, nil
@@ -185,13 +185,16 @@ func kindOf(source []byte) (kind string, err error) {
 	}
 	if top := doc.Content[0]; top.Kind == yaml.MappingNode {
 		for i := 0; i < len(top.Content); i += 2 {
-			if top.Content[i].Value == "document" {
+			switch top.Content[i].Value {
+			case "document":
 				return openworkflow, nil
+			case lifecycle:
+				return lifecycle, nil
 			}
 		}
 	}
 	return "", problem.New(problem.Invalid, "definition.unknown-kind", "the kind of the document is not known").
-		WithHint("an Open Workflow definition begins with a field document")
+		WithHint("an Open Workflow definition has a field document, a state machine a field lifecycle")
 }
 
 // Find returns a definition; version "" is the highest by semantic versioning.

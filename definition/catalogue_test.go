@@ -86,7 +86,7 @@ func (m *memory) Definitions(context.Context, string, int) ([]definition.Record,
 var moment = time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
 
 func catalogue(m *memory) *definition.Catalogue {
-	return definition.New(m, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, func() time.Time { return moment })
+	return definition.New(m, openworkflow.Parsers(), func() time.Time { return moment })
 }
 
 func source(version string, x int) []byte {
@@ -195,7 +195,7 @@ func TestStoredDefinitionsAreChecked(t *testing.T) {
 	for what, change := range map[string]func(*definition.Record){
 		"definition.digest":       func(r *definition.Record) { r.Source = source("1.0.0", 2) },
 		"definition.stored":       func(r *definition.Record) { r.Source = []byte("a: 1") },
-		"definition.unknown-kind": func(r *definition.Record) { r.Kind = "lifecycle" },
+		"definition.unknown-kind": func(r *definition.Record) { r.Kind = "petri-net" },
 	} {
 		bad := r
 		change(&bad)

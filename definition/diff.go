@@ -57,8 +57,9 @@ type LivePosition struct {
 	Instances int
 }
 
-// Diff compares two documents in the Open Workflow DSL, as decoded from JSON.
-// The fields under document are not compared.
+// Diff compares two documents in the Open Workflow DSL, or two lifecycles, as
+// decoded from JSON. What names a version is not compared; states count as
+// tasks.
 func Diff(old, now any) []Change {
 	var all []Change
 	if fields := differing(header(old), header(now)); len(fields) > 0 {
@@ -101,7 +102,7 @@ type outlined struct {
 func header(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	m = maps.Clone(m)
-	for _, k := range []string{"document", "do"} {
+	for _, k := range []string{"document", "do", "lifecycle", "environment", "definition", "version", "states"} {
 		delete(m, k)
 	}
 	return m
@@ -110,7 +111,13 @@ func header(v any) map[string]any {
 // outline lists the tasks of a document in its order.
 func outline(v any) []*outlined {
 	m, _ := v.(map[string]any)
-	return inside("/do", "/do", "", m["do"])
+	all := inside("/do", "/do", "", m["do"])
+	states, _ := m["states"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		body, _ := states[name].(map[string]any)
+		all = append(all, outlinedTask("/states", "/states", "", name, body)...)
+	}
+	return all
 }
 
 func inside(at, place, parent string, v any) []*outlined {
@@ -123,20 +130,24 @@ func inside(at, place, parent string, v any) []*outlined {
 			if len(m) != 1 || body == nil {
 				continue
 			}
-			key := "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-			t := &outlined{pointer: at + "/" + strconv.Itoa(i) + key, name: name, place: place + key, parent: parent, body: body}
-			all = append(all, t)
-			var inner []*outlined
-			t.own, inner = t.split(t.pointer, t.place, body)
-			all = append(all, inner...)
+			all = append(all, outlinedTask(at+"/"+strconv.Itoa(i), place, parent, name, body)...)
 		}
 	}
 	return all
 }
 
+// outlinedTask is a task and the tasks inside it.
+func outlinedTask(at, place, parent, name string, body map[string]any) []*outlined {
+	key := "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	t := &outlined{pointer: at + key, name: name, place: place + key, parent: parent, body: body}
+	own, inner := t.split(t.pointer, t.place, body)
+	t.own = own
+	return append([]*outlined{t}, inner...)
+}
+
 // lists are the fields that hold tasks; data are those that may hold anything.
 var (
-	lists = []string{"do", "try", "branches"}
+	lists = []string{"do", "try", "branches", "onEnter", "onExit"}
 	data  = []string{"set", "with", "input", "output", "export", "metadata"}
 )
 
@@ -240,7 +251,7 @@ func differing(a, b map[string]any) []string {
 func keyword(own map[string]any) string {
 	for _, k := range []string{"for", "catch", "call", "listen", "raise", "set", "switch", "wait", "fork", "emit", "run"} {
 		if v, ok := own[k]; ok {
-			if name, _ := v.(string); k == "call" && (name == "humanTask" || name == "forEach") {
+			if name, _ := v.(string); k == "call" && (name == "humanTask" || name == "forEach" || name == "acknowledged") {
 				return name
 			}
 			return k

@@ -71,3 +71,22 @@ func TestDiffOfTheSameIsNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestDiffOfLifecycles: states are tasks, and keep their place by their name.
+func TestDiffOfLifecycles(t *testing.T) {
+	t.Parallel()
+	old := `{"lifecycle": "1.0", "version": "1", "events": {"go": {}}, "transitions": [{"from": "A", "event": "go", "to": "B"}],
+	  "states": {"A": {"category": "initial", "onExit": [{"h": {"call": "f"}}]}, "B": {"timeout": "PT1H"}, "C": {}}}`
+	now := `{"lifecycle": "1.0", "version": "2", "events": {"go": {}}, "transitions": [{"from": "A", "event": "go", "to": "D"}],
+	  "states": {"A": {"category": "initial", "onExit": [{"h": {"call": "g"}}]}, "B": {"timeout": "PT2H"}, "D": {"onEnter": []}}}`
+	want := []definition.Change{
+		{Kind: definition.Changed, Fields: []string{"transitions"}},
+		{Kind: definition.Changed, Old: "/states/A/onExit/0/h", New: "/states/A/onExit/0/h", Task: "h", Fields: []string{"call"}},
+		{Kind: definition.Changed, Old: "/states/B", New: "/states/B", Task: "B", Fields: []string{"timeout"}},
+		{Kind: definition.Removed, Old: "/states/C", Task: "C"},
+		{Kind: definition.Added, New: "/states/D", Task: "D"},
+	}
+	if got := diff(t, old, now); !reflect.DeepEqual(got, want) {
+		t.Errorf("\n got %+v\nwant %+v", got, want)
+	}
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -300,6 +301,10 @@ func (p *Program) Skip(t *Turn, output json.RawMessage) error {
 	}
 	f := r.top()
 	list := p.nodes[f.Pointer]
+	if p.Machine != nil && list == p.Root {
+		return problem.New(problem.Conflict, "lifecycle.not-skippable", "instance %s failed at a state, which cannot be skipped", t.Snap.InstanceID).
+			WithHint("retry it, or cancel it")
+	}
 	r.data = rawValue(orNull(output))
 	if f.Next < len(list.List) {
 		t.tell(TaskCompletedEvent, list.List[f.Next].Pointer, nil)

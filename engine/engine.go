@@ -166,6 +166,12 @@ type Command struct {
 	Pointer string            `json:"ptr"`
 	Headers map[string]string `json:"headers,omitempty"`
 
+	// Ack makes of the performer's success a delivery only: the result is what
+	// the consumer acknowledges later (D5), and a command that is not
+	// acknowledged for so long after a delivery, in nanoseconds, is performed
+	// again. 0 = the performer's answer is the result.
+	Ack time.Duration `json:"ack,omitempty"`
+
 	Compensates bool `json:"compensates,omitempty"` // it undoes the task at Pointer
 }
 

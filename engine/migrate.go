@@ -125,6 +125,13 @@ func Migrate(m *Migration, snap snapshot.Snapshot, in Input) (Outcome, error) {
 		return Outcome{}, p
 	}
 	t.Snap.Definition = m.to.ID
+	for _, b := range t.Snap.Branches {
+		for _, f := range b.Frames {
+			if n := m.to.nodes[f.Pointer]; n.State != nil {
+				t.Snap.State.Name = n.Name
+			}
+		}
+	}
 	data, err := json.Marshal(map[string]snapshot.Definition{"from": m.from.ID, "to": m.to.ID})
 	if err != nil {
 		return Outcome{}, err
@@ -305,6 +312,8 @@ func fitsFrame(old, target *Node, f *snapshot.Frame) string {
 		return "the variable of its items has another name in the new version"
 	case old.Catch != nil && f.Phase == phaseCatch && old.Catch.name() != target.Catch.name():
 		return "the variable of its error has another name in the new version"
+	case old.State != nil && (f.Phase == phaseExit || f.Phase == phaseHooks):
+		return "it is being left: wait until the instance rests in the next state"
 	case composite && !old.keepsInput() && target.keepsInput():
 		return "the new version asks for its input, which the old one did not keep"
 	case composite && !old.keepsRaw() && target.keepsRaw():

@@ -435,3 +435,63 @@ func outline(s snapshot.Snapshot, renames bool) string {
 	}
 	return b.String()
 }
+
+// An instance of a lifecycle moves with its state, wherever that is now; one
+// that is between two states is refused.
+func TestStatesMove(t *testing.T) {
+	t.Parallel()
+	lifecycle := func(version, states, transitions string) engine.Definition {
+		p, err := openworkflow.Parse("l.yaml", []byte("{lifecycle: '1.0', environment: t, definition: m, version: '"+version+
+			"', events: {go: {}}, states: {"+states+"}, transitions: ["+transitions+"]}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Definition
+	}
+	a := lifecycle("1.0.0", `A: {category: initial}, B: {onEnter: [{h: {call: f}}], onExit: [{x: {call: f}}], timeout: PT1H}, Z: {category: final}`,
+		`{from: A, event: go, to: B}, {from: B, event: go, to: Z}`)
+	b := lifecycle("2.0.0", `A0: {category: initial}, A: {}, C: {onEnter: [{h: {call: f}}]}, Y: {category: final}`,
+		`{from: A0, event: go, to: A}, {from: A, event: go, to: C}, {from: C, event: go, to: Y}`)
+	trigger := func(def engine.Definition, s snapshot.Snapshot, n int) snapshot.Snapshot {
+		out, err := engine.Step(def, s, turnInput(n, signal.Envelope{
+			SignalID: "s", InstanceID: "i", Type: signal.ExternalSignal, Payload: json.RawMessage(`{"type": "go"}`),
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Snapshot
+	}
+	m := migration(t, a, b, map[string]string{"/states/B": "/states/C"})
+	inA := begin(t, a, `{}`)
+	entering := trigger(a, inA, 1)
+	inB := stepOn(t, a, entering, 0, 2)
+	leaving := trigger(a, inB, 3)
+	for what, c := range map[string]struct {
+		s    snapshot.Snapshot
+		want string
+	}{
+		"rests in A": {inA, "/states/A"}, "enters B": {entering, "/states/C/onEnter/0/h"}, "rests in B": {inB, "/states/C"}, "leaves B": {leaving, ""},
+	} {
+		out, err := engine.Migrate(m, c.s, turnInput(9, signal.Envelope{}))
+		if c.want == "" {
+			if problem.CodeOf(err) != "migration.unmapped" || !strings.Contains(err.Error(), "it is being left") {
+				t.Errorf("%s: %v", what, err)
+			}
+			continue
+		}
+		if err != nil || out.Snapshot.Waits[0].Pointer != c.want {
+			t.Errorf("%s: %v %+v", what, err, out.Snapshot.Waits)
+			continue
+		}
+		s := out.Snapshot
+		if at := strings.Split(c.want, "/")[2]; s.At() != at {
+			t.Errorf("%s: it is in %s, not %s", what, s.At(), at)
+		}
+		if what == "enters B" {
+			s = stepOn(t, b, s, 0, 8)
+		}
+		if what != "rests in A" && trigger(b, s, 11).Status != snapshot.Completed {
+			t.Errorf("%s: it does not go on in the new version", what)
+		}
+	}
+}

@@ -19,7 +19,8 @@ type Program struct {
 	Schemas Schemas      // of the workflow's input and output
 	// Schedule says when instances begin by themselves; nil = never.
 	Schedule *Schedule
-	Root     *Node // KindList at "/do"
+	Machine  *Machine // of a lifecycle, whose root list has states; nil = its tasks run one after the other
+	Root     *Node    // KindList at "/do", or at "/states"
 
 	nodes map[string]*Node
 }
@@ -49,7 +50,8 @@ const (
 	KindPerson NodeKind = "person" // call: humanTask
 	KindUndo   NodeKind = "undo"   // call: compensate
 	KindEmit   NodeKind = "emit"
-	KindRun    NodeKind = "run" // a sub-workflow
+	KindRun    NodeKind = "run"   // a sub-workflow
+	KindState  NodeKind = "state" // of a lifecycle
 )
 
 // Node is a task, or a list of tasks.
@@ -83,6 +85,7 @@ type Node struct {
 	Person  *Person      // KindPerson
 	Emit    *jq.Template // KindEmit: the event's attributes, an object
 	Run     *Run         // KindRun
+	State   *State       // KindState
 
 	parent *Node // the list or task around this one; nil for Root
 	index  int   // in the parent's List
@@ -143,6 +146,13 @@ type Call struct {
 	With   *jq.Template // the command's input, as the performer of Target expects it
 	In     *jq.Template // KindEach: the items
 	Each   string       // KindEach: variable of the item in With, without $
+
+	// Ack is an ISO 8601 duration (see [Command.Ack]); nil = the performer's
+	// answer is the result.
+	Ack *jq.Template
+	// Detached says that nobody waits: the task is completed at once, with its
+	// input as its output, and a command that fails is a dead letter.
+	Detached bool
 }
 
 // Person is a human task. With evaluates to an object with the fields of
@@ -181,6 +191,11 @@ func (p *Program) index(n, parent *Node, i int) error {
 		for _, c := range child.Cases {
 			flows = append(flows, c.Then)
 		}
+		if child.State != nil {
+			for _, tr := range child.State.On {
+				flows = append(flows, Flow{Directive: FlowTo, Target: tr.To})
+			}
+		}
 		if child.Catch != nil {
 			flows = append(flows, child.Catch.Then)
 		}
@@ -198,8 +213,11 @@ func (p *Program) index(n, parent *Node, i int) error {
 	if n.Catch != nil {
 		bodies = append(bodies, n.Catch.Body)
 	}
+	if n.State != nil {
+		bodies = append(bodies, n.State.hooks()...)
+	}
 	for _, b := range bodies {
-		if b != nil {
+		if b != nil && p.nodes[b.Pointer] != b { // a transition from several states has its hooks once
 			if err := p.index(b, n, 0); err != nil {
 				return err
 			}

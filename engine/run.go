@@ -116,7 +116,7 @@ func (r *run) body(n *Node) (waits bool, err error) {
 	case KindListen:
 		return r.listen(n)
 	case KindCall:
-		return true, r.call(n)
+		return r.call(n)
 	case KindEach:
 		return r.each(n)
 	case KindPerson:
@@ -127,6 +127,8 @@ func (r *run) body(n *Node) (waits bool, err error) {
 		return false, r.emit(n)
 	case KindRun:
 		return r.child(n)
+	case KindState:
+		return r.arrive(n)
 	}
 	return false, fmt.Errorf("engine: task kind %q at %s", n.Kind, n.Pointer)
 }
@@ -231,6 +233,9 @@ func (r *run) listEnd(list *Node) error {
 	}
 	r.lift(*r.top())
 	r.pop()
+	if r.p.nodes[r.top().Pointer].Kind == KindState {
+		return nil // it goes on by itself
+	}
 	n := list.parent
 	switch n.Kind {
 	case KindFor:

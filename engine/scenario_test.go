@@ -27,6 +27,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the scenarios give into te
 //	define             the document (YAML) that later commands use
 //	start JSON         begin an instance
 //	spawn JSON         begin it as the child of an instance p that waits for it
+//	with EVENT         begin it with the first signal {"type", "data"} and the input of the line below
 //	schedule           begin the schedule instance
 //	outage D           turns are decided that much after their moment from now on
 //	child PTR JSON     the sub-workflow at a pointer ended so
@@ -155,14 +156,21 @@ func (w *world) run(command, text string) string {
 	case "outage":
 		w.late, _ = time.ParseDuration(arg)
 		return "ok\n"
-	case "start", "spawn", "schedule":
-		in := w.input(signal.Envelope{SignalID: "start", InstanceID: "i", Type: signal.StartRequest})
+	case "start", "spawn", "schedule", "with":
+		in := w.input(signal.Envelope{SignalID: "start", InstanceID: "i", Type: signal.StartRequest, OccurredAt: epoch})
 		start := signal.Start{Definition: "d", BusinessKey: "key-1", Input: json.RawMessage(rest)}
 		if verb == "schedule" {
 			start.BusinessKey, start.Schedule = engine.ScheduleKey, &signal.Schedule{}
 		}
 		if verb == "spawn" {
 			start.Parent = &signal.Parent{InstanceID: "p", Token: "token-of-p", Depth: engine.MaxDepth}
+		}
+		if verb == "with" {
+			start.Signal = &signal.FirstSignal{ID: "first", Actor: "ann"}
+			if err := json.Unmarshal([]byte(rest), start.Signal); err != nil {
+				return "error: " + err.Error() + "\n"
+			}
+			start.Input = json.RawMessage(strings.TrimSpace(text))
 		}
 		return w.show(engine.Begin(w.def, "i", start, in))
 	case "late":
@@ -269,6 +277,9 @@ func (w *world) show(out engine.Outcome, err error) string {
 		}
 		if e.Command != nil {
 			fmt.Fprintf(&b, " %s %s", e.Command.Target, e.Command.Input)
+			if e.Command.Ack > 0 {
+				fmt.Fprintf(&b, " acknowledged within %s", e.Command.Ack)
+			}
 		} else if len(e.Data) > 0 {
 			fmt.Fprintf(&b, " %s", e.Data)
 		}

@@ -11,7 +11,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// Begin decides the first turn of an instance.
+// Begin decides the first turn of an instance. A signal that belongs to the
+// start is part of it: heard, kept, or, when the problem says so, reason not to
+// begin.
 func Begin(def Definition, instanceID string, start signal.Start, in Input) (Outcome, error) {
 	t := newTurn(snapshot.Snapshot{
 		InstanceID: instanceID,
@@ -33,7 +35,19 @@ func Begin(def Definition, instanceID string, start signal.Start, in Input) (Out
 	if err := def.Begin(t, start.Input); err != nil {
 		return Outcome{}, err
 	}
-	return t.finish()
+	if start.Signal == nil {
+		return t.finish()
+	}
+	env, err := start.Signal.Envelope(instanceID, in.Signal.OccurredAt, in.Signal.Headers)
+	if err != nil {
+		return Outcome{}, err
+	}
+	t.In.Signal = env
+	t.settle()
+	if t.Snap.Status.Closed() {
+		return t.ignore(Closed) // it ran to its end and did not listen
+	}
+	return t.external(def)
 }
 
 // Step decides what a signal does to an instance. Its errors are problems: the
@@ -185,9 +199,16 @@ func completion(w snapshot.Wait, r Result) TaskChange {
 	return TaskChange{ID: w.TaskID, Event: TaskCompleted, Actor: r.Actor, Outcome: answer.Outcome, Output: r.Output}
 }
 
-// external gives an application's signal to the listens that it satisfies, or
-// keeps it for a listen to come.
+// external gives an application's signal to the state in which the instance
+// rests, or to the listens that it satisfies, or keeps it for a listen to come.
 func (t *Turn) external(def Definition) (Outcome, error) {
+	p, _ := def.(*Program)
+	if w, ok := resting(t.Snap); ok && p != nil {
+		if err := t.trigger(p, w, t.In.Signal); err != nil {
+			return Outcome{}, err
+		}
+		return t.finish()
+	}
 	if t.Snap.Status != snapshot.Suspended && t.Snap.Status != snapshot.Faulted {
 		heard, err := t.hear(def, t.In.Signal, t.In.Signal.Headers[signal.HeaderActor])
 		if err != nil {
@@ -196,6 +217,9 @@ func (t *Turn) external(def Definition) (Outcome, error) {
 		if heard {
 			return t.finish()
 		}
+	}
+	if p != nil && p.Machine != nil {
+		return Outcome{}, inTransition(t.Snap)
 	}
 	return t.keep()
 }

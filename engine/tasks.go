@@ -195,23 +195,47 @@ func (r *run) deadline(n *Node, t *jq.Template, f *snapshot.Frame) error {
 	return nil
 }
 
-// call sends a command.
-func (r *run) call(n *Node) error {
+// call sends a command and, unless it is detached, waits for its result.
+func (r *run) call(n *Node) (waits bool, err error) {
+	c, err := r.command(n)
+	if err != nil {
+		return false, err
+	}
+	if n.Call.Detached {
+		r.t.Detach(c)
+		return false, r.complete(n, r.data, n.Then)
+	}
+	r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
+	return true, nil
+}
+
+// command evaluates what a call asks for.
+func (r *run) command(n *Node) (Command, error) {
 	with, err := r.eval(n.Call.With)
 	if err != nil {
-		return err
+		return Command{}, err
 	}
 	raw, err := with.Raw(r.t.In.Limits.Expression.Bytes)
 	if err != nil {
-		return err
+		return Command{}, err
 	}
 	c := Command{Target: n.Call.Target, Input: raw, Pointer: n.Pointer}
-	r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
-	return nil
+	if n.Call.Ack == nil {
+		return c, nil
+	}
+	until, err := r.after(n.Call.Ack)
+	if err != nil {
+		return Command{}, err
+	}
+	if c.Ack = until.Sub(r.t.In.Now); c.Ack <= 0 {
+		return Command{}, raise(ErrExpression, 400, "Invalid duration", "an acknowledgement cannot come within no time")
+	}
+	return c, nil
 }
 
 // each sends one command per item, all at once; the task's output has one
-// element per item, in order: {item, output} or {item, error}.
+// element per item, in order: {item, output} or {item, error}. When they are
+// detached, it is the task's input.
 func (r *run) each(n *Node) (waits bool, err error) {
 	v, err := r.evalAny(n.Call.In)
 	if err != nil {
@@ -221,25 +245,28 @@ func (r *run) each(n *Node) (waits bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if len(items) == 0 {
+	if len(items) == 0 && !n.Call.Detached {
 		return false, r.complete(n, anyValue([]any{}), n.Then)
 	}
 	f := r.top()
-	f.Items, f.Open, f.Results = items, len(items), make([]json.RawMessage, len(items))
+	commands := make([]Command, len(items))
 	for i := range items {
 		f.Vars = map[string]json.RawMessage{n.Call.Each: items[i]}
-		with, err := r.eval(n.Call.With)
-		if err != nil {
+		if commands[i], err = r.command(n); err != nil {
 			return false, err
 		}
-		raw, err := with.Raw(r.t.In.Limits.Expression.Bytes)
-		if err != nil {
-			return false, err
-		}
-		c := Command{Target: n.Call.Target, Input: raw, Pointer: n.Pointer}
-		r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Arm: i})
 	}
 	f.Vars = nil
+	if n.Call.Detached {
+		for _, c := range commands {
+			r.t.Detach(c)
+		}
+		return false, r.complete(n, r.data, n.Then)
+	}
+	f.Items, f.Open, f.Results = items, len(items), make([]json.RawMessage, len(items))
+	for i, c := range commands {
+		r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Arm: i})
+	}
 	return true, nil
 }
 

@@ -122,6 +122,12 @@ func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
 	return w
 }
 
+// Detach adds a command whose result nobody waits for.
+func (t *Turn) Detach(c Command) {
+	c.Headers = t.Snap.Headers
+	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryCall, Command: &c, Meta: t.meta(c.Pointer)})
+}
+
 // Ask adds a human task and the wait for its completion; a due date is a timer
 // beside it.
 func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
@@ -216,17 +222,24 @@ func (t *Turn) meta(pointer string) Meta {
 	}
 }
 
+// settle makes the status that of an instance at rest.
+func (t *Turn) settle() {
+	s := t.Snap
+	if s.Status.Closed() || s.Status == snapshot.Faulted || s.Status == snapshot.Suspended {
+		return
+	}
+	s.Status = snapshot.Waiting
+	for _, w := range s.Waits {
+		if w.Kind == snapshot.WaitNext {
+			s.Status = snapshot.Running
+		}
+	}
+}
+
 // finish settles the status and hands over the outcome.
 func (t *Turn) finish() (Outcome, error) {
 	s := t.Snap
-	if !s.Status.Closed() && s.Status != snapshot.Faulted && s.Status != snapshot.Suspended {
-		s.Status = snapshot.Waiting
-		for _, w := range s.Waits {
-			if w.Kind == snapshot.WaitNext {
-				s.Status = snapshot.Running
-			}
-		}
-	}
+	t.settle()
 	s.Arrange()
 	t.publishLifecycle()
 	if err := check(s); err != nil {

@@ -16,6 +16,10 @@ func (r *run) resumed(n *Node, w snapshot.Wait, res Result) (waits bool, err err
 		return false, r.attempt(n)
 	case w.Kind == snapshot.WaitTimeout:
 		return false, r.timeout(n, w)
+	case n.Kind == KindState && w.Kind == snapshot.WaitState:
+		return r.triggered(n, res.Output, res.Actor)
+	case n.Kind == KindState:
+		return r.stale(n)
 	case n.Kind == KindEach:
 		r.node, r.input = n, r.data
 		return r.gather(n, w, res)

@@ -120,6 +120,8 @@ func (r *run) tick() error {
 		rests, err = r.iterate(n)
 	case KindListen:
 		rests, err = r.process(n)
+	case KindState:
+		rests, err = r.hooked(n)
 	default:
 		return fmt.Errorf("engine: %s: the %s at %s is not waiting", r.t.Snap.InstanceID, n.Kind, n.Pointer)
 	}

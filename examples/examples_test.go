@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -103,11 +107,8 @@ func serve(t *testing.T, place string) node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat := definition.New(st, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
-	files, _ := filepath.Glob("*/workflow.yaml")
-	if len(files) < 3 {
-		t.Fatalf("only %v", files)
-	}
+	cat := definition.New(st, openworkflow.Parsers(), time.Now)
+	files := documents(t)
 	for _, f := range files {
 		source, err := os.ReadFile(f)
 		if err != nil {
@@ -136,6 +137,17 @@ func serve(t *testing.T, place string) node {
 		performer.Close()
 	})
 	return node{rt, st}
+}
+
+// documents are the definitions of all examples.
+func documents(t *testing.T) []string {
+	t.Helper()
+	workflows, _ := filepath.Glob("*/workflow.yaml")
+	lifecycles, _ := filepath.Glob("*/lifecycle.json")
+	if len(workflows) < 3 || len(lifecycles) < 1 {
+		t.Fatalf("only %v, %v", workflows, lifecycles)
+	}
+	return append(workflows, lifecycles...)
 }
 
 // start begins an example on its own input, with some fields changed.
@@ -291,10 +303,86 @@ func TestGroupCheckout(t *testing.T) {
 	})
 }
 
+// trigger gives an event to the claim C-1, by its name or code.
+func (n node) trigger(t *testing.T, world outside, request, event, actor, data string) (string, error) {
+	t.Helper()
+	input, _ := json.Marshal(map[string]string{"services": world.url, "policy": "P-77"})
+	id, _, _, err := n.StartOrSignal(t.Context(), "", signal.Start{
+		Definition: "examples/insurance-claim", BusinessKey: "C-1", StartKey: signal.LifecycleKey, Input: input,
+		Signal: &signal.FirstSignal{ID: request, Type: event, Data: json.RawMessage(data), Actor: actor},
+	}, nil)
+	return id, err
+}
+
+func TestInsuranceClaim(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		world, n := services(t), serve(t, fresh())
+		if _, err := n.trigger(t, world, "r-0", "accept", "olga", `{}`); problem.CodeOf(err) != "lifecycle.refused" {
+			t.Errorf("accepted before it is assessed: %v", err)
+		}
+		id, err := n.trigger(t, world, "r-1", "assess", "ann", `{"amount": 7000}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.trigger(t, world, "r-2", "accept", "olga", `{}`); problem.CodeOf(err) != "lifecycle.refused" {
+			t.Errorf("accepted by one: %v", err)
+		}
+		for range 2 { // a request may be repeated
+			if _, err := n.trigger(t, world, "r-3", "200", "olga", `{"second": "edsger"}`); err != nil {
+				t.Error(err)
+			}
+		}
+		n.until(t, id, func(s snapshot.Snapshot) bool {
+			w, ok := s.Primary()
+			return ok && w.Kind == snapshot.WaitState && w.Pointer == "/states/Accepted"
+		})
+		if _, err := n.trigger(t, world, "r-4", "settle", "accounts", `{}`); err != nil {
+			t.Error(err)
+		}
+		if out := n.output(t, id); !strings.Contains(out, `"amount":7000,"by":"olga","policy":"P-77"`) {
+			t.Errorf("output %s", out)
+		}
+		n.accounts(t, id)
+		if got := world.count(t, id); got != "/effects/accounts 1/1, /effects/transfers 1/1" {
+			t.Errorf("effects: %s", got)
+		}
+	})
+}
+
+// accounts acknowledges the delivery to the consumer of that name, which is
+// pending until then though the instance is completed (D5).
+func (n node) accounts(t *testing.T, id string) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		entries, err := n.store.Stream(t.Context(), id, 0, 100)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("not delivered: %+v, %v", entries, err)
+		}
+		i := slices.IndexFunc(entries, func(e projections.Entry) bool {
+			return e.Kind == "command" && bytes.Contains(e.Metadata, []byte("/policies/0/accounts"))
+		})
+		if i < 0 || entries[i].DeliveredAt.IsZero() {
+			time.Sleep(2 * time.Millisecond)
+			continue
+		}
+		if *entries[i].Processed {
+			t.Error("delivered is not processed")
+		}
+		for _, want := range []engine.Disposition{engine.Applied, runtime.Duplicate} {
+			got, err := n.Acknowledge(t.Context(), id, entries[i].Position, engine.Ack{Outcome: engine.AckProcessed})
+			if got != want || err != nil {
+				t.Errorf("acknowledged: %s, %v; want %s", got, err, want)
+			}
+		}
+		return
+	}
+}
+
 func TestEveryExampleHasInputAndParagraph(t *testing.T) {
 	t.Parallel()
-	files, _ := filepath.Glob("*/workflow.yaml")
-	for _, f := range files {
+	for _, f := range documents(t) {
 		dir := filepath.Dir(f)
 		readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
 		if err != nil || len(bytes.Fields(readme)) < 30 {

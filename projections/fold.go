@@ -65,27 +65,13 @@ func visible(prev, next *snapshot.Snapshot) bool {
 		return true
 	}
 	w, ok := next.Primary()
-	return ok && w.Kind != snapshot.WaitCommand && restsAt(prev) != restsAt(next)
+	return ok && w.Kind != snapshot.WaitCommand && prev.At() != next.At()
 }
-
-// restsAt names the task that an instance waits at.
-func restsAt(s *snapshot.Snapshot) string {
-	w, ok := s.Primary()
-	if !ok {
-		if s.Error != nil {
-			return taskName(s.Error.Instance)
-		}
-		return ""
-	}
-	return taskName(w.Pointer)
-}
-
-func taskName(pointer string) string { return pointer[strings.LastIndexByte(pointer, '/')+1:] }
 
 func instance(s *snapshot.Snapshot, startKey string) *Instance {
 	row := &Instance{
 		ID: s.InstanceID, Definition: s.Definition.Name, DefVersion: s.Definition.Version,
-		BusinessKey: s.Business.Key, StartKey: startKey, Status: string(s.Status), Position: restsAt(s),
+		BusinessKey: s.Business.Key, StartKey: startKey, Status: string(s.Status), Position: s.At(),
 		Correlation: s.Headers[signal.HeaderCorrelation], Version: s.Version, StartedAt: s.StartedAt, UpdatedAt: s.UpdatedAt,
 	}
 	if s.Parent != nil {

@@ -15,8 +15,12 @@ import (
 type Reader interface {
 	Instance(ctx context.Context, id string) (Instance, error)
 	Instances(ctx context.Context, q InstanceQuery) (Page[Instance], error)
+	// Started returns the instance that a start with a start key began.
+	Started(ctx context.Context, definition, businessKey, startKey string) (Instance, error)
 	// Stream returns entries behind a position, in order.
 	Stream(ctx context.Context, instanceID string, after int64, limit int) ([]Entry, error)
+	// Recorded reports whether an instance's stream has a signal id (B7).
+	Recorded(ctx context.Context, instanceID, signalID string) (bool, error)
 	Task(ctx context.Context, id string) (Task, error)
 	Tasks(ctx context.Context, q TaskQuery) (Page[Task], error)
 	TaskEvents(ctx context.Context, taskID string) ([]TaskEvent, error)
@@ -52,7 +56,6 @@ type InstanceQuery struct {
 	Definition  string
 	Status      string
 	BusinessKey string
-	StartKey    string
 	ParentID    string // the instance that started them
 	After       string
 	Limit       int

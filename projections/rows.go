@@ -64,9 +64,13 @@ type Entry struct {
 
 	// Of a command that is not processed yet.
 	ClaimedBy     string    `db:"CLAIMED_BY"` // node; "" = nobody
-	Attempts      int       `db:"ATTEMPTS"`   // failed or lost so far
+	Attempts      int       `db:"ATTEMPTS"`   // failed or lost so far; since the last delivery, where it has one
 	NextAttemptAt time.Time `db:"NEXT_ATTEMPT_ON_UTC"`
 	LastError     string    `db:"LAST_ERROR"`
+
+	// Of a command that asks for an acknowledgement (D5).
+	DeliveredAt time.Time `db:"DELIVERED_ON_UTC"` // last; zero = not yet
+	Deliveries  int       `db:"DELIVERIES"`       // so far
 }
 
 // Task states.

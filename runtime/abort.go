@@ -21,8 +21,10 @@ const withdrawnEvery = 2 * time.Second
 // attempted makes one attempt at a command, which abort may end from outside
 // by ending ctx.
 func (r *Runtime) attempted(ctx context.Context, abort context.CancelFunc, j *job) (json.RawMessage, *engine.Failure) {
-	if j.command.Token == "" {
-		return r.attempt(ctx, j) // nobody waits, so nobody withdraws
+	if j.command.Token == "" || j.command.Ack > 0 {
+		// Nobody waits, so nobody withdraws; or what settles the command may be
+		// its acknowledgement, by a consumer that has not answered yet.
+		return r.attempt(ctx, j)
 	}
 	r.abortable(j, abort)
 	output, failure := r.attempt(ctx, j)

@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -93,10 +92,4 @@ func (r *Runtime) accepted(ctx context.Context, id string, env signal.Envelope) 
 	}
 	whole, err := completion(t, user, p.Output.Outcome, p.Output.Data, env.OccurredAt)
 	return whole.Payload, t.Version, err
-}
-
-// refusedAnswer reports whether a problem is one of the person who answered:
-// trying again does not help, and the instance has nothing to do with it.
-func refusedAnswer(p *problem.Error) bool {
-	return strings.HasPrefix(p.Code, "task.") && p.Kind != problem.Internal && p.Kind != problem.Unavailable
 }

@@ -22,13 +22,21 @@ type job struct {
 	instance string
 	position int64
 	command  engine.Command
-	failures int // attempts that failed or were lost so far
+	failures int // attempts that failed or were lost so far, since the last delivery
+
+	// Of a command that asks for an acknowledgement.
+	deliveries int // so far
+	delivered  time.Time
+	note       string // of the claim; what the row says last
 
 	// Under the lock of the runtime, while the node performs it:
 	abort  context.CancelFunc // ends the attempt under way; nil = there is none, or nobody waits for its result
 	rounds int                // of the watch, since the attempt began
 	next   *job               // another performance of the same command by this node
 }
+
+// attempt is the number of the attempt that comes next, from 1.
+func (j *job) attempt() int { return j.failures + j.deliveries + 1 }
 
 // place is where a command is: the node's own map goes by it, for an idempotency
 // key costs more to print than to look up.
@@ -112,18 +120,14 @@ func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job)
 		return // withdrawn; or given up at shutdown: performed again elsewhere
 	}
 	var err error
-	if failure != nil {
-		delay, again := r.Performer.Backoff(j.failures+1, j.key())
-		if failure.Retry && again {
-			err = r.insist(ctx, func() error { return r.later(ctx, j, max(delay, failure.After), failure.Error) })
-		} else if j.command.Token == "" {
-			err = r.undelivered(ctx, j, failure.Error)
-		} else {
-			err = r.answer(ctx, j, payload(nil, &failure.Error))
-		}
-	} else if j.command.Token == "" {
+	switch {
+	case failure != nil:
+		err = r.failed(ctx, j, failure)
+	case j.command.Ack > 0:
 		err = r.delivered(ctx, j)
-	} else {
+	case j.command.Token == "":
+		err = r.done(ctx, j)
+	default:
 		err = r.answer(ctx, j, payload(output, nil))
 	}
 	if err == nil || ctx.Err() != nil {
@@ -135,6 +139,22 @@ func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job)
 	if err := r.insist(ctx, func() error { return r.later(ctx, j, time.Minute, lost) }); err != nil && ctx.Err() == nil {
 		r.Log.Error("command could not be given back", "instance", j.instance, "command", j.position, "error", err)
 	}
+}
+
+// failed commits that an attempt had no result: the time of the next one, or
+// the end of the command.
+func (r *Runtime) failed(ctx context.Context, j *job, f *engine.Failure) error {
+	delay, again := r.Performer.Backoff(j.failures+1, j.key())
+	if f.Retry && again {
+		return r.insist(ctx, func() error { return r.later(ctx, j, max(delay, f.After), f.Error) })
+	}
+	if over, err := r.overtaken(ctx, j); over || err != nil {
+		return err
+	}
+	if j.command.Token == "" {
+		return r.undelivered(ctx, j, f.Error)
+	}
+	return r.answer(ctx, j, payload(nil, &f.Error))
 }
 
 // payload is what a TaskCompleted says about a command.
@@ -158,7 +178,7 @@ func payload(output json.RawMessage, e *snapshot.Error) json.RawMessage {
 func (r *Runtime) answer(ctx context.Context, j *job, result json.RawMessage) error {
 	now := r.Now()
 	env := signal.Envelope{
-		SignalID: j.key() + "/" + strconv.Itoa(j.failures+1), InstanceID: j.instance, RuntimeProvider: signal.Provider,
+		SignalID: j.key() + "/" + strconv.Itoa(j.attempt()), InstanceID: j.instance, RuntimeProvider: signal.Provider,
 		Type: signal.TaskCompleted, WaitingToken: j.command.Token, OccurredAt: now, Payload: result,
 	}
 	unknown := false
@@ -184,23 +204,35 @@ func (r *Runtime) answer(ctx context.Context, j *job, result json.RawMessage) er
 
 // later gives a command back and announces it again for after the delay.
 func (r *Runtime) later(ctx context.Context, j *job, delay time.Duration, e snapshot.Error) error {
-	now := r.Now()
-	due := now.Add(delay)
-	body, err := signal.ForCommand(j.instance, j.position, j.failures+1, now, due).Encode()
+	note := e.Title + ": " + e.Detail
+	if j.command.Ack > 0 {
+		note = noticeRetry + ": " + note
+	}
+	change, err := r.again(j, delay, store.Claim{
+		Expect: r.Store.Node(), Attempts: j.failures + 1, Error: note, Delivered: j.delivered, Deliveries: j.deliveries,
+	})
 	if err != nil {
 		return err
 	}
-	err = r.Store.Commit(ctx, store.Change{
-		Claims: []store.Claim{{
-			InstanceID: j.instance, Position: j.position, Expect: r.Store.Node(),
-			Attempts: j.failures + 1, NextAt: due, Error: e.Title + ": " + e.Detail,
-		}},
-		Send: []store.Send{{Queue: store.Commands, Body: body, Due: due}},
-	})
+	err = r.Store.Commit(ctx, change)
 	if errors.Is(err, store.ErrLost) {
 		return nil // the wait is gone: nobody wants the result any more
 	}
 	return err
+}
+
+// again is the change that gives a command back by claim, and announces it for
+// after the delay. The announcement is known by its due time, which is the
+// row's.
+func (r *Runtime) again(j *job, delay time.Duration, claim store.Claim) (store.Change, error) {
+	now := r.Now()
+	due := now.Add(delay).Truncate(time.Microsecond) // as stores keep it
+	body, err := signal.ForCommand(j.instance, j.position, j.attempt(), now, due).Encode()
+	claim.InstanceID, claim.Position, claim.NextAt = j.instance, j.position, due
+	return store.Change{
+		Claims: []store.Claim{claim},
+		Send:   []store.Send{{Queue: store.Commands, Body: body, Due: due}},
+	}, err
 }
 
 // insist repeats f while the store does not answer. What it commits is guarded,
@@ -257,15 +289,24 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 	if *row.Processed || row.ClaimedBy != "" {
 		return d.Commit(ctx, store.Change{}) // done with, or performed by somebody
 	}
-	j := &job{instance: env.InstanceID, position: position, failures: row.Attempts}
-	if err := json.Unmarshal(row.Data, &j.command); err != nil {
-		return problem.Wrap(err, problem.Internal, "command.corrupt", "command %d of %s", position, env.InstanceID)
+	j, err := jobOf(row)
+	if err != nil {
+		return err
+	}
+	if over, err := r.outdated(ctx, d, env, j, row); over || err != nil {
+		if err == nil {
+			err = d.Commit(ctx, store.Change{})
+		}
+		return err
 	}
 	if !r.can(j.command.Target) {
 		return r.pass(ctx, d, j)
 	}
 	if _, again := r.Performer.Backoff(j.failures, j.key()); j.failures > 0 && !again {
 		return r.exhausted(ctx, d, j, row.LastError)
+	}
+	if j.command.Ack > 0 && j.deliveries >= r.AckMax {
+		return r.unacknowledged(ctx, d, j)
 	}
 	if !r.await(stop) {
 		return d.Release(ctx, context.Canceled)
@@ -281,13 +322,33 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 		}
 		return err
 	}
+	r.remind(j, row)
 	r.launch(j)
 	return nil
 }
 
+// jobOf is a command as its row has it.
+func jobOf(row projections.Entry) (*job, error) {
+	j := &job{instance: row.InstanceID, position: row.Position}
+	j.resume(row)
+	if err := json.Unmarshal(row.Data, &j.command); err != nil {
+		return j, problem.Wrap(err, problem.Internal, "command.corrupt", "command %d of %s", j.position, j.instance)
+	}
+	return j, nil
+}
+
+// resume takes from the row what attempts before have come to.
+func (j *job) resume(row projections.Entry) {
+	j.failures, j.deliveries, j.delivered, j.note = row.Attempts, row.Deliveries, row.DeliveredAt, row.LastError
+}
+
 func (r *Runtime) claim(ctx context.Context, d store.Delivery, j *job, row projections.Entry) error {
+	if awaiting(row) {
+		j.note = fmt.Sprintf("%s: delivery %d was not acknowledged within %s", noticeReminder, j.deliveries, j.command.Ack)
+	}
 	return d.Commit(ctx, store.Change{Claims: []store.Claim{{
-		InstanceID: j.instance, Position: j.position, Owner: r.Store.Node(), Attempts: row.Attempts, Error: row.LastError,
+		InstanceID: j.instance, Position: j.position, Owner: r.Store.Node(), Attempts: row.Attempts, Error: j.note,
+		Delivered: row.DeliveredAt, Deliveries: row.Deliveries,
 	}}})
 }
 
@@ -318,8 +379,14 @@ func (r *Runtime) exhausted(ctx context.Context, d store.Delivery, j *job, last 
 		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Attempts used up",
 		Detail: strings.TrimSuffix(fmt.Sprintf("%d attempts were lost or failed: %s", j.failures, last), ": "),
 	}
+	return r.giveUp(ctx, d, j, undeliveredCode(j), e)
+}
+
+// giveUp ends a command that will not be performed, by an error for who waits
+// for it, else by a dead letter.
+func (r *Runtime) giveUp(ctx context.Context, d store.Delivery, j *job, reason string, e snapshot.Error) error {
 	if j.command.Token == "" {
-		if err := d.Commit(ctx, r.abandon(j, "", e)); err != nil {
+		if err := d.Commit(ctx, r.abandon(j, store.Claim{}, reason, e)); err != nil {
 			return err
 		}
 		r.metrics.deadLetters.WithLabelValues(string(store.Commands)).Inc()
@@ -343,10 +410,7 @@ func (r *Runtime) pass(ctx context.Context, d store.Delivery, j *job) error {
 			Type: engine.ErrorBase + engine.ErrConfiguration, Status: 400, Title: "No performer",
 			Detail: fmt.Sprintf("no node can perform %q", j.command.Target),
 		}
-		if err := r.answer(ctx, j, payload(nil, &e)); err != nil {
-			return err
-		}
-		return d.Commit(ctx, store.Change{})
+		return r.giveUp(ctx, d, j, undeliveredCode(j), e)
 	}
 	due := r.Now().Add(r.backoff(m.Attempts+1, j.key()))
 	return d.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Commands, Body: m.Body, Due: due, Priority: m.Priority, Attempts: m.Attempts + 1}}})

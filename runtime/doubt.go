@@ -57,7 +57,7 @@ func (r *Runtime) claimed(ctx context.Context, j *job) (claimed, known bool, err
 	if row.Processed == nil || *row.Processed {
 		return false, true, nil
 	}
-	j.failures = row.Attempts
+	j.resume(row)
 	// An announced command that nobody has may still become this node's.
 	return row.ClaimedBy == r.Store.Node(), row.ClaimedBy != "" && row.ClaimedBy != r.Store.Node(), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -27,7 +28,7 @@ func (r *Runtime) attempt(ctx context.Context, j *job) (json.RawMessage, *engine
 	case engine.TargetLifecycle:
 		return nil, r.publishLifecycle(ctx, j)
 	}
-	return r.Performer.Perform(ctx, j.command, j.key(), j.failures+1)
+	return r.Performer.Perform(ctx, j.command, j.key(), j.attempt())
 }
 
 // emit publishes an event: to the instances that listen for it, and then to
@@ -45,12 +46,12 @@ func (r *Runtime) emit(ctx context.Context, j *job) *engine.Failure {
 	if !r.Performer.Can(engine.TargetEvent) {
 		return nil
 	}
-	_, failure := r.Performer.Perform(ctx, j.command, j.key(), j.failures+1)
+	_, failure := r.Performer.Perform(ctx, j.command, j.key(), j.attempt())
 	return failure
 }
 
-// delivered ends a command that nobody waits for.
-func (r *Runtime) delivered(ctx context.Context, j *job) error {
+// done ends a command that nobody waits for.
+func (r *Runtime) done(ctx context.Context, j *job) error {
 	return r.ended(ctx, store.Change{Claims: []store.Claim{{
 		InstanceID: j.instance, Position: j.position, Expect: r.Store.Node(), Done: true,
 	}}})
@@ -58,8 +59,8 @@ func (r *Runtime) delivered(ctx context.Context, j *job) error {
 
 // undelivered makes a dead letter of a command that nobody waits for.
 func (r *Runtime) undelivered(ctx context.Context, j *job, e snapshot.Error) error {
-	r.Log.Error("event is undelivered and a dead letter now", "instance", j.instance, "command", j.position, "error", e.Detail)
-	return r.ended(ctx, r.abandon(j, r.Store.Node(), e))
+	r.Log.Error("command is undelivered and a dead letter now", "instance", j.instance, "command", j.position, "target", j.command.Target, "error", e.Detail)
+	return r.ended(ctx, r.abandon(j, store.Claim{Expect: r.Store.Node()}, undeliveredCode(j), e))
 }
 
 func (r *Runtime) ended(ctx context.Context, c store.Change) error {
@@ -75,20 +76,36 @@ func (r *Runtime) ended(ctx context.Context, c store.Change) error {
 
 // abandon gives a command back without announcing it again: what announces
 // it is a dead letter, and the command stays pending until an operator
-// replays that, with all its attempts before it.
-func (r *Runtime) abandon(j *job, owner string, e snapshot.Error) store.Change {
+// replays that, with all its attempts and deliveries before it. Claim says who
+// has it.
+func (r *Runtime) abandon(j *job, claim store.Claim, reason string, e snapshot.Error) store.Change {
 	now := r.Now()
-	envelope := signal.ForCommand(j.instance, j.position, j.failures+1, now, now)
+	due := now.Truncate(time.Microsecond) // as stores keep it
+	envelope := signal.ForCommand(j.instance, j.position, j.attempt(), now, due)
 	body, _ := envelope.Encode() // ids of the store's own
+	claim.InstanceID, claim.Position, claim.Error, claim.Delivered = j.instance, j.position, e.Title+": "+e.Detail, j.delivered
+	if j.command.Ack > 0 {
+		claim.NextAt = due // announcements before this one are superseded
+	}
 	return store.Change{
-		Claims: []store.Claim{{InstanceID: j.instance, Position: j.position, Expect: owner, Error: e.Title + ": " + e.Detail}},
+		Claims: []store.Claim{claim},
 		DeadLetter: &projections.DeadLetter{
-			ID: newID(), Queue: string(store.Commands), InstanceID: j.instance, Envelope: body, Reason: codeUndelivered,
-			Detail: e.Title + ": " + e.Detail, Attempts: j.failures + 1, Node: r.Store.Node(), EnqueuedAt: now, DiedAt: now,
+			ID: newID(), Queue: string(store.Commands), InstanceID: j.instance, Envelope: body, Reason: reason,
+			Detail: e.Title + ": " + e.Detail, Attempts: j.attempt(), Node: r.Store.Node(), EnqueuedAt: now, DiedAt: now,
 		},
 	}
 }
 
-// codeUndelivered is the reason of a dead letter that announces an event whose
+// Reasons of dead letters that announce what nobody waits for, and whose
 // attempts are used up.
-const codeUndelivered = "event.undelivered"
+const (
+	codeUndelivered        = "event.undelivered"
+	codeCommandUndelivered = "command.undelivered"
+)
+
+func undeliveredCode(j *job) string {
+	if j.command.Target == engine.TargetEvent || j.command.Target == engine.TargetLifecycle {
+		return codeUndelivered
+	}
+	return codeCommandUndelivered
+}

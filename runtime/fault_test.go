@@ -181,7 +181,7 @@ func (f *faulty) node(ctx context.Context, effects *sync.Map) (*testNode, error)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
-	n.cat = definition.New(n.store, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	n.cat = definition.New(n.store, openworkflow.Parsers(), time.Now)
 	if err := again(ctx, func() error { _, _, err := n.cat.Publish(ctx, "f.yaml", []byte(faultDocument)); return err }); err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
 	}

@@ -23,7 +23,7 @@ func configured(t *testing.T, place string, set func(*runtime.Config), documents
 		t.Fatal(err)
 	}
 	n := &testNode{store: st, done: make(chan error, 1)}
-	n.cat = definition.New(st, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	n.cat = definition.New(st, openworkflow.Parsers(), time.Now)
 	for _, d := range documents {
 		if _, _, err := n.cat.Publish(t.Context(), "d.yaml", []byte(d)); err != nil {
 			t.Fatal(err)

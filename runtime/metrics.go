@@ -18,6 +18,8 @@ type metrics struct {
 	retries     *prometheus.CounterVec
 	deadLetters *prometheus.CounterVec
 	adopted     prometheus.Counter
+	redelivered *prometheus.CounterVec
+	acks        *prometheus.CounterVec
 	purged      prometheus.Counter
 	missed      prometheus.Counter
 	kept        prometheus.Counter
@@ -44,6 +46,8 @@ func newMetrics(r *Runtime) *metrics {
 		retries:     vec("aqueduct_message_retries_total", "Messages that failed and were sent again.", "queue"),
 		deadLetters: vec("aqueduct_dead_letters_total", "Messages that became dead letters.", "queue"),
 		adopted:     counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
+		redelivered: vec("aqueduct_commands_redelivered_total", "Commands performed again because they were not acknowledged.", "target"),
+		acks:        vec("aqueduct_acknowledgements_total", "Acknowledgements of commands.", "outcome"),
 		purged:      counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
 		missed:      counter("aqueduct_schedule_missed_total", "Ticks of schedules that were passed over, because they were long past."),
 		kept:        counter("aqueduct_events_kept_total", "Events that nobody waited for when they came, and that are kept for a while."),
@@ -56,7 +60,7 @@ func newMetrics(r *Runtime) *metrics {
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.turns, m.conflicts, m.retries, m.deadLetters, m.adopted, m.purged, m.missed, m.kept, m.performing, m.capacity,
+		m.turns, m.conflicts, m.retries, m.deadLetters, m.adopted, m.redelivered, m.acks, m.purged, m.missed, m.kept, m.performing, m.capacity,
 	}
 }
 

@@ -31,9 +31,11 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "crash":
-		os.Exit(crashChild(crashDocument, crashChildDocument))
+		os.Exit(crashChild(drive, crashDocument, crashChildDocument))
 	case "flow":
-		os.Exit(crashChild(flowDocument, crashChildDocument))
+		os.Exit(crashChild(drive, flowDocument, crashChildDocument))
+	case "trigger":
+		os.Exit(crashChild(driveTriggers, crashLifecycle))
 	case "chaos":
 		os.Exit(chaosChild())
 	case "killer":
@@ -60,7 +62,7 @@ func open(ctx context.Context, file string, wrap func(store.Full) store.Full, ef
 		return nil, err
 	}
 	n := &testNode{store: st, done: make(chan error, 1)}
-	n.cat = definition.New(st, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	n.cat = definition.New(st, openworkflow.Parsers(), time.Now)
 	for i, d := range documents {
 		if _, _, err := n.cat.Publish(ctx, fmt.Sprintf("doc-%d.yaml", i), []byte(d)); err != nil {
 			return nil, err

@@ -62,11 +62,19 @@ func (r *Runtime) handle(ctx, stop context.Context, d store.Delivery) {
 		r.release(ctx, stop, d, err)
 	case p.Code == "snapshot.newer": // a newer node's: it shall have it, however long the upgrade takes
 		r.retry(ctx, stop, d, err, m.Attempts)
-	case p.Kind == problem.Invalid || p.Kind == problem.TooLarge || p.Code == "snapshot.corrupt" || refusedAnswer(p) || m.Attempts >= r.RetryMax:
+	case p.Kind == problem.Invalid || p.Kind == problem.TooLarge || p.Code == "snapshot.corrupt" || sendersFault(p) && p.Code != "lifecycle.in-transition" || m.Attempts >= r.RetryMax:
 		r.bury(ctx, stop, d, err)
 	default:
 		r.retry(ctx, stop, d, err, m.Attempts+1)
 	}
+}
+
+// sendersFault reports whether a problem is one of who answered a human task,
+// or triggered an event: trying again does not help, unless the instance is
+// just between two states, and the instance has nothing to do with it (D2).
+func sendersFault(p *problem.Error) bool {
+	ours := p.Kind == problem.Internal || p.Kind == problem.Unavailable
+	return !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle."))
 }
 
 // deliver decodes the message and gives it to whom it concerns. A panic is a
@@ -133,18 +141,38 @@ func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.En
 	}
 	// Loading waits for the ledger's note: a definition that kills its process
 	// must not do so unnoted.
-	if _, err := d.Load(ctx, env.InstanceID); err == nil {
-		return d.Commit(ctx, store.Change{}) // started before: a repeat changes nothing
-	} else if !errors.Is(err, store.ErrNotFound) {
+	id, there, err := r.find(ctx, d, env.InstanceID, start)
+	if err != nil {
 		return err
 	}
-	err = r.begin(ctx, d, env, start, now)
+	if there {
+		return r.startedBefore(ctx, d, id, env, start, now)
+	}
+	_, err = r.begin(ctx, d, env, start, now)
 	if errors.Is(err, store.ErrDuplicate) {
-		return d.Commit(ctx, store.Change{}) // started before: a repeat changes nothing
+		id, err := r.first(ctx, d, env.InstanceID, start)
+		if err != nil {
+			return err
+		}
+		return r.startedBefore(ctx, d, id, env, start, now)
 	}
 	if err != nil {
 		return r.refused(ctx, d, env, err)
 	}
+	return err
+}
+
+// startedBefore gives the signal of a start request to the instance that is
+// there. Without one the request is a repeat and changes nothing.
+func (r *Runtime) startedBefore(ctx context.Context, d store.Delivery, id string, env signal.Envelope, start signal.Start, now time.Time) error {
+	if start.Signal == nil {
+		return d.Commit(ctx, store.Change{})
+	}
+	env, err := start.Signal.Envelope(id, env.OccurredAt, env.Headers)
+	if err != nil {
+		return err
+	}
+	_, err = r.turn(ctx, d, env, now, step)
 	return err
 }
 
@@ -207,8 +235,8 @@ func (r *Runtime) bury(ctx, stop context.Context, d store.Delivery, cause error)
 	}
 	r.metrics.deadLetters.WithLabelValues(string(m.Queue)).Inc()
 	var p *problem.Error
-	if errors.As(cause, &p) && refusedAnswer(p) {
-		return // the instance waits for another answer
+	if errors.As(cause, &p) && sendersFault(p) {
+		return // the instance waits for another answer, or another event
 	}
 	if r.SuspendOnDeadLetter && instance != "" {
 		_, err := r.Operate(ctx, instance, engine.Suspend, nil, "dead-letter policy")
@@ -236,15 +264,15 @@ func (r *Runtime) backoff(attempt int, seed string) time.Duration {
 }
 
 // begin decides and commits the first turn of an instance.
-func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, start signal.Start, now time.Time) error {
+func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, start signal.Start, now time.Time) (engine.Outcome, error) {
 	def, err := r.Definitions.Find(ctx, start.Definition, start.Version)
 	if err != nil {
-		return err
+		return engine.Outcome{}, err
 	}
 	in := engine.Input{Signal: env, Now: now, Key: r.key, Limits: r.Limits, Lifecycle: r.Lifecycle}
 	out, err := engine.Begin(def, env.InstanceID, start, in)
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.commit(ctx, c, nil, &out, start.StartKey, in)
 	}
-	return r.commit(ctx, c, nil, &out, start.StartKey, in)
+	return out, err
 }

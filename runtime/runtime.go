@@ -63,6 +63,7 @@ type Config struct {
 	RetryDelay    time.Duration // before the first retry, doubled with each; default 1 s
 	RetryDelayMax time.Duration // the longest; default 5 min
 	CrashMax      int           // processes a message may kill before it is a dead letter; default 3
+	AckMax        int           // deliveries of a command that is not acknowledged; default 100
 	// SuspendOnDeadLetter suspends the instance whose message became a dead
 	// letter, so that it stands among what operators look at.
 	SuspendOnDeadLetter bool
@@ -86,6 +87,7 @@ const (
 	DefaultRetryDelay        = time.Second
 	DefaultRetryDelayMax     = 5 * time.Minute
 	DefaultCrashMax          = 3
+	DefaultAckMax            = 100
 	DefaultDrainTimeout      = 30 * time.Second
 	DefaultRetentionEvery    = time.Hour
 )
@@ -101,6 +103,7 @@ func (c Config) withDefaults() Config {
 	or(&c.RetryDelay, DefaultRetryDelay)
 	or(&c.RetryDelayMax, DefaultRetryDelayMax)
 	or(&c.CrashMax, DefaultCrashMax)
+	or(&c.AckMax, DefaultAckMax)
 	or(&c.DrainTimeout, DefaultDrainTimeout)
 	or(&c.RetentionEvery, DefaultRetentionEvery)
 	if c.Log == nil {

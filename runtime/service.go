@@ -24,11 +24,26 @@ var startSpace = uuid.MustParse("6b1f5c0e-6a53-5b0c-9d0b-5d0f0a6d1c11")
 // before (created is false): a request is the same when it names the same
 // instance id, or the same definition, business key and start key. An empty id
 // lets Start choose one. Headers carry the trace, the correlation and the actor.
+// A signal of the request is given to the instance as StartOrSignal does.
 //
 // Problems: signal.invalid-start, definition.unknown, limit.snapshot.
 func (r *Runtime) Start(ctx context.Context, id string, start signal.Start, headers map[string]string) (string, bool, error) {
+	id, created, _, err := r.StartOrSignal(ctx, id, start, headers)
+	return id, created, err
+}
+
+// StartOrSignal is Start with a signal to the instance (D2): one that the
+// request begins gets it in the same commit, and does not begin when it refuses
+// it; one that is there gets it as by Signal, whatever its version. It says
+// what the signal did: applied, buffered, duplicate (the instance had it before,
+// so that a repeat of any request changes nothing), queued, or closed (the new
+// instance ran to its end and did not listen). Without a signal that is "".
+//
+// Problems: those of Start and of Signal, and those by which a definition
+// refuses an event. None of them has changed anything.
+func (r *Runtime) StartOrSignal(ctx context.Context, id string, start signal.Start, headers map[string]string) (string, bool, engine.Disposition, error) {
 	if err := start.Validate(); err != nil {
-		return "", false, err
+		return "", false, "", err
 	}
 	if id == "" {
 		id = newID()
@@ -44,33 +59,62 @@ func (r *Runtime) Start(ctx context.Context, id string, start signal.Start, head
 		SignalID: id, InstanceID: id, RuntimeProvider: signal.Provider, Type: signal.StartRequest, OccurredAt: now, Headers: headers,
 	}
 	if err := env.Validate(); err != nil {
-		return "", false, err
+		return "", false, "", err
 	}
-	err := r.begin(ctx, r.Store, env, start, now)
+	if start.Signal != nil { // what a new instance would refuse, one that is there may take
+		first, there, err := r.find(ctx, r.Store, id, start)
+		if err != nil || there {
+			return r.signalFirst(ctx, first, start, env, err)
+		}
+	}
+	out, err := r.begin(ctx, r.Store, env, start, now)
 	if errors.Is(err, store.ErrDuplicate) {
-		first, err := r.first(ctx, id, start)
-		return first, false, err
+		first, err := r.first(ctx, r.Store, id, start)
+		return r.signalFirst(ctx, first, start, env, err)
 	}
-	return id, err == nil, err
+	if err != nil || start.Signal == nil {
+		return id, err == nil, "", err
+	}
+	return id, true, out.Disposition, nil
 }
 
-// first finds the instance that the same request began before: by its id, or,
-// when that came from elsewhere, by its start key.
-func (r *Runtime) first(ctx context.Context, id string, start signal.Start) (string, error) {
-	_, err := r.Store.Load(ctx, id)
-	if !errors.Is(err, store.ErrNotFound) || start.StartKey == "" {
-		return id, unknown(err, id)
+// signalFirst gives the signal of a start, if it has one, to the instance that
+// is there.
+func (r *Runtime) signalFirst(ctx context.Context, id string, start signal.Start, env signal.Envelope, err error) (string, bool, engine.Disposition, error) {
+	if err != nil || start.Signal == nil {
+		return id, false, "", err
 	}
-	page, err := r.Store.Instances(ctx, projections.InstanceQuery{
-		Definition: start.Definition, BusinessKey: start.BusinessKey, StartKey: start.StartKey, Limit: 1,
-	})
-	if err != nil {
-		return "", err
+	if env, err = start.Signal.Envelope(id, env.OccurredAt, env.Headers); err != nil {
+		return id, false, "", err
 	}
-	if len(page.Items) == 0 {
-		return "", problem.New(problem.Unavailable, "instance.contended", "the instance of start key %q is being deleted", start.StartKey)
+	did, err := r.Signal(ctx, env)
+	return id, false, did, err
+}
+
+// first finds the instance that the same request began before.
+func (r *Runtime) first(ctx context.Context, c committer, id string, start signal.Start) (string, error) {
+	first, there, err := r.find(ctx, c, id, start)
+	if err == nil && !there {
+		err = problem.New(problem.Unavailable, "instance.contended", "the instance of start key %q is being deleted", start.StartKey)
 	}
-	return page.Items[0].ID, nil
+	return first, err
+}
+
+// find looks for the instance of a start: by its id, or, when that came from
+// elsewhere, by its start key.
+func (r *Runtime) find(ctx context.Context, c committer, id string, start signal.Start) (string, bool, error) {
+	_, err := c.Load(ctx, id)
+	if !errors.Is(err, store.ErrNotFound) {
+		return id, err == nil, err
+	}
+	if start.StartKey == "" {
+		return id, false, nil
+	}
+	row, err := r.Store.Started(ctx, start.Definition, start.BusinessKey, start.StartKey)
+	if errors.Is(err, store.ErrNotFound) {
+		return id, false, nil
+	}
+	return row.ID, err == nil, err
 }
 
 // Snapshot returns an instance's last committed snapshot. Problem:
@@ -80,13 +124,29 @@ func (r *Runtime) Snapshot(ctx context.Context, id string) (snapshot.Snapshot, e
 	return s, unknown(err, id)
 }
 
+// Takes lists the events that an instance of a lifecycle takes now, by their
+// names; its guards may still refuse one. Problems: definition.unknown,
+// definition.digest.
+func (r *Runtime) Takes(ctx context.Context, s snapshot.Snapshot) ([]string, error) {
+	def, err := r.Definitions.Pinned(ctx, s.Definition)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := def.(*engine.Program)
+	if !ok {
+		return nil, nil
+	}
+	return p.Takes(&s), nil
+}
+
 // Queued is the disposition of a signal that could not be decided at once: it
 // is in the queue, durable, and the rules for failing messages hold.
 const Queued engine.Disposition = "queued"
 
 // Signal applies a signal to one instance as a turn of its own, and says what
 // it did: applied, buffered until a wait matches, duplicate, or queued. It is
-// durable when Signal returns; a repeat with the same signal id is applied once.
+// durable when Signal returns; a repeat with the same signal id is applied once,
+// and is a duplicate also where what the first one did would refuse it.
 //
 // Problems: instance.unknown, instance.closed, signal.stale (its token or its
 // expected version is not the instance's), limit.buffer, signal.*. None of them

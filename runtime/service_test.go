@@ -188,6 +188,7 @@ func TestSignalSaysWhatItDid(t *testing.T) {
 			{"s1", `{"type":"other"}`, duplicate},
 			{"s2", `{"type":"paid","data":{"order":8}}`, engine.Buffered},
 			{"s3", `{"type":"paid","data":{"order":7}}`, engine.Applied},
+			{"s3", `{"type":"paid","data":{"order":7}}`, duplicate}, // though the instance is closed now (B7)
 		} {
 			if got, err := send(c.id, c.payload); got != c.want || err != nil {
 				t.Errorf("%s %s: %s, %v, want %s", c.id, c.payload, got, err, c.want)

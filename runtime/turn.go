@@ -46,13 +46,19 @@ func (r *Runtime) turn(ctx context.Context, c committer, env signal.Envelope, no
 			}
 		}
 		out, err := r.once(ctx, c, snap, env, now, decide)
+		if err == nil {
+			return out, nil
+		}
+		if !cached {
+			err = r.repeated(ctx, env, err)
+		}
 		switch {
 		case errors.Is(err, store.ErrStale):
 			r.metrics.conflicts.Inc()
 		case errors.Is(err, store.ErrDuplicate):
 			r.metrics.turns.WithLabelValues(string(Duplicate)).Inc()
 			return engine.Outcome{Disposition: Duplicate}, r.consumed(ctx, c)
-		case err == nil || !cached || errors.Is(err, store.ErrUnknown):
+		case !cached || errors.Is(err, store.ErrUnknown):
 			return out, err // deciding again would record what may be there as stale
 		}
 		// What another node has done since may be what the decision lacked.
@@ -60,6 +66,23 @@ func (r *Runtime) turn(ctx context.Context, c committer, env signal.Envelope, no
 		cached = false
 	}
 	return engine.Outcome{}, problem.New(problem.Unavailable, "instance.contended", "instance %s changed %d times during one turn", env.InstanceID, staleMax)
+}
+
+// repeated is store.ErrDuplicate when a signal was refused only because it has
+// been applied: what it did may be why it cannot be done again (B7). Otherwise
+// it is the cause.
+func (r *Runtime) repeated(ctx context.Context, env signal.Envelope, cause error) error {
+	if k := problem.KindOf(cause); env.Type != signal.ExternalSignal || k == problem.Internal || k == problem.Unavailable || k == problem.NotFound {
+		return cause
+	}
+	recorded, err := r.Store.Recorded(ctx, env.InstanceID, env.SignalID)
+	switch {
+	case err != nil:
+		return err
+	case recorded:
+		return store.ErrDuplicate
+	}
+	return cause
 }
 
 // Duplicate is the disposition of a signal that was recorded before (B7).

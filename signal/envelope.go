@@ -225,14 +225,11 @@ func (e Envelope) Validate() error {
 	for _, f := range []struct{ name, value string }{
 		{"signalId", e.SignalID}, {"workflowInstanceId", e.InstanceID}, {"waitingToken", e.WaitingToken},
 	} {
-		if f.value == "" && f.name != "waitingToken" {
-			return invalid("%s is missing", f.name)
+		if f.value == "" && f.name == "waitingToken" {
+			continue
 		}
-		if len(f.value) > MaxIDBytes {
-			return invalid("%s of %d bytes exceeds %d", f.name, len(f.value), MaxIDBytes)
-		}
-		if i := strings.IndexFunc(f.value, func(r rune) bool { return r <= ' ' || r == 0x7f }); i >= 0 {
-			return invalid("%s holds a space or a control character at byte %d", f.name, i)
+		if err := checkID(f.name, f.value); err != nil {
+			return err
 		}
 	}
 	if e.ExpectedVersion < 0 {
@@ -256,6 +253,20 @@ func (e Envelope) Validate() error {
 		if len(k)+len(v) > MaxHeaderSize {
 			return problem.New(problem.TooLarge, "signal.too-large", "header %q of %d bytes exceeds %d", clip(k), len(k)+len(v), MaxHeaderSize)
 		}
+	}
+	return nil
+}
+
+// checkID checks what names a signal, an instance or a wait.
+func checkID(name, value string) error {
+	if value == "" {
+		return problem.New(problem.Invalid, "signal.invalid", "%s is missing", name)
+	}
+	if len(value) > MaxIDBytes {
+		return problem.New(problem.Invalid, "signal.invalid", "%s of %d bytes exceeds %d", name, len(value), MaxIDBytes)
+	}
+	if i := strings.IndexFunc(value, func(r rune) bool { return r <= ' ' || r == 0x7f }); i >= 0 {
+		return problem.New(problem.Invalid, "signal.invalid", "%s holds a space or a control character at byte %d", name, i)
 	}
 	return nil
 }

@@ -181,3 +181,59 @@ func BenchmarkEncode(b *testing.B) {
 		}
 	}
 }
+
+// A first signal becomes the same envelope wherever it goes (B7).
+func TestFirstSignalIsAnExternalSignal(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)
+	headers := map[string]string{HeaderActor: "app", HeaderCorrelation: "c"}
+	f := FirstSignal{ID: "r-1", Type: "submit", Data: json.RawMessage(`{"n":1.10}`), Actor: "ann"}
+	got, err := f.Envelope("i-1", at, headers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Envelope{
+		SignalID: "r-1", InstanceID: "i-1", RuntimeProvider: Provider, Type: ExternalSignal, OccurredAt: at,
+		Headers: map[string]string{HeaderActor: "ann", HeaderCorrelation: "c"},
+		Payload: json.RawMessage(`{"id":"r-1","type":"submit","source":"start","data":{"n":1.10},"time":"2026-01-02T03:04:05.678901Z"}`),
+	}
+	if !reflect.DeepEqual(got, want) || headers[HeaderActor] != "app" {
+		t.Errorf("got  %+v\nwant %+v, headers %v", got, want, headers)
+	}
+	f.Actor, f.Data = "", nil
+	if got, err := f.Envelope("i-1", at, headers); err != nil || got.Headers[HeaderActor] != "app" || strings.Contains(string(got.Payload), "data") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	f.Actor = "ann"
+	if got, err := f.Envelope("i-1", at, nil); err != nil || got.Headers[HeaderActor] != "ann" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	f.Data = json.RawMessage(`{`)
+	if _, err := f.Envelope("i-1", at, nil); problem.CodeOf(err) != "signal.not-json" {
+		t.Errorf("bad data: %v", err)
+	}
+}
+
+func TestStartRefusesAWrongSignal(t *testing.T) {
+	ok := FirstSignal{ID: "r", Type: "t"}
+	for _, c := range []struct {
+		name string
+		edit func(*Start)
+		code string
+	}{
+		{"right", func(*Start) {}, ""},
+		{"no id", func(s *Start) { s.Signal.ID = "" }, "signal.invalid"},
+		{"an id with a space", func(s *Start) { s.Signal.ID = "a b" }, "signal.invalid"},
+		{"a long id", func(s *Start) { s.Signal.ID = strings.Repeat("x", MaxIDBytes+1) }, "signal.invalid"},
+		{"no type", func(s *Start) { s.Signal.Type = "" }, "signal.invalid-start"},
+		{"a long type", func(s *Start) { s.Signal.Type = strings.Repeat("x", MaxKeyBytes+1) }, "signal.invalid-start"},
+		{"a long actor", func(s *Start) { s.Signal.Actor = strings.Repeat("x", MaxKeyBytes+1) }, "signal.invalid-start"},
+		{"a schedule", func(s *Start) { s.Schedule = &Schedule{} }, "signal.invalid-start"},
+	} {
+		first := ok
+		s := Start{Definition: "d", Signal: &first}
+		c.edit(&s)
+		if err := s.Validate(); (err == nil) != (c.code == "") || err != nil && problem.CodeOf(err) != c.code {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}

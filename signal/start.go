@@ -2,6 +2,8 @@ package signal
 
 import (
 	"encoding/json"
+	"maps"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -10,7 +12,7 @@ import (
 //
 // It is idempotent: a second request with the same instance id, or with the
 // same definition, business key and start key, gives the first one's instance
-// and changes nothing.
+// and changes nothing, but for its Signal, which that instance gets.
 type Start struct {
 	Definition  string            `json:"definition"`            // name, in its namespace: "default/loan-approval"
 	Version     string            `json:"version,omitempty"`     // empty = the latest published
@@ -20,6 +22,65 @@ type Start struct {
 	Input       json.RawMessage   `json:"input,omitempty"`       // any JSON; null when absent
 	Parent      *Parent           `json:"parent,omitempty"`      // the instance that asks; absent = an application
 	Schedule    *Schedule         `json:"schedule,omitempty"`    // keep the definition's schedule; absent = run its tasks
+	Signal      *FirstSignal      `json:"signal,omitempty"`      // what is said to the instance, whether it begins or is there; absent = nothing
+}
+
+// LifecycleKey is the start key of the one instance that a definition has for
+// an application's reference, which is its business key: what a trigger starts
+// or signals (D2).
+const LifecycleKey = "lifecycle"
+
+// FirstSignal is an event that belongs to a start. An instance that the start
+// begins gets it in its first turn, and does not begin when it refuses it; one
+// that is there gets it as an ExternalSignal. It is what Temporal calls
+// SignalWithStart.
+type FirstSignal struct {
+	ID    string          `json:"id"`              // the signal id: an instance that has recorded it takes it for a repeat (B7)
+	Type  string          `json:"type"`            // of the event
+	Data  json.RawMessage `json:"data,omitempty"`  // any JSON
+	Actor string          `json:"actor,omitempty"` // who says it; empty = the actor of the start
+}
+
+// Envelope is the signal to an instance, said at a time under the headers of
+// the start. The source of its event is "start".
+func (f FirstSignal) Envelope(instanceID string, at time.Time, headers map[string]string) (Envelope, error) {
+	event, err := marshal(struct {
+		ID     string          `json:"id"`
+		Type   string          `json:"type"`
+		Source string          `json:"source"`
+		Data   json.RawMessage `json:"data,omitempty"`
+		Time   time.Time       `json:"time"`
+	}{f.ID, f.Type, "start", f.Data, at.UTC().Truncate(time.Microsecond)})
+	if err != nil {
+		return Envelope{}, notJSON(err)
+	}
+	if f.Actor != "" {
+		headers = maps.Clone(headers)
+		if headers == nil {
+			headers = map[string]string{}
+		}
+		headers[HeaderActor] = f.Actor
+	}
+	e := Envelope{
+		SignalID: f.ID, InstanceID: instanceID, RuntimeProvider: Provider, Type: ExternalSignal, OccurredAt: at, Headers: headers, Payload: event,
+	}
+	return e, e.Validate()
+}
+
+func (f FirstSignal) validate(s Start) error {
+	if f.Type == "" {
+		return problem.New(problem.Invalid, "signal.invalid-start", "the signal has no type")
+	}
+	if s.Schedule != nil {
+		return problem.New(problem.Invalid, "signal.invalid-start", "a schedule instance takes no signal")
+	}
+	if err := checkID("id of the signal", f.ID); err != nil {
+		return err
+	}
+	if err := checkKey("type of the signal", f.Type); err != nil {
+		return err
+	}
+	return checkKey("actor of the signal", f.Actor)
 }
 
 // MaxKeyBytes bounds businessKey and startKey, and each part of a key.
@@ -40,23 +101,27 @@ func (s Start) Validate() error {
 	if s.Definition == "" {
 		return problem.New(problem.Invalid, "signal.invalid-start", "definition is missing")
 	}
-	check := func(name, value string) error {
-		if len(value) > MaxKeyBytes {
-			return problem.New(problem.TooLarge, "signal.invalid-start", "%s of %d bytes exceeds %d", name, len(value), MaxKeyBytes)
-		}
-		return nil
-	}
 	for name, value := range map[string]string{
 		"definition": s.Definition, "version": s.Version, "businessKey": s.BusinessKey, "startKey": s.StartKey,
 	} {
-		if err := check(name, value); err != nil {
+		if err := checkKey(name, value); err != nil {
 			return err
 		}
 	}
 	for name, value := range s.KeyParts {
-		if err := check("keyParts."+clip(name), value); err != nil {
+		if err := checkKey("keyParts."+clip(name), value); err != nil {
 			return err
 		}
+	}
+	if s.Signal != nil {
+		return s.Signal.validate(s)
+	}
+	return nil
+}
+
+func checkKey(name, value string) error {
+	if len(value) > MaxKeyBytes {
+		return problem.New(problem.TooLarge, "signal.invalid-start", "%s of %d bytes exceeds %d", name, len(value), MaxKeyBytes)
 	}
 	return nil
 }

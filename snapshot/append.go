@@ -198,6 +198,7 @@ func (s *Snapshot) append(b []byte) []byte {
 	o.optRaw("input", s.State.Input)
 	o.optRaw("context", s.State.Context)
 	o.optRaw("output", s.State.Output)
+	o.opt("name", s.State.Name)
 	o.close()
 	s.appendOrigin(o)
 	s.appendSummary(o)

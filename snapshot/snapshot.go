@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -102,6 +103,7 @@ type State struct {
 	Input   json.RawMessage `json:"input,omitempty"`   // of the instance
 	Context json.RawMessage `json:"context,omitempty"` // $context; absent = {}
 	Output  json.RawMessage `json:"output,omitempty"`  // of a completed instance
+	Name    string          `json:"name,omitempty"`    // of a lifecycle: the state it is in; between two, "FROM->TO"
 }
 
 // Branch is one line of execution: a stack of frames, outermost first. The
@@ -144,6 +146,7 @@ const (
 	WaitTimer   WaitKind = "Timer"       // a moment
 	WaitRetry   WaitKind = "Retry"       // the end of a backoff
 	WaitEvent   WaitKind = "Event"       // a signal from the application
+	WaitState   WaitKind = "State"       // an event that a transition of its state takes
 	WaitChild   WaitKind = "SubWorkflow" // the end of a child instance
 	WaitTimeout WaitKind = "Timeout"     // a frame's deadline; beside another wait
 	WaitDue     WaitKind = "Due"         // the due date of a human task; beside its wait
@@ -233,7 +236,7 @@ func (s *Snapshot) Wait(token string) (Wait, bool) {
 
 // standing orders the kinds of waits by what they tell about an instance:
 // somebody who must act comes before what the engine does by itself.
-var standing = []WaitKind{WaitTask, WaitEvent, WaitChild, WaitTimer, WaitRetry, WaitCommand, WaitNext}
+var standing = []WaitKind{WaitTask, WaitEvent, WaitState, WaitChild, WaitTimer, WaitRetry, WaitCommand, WaitNext}
 
 func rank(k WaitKind) int { return slices.Index(standing, k) }
 
@@ -257,6 +260,24 @@ func (s *Snapshot) primary() int {
 	}
 	return best
 }
+
+// At is the product-facing state of an instance: that of a lifecycle, else the
+// name of the task at which it rests or has failed; "" when it does neither.
+func (s *Snapshot) At() string {
+	if s.State.Name != "" {
+		return s.State.Name
+	}
+	pointer := ""
+	if w, ok := s.Primary(); ok {
+		pointer = w.Pointer
+	} else if s.Error != nil {
+		pointer = s.Error.Instance
+	}
+	return unescape.Replace(pointer[strings.LastIndexByte(pointer, '/')+1:])
+}
+
+// unescape reads a key of a JSON pointer.
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
 // Arrange puts the primary wait first, where the stored form has it, so that
 // a snapshot in memory and the same one read back go on alike.

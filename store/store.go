@@ -130,12 +130,15 @@ type Claim struct {
 	InstanceID string
 	Position   int64
 	Expect     string // node; "" = nobody
+	Any        bool   // whoever has it: Expect does not count
 	Owner      string // node; "" = gives it back
 	Attempts   int    // the new count
 	NextAt     time.Time
 	Error      string
+	Delivered  time.Time // when it was delivered last; zero = not yet, or not any more
+	Deliveries int       // the new count
 	// Done marks the command as processed: it was performed, and no wait takes
-	// a result. Of the fields above only Expect counts then.
+	// a result. Of the fields above only Expect and Any count then.
 	Done bool
 }
 

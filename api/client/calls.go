@@ -79,6 +79,31 @@ func (c *Client) Signal(ctx context.Context, id string, s SignalRequest) (Accept
 	return out, err
 }
 
+// Trigger tells what a reference names of an event, and begins its instance
+// when there is none. definition is environment/definition. A request without a
+// RequestID is not repeated safely.
+func (c *Client) Trigger(ctx context.Context, definition, reference string, t TriggerRequest) (Triggered, error) {
+	out, _, err := post[Triggered](ctx, c, lifecycle(definition, reference)+"/events", t)
+	return out, err
+}
+
+// Lifecycle returns in which state the instance of a reference is.
+func (c *Client) Lifecycle(ctx context.Context, definition, reference string) (Lifecycle, error) {
+	return get[Lifecycle](ctx, c, lifecycle(definition, reference), nil)
+}
+
+func lifecycle(definition, reference string) string {
+	return "/v1/lifecycles/" + definition + "/" + url.PathEscape(reference)
+}
+
+// Acknowledge says what became of a command that a consumer got, by its place
+// in the stream of an instance; it is durable when Acknowledge returns.
+func (c *Client) Acknowledge(ctx context.Context, id string, position int64, a AckRequest) (Acknowledged, error) {
+	path := instances + "/" + url.PathEscape(id) + "/commands/" + strconv.FormatInt(position, 10) + "/ack"
+	out, _, err := post[Acknowledged](ctx, c, path, a)
+	return out, err
+}
+
 // Operate does what an operator asks.
 func (c *Client) Operate(ctx context.Context, id string, o OperationRequest) (InstanceDetail, error) {
 	out, _, err := post[InstanceDetail](ctx, c, instances+"/"+url.PathEscape(id)+"/operations", o)

@@ -47,6 +47,7 @@ type StartRequest struct {
 	KeyParts    map[string]string `json:"keyParts,omitempty" doc:"The business key, taken apart."`
 	StartKey    string            `json:"startKey,omitempty" doc:"Makes a repeat recognisable. Absent: the Idempotency-Key header."`
 	Input       json.RawMessage   `json:"input,omitempty" doc:"Any JSON; null when absent."`
+	Signal      *SignalRequest    `json:"signal,omitempty" doc:"Given to the instance in its first turn, or, when it is there, at once. One that is refused starts nothing."`
 }
 
 // Instance is the summary of an instance.
@@ -97,11 +98,13 @@ type InstanceDetail struct {
 	Waits    []Wait          `json:"waits" nullable:"false"`
 	Commands []Command       `json:"commands" doc:"Work for the outside world that is not done yet." nullable:"false"`
 	Buffered int             `json:"buffered,omitempty" doc:"Signals that are kept for later."`
+
+	Disposition string `json:"disposition,omitempty" enum:"applied,buffered,duplicate,queued,closed" doc:"Only in the answer to a start with a signal: what the signal did. closed: the new instance ran to its end and did not listen."`
 }
 
 // Wait is something an instance waits for.
 type Wait struct {
-	Kind    string          `json:"kind" enum:"Command,Task,Timer,Retry,Event,SubWorkflow,Timeout,Due,Continue"`
+	Kind    string          `json:"kind" enum:"Command,Task,Timer,Retry,Event,State,SubWorkflow,Timeout,Due,Continue"`
 	Pointer string          `json:"pointer" doc:"JSON pointer of the task that waits."`
 	Until   time.Time       `json:"until,omitzero" doc:"When it is due."`
 	TaskID  string          `json:"taskId,omitempty"`
@@ -121,6 +124,32 @@ type Command struct {
 	NextAt    time.Time `json:"nextAt,omitzero" doc:"When it is tried again."`
 	LastError string    `json:"lastError,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
+
+	DeliveredAt time.Time `json:"deliveredAt,omitzero" doc:"When it was delivered last, of a command that is to be acknowledged."`
+	Deliveries  int       `json:"deliveries,omitempty" doc:"That were not acknowledged as processed."`
+}
+
+// AckRequest is what a consumer says of a command that it got.
+type AckRequest struct {
+	Outcome string          `json:"outcome" enum:"delivered,processed,failed,retry" doc:"delivered: it has it; the time until the next delivery begins anew. processed: it is done. failed: it cannot do it. retry: it wants it once more."`
+	Output  json.RawMessage `json:"output,omitempty" doc:"Of processed: the result of the call, where somebody waits for it."`
+	Error   *AckError       `json:"error,omitempty" doc:"Of failed: the error of the call."`
+	Delay   string          `json:"delay,omitempty" maxLength:"64" doc:"Of retry: an ISO 8601 duration until the next delivery; absent: at once." example:"PT1M"`
+}
+
+// AckError is a workflow error that a consumer gives.
+type AckError struct {
+	Type   string `json:"type,omitempty" maxLength:"256" doc:"Absent: communication."`
+	Status int    `json:"status,omitempty" minimum:"100" maximum:"599" doc:"Absent: 500."`
+	Title  string `json:"title,omitempty" maxLength:"256"`
+	Detail string `json:"detail,omitempty" maxLength:"4000"`
+}
+
+// Acknowledged says that an acknowledgement is durable, and what it did.
+type Acknowledged struct {
+	InstanceID  string `json:"instanceId"`
+	Position    int64  `json:"position" doc:"Of the command in the instance's stream."`
+	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued" doc:"applied: done. buffered: kept until the instance goes on. duplicate: the command was settled before. queued: could not be applied at once and will be."`
 }
 
 // Entry is one message of an instance's stream. Tokens are left out.
@@ -145,6 +174,8 @@ type Entry struct {
 	Attempts      int             `json:"attempts,omitempty"`
 	NextAt        time.Time       `json:"nextAt,omitzero"`
 	LastError     string          `json:"lastError,omitempty"`
+	DeliveredAt   time.Time       `json:"deliveredAt,omitzero" doc:"Of a command that is to be acknowledged: when it was delivered last."`
+	Deliveries    int             `json:"deliveries,omitempty"`
 }
 
 // SignalRequest is something the application says to one instance.
@@ -159,6 +190,38 @@ type Accepted struct {
 	InstanceID  string `json:"instanceId"`
 	SignalID    string `json:"signalId"`
 	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued" doc:"applied: the instance moved on. buffered: kept until it waits for it. duplicate: applied before. queued: could not be applied at once and will be."`
+}
+
+// TriggerRequest is an event of the application, for what a reference names.
+type TriggerRequest struct {
+	Event     any             `json:"event" doc:"Its name, or its code: a text or an integer."`
+	RequestID string          `json:"requestId,omitempty" doc:"A repeat is applied once. Absent: the Idempotency-Key header, else the node chooses one."`
+	Actor     string          `json:"actor,omitempty" maxLength:"128" doc:"Who does it. Absent: the X-Aqueduct-Actor header."`
+	Payload   json.RawMessage `json:"payload,omitempty" doc:"Data of the event: any JSON."`
+	Input     json.RawMessage `json:"input,omitempty" doc:"Of the instance, when the event begins it."`
+	Version   string          `json:"version,omitempty" doc:"Of the definition, when the event begins the instance. Absent: the latest published."`
+}
+
+// Triggered says what an event did.
+type Triggered struct {
+	InstanceID  string `json:"instanceId"`
+	Created     bool   `json:"created" doc:"The event began the instance."`
+	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued,closed" doc:"As of a signal. closed: the new instance ran to its end and did not listen."`
+	State       string `json:"state" doc:"Where the instance is after it; its status when it rests nowhere."`
+	Status      string `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
+}
+
+// Lifecycle is in which state the instance of a reference is.
+type Lifecycle struct {
+	InstanceID string    `json:"instanceId"`
+	Definition string    `json:"definition"`
+	Version    string    `json:"version" doc:"Of the definition."`
+	Reference  string    `json:"reference" doc:"The application's own key."`
+	State      string    `json:"state" doc:"The state; FROM->TO between two. Of any other definition: the task where the instance rests, or its status."`
+	Events     []string  `json:"events" doc:"The events that the state takes; a guard may still refuse one."`
+	Status     string    `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
+	Since      time.Time `json:"since" doc:"When it came there, or to its status."`
+	UpdatedAt  time.Time `json:"updatedAt" doc:"When something happened to it last."`
 }
 
 // Reached says how many instances an event was given to.

@@ -176,9 +176,13 @@ func (a *app) showInstance(i client.InstanceDetail) error {
 		return nil
 	}
 	fmt.Fprintln(a.out, "\ncommands not done yet")
-	t := a.table("  POSITION", "TARGET", "ATTEMPTS", "NEXT", "CLAIMED BY", "LAST ERROR")
+	t := a.table("  POSITION", "TARGET", "ATTEMPTS", "DELIVERED", "NEXT", "CLAIMED BY", "LAST ERROR")
 	for _, c := range i.Commands {
-		t.row("  "+fmt.Sprint(c.Position), c.Target, fmt.Sprint(c.Attempts), a.ago(c.NextAt), c.ClaimedBy, c.LastError)
+		delivered := a.ago(c.DeliveredAt)
+		if c.Deliveries > 1 {
+			delivered = strings.TrimSpace(fmt.Sprintf("%d times %s", c.Deliveries, delivered))
+		}
+		t.row("  "+fmt.Sprint(c.Position), c.Target, fmt.Sprint(c.Attempts), delivered, a.ago(c.NextAt), c.ClaimedBy, c.LastError)
 	}
 	return t.end(len(i.Commands), "", "")
 }
@@ -201,8 +205,8 @@ func (a *app) showTimeline(entries []client.Entry) error {
 		if e.Disposition != "" {
 			what += " (" + e.Disposition + ")"
 		}
-		if e.Processed != nil && !*e.Processed {
-			what += " (not done)"
+		if e.Processed != nil {
+			what += progress(e)
 		}
 		if e.Answers != 0 {
 			what += fmt.Sprintf(" of #%d", e.Answers)
@@ -210,6 +214,27 @@ func (a *app) showTimeline(entries []client.Entry) error {
 		t.row(fmt.Sprint(e.Position), at, arrow, what, e.Pointer, e.Actor, cut(string(e.Data)))
 	}
 	return t.end(len(entries), "", "no message")
+}
+
+// progress is how far a command has come, with the notice of a repetition.
+func progress(e client.Entry) string {
+	notice := ""
+	if name, _, _ := strings.Cut(e.LastError, ":"); strings.HasPrefix(name, "Ack") {
+		notice = ", " + name
+	}
+	delivered := "delivered"
+	if e.Deliveries > 1 {
+		delivered = fmt.Sprintf("delivered %d times", e.Deliveries)
+	}
+	switch {
+	case *e.Processed && !e.DeliveredAt.IsZero():
+		return " (" + delivered + ", processed)"
+	case *e.Processed:
+		return ""
+	case !e.DeliveredAt.IsZero():
+		return " (" + delivered + ", not processed" + notice + ")"
+	}
+	return " (not done" + notice + ")"
 }
 
 func cut(s string) string {

@@ -78,7 +78,8 @@ func (a *app) definitionsCommand() *cobra.Command {
 
 func (a *app) startCommand() *cobra.Command {
 	var r client.StartRequest
-	var input string
+	var first client.SignalRequest
+	var input, data string
 	var wait time.Duration
 	c := &cobra.Command{
 		Use:   "start NAME",
@@ -86,13 +87,23 @@ func (a *app) startCommand() *cobra.Command {
 		Long: `Start an instance of the definition namespace/name.
 
 A repeat with the same --id, or the same NAME, --key and --start-key, starts
-nothing and shows the first one's instance. With --wait the command returns when
+nothing and shows the first one's instance. With --signal that instance, new or
+not, gets an event in the same commit; a repeat with the same --signal-id is
+applied once, and one that is refused starts nothing. With --wait the command returns when
 the instance is closed or faulted, or after that long; a faulted one fails it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
 			var err error
 			if r.Input, err = a.document("input", input); err != nil {
 				return err
+			}
+			if first.Data, err = a.document("signal-data", data); err != nil {
+				return err
+			}
+			if first.Type != "" {
+				r.Signal = &first
+			} else if first.Data != nil || first.SignalID != "" {
+				return usage("--signal-data and --signal-id need --signal")
 			}
 			r.Definition = args[0]
 			i, created, err := c.Start(ctx, r, wait)
@@ -115,6 +126,9 @@ the instance is closed or faulted, or after that long; a faulted one fails it.`,
 	f.StringVar(&r.StartKey, "start-key", "", "makes a repeat recognisable")
 	f.StringVar(&r.InstanceID, "id", "", "id of the instance (default: the node chooses one)")
 	f.StringVar(&r.Version, "definition-version", "", "version of the definition (default: the latest)")
+	f.StringVar(&first.Type, "signal", "", "type of an event for the instance, whether it begins or is there")
+	f.StringVar(&data, "signal-data", "", "data of the event: JSON, @FILE, or -")
+	f.StringVar(&first.SignalID, "signal-id", "", "a repeat of the event with the same id is applied once")
 	f.DurationVar(&wait, "wait", 0, "wait up to this long (at most 60s) for the instance's end")
 	return c
 }
@@ -128,6 +142,9 @@ func (a *app) started(i client.InstanceDetail, created, full bool) error {
 		verb = "started before:"
 	}
 	fmt.Fprintf(a.out, "%s %s (%s@%s, %s)\n", verb, i.ID, i.Definition, i.Version, i.Status)
+	if i.Disposition != "" {
+		fmt.Fprintf(a.out, "signal %s\n", i.Disposition)
+	}
 	if full && len(i.Output) > 0 {
 		fmt.Fprintf(a.out, "output %s\n", pretty(i.Output, "       "))
 	}

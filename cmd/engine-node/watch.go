@@ -15,6 +15,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/aqueduct-engine/aqueduct/api"
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -144,7 +145,9 @@ func (w *watcher) publish(ctx context.Context, files []string) {
 		case err != nil:
 			w.log.Error("definition is not published", "file", file, "error", err)
 		default:
-			w.published[file] = r.Name
+			if r.Kind == openworkflow.Kind { // a lifecycle begins with an event, which only its reader knows
+				w.published[file] = r.Name
+			}
 			for _, p := range r.Warnings {
 				w.log.Warn("definition may not be what is meant", "file", file, "code", p.Code, "warning", p.String())
 			}
@@ -156,7 +159,7 @@ func (w *watcher) publish(ctx context.Context, files []string) {
 }
 
 // definitionKey is how a definition is told from any other YAML or JSON.
-var definitionKey = regexp.MustCompile(`(?m)^document[ \t]*:|^[ \t]*["']document["'][ \t]*:|^\s*\{\s*["']?document["']?\s*:`)
+var definitionKey = regexp.MustCompile(`(?m)^(document|lifecycle)[ \t]*:|^[ \t]*["'](document|lifecycle)["'][ \t]*:|^\s*\{\s*["']?(document|lifecycle)["']?\s*:`)
 
 // definition reads a file that looks like a definition.
 func (w *watcher) definition(file string) ([]byte, bool) {

@@ -60,7 +60,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	n := &node{name: name, store: db, log: log}
-	n.catalogue = definition.New(db, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, db.Now)
+	n.catalogue = definition.New(db, openworkflow.Parsers(), db.Now)
 	sink, err := sinkURL(c.Events.Sink)
 	if err != nil {
 		n.store.Close()
@@ -79,7 +79,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		Store: db, Definitions: n.catalogue, Performer: n.performer, Log: log, Metrics: metrics,
 		SignalConsumers: c.Queue.SignalConsumers, ScheduleConsumers: c.Queue.ScheduleConsumers,
 		CommandConsumers: c.Queue.CommandConsumers, Handlers: c.Queue.Handlers, Activities: c.Activity.Concurrency,
-		RetryMax: c.Retry.Max, RetryDelay: c.Retry.Delay, RetryDelayMax: c.Retry.DelayMax, CrashMax: c.CrashMax,
+		RetryMax: c.Retry.Max, RetryDelay: c.Retry.Delay, RetryDelayMax: c.Retry.DelayMax, CrashMax: c.CrashMax, AckMax: c.AckMax,
 		SuspendOnDeadLetter: c.DeadLetter == config.DeadLetterSuspend, DrainTimeout: c.DrainTimeout,
 		Limits: engine.Limits{
 			Steps: c.Limits.Steps, FanOut: c.Limits.FanOut, Items: c.Limits.Items,
@@ -98,7 +98,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		return nil, err
 	}
 	n.handler, err = api.New(api.Config{
-		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Letters: db, Publisher: n.catalogue, Migrator: n.runtime,
+		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, Letters: db, Publisher: n.catalogue, Migrator: n.runtime,
 		Definitions: db, Reader: db, Ready: n.ready, Now: db.Now, Version: version(), Log: log, Registerer: metrics,
 		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 	})

@@ -1,5 +1,5 @@
 // Package diagram draws a definition in the Open Workflow DSL as a Mermaid
-// flowchart, and an instance on it.
+// flowchart, a lifecycle as a state diagram, and an instance on it.
 //
 // It reads the canonical document and not what the engine compiles of it: a
 // task of a kind that it does not know becomes a plain box with the name of
@@ -34,6 +34,9 @@ type Mark struct {
 func Mermaid(document any, marks []Mark, ended bool) string {
 	d := &drawing{marks: map[string][]Mark{}, classes: map[string]string{}}
 	root, _ := document.(map[string]any)
+	if root["states"] != nil {
+		return states(root, marks)
+	}
 	list := tasks("/do", root["do"])
 	known := map[string]bool{}
 	for _, t := range list {

@@ -48,6 +48,11 @@ func TestExamplesAreDrawn(t *testing.T) {
 	if err != nil || len(files) < 3 {
 		t.Fatal(files, err)
 	}
+	lifecycles, err := filepath.Glob("../../examples/*/lifecycle.json")
+	if err != nil || len(lifecycles) < 1 {
+		t.Fatal(lifecycles, err)
+	}
+	files = append(files, lifecycles...)
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {
@@ -57,7 +62,11 @@ func TestExamplesAreDrawn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden(t, filepath.Base(filepath.Dir(file)), sound(t, diagram.Mermaid(decode(t, p.Document), nil, false)))
+		text := diagram.Mermaid(decode(t, p.Document), nil, false)
+		if strings.HasSuffix(file, ".yaml") {
+			sound(t, text)
+		}
+		golden(t, filepath.Base(filepath.Dir(file)), text)
 	}
 }
 
@@ -132,4 +141,22 @@ func sound(t *testing.T, text string) string {
 		t.Errorf("not a flowchart:\n%s", text)
 	}
 	return text
+}
+
+const loan = `{"lifecycle": "1.0", "states": {
+  "Draft": {"category": "initial"}, "In \"review\"": {"timeout": "PT48H", "timeoutEvent": "expire"}, "Done": {"category": "final"}},
+  "transitions": [
+    {"from": "Draft", "event": "submit", "to": "In \"review\"", "when": "${ .n > 0 }"},
+    {"from": ["In \"review\""], "event": "expire", "to": "Done"},
+    {"from": "*", "event": "cancel: now", "to": "Done"},
+    {"from": "Nowhere", "event": "x", "to": "Done"}, 7]}`
+
+func TestALifecycleIsDrawnAsStates(t *testing.T) {
+	t.Parallel()
+	marks := []diagram.Mark{
+		{Pointer: "/states/Draft", Text: "waits for an event"},
+		{Pointer: "/transitions/1/hooks/0/pay", Fault: true, Text: "faulted: 503"},
+		{Pointer: "/transitions/99", Text: "lost"},
+	}
+	golden(t, "lifecycle", diagram.Mermaid(decode(t, []byte(loan)), marks, false))
 }

@@ -227,7 +227,7 @@ func (t task) title() string {
 	switch t.kind {
 	case "call":
 		kind, what = field("call"), field("with", "title")
-		if kind == "http" || kind == "forEach" {
+		if kind == "http" || kind == "forEach" || kind == "acknowledged" {
 			what = strings.TrimSpace(strings.ToUpper(field("with", "method")) + " " + endpoint(t.body["with"]))
 		}
 	case "for":
@@ -337,6 +337,10 @@ func bare(s string) string {
 // escapes are the characters that Mermaid, or the HTML that it makes, could
 // take for its own.
 var escapes = strings.NewReplacer("#", "#35;", `"`, "#quot;", "&", "#amp;", "<", "#lt;", ">", "#gt;", "`", "#96;", "\n", " ", "\r", " ")
+
+// colons are for where Mermaid ends a label at one, or at a semicolon that is no
+// part of an escape.
+var colons = strings.NewReplacer(":", "#58;")
 
 func label(s string) string {
 	if r := []rune(s); len(r) > MaxLabel {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
@@ -17,6 +18,7 @@ const (
 	callAPI    = "openapi"
 	callPerson = "humanTask"
 	callEach   = "forEach"
+	callAck    = "acknowledged"
 	callUndo   = "compensate"
 )
 
@@ -93,6 +95,8 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 	case name == callEach:
 		r.kind = engine.KindEach
 		r.call = c.each(p, with, vars, inside)
+	case name == callAck:
+		r.call = c.acknowledged(p, with, vars, inside)
 	case name == callUndo:
 		r.kind = engine.KindUndo
 		c.undo(at, with)
@@ -124,7 +128,7 @@ func asObject(v any) map[string]any {
 // nearly reports a name that is in all likelihood a mistyped one of the
 // language: any other name is a function that a worker may serve.
 func (c *compiler) nearly(at, name string) {
-	known := []string{callPerson, callEach}
+	known := []string{callPerson, callEach, callAck}
 	if n, ok := problem.Nearest(name, known); ok && strings.EqualFold(n, strings.NewReplacer("-", "", "_", "").Replace(name)) {
 		c.report(at, codeType, "did you mean "+n+"?", "function %s is not known", clip(name))
 	}
@@ -332,18 +336,56 @@ func (c *compiler) each(at string, v any, vars scope, inside []string) *engine.C
 			c.wrong(join(at, "in"), "an array or an expression", in)
 		}
 	}
+	if inner := c.inner(at, m, vars.with(res.Each), inside, callEach); inner != nil {
+		res.Target, res.With, res.Ack, res.Detached = inner.Target, inner.With, inner.Ack, inner.Detached
+	}
+	return res
+}
+
+// inner compiles the {call, with} among the arguments of our function outer;
+// nil when there is something wrong with it.
+func (c *compiler) inner(at string, m map[string]any, vars scope, inside []string, outer string) *engine.Call {
 	p := join(at, "call")
-	inner := c.call(at, m, vars.with(res.Each), inside, true)
+	r := c.call(at, m, vars, inside, true)
 	name, _ := m["call"].(string)
 	switch {
 	case slices.Contains(inside, name):
 		c.report(p, codeType, "", "function %s calls itself, directly or by way of another", clip(name))
-	case inner.kind != engine.KindCall:
-		c.report(p, codeUnsupported, "call http or a function", "forEach of %s is outside the supported profile", quoted(m["call"]))
-	case inner.args != nil:
-		c.report(p, codeUnsupported, "give the function no with here", "arguments of a named function in forEach are outside the supported profile")
-	case inner.call != nil:
-		res.Target, res.With = inner.call.Target, inner.call.With
+	case r.kind != engine.KindCall || outer == callAck && r.call != nil && r.call.Ack != nil:
+		c.report(p, codeUnsupported, "call http or a function", "%s of %s is outside the supported profile", outer, quoted(m["call"]))
+	case r.args != nil:
+		c.report(p, codeUnsupported, "give the function no with here", "arguments of a named function in %s are outside the supported profile", outer)
+	default:
+		return r.call
+	}
+	return nil
+}
+
+// ackWithin is when an acknowledgement is expected where the author does not
+// say.
+const ackWithin = "PT5M"
+
+// acknowledged compiles a call whose result is what the consumer acknowledges:
+// {call, with, within, await}.
+func (c *compiler) acknowledged(at string, v any, vars scope, inside []string) *engine.Call {
+	m := c.object(at, v, shape{fields: []string{"call", "with", "within", "await"}, required: []string{"call"}})
+	res := &engine.Call{Ack: jq.Constant(ackWithin)}
+	if within, ok := m["within"]; ok {
+		res.Ack = c.duration(join(at, "within"), within, vars)
+		text, _ := within.(string)
+		if until, err := engine.After(time.Unix(0, 0), text); err == nil && until.Equal(time.Unix(0, 0)) {
+			c.report(join(at, "within"), codeType, "write PT5M", "an acknowledgement cannot come within no time")
+		}
+	}
+	if await, ok := m["await"]; ok {
+		waits, isBool := await.(bool)
+		if !isBool {
+			c.wrong(join(at, "await"), "a boolean", await)
+		}
+		res.Detached = !waits
+	}
+	if inner := c.inner(at, m, vars, inside, callAck); inner != nil {
+		res.Target, res.With = inner.Target, inner.With
 	}
 	return res
 }

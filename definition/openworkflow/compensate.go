@@ -17,7 +17,7 @@ func (c *compiler) metadata(at string, v any, n *engine.Node, vars scope) {
 	}
 	r := c.call(at, m, vars.with("output"), c.expanding, true)
 	switch {
-	case r.kind != engine.KindCall:
+	case r.kind != engine.KindCall || r.call != nil && r.call.Ack != nil:
 		c.report(join(at, "call"), codeUnsupported, "call http or a function", "a compensation by %s is outside the supported profile", quoted(m["call"]))
 	case r.args != nil:
 		c.report(join(at, "call"), codeUnsupported, "give the function no with here", "arguments of a named function in a compensation are outside the supported profile")

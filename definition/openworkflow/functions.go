@@ -17,7 +17,7 @@ var cataloged = regexp.MustCompile(`^([a-zA-Z0-9][a-zA-Z0-9._-]*):(\d+\.\d+\.\d+
 const defaultCatalog = "default"
 
 // ours are the functions of the default catalog that are part of the language.
-var ours = map[string]string{"human-task:1.0.0": callPerson, "for-each:1.0.0": callEach}
+var ours = map[string]string{"human-task:1.0.0": callPerson, "for-each:1.0.0": callEach, "acknowledged:1.0.0": callAck}
 
 // useCatalogs takes the catalogs of the document.
 func (c *compiler) useCatalogs(at string, use map[string]any) {

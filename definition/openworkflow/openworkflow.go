@@ -1,5 +1,6 @@
-// Package openworkflow reads definitions in the Open Workflow DSL 1.0 and
-// compiles them to programs of the engine.
+// Package openworkflow reads definitions in the Open Workflow DSL 1.0, and
+// lifecycles whose hooks are tasks of that language, and compiles them to
+// programs of the engine.
 //
 // It accepts a profile of the language (docs/reference/language.md) and refuses
 // everything else by name, so that nothing in a published document is silently
@@ -59,7 +60,11 @@ func Parse(file string, text []byte, given ...definition.Resource) (definition.P
 	for _, r := range given {
 		c.resources[r.URI] = &resource{Resource: r}
 	}
-	program := c.workflow()
+	compile := c.workflow
+	if top, _ := s.root.(map[string]any); top["lifecycle"] != nil {
+		compile = c.lifecycle
+	}
+	program := compile()
 	if len(s.findings) > 0 {
 		return definition.Parsed{}, s.problem()
 	}

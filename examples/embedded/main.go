@@ -64,7 +64,7 @@ func run(ctx context.Context, db database, out io.Writer) (err error) {
 	functions.Register("chargeCard", chargeCard(out))
 	functions.Register("shipParcel", shipParcel(out))
 
-	definitions := definition.New(db, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	definitions := definition.New(db, openworkflow.Parsers(), time.Now)
 	if _, _, err := definitions.Publish(ctx, "order.yaml", []byte(order)); err != nil {
 		return err
 	}

@@ -96,6 +96,9 @@ func (w *world) serve(ctx context.Context, rw http.ResponseWriter, r *http.Reque
 		rw.Header().Set("Idempotency-Replayed", "true")
 	}
 	reply(rw, http.StatusOK, answer)
+	if path := r.Header.Get("Aqueduct-Ack"); path != "" && w.node != "" {
+		go w.acknowledge(ctx, path)
+	}
 }
 
 // pass waits out the delay and fails the request if it must; ok means go on.

@@ -5,7 +5,8 @@
 // with a key has the effect, every later one gets the same answer and has none.
 // GET /effects tells how often each key was asked for and how often it had an
 // effect, so that a test can prove "once". PUT /control/PATH makes a path fail
-// or be slow.
+// or be slow. With -node, what asks for an acknowledgement is acknowledged there
+// as processed.
 //
 // It listens on loopback only and prints its address as one JSON line.
 package main
@@ -47,6 +48,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	address := flags.String("addr", "127.0.0.1:8090", "address to listen on, loopback only; port 0 = any")
 	state := flags.String("state", "", "file that keeps the effects over a restart; empty = memory")
+	node := flags.String("node", "", "URL of a node, to which deliveries that ask for it are acknowledged; empty = none is")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -58,6 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer world.close()
+	world.node = *node
 	listener, err := net.Listen("tcp", *address)
 	if err != nil {
 		return err

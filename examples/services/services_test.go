@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -215,5 +216,37 @@ func TestProgramRefusesBadArguments(t *testing.T) {
 		if err == nil || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%s: got %v, want %s", args, err, want)
 		}
+	}
+}
+
+// What asks for an acknowledgement gets one, also when the node is away at
+// first; a repeat gets another.
+func TestDeliveriesAreAcknowledged(t *testing.T) {
+	t.Parallel()
+	paths := make(chan string, 10)
+	var calls atomic.Int64
+	node := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) == 1 {
+			rw.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		paths <- r.Method + " " + r.URL.Path + " " + string(body)
+	}))
+	defer node.Close()
+	w, h := open(t, "")
+	w.node = node.URL
+	for range 2 {
+		r := httptest.NewRequest("POST", "/effects/accounts", strings.NewReader("{}"))
+		r.Header.Set("Idempotency-Key", "i/7")
+		r.Header.Set("Aqueduct-Ack", "/v1/instances/i/commands/7/ack")
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if got := <-paths; got != `POST /v1/instances/i/commands/7/ack {"outcome":"processed"}` {
+			t.Error(got)
+		}
+	}
+	expect(t, h, "POST", "/effects/other", "k", `{}`, 200, "")
+	if n := calls.Load(); n != 3 {
+		t.Errorf("%d calls of the node", n)
 	}
 }

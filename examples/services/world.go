@@ -33,6 +33,7 @@ type world struct {
 	numbers  map[string]int // effects per path: where the serial numbers come from
 	controls map[string]*control
 	file     *os.File // nil = memory
+	node     string   // URL where deliveries are acknowledged; "" = nowhere
 }
 
 // target is what an idempotency key is unique in.

@@ -94,7 +94,7 @@ func child() error {
 	defer db.Close()
 	performer := activity.New(activity.Config{Transport: toStub(j.Stub)})
 	defer performer.Close()
-	catalogue := definition.New(db, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	catalogue := definition.New(db, openworkflow.Parsers(), time.Now)
 	catalogue.ResolveWith(performer)
 	stored, _, err := catalogue.Publish(ctx, "scenario.yaml", []byte(j.Definition))
 	if err != nil {

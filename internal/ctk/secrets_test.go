@@ -109,7 +109,7 @@ func runSecret(t *testing.T, dir string, c activity.Config, document string, log
 	}
 	defer db.Close()
 	performer := activity.New(c)
-	catalogue := definition.New(db, map[string]definition.Parser{"openworkflow": openworkflow.Parse}, time.Now)
+	catalogue := definition.New(db, openworkflow.Parsers(), time.Now)
 	if _, _, err := catalogue.Publish(ctx, "secret.yaml", []byte(document)); err != nil {
 		t.Fatal(err)
 	}

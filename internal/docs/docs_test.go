@@ -245,14 +245,19 @@ const head = "document: {dsl: '1.0.3', namespace: docs, name: example, version: 
 // tasks. Those marked refused must be refused for what they use.
 func TestLanguageExamples(t *testing.T) {
 	t.Parallel()
-	const page = "docs/reference/language.md"
+	for page, least := range map[string]int{"docs/reference/language.md": 12, "docs/reference/lifecycle.md": 2} {
+		examples(t, page, least)
+	}
+}
+
+func examples(t *testing.T, page string, least int) {
 	blocks := regexp.MustCompile("(?ms)^```yaml( refused)?\n(.*?)^```").FindAllStringSubmatch(read(t, page), -1)
-	if len(blocks) < 12 {
+	if len(blocks) < least {
 		t.Errorf("%s: only %d examples", page, len(blocks))
 	}
 	for _, m := range blocks {
 		doc := m[2]
-		if !strings.HasPrefix(doc, "document:") {
+		if !strings.HasPrefix(doc, "document:") && !strings.HasPrefix(doc, "lifecycle:") {
 			doc = head + "do:\n" + doc
 		}
 		_, err := openworkflow.Parse("example.yaml", []byte(doc))

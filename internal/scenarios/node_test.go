@@ -58,7 +58,7 @@ func boot(ctx context.Context, w *world, mode mode) (*node, error) {
 		return nil, err
 	}
 	n := &node{db: db, life: &life{mode: mode, dead: make(chan struct{}), lost: &w.lost}, done: make(chan error, 1)}
-	n.cat = definition.New(db, map[string]definition.Parser{openworkflow.Kind: openworkflow.Parse}, time.Now)
+	n.cat = definition.New(db, openworkflow.Parsers(), time.Now)
 	attempts := 3
 	if w.sink != nil {
 		attempts = 20 // nodes that die take attempts at publishing with them
@@ -99,6 +99,7 @@ const (
 	immortal     mode = iota
 	everyCommit       // after each commit of a snapshot
 	beforeCommit      // in place of its next commit of a snapshot
+	everyRelease      // after each commit of a snapshot, and each that gives a command back or ends it
 )
 
 // life is whether a node lives.
@@ -135,7 +136,8 @@ func (l *life) commit(c store.Change, do func() error) error {
 	if err := do(); err != nil {
 		return err
 	}
-	if l.mode == everyCommit && c.Snapshot != nil {
+	released := len(c.Claims) > 0 && c.Claims[0].Owner == ""
+	if (l.mode == everyCommit || l.mode == everyRelease) && c.Snapshot != nil || l.mode == everyRelease && released {
 		l.end()
 		return errDead
 	}

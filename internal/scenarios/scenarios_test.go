@@ -33,9 +33,8 @@ func TestScenariosOnOracle(t *testing.T) {
 	})
 }
 
-// last is the number of the last scenario. Number 49 is of definitions written as
-// state machines, which there are none of yet.
-const last = 48
+// last is the number of the last scenario.
+const last = 49
 
 // TestEveryNumberHasItsScenario keeps the features complete.
 func TestEveryNumberHasItsScenario(t *testing.T) {
@@ -89,6 +88,7 @@ func run(t *testing.T, where func() (place, error)) {
 			w.lifecycles(sc)
 			w.answersByQueue(sc)
 			w.withdrawals(sc)
+			w.acknowledgements(sc)
 		},
 	}
 	if code := suite.Run(); code != 0 {

@@ -106,7 +106,10 @@ func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error 
 	}
 	for _, m := range c.Claims {
 		expect := m.Expect
-		if expect == "" {
+		switch {
+		case m.Any:
+			expect = "" // null: whoever has it
+		case expect == "":
 			expect = " " // an empty text is null, and null equals nothing
 		}
 		if m.Done {
@@ -118,7 +121,7 @@ func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error 
 			return err
 		}
 		w.add(fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, store.ErrLost), "stream_claim", m.Owner, run, m.Attempts,
-			stamp(m.NextAt), clip(m.Error), m.InstanceID, m.Position, expect)
+			stamp(m.NextAt), clip(m.Error), stamp(m.Delivered), m.Deliveries, m.InstanceID, m.Position, expect)
 	}
 	for i := range c.Tasks {
 		e := &c.Tasks[i]
@@ -199,17 +202,22 @@ func (w *work) instance(i *projections.Instance) {
 	}
 	var digest []byte
 	if i.StartKey != "" {
-		sum := sha256.Sum256([]byte(inJSON([]string{i.Definition, i.BusinessKey, i.StartKey})))
-		digest = sum[:]
+		digest = startDigest(i.Definition, i.BusinessKey, i.StartKey)
 	}
 	w.add(nil, "instance_insert", i.ID, i.Definition, i.DefVersion, i.BusinessKey, i.StartKey, i.Status, i.Position,
 		i.ParentID, i.Correlation, i.Version, i.ErrorType, detail, stamp(i.StartedAt), stamp(i.UpdatedAt), stamp(i.EndedAt), digest)
 }
 
+// startDigest is what makes a start key unique, however long its parts are.
+func startDigest(definition, businessKey, startKey string) []byte {
+	sum := sha256.Sum256([]byte(inJSON([]string{definition, businessKey, startKey})))
+	return sum[:]
+}
+
 func (w *work) entry(e *projections.Entry, run string) {
 	w.add(nil, "stream_insert", e.InstanceID, e.Position, e.Kind, e.Direction, e.Type, e.SignalID, stamp(e.CreatedAt),
 		flag(e.Processed), stamp(e.ProcessedAt), e.ClaimedBy, run, e.Attempts, stamp(e.NextAttemptAt), clip(e.LastError),
-		e.Data, e.Metadata)
+		stamp(e.DeliveredAt), e.Deliveries, e.Data, e.Metadata)
 }
 
 func (w *work) task(k *projections.Task) {

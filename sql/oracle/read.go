@@ -194,7 +194,6 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (pro
 	r.equals("I.DEFINITION", q.Definition)
 	r.equals("I.STATUS", q.Status)
 	r.equals("I.BUSINESS_KEY", q.BusinessKey)
-	r.equals("I.START_KEY", q.StartKey)
 	r.equals("I.PARENT_ID", q.ParentID)
 	if q.After != "" {
 		us, id, err := mark(q.After)
@@ -210,6 +209,14 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (pro
 	return page(rows, limit, itself, next), wrap("instances", err)
 }
 
+// Started implements projections.Reader.
+func (s *Store) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
+	r := read("instance_select")
+	r.where("I.START_DIGEST = ?", startDigest(definition, businessKey, startKey))
+	i, err := single[projections.Instance](ctx, s, r)
+	return i, wrap("start key "+startKey, err)
+}
+
 // Stream implements projections.Reader.
 func (s *Store) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
 	r := read("stream_select")
@@ -218,6 +225,14 @@ func (s *Store) Stream(ctx context.Context, id string, after int64, limit int) (
 	r.order("S.POSITION", bounded(limit))
 	items, err := list[projections.Entry](ctx, s, r)
 	return items, wrap("stream of "+id, err)
+}
+
+// Recorded implements projections.Reader.
+func (s *Store) Recorded(ctx context.Context, id, signalID string) (bool, error) {
+	rows, err := list[struct {
+		ID string `db:"SIGNAL_ID"`
+	}](ctx, s, read("stream_recorded", id, signalID))
+	return len(rows) > 0, wrap("signal "+signalID+" of "+id, err)
 }
 
 // pendingKey is the expression of the index on unprocessed commands.

@@ -85,6 +85,12 @@ func TestAnApplicationSendsWithItsRow(t *testing.T) {
 		{"start_instance", "START_INSTANCE(p_definition => :2, p_instance_id => :3, p_input => :4, p_business_key => :5, p_start_key => :6)",
 			signal.StartRequest, []any{"shop/order", "i-2", `[1,2]`, "4711", "k"},
 			[]string{`"definition":"shop/order"`, `"businessKey":"4711"`, `"startKey":"k"`, `"input":[1,2]`}},
+		{"start_instance with a signal", "START_INSTANCE(p_definition => :2, p_business_key => :3, p_start_key => :4, p_signal_type => :5, p_signal_data => :6, p_signal_id => :7, p_actor => :8)",
+			signal.StartRequest, []any{"shop/order", "4711", "k", "paid", `{"n":"Ω"}`, "pay-1", "bob"},
+			[]string{`"startKey":"k"`, `"input":null,"signal":{"id":"pay-1","type":"paid","data":{"n":"Ω"}}}`}},
+		{"trigger_event", "TRIGGER_EVENT(p_environment => :2, p_definition => :3, p_reference => :4, p_event => :5, p_request_id => :6, p_payload => :7, p_actor => :8)",
+			signal.StartRequest, []any{"shop", "loan", "L \"1\"", "submit", "r-1", `{"amount":1}`, "bob"},
+			[]string{`"definition":"shop/loan"`, `"businessKey":"L \"1\""`, `"startKey":"lifecycle"`, `"signal":{"id":"r-1","type":"submit","data":{"amount":1}}}`}},
 		{"complete_task", "COMPLETE_TASK(p_task_id => :2, p_user => :3, p_outcome => :4, p_data => :5)", signal.TaskCompleted,
 			[]any{"t-1", "ann", "yes", `{"note":"fine"}`}, []string{`"outcome":"yes"`, `"note":"fine"`, `"completedBy":"ann"`, `"taskId":"t-1"`}},
 	} {
@@ -110,6 +116,9 @@ func TestAnApplicationSendsWithItsRow(t *testing.T) {
 			e, err := signal.Decode(d.Message().Body)
 			if err != nil || e.Type != c.kind {
 				t.Fatal(e.Type, err)
+			}
+			if _, err := signal.DecodeStart(e.Payload); c.kind == signal.StartRequest && err != nil {
+				t.Error(err)
 			}
 			for _, part := range c.payload {
 				if !strings.Contains(string(e.Payload), part) {
@@ -151,6 +160,18 @@ func TestThePackageRefusesArguments(t *testing.T) {
 		{"START_INSTANCE(NULL)", invalid, "p_definition is missing"},
 		{"START_INSTANCE('shop/order', p_input => 'x')", invalid, "p_input is not JSON"},
 		{"START_INSTANCE('shop/order', p_start_key => '" + long + "')", large, "p_start_key has more than 256 bytes"},
+		{"START_INSTANCE('shop/order', p_signal_id => 's')", invalid, "p_signal_type is missing"},
+		{"START_INSTANCE('shop/order', p_signal_type => 't', p_signal_id => 'a b')", invalid, "p_signal_id holds a space"},
+		{"START_INSTANCE('shop/order', p_signal_type => 't', p_signal_data => '1},{')", invalid, "p_signal_data is not JSON"},
+		{"START_INSTANCE('shop/order', p_signal_type => '" + long + "')", large, "p_signal_type has more than 256 bytes"},
+		{"TRIGGER_EVENT(NULL, 'loan', 'L-1', 'submit')", invalid, "p_environment is missing"},
+		{"TRIGGER_EVENT('shop', NULL, 'L-1', 'submit')", invalid, "p_definition is missing"},
+		{"TRIGGER_EVENT('shop', 'loan', NULL, 'submit')", invalid, "p_reference is missing"},
+		{"TRIGGER_EVENT('shop', 'loan', 'L-1', NULL)", invalid, "p_event is missing"},
+		{"TRIGGER_EVENT('shop', 'loan', '" + long + "', 'submit')", large, "p_reference has more than 256 bytes"},
+		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', 'a b')", invalid, "p_request_id holds a space"},
+		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', 'r', '{')", invalid, "p_payload is not JSON"},
+		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', p_input => 'x')", invalid, "p_input is not JSON"},
 		{"COMPLETE_TASK('nobody', 'ann')", missing, "task nobody does not exist"},
 		{"COMPLETE_TASK('t-1', 'eve', 'yes')", impossible, "task t-1 is not claimed by eve"},
 		{"COMPLETE_TASK('t-1', NULL, 'yes')", invalid, "p_user is missing"},
@@ -184,6 +205,8 @@ func TestThePackageSendsLargeData(t *testing.T) {
 		{"of many bytes", "SIGNAL('i-1', 'paid', :2)", []any{text(31_995)}, 1},
 		{"large", "SIGNAL('i-1', 'paid', :2)", []any{text(1_000_000)}, 1},
 		{"input", "START_INSTANCE('shop/order', 'i-2', :2)", []any{text(200_000)}, 1},
+		{"first signal", "START_INSTANCE('shop/order', 'i-2', p_signal_type => 'paid', p_signal_data => :2)", []any{text(200_000)}, 1},
+		{"payload", "TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', p_payload => :2)", []any{text(200_000)}, 1},
 		{"output", "COMPLETE_TASK('t-1', 'ann', 'yes', :2)", []any{text(200_000)}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -269,13 +269,14 @@ func (t *tx) claimCommand(m store.Claim) error {
 		return err
 	}
 	if m.Done {
-		return t.guard(store.ErrLost, "stream_done", t.now, entry, m.Expect)
+		return t.guard(store.ErrLost, "stream_done", t.now, entry, m.Any, m.Expect)
 	}
 	owner, err := t.nodeNumber(m.Owner)
 	if err != nil {
 		return err
 	}
-	return t.guard(store.ErrLost, "stream_claim", owner, int64(m.Attempts), micros(m.NextAt), text(m.Error), entry, m.Expect)
+	return t.guard(store.ErrLost, "stream_claim", owner, int64(m.Attempts), micros(m.NextAt), text(m.Error),
+		micros(m.Delivered), int64(m.Deliveries), entry, m.Any, m.Expect)
 }
 
 // entry is the number of a stream entry.
@@ -402,7 +403,8 @@ func (t *tx) stream(no int64, id string, e *projections.Entry) error {
 		data = inputMark
 	}
 	_, _, err = t.exec("stream_insert", entry, text(e.Kind), text(e.Direction), text(e.Type), text(e.SignalID), micros(e.CreatedAt),
-		processed, micros(e.ProcessedAt), owner, int64(e.Attempts), micros(e.NextAttemptAt), text(e.LastError), data, blob(e.Metadata))
+		processed, micros(e.ProcessedAt), owner, int64(e.Attempts), micros(e.NextAttemptAt), text(e.LastError), data, blob(e.Metadata),
+		micros(e.DeliveredAt), int64(e.Deliveries))
 	if err == nil {
 		return nil
 	}

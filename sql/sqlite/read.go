@@ -167,7 +167,6 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (pro
 	r.equals("DEFINITION", q.Definition)
 	r.equals("STATUS", q.Status)
 	r.equals("BUSINESS_KEY", q.BusinessKey)
-	r.equals("START_KEY", q.StartKey)
 	r.equals("PARENT_ID", q.ParentID)
 	if err := r.below("INSTANCE_NO", q.After); err != nil {
 		return projections.Page[projections.Instance]{}, wrap("instances", err)
@@ -177,12 +176,23 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (pro
 	return page(rows, limit, keyOf), wrap("instances", err)
 }
 
+// Started implements projections.Reader.
+func (s *Store) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
+	r := read("instance_select")
+	r.where(startedBy, startKey, businessKey, definition)
+	k, err := single(ctx, s, r, scanInstance)
+	return k.item, wrap("start key "+startKey, err)
+}
+
+// startedBy is the key of the index on start keys.
+const startedBy = "START_KEY = ? and coalesce(BUSINESS_KEY, '') = ? and coalesce(DEFINITION, '') = ?"
+
 func keyOf[T any](k keyed[T]) string { return strconv.FormatInt(k.key, 10) }
 
 func scanEntry(row scanner, e *projections.Entry) error {
 	return row.Scan(&e.InstanceID, &e.Position, textInto{&e.Kind}, textInto{&e.Direction}, textInto{&e.Type}, bytesInto{&e.Data},
 		bytesInto{&e.Metadata}, textInto{&e.SignalID}, timeInto{&e.CreatedAt}, boolInto{&e.Processed}, timeInto{&e.ProcessedAt},
-		textInto{&e.ClaimedBy}, &e.Attempts, timeInto{&e.NextAttemptAt}, textInto{&e.LastError})
+		textInto{&e.ClaimedBy}, &e.Attempts, timeInto{&e.NextAttemptAt}, textInto{&e.LastError}, timeInto{&e.DeliveredAt}, &e.Deliveries)
 }
 
 // Stream implements projections.Reader.
@@ -195,6 +205,14 @@ func (s *Store) Stream(ctx context.Context, id string, after int64, limit int) (
 	r.order("S.ENTRY_NO", bounded(limit))
 	items, err := list(ctx, s, r, scanEntry)
 	return items, wrap("stream of "+id, err)
+}
+
+// Recorded implements projections.Reader.
+func (s *Store) Recorded(ctx context.Context, id, signalID string) (bool, error) {
+	r := read("stream_recorded")
+	r.args = append(r.args, id, signalID)
+	rows, err := list(ctx, s, r, func(row scanner, n *int) error { return row.Scan(n) })
+	return len(rows) > 0, wrap("signal "+signalID+" of "+id, err)
 }
 
 // Pending implements projections.Reader.

@@ -214,6 +214,59 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		k.is(claim(store.Claim{Owner: "node-a"}), store.ErrLost)
 	},
+	"a claim says when a command was delivered, and how often": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a"), command("a", 2, "node-a")}
+		c.Rows.Stream[1].DeliveredAt, c.Rows.Stream[1].Deliveries = at, 7
+		k.commit(c)
+		m := store.Claim{InstanceID: "a", Position: 1, Expect: "node-a", NextAt: at.Add(time.Minute), Delivered: at.Add(time.Microsecond), Deliveries: 1}
+		k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}))
+		k.is(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}), store.ErrLost)
+		got, err := k.s.Pending(k.ctx, "a", 0)
+		k.ok(err)
+		first, second := command("a", 1, ""), command("a", 2, "node-a")
+		first.NextAttemptAt, first.DeliveredAt, first.Deliveries = at.Add(time.Minute), at.Add(time.Microsecond), 1
+		second.DeliveredAt, second.Deliveries = at, 7
+		equal(k, got, []projections.Entry{first, second})
+		k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 1, Deliveries: 2}}}))
+		got, err = k.s.Pending(k.ctx, "a", 1)
+		k.ok(err)
+		if !got[0].DeliveredAt.IsZero() || got[0].Deliveries != 2 {
+			k.Fatalf("%+v", got[0])
+		}
+		k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 2, Expect: "node-a", Delivered: at, Deliveries: 8}}}))
+		done := turn("a", 2)
+		done.Rows.Settled = []int64{2}
+		k.commit(done)
+		entries, err := k.s.Stream(k.ctx, "a", 1, 1)
+		k.ok(err)
+		if !*entries[0].Processed || !entries[0].DeliveredAt.Equal(at) || entries[0].Deliveries != 8 {
+			k.Fatalf("%+v", entries[0])
+		}
+	},
+	"a claim of any owner asks only that the command is open": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a"), command("a", 2, ""), command("a", 3, "node-b"), command("a", 4, "")}
+		k.commit(c)
+		claim := func(m store.Claim) error {
+			m.InstanceID, m.Any = "a", true
+			return k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}})
+		}
+		k.ok(claim(store.Claim{Position: 1, Expect: "node-b"})) // which does not count
+		k.ok(claim(store.Claim{Position: 1, Owner: "node-b"}))
+		k.ok(claim(store.Claim{Position: 2, Attempts: 3}))
+		k.ok(claim(store.Claim{Position: 3, Done: true}))
+		k.ok(claim(store.Claim{Position: 4, Done: true}))
+		for _, p := range []int64{3, 4, 9} {
+			k.is(claim(store.Claim{Position: p}), store.ErrLost)
+			k.is(claim(store.Claim{Position: p, Done: true}), store.ErrLost)
+		}
+		got, err := k.s.Pending(k.ctx, "a", 0)
+		k.ok(err)
+		open := []projections.Entry{command("a", 1, "node-b"), command("a", 2, "")}
+		open[1].Attempts = 3
+		equal(k, got, open)
+	},
 	"a command without a wait is done once, by who claimed it": func(k *kase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a"), command("a", 2, "")}

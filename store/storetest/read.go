@@ -48,6 +48,23 @@ var readCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, got, *i)
 	},
+	"an instance is found by its start key": func(k *kase) {
+		for i, c := range []struct{ definition, business, key string }{{"d", "b", "k"}, {"d", "", "k"}, {"e", "b", "k"}, {"d", "b", ""}} {
+			change := turn(fmt.Sprint("a-", i), 1)
+			row := change.Rows.Instance
+			row.Definition, row.BusinessKey, row.StartKey = c.definition, c.business, c.key
+			k.commit(change)
+			if c.key != "" {
+				got, err := k.s.Started(k.ctx, c.definition, c.business, c.key)
+				k.ok(err)
+				equal(k, got, *row)
+			}
+		}
+		for _, q := range [][3]string{{"d", "b", "x"}, {"d", "x", "k"}, {"x", "b", "k"}, {"d", "b", ""}} {
+			_, err := k.s.Started(k.ctx, q[0], q[1], q[2])
+			k.is(err, store.ErrNotFound)
+		}
+	},
 	"an instance goes on under another version of its definition": func(k *kase) {
 		c := turn("a", 1)
 		c.Rows.Waits = []projections.Wait{{Token: "t", InstanceID: "a", EventType: "paid", Spec: "d@1#/do/0", KeyHash: "00", CreatedAt: at}}
@@ -131,6 +148,23 @@ var readCases = map[string]func(*kase){
 		got, err = k.s.Stream(k.ctx, "b", 0, 0)
 		k.ok(err)
 		equal(k, len(got), 0)
+	},
+	"a recorded signal is known by its instance": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{
+			{InstanceID: "a", Position: 1, Kind: "event", Direction: "in", Type: "InstanceStarted", CreatedAt: at},
+			{InstanceID: "a", Position: 2, Kind: "event", Direction: "in", Type: "ExternalSignal", SignalID: "s-1", CreatedAt: at},
+		}
+		k.commit(c)
+		k.commit(turn("b", 1))
+		for _, q := range []struct {
+			instance, signal string
+			want             bool
+		}{{"a", "s-1", true}, {"a", "s-2", false}, {"a", "", false}, {"b", "s-1", false}, {"c", "s-1", false}} {
+			got, err := k.s.Recorded(k.ctx, q.instance, q.signal)
+			k.ok(err)
+			equal(k, got, q.want)
+		}
 	},
 	"pending lists unprocessed commands": func(k *kase) {
 		for _, id := range []string{"a", "b"} {

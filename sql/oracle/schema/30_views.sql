@@ -104,11 +104,12 @@ COMMENT ON COLUMN WF_V_TASKS.ASSIGNED_AS IS 'group by which the assignee claimed
 -- What happened to an instance, its tasks included. Order by OCCURRED_ON_UTC, then by POSITION.
 CREATE OR REPLACE VIEW WF_V_TIMELINE AS
 SELECT S.INSTANCE_ID, S.CREATED_ON_UTC OCCURRED_ON_UTC, S.POSITION, S.KIND, S.DIRECTION, S.TYPE EVENT, CAST(NULL AS VARCHAR2(128 CHAR)) TASK_ID,
-       CAST(NULL AS VARCHAR2(256 CHAR)) ACTOR, S.PROCESSED, S.ATTEMPTS, S.LAST_ERROR
+       CAST(NULL AS VARCHAR2(256 CHAR)) ACTOR, S.PROCESSED, S.ATTEMPTS, S.LAST_ERROR,
+       S.DELIVERED_ON_UTC, S.DELIVERIES
 FROM WF_STREAM S
 UNION ALL
 SELECT E.INSTANCE_ID, E.OCCURRED_ON_UTC, E.EVENT_NO, 'task', CAST(NULL AS VARCHAR2(8 CHAR)), E.EVENT, E.TASK_ID, E.ACTOR, CAST(NULL AS NUMBER(1)),
-       CAST(NULL AS NUMBER(9)), CAST(NULL AS VARCHAR2(4000))
+       CAST(NULL AS NUMBER(9)), CAST(NULL AS VARCHAR2(4000)), CAST(NULL AS TIMESTAMP(6)), CAST(NULL AS NUMBER(9))
 FROM WF_TASK_EVENTS E
 /
 COMMENT ON COLUMN WF_V_TIMELINE.INSTANCE_ID IS 'instance'
@@ -132,6 +133,10 @@ COMMENT ON COLUMN WF_V_TIMELINE.PROCESSED IS 'of a command: 0 or 1'
 COMMENT ON COLUMN WF_V_TIMELINE.ATTEMPTS IS 'of a command: attempts that failed'
 /
 COMMENT ON COLUMN WF_V_TIMELINE.LAST_ERROR IS 'of a command: error of the last attempt'
+/
+COMMENT ON COLUMN WF_V_TIMELINE.DELIVERED_ON_UTC IS 'of a command that asks for an acknowledgement: when it was delivered last'
+/
+COMMENT ON COLUMN WF_V_TIMELINE.DELIVERIES IS 'of a command that asks for an acknowledgement: deliveries that were not acknowledged as processed'
 /
 
 -- Messages by queue and state. A message with a worker counts as ready. EXPIRED ones lie in the exception queue.

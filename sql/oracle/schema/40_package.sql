@@ -34,6 +34,9 @@ CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
   -- Starts an instance of a definition. The input is any JSON. A repeat with
   -- the same instance id, or the same definition, business key and start key,
   -- changes nothing. Who wants to know the instance gives it an id.
+  -- With a type of signal the instance gets that event, in its first turn or,
+  -- when it is there, at once; a repeat with the same signal id is applied once.
+  -- A new instance that refuses its event does not begin.
   FUNCTION start_instance(
     p_definition   IN VARCHAR2,
     p_instance_id  IN VARCHAR2 DEFAULT NULL,
@@ -41,7 +44,26 @@ CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
     p_business_key IN VARCHAR2 DEFAULT NULL,
     p_start_key    IN VARCHAR2 DEFAULT NULL,
     p_version      IN VARCHAR2 DEFAULT NULL,
-    p_actor        IN VARCHAR2 DEFAULT NULL
+    p_actor        IN VARCHAR2 DEFAULT NULL,
+    p_signal_type  IN VARCHAR2 DEFAULT NULL,
+    p_signal_data  IN CLOB DEFAULT 'null',
+    p_signal_id    IN VARCHAR2 DEFAULT NULL
+  ) RETURN RAW;
+
+  -- Triggers an event, by its name or its code, of the instance that a
+  -- definition has for a reference, the application's own key. The first event
+  -- begins it. The payload is any JSON. A repeat with the same request id changes
+  -- nothing. An event that the state refuses is a dead letter.
+  FUNCTION trigger_event(
+    p_environment IN VARCHAR2,
+    p_definition  IN VARCHAR2,
+    p_reference   IN VARCHAR2,
+    p_event       IN VARCHAR2,
+    p_request_id  IN VARCHAR2 DEFAULT NULL,
+    p_payload     IN CLOB DEFAULT 'null',
+    p_actor       IN VARCHAR2 DEFAULT NULL,
+    p_input       IN CLOB DEFAULT 'null',
+    p_version     IN VARCHAR2 DEFAULT NULL
   ) RETURN RAW;
 
   -- Completes a human task that the user has claimed. The data is any JSON.
@@ -63,6 +85,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
   c_id_max    CONSTANT PLS_INTEGER := 128;   -- bytes of an id
   c_key_max   CONSTANT PLS_INTEGER := 256;   -- bytes of a key
   c_day       CONSTANT PLS_INTEGER := 86400; -- seconds
+  c_lifecycle_key CONSTANT VARCHAR2(20) := 'lifecycle'; -- start key of the one instance of a reference
 
   PROCEDURE fail(p_code IN PLS_INTEGER, p_text IN VARCHAR2) IS
   BEGIN
@@ -247,9 +270,11 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
 
   FUNCTION start_instance(
     p_definition IN VARCHAR2, p_instance_id IN VARCHAR2 DEFAULT NULL, p_input IN CLOB DEFAULT 'null', p_business_key IN VARCHAR2 DEFAULT NULL,
-    p_start_key IN VARCHAR2 DEFAULT NULL, p_version IN VARCHAR2 DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL
+    p_start_key IN VARCHAR2 DEFAULT NULL, p_version IN VARCHAR2 DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL,
+    p_signal_type IN VARCHAR2 DEFAULT NULL, p_signal_data IN CLOB DEFAULT 'null', p_signal_id IN VARCHAR2 DEFAULT NULL
   ) RETURN RAW IS
     v_head VARCHAR2(8000);
+    v_body CLOB;
     v_instance VARCHAR2(128) := NVL(p_instance_id, new_id);
   BEGIN
     IF p_definition IS NULL THEN
@@ -262,13 +287,64 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     check_key('p_actor', p_actor);
     check_json('p_input', p_input, FALSE);
     check_id('p_instance_id', p_instance_id, FALSE);
+    check_id('p_signal_id', p_signal_id, FALSE);
     v_head := '{"definition":' || quoted(p_definition)
       || CASE WHEN p_version IS NOT NULL THEN ',"version":' || quoted(p_version) END
       || CASE WHEN p_business_key IS NOT NULL THEN ',"businessKey":' || quoted(p_business_key) END
       || CASE WHEN p_start_key IS NOT NULL THEN ',"startKey":' || quoted(p_start_key) END
       || ',"input":';
-    RETURN send(envelope('StartRequest', 'start-' || RAWTOHEX(SYS_GUID()), v_instance, NULL, NULL, p_actor, v_head || p_input || '}'), v_instance, NULL);
+    v_body := v_head || p_input;
+    IF p_signal_type IS NOT NULL THEN
+      check_key('p_signal_type', p_signal_type);
+      check_json('p_signal_data', p_signal_data, FALSE);
+      v_head := ',"signal":{"id":' || quoted(NVL(p_signal_id, new_id)) || ',"type":' || quoted(p_signal_type) || ',"data":';
+      v_body := v_body || v_head || p_signal_data || '}';
+    ELSIF p_signal_id IS NOT NULL THEN
+      fail(invalid_argument, 'p_signal_type is missing');
+    END IF;
+    RETURN send(envelope('StartRequest', 'start-' || RAWTOHEX(SYS_GUID()), v_instance, NULL, NULL, p_actor, v_body || '}'), v_instance, NULL);
   END start_instance;
+
+  FUNCTION trigger_event(
+    p_environment IN VARCHAR2, p_definition IN VARCHAR2, p_reference IN VARCHAR2, p_event IN VARCHAR2, p_request_id IN VARCHAR2 DEFAULT NULL,
+    p_payload IN CLOB DEFAULT 'null', p_actor IN VARCHAR2 DEFAULT NULL, p_input IN CLOB DEFAULT 'null', p_version IN VARCHAR2 DEFAULT NULL
+  ) RETURN RAW IS
+    v_name     VARCHAR2(1000);
+    v_instance WF_INSTANCES.INSTANCE_ID%TYPE;
+  BEGIN
+    IF p_environment IS NULL THEN
+      fail(invalid_argument, 'p_environment is missing');
+    END IF;
+    IF p_definition IS NULL THEN
+      fail(invalid_argument, 'p_definition is missing');
+    END IF;
+    IF p_reference IS NULL THEN
+      fail(invalid_argument, 'p_reference is missing');
+    END IF;
+    IF p_event IS NULL THEN
+      fail(invalid_argument, 'p_event is missing');
+    END IF;
+    check_key('p_environment', p_environment);
+    check_key('p_definition', p_definition);
+    check_key('p_reference', p_reference);
+    check_key('p_event', p_event);
+    check_id('p_request_id', p_request_id, FALSE);
+    check_json('p_payload', p_payload, FALSE);
+    v_name := p_environment || '/' || p_definition;
+    -- The start key finds the instance, whatever id the request has; that of one
+    -- that is there lets a dead letter name it.
+    BEGIN
+      SELECT I.INSTANCE_ID INTO v_instance
+      FROM WF_INSTANCES I
+      WHERE I.BUSINESS_KEY = p_reference AND I.DEFINITION = v_name AND I.START_KEY = c_lifecycle_key;
+    EXCEPTION
+      WHEN NO_DATA_FOUND THEN
+        v_instance := NULL;
+    END;
+    RETURN start_instance(
+      p_definition => v_name, p_instance_id => v_instance, p_input => p_input, p_business_key => p_reference, p_start_key => c_lifecycle_key,
+      p_version => p_version, p_actor => p_actor, p_signal_type => p_event, p_signal_data => p_payload, p_signal_id => p_request_id);
+  END trigger_event;
 
   FUNCTION complete_task(
     p_task_id IN VARCHAR2, p_user IN VARCHAR2, p_outcome IN VARCHAR2 DEFAULT NULL, p_data IN CLOB DEFAULT 'null'

@@ -1,3 +1,3 @@
-update WF_STREAM set CLAIMED_BY = ?, ATTEMPTS = ?, NEXT_ATTEMPT_ON_UTC = ?, LAST_ERROR = ?
+update WF_STREAM set CLAIMED_BY = ?, ATTEMPTS = ?, NEXT_ATTEMPT_ON_UTC = ?, LAST_ERROR = ?, DELIVERED_ON_UTC = ?, DELIVERIES = ?
 where ENTRY_NO = ? and PROCESSED = 0
-  and coalesce((select N.NODE from WF_NODES N where N.NODE_NO = WF_STREAM.CLAIMED_BY), '') = ?
+  and (? or coalesce((select N.NODE from WF_NODES N where N.NODE_NO = WF_STREAM.CLAIMED_BY), '') = ?)

@@ -1,3 +1,3 @@
 update WF_STREAM set PROCESSED = 1, PROCESSED_ON_UTC = ?, CLAIMED_BY = null, NEXT_ATTEMPT_ON_UTC = null
 where ENTRY_NO = ? and PROCESSED = 0
-  and coalesce((select N.NODE from WF_NODES N where N.NODE_NO = WF_STREAM.CLAIMED_BY), '') = ?
+  and (? or coalesce((select N.NODE from WF_NODES N where N.NODE_NO = WF_STREAM.CLAIMED_BY), '') = ?)

@@ -1,0 +1,52 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+func (s *service) ackOperations(h huma.API) {
+	ack := operation("acknowledge-command", http.MethodPost, "/v1/instances/{id}/commands/{position}/ack", "instances",
+		"Acknowledge a command", http.StatusNotFound, http.StatusConflict)
+	ack.Description = "For the consumer of a command that asks for it; the path is in the header Aqueduct-Ack of its delivery. " +
+		"Durable when the answer comes; of a command that is settled, a duplicate that changes nothing."
+	ack.DefaultStatus = http.StatusAccepted
+	register(s, h, ack, s.acknowledge)
+}
+
+type ackInput struct {
+	ByID
+	Caller
+	Position int64 `path:"position" minimum:"1" doc:"Of the command in the instance's stream."`
+	Body     client.AckRequest
+}
+
+func (s *service) acknowledge(ctx context.Context, in *ackInput) (*answer[client.Acknowledged], error) {
+	b := &in.Body
+	a := engine.Ack{Outcome: engine.AckOutcome(b.Outcome), Output: b.Output, Actor: in.Actor}
+	if b.Error != nil {
+		a.Error = &snapshot.Error{Type: b.Error.Type, Status: b.Error.Status, Title: b.Error.Title, Detail: b.Error.Detail}
+	}
+	if b.Delay != "" {
+		at := time.Unix(0, 0)
+		until, err := engine.After(at, b.Delay)
+		if err != nil {
+			return nil, invalid("/delay", "%s", err)
+		}
+		a.Delay = until.Sub(at)
+	}
+	did, err := s.Acknowledger.Acknowledge(ctx, in.ID, in.Position, a)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[client.Acknowledged]{http.StatusAccepted, client.Acknowledged{
+		InstanceID: in.ID, Position: in.Position, Disposition: string(did),
+	}}, nil
+}

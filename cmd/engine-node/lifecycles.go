@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+)
+
+func (a *app) triggerCommand() *cobra.Command {
+	var r client.TriggerRequest
+	var payload, input string
+	c := &cobra.Command{
+		Use:   "trigger ENVIRONMENT/DEFINITION REFERENCE EVENT",
+		Short: "Trigger an event of what a reference names; the first one begins its instance",
+		Long: `Trigger an event, by its name or its code, of the instance that a definition has
+for a reference: the application's own key.
+
+When there is none, it begins with the event, in one commit. An event that is
+refused changes nothing. A repeat with the same --request-id changes nothing.`,
+		Args: cobra.ExactArgs(3),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			definition, err := lifecycleName(args[0])
+			if err != nil {
+				return err
+			}
+			if r.Payload, err = a.document("payload", payload); err != nil {
+				return err
+			}
+			if r.Input, err = a.document("input", input); err != nil {
+				return err
+			}
+			r.Event = args[2]
+			got, err := c.Trigger(ctx, definition, args[1], r)
+			if err != nil || a.json {
+				return a.orPrint(got, err)
+			}
+			begun := ""
+			if got.Created {
+				begun = ", begun"
+			}
+			fmt.Fprintf(a.out, "%s: %s is now %s (instance %s%s)\n", got.Disposition, args[1], got.State, got.InstanceID, begun)
+			return nil
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&r.RequestID, "request-id", "", "a repeat with the same id is applied once")
+	f.StringVar(&payload, "payload", "", "data of the event: JSON, @FILE, or - for standard input")
+	f.StringVar(&input, "input", "", "of the instance, when it begins: JSON, @FILE, or -")
+	f.StringVar(&r.Version, "definition-version", "", "version of the definition, when the instance begins (default: the latest)")
+	return c
+}
+
+func (a *app) stateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "state ENVIRONMENT/DEFINITION REFERENCE",
+		Short: "Show in which state the instance of a reference is",
+		Args:  cobra.ExactArgs(2),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			definition, err := lifecycleName(args[0])
+			if err != nil {
+				return err
+			}
+			l, err := c.Lifecycle(ctx, definition, args[1])
+			if err != nil || a.json {
+				return a.orPrint(l, err)
+			}
+			a.fields("state", l.State, "takes", strings.Join(l.Events, ", "), "status", l.Status, "since", a.moment(l.Since), "updated", a.moment(l.UpdatedAt),
+				"instance", l.InstanceID, "definition", l.Definition+"@"+l.Version)
+			return nil
+		}),
+	}
+}
+
+// lifecycleName checks that a definition is named in its environment: the name
+// becomes a part of a path.
+func lifecycleName(name string) (string, error) {
+	environment, definition, ok := strings.Cut(name, "/")
+	if !ok || environment == "" || definition == "" || strings.Contains(definition, "/") {
+		return "", usage("%q is not ENVIRONMENT/DEFINITION", name)
+	}
+	return name, nil
+}

@@ -1,0 +1,156 @@
+package openworkflow
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/jq"
+)
+
+// consumer is an application that is told of transitions (D4).
+type consumer struct {
+	endpoint any // as the author wrote it
+	within   any // nil = the default of acknowledged calls
+}
+
+// consumers takes the applications that policies name.
+func (c *compiler) consumers(v any) map[string]consumer {
+	all := map[string]consumer{}
+	if v == nil {
+		return all
+	}
+	named := c.anyObject("/consumers", v)
+	for _, name := range keys(named) {
+		at := join("/consumers", name)
+		if !stateName.MatchString(name) {
+			c.reportKey(at, codeType, "", "%s is not %s", clip(name), nameForm)
+		}
+		fields := c.object(at, named[name], shape{fields: []string{"endpoint", "within"}, required: []string{"endpoint"}})
+		if v, ok := fields["endpoint"]; ok {
+			c.http(at, map[string]any{"method": "post", "endpoint": v}, hookScope)
+		}
+		if v, ok := fields["within"]; ok {
+			c.duration(join(at, "within"), v, hookScope)
+		}
+		all[name] = consumer{fields["endpoint"], fields["within"]}
+	}
+	return all
+}
+
+// deliveries puts the calls to consumers before the hooks of the states
+// that they are for.
+func (c *compiler) deliveries(m *machine, consumers map[string]consumer, v any) {
+	if v == nil {
+		return
+	}
+	list, ok := v.([]any)
+	if !ok {
+		c.wrong("/policies", "a list of policies", v)
+		return
+	}
+	for i, x := range slices.Backward(list) {
+		c.policy(m, consumers, i, x)
+	}
+}
+
+func (c *compiler) policy(m *machine, consumers map[string]consumer, i int, v any) {
+	at := item("/policies", i)
+	fields := c.object(at, v, shape{
+		fields: []string{"states", "event", "consumers", "route", "data", "await"}, required: []string{"states", "consumers"},
+	})
+	before := len(c.findings) + c.dropped
+	var only *jq.Template
+	if v, ok := fields["event"]; ok {
+		if name := c.known(join(at, "event"), v, "event", keys(m.events)); name != "" {
+			only, _ = jq.Expression("$"+engine.VarTransition+".event == "+literal(name), hookScope) // a string always compiles
+		}
+	}
+	if v, ok := fields["route"]; ok {
+		c.matching(join(at, "route"), v, stateName, nameForm)
+	}
+	if v, ok := fields["data"]; ok {
+		c.template(join(at, "data"), v, hookScope)
+	}
+	await, isBool := fields["await"].(bool)
+	if v, ok := fields["await"]; ok && !isBool {
+		c.wrong(join(at, "await"), "a boolean", v)
+	}
+	var states, names []string
+	if v, ok := fields["states"]; ok {
+		states = c.several(join(at, "states"), v, "state", m.order)
+	}
+	if v, ok := fields["consumers"]; ok {
+		names = c.several(join(at, "consumers"), v, "consumer", keys(consumers))
+	}
+	if len(c.findings)+c.dropped > before {
+		return
+	}
+	for _, state := range states {
+		n := m.states[state]
+		if n.State.Enter == nil {
+			n.State.Enter = &engine.Node{Pointer: join(n.Pointer, "onEnter"), Kind: engine.KindList}
+		}
+		group := n.Pointer + "/policies/" + strconv.Itoa(i)
+		var deliveries []*engine.Node
+		for _, name := range names {
+			d := c.delivery(state, consumers[name], fields, await)
+			d.Pointer, d.Name, d.If = join(group, name), name, only
+			deliveries = append(deliveries, d)
+		}
+		if await && len(deliveries) > 1 {
+			arms := &engine.Node{Pointer: group + "/consumers", Kind: engine.KindArms, List: deliveries}
+			deliveries = []*engine.Node{keepsData(&engine.Node{Pointer: group, Name: "policy " + strconv.Itoa(i), Kind: engine.KindFork, Body: arms})}
+		}
+		n.State.Enter.List = append(deliveries, n.State.Enter.List...)
+	}
+}
+
+// delivery is the acknowledged call that tells a consumer.
+func (c *compiler) delivery(state string, to consumer, policy map[string]any, await bool) *engine.Node {
+	with := map[string]any{
+		"call": callHTTP, "await": await,
+		"with": map[string]any{"method": "post", "endpoint": to.endpoint, "body": map[string]any{
+			"kind":       "transition",
+			"definition": c.id.Name, "version": c.id.Version,
+			"instanceId": "${ $workflow.id }", "reference": "${ $workflow.businessKey }",
+			"from": "${ $" + engine.VarTransition + ".from }", "to": state, "event": "${ $" + engine.VarTransition + ".event }",
+			"actor": "${ $" + engine.VarEvent + ".actor }",
+			"route": policy["route"], "data": policy["data"],
+		}},
+	}
+	if to.within != nil {
+		with["within"] = to.within
+	}
+	r := c.call("", map[string]any{"call": callAck, "with": with}, hookScope, nil, false)
+	return keepsData(&engine.Node{Kind: r.kind, Call: r.call})
+}
+
+// keepsData has a task that the document does not show give on what it got.
+func keepsData(n *engine.Node) *engine.Node {
+	n.Output, _ = jq.Expression("$input", hookScope) // it compiles
+	return n
+}
+
+// several takes one name, a list of names, or '*' for all.
+func (c *compiler) several(at string, v any, what string, all []string) []string {
+	if v == everywhere {
+		return all
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return []string{c.known(at, v, what, all)}
+	}
+	if len(list) == 0 {
+		c.report(at, codeMissing, "a "+what+", a list of them, or '*' for all", "list is empty")
+	}
+	var names []string
+	for i, x := range list {
+		name := c.known(item(at, i), x, what, all)
+		if slices.Contains(names, name) && name != "" {
+			c.report(item(at, i), codeType, "", "%s %s is there twice", what, clip(name))
+		}
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,0 +1,101 @@
+package scenarios_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/cucumber/godog"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// acknowledgements are the steps about commands that a consumer acknowledges.
+func (w *world) acknowledgements(sc *godog.ScenarioContext) {
+	sc.Step(`^command (\d+) of "([^"]+)" is delivered (\d+) times?$`, func(ctx context.Context, position int64, id string, times int) error {
+		return w.command(ctx, id, position, func(e projections.Entry) bool { return e.Deliveries >= times && !e.DeliveredAt.IsZero() })
+	})
+	sc.Step(`^command (\d+) of "([^"]+)" has the notice "([^"]+)"$`, func(ctx context.Context, position int64, id, notice string) error {
+		return w.command(ctx, id, position, func(e projections.Entry) bool { return strings.HasPrefix(e.LastError, notice+": ") })
+	})
+	sc.Step(`^command (\d+) of "([^"]+)" is acknowledged as processed with (.+)$`, func(ctx context.Context, position int64, id, output string) error {
+		return w.acknowledge(ctx, id, position, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(output)})
+	})
+	sc.Step(`^command (\d+) of "([^"]+)" is acknowledged as failed with "([^"]+)"$`, func(ctx context.Context, position int64, id, title string) error {
+		return w.acknowledge(ctx, id, position, engine.Ack{Outcome: engine.AckFailed, Error: &snapshot.Error{Title: title}})
+	})
+	sc.Step(`^command (\d+) of "([^"]+)" is acknowledged as retry$`, func(ctx context.Context, position int64, id string) error {
+		return w.acknowledge(ctx, id, position, engine.Ack{Outcome: engine.AckRetry})
+	})
+	sc.Step(`^the function "([^"]+)" acknowledges as processed with (.+) before it answers$`, func(ctx context.Context, name, output string) {
+		w.function(name).onCall = func(int) {
+			if err := w.acknowledge(ctx, "i", 2, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(output)}); err != nil {
+				w.log.Error("acknowledgement", "error", err)
+			}
+		}
+	})
+	sc.Step(`^the function "([^"]+)" has been called under one key with (.+) only$`, func(name, input string) error {
+		f := w.function(name)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, c := range f.calls {
+			if c.key != f.calls[0].key {
+				return fmt.Errorf("keys %s and %s", f.calls[0].key, c.key)
+			}
+			if err := same([]byte(c.input), []byte(input)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	sc.Step(`^the function "([^"]+)" has been called under (\d+) keys$`, func(name string, keys int) error {
+		if got := w.function(name).keys(); len(got) != keys {
+			return fmt.Errorf("keys %v", got)
+		}
+		return nil
+	})
+	sc.Step(`^the node dies after every commit that gives something back$`, func(ctx context.Context) error { return w.start(ctx, everyRelease) })
+	sc.Step(`^at least (\d+) nodes have died$`, func(least int) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.lives < least {
+			return fmt.Errorf("%d nodes died", w.lives)
+		}
+		return nil
+	})
+	sc.Step(`^no command is open$`, func(ctx context.Context) error {
+		return eventually(func() error {
+			return w.with(ctx, func(n *node) error {
+				open, err := n.db.Pending(ctx, "", 0)
+				if err == nil && len(open) > 0 {
+					err = fmt.Errorf("open: %s", printed(open))
+				}
+				return err
+			})
+		})
+	})
+}
+
+// command waits until a command's row is as a step says.
+func (w *world) command(ctx context.Context, id string, position int64, ok func(projections.Entry) bool) error {
+	return eventually(func() error {
+		return w.with(ctx, func(n *node) error {
+			rows, err := n.db.Stream(ctx, id, position-1, 1)
+			if err == nil && (len(rows) == 0 || rows[0].Position != position || !ok(rows[0])) {
+				err = fmt.Errorf("command %d of %s: %+v", position, id, rows)
+			}
+			return err
+		})
+	})
+}
+
+func (w *world) acknowledge(ctx context.Context, id string, position int64, a engine.Ack) error {
+	return w.told(w.with(ctx, func(n *node) error {
+		did, err := n.rt.Acknowledge(ctx, id, position, a)
+		w.answer = string(did)
+		return err
+	}))
+}

@@ -1,0 +1,252 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/google/uuid"
+)
+
+// The row of a command that asks for it is its acknowledgement (D5): pending
+// until a performer has succeeded, then delivered, then processed. What
+// delivers it again is the announcement of its next attempt, which is committed
+// with each delivery; nobody looks for rows that are late.
+
+// Notices of D5: what a row says of a command that is performed again.
+const (
+	noticeRetry    = "AckRetryPending"             // it was not delivered, or the consumer asks for it
+	noticeReminder = "AckReminderProcessedPending" // it was delivered, and not processed in time
+)
+
+// Reasons of dead letters that announce commands that nobody waits for.
+const (
+	codeAckMissing = "ack.missing"
+	codeAckFailed  = "ack.failed"
+)
+
+// ackSpace is the namespace of the dead letters of failed commands: a repeated
+// acknowledgement makes no second one.
+var ackSpace = uuid.MustParse("2f0c3a57-6a0e-5a43-9d2c-4f2f8e2f9b1d")
+
+// ackTries is how often an acknowledgement is tried again whose commit had an
+// unknown outcome. What it writes is guarded.
+const ackTries = 20
+
+// errSettled says that a command is done with.
+var errSettled = errors.New("the command is settled")
+
+// Acknowledge takes what a consumer says of a command that it got, by the key
+// INSTANCE/POSITION. It is durable when Acknowledge returns: applied; buffered
+// or queued as by [Runtime.Signal]; or duplicate, when the command is settled
+// already, by whatever. It may come at any time, also while a node still
+// delivers the command.
+//
+// Problems: ack.invalid, command.unknown, ack.unexpected (the command asks for
+// none), signal.too-large, limit.buffer.
+func (r *Runtime) Acknowledge(ctx context.Context, instance string, position int64, ack engine.Ack) (engine.Disposition, error) {
+	if err := ack.Check(); err != nil {
+		return "", err
+	}
+	var did engine.Disposition
+	for try := 0; ; try++ {
+		j, row, err := r.expecting(ctx, instance, position)
+		if err == nil && *row.Processed {
+			err = errSettled
+		}
+		if err == nil {
+			did, err = r.acknowledge(ctx, j, row, ack)
+		}
+		if settled := errors.Is(err, errSettled) || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrDuplicate); settled {
+			if did, err = Duplicate, nil; try > 0 {
+				did = engine.Applied // by the commit whose outcome was unknown
+			}
+		}
+		if errors.Is(err, store.ErrUnknown) && try < ackTries && sleep(ctx, 50*time.Millisecond) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		label := string(ack.Outcome)
+		if did == Duplicate {
+			label = string(Duplicate)
+		}
+		r.metrics.acks.WithLabelValues(label).Inc()
+		return did, nil
+	}
+}
+
+// expecting finds a command that asks for an acknowledgement.
+func (r *Runtime) expecting(ctx context.Context, instance string, position int64) (*job, projections.Entry, error) {
+	rows, err := r.Store.Stream(ctx, instance, position-1, 1)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, projections.Entry{}, err
+	}
+	if len(rows) == 0 || rows[0].Position != position || rows[0].Processed == nil {
+		return nil, projections.Entry{}, problem.New(problem.NotFound, "command.unknown",
+			"instance %s has no command at position %d", instance, position)
+	}
+	j, err := jobOf(rows[0])
+	if err == nil && j.command.Ack <= 0 {
+		err = problem.New(problem.Conflict, "ack.unexpected", "command %d of %s asks for no acknowledgement", position, instance)
+	}
+	return j, rows[0], err
+}
+
+// acknowledge applies an acknowledgement to a command that is open. Whoever
+// performs the command has it no more: what comes of his attempt does not
+// count.
+func (r *Runtime) acknowledge(ctx context.Context, j *job, row projections.Entry, ack engine.Ack) (engine.Disposition, error) {
+	if row.ClaimedBy != "" || !awaiting(row) {
+		j.deliveries++ // the delivery that he speaks of has not been counted yet
+	}
+	var change store.Change
+	var err error
+	switch ack.Outcome {
+	case engine.AckDelivered:
+		change, err = r.again(j, j.command.Ack, store.Claim{Any: true, Delivered: r.Now(), Deliveries: j.deliveries, Error: row.LastError})
+	case engine.AckRetry:
+		change, err = r.again(j, ack.Delay, store.Claim{
+			Any: true, Deliveries: j.deliveries, Error: noticeRetry + ": the consumer asks for it once more",
+		})
+	case engine.AckProcessed:
+		if j.command.Token != "" {
+			return r.acknowledged(ctx, j, payload(ack.Output, nil), ack.Actor)
+		}
+		change.Claims = []store.Claim{{InstanceID: j.instance, Position: j.position, Any: true, Done: true}}
+	case engine.AckFailed:
+		e := ack.Failure()
+		if j.command.Token != "" {
+			return r.acknowledged(ctx, j, payload(nil, &e), ack.Actor)
+		}
+		change = r.abandon(j, store.Claim{Any: true}, codeAckFailed, e)
+		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, []byte(j.key())).String()
+	}
+	if err == nil {
+		err = r.Store.Commit(ctx, change)
+	}
+	if err != nil {
+		return "", err
+	}
+	if change.DeadLetter != nil {
+		r.Log.Error("command failed at its consumer and is a dead letter now", "instance", j.instance, "command", j.position, "target", j.command.Target)
+		r.metrics.deadLetters.WithLabelValues(string(store.Commands)).Inc()
+	}
+	return engine.Applied, nil
+}
+
+// acknowledged gives a command's result to who waits for it, as a turn of the
+// instance, which settles the row. Nothing is recorded when it is settled; and
+// a suspended instance keeps one, by its signal id.
+func (r *Runtime) acknowledged(ctx context.Context, j *job, result json.RawMessage, actor string) (engine.Disposition, error) {
+	now := r.Now()
+	env := signal.Envelope{
+		SignalID: j.key() + "/ack", InstanceID: j.instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
+		WaitingToken: j.command.Token, OccurredAt: now, Headers: actorHeader(actor), Payload: result,
+	}
+	body, err := env.Encode()
+	if err != nil {
+		return "", err
+	}
+	out, err := r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+		if _, waits := snap.Wait(j.command.Token); !waits {
+			return engine.Outcome{}, errSettled
+		}
+		return engine.Step(def, snap, in)
+	})
+	var p *problem.Error
+	undecided := errors.As(err, &p) && (p.Kind == problem.Internal || p.Kind == problem.Unavailable || p.Code == "definition.unknown")
+	if !undecided {
+		return out.Disposition, err
+	}
+	r.Log.Warn("acknowledgement could not be applied at once and is queued", "instance", j.instance, "command", j.position, "error", err)
+	return Queued, r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+}
+
+// kept reports whether a suspended instance has kept the answer to a wait.
+func kept(s *snapshot.Snapshot, token string) bool {
+	return slices.ContainsFunc(s.Buffer, func(b snapshot.Buffered) bool { return b.Token == token })
+}
+
+// awaiting reports whether the last that is known of a command is that it was
+// delivered.
+func awaiting(row projections.Entry) bool { return !row.DeliveredAt.IsZero() && row.Attempts == 0 }
+
+// delivered records that the consumer has got a command. When he has spoken
+// already, that counts, and this does not.
+func (r *Runtime) delivered(ctx context.Context, j *job) error {
+	note := ""
+	if j.deliveries > 0 {
+		note = j.note
+	}
+	change, err := r.again(j, j.command.Ack, store.Claim{
+		Expect: r.Store.Node(), Delivered: r.Now(), Deliveries: j.deliveries + 1, Error: note,
+	})
+	if err != nil {
+		return err
+	}
+	return r.ended(ctx, change)
+}
+
+// overtaken reports whether a consumer has spoken of a command while this node
+// delivered it: then how the delivery ended is of no interest.
+func (r *Runtime) overtaken(ctx context.Context, j *job) (bool, error) {
+	if j.command.Ack <= 0 {
+		return false, nil
+	}
+	over := false
+	err := r.insist(ctx, func() error {
+		rows, err := r.Store.Stream(ctx, j.instance, j.position-1, 1)
+		over = len(rows) == 1 && rows[0].ClaimedBy != r.Store.Node()
+		return err
+	})
+	return over, err
+}
+
+// outdated reports whether an announcement of an acknowledged command is not
+// the last one made of it, or finds the answer kept by a suspended instance.
+func (r *Runtime) outdated(ctx context.Context, d store.Delivery, env signal.Envelope, j *job, row projections.Entry) (bool, error) {
+	if j.command.Ack <= 0 {
+		return false, nil
+	}
+	if !env.DueAt.Equal(row.NextAttemptAt) {
+		return true, nil
+	}
+	if j.command.Token == "" || j.deliveries == 0 {
+		return false, nil
+	}
+	snap, err := d.Load(ctx, j.instance)
+	return err == nil && kept(&snap, j.command.Token), err
+}
+
+// remind says that a command is performed again, and why.
+func (r *Runtime) remind(j *job, row projections.Entry) {
+	if j.command.Ack <= 0 || j.attempt() == 1 {
+		return
+	}
+	notice := noticeRetry
+	if awaiting(row) {
+		notice = noticeReminder
+		r.metrics.redelivered.WithLabelValues(j.command.Target).Inc()
+	}
+	r.Log.Info("command is delivered again", "notice", notice, "instance", j.instance, "command", j.position, "target", j.command.Target,
+		"deliveries", j.deliveries, "failures", j.failures)
+}
+
+// unacknowledged gives up a command that was delivered AckMax times.
+func (r *Runtime) unacknowledged(ctx context.Context, d store.Delivery, j *job) error {
+	return r.giveUp(ctx, d, j, codeAckMissing, snapshot.Error{
+		Type: engine.ErrorBase + engine.ErrTimeout, Status: 504, Title: "Not acknowledged",
+		Detail: fmt.Sprintf("%d deliveries were not acknowledged within %s each", j.deliveries, j.command.Ack),
+	})
+}

@@ -1,0 +1,480 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/activity"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+var (
+	ackDoc = doc("ack", `
+  - ship:
+      call: acknowledged
+      with: {call: effect, with: {order: '${ .order }'}, within: '${ .within // "PT1H" }'}
+`)
+	tellDoc = doc("tell", `
+  - tell:
+      call: acknowledged
+      with: {call: effect, with: {order: '${ .order }'}, within: '${ .within // "PT1H" }', await: false}
+`)
+	plainDoc = doc("plain", `
+  - call: {call: effect, with: {}}
+`)
+)
+
+// consumer is the function "effect" as a consumer of acknowledged commands.
+type consumer struct {
+	mu       sync.Mutex
+	attempts []activity.Attempt
+	inputs   map[string]bool
+	during   func(a activity.Attempt) error // while the delivery lasts; nil = nothing
+	aborted  int                            // deliveries whose context ended
+}
+
+func (c *consumer) take(ctx context.Context, input json.RawMessage) (any, error) {
+	a := activity.Info(ctx)
+	c.mu.Lock()
+	if c.inputs == nil {
+		c.inputs = map[string]bool{}
+	}
+	c.attempts, c.inputs[a.Key+" "+string(input)+" "+a.Ack] = append(c.attempts, a), true
+	during := c.during
+	c.mu.Unlock()
+	var err error
+	if during != nil {
+		err = during(a)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ctx.Err() != nil {
+		c.aborted++
+	}
+	return "the answer of a delivery", err
+}
+
+func (c *consumer) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.attempts)
+}
+
+// seen returns what was delivered: distinct keys with their inputs, and every
+// attempt.
+func (c *consumer) seen() (inputs map[string]bool, attempts []activity.Attempt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.inputs), slices.Clone(c.attempts)
+}
+
+// row is the command of an instance at position 2.
+func (n *testNode) row(t *testing.T, id string) projections.Entry {
+	t.Helper()
+	rows, err := n.store.Stream(t.Context(), id, 1, 1)
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	return rows[0]
+}
+
+// delivered waits until a command has been delivered so often, and is nobody's.
+func (n *testNode) delivered(t *testing.T, id string, times int) projections.Entry {
+	t.Helper()
+	var row projections.Entry
+	eventually(t, "delivery", func() bool {
+		row = n.row(t, id)
+		return row.Deliveries >= times && row.ClaimedBy == "" && !row.DeliveredAt.IsZero()
+	})
+	return row
+}
+
+func (n *testNode) ack(t *testing.T, id string, want engine.Disposition, a engine.Ack) {
+	t.Helper()
+	if got, err := n.rt.Acknowledge(t.Context(), id, 2, a); got != want || err != nil {
+		t.Errorf("%s: %q, %v, want %q", a.Outcome, got, err, want)
+	}
+}
+
+func TestDeliveredIsPerformedAgainUntilProcessed(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		c := &consumer{}
+		n := start(t, fresh(), c.take, ackDoc)
+		n.begin(t, "i", "t/ack", map[string]any{"order": 7, "within": "PT0.1S"})
+		eventually(t, "three deliveries", func() bool { return c.count() >= 3 })
+		row := n.delivered(t, "i", 3)
+		if *row.Processed || row.Attempts != 0 || !strings.HasPrefix(row.LastError, "AckReminderProcessedPending: ") || row.NextAttemptAt.Sub(row.DeliveredAt) < 99*time.Millisecond {
+			t.Errorf("row %+v", row)
+		}
+		n.ack(t, "i", engine.Applied, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(`{"parcel":1}`), Actor: "shop"})
+		if got := n.output(t, "i"); got != `{"parcel":1}` {
+			t.Errorf("output %s", got)
+		}
+		for _, o := range []engine.AckOutcome{engine.AckProcessed, engine.AckFailed, engine.AckRetry, engine.AckDelivered} {
+			n.ack(t, "i", "duplicate", engine.Ack{Outcome: o})
+		}
+		before := c.count()
+		time.Sleep(300 * time.Millisecond) // what is announced comes to nothing
+		inputs, attempts := c.seen()
+		if len(inputs) != 1 || !inputs[`i/2 {"order":7} /v1/instances/i/commands/2/ack`] || len(attempts) > before {
+			t.Errorf("deliveries %v, %d then %d", inputs, before, len(attempts))
+		}
+		for i, a := range attempts {
+			if a.Number != i+1 {
+				t.Errorf("attempt %d says it is %d", i+1, a.Number)
+			}
+		}
+		entries, err := n.store.Stream(t.Context(), "i", 0, 0)
+		if err != nil || len(entries) != 4 || !strings.Contains(string(entries[2].Metadata), `"actor":"shop"`) {
+			t.Errorf("%+v, %v", entries, err)
+		}
+	})
+}
+
+// TestAckDuringItsDelivery has the consumer speak before its answer, however
+// that ends.
+func TestAckDuringItsDelivery(t *testing.T) {
+	t.Parallel()
+	refused := activity.Permanent(errors.New("refused"))
+	outcomes := map[string]engine.Ack{
+		"processed": {Outcome: engine.AckProcessed, Output: json.RawMessage(`1`)},
+		"failed":    {Outcome: engine.AckFailed, Error: &snapshot.Error{Title: "Sold out"}},
+		"delivered": {Outcome: engine.AckDelivered},
+		"retry":     {Outcome: engine.AckRetry, Delay: time.Hour},
+	}
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		c := &consumer{}
+		n := start(t, fresh(), c.take, ackDoc, tellDoc)
+		ends := map[string]error{"answers": nil, "breaks": errors.New("broken"), "refuses": refused}
+		c.during = func(a activity.Attempt) error {
+			parts := strings.Split(a.Instance, "-")
+			if did, err := n.rt.Acknowledge(context.Background(), a.Instance, 2, outcomes[parts[1]]); did != engine.Applied || err != nil {
+				t.Errorf("%s: %s, %v", a.Instance, did, err)
+			}
+			return ends[parts[2]]
+		}
+		for _, definition := range []string{"ack", "tell"} {
+			for outcome := range outcomes {
+				for end := range ends {
+					n.begin(t, definition+"-"+outcome+"-"+end, "t/"+definition, nil)
+				}
+			}
+		}
+		eventually(t, "deliveries", func() bool { return c.count() == 24 })
+		eventually(t, "answers", func() bool {
+			open, err := n.store.Pending(t.Context(), "", 0)
+			return err == nil && !slices.ContainsFunc(open, func(e projections.Entry) bool { return e.ClaimedBy != "" })
+		})
+		if c.mu.Lock(); c.aborted > 0 {
+			t.Errorf("%d deliveries were aborted", c.aborted)
+		}
+		c.mu.Unlock()
+		n.stop() // and wait for what is under way
+		eventually(t, "workers", func() bool { return len(n.done) == 1 })
+		for end := range ends {
+			for _, definition := range []string{"ack", "tell"} {
+				if row := n.row(t, definition+"-processed-"+end); !*row.Processed || row.Deliveries != 0 {
+					t.Errorf("processed: %+v", row)
+				}
+				if row := n.row(t, definition+"-delivered-"+end); *row.Processed || row.Deliveries != 1 || row.DeliveredAt.IsZero() || row.ClaimedBy != "" || row.Attempts != 0 {
+					t.Errorf("delivered: %+v", row)
+				}
+				row := n.row(t, definition+"-retry-"+end)
+				if *row.Processed || row.Deliveries != 1 || !row.DeliveredAt.IsZero() || row.ClaimedBy != "" || !strings.HasPrefix(row.LastError, "AckRetryPending: ") {
+					t.Errorf("retry: %+v", row)
+				}
+			}
+			n.until(t, "ack-processed-"+end, status("completed"))
+			n.until(t, "ack-failed-"+end, status("faulted"))
+			n.until(t, "ack-delivered-"+end, status("waiting"))
+			if row := n.row(t, "tell-failed-"+end); *row.Processed || row.LastError != "Sold out: " || row.ClaimedBy != "" {
+				t.Errorf("failed: %+v", row)
+			}
+		}
+		letters, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{Limit: 100})
+		if err != nil || len(letters.Items) != 3 {
+			t.Errorf("letters %+v, %v", letters.Items, err)
+		}
+	})
+}
+
+func TestFailedIsAnErrorOrOneDeadLetter(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		c := &consumer{}
+		n := start(t, fresh(), c.take, ackDoc, tellDoc)
+		n.begin(t, "i", "t/ack", nil)
+		n.begin(t, "told", "t/tell", map[string]any{"within": "PT0.3S"})
+		n.output(t, "told")
+		n.delivered(t, "i", 1)
+		n.delivered(t, "told", 1)
+		n.ack(t, "i", engine.Applied, engine.Ack{Outcome: engine.AckFailed, Error: &snapshot.Error{Detail: "no stock"}})
+		n.until(t, "i", status("faulted"))
+		s, err := n.store.Load(t.Context(), "i")
+		if err != nil || s.Error.Type != engine.ErrorBase+"communication" || s.Error.Status != 500 || s.Error.Detail != "no stock" {
+			t.Errorf("%+v, %v", s.Error, err)
+		}
+		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckFailed})
+		n.ack(t, "told", "duplicate", engine.Ack{Outcome: engine.AckFailed})
+		time.Sleep(500 * time.Millisecond) // the reminder that was announced before comes to nothing
+		page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+		if err != nil || len(page.Items) != 1 || page.Items[0].Reason != "ack.failed" || page.Items[0].InstanceID != "told" || c.count() != 2 {
+			t.Fatalf("%+v, %v, %d deliveries", page.Items, err, c.count())
+		}
+		if err := n.store.Replay(t.Context(), page.Items[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "replay", func() bool { return c.count() == 3 })
+		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckProcessed})
+		n.settled(t)
+	})
+}
+
+func TestRetryAndDeliveredMoveTheNextDelivery(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		c := &consumer{}
+		n := start(t, fresh(), c.take, tellDoc)
+		n.begin(t, "i", "t/tell", nil)
+		n.delivered(t, "i", 1)
+		n.ack(t, "i", engine.Applied, engine.Ack{Outcome: engine.AckRetry})
+		eventually(t, "at once", func() bool { return c.count() == 2 })
+		first := n.delivered(t, "i", 2)
+		n.ack(t, "i", engine.Applied, engine.Ack{Outcome: engine.AckRetry, Delay: 50 * time.Millisecond})
+		eventually(t, "after a while", func() bool { return c.count() == 3 })
+		n.delivered(t, "i", 3)
+		n.ack(t, "i", engine.Applied, engine.Ack{Outcome: engine.AckDelivered})
+		if row := n.row(t, "i"); !row.NextAttemptAt.After(first.NextAttemptAt) || row.Deliveries != 3 || c.count() != 3 {
+			t.Errorf("%+v", row)
+		}
+		n.ack(t, "i", engine.Applied, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(`{}`)})
+		n.settled(t)
+	})
+}
+
+// TestUnacknowledgedIsGivenUp counts deliveries apart from failures: those are
+// held to the performer's policy between two deliveries.
+func TestUnacknowledgedIsGivenUp(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		c := &consumer{during: func(a activity.Attempt) error {
+			if a.Number%4 != 0 { // of 5 attempts
+				return errors.New("away")
+			}
+			return nil
+		}}
+		n := start(t, fresh(), c.take, ackDoc, tellDoc)
+		n.rt.AckMax = 3
+		n.begin(t, "i", "t/ack", map[string]any{"within": "PT0.05S"})
+		n.begin(t, "told", "t/tell", map[string]any{"within": "PT0.05S"})
+		n.until(t, "i", status("faulted"))
+		s, err := n.store.Load(t.Context(), "i")
+		if err != nil || s.Error.Type != engine.ErrorBase+"timeout" || s.Error.Status != 504 || s.Error.Title != "Not acknowledged" {
+			t.Errorf("%+v, %v", s.Error, err)
+		}
+		var page projections.Page[projections.DeadLetter]
+		eventually(t, "dead letter", func() bool {
+			page, err = n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "ack.missing"})
+			return err == nil && len(page.Items) == 1
+		})
+		if page.Items[0].InstanceID != "told" || n.row(t, "told").ClaimedBy != "" {
+			t.Errorf("%+v", page.Items)
+		}
+		inputs, _ := c.seen()
+		if row := n.row(t, "i"); !*row.Processed || row.Deliveries != 3 || len(inputs) != 2 {
+			t.Errorf("%+v, %v", row, inputs)
+		}
+		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckProcessed}) // late, and still right
+		if err := n.store.Replay(t.Context(), page.Items[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		n.settled(t)
+	})
+}
+
+func TestAckMeetsTheEndOfItsInstance(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		c := &consumer{}
+		n := start(t, fresh(), c.take, ackDoc)
+		for _, id := range []string{"cancelled", "suspended"} {
+			n.begin(t, id, "t/ack", map[string]any{"within": "PT0.2S"})
+			n.delivered(t, id, 1)
+		}
+		for id, op := range map[string]engine.Operation{"cancelled": engine.Cancel, "suspended": engine.Suspend} {
+			if _, err := n.rt.Operate(t.Context(), id, op, nil, "olga"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.ack(t, "cancelled", "duplicate", engine.Ack{Outcome: engine.AckProcessed})
+		n.ack(t, "suspended", engine.Buffered, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(`5`)})
+		n.ack(t, "suspended", "duplicate", engine.Ack{Outcome: engine.AckFailed})
+		before := c.count()
+		time.Sleep(500 * time.Millisecond) // what is kept is not asked for again
+		if c.count() > before+1 {          // one may have been under way
+			t.Errorf("%d deliveries, then %d", before, c.count())
+		}
+		if _, err := n.rt.Operate(t.Context(), "suspended", engine.Resume, nil, "olga"); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.output(t, "suspended"); got != "5" {
+			t.Errorf("output %s", got)
+		}
+	})
+}
+
+func TestAcksRace(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		c := &consumer{}
+		n := start(t, fresh(), c.take, ackDoc, tellDoc)
+		for i := range 10 {
+			id := fmt.Sprint("i-", i)
+			n.begin(t, id, []string{"t/ack", "t/tell"}[i%2], map[string]any{"within": "PT0.01S"})
+			var wg sync.WaitGroup
+			got := make(chan engine.Disposition, 8)
+			for k := range 8 {
+				wg.Go(func() {
+					a := engine.Ack{Outcome: engine.AckProcessed}
+					if k%4 == 3 {
+						a.Outcome = engine.AckRetry
+					}
+					did, err := n.rt.Acknowledge(t.Context(), id, 2, a)
+					if err != nil {
+						t.Error(err)
+					}
+					if a.Outcome == engine.AckProcessed {
+						got <- did
+					}
+				})
+			}
+			wg.Wait()
+			close(got)
+			applied := 0
+			for did := range got {
+				if did == engine.Applied {
+					applied++
+				}
+			}
+			if applied != 1 {
+				t.Errorf("%s: %d acknowledgements were applied", id, applied)
+			}
+			n.until(t, id, status("completed"))
+		}
+		n.settled(t)
+	})
+}
+
+// unsureOf cuts the line at the next commit of a kind, before it is made or
+// after.
+type unsureOf struct {
+	store.Full
+	kind  func(c store.Change) bool
+	armed atomic.Bool
+	made  bool
+}
+
+func (u *unsureOf) Commit(ctx context.Context, c store.Change) error {
+	if !u.kind(c) || !u.armed.CompareAndSwap(true, false) {
+		return u.Full.Commit(ctx, c)
+	}
+	cut := fmt.Errorf("the line was cut: %w", store.ErrUnknown)
+	if u.made {
+		return errors.Join(cut, u.Full.Commit(ctx, c))
+	}
+	return cut
+}
+
+// TestAckOfAnUnknownCommit cuts the line at the commits of an acknowledgement
+// and of a delivery: it is made once, and said to be applied.
+func TestAckOfAnUnknownCommit(t *testing.T) {
+	t.Parallel()
+	acks := []engine.Ack{
+		{Outcome: engine.AckProcessed}, {Outcome: engine.AckFailed}, {Outcome: engine.AckDelivered}, {Outcome: engine.AckRetry, Delay: time.Hour},
+	}
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		for _, made := range []bool{false, true} {
+			c := &consumer{}
+			u := &unsureOf{made: made, kind: func(c store.Change) bool {
+				return len(c.Rows.Settled) > 0 || len(c.Claims) > 0 && c.Claims[0].Owner == ""
+			}}
+			n, err := open(t.Context(), fresh(), func(s store.Full) store.Full { u.Full = s; return u }, c.take, ackDoc, tellDoc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, definition := range []string{"ack", "tell"} {
+				for _, a := range acks {
+					id := definition + "-" + string(a.Outcome)
+					u.armed.Store(true)
+					n.begin(t, id, "t/"+definition, nil)
+					if row := n.delivered(t, id, 1); row.Deliveries != 1 {
+						t.Errorf("%s, made %t: %+v", id, made, row)
+					}
+					u.armed.Store(true)
+					n.ack(t, id, engine.Applied, a)
+					if row := n.row(t, id); u.armed.Load() || row.ClaimedBy != "" || *row.Processed != (a.Outcome == engine.AckProcessed || id == "ack-failed") {
+						t.Errorf("%s, made %t: %+v", id, made, row)
+					}
+				}
+			}
+			letters, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+			if err != nil || len(letters.Items) != 1 || c.count() != 2*len(acks) {
+				t.Errorf("made %t: %d deliveries, letters %+v, %v", made, c.count(), letters.Items, err)
+			}
+			if err := n.close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestAckProblems(t *testing.T) {
+	t.Parallel()
+	c := &consumer{during: func(activity.Attempt) error { return errors.New("away") }}
+	n := start(t, places.OnFile(t)(), c.take, plainDoc, tellDoc)
+	n.begin(t, "plain", "t/plain", nil)
+	n.begin(t, "i", "t/tell", nil)
+	for _, x := range []struct {
+		instance string
+		position int64
+		ack      engine.Ack
+		code     string
+	}{
+		{"nobody", 2, engine.Ack{Outcome: engine.AckProcessed}, "command.unknown"},
+		{"i", 1, engine.Ack{Outcome: engine.AckProcessed}, "command.unknown"},
+		{"i", 9, engine.Ack{Outcome: engine.AckProcessed}, "command.unknown"},
+		{"i", -3, engine.Ack{Outcome: engine.AckProcessed}, "command.unknown"},
+		{"plain", 2, engine.Ack{Outcome: engine.AckProcessed}, "ack.unexpected"},
+		{"i", 2, engine.Ack{}, "ack.invalid"},
+		{"i", 2, engine.Ack{Outcome: "done"}, "ack.invalid"},
+		{"i", 2, engine.Ack{Outcome: engine.AckRetry, Output: json.RawMessage(`1`)}, "ack.invalid"},
+		{"i", 2, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(`{`)}, "ack.invalid"},
+		{"i", 2, engine.Ack{Outcome: engine.AckProcessed, Error: &snapshot.Error{}}, "ack.invalid"},
+		{"i", 2, engine.Ack{Outcome: engine.AckProcessed, Delay: 1}, "ack.invalid"},
+		{"i", 2, engine.Ack{Outcome: engine.AckRetry, Delay: -1}, "ack.invalid"},
+	} {
+		if _, err := n.rt.Acknowledge(t.Context(), x.instance, x.position, x.ack); problem.CodeOf(err) != x.code {
+			t.Errorf("%s/%d %+v: %v, want %s", x.instance, x.position, x.ack, err, x.code)
+		}
+	}
+	// One that could never be delivered is a letter like an event, by its own name.
+	eventually(t, "dead letter", func() bool {
+		page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "command.undelivered"})
+		return err == nil && len(page.Items) == 1 && page.Items[0].Attempts == 5
+	})
+}
