@@ -87,8 +87,8 @@ func (r *run) task() (any, error) {
 		return nil, nil
 	}
 	raw := r.input
-	if r.began.Raw != nil {
-		raw = rawValue(r.began.Raw)
+	if r.raw != nil {
+		raw = rawValue(r.raw)
 	}
 	input, err := raw.Any()
 	if err != nil {
@@ -101,10 +101,10 @@ func (r *run) task() (any, error) {
 	task := map[string]any{
 		"name": shown.Name, "reference": shown.Pointer, "input": input, "definition": r.p.definition(shown.Pointer),
 	}
-	if !r.began.StartedAt.IsZero() {
-		task["startedAt"] = moment(r.began.StartedAt)
+	if !r.since.IsZero() {
+		task["startedAt"] = moment(r.since)
 	}
-	if r.made != nil {
+	if r.made.there() {
 		if task["output"], err = r.made.Any(); err != nil {
 			return nil, err
 		}

@@ -245,7 +245,8 @@ func (r *run) heard(n *Node, w snapshot.Wait, event json.RawMessage) (rests bool
 	f := &r.b.Frames[i]
 	busy := i < len(r.b.Frames)-1
 	held := r.data
-	r.node, r.began, r.data = n, *f, rawValue(f.Input)
+	r.evaluate(n, f)
+	r.data = rawValue(f.Input)
 	if f.Input == nil {
 		r.data = held // a listen that processes nothing leaves the data as it is
 	}
@@ -378,7 +379,7 @@ func (l *Listen) read(event json.RawMessage) (json.RawMessage, error) {
 // or of what their processing gave.
 func (r *run) process(n *Node) (rests bool, err error) {
 	f, l := r.top(), n.Listen
-	r.node, r.began = n, *f
+	r.evaluate(n, f)
 	for l.Each != nil {
 		at := 0
 		if l.keepsEvents() {
@@ -415,7 +416,8 @@ func (r *run) process(n *Node) (rests bool, err error) {
 // processed takes the data as what the processing of an event gave.
 func (r *run) processed(n *Node) error {
 	f, l := r.top(), n.Listen
-	r.node, r.input, r.began = n, rawValue(f.Input), *f
+	r.evaluate(n, f)
+	r.input = rawValue(f.Input)
 	if err := r.shape(l.Each.Output, l.Each.Export, l.Each.Schemas); err != nil {
 		return err
 	}

@@ -71,7 +71,8 @@ func (r *run) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool,
 	policy, f := n.Catch.Retry, r.top()
 	f.Vars = map[string]json.RawMessage{"error": raw, n.Catch.name(): raw} // a shared policy knows it as error
 	defer func() { f.Vars = nil }()
-	r.data, r.input, r.node, r.began = rawValue(f.Input), rawValue(f.Input), n, *f
+	r.evaluate(n, f)
+	r.data, r.input = rawValue(f.Input), rawValue(f.Input)
 	if ok, err := r.passes(policy.When, policy.ExceptWhen); err != nil || !ok {
 		return false, err
 	}
@@ -127,7 +128,8 @@ func (r *run) attempt(n *Node) error {
 		return fmt.Errorf("engine: %s: %s does not wait for a retry", r.t.Snap.InstanceID, n.Pointer)
 	}
 	r.t.tell(TaskRetriedEvent, n.Pointer, nil)
-	r.data, r.input, r.node, r.began = rawValue(f.Input), rawValue(f.Input), n, *f
+	r.evaluate(n, f)
+	r.data, r.input = rawValue(f.Input), rawValue(f.Input)
 	body := snapshot.Frame{Pointer: n.Body.Pointer}
 	if err := r.attemptDeadline(n, &body); err != nil {
 		f.Phase = phaseCatch // what the policy itself does wrong is not its own to retry

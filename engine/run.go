@@ -37,8 +37,8 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		r.t.Await(snapshot.Wait{Kind: snapshot.WaitNext, Branch: r.b.ID, Pointer: r.top().Pointer})
 		return true, nil
 	}
-	r.node, r.input, r.out = n, r.data, nil
-	r.began = snapshot.Frame{Pointer: n.Pointer, StartedAt: r.t.In.Now}
+	r.node, r.raw, r.since = n, nil, r.t.In.Now
+	r.input, r.out = r.data, nil
 	if n.If != nil {
 		v, err := r.evalAny(n.If)
 		if err != nil {
@@ -64,7 +64,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			if err != nil {
 				return false, err
 			}
-			r.data, r.input, r.began.Raw = filtered, filtered, f.Raw
+			r.data, r.input, r.raw = filtered, filtered, f.Raw
 		}
 	}
 	if n.keepsInput() {
@@ -136,7 +136,7 @@ func (r *run) body(n *Node) (waits bool, err error) {
 // complete ends the task on top with its raw output and follows flow.
 func (r *run) complete(n *Node, out value, flow Flow) error {
 	f := *r.top()
-	r.node, r.began = n, f
+	r.evaluate(n, &f)
 	if f.Input != nil {
 		r.input = rawValue(f.Input)
 	}
@@ -154,8 +154,8 @@ func (r *run) complete(n *Node, out value, flow Flow) error {
 // publish makes a task's raw output the branch's data, by way of its output
 // and export filters.
 func (r *run) publish(n *Node, out value) error {
-	r.data, r.made = out, &out
-	defer func() { r.made = nil }()
+	r.data, r.made = out, out
+	defer func() { r.made = value{} }()
 	if err := r.shape(n.Output, n.Export, n.Schemas); err != nil {
 		return err
 	}

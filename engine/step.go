@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -139,6 +140,10 @@ func result(env signal.Envelope) (Result, error) {
 	if env.Type != signal.TaskCompleted && env.Type != signal.SubWorkflowCompleted {
 		return Result{}, nil
 	}
+	actor := env.Headers[signal.HeaderActor]
+	if output, ok := outputOf(env.Payload); ok {
+		return Result{Output: output, Actor: actor}, nil
+	}
 	var p struct {
 		Output json.RawMessage `json:"output"`
 		Error  *snapshot.Error `json:"error"`
@@ -148,7 +153,15 @@ func result(env signal.Envelope) (Result, error) {
 			return Result{}, problem.Wrap(err, problem.Invalid, "signal.invalid", "payload is not a result")
 		}
 	}
-	return Result{Output: p.Output, Error: p.Error, Actor: env.Headers[signal.HeaderActor]}, nil
+	return Result{Output: p.Output, Error: p.Error, Actor: actor}, nil
+}
+
+// outputOf reads a payload that says nothing but its output, as most do: a part
+// of its bytes.
+func outputOf(payload json.RawMessage) (json.RawMessage, bool) {
+	rest, object := bytes.CutPrefix(payload, []byte(`{"output":`))
+	output, closed := bytes.CutSuffix(rest, []byte(`}`))
+	return bytes.TrimSpace(output), object && closed && json.Valid(output)
 }
 
 // resume consumes w and goes on.

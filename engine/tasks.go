@@ -85,7 +85,7 @@ func kindOf(v any) string {
 // iterate begins the next round of the loop on top, or ends it.
 func (r *run) iterate(n *Node) (waits bool, err error) {
 	f := r.top()
-	r.node, r.began = n, *f
+	r.evaluate(n, f)
 	if len(f.Items) > 0 {
 		if !r.t.Step(n.Pointer) {
 			r.t.Await(snapshot.Wait{Kind: snapshot.WaitNext, Branch: r.b.ID, Pointer: n.Pointer})

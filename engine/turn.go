@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // Turn is a decision in the making: a private copy of the snapshot, and what
 // has been decided so far. A Definition changes the snapshot through it.
 type Turn struct {
-	Snap *snapshot.Snapshot
+	Snap *snapshot.Snapshot // of the outcome
 	In   Input
 
 	out     Outcome
@@ -42,8 +43,9 @@ func newTurn(s snapshot.Snapshot, in Input) *Turn {
 	in.Now = in.Now.UTC().Truncate(time.Microsecond)
 	s.Version++
 	s.UpdatedAt = in.Now
-	t := &Turn{Snap: &s, In: in}
-	t.out.Disposition = Applied
+	t := &Turn{In: in, out: Outcome{Snapshot: s, Disposition: Applied}}
+	t.out.Entries = make([]Entry, 0, 2) // what came, and a command, in most turns
+	t.Snap = &t.out.Snapshot
 	return t
 }
 
@@ -179,13 +181,9 @@ func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 // take removes one wait because it is satisfied, and with a person's the due
 // date beside it.
 func (t *Turn) take(w snapshot.Wait) {
-	var kept []snapshot.Wait
-	for _, other := range t.Snap.Waits {
-		if other.Token != w.Token && !(w.Kind == snapshot.WaitTask && other.TaskID == w.TaskID) {
-			kept = append(kept, other)
-		}
-	}
-	t.Snap.Waits = kept
+	t.Snap.Waits = slices.DeleteFunc(t.Snap.Waits, func(other snapshot.Wait) bool {
+		return other.Token == w.Token || w.Kind == snapshot.WaitTask && other.TaskID == w.TaskID
+	})
 	if w.Command > 0 {
 		t.out.Settled = append(t.out.Settled, w.Command)
 	}
@@ -251,7 +249,6 @@ func (t *Turn) finish() (Outcome, error) {
 		t.out.Entries[0].Meta.Steps = t.ran
 		t.out.Entries[0].Meta.Version = s.Version
 	}
-	t.out.Snapshot = *s
 	return t.out, nil
 }
 

@@ -18,6 +18,9 @@ type value struct {
 func rawValue(raw json.RawMessage) value { return value{raw: raw} }
 func anyValue(v any) value               { return value{any: v, has: true} }
 
+// there is false of the zero value, which is none.
+func (v *value) there() bool { return v.raw != nil || v.has }
+
 // Any returns the Go form. It must not be changed.
 func (v *value) Any() (any, error) {
 	if !v.has {

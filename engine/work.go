@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -16,7 +17,6 @@ type work struct {
 	p     *Program
 	t     *Turn
 	ready []*run
-	spare []*run // the list of the round before, to be filled again
 }
 
 // branch prepares work on a branch; nil when there is no such branch.
@@ -45,20 +45,21 @@ func (w *work) goOn(r *run) { w.ready = append(w.ready, r) }
 // drive runs until every branch waits, or the instance ends or faults.
 func (w *work) drive() error {
 	for len(w.ready) > 0 {
-		round := w.ready
-		w.ready = w.spare[:0]
-		for _, r := range round {
-			if s := w.t.Snap.Status; s.Closed() || s == snapshot.Faulted {
-				return nil
-			}
-			if r.gone() {
-				continue
-			}
-			if err := r.tick(); err != nil {
-				return err
-			}
+		if s := w.t.Snap.Status; s.Closed() || s == snapshot.Faulted {
+			return nil
 		}
-		w.spare = round
+		r := w.ready[0]
+		if len(w.ready) > 1 {
+			w.ready = w.ready[1:]
+		} else {
+			w.ready = w.ready[:0] // to be filled again
+		}
+		if r.gone() {
+			continue
+		}
+		if err := r.tick(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -69,14 +70,18 @@ type run struct {
 	t     *Turn
 	w     *work
 	b     *snapshot.Branch
-	data  value // what the next task gets
-	input value // $input of the task being evaluated
-	node  *Node // the task being evaluated, for $task
-	began snapshot.Frame
-	out   *value // $output, where there is one
-	made  *value // $task.output, where there is one: the output before output.as
-	told  int    // the frames from this index on have their lifecycle's end; 0 = none has
+	data  value           // what the next task gets
+	input value           // $input of the task being evaluated
+	node  *Node           // the task being evaluated, for $task
+	raw   json.RawMessage // its input before input.from, where that has made another of it
+	since time.Time       // when it began, for $task
+	out   *value          // $output, where there is one
+	made  value           // $task.output, where there is one: the output before output.as
+	told  int             // the frames from this index on have their lifecycle's end; 0 = none has
 }
+
+// evaluate has expressions be about a task; f is its frame.
+func (r *run) evaluate(n *Node, f *snapshot.Frame) { r.node, r.raw, r.since = n, f.Raw, f.StartedAt }
 
 // gone reports whether the branch has ended, by itself or with its fork.
 func (r *run) gone() bool { return len(r.b.Frames) == 0 }

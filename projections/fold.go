@@ -19,7 +19,7 @@ import (
 // commit, "" for nobody.
 func Fold(prev *snapshot.Snapshot, out engine.Outcome, startKey string, claim func(engine.Entry) string) (Rows, error) {
 	next := &out.Snapshot
-	rows := Rows{}
+	rows := Rows{Stream: make([]Entry, 0, len(out.Entries))}
 	if prev == nil || visible(prev, next) {
 		rows.Instance = instance(next, startKey)
 	}
@@ -28,7 +28,8 @@ func Fold(prev *snapshot.Snapshot, out engine.Outcome, startKey string, claim fu
 	for _, p := range out.Settled {
 		settled[p] = true
 	}
-	for _, e := range out.Entries {
+	for i := range out.Entries {
+		e := &out.Entries[i]
 		row, err := entry(next, e)
 		if err != nil {
 			return Rows{}, err
@@ -41,7 +42,7 @@ func Fold(prev *snapshot.Snapshot, out engine.Outcome, startKey string, claim fu
 			if done {
 				row.ProcessedAt = e.At
 			} else {
-				row.ClaimedBy = claim(e)
+				row.ClaimedBy = claim(*e)
 			}
 		}
 		rows.Stream = append(rows.Stream, row)
@@ -97,7 +98,7 @@ func clip(s string) string {
 	return s
 }
 
-func entry(s *snapshot.Snapshot, e engine.Entry) (Entry, error) {
+func entry(s *snapshot.Snapshot, e *engine.Entry) (Entry, error) {
 	row := Entry{
 		InstanceID: s.InstanceID, Position: e.Position, Kind: string(e.Kind), Direction: string(e.Dir), Type: e.Type,
 		Data: e.Data, SignalID: e.SignalID, CreatedAt: e.At,
@@ -108,7 +109,7 @@ func entry(s *snapshot.Snapshot, e engine.Entry) (Entry, error) {
 			return Entry{}, fmt.Errorf("projections: command %d of %s: %w", e.Position, s.InstanceID, err)
 		}
 	}
-	if row.Metadata, err = json.Marshal(e.Meta); err != nil {
+	if row.Metadata, err = json.Marshal(&e.Meta); err != nil {
 		return Entry{}, fmt.Errorf("projections: entry %d of %s: %w", e.Position, s.InstanceID, err)
 	}
 	if string(row.Metadata) == "{}" {

@@ -2,7 +2,10 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
 )
 
 // A command whose wait has been withdrawn (by a cancellation, a timeout, a
@@ -10,47 +13,68 @@ import (
 // The attempt under way is aborted: at once on the node that commits the
 // withdrawal, and on another node when it next looks.
 
-// withdrawnEvery is how often an attempt looks whether its command has been
-// settled by another node. One that is shorter never looks.
+// withdrawnEvery is how often a node looks whether the command of an attempt
+// has been settled by another node: first when the attempt has lasted between
+// half of this and all of it. One that is shorter is never looked at.
 const withdrawnEvery = 2 * time.Second
 
-// attempted makes one attempt at a command, and reports whether it was aborted
-// because nobody waits for the result any more.
-func (r *Runtime) attempted(ctx context.Context, j job, attempt func(ctx context.Context)) (aborted bool) {
+// attempted makes one attempt at a command, which abort may end from outside
+// by ending ctx.
+func (r *Runtime) attempted(ctx context.Context, abort context.CancelFunc, j *job) (json.RawMessage, *engine.Failure) {
 	if j.command.Token == "" || j.command.Ack > 0 {
 		// Nobody waits, so nobody withdraws; or what settles the command may be
 		// its acknowledgement, by a consumer that has not answered yet.
-		attempt(ctx)
-		return false
+		return r.attempt(ctx, j)
 	}
-	own, abort := context.WithCancel(ctx)
-	defer abort()
-	key := j.at()
-	r.mu.Lock()
-	r.aborts[key] = append(r.aborts[key], abort)
-	r.mu.Unlock()
-	look := time.AfterFunc(withdrawnEvery, func() { r.watch(own, j, abort) })
-	attempt(own)
-	look.Stop()
-	r.mu.Lock()
-	aborted = own.Err() != nil && ctx.Err() == nil
-	delete(r.aborts, key) // another attempt at the same command on this node finds out by looking
-	r.mu.Unlock()
-	return aborted
+	r.abortable(j, abort)
+	output, failure := r.attempt(ctx, j)
+	r.abortable(j, nil)
+	return output, failure
 }
 
-// watch looks from time to time whether a command is settled, until its attempt
-// is over.
-func (r *Runtime) watch(ctx context.Context, j job, abort context.CancelFunc) {
-	for ctx.Err() == nil {
-		if done, err := r.answered(ctx, j); err == nil && done {
-			r.Log.Info("command is withdrawn; the attempt at it is aborted", "instance", j.instance, "command", j.position)
-			abort()
-			return
+// abortable says how the attempt under way is aborted; nil = there is none.
+func (r *Runtime) abortable(j *job, abort context.CancelFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j.abort = abort
+}
+
+// watch looks, until ctx ends, which attempts nobody waits for any more.
+func (r *Runtime) watch(ctx context.Context) {
+	for sleep(ctx, withdrawnEvery/2) {
+		for _, j := range r.lasting() {
+			if done, err := r.answered(ctx, j); err == nil && done {
+				r.Log.Info("command is withdrawn; the attempt at it is aborted", "instance", j.instance, "command", j.position)
+				r.abort(j)
+			}
 		}
-		if !sleep(ctx, withdrawnEvery) {
-			return
+	}
+}
+
+// lasting are the attempts to look at: each on every second round.
+func (r *Runtime) lasting() []*job {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []*job
+	for _, j := range r.performing {
+		for ; j != nil; j = j.next {
+			if j.abort == nil {
+				continue
+			}
+			if j.rounds++; j.rounds%2 == 0 {
+				list = append(list, j)
+			}
 		}
+	}
+	return list
+}
+
+// abort ends the attempt at a command, when it is still under way.
+func (r *Runtime) abort(j *job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if j.abort != nil {
+		j.abort()
 	}
 }
 
@@ -63,8 +87,10 @@ func (r *Runtime) withdrawn(instance string, positions []int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range positions {
-		for _, abort := range r.aborts[place{instance, p}] {
-			abort()
+		for j := r.performing[place{instance, p}]; j != nil; j = j.next {
+			if j.abort != nil {
+				j.abort()
+			}
 		}
 	}
 }

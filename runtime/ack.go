@@ -87,13 +87,13 @@ func (r *Runtime) Acknowledge(ctx context.Context, instance string, position int
 }
 
 // expecting finds a command that asks for an acknowledgement.
-func (r *Runtime) expecting(ctx context.Context, instance string, position int64) (job, projections.Entry, error) {
+func (r *Runtime) expecting(ctx context.Context, instance string, position int64) (*job, projections.Entry, error) {
 	rows, err := r.Store.Stream(ctx, instance, position-1, 1)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return job{}, projections.Entry{}, err
+		return nil, projections.Entry{}, err
 	}
 	if len(rows) == 0 || rows[0].Position != position || rows[0].Processed == nil {
-		return job{}, projections.Entry{}, problem.New(problem.NotFound, "command.unknown",
+		return nil, projections.Entry{}, problem.New(problem.NotFound, "command.unknown",
 			"instance %s has no command at position %d", instance, position)
 	}
 	j, err := jobOf(rows[0])
@@ -106,7 +106,7 @@ func (r *Runtime) expecting(ctx context.Context, instance string, position int64
 // acknowledge applies an acknowledgement to a command that is open. Whoever
 // performs the command has it no more: what comes of his attempt does not
 // count.
-func (r *Runtime) acknowledge(ctx context.Context, j job, row projections.Entry, ack engine.Ack) (engine.Disposition, error) {
+func (r *Runtime) acknowledge(ctx context.Context, j *job, row projections.Entry, ack engine.Ack) (engine.Disposition, error) {
 	if row.ClaimedBy != "" || !awaiting(row) {
 		j.deliveries++ // the delivery that he speaks of has not been counted yet
 	}
@@ -148,7 +148,7 @@ func (r *Runtime) acknowledge(ctx context.Context, j job, row projections.Entry,
 // acknowledged gives a command's result to who waits for it, as a turn of the
 // instance, which settles the row. Nothing is recorded when it is settled; and
 // a suspended instance keeps one, by its signal id.
-func (r *Runtime) acknowledged(ctx context.Context, j job, result json.RawMessage, actor string) (engine.Disposition, error) {
+func (r *Runtime) acknowledged(ctx context.Context, j *job, result json.RawMessage, actor string) (engine.Disposition, error) {
 	now := r.Now()
 	env := signal.Envelope{
 		SignalID: j.key() + "/ack", InstanceID: j.instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
@@ -184,7 +184,7 @@ func awaiting(row projections.Entry) bool { return !row.DeliveredAt.IsZero() && 
 
 // delivered records that the consumer has got a command. When he has spoken
 // already, that counts, and this does not.
-func (r *Runtime) delivered(ctx context.Context, j job) error {
+func (r *Runtime) delivered(ctx context.Context, j *job) error {
 	note := ""
 	if j.deliveries > 0 {
 		note = j.note
@@ -200,7 +200,7 @@ func (r *Runtime) delivered(ctx context.Context, j job) error {
 
 // overtaken reports whether a consumer has spoken of a command while this node
 // delivered it: then how the delivery ended is of no interest.
-func (r *Runtime) overtaken(ctx context.Context, j job) (bool, error) {
+func (r *Runtime) overtaken(ctx context.Context, j *job) (bool, error) {
 	if j.command.Ack <= 0 {
 		return false, nil
 	}
@@ -215,7 +215,7 @@ func (r *Runtime) overtaken(ctx context.Context, j job) (bool, error) {
 
 // outdated reports whether an announcement of an acknowledged command is not
 // the last one made of it, or finds the answer kept by a suspended instance.
-func (r *Runtime) outdated(ctx context.Context, d store.Delivery, env signal.Envelope, j job, row projections.Entry) (bool, error) {
+func (r *Runtime) outdated(ctx context.Context, d store.Delivery, env signal.Envelope, j *job, row projections.Entry) (bool, error) {
 	if j.command.Ack <= 0 {
 		return false, nil
 	}
@@ -230,7 +230,7 @@ func (r *Runtime) outdated(ctx context.Context, d store.Delivery, env signal.Env
 }
 
 // remind says that a command is performed again, and why.
-func (r *Runtime) remind(j job, row projections.Entry) {
+func (r *Runtime) remind(j *job, row projections.Entry) {
 	if j.command.Ack <= 0 || j.attempt() == 1 {
 		return
 	}
@@ -244,7 +244,7 @@ func (r *Runtime) remind(j job, row projections.Entry) {
 }
 
 // unacknowledged gives up a command that was delivered AckMax times.
-func (r *Runtime) unacknowledged(ctx context.Context, d store.Delivery, j job) error {
+func (r *Runtime) unacknowledged(ctx context.Context, d store.Delivery, j *job) error {
 	return r.giveUp(ctx, d, j, codeAckMissing, snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrTimeout, Status: 504, Title: "Not acknowledged",
 		Detail: fmt.Sprintf("%d deliveries were not acknowledged within %s each", j.deliveries, j.command.Ack),

@@ -40,7 +40,7 @@ func (c *cache) get(id string) (snapshot.Snapshot, bool) {
 		return snapshot.Snapshot{}, false
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(cached).snap, true
+	return e.Value.(*cached).snap, true
 }
 
 // put keeps s unless a newer version is there already. A closed instance is
@@ -48,18 +48,23 @@ func (c *cache) get(id string) (snapshot.Snapshot, bool) {
 func (c *cache) put(s snapshot.Snapshot, encoded int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.byID[s.InstanceID]; ok {
-		if e.Value.(cached).snap.Version >= s.Version {
-			return
-		}
-		c.remove(e)
-	}
-	if s.Status.Closed() {
+	e, ok := c.byID[s.InstanceID]
+	switch {
+	case ok && e.Value.(*cached).snap.Version >= s.Version:
 		return
+	case s.Status.Closed():
+		if ok {
+			c.remove(e)
+		}
+		return
+	case !ok:
+		e = c.order.PushFront(&cached{})
+		c.byID[s.InstanceID] = e
 	}
-	size := 2*encoded + cachedOverhead
-	c.byID[s.InstanceID] = c.order.PushFront(cached{snap: s, size: size})
-	c.size += size
+	c.order.MoveToFront(e)
+	kept, size := e.Value.(*cached), 2*encoded+cachedOverhead
+	c.size += size - kept.size
+	*kept = cached{snap: s, size: size}
 	for c.size > c.max {
 		c.remove(c.order.Back())
 	}
@@ -74,7 +79,7 @@ func (c *cache) drop(id string) {
 }
 
 func (c *cache) remove(e *list.Element) {
-	old := c.order.Remove(e).(cached)
+	old := c.order.Remove(e).(*cached)
 	delete(c.byID, old.snap.InstanceID)
 	c.size -= old.size
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,22 +28,27 @@ type job struct {
 	deliveries int // so far
 	delivered  time.Time
 	note       string // of the claim; what the row says last
+
+	// Under the lock of the runtime, while the node performs it:
+	abort  context.CancelFunc // ends the attempt under way; nil = there is none, or nobody waits for its result
+	rounds int                // of the watch, since the attempt began
+	next   *job               // another performance of the same command by this node
 }
 
 // attempt is the number of the attempt that comes next, from 1.
-func (j job) attempt() int { return j.failures + j.deliveries + 1 }
+func (j *job) attempt() int { return j.failures + j.deliveries + 1 }
 
-// place is where a command is: the node's own maps go by it, for an idempotency
+// place is where a command is: the node's own map goes by it, for an idempotency
 // key costs more to print than to look up.
 type place struct {
 	instance string
 	position int64
 }
 
-func (j job) at() place { return place{j.instance, j.position} }
+func (j *job) at() place { return place{j.instance, j.position} }
 
 // key is the idempotency key: the same on every attempt, on every node.
-func (j job) key() string { return fmt.Sprintf("%s/%d", j.instance, j.position) }
+func (j *job) key() string { return j.instance + "/" + strconv.FormatInt(j.position, 10) }
 
 // reserve takes a slot for a command before it is claimed, so that a node
 // never claims more than it can hold.
@@ -71,13 +77,13 @@ func (r *Runtime) unreserve(n int) {
 // launch performs a command on the slot reserved for it, on a worker that has
 // nothing to do or on a new one. Workers stay: their stacks have grown to what
 // a turn needs, and growing a new one costs as much as the turn.
-func (r *Runtime) launch(j job) {
+func (r *Runtime) launch(j *job) {
 	r.track(j)
 	r.start(j)
 }
 
 // start performs a command that is tracked.
-func (r *Runtime) start(j job) {
+func (r *Runtime) start(j *job) {
 	select {
 	case r.jobs <- j:
 	default:
@@ -85,11 +91,19 @@ func (r *Runtime) start(j job) {
 	}
 }
 
-func (r *Runtime) worker(ctx context.Context, j job) {
+// worker performs one command after the other, all in one context: a context of
+// its own for each would cost more than the rest of the work. An attempt that
+// is aborted ends it, and with it the worker.
+func (r *Runtime) worker(work context.Context, j *job) {
+	ctx, abort := context.WithCancel(work)
+	defer abort()
 	for {
-		r.perform(ctx, j)
+		r.perform(ctx, abort, j)
 		r.untrack(j)
 		r.unreserve(1)
+		if ctx.Err() != nil {
+			return
+		}
 		select {
 		case j = <-r.jobs:
 		case <-ctx.Done():
@@ -100,11 +114,9 @@ func (r *Runtime) worker(ctx context.Context, j job) {
 
 // perform makes one attempt and commits what came of it: the result as the
 // instance's next turn, or the failure and the time of the next attempt.
-func (r *Runtime) perform(ctx context.Context, j job) {
-	var output json.RawMessage
-	var failure *engine.Failure
-	aborted := r.attempted(ctx, j, func(ctx context.Context) { output, failure = r.attempt(ctx, j) })
-	if aborted || ctx.Err() != nil {
+func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job) {
+	output, failure := r.attempted(ctx, abort, j)
+	if ctx.Err() != nil {
 		return // withdrawn; or given up at shutdown: performed again elsewhere
 	}
 	var err error
@@ -131,7 +143,7 @@ func (r *Runtime) perform(ctx context.Context, j job) {
 
 // failed commits that an attempt had no result: the time of the next one, or
 // the end of the command.
-func (r *Runtime) failed(ctx context.Context, j job, f *engine.Failure) error {
+func (r *Runtime) failed(ctx context.Context, j *job, f *engine.Failure) error {
 	delay, again := r.Performer.Backoff(j.failures+1, j.key())
 	if f.Retry && again {
 		return r.insist(ctx, func() error { return r.later(ctx, j, max(delay, f.After), f.Error) })
@@ -163,10 +175,10 @@ func payload(output json.RawMessage, e *snapshot.Error) json.RawMessage {
 // answer applies a result as the instance's next turn. When the turn cannot be
 // decided, the result goes to the signal queue, where the rules for failing
 // messages hold.
-func (r *Runtime) answer(ctx context.Context, j job, result json.RawMessage) error {
+func (r *Runtime) answer(ctx context.Context, j *job, result json.RawMessage) error {
 	now := r.Now()
 	env := signal.Envelope{
-		SignalID: fmt.Sprintf("%s/%d", j.key(), j.attempt()), InstanceID: j.instance, RuntimeProvider: signal.Provider,
+		SignalID: j.key() + "/" + strconv.Itoa(j.attempt()), InstanceID: j.instance, RuntimeProvider: signal.Provider,
 		Type: signal.TaskCompleted, WaitingToken: j.command.Token, OccurredAt: now, Payload: result,
 	}
 	unknown := false
@@ -191,7 +203,7 @@ func (r *Runtime) answer(ctx context.Context, j job, result json.RawMessage) err
 }
 
 // later gives a command back and announces it again for after the delay.
-func (r *Runtime) later(ctx context.Context, j job, delay time.Duration, e snapshot.Error) error {
+func (r *Runtime) later(ctx context.Context, j *job, delay time.Duration, e snapshot.Error) error {
 	note := e.Title + ": " + e.Detail
 	if j.command.Ack > 0 {
 		note = noticeRetry + ": " + note
@@ -212,7 +224,7 @@ func (r *Runtime) later(ctx context.Context, j job, delay time.Duration, e snaps
 // again is the change that gives a command back by claim, and announces it for
 // after the delay. The announcement is known by its due time, which is the
 // row's.
-func (r *Runtime) again(j job, delay time.Duration, claim store.Claim) (store.Change, error) {
+func (r *Runtime) again(j *job, delay time.Duration, claim store.Claim) (store.Change, error) {
 	now := r.Now()
 	due := now.Add(delay).Truncate(time.Microsecond) // as stores keep it
 	body, err := signal.ForCommand(j.instance, j.position, j.attempt(), now, due).Encode()
@@ -299,7 +311,7 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 	if !r.await(stop) {
 		return d.Release(ctx, context.Canceled)
 	}
-	if err := r.claim(ctx, d, &j, row); err != nil {
+	if err := r.claim(ctx, d, j, row); err != nil {
 		if errors.Is(err, store.ErrUnknown) {
 			r.doubt(j)
 			return err
@@ -316,8 +328,8 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 }
 
 // jobOf is a command as its row has it.
-func jobOf(row projections.Entry) (job, error) {
-	j := job{instance: row.InstanceID, position: row.Position}
+func jobOf(row projections.Entry) (*job, error) {
+	j := &job{instance: row.InstanceID, position: row.Position}
 	j.resume(row)
 	if err := json.Unmarshal(row.Data, &j.command); err != nil {
 		return j, problem.Wrap(err, problem.Internal, "command.corrupt", "command %d of %s", j.position, j.instance)
@@ -362,7 +374,7 @@ func (r *Runtime) await(ctx context.Context) bool {
 
 // exhausted answers a command whose attempts are used up without an answer:
 // each was lost with the process that made it.
-func (r *Runtime) exhausted(ctx context.Context, d store.Delivery, j job, last string) error {
+func (r *Runtime) exhausted(ctx context.Context, d store.Delivery, j *job, last string) error {
 	e := snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Attempts used up",
 		Detail: strings.TrimSuffix(fmt.Sprintf("%d attempts were lost or failed: %s", j.failures, last), ": "),
@@ -372,7 +384,7 @@ func (r *Runtime) exhausted(ctx context.Context, d store.Delivery, j job, last s
 
 // giveUp ends a command that will not be performed, by an error for who waits
 // for it, else by a dead letter.
-func (r *Runtime) giveUp(ctx context.Context, d store.Delivery, j job, reason string, e snapshot.Error) error {
+func (r *Runtime) giveUp(ctx context.Context, d store.Delivery, j *job, reason string, e snapshot.Error) error {
 	if j.command.Token == "" {
 		if err := d.Commit(ctx, r.abandon(j, store.Claim{}, reason, e)); err != nil {
 			return err
@@ -391,7 +403,7 @@ func (r *Runtime) giveUp(ctx context.Context, d store.Delivery, j job, reason st
 const passMax = 30
 
 // pass leaves a command to a node that can perform it.
-func (r *Runtime) pass(ctx context.Context, d store.Delivery, j job) error {
+func (r *Runtime) pass(ctx context.Context, d store.Delivery, j *job) error {
 	m := d.Message()
 	if m.Attempts >= passMax {
 		e := snapshot.Error{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -16,27 +15,18 @@ import (
 const doubtFor = 15 * time.Second
 
 // doubt settles commands on the slots that are reserved for them.
-func (r *Runtime) doubt(list ...job) {
+func (r *Runtime) doubt(list ...*job) {
 	for _, j := range list {
 		go r.settle(r.work, j)
 	}
 }
 
-// jobsOf are commands as jobs, before their first attempt.
-func jobsOf(instance string, entries []engine.Entry) []job {
-	list := make([]job, len(entries))
-	for i, e := range entries {
-		list[i] = job{instance: instance, position: e.Position, command: *e.Command}
-	}
-	return list
-}
-
 // settle performs a command if its claim was committed and nobody on this node
 // performs it already: the turn may have been repeated meanwhile.
-func (r *Runtime) settle(ctx context.Context, j job) {
+func (r *Runtime) settle(ctx context.Context, j *job) {
 	begun, delay := time.Now(), 50*time.Millisecond
-	for r.track(j) == 1 {
-		claimed, known, err := r.claimed(ctx, &j)
+	for !r.track(j) {
+		claimed, known, err := r.claimed(ctx, j)
 		if claimed && r.alone(j) {
 			r.Log.Info("a commit of unknown outcome was made; its command is performed", "instance", j.instance, "command", j.position)
 			r.start(j)
@@ -73,7 +63,7 @@ func (r *Runtime) claimed(ctx context.Context, j *job) (claimed, known bool, err
 }
 
 // answered says whether the result of a command has been applied.
-func (r *Runtime) answered(ctx context.Context, j job) (bool, error) {
+func (r *Runtime) answered(ctx context.Context, j *job) (bool, error) {
 	rows, err := r.Store.Stream(ctx, j.instance, j.position-1, 1)
 	if err != nil || len(rows) == 0 {
 		return false, err
@@ -81,26 +71,36 @@ func (r *Runtime) answered(ctx context.Context, j job) (bool, error) {
 	return rows[0].Position == j.position && rows[0].Processed != nil && *rows[0].Processed, nil
 }
 
-// track notes that this node performs a command, and says how often it does: a
-// command that was given back may come again before its worker is done.
-func (r *Runtime) track(j job) int {
+// track notes that this node performs a command, and reports whether it did so
+// before: a command that was given back may come again before its worker is
+// done.
+func (r *Runtime) track(j *job) (again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.performing[j.at()]++
-	return r.performing[j.at()]
+	j.next = r.performing[j.at()]
+	r.performing[j.at()] = j
+	return j.next != nil
 }
 
-func (r *Runtime) untrack(j job) {
+func (r *Runtime) untrack(j *job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.performing[j.at()]--; r.performing[j.at()] <= 0 {
+	first := r.performing[j.at()]
+	at := &first
+	for *at != j {
+		at = &(*at).next
+	}
+	*at = j.next
+	if first == nil {
 		delete(r.performing, j.at())
+	} else {
+		r.performing[j.at()] = first
 	}
 }
 
 // alone says that nobody else on this node performs a tracked command.
-func (r *Runtime) alone(j job) bool {
+func (r *Runtime) alone(j *job) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.performing[j.at()] == 1
+	return r.performing[j.at()] == j && j.next == nil
 }

@@ -21,7 +21,7 @@ func (r *Runtime) can(target string) bool {
 }
 
 // attempt makes one attempt at a command.
-func (r *Runtime) attempt(ctx context.Context, j job) (json.RawMessage, *engine.Failure) {
+func (r *Runtime) attempt(ctx context.Context, j *job) (json.RawMessage, *engine.Failure) {
 	switch j.command.Target {
 	case engine.TargetEvent:
 		return nil, r.emit(ctx, j)
@@ -35,7 +35,7 @@ func (r *Runtime) attempt(ctx context.Context, j job) (json.RawMessage, *engine.
 // the outside where the performer has a target for it. An attempt after the
 // first does both again; an instance takes an event once, and the outside
 // knows it by source and id.
-func (r *Runtime) emit(ctx context.Context, j job) *engine.Failure {
+func (r *Runtime) emit(ctx context.Context, j *job) *engine.Failure {
 	if _, err := r.PublishEvent(ctx, j.command.Input, j.command.Headers); err != nil {
 		kind := problem.KindOf(err)
 		return &engine.Failure{
@@ -51,14 +51,14 @@ func (r *Runtime) emit(ctx context.Context, j job) *engine.Failure {
 }
 
 // done ends a command that nobody waits for.
-func (r *Runtime) done(ctx context.Context, j job) error {
+func (r *Runtime) done(ctx context.Context, j *job) error {
 	return r.ended(ctx, store.Change{Claims: []store.Claim{{
 		InstanceID: j.instance, Position: j.position, Expect: r.Store.Node(), Done: true,
 	}}})
 }
 
 // undelivered makes a dead letter of a command that nobody waits for.
-func (r *Runtime) undelivered(ctx context.Context, j job, e snapshot.Error) error {
+func (r *Runtime) undelivered(ctx context.Context, j *job, e snapshot.Error) error {
 	r.Log.Error("command is undelivered and a dead letter now", "instance", j.instance, "command", j.position, "target", j.command.Target, "error", e.Detail)
 	return r.ended(ctx, r.abandon(j, store.Claim{Expect: r.Store.Node()}, undeliveredCode(j), e))
 }
@@ -78,7 +78,7 @@ func (r *Runtime) ended(ctx context.Context, c store.Change) error {
 // it is a dead letter, and the command stays pending until an operator
 // replays that, with all its attempts and deliveries before it. Claim says who
 // has it.
-func (r *Runtime) abandon(j job, claim store.Claim, reason string, e snapshot.Error) store.Change {
+func (r *Runtime) abandon(j *job, claim store.Claim, reason string, e snapshot.Error) store.Change {
 	now := r.Now()
 	due := now.Truncate(time.Microsecond) // as stores keep it
 	envelope := signal.ForCommand(j.instance, j.position, j.attempt(), now, due)
@@ -103,7 +103,7 @@ const (
 	codeCommandUndelivered = "command.undelivered"
 )
 
-func undeliveredCode(j job) string {
+func undeliveredCode(j *job) string {
 	if j.command.Target == engine.TargetEvent || j.command.Target == engine.TargetLifecycle {
 		return codeUndelivered
 	}

@@ -48,7 +48,7 @@ func (r *Runtime) dismiss(instance string, t *teller) {
 // publishLifecycle publishes the events of a command, behind those of the
 // commands before it. An earlier event that is refused for good is passed over:
 // its own command makes a dead letter of it.
-func (r *Runtime) publishLifecycle(ctx context.Context, j job) *engine.Failure {
+func (r *Runtime) publishLifecycle(ctx context.Context, j *job) *engine.Failure {
 	t := r.teller(j.instance)
 	defer r.dismiss(j.instance, t)
 	t.Lock()
@@ -81,7 +81,7 @@ type batch struct {
 
 // untold are the commands whose events are still to be published, up to that
 // of j, the oldest first.
-func (r *Runtime) untold(ctx context.Context, j job, told int64) ([]batch, error) {
+func (r *Runtime) untold(ctx context.Context, j *job, told int64) ([]batch, error) {
 	var list []batch
 	for at := (batch{position: j.position, command: j.command}); ; {
 		if err := json.Unmarshal(at.command.Input, &at.events); err != nil {
@@ -122,7 +122,7 @@ func (r *Runtime) entry(ctx context.Context, instance string, position int64) (p
 
 // publishBatch publishes events one after the other, each under a key of its
 // own.
-func (r *Runtime) publishBatch(ctx context.Context, j job, b batch) *engine.Failure {
+func (r *Runtime) publishBatch(ctx context.Context, j *job, b batch) *engine.Failure {
 	if !r.Performer.Can(engine.TargetEvent) {
 		return unpublished(fmt.Errorf("this node has no target for events: set events.sink, the same on every node"), true)
 	}

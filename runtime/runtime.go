@@ -31,7 +31,8 @@ type Definitions interface {
 }
 
 // Performer performs commands; activity.Performer is one. Perform is one
-// attempt, with the key that is the same on every attempt.
+// attempt, with the key that is the same on every attempt; its ctx ends when the
+// attempt is aborted or given up, but not when it is over.
 type Performer interface {
 	Can(target string) bool
 	Perform(ctx context.Context, c engine.Command, key string, attempt int) (json.RawMessage, *engine.Failure)
@@ -127,15 +128,14 @@ type Runtime struct {
 	metrics  *metrics
 	forms    schema.Cache  // of human tasks
 	slots    chan struct{} // one for each command being performed
-	jobs     chan job      // to workers with nothing to do
+	jobs     chan *job     // to workers with nothing to do
 	handlers chan struct{} // one for each message being handled
 
 	mu         sync.Mutex
-	performing map[place]int // commands by key; how often this node performs each
+	performing map[place]*job // by this node; the newest of those at one place
 	tellers    map[string]*teller
-	aborts     map[place][]context.CancelFunc // of the attempts under way
-	running    bool                           // Run is accepting commands
-	busy       sync.WaitGroup                 // commands being performed
+	running    bool           // Run is accepting commands
+	busy       sync.WaitGroup // commands being performed
 	work       context.Context
 }
 
@@ -154,8 +154,8 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	}
 	r := &Runtime{
 		Config: c, key: key, cache: newCache(c.CacheBytes),
-		slots: make(chan struct{}, c.Activities), jobs: make(chan job), handlers: make(chan struct{}, c.Handlers),
-		performing: map[place]int{}, tellers: map[string]*teller{}, aborts: map[place][]context.CancelFunc{},
+		slots: make(chan struct{}, c.Activities), jobs: make(chan *job), handlers: make(chan struct{}, c.Handlers),
+		performing: map[place]*job{}, tellers: map[string]*teller{},
 	}
 	if p, ok := c.Definitions.(publisher); ok {
 		if err := p.Before(ctx, r.Announce); err != nil {
@@ -178,6 +178,8 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 // key.
 func (r *Runtime) Run(ctx context.Context) error {
 	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	var watch sync.WaitGroup
+	defer watch.Wait()
 	defer giveUp()
 	if err := r.adopt(ctx); err != nil && ctx.Err() == nil {
 		return err
@@ -194,6 +196,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 		}
 	}
 	g.Go(func() error { return r.host(loops) })
+	watch.Go(func() { r.watch(work) })
 	stopped := make(chan struct{})
 	defer close(stopped)
 	go r.limit(loops, stopped, giveUp)

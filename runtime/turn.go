@@ -127,18 +127,18 @@ func (r *Runtime) once(ctx context.Context, c committer, snap snapshot.Snapshot,
 // this node claimed with it.
 func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapshot, out *engine.Outcome, startKey string, in engine.Input) error {
 	encoded, err := out.Snapshot.Encode()
-	if problem.CodeOf(err) == "limit.snapshot" && prev != nil {
-		return r.overgrown(ctx, c, prev, out, err, in)
-	}
 	if err != nil {
+		if problem.CodeOf(err) == "limit.snapshot" && prev != nil {
+			return r.overgrown(ctx, c, prev, out, err, in)
+		}
 		return err
 	}
-	var mine []engine.Entry
+	var mine []*job
 	claim := func(e engine.Entry) string {
 		if !r.can(e.Command.Target) || !r.reserve() {
 			return ""
 		}
-		mine = append(mine, e)
+		mine = append(mine, &job{instance: out.Snapshot.InstanceID, position: e.Position, command: *e.Command})
 		return r.Store.Node()
 	}
 	rows, err := projections.Fold(prev, *out, startKey, claim)
@@ -166,7 +166,7 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 	}
 	if errors.Is(err, store.ErrUnknown) {
 		r.cache.drop(out.Snapshot.InstanceID)
-		r.doubt(jobsOf(out.Snapshot.InstanceID, mine)...)
+		r.doubt(mine...)
 		return err
 	}
 	if err != nil {
@@ -177,8 +177,8 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 	r.withdrawn(out.Snapshot.InstanceID, out.Settled)
 	r.metrics.turn(out)
 	r.metrics.schedule(prev, out)
-	for _, e := range mine {
-		r.launch(job{instance: out.Snapshot.InstanceID, position: e.Position, command: *e.Command})
+	for _, j := range mine {
+		r.launch(j)
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func (s *Snapshot) Resume() *ResumePoint {
 	if b == nil || len(b.Frames) == 0 {
 		return nil
 	}
-	r := &ResumePoint{EntryPointKind: "Continue"}
+	r := &ResumePoint{EntryPointKind: "Continue", BranchPath: make([]string, 0, len(b.Frames))}
 	if waits {
 		r.EntryPointKind = string(w.Kind)
 	}

@@ -361,6 +361,9 @@ func (t *tx) instance(no int64, i *projections.Instance) error {
 	_, _, err := t.exec("instance_insert", no, i.ID, text(i.Definition), text(i.DefVersion), text(i.BusinessKey), text(i.StartKey),
 		text(i.Status), text(i.Position), text(i.ParentID), text(i.Correlation), i.Version, text(i.ErrorType), text(i.ErrorDetail),
 		micros(i.StartedAt), micros(i.UpdatedAt), micros(i.EndedAt))
+	if err == nil {
+		return nil
+	}
 	return unique(err, fmt.Errorf("instance %s: %w", i.ID, store.ErrDuplicate))
 }
 
@@ -402,6 +405,9 @@ func (t *tx) stream(no int64, id string, e *projections.Entry) error {
 	_, _, err = t.exec("stream_insert", entry, text(e.Kind), text(e.Direction), text(e.Type), text(e.SignalID), micros(e.CreatedAt),
 		processed, micros(e.ProcessedAt), owner, int64(e.Attempts), micros(e.NextAttemptAt), text(e.LastError), data, blob(e.Metadata),
 		micros(e.DeliveredAt), int64(e.Deliveries))
+	if err == nil {
+		return nil
+	}
 	var taken sqlite3.Error
 	if errors.As(err, &taken) && taken.ExtendedCode != sqlite3.ErrConstraintUnique && taken.Code == sqlite3.ErrConstraint {
 		return fmt.Errorf("stream position %s/%d is taken: %w", id, e.Position, store.ErrStale)

@@ -103,10 +103,14 @@ func (c *conn) prepare(text string) (*stmt, error) {
 	return &stmt{Stmt: s, exec: s.(driver.StmtExecContext), rows: s.(driver.StmtQueryContext)}, nil
 }
 
+// bind numbers the arguments of a statement. The driver clears what was bound
+// before, so one that is null needs no call.
 func (c *conn) bind(args []any) []driver.NamedValue {
 	c.args = c.args[:0]
 	for i, a := range args {
-		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: a})
+		if a != nil {
+			c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: a})
+		}
 	}
 	return c.args
 }

@@ -72,6 +72,9 @@ func readOnly(err error, path string) error {
 }
 
 func isCode(err error, code sqlite3.ErrNo) bool {
+	if err == nil {
+		return false
+	}
 	var e sqlite3.Error
 	return errors.As(err, &e) && e.Code == code
 }

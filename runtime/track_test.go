@@ -1,0 +1,43 @@
+package runtime
+
+import (
+	"context"
+	"testing"
+)
+
+// A command that was given back and came again is performed twice on one node:
+// each performance ends by itself, and a withdrawal aborts both.
+func TestPerformancesOfOneCommand(t *testing.T) {
+	t.Parallel()
+	r := &Runtime{performing: map[place]*job{}}
+	aborted := 0
+	var jobs []*job
+	for i := range 3 {
+		j := &job{instance: "i", position: 7}
+		if again := r.track(j); again != (i > 0) {
+			t.Errorf("performance %d: performed before is %t", i, again)
+		}
+		if i != 1 {
+			r.abortable(j, context.CancelFunc(func() { aborted++ }))
+		}
+		jobs = append(jobs, j)
+	}
+	if r.withdrawn("i", []int64{6, 7}); aborted != 2 {
+		t.Errorf("%d attempts are aborted, not the 2 under way", aborted)
+	}
+	r.untrack(jobs[1])
+	r.untrack(jobs[2])
+	if r.alone(jobs[2]) || !r.alone(jobs[0]) {
+		t.Error("the first performance is not the one that is left")
+	}
+	if n := len(r.lasting()); n != 0 {
+		t.Errorf("%d attempts are looked at on their first round", n)
+	}
+	if list := r.lasting(); len(list) != 1 || list[0] != jobs[0] {
+		t.Errorf("%d attempts are looked at on the second round", len(list))
+	}
+	r.untrack(jobs[0])
+	if len(r.performing) != 0 {
+		t.Error("something is performed still")
+	}
+}
