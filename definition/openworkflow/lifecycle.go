@@ -27,6 +27,7 @@ const (
 	warnUnreachable = "warning.unreachable-state" // no transition leads there
 	warnDeadEnd     = "warning.dead-end"          // no transition leads out of a state that is not final
 	warnShadowed    = "warning.shadowed"          // a transition that an earlier one always precedes
+	warnFirstEvent  = "warning.first-event"       // an instance takes no event in the turn that starts it
 )
 
 // Categories of a state.
@@ -319,6 +320,10 @@ func (c *compiler) connected(m *machine) {
 			}
 		}
 	}
+	if n := waiting(m.states[m.order[0]].State.Enter); n != nil {
+		c.warn(n.Pointer, warnFirstEvent, "start the instance first, or let a hook of the transitions do it",
+			"this hook of the initial state waits: the first event triggered for a reference is refused with lifecycle.in-transition")
+	}
 	for _, name := range m.order {
 		n := m.states[name]
 		if !reached[name] {
@@ -332,4 +337,30 @@ func (c *compiler) connected(m *machine) {
 				"no transition out of state %s takes the event %s", clip(name), clip(e))
 		}
 	}
+}
+
+// waiting is the first task of a list that needs something from outside before
+// the list ends; nil = there is none.
+func waiting(n *engine.Node) *engine.Node {
+	if n == nil {
+		return nil
+	}
+	switch n.Kind {
+	case engine.KindWait, engine.KindListen, engine.KindEach, engine.KindPerson:
+		return n
+	case engine.KindCall:
+		if !n.Call.Detached {
+			return n
+		}
+	case engine.KindRun:
+		if n.Run.Await {
+			return n
+		}
+	}
+	for _, child := range n.List {
+		if w := waiting(child); w != nil {
+			return w
+		}
+	}
+	return waiting(n.Body)
 }

@@ -116,6 +116,8 @@ func TestLifecycleWarnings(t *testing.T) {
 		{"Done: {", "Lost: {}\n  Done: {", "warning.unreachable-state /states/Lost\nwarning.dead-end /states/Lost"},
 		{"when: '.n > 0'}", "title}", ""},
 		{", when: '.n > 0'}", "}\n  - {from: Draft, event: submit, to: Done}", "warning.shadowed /transitions/1"},
+		{"{category: initial}", "{category: initial, onEnter: [{calm: {do: [{rest: {wait: PT1S}}]}}]}", "warning.first-event /states/Draft/onEnter/0/calm/do/0/rest"},
+		{"{category: initial}", "{category: initial, onEnter: [{note: {set: {n: 1}}}, {tell: {emit: {event: {with: {type: t, source: 'https://s'}}}}}]}", ""},
 	} {
 		p, err := Parse("l.yaml", []byte(strings.Replace(strings.Replace(loan, c.old, c.new, 1), "title}", "}", 1)))
 		if err != nil {
