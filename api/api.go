@@ -78,6 +78,7 @@ type Acknowledger interface {
 // Letters works on dead letters.
 type Letters interface {
 	Replay(ctx context.Context, id string) error
+	// Discard also gives up the command that nobody performs or waits for then.
 	Discard(ctx context.Context, id string) error
 }
 

@@ -139,6 +139,9 @@ func TestDeliveredIsPerformedAgainUntilProcessed(t *testing.T) {
 				t.Errorf("attempt %d says it is %d", i+1, a.Number)
 			}
 		}
+		if acks, again := n.counted(t, "aqueduct_acknowledgements_total"), n.counted(t, "aqueduct_commands_redelivered_total"); fmt.Sprint(acks) != "map[duplicate:4 processed:1]" || again["effect"] != len(attempts)-1 {
+			t.Errorf("counted %v and %v after %d deliveries", acks, again, len(attempts))
+		}
 		entries, err := n.store.Stream(t.Context(), "i", 0, 0)
 		if err != nil || len(entries) != 4 || !strings.Contains(string(entries[2].Metadata), `"actor":"shop"`) {
 			t.Errorf("%+v, %v", entries, err)

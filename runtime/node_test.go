@@ -23,6 +23,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // TestMain lets the test binary be a node: a process that tests can kill.
@@ -47,11 +48,30 @@ func TestMain(m *testing.M) {
 // testNode is a node on a database file, with one function "effect" that tells
 // the outside world its key.
 type testNode struct {
-	store places.Database
-	rt    *runtime.Runtime
-	cat   *definition.Catalogue
-	stop  context.CancelFunc
-	done  chan error
+	store   places.Database
+	rt      *runtime.Runtime
+	cat     *definition.Catalogue
+	metrics *prometheus.Registry
+	stop    context.CancelFunc
+	done    chan error
+}
+
+// counted is what the node has counted, by label: the series of one metric.
+func (n *testNode) counted(t *testing.T, name string) map[string]int {
+	t.Helper()
+	families, err := n.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == name {
+				got[m.GetLabel()[0].GetValue()] = int(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return got
 }
 
 // open starts a node; wrap may put something between the runtime and its
@@ -61,7 +81,7 @@ func open(ctx context.Context, file string, wrap func(store.Full) store.Full, ef
 	if err != nil {
 		return nil, err
 	}
-	n := &testNode{store: st, done: make(chan error, 1)}
+	n := &testNode{store: st, metrics: prometheus.NewRegistry(), done: make(chan error, 1)}
 	n.cat = definition.New(st, openworkflow.Parsers(), time.Now)
 	for i, d := range documents {
 		if _, _, err := n.cat.Publish(ctx, fmt.Sprintf("doc-%d.yaml", i), []byte(d)); err != nil {
@@ -83,7 +103,7 @@ func open(ctx context.Context, file string, wrap func(store.Full) store.Full, ef
 	}
 	n.rt, err = runtime.New(ctx, runtime.Config{
 		Store: full, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: 2, RetryDelay: 20 * time.Millisecond, CrashMax: crashes,
-		SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4,
+		SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4, Metrics: n.metrics,
 	})
 	if err != nil {
 		return nil, err

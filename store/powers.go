@@ -79,7 +79,8 @@ type Locks interface {
 // closed, nor a message.
 type Retention interface {
 	// Purge deletes up to limit instances that ended before a moment, with
-	// everything that belongs to them, and returns how many.
+	// everything that belongs to them, and returns how many. One that has a
+	// command which is not processed is kept: the command would be lost with it.
 	Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error)
 }
 

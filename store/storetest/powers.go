@@ -158,7 +158,8 @@ func announced(k *kase, id string, positions ...int64) {
 }
 
 func purge(k *kase) {
-	for i, status := range []string{"completed", "cancelled", "faulted", "waiting", "completed"} {
+	open := false
+	for i, status := range []string{"completed", "cancelled", "faulted", "waiting", "completed", "completed"} {
 		id := fmt.Sprint(status, "-", i)
 		c := turn(id, 1)
 		c.Rows.Stream = []projections.Entry{{InstanceID: id, Position: 1, Kind: "event", SignalID: "s"}}
@@ -166,8 +167,11 @@ func purge(k *kase) {
 		c.Rows.TaskEvents = []projections.TaskEvent{{TaskID: "t-" + id, InstanceID: id, Event: "created", At: at}}
 		c.Rows.Waits = []projections.Wait{{Token: "w-" + id, InstanceID: id, EventType: "paid", Spec: "spec", KeyHash: id}}
 		c.Rows.Instance.Status = status
+		if i == 5 { // told somebody something, who has not got it yet
+			c.Rows.Stream[0] = projections.Entry{InstanceID: id, Position: 1, Kind: "command", Direction: "out", Type: "f", Processed: &open, Data: []byte("{}")}
+		}
 		if status != "waiting" {
-			c.Rows.Instance.EndedAt = at.Add(time.Duration(i) * time.Second)
+			c.Rows.Instance.EndedAt = at.Add(time.Duration(i%5) * time.Second)
 		}
 		c.Send = []store.Send{sig("of " + id)}
 		k.commit(c)
@@ -178,6 +182,8 @@ func purge(k *kase) {
 	n, err = k.s.Purge(k.ctx, at.Add(4*time.Second), 10)
 	k.ok(err)
 	equal(k, n, 1)
+	_, err = k.s.Load(k.ctx, "completed-5")
+	k.ok(err)
 	for _, id := range []string{"completed-0", "cancelled-1"} {
 		_, err := k.s.Load(k.ctx, id)
 		k.is(err, store.ErrNotFound)
@@ -201,6 +207,10 @@ func purge(k *kase) {
 	for _, id := range []string{"completed-0", "cancelled-1", "faulted-2", "waiting-3", "completed-4"} {
 		k.take(store.Signals, "of "+id)
 	}
+	k.commit(store.Change{Claims: []store.Claim{{InstanceID: "completed-5", Position: 1, Done: true}}})
+	n, err = k.s.Purge(k.ctx, at.Add(4*time.Second), 10)
+	k.ok(err)
+	equal(k, n, 1)
 	// What was purged may begin again, and has no past.
 	c := turn("completed-0", 1)
 	c.Rows.Stream = []projections.Entry{{InstanceID: "completed-0", Position: 1, Kind: "event", SignalID: "s"}}

@@ -1,0 +1,58 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Replay sends a dead letter to its queue again.
+func (r *Runtime) Replay(ctx context.Context, id string) error { return r.Store.Replay(ctx, id) }
+
+// Discard removes a dead letter for good, and with it the command that nobody
+// performs any more then and nobody waits for: an open one would keep its
+// instance from retention for ever. When it fails between the two, the letter is
+// still there, and to discard it again ends it.
+func (r *Runtime) Discard(ctx context.Context, id string) error {
+	letter, err := r.Store.DeadLetter(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := r.forsake(ctx, letter); err != nil {
+		return err
+	}
+	return r.Store.Discard(ctx, id)
+}
+
+// forsake settles the command that a dead letter announces, when it is nobody's
+// and nobody waits for it.
+func (r *Runtime) forsake(ctx context.Context, letter projections.DeadLetter) error {
+	env, err := signal.Decode(letter.Envelope)
+	if letter.Queue != string(store.Commands) || err != nil {
+		return nil // it announces none
+	}
+	position, err := signal.CommandPosition(env.Payload)
+	if err != nil {
+		return nil
+	}
+	rows, err := r.Store.Stream(ctx, env.InstanceID, position-1, 1)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if len(rows) == 0 || rows[0].Position != position || rows[0].Processed == nil || *rows[0].Processed {
+		return nil // gone, or settled
+	}
+	j, err := jobOf(rows[0])
+	superseded := j.command.Ack > 0 && !env.DueAt.Equal(rows[0].NextAttemptAt)
+	if err != nil || j.command.Token != "" || superseded {
+		return err
+	}
+	err = r.Store.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: env.InstanceID, Position: position, Done: true}}})
+	if errors.Is(err, store.ErrLost) {
+		return nil // somebody performs it after all
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/activity"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// letter waits for the dead letter of an instance.
+func (n *testNode) letter(t *testing.T, instance string) projections.DeadLetter {
+	t.Helper()
+	var page projections.Page[projections.DeadLetter]
+	eventually(t, "dead letter", func() bool {
+		var err error
+		page, err = n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{InstanceID: instance})
+		return err == nil && len(page.Items) == 1
+	})
+	return page.Items[0]
+}
+
+// purged deletes what may be deleted, and returns how many instances that were.
+func (n *testNode) purged(t *testing.T) int {
+	t.Helper()
+	count, err := n.store.Purge(t.Context(), time.Now().Add(time.Hour), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
+func (n *testNode) discard(t *testing.T, id string) {
+	t.Helper()
+	if err := n.rt.Discard(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDiscardGivesTheCommandUp: an open command keeps its instance, so that
+// neither is lost to retention, until somebody gives it up.
+func TestDiscardGivesTheCommandUp(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		n := start(t, fresh(), func(context.Context, json.RawMessage) (any, error) {
+			return nil, activity.Permanent(errors.New("gone"))
+		}, emitDoc)
+		n.begin(t, "i", "t/emit", nil)
+		n.output(t, "i")
+		letter := n.letter(t, "i")
+		if got := n.purged(t); got != 0 {
+			t.Fatalf("%d instances deleted, with the command that a dead letter is about", got)
+		}
+		n.discard(t, letter.ID)
+		if row := n.row(t, "i"); !*row.Processed || row.LastError == "" {
+			t.Errorf("given up: %+v", row)
+		}
+		if err := n.rt.Discard(t.Context(), letter.ID); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("discarded twice: %v", err)
+		}
+		if got := n.purged(t); got != 1 {
+			t.Errorf("%d instances deleted", got)
+		}
+	})
+}
+
+// TestDiscardLeavesWhatGoesOn: a letter may be about the past of its command.
+func TestDiscardLeavesWhatGoesOn(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		c := &consumer{}
+		n := start(t, fresh(), c.take, tellDoc, ackDoc)
+		n.begin(t, "told", "t/tell", nil)
+		n.delivered(t, "told", 1)
+		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckFailed})
+		letter := n.letter(t, "told")
+		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckRetry, Delay: time.Hour}) // changes his mind
+		n.discard(t, letter.ID)
+		if row := n.row(t, "told"); *row.Processed || n.purged(t) != 0 {
+			t.Errorf("announced again, and given up: %+v", row)
+		}
+
+		n.begin(t, "awaited", "t/ack", nil)
+		row := n.delivered(t, "awaited", 1)
+		body, err := signal.ForCommand("awaited", row.Position, 1, time.Now(), row.NextAttemptAt).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id, body := range map[string][]byte{"of a wait": body, "of nothing": []byte("{")} {
+			letter := projections.DeadLetter{ID: id, Queue: string(store.Commands), InstanceID: "awaited", Envelope: body, Reason: "r"}
+			if err := n.store.Commit(t.Context(), store.Change{DeadLetter: &letter}); err != nil {
+				t.Fatal(err)
+			}
+			n.discard(t, id)
+		}
+		n.ack(t, "awaited", engine.Applied, engine.Ack{Outcome: engine.AckProcessed})
+		n.output(t, "awaited")
+	})
+}
