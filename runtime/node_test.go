@@ -56,7 +56,7 @@ type testNode struct {
 	done    chan error
 }
 
-// counted is what the node has counted, by label: the series of one metric.
+// counted is what the node counts, by label: the series of one metric.
 func (n *testNode) counted(t *testing.T, name string) map[string]int {
 	t.Helper()
 	families, err := n.metrics.Gather()
@@ -66,9 +66,14 @@ func (n *testNode) counted(t *testing.T, name string) map[string]int {
 	got := map[string]int{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			if family.GetName() == name {
-				got[m.GetLabel()[0].GetValue()] = int(m.GetCounter().GetValue())
+			if family.GetName() != name {
+				continue
 			}
+			label := ""
+			for _, l := range m.GetLabel() {
+				label = l.GetValue()
+			}
+			got[label] = int(m.GetCounter().GetValue() + m.GetGauge().GetValue())
 		}
 	}
 	return got
