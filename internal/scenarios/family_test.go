@@ -61,6 +61,7 @@ func (w *world) family(sc *godog.ScenarioContext) {
 	sc.Step(`^the node is away for (\S+)$`, w.away)
 	sc.Step(`^instances of "([^"]+)" have begun (\d+) times or more$`, w.begunTimes)
 	sc.Step(`^no two instances of "([^"]+)" began within (\S+)$`, w.apart)
+	sc.Step(`^each tick of "([^"]+)" began one instance, (\S+) after the other$`, w.ticked)
 	sc.Step(`^the schedule of "([^"]+)" has missed (\d+) ticks or more$`, w.missed)
 	sc.Step(`^the schedule of "([^"]+)" is cancelled$`, w.endSchedule)
 	sc.Step(`^the instances of "([^"]+)" move from "([^"]+)" to "([^"]+)" by (\{.*\})$`, w.moves)
@@ -156,6 +157,38 @@ func (w *world) apart(ctx context.Context, name, text string) error {
 		}
 	}
 	return err
+}
+
+// ticked looks at a schedule that has ended: as many instances have begun as it
+// counts ticks, and it counts one for each interval since it began. When one
+// began says nothing: a busy node is late.
+func (w *world) ticked(ctx context.Context, name, text string) error {
+	every, err := duration(text)
+	if err != nil {
+		return err
+	}
+	return eventually(func() error {
+		began, err := w.runs(ctx, name)
+		if err != nil {
+			return err
+		}
+		return w.with(ctx, func(n *node) error {
+			page, err := n.db.Instances(ctx, projections.InstanceQuery{Definition: name, BusinessKey: engine.ScheduleKey})
+			if err != nil || len(page.Items) != 1 {
+				return fmt.Errorf("schedules %+v, %v", page.Items, err)
+			}
+			s, err := n.db.Load(ctx, page.Items[0].ID)
+			if err != nil {
+				return err
+			}
+			ticks := s.Schedule.Ticks
+			due := page.Items[0].StartedAt.Add(time.Duration(int64(ticks)+s.Schedule.Missed+1) * every)
+			if len(began) != ticks || !s.Schedule.Due.Equal(due) {
+				return fmt.Errorf("begun at %v; schedule %+v, due at %s by its count", began, s.Schedule, due)
+			}
+			return nil
+		})
+	})
 }
 
 // schedule returns the id of a definition's schedule.
