@@ -39,7 +39,8 @@ type nodes struct {
 	watcher *fsnotify.Watcher
 	quit    chan struct{}
 	once    sync.Once
-	died    atomic.Bool // tests: end like a killed process
+	watched sync.WaitGroup // watch, which uses the files
+	died    atomic.Bool    // tests: end like a killed process
 
 	mu    sync.Mutex
 	peers map[int64]*peer
@@ -407,8 +408,9 @@ func flock(f *os.File, how int) error {
 func (n *nodes) stop()           { n.once.Do(func() { close(n.quit) }) }
 func (n *nodes) abandoned() bool { return n.died.Load() }
 
-// leave removes this node's files and tells the peers.
+// leave removes this node's files and tells the peers, when the watch is over.
 func (n *nodes) leave() error {
+	n.watched.Wait()
 	if !n.abandoned() {
 		n.remove()
 	}

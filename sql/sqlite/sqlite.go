@@ -216,9 +216,8 @@ func (s *Store) start(o Options, c *conn) error {
 		return err
 	}
 	w := newWriter(s, c, o)
-	s.done.Add(2)
-	go func() { defer s.done.Done(); w.run() }()
-	go func() { defer s.done.Done(); s.nodes.watch() }()
+	s.nodes.watched.Go(s.nodes.watch)
+	s.done.Go(w.run)
 	return nil
 }
 
