@@ -88,19 +88,19 @@ func (r *Runtime) Acknowledge(ctx context.Context, instance string, position int
 
 // expecting finds a command that asks for an acknowledgement.
 func (r *Runtime) expecting(ctx context.Context, instance string, position int64) (*job, projections.Entry, error) {
-	rows, err := r.Store.Stream(ctx, instance, position-1, 1)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	row, ok, err := r.entry(ctx, instance, position)
+	if err != nil {
 		return nil, projections.Entry{}, err
 	}
-	if len(rows) == 0 || rows[0].Position != position || rows[0].Processed == nil {
+	if !ok || row.Processed == nil {
 		return nil, projections.Entry{}, problem.New(problem.NotFound, "command.unknown",
 			"instance %s has no command at position %d", instance, position)
 	}
-	j, err := jobOf(rows[0])
+	j, err := jobOf(row)
 	if err == nil && j.command.Ack <= 0 {
 		err = problem.New(problem.Conflict, "ack.unexpected", "command %d of %s asks for no acknowledgement", position, instance)
 	}
-	return j, rows[0], err
+	return j, row, err
 }
 
 // acknowledge applies an acknowledgement to a command that is open. Whoever
@@ -206,8 +206,8 @@ func (r *Runtime) overtaken(ctx context.Context, j *job) (bool, error) {
 	}
 	over := false
 	err := r.insist(ctx, func() error {
-		rows, err := r.Store.Stream(ctx, j.instance, j.position-1, 1)
-		over = len(rows) == 1 && rows[0].ClaimedBy != r.Store.Node()
+		row, ok, err := r.entry(ctx, j.instance, j.position)
+		over = ok && row.ClaimedBy != r.Store.Node()
 		return err
 	})
 	return over, err

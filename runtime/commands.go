@@ -278,14 +278,13 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 	if err != nil {
 		return problem.Wrap(err, problem.Invalid, "signal.invalid", "announcement of a command")
 	}
-	rows, err := r.Store.Stream(ctx, env.InstanceID, position-1, 1)
+	row, ok, err := r.entry(ctx, env.InstanceID, position)
 	if err != nil {
 		return err
 	}
-	if len(rows) == 0 || rows[0].Position != position || rows[0].Processed == nil {
+	if !ok || row.Processed == nil {
 		return problem.New(problem.NotFound, "command.unknown", "instance %s has no command at position %d", env.InstanceID, position)
 	}
-	row := rows[0]
 	if *row.Processed || row.ClaimedBy != "" {
 		return d.Commit(ctx, store.Change{}) // done with, or performed by somebody
 	}
@@ -325,6 +324,19 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 	r.remind(j, row)
 	r.launch(j)
 	return nil
+}
+
+// entry is what an instance's stream has at a position; ok is false when that is
+// nothing.
+func (r *Runtime) entry(ctx context.Context, instance string, position int64) (row projections.Entry, ok bool, err error) {
+	rows, err := r.Store.Stream(ctx, instance, position-1, 1)
+	if errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	if err != nil || len(rows) == 0 || rows[0].Position != position {
+		return projections.Entry{}, false, err
+	}
+	return rows[0], true, nil
 }
 
 // jobOf is a command as its row has it.

@@ -2,10 +2,7 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // A commit of unknown outcome may have claimed commands for this node. Nobody
@@ -46,14 +43,10 @@ func (r *Runtime) settle(ctx context.Context, j *job) {
 // claimed says whether this node has the command, or known that it is somebody
 // else's or done with. Neither: the commit has not been made yet, or ever.
 func (r *Runtime) claimed(ctx context.Context, j *job) (claimed, known bool, err error) {
-	rows, err := r.Store.Stream(ctx, j.instance, j.position-1, 1)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, false, nil
-	}
-	if err != nil || len(rows) == 0 || rows[0].Position != j.position {
+	row, ok, err := r.entry(ctx, j.instance, j.position)
+	if !ok {
 		return false, false, err
 	}
-	row := rows[0]
 	if row.Processed == nil || *row.Processed {
 		return false, true, nil
 	}
@@ -64,11 +57,8 @@ func (r *Runtime) claimed(ctx context.Context, j *job) (claimed, known bool, err
 
 // answered says whether the result of a command has been applied.
 func (r *Runtime) answered(ctx context.Context, j *job) (bool, error) {
-	rows, err := r.Store.Stream(ctx, j.instance, j.position-1, 1)
-	if err != nil || len(rows) == 0 {
-		return false, err
-	}
-	return rows[0].Position == j.position && rows[0].Processed != nil && *rows[0].Processed, nil
+	row, ok, err := r.entry(ctx, j.instance, j.position)
+	return ok && row.Processed != nil && *row.Processed, err
 }
 
 // track notes that this node performs a command, and reports whether it did so

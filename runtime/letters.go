@@ -38,17 +38,16 @@ func (r *Runtime) forsake(ctx context.Context, letter projections.DeadLetter) er
 	if err != nil {
 		return nil
 	}
-	rows, err := r.Store.Stream(ctx, env.InstanceID, position-1, 1)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
+	row, ok, err := r.entry(ctx, env.InstanceID, position)
+	if !ok || row.Processed == nil || *row.Processed {
+		return err // gone, or settled
 	}
-	if len(rows) == 0 || rows[0].Position != position || rows[0].Processed == nil || *rows[0].Processed {
-		return nil // gone, or settled
+	j, err := jobOf(row)
+	if err != nil {
+		return nil // damaged: the letter goes, the row stays to be mended
 	}
-	j, err := jobOf(rows[0])
-	superseded := j.command.Ack > 0 && !env.DueAt.Equal(rows[0].NextAttemptAt)
-	if err != nil || j.command.Token != "" || superseded {
-		return err
+	if superseded := j.command.Ack > 0 && !env.DueAt.Equal(row.NextAttemptAt); superseded || j.command.Token != "" {
+		return nil
 	}
 	err = r.Store.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: env.InstanceID, Position: position, Done: true}}})
 	if errors.Is(err, store.ErrLost) {

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -92,7 +91,10 @@ func (r *Runtime) untold(ctx context.Context, j *job, told int64) ([]batch, erro
 		if previous <= told {
 			break
 		}
-		row, err := r.entry(ctx, j.instance, previous)
+		row, ok, err := r.entry(ctx, j.instance, previous)
+		if err == nil && !ok {
+			err = fmt.Errorf("instance %s has nothing at position %d", j.instance, previous)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -106,18 +108,6 @@ func (r *Runtime) untold(ctx context.Context, j *job, told int64) ([]batch, erro
 	}
 	slices.Reverse(list)
 	return list, nil
-}
-
-// entry returns one entry of an instance's stream.
-func (r *Runtime) entry(ctx context.Context, instance string, position int64) (projections.Entry, error) {
-	rows, err := r.Store.Stream(ctx, instance, position-1, 1)
-	if err == nil && (len(rows) == 0 || rows[0].Position != position) {
-		err = fmt.Errorf("instance %s has nothing at position %d", instance, position)
-	}
-	if err != nil {
-		return projections.Entry{}, err
-	}
-	return rows[0], nil
 }
 
 // publishBatch publishes events one after the other, each under a key of its
