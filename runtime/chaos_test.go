@@ -121,6 +121,9 @@ func (c *chaos) lives(node int, seed uint64, end time.Time) {
 		c.mu.Lock()
 		c.kills++
 		c.mu.Unlock()
+		if err := places.Verify(c.t.Context(), c.file); err != nil {
+			c.t.Errorf("after kill %d of node %d: %v", life+1, node, err)
+		}
 	}
 }
 
@@ -143,6 +146,9 @@ func (c *chaos) finish() {
 func (c *chaos) check() {
 	t := c.t
 	if err := sqlite.Check(c.file); err != nil {
+		t.Error(err)
+	}
+	if err := places.Verify(t.Context(), c.file); err != nil {
 		t.Error(err)
 	}
 	st, err := sqlite.Open(t.Context(), sqlite.Options{Path: c.file})

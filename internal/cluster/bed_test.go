@@ -16,6 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/cluster/history"
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 )
 
@@ -291,6 +292,9 @@ func (b *bed) settled(limit time.Duration) time.Duration {
 // judge reads the history, prints what is wrong with it, and returns it.
 func (b *bed) judge(log []history.Signal) history.State {
 	b.t.Helper()
+	if err := places.Verify(b.t.Context(), b.dsn); err != nil {
+		b.t.Error(err)
+	}
 	s, err := history.Read(b.t.Context(), b.pool, b.world.counts())
 	if err != nil {
 		b.t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // same reports what only one of two sets has.
@@ -268,6 +269,16 @@ func examples(t *testing.T, page string, least int) {
 			t.Errorf("%s: accepted, or refused otherwise: %v\n%s", page, err, doc)
 		}
 	}
+}
+
+// The page of the invariants lists them, each with its sentence.
+func TestInvariants(t *testing.T) {
+	page := read(t, "docs/reference/invariants.md")
+	code := map[string]bool{}
+	for _, i := range store.Invariants {
+		code["`"+i.Name+"` | "+i.Holds] = true
+	}
+	same(t, "the invariant", "docs/reference/invariants.md", code, found(`(?m)^\| (`+"`"+`.*?) \|$`, page))
 }
 
 // TestLimits compares limits.md with the constants, values included.

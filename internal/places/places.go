@@ -4,6 +4,8 @@ package places
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -59,4 +61,17 @@ func Open(ctx context.Context, place string) (Database, error) {
 		})
 	}
 	return sqlite.Open(ctx, sqlite.Options{Path: place})
+}
+
+// Verify says what breaks the invariants in a place, beside nodes or without.
+func Verify(ctx context.Context, place string) error {
+	verify := func() ([]store.Violation, error) { return sqlite.Verify(ctx, place, 10) }
+	if strings.HasPrefix(place, "user=") {
+		verify = func() ([]store.Violation, error) { return oracle.Verify(ctx, oracle.Examination{DSN: place}, 10) }
+	}
+	list, err := verify()
+	for _, v := range list {
+		err = errors.Join(err, fmt.Errorf("invariant %s: %s: %s", v.Invariant, v.About, v.Found))
+	}
+	return err
 }

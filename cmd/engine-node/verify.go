@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/oracle"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Bounds of the verb verify.
+const (
+	verifyLimit   = 20 // violations of one invariant
+	verifyTimeout = time.Minute
+)
+
+func (a *app) verifyCommand() *cobra.Command {
+	var invariants bool
+	var limit int
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use:   "verify",
+		Short: "Look for rows that contradict each other in the database that the configuration names; it only reads, beside nodes or without",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !invariants {
+				return usage("nothing is to be verified").WithHint("write verify --invariants")
+			}
+			if limit < 1 || timeout <= 0 {
+				return usage("--limit and --timeout are more than 0")
+			}
+			l, err := a.load(cmd)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			begun := time.Now()
+			list, err := verify(ctx, l.Config, limit)
+			if err != nil {
+				return err
+			}
+			return a.verified(shown(l), list, time.Since(begun))
+		},
+	}
+	c.Flags().BoolVar(&invariants, "invariants", true, "what holds in every committed state")
+	c.Flags().IntVar(&limit, "limit", verifyLimit, "violations of one invariant that are shown, at most")
+	c.Flags().DurationVar(&timeout, "timeout", verifyTimeout, "how long it may read")
+	config.Flags(c.Flags())
+	return c
+}
+
+// verify reads a store as it is at one moment.
+func verify(ctx context.Context, c config.Config, limit int) ([]store.Violation, error) {
+	if dsn, ok := c.Store.DataSource(); ok {
+		return oracle.Verify(ctx, oracle.Examination{DSN: dsn, Schema: c.Store.SchemaOwner()}, limit)
+	}
+	path, _ := c.Store.SQLite() // the configuration has been checked: it is one of the two
+	return sqlite.Verify(ctx, path, limit)
+}
+
+// verification is what the verb prints with --json.
+type verification struct {
+	Store      string            `json:"store"`
+	Checked    int               `json:"checked"`
+	Violations []store.Violation `json:"violations"`
+}
+
+// verified prints violations. Any makes it fail.
+func (a *app) verified(address string, list []store.Violation, took time.Duration) error {
+	if a.json {
+		if list == nil {
+			list = []store.Violation{}
+		}
+		if err := a.print(verification{Store: address, Checked: len(store.Invariants), Violations: list}); err != nil {
+			return err
+		}
+	} else {
+		a.invariants(list)
+		fmt.Fprintf(a.out, "%d invariants, %d violations, %s\n", len(store.Invariants), len(list), took.Round(time.Millisecond))
+	}
+	if len(list) > 0 {
+		return problem.New(problem.Internal, "verify.violated", "%d violations of the invariants of %s", len(list), address).
+			WithHint("keep a copy of the database and report it: no committed state has one")
+	}
+	return nil
+}
+
+// invariants is a line for each, and below it what breaks it.
+func (a *app) invariants(list []store.Violation) {
+	for _, i := range store.Invariants {
+		var broken []store.Violation
+		for _, v := range list {
+			if v.Invariant == i.Name {
+				broken = append(broken, v)
+			}
+		}
+		grade := "ok"
+		if len(broken) > 0 {
+			grade = "BROKEN"
+		}
+		fmt.Fprintf(a.out, "%-8s%-18s %s\n", grade, i.Name, i.Holds)
+		for _, v := range broken {
+			fmt.Fprintf(a.out, "%8s%s: %s\n", "", v.About, v.Found)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package oracle
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
+)
+
+// broken says how each invariant can be broken.
+var broken = map[string][]string{
+	"one-snapshot": {
+		"delete from WF_INSTANCES", "delete from WF_RUNTIME_STATES", "update WF_INSTANCES set STATUS = 'running'", "update WF_INSTANCES set STATE_VERSION = 2",
+	},
+	"stream-gapless": {
+		"delete from WF_STREAM where POSITION = 1", "delete from WF_STREAM", "update WF_STREAM set POSITION = 3 where POSITION = 2",
+	},
+	"closed-is-over": {closed, closed + "; delete from WF_TASKS; delete from WF_WAITS", closed + "; " + idle + "; delete from WF_TASKS", closed + "; " + idle + "; delete from WF_WAITS"},
+	"command-state": {
+		"update WF_STREAM set PROCESSED = 1 where POSITION = 2", "update WF_STREAM set PROCESSED = 0 where POSITION = 1",
+		"update WF_STREAM set PROCESSED = null where POSITION = 2",
+	},
+	"task-history": {
+		"update WF_TASKS set STATUS = 'completed'", "update WF_TASKS set STATUS = 'reserved'", "update WF_TASKS set ASSIGNEE = 'ann'",
+		"delete from WF_TASK_EVENTS", "update WF_TASK_EVENTS set EVENT = 'cancelled'",
+	},
+	"lease-owner": {"update WF_STREAM set CLAIMED_BY = 'n' where POSITION = 2", "update WF_STREAM set CLAIMED_RUN = 'n' where POSITION = 2"},
+}
+
+const (
+	closed = "update WF_RUNTIME_STATES set RUNTIME_STATUS = 'completed'; update WF_INSTANCES set STATUS = 'completed'"
+	idle   = "update WF_RUNTIME_STATES set WAITING_TOKEN = null"
+)
+
+// Every invariant finds what breaks it, and nothing where nothing is broken.
+func TestVerifyFindsWhatIsBroken(t *testing.T) {
+	dsn := standIn(t).DSN()
+	s := opened(t, Options{DSN: dsn, Node: "n"})
+	change, err := storetest.Whole("a", time.Now().UTC())
+	if err == nil {
+		err = s.Commit(t.Context(), change)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Examination{DSN: dsn}
+	if list, err := Verify(t.Context(), e, 10); err != nil || len(list) > 0 {
+		t.Fatalf("what is whole: %v, %v", list, err)
+	}
+	db, err := sql.Open("godror", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, i := range store.Invariants {
+		if len(broken[i.Name]) == 0 {
+			t.Errorf("nothing breaks %s", i.Name)
+		}
+		for _, text := range broken[i.Name] {
+			if !found(t, db, i.Name, text) {
+				t.Errorf("%s: %s is not found", i.Name, text)
+			}
+		}
+	}
+}
+
+// found breaks something, says whether the invariant sees it, and mends it.
+func found(t *testing.T, db *sql.DB, invariant, breaks string) bool {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	for _, part := range strings.Split(breaks, "; ") {
+		if _, err := tx.Exec(part); err != nil {
+			t.Fatalf("%s: %v", part, err)
+		}
+	}
+	list, err := violations(t.Context(), tx, invariant, 10, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list) > 0
+}

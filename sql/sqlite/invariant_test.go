@@ -1,0 +1,83 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
+)
+
+// broken says how each invariant can be broken.
+var broken = map[string][]string{
+	"one-snapshot": {
+		"delete from WF_INSTANCES", "delete from WF_RUNTIME_STATES", "update WF_INSTANCES set STATUS = 'running'",
+		"update WF_INSTANCES set STATE_VERSION = 2", "update WF_RUNTIME_STATES set STATE_VERSION = 2",
+	},
+	"stream-gapless": {
+		"delete from WF_STREAM where POSITION = 1", "delete from WF_STREAM where POSITION = 2", "delete from WF_STREAM",
+		"update WF_STREAM set ENTRY_NO = ENTRY_NO + 1 where POSITION = 2",
+	},
+	"closed-is-over": {closed, closed + "; delete from WF_TASKS; delete from WF_WAITS", closed + "; " + idle + "; delete from WF_TASKS", closed + "; " + idle + "; delete from WF_WAITS"},
+	"command-state": {
+		"update WF_STREAM set PROCESSED = 1 where POSITION = 2", "update WF_STREAM set PROCESSED_ON_UTC = 1 where POSITION = 2",
+		"update WF_STREAM set PROCESSED = 0 where POSITION = 1", "update WF_STREAM set PROCESSED = null where POSITION = 2",
+		"update WF_STREAM set PROCESSED = 1, PROCESSED_ON_UTC = 1, CLAIMED_BY = (select max(NODE_NO) from WF_NODES) where POSITION = 2",
+	},
+	"task-history": {
+		"update WF_TASKS set STATUS = 'completed', ENDED_ON_UTC = 1", "update WF_TASKS set STATUS = 'reserved'", "update WF_TASKS set ASSIGNEE = 'ann'",
+		"delete from WF_TASK_EVENTS", "update WF_TASK_EVENTS set EVENT = 'cancelled'", "update WF_TASKS set ENDED_ON_UTC = 1",
+	},
+	"lease-owner": {
+		"update WF_MESSAGES set STATE = 10", "update WF_MESSAGES set STATE = 10, LEASE_OWNER = 99", "update WF_MESSAGES set LEASE_OWNER = 1",
+		"update WF_STREAM set CLAIMED_BY = 99 where POSITION = 2",
+	},
+}
+
+const (
+	closed = "update WF_RUNTIME_STATES set STATE_JSON = cast(json_set(cast(STATE_JSON as text), '$.status', 'completed') as blob); update WF_INSTANCES set STATUS = 'completed'"
+	idle   = "update WF_RUNTIME_STATES set STATE_JSON = cast(json_remove(cast(STATE_JSON as text), '$.waiting', '$.waits') as blob)"
+)
+
+// Every invariant finds what breaks it, and nothing where nothing is broken.
+func TestVerifyFindsWhatIsBroken(t *testing.T) {
+	t.Parallel()
+	for _, i := range store.Invariants {
+		if len(broken[i.Name]) == 0 {
+			t.Errorf("nothing breaks %s", i.Name)
+		}
+		for _, text := range broken[i.Name] {
+			t.Run(i.Name, func(t *testing.T) {
+				t.Parallel()
+				path := filepath.Join(t.TempDir(), "a.db")
+				s := open(t, path)
+				change, err := storetest.Whole("a", time.Now().UTC())
+				if err == nil {
+					err = s.Commit(t.Context(), change)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if list, err := Verify(t.Context(), path, 10); err != nil || len(list) > 0 {
+					t.Fatalf("what is whole: %v, %v", list, err)
+				}
+				c := must(openConn(dsn(path, "")))
+				defer c.close()
+				if err := c.script(text); err != nil {
+					t.Fatal(err)
+				}
+				list, err := Verify(t.Context(), path, 10)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, v := range list {
+					if v.Invariant == i.Name {
+						return
+					}
+				}
+				t.Errorf("%s: found %v", text, list)
+			})
+		}
+	}
+}
