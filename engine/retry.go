@@ -27,8 +27,12 @@ type RetryPolicy struct {
 	For        *jq.Template // from the first failure to the last retry's begin; nil = no limit
 }
 
-// MaxRetries bounds limit.attempt.count of a policy.
-const MaxRetries = 1_000_000
+// Limits of a policy.
+const (
+	MaxRetries    = 1_000_000   // of limit.attempt.count
+	EagerRetries  = 10          // come as early as the policy says
+	MinRetryDelay = time.Second // before each of those that come after the eager ones
+)
 
 // Backoff is how the delay grows from one retry to the next.
 type Backoff string
@@ -69,11 +73,8 @@ func jitter(from, to time.Duration, token string) time.Duration {
 // takes; raw is e as JSON. It reports false when the policy has no more.
 func (r *run) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool, err error) {
 	policy, f := n.Catch.Retry, r.top()
-	f.Vars = map[string]json.RawMessage{"error": raw, n.Catch.name(): raw} // a shared policy knows it as error
 	defer func() { f.Vars = nil }()
-	r.evaluate(n, f)
-	r.data, r.input = rawValue(f.Input), rawValue(f.Input)
-	if ok, err := r.passes(policy.When, policy.ExceptWhen); err != nil || !ok {
+	if ok, err := r.forRetry(n, f, raw); err != nil || !ok {
 		return false, err
 	}
 	if policy.Limited && f.Attempt >= policy.Count {
@@ -117,7 +118,81 @@ func (r *run) due(policy *RetryPolicy, n int, token string) (time.Time, error) {
 		}
 		spans[i] = until.Sub(now)
 	}
-	return now.Add(policy.Backoff.delayed(spans[0], n) + jitter(spans[1], spans[2], token)), nil
+	delay := policy.Backoff.delayed(spans[0], n) + jitter(spans[1], spans[2], token)
+	if n > EagerRetries {
+		delay = max(delay, MinRetryDelay) // a policy without a delay would do nothing else
+	}
+	return now.Add(delay), nil
+}
+
+// Retries reports whether the failure e of the command that the wait with a
+// token is for leads to a retry by its author's policy: a try around the task
+// takes it, and has a policy that is for it, used up or not. Who performs the
+// command then makes one attempt, since the author has said how often. It
+// changes nothing.
+func Retries(def Definition, snap snapshot.Snapshot, token string, e snapshot.Error, in Input) (bool, error) {
+	p, ok := def.(*Program)
+	w, waits := snap.Wait(token)
+	if !ok || !waits || w.Kind != snapshot.WaitCommand || snap.Undo != nil {
+		return false, nil
+	}
+	t := newTurn(snap.Clone(), in)
+	r := (&work{p: p, t: t}).branch(w.Branch)
+	n := p.nodes[w.Pointer]
+	if r == nil || r.gone() || n == nil || n.Kind == KindEach || n.Kind == KindUndo {
+		return false, nil // a fan-out gathers errors and raises none
+	}
+	if e.Instance == "" {
+		e.Instance = n.Pointer
+	}
+	return r.retried(e)
+}
+
+// retried reports whether the try that takes an error, here or around a fork,
+// has a policy that is for it.
+func (r *run) retried(e snapshot.Error) (bool, error) {
+	i, taken, err := r.taker(e)
+	if _, isRaised := asRaised(err); isRaised {
+		return false, nil // by the condition of a catch, which goes outwards in its place
+	}
+	if err != nil {
+		return false, err
+	}
+	if !taken {
+		fork := r.forked()
+		if fork == nil {
+			return false, nil
+		}
+		up, err := r.up(fork)
+		if err != nil {
+			return false, err
+		}
+		return up.retried(e)
+	}
+	r.b.Frames = r.b.Frames[:i+1]
+	f := r.top()
+	n := r.p.nodes[f.Pointer]
+	if n.Catch.Retry == nil {
+		return false, nil
+	}
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return false, err
+	}
+	ok, err := r.forRetry(n, f, raw)
+	if _, isRaised := asRaised(err); isRaised {
+		return false, nil
+	}
+	return ok, err
+}
+
+// forRetry reports whether the policy of the try n on top is for an error that
+// the try takes. It leaves the error in the frame's variables.
+func (r *run) forRetry(n *Node, f *snapshot.Frame, raw json.RawMessage) (bool, error) {
+	f.Vars = map[string]json.RawMessage{"error": raw, n.Catch.name(): raw} // a shared policy knows it as error
+	r.evaluate(n, f)
+	r.data, r.input = rawValue(f.Input), rawValue(f.Input)
+	return r.passes(n.Catch.Retry.When, n.Catch.Retry.ExceptWhen)
 }
 
 // attempt begins the body of the try on top again, with the input of the try

@@ -128,7 +128,7 @@ func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job)
 	case j.command.Token == "":
 		err = r.done(ctx, j)
 	default:
-		err = r.answer(ctx, j, payload(output, nil))
+		err = r.answer(ctx, j, payload(output, nil), step)
 	}
 	if err == nil || ctx.Err() != nil {
 		return
@@ -145,6 +145,15 @@ func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job)
 // the end of the command.
 func (r *Runtime) failed(ctx context.Context, j *job, f *engine.Failure) error {
 	delay, again := r.Performer.Backoff(j.failures+1, j.key())
+	if f.Retry && again && j.command.Token != "" {
+		if over, err := r.overtaken(ctx, j); over || err != nil {
+			return err
+		}
+		err := r.answer(ctx, j, payload(nil, &f.Error), authors(j.command.Token, f.Error))
+		if !errors.Is(err, errOwnRetry) {
+			return err
+		}
+	}
 	if f.Retry && again {
 		return r.insist(ctx, func() error { return r.later(ctx, j, max(delay, f.After), f.Error) })
 	}
@@ -154,7 +163,27 @@ func (r *Runtime) failed(ctx context.Context, j *job, f *engine.Failure) error {
 	if j.command.Token == "" {
 		return r.undelivered(ctx, j, f.Error)
 	}
-	return r.answer(ctx, j, payload(nil, &f.Error))
+	return r.answer(ctx, j, payload(nil, &f.Error), step)
+}
+
+// errOwnRetry says that no policy of the author is for a failure, so that the
+// node's own is.
+var errOwnRetry = errors.New("the node tries again itself")
+
+// authors gives a failure to the instance when a policy of its author retries
+// it: there is one budget of retries, and that is the author's where there is
+// one.
+func authors(token string, e snapshot.Error) decision {
+	return func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+		ok, err := engine.Retries(def, snap, token, e, in)
+		if err == nil && !ok {
+			err = errOwnRetry
+		}
+		if err != nil {
+			return engine.Outcome{}, err
+		}
+		return engine.Step(def, snap, in)
+	}
 }
 
 // payload is what a TaskCompleted says about a command.
@@ -175,7 +204,7 @@ func payload(output json.RawMessage, e *snapshot.Error) json.RawMessage {
 // answer applies a result as the instance's next turn. When the turn cannot be
 // decided, the result goes to the signal queue, where the rules for failing
 // messages hold.
-func (r *Runtime) answer(ctx context.Context, j *job, result json.RawMessage) error {
+func (r *Runtime) answer(ctx context.Context, j *job, result json.RawMessage, decide decision) error {
 	now := r.Now()
 	env := signal.Envelope{
 		SignalID: j.key() + "/" + strconv.Itoa(j.attempt()), InstanceID: j.instance, RuntimeProvider: signal.Provider,
@@ -188,7 +217,7 @@ func (r *Runtime) answer(ctx context.Context, j *job, result json.RawMessage) er
 				return err
 			}
 		}
-		_, err := r.turn(ctx, r.Store, env, now, step)
+		_, err := r.turn(ctx, r.Store, env, now, decide)
 		unknown = unknown || errors.Is(err, store.ErrUnknown)
 		var p *problem.Error
 		if !errors.As(err, &p) || p.Kind == problem.Unavailable {
@@ -404,7 +433,7 @@ func (r *Runtime) giveUp(ctx context.Context, d store.Delivery, j *job, reason s
 		r.metrics.deadLetters.WithLabelValues(string(store.Commands)).Inc()
 		return nil
 	}
-	if err := r.answer(ctx, j, payload(nil, &e)); err != nil {
+	if err := r.answer(ctx, j, payload(nil, &e), step); err != nil {
 		return err
 	}
 	return d.Commit(ctx, store.Change{})

@@ -93,6 +93,9 @@ do:
   - c: {listen: {to: {one: {with: {type: t}, correlate: {k: {from: .k}}}}}}
   - d: {fork: {branches: [{e: {do: [{f: {set: {x: 1}, export: {as: .}}}]}}]}}
   - g: {set: {x: 1}, export: {as: .}}
+  - h: {try: [{i: {call: f}}], catch: {retry: {when: '${ true }'}}}
+  - j: {try: [{k: {call: f}}], catch: {retry: {delay: PT1S}}}
+  - l: {try: [{m: {call: f}}], catch: {retry: {limit: {attempt: {count: 3}}}}}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +104,7 @@ do:
 	for _, w := range p.Warnings {
 		got += w.Pointer + " " + strings.TrimPrefix(w.Code, "warning.") + "\n"
 	}
-	if got != "/do/0/a/set/text embedded-expression\n/do/1/b/listen/to/one uncorrelated\n/do/3/d/fork/branches/0/e/do/0/f/export export-in-fork\n" {
+	if got != "/do/0/a/set/text embedded-expression\n/do/1/b/listen/to/one uncorrelated\n/do/3/d/fork/branches/0/e/do/0/f/export export-in-fork\n/do/5/h/catch/retry endless-retry\n" {
 		t.Error(got)
 	}
 }

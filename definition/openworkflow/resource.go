@@ -15,6 +15,7 @@ const (
 	warnEmbedded = "warning.embedded-expression" // ${ } inside of a text, which stays text
 	warnEvent    = "warning.uncorrelated"        // a listen whose events reach every waiting instance
 	warnExport   = "warning.export-in-fork"      // a branch of a fork that exports: the last one wins
+	warnEndless  = "warning.endless-retry"       // a policy that retries for ever, and at once
 	warnSecret   = "warning.plain-secret"        // a secret in the document, or in the data of an instance
 )
 

@@ -96,6 +96,9 @@ func (c *compiler) retryPolicy(at string, v any, vars scope) *engine.RetryPolicy
 	if v, ok := m["jitter"]; ok {
 		c.jitter(join(at, "jitter"), v, vars, res)
 	}
+	if m != nil && !res.Limited && res.For == nil && res.Delay == nil && res.JitterTo == nil {
+		c.warn(at, warnEndless, "add a delay, and a limit", "it retries for ever and without a delay: after %d retries it waits %s before each", engine.EagerRetries, engine.MinRetryDelay)
+	}
 	return res
 }
 
