@@ -17,7 +17,7 @@ import (
 type Rows struct {
 	Instance   *Instance   // inserted with version 1, else updated
 	Stream     []Entry     // appended
-	Settled    []int64     // positions of this instance's commands that are processed now
+	Settled    []int64     // positions of this instance's commands that are processed now; the commit is refused when one is already
 	Tasks      []Task      // inserted
 	TaskEnds   []TaskEnd   // of open tasks
 	TaskEvents []TaskEvent // appended

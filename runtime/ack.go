@@ -66,7 +66,7 @@ func (r *Runtime) Acknowledge(ctx context.Context, instance string, position int
 		if err == nil {
 			did, err = r.acknowledge(ctx, j, row, ack)
 		}
-		if settled := errors.Is(err, errSettled) || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrDuplicate); settled {
+		if settled := errors.Is(err, errSettled) || errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrDuplicate); settled {
 			if did, err = Duplicate, nil; try > 0 {
 				did = engine.Applied // by the commit whose outcome was unknown
 			}

@@ -244,7 +244,7 @@ func (r *Runtime) later(ctx context.Context, j *job, delay time.Duration, e snap
 		return err
 	}
 	err = r.Store.Commit(ctx, change)
-	if errors.Is(err, store.ErrLost) {
+	if errors.Is(err, store.ErrTaken) {
 		return nil // the wait is gone: nobody wants the result any more
 	}
 	return err
@@ -283,7 +283,7 @@ func (r *Runtime) insist(ctx context.Context, f func() error) error {
 // transient reports whether the same call may succeed later without anything
 // else having changed.
 func transient(err error) bool {
-	if errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrNotFound) {
 		return false
 	}
 	return errors.Is(err, store.ErrUnknown) || problem.KindOf(err) == problem.Unavailable
@@ -345,7 +345,7 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 			return err
 		}
 		r.unreserve(1)
-		if errors.Is(err, store.ErrLost) {
+		if errors.Is(err, store.ErrTaken) {
 			return d.Commit(ctx, store.Change{})
 		}
 		return err

@@ -66,7 +66,7 @@ func (r *Runtime) undelivered(ctx context.Context, j *job, e snapshot.Error) err
 func (r *Runtime) ended(ctx context.Context, c store.Change) error {
 	err := r.insist(ctx, func() error { return r.Store.Commit(ctx, c) })
 	switch {
-	case errors.Is(err, store.ErrLost), errors.Is(err, store.ErrDuplicate):
+	case errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrDuplicate):
 		return nil // another run of the command has ended it
 	case err == nil && c.DeadLetter != nil:
 		r.metrics.deadLetters.WithLabelValues(string(store.Commands)).Inc()

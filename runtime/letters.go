@@ -50,7 +50,7 @@ func (r *Runtime) forsake(ctx context.Context, letter projections.DeadLetter) er
 		return nil
 	}
 	err = r.Store.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: env.InstanceID, Position: position, Done: true}}})
-	if errors.Is(err, store.ErrLost) {
+	if errors.Is(err, store.ErrTaken) {
 		return nil // somebody performs it after all
 	}
 	return err

@@ -55,6 +55,9 @@ func (r *Runtime) handle(ctx, stop context.Context, d store.Delivery) {
 	if err == nil || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) {
 		return // done, or settled by redelivery (design 4.7)
 	}
+	if errors.Is(err, store.ErrTaken) { // over the version decided on: its row is damaged
+		err = problem.Wrap(err, problem.Conflict, "command.settled", "the message settles a command that is not open")
+	}
 	var p *problem.Error
 	known := errors.As(err, &p)
 	switch {

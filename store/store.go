@@ -19,6 +19,7 @@ import (
 var (
 	ErrStale     = errors.New("the state version has moved")          // load again and decide again
 	ErrLost      = errors.New("the delivery is no longer ours")       // another holds it, or it is done
+	ErrTaken     = errors.New("the command is not as it is claimed")  // another has it, or it is processed
 	ErrNotFound  = errors.New("not found")                            //
 	ErrDuplicate = errors.New("recorded before")                      // same signal id, or same start
 	ErrClosed    = errors.New("the store is closed")                  //
@@ -43,8 +44,8 @@ type Store interface {
 	// delivered before its due time by the database's clock.
 	Receive(ctx context.Context, q Queue) (Delivery, error)
 	// Commit writes a change that no delivery caused, all or nothing. Errors:
-	// ErrStale, ErrDuplicate, ErrUnknown; none of them has written anything
-	// but, perhaps, ErrUnknown.
+	// ErrStale, ErrDuplicate, ErrTaken, ErrUnknown; none of them has written
+	// anything but, perhaps, ErrUnknown.
 	Commit(ctx context.Context, c Change) error
 	// Load returns an instance's last committed snapshot, or ErrNotFound. A
 	// snapshot that cannot be read is a problem snapshot.*.
@@ -62,10 +63,10 @@ type Delivery interface {
 	// Load is Store.Load inside the delivery's transaction, where the store
 	// has one.
 	Load(ctx context.Context, instanceID string) (snapshot.Snapshot, error)
-	// Commit consumes the message and writes c, all or nothing. On ErrStale
-	// and ErrDuplicate nothing is written, the message is still held, and
-	// Commit may be called again with another change. On ErrUnknown the
-	// delivery is over.
+	// Commit consumes the message and writes c, all or nothing. On ErrStale,
+	// ErrDuplicate and ErrTaken nothing is written, the message is still held,
+	// and Commit may be called again with another change. On ErrLost and
+	// ErrUnknown the delivery is over.
 	Commit(ctx context.Context, c Change) error
 	// Release gives the message back, visible at once, with one attempt more; its
 	// place among messages of its priority may be another.
@@ -124,7 +125,7 @@ type Runtime struct {
 	ExecutedAt   time.Time
 }
 
-// Claim changes who performs a command. It fails the commit with ErrLost
+// Claim changes who performs a command. It fails the commit with ErrTaken
 // unless the command is unprocessed and its present claim is Expect.
 type Claim struct {
 	InstanceID string

@@ -160,7 +160,8 @@ func (w *world) with(ctx context.Context, do func(n *node) error) error {
 			return errors.New("no node could be booted")
 		}
 		err := do(n)
-		died := errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrClosed) || problem.KindOf(err) == problem.Unavailable
+		died := errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrClosed) ||
+			problem.KindOf(err) == problem.Unavailable && problem.CodeOf(err) != "snapshot.newer" // an answer: no successor reads it either
 		if !died || time.Now().After(deadline) {
 			return err
 		}

@@ -20,7 +20,7 @@ func explain(err error) error {
 	if err == nil || errors.As(err, &p) {
 		return err
 	}
-	for _, sentinel := range []error{store.ErrStale, store.ErrLost, store.ErrNotFound, store.ErrDuplicate, store.ErrClosed, store.ErrUnknown} {
+	for _, sentinel := range []error{store.ErrStale, store.ErrLost, store.ErrTaken, store.ErrNotFound, store.ErrDuplicate, store.ErrClosed, store.ErrUnknown} {
 		if errors.Is(err, sentinel) {
 			return err
 		}

@@ -248,7 +248,7 @@ func (s *Store) changeOnce(ctx context.Context, run func(*aq.Session) error) err
 // isOver says whether an error is an answer: of the store's own guards, or of
 // a commit.
 func isOver(err error) bool {
-	for _, sentinel := range []error{store.ErrStale, store.ErrLost, store.ErrNotFound, store.ErrDuplicate, store.ErrUnknown} {
+	for _, sentinel := range []error{store.ErrStale, store.ErrLost, store.ErrTaken, store.ErrNotFound, store.ErrDuplicate, store.ErrUnknown} {
 		if errors.Is(err, sentinel) {
 			return true
 		}

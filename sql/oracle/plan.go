@@ -102,7 +102,7 @@ func inJSON(v any) string {
 func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error {
 	id := instanceOf(c)
 	for _, position := range c.Rows.Settled {
-		w.add(fmt.Errorf("settle %s/%d: %w", id, position, store.ErrLost), "stream_settle", id, position)
+		w.add(fmt.Errorf("settle %s/%d: %w", id, position, store.ErrTaken), "stream_settle", id, position)
 	}
 	for _, m := range c.Claims {
 		expect := m.Expect
@@ -113,14 +113,14 @@ func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error 
 			expect = " " // an empty text is null, and null equals nothing
 		}
 		if m.Done {
-			w.add(fmt.Errorf("end %s/%d: %w", m.InstanceID, m.Position, store.ErrLost), "stream_done", m.InstanceID, m.Position, expect)
+			w.add(fmt.Errorf("end %s/%d: %w", m.InstanceID, m.Position, store.ErrTaken), "stream_done", m.InstanceID, m.Position, expect)
 			continue
 		}
 		run, err := s.runOf(ctx, m.Owner)
 		if err != nil {
 			return err
 		}
-		w.add(fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, store.ErrLost), "stream_claim", m.Owner, run, m.Attempts,
+		w.add(fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, store.ErrTaken), "stream_claim", m.Owner, run, m.Attempts,
 			stamp(m.NextAt), clip(m.Error), stamp(m.Delivered), m.Deliveries, m.InstanceID, m.Position, expect)
 	}
 	for i := range c.Tasks {

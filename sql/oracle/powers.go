@@ -70,9 +70,9 @@ func (o *orphan) free(ctx context.Context, session *aq.Session) (bool, error) {
 	if run == "" {
 		run = " "
 	}
-	update := op{name: "stream_orphan", args: []any{o.Attempts + 1, o.InstanceID, o.Position, o.Owner, run}, refuse: store.ErrLost}
+	update := op{name: "stream_orphan", args: []any{o.Attempts + 1, o.InstanceID, o.Position, o.Owner, run}, refuse: store.ErrTaken}
 	err := update.run(ctx, session)
-	if errors.Is(err, store.ErrLost) {
+	if errors.Is(err, store.ErrTaken) {
 		return false, nil
 	}
 	return err == nil, err
@@ -110,8 +110,8 @@ func (s *Store) Discard(ctx context.Context, id string) error {
 
 // Lock implements store.Locks, by the clock of the database.
 func (s *Store) Lock(ctx context.Context, name string, ttl time.Duration) (bool, error) {
-	err := s.statement(ctx, &op{name: "lock_take", args: []any{s.o.Node, ttl.Seconds(), name, s.o.Node}, refuse: store.ErrLost})
-	if errors.Is(err, store.ErrLost) {
+	err := s.statement(ctx, &op{name: "lock_take", args: []any{s.o.Node, ttl.Seconds(), name, s.o.Node}, refuse: store.ErrTaken})
+	if errors.Is(err, store.ErrTaken) {
 		// Held by another, or not there yet.
 		err = s.statement(ctx, &op{name: "lock_insert", args: []any{name, s.o.Node, ttl.Seconds()}})
 		if errors.Is(err, store.ErrDuplicate) {

@@ -233,7 +233,7 @@ func (t *tx) guards(no int64, id string, c *store.Change) error {
 		if err != nil {
 			return err
 		}
-		if err := t.guard(store.ErrLost, "stream_settle", t.now, entry); err != nil {
+		if err := t.guard(store.ErrTaken, "stream_settle", t.now, entry); err != nil {
 			return fmt.Errorf("settle %s/%d: %w", id, position, err)
 		}
 	}
@@ -259,7 +259,7 @@ func (t *tx) guards(no int64, id string, c *store.Change) error {
 func (t *tx) claimCommand(m store.Claim) error {
 	no, err := t.number(m.InstanceID)
 	if errors.Is(err, store.ErrNotFound) {
-		return store.ErrLost
+		return store.ErrTaken
 	}
 	if err != nil {
 		return err
@@ -269,13 +269,13 @@ func (t *tx) claimCommand(m store.Claim) error {
 		return err
 	}
 	if m.Done {
-		return t.guard(store.ErrLost, "stream_done", t.now, entry, m.Any, m.Expect)
+		return t.guard(store.ErrTaken, "stream_done", t.now, entry, m.Any, m.Expect)
 	}
 	owner, err := t.nodeNumber(m.Owner)
 	if err != nil {
 		return err
 	}
-	return t.guard(store.ErrLost, "stream_claim", owner, int64(m.Attempts), micros(m.NextAt), text(m.Error),
+	return t.guard(store.ErrTaken, "stream_claim", owner, int64(m.Attempts), micros(m.NextAt), text(m.Error),
 		micros(m.Delivered), int64(m.Deliveries), entry, m.Any, m.Expect)
 }
 

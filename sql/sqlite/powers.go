@@ -81,7 +81,7 @@ func (t *tx) orphans(node int64, limit int) (int, error) {
 	now := fromMicros(t.now)
 	for _, c := range list {
 		attempts := c.attempts + 1
-		if err := t.guard(store.ErrLost, "stream_orphan", attempts, c.entry, node); err != nil {
+		if err := t.guard(store.ErrTaken, "stream_orphan", attempts, c.entry, node); err != nil {
 			return 0, err
 		}
 		body, err := signal.ForCommand(c.id, c.entry&(1<<positionBits-1), int(attempts), now, time.Time{}).Encode()

@@ -168,6 +168,47 @@ var commitCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, got.Version, 1)
 	},
+	"a refused claim or settle leaves the delivery held": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{command("a", 1, "node-b")}
+		k.commit(c)
+		done := turn("b", 1)
+		done.Rows.Stream = []projections.Entry{command("b", 1, "")}
+		*done.Rows.Stream[0].Processed = true
+		k.commit(done)
+		settle := turn("b", 2)
+		settle.Rows.Settled = []int64{1}
+		settle.Send = []store.Send{sig("never")}
+		for name, refused := range map[string]store.Change{
+			"claim of another":  {Claims: []store.Claim{{InstanceID: "a", Position: 1, Owner: "node-a"}}, Send: []store.Send{sig("never")}},
+			"claim of nothing":  {Claims: []store.Claim{{InstanceID: "a", Position: 7, Owner: "node-a"}}},
+			"end of another":    {Claims: []store.Claim{{InstanceID: "a", Position: 1, Expect: "node-a", Done: true}}},
+			"claim of no one's": {Claims: []store.Claim{{InstanceID: "none", Position: 1, Owner: "node-a"}}},
+			"settle":            settle,
+		} {
+			k.send(sig(name))
+			d := k.receive(k.s, store.Signals)
+			equal(k, string(d.Message().Body), name)
+			for range 2 {
+				err := d.Commit(k.ctx, refused)
+				k.is(err, store.ErrTaken)
+				if errors.Is(err, store.ErrLost) {
+					k.Fatalf("%s: the delivery is told lost: %v", name, err)
+				}
+			}
+			k.ok(d.Commit(k.ctx, store.Change{}))
+			k.is(d.Commit(k.ctx, store.Change{}), store.ErrLost)
+			k.empty(store.Signals)
+		}
+		k.send(sig("released"))
+		d := k.receive(k.s, store.Signals)
+		k.is(d.Commit(k.ctx, settle), store.ErrTaken)
+		k.ok(d.Release(k.ctx, nil))
+		k.take(store.Signals, "released")
+		got, err := k.s.Load(k.ctx, "b")
+		k.ok(err)
+		equal(k, got.Version, 1)
+	},
 	"a command is settled once": func(k *kase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a")}
@@ -177,7 +218,7 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		c = turn("a", 3)
 		c.Rows.Settled = []int64{1}
-		k.is(k.s.Commit(k.ctx, c), store.ErrLost)
+		k.is(k.s.Commit(k.ctx, c), store.ErrTaken)
 		got, err := k.s.Load(k.ctx, "a")
 		k.ok(err)
 		equal(k, got.Version, 2)
@@ -198,9 +239,9 @@ var commitCases = map[string]func(*kase){
 			m.InstanceID, m.Position = "a", 1
 			return k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}})
 		}
-		k.is(claim(store.Claim{Expect: "node-b", Owner: "node-a"}), store.ErrLost)
+		k.is(claim(store.Claim{Expect: "node-b", Owner: "node-a"}), store.ErrTaken)
 		k.ok(claim(store.Claim{Owner: "node-a"}))
-		k.is(claim(store.Claim{Owner: "node-b"}), store.ErrLost)
+		k.is(claim(store.Claim{Owner: "node-b"}), store.ErrTaken)
 		k.ok(claim(store.Claim{Expect: "node-a", Owner: "node-b", Attempts: 2, NextAt: at, Error: "no"}))
 		got, err := k.s.Pending(k.ctx, "", 0)
 		k.ok(err)
@@ -208,11 +249,11 @@ var commitCases = map[string]func(*kase){
 		want.Attempts, want.NextAttemptAt, want.LastError = 2, at, "no"
 		equal(k, got, []projections.Entry{want})
 		k.ok(claim(store.Claim{Expect: "node-b"}))
-		k.is(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 7}}}), store.ErrLost)
+		k.is(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 7}}}), store.ErrTaken)
 		c = turn("a", 2)
 		c.Rows.Settled = []int64{1}
 		k.commit(c)
-		k.is(claim(store.Claim{Owner: "node-a"}), store.ErrLost)
+		k.is(claim(store.Claim{Owner: "node-a"}), store.ErrTaken)
 	},
 	"a claim says when a command was delivered, and how often": func(k *kase) {
 		c := turn("a", 1)
@@ -221,7 +262,7 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		m := store.Claim{InstanceID: "a", Position: 1, Expect: "node-a", NextAt: at.Add(time.Minute), Delivered: at.Add(time.Microsecond), Deliveries: 1}
 		k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}))
-		k.is(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}), store.ErrLost)
+		k.is(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}), store.ErrTaken)
 		got, err := k.s.Pending(k.ctx, "a", 0)
 		k.ok(err)
 		first, second := command("a", 1, ""), command("a", 2, "node-a")
@@ -258,8 +299,8 @@ var commitCases = map[string]func(*kase){
 		k.ok(claim(store.Claim{Position: 3, Done: true}))
 		k.ok(claim(store.Claim{Position: 4, Done: true}))
 		for _, p := range []int64{3, 4, 9} {
-			k.is(claim(store.Claim{Position: p}), store.ErrLost)
-			k.is(claim(store.Claim{Position: p, Done: true}), store.ErrLost)
+			k.is(claim(store.Claim{Position: p}), store.ErrTaken)
+			k.is(claim(store.Claim{Position: p, Done: true}), store.ErrTaken)
 		}
 		got, err := k.s.Pending(k.ctx, "a", 0)
 		k.ok(err)
@@ -275,11 +316,11 @@ var commitCases = map[string]func(*kase){
 			m := store.Claim{InstanceID: "a", Position: position, Expect: by, Done: true}
 			return k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}})
 		}
-		k.is(done(1, ""), store.ErrLost)
-		k.is(done(1, "node-b"), store.ErrLost)
+		k.is(done(1, ""), store.ErrTaken)
+		k.is(done(1, "node-b"), store.ErrTaken)
 		k.ok(done(1, "node-a"))
-		k.is(done(1, "node-a"), store.ErrLost)
-		k.is(done(2, "node-a"), store.ErrLost)
+		k.is(done(1, "node-a"), store.ErrTaken)
+		k.is(done(2, "node-a"), store.ErrTaken)
 		k.ok(done(2, ""))
 		entries, err := k.s.Stream(k.ctx, "a", 0, 0)
 		k.ok(err)

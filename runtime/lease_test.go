@@ -1,0 +1,140 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// overtaken is a store where another node is the faster to claim an announced
+// command, from when it is told.
+type overtaken struct {
+	store.Full
+	now atomic.Bool
+}
+
+type overtakenDelivery struct {
+	store.Delivery
+	s *overtaken
+}
+
+func (s *overtaken) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
+	d, err := s.Full.Receive(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &overtakenDelivery{d, s}, nil
+}
+
+func (s *overtaken) Enter(d store.Delivery) { s.Full.Enter(d.(*overtakenDelivery).Delivery) }
+func (s *overtaken) Leave(d store.Delivery) { s.Full.Leave(d.(*overtakenDelivery).Delivery) }
+
+func (d *overtakenDelivery) Commit(ctx context.Context, c store.Change) error {
+	if d.s.now.Load() && len(c.Claims) == 1 && c.Claims[0].Owner != "" {
+		theirs := c.Claims[0]
+		theirs.Owner = "faster"
+		if err := d.s.Commit(ctx, store.Change{Claims: []store.Claim{theirs}}); err != nil {
+			return err
+		}
+	}
+	return d.Delivery.Commit(ctx, c)
+}
+
+// blocked performs a function that ends when its test lets it.
+func blocked(t *testing.T) (effect func(context.Context, json.RawMessage) (any, error), release func()) {
+	open := make(chan struct{})
+	t.Cleanup(func() {
+		select {
+		case <-open:
+		default:
+			close(open)
+		}
+	})
+	return func(ctx context.Context, _ json.RawMessage) (any, error) {
+		select {
+		case <-open:
+		case <-ctx.Done():
+		}
+		return "done", ctx.Err()
+	}, func() { close(open) }
+}
+
+// TestAnnouncementOfATakenCommandIsConsumed: between a look at a command and
+// its claim another node may be faster. The message is this node's all the
+// same, and must not stay so for ever.
+func TestAnnouncementOfATakenCommandIsConsumed(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		effect, release := blocked(t)
+		s := &overtaken{}
+		n, err := open(t.Context(), fresh(), func(full store.Full) store.Full { s.Full = full; return s }, effect, callDoc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := n.close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		n.begin(t, "i", "t/call", nil)
+		var row projections.Entry
+		eventually(t, "the command is performed", func() bool { row = n.row(t, "i"); return row.ClaimedBy != "" })
+		s.now.Store(true)
+		body, err := signal.ForCommand("i", row.Position, 1, time.Now(), time.Time{}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.store.Commit(t.Context(), store.Change{
+			Claims: []store.Claim{{InstanceID: "i", Position: row.Position, Any: true}},
+			Send:   []store.Send{{Queue: store.Commands, Body: body}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the announcement is consumed", func() bool { return n.idle(t) })
+		if row := n.row(t, "i"); row.ClaimedBy != "faster" {
+			t.Errorf("the command is claimed by %q", row.ClaimedBy)
+		}
+		release()
+		n.output(t, "i")
+	})
+}
+
+// TestResultOfASettledCommandIsADeadLetter: a stream that says processed where
+// the snapshot still waits was not written by a node. The message that meets it
+// is kept for an operator, and does not stay locked.
+func TestResultOfASettledCommandIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		effect, release := blocked(t)
+		n := start(t, fresh(), effect, callDoc)
+		n.begin(t, "i", "t/call", nil)
+		row := n.row(t, "i")
+		if err := n.store.Commit(t.Context(), store.Change{Claims: []store.Claim{{InstanceID: "i", Position: row.Position, Any: true, Done: true}}}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := n.store.Load(t.Context(), "i")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := signal.Envelope{
+			SignalID: "r", InstanceID: "i", RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
+			WaitingToken: s.Waits[0].Token, OccurredAt: time.Now(), Payload: json.RawMessage(`{"output":"mine"}`),
+		}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.send(t, string(body))
+		if letter := n.letter(t, "i"); letter.Reason != "command.settled" || string(letter.Envelope) != string(body) {
+			t.Errorf("dead letter %+v", letter)
+		}
+		eventually(t, "nothing is left on the queues", func() bool { return n.idle(t) })
+		release()
+	})
+}
