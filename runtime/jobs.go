@@ -33,8 +33,8 @@ type mourner interface {
 	Deaths() <-chan struct{}
 }
 
-// host runs the hosted jobs: adoption when a node has died, retention by the
-// clock (A14).
+// host runs the hosted jobs: adoption when a node has died, by the clock
+// retention and the look for strays (A14).
 func (r *Runtime) host(ctx context.Context) error {
 	var deaths <-chan struct{}
 	if m, ok := r.Store.(mourner); ok {
@@ -42,6 +42,8 @@ func (r *Runtime) host(ctx context.Context) error {
 	}
 	retention := time.NewTimer(r.RetentionEvery)
 	defer retention.Stop()
+	strays := time.NewTicker(r.StraysEvery)
+	defer strays.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -49,6 +51,10 @@ func (r *Runtime) host(ctx context.Context) error {
 		case <-deaths:
 			if err := r.adopt(ctx); err != nil && ctx.Err() == nil {
 				r.Log.Error("adoption failed", "error", err)
+			}
+		case <-strays.C:
+			if err := r.strays(ctx); err != nil && ctx.Err() == nil {
+				r.Log.Error("messages that nobody works on could not be looked for", "error", err)
 			}
 		case <-retention.C:
 			if err := errors.Join(r.retain(ctx), r.forget(ctx)); err != nil && ctx.Err() == nil {

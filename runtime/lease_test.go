@@ -138,3 +138,41 @@ func TestResultOfASettledCommandIsADeadLetter(t *testing.T) {
 		release()
 	})
 }
+
+// forgetful is a store whose first delivery no worker gets.
+type forgetful struct {
+	store.Full
+	forgot atomic.Bool
+}
+
+func (s *forgetful) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
+	d, err := s.Full.Receive(ctx, q)
+	if err == nil && q == store.Signals && s.forgot.CompareAndSwap(false, true) {
+		return s.Full.Receive(ctx, q)
+	}
+	return d, err
+}
+
+// TestStrayMessageIsGivenBack: a message that this node has locked and that none
+// of its workers has is found, and handled.
+func TestStrayMessageIsGivenBack(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		s := &forgetful{}
+		n, err := open(t.Context(), fresh(), func(full store.Full) store.Full { s.Full = full; return s }, nil, listenDoc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := n.close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		n.begin(t, "i", "t/listen", map[string]any{"order": 1})
+		n.send(t, `{"signalId":"s","workflowInstanceId":"i","runtimeProvider":"aqueduct","signalType":"ExternalSignal","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"type":"paid","data":{"order":1}}}`)
+		n.output(t, "i")
+		if got := n.counted(t, "aqueduct_messages_stray_total")[""]; !s.forgot.Load() || got != 1 {
+			t.Errorf("%d messages were strays, forgot one: %v", got, s.forgot.Load())
+		}
+	})
+}

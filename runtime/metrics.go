@@ -18,6 +18,7 @@ type metrics struct {
 	retries     *prometheus.CounterVec
 	deadLetters *prometheus.CounterVec
 	adopted     prometheus.Counter
+	strays      prometheus.Counter
 	redelivered *prometheus.CounterVec
 	acks        *prometheus.CounterVec
 	purged      prometheus.Counter
@@ -46,6 +47,7 @@ func newMetrics(r *Runtime) *metrics {
 		retries:     vec("aqueduct_message_retries_total", "Messages that failed and were sent again.", "queue"),
 		deadLetters: vec("aqueduct_dead_letters_total", "Messages that became dead letters.", "queue"),
 		adopted:     counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
+		strays:      counter("aqueduct_messages_stray_total", "Messages that a node had locked and nobody worked on, given back."),
 		redelivered: vec("aqueduct_commands_redelivered_total", "Commands performed again because they were not acknowledged.", "target"),
 		acks:        vec("aqueduct_acknowledgements_total", "Acknowledgements of commands.", "outcome"),
 		purged:      counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
@@ -60,7 +62,7 @@ func newMetrics(r *Runtime) *metrics {
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.turns, m.conflicts, m.retries, m.deadLetters, m.adopted, m.redelivered, m.acks, m.purged, m.missed, m.kept, m.performing, m.capacity,
+		m.turns, m.conflicts, m.retries, m.deadLetters, m.adopted, m.strays, m.redelivered, m.acks, m.purged, m.missed, m.kept, m.performing, m.capacity,
 	}
 }
 

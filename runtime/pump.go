@@ -38,9 +38,11 @@ func (r *Runtime) consume(ctx, stop context.Context, q store.Queue) error {
 			continue
 		}
 		failures = 0
+		r.hands.take(d)
 		r.handlers <- struct{}{}
 		r.handle(ctx, stop, d)
 		<-r.handlers
+		r.hands.leave(d)
 	}
 }
 

@@ -71,6 +71,7 @@ type Config struct {
 	DrainTimeout   time.Duration // how long running activities are waited for at shutdown; default 30 s
 	RetentionKeep  time.Duration // closed instances are deleted after this; 0 = never
 	RetentionEvery time.Duration // how often; default 1 h
+	StraysEvery    time.Duration // how often a node that works looks for messages it has locked and nobody works on; default 1 min
 	EventTTL       time.Duration // how long an event that nobody waited for is kept; 0 = not at all
 	Lifecycle      bool          // publish the lifecycle events of instances and tasks to the performer's engine.TargetEvent
 }
@@ -90,6 +91,7 @@ const (
 	DefaultAckMax            = 100
 	DefaultDrainTimeout      = 30 * time.Second
 	DefaultRetentionEvery    = time.Hour
+	DefaultStraysEvery       = time.Minute
 )
 
 func (c Config) withDefaults() Config {
@@ -106,6 +108,7 @@ func (c Config) withDefaults() Config {
 	or(&c.AckMax, DefaultAckMax)
 	or(&c.DrainTimeout, DefaultDrainTimeout)
 	or(&c.RetentionEvery, DefaultRetentionEvery)
+	or(&c.StraysEvery, DefaultStraysEvery)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -130,6 +133,7 @@ type Runtime struct {
 	slots    chan struct{} // one for each command being performed
 	jobs     chan *job     // to workers with nothing to do
 	handlers chan struct{} // one for each message being handled
+	hands    hands
 
 	mu         sync.Mutex
 	performing map[place]*job // by this node; the newest of those at one place

@@ -20,6 +20,18 @@ type Ledger interface {
 	Leave(d Delivery)
 }
 
+// Leases finds the messages that this node has locked and nobody works on. There
+// are none, unless a worker has dropped its delivery without ending it: then
+// nobody else would ever get the message, for this node lives.
+type Leases interface {
+	// Strays gives back, as Release does but with no attempt more, each message
+	// that this node has locked and held does not know by its id, when that was
+	// so at the last call, too: a message that has just been received is on its
+	// way to its worker. It returns how many. A node that does nothing need not
+	// call it.
+	Strays(ctx context.Context, held func(messageID string) bool) (int, error)
+}
+
 // Performer moves commands between nodes.
 type Performer interface {
 	// Node is the name under which this store claims.
@@ -99,6 +111,7 @@ type Clock interface {
 type Full interface {
 	Store
 	Ledger
+	Leases
 	Performer
 	Assigner
 	Letters

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -147,6 +149,35 @@ func (s *Store) heldOf(q store.Queue) int {
 	return n
 }
 
+// Strays implements store.Leases. A message is locked by the session that has
+// dequeued it, and the session belongs to a delivery: to drop that rolls back.
+func (s *Store) Strays(_ context.Context, held func(string) bool) (int, error) {
+	if err := s.enter(); err != nil {
+		return 0, wrap("strays", err)
+	}
+	defer s.leave()
+	s.mu.Lock()
+	all := slices.Collect(maps.Keys(s.held))
+	s.mu.Unlock()
+	count := 0
+	for _, d := range all {
+		if !d.mu.TryLock() {
+			continue // somebody works on it
+		}
+		if d.over || held(d.m.ID) {
+			d.stray = false
+		} else if !d.stray {
+			d.stray = true
+		} else {
+			s.log.Error("oracle: a message was locked by this node, and nobody worked on it", "queue", d.m.Queue, "message", d.m.ID)
+			d.end()
+			count++
+		}
+		d.mu.Unlock()
+	}
+	return count, nil
+}
+
 // delivery implements store.Delivery. It holds the session that has dequeued
 // its message.
 type delivery struct {
@@ -157,6 +188,7 @@ type delivery struct {
 	fence   <-chan struct{} // open while the ledger's note is on its way
 	mu      sync.Mutex      // one call at a time: the session has one transaction
 	over    bool
+	stray   bool // nobody worked on it when Strays looked last
 }
 
 func (s *Store) deliver(ctx context.Context, session *aq.Session, name store.Queue, raw *aq.Message) (*delivery, error) {

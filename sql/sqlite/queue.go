@@ -535,14 +535,19 @@ type delivery struct {
 
 func message(id int64, q store.Queue, prio, visible, enq, attempts, crashes int64, body []byte) *delivery {
 	d := &delivery{id: id, enq: enq, m: store.Message{
-		// A row id is used again after its row is gone; with its time it is unique.
-		ID:    strconv.FormatInt(id, 10) + "." + strconv.FormatInt(enq, 36),
+		ID:    messageID(id, enq),
 		Queue: q, Body: body, Priority: int(prio), Attempts: int(attempts), Crashes: int(crashes), EnqueuedAt: fromMicros(enq),
 	}}
 	if visible != 0 {
 		d.m.DueAt = fromMicros(visible)
 	}
 	return d
+}
+
+// messageID names a message: a row id is used again after its row is gone; with
+// its time it is unique.
+func messageID(id, enq int64) string {
+	return strconv.FormatInt(id, 10) + "." + strconv.FormatInt(enq, 36)
 }
 
 func (d *delivery) Message() store.Message { return d.m }

@@ -90,6 +90,9 @@ type Store struct {
 	due    atomic.Int64 // when the next delayed message is, 0 = none known
 	stale  atomic.Bool  // another process may have changed due
 
+	straysMu sync.Mutex
+	strays   map[stray]bool // what Strays has found at its last call
+
 	nodes   *nodes
 	loaders chan *conn
 	db      *sql.DB

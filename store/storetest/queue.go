@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,6 +57,40 @@ var queueCases = map[string]func(*kase){
 		equal(k, second.Message().ID, first.Message().ID)
 		k.ok(second.Release(k.ctx, nil))
 		equal(k, k.take(store.Signals, "a").Attempts, 2)
+	},
+	"a message that nobody works on is given back": func(k *kase) {
+		strays := func(held ...string) int {
+			k.Helper()
+			n, err := k.s.Strays(k.ctx, func(id string) bool { return slices.Contains(held, id) })
+			k.ok(err)
+			return n
+		}
+		k.send(sig("a"), sig("b"), sig("c"))
+		lost := k.receive(k.s, store.Signals)
+		first := lost.Message()
+		held := k.receive(k.s, store.Signals)
+		equal(k, strays(held.Message().ID), 0) // just received: on its way to its worker
+		late := k.receive(k.s, store.Signals)
+		equal(k, strays(held.Message().ID), 1)
+		k.ok(late.Commit(k.ctx, store.Change{}))
+		k.ok(held.Commit(k.ctx, store.Change{}))
+		m := k.take(store.Signals, "a")
+		equal(k, [2]any{m.ID, m.Attempts}, [2]any{first.ID, 0})
+		k.is(lost.Commit(k.ctx, turn("never", 1)), store.ErrLost)
+		equal(k, strays(), 0)
+		equal(k, strays(), 0)
+		k.empty(store.Signals)
+	},
+	"what is in hand is no stray": func(k *kase) {
+		k.send(sig("a"))
+		d := k.receive(k.s, store.Signals)
+		for range 3 {
+			n, err := k.s.Strays(k.ctx, func(id string) bool { return id == d.Message().ID })
+			k.ok(err)
+			equal(k, n, 0)
+		}
+		k.ok(d.Commit(k.ctx, store.Change{}))
+		k.empty(store.Signals)
 	},
 	"a second commit is lost": func(k *kase) {
 		k.send(sig("a"))

@@ -1,0 +1,79 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// straysMax is how many messages of this node one look takes in: all that it
+// can have in hand, and those of its stashes.
+const straysMax = 10_000
+
+// stray is a message that is locked by this node.
+type stray struct {
+	id, enq int64
+	queue   store.Queue
+}
+
+// Strays implements store.Leases. It asks the table, not what the process
+// remembers: a delivery that counts as over may have left its row.
+func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error) {
+	r := read("message_strays")
+	r.args = append(r.args, s.nodes.no, straysMax)
+	locked, err := list(ctx, s, r, func(row scanner, m *stray) error { return row.Scan(&m.id, &m.enq, &m.queue) })
+	if err != nil {
+		return 0, wrap("strays", err)
+	}
+	s.straysMu.Lock()
+	defer s.straysMu.Unlock()
+	seen, before := map[stray]bool{}, s.strays
+	var lost []stray
+	stashed := s.stashed()
+	for _, m := range locked {
+		if name := messageID(m.id, m.enq); held(name) || stashed[name] {
+			continue
+		}
+		if seen[m] = true; before[m] {
+			lost = append(lost, m)
+		}
+	}
+	s.strays = seen
+	if len(lost) == 0 {
+		return 0, nil
+	}
+	count := 0
+	err = s.do(ctx, func(t *tx) error {
+		count = 0
+		for _, m := range lost {
+			_, n, err := t.exec("message_unlease", m.id, m.enq, s.nodes.no)
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				s.log.Error("sqlite: a message was locked by this node, and nobody worked on it", "queue", m.queue, "message", messageID(m.id, m.enq))
+				t.released(m.queue)
+				t.returned = append(t.returned, m.queue)
+				count++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, wrap("strays", err)
+	}
+	return count, nil
+}
+
+// stashed are the messages that are kept for workers of this node.
+func (s *Store) stashed() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := map[string]bool{}
+	for _, q := range s.queues {
+		for _, d := range q.stash {
+			ids[d.m.ID] = true
+		}
+	}
+	return ids
+}
