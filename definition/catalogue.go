@@ -41,9 +41,15 @@ type Catalogue struct {
 	compiled map[string]*list.Element     // of *compiled, by name@version
 	used     list.List                    // the last used first
 	code     map[string]engine.Definition // registered, by name@version
-	before   func(ctx context.Context, def engine.Definition) error
-	early    []engine.Definition // published while before was nil
+	through  Publication
+	early    []engine.Definition // published while through was nil
 }
+
+// Publication stores a version of a definition, and what its publication
+// changes besides, in one commit; created is false when the version is there, or
+// another of its name has its ordinal. Newest says that no version of the name
+// is higher. A record that is nil is stored already.
+type Publication func(ctx context.Context, def engine.Definition, r *Record, newest bool) (created bool, err error)
 
 type compiled struct {
 	id  string
@@ -58,17 +64,19 @@ func New(repo Repository, parsers map[string]Parser, now func() time.Time) *Cata
 	}
 }
 
-// Before has f called with each new version before it is stored, and now with
-// those that this catalogue has published already. The error of f stops the
-// publication; what f makes durable may outlive a publication that fails
-// afterwards.
-func (c *Catalogue) Before(ctx context.Context, f func(ctx context.Context, def engine.Definition) error) error {
+// Through has versions published by f from now on, and tells it those that
+// this catalogue has published already.
+func (c *Catalogue) Through(ctx context.Context, f Publication) error {
 	c.mu.Lock()
 	early := c.early
-	c.before, c.early = f, nil
+	c.through, c.early = f, nil
 	c.mu.Unlock()
 	for _, def := range early {
-		if err := f(ctx, def); err != nil {
+		highest, err := c.latest(ctx, def.Ref().Name)
+		if err != nil {
+			return err
+		}
+		if _, err := f(ctx, def, nil, highest == def.Ref().Version); err != nil {
 			return err
 		}
 	}
@@ -132,10 +140,7 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 	if err := c.acyclic(ctx, parsed.Definition); err != nil {
 		return Record{}, false, err
 	}
-	if err := c.announce(ctx, parsed); err != nil {
-		return Record{}, false, err
-	}
-	stored, created, err = c.repo.PutDefinition(ctx, Record{
+	stored, created, err = c.put(ctx, parsed.Definition, Record{
 		Name: parsed.Ref.Name, Version: parsed.Ref.Version, Digest: parsed.Ref.Digest, Kind: kind, Title: parsed.Title,
 		Source: bytes.Clone(source), Document: parsed.Document, PublishedAt: c.now().UTC().Truncate(time.Microsecond),
 	})
@@ -147,27 +152,64 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 	return stored, created, nil
 }
 
-// announce calls the hook for a version that is not stored yet.
-func (c *Catalogue) announce(ctx context.Context, p Parsed) error {
-	records, err := c.repo.Versions(ctx, p.Ref.Name)
-	if err != nil && problem.KindOf(err) != problem.NotFound {
-		return err
-	}
-	for _, r := range records {
-		if r.Version == p.Ref.Version {
-			return nil
+// putMax bounds how often a publication is tried again because another of its
+// name was faster. Each time one has been stored.
+const putMax = 100
+
+// put stores a version behind all others of its name, so that each publication
+// knows those before it.
+func (c *Catalogue) put(ctx context.Context, def engine.Definition, r Record) (stored Record, created bool, err error) {
+	for range putMax {
+		others, err := c.repo.Versions(ctx, r.Name)
+		if err != nil && problem.KindOf(err) != problem.NotFound {
+			return Record{}, false, err
+		}
+		r.Ordinal = 1
+		newest := true
+		for _, other := range others {
+			if other.Version == r.Version {
+				return c.there(ctx, r)
+			}
+			r.Ordinal = max(r.Ordinal, other.Ordinal+1)
+			newest = newest && CompareVersions(r.Version, other.Version) > 0
+		}
+		if created, err = c.store(ctx, def, &r, newest); err != nil || created {
+			return r, created, err
 		}
 	}
+	return Record{}, false, problem.New(problem.Unavailable, "definition.contended", "%d versions of %s were published at the same time", putMax, r.Name).
+		WithHint("publish it again")
+}
+
+// there returns the version that is stored already, if it has the same content.
+func (c *Catalogue) there(ctx context.Context, r Record) (Record, bool, error) {
+	stored, err := c.repo.Definition(ctx, r.Name, r.Version)
+	if err != nil {
+		return Record{}, false, err
+	}
+	if stored.Digest != r.Digest {
+		return Record{}, false, problem.New(problem.Conflict, "definition.conflict", "%s is published with digest %.12s, this document has %.12s",
+			ID(r.Name, r.Version), stored.Digest, r.Digest).
+			WithHint("a published definition never changes; give the document a new version")
+	}
+	return stored, false, nil
+}
+
+// store writes a version, by way of who else has to do with it.
+func (c *Catalogue) store(ctx context.Context, def engine.Definition, r *Record, newest bool) (bool, error) {
 	c.mu.Lock()
-	before := c.before
-	if before == nil {
-		c.early = append(c.early, p.Definition)
-	}
+	through := c.through
 	c.mu.Unlock()
-	if before == nil {
-		return nil
+	if through != nil {
+		return through(ctx, def, r, newest)
 	}
-	return before(ctx, p.Definition)
+	created, err := c.repo.PutDefinition(ctx, *r)
+	if created {
+		c.mu.Lock()
+		c.early = append(c.early, def)
+		c.mu.Unlock()
+	}
+	return created, err
 }
 
 // kindOf recognises the kind of a document by its first-level fields. A text

@@ -28,21 +28,20 @@ type memory struct {
 	gate    chan struct{}
 }
 
-func (m *memory) PutDefinition(_ context.Context, r definition.Record) (definition.Record, bool, error) {
+func (m *memory) PutDefinition(_ context.Context, r definition.Record) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	id := definition.ID(r.Name, r.Version)
-	if old, ok := m.records[id]; ok {
-		if old.Digest != r.Digest {
-			return old, false, problem.New(problem.Conflict, "definition.conflict", "%s is there", id)
+	for _, old := range m.records {
+		if old.Name == r.Name && (old.Version == r.Version || old.Ordinal == r.Ordinal) {
+			return false, nil
 		}
-		return old, false, nil
 	}
 	if m.records == nil {
 		m.records = map[string]definition.Record{}
 	}
 	m.records[id] = r
-	return r, true, nil
+	return true, nil
 }
 
 func (m *memory) Definition(ctx context.Context, name, version string) (definition.Record, error) {
@@ -73,7 +72,7 @@ func (m *memory) Versions(_ context.Context, name string) ([]definition.Record, 
 	var res []definition.Record
 	for _, r := range m.records {
 		if r.Name == name {
-			res = append(res, definition.Record{Name: r.Name, Version: r.Version, Digest: r.Digest})
+			res = append(res, definition.Record{Name: r.Name, Version: r.Version, Digest: r.Digest, Ordinal: r.Ordinal})
 		}
 	}
 	return res, nil

@@ -21,6 +21,7 @@ type Record struct {
 	Source      []byte    `db:"SOURCE"`   // what the author wrote
 	Document    []byte    `db:"DOCUMENT"` // canonical JSON
 	PublishedAt time.Time `db:"PUBLISHED_ON_UTC"`
+	Ordinal     int       `db:"ORDINAL"` // 1 = the first version of its name that was published
 
 	// Warnings are what the parser found that is allowed and probably not
 	// meant. Publish gives them; they are not stored.
@@ -29,10 +30,9 @@ type Record struct {
 
 // Repository keeps records. Stores implement it.
 type Repository interface {
-	// PutDefinition stores r and returns the stored record; created is false
-	// when the same name@version with the same digest was there before. With
-	// another digest it is the problem definition.conflict.
-	PutDefinition(ctx context.Context, r Record) (stored Record, created bool, err error)
+	// PutDefinition stores r, unless its version is there or another version of
+	// its name has its ordinal: created is false then.
+	PutDefinition(ctx context.Context, r Record) (created bool, err error)
 	// Definition returns name@version, or the problem definition.unknown.
 	Definition(ctx context.Context, name, version string) (Record, error)
 	// Versions returns the records of a name, without Source and Document.

@@ -163,6 +163,8 @@ func (p *Program) scheduled(t *Turn) error {
 	}
 	s := t.Snap.Schedule
 	switch {
+	case t.from != nil:
+		return p.takeOver(t, t.from)
 	case !s.Due.IsZero(): // a successor
 	case p.Schedule.After != "":
 		return p.later(t)
@@ -290,20 +292,28 @@ func (p *Program) heardOf(t *Turn, w snapshot.Wait, event json.RawMessage) error
 // for ever.
 func (p *Program) succeed(t *Turn) error {
 	s := t.Snap.Schedule
-	start, err := json.Marshal(signal.Start{
-		Definition: p.ID.Name, Version: p.ID.Version, BusinessKey: ScheduleKey,
-		Schedule: &signal.Schedule{Generation: s.Generation + 1, Due: s.Due},
-	})
+	start, err := json.Marshal(SuccessorStart(p.ID, s))
 	if err != nil {
 		return err
 	}
-	t.sendTo(ScheduleID(p.ID, s.Generation+1), signal.StartRequest, start)
+	s.Successor = ScheduleID(p.ID, s.Generation+1)
+	t.sendTo(s.Successor, signal.StartRequest, start)
 	t.Complete(json.RawMessage("null"))
 	return nil
 }
 
+// SuccessorStart is the request for the schedule instance that goes on when the
+// stream of one is long.
+func SuccessorStart(ref snapshot.Definition, s *snapshot.Schedule) signal.Start {
+	return signal.Start{
+		Definition: ref.Name, Version: ref.Version, BusinessKey: ScheduleKey,
+		Schedule: &signal.Schedule{Generation: s.Generation + 1, Due: s.Due},
+	}
+}
+
 // EventStart is the request for the instance that an event begins at a wait of
-// a schedule instance. The same event always begins the same one.
+// a schedule instance. The same event always begins the same one, also when a
+// newer version hears it again.
 func (p *Program) EventStart(event json.RawMessage, schedule string) (id string, start signal.Start, err error) {
 	var e struct {
 		ID     string          `json:"id"`
@@ -317,7 +327,7 @@ func (p *Program) EventStart(event json.RawMessage, schedule string) (id string,
 	if !p.Schedule.Envelope {
 		item = orNull(e.Data)
 	}
-	id = uuid.NewSHA1(scheduleSpace, fmt.Appendf(nil, "%q %q %q %q", p.ID.Name, p.ID.Version, e.Source, e.ID)).String()
+	id = uuid.NewSHA1(scheduleSpace, fmt.Appendf(nil, "%q %q %q", p.ID.Name, e.Source, e.ID)).String()
 	return id, signal.Start{
 		Definition: p.ID.Name, Version: p.ID.Version, Input: bytes.Join([][]byte{[]byte("["), item, []byte("]")}, nil),
 		Parent: &signal.Parent{InstanceID: schedule},

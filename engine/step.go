@@ -15,6 +15,10 @@ import (
 // start is part of it: heard, kept, or, when the problem says so, reason not to
 // begin.
 func Begin(def Definition, instanceID string, start signal.Start, in Input) (Outcome, error) {
+	return begin(def, instanceID, start, nil, in)
+}
+
+func begin(def Definition, instanceID string, start signal.Start, from *handOver, in Input) (Outcome, error) {
 	t := newTurn(snapshot.Snapshot{
 		InstanceID: instanceID,
 		Definition: def.Ref(),
@@ -27,6 +31,7 @@ func Begin(def Definition, instanceID string, start signal.Start, in Input) (Out
 		Schedule:   scheduleOf(start.Schedule),
 	}, in)
 	t.Snap.StartedAt = t.In.Now
+	t.from = from
 	t.watch(def)
 	m := t.meta("")
 	m.Actor = in.Signal.Headers[signal.HeaderActor]
@@ -68,6 +73,7 @@ func Step(def Definition, snap snapshot.Snapshot, in Input) (Outcome, error) {
 	case env.Type == signal.StartRequest:
 		return Outcome{}, problem.New(problem.Conflict, "instance.exists", "instance %s has been started", snap.InstanceID)
 	case snap.Status.Closed():
+		t.passOn()
 		return t.ignore(Closed)
 	case env.Type == signal.CancelRequest:
 		return t.disowned()

@@ -21,10 +21,11 @@ type Turn struct {
 	In   Input
 
 	out     Outcome
-	ordinal int      // of the next derived id in this turn
-	steps   int      // tasks run so far
-	ran     []string // their pointers, for the timeline
-	life    *life    // nil = no lifecycle events
+	ordinal int       // of the next derived id in this turn
+	steps   int       // tasks run so far
+	ran     []string  // their pointers, for the timeline
+	life    *life     // nil = no lifecycle events
+	from    *handOver // what a schedule goes on from; nil = it begins
 }
 
 // maxRan bounds how many pointers of a turn the timeline shows.

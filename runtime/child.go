@@ -54,8 +54,8 @@ func wanted(ctx context.Context, c committer, p *signal.Parent) (bool, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
+	if err != nil || snap.Schedule != nil { // the end of a schedule ends no run
+		return err == nil, err
 	}
 	_, waits := snap.Wait(p.Token)
 	return waits, nil

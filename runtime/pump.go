@@ -132,12 +132,6 @@ func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.En
 	if err != nil {
 		return err
 	}
-	if over, err := r.obsolete(ctx, d, start); over || err != nil {
-		if err == nil {
-			err = d.Commit(ctx, store.Change{})
-		}
-		return err
-	}
 	if ok, err := wanted(ctx, d, start.Parent); err != nil || !ok {
 		if err == nil {
 			err = d.Commit(ctx, store.Change{}) // its parent has gone on without it

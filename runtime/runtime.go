@@ -161,12 +161,12 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		slots: make(chan struct{}, c.Activities), jobs: make(chan *job), handlers: make(chan struct{}, c.Handlers),
 		performing: map[place]*job{}, tellers: map[string]*teller{},
 	}
+	r.metrics = newMetrics(r)
 	if p, ok := c.Definitions.(publisher); ok {
-		if err := p.Before(ctx, r.Announce); err != nil {
+		if err := p.Through(ctx, r.Publish); err != nil {
 			return nil, fmt.Errorf("runtime: schedules: %w", err)
 		}
 	}
-	r.metrics = newMetrics(r)
 	if c.Metrics != nil {
 		if err := c.Metrics.Register(r.metrics); err != nil {
 			return nil, fmt.Errorf("runtime: metrics: %w", err)

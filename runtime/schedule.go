@@ -3,7 +3,9 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -12,90 +14,167 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// publisher is a catalogue that says what it is about to publish.
+// publisher is a catalogue that has its versions published by somebody else.
 type publisher interface {
-	Before(ctx context.Context, f func(ctx context.Context, def engine.Definition) error) error
+	Through(ctx context.Context, f definition.Publication) error
 }
 
-// Announce asks for the schedule instance of a definition that is about to be
-// published. The request is durable before the definition is, so that no crash
-// leaves a definition without its schedule; it is due a little later, when the
-// definition is there.
-func (r *Runtime) Announce(ctx context.Context, def engine.Definition) error {
-	id, start, ok := engine.ScheduleStart(def)
-	if !ok {
-		return nil
+// newerVersion is who ends the schedule of a version.
+const newerVersion = "a newer version of the definition"
+
+// Publish stores a version of a definition and, when it is the newest, hands
+// the schedule over to it: in one commit, so that each tick and each event is
+// one version's, on every node from then on. It is a definition.Publication.
+func (r *Runtime) Publish(ctx context.Context, def engine.Definition, record *definition.Record, newest bool) (bool, error) {
+	for range staleMax {
+		change, ids, err := r.publication(ctx, def, record, newest)
+		if err != nil {
+			return false, err
+		}
+		err = r.Store.Commit(ctx, change)
+		for _, id := range ids {
+			r.cache.drop(id)
+		}
+		switch {
+		case errors.Is(err, store.ErrStale): // a tick was faster
+			r.metrics.conflicts.Inc()
+		case errors.Is(err, store.ErrDuplicate):
+			return false, nil
+		default:
+			return err == nil, err
+		}
 	}
-	payload, err := json.Marshal(start)
+	return false, problem.New(problem.Unavailable, "definition.contended", "the schedule of %s changed %d times while a version was published", def.Ref().Name, staleMax).
+		WithHint("publish it again")
+}
+
+// publication is what the publication of a version changes, and the instances
+// of that.
+func (r *Runtime) publication(ctx context.Context, def engine.Definition, record *definition.Record, newest bool) (c store.Change, ids []string, err error) {
+	if record != nil {
+		c.Definition = &store.Definition{
+			Name: record.Name, Version: record.Version, Digest: record.Digest, Kind: record.Kind, Title: record.Title,
+			Source: record.Source, Document: record.Document, PublishedAt: record.PublishedAt, Ordinal: record.Ordinal,
+		}
+	}
+	if !newest {
+		return c, nil, nil
+	}
+	snap, err := r.listening(ctx, def.Ref().Name)
 	if err != nil {
-		return err
+		return c, nil, err
+	}
+	var old engine.Definition
+	if snap != nil {
+		if old, err = r.Definitions.Pinned(ctx, snap.Definition); err != nil {
+			r.Log.Warn("a schedule is handed over by a version that cannot be read", "instance", snap.InstanceID, "error", err)
+			old = nil
+		}
 	}
 	now := r.Now()
-	due := now.Add(r.RetryDelay)
-	body, err := signal.Envelope{
-		SignalID: id, InstanceID: id, Type: signal.StartRequest, OccurredAt: now, DueAt: due, Payload: payload,
-	}.Encode()
+	in := engine.Input{
+		Signal: signal.Envelope{SignalID: newID(), OccurredAt: now, Headers: actorHeader(newerVersion)},
+		Now:    now, Clock: now, Key: r.key, Limits: r.Limits,
+	}
+	ended, begun, err := engine.HandOver(old, snap, def, in)
 	if err != nil {
-		return err
+		return c, nil, err
 	}
-	return r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Schedule, Body: body, Due: due}}})
+	for _, part := range []struct {
+		prev *snapshot.Snapshot
+		out  *engine.Outcome
+	}{{snap, ended}, {nil, begun}} {
+		if part.out == nil {
+			continue
+		}
+		with, err := r.scheduleChange(part.prev, part.out)
+		if err != nil {
+			return c, nil, err
+		}
+		c.With, ids = append(c.With, with), append(ids, part.out.Snapshot.InstanceID)
+	}
+	return c, ids, nil
 }
 
-// current reports whether a version is the one whose schedule counts: the
-// latest.
-func (r *Runtime) current(ctx context.Context, name, version string) (bool, error) {
-	def, err := r.Definitions.Find(ctx, name, "")
-	if err != nil {
-		return false, err
+// scheduleChange is what a turn of a schedule instance writes: it has no
+// commands and no tasks.
+func (r *Runtime) scheduleChange(prev *snapshot.Snapshot, out *engine.Outcome) (c store.Change, err error) {
+	c.Snapshot = &out.Snapshot
+	c.Runtime = store.Runtime{ExecutedBy: r.Store.Node(), ExecutedAt: r.Now()}
+	if c.Encoded, err = out.Snapshot.Encode(); err != nil {
+		return c, err
 	}
-	return def.Ref().Version == version, nil
+	if c.Rows, err = projections.Fold(prev, *out, "", func(engine.Entry) string { return "" }); err != nil {
+		return c, err
+	}
+	c.Send, err = sends(c.Rows, out.Send)
+	return c, err
 }
 
-// obsolete handles the request for a schedule instance that shall not be: its
-// definition was not published after all, or a newer one was.
-func (r *Runtime) obsolete(ctx context.Context, d store.Delivery, start signal.Start) (bool, error) {
-	if start.Schedule == nil {
-		return false, nil
+// listening finds the schedule instance of a definition that has not ended;
+// nil when there is none. One that has a successor which did not begin yet is
+// succeeded here.
+func (r *Runtime) listening(ctx context.Context, name string) (*snapshot.Snapshot, error) {
+	q := projections.InstanceQuery{Definition: name, BusinessKey: engine.ScheduleKey, Limit: projections.MaxLimit}
+	last := ""
+	for {
+		page, err := r.Store.Instances(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range page.Items {
+			closed := snapshot.Status(row.Status).Closed()
+			if closed && (last != "" || row.Status != string(snapshot.Completed)) {
+				continue
+			}
+			snap, err := r.Store.Load(ctx, row.ID)
+			if errors.Is(err, store.ErrNotFound) || err == nil && snap.Schedule == nil {
+				continue
+			}
+			if err != nil || !closed {
+				return &snap, err
+			}
+			last = row.ID
+		}
+		if q.After = page.Next; q.After == "" {
+			return r.succeeded(ctx, last)
+		}
 	}
-	_, err := r.Definitions.Find(ctx, start.Definition, start.Version)
-	if err == nil {
-		ok, err := r.current(ctx, start.Definition, start.Version)
-		return !ok, err
-	}
-	if problem.KindOf(err) == problem.NotFound && d.Message().Attempts >= r.RetryMax {
-		r.Log.Warn("schedule of a definition that was not published is dropped", "definition", start.Definition, "version", start.Version)
-		return true, nil
-	}
-	return false, err
 }
 
-// superseded is the decision about a tick of a schedule whose definition has a
-// newer version: the schedule ends.
-func (r *Runtime) superseded(ctx context.Context, snap snapshot.Snapshot, in engine.Input, decide decision) (decision, error) {
-	if snap.Schedule == nil || in.Signal.Type != signal.TimerDue && in.Signal.Type != signal.SubWorkflowCompleted || snap.Status.Closed() {
-		return decide, nil
+// succeeded begins the successor of a schedule instance that has ended, unless
+// it has begun: the message that asks for it may still be on its way.
+func (r *Runtime) succeeded(ctx context.Context, id string) (*snapshot.Snapshot, error) {
+	if id == "" {
+		return nil, nil
 	}
-	ok, err := r.current(ctx, snap.Definition.Name, snap.Definition.Version)
-	if ok || err != nil {
-		return decide, err
+	ended, err := r.Store.Load(ctx, id)
+	if err != nil || ended.Schedule.Successor == "" {
+		return nil, err
 	}
-	return func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
-		in.Signal.Headers = actorHeader("a newer version of the definition")
-		return engine.Operate(def, snap, engine.Cancel, nil, in)
-	}, nil
+	next := ended.Schedule.Successor
+	snap, err := r.Store.Load(ctx, next)
+	if errors.Is(err, store.ErrNotFound) {
+		now := r.Now()
+		env := signal.Envelope{SignalID: next, InstanceID: next, Type: signal.StartRequest, OccurredAt: now}
+		_, err = r.begin(ctx, r.Store, env, engine.SuccessorStart(ended.Definition, ended.Schedule), now)
+		if err == nil || errors.Is(err, store.ErrDuplicate) {
+			snap, err = r.Store.Load(ctx, next)
+		}
+	}
+	if err != nil || snap.Status.Closed() {
+		return nil, err
+	}
+	return &snap, nil
 }
 
 // begins makes of an event the request for the instance that it begins at a
 // schedule's subscription. A schedule that is suspended keeps the event as any
-// instance does (ok is false); one whose definition has a newer version has
-// nothing to say any more (body is nil).
+// instance does: ok is false then.
 func (r *Runtime) begins(ctx context.Context, def engine.Definition, w projections.Wait, env signal.Envelope) (body []byte, ok bool, err error) {
 	p, isProgram := def.(*engine.Program)
 	if !isProgram {
 		return nil, false, nil
-	}
-	if ok, err := r.current(ctx, def.Ref().Name, def.Ref().Version); !ok || err != nil {
-		return nil, true, err
 	}
 	row, err := r.Store.Instance(ctx, w.InstanceID)
 	if err != nil || row.Status == string(snapshot.Suspended) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -202,22 +203,32 @@ func TestEventBeginsAnInstance(t *testing.T) {
 	})
 }
 
-// TestScheduleOfAFailedPublication leaves nothing: neither a schedule nor a
-// dead letter.
+// TestScheduleOfAFailedPublication leaves nothing: a version that loses against
+// another has no schedule.
 func TestScheduleOfAFailedPublication(t *testing.T) {
 	t.Parallel()
-	n := start(t, places.OnFile(t)(), nil)
-	if err := n.cat.Before(t.Context(), func(ctx context.Context, def engine.Definition) error {
-		return errors.Join(n.rt.Announce(ctx, def), errors.New("power failure"))
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := n.cat.Publish(t.Context(), "doc.yaml", []byte(scheduledDoc("never", "1.0.0", "{every: PT1S}"))); err == nil {
-		t.Fatal("published")
-	}
-	n.drained(t)
-	letters, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{})
-	if err != nil || len(letters.Items) != 0 {
-		t.Errorf("dead letters %+v, %v", letters.Items, err)
-	}
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
+		n := start(t, place, nil, scheduledDoc("never", "1.0.0", "{every: PT1H}"))
+		other := start(t, place, nil)
+		if err := other.cat.Through(t.Context(), func(ctx context.Context, def engine.Definition, r *definition.Record, newest bool) (bool, error) {
+			if r.Version != "1.1.0" || !newest {
+				t.Fatalf("%+v, newest %t", r, newest)
+			}
+			publish(t, n, scheduledDoc("never", "1.2.0", "{every: PT1H}")) // while the other is about to
+			if created, err := other.rt.Publish(ctx, def, r, newest); created || err != nil {
+				t.Errorf("published as well: %t, %v", created, err)
+			}
+			return false, errors.New("power failure")
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := other.cat.Publish(t.Context(), "doc.yaml", []byte(scheduledDoc("never", "1.1.0", "{every: PT1S}"))); err == nil {
+			t.Fatal("published")
+		}
+		_, schedules := n.runs(t, "t/never")
+		if open := openOnes(schedules); len(schedules) != 2 || len(open) != 1 || open[0].Definition.Version != "1.2.0" {
+			t.Errorf("schedules %+v", schedules)
+		}
+	})
 }

@@ -214,12 +214,16 @@ func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, heade
 	return len(sent), r.reached(ctx, signalID, len(sent))
 }
 
+// looksMax bounds how often an event looks for waits while versions are
+// published under it.
+const looksMax = 100
+
 // routeAll sends an event to every wait of its type. A migration may move a
-// wait from a spec that was not looked at yet to one that was; then a second
-// look finds it.
+// wait from a spec that was not looked at yet to one that was, and a newer
+// version takes the place of another; so it looks until nothing has moved.
 func (r *Runtime) routeAll(ctx context.Context, eventType string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
 	var before []string
-	for range 2 {
+	for range looksMax {
 		specs, err := r.Store.WaitSpecs(ctx, eventType)
 		if err != nil {
 			return err
@@ -232,11 +236,13 @@ func (r *Runtime) routeAll(ctx context.Context, eventType string, event json.Raw
 				return err
 			}
 		}
-		if before = specs; len(specs) == 0 {
+		if len(specs) == 0 || slices.Equal(before, specs) {
 			return nil
 		}
+		before = specs
 	}
-	return nil
+	return problem.New(problem.Unavailable, "event.contended", "who waits for the event changed %d times while it was delivered", looksMax).
+		WithHint("publish it again: who has it already gets it once")
 }
 
 // mayHaveMoved reports whether one definition has event waits of several

@@ -110,9 +110,6 @@ func (r *Runtime) once(ctx context.Context, c committer, snap snapshot.Snapshot,
 		return engine.Outcome{}, err
 	}
 	in := engine.Input{Signal: env, Now: now, Clock: r.Now(), Key: r.key, Limits: r.Limits, Lifecycle: r.Lifecycle}
-	if decide, err = r.superseded(ctx, snap, in, decide); err != nil {
-		return engine.Outcome{}, err
-	}
 	out, err := decide(def, snap, in)
 	if err != nil {
 		return engine.Outcome{}, err

@@ -268,6 +268,7 @@ func (s *Snapshot) appendOrigin(o *object) {
 		o.optNum("ticks", int64(x.Ticks))
 		o.optNum("missed", x.Missed)
 		o.optTime("dueUtc", x.Due)
+		o.opt("successor", x.Successor)
 		o.close()
 	}
 }

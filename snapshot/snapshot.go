@@ -189,6 +189,7 @@ type Schedule struct {
 	Ticks      int       `json:"ticks,omitempty"`      // that began a run
 	Missed     int64     `json:"missed,omitempty"`     // passed over, because they were long past
 	Due        time.Time `json:"dueUtc,omitzero"`      // the next tick; zero = it waits for events or for a run's end
+	Successor  string    `json:"successor,omitempty"`  // the schedule instance that goes on when this one has ended; "" = none
 }
 
 // Buffered is a signal that is kept for later: one that no wait matched when

@@ -116,6 +116,20 @@ type Change struct {
 	// DeadLetter takes the delivery's message out of circulation; without a
 	// delivery it is one more letter.
 	DeadLetter *projections.DeadLetter
+	// Definition publishes a version of a definition. It fails the commit with
+	// ErrDuplicate when the version is there, or another has its Ordinal.
+	Definition *Definition
+	// With are changes of other instances that are part of this commit. They
+	// have no DeadLetter and no With of their own.
+	With []Change
+}
+
+// Definition is a version of a definition: a row of WF_DEFINITIONS.
+type Definition struct {
+	Name, Version, Digest, Kind, Title string
+	Source, Document                   []byte
+	PublishedAt                        time.Time
+	Ordinal                            int // how many versions of its name are there with it: who publishes has seen all the others
 }
 
 // Runtime is what a runtime-state row says beside the snapshot (A3).

@@ -20,13 +20,14 @@ type definitionRow struct {
 	Kind        string    `db:"KIND"`
 	Title       string    `db:"TITLE"`
 	PublishedAt time.Time `db:"PUBLISHED_ON_UTC"`
+	Ordinal     int       `db:"ORDINAL"`
 	Source      []byte    `db:"SOURCE"`
 	Document    []byte    `db:"DOCUMENT"`
 }
 
 func (r definitionRow) record() definition.Record {
 	return definition.Record{Name: r.Name, Version: r.Version, Digest: r.Digest, Kind: r.Kind, Title: r.Title,
-		PublishedAt: r.PublishedAt, Source: r.Source, Document: r.Document}
+		PublishedAt: r.PublishedAt, Ordinal: r.Ordinal, Source: r.Source, Document: r.Document}
 }
 
 func records(rows []definitionRow) []definition.Record {
@@ -37,25 +38,23 @@ func records(rows []definitionRow) []definition.Record {
 	return out
 }
 
-// PutDefinition implements definition.Repository: insert first, and look when
-// the key exists.
-func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (definition.Record, bool, error) {
-	err := s.statement(ctx, &op{name: "definition_insert", args: []any{r.Name, r.Version, r.Digest, r.Kind, r.Title,
-		stamp(r.PublishedAt), r.Source, r.Document}})
-	created := err == nil
-	if err != nil && !errors.Is(err, store.ErrDuplicate) {
-		return definition.Record{}, false, wrap("publish "+r.Name+"@"+r.Version, err)
+// PutDefinition implements definition.Repository.
+func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (created bool, err error) {
+	o := define(&store.Definition{
+		Name: r.Name, Version: r.Version, Digest: r.Digest, Kind: r.Kind, Title: r.Title, Source: r.Source, Document: r.Document,
+		PublishedAt: r.PublishedAt, Ordinal: r.Ordinal,
+	})
+	err = s.statement(ctx, &o)
+	if errors.Is(err, store.ErrDuplicate) {
+		return false, nil
 	}
-	stored, err := s.Definition(ctx, r.Name, r.Version)
-	if err != nil {
-		return definition.Record{}, false, err
-	}
-	if stored.Digest != r.Digest {
-		return stored, false, wrap("publish", problem.New(problem.Conflict, "definition.conflict",
-			"%s@%s is published with digest %.12s, this document has %.12s", r.Name, r.Version, stored.Digest, r.Digest).
-			WithHint("a published definition never changes; give the document a new version"))
-	}
-	return stored, created, nil
+	return err == nil, wrap("publish "+r.Name+"@"+r.Version, err)
+}
+
+func define(r *store.Definition) op {
+	return op{name: "definition_insert", args: []any{
+		r.Name, r.Version, r.Digest, r.Kind, r.Title, stamp(r.PublishedAt), r.Ordinal, r.Source, r.Document,
+	}}
 }
 
 // statement executes one statement in a transaction of its own.

@@ -40,6 +40,9 @@ func (s *Store) plan(ctx context.Context, c *store.Change, d *delivery) (*work, 
 	if err := s.planRows(ctx, w, &c.Rows); err != nil {
 		return nil, err
 	}
+	if c.Definition != nil {
+		w.ops = append(w.ops, define(c.Definition))
+	}
 	if c.DeadLetter != nil {
 		w.letter(d, *c.DeadLetter)
 	}
@@ -49,7 +52,17 @@ func (s *Store) plan(ctx context.Context, c *store.Change, d *delivery) (*work, 
 	if d != nil && d.claim != nil {
 		w.add(nil, "payload_delete", d.claim.ID)
 	}
-	return w, s.planSends(w, c.Send)
+	if err := s.planSends(w, c.Send); err != nil {
+		return nil, err
+	}
+	for i := range c.With {
+		with, err := s.plan(ctx, &c.With[i], nil)
+		if err != nil {
+			return nil, err
+		}
+		w.ops, w.sends = append(w.ops, with.ops...), append(w.sends, with.sends...)
+	}
+	return w, nil
 }
 
 func (s *Store) planState(w *work, c *store.Change) error {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,6 +86,11 @@ func (t *tx) change(d *delivery, c *store.Change) error {
 	if err := t.guards(no, id, c); err != nil {
 		return err
 	}
+	if r := c.Definition; r != nil {
+		if created, err := t.define(r); err != nil || !created {
+			return cmp.Or(err, fmt.Errorf("publish %s@%s: %w", r.Name, r.Version, store.ErrDuplicate))
+		}
+	}
 	if d != nil {
 		t.deliveries = append(t.deliveries, d)
 		if err := t.guard(store.ErrLost, "message_delete", d.id, t.w.s.nodes.no); err != nil {
@@ -101,6 +107,11 @@ func (t *tx) change(d *delivery, c *store.Change) error {
 	}
 	for _, m := range c.Send {
 		t.send(m)
+	}
+	for i := range c.With {
+		if err := t.change(nil, &c.With[i]); err != nil {
+			return err
+		}
 	}
 	if d != nil {
 		t.finished = append(t.finished, d.m.Queue)

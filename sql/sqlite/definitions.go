@@ -11,32 +11,29 @@ import (
 )
 
 func scanRecord(row scanner, r *definition.Record) error {
-	return row.Scan(&r.Name, &r.Version, &r.Digest, textInto{&r.Kind}, textInto{&r.Title}, timeInto{&r.PublishedAt},
+	return row.Scan(&r.Name, &r.Version, &r.Digest, textInto{&r.Kind}, textInto{&r.Title}, timeInto{&r.PublishedAt}, &r.Ordinal,
 		bytesInto{&r.Source}, bytesInto{&r.Document})
 }
 
 // PutDefinition implements definition.Repository.
-func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (definition.Record, bool, error) {
-	created := false
-	err := s.do(ctx, func(t *tx) error {
-		_, n, err := t.exec("definition_insert", r.Name, r.Version, r.Digest, text(r.Kind), text(r.Title), micros(r.PublishedAt),
-			blob(r.Source), blob(r.Document))
-		created = n == 1
+func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (created bool, err error) {
+	err = s.do(ctx, func(t *tx) error {
+		var err error
+		created, err = t.define(&store.Definition{
+			Name: r.Name, Version: r.Version, Digest: r.Digest, Kind: r.Kind, Title: r.Title, Source: r.Source, Document: r.Document,
+			PublishedAt: r.PublishedAt, Ordinal: r.Ordinal,
+		})
 		return err
 	})
-	if err != nil {
-		return definition.Record{}, false, wrap("publish "+r.Name+"@"+r.Version, err)
-	}
-	stored, err := s.Definition(ctx, r.Name, r.Version)
-	if err != nil {
-		return definition.Record{}, false, err
-	}
-	if stored.Digest != r.Digest {
-		return stored, false, wrap("publish", problem.New(problem.Conflict, "definition.conflict",
-			"%s@%s is published with digest %.12s, this document has %.12s", r.Name, r.Version, stored.Digest, r.Digest).
-			WithHint("a published definition never changes; give the document a new version"))
-	}
-	return stored, created, nil
+	return created, wrap("publish "+r.Name+"@"+r.Version, err)
+}
+
+// define stores a version of a definition; it reports false when it is there,
+// or another has its ordinal.
+func (t *tx) define(r *store.Definition) (bool, error) {
+	_, n, err := t.exec("definition_insert", r.Name, r.Version, r.Digest, text(r.Kind), text(r.Title), micros(r.PublishedAt),
+		blob(r.Source), blob(r.Document), int64(r.Ordinal))
+	return n == 1, err
 }
 
 // Definition implements definition.Repository.

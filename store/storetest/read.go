@@ -333,33 +333,30 @@ func definitions(k *kase) {
 		k.Skip("the store keeps no definitions")
 	}
 	r := definition.Record{Name: "default/d", Version: "1.0.0", Digest: "aa", Kind: "openworkflow", Title: "Ω", Source: []byte("src"),
-		Document: []byte(`{}`), PublishedAt: at}
-	stored, created, err := repo.PutDefinition(k.ctx, r)
-	k.ok(err)
-	equal(k, created, true)
-	equal(k, stored, r)
+		Document: []byte(`{}`), PublishedAt: at, Ordinal: 1}
+	put := func(r definition.Record, want bool) {
+		k.Helper()
+		created, err := repo.PutDefinition(k.ctx, r)
+		k.ok(err)
+		equal(k, created, want)
+	}
+	put(r, true)
 	again := r
-	again.PublishedAt = at.Add(time.Hour)
-	stored, created, err = repo.PutDefinition(k.ctx, again)
-	k.ok(err)
-	equal(k, created, false)
-	equal(k, stored, r)
-	again.Digest = "bb"
-	_, _, err = repo.PutDefinition(k.ctx, again)
-	equal(k, problem.CodeOf(err), "definition.conflict")
+	again.PublishedAt, again.Digest, again.Ordinal = at.Add(time.Hour), "bb", 2
+	put(again, false)
 	got, err := repo.Definition(k.ctx, "default/d", "1.0.0")
 	k.ok(err)
 	equal(k, got, r)
 	_, err = repo.Definition(k.ctx, "default/d", "2.0.0")
 	equal(k, problem.CodeOf(err), "definition.unknown")
 	next := r
-	next.Version, next.PublishedAt = "2.0.0", at.Add(time.Minute)
-	_, _, err = repo.PutDefinition(k.ctx, next)
-	k.ok(err)
+	next.Version = "2.0.0"
+	put(next, false) // another has its ordinal
+	next.Ordinal = 2
+	put(next, true)
 	other := r
 	other.Name = "default/e"
-	_, _, err = repo.PutDefinition(k.ctx, other)
-	k.ok(err)
+	put(other, true)
 	brief := func(r definition.Record) definition.Record { r.Source, r.Document = nil, nil; return r }
 	versions, err := repo.Versions(k.ctx, "default/d")
 	k.ok(err)

@@ -48,7 +48,7 @@ type kase struct {
 
 // Run runs every case on databases made by fresh.
 func Run(t *testing.T, fresh func(t *testing.T) Harness) {
-	groups := []map[string]func(*kase){queueCases, largeCases, commitCases, readCases, taskCases, powerCases, inboxCases, nodeCases}
+	groups := []map[string]func(*kase){queueCases, largeCases, commitCases, publishCases, readCases, taskCases, powerCases, inboxCases, nodeCases}
 	for _, group := range groups {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {

@@ -1,3 +1,3 @@
-insert into WF_DEFINITIONS (NAME, VERSION, DIGEST, KIND, TITLE, PUBLISHED_ON_UTC, SOURCE, DOCUMENT)
-values (?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (NAME, VERSION) do nothing
+insert into WF_DEFINITIONS (NAME, VERSION, DIGEST, KIND, TITLE, PUBLISHED_ON_UTC, SOURCE, DOCUMENT, ORDINAL)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict do nothing

@@ -1,0 +1,94 @@
+package storetest
+
+import (
+	"errors"
+
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+var publishCases = map[string]func(*kase){
+	"a version is published with the changes of instances": func(k *kase) {
+		repo := k.repository()
+		k.commit(turn("old", 1))
+		with := []store.Change{turn("old", 2), turn("new", 1)}
+		with[1].Rows.Waits = []projections.Wait{{Token: "t", InstanceID: "new", EventType: "placed", Spec: "s", KeyHash: projections.KeyHash("k"), CreatedAt: at}}
+		with[1].Send = []store.Send{{Queue: store.Signals, Body: []byte("hello")}}
+		k.commit(store.Change{Definition: publication("d", "1.0.0", 1), With: with})
+		r, err := repo.Definition(k.ctx, "d", "1.0.0")
+		k.ok(err)
+		equal(k, r.Ordinal, 1)
+		for id, version := range map[string]int64{"old": 2, "new": 1} {
+			s, err := k.s.Load(k.ctx, id)
+			k.ok(err)
+			equal(k, s.Version, version)
+		}
+		specs, err := k.s.WaitSpecs(k.ctx, "placed")
+		k.ok(err)
+		equal(k, specs, []string{"s"})
+		k.take(store.Signals, "hello")
+	},
+	"a publication that is refused changes no instance": func(k *kase) {
+		k.repository()
+		k.commit(turn("old", 1))
+		k.commit(store.Change{Definition: publication("d", "1.0.0", 1)})
+		hello := []store.Send{{Queue: store.Signals, Body: []byte("hello")}}
+		for _, c := range []struct {
+			change store.Change
+			want   error
+		}{
+			{store.Change{Definition: publication("d", "1.0.0", 2), With: []store.Change{turn("old", 2)}, Send: hello}, store.ErrDuplicate},
+			{store.Change{Definition: publication("d", "2.0.0", 1), With: []store.Change{turn("old", 2), turn("new", 1)}, Send: hello}, store.ErrDuplicate},
+			{store.Change{Definition: publication("d", "2.0.0", 2), With: []store.Change{turn("new", 1), turn("old", 3)}, Send: hello}, store.ErrStale},
+			{store.Change{Definition: publication("d", "2.0.0", 2), With: []store.Change{turn("old", 2), turn("old", 1)}, Send: hello}, store.ErrDuplicate},
+		} {
+			k.is(k.s.Commit(k.ctx, c.change), c.want)
+		}
+		s, err := k.s.Load(k.ctx, "old")
+		k.ok(err)
+		equal(k, s.Version, 1)
+		_, err = k.s.Load(k.ctx, "new")
+		k.is(err, store.ErrNotFound)
+		k.empty(store.Signals)
+		k.commit(store.Change{Definition: publication("d", "2.0.0", 2), With: []store.Change{turn("old", 2)}})
+	},
+	"of many first versions each has its own place": func(k *kase) {
+		const publishers = 8
+		errs := make(chan error, publishers)
+		for i := range publishers {
+			go func() {
+				errs <- k.s.Commit(k.ctx, store.Change{
+					Definition: publication("d", string(rune('a'+i)), 1), With: []store.Change{turn(string(rune('a'+i)), 1)},
+				})
+			}()
+		}
+		won := 0
+		for range publishers {
+			if err := <-errs; err == nil {
+				won++
+			} else if !errors.Is(err, store.ErrDuplicate) {
+				k.Error(err)
+			}
+		}
+		equal(k, won, 1)
+		page, err := k.s.Instances(k.ctx, projections.InstanceQuery{})
+		k.ok(err)
+		equal(k, len(page.Items), 1)
+	},
+}
+
+func (k *kase) repository() definition.Repository {
+	repo, is := k.s.(definition.Repository)
+	if !is {
+		k.Skip("the store keeps no definitions")
+	}
+	return repo
+}
+
+func publication(name, version string, ordinal int) *store.Definition {
+	return &store.Definition{
+		Name: name, Version: version, Digest: "aa", Kind: "openworkflow", Source: []byte("src"), Document: []byte(`{}`),
+		PublishedAt: at, Ordinal: ordinal,
+	}
+}
