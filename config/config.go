@@ -49,6 +49,7 @@ type Store struct {
 	Wallet       string // folder of an Oracle wallet; "" = none
 	Schema       string // owner of the tables and queues on Oracle; "" = the user's own
 	Durability   Durability
+	Group        string // of the host, whose members may use the files of the embedded store; "" = the node's user alone
 	// Of connections to Oracle by HOST:PORT/SERVICE; an alias of tnsnames.ora
 	// has its own.
 	ConnectTimeout time.Duration // until the database has answered

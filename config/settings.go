@@ -72,6 +72,8 @@ func general() []setting {
 			meaning: "time between probes of a quiet connection to Oracle, in whole minutes, for firewalls that forget; 0 = none"},
 		{key: "store.durability", field: func(c *Config) any { return &c.Store.Durability }, choices: []string{string(Full), string(Normal)},
 			meaning: "what a commit on the embedded store survives, a power failure or only the death of the process"},
+		{key: "store.group", field: func(c *Config) any { return &c.Store.Group },
+			meaning: "group of the host whose members may use the files of the embedded store, too; empty = the node's user alone"},
 		{key: "listen", field: func(c *Config) any { return &c.Listen },
 			meaning: "address of the API, host:port, loopback only"},
 		{key: "node", field: func(c *Config) any { return &c.Node },

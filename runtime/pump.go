@@ -188,6 +188,10 @@ func (r *Runtime) retry(ctx, stop context.Context, d store.Delivery, cause error
 	}
 }
 
+// releaseMax bounds the pause before a message is given back: nobody else can
+// have it before, and the store may take commits again at any moment.
+const releaseMax = 5 * time.Second
+
 // release gives a message back after a pause, so that a store in trouble is
 // not asked again at once. While the store takes nothing, it keeps trying: a
 // message that this node holds is nobody else's.
@@ -195,7 +199,7 @@ func (r *Runtime) release(ctx, stop context.Context, d store.Delivery, cause err
 	m := d.Message()
 	for attempt := 1; ; attempt++ {
 		r.Log.Error("message is given back", "queue", m.Queue, "message", m.ID, "error", cause)
-		if !sleep(stop, r.backoff(attempt, m.ID)) {
+		if !sleep(stop, min(r.backoff(attempt, m.ID), releaseMax)) {
 			return // what a node holds is free again when its store closes
 		}
 		err := d.Release(ctx, cause)

@@ -126,7 +126,7 @@ func openStore(ctx context.Context, c config.Store, q config.Queue, name string,
 	if c.Durability == config.Normal {
 		durability = sqlite.ProcessCrash
 	}
-	return sqlite.Open(ctx, sqlite.Options{Path: path, Node: name, Durability: durability, Log: log})
+	return sqlite.Open(ctx, sqlite.Options{Path: path, Node: name, Durability: durability, Group: c.Group, Log: log})
 }
 
 // sinkURL is where events are published; nil = nowhere.
@@ -180,10 +180,7 @@ func makeFolder(c config.Store) error {
 	if !ok {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return problem.Wrap(errors.Unwrap(err), problem.Invalid, "store.unavailable", "the folder of %s cannot be made", path)
-	}
-	return nil
+	return sqlite.MakeFolder(filepath.Dir(path), c.Group)
 }
 
 // peer opens the database that --store names, beside the nodes that run on it.

@@ -28,7 +28,7 @@ func explain(err error, path string) error {
 		return problem.Wrap(err, problem.Internal, "store.corrupt", "the database %s is damaged or is no SQLite database", path).
 			WithHint("restore it from a backup; sqlite3's .recover may save rows")
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:
-		return problem.Wrap(err, problem.Unavailable, "store.busy", "the database %s is locked by another program", path)
+		return busyBy(err, path, "")
 	case sqlite3.ErrCantOpen:
 		if e := unix.Access(filepath.Dir(path), unix.W_OK); errors.Is(e, unix.EROFS) || errors.Is(e, unix.EACCES) {
 			return readOnly(err, path)
@@ -59,6 +59,15 @@ func explainFile(err error, path string) error {
 		return full(err, path)
 	}
 	return problem.Wrap(err, problem.Unavailable, "store.unreachable", "%s cannot be opened", path)
+}
+
+// busyBy says who holds the write lock, where that is known.
+func busyBy(err error, path, owner string) error {
+	if owner == "" {
+		owner = "another program"
+	}
+	return problem.Wrap(err, problem.Unavailable, "store.busy", "the database %s is locked by %s", path, owner).
+		WithHint("nothing was written; let that process go on (kill -CONT), or end it (kill -KILL): neither loses anything")
 }
 
 func full(err error, path string) error {

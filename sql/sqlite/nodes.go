@@ -30,37 +30,51 @@ import (
 // and all share the locks "gate" and "main", the turnstile that gives the
 // database to one process after the other.
 type nodes struct {
-	s       *Store
-	dir     string
-	no      int64
-	self    *os.File
-	gate    *os.File
-	main    *os.File
-	watcher *fsnotify.Watcher
-	quit    chan struct{}
-	once    sync.Once
-	watched sync.WaitGroup // watch, which uses the files
-	died    atomic.Bool    // tests: end like a killed process
+	s         *Store
+	dir       string
+	no        int64
+	perms     perms
+	self      *os.File
+	turnstile *turnstile
+	watcher   *fsnotify.Watcher
+	quit      chan struct{}
+	once      sync.Once
+	watched   sync.WaitGroup // watch, which uses the files
+	died      atomic.Bool    // tests: end like a killed process
 
 	mu    sync.Mutex
 	peers map[int64]*peer
 	alone atomic.Bool // no peers
 
-	ledger sync.Mutex
-	free   []int64 // slots to use again
-	slots  int64
+	trouble trouble // of settle
+	ledger  sync.Mutex
+	free    []int64 // slots to use again
+	slots   int64
 }
 
-type peer struct{ file, bell *os.File }
+type peer struct {
+	file, bell *os.File
 
-// heartbeat is how often the locks of peers are tried, while there are any. It
-// touches no database.
+	seen   time.Time // the last sign of life: when its file was written
+	silent int       // beats since
+	hung   bool      // it has given none for so long that its work was given away
+	taking bool      // its work is being given away
+}
+
+// heartbeat is how often the locks of peers are tried, while there are any, and
+// how often this node gives them a sign of life: it touches its file, and no
+// database.
 const heartbeat = 100 * time.Millisecond
+
+// hungAfter is how long a node whose process lives may give no sign of life.
+// Then others get its messages and commands; what it commits of them when it
+// goes on is refused.
+const hungAfter = 10 * time.Second
 
 // join makes this node known and returns what dead nodes held, in one
 // transaction.
-func join(s *Store, c *conn) (*nodes, error) {
-	n := &nodes{s: s, dir: s.path + "-nodes", quit: make(chan struct{}), peers: map[int64]*peer{}}
+func join(s *Store, c *conn, p perms) (*nodes, error) {
+	n := &nodes{s: s, dir: s.path + "-nodes", perms: p, quit: make(chan struct{}), peers: map[int64]*peer{}}
 	n.alone.Store(true)
 	if err := n.open(c); err != nil {
 		n.remove()
@@ -77,16 +91,17 @@ func join(s *Store, c *conn) (*nodes, error) {
 }
 
 func (n *nodes) open(c *conn) (err error) {
-	if err := os.MkdirAll(n.dir, 0o755); err != nil {
+	if err := n.perms.folder(n.dir); err != nil {
 		return err
 	}
-	for name, f := range map[string]**os.File{"gate": &n.gate, "main": &n.main} {
-		if *f, err = os.OpenFile(filepath.Join(n.dir, name), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
-			return err
-		}
+	if n.turnstile, err = openTurnstile(n.dir, n.perms); err != nil {
+		return err
 	}
 	// Locked before it has its name, so that it is never seen unlocked.
 	if n.self, err = os.CreateTemp(n.dir, ".new-*"); err != nil {
+		return err
+	}
+	if err := n.perms.apply(n.self.Name(), n.perms.file); err != nil {
 		return err
 	}
 	if err := flock(n.self, unix.LOCK_EX); err != nil {
@@ -119,7 +134,11 @@ func (n *nodes) register(c *conn) (map[int64]*os.File, error) {
 	if n.no, _, err = c.exec("node_insert", n.s.node, n.s.micros()); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(n.path(n.no, "bell"), nil, 0o644); err != nil {
+	bell, err := n.perms.open(n.path(n.no, "bell"))
+	if err != nil {
+		return nil, err
+	}
+	if err := bell.Close(); err != nil {
 		return nil, err
 	}
 	if err := n.watcher.Add(n.path(n.no, "bell")); err != nil {
@@ -213,16 +232,20 @@ func (n *nodes) recover(c *conn, no int64, ledger *os.File) error {
 	return giveBack(c, no)
 }
 
-// giveBack returns a node's messages, and its row when it claims nothing.
-func giveBack(c *conn, no int64) error {
+// returnAll returns a node's messages.
+func returnAll(c *conn, no int64) error {
 	for {
 		_, n, err := c.exec("message_return", no, int64(promoteMax))
-		if err != nil {
+		if err != nil || n < promoteMax {
 			return err
 		}
-		if n < promoteMax {
-			break
-		}
+	}
+}
+
+// giveBack returns a node's messages, and its row when it claims nothing.
+func giveBack(c *conn, no int64) error {
+	if err := returnAll(c, no); err != nil {
+		return err
 	}
 	row, err := c.one("stream_claimed", 1, no)
 	if err != nil || row != nil {
@@ -302,7 +325,9 @@ func (n *nodes) watch() {
 			n.s.log.Warn("sqlite: bell", "error", err)
 			n.s.look()
 		case <-tick.C:
+			n.beat()
 			n.check()
+			n.listen()
 		}
 	}
 }
@@ -340,10 +365,10 @@ func (n *nodes) settle(no int64, p *peer) bool {
 		t.wrote, t.ring = true, true
 		return n.recover(t.w.c, no, p.file)
 	})
+	if !errors.Is(err, store.ErrClosed) {
+		n.trouble.note(n.s.log, "sqlite: a dead node's messages cannot be given back yet", n.s.path, err)
+	}
 	if err != nil {
-		if !errors.Is(err, store.ErrClosed) {
-			n.s.log.Error("sqlite: recover node", "node", no, "error", err)
-		}
 		if err := flock(p.file, unix.LOCK_UN); err != nil {
 			n.s.log.Error("sqlite: unlock", "error", err)
 		}
@@ -374,35 +399,26 @@ func (n *nodes) ring() {
 	}
 }
 
-// turn takes the turnstile while there are peers: SQLite's own waiting starves
-// one of two busy processes. The kernel opens it when its holder dies.
+// turn takes the turnstile while there are peers.
 func (n *nodes) turn() (unlock func(), err error) {
 	if n.alone.Load() {
 		return func() {}, nil
 	}
-	if err := flock(n.gate, unix.LOCK_EX); err != nil {
-		return nil, err
-	}
-	err = flock(n.main, unix.LOCK_EX)
-	if e := flock(n.gate, unix.LOCK_UN); e != nil {
-		err = errors.Join(err, e)
-	}
+	leave, jams, err := n.turnstile.enter()
 	if err != nil {
 		return nil, err
 	}
+	if jams {
+		n.s.log.Warn("sqlite: a process hangs in the turnstile of the database; this one goes past it", "path", n.s.path, "after", turnstileWait)
+	}
 	return func() {
-		if err := flock(n.main, unix.LOCK_UN); err != nil {
+		if leave == nil {
+			return
+		}
+		if err := leave(); err != nil {
 			n.s.log.Error("sqlite: turnstile", "error", err)
 		}
 	}, nil
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }
 
 func (n *nodes) stop()           { n.once.Do(func() { close(n.quit) }) }
@@ -444,10 +460,9 @@ func (n *nodes) closeFiles() error {
 	if n.watcher != nil {
 		errs = append(errs, n.watcher.Close())
 	}
-	for _, f := range []*os.File{n.gate, n.main, n.self} {
-		if f != nil {
-			errs = append(errs, f.Close())
-		}
+	errs = append(errs, n.turnstile.close())
+	if n.self != nil {
+		errs = append(errs, n.self.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -37,7 +37,8 @@ func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 			if f != nil {
 				f.Close() // a dead node's messages are returned by check
 			}
-			if alive {
+			hangs := alive && s.nodes.hangs(r.no)
+			if alive && !hangs {
 				continue
 			}
 			n, err := t.orphans(r.no, limit-count)
@@ -45,7 +46,7 @@ func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 				return err
 			}
 			count += n
-			if n == 0 && f == nil {
+			if n == 0 && f == nil && !hangs {
 				t.wrote = true
 				if err := giveBack(t.w.c, r.no); err != nil {
 					return err

@@ -55,7 +55,6 @@ const (
 	batchTime      = 5 * time.Millisecond // in a transaction before it stops taking changes
 	promoteMax     = 500                  // due messages made ready in a transaction
 	numbersMax     = 1 << 15              // instance numbers remembered
-	busyTries      = 6                    // times 5 s before a lock of another program is an error
 )
 
 // Options says how to open a store. Path is required.
@@ -67,8 +66,11 @@ type Options struct {
 	Backlog    int // 0 = DefaultBacklog
 	Cache      int // bytes; 0 = DefaultCache
 	Readers    int // 0 = DefaultReaders
-	Log        *slog.Logger
-	Now        func() time.Time // the clock of the database; nil = time.Now
+	// Group is a group of the host, by name or number, whose members may use the
+	// files, too; "" = the user of the process alone.
+	Group string
+	Log   *slog.Logger
+	Now   func() time.Time // the clock of the database; nil = time.Now
 }
 
 // Store is a store.Full and a definition.Repository on one file.
@@ -113,6 +115,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	p, err := permsOf(o.Group)
+	if err != nil {
+		return nil, wrap("open", err)
+	}
+	if p, err = p.database(o.Path); err != nil {
+		return nil, wrap("open", explainFile(err, o.Path))
+	}
 	c, err := openWriter(o)
 	if err != nil {
 		return nil, wrap("open", explain(err, o.Path))
@@ -121,13 +130,17 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		c.close()
 		return nil, err
 	}
+	if err := p.beside(o.Path); err != nil {
+		c.close()
+		return nil, wrap("open", explainFile(err, o.Path))
+	}
 	s := &Store{
 		path: o.Path, node: o.Node, now: o.Now, log: o.Log,
 		jobs: make(chan *job, o.Backlog), wake: make(chan struct{}, 1), deaths: make(chan struct{}, 1),
 		queues: map[store.Queue]*queue{}, loaders: make(chan *conn, o.Readers),
 	}
 	s.stale.Store(true)
-	if err := s.start(o, c); err != nil {
+	if err := s.start(o, c, p); err != nil {
 		s.release(c)
 		return nil, wrap("open", explain(err, o.Path))
 	}
@@ -201,7 +214,7 @@ func (d Durability) pragma() string {
 
 // start opens what stands beside the writer's connection, joins the nodes,
 // and starts the goroutines that Close waits for.
-func (s *Store) start(o Options, c *conn) error {
+func (s *Store) start(o Options, c *conn, p perms) error {
 	for range o.Readers {
 		r, err := openConn(dsn(o.Path, "_query_only=1"))
 		if err != nil {
@@ -215,7 +228,7 @@ func (s *Store) start(o Options, c *conn) error {
 	}
 	db.SetMaxOpenConns(o.Readers)
 	s.db = db
-	if s.nodes, err = join(s, c); err != nil {
+	if s.nodes, err = join(s, c, p); err != nil {
 		return err
 	}
 	w := newWriter(s, c, o)

@@ -32,7 +32,11 @@ type writer struct {
 	timer   *time.Timer
 	members []*job
 	tx      tx
-	failed  bool // the last claim; it is tried again
+	failed  bool      // the last claim; it is tried again
+	retryAt time.Time // not before this
+	pause   time.Duration
+	trouble trouble
+	busy    bool // another process held the write lock for busyWait
 
 	suspects []*delivery
 }
@@ -82,7 +86,9 @@ func (w *writer) run() {
 				w.s.poke()
 			}
 		case <-w.s.wake:
-			w.claimOnly()
+			if !w.failed || !time.Now().Before(w.retryAt) { // else the timer does it
+				w.claimOnly()
+			}
 		case <-w.timer.C:
 			w.claimOnly()
 		}
@@ -91,14 +97,15 @@ func (w *writer) run() {
 
 const (
 	longestSleep = time.Second            // bounds how late a change of the wall clock is noticed
-	retryPause   = 100 * time.Millisecond // after a claim that the database refused
+	retryPause   = 100 * time.Millisecond // after a claim that the database refused; doubled with each
+	retryMax     = 2 * time.Second        // the longest
 )
 
 // arm sets the timer to the next delayed message, when somebody waits.
 func (w *writer) arm() {
 	w.timer.Stop()
 	if w.failed {
-		w.timer.Reset(retryPause)
+		w.timer.Reset(max(time.Until(w.retryAt), 0))
 		return
 	}
 	next := w.s.due.Load()
@@ -133,9 +140,11 @@ func (w *writer) claimOnly() {
 			}
 		}
 		if w.failed = err != nil; w.failed {
-			w.s.log.Error("sqlite: claim", "error", explain(err, w.s.path))
+			w.pause = min(max(2*w.pause, retryPause), retryMax)
+			w.retryAt = time.Now().Add(w.pause)
 			return
 		}
+		w.pause = 0
 		w.s.stats.claimOnly.Add(1)
 	}
 }
@@ -144,6 +153,9 @@ func (w *writer) claimOnly() {
 func (w *writer) group(first *job) {
 	w.members = w.members[:0]
 	err := w.transact(first)
+	if w.busy {
+		w.refuseWaiting()
+	}
 	for _, j := range w.members {
 		if err != nil {
 			j.err = err
@@ -160,9 +172,29 @@ func (w *writer) group(first *job) {
 	clear(w.members)
 }
 
-// transact runs one transaction: first and what follows it, or without first
-// only the claims. Its error is the error of every member.
+// refuseWaiting makes members of those that wait behind a group that could not
+// begin, so that nobody waits for more than one that hangs.
+func (w *writer) refuseWaiting() {
+	for range len(w.s.jobs) {
+		select {
+		case j := <-w.s.jobs:
+			w.members = appendJob(w.members, j)
+		default:
+			return
+		}
+	}
+}
+
+// transact is attempt, and tells what ails the database.
 func (w *writer) transact(first *job) error {
+	err := w.attempt(first)
+	w.trouble.note(w.s.log, "sqlite: the database takes no transaction", w.s.path, err)
+	return err
+}
+
+// attempt runs one transaction: first and what follows it, or without first
+// only the claims. Its error is the error of every member.
+func (w *writer) attempt(first *job) error {
 	unlock, err := w.s.nodes.turn()
 	if err != nil {
 		w.members = appendJob(w.members, first)
@@ -297,15 +329,31 @@ func fatal(err error) bool {
 	return e.Code != sqlite3.ErrConstraint && e.Code != sqlite3.ErrTooBig
 }
 
+// How long the writer waits for the write lock of another process. A process
+// that is stopped while it writes cannot be fenced: until it goes on or ends,
+// calls are refused with store.busy, after the first that has waited long the
+// others at once, as far as SQLite is asked at all.
+const (
+	busyWait  = 5 * time.Second
+	busyAgain = 100 * time.Millisecond // while the last one to wait has waited in vain
+)
+
 func (w *writer) begin() error {
-	var err error
-	for range busyTries {
-		if _, _, err = w.c.exec("begin"); !isCode(err, sqlite3.ErrBusy) {
-			break
-		}
-		w.s.log.Warn("sqlite: another program holds the database", "path", w.s.path)
-	}
+	_, _, err := w.c.exec("begin")
 	w.tx.reset(w)
+	busy := isCode(err, sqlite3.ErrBusy)
+	if busy != w.busy {
+		wait := busyWait
+		if w.busy = busy; busy {
+			wait = busyAgain
+		}
+		if e := w.c.script(fmt.Sprintf("pragma busy_timeout = %d", wait.Milliseconds())); e != nil {
+			w.s.log.Error("sqlite: busy timeout", "error", e)
+		}
+	}
+	if busy {
+		return busyBy(err, w.s.path, owner(w.s.path))
+	}
 	return err
 }
 

@@ -1,0 +1,142 @@
+package sqlite
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// perms says who may use the files of a database: the user of the node, or a
+// group as well. Whoever can open a lock file can hold it.
+type perms struct {
+	file, dir fs.FileMode
+	gid       int // -1 = as the system gives it
+}
+
+func permsOf(group string) (perms, error) {
+	if group == "" {
+		return perms{file: 0o600, dir: 0o700, gid: -1}, nil
+	}
+	id := group
+	if g, err := user.LookupGroup(group); err == nil {
+		id = g.Gid
+	}
+	gid, err := strconv.Atoi(id)
+	if err != nil || gid < 0 {
+		return perms{}, problem.New(problem.Invalid, "store.no-group", "there is no group %q on this host", group).
+			WithHint("set store.group to the name or number of a group that the user of the node is in")
+	}
+	return perms{file: 0o660, dir: 0o770, gid: gid}, nil
+}
+
+// MakeFolder makes the folder of a database, for whoever may use its files. One
+// that is there already is left as it is.
+func MakeFolder(path, group string) error {
+	p, err := permsOf(group)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := p.folder(path); err != nil {
+		return problem.Wrap(errors.Unwrap(err), problem.Invalid, "store.unavailable", "the folder %s cannot be made", path)
+	}
+	return nil
+}
+
+// open opens a file, which it makes when it is missing.
+func (p perms) open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, p.file)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.apply(path, p.file); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// folder makes a folder.
+func (p perms) folder(path string) error {
+	if err := os.MkdirAll(path, p.dir); err != nil {
+		return err
+	}
+	return p.apply(path, p.dir)
+}
+
+// apply gives a file its group and mode, whatever the process's mask. Those of
+// another user are his to change.
+func (p perms) apply(path string, mode fs.FileMode) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if p.gid >= 0 && groupOf(info) != p.gid {
+		if err := os.Chown(path, -1, p.gid); err != nil && ours(info) {
+			return problem.Wrap(err, problem.Invalid, "store.no-group", "%s cannot be given to the group %d", path, p.gid).
+				WithHint("the user of the node must be in the group that store.group names")
+		}
+	}
+	if info.Mode().Perm() == mode || !ours(info) {
+		return nil
+	}
+	return os.Chmod(path, mode)
+}
+
+// database makes the file of a database that is not there yet, and returns who
+// may use what stands beside it: SQLite's files get the mode of that file. One
+// that a group may write stays so when no group is told: a verb without the
+// nodes' settings takes nothing away from them.
+func (p perms) database(path string) (perms, error) {
+	if info, err := os.Stat(path); err == nil {
+		if shared := info.Mode().Perm()&0o060 == 0o060; shared && p.gid < 0 {
+			p = perms{file: 0o660, dir: 0o770, gid: groupOf(info)}
+		}
+		return p, p.apply(path, p.file)
+	}
+	// Made under another name: to close a file that SQLite has open would drop
+	// the locks of this whole process (sqlite.org/howtocorrupt.html, 2.2).
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return p, err
+	}
+	defer os.Remove(f.Name())
+	if err := errors.Join(f.Close(), p.apply(f.Name(), p.file)); err != nil {
+		return p, err
+	}
+	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return p, err
+	}
+	return p, nil
+}
+
+// beside applies to what SQLite keeps beside an open database.
+func (p perms) beside(path string) error {
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if err := p.apply(path+suffix, p.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func groupOf(info fs.FileInfo) int {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Gid)
+	}
+	return -1
+}
+
+// ours says whether this process may change who uses a file.
+func ours(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (os.Geteuid() == 0 || int(st.Uid) == os.Geteuid())
+}
