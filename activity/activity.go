@@ -53,20 +53,21 @@ type Func func(ctx context.Context, input json.RawMessage) (any, error)
 
 // Config is what a Performer is made of. A zero field means the default.
 type Config struct {
-	Timeout          time.Duration         // of an attempt whose command names none
-	MaxResponseBytes int64                 // of an HTTP answer's body
-	MaxResultBytes   int                   // of a result, as JSON
-	MaxPerHost       int                   // HTTP requests to one host at once
-	HostWait         time.Duration         // how long a request waits for its place
-	BreakAfter       int                   // failures in a row that open a host's breaker
-	BreakFor         time.Duration         // how long it stays open
-	Policy           Policy                // of further attempts
-	Sink             *url.URL              // where CloudEvents are published; nil = nowhere
-	SinkMode         string                // SinkStructured (the default) or SinkBinary
-	Transport        http.RoundTripper     // default: a transport of its own
-	Secrets          Secrets               // nil = none
-	Metrics          prometheus.Registerer // nil = not registered
-	Log              *slog.Logger          // nil = silent
+	Timeout          time.Duration            // of an attempt whose command names none
+	MaxResponseBytes int64                    // of an HTTP answer's body
+	MaxResultBytes   int                      // of a result, as JSON
+	MaxPerHost       int                      // HTTP requests to one host at once
+	HostWait         time.Duration            // how long a request waits for its place
+	BreakAfter       int                      // failures in a row that open a host's breaker
+	BreakFor         time.Duration            // how long it stays open
+	Policy           Policy                   // of further attempts
+	Sink             *url.URL                 // where CloudEvents are published; nil = nowhere
+	SinkMode         string                   // SinkStructured (the default) or SinkBinary
+	Transport        http.RoundTripper        // default: a transport of its own
+	Secrets          Secrets                  // nil = none
+	SecretHosts      map[string][]HostPattern // where a secret may be sent, by its name; one that is not here goes where definitions write it out
+	Metrics          prometheus.Registerer    // nil = not registered
+	Log              *slog.Logger             // nil = silent
 }
 
 func (c Config) withDefaults() Config {
@@ -169,7 +170,7 @@ func (p *Performer) Perform(ctx context.Context, c engine.Command, key string, a
 	if toSink {
 		failure = p.publish(ctx, c, key)
 	} else if f == nil {
-		result, failure = p.request(ctx, c, key)
+		result, failure = p.request(ctx, c, key, &secrecy{})
 	} else {
 		result, failure = p.call(ctx, f, c, key, attempt)
 	}

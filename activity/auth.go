@@ -36,11 +36,11 @@ type proof struct {
 	digest *credentials // answers the server's challenge
 	set    func(*http.Request)
 	renew  func() // forgets a token that the server did not accept; nil = nothing to renew
-	values []string
 }
 
-// proof makes the proof of a call.
-func (p *Performer) proof(ctx context.Context, raw json.RawMessage) (proof, *engine.Failure) {
+// proof makes the proof of a call. What is secret of it is kept in the call.
+func (p *Performer) proof(ctx context.Context, call *call) (proof, *engine.Failure) {
+	raw, keep := call.Auth, call.keep
 	if len(raw) == 0 || string(raw) == "null" {
 		return proof{}, nil
 	}
@@ -51,34 +51,37 @@ func (p *Performer) proof(ctx context.Context, raw json.RawMessage) (proof, *eng
 	switch {
 	case a.Basic != nil:
 		c := *a.Basic
-		if f := p.fill(c.Use, &c); f != nil {
+		if f := p.fill(c.Use, &c, keep); f != nil {
 			return proof{}, f
 		}
-		return proof{values: []string{c.Password}, set: func(r *http.Request) { r.SetBasicAuth(c.Username, c.Password) }}, nil
+		keep.add(c.Password, c.Username+":"+c.Password)
+		return proof{set: func(r *http.Request) { r.SetBasicAuth(c.Username, c.Password) }}, nil
 	case a.Digest != nil:
 		c := *a.Digest
-		f := p.fill(c.Use, &c)
-		return proof{digest: &c, values: []string{c.Password}}, f
+		f := p.fill(c.Use, &c, keep)
+		keep.add(c.Password)
+		return proof{digest: &c}, f
 	case a.Bearer != nil:
 		b := *a.Bearer
-		if f := p.fill(b.Use, &b); f != nil {
+		if f := p.fill(b.Use, &b, keep); f != nil {
 			return proof{}, f
 		}
+		keep.add(b.Token)
 		return bearing(b.Token), nil
 	case a.OAuth2 != nil:
-		return p.granted(ctx, *a.OAuth2, false)
+		return p.granted(ctx, *a.OAuth2, false, call)
 	case a.OIDC != nil:
-		return p.granted(ctx, *a.OIDC, true)
+		return p.granted(ctx, *a.OIDC, true, call)
 	}
 	return proof{}, permanent(TypeConfiguration, http.StatusBadRequest, "invalid authentication", "the authentication of the call names no scheme")
 }
 
 func bearing(token string) proof {
-	return proof{values: []string{token}, set: func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }}
+	return proof{set: func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }}
 }
 
 // fill reads a policy from the secret that it uses.
-func (p *Performer) fill(use string, policy any) *engine.Failure {
+func (p *Performer) fill(use string, policy any, keep *secrecy) *engine.Failure {
 	if use == "" {
 		return nil
 	}
@@ -87,13 +90,14 @@ func (p *Performer) fill(use string, policy any) *engine.Failure {
 		if token, ok := v.(string); ok {
 			v = map[string]any{"token": token} // a bearer's secret may be the token alone
 		}
+		keep.addValue(v, false)
 		raw, _ := json.Marshal(v) // it was read from JSON or text
 		if json.Unmarshal(raw, policy) == nil && complete(policy) {
 			return nil
 		}
 		err = secretError("secret.form", "secret %q does not have the fields of the policy that uses it", use)
 	}
-	return permanent(TypeConfiguration, http.StatusBadRequest, "secret", err.Error())
+	return secretFailure(err)
 }
 
 // complete reports whether a policy has what it cannot do without.
@@ -116,7 +120,8 @@ func (p *Performer) exchange(client *http.Client, req *http.Request, pr proof, a
 		pr.set(req)
 	}
 	resp, err := client.Do(req)
-	if err != nil || resp.StatusCode != http.StatusUnauthorized || pr.digest == nil && pr.renew == nil {
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || pr.digest == nil && pr.renew == nil ||
+		origin(resp.Request.URL) != origin(req.URL) { // another origin is not answered with what is not for it
 		return resp, nil, err
 	}
 	repeated := req.Clone(req.Context())

@@ -64,7 +64,7 @@ func TestBasicAndBearer(t *testing.T) {
 		`{"basic":1}`:                                       "not of its form",
 		`{}`:                                                "names no scheme",
 	} {
-		_, f := do(t, p, `{"uri":"`+url+`","authentication":`+input+`}`, url)
+		_, f := do(t, p, `{"uri":"`+url+`","origins":["`+url+`"],"authentication":`+input+`}`, url)
 		if want == "" && f != nil || want != "" && (f == nil || !strings.Contains(f.Error.Detail, want) || f.Retry) {
 			t.Errorf("%s: %+v", input, f)
 		}
@@ -138,7 +138,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		Log:     slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	call := func(refs string) (json.RawMessage, *engine.Failure) {
-		return do(t, p, `{"method":"post","uri":"`+url+`","output":"response","body":{"deep":[null,null]},"query":{},"secrets":[`+refs+`]}`, url)
+		return do(t, p, `{"method":"post","uri":"`+url+`","origins":["`+url+`"],"output":"response","body":{"deep":[null,null]},"query":{},"secrets":[`+refs+`]}`, url)
 	}
 	const refs = `{"at":"/headers/X-Key","name":"a","path":["b"],"before":"key ","after":"!"},{"at":"/query/k","name":"a","path":["b"]},` +
 		`{"at":"/body/deep/0","name":"a","path":["b"]},{"at":"/body/deep/1","name":"a","path":["c"]}`
@@ -173,7 +173,7 @@ func TestSecretsStayWithTheirHost(t *testing.T) {
 		http.Redirect(w, r, strings.Replace(other, "127.0.0.1", "localhost", 1), http.StatusFound)
 	})
 	p := performer(t, Config{Secrets: secretsOf{"a": "hunter2"}})
-	result, f := do(t, p, `{"uri":"`+url+`","redirect":true,"authentication":{"bearer":{"use":"a"}},"secrets":[{"at":"/headers/X-Key","name":"a","path":[]}]}`, url)
+	result, f := do(t, p, `{"uri":"`+url+`","origins":["`+url+`"],"redirect":true,"authentication":{"bearer":{"use":"a"}},"secrets":[{"at":"/headers/X-Key","name":"a","path":[]}]}`, url)
 	if f != nil || string(result) != `"got "` {
 		t.Errorf("%s, %+v", result, f)
 	}

@@ -42,11 +42,12 @@ type call struct {
 	Redirect bool                       `json:"redirect"` // follow redirects instead of failing on them
 	Auth     json.RawMessage            `json:"authentication"`
 	Secrets  []lateRef                  `json:"secrets"` // where secrets are filled in
+	Origins  []string                   `json:"origins"` // that the definition writes out: secrets go there
 
-	uri    *url.URL
-	shown  *call             // the same without its secrets, for results and messages
-	values []string          // the secrets
-	sent   map[string]string // headers of the request, as the result shows them
+	uri   *url.URL
+	shown *call             // the same without its secrets, for results and messages
+	keep  *secrecy          // what must not leave the attempt
+	sent  map[string]string // headers of the request, as the result shows them
 }
 
 // parseCall reads and checks the input of an HTTP command.

@@ -30,20 +30,49 @@ const (
 	maxExcerptBytes = 512       // of an error answer's body, quoted in the failure
 )
 
-// request performs an HTTP command.
-func (p *Performer) request(ctx context.Context, c engine.Command, key string) (json.RawMessage, *engine.Failure) {
-	full, display, values, err := p.filled(c.Input)
+// request performs an HTTP command. What it returns has none of the secrets in
+// keep, nor those that the command, its tokens or its address have.
+func (p *Performer) request(ctx context.Context, c engine.Command, key string, keep *secrecy) (json.RawMessage, *engine.Failure) {
+	result, failure := p.attempt(ctx, c, key, keep)
+	if failure != nil {
+		return nil, keep.failure(failure)
+	}
+	return keep.value(result), nil
+}
+
+// prepared reads a command and fills in its secrets, as far as they may go
+// where the command goes.
+func (p *Performer) prepared(c engine.Command, keep *secrecy) (*call, *engine.Failure) {
+	full, display, refs, err := p.filled(c.Input, keep)
 	if err != nil {
-		return nil, permanent(TypeConfiguration, http.StatusBadRequest, "secret", err.Error())
+		return nil, secretFailure(err)
 	}
 	call, err := parseCall(full)
 	if err == nil {
 		call.shown, err = parseCall(display)
 	}
 	if err != nil {
-		return nil, permanent(TypeValidation, http.StatusBadRequest, "invalid HTTP call", scrubbed(err.Error(), values))
+		return nil, permanent(TypeValidation, http.StatusBadRequest, "invalid HTTP call", err.Error())
 	}
-	call.values = values
+	call.keep, call.Secrets = keep, refs
+	if password, ok := call.uri.User.Password(); ok {
+		keep.add(password)
+	}
+	sent, asked := call.uses()
+	if err = p.bound(sent, call.Origins, call.uri); err == nil {
+		err = p.boundToken(asked, call.Origins, call.uri)
+	}
+	if err != nil {
+		return nil, secretFailure(err)
+	}
+	return call, nil
+}
+
+func (p *Performer) attempt(ctx context.Context, c engine.Command, key string, keep *secrecy) (json.RawMessage, *engine.Failure) {
+	call, failure := p.prepared(c, keep)
+	if failure != nil {
+		return nil, failure
+	}
 	limit := c.Timeout
 	set(&limit, p.config.Timeout)
 	h := p.hosts.get(call.uri.Host)
@@ -81,20 +110,19 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 		_, err = call.shown.request(ctx, c, key) // for the headers that the result may show
 	}
 	if err != nil {
-		return answer{failure: permanent(TypeValidation, http.StatusBadRequest, "invalid HTTP call", scrubbed(err.Error(), call.values))}
+		return answer{failure: permanent(TypeValidation, http.StatusBadRequest, "invalid HTTP call", err.Error())}
 	}
-	shows, failure := p.proof(ctx, call.Auth)
+	shows, failure := p.proof(ctx, call)
 	if failure != nil {
 		return answer{failure: failure}
 	}
-	call.values = append(call.values, shows.values...)
 	client := *p.client
 	if !call.Redirect {
 		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	} else {
 		client.CheckRedirect = call.redirected
 	}
-	resp, failure, err := p.exchange(&client, req, shows, func() (proof, *engine.Failure) { return p.proof(ctx, call.Auth) })
+	resp, failure, err := p.exchange(&client, req, shows, func() (proof, *engine.Failure) { return p.proof(ctx, call) })
 	if failure != nil {
 		return answer{failure: failure}
 	}
@@ -113,6 +141,9 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 	if int64(len(body)) > p.config.MaxResponseBytes {
 		return answer{failure: tooLarge("limit.response", "response", int(p.config.MaxResponseBytes))}
 	}
+	if call.Output == outputRaw {
+		body = call.keep.bytes(body) // before it is encoded
+	}
 	result, failure := shape(call.shown, resp, body)
 	return answer{result: result, failure: failure}
 }
@@ -129,7 +160,7 @@ func unreachable(ctx context.Context, call *call, err error) answer {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	f := retryable(TypeCommunication, http.StatusServiceUnavailable, "request failed", scrubbed(fmt.Sprintf("%s: %v", call.shown.place(), err), call.values))
+	f := retryable(TypeCommunication, http.StatusServiceUnavailable, "request failed", fmt.Sprintf("%s: %v", call.shown.place(), err))
 	return answer{failure: f, ill: ctx.Err() == nil}
 }
 
@@ -144,14 +175,14 @@ func failureOfStatus(call *call, resp *http.Response, body []byte) *engine.Failu
 	detail := fmt.Sprintf("%s: answered %s", call.shown.place(), resp.Status)
 	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode < 400 {
 		detail += ", a redirect, which the call does not allow"
-	} else if text := excerpt(body); text != "" {
+	} else if text := excerpt(call.keep.bytes(body)); text != "" { // a secret that is cut would not be found
 		detail += ": " + text
 	}
 	title := http.StatusText(resp.StatusCode)
 	if title == "" {
 		title = "status " + strconv.Itoa(resp.StatusCode)
 	}
-	f := permanent(TypeCommunication, resp.StatusCode, title, scrubbed(detail, call.values))
+	f := permanent(TypeCommunication, resp.StatusCode, title, detail)
 	switch s := resp.StatusCode; {
 	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests, s >= 500:
 		f.Retry, f.After = true, retryAfter(resp.Header)
@@ -249,19 +280,6 @@ func encode(v any) json.RawMessage {
 type redirectError string
 
 func (e redirectError) Error() string { return string(e) }
-
-// redirected checks a redirect. Secrets in headers stay with the host that they
-// are for; net/http itself takes care of Authorization.
-func (c *call) redirected(req *http.Request, via []*http.Request) error {
-	if req.URL.Host != via[0].URL.Host {
-		for _, s := range c.Secrets {
-			if name, ok := strings.CutPrefix(s.At, "/headers/"); ok {
-				req.Header.Del(strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~"))
-			}
-		}
-	}
-	return checkRedirect(req, via)
-}
 
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	if req.URL.Scheme != "http" && req.URL.Scheme != "https" {

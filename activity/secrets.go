@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -128,6 +130,11 @@ func secretError(code, format string, args ...any) error {
 		WithHint("secrets are read by the node that makes the call, see AQUEDUCT_SECRETS_DIR and AQUEDUCT_SECRETS_PREFIX")
 }
 
+// secretFailure is the failure of a call whose secrets cannot be filled in.
+func secretFailure(err error) *engine.Failure {
+	return permanent(TypeConfiguration, http.StatusBadRequest, "secret", err.Error())
+}
+
 // secret finds a secret, or a field of it.
 func (p *Performer) secret(name string, path []string) (any, error) {
 	var v any
@@ -152,8 +159,8 @@ func (p *Performer) secret(name string, path []string) (any, error) {
 }
 
 // filled returns the input of a call with its secrets, the same input as it
-// may be shown, and the secrets themselves.
-func (p *Performer) filled(input json.RawMessage) (full, shown json.RawMessage, values []string, err error) {
+// may be shown, and the references that were filled in.
+func (p *Performer) filled(input json.RawMessage, keep *secrecy) (full, shown json.RawMessage, refs []lateRef, err error) {
 	var head struct {
 		Secrets []lateRef `json:"secrets"`
 	}
@@ -177,14 +184,15 @@ func (p *Performer) filled(input json.RawMessage) (full, shown json.RawMessage, 
 		if !isText && r.Before+r.After != "" {
 			return nil, nil, nil, secretError("secret.form", "secret %q is not a text, and text stands beside it", r.Name)
 		}
+		keep.addValue(v, true)
 		if isText {
-			values = append(values, text)
 			v = r.Before + text + r.After
+			keep.addValue(v, true)
 		}
 		put(a, r.At, v)
 		put(b, r.At, shownSecret)
 	}
-	return encode(a), encode(b), values, nil
+	return encode(a), encode(b), head.Secrets, nil
 }
 
 // put sets the value at a pointer; objects on the way to it are made.
@@ -213,17 +221,3 @@ func put(root any, pointer string, v any) {
 		}
 	}
 }
-
-// scrubbed takes the secrets out of a text for people.
-func scrubbed(text string, values []string) string {
-	for _, v := range values {
-		if len(v) >= minScrubbed {
-			text = strings.ReplaceAll(text, v, shownSecret)
-		}
-	}
-	return text
-}
-
-// minScrubbed is how long a secret must be to be looked for: a shorter one
-// would be found everywhere.
-const minScrubbed = 4

@@ -26,7 +26,11 @@ func (p *Performer) publish(ctx context.Context, c engine.Command, key string) *
 		return permanent(TypeValidation, http.StatusBadRequest, "invalid event", err.Error())
 	}
 	c.Input = input
-	_, failure := p.request(ctx, c, key)
+	keep := &secrecy{}
+	for _, values := range p.config.Sink.Query() {
+		keep.add(values...) // whoever takes events may want a key there
+	}
+	_, failure := p.request(ctx, c, key, keep)
 	return failure
 }
 

@@ -112,9 +112,20 @@ func (t *tokens) drop(key string) {
 }
 
 // granted makes the proof of a call that needs a token.
-func (p *Performer) granted(ctx context.Context, g grant, discover bool) (proof, *engine.Failure) {
-	if f := p.fill(g.Use, &g); f != nil {
+func (p *Performer) granted(ctx context.Context, g grant, discover bool, c *call) (proof, *engine.Failure) {
+	if f := p.fill(g.Use, &g, c.keep); f != nil {
 		return proof{}, f
+	}
+	g.kept(c.keep)
+	to := recipients{origins: c.Origins}
+	_, to.names = c.uses()
+	if g.Use != "" {
+		to.origins = append(slices.Clone(to.origins), g.Authority, g.Endpoints.Token) // the operator writes them in the secret
+	}
+	if at, err := url.Parse(g.endpoint(discover)); err == nil { // a wrong one is told by who asks it
+		if err := p.bound(to.names, to.origins, at); err != nil {
+			return proof{}, secretFailure(err)
+		}
 	}
 	raw, _ := json.Marshal(g) // plain data cannot fail
 	sum := sha256.Sum256(fmt.Appendf(raw, "%t", discover))
@@ -122,7 +133,7 @@ func (p *Performer) granted(ctx context.Context, g grant, discover bool) (proof,
 	k, ok := p.tokens.get(key, time.Now())
 	if !ok {
 		got, err, _ := p.tokens.loads.Do(key, func() (any, error) {
-			k, err := p.obtain(ctx, g, discover)
+			k, err := p.obtain(ctx, g, discover, to)
 			if err == nil {
 				p.tokens.put(key, k)
 			}
@@ -131,17 +142,32 @@ func (p *Performer) granted(ctx context.Context, g grant, discover bool) (proof,
 		if err != nil {
 			var f *tokenFailure
 			if errors.As(err, &f) {
-				f.failure.Error.Detail = scrubbed(f.failure.Error.Detail, []string{g.Client.Secret, g.Password})
 				return proof{}, f.failure
 			}
 			return proof{}, retryable(TypeAuthentication, http.StatusUnauthorized, "no token", err.Error())
 		}
 		k = got.(token)
 	}
+	c.keep.add(k.value)
 	pr := bearing(k.value)
-	pr.values = append(pr.values, g.Client.Secret, g.Password)
 	pr.renew = func() { p.tokens.drop(key) }
 	return pr, nil
+}
+
+// recipients are who may get the secrets of a grant.
+type recipients struct {
+	names   []string // of the secrets
+	origins []string // that the definition, or the secret itself, writes out
+}
+
+// kept remembers what is secret of a grant, also as it is sent.
+func (g grant) kept(keep *secrecy) {
+	keep.add(g.Client.Secret, g.Password, url.QueryEscape(g.Client.ID)+":"+url.QueryEscape(g.Client.Secret))
+	for _, s := range []*subject{g.Subject, g.Actor} {
+		if s != nil {
+			keep.add(s.Token)
+		}
+	}
 }
 
 // tokenFailure carries a failure through those who wait for the same token.
@@ -157,8 +183,8 @@ func refusedToken(retry bool, code, format string, args ...any) error {
 }
 
 // obtain asks an authority for a token.
-func (p *Performer) obtain(ctx context.Context, g grant, discover bool) (token, error) {
-	endpoint, err := p.tokenEndpoint(ctx, g, discover)
+func (p *Performer) obtain(ctx context.Context, g grant, discover bool, to recipients) (token, error) {
+	endpoint, err := p.tokenEndpoint(ctx, g, discover, to)
 	if err != nil {
 		return token{}, err
 	}
@@ -193,20 +219,31 @@ func (p *Performer) obtain(ctx context.Context, g grant, discover bool) (token, 
 // place names a URL in messages, without what may hold secrets.
 func place(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
-// tokenEndpoint finds where tokens are given.
-func (p *Performer) tokenEndpoint(ctx context.Context, g grant, discover bool) (string, error) {
+// endpoint is what a grant asks first: the token endpoint, or the document that
+// names it.
+func (g grant) endpoint(discover bool) string {
 	base := strings.TrimSuffix(g.Authority, "/")
-	if !discover {
-		path := g.Endpoints.Token
-		if path == "" {
-			path = tokenPath
-		}
-		if strings.Contains(path, "://") {
-			return path, nil
-		}
-		return base + "/" + strings.TrimPrefix(path, "/"), nil
+	path := g.Endpoints.Token
+	switch {
+	case discover:
+		return base + discoveryPath
+	case path == "":
+		path = tokenPath
+	case strings.Contains(path, "://"):
+		return path
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+discoveryPath, nil)
+	return base + "/" + strings.TrimPrefix(path, "/")
+}
+
+// tokenEndpoint finds where tokens are given. What an authority names may be
+// another host, as far as the operator does not bind the secrets to others, and
+// never less protected than the authority.
+func (p *Performer) tokenEndpoint(ctx context.Context, g grant, discover bool, to recipients) (string, error) {
+	at := g.endpoint(discover)
+	if !discover {
+		return at, nil
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return "", refusedToken(false, "auth.authority", "authority %q is not a URL", g.Authority)
 	}
@@ -216,8 +253,15 @@ func (p *Performer) tokenEndpoint(ctx context.Context, g grant, discover bool) (
 	if err := p.ask(req, &found); err != nil {
 		return "", err
 	}
-	if found.Token == "" {
+	u, err := url.Parse(found.Token)
+	if err != nil || found.Token == "" {
 		return "", refusedToken(false, "auth.authority", "%s names no token_endpoint", place(req.URL))
+	}
+	if req.URL.Scheme == "https" && u.Scheme != "https" {
+		return "", refusedToken(false, "auth.authority", "%s names a token_endpoint without TLS", place(req.URL))
+	}
+	if err := p.bound(to.names, append(slices.Clone(to.origins), found.Token), u); err != nil {
+		return "", &tokenFailure{secretFailure(err)}
 	}
 	return found.Token, nil
 }

@@ -74,7 +74,8 @@ func TestTokens(t *testing.T) {
 		a := &authority{}
 		at := serve(t, a.ServeHTTP)
 		p := performer(t, Config{Secrets: secretsOf{"idp": map[string]any{"authority": at, "grant": "client_credentials", "client": map[string]any{"id": "c"}}}})
-		input := `{"uri":"` + resource(t, &good) + `","authentication":{` + strings.ReplaceAll(policy, "%s", at) + `}}`
+		server := resource(t, &good)
+		input := `{"uri":"` + server + `","origins":["` + server + `"],"authentication":{` + strings.ReplaceAll(policy, "%s", at) + `}}`
 		for range 3 {
 			if _, f := do(t, p, input, ""); f != nil {
 				t.Fatalf("%s: %+v", policy, f)

@@ -126,6 +126,27 @@ type Events struct {
 type Secrets struct {
 	Prefix string // of environment variables; "" = none is looked at
 	Dir    string // folder of files; "" = none
+	Hosts  string // where a secret may be sent: NAME=HOST, ...; see Bound
+}
+
+// Bound returns the hosts to which a secret may be sent, by its name; a secret
+// that has none may be sent to the hosts that definitions write out. The setting
+// is a list, separated by commas, of NAME=HOST or NAME=HOST:PORT, where HOST may
+// begin with "*." for every host below it.
+func (s Secrets) Bound() (map[string][]string, error) {
+	bound := map[string][]string{}
+	for pair := range strings.SplitSeq(s.Hosts, ",") {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		name, host, ok := strings.Cut(pair, "=")
+		u, err := url.Parse("https://" + strings.TrimPrefix(host, "*."))
+		if !ok || name == "" || err != nil || u.Host == "" || u.Host != strings.TrimPrefix(host, "*.") {
+			return nil, fmt.Errorf("%q is not NAME=HOST or NAME=HOST:PORT", pair)
+		}
+		bound[name] = append(bound[name], host)
+	}
+	return bound, nil
 }
 
 // Limits bounds what one turn may do.

@@ -272,6 +272,9 @@ func (l *Loaded) check(all []setting) []problem.Place {
 	if strings.HasPrefix(l.Secrets.Prefix, prefix) {
 		add("secrets.prefix", "config.prefix", "is what settings begin with", "choose another prefix, such as SECRET_")
 	}
+	if _, err := l.Secrets.Bound(); err != nil {
+		add("secrets.hosts", "config.type", err.Error(), "write bank=api.bank.example,mail=*.mail.example:465")
+	}
 	if l.Retry.Delay > l.Retry.DelayMax {
 		add("retry.delay-max", "config.order", "is shorter than retry.delay", "make it at least "+text(&l.Retry.Delay))
 	}

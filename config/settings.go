@@ -139,6 +139,8 @@ func activities() []setting {
 			meaning: "what the names of environment variables with secrets begin with, not AQUEDUCT_; empty = none is a secret"},
 		{key: "secrets.dir", field: func(c *Config) any { return &c.Secrets.Dir },
 			meaning: "folder with a file, or a folder of files, for each secret; empty = none"},
+		{key: "secrets.hosts", field: func(c *Config) any { return &c.Secrets.Hosts },
+			meaning: "where secrets may be sent, a list of NAME=HOST, NAME=HOST:PORT or NAME=*.DOMAIN, separated by commas; a secret that it does not name goes to the hosts that definitions write out"},
 	}
 }
 

@@ -70,9 +70,10 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		Sink: sink, SinkMode: c.Events.SinkMode,
 		Timeout: c.Activity.Timeout, MaxResponseBytes: int64(c.Activity.ResponseBytes), MaxResultBytes: c.Activity.ResultBytes,
 		MaxPerHost: c.Activity.PerHost, BreakAfter: c.Activity.BreakAfter, BreakFor: c.Activity.BreakFor,
-		Policy:  activity.Policy{MaxAttempts: c.Activity.Attempts, Initial: c.Activity.Delay, Max: c.Activity.DelayMax},
-		Secrets: activity.SecretStore{Prefix: c.Secrets.Prefix, Lookup: os.LookupEnv, Dir: c.Secrets.Dir},
-		Metrics: metrics, Log: log,
+		Policy:      activity.Policy{MaxAttempts: c.Activity.Attempts, Initial: c.Activity.Delay, Max: c.Activity.DelayMax},
+		Secrets:     activity.SecretStore{Prefix: c.Secrets.Prefix, Lookup: os.LookupEnv, Dir: c.Secrets.Dir},
+		SecretHosts: secretHosts(c.Secrets),
+		Metrics:     metrics, Log: log,
 	})
 	n.catalogue.ResolveWith(n.performer)
 	rc := runtime.Config{
@@ -139,6 +140,18 @@ func sinkURL(text string) (*url.URL, error) {
 		return nil, problem.New(problem.Invalid, "config.url", "events.sink is not an http or https URL") // the parser's error quotes it whole
 	}
 	return u, nil
+}
+
+// secretHosts says where secrets may be sent.
+func secretHosts(c config.Secrets) map[string][]activity.HostPattern {
+	bound, _ := c.Bound() // config has checked it
+	hosts := map[string][]activity.HostPattern{}
+	for name, list := range bound {
+		for _, h := range list {
+			hosts[name] = append(hosts[name], activity.HostPattern(h))
+		}
+	}
+	return hosts
 }
 
 func scheme(address string) string {

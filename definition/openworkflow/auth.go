@@ -49,15 +49,58 @@ func (c *compiler) secret(at, name string) {
 // lateBound collects the places of a command that its performer fills with
 // secrets: a command is stored, and must not have them.
 type lateBound struct {
-	c    *compiler
-	refs []any
+	c       *compiler
+	refs    []any
+	policy  bool  // a whole policy is a secret
+	origins []any // that the document writes out
 }
 
-// add puts what was collected into the command.
-func (l *lateBound) add(command map[string]any) {
+// add puts what was collected into the command: its secrets, and where they may
+// go. At is the endpoint.
+func (l *lateBound) add(at string, command map[string]any) {
 	if len(l.refs) > 0 {
 		command["secrets"] = l.refs
 	}
+	if len(l.refs) == 0 && !l.policy {
+		return
+	}
+	uri, _ := command["uri"].(string)
+	if !l.goesTo(uri) && uri != "" {
+		l.c.warn(at, warnHost, "write the host out, such as https://bank.example/{path}",
+			"the host comes from data: a secret goes there only where the setting secrets.hosts names the host for it")
+	}
+	if len(l.origins) > 0 {
+		command["origins"] = l.origins
+	}
+}
+
+// writtenOut is the scheme and the authority at the beginning of a URI, and of an
+// expression that begins with one.
+var writtenOut = regexp.MustCompile(`^(https?://[^/?#{}"\\\s]+)(?:[/?#]|$)`)
+
+var writtenFirst = regexp.MustCompile(`^\s*"(https?://[^/?#{}"\\\s]+)(?:[/?#]|"\s*$)`)
+
+// goesTo adds the origin of a URI, or of an expression that makes one, to those
+// that secrets may go to; false when the document does not write it out. The
+// performer compares it with the origin of the final URI, so that an expression
+// that is not what it looks like sends nothing.
+func (l *lateBound) goesTo(uri string) bool {
+	found := writtenOut.FindStringSubmatch(uri)
+	if inner, ok := jq.Wrapped(uri); ok {
+		for _, ours := range []string{fill, segment} {
+			inner = strings.TrimPrefix(strings.TrimSpace(inner), ours)
+		}
+		found = writtenFirst.FindStringSubmatch(inner)
+	}
+	if found == nil {
+		return false
+	}
+	scheme, authority, _ := strings.Cut(found[1], "://")
+	origin := scheme + "://" + authority[strings.LastIndexByte(authority, '@')+1:]
+	if !slices.Contains(l.origins, any(origin)) {
+		l.origins = append(l.origins, origin)
+	}
+	return true
 }
 
 // secretUse is how an expression may use a secret: as it is, with text before
@@ -218,11 +261,16 @@ func (c *compiler) credentials(at string, v any, vars scope, late *lateBound) an
 		if s != "" {
 			c.secret(join(p, "use"), s)
 		}
+		late.policy = true
 		return map[string]any{name: map[string]any{"use": s}}
 	}
 	c.object(p, fields, form)
 	if name == "oauth2" || name == "oidc" {
 		c.grant(p, fields)
+		authority, _ := fields["authority"].(string)
+		token, _ := asObject(fields["endpoints"])["token"].(string)
+		late.goesTo(authority)
+		late.goesTo(token)
 	}
 	c.policyTexts(p, fields)
 	c.plainSecrets(p, fields)

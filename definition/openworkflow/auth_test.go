@@ -23,13 +23,13 @@ do:
 func TestAuthentication(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ policy, rest, auth, warned string }{
-		{`{basic: {use: store}}`, ``, `"authentication":{"basic":{"use":"store"}},`, ""},
-		{`{use: named}`, ``, `"authentication":{"basic":{"password":null,"username":"ann"}},"method":"GET","output":"content","redirect":false,` +
+		{`{basic: {use: store}}`, ``, `"authentication":{"basic":{"use":"store"}},"method":"GET","origins":["https://a.example"],`, ""},
+		{`{use: named}`, ``, `"authentication":{"basic":{"password":null,"username":"ann"}},"method":"GET","origins":["https://a.example"],"output":"content","redirect":false,` +
 			`"secrets":[{"at":"/authentication/basic/password","name":"store","path":["password"]}],`, ""},
 		{`{bearer: {token: '${ .token }'}}`, ``, `"authentication":{"bearer":{"token":"abc"}},`, "comes from the instance's data"},
 		{`{digest: {username: u, password: p}}`, ``, `"authentication":{"digest":{"password":"p","username":"u"}},`, "stands in the document"},
 		{`{oauth2: {authority: 'https://idp', grant: client_credentials, client: {id: c, secret: '${ $secrets.idp["a b"].c }'}, scopes: [x]}}`, ``,
-			`"authentication":{"oauth2":{"authority":"https://idp","client":{"id":"c","secret":null},"grant":"client_credentials","scopes":["x"]}},`, ""},
+			`"authentication":{"oauth2":{"authority":"https://idp","client":{"id":"c","secret":null},"grant":"client_credentials","scopes":["x"]}},"method":"GET","origins":["https://idp","https://a.example"],`, ""},
 		{`{oidc: {use: idp}}`, `, headers: {A: '${ "Key " + $secrets.store.a + "!" }', B: '${ "x \($secrets.store) y" }'}, query: {q: '${ $secrets.idp }'}, body: [{b: '${$secrets.store.b}'}]`,
 			`"authentication":{"oidc":{"use":"idp"}},"body":[{"b":null}],"headers":{"A":null,"B":null},`, ""},
 	} {
@@ -106,5 +106,46 @@ do:
 	}
 	if got != "/do/0/a/set/text embedded-expression\n/do/1/b/listen/to/one uncorrelated\n/do/3/d/fork/branches/0/e/do/0/f/export export-in-fork\n/do/5/h/catch/retry endless-retry\n" {
 		t.Error(got)
+	}
+}
+
+// TestSecretsAreBoundToTheHostsThatAreWrittenOut: a command with secrets names
+// the origins that its definition writes out, and publishing warns where data
+// makes the host.
+func TestSecretsAreBoundToTheHostsThatAreWrittenOut(t *testing.T) {
+	t.Parallel()
+	for uri, want := range map[string]string{
+		"https://a.example":                      "https://a.example",
+		"http://A.example:80?x=1":                "http://A.example:80",
+		"https://u:p@a.example/":                 "https://a.example",
+		"https://a.example/{user}/x":             "https://a.example",
+		`${ "https://a.example/" + .user }`:      "https://a.example",
+		`${ "https://a.example/\(.user)" }`:      "https://a.example",
+		`${ "https://a.example" }`:               "https://a.example",
+		"https://a.example{user}":                "",
+		"https://{user}/x":                       "",
+		"https://a.{user}.example/":              "",
+		"${ .uri }":                              "",
+		`${ "https://a.example" + .user }`:       "",
+		`${ "https://a.example\(.user)/" }`:      "",
+		`${ "https://a.example/" as $x | .uri }`: "https://a.example", // and the performer finds another
+	} {
+		source := `
+document: {dsl: '1.0.3', namespace: t, name: bound, version: '1.0.0'}
+use: {secrets: [s]}
+do:
+  - ask: {call: http, with: {method: get, endpoint: '` + uri + `', headers: {A: '${ $secrets.s }'}}}
+`
+		parsed, err := Parse("w.yaml", []byte(source))
+		if err != nil {
+			t.Fatal(uri, err)
+		}
+		got := command(t, parsed, `{"user": "ann", "uri": "https://evil.example/"}`)
+		if bound := strings.Contains(got, `"origins":["`+want+`"]`); want != "" && !bound || want == "" && strings.Contains(got, "origins") {
+			t.Errorf("%s: %s, want %q", uri, got, want)
+		}
+		if warned := len(parsed.Warnings) == 1 && parsed.Warnings[0].Code == warnHost; warned != (want == "") {
+			t.Errorf("%s: warnings %v", uri, parsed.Warnings)
+		}
 	}
 }

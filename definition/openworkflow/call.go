@@ -201,7 +201,7 @@ func (c *compiler) http(at string, v any, vars scope) *jq.Template {
 		res["body"] = v
 	}
 	c.outcome(at, m, res)
-	late.add(res)
+	late.add(join(at, "endpoint"), res)
 	if len(c.findings)+c.dropped > before {
 		return nil
 	}

@@ -56,7 +56,7 @@ func (c *compiler) openapi(at string, v any, vars scope) *jq.Template {
 		args = join(at, "parameters")
 	}
 	c.arguments(args, o, c.secretArguments(join(at, "parameters"), o, given, late), res)
-	late.add(res)
+	late.add(join(at, "document"), res)
 	if len(c.findings)+c.dropped > before {
 		return nil
 	}

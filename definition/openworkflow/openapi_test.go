@@ -117,7 +117,7 @@ func TestOpenAPICallsBecomeHTTPCalls(t *testing.T) {
 		{pets, "formPet", ", parameters: {id: 1, name: '${ .n }', age: 3}", `{"n": "a&b=c"}`,
 			`{"body":"age=3&name=a%26b%3Dc","headers":{"Content-Type":"application/x-www-form-urlencoded"},"method":"POST","output":"content","redirect":false,"uri":"https://pets.example/v2/pets/1"}`},
 		{orders, "listOrders", ", parameters: {state: open, ids: [1, 2], session: 'a b', key: '${ $secrets.pets.key }'}", `{}`,
-			`{"headers":{"Cookie":"session=a%20b"},"method":"GET","output":"content","query":{"ids":"1,2","state":"open"},"redirect":false,` +
+			`{"headers":{"Cookie":"session=a%20b"},"method":"GET","origins":["https://orders.example"],"output":"content","query":{"ids":"1,2","state":"open"},"redirect":false,` +
 				`"secrets":[{"at":"/headers/key","name":"pets","path":["key"]}],"uri":"https://orders.example/orders"}`},
 		{orders, "placeOrder", ", parameters: {body: '${ . }'}", `{"a": 1}`,
 			`{"body":{"a":1},"headers":{"Content-Type":"application/vnd.order+json"},"method":"POST","output":"content","redirect":false,"uri":"http://docs.example/api/live/orders"}`},

@@ -16,6 +16,7 @@ const (
 	warnEvent    = "warning.uncorrelated"        // a listen whose events reach every waiting instance
 	warnExport   = "warning.export-in-fork"      // a branch of a fork that exports: the last one wins
 	warnEndless  = "warning.endless-retry"       // a policy that retries for ever, and at once
+	warnHost     = "warning.secret-host"         // a secret for a host that data makes
 	warnSecret   = "warning.plain-secret"        // a secret in the document, or in the data of an instance
 )
 
