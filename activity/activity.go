@@ -22,7 +22,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
 
@@ -208,7 +208,7 @@ func (p *Performer) call(ctx context.Context, f Func, c engine.Command, key stri
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	limited = context.WithValue(limited, attemptKey{}, Attempt{
-		Target: c.Target, Key: key, Number: attempt, Instance: instanceOf(key), Pointer: c.Pointer, Headers: c.Headers, Ack: ackPath(c, key),
+		Target: c.Target, Key: key, Number: attempt, Instance: c.Instance, Pointer: c.Pointer, Headers: c.Headers, Ack: ackPath(c),
 	})
 	value, err := p.recovered(limited, f, c)
 	if err == nil {
@@ -261,19 +261,9 @@ func Info(ctx context.Context) Attempt {
 
 // ackPath is where the API takes the acknowledgement of a command, "" for one
 // that asks for none.
-func ackPath(c engine.Command, key string) string {
+func ackPath(c engine.Command) string {
 	if c.Ack <= 0 {
 		return ""
 	}
-	i := strings.LastIndexByte(key, '/')
-	return "/v1/instances/" + url.PathEscape(key[:max(i, 0)]) + "/commands/" + key[i+1:] + "/ack"
-}
-
-// instanceOf takes the instance out of an idempotency key, which is
-// "<instance>/<position>".
-func instanceOf(key string) string {
-	if i := strings.LastIndexByte(key, '/'); i >= 0 {
-		return key[:i]
-	}
-	return key
+	return "/v1/instances/" + url.PathEscape(c.Instance) + "/commands/" + strconv.FormatInt(c.Position, 10) + "/ack"
 }

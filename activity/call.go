@@ -134,7 +134,7 @@ func (c *call) request(ctx context.Context, cmd engine.Command, key string) (*ht
 		headers.Set(name, text)
 	}
 	carry(headers, HeaderKey, key)
-	carry(headers, HeaderAck, ackPath(cmd, key))
+	carry(headers, HeaderAck, ackPath(cmd))
 	body, err := c.body(headers)
 	if err != nil {
 		return nil, err

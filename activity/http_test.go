@@ -97,7 +97,7 @@ func TestDeliveryNamesWhereItIsAcknowledged(t *testing.T) {
 		{"see", time.Minute, `"/v1/instances/i%201/commands/7/ack"`},
 		{"see", 0, `""`},
 	} {
-		got, f := p.Perform(context.Background(), engine.Command{Target: c.target, Input: input, Ack: c.ack}, "i 1/7", 1)
+		got, f := p.Perform(context.Background(), engine.Command{Target: c.target, Input: input, Ack: c.ack, Instance: "i 1", Position: 7}, "i 1/7", 1)
 		if string(got) != c.want {
 			t.Errorf("%s within %s: %s, %+v", c.target, c.ack, got, f)
 		}

@@ -154,7 +154,7 @@ func (w *Workflow) StartWithKey(key string, input any) *Workflow {
 }
 
 func (w *Workflow) input(env signal.Envelope) engine.Input {
-	return engine.Input{Signal: env, Now: w.now, Key: []byte(InstanceID)}
+	return engine.Input{Signal: env, Now: w.now, Key: []byte(InstanceID), Incarnation: "test"}
 }
 
 // json is a value as JSON.

@@ -52,7 +52,7 @@ func pureKind(ctx context.Context, name, task string, n int) (Row, error) {
 	}
 	run := func(workflows int) error {
 		for i := range workflows {
-			in := engine.Input{Now: time.Unix(int64(i), 0), Key: []byte("k")}
+			in := engine.Input{Now: time.Unix(int64(i), 0), Key: []byte("k"), Incarnation: "inc"}
 			out, err := engine.Begin(parsed.Definition, "i", signal.Start{Input: json.RawMessage(`{"n": 0}`)}, in)
 			if err != nil {
 				return err

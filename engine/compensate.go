@@ -40,10 +40,23 @@ func (r *run) record(n *Node) error {
 		return err
 	}
 	s := r.t.Snap
+	frames := line(s, r.b) // with the task's own, which is no loop around it
+	p := place{pointer: n.Pointer, visit: r.p.visit(frames[:len(frames)-1])}
+	c := Command{Target: n.Compensate.Target, Input: raw}
+	undone := r.t.redone(p)
+	undone.pointer += "/compensate"
+	key := r.key(undone, c.digest())
 	s.LastStep++
-	s.Compensations = append(slices.Clip(s.Compensations), snapshot.Compensation{
-		Step: s.LastStep, Pointer: n.Pointer, Target: n.Compensate.Target, Input: raw,
-	})
+	done := snapshot.Compensation{Step: s.LastStep, Pointer: n.Pointer, Target: c.Target, Input: raw, Key: key, Visit: p.visit}
+	i := slices.IndexFunc(s.Compensations, func(old snapshot.Compensation) bool { return old.Key == key })
+	if i < 0 {
+		s.Compensations = append(slices.Clip(s.Compensations), done)
+		return nil
+	}
+	// A retry has run the task again, which has done nothing more than before:
+	// it keeps its place, and belongs to this run of the try around it.
+	s.Compensations = slices.Clone(s.Compensations)
+	s.Compensations[i] = done
 	return nil
 }
 
@@ -75,7 +88,11 @@ func (t *Turn) compensate(c snapshot.Compensation, w snapshot.Wait) {
 		w.Pointer = c.Pointer
 	}
 	w.Arm = c.Step
-	t.Perform(Command{Target: c.Target, Input: c.Input, Pointer: c.Pointer, Compensates: true}, w)
+	undo := Command{Target: c.Target, Input: c.Input, Pointer: c.Pointer, Key: c.Key, Compensates: true}
+	if undo.Key == "" { // recorded before there were keys
+		undo.Key = t.key(1, place{pointer: c.Pointer + "/compensate", visit: "step" + itoa(c.Step)}, undo.digest())
+	}
+	t.Perform(undo, w)
 }
 
 // forget drops a compensation that is done with.
@@ -168,6 +185,11 @@ func (r *run) compensated(n *Node, w snapshot.Wait, res Result) (rests bool, err
 		e := uncompensated(at, *res.Error)
 		e.Instance = n.Pointer
 		return false, &raised{*e}
+	}
+	for _, c := range r.t.Snap.Compensations {
+		if c.Step == w.Arm {
+			r.t.undoneAt(c)
+		}
 	}
 	r.t.forget(w.Arm)
 	return r.compensateTried(n)

@@ -38,7 +38,7 @@ func TestLongLoopContinues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := engine.Input{Now: epoch, Key: []byte("k")}
+	in := engine.Input{Now: epoch, Key: []byte("k"), Incarnation: "inc"}
 	out, err := engine.Begin(p.Definition, "i", signal.Start{Input: json.RawMessage(`{"items": [` + strings.Join(list, ",") + `]}`)}, in)
 	turns, bytes := 1, 0
 	for err == nil && out.Snapshot.Status == snapshot.Running {
@@ -75,7 +75,7 @@ func BenchmarkLoopTurn(b *testing.B) {
 	for _, items := range []int{10, 1_000, 10_000} {
 		b.Run(fmt.Sprint(items), func(b *testing.B) {
 			list := strings.Repeat(`{"n": 1, "text": "some forty bytes of an item or so"},`, items)
-			in := engine.Input{Now: epoch, Key: []byte("k")}
+			in := engine.Input{Now: epoch, Key: []byte("k"), Incarnation: "inc"}
 			out, err := engine.Begin(p.Definition, "i", signal.Start{Input: json.RawMessage(`{"items": [` + strings.TrimSuffix(list, ",") + `]}`)}, in)
 			if err != nil {
 				b.Fatal(err)

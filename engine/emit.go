@@ -34,7 +34,7 @@ func (r *run) emit(n *Node) error {
 	if !ok {
 		return raise(ErrValidation, 400, "Invalid event", fmt.Sprintf("with gives %s, not an object", kindOf(v)))
 	}
-	event, err := r.cloudEvent(with)
+	event, key, err := r.cloudEvent(with, r.at(n, 0))
 	if err != nil {
 		return err
 	}
@@ -46,16 +46,24 @@ func (r *run) emit(n *Node) error {
 	if len(raw) > MaxEventBytes {
 		return raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("an event of %d bytes exceeds %d", len(raw), MaxEventBytes))
 	}
-	r.t.Emit(raw, n.Pointer)
+	r.t.Emit(raw, n.Pointer, key)
 	return r.complete(n, out, n.Then)
 }
 
-// cloudEvent completes the attributes that the author gives. The id is made
-// of a derived token, so that a repeated decision emits the same event.
-func (r *run) cloudEvent(with map[string]any) (map[string]any, error) {
-	event := map[string]any{
+// cloudEvent completes the attributes that the author gives. The id is made of
+// the key of the effect, so that a retry emits the same event: but for the time,
+// which is that of the last emission where the author gives none.
+func (r *run) cloudEvent(with map[string]any, p place) (event map[string]any, key string, err error) {
+	given := anyValue(with)
+	raw, err := given.Raw(r.t.In.Limits.Expression.Bytes)
+	if err != nil {
+		return nil, "", err
+	}
+	c := Command{Target: TargetEvent, Input: raw}
+	key = r.key(r.t.redone(p), c.digest())
+	event = map[string]any{
 		"specversion": "1.0",
-		"id":          uuid.NewSHA1(eventSpace, []byte(r.t.derive())).String(),
+		"id":          uuid.NewSHA1(eventSpace, []byte(key)).String(),
 		"source":      EventSource(r.t.Snap.Definition.Name),
 		"time":        r.t.In.Now.Format(time.RFC3339Nano),
 	}
@@ -66,24 +74,24 @@ func (r *run) cloudEvent(with map[string]any) (map[string]any, error) {
 	}
 	for _, name := range []string{"id", "source", "type"} {
 		if s, ok := event[name].(string); !ok || s == "" {
-			return nil, raise(ErrValidation, 400, "Invalid event", fmt.Sprintf("%s is %s, not a string with content", name, kindOf(event[name])))
+			return nil, "", raise(ErrValidation, 400, "Invalid event", fmt.Sprintf("%s is %s, not a string with content", name, kindOf(event[name])))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(event)) {
 		switch event[name].(type) {
 		case []any, map[string]any:
 			if name != "data" {
-				return nil, raise(ErrValidation, 400, "Invalid event", fmt.Sprintf("%s is %s, not one value", name, kindOf(event[name])))
+				return nil, "", raise(ErrValidation, 400, "Invalid event", fmt.Sprintf("%s is %s, not one value", name, kindOf(event[name])))
 			}
 		}
 	}
 	if event["specversion"] != "1.0" {
-		return nil, raise(ErrValidation, 400, "Invalid event", "specversion is not 1.0")
+		return nil, "", raise(ErrValidation, 400, "Invalid event", "specversion is not 1.0")
 	}
 	if s, ok := event["time"].(string); !ok || !isMoment(s) {
-		return nil, raise(ErrValidation, 400, "Invalid event", "time is not a moment in RFC 3339")
+		return nil, "", raise(ErrValidation, 400, "Invalid event", "time is not a moment in RFC 3339")
 	}
-	return event, nil
+	return event, key, nil
 }
 
 func isMoment(s string) bool {
@@ -95,8 +103,9 @@ func isMoment(s string) bool {
 // where their author names none.
 func EventSource(definition string) string { return "aqueduct:" + definition }
 
-// Emit adds a command that publishes an event.
-func (t *Turn) Emit(event json.RawMessage, pointer string) {
-	c := Command{Target: TargetEvent, Input: event, Pointer: pointer, Headers: t.Snap.Headers}
+// Emit adds a command that publishes an event under a key; "" = one of its own.
+func (t *Turn) Emit(event json.RawMessage, pointer, key string) {
+	c := Command{Target: TargetEvent, Input: event, Pointer: pointer, Headers: t.Snap.Headers, Key: key}
+	t.keyed(&c)
 	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryEmitted, Command: &c, Meta: t.meta(pointer)})
 }

@@ -48,6 +48,8 @@ type Result struct {
 	Output json.RawMessage // of a command or a task; the event itself of an event wait; nil for a timer
 	Error  *snapshot.Error // of a failed command or child
 	Actor  string
+
+	Unknown bool // with Error: nobody knows whether the command has done what it should
 }
 
 // Input is what a turn is decided on beside the definition and the snapshot.
@@ -56,7 +58,10 @@ type Input struct {
 	Now    time.Time // the moment of the signal by the database's clock: the same at every delivery
 	Clock  time.Time // when it is decided, by the database's clock; only a schedule reads it, to pass over missed ticks
 	Key    []byte    // secret from which tokens are derived, the same on every node
-	Limits Limits
+	Epoch  int64     // of the database; 0 = the first, 1
+
+	Incarnation string // of an instance that begins with this turn: random, and never used before
+	Limits      Limits
 
 	Lifecycle bool // the turn publishes the lifecycle events of what it does
 }
@@ -165,6 +170,11 @@ type Command struct {
 	Timeout time.Duration     `json:"timeout,omitempty"` // of one attempt, in nanoseconds; 0 = the performer's default
 	Pointer string            `json:"ptr"`
 	Headers map[string]string `json:"headers,omitempty"`
+	Key     string            `json:"key"` // idempotency key: of the effect, the same in every command that repeats it
+
+	// Instance and Position are where the command is; whoever reads it sets them.
+	Instance string `json:"-"`
+	Position int64  `json:"-"`
 
 	// Ack makes of the performer's success a delivery only: the result is what
 	// the consumer acknowledges later (D5), and a command that is not
@@ -224,4 +234,9 @@ type Failure struct {
 	Error snapshot.Error
 	Retry bool          // another attempt may succeed
 	After time.Duration // not before this long from now; 0 = by the retry policy
+
+	// Unknown says that the outside may have done what the command asks for: it
+	// was sent, and no answer came. Else the outside has answered, or nothing
+	// was sent.
+	Unknown bool
 }

@@ -33,7 +33,7 @@ func TestANewerVersionGoesOnWhereTheOlderOneWas(t *testing.T) {
 			InstanceID: ScheduleID(old.ID, 0), Version: 3, Status: snapshot.Waiting, Definition: old.ID,
 			Schedule: &snapshot.Schedule{Ticks: 2, Due: m[0]}, Waits: []snapshot.Wait{w},
 		}
-		ended, begun, err := HandOver(old, &snap, next, Input{Now: m[1], Clock: m[1]})
+		ended, begun, err := HandOver(old, &snap, next, Input{Now: m[1], Clock: m[1], Incarnation: "inc"})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}

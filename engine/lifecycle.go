@@ -66,6 +66,7 @@ type life struct {
 // watch has the turn gather lifecycle events, when it shall. A schedule is no
 // run of a workflow, and has none.
 func (t *Turn) watch(def Definition) {
+	t.program, _ = def.(*Program)
 	if !t.In.Lifecycle || t.Snap.Schedule != nil {
 		return
 	}
@@ -241,13 +242,14 @@ func (t *Turn) publishLifecycle() {
 		Definition: t.Snap.Definition, Version: t.Snap.Version, At: t.In.Now, Previous: t.Snap.Lifecycle, Events: t.life.events,
 	})
 	c := Command{Target: TargetLifecycle, Input: input, Headers: t.Snap.Headers}
+	t.keyed(&c)
 	t.Snap.Lifecycle = t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryLifecycle, Command: &c, Meta: t.meta("")})
 }
 
-// CloudEvents are the events as the DSL words them. Their ids say the turn and
-// the place in it, so that they are the same whenever they are made; the
+// CloudEvents are the events of a command with a key, as the DSL words them.
+// Their ids say the command and the place in it, so that they are the same whenever they are made; the
 // extension attribute sequence orders those of one instance as text.
-func (l Lifecycle) CloudEvents(instanceID string) ([]json.RawMessage, error) {
+func (l Lifecycle) CloudEvents(instanceID, key string) ([]json.RawMessage, error) {
 	namespace, name, _ := strings.Cut(l.Definition.Name, "/")
 	qualified := name + "-" + instanceID + "." + namespace
 	at := l.At.Format(time.RFC3339Nano)
@@ -274,7 +276,7 @@ func (l Lifecycle) CloudEvents(instanceID string) ([]json.RawMessage, error) {
 		}
 		raw, err := json.Marshal(map[string]any{
 			"specversion": "1.0", "type": e.Type, "source": EventSource(l.Definition.Name), "subject": instanceID, "time": at,
-			"id":              uuid.NewSHA1(eventSpace, fmt.Appendf(nil, "lifecycle|%s|%d|%d", instanceID, l.Version, i)).String(),
+			"id":              uuid.NewSHA1(eventSpace, fmt.Appendf(nil, "lifecycle|%s|%s|%d|%d", instanceID, key, l.Version, i)).String(),
 			"sequence":        fmt.Sprintf("%012d.%06d", l.Version, i),
 			"datacontenttype": "application/json", "data": data,
 		})

@@ -379,7 +379,7 @@ func (r *run) stale(n *Node) (rests bool, err error) {
 	m := r.t.meta(n.Pointer)
 	m.Actor = ActorSystem
 	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryStale, Data: data, Meta: m})
-	event, err := r.cloudEvent(map[string]any{"type": TypeStale, "subject": r.t.Snap.InstanceID, "data": notice})
+	event, key, err := r.cloudEvent(map[string]any{"type": TypeStale, "subject": r.t.Snap.InstanceID, "data": notice}, r.at(n, 0))
 	if err != nil {
 		return false, err
 	}
@@ -388,7 +388,7 @@ func (r *run) stale(n *Node) (rests bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.t.Emit(raw, n.Pointer)
+	r.t.Emit(raw, n.Pointer, key)
 	if n.State.Expire == "" {
 		return true, nil
 	}

@@ -29,7 +29,7 @@ func program(t *testing.T, version, do string) engine.Definition {
 }
 
 func turnInput(n int, env signal.Envelope) engine.Input {
-	return engine.Input{Signal: env, Now: epoch.Add(time.Duration(n) * time.Second), Key: []byte("key")}
+	return engine.Input{Signal: env, Now: epoch.Add(time.Duration(n) * time.Second), Key: []byte("key"), Incarnation: "inc"}
 }
 
 func begin(t *testing.T, def engine.Definition, input string) snapshot.Snapshot {

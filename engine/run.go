@@ -221,7 +221,11 @@ func (r *run) follow(flow Flow) error {
 	case FlowEnd:
 		return r.end()
 	case FlowTo:
-		f.Next = list.find(flow.Target)
+		to := list.find(flow.Target)
+		if to <= f.Next {
+			f.Jumps++
+		}
+		f.Next = to
 	}
 	return nil
 }

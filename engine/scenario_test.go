@@ -139,7 +139,7 @@ var epoch = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 func (w *world) input(env signal.Envelope) engine.Input {
 	w.clock++
 	now := epoch.Add(time.Duration(w.clock) * time.Second)
-	return engine.Input{Signal: env, Now: now, Clock: now.Add(w.late), Key: []byte("key"), Limits: w.limits}
+	return engine.Input{Signal: env, Now: now, Clock: now.Add(w.late), Key: []byte("key"), Incarnation: "inc", Limits: w.limits}
 }
 
 func (w *world) run(command, text string) string {

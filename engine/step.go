@@ -19,6 +19,9 @@ func Begin(def Definition, instanceID string, start signal.Start, in Input) (Out
 }
 
 func begin(def Definition, instanceID string, start signal.Start, from *handOver, in Input) (Outcome, error) {
+	if in.Incarnation == "" {
+		return Outcome{}, errIncarnation(instanceID)
+	}
 	t := newTurn(snapshot.Snapshot{
 		InstanceID: instanceID,
 		Definition: def.Ref(),
@@ -29,6 +32,8 @@ func begin(def Definition, instanceID string, start signal.Start, from *handOver
 		State:      snapshot.State{Input: start.Input},
 		Parent:     parentOf(start.Parent),
 		Schedule:   scheduleOf(start.Schedule),
+
+		Incarnation: in.Incarnation,
 	}, in)
 	t.Snap.StartedAt = t.In.Now
 	t.from = from
@@ -153,13 +158,15 @@ func result(env signal.Envelope) (Result, error) {
 	var p struct {
 		Output json.RawMessage `json:"output"`
 		Error  *snapshot.Error `json:"error"`
+
+		Unknown bool `json:"unknown"`
 	}
 	if len(env.Payload) > 0 {
 		if err := json.Unmarshal(env.Payload, &p); err != nil {
 			return Result{}, problem.Wrap(err, problem.Invalid, "signal.invalid", "payload is not a result")
 		}
 	}
-	return Result{Output: p.Output, Error: p.Error, Actor: actor}, nil
+	return Result{Output: p.Output, Error: p.Error, Unknown: p.Unknown, Actor: actor}, nil
 }
 
 // outputOf reads a payload that says nothing but its output, as most do: a part
@@ -181,6 +188,7 @@ func (t *Turn) resume(def Definition, w snapshot.Wait, r Result) (Outcome, error
 // apply records a signal, consumes w with it, and has the definition go on.
 func (t *Turn) apply(def Definition, w snapshot.Wait, r Result, env signal.Envelope) error {
 	t.take(w)
+	t.remember(w, r.Error == nil, r.Unknown)
 	m := t.meta(w.Pointer)
 	m.Actor, m.Command = r.Actor, w.Command
 	e := Entry{Kind: KindEvent, Dir: In, Type: string(env.Type), Data: env.Payload, Meta: m}

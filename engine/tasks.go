@@ -201,11 +201,13 @@ func (r *run) call(n *Node) (waits bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	at := r.at(n, 0)
+	r.identify(&c, at)
 	if n.Call.Detached {
 		r.t.Detach(c)
 		return false, r.complete(n, r.data, n.Then)
 	}
-	r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
+	r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Effect: c.Key, Visit: at.visit})
 	return true, nil
 }
 
@@ -257,6 +259,11 @@ func (r *run) each(n *Node) (waits bool, err error) {
 		}
 	}
 	f.Vars = nil
+	at := r.at(n, 0)
+	for i := range commands {
+		at.arm = i
+		r.identify(&commands[i], at)
+	}
 	if n.Call.Detached {
 		for _, c := range commands {
 			r.t.Detach(c)
@@ -265,7 +272,7 @@ func (r *run) each(n *Node) (waits bool, err error) {
 	}
 	f.Items, f.Open, f.Results = items, len(items), make([]json.RawMessage, len(items))
 	for i, c := range commands {
-		r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Arm: i})
+		r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Arm: i, Effect: c.Key, Visit: at.visit})
 	}
 	return true, nil
 }

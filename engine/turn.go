@@ -26,6 +26,7 @@ type Turn struct {
 	ran     []string  // their pointers, for the timeline
 	life    *life     // nil = no lifecycle events
 	from    *handOver // what a schedule goes on from; nil = it begins
+	program *Program  // what the instance runs; nil = Go code, or nothing runs
 }
 
 // maxRan bounds how many pointers of a turn the timeline shows.
@@ -42,6 +43,8 @@ func newTurn(s snapshot.Snapshot, in Input) *Turn {
 		in.Limits.Items = DefaultItems
 	}
 	in.Now = in.Now.UTC().Truncate(time.Microsecond)
+	in.Epoch = max(in.Epoch, 1)
+	enterEpoch(&s, in.Epoch)
 	s.Version++
 	s.UpdatedAt = in.Now
 	t := &Turn{In: in, out: Outcome{Snapshot: s, Disposition: Applied}}
@@ -64,22 +67,30 @@ func (t *Turn) Step(pointer string) bool {
 }
 
 // derive returns a single-use, unguessable id. It depends only on the
-// instance, the version this turn writes and the order of calls, so a repeated
-// decision repeats it and a revisit of the same task makes a new one.
+// instance's incarnation, the epoch, the version this turn writes and the order
+// of calls, so a repeated decision repeats it and a revisit of the same task
+// makes a new one.
 func (t *Turn) derive() string {
 	t.ordinal++
 	mac := hmac.New(sha256.New, t.In.Key)
-	var buf [128]byte
-	b := append(buf[:0], t.Snap.InstanceID...)
+	var buf [256]byte
+	b := append(append(buf[:0], t.Snap.InstanceID...), '|')
+	b = append(append(b, t.Snap.Incarnation...), '|')
+	b = strconv.AppendInt(b, t.Snap.Epoch, 10)
 	b = strconv.AppendInt(append(b, '|'), t.Snap.Version, 10)
 	mac.Write(strconv.AppendInt(append(b, '|'), int64(t.ordinal), 10))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(buf[:0])[:18])
 }
 
-// signalID names a signal that this turn sends; it is unique, not secret.
-func (t *Turn) signalID() string {
+// uniqueID names what this turn makes; it is unique, not secret, and no longer
+// for a long id of the instance.
+func (t *Turn) uniqueID() string {
 	t.ordinal++
-	return t.Snap.InstanceID + "." + strconv.FormatInt(t.Snap.Version, 10) + "." + strconv.Itoa(t.ordinal)
+	var buf [64]byte
+	b := append(append(buf[:0], t.Snap.Incarnation...), '.')
+	b = strconv.AppendInt(b, t.Snap.Epoch, 10)
+	b = strconv.AppendInt(append(b, '.'), t.Snap.Version, 10)
+	return string(strconv.AppendInt(append(b, '.'), int64(t.ordinal), 10))
 }
 
 // Append adds an entry to the stream and returns its position.
@@ -112,8 +123,10 @@ func (t *Turn) Await(w snapshot.Wait) snapshot.Wait {
 	return w
 }
 
-// Perform adds a command and the wait for its result.
+// Perform adds a command and the wait for its result. A command that has no
+// idempotency key gets one of its own.
 func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
+	t.keyed(&c)
 	w.Kind = snapshot.WaitCommand
 	w.Command = t.Snap.Position + 1
 	w = t.Await(w)
@@ -125,6 +138,7 @@ func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
 
 // Detach adds a command whose result nobody waits for.
 func (t *Turn) Detach(c Command) {
+	t.keyed(&c)
 	c.Headers = t.Snap.Headers
 	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryCall, Command: &c, Meta: t.meta(c.Pointer)})
 }
@@ -133,8 +147,7 @@ func (t *Turn) Detach(c Command) {
 // beside it.
 func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
 	w.Kind = snapshot.WaitTask
-	t.ordinal++
-	w.TaskID = t.Snap.InstanceID + "." + strconv.FormatInt(t.Snap.Version, 10) + "." + strconv.Itoa(t.ordinal)
+	w.TaskID = t.uniqueID()
 	w = t.Await(w)
 	t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: TaskCreated, Create: &task})
 	data, _ := json.Marshal(map[string]string{"taskId": w.TaskID, "title": task.Title})
@@ -147,7 +160,7 @@ func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
 
 func (t *Turn) send(typ signal.Type, token string, due time.Time, payload json.RawMessage) {
 	t.out.Send = append(t.out.Send, Message{Due: due, Envelope: signal.Envelope{
-		SignalID: t.signalID(), InstanceID: t.Snap.InstanceID, RuntimeProvider: signal.Provider, Type: typ,
+		SignalID: t.uniqueID(), InstanceID: t.Snap.InstanceID, RuntimeProvider: signal.Provider, Type: typ,
 		WaitingToken: token, OccurredAt: t.In.Now, DueAt: due, Payload: payload, Headers: t.traceHeaders(),
 	}})
 }
@@ -170,6 +183,7 @@ func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 		}
 		if w.Command > 0 {
 			t.out.Settled = append(t.out.Settled, w.Command)
+			t.remember(w, false, true) // it may be under way
 		}
 		if w.Kind == snapshot.WaitTask {
 			t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: how})
@@ -243,6 +257,7 @@ func (t *Turn) finish() (Outcome, error) {
 	t.settle()
 	s.Arrange()
 	t.publishLifecycle()
+	t.forgetEffects()
 	if err := check(s); err != nil {
 		return Outcome{}, err
 	}

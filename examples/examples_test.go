@@ -68,9 +68,13 @@ func (o outside) put(t *testing.T, path, body string) {
 	}
 }
 
-// count returns effects and attempts of one instance, by path.
-func (o outside) count(t *testing.T, instance string) string {
+// count returns effects and attempts of one instance of a node, by path.
+func (o outside) count(t *testing.T, n node, id string) string {
 	t.Helper()
+	s, err := n.Snapshot(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
 	resp, err := http.Get(o.url + "/effects")
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +92,7 @@ func (o outside) count(t *testing.T, instance string) string {
 	}
 	var lines []string
 	for _, k := range e.Keys {
-		if strings.HasPrefix(k.Key, instance+"/") {
+		if strings.HasPrefix(k.Key, s.Incarnation+"/") {
 			lines = append(lines, fmt.Sprintf("%s %d/%d", k.Path, k.Effects, k.Attempts))
 		}
 	}
@@ -218,7 +222,7 @@ func TestLoanApproval(t *testing.T) {
 		if out := n.output(t, failing); !strings.Contains(out, `"decidedBy":"olga","decision":"rejected","score":697`) {
 			t.Errorf("failing service: %s", out)
 		}
-		if got := world.count(t, failing); got != "/notifications 1/1, /scoring 1/3" {
+		if got := world.count(t, n, failing); got != "/notifications 1/1, /scoring 1/3" {
 			t.Errorf("effects: %s", got)
 		}
 		world.put(t, "/control/scoring", `{"fail": -1, "status": 404}`)
@@ -269,7 +273,7 @@ func TestTrafficFine(t *testing.T) {
 				t.Errorf("output %s", out)
 			}
 		}
-		if got := world.count(t, mine); got != "/fines/issue 1/1, /fines/system-number 1/1" {
+		if got := world.count(t, n, mine); got != "/fines/issue 1/1, /fines/system-number 1/1" {
 			t.Errorf("effects: %s", got)
 		}
 		if s, err := n.Snapshot(t.Context(), other); err != nil || s.Status != snapshot.Waiting {
@@ -344,7 +348,7 @@ func TestInsuranceClaim(t *testing.T) {
 			t.Errorf("output %s", out)
 		}
 		n.accounts(t, id)
-		if got := world.count(t, id); got != "/effects/accounts 1/1, /effects/transfers 1/1" {
+		if got := world.count(t, n, id); got != "/effects/accounts 1/1, /effects/transfers 1/1" {
 			t.Errorf("effects: %s", got)
 		}
 	})

@@ -45,8 +45,8 @@ const ackTries = 20
 // errSettled says that a command is done with.
 var errSettled = errors.New("the command is settled")
 
-// Acknowledge takes what a consumer says of a command that it got, by the key
-// INSTANCE/POSITION. It is durable when Acknowledge returns: applied; buffered
+// Acknowledge takes what a consumer says of a command that it got, by its
+// place in the stream of its instance. It is durable when Acknowledge returns: applied; buffered
 // or queued as by [Runtime.Signal]; or duplicate, when the command is settled
 // already, by whatever. It may come at any time, also while a node still
 // delivers the command.
@@ -130,7 +130,7 @@ func (r *Runtime) acknowledge(ctx context.Context, j *job, row projections.Entry
 			return r.acknowledged(ctx, j, payload(nil, &e), ack.Actor)
 		}
 		change = r.abandon(j, store.Claim{Any: true}, codeAckFailed, e)
-		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, []byte(j.key())).String()
+		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, fmt.Appendf(nil, "%s/%d", j.instance, j.position)).String()
 	}
 	if err == nil {
 		err = r.Store.Commit(ctx, change)
@@ -151,7 +151,7 @@ func (r *Runtime) acknowledge(ctx context.Context, j *job, row projections.Entry
 func (r *Runtime) acknowledged(ctx context.Context, j *job, result json.RawMessage, actor string) (engine.Disposition, error) {
 	now := r.Now()
 	env := signal.Envelope{
-		SignalID: j.key() + "/ack", InstanceID: j.instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
+		SignalID: j.command.Token + "/ack", InstanceID: j.instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
 		WaitingToken: j.command.Token, OccurredAt: now, Headers: actorHeader(actor), Payload: result,
 	}
 	body, err := env.Encode()

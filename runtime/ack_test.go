@@ -138,7 +138,7 @@ func TestDeliveredIsPerformedAgainUntilProcessed(t *testing.T) {
 		before := c.count()
 		time.Sleep(300 * time.Millisecond) // what is announced comes to nothing
 		inputs, attempts := c.seen()
-		if len(inputs) != 1 || !inputs[`i/2 {"order":7} /v1/instances/i/commands/2/ack`] || len(attempts) > before {
+		if len(inputs) != 1 || !inputs[n.key(t, "i", 2)+` {"order":7} /v1/instances/i/commands/2/ack`] || len(attempts) > before {
 			t.Errorf("deliveries %v, %d then %d", inputs, before, len(attempts))
 		}
 		for i, a := range attempts {

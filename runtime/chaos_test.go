@@ -163,12 +163,10 @@ func (c *chaos) check() {
 			t.Errorf("instance %s: %s", id, why)
 		}
 	}
+	there := c.incarnations(st)
 	for key := range c.world.effects {
-		if id, _, _ := strings.Cut(key, "/"); !c.acked[id] {
-			// Its start was committed, but the node died before it could say so.
-			if _, err := st.Load(t.Context(), id); err != nil {
-				t.Errorf("effect %s of an instance that does not exist", key)
-			}
+		if incarnation, _, _ := strings.Cut(key, "/"); !there[incarnation] {
+			t.Errorf("effect %s of an instance that does not exist", key)
 		}
 	}
 	if letters := must(st.DeadLetters(t.Context(), projections.DeadLetterQuery{})); len(letters.Items) > 0 {
@@ -178,6 +176,22 @@ func (c *chaos) check() {
 		t.Errorf("only %d instances and %d kills: that proves nothing", len(c.acked), c.kills)
 	}
 	t.Logf("%d instances, %d kills, %d attempts for %d effects", len(c.acked), c.kills, c.world.attempts, len(c.world.effects))
+}
+
+// incarnations are those of all instances: also of those whose start was
+// committed by a node that died before it could say so.
+func (c *chaos) incarnations(st places.Database) map[string]bool {
+	there := map[string]bool{}
+	q := projections.InstanceQuery{Limit: projections.MaxLimit}
+	for {
+		page := must(st.Instances(c.t.Context(), q))
+		for _, row := range page.Items {
+			there[must(st.Load(c.t.Context(), row.ID)).Incarnation] = true
+		}
+		if q.After = page.Next; q.After == "" {
+			return there
+		}
+	}
 }
 
 // whole says what is wrong with an instance: it is complete, its stream has no
@@ -204,7 +218,7 @@ func (c *chaos) whole(st places.Database, id string) string {
 			if e.Processed == nil || !*e.Processed {
 				return fmt.Sprintf("command %d is not processed", e.Position)
 			}
-			if _, ok := c.world.effects[fmt.Sprintf("%s/%d", id, e.Position)]; !ok {
+			if _, ok := c.world.effects[keyOf(e)]; !ok {
 				return fmt.Sprintf("command %d had no effect", e.Position)
 			}
 		}

@@ -76,7 +76,7 @@ func (r *Runtime) refusal(env signal.Envelope, cause error) (s store.Send, ok bo
 		return store.Send{}, false
 	}
 	body, err := signal.Envelope{
-		SignalID: env.InstanceID + ".refused", InstanceID: start.Parent.InstanceID, Type: signal.SubWorkflowCompleted,
+		SignalID: signal.Bounded(env.InstanceID + ".refused"), InstanceID: start.Parent.InstanceID, Type: signal.SubWorkflowCompleted,
 		WaitingToken: start.Parent.Token, OccurredAt: r.Now(), Headers: env.Headers, Payload: payload,
 	}.Encode()
 	if err != nil {

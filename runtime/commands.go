@@ -38,8 +38,8 @@ type job struct {
 // attempt is the number of the attempt that comes next, from 1.
 func (j *job) attempt() int { return j.failures + j.deliveries + 1 }
 
-// place is where a command is: the node's own map goes by it, for an idempotency
-// key costs more to print than to look up.
+// place is where a command is: the node's own map goes by it, for commands that
+// repeat one effect have one key.
 type place struct {
 	instance string
 	position int64
@@ -47,8 +47,20 @@ type place struct {
 
 func (j *job) at() place { return place{j.instance, j.position} }
 
-// key is the idempotency key: the same on every attempt, on every node.
-func (j *job) key() string { return j.instance + "/" + strconv.FormatInt(j.position, 10) }
+// key is the idempotency key, as the command has it: the same on every attempt,
+// on every node. Commands made before they had one keep that of their place.
+func (j *job) key() string {
+	if j.command.Key == "" {
+		return j.instance + "/" + strconv.FormatInt(j.position, 10)
+	}
+	return j.command.Key
+}
+
+// newJob is a command of an instance's stream.
+func newJob(instance string, position int64, c engine.Command) *job {
+	c.Instance, c.Position = instance, position
+	return &job{instance: instance, position: position, command: c}
+}
 
 // reserve takes a slot for a command before it is claimed, so that a node
 // never claims more than it can hold.
@@ -207,7 +219,7 @@ func payload(output json.RawMessage, e *snapshot.Error) json.RawMessage {
 func (r *Runtime) answer(ctx context.Context, j *job, result json.RawMessage, decide decision) error {
 	now := r.Now()
 	env := signal.Envelope{
-		SignalID: j.key() + "/" + strconv.Itoa(j.attempt()), InstanceID: j.instance, RuntimeProvider: signal.Provider,
+		SignalID: j.command.Token + "/" + strconv.Itoa(j.attempt()), InstanceID: j.instance, RuntimeProvider: signal.Provider,
 		Type: signal.TaskCompleted, WaitingToken: j.command.Token, OccurredAt: now, Payload: result,
 	}
 	unknown := false
@@ -370,9 +382,11 @@ func (r *Runtime) entry(ctx context.Context, instance string, position int64) (r
 
 // jobOf is a command as its row has it.
 func jobOf(row projections.Entry) (*job, error) {
-	j := &job{instance: row.InstanceID, position: row.Position}
+	var c engine.Command
+	err := json.Unmarshal(row.Data, &c)
+	j := newJob(row.InstanceID, row.Position, c)
 	j.resume(row)
-	if err := json.Unmarshal(row.Data, &j.command); err != nil {
+	if err != nil {
 		return j, problem.Wrap(err, problem.Internal, "command.corrupt", "command %d of %s", j.position, j.instance)
 	}
 	return j, nil

@@ -109,10 +109,10 @@ func (w *world) String() string {
 	defer w.mu.Unlock()
 	var lines []string
 	for k, v := range w.effects {
-		lines = append(lines, k+" "+v)
+		lines = append(lines, incarnation.ReplaceAllString(volatile.ReplaceAllString(k+" "+v, `"$1":"…"`), "INC$1"))
 	}
 	sort.Strings(lines)
-	return childKey.ReplaceAllString(volatile.ReplaceAllString(strings.Join(lines, "\n"), `"$1":"…"`), "child/")
+	return strings.Join(lines, "\n")
 }
 
 // crashChild is one node that drives the scenario until it is done, or until
@@ -297,8 +297,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// childKey begins the keys of commands of an instance whose id is derived.
-var childKey = regexp.MustCompile(`(?m)^[0-9a-f-]{36}/`)
+// incarnation begins what an instance makes: keys and the ids of tasks.
+var incarnation = regexp.MustCompile(`[A-Za-z0-9_-]{16}(/1/|\.1\.)`)
 
 var volatile = regexp.MustCompile(`"(token|completedAtUtc|id|time|instanceId|child)":"[^"]*"`)
 
@@ -312,7 +312,7 @@ func normal(entries []projections.Entry) string {
 			processed = strconv.FormatBool(*e.Processed)
 		}
 		typ := e.Type
-		data := volatile.ReplaceAllString(string(e.Data), `"$1":"…"`)
+		data := incarnation.ReplaceAllString(volatile.ReplaceAllString(string(e.Data), `"$1":"…"`), "INC$1")
 		fmt.Fprintf(&b, "%d %s %s %s processed %s %s\n", e.Position, e.Kind, e.Direction, typ, processed, data)
 	}
 	return b.String()

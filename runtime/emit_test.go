@@ -131,7 +131,7 @@ func TestUndeliveredEventIsADeadLetterThatCanBeReplayed(t *testing.T) {
 		letter = page.Items[0]
 		return true
 	})
-	if letter.InstanceID != "i" || letter.Queue != string(store.Commands) || letter.Attempts != 5 || out.keys["i/2"] != 5 {
+	if letter.InstanceID != "i" || letter.Queue != string(store.Commands) || letter.Attempts != 5 || out.keys[n.key(t, "i", 2)] != 5 {
 		t.Errorf("letter %+v after attempts %v", letter, out.keys)
 	}
 	open, err := n.store.Pending(t.Context(), "i", 0)
@@ -178,7 +178,7 @@ func TestEventIsDeliveredAfterItsNodeDied(t *testing.T) {
 	}
 	defer second.close()
 	second.settled(t)
-	if len(out.events) != 2 || out.events[0] != out.events[1] || out.keys["i/2"] != 2 {
+	if len(out.events) != 2 || out.events[0] != out.events[1] || out.keys[second.key(t, "i", 2)] != 2 {
 		t.Errorf("the outside got %q under %v", out.events, out.keys)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -116,13 +117,13 @@ func (r *Runtime) publishBatch(ctx context.Context, j *job, b batch) *engine.Fai
 	if !r.Performer.Can(engine.TargetEvent) {
 		return unpublished(fmt.Errorf("this node has no target for events: set events.sink, the same on every node"), true)
 	}
-	events, err := b.events.CloudEvents(j.instance)
+	events, err := b.events.CloudEvents(j.instance, b.command.Key)
 	if err != nil {
 		return unpublished(err, false)
 	}
 	for i, event := range events {
-		c := engine.Command{Target: engine.TargetEvent, Input: event, Headers: b.command.Headers}
-		key := fmt.Sprintf("%s/%d/%d", j.instance, b.position, i)
+		c := engine.Command{Target: engine.TargetEvent, Input: event, Headers: b.command.Headers, Instance: j.instance, Position: b.position}
+		key := newJob(j.instance, b.position, b.command).key() + "/" + strconv.Itoa(i)
 		if _, failure := r.Performer.Perform(ctx, c, key, j.failures+1); failure != nil {
 			return failure
 		}

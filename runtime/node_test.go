@@ -267,3 +267,21 @@ func outside(url string) activity.Func {
 		return json.RawMessage(strings.TrimSpace(string(body))), nil
 	}
 }
+
+// key is the idempotency key of a command, as its row has it.
+func (n *testNode) key(t *testing.T, id string, position int64) string {
+	t.Helper()
+	rows, err := n.store.Stream(t.Context(), id, position-1, 1)
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("command %d of %s: %v, %d rows", position, id, err, len(rows))
+	}
+	return keyOf(rows[0])
+}
+
+func keyOf(row projections.Entry) string {
+	var c engine.Command
+	if err := json.Unmarshal(row.Data, &c); err != nil || c.Key == "" {
+		return "no key: " + string(row.Data)
+	}
+	return c.Key
+}

@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -253,6 +255,14 @@ func (r *Runtime) bury(ctx, stop context.Context, d store.Delivery, cause error)
 // belongs together lies together in the database.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
+// newIncarnation is what tells an instance from all others, those of the same id
+// before and after it included: 96 random bits.
+func newIncarnation() string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
 // backoff is 1, 2, 4, 8, 16 s … (design 4.5), capped, less up to a fifth of
 // jitter taken from a hash of the attempt and seed, so that a repeated decision
 // repeats it.
@@ -272,7 +282,7 @@ func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, s
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	in := engine.Input{Signal: env, Now: now, Key: r.key, Limits: r.Limits, Lifecycle: r.Lifecycle}
+	in := engine.Input{Signal: env, Now: now, Key: r.key, Epoch: r.epoch, Incarnation: newIncarnation(), Limits: r.Limits, Lifecycle: r.Lifecycle}
 	out, err := engine.Begin(def, env.InstanceID, start, in)
 	if err == nil {
 		err = r.commit(ctx, c, nil, &out, start.StartKey, in)

@@ -127,6 +127,7 @@ func or[T int | time.Duration](field *T, value T) {
 type Runtime struct {
 	Config
 	key      []byte
+	epoch    int64 // of the database
 	cache    *cache
 	metrics  *metrics
 	forms    schema.Cache  // of human tasks

@@ -74,7 +74,7 @@ func (r *Runtime) publication(ctx context.Context, def engine.Definition, record
 	now := r.Now()
 	in := engine.Input{
 		Signal: signal.Envelope{SignalID: newID(), OccurredAt: now, Headers: actorHeader(newerVersion)},
-		Now:    now, Clock: now, Key: r.key, Limits: r.Limits,
+		Now:    now, Clock: now, Key: r.key, Epoch: r.epoch, Incarnation: newIncarnation(), Limits: r.Limits,
 	}
 	ended, begun, err := engine.HandOver(old, snap, def, in)
 	if err != nil {

@@ -265,7 +265,7 @@ func TestFailingCommandIsRepeatedUnderOneKey(t *testing.T) {
 		if out := n.output(t, "i"); out != `"done"` {
 			t.Errorf("output %s", out)
 		}
-		if len(keys) != 1 || keys["i/2"] != 3 || fmt.Sprint(attempts) != "[1 2 3]" {
+		if len(keys) != 1 || keys[n.key(t, "i", 2)] != 3 || fmt.Sprint(attempts) != "[1 2 3]" {
 			t.Errorf("keys %v, attempts %v", keys, attempts)
 		}
 	})

@@ -109,7 +109,7 @@ func (r *Runtime) once(ctx context.Context, c committer, snap snapshot.Snapshot,
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	in := engine.Input{Signal: env, Now: now, Clock: r.Now(), Key: r.key, Limits: r.Limits, Lifecycle: r.Lifecycle}
+	in := engine.Input{Signal: env, Now: now, Clock: r.Now(), Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle}
 	out, err := decide(def, snap, in)
 	if err != nil {
 		return engine.Outcome{}, err
@@ -135,7 +135,7 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 		if !r.can(e.Command.Target) || !r.reserve() {
 			return ""
 		}
-		mine = append(mine, &job{instance: out.Snapshot.InstanceID, position: e.Position, command: *e.Command})
+		mine = append(mine, newJob(out.Snapshot.InstanceID, e.Position, *e.Command))
 		return r.Store.Node()
 	}
 	rows, err := projections.Fold(prev, *out, startKey, claim)

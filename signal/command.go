@@ -1,6 +1,8 @@
 package signal
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -11,7 +13,7 @@ import (
 // with a due time, for its next attempt.
 func ForCommand(instanceID string, position int64, attempt int, at, due time.Time) Envelope {
 	return Envelope{
-		SignalID:        fmt.Sprintf("%s/%d/%d", instanceID, position, attempt),
+		SignalID:        Bounded(fmt.Sprintf("%s/%d/%d", instanceID, position, attempt)),
 		InstanceID:      instanceID,
 		RuntimeProvider: Provider,
 		Type:            RetryDue,
@@ -19,6 +21,16 @@ func ForCommand(instanceID string, position int64, attempt int, at, due time.Tim
 		DueAt:           due,
 		Payload:         json.RawMessage(fmt.Sprintf(`{"command":%d}`, position)),
 	}
+}
+
+// Bounded is an id that fits its limit: id itself, or where that is too long a
+// digest of it.
+func Bounded(id string) string {
+	if len(id) <= MaxIDBytes {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "~" + hex.EncodeToString(sum[:])
 }
 
 // CommandPosition reads the payload of an envelope made by ForCommand.

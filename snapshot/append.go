@@ -219,8 +219,31 @@ func (s *Snapshot) append(b []byte) []byte {
 	o.opt("resumeAs", string(s.ResumeAs))
 	s.appendUndo(o)
 	o.optNum("lifecycle", s.Lifecycle)
+	s.appendIdentity(o)
 	o.close()
 	return o.b
+}
+
+// appendIdentity appends what keys are made of, and remembered by.
+func (s *Snapshot) appendIdentity(o *object) {
+	o.opt("incarnation", s.Incarnation)
+	if s.Epoch > 1 {
+		o.num("epoch", s.Epoch)
+	}
+	o.objects("effects", len(s.Effects), func(i int) {
+		e := s.Effects[i]
+		o.str("ptr", e.Pointer)
+		o.str("visit", e.Visit)
+		o.optNum("arm", int64(e.Arm))
+		o.opt("key", e.Key)
+		o.optNum("command", e.Command)
+		if e.Unknown {
+			o.key("unknown")
+			o.b = append(o.b, "true"...)
+		}
+		o.optNum("undone", int64(e.Undone))
+	})
+	o.optMap("moved", s.Moved)
 }
 
 func (s *Snapshot) appendUndo(o *object) {
@@ -230,6 +253,8 @@ func (s *Snapshot) appendUndo(o *object) {
 		o.str("ptr", c.Pointer)
 		o.str("target", c.Target)
 		o.optRaw("input", c.Input)
+		o.opt("key", c.Key)
+		o.opt("visit", c.Visit)
 	})
 	o.optNum("lastStep", int64(s.LastStep))
 	if s.Undo != nil {
@@ -338,6 +363,8 @@ func (f *Frame) append(o *object) {
 	o.optTime("startedAt", f.StartedAt)
 	o.optTime("failedAt", f.FailedAt)
 	o.opt("deadline", f.Deadline)
+	o.optNum("jumps", int64(f.Jumps))
+	o.optNum("epoch", f.Epoch)
 	o.b = append(o.b, '}')
 }
 
@@ -353,6 +380,8 @@ func (w *Wait) append(o *object) {
 	o.opt("event", w.Event)
 	o.optMap("key", w.Key)
 	o.optNum("bound", int64(w.Bound))
+	o.opt("effect", w.Effect)
+	o.opt("visit", w.Visit)
 }
 
 func (b *Buffered) append(o *object) {

@@ -2,6 +2,8 @@ package snapshot
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"time"
@@ -39,6 +41,10 @@ type document struct {
 	LastStep            int               `json:"lastStep,omitempty"`
 	Undo                *Undo             `json:"undo,omitempty"`
 	Lifecycle           int64             `json:"lifecycle,omitempty"`
+	Incarnation         string            `json:"incarnation,omitempty"`
+	Epoch               int64             `json:"epoch,omitempty"`
+	Effects             []Effect          `json:"effects,omitempty"`
+	Moved               map[string]string `json:"moved,omitempty"`
 }
 
 // ResumePoint is the summary of where the instance goes on.
@@ -84,6 +90,7 @@ func Decode(raw []byte) (Snapshot, error) {
 	if d.Waiting != nil {
 		d.Waits = append([]Wait{*d.Waiting}, d.Waits...)
 	}
+	d.identify()
 	return Snapshot{
 		InstanceID: d.InstanceID, Definition: d.Definition, Business: d.BusinessReference,
 		Status: d.Status, Version: d.Version, Position: d.Position, StartedAt: d.StartedAt, UpdatedAt: d.UpdatedAt,
@@ -91,7 +98,18 @@ func Decode(raw []byte) (Snapshot, error) {
 		Parent: d.Parent, Schedule: d.Schedule,
 		Buffer: d.ContinuationBuffer, Error: d.Error, ResumeAs: d.ResumeAs,
 		Compensations: d.Compensations, LastStep: d.LastStep, Undo: d.Undo, Lifecycle: d.Lifecycle,
+		Incarnation: d.Incarnation, Epoch: d.Epoch, Effects: d.Effects, Moved: d.Moved,
 	}, nil
+}
+
+// identify gives an instance that began before there were incarnations one that
+// every node reads alike.
+func (d *document) identify() {
+	if d.Incarnation == "" {
+		sum := sha256.Sum256([]byte(d.InstanceID + "|" + d.StartedAt.UTC().Format(time.RFC3339Nano)))
+		d.Incarnation = base64.RawURLEncoding.EncodeToString(sum[:12])
+	}
+	d.Epoch = max(d.Epoch, 1)
 }
 
 // schemaVersion reads the version of a document. In ours it stands first, so

@@ -40,7 +40,23 @@ func full() Snapshot {
 		},
 		Buffer: []Buffered{{SignalID: "s-1", Type: "ExternalSignal", OccurredAt: at, Payload: json.RawMessage(`{"type":"paid"}`)}},
 		Error:  &Error{Type: "x", Status: 500, Title: "t", Detail: "d", Instance: "/do/0/x"},
+
+		Incarnation: "INC", Epoch: 1,
 	}
+}
+
+// tried is an instance that remembers effects.
+func tried() Snapshot {
+	s := full()
+	s.Epoch, s.Moved = 2, map[string]string{"/do/1/b": "/do/0/b"}
+	s.Effects = []Effect{
+		{Pointer: "/do/1/loop/do/0/ask", Visit: "0.2.0", Arm: 1, Key: "INC/1/do/1/loop/do/0/ask/0.2.0/1/d", Command: 7, Unknown: true},
+		{Pointer: "/do/1/loop", Visit: "0", Arm: -1, Undone: 1},
+	}
+	s.Branches[0].Frames[0].Jumps, s.Branches[0].Frames[0].Epoch = 3, 1
+	s.Waits[0].Effect, s.Waits[0].Visit = "INC/2/x/0/0/d", "0"
+	s.Compensations = []Compensation{{Step: 1, Pointer: "/do/0/a", Target: "undo", Key: "INC/2/do/0/a/compensate/0/0/d", Visit: "0"}}
+	return s
 }
 
 // family is an instance between its parent and its child.
@@ -54,7 +70,7 @@ func family() Snapshot {
 }
 
 func TestRoundTripKeepsEverything(t *testing.T) {
-	for _, s := range []Snapshot{full(), family()} {
+	for _, s := range []Snapshot{full(), family(), tried()} {
 		roundTrip(t, s)
 	}
 }
@@ -144,6 +160,28 @@ func TestGoldenFilesStayReadable(t *testing.T) {
 		if f == present && string(old) != string(raw) {
 			t.Errorf("%s is not what Encode writes now: a change of the form needs a new schema version and an upcast", f)
 		}
+	}
+}
+
+// TestOldDocumentGetsAnIncarnation reads an instance from before there were
+// incarnations: every node gives it the same.
+func TestOldDocumentGetsAnIncarnation(t *testing.T) {
+	s := full()
+	s.Incarnation, s.Epoch = "", 0
+	raw, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode(raw)
+	again, err2 := Decode(raw)
+	if err != nil || err2 != nil || len(got.Incarnation) != 16 || got.Incarnation != again.Incarnation || got.Epoch != 1 {
+		t.Errorf("%v, %v: %q and %q, epoch %d", err, err2, got.Incarnation, again.Incarnation, got.Epoch)
+	}
+	other := full()
+	other.Incarnation, other.StartedAt = "", s.StartedAt.Add(1)
+	raw, _ = other.Encode()
+	if another, _ := Decode(raw); another.Incarnation == got.Incarnation {
+		t.Error("two instances of one id have one incarnation")
 	}
 }
 

@@ -69,6 +69,23 @@ type Snapshot struct {
 	Undo          *Undo          // of an instance that compensates, or has
 
 	Lifecycle int64 // position of the command that published lifecycle events last; 0 = none has
+
+	Incarnation string            // random, of the first turn: part of every key, token and id that the instance makes
+	Epoch       int64             // of the database at the last turn, from 1; a restore raises it
+	Effects     []Effect          // past calls that a retry may repeat, where it cannot tell their keys by itself
+	Moved       map[string]string // pointers under which keys know tasks that a migration has moved, by their present ones
+}
+
+// Effect is a call that is over, and that a retry may repeat. A retry that
+// finds none here makes the same key from the same place and request.
+type Effect struct {
+	Pointer string `json:"ptr"`
+	Visit   string `json:"visit"`             // of the place: see Wait
+	Arm     int    `json:"arm,omitempty"`     // of a fan-out
+	Key     string `json:"key,omitempty"`     // "" = it has been compensated since
+	Command int64  `json:"command,omitempty"` // stream position of the command, which has the request
+	Unknown bool   `json:"unknown,omitempty"` // nobody knows whether it was done
+	Undone  int    `json:"undone,omitempty"`  // how often it has been compensated
 }
 
 // Compensation is the command that undoes a completed task.
@@ -77,6 +94,8 @@ type Compensation struct {
 	Pointer string          `json:"ptr"`  // of the task
 	Target  string          `json:"target"`
 	Input   json.RawMessage `json:"input,omitempty"`
+	Key     string          `json:"key,omitempty"`   // idempotency key, whenever and however often it is performed
+	Visit   string          `json:"visit,omitempty"` // of the task
 }
 
 // Undo says why an instance compensates.
@@ -135,6 +154,8 @@ type Frame struct {
 	StartedAt time.Time                  `json:"startedAt,omitzero"` // where a timeout, a retry limit or $task asks for it
 	FailedAt  time.Time                  `json:"failedAt,omitzero"`  // try: when it failed first, once it has been retried
 	Deadline  string                     `json:"deadline,omitempty"` // token of the wait for its timeout
+	Jumps     int                        `json:"jumps,omitempty"`    // list: how often its flow has gone back
+	Epoch     int64                      `json:"epoch,omitempty"`    // it began under this one; 0 = the snapshot's
 }
 
 // WaitKind says what a wait waits for.
@@ -167,6 +188,8 @@ type Wait struct {
 	Event   string            `json:"event,omitempty"`   // type or name of the signal
 	Key     map[string]string `json:"key,omitempty"`     // expected correlation values, each canonical JSON
 	Bound   int               `json:"bound,omitempty"`   // bit i: correlation i of the filter has the value that came first
+	Effect  string            `json:"effect,omitempty"`  // idempotency key of the command
+	Visit   string            `json:"visit,omitempty"`   // of the command's place: the rounds and jumps of the lists and loops around it
 }
 
 // SubFrame is a child instance this one waits for.
@@ -311,6 +334,7 @@ func (s Snapshot) Clone() Snapshot {
 	c.Waits = append([]Wait(nil), s.Waits...)
 	c.SubFrames = append([]SubFrame(nil), s.SubFrames...)
 	c.Buffer = append([]Buffered(nil), s.Buffer...)
+	c.Effects = slices.Clone(s.Effects)
 	if s.Error != nil {
 		e := *s.Error
 		c.Error = &e

@@ -35,7 +35,7 @@ do:
             output: {as: '${ $input + {seen: (($input.seen // []) + [.[0]])} }'}
   - tell:
       call: http
-      with: {method: post, endpoint: '%s/tell', body: {seen: '${ .seen | length }'}}
+      with: {method: post, endpoint: '%s/tell', body: {seen: '${ .seen | length }', instance: '${ $workflow.id }'}}
       output: {as: '${ $input }'}
   - rest:
       wait: PT1S

@@ -1,9 +1,9 @@
 package cluster
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 )
 
@@ -16,7 +16,14 @@ type world struct {
 
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	key := r.Header.Get("Idempotency-Key")
-	instance, _, _ := strings.Cut(key, "/")
+	var of struct {
+		Instance string `json:"instance"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&of); err != nil {
+		http.Error(rw, err.Error(), http.StatusBadRequest)
+		return
+	}
+	instance := of.Instance
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.attempts++

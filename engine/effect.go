@@ -1,0 +1,276 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// A command is an effect on the outside, and the outside knows an effect by its
+// key. The key says which effect it is, not which attempt:
+//
+//	incarnation/epoch/pointer/visit/branch/digest
+//
+// The incarnation is the instance's own and random, so that two instances never
+// share a key, not even those of one id. The epoch is the database's: what a
+// restored one does is another effect than what was done before. Pointer, visit
+// and branch are the place: a visit counts the rounds and backward jumps of the
+// loops and lists around a task, so that it is another one when the flow comes
+// back by its own will, and the same one when a retry runs the task again. The
+// digest is of the request, so that no key has two. A key is made with its
+// command and kept with it, in the row and in the snapshot.
+
+// MaxKeyBytes bounds an idempotency key. One that would be longer, or that an
+// HTTP header could not carry as it is, has a digest of its place.
+const MaxKeyBytes = 128
+
+// place is where in a run of the program an effect is.
+type place struct {
+	pointer, visit string
+	arm            int
+}
+
+// digest stands for what a command asks for.
+func (c *Command) digest() string {
+	h := sha256.New()
+	h.Write([]byte(c.Target))
+	h.Write([]byte{0})
+	h.Write(c.Input)
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:9])
+}
+
+// key makes the key of an effect.
+func (t *Turn) key(epoch int64, p place, digest string) string {
+	head := t.Snap.Incarnation + "/" + strconv.FormatInt(epoch, 10)
+	middle := p.pointer + "/" + p.visit + "/" + strconv.Itoa(p.arm)
+	if len(head)+len(middle)+1+len(digest) > MaxKeyBytes || !plain(middle) {
+		sum := sha256.Sum256([]byte(middle))
+		middle = "/~" + base64.RawURLEncoding.EncodeToString(sum[:18])
+	}
+	return head + middle + "/" + digest
+}
+
+// plain reports whether s is visible ASCII, which a header carries.
+func plain(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' })
+}
+
+// keyed gives a command without a key one that no other command has.
+func (t *Turn) keyed(c *Command) {
+	if c.Key == "" {
+		t.ordinal++
+		visit := strconv.FormatInt(t.Snap.Version, 10) + "." + strconv.Itoa(t.ordinal)
+		c.Key = t.key(t.Snap.Epoch, place{pointer: c.Pointer + "/version", visit: visit}, c.digest())
+	}
+}
+
+// line are the frames around the branch's work, outermost first, those of the
+// branches that forked it included.
+func line(s *snapshot.Snapshot, b *snapshot.Branch) []*snapshot.Frame {
+	var frames []*snapshot.Frame
+	for b != nil {
+		own := make([]*snapshot.Frame, len(b.Frames), len(b.Frames)+len(frames))
+		for i := range b.Frames {
+			own[i] = &b.Frames[i]
+		}
+		frames = append(own, frames...)
+		if b.ID == 0 {
+			break
+		}
+		b = s.Branch(b.Parent)
+	}
+	return frames
+}
+
+// visit counts what the flow has done by its own will in the frames: the
+// rounds of loops, and the backward jumps of lists.
+func (p *Program) visit(frames []*snapshot.Frame) string {
+	var b []byte
+	for _, f := range frames {
+		n := p.nodes[f.Pointer]
+		count := f.Jumps
+		switch {
+		case n == nil:
+			continue
+		case n.Kind == KindFor, n.Kind == KindListen:
+			count = f.Next
+		case n.Kind != KindList:
+			continue
+		}
+		if len(b) > 0 {
+			b = append(b, '.')
+		}
+		b = strconv.AppendInt(b, int64(count), 10)
+	}
+	return string(b)
+}
+
+// repeats reports whether the tasks inside a frame may run again although they
+// have been completed: by the retry of a try, or by an operator who repeats a
+// fork.
+func (n *Node) repeats(f *snapshot.Frame) bool {
+	return n != nil && (n.Kind == KindFork || n.Kind == KindTry && n.Catch.Retry != nil && f.Phase != phaseCatch)
+}
+
+// at is the place of an effect of the task n.
+func (r *run) at(n *Node, arm int) place {
+	return place{n.Pointer, r.p.visit(line(r.t.Snap, r.b)), arm}
+}
+
+// key makes the key of an effect of the branch. What may be repeated as a whole
+// keeps the epoch under which it began, and the pointers that it began with.
+func (r *run) key(p place, digest string) string {
+	epoch := r.t.Snap.Epoch
+	for _, f := range line(r.t.Snap, r.b) {
+		if r.p.nodes[f.Pointer].repeats(f) {
+			if f.Epoch > 0 {
+				epoch = f.Epoch
+			}
+			break
+		}
+	}
+	if moved, ok := r.t.Snap.Moved[p.pointer]; ok {
+		p.pointer = moved
+	}
+	return r.t.key(epoch, p, digest)
+}
+
+// identify gives a command its key: that of the effect it repeats, when a retry
+// has brought the flow here, else a new one.
+func (r *run) identify(c *Command, p place) {
+	if c.Key != "" {
+		return // the author's own
+	}
+	digest := c.digest()
+	past := r.t.past(p)
+	if past != nil && strings.HasSuffix(past.Key, "/"+digest) {
+		c.Key = past.Key
+		return
+	}
+	c.Key = r.key(r.t.redone(p), digest)
+}
+
+// whole is the arm of what is remembered of a task as a whole.
+const whole = -1
+
+// redone is a place where the flow has been before, and what it did there has
+// been compensated since: what it does there now is another effect.
+func (t *Turn) redone(p place) place {
+	times := 0
+	for _, e := range t.Snap.Effects {
+		same := e.Pointer == p.pointer && e.Visit == p.visit
+		inside := strings.HasPrefix(p.pointer, e.Pointer+"/") && strings.HasPrefix(p.visit, e.Visit+".")
+		if e.Arm == whole && (same || inside) {
+			times += e.Undone
+		}
+	}
+	if times > 0 {
+		p.visit += "+" + strconv.Itoa(times)
+	}
+	return p
+}
+
+// past finds what is remembered of an effect.
+func (t *Turn) past(p place) *snapshot.Effect {
+	for i := range t.Snap.Effects {
+		if e := &t.Snap.Effects[i]; e.Pointer == p.pointer && e.Visit == p.visit && e.Arm == p.arm {
+			return e
+		}
+	}
+	return nil
+}
+
+// remember keeps what became of the command of a wait, until nothing can
+// repeat it.
+func (t *Turn) remember(w snapshot.Wait, done, unknown bool) {
+	if w.Effect == "" {
+		return
+	}
+	p := place{w.Pointer, w.Visit, w.Arm}
+	e := t.past(p)
+	if e == nil {
+		t.Snap.Effects = append(t.Snap.Effects, snapshot.Effect{Pointer: p.pointer, Visit: p.visit, Arm: p.arm})
+		e = &t.Snap.Effects[len(t.Snap.Effects)-1]
+	}
+	// What one attempt left open, the failure of another does not settle.
+	e.Unknown = !done && (unknown || e.Unknown && e.Key == w.Effect)
+	e.Key, e.Command = w.Effect, w.Command
+}
+
+// undoneAt notes that the effect of a completed task has been compensated: a
+// retry that runs the task again makes another effect.
+func (t *Turn) undoneAt(c snapshot.Compensation) {
+	if e := t.past(place{c.Pointer, c.Visit, whole}); e != nil {
+		e.Undone++
+		return
+	}
+	t.Snap.Effects = append(t.Snap.Effects, snapshot.Effect{Pointer: c.Pointer, Visit: c.Visit, Arm: whole, Undone: 1})
+}
+
+// forgetEffects drops what no retry can repeat any more, and what a retry can
+// tell by itself. Nothing is dropped while an operator may retry.
+func (t *Turn) forgetEffects() {
+	s := t.Snap
+	switch {
+	case len(s.Effects) == 0:
+		return
+	case s.Status.Closed() || s.Undo != nil:
+		s.Effects = nil
+		return
+	case s.Status == snapshot.Faulted || t.program == nil:
+		return
+	}
+	open := map[string]bool{}
+	for _, w := range s.Waits {
+		if w.Effect != "" {
+			open[w.Effect] = true
+		}
+	}
+	type scope struct{ pointer, visit string }
+	var scopes []scope
+	for _, b := range s.Branches {
+		frames := line(s, b)
+		for i, f := range frames {
+			if t.program.nodes[f.Pointer].repeats(f) {
+				scopes = append(scopes, scope{f.Pointer + "/", t.program.visit(frames[:i]) + "."})
+			}
+		}
+	}
+	s.Effects = slices.DeleteFunc(s.Effects, func(e snapshot.Effect) bool {
+		if open[e.Key] {
+			return false
+		}
+		return !e.Unknown && e.Undone == 0 || !slices.ContainsFunc(scopes, func(at scope) bool {
+			return strings.HasPrefix(e.Pointer, at.pointer) && strings.HasPrefix(e.Visit+".", at.visit)
+		})
+	})
+	if len(s.Effects) == 0 {
+		s.Effects = nil
+	}
+}
+
+// enterEpoch notes that the database is in another epoch than at the last turn:
+// what is open began under the one before.
+func enterEpoch(s *snapshot.Snapshot, epoch int64) {
+	if s.Epoch == epoch {
+		return
+	}
+	for _, b := range s.Branches {
+		for i := range b.Frames {
+			if b.Frames[i].Epoch == 0 {
+				b.Frames[i].Epoch = s.Epoch
+			}
+		}
+	}
+	s.Epoch = epoch
+}
+
+// errIncarnation says that the caller of Begin gave the instance no incarnation.
+func errIncarnation(id string) error {
+	return fmt.Errorf("engine: %s: a first turn needs an incarnation", id)
+}
