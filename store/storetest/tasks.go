@@ -40,6 +40,22 @@ var taskCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, len(p.Items), 0)
 	},
+	"the events of a task are in the order of their commits, whichever node": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Tasks = []projections.Task{task("t", "a")}
+		k.commit(c)
+		nodes := []store.Full{k.s, k.open("node-b")}
+		for i := range 6 {
+			edit := store.TaskEdit{ID: "t", Version: int64(i + 1), Status: projections.TaskReady, Event: projections.TaskEvent{TaskID: "t", InstanceID: "a", Event: "released", Actor: fmt.Sprint(i), At: at}}
+			k.ok(nodes[i%2].Commit(k.ctx, store.Change{Tasks: []store.TaskEdit{edit}}))
+		}
+		events, err := k.s.TaskEvents(k.ctx, "t")
+		k.ok(err)
+		for i, e := range events {
+			equal(k, e.Actor, fmt.Sprint(i))
+		}
+		equal(k, len(events), 6)
+	},
 	"the next tasks go to one of many callers each": claimNext,
 	"the next tasks are those that one may claim, the most urgent first": func(k *kase) {
 		c := turn("a", 1)

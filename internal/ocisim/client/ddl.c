@@ -128,8 +128,15 @@ static int create(Trans *t, const Tok *k, int n, Buf *out) {
     if (!is_word(&k[at], "SEQUENCE"))
         return 0;
     static const char *const ignored[] = {"NOCACHE", "NOORDER", "ORDER", "NOCYCLE", "NOKEEP", NULL};
+    // A cache is a session's own here, as it is an instance's in a cluster:
+    // numbers that are asked for in order need none.
+    int ordered = 0;
     for (int i = 0; i < n; i++)
-        if (!in_words(&k[i], ignored))
+        ordered |= is_word(&k[i], "ORDER");
+    for (int i = 0; i < n; i++)
+        if (ordered && is_word(&k[i], "CACHE"))
+            i++;
+        else if (!in_words(&k[i], ignored))
             rewrite(t, k, i, i + 1, RW_DDL, NULL, out);
     return 1;
 }
