@@ -10,7 +10,12 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Time given to each fuzz target.
 FUZZ_TIME ?= 5s
 
-.PHONY: asan run test demo bench test-oracle ctk check fuzz build install
+# Time given to trouble by chaos, on both stores together, and its seed; 0 = a
+# random one, which it prints.
+CHAOS_TIME ?= 5m
+CHAOS_SEED ?= 0
+
+.PHONY: asan chaos run test demo bench test-oracle ctk check fuzz build install
 
 run: build ## serve on the embedded store with the examples and their outside world
 	@trap 'kill $$world 2>/dev/null || true' EXIT; \
@@ -42,6 +47,10 @@ test-oracle: install ## the Oracle store: over the stand-in, or on the database 
 	.ci/install-postgres
 	.ci/install-grammar
 	.ci/test-oracle
+
+chaos: install ## nodes in every trouble on both stores, judged by a stranger; CHAOS_TIME, CHAOS_SEED
+	.ci/install-postgres
+	go run ./internal/chaos -time $(CHAOS_TIME) -seed $(CHAOS_SEED)
 
 asan: install ## the stand-in for Oracle's client library under AddressSanitizer
 	.ci/install-postgres

@@ -50,6 +50,7 @@ var law = []rule{
 	{0, "internal/tidy", nil, nil},
 	{0, "internal/counts", nil, nil},
 	{0, "internal/cluster/history", nil, nil}, // judges the engine, so it shares nothing with it
+	{0, "internal/chaos/judge", nil, nil},     // so does this one
 	{6, "internal/...", []string{everything}, nil},
 }
 
