@@ -202,8 +202,18 @@ func (c *client) publish(ctx context.Context, w *work) error {
 		return err
 	}
 	w.note(func(w *judge.Work) { w.Acked = time.Now() })
-	return c.ended(ctx, w)
+	select {
+	case <-c.b.seen.wait(w.ID, "end"):
+	case <-time.After(heardMax): // the judge will say it
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
 }
+
+// heardMax is how long a client waits for what its event began before it
+// publishes the next.
+const heardMax = 5 * time.Second
 
 // found is what a node shows of an instance.
 type found struct {

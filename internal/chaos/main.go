@@ -22,7 +22,7 @@ import (
 
 // Bounds of a run.
 const (
-	starvedAfter = 40 * time.Second // a small work, with every trouble on its way
+	starvedAfter = time.Minute      // a small work, with every trouble and an open breaker (30 s) on its way
 	settleMax    = 60 * time.Second // until everything is completed when the faults have ended
 	memoryMax    = 512 << 20        // of a node
 	fullRound    = 45 * time.Second // a run that is longer has everything in it
