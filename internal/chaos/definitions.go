@@ -81,24 +81,31 @@ func source(kind string, version int, a, b string) string {
 		s.WriteString(call("work", b, "child", ""))
 	case heard:
 		s.WriteString(call("last", a, "end", ""))
-	case fork:
-		s.WriteString("  - wide:\n      fork:\n        branches:\n")
-		for i := range forkBranches {
-			fmt.Fprintf(&s, "          - b%d: {call: http, with: {method: post, endpoint: '%s', body: {effect: 'arm-%d', of: '${ .of }'}}}\n", i, b, i)
-		}
-		s.WriteString("      output: {as: '${ $input }'}\n")
+	default:
+		s.WriteString(wide(kind, b))
 		s.WriteString(call("last", a, "end", ""))
-	case each:
-		fmt.Fprintf(&s, `  - many:
+	}
+	return s.String()
+}
+
+// wide is a task with many calls.
+func wide(kind, host string) string {
+	if kind == each {
+		return fmt.Sprintf(`  - many:
       call: forEach
       with:
         in: '${ .of as $of | [range(%d) | {of: $of, effect: "item-\(.)"}] }'
         call: http
         with: {method: post, endpoint: '%s', body: {effect: '${ $item.effect }', of: '${ $item.of }'}}
       output: {as: '${ $input }'}
-`, eachItems, b)
-		s.WriteString(call("last", a, "end", ""))
+`, eachItems, host)
 	}
+	var s strings.Builder
+	s.WriteString("  - wide:\n      fork:\n        branches:\n")
+	for i := range forkBranches {
+		fmt.Fprintf(&s, "          - b%d: {call: http, with: {method: post, endpoint: '%s', body: {effect: 'arm-%d', of: '${ .of }'}}}\n", i, host, i)
+	}
+	s.WriteString("      output: {as: '${ $input }'}\n")
 	return s.String()
 }
 
