@@ -63,14 +63,18 @@ type Config struct {
 	Policy           Policy                   // of further attempts
 	Sink             *url.URL                 // where CloudEvents are published; nil = nowhere
 	SinkMode         string                   // SinkStructured (the default) or SinkBinary
-	Transport        http.RoundTripper        // default: a transport of its own
+	Egress           Egress                   // where calls, events and requests for tokens may go
+	FetchEgress      Egress                   // where documents that definitions refer to may be
+	Transport        http.RoundTripper        // default: one of its own that keeps to Egress; another is trusted to know where it may go
 	Secrets          Secrets                  // nil = none
 	SecretHosts      map[string][]HostPattern // where a secret may be sent, by its name; one that is not here goes where definitions write it out
 	Metrics          prometheus.Registerer    // nil = not registered
 	Log              *slog.Logger             // nil = silent
 }
 
-func (c Config) withDefaults() Config {
+// withDefaults returns the configuration, and the transport of what is fetched
+// for publishing: a connection of the one is no connection of the other.
+func (c Config) withDefaults() (Config, http.RoundTripper) {
 	set(&c.Timeout, DefaultTimeout)
 	set(&c.MaxResponseBytes, DefaultMaxResponseBytes)
 	set(&c.MaxResultBytes, DefaultMaxResultBytes)
@@ -82,15 +86,16 @@ func (c Config) withDefaults() Config {
 		c.SinkMode = SinkStructured
 	}
 	c.Policy = c.Policy.WithDefaults()
+	fetching := c.Transport
 	if c.Transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.MaxIdleConnsPerHost = c.MaxPerHost
-		c.Transport = t
+		c.Transport, fetching = newGuard(t, newPolicy(c.Egress)), newGuard(t, newPolicy(c.FetchEgress))
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return c
+	return c, fetching
 }
 
 func set[T int | int64 | time.Duration](field *T, value T) {
@@ -102,7 +107,8 @@ func set[T int | int64 | time.Duration](field *T, value T) {
 // Performer performs commands. All methods may be called from many goroutines.
 type Performer struct {
 	config  Config
-	client  *http.Client
+	client  *http.Client // of calls and tokens
+	fetcher *http.Client // of what definitions refer to
 	hosts   *hosts
 	tokens  tokens
 	metrics *metrics
@@ -113,11 +119,12 @@ type Performer struct {
 
 // New makes a Performer that knows the target "http" and no function.
 func New(c Config) *Performer {
-	c = c.withDefaults()
+	c, fetching := c.withDefaults()
 	m := newMetrics(c.Metrics)
 	return &Performer{
 		config:  c,
 		client:  &http.Client{Transport: c.Transport, CheckRedirect: checkRedirect},
+		fetcher: &http.Client{Transport: fetching, CheckRedirect: checkRedirect},
 		hosts:   newHosts(c, m),
 		metrics: m,
 		funcs:   map[string]Func{},
@@ -149,7 +156,10 @@ func (p *Performer) function(target string) Func {
 }
 
 // Close releases idle connections. Attempts that are under way go on.
-func (p *Performer) Close() { p.client.CloseIdleConnections() }
+func (p *Performer) Close() {
+	p.client.CloseIdleConnections()
+	p.fetcher.CloseIdleConnections()
+}
 
 // Perform makes one attempt at a command and returns its result as JSON, or
 // how it failed. key is the command's idempotency key, the same at every

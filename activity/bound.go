@@ -122,9 +122,6 @@ func (c *call) uses() (sent, asked []string) {
 // holds a secret, and neither do credentials. A secret in the body, or in the
 // address that the server names, cannot be left out: the request ends there.
 func (c *call) redirected(req *http.Request, via []*http.Request) error {
-	if !c.hasHeader("Referer") {
-		req.Header.Del("Referer") // net/http writes the last address there, with its query
-	}
 	if err := checkRedirect(req, via); err != nil {
 		return err
 	}
@@ -151,16 +148,6 @@ func (c *call) redirected(req *http.Request, via []*http.Request) error {
 		return redirectError("redirected to another origin, " + req.URL.Host + ", with a secret in the address")
 	}
 	return nil
-}
-
-// hasHeader reports whether the author writes a header.
-func (c *call) hasHeader(name string) bool {
-	for h := range c.Headers {
-		if http.CanonicalHeaderKey(h) == name {
-			return true
-		}
-	}
-	return false
 }
 
 // credentialHeaders never go to another origin, whoever set them.

@@ -24,7 +24,10 @@ func (p *Performer) Fetch(ctx context.Context, uri string, max int64) ([]byte, e
 		return nil, fmt.Errorf("it is not at an HTTP URL")
 	}
 	req.Header.Set("Accept", "application/json, application/yaml, */*;q=0.5")
-	resp, err := p.client.Do(req)
+	resp, err := p.fetcher.Do(req)
+	if refused := notAllowed(err); refused != nil {
+		return nil, refused
+	}
 	if err != nil {
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {

@@ -156,6 +156,9 @@ func unreachable(ctx context.Context, call *call, err error) answer {
 	if errors.As(err, &tooFar) {
 		return answer{failure: permanent(TypeCommunication, http.StatusBadGateway, "redirect refused", call.shown.place()+": "+tooFar.Error())}
 	}
+	if refused := notAllowed(err); refused != nil {
+		return answer{failure: egressFailure(refused)}
+	}
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
@@ -282,6 +285,9 @@ type redirectError string
 func (e redirectError) Error() string { return string(e) }
 
 func checkRedirect(req *http.Request, via []*http.Request) error {
+	if via[0].Header.Get("Referer") == "" {
+		req.Header.Del("Referer") // net/http writes the last address there, with its query
+	}
 	if req.URL.Scheme != "http" && req.URL.Scheme != "https" {
 		return redirectError("redirected to the scheme " + strconv.Quote(req.URL.Scheme))
 	}

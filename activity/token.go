@@ -325,6 +325,9 @@ func (p *Performer) ask(req *http.Request, into any) error {
 	ctx, cancel := context.WithTimeout(req.Context(), p.config.Timeout)
 	defer cancel()
 	resp, err := c.Do(req.WithContext(ctx))
+	if refused := notAllowed(err); refused != nil {
+		return &tokenFailure{egressFailure(refused)}
+	}
 	if err != nil {
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {

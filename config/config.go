@@ -35,6 +35,7 @@ type Config struct {
 	Activity     Activity
 	Events       Events
 	Secrets      Secrets
+	Egress       Egress
 	Limits       Limits
 	Retention    Retention
 	Log          Log
@@ -135,10 +136,7 @@ type Secrets struct {
 // begin with "*." for every host below it.
 func (s Secrets) Bound() (map[string][]string, error) {
 	bound := map[string][]string{}
-	for pair := range strings.SplitSeq(s.Hosts, ",") {
-		if pair = strings.TrimSpace(pair); pair == "" {
-			continue
-		}
+	for _, pair := range List(s.Hosts) {
 		name, host, ok := strings.Cut(pair, "=")
 		u, err := url.Parse("https://" + strings.TrimPrefix(host, "*."))
 		if !ok || name == "" || err != nil || u.Host == "" || u.Host != strings.TrimPrefix(host, "*.") {
@@ -147,6 +145,26 @@ func (s Secrets) Bound() (map[string][]string, error) {
 		bound[name] = append(bound[name], host)
 	}
 	return bound, nil
+}
+
+// Egress says where the requests of a node may go, as lists of addresses, ranges,
+// hosts and *.DOMAINs, separated by commas; see List.
+type Egress struct {
+	Allow      string // "" = everywhere but where Deny says, and link-local addresses
+	Deny       string
+	FetchAllow string // the same for what is fetched when a definition is published
+	FetchDeny  string
+}
+
+// List takes a setting that is a list apart.
+func List(text string) []string {
+	var list []string
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			list = append(list, item)
+		}
+	}
+	return list
 }
 
 // Limits bounds what one turn may do.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -272,6 +273,15 @@ func (l *Loaded) check(all []setting) []problem.Place {
 	if strings.HasPrefix(l.Secrets.Prefix, prefix) {
 		add("secrets.prefix", "config.prefix", "is what settings begin with", "choose another prefix, such as SECRET_")
 	}
+	for key, text := range map[string]string{
+		"egress.allow": l.Egress.Allow, "egress.deny": l.Egress.Deny, "egress.fetch-allow": l.Egress.FetchAllow, "egress.fetch-deny": l.Egress.FetchDeny,
+	} {
+		for _, rule := range List(text) {
+			if !isEgressRule(rule) {
+				add(key, "config.type", strconv.Quote(rule)+" is no address, range or host", "write 10.0.0.0/8, 192.0.2.7, bank.example or *.bank.example")
+			}
+		}
+	}
 	if _, err := l.Secrets.Bound(); err != nil {
 		add("secrets.hosts", "config.type", err.Error(), "write bank=api.bank.example,mail=*.mail.example:465")
 	}
@@ -282,6 +292,17 @@ func (l *Loaded) check(all []setting) []problem.Place {
 		add("activity.delay-max", "config.order", "is shorter than activity.delay", "make it at least "+text(&l.Activity.Delay))
 	}
 	return found
+}
+
+var egressHost = regexp.MustCompile(`^(\*\.)?[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$`)
+
+// isEgressRule reports whether a text is a rule of egress. What looks like an
+// address that went wrong is none: taken for a host, it would fit nothing.
+func isEgressRule(rule string) bool {
+	_, notRange := netip.ParsePrefix(rule)
+	_, notAddress := netip.ParseAddr(rule)
+	numeric := strings.Trim(rule, "0123456789./") == ""
+	return notRange == nil || notAddress == nil || !numeric && egressHost.MatchString(rule)
 }
 
 // checkListen refuses every address from which another machine could reach

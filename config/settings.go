@@ -50,6 +50,7 @@ const (
 func settings() []setting {
 	all := append(general(), queues()...)
 	all = append(all, activities()...)
+	all = append(all, egress()...)
 	all = append(all, events()...)
 	return append(all, housekeeping()...)
 }
@@ -141,6 +142,21 @@ func activities() []setting {
 			meaning: "folder with a file, or a folder of files, for each secret; empty = none"},
 		{key: "secrets.hosts", field: func(c *Config) any { return &c.Secrets.Hosts },
 			meaning: "where secrets may be sent, a list of NAME=HOST, NAME=HOST:PORT or NAME=*.DOMAIN, separated by commas; a secret that it does not name goes to the hosts that definitions write out"},
+	}
+}
+
+// egress says where requests may go.
+func egress() []setting {
+	const list = ", a list of addresses, ranges such as 10.0.0.0/8, hosts and *.DOMAINs, separated by commas"
+	return []setting{
+		{key: "egress.allow", field: func(c *Config) any { return &c.Egress.Allow },
+			meaning: "where calls, events and requests for tokens may go" + list + "; empty = everywhere but to link-local addresses"},
+		{key: "egress.deny", field: func(c *Config) any { return &c.Egress.Deny },
+			meaning: "where they may not go, whatever egress.allow says" + list},
+		{key: "egress.fetch-allow", field: func(c *Config) any { return &c.Egress.FetchAllow },
+			meaning: "where documents that definitions refer to may be" + list + "; empty = everywhere but at link-local addresses"},
+		{key: "egress.fetch-deny", field: func(c *Config) any { return &c.Egress.FetchDeny },
+			meaning: "where they may not be, whatever egress.fetch-allow says" + list},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -38,7 +39,7 @@ type Need struct {
 
 // Resolver fetches the documents that definitions refer to, when they are
 // published and never later. Fetch returns an error for a document of more
-// than max bytes.
+// than max bytes, and a problem of the kind Denied for one that it may not fetch.
 type Resolver interface {
 	Fetch(ctx context.Context, uri string, max int64) ([]byte, error)
 }
@@ -105,6 +106,12 @@ func (c *Catalogue) fetch(ctx context.Context, n Need) (Resource, error) {
 	ctx, cancel := context.WithTimeout(ctx, LoadTimeout)
 	defer cancel()
 	content, err := c.resolver.Fetch(ctx, n.URI, MaxResourceBytes)
+	var refused *problem.Error
+	if errors.As(err, &refused) && refused.Kind == problem.Denied {
+		e := *refused
+		e.Where = []problem.Place{n.Place}
+		return Resource{}, &e
+	}
 	if err != nil {
 		e := problem.Wrap(err, problem.Unavailable, "definition.resource-unavailable", "a document that the definition refers to cannot be fetched")
 		e.Where = []problem.Place{n.Place}

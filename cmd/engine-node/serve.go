@@ -92,6 +92,7 @@ func (a *app) serve(ctx context.Context, l *config.Loaded) error {
 		return err
 	}
 	defer listener.Close()
+	c.Listen = listener.Addr().String() // with the port, where any free one was asked for
 	n, err := wire(ctx, c, nodeName(c.Node), log)
 	if err != nil {
 		return err

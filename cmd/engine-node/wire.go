@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -73,6 +76,8 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		Policy:      activity.Policy{MaxAttempts: c.Activity.Attempts, Initial: c.Activity.Delay, Max: c.Activity.DelayMax},
 		Secrets:     activity.SecretStore{Prefix: c.Secrets.Prefix, Lookup: os.LookupEnv, Dir: c.Secrets.Dir},
 		SecretHosts: secretHosts(c.Secrets),
+		Egress:      activity.Egress{Allow: config.List(c.Egress.Allow), Deny: config.List(c.Egress.Deny), Own: own(c.Listen), Name: "egress."},
+		FetchEgress: activity.Egress{Allow: config.List(c.Egress.FetchAllow), Deny: config.List(c.Egress.FetchDeny), Own: own(c.Listen), Name: "egress.fetch-"},
 		Metrics:     metrics, Log: log,
 	})
 	n.catalogue.ResolveWith(n.performer)
@@ -140,6 +145,23 @@ func sinkURL(text string) (*url.URL, error) {
 		return nil, problem.New(problem.Invalid, "config.url", "events.sink is not an http or https URL") // the parser's error quotes it whole
 	}
 	return u, nil
+}
+
+// own is where a node listens.
+func own(listen string) []netip.AddrPort {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return nil // config has checked it
+	}
+	if host != "localhost" {
+		at, err := netip.ParseAddrPort(listen)
+		if err != nil {
+			return nil
+		}
+		return []netip.AddrPort{at}
+	}
+	n, _ := strconv.ParseUint(port, 10, 16)
+	return []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(n)), netip.AddrPortFrom(netip.IPv6Loopback(), uint16(n))}
 }
 
 // secretHosts says where secrets may be sent.
