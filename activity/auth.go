@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // TypeAuthentication is raised when no token can be had.
@@ -45,7 +46,7 @@ func (p *Performer) proof(ctx context.Context, call *call) (proof, *engine.Failu
 		return proof{}, nil
 	}
 	var a authentication
-	if err := json.Unmarshal(raw, &a); err != nil {
+	if err := jsonv2.Unmarshal(raw, &a); err != nil {
 		return proof{}, permanent(TypeConfiguration, http.StatusBadRequest, "invalid authentication", "the authentication of the call is not of its form")
 	}
 	switch {
@@ -92,7 +93,7 @@ func (p *Performer) fill(use string, policy any, keep *secrecy) *engine.Failure 
 		}
 		keep.addValue(v, false)
 		raw, _ := json.Marshal(v) // it was read from JSON or text
-		if json.Unmarshal(raw, policy) == nil && complete(policy) {
+		if jsonv2.Unmarshal(raw, policy) == nil && complete(policy) {
 			return nil
 		}
 		err = secretError("secret.form", "secret %q does not have the fields of the policy that uses it", use)

@@ -1,11 +1,12 @@
 package activity
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -93,7 +94,7 @@ func (p *Performer) boundToken(names []string, origins []string, u *url.URL) err
 // those that a token is asked for with.
 func (c *call) uses() (sent, asked []string) {
 	var a authentication
-	if json.Unmarshal(c.Auth, &a) == nil { // a wrong one is told by who reads it
+	if jsonv2.Unmarshal(c.Auth, &a) == nil { // a wrong one is told by who reads it
 		switch {
 		case a.Basic != nil:
 			sent = append(sent, a.Basic.Use)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // HeaderKey carries the idempotency key of a command.
@@ -52,10 +54,11 @@ type call struct {
 
 // parseCall reads and checks the input of an HTTP command.
 func parseCall(input json.RawMessage) (*call, error) {
-	d := json.NewDecoder(bytes.NewReader(input))
-	d.DisallowUnknownFields()
 	c := &call{}
-	if err := d.Decode(c); err != nil {
+	if err := jsonv2.Unmarshal(input, c, jsonv2.RejectUnknownMembers(true)); err != nil {
+		if wrong := (*jsonv2.SemanticError)(nil); errors.As(err, &wrong) && errors.Is(err, jsonv2.ErrUnknownName) {
+			err = fmt.Errorf("unknown field %q", wrong.JSONPointer.LastToken())
+		}
 		return nil, fmt.Errorf("input of the call: %w", err)
 	}
 	c.Method = strings.ToUpper(c.Method)

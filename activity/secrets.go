@@ -15,6 +15,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // MaxSecretBytes bounds one secret.
@@ -164,7 +165,7 @@ func (p *Performer) filled(input json.RawMessage, keep *secrecy) (full, shown js
 	var head struct {
 		Secrets []lateRef `json:"secrets"`
 	}
-	if err := json.Unmarshal(input, &head); err != nil || len(head.Secrets) == 0 {
+	if err := jsonv2.Unmarshal(input, &head); err != nil || len(head.Secrets) == 0 {
 		return input, input, nil, nil // a wrong input is told by who reads it
 	}
 	var a, b map[string]any

@@ -1,7 +1,6 @@
 package activity
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -13,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +21,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // Limits of tokens.
@@ -193,9 +194,9 @@ func (p *Performer) obtain(ctx context.Context, g grant, discover bool, to recip
 		return token{}, refusedToken(false, "auth.authority", "authority %q has no usable address of its token endpoint", g.Authority)
 	}
 	var answer struct {
-		Access  string      `json:"access_token"`
-		Expires json.Number `json:"expires_in"`
-		Type    string      `json:"token_type"`
+		Access  string          `json:"access_token"`
+		Expires json.RawMessage `json:"expires_in"` // a number, or one in quotes
+		Type    string          `json:"token_type"`
 	}
 	if err := p.ask(req, &answer); err != nil {
 		return token{}, err
@@ -210,7 +211,7 @@ func (p *Performer) obtain(ctx context.Context, g grant, discover bool, to recip
 		return token{}, err
 	}
 	life := DefaultTokenLife
-	if s, err := answer.Expires.Int64(); err == nil && s > 0 {
+	if s, err := strconv.ParseInt(strings.Trim(string(answer.Expires), `"`), 10, 64); err == nil && s > 0 {
 		life = time.Duration(min(s, 365*24*3600)) * time.Second
 	}
 	return token{value: answer.Access, until: time.Now().Add(life - min(tokenMargin, life/2))}, nil
@@ -347,12 +348,12 @@ func (p *Performer) ask(req *http.Request, into any) error {
 			Error       string `json:"error"`
 			Description string `json:"error_description"`
 		}
-		_ = json.Unmarshal(body, &why) // what is not JSON says nothing
+		_ = jsonv2.Unmarshal(body, &why) // what is not JSON says nothing
 		return refusedToken(false, "auth.refused", "%s answered %s %s", place(req.URL), resp.Status, excerpt([]byte(strings.TrimSpace(why.Error+" "+why.Description))))
 	case len(body) > maxTokenBytes:
 		return refusedToken(false, "auth.token", "%s answered with more than %d bytes", place(req.URL), maxTokenBytes)
 	}
-	if err := json.NewDecoder(bytes.NewReader(body)).Decode(into); err != nil {
+	if err := jsonv2.Unmarshal(body, into); err != nil {
 		return refusedToken(false, "auth.token", "%s did not answer in JSON of the form of OAuth 2", place(req.URL))
 	}
 	return nil
@@ -369,7 +370,7 @@ func (g grant) issuer(access string, from *url.URL) error {
 		Issuer string `json:"iss"`
 	}
 	if raw, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
-		_ = json.Unmarshal(raw, &claims) // what is no JWT has no issuer
+		_ = jsonv2.Unmarshal(raw, &claims) // what is no JWT has no issuer
 	}
 	if claims.Issuer != "" && !slices.Contains(g.Issuers, claims.Issuer) {
 		return refusedToken(false, "auth.issuer", "%s gave a token issued by %q, which the policy does not name", place(from), claims.Issuer)

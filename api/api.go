@@ -157,6 +157,10 @@ func New(c Config) (http.Handler, error) {
 	return s.edge(mux)
 }
 
+// The framework's validation finds keys as they are written. It is a setting of
+// the whole process.
+func init() { huma.ValidateStrictCasing = true }
+
 func (s *service) humaConfig() huma.Config {
 	version := s.Version
 	if version == "" {

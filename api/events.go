@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -87,7 +88,7 @@ func (in *eventInput) cloudEvent() (json.RawMessage, error) {
 		Source      string  `json:"source"`
 		Type        string  `json:"type"`
 	}
-	if err := json.Unmarshal(event, &e); err != nil {
+	if err := jsonv2.Unmarshal(event, &e); err != nil {
 		return nil, problem.Wrap(err, problem.Invalid, "event.invalid", "event is not a CloudEvent in JSON")
 	}
 	if e.SpecVersion == nil || *e.SpecVersion != "1.0" {

@@ -7,16 +7,18 @@ import (
 	"fmt"
 	"io"
 	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
-// unmarshal reads a body as encoding/json does, after refusing what that lets
-// pass: two meanings of one document would be a way around every check behind
+// unmarshal reads a body, its keys as they are written, after refusing what a
+// decoder lets pass: two meanings of one document would be a way around every check behind
 // it, and what a queue cannot carry shall not be accepted here.
 func unmarshal(data []byte, v any) error {
 	if err := checkJSON(data); err != nil {
 		return err
 	}
-	return json.Unmarshal(data, v)
+	return jsonv2.Unmarshal(data, v)
 }
 
 // scope is an object or array that is being read.

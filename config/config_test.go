@@ -100,6 +100,9 @@ func TestBadConfiguration(t *testing.T) {
 		code, says string
 	}{
 		{"unknown key", "queue: {weit: 5s}", nil, nil, "config.unknown-key", `unknown setting "queue.weit" (did you mean queue.wait?)`},
+		{"a key in capitals", "queue: {WAIT: 5s}", nil, nil, "config.unknown-key", "settings are in lower case: wait"},
+		{"a key in both cases", "queue: {wait: 6s}\nQUEUE: {wait: 5s}", nil, nil, "config.unknown-key", "settings are in lower case: queue"},
+		{"a key twice", "queue: {wait: 6s, wait: 5s}", nil, nil, "config.not-yaml", "already defined"},
 		{"unknown section", "kueue: {wait: 5s}", nil, nil, "config.unknown-key", "did you mean queue.wait?"},
 		{"unknown and empty", "weit:", nil, nil, "config.unknown-key", "weit"},
 		{"section as value", "queue: 5", nil, nil, "config.unknown-key", "queue"},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -84,7 +85,8 @@ func Load(src Source) (*Loaded, error) {
 	}
 	all := settings()
 	keys := v.AllKeys()
-	found := append(unknownKeys(v, keys, all, l.File), unknownVariables(env, all)...)
+	found := append(unknownKeys(v, keys, all, l.File), otherCase(l.File)...)
+	found = append(found, unknownVariables(env, all)...)
 	for _, s := range all {
 		l.Origins[s.key] = FromDefault
 		if slices.Contains(keys, s.key) {
@@ -196,6 +198,32 @@ func readFile(v *viper.Viper, file string) error {
 		return problem.Wrap(err, problem.Invalid, "config.not-yaml", "configuration file %s is not a YAML object", file)
 	}
 	return problem.Wrap(err, problem.Invalid, "config.unreadable", "configuration file %s cannot be read", file)
+}
+
+// otherCase finds keys of the file that are settings only in lower case: viper
+// folds them, and of store and STORE one would win.
+func otherCase(file string) []problem.Place {
+	raw, err := os.ReadFile(file)
+	var doc yaml.Node
+	if err != nil || yaml.Unmarshal(raw, &doc) != nil || len(doc.Content) == 0 {
+		return nil // readFile has read it: there is no file, or it is empty
+	}
+	var found []problem.Place
+	var look func(n *yaml.Node, at string)
+	look = func(n *yaml.Node, at string) {
+		for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+			key := n.Content[i].Value
+			if lower := strings.ToLower(key); lower != key {
+				found = append(found, problem.Place{
+					File: file, Line: n.Content[i].Line, Column: n.Content[i].Column, Pointer: at + "/" + key, Code: "config.unknown-key",
+					Detail: fmt.Sprintf("unknown setting %q", key), Hint: "settings are in lower case: " + lower,
+				})
+			}
+			look(n.Content[i+1], at+"/"+key)
+		}
+	}
+	look(doc.Content[0], "")
+	return found
 }
 
 // unknownKeys finds what the file says and nobody knows. A section of which

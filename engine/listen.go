@@ -9,6 +9,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // Listen waits for events. Each filter is a wait of its own, whose Arm is its
@@ -368,7 +369,7 @@ func (l *Listen) read(event json.RawMessage) (json.RawMessage, error) {
 	var e struct {
 		Data json.RawMessage `json:"data"`
 	}
-	if err := json.Unmarshal(event, &e); err != nil {
+	if err := jsonv2.Unmarshal(event, &e); err != nil {
 		return nil, raise(ErrValidation, 400, "Not an event", err.Error())
 	}
 	return orNull(e.Data), nil

@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // Machine makes a program of a lifecycle: the tasks of its root list are
@@ -145,7 +146,7 @@ func (r *run) take(n *Node, payload json.RawMessage, actor string) (*taken, erro
 		Type string          `json:"type"`
 		Data json.RawMessage `json:"data"`
 	}
-	if err := json.Unmarshal(payload, &body); err != nil {
+	if err := jsonv2.Unmarshal(payload, &body); err != nil {
 		return nil, problem.Wrap(err, problem.Invalid, "signal.invalid", "the event is not {type, data}")
 	}
 	event, err := r.p.Machine.find(body.Type)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,9 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/schema"
@@ -79,25 +81,29 @@ func (r *run) person(n *Node) error {
 // strictly decodes what an expression may have made: a field that nobody reads
 // is an error, as it is where a document says it outright.
 func strictly(raw []byte, to any, what string, fields []string) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	err := d.Decode(to)
-	var wrong *json.UnmarshalTypeError
+	err := jsonv2.Unmarshal(raw, to, jsonv2.RejectUnknownMembers(true))
+	var wrong *jsonv2.SemanticError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &wrong):
-		return fmt.Errorf("%s.%s cannot be a %s", what, wrong.Field, wrong.Value)
-	}
-	if _, name, ok := strings.Cut(err.Error(), "unknown field "); ok {
-		name = strings.Trim(name, `"`)
+	case !errors.As(err, &wrong):
+		return fmt.Errorf("%s: %w", what, err)
+	case errors.Is(err, jsonv2.ErrUnknownName):
+		name := wrong.JSONPointer.LastToken()
 		if n, ok := problem.Nearest(name, fields); ok {
 			return fmt.Errorf("%s has the unknown field %q: did you mean %s?", what, name, n)
 		}
 		return fmt.Errorf("%s has the unknown field %q: known are %s", what, name, strings.Join(fields, ", "))
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	path, kind := strings.Join(slices.Collect(wrong.JSONPointer.Tokens()), "."), kinds[wrong.JSONKind]
+	if wrong.JSONKind == '0' && len(wrong.JSONValue) > 0 {
+		kind += " " + string(wrong.JSONValue)
+	}
+	return fmt.Errorf("%s.%s cannot be a %s", what, path, kind)
 }
+
+// kinds are the words for kinds of JSON values.
+var kinds = map[jsontext.Kind]string{'n': "null", 't': "boolean", 'f': "boolean", '"': "string", '0': "number", '{': "object", '[': "array"}
 
 // task checks the arguments.
 func (a *asked) task(now time.Time) (Task, error) {
@@ -165,7 +171,7 @@ func FormSchema(form json.RawMessage) (json.RawMessage, bool) {
 	var f struct {
 		Schema json.RawMessage `json:"schema"`
 	}
-	if json.Unmarshal(form, &f) != nil || len(f.Schema) == 0 || string(f.Schema) == "null" {
+	if jsonv2.Unmarshal(form, &f) != nil || len(f.Schema) == 0 || string(f.Schema) == "null" {
 		return nil, false
 	}
 	return f.Schema, true
@@ -196,7 +202,7 @@ func askable(form json.RawMessage) error {
 	}
 	var number uint32
 	var text string
-	if (json.Unmarshal(f.Version, &number) != nil || number == 0) && (json.Unmarshal(f.Version, &text) != nil || text == "") {
+	if (jsonv2.Unmarshal(f.Version, &number) != nil || number == 0) && (jsonv2.Unmarshal(f.Version, &text) != nil || text == "") {
 		return errors.New("with.form.version must be a whole number from 1, or a text")
 	}
 	return nil

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"testing"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// What a payload says is what encoding/json reads in it, whatever its form.
+// What a payload says is what a strict decoder reads in it, whatever its form.
 func TestResultOfAPayload(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{
@@ -21,7 +23,7 @@ func TestResultOfAPayload(t *testing.T) {
 			Output json.RawMessage `json:"output"`
 			Error  *snapshot.Error `json:"error"`
 		}
-		wantErr := json.Unmarshal([]byte(payload), &want)
+		wantErr := jsonv2.Unmarshal([]byte(payload), &want)
 		got, err := result(signal.Envelope{Type: signal.TaskCompleted, Payload: json.RawMessage(payload)})
 		if (err == nil) != (wantErr == nil) {
 			t.Errorf("%s: %v, not %v", payload, err, wantErr)

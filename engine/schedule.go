@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"github.com/robfig/cron/v3"
 
@@ -320,7 +321,7 @@ func (p *Program) EventStart(event json.RawMessage, schedule string) (id string,
 		Source string          `json:"source"`
 		Data   json.RawMessage `json:"data"`
 	}
-	if err := json.Unmarshal(event, &e); err != nil {
+	if err := jsonv2.Unmarshal(event, &e); err != nil {
 		return "", start, fmt.Errorf("engine: event: %w", err)
 	}
 	item := event

@@ -9,6 +9,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // Begin decides the first turn of an instance. A signal that belongs to the
@@ -162,7 +163,7 @@ func result(env signal.Envelope) (Result, error) {
 		Unknown bool `json:"unknown"`
 	}
 	if len(env.Payload) > 0 {
-		if err := json.Unmarshal(env.Payload, &p); err != nil {
+		if err := jsonv2.Unmarshal(env.Payload, &p); err != nil {
 			return Result{}, problem.Wrap(err, problem.Invalid, "signal.invalid", "payload is not a result")
 		}
 	}
@@ -209,7 +210,7 @@ func completion(w snapshot.Wait, r Result) TaskChange {
 	var answer struct {
 		Outcome string `json:"outcome"`
 	}
-	_ = json.Unmarshal(r.Output, &answer) // an answer without an outcome is fine
+	_ = jsonv2.Unmarshal(r.Output, &answer) // an answer without an outcome is fine
 	return TaskChange{ID: w.TaskID, Event: TaskCompleted, Actor: r.Actor, Outcome: answer.Outcome, Output: r.Output}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // An answer to a human task comes from the API, from the package AQUEDUCT or
@@ -70,7 +71,7 @@ func (r *Runtime) accepted(ctx context.Context, id string, env signal.Envelope) 
 		} `json:"output"`
 		Error json.RawMessage `json:"error"`
 	}
-	if err := json.Unmarshal(env.Payload, &p); err != nil {
+	if err := jsonv2.Unmarshal(env.Payload, &p); err != nil {
 		return nil, 0, problem.Wrap(err, problem.Invalid, "task.invalid-data", "the answer to task %s is not {output: {outcome, data}}", id)
 	}
 	if len(p.Error) > 0 {

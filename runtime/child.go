@@ -10,6 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // pin writes into each request for a child instance the version that is the
@@ -106,7 +107,7 @@ func (r *Runtime) refused(ctx context.Context, d store.Delivery, env signal.Enve
 // message: it is in the child's snapshot.
 func (r *Runtime) fetch(ctx context.Context, d store.Delivery, env signal.Envelope) (signal.Envelope, error) {
 	var end engine.ChildEnd
-	if err := json.Unmarshal(env.Payload, &end); err != nil || !end.Stored {
+	if err := jsonv2.Unmarshal(env.Payload, &end); err != nil || !end.Stored {
 		return env, nil // the engine says what is wrong with it
 	}
 	child, err := d.Load(ctx, end.Child)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -17,6 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 )
 
@@ -219,7 +219,7 @@ func (r *Runtime) bury(ctx, stop context.Context, d store.Delivery, cause error)
 	var head struct {
 		InstanceID string `json:"workflowInstanceId"`
 	}
-	if json.Unmarshal(m.Body, &head) == nil && len(head.InstanceID) <= signal.MaxIDBytes {
+	if jsonv2.Unmarshal(m.Body, &head) == nil && len(head.InstanceID) <= signal.MaxIDBytes {
 		instance = head.InstanceID
 	}
 	code := problem.CodeOf(cause)

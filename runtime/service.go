@@ -13,6 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 )
 
@@ -193,7 +194,7 @@ func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, heade
 		Source      string `json:"source"`
 		Type        string `json:"type"`
 	}
-	if err := json.Unmarshal(event, &e); err != nil {
+	if err := jsonv2.Unmarshal(event, &e); err != nil {
 		return 0, problem.Wrap(err, problem.Invalid, "event.invalid", "event is not a CloudEvent in JSON")
 	}
 	for name, v := range map[string]string{"id": e.ID, "source": e.Source, "type": e.Type} {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // Parent is who asked for an instance by way of a StartRequest.
@@ -31,7 +32,7 @@ type Cancellation struct {
 // code signal.invalid.
 func DecodeCancellation(payload json.RawMessage) (Cancellation, error) {
 	var c Cancellation
-	if err := json.Unmarshal(payload, &c); err != nil || c.Token == "" {
+	if err := jsonv2.Unmarshal(payload, &c); err != nil || c.Token == "" {
 		return c, problem.New(problem.Invalid, "signal.invalid", "payload names no token of a parent")
 	}
 	return c, nil

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // ForCommand is the envelope that announces the command at a position of an
@@ -38,7 +40,7 @@ func CommandPosition(payload json.RawMessage) (int64, error) {
 	var p struct {
 		Command int64 `json:"command"`
 	}
-	if err := json.Unmarshal(payload, &p); err != nil || p.Command < 1 {
+	if err := jsonv2.Unmarshal(payload, &p); err != nil || p.Command < 1 {
 		return 0, fmt.Errorf("payload names no command")
 	}
 	return p.Command, nil

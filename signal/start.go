@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // Start is the payload of a StartRequest: begin an instance of a definition.
@@ -90,7 +91,7 @@ const MaxKeyBytes = 256
 // signal.invalid-start.
 func DecodeStart(payload json.RawMessage) (Start, error) {
 	var s Start
-	if err := json.Unmarshal(payload, &s); err != nil {
+	if err := jsonv2.Unmarshal(payload, &s); err != nil {
 		return Start{}, problem.Wrap(err, problem.Invalid, "signal.invalid-start", "payload is not a start request")
 	}
 	return s, s.Validate()

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // maxAnswerBytes bounds what is read of one answer.
@@ -100,7 +101,7 @@ func (c *Client) send(ctx context.Context, r request) (int, error) {
 	case *[]byte:
 		*into = body
 	default:
-		if err := json.Unmarshal(body, into); err != nil {
+		if err := jsonv2.Unmarshal(body, into); err != nil {
 			return res.StatusCode, problem.Wrap(err, problem.Internal, "api.answer", "the answer to %s %s is not understood", r.method, r.path)
 		}
 	}
@@ -110,7 +111,7 @@ func (c *Client) send(ctx context.Context, r request) (int, error) {
 // refusal turns a problem document back into the problem it was made of.
 func refusal(status int, body []byte) error {
 	var doc Problem
-	if json.Unmarshal(body, &doc) != nil || doc.Code == "" {
+	if jsonv2.Unmarshal(body, &doc) != nil || doc.Code == "" {
 		return problem.New(kind(status), "api.answer", "the server answered %d %s, which is not a node's answer", status, http.StatusText(status))
 	}
 	p := problem.New(kind(status), doc.Code, "%s", doc.Detail)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
@@ -277,7 +279,8 @@ func (a *app) document(flag, text string) (json.RawMessage, error) {
 		where = name
 	}
 	var v json.RawMessage
-	if err := json.Unmarshal(b, &v); err != nil {
+	// Where a key stands twice, the API says it.
+	if err := jsonv2.Unmarshal(b, &v, jsontext.AllowDuplicateNames(true)); err != nil {
 		return nil, problem.Wrap(err, problem.Invalid, "cli.json", "%s is not JSON", where).
 			WithHint("write JSON, @FILE, or - for standard input; a text needs quotes of its own: '\"text\"'")
 	}

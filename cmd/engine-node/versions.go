@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
@@ -148,11 +148,11 @@ func (a *app) pointerMap(file string) (map[string]string, error) {
 	var report struct {
 		Pointers map[string]string `json:"pointers"`
 	}
-	if json.Unmarshal(b, &report) == nil && report.Pointers != nil {
+	if jsonv2.Unmarshal(b, &report) == nil && report.Pointers != nil {
 		return report.Pointers, nil
 	}
 	var m map[string]string
-	if err := json.Unmarshal(b, &m); err != nil {
+	if err := jsonv2.Unmarshal(b, &m); err != nil {
 		return nil, problem.Wrap(err, problem.Invalid, "cli.json", "%s is not a map of pointers", file).
 			WithHint(`write a JSON object: {"/do/0/old": "/do/1/new"}`)
 	}

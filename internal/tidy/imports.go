@@ -2,6 +2,7 @@ package tidy
 
 import (
 	"go/ast"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,17 +67,32 @@ func checkPurity(s source) []Finding {
 	if !isPure(s) {
 		return nil
 	}
+	return checkUse(s, "purity", "time", clock, s.dir()+" is pure")
+}
+
+// checkKeys finds decoders that take other keys for ours.
+func checkKeys(s source) []Finding {
+	dir, _, _ := strings.Cut(s.dir(), "/")
+	if _, reason := exactKeys[s.Path]; reason || s.isTest() || slices.Contains([]string{"internal", "examples", "bench"}, dir) {
+		return nil
+	}
+	return checkUse(s, "keys", "encoding/json", []string{"Unmarshal", "NewDecoder"}, "keys from outside are exact: "+s.Path)
+}
+
+// checkUse finds uses of functions of a package, whatever name the package has
+// in the file.
+func checkUse(s source, rule, pkg string, functions []string, why string) []Finding {
 	name := ""
 	for _, spec := range s.ast.Imports {
-		if spec.Path.Value == `"time"` {
-			name = "time"
+		if spec.Path.Value == strconv.Quote(pkg) {
+			name = path.Base(pkg)
 			if spec.Name != nil {
 				name = spec.Name.Name
 			}
 		}
 	}
 	if name == "." {
-		return []Finding{s.find(s.ast.Name.Pos(), "purity", "%s must not dot-import time", s.dir())}
+		return []Finding{s.find(s.ast.Name.Pos(), rule, "%s and must not dot-import %s", why, pkg)}
 	}
 	var found []Finding
 	ast.Inspect(s.ast, func(n ast.Node) bool {
@@ -84,8 +100,8 @@ func checkPurity(s source) []Finding {
 		if !ok {
 			return true
 		}
-		if x, ok := sel.X.(*ast.Ident); ok && name != "" && x.Name == name && slices.Contains(clock, sel.Sel.Name) {
-			found = append(found, s.find(n.Pos(), "purity", "%s is pure and must not use time.%s", s.dir(), sel.Sel.Name))
+		if x, ok := sel.X.(*ast.Ident); ok && name != "" && x.Name == name && slices.Contains(functions, sel.Sel.Name) {
+			found = append(found, s.find(n.Pos(), rule, "%s and must not use %s.%s", why, pkg, sel.Sel.Name))
 		}
 		return true
 	})

@@ -82,6 +82,7 @@ func Check(files []File) []Finding {
 		s := source{File: f, set: set, ast: parsed}
 		found = append(found, checkImports(s)...)
 		found = append(found, checkPurity(s)...)
+		found = append(found, checkKeys(s)...)
 		found = append(found, checkShape(s)...)
 		if !s.isTest() {
 			documented[s.dir()] = documented[s.dir()] || parsed.Doc != nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
@@ -48,7 +49,7 @@ func claimOf(body []byte) (c claim, ok bool) {
 		return claim{}, false
 	}
 	var r reference
-	if json.Unmarshal(body, &r) != nil || r.Claim.ID == "" {
+	if jsonv2.Unmarshal(body, &r) != nil || r.Claim.ID == "" {
 		return claim{}, false
 	}
 	return r.Claim, true
@@ -82,7 +83,7 @@ func instanceIn(body []byte) string {
 	var head struct {
 		InstanceID string `json:"workflowInstanceId"`
 	}
-	_ = json.Unmarshal(body, &head) // what is no envelope names no instance
+	_ = jsonv2.Unmarshal(body, &head) // what is no envelope names no instance
 	return within(head.InstanceID, idMax)
 }
 

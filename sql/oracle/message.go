@@ -1,13 +1,13 @@
 package oracle
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/store"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // A message's body is the envelope and nothing else. What the store must
@@ -68,7 +68,7 @@ type head struct {
 
 func headOf(body []byte) head {
 	var h head
-	if len(body) == 0 || body[0] != '{' || json.Unmarshal(body, &h) != nil {
+	if len(body) == 0 || body[0] != '{' || jsonv2.Unmarshal(body, &h) != nil {
 		return head{}
 	}
 	return h
