@@ -424,6 +424,10 @@ func TestHealth(t *testing.T) {
 	if w := call(down, "GET", "/healthz", "", "Host", "[::1]:80"); w.Code != 200 || w.Body.String() != "{\"status\":\"live\"}\n" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+	busy := handler(t, &backend{err: problem.New(problem.Unavailable, "store.busy", "process 7 is stopped")})
+	if p := problemOf(t, call(busy, "GET", "/readyz", "")); p.Status != 503 || p.Code != "store.busy" {
+		t.Errorf("got %+v", p)
+	}
 	if p := problemOf(t, call(down, "GET", "/readyz", "")); p.Status != 503 || p.Code != "store.unavailable" {
 		t.Errorf("got %+v", p)
 	}

@@ -78,6 +78,9 @@ func (s *service) healthOperations(h huma.API) {
 	register(s, h, operation("get-readiness", http.MethodGet, "/readyz", "health", "Say that the store answers"),
 		func(ctx context.Context, _ *struct{}) (*answer[Health], error) {
 			if err := s.Ready(ctx); err != nil {
+				if problem.KindOf(err) == problem.Unavailable {
+					return nil, err
+				}
 				return nil, problem.Wrap(err, problem.Unavailable, "store.unavailable", "the store does not answer")
 			}
 			return ok(Health{"ready"}), nil

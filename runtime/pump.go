@@ -200,7 +200,9 @@ const releaseMax = 5 * time.Second
 func (r *Runtime) release(ctx, stop context.Context, d store.Delivery, cause error) {
 	m := d.Message()
 	for attempt := 1; ; attempt++ {
-		r.Log.Error("message is given back", "queue", m.Queue, "message", m.ID, "error", cause)
+		if attempt&(attempt-1) == 0 { // with growing pauses: a store in trouble has many messages in hand
+			r.Log.Error("message is given back", "queue", m.Queue, "message", m.ID, "attempt", attempt, "error", cause)
+		}
 		if !sleep(stop, min(r.backoff(attempt, m.ID), releaseMax)) {
 			return // what a node holds is free again when its store closes
 		}

@@ -107,6 +107,14 @@ type Clock interface {
 	Now() time.Time
 }
 
+// Prober says whether the store takes commits.
+type Prober interface {
+	// Probe makes a small commit, as durable as any, and checks that the database
+	// is still the one that was opened. It says what is wrong as a call would
+	// hear it.
+	Probe(ctx context.Context) error
+}
+
 // Full is every power together, as the runtime wants it.
 type Full interface {
 	Store
@@ -120,5 +128,6 @@ type Full interface {
 	Inbox
 	Keys
 	Clock
+	Prober
 	projections.Reader
 }

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -105,7 +107,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	}
 	n.handler, err = api.New(api.Config{
 		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, Letters: n.runtime, Publisher: n.catalogue, Migrator: n.runtime,
-		Definitions: db, Reader: db, Ready: n.ready, Now: db.Now, Version: version(), Log: log, Registerer: metrics,
+		Definitions: db, Reader: db, Ready: (&readiness{store: db}).ready, Now: db.Now, Version: version(), Log: log, Registerer: metrics,
 		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 	})
 	if err != nil {
@@ -181,13 +183,27 @@ func scheme(address string) string {
 	return s
 }
 
-// ready asks the store for something it does not have.
-func (n *node) ready(ctx context.Context) error {
-	_, err := n.store.Load(ctx, "readiness")
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
+// readyEvery is how often readiness makes a commit, however often it is asked.
+const readyEvery = time.Second
+
+// readiness says whether the store takes commits: by a commit, which a node that
+// nobody asks does not make. Many who ask at once share it.
+type readiness struct {
+	mu    sync.Mutex
+	store store.Prober
+	asked time.Time
+	last  error
+}
+
+func (r *readiness) ready(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); now.Sub(r.asked) >= readyEvery {
+		// Who asks may leave; the others want the answer.
+		r.last = r.store.Probe(context.WithoutCancel(ctx))
+		r.asked = time.Now()
 	}
-	return err
+	return r.last
 }
 
 func (n *node) close() {

@@ -2,15 +2,18 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -42,7 +45,7 @@ func Examine(ctx context.Context, path string) []store.Finding {
 	}
 	defer c.close()
 	x.c = c
-	for _, check := range []func(){x.writable, x.journal, x.integrity, x.version, x.letters} {
+	for _, check := range []func(){x.owned, x.writable, x.journal, x.integrity, x.version, x.checksums, x.letters} {
 		if ctx.Err() != nil {
 			x.wrong("examination", "try again", "%s", ctx.Err())
 			break
@@ -140,6 +143,48 @@ func (x *examiner) writable() {
 		return
 	}
 	x.good("file-writable", "yes")
+}
+
+func (x *examiner) owned() {
+	if err := foreign(x.c, x.path); err != nil {
+		x.failed("application", explain(err, x.path))
+		return
+	}
+	x.good("application", "aqueduct")
+}
+
+// checksums reads every row that has a checksum, as the nodes do.
+func (x *examiner) checksums() {
+	damaged, n, err := corrupt(x.c)
+	const mend = "restore the row from a backup: the API answers snapshot.corrupt for it"
+	switch {
+	case err != nil:
+		x.failed("checksums", explain(err, x.path))
+	case len(damaged) > 0:
+		x.wrong("checksums", mend, "%d of %d snapshots are damaged: %s", len(damaged), n, strings.Join(damaged[:min(len(damaged), 10)], ", "))
+	default:
+		x.good("checksums", "%d snapshots", n)
+	}
+}
+
+// corrupt returns the instances whose snapshot does not have its checksum or
+// cannot be read, and how many snapshots there are.
+func corrupt(c *conn) (damaged []string, count int, err error) {
+	err = c.query("state_all", 3, func(r []driver.Value) error {
+		count++
+		id, _ := r[0].(string)
+		sum, _ := r[1].(int64)
+		raw, _ := r[2].([]byte)
+		if sum != checksum(raw) {
+			damaged = append(damaged, id)
+			return nil
+		}
+		if _, err := snapshot.Decode(raw); err != nil && problem.CodeOf(err) != "snapshot.newer" {
+			damaged = append(damaged, id)
+		}
+		return nil
+	})
+	return damaged, count, err
 }
 
 func (x *examiner) journal() {

@@ -45,7 +45,7 @@ func TestExaminationOfAHealthyFileBesideANode(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if len(found) != 8 {
+	if len(found) != 10 {
 		t.Errorf("%d findings: %+v", len(found), found)
 	}
 }

@@ -100,7 +100,7 @@ func (p perms) database(path string) (perms, error) {
 		if shared := info.Mode().Perm()&0o060 == 0o060; shared && p.gid < 0 {
 			p = perms{file: 0o660, dir: 0o770, gid: groupOf(info)}
 		}
-		return p, p.apply(path, p.file)
+		return p, nil // its mode is changed when it is known to be ours
 	}
 	// Made under another name: to close a file that SQLite has open would drop
 	// the locks of this whole process (sqlite.org/howtocorrupt.html, 2.2).
@@ -118,9 +118,9 @@ func (p perms) database(path string) (perms, error) {
 	return p, nil
 }
 
-// beside applies to what SQLite keeps beside an open database.
-func (p perms) beside(path string) error {
-	for _, suffix := range []string{"-wal", "-shm"} {
+// all applies to an open database and what SQLite keeps beside it.
+func (p perms) all(path string) error {
+	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if err := p.apply(path+suffix, p.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -5,6 +5,8 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"sort"
 	"time"
 
@@ -63,12 +65,74 @@ func versions(c *conn, path string) (have, known int, err error) {
 	return int(n), len(names), wrap("version", explain(err, path))
 }
 
-// migrate applies what is missing, all of it or nothing. A newer schema is
-// refused before anything is written.
+// applicationID is "AQDU" in the header of the file: file(1) and SQLite's tools
+// know by it whose database this is.
+const applicationID = 0x41514455
+
+// foreign refuses a database of another program.
+func foreign(c *conn, path string) error {
+	id, err := c.number("pragma application_id")
+	if err != nil || id == applicationID {
+		return err
+	}
+	tables, err := c.number("select count(*) from sqlite_schema")
+	if err != nil || id == 0 && tables == 0 {
+		return err // a new file
+	}
+	ours, err := c.number("select count(*) from sqlite_schema where NAME in ('WF_META', 'WF_RUNTIME_STATES')")
+	if err != nil || id == 0 && ours == 2 {
+		return err // made before the id was
+	}
+	return problem.New(problem.Unavailable, "store.foreign", "%s is the database of another program (application id %d, %d tables and views)",
+		path, id, tables).WithHint("name another path in store.url; nothing was changed")
+}
+
+// live counts the nodes that run on a database: their files are locked.
+func live(path string) (int, error) {
+	names, err := filepath.Glob(filepath.Join(globEscape(path+"-nodes"), "*.node"))
+	if err != nil {
+		return 0, err
+	}
+	count := 0
+	for _, name := range names {
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			continue // it has just ended
+		}
+		if ok, _ := tryLock(f); !ok {
+			count++
+		}
+		f.Close()
+	}
+	return count, nil
+}
+
+// outdated refuses to migrate under nodes that run: they know the schema as it
+// was, and would go on writing by it.
+func outdated(path string, from, to int) error {
+	n, err := live(path)
+	if err != nil || n == 0 {
+		return err
+	}
+	return problem.New(problem.Unavailable, "store.in-use", "%d nodes run on the database %s with its schema version %d; this program would make it %d",
+		n, path, from, to).WithHint("stop them first, back up, and start the new program on all")
+}
+
+// migrate applies what is missing, all of it or nothing. A foreign database, a
+// newer schema, and one that nodes of an older program run on are refused before
+// anything is written.
 func migrate(c *conn, path string) (from, to int, err error) {
+	if err := foreign(c, path); err != nil {
+		return 0, 0, wrap("migrate", explain(err, path))
+	}
 	from, to, err = versions(c, path)
 	if err != nil || from == to {
 		return from, to, err
+	}
+	if from > 0 && from < to {
+		if err := outdated(path, from, to); err != nil {
+			return from, from, wrap("migrate", err)
+		}
 	}
 	if from > to {
 		return from, from, wrap("migrate", problem.New(problem.Unavailable, "store.newer",
@@ -115,7 +179,7 @@ func apply(c *conn, names []string) error {
 			return err
 		}
 	}
-	return nil
+	return c.script(fmt.Sprintf("pragma application_id = %d", applicationID))
 }
 
 // Pages returns the bytes that the database at a path takes when its log has

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -95,6 +96,9 @@ type Store struct {
 	straysMu sync.Mutex
 	strays   map[stray]bool // what Strays has found at its last call
 
+	file    os.FileInfo // of the database, when it was opened
+	probing trouble
+
 	nodes   *nodes
 	loaders chan *conn
 	db      *sql.DB
@@ -130,7 +134,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		c.close()
 		return nil, err
 	}
-	if err := p.beside(o.Path); err != nil {
+	if err := p.all(o.Path); err != nil {
 		c.close()
 		return nil, wrap("open", explainFile(err, o.Path))
 	}
@@ -140,6 +144,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		queues: map[store.Queue]*queue{}, loaders: make(chan *conn, o.Readers),
 	}
 	s.stale.Store(true)
+	if s.file, err = os.Stat(o.Path); err != nil {
+		c.close()
+		return nil, wrap("open", explainFile(err, o.Path))
+	}
 	if err := s.start(o, c, p); err != nil {
 		s.release(c)
 		return nil, wrap("open", explain(err, o.Path))

@@ -10,6 +10,15 @@ import (
 )
 
 var powerCases = map[string]func(*kase){
+	"a probe is a commit, and says when there is none": func(k *kase) {
+		k.ok(k.s.Probe(k.ctx))
+		k.ok(k.s.Probe(k.ctx))
+		b := k.open("node-b")
+		k.ok(b.Probe(k.ctx))
+		k.ok(b.Close())
+		k.is(b.Probe(k.ctx), store.ErrClosed)
+		k.empty(store.Signals)
+	},
 	"replay sends the same bytes with no attempts": func(k *kase) {
 		body := []byte("\x00 as it was Ω")
 		k.send(store.Send{Queue: store.Schedule, Body: body})

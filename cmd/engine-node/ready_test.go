@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+type prober struct {
+	asked atomic.Int64
+	err   error
+}
+
+func (p *prober) Probe(ctx context.Context) error {
+	p.asked.Add(1)
+	return errors.Join(p.err, ctx.Err())
+}
+
+// TestReadinessIsBounded: however many ask, the store is asked once a second,
+// and who goes away spoils nobody's answer.
+func TestReadinessIsBounded(t *testing.T) {
+	t.Parallel()
+	p := &prober{}
+	r := &readiness{store: p}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	begun := time.Now()
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			if err := r.ready(gone); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n, most := p.asked.Load(), int64(1+time.Since(begun)/readyEvery); n < 1 || n > most {
+		t.Errorf("asked %d times, at most %d", n, most)
+	}
+	r.asked, p.err = time.Time{}, errors.New("full")
+	if err := r.ready(t.Context()); !errors.Is(err, p.err) {
+		t.Errorf("told %v", err)
+	}
+}

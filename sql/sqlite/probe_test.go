@@ -1,0 +1,218 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+func TestProbeCommits(t *testing.T) {
+	t.Parallel()
+	s, _ := openLogged(t, filepath.Join(t.TempDir(), "a.db"))
+	before := s.Stats().Transactions
+	if err := s.Probe(t.Context()); err != nil || s.Stats().Transactions != before+1 {
+		t.Fatalf("%v, %d transactions", err, s.Stats().Transactions-before)
+	}
+}
+
+// TestProbeFindsAFileThatIsNotOurs: SQLite goes on writing to a file that has
+// no name any more.
+func TestProbeFindsAFileThatIsNotOurs(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]func(path string) error{
+		"moved":    func(path string) error { return os.Rename(path, path+".old") },
+		"deleted":  os.Remove,
+		"replaced": func(path string) error { return replace(path) },
+		"nodes":    func(path string) error { return os.Rename(path+"-nodes", path+"-gone") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "a.db")
+			s, log := openLogged(t, path)
+			if err := s.Probe(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := away(path); err != nil {
+				t.Fatal(err)
+			}
+			for range 50 {
+				if err := s.Probe(t.Context()); problem.CodeOf(err) != "store.moved" || problem.KindOf(err) != problem.Unavailable {
+					t.Fatalf("told %v", err)
+				}
+			}
+			if n := strings.Count(log.String(), "not ready"); n != 1 {
+				t.Errorf("logged %d times:\n%s", n, log)
+			}
+		})
+	}
+}
+
+// crumb is the smallest first turn.
+func crumb(id string) store.Change {
+	return store.Change{Snapshot: &snapshot.Snapshot{InstanceID: id, Version: 1, Status: snapshot.Running}}
+}
+
+func replace(path string) error {
+	if err := os.Rename(path, path+".old"); err != nil {
+		return err
+	}
+	return os.WriteFile(path, nil, 0o600)
+}
+
+// TestForeignDatabaseIsRefusedAndLeft: the file of another program is not
+// touched, whether it says whose it is or not.
+func TestForeignDatabaseIsRefusedAndLeft(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"with an id":    "pragma application_id = 42",
+		"without an id": "create table ORDERS (ID integer)",
+		"with both":     "create table WF_META (NAME text); pragma application_id = 42; pragma user_version = 5",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "a.db")
+			c := must(openConn(dsn(path, "")))
+			if err := c.script(script); err != nil {
+				t.Fatal(err)
+			}
+			c.close()
+			if err := os.Chmod(path, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			before := must(os.ReadFile(path))
+			_, err := Open(t.Context(), Options{Path: path})
+			wantCode(t, err, "store.foreign")
+			_, _, err = Migrate(t.Context(), path)
+			wantCode(t, err, "store.foreign")
+			if info := must(os.Stat(path)); !bytes.Equal(before, must(os.ReadFile(path))) || info.Mode().Perm() != 0o644 {
+				t.Error("the file was touched")
+			}
+			if f := look(t, path)["application"]; f.Grade != store.Wrong || !strings.Contains(f.Found, "another program") {
+				t.Errorf("doctor found %+v", f)
+			}
+		})
+	}
+}
+
+func TestOurDatabaseSaysSo(t *testing.T) {
+	t.Parallel()
+	c := must(openConn(dsn(made(t), "")))
+	defer c.close()
+	if id, err := c.number("pragma application_id"); err != nil || id != applicationID {
+		t.Errorf("%x, %v", id, err)
+	}
+}
+
+// TestNoMigrationUnderALiveNode: a node of an older program would go on writing
+// by the schema that it knows.
+func TestNoMigrationUnderALiveNode(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	open(t, path)
+	c := must(openConn(dsn(path, "")))
+	defer c.close()
+	if err := c.script(fmt.Sprintf("pragma user_version = %d", latest(t)-1)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), Options{Path: path})
+	wantCode(t, err, "store.in-use")
+	_, _, err = Migrate(t.Context(), path)
+	wantCode(t, err, "store.in-use")
+	if n := must(c.number("pragma user_version")); int(n) != latest(t)-1 {
+		t.Errorf("the schema has version %d", n)
+	}
+}
+
+// TestExaminationFindsWhatTheAPIFinds: a row that Load refuses is an error of
+// doctor, too.
+func TestExaminationFindsWhatTheAPIFinds(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := open(t, path)
+	if err := s.Commit(t.Context(), crumb("whole")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(t.Context(), crumb("broken")); err != nil {
+		t.Fatal(err)
+	}
+	if f := look(t, path)["checksums"]; f.Grade != store.Good {
+		t.Errorf("%+v", f)
+	}
+	c := must(openConn(dsn(path, "")))
+	defer c.close()
+	if err := c.script("update WF_RUNTIME_STATES set STATE_JSON = replace(STATE_JSON, 'broken', 'brokem') where INSTANCE_ID = 'broken'"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Load(t.Context(), "broken")
+	wantCode(t, err, "snapshot.corrupt")
+	if f := look(t, path)["checksums"]; f.Grade != store.Wrong || !strings.Contains(f.Found, "1 of 2 snapshots are damaged: broken") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestTroubleIsToldWithGrowingPauses fills the disk under receivers that wait,
+// which used to claim, fail and claim again without a pause.
+func TestTroubleIsToldWithGrowingPauses(t *testing.T) {
+	dir := mount(t, "size=2m")
+	s, log := openLogged(t, filepath.Join(dir, "a.db"))
+	fill(t, dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	got := make(chan error, 8)
+	for range cap(got) {
+		go func() {
+			d, err := s.Receive(ctx, store.Signals)
+			if err == nil {
+				err = d.Commit(context.Background(), store.Change{})
+			}
+			got <- err
+		}()
+	}
+	attempts := 0
+	for ctx.Err() == nil {
+		if err := put(ctx, s, strings.Repeat("x", 100_000)); err == nil {
+			t.Fatal("the disk was not full")
+		}
+		attempts++
+	}
+	for range cap(got) {
+		<-got
+	}
+	if n := strings.Count(log.String(), "\n"); n > 10 || !strings.Contains(log.String(), "store.full") && !strings.Contains(log.String(), "is full") {
+		t.Errorf("%d lines of %d attempts:\n%.2000s", n, attempts, log)
+	}
+	if err := s.Probe(t.Context()); problem.CodeOf(err) != "store.full" {
+		t.Errorf("readiness told %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "ballast")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Probe(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// fill leaves no room on a file system.
+func fill(t *testing.T, dir string) {
+	t.Helper()
+	f := must(os.Create(filepath.Join(dir, "ballast")))
+	defer f.Close()
+	var err error
+	for err == nil {
+		_, err = f.Write(make([]byte, 1<<12))
+	}
+	if err != nil && !strings.Contains(err.Error(), unix.ENOSPC.Error()) {
+		t.Fatal(err)
+	}
+}
