@@ -7,10 +7,13 @@
 // neither the count nor the delay. Every attempt of a command carries the same
 // idempotency key; what is called must tolerate to be called twice with it.
 //
-// Limits: each attempt has a timeout, each answer and each result a size, each
-// host a number of requests at once and a circuit breaker. A function that
-// panics is a failed attempt, never a dead process; one that ignores the end
-// of its context blocks the worker that called it.
+// How many attempts there are at once, and whether one is made at all, is the
+// caller's: he is told by [Performer.Destination] where a command goes, and by
+// engine.Failure.Ill that a failure is the destination's own.
+//
+// Limits: each attempt has a timeout, each answer and each result a size. A
+// function that panics is a failed attempt, never a dead process; one that
+// ignores the end of its context blocks the worker that called it.
 package activity
 
 import (
@@ -40,10 +43,7 @@ const (
 	DefaultTimeout          = 30 * time.Second // of one attempt
 	DefaultMaxResponseBytes = 1 << 20          // of an HTTP answer's body
 	DefaultMaxResultBytes   = 1 << 20          // of a result, as JSON
-	DefaultMaxPerHost       = 64               // requests to one host at once
-	DefaultHostWait         = time.Second      // for a place among them
-	DefaultBreakAfter       = 5                // failures in a row that open a host's breaker
-	DefaultBreakFor         = 30 * time.Second // that it then stays open
+	DefaultIdlePerHost      = 64               // connections to one host that are kept
 )
 
 // Func is a Go function that performs commands. Its input is the command's,
@@ -56,10 +56,7 @@ type Config struct {
 	Timeout          time.Duration            // of an attempt whose command names none
 	MaxResponseBytes int64                    // of an HTTP answer's body
 	MaxResultBytes   int                      // of a result, as JSON
-	MaxPerHost       int                      // HTTP requests to one host at once
-	HostWait         time.Duration            // how long a request waits for its place
-	BreakAfter       int                      // failures in a row that open a host's breaker
-	BreakFor         time.Duration            // how long it stays open
+	IdlePerHost      int                      // connections to one host that are kept
 	Policy           Policy                   // of further attempts
 	Sink             *url.URL                 // where CloudEvents are published; nil = nowhere
 	SinkMode         string                   // SinkStructured (the default) or SinkBinary
@@ -78,10 +75,7 @@ func (c Config) withDefaults() (Config, http.RoundTripper) {
 	set(&c.Timeout, DefaultTimeout)
 	set(&c.MaxResponseBytes, DefaultMaxResponseBytes)
 	set(&c.MaxResultBytes, DefaultMaxResultBytes)
-	set(&c.MaxPerHost, DefaultMaxPerHost)
-	set(&c.HostWait, DefaultHostWait)
-	set(&c.BreakAfter, DefaultBreakAfter)
-	set(&c.BreakFor, DefaultBreakFor)
+	set(&c.IdlePerHost, DefaultIdlePerHost)
 	if c.SinkMode == "" {
 		c.SinkMode = SinkStructured
 	}
@@ -89,7 +83,7 @@ func (c Config) withDefaults() (Config, http.RoundTripper) {
 	fetching := c.Transport
 	if c.Transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.MaxIdleConnsPerHost = c.MaxPerHost
+		t.MaxIdleConnsPerHost = c.IdlePerHost
 		c.Transport, fetching = newGuard(t, newPolicy(c.Egress)), newGuard(t, newPolicy(c.FetchEgress))
 	}
 	if c.Log == nil {
@@ -109,7 +103,6 @@ type Performer struct {
 	config  Config
 	client  *http.Client // of calls and tokens
 	fetcher *http.Client // of what definitions refer to
-	hosts   *hosts
 	tokens  tokens
 	metrics *metrics
 
@@ -125,7 +118,6 @@ func New(c Config) *Performer {
 		config:  c,
 		client:  &http.Client{Transport: c.Transport, CheckRedirect: checkRedirect},
 		fetcher: &http.Client{Transport: fetching, CheckRedirect: checkRedirect},
-		hosts:   newHosts(c, m),
 		metrics: m,
 		funcs:   map[string]Func{},
 	}
@@ -163,9 +155,8 @@ func (p *Performer) Close() {
 
 // Perform makes one attempt at a command and returns its result as JSON, or
 // how it failed. key is the command's idempotency key, the same at every
-// attempt; attempt counts from 1. It blocks for at most the command's timeout
-// and the wait for a place at its host; when ctx ends before, the failure may
-// be retried.
+// attempt; attempt counts from 1. It blocks for at most the command's timeout;
+// when ctx ends before, the failure may be retried.
 func (p *Performer) Perform(ctx context.Context, c engine.Command, key string, attempt int) (json.RawMessage, *engine.Failure) {
 	f := p.function(c.Target)
 	toSink := f == nil && c.Target == engine.TargetEvent && p.config.Sink != nil
@@ -230,8 +221,8 @@ func (p *Performer) call(ctx context.Context, f Func, c engine.Command, key stri
 		return encoded, nil
 	}
 	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
-		return nil, retryable(TypeTimeout, http.StatusRequestTimeout, "timeout",
-			fmt.Sprintf("function %q did not answer within %s", c.Target, timeout))
+		return nil, ill(retryable(TypeTimeout, http.StatusRequestTimeout, "timeout",
+			fmt.Sprintf("function %q did not answer within %s", c.Target, timeout)))
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil, interrupted(c.Target)

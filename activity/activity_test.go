@@ -54,13 +54,13 @@ func TestFailuresOfFunctions(t *testing.T) {
 		err  error
 		want engine.Failure
 	}{
-		{"plain", broken, *retryable(TypeRuntime, 500, "function failed", "broken")},
+		{"plain", broken, *ill(retryable(TypeRuntime, 500, "function failed", "broken"))},
 		{"permanent", fmt.Errorf("a: %w", Permanent(broken)), *permanent(TypeRuntime, 500, "function failed", "a: broken")},
 		{"retry after", RetryAfter(broken, time.Minute), engine.Failure{
-			Error: retryable(TypeRuntime, 500, "function failed", "broken").Error, Retry: true, After: time.Minute}},
-		{"negative delay", RetryAfter(broken, -1), *retryable(TypeRuntime, 500, "function failed", "broken")},
+			Error: retryable(TypeRuntime, 500, "function failed", "broken").Error, Retry: true, Ill: true, After: time.Minute}},
+		{"negative delay", RetryAfter(broken, -1), *ill(retryable(TypeRuntime, 500, "function failed", "broken"))},
 		{"workflow error", credit, *permanent(credit.Type, 422, "no credit", "score 12")},
-		{"workflow error, retried", RetryAfter(credit, 0), *retryable(credit.Type, 422, "no credit", "score 12")},
+		{"workflow error, retried", RetryAfter(credit, 0), *ill(retryable(credit.Type, 422, "no credit", "score 12"))},
 		{"bare workflow error", &Error{Title: "nope"}, *permanent(TypeRuntime, 500, "nope", "nope")},
 		{"typed workflow error", &Error{Type: "x:y"}, *permanent("x:y", 500, "", "x:y")},
 	}

@@ -37,6 +37,7 @@ const (
 type call struct {
 	Method   string                     `json:"method"`
 	URI      string                     `json:"uri"`
+	Path     string                     `json:"path"` // of the URI with its variables; "" = as it is
 	Headers  map[string]json.RawMessage `json:"headers"`
 	Query    map[string]json.RawMessage `json:"query"`
 	Body     json.RawMessage            `json:"body"`

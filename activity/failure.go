@@ -91,6 +91,7 @@ func failureOf(err error) *engine.Failure {
 	if errors.As(err, &mark) {
 		f.Retry, f.After = mark.retry, mark.after
 	}
+	f.Ill = f.Retry
 	return f
 }
 
@@ -101,6 +102,13 @@ func permanent(kind string, status int, title, detail string) *engine.Failure {
 func retryable(kind string, status int, title, detail string) *engine.Failure {
 	f := permanent(kind, status, title, detail)
 	f.Retry = true
+	return f
+}
+
+// ill marks a failure as the destination's own: not the command's, and not that
+// of who gave up waiting.
+func ill(f *engine.Failure) *engine.Failure {
+	f.Ill = true
 	return f
 }
 

@@ -1,123 +1,79 @@
 package activity
 
 import (
-	"context"
-	"errors"
-	"sync"
-	"time"
+	"net/http"
+	"net/url"
+	"strings"
 
-	"github.com/failsafe-go/failsafe-go"
-	"github.com/failsafe-go/failsafe-go/bulkhead"
-	"github.com/failsafe-go/failsafe-go/circuitbreaker"
-	"github.com/failsafe-go/failsafe-go/timeout"
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 )
 
-// MaxHosts bounds the hosts whose breakers and bulkheads are remembered. Over
-// it the one unused for longest is forgotten, and starts closed when it is
-// called again.
-const MaxHosts = 1_024
-
-// answer is what a guarded request ends with: a result or a failure, and
-// whether the failure is the host's.
-type answer struct {
-	result  []byte
-	failure *engine.Failure
-	ill     bool
-}
-
-// host guards the requests to one target host.
-type host struct {
-	label    string
-	breaker  circuitbreaker.CircuitBreaker[answer]
-	bulkhead bulkhead.Bulkhead[answer]
-	used     uint64 // when it was last asked for, in requests
-}
-
-// hosts holds the guards by host name and port.
-type hosts struct {
-	config  Config
-	metrics *metrics
-
-	mu     sync.Mutex
-	byName map[string]*host
-	labels map[string]bool
-	clock  uint64
-}
-
-func newHosts(c Config, m *metrics) *hosts {
-	return &hosts{config: c, metrics: m, byName: map[string]*host{}, labels: map[string]bool{}}
-}
-
-// get returns the guard of a host, making it when it is new.
-func (hs *hosts) get(name string) *host {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	hs.clock++
-	h := hs.byName[name]
-	if h == nil {
-		if len(hs.byName) >= MaxHosts {
-			hs.forget()
+// Destination says where a command goes, without its secrets: which of them
+// have one, is the target of an attempt's health. A request is known by method,
+// host and path; of the path, what the definition fills in stands as {name},
+// and where the definition does not tell, what looks like an id as {}.
+func (p *Performer) Destination(c engine.Command) engine.Destination {
+	switch {
+	case c.Target == engine.TargetEvent || c.Target == engine.TargetLifecycle:
+		if p.config.Sink == nil || p.function(engine.TargetEvent) != nil {
+			return engine.Destination{Target: engine.TargetEvent}
 		}
-		h = hs.make(hs.label(name))
-		hs.byName[name] = h
+		return requestTo(http.MethodPost, p.config.Sink, "")
+	case c.Target != TargetHTTP || p.function(c.Target) != nil:
+		return engine.Destination{Target: c.Target}
 	}
-	h.used = hs.clock
-	return h
+	var call struct {
+		Method string `json:"method"`
+		URI    string `json:"uri"`
+		Path   string `json:"path"`
+	}
+	if err := jsonv2.Unmarshal(c.Input, &call); err != nil {
+		return engine.Destination{Target: c.Target} // a wrong input is told by who performs it
+	}
+	u, err := url.Parse(call.URI)
+	if err != nil || u.Host == "" {
+		return engine.Destination{Target: c.Target}
+	}
+	if call.Method == "" {
+		call.Method = http.MethodGet
+	}
+	return requestTo(strings.ToUpper(call.Method), u, call.Path)
 }
 
-func (hs *hosts) label(name string) string {
-	if !hs.labels[name] {
-		if len(hs.labels) >= MaxHostLabels {
-			return otherHosts
-		}
-		hs.labels[name] = true
+// maxDestination bounds the name of a destination; the rest of a longer one is
+// cut.
+const maxDestination = 256
+
+func requestTo(method string, u *url.URL, path string) engine.Destination {
+	if path == "" {
+		path = templated(u.EscapedPath())
 	}
-	return name
+	host := strings.ToLower(u.Host)
+	name := strings.ToValidUTF8(method+" "+host+path, "")
+	return engine.Destination{Target: strings.ToValidUTF8(name[:min(len(name), maxDestination)], ""), Host: host}
 }
 
-func (hs *hosts) make(label string) *host {
-	breakers := hs.metrics.breakers
-	b := circuitbreaker.NewBuilder[answer]().
-		HandleIf(func(a answer, err error) bool { return a.ill || errors.Is(err, timeout.ErrExceeded) }).
-		WithFailureThreshold(uint(hs.config.BreakAfter)).
-		WithSuccessThreshold(1).
-		WithDelay(hs.config.BreakFor).
-		OnStateChanged(func(e circuitbreaker.StateChangedEvent) {
-			breakers.WithLabelValues(label, e.OldState.String()).Dec()
-			breakers.WithLabelValues(label, e.NewState.String()).Inc()
-			if e.NewState == circuitbreaker.OpenState {
-				hs.metrics.opened.WithLabelValues(label).Inc()
+// A segment of a path is taken for an id when it is long, or has many digits.
+const (
+	idBytes  = 32
+	idDigits = 3
+)
+
+// templated is a path without the ids in it.
+func templated(path string) string {
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		digits := 0
+		for _, b := range []byte(s) {
+			if b >= '0' && b <= '9' {
+				digits++
 			}
-		}).Build()
-	breakers.WithLabelValues(label, b.State().String()).Inc()
-	limit := bulkhead.NewBuilder[answer](uint(hs.config.MaxPerHost)).WithMaxWaitTime(hs.config.HostWait).Build()
-	return &host{label: label, breaker: b, bulkhead: limit}
-}
-
-// forget drops the guard that was unused for longest.
-func (hs *hosts) forget() {
-	oldest := ""
-	for name, h := range hs.byName {
-		if oldest == "" || h.used < hs.byName[oldest].used {
-			oldest = name
+		}
+		if digits >= idDigits || len(s) > idBytes || digits > 0 && digits == len(s) {
+			segments[i] = "{}"
 		}
 	}
-	h := hs.byName[oldest]
-	hs.metrics.breakers.WithLabelValues(h.label, h.breaker.State().String()).Dec()
-	delete(hs.byName, oldest)
-}
-
-// do runs request in the host's bulkhead, behind its breaker, under a timeout.
-// The bulkhead is outermost: a request that found no place says nothing about
-// the host's health.
-func (hs *hosts) do(ctx context.Context, h *host, limit time.Duration, request func(context.Context) answer) (answer, error) {
-	guarded := failsafe.With[answer](h.bulkhead, h.breaker, timeout.New[answer](limit)).WithContext(ctx)
-	return guarded.GetWithExecution(func(e failsafe.Execution[answer]) (answer, error) {
-		running := hs.metrics.inFlight.WithLabelValues(h.label)
-		running.Inc()
-		defer running.Dec()
-		return request(e.Context()), nil
-	})
+	return strings.Join(segments, "/")
 }

@@ -16,10 +16,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/failsafe-go/failsafe-go/bulkhead"
-	"github.com/failsafe-go/failsafe-go/circuitbreaker"
-	"github.com/failsafe-go/failsafe-go/timeout"
-
 	"github.com/aqueduct-engine/aqueduct/engine"
 )
 
@@ -75,46 +71,31 @@ func (p *Performer) attempt(ctx context.Context, c engine.Command, key string, k
 	}
 	limit := c.Timeout
 	set(&limit, p.config.Timeout)
-	h := p.hosts.get(call.uri.Host)
-	a, err := p.hosts.do(ctx, h, limit, func(ctx context.Context) answer {
-		return p.send(ctx, call, c, key)
-	})
-	where := call.shown.place()
-	switch {
-	case ctx.Err() != nil:
-		if err == nil && (a.failure == nil || !a.failure.Retry) {
-			return a.result, a.failure // it was finished all the same
-		}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	result, failure := p.send(limited, call, c, key)
+	switch over := failure != nil && failure.Retry && limited.Err() != nil; {
+	case over && ctx.Err() != nil:
 		return nil, interrupted(c.Target)
-	case errors.Is(err, circuitbreaker.ErrOpen):
-		f := retryable(TypeCommunication, http.StatusServiceUnavailable, "circuit breaker open",
-			fmt.Sprintf("%s: not sent, because the host failed %d times in a row", where, p.config.BreakAfter))
-		f.After = h.breaker.RemainingDelay()
-		return nil, f
-	case errors.Is(err, bulkhead.ErrFull):
-		return nil, retryable(TypeCommunication, http.StatusServiceUnavailable, "too many requests at once",
-			fmt.Sprintf("%s: not sent, because %d requests to the host are under way", where, p.config.MaxPerHost))
-	case errors.Is(err, timeout.ErrExceeded):
-		return nil, retryable(TypeTimeout, http.StatusRequestTimeout, "timeout",
-			fmt.Sprintf("%s: no complete answer within %s", where, limit))
-	case err != nil:
-		return nil, retryable(TypeCommunication, http.StatusServiceUnavailable, "request failed", fmt.Sprintf("%s: %v", where, err))
+	case over:
+		return nil, ill(retryable(TypeTimeout, http.StatusRequestTimeout, "timeout",
+			fmt.Sprintf("%s: no complete answer within %s", call.shown.place(), limit)))
 	}
-	return a.result, a.failure
+	return result, failure
 }
 
 // send makes the request and reads its answer.
-func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key string) answer {
+func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key string) (json.RawMessage, *engine.Failure) {
 	req, err := call.request(ctx, c, key)
 	if err == nil {
 		_, err = call.shown.request(ctx, c, key) // for the headers that the result may show
 	}
 	if err != nil {
-		return answer{failure: permanent(TypeValidation, http.StatusBadRequest, "invalid HTTP call", err.Error())}
+		return nil, permanent(TypeValidation, http.StatusBadRequest, "invalid HTTP call", err.Error())
 	}
 	shows, failure := p.proof(ctx, call)
 	if failure != nil {
-		return answer{failure: failure}
+		return nil, failure
 	}
 	client := *p.client
 	if !call.Redirect {
@@ -124,47 +105,48 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 	}
 	resp, failure, err := p.exchange(&client, req, shows, func() (proof, *engine.Failure) { return p.proof(ctx, call) })
 	if failure != nil {
-		return answer{failure: failure}
+		return nil, failure
 	}
 	if err != nil {
-		return unreachable(ctx, call, err)
+		return nil, unreachable(ctx, call, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, p.config.MaxResponseBytes+1))
 	if err != nil {
-		return unreachable(ctx, call, err)
+		return nil, unreachable(ctx, call, err)
 	}
 	if refused(resp.StatusCode, call.Redirect) {
 		f := failureOfStatus(call, resp, body)
-		return answer{failure: f, ill: f.Retry}
+		f.Ill = f.Retry
+		return nil, f
 	}
 	if int64(len(body)) > p.config.MaxResponseBytes {
-		return answer{failure: tooLarge("limit.response", "response", int(p.config.MaxResponseBytes))}
+		return nil, tooLarge("limit.response", "response", int(p.config.MaxResponseBytes))
 	}
 	if call.Output == outputRaw {
 		body = call.keep.bytes(body) // before it is encoded
 	}
-	result, failure := shape(call.shown, resp, body)
-	return answer{result: result, failure: failure}
+	return shape(call.shown, resp, body)
 }
 
-// unreachable is the answer of a request that got none. The URL that net/http
+// unreachable is the failure of a request that got no answer. The URL that net/http
 // puts in its errors is dropped, since its query may hold a secret. A request
 // that its caller gave up says nothing about the host.
-func unreachable(ctx context.Context, call *call, err error) answer {
+func unreachable(ctx context.Context, call *call, err error) *engine.Failure {
 	var tooFar redirectError
 	if errors.As(err, &tooFar) {
-		return answer{failure: permanent(TypeCommunication, http.StatusBadGateway, "redirect refused", call.shown.place()+": "+tooFar.Error())}
+		return permanent(TypeCommunication, http.StatusBadGateway, "redirect refused", call.shown.place()+": "+tooFar.Error())
 	}
 	if refused := notAllowed(err); refused != nil {
-		return answer{failure: egressFailure(refused)}
+		return egressFailure(refused)
 	}
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
 	f := retryable(TypeCommunication, http.StatusServiceUnavailable, "request failed", fmt.Sprintf("%s: %v", call.shown.place(), err))
-	return answer{failure: f, ill: ctx.Err() == nil}
+	f.Ill = ctx.Err() == nil
+	return f
 }
 
 // refused reports whether a status is an error: by the DSL everything outside

@@ -30,6 +30,10 @@ type noop struct{}
 
 func (noop) Can(target string) bool { return target == "noop" }
 
+func (noop) Destination(c engine.Command) engine.Destination {
+	return engine.Destination{Target: c.Target}
+}
+
 func (noop) Perform(context.Context, engine.Command, string, int) (json.RawMessage, *engine.Failure) {
 	return json.RawMessage(`{"ok":true}`), nil
 }

@@ -108,8 +108,11 @@ type Activity struct {
 	ResponseBytes int           // of an HTTP answer
 	ResultBytes   int           // of a result, as JSON
 	PerHost       int           // HTTP requests to one host at once
-	BreakAfter    int           // failures in a row that open a host's circuit breaker
+	BreakAfter    int           // failures in a row that open a circuit breaker
 	BreakFor      time.Duration // that it stays open
+	Waiting       int           // commands for one destination that wait on this node
+	WaitingBytes  int           // of all that wait
+	GiveUpAfter   time.Duration // age at which a command that was not sent is given up
 	Attempts      int           // at one command, with the first
 	Delay         time.Duration // before the second attempt; it doubles with each
 	DelayMax      time.Duration
@@ -279,6 +282,7 @@ func Default() Config {
 		Activity: Activity{
 			Concurrency: 256, Timeout: 30 * time.Second, ResponseBytes: 1 << 20, ResultBytes: 1 << 20,
 			PerHost: 64, BreakAfter: 5, BreakFor: 30 * time.Second,
+			Waiting: 2_048, WaitingBytes: 64 << 20, GiveUpAfter: time.Hour,
 			Attempts: 5, Delay: time.Second, DelayMax: time.Minute,
 		},
 		Events: Events{SinkMode: "structured"},

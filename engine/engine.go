@@ -183,6 +183,17 @@ type Command struct {
 	Ack time.Duration `json:"ack,omitempty"`
 
 	Compensates bool `json:"compensates,omitempty"` // it undoes the task at Pointer
+
+	// GiveUp is how long the command may wait for a place, in nanoseconds, before
+	// it is given up and not sent any more; 0 = as the node says.
+	GiveUp time.Duration `json:"giveUp,omitempty"`
+}
+
+// Destination is where a command goes. Those with one Target share a circuit
+// breaker, those with one Host a number of requests at once.
+type Destination struct {
+	Target string // the name of a function, or method, host and path of an HTTP request
+	Host   string // with its port; "" = no request
 }
 
 // Message is a signal to be delivered, to this instance or to another.
@@ -233,6 +244,7 @@ type Task struct {
 type Failure struct {
 	Error snapshot.Error
 	Retry bool          // another attempt may succeed
+	Ill   bool          // it is the destination's own, and counts for its circuit breaker
 	After time.Duration // not before this long from now; 0 = by the retry policy
 
 	// Unknown says that the outside may have done what the command asks for: it

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -68,6 +69,11 @@ type Node struct {
 	Timeout *jq.Template // timeout.after as an ISO 8601 duration; nil = none
 	Schemas Schemas
 	Then    Flow
+
+	// GiveUp is how long a command of the task may wait for a place; 0 = as the
+	// task around it says, that of the root list as the definition, and if that
+	// says nothing, as the node.
+	GiveUp time.Duration
 
 	Compensate *Call // the command that undoes the task once it is completed; nil = none
 
@@ -183,6 +189,9 @@ func (p *Program) index(n, parent *Node, i int) error {
 	}
 	p.nodes[n.Pointer] = n
 	n.parent, n.index = parent, i
+	if n.GiveUp == 0 && parent != nil {
+		n.GiveUp = parent.GiveUp
+	}
 	for i, child := range n.List {
 		if err := p.index(child, n, i); err != nil {
 			return err

@@ -221,7 +221,7 @@ func (r *run) command(n *Node) (Command, error) {
 	if err != nil {
 		return Command{}, err
 	}
-	c := Command{Target: n.Call.Target, Input: raw, Pointer: n.Pointer}
+	c := Command{Target: n.Call.Target, Input: raw, Pointer: n.Pointer, GiveUp: n.GiveUp}
 	if n.Call.Ack == nil {
 		return c, nil
 	}

@@ -97,6 +97,9 @@ func (t *Turn) uniqueID() string {
 func (t *Turn) Append(e Entry) int64 {
 	t.Snap.Position++
 	e.Position = t.Snap.Position
+	if e.Command != nil && e.Command.GiveUp == 0 && t.program != nil {
+		e.Command.GiveUp = t.program.Root.GiveUp
+	}
 	e.At = t.In.Now
 	t.out.Entries = append(t.out.Entries, e)
 	return e.Position

@@ -122,8 +122,8 @@ func serve(t *testing.T, place string) node {
 			t.Fatal(err)
 		}
 	}
-	performer := activity.New(activity.Config{BreakAfter: 100, Policy: activity.Policy{MaxAttempts: 4, Initial: 5 * time.Millisecond}})
-	rt, err := runtime.New(t.Context(), runtime.Config{Store: st, Definitions: cat, Performer: performer, Now: time.Now})
+	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 4, Initial: 5 * time.Millisecond}})
+	rt, err := runtime.New(t.Context(), runtime.Config{Store: st, Definitions: cat, Performer: performer, Now: time.Now, BreakAfter: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ type Entry struct {
 
 	// Of a command that is not processed yet.
 	ClaimedBy     string    `db:"CLAIMED_BY"` // node; "" = nobody
-	Attempts      int       `db:"ATTEMPTS"`   // failed or lost so far; since the last delivery, where it has one
+	Attempts      int       `db:"ATTEMPTS"`   // begun so far; since the last delivery, where it has one
 	NextAttemptAt time.Time `db:"NEXT_ATTEMPT_ON_UTC"`
 	LastError     string    `db:"LAST_ERROR"`
 

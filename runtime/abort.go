@@ -79,18 +79,26 @@ func (r *Runtime) abort(j *job) {
 }
 
 // withdrawn aborts the attempts of this node at commands that a commit has
-// settled.
+// settled, and forgets those that wait for a place.
 func (r *Runtime) withdrawn(instance string, positions []int64) {
 	if len(positions) == 0 {
 		return
 	}
+	var waiting []*job
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, p := range positions {
 		for j := r.performing[place{instance, p}]; j != nil; j = j.next {
 			if j.abort != nil {
 				j.abort()
+			} else {
+				waiting = append(waiting, j)
 			}
+		}
+	}
+	r.mu.Unlock()
+	for _, j := range waiting {
+		if r.dispatch.drop(j) {
+			r.untrack(j)
 		}
 	}
 }

@@ -22,12 +22,24 @@ type job struct {
 	instance string
 	position int64
 	command  engine.Command
-	failures int // attempts that failed or were lost so far, since the last delivery
+	failures int // attempts before this one, since the last delivery
 
 	// Of a command that asks for an acknowledgement.
 	deliveries int // so far
 	delivered  time.Time
 	note       string // of the claim; what the row says last
+
+	to     engine.Destination
+	late   time.Time // when it is given up if it still waits for a place
+	begun  bool      // the attempt is counted in the row
+	inside bool      // of an event: it has been published to the instances
+
+	// Under the lock of the dispatcher:
+	target *target
+	queued bool   // it stands in line
+	placed bool   // it has a place at its destination
+	probe  bool   // it is the one that tries whether the destination works again
+	why    string // what it waited for when it was given up
 
 	// Under the lock of the runtime, while the node performs it:
 	abort  context.CancelFunc // ends the attempt under way; nil = there is none, or nobody waits for its result
@@ -62,39 +74,44 @@ func newJob(instance string, position int64, c engine.Command) *job {
 	return &job{instance: instance, position: position, command: c}
 }
 
-// reserve takes a slot for a command before it is claimed, so that a node
-// never claims more than it can hold.
-func (r *Runtime) reserve() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.running {
-		return false
+// reserve finds a place for a command before it is claimed, or room to wait for
+// one, so that a node never claims more than it can hold. It may wait from since
+// on, for as long as its definition or the node says.
+func (r *Runtime) reserve(j *job, since time.Time) bool {
+	j.to = r.destination(j)
+	if j.command.GiveUp == 0 {
+		j.late = since.Add(r.GiveUpAfter)
+	} else {
+		j.late = since.Add(j.command.GiveUp)
 	}
-	select {
-	case r.slots <- struct{}{}:
-		r.busy.Add(1)
-		return true
-	default:
-		return false
+	return r.dispatch.reserve(j)
+}
+
+// begin counts the attempts that a commit begins: commands that wait for a
+// place are counted when they have one.
+func begin(stream []projections.Entry, jobs []*job) {
+	for _, j := range jobs {
+		for i := range stream {
+			if stream[i].Position == j.position && j.begun {
+				stream[i].Attempts = 1
+			}
+		}
 	}
 }
 
-func (r *Runtime) unreserve(n int) {
-	for range n {
-		<-r.slots
-		r.busy.Done()
+// launch has commands performed that this node has claimed.
+func (r *Runtime) launch(jobs ...*job) {
+	for _, j := range jobs {
+		r.track(j)
+		if !r.dispatch.launch(j) {
+			r.untrack(j) // the node stops, and leaves it to the next
+		}
 	}
 }
 
-// launch performs a command on the slot reserved for it, on a worker that has
-// nothing to do or on a new one. Workers stay: their stacks have grown to what
-// a turn needs, and growing a new one costs as much as the turn.
-func (r *Runtime) launch(j *job) {
-	r.track(j)
-	r.start(j)
-}
-
-// start performs a command that is tracked.
+// start performs a command that has a place, on a worker that has nothing to do
+// or on a new one. Workers stay: their stacks have grown to what a turn needs,
+// and growing a new one costs as much as the turn.
 func (r *Runtime) start(j *job) {
 	select {
 	case r.jobs <- j:
@@ -110,9 +127,10 @@ func (r *Runtime) worker(work context.Context, j *job) {
 	ctx, abort := context.WithCancel(work)
 	defer abort()
 	for {
-		r.perform(ctx, abort, j)
-		r.untrack(j)
-		r.unreserve(1)
+		if !r.perform(ctx, abort, j) {
+			r.untrack(j)
+			r.dispatch.done(j)
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -125,25 +143,32 @@ func (r *Runtime) worker(work context.Context, j *job) {
 }
 
 // perform makes one attempt and commits what came of it: the result as the
-// instance's next turn, or the failure and the time of the next attempt.
-func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job) {
+// instance's next turn, or the failure and the time of the next attempt. It
+// reports whether the command goes on at another destination.
+func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job) (moved bool) {
+	if wanted, err := r.began(ctx, j); !wanted || err != nil {
+		if err != nil && ctx.Err() == nil {
+			r.Log.Error("command could not be begun; it will be performed again", "instance", j.instance, "command", j.position, "error", err)
+			r.giveBack(ctx, j)
+		}
+		return false
+	}
 	output, failure := r.attempted(ctx, abort, j)
 	if ctx.Err() != nil {
-		return // withdrawn; or given up at shutdown: performed again elsewhere
+		return false // withdrawn; or given up at shutdown: performed again elsewhere
 	}
-	var err error
-	switch {
-	case failure != nil:
-		err = r.failed(ctx, j, failure)
-	case j.command.Ack > 0:
-		err = r.delivered(ctx, j)
-	case j.command.Token == "":
-		err = r.done(ctx, j)
-	default:
-		err = r.answer(ctx, j, payload(output, nil), step)
+	r.dispatch.left(j, healthOf(failure))
+	if failure == nil && r.goesOn(j) {
+		if r.dispatch.move(j, r.Performer.Destination(j.command)) {
+			return true
+		}
+		j.begun = false // it has not been sent
+		r.giveBack(ctx, j)
+		return false
 	}
+	err := r.finish(ctx, j, output, failure)
 	if err == nil || ctx.Err() != nil {
-		return
+		return false
 	}
 	r.Log.Error("the result of a command could not be committed; it will be performed again",
 		"instance", j.instance, "command", j.position, "error", err)
@@ -151,6 +176,34 @@ func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job)
 	if err := r.insist(ctx, func() error { return r.later(ctx, j, time.Minute, lost) }); err != nil && ctx.Err() == nil {
 		r.Log.Error("command could not be given back", "instance", j.instance, "command", j.position, "error", err)
 	}
+	return false
+}
+
+// healthOf is what an attempt says about its destination: an error that is not
+// the destination's own is an answer.
+func healthOf(f *engine.Failure) health {
+	switch {
+	case f == nil:
+		return healthy
+	case f.Ill:
+		return ill
+	case f.Retry, engine.SameType(f.Error.Type, engine.ErrorBase+engine.ErrConfiguration), engine.SameType(f.Error.Type, engine.ErrorBase+engine.ErrValidation):
+		return unknownHealth // it was not sent, or not heard
+	}
+	return healthy
+}
+
+// finish commits what came of an attempt.
+func (r *Runtime) finish(ctx context.Context, j *job, output json.RawMessage, failure *engine.Failure) error {
+	switch {
+	case failure != nil:
+		return r.failed(ctx, j, failure)
+	case j.command.Ack > 0:
+		return r.delivered(ctx, j)
+	case j.command.Token == "":
+		return r.done(ctx, j)
+	}
+	return r.answer(ctx, j, payload(output, nil), step)
 }
 
 // failed commits that an attempt had no result: the time of the next one, or
@@ -348,15 +401,18 @@ func (r *Runtime) announced(ctx, stop context.Context, d store.Delivery, env sig
 	if j.command.Ack > 0 && j.deliveries >= r.AckMax {
 		return r.unacknowledged(ctx, d, j)
 	}
-	if !r.await(stop) {
+	if stop.Err() != nil {
 		return d.Release(ctx, context.Canceled)
+	}
+	if !r.reserve(j, env.OccurredAt) {
+		return r.put(ctx, d, j, row)
 	}
 	if err := r.claim(ctx, d, j, row); err != nil {
 		if errors.Is(err, store.ErrUnknown) {
 			r.doubt(j)
 			return err
 		}
-		r.unreserve(1)
+		r.dispatch.cancel(j)
 		if errors.Is(err, store.ErrTaken) {
 			return d.Commit(ctx, store.Change{})
 		}
@@ -401,30 +457,19 @@ func (r *Runtime) claim(ctx context.Context, d store.Delivery, j *job, row proje
 	if awaiting(row) {
 		j.note = fmt.Sprintf("%s: delivery %d was not acknowledged within %s", noticeReminder, j.deliveries, j.command.Ack)
 	}
-	return d.Commit(ctx, store.Change{Claims: []store.Claim{{
-		InstanceID: j.instance, Position: j.position, Owner: r.Store.Node(), Attempts: row.Attempts, Error: j.note,
-		Delivered: row.DeliveredAt, Deliveries: row.Deliveries,
-	}}})
+	return d.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(r.Store.Node(), "")}})
 }
 
-// await reserves a slot, waiting for one; false means that the node shuts down.
-func (r *Runtime) await(ctx context.Context) bool {
-	r.mu.Lock()
-	running := r.running
-	if running {
-		r.busy.Add(1)
+// hold is the claim of a node on a command, with the attempt that has begun.
+func (j *job) hold(node, expect string) store.Claim {
+	c := store.Claim{
+		InstanceID: j.instance, Position: j.position, Expect: expect, Owner: node, Attempts: j.failures, Error: j.note,
+		Delivered: j.delivered, Deliveries: j.deliveries,
 	}
-	r.mu.Unlock()
-	if !running {
-		return false
+	if j.begun {
+		c.Attempts++
 	}
-	select {
-	case r.slots <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		r.busy.Done()
-		return false
-	}
+	return c
 }
 
 // exhausted answers a command whose attempts are used up without an answer:

@@ -11,7 +11,7 @@ import (
 // doubtFor is how long a commit that was lost on its way may still take effect.
 const doubtFor = 15 * time.Second
 
-// doubt settles commands on the slots that are reserved for them.
+// doubt settles commands on the places that are reserved for them.
 func (r *Runtime) doubt(list ...*job) {
 	for _, j := range list {
 		go r.settle(r.work, j)
@@ -26,18 +26,20 @@ func (r *Runtime) settle(ctx context.Context, j *job) {
 		claimed, known, err := r.claimed(ctx, j)
 		if claimed && r.alone(j) {
 			r.Log.Info("a commit of unknown outcome was made; its command is performed", "instance", j.instance, "command", j.position)
-			r.start(j)
+			if !r.dispatch.launch(j) {
+				r.untrack(j)
+			}
 			return
 		}
 		r.untrack(j)
 		if known || err == nil && time.Since(begun) > doubtFor || !sleep(ctx, delay) {
-			r.unreserve(1)
+			r.dispatch.cancel(j)
 			return
 		}
 		delay = min(2*delay, 5*time.Second)
 	}
 	r.untrack(j) // it is performed already
-	r.unreserve(1)
+	r.dispatch.cancel(j)
 }
 
 // claimed says whether this node has the command, or known that it is somebody
@@ -50,7 +52,11 @@ func (r *Runtime) claimed(ctx context.Context, j *job) (claimed, known bool, err
 	if row.Processed == nil || *row.Processed {
 		return false, true, nil
 	}
+	begun := j.begun
 	j.resume(row)
+	if begun {
+		j.failures = max(j.failures-1, 0) // the row counts the attempt that this is
+	}
 	// An announced command that nobody has may still become this node's.
 	return row.ClaimedBy == r.Store.Node(), row.ClaimedBy != "" && row.ClaimedBy != r.Store.Node(), nil
 }

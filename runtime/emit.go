@@ -20,7 +20,7 @@ func (r *Runtime) can(target string) bool {
 	return target == engine.TargetEvent || target == engine.TargetLifecycle || r.Performer.Can(target)
 }
 
-// attempt makes one attempt at a command.
+// attempt makes one attempt at a command, at the destination at which it is.
 func (r *Runtime) attempt(ctx context.Context, j *job) (json.RawMessage, *engine.Failure) {
 	switch j.command.Target {
 	case engine.TargetEvent:
@@ -31,11 +31,15 @@ func (r *Runtime) attempt(ctx context.Context, j *job) (json.RawMessage, *engine
 	return r.Performer.Perform(ctx, j.command, j.key(), j.attempt())
 }
 
-// emit publishes an event: to the instances that listen for it, and then to
-// the outside where the performer has a target for it. An attempt after the
-// first does both again; an instance takes an event once, and the outside
-// knows it by source and id.
+// emit publishes an event: to the instances that listen for it, and then, as a
+// stage of its own, to the outside where the performer has a target for it. An
+// attempt after the first does both again; an instance takes an event once, and
+// the outside knows it by source and id.
 func (r *Runtime) emit(ctx context.Context, j *job) *engine.Failure {
+	if j.inside {
+		_, failure := r.Performer.Perform(ctx, j.command, j.key(), j.attempt())
+		return failure
+	}
 	if _, err := r.PublishEvent(ctx, j.command.Input, j.command.Headers); err != nil {
 		kind := problem.KindOf(err)
 		return &engine.Failure{
@@ -43,11 +47,7 @@ func (r *Runtime) emit(ctx context.Context, j *job) *engine.Failure {
 			Retry: kind != problem.Invalid && kind != problem.TooLarge,
 		}
 	}
-	if !r.Performer.Can(engine.TargetEvent) {
-		return nil
-	}
-	_, failure := r.Performer.Perform(ctx, j.command, j.key(), j.attempt())
-	return failure
+	return nil
 }
 
 // done ends a command that nobody waits for.

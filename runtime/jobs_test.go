@@ -31,7 +31,7 @@ func configured(t *testing.T, place string, set func(*runtime.Config), documents
 	}
 	performer := activity.New(activity.Config{})
 	performer.Register("effect", func(context.Context, json.RawMessage) (any, error) { return 1, nil })
-	c := runtime.Config{Store: st, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: -1}
+	c := runtime.Config{Store: st, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: -1, BreakAfter: 1000}
 	set(&c)
 	if n.rt, err = runtime.New(t.Context(), c); err != nil {
 		t.Fatal(err)

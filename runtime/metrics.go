@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -26,8 +27,43 @@ type metrics struct {
 	kept        prometheus.Counter
 	performing  prometheus.GaugeFunc
 	capacity    prometheus.GaugeFunc
+	waiting     prometheus.GaugeFunc
+	room        prometheus.GaugeFunc
+	givenUp     prometheus.Counter
+	crowded     prometheus.Counter
+	opened      *prometheus.CounterVec
 
-	depth, age *prometheus.Desc
+	depth, age         *prometheus.Desc
+	breakers, inFlight *prometheus.Desc
+
+	mu    sync.Mutex
+	hosts map[string]bool // that are labels
+}
+
+// MaxHostLabels bounds the values of the label host. Hosts beyond it are
+// counted together as "other".
+const MaxHostLabels = 64
+
+// Values of the label host that are no hosts.
+const (
+	otherHosts   = "other"
+	functionHost = "function" // what is called in this process
+)
+
+// host is the label of a destination.
+func (m *metrics) host(to engine.Destination) string {
+	if to.Host == "" {
+		return functionHost
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.hosts[to.Host] {
+		if len(m.hosts) >= MaxHostLabels {
+			return otherHosts
+		}
+		m.hosts[to.Host] = true
+	}
+	return to.Host
 }
 
 func newMetrics(r *Runtime) *metrics {
@@ -53,8 +89,16 @@ func newMetrics(r *Runtime) *metrics {
 		purged:      counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
 		missed:      counter("aqueduct_schedule_missed_total", "Ticks of schedules that were passed over, because they were long past."),
 		kept:        counter("aqueduct_events_kept_total", "Events that nobody waited for when they came, and that are kept for a while."),
-		performing:  gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { return float64(len(r.slots)) }),
-		capacity:    gauge("aqueduct_commands_running_limit", "Commands that may be performed at once.", func() float64 { return float64(cap(r.slots)) }),
+		performing:  gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { running, _ := r.dispatch.load(); return float64(running) }),
+		capacity:    gauge("aqueduct_commands_running_limit", "Commands that may be performed at once.", func() float64 { return float64(r.Activities) }),
+		waiting:     gauge("aqueduct_commands_waiting", "Commands that wait on this node for a slot, a place at their host or a circuit breaker.", func() float64 { _, waiting := r.dispatch.load(); return float64(waiting) }),
+		room:        gauge("aqueduct_commands_waiting_limit", "Commands that may wait on this node.", func() float64 { return float64(waitingTargets * r.Waiting) }),
+		givenUp:     counter("aqueduct_commands_given_up_total", "Commands that waited for a place for too long and were not sent."),
+		crowded:     counter("aqueduct_commands_crowded_total", "Announcements of commands put off because this node had no room for them."),
+		opened:      vec("aqueduct_activity_breaker_opened_total", "Times a circuit breaker of a host opened.", "host"),
+		breakers:    prometheus.NewDesc("aqueduct_activity_breakers", "Circuit breakers, by the host of their destination and by state.", []string{"host", "state"}, nil),
+		inFlight:    prometheus.NewDesc("aqueduct_activity_requests_in_flight", "Commands under way, by the host of their destination.", []string{"host"}, nil),
+		hosts:       map[string]bool{},
 		depth:       prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
 		age:         prometheus.NewDesc("aqueduct_queue_oldest_seconds", "Age of the oldest message that is due.", []string{"queue"}, nil),
 	}
@@ -63,6 +107,7 @@ func newMetrics(r *Runtime) *metrics {
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.turns, m.conflicts, m.retries, m.deadLetters, m.adopted, m.strays, m.redelivered, m.acks, m.purged, m.missed, m.kept, m.performing, m.capacity,
+		m.waiting, m.room, m.givenUp, m.crowded, m.opened,
 	}
 }
 
@@ -73,6 +118,8 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	}
 	ch <- m.depth
 	ch <- m.age
+	ch <- m.breakers
+	ch <- m.inFlight
 }
 
 // scrapeTimeout bounds the one query that a scrape makes.
@@ -84,6 +131,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range m.all() {
 		c.Collect(ch)
 	}
+	m.destinations(ch)
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	queues, err := m.r.Store.Queues(ctx)
@@ -101,6 +149,23 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 			age = max(now.Sub(q.OldestAt).Seconds(), 0)
 		}
 		ch <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, age, q.Name)
+	}
+}
+
+// destinations measures what is known of where commands go.
+func (m *metrics) destinations(ch chan<- prometheus.Metric) {
+	type series struct{ host, state string }
+	breakers, inFlight := map[series]int{}, map[string]int{}
+	for _, t := range m.r.Targets() {
+		host := m.host(engine.Destination{Target: t.Name, Host: t.Host})
+		breakers[series{host, t.State}]++
+		inFlight[host] += t.Running
+	}
+	for s, n := range breakers {
+		ch <- prometheus.MustNewConstMetric(m.breakers, prometheus.GaugeValue, float64(n), s.host, s.state)
+	}
+	for host, n := range inFlight {
+		ch <- prometheus.MustNewConstMetric(m.inFlight, prometheus.GaugeValue, float64(n), host)
 	}
 }
 

@@ -110,6 +110,7 @@ func open(ctx context.Context, file string, wrap func(store.Full) store.Full, ef
 		Store: full, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: 2, RetryDelay: 20 * time.Millisecond, CrashMax: crashes,
 		SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4, Metrics: n.metrics,
 		StraysEvery: time.Second,
+		BreakAfter:  1000, // most tests fail on purpose
 	})
 	if err != nil {
 		return nil, err

@@ -36,6 +36,9 @@ type Definitions interface {
 type Performer interface {
 	Can(target string) bool
 	Perform(ctx context.Context, c engine.Command, key string, attempt int) (json.RawMessage, *engine.Failure)
+	// Destination is where a command goes: what is performed at once there, and
+	// whether anything is, is the runtime's.
+	Destination(c engine.Command) engine.Destination
 	// Backoff is the delay before an attempt after the given number of
 	// failures; ok is false when there shall be none.
 	Backoff(failures int, key string) (delay time.Duration, ok bool)
@@ -56,8 +59,16 @@ type Config struct {
 	CommandConsumers  int // that receive from the command queue; default 8
 	Handlers          int // messages handled at once, whatever their queue; default 128
 	Activities        int // commands performed at once; default 256
+	PerHost           int // requests to one host at once; default 64
+	Waiting           int // commands for one destination that wait on this node; default 2,048
+	WaitingBytes      int // of all commands that wait on this node; default 64 MiB
 	CacheBytes        int // of snapshots kept in memory; default 64 MiB
 	Limits            engine.Limits
+
+	BreakAfter int           // failures in a row that open the circuit breaker of a destination; default 5
+	BreakFor   time.Duration // that it stays open at most; default 30 s
+
+	GiveUpAfter time.Duration // how long a command may wait for its place where its definition does not say; default 1 h
 
 	RetryMax      int           // retries of a message whose decision fails; default 5, negative = none
 	RetryDelay    time.Duration // before the first retry, doubled with each; default 1 s
@@ -83,6 +94,12 @@ const (
 	DefaultCommandConsumers  = 8
 	DefaultHandlers          = 128
 	DefaultActivities        = 256
+	DefaultPerHost           = 64
+	DefaultWaiting           = 2_048
+	DefaultWaitingBytes      = 64 << 20
+	DefaultBreakAfter        = 5
+	DefaultBreakFor          = 30 * time.Second
+	DefaultGiveUpAfter       = time.Hour
 	DefaultCacheBytes        = 64 << 20
 	DefaultRetryMax          = 5
 	DefaultRetryDelay        = time.Second
@@ -100,6 +117,12 @@ func (c Config) withDefaults() Config {
 	or(&c.CommandConsumers, DefaultCommandConsumers)
 	or(&c.Handlers, DefaultHandlers)
 	or(&c.Activities, DefaultActivities)
+	or(&c.PerHost, DefaultPerHost)
+	or(&c.Waiting, DefaultWaiting)
+	or(&c.WaitingBytes, DefaultWaitingBytes)
+	or(&c.BreakAfter, DefaultBreakAfter)
+	or(&c.BreakFor, DefaultBreakFor)
+	or(&c.GiveUpAfter, DefaultGiveUpAfter)
 	or(&c.CacheBytes, DefaultCacheBytes)
 	or(&c.RetryMax, DefaultRetryMax)
 	or(&c.RetryDelay, DefaultRetryDelay)
@@ -130,8 +153,8 @@ type Runtime struct {
 	epoch    int64 // of the database
 	cache    *cache
 	metrics  *metrics
-	forms    schema.Cache  // of human tasks
-	slots    chan struct{} // one for each command being performed
+	forms    schema.Cache // of human tasks
+	dispatch *dispatcher
 	jobs     chan *job     // to workers with nothing to do
 	handlers chan struct{} // one for each message being handled
 	hands    hands
@@ -139,8 +162,6 @@ type Runtime struct {
 	mu         sync.Mutex
 	performing map[place]*job // by this node; the newest of those at one place
 	tellers    map[string]*teller
-	running    bool           // Run is accepting commands
-	busy       sync.WaitGroup // commands being performed
 	work       context.Context
 }
 
@@ -159,9 +180,11 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	}
 	r := &Runtime{
 		Config: c, key: key, cache: newCache(c.CacheBytes),
-		slots: make(chan struct{}, c.Activities), jobs: make(chan *job), handlers: make(chan struct{}, c.Handlers),
+		jobs: make(chan *job), handlers: make(chan struct{}, c.Handlers),
 		performing: map[place]*job{}, tellers: map[string]*teller{},
 	}
+	r.dispatch = newDispatcher(c)
+	r.dispatch.start, r.dispatch.expired, r.dispatch.opened = r.start, r.expired, r.opened
 	r.metrics = newMetrics(r)
 	if p, ok := c.Definitions.(publisher); ok {
 		if err := p.Through(ctx, r.Publish); err != nil {
@@ -190,8 +213,9 @@ func (r *Runtime) Run(ctx context.Context) error {
 		return err
 	}
 	r.mu.Lock()
-	r.work, r.running = work, true
+	r.work = work
 	r.mu.Unlock()
+	r.dispatch.accept()
 	g, loops := errgroup.WithContext(ctx)
 	for queue, consumers := range map[store.Queue]int{
 		store.Signals: r.SignalConsumers, store.Schedule: r.ScheduleConsumers, store.Commands: r.CommandConsumers,
@@ -207,10 +231,8 @@ func (r *Runtime) Run(ctx context.Context) error {
 	go r.limit(loops, stopped, giveUp)
 	err := g.Wait()
 
-	r.mu.Lock()
-	r.running = false
-	r.mu.Unlock()
-	r.busy.Wait()
+	r.giveBack(work, r.dispatch.close()...)
+	r.dispatch.busy.Wait()
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -3,13 +3,14 @@ package runtime
 import (
 	"context"
 	"testing"
+	"time"
 )
 
 // A command that was given back and came again is performed twice on one node:
 // each performance ends by itself, and a withdrawal aborts both.
 func TestPerformancesOfOneCommand(t *testing.T) {
 	t.Parallel()
-	r := &Runtime{performing: map[place]*job{}}
+	r := &Runtime{performing: map[place]*job{}, dispatch: newDispatcher(Config{Now: time.Now}.withDefaults())}
 	aborted := 0
 	var jobs []*job
 	for i := range 3 {

@@ -131,24 +131,27 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 		return err
 	}
 	var mine []*job
+	now := r.Now()
 	claim := func(e engine.Entry) string {
-		if !r.can(e.Command.Target) || !r.reserve() {
+		j := newJob(out.Snapshot.InstanceID, e.Position, *e.Command)
+		if !r.can(e.Command.Target) || !r.reserve(j, now) {
 			return ""
 		}
-		mine = append(mine, newJob(out.Snapshot.InstanceID, e.Position, *e.Command))
+		mine = append(mine, j)
 		return r.Store.Node()
 	}
 	rows, err := projections.Fold(prev, *out, startKey, claim)
 	if err != nil {
-		r.unreserve(len(mine))
+		r.dispatch.cancel(mine...)
 		return err
 	}
+	begin(rows.Stream, mine)
 	change := store.Change{
 		Snapshot: &out.Snapshot, Encoded: encoded, Rows: rows,
-		Runtime: store.Runtime{LastSignalID: in.Signal.SignalID, ExecutedBy: r.Store.Node(), ExecutedAt: r.Now()},
+		Runtime: store.Runtime{LastSignalID: in.Signal.SignalID, ExecutedBy: r.Store.Node(), ExecutedAt: now},
 	}
 	if err = r.pin(ctx, out.Send); err == nil {
-		change.Send, err = sends(rows, out.Send)
+		change.Send, err = sends(rows, out.Send, now)
 	}
 	if err == nil {
 		var look []store.Send
@@ -167,16 +170,14 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 		return err
 	}
 	if err != nil {
-		r.unreserve(len(mine))
+		r.dispatch.cancel(mine...)
 		return err
 	}
 	r.cache.put(out.Snapshot, len(encoded))
 	r.withdrawn(out.Snapshot.InstanceID, out.Settled)
 	r.metrics.turn(out)
 	r.metrics.schedule(prev, out)
-	for _, j := range mine {
-		r.launch(j)
-	}
+	r.launch(mine...)
 	return nil
 }
 
@@ -198,7 +199,7 @@ func (r *Runtime) overgrown(ctx context.Context, c committer, prev *snapshot.Sna
 
 // sends are the messages of a commit: the turn's own, and an announcement of
 // every command that nobody claimed.
-func sends(rows projections.Rows, messages []engine.Message) ([]store.Send, error) {
+func sends(rows projections.Rows, messages []engine.Message, now time.Time) ([]store.Send, error) {
 	out := make([]store.Send, 0, len(messages))
 	for _, m := range messages {
 		body, err := m.Envelope.Encode()
@@ -215,7 +216,7 @@ func sends(rows projections.Rows, messages []engine.Message) ([]store.Send, erro
 		if e.Processed == nil || *e.Processed || e.ClaimedBy != "" {
 			continue
 		}
-		body, err := signal.ForCommand(e.InstanceID, e.Position, 0, e.CreatedAt, time.Time{}).Encode()
+		body, err := signal.ForCommand(e.InstanceID, e.Position, 0, now, time.Time{}).Encode()
 		if err != nil {
 			return nil, err
 		}

@@ -38,8 +38,8 @@ type Performer interface {
 	Node() string
 	// Orphans announces again, on the Commands queue, up to limit commands
 	// whose node is dead or, after a restart, is this one; it returns how
-	// many. Attempts is raised for each. It is called by a hosted job and at
-	// start-up.
+	// many. Attempts stays as it is: an attempt is counted by the claim that
+	// begins it. It is called by a hosted job and at start-up.
 	Orphans(ctx context.Context, limit int) (int, error)
 }
 

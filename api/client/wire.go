@@ -119,7 +119,7 @@ type Command struct {
 	Position  int64     `json:"position" doc:"In the instance's stream."`
 	Target    string    `json:"target" doc:"http, or the name of a function."`
 	Pointer   string    `json:"pointer,omitempty"`
-	Attempts  int       `json:"attempts" doc:"That failed or were lost."`
+	Attempts  int       `json:"attempts" doc:"Begun, the one under way included; since the last delivery."`
 	ClaimedBy string    `json:"claimedBy,omitempty" doc:"The node that performs it."`
 	NextAt    time.Time `json:"nextAt,omitzero" doc:"When it is tried again."`
 	LastError string    `json:"lastError,omitempty"`

@@ -74,7 +74,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	n.performer = activity.New(activity.Config{
 		Sink: sink, SinkMode: c.Events.SinkMode,
 		Timeout: c.Activity.Timeout, MaxResponseBytes: int64(c.Activity.ResponseBytes), MaxResultBytes: c.Activity.ResultBytes,
-		MaxPerHost: c.Activity.PerHost, BreakAfter: c.Activity.BreakAfter, BreakFor: c.Activity.BreakFor,
+		IdlePerHost: c.Activity.PerHost,
 		Policy:      activity.Policy{MaxAttempts: c.Activity.Attempts, Initial: c.Activity.Delay, Max: c.Activity.DelayMax},
 		Secrets:     activity.SecretStore{Prefix: c.Secrets.Prefix, Lookup: os.LookupEnv, Dir: c.Secrets.Dir},
 		SecretHosts: secretHosts(c.Secrets),
@@ -87,6 +87,8 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		Store: db, Definitions: n.catalogue, Performer: n.performer, Log: log, Metrics: metrics,
 		SignalConsumers: c.Queue.SignalConsumers, ScheduleConsumers: c.Queue.ScheduleConsumers,
 		CommandConsumers: c.Queue.CommandConsumers, Handlers: c.Queue.Handlers, Activities: c.Activity.Concurrency,
+		PerHost: c.Activity.PerHost, BreakAfter: c.Activity.BreakAfter, BreakFor: c.Activity.BreakFor,
+		Waiting: c.Activity.Waiting, WaitingBytes: c.Activity.WaitingBytes, GiveUpAfter: c.Activity.GiveUpAfter,
 		RetryMax: c.Retry.Max, RetryDelay: c.Retry.Delay, RetryDelayMax: c.Retry.DelayMax, CrashMax: c.CrashMax, AckMax: c.AckMax,
 		SuspendOnDeadLetter: c.DeadLetter == config.DeadLetterSuspend, DrainTimeout: c.DrainTimeout,
 		Limits: engine.Limits{

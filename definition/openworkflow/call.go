@@ -175,6 +175,9 @@ func (c *compiler) http(at string, v any, vars scope) *jq.Template {
 	}
 	if v, ok := m["endpoint"]; ok {
 		res["uri"] = c.endpoint(join(at, "endpoint"), v, vars)
+		if path, ok := pathTemplate(v); ok {
+			res["path"] = path
+		}
 		if e, ok := v.(map[string]any); ok && e["authentication"] != nil {
 			res["authentication"] = c.authentication(join(join(at, "endpoint"), "authentication"), e["authentication"], vars, late)
 		}
@@ -241,6 +244,23 @@ func (c *compiler) method(at string, v any, vars scope) string {
 		c.oneOf(at, upper, methods...)
 	}
 	return strings.ToUpper(s)
+}
+
+// pathTemplate is the path of an endpoint with its variables, by which requests
+// for different things are known as the same; ok is false when it has none.
+func pathTemplate(v any) (path string, ok bool) {
+	if m, isObject := v.(map[string]any); isObject {
+		v = m["uri"]
+	}
+	s, _ := v.(string)
+	if _, wrapped := jq.Wrapped(s); wrapped {
+		return "", false
+	}
+	_, rest, _ := strings.Cut(s, "://")
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 && rest[i] == '/' {
+		path, _, _ = strings.Cut(rest[i:], "?")
+	}
+	return path, variable.MatchString(path)
 }
 
 // endpoint gives the URI, or the expression that makes it.

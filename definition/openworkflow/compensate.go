@@ -1,11 +1,42 @@
 package openworkflow
 
-import "github.com/aqueduct-engine/aqueduct/engine"
+import (
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+)
+
+// giveUp takes from metadata how long a command may wait for a place; 0 = it
+// does not say.
+func (c *compiler) giveUp(at string, metadata map[string]any) time.Duration {
+	v, ok := metadata["giveUpAfter"]
+	if !ok {
+		return 0
+	}
+	at = join(at, "giveUpAfter")
+	text, isText := v.(string)
+	if fields, ok := v.(map[string]any); ok {
+		text = c.units(at, fields)
+	} else if !isText {
+		c.wrong(at, "a duration", v)
+		return 0
+	}
+	zero := time.Unix(0, 0)
+	until, err := engine.After(zero, text)
+	switch {
+	case err != nil:
+		c.report(at, codeType, "write PT10M", "%s", err)
+	case !until.After(zero):
+		c.report(at, codeType, "write PT10M", "a command cannot be given up before it is sent")
+	}
+	return until.Sub(zero)
+}
 
 // metadata takes what is nobody's business but the author's, and of it
-// compensate: how a task is undone once it is completed.
+// giveUpAfter, and compensate: how a task is undone once it is completed.
 func (c *compiler) metadata(at string, v any, n *engine.Node, vars scope) {
 	m := c.anyObject(at, v)
+	n.GiveUp = c.giveUp(at, m)
 	v, ok := m["compensate"]
 	if !ok {
 		return

@@ -140,6 +140,9 @@ func (c *compiler) arguments(at string, o *operation, given, res map[string]any)
 	}
 	res["method"] = o.method
 	res["uri"] = c.apiPath(at, o, given)
+	if path, ok := pathTemplate(o.base + o.path); ok {
+		res["path"] = path
+	}
 	if q := apiFields(o, "query", given); q != "" {
 		res["query"] = q
 	}

@@ -109,13 +109,13 @@ func TestOpenAPICallsBecomeHTTPCalls(t *testing.T) {
 	for _, c := range []struct{ uri, id, rest, data, want string }{
 		{pets, "getPet", ", parameters: {id: '${ .n }', tags: [a, '${ .t }'], more: '${ [.t, 1] }'}, output: response",
 			`{"n": 7, "t": "x y"}`,
-			`{"method":"GET","output":"response","query":{"more":["x y",1],"tags":"a,x y"},"redirect":false,"uri":"https://pets.example/v2/pets/7"}`},
+			`{"method":"GET","output":"response","path":"/v2/pets/{id}","query":{"more":["x y",1],"tags":"a,x y"},"redirect":false,"uri":"https://pets.example/v2/pets/7"}`},
 		{pets, "getPet", ", parameters: {id: 'a/b', X-Trace: '${ .none }', tags: '${ .none }'}", `{}`,
-			`{"headers":{},"method":"GET","output":"content","query":{},"redirect":false,"uri":"https://pets.example/v2/pets/a%2Fb"}`},
+			`{"headers":{},"method":"GET","output":"content","path":"/v2/pets/{id}","query":{},"redirect":false,"uri":"https://pets.example/v2/pets/a%2Fb"}`},
 		{pets, "putPet", ", parameters: {id: 1, body: {name: '${ .n }'}}, redirect: true", `{"n": "Milou"}`,
-			`{"body":{"name":"Milou"},"headers":{"Content-Type":"application/json"},"method":"PUT","output":"content","redirect":true,"uri":"https://pets.example/v2/pets/1"}`},
+			`{"body":{"name":"Milou"},"headers":{"Content-Type":"application/json"},"method":"PUT","output":"content","path":"/v2/pets/{id}","redirect":true,"uri":"https://pets.example/v2/pets/1"}`},
 		{pets, "formPet", ", parameters: {id: 1, name: '${ .n }', age: 3}", `{"n": "a&b=c"}`,
-			`{"body":"age=3&name=a%26b%3Dc","headers":{"Content-Type":"application/x-www-form-urlencoded"},"method":"POST","output":"content","redirect":false,"uri":"https://pets.example/v2/pets/1"}`},
+			`{"body":"age=3&name=a%26b%3Dc","headers":{"Content-Type":"application/x-www-form-urlencoded"},"method":"POST","output":"content","path":"/v2/pets/{id}","redirect":false,"uri":"https://pets.example/v2/pets/1"}`},
 		{orders, "listOrders", ", parameters: {state: open, ids: [1, 2], session: 'a b', key: '${ $secrets.pets.key }'}", `{}`,
 			`{"headers":{"Cookie":"session=a%20b"},"method":"GET","origins":["https://orders.example"],"output":"content","query":{"ids":"1,2","state":"open"},"redirect":false,` +
 				`"secrets":[{"at":"/headers/key","name":"pets","path":["key"]}],"uri":"https://orders.example/orders"}`},

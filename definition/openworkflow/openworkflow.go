@@ -21,6 +21,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -126,7 +127,8 @@ type compiler struct {
 	expanding  []string        // functions whose calls are being expanded
 	secrets    map[string]bool // use.secrets
 	reusable   reusable
-	catches    int // how many catches are around what is being compiled
+	patience   time.Duration // how long a command may wait for a place; 0 = the document does not say
+	catches    int           // how many catches are around what is being compiled
 }
 
 func (c *compiler) workflow() (p engine.Program) {
@@ -162,6 +164,7 @@ func (c *compiler) workflow() (p engine.Program) {
 	}
 	if v, ok := root["do"]; ok {
 		p.Root = c.list("/do", v, scope{"$context", "$input", "$workflow", "$task", "$runtime"})
+		p.Root.GiveUp = c.patience
 	}
 	return p
 }
@@ -190,7 +193,10 @@ func (c *compiler) document(at string, v any) (id snapshot.Definition) {
 	}
 	for _, f := range []string{"tags", "metadata"} {
 		if v, ok := doc[f]; ok {
-			c.anyObject(join(at, f), v)
+			m := c.anyObject(join(at, f), v)
+			if f == "metadata" {
+				c.patience = c.giveUp(join(at, f), m)
+			}
 		}
 	}
 	return id

@@ -175,7 +175,7 @@ func TestNothingThatIsQuotedIsStored(t *testing.T) {
 		}
 	}
 	var log bytes.Buffer
-	c := activity.Config{Secrets: activity.SecretStore{Dir: dir}, BreakAfter: 1000, Policy: activity.Policy{MaxAttempts: 1}}
+	c := activity.Config{Secrets: activity.SecretStore{Dir: dir}, Policy: activity.Policy{MaxAttempts: 1}}
 	said, places := runQuoted(t, c, provocations(srv.URL, other.URL, secure.URL, idp.URL), &log)
 	places["log"] = log.Bytes()
 	close(elsewhere)
@@ -223,7 +223,7 @@ func runQuoted(t *testing.T, c activity.Config, document string, log *bytes.Buff
 	}
 	performer := activity.New(c)
 	defer performer.Close()
-	rt, err := runtime.New(ctx, runtime.Config{Store: db, Definitions: catalogue, Performer: performer, Now: time.Now, Log: logger})
+	rt, err := runtime.New(ctx, runtime.Config{Store: db, Definitions: catalogue, Performer: performer, Now: time.Now, Log: logger, BreakAfter: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func boot(ctx context.Context, w *world, mode mode) (*node, error) {
 	if w.sink != nil {
 		attempts = 20 // nodes that die take attempts at publishing with them
 	}
-	performer := activity.New(activity.Config{Sink: w.sink.address(), SinkMode: activity.SinkStructured, BreakAfter: 1000, Policy: activity.Policy{MaxAttempts: attempts, Initial: 20 * time.Millisecond, Max: 100 * time.Millisecond}, Secrets: w.secrets, Log: w.log})
+	performer := activity.New(activity.Config{Sink: w.sink.address(), SinkMode: activity.SinkStructured, Policy: activity.Policy{MaxAttempts: attempts, Initial: 20 * time.Millisecond, Max: 100 * time.Millisecond}, Secrets: w.secrets, Log: w.log})
 	for name, f := range w.functions {
 		performer.Register(name, f.perform)
 	}
@@ -71,7 +71,7 @@ func boot(ctx context.Context, w *world, mode mode) (*node, error) {
 		Store: &mortal{Full: db, life: n.life}, Definitions: n.cat, Performer: performer,
 		Limits: w.limits, EventTTL: w.ttl, Lifecycle: w.sink != nil,
 		RetryMax: 2, RetryDelay: 20 * time.Millisecond, SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4,
-		DrainTimeout: 50 * time.Millisecond, Log: w.log,
+		DrainTimeout: 50 * time.Millisecond, Log: w.log, BreakAfter: 1000,
 	})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

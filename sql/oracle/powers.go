@@ -47,7 +47,7 @@ func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 				continue // another node was faster
 			}
 			count++
-			body, err := signal.ForCommand(found[i].InstanceID, found[i].Position, found[i].Attempts+1, s.clock.now(), time.Time{}).Encode()
+			body, err := signal.ForCommand(found[i].InstanceID, found[i].Position, found[i].Attempts, s.clock.now(), time.Time{}).Encode()
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func (o *orphan) free(ctx context.Context, session *aq.Session) (bool, error) {
 	if run == "" {
 		run = " "
 	}
-	update := op{name: "stream_orphan", args: []any{o.Attempts + 1, o.InstanceID, o.Position, o.Owner, run}, refuse: store.ErrTaken}
+	update := op{name: "stream_orphan", args: []any{o.InstanceID, o.Position, o.Owner, run}, refuse: store.ErrTaken}
 	err := update.run(ctx, session)
 	if errors.Is(err, store.ErrTaken) {
 		return false, nil

@@ -81,11 +81,10 @@ func (t *tx) orphans(node int64, limit int) (int, error) {
 	}
 	now := fromMicros(t.now)
 	for _, c := range list {
-		attempts := c.attempts + 1
-		if err := t.guard(store.ErrTaken, "stream_orphan", attempts, c.entry, node); err != nil {
+		if err := t.guard(store.ErrTaken, "stream_orphan", c.entry, node); err != nil {
 			return 0, err
 		}
-		body, err := signal.ForCommand(c.id, c.entry&(1<<positionBits-1), int(attempts), now, time.Time{}).Encode()
+		body, err := signal.ForCommand(c.id, c.entry&(1<<positionBits-1), int(c.attempts), now, time.Time{}).Encode()
 		if err != nil {
 			return 0, err
 		}

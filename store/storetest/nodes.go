@@ -132,6 +132,7 @@ var nodeCases = map[string]func(*kase){
 	"a killed node's commands are announced again": func(k *kase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a")}
+		c.Rows.Stream[0].Attempts = 1
 		k.commit(c)
 		b := k.open("node-b")
 		k.crash(k.s)

@@ -220,7 +220,7 @@ COMMENT ON COLUMN WF_STREAM.CLAIMED_BY IS 'node that performs the command'
 /
 COMMENT ON COLUMN WF_STREAM.CLAIMED_RUN IS 'run of that node'
 /
-COMMENT ON COLUMN WF_STREAM.ATTEMPTS IS 'attempts that failed or were lost, since the last delivery'
+COMMENT ON COLUMN WF_STREAM.ATTEMPTS IS 'attempts begun, since the last delivery'
 /
 COMMENT ON COLUMN WF_STREAM.NEXT_ATTEMPT_ON_UTC IS 'not before'
 /

@@ -130,7 +130,7 @@ COMMENT ON COLUMN WF_V_TIMELINE.ACTOR IS 'who did it'
 /
 COMMENT ON COLUMN WF_V_TIMELINE.PROCESSED IS 'of a command: 0 or 1'
 /
-COMMENT ON COLUMN WF_V_TIMELINE.ATTEMPTS IS 'of a command: attempts that failed'
+COMMENT ON COLUMN WF_V_TIMELINE.ATTEMPTS IS 'of a command: attempts begun'
 /
 COMMENT ON COLUMN WF_V_TIMELINE.LAST_ERROR IS 'of a command: error of the last attempt'
 /

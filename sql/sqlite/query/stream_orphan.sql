@@ -1,1 +1,1 @@
-update WF_STREAM set CLAIMED_BY = null, ATTEMPTS = ? where ENTRY_NO = ? and PROCESSED = 0 and CLAIMED_BY = ?
+update WF_STREAM set CLAIMED_BY = null where ENTRY_NO = ? and PROCESSED = 0 and CLAIMED_BY = ?

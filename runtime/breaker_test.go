@@ -1,0 +1,68 @@
+package runtime
+
+import (
+	"testing"
+	"time"
+)
+
+// A breaker opens after several commands in a row, lets one try after a while,
+// and goes by what came of that one alone.
+func TestBreaker(t *testing.T) {
+	t.Parallel()
+	now, open := time.Unix(100, 0), 3*breakFirst/2
+	b := &breaker{}
+	n := int64(0)
+	heard := func(h health, probe bool) bool {
+		n++
+		return b.heard(h, place{"i", n}, probe, now, 3, open)
+	}
+	expect := func(what, state string, lets bool) {
+		t.Helper()
+		if b.state(now) != state || b.lets(now) != lets {
+			t.Fatalf("%s: it is %s and lets is %t", what, b.state(now), b.lets(now))
+		}
+	}
+	for range 5 {
+		heard(ill, false)
+		heard(ill, false)
+		heard(healthy, false)
+	}
+	expect("never three in a row", breakerClosed, true)
+	for range 5 {
+		b.heard(ill, place{"one", 1}, false, now, 3, open)
+	}
+	expect("one command that fails again and again", breakerClosed, true)
+	heard(ill, false)
+	heard(unknownHealth, false)
+	if opened := heard(ill, false); !opened {
+		t.Fatal("three commands have failed, and nothing was told")
+	}
+	expect("three in a row", breakerOpen, false)
+	if heard(ill, false) || heard(healthy, false) {
+		t.Error("what was sent before opened it again")
+	}
+	now = now.Add(breakFirst - 1)
+	expect("just before its time", breakerOpen, false)
+	now = now.Add(1)
+	expect("at its time", breakerHalfOpen, true)
+	if !b.sent() {
+		t.Fatal("the next command is not the one that tries")
+	}
+	expect("while one tries", breakerHalfOpen, false)
+	heard(healthy, false)
+	expect("another one is no answer", breakerHalfOpen, false)
+	heard(unknownHealth, true)
+	expect("the one that tried was given up", breakerHalfOpen, true)
+	if b.sent(); !heard(ill, true) {
+		t.Fatal("the one that tried failed, and nothing was told")
+	}
+	now = now.Add(open - 1)
+	expect("it failed, and is open longer", breakerOpen, false)
+	now = now.Add(1)
+	b.sent()
+	heard(healthy, true)
+	expect("it worked", breakerClosed, true)
+	if heard(ill, false); b.failures != 1 {
+		t.Errorf("%d failures after one", b.failures)
+	}
+}

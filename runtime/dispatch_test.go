@@ -1,0 +1,204 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+)
+
+// line is a dispatcher whose commands end when the test says so.
+type line struct {
+	*dispatcher
+	begun   []string // instances, in the order in which their commands began
+	jobs    map[string]*job
+	expired []string
+	n       int64
+}
+
+func newLine(c Config) *line {
+	c.Now = time.Now
+	l := &line{dispatcher: newDispatcher(c.withDefaults()), jobs: map[string]*job{}}
+	l.dispatcher.start = func(j *job) {
+		l.begun = append(l.begun, j.instance)
+		l.jobs[j.instance] = j
+	}
+	l.dispatcher.expired = func(jobs []*job) {
+		defer l.busy.Done()
+		for _, j := range jobs {
+			l.expired = append(l.expired, j.instance+": "+j.why)
+		}
+	}
+	l.opened = func(engine.Destination) {}
+	l.accept()
+	return l
+}
+
+// add claims a command, when there is room.
+func (l *line) add(instance, target, host string, wait time.Duration) bool {
+	l.n++
+	j := &job{instance: instance, position: l.n, to: engine.Destination{Target: target, Host: host}, late: time.Now().Add(wait)}
+	return l.reserve(j) && l.launch(j)
+}
+
+// end ends the command of an instance that began last.
+func (l *line) end(instance string, h health) {
+	j := l.jobs[instance]
+	l.left(j, h)
+	l.done(j)
+}
+
+func (l *line) got(t *testing.T, want string) {
+	t.Helper()
+	if got := strings.Join(l.begun, " "); got != want {
+		t.Fatalf("begun: %s\n want: %s", got, want)
+	}
+	l.begun = nil
+}
+
+func TestInstancesTakeTurnsAtADestination(t *testing.T) {
+	t.Parallel()
+	l := newLine(Config{Activities: 8, PerHost: 1})
+	for range 100 {
+		l.add("wide", "GET h/a", "h", time.Hour)
+	}
+	l.add("x", "GET h/a", "h", time.Hour)
+	l.add("y", "GET h/a", "h", time.Hour)
+	l.add("other", "GET g/a", "g", time.Hour)
+	l.got(t, "wide other") // another host has its own places
+	l.end("wide", healthy)
+	for range 4 {
+		l.end(l.begun[len(l.begun)-1], healthy)
+	}
+	l.got(t, "wide x y wide wide")
+}
+
+func TestDestinationsTakeTurnsAtSlots(t *testing.T) {
+	t.Parallel()
+	l := newLine(Config{Activities: 4})
+	for i := range 20 {
+		l.add(fmt.Sprint("a", i), "a", "", time.Hour)
+	}
+	l.got(t, "a0 a1 a2") // a quarter is left to others
+	l.add("b", "b", "", time.Hour)
+	l.got(t, "b")
+	for i := range 3 {
+		l.add(fmt.Sprint("b", i), "b", "", time.Hour)
+	}
+	l.end("a0", healthy)
+	l.end("a1", healthy)
+	l.end("b", healthy)
+	l.got(t, "a3 b0 a4")
+}
+
+func TestAHostInTroubleHoldsNoSlots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(Config{Activities: 4, BreakAfter: 3, BreakFor: time.Minute})
+		for i := range 50 {
+			l.add(fmt.Sprint("sick", i), "GET h/sick", "h", time.Hour)
+			if i < 3 {
+				l.end(fmt.Sprint("sick", i), ill)
+			}
+		}
+		l.got(t, "sick0 sick1 sick2")
+		for i := range 3 {
+			l.add(fmt.Sprint("well", i), "GET h/well", "h", time.Hour)
+		}
+		l.got(t, "well0 well1 well2") // one sick path is not its host
+		time.Sleep(breakFirst + time.Millisecond)
+		synctest.Wait()
+		l.got(t, "sick3") // one tries
+		l.end("sick3", ill)
+		l.got(t, "")
+		time.Sleep(2*breakFirst + time.Millisecond)
+		synctest.Wait()
+		l.got(t, "sick4")
+		l.end("sick4", healthy)
+		l.got(t, "sick5")
+		l.end("well0", healthy)
+		l.got(t, "sick6")
+		l.close()
+	})
+}
+
+func TestWhatWaitsIsGivenUpByAge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(Config{Activities: 4, PerHost: 1})
+		l.add("slow", "GET h/a", "h", time.Second)
+		l.add("patient", "GET h/a", "h", time.Hour)
+		l.add("hasty", "GET h/a", "h", time.Minute)
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		if l.expired != nil {
+			t.Errorf("before its time: %v", l.expired)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if len(l.expired) != 1 || l.expired[0] != "hasty: a place at host h: 1 requests are under way" {
+			t.Errorf("expired: %v", l.expired)
+		}
+		l.end("slow", healthy)
+		l.got(t, "slow patient")
+		if l.close(); l.waiting != 0 || l.bytes != 0 {
+			t.Errorf("%d wait, %d bytes", l.waiting, l.bytes)
+		}
+	})
+}
+
+func TestRoomToWaitIsBounded(t *testing.T) {
+	t.Parallel()
+	l := newLine(Config{Activities: 1, Waiting: 3, WaitingBytes: 10 * jobBytes})
+	taken := 0
+	for i := range 10 {
+		if l.add(fmt.Sprint(i), "a", "", time.Hour) {
+			taken++
+		}
+	}
+	if taken != 4 { // one performed, three wait
+		t.Errorf("%d commands for one destination were taken", taken)
+	}
+	for _, target := range []string{"b", "c", "d"} {
+		for i := range 5 {
+			if l.add(target+fmt.Sprint(i), target, "", time.Hour) {
+				taken++
+			}
+		}
+	}
+	if taken != 11 { // ten are the bytes that may wait
+		t.Errorf("%d commands were taken", taken)
+	}
+	if !l.add("e", "e", "", time.Hour) || l.add("e", "e", "", time.Hour) {
+		t.Error("a destination for which nothing waits has room for one, and no more")
+	}
+	first := l.of("a").line[0].jobs[0]
+	if !l.drop(first) || l.drop(first) || l.waiting != 10 {
+		t.Errorf("%d wait after one was dropped", l.waiting)
+	}
+	if rest := l.close(); len(rest) != 10 || l.waiting != 0 || l.bytes != 0 {
+		t.Errorf("%d were given back; %d wait, %d bytes", len(rest), l.waiting, l.bytes)
+	}
+	if l.add("f", "f", "", time.Hour) {
+		t.Error("a closed dispatcher took a command")
+	}
+}
+
+func (l *line) of(target string) *target { return l.targets[target] }
+
+func TestDestinationsAreBounded(t *testing.T) {
+	t.Parallel()
+	l := newLine(Config{})
+	l.add("busy", "busy", "", time.Hour)
+	for i := range maxTargets {
+		name := fmt.Sprint(i)
+		l.add(name, name, "", time.Hour)
+		l.end(name, healthy)
+	}
+	if len(l.targets) != maxTargets || l.targets["busy"] == nil || l.targets["0"] != nil {
+		t.Errorf("%d destinations are remembered", len(l.targets))
+	}
+}
