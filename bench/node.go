@@ -223,8 +223,8 @@ func (w *watched) Commit(ctx context.Context, c store.Change) error {
 }
 
 // Receive implements store.Store.
-func (w *watched) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
-	d, err := w.Full.Receive(ctx, q)
+func (w *watched) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
+	d, err := w.Full.Receive(ctx, q, arrived)
 	if err != nil {
 		return nil, err
 	}

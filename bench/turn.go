@@ -56,7 +56,7 @@ func (o *Options) turn(ctx context.Context, st store.Full, loaded bool, row *Row
 	}
 	calls, begun := o.Calls(st).RoundTrips, time.Now()
 	for i := range row.N {
-		d, err := st.Receive(ctx, store.Signals)
+		d, err := st.Receive(ctx, store.Signals, nil)
 		if err != nil {
 			return err
 		}

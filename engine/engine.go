@@ -102,6 +102,16 @@ type Outcome struct {
 	Tasks       []TaskChange      // human tasks made, completed, withdrawn
 }
 
+// Then is the outcome of two decisions, one made on the snapshot that the other
+// has left. Its disposition is that of the second.
+func (o Outcome) Then(next Outcome) Outcome {
+	next.Entries = append(o.Entries, next.Entries...)
+	next.Settled = append(o.Settled, next.Settled...)
+	next.Send = append(o.Send, next.Send...)
+	next.Tasks = append(o.Tasks, next.Tasks...)
+	return next
+}
+
 // EntryKind and Direction classify a message of the stream (C2).
 type (
 	EntryKind string

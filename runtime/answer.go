@@ -17,45 +17,33 @@ import (
 // same rules (B3); through the queue, the sender cannot be told at once, and
 // an answer that is refused is a dead letter with the code that the API gives.
 
-// handed applies a TaskCompleted from the queue.
-func (r *Runtime) handed(ctx context.Context, d store.Delivery, env signal.Envelope) error {
-	now := d.Message().EnqueuedAt
-	if due := d.Message().DueAt; due.After(now) {
-		now = due
-	}
-	c := &answerDelivery{Delivery: d}
-	_, err := r.turn(ctx, c, env, now, func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
-		c.id = ""
+// handed has a TaskCompleted from the queue decided by those rules, and
+// committed only over the version of the task that was checked.
+func (r *Runtime) handed(ctx context.Context, p *post) {
+	id, version := "", int64(0)
+	p.decide = func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+		id = ""
 		w, ok := snap.Wait(in.Signal.WaitingToken)
 		if !ok || w.Kind != snapshot.WaitTask || snap.Status.Closed() {
 			return engine.Step(def, snap, in)
 		}
 		var err error
-		if in.Signal.Payload, c.version, err = r.accepted(ctx, w.TaskID, in.Signal); err != nil {
+		if in.Signal.Payload, version, err = r.accepted(ctx, w.TaskID, in.Signal); err != nil {
 			return engine.Outcome{}, err
 		}
-		c.id = w.TaskID
+		id = w.TaskID
 		return engine.Step(def, snap, in)
-	})
-	return err
+	}
+	p.amend = func(c *store.Change) { overTask(c, id, version) }
 }
 
-// answerDelivery commits an answer only over the version of the task that was
-// checked.
-type answerDelivery struct {
-	store.Delivery
-	id      string
-	version int64
-}
-
-// Commit implements store.Delivery.
-func (d *answerDelivery) Commit(ctx context.Context, change store.Change) error {
-	for i := range change.Rows.TaskEnds {
-		if d.id != "" && change.Rows.TaskEnds[i].ID == d.id {
-			change.Rows.TaskEnds[i].Version = d.version
+// overTask has a change end a task only at a version.
+func overTask(c *store.Change, id string, version int64) {
+	for i := range c.Rows.TaskEnds {
+		if id != "" && c.Rows.TaskEnds[i].ID == id {
+			c.Rows.TaskEnds[i].Version = version
 		}
 	}
-	return d.Delivery.Commit(ctx, change)
 }
 
 // accepted checks an answer as CompleteTask does, and returns it in the form

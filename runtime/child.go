@@ -103,6 +103,12 @@ func (r *Runtime) refused(ctx context.Context, d store.Delivery, env signal.Enve
 	return d.Commit(ctx, store.Change{Send: []store.Send{answer}})
 }
 
+// storedOutput reports whether the output of a child is in its snapshot.
+func storedOutput(env signal.Envelope) bool {
+	var end engine.ChildEnd
+	return json.Unmarshal(env.Payload, &end) == nil && end.Stored
+}
+
 // fetch completes the answer of a child whose output was too large for a
 // message: it is in the child's snapshot.
 func (r *Runtime) fetch(ctx context.Context, d store.Delivery, env signal.Envelope) (signal.Envelope, error) {
@@ -117,14 +123,4 @@ func (r *Runtime) fetch(ctx context.Context, d store.Delivery, env signal.Envelo
 	end.Output, end.Stored = child.State.Output, false
 	env.Payload, err = json.Marshal(end)
 	return env, err
-}
-
-// disowned handles a CancelRequest. A child that is not there may be about to
-// begin; one that is not there after all retries never began.
-func (r *Runtime) disowned(ctx context.Context, d store.Delivery, env signal.Envelope, m store.Message) error {
-	_, err := r.turn(ctx, d, env, m.EnqueuedAt, step)
-	if problem.CodeOf(err) == "instance.unknown" && m.Attempts >= r.RetryMax {
-		return d.Commit(ctx, store.Change{})
-	}
-	return err
 }

@@ -244,13 +244,14 @@ func TestTriggersThroughTheQueue(t *testing.T) {
 	})
 }
 
-// What is refused is a dead letter at once; what comes while a hook waits is
-// tried again first. Neither suspends the instance: it has nothing to do with it.
+// What a state refuses is a dead letter when the grace for what may come before
+// it is over, what none takes at once; what comes while a hook waits is tried
+// again first. Neither suspends the instance: it has nothing to do with it.
 func TestRefusedEventsAreDeadLetters(t *testing.T) {
 	t.Parallel()
 	places.Each(t, func(t *testing.T, fresh func() string) {
 		n := configured(t, fresh(), func(c *runtime.Config) {
-			c.SuspendOnDeadLetter, c.RetryMax, c.RetryDelay = true, 2, 20*time.Millisecond
+			c.SuspendOnDeadLetter, c.RetryMax, c.RetryDelay, c.OrderGrace = true, 2, 20*time.Millisecond, 25*time.Millisecond
 		}, loanDoc)
 		for i, reference := range []string{"L-1", "L-2"} {
 			n.request(t, reference, event(reference, "r-1", "submit", `{"amount":1}`))
@@ -264,9 +265,9 @@ func TestRefusedEventsAreDeadLetters(t *testing.T) {
 			reference, name, data, code string
 			attempts                    int
 		}{
-			{"L-1", "submit", `{}`, "lifecycle.refused", 1}, {"L-1", "submit", `7`, "lifecycle.invalid-payload", 1},
+			{"L-1", "submit", `{}`, "lifecycle.refused", 2}, {"L-1", "submit", `7`, "lifecycle.invalid-payload", 1},
 			{"L-1", "nothing", `{}`, "lifecycle.unknown-event", 1}, {"L-2", "close", `{}`, "lifecycle.in-transition", 3},
-			{"L-3", "close", `{}`, "lifecycle.refused", 1},
+			{"L-3", "close", `{}`, "lifecycle.refused", 2},
 		} {
 			plain := signal.Envelope{SignalID: "plain", InstanceID: c.reference, Type: signal.ExternalSignal, OccurredAt: time.Now()}
 			plain.Payload = json.RawMessage(`{"type":"` + c.name + `","data":` + c.data + `}`)

@@ -16,6 +16,7 @@ type metrics struct {
 	r           *Runtime
 	turns       *prometheus.CounterVec
 	conflicts   prometheus.Counter
+	signals     prometheus.Histogram
 	retries     *prometheus.CounterVec
 	deadLetters *prometheus.CounterVec
 	adopted     prometheus.Counter
@@ -77,9 +78,12 @@ func newMetrics(r *Runtime) *metrics {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
 	return &metrics{
-		r:           r,
-		turns:       vec("aqueduct_turns_total", "Turns committed, by what they did with their signal.", "disposition"),
-		conflicts:   counter("aqueduct_version_conflicts_total", "Turns decided again because another was faster."),
+		r:         r,
+		turns:     vec("aqueduct_turns_total", "Turns committed, by what they did with their signal.", "disposition"),
+		conflicts: counter("aqueduct_version_conflicts_total", "Turns decided again because another was faster."),
+		signals: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "aqueduct_turn_signals", Help: "Signals of an instance that were decided in one turn.", Buckets: prometheus.ExponentialBuckets(1, 4, 5),
+		}),
 		retries:     vec("aqueduct_message_retries_total", "Messages that failed and were sent again.", "queue"),
 		deadLetters: vec("aqueduct_dead_letters_total", "Messages that became dead letters.", "queue"),
 		adopted:     counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
@@ -106,7 +110,7 @@ func newMetrics(r *Runtime) *metrics {
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.turns, m.conflicts, m.retries, m.deadLetters, m.adopted, m.strays, m.redelivered, m.acks, m.purged, m.missed, m.kept, m.performing, m.capacity,
+		m.turns, m.conflicts, m.signals, m.retries, m.deadLetters, m.adopted, m.strays, m.redelivered, m.acks, m.purged, m.missed, m.kept, m.performing, m.capacity,
 		m.waiting, m.room, m.givenUp, m.crowded, m.opened,
 	}
 }

@@ -220,8 +220,8 @@ func (f *failpoint) Commit(ctx context.Context, c store.Change) error {
 	return f.around(func() error { return f.Full.Commit(ctx, c) })
 }
 
-func (f *failpoint) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
-	d, err := f.Full.Receive(ctx, q)
+func (f *failpoint) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
+	d, err := f.Full.Receive(ctx, q, arrived)
 	if err != nil {
 		return nil, err
 	}

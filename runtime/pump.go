@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"runtime/debug"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -25,7 +25,7 @@ import (
 func (r *Runtime) consume(ctx, stop context.Context, q store.Queue) error {
 	failures := 0
 	for {
-		d, err := r.Store.Receive(stop, q)
+		d, err := r.Store.Receive(stop, q, r.mail.arrived)
 		if err != nil && stop.Err() != nil {
 			return nil
 		}
@@ -41,39 +41,123 @@ func (r *Runtime) consume(ctx, stop context.Context, q store.Queue) error {
 		}
 		failures = 0
 		r.hands.take(d)
-		r.handlers <- struct{}{}
 		r.handle(ctx, stop, d)
-		<-r.handlers
 		r.hands.leave(d)
 	}
 }
 
-// handle gives one delivery its end: committed, retried later, or dead.
+// handle gives one delivery its end: committed, retried later, or dead. What is
+// for an instance goes through its mailbox, in the order of the queue.
 func (r *Runtime) handle(ctx, stop context.Context, d store.Delivery) {
 	m := d.Message()
-	if m.Crashes >= r.CrashMax {
+	env, err := signal.Decode(m.Body)
+	var p *post
+	crashed := m.Crashes >= r.CrashMax
+	if err == nil && !crashed {
+		p = r.posted(ctx, d, env)
+	}
+	if p != nil {
+		p.stop, p.wake = stop, make(chan bool, 1)
+	}
+	r.mail.sort(m, p)
+	switch {
+	case crashed:
 		r.bury(ctx, stop, d, problem.New(problem.Internal, "message.crash-loop", "%d processes died while they handled the message", m.Crashes))
 		return
+	case p != nil:
+		r.attend(ctx, p)
+		if err = p.err; p.settled {
+			return
+		}
+	case err == nil:
+		err = r.guarded(d, func() error { return r.deliver(ctx, stop, d, env) })
 	}
-	err := r.deliver(ctx, stop, d)
-	if err == nil || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) {
-		return // done, or settled by redelivery (design 4.7)
+	if env.Type == signal.CancelRequest && problem.CodeOf(err) == "instance.unknown" && m.Attempts >= r.RetryMax {
+		err = d.Commit(ctx, store.Change{}) // a child that is not there after all retries never began
 	}
-	if errors.Is(err, store.ErrTaken) { // over the version decided on: its row is damaged
-		err = problem.Wrap(err, problem.Conflict, "command.settled", "the message settles a command that is not open")
-	}
-	var p *problem.Error
-	known := errors.As(err, &p)
-	switch {
-	case !known || strings.HasPrefix(p.Code, "store."): // the store's trouble, not the message's
+	switch f := r.fate(m, err); f {
+	case ended:
+	case released:
 		r.release(ctx, stop, d, err)
-	case p.Code == "snapshot.newer": // a newer node's: it shall have it, however long the upgrade takes
-		r.retry(ctx, stop, d, err, m.Attempts)
-	case p.Kind == problem.Invalid || p.Kind == problem.TooLarge || p.Code == "snapshot.corrupt" || sendersFault(p) && p.Code != "lifecycle.in-transition" || m.Attempts >= r.RetryMax:
+	case buried:
+		if errors.Is(err, store.ErrTaken) {
+			err = problem.Wrap(err, problem.Conflict, "command.settled", "the message settles a command that is not open")
+		}
 		r.bury(ctx, stop, d, err)
 	default:
-		r.retry(ctx, stop, d, err, m.Attempts+1)
+		r.retry(ctx, stop, resend{d: d, cause: err, due: r.Now().Add(r.backoff(f.attempts(m), m.ID)), attempts: f.attempts(m)})
 	}
+}
+
+// fate is what becomes of a message.
+type fate int
+
+const (
+	ended    fate = iota // done, or settled by redelivery (design 4.7)
+	released             // the store's trouble, not the message's
+	buried               // a dead letter
+	repeated             // tried again, and counted
+	waited               // tried again, however long it takes
+	refused              // tried again: what comes before it may be on its way
+	followed             // tried again after one that is tried again
+)
+
+// blocks says that the messages behind wait, too.
+func (f fate) blocks() bool { return f == released || f == repeated || f == waited || f == followed }
+
+// attempts is what the message counts when it is sent again.
+func (f fate) attempts(m store.Message) int {
+	if f == repeated || f == refused {
+		return m.Attempts + 1
+	}
+	return m.Attempts
+}
+
+// fate decides what becomes of a message that ended in err.
+func (r *Runtime) fate(m store.Message, err error) fate {
+	var p *problem.Error
+	var behind *behindError
+	switch {
+	case err == nil || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown):
+		return ended
+	case errors.Is(err, store.ErrTaken): // over the version decided on: its row is damaged
+		return buried
+	case errors.As(err, &behind):
+		if r.fate(m, behind.cause) == released {
+			return released
+		}
+		return followed
+	case !errors.As(err, &p) || strings.HasPrefix(p.Code, "store."):
+		return released
+	case p.Code == "snapshot.newer": // a newer node's: it shall have it, however long the upgrade takes
+		return waited
+	case p.Kind == problem.Invalid || p.Kind == problem.TooLarge || p.Code == "snapshot.corrupt":
+		return buried
+	case sendersFault(p) && p.Code != "lifecycle.in-transition":
+		if p.Code == "lifecycle.refused" && r.waitedFor(m.Attempts+1) <= r.OrderGrace {
+			return refused
+		}
+		return buried
+	case m.Attempts >= r.RetryMax:
+		return buried
+	}
+	return repeated
+}
+
+// waitedFor is how long a message has waited before its retry n, about.
+func (r *Runtime) waitedFor(n int) time.Duration {
+	var sum time.Duration
+	for i := 1; i <= n && sum <= r.OrderGrace; i++ {
+		sum += r.backoff(i, "")
+	}
+	return sum
+}
+
+// behindError is that of a message that waits for one before it.
+type behindError struct{ cause error }
+
+func (e *behindError) Error() string {
+	return "an earlier message of the instance is tried again: " + e.cause.Error()
 }
 
 // sendersFault reports whether a problem is one of who answered a human task,
@@ -84,48 +168,115 @@ func sendersFault(p *problem.Error) bool {
 	return !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle."))
 }
 
-// deliver decodes the message and gives it to whom it concerns. A panic is a
-// problem like any other.
-func (r *Runtime) deliver(ctx, stop context.Context, d store.Delivery) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			r.Log.Error("panic while a message was handled", "message", d.Message().ID, "panic", v, "stack", string(debug.Stack()))
-			err = problem.New(problem.Internal, "message.panic", "panic: %v", v)
+// sendAgain gives those messages of a turn back that failed and are to come again.
+// It is called while nobody else serves the instance, so that they and those
+// behind them come again in their order.
+func (r *Runtime) sendAgain(ctx context.Context, posts []*post) {
+	var back []*post
+	var sends []resend
+	for _, p := range posts {
+		if !p.queued() {
+			continue
 		}
-	}()
-	m := d.Message()
-	env, err := signal.Decode(m.Body)
-	if err != nil {
-		return err
+		m := p.d.Message()
+		f := r.fate(m, p.err)
+		if f == released {
+			back = append(back, p)
+		}
+		if f == ended || f == buried || f == refused {
+			r.mail.passed(p, r.Now())
+		}
+		if f == ended || f == buried || f == released {
+			continue
+		}
+		delay := holdPause
+		if f != followed {
+			delay = r.backoff(max(f.attempts(m), 1), p.env.InstanceID)
+		}
+		due := r.Now().Add(delay)
+		if f.blocks() {
+			due = r.mail.hold(p, due, p.err, f == followed)
+		}
+		p.settled = true
+		sends = append(sends, resend{d: p.d, cause: p.err, due: due, attempts: f.attempts(m)})
 	}
+	r.resendAll(ctx, posts[0].stop, sends)
+	for _, p := range back {
+		r.release(ctx, p.stop, p.d, p.err)
+		p.settled = true
+	}
+}
+
+// posted is what a message is in the mailbox of its instance; nil when it is
+// not for an instance, or comes too early.
+func (r *Runtime) posted(ctx context.Context, d store.Delivery, env signal.Envelope) *post {
+	m := d.Message()
 	now := m.EnqueuedAt
 	if m.DueAt.After(now) {
 		now = m.DueAt
 	}
+	p := &post{env: env, now: now, d: d, decide: step}
+	switch {
+	case m.Queue == store.Commands, env.Type == signal.InternalContinue && env.WaitingToken == "", r.early(m, env) > 0:
+		return nil
+	case env.Type == signal.StartRequest:
+		p.solo = func(ctx context.Context) error { return r.requested(ctx, d, env, now) }
+	case env.Type == signal.SubWorkflowCompleted:
+		p.solo = func(ctx context.Context) error {
+			var err error
+			if p.env, err = r.fetch(ctx, d, env); err == nil {
+				p.noted = true
+				r.serve(ctx, []*post{p})
+				err = p.err
+			}
+			return err
+		}
+		if !storedOutput(env) {
+			p.solo = nil
+		}
+	case env.Type == signal.TaskCompleted:
+		r.handed(ctx, p)
+	}
+	return p
+}
+
+// early is how long a message has come before its time: the queue's clock ran
+// ahead (design 4.8).
+func (r *Runtime) early(m store.Message, env signal.Envelope) time.Duration {
+	if env.DueAt.IsZero() || m.Queue != store.Schedule {
+		return 0
+	}
+	return env.DueAt.Sub(r.Now())
+}
+
+// guarded runs f with the message noted in the ledger. A panic is a problem like
+// any other.
+func (r *Runtime) guarded(d store.Delivery, f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = r.panicked(v, "message", d.Message().ID)
+		}
+	}()
+	if d.Message().Queue != store.Commands { // whose workers wait for a place
+		r.handlers <- struct{}{}
+		defer func() { <-r.handlers }()
+	}
 	r.Store.Enter(d)
 	defer r.Store.Leave(d)
+	return f()
+}
+
+// deliver gives a message that goes into no mailbox to whom it concerns.
+func (r *Runtime) deliver(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
+	m := d.Message()
 	switch {
-	case env.Type == signal.StartRequest:
-		return r.requested(ctx, d, env, now)
-	case m.Queue == store.Commands:
+	case m.Queue == store.Commands && env.Type != signal.StartRequest:
 		return r.announced(ctx, stop, d, env)
 	case env.Type == signal.InternalContinue && env.WaitingToken == "":
 		return r.look(ctx, d, env)
-	case env.Type == signal.TaskCompleted:
-		return r.handed(ctx, d, env)
-	case env.Type == signal.CancelRequest:
-		return r.disowned(ctx, d, env, m)
-	case env.Type == signal.SubWorkflowCompleted:
-		if env, err = r.fetch(ctx, d, env); err != nil {
-			return err
-		}
 	}
-	if early := env.DueAt.Sub(r.Now()); !env.DueAt.IsZero() && early > 0 && m.Queue == store.Schedule {
-		// The queue's clock ran ahead: put it back for the remainder (design 4.8).
-		return d.Commit(ctx, store.Change{Send: []store.Send{{Queue: m.Queue, Body: m.Body, Due: env.DueAt, Priority: m.Priority, Attempts: m.Attempts}}})
-	}
-	_, err = r.turn(ctx, d, env, now, step)
-	return err
+	// Put it back for the remainder.
+	return d.Commit(ctx, store.Change{Send: []store.Send{{Queue: m.Queue, Body: m.Body, Due: env.DueAt, Priority: m.Priority, Attempts: m.Attempts}}})
 }
 
 // requested starts the instance an application asked for through the queue.
@@ -147,7 +298,7 @@ func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.En
 		return err
 	}
 	if there {
-		return r.startedBefore(ctx, d, id, env, start, now)
+		return r.startedBefore(ctx, d, env.InstanceID, id, env, start, now)
 	}
 	_, err = r.begin(ctx, d, env, start, now)
 	if errors.Is(err, store.ErrDuplicate) {
@@ -155,7 +306,7 @@ func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.En
 		if err != nil {
 			return err
 		}
-		return r.startedBefore(ctx, d, id, env, start, now)
+		return r.startedBefore(ctx, d, env.InstanceID, id, env, start, now)
 	}
 	if err != nil {
 		return r.refused(ctx, d, env, err)
@@ -164,8 +315,9 @@ func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.En
 }
 
 // startedBefore gives the signal of a start request to the instance that is
-// there. Without one the request is a repeat and changes nothing.
-func (r *Runtime) startedBefore(ctx context.Context, d store.Delivery, id string, env signal.Envelope, start signal.Start, now time.Time) error {
+// there. Without one the request is a repeat and changes nothing. held is the
+// instance whose mailbox the caller has.
+func (r *Runtime) startedBefore(ctx context.Context, d store.Delivery, held, id string, env signal.Envelope, start signal.Start, now time.Time) error {
 	if start.Signal == nil {
 		return d.Commit(ctx, store.Change{})
 	}
@@ -173,21 +325,68 @@ func (r *Runtime) startedBefore(ctx context.Context, d store.Delivery, id string
 	if err != nil {
 		return err
 	}
-	_, err = r.turn(ctx, d, env, now, step)
-	return err
+	p := &post{env: env, now: now, decide: step, d: d, noted: true}
+	if id != held {
+		_, err = r.submit(ctx, p, d)
+		return err
+	}
+	r.serve(ctx, []*post{p})
+	return p.err
 }
 
-// retry sends the same message again after a delay, in the commit that consumes
-// it (design 4.5).
-func (r *Runtime) retry(ctx, stop context.Context, d store.Delivery, cause error, attempts int) {
-	m := d.Message()
-	due := r.Now().Add(r.backoff(max(attempts, 1), m.ID))
-	r.Log.Warn("message failed and is tried again", "queue", m.Queue, "message", m.ID, "attempt", attempts, "due", due, "error", cause)
-	r.metrics.retries.WithLabelValues(string(m.Queue)).Inc()
-	err := d.Commit(ctx, store.Change{Send: []store.Send{{Queue: m.Queue, Body: m.Body, Due: due, Priority: m.Priority, Attempts: attempts}}})
-	if err != nil {
-		r.release(ctx, stop, d, err)
+// resend is a message that is sent again for later, its bytes unchanged.
+type resend struct {
+	d        store.Delivery
+	cause    error
+	due      time.Time
+	attempts int
+}
+
+// resendAll sends messages again in their order: in one commit, where the store
+// can.
+func (r *Runtime) resendAll(ctx, stop context.Context, list []resend) {
+	if len(list) > 1 && r.Store.Joins() {
+		var c store.Change
+		for i, s := range list {
+			c.Send = append(c.Send, s.send())
+			if i > 0 {
+				c.Also = append(c.Also, s.d.Message())
+			}
+		}
+		if list[0].d.Commit(ctx, c) == nil {
+			for _, s := range list {
+				r.retried(s)
+			}
+			return
+		}
 	}
+	for _, s := range list {
+		r.retry(ctx, stop, s)
+	}
+}
+
+func (s *resend) send() store.Send {
+	m := s.d.Message()
+	return store.Send{Queue: m.Queue, Body: m.Body, Due: s.due, Priority: m.Priority, Attempts: s.attempts}
+}
+
+// retry sends one message again, in the commit that consumes it (design 4.5).
+func (r *Runtime) retry(ctx, stop context.Context, s resend) {
+	if err := s.d.Commit(ctx, store.Change{Send: []store.Send{s.send()}}); err != nil {
+		r.release(ctx, stop, s.d, err)
+		return
+	}
+	r.retried(s)
+}
+
+func (r *Runtime) retried(s resend) {
+	m := s.d.Message()
+	level := slog.LevelWarn
+	if errors.As(s.cause, new(*behindError)) {
+		level = slog.LevelDebug
+	}
+	r.Log.Log(context.Background(), level, "message failed and is tried again", "queue", m.Queue, "message", m.ID, "attempt", s.attempts, "due", s.due, "error", s.cause)
+	r.metrics.retries.WithLabelValues(string(m.Queue)).Inc()
 }
 
 // releaseMax bounds the pause before a message is given back: nobody else can
@@ -287,7 +486,10 @@ func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, s
 	in := engine.Input{Signal: env, Now: now, Key: r.key, Epoch: r.epoch, Incarnation: newIncarnation(), Limits: r.Limits, Lifecycle: r.Lifecycle}
 	out, err := engine.Begin(def, env.InstanceID, start, in)
 	if err == nil {
-		err = r.commit(ctx, c, nil, &out, start.StartKey, in)
+		err = r.commit(ctx, c.Commit, nil, &out, start.StartKey, in, 1)
+	}
+	if err == nil {
+		r.metrics.turn(&out)
 	}
 	return out, err
 }

@@ -73,6 +73,7 @@ type Config struct {
 	RetryMax      int           // retries of a message whose decision fails; default 5, negative = none
 	RetryDelay    time.Duration // before the first retry, doubled with each; default 1 s
 	RetryDelayMax time.Duration // the longest; default 5 min
+	OrderGrace    time.Duration // how long a refused message of the queue waits for one that should have come before it; default 10 s, negative = not at all
 	CrashMax      int           // processes a message may kill before it is a dead letter; default 3
 	AckMax        int           // deliveries of a command that is not acknowledged; default 100
 	// SuspendOnDeadLetter suspends the instance whose message became a dead
@@ -104,6 +105,7 @@ const (
 	DefaultRetryMax          = 5
 	DefaultRetryDelay        = time.Second
 	DefaultRetryDelayMax     = 5 * time.Minute
+	DefaultOrderGrace        = 10 * time.Second
 	DefaultCrashMax          = 3
 	DefaultAckMax            = 100
 	DefaultDrainTimeout      = 30 * time.Second
@@ -127,6 +129,7 @@ func (c Config) withDefaults() Config {
 	or(&c.RetryMax, DefaultRetryMax)
 	or(&c.RetryDelay, DefaultRetryDelay)
 	or(&c.RetryDelayMax, DefaultRetryDelayMax)
+	or(&c.OrderGrace, DefaultOrderGrace)
 	or(&c.CrashMax, DefaultCrashMax)
 	or(&c.AckMax, DefaultAckMax)
 	or(&c.DrainTimeout, DefaultDrainTimeout)
@@ -158,6 +161,7 @@ type Runtime struct {
 	jobs     chan *job     // to workers with nothing to do
 	handlers chan struct{} // one for each message being handled
 	hands    hands
+	mail     *mailboxes
 
 	mu         sync.Mutex
 	performing map[place]*job // by this node; the newest of those at one place
@@ -181,7 +185,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	r := &Runtime{
 		Config: c, key: key, cache: newCache(c.CacheBytes),
 		jobs: make(chan *job), handlers: make(chan struct{}, c.Handlers),
-		performing: map[place]*job{}, tellers: map[string]*teller{},
+		mail: newMailboxes(), performing: map[place]*job{}, tellers: map[string]*teller{},
 	}
 	r.dispatch = newDispatcher(c)
 	r.dispatch.start, r.dispatch.expired, r.dispatch.opened = r.start, r.expired, r.opened

@@ -64,6 +64,10 @@ func (r *Runtime) openTask(ctx context.Context, id string) (projections.Task, er
 	return t, problem.New(problem.Conflict, "task.closed", "task %s is %s since %s", id, t.Status, t.EndedAt.UTC().Format(time.RFC3339))
 }
 
+// contendedMax bounds how often an answer is decided again because another is
+// under way.
+const contendedMax = 3
+
 // CompleteTask answers a task in one commit: the task, its event, the
 // projection, the snapshot and what follows (A8). Only the user it is reserved
 // for may; where he claimed it as a member of a group, and groups is not nil,
@@ -86,8 +90,9 @@ func (r *Runtime) CompleteTask(ctx context.Context, id, user string, groups []st
 	if err != nil {
 		return t, err
 	}
-	c := &taskCommitter{Store: r.Store, id: id}
-	_, err = r.turn(ctx, c, env, now, func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+	var version int64
+	p := &post{env: env, now: now, amend: func(c *store.Change) { overTask(c, id, version) }}
+	p.decide = func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
 		// The guards hold for the very version of the task that the commit ends (B3).
 		now, err := r.openTask(ctx, id)
 		if err == nil {
@@ -96,7 +101,7 @@ func (r *Runtime) CompleteTask(ctx context.Context, id, user string, groups []st
 		if err != nil {
 			return engine.Outcome{}, err
 		}
-		c.version = now.Version
+		version = now.Version
 		out, err := engine.Step(def, snap, in)
 		if err != nil || out.Disposition == engine.Applied {
 			return out, err
@@ -105,29 +110,16 @@ func (r *Runtime) CompleteTask(ctx context.Context, id, user string, groups []st
 			return out, problem.New(problem.Conflict, "instance.suspended", "instance %s is suspended", snap.InstanceID).WithHint("resume it first")
 		}
 		return out, problem.New(problem.Unavailable, "task.contended", "task %s is being changed", id)
-	})
+	}
+	for range contendedMax {
+		if _, err = r.submit(ctx, p, r.Store); problem.CodeOf(err) != "task.contended" {
+			break // else it was answered in the same turn, which is committed now
+		}
+	}
 	if err != nil {
 		return t, err
 	}
 	return r.Store.Task(ctx, id)
-}
-
-// taskCommitter commits a completion only over the version of the task that
-// was checked.
-type taskCommitter struct {
-	store.Store
-	id      string
-	version int64
-}
-
-// Commit implements committer.
-func (c *taskCommitter) Commit(ctx context.Context, change store.Change) error {
-	for i := range change.Rows.TaskEnds {
-		if change.Rows.TaskEnds[i].ID == c.id {
-			change.Rows.TaskEnds[i].Version = c.version
-		}
-	}
-	return c.Store.Commit(ctx, change)
 }
 
 func mayComplete(t projections.Task, user string, groups []string, outcome string) error {

@@ -32,8 +32,8 @@ func (s *troubled) trouble() error {
 	return nil
 }
 
-func (s *troubled) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
-	d, err := s.Full.Receive(ctx, q)
+func (s *troubled) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
+	d, err := s.Full.Receive(ctx, q, arrived)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -33,39 +34,190 @@ func step(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engin
 	return engine.Step(def, snap, in)
 }
 
-// turn decides and commits once. A version conflict loads and decides again
-// (design 4.4). A signal that was applied before is consumed without effect;
-// its outcome has the disposition Duplicate.
+// turn gives a signal to its instance, through the mailbox, and returns what it
+// did when that is committed. A version conflict loads and decides again (design
+// 4.4). A signal that was applied before is consumed without effect; its outcome
+// has the disposition Duplicate.
 func (r *Runtime) turn(ctx context.Context, c committer, env signal.Envelope, now time.Time, decide decision) (engine.Outcome, error) {
-	snap, cached := r.cache.get(env.InstanceID)
-	for range staleMax {
-		if !cached {
-			var err error
-			if snap, err = c.Load(ctx, env.InstanceID); err != nil {
-				return engine.Outcome{}, unknown(err, env.InstanceID)
+	return r.submit(ctx, &post{env: env, now: now, decide: decide}, c)
+}
+
+// submit is turn for a post; c is its delivery, or the store.
+func (r *Runtime) submit(ctx context.Context, p *post, c committer) (engine.Outcome, error) {
+	p.wake = make(chan bool, 1)
+	if d, ok := c.(store.Delivery); ok {
+		p.d = d
+	}
+	r.mail.enter(p)
+	r.attend(ctx, p)
+	return p.out, p.err
+}
+
+// serve decides and commits posts of one instance, in their order, and gives
+// each its verdict. Where they cannot be committed together, each has a turn of
+// its own. The caller has the mailbox.
+func (r *Runtime) serve(ctx context.Context, posts []*post) {
+	if posts[0].solo == nil && !posts[0].noted {
+		r.mail.follow(posts, r.Now())
+	}
+	if !r.together(ctx, posts) {
+		var behind *behindError
+		for _, p := range posts {
+			if p.behind == nil && p.queued() {
+				p.behind = behind
+			}
+			r.together(ctx, []*post{p})
+			if p.queued() && p.err != nil && r.fate(p.d.Message(), p.err).blocks() {
+				behind = &behindError{cause: p.err}
 			}
 		}
-		out, err := r.once(ctx, c, snap, env, now, decide)
-		if err == nil {
-			return out, nil
+	}
+	for _, p := range posts {
+		if p.err == nil {
+			continue
 		}
+		if err := r.repeated(ctx, p.env, p.err); !errors.Is(err, store.ErrDuplicate) {
+			p.err = err
+			continue
+		}
+		r.metrics.turns.WithLabelValues(string(Duplicate)).Inc()
+		p.out, p.err = engine.Outcome{Disposition: Duplicate}, nil
+		if p.d != nil {
+			p.err = p.d.Commit(ctx, store.Change{})
+		}
+	}
+}
+
+// together makes one turn of posts; false means that each needs its own.
+func (r *Runtime) together(ctx context.Context, posts []*post) bool {
+	id := posts[0].env.InstanceID
+	for _, p := range posts {
+		if p.d != nil && !p.noted {
+			r.Store.Enter(p.d)
+			defer r.Store.Leave(p.d)
+		}
+	}
+	for round := range staleMax {
+		snap, cached := r.cache.get(id)
 		if !cached {
-			err = r.repeated(ctx, env, err)
+			var err error
+			if snap, err = r.load(ctx, posts); err != nil {
+				fail(posts, unknown(err, id))
+				return true
+			}
+		}
+		t := r.decide(ctx, snap, posts)
+		if len(t.posts) == 0 && !cached {
+			return true
+		}
+		err := errUndecided
+		if len(t.posts) > 0 {
+			err = r.write(ctx, &snap, t)
 		}
 		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, store.ErrUnknown):
+			fail(posts, err) // deciding again would record what may be there as stale
+			return true
 		case errors.Is(err, store.ErrStale):
 			r.metrics.conflicts.Inc()
-		case errors.Is(err, store.ErrDuplicate):
-			r.metrics.turns.WithLabelValues(string(Duplicate)).Inc()
-			return engine.Outcome{Disposition: Duplicate}, r.consumed(ctx, c)
-		case !cached || errors.Is(err, store.ErrUnknown):
-			return out, err // deciding again would record what may be there as stale
+			if len(posts) > 1 && round > 0 {
+				return false
+			}
+		case len(posts) > 1 && !errors.Is(err, errUndecided):
+			return false
+		case errors.Is(err, store.ErrDuplicate), !cached:
+			fail(posts, err)
+			return true
 		}
 		// What another node has done since may be what the decision lacked.
-		r.cache.drop(env.InstanceID)
-		cached = false
+		r.cache.drop(id)
 	}
-	return engine.Outcome{}, problem.New(problem.Unavailable, "instance.contended", "instance %s changed %d times during one turn", env.InstanceID, staleMax)
+	fail(posts, problem.New(problem.Unavailable, "instance.contended", "instance %s changed %d times during one turn", id, staleMax))
+	return true
+}
+
+// errUndecided says that nothing could be decided on a snapshot of the cache,
+// which may be old.
+var errUndecided = errors.New("runtime: nothing was decided")
+
+func fail(posts []*post, err error) {
+	for _, p := range posts {
+		p.err = err
+	}
+}
+
+// load reads the snapshot, in the transaction of a delivery where there is one.
+func (r *Runtime) load(ctx context.Context, posts []*post) (snapshot.Snapshot, error) {
+	for _, p := range posts {
+		if p.d != nil {
+			return p.d.Load(ctx, p.env.InstanceID)
+		}
+	}
+	return r.Store.Load(ctx, posts[0].env.InstanceID)
+}
+
+// turnOf is what several decisions come to, in order.
+type turnOf struct {
+	posts []*post // that were decided; the others have their errors
+	out   engine.Outcome
+	in    engine.Input // of the last
+}
+
+// decide decides post after post, each on what the one before has made of the
+// snapshot. One that is refused leaves no trace in what the others do. When one
+// of the queue is to be tried again, those of the queue behind it wait for it.
+func (r *Runtime) decide(ctx context.Context, snap snapshot.Snapshot, posts []*post) turnOf {
+	var t turnOf
+	var behind *behindError
+	seen := map[string]bool{} // signal ids recorded by this turn
+	for _, p := range posts {
+		p.out, p.err = engine.Outcome{}, nil
+		if p.behind != nil {
+			p.err = p.behind
+			continue
+		}
+		if behind != nil && p.queued() {
+			p.err = behind
+			continue
+		}
+		out, in, err := r.once(ctx, snap, p)
+		if err == nil && len(posts) > 1 && recordedIn(seen, &out) {
+			err = store.ErrDuplicate
+		}
+		if err != nil {
+			p.err = err
+			if p.queued() && r.fate(p.d.Message(), err).blocks() {
+				behind = &behindError{cause: err}
+			}
+			continue
+		}
+		p.out, snap = out, out.Snapshot
+		if t.in = in; len(t.posts) == 0 {
+			t.out = out
+		} else {
+			t.out = t.out.Then(out)
+		}
+		t.posts = append(t.posts, p)
+	}
+	return t
+}
+
+// recordedIn reports whether an outcome records a signal that is among those
+// seen, else it adds its own.
+func recordedIn(seen map[string]bool, out *engine.Outcome) bool {
+	for i := range out.Entries {
+		if id := out.Entries[i].SignalID; id != "" && seen[id] {
+			return true
+		}
+	}
+	for i := range out.Entries {
+		if id := out.Entries[i].SignalID; id != "" {
+			seen[id] = true
+		}
+	}
+	return false
 }
 
 // repeated is store.ErrDuplicate when a signal was refused only because it has
@@ -88,14 +240,6 @@ func (r *Runtime) repeated(ctx context.Context, env signal.Envelope, cause error
 // Duplicate is the disposition of a signal that was recorded before (B7).
 const Duplicate engine.Disposition = "duplicate"
 
-// consumed ends a delivery without writing anything else.
-func (r *Runtime) consumed(ctx context.Context, c committer) error {
-	if d, ok := c.(store.Delivery); ok {
-		return d.Commit(ctx, store.Change{})
-	}
-	return nil
-}
-
 func unknown(err error, id string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return problem.Wrap(err, problem.NotFound, "instance.unknown", "instance %s does not exist", id)
@@ -103,30 +247,78 @@ func unknown(err error, id string) error {
 	return err
 }
 
-// once decides on one version of the snapshot and tries to commit.
-func (r *Runtime) once(ctx context.Context, c committer, snap snapshot.Snapshot, env signal.Envelope, now time.Time, decide decision) (engine.Outcome, error) {
+// once decides one post on one version of the snapshot. A panic is a problem
+// like any other.
+func (r *Runtime) once(ctx context.Context, snap snapshot.Snapshot, p *post) (out engine.Outcome, in engine.Input, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = r.panicked(v, "instance", snap.InstanceID, "signal", p.env.SignalID)
+		}
+	}()
 	def, err := r.Definitions.Pinned(ctx, snap.Definition)
 	if err != nil {
-		return engine.Outcome{}, err
+		return out, in, err
 	}
-	in := engine.Input{Signal: env, Now: now, Clock: r.Now(), Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle}
-	out, err := decide(def, snap, in)
-	if err != nil {
-		return engine.Outcome{}, err
-	}
-	if err := r.commit(ctx, c, &snap, &out, "", in); err != nil {
-		return engine.Outcome{}, err
-	}
-	return out, nil
+	in = engine.Input{Signal: p.env, Now: p.now, Clock: r.Now(), Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle}
+	out, err = p.decide(def, snap, in)
+	return out, in, err
 }
 
+func (r *Runtime) panicked(v any, where ...any) error {
+	r.Log.Error("panic while a signal was decided", append(where, "panic", v, "stack", string(debug.Stack()))...)
+	return problem.New(problem.Internal, "message.panic", "panic: %v", v)
+}
+
+// write commits a turn over the version it was decided on, with the messages of
+// its posts.
+func (r *Runtime) write(ctx context.Context, prev *snapshot.Snapshot, t turnOf) error {
+	var d store.Delivery
+	var also []store.Message
+	for _, p := range t.posts {
+		switch {
+		case p.d == nil:
+		case d == nil:
+			d = p.d
+		default:
+			also = append(also, p.d.Message())
+		}
+	}
+	commit := r.Store.Commit
+	if d != nil {
+		commit = d.Commit
+	}
+	err := r.commit(ctx, func(ctx context.Context, c store.Change) error {
+		c.Over, c.Also = prev.Version, also
+		for _, p := range t.posts {
+			if p.amend != nil {
+				p.amend(&c)
+			}
+		}
+		return commit(ctx, c)
+	}, prev, &t.out, "", t.in, len(t.posts))
+	if err != nil {
+		return err
+	}
+	for _, p := range t.posts {
+		r.metrics.turn(&p.out)
+	}
+	r.metrics.signals.Observe(float64(len(t.posts)))
+	if len(t.posts) == 1 { // which may have become a fault
+		t.posts[0].out = t.out
+	}
+	return nil
+}
+
+// writer commits a change: of a delivery, or of the store.
+type writer func(context.Context, store.Change) error
+
 // commit writes an outcome and, when it is durable, starts the commands that
-// this node claimed with it.
-func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapshot, out *engine.Outcome, startKey string, in engine.Input) error {
+// this node claimed with it. signals is how many it is the outcome of.
+func (r *Runtime) commit(ctx context.Context, w writer, prev *snapshot.Snapshot, out *engine.Outcome, startKey string, in engine.Input, signals int) error {
 	encoded, err := out.Snapshot.Encode()
 	if err != nil {
-		if problem.CodeOf(err) == "limit.snapshot" && prev != nil {
-			return r.overgrown(ctx, c, prev, out, err, in)
+		if problem.CodeOf(err) == "limit.snapshot" && prev != nil && signals == 1 {
+			return r.overgrown(ctx, w, prev, out, err, in)
 		}
 		return err
 	}
@@ -162,7 +354,7 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 		change.Tasks, err = r.escalations(ctx, out)
 	}
 	if err == nil {
-		err = c.Commit(ctx, change)
+		err = w(ctx, change)
 	}
 	if errors.Is(err, store.ErrUnknown) {
 		r.cache.drop(out.Snapshot.InstanceID)
@@ -175,7 +367,6 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 	}
 	r.cache.put(out.Snapshot, len(encoded))
 	r.withdrawn(out.Snapshot.InstanceID, out.Settled)
-	r.metrics.turn(out)
 	r.metrics.schedule(prev, out)
 	r.launch(mine...)
 	return nil
@@ -183,7 +374,7 @@ func (r *Runtime) commit(ctx context.Context, c committer, prev *snapshot.Snapsh
 
 // overgrown faults an instance whose snapshot has passed its limit; the turn
 // that made it so is not applied.
-func (r *Runtime) overgrown(ctx context.Context, c committer, prev *snapshot.Snapshot, out *engine.Outcome, cause error, in engine.Input) error {
+func (r *Runtime) overgrown(ctx context.Context, w writer, prev *snapshot.Snapshot, out *engine.Outcome, cause error, in engine.Input) error {
 	if prev.Status == snapshot.Faulted {
 		return cause
 	}
@@ -194,7 +385,7 @@ func (r *Runtime) overgrown(ctx context.Context, c committer, prev *snapshot.Sna
 	if err != nil {
 		return err
 	}
-	return r.commit(ctx, c, prev, out, "", in)
+	return r.commit(ctx, w, prev, out, "", in, 1)
 }
 
 // sends are the messages of a commit: the turn's own, and an announcement of

@@ -32,6 +32,12 @@ type Leases interface {
 	Strays(ctx context.Context, held func(messageID string) bool) (int, error)
 }
 
+// Joiner says whether one commit can consume several deliveries (Change.Also).
+// A store that holds each in a transaction of its own cannot.
+type Joiner interface {
+	Joins() bool
+}
+
 // Performer moves commands between nodes.
 type Performer interface {
 	// Node is the name under which this store claims.
@@ -120,6 +126,7 @@ type Full interface {
 	Store
 	Ledger
 	Leases
+	Joiner
 	Performer
 	Assigner
 	Letters

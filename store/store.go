@@ -42,7 +42,11 @@ type Store interface {
 	// caller alone, or returns ctx's error. Among due messages the smallest
 	// priority comes first, then the one committed first. A message is never
 	// delivered before its due time by the database's clock.
-	Receive(ctx context.Context, q Queue) (Delivery, error)
+	//
+	// arrived, unless nil, is told the message before Receive returns with it: in
+	// the order in which the queue hands messages to this process, so that what
+	// came in order can be worked on in order. It must not block, nor call the store.
+	Receive(ctx context.Context, q Queue, arrived func(Message)) (Delivery, error)
 	// Commit writes a change that no delivery caused, all or nothing. Errors:
 	// ErrStale, ErrDuplicate, ErrTaken, ErrUnknown; none of them has written
 	// anything but, perhaps, ErrUnknown.
@@ -94,16 +98,26 @@ type Send struct {
 	Attempts int       // what its Message.Attempts begins with: a repeated message keeps its bytes
 }
 
+// Base is the version of the instance that the change is written over.
+func (c *Change) Base() int64 {
+	if c.Over != 0 || c.Snapshot == nil {
+		return c.Over
+	}
+	return c.Snapshot.Version - 1
+}
+
 // DefaultPriority is the priority of a message that does not say.
 const DefaultPriority = 5
 
 // Change is everything that one commit writes. Its zero value, committed on a
 // delivery, just consumes the message.
 type Change struct {
-	// Snapshot is the next snapshot, or nil. It is written only over version
-	// Snapshot.Version-1 of the instance (none for version 1); otherwise the
-	// commit fails with ErrStale, or with ErrDuplicate for version 1.
+	// Snapshot is the next snapshot, or nil. It is written only over version Over
+	// of the instance (0 = Snapshot.Version-1; none for version 1); otherwise the
+	// commit fails with ErrStale, or with ErrDuplicate for version 1. A change of
+	// several signals advances the version by as many.
 	Snapshot *snapshot.Snapshot
+	Over     int64
 	Encoded  []byte // Snapshot.Encode(), made by the caller
 	Runtime  Runtime
 	// Rows are the projections of the turn.
@@ -113,6 +127,9 @@ type Change struct {
 	// Tasks are changes to open human tasks: claim, release, delegation, escalation.
 	Tasks []TaskEdit
 	Send  []Send
+	// Also are messages of further deliveries that the caller holds, and that are
+	// consumed with the one it commits. Only a store that Joins takes any.
+	Also []Message
 	// DeadLetter takes the delivery's message out of circulation; without a
 	// delivery it is one more letter.
 	DeadLetter *projections.DeadLetter

@@ -167,8 +167,8 @@ func (m *mortal) Commit(ctx context.Context, c store.Change) error {
 	return m.count(m.Full.Commit(ctx, c))
 }
 
-func (m *mortal) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
-	d, err := m.Full.Receive(ctx, q)
+func (m *mortal) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
+	d, err := m.Full.Receive(ctx, q, arrived)
 	if err != nil {
 		return nil, err
 	}

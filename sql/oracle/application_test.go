@@ -42,7 +42,7 @@ func TestAnApplicationSignalsInItsOwnTransaction(t *testing.T) {
 	if err := call(true, signalBlock, "a", `{"n":2,"text":"Ω \"quoted\""}`, "paid"); err != nil {
 		t.Fatal(err)
 	}
-	d, err := s.Receive(ctx, store.Signals)
+	d, err := s.Receive(ctx, store.Signals, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

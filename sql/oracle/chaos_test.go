@@ -60,7 +60,7 @@ func TestKilledSessionsLoseAndDoubleNothing(t *testing.T) {
 // chaosWork makes turns until the end.
 func chaosWork(ctx context.Context, s *Store) {
 	for ctx.Err() == nil {
-		d, err := s.Receive(ctx, store.Signals)
+		d, err := s.Receive(ctx, store.Signals, nil)
 		if err != nil {
 			pause(ctx, 20*time.Millisecond)
 			continue
@@ -121,7 +121,7 @@ func verify(t *testing.T, s *Store) {
 	}
 	seen := map[string]bool{}
 	for n := messages(t, s); n > 0; n-- {
-		d, err := s.Receive(ctx, store.Signals)
+		d, err := s.Receive(ctx, store.Signals, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func TestPayloadsLiveAsLongAsTheirMessages(t *testing.T) {
 	}
 	receive := func() store.Delivery {
 		t.Helper()
-		d, err := s.Receive(ctx, store.Signals)
+		d, err := s.Receive(ctx, store.Signals, nil)
 		must(t, err)
 		return d
 	}
@@ -100,7 +100,7 @@ func TestRetentionDeletesPayloadsWithoutMessage(t *testing.T) {
 			t.Errorf("%d payloads, want %d", n, c.want)
 		}
 	}
-	held, err := s.Receive(ctx, store.Commands)
+	held, err := s.Receive(ctx, store.Commands, nil)
 	must(t, err)
 	if _, err := s.Purge(ctx, time.Now().Add(time.Minute), 10); err != nil || payloads(t, s) != 2 {
 		t.Errorf("while it is held: %d payloads, %v", payloads(t, s), err)
@@ -121,7 +121,7 @@ func TestAMessageWithoutItsPayloadIsADeadLetter(t *testing.T) {
 	if _, err := s.db.Exec("delete from WF_PAYLOADS"); err != nil {
 		t.Fatal(err)
 	}
-	d, err := s.Receive(ctx, store.Signals)
+	d, err := s.Receive(ctx, store.Signals, nil)
 	must(t, err)
 	if string(d.Message().Body) != "next" {
 		t.Fatalf("%.40q", d.Message().Body)
@@ -182,7 +182,7 @@ func faultyLarge(t *testing.T, s *Store, action string, k int) {
 	must(t, s.Commit(ctx, first))
 	arm(t, s, action, k)
 	for done := false; !done; {
-		d, err := s.Receive(ctx, store.Signals)
+		d, err := s.Receive(ctx, store.Signals, nil)
 		if ctx.Err() != nil {
 			t.Fatal(id, err)
 		}

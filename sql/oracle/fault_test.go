@@ -49,7 +49,7 @@ func faulty(t *testing.T, s *Store, action string, k int) {
 	arm(t, s, action, k)
 	dones := 0
 	for dones == 0 {
-		d, err := s.Receive(ctx, store.Signals)
+		d, err := s.Receive(ctx, store.Signals, nil)
 		if err != nil {
 			if ctx.Err() != nil {
 				t.Fatal(fault, err)

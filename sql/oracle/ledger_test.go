@@ -19,7 +19,7 @@ func TestAReleasedMessageHasNoCrash(t *testing.T) {
 	if err := a.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("m")}}}); err != nil {
 		t.Fatal(err)
 	}
-	d, err := a.Receive(ctx, store.Signals)
+	d, err := a.Receive(ctx, store.Signals, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestAReleasedMessageHasNoCrash(t *testing.T) {
 	if err := d.Release(ctx, errors.New("not now")); err != nil {
 		t.Fatal(err)
 	}
-	got, err := b.Receive(ctx, store.Signals)
+	got, err := b.Receive(ctx, store.Signals, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestIdleConsumersOnlyDequeue(t *testing.T) {
 	defer s.Close()
 	queues := []store.Queue{store.Signals, store.Schedule, store.Commands}
 	for _, q := range queues {
-		go func() { _, _ = s.Receive(t.Context(), q) }() // until Close
+		go func() { _, _ = s.Receive(t.Context(), q, nil) }() // until Close
 	}
 	until := func(n int64) {
 		for s.Dequeues() < n {

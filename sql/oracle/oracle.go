@@ -79,6 +79,7 @@ type Store struct {
 	held     map[*delivery]struct{}
 	idle     []*aq.Session
 	slots    map[store.Queue]chan struct{}
+	line     chan struct{} // of the receivers of the signal queue
 	writers  chan struct{}
 	died     atomic.Bool // tests: end like a killed process
 	sessions atomic.Int64
@@ -105,7 +106,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{
 		o: o, log: o.Log, clock: clock{host: o.Now}, aq: db, db: db.Shared(o.Readers), deaths: make(chan struct{}, 1), run: uuid.NewString(),
-		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, writers: make(chan struct{}, o.Writers),
+		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, line: make(chan struct{}, 1), writers: make(chan struct{}, o.Writers),
 	}
 	for q := range queueNames {
 		s.slots[q] = make(chan struct{}, o.Consumers)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -31,6 +32,9 @@ const textMax = 4_000
 // tasks.
 func (s *Store) plan(ctx context.Context, c *store.Change, d *delivery) (*work, error) {
 	w := &work{}
+	if len(c.Also) > 0 {
+		return nil, problem.New(problem.Internal, "store.change", "a commit consumes %d further deliveries, which this store cannot join", len(c.Also))
+	}
 	if err := s.planState(w, c); err != nil {
 		return nil, err
 	}
@@ -93,12 +97,12 @@ func (s *Store) planState(w *work, c *store.Change) error {
 	args := []any{n.Version, snapshot.SchemaVersion, n.Business.Key, within(inJSON(n.Business), textMax), string(n.Status),
 		kind, token, stamp(until), task, within(resume, textMax), c.Runtime.LastSignalID, within(errorCode, 512),
 		within(lastError, textMax), c.Runtime.ExecutedBy, stamp(c.Runtime.ExecutedAt), checksum(encoded), encoded}
-	if n.Version == 1 {
+	if c.Base() == 0 {
 		w.add(nil, "state_insert", append([]any{n.InstanceID, n.InstanceID}, args...)...)
 		return nil
 	}
-	stale := fmt.Errorf("%s is not at version %d: %w", n.InstanceID, n.Version-1, store.ErrStale)
-	w.add(stale, "state_update", append(args, n.InstanceID, n.Version-1)...)
+	stale := fmt.Errorf("%s is not at version %d: %w", n.InstanceID, c.Base(), store.ErrStale)
+	w.add(stale, "state_update", append(args, n.InstanceID, c.Base())...)
 	return nil
 }
 

@@ -20,7 +20,7 @@ import (
 const connectTries = 6
 
 // Receive implements store.Store. It waits inside the database.
-func (s *Store) Receive(ctx context.Context, name store.Queue) (store.Delivery, error) {
+func (s *Store) Receive(ctx context.Context, name store.Queue, arrived func(store.Message)) (store.Delivery, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -40,7 +40,11 @@ func (s *Store) Receive(ctx context.Context, name store.Queue) (store.Delivery, 
 	case <-s.life.Done():
 		return nil, wrap("receive", store.ErrClosed)
 	}
-	d, err := s.receive(ctx, name, q)
+	var d *delivery
+	err := s.inLine(ctx, name, arrived, func() (err error) {
+		d, err = s.receive(ctx, name, q, arrived)
+		return err
+	})
 	if err != nil {
 		<-slots
 		return nil, err
@@ -48,13 +52,32 @@ func (s *Store) Receive(ctx context.Context, name store.Queue) (store.Delivery, 
 	return d, nil
 }
 
+// inLine lets the receivers of the signal queue wait one after the other, so
+// that messages arrive in the order of the queue: two sessions that dequeue at
+// the same moment are answered in either order. It is one dequeue at a time, not
+// one message: their work goes on side by side.
+func (s *Store) inLine(ctx context.Context, name store.Queue, arrived func(store.Message), f func() error) error {
+	if name != store.Signals || arrived == nil {
+		return f()
+	}
+	select {
+	case s.line <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.life.Done():
+		return wrap("receive", store.ErrClosed)
+	}
+	defer func() { <-s.line }()
+	return f()
+}
+
 // receive waits with a slot, through the troubles that connecting again mends.
-func (s *Store) receive(ctx context.Context, name store.Queue, q aq.Queue) (*delivery, error) {
+func (s *Store) receive(ctx context.Context, name store.Queue, q aq.Queue, arrived func(store.Message)) (*delivery, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
 	for attempt := 1; ; attempt++ {
-		d, err := s.wait(waiting, name, q)
+		d, err := s.wait(waiting, name, q, arrived)
 		if d != nil {
 			return d, nil
 		}
@@ -80,7 +103,7 @@ func (s *Store) receive(ctx context.Context, name store.Queue, q aq.Queue) (*del
 
 // wait takes a session and blocks on it until a message is due. The
 // transaction stays open over empty dequeues: they lock nothing.
-func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue) (*delivery, error) {
+func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue, arrived func(store.Message)) (*delivery, error) {
 	session, err := s.session(ctx)
 	if err != nil {
 		return nil, err
@@ -116,7 +139,7 @@ func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue) (*delive
 			}
 			continue
 		}
-		if s.hold(d) {
+		if s.hold(d, arrived) {
 			return d, nil
 		}
 		break
@@ -125,14 +148,21 @@ func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue) (*delive
 	return nil, err
 }
 
+// Joins implements store.Joiner: each delivery has a session of its own, and a
+// session has one transaction.
+func (s *Store) Joins() bool { return false }
+
 // hold notes a delivery, so that Close can give it back.
-func (s *Store) hold(d *delivery) bool {
+func (s *Store) hold(d *delivery, arrived func(store.Message)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
 	s.held[d] = struct{}{}
+	if arrived != nil {
+		arrived(d.m)
+	}
 	return true
 }
 

@@ -106,7 +106,7 @@ func TestAnApplicationSendsWithItsRow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := s.node.Receive(t.Context(), store.Signals)
+			d, err := s.node.Receive(t.Context(), store.Signals, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +223,7 @@ func TestThePackageSendsLargeData(t *testing.T) {
 			if n := payloads(t, s.node); n != c.size {
 				t.Errorf("%d payloads, want %d", n, c.size)
 			}
-			d, err := s.node.Receive(t.Context(), store.Signals)
+			d, err := s.node.Receive(t.Context(), store.Signals, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

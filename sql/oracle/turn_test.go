@@ -74,7 +74,7 @@ func turns(t *testing.T, s *Store, loaded bool) int64 {
 	var counted int64
 	for range 2 {
 		calls, before := s.Calls(), trips(t, s)
-		d, err := s.Receive(ctx, store.Signals)
+		d, err := s.Receive(ctx, store.Signals, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

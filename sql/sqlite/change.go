@@ -93,9 +93,12 @@ func (t *tx) change(d *delivery, c *store.Change) error {
 	}
 	if d != nil {
 		t.deliveries = append(t.deliveries, d)
-		if err := t.guard(store.ErrLost, "message_delete", d.id, t.w.s.nodes.no); err != nil {
+		if err := t.guard(store.ErrLost, "message_delete", d.id, d.enq, t.w.s.nodes.no); err != nil {
 			return err
 		}
+	}
+	if err := t.also(c.Also); err != nil {
+		return err
 	}
 	if err := t.rows(no, id, &c.Rows); err != nil {
 		return err
@@ -115,6 +118,22 @@ func (t *tx) change(d *delivery, c *store.Change) error {
 	}
 	if d != nil {
 		t.finished = append(t.finished, d.m.Queue)
+	}
+	return nil
+}
+
+// also consumes the messages of further deliveries of this node.
+func (t *tx) also(messages []store.Message) error {
+	for _, m := range messages {
+		id, enq, ok := rowOf(m.ID)
+		if !ok {
+			return fmt.Errorf("message %s: %w", m.ID, store.ErrLost)
+		}
+		if err := t.guard(store.ErrLost, "message_delete", id, enq, t.w.s.nodes.no); err != nil {
+			return fmt.Errorf("message %s: %w", m.ID, err)
+		}
+		t.deliveries = append(t.deliveries, &delivery{id: id, enq: enq, m: m})
+		t.finished = append(t.finished, m.Queue)
 	}
 	return nil
 }
@@ -159,7 +178,7 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 		until, task = micros(w.Until), text(w.TaskID)
 	}
 	r := &c.Runtime
-	if s.Version == 1 {
+	if c.Base() == 0 {
 		return t.start(c, until, task, encoded)
 	}
 	no, known := t.w.numbers[id]
@@ -168,13 +187,13 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 			var err error
 			if no, err = t.number(id); err != nil {
 				if errors.Is(err, store.ErrNotFound) {
-					err = fmt.Errorf("%s has no version %d: %w", id, s.Version-1, store.ErrStale)
+					err = fmt.Errorf("%s has no version %d: %w", id, c.Base(), store.ErrStale)
 				}
 				return 0, err
 			}
 		}
 		_, n, err := t.exec("state_update", s.Version, until, task, text(r.LastSignalID), text(r.ExecutedBy), micros(r.ExecutedAt),
-			t.now, checksum(encoded), encoded, no, id, s.Version-1)
+			t.now, checksum(encoded), encoded, no, id, c.Base())
 		if err != nil {
 			return 0, err
 		}
@@ -183,7 +202,7 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 			return no, nil
 		}
 		if !known {
-			return 0, fmt.Errorf("%s is not at version %d: %w", id, s.Version-1, store.ErrStale)
+			return 0, fmt.Errorf("%s is not at version %d: %w", id, c.Base(), store.ErrStale)
 		}
 		known = false
 	}

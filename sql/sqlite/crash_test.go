@@ -29,7 +29,7 @@ const (
 // done says so.
 func work(ctx context.Context, s *Store, each func(last bool)) error {
 	for {
-		d, err := s.Receive(ctx, store.Signals)
+		d, err := s.Receive(ctx, store.Signals, nil)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -31,7 +32,16 @@ const stashMax = 64
 // waiter is a call of Receive.
 type waiter struct {
 	ch      chan handed
-	leaving bool // its context ended while the writer had it; guarded by Store.mu
+	arrived func(store.Message) // may be nil
+	leaving bool                // its context ended while the writer had it; guarded by Store.mu
+}
+
+// hand gives a waiter its message; s.mu is held, so that messages arrive in order.
+func (w *waiter) hand(d *delivery) {
+	if w.arrived != nil {
+		w.arrived(d.m)
+	}
+	w.ch <- handed{d: d}
 }
 
 // handed is what a waiter gets; with neither it waits again.
@@ -41,7 +51,7 @@ type handed struct {
 }
 
 // Receive implements store.Store.
-func (s *Store) Receive(ctx context.Context, name store.Queue) (store.Delivery, error) {
+func (s *Store) Receive(ctx context.Context, name store.Queue, arrived func(store.Message)) (store.Delivery, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -55,10 +65,13 @@ func (s *Store) Receive(ctx context.Context, name store.Queue) (store.Delivery, 
 		if len(q.stash) > 0 {
 			d := q.stash[0]
 			q.stash = slices.Delete(q.stash, 0, 1)
+			if arrived != nil {
+				arrived(d.m)
+			}
 			s.mu.Unlock()
 			return d, nil
 		}
-		w := &waiter{ch: make(chan handed, 1)}
+		w := &waiter{ch: make(chan handed, 1), arrived: arrived}
 		q.waiters = append(q.waiters, w)
 		look := q.mayReady
 		s.mu.Unlock()
@@ -450,11 +463,11 @@ func (t *tx) handOver(ok bool) {
 	for _, a := range t.assigned {
 		switch {
 		case a.w != nil && ok:
-			a.w.ch <- handed{d: a.d}
+			a.w.hand(a.d)
 		case a.w != nil:
 			a.w.ch <- handed{}
 		case ok && len(a.q.waiters) > 0: // the worker was fast
-			a.q.waiters[0].ch <- handed{d: a.d}
+			a.q.waiters[0].hand(a.d)
 			a.q.waiters = slices.Delete(a.q.waiters, 0, 1)
 		case ok:
 			a.q.put(a.d)
@@ -549,6 +562,18 @@ func message(id int64, q store.Queue, prio, visible, enq, attempts, crashes int6
 func messageID(id, enq int64) string {
 	return strconv.FormatInt(id, 10) + "." + strconv.FormatInt(enq, 36)
 }
+
+// rowOf is the row of a message, by its ID.
+func rowOf(message string) (id, enq int64, ok bool) {
+	row, at, ok := strings.Cut(message, ".")
+	id, err := strconv.ParseInt(row, 10, 64)
+	enq, errAt := strconv.ParseInt(at, 36, 64)
+	return id, enq, ok && err == nil && errAt == nil
+}
+
+// Joins implements store.Joiner: deliveries are rows, and a commit deletes any
+// number of them.
+func (s *Store) Joins() bool { return true }
 
 func (d *delivery) Message() store.Message { return d.m }
 

@@ -56,7 +56,7 @@ func TestPeerHearsOfWhatWasCommittedBeforeItWasKnown(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		got := make(chan error, 1)
 		go func() {
-			d, err := b.Receive(ctx, store.Signals)
+			d, err := b.Receive(ctx, store.Signals, nil)
 			if err == nil {
 				err = d.Commit(ctx, store.Change{})
 			}

@@ -84,7 +84,7 @@ func TestIdleStoreIsIdle(t *testing.T) {
 	wait := func(d time.Duration) {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
-		if _, err := s.Receive(ctx, store.Signals); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.Receive(ctx, store.Signals, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 	}

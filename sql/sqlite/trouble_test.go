@@ -137,7 +137,7 @@ func TestFullDiskIsAProblemAndHeals(t *testing.T) {
 	if err := s.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("m")}}}); err != nil {
 		t.Fatal(err)
 	}
-	d, err := s.Receive(ctx, store.Signals)
+	d, err := s.Receive(ctx, store.Signals, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestUnknownCommitRedelivers(t *testing.T) {
 	if err := s.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("m")}}}); err != nil {
 		t.Fatal(err)
 	}
-	held, err := s.Receive(ctx, store.Signals)
+	held, err := s.Receive(ctx, store.Signals, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func TestUnknownCommitRedelivers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := s.Receive(ctx, store.Signals)
+	again, err := s.Receive(ctx, store.Signals, nil)
 	if err != nil || string(again.Message().Body) != "m" || again.Message().Attempts != 0 {
 		t.Fatal(again, err)
 	}

@@ -105,7 +105,7 @@ func benchMessages(b *testing.B, s store.Full, callers int) {
 	}
 	each(b, callers, func(_ int, next func() bool) {
 		for next() {
-			d, err := s.Receive(ctx, store.Signals)
+			d, err := s.Receive(ctx, store.Signals, nil)
 			if err == nil {
 				err = d.Commit(ctx, again)
 			}
@@ -133,7 +133,7 @@ func benchTurns(b *testing.B, s store.Full) {
 	}
 	each(b, benchCallers, func(_ int, next func() bool) {
 		for next() {
-			d, err := s.Receive(ctx, store.Signals)
+			d, err := s.Receive(ctx, store.Signals, nil)
 			if err != nil {
 				b.Error(err)
 				return
@@ -167,7 +167,7 @@ func benchTimers(b *testing.B, s store.Full) {
 	early := atomic.Int64{}
 	each(b, benchCallers, func(_ int, next func() bool) {
 		for next() {
-			d, err := s.Receive(ctx, store.Schedule)
+			d, err := s.Receive(ctx, store.Schedule, nil)
 			if err != nil {
 				b.Error(err)
 				return

@@ -55,6 +55,22 @@ var commitCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, got.Version, 2)
 	},
+	"a change of several signals is written over the version it was decided on": func(k *kase) {
+		several := func(over, version int64) store.Change {
+			c := turn("a", version)
+			c.Over = over
+			return c
+		}
+		k.commit(turn("a", 1))
+		k.is(k.s.Commit(k.ctx, several(2, 4)), store.ErrStale)
+		k.commit(several(1, 4))
+		k.is(k.s.Commit(k.ctx, several(1, 5)), store.ErrStale)
+		k.is(k.s.Commit(k.ctx, several(3, 5)), store.ErrStale)
+		k.commit(several(4, 5))
+		got, err := k.s.Load(k.ctx, "a")
+		k.ok(err)
+		equal(k, got.Version, 5)
+	},
 	"of two changes from one version exactly one wins": func(k *kase) {
 		k.commit(turn("a", 1))
 		for version := int64(2); version < 12; version++ {

@@ -15,7 +15,7 @@ var nodeCases = map[string]func(*kase){
 		for i := range 5 {
 			got := make(chan string, 1)
 			go func() {
-				d, err := b.Receive(k.ctx, store.Signals)
+				d, err := b.Receive(k.ctx, store.Signals, nil)
 				if err != nil {
 					got <- err.Error()
 					return
@@ -45,7 +45,7 @@ var nodeCases = map[string]func(*kase){
 		for _, s := range []store.Full{k.s, b, k.s, b} {
 			wg.Go(func() {
 				for {
-					d, err := s.Receive(k.ctx, store.Signals)
+					d, err := s.Receive(k.ctx, store.Signals, nil)
 					if err != nil {
 						k.Error(err)
 						return

@@ -13,6 +13,61 @@ import (
 )
 
 var queueCases = map[string]func(*kase){
+	"messages arrive in the order in which they were committed": func(k *kase) {
+		const messages = 60
+		var mu sync.Mutex
+		var order []string
+		var workers sync.WaitGroup
+		for range 4 {
+			workers.Go(func() {
+				for {
+					var told store.Message
+					d, err := k.s.Receive(k.ctx, store.Signals, func(m store.Message) {
+						mu.Lock()
+						defer mu.Unlock()
+						told = m
+						order = append(order, string(m.Body))
+					})
+					if err != nil || string(d.Message().Body) == "end" {
+						return
+					}
+					if told.ID != d.Message().ID {
+						k.Errorf("told of %s, got %s", told.ID, d.Message().ID)
+					}
+					if err := d.Commit(k.ctx, store.Change{}); err != nil {
+						k.Error(err)
+					}
+				}
+			})
+		}
+		for i := range messages {
+			k.send(sig(fmt.Sprint(i)))
+		}
+		k.send(sig("end"), sig("end"), sig("end"), sig("end"))
+		workers.Wait()
+		for i := range messages {
+			equal(k, order[i], fmt.Sprint(i))
+		}
+	},
+	"a commit consumes several deliveries, where the store joins them": func(k *kase) {
+		joiner, ok := k.s.(store.Joiner)
+		if !ok {
+			k.Fatal("the store does not say whether it joins deliveries")
+		}
+		k.send(sig("a"), sig("b"), sig("c"))
+		a, b := k.receive(k.s, store.Signals), k.receive(k.s, store.Signals)
+		err := a.Commit(k.ctx, store.Change{Also: []store.Message{b.Message()}})
+		if !joiner.Joins() {
+			if err == nil {
+				k.Fatal("a store that does not join has joined")
+			}
+			return
+		}
+		k.ok(err)
+		k.is(b.Commit(k.ctx, store.Change{}), store.ErrLost)
+		k.take(store.Signals, "c")
+		k.empty(store.Signals)
+	},
 	"a commit's messages arrive with what they were sent with": func(k *kase) {
 		before := time.Now().Add(-time.Second)
 		k.send(store.Send{Queue: store.Commands, Body: []byte("b"), Priority: 3})
@@ -32,7 +87,7 @@ var queueCases = map[string]func(*kase){
 	"a waiting receiver gets what is committed later": func(k *kase) {
 		got := make(chan string, 1)
 		go func() {
-			d, err := k.s.Receive(k.ctx, store.Signals)
+			d, err := k.s.Receive(k.ctx, store.Signals, nil)
 			if err != nil {
 				got <- err.Error()
 				return
@@ -131,7 +186,7 @@ var queueCases = map[string]func(*kase){
 			for range 8 {
 				wg.Go(func() {
 					for {
-						d, err := k.s.Receive(ctx, store.Signals)
+						d, err := k.s.Receive(ctx, store.Signals, nil)
 						if err != nil {
 							return
 						}
@@ -174,7 +229,7 @@ var queueCases = map[string]func(*kase){
 		for range receivers {
 			wg.Go(func() {
 				for {
-					d, err := k.s.Receive(ctx, store.Signals)
+					d, err := k.s.Receive(ctx, store.Signals, nil)
 					if err != nil {
 						return
 					}
@@ -289,7 +344,7 @@ var queueCases = map[string]func(*kase){
 		ctx, cancel := context.WithCancelCause(k.ctx)
 		done := make(chan error, 1)
 		go func() {
-			_, err := k.s.Receive(ctx, store.Signals)
+			_, err := k.s.Receive(ctx, store.Signals, nil)
 			done <- err
 		}()
 		cancel(nil)
@@ -301,7 +356,7 @@ var queueCases = map[string]func(*kase){
 		k.send(sig("a"))
 		ctx, cancel := context.WithCancel(k.ctx)
 		cancel()
-		_, err := k.s.Receive(ctx, store.Signals)
+		_, err := k.s.Receive(ctx, store.Signals, nil)
 		k.is(err, context.Canceled)
 		k.take(store.Signals, "a")
 	},
@@ -314,7 +369,7 @@ var queueCases = map[string]func(*kase){
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(k.ctx, time.Duration(i)*50*time.Microsecond)
 				defer cancel()
-				d, err := k.s.Receive(ctx, store.Signals)
+				d, err := k.s.Receive(ctx, store.Signals, nil)
 				if err != nil {
 					return
 				}
@@ -353,7 +408,7 @@ var queueCases = map[string]func(*kase){
 		held := k.receive(k.s, store.Signals)
 		woken := make(chan error, 1)
 		go func() {
-			_, err := k.s.Receive(k.ctx, store.Schedule)
+			_, err := k.s.Receive(k.ctx, store.Schedule, nil)
 			woken <- err
 		}()
 		k.ok(k.s.Close())
@@ -362,7 +417,7 @@ var queueCases = map[string]func(*kase){
 		k.is(k.s.Commit(k.ctx, store.Change{}), store.ErrClosed)
 		_, err := k.s.Load(k.ctx, "a")
 		k.is(err, store.ErrClosed)
-		_, err = k.s.Receive(k.ctx, store.Signals)
+		_, err = k.s.Receive(k.ctx, store.Signals, nil)
 		k.is(err, store.ErrClosed)
 		k.ok(k.s.Close())
 

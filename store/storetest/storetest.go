@@ -121,7 +121,7 @@ func (k *kase) send(m ...store.Send) {
 
 func (k *kase) receive(s store.Store, q store.Queue) store.Delivery {
 	k.Helper()
-	d, err := s.Receive(k.ctx, q)
+	d, err := s.Receive(k.ctx, q, nil)
 	if err != nil {
 		k.Fatalf("receive from %s: %v", q, err)
 	}

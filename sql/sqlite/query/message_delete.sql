@@ -1,1 +1,1 @@
-delete from WF_MESSAGES where MSG_ID = ? and LEASE_OWNER = ? and STATE = 10
+delete from WF_MESSAGES where MSG_ID = ? and ENQ_AT = ? and LEASE_OWNER = ? and STATE = 10

@@ -1,0 +1,361 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// A node has a mailbox for each instance that has work: messages, results of
+// commands, calls of the API, in order of arrival. One goroutine at a time
+// serves a mailbox, that of the post at its front; it decides what waits, one
+// signal after the other on the snapshot in memory, and commits all of it at
+// once. So results that come together do not compete for the version, and
+// signals keep their order (design-2 §1).
+
+// Bounds of what one turn takes from a mailbox.
+const (
+	TurnSignals = 256     // signals
+	TurnBytes   = 2 << 20 // of their payloads; the first is taken whatever its size
+)
+
+// post is one signal in a mailbox.
+type post struct {
+	env    signal.Envelope
+	now    time.Time // when the signal came, as the instance sees it
+	decide decision
+	amend  func(*store.Change) // has the last word on the change that holds the outcome; may be nil
+
+	d     store.Delivery // nil = no message
+	stop  context.Context
+	noted bool                        // the ledger has a note of the message already
+	solo  func(context.Context) error // instead of decide: has the instance for itself
+
+	behind  *behindError // not nil: it waits for one that is tried again
+	out     engine.Outcome
+	err     error
+	settled bool      // the message has been sent again, or given back
+	wake    chan bool // true: it is at the front and serves; false: it has been served
+}
+
+// queued says that the post came through the signal queue: such posts of an
+// instance keep their order, also when one is tried again.
+func (p *post) queued() bool { return p.d != nil && p.d.Message().Queue == store.Signals }
+
+// mailboxes are those of a node. A mailbox exists while it has a post.
+type mailboxes struct {
+	mu   sync.Mutex
+	open map[string]*mailbox
+	// held are instances one of whose messages is tried again at a time: those
+	// behind it wait as well.
+	held map[string]*hold
+	came map[store.Queue]*arrivals
+}
+
+type mailbox struct {
+	waiting []*post
+	serving bool
+}
+
+// hold keeps the messages of an instance in line behind one that is tried again:
+// it has a later place in the queue now, and so must they.
+type hold struct {
+	until time.Time // when it is given up: another node must have had the first
+	due   time.Time // of the first
+	cause error
+	line  []string        // signal ids of those that were sent again and have not come, in order
+	in    map[string]bool // those of the line
+}
+
+// Bounds of what a node remembers of messages that are tried again. Beyond them
+// the order is that of the queue.
+const (
+	holdMax   = 10_000                // messages of one instance that were sent again
+	heldMax   = 10_000                // instances
+	holdGrace = 15 * time.Second      // after the first of a line was to come
+	holdPause = 50 * time.Millisecond // before one that came before its turn comes again
+)
+
+func newMailboxes() *mailboxes {
+	return &mailboxes{open: map[string]*mailbox{}, held: map[string]*hold{}, came: map[store.Queue]*arrivals{}}
+}
+
+// enter puts a post behind those of its instance. It may then be woken.
+func (m *mailboxes) enter(p *post) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.add(p)
+}
+
+// add is enter; m.mu is held.
+func (m *mailboxes) add(p *post) {
+	id := p.env.InstanceID
+	b := m.open[id]
+	if b == nil {
+		b = &mailbox{}
+		m.open[id] = b
+	}
+	b.waiting = append(b.waiting, p)
+	b.next()
+}
+
+// next wakes the front, unless somebody serves.
+func (b *mailbox) next() {
+	if !b.serving && len(b.waiting) > 0 {
+		b.serving = true
+		b.waiting[0].wake <- true
+	}
+}
+
+// take removes what one turn serves: the post at the front, and of those behind
+// it as many as fit. With one delivery only, when the store cannot join them.
+func (m *mailboxes) take(id string, joins bool) []*post {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.open[id]
+	n, bytes, deliveries := 0, 0, 0
+	for _, p := range b.waiting {
+		bytes += len(p.env.Payload)
+		if p.d != nil {
+			deliveries++
+		}
+		// A message that was there when a process died is looked at alone, so that
+		// those beside it are not suspected with it.
+		alone := p.solo != nil || p.d != nil && p.d.Message().Crashes > 0
+		full := n == TurnSignals || bytes > TurnBytes || deliveries > 1 && !joins || alone
+		if n > 0 && full {
+			break
+		}
+		n++
+		if alone {
+			break
+		}
+	}
+	taken := b.waiting[:n:n]
+	b.waiting = b.waiting[n:]
+	return taken
+}
+
+// done lets the next post serve.
+func (m *mailboxes) done(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.open[id]
+	b.serving = false
+	if len(b.waiting) == 0 {
+		delete(m.open, id)
+		return
+	}
+	b.next()
+}
+
+// leave takes back a post that nobody serves yet; false means that it is being
+// served.
+func (m *mailboxes) leave(p *post) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.open[p.env.InstanceID]
+	if b == nil {
+		return false
+	}
+	for i, w := range b.waiting {
+		if w != p {
+			continue
+		}
+		if i == 0 && b.serving && len(p.wake) > 0 {
+			return false // it is the one to serve
+		}
+		b.waiting = append(b.waiting[:i:i], b.waiting[i+1:]...)
+		return true
+	}
+	return false
+}
+
+// follow says which messages that have come wait for one that is tried again:
+// all, but for those with which the line begins.
+func (m *mailboxes) follow(posts []*post, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id := posts[0].env.InstanceID
+	h, ok := m.held[id]
+	if ok && now.After(h.until) {
+		delete(m.held, id)
+	}
+	if !ok || now.After(h.until) {
+		return
+	}
+	turn := 0
+	for _, p := range posts {
+		switch {
+		case !p.queued():
+		case turn < len(h.line) && h.line[turn] == p.env.SignalID:
+			turn++
+		case turn < len(h.line) || h.in[p.env.SignalID]:
+			p.behind = &behindError{cause: h.cause}
+		}
+	}
+}
+
+// passed takes a message out of the line: it has its verdict.
+func (m *mailboxes) passed(p *post, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id, sid := p.env.InstanceID, p.env.SignalID
+	h, ok := m.held[id]
+	if !ok || !h.in[sid] {
+		return
+	}
+	delete(h.in, sid)
+	i := slices.Index(h.line, sid)
+	h.line, h.until = slices.Delete(h.line, i, i+1), now.Add(holdGrace)
+	if len(h.line) == 0 {
+		delete(m.held, id)
+	}
+}
+
+// hold notes that a message is sent again, and returns for when: at due as the
+// first of the line, or with those that it follows.
+func (m *mailboxes) hold(p *post, due time.Time, cause error, follows bool) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id, sid := p.env.InstanceID, p.env.SignalID
+	h, ok := m.held[id]
+	if !ok {
+		if len(m.held) >= heldMax {
+			return due
+		}
+		h = &hold{in: map[string]bool{}, cause: cause}
+		m.held[id] = h
+	}
+	switch {
+	case follows && h.due.After(due):
+		due = h.due
+	case !follows:
+		h.due = due
+	}
+	if until := due.Add(holdGrace); until.After(h.until) {
+		h.until = until
+	}
+	switch {
+	case h.in[sid] || len(h.line) >= holdMax:
+	case follows:
+		h.line, h.in[sid] = append(h.line, sid), true
+	default:
+		h.line, h.in[sid], h.cause = slices.Insert(h.line, 0, sid), true, cause
+	}
+	return due
+}
+
+// arrivals are messages that the queue has handed to this node and that are not
+// in a mailbox yet, in order. Workers read them side by side; here they get
+// into line again.
+type arrivals struct {
+	order []string         // ids of messages
+	read  map[string]*post // nil = it goes into no mailbox
+}
+
+func (m *mailboxes) arrivals(q store.Queue) *arrivals {
+	a := m.came[q]
+	if a == nil {
+		a = &arrivals{read: map[string]*post{}}
+		m.came[q] = a
+	}
+	return a
+}
+
+// arrived notes a message that is about to be handed to one of the workers.
+func (m *mailboxes) arrived(msg store.Message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.arrivals(msg.Queue)
+	a.order = append(a.order, msg.ID)
+}
+
+// sort puts what a worker has read into its mailbox, when all that came before
+// is there. p is nil for a message that needs none.
+func (m *mailboxes) sort(msg store.Message, p *post) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.arrivals(msg.Queue)
+	a.read[msg.ID] = p
+	for len(a.order) > 0 {
+		p, ok := a.read[a.order[0]]
+		if !ok {
+			return
+		}
+		delete(a.read, a.order[0])
+		a.order = a.order[1:]
+		if p != nil {
+			m.add(p)
+		}
+	}
+}
+
+// attend blocks until a post has been served, or serves it and what waits with
+// it. A post whose ctx ends before anybody serves it is taken back.
+func (r *Runtime) attend(ctx context.Context, p *post) {
+	select {
+	case lead := <-p.wake:
+		if !lead {
+			return
+		}
+	case <-ctx.Done():
+		if r.mail.leave(p) {
+			p.err = ctx.Err()
+			return
+		}
+		if lead := <-p.wake; !lead {
+			return
+		}
+	}
+	id := p.env.InstanceID
+	posts := r.mail.take(id, r.Store.Joins())
+	defer r.mail.done(id)
+	if p.solo != nil {
+		p.err = r.soloOf(ctx, p)
+		r.sendAgain(ctx, posts)
+		return
+	}
+	if p.d != nil {
+		r.handlers <- struct{}{}
+		defer func() { <-r.handlers }()
+	}
+	if len(posts) > 1 { // the others must not end with this one's caller
+		var cancel context.CancelFunc
+		ctx, cancel = r.detached(ctx)
+		defer cancel()
+	}
+	r.serve(ctx, posts)
+	r.sendAgain(ctx, posts)
+	for _, other := range posts {
+		if other != p {
+			other.wake <- false
+		}
+	}
+}
+
+// soloOf runs what has the instance for itself.
+func (r *Runtime) soloOf(ctx context.Context, p *post) error {
+	if r.mail.follow([]*post{p}, r.Now()); p.behind != nil {
+		return p.behind
+	}
+	return r.guarded(p.d, func() error { return p.solo(ctx) })
+}
+
+// detached is a context that ends with the node's work, not with the caller.
+func (r *Runtime) detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r.mu.Lock()
+	work := r.work
+	r.mu.Unlock()
+	if work == nil {
+		return out, cancel
+	}
+	stop := context.AfterFunc(work, cancel)
+	return out, func() { stop(); cancel() }
+}

@@ -1,0 +1,216 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// ringDoc goes round: each event is refused in every state but one, so that the
+// order in which events are applied shows.
+const ringDoc = `
+lifecycle: '1.0'
+environment: t
+definition: ring
+version: '1.0.0'
+states: {A: {category: initial}, B: {}, C: {}}
+events: {ab: {}, bc: {}, ca: {}}
+transitions:
+  - {from: A, event: ab, to: B}
+  - {from: B, event: bc, to: C}
+  - {from: C, event: ca, to: A}
+`
+
+// Events that were queued in order are applied in order, the one that begins
+// the entity first (issue: 59 of 60 became dead letters).
+func TestQueuedEventsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		const entities, events = 5, 30
+		n := start(t, fresh(), nil, ringDoc)
+		var c store.Change
+		for i := range events {
+			for e := range entities {
+				reference := fmt.Sprintf("R-%d", e)
+				s := trigger("t/ring", reference, fmt.Sprintf("e-%d", i), "")
+				s.Signal.Type, s.Signal.Data = []string{"ab", "bc", "ca"}[i%3], json.RawMessage(`{}`)
+				payload, err := json.Marshal(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body := must(signal.Envelope{
+					SignalID: fmt.Sprintf("s-%d", i), InstanceID: reference, Type: signal.StartRequest, OccurredAt: time.Now(), Payload: payload,
+				}.Encode())
+				c.Send = append(c.Send, store.Send{Queue: store.Signals, Body: body})
+			}
+		}
+		if err := n.store.Commit(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		for e := range entities {
+			id := fmt.Sprintf("R-%d", e)
+			n.until(t, id, func(projections.Instance) bool { return len(n.signals(t, id)) == events })
+			for i, got := range n.signals(t, id) {
+				if want := fmt.Sprintf("e-%d", i); got != want {
+					t.Errorf("%s: signal %d is %s", id, i, got)
+				}
+			}
+		}
+		n.quiet(t)
+	})
+}
+
+// Where the message of an instance fails for a while, those behind it wait: they
+// are applied in the order in which they were sent, tried again or not.
+func TestOrderOutlivesRetries(t *testing.T) {
+	t.Parallel()
+	n := configured(t, places.OnFile(t)(), func(c *runtime.Config) {
+		c.Definitions = &faltering{Definitions: c.Definitions}
+		c.RetryMax, c.RetryDelay, c.RetryDelayMax = 100, 5*time.Millisecond, 20*time.Millisecond
+	}, gatherDoc)
+	n.begin(t, "g", "t/gather", nil)
+	const signals = 300
+	var want []string
+	for i := range signals {
+		data := fmt.Sprint(i)
+		if i == signals-1 {
+			data = "stop"
+		}
+		want = append(want, data)
+		n.send(t, string(must(signal.Envelope{
+			SignalID: fmt.Sprintf("s-%d", i), InstanceID: "g", Type: signal.ExternalSignal, OccurredAt: time.Now(),
+			Payload: json.RawMessage(fmt.Sprintf(`{"type":"step","data":"%s"}`, data)),
+		}.Encode())))
+	}
+	var got []string
+	if err := json.Unmarshal([]byte(n.output(t, "g")), &got); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// faltering is a catalogue that is not to be had for moments.
+type faltering struct {
+	runtime.Definitions
+	asked atomic.Int64
+}
+
+func (f *faltering) Pinned(ctx context.Context, ref snapshot.Definition) (engine.Definition, error) {
+	if f.asked.Add(1)%40 < 2 { // twice: what fails on a snapshot of the cache is decided again
+		return nil, problem.New(problem.Unavailable, "definition.unavailable", "not now")
+	}
+	return f.Definitions.Pinned(ctx, ref)
+}
+
+var wideDoc = doc("wide", `
+  - all:
+      call: forEach
+      with: {call: effect, in: '${ [range(1000)] }'}
+`)
+
+// The results of a wide instance are decided together: they do not compete for
+// its version, and small instances beside it are served in between.
+func TestWideInstanceDoesNotCompeteWithItself(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		n := start(t, fresh(), func(context.Context, json.RawMessage) (any, error) { return 1, nil }, wideDoc)
+		n.begin(t, "w", "t/wide", nil)
+		n.until(t, "w", status("completed"))
+		if got := n.counted(t, "aqueduct_version_conflicts_total")[""]; got > 20 {
+			t.Errorf("%d conflicts", got)
+		}
+		s, err := n.store.Load(t.Context(), "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Version != 1001 {
+			t.Errorf("version %d: a signal applied is a version more", s.Version)
+		}
+	})
+}
+
+var sleepersDoc = doc("sleepers", `
+  - all:
+      fork:
+        branches:
+`+strings.Join(slices.Collect(func(yield func(string) bool) {
+	for i := range 300 {
+		if !yield(fmt.Sprintf("          - b%d: {wait: PT1S}\n", i)) {
+			return
+		}
+	}
+}), ""))
+
+// Timers of one instance that are due together are no race either.
+func TestTimersOfOneInstanceAreDecidedTogether(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		n := start(t, fresh(), nil, sleepersDoc)
+		n.begin(t, "z", "t/sleepers", nil)
+		n.until(t, "z", status("completed"))
+		if got := n.counted(t, "aqueduct_version_conflicts_total")[""]; got > 20 {
+			t.Errorf("%d conflicts", got)
+		}
+	})
+}
+
+// Of signals that are decided in one turn each has a verdict of its own, and one
+// that is refused leaves no trace in the state of the others.
+func TestEachSignalOfATurnHasItsVerdict(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		n := start(t, fresh(), nil, ringDoc)
+		if _, _, _, err := n.rt.StartOrSignal(t.Context(), "", trigger("t/ring", "R", "e-0", ""), nil); problem.CodeOf(err) != "lifecycle.unknown-event" {
+			t.Fatalf("an event that nobody knows: %v", err)
+		}
+		first := trigger("t/ring", "R", "e-0", "")
+		first.Signal.Type = "ab"
+		id, _, _, err := n.rt.StartOrSignal(t.Context(), "", first, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const rounds = 50
+		var applied, refused atomic.Int64
+		done := make(chan error)
+		for i := range 3 * rounds {
+			go func() {
+				env := signal.Envelope{SignalID: fmt.Sprintf("s-%d", i), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: time.Now(),
+					Payload: json.RawMessage(`{"type":"` + []string{"ab", "bc", "ca"}[i%3] + `","data":{}}`)}
+				did, err := n.rt.Signal(t.Context(), env)
+				switch {
+				case err == nil && did == engine.Applied:
+					applied.Add(1)
+				case problem.CodeOf(err) == "lifecycle.refused":
+					refused.Add(1)
+					err = nil
+				}
+				done <- err
+			}()
+		}
+		for range 3 * rounds {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		s, err := n.store.Load(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := len(n.signals(t, id)), int(applied.Load())+1; got != want || s.Version != int64(want) || applied.Load()+refused.Load() != 3*rounds {
+			t.Errorf("%d recorded, version %d; %d applied and %d refused", got, s.Version, applied.Load(), refused.Load())
+		}
+	})
+}
