@@ -29,6 +29,7 @@ type Config struct {
 	Watch        string // folder whose definitions are published as they change; "" = none
 	Queue        Queue
 	Retry        Retry
+	OrderGrace   time.Duration    // how long an event from the queue that a state refuses waits for one that should have come before it
 	CrashMax     int              // times a message may kill its process before it is a dead letter
 	AckMax       int              // deliveries of a command that is not acknowledged, before it is given up
 	DeadLetter   DeadLetterPolicy // what happens to an instance whose message is a dead letter
@@ -276,6 +277,7 @@ func Default() Config {
 		Listen:     "127.0.0.1:8080",
 		Queue:      Queue{SignalConsumers: 64, ScheduleConsumers: 64, CommandConsumers: 8, Wait: 5 * time.Second, Handlers: 128},
 		Retry:      Retry{Max: 5, Delay: time.Second, DelayMax: 5 * time.Minute},
+		OrderGrace: 10 * time.Second,
 		CrashMax:   3,
 		AckMax:     100,
 		DeadLetter: DeadLetterKeep,

@@ -104,6 +104,8 @@ func queues() []setting {
 			meaning: "delay before the first retry; it doubles with each"},
 		{key: "retry.delay-max", field: func(c *Config) any { return &c.Retry.DelayMax }, unit: "duration", low: int64(time.Millisecond), high: 24 * hour,
 			meaning: "longest delay before a retry"},
+		{key: "order.grace", field: func(c *Config) any { return &c.OrderGrace }, unit: "duration", low: 0, high: hour,
+			meaning: "how long an event from the queue that a state refuses waits for one that should have come before it"},
 		{key: "crash.max", field: func(c *Config) any { return &c.CrashMax }, low: 1, high: 100,
 			meaning: "times a message may kill its process before it is a dead letter"},
 		{key: "ack.max", field: func(c *Config) any { return &c.AckMax }, low: 1, high: 1_000_000,

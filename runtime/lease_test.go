@@ -25,8 +25,8 @@ type overtakenDelivery struct {
 	s *overtaken
 }
 
-func (s *overtaken) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
-	d, err := s.Full.Receive(ctx, q)
+func (s *overtaken) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
+	d, err := s.Full.Receive(ctx, q, arrived)
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		CommandConsumers: c.Queue.CommandConsumers, Handlers: c.Queue.Handlers, Activities: c.Activity.Concurrency,
 		PerHost: c.Activity.PerHost, BreakAfter: c.Activity.BreakAfter, BreakFor: c.Activity.BreakFor,
 		Waiting: c.Activity.Waiting, WaitingBytes: c.Activity.WaitingBytes, GiveUpAfter: c.Activity.GiveUpAfter,
-		RetryMax: c.Retry.Max, RetryDelay: c.Retry.Delay, RetryDelayMax: c.Retry.DelayMax, CrashMax: c.CrashMax, AckMax: c.AckMax,
+		RetryMax: c.Retry.Max, RetryDelay: c.Retry.Delay, RetryDelayMax: c.Retry.DelayMax, OrderGrace: c.OrderGrace, CrashMax: c.CrashMax, AckMax: c.AckMax,
 		SuspendOnDeadLetter: c.DeadLetter == config.DeadLetterSuspend, DrainTimeout: c.DrainTimeout,
 		Limits: engine.Limits{
 			Steps: c.Limits.Steps, FanOut: c.Limits.FanOut, Items: c.Limits.Items,
@@ -99,6 +99,9 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	}
 	if c.Retry.Max == 0 {
 		rc.RetryMax = -1 // zero means the default there, none here
+	}
+	if rc.OrderGrace == 0 {
+		rc.OrderGrace = -1
 	}
 	if c.Retention.Enabled {
 		rc.RetentionKeep = c.Retention.Keep
