@@ -145,10 +145,10 @@ type forgetful struct {
 	forgot atomic.Bool
 }
 
-func (s *forgetful) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
-	d, err := s.Full.Receive(ctx, q)
+func (s *forgetful) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
+	d, err := s.Full.Receive(ctx, q, arrived)
 	if err == nil && q == store.Signals && s.forgot.CompareAndSwap(false, true) {
-		return s.Full.Receive(ctx, q)
+		return s.Full.Receive(ctx, q, arrived)
 	}
 	return d, err
 }
