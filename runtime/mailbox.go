@@ -44,8 +44,11 @@ type post struct {
 }
 
 // queued says that the post came through the signal queue: such posts of an
-// instance keep their order, also when one is tried again.
-func (p *post) queued() bool { return p.d != nil && p.d.Message().Queue == store.Signals }
+// instance keep their order, also when one is tried again. What becomes of a
+// message that another post stands for is that one's to say.
+func (p *post) queued() bool {
+	return p.d != nil && !p.noted && p.d.Message().Queue == store.Signals
+}
 
 // mailboxes are those of a node. A mailbox exists while it has a post.
 type mailboxes struct {
@@ -316,6 +319,13 @@ func (r *Runtime) attend(ctx context.Context, p *post) {
 	id := p.env.InstanceID
 	posts := r.mail.take(id, r.Store.Joins())
 	defer r.mail.done(id)
+	defer func() { // whatever happens here, nobody waits for it for ever
+		for _, other := range posts {
+			if other != p {
+				other.wake <- false
+			}
+		}
+	}()
 	if p.solo != nil {
 		p.err = r.soloOf(ctx, p)
 		r.sendAgain(ctx, posts)
@@ -332,11 +342,6 @@ func (r *Runtime) attend(ctx context.Context, p *post) {
 	}
 	r.serve(ctx, posts)
 	r.sendAgain(ctx, posts)
-	for _, other := range posts {
-		if other != p {
-			other.wake <- false
-		}
-	}
 }
 
 // soloOf runs what has the instance for itself.

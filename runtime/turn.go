@@ -89,8 +89,14 @@ func (r *Runtime) serve(ctx context.Context, posts []*post) {
 }
 
 // together makes one turn of posts; false means that each needs its own.
-func (r *Runtime) together(ctx context.Context, posts []*post) bool {
+func (r *Runtime) together(ctx context.Context, posts []*post) (done bool) {
 	id := posts[0].env.InstanceID
+	defer func() {
+		if v := recover(); v != nil {
+			fail(posts, r.panicked(v, "instance", id, "signals", len(posts)))
+			done = len(posts) == 1
+		}
+	}()
 	for _, p := range posts {
 		if p.d != nil && !p.noted {
 			r.Store.Enter(p.d)
