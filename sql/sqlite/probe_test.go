@@ -172,7 +172,7 @@ func TestTroubleIsToldWithGrowingPauses(t *testing.T) {
 	got := make(chan error, 8)
 	for range cap(got) {
 		go func() {
-			d, err := s.Receive(ctx, store.Signals)
+			d, err := s.Receive(ctx, store.Signals, nil)
 			if err == nil {
 				err = d.Commit(context.Background(), store.Change{})
 			}

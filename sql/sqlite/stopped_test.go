@@ -59,7 +59,7 @@ func holder(path, where string) error {
 		}
 	case holdMessage:
 		var d store.Delivery
-		if d, err = s.Receive(context.Background(), store.Signals); err == nil {
+		if d, err = s.Receive(context.Background(), store.Signals, nil); err == nil {
 			here()
 			err = d.Commit(context.Background(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("of the holder")}}})
 		}
@@ -216,7 +216,7 @@ func TestStoppedWriterIsToldAndBounded(t *testing.T) {
 			}
 			want = append(want, "after")
 			for _, body := range want {
-				d, err := s.Receive(t.Context(), store.Signals)
+				d, err := s.Receive(t.Context(), store.Signals, nil)
 				if err != nil || string(d.Message().Body) != body {
 					t.Fatalf("received %q, %v, want %q", d.Message().Body, err, body)
 				}
@@ -280,7 +280,7 @@ func TestStoppedNodesMessagesAreTakenOver(t *testing.T) {
 	h := hold(t, path, holdMessage)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	d, err := s.Receive(ctx, store.Signals)
+	d, err := s.Receive(ctx, store.Signals, nil)
 	if err != nil || string(d.Message().Body) != "once" {
 		t.Fatalf("received %v, %v", d, err)
 	}
