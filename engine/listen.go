@@ -125,7 +125,8 @@ func (r *run) subscribe(n *Node, f *snapshot.Frame) error {
 		}
 		waits = append(waits, w)
 	}
-	for len(waits) > 0 && f.Phase != phaseHeard {
+	one := l.Until != nil && l.Each != nil // the next when it is known that this was not the last
+	for len(waits) > 0 && f.Phase != phaseHeard && !(one && len(f.Items) > f.Next) {
 		i, event, ok, err := r.t.early(r.p, waits)
 		if err != nil {
 			return err
@@ -337,8 +338,8 @@ func (r *run) hear(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMe
 		if f.Done = append(f.Done, w.Arm); len(f.Done) == len(l.Filters) {
 			f.Phase = phaseHeard
 		}
-	case l.Until != nil:
-		return r.until(l, f)
+	case l.Until != nil && l.Each == nil:
+		return r.until(l, f, f.Items)
 	case !l.lasts(w.Arm):
 		f.Phase = phaseHeard
 	}
@@ -346,10 +347,10 @@ func (r *run) hear(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMe
 }
 
 // until evaluates the condition to stop on the events so far.
-func (r *run) until(l *Listen, f *snapshot.Frame) error {
+func (r *run) until(l *Listen, f *snapshot.Frame, events []json.RawMessage) error {
 	held := r.data
 	defer func() { r.data = held }()
-	all, err := json.Marshal(f.Items)
+	all, err := json.Marshal(events)
 	if err != nil {
 		return err
 	}
@@ -387,7 +388,13 @@ func (r *run) process(n *Node) (rests bool, err error) {
 			at = f.Next
 		}
 		if at >= len(f.Items) {
-			break
+			if again, err := r.next(n); err != nil || !again {
+				if err != nil {
+					return false, err
+				}
+				break
+			}
+			f = r.top()
 		}
 		if !r.t.Step(n.Pointer) {
 			r.t.Await(snapshot.Wait{Kind: snapshot.WaitNext, Branch: r.b.ID, Pointer: n.Pointer})
@@ -434,7 +441,48 @@ func (r *run) processed(n *Node) error {
 	}
 	f.Vars = nil
 	r.data = rawValue(f.Input)
+	if l.Until == nil {
+		return nil
+	}
+	if err := r.until(l, f, f.Items[:f.Next]); err != nil || f.Phase != phaseHeard {
+		return err
+	}
+	r.t.Withdraw(TaskCancelled, func(w snapshot.Wait) bool {
+		return w.Kind == snapshot.WaitEvent && w.Branch == r.b.ID && w.Pointer == n.Pointer
+	})
 	return nil
+}
+
+// next takes an event that came while one was processed, at the listen on top.
+func (r *run) next(n *Node) (bool, error) {
+	f := r.top()
+	if n.Listen.Until == nil || f.Phase == phaseHeard {
+		return false, nil
+	}
+	var waits []snapshot.Wait
+	for _, w := range r.t.Snap.Waits {
+		if w.Kind == snapshot.WaitEvent && w.Branch == r.b.ID && w.Pointer == n.Pointer {
+			waits = append(waits, w)
+		}
+	}
+	i, event, ok, err := r.t.early(r.p, waits)
+	if err != nil || !ok {
+		return false, err
+	}
+	r.t.take(waits[i])
+	return true, r.renew(n, f, waits[i], event)
+}
+
+// postpones reports whether the listen that a wait is of takes its events one
+// after the other, each when it is known that the one before was not the last,
+// and is at work on one.
+func (p *Program) postpones(s *snapshot.Snapshot, w snapshot.Wait) bool {
+	n, b := p.nodes[w.Pointer], s.Branch(w.Branch)
+	if n == nil || n.Listen == nil || n.Listen.Until == nil || n.Listen.Each == nil || b == nil {
+		return false
+	}
+	next := func(other snapshot.Wait) bool { return other.Kind == snapshot.WaitNext && other.Branch == b.ID }
+	return b.Frames[len(b.Frames)-1].Pointer != n.Pointer || slices.ContainsFunc(s.Waits, next)
 }
 
 // array writes values as a JSON array.

@@ -105,11 +105,11 @@ func (t *Turn) catchUp(def Definition) error {
 		}
 		env := signal.Envelope{Type: signal.Type(b.Type), Payload: b.Payload}
 		if b.Token == "" {
-			heard, err := t.hear(def, env, b.Actor)
+			heard, later, err := t.hear(def, env, b.Actor)
 			if err != nil {
 				return err
 			}
-			if !heard {
+			if !heard || later && !t.Snap.Status.Closed() {
 				t.Snap.Buffer = append(t.Snap.Buffer, b)
 			}
 			continue

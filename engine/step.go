@@ -225,9 +225,14 @@ func (t *Turn) external(def Definition) (Outcome, error) {
 		return t.finish()
 	}
 	if t.Snap.Status != snapshot.Suspended && t.Snap.Status != snapshot.Faulted {
-		heard, err := t.hear(def, t.In.Signal, t.In.Signal.Headers[signal.HeaderActor])
+		heard, later, err := t.hear(def, t.In.Signal, t.In.Signal.Headers[signal.HeaderActor])
 		if err != nil {
 			return Outcome{}, err
+		}
+		if heard && later && !t.Snap.Status.Closed() {
+			if err := t.buffer(); err != nil {
+				return Outcome{}, err
+			}
 		}
 		if heard {
 			return t.finish()
@@ -241,8 +246,9 @@ func (t *Turn) external(def Definition) (Outcome, error) {
 
 // hear gives an event to every listen that it satisfies now: branches that
 // wait side by side all get it, each once. A listen that the event brings
-// about does not.
-func (t *Turn) hear(def Definition, env signal.Envelope, actor string) (bool, error) {
+// about does not. Later says that a listen shall get it that is at work on the
+// event before.
+func (t *Turn) hear(def Definition, env signal.Envelope, actor string) (took, later bool, err error) {
 	type place struct {
 		branch  int
 		pointer string
@@ -258,9 +264,13 @@ func (t *Turn) hear(def Definition, env signal.Envelope, actor string) (bool, er
 		}
 		ok, err := def.Matches(t.Snap, w, env.Payload)
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
 		if !ok {
+			continue
+		}
+		if p, isProgram := def.(*Program); isProgram && p.postpones(t.Snap, w) {
+			later = true
 			continue
 		}
 		if len(heard) > 0 {
@@ -268,30 +278,37 @@ func (t *Turn) hear(def Definition, env signal.Envelope, actor string) (bool, er
 		}
 		heard[at] = true
 		if err := t.apply(def, w, Result{Output: env.Payload, Actor: actor}, env); err != nil {
-			return false, err
+			return false, false, err
 		}
 		if t.Snap.Status.Closed() || t.Snap.Status == snapshot.Faulted {
 			break
 		}
 	}
-	return len(heard) > 0, nil
+	return len(heard) > 0, later, nil
 }
 
 // keep puts the signal into the continuation buffer.
 func (t *Turn) keep() (Outcome, error) {
-	env := t.In.Signal
-	if len(t.Snap.Buffer) >= snapshot.MaxBuffered {
-		return Outcome{}, problem.New(problem.TooLarge, "limit.buffer", "instance %s keeps %d early signals already", env.InstanceID, snapshot.MaxBuffered)
+	if err := t.buffer(); err != nil {
+		return Outcome{}, err
 	}
-	t.Snap.Buffer = append(t.Snap.Buffer, snapshot.Buffered{
-		SignalID: env.SignalID, Type: string(env.Type), Token: env.WaitingToken, OccurredAt: env.OccurredAt,
-		Actor: env.Headers[signal.HeaderActor], Payload: env.Payload,
-	})
 	t.note(Buffered)
 	status := t.Snap.Status
 	out, err := t.finish()
 	out.Snapshot.Status = status
 	return out, err
+}
+
+func (t *Turn) buffer() error {
+	env := t.In.Signal
+	if len(t.Snap.Buffer) >= snapshot.MaxBuffered {
+		return problem.New(problem.TooLarge, "limit.buffer", "instance %s keeps %d early signals already", env.InstanceID, snapshot.MaxBuffered)
+	}
+	t.Snap.Buffer = append(t.Snap.Buffer, snapshot.Buffered{
+		SignalID: env.SignalID, Type: string(env.Type), Token: env.WaitingToken, OccurredAt: env.OccurredAt,
+		Actor: env.Headers[signal.HeaderActor], Payload: env.Payload,
+	})
+	return nil
 }
 
 // ignore records a signal that changes nothing.

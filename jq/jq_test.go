@@ -105,6 +105,39 @@ func TestGuardedMeansTheSame(t *testing.T) {
 	}
 }
 
+// TestFractionsOfASecond: our timestamps have them, and jq's own functions do
+// not take them.
+func TestFractionsOfASecond(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`"2015-03-05T23:51:47Z"`:             "1425599507",
+		`"2015-03-05T23:51:47.000000Z"`:      "1425599507",
+		`"2015-03-05T23:51:47.25Z"`:          "1425599507.25",
+		`"2015-03-06T00:51:47.123456+01:00"`: "1425599507.123456",
+		`"1969-12-31T23:59:59.5Z"`:           "-0.5",
+		`"2026-01-02T03:04:05.123456789Z"`:   "1767323045.1234567",
+		`"2015-03-05T23:51:47.Z"`:            "",
+		`"2015-03-05T23:51:47.5"`:            "",
+		`"yesterday"`:                        "",
+		`17`:                                 "",
+	} {
+		for _, name := range []string{"fromdate", "fromdateiso8601"} {
+			e, err := Expression(name, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := e.Eval(decode(t, text), nil, Limits{})
+			if (err != nil) != (want == "") {
+				t.Errorf("%s of %s: %v, %v", name, text, v, err)
+				continue
+			}
+			if got, _ := Encode(v, 0); err == nil && string(got) != want {
+				t.Errorf("%s of %s: %s, want %s", name, text, got, want)
+			}
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for src, want := range map[string]string{

@@ -79,10 +79,6 @@ def fromstream(f):
     if .e then .v else empty end);
 def tostream:
   path(def r: (.[]? | r), .; r) as $p | getpath($p) | reduce path(.[]?) as $q ([$p, .]; [$p + $q]);
-def fromdateiso8601: strptime("%Y-%m-%dT%H:%M:%S%z") | mktime;
-def todateiso8601: strftime("%Y-%m-%dT%H:%M:%SZ");
-def fromdate: fromdateiso8601;
-def todate: todateiso8601;
 def match($re; $flags): __match($re; $flags; false)[];
 def match($re): if $re | type == "array" then match($re[0]; $re[1]) else match($re; null) end;
 def test($re; $flags): __match($re; $flags; true);
@@ -90,6 +86,13 @@ def test($re): if $re | type == "array" then test($re[0]; $re[1]) else test($re;
 def captures: reduce .captures[] as $c ({}; if $c.name == null then . else . + {($c.name): $c.string} end);
 def capture($re; $flags): match($re; $flags) | captures;
 def capture($re): if $re | type == "array" then capture($re[0]; $re[1]) else capture($re; null) end;
+def fromdateiso8601:
+  ((strings | capture("^(?<at>[^.]*)[.](?<fraction>[0-9]{1,9})(?<zone>[^0-9].*)$")) // {at: ., fraction: "0", zone: ""})
+  | .fraction as $f | if .zone == "" then .at else .at + .zone end
+  | strptime("%Y-%m-%dT%H:%M:%S%z") | mktime | if ($f | tonumber) == 0 then . else . + ("0." + $f | tonumber) end;
+def todateiso8601: strftime("%Y-%m-%dT%H:%M:%SZ");
+def fromdate: fromdateiso8601;
+def todate: todateiso8601;
 def scan($re; $flags): match($re; $flags + "g") | if .captures == [] then .string else [.captures[].string] end;
 def scan($re): scan($re; null);
 def splits($re; $flags): __match($re; $flags + "g"; false) as $m | __pieces($m)[];
