@@ -32,18 +32,25 @@ func (s *service) taskOperations(h huma.API) {
 	register(s, h, complete, s.completeTask)
 }
 
+// allTasks is the status that is any.
+const allTasks = "all"
+
 type listTasksInput struct {
 	Paging
-	Status     string   `query:"status" enum:"ready,reserved,completed,cancelled,expired"`
+	Status     string   `query:"status" enum:"open,all,ready,reserved,completed,cancelled,expired" default:"open" doc:"open: ready or reserved; all: those that have ended, too."`
 	InstanceID string   `query:"instance" maxLength:"128"`
 	Assignee   string   `query:"assignee" maxLength:"128"`
-	User       string   `query:"user" maxLength:"128" doc:"What this person may see: assigned to him, or open to him or one of his groups."`
-	Groups     []string `query:"group,explode" maxItems:"100" doc:"A group of the user; may be repeated."`
+	User       string   `query:"user" maxLength:"128" doc:"His list of tasks: those assigned to him, and those that he or one of his groups may claim."`
+	Groups     []string `query:"group,explode" maxItems:"100" doc:"A group of the user; may be repeated. Without a user: what a member of the group may claim."`
 }
 
 func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*answer[client.Page[client.Task]], error) {
+	status := in.Status
+	if status == allTasks {
+		status = ""
+	}
 	p, err := s.Reader.Tasks(ctx, projections.TaskQuery{
-		Status: in.Status, InstanceID: in.InstanceID, Assignee: in.Assignee, User: in.User, Groups: in.Groups, After: in.After, Limit: in.Limit,
+		Status: status, InstanceID: in.InstanceID, Assignee: in.Assignee, User: in.User, Groups: in.Groups, After: in.After, Limit: in.Limit,
 	})
 	if err != nil {
 		return nil, err

@@ -135,15 +135,18 @@ var scheduleSpace = uuid.MustParse("3c6c1d1c-9a56-5f7e-8f3f-0d2f8b0e0a55")
 // ScheduleID is the id of the schedule instance of a definition; generation
 // counts the ones before it.
 func ScheduleID(ref snapshot.Definition, generation int) string {
-	id := "schedule." + strings.ReplaceAll(ref.Name, "/", ".") + "." + ref.Version
+	id := SchedulePrefix + strings.ReplaceAll(ref.Name, "/", ".") + "." + ref.Version
 	if generation > 0 {
 		id += fmt.Sprintf("~%d", generation)
 	}
 	if len(id) > signal.MaxIDBytes {
-		return uuid.NewSHA1(scheduleSpace, []byte(id)).String()
+		return SchedulePrefix + uuid.NewSHA1(scheduleSpace, []byte(id)).String()
 	}
 	return id
 }
+
+// SchedulePrefix begins the ids of schedule instances, and of no others.
+const SchedulePrefix = "schedule."
 
 // ScheduleStart is the request that sets up the schedule of a definition; ok is
 // false when it has none.

@@ -80,6 +80,8 @@ const (
 	TaskCompleted = "completed"
 	TaskCancelled = "cancelled"
 	TaskExpired   = "expired"
+
+	TaskOpen = "open" // of a TaskQuery: ready or reserved
 )
 
 // Task is a row of WF_TASKS.

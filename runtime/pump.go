@@ -165,7 +165,7 @@ func (e *behindError) Error() string {
 // just between two states, and the instance has nothing to do with it (D2).
 func sendersFault(p *problem.Error) bool {
 	ours := p.Kind == problem.Internal || p.Kind == problem.Unavailable
-	return !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle."))
+	return !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle.") || p.Code == codeTaken || p.Code == codeReserved)
 }
 
 // sendAgain gives those messages of a turn back that failed and are to come again.
@@ -283,6 +283,9 @@ func (r *Runtime) deliver(ctx, stop context.Context, d store.Delivery, env signa
 func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.Envelope, now time.Time) error {
 	start, err := signal.DecodeStart(env.Payload)
 	if err != nil {
+		return err
+	}
+	if err := r.allowed(ctx, d, env.InstanceID, start); err != nil {
 		return err
 	}
 	if ok, err := wanted(ctx, d, start.Parent); err != nil || !ok {

@@ -142,6 +142,24 @@ func (r *Runtime) listening(ctx context.Context, name string) (*snapshot.Snapsho
 	}
 }
 
+// allowed refuses a request from the queue for an id that is the engine's own,
+// unless a schedule instance has asked for it as its successor.
+func (r *Runtime) allowed(ctx context.Context, c committer, id string, start signal.Start) error {
+	if start.Schedule == nil {
+		return reserved(id)
+	}
+	ref := snapshot.Definition{Name: start.Definition, Version: start.Version}
+	before, err := c.Load(ctx, engine.ScheduleID(ref, start.Schedule.Generation-1))
+	if err == nil && before.Schedule != nil && before.Schedule.Successor == id {
+		return nil
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return problem.New(problem.Invalid, codeReserved, "instance %s is no schedule instance's successor", id).
+		WithHint("a schedule begins when its definition is published")
+}
+
 // succeeded begins the successor of a schedule instance that has ended, unless
 // it has begun: the message that asks for it may still be on its way.
 func (r *Runtime) succeeded(ctx context.Context, id string) (*snapshot.Snapshot, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -27,7 +28,8 @@ var startSpace = uuid.MustParse("6b1f5c0e-6a53-5b0c-9d0b-5d0f0a6d1c11")
 // lets Start choose one. Headers carry the trace, the correlation and the actor.
 // A signal of the request is given to the instance as StartOrSignal does.
 //
-// Problems: signal.invalid-start, definition.unknown, limit.snapshot.
+// Problems: signal.invalid-start, instance.reserved-id, instance.id-taken,
+// definition.unknown, limit.snapshot.
 func (r *Runtime) Start(ctx context.Context, id string, start signal.Start, headers map[string]string) (string, bool, error) {
 	id, created, _, err := r.StartOrSignal(ctx, id, start, headers)
 	return id, created, err
@@ -51,6 +53,9 @@ func (r *Runtime) StartOrSignal(ctx context.Context, id string, start signal.Sta
 		if start.StartKey != "" {
 			id = uuid.NewSHA1(startSpace, fmt.Appendf(nil, "%q %q %q", start.Definition, start.BusinessKey, start.StartKey)).String()
 		}
+	}
+	if err := reserved(id); err != nil {
+		return "", false, "", err
 	}
 	if len(start.Input) == 0 {
 		start.Input = json.RawMessage("null")
@@ -101,10 +106,30 @@ func (r *Runtime) first(ctx context.Context, c committer, id string, start signa
 	return first, err
 }
 
+// Codes of ids that a start cannot have.
+const (
+	codeReserved = "instance.reserved-id"
+	codeTaken    = "instance.id-taken"
+)
+
+// reserved refuses ids that are the engine's own.
+func reserved(id string) error {
+	if !strings.HasPrefix(id, engine.SchedulePrefix) {
+		return nil
+	}
+	return problem.New(problem.Invalid, codeReserved, "instance id %q begins with %q, as those of schedules do", id, engine.SchedulePrefix).
+		WithHint("choose another id")
+}
+
 // find looks for the instance of a start: by its id, or, when that came from
-// elsewhere, by its start key.
+// elsewhere, by its start key. An id that an instance of another definition has
+// is the problem instance.id-taken.
 func (r *Runtime) find(ctx context.Context, c committer, id string, start signal.Start) (string, bool, error) {
-	_, err := c.Load(ctx, id)
+	snap, err := c.Load(ctx, id)
+	if err == nil && snap.Definition.Name != start.Definition {
+		return "", false, problem.New(problem.Conflict, codeTaken, "instance %s is of definition %s, not %s", id, snap.Definition.Name, start.Definition).
+			WithHint("choose another id, or none")
+	}
 	if !errors.Is(err, store.ErrNotFound) {
 		return id, err == nil, err
 	}

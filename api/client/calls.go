@@ -124,11 +124,11 @@ func (c *Client) Event(ctx context.Context, event []byte) (int, error) {
 // TaskQuery selects tasks. Empty fields do not restrict; User and Groups select
 // what that person may see.
 type TaskQuery struct {
-	Status     string
+	Status     string // "" = open: ready or reserved; all: those that have ended, too
 	InstanceID string
 	Assignee   string
-	User       string
-	Groups     []string
+	User       string   // his list: assigned to him, or his or his groups' to claim
+	Groups     []string // without a user: what a member of one may claim
 	List
 }
 

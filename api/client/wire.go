@@ -41,7 +41,7 @@ type Warning struct {
 // same definition, businessKey and startKey, gives the first one's instance.
 type StartRequest struct {
 	Definition  string            `json:"definition" minLength:"1" doc:"Name in its namespace." example:"default/loan-approval"`
-	Version     string            `json:"version,omitempty" doc:"Absent: the latest published."`
+	Version     string            `json:"version,omitempty" doc:"Absent: the highest published, by semantic versioning; pre-releases count."`
 	InstanceID  string            `json:"instanceId,omitempty" doc:"Absent: the node chooses one."`
 	BusinessKey string            `json:"businessKey,omitempty" doc:"The application's own key for the instance."`
 	KeyParts    map[string]string `json:"keyParts,omitempty" doc:"The business key, taken apart."`
@@ -199,7 +199,7 @@ type TriggerRequest struct {
 	Actor     string          `json:"actor,omitempty" maxLength:"128" doc:"Who does it. Absent: the X-Aqueduct-Actor header."`
 	Payload   json.RawMessage `json:"payload,omitempty" doc:"Data of the event: any JSON."`
 	Input     json.RawMessage `json:"input,omitempty" doc:"Of the instance, when the event begins it."`
-	Version   string          `json:"version,omitempty" doc:"Of the definition, when the event begins the instance. Absent: the latest published."`
+	Version   string          `json:"version,omitempty" doc:"Of the definition, when the event begins the instance. Absent: the highest published, by semantic versioning."`
 }
 
 // Triggered says what an event did.

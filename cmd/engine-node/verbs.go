@@ -125,7 +125,7 @@ the instance is closed or faulted, or after that long; a faulted one fails it.`,
 	f.StringVar(&r.BusinessKey, "key", "", "business key: the application's own key for the instance")
 	f.StringVar(&r.StartKey, "start-key", "", "makes a repeat recognisable")
 	f.StringVar(&r.InstanceID, "id", "", "id of the instance (default: the node chooses one)")
-	f.StringVar(&r.Version, "definition-version", "", "version of the definition (default: the latest)")
+	f.StringVar(&r.Version, "definition-version", "", "version of the definition (default: the highest published)")
 	f.StringVar(&first.Type, "signal", "", "type of an event for the instance, whether it begins or is there")
 	f.StringVar(&data, "signal-data", "", "data of the event: JSON, @FILE, or -")
 	f.StringVar(&first.SignalID, "signal-id", "", "a repeat of the event with the same id is applied once")

@@ -57,10 +57,14 @@ func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
 // everybody.
 func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections.Page[projections.Task], error) {
 	r, limit := read("task_select"), bounded(q.Limit)
-	r.equals("T.STATUS", q.Status)
+	if q.Status == projections.TaskOpen {
+		r.where("T.STATUS in ('ready', 'reserved')")
+	} else {
+		r.equals("T.STATUS", q.Status)
+	}
 	r.equals("T.ASSIGNEE", q.Assignee)
 	r.equals("T.INSTANCE_ID", q.InstanceID)
-	if q.User != "" {
+	if q.User != "" || len(q.Groups) > 0 {
 		visibleTo(r, q.User, q.Groups)
 	}
 	if q.After != "" {
@@ -83,7 +87,9 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections
 // groupsMax bounds a list of binds.
 const groupsMax = 500
 
-// visibleTo selects what a person may see.
+// visibleTo selects what is assigned to a user, and what he or a member of the
+// groups may claim. An empty user is null: nothing is his, and nobody excludes
+// him.
 func visibleTo(r *reading, user string, groups []string) {
 	args := []any{user, user}
 	group := ""

@@ -252,15 +252,17 @@ func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
 func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections.Page[projections.Task], error) {
 	none := projections.Page[projections.Task]{}
 	r, limit := read("task_select"), bounded(q.Limit)
-	if q.Status == projections.TaskReady || q.Status == projections.TaskReserved {
+	if q.Status == projections.TaskReady || q.Status == projections.TaskReserved || q.Status == projections.TaskOpen {
 		r.where("T.STATUS in ('ready', 'reserved')") // the literal lets the partial index serve
 	}
-	r.equals("T.STATUS", q.Status)
+	if q.Status != projections.TaskOpen {
+		r.equals("T.STATUS", q.Status)
+	}
 	r.equals("T.ASSIGNEE", q.Assignee)
 	if q.InstanceID != "" {
 		r.where("T.INSTANCE_NO = (select INSTANCE_NO from WF_RUNTIME_STATES where INSTANCE_ID = ?)", q.InstanceID)
 	}
-	if q.User != "" {
+	if q.User != "" || len(q.Groups) > 0 {
 		visibleTo(r, q.User, q.Groups)
 	}
 	if q.After != "" {
@@ -276,7 +278,9 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections
 	return page(rows, limit, next), wrap("tasks", err)
 }
 
-// visibleTo selects what a person may see.
+// visibleTo selects what is assigned to a user, and what he or a member of the
+// groups may claim. An empty user has nothing, is no candidate, and is not
+// excluded.
 func visibleTo(r *reading, user string, groups []string) {
 	args := []any{user, user}
 	in := "null"

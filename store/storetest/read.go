@@ -300,6 +300,15 @@ func tasks(k *kase) {
 	add("group", 5, func(t *projections.Task) { t.CandidateGroups = `["clerks"]` })
 	add("hers", 1, func(t *projections.Task) { t.Status, t.Assignee = projections.TaskReserved, "ann" })
 	add("his", 1, func(t *projections.Task) { t.Status, t.Assignee = projections.TaskReserved, "bob" })
+	add("done", 1, func(t *projections.Task) {
+		t.Status, t.Assignee, t.EndedAt = projections.TaskCompleted, "ann", at
+	})
+	add("gone", 1, func(t *projections.Task) {
+		t.Status, t.CandidateGroups, t.EndedAt = projections.TaskCancelled, `["clerks"]`, at
+	})
+	add("theirs", 5, func(t *projections.Task) {
+		t.Status, t.Assignee, t.CandidateGroups = projections.TaskReserved, "carl", `["clerks"]`
+	})
 	add("not-her", 1, func(t *projections.Task) { t.CandidateGroups, t.ExcludedUsers = `["clerks"]`, `["ann"]` })
 	k.commit(c)
 	ids := func(q projections.TaskQuery) []string {
@@ -316,14 +325,20 @@ func tasks(k *kase) {
 			}
 		}
 	}
-	equal(k, ids(projections.TaskQuery{Limit: 2}), []string{"hers", "his", "not-her", "open", "group", "low"})
-	equal(k, ids(projections.TaskQuery{User: "ann", Limit: 1}), []string{"hers", "open", "low"})
-	equal(k, ids(projections.TaskQuery{User: "ann", Groups: []string{"x", "clerks"}}), []string{"hers", "open", "group", "low"})
-	equal(k, ids(projections.TaskQuery{User: "carl"}), []string{"open"})
+	open, clerks := projections.TaskOpen, []string{"x", "clerks"}
+	equal(k, ids(projections.TaskQuery{Limit: 2}), []string{"hers", "his", "done", "gone", "not-her", "open", "group", "theirs", "low"})
+	equal(k, ids(projections.TaskQuery{Status: open, Limit: 2}), []string{"hers", "his", "not-her", "open", "group", "theirs", "low"})
+	equal(k, ids(projections.TaskQuery{Status: open, User: "ann", Limit: 1}), []string{"hers", "open", "low"})
+	equal(k, ids(projections.TaskQuery{User: "ann", Limit: 1}), []string{"hers", "done", "open", "low"})
+	equal(k, ids(projections.TaskQuery{Status: open, User: "ann", Groups: clerks}), []string{"hers", "open", "group", "low"})
+	equal(k, ids(projections.TaskQuery{Status: open, User: "carl"}), []string{"open", "theirs"})
+	equal(k, ids(projections.TaskQuery{Status: open, User: "carl", Groups: clerks}), []string{"not-her", "open", "group", "theirs"})
+	equal(k, ids(projections.TaskQuery{Status: open, Groups: clerks}), []string{"not-her", "open", "group"})
+	equal(k, ids(projections.TaskQuery{Status: open, Groups: []string{"ann"}}), []string{"open"})
 	equal(k, ids(projections.TaskQuery{Assignee: "bob"}), []string{"his"})
-	equal(k, ids(projections.TaskQuery{Status: projections.TaskReserved}), []string{"hers", "his"})
-	equal(k, ids(projections.TaskQuery{InstanceID: "a", Status: projections.TaskCompleted}), []string(nil))
-	equal(k, len(ids(projections.TaskQuery{InstanceID: "a"})), 6)
+	equal(k, ids(projections.TaskQuery{Status: projections.TaskReserved}), []string{"hers", "his", "theirs"})
+	equal(k, ids(projections.TaskQuery{InstanceID: "a", Status: projections.TaskExpired}), []string(nil))
+	equal(k, len(ids(projections.TaskQuery{InstanceID: "a"})), 9)
 	equal(k, len(ids(projections.TaskQuery{InstanceID: "b"})), 0)
 }
 
