@@ -228,15 +228,17 @@ func shape(call *call, resp *http.Response, body []byte) (json.RawMessage, *engi
 }
 
 // content is a body as a JSON value: parsed when it is JSON, null when there is
-// none, otherwise a string.
+// none, otherwise a string; of what is not text in UTF-8, in base64.
 func content(contentType string, body []byte) (json.RawMessage, error) {
 	if len(body) == 0 {
 		return json.RawMessage("null"), nil
 	}
-	if !utf8.Valid(body) {
-		return nil, fmt.Errorf("the body is not text in UTF-8; ask for output: %s", outputRaw)
-	}
-	if !isJSON(contentType) {
+	switch text := utf8.Valid(body); {
+	case !text && isJSON(contentType):
+		return nil, fmt.Errorf("the body is declared JSON and is not text in UTF-8; ask for output: %s", outputRaw)
+	case !text:
+		return encode(base64.StdEncoding.EncodeToString(body)), nil
+	case !isJSON(contentType):
 		return encode(string(body)), nil
 	}
 	var compact bytes.Buffer

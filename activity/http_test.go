@@ -149,6 +149,9 @@ func TestAnswersTakeTheFormAskedFor(t *testing.T) {
 		case "/broken":
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{`)
+		case "/no-text":
+			w.Header().Set("Content-Type", "application/json")
+			w.Write([]byte("\"\xff\""))
 		case "/bytes":
 			w.Write([]byte{0xff, 0xfe})
 		case "/none":
@@ -165,7 +168,8 @@ func TestAnswersTakeTheFormAskedFor(t *testing.T) {
 		{"/text", "raw", `"dGV4dA=="`, ""},
 		{"/bytes", "raw", `"//4="`, ""},
 		{"/none", "content", `null`, ""},
-		{"/bytes", "content", ``, "ask for output: raw"},
+		{"/bytes", "content", `"//4="`, ""},
+		{"/no-text", "content", ``, "ask for output: raw"},
 		{"/broken", "content", ``, "declared JSON and is not"},
 		{"/text", "response", `{"content":"text","headers":{"Content-Length":"4","Content-Type":"text/plain","X-A":"1, 2"},` +
 			`"request":{"headers":{"Idempotency-Key":"i-1/7","Traceparent":"00-aa-bb-01","Tracestate":"v=1","X-Correlation-Id":"c-9"},` +

@@ -131,8 +131,12 @@ func secretError(code, format string, args ...any) error {
 		WithHint("secrets are read by the node that makes the call, see AQUEDUCT_SECRETS_DIR and AQUEDUCT_SECRETS_PREFIX")
 }
 
-// secretFailure is the failure of a call whose secrets cannot be filled in.
+// secretFailure is the failure of a call whose secrets cannot be filled in: what
+// the node does not give is not authorized, as the language says.
 func secretFailure(err error) *engine.Failure {
+	if code := problem.CodeOf(err); code == "secret.missing" || code == "secret.unreadable" {
+		return permanent(TypeAuthorization, http.StatusForbidden, "secret", err.Error())
+	}
 	return permanent(TypeConfiguration, http.StatusBadRequest, "secret", err.Error())
 }
 

@@ -50,6 +50,12 @@ type Parsed struct {
 	Document   []byte          // canonical JSON, with the resources it uses: what the digest is of
 	Needs      []Need          // documents it refers to that were not given
 	Warnings   []problem.Place // what is allowed and probably not meant
+
+	// Functions are those that a program has to register: the language does not
+	// have them, and the document does not say what they are. The place is that
+	// of the first call.
+	Functions map[string]problem.Place
+	Known     []string // the functions of the language and of the document
 }
 
 // Parser reads one kind of document, given the documents that it refers to. Its

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -38,16 +39,22 @@ type validated struct {
 }
 
 func (a *app) validateCommand() *cobra.Command {
-	return &cobra.Command{
+	var functions []string
+	c := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check definitions without a node: every finding at once; - is standard input",
-		Args:  cobra.MinimumNArgs(1),
+		Long: `Check definitions without a node: every finding at once; - is standard input.
+
+A function that is neither of the language nor of the document has to be
+registered by a program that runs it. With --function, for each that yours
+registers, a call of any other is a finding; without, it is a warning.`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, files []string) error {
 			var all []validated
 			digests := map[string]validated{}
 			findings, wrong := 0, 0
 			for _, file := range files {
-				v := a.validate(file)
+				v := a.validate(file, functions)
 				id := definition.ID(v.Name, v.Version)
 				if first, ok := digests[id]; ok && v.Valid && first.Digest != v.Digest {
 					v.Valid = false
@@ -70,9 +77,32 @@ func (a *app) validateCommand() *cobra.Command {
 			return problem.New(problem.Invalid, "definition.invalid", "%d of %d files are not valid: %d findings", wrong, len(files), findings)
 		},
 	}
+	c.Flags().StringSliceVar(&functions, "function", nil, "a function that your program registers; may be repeated")
+	return c
 }
 
-func (a *app) validate(file string) validated {
+// unregistered are the calls of functions that nobody is known to register.
+func unregistered(p definition.Parsed, functions []string) []problem.Place {
+	var found []problem.Place
+	for _, name := range slices.Sorted(maps.Keys(p.Functions)) {
+		if slices.Contains(functions, name) {
+			continue
+		}
+		place := p.Functions[name]
+		place.Code, place.Detail = "warning.unknown-function", fmt.Sprintf("function %s is none of the language, and not in use.functions", name)
+		place.Hint = "a program has to register it; name it with --function"
+		if len(functions) > 0 {
+			place.Code = "definition.type"
+		}
+		if near, ok := problem.Nearest(name, slices.Concat(p.Known, functions)); ok {
+			place.Hint = "did you mean " + near + "?"
+		}
+		found = append(found, place)
+	}
+	return found
+}
+
+func (a *app) validate(file string, functions []string) validated {
 	v := validated{File: file, Findings: []problem.Place{}}
 	source, err := a.read(file)
 	if err == nil {
@@ -81,6 +111,11 @@ func (a *app) validate(file string) validated {
 			v.Valid, v.Name, v.Version, v.Digest, v.Warnings = true, p.Ref.Name, p.Ref.Version, p.Ref.Digest, p.Warnings
 			for _, n := range p.Needs {
 				v.Unchecked = append(v.Unchecked, n.URI)
+			}
+			if unknown := unregistered(p, functions); len(functions) > 0 && len(unknown) > 0 {
+				v.Valid, v.Findings = false, unknown
+			} else {
+				v.Warnings = append(slices.Clip(v.Warnings), unknown...)
 			}
 			return v
 		}

@@ -114,6 +114,7 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 		return c.named(at, name, with, hasWith, vars, inside, quiet)
 	default:
 		c.nearly(join(at, "call"), name)
+		c.register(join(at, "call"), name)
 		r.call = &engine.Call{Target: name, With: c.template(p, with, vars)}
 	}
 	return r
@@ -123,6 +124,24 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 func asObject(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
+}
+
+// register notes a call of a function that a program has to register.
+func (c *compiler) register(at, name string) {
+	if _, noted := c.registered[name]; noted {
+		return
+	}
+	if c.registered == nil {
+		c.registered = map[string]problem.Place{}
+	}
+	p := c.at[at]
+	c.registered[name] = problem.Place{File: c.file, Line: p.line, Column: p.column, Pointer: at}
+}
+
+// callable are the names of functions that a document may call without a program
+// that registers them.
+func (c *compiler) callable() []string {
+	return append(keys(c.functions), "http", "openapi", callPerson, callEach, callAck, callUndo)
 }
 
 // nearly reports a name that is in all likelihood a mistyped one of the

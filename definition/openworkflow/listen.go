@@ -121,6 +121,9 @@ func (c *compiler) event(at string, v any, vars scope) (res engine.Filter) {
 	}
 	correlate, ok := m["correlate"]
 	if !ok {
+		if strings.HasPrefix(at, "/schedule/") { // it begins instances: none waits there
+			return res
+		}
 		c.warn(at, warnEvent, "add correlate, with from on the event and expect on the instance", "an event that fits is taken by every instance that waits here")
 		return res
 	}

@@ -74,7 +74,8 @@ func Parse(file string, text []byte, given ...definition.Resource) (definition.P
 		return definition.Parsed{}, err
 	}
 	if len(c.needs) > 0 {
-		return definition.Parsed{Ref: program.ID, Title: c.title, Document: document, Needs: c.needs, Warnings: c.warnings}, nil
+		return definition.Parsed{Ref: program.ID, Title: c.title, Document: document, Needs: c.needs, Warnings: c.warnings,
+			Functions: c.registered, Known: c.callable()}, nil
 	}
 	sum := sha256.Sum256(document)
 	program.ID.Digest = hex.EncodeToString(sum[:])
@@ -87,7 +88,8 @@ func Parse(file string, text []byte, given ...definition.Resource) (definition.P
 	if title == "" {
 		title = program.ID.Name
 	}
-	return definition.Parsed{Definition: p, Ref: program.ID, Title: title, Document: document, Warnings: c.warnings}, nil
+	return definition.Parsed{Definition: p, Ref: program.ID, Title: title, Document: document, Warnings: c.warnings,
+		Functions: c.registered, Known: c.callable()}, nil
 }
 
 // problem makes one problem of all findings.
@@ -120,8 +122,9 @@ type compiler struct {
 	resources  map[string]*resource // by URI
 	needs      []definition.Need
 	warnings   []problem.Place
-	policies   map[string]any    // use.authentications
-	catalogs   map[string]string // use.catalogs: their addresses
+	registered map[string]problem.Place // functions that a program has to register, by name
+	policies   map[string]any           // use.authentications
+	catalogs   map[string]string        // use.catalogs: their addresses
 	extensions []extension
 	extending  bool            // inside of an extension, which no extension is for
 	expanding  []string        // functions whose calls are being expanded

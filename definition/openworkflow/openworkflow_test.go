@@ -394,3 +394,52 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestSyntaxErrorsAreOnTheirLine: the parser of the YAML package counts lines
+// from 0, its scanner from 1.
+func TestSyntaxErrorsAreOnTheirLine(t *testing.T) {
+	t.Parallel()
+	const head = "document: {dsl: '1.0.3', namespace: t, name: x, version: '1.0.0'}\ndo:\n  - a: {set: {b: 1}}\n"
+	for text, line := range map[string]int{
+		head + "  - c: {set: {b: 1}\n  - d: {set: {e: 1}}\n":                                    4,
+		head + "  - c: {set: {b: [1, 2}}\n  - d: {set: {}}\n":                                   4,
+		head + "  - c: {set: {b: 1}}}\n  - d: {set: {e: 1}}\n":                                  4,
+		head + "  - c: {call: http,\n      with: {method: get endpoint: x},\n      if: true}\n": 5,
+		head + " - c: 1\n":                            4,
+		head + "  - c: \"x\n  - d: 1\n":               4,
+		"{\"document\": {},\n \"do\": [\"a\" \"b\"]}": 2,
+	} {
+		_, err := Parse("a.yaml", []byte(text))
+		var p *problem.Error
+		if !errors.As(err, &p) || len(p.Where) != 1 || p.Where[0].Code != "definition.yaml" || p.Where[0].Line != line {
+			t.Errorf("want line %d of\n%s\ngot %v", line, text, err)
+		}
+	}
+}
+
+// TestWhatIsMeantGivesNoWarning: events that begin instances reach nobody who
+// waits, and where tokens are given is no token.
+func TestWhatIsMeantGivesNoWarning(t *testing.T) {
+	t.Parallel()
+	const text = `document: {dsl: '1.0.3', namespace: t, name: x, version: '1.0.0'}
+use: {secrets: [idp]}
+schedule: {on: {any: [{with: {type: placed}}, {with: {type: moved}}]}}
+do:
+  - a:
+      call: http
+      with:
+        method: get
+        endpoint:
+          uri: https://a.example
+          authentication:
+            oauth2:
+              authority: https://idp.example
+              grant: client_credentials
+              endpoints: {token: /oauth2/token}
+              client: {id: c, secret: '${ $secrets.idp.secret }'}
+`
+	p, err := Parse("a.yaml", []byte(text))
+	if err != nil || len(p.Warnings) != 0 {
+		t.Errorf("%v, %v", p.Warnings, err)
+	}
+}

@@ -86,7 +86,7 @@ func readUpTo(file string, text []byte, most int) *source {
 	}
 	n, err := nodes(unescape(text))
 	if err != nil {
-		s.place(position{line: lineOf(err), column: 1}, "", codeYAML, "", linePrefix.ReplaceAllString(err.Error(), ""))
+		s.place(position{line: lineOf(err, text), column: 1}, "", codeYAML, "", linePrefix.ReplaceAllString(err.Error(), ""))
 		return s
 	}
 	if n == nil {
@@ -141,12 +141,20 @@ var linePrefix = regexp.MustCompile(`^(yaml: )?(line \d+: )?`)
 
 var lineInError = regexp.MustCompile(`line (\d+)`)
 
-func lineOf(err error) int {
-	if m := lineInError.FindStringSubmatch(err.Error()); m != nil {
-		n, _ := strconv.Atoi(m[1])
-		return n
+// ofParser are the errors for which the YAML package counts lines from 0: those
+// of its parser, and not those of its scanner.
+var ofParser = regexp.MustCompile(`did not find expected (',' or '[\]}]'|key|'-' indicator|node content|<document start>|<stream-start>)`)
+
+func lineOf(err error, text []byte) int {
+	m := lineInError.FindStringSubmatch(err.Error())
+	if m == nil {
+		return 1
 	}
-	return 1
+	n, _ := strconv.Atoi(m[1])
+	if ofParser.MatchString(err.Error()) {
+		n++
+	}
+	return min(n, bytes.Count(text, []byte("\n"))+1) // the end of a text is behind its last line
 }
 
 var surrogates = regexp.MustCompile(`\\+u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
