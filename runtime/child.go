@@ -106,7 +106,7 @@ func (r *Runtime) refused(ctx context.Context, d store.Delivery, env signal.Enve
 // storedOutput reports whether the output of a child is in its snapshot.
 func storedOutput(env signal.Envelope) bool {
 	var end engine.ChildEnd
-	return json.Unmarshal(env.Payload, &end) == nil && end.Stored
+	return jsonv2.Unmarshal(env.Payload, &end) == nil && end.Stored
 }
 
 // fetch completes the answer of a child whose output was too large for a
