@@ -109,6 +109,7 @@ type Config struct {
 	Operator     Operator
 	Acknowledger Acknowledger
 	Letters      Letters
+	Dispatcher   Dispatcher
 	Publisher    Publisher
 	Migrator     Migrator
 	Definitions  Definitions
@@ -130,7 +131,7 @@ type service struct {
 // New makes the handler of the whole API.
 func New(c Config) (http.Handler, error) {
 	v := reflect.ValueOf(c)
-	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "Letters", "Publisher", "Migrator", "Definitions", "Reader", "Ready", "Now"} {
+	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "Letters", "Dispatcher", "Publisher", "Migrator", "Definitions", "Reader", "Ready", "Now"} {
 		if v.FieldByName(name).IsNil() {
 			return nil, fmt.Errorf("api: %s is required", name)
 		}
@@ -150,6 +151,7 @@ func New(c Config) (http.Handler, error) {
 	s.eventOperations(h)
 	s.taskOperations(h)
 	s.letterOperations(h)
+	s.targetOperations(h)
 	tidySchemas(h.OpenAPI())
 	if c.Metrics != nil {
 		mux.Handle("GET /metrics", c.Metrics)

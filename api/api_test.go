@@ -110,6 +110,16 @@ func (b *backend) Migrate(_ context.Context, m definition.Migration) (definition
 }
 func (b *backend) Replay(context.Context, string) error  { return b.err }
 func (b *backend) Discard(context.Context, string) error { return b.err }
+func (b *backend) Targets() []engine.DestinationState {
+	return []engine.DestinationState{{Destination: engine.Destination{Target: "GET h/{id}", Host: "h"}, Breaker: "open", Failures: 5, Waiting: 2, WaitsFor: "the breaker"}}
+}
+func (b *backend) ResetTarget(name string) error {
+	if name != "GET h/{id}" {
+		return problem.New(problem.NotFound, "target.unknown", "this node has sent nothing to %q", name)
+	}
+	return b.err
+}
+func (b *backend) WaitsFor(string, int64) string { return "" }
 func (b *backend) Publish(_ context.Context, file string, source []byte) (definition.Record, bool, error) {
 	return definition.Record{Name: "a/b", Version: "1", Title: file, Digest: string(source)}, false, b.err
 }
@@ -130,7 +140,7 @@ func (b *backend) Task(context.Context, string) (projections.Task, error) {
 func handler(t *testing.T, b *backend) http.Handler {
 	t.Helper()
 	h, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, Letters: b, Publisher: b, Migrator: b, Definitions: b, Reader: b,
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, Letters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Reader: b,
 		Ready: func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
 		Registerer: prometheus.NewRegistry(), Version: "test",
 	})
@@ -472,7 +482,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if operations != 33 {
+	if operations != 35 {
 		t.Errorf("%d operations", operations)
 	}
 	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {

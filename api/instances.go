@@ -179,6 +179,9 @@ func (s *service) detail(ctx context.Context, id string) (client.InstanceDetail,
 	for i, w := range snap.Waits {
 		d.Waits[i].Child = childOf(snap, w.Token)
 	}
+	for i := range d.Commands {
+		d.Commands[i].WaitsFor = s.Dispatcher.WaitsFor(id, d.Commands[i].Position)
+	}
 	if len(snap.Business.Parts) > 0 {
 		d.KeyParts = object(snap.Business.Parts)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -136,17 +137,20 @@ func TestASickPathIsNotItsHost(t *testing.T) {
 	for i := range instances {
 		n.until(t, fmt.Sprint("well", i), status("completed"))
 	}
-	var shown runtime.Target
+	var shown engine.DestinationState
 	eventually(t, "all wait for the breaker", func() bool {
 		for _, target := range n.rt.Targets() {
-			if target.Name == "GET h/sick/{id}" {
+			if target.Target == "GET h/sick/{id}" {
 				shown = target
 			}
 		}
 		return shown.Running == 0 && shown.Waiting == instances
 	})
-	if shown.State != "open" || shown.Host != "h" || !strings.HasPrefix(shown.Because, "the circuit breaker of GET h/sick/{id}, which is open until ") {
+	if shown.Breaker != "open" || shown.Host != "h" || !strings.HasPrefix(shown.WaitsFor, "the circuit breaker of GET h/sick/{id}, which is open until ") {
 		t.Errorf("target %+v", shown)
+	}
+	if why := n.rt.WaitsFor("sick7", 2); why != shown.WaitsFor {
+		t.Errorf("an instance waits for %q", why)
 	}
 	if sent := sick.Load(); sent > 4*runtime.DefaultBreakAfter {
 		t.Errorf("%d requests before it was left alone", sent)

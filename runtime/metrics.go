@@ -161,8 +161,8 @@ func (m *metrics) destinations(ch chan<- prometheus.Metric) {
 	type series struct{ host, state string }
 	breakers, inFlight := map[series]int{}, map[string]int{}
 	for _, t := range m.r.Targets() {
-		host := m.host(engine.Destination{Target: t.Name, Host: t.Host})
-		breakers[series{host, t.State}]++
+		host := m.host(t.Destination)
+		breakers[series{host, t.Breaker}]++
 		inFlight[host] += t.Running
 	}
 	for s, n := range breakers {

@@ -6,44 +6,31 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// Target is a destination of commands as this node sees it: breakers, places
-// and lines are each node's own.
-type Target struct {
-	Name      string // of a function, or method, host and path of a request
-	Host      string // "" = no request
-	State     string // of its breaker: closed, open, half-open
-	Failures  int    // in a row
-	OpenUntil time.Time
-	Running   int    // commands under way
-	Waiting   int    // commands that wait on this node
-	Because   string // what they wait for; "" = none waits
-}
-
 // Targets are the destinations that this node remembers, in the order of their
 // names.
-func (r *Runtime) Targets() []Target {
+func (r *Runtime) Targets() []engine.DestinationState {
 	d := r.dispatch
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	list := make([]Target, 0, len(d.targets))
+	list := make([]engine.DestinationState, 0, len(d.targets))
 	for _, t := range d.targets {
-		shown := Target{
-			Name: t.to.Target, Host: t.to.Host, State: t.breaker.state(now), Failures: t.breaker.failures,
-			Running: t.running, Waiting: t.waiting,
+		shown := engine.DestinationState{
+			Destination: t.to, Breaker: t.breaker.state(now), Failures: t.breaker.failures, Running: t.running, Waiting: t.waiting,
 		}
-		if shown.State == breakerOpen {
+		if shown.Breaker == breakerOpen {
 			shown.OpenUntil = d.moment(t.breaker.until)
 		}
 		if t.queued > 0 {
-			shown.Because = d.why(t)
+			shown.WaitsFor = d.why(t)
 		}
 		list = append(list, shown)
 	}
-	slices.SortFunc(list, func(a, b Target) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b engine.DestinationState) int { return cmp.Compare(a.Target, b.Target) })
 	return list
 }
 
@@ -91,16 +78,20 @@ func (d *dispatcher) why(t *target) string {
 	return fmt.Sprintf("a slot of this node: %d commands are performed at once", d.slots)
 }
 
-// waitsFor says what a command waits for on this node; "" = it does not wait
-// here.
-func (r *Runtime) waitsFor(at place) string {
+// WaitsFor says what a command waits for on this node before it is sent; "" =
+// it does not wait here.
+func (r *Runtime) WaitsFor(instance string, position int64) string {
 	r.mu.Lock()
-	j := r.performing[at]
+	j := r.performing[place{instance, position}]
+	var all []*job
+	for ; j != nil; j = j.next {
+		all = append(all, j)
+	}
 	r.mu.Unlock()
 	d := r.dispatch
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for ; j != nil; j = j.next {
+	for _, j := range all {
 		if j.queued {
 			return d.why(j.target)
 		}

@@ -211,3 +211,19 @@ func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
 	p, err := get[Page[Queue]](ctx, c, "/v1/queues", nil)
 	return p.Items, err
 }
+
+// Targets says where the node sends commands, with circuit breakers and what
+// waits.
+func (c *Client) Targets(ctx context.Context) ([]Target, error) {
+	p, err := get[Page[Target]](ctx, c, "/v1/targets", nil)
+	return p.Items, err
+}
+
+// ResetTarget closes the circuit breaker of a target on the node.
+func (c *Client) ResetTarget(ctx context.Context, name string) error {
+	r, err := jsonRequest("/v1/targets/reset", ResetTargetRequest{Target: name}, nil)
+	if err == nil {
+		_, err = c.send(ctx, r)
+	}
+	return err
+}

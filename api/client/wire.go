@@ -127,6 +127,7 @@ type Command struct {
 
 	DeliveredAt time.Time `json:"deliveredAt,omitzero" doc:"When it was delivered last, of a command that is to be acknowledged."`
 	Deliveries  int       `json:"deliveries,omitempty" doc:"That were not acknowledged as processed."`
+	WaitsFor    string    `json:"waitsFor,omitempty" doc:"What it waits for on the node that is asked before it is sent: a place at its host, a slot, a circuit breaker."`
 }
 
 // AckRequest is what a consumer says of a command that it got.
@@ -366,4 +367,22 @@ type Place struct {
 	Code    string `json:"code,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 	Hint    string `json:"hint,omitempty"`
+}
+
+// Target is where a node sends commands: a function, or a method and path of a
+// host.
+type Target struct {
+	Name      string    `json:"name"`
+	Host      string    `json:"host,omitempty"`
+	Breaker   string    `json:"breaker" enum:"closed,open,half-open"`
+	Failures  int       `json:"failures" doc:"In a row."`
+	OpenUntil time.Time `json:"openUntil,omitzero" doc:"Of an open breaker."`
+	Running   int       `json:"running" doc:"Commands under way."`
+	Waiting   int       `json:"waiting" doc:"Commands that wait on this node."`
+	WaitsFor  string    `json:"waitsFor,omitempty" doc:"What those wait for."`
+}
+
+// ResetTargetRequest names a target.
+type ResetTargetRequest struct {
+	Target string `json:"target" minLength:"1" maxLength:"256"`
 }

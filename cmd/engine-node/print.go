@@ -176,13 +176,13 @@ func (a *app) showInstance(i client.InstanceDetail) error {
 		return nil
 	}
 	fmt.Fprintln(a.out, "\ncommands not done yet")
-	t := a.table("  POSITION", "TARGET", "ATTEMPTS", "DELIVERED", "NEXT", "CLAIMED BY", "LAST ERROR")
+	t := a.table("  POSITION", "TARGET", "ATTEMPTS", "DELIVERED", "NEXT", "CLAIMED BY", "WAITS FOR", "LAST ERROR")
 	for _, c := range i.Commands {
 		delivered := a.ago(c.DeliveredAt)
 		if c.Deliveries > 1 {
 			delivered = strings.TrimSpace(fmt.Sprintf("%d times %s", c.Deliveries, delivered))
 		}
-		t.row("  "+fmt.Sprint(c.Position), c.Target, fmt.Sprint(c.Attempts), delivered, a.ago(c.NextAt), c.ClaimedBy, c.LastError)
+		t.row("  "+fmt.Sprint(c.Position), c.Target, fmt.Sprint(c.Attempts), delivered, a.ago(c.NextAt), c.ClaimedBy, c.WaitsFor, c.LastError)
 	}
 	return t.end(len(i.Commands), "", "")
 }

@@ -115,7 +115,7 @@ func (a *app) commands() []*cobra.Command {
 		a.serveCommand(), a.migrateCommand(), a.doctorCommand(), a.verifyCommand(), a.configCommand(), a.versionCommand(),
 		a.validateCommand(), a.evalCommand(), a.diagramCommand(), a.publishCommand(), a.definitionsCommand(), a.schedulesCommand(),
 		a.startCommand(), a.signalCommand(), a.eventCommand(), a.triggerCommand(), a.stateCommand(), a.ackCommand(),
-		a.showCommand(), a.listCommand(), a.tasksCommand(), a.deadLettersCommand(), a.queuesCommand(), a.benchCommand(),
+		a.showCommand(), a.listCommand(), a.tasksCommand(), a.deadLettersCommand(), a.queuesCommand(), a.targetsCommand(), a.benchCommand(),
 		a.operationCommand("suspend", "Stop an instance; its signals are kept"),
 		a.operationCommand("resume", "Go on with a suspended instance"),
 		a.operationCommand("retry", "Run the failed task of a faulted instance again"),

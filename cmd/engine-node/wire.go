@@ -111,7 +111,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		return nil, err
 	}
 	n.handler, err = api.New(api.Config{
-		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, Letters: n.runtime, Publisher: n.catalogue, Migrator: n.runtime,
+		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, Letters: n.runtime, Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime,
 		Definitions: db, Reader: db, Ready: (&readiness{store: db}).ready, Now: db.Now, Version: version(), Log: log, Registerer: metrics,
 		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 	})

@@ -1,0 +1,47 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/engine"
+)
+
+// Dispatcher decides which command of this node is sent next.
+type Dispatcher interface {
+	Targets() []engine.DestinationState
+	ResetTarget(name string) error
+	// WaitsFor says what a command waits for on this node; "" = it does not.
+	WaitsFor(instance string, position int64) string
+}
+
+func (s *service) targetOperations(h huma.API) {
+	const path, tag = "/v1/targets", "targets"
+	list := operation("list-targets", http.MethodGet, path, tag, "List where this node sends commands, with circuit breakers and what waits")
+	list.Description = "Functions, and methods and paths of hosts. Breakers, places and lines are each node's own; a node remembers what it has sent to."
+	register(s, h, list, s.listTargets)
+	reset := operation("reset-target", http.MethodPost, path+"/reset", tag, "Close the circuit breaker of a target on this node", http.StatusNotFound)
+	register(s, h, reset, s.resetTarget)
+}
+
+func (s *service) listTargets(context.Context, *struct{}) (*answer[client.Page[client.Target]], error) {
+	return ok(client.Page[client.Target]{Items: convert(s.Dispatcher.Targets(), toTarget)}), nil
+}
+
+func toTarget(d engine.DestinationState) client.Target {
+	return client.Target{
+		Name: d.Target, Host: d.Host, Breaker: d.Breaker, Failures: d.Failures, OpenUntil: utc(d.OpenUntil),
+		Running: d.Running, Waiting: d.Waiting, WaitsFor: d.WaitsFor,
+	}
+}
+
+type resetTargetInput struct {
+	Body client.ResetTargetRequest
+}
+
+func (s *service) resetTarget(_ context.Context, in *resetTargetInput) (*struct{}, error) {
+	return nil, s.Dispatcher.ResetTarget(in.Body.Target)
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+func (a *app) targetsCommand() *cobra.Command {
+	list := &cobra.Command{
+		Use:   "list",
+		Short: "List where a node sends commands, with circuit breakers and what waits",
+		Args:  cobra.NoArgs,
+		RunE: a.ofNode(func(ctx context.Context, c *client.Client, _ []string) error {
+			list, err := c.Targets(ctx)
+			if err != nil || a.json {
+				return a.orPrint(client.Page[client.Target]{Items: list}, err)
+			}
+			t := a.table("TARGET", "BREAKER", "FAILURES", "OPEN UNTIL", "RUNNING", "WAITING", "FOR")
+			for _, x := range list {
+				t.row(x.Name, x.Breaker, fmt.Sprint(x.Failures), a.ago(x.OpenUntil), fmt.Sprint(x.Running), fmt.Sprint(x.Waiting), x.WaitsFor)
+			}
+			return t.end(len(list), "", "the node has sent no command yet")
+		}),
+	}
+	reset := &cobra.Command{
+		Use:   "reset TARGET",
+		Short: "Close the circuit breaker of a target on a node",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.ofNode(func(ctx context.Context, c *client.Client, args []string) error {
+			if err := c.ResetTarget(ctx, args[0]); err != nil || a.json {
+				return a.orPrint(map[string]string{"target": args[0], "breaker": "closed"}, err)
+			}
+			fmt.Fprintf(a.out, "the circuit breaker of %s is closed\n", args[0])
+			return nil
+		}),
+	}
+	return group("targets", "Work on where a node sends commands: circuit breakers and what waits", list, reset)
+}
+
+// ofNode runs a verb on a node: what it asks for is in no database.
+func (a *app) ofNode(do func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	run := a.with(do)
+	return func(cmd *cobra.Command, args []string) error {
+		if a.store != "" {
+			return problem.New(problem.Invalid, "cli.usage", "targets are a node's own, and are not in the database").WithHint("name a node with --server")
+		}
+		return run(cmd, args)
+	}
+}
