@@ -204,6 +204,14 @@ func (m *mailboxes) follow(posts []*post, now time.Time) {
 	}
 }
 
+// standing says whether messages of an instance are in line to come again.
+func (m *mailboxes) standing(id string, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h, ok := m.held[id]
+	return ok && !now.After(h.until)
+}
+
 // passed takes a message out of the line: it has its verdict.
 func (m *mailboxes) passed(p *post, now time.Time) {
 	m.mu.Lock()

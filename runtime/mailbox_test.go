@@ -214,3 +214,47 @@ func TestEachSignalOfATurnHasItsVerdict(t *testing.T) {
 		}
 	})
 }
+
+// A signal that the API could only queue is not overtaken by those that its
+// sender sends after it.
+func TestQueuedSignalIsNotOvertaken(t *testing.T) {
+	t.Parallel()
+	var away atomic.Bool
+	n := configured(t, places.OnFile(t)(), func(c *runtime.Config) {
+		c.Definitions = &missing{Definitions: c.Definitions, away: &away}
+		c.RetryMax, c.RetryDelay, c.RetryDelayMax = 100, 5*time.Millisecond, 20*time.Millisecond
+	}, gatherDoc)
+	n.begin(t, "g", "t/gather", nil)
+	var want []string
+	for i := range 60 {
+		away.Store(i%10 == 3)
+		data := fmt.Sprint(i)
+		if i == 59 {
+			data = "stop"
+		}
+		want = append(want, data)
+		if _, err := n.rt.Signal(t.Context(), signal.Envelope{
+			SignalID: fmt.Sprintf("s-%d", i), InstanceID: "g", Type: signal.ExternalSignal, OccurredAt: time.Now(),
+			Payload: json.RawMessage(fmt.Sprintf(`{"type":"step","data":"%s"}`, data)),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	if err := json.Unmarshal([]byte(n.output(t, "g")), &got); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// missing is a catalogue that is not to be had while it is away.
+type missing struct {
+	runtime.Definitions
+	away *atomic.Bool
+}
+
+func (m *missing) Pinned(ctx context.Context, ref snapshot.Definition) (engine.Definition, error) {
+	if m.away.Load() {
+		return nil, problem.New(problem.Unavailable, "definition.unavailable", "not now")
+	}
+	return m.Definitions.Pinned(ctx, ref)
+}

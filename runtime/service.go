@@ -182,12 +182,27 @@ func (r *Runtime) Signal(ctx context.Context, env signal.Envelope) (engine.Dispo
 	if err != nil {
 		return "", err
 	}
+	if r.mail.standing(env.InstanceID, r.Now()) { // one before it is in the queue
+		return r.enqueued(ctx, env, body)
+	}
 	out, err := r.turn(ctx, r.Store, env, r.Now(), signalled)
 	if k := problem.KindOf(err); err == nil || k != problem.Internal && k != problem.Unavailable && problem.CodeOf(err) != "definition.unknown" {
 		return out.Disposition, err
 	}
 	r.Log.Warn("signal could not be applied at once and is queued", "instance", env.InstanceID, "signal", env.SignalID, "error", err)
-	return Queued, r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+	return r.enqueued(ctx, env, body)
+}
+
+// enqueued leaves a signal to the queue. What its sender sends next does not
+// overtake it on this node.
+func (r *Runtime) enqueued(ctx context.Context, env signal.Envelope, body []byte) (engine.Disposition, error) {
+	now := r.Now()
+	r.mail.hold(&post{env: env}, now, errors.New("an earlier signal is queued"), true)
+	err := r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+	if err != nil && !errors.Is(err, store.ErrUnknown) {
+		r.mail.passed(&post{env: env}, now)
+	}
+	return Queued, err
 }
 
 // signalled is the decision about a signal whose sender waits for the answer:
