@@ -221,11 +221,11 @@ func (p *Performer) call(ctx context.Context, f Func, c engine.Command, key stri
 		return encoded, nil
 	}
 	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
-		return nil, ill(retryable(TypeTimeout, http.StatusRequestTimeout, "timeout",
-			fmt.Sprintf("function %q did not answer within %s", c.Target, timeout)))
+		return nil, maybe(ill(retryable(TypeTimeout, http.StatusRequestTimeout, "timeout",
+			fmt.Sprintf("function %q did not answer within %s", c.Target, timeout))), true)
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil, interrupted(c.Target)
+		return nil, maybe(interrupted(c.Target), true)
 	}
 	return nil, failureOf(err)
 }
@@ -234,7 +234,7 @@ func (p *Performer) recovered(ctx context.Context, f Func, c engine.Command) (va
 	defer func() {
 		if v := recover(); v != nil {
 			p.config.Log.Error("function panicked", "target", c.Target, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			err = fmt.Errorf("function %q panicked: %v", c.Target, v)
+			err = Unknown(fmt.Errorf("function %q panicked: %v", c.Target, v))
 		}
 	}()
 	return f(ctx, c.Input)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -51,6 +52,7 @@ type call struct {
 	shown *call             // the same without its secrets, for results and messages
 	keep  *secrecy          // what must not leave the attempt
 	sent  map[string]string // headers of the request, as the result shows them
+	begun atomic.Bool       // something may have been sent
 }
 
 // parseCall reads and checks the input of an HTTP command.

@@ -1,9 +1,13 @@
 package activity
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -60,6 +64,52 @@ func RetryAfter(err error, d time.Duration) error {
 	return &marked{err: err, retry: true, after: max(d, 0)}
 }
 
+// Unknown marks an error after which nobody knows whether the function has done
+// what it should: it asked another system, and got no answer. Unmarked, an error
+// says that it was not done; but a timeout, a connection that broke and a panic
+// leave it unknown by themselves. Unknown(nil) is nil.
+func Unknown(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &unknown{err}
+}
+
+type unknown struct{ err error }
+
+func (u *unknown) Error() string { return u.err.Error() }
+func (u *unknown) Unwrap() error { return u.err }
+
+// leftOpen reports whether an error says nothing about what was done.
+func leftOpen(err error) bool {
+	var marked *unknown
+	var raised *Error
+	var network net.Error
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &marked):
+		return true
+	case errors.As(err, &raised):
+		return false
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return false
+	case errors.As(err, &network) && network.Timeout():
+		return true
+	}
+	for _, broken := range []error{context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, broken) {
+			return true
+		}
+	}
+	return false
+}
+
+// maybe says of a failure whether the outside may have done what it was asked.
+func maybe(f *engine.Failure, unknown bool) *engine.Failure {
+	f.Unknown = unknown
+	return f
+}
+
 // marked carries a verdict over an error; the outermost one counts.
 type marked struct {
 	err   error
@@ -72,7 +122,7 @@ func (m *marked) Unwrap() error { return m.err }
 
 // failureOf turns a function's error into a failure.
 func failureOf(err error) *engine.Failure {
-	f := retryable(TypeRuntime, http.StatusInternalServerError, "function failed", err.Error())
+	f := maybe(retryable(TypeRuntime, http.StatusInternalServerError, "function failed", err.Error()), leftOpen(err))
 	var raised *Error
 	if errors.As(err, &raised) {
 		f.Retry = false

@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
@@ -76,10 +77,10 @@ func (p *Performer) attempt(ctx context.Context, c engine.Command, key string, k
 	result, failure := p.send(limited, call, c, key)
 	switch over := failure != nil && failure.Retry && limited.Err() != nil; {
 	case over && ctx.Err() != nil:
-		return nil, interrupted(c.Target)
+		return nil, maybe(interrupted(c.Target), call.begun.Load())
 	case over:
-		return nil, ill(retryable(TypeTimeout, http.StatusRequestTimeout, "timeout",
-			fmt.Sprintf("%s: no complete answer within %s", call.shown.place(), limit)))
+		return nil, maybe(ill(retryable(TypeTimeout, http.StatusRequestTimeout, "timeout",
+			fmt.Sprintf("%s: no complete answer within %s", call.shown.place(), limit))), call.begun.Load())
 	}
 	return result, failure
 }
@@ -97,6 +98,10 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 	if failure != nil {
 		return nil, failure
 	}
+	// Once there is a connection, the request may be on it.
+	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { call.begun.Store(true) },
+	}))
 	client := *p.client
 	if !call.Redirect {
 		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -146,7 +151,7 @@ func unreachable(ctx context.Context, call *call, err error) *engine.Failure {
 	}
 	f := retryable(TypeCommunication, http.StatusServiceUnavailable, "request failed", fmt.Sprintf("%s: %v", call.shown.place(), err))
 	f.Ill = ctx.Err() == nil
-	return f
+	return maybe(f, call.begun.Load())
 }
 
 // refused reports whether a status is an error: by the DSL everything outside
@@ -172,7 +177,8 @@ func failureOfStatus(call *call, resp *http.Response, body []byte) *engine.Failu
 	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests, s >= 500:
 		f.Retry, f.After = true, retryAfter(resp.Header)
 	}
-	return f
+	// A gateway that got no answer speaks for itself, not for who should have it.
+	return maybe(f, resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusGatewayTimeout)
 }
 
 // excerpt is the beginning of an error answer, for people to read.

@@ -71,8 +71,19 @@ func toCommand(e projections.Entry) client.Command {
 	return client.Command{
 		Position: e.Position, Target: c.Target, Pointer: c.Pointer, Attempts: e.Attempts, ClaimedBy: e.ClaimedBy,
 		NextAt: utc(e.NextAttemptAt), LastError: e.LastError, CreatedAt: e.CreatedAt.UTC(),
-		DeliveredAt: utc(e.DeliveredAt), Deliveries: e.Deliveries,
+		DeliveredAt: utc(e.DeliveredAt), Deliveries: e.Deliveries, Key: e.Key, Outcome: outcome(e),
 	}
+}
+
+// outcome says of a command's attempts whether it is known what they have done.
+func outcome(e projections.Entry) string {
+	switch {
+	case e.Unknown:
+		return "unknown"
+	case e.Processed != nil && !*e.Processed && e.Attempts+e.Deliveries > 0 && e.ClaimedBy == "":
+		return "known"
+	}
+	return ""
 }
 
 func toEntry(r projections.Entry) client.Entry {
@@ -84,6 +95,7 @@ func toEntry(r projections.Entry) client.Entry {
 		StateVersion: m.Version, CorrelationID: m.Correlation, SignalID: r.SignalID, Data: document(r.Data),
 		Processed: r.Processed, ProcessedAt: utc(r.ProcessedAt), ClaimedBy: r.ClaimedBy, Attempts: r.Attempts,
 		NextAt: utc(r.NextAttemptAt), LastError: r.LastError, DeliveredAt: utc(r.DeliveredAt), Deliveries: r.Deliveries,
+		Key: r.Key, Outcome: outcome(r),
 	}
 	if r.Kind == string(engine.KindCommand) {
 		e.Data = withoutToken(e.Data)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -13,6 +14,10 @@ import (
 // branches, and is raised there. An error that is not the workflow's is
 // returned.
 func (r *run) settle(n *Node, err error) error {
+	var halts *undecided
+	if errors.As(err, &halts) {
+		return r.halt(n, halts)
+	}
 	raiser := n // until its end is told
 	for {
 		e, ok := asRaised(err)
@@ -309,6 +314,7 @@ func (p *Program) Skip(t *Turn, output json.RawMessage) error {
 	if f.Next < len(list.List) {
 		t.tell(TaskCompletedEvent, list.List[f.Next].Pointer, nil)
 		f.Next++
+		f.Epoch = 0
 	}
 	r.w.goOn(r)
 	return r.w.drive()

@@ -44,6 +44,9 @@ func (r *run) record(n *Node) error {
 	p := place{pointer: n.Pointer, visit: r.p.visit(frames[:len(frames)-1])}
 	c := Command{Target: n.Compensate.Target, Input: raw}
 	undone := r.t.redone(p)
+	if moved, ok := s.Moved[undone.pointer]; ok {
+		undone.pointer = moved
+	}
 	undone.pointer += "/compensate"
 	key := r.key(undone, c.digest())
 	s.LastStep++

@@ -29,6 +29,9 @@ import (
 // HTTP header could not carry as it is, has a digest of its place.
 const MaxKeyBytes = 128
 
+// MaxOwnKeyBytes bounds an idempotency key that the author gives.
+const MaxOwnKeyBytes = 255
+
 // place is where in a run of the program an effect is.
 type place struct {
 	pointer, visit string
@@ -110,11 +113,20 @@ func (p *Program) visit(frames []*snapshot.Frame) string {
 	return string(b)
 }
 
-// repeats reports whether the tasks inside a frame may run again although they
-// have been completed: by the retry of a try, or by an operator who repeats a
-// fork.
-func (n *Node) repeats(f *snapshot.Frame) bool {
-	return n != nil && (n.Kind == KindFork || n.Kind == KindTry && n.Catch.Retry != nil && f.Phase != phaseCatch)
+// outermost is the task of the root list that the instance is at: whatever is
+// inside it may run again, by a retry or by an operator's; what came before it
+// may not. The visit is the task's.
+func (p *Program) outermost(s *snapshot.Snapshot) (pointer, visit string, ok bool) {
+	b := s.Branch(0)
+	if b == nil || len(b.Frames) == 0 {
+		return "", "", false
+	}
+	root := &b.Frames[0]
+	n := p.nodes[root.Pointer]
+	if n == nil || root.Next < 0 || root.Next >= len(n.List) {
+		return "", "", false
+	}
+	return n.List[root.Next].Pointer, itoa(root.Jumps), true
 }
 
 // at is the place of an effect of the task n.
@@ -122,37 +134,71 @@ func (r *run) at(n *Node, arm int) place {
 	return place{n.Pointer, r.p.visit(line(r.t.Snap, r.b)), arm}
 }
 
-// key makes the key of an effect of the branch. What may be repeated as a whole
-// keeps the epoch under which it began, and the pointers that it began with.
+// key makes the key of an effect of the branch. The outermost task keeps the
+// epoch under which it began, and the pointers that it began with.
 func (r *run) key(p place, digest string) string {
-	epoch := r.t.Snap.Epoch
-	for _, f := range line(r.t.Snap, r.b) {
-		if r.p.nodes[f.Pointer].repeats(f) {
-			if f.Epoch > 0 {
-				epoch = f.Epoch
-			}
-			break
-		}
+	s := r.t.Snap
+	epoch := s.Epoch
+	if b := s.Branch(0); b != nil && len(b.Frames) > 0 && b.Frames[0].Epoch > 0 {
+		epoch = b.Frames[0].Epoch
 	}
-	if moved, ok := r.t.Snap.Moved[p.pointer]; ok {
+	if moved, ok := s.Moved[p.pointer]; ok {
 		p.pointer = moved
 	}
 	return r.t.key(epoch, p, digest)
 }
 
 // identify gives a command its key: that of the effect it repeats, when a retry
-// has brought the flow here, else a new one.
-func (r *run) identify(c *Command, p place) {
+// has brought the flow here, else a new one. With newKey it may be another
+// effect although nobody knows what became of the one before.
+func (r *run) identify(c *Command, p place, newKey bool) error {
 	if c.Key != "" {
-		return // the author's own
+		return nil // the author's own
 	}
 	digest := c.digest()
 	past := r.t.past(p)
 	if past != nil && strings.HasSuffix(past.Key, "/"+digest) {
 		c.Key = past.Key
-		return
+		return nil
+	}
+	if past != nil && past.Unknown && !newKey {
+		switch old, ok := r.t.In.Requests[past.Command]; {
+		case r.t.effect == RetrySame && ok:
+			c.Target, c.Input, c.Key = old.Target, old.Input, past.Key
+			return nil
+		case r.t.effect != RetryNew:
+			return &undecided{*past}
+		}
 	}
 	c.Key = r.key(r.t.redone(p), digest)
+	return nil
+}
+
+// TypeUndecided is the type of the error of an instance that waits for an
+// operator, because a retry would send another request although nobody knows
+// what became of the one before. No catch takes it, and nothing is compensated.
+const TypeUndecided = "urn:aqueduct:error:effect-undecided"
+
+// undecided says that an operator must choose between two requests.
+type undecided struct{ past snapshot.Effect }
+
+func (u *undecided) Error() string { return "effect undecided: " + u.past.Key }
+
+// halt has the instance wait for an operator at the task n.
+func (r *run) halt(n *Node, u *undecided) error {
+	root := r
+	if r.b.ID != 0 {
+		root = r.w.branch(0)
+	}
+	if err := root.rewind(); err != nil {
+		return err
+	}
+	r.t.halted(snapshot.Error{
+		Type: TypeUndecided, Status: 409, Title: "Effect undecided", Instance: n.Pointer,
+		Detail: fmt.Sprintf("command %d was sent with the key %s, and nobody knows whether it was done; the retry would send another request. "+
+			"Retry it with the same request, or with the new one, or skip it", u.past.Command, u.past.Key),
+	})
+	return nil
 }
 
 // whole is the arm of what is remembered of a task as a whole.
@@ -198,8 +244,18 @@ func (t *Turn) remember(w snapshot.Wait, done, unknown bool) {
 		e = &t.Snap.Effects[len(t.Snap.Effects)-1]
 	}
 	// What one attempt left open, the failure of another does not settle.
-	e.Unknown = !done && (unknown || e.Unknown && e.Key == w.Effect)
+	e.Unknown = !done && (unknown || e.Unknown && e.Key == w.Effect) && !t.newKeyAt(w.Pointer)
 	e.Key, e.Command = w.Effect, w.Command
+}
+
+// newKeyAt reports whether the author has decided for the call at a pointer
+// what an unknown outcome means.
+func (t *Turn) newKeyAt(pointer string) bool {
+	if t.program == nil {
+		return false
+	}
+	n := t.program.nodes[pointer]
+	return n != nil && n.Call != nil && n.Call.NewKey
 }
 
 // undoneAt notes that the effect of a completed task has been compensated: a
@@ -231,23 +287,13 @@ func (t *Turn) forgetEffects() {
 			open[w.Effect] = true
 		}
 	}
-	type scope struct{ pointer, visit string }
-	var scopes []scope
-	for _, b := range s.Branches {
-		frames := line(s, b)
-		for i, f := range frames {
-			if t.program.nodes[f.Pointer].repeats(f) {
-				scopes = append(scopes, scope{f.Pointer + "/", t.program.visit(frames[:i]) + "."})
-			}
-		}
-	}
+	pointer, visit, ok := t.program.outermost(s)
 	s.Effects = slices.DeleteFunc(s.Effects, func(e snapshot.Effect) bool {
 		if open[e.Key] {
 			return false
 		}
-		return !e.Unknown && e.Undone == 0 || !slices.ContainsFunc(scopes, func(at scope) bool {
-			return strings.HasPrefix(e.Pointer, at.pointer) && strings.HasPrefix(e.Visit+".", at.visit)
-		})
+		inside := ok && strings.HasPrefix(e.Pointer+"/", pointer+"/") && strings.HasPrefix(e.Visit+".", visit+".")
+		return !inside || !e.Unknown && e.Undone == 0
 	})
 	if len(s.Effects) == 0 {
 		s.Effects = nil
@@ -255,17 +301,13 @@ func (t *Turn) forgetEffects() {
 }
 
 // enterEpoch notes that the database is in another epoch than at the last turn:
-// what is open began under the one before.
+// the task that the instance is at began under the one before.
 func enterEpoch(s *snapshot.Snapshot, epoch int64) {
 	if s.Epoch == epoch {
 		return
 	}
-	for _, b := range s.Branches {
-		for i := range b.Frames {
-			if b.Frames[i].Epoch == 0 {
-				b.Frames[i].Epoch = s.Epoch
-			}
-		}
+	if b := s.Branch(0); b != nil && len(b.Frames) > 0 && b.Frames[0].Epoch == 0 {
+		b.Frames[0].Epoch = s.Epoch
 	}
 	s.Epoch = epoch
 }

@@ -60,6 +60,8 @@ type Input struct {
 	Key    []byte    // secret from which tokens are derived, the same on every node
 	Epoch  int64     // of the database; 0 = the first, 1
 
+	Requests map[int64]Command // of RetrySame: the commands whose outcome is unknown, by position
+
 	Incarnation string // of an instance that begins with this turn: random, and never used before
 	Limits      Limits
 

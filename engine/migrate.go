@@ -149,6 +149,10 @@ type move struct {
 }
 
 func (w *move) snapshot(s *snapshot.Snapshot) {
+	s.Moved = w.m.moved(s)
+	for i := range s.Effects {
+		w.past(&s.Effects[i].Pointer)
+	}
 	for i := range s.Branches {
 		frames := s.Branches[i].Frames
 		for j := range frames {
@@ -188,6 +192,40 @@ func (w *move) snapshot(s *snapshot.Snapshot) {
 	for i := range s.Compensations {
 		w.past(&s.Compensations[i].Pointer)
 	}
+}
+
+// moved says under which pointers keys know the tasks that may run again: those
+// that they had when the outermost task began. A new task does not take the
+// pointer under which another is known.
+func (m *Migration) moved(s *snapshot.Snapshot) map[string]string {
+	outermost, _, ok := m.from.outermost(s)
+	if !ok {
+		return nil
+	}
+	moved, origins, images := map[string]string{}, map[string]bool{}, map[string]bool{}
+	for pointer, n := range m.from.nodes {
+		if n.isList() || !strings.HasPrefix(pointer+"/", outermost+"/") {
+			continue
+		}
+		to := m.translate(n)
+		origin := pointer
+		if before, ok := s.Moved[pointer]; ok {
+			origin = before
+		}
+		origins[origin], images[to] = true, true
+		if origin != to {
+			moved[to] = origin
+		}
+	}
+	for pointer := range m.to.nodes {
+		if origins[pointer] && !images[pointer] {
+			moved[pointer] = pointer + "@" + m.to.ID.Version
+		}
+	}
+	if len(moved) == 0 {
+		return nil
+	}
+	return moved
 }
 
 // past rewrites a pointer to what is over. The new version need not have the

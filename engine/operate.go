@@ -15,17 +15,21 @@ const (
 	Suspend Operation = "suspend" // signals are kept from now on
 	Resume  Operation = "resume"  // and are applied now
 	Retry   Operation = "retry"   // run the failed task of a faulted instance again
-	Skip    Operation = "skip"    // take it as done, with an output
-	Cancel  Operation = "cancel"  // end the instance; nothing is compensated
+	// What a retry does where it would send another request than the one before,
+	// of which nobody knows what became:
+	RetrySame Operation = "retry-same" // send that one again, under its key
+	RetryNew  Operation = "retry-new"  // send the new one, under a key of its own
+	Skip      Operation = "skip"       // take it as done, with an output
+	Cancel    Operation = "cancel"     // end the instance; nothing is compensated
 )
 
 // Operations lists them all.
-var Operations = []Operation{Suspend, Resume, Retry, Skip, Cancel}
+var Operations = []Operation{Suspend, Resume, Retry, RetrySame, RetryNew, Skip, Cancel}
 
 // Operate decides what an operation does. in.Signal carries the actor in its
 // headers; output is what a skipped task is taken to have answered (nil = null).
 // Problems: instance.closed, instance.not-faulted, instance.compensated,
-// instance.suspended, instance.not-suspended.
+// instance.suspended, instance.not-suspended, effect.undecided.
 func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.RawMessage, in Input) (Outcome, error) {
 	conflict := func(code, detail string) (Outcome, error) {
 		return Outcome{}, problem.New(problem.Conflict, code, "instance %s %s", snap.InstanceID, detail)
@@ -33,10 +37,15 @@ func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 	if snap.Status.Closed() {
 		return conflict("instance.closed", "is "+string(snap.Status))
 	}
-	if (op == Retry || op == Skip) && snap.Status != snapshot.Faulted {
+	retries := op == Retry || op == RetrySame || op == RetryNew
+	if (retries || op == Skip) && snap.Status != snapshot.Faulted {
 		return conflict("instance.not-faulted", "is "+string(snap.Status)+", not faulted")
 	}
-	if (op == Retry || op == Skip) && snap.Undo != nil && snap.Undo.Done {
+	if op == Retry && snap.Error != nil && snap.Error.Type == TypeUndecided {
+		return Outcome{}, problem.New(problem.Conflict, "effect.undecided", "instance %s: %s", snap.InstanceID, snap.Error.Detail).
+			WithHint("ask the outside what became of it, then retry-same, retry-new or skip")
+	}
+	if (retries || op == Skip) && snap.Undo != nil && snap.Undo.Done {
 		return conflict("instance.compensated", "has compensated what it had completed: start it anew, and cancel this one")
 	}
 	t := newTurn(snap.Clone(), in)
@@ -69,7 +78,8 @@ func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 		t.operated(EntryCancelled)
 		t.cancel()
 		t.tellParent(nil, cancelledChild())
-	case Retry:
+	case Retry, RetrySame, RetryNew:
+		t.effect = op
 		t.operated(EntryRetried)
 		t.Snap.Status = snapshot.Running
 		t.tell(WorkflowResumedEvent, "", nil)

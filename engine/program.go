@@ -153,6 +153,12 @@ type Call struct {
 	In     *jq.Template // KindEach: the items
 	Each   string       // KindEach: variable of the item in With, without $
 
+	// Key is the author's own idempotency key; nil = that of the effect.
+	Key *jq.Template
+	// NewKey says that a retry may send another request although nobody knows
+	// what became of the one before.
+	NewKey bool
+
 	// Ack is an ISO 8601 duration (see [Command.Ack]); nil = the performer's
 	// answer is the result.
 	Ack *jq.Template

@@ -47,6 +47,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		}
 		if !jq.Truthy(v) {
 			r.top().Next++
+			r.top().Epoch = 0
 			return false, nil
 		}
 	}
@@ -213,6 +214,7 @@ func (r *run) follow(flow Flow) error {
 		return r.follow(flow)
 	}
 	list := r.p.nodes[f.Pointer]
+	f.Epoch = 0 // what comes next begins now
 	switch flow.Directive {
 	case FlowContinue:
 		f.Next++

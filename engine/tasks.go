@@ -202,7 +202,9 @@ func (r *run) call(n *Node) (waits bool, err error) {
 		return false, err
 	}
 	at := r.at(n, 0)
-	r.identify(&c, at)
+	if err := r.identify(&c, at, n.Call.NewKey); err != nil {
+		return false, err
+	}
 	if n.Call.Detached {
 		r.t.Detach(c)
 		return false, r.complete(n, r.data, n.Then)
@@ -222,6 +224,9 @@ func (r *run) command(n *Node) (Command, error) {
 		return Command{}, err
 	}
 	c := Command{Target: n.Call.Target, Input: raw, Pointer: n.Pointer, GiveUp: n.GiveUp}
+	if c.Key, err = r.ownKey(n); err != nil {
+		return Command{}, err
+	}
 	if n.Call.Ack == nil {
 		return c, nil
 	}
@@ -233,6 +238,23 @@ func (r *run) command(n *Node) (Command, error) {
 		return Command{}, raise(ErrExpression, 400, "Invalid duration", "an acknowledgement cannot come within no time")
 	}
 	return c, nil
+}
+
+// ownKey evaluates the author's own idempotency key of a call; "" = he has none.
+func (r *run) ownKey(n *Node) (string, error) {
+	if n.Call.Key == nil {
+		return "", nil
+	}
+	v, err := r.evalAny(n.Call.Key)
+	if err != nil {
+		return "", err
+	}
+	key, ok := v.(string)
+	if !ok || len(key) == 0 || len(key) > MaxOwnKeyBytes || !plain(key) {
+		return "", raise(ErrValidation, 400, "Invalid idempotency key",
+			fmt.Sprintf("idempotencyKey gives %s, not a text of 1 to %d visible ASCII characters", kindOf(v), MaxOwnKeyBytes))
+	}
+	return key, nil
 }
 
 // each sends one command per item, all at once; the task's output has one
@@ -262,7 +284,9 @@ func (r *run) each(n *Node) (waits bool, err error) {
 	at := r.at(n, 0)
 	for i := range commands {
 		at.arm = i
-		r.identify(&commands[i], at)
+		if err := r.identify(&commands[i], at, n.Call.NewKey); err != nil {
+			return false, err
+		}
 	}
 	if n.Call.Detached {
 		for _, c := range commands {

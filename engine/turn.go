@@ -26,6 +26,7 @@ type Turn struct {
 	ran     []string  // their pointers, for the timeline
 	life    *life     // nil = no lifecycle events
 	from    *handOver // what a schedule goes on from; nil = it begins
+	effect  Operation // RetrySame or RetryNew: what an operator has decided; "" = nothing
 	program *Program  // what the instance runs; nil = Go code, or nothing runs
 }
 
@@ -223,13 +224,19 @@ func (t *Turn) Complete(output json.RawMessage) {
 // Fault stops the instance with an error that nobody caught. Its branches stay,
 // so that an operator can retry or skip the task that failed.
 func (t *Turn) Fault(e snapshot.Error) {
+	t.halted(e)
+	t.tellParent(nil, &e)
+}
+
+// halted is Fault for an instance that may yet go on as if nothing had been: who
+// waits for it is not told.
+func (t *Turn) halted(e snapshot.Error) {
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
 	t.Snap.Error = &e
 	t.Snap.Status = snapshot.Faulted
 	data, _ := json.Marshal(e)
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryFaulted, Data: data, Meta: t.meta(e.Instance)})
 	t.tell(WorkflowFaultedEvent, "", &e)
-	t.tellParent(nil, &e)
 }
 
 func (t *Turn) meta(pointer string) Meta {

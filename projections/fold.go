@@ -105,6 +105,7 @@ func entry(s *snapshot.Snapshot, e *engine.Entry) (Entry, error) {
 	}
 	var err error
 	if e.Command != nil {
+		row.Key = e.Command.Key
 		if row.Data, err = json.Marshal(e.Command); err != nil {
 			return Entry{}, fmt.Errorf("projections: command %d of %s: %w", e.Position, s.InstanceID, err)
 		}

@@ -68,6 +68,11 @@ type Entry struct {
 	NextAttemptAt time.Time `db:"NEXT_ATTEMPT_ON_UTC"`
 	LastError     string    `db:"LAST_ERROR"`
 
+	// Of a command: the effect that it is, and whether the outside may have done
+	// it although no attempt had an answer.
+	Key     string `db:"EFFECT_KEY"`
+	Unknown bool   `db:"OUTCOME_UNKNOWN"`
+
 	// Of a command that asks for an acknowledgement (D5).
 	DeliveredAt time.Time `db:"DELIVERED_ON_UTC"` // last; zero = not yet
 	Deliveries  int       `db:"DELIVERIES"`       // so far

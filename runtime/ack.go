@@ -245,6 +245,7 @@ func (r *Runtime) remind(j *job, row projections.Entry) {
 
 // unacknowledged gives up a command that was delivered AckMax times.
 func (r *Runtime) unacknowledged(ctx context.Context, d store.Delivery, j *job) error {
+	j.unknown = true // it was delivered
 	return r.giveUp(ctx, d, j, codeAckMissing, snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrTimeout, Status: 504, Title: "Not acknowledged",
 		Detail: fmt.Sprintf("%d deliveries were not acknowledged within %s each", j.deliveries, j.command.Ack),

@@ -22,7 +22,8 @@ type job struct {
 	instance string
 	position int64
 	command  engine.Command
-	failures int // attempts before this one, since the last delivery
+	failures int  // attempts before this one, since the last delivery
+	unknown  bool // an attempt may have done it without an answer
 
 	// Of a command that asks for an acknowledgement.
 	deliveries int // so far
@@ -209,12 +210,13 @@ func (r *Runtime) finish(ctx context.Context, j *job, output json.RawMessage, fa
 // failed commits that an attempt had no result: the time of the next one, or
 // the end of the command.
 func (r *Runtime) failed(ctx context.Context, j *job, f *engine.Failure) error {
+	j.unknown = j.unknown || f.Unknown
 	delay, again := r.Performer.Backoff(j.failures+1, j.key())
 	if f.Retry && again && j.command.Token != "" {
 		if over, err := r.overtaken(ctx, j); over || err != nil {
 			return err
 		}
-		err := r.answer(ctx, j, payload(nil, &f.Error), authors(j.command.Token, f.Error))
+		err := r.answer(ctx, j, j.failure(&f.Error), authors(j.command.Token, f.Error))
 		if !errors.Is(err, errOwnRetry) {
 			return err
 		}
@@ -228,7 +230,7 @@ func (r *Runtime) failed(ctx context.Context, j *job, f *engine.Failure) error {
 	if j.command.Token == "" {
 		return r.undelivered(ctx, j, f.Error)
 	}
-	return r.answer(ctx, j, payload(nil, &f.Error), step)
+	return r.answer(ctx, j, j.failure(&f.Error), step)
 }
 
 // errOwnRetry says that no policy of the author is for a failure, so that the
@@ -249,6 +251,15 @@ func authors(token string, e snapshot.Error) decision {
 		}
 		return engine.Step(def, snap, in)
 	}
+}
+
+// failure is what a TaskCompleted says about a command that has failed for good.
+func (j *job) failure(e *snapshot.Error) json.RawMessage {
+	if !j.unknown {
+		return payload(nil, e)
+	}
+	b, _ := json.Marshal(map[string]any{"error": e, "unknown": true}) // plain data cannot fail
+	return b
 }
 
 // payload is what a TaskCompleted says about a command.
@@ -322,7 +333,7 @@ func (r *Runtime) again(j *job, delay time.Duration, claim store.Claim) (store.C
 	now := r.Now()
 	due := now.Add(delay).Truncate(time.Microsecond) // as stores keep it
 	body, err := signal.ForCommand(j.instance, j.position, j.attempt(), now, due).Encode()
-	claim.InstanceID, claim.Position, claim.NextAt = j.instance, j.position, due
+	claim.InstanceID, claim.Position, claim.NextAt, claim.Unknown = j.instance, j.position, due, j.unknown
 	return store.Change{
 		Claims: []store.Claim{claim},
 		Send:   []store.Send{{Queue: store.Commands, Body: body, Due: due}},
@@ -450,6 +461,7 @@ func jobOf(row projections.Entry) (*job, error) {
 
 // resume takes from the row what attempts before have come to.
 func (j *job) resume(row projections.Entry) {
+	j.unknown = row.Unknown
 	j.failures, j.deliveries, j.delivered, j.note = row.Attempts, row.Deliveries, row.DeliveredAt, row.LastError
 }
 
@@ -464,7 +476,7 @@ func (r *Runtime) claim(ctx context.Context, d store.Delivery, j *job, row proje
 func (j *job) hold(node, expect string) store.Claim {
 	c := store.Claim{
 		InstanceID: j.instance, Position: j.position, Expect: expect, Owner: node, Attempts: j.failures, Error: j.note,
-		Delivered: j.delivered, Deliveries: j.deliveries,
+		Delivered: j.delivered, Deliveries: j.deliveries, Unknown: j.unknown,
 	}
 	if j.begun {
 		c.Attempts++
@@ -492,7 +504,7 @@ func (r *Runtime) giveUp(ctx context.Context, d store.Delivery, j *job, reason s
 		r.metrics.deadLetters.WithLabelValues(string(store.Commands)).Inc()
 		return nil
 	}
-	if err := r.answer(ctx, j, payload(nil, &e), step); err != nil {
+	if err := r.answer(ctx, j, j.failure(&e), step); err != nil {
 		return err
 	}
 	return d.Commit(ctx, store.Change{})

@@ -84,6 +84,7 @@ func (r *Runtime) abandon(j *job, claim store.Claim, reason string, e snapshot.E
 	envelope := signal.ForCommand(j.instance, j.position, j.attempt(), now, due)
 	body, _ := envelope.Encode() // ids of the store's own
 	claim.InstanceID, claim.Position, claim.Error, claim.Delivered = j.instance, j.position, e.Title+": "+e.Detail, j.delivered
+	claim.Unknown = j.unknown
 	if j.command.Ack > 0 {
 		claim.NextAt = due // announcements before this one are superseded
 	}

@@ -367,9 +367,39 @@ func (r *Runtime) Operate(ctx context.Context, id string, op engine.Operation, o
 	now := r.Now()
 	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: actorHeader(actor)}
 	out, err := r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+		if op == engine.RetrySame {
+			var err error
+			if in.Requests, err = r.requests(ctx, &snap); err != nil {
+				return engine.Outcome{}, err
+			}
+		}
 		return engine.Operate(def, snap, op, output, in)
 	})
 	return out.Snapshot, err
+}
+
+// requests are the commands of an instance whose outcome is unknown, as their
+// rows have them.
+func (r *Runtime) requests(ctx context.Context, snap *snapshot.Snapshot) (map[int64]engine.Command, error) {
+	list := map[int64]engine.Command{}
+	for _, e := range snap.Effects {
+		if !e.Unknown {
+			continue
+		}
+		row, ok, err := r.entry(ctx, snap.InstanceID, e.Command)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, problem.New(problem.Internal, "command.corrupt", "command %d of %s is not in its stream", e.Command, snap.InstanceID)
+		}
+		j, err := jobOf(row)
+		if err != nil {
+			return nil, err
+		}
+		list[e.Command] = j.command
+	}
+	return list, nil
 }
 
 func actorHeader(actor string) map[string]string {

@@ -155,7 +155,7 @@ type Frame struct {
 	FailedAt  time.Time                  `json:"failedAt,omitzero"`  // try: when it failed first, once it has been retried
 	Deadline  string                     `json:"deadline,omitempty"` // token of the wait for its timeout
 	Jumps     int                        `json:"jumps,omitempty"`    // list: how often its flow has gone back
-	Epoch     int64                      `json:"epoch,omitempty"`    // it began under this one; 0 = the snapshot's
+	Epoch     int64                      `json:"epoch,omitempty"`    // root list: the task at Next began under this one; 0 = the snapshot's
 }
 
 // WaitKind says what a wait waits for.

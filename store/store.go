@@ -169,6 +169,7 @@ type Claim struct {
 	Error      string
 	Delivered  time.Time // when it was delivered last; zero = not yet, or not any more
 	Deliveries int       // the new count
+	Unknown    bool      // nobody knows whether the outside has done it
 	// Done marks the command as processed: it was performed, and no wait takes
 	// a result. Of the fields above only Expect and Any count then.
 	Done bool

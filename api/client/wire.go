@@ -128,6 +128,9 @@ type Command struct {
 	DeliveredAt time.Time `json:"deliveredAt,omitzero" doc:"When it was delivered last, of a command that is to be acknowledged."`
 	Deliveries  int       `json:"deliveries,omitempty" doc:"That were not acknowledged as processed."`
 	WaitsFor    string    `json:"waitsFor,omitempty" doc:"What it waits for on the node that is asked before it is sent: a place at its host, a slot, a circuit breaker."`
+
+	Key     string `json:"key,omitempty" doc:"Idempotency key: the same in every command that repeats the effect."`
+	Outcome string `json:"outcome,omitempty" enum:"known,unknown" doc:"Of the attempts so far: unknown, when the outside may have done it and no attempt had an answer. Absent before the first."`
 }
 
 // AckRequest is what a consumer says of a command that it got.
@@ -177,6 +180,8 @@ type Entry struct {
 	LastError     string          `json:"lastError,omitempty"`
 	DeliveredAt   time.Time       `json:"deliveredAt,omitzero" doc:"Of a command that is to be acknowledged: when it was delivered last."`
 	Deliveries    int             `json:"deliveries,omitempty"`
+	Key           string          `json:"key,omitempty" doc:"Of a command: its idempotency key, the same in every command that repeats the effect."`
+	Outcome       string          `json:"outcome,omitempty" enum:"known,unknown" doc:"Of the attempts at a command: unknown, when the outside may have done it and no attempt had an answer."`
 }
 
 // SignalRequest is something the application says to one instance.
@@ -232,7 +237,7 @@ type Reached struct {
 
 // OperationRequest is what an operator asks of one instance.
 type OperationRequest struct {
-	Operation string          `json:"operation" enum:"suspend,resume,retry,skip,cancel"`
+	Operation string          `json:"operation" enum:"suspend,resume,retry,retry-same,retry-new,skip,cancel"`
 	Output    json.RawMessage `json:"output,omitempty" doc:"Of a skip: what the task is taken to have answered."`
 }
 

@@ -184,7 +184,17 @@ func (a *app) showInstance(i client.InstanceDetail) error {
 		}
 		t.row("  "+fmt.Sprint(c.Position), c.Target, fmt.Sprint(c.Attempts), delivered, a.ago(c.NextAt), c.ClaimedBy, c.WaitsFor, c.LastError)
 	}
-	return t.end(len(i.Commands), "", "")
+	if err := t.end(len(i.Commands), "", ""); err != nil {
+		return err
+	}
+	for _, c := range i.Commands {
+		said := "none yet"
+		if c.Outcome != "" {
+			said = c.Outcome
+		}
+		fmt.Fprintf(a.out, "  %d: key %s, %d attempts, outcome %s\n", c.Position, c.Key, c.Attempts, said)
+	}
+	return nil
 }
 
 // maxCell bounds the data of one line of a timeline, in characters.

@@ -119,6 +119,8 @@ func (a *app) commands() []*cobra.Command {
 		a.operationCommand("suspend", "Stop an instance; its signals are kept"),
 		a.operationCommand("resume", "Go on with a suspended instance"),
 		a.operationCommand("retry", "Run the failed task of a faulted instance again"),
+		a.operationCommand("retry-same", "Retry with the request whose outcome is unknown, under its key"),
+		a.operationCommand("retry-new", "Retry with the new request although the outcome of the one before is unknown"),
 		a.operationCommand("skip", "Take the failed task of a faulted instance as done"),
 		a.operationCommand("cancel", "End an instance; nothing is compensated"),
 	}

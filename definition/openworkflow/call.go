@@ -2,6 +2,7 @@ package openworkflow
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -84,6 +85,11 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 			return r
 		}
 	}
+	own := identity{}
+	if name != callPerson && name != callEach && name != callAck && name != callUndo {
+		own, with = c.identity(p, with, vars)
+		defer func() { own.of(&r) }()
+	}
 	switch {
 	case name == callHTTP:
 		r.call = &engine.Call{Target: name, With: c.http(p, with, vars)}
@@ -118,6 +124,54 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 		r.call = &engine.Call{Target: name, With: c.template(p, with, vars)}
 	}
 	return r
+}
+
+// identity is what the author says about the identity of the effect of a call.
+type identity struct {
+	key    *jq.Template // his own key; nil = that of the effect
+	newKey bool
+}
+
+// identity takes from the arguments of a call what is not the callee's.
+func (c *compiler) identity(at string, with any, vars scope) (own identity, rest any) {
+	m := asObject(with)
+	key, hasKey := m["idempotencyKey"]
+	again, hasNew := m["newKey"]
+	own.newKey = safe(m["method"])
+	if !hasKey && !hasNew {
+		return own, with
+	}
+	m = maps.Clone(m)
+	delete(m, "idempotencyKey")
+	delete(m, "newKey")
+	if s, ok := key.(string); hasKey && (!ok || s == "") {
+		c.wrong(join(at, "idempotencyKey"), "a string with content", key)
+	} else if hasKey {
+		own.key = c.template(join(at, "idempotencyKey"), key, vars)
+	}
+	if b, ok := again.(bool); hasNew && !ok {
+		c.wrong(join(at, "newKey"), "a boolean", again)
+	} else {
+		own.newKey = own.newKey || b
+	}
+	return own, m
+}
+
+// safe reports whether a method has no effect, so that a retry may send another
+// request whatever became of the one before.
+func safe(method any) bool {
+	s, _ := method.(string)
+	return slices.Contains([]string{"GET", "HEAD", "OPTIONS", "TRACE"}, strings.ToUpper(s))
+}
+
+func (own identity) of(r *called) {
+	if r.call == nil {
+		return
+	}
+	r.call.NewKey = r.call.NewKey || own.newKey
+	if own.key != nil {
+		r.call.Key = own.key
+	}
 }
 
 // asObject is v as an object, or nil.
@@ -377,6 +431,7 @@ func (c *compiler) each(at string, v any, vars scope, inside []string) *engine.C
 	}
 	if inner := c.inner(at, m, vars.with(res.Each), inside, callEach); inner != nil {
 		res.Target, res.With, res.Ack, res.Detached = inner.Target, inner.With, inner.Ack, inner.Detached
+		res.Key, res.NewKey = inner.Key, inner.NewKey
 	}
 	return res
 }
@@ -424,7 +479,7 @@ func (c *compiler) acknowledged(at string, v any, vars scope, inside []string) *
 		res.Detached = !waits
 	}
 	if inner := c.inner(at, m, vars, inside, callAck); inner != nil {
-		res.Target, res.With = inner.Target, inner.With
+		res.Target, res.With, res.Key, res.NewKey = inner.Target, inner.With, inner.Key, inner.NewKey
 	}
 	return res
 }

@@ -138,7 +138,7 @@ func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error 
 			return err
 		}
 		w.add(fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, store.ErrTaken), "stream_claim", m.Owner, run, m.Attempts,
-			stamp(m.NextAt), clip(m.Error), stamp(m.Delivered), m.Deliveries, m.InstanceID, m.Position, expect)
+			stamp(m.NextAt), clip(m.Error), stamp(m.Delivered), m.Deliveries, flag(&m.Unknown), m.InstanceID, m.Position, expect)
 	}
 	for i := range c.Tasks {
 		e := &c.Tasks[i]
@@ -234,7 +234,7 @@ func startDigest(definition, businessKey, startKey string) []byte {
 func (w *work) entry(e *projections.Entry, run string) {
 	w.add(nil, "stream_insert", e.InstanceID, e.Position, e.Kind, e.Direction, e.Type, e.SignalID, stamp(e.CreatedAt),
 		flag(e.Processed), stamp(e.ProcessedAt), e.ClaimedBy, run, e.Attempts, stamp(e.NextAttemptAt), clip(e.LastError),
-		stamp(e.DeliveredAt), e.Deliveries, e.Data, e.Metadata)
+		stamp(e.DeliveredAt), e.Deliveries, e.Key, e.Data, e.Metadata)
 }
 
 func (w *work) task(k *projections.Task) {

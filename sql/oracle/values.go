@@ -67,6 +67,11 @@ func (s into) Scan(v any) error {
 		yes := n != 0
 		*to = &yes
 		return nil
+	case *bool:
+		var n int64
+		err := scanNumber(&n, v)
+		*to = n != 0
+		return err
 	case *int64:
 		return scanNumber(to, v)
 	case *int:

@@ -306,7 +306,7 @@ func (t *tx) claimCommand(m store.Claim) error {
 		return err
 	}
 	return t.guard(store.ErrTaken, "stream_claim", owner, int64(m.Attempts), micros(m.NextAt), text(m.Error),
-		micros(m.Delivered), int64(m.Deliveries), entry, m.Any, m.Expect)
+		micros(m.Delivered), int64(m.Deliveries), m.Unknown, entry, m.Any, m.Expect)
 }
 
 // entry is the number of a stream entry.

@@ -192,7 +192,8 @@ func keyOf[T any](k keyed[T]) string { return strconv.FormatInt(k.key, 10) }
 func scanEntry(row scanner, e *projections.Entry) error {
 	return row.Scan(&e.InstanceID, &e.Position, textInto{&e.Kind}, textInto{&e.Direction}, textInto{&e.Type}, bytesInto{&e.Data},
 		bytesInto{&e.Metadata}, textInto{&e.SignalID}, timeInto{&e.CreatedAt}, boolInto{&e.Processed}, timeInto{&e.ProcessedAt},
-		textInto{&e.ClaimedBy}, &e.Attempts, timeInto{&e.NextAttemptAt}, textInto{&e.LastError}, timeInto{&e.DeliveredAt}, &e.Deliveries)
+		textInto{&e.ClaimedBy}, &e.Attempts, timeInto{&e.NextAttemptAt}, textInto{&e.LastError}, timeInto{&e.DeliveredAt}, &e.Deliveries,
+		textInto{&e.Key}, &e.Unknown)
 }
 
 // Stream implements projections.Reader.

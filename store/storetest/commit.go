@@ -301,6 +301,21 @@ var commitCases = map[string]func(*kase){
 			k.Fatalf("%+v", entries[0])
 		}
 	},
+	"a command has its key, and a claim says whether its outcome is known": func(k *kase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a")}
+		c.Rows.Stream[0].Data, c.Rows.Stream[0].Key = []byte(`{"target":"x","key":"INC/1/do/0/x/0/0/d"}`), "INC/1/do/0/x/0/0/d"
+		k.commit(c)
+		for _, unknown := range []bool{true, false, true} {
+			m := store.Claim{InstanceID: "a", Position: 1, Any: true, Unknown: unknown}
+			k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}))
+			got, err := k.s.Stream(k.ctx, "a", 0, 1)
+			k.ok(err)
+			if len(got) != 1 || got[0].Key != "INC/1/do/0/x/0/0/d" || got[0].Unknown != unknown {
+				k.Fatalf("%+v, want unknown %v", got, unknown)
+			}
+		}
+	},
 	"a claim of any owner asks only that the command is open": func(k *kase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a"), command("a", 2, ""), command("a", 3, "node-b"), command("a", 4, "")}

@@ -150,6 +150,7 @@ func sig(body string) store.Send { return store.Send{Queue: store.Signals, Body:
 // snap is a snapshot with a little of everything.
 func snap(id string, version int64) *snapshot.Snapshot {
 	return &snapshot.Snapshot{
+		Incarnation: "INC", Epoch: 1,
 		InstanceID: id, Version: version, Status: snapshot.Waiting, Position: version, StartedAt: at, UpdatedAt: at,
 		Definition: snapshot.Definition{Name: "default/d", Version: "1.0.0", Digest: "00"},
 		State:      snapshot.State{Input: []byte(`{"a":1}`)},

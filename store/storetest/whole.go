@@ -13,6 +13,7 @@ import (
 func Whole(id string, now time.Time) (store.Change, error) {
 	open := false
 	s := &snapshot.Snapshot{
+		Incarnation: "INC", Epoch: 2,
 		InstanceID: id, Status: snapshot.Waiting, Version: 1, Position: 2, StartedAt: now, UpdatedAt: now,
 		Definition: snapshot.Definition{Name: "t/whole", Version: "1"},
 		Waits: []snapshot.Wait{

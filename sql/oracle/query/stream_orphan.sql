@@ -1,4 +1,4 @@
 update WF_STREAM
-set CLAIMED_BY = null, CLAIMED_RUN = null
+set CLAIMED_BY = null, CLAIMED_RUN = null, OUTCOME_UNKNOWN = case when ATTEMPTS > 0 then 1 else OUTCOME_UNKNOWN end
 where INSTANCE_ID = :INSTANCE_ID and POSITION = :POSITION and PROCESSED = 0 and CLAIMED_BY = :CLAIMED_BY
   and coalesce(CLAIMED_RUN, ' ') = :CLAIMED_RUN

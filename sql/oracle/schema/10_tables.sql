@@ -191,6 +191,8 @@ CREATE TABLE WF_STREAM (
   LAST_ERROR VARCHAR2(4000),
   DELIVERED_ON_UTC TIMESTAMP(6),
   DELIVERIES NUMBER(9) DEFAULT 0 NOT NULL,
+  EFFECT_KEY VARCHAR2(1024 CHAR),
+  OUTCOME_UNKNOWN NUMBER(1) DEFAULT 0 NOT NULL,
   DATA BLOB,
   METADATA BLOB,
   CONSTRAINT WF_STREAM_PK PRIMARY KEY (INSTANCE_ID, POSITION)
@@ -229,6 +231,10 @@ COMMENT ON COLUMN WF_STREAM.LAST_ERROR IS 'of the last attempt'
 COMMENT ON COLUMN WF_STREAM.DELIVERED_ON_UTC IS 'when the command was delivered last; it waits for its acknowledgement'
 /
 COMMENT ON COLUMN WF_STREAM.DELIVERIES IS 'deliveries that were not acknowledged as processed'
+/
+COMMENT ON COLUMN WF_STREAM.EFFECT_KEY IS 'of a command: idempotency key of its effect, the same in every command that repeats it'
+/
+COMMENT ON COLUMN WF_STREAM.OUTCOME_UNKNOWN IS 'of a command: 1 = the outside may have done it, and no attempt had an answer'
 /
 COMMENT ON COLUMN WF_STREAM.DATA IS 'the message'
 /

@@ -1,1 +1,1 @@
-update WF_STREAM set CLAIMED_BY = null where ENTRY_NO = ? and PROCESSED = 0 and CLAIMED_BY = ?
+update WF_STREAM set CLAIMED_BY = null, OUTCOME_UNKNOWN = (OUTCOME_UNKNOWN or ATTEMPTS > 0) where ENTRY_NO = ? and PROCESSED = 0 and CLAIMED_BY = ?

@@ -1,0 +1,83 @@
+package activity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+)
+
+// TestFailureSaysWhetherItMayHaveHappened: what was never sent, or was answered,
+// is known; what was sent and not answered is not.
+func TestFailureSaysWhetherItMayHaveHappened(t *testing.T) {
+	t.Parallel()
+	held := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/hangs":
+			_, _ = io.Copy(io.Discard, r.Body)
+			select {
+			case <-held:
+			case <-r.Context().Done():
+			}
+		case "/drops":
+			panic(http.ErrAbortHandler)
+		case "/breaks":
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("{"))
+		case "/gateway":
+			w.WriteHeader(http.StatusGatewayTimeout)
+		default:
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	defer server.Close()
+	defer close(held)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "http://" + closed.Addr().String()
+	closed.Close()
+	p := performer(t, Config{Timeout: 200 * time.Millisecond})
+	for uri, want := range map[string]bool{
+		nobody: false, server.URL + "/refuses": false, server.URL + "/gateway": true,
+		server.URL + "/hangs": true, server.URL + "/drops": true, server.URL + "/breaks": true,
+	} {
+		input := fmt.Sprintf(`{"method":"POST","uri":%q,"body":{"n":1}}`, uri)
+		_, f := p.Perform(context.Background(), engine.Command{Target: TargetHTTP, Input: json.RawMessage(input)}, "k", 1)
+		if f == nil || f.Unknown != want {
+			t.Errorf("%s: %+v, want unknown %v", uri, f, want)
+		}
+	}
+	for name, c := range map[string]struct {
+		f    Func
+		want bool
+	}{
+		"says no":     {func(context.Context, json.RawMessage) (any, error) { return nil, errors.New("declined") }, false},
+		"raises":      {func(context.Context, json.RawMessage) (any, error) { return nil, &Error{Status: 422} }, false},
+		"cannot tell": {func(context.Context, json.RawMessage) (any, error) { return nil, Unknown(errors.New("lost")) }, true},
+		"lost the line": {func(context.Context, json.RawMessage) (any, error) {
+			return nil, fmt.Errorf("read: %w", io.ErrUnexpectedEOF)
+		}, true},
+		"cannot dial": {func(context.Context, json.RawMessage) (any, error) {
+			_, err := net.Dial("tcp", closed.Addr().String())
+			return nil, err
+		}, false},
+		"panics": {func(context.Context, json.RawMessage) (any, error) { panic("no") }, true},
+		"hangs":  {func(ctx context.Context, _ json.RawMessage) (any, error) { <-ctx.Done(); return nil, ctx.Err() }, true},
+	} {
+		p.Register(name, c.f)
+		if _, f := p.Perform(context.Background(), engine.Command{Target: name}, "k", 1); f == nil || f.Unknown != c.want {
+			t.Errorf("a function that %s: %+v, want unknown %v", name, f, c.want)
+		}
+	}
+}
