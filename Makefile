@@ -15,7 +15,10 @@ FUZZ_TIME ?= 5s
 CHAOS_TIME ?= 5m
 CHAOS_SEED ?= 0
 
-.PHONY: asan chaos run test demo bench test-oracle ctk check fuzz build install
+# Runs that compare the stores, at random operations each.
+MODEL_CHECKS ?= 40
+
+.PHONY: asan chaos model run test demo bench test-oracle ctk check fuzz build install
 
 run: build ## serve on the embedded store with the examples and their outside world
 	@trap 'kill $$world 2>/dev/null || true' EXIT; \
@@ -47,6 +50,10 @@ test-oracle: install ## the Oracle store: over the stand-in, or on the database 
 	.ci/install-postgres
 	.ci/install-grammar
 	.ci/test-oracle
+
+model: install ## random operations on every store and on a model of one: what may be seen is the same; MODEL_CHECKS
+	.ci/install-postgres
+	go test -count=1 -timeout 20m ./internal/model -run TestStoresAreEqual -rapid.checks=$(MODEL_CHECKS) -rapid.steps=25
 
 chaos: install ## nodes in every trouble on both stores, judged by a stranger; CHAOS_TIME, CHAOS_SEED
 	.ci/install-postgres

@@ -3,6 +3,7 @@ module github.com/aqueduct-engine/aqueduct
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/cucumber/godog v0.15.1
 	github.com/dlclark/regexp2 v1.12.0
 	github.com/godror/godror v0.51.4
@@ -11,6 +12,7 @@ require (
 	github.com/robfig/cron/v3 v3.0.1
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	golang.org/x/sync v0.24.0
+	pgregory.net/rapid v1.3.0
 )
 
 require (

@@ -119,11 +119,11 @@ func (c *client) run(ctx, finish context.Context) {
 		stop()
 		cancel(nil)
 		c.b.end(w, err)
-		if c.kind == fork || c.kind == each {
-			select {
-			case <-time.After(time.Duration(500+c.rand.IntN(3000)) * time.Millisecond):
-			case <-ctx.Done():
-			}
+		switch c.kind {
+		case fork, each:
+			pause(ctx, time.Duration(500+c.rand.IntN(3000))*time.Millisecond)
+		case heard:
+			pause(ctx, time.Duration(c.rand.IntN(100))*time.Millisecond)
 		}
 	}
 }

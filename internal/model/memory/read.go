@@ -1,0 +1,487 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+func bounded(limit int) int {
+	if limit <= 0 {
+		return projections.DefaultLimit
+	}
+	return min(limit, projections.MaxLimit)
+}
+
+func fits(want, got string) bool { return want == "" || want == got }
+
+// newest is a page of what fits, the highest number first.
+func newest[T any](rows map[string]numbered[T], after string, limit int, ok func(T) bool) (projections.Page[T], error) {
+	p := projections.Page[T]{Items: []T{}}
+	before := int64(1 << 62)
+	if after != "" {
+		n, err := strconv.ParseInt(after, 10, 64)
+		if err != nil {
+			return p, problem.New(problem.Invalid, "page.invalid", "%.64q is not the end of a page", after)
+		}
+		before = n
+	}
+	var list []numbered[T]
+	for _, r := range rows {
+		if r.no < before && ok(r.row) {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b numbered[T]) int { return cmp.Compare(b.no, a.no) })
+	if limit = bounded(limit); len(list) > limit {
+		list = list[:limit]
+		p.Next = strconv.FormatInt(list[limit-1].no, 10)
+	}
+	for _, r := range list {
+		p.Items = append(p.Items, r.row)
+	}
+	return p, nil
+}
+
+// Instance implements projections.Reader.
+func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, error) {
+	return view(ctx, s, func(t *data) (projections.Instance, error) {
+		r, ok := t.instances[id]
+		if !ok {
+			return r.row, fmt.Errorf("memory: instance %s: %w", id, store.ErrNotFound)
+		}
+		return r.row, nil
+	})
+}
+
+// Instances implements projections.Reader.
+func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (projections.Page[projections.Instance], error) {
+	return view(ctx, s, func(t *data) (projections.Page[projections.Instance], error) {
+		return newest(t.instances, q.After, q.Limit, func(i projections.Instance) bool {
+			return fits(q.Definition, i.Definition) && fits(q.Status, i.Status) && fits(q.BusinessKey, i.BusinessKey) && fits(q.ParentID, i.ParentID)
+		})
+	})
+}
+
+// Started implements projections.Reader.
+func (s *Store) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
+	return view(ctx, s, func(t *data) (projections.Instance, error) {
+		for _, r := range t.instances {
+			if i := r.row; startKey != "" && i.StartKey == startKey && i.BusinessKey == businessKey && i.Definition == definition {
+				return i, nil
+			}
+		}
+		return projections.Instance{}, fmt.Errorf("memory: start key %s: %w", startKey, store.ErrNotFound)
+	})
+}
+
+// entries is a bounded part of a stream.
+func entries(list []entry, limit int, ok func(entry) bool) []projections.Entry {
+	out := []projections.Entry{}
+	for _, e := range list {
+		if ok(e) && len(out) < bounded(limit) {
+			out = append(out, e.Entry)
+		}
+	}
+	return out
+}
+
+// Stream implements projections.Reader.
+func (s *Store) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
+	return view(ctx, s, func(t *data) ([]projections.Entry, error) {
+		return entries(t.streams[id], limit, func(e entry) bool { return e.Position > after }), nil
+	})
+}
+
+// Recorded implements projections.Reader.
+func (s *Store) Recorded(ctx context.Context, id, signalID string) (bool, error) {
+	return view(ctx, s, func(t *data) (bool, error) {
+		return slices.ContainsFunc(t.streams[id], func(e entry) bool { return signalID != "" && e.SignalID == signalID }), nil
+	})
+}
+
+// Pending implements projections.Reader.
+func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projections.Entry, error) {
+	return view(ctx, s, func(t *data) ([]projections.Entry, error) {
+		var list []entry
+		for _, of := range slices.Sorted(maps.Keys(t.streams)) {
+			if fits(id, of) {
+				list = append(list, t.streams[of]...)
+			}
+		}
+		return entries(list, limit, open), nil
+	})
+}
+
+// Task implements projections.Reader.
+func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
+	return view(ctx, s, func(t *data) (projections.Task, error) {
+		r, ok := t.tasks[id]
+		if !ok {
+			return r.row, fmt.Errorf("memory: task %s: %w", id, store.ErrNotFound)
+		}
+		return r.row, nil
+	})
+}
+
+// sorted are the tasks, the most urgent first, then the oldest.
+func (t *data) sorted() []numbered[projections.Task] {
+	return slices.SortedFunc(maps.Values(t.tasks), func(a, b numbered[projections.Task]) int {
+		return cmp.Or(cmp.Compare(a.row.Priority, b.row.Priority), cmp.Compare(a.no, b.no))
+	})
+}
+
+// Tasks implements projections.Reader.
+func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections.Page[projections.Task], error) {
+	return view(ctx, s, func(t *data) (projections.Page[projections.Task], error) {
+		p := projections.Page[projections.Task]{Items: []projections.Task{}}
+		var priority int
+		var no int64
+		if q.After != "" {
+			if _, err := fmt.Sscanf(q.After, "%d.%d", &priority, &no); err != nil {
+				return p, problem.New(problem.Invalid, "page.invalid", "%.64q is not the end of a page", q.After)
+			}
+		}
+		var last numbered[projections.Task]
+		for _, r := range t.sorted() {
+			k := r.row
+			behind := q.After == "" || cmp.Or(cmp.Compare(k.Priority, priority), cmp.Compare(r.no, no)) > 0
+			if !behind || !fits(q.Status, k.Status) || !fits(q.InstanceID, k.InstanceID) || !fits(q.Assignee, k.Assignee) || q.User != "" && !sees(k, q.User, q.Groups) {
+				continue
+			}
+			if len(p.Items) == bounded(q.Limit) {
+				p.Next = fmt.Sprintf("%d.%d", last.row.Priority, last.no)
+				break
+			}
+			p.Items, last = append(p.Items, k), r
+		}
+		return p, nil
+	})
+}
+
+// sees says whether a task is for a person's eyes.
+func sees(k projections.Task, user string, groups []string) bool {
+	if slices.Contains(projections.Names(k.ExcludedUsers), user) {
+		return false
+	}
+	if k.Assignee != "" {
+		return k.Assignee == user
+	}
+	users, allowed := projections.Names(k.CandidateUsers), projections.Names(k.CandidateGroups)
+	return len(users)+len(allowed) == 0 || slices.Contains(users, user) ||
+		slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(allowed, g) })
+}
+
+// TaskEvents implements projections.Reader.
+func (s *Store) TaskEvents(ctx context.Context, id string) ([]projections.TaskEvent, error) {
+	return view(ctx, s, func(t *data) ([]projections.TaskEvent, error) {
+		if _, ok := t.tasks[id]; !ok {
+			return nil, fmt.Errorf("memory: events of task %s: %w", id, store.ErrNotFound)
+		}
+		return append([]projections.TaskEvent{}, t.events[id]...), nil
+	})
+}
+
+// ClaimNext implements store.Assigner.
+func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.Task, error) {
+	got := []projections.Task{}
+	err := s.update(ctx, func(t *data) error {
+		for _, r := range t.sorted() {
+			if len(got) == c.Limit {
+				break
+			}
+			e, ok := c.Edit(r.row)
+			if !ok || r.row.Status != projections.TaskReady {
+				continue
+			}
+			if err := t.edit(e); err != nil {
+				return err
+			}
+			got = append(got, t.tasks[r.row.ID].row)
+		}
+		return nil
+	})
+	return got, err
+}
+
+// WaitSpecs implements projections.Reader.
+func (s *Store) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
+	return view(ctx, s, func(t *data) ([]string, error) {
+		list := []string{}
+		for _, w := range t.waits {
+			if w.EventType == eventType {
+				list = append(list, w.Spec)
+			}
+		}
+		slices.Sort(list)
+		return slices.Compact(list), nil
+	})
+}
+
+// Waits implements projections.Reader.
+func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
+	return view(ctx, s, func(t *data) ([]projections.Wait, error) {
+		list := []projections.Wait{}
+		for _, token := range slices.Sorted(maps.Keys(t.waits)) {
+			w := t.waits[token]
+			if w.EventType == eventType && w.Spec == spec && w.KeyHash == keyHash && token > after && len(list) < bounded(limit) {
+				list = append(list, w)
+			}
+		}
+		return list, nil
+	})
+}
+
+// DeadLetter implements projections.Reader.
+func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
+	return view(ctx, s, func(t *data) (projections.DeadLetter, error) {
+		r, ok := t.letters[id]
+		if !ok {
+			return r.row, fmt.Errorf("memory: dead letter %s: %w", id, store.ErrNotFound)
+		}
+		return r.row, nil
+	})
+}
+
+// DeadLetters implements projections.Reader.
+func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) (projections.Page[projections.DeadLetter], error) {
+	return view(ctx, s, func(t *data) (projections.Page[projections.DeadLetter], error) {
+		return newest(t.letters, q.After, q.Limit, func(l projections.DeadLetter) bool {
+			return fits(q.Queue, l.Queue) && fits(q.Reason, l.Reason) && fits(q.InstanceID, l.InstanceID)
+		})
+	})
+}
+
+// Replay implements store.Letters.
+func (s *Store) Replay(ctx context.Context, id string) error { return s.letter(ctx, id, true) }
+
+// Discard implements store.Letters.
+func (s *Store) Discard(ctx context.Context, id string) error { return s.letter(ctx, id, false) }
+
+func (s *Store) letter(ctx context.Context, id string, send bool) error {
+	return s.update(ctx, func(t *data) error {
+		l, ok := t.letters[id]
+		if !ok {
+			return fmt.Errorf("memory: dead letter %s: %w", id, store.ErrNotFound)
+		}
+		delete(t.letters, id)
+		if send {
+			t.send(store.Send{Queue: store.Queue(l.row.Queue), Body: l.row.Envelope})
+		}
+		return nil
+	})
+}
+
+// Queues implements projections.Reader.
+func (s *Store) Queues(ctx context.Context) ([]projections.Queue, error) {
+	return view(ctx, s, func(t *data) ([]projections.Queue, error) {
+		queues := []projections.Queue{{Name: string(store.Signals)}, {Name: string(store.Schedule)}, {Name: string(store.Commands)}}
+		now := s.db.now()
+		for _, m := range t.messages {
+			i := slices.IndexFunc(queues, func(q projections.Queue) bool { return q.Name == string(m.Queue) })
+			if i < 0 {
+				continue
+			}
+			q := &queues[i]
+			switch since := m.DueAt; {
+			case m.leased != "":
+				q.Leased++
+			case since.After(now):
+				q.Delayed++
+			default:
+				q.Ready++
+				if since.IsZero() {
+					since = m.EnqueuedAt
+				}
+				if q.OldestAt.IsZero() || since.Before(q.OldestAt) {
+					q.OldestAt = since
+				}
+			}
+		}
+		return queues, nil
+	})
+}
+
+// Lock implements store.Locks.
+func (s *Store) Lock(ctx context.Context, name string, ttl time.Duration) (bool, error) {
+	taken := errors.New("taken")
+	err := s.update(ctx, func(t *data) error {
+		if l, ok := t.locks[name]; ok && l.owner != s.node && l.until.After(t.now) {
+			return taken
+		}
+		t.locks[name] = lock{s.node, t.now.Add(ttl)}
+		return nil
+	})
+	if errors.Is(err, taken) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Unlock implements store.Locks.
+func (s *Store) Unlock(ctx context.Context, name string) error {
+	return s.update(ctx, func(t *data) error {
+		if t.locks[name].owner == s.node {
+			delete(t.locks, name)
+		}
+		return nil
+	})
+}
+
+// Purge implements store.Retention.
+func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error) {
+	count := 0
+	err := s.update(ctx, func(t *data) error {
+		over := slices.SortedFunc(maps.Values(t.instances), func(a, b numbered[projections.Instance]) int {
+			return a.row.EndedAt.Compare(b.row.EndedAt)
+		})
+		for _, r := range over {
+			i := r.row
+			closed := i.Status == "completed" || i.Status == "cancelled"
+			if count == limit || !closed || i.EndedAt.IsZero() || !i.EndedAt.Before(endedBefore) || slices.ContainsFunc(t.streams[i.ID], open) {
+				continue
+			}
+			t.forget(i.ID)
+			count++
+		}
+		return nil
+	})
+	return count, err
+}
+
+// forget deletes everything of an instance.
+func (t *data) forget(id string) {
+	delete(t.instances, id)
+	delete(t.snapshots, id)
+	delete(t.streams, id)
+	for token, w := range t.waits {
+		if w.InstanceID == id {
+			delete(t.waits, token)
+		}
+	}
+	for task, r := range t.tasks {
+		if r.row.InstanceID == id {
+			delete(t.tasks, task)
+			delete(t.events, task)
+		}
+	}
+}
+
+// KeepEvent implements store.Inbox.
+func (s *Store) KeepEvent(ctx context.Context, e store.Event) error {
+	return s.update(ctx, func(t *data) error {
+		if _, ok := t.inbox[e.Key]; !ok {
+			e.ReceivedAt, e.ExpiresAt, e.Body = micros(e.ReceivedAt), micros(e.ExpiresAt), slices.Clone(e.Body)
+			t.inbox[e.Key] = e
+		}
+		return nil
+	})
+}
+
+// DropEvent implements store.Inbox.
+func (s *Store) DropEvent(ctx context.Context, key string) error {
+	return s.update(ctx, func(t *data) error { delete(t.inbox, key); return nil })
+}
+
+// KeptEvents implements store.Inbox.
+func (s *Store) KeptEvents(ctx context.Context, eventType string, now time.Time, behind store.Event) ([]store.Event, error) {
+	order := func(a, b store.Event) int {
+		return cmp.Or(a.ReceivedAt.Compare(b.ReceivedAt), cmp.Compare(a.Key, b.Key))
+	}
+	return view(ctx, s, func(t *data) ([]store.Event, error) {
+		list := []store.Event{}
+		for _, e := range slices.SortedFunc(maps.Values(t.inbox), order) {
+			if fits(eventType, e.Type) && e.ExpiresAt.After(now) && (behind.Key == "" || order(e, behind) > 0) && len(list) < projections.MaxLimit {
+				list = append(list, e)
+			}
+		}
+		return list, nil
+	})
+}
+
+// PurgeEvents implements store.Inbox.
+func (s *Store) PurgeEvents(ctx context.Context, expiredBefore time.Time, limit int) (int, error) {
+	count := 0
+	err := s.update(ctx, func(t *data) error {
+		for _, e := range slices.SortedFunc(maps.Values(t.inbox), func(a, b store.Event) int { return a.ExpiresAt.Compare(b.ExpiresAt) }) {
+			if count < limit && e.ExpiresAt.Before(expiredBefore) {
+				delete(t.inbox, e.Key)
+				count++
+			}
+		}
+		return nil
+	})
+	return count, err
+}
+
+// PutDefinition implements definition.Repository.
+func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (bool, error) {
+	err := s.update(ctx, func(t *data) error {
+		return t.publish(&store.Definition{
+			Name: r.Name, Version: r.Version, Digest: r.Digest, Kind: r.Kind, Title: r.Title, Source: r.Source, Document: r.Document,
+			PublishedAt: r.PublishedAt, Ordinal: r.Ordinal,
+		})
+	})
+	if errors.Is(err, store.ErrDuplicate) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Definition implements definition.Repository.
+func (s *Store) Definition(ctx context.Context, name, version string) (definition.Record, error) {
+	return view(ctx, s, func(t *data) (definition.Record, error) {
+		for _, r := range t.records {
+			if r.Name == name && r.Version == version {
+				return r, nil
+			}
+		}
+		return definition.Record{}, problem.Wrap(store.ErrNotFound, problem.NotFound, "definition.unknown", "definition %s@%s is not published", name, version)
+	})
+}
+
+// Versions implements definition.Repository: in the order of publication.
+func (s *Store) Versions(ctx context.Context, name string) ([]definition.Record, error) {
+	return view(ctx, s, func(t *data) ([]definition.Record, error) {
+		list := []definition.Record{}
+		for _, r := range t.records {
+			if r.Name == name {
+				r.Source, r.Document = nil, nil
+				list = append(list, r)
+			}
+		}
+		return list, nil
+	})
+}
+
+// Definitions implements definition.Repository.
+func (s *Store) Definitions(ctx context.Context, after string, limit int) ([]definition.Record, error) {
+	name, version := after, ""
+	if i := strings.LastIndexByte(after, '@'); i >= 0 {
+		name, version = after[:i], after[i+1:]
+	}
+	return view(ctx, s, func(t *data) ([]definition.Record, error) {
+		sorted := slices.SortedFunc(slices.Values(t.records), func(a, b definition.Record) int {
+			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+		})
+		list := []definition.Record{}
+		for _, r := range sorted {
+			if cmp.Or(cmp.Compare(r.Name, name), cmp.Compare(r.Version, version)) > 0 && len(list) < bounded(limit) {
+				r.Source, r.Document = nil, nil
+				list = append(list, r)
+			}
+		}
+		return list, nil
+	})
+}
