@@ -348,6 +348,11 @@ func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error)
 	return count, err
 }
 
+// Probe implements store.Prober.
+func (s *Store) Probe(ctx context.Context) error {
+	return s.update(ctx, func(*data) error { return nil })
+}
+
 // Node implements store.Performer.
 func (s *Store) Node() string { return s.node }
 
