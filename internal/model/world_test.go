@@ -72,10 +72,10 @@ func (w *world) start(ctx context.Context) error {
 			return fmt.Errorf("document %d: %w", i, err)
 		}
 	}
-	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 1}, BreakAfter: 1 << 20})
+	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 1}})
 	performer.Register("effect", w.effect)
 	w.rt, err = runtime.New(ctx, runtime.Config{
-		Store: w.st, Definitions: cat, Performer: performer, RetryMax: -1, SignalConsumers: 2, ScheduleConsumers: 2, CommandConsumers: 2,
+		Store: w.st, Definitions: cat, Performer: performer, RetryMax: -1, BreakAfter: 1 << 20, SignalConsumers: 2, ScheduleConsumers: 2, CommandConsumers: 2,
 	})
 	if err != nil {
 		return err
