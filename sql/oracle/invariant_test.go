@@ -27,6 +27,14 @@ var broken = map[string][]string{
 		"update WF_TASKS set STATUS = 'completed'", "update WF_TASKS set STATUS = 'reserved'", "update WF_TASKS set ASSIGNEE = 'ann'",
 		"delete from WF_TASK_EVENTS", "update WF_TASK_EVENTS set EVENT = 'cancelled'",
 	},
+	"wait-has-source": {
+		waits("Command") + "; update WF_STREAM set PROCESSED = 1 where POSITION = 2", waits("Task") + "; update WF_TASKS set STATUS = 'completed'",
+		waits("Event") + "; delete from WF_WAITS", waits("Task") + "; update WF_TASKS set WAITING_TOKEN = 'x'",
+	},
+	"no-orphans": {
+		"delete from WF_RUNTIME_STATES", "delete from WF_RUNTIME_STATES; delete from WF_STREAM; delete from WF_WAITS",
+		"delete from WF_RUNTIME_STATES; delete from WF_STREAM; delete from WF_TASKS; delete from WF_TASK_EVENTS", "delete from WF_TASKS",
+	},
 	"lease-owner": {"update WF_STREAM set CLAIMED_BY = 'n' where POSITION = 2", "update WF_STREAM set CLAIMED_RUN = 'n' where POSITION = 2"},
 }
 
@@ -34,6 +42,12 @@ const (
 	closed = "update WF_RUNTIME_STATES set RUNTIME_STATUS = 'completed'; update WF_INSTANCES set STATUS = 'completed'"
 	idle   = "update WF_RUNTIME_STATES set WAITING_TOKEN = null"
 )
+
+// waits is what makes another of the waits of storetest's instance the first.
+func waits(kind string) string {
+	token := map[string]string{"Command": "a-c", "Task": "a-p", "Event": "a-e"}[kind]
+	return "update WF_RUNTIME_STATES set WAITING_KIND = '" + kind + "', WAITING_TOKEN = '" + token + "'"
+}
 
 // Every invariant finds what breaks it, and nothing where nothing is broken.
 func TestVerifyFindsWhatIsBroken(t *testing.T) {

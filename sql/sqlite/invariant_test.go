@@ -29,6 +29,14 @@ var broken = map[string][]string{
 		"update WF_TASKS set STATUS = 'completed', ENDED_ON_UTC = 1", "update WF_TASKS set STATUS = 'reserved'", "update WF_TASKS set ASSIGNEE = 'ann'",
 		"delete from WF_TASK_EVENTS", "update WF_TASK_EVENTS set EVENT = 'cancelled'", "update WF_TASKS set ENDED_ON_UTC = 1",
 	},
+	"wait-has-source": {
+		waits("Command") + "; update WF_STREAM set PROCESSED = 1, PROCESSED_ON_UTC = 1 where POSITION = 2", waits("Task") + "; update WF_TASKS set STATUS = 'completed'",
+		waits("Event") + "; delete from WF_WAITS", waits("Task") + "; update WF_TASKS set WAITING_TOKEN = 'x'",
+	},
+	"no-orphans": {
+		"delete from WF_RUNTIME_STATES", "delete from WF_RUNTIME_STATES; delete from WF_STREAM; delete from WF_WAITS",
+		"delete from WF_RUNTIME_STATES; delete from WF_STREAM; delete from WF_TASKS; delete from WF_TASK_EVENTS", "delete from WF_TASKS",
+	},
 	"lease-owner": {
 		"update WF_MESSAGES set STATE = 10", "update WF_MESSAGES set STATE = 10, LEASE_OWNER = 99", "update WF_MESSAGES set LEASE_OWNER = 1",
 		"update WF_STREAM set CLAIMED_BY = 99 where POSITION = 2",
@@ -39,6 +47,12 @@ const (
 	closed = "update WF_RUNTIME_STATES set STATE_JSON = cast(json_set(cast(STATE_JSON as text), '$.status', 'completed') as blob); update WF_INSTANCES set STATUS = 'completed'"
 	idle   = "update WF_RUNTIME_STATES set STATE_JSON = cast(json_remove(cast(STATE_JSON as text), '$.waiting', '$.waits') as blob)"
 )
+
+// waits is what makes another of the waits of storetest's instance the first.
+func waits(kind string) string {
+	token := map[string]string{"Command": "a-c", "Task": "a-p", "Event": "a-e"}[kind]
+	return "update WF_RUNTIME_STATES set STATE_JSON = cast(json_set(cast(STATE_JSON as text), '$.waiting.kind', '" + kind + "', '$.waiting.token', '" + token + "') as blob)"
+}
 
 // Every invariant finds what breaks it, and nothing where nothing is broken.
 func TestVerifyFindsWhatIsBroken(t *testing.T) {
