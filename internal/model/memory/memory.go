@@ -278,10 +278,20 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 		if d.over {
 			return store.ErrLost
 		}
+		also := make([]*delivery, len(c.Also))
+		for i, m := range c.Also {
+			no, err := strconv.ParseInt(m.ID, 10, 64)
+			if also[i] = d.s.held[no]; err != nil || also[i] == nil {
+				return store.ErrLost
+			}
+			delete(t.messages, no)
+		}
 		if err := t.apply(d.s, d, &c); err != nil {
 			return err
 		}
-		d.end()
+		for _, other := range append(also, d) {
+			other.end()
+		}
 		return nil
 	})
 }
@@ -347,6 +357,9 @@ func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error)
 	})
 	return count, err
 }
+
+// Joins implements store.Joiner.
+func (s *Store) Joins() bool { return true }
 
 // Probe implements store.Prober.
 func (s *Store) Probe(ctx context.Context) error {
