@@ -207,12 +207,12 @@ func (s *Store) Load(ctx context.Context, id string) (snapshot.Snapshot, error) 
 }
 
 // Receive implements store.Store.
-func (s *Store) Receive(ctx context.Context, q store.Queue) (store.Delivery, error) {
+func (s *Store) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		d, changed, due, err := s.take(q)
+		d, changed, due, err := s.take(q, arrived)
 		if err != nil || d != nil {
 			return d, err
 		}
@@ -229,7 +229,7 @@ func (s *Store) Receive(ctx context.Context, q store.Queue) (store.Delivery, err
 }
 
 // take gives the first message that is due, or what to wait for.
-func (s *Store) take(q store.Queue) (store.Delivery, <-chan struct{}, time.Duration, error) {
+func (s *Store) take(q store.Queue, arrived func(store.Message)) (store.Delivery, <-chan struct{}, time.Duration, error) {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
 	if s.closed {
@@ -256,6 +256,9 @@ func (s *Store) take(q store.Queue) (store.Delivery, <-chan struct{}, time.Durat
 	s.db.data.messages[best.no] = *best
 	d := &delivery{s: s, m: *best}
 	s.held[best.no] = d
+	if arrived != nil {
+		arrived(best.Message)
+	}
 	return d, nil, 0, nil
 }
 
