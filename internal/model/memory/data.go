@@ -177,8 +177,8 @@ func (t *data) snapshot(c *store.Change) (string, error) {
 	switch {
 	case s.Version == 1 && ok:
 		return "", fmt.Errorf("start %s: the instance exists: %w", s.InstanceID, store.ErrDuplicate)
-	case s.Version != 1 && had.version != s.Version-1:
-		return "", fmt.Errorf("%s is not at version %d: %w", s.InstanceID, s.Version-1, store.ErrStale)
+	case s.Version != 1 && had.version != c.Base():
+		return "", fmt.Errorf("%s is not at version %d: %w", s.InstanceID, c.Base(), store.ErrStale)
 	}
 	t.snapshots[s.InstanceID] = stored{raw: slices.Clone(raw), sum: crc32.ChecksumIEEE(raw), version: s.Version}
 	return s.InstanceID, nil

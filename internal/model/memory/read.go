@@ -157,7 +157,7 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections
 		for _, r := range t.sorted() {
 			k := r.row
 			behind := q.After == "" || cmp.Or(cmp.Compare(k.Priority, priority), cmp.Compare(r.no, no)) > 0
-			if !behind || !fits(q.Status, k.Status) || !fits(q.InstanceID, k.InstanceID) || !fits(q.Assignee, k.Assignee) || q.User != "" && !sees(k, q.User, q.Groups) {
+			if !behind || !inStatus(q.Status, k) || !fits(q.InstanceID, k.InstanceID) || !fits(q.Assignee, k.Assignee) || (q.User != "" || len(q.Groups) > 0) && !sees(k, q.User, q.Groups) {
 				continue
 			}
 			if len(p.Items) == bounded(q.Limit) {
@@ -170,16 +170,21 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections
 	})
 }
 
-// sees says whether a task is for a person's eyes.
+func inStatus(want string, k projections.Task) bool {
+	return fits(want, k.Status) || want == projections.TaskOpen && awaits(k)
+}
+
+// sees says whether a task is in the list of a person: it is his, or it is
+// nobody's and he may claim it.
 func sees(k projections.Task, user string, groups []string) bool {
-	if slices.Contains(projections.Names(k.ExcludedUsers), user) {
+	if user != "" && slices.Contains(projections.Names(k.ExcludedUsers), user) {
 		return false
 	}
 	if k.Assignee != "" {
 		return k.Assignee == user
 	}
 	users, allowed := projections.Names(k.CandidateUsers), projections.Names(k.CandidateGroups)
-	return len(users)+len(allowed) == 0 || slices.Contains(users, user) ||
+	return len(users)+len(allowed) == 0 || user != "" && slices.Contains(users, user) ||
 		slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(allowed, g) })
 }
 
