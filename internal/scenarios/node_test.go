@@ -60,7 +60,7 @@ func boot(ctx context.Context, w *world, mode mode) (*node, error) {
 	n := &node{db: db, life: &life{mode: mode, dead: make(chan struct{}), lost: &w.lost}, done: make(chan error, 1)}
 	n.cat = definition.New(db, openworkflow.Parsers(), time.Now)
 	attempts := 3
-	if w.sink != nil {
+	if w.sink != nil || mode == everyRelease {
 		attempts = 20 // nodes that die take attempts at publishing with them
 	}
 	performer := activity.New(activity.Config{Sink: w.sink.address(), SinkMode: activity.SinkStructured, Policy: activity.Policy{MaxAttempts: attempts, Initial: 20 * time.Millisecond, Max: 100 * time.Millisecond}, Secrets: w.secrets, Log: w.log})
