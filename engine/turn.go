@@ -94,6 +94,12 @@ func (t *Turn) uniqueID() string {
 	return string(strconv.AppendInt(append(b, '.'), int64(t.ordinal), 10))
 }
 
+// taskID names a human task by its instance, for people type it.
+func (t *Turn) taskID() string {
+	t.ordinal++
+	return signal.Bounded(t.Snap.InstanceID + "." + strconv.FormatInt(t.Snap.Version, 10) + "." + strconv.Itoa(t.ordinal))
+}
+
 // Append adds an entry to the stream and returns its position.
 func (t *Turn) Append(e Entry) int64 {
 	t.Snap.Position++
@@ -151,7 +157,7 @@ func (t *Turn) Detach(c Command) {
 // beside it.
 func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
 	w.Kind = snapshot.WaitTask
-	w.TaskID = t.uniqueID()
+	w.TaskID = t.taskID()
 	w = t.Await(w)
 	t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: TaskCreated, Create: &task})
 	data, _ := json.Marshal(map[string]string{"taskId": w.TaskID, "title": task.Title})

@@ -51,4 +51,4 @@ Feature: Operators
     When the operator retries "i"
     Then "i" is completed with {"n": 3}
     And the function "first" has been called 1 time under 1 key
-    And the function "work" has been called 2 times under 2 keys
+    And the function "work" has been called 2 times under 1 key
