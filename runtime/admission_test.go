@@ -225,8 +225,7 @@ func TestAWideInstanceStarvesNobody(t *testing.T) {
 	n.until(t, "wide", status("completed"))
 }
 
-// What waits when a node stops is given back without an attempt, and what waits
-// when it dies costs none either.
+// What waits when a node stops is given back without an attempt.
 func TestWaitingIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	places.Each(t, func(t *testing.T, fresh func() string) {

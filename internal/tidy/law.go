@@ -83,7 +83,6 @@ var only = []struct {
 	{[]string{"github.com/itchyny/gojq/..."}, []string{"jq"}, "expressions are bounded by jq"},
 	{[]string{"github.com/santhosh-tekuri/jsonschema/..."}, []string{"schema", "internal/..."}, "schemas are bounded by schema"},
 	{[]string{"github.com/robfig/cron/..."}, []string{"engine"}, "cron expressions are read where ticks are made"},
-	{[]string{"github.com/failsafe-go/..."}, []string{"activity"}, "effects are guarded by activity"},
 	{[]string{"github.com/prometheus/..."}, []string{"runtime", "activity", "api", "cmd/..."}, "metrics live where things happen"},
 }
 
