@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +15,8 @@ import (
 // line is a dispatcher whose commands end when the test says so.
 type line struct {
 	*dispatcher
-	begun   []string // instances, in the order in which their commands began
+	seen    sync.Mutex // of what follows: timers begin commands, too
+	begun   []string   // instances, in the order in which their commands began
 	jobs    map[string]*job
 	expired []string
 	n       int64
@@ -23,11 +26,15 @@ func newLine(c Config) *line {
 	c.Now = time.Now
 	l := &line{dispatcher: newDispatcher(c.withDefaults()), jobs: map[string]*job{}}
 	l.dispatcher.start = func(j *job) {
+		l.seen.Lock()
+		defer l.seen.Unlock()
 		l.begun = append(l.begun, j.instance)
 		l.jobs[j.instance] = j
 	}
 	l.dispatcher.expired = func(jobs []*job) {
 		defer l.busy.Done()
+		l.seen.Lock()
+		defer l.seen.Unlock()
 		for _, j := range jobs {
 			l.expired = append(l.expired, j.instance+": "+j.why)
 		}
@@ -46,13 +53,24 @@ func (l *line) add(instance, target, host string, wait time.Duration) bool {
 
 // end ends the command of an instance that began last.
 func (l *line) end(instance string, h health) {
+	l.seen.Lock()
 	j := l.jobs[instance]
+	l.seen.Unlock()
 	l.left(j, h)
 	l.done(j)
 }
 
+// over are the commands that were given up.
+func (l *line) over() []string {
+	l.seen.Lock()
+	defer l.seen.Unlock()
+	return slices.Clone(l.expired)
+}
+
 func (l *line) got(t *testing.T, want string) {
 	t.Helper()
+	l.seen.Lock()
+	defer l.seen.Unlock()
 	if got := strings.Join(l.begun, " "); got != want {
 		t.Fatalf("begun: %s\n want: %s", got, want)
 	}
@@ -134,13 +152,13 @@ func TestWhatWaitsIsGivenUpByAge(t *testing.T) {
 		l.add("hasty", "GET h/a", "h", time.Minute)
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
-		if l.expired != nil {
-			t.Errorf("before its time: %v", l.expired)
+		if got := l.over(); len(got) != 0 {
+			t.Errorf("before its time: %v", got)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if len(l.expired) != 1 || l.expired[0] != "hasty: a place at host h: 1 requests are under way" {
-			t.Errorf("expired: %v", l.expired)
+		if got := l.over(); len(got) != 1 || got[0] != "hasty: a place at host h: 1 requests are under way" {
+			t.Errorf("expired: %v", got)
 		}
 		l.end("slow", healthy)
 		l.got(t, "slow patient")
