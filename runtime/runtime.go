@@ -182,8 +182,12 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runtime: key: %w", err)
 	}
+	epoch, err := c.Store.Epoch(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("runtime: epoch: %w", err)
+	}
 	r := &Runtime{
-		Config: c, key: key, cache: newCache(c.CacheBytes),
+		Config: c, key: key, epoch: epoch, cache: newCache(c.CacheBytes),
 		jobs: make(chan *job), handlers: make(chan struct{}, c.Handlers),
 		mail: newMailboxes(), performing: map[place]*job{}, tellers: map[string]*teller{},
 	}

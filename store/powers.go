@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
@@ -107,6 +108,30 @@ type Keys interface {
 	Key(ctx context.Context) ([]byte, error)
 }
 
+// Epochs numbers the lives of a database. What is done after a backup was
+// restored is not what was done after it was made: the epoch is in the keys of
+// effects, in tokens and in the ids of signals, so that none of them comes twice.
+type Epochs interface {
+	// Epoch is 1 in a new database. It stays the same while a node has the store
+	// open.
+	Epoch(ctx context.Context) (int64, error)
+	// Raise begins another epoch (NextEpoch), in one transaction, and returns the
+	// one before and the new one. While another node is on the database nothing
+	// is raised: it would go on in the old one (store.in-use).
+	Raise(ctx context.Context) (from, to int64, err error)
+}
+
+// NextEpoch is the epoch that begins now, by the clock of the database. It is
+// the time, in milliseconds: one that counted by one would come again when the
+// same backup is restored again.
+func NextEpoch(last int64, now time.Time) int64 { return max(last+1, now.UnixMilli()) }
+
+// NotAlone is the answer to Raise while others are on the database.
+func NotAlone(others int) error {
+	return problem.New(problem.Unavailable, "store.in-use", "%d other nodes are on the database; they would go on in the old epoch", others).
+		WithHint("stop every node, and repeat; on Oracle a node that was killed counts until it has been silent for 15s")
+}
+
 // Clock tells the time of the database: the time by which it holds messages
 // back, on whichever node it is asked.
 type Clock interface {
@@ -134,6 +159,7 @@ type Full interface {
 	Retention
 	Inbox
 	Keys
+	Epochs
 	Clock
 	Prober
 	projections.Reader

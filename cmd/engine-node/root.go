@@ -112,7 +112,7 @@ func (a *app) mark(c *cobra.Command) {
 // commands lists every verb.
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
-		a.serveCommand(), a.migrateCommand(), a.doctorCommand(), a.verifyCommand(), a.configCommand(), a.versionCommand(),
+		a.serveCommand(), a.migrateCommand(), a.restoreCommand(), a.doctorCommand(), a.verifyCommand(), a.configCommand(), a.versionCommand(),
 		a.validateCommand(), a.evalCommand(), a.diagramCommand(), a.publishCommand(), a.definitionsCommand(), a.schedulesCommand(),
 		a.startCommand(), a.signalCommand(), a.eventCommand(), a.triggerCommand(), a.stateCommand(), a.ackCommand(),
 		a.showCommand(), a.listCommand(), a.tasksCommand(), a.deadLettersCommand(), a.queuesCommand(), a.targetsCommand(), a.benchCommand(),

@@ -252,11 +252,15 @@ func (a *app) peer(ctx context.Context) (*node, error) {
 	c := l.Config
 	if path, ok := c.Store.SQLite(); ok {
 		if _, err := os.Stat(path); err != nil {
-			return nil, problem.Wrap(errors.Unwrap(err), problem.NotFound, "store.missing", "there is no database at %s", path).
-				WithHint("make it: %s migrate --store %s", a.self, c.Store.URL)
+			return nil, missing(err, path).WithHint("make it: %s migrate --store %s", a.self, c.Store.URL)
 		}
 	}
 	return wire(ctx, c, "cli-"+uuid.NewString(), slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError})))
+}
+
+// missing is the answer where no file is.
+func missing(err error, path string) *problem.Error {
+	return problem.Wrap(errors.Unwrap(err), problem.NotFound, "store.missing", "there is no database at %s", path)
 }
 
 // storeURL checks what --store says; a bare path is meant as an SQLite file.

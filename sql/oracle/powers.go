@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
@@ -196,4 +198,70 @@ func (s *Store) Key(ctx context.Context) ([]byte, error) {
 		err = fmt.Errorf("the key has %d bytes", len(m.Value))
 	}
 	return m.Value, wrap("key", err)
+}
+
+// Each restore has a row of WF_META: the name begins with this, the value is the
+// epoch, eight bytes, the highest first. The first epoch has none.
+const epochName = "epoch-"
+
+// Epoch implements store.Epochs.
+func (s *Store) Epoch(ctx context.Context) (int64, error) {
+	row, err := single[struct {
+		Value []byte `db:"VALUE"`
+	}](ctx, s, read("meta_epoch"))
+	if errors.Is(err, store.ErrNotFound) {
+		return 1, nil
+	}
+	if err != nil {
+		return 0, wrap("epoch", err)
+	}
+	epoch, err := epochOf(row.Value)
+	return epoch, wrap("epoch", err)
+}
+
+func epochOf(value []byte) (int64, error) {
+	if len(value) != 8 {
+		return 0, fmt.Errorf("the epoch has %d bytes", len(value))
+	}
+	return int64(binary.BigEndian.Uint64(value)), nil
+}
+
+// Raise implements store.Epochs. A node that joins waits for the lock, and reads
+// the epoch after it.
+func (s *Store) Raise(ctx context.Context) (from, to int64, err error) {
+	if err := s.enter(); err != nil {
+		return 0, 0, wrap("raise", err)
+	}
+	defer s.leave()
+	err = s.change(ctx, func(session *aq.Session) error {
+		from, to, err = s.raise(ctx, session)
+		return err
+	})
+	return from, to, wrap("raise", err)
+}
+
+func (s *Store) raise(ctx context.Context, tx querier) (from, to int64, err error) {
+	if _, err := tx.ExecContext(ctx, text("node_lock")); err != nil {
+		return 0, 0, err
+	}
+	var others int
+	if err := tx.QueryRowContext(ctx, text("node_others"), s.run, s.o.DeadAfter.Seconds()).Scan(into{&others}); err != nil {
+		return 0, 0, err
+	}
+	if others > 0 {
+		return 0, 0, store.NotAlone(others)
+	}
+	from = 1
+	var value []byte
+	switch err := tx.QueryRowContext(ctx, text("meta_epoch")).Scan(into{&value}); {
+	case err == nil:
+		if from, err = epochOf(value); err != nil {
+			return 0, 0, err
+		}
+	case !errors.Is(err, sql.ErrNoRows):
+		return 0, 0, err
+	}
+	to = store.NextEpoch(from, s.clock.now())
+	_, err = tx.ExecContext(ctx, text("meta_insert"), epochName+strconv.FormatInt(to, 10), binary.BigEndian.AppendUint64(nil, uint64(to)))
+	return from, to, err
 }

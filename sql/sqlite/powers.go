@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql/driver"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -226,6 +228,52 @@ func (s *Store) Key(ctx context.Context) ([]byte, error) {
 		return nil
 	})
 	return key, wrap("key", err)
+}
+
+// Each restore has a row of WF_META: the name begins with this, the value is the
+// epoch, eight bytes, the highest first. The first epoch has none.
+const epochName = "epoch-"
+
+// Epoch implements store.Epochs.
+func (s *Store) Epoch(ctx context.Context) (epoch int64, err error) {
+	err = s.do(ctx, func(t *tx) error {
+		epoch, err = t.epoch()
+		return err
+	})
+	return epoch, wrap("epoch", err)
+}
+
+func (t *tx) epoch() (int64, error) {
+	row, err := t.w.c.one("meta_epoch", 1)
+	if err != nil || row == nil {
+		return 1, err
+	}
+	value, _ := row[0].([]byte)
+	if len(value) != 8 {
+		return 0, fmt.Errorf("the epoch has %d bytes", len(value))
+	}
+	return int64(binary.BigEndian.Uint64(value)), nil
+}
+
+// Raise implements store.Epochs. A node takes its name in a transaction and reads
+// the epoch after it: it is seen here, or sees the new one.
+func (s *Store) Raise(ctx context.Context) (from, to int64, err error) {
+	err = s.do(ctx, func(t *tx) error {
+		nodes, err := live(s.path)
+		if err != nil {
+			return err
+		}
+		if nodes > 1 { // beside this one
+			return store.NotAlone(nodes - 1)
+		}
+		if from, err = t.epoch(); err != nil {
+			return err
+		}
+		to = store.NextEpoch(from, s.now())
+		_, _, err = t.exec("meta_insert", epochName+strconv.FormatInt(to, 10), binary.BigEndian.AppendUint64(nil, uint64(to)))
+		return err
+	})
+	return from, to, wrap("raise", err)
 }
 
 // Now implements store.Clock.

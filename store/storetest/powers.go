@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -66,6 +68,41 @@ var powerCases = map[string]func(*kase){
 		second, err := k.open("node-b").Key(k.ctx)
 		k.ok(err)
 		equal(k, second, first)
+	},
+	"an epoch is 1 in a new database and raised by a restore": func(k *kase) {
+		epoch := func(s store.Full, want int64) {
+			k.Helper()
+			got, err := s.Epoch(k.ctx)
+			k.ok(err)
+			equal(k, got, want)
+		}
+		raise := func(s store.Full, last int64) int64 {
+			k.Helper()
+			begun := s.Now()
+			from, to, err := s.Raise(k.ctx)
+			k.ok(err)
+			equal(k, from, last)
+			if to <= from || to < begun.UnixMilli() {
+				k.Fatalf("raised from %d to %d: a restore of the same backup would come to it again", from, to)
+			}
+			return to
+		}
+		epoch(k.s, 1)
+		first := raise(k.s, 1)
+		epoch(k.s, first)
+		second := raise(k.s, first)
+		b := k.open("node-b")
+		epoch(b, second)
+		for _, s := range []store.Full{k.s, b} {
+			_, _, err := s.Raise(k.ctx)
+			var p *problem.Error
+			if !errors.As(err, &p) || p.Code != "store.in-use" {
+				k.Fatalf("raised beside another node: %v", err)
+			}
+		}
+		epoch(b, second)
+		k.ok(k.s.Close())
+		raise(b, second)
 	},
 	"purge removes what is over and nothing else": purge,
 	"the ledger costs nothing when nothing happens": func(k *kase) {

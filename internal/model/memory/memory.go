@@ -36,6 +36,7 @@ type Database struct {
 	changed chan struct{} // closed with every change
 	now     func() time.Time
 	key     []byte
+	epoch   int64
 }
 
 // New makes an empty database; now is its clock, nil for time.Now.
@@ -52,7 +53,7 @@ func New(now func() time.Time) *Database {
 			letters: map[string]numbered[projections.DeadLetter]{}, messages: map[int64]message{}, inbox: map[string]store.Event{}, locks: map[string]lock{},
 		},
 		live: map[string]*Store{}, changed: make(chan struct{}), now: func() time.Time { return now().UTC().Truncate(time.Microsecond) },
-		key: key,
+		key: key, epoch: 1,
 	}
 }
 
@@ -377,6 +378,25 @@ func (s *Store) Now() time.Time { return s.db.now() }
 
 // Key implements store.Keys.
 func (s *Store) Key(context.Context) ([]byte, error) { return slices.Clone(s.db.key), nil }
+
+// Epoch implements store.Epochs.
+func (s *Store) Epoch(context.Context) (int64, error) {
+	s.db.mu.Lock()
+	defer s.db.mu.Unlock()
+	return s.db.epoch, nil
+}
+
+// Raise implements store.Epochs.
+func (s *Store) Raise(context.Context) (from, to int64, err error) {
+	s.db.mu.Lock()
+	defer s.db.mu.Unlock()
+	if others := len(s.db.live) - 1; others > 0 {
+		return 0, 0, store.NotAlone(others)
+	}
+	from = s.db.epoch
+	s.db.epoch = store.NextEpoch(from, s.db.now())
+	return from, s.db.epoch, nil
+}
 
 // Orphans implements store.Performer.
 func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {

@@ -1,0 +1,1 @@
+lock table WF_NODES in exclusive mode

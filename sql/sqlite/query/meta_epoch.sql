@@ -1,0 +1,1 @@
+select VALUE from WF_META where NAME like 'epoch-%' order by VALUE desc limit 1
