@@ -249,6 +249,7 @@ func (t *data) claim(s *Store, m store.Claim) error {
 	}
 	e.ClaimedBy, e.run = m.Owner, s.runOf(m.Owner)
 	e.Attempts, e.NextAttemptAt, e.LastError, e.DeliveredAt, e.Deliveries = m.Attempts, micros(m.NextAt), m.Error, micros(m.Delivered), m.Deliveries
+	e.Unknown = m.Unknown
 	t.replace(m.InstanceID, i, e)
 	return nil
 }
