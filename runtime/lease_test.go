@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -174,5 +175,29 @@ func TestStrayMessageIsGivenBack(t *testing.T) {
 		if got := n.counted(t, "aqueduct_messages_stray_total")[""]; !s.forgot.Load() || got != 1 {
 			t.Errorf("%d messages were strays, forgot one: %v", got, s.forgot.Load())
 		}
+	})
+}
+
+// TestDamagedMessageIsADeadLetter: what a node wrote, and is not what it wrote,
+// changes no instance.
+func TestDamagedMessageIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		n := start(t, fresh(), nil, listenDoc)
+		n.begin(t, "i", "t/listen", map[string]any{"order": 1})
+		body, err := signal.Envelope{
+			SignalID: "s", InstanceID: "i", RuntimeProvider: signal.Provider, Type: signal.ExternalSignal, OccurredAt: time.Now(),
+			Payload: json.RawMessage(`{"type":"paid","data":{"order":1}}`),
+		}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		damaged := strings.Replace(string(body), `"paid"`, `"said"`, 1)
+		n.send(t, damaged)
+		if letter := n.letter(t, "i"); letter.Reason != "signal.corrupt" || string(letter.Envelope) != damaged {
+			t.Errorf("dead letter %+v", letter)
+		}
+		n.send(t, string(body))
+		n.output(t, "i")
 	})
 }

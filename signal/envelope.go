@@ -93,6 +93,9 @@ func Decode(raw []byte) (Envelope, error) {
 	if len(raw) > MaxBytes {
 		return Envelope{}, tooLarge(len(raw))
 	}
+	if err := intact(raw); err != nil {
+		return Envelope{}, err
+	}
 	if !utf8.Valid(raw) {
 		return Envelope{}, problem.New(problem.Invalid, "signal.not-utf8", "envelope is not valid UTF-8")
 	}
@@ -107,6 +110,7 @@ func Decode(raw []byte) (Envelope, error) {
 		return Envelope{}, problem.Wrap(err, problem.Invalid, "signal.not-json", "envelope is not the expected JSON object")
 	}
 	e := w.Envelope
+	delete(w.Unknown, checksumKey)
 	e.Unknown = w.Unknown
 	return e, e.Validate()
 }
@@ -168,7 +172,7 @@ func (e Envelope) Encode() ([]byte, error) {
 	if len(e.Unknown) > 0 {
 		names := make([]string, 0, len(e.Unknown))
 		for name := range e.Unknown {
-			if !known[name] {
+			if !known[name] && name != checksumKey {
 				names = append(names, name)
 			}
 		}
@@ -187,6 +191,7 @@ func (e Envelope) Encode() ([]byte, error) {
 		}
 		b = append(b, '}')
 	}
+	b = seal(b)
 	if len(b) > MaxBytes {
 		return nil, tooLarge(len(b))
 	}
