@@ -2,7 +2,8 @@ package signal
 
 import (
 	"bytes"
-	"fmt"
+	"encoding/binary"
+	"encoding/hex"
 	"hash/crc32"
 	"strconv"
 
@@ -25,8 +26,10 @@ var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
 // seal ends an encoded envelope with its checksum.
 func seal(b []byte) []byte {
-	sum := crc32.Checksum(b, crcTable)
-	return fmt.Appendf(b[:len(b)-1], "%s%08x%s", checksumHead, sum, checksumTail)
+	var sum [4]byte
+	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(b, crcTable))
+	b = append(b[:len(b)-1], checksumHead...)
+	return append(hex.AppendEncode(b, sum[:]), checksumTail...)
 }
 
 // intact says whether an envelope that has a checksum is as it was written.
@@ -38,7 +41,8 @@ func intact(raw []byte) error {
 	want, err := strconv.ParseUint(string(raw[at+len(checksumHead):len(raw)-len(checksumTail)]), 16, 32)
 	got := crc32.Update(crc32.Checksum(raw[:at], crcTable), crcTable, []byte{'}'})
 	if err != nil || uint32(want) != got {
-		return problem.New(problem.Invalid, "signal.corrupt", "the envelope does not have its checksum")
+		return problem.New(problem.Invalid, "signal.corrupt", "the envelope does not have its checksum").
+			WithHint("it was damaged, or changed by hand: who changed it on purpose takes its key \"checksum\" out and sends it")
 	}
 	return nil
 }

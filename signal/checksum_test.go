@@ -3,6 +3,7 @@ package signal
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func TestDamageIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	back, err := Decode(whole)
-	if err != nil || len(back.Unknown) != 1 {
+	if err != nil || len(back.Unknown) != 1 || string(back.Unknown["traceparent"]) != `"t"` {
 		t.Fatalf("%+v, %v", back, err)
 	}
 	if again, err := back.Encode(); err != nil || !bytes.Equal(again, whole) {
@@ -53,9 +54,18 @@ func TestForeignEnvelopesHaveNoChecksum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, theirs := range []string{`7`, `{"crc":[1]}`, `"0123456789"`} { // the key is the nodes', whatever stands there
+		got, err := Decode([]byte(`{"checksum":` + theirs + `,` + foreign[1:]))
+		if err != nil || !reflect.DeepEqual(got, e) {
+			t.Errorf("%s: %+v, %v", theirs, got, err)
+		}
+	}
 	sealed, err := e.Encode()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if got, err := Decode(sealed); err != nil || !reflect.DeepEqual(got, e) {
+		t.Errorf("%+v, want %+v, %v", got, e, err)
 	}
 	var pretty bytes.Buffer
 	if err := json.Indent(&pretty, sealed, "", "  "); err != nil {

@@ -87,8 +87,8 @@ var known = map[string]bool{
 }
 
 // Decode reads and validates an envelope. Errors are problems with the codes
-// signal.too-large, signal.not-utf8, signal.not-json, signal.duplicate-key,
-// signal.too-deep and those of Validate.
+// signal.too-large, signal.corrupt, signal.not-utf8, signal.not-json,
+// signal.duplicate-key, signal.too-deep and those of Validate.
 func Decode(raw []byte) (Envelope, error) {
 	if len(raw) > MaxBytes {
 		return Envelope{}, tooLarge(len(raw))
@@ -110,15 +110,16 @@ func Decode(raw []byte) (Envelope, error) {
 		return Envelope{}, problem.Wrap(err, problem.Invalid, "signal.not-json", "envelope is not the expected JSON object")
 	}
 	e := w.Envelope
-	delete(w.Unknown, checksumKey)
 	e.Unknown = w.Unknown
 	return e, e.Validate()
 }
 
 // wire is an envelope as it is read: the strict decoder refuses keys that
-// stand twice, and collects those it does not know.
+// stand twice, and collects those it does not know. The checksum is no field of
+// the envelope: it is of these bytes, and Encode makes it anew.
 type wire struct {
 	Envelope `json:",embed"`
+	Checksum jsontext.Value             `json:"checksum"`
 	Unknown  map[string]json.RawMessage `json:",embed"`
 }
 
