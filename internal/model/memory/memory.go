@@ -408,6 +408,7 @@ func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 					continue
 				}
 				e.ClaimedBy, e.run = "", ""
+				e.Unknown = e.Unknown || e.Attempts > 0
 				t.replace(id, i, e)
 				body, err := signal.ForCommand(id, e.Position, e.Attempts, t.now, time.Time{}).Encode()
 				if err != nil {
