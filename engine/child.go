@@ -188,7 +188,7 @@ func (t *Turn) cancel() {
 		t.tellAll(TaskCancelledEvent)
 	}
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
-	t.Snap.Branches, t.Snap.Buffer, t.Snap.Compensations, t.Snap.Undo = nil, nil, nil, nil
+	t.Snap.Branches, t.Snap.Buffer, t.Snap.Ahead, t.Snap.Compensations, t.Snap.Undo = nil, nil, nil, nil, nil
 	t.Snap.Status = snapshot.Cancelled
 	t.tell(WorkflowCancelledEvent, "", nil)
 }

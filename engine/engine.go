@@ -91,6 +91,9 @@ const (
 	Buffered Disposition = "buffered" // no wait matched yet: kept in the continuation buffer
 	Stale    Disposition = "stale"    // its wait is gone: recorded and ignored
 	Closed   Disposition = "closed"   // the instance has ended: recorded and ignored
+
+	Duplicate Disposition = "duplicate" // it came before, or its sequence is taken: ignored
+	Refused   Disposition = "refused"   // it waited for its turn, and the instance did not take it then
 )
 
 // Outcome is everything a turn changes. All of it is committed together, with
@@ -169,9 +172,12 @@ type Meta struct {
 	Disposition Disposition `json:"disposition,omitempty"` // absent = applied
 	Correlation string      `json:"correlationId,omitempty"`
 	Traceparent string      `json:"traceparent,omitempty"`
-	Command     int64       `json:"command,omitempty"` // position of the command this answers
-	Steps       []string    `json:"steps,omitempty"`   // pointers of the pure tasks the turn ran
-	Version     int64       `json:"version,omitempty"` // of the snapshot the turn wrote
+	Command     int64       `json:"command,omitempty"`  // position of the command this answers
+	Sender      string      `json:"sender,omitempty"`   // of a signal with a sequence
+	Sequence    int64       `json:"sequence,omitempty"` // of its sender
+	Refusal     string      `json:"refusal,omitempty"`  // why the signal was refused
+	Steps       []string    `json:"steps,omitempty"`    // pointers of the pure tasks the turn ran
+	Version     int64       `json:"version,omitempty"`  // of the snapshot the turn wrote
 }
 
 // Command is work for the outside world. Its stream position identifies it.

@@ -102,5 +102,6 @@ func (t *Turn) passOn() {
 		return
 	}
 	env.InstanceID = s.Successor
+	env.Sender, env.Sequence = "", 0 // the successor begins to count anew
 	t.out.Send = append(t.out.Send, Message{Envelope: env})
 }

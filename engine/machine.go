@@ -128,6 +128,9 @@ func (p *Program) Takes(s *snapshot.Snapshot) []string {
 	return nil
 }
 
+// codeInTransition is that of an event which comes between two states.
+const codeInTransition = "lifecycle.in-transition"
+
 // inTransition is the problem of an event that comes while an instance rests in
 // no state.
 func inTransition(s *snapshot.Snapshot) error {
@@ -135,7 +138,7 @@ func inTransition(s *snapshot.Snapshot) error {
 	if s.Status == snapshot.Suspended || s.Status == snapshot.Faulted {
 		why = "is " + string(s.Status)
 	}
-	return problem.New(problem.Conflict, "lifecycle.in-transition", "instance %s %s and takes no event now", s.InstanceID, why).
+	return problem.New(problem.Conflict, codeInTransition, "instance %s %s and takes no event now", s.InstanceID, why).
 		WithHint("trigger it again when it rests in a state")
 }
 

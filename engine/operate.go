@@ -31,6 +31,14 @@ var Operations = []Operation{Suspend, Resume, Retry, RetrySame, RetryNew, Skip, 
 // Problems: instance.closed, instance.not-faulted, instance.compensated,
 // instance.suspended, instance.not-suspended, effect.undecided.
 func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.RawMessage, in Input) (Outcome, error) {
+	out, err := operate(def, snap, op, output, in)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return followed(def, out, in), nil
+}
+
+func operate(def Definition, snap snapshot.Snapshot, op Operation, output json.RawMessage, in Input) (Outcome, error) {
 	conflict := func(code, detail string) (Outcome, error) {
 		return Outcome{}, problem.New(problem.Conflict, code, "instance %s %s", snap.InstanceID, detail)
 	}

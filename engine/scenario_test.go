@@ -38,6 +38,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the scenarios give into te
 //	due PTR            the due date of the human task at a pointer passes
 //	retry PTR          the backoff at a pointer is over
 //	event JSON         an application's signal
+//	numbered S N JSON  the same, with the sequence N of the sender S
 //	continue           deliver the InternalContinue
 //	again              deliver the last signal once more
 //	forge PTR          a TimerDue with the token of whatever waits at a pointer
@@ -249,6 +250,10 @@ func (w *world) signal(verb, arg, tail, rest string) string {
 				env.WaitingToken = wait.Token
 			}
 		}
+	case "numbered":
+		number, payload, _ := strings.Cut(tail, " ")
+		env.Type, env.Payload, env.Sender = signal.ExternalSignal, json.RawMessage(payload), arg
+		_, _ = fmt.Sscan(number, &env.Sequence)
 	case "event":
 		env.Type, env.Payload = signal.ExternalSignal, json.RawMessage(rest)
 	default:
@@ -282,6 +287,9 @@ func (w *world) show(out engine.Outcome, err error) string {
 			}
 		} else if len(e.Data) > 0 {
 			fmt.Fprintf(&b, " %s", e.Data)
+		}
+		if e.Meta.Sequence > 0 {
+			fmt.Fprintf(&b, " of %s %d %s %s", e.Meta.Sender, e.Meta.Sequence, e.Meta.Disposition, e.Meta.Refusal)
 		}
 		if len(e.Meta.Steps) > 0 {
 			fmt.Fprintf(&b, " ran %s", strings.Join(e.Meta.Steps, " "))
@@ -349,6 +357,12 @@ func (w *world) showState(b *strings.Builder, s snapshot.Snapshot) {
 	b.WriteString(strings.Join(waits, ""))
 	if len(s.Buffer) > 0 {
 		fmt.Fprintf(b, "  keeps %d\n", len(s.Buffer))
+	}
+	for _, x := range s.Senders {
+		fmt.Fprintf(b, "  of %s %d\n", x.Name, x.Last)
+	}
+	for _, x := range s.Ahead {
+		fmt.Fprintf(b, "  ahead %s %d\n", x.Sender, x.Sequence)
 	}
 	if len(s.State.Context) > 0 {
 		fmt.Fprintf(b, "  context %s\n", s.State.Context)

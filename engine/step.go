@@ -58,6 +58,9 @@ func begin(def Definition, instanceID string, start signal.Start, from *handOver
 	if t.Snap.Status.Closed() {
 		return t.ignore(Closed) // it ran to its end and did not listen
 	}
+	if env.Sequence > 0 {
+		return t.numbered(def)
+	}
 	return t.external(def)
 }
 
@@ -67,7 +70,19 @@ func begin(def Definition, instanceID string, start signal.Start, from *handOver
 // Token before version: a signal with a token resumes exactly the wait that
 // has it, and is stale without one. Only a signal without a token is held to
 // its expectedVersion.
+//
+// With the signal it applies those that were kept until their turn came, when
+// it has: the disposition is that of the signal itself.
 func Step(def Definition, snap snapshot.Snapshot, in Input) (Outcome, error) {
+	out, err := step(def, snap, in)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return followed(def, out, in), nil
+}
+
+// step is Step for one signal.
+func step(def Definition, snap snapshot.Snapshot, in Input) (Outcome, error) {
 	if !sameDefinition(def.Ref(), snap.Definition) {
 		return Outcome{}, problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %.12s",
 			snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, def.Ref().Digest)
@@ -85,6 +100,8 @@ func Step(def Definition, snap snapshot.Snapshot, in Input) (Outcome, error) {
 		return t.disowned()
 	case env.WaitingToken != "":
 		return t.token(def)
+	case env.Sequence > 0:
+		return t.numbered(def)
 	case env.ExpectedVersion > 0 && env.ExpectedVersion != snap.Version:
 		return t.ignore(Stale)
 	case env.Type == signal.ExternalSignal:
@@ -192,6 +209,7 @@ func (t *Turn) apply(def Definition, w snapshot.Wait, r Result, env signal.Envel
 	t.remember(w, r.Error == nil, r.Unknown)
 	m := t.meta(w.Pointer)
 	m.Actor, m.Command = r.Actor, w.Command
+	m.Sender, m.Sequence = env.Sender, env.Sequence
 	e := Entry{Kind: KindEvent, Dir: In, Type: string(env.Type), Data: env.Payload, Meta: m}
 	if env.Type == signal.ExternalSignal {
 		e.SignalID = env.SignalID
@@ -304,11 +322,16 @@ func (t *Turn) buffer() error {
 	if len(t.Snap.Buffer) >= snapshot.MaxBuffered {
 		return problem.New(problem.TooLarge, "limit.buffer", "instance %s keeps %d early signals already", env.InstanceID, snapshot.MaxBuffered)
 	}
-	t.Snap.Buffer = append(t.Snap.Buffer, snapshot.Buffered{
+	t.Snap.Buffer = append(t.Snap.Buffer, buffered(env))
+	return nil
+}
+
+// buffered is a signal as it is kept.
+func buffered(env signal.Envelope) snapshot.Buffered {
+	return snapshot.Buffered{
 		SignalID: env.SignalID, Type: string(env.Type), Token: env.WaitingToken, OccurredAt: env.OccurredAt,
 		Actor: env.Headers[signal.HeaderActor], Payload: env.Payload,
-	})
-	return nil
+	}
 }
 
 // ignore records a signal that changes nothing.
@@ -324,6 +347,7 @@ func (t *Turn) note(d Disposition) {
 	t.out.Disposition = d
 	m := t.meta("")
 	m.Disposition, m.Actor = d, t.In.Signal.Headers[signal.HeaderActor]
+	m.Sender, m.Sequence, m.Refusal = t.In.Signal.Sender, t.In.Signal.Sequence, t.refusal
 	t.Append(Entry{
 		Kind: KindEvent, Dir: In, Type: string(t.In.Signal.Type), Data: t.In.Signal.Payload, Meta: m, SignalID: t.In.Signal.SignalID,
 	})

@@ -27,6 +27,7 @@ type Turn struct {
 	life    *life     // nil = no lifecycle events
 	from    *handOver // what a schedule goes on from; nil = it begins
 	effect  Operation // RetrySame or RetryNew: what an operator has decided; "" = nothing
+	refusal string    // why the signal, which nobody has any more, is refused
 	program *Program  // what the instance runs; nil = Go code, or nothing runs
 }
 
@@ -219,7 +220,7 @@ func (t *Turn) take(w snapshot.Wait) {
 func (t *Turn) Complete(output json.RawMessage) {
 	t.tellAll(TaskCancelledEvent)
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
-	t.Snap.Branches, t.Snap.Buffer, t.Snap.Error, t.Snap.Compensations = nil, nil, nil, nil
+	t.Snap.Branches, t.Snap.Buffer, t.Snap.Ahead, t.Snap.Error, t.Snap.Compensations = nil, nil, nil, nil, nil
 	t.Snap.State.Output = output
 	t.Snap.Status = snapshot.Completed
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCompleted, Data: output, Meta: t.meta("")})

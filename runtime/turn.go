@@ -244,7 +244,7 @@ func (r *Runtime) repeated(ctx context.Context, env signal.Envelope, cause error
 }
 
 // Duplicate is the disposition of a signal that was recorded before (B7).
-const Duplicate engine.Disposition = "duplicate"
+const Duplicate = engine.Duplicate
 
 func unknown(err error, id string) error {
 	if errors.Is(err, store.ErrNotFound) {

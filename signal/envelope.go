@@ -28,7 +28,7 @@ import (
 // weakest reader: a RAW of PL/SQL holds 32,767 bytes.
 const (
 	MaxBytes      = 1 << 20 // of an encoded envelope
-	MaxIDBytes    = 128     // of signalId, workflowInstanceId, waitingToken
+	MaxIDBytes    = 128     // of signalId, workflowInstanceId, waitingToken, sender
 	MaxHeaders    = 32      // entries in headers
 	MaxHeaderSize = 1_024   // bytes of one header's key and value together
 	MaxDepth      = 64      // nesting of the payload
@@ -75,6 +75,12 @@ type Envelope struct {
 	Headers         map[string]string `json:"headers,omitempty"`
 	Payload         json.RawMessage   `json:"payload"` // an object
 
+	// Sender and Sequence put the signals of one sender to one instance in order,
+	// on whatever ways and nodes they come: the first has the sequence 1. A signal
+	// that comes before its turn waits. Both or neither.
+	Sender   string `json:"sender,omitempty"`
+	Sequence int64  `json:"sequence,omitempty"`
+
 	// Unknown holds the fields this version does not know, by name. Encode
 	// writes them back, after the known ones, in order of name.
 	Unknown map[string]json.RawMessage `json:"-"`
@@ -84,6 +90,7 @@ type Envelope struct {
 var known = map[string]bool{
 	"signalId": true, "workflowInstanceId": true, "runtimeProvider": true, "signalType": true, "expectedVersion": true,
 	"waitingToken": true, "occurredAtUtc": true, "dueAtUtc": true, "headers": true, "payload": true,
+	"sender": true, "sequence": true,
 }
 
 // Decode reads and validates an envelope. Errors are problems with the codes
@@ -241,6 +248,9 @@ func (e Envelope) Validate() error {
 	if e.ExpectedVersion < 0 {
 		return invalid("expectedVersion %d is negative", e.ExpectedVersion)
 	}
+	if err := e.checkSequence(); err != nil {
+		return err
+	}
 	if e.OccurredAt.IsZero() {
 		return invalid("occurredAtUtc is missing")
 	}
@@ -259,6 +269,35 @@ func (e Envelope) Validate() error {
 		if len(k)+len(v) > MaxHeaderSize {
 			return problem.New(problem.TooLarge, "signal.too-large", "header %q of %d bytes exceeds %d", clip(k), len(k)+len(v), MaxHeaderSize)
 		}
+	}
+	return nil
+}
+
+// checkSequence checks sender and sequence. A signal that has them may wait for
+// its turn, so it can name no version, and no wait, of the present.
+func (e Envelope) checkSequence() error {
+	if e.Sender == "" && e.Sequence == 0 {
+		return nil
+	}
+	if err := checkSender(e.Sender, e.Sequence); err != nil {
+		return err
+	}
+	switch {
+	case e.Type != ExternalSignal:
+		return problem.New(problem.Invalid, "signal.invalid", "sender and sequence belong to %s, not to %s", ExternalSignal, e.Type)
+	case e.WaitingToken != "" || e.ExpectedVersion != 0:
+		return problem.New(problem.Invalid, "signal.invalid", "a signal with a sequence has no waitingToken and no expectedVersion").
+			WithHint("leave out sender and sequence, or what stands beside them")
+	}
+	return nil
+}
+
+func checkSender(sender string, sequence int64) error {
+	if err := checkID("sender", sender); err != nil {
+		return err
+	}
+	if sequence < 1 {
+		return problem.New(problem.Invalid, "signal.invalid", "sequence %d of the sender is not 1 or more", sequence)
 	}
 	return nil
 }

@@ -40,6 +40,9 @@ type FirstSignal struct {
 	Type  string          `json:"type"`            // of the event
 	Data  json.RawMessage `json:"data,omitempty"`  // any JSON
 	Actor string          `json:"actor,omitempty"` // who says it; empty = the actor of the start
+
+	Sender   string `json:"sender,omitempty"`   // with Sequence: see Envelope
+	Sequence int64  `json:"sequence,omitempty"` // of the sender at the instance, from 1
 }
 
 // Envelope is the signal to an instance, said at a time under the headers of
@@ -64,6 +67,7 @@ func (f FirstSignal) Envelope(instanceID string, at time.Time, headers map[strin
 	}
 	e := Envelope{
 		SignalID: f.ID, InstanceID: instanceID, RuntimeProvider: Provider, Type: ExternalSignal, OccurredAt: at, Headers: headers, Payload: event,
+		Sender: f.Sender, Sequence: f.Sequence,
 	}
 	return e, e.Validate()
 }
@@ -77,6 +81,11 @@ func (f FirstSignal) validate(s Start) error {
 	}
 	if err := checkID("id of the signal", f.ID); err != nil {
 		return err
+	}
+	if f.Sender != "" || f.Sequence != 0 {
+		if err := checkSender(f.Sender, f.Sequence); err != nil {
+			return err
+		}
 	}
 	if err := checkKey("type of the signal", f.Type); err != nil {
 		return err

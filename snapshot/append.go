@@ -213,6 +213,11 @@ func (s *Snapshot) append(b []byte) []byte {
 		o.str("ptr", f.Pointer)
 	})
 	o.objects("continuationBuffer", len(s.Buffer), func(i int) { s.Buffer[i].append(o) })
+	o.objects("senders", len(s.Senders), func(i int) {
+		o.str("sender", s.Senders[i].Name)
+		o.optNum("last", s.Senders[i].Last)
+	})
+	o.objects("ahead", len(s.Ahead), func(i int) { s.Ahead[i].append(o) })
 	if s.Error != nil {
 		s.Error.append(o)
 	}
@@ -391,4 +396,6 @@ func (b *Buffered) append(o *object) {
 	o.time("occurredAtUtc", b.OccurredAt)
 	o.opt("actor", b.Actor)
 	o.optRaw("payload", b.Payload)
+	o.opt("sender", b.Sender)
+	o.optNum("sequence", b.Sequence)
 }

@@ -35,6 +35,8 @@ type document struct {
 	Waits               []Wait            `json:"waits,omitempty"`
 	SubWorkflowFrames   []SubFrame        `json:"subWorkflowFrames,omitempty"`
 	ContinuationBuffer  []Buffered        `json:"continuationBuffer,omitempty"`
+	Senders             []Sender          `json:"senders,omitempty"`
+	Ahead               []Buffered        `json:"ahead,omitempty"`
 	Error               *Error            `json:"error,omitempty"`
 	ResumeAs            Status            `json:"resumeAs,omitempty"`
 	Compensations       []Compensation    `json:"compensations,omitempty"`
@@ -96,7 +98,7 @@ func Decode(raw []byte) (Snapshot, error) {
 		Status: d.Status, Version: d.Version, Position: d.Position, StartedAt: d.StartedAt, UpdatedAt: d.UpdatedAt,
 		Headers: d.Headers, State: d.WorkflowState, Branches: d.Branches, LastBranch: d.LastBranch, Waits: d.Waits, SubFrames: d.SubWorkflowFrames,
 		Parent: d.Parent, Schedule: d.Schedule,
-		Buffer: d.ContinuationBuffer, Error: d.Error, ResumeAs: d.ResumeAs,
+		Buffer: d.ContinuationBuffer, Senders: d.Senders, Ahead: d.Ahead, Error: d.Error, ResumeAs: d.ResumeAs,
 		Compensations: d.Compensations, LastStep: d.LastStep, Undo: d.Undo, Lifecycle: d.Lifecycle,
 		Incarnation: d.Incarnation, Epoch: d.Epoch, Effects: d.Effects, Moved: d.Moved,
 	}, nil

@@ -210,7 +210,7 @@ func TestEncodeRefusesTooLarge(t *testing.T) {
 }
 
 func TestCloneSharesNothingThatChanges(t *testing.T) {
-	s := full()
+	s := forked()
 	before, _ := s.Encode()
 	c := s.Clone()
 	c.Branches[0].Frames[0].Next = 99
@@ -218,6 +218,8 @@ func TestCloneSharesNothingThatChanges(t *testing.T) {
 	c.Branches[0].Frames = append(c.Branches[0].Frames[:1], Frame{Pointer: "/x"})
 	c.Waits[0].Token = "other"
 	c.Buffer[0].SignalID = "other"
+	c.Senders[0].Last = 99
+	c.Ahead[0].Sequence = 99
 	c.Error.Status = 1
 	if after, _ := s.Encode(); string(after) != string(before) {
 		t.Errorf("a change of the clone shows in the original:\n%s\n%s", before, after)
@@ -273,6 +275,8 @@ func byReflection(t testing.TB, s Snapshot) string {
 func forked() Snapshot {
 	s := full()
 	s.LastBranch = 7
+	s.Senders = []Sender{{Name: "crm", Last: 3}, {Name: "erp"}}
+	s.Ahead = []Buffered{{SignalID: "s-2", Type: "ExternalSignal", OccurredAt: s.StartedAt, Payload: json.RawMessage(`{"type":"late"}`), Sender: "crm", Sequence: 5}}
 	s.Compensations = []Compensation{{Step: 2, Pointer: "/do/0/pay", Target: "refund", Input: json.RawMessage(`{"n":1}`)}, {Step: 3, Pointer: "/do/1/ship", Target: "http"}}
 	s.Lifecycle = 9
 	s.LastStep, s.Undo = 3, &Undo{Error: Error{Type: "x", Status: 500}, Done: true}

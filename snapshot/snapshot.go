@@ -61,6 +61,8 @@ type Snapshot struct {
 	Parent     *Parent    // who asked for this instance; nil = an application
 	Schedule   *Schedule  // of a schedule instance; nil = it runs the definition's tasks
 	Buffer     []Buffered // signals that came before their wait
+	Senders    []Sender   // of signals with a sequence, in order of their first
+	Ahead      []Buffered // their signals that came before their turn, in order of arrival
 	Error      *Error     // why the instance is faulted, or last was
 	ResumeAs   Status     // of a suspended instance: what it was
 
@@ -224,11 +226,51 @@ type Buffered struct {
 	OccurredAt time.Time       `json:"occurredAtUtc"`
 	Actor      string          `json:"actor,omitempty"`
 	Payload    json.RawMessage `json:"payload,omitempty"`
+	Sender     string          `json:"sender,omitempty"` // of one that waits for its turn
+	Sequence   int64           `json:"sequence,omitempty"`
+}
+
+// Sender is who numbers the signals that it sends to the instance.
+type Sender struct {
+	Name string `json:"sender"`
+	Last int64  `json:"last,omitempty"` // sequence that the instance took last; 0 = none
 }
 
 // MaxBuffered bounds the continuation buffer of one instance; a signal over it
 // is refused with the code limit.buffer and goes to the dead letters.
 const MaxBuffered = 1_000
+
+// Bounds of what an instance keeps of signals with a sequence. A signal over
+// them is refused with the codes limit.senders and limit.ahead.
+const (
+	MaxSenders = 256   // whose last sequence is remembered
+	MaxAhead   = 1_000 // signals, of all senders, that wait for their turn
+)
+
+// Last is the sequence that the instance took last from a sender, 0 when it
+// took none; known says whether it has heard of the sender.
+func (s *Snapshot) Last(sender string) (last int64, known bool) {
+	for _, x := range s.Senders {
+		if x.Name == sender {
+			return x.Last, true
+		}
+	}
+	return 0, false
+}
+
+// Waiting is the index of the signal that waits for its turn with a sequence of
+// a sender; -1 = none does.
+func (s *Snapshot) Waiting(sender string, sequence int64) int {
+	return slices.IndexFunc(s.Ahead, func(b Buffered) bool { return b.Sequence == sequence && b.Sender == sender })
+}
+
+// NextAhead is the index of a signal whose turn has come; -1 = none.
+func (s *Snapshot) NextAhead() int {
+	return slices.IndexFunc(s.Ahead, func(b Buffered) bool {
+		last, _ := s.Last(b.Sender)
+		return b.Sequence == last+1
+	})
+}
 
 // Error is a workflow error, an RFC 9457 problem as the DSL defines it.
 type Error struct {
@@ -334,6 +376,8 @@ func (s Snapshot) Clone() Snapshot {
 	c.Waits = append([]Wait(nil), s.Waits...)
 	c.SubFrames = append([]SubFrame(nil), s.SubFrames...)
 	c.Buffer = append([]Buffered(nil), s.Buffer...)
+	c.Senders = slices.Clone(s.Senders)
+	c.Ahead = slices.Clone(s.Ahead)
 	c.Effects = slices.Clone(s.Effects)
 	if s.Error != nil {
 		e := *s.Error
