@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -74,6 +75,10 @@ type hold struct {
 	line  []string        // signal ids of those that were sent again and have not come, in order
 	in    map[string]bool // those of the line
 }
+
+// absent says that what is tried again waits for the instance to begin: the
+// request for that is what it waits for.
+func (h *hold) absent() bool { return problem.CodeOf(h.cause) == "instance.unknown" }
 
 // Bounds of what a node remembers of messages that are tried again. Beyond them
 // the order is that of the queue.
@@ -195,7 +200,7 @@ func (m *mailboxes) follow(posts []*post, now time.Time) {
 	turn := 0
 	for _, p := range posts {
 		switch {
-		case !p.queued():
+		case !p.queued() || p.env.Type == signal.StartRequest && h.absent():
 		case turn < len(h.line) && h.line[turn] == p.env.SignalID:
 			turn++
 		case turn < len(h.line) || h.in[p.env.SignalID]:

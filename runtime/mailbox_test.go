@@ -258,3 +258,25 @@ func (m *missing) Pinned(ctx context.Context, ref snapshot.Definition) (engine.D
 	}
 	return m.Definitions.Pinned(ctx, ref)
 }
+
+// Signals that have come before the request for their instance, as they may
+// after the database was in trouble, do not keep it behind them.
+func TestSignalsDoNotKeepTheirStartBehindThem(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		n := configured(t, fresh(), func(c *runtime.Config) {
+			c.RetryMax, c.RetryDelay, c.RetryDelayMax = 1000, 20*time.Millisecond, 50*time.Millisecond
+		}, gatherDoc)
+		for i, data := range []string{"a", "b", "stop"} {
+			n.send(t, string(must(signal.Envelope{
+				SignalID: fmt.Sprintf("s-%d", i), InstanceID: "g", Type: signal.ExternalSignal, OccurredAt: time.Now(),
+				Payload: json.RawMessage(fmt.Sprintf(`{"type":"step","data":"%s"}`, data)),
+			}.Encode())))
+		}
+		time.Sleep(300 * time.Millisecond) // they are tried again meanwhile
+		n.request(t, "g", signal.Start{Definition: "t/gather", Input: json.RawMessage("null")})
+		if got := n.output(t, "g"); got != `["a","b","stop"]` {
+			t.Error(got)
+		}
+	})
+}

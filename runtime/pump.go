@@ -174,6 +174,7 @@ func sendersFault(p *problem.Error) bool {
 func (r *Runtime) sendAgain(ctx context.Context, posts []*post) {
 	var back []*post
 	var sends []resend
+	var first *post // that others follow: all may have failed alike
 	for _, p := range posts {
 		if !p.queued() {
 			continue
@@ -195,7 +196,8 @@ func (r *Runtime) sendAgain(ctx context.Context, posts []*post) {
 		}
 		due := r.Now().Add(delay)
 		if f.blocks() {
-			due = r.mail.hold(p, due, p.err, f == followed)
+			due = r.mail.hold(p, due, p.err, f == followed || first != nil)
+			first = p
 		}
 		p.settled = true
 		sends = append(sends, resend{d: p.d, cause: p.err, due: due, attempts: f.attempts(m)})

@@ -148,9 +148,12 @@ func (r *Runtime) together(ctx context.Context, posts []*post) (done bool) {
 // which may be old.
 var errUndecided = errors.New("runtime: nothing was decided")
 
+// fail ends posts with an error, but for those that wait for another anyway.
 func fail(posts []*post, err error) {
 	for _, p := range posts {
-		p.err = err
+		if p.err = err; p.behind != nil {
+			p.err = p.behind
+		}
 	}
 }
 
