@@ -57,7 +57,8 @@ func (s *service) start(ctx context.Context, in *startInput) (*answer[client.Ins
 		Definition: b.Definition, Version: b.Version, BusinessKey: b.BusinessKey, KeyParts: b.KeyParts, StartKey: b.StartKey, Input: b.Input,
 	}
 	if b.Signal != nil {
-		start.Signal = &signal.FirstSignal{ID: firstID(b.Signal.SignalID, in.Key), Type: b.Signal.Type, Data: b.Signal.Data}
+		start.Signal = &signal.FirstSignal{ID: firstID(b.Signal.SignalID, in.Key), Type: b.Signal.Type, Data: b.Signal.Data,
+			Sender: b.Signal.Sender, Sequence: b.Signal.Sequence}
 	}
 	id, isNew, did, err := s.Starter.StartOrSignal(ctx, b.InstanceID, start, in.headers())
 	if err != nil {
@@ -174,7 +175,7 @@ func (s *service) detail(ctx context.Context, id string) (client.InstanceDetail,
 	}
 	d := client.InstanceDetail{
 		Instance: toInstance(row), Digest: snap.Definition.Digest, Input: snap.State.Input, Output: snap.State.Output,
-		Waits: convert(snap.Waits, toWait), Commands: convert(pending, toCommand), Buffered: len(snap.Buffer),
+		Waits: convert(snap.Waits, toWait), Commands: convert(pending, toCommand), Buffered: len(snap.Buffer), Gaps: gapsOf(&snap),
 	}
 	for i, w := range snap.Waits {
 		d.Waits[i].Child = childOf(snap, w.Token)
@@ -187,6 +188,23 @@ func (s *service) detail(ctx context.Context, id string) (client.InstanceDetail,
 	}
 	overlay(&d.Instance, snap)
 	return d, nil
+}
+
+// gapsOf are the sequences that signals wait for.
+func gapsOf(s *snapshot.Snapshot) []client.Gap {
+	var gaps []client.Gap
+	for _, x := range s.Senders {
+		n := 0
+		for _, b := range s.Ahead {
+			if b.Sender == x.Name {
+				n++
+			}
+		}
+		if n > 0 {
+			gaps = append(gaps, client.Gap{Sender: x.Name, Sequence: x.Last + 1, Waiting: n})
+		}
+	}
+	return gaps
 }
 
 // childOf is the instance that a wait is for, if it is for one.
@@ -256,10 +274,19 @@ func (s *service) signal(ctx context.Context, in *signalInput) (*answer[client.A
 	if err != nil {
 		return nil, problem.Wrap(err, problem.Invalid, "request.invalid", "data is not JSON")
 	}
+	if in.Body.Type == "" { // it only takes its number
+		switch {
+		case in.Body.Sequence == 0:
+			return nil, invalid("/type", "the signal has no type")
+		case in.Body.Data != nil:
+			return nil, invalid("/data", "a signal without a type has no data")
+		}
+		event = json.RawMessage("{}")
+	}
 	headers := in.headers()
 	did, err := s.Signaller.Signal(ctx, signal.Envelope{
 		SignalID: id, InstanceID: in.ID, RuntimeProvider: signal.Provider, Type: signal.ExternalSignal,
-		OccurredAt: now, Headers: headers, Payload: event,
+		OccurredAt: now, Headers: headers, Payload: event, Sender: in.Body.Sender, Sequence: in.Body.Sequence,
 	})
 	if err != nil {
 		return nil, unknownInstance(err, in.ID)

@@ -98,8 +98,16 @@ type InstanceDetail struct {
 	Waits    []Wait          `json:"waits" nullable:"false"`
 	Commands []Command       `json:"commands" doc:"Work for the outside world that is not done yet." nullable:"false"`
 	Buffered int             `json:"buffered,omitempty" doc:"Signals that are kept for later."`
+	Gaps     []Gap           `json:"gaps,omitempty" nullable:"false" doc:"What senders have not sent, and later signals of theirs wait for."`
 
 	Disposition string `json:"disposition,omitempty" enum:"applied,buffered,duplicate,queued,closed" doc:"Only in the answer to a start with a signal: what the signal did. closed: the new instance ran to its end and did not listen."`
+}
+
+// Gap is a sequence that is missing.
+type Gap struct {
+	Sender   string `json:"sender"`
+	Sequence int64  `json:"sequence" doc:"The one whose turn it is. A signal with it, or one that says nothing, closes the gap."`
+	Waiting  int    `json:"waiting" doc:"Signals of the sender that wait for their turn."`
 }
 
 // Wait is something an instance waits for.
@@ -166,6 +174,9 @@ type Entry struct {
 	Pointer       string          `json:"pointer,omitempty"`
 	Actor         string          `json:"actor,omitempty"`
 	Disposition   string          `json:"disposition,omitempty" doc:"What the turn did with the signal; absent: applied."`
+	Sender        string          `json:"sender,omitempty" doc:"Of a signal with a sequence."`
+	Sequence      int64           `json:"sequence,omitempty"`
+	Refusal       string          `json:"refusal,omitempty" doc:"Why a signal that waited for its turn was refused then."`
 	Answers       int64           `json:"answers,omitempty" doc:"Position of the command that this answers."`
 	Steps         []string        `json:"steps,omitempty" doc:"Pointers of the pure tasks that the turn ran."`
 	StateVersion  int64           `json:"stateVersion,omitempty"`
@@ -186,9 +197,11 @@ type Entry struct {
 
 // SignalRequest is something the application says to one instance.
 type SignalRequest struct {
-	Type     string          `json:"type" minLength:"1" maxLength:"256" doc:"What an event wait listens for."`
+	Type     string          `json:"type,omitempty" maxLength:"256" doc:"What an event wait listens for. May be absent with a sequence: the signal takes its number and says nothing."`
 	Data     json.RawMessage `json:"data,omitempty"`
 	SignalID string          `json:"signalId,omitempty" doc:"A repeat is recorded once. Absent: the Idempotency-Key header, else the node chooses one."`
+	Sender   string          `json:"sender,omitempty" maxLength:"128" doc:"Who counts the signals that he sends to the instance."`
+	Sequence int64           `json:"sequence,omitempty" doc:"Of the sender at the instance, from 1: signals are applied in this order, and one that comes before its turn is buffered."`
 }
 
 // Accepted says that a signal is durable, and what it did.
@@ -206,6 +219,8 @@ type TriggerRequest struct {
 	Payload   json.RawMessage `json:"payload,omitempty" doc:"Data of the event: any JSON."`
 	Input     json.RawMessage `json:"input,omitempty" doc:"Of the instance, when the event begins it."`
 	Version   string          `json:"version,omitempty" doc:"Of the definition, when the event begins the instance. Absent: the highest published, by semantic versioning."`
+	Sender    string          `json:"sender,omitempty" maxLength:"128" doc:"Who counts the events that he sends to the instance."`
+	Sequence  int64           `json:"sequence,omitempty" doc:"Of the sender at the instance, from 1: see the signals of an instance."`
 }
 
 // Triggered says what an event did.

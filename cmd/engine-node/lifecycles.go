@@ -48,6 +48,7 @@ refused changes nothing. A repeat with the same --request-id changes nothing.`,
 	}
 	f := c.Flags()
 	f.StringVar(&r.RequestID, "request-id", "", "a repeat with the same id is applied once")
+	sequenceFlags(f, &r.Sender, &r.Sequence)
 	f.StringVar(&payload, "payload", "", "data of the event: JSON, @FILE, or - for standard input")
 	f.StringVar(&input, "input", "", "of the instance, when it begins: JSON, @FILE, or -")
 	f.StringVar(&r.Version, "definition-version", "", "version of the definition, when the instance begins (default: the latest)")

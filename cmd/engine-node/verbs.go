@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -157,7 +158,13 @@ func (a *app) signalCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "signal ID --type TYPE",
 		Short: "Signal an instance",
-		Args:  cobra.ExactArgs(1),
+		Long: `Signal an instance.
+
+With --sender and --sequence (1, 2, 3...) the signals of a sender are applied in
+this order; one that comes before its turn waits. Without --type such a signal
+takes its number and says nothing: so closes a gap whoever knows that nothing
+will come.`,
+		Args: cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
 			var err error
 			if r.Data, err = a.document("data", data); err != nil {
@@ -175,8 +182,15 @@ func (a *app) signalCommand() *cobra.Command {
 	f.StringVar(&r.Type, "type", "", "type of the event, as the definition listens for it")
 	f.StringVar(&data, "data", "", "data: JSON, @FILE, or - for standard input")
 	f.StringVar(&r.SignalID, "signal-id", "", "a repeat with the same id is recorded once")
-	_ = c.MarkFlagRequired("type") // the flag exists
+	sequenceFlags(f, &r.Sender, &r.Sequence)
+	c.MarkFlagsOneRequired("type", "sequence")
 	return c
+}
+
+// sequenceFlags are those by which a sender puts what it says in order.
+func sequenceFlags(f *pflag.FlagSet, sender *string, sequence *int64) {
+	f.StringVar(sender, "sender", "", "who counts what he sends to the instance")
+	f.Int64Var(sequence, "sequence", 0, "of the sender at the instance, from 1: applied in this order")
 }
 
 func (a *app) eventCommand() *cobra.Command {
