@@ -76,7 +76,9 @@ func TestAFaultOfAnOutputFaultsTheInstance(t *testing.T) {
 		if got := n.output(t, "parent"); !strings.Contains(got, "signal.too-deep") {
 			t.Errorf("parent %s", got)
 		}
-		n.letters(t, 0)
+		if letters := n.letters(t, 0); len(letters) != 0 {
+			t.Errorf("dead letters %+v", letters)
+		}
 	})
 }
 
