@@ -107,7 +107,7 @@ func Decode(raw []byte) (Envelope, error) {
 		return Envelope{}, problem.New(problem.Invalid, "signal.not-utf8", "envelope is not valid UTF-8")
 	}
 	if depth(raw) > MaxDepth {
-		return Envelope{}, tooDeep()
+		return Envelope{}, problem.New(problem.TooLarge, "signal.too-deep", "envelope nests deeper than %d levels", MaxDepth)
 	}
 	var w wire
 	if err := jsonv2.Unmarshal(raw, &w); err != nil {
@@ -156,15 +156,11 @@ func tooLarge(n int) error {
 		WithHint("store large data in the application's own table and send a reference")
 }
 
-func tooDeep() error {
-	return problem.New(problem.TooLarge, "signal.too-deep", "envelope nests deeper than %d levels", MaxDepth)
-}
-
 func notJSON(err error) error {
 	return problem.Wrap(err, problem.Invalid, "signal.not-json", "envelope cannot be written as JSON")
 }
 
-// Encode validates e and returns its bytes: what it writes, Decode reads.
+// Encode validates e and returns its bytes, at most MaxBytes of them.
 func (e Envelope) Encode() ([]byte, error) {
 	if e.RuntimeProvider == "" {
 		e.RuntimeProvider = Provider
@@ -206,9 +202,6 @@ func (e Envelope) Encode() ([]byte, error) {
 	b = seal(b)
 	if len(b) > MaxBytes {
 		return nil, tooLarge(len(b))
-	}
-	if depth(b) > MaxDepth { // nobody could read it
-		return nil, tooDeep()
 	}
 	return b, nil
 }
