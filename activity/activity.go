@@ -32,7 +32,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -67,7 +66,6 @@ type Config struct {
 	Secrets          Secrets                  // nil = none
 	SecretHosts      map[string][]HostPattern // where a secret may be sent, by its name; one that is not here goes where definitions write it out
 	Metrics          prometheus.Registerer    // nil = not registered
-	Memory           *memory.Pool             // for answers that are large; nil = as much as there is
 	Log              *slog.Logger             // nil = silent
 }
 

@@ -28,7 +28,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -41,10 +40,6 @@ const (
 	MaxDepth           = 60               // nesting of a JSON body; an envelope has room for it
 	MaxWait            = 60 * time.Second // that a start waits for the instance's end
 	bodyTimeout        = 10 * time.Second // for a body to arrive
-
-	// bodyFactor is how many bytes a request takes for each of its body: as it
-	// arrived, decoded, checked and encoded again.
-	bodyFactor = 6
 )
 
 // Starter begins instances, or signals those that are there.
@@ -126,7 +121,6 @@ type Config struct {
 	Log        *slog.Logger          // nil = discard
 	Registerer prometheus.Registerer // of the request metrics; nil = not registered
 	Metrics    http.Handler          // what /metrics answers; nil = there is none
-	Memory     *memory.Pool          // for the bodies of requests; nil = as much as there is
 }
 
 // service holds the handlers.

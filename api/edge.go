@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -20,7 +18,7 @@ import (
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 30 * time.Second
-	writeTimeout      = memory.Wait + MaxWait + 15*time.Second
+	writeTimeout      = MaxWait + 15*time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
 )
@@ -37,7 +35,6 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 // edge stands around the routes: it refuses what must not reach them, gives a
 // problem to what no route takes, and counts.
 type edge struct {
-	memory   *memory.Pool
 	mux      *http.ServeMux
 	log      *slog.Logger
 	now      func() time.Time
@@ -49,7 +46,7 @@ type edge struct {
 
 func (s *service) edge(mux *http.ServeMux) (http.Handler, error) {
 	e := &edge{
-		mux: mux, log: s.Log, now: s.Now, memory: s.Memory, origin: http.NewCrossOriginProtection(),
+		mux: mux, log: s.Log, now: s.Now, origin: http.NewCrossOriginProtection(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "aqueduct_http_requests_total", Help: "Requests answered, by route and class of status.",
 		}, []string{"route", "class"}),
@@ -106,31 +103,8 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case route == "":
 		e.lost(out, r, h)
 	default:
-		release, ok := e.admit(r)
-		if !ok {
-			out.Header().Set("Retry-After", "1")
-			refuseWith(out, newFailure(http.StatusServiceUnavailable, "node.busy", "the node has no memory for the request now", "try again"))
-			return
-		}
-		defer release()
 		e.mux.ServeHTTP(out, r)
 	}
-}
-
-// admit takes the memory that a request's body needs, as far as it is known to be
-// large; ok is false when there is none in time.
-func (e *edge) admit(r *http.Request) (release func(), ok bool) {
-	size := r.ContentLength
-	if size < 0 || size > MaxDefinitionBytes {
-		size = MaxDefinitionBytes // what is larger is refused at that
-	}
-	if size == 0 {
-		return func() {}, true
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), memory.Wait)
-	defer cancel()
-	release, err := e.memory.Take(ctx, size*bodyFactor)
-	return release, err == nil
 }
 
 // isLoopback reports whether a Host header names this machine from inside. A

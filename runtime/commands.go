@@ -154,8 +154,6 @@ func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job)
 		}
 		return false
 	}
-	ctx, end := r.Memory.Bodies.Hold(ctx) // a result is in memory until it is committed
-	defer end()
 	output, failure := r.attempted(ctx, abort, j)
 	if ctx.Err() != nil {
 		return false // withdrawn; or given up at shutdown: performed again elsewhere

@@ -15,7 +15,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
-	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/uuid"
@@ -131,8 +130,6 @@ func (r *Runtime) fate(m store.Message, err error) fate {
 	case !errors.As(err, &p) || strings.HasPrefix(p.Code, "store."):
 		return released
 	case p.Code == "snapshot.newer": // a newer node's: it shall have it, however long the upgrade takes
-		return waited
-	case p.Code == codeBusy: // the message has not been looked at
 		return waited
 	case p.Kind == problem.Invalid || p.Kind == problem.TooLarge || p.Code == "snapshot.corrupt":
 		return buried
@@ -491,11 +488,6 @@ func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, s
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	decided, err := r.decides(ctx, &snapshot.Snapshot{}, len(start.Input))
-	if err != nil {
-		return engine.Outcome{}, err
-	}
-	defer decided()
 	in := engine.Input{Signal: env, Now: now, Key: r.key, Epoch: r.epoch, Incarnation: newIncarnation(), Limits: r.Limits, Lifecycle: r.Lifecycle}
 	out, err := engine.Begin(def, env.InstanceID, start, in)
 	if err == nil {

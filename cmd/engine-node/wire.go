@@ -31,7 +31,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
-	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
@@ -72,11 +71,8 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		n.store.Close()
 		return nil, err
 	}
-	budget := memoryBudget(c.MemoryLimit, metrics)
-	n.catalogue.Bound(budget.Definitions, budget.Compiles.Take)
 	n.performer = activity.New(activity.Config{
-		Memory: budget.Bodies,
-		Sink:   sink, SinkMode: c.Events.SinkMode,
+		Sink: sink, SinkMode: c.Events.SinkMode,
 		Timeout: c.Activity.Timeout, MaxResponseBytes: int64(c.Activity.ResponseBytes), MaxResultBytes: c.Activity.ResultBytes,
 		IdlePerHost: c.Activity.PerHost,
 		Policy:      activity.Policy{MaxAttempts: c.Activity.Attempts, Initial: c.Activity.Delay, Max: c.Activity.DelayMax},
@@ -89,7 +85,6 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	n.catalogue.ResolveWith(n.performer)
 	rc := runtime.Config{
 		Store: db, Definitions: n.catalogue, Performer: n.performer, Log: log, Metrics: metrics,
-		Memory: budget, CacheBytes: int(budget.Snapshots),
 		SignalConsumers: c.Queue.SignalConsumers, ScheduleConsumers: c.Queue.ScheduleConsumers,
 		CommandConsumers: c.Queue.CommandConsumers, Handlers: c.Queue.Handlers, Activities: c.Activity.Concurrency,
 		PerHost: c.Activity.PerHost, BreakAfter: c.Activity.BreakAfter, BreakFor: c.Activity.BreakFor,
@@ -117,7 +112,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	}
 	n.handler, err = api.New(api.Config{
 		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, Letters: n.runtime, Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime,
-		Memory: budget.Requests, Definitions: db, Reader: db, Ready: (&readiness{store: db}).ready, Now: db.Now, Version: version(), Log: log, Registerer: metrics,
+		Definitions: db, Reader: db, Ready: (&readiness{store: db}).ready, Now: db.Now, Version: version(), Log: log, Registerer: metrics,
 		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 	})
 	if err != nil {
@@ -174,30 +169,6 @@ func own(listen string) []netip.AddrPort {
 	}
 	n, _ := strconv.ParseUint(port, 10, 16)
 	return []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(n)), netip.AddrPortFrom(netip.IPv6Loopback(), uint16(n))}
-}
-
-// memoryBudget shares the memory of the node out, and shows how it is used.
-func memoryBudget(limit int, metrics *prometheus.Registry) *memory.Budget {
-	total := int64(limit)
-	if total == 0 {
-		total = memory.Available()
-	}
-	memory.Set(total)
-	b := memory.New(total)
-	for name, p := range map[string]*memory.Pool{
-		"requests": b.Requests, "bodies": b.Bodies, "loads": b.Loads, "turns": b.Turns, "compiles": b.Compiles,
-	} {
-		label := prometheus.Labels{"pool": name}
-		metrics.MustRegister(
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "aqueduct_memory_used_bytes", Help: "Bytes of a pool of the memory budget that are taken.", ConstLabels: label},
-				func() float64 { return float64(p.Used()) }),
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "aqueduct_memory_limit_bytes", Help: "Bytes that a pool of the memory budget has.", ConstLabels: label},
-				func() float64 { return float64(p.Size()) }),
-			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "aqueduct_memory_waits_total", Help: "Times that something waited for a pool of the memory budget.", ConstLabels: label},
-				func() float64 { return float64(p.Waits()) }),
-		)
-	}
-	return b
 }
 
 // secretHosts says where secrets may be sent.
