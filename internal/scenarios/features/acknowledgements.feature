@@ -140,7 +140,7 @@ Feature: Acknowledgements
     Then the stream of "i" has 2 "TaskCompleted"
     And the function "ship" has been called under 3 keys
     And no command is open
-    And at least 5 nodes have died
+    And at least 4 nodes have died
 
   @S49
   Scenario: A node that dies while it delivers
