@@ -96,9 +96,8 @@ func (c *client) once(ctx context.Context, method, url string, raw []byte) (answ
 // work is one instance with its client.
 type work struct {
 	judge.Work
-	mu         sync.Mutex
-	generation int
-	done       bool
+	mu   sync.Mutex
+	done bool
 }
 
 func (w *work) note(change func(w *judge.Work)) {
