@@ -277,9 +277,19 @@ func (w *world) instance(ctx context.Context, row projections.Instance) (instanc
 			processed = fmt.Sprint(*e.Processed)
 			i.open = i.open || !*e.Processed && e.DeliveredAt.IsZero()
 		}
-		i.Stream = append(i.Stream, fmt.Sprintf("%d %s %s %s %s %s", e.Position, e.Kind, e.Direction, e.Type, strings.ReplaceAll(e.SignalID, snap.Incarnation, ""), processed))
+		i.Stream = append(i.Stream, fmt.Sprintf("%d %s %s %s %s %s", e.Position, e.Kind, e.Direction, e.Type, named(e, snap.Incarnation), processed))
 	}
 	return i, nil
+}
+
+// named is the id of a signal without what is random in it: the incarnation of
+// the instance, and the token that names a result.
+func named(e projections.Entry, incarnation string) string {
+	id := strings.ReplaceAll(e.SignalID, incarnation, "")
+	if _, of, ok := strings.Cut(id, "/"); ok && e.Type == string(signal.TaskCompleted) {
+		return "token/" + of
+	}
+	return id
 }
 
 func (w *world) tasks(ctx context.Context, id string) ([]task, error) {
