@@ -157,6 +157,20 @@ func (t *Turn) operated(entry string) {
 	t.Append(Entry{Kind: KindEvent, Dir: In, Type: entry, Data: t.In.Signal.Payload, Meta: m})
 }
 
+// FaultFirst begins an instance that has faulted: with an error that the engine
+// could not see when it decided its first turn, whose snapshot is begun.
+func FaultFirst(def Definition, begun snapshot.Snapshot, e snapshot.Error, in Input) (Outcome, error) {
+	t := newTurn(snapshot.Snapshot{
+		InstanceID: begun.InstanceID, Definition: begun.Definition, Business: begun.Business, Status: snapshot.Running,
+		StartedAt: begun.StartedAt, Headers: begun.Headers, State: snapshot.State{Input: begun.State.Input},
+		Parent: begun.Parent, Schedule: begun.Schedule, Incarnation: begun.Incarnation,
+	}, in)
+	t.watch(def)
+	t.started()
+	t.Fault(e)
+	return t.finish()
+}
+
 // FaultWith stops an instance with an error that the engine could not see when
 // it decided, such as a snapshot over its size limit.
 func FaultWith(snap snapshot.Snapshot, e snapshot.Error, in Input) (Outcome, error) {

@@ -39,10 +39,7 @@ func begin(def Definition, instanceID string, start signal.Start, from *handOver
 	t.Snap.StartedAt = t.In.Now
 	t.from = from
 	t.watch(def)
-	m := t.meta("")
-	m.Actor = in.Signal.Headers[signal.HeaderActor]
-	t.Append(Entry{Kind: KindEvent, Dir: In, Type: EntryStarted, Data: start.Input, Meta: m})
-	t.tell(WorkflowStartedEvent, "", nil)
+	t.started()
 	if err := def.Begin(t, start.Input); err != nil {
 		return Outcome{}, err
 	}
@@ -62,6 +59,14 @@ func begin(def Definition, instanceID string, start signal.Start, from *handOver
 		return t.numbered(def)
 	}
 	return t.external(def)
+}
+
+// started records that the instance has begun.
+func (t *Turn) started() {
+	m := t.meta("")
+	m.Actor = t.In.Signal.Headers[signal.HeaderActor]
+	t.Append(Entry{Kind: KindEvent, Dir: In, Type: EntryStarted, Data: t.Snap.State.Input, Meta: m})
+	t.tell(WorkflowStartedEvent, "", nil)
 }
 
 // Step decides what a signal does to an instance. Its errors are problems: the

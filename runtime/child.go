@@ -25,7 +25,7 @@ func (r *Runtime) pin(ctx context.Context, messages []engine.Message) error {
 		}
 		start, err := signal.DecodeStart(env.Payload)
 		if err != nil {
-			return err
+			return output(err)
 		}
 		if start.Parent == nil || start.Version != "" {
 			continue

@@ -46,7 +46,7 @@ func (r *Runtime) looks(s *snapshot.Snapshot, rows projections.Rows) ([]store.Se
 		return nil, nil
 	}
 	body, err := signal.Envelope{
-		SignalID: fmt.Sprintf("%s.%d.inbox", s.InstanceID, s.Version), InstanceID: s.InstanceID, Type: signal.InternalContinue,
+		SignalID: signal.Bounded(fmt.Sprintf("%s.%d.inbox", s.InstanceID, s.Version)), InstanceID: s.InstanceID, Type: signal.InternalContinue,
 		OccurredAt: s.UpdatedAt, Headers: s.Headers, Payload: json.RawMessage(`{"inbox":true}`),
 	}.Encode()
 	return []store.Send{{Queue: store.Signals, Body: body}}, err

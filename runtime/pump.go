@@ -131,9 +131,11 @@ func (r *Runtime) fate(m store.Message, err error) fate {
 		return released
 	case p.Code == "snapshot.newer": // a newer node's: it shall have it, however long the upgrade takes
 		return waited
-	case p.Kind == problem.Invalid || p.Kind == problem.TooLarge || p.Code == "snapshot.corrupt":
+	case ownerOf(err) == byAuthor: // its instance could not be faulted: it has faulted already, and waits for a mended version
+		return waited
+	case p.Code == "snapshot.corrupt":
 		return buried
-	case sendersFault(p) && p.Code != "lifecycle.in-transition":
+	case ownerOf(err) == bySender && p.Code != "lifecycle.in-transition":
 		if p.Code == "lifecycle.refused" && r.waitedFor(m.Attempts+1) <= r.OrderGrace {
 			return refused
 		}
@@ -491,7 +493,10 @@ func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, s
 	in := engine.Input{Signal: env, Now: now, Key: r.key, Epoch: r.epoch, Incarnation: newIncarnation(), Limits: r.Limits, Lifecycle: r.Lifecycle}
 	out, err := engine.Begin(def, env.InstanceID, start, in)
 	if err == nil {
-		err = r.commit(ctx, c.Commit, nil, &out, start.StartKey, in, 1)
+		err = r.writeOut(ctx, c.Commit, nil, &out, start.StartKey, in)
+		if ownerOf(err) == byAuthor {
+			err = r.stillborn(ctx, c, def, &out, start.StartKey, err, in)
+		}
 	}
 	if err == nil {
 		r.metrics.turn(&out)

@@ -29,7 +29,8 @@ var startSpace = uuid.MustParse("6b1f5c0e-6a53-5b0c-9d0b-5d0f0a6d1c11")
 // A signal of the request is given to the instance as StartOrSignal does.
 //
 // Problems: signal.invalid-start, instance.reserved-id, instance.id-taken,
-// definition.unknown, limit.snapshot.
+// definition.unknown. An instance whose first turn cannot be written begins as a
+// faulted one.
 func (r *Runtime) Start(ctx context.Context, id string, start signal.Start, headers map[string]string) (string, bool, error) {
 	id, created, _, err := r.StartOrSignal(ctx, id, start, headers)
 	return id, created, err

@@ -185,7 +185,7 @@ func completion(t projections.Task, user, outcome string, data json.RawMessage, 
 		return signal.Envelope{}, problem.Wrap(err, problem.Invalid, "task.invalid-data", "data of task %s", t.ID)
 	}
 	env := signal.Envelope{
-		SignalID: "task-" + t.ID, InstanceID: t.InstanceID, Type: signal.TaskCompleted, WaitingToken: t.Token,
+		SignalID: signal.Bounded("task-" + t.ID), InstanceID: t.InstanceID, Type: signal.TaskCompleted, WaitingToken: t.Token,
 		OccurredAt: now, Headers: actorHeader(user), Payload: body,
 	}
 	_, err = env.Encode() // the same limits as through a queue

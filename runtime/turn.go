@@ -304,7 +304,7 @@ func (r *Runtime) write(ctx context.Context, prev *snapshot.Snapshot, t turnOf) 
 			}
 		}
 		return commit(ctx, c)
-	}, prev, &t.out, "", t.in, len(t.posts))
+	}, prev, &t.out, t.in, len(t.posts))
 	if err != nil {
 		return err
 	}
@@ -321,15 +321,22 @@ func (r *Runtime) write(ctx context.Context, prev *snapshot.Snapshot, t turnOf) 
 // writer commits a change: of a delivery, or of the store.
 type writer func(context.Context, store.Change) error
 
-// commit writes an outcome and, when it is durable, starts the commands that
-// this node claimed with it. signals is how many it is the outcome of.
-func (r *Runtime) commit(ctx context.Context, w writer, prev *snapshot.Snapshot, out *engine.Outcome, startKey string, in engine.Input, signals int) error {
+// commit writes an outcome. When it is that of one signal alone and cannot be
+// written, the instance faults instead.
+func (r *Runtime) commit(ctx context.Context, w writer, prev *snapshot.Snapshot, out *engine.Outcome, in engine.Input, signals int) error {
+	err := r.writeOut(ctx, w, prev, out, "", in)
+	if signals == 1 && ownerOf(err) == byAuthor {
+		return r.faulted(ctx, w, prev, out, err, in)
+	}
+	return err
+}
+
+// writeOut writes an outcome and, when it is durable, starts the commands that
+// this node claimed with it.
+func (r *Runtime) writeOut(ctx context.Context, w writer, prev *snapshot.Snapshot, out *engine.Outcome, startKey string, in engine.Input) error {
 	encoded, err := out.Snapshot.Encode()
 	if err != nil {
-		if problem.CodeOf(err) == "limit.snapshot" && prev != nil && signals == 1 {
-			return r.overgrown(ctx, w, prev, out, err, in)
-		}
-		return err
+		return output(err)
 	}
 	var mine []*job
 	now := r.Now()
@@ -344,7 +351,7 @@ func (r *Runtime) commit(ctx context.Context, w writer, prev *snapshot.Snapshot,
 	rows, err := projections.Fold(prev, *out, startKey, claim)
 	if err != nil {
 		r.dispatch.cancel(mine...)
-		return err
+		return output(err)
 	}
 	begin(rows.Stream, mine)
 	change := store.Change{
@@ -353,6 +360,7 @@ func (r *Runtime) commit(ctx context.Context, w writer, prev *snapshot.Snapshot,
 	}
 	if err = r.pin(ctx, out.Send); err == nil {
 		change.Send, err = sends(rows, out.Send, now)
+		err = output(err)
 	}
 	if err == nil {
 		var look []store.Send
@@ -363,7 +371,7 @@ func (r *Runtime) commit(ctx context.Context, w writer, prev *snapshot.Snapshot,
 		change.Tasks, err = r.escalations(ctx, out)
 	}
 	if err == nil {
-		err = w(ctx, change)
+		err = unwritable(w(ctx, change))
 	}
 	if errors.Is(err, store.ErrUnknown) {
 		r.cache.drop(out.Snapshot.InstanceID)
@@ -379,22 +387,6 @@ func (r *Runtime) commit(ctx context.Context, w writer, prev *snapshot.Snapshot,
 	r.metrics.schedule(prev, out)
 	r.launch(mine...)
 	return nil
-}
-
-// overgrown faults an instance whose snapshot has passed its limit; the turn
-// that made it so is not applied.
-func (r *Runtime) overgrown(ctx context.Context, w writer, prev *snapshot.Snapshot, out *engine.Outcome, cause error, in engine.Input) error {
-	if prev.Status == snapshot.Faulted {
-		return cause
-	}
-	var err error
-	*out, err = engine.FaultWith(*prev, snapshot.Error{
-		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Limit exceeded", Detail: cause.Error(),
-	}, in)
-	if err != nil {
-		return err
-	}
-	return r.commit(ctx, w, prev, out, "", in, 1)
 }
 
 // sends are the messages of a commit: the turn's own, and an announcement of

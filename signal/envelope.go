@@ -107,7 +107,7 @@ func Decode(raw []byte) (Envelope, error) {
 		return Envelope{}, problem.New(problem.Invalid, "signal.not-utf8", "envelope is not valid UTF-8")
 	}
 	if depth(raw) > MaxDepth {
-		return Envelope{}, problem.New(problem.TooLarge, "signal.too-deep", "envelope nests deeper than %d levels", MaxDepth)
+		return Envelope{}, tooDeep()
 	}
 	var w wire
 	if err := jsonv2.Unmarshal(raw, &w); err != nil {
@@ -156,11 +156,15 @@ func tooLarge(n int) error {
 		WithHint("store large data in the application's own table and send a reference")
 }
 
+func tooDeep() error {
+	return problem.New(problem.TooLarge, "signal.too-deep", "envelope nests deeper than %d levels", MaxDepth)
+}
+
 func notJSON(err error) error {
 	return problem.Wrap(err, problem.Invalid, "signal.not-json", "envelope cannot be written as JSON")
 }
 
-// Encode validates e and returns its bytes, at most MaxBytes of them.
+// Encode validates e and returns its bytes: what it writes, Decode reads.
 func (e Envelope) Encode() ([]byte, error) {
 	if e.RuntimeProvider == "" {
 		e.RuntimeProvider = Provider
@@ -202,6 +206,9 @@ func (e Envelope) Encode() ([]byte, error) {
 	b = seal(b)
 	if len(b) > MaxBytes {
 		return nil, tooLarge(len(b))
+	}
+	if depth(b) > MaxDepth { // nobody could read it
+		return nil, tooDeep()
 	}
 	return b, nil
 }
