@@ -38,16 +38,25 @@ func TestMain(m *testing.M) {
 //	exits N CMD...          the command ends with this exit status
 //	retry REGEXP CMD...     repeat the command until it succeeds and its output matches
 //	enqueue DATABASE BYTES  put raw bytes on the signal queue
+//	bank NAME ...           what the bank at $SERVICES/bank/NAME does, and has done: see banks
 //
-// and $SERVICES, which plays the outside world.
+// and $SERVICES, which plays the outside world, and $EXAMPLES.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	services := httptest.NewServer(outside())
+	pays := &banks{byName: map[string]*bank{}}
+	mux := outside()
+	mux.Handle("/bank/", pays)
+	services := httptest.NewServer(mux)
 	t.Cleanup(services.Close)
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SERVICES", services.URL)
+			e.Setenv("EXAMPLES", examples)
 			e.Setenv("USER", "tester")
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector ends a second late
 			e.Setenv("DB", "sqlite://"+filepath.Join(e.WorkDir, "data", "a.db"))
@@ -56,13 +65,14 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"node": startNode, "drain": drainNode, "crash": crashNode, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue,
+			"bank": pays.command,
 		},
 	})
 }
 
 // outside answers /ok, refuses at /refuse, and blocks at /slow until the
 // caller gives up.
-func outside() http.Handler {
+func outside() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
