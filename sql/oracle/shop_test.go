@@ -91,6 +91,14 @@ func TestAnApplicationSendsWithItsRow(t *testing.T) {
 		{"trigger_event", "TRIGGER_EVENT(p_environment => :2, p_definition => :3, p_reference => :4, p_event => :5, p_request_id => :6, p_payload => :7, p_actor => :8)",
 			signal.StartRequest, []any{"shop", "loan", "L \"1\"", "submit", "r-1", `{"amount":1}`, "bob"},
 			[]string{`"definition":"shop/loan"`, `"businessKey":"L \"1\""`, `"startKey":"lifecycle"`, `"signal":{"id":"r-1","type":"submit","data":{"amount":1}}}`}},
+		{"signal in a sequence", "SIGNAL(p_instance_id => :2, p_type => :3, p_data => :4, p_sender => :5, p_sequence => :6)", signal.ExternalSignal,
+			[]any{"i-1", "paid", `{"amount":1}`, `crm"1"`, int64(9223372036854775807)}, []string{`"type":"paid"`, `"amount":1`}},
+		{"signal that only takes its number", "SIGNAL(p_instance_id => :2, p_sender => :3, p_sequence => :4)", signal.ExternalSignal,
+			[]any{"i-1", "crm", 1}, []string{`{}`}},
+		{"start_instance with a signal in a sequence", "START_INSTANCE(p_definition => :2, p_signal_type => :3, p_sender => :4, p_sequence => :5)",
+			signal.StartRequest, []any{"shop/order", "paid", "crm", 1}, []string{`"type":"paid","data":null,"sender":"crm","sequence":1}}`}},
+		{"trigger_event in a sequence", "TRIGGER_EVENT(p_environment => :2, p_definition => :3, p_reference => :4, p_event => :5, p_sender => :6, p_sequence => :7)",
+			signal.StartRequest, []any{"shop", "loan", "L-1", "submit", "crm", 20}, []string{`"type":"submit","data":null,"sender":"crm","sequence":20}}`}},
 		{"complete_task", "COMPLETE_TASK(p_task_id => :2, p_user => :3, p_outcome => :4, p_data => :5)", signal.TaskCompleted,
 			[]any{"t-1", "ann", "yes", `{"note":"fine"}`}, []string{`"outcome":"yes"`, `"note":"fine"`, `"completedBy":"ann"`, `"taskId":"t-1"`}},
 	} {
@@ -116,6 +124,9 @@ func TestAnApplicationSendsWithItsRow(t *testing.T) {
 			e, err := signal.Decode(d.Message().Body)
 			if err != nil || e.Type != c.kind {
 				t.Fatal(e.Type, err)
+			}
+			if sequence, ok := c.args[len(c.args)-1].(int64); ok && (e.Sender != `crm"1"` || e.Sequence != sequence) {
+				t.Errorf("%q %d", e.Sender, e.Sequence)
 			}
 			if _, err := signal.DecodeStart(e.Payload); c.kind == signal.StartRequest && err != nil {
 				t.Error(err)
@@ -156,6 +167,18 @@ func TestThePackageRefusesArguments(t *testing.T) {
 		{"SIGNAL('i', 'paid', '1],[2')", invalid, "p_data is not JSON"},
 		{"SIGNAL('" + long + "', 'paid')", large, "p_instance_id has more than 128 bytes"},
 		{"SIGNAL('i', '" + long + "')", large, "p_type has more than 256 bytes"},
+		{"SIGNAL('i', 'paid', p_sender => 'crm')", invalid, "p_sequence is missing"},
+		{"SIGNAL('i', 'paid', p_sequence => 1)", invalid, "p_sender is missing"},
+		{"SIGNAL('i', 'paid', p_sender => 'c m', p_sequence => 1)", invalid, "p_sender holds a space"},
+		{"SIGNAL('i', 'paid', p_sender => '" + long + "', p_sequence => 1)", large, "p_sender has more than 128 bytes"},
+		{"SIGNAL('i', 'paid', p_sender => 'crm', p_sequence => 0)", invalid, "p_sequence is not a whole number from 1 to 9223372036854775807"},
+		{"SIGNAL('i', 'paid', p_sender => 'crm', p_sequence => 1.5)", invalid, "p_sequence is not a whole number"},
+		{"SIGNAL('i', 'paid', p_sender => 'crm', p_sequence => 9223372036854775808)", invalid, "p_sequence is not a whole number"},
+		{"SIGNAL('i', 'paid', p_waiting_token => 't', p_sender => 'crm', p_sequence => 1)", invalid, "p_waiting_token and p_sequence exclude"},
+		{"SIGNAL('i', p_data => '1', p_sender => 'crm', p_sequence => 1)", invalid, "p_data needs p_type"},
+		{"START_INSTANCE('shop/order', p_sender => 'crm', p_sequence => 1)", invalid, "p_signal_type is missing"},
+		{"START_INSTANCE('shop/order', p_signal_type => 't', p_sender => 'crm', p_sequence => -1)", invalid, "p_sequence is not a whole number"},
+		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', p_sequence => 1)", invalid, "p_sender is missing"},
 		{"SIGNAL('i', 'paid', p_signal_id => 'a b')", invalid, "p_signal_id holds a space"},
 		{"START_INSTANCE(NULL)", invalid, "p_definition is missing"},
 		{"START_INSTANCE('shop/order', p_input => 'x')", invalid, "p_input is not JSON"},

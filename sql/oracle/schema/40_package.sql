@@ -17,15 +17,19 @@ CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
   -- Tells an instance something: an event of a type, as its definition listens
   -- for it, with data that are any JSON. A signal id that the instance has seen
   -- before changes nothing; none makes a new one. With a due time the signal
-  -- comes then, not before.
+  -- comes then, not before. With a sender and a sequence, which he counts from 1
+  -- for the instance, his signals are applied in that order; one without a type
+  -- and data takes its number and says nothing.
   FUNCTION signal(
     p_instance_id   IN VARCHAR2,
-    p_type          IN VARCHAR2,
+    p_type          IN VARCHAR2 DEFAULT NULL,
     p_data          IN CLOB DEFAULT 'null',
     p_waiting_token IN VARCHAR2 DEFAULT NULL,
     p_signal_id     IN VARCHAR2 DEFAULT NULL,
     p_due_at_utc    IN TIMESTAMP DEFAULT NULL,
-    p_actor         IN VARCHAR2 DEFAULT NULL
+    p_actor         IN VARCHAR2 DEFAULT NULL,
+    p_sender        IN VARCHAR2 DEFAULT NULL,
+    p_sequence      IN NUMBER DEFAULT NULL
   ) RETURN RAW;
 
   -- A new id for an instance.
@@ -36,7 +40,8 @@ CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
   -- changes nothing. Who wants to know the instance gives it an id.
   -- With a type of signal the instance gets that event, in its first turn or,
   -- when it is there, at once; a repeat with the same signal id is applied once.
-  -- A new instance that refuses its event does not begin.
+  -- A new instance that refuses its event does not begin. Sender and sequence
+  -- are those of the event.
   FUNCTION start_instance(
     p_definition   IN VARCHAR2,
     p_instance_id  IN VARCHAR2 DEFAULT NULL,
@@ -47,13 +52,16 @@ CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
     p_actor        IN VARCHAR2 DEFAULT NULL,
     p_signal_type  IN VARCHAR2 DEFAULT NULL,
     p_signal_data  IN CLOB DEFAULT 'null',
-    p_signal_id    IN VARCHAR2 DEFAULT NULL
+    p_signal_id    IN VARCHAR2 DEFAULT NULL,
+    p_sender       IN VARCHAR2 DEFAULT NULL,
+    p_sequence     IN NUMBER DEFAULT NULL
   ) RETURN RAW;
 
   -- Triggers an event, by its name or its code, of the instance that a
   -- definition has for a reference, the application's own key. The first event
   -- begins it. The payload is any JSON. A repeat with the same request id changes
-  -- nothing. An event that the state refuses is a dead letter.
+  -- nothing. An event that the state refuses is a dead letter. Sender and
+  -- sequence are as those of a signal.
   FUNCTION trigger_event(
     p_environment IN VARCHAR2,
     p_definition  IN VARCHAR2,
@@ -63,7 +71,9 @@ CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
     p_payload     IN CLOB DEFAULT 'null',
     p_actor       IN VARCHAR2 DEFAULT NULL,
     p_input       IN CLOB DEFAULT 'null',
-    p_version     IN VARCHAR2 DEFAULT NULL
+    p_version     IN VARCHAR2 DEFAULT NULL,
+    p_sender      IN VARCHAR2 DEFAULT NULL,
+    p_sequence    IN NUMBER DEFAULT NULL
   ) RETURN RAW;
 
   -- Completes a human task that the user has claimed. The data is any JSON.
@@ -84,6 +94,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
   c_chars_max CONSTANT PLS_INTEGER := 8000;  -- that are surely so many bytes
   c_id_max    CONSTANT PLS_INTEGER := 128;   -- bytes of an id
   c_key_max   CONSTANT PLS_INTEGER := 256;   -- bytes of a key
+  c_sequence_max CONSTANT NUMBER := 9223372036854775807; -- what every peer can read
   c_day       CONSTANT PLS_INTEGER := 86400; -- seconds
   c_lifecycle_key CONSTANT VARCHAR2(20) := 'lifecycle'; -- start key of the one instance of a reference
 
@@ -114,6 +125,21 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
       fail(too_large, p_name || ' has more than ' || c_key_max || ' bytes');
     END IF;
   END check_key;
+
+  -- A sender and a sequence stand together or not at all.
+  PROCEDURE check_sequence(p_sender IN VARCHAR2, p_sequence IN NUMBER) IS
+  BEGIN
+    IF p_sender IS NULL AND p_sequence IS NULL THEN
+      RETURN;
+    END IF;
+    check_id('p_sender', p_sender, TRUE);
+    IF p_sequence IS NULL THEN
+      fail(invalid_argument, 'p_sequence is missing');
+    END IF;
+    IF p_sequence < 1 OR p_sequence > c_sequence_max OR p_sequence <> TRUNC(p_sequence) THEN
+      fail(invalid_argument, 'p_sequence is not a whole number from 1 to ' || c_sequence_max);
+    END IF;
+  END check_sequence;
 
   -- Refuses a text before it is parsed. A CLOB is counted in characters.
   PROCEDURE check_size(p_text IN CLOB) IS
@@ -180,9 +206,18 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
       + EXTRACT(MINUTE FROM v_left) * 60 + EXTRACT(SECOND FROM v_left)));
   END seconds_until;
 
+  -- The members of a sender and his sequence, or nothing.
+  FUNCTION sequence_members(p_sender IN VARCHAR2, p_sequence IN NUMBER) RETURN VARCHAR2 IS
+  BEGIN
+    IF p_sequence IS NULL THEN
+      RETURN NULL;
+    END IF;
+    RETURN ',"sender":' || quoted(p_sender) || ',"sequence":' || p_sequence;
+  END sequence_members;
+
   FUNCTION envelope(
     p_type IN VARCHAR2, p_signal_id IN VARCHAR2, p_instance_id IN VARCHAR2, p_token IN VARCHAR2,
-    p_due_at_utc IN TIMESTAMP, p_actor IN VARCHAR2, p_payload IN CLOB
+    p_due_at_utc IN TIMESTAMP, p_actor IN VARCHAR2, p_payload IN CLOB, p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL
   ) RETURN CLOB IS
     v_headers VARCHAR2(4000);
     v_head    VARCHAR2(8000);
@@ -193,6 +228,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     v_head := '{"signalId":' || quoted(p_signal_id) || ',"workflowInstanceId":' || quoted(p_instance_id)
       || ',"runtimeProvider":"aqueduct","signalType":"' || p_type || '","expectedVersion":0'
       || CASE WHEN p_token IS NOT NULL THEN ',"waitingToken":' || quoted(p_token) END
+      || sequence_members(p_sender, p_sequence)
       || ',"occurredAtUtc":"' || moment(now_utc) || '"'
       || CASE WHEN p_due_at_utc IS NOT NULL THEN ',"dueAtUtc":"' || moment(p_due_at_utc) || '"' END
       || CASE WHEN v_headers IS NOT NULL THEN ',"headers":{' || v_headers || '}' END
@@ -249,29 +285,44 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
   END send;
 
   FUNCTION signal(
-    p_instance_id IN VARCHAR2, p_type IN VARCHAR2, p_data IN CLOB DEFAULT 'null', p_waiting_token IN VARCHAR2 DEFAULT NULL,
-    p_signal_id IN VARCHAR2 DEFAULT NULL, p_due_at_utc IN TIMESTAMP DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL
+    p_instance_id IN VARCHAR2, p_type IN VARCHAR2 DEFAULT NULL, p_data IN CLOB DEFAULT 'null', p_waiting_token IN VARCHAR2 DEFAULT NULL,
+    p_signal_id IN VARCHAR2 DEFAULT NULL, p_due_at_utc IN TIMESTAMP DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL,
+    p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL
   ) RETURN RAW IS
     v_id    VARCHAR2(128) := NVL(p_signal_id, new_id);
     v_event VARCHAR2(4000);
+    v_body  CLOB;
   BEGIN
     check_id('p_instance_id', p_instance_id, TRUE);
     check_id('p_waiting_token', p_waiting_token, FALSE);
     check_id('p_signal_id', p_signal_id, FALSE);
-    IF p_type IS NULL THEN
+    check_sequence(p_sender, p_sequence);
+    IF p_type IS NULL AND p_sequence IS NULL THEN
       fail(invalid_argument, 'p_type is missing');
+    END IF;
+    IF p_waiting_token IS NOT NULL AND p_sequence IS NOT NULL THEN
+      fail(invalid_argument, 'p_waiting_token and p_sequence exclude each other');
     END IF;
     check_key('p_type', p_type);
     check_key('p_actor', p_actor);
     check_json('p_data', p_data, FALSE);
-    v_event := '{"id":' || quoted(v_id) || ',"source":"plsql","type":' || quoted(p_type) || ',"data":';
-    RETURN send(envelope('ExternalSignal', v_id, p_instance_id, p_waiting_token, p_due_at_utc, p_actor, v_event || p_data || '}'), p_instance_id, p_due_at_utc);
+    IF p_type IS NULL AND DBMS_LOB.SUBSTR(p_data, 5, 1) <> 'null' THEN
+      fail(invalid_argument, 'p_data needs p_type');
+    END IF;
+    IF p_type IS NULL THEN
+      v_body := '{}';
+    ELSE
+      v_event := '{"id":' || quoted(v_id) || ',"source":"plsql","type":' || quoted(p_type) || ',"data":';
+      v_body := v_event || p_data || '}';
+    END IF;
+    RETURN send(envelope('ExternalSignal', v_id, p_instance_id, p_waiting_token, p_due_at_utc, p_actor, v_body, p_sender, p_sequence), p_instance_id, p_due_at_utc);
   END signal;
 
   FUNCTION start_instance(
     p_definition IN VARCHAR2, p_instance_id IN VARCHAR2 DEFAULT NULL, p_input IN CLOB DEFAULT 'null', p_business_key IN VARCHAR2 DEFAULT NULL,
     p_start_key IN VARCHAR2 DEFAULT NULL, p_version IN VARCHAR2 DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL,
-    p_signal_type IN VARCHAR2 DEFAULT NULL, p_signal_data IN CLOB DEFAULT 'null', p_signal_id IN VARCHAR2 DEFAULT NULL
+    p_signal_type IN VARCHAR2 DEFAULT NULL, p_signal_data IN CLOB DEFAULT 'null', p_signal_id IN VARCHAR2 DEFAULT NULL,
+    p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL
   ) RETURN RAW IS
     v_head VARCHAR2(8000);
     v_body CLOB;
@@ -288,6 +339,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     check_json('p_input', p_input, FALSE);
     check_id('p_instance_id', p_instance_id, FALSE);
     check_id('p_signal_id', p_signal_id, FALSE);
+    check_sequence(p_sender, p_sequence);
     v_head := '{"definition":' || quoted(p_definition)
       || CASE WHEN p_version IS NOT NULL THEN ',"version":' || quoted(p_version) END
       || CASE WHEN p_business_key IS NOT NULL THEN ',"businessKey":' || quoted(p_business_key) END
@@ -298,8 +350,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
       check_key('p_signal_type', p_signal_type);
       check_json('p_signal_data', p_signal_data, FALSE);
       v_head := ',"signal":{"id":' || quoted(NVL(p_signal_id, new_id)) || ',"type":' || quoted(p_signal_type) || ',"data":';
-      v_body := v_body || v_head || p_signal_data || '}';
-    ELSIF p_signal_id IS NOT NULL THEN
+      v_body := v_body || v_head || p_signal_data || sequence_members(p_sender, p_sequence) || '}';
+    ELSIF p_signal_id IS NOT NULL OR p_sequence IS NOT NULL THEN
       fail(invalid_argument, 'p_signal_type is missing');
     END IF;
     RETURN send(envelope('StartRequest', 'start-' || RAWTOHEX(SYS_GUID()), v_instance, NULL, NULL, p_actor, v_body || '}'), v_instance, NULL);
@@ -307,7 +359,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
 
   FUNCTION trigger_event(
     p_environment IN VARCHAR2, p_definition IN VARCHAR2, p_reference IN VARCHAR2, p_event IN VARCHAR2, p_request_id IN VARCHAR2 DEFAULT NULL,
-    p_payload IN CLOB DEFAULT 'null', p_actor IN VARCHAR2 DEFAULT NULL, p_input IN CLOB DEFAULT 'null', p_version IN VARCHAR2 DEFAULT NULL
+    p_payload IN CLOB DEFAULT 'null', p_actor IN VARCHAR2 DEFAULT NULL, p_input IN CLOB DEFAULT 'null', p_version IN VARCHAR2 DEFAULT NULL,
+    p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL
   ) RETURN RAW IS
     v_name     VARCHAR2(1000);
     v_instance WF_INSTANCES.INSTANCE_ID%TYPE;
@@ -343,7 +396,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     END;
     RETURN start_instance(
       p_definition => v_name, p_instance_id => v_instance, p_input => p_input, p_business_key => p_reference, p_start_key => c_lifecycle_key,
-      p_version => p_version, p_actor => p_actor, p_signal_type => p_event, p_signal_data => p_payload, p_signal_id => p_request_id);
+      p_version => p_version, p_actor => p_actor, p_signal_type => p_event, p_signal_data => p_payload, p_signal_id => p_request_id,
+      p_sender => p_sender, p_sequence => p_sequence);
   END trigger_event;
 
   FUNCTION complete_task(
