@@ -172,8 +172,8 @@ func (a *app) showInstance(i client.InstanceDetail) error {
 			return err
 		}
 	}
-	if len(i.Commands) == 0 {
-		return nil
+	if err := a.showGaps(i.Gaps); err != nil || len(i.Commands) == 0 {
+		return err
 	}
 	fmt.Fprintln(a.out, "\ncommands not done yet")
 	t := a.table("  POSITION", "TARGET", "ATTEMPTS", "DELIVERED", "NEXT", "CLAIMED BY", "WAITS FOR", "LAST ERROR")
@@ -195,6 +195,19 @@ func (a *app) showInstance(i client.InstanceDetail) error {
 		fmt.Fprintf(a.out, "  %d: key %s, %d attempts, outcome %s\n", c.Position, c.Key, c.Attempts, said)
 	}
 	return nil
+}
+
+// showGaps says which signals of which senders are missing.
+func (a *app) showGaps(gaps []client.Gap) error {
+	if len(gaps) == 0 {
+		return nil
+	}
+	fmt.Fprintln(a.out, "\nsignals that are missing")
+	t := a.table("  SENDER", "SEQUENCE", "WAITING BEHIND IT")
+	for _, g := range gaps {
+		t.row("  "+g.Sender, fmt.Sprint(g.Sequence), fmt.Sprint(g.Waiting))
+	}
+	return t.end(len(gaps), "", "")
 }
 
 // maxCell bounds the data of one line of a timeline, in characters.
