@@ -43,7 +43,9 @@ func (r *Runtime) settle(ctx context.Context, j *job) {
 }
 
 // claimed says whether this node has the command, or known that it is somebody
-// else's or done with. Neither: the commit has not been made yet, or ever.
+// else's or done with. Neither: the commit has not been made yet, or ever. What
+// stands at its place may be another command: the turn was decided again, or the
+// same start was tried twice, and that one was made. Whoever made it performs it.
 func (r *Runtime) claimed(ctx context.Context, j *job) (claimed, known bool, err error) {
 	row, ok, err := r.entry(ctx, j.instance, j.position)
 	if !ok {
@@ -52,6 +54,14 @@ func (r *Runtime) claimed(ctx context.Context, j *job) (claimed, known bool, err
 	if row.Processed == nil || *row.Processed {
 		return false, true, nil
 	}
+	made, err := jobOf(row)
+	if err != nil {
+		return false, false, err
+	}
+	if made.key() != j.key() {
+		return false, true, nil
+	}
+	j.command = made.command
 	begun := j.begun
 	j.resume(row)
 	if begun {
