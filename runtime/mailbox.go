@@ -71,6 +71,7 @@ type mailbox struct {
 type hold struct {
 	until time.Time // when it is given up: another node must have had the first
 	due   time.Time // of the first
+	grace time.Duration
 	cause error
 	line  []string        // signal ids of those that were sent again and have not come, in order
 	in    map[string]bool // those of the line
@@ -87,6 +88,8 @@ const (
 	heldMax   = 10_000                // instances
 	holdGrace = 15 * time.Second      // after the first of a line was to come
 	holdPause = 50 * time.Millisecond // before one that came before its turn comes again
+
+	givenGrace = 2 * time.Second // after one was given back, which any node may have at once
 )
 
 func newMailboxes() *mailboxes {
@@ -228,15 +231,19 @@ func (m *mailboxes) passed(p *post, now time.Time) {
 	}
 	delete(h.in, sid)
 	i := slices.Index(h.line, sid)
-	h.line, h.until = slices.Delete(h.line, i, i+1), now.Add(holdGrace)
+	h.line = slices.Delete(h.line, i, i+1)
+	if until := now.Add(h.grace); until.After(h.until) { // never sooner: the next may be due later
+		h.until = until
+	}
 	if len(h.line) == 0 {
 		delete(m.held, id)
 	}
 }
 
-// hold notes that a message is sent again, and returns for when: at due as the
-// first of the line, or with those that it follows.
-func (m *mailboxes) hold(p *post, due time.Time, cause error, follows bool) time.Time {
+// hold notes that a message comes again, and returns when: at due as the first of
+// the line, or with those that it follows. When it has not come a grace later,
+// another node has it.
+func (m *mailboxes) hold(p *post, due time.Time, grace time.Duration, cause error, follows bool) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	id, sid := p.env.InstanceID, p.env.SignalID
@@ -254,7 +261,8 @@ func (m *mailboxes) hold(p *post, due time.Time, cause error, follows bool) time
 	case !follows:
 		h.due = due
 	}
-	if until := due.Add(holdGrace); until.After(h.until) {
+	h.grace = grace
+	if until := due.Add(grace); until.After(h.until) {
 		h.until = until
 	}
 	switch {
@@ -344,16 +352,18 @@ func (r *Runtime) attend(ctx context.Context, p *post) {
 		r.sendAgain(ctx, posts)
 		return
 	}
-	if p.d != nil {
-		r.handlers <- struct{}{}
-		defer func() { <-r.handlers }()
-	}
 	if len(posts) > 1 { // the others must not end with this one's caller
 		var cancel context.CancelFunc
 		ctx, cancel = r.detached(ctx)
 		defer cancel()
 	}
+	if p.d != nil {
+		r.handlers <- struct{}{}
+	}
 	r.serve(ctx, posts)
+	if p.d != nil {
+		<-r.handlers // before the pause of a store in trouble
+	}
 	r.sendAgain(ctx, posts)
 }
 

@@ -50,18 +50,10 @@ func (r *Runtime) consume(ctx, stop context.Context, q store.Queue) error {
 // for an instance goes through its mailbox, in the order of the queue.
 func (r *Runtime) handle(ctx, stop context.Context, d store.Delivery) {
 	m := d.Message()
-	env, err := signal.Decode(m.Body)
-	var p *post
-	crashed := m.Crashes >= r.CrashMax
-	if err == nil && !crashed {
-		p = r.posted(ctx, d, env)
-	}
-	if p != nil {
-		p.stop, p.wake = stop, make(chan bool, 1)
-	}
-	r.mail.sort(m, p)
+	env, p, err := r.read(ctx, stop, d)
+	r.mail.sort(m, p) // whatever came of it: those behind wait for this one
 	switch {
-	case crashed:
+	case m.Crashes >= r.CrashMax:
 		r.bury(ctx, stop, d, problem.New(problem.Internal, "message.crash-loop", "%d processes died while they handled the message", m.Crashes))
 		return
 	case p != nil:
@@ -78,15 +70,33 @@ func (r *Runtime) handle(ctx, stop context.Context, d store.Delivery) {
 	switch f := r.fate(m, err); f {
 	case ended:
 	case released:
-		r.release(ctx, stop, d, err)
+		r.release(ctx, stop, resend{d: d, cause: err})
 	case buried:
 		if errors.Is(err, store.ErrTaken) {
 			err = problem.Wrap(err, problem.Conflict, "command.settled", "the message settles a command that is not open")
 		}
 		r.bury(ctx, stop, d, err)
 	default:
-		r.retry(ctx, stop, resend{d: d, cause: err, due: r.Now().Add(r.backoff(f.attempts(m), m.ID)), attempts: f.attempts(m)})
+		r.sendLater(ctx, stop, resend{d: d, cause: err, due: r.Now().Add(r.backoff(f.attempts(m), m.ID)), attempts: f.attempts(m)})
 	}
+}
+
+// read is what a message says, and what it is in the mailbox of its instance:
+// nil when it goes into none.
+func (r *Runtime) read(ctx, stop context.Context, d store.Delivery) (env signal.Envelope, p *post, err error) {
+	m := d.Message()
+	defer func() {
+		if v := recover(); v != nil {
+			p, err = nil, r.panicked(v, "message", m.ID)
+		}
+	}()
+	if env, err = signal.Decode(m.Body); err != nil || m.Crashes >= r.CrashMax {
+		return env, nil, err
+	}
+	if p = r.posted(ctx, d, env); p != nil {
+		p.stop, p.wake = stop, make(chan bool, 1)
+	}
+	return env, p, nil
 }
 
 // fate is what becomes of a message.
@@ -174,9 +184,9 @@ func sendersFault(p *problem.Error) bool {
 // It is called while nobody else serves the instance, so that they and those
 // behind them come again in their order.
 func (r *Runtime) sendAgain(ctx context.Context, posts []*post) {
-	var back []*post
-	var sends []resend
-	var first *post // that others follow: all may have failed alike
+	var back, sends []resend
+	var given []*post // back
+	var first *post   // that others follow: all may have failed alike
 	for _, p := range posts {
 		if !p.queued() {
 			continue
@@ -184,7 +194,8 @@ func (r *Runtime) sendAgain(ctx context.Context, posts []*post) {
 		m := p.d.Message()
 		f := r.fate(m, p.err)
 		if f == released {
-			back = append(back, p)
+			back, given = append(back, resend{d: p.d, cause: p.err}), append(given, p)
+			p.settled = true
 		}
 		if f == ended || f == buried || f == refused {
 			r.mail.passed(p, r.Now())
@@ -198,16 +209,16 @@ func (r *Runtime) sendAgain(ctx context.Context, posts []*post) {
 		}
 		due := r.Now().Add(delay)
 		if f.blocks() {
-			due = r.mail.hold(p, due, p.err, f == followed || first != nil)
+			due = r.mail.hold(p, due, holdGrace, p.err, f == followed || first != nil)
 			first = p
 		}
 		p.settled = true
 		sends = append(sends, resend{d: p.d, cause: p.err, due: due, attempts: f.attempts(m)})
 	}
-	r.resendAll(ctx, posts[0].stop, sends)
-	for _, p := range back {
-		r.release(ctx, p.stop, p.d, p.err)
-		p.settled = true
+	r.sendLater(ctx, posts[0].stop, sends...)
+	r.release(ctx, posts[0].stop, back...)
+	for i, p := range given { // those that came meanwhile follow them
+		r.mail.hold(p, r.Now(), givenGrace, p.err, i > 0 || p.behind != nil)
 	}
 }
 
@@ -341,7 +352,8 @@ func (r *Runtime) startedBefore(ctx context.Context, d store.Delivery, held, id 
 	return p.err
 }
 
-// resend is a message that is sent again for later, its bytes unchanged.
+// resend is a message that comes again: sent for later, its bytes unchanged, or
+// given back.
 type resend struct {
 	d        store.Delivery
 	cause    error
@@ -349,9 +361,9 @@ type resend struct {
 	attempts int
 }
 
-// resendAll sends messages again in their order: in one commit, where the store
-// can.
-func (r *Runtime) resendAll(ctx, stop context.Context, list []resend) {
+// sendLater sends messages again in their order, each in the commit that
+// consumes it (design 4.5): all in one, where the store can.
+func (r *Runtime) sendLater(ctx, stop context.Context, list ...resend) {
 	if len(list) > 1 && r.Store.Joins() {
 		var c store.Change
 		for i, s := range list {
@@ -367,23 +379,21 @@ func (r *Runtime) resendAll(ctx, stop context.Context, list []resend) {
 			return
 		}
 	}
+	var back []resend
 	for _, s := range list {
-		r.retry(ctx, stop, s)
+		if err := s.d.Commit(ctx, store.Change{Send: []store.Send{s.send()}}); err != nil {
+			s.cause = err
+			back = append(back, s)
+			continue
+		}
+		r.retried(s)
 	}
+	r.release(ctx, stop, back...)
 }
 
 func (s *resend) send() store.Send {
 	m := s.d.Message()
 	return store.Send{Queue: m.Queue, Body: m.Body, Due: s.due, Priority: m.Priority, Attempts: s.attempts}
-}
-
-// retry sends one message again, in the commit that consumes it (design 4.5).
-func (r *Runtime) retry(ctx, stop context.Context, s resend) {
-	if err := s.d.Commit(ctx, store.Change{Send: []store.Send{s.send()}}); err != nil {
-		r.release(ctx, stop, s.d, err)
-		return
-	}
-	r.retried(s)
 }
 
 func (r *Runtime) retried(s resend) {
@@ -400,23 +410,26 @@ func (r *Runtime) retried(s resend) {
 // have it before, and the store may take commits again at any moment.
 const releaseMax = 5 * time.Second
 
-// release gives a message back after a pause, so that a store in trouble is
-// not asked again at once. While the store takes nothing, it keeps trying: a
-// message that this node holds is nobody else's.
-func (r *Runtime) release(ctx, stop context.Context, d store.Delivery, cause error) {
-	m := d.Message()
-	for attempt := 1; ; attempt++ {
+// release gives messages back, in their order, after a pause, so that a store in
+// trouble is not asked again at once. While the store takes nothing, it keeps
+// trying: a message that this node holds is nobody else's.
+func (r *Runtime) release(ctx, stop context.Context, list ...resend) {
+	for attempt := 1; len(list) > 0; attempt++ {
+		m := list[0].d.Message()
 		if attempt&(attempt-1) == 0 { // with growing pauses: a store in trouble has many messages in hand
-			r.Log.Error("message is given back", "queue", m.Queue, "message", m.ID, "attempt", attempt, "error", cause)
+			r.Log.Error("messages are given back", "queue", m.Queue, "message", m.ID, "messages", len(list), "attempt", attempt, "error", list[0].cause)
 		}
 		if !sleep(stop, min(r.backoff(attempt, m.ID), releaseMax)) {
 			return // what a node holds is free again when its store closes
 		}
-		err := d.Release(ctx, cause)
-		if err == nil || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrClosed) {
-			return
+		for len(list) > 0 {
+			err := list[0].d.Release(ctx, list[0].cause)
+			if err != nil && !errors.Is(err, store.ErrLost) && !errors.Is(err, store.ErrClosed) {
+				list[0].cause = err
+				break
+			}
+			list = list[1:]
 		}
-		cause = err
 	}
 }
 
@@ -443,7 +456,7 @@ func (r *Runtime) bury(ctx, stop context.Context, d store.Delivery, cause error)
 	}
 	err := d.Commit(ctx, change)
 	if err != nil {
-		r.release(ctx, stop, d, err)
+		r.release(ctx, stop, resend{d: d, cause: err})
 		return
 	}
 	r.metrics.deadLetters.WithLabelValues(string(m.Queue)).Inc()

@@ -3,6 +3,8 @@ package runtime_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -78,6 +81,43 @@ func TestMessageOutlivesTheStoresTrouble(t *testing.T) {
 			t.Errorf("dead letters %v, %v", page, err)
 		}
 	})
+}
+
+// Messages of one instance that the store could not take are given back in order,
+// after one pause: with a pause for each, 30 of them would take half a minute.
+func TestMessagesAreGivenBackInOrder(t *testing.T) {
+	t.Parallel()
+	s := &troubled{}
+	n := configured(t, places.OnFile(t)(), func(c *runtime.Config) {
+		s.Full, c.Store = c.Store, s
+		c.SignalConsumers, c.RetryDelay = 30, time.Second
+	}, gatherDoc)
+	n.begin(t, "g", "t/gather", nil)
+	begun := time.Now()
+	s.failures.Store(3) // of the first; of all together; of their first
+	var c store.Change
+	var want []string
+	for i := range 30 {
+		data := fmt.Sprint(i)
+		if i == 29 {
+			data = "stop"
+		}
+		want = append(want, data)
+		c.Send = append(c.Send, store.Send{Queue: store.Signals, Body: must(signal.Envelope{
+			SignalID: fmt.Sprintf("s-%d", i), InstanceID: "g", Type: signal.ExternalSignal, OccurredAt: time.Now(),
+			Payload: json.RawMessage(fmt.Sprintf(`{"type":"step","data":"%s"}`, data)),
+		}.Encode())})
+	}
+	if err := n.store.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	if err := json.Unmarshal([]byte(n.output(t, "g")), &got); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
 }
 
 // away is a store that takes no commit at all, while it has failures left.
