@@ -174,11 +174,14 @@ func (c *client) ended(ctx context.Context, w *work) error {
 	}
 }
 
-// signal sends and waits until it is acknowledged. One that is numbered counts.
+// signal sends and waits until it is acknowledged. One that is numbered counts,
+// and has its place in the sequence of the client: it asks any node.
 func (c *client) signal(ctx context.Context, w *work, kind string, n int) error {
-	a, err := c.ask(ctx, http.MethodPost, "/v1/instances/"+w.ID+"/signals", map[string]any{
-		"type": kind, "data": n, "signalId": fmt.Sprintf("%s-%s-%d", w.ID, kind, n),
-	})
+	body := map[string]any{"type": kind, "data": n, "signalId": fmt.Sprintf("%s-%s-%d", w.ID, kind, n)}
+	if n >= 0 {
+		body["sender"], body["sequence"] = "chaos-"+c.name, n+1
+	}
+	a, err := c.ask(ctx, http.MethodPost, "/v1/instances/"+w.ID+"/signals", body)
 	if err := c.accepted(a, err); err != nil {
 		return fmt.Errorf("signal %d: %w", n, err)
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 // known are kinds of anomalies that the engine is known to have: they are
-// reported, and do not fail a run. A kind that is mended is taken out here.
-var known = []string{judge.Order}
+// reported, and do not fail a run. There is none.
+var known []string
 
 // employ lets all clients work until ctx ends, and finish what they are at.
 func (b *bed) employ(ctx, finish context.Context, seed uint64) {
