@@ -61,7 +61,8 @@ func Fold(prev *snapshot.Snapshot, out engine.Outcome, startKey string, claim fu
 // turn that only goes from one command to the next does not: the row says
 // where the instance rests, and between two commands it does not.
 func visible(prev, next *snapshot.Snapshot) bool {
-	if prev.Definition != next.Definition || prev.Status != next.Status || (prev.Error == nil) != (next.Error == nil) || prev.Error != nil && *prev.Error != *next.Error {
+	if prev.Definition != next.Definition || prev.Status != next.Status || (prev.Error == nil) != (next.Error == nil) || prev.Error != nil && *prev.Error != *next.Error ||
+		len(prev.Ahead) != len(next.Ahead) {
 		return true
 	}
 	w, ok := next.Primary()
@@ -72,7 +73,8 @@ func instance(s *snapshot.Snapshot, startKey string) *Instance {
 	row := &Instance{
 		ID: s.InstanceID, Definition: s.Definition.Name, DefVersion: s.Definition.Version,
 		BusinessKey: s.Business.Key, StartKey: startKey, Status: string(s.Status), Position: s.At(),
-		Correlation: s.Headers[signal.HeaderCorrelation], Version: s.Version, StartedAt: s.StartedAt, UpdatedAt: s.UpdatedAt,
+		Correlation: s.Headers[signal.HeaderCorrelation], Version: s.Version, Ahead: len(s.Ahead),
+		StartedAt: s.StartedAt, UpdatedAt: s.UpdatedAt,
 	}
 	if s.Parent != nil {
 		row.ParentID = s.Parent.InstanceID
@@ -81,7 +83,7 @@ func instance(s *snapshot.Snapshot, startKey string) *Instance {
 		row.ErrorType, row.ErrorDetail = s.Error.Type, clip(s.Error.Title+": "+s.Error.Detail)
 	}
 	if s.Status.Closed() {
-		row.EndedAt = s.UpdatedAt
+		row.EndedAt, row.Ahead = s.UpdatedAt, 0
 	}
 	return row
 }

@@ -72,6 +72,10 @@ func TestRowIsWrittenWhenTheInstanceRestsElsewhere(t *testing.T) {
 	faulted.Error = &snapshot.Error{Type: "x", Title: "T", Detail: strings.Repeat("ü", 2000), Instance: "/do/1/b"}
 	other := faulted
 	other.Error = &snapshot.Error{Type: "y", Instance: "/do/2/c"}
+	behind := state(2, snapshot.Waiting, task)
+	behind.Ahead = []snapshot.Buffered{{Sender: "crm", Sequence: 2}, {Sender: "crm", Sequence: 3}}
+	ended := state(3, snapshot.Completed)
+	ended.Ahead = behind.Ahead
 	for _, c := range []struct {
 		name       string
 		prev, next snapshot.Snapshot
@@ -84,10 +88,16 @@ func TestRowIsWrittenWhenTheInstanceRestsElsewhere(t *testing.T) {
 		{"to a fault", state(1, snapshot.Waiting, task), faulted, true},
 		{"from fault to fault", faulted, other, true},
 		{"nothing new about the fault", faulted, faulted, false},
+		{"to a gap", state(1, snapshot.Waiting, task), behind, true},
+		{"from a gap", behind, state(3, snapshot.Waiting, task), true},
+		{"to the end with a gap", behind, ended, true},
 	} {
 		rows := fold(t, &c.prev, engine.Outcome{Snapshot: c.next})
 		if (rows.Instance != nil) != c.written {
 			t.Errorf("%s: written %t", c.name, rows.Instance != nil)
+		}
+		if i := rows.Instance; i != nil && i.EndedAt.IsZero() && i.Ahead != len(c.next.Ahead) || i != nil && !i.EndedAt.IsZero() && i.Ahead != 0 {
+			t.Errorf("%s: %d signals ahead", c.name, i.Ahead)
 		}
 		if i := rows.Instance; i != nil && (len(i.ErrorDetail) > 1_000 || c.next.Status == snapshot.Completed == i.EndedAt.IsZero()) {
 			t.Errorf("%s: %+v", c.name, i)

@@ -35,6 +35,9 @@ type Reader interface {
 	// Queues returns the depth and the age of every queue, counted up to
 	// MaxCount so that asking costs little on any volume.
 	Queues(ctx context.Context) ([]Queue, error)
+	// Gaps returns how much waits for signals that are missing: of MaxCount
+	// instances at most.
+	Gaps(ctx context.Context) (Gaps, error)
 }
 
 // Limits of a list.
@@ -84,6 +87,12 @@ type DeadLetterQuery struct {
 	InstanceID string
 	After      string
 	Limit      int
+}
+
+// Gaps is what waits for signals with a sequence that have not come.
+type Gaps struct {
+	Instances int `db:"INSTANCES"` // that keep signals until their turn comes
+	Signals   int `db:"SIGNALS"`   // that they keep
 }
 
 // Queue is how full a queue is.

@@ -37,6 +37,7 @@ type Instance struct {
 	ParentID    string    `db:"PARENT_ID"`
 	Correlation string    `db:"CORRELATION_ID"`
 	Version     int64     `db:"STATE_VERSION"`
+	Ahead       int       `db:"AHEAD"` // signals with a sequence that it keeps until their turn; 0 when it is closed
 	ErrorType   string    `db:"ERROR_TYPE"`
 	ErrorDetail string    `db:"ERROR_DETAIL"`
 	StartedAt   time.Time `db:"STARTED_ON_UTC"`

@@ -35,6 +35,7 @@ type metrics struct {
 	opened      *prometheus.CounterVec
 
 	depth, age         *prometheus.Desc
+	gaps, ahead        *prometheus.Desc
 	breakers, inFlight *prometheus.Desc
 
 	mu    sync.Mutex
@@ -104,6 +105,8 @@ func newMetrics(r *Runtime) *metrics {
 		inFlight:    prometheus.NewDesc("aqueduct_activity_requests_in_flight", "Commands under way, by the host of their destination.", []string{"host"}, nil),
 		hosts:       map[string]bool{},
 		depth:       prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
+		gaps:        prometheus.NewDesc("aqueduct_sequence_gaps", "Instances that keep signals until an earlier one of their sender comes, counted up to 10,000.", nil, nil),
+		ahead:       prometheus.NewDesc("aqueduct_sequence_ahead", "Signals that these instances keep.", nil, nil),
 		age:         prometheus.NewDesc("aqueduct_queue_oldest_seconds", "Age of the oldest message that is due.", []string{"queue"}, nil),
 	}
 }
@@ -122,11 +125,13 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	}
 	ch <- m.depth
 	ch <- m.age
+	ch <- m.gaps
+	ch <- m.ahead
 	ch <- m.breakers
 	ch <- m.inFlight
 }
 
-// scrapeTimeout bounds the one query that a scrape makes.
+// scrapeTimeout bounds the queries that a scrape makes.
 const scrapeTimeout = 2 * time.Second
 
 // Collect implements prometheus.Collector. The queues are asked when somebody
@@ -142,6 +147,12 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	if err != nil {
 		m.r.Log.Warn("queues cannot be measured", "error", err)
 		return
+	}
+	if gaps, err := m.r.Store.Gaps(ctx); err != nil {
+		m.r.Log.Warn("gaps cannot be measured", "error", err)
+	} else {
+		ch <- prometheus.MustNewConstMetric(m.gaps, prometheus.GaugeValue, float64(gaps.Instances))
+		ch <- prometheus.MustNewConstMetric(m.ahead, prometheus.GaugeValue, float64(gaps.Signals))
 	}
 	now := m.r.Now()
 	for _, q := range queues {

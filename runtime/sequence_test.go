@@ -99,6 +99,9 @@ func TestSequenceIsKeptAcrossNodes(t *testing.T) {
 		if did, err := a.rt.Signal(t.Context(), numbered(id, "ahead", signals+2)); did != engine.Buffered || err != nil {
 			t.Errorf("a sequence behind a gap: %s, %v", did, err)
 		}
+		if gaps, ahead := b.counted(t, "aqueduct_sequence_gaps")[""], b.counted(t, "aqueduct_sequence_ahead")[""]; gaps != 1 || ahead != 1 {
+			t.Errorf("measured with a gap: %d, %d", gaps, ahead)
+		}
 		if err := a.close(); err != nil {
 			t.Fatal(err)
 		}
@@ -108,6 +111,9 @@ func TestSequenceIsKeptAcrossNodes(t *testing.T) {
 		}
 		if got := c.taken(t, id); !slices.Equal(got, upTo(signals+2)) {
 			t.Errorf("after the restart %v", got)
+		}
+		if gaps, ahead := c.counted(t, "aqueduct_sequence_gaps")[""], c.counted(t, "aqueduct_sequence_ahead")[""]; gaps+ahead != 0 {
+			t.Errorf("measured without a gap: %d, %d", gaps, ahead)
 		}
 		c.quiet(t)
 	})

@@ -213,8 +213,9 @@ func (s *Store) planRows(ctx context.Context, w *work, r *projections.Rows) erro
 
 func (w *work) instance(i *projections.Instance) {
 	detail := clip(i.ErrorDetail)
+	ahead := sql.NullInt64{Int64: int64(i.Ahead), Valid: i.Ahead > 0} // null is in no index
 	if i.Version != 1 {
-		w.add(nil, "instance_update", i.DefVersion, i.Status, i.Position, i.Version, i.ErrorType, detail, stamp(i.UpdatedAt), stamp(i.EndedAt), i.ID)
+		w.add(nil, "instance_update", i.DefVersion, i.Status, i.Position, i.Version, i.ErrorType, detail, stamp(i.UpdatedAt), stamp(i.EndedAt), ahead, i.ID)
 		return
 	}
 	var digest []byte
@@ -222,7 +223,7 @@ func (w *work) instance(i *projections.Instance) {
 		digest = startDigest(i.Definition, i.BusinessKey, i.StartKey)
 	}
 	w.add(nil, "instance_insert", i.ID, i.Definition, i.DefVersion, i.BusinessKey, i.StartKey, i.Status, i.Position,
-		i.ParentID, i.Correlation, i.Version, i.ErrorType, detail, stamp(i.StartedAt), stamp(i.UpdatedAt), stamp(i.EndedAt), digest)
+		i.ParentID, i.Correlation, i.Version, i.ErrorType, detail, stamp(i.StartedAt), stamp(i.UpdatedAt), stamp(i.EndedAt), digest, ahead)
 }
 
 // startDigest is what makes a start key unique, however long its parts are.

@@ -318,6 +318,12 @@ func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) 
 	return page(rows, limit, letterRow.letter, func(r letterRow) string { return strconv.FormatInt(r.No, 10) }), wrap("dead letters", err)
 }
 
+// Gaps implements projections.Reader.
+func (s *Store) Gaps(ctx context.Context) (projections.Gaps, error) {
+	gaps, err := single[projections.Gaps](ctx, s, read("gaps", projections.MaxCount))
+	return gaps, wrap("gaps", err)
+}
+
 // Queues implements projections.Reader. A message that a worker holds is still
 // ready in the view of the queue; what nodes say they hold is taken from that.
 func (s *Store) Queues(ctx context.Context) ([]projections.Queue, error) {

@@ -383,14 +383,14 @@ func (t *tx) rows(no int64, id string, r *projections.Rows) error {
 func (t *tx) instance(no int64, i *projections.Instance) error {
 	if i.Version != 1 {
 		_, n, err := t.exec("instance_update", text(i.DefVersion), text(i.Status), text(i.Position), i.Version, text(i.ErrorType), text(i.ErrorDetail),
-			micros(i.UpdatedAt), micros(i.EndedAt), no)
+			micros(i.UpdatedAt), micros(i.EndedAt), int64(i.Ahead), no)
 		if err != nil || n == 1 {
 			return err
 		}
 	}
 	_, _, err := t.exec("instance_insert", no, i.ID, text(i.Definition), text(i.DefVersion), text(i.BusinessKey), text(i.StartKey),
 		text(i.Status), text(i.Position), text(i.ParentID), text(i.Correlation), i.Version, text(i.ErrorType), text(i.ErrorDetail),
-		micros(i.StartedAt), micros(i.UpdatedAt), micros(i.EndedAt))
+		micros(i.StartedAt), micros(i.UpdatedAt), micros(i.EndedAt), int64(i.Ahead))
 	if err == nil {
 		return nil
 	}

@@ -149,7 +149,7 @@ func scanInstance(row scanner, k *keyed[projections.Instance]) error {
 	i := &k.item
 	return row.Scan(&i.ID, textInto{&i.Definition}, textInto{&i.DefVersion}, textInto{&i.BusinessKey}, textInto{&i.StartKey},
 		textInto{&i.Status}, textInto{&i.Position}, textInto{&i.ParentID}, textInto{&i.Correlation}, &i.Version, textInto{&i.ErrorType},
-		textInto{&i.ErrorDetail}, timeInto{&i.StartedAt}, timeInto{&i.UpdatedAt}, timeInto{&i.EndedAt}, &k.key)
+		textInto{&i.ErrorDetail}, timeInto{&i.StartedAt}, timeInto{&i.UpdatedAt}, timeInto{&i.EndedAt}, &i.Ahead, &k.key)
 }
 
 // Instance implements projections.Reader.
@@ -357,6 +357,14 @@ func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) 
 	r.order("LETTER_NO desc", limit+1)
 	rows, err := list(ctx, s, r, scanLetter)
 	return page(rows, limit, keyOf), wrap("dead letters", err)
+}
+
+// Gaps implements projections.Reader.
+func (s *Store) Gaps(ctx context.Context) (projections.Gaps, error) {
+	r := read("gaps")
+	r.args = append(r.args, projections.MaxCount)
+	gaps, err := single(ctx, s, r, func(row scanner, g *projections.Gaps) error { return row.Scan(&g.Instances, &g.Signals) })
+	return gaps, wrap("gaps", err)
 }
 
 // Queues implements projections.Reader.

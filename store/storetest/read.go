@@ -271,6 +271,27 @@ var readCases = map[string]func(*kase){
 		equal(k, found["command"], projections.Queue{Name: "command"})
 		k.ok(held.Commit(k.ctx, store.Change{}))
 	},
+	"gaps are counted while they are open": func(k *kase) {
+		for i, ahead := range []int{2, 0, 5} {
+			c := turn(fmt.Sprint("g-", i), 1)
+			c.Rows.Instance.Ahead = ahead
+			k.commit(c)
+		}
+		gaps, err := k.s.Gaps(k.ctx)
+		k.ok(err)
+		equal(k, gaps, projections.Gaps{Instances: 2, Signals: 7})
+		for i, ahead := range []int{0, 4, 5} {
+			c := turn(fmt.Sprint("g-", i), 2)
+			c.Rows.Instance.Ahead = ahead
+			k.commit(c)
+			row, err := k.s.Instance(k.ctx, fmt.Sprint("g-", i))
+			k.ok(err)
+			equal(k, row.Ahead, ahead)
+		}
+		gaps, err = k.s.Gaps(k.ctx)
+		k.ok(err)
+		equal(k, gaps, projections.Gaps{Instances: 2, Signals: 9})
+	},
 	"a damaged page mark is a problem": func(k *kase) {
 		for _, err := range []error{
 			second(k.s.Instances(k.ctx, projections.InstanceQuery{After: "no page"})),

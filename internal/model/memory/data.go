@@ -343,7 +343,7 @@ func (t *data) instance(i projections.Instance) error {
 	if had, ok := t.instances[i.ID]; ok && i.Version != 1 {
 		h := &had.row
 		h.DefVersion, h.Status, h.Position, h.Version = i.DefVersion, i.Status, i.Position, i.Version
-		h.ErrorType, h.ErrorDetail, h.UpdatedAt, h.EndedAt = i.ErrorType, i.ErrorDetail, i.UpdatedAt, i.EndedAt
+		h.ErrorType, h.ErrorDetail, h.UpdatedAt, h.EndedAt, h.Ahead = i.ErrorType, i.ErrorDetail, i.UpdatedAt, i.EndedAt, i.Ahead
 		t.instances[i.ID] = had
 		return nil
 	}

@@ -288,6 +288,18 @@ func (s *Store) letter(ctx context.Context, id string, send bool) error {
 	})
 }
 
+// Gaps implements projections.Reader.
+func (s *Store) Gaps(ctx context.Context) (projections.Gaps, error) {
+	return view(ctx, s, func(t *data) (g projections.Gaps, err error) {
+		for _, i := range t.instances {
+			if i.row.Ahead > 0 {
+				g.Instances, g.Signals = g.Instances+1, g.Signals+i.row.Ahead
+			}
+		}
+		return g, nil
+	})
+}
+
 // Queues implements projections.Reader.
 func (s *Store) Queues(ctx context.Context) ([]projections.Queue, error) {
 	return view(ctx, s, func(t *data) ([]projections.Queue, error) {
