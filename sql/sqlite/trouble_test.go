@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -165,6 +166,57 @@ func TestFullDiskIsAProblemAndHeals(t *testing.T) {
 	}
 	if _, err := s.Load(ctx, "a"); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A write-ahead log that has filled the disk, for a reader kept it from being
+// begun anew, is emptied when the reader has gone: no commit would do it, for
+// none succeeds.
+func TestFullLogHeals(t *testing.T) {
+	dir := mount(t, "size=8m")
+	s := open(t, filepath.Join(dir, "a.db"))
+	ctx := t.Context()
+	change := func(version int64) store.Change {
+		return store.Change{Snapshot: &snapshot.Snapshot{InstanceID: "a", Version: version, Status: snapshot.Running,
+			State: snapshot.State{Input: []byte(`"` + strings.Repeat("x", 64<<10) + `"`)}}}
+	}
+	version := int64(1)
+	for ; version <= 20; version++ { // what follows finds its room in the database
+		if err := s.Commit(ctx, change(version)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, filepath.Join(dir, "a.db"))
+	reader, err := sql.Open("sqlite3", dsn(filepath.Join(dir, "a.db"), "_query_only=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	tx := must(reader.BeginTx(ctx, nil))
+	var n int
+	if err := tx.QueryRowContext(ctx, "select count(*) from WF_NODES").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if err = s.Commit(ctx, change(version)); err != nil {
+			break
+		}
+		version++
+	}
+	wantCode(t, err, "store.full")
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	for try := 0; ; try++ {
+		if err = s.Commit(ctx, change(version)); err == nil || try == 3 {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatalf("the log is full and stays full: %v", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -189,7 +190,19 @@ func (w *writer) refuseWaiting() {
 func (w *writer) transact(first *job) error {
 	err := w.attempt(first)
 	w.trouble.note(w.s.log, "sqlite: the database takes no transaction", w.s.path, err)
+	if problem.CodeOf(err) == "store.full" {
+		w.makeRoom()
+	}
 	return err
+}
+
+// makeRoom copies the write-ahead log into the database, as far as readers
+// allow, so that the next commit begins it anew in the room that it has. SQLite
+// does so after commits, and on a full disk there are none.
+func (w *writer) makeRoom() {
+	if err := w.c.script("pragma wal_checkpoint(passive)"); err != nil {
+		w.s.log.Debug("sqlite: the log cannot be copied into the database", "path", w.s.path, "error", err)
+	}
 }
 
 // attempt runs one transaction: first and what follows it, or without first
