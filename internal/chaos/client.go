@@ -46,9 +46,10 @@ func (c *client) ask(ctx context.Context, method, path string, body any) (answer
 	if err != nil {
 		return answer{}, err
 	}
+	var last error
 	for try := 0; ; try++ {
 		if ctx.Err() != nil {
-			return answer{}, context.Cause(ctx)
+			return answer{}, errors.Join(context.Cause(ctx), last)
 		}
 		if try > 0 {
 			c.b.count("request repeated")
@@ -62,8 +63,9 @@ func (c *client) ask(ctx context.Context, method, path string, body any) (answer
 		if err == nil && a.status < 500 && a.status != http.StatusTooManyRequests {
 			return a, nil
 		}
-		if err == nil {
+		if last = err; err == nil {
 			c.b.count("answer " + a.code)
+			last = fmt.Errorf("%d: %s", a.status, a.body)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func run(ctx context.Context, o options) (*report, error) {
 	var p place
 	switch o.store {
 	case "sqlite":
-		p, err = newFile(dir)
+		p, err = newFile(dir, o.length)
 	case "oracle":
 		p, err = newSchema(ctx)
 	default:
@@ -151,7 +151,7 @@ func (b *bed) play(ctx context.Context, o options) (*report, error) {
 	}
 	settling := time.Since(begun)
 	b.verify(ctx, "everything")
-	ending, cancel := context.WithTimeout(ctx, time.Minute)
+	ending, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(len(b.works))*10*time.Millisecond)
 	defer cancel()
 	h, err := b.history(ending)
 	if err != nil {

@@ -42,16 +42,20 @@ type file struct {
 	copy    string
 }
 
-// diskBytes is the size of that file system.
-const diskBytes = 256 << 20
+// The size of that file system: for the log, and for what a second of work leaves
+// in the database.
+const (
+	diskBytes       = 256 << 20
+	diskBytesSecond = 2 << 20
+)
 
-func newFile(dir string) (*file, error) {
+func newFile(dir string, length time.Duration) (*file, error) {
 	f := &file{dir: filepath.Join(dir, "disk"), copy: filepath.Join(dir, "backup.db")}
 	f.path = filepath.Join(f.dir, "chaos.db")
 	if err := os.Mkdir(f.dir, 0o700); err != nil {
 		return nil, err
 	}
-	f.mounted = unix.Mount("none", f.dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", diskBytes)) == nil
+	f.mounted = unix.Mount("none", f.dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", diskBytes+diskBytesSecond*int64(length.Seconds()))) == nil
 	return f, nil
 }
 
