@@ -32,6 +32,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -66,6 +67,7 @@ type Config struct {
 	Secrets          Secrets                  // nil = none
 	SecretHosts      map[string][]HostPattern // where a secret may be sent, by its name; one that is not here goes where definitions write it out
 	Metrics          prometheus.Registerer    // nil = not registered
+	Memory           *memory.Pool             // for answers that are large; nil = as much as there is
 	Log              *slog.Logger             // nil = silent
 }
 

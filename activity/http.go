@@ -116,10 +116,11 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 		return nil, unreachable(ctx, call, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, p.config.MaxResponseBytes+1))
+	body, release, err := p.read(ctx, resp)
 	if err != nil {
 		return nil, unreachable(ctx, call, err)
 	}
+	defer release()
 	if refused(resp.StatusCode, call.Redirect) {
 		f := failureOfStatus(call, resp, body)
 		f.Ill = f.Retry
@@ -132,6 +133,37 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 		body = call.keep.bytes(body) // before it is encoded
 	}
 	return shape(call.shown, resp, body)
+}
+
+// smallBytes is how much of an answer is read before memory is taken for it, and
+// answerFactor how much it takes for each byte: as it came, searched for secrets,
+// as JSON, and in the message and the snapshot that get it.
+const (
+	smallBytes   = 32 << 10
+	answerFactor = 5
+)
+
+// read reads the body of an answer, and one byte more than it may have. Memory
+// for a large one is taken for as long as the context holds it.
+func (p *Performer) read(ctx context.Context, resp *http.Response) (body []byte, release func(), err error) {
+	most := p.config.MaxResponseBytes + 1
+	release = func() {}
+	body, err = io.ReadAll(io.LimitReader(resp.Body, min(most, smallBytes)))
+	if err != nil || int64(len(body)) < min(most, smallBytes) {
+		return body, release, err
+	}
+	if n := resp.ContentLength; n > 0 && n < most {
+		most = n
+	}
+	if release, err = p.config.Memory.Take(ctx, most*answerFactor); err != nil {
+		return nil, release, err
+	}
+	whole := bytes.NewBuffer(make([]byte, 0, most+bytes.MinRead))
+	whole.Write(body)
+	if _, err = io.Copy(whole, io.LimitReader(resp.Body, p.config.MaxResponseBytes+1-int64(len(body)))); err != nil {
+		release()
+	}
+	return whole.Bytes(), release, err
 }
 
 // unreachable is the failure of a request that got no answer. The URL that net/http

@@ -28,6 +28,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -40,6 +41,15 @@ const (
 	MaxDepth           = 60               // nesting of a JSON body; an envelope has room for it
 	MaxWait            = 60 * time.Second // that a start waits for the instance's end
 	bodyTimeout        = 10 * time.Second // for a body to arrive
+
+	// bodyFactor is how many bytes a request takes for each of its body: as it
+	// arrived, decoded, checked and encoded again.
+	bodyFactor = 6
+	// readBytes is what an operation takes that reads rows: a snapshot, decoded,
+	// and a page; writtenFactor what it keeps for each byte of its answer until
+	// that is written.
+	readBytes     = 3*snapshot.MaxBytes + 2*projections.MaxPageBytes
+	writtenFactor = 2
 )
 
 // Starter begins instances, or signals those that are there.
@@ -121,6 +131,7 @@ type Config struct {
 	Log        *slog.Logger          // nil = discard
 	Registerer prometheus.Registerer // of the request metrics; nil = not registered
 	Metrics    http.Handler          // what /metrics answers; nil = there is none
+	Memory     *memory.Budget        // for bodies of requests, and what they read; nil = as much as there is
 }
 
 // service holds the handlers.
@@ -138,6 +149,9 @@ func New(c Config) (http.Handler, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Memory == nil {
+		c.Memory = &memory.Budget{}
 	}
 	s := &service{c}
 	mux := http.NewServeMux()
@@ -227,8 +241,13 @@ func operation(id, method, path, tag, summary string, statuses ...int) huma.Oper
 // register adds an operation whose errors are translated at this one place.
 func register[I, O any](s *service, h huma.API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
 	h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[client.Problem](), true, "Problem")
-	huma.Register(h, op, func(ctx context.Context, in *I) (*O, error) {
-		out, err := f(ctx, in)
+	huma.Register(h, op, func(ctx context.Context, in *I) (out *O, err error) {
+		if op.Method == http.MethodGet && op.Tags[0] != healthTag {
+			err = s.reads(ctx)
+		}
+		if err == nil {
+			out, err = f(ctx, in)
+		}
 		if err != nil {
 			return nil, s.refuse(ctx, op.OperationID, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -139,10 +140,16 @@ func (b *backend) Task(context.Context, string) (projections.Task, error) {
 
 func handler(t *testing.T, b *backend) http.Handler {
 	t.Helper()
+	return within(t, b, nil)
+}
+
+// within is handler with a budget of memory.
+func within(t *testing.T, b *backend, budget *memory.Budget) http.Handler {
+	t.Helper()
 	h, err := New(Config{
 		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, Letters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Reader: b,
 		Ready: func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
-		Registerer: prometheus.NewRegistry(), Version: "test",
+		Registerer: prometheus.NewRegistry(), Version: "test", Memory: budget,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -18,7 +20,7 @@ import (
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 30 * time.Second
-	writeTimeout      = MaxWait + 15*time.Second
+	writeTimeout      = memory.Wait + MaxWait + 15*time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
 )
@@ -35,6 +37,7 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 // edge stands around the routes: it refuses what must not reach them, gives a
 // problem to what no route takes, and counts.
 type edge struct {
+	memory   *memory.Budget
 	mux      *http.ServeMux
 	log      *slog.Logger
 	now      func() time.Time
@@ -46,7 +49,7 @@ type edge struct {
 
 func (s *service) edge(mux *http.ServeMux) (http.Handler, error) {
 	e := &edge{
-		mux: mux, log: s.Log, now: s.Now, origin: http.NewCrossOriginProtection(),
+		mux: mux, log: s.Log, now: s.Now, memory: s.Memory, origin: http.NewCrossOriginProtection(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "aqueduct_http_requests_total", Help: "Requests answered, by route and class of status.",
 		}, []string{"route", "class"}),
@@ -103,8 +106,28 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case route == "":
 		e.lost(out, r, h)
 	default:
-		e.mux.ServeHTTP(out, r)
+		size := r.ContentLength
+		if size < 0 || size > MaxDefinitionBytes {
+			size = MaxDefinitionBytes // what is larger is refused at that
+		}
+		release, err := e.memory.Requests.Take(r.Context(), size*bodyFactor)
+		if err != nil {
+			refuseWith(out, newFailure(http.StatusServiceUnavailable, memory.CodeBusy, "the node has no memory for the request now", "try again"))
+			return
+		}
+		defer release()
+		ctx, read := e.memory.Reads.Hold(r.Context())
+		defer read.Release()
+		out.read = read
+		e.mux.ServeHTTP(out, r.WithContext(ctx))
 	}
+}
+
+// reads takes the memory for what an operation reads, until its answer is
+// written.
+func (s *service) reads(ctx context.Context) error {
+	_, err := s.Memory.Reads.Take(ctx, readBytes)
+	return err
 }
 
 // isLoopback reports whether a Host header names this machine from inside. A
@@ -134,6 +157,9 @@ func (e *edge) lost(w http.ResponseWriter, r *http.Request, h http.Handler) {
 
 // refuseWith writes a problem where huma does not.
 func refuseWith(w http.ResponseWriter, f *failure) {
+	if f.Code == memory.CodeBusy {
+		w.Header().Set("Retry-After", busyAfter)
+	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(f.Status)
 	_ = json.NewEncoder(w).Encode(f.Problem) // the client may be gone
@@ -143,6 +169,7 @@ func refuseWith(w http.ResponseWriter, f *failure) {
 type recorder struct {
 	http.ResponseWriter
 	status int
+	read   *memory.Part // for the answer; nil = none
 }
 
 func (r *recorder) WriteHeader(status int) {
@@ -155,6 +182,10 @@ func (r *recorder) WriteHeader(status int) {
 func (r *recorder) Write(b []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
+	}
+	if r.read != nil { // all that was read is in b now, which a slow client may take long to read
+		r.read.Keep(int64(writtenFactor * len(b)))
+		r.read = nil
 	}
 	return r.ResponseWriter.Write(b)
 }

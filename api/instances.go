@@ -161,6 +161,9 @@ func unknownInstance(err error, id string) error {
 const maxCommands = 100
 
 func (s *service) detail(ctx context.Context, id string) (client.InstanceDetail, error) {
+	if err := s.reads(ctx); err != nil {
+		return client.InstanceDetail{}, err
+	}
 	row, err := s.Reader.Instance(ctx, id)
 	if err != nil {
 		return client.InstanceDetail{}, unknownInstance(err, id)
@@ -248,7 +251,7 @@ func (s *service) getStream(ctx context.Context, in *streamInput) (*answer[clien
 		}
 	}
 	out := client.Page[client.Entry]{Items: convert(rows, toEntry)}
-	if len(rows) == in.Limit {
+	if len(rows) == in.Limit || projections.Full(rows) {
 		out.Next = positionText(rows[len(rows)-1].Position)
 	}
 	return ok(out), nil

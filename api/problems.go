@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -70,6 +71,17 @@ type failure struct {
 func (f *failure) Error() string             { return f.Detail }
 func (f *failure) GetStatus() int            { return f.Status }
 func (f *failure) ContentType(string) string { return "application/problem+json" }
+
+// GetHeaders tells who finds no memory when to try again.
+func (f *failure) GetHeaders() http.Header {
+	if f.Code != memory.CodeBusy {
+		return nil
+	}
+	return http.Header{"Retry-After": {busyAfter}}
+}
+
+// busyAfter is in seconds: what the node works on has waited already.
+const busyAfter = "1"
 
 func newFailure(status int, code, detail, hint string) *failure {
 	return &failure{client.Problem{

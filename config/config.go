@@ -37,6 +37,7 @@ type Config struct {
 	Events       Events
 	Secrets      Secrets
 	Egress       Egress
+	MemoryLimit  int // bytes of the node; 0 = as its control group, or half of the machine
 	Limits       Limits
 	Retention    Retention
 	Log          Log

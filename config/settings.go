@@ -193,6 +193,8 @@ func housekeeping() []setting {
 			meaning: "operations of one expression's evaluation"},
 		{key: "limits.expression-bytes", field: func(c *Config) any { return &c.Limits.ExpressionBytes }, unit: "bytes", low: 1 << 10, high: 64 << 20,
 			meaning: "largest result of an expression, as JSON"},
+		{key: "memory.limit", field: func(c *Config) any { return &c.MemoryLimit }, unit: "bytes", low: 0, high: 1 << 44,
+			meaning: "memory of the node, which it shares out; 0 = the limit of its control group, or half of the machine's"},
 		{key: "retention.enabled", field: func(c *Config) any { return &c.Retention.Enabled },
 			meaning: "whether closed instances are deleted in time"},
 		{key: "retention.keep", field: func(c *Config) any { return &c.Retention.Keep }, unit: "duration", low: minute, high: 100 * year,

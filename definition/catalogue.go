@@ -16,9 +16,14 @@ import (
 )
 
 const (
-	// MaxCompiled bounds the compiled definitions that a catalogue keeps; the
-	// one that was not used for longest is dropped.
-	MaxCompiled = 1_000
+	// MaxCompiledBytes bounds the compiled definitions that a catalogue keeps,
+	// unless Bound says otherwise; the one that was not used for longest is
+	// dropped.
+	MaxCompiledBytes = 128 << 20
+	// CompiledFactor is how many bytes a compiled definition takes for each of
+	// its document, roughly, and CompilingFactor how many while it is made.
+	CompiledFactor  = 120
+	CompilingFactor = 200
 	// LoadTimeout bounds one load, which goes on when its caller has left.
 	LoadTimeout = 30 * time.Second
 )
@@ -36,10 +41,14 @@ type Catalogue struct {
 	loads   singleflight.Group
 
 	resolver Resolver // nil = documents that refer to others are refused
+	take     Taker    // of memory; nil = as much as there is
 
 	mu       sync.Mutex
 	compiled map[string]*list.Element     // of *compiled, by name@version
 	used     list.List                    // the last used first
+	keeps    int64                        // bytes of compiled definitions, at most
+	kepts    int64                        // that there are
+	making   int64                        // taken for what is being compiled
 	code     map[string]engine.Definition // registered, by name@version
 	through  Publication
 	early    []engine.Definition // published while through was nil
@@ -52,14 +61,73 @@ type Catalogue struct {
 type Publication func(ctx context.Context, def engine.Definition, r *Record, newest bool) (created bool, err error)
 
 type compiled struct {
-	id  string
-	def engine.Definition
+	id    string
+	def   engine.Definition
+	bytes int64
+}
+
+// Taker takes so many bytes of memory, when they are free, until release.
+type Taker func(ctx context.Context, bytes int64) (release func(), err error)
+
+// Bound bounds the bytes of compiled definitions that are kept and of those that
+// are being compiled, together, and has the latter take memory first. It is
+// called once, before use.
+func (c *Catalogue) Bound(most int64, take Taker) { c.keeps, c.take = most, take }
+
+// compiling takes the memory for a document that is going to be compiled. What
+// is kept makes room for it.
+func (c *Catalogue) compiling(ctx context.Context, document int) (release func(), err error) {
+	if c.take == nil {
+		return func() {}, nil
+	}
+	bytes := int64(document) * CompilingFactor
+	free, err := c.take(ctx, bytes)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.making += bytes
+	c.shrink(0)
+	return func() {
+		c.mu.Lock()
+		c.making -= bytes
+		c.mu.Unlock()
+		free()
+	}, nil
+}
+
+// bounded is a parser that takes memory for as long as it works: neither while
+// documents are fetched nor while a definition is stored, which may wait for
+// turns that wait for a definition.
+func (c *Catalogue) bounded(ctx context.Context, parse Parser) Parser {
+	return func(file string, source []byte, given ...Resource) (Parsed, error) {
+		n := len(source)
+		for i := range given {
+			n += len(given[i].Content)
+		}
+		release, err := c.compiling(ctx, n)
+		if err != nil {
+			return Parsed{}, err
+		}
+		defer release()
+		return parse(file, source, given...)
+	}
+}
+
+// compilable refuses what this node could not compile within its memory.
+func (c *Catalogue) compilable(document int) error {
+	if need := int64(document) * CompilingFactor; c.take != nil && need > c.keeps {
+		return problem.New(problem.TooLarge, "definition.memory", "a definition of %d bytes takes about %d MiB to compile, and this node has %d MiB for that",
+			document, need>>20, c.keeps>>20).WithHint("divide the definition, or give the node more memory (memory.limit)")
+	}
+	return nil
 }
 
 // New makes a catalogue of a repository.
 func New(repo Repository, parsers map[string]Parser, now func() time.Time) *Catalogue {
 	return &Catalogue{
-		repo: repo, parsers: parsers, now: now,
+		repo: repo, parsers: parsers, now: now, keeps: MaxCompiledBytes,
 		compiled: map[string]*list.Element{}, code: map[string]engine.Definition{},
 	}
 }
@@ -113,18 +181,28 @@ func (c *Catalogue) Register(def engine.Definition) error {
 //
 // Problems: definition.invalid with all findings, definition.unknown-kind,
 // definition.cyclic, definition.conflict when the version is there with other
-// content, and definition.resource-unavailable when something it refers to is
-// out of reach.
+// content, definition.resource-unavailable when something it refers to is out of
+// reach, and definition.memory when this node has too little to compile it.
 func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (stored Record, created bool, err error) {
-	kind, err := kindOf(source)
+	if err := c.compilable(len(source)); err != nil {
+		return Record{}, false, err
+	}
+	release, err := c.compiling(ctx, len(source))
 	if err != nil {
+		return Record{}, false, err
+	}
+	kind, err := kindOf(source)
+	if release(); err != nil {
 		return Record{}, false, err
 	}
 	parse := c.parsers[kind]
 	if parse == nil {
 		return Record{}, false, problem.New(problem.Invalid, "definition.unknown-kind", "this node reads no documents of kind %s", kind)
 	}
-	parsed, before, err := c.resolved(ctx, parse, file, source)
+	parsed, before, err := c.resolved(ctx, c.bounded(ctx, parse), file, source)
+	if err == nil {
+		err = c.compilable(len(parsed.Document))
+	}
 	if err != nil {
 		return Record{}, false, err
 	}
@@ -147,7 +225,7 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 	if err != nil {
 		return Record{}, false, err
 	}
-	c.keep(id, parsed.Definition)
+	c.keep(id, parsed.Definition, len(parsed.Document))
 	stored.Warnings = parsed.Warnings
 	return stored, created, nil
 }
@@ -329,11 +407,11 @@ func (c *Catalogue) load(ctx context.Context, name, version string) (engine.Defi
 		}
 		ctx, cancel := context.WithTimeout(detached, LoadTimeout)
 		defer cancel()
-		def, err := c.compile(ctx, name, version)
+		def, document, err := c.compile(ctx, name, version)
 		if err != nil {
 			return nil, err
 		}
-		c.keep(id, def)
+		c.keep(id, def, document)
 		return def, nil
 	})
 	select {
@@ -347,16 +425,21 @@ func (c *Catalogue) load(ctx context.Context, name, version string) (engine.Defi
 	}
 }
 
-func (c *Catalogue) compile(ctx context.Context, name, version string) (engine.Definition, error) {
+func (c *Catalogue) compile(ctx context.Context, name, version string) (def engine.Definition, document int, err error) {
 	r, err := c.repo.Definition(ctx, name, version)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	parse := c.parsers[r.Kind]
 	if parse == nil {
-		return nil, problem.New(problem.Unavailable, "definition.unknown-kind", "this node reads no documents of kind %s", r.Kind).
+		return nil, 0, problem.New(problem.Unavailable, "definition.unknown-kind", "this node reads no documents of kind %s", r.Kind).
 			WithHint("upgrade this node; another one has published the definition")
 	}
+	release, err := c.compiling(ctx, len(r.Document))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer release()
 	given, err := pinned(r.Document)
 	var p Parsed
 	if err == nil {
@@ -366,12 +449,12 @@ func (c *Catalogue) compile(ctx context.Context, name, version string) (engine.D
 		err = fmt.Errorf("the document at %s is not stored with it", p.Needs[0].URI)
 	}
 	if err != nil {
-		return nil, problem.Wrap(err, problem.Internal, "definition.stored", "definition %s is stored and cannot be compiled", ID(name, version))
+		return nil, 0, problem.Wrap(err, problem.Internal, "definition.stored", "definition %s is stored and cannot be compiled", ID(name, version))
 	}
 	if p.Ref.Digest != r.Digest || p.Ref.Name != name || p.Ref.Version != version {
-		return nil, problem.New(problem.Internal, "definition.digest", "definition %s is stored with the digest %.12s, and its source has %.12s", ID(name, version), r.Digest, p.Ref.Digest)
+		return nil, 0, problem.New(problem.Internal, "definition.digest", "definition %s is stored with the digest %.12s, and its source has %.12s", ID(name, version), r.Digest, p.Ref.Digest)
 	}
-	return p.Definition, nil
+	return p.Definition, len(r.Document), nil
 }
 
 // kept returns what is in memory.
@@ -389,15 +472,25 @@ func (c *Catalogue) kept(id string) engine.Definition {
 	return e.Value.(*compiled).def
 }
 
-func (c *Catalogue) keep(id string, def engine.Definition) {
+func (c *Catalogue) keep(id string, def engine.Definition, document int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.compiled[id]; e != nil {
 		c.used.MoveToFront(e)
 		return
 	}
-	c.compiled[id] = c.used.PushFront(&compiled{id: id, def: def})
-	if c.used.Len() > MaxCompiled {
-		delete(c.compiled, c.used.Remove(c.used.Back()).(*compiled).id)
+	size := int64(document) * CompiledFactor
+	c.compiled[id] = c.used.PushFront(&compiled{id: id, def: def, bytes: size})
+	c.kepts += size
+	c.shrink(1)
+}
+
+// shrink drops definitions, but for so many, until there is room for what is
+// kept and what is being compiled; c.mu is held.
+func (c *Catalogue) shrink(least int) {
+	for c.kepts+c.making > c.keeps && c.used.Len() > least {
+		old := c.used.Remove(c.used.Back()).(*compiled)
+		c.kepts -= old.bytes
+		delete(c.compiled, old.id)
 	}
 }

@@ -1,6 +1,7 @@
 package definition_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -259,7 +260,14 @@ func TestCompiledIsBounded(t *testing.T) {
 	t.Parallel()
 	m := &memory{}
 	c := catalogue(m)
-	for i := range definition.MaxCompiled + 1 {
+	publish(t, c, "0.0.1")
+	record, err := m.Definition(t.Context(), "t/n", "0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const kept = 10
+	c.Bound(int64(kept*(len(record.Document)+1)*definition.CompiledFactor), nil)
+	for i := range kept + 1 {
 		publish(t, c, fmt.Sprintf("1.0.%d", i))
 	}
 	for version, loads := range map[string]int{"1.0.5": 0, "1.0.0": 1} {
@@ -307,5 +315,32 @@ func TestRegister(t *testing.T) {
 	}
 	if err := c.Register(code{}); problem.CodeOf(err) != "definition.invalid" {
 		t.Errorf("no name: %v", err)
+	}
+}
+
+// TestCompilingTakesMemory: neither more than there is nor while what was
+// compiled is stored, which may wait for turns that wait for definitions.
+func TestCompilingTakesMemory(t *testing.T) {
+	t.Parallel()
+	c := catalogue(&memory{})
+	var taken, most, stored int64
+	c.Bound(1<<20, func(_ context.Context, bytes int64) (func(), error) {
+		taken += bytes
+		most = max(most, taken)
+		return func() { taken -= bytes }, nil
+	})
+	if err := c.Through(t.Context(), func(context.Context, engine.Definition, *definition.Record, bool) (bool, error) {
+		stored = taken
+		return true, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, c, "1.0.0")
+	if most == 0 || most > 1<<20 || stored != 0 || taken != 0 {
+		t.Errorf("at most %d, %d while it is stored, %d after", most, stored, taken)
+	}
+	large := append([]byte("document: {dsl: '1.0.3', namespace: t, name: n, version: '2.0.0'}\ndo: [{a: {set: {x: 1}}}]\n#"), bytes.Repeat([]byte("x"), 6000)...)
+	if _, _, err := c.Publish(t.Context(), "n.yaml", large); problem.CodeOf(err) != "definition.memory" || problem.KindOf(err) != problem.TooLarge {
+		t.Errorf("a definition that is too large: %v", err)
 	}
 }

@@ -6,8 +6,9 @@ import (
 )
 
 // Reader answers the questions of people and of the API. Every list is
-// bounded by its Limit (default DefaultLimit, at most MaxLimit) and pages by
-// key: After is the Next of the page before.
+// bounded by its Limit (default DefaultLimit, at most MaxLimit) and, where rows
+// have bodies, by MaxPageBytes ([Full]), and pages by key: After is the Next of
+// the page before.
 //
 // A method that finds nothing to name returns store.ErrNotFound; a list that
 // finds nothing is empty. Reads see committed rows only and never block a
@@ -45,6 +46,7 @@ const (
 	DefaultLimit = 50
 	MaxLimit     = 500
 	MaxCount     = 10_000
+	MaxPageBytes = 4 << 20 // at which a list of rows with bodies ends: the next page goes on
 )
 
 // Page is a part of a list. Next is empty on the last page.
@@ -103,3 +105,36 @@ type Queue struct {
 	Leased   int       // with a worker now
 	OldestAt time.Time // when the oldest ready message became due; zero = none
 }
+
+// Measure is how many bytes the bodies of a page's rows have so far.
+type Measure int
+
+// With adds a row, and reports whether the page is full with it.
+func (m *Measure) With(row any) bool {
+	*m += Measure(WeightOf(row))
+	return *m >= MaxPageBytes
+}
+
+// Full reports whether rows with bodies fill a page, however few they are: the
+// next page goes on behind them.
+func Full[T any](rows []T) bool {
+	var m Measure
+	for i := range rows {
+		m.With(&rows[i])
+	}
+	return m >= MaxPageBytes
+}
+
+// WeightOf is how many bytes the bodies of a row have, to which row points; 0 =
+// it is of a kind that has none.
+func WeightOf(row any) int {
+	if w, ok := row.(interface{ Weight() int }); ok {
+		return w.Weight()
+	}
+	return 0
+}
+
+// Weight is how many bytes the bodies of a row have.
+func (e *Entry) Weight() int      { return len(e.Data) + len(e.Metadata) }
+func (t *Task) Weight() int       { return len(t.Payload) + len(t.Form) + len(t.Output) }
+func (l *DeadLetter) Weight() int { return len(l.Envelope) }

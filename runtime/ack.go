@@ -225,8 +225,12 @@ func (r *Runtime) outdated(ctx context.Context, d store.Delivery, env signal.Env
 	if j.command.Token == "" || j.deliveries == 0 {
 		return false, nil
 	}
-	snap, err := d.Load(ctx, j.instance)
-	return err == nil && kept(&snap, j.command.Token), err
+	snap, done, err := r.load(ctx, d, j.instance)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	return kept(&snap, j.command.Token), nil
 }
 
 // remind says that a command is performed again, and why.

@@ -47,16 +47,20 @@ func (r *Runtime) pin(ctx context.Context, messages []engine.Message) error {
 
 // wanted reports whether the parent of a requested instance still waits for
 // it. Its cancellation of the child may have come before the child.
-func wanted(ctx context.Context, c committer, p *signal.Parent) (bool, error) {
+func (r *Runtime) wanted(ctx context.Context, c committer, p *signal.Parent) (bool, error) {
 	if p == nil || p.Token == "" {
 		return true, nil
 	}
-	snap, err := c.Load(ctx, p.InstanceID)
+	snap, done, err := r.load(ctx, c, p.InstanceID)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
-	if err != nil || snap.Schedule != nil { // the end of a schedule ends no run
-		return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	if snap.Schedule != nil { // the end of a schedule ends no run
+		return true, nil
 	}
 	_, waits := snap.Wait(p.Token)
 	return waits, nil
@@ -116,10 +120,11 @@ func (r *Runtime) fetch(ctx context.Context, d store.Delivery, env signal.Envelo
 	if err := jsonv2.Unmarshal(env.Payload, &end); err != nil || !end.Stored {
 		return env, nil // the engine says what is wrong with it
 	}
-	child, err := d.Load(ctx, end.Child)
+	child, done, err := r.load(ctx, d, end.Child)
 	if err != nil {
 		return env, unknown(err, end.Child)
 	}
+	defer done()
 	end.Output, end.Stored = child.State.Output, false
 	env.Payload, err = json.Marshal(end)
 	return env, err

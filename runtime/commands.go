@@ -147,6 +147,15 @@ func (r *Runtime) worker(work context.Context, j *job) {
 // instance's next turn, or the failure and the time of the next attempt. It
 // reports whether the command goes on at another destination.
 func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job) (moved bool) {
+	release, err := r.Memory.Calls.Take(ctx, int64(callFactor*j.size()))
+	if err != nil { // which is no attempt
+		if ctx.Err() == nil {
+			j.begun = false
+			r.giveBack(ctx, j)
+		}
+		return false
+	}
+	defer release()
 	if wanted, err := r.began(ctx, j); !wanted || err != nil {
 		if err != nil && ctx.Err() == nil {
 			r.Log.Error("command could not be begun; it will be performed again", "instance", j.instance, "command", j.position, "error", err)
@@ -154,6 +163,8 @@ func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job)
 		}
 		return false
 	}
+	ctx, answer := r.Memory.Answers.Hold(ctx) // it is in memory until it is committed
+	defer answer.Release()
 	output, failure := r.attempted(ctx, abort, j)
 	if ctx.Err() != nil {
 		return false // withdrawn; or given up at shutdown: performed again elsewhere
@@ -167,7 +178,7 @@ func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job)
 		r.giveBack(ctx, j)
 		return false
 	}
-	err := r.finish(ctx, j, output, failure)
+	err = r.finish(ctx, j, output, failure)
 	if err == nil || ctx.Err() != nil {
 		return false
 	}

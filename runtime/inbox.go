@@ -56,12 +56,16 @@ func (r *Runtime) looks(s *snapshot.Snapshot, rows projections.Rows) ([]store.Se
 // does not take now stay in its buffer for its waits to come; those that it
 // had before are duplicates.
 func (r *Runtime) look(ctx context.Context, d store.Delivery, env signal.Envelope) error {
-	snap, err := d.Load(ctx, env.InstanceID)
-	if errors.Is(err, store.ErrNotFound) || err == nil && snap.Status.Closed() {
+	snap, done, err := r.load(ctx, d, env.InstanceID)
+	if errors.Is(err, store.ErrNotFound) {
 		return d.Commit(ctx, store.Change{})
 	}
 	if err != nil {
 		return err
+	}
+	defer done()
+	if snap.Status.Closed() {
+		return d.Commit(ctx, store.Change{})
 	}
 	def, err := r.Definitions.Pinned(ctx, snap.Definition)
 	if err != nil {
@@ -112,7 +116,7 @@ func (r *Runtime) eachKept(ctx context.Context, eventType string, f func(store.E
 				return err
 			}
 		}
-		if len(page) < projections.MaxLimit {
+		if len(page) < projections.MaxLimit && !projections.Full(page) {
 			return nil
 		}
 	}

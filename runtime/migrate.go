@@ -108,9 +108,9 @@ func (r *Runtime) census(ctx context.Context, way *engine.Migration, report *def
 					continue
 				}
 				seen[row.ID] = true
-				s, err := r.Store.Load(ctx, row.ID)
+				s, err := r.Snapshot(ctx, row.ID)
 				if err != nil {
-					return nil, unknown(err, row.ID)
+					return nil, err
 				}
 				if s.Status.Closed() || s.Definition != report.From {
 					continue

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/uuid"
@@ -140,6 +142,8 @@ func (r *Runtime) fate(m store.Message, err error) fate {
 	case !errors.As(err, &p) || strings.HasPrefix(p.Code, "store."):
 		return released
 	case p.Code == "snapshot.newer": // a newer node's: it shall have it, however long the upgrade takes
+		return waited
+	case p.Code == memory.CodeBusy: // the message has not been looked at
 		return waited
 	case ownerOf(err) == byAuthor: // its instance could not be faulted: it has faulted already, and waits for a mended version
 		return waited
@@ -303,7 +307,7 @@ func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.En
 	if err := r.allowed(ctx, d, env.InstanceID, start); err != nil {
 		return err
 	}
-	if ok, err := wanted(ctx, d, start.Parent); err != nil || !ok {
+	if ok, err := r.wanted(ctx, d, start.Parent); err != nil || !ok {
 		if err == nil {
 			err = d.Commit(ctx, store.Change{}) // its parent has gone on without it
 		}
@@ -311,7 +315,7 @@ func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.En
 	}
 	// Loading waits for the ledger's note: a definition that kills its process
 	// must not do so unnoted.
-	id, there, err := r.find(ctx, d, env.InstanceID, start)
+	id, there, err := r.find(ctx, env.InstanceID, start)
 	if err != nil {
 		return err
 	}
@@ -320,7 +324,7 @@ func (r *Runtime) requested(ctx context.Context, d store.Delivery, env signal.En
 	}
 	_, err = r.begin(ctx, d, env, start, now)
 	if errors.Is(err, store.ErrDuplicate) {
-		id, err := r.first(ctx, d, env.InstanceID, start)
+		id, err := r.first(ctx, env.InstanceID, start)
 		if err != nil {
 			return err
 		}
@@ -503,6 +507,11 @@ func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, s
 	if err != nil {
 		return engine.Outcome{}, err
 	}
+	release, err := r.room(ctx, &snapshot.Snapshot{}, len(start.Input))
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	defer release()
 	in := engine.Input{Signal: env, Now: now, Key: r.key, Epoch: r.epoch, Incarnation: newIncarnation(), Limits: r.Limits, Lifecycle: r.Lifecycle}
 	out, err := engine.Begin(def, env.InstanceID, start, in)
 	if err == nil {

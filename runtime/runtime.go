@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -64,6 +65,7 @@ type Config struct {
 	WaitingBytes      int // of all commands that wait on this node; default 64 MiB
 	CacheBytes        int // of snapshots kept in memory; default 64 MiB
 	Limits            engine.Limits
+	Memory            *memory.Budget // nil = as much as there is
 
 	BreakAfter int           // failures in a row that open the circuit breaker of a destination; default 5
 	BreakFor   time.Duration // that it stays open at most; default 30 s
@@ -135,6 +137,9 @@ func (c Config) withDefaults() Config {
 	or(&c.DrainTimeout, DefaultDrainTimeout)
 	or(&c.RetentionEvery, DefaultRetentionEvery)
 	or(&c.StraysEvery, DefaultStraysEvery)
+	if c.Memory == nil {
+		c.Memory = &memory.Budget{}
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

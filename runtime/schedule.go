@@ -127,7 +127,7 @@ func (r *Runtime) listening(ctx context.Context, name string) (*snapshot.Snapsho
 			if closed && (last != "" || row.Status != string(snapshot.Completed)) {
 				continue
 			}
-			snap, err := r.Store.Load(ctx, row.ID)
+			snap, err := r.Snapshot(ctx, row.ID)
 			if errors.Is(err, store.ErrNotFound) || err == nil && snap.Schedule == nil {
 				continue
 			}
@@ -149,7 +149,10 @@ func (r *Runtime) allowed(ctx context.Context, c committer, id string, start sig
 		return reserved(id)
 	}
 	ref := snapshot.Definition{Name: start.Definition, Version: start.Version}
-	before, err := c.Load(ctx, engine.ScheduleID(ref, start.Schedule.Generation-1))
+	before, done, err := r.load(ctx, c, engine.ScheduleID(ref, start.Schedule.Generation-1))
+	if err == nil {
+		defer done()
+	}
 	if err == nil && before.Schedule != nil && before.Schedule.Successor == id {
 		return nil
 	}
@@ -166,18 +169,18 @@ func (r *Runtime) succeeded(ctx context.Context, id string) (*snapshot.Snapshot,
 	if id == "" {
 		return nil, nil
 	}
-	ended, err := r.Store.Load(ctx, id)
+	ended, err := r.Snapshot(ctx, id)
 	if err != nil || ended.Schedule.Successor == "" {
 		return nil, err
 	}
 	next := ended.Schedule.Successor
-	snap, err := r.Store.Load(ctx, next)
+	snap, err := r.Snapshot(ctx, next)
 	if errors.Is(err, store.ErrNotFound) {
 		now := r.Now()
 		env := signal.Envelope{SignalID: next, InstanceID: next, Type: signal.StartRequest, OccurredAt: now}
 		_, err = r.begin(ctx, r.Store, env, engine.SuccessorStart(ended.Definition, ended.Schedule), now)
 		if err == nil || errors.Is(err, store.ErrDuplicate) {
-			snap, err = r.Store.Load(ctx, next)
+			snap, err = r.Snapshot(ctx, next)
 		}
 	}
 	if err != nil || snap.Status.Closed() {

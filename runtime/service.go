@@ -69,14 +69,14 @@ func (r *Runtime) StartOrSignal(ctx context.Context, id string, start signal.Sta
 		return "", false, "", err
 	}
 	if start.Signal != nil { // what a new instance would refuse, one that is there may take
-		first, there, err := r.find(ctx, r.Store, id, start)
+		first, there, err := r.find(ctx, id, start)
 		if err != nil || there {
 			return r.signalFirst(ctx, first, start, env, err)
 		}
 	}
 	out, err := r.begin(ctx, r.Store, env, start, now)
 	if errors.Is(err, store.ErrDuplicate) {
-		first, err := r.first(ctx, r.Store, id, start)
+		first, err := r.first(ctx, id, start)
 		return r.signalFirst(ctx, first, start, env, err)
 	}
 	if err != nil || start.Signal == nil {
@@ -99,8 +99,8 @@ func (r *Runtime) signalFirst(ctx context.Context, id string, start signal.Start
 }
 
 // first finds the instance that the same request began before.
-func (r *Runtime) first(ctx context.Context, c committer, id string, start signal.Start) (string, error) {
-	first, there, err := r.find(ctx, c, id, start)
+func (r *Runtime) first(ctx context.Context, id string, start signal.Start) (string, error) {
+	first, there, err := r.find(ctx, id, start)
 	if err == nil && !there {
 		err = problem.New(problem.Unavailable, "instance.contended", "the instance of start key %q is being deleted", start.StartKey)
 	}
@@ -125,10 +125,10 @@ func reserved(id string) error {
 // find looks for the instance of a start: by its id, or, when that came from
 // elsewhere, by its start key. An id that an instance of another definition has
 // is the problem instance.id-taken.
-func (r *Runtime) find(ctx context.Context, c committer, id string, start signal.Start) (string, bool, error) {
-	snap, err := c.Load(ctx, id)
-	if err == nil && snap.Definition.Name != start.Definition {
-		return "", false, problem.New(problem.Conflict, codeTaken, "instance %s is of definition %s, not %s", id, snap.Definition.Name, start.Definition).
+func (r *Runtime) find(ctx context.Context, id string, start signal.Start) (string, bool, error) {
+	row, err := r.Store.Instance(ctx, id)
+	if err == nil && row.Definition != start.Definition {
+		return "", false, problem.New(problem.Conflict, codeTaken, "instance %s is of definition %s, not %s", id, row.Definition, start.Definition).
 			WithHint("choose another id, or none")
 	}
 	if !errors.Is(err, store.ErrNotFound) {
@@ -137,7 +137,7 @@ func (r *Runtime) find(ctx context.Context, c committer, id string, start signal
 	if start.StartKey == "" {
 		return id, false, nil
 	}
-	row, err := r.Store.Started(ctx, start.Definition, start.BusinessKey, start.StartKey)
+	row, err = r.Store.Started(ctx, start.Definition, start.BusinessKey, start.StartKey)
 	if errors.Is(err, store.ErrNotFound) {
 		return id, false, nil
 	}
@@ -147,8 +147,12 @@ func (r *Runtime) find(ctx context.Context, c committer, id string, start signal
 // Snapshot returns an instance's last committed snapshot. Problem:
 // instance.unknown.
 func (r *Runtime) Snapshot(ctx context.Context, id string) (snapshot.Snapshot, error) {
-	s, err := r.Store.Load(ctx, id)
-	return s, unknown(err, id)
+	s, done, err := r.load(ctx, r.Store, id)
+	if err != nil {
+		return s, unknown(err, id)
+	}
+	done()
+	return s, nil
 }
 
 // Takes lists the events that an instance of a lifecycle takes now, by their

@@ -105,21 +105,21 @@ func (r *Runtime) together(ctx context.Context, posts []*post) (done bool) {
 	}
 	for round := range staleMax {
 		snap, cached := r.cache.get(id)
+		loaded := func() {}
 		if !cached {
 			var err error
-			if snap, err = r.load(ctx, posts); err != nil {
+			if snap, loaded, err = r.load(ctx, r.source(posts), id); err != nil {
 				fail(posts, unknown(err, id))
 				return true
 			}
 		}
-		t := r.decide(ctx, snap, posts)
-		if len(t.posts) == 0 && !cached {
+		release, err := r.room(ctx, &snap, payloads(posts))
+		loaded()
+		if err != nil {
+			fail(posts, err)
 			return true
 		}
-		err := errUndecided
-		if len(t.posts) > 0 {
-			err = r.write(ctx, &snap, t)
-		}
+		err = r.try(ctx, &snap, posts, release)
 		switch {
 		case err == nil:
 			return true
@@ -133,6 +133,8 @@ func (r *Runtime) together(ctx context.Context, posts []*post) (done bool) {
 			}
 		case len(posts) > 1 && !errors.Is(err, errUndecided):
 			return false
+		case !cached && errors.Is(err, errUndecided):
+			return true
 		case errors.Is(err, store.ErrDuplicate), !cached:
 			fail(posts, err)
 			return true
@@ -142,6 +144,17 @@ func (r *Runtime) together(ctx context.Context, posts []*post) (done bool) {
 	}
 	fail(posts, problem.New(problem.Unavailable, "instance.contended", "instance %s changed %d times during one turn", id, staleMax))
 	return true
+}
+
+// try decides posts on a snapshot, commits what can be decided, and gives back
+// the memory for it.
+func (r *Runtime) try(ctx context.Context, snap *snapshot.Snapshot, posts []*post, release func()) error {
+	defer release()
+	t := r.decide(ctx, *snap, posts)
+	if len(t.posts) == 0 {
+		return errUndecided
+	}
+	return r.write(ctx, snap, t)
 }
 
 // errUndecided says that nothing could be decided on a snapshot of the cache,
@@ -155,16 +168,6 @@ func fail(posts []*post, err error) {
 			p.err = p.behind
 		}
 	}
-}
-
-// load reads the snapshot, in the transaction of a delivery where there is one.
-func (r *Runtime) load(ctx context.Context, posts []*post) (snapshot.Snapshot, error) {
-	for _, p := range posts {
-		if p.d != nil {
-			return p.d.Load(ctx, p.env.InstanceID)
-		}
-	}
-	return r.Store.Load(ctx, posts[0].env.InstanceID)
 }
 
 // turnOf is what several decisions come to, in order.

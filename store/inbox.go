@@ -13,8 +13,9 @@ type Inbox interface {
 	// DropEvent forgets an event; that it is not there is no error.
 	DropEvent(ctx context.Context, key string) error
 	// KeptEvents returns events of a type ("" = any) that expire after now, the
-	// first received first, projections.MaxLimit at most, behind the last of the
-	// page before (the zero Event for the first page).
+	// first received first, projections.MaxLimit at most or as many as
+	// projections.Full says, behind the last of the page before (the zero Event for
+	// the first page).
 	KeptEvents(ctx context.Context, eventType string, now time.Time, behind Event) ([]Event, error)
 	// PurgeEvents deletes up to limit events that expired before a moment, and
 	// returns how many.
@@ -29,3 +30,6 @@ type Event struct {
 	ExpiresAt  time.Time `db:"EXPIRES_ON_UTC"`
 	Body       []byte    `db:"BODY"`
 }
+
+// Weight is how many bytes the body has.
+func (e *Event) Weight() int { return len(e.Body) }

@@ -50,7 +50,7 @@ func (a *app) migrate(ctx context.Context, l *config.Loaded, runtimeUser string)
 	if err := makeFolder(l.Store); err != nil {
 		return err
 	}
-	db, err := openStore(ctx, l.Store, l.Queue, nodeName(""), a.logger(l.Log))
+	db, err := openStore(ctx, l.Store, l.Queue, nodeName(""), 0, a.logger(l.Log))
 	if err != nil {
 		return err
 	}

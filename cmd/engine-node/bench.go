@@ -109,7 +109,7 @@ func (a *app) benchOracle(ctx context.Context, o bench.Options) error {
 		o.Out, o.JSON = io.Discard, a.out
 	}
 	o.Open = func(ctx context.Context, _ string) (store.Full, error) {
-		return openStore(ctx, l.Store, l.Queue, "", slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError})))
+		return openStore(ctx, l.Store, l.Queue, "", 0, slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError})))
 	}
 	o.Transactions = func(s store.Full) int64 { return s.(*oracle.Store).Commits() }
 	o.Calls = func(s store.Full) bench.Calls {

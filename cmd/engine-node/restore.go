@@ -32,7 +32,7 @@ it is refused.`,
 					return missing(err, path).WithHint("put the backup there first")
 				}
 			}
-			db, err := openStore(cmd.Context(), l.Store, l.Queue, "restore-"+uuid.NewString(), a.logger(l.Log))
+			db, err := openStore(cmd.Context(), l.Store, l.Queue, "restore-"+uuid.NewString(), 0, a.logger(l.Log))
 			if err != nil {
 				return err
 			}

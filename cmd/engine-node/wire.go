@@ -31,6 +31,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
@@ -58,11 +59,12 @@ type node struct {
 // wire builds a node by hand. It does not work until its runtime runs, but its
 // services do.
 func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (*node, error) {
-	db, err := openStore(ctx, c.Store, c.Queue, name, log)
+	metrics := prometheus.NewRegistry()
+	budget := memoryBudget(c.MemoryLimit, metrics)
+	db, err := openStore(ctx, c.Store, c.Queue, name, budget.Pages, log)
 	if err != nil {
 		return nil, err
 	}
-	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	n := &node{name: name, store: db, log: log}
 	n.catalogue = definition.New(db, openworkflow.Parsers(), db.Now)
@@ -71,8 +73,10 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		n.store.Close()
 		return nil, err
 	}
+	n.catalogue.Bound(budget.Definitions, budget.Compiles.Take)
 	n.performer = activity.New(activity.Config{
-		Sink: sink, SinkMode: c.Events.SinkMode,
+		Memory: budget.Answers,
+		Sink:   sink, SinkMode: c.Events.SinkMode,
 		Timeout: c.Activity.Timeout, MaxResponseBytes: int64(c.Activity.ResponseBytes), MaxResultBytes: c.Activity.ResultBytes,
 		IdlePerHost: c.Activity.PerHost,
 		Policy:      activity.Policy{MaxAttempts: c.Activity.Attempts, Initial: c.Activity.Delay, Max: c.Activity.DelayMax},
@@ -85,10 +89,11 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	n.catalogue.ResolveWith(n.performer)
 	rc := runtime.Config{
 		Store: db, Definitions: n.catalogue, Performer: n.performer, Log: log, Metrics: metrics,
+		Memory: budget, CacheBytes: int(budget.Snapshots),
 		SignalConsumers: c.Queue.SignalConsumers, ScheduleConsumers: c.Queue.ScheduleConsumers,
 		CommandConsumers: c.Queue.CommandConsumers, Handlers: c.Queue.Handlers, Activities: c.Activity.Concurrency,
 		PerHost: c.Activity.PerHost, BreakAfter: c.Activity.BreakAfter, BreakFor: c.Activity.BreakFor,
-		Waiting: c.Activity.Waiting, WaitingBytes: c.Activity.WaitingBytes, GiveUpAfter: c.Activity.GiveUpAfter,
+		Waiting: c.Activity.Waiting, WaitingBytes: min(c.Activity.WaitingBytes, int(budget.Waiting)), GiveUpAfter: c.Activity.GiveUpAfter,
 		RetryMax: c.Retry.Max, RetryDelay: c.Retry.Delay, RetryDelayMax: c.Retry.DelayMax, OrderGrace: c.OrderGrace, CrashMax: c.CrashMax, AckMax: c.AckMax,
 		SuspendOnDeadLetter: c.DeadLetter == config.DeadLetterSuspend, DrainTimeout: c.DrainTimeout,
 		Limits: engine.Limits{
@@ -112,7 +117,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	}
 	n.handler, err = api.New(api.Config{
 		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, Letters: n.runtime, Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime,
-		Definitions: db, Reader: db, Ready: (&readiness{store: db}).ready, Now: db.Now, Version: version(), Log: log, Registerer: metrics,
+		Memory: budget, Definitions: db, Reader: db, Ready: (&readiness{store: db}).ready, Now: db.Now, Version: version(), Log: log, Registerer: metrics,
 		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 	})
 	if err != nil {
@@ -122,8 +127,9 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	return n, nil
 }
 
-// openStore opens the database that an address names.
-func openStore(ctx context.Context, c config.Store, q config.Queue, name string, log *slog.Logger) (database, error) {
+// openStore opens the database that an address names; an embedded one keeps so
+// many bytes of pages, 0 = its default.
+func openStore(ctx context.Context, c config.Store, q config.Queue, name string, pages int64, log *slog.Logger) (database, error) {
 	if dsn, ok := c.DataSource(); ok {
 		return oracle.Open(ctx, oracle.Options{
 			DSN: dsn, Schema: c.SchemaOwner(), Node: name, Wait: q.Wait, Log: log,
@@ -139,7 +145,7 @@ func openStore(ctx context.Context, c config.Store, q config.Queue, name string,
 	if c.Durability == config.Normal {
 		durability = sqlite.ProcessCrash
 	}
-	return sqlite.Open(ctx, sqlite.Options{Path: path, Node: name, Durability: durability, Group: c.Group, Log: log})
+	return sqlite.Open(ctx, sqlite.Options{Path: path, Node: name, Durability: durability, Group: c.Group, Cache: int(pages), Log: log})
 }
 
 // sinkURL is where events are published; nil = nowhere.
@@ -169,6 +175,28 @@ func own(listen string) []netip.AddrPort {
 	}
 	n, _ := strconv.ParseUint(port, 10, 16)
 	return []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(n)), netip.AddrPortFrom(netip.IPv6Loopback(), uint16(n))}
+}
+
+// memoryBudget shares the memory of the node out, and shows how it is used.
+func memoryBudget(limit int, metrics *prometheus.Registry) *memory.Budget {
+	total := int64(limit)
+	if total == 0 {
+		total = memory.Available()
+	}
+	memory.Set(total)
+	b := memory.New(total)
+	b.Each(func(name string, p *memory.Pool) {
+		label := prometheus.Labels{"pool": name}
+		metrics.MustRegister(
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "aqueduct_memory_used_bytes", Help: "Bytes of a pool of the memory budget that are taken.", ConstLabels: label},
+				func() float64 { return float64(p.Used()) }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "aqueduct_memory_limit_bytes", Help: "Bytes that a pool of the memory budget has.", ConstLabels: label},
+				func() float64 { return float64(p.Size()) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "aqueduct_memory_waits_total", Help: "Times that something waited for a pool of the memory budget.", ConstLabels: label},
+				func() float64 { return float64(p.Waits()) }),
+		)
+	})
+	return b
 }
 
 // secretHosts says where secrets may be sent.

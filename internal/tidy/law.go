@@ -29,6 +29,7 @@ var law = []rule{
 	{0, "schema", []string{"problem"}, nil},
 	{0, "aq", []string{"problem"}, []string{"internal/..."}},
 	{0, "config", []string{"problem"}, nil},
+	{0, "memory", []string{"problem"}, nil},
 	{1, "engine", []string{"jq", "problem", "schema", "signal", "snapshot"}, []string{"definition/..."}}, // scenarios are written in the language
 	{2, "projections", []string{"engine", "problem", "signal", "snapshot"}, nil},
 	{2, "definition", []string{"engine", "problem", "snapshot"}, []string{"definition/..."}},
@@ -38,10 +39,10 @@ var law = []rule{
 	{3, "store/storetest", []string{"definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, []string{"internal/..."}},
 	{4, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "store"}, []string{"store/storetest", "internal/..."}},
 	{4, "sql/sqlite", []string{"definition", "problem", "projections", "signal", "snapshot", "store"}, []string{"engine", "store/storetest", "internal/..."}},
-	{4, "runtime", []string{"definition", "engine", "problem", "projections", "schema", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
-	{4, "activity", []string{"engine", "problem", "signal", "snapshot"}, []string{"internal/..."}},
+	{4, "runtime", []string{"definition", "engine", "memory", "problem", "projections", "schema", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
+	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
-	{4, "api", []string{"api/client", "definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, support},
+	{4, "api", []string{"api/client", "definition", "engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, support},
 	{4, "console", []string{"problem"}, []string{"internal/..."}},
 	{5, "aqueducttest", []string{"definition/...", "engine", "problem", "signal", "snapshot"}, nil}, // no store: a test of a definition needs none
 	{5, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store"}, support},

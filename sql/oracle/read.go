@@ -99,6 +99,7 @@ func scan[T any](ctx context.Context, s *Store, r *reading) ([]T, error) {
 		return nil, explain(err)
 	}
 	items := []T{}
+	var full projections.Measure
 	for rows.Next() {
 		var item T
 		to, err := fields(reflect.ValueOf(&item).Elem(), columns)
@@ -108,7 +109,9 @@ func scan[T any](ctx context.Context, s *Store, r *reading) ([]T, error) {
 		if err := rows.Scan(to...); err != nil {
 			return nil, explain(err)
 		}
-		items = append(items, item)
+		if items = append(items, item); full.With(&items[len(items)-1]) {
+			break
+		}
 	}
 	return items, explain(rows.Err())
 }
@@ -155,9 +158,9 @@ func single[T any](ctx context.Context, s *Store, r *reading) (T, error) {
 // page cuts a list that was asked for one row more than limit.
 func page[R, T any](rows []R, limit int, item func(R) T, mark func(R) string) projections.Page[T] {
 	p := projections.Page[T]{}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		p.Next = mark(rows[limit-1])
+	if n := min(len(rows), limit); len(rows) > limit || projections.Full(rows) {
+		rows = rows[:n]
+		p.Next = mark(rows[n-1])
 	}
 	p.Items = make([]T, len(rows))
 	for i, r := range rows {

@@ -85,12 +85,15 @@ func list[T any](ctx context.Context, s *Store, r *reading, scan func(scanner, *
 	}
 	defer rows.Close()
 	items := []T{}
+	var full projections.Measure
 	for rows.Next() {
 		var item T
 		if err := scan(rows, &item); err != nil {
 			return nil, err
 		}
-		items = append(items, item)
+		if items = append(items, item); full.With(&items[len(items)-1]) {
+			break
+		}
 	}
 	return items, explain(rows.Err(), s.path)
 }
@@ -114,12 +117,15 @@ type keyed[T any] struct {
 	key  int64
 }
 
+// Weight is that of the row.
+func (k *keyed[T]) Weight() int { return projections.WeightOf(&k.item) }
+
 // page cuts a list that was asked for one row more than limit.
 func page[T any](rows []keyed[T], limit int, next func(keyed[T]) string) projections.Page[T] {
 	var p projections.Page[T]
-	if len(rows) > limit {
-		rows = rows[:limit]
-		p.Next = next(rows[limit-1])
+	if n := min(len(rows), limit); len(rows) > limit || projections.Full(rows) {
+		rows = rows[:n]
+		p.Next = next(rows[n-1])
 	}
 	p.Items = make([]T, len(rows))
 	for i, r := range rows {

@@ -126,6 +126,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if p, err = p.database(o.Path); err != nil {
 		return nil, wrap("open", explainFile(err, o.Path))
 	}
+	thrift()
 	c, err := openWriter(o)
 	if err != nil {
 		return nil, wrap("open", explain(err, o.Path))

@@ -149,6 +149,49 @@ var readCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, len(got), 0)
 	},
+	"a page of rows with bodies ends at its bytes, and the next goes on": func(k *kase) {
+		body := fmt.Appendf(nil, "%q", strings.Repeat("x", projections.MaxPageBytes/4))
+		c := turn("a", 1)
+		for i := range 10 {
+			c.Rows.Stream = append(c.Rows.Stream, projections.Entry{InstanceID: "a", Position: int64(i + 1), Kind: "command", Direction: "out",
+				Data: body, Processed: yes(false), CreatedAt: at})
+			t := task(fmt.Sprint("t-", i), "a")
+			t.Payload = body
+			c.Rows.Tasks = append(c.Rows.Tasks, t)
+		}
+		k.commit(c)
+		var pages, positions []int
+		for after := int64(0); ; {
+			rows, err := k.s.Stream(k.ctx, "a", after, 0)
+			k.ok(err)
+			for _, e := range rows {
+				positions, after = append(positions, int(e.Position)), e.Position
+			}
+			if pages = append(pages, len(rows)); !projections.Full(rows) {
+				break
+			}
+		}
+		equal(k, pages, []int{4, 4, 2})
+		equal(k, positions, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
+		rows, err := k.s.Pending(k.ctx, "a", 0)
+		k.ok(err)
+		equal(k, len(rows), 4)
+		q := projections.TaskQuery{InstanceID: "a"}
+		ids := map[string]bool{}
+		for pages = nil; ; {
+			page, err := k.s.Tasks(k.ctx, q)
+			k.ok(err)
+			for _, t := range page.Items {
+				ids[t.ID] = true
+			}
+			pages = append(pages, len(page.Items))
+			if q.After = page.Next; q.After == "" {
+				break
+			}
+		}
+		equal(k, pages, []int{4, 4, 2})
+		equal(k, len(ids), 10)
+	},
 	"a recorded signal is known by its instance": func(k *kase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{

@@ -90,7 +90,7 @@ func (s *Store) Started(ctx context.Context, definition, businessKey, startKey s
 func entries(list []entry, limit int, ok func(entry) bool) []projections.Entry {
 	out := []projections.Entry{}
 	for _, e := range list {
-		if ok(e) && len(out) < bounded(limit) {
+		if ok(e) && len(out) < bounded(limit) && !projections.Full(out) {
 			out = append(out, e.Entry)
 		}
 	}
@@ -160,7 +160,7 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections
 			if !behind || !inStatus(q.Status, k) || !fits(q.InstanceID, k.InstanceID) || !fits(q.Assignee, k.Assignee) || (q.User != "" || len(q.Groups) > 0) && !sees(k, q.User, q.Groups) {
 				continue
 			}
-			if len(p.Items) == bounded(q.Limit) {
+			if len(p.Items) == bounded(q.Limit) || projections.Full(p.Items) {
 				p.Next = fmt.Sprintf("%d.%d", last.row.Priority, last.no)
 				break
 			}
@@ -419,7 +419,7 @@ func (s *Store) KeptEvents(ctx context.Context, eventType string, now time.Time,
 	return view(ctx, s, func(t *data) ([]store.Event, error) {
 		list := []store.Event{}
 		for _, e := range slices.SortedFunc(maps.Values(t.inbox), order) {
-			if fits(eventType, e.Type) && e.ExpiresAt.After(now) && (behind.Key == "" || order(e, behind) > 0) && len(list) < projections.MaxLimit {
+			if fits(eventType, e.Type) && e.ExpiresAt.After(now) && (behind.Key == "" || order(e, behind) > 0) && len(list) < projections.MaxLimit && !projections.Full(list) {
 				list = append(list, e)
 			}
 		}

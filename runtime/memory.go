@@ -1,0 +1,85 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// What is taken of the budget, in bytes. A snapshot that is loaded is taken for
+// the largest, for nobody knows how large it is.
+const (
+	turnBytes    = 256 << 10 // of one that decides about little
+	turnFactor   = 6         // for each byte of data: as it is, as expressions see it, as it is written
+	loadingBytes = 3 * snapshot.MaxBytes
+	callFactor   = 3 // for each byte of a command: as it is, as it is sent, as it is searched for secrets
+)
+
+// load reads a snapshot: nothing else here does. Its memory is taken until done
+// is called: when the snapshot is not needed any more, or that of a turn has
+// been taken.
+func (r *Runtime) load(ctx context.Context, from committer, id string) (snap snapshot.Snapshot, done func(), err error) {
+	done, err = r.Memory.Loads.Take(ctx, loadingBytes)
+	if err != nil {
+		return snapshot.Snapshot{}, nil, err
+	}
+	if snap, err = from.Load(ctx, id); err != nil {
+		done()
+		return snap, nil, err
+	}
+	return snap, done, nil
+}
+
+// source is where a turn of posts reads: in the transaction of a delivery where
+// there is one.
+func (r *Runtime) source(posts []*post) committer {
+	for _, p := range posts {
+		if p.d != nil {
+			return p.d
+		}
+	}
+	return r.Store
+}
+
+// room takes the memory for a turn on a snapshot. Who waits for it has the
+// mailbox of its instance, and nothing that those who have memory wait for.
+func (r *Runtime) room(ctx context.Context, snap *snapshot.Snapshot, payload int) (release func(), err error) {
+	return r.Memory.Turns.Take(ctx, turnBytes+turnFactor*(weight(snap)+int64(payload)))
+}
+
+func payloads(posts []*post) (n int) {
+	for _, p := range posts {
+		n += len(p.env.Payload)
+	}
+	return n
+}
+
+// weight is about how many bytes of data a snapshot has.
+func weight(s *snapshot.Snapshot) int64 {
+	n := len(s.State.Input) + len(s.State.Context) + len(s.State.Output)
+	for _, b := range s.Branches {
+		n += 1 << 10
+		for _, f := range b.Frames {
+			n += len(f.Input) + len(f.Raw) + lengths(f.Items) + lengths(f.Results)
+			for _, v := range f.Vars {
+				n += len(v)
+			}
+		}
+		n += len(b.Data)
+	}
+	for _, b := range s.Buffer {
+		n += len(b.Payload)
+	}
+	for _, b := range s.Ahead {
+		n += len(b.Payload)
+	}
+	return int64(n + len(s.Waits)<<9)
+}
+
+func lengths(list []json.RawMessage) (n int) {
+	for _, v := range list {
+		n += len(v)
+	}
+	return n
+}
