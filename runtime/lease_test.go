@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -176,6 +177,38 @@ func TestStrayMessageIsGivenBack(t *testing.T) {
 			t.Errorf("%d messages were strays, forgot one: %v", got, s.forgot.Load())
 		}
 	})
+}
+
+// worn is a store whose stream of one instance is damaged.
+type worn struct {
+	store.Full
+	id string
+}
+
+func (s worn) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
+	if id == s.id {
+		return nil, problem.New(problem.Internal, "stream.corrupt", "entry %d of instance %s does not have its checksum", after+1, id)
+	}
+	return s.Full.Stream(ctx, id, after, limit)
+}
+
+// TestDamagedCommandIsNotPerformed: a command whose row is not what a node wrote
+// is a dead letter at once.
+func TestDamagedCommandIsNotPerformed(t *testing.T) {
+	t.Parallel()
+	n, err := open(t.Context(), places.OnFile(t)(), func(s store.Full) store.Full { return worn{Full: s, id: "i"} }, nil, listenDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.close() })
+	n.begin(t, "i", "t/listen", map[string]any{"order": 1})
+	body := must(signal.ForCommand("i", 1, 0, time.Now(), time.Time{}).Encode())
+	if err := n.store.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Commands, Body: body}}}); err != nil {
+		t.Fatal(err)
+	}
+	if letter := n.letter(t, "i"); letter.Reason != "stream.corrupt" || letter.Attempts > 1 || string(letter.Envelope) != string(body) {
+		t.Errorf("dead letter %+v", letter)
+	}
 }
 
 // TestDamagedMessageIsADeadLetter: what a node wrote, and is not what it wrote,

@@ -147,7 +147,7 @@ func (r *Runtime) fate(m store.Message, err error) fate {
 		return waited
 	case ownerOf(err) == byAuthor: // its instance could not be faulted: it has faulted already, and waits for a mended version
 		return waited
-	case p.Code == "snapshot.corrupt":
+	case p.Code == "snapshot.corrupt" || p.Code == "stream.corrupt":
 		return buried
 	case ownerOf(err) == bySender && p.Code != "lifecycle.in-transition":
 		if p.Code == "lifecycle.refused" && r.waitedFor(m.Attempts+1) <= r.OrderGrace {

@@ -88,7 +88,7 @@ func harness(t *testing.T, o Options) storetest.Harness {
 			return s, nil
 		},
 		Kill:   func(s store.Full) { s.(*Store).kill() },
-		Damage: func(id string) error { return damage(o, id) },
+		Damage: func(table, column, id string) error { return damage(o, table, column, id) },
 	}
 }
 
@@ -101,19 +101,28 @@ func (s *Store) kill() {
 	time.Sleep(s.o.DeadAfter + 50*time.Millisecond)
 }
 
-func damage(o Options, id string) error {
+// damage changes a byte in the middle of a column.
+func damage(o Options, table, column, id string) error {
 	s, err := Open(context.Background(), o)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	var old any
+	if err := s.db.QueryRow("select "+column+" from "+table+" where INSTANCE_ID = :1", id).Scan(&old); err != nil {
+		return err
+	}
 	var raw []byte
-	var sum int64
-	if err := s.db.QueryRow(text("state_load"), id).Scan(into{&sum}, into{&raw}); err != nil {
+	if err := scanBytes(&raw, old); err != nil {
 		return err
 	}
 	raw[len(raw)/2] ^= 1
-	_, err = s.db.Exec("update WF_RUNTIME_STATES set STATE_JSON = :STATE_JSON where INSTANCE_ID = :INSTANCE_ID", raw, id)
+	if _, isText := old.(string); isText {
+		old = string(raw)
+	} else {
+		old = raw
+	}
+	_, err = s.db.Exec("update "+table+" set "+column+" = :1 where INSTANCE_ID = :2", old, id)
 	return err
 }
 

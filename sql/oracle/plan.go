@@ -146,7 +146,7 @@ func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error 
 	}
 	for i := range c.Rows.TaskEnds {
 		e := &c.Rows.TaskEnds[i]
-		w.add(fmt.Errorf("end task %s: %w", e.ID, store.ErrStale), "task_end", e.Status, e.By, stamp(e.At), e.Outcome, e.Output, e.ID, sql.NullInt64{Int64: e.Version, Valid: e.Version != 0})
+		w.add(fmt.Errorf("end task %s: %w", e.ID, store.ErrStale), "task_end", e.Status, e.By, stamp(e.At), e.Outcome, e.Checksum(), e.Output, e.ID, some(e.Version))
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func (s *Store) planRows(ctx context.Context, w *work, r *projections.Rows) erro
 
 func (w *work) instance(i *projections.Instance) {
 	detail := clip(i.ErrorDetail)
-	ahead := sql.NullInt64{Int64: int64(i.Ahead), Valid: i.Ahead > 0} // null is in no index
+	ahead := some(int64(i.Ahead)) // null is in no index
 	if i.Version != 1 {
 		w.add(nil, "instance_update", i.DefVersion, i.Status, i.Position, i.Version, i.ErrorType, detail, stamp(i.UpdatedAt), stamp(i.EndedAt), ahead, i.ID)
 		return
@@ -235,13 +235,14 @@ func startDigest(definition, businessKey, startKey string) []byte {
 func (w *work) entry(e *projections.Entry, run string) {
 	w.add(nil, "stream_insert", e.InstanceID, e.Position, e.Kind, e.Direction, e.Type, e.SignalID, stamp(e.CreatedAt),
 		flag(e.Processed), stamp(e.ProcessedAt), e.ClaimedBy, run, e.Attempts, stamp(e.NextAttemptAt), clip(e.LastError),
-		stamp(e.DeliveredAt), e.Deliveries, e.Key, e.Data, e.Metadata)
+		stamp(e.DeliveredAt), e.Deliveries, e.Key, e.Checksum(e.InstanceID, e.Data), e.Data, e.Metadata)
 }
 
 func (w *work) task(k *projections.Task) {
 	w.add(nil, "task_insert", k.ID, k.InstanceID, k.Definition, k.BusinessKey, k.Name, k.Title, k.Status, k.Assignee,
 		k.CandidateUsers, k.CandidateGroups, k.ExcludedUsers, k.Outcomes, k.Priority, k.Token, k.Version,
-		stamp(k.CreatedAt), stamp(k.DueAt), stamp(k.EndedAt), k.EndedBy, k.Outcome, k.EscalateTo, stamp(k.EscalatedAt), k.Role, k.Payload, k.Form, k.Output)
+		stamp(k.CreatedAt), stamp(k.DueAt), stamp(k.EndedAt), k.EndedBy, k.Outcome, k.EscalateTo, stamp(k.EscalatedAt), k.Role,
+		k.Checksum(k.InstanceID), some(k.EndChecksum()), k.Payload, k.Form, k.Output)
 	w.actors(k.ID, "U", k.CandidateUsers)
 	w.actors(k.ID, "G", k.CandidateGroups)
 	w.actors(k.ID, "X", k.ExcludedUsers)

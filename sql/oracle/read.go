@@ -220,13 +220,35 @@ func (s *Store) Started(ctx context.Context, definition, businessKey, startKey s
 	return i, wrap("start key "+startKey, err)
 }
 
+// entryRow is an entry with its checksum.
+type entryRow struct {
+	Sum int64 `db:"CHECKSUM"`
+	projections.Entry
+}
+
+// entries runs a reading of entries, and checks each.
+func (s *Store) entries(ctx context.Context, r *reading) ([]projections.Entry, error) {
+	rows, err := list[entryRow](ctx, s, r)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]projections.Entry, len(rows))
+	for i := range rows {
+		items[i] = rows[i].Entry
+		if err := items[i].Check(items[i].Data, rows[i].Sum); err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
+}
+
 // Stream implements projections.Reader.
 func (s *Store) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
 	r := read("stream_select")
 	r.where("S.INSTANCE_ID = ?", id)
 	r.where("S.POSITION > ?", after)
 	r.order("S.POSITION", bounded(limit))
-	items, err := list[projections.Entry](ctx, s, r)
+	items, err := s.entries(ctx, r)
 	return items, wrap("stream of "+id, err)
 }
 
@@ -253,7 +275,7 @@ func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projection
 		r.where(pendingKey + " is not null")
 	}
 	r.order(pendingKey+", "+pendingPosition, bounded(limit))
-	items, err := list[projections.Entry](ctx, s, r)
+	items, err := s.entries(ctx, r)
 	return items, wrap("pending", err)
 }
 

@@ -12,7 +12,9 @@ import (
 
 // taskRow is a task with the number that pages go by.
 type taskRow struct {
-	No int64 `db:"TASK_NO"`
+	No  int64 `db:"TASK_NO"`
+	Sum int64 `db:"CHECKSUM"`
+	End int64 `db:"END_CHECKSUM"`
 	projections.Task
 }
 
@@ -50,6 +52,9 @@ func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
 	r := read("task_select")
 	r.where("T.TASK_ID = ?", id)
 	row, err := single[taskRow](ctx, s, r)
+	if err == nil {
+		err = row.Check(row.Sum, row.End)
+	}
 	return row.Task, wrap("task "+id, err)
 }
 
@@ -80,6 +85,12 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections
 	}
 	r.order("T.PRIORITY, T.TASK_NO", limit+1)
 	rows, err := list[taskRow](ctx, s, r)
+	for i := 0; err == nil && i < len(rows); i++ {
+		err = rows[i].Check(rows[i].Sum, rows[i].End)
+	}
+	if err != nil {
+		return projections.Page[projections.Task]{}, wrap("tasks", err)
+	}
 	next := func(r taskRow) string { return strconv.Itoa(r.Priority) + "." + strconv.FormatInt(r.No, 10) }
 	return page(rows, limit, taskRow.task, next), wrap("tasks", err)
 }

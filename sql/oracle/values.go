@@ -27,6 +27,9 @@ func stamp(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Microsecond)
 }
 
+// some is a number, null when it is 0.
+func some(n int64) sql.NullInt64 { return sql.NullInt64{Int64: n, Valid: n != 0} }
+
 // flag is a truth that may be unknown.
 func flag(b *bool) sql.NullInt64 {
 	n := sql.NullInt64{Valid: b != nil}

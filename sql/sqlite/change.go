@@ -277,8 +277,9 @@ func (t *tx) guards(no int64, id string, c *store.Change) error {
 			return fmt.Errorf("task %s: %w", c.Tasks[i].ID, err)
 		}
 	}
-	for _, e := range c.Rows.TaskEnds {
-		err := t.guard(store.ErrStale, "task_end", e.Status, text(e.By), micros(e.At), text(e.Outcome), blob(e.Output), e.ID, e.Version)
+	for i := range c.Rows.TaskEnds {
+		e := &c.Rows.TaskEnds[i]
+		err := t.guard(store.ErrStale, "task_end", e.Status, text(e.By), micros(e.At), text(e.Outcome), blob(e.Output), e.Checksum(), e.ID, e.Version)
 		if err != nil {
 			return fmt.Errorf("end task %s: %w", e.ID, err)
 		}
@@ -428,13 +429,13 @@ func (t *tx) stream(no int64, id string, e *projections.Entry) error {
 	if e.Processed != nil {
 		processed = *e.Processed
 	}
-	data := blob(e.Data)
+	data, held := blob(e.Data), e.Data
 	if e.IsInput {
-		data = inputMark
+		data, held = inputMark, nil
 	}
 	_, _, err = t.exec("stream_insert", entry, text(e.Kind), text(e.Direction), text(e.Type), text(e.SignalID), micros(e.CreatedAt),
 		processed, micros(e.ProcessedAt), owner, int64(e.Attempts), micros(e.NextAttemptAt), text(e.LastError), data, blob(e.Metadata),
-		micros(e.DeliveredAt), int64(e.Deliveries))
+		micros(e.DeliveredAt), int64(e.Deliveries), e.Checksum(cmp.Or(e.InstanceID, id), held))
 	if err == nil {
 		return nil
 	}
@@ -455,7 +456,8 @@ func (t *tx) task(no int64, id string, k *projections.Task) error {
 	_, _, err := t.exec("task_insert", k.ID, no, text(k.Definition), text(k.BusinessKey), text(k.Name), text(k.Title), k.Status,
 		text(k.Assignee), text(k.CandidateUsers), text(k.CandidateGroups), text(k.ExcludedUsers), text(k.Outcomes), int64(k.Priority),
 		text(k.Token), k.Version, micros(k.CreatedAt), micros(k.DueAt), micros(k.EndedAt), text(k.EndedBy), text(k.Outcome),
-		blob(k.Payload), blob(k.Form), blob(k.Output), text(k.EscalateTo), micros(k.EscalatedAt), text(k.Role))
+		blob(k.Payload), blob(k.Form), blob(k.Output), text(k.EscalateTo), micros(k.EscalatedAt), text(k.Role),
+		k.Checksum(cmp.Or(k.InstanceID, id)), k.EndChecksum())
 	return unique(err, fmt.Errorf("task %s: %w", k.ID, store.ErrDuplicate))
 }
 

@@ -196,10 +196,20 @@ const startedBy = "START_KEY = ? and coalesce(BUSINESS_KEY, '') = ? and coalesce
 func keyOf[T any](k keyed[T]) string { return strconv.FormatInt(k.key, 10) }
 
 func scanEntry(row scanner, e *projections.Entry) error {
-	return row.Scan(&e.InstanceID, &e.Position, textInto{&e.Kind}, textInto{&e.Direction}, textInto{&e.Type}, bytesInto{&e.Data},
+	var sum int64
+	var elsewhere bool // the snapshot has the data
+	err := row.Scan(&e.InstanceID, &e.Position, textInto{&e.Kind}, textInto{&e.Direction}, textInto{&e.Type}, bytesInto{&e.Data},
 		bytesInto{&e.Metadata}, textInto{&e.SignalID}, timeInto{&e.CreatedAt}, boolInto{&e.Processed}, timeInto{&e.ProcessedAt},
 		textInto{&e.ClaimedBy}, &e.Attempts, timeInto{&e.NextAttemptAt}, textInto{&e.LastError}, timeInto{&e.DeliveredAt}, &e.Deliveries,
-		textInto{&e.Key}, &e.Unknown)
+		textInto{&e.Key}, &e.Unknown, &sum, &elsewhere)
+	if err != nil {
+		return err
+	}
+	held := e.Data
+	if elsewhere {
+		held = nil
+	}
+	return e.Check(held, sum)
 }
 
 // Stream implements projections.Reader.
@@ -239,11 +249,16 @@ func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projection
 
 func scanTask(row scanner, k *keyed[projections.Task]) error {
 	t := &k.item
-	return row.Scan(&t.ID, &t.InstanceID, textInto{&t.Definition}, textInto{&t.BusinessKey}, textInto{&t.Name}, textInto{&t.Title},
+	var sum, end int64
+	err := row.Scan(&t.ID, &t.InstanceID, textInto{&t.Definition}, textInto{&t.BusinessKey}, textInto{&t.Name}, textInto{&t.Title},
 		&t.Status, textInto{&t.Assignee}, textInto{&t.CandidateUsers}, textInto{&t.CandidateGroups}, textInto{&t.ExcludedUsers},
 		textInto{&t.Outcomes}, &t.Priority, bytesInto{&t.Payload}, bytesInto{&t.Form}, textInto{&t.Token}, &t.Version,
 		timeInto{&t.CreatedAt}, timeInto{&t.DueAt}, timeInto{&t.EndedAt}, textInto{&t.EndedBy}, textInto{&t.Outcome},
-		bytesInto{&t.Output}, textInto{&t.EscalateTo}, timeInto{&t.EscalatedAt}, textInto{&t.Role}, &k.key)
+		bytesInto{&t.Output}, textInto{&t.EscalateTo}, timeInto{&t.EscalatedAt}, textInto{&t.Role}, &sum, &end, &k.key)
+	if err != nil {
+		return err
+	}
+	return t.Check(sum, end)
 }
 
 // Task implements projections.Reader.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -46,15 +47,38 @@ func harness(t *testing.T) storetest.Harness {
 			return s, nil
 		},
 		Kill: func(s store.Full) { s.(*Store).kill() },
-		Damage: func(id string) error {
+		Damage: func(table, column, id string) error {
 			c, err := openConn(dsn(path, ""))
 			if err != nil {
 				return err
 			}
 			defer c.close()
-			return c.script("update WF_RUNTIME_STATES set STATE_JSON = replace(STATE_JSON, '\"a\":1', '\"a\":2') where INSTANCE_ID = '" + id + "'")
+			return damage(c, table, column, id)
 		},
 	}
+}
+
+// damage changes a byte behind the middle of a column, and leaves its type.
+func damage(c *conn, table, column, id string) error {
+	where := " where INSTANCE_NO = (select INSTANCE_NO from WF_RUNTIME_STATES where INSTANCE_ID = '" + id + "')"
+	kind, err := c.text("select typeof(" + column + ") from " + table + where)
+	if err != nil {
+		return err
+	}
+	old, err := c.text("select hex(" + column + ") from " + table + where)
+	if err != nil {
+		return err
+	}
+	raw, err := hex.DecodeString(old)
+	if err != nil {
+		return err
+	}
+	i := len(raw) / 2
+	for i < len(raw)-1 && (raw[i] < 'a' || raw[i] > 'z') { // what is JSON stays JSON: an index reads it
+		i++
+	}
+	raw[i] ^= 1
+	return c.script(fmt.Sprintf("update %s set %s = cast(x'%x' as %s)%s", table, column, raw, kind, where))
 }
 
 // kill ends s as the death of its process would: nothing is given back, and

@@ -37,14 +37,13 @@ var commitCases = map[string]func(*kase){
 		k.is(err, store.ErrNotFound)
 	},
 	"a damaged snapshot is refused": func(k *kase) {
-		if k.h.Damage == nil {
-			k.Skip("the harness cannot damage a row")
-		}
 		k.commit(turn("a", 1))
-		k.ok(k.h.Damage("a"))
+		k.damage("WF_RUNTIME_STATES", "STATE_JSON", "a")
 		_, err := k.s.Load(k.ctx, "a")
 		equal(k, problem.CodeOf(err), "snapshot.corrupt")
 	},
+	"a damaged entry is refused": damagedEntries,
+	"a damaged task is refused":  damagedTasks,
 	"a version follows its predecessor only": func(k *kase) {
 		k.is(k.s.Commit(k.ctx, turn("a", 2)), store.ErrStale)
 		k.commit(turn("a", 1))

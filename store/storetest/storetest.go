@@ -27,8 +27,9 @@ type Harness struct {
 	// Kill ends a store as the death of its process would: nothing is given
 	// back. Nil skips the cases of a crash.
 	Kill func(store.Full)
-	// Damage changes a byte of an instance's stored snapshot. Nil skips.
-	Damage func(instanceID string) error
+	// Damage changes a byte of a column, in the row that an instance has in a
+	// table. Nil, or errors.ErrUnsupported, skips.
+	Damage func(table, column, instanceID string) error
 }
 
 // patience bounds every wait of a case: it is never waited out where the store

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"maps"
@@ -139,8 +140,11 @@ func (db *Database) ring() {
 	db.changed = make(chan struct{})
 }
 
-// Damage changes a byte of a stored snapshot.
-func (db *Database) Damage(id string) error {
+// Damage changes a byte of a stored snapshot. Other rows have no bytes.
+func (db *Database) Damage(table, _, id string) error {
+	if table != "WF_RUNTIME_STATES" {
+		return errors.ErrUnsupported
+	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	s, ok := db.data.snapshots[id]
