@@ -80,7 +80,7 @@ func outcome(e projections.Entry) string {
 	switch {
 	case e.Unknown:
 		return "unknown"
-	case e.Processed != nil && !*e.Processed && e.Attempts+e.Deliveries > 0 && e.ClaimedBy == "":
+	case e.Processed != nil && e.Attempts+e.Deliveries > 0 && e.ClaimedBy == "":
 		return "known"
 	}
 	return ""

@@ -218,7 +218,7 @@ func (w *Workflow) take(out engine.Outcome, err error) {
 		w.sent(m)
 	}
 	for _, e := range out.Entries {
-		if e.Command != nil && !slices.Contains(out.Settled, e.Position) {
+		if e.Command != nil && !slices.ContainsFunc(out.Settled, func(s engine.Settled) bool { return s.Position == e.Position }) {
 			w.answer(e)
 		}
 	}

@@ -102,9 +102,15 @@ type Outcome struct {
 	Disposition Disposition
 	Snapshot    snapshot.Snapshot // the next one; its Version is the old one's plus 1
 	Entries     []Entry           // appended to the stream, in order
-	Settled     []int64           // positions of commands that are done with, here or by cancellation
+	Settled     []Settled         // commands that are done with, here or by cancellation
 	Send        []Message         // signals to other turns
 	Tasks       []TaskChange      // human tasks made, completed, withdrawn
+}
+
+// Settled is a command that is done with.
+type Settled struct {
+	Position int64
+	Unknown  bool // no attempt that was begun has said what it did: withdrawn, or answered so
 }
 
 // Then is the outcome of two decisions, one made on the snapshot that the other

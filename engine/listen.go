@@ -469,7 +469,7 @@ func (r *run) next(n *Node) (bool, error) {
 	if err != nil || !ok {
 		return false, err
 	}
-	r.t.take(waits[i])
+	r.t.take(waits[i], false)
 	return true, r.renew(n, f, waits[i], event)
 }
 

@@ -322,7 +322,11 @@ func (w *world) show(out engine.Outcome, err error) string {
 		b.WriteByte('\n')
 	}
 	if len(out.Settled) > 0 {
-		fmt.Fprintf(&b, "  settled %v\n", out.Settled)
+		positions := make([]int64, len(out.Settled))
+		for i, s := range out.Settled {
+			positions[i] = s.Position
+		}
+		fmt.Fprintf(&b, "  settled %v\n", positions)
 	}
 	w.showState(&b, s)
 	w.snap = stored(s)

@@ -210,7 +210,7 @@ func (t *Turn) resume(def Definition, w snapshot.Wait, r Result) (Outcome, error
 
 // apply records a signal, consumes w with it, and has the definition go on.
 func (t *Turn) apply(def Definition, w snapshot.Wait, r Result, env signal.Envelope) error {
-	t.take(w)
+	t.take(w, r.Error != nil && r.Unknown)
 	t.remember(w, r.Error == nil, r.Unknown)
 	m := t.meta(w.Pointer)
 	m.Actor, m.Command = r.Actor, w.Command

@@ -193,7 +193,7 @@ func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 			continue
 		}
 		if w.Command > 0 {
-			t.out.Settled = append(t.out.Settled, w.Command)
+			t.out.Settled = append(t.out.Settled, Settled{Position: w.Command, Unknown: true})
 			t.remember(w, false, true) // it may be under way
 		}
 		if w.Kind == snapshot.WaitTask {
@@ -205,13 +205,14 @@ func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 }
 
 // take removes one wait because it is satisfied, and with a person's the due
-// date beside it.
-func (t *Turn) take(w snapshot.Wait) {
+// date beside it. A command that is answered without an answer of the outside
+// has an unknown outcome.
+func (t *Turn) take(w snapshot.Wait, unknown bool) {
 	t.Snap.Waits = slices.DeleteFunc(t.Snap.Waits, func(other snapshot.Wait) bool {
 		return other.Token == w.Token || w.Kind == snapshot.WaitTask && other.TaskID == w.TaskID
 	})
 	if w.Command > 0 {
-		t.out.Settled = append(t.out.Settled, w.Command)
+		t.out.Settled = append(t.out.Settled, Settled{Position: w.Command, Unknown: unknown})
 	}
 	t.disown(w, true)
 }

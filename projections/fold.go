@@ -26,7 +26,7 @@ func Fold(prev *snapshot.Snapshot, out engine.Outcome, startKey string, claim fu
 	made := map[int64]bool{}
 	settled := map[int64]bool{}
 	for _, p := range out.Settled {
-		settled[p] = true
+		settled[p.Position] = true
 	}
 	for i := range out.Entries {
 		e := &out.Entries[i]
@@ -48,7 +48,7 @@ func Fold(prev *snapshot.Snapshot, out engine.Outcome, startKey string, claim fu
 		rows.Stream = append(rows.Stream, row)
 	}
 	for _, p := range out.Settled {
-		if !made[p] {
+		if !made[p.Position] {
 			rows.Settled = append(rows.Settled, p)
 		}
 	}

@@ -112,7 +112,7 @@ func TestCommandsAreClaimedOrSettledAtOnce(t *testing.T) {
 	}
 	prev := state(1, snapshot.Waiting)
 	rows := fold(t, &prev, engine.Outcome{
-		Snapshot: state(2, snapshot.Waiting), Settled: []int64{3, 6},
+		Snapshot: state(2, snapshot.Waiting), Settled: []engine.Settled{{Position: 3, Unknown: true}, {Position: 6}},
 		Entries: []engine.Entry{command(4, "mine"), command(5, "other"), command(6, "mine")},
 	})
 	var got []string
@@ -126,7 +126,7 @@ func TestCommandsAreClaimedOrSettledAtOnce(t *testing.T) {
 	if s := strings.Join(got, " "); s != "open:node open: done:" {
 		t.Errorf("commands %s", s)
 	}
-	if !reflect.DeepEqual(rows.Settled, []int64{3}) {
+	if !reflect.DeepEqual(rows.Settled, []engine.Settled{{Position: 3, Unknown: true}}) {
 		t.Errorf("settled %v: one made in this turn is settled in its own row", rows.Settled)
 	}
 }

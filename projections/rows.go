@@ -15,14 +15,14 @@ import (
 
 // Rows is what one turn writes beside its snapshot.
 type Rows struct {
-	Instance   *Instance   // inserted with version 1, else updated
-	Stream     []Entry     // appended
-	Settled    []int64     // positions of this instance's commands that are processed now; the commit is refused when one is already
-	Tasks      []Task      // inserted
-	TaskEnds   []TaskEnd   // of open tasks
-	TaskEvents []TaskEvent // appended
-	Waits      []Wait      // inserted
-	WaitsGone  []string    // tokens of waits that were consumed or withdrawn
+	Instance   *Instance        // inserted with version 1, else updated
+	Stream     []Entry          // appended
+	Settled    []engine.Settled // this instance's commands that are processed now; the commit is refused when one is already
+	Tasks      []Task           // inserted
+	TaskEnds   []TaskEnd        // of open tasks
+	TaskEvents []TaskEvent      // appended
+	Waits      []Wait           // inserted
+	WaitsGone  []string         // tokens of waits that were consumed or withdrawn
 }
 
 // Instance is a row of WF_INSTANCES: the summary a person looks for.

@@ -80,14 +80,14 @@ func (r *Runtime) abort(j *job) {
 
 // withdrawn aborts the attempts of this node at commands that a commit has
 // settled, and forgets those that wait for a place.
-func (r *Runtime) withdrawn(instance string, positions []int64) {
-	if len(positions) == 0 {
+func (r *Runtime) withdrawn(instance string, settled []engine.Settled) {
+	if len(settled) == 0 {
 		return
 	}
 	var waiting []*job
 	r.mu.Lock()
-	for _, p := range positions {
-		for j := r.performing[place{instance, p}]; j != nil; j = j.next {
+	for _, s := range settled {
+		for j := r.performing[place{instance, s.Position}]; j != nil; j = j.next {
 			if j.abort != nil {
 				j.abort()
 			} else {

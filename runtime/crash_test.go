@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -120,6 +121,11 @@ func (w *world) String() string {
 // AQUEDUCT_TEST_AFTER says on which side of it to stop. It prints how many
 // durable operations it made.
 func crashChild(drive func(context.Context, *testNode) error, documents ...string) int {
+	return crashChildWith(drive, outside(os.Getenv("AQUEDUCT_TEST_URL")), documents...)
+}
+
+// crashChildWith is crashChild with a function "effect" of its own.
+func crashChildWith(drive func(context.Context, *testNode) error, effect activity.Func, documents ...string) int {
 	at, _ := strconv.ParseInt(os.Getenv("AQUEDUCT_TEST_AT"), 10, 64)
 	var count atomic.Int64
 	wrap := func(s store.Full) store.Full {
@@ -127,7 +133,7 @@ func crashChild(drive func(context.Context, *testNode) error, documents ...strin
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	n, err := open(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), wrap, outside(os.Getenv("AQUEDUCT_TEST_URL")), documents...)
+	n, err := open(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), wrap, effect, documents...)
 	if err == nil {
 		err = drive(ctx, n)
 	}

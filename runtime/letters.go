@@ -49,7 +49,7 @@ func (r *Runtime) forsake(ctx context.Context, letter projections.DeadLetter) er
 	if superseded := j.command.Ack > 0 && !env.DueAt.Equal(row.NextAttemptAt); superseded || j.command.Token != "" {
 		return nil
 	}
-	err = r.Store.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: env.InstanceID, Position: position, Done: true}}})
+	err = r.Store.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: env.InstanceID, Position: position, Done: true, Unknown: true}}})
 	if errors.Is(err, store.ErrTaken) {
 		return nil // somebody performs it after all
 	}

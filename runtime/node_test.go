@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 		os.Exit(crashChild(driveTriggers, crashLifecycle))
 	case "chaos":
 		os.Exit(chaosChild())
+	case "pays":
+		os.Exit(payChild())
 	case "killer":
 		os.Exit(killerChild())
 	}

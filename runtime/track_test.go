@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
 )
 
 // A command that was given back and came again is performed twice on one node:
@@ -23,7 +25,7 @@ func TestPerformancesOfOneCommand(t *testing.T) {
 		}
 		jobs = append(jobs, j)
 	}
-	if r.withdrawn("i", []int64{6, 7}); aborted != 2 {
+	if r.withdrawn("i", []engine.Settled{{Position: 6}, {Position: 7}}); aborted != 2 {
 		t.Errorf("%d attempts are aborted, not the 2 under way", aborted)
 	}
 	r.untrack(jobs[1])

@@ -171,7 +171,9 @@ type Claim struct {
 	Deliveries int       // the new count
 	Unknown    bool      // nobody knows whether the outside has done it
 	// Done marks the command as processed: it was performed, and no wait takes
-	// a result. Of the fields above only Expect and Any count then.
+	// a result. Of the fields above only Expect, Any and Unknown count then; as
+	// with Rows.Settled, its row says that the outcome is unknown when it said so
+	// before, or when an attempt is under way.
 	Done bool
 }
 

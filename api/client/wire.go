@@ -192,7 +192,7 @@ type Entry struct {
 	DeliveredAt   time.Time       `json:"deliveredAt,omitzero" doc:"Of a command that is to be acknowledged: when it was delivered last."`
 	Deliveries    int             `json:"deliveries,omitempty"`
 	Key           string          `json:"key,omitempty" doc:"Of a command: its idempotency key, the same in every command that repeats the effect."`
-	Outcome       string          `json:"outcome,omitempty" enum:"known,unknown" doc:"Of the attempts at a command: unknown, when the outside may have done it and no attempt had an answer."`
+	Outcome       string          `json:"outcome,omitempty" enum:"known,unknown" doc:"Of the attempts at a command: unknown, when the outside may have done it and no attempt had an answer, not even the last. Absent before the first, and while one is under way."`
 }
 
 // SignalRequest is something the application says to one instance.

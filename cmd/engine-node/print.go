@@ -231,6 +231,9 @@ func (a *app) showTimeline(entries []client.Entry) error {
 		if e.Processed != nil {
 			what += progress(e)
 		}
+		if e.Outcome == "unknown" {
+			what += fmt.Sprintf(" (key %s, %d attempts, outcome unknown)", e.Key, e.Attempts)
+		}
 		if e.Answers != 0 {
 			what += fmt.Sprintf(" of #%d", e.Answers)
 		}

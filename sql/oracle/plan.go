@@ -118,8 +118,9 @@ func inJSON(v any) string {
 // planGuards refuses what is not as the change expects it.
 func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error {
 	id := instanceOf(c)
-	for _, position := range c.Rows.Settled {
-		w.add(fmt.Errorf("settle %s/%d: %w", id, position, store.ErrTaken), "stream_settle", id, position)
+	for i := range c.Rows.Settled {
+		s := &c.Rows.Settled[i]
+		w.add(fmt.Errorf("settle %s/%d: %w", id, s.Position, store.ErrTaken), "stream_settle", flag(&s.Unknown), id, s.Position)
 	}
 	for _, m := range c.Claims {
 		expect := m.Expect
@@ -130,7 +131,7 @@ func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error 
 			expect = " " // an empty text is null, and null equals nothing
 		}
 		if m.Done {
-			w.add(fmt.Errorf("end %s/%d: %w", m.InstanceID, m.Position, store.ErrTaken), "stream_done", m.InstanceID, m.Position, expect)
+			w.add(fmt.Errorf("end %s/%d: %w", m.InstanceID, m.Position, store.ErrTaken), "stream_done", flag(&m.Unknown), m.InstanceID, m.Position, expect)
 			continue
 		}
 		run, err := s.runOf(ctx, m.Owner)

@@ -258,13 +258,13 @@ func (t *tx) number(id string) (int64, error) {
 
 // guards refuses what is not as the change expects it.
 func (t *tx) guards(no int64, id string, c *store.Change) error {
-	for _, position := range c.Rows.Settled {
-		entry, err := t.entry(no, position)
+	for _, s := range c.Rows.Settled {
+		entry, err := t.entry(no, s.Position)
 		if err != nil {
 			return err
 		}
-		if err := t.guard(store.ErrTaken, "stream_settle", t.now, entry); err != nil {
-			return fmt.Errorf("settle %s/%d: %w", id, position, err)
+		if err := t.guard(store.ErrTaken, "stream_settle", t.now, s.Unknown, entry); err != nil {
+			return fmt.Errorf("settle %s/%d: %w", id, s.Position, err)
 		}
 	}
 	for _, m := range c.Claims {
@@ -300,7 +300,7 @@ func (t *tx) claimCommand(m store.Claim) error {
 		return err
 	}
 	if m.Done {
-		return t.guard(store.ErrTaken, "stream_done", t.now, entry, m.Any, m.Expect)
+		return t.guard(store.ErrTaken, "stream_done", t.now, m.Unknown, entry, m.Any, m.Expect)
 	}
 	owner, err := t.nodeNumber(m.Owner)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -44,7 +45,7 @@ func Step(s *snapshot.Snapshot, node string) store.Change {
 	c := store.Change{Snapshot: s, Runtime: store.Runtime{LastSignalID: "s", ExecutedBy: node, ExecutedAt: now},
 		Rows: projections.Rows{Stream: entries, Instance: instance(id, s.Version)}}
 	if s.Version > 1 {
-		c.Rows.Settled = []int64{s.Position}
+		c.Rows.Settled = []engine.Settled{{Position: s.Position}}
 	}
 	s.Position += 2
 	c.Encoded = encode(s)

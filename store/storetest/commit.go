@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -192,7 +193,7 @@ var commitCases = map[string]func(*kase){
 		*done.Rows.Stream[0].Processed = true
 		k.commit(done)
 		settle := turn("b", 2)
-		settle.Rows.Settled = []int64{1}
+		settle.Rows.Settled = []engine.Settled{{Position: 1}}
 		settle.Send = []store.Send{sig("never")}
 		for name, refused := range map[string]store.Change{
 			"claim of another":  {Claims: []store.Claim{{InstanceID: "a", Position: 1, Owner: "node-a"}}, Send: []store.Send{sig("never")}},
@@ -229,10 +230,10 @@ var commitCases = map[string]func(*kase){
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a")}
 		k.commit(c)
 		c = turn("a", 2)
-		c.Rows.Settled = []int64{1}
+		c.Rows.Settled = []engine.Settled{{Position: 1}}
 		k.commit(c)
 		c = turn("a", 3)
-		c.Rows.Settled = []int64{1}
+		c.Rows.Settled = []engine.Settled{{Position: 1}}
 		k.is(k.s.Commit(k.ctx, c), store.ErrTaken)
 		got, err := k.s.Load(k.ctx, "a")
 		k.ok(err)
@@ -266,7 +267,7 @@ var commitCases = map[string]func(*kase){
 		k.ok(claim(store.Claim{Expect: "node-b"}))
 		k.is(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 7}}}), store.ErrTaken)
 		c = turn("a", 2)
-		c.Rows.Settled = []int64{1}
+		c.Rows.Settled = []engine.Settled{{Position: 1}}
 		k.commit(c)
 		k.is(claim(store.Claim{Owner: "node-a"}), store.ErrTaken)
 	},
@@ -292,7 +293,7 @@ var commitCases = map[string]func(*kase){
 		}
 		k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 2, Expect: "node-a", Delivered: at, Deliveries: 8}}}))
 		done := turn("a", 2)
-		done.Rows.Settled = []int64{2}
+		done.Rows.Settled = []engine.Settled{{Position: 2}}
 		k.commit(done)
 		entries, err := k.s.Stream(k.ctx, "a", 1, 1)
 		k.ok(err)
@@ -312,6 +313,43 @@ var commitCases = map[string]func(*kase){
 			k.ok(err)
 			if len(got) != 1 || got[0].Key != "INC/1/do/0/x/0/0/d" || got[0].Unknown != unknown {
 				k.Fatalf("%+v, want unknown %v", got, unknown)
+			}
+		}
+	},
+	"a settled command says whether its outcome is known": func(k *kase) {
+		c := turn("a", 1)
+		for i := range int64(10) {
+			c.Rows.Stream = append(c.Rows.Stream, command("a", i+1, "node-a"))
+		}
+		k.commit(c)
+		state := func(position int64, m store.Claim) {
+			m.InstanceID, m.Position, m.Any = "a", position, true
+			k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}))
+		}
+		under, lost, known := store.Claim{Owner: "node-a", Attempts: 1}, store.Claim{Attempts: 2, Unknown: true}, store.Claim{Attempts: 1}
+		waits := store.Claim{Owner: "node-a"} // in line, not begun
+		next := turn("a", 2)
+		want := map[int64]bool{}
+		for i, s := range []struct {
+			before        store.Claim
+			heard, result bool
+		}{{under, false, true}, {under, true, false}, {lost, false, true}, {lost, true, false}, {known, false, false}, {waits, false, false}} {
+			position := int64(i + 1)
+			state(position, s.before)
+			next.Rows.Settled = append(next.Rows.Settled, engine.Settled{Position: position, Unknown: !s.heard})
+			want[position] = s.result
+		}
+		k.commit(next)
+		for position, m := range map[int64]store.Claim{7: under, 8: lost, 9: lost, 10: waits} {
+			state(position, m)
+			want[position] = position == 7 || position == 8
+			state(position, store.Claim{Done: true, Unknown: position != 9})
+		}
+		got, err := k.s.Stream(k.ctx, "a", 0, 10)
+		k.ok(err)
+		for _, e := range got {
+			if e.Unknown != want[e.Position] || !*e.Processed {
+				k.Errorf("command %d is processed with unknown %v, want %v", e.Position, e.Unknown, want[e.Position])
 			}
 		}
 	},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -216,7 +217,7 @@ var readCases = map[string]func(*kase){
 			k.commit(c)
 		}
 		c := turn("a", 2)
-		c.Rows.Settled = []int64{1}
+		c.Rows.Settled = []engine.Settled{{Position: 1}}
 		k.commit(c)
 		got, err := k.s.Pending(k.ctx, "a", 0)
 		k.ok(err)

@@ -186,15 +186,15 @@ func (t *data) snapshot(c *store.Change) (string, error) {
 
 // guards refuses what is not as the change expects it.
 func (t *data) guards(s *Store, id string, c *store.Change) error {
-	for _, position := range c.Rows.Settled {
+	for _, done := range c.Rows.Settled {
 		if id == "" {
 			return unnamed()
 		}
-		i, ok := t.find(id, position)
+		i, ok := t.find(id, done.Position)
 		if !ok || !open(t.streams[id][i]) {
-			return fmt.Errorf("settle %s/%d: %w", id, position, store.ErrTaken)
+			return fmt.Errorf("settle %s/%d: %w", id, done.Position, store.ErrTaken)
 		}
-		t.settle(id, i)
+		t.settle(id, i, done.Unknown)
 	}
 	for _, m := range c.Claims {
 		if err := t.claim(s, m); err != nil {
@@ -226,10 +226,11 @@ func awaits(k projections.Task) bool {
 	return k.Status == projections.TaskReady || k.Status == projections.TaskReserved
 }
 
-// settle ends a command.
-func (t *data) settle(id string, i int) {
+// settle ends a command; unknown says that nobody has heard what became of it.
+func (t *data) settle(id string, i int, unknown bool) {
 	e := t.streams[id][i]
 	done := true
+	e.Unknown = unknown && (e.Unknown || e.ClaimedBy != "" && e.Attempts > 0)
 	e.Processed, e.ProcessedAt, e.ClaimedBy, e.run, e.NextAttemptAt = &done, t.now, "", "", time.Time{}
 	t.replace(id, i, e)
 }
@@ -244,7 +245,7 @@ func (t *data) claim(s *Store, m store.Claim) error {
 		return store.ErrTaken
 	}
 	if m.Done {
-		t.settle(m.InstanceID, i)
+		t.settle(m.InstanceID, i, m.Unknown)
 		return nil
 	}
 	e.ClaimedBy, e.run = m.Owner, s.runOf(m.Owner)
