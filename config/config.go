@@ -92,6 +92,7 @@ type Retry struct {
 	Max      int           // retries before it is a dead letter
 	Delay    time.Duration // before the first one; it doubles with each
 	DelayMax time.Duration
+	Patience time.Duration // with a message that fails by a fault of the engine's own; 0 = without end
 }
 
 // DeadLetterPolicy says what becomes of an instance whose message was taken
@@ -277,7 +278,7 @@ func Default() Config {
 		},
 		Listen:     "127.0.0.1:8080",
 		Queue:      Queue{SignalConsumers: 64, ScheduleConsumers: 64, CommandConsumers: 8, Wait: 5 * time.Second, Handlers: 128},
-		Retry:      Retry{Max: 5, Delay: time.Second, DelayMax: 5 * time.Minute},
+		Retry:      Retry{Max: 5, Delay: time.Second, DelayMax: 5 * time.Minute, Patience: 24 * time.Hour},
 		OrderGrace: 10 * time.Second,
 		CrashMax:   3,
 		AckMax:     100,

@@ -62,6 +62,9 @@ func (t *Turn) keepAhead() (Outcome, error) {
 		return Outcome{}, problem.New(problem.TooLarge, "limit.ahead", "instance %s keeps %d signals already that wait for their turn", env.InstanceID, snapshot.MaxAhead).
 			WithHint("send what is missing before them first")
 	}
+	if err := t.roomFor(env); err != nil {
+		return Outcome{}, err
+	}
 	b := buffered(env)
 	b.Sender, b.Sequence = env.Sender, env.Sequence
 	t.Snap.Ahead = append(t.Snap.Ahead, b)

@@ -327,7 +327,30 @@ func (t *Turn) buffer() error {
 	if len(t.Snap.Buffer) >= snapshot.MaxBuffered {
 		return problem.New(problem.TooLarge, "limit.buffer", "instance %s keeps %d early signals already", env.InstanceID, snapshot.MaxBuffered)
 	}
+	if err := t.roomFor(env); err != nil {
+		return err
+	}
 	t.Snap.Buffer = append(t.Snap.Buffer, buffered(env))
+	return nil
+}
+
+// roomFor refuses to keep a signal when those kept have too much in them. What
+// the instance waits for, and gets while it is suspended, has its place anyway.
+func (t *Turn) roomFor(env signal.Envelope) error {
+	if env.WaitingToken != "" {
+		return nil
+	}
+	n := len(env.Payload)
+	for _, kept := range [][]snapshot.Buffered{t.Snap.Buffer, t.Snap.Ahead} {
+		for i := range kept {
+			if kept[i].Token == "" {
+				n += len(kept[i].Payload)
+			}
+		}
+	}
+	if n > snapshot.MaxBufferedBytes {
+		return problem.New(problem.TooLarge, "limit.buffer", "instance %s would keep %d bytes of signals, more than %d", env.InstanceID, n, snapshot.MaxBufferedBytes)
+	}
 	return nil
 }
 

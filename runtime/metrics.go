@@ -85,7 +85,7 @@ func newMetrics(r *Runtime) *metrics {
 		signals: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "aqueduct_turn_signals", Help: "Signals of an instance that were decided in one turn.", Buckets: prometheus.ExponentialBuckets(1, 4, 5),
 		}),
-		retries:     vec("aqueduct_message_retries_total", "Messages that failed and were sent again.", "queue"),
+		retries:     vec("aqueduct_message_retries_total", "Messages that failed and were sent again, by whose fault that was.", "queue", "by"),
 		deadLetters: vec("aqueduct_dead_letters_total", "Messages that became dead letters.", "queue"),
 		adopted:     counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
 		strays:      counter("aqueduct_messages_stray_total", "Messages that a node had locked and nobody worked on, given back."),

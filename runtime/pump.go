@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -101,87 +99,11 @@ func (r *Runtime) read(ctx, stop context.Context, d store.Delivery) (env signal.
 	return env, p, nil
 }
 
-// fate is what becomes of a message.
-type fate int
-
-const (
-	ended    fate = iota // done, or settled by redelivery (design 4.7)
-	released             // the store's trouble, not the message's
-	buried               // a dead letter
-	repeated             // tried again, and counted
-	waited               // tried again, however long it takes
-	refused              // tried again: what comes before it may be on its way
-	followed             // tried again after one that is tried again
-)
-
-// blocks says that the messages behind wait, too.
-func (f fate) blocks() bool { return f == released || f == repeated || f == waited || f == followed }
-
-// attempts is what the message counts when it is sent again.
-func (f fate) attempts(m store.Message) int {
-	if f == repeated || f == refused {
-		return m.Attempts + 1
-	}
-	return m.Attempts
-}
-
-// fate decides what becomes of a message that ended in err.
-func (r *Runtime) fate(m store.Message, err error) fate {
-	var p *problem.Error
-	var behind *behindError
-	switch {
-	case err == nil || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown):
-		return ended
-	case errors.Is(err, store.ErrTaken): // over the version decided on: its row is damaged
-		return buried
-	case errors.As(err, &behind):
-		if r.fate(m, behind.cause) == released {
-			return released
-		}
-		return followed
-	case !errors.As(err, &p) || strings.HasPrefix(p.Code, "store."):
-		return released
-	case p.Code == "snapshot.newer": // a newer node's: it shall have it, however long the upgrade takes
-		return waited
-	case p.Code == memory.CodeBusy: // the message has not been looked at
-		return waited
-	case ownerOf(err) == byAuthor: // its instance could not be faulted: it has faulted already, and waits for a mended version
-		return waited
-	case p.Code == "snapshot.corrupt" || p.Code == "stream.corrupt":
-		return buried
-	case ownerOf(err) == bySender && p.Code != "lifecycle.in-transition":
-		if p.Code == "lifecycle.refused" && r.waitedFor(m.Attempts+1) <= r.OrderGrace {
-			return refused
-		}
-		return buried
-	case m.Attempts >= r.RetryMax:
-		return buried
-	}
-	return repeated
-}
-
-// waitedFor is how long a message has waited before its retry n, about.
-func (r *Runtime) waitedFor(n int) time.Duration {
-	var sum time.Duration
-	for i := 1; i <= n && sum <= r.OrderGrace; i++ {
-		sum += r.backoff(i, "")
-	}
-	return sum
-}
-
 // behindError is that of a message that waits for one before it.
 type behindError struct{ cause error }
 
 func (e *behindError) Error() string {
 	return "an earlier message of the instance is tried again: " + e.cause.Error()
-}
-
-// sendersFault reports whether a problem is one of who answered a human task,
-// or triggered an event: trying again does not help, unless the instance is
-// just between two states, and the instance has nothing to do with it (D2).
-func sendersFault(p *problem.Error) bool {
-	ours := p.Kind == problem.Internal || p.Kind == problem.Unavailable
-	return !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle.") || p.Code == codeTaken || p.Code == codeReserved)
 }
 
 // sendAgain gives those messages of a turn back that failed and are to come again.
@@ -402,12 +324,12 @@ func (s *resend) send() store.Send {
 
 func (r *Runtime) retried(s resend) {
 	m := s.d.Message()
-	level := slog.LevelWarn
+	level, by := slog.LevelWarn, owners[ownerOf(s.cause)]
 	if errors.As(s.cause, new(*behindError)) {
-		level = slog.LevelDebug
+		level, by = slog.LevelDebug, "order"
 	}
-	r.Log.Log(context.Background(), level, "message failed and is tried again", "queue", m.Queue, "message", m.ID, "attempt", s.attempts, "due", s.due, "error", s.cause)
-	r.metrics.retries.WithLabelValues(string(m.Queue)).Inc()
+	r.Log.Log(context.Background(), level, "message failed and is tried again", "queue", m.Queue, "message", m.ID, "attempt", s.attempts, "due", s.due, "by", by, "error", s.cause)
+	r.metrics.retries.WithLabelValues(string(m.Queue), by).Inc()
 }
 
 // releaseMax bounds the pause before a message is given back: nobody else can

@@ -72,9 +72,10 @@ type Config struct {
 
 	GiveUpAfter time.Duration // how long a command may wait for its place where its definition does not say; default 1 h
 
-	RetryMax      int           // retries of a message whose decision fails; default 5, negative = none
+	RetryMax      int           // retries of a message that names what is not there, or not so, yet; default 5, negative = none
 	RetryDelay    time.Duration // before the first retry, doubled with each; default 1 s
 	RetryDelayMax time.Duration // the longest; default 5 min
+	Patience      time.Duration // how long a message that fails by a fault of the engine's own is tried again; default 24 h, negative = without end
 	OrderGrace    time.Duration // how long a refused message of the queue waits for one that should have come before it; default 10 s, negative = not at all
 	CrashMax      int           // processes a message may kill before it is a dead letter; default 3
 	AckMax        int           // deliveries of a command that is not acknowledged; default 100
@@ -107,6 +108,7 @@ const (
 	DefaultRetryMax          = 5
 	DefaultRetryDelay        = time.Second
 	DefaultRetryDelayMax     = 5 * time.Minute
+	DefaultPatience          = 24 * time.Hour
 	DefaultOrderGrace        = 10 * time.Second
 	DefaultCrashMax          = 3
 	DefaultAckMax            = 100
@@ -131,6 +133,7 @@ func (c Config) withDefaults() Config {
 	or(&c.RetryMax, DefaultRetryMax)
 	or(&c.RetryDelay, DefaultRetryDelay)
 	or(&c.RetryDelayMax, DefaultRetryDelayMax)
+	or(&c.Patience, DefaultPatience)
 	or(&c.OrderGrace, DefaultOrderGrace)
 	or(&c.CrashMax, DefaultCrashMax)
 	or(&c.AckMax, DefaultAckMax)

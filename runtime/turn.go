@@ -76,12 +76,15 @@ func (r *Runtime) serve(ctx context.Context, posts []*post) {
 		if p.err == nil {
 			continue
 		}
-		if err := r.repeated(ctx, p.env, p.err); !errors.Is(err, store.ErrDuplicate) {
+		did := Duplicate
+		if errors.Is(p.err, errLate) {
+			did = engine.Closed
+		} else if err := r.repeated(ctx, p.env, p.err); !errors.Is(err, store.ErrDuplicate) {
 			p.err = err
 			continue
 		}
-		r.metrics.turns.WithLabelValues(string(Duplicate)).Inc()
-		p.out, p.err = engine.Outcome{Disposition: Duplicate}, nil
+		r.metrics.turns.WithLabelValues(string(did)).Inc()
+		p.out, p.err = engine.Outcome{Disposition: did}, nil
 		if p.d != nil {
 			p.err = p.d.Commit(ctx, store.Change{})
 		}

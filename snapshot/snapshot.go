@@ -240,6 +240,11 @@ type Sender struct {
 // is refused with the code limit.buffer and goes to the dead letters.
 const MaxBuffered = 1_000
 
+// MaxBufferedBytes bounds the payloads of the signals without a token that an
+// instance keeps for later, in its buffer and before their turn: who sends too
+// early shall not take the room that the instance needs for its own work.
+const MaxBufferedBytes = 1 << 20
+
 // Bounds of what an instance keeps of signals with a sequence. A signal over
 // them is refused with the codes limit.senders and limit.ahead.
 const (

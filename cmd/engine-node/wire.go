@@ -94,7 +94,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		CommandConsumers: c.Queue.CommandConsumers, Handlers: c.Queue.Handlers, Activities: c.Activity.Concurrency,
 		PerHost: c.Activity.PerHost, BreakAfter: c.Activity.BreakAfter, BreakFor: c.Activity.BreakFor,
 		Waiting: c.Activity.Waiting, WaitingBytes: min(c.Activity.WaitingBytes, int(budget.Waiting)), GiveUpAfter: c.Activity.GiveUpAfter,
-		RetryMax: c.Retry.Max, RetryDelay: c.Retry.Delay, RetryDelayMax: c.Retry.DelayMax, OrderGrace: c.OrderGrace, CrashMax: c.CrashMax, AckMax: c.AckMax,
+		RetryMax: c.Retry.Max, RetryDelay: c.Retry.Delay, RetryDelayMax: c.Retry.DelayMax, Patience: c.Retry.Patience, OrderGrace: c.OrderGrace, CrashMax: c.CrashMax, AckMax: c.AckMax,
 		SuspendOnDeadLetter: c.DeadLetter == config.DeadLetterSuspend, DrainTimeout: c.DrainTimeout,
 		Limits: engine.Limits{
 			Steps: c.Limits.Steps, FanOut: c.Limits.FanOut, Items: c.Limits.Items,
@@ -105,8 +105,10 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	if c.Retry.Max == 0 {
 		rc.RetryMax = -1 // zero means the default there, none here
 	}
-	if rc.OrderGrace == 0 {
-		rc.OrderGrace = -1
+	for _, d := range []*time.Duration{&rc.OrderGrace, &rc.Patience} {
+		if *d == 0 {
+			*d = -1
+		}
 	}
 	if c.Retention.Enabled {
 		rc.RetentionKeep = c.Retention.Keep

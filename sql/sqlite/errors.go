@@ -42,6 +42,11 @@ func explain(err error, path string) error {
 		return problem.Wrap(err, problem.Unavailable, "store.io", "the database %s cannot be read or written", path)
 	case sqlite3.ErrNomem:
 		return problem.Wrap(err, problem.Unavailable, "store.memory", "no memory for the database %s", path)
+	case sqlite3.ErrConstraint, sqlite3.ErrMismatch:
+		if e.ExtendedCode == sqlite3.ErrConstraintUnique || e.ExtendedCode == sqlite3.ErrConstraintPrimaryKey || e.ExtendedCode == sqlite3.ErrConstraintRowID {
+			return problem.Wrap(err, problem.Conflict, "store.exists", "the key exists")
+		}
+		return problem.Wrap(err, problem.Invalid, "store.value", "the database does not take a value")
 	case sqlite3.ErrTooBig:
 		return problem.Wrap(err, problem.TooLarge, "store.too-big", "a value exceeds what SQLite can store")
 	}

@@ -50,6 +50,23 @@ func TestCorruptFileIsRefused(t *testing.T) {
 	}
 }
 
+// A value that the database never takes is told as on Oracle: it is the
+// author's fault, not the database's.
+func TestAValueThatIsNotTakenIsAProblem(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	c := must(openConn(dsn(path, "")))
+	defer c.close()
+	if err := c.script("create table t (a integer primary key, b text not null check (length(b) < 3)) strict; insert into t values (1, 'x')"); err != nil {
+		t.Fatal(err)
+	}
+	for values, code := range map[string]string{
+		"2, null": "store.value", "2, 'long'": "store.value", "'x', 'y'": "store.value", "2, x'00'": "store.value", "1, 'x'": "store.exists",
+	} {
+		wantCode(t, explain(c.script("insert into t values ("+values+")"), path), code)
+	}
+}
+
 func TestNewerSchemaIsRefusedAndLeft(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
