@@ -430,6 +430,17 @@ func (c *Catalogue) compile(ctx context.Context, name, version string) (def engi
 	if err != nil {
 		return nil, 0, err
 	}
+	return c.read(ctx, name, version, r)
+}
+
+// Verify says what is wrong with a stored record, as whoever needs it would hear.
+func (c *Catalogue) Verify(ctx context.Context, r Record) error {
+	_, _, err := c.read(ctx, r.Name, r.Version, r)
+	return err
+}
+
+// read compiles the record of name@version.
+func (c *Catalogue) read(ctx context.Context, name, version string, r Record) (def engine.Definition, document int, err error) {
 	parse := c.parsers[r.Kind]
 	if parse == nil {
 		return nil, 0, problem.New(problem.Unavailable, "definition.unknown-kind", "this node reads no documents of kind %s", r.Kind).

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
@@ -15,6 +18,7 @@ import (
 )
 
 func (a *app) doctorCommand() *cobra.Command {
+	var quick bool
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine the database that the configuration names, and say how to mend what is wrong",
@@ -24,24 +28,28 @@ func (a *app) doctorCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.diagnose(shown(l), examine(cmd.Context(), l.Config))
+			return a.diagnose(shown(l), examine(cmd.Context(), l.Config, quick))
 		},
 	}
+	c.Flags().BoolVar(&quick, "quick", false, "leave out what reads every row")
 	config.Flags(c.Flags())
 	return c
 }
 
 // examine looks at a store as a node of this configuration would meet it.
-func examine(ctx context.Context, c config.Config) []store.Finding {
+func examine(ctx context.Context, c config.Config, quick bool) []store.Finding {
+	catalogue := definition.New(nil, openworkflow.Parsers(), time.Now)
+	verify := func(r definition.Record) error { return catalogue.Verify(ctx, r) }
 	if dsn, ok := c.Store.DataSource(); ok {
 		q := c.Queue
 		return oracle.Examine(ctx, oracle.Examination{
 			DSN: dsn, Schema: c.Store.SchemaOwner(),
 			Sessions: q.SignalConsumers + q.ScheduleConsumers + q.CommandConsumers + oracle.DefaultWriters + oracle.DefaultReaders,
+			Verify:   verify, Quick: quick,
 		})
 	}
 	path, _ := c.Store.SQLite() // the configuration has been checked: it is one of the two
-	return sqlite.Examine(ctx, path)
+	return sqlite.Examine(ctx, sqlite.Examination{Path: path, Verify: verify, Quick: quick})
 }
 
 // diagnosis is what the verb prints with --json.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -18,6 +19,11 @@ type Examination struct {
 	DSN      string // of the user of the nodes
 	Schema   string // owner of the tables and queues; empty = the user's own
 	Sessions int    // that a node takes, for which room is looked for
+
+	// Verify says what is wrong with a definition.
+	Verify func(definition.Record) error
+	// Quick leaves out what reads every row.
+	Quick bool
 }
 
 // Limits of an examination.
@@ -66,6 +72,9 @@ func Examine(ctx context.Context, e Examination) []store.Finding {
 			break
 		}
 		check()
+	}
+	if !e.Quick && ctx.Err() == nil {
+		x.contents()
 	}
 	return x.list
 }

@@ -5,16 +5,30 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
+
+// digests stands for the parsers: a source that is not its own digest is damaged.
+func digests(r definition.Record) error {
+	if string(r.Source) == r.Digest {
+		return nil
+	}
+	return problem.New(problem.Internal, "definition.digest", "definition %s@%s is damaged", r.Name, r.Version)
+}
 
 // look examines an installation as its runtime user, and gives the findings by
 // their check.
 func (a apart) look(t *testing.T, user string) map[string]store.Finding {
 	t.Helper()
 	byCheck := map[string]store.Finding{}
-	for _, f := range Examine(t.Context(), Examination{DSN: a.d.UserDSN(user), Schema: a.owner, Sessions: 30}) {
+	for _, f := range Examine(t.Context(), Examination{DSN: a.d.UserDSN(user), Schema: a.owner, Sessions: 30, Verify: digests}) {
 		if _, twice := byCheck[f.Check]; twice {
 			t.Errorf("%s is there twice", f.Check)
 		}
@@ -133,6 +147,66 @@ func (a apart) plant(t *testing.T, user, statement string) {
 	}
 	if _, err := a.d.Postgres(t.Context(), statement); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What the API and the nodes would refuse is an error of doctor: it reads every
+// row, unless it is to be quick.
+func TestExaminationReadsEveryRow(t *testing.T) {
+	t.Parallel()
+	a := installApart(t)
+	o := Options{DSN: a.d.UserDSN(a.runtime), Schema: a.owner, Node: "n"}
+	s := opened(t, o)
+	envelope := func(id, text string) []byte {
+		body, err := signal.Envelope{SignalID: id, InstanceID: "i", RuntimeProvider: signal.Provider, Type: signal.ExternalSignal,
+			OccurredAt: time.Now(), Payload: []byte(`{"type":"` + text + `"}`)}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return body
+	}
+	snap := snapshot.Snapshot{InstanceID: "i", Status: snapshot.Waiting, Version: 1, Definition: snapshot.Definition{Name: "a/b", Version: "1", Digest: "d"},
+		StartedAt: time.Now(), UpdatedAt: time.Now()}
+	c := store.Change{Snapshot: &snap, Send: []store.Send{
+		{Queue: store.Signals, Body: envelope("s", "whole")}, {Queue: store.Signals, Body: []byte("of an application")},
+		{Queue: store.Schedule, Body: envelope("l", strings.Repeat("whole", 20_000)), Due: time.Now().Add(time.Hour)},
+	}}
+	c.Rows.Stream = []projections.Entry{{InstanceID: "i", Position: 1, Kind: "event", Type: "Said", Data: []byte(`{"a":"whole"}`)}}
+	c.Rows.Tasks = []projections.Task{{ID: "t", InstanceID: "i", Title: "whole", Status: projections.TaskReady, Version: 1, CreatedAt: time.Now()}}
+	if err := s.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PutDefinition(t.Context(), definition.Record{Name: "a/b", Version: "1", Digest: "whole", Source: []byte("whole"), Document: []byte("{}"), PublishedAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	for check, f := range a.look(t, a.runtime) {
+		if f.Grade != store.Good {
+			t.Errorf("before the damage: %s: %+v", check, f)
+		}
+	}
+	for _, at := range [][2]string{{"WF_RUNTIME_STATES", "STATE_JSON"}, {"WF_STREAM", "DATA"}, {"WF_TASKS", "TITLE"}} {
+		o.Node = "n-" + at[0]
+		if err := damage(o, at[0], at[1], "i"); err != nil {
+			t.Fatal(at, err)
+		}
+	}
+	a.plant(t, "", `UPDATE aqueduct.wf_payloads SET data = convert_to(replace(convert_from(data, 'UTF8'), 'whole', 'whale'), 'UTF8')`)
+	a.plant(t, "", `UPDATE aqueduct.wf_definitions SET source = 'whale'`)
+	a.plant(t, "", `UPDATE ocisim.aq_msg SET payload = convert_to(replace(convert_from(payload, 'UTF8'), 'whole', 'whale'), 'UTF8')`)
+	found := a.look(t, a.runtime)
+	for check, says := range map[string]string{
+		"checksums": "1 of 1 snapshots are damaged: instance i", "streams": "1 of 1 streams are damaged: entry 1 of instance i",
+		"tasks": "1 of 1 tasks are damaged: task t of instance i", "messages": "2 of 3 messages are damaged: message ",
+		"definitions": "1 of 1 definitions are damaged: definition a/b@1",
+	} {
+		if f := found[check]; f.Grade != store.Wrong || !strings.Contains(f.Found, says) {
+			t.Errorf("%s: %+v", check, f)
+		}
+	}
+	for _, f := range Examine(t.Context(), Examination{DSN: o.DSN, Schema: a.owner, Sessions: 30, Quick: true}) {
+		if f.Grade == store.Wrong {
+			t.Errorf("quick: %+v", f)
+		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/godror/godror"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
-	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -49,10 +48,7 @@ func load(ctx context.Context, q querier, id string) (snapshot.Snapshot, error) 
 	if err != nil {
 		return snapshot.Snapshot{}, explain(err)
 	}
-	if sum != checksum(raw) {
-		return snapshot.Snapshot{}, problem.New(problem.Internal, "snapshot.corrupt", "the snapshot does not have its checksum")
-	}
-	return snapshot.Decode(raw)
+	return decode(sum, raw)
 }
 
 // clip shortens a text to what a column holds.

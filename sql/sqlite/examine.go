@@ -1,18 +1,23 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -23,11 +28,22 @@ const (
 	WarnFree = 1 << 30
 )
 
-// Examine checks the database at a path without changing it, beside nodes that
-// run on it or without. It reads every page.
-func Examine(ctx context.Context, path string) []store.Finding {
-	x := &examiner{path: path}
-	path, err := filepath.Abs(path)
+// Examination says what Examine looks at.
+type Examination struct {
+	Path string
+
+	// Verify says what is wrong with a definition.
+	Verify func(definition.Record) error
+	// Quick leaves out what reads every row, and every page.
+	Quick bool
+}
+
+// Examine checks a database without changing it, beside nodes that run on it or
+// without. It reads every page and, as the nodes would, every row that can be
+// told to be damaged.
+func Examine(ctx context.Context, e Examination) []store.Finding {
+	x := &examiner{path: e.Path, verify: e.Verify}
+	path, err := filepath.Abs(e.Path)
 	if err != nil {
 		x.wrong("file-present", "name another path", "%s", err)
 		return x.list
@@ -45,7 +61,11 @@ func Examine(ctx context.Context, path string) []store.Finding {
 	}
 	defer c.close()
 	x.c = c
-	for _, check := range []func(){x.owned, x.writable, x.journal, x.integrity, x.version, x.checksums, x.letters} {
+	checks := []func(){x.owned, x.writable, x.journal, x.version, x.letters}
+	if !e.Quick {
+		checks = append(checks, x.integrity, x.checksums, x.rows)
+	}
+	for _, check := range checks {
 		if ctx.Err() != nil {
 			x.wrong("examination", "try again", "%s", ctx.Err())
 			break
@@ -60,6 +80,8 @@ type examiner struct {
 	path string
 	c    *conn
 	list []store.Finding
+
+	verify func(definition.Record) error
 }
 
 func (x *examiner) add(check string, g store.Grade, mend, found string, args ...any) {
@@ -164,6 +186,53 @@ func (x *examiner) checksums() {
 		x.wrong("checksums", mend, "%d of %d snapshots are damaged: %s", len(damaged), n, strings.Join(damaged[:min(len(damaged), 10)], ", "))
 	default:
 		x.good("checksums", "%d snapshots", n)
+	}
+}
+
+// rows reads every row of the tables beside the snapshots that tells damage.
+func (x *examiner) rows() {
+	db, err := sql.Open("sqlite3", dsn(x.path, "_query_only=1"))
+	if err != nil {
+		x.failed("streams", explain(err, x.path))
+		return
+	}
+	defer db.Close()
+	for _, t := range []struct {
+		check, query string
+		scan         func(scanner) error
+	}{
+		{"streams", "stream_select", func(row scanner) error { return scanEntry(row, &projections.Entry{}) }},
+		{"tasks", "task_select", func(row scanner) error { return scanTask(row, &keyed[projections.Task]{}) }},
+		{"messages", "message_all", func(row scanner) error {
+			var id int64
+			var body []byte
+			if err := row.Scan(&id, &body); err != nil {
+				return err
+			}
+			return store.VerifyMessage(strconv.FormatInt(id, 10), body)
+		}},
+		{"definitions", "definition_all", func(row scanner) error {
+			var r definition.Record
+			if err := scanRecord(row, &r); err != nil {
+				return err
+			}
+			return x.verify(r)
+		}},
+	} {
+		s := store.Survey{Check: t.check}
+		rows, err := db.Query(statement(t.query))
+		for err == nil && rows.Next() {
+			err = s.Row(t.scan(rows))
+		}
+		if rows != nil {
+			err = cmp.Or(err, rows.Err())
+			rows.Close()
+		}
+		if err != nil {
+			x.failed(t.check, explain(err, x.path))
+			continue
+		}
+		x.list = append(x.list, s.Finding())
 	}
 }
 

@@ -9,14 +9,24 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
+// digests stands for the parsers: a source that is not its own digest is damaged.
+func digests(r definition.Record) error {
+	if string(r.Source) == r.Digest {
+		return nil
+	}
+	return problem.New(problem.Internal, "definition.digest", "definition %s@%s is damaged", r.Name, r.Version)
+}
+
 func look(t *testing.T, path string) map[string]store.Finding {
 	t.Helper()
 	byCheck := map[string]store.Finding{}
-	for _, f := range Examine(t.Context(), path) {
+	for _, f := range Examine(t.Context(), Examination{Path: path, Verify: digests}) {
 		if f.Grade != store.Good && f.Mend == "" {
 			t.Errorf("nothing is said about how to mend %+v", f)
 		}
@@ -45,7 +55,7 @@ func TestExaminationOfAHealthyFileBesideANode(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if len(found) != 10 {
+	if len(found) != 14 {
 		t.Errorf("%d findings: %+v", len(found), found)
 	}
 }

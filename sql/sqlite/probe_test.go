@@ -12,7 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -158,6 +161,45 @@ func TestExaminationFindsWhatTheAPIFinds(t *testing.T) {
 	wantCode(t, err, "snapshot.corrupt")
 	if f := look(t, path)["checksums"]; f.Grade != store.Wrong || !strings.Contains(f.Found, "1 of 2 snapshots are damaged: broken") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// The same of entries, tasks, messages and definitions. A quick examination reads
+// none of them.
+func TestExaminationReadsEveryRow(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := open(t, path)
+	c := crumb("i")
+	c.Rows.Stream = []projections.Entry{{InstanceID: "i", Position: 1, Kind: "event", Type: "Said", Data: []byte(`{"a":"whole"}`)}}
+	c.Rows.Tasks = []projections.Task{{ID: "t", InstanceID: "i", Title: "whole", Status: projections.TaskReady, Version: 1}}
+	body := must(signal.Envelope{SignalID: "s", InstanceID: "i", RuntimeProvider: signal.Provider, Type: signal.ExternalSignal,
+		OccurredAt: time.Now(), Payload: []byte(`{"type":"whole"}`)}.Encode())
+	c.Send = []store.Send{{Queue: store.Signals, Body: body}, {Queue: store.Signals, Body: []byte("of an application")}}
+	ok(t, s.Commit(t.Context(), c))
+	if _, err := s.PutDefinition(t.Context(), definition.Record{Name: "a/b", Version: "1", Digest: "whole", Source: []byte("whole")}); err != nil {
+		t.Fatal(err)
+	}
+	for check, f := range look(t, path) {
+		if f.Grade != store.Good && check != "disk-free" {
+			t.Errorf("before the damage: %+v", f)
+		}
+	}
+	script(t, path, `update WF_STREAM set DATA = cast(replace(DATA, 'whole', 'whale') as blob); update WF_TASKS set TITLE = 'whale';
+update WF_MESSAGES set PAYLOAD = cast(replace(PAYLOAD, 'whole', 'whale') as blob); update WF_DEFINITIONS set SOURCE = cast('whale' as blob)`)
+	found := look(t, path)
+	for check, says := range map[string]string{
+		"streams": "1 of 1 streams are damaged: entry 1 of instance i", "tasks": "1 of 1 tasks are damaged: task t of instance i",
+		"messages": "1 of 2 messages are damaged: message ", "definitions": "1 of 1 definitions are damaged: definition a/b@1",
+	} {
+		if f := found[check]; f.Grade != store.Wrong || !strings.Contains(f.Found, says) {
+			t.Errorf("%s: %+v", check, f)
+		}
+	}
+	for _, f := range Examine(t.Context(), Examination{Path: path, Quick: true}) {
+		if f.Grade == store.Wrong {
+			t.Errorf("quick: %+v", f)
+		}
 	}
 }
 

@@ -1,0 +1,116 @@
+package oracle
+
+import (
+	"database/sql"
+	"encoding/hex"
+	"reflect"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// What an examination says of the rows: it reads each that can be told to be
+// damaged, as the nodes would.
+
+func (x *examiner) contents() {
+	for _, t := range []struct {
+		check   string
+		queries []string
+		read    func(*sql.Rows) error
+	}{
+		{"checksums", []string{"state_all"}, ofRow(snapshotRow.verify)},
+		{"streams", []string{"stream_select"}, ofRow(func(r entryRow) error { return r.Check(r.Data, r.Sum) })},
+		{"tasks", []string{"task_select"}, ofRow(func(r taskRow) error { return r.Check(r.Sum, r.End) })},
+		{"messages", []string{"message_all_signal", "message_all_schedule", "message_all_command"}, ofRow(messageRow.verify)},
+		{"definitions", []string{"definition_all"}, ofRow(x.e.Verify)},
+	} {
+		s := store.Survey{Check: t.check}
+		if t.check == "checksums" {
+			s.Rows = "snapshots"
+		}
+		var err error
+		for _, query := range t.queries {
+			if err == nil {
+				err = x.survey(&s, query, t.read)
+			}
+		}
+		if err != nil {
+			x.unread(t.check, "as the owner: 50_grants.sql "+x.user, err)
+			continue
+		}
+		x.list = append(x.list, s.Finding())
+	}
+}
+
+func (x *examiner) survey(s *store.Survey, query string, read func(*sql.Rows) error) error {
+	rows, err := x.db.QueryContext(x.ctx, text(query))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := s.Row(read(rows)); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// ofRow scans a row into the fields whose db tags are its columns, and verifies
+// what is there.
+func ofRow[T any](verify func(T) error) func(*sql.Rows) error {
+	return func(rows *sql.Rows) error {
+		columns, err := rows.Columns()
+		if err != nil {
+			return err
+		}
+		var item T
+		to, err := fields(reflect.ValueOf(&item).Elem(), columns)
+		if err == nil {
+			err = rows.Scan(to...)
+		}
+		if err != nil {
+			return err
+		}
+		return verify(item)
+	}
+}
+
+type snapshotRow struct {
+	ID  string `db:"INSTANCE_ID"`
+	Sum int64  `db:"STATE_CHECKSUM"`
+	Raw []byte `db:"STATE_JSON"`
+}
+
+func (r snapshotRow) verify() error {
+	_, err := decode(r.Sum, r.Raw)
+	if err == nil {
+		return nil
+	}
+	return problem.Wrap(err, problem.KindOf(err), problem.CodeOf(err), "instance %s", r.ID)
+}
+
+// decode reads a snapshot that has a checksum.
+func decode(sum int64, raw []byte) (snapshot.Snapshot, error) {
+	if sum != checksum(raw) {
+		return snapshot.Snapshot{}, problem.New(problem.Internal, "snapshot.corrupt", "the snapshot does not have its checksum")
+	}
+	return snapshot.Decode(raw)
+}
+
+type messageRow struct {
+	ID      []byte `db:"MSG_ID"`
+	Body    []byte `db:"USER_DATA"`
+	Payload []byte `db:"DATA"` // of a message that refers to it
+}
+
+func (r messageRow) verify() error {
+	id, body := hex.EncodeToString(r.ID), r.Body
+	if c, ok := claimOf(body); ok {
+		if body = r.Payload; len(body) != c.Bytes {
+			return problem.New(problem.Internal, ReasonClaimLost, "message %s: its payload %s has %d bytes of %d", id, c.ID, len(body), c.Bytes)
+		}
+	}
+	return store.VerifyMessage(id, body)
+}

@@ -1,0 +1,4 @@
+select A.MSG_ID, A.USER_DATA, P.DATA
+from AQ$WF_SIGNAL_QTAB A
+left join WF_PAYLOADS P on P.PAYLOAD_ID = A.CORR_ID
+where A.QUEUE = 'WF_SIGNAL_Q'

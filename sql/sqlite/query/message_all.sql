@@ -1,0 +1,1 @@
+select MSG_ID, PAYLOAD from WF_MESSAGES

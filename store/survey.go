@@ -1,0 +1,62 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/signal"
+)
+
+// Survey is what an examination has found in the rows of a table, which it
+// reads as the nodes do.
+type Survey struct {
+	Check   string // its name
+	Rows    string // what the rows are; empty = the check is named so
+	count   int
+	damaged []string
+}
+
+// surveyMax is how many damaged rows a finding names.
+const surveyMax = 10
+
+// Row counts a row that was read with err. What says that the row is damaged is
+// kept; anything else, which says that it could not be read, comes back.
+func (s *Survey) Row(err error) error {
+	var p *problem.Error
+	if err != nil && !errors.As(err, &p) {
+		return err
+	}
+	s.count++
+	switch {
+	case p == nil || p.Kind == problem.Unavailable: // a newer program's
+	case p.Code == "signal.corrupt" || p.Kind == problem.Internal:
+		s.damaged = append(s.damaged, err.Error())
+	}
+	return nil
+}
+
+// Finding is what the survey came to.
+func (s *Survey) Finding() Finding {
+	rows := cmp.Or(s.Rows, s.Check)
+	if len(s.damaged) == 0 {
+		return Finding{Check: s.Check, Grade: Good, Found: fmt.Sprintf("%d %s", s.count, rows)}
+	}
+	return Finding{
+		Check: s.Check, Grade: Wrong,
+		Found: fmt.Sprintf("%d of %d %s are damaged: %s", len(s.damaged), s.count, rows, strings.Join(s.damaged[:min(len(s.damaged), surveyMax)], "; ")),
+		Mend:  "restore these rows from a backup; docs/reference/errors.md says of each code what the nodes do with them",
+	}
+}
+
+// VerifyMessage says what is wrong with the body of a message that waits in a
+// queue, as the node that receives it would hear.
+func VerifyMessage(id string, body []byte) error {
+	_, err := signal.Decode(body)
+	if err == nil {
+		return nil
+	}
+	return problem.Wrap(err, problem.KindOf(err), problem.CodeOf(err), "message %s", id)
+}
