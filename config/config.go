@@ -39,6 +39,7 @@ type Config struct {
 	Egress       Egress
 	MemoryLimit  int // bytes of the node; 0 = as its control group, or half of the machine
 	Limits       Limits
+	Rates        Rates
 	Retention    Retention
 	Log          Log
 	DrainTimeout time.Duration // how long running commands are waited for at shutdown
@@ -182,6 +183,14 @@ type Limits struct {
 	ExpressionBytes int // of one expression's result
 }
 
+// Rates bounds what a definition causes to itself on this node, in a second.
+type Rates struct {
+	Starts int // of its instances by its instances
+	Events int // that its instances take from its instances
+	Loops  int // turns of instances that never wait
+	Burst  int // of each, that go at once
+}
+
 // Retention says when closed instances are deleted.
 type Retention struct {
 	Enabled  bool
@@ -290,6 +299,7 @@ func Default() Config {
 			Attempts: 5, Delay: time.Second, DelayMax: time.Minute,
 		},
 		Events: Events{SinkMode: "structured"},
+		Rates:  Rates{Starts: 50, Events: 100, Loops: 20, Burst: 1_000},
 		Limits: Limits{
 			Steps: 1_000, FanOut: 1_000, Items: 100_000,
 			ExpressionSteps: 1_000_000, ExpressionBytes: 1 << 20,

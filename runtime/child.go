@@ -16,7 +16,8 @@ import (
 // pin writes into each request for a child instance the version that is the
 // latest now: what the parent's commit holds stays, whatever is published
 // before the child begins. A definition that is not there is left to the
-// child's start, which tells the parent.
+// child's start, which tells the parent. Starts that a definition causes to
+// itself are paced.
 func (r *Runtime) pin(ctx context.Context, messages []engine.Message) error {
 	for i := range messages {
 		env := &messages[i].Envelope
@@ -26,6 +27,9 @@ func (r *Runtime) pin(ctx context.Context, messages []engine.Message) error {
 		start, err := signal.DecodeStart(env.Payload)
 		if err != nil {
 			return output(err)
+		}
+		if causedBy(env.Headers, start.Definition) {
+			messages[i].Due = r.paced(selfStart, start.Definition)
 		}
 		if start.Parent == nil || start.Version != "" {
 			continue

@@ -72,6 +72,7 @@ func (r *Runtime) look(ctx context.Context, d store.Delivery, env signal.Envelop
 		return err
 	}
 	var sends []store.Send
+	bytes, given := 0, 0
 	seen := map[string]bool{}
 	for _, w := range snap.Waits {
 		if w.Kind != snapshot.WaitEvent || seen["type "+w.Event] {
@@ -79,7 +80,7 @@ func (r *Runtime) look(ctx context.Context, d store.Delivery, env signal.Envelop
 		}
 		seen["type "+w.Event] = true
 		err := r.eachKept(ctx, w.Event, func(e store.Event) error {
-			if seen[e.Key] || len(sends) >= snapshot.MaxBuffered {
+			if seen[e.Key] || given >= snapshot.MaxBuffered {
 				return nil
 			}
 			ok, err := waitsFor(def, &snap, e.Body)
@@ -87,11 +88,20 @@ func (r *Runtime) look(ctx context.Context, d store.Delivery, env signal.Envelop
 				return err
 			}
 			seen[e.Key] = true
+			given++
 			body, err := signal.Envelope{
 				SignalID: e.Key, InstanceID: env.InstanceID, Type: signal.ExternalSignal, OccurredAt: r.Now(), Headers: env.Headers, Payload: e.Body,
 			}.Encode()
+			if err != nil {
+				return err
+			}
 			sends = append(sends, store.Send{Queue: store.Signals, Body: body})
-			return err
+			if bytes += len(body); bytes < eventBytes {
+				return nil
+			}
+			change := store.Change{Send: sends}
+			sends, bytes = nil, 0
+			return r.Store.Commit(ctx, change) // who is told again has it already
 		})
 		if err != nil {
 			return err

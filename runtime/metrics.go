@@ -33,6 +33,7 @@ type metrics struct {
 	givenUp     prometheus.Counter
 	crowded     prometheus.Counter
 	opened      *prometheus.CounterVec
+	paced       *prometheus.CounterVec
 
 	depth, age         *prometheus.Desc
 	gaps, ahead        *prometheus.Desc
@@ -101,6 +102,7 @@ func newMetrics(r *Runtime) *metrics {
 		givenUp:     counter("aqueduct_commands_given_up_total", "Commands that waited for a place for too long and were not sent."),
 		crowded:     counter("aqueduct_commands_crowded_total", "Announcements of commands put off because this node had no room for them."),
 		opened:      vec("aqueduct_activity_breaker_opened_total", "Times a circuit breaker of a host opened.", "host"),
+		paced:       vec("aqueduct_paced_total", "Starts, events and loops that definitions caused to themselves faster than their rates, and that were delayed.", "cause"),
 		breakers:    prometheus.NewDesc("aqueduct_activity_breakers", "Circuit breakers, by the host of their destination and by state.", []string{"host", "state"}, nil),
 		inFlight:    prometheus.NewDesc("aqueduct_activity_requests_in_flight", "Commands under way, by the host of their destination.", []string{"host"}, nil),
 		hosts:       map[string]bool{},
@@ -114,7 +116,7 @@ func newMetrics(r *Runtime) *metrics {
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.turns, m.conflicts, m.signals, m.retries, m.deadLetters, m.adopted, m.strays, m.redelivered, m.acks, m.purged, m.missed, m.kept, m.performing, m.capacity,
-		m.waiting, m.room, m.givenUp, m.crowded, m.opened,
+		m.waiting, m.room, m.givenUp, m.crowded, m.opened, m.paced,
 	}
 }
 

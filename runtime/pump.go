@@ -437,6 +437,7 @@ func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, s
 	in := engine.Input{Signal: env, Now: now, Key: r.key, Epoch: r.epoch, Incarnation: newIncarnation(), Limits: r.Limits, Lifecycle: r.Lifecycle}
 	out, err := engine.Begin(def, env.InstanceID, start, in)
 	if err == nil {
+		trace(&out)
 		err = r.writeOut(ctx, c.Commit, nil, &out, start.StartKey, in)
 		if ownerOf(err) == byAuthor {
 			err = r.stillborn(ctx, c, def, &out, start.StartKey, err, in)

@@ -66,6 +66,7 @@ type Config struct {
 	CacheBytes        int // of snapshots kept in memory; default 64 MiB
 	Limits            engine.Limits
 	Memory            *memory.Budget // nil = as much as there is
+	Rates             Rates          // of what definitions cause to themselves
 
 	BreakAfter int           // failures in a row that open the circuit breaker of a destination; default 5
 	BreakFor   time.Duration // that it stays open at most; default 30 s
@@ -140,6 +141,10 @@ func (c Config) withDefaults() Config {
 	or(&c.DrainTimeout, DefaultDrainTimeout)
 	or(&c.RetentionEvery, DefaultRetentionEvery)
 	or(&c.StraysEvery, DefaultStraysEvery)
+	or(&c.Rates.Starts, DefaultSelfStarts)
+	or(&c.Rates.Events, DefaultSelfEvents)
+	or(&c.Rates.Loops, DefaultSelfLoops)
+	or(&c.Rates.Burst, DefaultBurst)
 	if c.Memory == nil {
 		c.Memory = &memory.Budget{}
 	}
@@ -166,6 +171,7 @@ type Runtime struct {
 	metrics  *metrics
 	forms    schema.Cache // of human tasks
 	dispatch *dispatcher
+	pace     *pacer
 	jobs     chan *job     // to workers with nothing to do
 	handlers chan struct{} // one for each message being handled
 	hands    hands
@@ -199,7 +205,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		jobs: make(chan *job), handlers: make(chan struct{}, c.Handlers),
 		mail: newMailboxes(), performing: map[place]*job{}, tellers: map[string]*teller{},
 	}
-	r.dispatch = newDispatcher(c)
+	r.dispatch, r.pace = newDispatcher(c), newPacer(c.Rates)
 	r.dispatch.start, r.dispatch.expired, r.dispatch.opened = r.start, r.expired, r.opened
 	r.metrics = newMetrics(r)
 	if p, ok := c.Definitions.(publisher); ok {

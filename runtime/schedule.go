@@ -107,7 +107,7 @@ func (r *Runtime) scheduleChange(prev *snapshot.Snapshot, out *engine.Outcome) (
 	if c.Rows, err = projections.Fold(prev, *out, "", func(engine.Entry) string { return "" }); err != nil {
 		return c, err
 	}
-	c.Send, err = sends(c.Rows, out.Send, c.Runtime.ExecutedAt)
+	c.Send, err = r.sends(c.Rows, out, c.Runtime.ExecutedAt)
 	return c, err
 }
 

@@ -225,8 +225,11 @@ func signalled(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (
 	return out, nil
 }
 
-// eventFanOut bounds how many instances one event reaches in one commit.
-const eventFanOut = 500
+// Bounds of what one commit makes of an event.
+const (
+	eventFanOut = 500     // instances that it reaches
+	eventBytes  = 4 << 20 // of the messages to them
+)
 
 // PublishEvent gives a CloudEvent to every instance that waits for it: those
 // whose listen has its type, its filter and its correlation. It returns how
@@ -328,6 +331,7 @@ func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.
 		}
 		var sends []store.Send
 		var gets []string // tokens of the waits that these are for
+		bytes := 0
 		for _, w := range waits {
 			if sent[w.Token] {
 				continue
@@ -346,24 +350,44 @@ func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.
 			if err != nil {
 				return err
 			}
-			if body != nil {
-				sends = append(sends, store.Send{Queue: store.Signals, Body: body})
-				gets = append(gets, w.Token)
+			if body == nil {
+				continue
 			}
-		}
-		if len(sends) > 0 {
-			if err := r.Store.Commit(ctx, store.Change{Send: sends}); err != nil {
+			send := store.Send{Queue: store.Signals, Body: body}
+			if causedBy(headers, place.Name) {
+				send.Due = r.paced(selfEvent, place.Name)
+			}
+			sends, gets, bytes = append(sends, send), append(gets, w.Token), bytes+len(body)
+			if bytes < eventBytes {
+				continue
+			}
+			if err := r.deliverTo(ctx, sends, gets, sent); err != nil {
 				return err
 			}
+			sends, gets, bytes = nil, nil, 0
 		}
-		for _, token := range gets {
-			sent[token] = true
+		if err := r.deliverTo(ctx, sends, gets, sent); err != nil {
+			return err
 		}
 		after = waits[len(waits)-1].Token
 		if len(waits) < eventFanOut {
 			return nil
 		}
 	}
+}
+
+// deliverTo commits the messages to who waits for an event, and notes it.
+func (r *Runtime) deliverTo(ctx context.Context, sends []store.Send, gets []string, sent map[string]bool) error {
+	if len(sends) == 0 {
+		return nil
+	}
+	if err := r.Store.Commit(ctx, store.Change{Send: sends}); err != nil {
+		return err
+	}
+	for _, token := range gets {
+		sent[token] = true
+	}
+	return nil
 }
 
 // Operate does what an operator asks, in one turn (B8). Problems:

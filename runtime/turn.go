@@ -275,7 +275,9 @@ func (r *Runtime) once(ctx context.Context, snap snapshot.Snapshot, p *post) (ou
 		return out, in, err
 	}
 	in = engine.Input{Signal: p.env, Now: p.now, Clock: r.Now(), Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle}
-	out, err = p.decide(def, snap, in)
+	if out, err = p.decide(def, snap, in); err == nil {
+		trace(&out, p.env.Headers[signal.HeaderLineage])
+	}
 	return out, in, err
 }
 
@@ -365,7 +367,7 @@ func (r *Runtime) writeOut(ctx context.Context, w writer, prev *snapshot.Snapsho
 		Runtime: store.Runtime{LastSignalID: in.Signal.SignalID, ExecutedBy: r.Store.Node(), ExecutedAt: now},
 	}
 	if err = r.pin(ctx, out.Send); err == nil {
-		change.Send, err = sends(rows, out.Send, now)
+		change.Send, err = r.sends(rows, out, now)
 		err = output(err)
 	}
 	if err == nil {
@@ -397,18 +399,26 @@ func (r *Runtime) writeOut(ctx context.Context, w writer, prev *snapshot.Snapsho
 
 // sends are the messages of a commit: the turn's own, and an announcement of
 // every command that nobody claimed.
-func sends(rows projections.Rows, messages []engine.Message, now time.Time) ([]store.Send, error) {
-	out := make([]store.Send, 0, len(messages))
-	for _, m := range messages {
+func (r *Runtime) sends(rows projections.Rows, outcome *engine.Outcome, now time.Time) ([]store.Send, error) {
+	out := make([]store.Send, 0, len(outcome.Send))
+	var next *time.Time // when the instance goes on
+	for _, m := range outcome.Send {
 		body, err := m.Envelope.Encode()
 		if err != nil {
 			return nil, err
 		}
-		q := store.Signals
+		send := store.Send{Queue: store.Signals, Body: body, Due: m.Due}
 		if !m.Due.IsZero() {
-			q = store.Schedule
+			send.Queue = store.Schedule
 		}
-		out = append(out, store.Send{Queue: q, Body: body, Due: m.Due})
+		if m.Envelope.Type == signal.InternalContinue {
+			if next == nil {
+				due := r.paced(selfLoop, outcome.Snapshot.Definition.Name)
+				next = &due
+			}
+			send.Due = *next
+		}
+		out = append(out, send)
 	}
 	for _, e := range rows.Stream {
 		if e.Processed == nil || *e.Processed || e.ClaimedBy != "" {

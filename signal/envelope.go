@@ -60,6 +60,7 @@ const (
 	HeaderTraceparent = "traceparent"   // W3C trace context
 	HeaderCorrelation = "correlationId" // follows everything one request causes
 	HeaderActor       = "actor"         // who did it, for the stream
+	HeaderLineage     = "lineage"       // the definitions that have had to do with it, as a node writes them
 )
 
 // Envelope is one signal. Its JSON form is the contract with applications.

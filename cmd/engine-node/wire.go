@@ -75,8 +75,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	}
 	n.catalogue.Bound(budget.Definitions, budget.Compiles.Take)
 	n.performer = activity.New(activity.Config{
-		Memory: budget.Answers,
-		Sink:   sink, SinkMode: c.Events.SinkMode,
+		Memory: budget.Answers, Sink: sink, SinkMode: c.Events.SinkMode,
 		Timeout: c.Activity.Timeout, MaxResponseBytes: int64(c.Activity.ResponseBytes), MaxResultBytes: c.Activity.ResultBytes,
 		IdlePerHost: c.Activity.PerHost,
 		Policy:      activity.Policy{MaxAttempts: c.Activity.Attempts, Initial: c.Activity.Delay, Max: c.Activity.DelayMax},
@@ -96,6 +95,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		Waiting: c.Activity.Waiting, WaitingBytes: min(c.Activity.WaitingBytes, int(budget.Waiting)), GiveUpAfter: c.Activity.GiveUpAfter,
 		RetryMax: c.Retry.Max, RetryDelay: c.Retry.Delay, RetryDelayMax: c.Retry.DelayMax, Patience: c.Retry.Patience, OrderGrace: c.OrderGrace, CrashMax: c.CrashMax, AckMax: c.AckMax,
 		SuspendOnDeadLetter: c.DeadLetter == config.DeadLetterSuspend, DrainTimeout: c.DrainTimeout,
+		Rates: runtime.Rates(c.Rates),
 		Limits: engine.Limits{
 			Steps: c.Limits.Steps, FanOut: c.Limits.FanOut, Items: c.Limits.Items,
 			Expression: jq.Limits{Steps: c.Limits.ExpressionSteps, Bytes: c.Limits.ExpressionBytes},
