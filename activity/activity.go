@@ -118,7 +118,7 @@ func New(c Config) *Performer {
 	m := newMetrics(c.Metrics)
 	return &Performer{
 		config:  c,
-		client:  &http.Client{Transport: c.Transport, CheckRedirect: checkRedirect},
+		client:  &http.Client{Transport: once{c.Transport}, CheckRedirect: checkRedirect},
 		fetcher: &http.Client{Transport: fetching, CheckRedirect: checkRedirect},
 		metrics: m,
 		funcs:   map[string]Func{},

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,6 +76,36 @@ func TestAuthorsHeadersYieldToTheKeyOnly(t *testing.T) {
 	result, f := do(t, performer(t, Config{}), `{"uri":"%s","headers":{"idempotency-key":"mine","traceparent":"t","host":"h.example"}}`, url)
 	if string(result) != `"i-1/7 t h.example"` {
 		t.Errorf("got %s, %+v", result, f)
+	}
+}
+
+// An attempt is one request, also when the server does the work and drops a
+// connection that was kept from earlier calls: net/http would send it again on
+// each of those, for it has a key.
+func TestAnAttemptIsOneRequest(t *testing.T) {
+	t.Parallel()
+	const kept = 5
+	var calls atomic.Int64
+	var together sync.WaitGroup
+	together.Add(kept)
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/warm" {
+			together.Done()
+			together.Wait() // each has a connection of its own
+			return
+		}
+		calls.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body) // what matters is that it came
+		panic(http.ErrAbortHandler)
+	})
+	p := performer(t, Config{})
+	var all sync.WaitGroup
+	for range kept {
+		all.Go(func() { do(t, p, `{"uri":"%s/warm"}`, url) })
+	}
+	all.Wait()
+	if _, f := do(t, p, `{"method":"post","uri":"%s/pay","body":{"amount":7}}`, url); f == nil || calls.Load() != 1 {
+		t.Errorf("%d requests, %+v", calls.Load(), f)
 	}
 }
 
