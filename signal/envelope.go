@@ -318,6 +318,9 @@ func checkID(name, value string) error {
 	if len(value) > MaxIDBytes {
 		return problem.New(problem.Invalid, "signal.invalid", "%s of %d bytes exceeds %d", name, len(value), MaxIDBytes)
 	}
+	if value == "." || value == ".." { // what reads a path takes them for something else
+		return problem.New(problem.Invalid, "signal.invalid", "%s is %q, which no address can name", name, value)
+	}
 	if i := strings.IndexFunc(value, func(r rune) bool { return r <= ' ' || r == 0x7f }); i >= 0 {
 		return problem.New(problem.Invalid, "signal.invalid", "%s holds a space or a control character at byte %d", name, i)
 	}

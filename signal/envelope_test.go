@@ -61,6 +61,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"another engine's", strings.Replace(with(`"payload":{}`), "aqueduct", "other", 1), "signal.foreign"},
 		{"no id", strings.Replace(with(`"payload":{}`), `"signalId":"s"`, `"signalId":""`, 1), "signal.invalid"},
 		{"id with a line break", strings.Replace(with(`"payload":{}`), `"signalId":"s"`, `"signalId":"s\n"`, 1), "signal.invalid"},
+		{"an instance that no address can name", strings.Replace(with(`"payload":{}`), `InstanceId":"i"`, `InstanceId":".."`, 1), "signal.invalid"},
 		{"id too long", strings.Replace(with(`"payload":{}`), `"signalId":"s"`, `"signalId":"`+strings.Repeat("s", 200)+`"`, 1), "signal.invalid"},
 		{"negative version", strings.Replace(with(`"payload":{}`), `Version":0`, `Version":-1`, 1), "signal.invalid"},
 		{"no time", strings.Replace(with(`"payload":{}`), `2026-01-01T00:00:00Z`, `0001-01-01T00:00:00Z`, 1), "signal.invalid"},
