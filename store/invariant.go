@@ -16,7 +16,10 @@ var Invariants = []Invariant{
 	{"closed-is-over", "A closed instance waits for nothing and has no open task."},
 	{"command-state", "A command is open or processed: an open one has no time of its end, a processed one is claimed by nobody, an event is neither."},
 	{"task-history", "The status of a task is what its last event made of it."},
-	{"wait-has-source", "What an instance waits for first is there: the open command, the open task of a person, the row of an event."},
+	{"wait-has-source", "What an instance waits for is there: the open command, the open task of a person, the row of an event."},
+	{"timer-sent", "Each moment that an instance waits for has its message: in a queue, kept by the instance, or a dead letter."},
+	{"child-known", "A parent has asked for each child; one that it waits for goes on, or its start or its end is on its way."},
+	{"one-key", "A key is of one instance and one request, and of at most one open command."},
 	{"no-orphans", "Whatever belongs to an instance or a task goes with it."},
 	{"lease-owner", "Whoever has a message or a command is a run of a node that is known, until what it had is returned."},
 }

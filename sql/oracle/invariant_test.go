@@ -16,7 +16,7 @@ var broken = map[string][]string{
 		"delete from WF_INSTANCES", "delete from WF_RUNTIME_STATES", "update WF_INSTANCES set STATUS = 'running'", "update WF_INSTANCES set STATE_VERSION = 2",
 	},
 	"stream-gapless": {
-		"delete from WF_STREAM where POSITION = 1", "delete from WF_STREAM", "update WF_STREAM set POSITION = 3 where POSITION = 2",
+		"delete from WF_STREAM where POSITION = 1", "delete from WF_STREAM", "update WF_STREAM set POSITION = 9 where POSITION = 4",
 	},
 	"closed-is-over": {closed, closed + "; delete from WF_TASKS; delete from WF_WAITS", closed + "; " + idle + "; delete from WF_TASKS", closed + "; " + idle + "; delete from WF_WAITS"},
 	"command-state": {
@@ -30,6 +30,16 @@ var broken = map[string][]string{
 	"wait-has-source": {
 		waits("Command") + "; update WF_STREAM set PROCESSED = 1 where POSITION = 2", waits("Task") + "; update WF_TASKS set STATUS = 'completed'",
 		waits("Event") + "; delete from WF_WAITS", waits("Task") + "; update WF_TASKS set WAITING_TOKEN = 'x'",
+	},
+	"timer-sent": {waits("Timer") + "; update WF_RUNTIME_STATES set WAITING_TOKEN = 'x'"},
+	"child-known": {
+		waits("SubWorkflow") + "; delete from WF_STREAM where POSITION = 3", "update WF_INSTANCES set PARENT_ID = INSTANCE_ID",
+		waits("SubWorkflow") + "; insert into WF_INSTANCES (INSTANCE_ID, STATUS, STATE_VERSION, STARTED_ON_UTC, PARENT_ID) values ('a-child', 'completed', 1, SYSTIMESTAMP, 'a')",
+	},
+	"one-key": {
+		"update WF_STREAM set EFFECT_KEY = (select S.EFFECT_KEY from WF_STREAM S where S.POSITION = 2) where POSITION = 4",
+		"update WF_STREAM set EFFECT_KEY = (select S.EFFECT_KEY from WF_STREAM S where S.POSITION = 2), PROCESSED = 1 where POSITION = 4",
+		"update WF_STREAM set INSTANCE_ID = 'b', PROCESSED = 1, EFFECT_KEY = (select S.EFFECT_KEY from WF_STREAM S where S.POSITION = 2) where POSITION = 4",
 	},
 	"no-orphans": {
 		"delete from WF_RUNTIME_STATES", "delete from WF_RUNTIME_STATES; delete from WF_STREAM; delete from WF_WAITS",
@@ -45,7 +55,7 @@ const (
 
 // waits is what makes another of the waits of storetest's instance the first.
 func waits(kind string) string {
-	token := map[string]string{"Command": "a-c", "Task": "a-p", "Event": "a-e"}[kind]
+	token := map[string]string{"Command": "a-c", "Task": "a-p", "Event": "a-e", "Timer": "a-t", "SubWorkflow": "a-s"}[kind]
 	return "update WF_RUNTIME_STATES set WAITING_KIND = '" + kind + "', WAITING_TOKEN = '" + token + "'"
 }
 

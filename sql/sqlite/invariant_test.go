@@ -17,7 +17,7 @@ var broken = map[string][]string{
 	},
 	"stream-gapless": {
 		"delete from WF_STREAM where POSITION = 1", "delete from WF_STREAM where POSITION = 2", "delete from WF_STREAM",
-		"update WF_STREAM set ENTRY_NO = ENTRY_NO + 1 where POSITION = 2",
+		"update WF_STREAM set ENTRY_NO = ENTRY_NO + 1 where POSITION = 4",
 	},
 	"closed-is-over": {closed, closed + "; delete from WF_TASKS; delete from WF_WAITS", closed + "; " + idle + "; delete from WF_TASKS", closed + "; " + idle + "; delete from WF_WAITS"},
 	"command-state": {
@@ -32,6 +32,18 @@ var broken = map[string][]string{
 	"wait-has-source": {
 		waits("Command") + "; update WF_STREAM set PROCESSED = 1, PROCESSED_ON_UTC = 1 where POSITION = 2", waits("Task") + "; update WF_TASKS set STATUS = 'completed'",
 		waits("Event") + "; delete from WF_WAITS", waits("Task") + "; update WF_TASKS set WAITING_TOKEN = 'x'",
+	},
+	"timer-sent": {
+		"delete from WF_MESSAGES where QUEUE = 'schedule'", "update WF_MESSAGES set PAYLOAD = cast('{}' as blob)", "update WF_MESSAGES set PAYLOAD = cast('no JSON' as blob)",
+	},
+	"child-known": {
+		"update WF_STREAM set DATA = cast('{}' as blob) where POSITION = 3", "delete from WF_MESSAGES where QUEUE = 'signal'", "update WF_INSTANCES set PARENT_ID = INSTANCE_ID",
+		"insert into WF_INSTANCES (INSTANCE_NO, INSTANCE_ID, STATUS, STATE_VERSION, PARENT_ID) values (99, 'a-child', 'completed', 1, 'a')",
+	},
+	"one-key": {
+		"update WF_STREAM set DATA = (select DATA from WF_STREAM where POSITION = 2) where POSITION = 4",
+		"update WF_STREAM set PROCESSED = 1, PROCESSED_ON_UTC = 1, DATA = cast(json_set(cast(DATA as text), '$.key', (select EFFECT_KEY from WF_STREAM where POSITION = 2)) as blob) where POSITION = 4",
+		"insert into WF_STREAM (ENTRY_NO, KIND, PROCESSED, PROCESSED_ON_UTC, DATA) select (99 << 24) + 1, KIND, 1, 1, DATA from WF_STREAM where POSITION = 2",
 	},
 	"no-orphans": {
 		"delete from WF_RUNTIME_STATES", "delete from WF_RUNTIME_STATES; delete from WF_STREAM; delete from WF_WAITS",

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -8,20 +9,27 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
+// wholeKey is the key of a command of Whole, as the engine makes them.
+func wholeKey(id string, place int) string {
+	return fmt.Sprintf("%.16s/1/do/%d/0/0/DIGEST-of-it", id+"-INCARNATION-of-it", place)
+}
+
 // Whole is the start of an instance that breaks no invariant: it waits for a
-// command, a person, an event and a timer. A test of a store breaks it.
+// command, a person, an event, a timer and a child. A test of a store breaks it.
 func Whole(id string, now time.Time) (store.Change, error) {
 	open := false
 	s := &snapshot.Snapshot{
 		Incarnation: "INC", Epoch: 2,
-		InstanceID: id, Status: snapshot.Waiting, Version: 1, Position: 2, StartedAt: now, UpdatedAt: now,
+		InstanceID: id, Status: snapshot.Waiting, Version: 1, Position: 4, StartedAt: now, UpdatedAt: now,
 		Definition: snapshot.Definition{Name: "t/whole", Version: "1"},
 		Waits: []snapshot.Wait{
 			{Kind: snapshot.WaitCommand, Token: id + "-c", Pointer: "/do/0", Command: 2},
 			{Kind: snapshot.WaitTask, Token: id + "-p", Pointer: "/do/1", TaskID: id + "-task"},
 			{Kind: snapshot.WaitEvent, Token: id + "-e", Pointer: "/do/2", Event: "go"},
 			{Kind: snapshot.WaitTimer, Token: id + "-t", Pointer: "/do/3", Until: now.Add(time.Hour)},
+			{Kind: snapshot.WaitChild, Token: id + "-s", Pointer: "/do/4"},
 		},
+		SubFrames: []snapshot.SubFrame{{InstanceID: id + "-child", Token: id + "-s", Pointer: "/do/4"}},
 	}
 	raw, err := s.Encode()
 	return store.Change{
@@ -30,7 +38,9 @@ func Whole(id string, now time.Time) (store.Change, error) {
 			Instance: &projections.Instance{ID: id, Definition: "t/whole", DefVersion: "1", Status: string(s.Status), Version: 1, StartedAt: now, UpdatedAt: now},
 			Stream: []projections.Entry{
 				{InstanceID: id, Position: 1, Kind: "event", Direction: "in", Type: "InstanceStarted", CreatedAt: now},
-				{InstanceID: id, Position: 2, Kind: "command", Direction: "out", Type: "call", Data: []byte(`{"target":"f","token":"` + id + `-c","ptr":"/do/0"}`), CreatedAt: now, Processed: &open},
+				{InstanceID: id, Position: 2, Kind: "command", Direction: "out", Type: "call", Key: wholeKey(id, 0), Data: []byte(`{"target":"f","token":"` + id + `-c","ptr":"/do/0","key":"` + wholeKey(id, 0) + `"}`), CreatedAt: now, Processed: &open},
+				{InstanceID: id, Position: 3, Kind: "event", Direction: "out", Type: "ChildStarted", Data: []byte(`{"instanceId":"` + id + `-child"}`), CreatedAt: now},
+				{InstanceID: id, Position: 4, Kind: "command", Direction: "out", Type: "call", Key: wholeKey(id, 5), Data: []byte(`{"target":"g","ptr":"/do/5","key":"` + wholeKey(id, 5) + `"}`), CreatedAt: now, Processed: &open},
 			},
 			Tasks: []projections.Task{{
 				ID: id + "-task", InstanceID: id, Name: "ask", Status: projections.TaskReady, Token: id + "-p", Version: 1, CreatedAt: now,
@@ -42,6 +52,8 @@ func Whole(id string, now time.Time) (store.Change, error) {
 		Send: []store.Send{{
 			Queue: store.Schedule, Due: now.Add(time.Hour),
 			Body: []byte(`{"signalId":"s","workflowInstanceId":"` + id + `","waitingToken":"` + id + `-t","signalType":"TimerDue"}`),
+		}, {
+			Queue: store.Signals, Body: []byte(`{"signalId":"k","workflowInstanceId":"` + id + `-child","signalType":"StartRequest"}`),
 		}},
 	}, err
 }

@@ -46,6 +46,14 @@ $$ SELECT CASE upper($2) WHEN 'SHA256' THEN sha256(convert_to($1, 'UTF8')) WHEN 
 CREATE FUNCTION ocisim.sys_guid() RETURNS bytea LANGUAGE sql VOLATILE AS
 $$ SELECT decode(replace(gen_random_uuid()::text, '-', ''), 'hex') $$;
 
+-- JSON_VALUE of a BLOB that holds JSON; what is none has no value, as by default.
+CREATE FUNCTION ocisim.json_value(bytea, text) RETURNS varchar LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN (jsonb_path_query_first(convert_from($1, 'UTF8')::jsonb, $2::jsonpath) #>> '{}')::varchar;
+EXCEPTION WHEN data_exception OR invalid_text_representation THEN
+  RETURN NULL;
+END $$;
+
 CREATE FUNCTION ocisim.instr(text, text) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT strpos($1, $2)::numeric $$;
 CREATE FUNCTION ocisim.nls_charset_id(text) RETURNS numeric LANGUAGE sql IMMUTABLE AS
 $$ SELECT CASE upper($1) WHEN 'AL32UTF8' THEN 873 END::numeric $$;
