@@ -67,6 +67,7 @@ func TestChaos(t *testing.T) {
 	c.url = srv.URL
 
 	var wg sync.WaitGroup
+	looked := places.Watch(c.file, 50*time.Millisecond)
 	end := time.Now().Add(length)
 	for node := range 2 {
 		seed := c.rand.Uint64()
@@ -74,6 +75,10 @@ func TestChaos(t *testing.T) {
 		go func() { defer wg.Done(); c.lives(node, seed, end) }()
 	}
 	wg.Wait()
+	held, err := looked()
+	if t.Logf("the invariants held %d times", held); err != nil || held == 0 {
+		t.Errorf("the invariants held %d times, then: %v", held, err)
+	}
 	c.finish()
 	c.check()
 }

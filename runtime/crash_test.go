@@ -129,7 +129,7 @@ func crashChildWith(drive func(context.Context, *testNode) error, effect activit
 	at, _ := strconv.ParseInt(os.Getenv("AQUEDUCT_TEST_AT"), 10, 64)
 	var count atomic.Int64
 	wrap := func(s store.Full) store.Full {
-		return &failpoint{Full: s, count: &count, at: at, after: os.Getenv("AQUEDUCT_TEST_AFTER") != ""}
+		return &failpoint{Full: s, count: &count, at: at, after: os.Getenv("AQUEDUCT_TEST_AFTER") != "", place: os.Getenv("AQUEDUCT_TEST_FILE")}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -394,6 +394,9 @@ func killed(t *testing.T, mode, file, url string, k int64, after string) {
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != -1) {
 		t.Errorf("operation %d: child ended with %v", k, err)
+	}
+	if err := places.Verify(t.Context(), file); err != nil {
+		t.Errorf("operation %d, after=%q: %v", k, after, err)
 	}
 }
 

@@ -198,6 +198,7 @@ type failpoint struct {
 	count *atomic.Int64
 	at    int64
 	after bool
+	place string // the invariants hold there after every operation
 }
 
 func (f *failpoint) around(op func() error) error {
@@ -208,6 +209,12 @@ func (f *failpoint) around(op func() error) error {
 	err := op()
 	if k == f.at && f.after {
 		die()
+	}
+	if f.at == 0 { // what nobody disturbs has the time to look
+		if broken := places.Verify(context.Background(), f.place); broken != nil {
+			fmt.Fprintf(os.Stderr, "after operation %d: %v\n", k, broken)
+			os.Exit(1)
+		}
 	}
 	return err
 }

@@ -87,6 +87,8 @@ type bed struct {
 	program string
 	logs    string // folder
 
+	looked func() (held int, err error) // ends the watch of the invariants
+
 	unwatched bool // nothing notes versions
 }
 
@@ -135,6 +137,8 @@ func newBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	b.run("publish", source, "--store", b.url)
+	b.looked = places.Watch(b.dsn, time.Second)
+	t.Cleanup(func() { _, _ = b.looked() }) // judge says what it found
 	return b
 }
 
@@ -292,6 +296,10 @@ func (b *bed) settled(limit time.Duration) time.Duration {
 // judge reads the history, prints what is wrong with it, and returns it.
 func (b *bed) judge(log []history.Signal) history.State {
 	b.t.Helper()
+	held, err := b.looked()
+	if b.t.Logf("the invariants held %d times", held); err != nil || held == 0 {
+		b.t.Errorf("the invariants held %d times, then: %v", held, err)
+	}
 	if err := places.Verify(b.t.Context(), b.dsn); err != nil {
 		b.t.Error(err)
 	}

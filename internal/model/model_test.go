@@ -29,8 +29,8 @@ func worlds(t *testing.T) []*world {
 	file, schema := places.OnFile(t)(), places.OnOracle(t)()
 	list := []*world{
 		{name: "memory", sick: sick, open: func(context.Context) (places.Database, error) { return db.Open("") }},
-		{name: "sqlite", sick: sick, open: func(ctx context.Context) (places.Database, error) { return places.Open(ctx, file) }},
-		{name: "oracle", sick: sick, open: func(ctx context.Context) (places.Database, error) { return places.Open(ctx, schema) }},
+		{name: "sqlite", place: file, sick: sick, open: func(ctx context.Context) (places.Database, error) { return places.Open(ctx, file) }},
+		{name: "oracle", place: schema, sick: sick, open: func(ctx context.Context) (places.Database, error) { return places.Open(ctx, schema) }},
 	}
 	for _, w := range list {
 		if err := w.start(t.Context()); err != nil {
@@ -100,6 +100,9 @@ func (c *comparison) each(do func(w *world) string) {
 	for i, w := range c.list {
 		said := do(w)
 		s, err := w.quiet(c.ctx, c.prefix)
+		if err == nil {
+			err = w.verify(c.ctx)
+		}
 		if err != nil {
 			c.t.Fatal(err)
 		}

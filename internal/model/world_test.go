@@ -48,11 +48,14 @@ do:
 
 // world is a node on one of the stores.
 type world struct {
-	name string
-	open func(ctx context.Context) (places.Database, error)
-	sick *atomic.Bool // effects that may fail do
+	name  string
+	place string // where the invariants are looked at; "" = nowhere
+	open  func(ctx context.Context) (places.Database, error)
+	sick  *atomic.Bool // effects that may fail do
 
 	real map[string]string // the ids of children, which no two databases give alike, by the names that a run has for them
+
+	operations int
 
 	st   places.Database
 	rt   *runtime.Runtime
@@ -104,6 +107,16 @@ func (w *world) effect(_ context.Context, input json.RawMessage) (any, error) {
 func (w *world) close() error {
 	w.stop()
 	return errors.Join(<-w.done, w.st.Close())
+}
+
+// verify looks at the invariants after every operation; on Oracle, where that
+// takes a session of its own, after every fifth.
+func (w *world) verify(ctx context.Context) error {
+	w.operations++
+	if w.place == "" || w.name == "oracle" && w.operations%5 > 0 {
+		return nil
+	}
+	return places.Verify(ctx, w.place)
 }
 
 // quietMax bounds the wait until nothing is going on: the timers of Oracle are

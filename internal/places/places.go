@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,6 +64,10 @@ func Open(ctx context.Context, place string) (Database, error) {
 	return sqlite.Open(ctx, sqlite.Options{Path: place})
 }
 
+// ErrBroken is what Verify says of an invariant that does not hold; any other
+// error says that it could not look.
+var ErrBroken = errors.New("invariant")
+
 // Verify says what breaks the invariants in a place, beside nodes or without.
 func Verify(ctx context.Context, place string) error {
 	verify := func() ([]store.Violation, error) { return sqlite.Verify(ctx, place, 10) }
@@ -71,7 +76,35 @@ func Verify(ctx context.Context, place string) error {
 	}
 	list, err := verify()
 	for _, v := range list {
-		err = errors.Join(err, fmt.Errorf("invariant %s: %s: %s", v.Invariant, v.About, v.Found))
+		err = errors.Join(err, fmt.Errorf("%w %s: %s: %s", ErrBroken, v.Invariant, v.About, v.Found))
 	}
 	return err
+}
+
+// Watch verifies the invariants of a place again and again, beside nodes in
+// whatever trouble, until the result is called: it says how often they held, and
+// what was found first. Between two looks is the pause, or twice what the last
+// one took: readers keep the write-ahead log of a file from beginning anew.
+func Watch(place string, pause time.Duration) (stop func() (held int, err error)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var held int
+	var broken error
+	var done sync.WaitGroup
+	done.Go(func() {
+		for broken == nil {
+			begun := time.Now()
+			switch err := Verify(ctx, place); {
+			case err == nil:
+				held++
+			case errors.Is(err, ErrBroken):
+				broken = err
+			}
+			select {
+			case <-time.After(max(pause, 2*time.Since(begun))):
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() (int, error) { cancel(); done.Wait(); return held, broken }
 }
