@@ -41,7 +41,7 @@ func (a *app) migrateCommand() *cobra.Command {
 // address must be the owner.
 func (a *app) migrate(ctx context.Context, l *config.Loaded, runtimeUser string) error {
 	if dsn, ok := l.Store.DataSource(); ok {
-		_, _, err := oracle.Migrate(ctx, oracle.Installation{DSN: dsn, RuntimeUser: runtimeUser})
+		_, _, err := oracle.Migrate(ctx, oracle.Installation{DSN: dsn, RuntimeUser: runtimeUser, Version: version()})
 		return err
 	}
 	if runtimeUser != "" {

@@ -134,7 +134,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 func openStore(ctx context.Context, c config.Store, q config.Queue, name string, pages int64, log *slog.Logger) (database, error) {
 	if dsn, ok := c.DataSource(); ok {
 		return oracle.Open(ctx, oracle.Options{
-			DSN: dsn, Schema: c.SchemaOwner(), Node: name, Wait: q.Wait, Log: log,
+			DSN: dsn, Schema: c.SchemaOwner(), Node: name, Version: version(), Wait: q.Wait, Log: log,
 			Consumers: max(q.SignalConsumers, q.ScheduleConsumers, q.CommandConsumers),
 		})
 	}

@@ -33,6 +33,7 @@ var present = map[int]bool{
 type Installation struct {
 	DSN         string // of the owner of the schema
 	RuntimeUser string // gets the grants that a node needs; empty = the owner runs the nodes
+	Version     string // of this program
 }
 
 // Migrate installs what the schema of a user lacks: tables, queues, views and
@@ -52,6 +53,11 @@ func Migrate(ctx context.Context, i Installation) (from, to int, err error) {
 	if from > schemaVersion {
 		return from, from, wrap("migrate", fmt.Errorf("the schema has version %d, this program knows %d", from, schemaVersion))
 	}
+	if from > 0 {
+		if err := i.outdated(ctx, pool, from); err != nil {
+			return from, from, wrap("migrate", explain(err))
+		}
+	}
 	units, err := i.units()
 	if err != nil {
 		return from, from, err
@@ -67,6 +73,33 @@ func Migrate(ctx context.Context, i Installation) (from, to int, err error) {
 		}
 	}
 	return from, schemaVersion, nil
+}
+
+// outdated refuses to migrate under nodes of another program: they know the
+// schema, and the package, as they were. Nodes of this one are in nobody's way as
+// long as the version of the schema stays.
+func (i Installation) outdated(ctx context.Context, db *sql.DB, from int) error {
+	rows, err := db.QueryContext(ctx, text("node_versions"), DefaultDeadAfter.Seconds())
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var others []string
+	for rows.Next() {
+		var node, version string
+		if err := rows.Scan(into{&node}, into{&version}); err != nil {
+			return err
+		}
+		if version != i.Version || from < schemaVersion {
+			others = append(others, strings.TrimSpace(node+" "+version))
+		}
+	}
+	if err := rows.Err(); err != nil || len(others) == 0 {
+		return err
+	}
+	return problem.New(problem.Unavailable, "store.in-use", "%d nodes of another program run on the schema: %s; this is %s",
+		len(others), strings.Join(others[:min(len(others), 5)], ", "), i.Version).
+		WithHint("stop them first, back up, and start the new program on all; a node that was killed counts for %s", DefaultDeadAfter)
 }
 
 func setVersion(ctx context.Context, db *sql.DB) error {

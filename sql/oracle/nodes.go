@@ -62,7 +62,7 @@ func (s *Store) join(ctx context.Context) error {
 		if _, err := s.exec(ctx, "node_bury", s.o.Node, s.o.DeadAfter.Seconds()); err != nil {
 			return err
 		}
-		_, err := s.exec(ctx, "node_insert", s.run, s.o.Node)
+		_, err := s.exec(ctx, "node_insert", s.run, s.o.Node, s.o.Version)
 		if err == nil || aq.Classify(err) != aq.Duplicate {
 			return err
 		}
@@ -115,7 +115,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 		return err
 	}
 	if n == 0 { // it was too long silent, and others have buried it
-		if _, err := s.exec(ctx, "node_insert", s.run, s.o.Node); err != nil {
+		if _, err := s.exec(ctx, "node_insert", s.run, s.o.Node, s.o.Version); err != nil {
 			return err
 		}
 	}

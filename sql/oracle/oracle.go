@@ -19,6 +19,7 @@ package oracle
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -47,6 +48,7 @@ type Options struct {
 	DSN       string        // godror's data source name: user, password, connectString ...
 	Schema    string        // owner of the tables and queues; empty = the user's own
 	Node      string        // name under which work is claimed; default: a new UUID
+	Version   string        // of the program: no other one migrates the schema while the node lives
 	Pooled    bool          // OCI's session pool instead of connections of their own
 	Wait      time.Duration // of a dequeue, in whole seconds; 0 = aq.DefaultWait
 	Consumers int           // 0 = DefaultConsumers
@@ -168,6 +170,9 @@ func (s *Store) start(ctx context.Context) error {
 	}
 	if err := s.join(ctx); err != nil {
 		return err
+	}
+	if err := s.checkSchema(ctx); err != nil { // again: a migration that began before saw no node
+		return errors.Join(err, s.depart(ctx))
 	}
 	if err := s.ledger.refresh(ctx); err != nil {
 		return err

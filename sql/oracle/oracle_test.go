@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
@@ -124,6 +126,27 @@ func damage(o Options, table, column, id string) error {
 	}
 	_, err = s.db.Exec("update "+table+" set "+column+" = :1 where INSTANCE_ID = :2", old, id)
 	return err
+}
+
+// A new program does not migrate under a live node of an old one; under one of
+// its own it changes nothing.
+func TestNoMigrationUnderALiveNode(t *testing.T) {
+	t.Parallel()
+	dsn := fresh(t)
+	s := opened(t, Options{DSN: dsn, Node: "old", Version: "v1.0.0"})
+	from, to, err := Migrate(t.Context(), Installation{DSN: dsn, Version: "v1.1.0"})
+	if problem.CodeOf(err) != "store.in-use" || !strings.Contains(err.Error(), "old v1.0.0") || from != to {
+		t.Fatal(from, to, err)
+	}
+	if _, _, err := Migrate(t.Context(), Installation{DSN: dsn, Version: "v1.0.0"}); err != nil {
+		t.Error("of the same version: ", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Migrate(t.Context(), Installation{DSN: dsn, Version: "v1.1.0"}); err != nil {
+		t.Error("after the node has ended: ", err)
+	}
 }
 
 func TestMigrateMayRunAgain(t *testing.T) {

@@ -134,6 +134,14 @@ func (n *nodes) register(c *conn) (map[int64]*os.File, error) {
 	if n.no, _, err = c.exec("node_insert", n.s.node, n.s.micros()); err != nil {
 		return nil, err
 	}
+	// Under the lock of a migration: either sees the other.
+	have, known, err := versions(c, n.s.path)
+	if err == nil && have != known {
+		err = newer(n.s.path, have, known)
+	}
+	if err != nil {
+		return nil, err
+	}
 	bell, err := n.perms.open(n.path(n.no, "bell"))
 	if err != nil {
 		return nil, err

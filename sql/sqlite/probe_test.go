@@ -137,6 +137,28 @@ func TestNoMigrationUnderALiveNode(t *testing.T) {
 	}
 }
 
+// TestNoNodeJoinsBehindAMigration: one that is starting while another program
+// migrates does not go on by the schema that it has seen.
+func TestNoNodeJoinsBehindAMigration(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := open(t, path)
+	c := must(openConn(dsn(path, "")))
+	defer c.close()
+	if err := c.script(fmt.Sprintf("pragma user_version = %d", latest(t)+1)); err != nil {
+		t.Fatal(err)
+	}
+	late := &Store{path: path, node: "late", now: time.Now, log: s.log} // it has seen the version before
+	_, err := join(late, c, s.nodes.perms)
+	wantCode(t, err, "store.newer")
+	if n := must(c.number("select count(*) from WF_NODES where NODE = 'late'")); n != 0 {
+		t.Errorf("%d rows of the node", n)
+	}
+	if n := must(live(path)); n != 1 {
+		t.Errorf("%d nodes live", n)
+	}
+}
+
 // TestExaminationFindsWhatTheAPIFinds: a row that Load refuses is an error of
 // doctor, too.
 func TestExaminationFindsWhatTheAPIFinds(t *testing.T) {

@@ -129,15 +129,8 @@ func migrate(c *conn, path string) (from, to int, err error) {
 	if err != nil || from == to {
 		return from, to, err
 	}
-	if from > 0 && from < to {
-		if err := outdated(path, from, to); err != nil {
-			return from, from, wrap("migrate", err)
-		}
-	}
 	if from > to {
-		return from, from, wrap("migrate", problem.New(problem.Unavailable, "store.newer",
-			"the database %s has schema version %d, this program knows %d", path, from, to).
-			WithHint("run the newer program that has migrated it"))
+		return from, from, wrap("migrate", newer(path, from, to))
 	}
 	names, err := fs.Glob(migrations, "schema/*.sql")
 	if err != nil {
@@ -150,7 +143,12 @@ func migrate(c *conn, path string) (from, to int, err error) {
 	if err := c.script("begin immediate"); err != nil {
 		return from, from, wrap("migrate", explain(err, path))
 	}
-	err = apply(c, names)
+	if from > 0 { // a node that is starting registers under the same lock
+		err = outdated(path, from, to)
+	}
+	if err == nil {
+		err = apply(c, names)
+	}
 	if err == nil {
 		err = c.script("commit")
 	}
@@ -159,6 +157,11 @@ func migrate(c *conn, path string) (from, to int, err error) {
 		return from, from, wrap("migrate", explain(err, path))
 	}
 	return from, to, nil
+}
+
+func newer(path string, have, known int) error {
+	return problem.New(problem.Unavailable, "store.newer", "the database %s has schema version %d, this program knows %d", path, have, known).
+		WithHint("run the newer program that has migrated it")
 }
 
 // apply reads the version again: another process may have been faster.
