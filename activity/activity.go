@@ -229,7 +229,7 @@ func (p *Performer) call(ctx context.Context, f Func, c engine.Command, key stri
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil, maybe(interrupted(c.Target), true)
 	}
-	return nil, failureOf(err)
+	return nil, FailureOf(err)
 }
 
 func (p *Performer) recovered(ctx context.Context, f Func, c engine.Command) (value any, err error) {

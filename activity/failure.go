@@ -120,8 +120,8 @@ type marked struct {
 func (m *marked) Error() string { return m.err.Error() }
 func (m *marked) Unwrap() error { return m.err }
 
-// failureOf turns a function's error into a failure.
-func failureOf(err error) *engine.Failure {
+// FailureOf is what a node makes of a function's error.
+func FailureOf(err error) *engine.Failure {
 	f := maybe(retryable(TypeRuntime, http.StatusInternalServerError, "function failed", err.Error()), leftOpen(err))
 	var raised *Error
 	if errors.As(err, &raised) {

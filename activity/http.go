@@ -205,12 +205,25 @@ func failureOfStatus(call *call, resp *http.Response, body []byte) *engine.Failu
 		title = "status " + strconv.Itoa(resp.StatusCode)
 	}
 	f := permanent(TypeCommunication, resp.StatusCode, title, detail)
-	switch s := resp.StatusCode; {
-	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests, s >= 500:
+	if MayPass(resp.StatusCode) {
 		f.Retry, f.After = true, retryAfter(resp.Header)
 	}
-	// A gateway that got no answer speaks for itself, not for who should have it.
-	return maybe(f, resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusGatewayTimeout)
+	return maybe(f, LeavesOpen(resp.StatusCode))
+}
+
+// MayPass reports whether another attempt may have another status.
+func MayPass(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return status >= 500
+}
+
+// LeavesOpen reports whether a status does not say what was done: a gateway
+// that got no answer speaks for itself, not for who should have it.
+func LeavesOpen(status int) bool {
+	return status == http.StatusBadGateway || status == http.StatusGatewayTimeout
 }
 
 // excerpt is the beginning of an error answer, for people to read.

@@ -14,11 +14,12 @@
 // Time stands still until [Workflow.Advance] or [Workflow.NextTimer]; what is
 // due then happens in order, each at its own moment.
 //
-// The same test always gives the same decisions, tokens and timeline. The kit
-// begins where a node's own work ends: retries of a failed command, which a
-// node makes before the workflow hears of it, are not played, a stub's failure
-// is the final one; and an event goes to this instance alone. Of a call that is
-// acknowledged, a stub's answer is what the consumer acknowledges.
+// The same test always gives the same decisions, tokens and timeline. What a
+// node repeats by itself is repeated here, by the same rules: a stub answers one
+// attempt, and a failure that another attempt may mend is tried again, later and
+// later, before the workflow hears of it; see [Workflow.Attempts]. An event goes
+// to this instance alone. Of a call that is acknowledged, a stub's answer is what
+// the consumer acknowledges.
 //
 // Values: a string, []byte or json.RawMessage is JSON text, anything else is
 // made JSON by encoding/json; nil is null.
@@ -31,10 +32,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -55,6 +56,9 @@ const (
 	InstanceID = "test-1"
 )
 
+// incarnation is as long as a node's, so that keys have the same form.
+const incarnation = "test-incarnation"
+
 // Epoch is when an instance is started, unless At says otherwise.
 var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
@@ -72,15 +76,17 @@ type Workflow struct {
 	calls   []Call
 	stubs   []*Stub
 	tasks   []*Task
-	due     []pending // timers and late answers, in the order in which they were made
-	ready   []signal.Envelope
-	made    int // signals of this test
+	due     []pending // timers, late answers and further attempts, in the order in which they were made
+	ready   []func()
+	made    int             // signals of this test
+	policy  activity.Policy // of further attempts
 }
 
-// pending is a signal that comes later.
+// pending is what comes later, if the wait of a token is still there then.
 type pending struct {
-	at  time.Time
-	env signal.Envelope
+	at    time.Time
+	token string
+	do    func()
 }
 
 // File reads a definition in the Open Workflow DSL, with the documents that it
@@ -130,6 +136,14 @@ func (w *Workflow) At(moment time.Time) *Workflow {
 	return w
 }
 
+// Attempts sets how many attempts are made at a call whose failure another one
+// may mend, the first included: activity.attempts of a node, and 5 unless set.
+// With 1 the first failure is the one that the workflow hears of.
+func (w *Workflow) Attempts(most int) *Workflow {
+	w.policy.MaxAttempts = most
+	return w
+}
+
 // Now is the virtual time.
 func (w *Workflow) Now() time.Time { return w.now }
 
@@ -147,14 +161,15 @@ func (w *Workflow) StartWithKey(key string, input any) *Workflow {
 	}
 	w.began = w.now
 	env := signal.Envelope{SignalID: InstanceID, InstanceID: InstanceID, Type: signal.StartRequest, OccurredAt: w.now}
-	out, err := engine.Begin(w.def, InstanceID, signal.Start{Definition: w.def.Ref().Name, BusinessKey: key, Input: w.json(input)}, w.input(env))
-	w.take(out, err)
+	in := w.input(env)
+	out, err := engine.Begin(w.def, InstanceID, signal.Start{Definition: w.def.Ref().Name, BusinessKey: key, Input: w.json(input)}, in)
+	w.take(out, err, in)
 	w.run()
 	return w
 }
 
 func (w *Workflow) input(env signal.Envelope) engine.Input {
-	return engine.Input{Signal: env, Now: w.now, Key: []byte(InstanceID), Incarnation: "test"}
+	return engine.Input{Signal: env, Now: w.now, Key: []byte(InstanceID), Epoch: 1, Incarnation: incarnation}
 }
 
 // json is a value as JSON.
@@ -188,8 +203,8 @@ func encode(v any) (json.RawMessage, error) {
 }
 
 // take makes a turn's outcome the state of the instance, by way of its stored
-// form.
-func (w *Workflow) take(out engine.Outcome, err error) {
+// form. What cannot be written faults the instance in its place, as on a node.
+func (w *Workflow) take(out engine.Outcome, err error, in engine.Input) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatalf("aqueducttest: the engine refuses: %v", err)
@@ -197,20 +212,23 @@ func (w *Workflow) take(out engine.Outcome, err error) {
 	if w.turns++; w.turns > MaxTurns {
 		w.t.Fatalf("aqueducttest: %d turns and no end; the workflow runs in a circle", MaxTurns)
 	}
-	encoded, err := out.Snapshot.Encode()
-	if problem.CodeOf(err) == "limit.snapshot" && w.turns > 1 {
-		out, err = engine.FaultWith(w.snap, snapshot.Error{
-			Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Limit exceeded", Detail: err.Error(),
-		}, w.input(signal.Envelope{SignalID: "limit", InstanceID: InstanceID}))
+	encoded, err := written(&out)
+	faults := w.snap.Status != snapshot.Faulted && !w.snap.Status.Closed() && out.Disposition != engine.Buffered
+	if err != nil && faults {
+		if w.turns > 1 {
+			out, err = engine.FaultWith(w.snap, engine.Unwritten(err), in)
+		} else {
+			out, err = engine.FaultFirst(w.def, out.Snapshot, engine.Unwritten(err), in)
+		}
 		if err == nil {
-			encoded, err = out.Snapshot.Encode()
+			encoded, err = written(&out)
 		}
 	}
 	if err == nil {
 		w.snap, err = snapshot.Decode(encoded)
 	}
 	if err != nil {
-		w.t.Fatalf("aqueducttest: the snapshot cannot be stored: %v", err)
+		w.t.Fatalf("aqueducttest: the turn cannot be stored: %v", err)
 	}
 	w.entries = append(w.entries, out.Entries...)
 	w.changeTasks(out.Tasks)
@@ -219,31 +237,56 @@ func (w *Workflow) take(out engine.Outcome, err error) {
 	}
 	for _, e := range out.Entries {
 		if e.Command != nil && !slices.ContainsFunc(out.Settled, func(s engine.Settled) bool { return s.Position == e.Position }) {
-			w.answer(e)
+			w.command(e)
 		}
 	}
+}
+
+// written is the stored form of a turn's snapshot, if all of the turn can be
+// written.
+func written(out *engine.Outcome) ([]byte, error) {
+	for _, m := range out.Send {
+		if _, err := m.Envelope.Encode(); err != nil {
+			return nil, err
+		}
+	}
+	return out.Snapshot.Encode()
 }
 
 // sent keeps a message of a turn until it is due.
 func (w *Workflow) sent(m engine.Message) {
 	w.t.Helper()
+	body, err := m.Envelope.Encode()
+	if err == nil {
+		m.Envelope, err = signal.Decode(body) // as a queue gives it
+	}
 	switch {
+	case err != nil:
+		w.t.Fatalf("aqueducttest: a node could not send this: %v", err)
 	case m.Envelope.InstanceID != InstanceID:
 		w.child(m.Envelope)
 	case m.Due.After(w.now):
-		w.due = append(w.due, pending{m.Due, m.Envelope})
+		w.later(m.Due, m.Envelope)
 	default:
-		w.ready = append(w.ready, m.Envelope)
+		w.ready = append(w.ready, func() { w.deliver(m.Envelope) })
 	}
+}
+
+// later delivers a signal at a moment.
+func (w *Workflow) later(at time.Time, env signal.Envelope) {
+	w.due = append(w.due, pending{at, env.WaitingToken, func() {
+		env.OccurredAt = w.now
+		w.deliver(env)
+	}})
 }
 
 // run delivers what is ready, until the instance only waits.
 func (w *Workflow) run() {
 	w.t.Helper()
 	for len(w.ready) > 0 {
-		env := w.ready[0]
+		next := w.ready[0]
 		w.ready = w.ready[1:]
-		w.deliver(env)
+		next()
 	}
 }
 
@@ -254,8 +297,9 @@ func (w *Workflow) deliver(env signal.Envelope) engine.Disposition {
 			w.t.Fatalf("aqueducttest: a node could not send this: %v", err)
 		}
 	}
-	out, err := engine.Step(w.def, w.snap, w.input(env))
-	w.take(out, err)
+	in := w.input(env)
+	out, err := engine.Step(w.def, w.snap, in)
+	w.take(out, err, in)
 	return out.Disposition
 }
 
@@ -273,7 +317,8 @@ func (w *Workflow) signal(typ signal.Type, token string, payload any, actor stri
 	return env
 }
 
-// Operate does what an operator can: suspend, resume, retry, skip, cancel.
+// Operate does what an operator can: suspend, resume, retry, retry-same,
+// retry-new, skip, cancel.
 func (w *Workflow) Operate(op engine.Operation, output any) *Workflow {
 	w.t.Helper()
 	w.started()
@@ -281,10 +326,25 @@ func (w *Workflow) Operate(op engine.Operation, output any) *Workflow {
 	if output != nil {
 		raw = w.json(output)
 	}
-	out, err := engine.Operate(w.def, w.snap, op, raw, w.input(signal.Envelope{SignalID: "operate", InstanceID: InstanceID}))
-	w.take(out, err)
+	in := w.input(signal.Envelope{SignalID: "operate", InstanceID: InstanceID})
+	in.Requests = w.requests()
+	out, err := engine.Operate(w.def, w.snap, op, raw, in)
+	w.take(out, err, in)
 	w.run()
 	return w
+}
+
+// requests are the commands of which nobody knows what became.
+func (w *Workflow) requests() map[int64]engine.Command {
+	list := map[int64]engine.Command{}
+	for _, past := range w.snap.Effects {
+		for _, e := range w.entries {
+			if past.Unknown && e.Position == past.Command && e.Command != nil {
+				list[e.Position] = *e.Command
+			}
+		}
+	}
+	return list
 }
 
 func (w *Workflow) started() {

@@ -73,6 +73,11 @@ func TestLoanApproval(t *testing.T) {
 		w := start(t)
 		w.OnCall("POST */scoring").Fail("communication", 503, "down")
 		w.Start(input)
+		w.Waits("askScore") // a node asks five times
+		w.Advance(20 * time.Second)
+		if asked := w.Calls("POST */scoring"); len(asked) != 5 || asked[4].Attempt != 5 || asked[4].Key != asked[0].Key {
+			t.Errorf("asked %+v", asked)
+		}
 		w.Task("askOfficer").Claim("olga", "loan-officers").Complete("rejected", nil)
 		w.Completed(result(0, "rejected", "olga"))
 	})
@@ -90,11 +95,11 @@ func TestGroupCheckout(t *testing.T) {
 func TestTrafficFine(t *testing.T) {
 	t.Parallel()
 	w := example(t, "traffic-fine")
-	w.OnCall("POST */system-number").After(time.Minute).Return(`{"systemNumber": 7}`)
+	w.OnCall("POST */system-number").After(20 * time.Second).Return(`{"systemNumber": 7}`)
 	w.OnCall("POST */issue").Return(`"issued"`)
 	w.StartWithKey("r-1", map[string]any{"services": services, "policeReport": "r-1"})
 	w.EarlyEvent("org.example.fines.manual-code-generated", map[string]any{"policeReport": "other", "manualIdentificationCode": "no"})
-	if d := w.NextTimer(); d != time.Minute {
+	if d := w.NextTimer(); d != 20*time.Second {
 		t.Errorf("the number came after %v", d)
 	}
 	w.Waits("awaitManualCode")

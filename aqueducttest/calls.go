@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -17,7 +18,11 @@ type Call struct {
 	Name    string          // what a stub is found by: "METHOD URL" of an HTTP call, without the query; else the function
 	Input   json.RawMessage // of a function: its arguments; of HTTP: method, uri, headers, query, body
 	Pointer string          // of the task
+	Key     string          // idempotency key: the same for every attempt and every repetition of one effect
+	Attempt int             // at this command, from 1
 	At      time.Time
+
+	http bool
 }
 
 // Body returns the body of an HTTP call, nil when it has none.
@@ -29,8 +34,8 @@ func (c Call) Body() json.RawMessage {
 	return http.Body
 }
 
-// Stub answers calls. Each of Return, Fail, Do and Never adds one answer; the
-// last one answers every further call as well.
+// Stub answers calls. Each of Return, Fail, Do and Never adds one answer, to one
+// attempt; the last one answers every further call as well.
 type Stub struct {
 	w       *Workflow
 	name    string
@@ -43,7 +48,7 @@ type Stub struct {
 type answer struct {
 	after time.Duration
 	never bool
-	do    func(Call) (any, *snapshot.Error)
+	do    func(Call) (any, *engine.Failure)
 }
 
 // OnCall stubs the calls of a function by its name, or HTTP calls by method
@@ -67,28 +72,49 @@ func (s *Stub) Return(output any) *Stub {
 }
 
 // Fail answers with an error: a standard kind such as "communication" or
-// "timeout", or any other type as a URI.
+// "timeout", or any other type as a URI. For a function it is an error that the
+// function raises (activity.Error), and final. For an HTTP call it is judged as
+// on a node: a timeout, and a communication error with a status that may pass
+// (408, 425, 429, 5xx), have another attempt.
 func (s *Stub) Fail(kind string, status int, detail string) *Stub {
-	e := &snapshot.Error{Type: kind, Status: status, Title: kind, Detail: detail}
+	e := snapshot.Error{Type: kind, Status: status, Title: kind, Detail: detail}
 	if !strings.Contains(kind, ":") {
 		e.Type = engine.ErrorBase + kind
 	}
-	return s.add(answer{do: func(Call) (any, *snapshot.Error) { return nil, e }})
+	return s.add(answer{do: func(c Call) (any, *engine.Failure) { return nil, judged(c, e) }})
 }
 
-// Do answers with what a function makes of the call. An error becomes a
-// runtime error of the workflow.
+// judged is what a node makes of an error.
+func judged(c Call, e snapshot.Error) *engine.Failure {
+	f := &engine.Failure{Error: e}
+	switch {
+	case !c.http:
+	case engine.SameType(e.Type, activity.TypeTimeout):
+		f.Retry, f.Unknown = true, true
+	case engine.SameType(e.Type, activity.TypeCommunication):
+		f.Retry, f.Unknown = activity.MayPass(e.Status), activity.LeavesOpen(e.Status)
+	}
+	return f
+}
+
+// Do answers with what a function makes of the call. Its error is what a node
+// makes of a registered function's: another attempt may mend it, unless it is an
+// [activity.Error] or [activity.Permanent], and [activity.Unknown] says that
+// nobody knows what was done.
 func (s *Stub) Do(answers func(Call) (any, error)) *Stub {
-	return s.add(answer{do: func(c Call) (any, *snapshot.Error) {
+	return s.add(answer{do: func(c Call) (any, *engine.Failure) {
 		v, err := answers(c)
 		if err != nil {
-			return nil, &snapshot.Error{Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Error", Detail: err.Error()}
+			return nil, activity.FailureOf(err)
 		}
 		return v, nil
 	}})
 }
 
-// Never does not answer: what follows is up to timeouts.
+// Never does not answer. A node gives an attempt up after its timeout, the
+// command's or the 30 seconds of activity.timeout; so does the kit, and so it
+// does with an answer that comes after that. A sub-workflow, and the consumer of
+// a call that is acknowledged, may take as long as they like.
 func (s *Stub) Never() *Stub { return s.add(answer{never: true}) }
 
 // After makes the answer that is added next come that much later.
@@ -123,21 +149,6 @@ func (w *Workflow) Calls(name string) []Call {
 	return list
 }
 
-// answer has a stub answer a command.
-func (w *Workflow) answer(e engine.Entry) {
-	w.t.Helper()
-	c := Call{Name: e.Command.Target, Input: e.Command.Input, Pointer: e.Command.Pointer, At: w.now}
-	var http struct{ Method, URI string }
-	if c.Name == "http" && json.Unmarshal(c.Input, &http) == nil {
-		uri, _, _ := strings.Cut(http.URI, "?")
-		c.Name = strings.ToUpper(http.Method) + " " + uri
-	}
-	w.calls = append(w.calls, c)
-	if e.Command.Token != "" { // else nobody waits for an answer
-		w.reply(c, signal.TaskCompleted, e.Command.Token)
-	}
-}
-
 // child has a stub play an instance that the workflow starts.
 func (w *Workflow) child(env signal.Envelope) {
 	w.t.Helper()
@@ -148,7 +159,7 @@ func (w *Workflow) child(env signal.Envelope) {
 	if err := json.Unmarshal(env.Payload, &start); err != nil {
 		w.t.Fatalf("aqueducttest: %v", err)
 	}
-	c := Call{Name: "run " + start.Definition, Input: start.Input, At: w.now}
+	c := Call{Name: "run " + start.Definition, Input: start.Input, Attempt: 1, At: w.now}
 	token := ""
 	for _, f := range w.snap.SubFrames {
 		if f.InstanceID == env.InstanceID {
@@ -156,14 +167,9 @@ func (w *Workflow) child(env signal.Envelope) {
 		}
 	}
 	w.calls = append(w.calls, c)
-	if token != "" {
-		w.reply(c, signal.SubWorkflowCompleted, token)
+	if token == "" {
+		return
 	}
-}
-
-// reply is the answer of the stub that knows the call.
-func (w *Workflow) reply(c Call, typ signal.Type, token string) {
-	w.t.Helper()
 	s := w.stub(c)
 	if s == nil {
 		return
@@ -173,16 +179,22 @@ func (w *Workflow) reply(c Call, typ signal.Type, token string) {
 		return
 	}
 	v, failure := a.do(c)
-	payload := map[string]any{"error": failure}
+	end := engine.ChildEnd{Child: env.InstanceID}
 	if failure == nil {
-		payload = map[string]any{"output": w.json(v)}
+		end.Output = w.json(v)
+	} else {
+		end.Error = engine.ChildError(start.Definition, env.InstanceID, failure.Error)
 	}
-	env := w.signal(typ, token, payload, "")
-	if a.after > 0 {
-		w.due = append(w.due, pending{w.now.Add(a.after), env})
+	w.reply(a.after, w.signal(signal.SubWorkflowCompleted, token, end, ""))
+}
+
+// reply delivers an answer when it comes.
+func (w *Workflow) reply(after time.Duration, env signal.Envelope) {
+	if after > 0 {
+		w.later(w.now.Add(after), env)
 		return
 	}
-	w.ready = append(w.ready, env)
+	w.ready = append(w.ready, func() { w.deliver(env) })
 }
 
 func (w *Workflow) stub(c Call) *Stub {

@@ -70,7 +70,7 @@ func ExampleWorkflow_Advance() {
 	// +0s      <- InstanceStarted {"email":"ann@example.org","order":"o-1"}
 	// +0s      -> Call http at /do/0/remind {"body":{"to":"ann@example.org"},"method":"POST","output":"content","redirect":false,"uri":"https://mail.example/send"}
 	// +3s      <- TaskCompleted at /do/0/remind {"output":{"queued":true}}
-	// +336h0m3s <- TimerDue at /do/1/paid/try/0/awaitPayment
+	// +336h0m3s <- TimerDue at /do/1/paid/try/0/awaitPayment {}
 	// +336h0m3s -> ErrorCaught at /do/1/paid/try/0/awaitPayment {"type":"https://open-workflow-specification.org/spec/1.0.0/errors/timeout","status":408,"title":"Timeout","detail":"/do/1/paid/try/0/awaitPayment was not done in time","instance":"/do/1/paid/try/0/awaitPayment"}
 	// +336h0m3s -> InstanceCompleted {"paid":0}
 }

@@ -27,7 +27,7 @@ func TestLifecycles(t *testing.T) {
 	t.Parallel()
 	begin := func(t aqueducttest.TB) *aqueducttest.Workflow {
 		w := aqueducttest.Text(t, order)
-		w.OnCall("tell").After(time.Minute).Return(nil)
+		w.OnCall("tell").After(20 * time.Second).Return(nil)
 		return w.Start(`{"price": 10}`)
 	}
 	w := begin(t)
@@ -39,7 +39,7 @@ func TestLifecycles(t *testing.T) {
 	if calls := w.Calls("tell"); w.State() != "Open->Paid" || len(calls) != 1 || string(calls[0].Input) != `{"who":"ann"}` {
 		t.Errorf("%q %+v", w.State(), calls)
 	}
-	w.Advance(time.Minute)
+	w.Advance(20 * time.Second)
 	if w.State() != "Paid" {
 		t.Error(w.State())
 	}

@@ -1,10 +1,12 @@
 package aqueducttest
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -105,7 +107,8 @@ func (t *Task) Claim(user string, groups ...string) *Task {
 }
 
 // Complete is the answer of who claimed the task, or to whom it is assigned;
-// the workflow goes on. Outcomes that the task does not have fail the test.
+// the workflow goes on. Outcomes that the task does not have, and data that does
+// not fit its form, fail the test.
 func (t *Task) Complete(outcome string, data any) *Workflow {
 	w := t.w
 	w.t.Helper()
@@ -119,9 +122,27 @@ func (t *Task) Complete(outcome string, data any) *Workflow {
 	case len(t.Outcomes) > 0 && !slices.Contains(t.Outcomes, outcome):
 		w.t.Fatalf("aqueducttest: %q is no outcome of task %s: %v", outcome, t.Name, t.Outcomes)
 	}
+	t.fits(w.json(data))
 	w.deliver(w.signal(signal.TaskCompleted, t.token, map[string]any{"output": map[string]any{
 		"outcome": outcome, "data": w.json(data), "completedBy": t.Assigned, "completedAtUtc": w.now, "taskId": t.ID,
 	}}, t.Assigned))
 	w.run()
 	return w
+}
+
+// fits fails the test when data does not fit the form of the task.
+func (t *Task) fits(data json.RawMessage) {
+	t.w.t.Helper()
+	raw, ok := engine.FormSchema(t.Form)
+	if !ok {
+		return
+	}
+	form, err := schema.Compile(raw)
+	if err != nil {
+		t.w.t.Fatalf("aqueducttest: the form of task %s: %v", t.Name, err)
+		return
+	}
+	if places := form.Check(data); len(places) > 0 {
+		t.w.t.Fatalf("aqueducttest: the answer does not fit the form of task %s: %v", t.Name, places)
+	}
 }

@@ -24,7 +24,7 @@ func (w *Workflow) Advance(d time.Duration) *Workflow {
 }
 
 // NextTimer skips to the next moment at which something happens by itself, a
-// timer, a timeout or a late answer, and returns how far that was. It fails
+// timer, a timeout, a late answer or another attempt, and returns how far that was. It fails
 // the test when nothing would.
 func (w *Workflow) NextTimer() time.Duration {
 	w.t.Helper()
@@ -44,7 +44,7 @@ func (w *Workflow) NextTimer() time.Duration {
 func (w *Workflow) earliest() int {
 	best := -1
 	for i, p := range w.due {
-		if _, waits := w.snap.Wait(p.env.WaitingToken); !waits {
+		if _, waits := w.snap.Wait(p.token); !waits {
 			continue
 		}
 		if best < 0 || p.at.Before(w.due[best].at) {
@@ -61,8 +61,7 @@ func (w *Workflow) fire(i int) {
 	if p.at.After(w.now) {
 		w.now = p.at
 	}
-	p.env.OccurredAt = w.now
-	w.deliver(p.env)
+	p.do()
 	w.run()
 }
 

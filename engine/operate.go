@@ -171,6 +171,15 @@ func FaultFirst(def Definition, begun snapshot.Snapshot, e snapshot.Error, in In
 	return t.finish()
 }
 
+// Unwritten is the error of an instance of which a turn could not be written.
+func Unwritten(cause error) snapshot.Error {
+	title := "Output cannot be written"
+	if problem.KindOf(cause) == problem.TooLarge {
+		title = "Limit exceeded"
+	}
+	return snapshot.Error{Type: ErrorBase + ErrRuntime, Status: 500, Title: title, Detail: cause.Error()}
+}
+
 // FaultWith stops an instance with an error that the engine could not see when
 // it decided, such as a snapshot over its size limit.
 func FaultWith(snap snapshot.Snapshot, e snapshot.Error, in Input) (Outcome, error) {

@@ -206,7 +206,7 @@ func (r *Runtime) faulted(ctx context.Context, w writer, prev *snapshot.Snapshot
 		return &outputError{problem.Wrap(cause, problem.Conflict, "instance.full", "instance %s is %s and has no room for the signal", prev.InstanceID, prev.Status).
 			WithHint("cancel it, and let another do its work")}
 	}
-	fault, err := engine.FaultWith(*prev, unwritten(cause), in)
+	fault, err := engine.FaultWith(*prev, engine.Unwritten(cause), in)
 	if err == nil {
 		err = r.writeFault(ctx, w, prev, &fault, "", in)
 	}
@@ -219,7 +219,7 @@ func (r *Runtime) faulted(ctx context.Context, w writer, prev *snapshot.Snapshot
 // stillborn begins an instance as a faulted one, when what its first turn wants
 // to write cannot be written.
 func (r *Runtime) stillborn(ctx context.Context, c committer, def engine.Definition, out *engine.Outcome, startKey string, cause error, in engine.Input) error {
-	fault, err := engine.FaultFirst(def, out.Snapshot, unwritten(cause), in)
+	fault, err := engine.FaultFirst(def, out.Snapshot, engine.Unwritten(cause), in)
 	if err == nil {
 		err = r.writeFault(ctx, c.Commit, nil, &fault, startKey, in)
 	}
@@ -237,12 +237,4 @@ func (r *Runtime) writeFault(ctx context.Context, w writer, prev *snapshot.Snaps
 		return problem.New(problem.Internal, "instance.unwritable", "instance %s cannot be faulted: %v", fault.Snapshot.InstanceID, err)
 	}
 	return err
-}
-
-func unwritten(cause error) snapshot.Error {
-	title := "Output cannot be written"
-	if problem.KindOf(cause) == problem.TooLarge {
-		title = "Limit exceeded"
-	}
-	return snapshot.Error{Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: title, Detail: cause.Error()}
 }

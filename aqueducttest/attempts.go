@@ -1,0 +1,119 @@
+package aqueducttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/activity"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	jsonv2 "github.com/go-json-experiment/json"
+)
+
+// job is a command that stubs perform, as a node performs it.
+type job struct {
+	command  engine.Command
+	call     Call
+	failures int  // attempts before the next one
+	unknown  bool // one of them may have done it without an answer
+}
+
+// command has stubs perform a command.
+func (w *Workflow) command(e engine.Entry) {
+	w.t.Helper()
+	j := &job{command: *e.Command, call: Call{Name: e.Command.Target, Input: e.Command.Input, Pointer: e.Command.Pointer, Key: e.Command.Key}}
+	var request struct {
+		Method string `json:"method"`
+		URI    string `json:"uri"`
+	}
+	if j.call.Name == activity.TargetHTTP && jsonv2.Unmarshal(j.call.Input, &request) == nil {
+		uri, _, _ := strings.Cut(request.URI, "?")
+		j.call.Name, j.call.http = strings.ToUpper(request.Method)+" "+uri, true
+	}
+	w.attempt(j)
+}
+
+// attempt is the next attempt at a command.
+func (w *Workflow) attempt(j *job) {
+	w.t.Helper()
+	c := j.call
+	c.At, c.Attempt = w.now, j.failures+1
+	w.calls = append(w.calls, c)
+	if j.command.Token == "" { // nobody waits for an answer
+		return
+	}
+	s := w.stub(c)
+	if s == nil {
+		return
+	}
+	a := s.next()
+	limit := j.command.Timeout
+	if limit == 0 {
+		limit = activity.DefaultTimeout
+	}
+	switch {
+	case j.command.Ack > 0 && a.never:
+		return
+	case j.command.Ack == 0 && (a.never || a.after >= limit):
+		a.after, a.do = limit, func(Call) (any, *engine.Failure) { return nil, overdue(c, limit) }
+	}
+	v, failure := a.do(c)
+	output := json.RawMessage("null")
+	if failure == nil {
+		output = w.json(v)
+	}
+	end := func() { w.ended(j, output, failure) }
+	if a.after > 0 {
+		w.due = append(w.due, pending{w.now.Add(a.after), j.command.Token, end})
+		return
+	}
+	w.ready = append(w.ready, end)
+}
+
+// overdue is the failure of an attempt that its node has given up.
+func overdue(c Call, limit time.Duration) *engine.Failure {
+	detail := fmt.Sprintf("function %q did not answer within %s", c.Name, limit)
+	if c.http {
+		detail = fmt.Sprintf("%s: no complete answer within %s", c.Name, limit)
+	}
+	return &engine.Failure{
+		Error: snapshot.Error{Type: activity.TypeTimeout, Status: http.StatusRequestTimeout, Title: "timeout", Detail: detail},
+		Retry: true, Unknown: true,
+	}
+}
+
+// ended gives the workflow what came of an attempt, or makes another one: there
+// is one budget of retries, the author's where he has one for the failure, else
+// the node's.
+func (w *Workflow) ended(j *job, output json.RawMessage, f *engine.Failure) {
+	w.t.Helper()
+	token := j.command.Token
+	if _, waits := w.snap.Wait(token); !waits {
+		return
+	}
+	payload := map[string]any{"output": output}
+	if f != nil {
+		j.unknown = j.unknown || f.Unknown
+		payload = map[string]any{"error": f.Error}
+		if j.unknown {
+			payload["unknown"] = true
+		}
+	}
+	if f != nil && f.Retry && j.command.Ack == 0 && j.failures+1 < w.policy.WithDefaults().MaxAttempts {
+		authors, err := engine.Retries(w.def, w.snap, token, f.Error, w.input(signal.Envelope{}))
+		if err != nil {
+			w.t.Fatalf("aqueducttest: %v", err)
+		}
+		if !authors {
+			j.failures++
+			delay := max(w.policy.Backoff(j.failures, j.command.Key), f.After)
+			w.due = append(w.due, pending{w.now.Add(delay), token, func() { w.attempt(j) }})
+			return
+		}
+	}
+	w.deliver(w.signal(signal.TaskCompleted, token, payload, ""))
+}
