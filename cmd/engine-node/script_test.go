@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -34,6 +35,9 @@ func TestMain(m *testing.M) {
 //
 //	node NAME [FLAG...]     start `engine-node serve` on a free port, wait until it is ready, set AQUEDUCT_SERVER
 //	drain NAME, crash NAME end it with SIGTERM (and exit status 0), with SIGKILL
+//	freeze NAME, thaw NAME  stop it with SIGSTOP, let it go on with SIGCONT
+//	asked REGEXP            wait until the requests that /once has got match
+//	answered                let the first request at /once have its answer
 //	rush NAME               end it with SIGTERM, and SIGTERM again while it drains
 //	exits N CMD...          the command ends with this exit status
 //	retry REGEXP CMD...     repeat the command until it succeeds and its output matches
@@ -64,14 +68,15 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"node": startNode, "drain": drainNode, "crash": crashNode, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue,
+			"node": startNode, "drain": drainNode, "crash": crashNode, "freeze": freezeNode, "thaw": thawNode, "asked": asked, "answered": answered, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue,
 			"bank": pays.command,
 		},
 	})
 }
 
 // outside answers /ok, refuses at /refuse, and blocks at /slow until the
-// caller gives up.
+// caller gives up. The first request at /once is answered when its caller has
+// gone on at /go; /asked has the keys of all.
 func outside() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) {
@@ -82,6 +87,36 @@ func outside() *http.ServeMux {
 	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
+	})
+	var once struct {
+		sync.Mutex
+		keys []string
+	}
+	released := make(chan struct{})
+	mux.HandleFunc("/once", func(w http.ResponseWriter, r *http.Request) {
+		once.Lock()
+		once.keys = append(once.keys, r.Header.Get("Idempotency-Key"))
+		first := len(once.keys) == 1
+		once.Unlock()
+		if first {
+			_, _ = io.Copy(io.Discard, r.Body)
+			select {
+			case <-released:
+			case <-r.Context().Done():
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"first":%t}`, first)
+	})
+	mux.HandleFunc("/go", func(http.ResponseWriter, *http.Request) { close(released) })
+	mux.HandleFunc("/asked", func(w http.ResponseWriter, _ *http.Request) {
+		once.Lock()
+		defer once.Unlock()
+		same := len(once.keys) > 0 && once.keys[0] != ""
+		for _, k := range once.keys {
+			same = same && k == once.keys[0]
+		}
+		fmt.Fprintf(w, "asked %d times, one key: %t", len(once.keys), same)
 	})
 	return mux
 }
@@ -175,6 +210,39 @@ func drainNode(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func crashNode(ts *testscript.TestScript, _ bool, args []string) { _ = end(ts, args, os.Kill) }
+
+func freezeNode(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(nodes(ts)[args[0]].cmd.Process.Signal(syscall.SIGSTOP))
+}
+
+func thawNode(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(nodes(ts)[args[0]].cmd.Process.Signal(syscall.SIGCONT))
+}
+
+func answered(ts *testscript.TestScript, _ bool, _ []string) {
+	answer, err := http.Get(ts.Getenv("SERVICES") + "/go")
+	ts.Check(err)
+	answer.Body.Close()
+}
+
+func asked(ts *testscript.TestScript, _ bool, args []string) {
+	re := regexp.MustCompile(args[0])
+	deadline := time.Now().Add(patience)
+	for {
+		answer, err := http.Get(ts.Getenv("SERVICES") + "/asked")
+		ts.Check(err)
+		said, err := io.ReadAll(answer.Body)
+		ts.Check(err)
+		answer.Body.Close()
+		if re.Match(said) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("no match for %q: %s", args[0], said)
+		}
+		time.Sleep(20 * time.Millisecond) // between two looks at another process
+	}
+}
 
 func rushNode(ts *testscript.TestScript, _ bool, args []string) {
 	c := nodes(ts)[args[0]]

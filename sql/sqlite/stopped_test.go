@@ -18,7 +18,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -32,6 +34,7 @@ const (
 	holdGate    = "gate"    // in the first lock of the turnstile
 	holdMain    = "main"    // in the second
 	holdMessage = "message" // with a message in hand, in no lock
+	holdCommand = "command" // with a command that it has claimed
 )
 
 // holder is the process that gets stopped.
@@ -62,6 +65,16 @@ func holder(path, where string) error {
 		if d, err = s.Receive(context.Background(), store.Signals, nil); err == nil {
 			here()
 			err = d.Commit(context.Background(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("of the holder")}}})
+		}
+	case holdCommand:
+		if err = s.Commit(context.Background(), store.Change{Claims: []store.Claim{{InstanceID: "i", Position: 1, Owner: "holder", Attempts: 1}}}); err == nil {
+			here()
+			done := crumb("i")
+			done.Snapshot.Version, done.Rows.Settled = 2, []engine.Settled{{Position: 1}}
+			late := s.Commit(context.Background(), done) // over the version that it knows
+			claim := store.Claim{InstanceID: "i", Position: 1, Expect: "holder", Done: true}
+			err = errors.Join(late, s.Commit(context.Background(), store.Change{Claims: []store.Claim{claim}}))
+			err = errors.New(strings.ReplaceAll(fmt.Sprint(err), "\n", "; "))
 		}
 	}
 	if err != nil {
@@ -299,5 +312,48 @@ func TestStoppedNodesMessagesAreTakenOver(t *testing.T) {
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		t.Error("it took too long")
+	}
+}
+
+// TestStoppedNodesCommandsAreTakenOver: a command that a stopped node has claimed
+// is announced again, with the doubt whether it was performed; another node
+// performs and settles it, and what the stopped one commits of it when it goes
+// on is refused.
+func TestStoppedNodesCommandsAreTakenOver(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s, _ := openLogged(t, path)
+	open := false
+	c := crumb("i")
+	c.Rows.Stream = []projections.Entry{{InstanceID: "i", Position: 1, Kind: "command", Type: "call", Processed: &open, Data: []byte("{}")}}
+	ok(t, s.Commit(t.Context(), c))
+	h := hold(t, path, holdCommand)
+	if n, err := s.Orphans(t.Context(), 10); n != 0 || err != nil {
+		t.Fatalf("%d orphans of a node that was stopped just now, %v", n, err)
+	}
+	select {
+	case <-s.Deaths():
+	case <-time.After(time.Minute):
+		t.Fatal("nobody says that the node hangs")
+	}
+	if n, err := s.Orphans(t.Context(), 10); n != 1 || err != nil {
+		t.Fatalf("%d orphans, %v", n, err)
+	}
+	d, err := s.Receive(t.Context(), store.Commands, nil)
+	ok(t, err)
+	ok(t, d.Commit(t.Context(), store.Change{Claims: []store.Claim{{InstanceID: "i", Position: 1, Owner: "live", Attempts: 2, Unknown: true}}}))
+	done := crumb("i")
+	done.Snapshot.Version, done.Rows.Settled = 2, []engine.Settled{{Position: 1}}
+	ok(t, s.Commit(t.Context(), done))
+	said := h.goOn()
+	if !strings.Contains(said, store.ErrStale.Error()) || !strings.Contains(said, store.ErrTaken.Error()) {
+		t.Errorf("the stopped node's commits: %q", said)
+	}
+	if n, err := s.Orphans(t.Context(), 10); n != 0 || err != nil {
+		t.Errorf("%d orphans in the end, %v", n, err)
+	}
+	rows, err := s.Stream(t.Context(), "i", 0, 10)
+	if err != nil || len(rows) != 1 || !*rows[0].Processed {
+		t.Errorf("stream %+v, %v", rows, err)
 	}
 }
