@@ -18,7 +18,12 @@ CHAOS_SEED ?= 0
 # Runs that compare the stores, at random operations each.
 MODEL_CHECKS ?= 40
 
-.PHONY: asan chaos model run test demo bench test-oracle ctk check fuzz build install
+# Runs of each scenario, and processes that do nothing but take the processors
+# meanwhile.
+RUNS ?= 100
+LOAD ?= 0
+
+.PHONY: asan chaos model scenarios run test demo bench test-oracle ctk check fuzz build install
 
 run: build ## serve on the embedded store with the examples and their outside world
 	@trap 'kill $$world 2>/dev/null || true' EXIT; \
@@ -58,6 +63,11 @@ model: install ## random operations on every store and on a model of one: what m
 chaos: install ## nodes in every trouble on both stores, judged by a stranger; CHAOS_TIME, CHAOS_SEED
 	.ci/install-postgres
 	go run ./internal/chaos -time $(CHAOS_TIME) -seed $(CHAOS_SEED)
+
+scenarios: install ## every scenario on the embedded store, again and again; RUNS, LOAD
+	@trap 'kill $$(jobs -p) 2>/dev/null || true' EXIT; \
+	for ((i = 0; i < $(LOAD); i++)); do timeout 6h bash -c 'while :; do :; done' & done; \
+	go test -count=$(RUNS) -timeout 6h ./internal/scenarios -run TestScenariosOnSQLite
 
 asan: install ## the stand-in for Oracle's client library under AddressSanitizer
 	.ci/install-postgres

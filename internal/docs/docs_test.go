@@ -251,16 +251,23 @@ func TestLanguageExamples(t *testing.T) {
 	}
 }
 
+var exampleBlocks = regexp.MustCompile("(?ms)^```yaml( refused)?\n(.*?)^```")
+
+// wholeExample is an example as a document: many are lists of tasks.
+func wholeExample(doc string) string {
+	if strings.HasPrefix(doc, "document:") || strings.HasPrefix(doc, "lifecycle:") {
+		return doc
+	}
+	return head + "do:\n" + doc
+}
+
 func examples(t *testing.T, page string, least int) {
-	blocks := regexp.MustCompile("(?ms)^```yaml( refused)?\n(.*?)^```").FindAllStringSubmatch(read(t, page), -1)
+	blocks := exampleBlocks.FindAllStringSubmatch(read(t, page), -1)
 	if len(blocks) < least {
 		t.Errorf("%s: only %d examples", page, len(blocks))
 	}
 	for _, m := range blocks {
-		doc := m[2]
-		if !strings.HasPrefix(doc, "document:") && !strings.HasPrefix(doc, "lifecycle:") {
-			doc = head + "do:\n" + doc
-		}
+		doc := wholeExample(m[2])
 		_, err := openworkflow.Parse("example.yaml", []byte(doc))
 		if m[1] == "" && err != nil {
 			t.Errorf("%s: %v\n%s", page, err, doc)
