@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/internal/chaos/judge"
+	"github.com/aqueduct-engine/aqueduct/internal/nodes"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 )
 
@@ -31,7 +32,8 @@ type bed struct {
 	a, b    *outside
 	version int // of the definitions
 
-	database sync.Mutex // held by what troubles it
+	database sync.Mutex                   // held by what troubles it
+	looked   func() (held int, err error) // ends the watch of the invariants
 
 	mu         sync.Mutex
 	works      []*work
@@ -42,7 +44,7 @@ type bed struct {
 	saved      time.Time // when the backup was made
 }
 
-func newBed(p place, program, dir string, nodes int) *bed {
+func newBed(p place, program, dir string, o options) *bed {
 	b := &bed{
 		place: p, program: program, logs: dir, counts: map[string]int{},
 		seen: &calls{applied: map[[2]string]int{}, came: map[[2]string]chan struct{}{}},
@@ -53,8 +55,12 @@ func newBed(p place, program, dir string, nodes int) *bed {
 	for _, o := range []*outside{b.a, b.b} {
 		o.server.Config.ErrorLog = log.New(io.Discard, "", 0) // of aborted handlers
 	}
-	for i := range nodes {
-		b.slots = append(b.slots, newSlot(program, p.url(), fmt.Sprintf("n%d", i), dir))
+	for i := range o.nodes {
+		s, err := newSlot(program, p.url(), fmt.Sprintf("n%d", i), dir, o.memory, p.inMemory())
+		if err != nil {
+			fmt.Printf("chaos: %s: THE KERNEL DOES NOT ENFORCE THE MEMORY of node %d, which is told its limit and sampled: %s\n", o.store, i, err)
+		}
+		b.slots = append(b.slots, s)
 	}
 	return b
 }
@@ -77,7 +83,7 @@ func (b *bed) someNode(n int) string {
 	var up []string
 	for _, s := range b.slots {
 		if n := s.now(); n != nil {
-			up = append(up, n.url)
+			up = append(up, n.URL)
 		}
 	}
 	if len(up) == 0 {
@@ -251,7 +257,27 @@ func (b *bed) restore(ctx context.Context) error {
 	b.generation, b.forget = context.WithCancel(context.Background())
 	b.mu.Unlock()
 	forget()
-	return b.place.restore(ctx)
+	if err := b.place.restore(ctx); err != nil {
+		return err
+	}
+	return b.raise(ctx)
+}
+
+// raise is the last step of putting back a backup: the database begins another
+// epoch. A node that was killed just before the backup counts for a while.
+func (b *bed) raise(ctx context.Context) error {
+	for deadline := time.Now().Add(startMax); ; pause(ctx, time.Second) {
+		cmd := exec.CommandContext(ctx, b.program, "restore", "--store", b.place.url())
+		cmd.Env = nodes.Quiet()
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			b.count("epoch raised")
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("engine-node restore: %w: %s", err, out)
+		}
+	}
 }
 
 // settleTime is how long before a backup a work must have had its last effect

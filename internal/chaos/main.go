@@ -24,7 +24,6 @@ import (
 const (
 	starvedAfter = time.Minute      // a small work, with every trouble and an open breaker (30 s) on its way
 	settleMax    = 60 * time.Second // until everything is completed when the faults have ended
-	memoryMax    = 512 << 20        // of a node
 	fullRound    = 45 * time.Second // a run that is longer has everything in it
 )
 
@@ -36,6 +35,7 @@ func main() {
 	seed := flag.Uint64("seed", 0, "decides what is done when; 0: a random one")
 	stores := flag.String("store", "sqlite,oracle", "stores, separated by commas")
 	nodes := flag.Int("nodes", 3, "nodes on a database")
+	memory := flag.Int64("memory", 512, "MiB that a node may have; the kernel sees to it where this user may make control groups")
 	logs := flag.String("logs", "", "folder to keep what nodes log; empty: it is deleted")
 	expected := flag.String("known", strings.Join(known, ","), "kinds of anomalies that are reported and do not fail the run, separated by commas")
 	flag.Parse()
@@ -47,7 +47,7 @@ func main() {
 	var rows []string
 	for _, name := range list {
 		r, err := run(context.Background(), options{
-			store: name, seed: *seed, length: *length / time.Duration(len(list)), nodes: *nodes, logs: *logs, known: strings.Split(*expected, ","),
+			store: name, seed: *seed, length: *length / time.Duration(len(list)), nodes: *nodes, memory: *memory << 20, logs: *logs, known: strings.Split(*expected, ","),
 		})
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "chaos: %s: %v\n", name, err)
@@ -70,6 +70,7 @@ type options struct {
 	seed   uint64
 	length time.Duration
 	nodes  int
+	memory int64 // of a node, in bytes
 	logs   string
 	known  []string
 }
@@ -108,7 +109,7 @@ func run(ctx context.Context, o options) (*report, error) {
 			return nil, err
 		}
 	}
-	b := newBed(p, program, logs, o.nodes)
+	b := newBed(p, program, logs, o)
 	r, err := b.play(ctx, o)
 	for _, s := range b.slots {
 		if e := s.close(); e != nil && err == nil {

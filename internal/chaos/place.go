@@ -27,6 +27,7 @@ type place interface {
 	refusal() string                  // what clients are told of them, as it is counted
 	backup(ctx context.Context) error // no node runs
 	restore(ctx context.Context) error
+	inMemory() int64 // what the kernel counts as memory of nodes though it is the database's
 	close() error
 }
 
@@ -39,6 +40,7 @@ type file struct {
 	dir     string
 	path    string
 	mounted bool
+	size    int64 // of the mounted file system
 	copy    string
 }
 
@@ -55,8 +57,18 @@ func newFile(dir string, length time.Duration) (*file, error) {
 	if err := os.Mkdir(f.dir, 0o700); err != nil {
 		return nil, err
 	}
-	f.mounted = unix.Mount("none", f.dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", diskBytes+diskBytesSecond*int64(length.Seconds()))) == nil
+	f.size = diskBytes + diskBytesSecond*int64(length.Seconds())
+	f.mounted = unix.Mount("none", f.dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", f.size)) == nil
 	return f, nil
+}
+
+// inMemory is the mounted file system: it is of memory, and pages that a node
+// has written are the node's.
+func (f *file) inMemory() int64 {
+	if !f.mounted {
+		return 0
+	}
+	return f.size
 }
 
 func (f *file) name() string { return f.path }
@@ -201,7 +213,8 @@ func newSchema(ctx context.Context) (*schema, error) {
 	return s, nil
 }
 
-func (s *schema) name() string { return s.db.DSN() }
+func (s *schema) name() string    { return s.db.DSN() }
+func (s *schema) inMemory() int64 { return 0 }
 
 func (s *schema) url() string {
 	q := url.Values{"libDir": {s.db.LibDir()}}

@@ -90,12 +90,16 @@ func (b *bed) report(o options, h judge.History, settling time.Duration) *report
 	r.effects = len(keys)
 	for _, s := range b.slots {
 		r.memory, r.lives = max(r.memory, s.most), r.lives+s.lives
+		if g := s.settings.Group; g != nil && g.Kills() > 0 {
+			r.problems = append(r.problems, fmt.Sprintf("the kernel has killed %d nodes of %s for their memory", g.Kills(), s.settings.Name))
+		}
 	}
-	if r.memory > memoryMax {
-		r.problems = append(r.problems, fmt.Sprintf("a node had %d MiB, more than %d", r.memory>>20, memoryMax>>20))
+	if r.memory > o.memory {
+		r.problems = append(r.problems, fmt.Sprintf("a node had %d MiB, more than %d", r.memory>>20, o.memory>>20))
 	}
 	if o.length >= fullRound {
-		must := append(b.names(), "backup", "restore", "request repeated", "node killed at work", "invariants verified", "operator retried",
+		must := append(b.names(), "backup", "restore", "request repeated", "node killed at work", "invariants verified", "invariants held, seen beside the work",
+			"epoch raised", "operator retried",
 			"task completed", "signal applied", b.place.refusal())
 		for _, what := range must {
 			if r.counts[what] == 0 {

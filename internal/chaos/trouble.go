@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 )
 
 // random is a source for one purpose: the same with every run of a seed,
@@ -68,15 +70,15 @@ func (b *bed) troubled() map[string]func(ctx context.Context, n int) error {
 		},
 		"terminate": func(_ context.Context, n int) error {
 			if node := slot(n).now(); node != nil {
-				node.signal(syscall.SIGTERM)
+				node.Signal(syscall.SIGTERM)
 			}
 			return nil
 		},
 		"stop and continue": func(ctx context.Context, n int) error {
 			if node := slot(n).now(); node != nil {
-				node.signal(syscall.SIGSTOP)
+				node.Signal(syscall.SIGSTOP)
 				pause(ctx, time.Duration(500+n%2500)*time.Millisecond)
-				node.signal(syscall.SIGCONT)
+				node.Signal(syscall.SIGCONT)
 			}
 			return nil
 		},
@@ -112,7 +114,7 @@ func (b *bed) kill(s *slot) {
 	if b.open() > 0 {
 		b.count("node killed at work")
 	}
-	node.kill()
+	node.Kill()
 }
 
 // sicken lets a host misbehave for a while.
@@ -128,6 +130,8 @@ func (b *bed) sicken(ctx context.Context, o *outside, n int) {
 // the backup and its restore, which are alone.
 func (b *bed) trouble(ctx context.Context, list []event) {
 	all := b.troubled()
+	b.watch()
+	defer b.look()
 	var active sync.WaitGroup
 	begun := time.Now()
 	for _, e := range list {
@@ -137,16 +141,32 @@ func (b *bed) trouble(ctx context.Context, list []event) {
 		}
 		if e.what == "backup" || e.what == "restore" {
 			active.Wait()
+			b.look() // the file is replaced
 			do := b.save
 			if e.what == "restore" {
 				do = b.restore
 			}
 			b.done(ctx, e.what, do(ctx))
+			b.watch()
 			continue
 		}
 		active.Go(func() { b.done(ctx, e.what, all[e.what](ctx, e.n)) })
 	}
 	active.Wait()
+}
+
+// watch begins to look at the invariants beside everything that happens.
+func (b *bed) watch() { b.looked = places.Watch(b.place.name(), time.Second) }
+
+// look ends that, and notes what was found.
+func (b *bed) look() {
+	held, err := b.looked()
+	b.mu.Lock()
+	b.counts["invariants held, seen beside the work"] += held
+	b.mu.Unlock()
+	if err != nil {
+		b.wrong("beside the work: %s", err)
+	}
 }
 
 // done notes what was done to the bed, and looks at the invariants.

@@ -18,6 +18,6 @@ select V.ABOUT, V.FOUND from (
   select C.INSTANCE_ID, 'its parent ' || C.PARENT_ID || ' has not asked for it'
   from WF_INSTANCES C
   join WF_RUNTIME_STATES R on R.INSTANCE_ID = C.PARENT_ID
-  where not exists (select 1 from ASKED A where A.PARENT = C.PARENT_ID and A.CHILD = C.INSTANCE_ID)
+  where C.PARENT_ID not like 'schedule.%' and not exists (select 1 from ASKED A where A.PARENT = C.PARENT_ID and A.CHILD = C.INSTANCE_ID)
 ) V
 fetch first :ROWS_MAX rows only

@@ -24,5 +24,5 @@ union all
 select C.INSTANCE_ID, 'its parent ' || C.PARENT_ID || ' has not asked for it'
 from WF_INSTANCES C
 join WF_RUNTIME_STATES R on R.INSTANCE_ID = C.PARENT_ID
-where (R.INSTANCE_NO, C.INSTANCE_ID) not in (select PARENT_NO, CHILD from ASKED where CHILD is not null)
+where C.PARENT_ID not like 'schedule.%' and (R.INSTANCE_NO, C.INSTANCE_ID) not in (select PARENT_NO, CHILD from ASKED where CHILD is not null)
 limit ?
