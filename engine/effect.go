@@ -281,7 +281,7 @@ func (t *Turn) forgetEffects() {
 	case s.Status == snapshot.Faulted || t.program == nil:
 		return
 	}
-	open := map[string]bool{}
+	open := make(map[string]bool, len(s.Waits))
 	for _, w := range s.Waits {
 		if w.Effect != "" {
 			open[w.Effect] = true

@@ -65,6 +65,10 @@ type Input struct {
 	Incarnation string // of an instance that begins with this turn: random, and never used before
 	Limits      Limits
 
+	// Own says that the snapshot is this decision's alone, so that Step need not
+	// copy it: what the decision before has left. An error leaves it spoilt.
+	Own bool
+
 	Lifecycle bool // the turn publishes the lifecycle events of what it does
 }
 

@@ -219,6 +219,7 @@ func (g *generator) retry(line func(format string, args ...any)) {
 
 // player is one run of one program.
 type player struct {
+	own engine.Outcome // of the last decision in place
 	*rand.Rand
 	def    engine.Definition
 	snap   snapshot.Snapshot
@@ -290,12 +291,46 @@ func (p *player) turn() error {
 	if after, _ := p.snap.Encode(); string(after) != string(before) {
 		return fmt.Errorf("%s changed the snapshot it was decided on", env.Type)
 	}
+	if err := p.inPlace(in, before, written(out)); err != nil {
+		return err
+	}
 	if out.Disposition == engine.Stale || out.Disposition == engine.Closed {
 		if len(out.Send)+len(out.Tasks)+len(out.Settled) > 0 || len(out.Entries) != 1 || len(out.Snapshot.Waits) != len(p.snap.Waits) {
 			return fmt.Errorf("a stale %s did something: %s", env.Type, encode(out))
 		}
 	}
 	return p.accept(out)
+}
+
+// written is an outcome as it is kept: an empty list is none.
+func written(out engine.Outcome) string {
+	state, err := out.Snapshot.Encode()
+	out.Snapshot = snapshot.Snapshot{}
+	return fmt.Sprintf("%s %v %s", state, err, encode(out))
+}
+
+// inPlace makes a decision on what the one before has left, without a copy. It
+// decides the same, and changes nothing else of what the one before has decided.
+func (p *player) inPlace(in engine.Input, before []byte, want string) error {
+	if left, err := p.own.Snapshot.Encode(); err != nil || string(left) != string(before) {
+		p.own = engine.Outcome{Snapshot: p.snap.Clone()} // an operator, or a crash, was between
+	}
+	last := p.own
+	last.Snapshot = snapshot.Snapshot{}
+	decided := encode(last)
+	in.Own = true
+	out, err := engine.Step(p.def, p.own.Snapshot, in)
+	if err != nil {
+		return err
+	}
+	if got := written(out); got != want {
+		return fmt.Errorf("in place it is decided differently:\n%s\n%s", got, want)
+	}
+	if now := encode(last); now != decided {
+		return fmt.Errorf("what was decided before has changed:\n%s\n%s", now, decided)
+	}
+	p.own = out
+	return nil
 }
 
 func encode(out engine.Outcome) string {

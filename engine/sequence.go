@@ -76,6 +76,7 @@ func (t *Turn) keepAhead() (Outcome, error) {
 // and those behind it stay.
 func followed(def Definition, out Outcome, in Input) Outcome {
 	did := out.Disposition
+	in.Own = false // what one that is refused has changed must not stay
 	for {
 		s := out.Snapshot
 		i := s.NextAhead()

@@ -70,7 +70,8 @@ func (t *Turn) started() {
 }
 
 // Step decides what a signal does to an instance. Its errors are problems: the
-// signal cannot be applied now or ever, and the snapshot is untouched.
+// signal cannot be applied now or ever, and the snapshot is untouched, unless it
+// is in.Own.
 //
 // Token before version: a signal with a token resumes exactly the wait that
 // has it, and is stale without one. Only a signal without a token is held to
@@ -93,7 +94,11 @@ func step(def Definition, snap snapshot.Snapshot, in Input) (Outcome, error) {
 			snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, def.Ref().Digest)
 	}
 	env := in.Signal
-	t := newTurn(snap.Clone(), in)
+	s := snap
+	if !in.Own {
+		s = snap.Clone()
+	}
+	t := newTurn(s, in)
 	t.watch(def)
 	switch {
 	case env.Type == signal.StartRequest:

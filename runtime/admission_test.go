@@ -190,7 +190,7 @@ func TestAWideFanOutStaysOffTheQueue(t *testing.T) {
 		c.Full = rc.Store
 		rc.Store, rc.Activities = c, 8
 	}, doc("wide", `
-  - all: {call: forEach, with: {in: '${ [range(200)] }', call: effect}}
+  - all: {call: forEach, with: {in: '${ [range(1000)] }', call: effect}}
 `))
 	before := c.announced.Load()
 	n.begin(t, "i", "t/wide", nil)
@@ -203,12 +203,12 @@ func TestAWideFanOutStaysOffTheQueue(t *testing.T) {
 // Small instances beside a fan-out of slow calls wait for one place at most.
 func TestAWideInstanceStarvesNobody(t *testing.T) {
 	t.Parallel()
-	const slow = 20 * time.Millisecond
+	const slow = 5 * time.Millisecond
 	n := sending(t, t.TempDir()+"/a.db", func(r *http.Request) int { time.Sleep(slow); return 204 }, func(c *runtime.Config) { c.PerHost, c.Activities = 4, 8 },
 		getDoc("same", "/same"), strings.ReplaceAll(getDoc("other", "/"), "http://h", "http://g"), doc("wide", `
-  - all: {call: forEach, with: {in: '${ [range(200)] }', call: http, with: {method: get, endpoint: 'http://h/same'}}}
+  - all: {call: forEach, with: {in: '${ [range(1000)] }', call: http, with: {method: get, endpoint: 'http://h/same'}}}
 `))
-	n.begin(t, "wide", "t/wide", nil) // takes a second
+	n.begin(t, "wide", "t/wide", nil) // takes more than a second
 	begun := time.Now()
 	for _, name := range []string{"same", "other"} {
 		for i := range 5 {

@@ -183,8 +183,24 @@ type turnOf struct {
 // decide decides post after post, each on what the one before has made of the
 // snapshot. One that is refused leaves no trace in what the others do. When one
 // of the queue is to be tried again, those of the queue behind it wait for it.
+//
+// What a decision leaves is the next one's to change: a copy for each would be
+// the most of the work for an instance with many branches. Where one is refused,
+// which is rare, all are decided again with copies.
 func (r *Runtime) decide(ctx context.Context, snap snapshot.Snapshot, posts []*post) turnOf {
-	var t turnOf
+	t, ok := r.decideAll(ctx, snap, posts, true)
+	if !ok {
+		t, _ = r.decideAll(ctx, snap, posts, false)
+	}
+	for _, p := range t.posts {
+		p.out.Snapshot = t.out.Snapshot
+	}
+	return t
+}
+
+// decideAll is decide. With inPlace, ok is false when a refused decision has
+// spoilt the snapshot.
+func (r *Runtime) decideAll(ctx context.Context, snap snapshot.Snapshot, posts []*post, inPlace bool) (t turnOf, ok bool) {
 	var behind *behindError
 	seen := map[string]bool{} // signal ids recorded by this turn
 	for _, p := range posts {
@@ -197,26 +213,31 @@ func (r *Runtime) decide(ctx context.Context, snap snapshot.Snapshot, posts []*p
 			p.err = behind
 			continue
 		}
-		out, in, err := r.once(ctx, snap, p)
+		own := inPlace && len(t.posts) > 0
+		out, in, err := r.once(ctx, snap, p, own)
 		if err == nil && len(posts) > 1 && recordedIn(seen, &out) {
 			err = store.ErrDuplicate
 		}
 		if err != nil {
+			if own && !errors.Is(err, errOwnRetry) { // which is found before anything is changed
+				return t, false
+			}
 			p.err = err
 			if p.queued() && r.fate(p.d.Message(), err).blocks() {
 				behind = &behindError{cause: err}
 			}
 			continue
 		}
-		p.out, snap = out, out.Snapshot
 		if t.in = in; len(t.posts) == 0 {
 			t.out = out
 		} else {
 			t.out = t.out.Then(out)
 		}
 		t.posts = append(t.posts, p)
+		snap, p.out = out.Snapshot, out
+		p.out.Snapshot = snapshot.Snapshot{} // not one for each post
 	}
-	return t
+	return t, true
 }
 
 // recordedIn reports whether an outcome records a signal that is among those
@@ -264,7 +285,7 @@ func unknown(err error, id string) error {
 
 // once decides one post on one version of the snapshot. A panic is a problem
 // like any other.
-func (r *Runtime) once(ctx context.Context, snap snapshot.Snapshot, p *post) (out engine.Outcome, in engine.Input, err error) {
+func (r *Runtime) once(ctx context.Context, snap snapshot.Snapshot, p *post, own bool) (out engine.Outcome, in engine.Input, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = r.panicked(v, "instance", snap.InstanceID, "signal", p.env.SignalID)
@@ -274,7 +295,7 @@ func (r *Runtime) once(ctx context.Context, snap snapshot.Snapshot, p *post) (ou
 	if err != nil {
 		return out, in, err
 	}
-	in = engine.Input{Signal: p.env, Now: p.now, Clock: r.Now(), Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle}
+	in = engine.Input{Signal: p.env, Now: p.now, Clock: r.Now(), Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle, Own: own}
 	if out, err = p.decide(def, snap, in); err == nil {
 		trace(&out, p.env.Headers[signal.HeaderLineage])
 	}
