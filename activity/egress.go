@@ -77,6 +77,9 @@ func newPolicy(e Egress) *policy {
 func newRules(texts []string) (r rules) {
 	for _, t := range texts {
 		if prefix, err := netip.ParsePrefix(t); err == nil {
+			if a := prefix.Addr(); a.Is4In6() && prefix.Bits() >= 96 { // addresses are compared as those of IPv4
+				prefix = netip.PrefixFrom(a.Unmap(), prefix.Bits()-96)
+			}
 			r.ranges = append(r.ranges, prefix.Masked())
 		} else if addr, err := netip.ParseAddr(strings.Trim(t, "[]")); err == nil {
 			r.ranges = append(r.ranges, netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()))

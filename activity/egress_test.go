@@ -37,6 +37,8 @@ func TestEgressPolicy(t *testing.T) {
 		{[]string{"metadata"}, nil, "metadata", "169.254.169.254:80", "egress.link-local"},
 		{[]string{"169.254.169.254"}, nil, "metadata", "169.254.169.254:80", ""},
 		{nil, []string{"10.0.0.0/8"}, "bank", "10.1.2.3:443", "egress.denied"},
+		{nil, []string{"::ffff:10.0.0.0/104"}, "bank", "10.1.2.3:443", "egress.denied"},
+		{nil, []string{"fe80::1%eth0"}, "bank", "[fe80::1]:443", "egress.denied"},
 		{nil, []string{"*.internal"}, "db.internal.", "192.0.2.1:443", "egress.denied"},
 		{[]string{"bank"}, []string{"10.0.0.0/8"}, "bank", "10.1.2.3:443", "egress.denied"},
 		{[]string{"bank"}, nil, "BANK", "10.1.2.3:443", ""},

@@ -145,8 +145,7 @@ func (s Secrets) Bound() (map[string][]string, error) {
 	bound := map[string][]string{}
 	for _, pair := range List(s.Hosts) {
 		name, host, ok := strings.Cut(pair, "=")
-		u, err := url.Parse("https://" + strings.TrimPrefix(host, "*."))
-		if !ok || name == "" || err != nil || u.Host == "" || u.Host != strings.TrimPrefix(host, "*.") {
+		if !ok || name == "" || !isSecretHost(host) {
 			return nil, fmt.Errorf("%q is not NAME=HOST or NAME=HOST:PORT", pair)
 		}
 		bound[name] = append(bound[name], host)

@@ -322,15 +322,37 @@ func (l *Loaded) check(all []setting) []problem.Place {
 	return found
 }
 
-var egressHost = regexp.MustCompile(`^(\*\.)?[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$`)
+var hostName = regexp.MustCompile(`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$`)
 
-// isEgressRule reports whether a text is a rule of egress. What looks like an
-// address that went wrong is none: taken for a host, it would fit nothing.
+// isHost reports whether a text is the name of a host. One that ends in a number
+// is an address that went wrong: taken for a name, it would fit nothing.
+func isHost(name string) bool {
+	_, numeric := strconv.ParseUint(name[strings.LastIndexByte(name, '.')+1:], 0, 64)
+	return numeric != nil && hostName.MatchString(name)
+}
+
+// isEgressRule reports whether a text is a rule of egress.
 func isEgressRule(rule string) bool {
 	_, notRange := netip.ParsePrefix(rule)
 	_, notAddress := netip.ParseAddr(rule)
-	numeric := strings.Trim(rule, "0123456789./") == ""
-	return notRange == nil || notAddress == nil || !numeric && egressHost.MatchString(rule)
+	return notRange == nil || notAddress == nil || isHost(strings.TrimPrefix(rule, "*."))
+}
+
+// isSecretHost reports whether a text is HOST or HOST:PORT, with "*." before a
+// name for all below it. A star elsewhere would fit more than it says.
+func isSecretHost(text string) bool {
+	name, below := strings.CutPrefix(text, "*.")
+	u, err := url.Parse("https://" + name)
+	if err != nil || u.Host != name {
+		return false
+	}
+	if port := u.Port(); port != "" || strings.HasSuffix(name, ":") {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return false
+		}
+	}
+	_, notAddress := netip.ParseAddr(u.Hostname())
+	return isHost(u.Hostname()) || notAddress == nil && !below
 }
 
 // checkListen refuses every address from which another machine could reach

@@ -74,7 +74,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// outside answers /ok, refuses at /refuse, and blocks at /slow until the
+// outside answers /ok, refuses at /refuse, leads from /to?URL there, and blocks at /slow until the
 // caller gives up. The first request at /once is answered when its caller has
 // gone on at /go; /asked has the keys of all.
 func outside() *http.ServeMux {
@@ -84,6 +84,7 @@ func outside() *http.ServeMux {
 		fmt.Fprint(w, `{"score":700}`)
 	})
 	mux.HandleFunc("/refuse", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusBadRequest) })
+	mux.HandleFunc("/to", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.RawQuery, http.StatusFound) })
 	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
