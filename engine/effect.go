@@ -268,6 +268,22 @@ func (t *Turn) undoneAt(c snapshot.Compensation) {
 	t.Snap.Effects = append(t.Snap.Effects, snapshot.Effect{Pointer: c.Pointer, Visit: c.Visit, Arm: whole, Undone: 1})
 }
 
+// opener tells which effects waits are for; it is asked so often.
+func opener(waits []snapshot.Wait, often int) func(key string) bool {
+	if often <= 8 { // for which an index of many waits does not pay
+		return func(key string) bool {
+			return key != "" && slices.ContainsFunc(waits, func(w snapshot.Wait) bool { return w.Effect == key })
+		}
+	}
+	open := make(map[string]bool, len(waits))
+	for _, w := range waits {
+		if w.Effect != "" {
+			open[w.Effect] = true
+		}
+	}
+	return func(key string) bool { return open[key] }
+}
+
 // forgetEffects drops what no retry can repeat any more, and what a retry can
 // tell by itself. Nothing is dropped while an operator may retry.
 func (t *Turn) forgetEffects() {
@@ -281,20 +297,19 @@ func (t *Turn) forgetEffects() {
 	case s.Status == snapshot.Faulted || t.program == nil:
 		return
 	}
-	open := make(map[string]bool, len(s.Waits))
-	for _, w := range s.Waits {
-		if w.Effect != "" {
-			open[w.Effect] = true
-		}
-	}
 	pointer, visit, ok := t.program.outermost(s)
-	s.Effects = slices.DeleteFunc(s.Effects, func(e snapshot.Effect) bool {
-		if open[e.Key] {
-			return false
-		}
+	over := func(e snapshot.Effect) bool {
 		inside := ok && strings.HasPrefix(e.Pointer+"/", pointer+"/") && strings.HasPrefix(e.Visit+".", visit+".")
 		return !inside || !e.Unknown && e.Undone == 0
-	})
+	}
+	some := 0 // mostly the one that has just ended
+	for _, e := range s.Effects {
+		if over(e) {
+			some++
+		}
+	}
+	open := opener(s.Waits, some)
+	s.Effects = slices.DeleteFunc(s.Effects, func(e snapshot.Effect) bool { return over(e) && !open(e.Key) })
 	if len(s.Effects) == 0 {
 		s.Effects = nil
 	}

@@ -75,7 +75,7 @@ func (p *Program) goOn(t *Turn, from *handOver) error {
 		same := from.def != nil && from.def.Schedule.like(p.Schedule)
 		switch {
 		case w.Kind == snapshot.WaitChild && p.Schedule.After != "":
-			t.Snap.Waits = append(t.Snap.Waits, w)
+			t.Snap.Waits, t.awaits = append(t.Snap.Waits, w), true
 			t.Snap.SubFrames = from.snap.SubFrames
 			return nil
 		case w.Kind == snapshot.WaitTimer && (same || !w.Until.After(t.In.Now)):

@@ -28,6 +28,7 @@ type Turn struct {
 	from    *handOver // what a schedule goes on from; nil = it begins
 	effect  Operation // RetrySame or RetryNew: what an operator has decided; "" = nothing
 	refusal string    // why the signal, which nobody has any more, is refused
+	awaits  bool      // the turn adds a wait
 	program *Program  // what the instance runs; nil = Go code, or nothing runs
 }
 
@@ -120,7 +121,7 @@ func (t *Turn) Await(w snapshot.Wait) snapshot.Wait {
 		w.Token = t.derive()
 	}
 	w.Until = w.Until.UTC().Truncate(time.Microsecond)
-	t.Snap.Waits = append(t.Snap.Waits, w)
+	t.Snap.Waits, t.awaits = append(t.Snap.Waits, w), true
 	switch {
 	case w.Kind == snapshot.WaitNext:
 		t.send(signal.InternalContinue, w.Token, time.Time{}, nil)
@@ -276,7 +277,7 @@ func (t *Turn) finish() (Outcome, error) {
 	s.Arrange()
 	t.publishLifecycle()
 	t.forgetEffects()
-	if err := check(s); err != nil {
+	if err := check(s, t.awaits); err != nil {
 		return Outcome{}, err
 	}
 	if n := len(t.out.Entries); n > 0 {
@@ -286,14 +287,20 @@ func (t *Turn) finish() (Outcome, error) {
 	return t.out, nil
 }
 
-// check holds the invariants of a snapshot that a turn may write.
-func check(s *snapshot.Snapshot) error {
-	seen := make(map[string]bool, len(s.Waits))
+// check holds the invariants of a snapshot that a turn may write. Where no wait
+// is new, each has a token of its own as before.
+func check(s *snapshot.Snapshot, awaits bool) error {
+	var seen map[string]bool
+	if awaits {
+		seen = make(map[string]bool, len(s.Waits))
+	}
 	for _, w := range s.Waits {
 		if w.Token == "" || seen[w.Token] {
 			return fmt.Errorf("engine: %s: wait at %s has no token of its own", s.InstanceID, w.Pointer)
 		}
-		seen[w.Token] = true
+		if awaits {
+			seen[w.Token] = true
+		}
 		if len(s.Branches) > 0 && s.Branch(w.Branch) == nil {
 			return fmt.Errorf("engine: %s: wait at %s has no branch", s.InstanceID, w.Pointer)
 		}
