@@ -3,6 +3,7 @@ package projections
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"sync"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -21,7 +22,13 @@ type digest struct{ head []byte }
 
 const digestRoom = 256 // bytes that the short parts of a row have, usually
 
-func newDigest() *digest { return &digest{head: make([]byte, 0, digestRoom)} }
+var digests = sync.Pool{New: func() any { return &digest{head: make([]byte, 0, digestRoom)} }}
+
+func newDigest() *digest {
+	d := digests.Get().(*digest)
+	d.head = d.head[:0]
+	return d
+}
 
 func (d *digest) number(n int64) { d.head = binary.AppendVarint(d.head, n) }
 
@@ -41,7 +48,7 @@ func (d *digest) at(t time.Time) {
 	d.number(t.UnixMicro())
 }
 
-// sum ends the digest with the long parts.
+// sum ends the digest with the long parts. The digest is not used after it.
 func (d *digest) sum(parts ...[]byte) int64 {
 	for _, p := range parts {
 		d.number(int64(len(p)))
@@ -50,6 +57,7 @@ func (d *digest) sum(parts ...[]byte) int64 {
 	for _, p := range parts {
 		crc = crc32.Update(crc, crcTable, p)
 	}
+	digests.Put(d)
 	return int64(crc)
 }
 
