@@ -48,5 +48,13 @@ func explain(err error) error {
 	return problem.Wrap(err, problem.Internal, "store.sql", "the database refused a statement")
 }
 
-// isData says whether the database refuses a value for good.
-func isData(err error) bool { return problem.CodeOf(err) == "store.value" }
+// isRefused says whether the database has refused a statement: for a value that
+// it never takes, or by a mistake of ours. The session goes on, and nothing of
+// the block that had the statement is written.
+func isRefused(err error) bool {
+	switch problem.CodeOf(err) {
+	case "store.value", "store.exists", "store.sql":
+		return !errors.Is(err, store.ErrLost) && !errors.Is(err, store.ErrUnknown)
+	}
+	return false
+}

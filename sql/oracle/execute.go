@@ -49,7 +49,11 @@ func (s *Store) execute(ctx context.Context, session *aq.Session, w *work, keep 
 	err := s.rows(ctx, session, w.ops, keep)
 	for i := 0; err == nil && i < len(w.sends); i++ {
 		if err = session.Enqueue(ctx, w.sends[i].queue, w.sends[i].list); err != nil {
-			return explain(err)
+			err = explain(err)
+			if keep { // the rows are written: only the end of the transaction takes them back
+				err = fmt.Errorf("%w: %w", store.ErrLost, err)
+			}
+			return err
 		}
 	}
 	return err

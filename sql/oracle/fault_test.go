@@ -22,7 +22,7 @@ const faultCalls = 16
 func TestEveryCallOfATurnMayFail(t *testing.T) {
 	t.Parallel()
 	s := opened(t, Options{DSN: standIn(t).DSN(), Node: "n"})
-	for _, action := range []string{"error=1555", "error=60", "error_after=1013", "cut", "cut_after", "error_after=3113"} {
+	for _, action := range []string{"error=1555", "error=60", "error_after=1013", "cut", "cut_after", "error_after=3113", "error=12899", "error=942"} {
 		for k := 1; k <= faultCalls; k++ {
 			faulty(t, s, action, k)
 		}

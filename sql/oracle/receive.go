@@ -301,7 +301,7 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 		return d.failed("commit", err)
 	}
 	err = d.write(ctx, work)
-	if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrDuplicate) || errors.Is(err, store.ErrTaken) || isData(err) || errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrDuplicate) || errors.Is(err, store.ErrTaken) || isRefused(err) || errors.Is(err, store.ErrNotFound) {
 		return d.failed("commit", err)
 	}
 	if err != nil {
