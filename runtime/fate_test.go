@@ -160,6 +160,39 @@ func TestWhatAFullInstanceIsSentHasAnEnd(t *testing.T) {
 	})
 }
 
+// TestAFullStreamFaultsAndCanBeCancelled: there is room left for both.
+func TestAFullStreamFaultsAndCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	places.Each(t, func(t *testing.T, fresh func() string) {
+		n := configured(t, fresh(), quick, queueDoc)
+		n.begin(t, "i", "t/queue", nil)
+		s, err := n.store.Load(t.Context(), "i")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Version++
+		s.Position = snapshot.MaxPosition - 1025 // as after millions of turns
+		encoded, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.store.Commit(t.Context(), store.Change{Snapshot: &s, Encoded: encoded, Runtime: store.Runtime{ExecutedAt: time.Now()}}); err != nil {
+			t.Fatal(err)
+		}
+		for k := range 2 {
+			n.send(t, toI("i", fmt.Sprint("s", k), `{"type":"go","data":{"n":1}}`))
+		}
+		n.until(t, "i", status("faulted"))
+		if s, err := n.store.Load(t.Context(), "i"); err != nil || !strings.Contains(s.Error.Detail, "limit.stream") {
+			t.Errorf("error %+v, %v", s.Error, err)
+		}
+		if _, err := n.rt.Operate(t.Context(), "i", engine.Cancel, nil, "ann"); err != nil {
+			t.Error(err)
+		}
+		n.until(t, "i", status("cancelled"))
+	})
+}
+
 // TestAValueThatTheDatabaseDoesNotTakeIsTheAuthors: as what is too large.
 func TestAValueThatTheDatabaseDoesNotTakeIsTheAuthors(t *testing.T) {
 	t.Parallel()

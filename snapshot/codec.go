@@ -58,8 +58,12 @@ type ResumePoint struct {
 }
 
 // Encode returns the canonical bytes of s. The problem limit.snapshot says
-// that it is larger than MaxBytes. Raw values in s must be valid JSON.
+// that it is larger than MaxBytes, limit.stream that its stream is too long. Raw
+// values in s must be valid JSON.
 func (s *Snapshot) Encode() ([]byte, error) {
+	if last := s.lastPosition(); s.Position > last {
+		return nil, problem.New(problem.TooLarge, "limit.stream", "stream position %d is over %d", s.Position, last)
+	}
 	b := s.append(make([]byte, 0, 1024+len(s.State.Input)))
 	if len(b) > MaxBytes {
 		return nil, problem.New(problem.TooLarge, "limit.snapshot", "snapshot of %d bytes exceeds %d", len(b), MaxBytes)

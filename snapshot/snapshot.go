@@ -245,6 +245,25 @@ const MaxBuffered = 1_000
 // early shall not take the room that the instance needs for its own work.
 const MaxBufferedBytes = 1 << 20
 
+// MaxPosition is the last position of an instance's stream. Before it there is
+// room that only a fault may use, and then only an end, so that an instance with
+// a full stream still says so, and can be cancelled.
+const (
+	MaxPosition   = 1<<24 - 1
+	positionsKept = 512 // for each of both
+)
+
+// lastPosition is the last one that the instance may use in its state.
+func (s *Snapshot) lastPosition() int64 {
+	switch {
+	case s.Status.Closed():
+		return MaxPosition
+	case s.Status == Faulted:
+		return MaxPosition - positionsKept
+	}
+	return MaxPosition - 2*positionsKept
+}
+
 // Bounds of what an instance keeps of signals with a sequence. A signal over
 // them is refused with the codes limit.senders and limit.ahead.
 const (
