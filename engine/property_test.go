@@ -72,7 +72,7 @@ func (g *generator) list(b *strings.Builder, indent, depth int) {
 		fmt.Fprintf(b, "%s- %s:\n", strings.Repeat("  ", indent), name)
 		g.task(b, indent+2, depth, names[i:])
 		if g.IntN(6) == 0 {
-			fmt.Fprintf(b, "%smetadata: {compensate: {call: undo, with: {of: %s}}}\n", strings.Repeat("  ", indent+2), name)
+			fmt.Fprintf(b, "%smetadata: {compensate: {call: undo, with: {of: %q}}}\n", strings.Repeat("  ", indent+2), "-"+name) // which no renaming changes: that would be another request
 		}
 	}
 }
