@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds how long a step waits for what it says.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // world is one scenario: a database, the nodes on it, the functions outside,
 // and what the steps remember.
