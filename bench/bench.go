@@ -77,6 +77,7 @@ type Row struct {
 	BytesPerInstance          float64 `json:"bytesPerInstance"`
 	MemoryPerInstance         float64 `json:"memoryPerInstance"`
 	IdleTransactionsPerMinute float64 `json:"idleTransactionsPerMinute"`
+	PeakMiB                   float64 `json:"peakMiB,omitempty"` // of memory that the process had
 
 	RoundTripsPerTurn       float64 `json:"roundTripsPerTurn,omitempty"`
 	IdleDequeuesPerMinute   float64 `json:"idleDequeuesPerMinute,omitempty"` // bounded waits that ended
@@ -109,6 +110,7 @@ func workloads() []workload {
 		{name: "start", what: "start to completed of a workflow of one call, one at a time", run: start},
 		{name: "signal", what: "parked instances resumed by one signal each, and one at a time", run: signals},
 		{name: "timer", what: "sleepers due at one moment: lateness", run: timers},
+		{name: "beside", what: "workflows of one call, two at a time, alone and beside wide instances, and beside 10^5 sleepers due at one moment", run: beside},
 		{name: "parked", what: "bytes and memory of a waiting instance with 1 KB of state", run: parked, fits: ownFiles},
 		{name: "idle", what: "transactions of a node with nothing to do", run: idle},
 		{name: "restart", what: "from process start to first progress after SIGKILL", run: restart, fits: ownFiles},

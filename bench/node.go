@@ -25,16 +25,20 @@ type node struct {
 	done  chan error
 }
 
-// noop performs every function at once and answers with a small object.
+// noop performs every function at once, but for the slow one, and answers with a
+// small object.
 type noop struct{}
 
-func (noop) Can(target string) bool { return target == "noop" }
+func (noop) Can(target string) bool { return target == "noop" || target == "slow" }
 
 func (noop) Destination(c engine.Command) engine.Destination {
 	return engine.Destination{Target: c.Target}
 }
 
-func (noop) Perform(context.Context, engine.Command, string, int) (json.RawMessage, *engine.Failure) {
+func (noop) Perform(ctx context.Context, c engine.Command, _ string, _ int) (json.RawMessage, *engine.Failure) {
+	if c.Target == "slow" {
+		_ = rest(ctx, slowCall) // whoever ends it wants no answer
+	}
 	return json.RawMessage(`{"ok":true}`), nil
 }
 

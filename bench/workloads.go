@@ -266,29 +266,35 @@ func resumeEach(ctx context.Context, n *node, send func(context.Context, string)
 // timers: many sleepers due at one moment.
 func timers(ctx context.Context, o *Options) ([]Row, error) {
 	row := Row{Workload: "timer", N: o.count(10_000, 200)}
-	doc := document("sleep", "  - sleep: {wait: '${ .pause }'}\n")
-	err := o.fresh(ctx, "timer", []string{doc}, func(n *node, _ string) error {
-		ahead := max(2*time.Second, time.Duration(row.N)*400*time.Microsecond)
-		due := time.Now().Add(ahead).Truncate(time.Millisecond)
-		ids, done := make([]string, row.N), make([]<-chan time.Time, row.N)
-		for i := range ids {
-			ids[i] = newID()
-		}
-		err := each(row.N, callers, func(i int) error {
-			var err error
-			pause := due.Sub(time.Now().Truncate(time.Microsecond))
-			done[i], err = n.launch(ctx, "sleep", ids[i], map[string]any{"pause": fmt.Sprintf("PT%.6fS", pause.Seconds())})
-			return err
-		})
+	err := o.fresh(ctx, "timer", []string{sleepDocument}, func(n *node, _ string) error {
+		due, done, err := n.sleepers(ctx, row.N, max(2*time.Second, time.Duration(row.N)*400*time.Microsecond))
 		if err != nil {
 			return err
-		}
-		if time.Now().After(due) {
-			return fmt.Errorf("the sleepers could not be started before they were due")
 		}
 		return lateness(ctx, done, due, &row)
 	})
 	return []Row{row}, err
+}
+
+var sleepDocument = document("sleep", "  - sleep: {wait: '${ .pause }'}\n")
+
+// sleepers starts instances that are all due at one moment, so far ahead.
+func (n *node) sleepers(ctx context.Context, count int, ahead time.Duration) (due time.Time, done []<-chan time.Time, err error) {
+	due = time.Now().Add(ahead).Truncate(time.Millisecond)
+	ids, done := make([]string, count), make([]<-chan time.Time, count)
+	for i := range ids {
+		ids[i] = newID()
+	}
+	err = each(count, callers, func(i int) error {
+		var err error
+		pause := due.Sub(time.Now().Truncate(time.Microsecond))
+		done[i], err = n.launch(ctx, "sleep", ids[i], map[string]any{"pause": fmt.Sprintf("PT%.6fS", pause.Seconds())})
+		return err
+	})
+	if err == nil && time.Now().After(due) {
+		err = fmt.Errorf("the sleepers could not be started before they were due")
+	}
+	return due, done, err
 }
 
 // lateness waits for all sleepers. Each is due within the few microseconds
