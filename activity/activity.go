@@ -34,6 +34,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/signal"
 )
 
 // TargetHTTP is the target of a command that is an HTTP request.
@@ -45,6 +46,7 @@ const (
 	DefaultMaxResponseBytes = 1 << 20          // of an HTTP answer's body
 	DefaultMaxResultBytes   = 1 << 20          // of a result, as JSON
 	DefaultIdlePerHost      = 64               // connections to one host that are kept
+	MaxResultDepth          = 256              // nesting of a result, as of every value of an expression
 )
 
 // Func is a Go function that performs commands. Its input is the command's,
@@ -177,8 +179,12 @@ func (p *Performer) Perform(ctx context.Context, c engine.Command, key string, a
 	} else {
 		result, failure = p.call(ctx, f, c, key, attempt)
 	}
-	if failure == nil && len(result) > p.config.MaxResultBytes {
+	switch {
+	case failure != nil:
+	case len(result) > p.config.MaxResultBytes:
 		failure = tooLarge("limit.result", "result", p.config.MaxResultBytes)
+	case signal.Depth(result) > MaxResultDepth:
+		failure = tooDeep()
 	}
 	if failure != nil {
 		result = nil
@@ -202,6 +208,12 @@ func tooLarge(code, what string, limit int) *engine.Failure {
 	p := problem.New(problem.TooLarge, code, "%s exceeds %d bytes", what, limit).
 		WithHint("keep large data where it is and return a reference to it")
 	return permanent(TypeRuntime, http.StatusInternalServerError, what+" too large", p.Error())
+}
+
+func tooDeep() *engine.Failure {
+	p := problem.New(problem.TooLarge, "limit.result-depth", "result nests deeper than %d levels", MaxResultDepth).
+		WithHint("keep such data where it is and return a reference to it, or take the answer as it came with output: raw")
+	return permanent(TypeRuntime, http.StatusInternalServerError, "result too deep", p.Error())
 }
 
 // call runs a function under its timeout and turns a panic into a failure.

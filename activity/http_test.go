@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -106,6 +107,27 @@ func TestAnAttemptIsOneRequest(t *testing.T) {
 	all.Wait()
 	if _, f := do(t, p, `{"method":"post","uri":"%s/pay","body":{"amount":7}}`, url); f == nil || calls.Load() != 1 {
 		t.Errorf("%d requests, %+v", calls.Load(), f)
+	}
+}
+
+// A result that nests deeper than a value may is a failure that says so: no
+// database takes it, whatever is done next.
+func TestADeepAnswerIsAFailure(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		n, err := strconv.Atoi(r.URL.Path[1:])
+		if err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, strings.Repeat("[", n), strings.Repeat("]", n))
+	})
+	if _, f := do(t, performer(t, Config{}), fmt.Sprintf(`{"uri":"%%s/%d"}`, MaxResultDepth), url); f != nil {
+		t.Errorf("at the limit: %+v", f)
+	}
+	_, f := do(t, performer(t, Config{}), fmt.Sprintf(`{"uri":"%%s/%d"}`, MaxResultDepth+1), url)
+	if f == nil || f.Retry || !strings.Contains(f.Error.Detail, "limit.result-depth") {
+		t.Errorf("%+v", f)
 	}
 }
 

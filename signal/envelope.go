@@ -107,7 +107,7 @@ func Decode(raw []byte) (Envelope, error) {
 	if !utf8.Valid(raw) {
 		return Envelope{}, problem.New(problem.Invalid, "signal.not-utf8", "envelope is not valid UTF-8")
 	}
-	if depth(raw) > MaxDepth {
+	if Depth(raw) > MaxDepth {
 		return Envelope{}, tooDeep()
 	}
 	var w wire
@@ -131,9 +131,9 @@ type wire struct {
 	Unknown  map[string]json.RawMessage `json:",embed"`
 }
 
-// depth is the deepest nesting of raw, strings left out. On text that is no
+// Depth is the deepest nesting of raw, strings left out. On text that is no
 // JSON it is some number, and the decoder says what is wrong.
-func depth(raw []byte) int {
+func Depth(raw []byte) int {
 	deepest, now, quoted := 0, 0, false
 	for i := 0; i < len(raw); i++ {
 		switch c := raw[i]; {
@@ -208,7 +208,7 @@ func (e Envelope) Encode() ([]byte, error) {
 	if len(b) > MaxBytes {
 		return nil, tooLarge(len(b))
 	}
-	if depth(b) > MaxDepth { // nobody could read it
+	if Depth(b) > MaxDepth { // nobody could read it
 		return nil, tooDeep()
 	}
 	return b, nil

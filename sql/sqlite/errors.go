@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/mattn/go-sqlite3"
@@ -47,6 +48,10 @@ func explain(err error, path string) error {
 			return problem.Wrap(err, problem.Conflict, "store.exists", "the key exists")
 		}
 		return problem.Wrap(err, problem.Invalid, "store.value", "the database does not take a value")
+	case sqlite3.ErrError: // what it thinks of JSON has no code of its own
+		if strings.Contains(e.Error(), "malformed JSON") {
+			return problem.Wrap(err, problem.Invalid, "store.value", "the database does not take a value")
+		}
 	case sqlite3.ErrTooBig:
 		return problem.Wrap(err, problem.TooLarge, "store.too-big", "a value exceeds what SQLite can store")
 	}

@@ -158,7 +158,7 @@ func (w *writer) group(first *job) {
 		w.refuseWaiting()
 	}
 	for _, j := range w.members {
-		if err != nil {
+		if j.err = explain(j.err, w.s.path); err != nil {
 			j.err = err
 		}
 		if j.err != nil {
@@ -277,7 +277,7 @@ func (w *writer) fill(j *job) error {
 		if j.err != nil {
 			clear(w.tx.sends[sends:])
 			w.tx.sends = w.tx.sends[:sends]
-			if w.tx.wrote || fatal(j.err) {
+			if w.tx.wrote || w.fatal(j.err) {
 				return errAgain
 			}
 		}
@@ -320,7 +320,7 @@ func (w *writer) again() error {
 			}
 			continue
 		}
-		if fatal(j.err) {
+		if w.fatal(j.err) {
 			return j.err
 		}
 		w.tx.sends = w.tx.sends[:sends]
@@ -332,14 +332,17 @@ func (w *writer) again() error {
 	return nil
 }
 
-// fatal says that an error is of the database, not of one change: SQLite may
-// have ended the transaction.
-func fatal(err error) bool {
+// fatal says that an error is of the database, not of one change.
+func (w *writer) fatal(err error) bool {
 	var e sqlite3.Error
 	if !errors.As(err, &e) {
 		return false
 	}
-	return e.Code != sqlite3.ErrConstraint && e.Code != sqlite3.ErrTooBig
+	switch e.Code {
+	case sqlite3.ErrConstraint, sqlite3.ErrTooBig, sqlite3.ErrError, sqlite3.ErrMismatch, sqlite3.ErrRange:
+		return w.c.c.AutoCommit() // SQLite has ended the transaction
+	}
+	return true
 }
 
 // How long the writer waits for the write lock of another process. A process
