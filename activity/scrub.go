@@ -26,6 +26,8 @@ const (
 	// maxSteps bounds one search. A text that takes more is made to, and is taken
 	// for a secret as a whole.
 	maxSteps = 1_000_000
+
+	stepBytes = 64 // of a layer that was decoded, as a step
 )
 
 // open are the fields of an authentication policy that are not secret, also
@@ -261,7 +263,81 @@ func (s *secrecy) search(layer []byte, at []int32, below int) (found [][2]int) {
 			found = append(found, s.search(next, places, below-1)...)
 		}
 	}
+	for i := range coders {
+		c := &coders[i]
+		for shift := 0; below > 0 && shift < c.group && s.steps <= maxSteps; shift++ {
+			next, places := c.runs(layer, at, shift)
+			s.steps += len(next) / stepBytes
+			found = append(found, s.search(next, places, below-1)...)
+		}
+	}
 	return found
+}
+
+// coder is an encoding of bytes in groups of characters.
+type coder struct {
+	group  int       // characters
+	bytes  int       // that they are
+	letter [256]byte // for each character; 0 = it is none
+	decode func(dst, src []byte) (int, error)
+}
+
+var coders = []coder{
+	{2, 1, letters("0123456789abcdef", "ABCDEF", "abcdef"), hex.Decode},
+	{4, 3, letters("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", "-_", "+/"), base64.RawStdEncoding.Decode},
+}
+
+// letters is what stands for a character in an alphabet, and for those of
+// another spelling; 0 = nothing.
+func letters(alphabet, other, same string) (to [256]byte) {
+	for i := range len(alphabet) {
+		to[alphabet[i]] = alphabet[i]
+	}
+	for i := range len(other) {
+		to[other[i]] = same[i]
+	}
+	return to
+}
+
+// runs decodes what may be encoded in a text, one after the other with a byte
+// between them. What is encoded may begin shift characters before the end of a
+// group. Lines may be folded.
+func (c *coder) runs(t []byte, at []int32, shift int) (out []byte, places []int32) {
+	place := func(i int) int32 {
+		if at == nil {
+			return int32(i)
+		}
+		return at[i]
+	}
+	var run []byte
+	var from []int // where its characters stand
+	flush := func(end int) {
+		n := len(run) - shift
+		if n%c.group == 1 {
+			n-- // no byte ends there
+		}
+		if size := n * c.bytes / c.group; size >= minPart {
+			begin := len(out)
+			out = append(out, make([]byte, size+1)...)
+			_, _ = c.decode(out[begin:], run[shift:shift+n]) // characters of the alphabet only
+			for i := range size {
+				places = append(places, place(from[shift+i*c.group/c.bytes]))
+			}
+			places = append(places, place(end))
+		}
+		run, from = run[:0], from[:0]
+	}
+	for i, ch := range t {
+		switch l := c.letter[ch]; {
+		case l != 0:
+			run, from = append(run, l), append(from, i)
+		case len(run) > 0 && (ch == '\n' || ch == '\r'):
+		default:
+			flush(i)
+		}
+	}
+	flush(len(t))
+	return out, append(places, place(len(t)))
 }
 
 // match returns where the longest secret ends that begins at a place, or -1.
@@ -395,6 +471,8 @@ func unescape(t []byte) (value []byte, n int) {
 			return []byte(text), 2
 		}
 		switch t[1] {
+		case '0', '1', '2', '3':
+			return octalByte(t)
 		case 'x':
 			return hexByte(t, 2)
 		case 'u':
@@ -404,6 +482,15 @@ func unescape(t []byte) (value []byte, n int) {
 		}
 	}
 	return nil, 0
+}
+
+// octalByte reads a backslash and up to three digits.
+func octalByte(t []byte) ([]byte, int) {
+	b, n := 0, 1
+	for n < min(4, len(t)) && '0' <= t[n] && t[n] <= '7' {
+		b, n = b<<3|int(t[n]-'0'), n+1
+	}
+	return []byte{byte(b)}, n
 }
 
 func hexByte(t []byte, from int) ([]byte, int) {
