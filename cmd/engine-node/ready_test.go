@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,5 +45,16 @@ func TestReadinessIsBounded(t *testing.T) {
 	r.asked, p.err = time.Time{}, errors.New("full")
 	if err := r.ready(t.Context()); !errors.Is(err, p.err) {
 		t.Errorf("told %v", err)
+	}
+}
+
+// What a server sends without having been asked may quote a secret, and net/http
+// prints it: a node has one log, that which it writes itself.
+func TestNothingIsLoggedBesideTheNode(t *testing.T) {
+	if code := Run(t.Context(), []string{"version"}, nil, io.Discard, io.Discard); code != 0 {
+		t.Fatal(code)
+	}
+	if log.Writer() != io.Discard {
+		t.Errorf("Go's own log goes to %v", log.Writer())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,6 +52,9 @@ type app struct {
 
 // Run is the whole program but for the process: it returns the exit code.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	// A node has its own log. net/http prints here what a server sends without
+	// having been asked, byte for byte: it may quote a secret.
+	log.SetOutput(io.Discard)
 	a := &app{self: self(), env: os.Environ(), in: stdin, out: stdout, err: stderr, now: time.Now}
 	root := a.root()
 	root.SetArgs(args)
