@@ -228,7 +228,7 @@ func answered(ts *testscript.TestScript, _ bool, _ []string) {
 
 func asked(ts *testscript.TestScript, _ bool, args []string) {
 	re := regexp.MustCompile(args[0])
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(3 * patience) // a node that hangs is waited for
 	for {
 		answer, err := http.Get(ts.Getenv("SERVICES") + "/asked")
 		ts.Check(err)

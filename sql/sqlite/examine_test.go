@@ -75,6 +75,9 @@ func TestExaminationFindsWhatIsPlanted(t *testing.T) {
 		{"journal-mode", "delete", "journal_mode = wal", store.Warning, func(t *testing.T, path string) { script(t, path, "pragma journal_mode = delete") }},
 		{"schema-version", "version 99", "run the program", store.Wrong, func(t *testing.T, path string) { script(t, path, "pragma user_version = 99") }},
 		{"schema-version", "version 0", "engine-node migrate", store.Wrong, func(t *testing.T, path string) { script(t, path, "pragma user_version = 0") }},
+		{"schema-version", "version 8", "engine-node migrate", store.Wrong, func(t *testing.T, path string) {
+			script(t, path, "pragma user_version = 8; alter table WF_STREAM drop column CHECKSUM; alter table WF_TASKS drop column CHECKSUM")
+		}},
 		{"dead-letters", "1 dead letters", "dlq list", store.Warning, func(t *testing.T, path string) {
 			s := open(t, path)
 			ok(t, s.Commit(t.Context(), store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Queue: "signal", Envelope: []byte("e"), Reason: "r"}}))
@@ -97,6 +100,11 @@ func TestExaminationFindsWhatIsPlanted(t *testing.T) {
 			path := made(t)
 			p.plant(t, path)
 			f := look(t, path)[p.check]
+			for check, other := range look(t, path) {
+				if p.check == "schema-version" && check != p.check && other.Grade == store.Wrong {
+					t.Errorf("beside it: %+v", other)
+				}
+			}
 			if f.Grade != p.grade || !strings.Contains(f.Found, p.found) || !strings.Contains(f.Mend, p.mend) {
 				t.Errorf("got %+v", f)
 			}
