@@ -19,6 +19,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/model/memory"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
@@ -265,6 +266,62 @@ func TestSignalIDsAreLinearizable(t *testing.T) {
 			}
 			return said == "queued", had // it is not decided yet: both may follow
 		})
+	})
+}
+
+// Of many messages of one tick, as when nodes die with it in hand, one begins a
+// run; whoever comes later is told that it is stale.
+func TestTicksAreLinearizable(t *testing.T) {
+	pairs(t, func(t *testing.T, nodes [2]*world) {
+		if _, _, err := nodes[0].cat.Publish(t.Context(), "tick.yaml", []byte(scheduled("ticks-", 1)["tick"])); err != nil {
+			t.Fatal(err)
+		}
+		id := scheduleOf("ticks-") + "tick.1.1.0"
+		h := crowd(nodes, 6, 8, func(h *history, caller int, w *world, _ *rand.Rand) {
+			snap, err := w.st.Load(t.Context(), id)
+			if err != nil || len(snap.Waits) != 1 {
+				t.Errorf("%v: %+v", err, snap.Waits)
+				return
+			}
+			h.call(caller, step{thing: snap.Waits[0].Token, op: "tick"}, func() string {
+				did, err := w.rt.Signal(t.Context(), signal.Envelope{
+					SignalID: fmt.Sprint("tick-", caller), InstanceID: id, Type: signal.TimerDue, WaitingToken: snap.Waits[0].Token, OccurredAt: time.Now(),
+				})
+				if err != nil {
+					return code(err)
+				}
+				return string(did)
+			})
+		})
+		h.check(t, "", func(had, _, _, _, said string) (bool, string) {
+			switch said {
+			case string(engine.Applied):
+				return had == "", "had"
+			case string(engine.Stale), "signal.stale":
+				return had != "", had
+			}
+			return false, had
+		})
+		if _, err := nodes[0].quiet(t.Context(), "ticks-"); err != nil {
+			t.Fatal(err)
+		}
+		snap, err := nodes[0].st.Load(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := nodes[0].st.Instances(t.Context(), projections.InstanceQuery{Limit: projections.MaxLimit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := 0
+		for _, row := range page.Items {
+			if row.ParentID == id {
+				began++
+			}
+		}
+		if began != snap.Schedule.Ticks || snap.Schedule.Ticks < 2 {
+			t.Errorf("%d ticks have begun %d runs", snap.Schedule.Ticks, began)
+		}
 	})
 }
 

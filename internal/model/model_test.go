@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,21 +18,33 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/model/memory"
+	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // worlds are a node on each store.
 func worlds(t *testing.T) []*world {
 	t.Helper()
-	db := memory.New(nil)
+	clocks := [3]*clock{{}, {}, {}}
+	db := memory.New(clocks[0].now)
 	sick := &atomic.Bool{}
-	file, schema := places.OnFile(t)(), places.OnOracle(t)()
+	file := places.OnFile(t)()
+	schema, leap := "", (func(context.Context, time.Duration) error)(nil)
+	if oracletest.Real() {
+		schema = places.OnOracle(t)() // whose clock is its own
+	} else {
+		standIn := oracletest.StandIn(t, places.Install)
+		schema, leap = standIn.DSN(), leapOf(standIn)
+	}
 	list := []*world{
-		{name: "memory", sick: sick, open: func(context.Context) (places.Database, error) { return db.Open("") }},
-		{name: "sqlite", place: file, sick: sick, open: func(ctx context.Context) (places.Database, error) { return places.Open(ctx, file) }},
-		{name: "oracle", place: schema, sick: sick, open: func(ctx context.Context) (places.Database, error) { return places.Open(ctx, schema) }},
+		{name: "memory", clock: clocks[0], sick: sick, open: func(context.Context) (places.Database, error) { return db.Open("") }},
+		{name: "sqlite", clock: clocks[1], place: file, sick: sick, open: func(ctx context.Context) (places.Database, error) {
+			return sqlite.Open(ctx, sqlite.Options{Path: file, Now: clocks[1].now})
+		}},
+		{name: "oracle", clock: clocks[2], leap: leap, place: schema, sick: sick, open: func(ctx context.Context) (places.Database, error) { return places.Open(ctx, schema) }},
 	}
 	for _, w := range list {
 		if err := w.start(t.Context()); err != nil {
@@ -64,9 +78,12 @@ func TestStoresAreEqual(t *testing.T) {
 		run++
 		c := &comparison{t: rt, ctx: t.Context(), list: list, prefix: fmt.Sprintf("r%d-", run)}
 		c.sick(false)
-		rt.Repeat(c.operations())
+		operations := c.operations()
+		maps.Copy(operations, c.timely())
+		rt.Repeat(operations)
 		c.alive()
 	})
+	seen(t, run)
 }
 
 // bounded lets rapid make few runs where nobody asks for more.
@@ -90,12 +107,13 @@ type comparison struct {
 	list   []*world
 	prefix string
 	last   state // of the model
+
+	published int // versions of schedules
 }
 
 // each does the same to every world, and compares what is said and what is
-// seen afterwards.
-func (c *comparison) each(do func(w *world) string) {
-	var words string
+// seen afterwards. It returns what all have said.
+func (c *comparison) each(do func(w *world) string) (words string) {
 	var seen []byte
 	for i, w := range c.list {
 		said := do(w)
@@ -122,6 +140,8 @@ func (c *comparison) each(do func(w *world) string) {
 			c.t.Fatalf("%s has\n%s\nthe model has\n%s", w.name, raw, seen)
 		}
 	}
+	c.notice()
+	return words
 }
 
 func (c *comparison) sick(on bool) { c.list[0].sick.Store(on) }
@@ -157,8 +177,8 @@ func (c *comparison) operations() map[string]func(*rapid.T) {
 		"start": func(*rapid.T) {
 			id := c.prefix + fmt.Sprint(few.Draw(c.t, "id"))
 			start := signal.Start{
-				Definition: rapid.SampledFrom([]string{"m/flow", "m/flow", "m/ack", "m/timed", "m/family", "m/none"}).Draw(c.t, "definition"),
-				Input:      json.RawMessage(`{"fails":` + fmt.Sprint(rapid.Bool().Draw(c.t, "fails")) + `}`),
+				Definition: rapid.SampledFrom([]string{"m/flow", "m/flow", "m/ack", "m/timed", "m/family", "m/hours", "m/late", "m/late", "m/none"}).Draw(c.t, "definition"),
+				Input:      json.RawMessage(fmt.Sprintf(`{"fails":%t,"who":%q}`, rapid.Bool().Draw(c.t, "fails"), c.who())),
 			}
 			c.each(func(w *world) string {
 				_, isNew, err := w.rt.Start(c.ctx, id, start, nil)
@@ -224,7 +244,7 @@ func (c *comparison) operations() map[string]func(*rapid.T) {
 			id, kind := c.id(), rapid.SampledFrom([]string{"processed", "failed", "delivered"}).Draw(c.t, "outcome")
 			c.each(func(w *world) string { return said(w.acknowledge(c.ctx, w.of(id), kind)) })
 		},
-		"sicken": func(*rapid.T) { c.sick(rapid.Bool().Draw(c.t, "sick")) },
+		"sicken": func(*rapid.T) { c.sick(rapid.IntRange(0, 3).Draw(c.t, "sick") > 0) },
 		"letter": func(*rapid.T) {
 			if len(c.last.Letters) == 0 {
 				c.t.Skip("there is none")
@@ -255,16 +275,21 @@ func (c *comparison) alive() {
 	c.sick(false)
 	for range 16 {
 		c.each(func(w *world) string { return said("asked", nil) })
-		going := false
+		going, asleep := false, false
 		for _, i := range c.last.Instances {
-			if i.Status == "completed" || i.Status == "cancelled" {
+			if i.Status == "completed" || i.Status == "cancelled" || strings.HasPrefix(i.ID, scheduleOf(c.prefix)) {
 				continue
 			}
+			asleep = asleep || i.At == "rest"
 			going = true
 			c.push(i)
 		}
 		if !going {
+			c.over()
 			return
+		}
+		if asleep {
+			c.advance(65 * time.Minute)
 		}
 	}
 	c.t.Fatalf("it does not come to an end: %+v", c.last)
@@ -284,6 +309,9 @@ func (c *comparison) push(i instance) {
 			return said(w.rt.Signal(c.ctx, envelope(w.of(i.ID), fmt.Sprint("end-", i.Version), "go")))
 		case i.At == "ask":
 			return said("answered", w.answer(c.ctx, w.of(i.ID)))
+		case i.At == "hear":
+			_, err := w.rt.Operate(c.ctx, w.of(i.ID), engine.Cancel, nil, "ann")
+			return said("cancelled", err)
 		case i.At == "tell":
 			return said(w.acknowledge(c.ctx, w.of(i.ID), "processed"))
 		}
@@ -302,6 +330,6 @@ func (w *world) send(ctx context.Context, id, sig string) error {
 
 // purge deletes everything that has ended.
 func (w *world) purge(ctx context.Context) error {
-	_, err := w.st.Purge(ctx, time.Now().Add(time.Hour), 1000)
+	_, err := w.st.Purge(ctx, w.clock.now().Add(time.Hour), 1000)
 	return err
 }

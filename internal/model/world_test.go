@@ -44,6 +44,19 @@ do:
 document: {dsl: '1.0.3', namespace: m, name: family, version: '1.0.0'}
 do:
   - child: {run: {workflow: {namespace: m, name: flow, version: '1.0.0', input: {child: true}}}}
+`, `
+document: {dsl: '1.0.3', namespace: m, name: ear, version: '1.0.0'}
+do:
+  - hear: {listen: {to: {one: {with: {type: cry}, correlate: {who: {from: .data.who, expect: '${ .who }'}}}}}}
+`, `
+document: {dsl: '1.0.3', namespace: m, name: hours, version: '1.0.0'}
+do:
+  - rest: {wait: PT1H}
+  - after: {call: effect, with: {name: after}}
+`, `
+document: {dsl: '1.0.3', namespace: m, name: late, version: '1.0.0'}
+do:
+  - ask: {call: humanTask, with: {title: Look, candidateGroups: [clerks], outcomes: ['yes', 'no']}, timeout: {after: PT2H}, output: {as: .outcome}}
 `}
 
 // world is a node on one of the stores.
@@ -57,7 +70,11 @@ type world struct {
 
 	operations int
 
+	clock *clock                                           // nil = the machine's
+	leap  func(ctx context.Context, d time.Duration) error // advances the clock of the database, where it has one
+
 	st   places.Database
+	cat  *definition.Catalogue
 	rt   *runtime.Runtime
 	stop context.CancelFunc
 	done chan error
@@ -69,7 +86,8 @@ func (w *world) start(ctx context.Context) error {
 	if w.st, err = w.open(ctx); err != nil {
 		return err
 	}
-	cat := definition.New(w.st, openworkflow.Parsers(), time.Now)
+	cat := definition.New(w.st, openworkflow.Parsers(), w.clock.now)
+	w.cat = cat
 	for i, d := range documents {
 		if _, _, err := cat.Publish(ctx, fmt.Sprintf("doc-%d.yaml", i), []byte(d)); err != nil {
 			return fmt.Errorf("document %d: %w", i, err)
@@ -78,7 +96,7 @@ func (w *world) start(ctx context.Context) error {
 	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 1}})
 	performer.Register("effect", w.effect)
 	w.rt, err = runtime.New(ctx, runtime.Config{
-		Store: w.st, Definitions: cat, Performer: performer, RetryMax: -1, BreakAfter: 1 << 20, SignalConsumers: 2, ScheduleConsumers: 2, CommandConsumers: 2,
+		Store: w.st, Definitions: cat, Performer: performer, Now: w.clock.now, RetryMax: -1, BreakAfter: 1 << 20, SignalConsumers: 2, ScheduleConsumers: 2, CommandConsumers: 2,
 	})
 	if err != nil {
 		return err
@@ -243,15 +261,20 @@ func (w *world) rows(ctx context.Context, prefix string) (names map[string]strin
 		}
 	}
 	names, w.real = map[string]string{}, map[string]string{}
+	slices.SortFunc(all, func(a, b projections.Instance) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.ID, b.ID))
+	})
+	born := map[string]int{}
 	for more := true; more; { // until every child has found its parent
 		more = false
 		for _, row := range all {
 			parent := names[row.ParentID]
 			switch {
-			case names[row.ID] != "" || parent == "" && !strings.HasPrefix(row.ID, prefix):
+			case names[row.ID] != "" || parent == "" && !strings.HasPrefix(row.ID, prefix) && !strings.HasPrefix(row.ID, scheduleOf(prefix)):
 				continue
 			case parent != "":
-				names[row.ID] = parent + "~child"
+				born[parent]++
+				names[row.ID] = fmt.Sprint(parent, "~child", born[parent])
 			default:
 				names[row.ID] = row.ID
 			}
@@ -276,7 +299,7 @@ func (w *world) instance(ctx context.Context, row projections.Instance) (instanc
 	}
 	for _, wait := range snap.Waits {
 		i.Waits = append(i.Waits, fmt.Sprintf("%s %s %d %s", wait.Kind, wait.Pointer, wait.Command, wait.Event))
-		soon := !wait.Until.IsZero() && time.Until(wait.Until) < time.Minute
+		soon := !wait.Until.IsZero() && wait.Until.Sub(w.clock.now()) < time.Minute
 		i.open = i.open || soon && !snap.Status.Closed() && snap.Status != "suspended"
 	}
 	slices.Sort(i.Waits)
