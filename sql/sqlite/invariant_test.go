@@ -66,6 +66,38 @@ func waits(kind string) string {
 	return "update WF_RUNTIME_STATES set STATE_JSON = cast(json_set(cast(STATE_JSON as text), '$.waiting.kind', '" + kind + "', '$.waiting.token', '" + token + "') as blob)"
 }
 
+// What came while an instance was suspended is with the instance: the message of
+// a moment, and the end of a child.
+func TestVerifyKnowsWhatIsKept(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := open(t, path)
+	change, err := storetest.Whole("a", time.Now().UTC())
+	if err == nil {
+		err = s.Commit(t.Context(), change)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := must(openConn(dsn(path, "")))
+	defer c.close()
+	const kept = `[{"signalId":"1","waitingToken":"a-t"},{"signalId":"2","waitingToken":"a-s"}]`
+	for _, is := range []struct {
+		text  string
+		holds bool
+	}{
+		{"delete from WF_MESSAGES", false},
+		{"update WF_RUNTIME_STATES set STATE_JSON = cast(json_set(cast(STATE_JSON as text), '$.continuationBuffer', json('" + kept + "')) as blob)", true},
+	} {
+		if err := c.script(is.text); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := Verify(t.Context(), path, 10); err != nil || (len(list) == 0) != is.holds {
+			t.Errorf("%s: %v, %v", is.text, list, err)
+		}
+	}
+}
+
 // Every invariant finds what breaks it, and nothing where nothing is broken.
 func TestVerifyFindsWhatIsBroken(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ left join WF_INSTANCES C on C.INSTANCE_ID = F.value ->> '$.instanceId'
 where (C.STATUS is null or C.STATUS in ('completed', 'cancelled'))
   and F.value ->> '$.token' not in (select TOKEN from SENT where TOKEN is not null)
   and (C.STATUS is not null or F.value ->> '$.instanceId' not in (select TARGET from SENT where TARGET is not null))
-  and not exists (select 1 from json_each(cast(R.STATE_JSON as text), '$.buffer') B where B.value ->> '$.waitingToken' = F.value ->> '$.token')
+  and not exists (select 1 from json_each(cast(R.STATE_JSON as text), '$.continuationBuffer') B where B.value ->> '$.waitingToken' = F.value ->> '$.token')
 union all
 select C.INSTANCE_ID, 'its parent ' || C.PARENT_ID || ' has not asked for it'
 from WF_INSTANCES C

@@ -7,5 +7,5 @@ select R.INSTANCE_ID, (W.value ->> '$.kind') || ' at ' || (W.value ->> '$.ptr') 
 from WF_RUNTIME_STATES R, json_each(json_insert(coalesce(cast(R.STATE_JSON as text) -> '$.waits', '[]'), '$[#]', json(coalesce(cast(R.STATE_JSON as text) -> '$.waiting', '{}')))) W
 where W.value ->> '$.kind' in ('Timer', 'Retry', 'Timeout', 'Due', 'Continue')
   and W.value ->> '$.token' not in (select TOKEN from SENT where TOKEN is not null)
-  and not exists (select 1 from json_each(cast(R.STATE_JSON as text), '$.buffer') B where B.value ->> '$.waitingToken' = W.value ->> '$.token')
+  and not exists (select 1 from json_each(cast(R.STATE_JSON as text), '$.continuationBuffer') B where B.value ->> '$.waitingToken' = W.value ->> '$.token')
 limit ?
