@@ -53,9 +53,11 @@ var embedding = []struct {
 	prefix netip.Prefix
 	at     int
 }{
-	{netip.MustParsePrefix("64:ff9b::/96"), 12}, // NAT64
-	{netip.MustParsePrefix("::/96"), 12},        // compatible
-	{netip.MustParsePrefix("2002::/16"), 2},     // 6to4
+	{netip.MustParsePrefix("64:ff9b::/96"), 12},    // NAT64
+	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},  // NAT64 of a network's own
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12}, // translated
+	{netip.MustParsePrefix("::/96"), 12},           // compatible
+	{netip.MustParsePrefix("2002::/16"), 2},        // 6to4
 }
 
 // policy is an Egress that is compiled.
@@ -198,7 +200,16 @@ func (g *guard) throughProxy(r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("%s is no port", portOf(r.URL))
 	}
-	addresses, err := net.DefaultResolver.LookupNetIP(r.Context(), "ip", host)
+	var addresses []netip.Addr
+	switch bare := strings.ToLower(strings.TrimSuffix(host, ".")); {
+	case bare == "localhost" || strings.HasSuffix(bare, ".localhost"):
+		addresses = []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
+	case numeric(bare):
+		return problem.New(problem.Denied, "egress.not-allowed", "a connection to %s is refused: it is a number and no address as it is written", host).
+			WithHint("write the address in its four numbers from 0 to 255")
+	default:
+		addresses, err = net.DefaultResolver.LookupNetIP(r.Context(), "ip", host)
+	}
 	if err != nil {
 		addresses = []netip.Addr{netip.MustParseAddr("192.0.2.1")} // an address of nobody
 	}
@@ -208,6 +219,20 @@ func (g *guard) throughProxy(r *http.Request) error {
 		}
 	}
 	return nil
+}
+
+// numeric says that a host is no address and that the C library of a proxy would
+// take it for one: 2852039166, 0xa9.0xfe.43518 and the like, whose last part is a
+// number (https://url.spec.whatwg.org/#ends-in-a-number-checker).
+func numeric(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return false
+	}
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if _, err := strconv.ParseUint(last, 0, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return true
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
 // notAllowed is the refusal of an egress policy in an error; nil = none.

@@ -110,6 +110,11 @@ func TestProxiesAreNoWayRound(t *testing.T) {
 	for uri, want := range map[string]string{
 		"http://169.254.169.254/latest": "[egress.link-local]", "http://127.0.0.1:1/": "[egress.denied]", "http://db.internal/": "[egress.denied]",
 		"http://bank.invalid/": "",
+		// As getaddrinfo of a proxy reads addresses, and we do not.
+		"http://2852039166/": "[egress.not-allowed]", "http://0xa9fea9fe/": "[egress.not-allowed]", "http://169.254.43518/": "[egress.not-allowed]",
+		"http://0251.0376.0251.0376/": "[egress.not-allowed]", "http://127.1/": "[egress.not-allowed]", "http://0/": "[egress.not-allowed]",
+		"http://localhost./": "[egress.denied]", "http://any.localhost/": "[egress.denied]",
+		"http://[::ffff:0:a9fe:a9fe]/": "[egress.link-local]", "http://[64:ff9b:1::a9fe:a9fe]/": "[egress.link-local]",
 	} {
 		result, f := do(t, p, `{"uri":"`+uri+`"}`, "")
 		if want == "" && (f != nil || string(result) != `"by proxy"`) || want != "" && (f == nil || !strings.Contains(f.Error.Detail, want)) {

@@ -240,8 +240,8 @@ func excerpt(body []byte) string {
 // cannot read is no delay.
 func retryAfter(h http.Header) time.Duration {
 	value := strings.TrimSpace(h.Get("Retry-After"))
-	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
-		return min(max(time.Duration(seconds)*time.Second, 0), MaxRetryAfter)
+	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) { // then it is the nearest
+		return time.Duration(min(max(seconds, 0), int64(MaxRetryAfter/time.Second))) * time.Second
 	}
 	at, err := http.ParseTime(value)
 	if err != nil {

@@ -29,7 +29,7 @@ type breaker struct {
 	until    time.Time // open before it; zero = closed
 	probing  bool      // the one that tries is under way
 	opens    int       // how often it has opened since it was closed
-	last     place     // the command that failed last: one alone says little, however often
+	last     string    // key of the effect that failed last: one alone says little, however often it is tried
 }
 
 // lets reports whether a command may be sent now.
@@ -46,7 +46,7 @@ func (b *breaker) sent() (probe bool) {
 
 // heard notes what came of a command; it reports whether the breaker opened. It
 // is open for the given time at most.
-func (b *breaker) heard(h health, from place, probe bool, now time.Time, after int, open time.Duration) bool {
+func (b *breaker) heard(h health, from string, probe bool, now time.Time, after int, open time.Duration) bool {
 	counts := b.until.IsZero() || probe // what was sent before it opened says nothing new
 	if probe {
 		b.probing = false

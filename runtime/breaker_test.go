@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -14,7 +15,7 @@ func TestBreaker(t *testing.T) {
 	n := int64(0)
 	heard := func(h health, probe bool) bool {
 		n++
-		return b.heard(h, place{"i", n}, probe, now, 3, open)
+		return b.heard(h, fmt.Sprint("key-", n), probe, now, 3, open)
 	}
 	expect := func(what, state string, lets bool) {
 		t.Helper()
@@ -29,7 +30,7 @@ func TestBreaker(t *testing.T) {
 	}
 	expect("never three in a row", breakerClosed, true)
 	for range 5 {
-		b.heard(ill, place{"one", 1}, false, now, 3, open)
+		b.heard(ill, "one", false, now, 3, open)
 	}
 	expect("one command that fails again and again", breakerClosed, true)
 	heard(ill, false)

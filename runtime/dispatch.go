@@ -345,7 +345,7 @@ func (d *dispatcher) leave(j *job, h health) {
 			delete(d.hosts, j.to.Host)
 		}
 	}
-	if j.target.breaker.heard(h, j.at(), j.probe, time.Now(), d.breakAfter, d.breakFor) {
+	if j.target.breaker.heard(h, j.key(), j.probe, time.Now(), d.breakAfter, d.breakFor) {
 		d.opened(j.to)
 		if j.target.queued > 0 {
 			d.ring(time.Until(j.target.breaker.until))

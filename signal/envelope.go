@@ -244,7 +244,7 @@ func (e Envelope) Validate() error {
 			WithHint("one of %s", join(Types))
 	}
 	for _, f := range []struct{ name, value string }{
-		{"signalId", e.SignalID}, {"workflowInstanceId", e.InstanceID}, {"waitingToken", e.WaitingToken},
+		{"workflowInstanceId", e.InstanceID}, {"signalId", e.SignalID}, {"waitingToken", e.WaitingToken},
 	} {
 		if f.value == "" && f.name == "waitingToken" {
 			continue

@@ -103,6 +103,9 @@ func (c *compiler) text(at string, v any) string {
 	return s
 }
 
+// maxName bounds what is named in requests and columns: signal.MaxKeyBytes.
+const maxName = 256
+
 func (c *compiler) matching(at string, v any, form *regexp.Regexp, what string) string {
 	s := c.text(at, v)
 	if s != "" && !form.MatchString(s) {
@@ -110,6 +113,9 @@ func (c *compiler) matching(at string, v any, form *regexp.Regexp, what string) 
 	}
 	if _, isText := v.(string); isText && s == "" {
 		c.report(at, codeType, "", "want %s, not an empty string", what)
+	}
+	if len(s) > maxName {
+		c.report(at, codeType, "", "%s has %d bytes, more than %d", clip(s), len(s), maxName)
 	}
 	return s
 }
