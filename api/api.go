@@ -242,8 +242,8 @@ func operation(id, method, path, tag, summary string, statuses ...int) huma.Oper
 func register[I, O any](s *service, h huma.API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
 	h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[client.Problem](), true, "Problem")
 	huma.Register(h, op, func(ctx context.Context, in *I) (out *O, err error) {
-		if op.Method == http.MethodGet && op.Tags[0] != healthTag {
-			err = s.reads(ctx)
+		if op.Method == http.MethodGet && op.Tags[0] != healthTag || op.Tags[0] == taskTag {
+			err = s.reads(ctx) // what changes an instance reads it when that is done
 		}
 		if err == nil {
 			out, err = f(ctx, in)

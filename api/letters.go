@@ -72,8 +72,12 @@ type Health struct {
 	Status string `json:"status" enum:"live,ready"`
 }
 
-// healthTag is of operations that need no memory, so that a busy node lives.
-const healthTag = "health"
+// Tags of operations: those of health need no memory, so that a busy node lives,
+// and those of tasks all read rows.
+const (
+	healthTag = "health"
+	taskTag   = "tasks"
+)
 
 func (s *service) healthOperations(h huma.API) {
 	register(s, h, operation("get-health", http.MethodGet, "/healthz", healthTag, "Say that the process lives"),

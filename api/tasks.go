@@ -11,21 +11,21 @@ import (
 )
 
 func (s *service) taskOperations(h huma.API) {
-	register(s, h, operation("list-tasks", http.MethodGet, "/v1/tasks", "tasks",
+	register(s, h, operation("list-tasks", http.MethodGet, "/v1/tasks", taskTag,
 		"List human tasks, most urgent first"), s.listTasks)
-	register(s, h, operation("get-task", http.MethodGet, "/v1/tasks/{id}", "tasks",
+	register(s, h, operation("get-task", http.MethodGet, "/v1/tasks/{id}", taskTag,
 		"Show a task and what happened to it", http.StatusNotFound), s.getTask)
-	register(s, h, operation("claim-task", http.MethodPost, "/v1/tasks/{id}/claim", "tasks",
+	register(s, h, operation("claim-task", http.MethodPost, "/v1/tasks/{id}/claim", taskTag,
 		"Reserve a task for a user", http.StatusNotFound, http.StatusConflict), s.claimTask)
-	register(s, h, operation("release-task", http.MethodPost, "/v1/tasks/{id}/release", "tasks",
+	register(s, h, operation("release-task", http.MethodPost, "/v1/tasks/{id}/release", taskTag,
 		"Give a task back to its candidates", http.StatusNotFound, http.StatusConflict), s.releaseTask)
-	register(s, h, operation("delegate-task", http.MethodPost, "/v1/tasks/{id}/delegate", "tasks",
+	register(s, h, operation("delegate-task", http.MethodPost, "/v1/tasks/{id}/delegate", taskTag,
 		"Hand a task on to another user", http.StatusNotFound, http.StatusConflict), s.delegateTask)
-	register(s, h, operation("reassign-task", http.MethodPost, "/v1/tasks/{id}/reassign", "tasks",
+	register(s, h, operation("reassign-task", http.MethodPost, "/v1/tasks/{id}/reassign", taskTag,
 		"Give a task to a user, whoever has it: an administrator's", http.StatusNotFound, http.StatusConflict), s.reassignTask)
-	register(s, h, operation("claim-next-tasks", http.MethodPost, "/v1/tasks/claim-next", "tasks",
+	register(s, h, operation("claim-next-tasks", http.MethodPost, "/v1/tasks/claim-next", taskTag,
 		"Reserve the most urgent tasks that a user may do"), s.claimNext)
-	complete := operation("complete-task", http.MethodPost, "/v1/tasks/{id}/complete", "tasks",
+	complete := operation("complete-task", http.MethodPost, "/v1/tasks/{id}/complete", taskTag,
 		"Answer a task", http.StatusNotFound, http.StatusConflict)
 	complete.Description = "Only the user it is reserved for may. A second completion changes nothing: " +
 		"it is the problem task.completed, with completedBy and completedAt."

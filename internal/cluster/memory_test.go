@@ -171,6 +171,17 @@ func TestHostileLoadKeepsToTheMemory(t *testing.T) {
 		body := fmt.Appendf(nil, `{"definition":"hostile/%s","instanceId":"i%d","input":{"input":%q}}`, name, i, input)
 		all.Go(func() { count(post("/v1/instances", "application/json", body)) })
 	}
+	for i := range 120 { // and everybody looks at what there is
+		path := []string{"/v1/instances/i%d", "/v1/instances/i%d/stream?limit=500", "/v1/definitions/hostile/each/1.0.0/source", "/v1/instances?limit=500&after="}[i%4]
+		all.Go(func() {
+			resp, err := http.Get(n.url + strings.ReplaceAll(path, "%d", strconv.Itoa(i/2)))
+			if err != nil {
+				return
+			}
+			defer resp.Body.Close()
+			_, _ = io.Copy(io.Discard, resp.Body) // who is refused asks again
+		})
+	}
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }()
 	for over := false; !over && !n.gone(); most() {

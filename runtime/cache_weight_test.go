@@ -1,0 +1,53 @@
+package runtime
+
+import (
+	"encoding/json"
+	"fmt"
+	goruntime "runtime"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/signal"
+)
+
+// TestCacheCountsWhatItKeeps: what the cache believes to keep is about what it
+// keeps. It looks at the heap, so it runs beside no other test.
+func TestCacheCountsWhatItKeeps(t *testing.T) {
+	p, err := openworkflow.Parse("w.yaml", []byte("document: {dsl: '1.0.3', namespace: t, name: w, version: 1.0.0}\ndo: [{sleep: {wait: PT1H}}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heap := func() uint64 {
+		var m goruntime.MemStats
+		goruntime.GC()
+		goruntime.GC()
+		goruntime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	for _, size := range []int{10, 4_000} {
+		c := newCache(1 << 30)
+		before := heap()
+		const n = 4_000
+		for i := range n {
+			input, _ := json.Marshal(map[string]string{"x": fmt.Sprintf("%*d", size, i)}) // cannot fail
+			out, err := engine.Begin(p.Definition, fmt.Sprintf("018f0000-0000-7000-8000-%012d", i), signal.Start{Input: input}, engine.Input{Now: time.Now(), Key: []byte("k"), Incarnation: newIncarnation()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := out.Snapshot.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.put(out.Snapshot, len(raw))
+		}
+		kept := int(heap() - before)
+		if kept > c.size*5/4 || kept < c.size/3 {
+			t.Errorf("inputs of %d bytes: %d bytes a snapshot, counted as %d", size, kept/n, c.size/n)
+		} else {
+			t.Logf("inputs of %d bytes: %d bytes a snapshot, counted as %d", size, kept/n, c.size/n)
+		}
+		goruntime.KeepAlive(c)
+	}
+}
