@@ -97,6 +97,7 @@ func (t *Turn) Spawn(c *Run, input json.RawMessage, depth int, w snapshot.Wait) 
 
 // sendTo sends a signal to another instance, at once.
 func (t *Turn) sendTo(id string, typ signal.Type, payload json.RawMessage) {
+	t.bytes += len(payload)
 	t.out.Send = append(t.out.Send, Message{Envelope: signal.Envelope{
 		SignalID: t.uniqueID(), InstanceID: id, RuntimeProvider: signal.Provider, Type: typ,
 		OccurredAt: t.In.Now, Payload: payload, Headers: t.traceHeaders(),

@@ -274,10 +274,15 @@ func (r *run) each(n *Node) (waits bool, err error) {
 	}
 	f := r.top()
 	commands := make([]Command, len(items))
+	bytes := 0
 	for i := range items {
 		f.Vars = map[string]json.RawMessage{n.Call.Each: items[i]}
 		if commands[i], err = r.command(n); err != nil {
 			return false, err
+		}
+		if bytes += len(commands[i].Input); bytes > MaxEachBytes {
+			return false, raise(ErrRuntime, 500, "Limit exceeded",
+				fmt.Sprintf("the arguments of %d commands exceed %d bytes; pass references to large data", len(items), MaxEachBytes))
 		}
 	}
 	f.Vars = nil

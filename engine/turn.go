@@ -23,6 +23,7 @@ type Turn struct {
 	out     Outcome
 	ordinal int       // of the next derived id in this turn
 	steps   int       // tasks run so far
+	bytes   int       // of the data that the turn writes beside the snapshot
 	ran     []string  // their pointers, for the timeline
 	life    *life     // nil = no lifecycle events
 	from    *handOver // what a schedule goes on from; nil = it begins
@@ -31,6 +32,13 @@ type Turn struct {
 	awaits  bool      // the turn adds a wait
 	program *Program  // what the instance runs; nil = Go code, or nothing runs
 }
+
+// Bounds of the data that a turn writes beside the snapshot, so that a thousand
+// tasks of a megabyte each are no gigabyte.
+const (
+	MaxTurnBytes = 4 << 20  // of all tasks: with more, the turn ends and continues in another
+	MaxEachBytes = 16 << 20 // of the commands of one forEach
+)
 
 // maxRan bounds how many pointers of a turn the timeline shows.
 const maxRan = 64
@@ -59,7 +67,7 @@ func newTurn(s snapshot.Snapshot, in Input) *Turn {
 // Step counts one task towards the turn's budget and the timeline; it reports
 // false when the budget is spent and the task must wait for another turn.
 func (t *Turn) Step(pointer string) bool {
-	if t.steps >= t.In.Limits.Steps {
+	if t.steps >= t.In.Limits.Steps || t.steps > 0 && t.bytes >= MaxTurnBytes {
 		return false
 	}
 	t.steps++
@@ -110,6 +118,9 @@ func (t *Turn) Append(e Entry) int64 {
 		e.Command.GiveUp = t.program.Root.GiveUp
 	}
 	e.At = t.In.Now
+	if t.bytes += len(e.Data); e.Command != nil {
+		t.bytes += len(e.Command.Input)
+	}
 	t.out.Entries = append(t.out.Entries, e)
 	return e.Position
 }
