@@ -18,7 +18,7 @@ import (
 
 // refusing is a store that refuses changes.
 type refusing struct {
-	store.Full
+	handing
 	refuses func(store.Change) error
 }
 
@@ -34,16 +34,11 @@ func (s *refusing) Commit(ctx context.Context, c store.Change) error {
 	return s.Full.Commit(ctx, c)
 }
 
-func (s *refusing) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
-	d, err := s.Full.Receive(ctx, q, arrived)
-	if err != nil {
-		return nil, err
-	}
-	return &refusingDelivery{d, s}, nil
+// wraps puts it over a store.
+func (s *refusing) wraps(full store.Full) store.Full {
+	s.over(full, func(d store.Delivery) store.Delivery { return &refusingDelivery{d, s} })
+	return s
 }
-
-func (s *refusing) Enter(d store.Delivery) { s.Full.Enter(d.(*refusingDelivery).Delivery) }
-func (s *refusing) Leave(d store.Delivery) { s.Full.Leave(d.(*refusingDelivery).Delivery) }
 
 func (d *refusingDelivery) Commit(ctx context.Context, c store.Change) error {
 	if err := d.s.refuses(c); err != nil {
@@ -139,12 +134,13 @@ func TestWhatAFullInstanceIsSentHasAnEnd(t *testing.T) {
 		full := atomic.Bool{}
 		n := configured(t, fresh(), func(c *runtime.Config) {
 			quick(c)
-			c.Store = &refusing{c.Store, func(ch store.Change) error {
+			s := &refusing{refuses: func(ch store.Change) error {
 				if full.Load() && ch.Snapshot != nil {
 					return problem.New(problem.TooLarge, "limit.stream", "no position is left")
 				}
 				return nil
 			}}
+			c.Store = s.wraps(c.Store)
 		}, fullDoc, callDoc)
 		n.begin(t, "faulted", "t/full", nil)
 		n.until(t, "faulted", status("faulted"))
@@ -199,12 +195,13 @@ func TestAValueThatTheDatabaseDoesNotTakeIsTheAuthors(t *testing.T) {
 	places.Each(t, func(t *testing.T, fresh func() string) {
 		n := configured(t, fresh(), func(c *runtime.Config) {
 			quick(c)
-			c.Store = &refusing{c.Store, func(ch store.Change) error {
+			s := &refusing{refuses: func(ch store.Change) error {
 				if ch.Snapshot != nil && ch.Snapshot.Status == snapshot.Completed {
 					return problem.New(problem.Invalid, "store.value", "the database does not take a value")
 				}
 				return nil
 			}}
+			c.Store = s.wraps(c.Store)
 		}, listenDoc)
 		n.begin(t, "i", "t/listen", map[string]any{"order": 1})
 		n.send(t, toI("i", "s", `{"type":"paid","data":{"order":1}}`))

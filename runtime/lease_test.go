@@ -18,7 +18,7 @@ import (
 // overtaken is a store where another node is the faster to claim an announced
 // command, from when it is told.
 type overtaken struct {
-	store.Full
+	handing
 	now atomic.Bool
 }
 
@@ -27,16 +27,11 @@ type overtakenDelivery struct {
 	s *overtaken
 }
 
-func (s *overtaken) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
-	d, err := s.Full.Receive(ctx, q, arrived)
-	if err != nil {
-		return nil, err
-	}
-	return &overtakenDelivery{d, s}, nil
+// wraps puts it over a store.
+func (s *overtaken) wraps(full store.Full) store.Full {
+	s.over(full, func(d store.Delivery) store.Delivery { return &overtakenDelivery{d, s} })
+	return s
 }
-
-func (s *overtaken) Enter(d store.Delivery) { s.Full.Enter(d.(*overtakenDelivery).Delivery) }
-func (s *overtaken) Leave(d store.Delivery) { s.Full.Leave(d.(*overtakenDelivery).Delivery) }
 
 func (d *overtakenDelivery) Commit(ctx context.Context, c store.Change) error {
 	if d.s.now.Load() && len(c.Claims) == 1 && c.Claims[0].Owner != "" {
@@ -76,7 +71,7 @@ func TestAnnouncementOfATakenCommandIsConsumed(t *testing.T) {
 	places.Each(t, func(t *testing.T, fresh func() string) {
 		effect, release := blocked(t)
 		s := &overtaken{}
-		n, err := open(t.Context(), fresh(), func(full store.Full) store.Full { s.Full = full; return s }, effect, callDoc)
+		n, err := open(t.Context(), fresh(), s.wraps, effect, callDoc)
 		if err != nil {
 			t.Fatal(err)
 		}

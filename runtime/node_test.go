@@ -194,7 +194,7 @@ func (n *testNode) output(t *testing.T, id string) string {
 // failpoint is a store that stops the process at its k-th durable operation:
 // just before it, or just after it.
 type failpoint struct {
-	store.Full
+	handing
 	count *atomic.Int64
 	at    int64
 	after bool
@@ -229,18 +229,10 @@ func (f *failpoint) Commit(ctx context.Context, c store.Change) error {
 	return f.around(func() error { return f.Full.Commit(ctx, c) })
 }
 
-func (f *failpoint) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
-	d, err := f.Full.Receive(ctx, q, arrived)
-	if err != nil {
-		return nil, err
-	}
-	return &failDelivery{d, f}, nil
-}
-
-func (f *failpoint) Enter(d store.Delivery) { f.Full.Enter(d.(*failDelivery).Delivery) }
-func (f *failpoint) Leave(d store.Delivery) { f.Full.Leave(d.(*failDelivery).Delivery) }
-func (f *failpoint) Deaths() <-chan struct{} {
-	return f.Full.(interface{ Deaths() <-chan struct{} }).Deaths()
+// wraps puts it over a store.
+func (f *failpoint) wraps(full store.Full) store.Full {
+	f.over(full, func(d store.Delivery) store.Delivery { return &failDelivery{d, f} })
+	return f
 }
 
 type failDelivery struct {

@@ -19,7 +19,7 @@ import (
 
 // troubled is a store whose commits fail for a while, as on a full disk.
 type troubled struct {
-	store.Full
+	handing
 	failures atomic.Int64
 }
 
@@ -35,16 +35,11 @@ func (s *troubled) trouble() error {
 	return nil
 }
 
-func (s *troubled) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
-	d, err := s.Full.Receive(ctx, q, arrived)
-	if err != nil {
-		return nil, err
-	}
-	return &troubledDelivery{d, s}, nil
+// wraps puts it over a store.
+func (s *troubled) wraps(full store.Full) store.Full {
+	s.over(full, func(d store.Delivery) store.Delivery { return &troubledDelivery{d, s} })
+	return s
 }
-
-func (s *troubled) Enter(d store.Delivery) { s.Full.Enter(d.(*troubledDelivery).Delivery) }
-func (s *troubled) Leave(d store.Delivery) { s.Full.Leave(d.(*troubledDelivery).Delivery) }
 
 func (d *troubledDelivery) Commit(ctx context.Context, c store.Change) error {
 	if err := d.s.trouble(); err != nil {
@@ -64,7 +59,7 @@ func TestMessageOutlivesTheStoresTrouble(t *testing.T) {
 	t.Parallel()
 	places.Each(t, func(t *testing.T, fresh func() string) {
 		s := &troubled{}
-		n, err := open(t.Context(), fresh(), func(full store.Full) store.Full { s.Full = full; return s }, nil, listenDoc)
+		n, err := open(t.Context(), fresh(), s.wraps, nil, listenDoc)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +84,7 @@ func TestMessagesAreGivenBackInOrder(t *testing.T) {
 	t.Parallel()
 	s := &troubled{}
 	n := configured(t, places.OnFile(t)(), func(c *runtime.Config) {
-		s.Full, c.Store = c.Store, s
+		c.Store = s.wraps(c.Store)
 		c.SignalConsumers, c.RetryDelay = 30, time.Second
 	}, gatherDoc)
 	n.begin(t, "g", "t/gather", nil)
@@ -136,7 +131,7 @@ func TestNodeEndsAlthoughItsStoreIsAway(t *testing.T) {
 	t.Parallel()
 	s := away{&troubled{}}
 	called := make(chan struct{}, 1)
-	n, err := open(t.Context(), t.TempDir()+"/a.db", func(full store.Full) store.Full { s.Full = full; return s },
+	n, err := open(t.Context(), t.TempDir()+"/a.db", func(full store.Full) store.Full { s.wraps(full); return s },
 		func(ctx context.Context, _ json.RawMessage) (any, error) {
 			called <- struct{}{}
 			<-ctx.Done()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/internal/cluster/history"
+	"github.com/aqueduct-engine/aqueduct/internal/nodes"
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
@@ -193,23 +194,12 @@ func (b *bed) trigger() {
 func (b *bed) run(args ...string) string {
 	b.t.Helper()
 	cmd := exec.Command(b.program, args...)
-	cmd.Env = quiet()
+	cmd.Env = nodes.Quiet()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		b.t.Fatalf("engine-node %s: %v\n%s", args[0], err, out)
 	}
 	return string(out)
-}
-
-// quiet is the environment of nodes: none of this process's settings.
-func quiet() []string {
-	var env []string
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "AQUEDUCT_") {
-			env = append(env, v)
-		}
-	}
-	return env
 }
 
 // eventually waits for a condition, and fails the test when it does not come.

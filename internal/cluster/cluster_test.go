@@ -118,7 +118,7 @@ func (b *bed) trouble(slots []*slot, seed uint64, length time.Duration) troubles
 			n.sessions++
 		default:
 			if node := slots[random.IntN(len(slots))].now(); node != nil {
-				node.kill()
+				node.Kill()
 				n.nodes++
 			}
 		}
@@ -155,7 +155,7 @@ func watch(slots []*slot) func() [][]float64 {
 			}
 			for i, s := range slots {
 				if n := s.now(); n != nil {
-					series[i] = append(series[i], n.resident())
+					series[i] = append(series[i], float64(n.Resident())/(1<<20))
 				}
 			}
 		}

@@ -8,76 +8,41 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/aqueduct-engine/aqueduct/internal/nodes"
 )
 
 // memoryMax is what the node of TestHostileLoadKeepsToTheMemory has.
 const memoryMax = 512 << 20
 
-// group makes a control group with a limit of memory, of version 2 or 1; "" =
-// this user may not.
-func group(t *testing.T) (procs string) {
-	t.Helper()
-	for _, c := range []struct{ root, limit, swap string }{
-		{"/sys/fs/cgroup", "memory.max", "memory.swap.max"}, {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"},
-	} {
-		dir := filepath.Join(c.root, "aqueduct-test-"+strconv.Itoa(os.Getpid()))
-		if _, err := os.Stat(filepath.Join(c.root, "cgroup.procs")); err != nil || os.Mkdir(dir, 0o700) != nil {
-			continue // no control groups of this version
-		}
-		if os.WriteFile(filepath.Join(dir, c.limit), []byte(strconv.Itoa(memoryMax)), 0o600) != nil {
-			_ = os.Remove(dir)
-			continue
-		}
-		_ = os.WriteFile(filepath.Join(dir, c.swap), []byte(strconv.Itoa(memoryMax)), 0o600) // a kernel may not count swap
-		t.Cleanup(func() { _ = os.Remove(dir) })                                             // empty by then
-		return filepath.Join(dir, "cgroup.procs")
-	}
-	return ""
-}
-
 // confined starts a node in a control group of 512 MiB. Where none can be made,
 // the node is told its limit, and most is compared with it.
 func confined(t *testing.T) (n *node, most func() float64) {
 	t.Helper()
-	procs := group(t)
-	command := []string{"-c", `[ -z "$0" ] || echo $$ > "$0"; exec "$@"`, procs, build(t), "serve", "--listen", "127.0.0.1:0", "--json",
-		"--store-url", "sqlite://" + filepath.Join(t.TempDir(), "a.db"), "--activity-attempts", "2", "--activity-delay", "100ms"}
-	if procs == "" {
-		command = append(command, "--memory-limit", strconv.Itoa(memoryMax))
+	settings := nodes.Settings{
+		Program: build(t), Name: "confined", Store: "sqlite://" + filepath.Join(t.TempDir(), "a.db"), Log: filepath.Join(t.TempDir(), "log"),
+		Flags: []string{"--activity-attempts", "2", "--activity-delay", "100ms"}, Ready: startMax,
 	}
-	n = &node{name: "confined", cmd: exec.Command("/bin/sh", command...), ended: make(chan struct{}), log: filepath.Join(t.TempDir(), "log")}
-	n.cmd.Env = quiet()
-	log, err := os.Create(n.log)
+	group, err := nodes.Limit("test", memoryMax)
 	if err != nil {
-		t.Fatal(err)
+		t.Logf("no control group: %v", err)
+		settings.Flags = append(settings.Flags, "--memory-limit", strconv.Itoa(memoryMax))
+	} else {
+		settings.Group = group
+		t.Cleanup(func() { _ = group.Close() }) // empty by then
 	}
-	n.cmd.Stderr = log
-	out, err := n.cmd.StdoutPipe()
+	started, err := nodes.Launch(settings)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("the node does not start: %v", err)
 	}
-	if err := n.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var ready struct{ URL string }
-	err = json.NewDecoder(out).Decode(&ready)
-	go func() {
-		n.err = n.cmd.Wait()
-		log.Close()
-		close(n.ended)
-	}()
-	t.Cleanup(n.kill)
-	if err != nil || ready.URL == "" {
-		t.Fatalf("the node does not start: %v\n%s", err, n.tail())
-	}
-	n.url = ready.URL
+	t.Cleanup(started.Kill)
+	n = &node{started}
 	peak := 0.0
 	return n, func() float64 { // pages of files are given back when the kernel wants them
 		peak = max(peak, n.status("RssAnon:"))
@@ -87,7 +52,7 @@ func confined(t *testing.T) (n *node, most func() float64) {
 
 // status is a line of the process's status in MiB.
 func (n *node) status(name string) float64 {
-	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid)) // of one that is gone it is empty
+	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.Pid())) // of one that is gone it is empty
 	for line := range strings.Lines(string(raw)) {
 		if f := strings.Fields(line); len(f) >= 2 && f[0] == name {
 			kib, _ := strconv.ParseFloat(f[1], 64)
@@ -138,7 +103,7 @@ func TestHostileLoadKeepsToTheMemory(t *testing.T) {
 	n, most := confined(t)
 	post := func(path, kind string, body []byte) int {
 		client := http.Client{Timeout: 90 * time.Second}
-		resp, err := client.Post(n.url+path, kind, bytes.NewReader(body))
+		resp, err := client.Post(n.URL+path, kind, bytes.NewReader(body))
 		if err != nil {
 			return 0
 		}
@@ -157,7 +122,7 @@ func TestHostileLoadKeepsToTheMemory(t *testing.T) {
 	definitions := hostile(world.URL)
 	for _, name := range []string{"each", "large", "grow"} {
 		if s := post("/v1/definitions", "application/yaml", []byte(definitions[name])); s != http.StatusCreated {
-			t.Fatalf("publish %s: %d\n%s", name, s, n.tail())
+			t.Fatalf("publish %s: %d\n%s", name, s, n.Tail())
 		}
 	}
 	for name, source := range definitions {
@@ -174,7 +139,7 @@ func TestHostileLoadKeepsToTheMemory(t *testing.T) {
 	for i := range 120 { // and everybody looks at what there is
 		path := []string{"/v1/instances/i%d", "/v1/instances/i%d/stream?limit=500", "/v1/definitions/hostile/each/1.0.0/source", "/v1/instances?limit=500&after="}[i%4]
 		all.Go(func() {
-			resp, err := http.Get(n.url + strings.ReplaceAll(path, "%d", strconv.Itoa(i/2)))
+			resp, err := http.Get(n.URL + strings.ReplaceAll(path, "%d", strconv.Itoa(i/2)))
 			if err != nil {
 				return
 			}
@@ -184,20 +149,20 @@ func TestHostileLoadKeepsToTheMemory(t *testing.T) {
 	}
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }()
-	for over := false; !over && !n.gone(); most() {
+	for over := false; !over && !n.Gone(); most() {
 		select {
 		case <-done:
 			over = true
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-	for i := 0; i < 20 && !n.gone(); i++ {
+	for i := 0; i < 20 && !n.Gone(); i++ {
 		most()
 		time.Sleep(500 * time.Millisecond) // the load goes on inside of the node
 	}
 	t.Logf("answers by status: %v; at most %.0f MiB resident", counts, most())
-	if n.gone() || most() > memoryMax>>20 {
-		t.Fatalf("gone: %t (%v), %.0f MiB\n%s", n.gone(), n.err, most(), n.tail())
+	if n.Gone() || most() > memoryMax>>20 {
+		t.Fatalf("gone: %t (%v), %.0f MiB\n%s", n.Gone(), n.Err, most(), n.Tail())
 	}
 	if counts[http.StatusCreated] == 0 {
 		t.Errorf("nothing was done: %v", counts)
@@ -208,8 +173,8 @@ func TestHostileLoadKeepsToTheMemory(t *testing.T) {
 	} {
 		until := time.Now().Add(2 * time.Minute)
 		for s := 0; s != http.StatusCreated; s = post(c.path, c.kind, []byte(c.body)) {
-			if n.gone() || time.Now().After(until) {
-				t.Fatalf("%s is answered %d\n%s", c.path, s, n.tail())
+			if n.Gone() || time.Now().After(until) {
+				t.Fatalf("%s is answered %d\n%s", c.path, s, n.Tail())
 			}
 		}
 	}

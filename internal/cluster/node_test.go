@@ -1,75 +1,37 @@
 package cluster
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/aqueduct-engine/aqueduct/internal/nodes"
 )
 
 // startMax is how long a node may take to be ready on a loaded machine.
 const startMax = 60 * time.Second
 
 // node is a process of engine-node serve.
-type node struct {
-	name  string
-	url   string
-	cmd   *exec.Cmd
-	log   string
-	ended chan struct{}
-	err   error // after ended
-}
+type node struct{ *nodes.Node }
 
 // launch starts a node and waits until it is ready; an error is the end of a
 // process that could not start, as when its database is down.
 func (b *bed) launch(name string, flags ...string) (*node, error) {
-	args := []string{"serve", "--listen", "127.0.0.1:0", "--json", "--node", name, "--store-url", b.url,
-		"--queue-signal-consumers", "4", "--queue-schedule-consumers", "2", "--queue-command-consumers", "2", "--queue-wait", "2s",
-		"--retry-max", "200", "--retry-delay", "200ms", "--retry-delay-max", "2s", "--crash-max", "50",
-		"--activity-attempts", "50", "--activity-delay", "200ms", "--activity-delay-max", "2s"}
-	n := &node{name: name, cmd: exec.Command(b.program, append(args, flags...)...), ended: make(chan struct{}), log: filepath.Join(b.logs, name+".log")}
-	n.cmd.Env = quiet()
-	log, err := os.Create(n.log)
+	n, err := nodes.Launch(nodes.Settings{
+		Program: b.program, Name: name, Store: b.url, Log: filepath.Join(b.logs, name+".log"), Ready: startMax,
+		Flags: append([]string{
+			"--queue-signal-consumers", "4", "--queue-schedule-consumers", "2", "--queue-command-consumers", "2", "--queue-wait", "2s",
+			"--retry-max", "200", "--retry-delay", "200ms", "--retry-delay-max", "2s", "--crash-max", "50",
+			"--activity-attempts", "50", "--activity-delay", "200ms", "--activity-delay-max", "2s",
+		}, flags...),
+	})
 	if err != nil {
 		return nil, err
 	}
-	n.cmd.Stderr = log
-	out, err := n.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := n.cmd.Start(); err != nil {
-		return nil, err
-	}
-	line := make(chan string, 1)
-	go func() {
-		s, _ := bufio.NewReader(out).ReadString('\n')
-		line <- s
-		n.err = n.cmd.Wait()
-		log.Close()
-		close(n.ended)
-	}()
-	b.t.Cleanup(func() { _ = n.cmd.Process.Kill(); <-n.ended })
-	select {
-	case s := <-line:
-		var ready struct{ URL string }
-		if json.Unmarshal([]byte(s), &ready) != nil || ready.URL == "" {
-			<-n.ended
-			return nil, fmt.Errorf("node %s says %q: %w\n%s", name, s, n.err, n.tail())
-		}
-		n.url = ready.URL
-		return n, nil
-	case <-time.After(startMax):
-		_ = n.cmd.Process.Kill()
-		return nil, fmt.Errorf("node %s is not ready after %s\n%s", name, startMax, n.tail())
-	}
+	b.t.Cleanup(n.Kill)
+	return &node{n}, nil
 }
 
 // must launches a node that has no reason not to start.
@@ -82,59 +44,23 @@ func (b *bed) must(name string, flags ...string) *node {
 	return n
 }
 
-// kill ends the process at once.
-func (n *node) kill() {
-	_ = n.cmd.Process.Kill()
-	<-n.ended
-}
-
 // stop asks it to end, and says how long that took.
 func (n *node) stop(b *bed) time.Duration {
 	b.t.Helper()
 	begun := time.Now()
-	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		b.t.Errorf("node %s: %v\n%s", n.name, err, n.tail())
+	if n.Gone() {
+		b.t.Errorf("node %s has ended before: %v\n%s", n.Name, n.Err, n.Tail())
 	}
+	n.Signal(syscall.SIGTERM)
 	select {
-	case <-n.ended:
+	case <-n.Ended:
 	case <-time.After(startMax):
-		b.t.Fatalf("node %s does not end\n%s", n.name, n.tail())
+		b.t.Fatalf("node %s does not end\n%s", n.Name, n.Tail())
 	}
-	if n.err != nil {
-		b.t.Errorf("node %s: %v\n%s", n.name, n.err, n.tail())
+	if n.Err != nil {
+		b.t.Errorf("node %s: %v\n%s", n.Name, n.Err, n.Tail())
 	}
 	return time.Since(begun)
-}
-
-// gone says whether the process has ended.
-func (n *node) gone() bool {
-	select {
-	case <-n.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// tail is the end of its log.
-func (n *node) tail() string {
-	raw, _ := os.ReadFile(n.log)
-	const most = 3000
-	return string(raw[max(0, len(raw)-most):])
-}
-
-// resident is the memory of the process in MiB; 0 when it is gone.
-func (n *node) resident() float64 {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", n.cmd.Process.Pid))
-	f := strings.Fields(string(raw))
-	if err != nil || len(f) < 2 {
-		return 0
-	}
-	pages, err := strconv.Atoi(f[1])
-	if err != nil {
-		return 0
-	}
-	return float64(pages) * float64(os.Getpagesize()) / (1 << 20)
 }
 
 // slot keeps a node running, as a service manager does: when its process ends
@@ -165,7 +91,7 @@ func (s *slot) keep() {
 		s.mu.Unlock()
 		if n != nil {
 			select {
-			case <-n.ended:
+			case <-n.Ended:
 			case <-s.over:
 				return
 			}
@@ -201,7 +127,7 @@ func (s *slot) now() *node {
 func (s *slot) stop() time.Duration {
 	close(s.over)
 	s.done.Wait()
-	if n := s.now(); n != nil && !n.gone() {
+	if n := s.now(); n != nil && !n.Gone() {
 		return n.stop(s.b)
 	}
 	return 0

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -32,10 +33,10 @@ func (f *fleet) start(n int) {
 
 func (f *fleet) kill(n int) {
 	for _, node := range f.nodes[:n] {
-		_ = node.cmd.Process.Kill()
+		node.Signal(syscall.SIGKILL)
 	}
 	for _, node := range f.nodes[:n] {
-		<-node.ended
+		<-node.Ended
 	}
 	f.nodes = f.nodes[n:]
 }

@@ -45,7 +45,7 @@ func TestStopDrainsWithinTheDequeueWait(t *testing.T) {
 	go func() { asked <- busy.stop(b) }()
 	const held = 700 * time.Millisecond
 	time.Sleep(held)
-	if busy.gone() {
+	if busy.Gone() {
 		t.Error("the node has ended with a message in hand")
 	}
 	if err := hold.Commit(); err != nil {

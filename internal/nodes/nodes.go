@@ -103,6 +103,9 @@ func (n *Node) Kill() {
 // Signal sends a signal; a process that is gone hears none.
 func (n *Node) Signal(s syscall.Signal) { _ = n.cmd.Process.Signal(s) }
 
+// Pid is the id of the process.
+func (n *Node) Pid() int { return n.cmd.Process.Pid }
+
 // Gone says whether the process has ended.
 func (n *Node) Gone() bool {
 	select {
@@ -122,7 +125,7 @@ func (n *Node) Tail() string {
 
 // Resident is the memory of the process, in bytes; 0 when it is gone.
 func (n *Node) Resident() int64 {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", n.cmd.Process.Pid))
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", n.Pid()))
 	f := strings.Fields(string(raw))
 	if err != nil || len(f) < 2 {
 		return 0
