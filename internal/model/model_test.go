@@ -177,7 +177,7 @@ func (c *comparison) operations() map[string]func(*rapid.T) {
 		"start": func(*rapid.T) {
 			id := c.prefix + fmt.Sprint(few.Draw(c.t, "id"))
 			start := signal.Start{
-				Definition: rapid.SampledFrom([]string{"m/flow", "m/flow", "m/ack", "m/timed", "m/family", "m/hours", "m/late", "m/late", "m/none"}).Draw(c.t, "definition"),
+				Definition: rapid.SampledFrom([]string{"m/flow", "m/flow", "m/ack", "m/ack", "m/timed", "m/family", "m/hours", "m/hours", "m/late", "m/late", "m/none"}).Draw(c.t, "definition"),
 				Input:      json.RawMessage(fmt.Sprintf(`{"fails":%t,"who":%q}`, rapid.Bool().Draw(c.t, "fails"), c.who())),
 			}
 			c.each(func(w *world) string {
