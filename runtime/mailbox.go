@@ -200,14 +200,14 @@ func (m *mailboxes) follow(posts []*post, now time.Time) {
 	if !ok || now.After(h.until) {
 		return
 	}
-	turn := 0
+	turn, some := 0, false // some of these wait: so do the new ones behind them
 	for _, p := range posts {
 		switch {
 		case !p.queued() || p.env.Type == signal.StartRequest && h.absent():
 		case turn < len(h.line) && h.line[turn] == p.env.SignalID:
 			turn++
-		case turn < len(h.line) || h.in[p.env.SignalID]:
-			p.behind = &behindError{cause: h.cause}
+		case some || turn < len(h.line) || h.in[p.env.SignalID]:
+			p.behind, some = &behindError{cause: h.cause}, true
 		}
 	}
 }
