@@ -57,3 +57,25 @@ func Whole(id string, now time.Time) (store.Change, error) {
 		}},
 	}, err
 }
+
+// Broken says, of some invariants, how Whole can be made to break them, in SQL
+// that every dialect has.
+var Broken = map[string][]string{
+	"one-snapshot": {
+		"delete from WF_INSTANCES", "delete from WF_RUNTIME_STATES", "update WF_INSTANCES set STATUS = 'running'", "update WF_INSTANCES set STATE_VERSION = 2",
+	},
+	"stream-gapless": {"delete from WF_STREAM where POSITION = 1", "delete from WF_STREAM"},
+	"command-state": {
+		"update WF_STREAM set PROCESSED = 1 where POSITION = 2", "update WF_STREAM set PROCESSED = 0 where POSITION = 1",
+		"update WF_STREAM set PROCESSED = null where POSITION = 2",
+	},
+	"task-history": {
+		"update WF_TASKS set STATUS = 'completed'", "update WF_TASKS set STATUS = 'reserved'", "update WF_TASKS set ASSIGNEE = 'ann'",
+		"delete from WF_TASK_EVENTS", "update WF_TASK_EVENTS set EVENT = 'cancelled'",
+	},
+	"child-known": {"update WF_INSTANCES set PARENT_ID = INSTANCE_ID"},
+	"no-orphans": {
+		"delete from WF_RUNTIME_STATES", "delete from WF_RUNTIME_STATES; delete from WF_STREAM; delete from WF_WAITS",
+		"delete from WF_RUNTIME_STATES; delete from WF_STREAM; delete from WF_TASKS; delete from WF_TASK_EVENTS", "delete from WF_TASKS",
+	},
+}
