@@ -23,12 +23,44 @@ func TestNoneOvertakesOneThatWaits(t *testing.T) {
 		return &post{env: signal.Envelope{InstanceID: "i", SignalID: sid}, d: delivered{}}
 	}
 	m := newMailboxes()
-	m.hold(at("38"), now, holdGrace, errors.New("not now"), false)
+	m.hold(at("38"), now, now, holdGrace, errors.New("not now"), false)
 	posts := []*post{at("39"), at("38"), at("40")}
 	m.follow(posts, now)
 	for i, waits := range []bool{true, false, true} {
 		if p := posts[i]; (p.behind != nil) != waits {
 			t.Errorf("%s waits: %t, want %t", p.env.SignalID, !waits, waits)
 		}
+	}
+}
+
+// A signal that was to be queued, and of which nobody knows whether it was, does
+// not keep those behind it waiting for ever: they do not put off the end of that.
+func TestOneThatNeverComesIsGivenUp(t *testing.T) {
+	t.Parallel()
+	begun := time.Now()
+	at := func(sid string) *post {
+		return &post{env: signal.Envelope{InstanceID: "i", SignalID: sid}, d: delivered{}}
+	}
+	m := newMailboxes()
+	m.hold(at("lost"), begun, begun, holdGrace, errors.New("queued"), true)
+	m.hold(at("failed"), begun, begun, holdGrace, errors.New("queued"), true)
+	rounds := 0
+	for now := begun; ; rounds++ {
+		p := at("behind")
+		if m.follow([]*post{p}, now); p.behind == nil {
+			if late := now.Sub(begun); late > holdGrace+2*holdPauseMax {
+				t.Errorf("it waited for %s", late)
+			}
+			break
+		}
+		if now.Sub(begun) > time.Hour {
+			t.Fatal("it waits for ever")
+		}
+		m.hold(at("new"), now, now, holdGrace, errors.New("queued"), true)
+		m.passed(at("new"), now) // which could not be queued, for sure
+		now = m.hold(p, now, now.Add(holdPause), holdGrace, p.behind, true)
+	}
+	if rounds > 40 {
+		t.Errorf("it came %d times", rounds)
 	}
 }

@@ -87,7 +87,9 @@ const (
 	holdMax   = 10_000                // messages of one instance that were sent again
 	heldMax   = 10_000                // instances
 	holdGrace = 15 * time.Second      // after the first of a line was to come
-	holdPause = 50 * time.Millisecond // before one that came before its turn comes again
+	holdPause = 50 * time.Millisecond // before one that came before its turn comes again, at first
+
+	holdPauseMax = time.Second
 
 	givenGrace = 2 * time.Second // after one was given back, which any node may have at once
 )
@@ -232,7 +234,7 @@ func (m *mailboxes) passed(p *post, now time.Time) {
 	delete(h.in, sid)
 	i := slices.Index(h.line, sid)
 	h.line = slices.Delete(h.line, i, i+1)
-	if until := now.Add(h.grace); until.After(h.until) { // never sooner: the next may be due later
+	if until := now.Add(h.grace); i == 0 && until.After(h.until) { // never sooner: the next may be due later
 		h.until = until
 	}
 	if len(h.line) == 0 {
@@ -241,13 +243,18 @@ func (m *mailboxes) passed(p *post, now time.Time) {
 }
 
 // hold notes that a message comes again, and returns when: at due as the first of
-// the line, or with those that it follows. When it has not come a grace later,
-// another node has it.
-func (m *mailboxes) hold(p *post, due time.Time, grace time.Duration, cause error, follows bool) time.Time {
+// the line, or with those that it follows. A line is given up when its first has
+// not come a grace later: another node has it, or it was never sent. Those that
+// follow do not put that off, and come again less often the longer it takes.
+func (m *mailboxes) hold(p *post, now, due time.Time, grace time.Duration, cause error, follows bool) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	id, sid := p.env.InstanceID, p.env.SignalID
 	h, ok := m.held[id]
+	if ok && now.After(h.until) {
+		delete(m.held, id)
+		ok = false
+	}
 	if !ok {
 		if len(m.held) >= heldMax {
 			return due
@@ -255,15 +262,15 @@ func (m *mailboxes) hold(p *post, due time.Time, grace time.Duration, cause erro
 		h = &hold{in: map[string]bool{}, cause: cause}
 		m.held[id] = h
 	}
-	switch {
-	case follows && h.due.After(due):
+	if first := !ok || !follows; first {
+		h.due, h.grace = due, grace
+		if until := due.Add(grace); until.After(h.until) {
+			h.until = until
+		}
+	} else if late := min(now.Sub(h.due)/4, holdPauseMax); h.due.After(due) {
 		due = h.due
-	case !follows:
-		h.due = due
-	}
-	h.grace = grace
-	if until := due.Add(grace); until.After(h.until) {
-		h.until = until
+	} else if due.Before(now.Add(late)) {
+		due = now.Add(late)
 	}
 	switch {
 	case h.in[sid] || len(h.line) >= holdMax:

@@ -135,7 +135,7 @@ func (r *Runtime) sendAgain(ctx context.Context, posts []*post) {
 		}
 		due := r.Now().Add(delay)
 		if f.blocks() {
-			due = r.mail.hold(p, due, holdGrace, p.err, f == followed || first != nil)
+			due = r.mail.hold(p, r.Now(), due, holdGrace, p.err, f == followed || first != nil)
 			first = p
 		}
 		p.settled = true
@@ -144,7 +144,7 @@ func (r *Runtime) sendAgain(ctx context.Context, posts []*post) {
 	r.sendLater(ctx, posts[0].stop, sends...)
 	r.release(ctx, posts[0].stop, back...)
 	for i, p := range given { // those that came meanwhile follow them
-		r.mail.hold(p, r.Now(), givenGrace, p.err, i > 0 || p.behind != nil)
+		r.mail.hold(p, r.Now(), r.Now(), givenGrace, p.err, i > 0 || p.behind != nil)
 	}
 }
 

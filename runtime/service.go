@@ -202,7 +202,7 @@ func (r *Runtime) Signal(ctx context.Context, env signal.Envelope) (engine.Dispo
 // overtake it on this node.
 func (r *Runtime) enqueued(ctx context.Context, env signal.Envelope, body []byte) (engine.Disposition, error) {
 	now := r.Now()
-	r.mail.hold(&post{env: env}, now, holdGrace, errors.New("an earlier signal is queued"), true)
+	r.mail.hold(&post{env: env}, now, now, holdGrace, errors.New("an earlier signal is queued"), true)
 	err := r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 	if err != nil && !errors.Is(err, store.ErrUnknown) {
 		r.mail.passed(&post{env: env}, now)
