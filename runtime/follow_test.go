@@ -33,6 +33,40 @@ func TestNoneOvertakesOneThatWaits(t *testing.T) {
 	}
 }
 
+// When the first of a line is given up, those that are known to be in the queue
+// keep their order.
+func TestThoseBehindOneThatNeverComesKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	at := func(sid string) *post {
+		return &post{env: signal.Envelope{InstanceID: "i", SignalID: sid}, d: delivered{}}
+	}
+	m := newMailboxes()
+	for _, sid := range []string{"lost", "a", "b"} { // by the API
+		m.hold(&post{env: at(sid).env}, now, now, holdGrace, errors.New("queued"), true)
+	}
+	for _, sid := range []string{"b", "a"} {
+		p := at(sid)
+		if m.follow([]*post{p}, now); p.behind == nil {
+			t.Fatalf("%s waits for nobody", sid)
+		}
+		m.hold(p, now, now, holdGrace, p.behind, true)
+	}
+	now = now.Add(holdGrace + time.Millisecond)
+	a, b := at("a"), at("b")
+	if m.follow([]*post{b}, now); b.behind == nil {
+		t.Error("b overtakes a")
+	}
+	if m.follow([]*post{a}, now); a.behind != nil {
+		t.Error("a waits for one that was given up")
+	}
+	m.passed(a, now)
+	b = at("b")
+	if m.follow([]*post{b}, now); b.behind != nil {
+		t.Error("b waits when a is done")
+	}
+}
+
 // A signal that was to be queued, and of which nobody knows whether it was, does
 // not keep those behind it waiting for ever: they do not put off the end of that.
 func TestOneThatNeverComesIsGivenUp(t *testing.T) {
@@ -42,8 +76,9 @@ func TestOneThatNeverComesIsGivenUp(t *testing.T) {
 		return &post{env: signal.Envelope{InstanceID: "i", SignalID: sid}, d: delivered{}}
 	}
 	m := newMailboxes()
-	m.hold(at("lost"), begun, begun, holdGrace, errors.New("queued"), true)
-	m.hold(at("failed"), begun, begun, holdGrace, errors.New("queued"), true)
+	for _, sid := range []string{"lost", "failed"} { // by the API
+		m.hold(&post{env: at(sid).env}, begun, begun, holdGrace, errors.New("queued"), true)
+	}
 	rounds := 0
 	for now := begun; ; rounds++ {
 		p := at("behind")

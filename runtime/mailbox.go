@@ -74,7 +74,9 @@ type hold struct {
 	grace time.Duration
 	cause error
 	line  []string        // signal ids of those that were sent again and have not come, in order
-	in    map[string]bool // those of the line
+	in    map[string]bool // those of the line; true: it is known to be in the queue
+
+	pruned bool // the line goes on without some that have not come
 }
 
 // absent says that what is tried again waits for the instance to begin: the
@@ -91,7 +93,8 @@ const (
 
 	holdPauseMax = time.Second
 
-	givenGrace = 2 * time.Second // after one was given back, which any node may have at once
+	givenGrace = 2 * time.Second  // after one was given back, which any node may have at once
+	seenGrace  = 3 * holdPauseMax // after the first was given up, for the next that was seen
 )
 
 func newMailboxes() *mailboxes {
@@ -195,11 +198,8 @@ func (m *mailboxes) follow(posts []*post, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	id := posts[0].env.InstanceID
-	h, ok := m.held[id]
-	if ok && now.After(h.until) {
-		delete(m.held, id)
-	}
-	if !ok || now.After(h.until) {
+	h, ok := m.line(id, now)
+	if !ok {
 		return
 	}
 	turn, some := 0, false // some of these wait: so do the new ones behind them
@@ -208,18 +208,41 @@ func (m *mailboxes) follow(posts []*post, now time.Time) {
 		case !p.queued() || p.env.Type == signal.StartRequest && h.absent():
 		case turn < len(h.line) && h.line[turn] == p.env.SignalID:
 			turn++
-		case some || turn < len(h.line) || h.in[p.env.SignalID]:
+		case some || turn < len(h.line):
 			p.behind, some = &behindError{cause: h.cause}, true
+			if _, in := h.in[p.env.SignalID]; in {
+				h.in[p.env.SignalID] = true
+			}
 		}
 	}
+}
+
+// line is the hold of an instance at a time; m.mu is held. One whose first has not
+// come goes on, once, without it and those behind it that have not been seen
+// either: the others are in the queue, and keep their order.
+func (m *mailboxes) line(id string, now time.Time) (*hold, bool) {
+	h, ok := m.held[id]
+	if !ok || !now.After(h.until) {
+		return h, ok
+	}
+	rest := slices.IndexFunc(h.line, func(sid string) bool { return h.in[sid] && sid != h.line[0] })
+	if h.pruned || rest < 0 {
+		delete(m.held, id)
+		return nil, false
+	}
+	for _, sid := range h.line[:rest] {
+		delete(h.in, sid)
+	}
+	h.line, h.pruned, h.due, h.grace, h.until = h.line[rest:], true, now, seenGrace, now.Add(seenGrace)
+	return h, true
 }
 
 // standing says whether messages of an instance are in line to come again.
 func (m *mailboxes) standing(id string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h, ok := m.held[id]
-	return ok && !now.After(h.until)
+	_, ok := m.line(id, now)
+	return ok
 }
 
 // passed takes a message out of the line: it has its verdict.
@@ -228,7 +251,10 @@ func (m *mailboxes) passed(p *post, now time.Time) {
 	defer m.mu.Unlock()
 	id, sid := p.env.InstanceID, p.env.SignalID
 	h, ok := m.held[id]
-	if !ok || !h.in[sid] {
+	if !ok {
+		return
+	}
+	if _, in := h.in[sid]; !in {
 		return
 	}
 	delete(h.in, sid)
@@ -250,11 +276,7 @@ func (m *mailboxes) hold(p *post, now, due time.Time, grace time.Duration, cause
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	id, sid := p.env.InstanceID, p.env.SignalID
-	h, ok := m.held[id]
-	if ok && now.After(h.until) {
-		delete(m.held, id)
-		ok = false
-	}
+	h, ok := m.line(id, now)
 	if !ok {
 		if len(m.held) >= heldMax {
 			return due
@@ -272,10 +294,11 @@ func (m *mailboxes) hold(p *post, now, due time.Time, grace time.Duration, cause
 	} else if due.Before(now.Add(late)) {
 		due = now.Add(late)
 	}
+	_, in := h.in[sid]
 	switch {
-	case h.in[sid] || len(h.line) >= holdMax:
+	case in || len(h.line) >= holdMax:
 	case follows:
-		h.line, h.in[sid] = append(h.line, sid), true
+		h.line, h.in[sid] = append(h.line, sid), p.d != nil
 	default:
 		h.line, h.in[sid], h.cause = slices.Insert(h.line, 0, sid), true, cause
 	}
