@@ -48,11 +48,12 @@ type call struct {
 	Secrets  []lateRef                  `json:"secrets"` // where secrets are filled in
 	Origins  []string                   `json:"origins"` // that the definition writes out: secrets go there
 
-	uri   *url.URL
-	shown *call             // the same without its secrets, for results and messages
-	keep  *secrecy          // what must not leave the attempt
-	sent  map[string]string // headers of the request, as the result shows them
-	begun atomic.Bool       // something may have been sent
+	uri     *url.URL
+	shown   *call             // the same without its secrets, for results and messages
+	keep    *secrecy          // what must not leave the attempt
+	sent    map[string]string // headers of the request, as the result shows them
+	begun   atomic.Bool       // something may have been sent
+	starved bool              // an answer came, and the node had no memory for it
 }
 
 // parseCall reads and checks the input of an HTTP command.

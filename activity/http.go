@@ -79,8 +79,9 @@ func (p *Performer) attempt(ctx context.Context, c engine.Command, key string, k
 	case over && ctx.Err() != nil:
 		return nil, maybe(interrupted(c.Target), call.begun.Load())
 	case over:
-		return nil, maybe(ill(retryable(TypeTimeout, http.StatusRequestTimeout, "timeout",
-			fmt.Sprintf("%s: no complete answer within %s", call.shown.place(), limit))), call.begun.Load())
+		f := retryable(TypeTimeout, http.StatusRequestTimeout, "timeout", fmt.Sprintf("%s: no complete answer within %s", call.shown.place(), limit))
+		f.Ill = !call.starved
+		return nil, maybe(f, call.begun.Load())
 	}
 	return result, failure
 }
@@ -118,6 +119,7 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 	defer resp.Body.Close()
 	body, release, err := p.read(ctx, resp)
 	if err != nil {
+		call.starved = errors.As(err, new(starvedError))
 		return nil, unreachable(ctx, call, err)
 	}
 	defer release()
@@ -156,7 +158,7 @@ func (p *Performer) read(ctx context.Context, resp *http.Response) (body []byte,
 		most = n
 	}
 	if release, err = p.config.Memory.Take(ctx, most*answerFactor); err != nil {
-		return nil, release, err
+		return nil, release, starvedError{err}
 	}
 	whole := bytes.NewBuffer(make([]byte, 0, most+bytes.MinRead))
 	whole.Write(body)
@@ -165,6 +167,12 @@ func (p *Performer) read(ctx context.Context, resp *http.Response) (body []byte,
 	}
 	return whole.Bytes(), release, err
 }
+
+// starvedError says that an answer came and the node had no memory for it, which
+// says nothing about who sent it.
+type starvedError struct{ error }
+
+func (e starvedError) Unwrap() error { return e.error }
 
 // unreachable is the failure of a request that got no answer. The URL that net/http
 // puts in its errors is dropped, since its query may hold a secret. A request
@@ -182,7 +190,7 @@ func unreachable(ctx context.Context, call *call, err error) *engine.Failure {
 		err = wrapped.Err
 	}
 	f := retryable(TypeCommunication, http.StatusServiceUnavailable, "request failed", fmt.Sprintf("%s: %v", call.shown.place(), err))
-	f.Ill = ctx.Err() == nil
+	f.Ill = ctx.Err() == nil && !errors.As(err, new(starvedError))
 	return maybe(f, call.begun.Load())
 }
 

@@ -82,7 +82,7 @@ const (
 func (s *service) healthOperations(h huma.API) {
 	register(s, h, operation("get-health", http.MethodGet, "/healthz", healthTag, "Say that the process lives"),
 		func(context.Context, *struct{}) (*answer[Health], error) { return ok(Health{"live"}), nil })
-	register(s, h, operation("get-readiness", http.MethodGet, "/readyz", healthTag, "Say that the store answers"),
+	register(s, h, operation(getReadiness, http.MethodGet, "/readyz", healthTag, "Say that the store answers"),
 		func(ctx context.Context, _ *struct{}) (*answer[Health], error) {
 			if err := s.Ready(ctx); err != nil {
 				if problem.KindOf(err) == problem.Unavailable {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -89,6 +90,9 @@ func newFailure(status int, code, detail, hint string) *failure {
 	}}
 }
 
+// getReadiness is the operation that is asked again and again.
+const getReadiness = "get-readiness"
+
 // refuse translates an error of a service into what the caller may see. What
 // is our own fault is logged, and told to the caller by its code only.
 func (s *service) refuse(ctx context.Context, operation string, err error) error {
@@ -107,7 +111,11 @@ func (s *service) refuse(ctx context.Context, operation string, err error) error
 	}
 	f = newFailure(status, p.Code, p.Detail, p.Hint)
 	if p.Kind == problem.Unavailable {
-		s.Log.Warn("request refused", "operation", operation, "code", p.Code, "error", err)
+		level := slog.LevelWarn
+		if operation == getReadiness { // the store tells its trouble itself
+			level = slog.LevelDebug
+		}
+		s.Log.Log(ctx, level, "request refused", "operation", operation, "code", p.Code, "error", err)
 	} else if p.Cause != nil && p.Kind == problem.Invalid {
 		f.Detail += ": " + p.Cause.Error()
 	}

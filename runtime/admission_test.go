@@ -190,7 +190,7 @@ func TestAWideFanOutStaysOffTheQueue(t *testing.T) {
 		c.Full = rc.Store
 		rc.Store, rc.Activities = c, 8
 	}, doc("wide", `
-  - all: {call: forEach, with: {in: '${ [range(1000)] }', call: effect}}
+  - all: {call: forEach, with: {in: '${ [range(300)] }', call: effect}}
 `))
 	before := c.announced.Load()
 	n.begin(t, "i", "t/wide", nil)
@@ -206,7 +206,7 @@ func TestAWideInstanceStarvesNobody(t *testing.T) {
 	const slow = 5 * time.Millisecond
 	n := sending(t, t.TempDir()+"/a.db", func(r *http.Request) int { time.Sleep(slow); return 204 }, func(c *runtime.Config) { c.PerHost, c.Activities = 4, 8 },
 		getDoc("same", "/same"), strings.ReplaceAll(getDoc("other", "/"), "http://h", "http://g"), doc("wide", `
-  - all: {call: forEach, with: {in: '${ [range(1000)] }', call: http, with: {method: get, endpoint: 'http://h/same'}}}
+  - all: {call: forEach, with: {in: '${ [range(300)] }', call: http, with: {method: get, endpoint: 'http://h/same'}}}
 `))
 	n.begin(t, "wide", "t/wide", nil) // takes more than a second
 	begun := time.Now()

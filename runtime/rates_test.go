@@ -26,7 +26,7 @@ import (
 // Sub-workflows of others are not slowed.
 func TestWhatFeedsItselfIsPaced(t *testing.T) {
 	t.Parallel()
-	const burst, rate, late = 5, 5, 10
+	const burst, rate, late = 3, 2, 5
 	places.Each(t, func(t *testing.T, fresh func() string) {
 		coarse := time.Duration(0)
 		place := fresh()

@@ -23,13 +23,33 @@ func (s *Store) Probe(ctx context.Context) error {
 	return wrap("probe", explain(err, s.path))
 }
 
-// same checks that the path names the files that are open.
-func (s *Store) same() error {
-	now, err := os.Stat(s.path)
-	if err == nil && os.SameFile(now, s.file) {
-		if now, err = os.Stat(s.nodes.dir); err == nil && now.IsDir() {
-			return nil
+// beside are what SQLite keeps beside a database: the log of what was committed
+// last, and its index. They are there as long as a connection is.
+var beside = []string{"", "-wal", "-shm"}
+
+// identify notes which files are open.
+func (s *Store) identify() error {
+	for i, suffix := range beside {
+		info, err := os.Stat(s.path + suffix)
+		if err != nil {
+			return moved(err, s.path+suffix)
 		}
+		s.files[i] = info
+	}
+	return nil
+}
+
+// same checks that the paths name the files that are open.
+func (s *Store) same() error {
+	for i, suffix := range beside {
+		now, err := os.Stat(s.path + suffix)
+		if err != nil || !os.SameFile(now, s.files[i]) {
+			return moved(err, s.path+suffix)
+		}
+	}
+	now, err := os.Stat(s.nodes.dir)
+	if err == nil && now.IsDir() {
+		return nil
 	}
 	return moved(err, s.path)
 }
@@ -39,5 +59,5 @@ func moved(err error, path string) error {
 		err = fs.ErrNotExist
 	}
 	return problem.Wrap(err, problem.Unavailable, "store.moved", "the database %s, which this node has open, was moved, replaced or deleted", path).
-		WithHint("what is committed now goes to the old file: stop the nodes on it, put the right file in place, start them")
+		WithHint("nothing is committed until it is back: stop the nodes on it, put the right file in place, start them")
 }

@@ -38,6 +38,8 @@ func TestProbeFindsAFileThatIsNotOurs(t *testing.T) {
 		"deleted":  os.Remove,
 		"replaced": func(path string) error { return replace(path) },
 		"nodes":    func(path string) error { return os.Rename(path+"-nodes", path+"-gone") },
+		"log":      func(path string) error { return os.Remove(path + "-wal") },
+		"index":    func(path string) error { return os.Remove(path + "-shm") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,6 +55,11 @@ func TestProbeFindsAFileThatIsNotOurs(t *testing.T) {
 				if err := s.Probe(t.Context()); problem.CodeOf(err) != "store.moved" || problem.KindOf(err) != problem.Unavailable {
 					t.Fatalf("told %v", err)
 				}
+			}
+			// What would be told as committed would be gone with the file.
+			err := s.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("m")}}})
+			if problem.CodeOf(err) != "store.moved" {
+				t.Errorf("a commit is told %v", err)
 			}
 			if n := strings.Count(log.String(), "not ready"); n != 1 {
 				t.Errorf("logged %d times:\n%s", n, log)

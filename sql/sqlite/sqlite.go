@@ -96,7 +96,7 @@ type Store struct {
 	straysMu sync.Mutex
 	strays   map[stray]bool // what Strays has found at its last call
 
-	file    os.FileInfo // of the database, when it was opened
+	files   [3]os.FileInfo // that are open, in the order of beside
 	probing trouble
 
 	nodes   *nodes
@@ -145,10 +145,6 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		queues: map[store.Queue]*queue{}, loaders: make(chan *conn, o.Readers),
 	}
 	s.stale.Store(true)
-	if s.file, err = os.Stat(o.Path); err != nil {
-		c.close()
-		return nil, wrap("open", explainFile(err, o.Path))
-	}
 	if err := s.start(o, c, p); err != nil {
 		s.release(c)
 		return nil, wrap("open", explain(err, o.Path))
@@ -238,6 +234,9 @@ func (s *Store) start(o Options, c *conn, p perms) error {
 	db.SetMaxOpenConns(o.Readers)
 	s.db = db
 	if s.nodes, err = join(s, c, p); err != nil {
+		return err
+	}
+	if err := s.identify(); err != nil {
 		return err
 	}
 	w := newWriter(s, c, o)

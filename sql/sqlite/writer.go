@@ -214,7 +214,10 @@ func (w *writer) attempt(first *job) error {
 		return explain(err, w.s.path)
 	}
 	defer unlock()
-	if err := w.begin(); err != nil {
+	if err = w.s.same(); err == nil { // else it would go to a file that nobody finds again
+		err = w.begin()
+	}
+	if err != nil {
 		w.members = appendJob(w.members, first)
 		return explain(err, w.s.path)
 	}
