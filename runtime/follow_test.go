@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -97,5 +98,36 @@ func TestOneThatNeverComesIsGivenUp(t *testing.T) {
 	}
 	if rounds > 40 {
 		t.Errorf("it came %d times", rounds)
+	}
+}
+
+type recorded struct {
+	store.Full
+	ids map[string]bool
+}
+
+func (r recorded) Recorded(_ context.Context, _, sid string) (bool, error) { return r.ids[sid], nil }
+
+// What another node has applied keeps nobody waiting on this one.
+func TestWhatAnotherNodeHadKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	begun := time.Now()
+	now := begun
+	at := func(sid string) *post {
+		return &post{env: signal.Envelope{InstanceID: "i", SignalID: sid}, d: delivered{}}
+	}
+	r := &Runtime{Config: Config{Store: recorded{ids: map[string]bool{"1": true, "2": true}}, Now: func() time.Time { return now }}, mail: newMailboxes()}
+	for _, sid := range []string{"1", "2", "3"} {
+		r.mail.hold(at(sid), now, now, holdGrace, errors.New("not now"), sid != "1")
+	}
+	fourth := at("4")
+	if r.follow(t.Context(), []*post{fourth}); fourth.behind == nil {
+		t.Error("the first is not late yet, and the fourth does not wait")
+	}
+	now = begun.Add(heldLate)
+	third := at("3")
+	fourth = at("4")
+	if r.follow(t.Context(), []*post{third, fourth}); third.behind != nil || fourth.behind != nil {
+		t.Errorf("the third waits: %v, the fourth: %v", third.behind, fourth.behind)
 	}
 }

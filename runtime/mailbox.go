@@ -93,6 +93,9 @@ const (
 
 	holdPauseMax = time.Second
 
+	heldLate  = 200 * time.Millisecond // after which it is asked whether another node has had the first
+	heldLooks = 64                     // that one turn asks for
+
 	givenGrace = 2 * time.Second  // after one was given back, which any node may have at once
 	seenGrace  = 3 * holdPauseMax // after the first was given up, for the next that was seen
 )
@@ -190,6 +193,41 @@ func (m *mailboxes) leave(p *post) bool {
 		return true
 	}
 	return false
+}
+
+// follow says which of the messages that have come wait for one that is tried
+// again. Where that is late, another node may have had it: nobody waits for what
+// the instance has recorded.
+func (r *Runtime) follow(ctx context.Context, posts []*post) {
+	r.mail.follow(posts, r.Now())
+	for range heldLooks {
+		if !slices.ContainsFunc(posts, func(p *post) bool { return p.behind != nil }) {
+			return
+		}
+		late, ok := r.mail.late(posts[0].env.InstanceID, r.Now())
+		if !ok {
+			return
+		}
+		if recorded, err := r.Store.Recorded(ctx, late.InstanceID, late.SignalID); err != nil || !recorded {
+			return
+		}
+		r.mail.passed(&post{env: late}, r.Now())
+		for _, p := range posts {
+			p.behind = nil
+		}
+		r.mail.follow(posts, r.Now())
+	}
+}
+
+// late is the first of a line that ought to have come.
+func (m *mailboxes) late(id string, now time.Time) (signal.Envelope, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h, ok := m.line(id, now)
+	if !ok || len(h.line) == 0 || now.Sub(h.due) < heldLate {
+		return signal.Envelope{}, false
+	}
+	return signal.Envelope{InstanceID: id, SignalID: h.line[0]}, true
 }
 
 // follow says which messages that have come wait for one that is tried again:
@@ -399,7 +437,7 @@ func (r *Runtime) attend(ctx context.Context, p *post) {
 
 // soloOf runs what has the instance for itself.
 func (r *Runtime) soloOf(ctx context.Context, p *post) error {
-	if r.mail.follow([]*post{p}, r.Now()); p.behind != nil {
+	if r.follow(ctx, []*post{p}); p.behind != nil {
 		return p.behind
 	}
 	return r.guarded(p.d, func() error { return p.solo(ctx) })

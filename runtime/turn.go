@@ -58,7 +58,7 @@ func (r *Runtime) submit(ctx context.Context, p *post, c committer) (engine.Outc
 // its own. The caller has the mailbox.
 func (r *Runtime) serve(ctx context.Context, posts []*post) {
 	if posts[0].solo == nil && !posts[0].noted {
-		r.mail.follow(posts, r.Now())
+		r.follow(ctx, posts)
 	}
 	if !r.together(ctx, posts) {
 		var behind *behindError
