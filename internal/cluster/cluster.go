@@ -4,7 +4,7 @@
 //
 // The database is the stand-in of internal/ocisim, or the one that
 // AQUEDUCT_ORACLE_DSN names, where nobody kills sessions and restarts nothing.
-// AQUEDUCT_CLUSTER_SECONDS is how long TestCluster lasts (120; 20 with -short),
+// AQUEDUCT_CLUSTER_SECONDS is how long TestCluster lasts (60; 20 with -short),
 // AQUEDUCT_CLUSTER_SEED repeats its decisions. What happened is judged by
 // package history, which knows nothing of the engine.
 package cluster

@@ -72,7 +72,7 @@ func TestCluster(t *testing.T) {
 // settings are the length of the run and its seed.
 func settings(t *testing.T) (time.Duration, uint64) {
 	t.Helper()
-	seconds := 120
+	seconds := 60
 	if testing.Short() {
 		seconds = 20
 	}
