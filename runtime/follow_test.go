@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -129,5 +130,28 @@ func TestWhatAnotherNodeHadKeepsNobodyWaiting(t *testing.T) {
 	fourth = at("4")
 	if r.follow(t.Context(), []*post{third, fourth}); third.behind != nil || fourth.behind != nil {
 		t.Errorf("the third waits: %v, the fourth: %v", third.behind, fourth.behind)
+	}
+}
+
+// Lines that are over, of instances that nothing is sent to any more, take no room
+// from new ones.
+func TestLinesThatAreOverMakeRoom(t *testing.T) {
+	t.Parallel()
+	begun := time.Now()
+	at := func(id, sid string) *post {
+		return &post{env: signal.Envelope{InstanceID: id, SignalID: sid}, d: delivered{}}
+	}
+	m := newMailboxes()
+	for i := range heldMax {
+		m.hold(at(fmt.Sprint(i), "1"), begun, begun, holdGrace, errors.New("not now"), false)
+	}
+	now := begun.Add(holdGrace + time.Second)
+	m.hold(at("new", "1"), now, now, holdGrace, errors.New("not now"), false)
+	second := at("new", "2")
+	if m.follow([]*post{second}, now); second.behind == nil {
+		t.Error("the second overtakes the first")
+	}
+	if len(m.held) != 1 {
+		t.Errorf("%d lines are remembered", len(m.held))
 	}
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -316,6 +317,9 @@ func (m *mailboxes) hold(p *post, now, due time.Time, grace time.Duration, cause
 	id, sid := p.env.InstanceID, p.env.SignalID
 	h, ok := m.line(id, now)
 	if !ok {
+		if len(m.held) >= heldMax { // most of those may be over, with nobody who came to see
+			maps.DeleteFunc(m.held, func(_ string, h *hold) bool { return now.After(h.until) })
+		}
 		if len(m.held) >= heldMax {
 			return due
 		}
