@@ -287,3 +287,20 @@ func fill(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 }
+
+// A transaction that does not begin gives back nothing of the one before it: a
+// worker may have those messages by now.
+func TestATransactionThatDoesNotBeginGivesNothingBack(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s, _ := openLogged(t, path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	w := &writer{s: s}
+	w.tx.w, w.tx.unstashed = w, []*delivery{{}}
+	j := &job{done: make(chan struct{})}
+	if w.group(j); problem.CodeOf(j.err) != "store.moved" || len(w.suspects) != 0 {
+		t.Errorf("%v, and %d messages are given back", j.err, len(w.suspects))
+	}
+}

@@ -208,6 +208,7 @@ func (w *writer) makeRoom() {
 // attempt runs one transaction: first and what follows it, or without first
 // only the claims. Its error is the error of every member.
 func (w *writer) attempt(first *job) error {
+	w.tx.reset(w) // what the last one left is no business of this one, also when it does not begin
 	unlock, err := w.s.nodes.turn()
 	if err != nil {
 		w.members = appendJob(w.members, first)
