@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/memory"
 )
 
 // Limits of an HTTP command.
@@ -117,12 +118,12 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 		return nil, unreachable(ctx, call, err)
 	}
 	defer resp.Body.Close()
-	body, release, err := p.read(ctx, resp)
+	body, part, err := p.read(ctx, resp)
 	if err != nil {
 		call.starved = errors.As(err, new(starvedError))
 		return nil, unreachable(ctx, call, err)
 	}
-	defer release()
+	defer part.Release()
 	if refused(resp.StatusCode, call.Redirect) {
 		f := failureOfStatus(call, resp, body)
 		f.Ill = f.Retry
@@ -147,25 +148,24 @@ const (
 
 // read reads the body of an answer, and one byte more than it may have. Memory
 // for a large one is taken for as long as the context holds it.
-func (p *Performer) read(ctx context.Context, resp *http.Response) (body []byte, release func(), err error) {
+func (p *Performer) read(ctx context.Context, resp *http.Response) (body []byte, part *memory.Part, err error) {
 	most := p.config.MaxResponseBytes + 1
-	release = func() {}
 	body, err = io.ReadAll(io.LimitReader(resp.Body, min(most, smallBytes)))
 	if err != nil || int64(len(body)) < min(most, smallBytes) {
-		return body, release, err
+		return body, nil, err
 	}
 	if n := resp.ContentLength; n > 0 && n < most {
 		most = n
 	}
-	if release, err = p.config.Memory.Take(ctx, most*answerFactor); err != nil {
-		return nil, release, starvedError{err}
+	if part, err = p.config.Memory.Take(ctx, most*answerFactor); err != nil {
+		return nil, nil, starvedError{err}
 	}
 	whole := bytes.NewBuffer(make([]byte, 0, most+bytes.MinRead))
 	whole.Write(body)
 	if _, err = io.Copy(whole, io.LimitReader(resp.Body, p.config.MaxResponseBytes+1-int64(len(body)))); err != nil {
-		release()
+		part.Release()
 	}
-	return whole.Bytes(), release, err
+	return whole.Bytes(), part, err
 }
 
 // starvedError says that an answer came and the node had no memory for it, which

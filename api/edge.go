@@ -110,12 +110,12 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if size < 0 || size > MaxDefinitionBytes {
 			size = MaxDefinitionBytes // what is larger is refused at that
 		}
-		release, err := e.memory.Requests.Take(r.Context(), size*bodyFactor)
+		part, err := e.memory.Requests.Take(r.Context(), size*bodyFactor)
 		if err != nil {
 			refuseWith(out, newFailure(http.StatusServiceUnavailable, memory.CodeBusy, "the node has no memory for the request now", "try again"))
 			return
 		}
-		defer release()
+		defer part.Release()
 		ctx, read := e.memory.Reads.Hold(r.Context())
 		defer read.Release()
 		out.read = read

@@ -32,7 +32,7 @@ func TestBusyNode(t *testing.T) {
 			{http.MethodGet, "/v1/definitions/a/b/1/source", "", budget.Reads},
 		}
 		for _, r := range requests {
-			release, err := r.pool.Take(t.Context(), r.pool.Size())
+			part, err := r.pool.Take(t.Context(), r.pool.Size())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +46,7 @@ func TestBusyNode(t *testing.T) {
 			if w := call(h, http.MethodGet, "/healthz", ""); w.Code != http.StatusOK {
 				t.Errorf("a busy node is not live: %d", w.Code)
 			}
-			release()
+			part.Release()
 			r := httptest.NewRequest(r.method, "http://localhost"+r.path, strings.NewReader(r.body))
 			r.Header.Set("Content-Type", "application/json")
 			out := &slow{ResponseRecorder: httptest.NewRecorder(), read: budget.Reads}

@@ -204,7 +204,7 @@ func encode(v any) (json.RawMessage, error) {
 
 // take makes a turn's outcome the state of the instance, by way of its stored
 // form. What cannot be written faults the instance in its place, as on a node.
-func (w *Workflow) take(out engine.Outcome, err error, in engine.Input) {
+func (w *Workflow) take(out *engine.Outcome, err error, in engine.Input) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatalf("aqueducttest: the engine refuses: %v", err)
@@ -212,7 +212,7 @@ func (w *Workflow) take(out engine.Outcome, err error, in engine.Input) {
 	if w.turns++; w.turns > MaxTurns {
 		w.t.Fatalf("aqueducttest: %d turns and no end; the workflow runs in a circle", MaxTurns)
 	}
-	encoded, err := written(&out)
+	encoded, err := written(out)
 	faults := w.snap.Status != snapshot.Faulted && !w.snap.Status.Closed() && out.Disposition != engine.Buffered
 	if err != nil && faults {
 		if w.turns > 1 {
@@ -221,7 +221,7 @@ func (w *Workflow) take(out engine.Outcome, err error, in engine.Input) {
 			out, err = engine.FaultFirst(w.def, out.Snapshot, engine.Unwritten(err), in)
 		}
 		if err == nil {
-			encoded, err = written(&out)
+			encoded, err = written(out)
 		}
 	}
 	if err == nil {

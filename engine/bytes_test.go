@@ -19,7 +19,7 @@ import (
 func TestATurnWritesSoManyBytes(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 20_000)
-	begin := func(tasks string) (engine.Definition, engine.Outcome, engine.Input) {
+	begin := func(tasks string) (engine.Definition, *engine.Outcome, engine.Input) {
 		t.Helper()
 		p, err := openworkflow.Parse("w.yaml", []byte("document: {dsl: '1.0.3', namespace: t, name: w, version: 1.0.0}\ndo:\n"+tasks))
 		if err != nil {

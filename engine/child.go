@@ -195,10 +195,10 @@ func (t *Turn) cancel() {
 }
 
 // disowned applies a CancelRequest: the parent does not wait any more.
-func (t *Turn) disowned() (Outcome, error) {
+func (t *Turn) disowned() (*Outcome, error) {
 	c, err := signal.DecodeCancellation(t.In.Signal.Payload)
 	if err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
 	if p := t.Snap.Parent; p == nil || p.Token != c.Token {
 		return t.ignore(Stale)

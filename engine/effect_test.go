@@ -29,7 +29,7 @@ type effects struct {
 }
 
 // see holds that no key has two bodies, and no effect two keys.
-func (e *effects) see(out engine.Outcome) error {
+func (e *effects) see(out *engine.Outcome) error {
 	if e == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func take(t *testing.T, doc, input string) *hand {
 	return h
 }
 
-func (h *hand) accept(out engine.Outcome, err error) {
+func (h *hand) accept(out *engine.Outcome, err error) {
 	h.Helper()
 	if err != nil {
 		h.Fatal(err)

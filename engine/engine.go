@@ -119,12 +119,13 @@ type Settled struct {
 
 // Then is the outcome of two decisions, one made on the snapshot that the other
 // has left. Its disposition is that of the second.
-func (o Outcome) Then(next Outcome) Outcome {
-	next.Entries = append(o.Entries, next.Entries...)
-	next.Settled = append(o.Settled, next.Settled...)
-	next.Send = append(o.Send, next.Send...)
-	next.Tasks = append(o.Tasks, next.Tasks...)
-	return next
+func (o *Outcome) Then(next *Outcome) *Outcome {
+	both := *next
+	both.Entries = append(o.Entries, next.Entries...)
+	both.Settled = append(o.Settled, next.Settled...)
+	both.Send = append(o.Send, next.Send...)
+	both.Tasks = append(o.Tasks, next.Tasks...)
+	return &both
 }
 
 // EntryKind and Direction classify a message of the stream (C2).

@@ -36,13 +36,13 @@ func HandOver(old Definition, snap *snapshot.Snapshot, next Definition, in Input
 			return nil, nil, err
 		}
 		program, _ := old.(*Program)
-		ended, from = &out, &handOver{def: program, snap: snap}
+		ended, from = out, &handOver{def: program, snap: snap}
 	}
 	if !ok {
 		return ended, nil, nil
 	}
 	out, err := begin(next, id, start, from, in)
-	return ended, &out, err
+	return ended, out, err
 }
 
 // takeOver begins a schedule instance where that of the version before was. A

@@ -102,12 +102,12 @@ const EntryMigrated = "DefinitionMigrated"
 // waits for and what is buffered stay as they are; nothing runs. Its Input
 // carries the actor. Problems: instance.closed, migration.unmapped with every
 // position that has no place in the new version, definition.digest.
-func Migrate(m *Migration, snap snapshot.Snapshot, in Input) (Outcome, error) {
+func Migrate(m *Migration, snap snapshot.Snapshot, in Input) (*Outcome, error) {
 	if snap.Status.Closed() {
-		return Outcome{}, problem.New(problem.Conflict, "instance.closed", "instance %s is %s", snap.InstanceID, snap.Status)
+		return nil, problem.New(problem.Conflict, "instance.closed", "instance %s is %s", snap.InstanceID, snap.Status)
 	}
 	if !sameDefinition(m.from.ID, snap.Definition) {
-		return Outcome{}, problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %s with %.12s",
+		return nil, problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %s with %.12s",
 			snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, m.from.ID.Version, m.from.ID.Digest)
 	}
 	t := newTurn(snap.Clone(), in)
@@ -122,7 +122,7 @@ func Migrate(m *Migration, snap snapshot.Snapshot, in Input) (Outcome, error) {
 	if len(wrong) > 0 {
 		p := problem.New(problem.Conflict, "migration.unmapped", "instance %s is live where version %s has no place for it", snap.InstanceID, m.to.ID.Version)
 		p.Where = wrong
-		return Outcome{}, p
+		return nil, p
 	}
 	t.Snap.Definition = m.to.ID
 	for _, b := range t.Snap.Branches {
@@ -134,7 +134,7 @@ func Migrate(m *Migration, snap snapshot.Snapshot, in Input) (Outcome, error) {
 	}
 	data, err := json.Marshal(map[string]snapshot.Definition{"from": m.from.ID, "to": m.to.ID})
 	if err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
 	meta := t.meta("")
 	meta.Actor = in.Signal.Headers[signal.HeaderActor]

@@ -30,17 +30,17 @@ var Operations = []Operation{Suspend, Resume, Retry, RetrySame, RetryNew, Skip, 
 // headers; output is what a skipped task is taken to have answered (nil = null).
 // Problems: instance.closed, instance.not-faulted, instance.compensated,
 // instance.suspended, instance.not-suspended, effect.undecided.
-func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.RawMessage, in Input) (Outcome, error) {
+func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.RawMessage, in Input) (*Outcome, error) {
 	out, err := operate(def, snap, op, output, in)
 	if err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
 	return followed(def, out, in), nil
 }
 
-func operate(def Definition, snap snapshot.Snapshot, op Operation, output json.RawMessage, in Input) (Outcome, error) {
-	conflict := func(code, detail string) (Outcome, error) {
-		return Outcome{}, problem.New(problem.Conflict, code, "instance %s %s", snap.InstanceID, detail)
+func operate(def Definition, snap snapshot.Snapshot, op Operation, output json.RawMessage, in Input) (*Outcome, error) {
+	conflict := func(code, detail string) (*Outcome, error) {
+		return nil, problem.New(problem.Conflict, code, "instance %s %s", snap.InstanceID, detail)
 	}
 	if snap.Status.Closed() {
 		return conflict("instance.closed", "is "+string(snap.Status))
@@ -50,7 +50,7 @@ func operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 		return conflict("instance.not-faulted", "is "+string(snap.Status)+", not faulted")
 	}
 	if op == Retry && snap.Error != nil && snap.Error.Type == TypeUndecided {
-		return Outcome{}, problem.New(problem.Conflict, "effect.undecided", "instance %s: %s", snap.InstanceID, snap.Error.Detail).
+		return nil, problem.New(problem.Conflict, "effect.undecided", "instance %s: %s", snap.InstanceID, snap.Error.Detail).
 			WithHint("ask the outside what became of it, then retry-same, retry-new or skip")
 	}
 	if (retries || op == Skip) && snap.Undo != nil && snap.Undo.Done {
@@ -80,7 +80,7 @@ func operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 		t.tell(WorkflowResumedEvent, "", nil)
 		t.tellAll(TaskResumedEvent)
 		if err := t.catchUp(def); err != nil {
-			return Outcome{}, err
+			return nil, err
 		}
 	case Cancel:
 		t.operated(EntryCancelled)
@@ -92,17 +92,17 @@ func operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 		t.Snap.Status = snapshot.Running
 		t.tell(WorkflowResumedEvent, "", nil)
 		if err := def.Retry(t); err != nil {
-			return Outcome{}, err
+			return nil, err
 		}
 	case Skip:
 		t.operated(EntrySkipped)
 		t.Snap.Status = snapshot.Running
 		t.tell(WorkflowResumedEvent, "", nil)
 		if err := def.Skip(t, output); err != nil {
-			return Outcome{}, err
+			return nil, err
 		}
 	default:
-		return Outcome{}, problem.New(problem.Invalid, "operation.unknown", "operation %q is unknown", op)
+		return nil, problem.New(problem.Invalid, "operation.unknown", "operation %q is unknown", op)
 	}
 	return t.finish()
 }
@@ -159,7 +159,7 @@ func (t *Turn) operated(entry string) {
 
 // FaultFirst begins an instance that has faulted: with an error that the engine
 // could not see when it decided its first turn, whose snapshot is begun.
-func FaultFirst(def Definition, begun snapshot.Snapshot, e snapshot.Error, in Input) (Outcome, error) {
+func FaultFirst(def Definition, begun snapshot.Snapshot, e snapshot.Error, in Input) (*Outcome, error) {
 	t := newTurn(snapshot.Snapshot{
 		InstanceID: begun.InstanceID, Definition: begun.Definition, Business: begun.Business, Status: snapshot.Running,
 		StartedAt: begun.StartedAt, Headers: begun.Headers, State: snapshot.State{Input: begun.State.Input},
@@ -182,7 +182,7 @@ func Unwritten(cause error) snapshot.Error {
 
 // FaultWith stops an instance with an error that the engine could not see when
 // it decided, such as a snapshot over its size limit.
-func FaultWith(snap snapshot.Snapshot, e snapshot.Error, in Input) (Outcome, error) {
+func FaultWith(snap snapshot.Snapshot, e snapshot.Error, in Input) (*Outcome, error) {
 	t := newTurn(snap.Clone(), in)
 	t.watch(nil)
 	t.Fault(e)

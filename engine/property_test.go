@@ -303,10 +303,11 @@ func (p *player) turn() error {
 }
 
 // written is an outcome as it is kept: an empty list is none.
-func written(out engine.Outcome) string {
+func written(out *engine.Outcome) string {
 	state, err := out.Snapshot.Encode()
-	out.Snapshot = snapshot.Snapshot{}
-	return fmt.Sprintf("%s %v %s", state, err, encode(out))
+	rest := *out
+	rest.Snapshot = snapshot.Snapshot{}
+	return fmt.Sprintf("%s %v %s", state, err, encode(&rest))
 }
 
 // inPlace makes a decision on what the one before has left, without a copy. It
@@ -317,7 +318,7 @@ func (p *player) inPlace(in engine.Input, before []byte, want string) error {
 	}
 	last := p.own
 	last.Snapshot = snapshot.Snapshot{}
-	decided := encode(last)
+	decided := encode(&last)
 	in.Own = true
 	out, err := engine.Step(p.def, p.own.Snapshot, in)
 	if err != nil {
@@ -326,14 +327,14 @@ func (p *player) inPlace(in engine.Input, before []byte, want string) error {
 	if got := written(out); got != want {
 		return fmt.Errorf("in place it is decided differently:\n%s\n%s", got, want)
 	}
-	if now := encode(last); now != decided {
+	if now := encode(&last); now != decided {
 		return fmt.Errorf("what was decided before has changed:\n%s\n%s", now, decided)
 	}
-	p.own = out
+	p.own = *out
 	return nil
 }
 
-func encode(out engine.Outcome) string {
+func encode(out *engine.Outcome) string {
 	b, _ := json.Marshal(out)
 	return string(b)
 }
@@ -430,7 +431,7 @@ func (p *player) branches(next snapshot.Snapshot) error {
 }
 
 // accept checks an outcome and makes it the state.
-func (p *player) accept(out engine.Outcome) error {
+func (p *player) accept(out *engine.Outcome) error {
 	next := out.Snapshot
 	if err := p.effects.see(out); err != nil {
 		return err

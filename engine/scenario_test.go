@@ -268,7 +268,7 @@ func (w *world) step(env signal.Envelope) string {
 }
 
 // show prints what a turn decided, and takes it over.
-func (w *world) show(out engine.Outcome, err error) string {
+func (w *world) show(out *engine.Outcome, err error) string {
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}

@@ -18,7 +18,7 @@ import (
 // and says nothing: so closes a gap whoever knows that nothing will come.
 
 // numbered applies a signal with a sequence, when it is its turn.
-func (t *Turn) numbered(def Definition) (Outcome, error) {
+func (t *Turn) numbered(def Definition) (*Outcome, error) {
 	env, s := t.In.Signal, t.Snap
 	last, known := s.Last(env.Sender)
 	if i := s.Waiting(env.Sender, env.Sequence); i >= 0 && isEmpty(env) {
@@ -28,7 +28,7 @@ func (t *Turn) numbered(def Definition) (Outcome, error) {
 	}
 	if !known {
 		if len(s.Senders) >= snapshot.MaxSenders {
-			return Outcome{}, problem.New(problem.TooLarge, "limit.senders", "instance %s has %d senders already", s.InstanceID, snapshot.MaxSenders).
+			return nil, problem.New(problem.TooLarge, "limit.senders", "instance %s has %d senders already", s.InstanceID, snapshot.MaxSenders).
 				WithHint("send without sender and sequence, or fewer senders to one instance")
 		}
 		s.Senders = append(s.Senders, snapshot.Sender{Name: env.Sender})
@@ -56,14 +56,14 @@ func isEmpty(env signal.Envelope) bool {
 }
 
 // keepAhead keeps a signal until its turn comes.
-func (t *Turn) keepAhead() (Outcome, error) {
+func (t *Turn) keepAhead() (*Outcome, error) {
 	env := t.In.Signal
 	if len(t.Snap.Ahead) >= snapshot.MaxAhead {
-		return Outcome{}, problem.New(problem.TooLarge, "limit.ahead", "instance %s keeps %d signals already that wait for their turn", env.InstanceID, snapshot.MaxAhead).
+		return nil, problem.New(problem.TooLarge, "limit.ahead", "instance %s keeps %d signals already that wait for their turn", env.InstanceID, snapshot.MaxAhead).
 			WithHint("send what is missing before them first")
 	}
 	if err := t.roomFor(env); err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
 	b := buffered(env)
 	b.Sender, b.Sequence = env.Sender, env.Sequence
@@ -74,15 +74,15 @@ func (t *Turn) keepAhead() (Outcome, error) {
 // followed applies the kept signals whose turn has come, each in a decision of
 // its own on what the one before has left. Where one cannot be decided now, it
 // and those behind it stay.
-func followed(def Definition, out Outcome, in Input) Outcome {
+func followed(def Definition, out *Outcome, in Input) *Outcome {
 	did := out.Disposition
 	in.Own = false // what one that is refused has changed must not stay
 	for {
-		s := out.Snapshot
-		i := s.NextAhead()
-		if i < 0 || s.Status.Closed() {
+		i := out.Snapshot.NextAhead()
+		if i < 0 || out.Snapshot.Status.Closed() {
 			return out
 		}
+		s := out.Snapshot
 		b := s.Ahead[i]
 		s.Ahead = slices.Delete(slices.Clone(s.Ahead), i, i+1)
 		in.Signal = signal.Envelope{
@@ -92,7 +92,7 @@ func followed(def Definition, out Outcome, in Input) Outcome {
 		if b.Actor != "" {
 			in.Signal.Headers = map[string]string{signal.HeaderActor: b.Actor}
 		}
-		next, err := step(def, s, in)
+		next, err := step(def, &s, in)
 		if err != nil && !final(err) {
 			return out
 		}

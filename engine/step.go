@@ -15,13 +15,13 @@ import (
 // Begin decides the first turn of an instance. A signal that belongs to the
 // start is part of it: heard, kept, or, when the problem says so, reason not to
 // begin.
-func Begin(def Definition, instanceID string, start signal.Start, in Input) (Outcome, error) {
+func Begin(def Definition, instanceID string, start signal.Start, in Input) (*Outcome, error) {
 	return begin(def, instanceID, start, nil, in)
 }
 
-func begin(def Definition, instanceID string, start signal.Start, from *handOver, in Input) (Outcome, error) {
+func begin(def Definition, instanceID string, start signal.Start, from *handOver, in Input) (*Outcome, error) {
 	if in.Incarnation == "" {
-		return Outcome{}, errIncarnation(instanceID)
+		return nil, errIncarnation(instanceID)
 	}
 	t := newTurn(snapshot.Snapshot{
 		InstanceID: instanceID,
@@ -41,14 +41,14 @@ func begin(def Definition, instanceID string, start signal.Start, from *handOver
 	t.watch(def)
 	t.started()
 	if err := def.Begin(t, start.Input); err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
 	if start.Signal == nil {
 		return t.finish()
 	}
 	env, err := start.Signal.Envelope(instanceID, in.Signal.OccurredAt, in.Signal.Headers)
 	if err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
 	t.In.Signal = env
 	t.settle()
@@ -79,22 +79,22 @@ func (t *Turn) started() {
 //
 // With the signal it applies those that were kept until their turn came, when
 // it has: the disposition is that of the signal itself.
-func Step(def Definition, snap snapshot.Snapshot, in Input) (Outcome, error) {
-	out, err := step(def, snap, in)
+func Step(def Definition, snap snapshot.Snapshot, in Input) (*Outcome, error) {
+	out, err := step(def, &snap, in)
 	if err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
 	return followed(def, out, in), nil
 }
 
 // step is Step for one signal.
-func step(def Definition, snap snapshot.Snapshot, in Input) (Outcome, error) {
+func step(def Definition, snap *snapshot.Snapshot, in Input) (*Outcome, error) {
 	if !sameDefinition(def.Ref(), snap.Definition) {
-		return Outcome{}, problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %.12s",
+		return nil, problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %.12s",
 			snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, def.Ref().Digest)
 	}
 	env := in.Signal
-	s := snap
+	s := *snap
 	if !in.Own {
 		s = snap.Clone()
 	}
@@ -102,7 +102,7 @@ func step(def Definition, snap snapshot.Snapshot, in Input) (Outcome, error) {
 	t.watch(def)
 	switch {
 	case env.Type == signal.StartRequest:
-		return Outcome{}, problem.New(problem.Conflict, "instance.exists", "instance %s has been started", snap.InstanceID)
+		return nil, problem.New(problem.Conflict, "instance.exists", "instance %s has been started", snap.InstanceID)
 	case snap.Status.Closed():
 		t.passOn()
 		return t.ignore(Closed)
@@ -117,7 +117,7 @@ func step(def Definition, snap snapshot.Snapshot, in Input) (Outcome, error) {
 	case env.Type == signal.ExternalSignal:
 		return t.external(def)
 	}
-	return Outcome{}, problem.New(problem.Invalid, "signal.invalid", "%s needs a waitingToken", env.Type)
+	return nil, problem.New(problem.Invalid, "signal.invalid", "%s needs a waitingToken", env.Type)
 }
 
 // lasting are the headers that follow everything an instance does. Who started
@@ -136,7 +136,7 @@ func sameDefinition(a, b snapshot.Definition) bool {
 }
 
 // token applies a signal to the wait that has its token.
-func (t *Turn) token(def Definition) (Outcome, error) {
+func (t *Turn) token(def Definition) (*Outcome, error) {
 	w, ok := t.Snap.Wait(t.In.Signal.WaitingToken)
 	if !ok || !fits(t.In.Signal.Type, w.Kind) {
 		return t.ignore(Stale)
@@ -146,7 +146,7 @@ func (t *Turn) token(def Definition) (Outcome, error) {
 	}
 	r, err := result(t.In.Signal)
 	if err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
 	return t.resume(def, w, r)
 }
@@ -206,9 +206,9 @@ func outputOf(payload json.RawMessage) (json.RawMessage, bool) {
 }
 
 // resume consumes w and goes on.
-func (t *Turn) resume(def Definition, w snapshot.Wait, r Result) (Outcome, error) {
+func (t *Turn) resume(def Definition, w snapshot.Wait, r Result) (*Outcome, error) {
 	if err := t.apply(def, w, r, t.In.Signal); err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
 	return t.finish()
 }
@@ -244,22 +244,22 @@ func completion(w snapshot.Wait, r Result) TaskChange {
 
 // external gives an application's signal to the state in which the instance
 // rests, or to the listens that it satisfies, or keeps it for a listen to come.
-func (t *Turn) external(def Definition) (Outcome, error) {
+func (t *Turn) external(def Definition) (*Outcome, error) {
 	p, _ := def.(*Program)
 	if w, ok := resting(t.Snap); ok && p != nil {
 		if err := t.trigger(p, w, t.In.Signal); err != nil {
-			return Outcome{}, err
+			return nil, err
 		}
 		return t.finish()
 	}
 	if t.Snap.Status != snapshot.Suspended && t.Snap.Status != snapshot.Faulted {
 		heard, later, err := t.hear(def, t.In.Signal, t.In.Signal.Headers[signal.HeaderActor])
 		if err != nil {
-			return Outcome{}, err
+			return nil, err
 		}
 		if heard && later && !t.Snap.Status.Closed() {
 			if err := t.buffer(); err != nil {
-				return Outcome{}, err
+				return nil, err
 			}
 		}
 		if heard {
@@ -267,7 +267,7 @@ func (t *Turn) external(def Definition) (Outcome, error) {
 		}
 	}
 	if p != nil && p.Machine != nil {
-		return Outcome{}, inTransition(t.Snap)
+		return nil, inTransition(t.Snap)
 	}
 	return t.keep()
 }
@@ -316,9 +316,9 @@ func (t *Turn) hear(def Definition, env signal.Envelope, actor string) (took, la
 }
 
 // keep puts the signal into the continuation buffer.
-func (t *Turn) keep() (Outcome, error) {
+func (t *Turn) keep() (*Outcome, error) {
 	if err := t.buffer(); err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
 	t.note(Buffered)
 	status := t.Snap.Status
@@ -368,7 +368,7 @@ func buffered(env signal.Envelope) snapshot.Buffered {
 }
 
 // ignore records a signal that changes nothing.
-func (t *Turn) ignore(d Disposition) (Outcome, error) {
+func (t *Turn) ignore(d Disposition) (*Outcome, error) {
 	t.note(d)
 	status := t.Snap.Status
 	out, err := t.finish()

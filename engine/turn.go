@@ -1,13 +1,15 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"hash"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -83,7 +85,8 @@ func (t *Turn) Step(pointer string) bool {
 // makes a new one.
 func (t *Turn) derive() string {
 	t.ordinal++
-	mac := hmac.New(sha256.New, t.In.Key)
+	mac := signerOf(t.In.Key)
+	defer signers.Put(mac)
 	var buf [256]byte
 	b := append(append(buf[:0], t.Snap.InstanceID...), '|')
 	b = append(append(b, t.Snap.Incarnation...), '|')
@@ -91,6 +94,23 @@ func (t *Turn) derive() string {
 	b = strconv.AppendInt(append(b, '|'), t.Snap.Version, 10)
 	mac.Write(strconv.AppendInt(append(b, '|'), int64(t.ordinal), 10))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(buf[:0])[:18])
+}
+
+// signer is a hash that is keyed. Setting one up costs more than using it, and a
+// node has one key.
+type signer struct {
+	hash.Hash
+	key []byte
+}
+
+var signers sync.Pool
+
+func signerOf(key []byte) *signer {
+	if s, ok := signers.Get().(*signer); ok && bytes.Equal(s.key, key) {
+		s.Reset()
+		return s
+	}
+	return &signer{hmac.New(sha256.New, key), bytes.Clone(key)}
 }
 
 // uniqueID names what this turn makes; it is unique, not secret, and no longer
@@ -220,9 +240,14 @@ func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 // date beside it. A command that is answered without an answer of the outside
 // has an unknown outcome.
 func (t *Turn) take(w snapshot.Wait, unknown bool) {
-	t.Snap.Waits = slices.DeleteFunc(t.Snap.Waits, func(other snapshot.Wait) bool {
-		return other.Token == w.Token || w.Kind == snapshot.WaitTask && other.TaskID == w.TaskID
-	})
+	kept := t.Snap.Waits[:0]
+	for i := range t.Snap.Waits {
+		if other := &t.Snap.Waits[i]; other.Token != w.Token && (w.Kind != snapshot.WaitTask || other.TaskID != w.TaskID) {
+			kept = append(kept, *other)
+		}
+	}
+	clear(t.Snap.Waits[len(kept):])
+	t.Snap.Waits = kept
 	if w.Command > 0 {
 		t.out.Settled = append(t.out.Settled, Settled{Position: w.Command, Unknown: unknown})
 	}
@@ -282,30 +307,31 @@ func (t *Turn) settle() {
 }
 
 // finish settles the status and hands over the outcome.
-func (t *Turn) finish() (Outcome, error) {
+func (t *Turn) finish() (*Outcome, error) {
 	s := t.Snap
 	t.settle()
 	s.Arrange()
 	t.publishLifecycle()
 	t.forgetEffects()
 	if err := check(s, t.awaits); err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
 	if n := len(t.out.Entries); n > 0 {
 		t.out.Entries[0].Meta.Steps = t.ran
 		t.out.Entries[0].Meta.Version = s.Version
 	}
-	return t.out, nil
+	return &t.out, nil
 }
 
 // check holds the invariants of a snapshot that a turn may write. Where no wait
 // is new, each has a token of its own as before.
 func check(s *snapshot.Snapshot, awaits bool) error {
 	var seen map[string]bool
-	if awaits {
+	if awaits = awaits && len(s.Waits) > 1; awaits {
 		seen = make(map[string]bool, len(s.Waits))
 	}
-	for _, w := range s.Waits {
+	for i := range s.Waits {
+		w := &s.Waits[i]
 		if w.Token == "" || seen[w.Token] {
 			return fmt.Errorf("engine: %s: wait at %s has no token of its own", s.InstanceID, w.Pointer)
 		}

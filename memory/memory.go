@@ -117,19 +117,19 @@ type Part struct {
 	bytes int64
 }
 
-// Take waits until so many bytes are free, and takes them; release gives them
-// back, and may be called more than once. What is more than the whole pool takes
-// all of it. Where ctx is one of [Pool.Hold], they are taken for that, and
-// release does nothing. The error is the problem node.busy, or that of ctx.
-func (p *Pool) Take(ctx context.Context, bytes int64) (release func(), err error) {
+// Take waits until so many bytes are free, and takes them until the part is
+// released. What is more than the whole pool takes all of it. Where ctx is one
+// of [Pool.Hold], they are taken for that, and there is no part to release. The
+// error is the problem node.busy, or that of ctx.
+func (p *Pool) Take(ctx context.Context, bytes int64) (*Part, error) {
 	if p == nil {
-		return func() {}, nil
+		return nil, nil
 	}
 	if held, ok := ctx.Value(heldKey{p}).(*Part); ok {
-		return func() {}, held.take(ctx, bytes)
+		return nil, held.take(ctx, bytes)
 	}
 	part := &Part{pool: p}
-	return part.Release, part.take(ctx, bytes)
+	return part, part.take(ctx, bytes)
 }
 
 type heldKey struct{ pool *Pool }
@@ -181,7 +181,7 @@ func (p *Pool) wait(ctx context.Context, bytes int64) error {
 // CodeBusy is the problem of what finds no memory in time.
 const CodeBusy = "node.busy"
 
-// Keep gives back what the part has over so many bytes, and Release all of it.
+// Keep gives back what the part has over so many bytes.
 func (t *Part) Keep(bytes int64) {
 	t.mu.Lock()
 	over := max(t.bytes-bytes, 0)
@@ -193,7 +193,12 @@ func (t *Part) Keep(bytes int64) {
 	}
 }
 
-func (t *Part) Release() { t.Keep(0) }
+// Release may be called more than once, and on no part.
+func (t *Part) Release() {
+	if t != nil {
+		t.Keep(0)
+	}
+}
 
 // Size is how many bytes the pool has, Used how many are taken, Waiting how many
 // wait now, and Waits how many had to since the program began.

@@ -24,7 +24,7 @@ func TestPoolIsNeverOverdrawn(t *testing.T) {
 	for i := range 200 {
 		n := int64(i%5)*25 + 25
 		all.Go(func() {
-			release, err := p.Take(t.Context(), n)
+			part, err := p.Take(t.Context(), n)
 			if err != nil {
 				t.Error(err)
 			}
@@ -32,8 +32,8 @@ func TestPoolIsNeverOverdrawn(t *testing.T) {
 				most.Store(used)
 			}
 			now.Add(-min(n, 100))
-			release()
-			release()
+			part.Release()
+			part.Release()
 		})
 	}
 	all.Wait()
@@ -46,7 +46,7 @@ func TestWaitingEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(10)
-		release, _ := p.Take(t.Context(), 10)
+		part, _ := p.Take(t.Context(), 10)
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error)
 		go func() { _, err := p.Take(ctx, 1); failed <- err }()
@@ -62,13 +62,13 @@ func TestWaitingEnds(t *testing.T) {
 		if _, err := p.Take(t.Context(), 1); problem.CodeOf(err) != CodeBusy || time.Since(begun) != Wait {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
-		release()
+		part.Release()
 	})
 	var none *Pool
-	if release, err := none.Take(t.Context(), 1<<40); err != nil {
+	if part, err := none.Take(t.Context(), 1<<40); err != nil {
 		t.Error(err)
 	} else {
-		release()
+		part.Release()
 	}
 }
 
@@ -80,11 +80,11 @@ func TestHoldKeepsWhatWasTaken(t *testing.T) {
 	ctx, part := p.Hold(t.Context())
 	take := func(of *Pool, bytes, used, usedOther int64) {
 		t.Helper()
-		release, err := of.Take(ctx, bytes)
+		part, err := of.Take(ctx, bytes)
 		if err != nil {
 			t.Fatal(err)
 		}
-		release()
+		part.Release()
 		if p.Used() != used || other.Used() != usedOther {
 			t.Errorf("%d and %d used", p.Used(), other.Used())
 		}

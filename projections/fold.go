@@ -17,7 +17,7 @@ import (
 // Fold turns an outcome into rows. prev is the snapshot the turn began with,
 // nil for a start; claim names the node that takes a command in the same
 // commit, "" for nobody.
-func Fold(prev *snapshot.Snapshot, out engine.Outcome, startKey string, claim func(engine.Entry) string) (Rows, error) {
+func Fold(prev *snapshot.Snapshot, out *engine.Outcome, startKey string, claim func(engine.Entry) string) (Rows, error) {
 	next := &out.Snapshot
 	rows := Rows{Stream: make([]Entry, 0, len(out.Entries))}
 	if prev == nil || visible(prev, next) {

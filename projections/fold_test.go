@@ -21,7 +21,7 @@ func state(version int64, status snapshot.Status, waits ...snapshot.Wait) snapsh
 	}
 }
 
-func fold(t *testing.T, prev *snapshot.Snapshot, out engine.Outcome) projections.Rows {
+func fold(t *testing.T, prev *snapshot.Snapshot, out *engine.Outcome) projections.Rows {
 	t.Helper()
 	claim := func(e engine.Entry) string {
 		if e.Command.Target == "mine" {
@@ -43,7 +43,7 @@ func fold(t *testing.T, prev *snapshot.Snapshot, out engine.Outcome) projections
 func TestStartFoldsToItsRows(t *testing.T) {
 	t.Parallel()
 	next := state(1, snapshot.Waiting, snapshot.Wait{Kind: snapshot.WaitEvent, Token: "tok", Pointer: "/do/0/paid", Event: "paid", Key: map[string]string{"o": "7"}})
-	rows := fold(t, nil, engine.Outcome{Snapshot: next, Entries: []engine.Entry{
+	rows := fold(t, nil, &engine.Outcome{Snapshot: next, Entries: []engine.Entry{
 		{Position: 1, Kind: engine.KindEvent, Dir: engine.In, Type: engine.EntryStarted, Data: json.RawMessage(`{"a":1}`), At: at},
 	}})
 	i := rows.Instance
@@ -92,7 +92,7 @@ func TestRowIsWrittenWhenTheInstanceRestsElsewhere(t *testing.T) {
 		{"from a gap", behind, state(3, snapshot.Waiting, task), true},
 		{"to the end with a gap", behind, ended, true},
 	} {
-		rows := fold(t, &c.prev, engine.Outcome{Snapshot: c.next})
+		rows := fold(t, &c.prev, &engine.Outcome{Snapshot: c.next})
 		if (rows.Instance != nil) != c.written {
 			t.Errorf("%s: written %t", c.name, rows.Instance != nil)
 		}
@@ -111,7 +111,7 @@ func TestCommandsAreClaimedOrSettledAtOnce(t *testing.T) {
 		return engine.Entry{Position: position, Kind: engine.KindCommand, Dir: engine.Out, Type: engine.EntryCall, Command: &engine.Command{Target: target, Token: "t"}, At: at}
 	}
 	prev := state(1, snapshot.Waiting)
-	rows := fold(t, &prev, engine.Outcome{
+	rows := fold(t, &prev, &engine.Outcome{
 		Snapshot: state(2, snapshot.Waiting), Settled: []engine.Settled{{Position: 3, Unknown: true}, {Position: 6}},
 		Entries: []engine.Entry{command(4, "mine"), command(5, "other"), command(6, "mine")},
 	})
@@ -135,7 +135,7 @@ func TestTasksComeAndGo(t *testing.T) {
 	t.Parallel()
 	prev := state(1, snapshot.Waiting)
 	next := state(2, snapshot.Waiting, snapshot.Wait{Kind: snapshot.WaitTask, Token: "tok", TaskID: "a"})
-	rows := fold(t, &prev, engine.Outcome{Snapshot: next, Tasks: []engine.TaskChange{
+	rows := fold(t, &prev, &engine.Outcome{Snapshot: next, Tasks: []engine.TaskChange{
 		{ID: "a", Event: engine.TaskCreated, Create: &engine.Task{Title: "A", CandidateUsers: []string{"ann"}}},
 		{ID: "b", Event: engine.TaskCreated, Create: &engine.Task{Title: "B", Assignee: "bob"}},
 		{ID: "b", Event: engine.TaskCancelled},
@@ -159,7 +159,7 @@ func TestWaitsAreTheDifference(t *testing.T) {
 		return snapshot.Wait{Kind: snapshot.WaitEvent, Token: token, Pointer: "/do/0/l", Event: "e"}
 	}
 	prev := state(1, snapshot.Waiting, event("a"), event("b"), snapshot.Wait{Kind: snapshot.WaitTimer, Token: "t"})
-	rows := fold(t, &prev, engine.Outcome{Snapshot: state(2, snapshot.Waiting, event("b"), event("c"))})
+	rows := fold(t, &prev, &engine.Outcome{Snapshot: state(2, snapshot.Waiting, event("b"), event("c"))})
 	if len(rows.Waits) != 1 || rows.Waits[0].Token != "c" || !reflect.DeepEqual(rows.WaitsGone, []string{"a"}) {
 		t.Errorf("came %+v, went %v", rows.Waits, rows.WaitsGone)
 	}
@@ -175,7 +175,7 @@ func TestMigrationMovesRowsAndWaits(t *testing.T) {
 	}
 	next := prev.Clone()
 	next.Definition.Version, next.Version, next.Waits[0].Pointer = "2", 5, "/do/1/a"
-	rows, err := projections.Fold(&prev, engine.Outcome{Snapshot: next}, "", nil)
+	rows, err := projections.Fold(&prev, &engine.Outcome{Snapshot: next}, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,11 +158,11 @@ func (r *Runtime) acknowledged(ctx context.Context, j *job, result json.RawMessa
 	if err != nil {
 		return "", err
 	}
-	out, err := r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+	out, err := r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if _, waits := snap.Wait(j.command.Token); !waits {
-			return engine.Outcome{}, errSettled
+			return nil, errSettled
 		}
-		return engine.Step(def, snap, in)
+		return step(def, snap, in)
 	})
 	var p *problem.Error
 	undecided := errors.As(err, &p) && (p.Kind == problem.Internal || p.Kind == problem.Unavailable || p.Code == "definition.unknown")
@@ -225,12 +225,12 @@ func (r *Runtime) outdated(ctx context.Context, d store.Delivery, env signal.Env
 	if j.command.Token == "" || j.deliveries == 0 {
 		return false, nil
 	}
-	snap, done, err := r.load(ctx, d, j.instance)
+	snap, part, err := r.load(ctx, d, j.instance)
 	if err != nil {
 		return false, err
 	}
-	defer done()
-	return kept(&snap, j.command.Token), nil
+	defer part.Release()
+	return kept(snap, j.command.Token), nil
 }
 
 // remind says that a command is performed again, and why.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
-	"github.com/aqueduct-engine/aqueduct/store"
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
@@ -21,27 +21,27 @@ import (
 // committed only over the version of the task that was checked.
 func (r *Runtime) handed(ctx context.Context, p *post) {
 	id, version := "", int64(0)
-	p.decide = func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+	p.decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		id = ""
 		w, ok := snap.Wait(in.Signal.WaitingToken)
 		if !ok || w.Kind != snapshot.WaitTask || snap.Status.Closed() {
-			return engine.Step(def, snap, in)
+			return step(def, snap, in)
 		}
 		var err error
 		if in.Signal.Payload, version, err = r.accepted(ctx, w.TaskID, in.Signal); err != nil {
-			return engine.Outcome{}, err
+			return nil, err
 		}
 		id = w.TaskID
-		return engine.Step(def, snap, in)
+		return step(def, snap, in)
 	}
-	p.amend = func(c *store.Change) { overTask(c, id, version) }
+	p.amend = func(ends []projections.TaskEnd) { overTask(ends, id, version) }
 }
 
-// overTask has a change end a task only at a version.
-func overTask(c *store.Change, id string, version int64) {
-	for i := range c.Rows.TaskEnds {
-		if id != "" && c.Rows.TaskEnds[i].ID == id {
-			c.Rows.TaskEnds[i].Version = version
+// overTask has a turn end a task only at a version.
+func overTask(ends []projections.TaskEnd, id string, version int64) {
+	for i := range ends {
+		if id != "" && ends[i].ID == id {
+			ends[i].Version = version
 		}
 	}
 }

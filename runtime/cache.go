@@ -32,20 +32,21 @@ func newCache(max int) *cache {
 	return &cache{max: max, order: list.New(), byID: map[string]*list.Element{}}
 }
 
-func (c *cache) get(id string) (snapshot.Snapshot, bool) {
+func (c *cache) get(id string) (*snapshot.Snapshot, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.byID[id]
 	if !ok {
-		return snapshot.Snapshot{}, false
+		return nil, false
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*cached).snap, true
+	snap := e.Value.(*cached).snap
+	return &snap, true
 }
 
-// put keeps s unless a newer version is there already. A closed instance is
+// put keeps a copy of s unless a newer version is there already. A closed instance is
 // forgotten: nothing more is expected of it.
-func (c *cache) put(s snapshot.Snapshot, encoded int) {
+func (c *cache) put(s *snapshot.Snapshot, encoded int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.byID[s.InstanceID]
@@ -64,7 +65,7 @@ func (c *cache) put(s snapshot.Snapshot, encoded int) {
 	c.order.MoveToFront(e)
 	kept, size := e.Value.(*cached), 2*encoded+cachedOverhead
 	c.size += size - kept.size
-	*kept = cached{snap: s, size: size}
+	*kept = cached{snap: *s, size: size}
 	for c.size > c.max {
 		c.remove(c.order.Back())
 	}

@@ -40,7 +40,7 @@ func TestCacheCountsWhatItKeeps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.put(out.Snapshot, len(raw))
+			c.put(&out.Snapshot, len(raw))
 		}
 		kept := int(heap() - before)
 		if kept > c.size*5/4 || kept < c.size/3 {

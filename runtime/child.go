@@ -55,14 +55,14 @@ func (r *Runtime) wanted(ctx context.Context, c committer, p *signal.Parent) (bo
 	if p == nil || p.Token == "" {
 		return true, nil
 	}
-	snap, done, err := r.load(ctx, c, p.InstanceID)
+	snap, part, err := r.load(ctx, c, p.InstanceID)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	defer done()
+	defer part.Release()
 	if snap.Schedule != nil { // the end of a schedule ends no run
 		return true, nil
 	}
@@ -124,11 +124,11 @@ func (r *Runtime) fetch(ctx context.Context, d store.Delivery, env signal.Envelo
 	if err := jsonv2.Unmarshal(env.Payload, &end); err != nil || !end.Stored {
 		return env, nil // the engine says what is wrong with it
 	}
-	child, done, err := r.load(ctx, d, end.Child)
+	child, part, err := r.load(ctx, d, end.Child)
 	if err != nil {
 		return env, unknown(err, end.Child)
 	}
-	defer done()
+	defer part.Release()
 	end.Output, end.Stored = child.State.Output, false
 	env.Payload, err = json.Marshal(end)
 	return env, err

@@ -127,8 +127,11 @@ func (r *Runtime) start(j *job) {
 func (r *Runtime) worker(work context.Context, j *job) {
 	ctx, abort := context.WithCancel(work)
 	defer abort()
+	ctx, answer := r.Memory.Answers.Hold(ctx) // it is in memory until it is committed
 	for {
-		if !r.perform(ctx, abort, j) {
+		moved := r.perform(ctx, abort, j)
+		answer.Release()
+		if !moved {
 			r.untrack(j)
 			r.dispatch.done(j)
 		}
@@ -147,7 +150,7 @@ func (r *Runtime) worker(work context.Context, j *job) {
 // instance's next turn, or the failure and the time of the next attempt. It
 // reports whether the command goes on at another destination.
 func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job) (moved bool) {
-	release, err := r.Memory.Calls.Take(ctx, int64(callFactor*j.size()))
+	room, err := r.Memory.Calls.Take(ctx, int64(callFactor*j.size()))
 	if err != nil { // which is no attempt
 		if ctx.Err() == nil {
 			j.begun = false
@@ -155,7 +158,7 @@ func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job)
 		}
 		return false
 	}
-	defer release()
+	defer room.Release()
 	if wanted, err := r.began(ctx, j); !wanted || err != nil {
 		if err != nil && ctx.Err() == nil {
 			r.Log.Error("command could not be begun; it will be performed again", "instance", j.instance, "command", j.position, "error", err)
@@ -163,8 +166,6 @@ func (r *Runtime) perform(ctx context.Context, abort context.CancelFunc, j *job)
 		}
 		return false
 	}
-	ctx, answer := r.Memory.Answers.Hold(ctx) // it is in memory until it is committed
-	defer answer.Release()
 	output, failure := r.attempted(ctx, abort, j)
 	if ctx.Err() != nil {
 		return false // withdrawn; or given up at shutdown: performed again elsewhere
@@ -252,15 +253,15 @@ var errOwnRetry = errors.New("the node tries again itself")
 // it: there is one budget of retries, and that is the author's where there is
 // one.
 func authors(token string, e snapshot.Error) decision {
-	return func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
-		ok, err := engine.Retries(def, snap, token, e, in)
+	return func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+		ok, err := engine.Retries(def, *snap, token, e, in)
 		if err == nil && !ok {
 			err = errOwnRetry
 		}
 		if err != nil {
-			return engine.Outcome{}, err
+			return nil, err
 		}
-		return engine.Step(def, snap, in)
+		return step(def, snap, in)
 	}
 }
 

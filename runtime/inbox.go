@@ -56,14 +56,14 @@ func (r *Runtime) looks(s *snapshot.Snapshot, rows projections.Rows) ([]store.Se
 // does not take now stay in its buffer for its waits to come; those that it
 // had before are duplicates.
 func (r *Runtime) look(ctx context.Context, d store.Delivery, env signal.Envelope) error {
-	snap, done, err := r.load(ctx, d, env.InstanceID)
+	snap, part, err := r.load(ctx, d, env.InstanceID)
 	if errors.Is(err, store.ErrNotFound) {
 		return d.Commit(ctx, store.Change{})
 	}
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer part.Release()
 	if snap.Status.Closed() {
 		return d.Commit(ctx, store.Change{})
 	}
@@ -83,7 +83,7 @@ func (r *Runtime) look(ctx context.Context, d store.Delivery, env signal.Envelop
 			if seen[e.Key] || given >= snapshot.MaxBuffered {
 				return nil
 			}
-			ok, err := waitsFor(def, &snap, e.Body)
+			ok, err := waitsFor(def, snap, e.Body)
 			if err != nil || !ok {
 				return err
 			}

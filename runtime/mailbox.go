@@ -9,6 +9,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -31,18 +32,19 @@ type post struct {
 	env    signal.Envelope
 	now    time.Time // when the signal came, as the instance sees it
 	decide decision
-	amend  func(*store.Change) // has the last word on the change that holds the outcome; may be nil
+	amend  func([]projections.TaskEnd) // has the last word on how the turn ends tasks; may be nil
 
 	d     store.Delivery // nil = no message
 	stop  context.Context
 	noted bool                        // the ledger has a note of the message already
 	solo  func(context.Context) error // instead of decide: has the instance for itself
 
-	behind  *behindError // not nil: it waits for one that is tried again
-	out     engine.Outcome
+	behind  *behindError    // not nil: it waits for one that is tried again
+	out     *engine.Outcome // what it came to; nil while there is nothing
 	err     error
 	settled bool      // the message has been sent again, or given back
-	wake    chan bool // true: it is at the front and serves; false: it has been served
+	lead    bool      // it was at the front when it came, and serves
+	wake    chan bool // of any other; true: it is at the front and serves; false: it has been served
 }
 
 // queued says that the post came through the signal queue: such posts of an
@@ -58,14 +60,19 @@ type mailboxes struct {
 	open map[string]*mailbox
 	// held are instances one of whose messages is tried again at a time: those
 	// behind it wait as well.
-	held map[string]*hold
-	came map[store.Queue]*arrivals
+	held  map[string]*hold
+	came  map[store.Queue]*arrivals
+	spare []*mailbox
 }
 
 type mailbox struct {
 	waiting []*post
 	serving bool
+	one     [1]*post // waiting, mostly
 }
+
+// spareMailboxes is how many that are empty are kept for the next instances.
+const spareMailboxes = 256
 
 // hold keeps the messages of an instance in line behind one that is tried again:
 // it has a later place in the queue now, and so must they.
@@ -105,7 +112,7 @@ func newMailboxes() *mailboxes {
 	return &mailboxes{open: map[string]*mailbox{}, held: map[string]*hold{}, came: map[store.Queue]*arrivals{}}
 }
 
-// enter puts a post behind those of its instance. It may then be woken.
+// enter puts a post behind those of its instance. It leads, or is woken.
 func (m *mailboxes) enter(p *post) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,10 +124,22 @@ func (m *mailboxes) add(p *post) {
 	id := p.env.InstanceID
 	b := m.open[id]
 	if b == nil {
-		b = &mailbox{}
+		if n := len(m.spare); n > 0 {
+			b, m.spare = m.spare[n-1], m.spare[:n-1]
+		} else {
+			b = &mailbox{}
+		}
+		b.waiting = b.one[:0]
 		m.open[id] = b
 	}
 	b.waiting = append(b.waiting, p)
+	if p.wake == nil {
+		if !b.serving {
+			b.serving, p.lead = true, true
+			return
+		}
+		p.wake = make(chan bool, 1)
+	}
 	b.next()
 }
 
@@ -169,6 +188,9 @@ func (m *mailboxes) done(id string) {
 	b.serving = false
 	if len(b.waiting) == 0 {
 		delete(m.open, id)
+		if len(m.spare) < spareMailboxes {
+			m.spare = append(m.spare, b)
+		}
 		return
 	}
 	b.next()
@@ -395,19 +417,8 @@ func (m *mailboxes) sort(msg store.Message, p *post) {
 // attend blocks until a post has been served, or serves it and what waits with
 // it. A post whose ctx ends before anybody serves it is taken back.
 func (r *Runtime) attend(ctx context.Context, p *post) {
-	select {
-	case lead := <-p.wake:
-		if !lead {
-			return
-		}
-	case <-ctx.Done():
-		if r.mail.leave(p) {
-			p.err = ctx.Err()
-			return
-		}
-		if lead := <-p.wake; !lead {
-			return
-		}
+	if !p.lead && !r.woken(ctx, p) {
+		return
 	}
 	id := p.env.InstanceID
 	posts := r.mail.take(id, r.Store.Joins())
@@ -437,6 +448,20 @@ func (r *Runtime) attend(ctx context.Context, p *post) {
 		<-r.handlers // before the pause of a store in trouble
 	}
 	r.sendAgain(ctx, posts)
+}
+
+// woken waits until a post is to serve; false: it has been served, or taken back.
+func (r *Runtime) woken(ctx context.Context, p *post) bool {
+	select {
+	case lead := <-p.wake:
+		return lead
+	case <-ctx.Done():
+		if r.mail.leave(p) {
+			p.err = ctx.Err()
+			return false
+		}
+		return <-p.wake
+	}
 }
 
 // soloOf runs what has the instance for itself.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -16,19 +17,20 @@ const (
 	callFactor   = 3 // for each byte of a command: as it is, as it is sent, as it is searched for secrets
 )
 
-// load reads a snapshot: nothing else here does. Its memory is taken until done
-// is called: when the snapshot is not needed any more, or that of a turn has
+// load reads a snapshot: nothing else here does. Its memory is taken until the
+// part is released: when the snapshot is not needed any more, or that of a turn has
 // been taken.
-func (r *Runtime) load(ctx context.Context, from committer, id string) (snap snapshot.Snapshot, done func(), err error) {
-	done, err = r.Memory.Loads.Take(ctx, loadingBytes)
+func (r *Runtime) load(ctx context.Context, from committer, id string) (*snapshot.Snapshot, *memory.Part, error) {
+	part, err := r.Memory.Loads.Take(ctx, loadingBytes)
 	if err != nil {
-		return snapshot.Snapshot{}, nil, err
+		return nil, nil, err
 	}
-	if snap, err = from.Load(ctx, id); err != nil {
-		done()
-		return snap, nil, err
+	snap, err := from.Load(ctx, id)
+	if err != nil {
+		part.Release()
+		return nil, nil, err
 	}
-	return snap, done, nil
+	return &snap, part, nil
 }
 
 // source is where a turn of posts reads: in the transaction of a delivery where
@@ -44,7 +46,7 @@ func (r *Runtime) source(posts []*post) committer {
 
 // room takes the memory for a turn on a snapshot. Who waits for it has the
 // mailbox of its instance, and nothing that those who have memory wait for.
-func (r *Runtime) room(ctx context.Context, snap *snapshot.Snapshot, payload int) (release func(), err error) {
+func (r *Runtime) room(ctx context.Context, snap *snapshot.Snapshot, payload int) (*memory.Part, error) {
 	return r.Memory.Turns.Take(ctx, turnBytes+turnFactor*(weight(snap)+int64(payload)))
 }
 

@@ -45,7 +45,7 @@ func TestTurnsWaitForMemory(t *testing.T) {
 			}
 		}
 		for _, pool := range []*memory.Pool{budget.Turns, budget.Loads} {
-			release, err := pool.Take(t.Context(), pool.Size())
+			part, err := pool.Take(t.Context(), pool.Size())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func TestTurnsWaitForMemory(t *testing.T) {
 			if err := <-left; !errors.Is(err, context.Canceled) {
 				t.Errorf("without memory: %v", err)
 			}
-			release()
+			part.Release()
 		}
 		for _, id := range []string{"a", "b"} {
 			if s, err := rt.Operate(t.Context(), id, engine.Suspend, nil, "eve"); err != nil || s.Version != 2 {

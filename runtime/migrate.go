@@ -160,11 +160,11 @@ func (r *Runtime) migrate(ctx context.Context, way *engine.Migration, id, actor 
 	from, _ := way.Refs()
 	now := r.Now()
 	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: actorHeader(actor)}
-	_, err = r.turn(ctx, r.Store, env, now, func(_ engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+	_, err = r.turn(ctx, r.Store, env, now, func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if snap.Status.Closed() || snap.Definition != from {
-			return engine.Outcome{}, errElsewhere
+			return nil, errElsewhere
 		}
-		return engine.Migrate(way, snap, in)
+		return engine.Migrate(way, *snap, in)
 	})
 	if errors.Is(err, errElsewhere) || problem.CodeOf(err) == "instance.unknown" {
 		return false, nil

@@ -44,6 +44,9 @@ func (e *outputError) Unwrap() error { return e.cause }
 
 // output marks an error of what a turn writes as such, where it is not ours.
 func output(err error) error {
+	if err == nil {
+		return nil
+	}
 	if k := problem.KindOf(err); k == problem.Invalid || k == problem.TooLarge {
 		return &outputError{err}
 	}
@@ -54,6 +57,9 @@ func output(err error) error {
 // writes, as too large or as no value of its column; with any other, the store
 // itself is in trouble.
 func unwritable(err error) error {
+	if err == nil {
+		return nil
+	}
 	switch problem.CodeOf(err) {
 	case "limit.stream", "signal.too-large", "store.too-big", "store.value":
 		return output(err)
@@ -63,6 +69,9 @@ func unwritable(err error) error {
 
 // ownerOf says whose fault it is that a message could not be handled.
 func ownerOf(err error) owner {
+	if err == nil {
+		return byUs
+	}
 	var p *problem.Error
 	switch {
 	case errors.As(err, new(*outputError)):
@@ -196,7 +205,8 @@ var errLate = errors.New("runtime: the instance has ended")
 // written, in place of that turn: the message is consumed, nothing else of the
 // turn is done. One that has faulted already cannot fault again, and what it
 // cannot keep is left to an operator.
-func (r *Runtime) faulted(ctx context.Context, w writer, prev *snapshot.Snapshot, out *engine.Outcome, cause error, in engine.Input) error {
+func (r *Runtime) faulted(ctx context.Context, t *turnOf, cause error) error {
+	prev, out := t.prev, t.out
 	switch {
 	case prev.Status.Closed() && len(out.Send) == 0:
 		return errLate
@@ -206,35 +216,34 @@ func (r *Runtime) faulted(ctx context.Context, w writer, prev *snapshot.Snapshot
 		return &outputError{problem.Wrap(cause, problem.Conflict, "instance.full", "instance %s is %s and has no room for the signal", prev.InstanceID, prev.Status).
 			WithHint("cancel it, and let another do its work")}
 	}
-	fault, err := engine.FaultWith(*prev, engine.Unwritten(cause), in)
+	fault, err := engine.FaultWith(*prev, engine.Unwritten(cause), t.in)
 	if err == nil {
-		err = r.writeFault(ctx, w, prev, &fault, "", in)
-	}
-	if err == nil {
-		*out = fault
+		err = r.writeFault(ctx, t, fault)
 	}
 	return err
 }
 
 // stillborn begins an instance as a faulted one, when what its first turn wants
 // to write cannot be written.
-func (r *Runtime) stillborn(ctx context.Context, c committer, def engine.Definition, out *engine.Outcome, startKey string, cause error, in engine.Input) error {
-	fault, err := engine.FaultFirst(def, out.Snapshot, engine.Unwritten(cause), in)
+func (r *Runtime) stillborn(ctx context.Context, def engine.Definition, t *turnOf, cause error) error {
+	fault, err := engine.FaultFirst(def, t.out.Snapshot, engine.Unwritten(cause), t.in)
 	if err == nil {
-		err = r.writeFault(ctx, c.Commit, nil, &fault, startKey, in)
-	}
-	if err == nil {
-		*out = fault
+		err = r.writeFault(ctx, t, fault)
 	}
 	return err
 }
 
-// writeFault writes the turn that faults an instance. The author has no part in
+// writeFault writes the turn that faults an instance in place of t. The author has no part in
 // what that contains: that it cannot be written is our own fault.
-func (r *Runtime) writeFault(ctx context.Context, w writer, prev *snapshot.Snapshot, fault *engine.Outcome, startKey string, in engine.Input) error {
-	err := r.writeOut(ctx, w, prev, fault, startKey, in)
+func (r *Runtime) writeFault(ctx context.Context, t *turnOf, fault *engine.Outcome) error {
+	instead := *t
+	instead.out = fault
+	err := r.writeOut(ctx, &instead)
 	if ownerOf(err) == byAuthor && err != nil {
 		return problem.New(problem.Internal, "instance.unwritable", "instance %s cannot be faulted: %v", fault.Snapshot.InstanceID, err)
+	}
+	if err == nil {
+		*t.out = *fault
 	}
 	return err
 }

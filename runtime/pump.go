@@ -424,27 +424,27 @@ func (r *Runtime) backoff(attempt int, seed string) time.Duration {
 }
 
 // begin decides and commits the first turn of an instance.
-func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, start signal.Start, now time.Time) (engine.Outcome, error) {
+func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, start signal.Start, now time.Time) (*engine.Outcome, error) {
 	def, err := r.Definitions.Find(ctx, start.Definition, start.Version)
 	if err != nil {
-		return engine.Outcome{}, err
+		return nil, err
 	}
-	release, err := r.room(ctx, &snapshot.Snapshot{}, len(start.Input))
+	room, err := r.room(ctx, &snapshot.Snapshot{}, len(start.Input))
 	if err != nil {
-		return engine.Outcome{}, err
+		return nil, err
 	}
-	defer release()
+	defer room.Release()
 	in := engine.Input{Signal: env, Now: now, Key: r.key, Epoch: r.epoch, Incarnation: newIncarnation(), Limits: r.Limits, Lifecycle: r.Lifecycle}
 	out, err := engine.Begin(def, env.InstanceID, start, in)
 	if err == nil {
-		trace(&out)
-		err = r.writeOut(ctx, c.Commit, nil, &out, start.StartKey, in)
-		if ownerOf(err) == byAuthor {
-			err = r.stillborn(ctx, c, def, &out, start.StartKey, err, in)
+		trace(out)
+		t := turnOf{to: c, out: out, in: in, startKey: start.StartKey}
+		if err = r.writeOut(ctx, &t); ownerOf(err) == byAuthor {
+			err = r.stillborn(ctx, def, &t, err)
 		}
 	}
 	if err == nil {
-		r.metrics.turn(&out)
+		r.metrics.turn(out)
 	}
 	return out, err
 }

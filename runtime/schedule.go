@@ -104,7 +104,7 @@ func (r *Runtime) scheduleChange(prev *snapshot.Snapshot, out *engine.Outcome) (
 	if c.Encoded, err = out.Snapshot.Encode(); err != nil {
 		return c, err
 	}
-	if c.Rows, err = projections.Fold(prev, *out, "", func(engine.Entry) string { return "" }); err != nil {
+	if c.Rows, err = projections.Fold(prev, out, "", func(engine.Entry) string { return "" }); err != nil {
 		return c, err
 	}
 	c.Send, err = r.sends(c.Rows, out, c.Runtime.ExecutedAt)
@@ -149,9 +149,9 @@ func (r *Runtime) allowed(ctx context.Context, c committer, id string, start sig
 		return reserved(id)
 	}
 	ref := snapshot.Definition{Name: start.Definition, Version: start.Version}
-	before, done, err := r.load(ctx, c, engine.ScheduleID(ref, start.Schedule.Generation-1))
+	before, part, err := r.load(ctx, c, engine.ScheduleID(ref, start.Schedule.Generation-1))
 	if err == nil {
-		defer done()
+		defer part.Release()
 	}
 	if err == nil && before.Schedule != nil && before.Schedule.Successor == id {
 		return nil

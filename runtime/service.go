@@ -147,12 +147,12 @@ func (r *Runtime) find(ctx context.Context, id string, start signal.Start) (stri
 // Snapshot returns an instance's last committed snapshot. Problem:
 // instance.unknown.
 func (r *Runtime) Snapshot(ctx context.Context, id string) (snapshot.Snapshot, error) {
-	s, done, err := r.load(ctx, r.Store, id)
+	s, part, err := r.load(ctx, r.Store, id)
 	if err != nil {
-		return s, unknown(err, id)
+		return snapshot.Snapshot{}, unknown(err, id)
 	}
-	done()
-	return s, nil
+	part.Release()
+	return *s, nil
 }
 
 // Takes lists the events that an instance of a lifecycle takes now, by their
@@ -212,8 +212,8 @@ func (r *Runtime) enqueued(ctx context.Context, env signal.Envelope, body []byte
 
 // signalled is the decision about a signal whose sender waits for the answer:
 // what a queue would record as stale or late, he is told.
-func signalled(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
-	out, err := engine.Step(def, snap, in)
+func signalled(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	out, err := step(def, snap, in)
 	switch {
 	case err != nil:
 		return out, err
@@ -395,14 +395,14 @@ func (r *Runtime) deliverTo(ctx context.Context, sends []store.Send, gets []stri
 func (r *Runtime) Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error) {
 	now := r.Now()
 	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: actorHeader(actor)}
-	out, err := r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+	out, err := r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if op == engine.RetrySame {
 			var err error
-			if in.Requests, err = r.requests(ctx, &snap); err != nil {
-				return engine.Outcome{}, err
+			if in.Requests, err = r.requests(ctx, snap); err != nil {
+				return nil, err
 			}
 		}
-		return engine.Operate(def, snap, op, output, in)
+		return engine.Operate(def, *snap, op, output, in)
 	})
 	return out.Snapshot, err
 }

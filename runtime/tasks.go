@@ -91,18 +91,18 @@ func (r *Runtime) CompleteTask(ctx context.Context, id, user string, groups []st
 		return t, err
 	}
 	var version int64
-	p := &post{env: env, now: now, amend: func(c *store.Change) { overTask(c, id, version) }}
-	p.decide = func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
+	p := &post{env: env, now: now, amend: func(ends []projections.TaskEnd) { overTask(ends, id, version) }}
+	p.decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		// The guards hold for the very version of the task that the commit ends (B3).
 		now, err := r.openTask(ctx, id)
 		if err == nil {
 			err = mayComplete(now, user, groups, outcome)
 		}
 		if err != nil {
-			return engine.Outcome{}, err
+			return nil, err
 		}
 		version = now.Version
-		out, err := engine.Step(def, snap, in)
+		out, err := step(def, snap, in)
 		if err != nil || out.Disposition == engine.Applied {
 			return out, err
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -22,7 +23,7 @@ type committer interface {
 }
 
 // decision is a pure function of the engine, with its arguments bound.
-type decision func(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error)
+type decision func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error)
 
 // staleMax bounds how often one turn is decided again because another node was
 // faster. Each round somebody has made progress, so it is reached only under
@@ -30,26 +31,29 @@ type decision func(def engine.Definition, snap snapshot.Snapshot, in engine.Inpu
 const staleMax = 100
 
 // step is the decision about a signal.
-func step(def engine.Definition, snap snapshot.Snapshot, in engine.Input) (engine.Outcome, error) {
-	return engine.Step(def, snap, in)
+func step(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	return engine.Step(def, *snap, in)
 }
 
 // turn gives a signal to its instance, through the mailbox, and returns what it
 // did when that is committed. A version conflict loads and decides again (design
 // 4.4). A signal that was applied before is consumed without effect; its outcome
 // has the disposition Duplicate.
-func (r *Runtime) turn(ctx context.Context, c committer, env signal.Envelope, now time.Time, decide decision) (engine.Outcome, error) {
+func (r *Runtime) turn(ctx context.Context, c committer, env signal.Envelope, now time.Time, decide decision) (*engine.Outcome, error) {
 	return r.submit(ctx, &post{env: env, now: now, decide: decide}, c)
 }
 
 // submit is turn for a post; c is its delivery, or the store.
-func (r *Runtime) submit(ctx context.Context, p *post, c committer) (engine.Outcome, error) {
-	p.wake = make(chan bool, 1)
+func (r *Runtime) submit(ctx context.Context, p *post, c committer) (*engine.Outcome, error) {
+	p.out, p.err, p.lead, p.wake = nil, nil, false, nil
 	if d, ok := c.(store.Delivery); ok {
 		p.d = d
 	}
 	r.mail.enter(p)
 	r.attend(ctx, p)
+	if p.out == nil {
+		p.out = &engine.Outcome{}
+	}
 	return p.out, p.err
 }
 
@@ -84,7 +88,7 @@ func (r *Runtime) serve(ctx context.Context, posts []*post) {
 			continue
 		}
 		r.metrics.turns.WithLabelValues(string(did)).Inc()
-		p.out, p.err = engine.Outcome{Disposition: did}, nil
+		p.out, p.err = &engine.Outcome{Disposition: did}, nil
 		if p.d != nil {
 			p.err = p.d.Commit(ctx, store.Change{})
 		}
@@ -108,7 +112,7 @@ func (r *Runtime) together(ctx context.Context, posts []*post) (done bool) {
 	}
 	for round := range staleMax {
 		snap, cached := r.cache.get(id)
-		loaded := func() {}
+		var loaded *memory.Part
 		if !cached {
 			var err error
 			if snap, loaded, err = r.load(ctx, r.source(posts), id); err != nil {
@@ -116,13 +120,13 @@ func (r *Runtime) together(ctx context.Context, posts []*post) (done bool) {
 				return true
 			}
 		}
-		release, err := r.room(ctx, &snap, payloads(posts))
-		loaded()
+		room, err := r.room(ctx, snap, payloads(posts))
+		loaded.Release()
 		if err != nil {
 			fail(posts, err)
 			return true
 		}
-		err = r.try(ctx, &snap, posts, release)
+		err = r.try(ctx, snap, posts, room)
 		switch {
 		case err == nil:
 			return true
@@ -151,13 +155,14 @@ func (r *Runtime) together(ctx context.Context, posts []*post) (done bool) {
 
 // try decides posts on a snapshot, commits what can be decided, and gives back
 // the memory for it.
-func (r *Runtime) try(ctx context.Context, snap *snapshot.Snapshot, posts []*post, release func()) error {
-	defer release()
-	t := r.decide(ctx, *snap, posts)
+func (r *Runtime) try(ctx context.Context, snap *snapshot.Snapshot, posts []*post, room *memory.Part) error {
+	defer room.Release()
+	t := turnOf{prev: snap}
+	r.decide(ctx, &t, posts)
 	if len(t.posts) == 0 {
 		return errUndecided
 	}
-	return r.write(ctx, snap, t)
+	return r.write(ctx, &t)
 }
 
 // errUndecided says that nothing could be decided on a snapshot of the cache,
@@ -173,11 +178,15 @@ func fail(posts []*post, err error) {
 	}
 }
 
-// turnOf is what several decisions come to, in order.
+// turnOf is a turn: what one or several decisions on a snapshot come to, in
+// order, and where that is committed.
 type turnOf struct {
-	posts []*post // that were decided; the others have their errors
-	out   engine.Outcome
-	in    engine.Input // of the last
+	to       committer
+	prev     *snapshot.Snapshot // decided on; nil: there was none
+	posts    []*post            // that were decided; the others have their errors. None for the first turn of an instance
+	out      *engine.Outcome
+	in       engine.Input // of the last
+	startKey string       // of the first turn of an instance
 }
 
 // decide decides post after post, each on what the one before has made of the
@@ -187,24 +196,29 @@ type turnOf struct {
 // What a decision leaves is the next one's to change: a copy for each would be
 // the most of the work for an instance with many branches. Where one is refused,
 // which is rare, all are decided again with copies.
-func (r *Runtime) decide(ctx context.Context, snap snapshot.Snapshot, posts []*post) turnOf {
-	t, ok := r.decideAll(ctx, snap, posts, true)
-	if !ok {
-		t, _ = r.decideAll(ctx, snap, posts, false)
+func (r *Runtime) decide(ctx context.Context, t *turnOf, posts []*post) {
+	if !r.decideAll(ctx, t, posts, true) {
+		r.decideAll(ctx, t, posts, false)
 	}
 	for _, p := range t.posts {
-		p.out.Snapshot = t.out.Snapshot
+		if p.out != t.out {
+			p.out.Snapshot = t.out.Snapshot
+		}
 	}
-	return t
 }
 
 // decideAll is decide. With inPlace, ok is false when a refused decision has
 // spoilt the snapshot.
-func (r *Runtime) decideAll(ctx context.Context, snap snapshot.Snapshot, posts []*post, inPlace bool) (t turnOf, ok bool) {
+func (r *Runtime) decideAll(ctx context.Context, t *turnOf, posts []*post, inPlace bool) (ok bool) {
 	var behind *behindError
-	seen := map[string]bool{} // signal ids recorded by this turn
+	var seen map[string]bool // signal ids recorded by this turn
+	if len(posts) > 1 {
+		seen = map[string]bool{}
+	}
+	t.posts = make([]*post, 0, len(posts))
+	snap := t.prev
 	for _, p := range posts {
-		p.out, p.err = engine.Outcome{}, nil
+		p.out, p.err = nil, nil
 		if p.behind != nil {
 			p.err = p.behind
 			continue
@@ -214,13 +228,13 @@ func (r *Runtime) decideAll(ctx context.Context, snap snapshot.Snapshot, posts [
 			continue
 		}
 		own := inPlace && len(t.posts) > 0
-		out, in, err := r.once(ctx, snap, p, own)
-		if err == nil && len(posts) > 1 && recordedIn(seen, &out) {
+		out, err := r.once(ctx, t, snap, p, own)
+		if err == nil && len(posts) > 1 && recordedIn(seen, out) {
 			err = store.ErrDuplicate
 		}
 		if err != nil {
 			if own && !errors.Is(err, errOwnRetry) { // which is found before anything is changed
-				return t, false
+				return false
 			}
 			p.err = err
 			if p.queued() && r.fate(p.d.Message(), err).blocks() {
@@ -228,16 +242,15 @@ func (r *Runtime) decideAll(ctx context.Context, snap snapshot.Snapshot, posts [
 			}
 			continue
 		}
-		if t.in = in; len(t.posts) == 0 {
+		if p.out = out; len(t.posts) == 0 {
 			t.out = out
 		} else {
 			t.out = t.out.Then(out)
 		}
 		t.posts = append(t.posts, p)
-		snap, p.out = out.Snapshot, out
-		p.out.Snapshot = snapshot.Snapshot{} // not one for each post
+		snap = &t.out.Snapshot
 	}
-	return t, true
+	return true
 }
 
 // recordedIn reports whether an outcome records a signal that is among those
@@ -285,7 +298,7 @@ func unknown(err error, id string) error {
 
 // once decides one post on one version of the snapshot. A panic is a problem
 // like any other.
-func (r *Runtime) once(ctx context.Context, snap snapshot.Snapshot, p *post, own bool) (out engine.Outcome, in engine.Input, err error) {
+func (r *Runtime) once(ctx context.Context, t *turnOf, snap *snapshot.Snapshot, p *post, own bool) (out *engine.Outcome, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = r.panicked(v, "instance", snap.InstanceID, "signal", p.env.SignalID)
@@ -293,13 +306,15 @@ func (r *Runtime) once(ctx context.Context, snap snapshot.Snapshot, p *post, own
 	}()
 	def, err := r.Definitions.Pinned(ctx, snap.Definition)
 	if err != nil {
-		return out, in, err
+		return nil, err
 	}
-	in = engine.Input{Signal: p.env, Now: p.now, Clock: r.Now(), Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle, Own: own}
-	if out, err = p.decide(def, snap, in); err == nil {
-		trace(&out, p.env.Headers[signal.HeaderLineage])
+	in := engine.Input{Signal: p.env, Now: p.now, Clock: r.Now(), Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle, Own: own}
+	if out, err = p.decide(def, snap, in); err != nil {
+		return nil, err
 	}
-	return out, in, err
+	trace(out, p.env.Headers[signal.HeaderLineage])
+	t.in = in
+	return out, nil
 }
 
 func (r *Runtime) panicked(v any, where ...any) error {
@@ -308,61 +323,28 @@ func (r *Runtime) panicked(v any, where ...any) error {
 }
 
 // write commits a turn over the version it was decided on, with the messages of
-// its posts.
-func (r *Runtime) write(ctx context.Context, prev *snapshot.Snapshot, t turnOf) error {
-	var d store.Delivery
-	var also []store.Message
-	for _, p := range t.posts {
-		switch {
-		case p.d == nil:
-		case d == nil:
-			d = p.d
-		default:
-			also = append(also, p.d.Message())
-		}
+// its posts. When it is that of one signal alone and cannot be written, the
+// instance faults instead.
+func (r *Runtime) write(ctx context.Context, t *turnOf) error {
+	t.to = r.source(t.posts)
+	err := r.writeOut(ctx, t)
+	if len(t.posts) == 1 && ownerOf(err) == byAuthor {
+		err = r.faulted(ctx, t, err)
 	}
-	commit := r.Store.Commit
-	if d != nil {
-		commit = d.Commit
-	}
-	err := r.commit(ctx, func(ctx context.Context, c store.Change) error {
-		c.Over, c.Also = prev.Version, also
-		for _, p := range t.posts {
-			if p.amend != nil {
-				p.amend(&c)
-			}
-		}
-		return commit(ctx, c)
-	}, prev, &t.out, t.in, len(t.posts))
 	if err != nil {
 		return err
 	}
 	for _, p := range t.posts {
-		r.metrics.turn(&p.out)
+		r.metrics.turn(p.out)
 	}
 	r.metrics.signals.Observe(float64(len(t.posts)))
-	if len(t.posts) == 1 { // which may have become a fault
-		t.posts[0].out = t.out
-	}
 	return nil
 }
 
-// writer commits a change: of a delivery, or of the store.
-type writer func(context.Context, store.Change) error
-
-// commit writes an outcome. When it is that of one signal alone and cannot be
-// written, the instance faults instead.
-func (r *Runtime) commit(ctx context.Context, w writer, prev *snapshot.Snapshot, out *engine.Outcome, in engine.Input, signals int) error {
-	err := r.writeOut(ctx, w, prev, out, "", in)
-	if signals == 1 && ownerOf(err) == byAuthor {
-		return r.faulted(ctx, w, prev, out, err, in)
-	}
-	return err
-}
-
-// writeOut writes an outcome and, when it is durable, starts the commands that
-// this node claimed with it.
-func (r *Runtime) writeOut(ctx context.Context, w writer, prev *snapshot.Snapshot, out *engine.Outcome, startKey string, in engine.Input) error {
+// writeOut writes the outcome of a turn and, when it is durable, starts the
+// commands that this node claimed with it.
+func (r *Runtime) writeOut(ctx context.Context, t *turnOf) error {
+	out := t.out
 	encoded, err := out.Snapshot.Encode()
 	if err != nil {
 		return output(err)
@@ -377,7 +359,7 @@ func (r *Runtime) writeOut(ctx context.Context, w writer, prev *snapshot.Snapsho
 		mine = append(mine, j)
 		return r.Store.Node()
 	}
-	rows, err := projections.Fold(prev, *out, startKey, claim)
+	rows, err := projections.Fold(t.prev, out, t.startKey, claim)
 	if err != nil {
 		r.dispatch.cancel(mine...)
 		return output(err)
@@ -385,8 +367,10 @@ func (r *Runtime) writeOut(ctx context.Context, w writer, prev *snapshot.Snapsho
 	begin(rows.Stream, mine)
 	change := store.Change{
 		Snapshot: &out.Snapshot, Encoded: encoded, Rows: rows,
-		Runtime: store.Runtime{LastSignalID: in.Signal.SignalID, ExecutedBy: r.Store.Node(), ExecutedAt: now},
+		Runtime: store.Runtime{LastSignalID: t.in.Signal.SignalID, ExecutedBy: r.Store.Node(), ExecutedAt: now},
 	}
+	change.Over, change.Also = t.messages()
+	t.amend(change.Rows.TaskEnds)
 	if err = r.pin(ctx, out.Send); err == nil {
 		change.Send, err = r.sends(rows, out, now)
 		err = output(err)
@@ -400,7 +384,7 @@ func (r *Runtime) writeOut(ctx context.Context, w writer, prev *snapshot.Snapsho
 		change.Tasks, err = r.escalations(ctx, out)
 	}
 	if err == nil {
-		err = unwritable(w(ctx, change))
+		err = unwritable(t.to.Commit(ctx, change))
 	}
 	if errors.Is(err, store.ErrUnknown) {
 		r.cache.drop(out.Snapshot.InstanceID)
@@ -411,11 +395,34 @@ func (r *Runtime) writeOut(ctx context.Context, w writer, prev *snapshot.Snapsho
 		r.dispatch.cancel(mine...)
 		return err
 	}
-	r.cache.put(out.Snapshot, len(encoded))
+	r.cache.put(&out.Snapshot, len(encoded))
 	r.withdrawn(out.Snapshot.InstanceID, out.Settled)
-	r.metrics.schedule(prev, out)
+	r.metrics.schedule(t.prev, out)
 	r.launch(mine...)
 	return nil
+}
+
+// messages are the version that a turn was decided on and the messages that its
+// commit consumes beside that of its delivery.
+func (t *turnOf) messages() (over int64, also []store.Message) {
+	for _, p := range t.posts {
+		if p.d != nil && p.d != t.to {
+			also = append(also, p.d.Message())
+		}
+	}
+	if t.prev != nil {
+		over = t.prev.Version
+	}
+	return over, also
+}
+
+// amend gives the posts the last word on how tasks end.
+func (t *turnOf) amend(ends []projections.TaskEnd) {
+	for _, p := range t.posts {
+		if p.amend != nil {
+			p.amend(ends)
+		}
+	}
 }
 
 // sends are the messages of a commit: the turn's own, and an announcement of

@@ -56,6 +56,14 @@ type node struct {
 	log       *slog.Logger
 }
 
+// compiling takes the memory for definitions that are compiled.
+func compiling(pool *memory.Pool) definition.Taker {
+	return func(ctx context.Context, bytes int64) (func(), error) {
+		part, err := pool.Take(ctx, bytes)
+		return part.Release, err
+	}
+}
+
 // wire builds a node by hand. It does not work until its runtime runs, but its
 // services do.
 func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (*node, error) {
@@ -73,7 +81,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		n.store.Close()
 		return nil, err
 	}
-	n.catalogue.Bound(budget.Definitions, budget.Compiles.Take)
+	n.catalogue.Bound(budget.Definitions, compiling(budget.Compiles))
 	n.performer = activity.New(activity.Config{
 		Memory: budget.Answers, Sink: sink, SinkMode: c.Events.SinkMode,
 		Timeout: c.Activity.Timeout, MaxResponseBytes: int64(c.Activity.ResponseBytes), MaxResultBytes: c.Activity.ResultBytes,
