@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -153,5 +155,29 @@ func TestLinesThatAreOverMakeRoom(t *testing.T) {
 	}
 	if len(m.held) != 1 {
 		t.Errorf("%d lines are remembered", len(m.held))
+	}
+}
+
+// given is a message of a store in trouble, which counts how often it was given
+// back.
+type given struct {
+	delivered
+	times *int
+}
+
+func (g given) Release(context.Context, error) error { *g.times++; return nil }
+
+// A call of the API, or the result of a command, may serve messages that came
+// behind it: what the store could not take of those is given back as ever.
+func TestMessagesBehindACallAreGivenBack(t *testing.T) {
+	t.Parallel()
+	r := &Runtime{Config: Config{Now: time.Now, Log: slog.New(slog.DiscardHandler)}, mail: newMailboxes()}
+	full := problem.New(problem.Unavailable, "store.full", "the disk is full")
+	times := 0
+	call := &post{env: signal.Envelope{InstanceID: "i", SignalID: "1"}, err: full}
+	message := &post{env: signal.Envelope{InstanceID: "i", SignalID: "2"}, d: given{times: &times}, stop: t.Context(), err: full}
+	r.sendAgain(t.Context(), []*post{call, message})
+	if times != 1 || !message.settled {
+		t.Errorf("given back %d times, settled %t", times, message.settled)
 	}
 }

@@ -113,10 +113,12 @@ func (r *Runtime) sendAgain(ctx context.Context, posts []*post) {
 	var back, sends []resend
 	var given []*post // back
 	var first *post   // that others follow: all may have failed alike
+	var stop context.Context
 	for _, p := range posts {
-		if !p.queued() {
+		if !p.queued() { // a call, or a result; it may be the one at the front
 			continue
 		}
+		stop = p.stop
 		m := p.d.Message()
 		f := r.fate(m, p.err)
 		if f == released {
@@ -141,8 +143,8 @@ func (r *Runtime) sendAgain(ctx context.Context, posts []*post) {
 		p.settled = true
 		sends = append(sends, resend{d: p.d, cause: p.err, due: due, attempts: f.attempts(m)})
 	}
-	r.sendLater(ctx, posts[0].stop, sends...)
-	r.release(ctx, posts[0].stop, back...)
+	r.sendLater(ctx, stop, sends...)
+	r.release(ctx, stop, back...)
 	for i, p := range given { // those that came meanwhile follow them
 		r.mail.hold(p, r.Now(), r.Now(), givenGrace, p.err, i > 0 || p.behind != nil)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,7 @@ type bed struct {
 	mu         sync.Mutex
 	works      []*work
 	counts     map[string]int
+	unfinished []string        // what nodes show of works that are not over
 	problems   []string        // what is wrong beside the history: invariants, clients that were refused
 	generation context.Context // ends when a backup is restored
 	forget     context.CancelFunc
@@ -302,6 +304,9 @@ func (b *bed) history(ctx context.Context) (judge.History, error) {
 				return h, fmt.Errorf("output of %s: %w: %s", w.ID, err, f.Output)
 			}
 			w.Status, w.Seen = f.Status, out.Seen
+			if f.Status != "" && f.Status != "completed" {
+				b.explain(ctx, c, w.ID)
+			}
 		}
 		h.Works = append(h.Works, w.Work)
 	}
@@ -319,6 +324,18 @@ func (b *bed) history(ctx context.Context) (judge.History, error) {
 		h.Letters = append(h.Letters, l.Reason+" of "+l.InstanceID+": "+l.Detail)
 	}
 	return h, nil
+}
+
+// explain keeps what a node shows of a work that is not over, for whoever reads
+// the report.
+func (b *bed) explain(ctx context.Context, c *client, id string) {
+	for _, what := range []string{"", "/stream"} {
+		a, err := c.ask(ctx, http.MethodGet, "/v1/instances/"+url.PathEscape(id)+what, nil)
+		if err != nil {
+			a.body = []byte(err.Error())
+		}
+		b.unfinished = append(b.unfinished, fmt.Sprintf("%s%s: %s", id, what, a.body))
+	}
 }
 
 // build makes the program.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -56,6 +57,7 @@ type report struct {
 	counts   map[string]int
 	found    []judge.Anomaly
 	problems []string
+	open     []string // what nodes show of works that are not over
 	missing  []string // what should have happened at least once
 	works    map[string]int
 	void     int
@@ -70,7 +72,7 @@ type report struct {
 }
 
 func (b *bed) report(o options, h judge.History, settling time.Duration) *report {
-	r := &report{options: o, counts: b.counts, problems: b.problems, found: judge.Check(h), works: map[string]int{}, calls: len(h.Calls), latency: h.Latency(), settling: settling}
+	r := &report{options: o, counts: b.counts, problems: b.problems, open: b.unfinished, found: judge.Check(h), works: map[string]int{}, calls: len(h.Calls), latency: h.Latency(), settling: settling}
 	for _, w := range h.Works {
 		r.works[w.Kind]++
 		r.signals += len(w.Sent)
@@ -94,6 +96,7 @@ func (b *bed) report(o options, h judge.History, settling time.Duration) *report
 			r.problems = append(r.problems, fmt.Sprintf("the kernel has killed %d nodes of %s for their memory", g.Kills(), s.settings.Name))
 		}
 	}
+	r.problems = append(r.problems, b.confessed()...)
 	if r.memory > o.memory {
 		r.problems = append(r.problems, fmt.Sprintf("a node had %d MiB, more than %d", r.memory>>20, o.memory>>20))
 	}
@@ -111,6 +114,27 @@ func (b *bed) report(o options, h judge.History, settling time.Duration) *report
 		}
 	}
 	return r
+}
+
+// confessions are words of the log of a node that has done something wrong,
+// whatever became of it.
+var confessions = []string{"panic", "fatal error: ", "nobody worked on it"}
+
+// confessed are the lines of the nodes' logs with one of them.
+func (b *bed) confessed() []string {
+	var found []string
+	for _, s := range b.slots {
+		raw, err := os.ReadFile(s.settings.Log)
+		if err != nil {
+			return append(found, err.Error())
+		}
+		for line := range strings.Lines(string(raw)) {
+			if slices.ContainsFunc(confessions, func(word string) bool { return strings.Contains(line, word) }) {
+				found = append(found, "log of "+s.settings.Name+": "+strings.TrimSpace(line))
+			}
+		}
+	}
+	return found
 }
 
 // number is how many anomalies there are of a kind.
@@ -155,6 +179,9 @@ func (r *report) print(w io.Writer) {
 			}
 			fmt.Fprintf(w, "chaos: %s: %s: %s\n", r.store, mark, a)
 		}
+	}
+	for _, o := range r.open[:min(len(r.open), 2*shownMax)] {
+		fmt.Fprintf(w, "chaos: %s: unfinished: %s\n", r.store, o)
 	}
 	for i, p := range r.problems {
 		if i < 4*shownMax {
