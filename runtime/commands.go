@@ -46,6 +46,8 @@ type job struct {
 	abort  context.CancelFunc // ends the attempt under way; nil = there is none, or nobody waits for its result
 	rounds int                // of the watch, since the attempt began
 	next   *job               // another performance of the same command by this node
+
+	doubted bool // it is not known whether the node has claimed it
 }
 
 // attempt is the number of the attempt that comes next, from 1.

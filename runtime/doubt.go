@@ -22,9 +22,11 @@ func (r *Runtime) doubt(list ...*job) {
 // performs it already: the turn may have been repeated meanwhile.
 func (r *Runtime) settle(ctx context.Context, j *job) {
 	begun, delay := time.Now(), 50*time.Millisecond
+	j.doubted = true
 	for !r.track(j) {
 		claimed, known, err := r.claimed(ctx, j)
 		if claimed && r.alone(j) {
+			r.sure(j)
 			r.Log.Info("a commit of unknown outcome was made; its command is performed", "instance", j.instance, "command", j.position)
 			if !r.dispatch.launch(j) {
 				r.untrack(j)
@@ -32,7 +34,8 @@ func (r *Runtime) settle(ctx context.Context, j *job) {
 			return
 		}
 		r.untrack(j)
-		if known || err == nil && time.Since(begun) > doubtFor || !sleep(ctx, delay) {
+		over := err == nil && !claimed && time.Since(begun) > doubtFor
+		if known || over || !sleep(ctx, delay) {
 			r.dispatch.cancel(j)
 			return
 		}
@@ -79,13 +82,23 @@ func (r *Runtime) answered(ctx context.Context, j *job) (bool, error) {
 
 // track notes that this node performs a command, and reports whether it did so
 // before: a command that was given back may come again before its worker is
-// done.
+// done. Who is in doubt does not perform it.
 func (r *Runtime) track(j *job) (again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	j.next = r.performing[j.at()]
 	r.performing[j.at()] = j
-	return j.next != nil
+	for other := j.next; other != nil; other = other.next {
+		again = again || !other.doubted
+	}
+	return again
+}
+
+// sure ends the doubt about a tracked command.
+func (r *Runtime) sure(j *job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j.doubted = false
 }
 
 func (r *Runtime) untrack(j *job) {

@@ -30,6 +30,15 @@ func TestPerformancesOfOneCommand(t *testing.T) {
 	}
 	r.untrack(jobs[1])
 	r.untrack(jobs[2])
+	// Two commits of unknown outcome may have claimed one command: each is looked after.
+	doubt := &job{instance: "d", position: 1, doubted: true}
+	if other := (&job{instance: "d", position: 1, doubted: true}); r.track(doubt) || r.track(other) || r.alone(other) {
+		t.Error("a command is taken for performed by one in doubt of it")
+	} else if r.untrack(doubt); !r.alone(other) {
+		t.Error("a command in doubt is not alone")
+	} else {
+		r.untrack(other)
+	}
 	if r.alone(jobs[2]) || !r.alone(jobs[0]) {
 		t.Error("the first performance is not the one that is left")
 	}
