@@ -25,10 +25,20 @@ func TestScriptsOfAnInstallationOnOracle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	install := func(ctx context.Context, d *ocisim.Database) error {
+		if err := d.Script(ctx, "app", string(users), []string{"AQUEDUCT", "AQUEDUCT_RUN", "USERS"}, nil); err != nil {
+			return err
+		}
+		if err := d.CreateUser(ctx, "SHOP"); err != nil {
+			return err
+		}
+		_, _, err := oracle.Migrate(ctx, oracle.Installation{DSN: d.DSN()})
+		return err
+	}
 	testscript.Run(t, testscript.Params{
 		Files: []string{filepath.Join("testdata", "oracle", "application.txtar"), filepath.Join("testdata", "oracle", "doctor.txtar")},
 		Setup: func(e *testscript.Env) error {
-			d := server.NewDatabase(e.T().(testing.TB)) // of the test that Run has begun for the script
+			d := server.NewCopy(e.T().(testing.TB), "of three users", install) // of the test that Run has begun for the script
 			e.Setenv("USER", "tester")
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
 			for name, user := range map[string]string{"DB": "app", "OWNER": "AQUEDUCT", "RUNTIME": "AQUEDUCT_RUN"} {
@@ -36,14 +46,7 @@ func TestScriptsOfAnInstallationOnOracle(t *testing.T) {
 			}
 			e.Values[nodesKey{}] = map[string]*child{}
 			e.Values[ownerKey{}] = d
-			if err := d.Script(context.Background(), "app", string(users), []string{"AQUEDUCT", "AQUEDUCT_RUN", "USERS"}, nil); err != nil {
-				return err
-			}
-			if err := d.CreateUser(context.Background(), "SHOP"); err != nil {
-				return err
-			}
-			_, _, err := oracle.Migrate(context.Background(), oracle.Installation{DSN: d.DSN()})
-			return err
+			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"node": startNode, "drain": drainNode, "crash": crashNode, "exits": exits, "retry": retry, "owner": asOwner, "shop": asShop,

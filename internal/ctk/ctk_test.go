@@ -19,9 +19,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
-	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 )
 
 // scenarios is how many the kit has.
@@ -70,12 +70,9 @@ func TestConformance(t *testing.T) {
 	t.Run("oracle", func(t *testing.T) {
 		t.Parallel()
 		server := ocisim.Start(t)
+		install := func(ctx context.Context, d *ocisim.Database) error { return places.Install(ctx, d.DSN()) }
 		databases := func(t *testing.T) func() (string, error) {
-			return func() (string, error) {
-				dsn := server.NewDatabase(t).DSN()
-				_, _, err := oracle.Migrate(t.Context(), oracle.Installation{DSN: dsn})
-				return dsn, err
-			}
+			return func() (string, error) { return server.NewCopy(t, "installed", install).DSN(), nil }
 		}
 		t.Run("undisturbed", func(t *testing.T) { conform(t, dir, databases(t), false) })
 		t.Run("crashes", func(t *testing.T) { conform(t, dir, databases(t), true) })

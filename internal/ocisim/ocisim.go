@@ -8,7 +8,7 @@
 //
 // [Start] builds the library, starts a server that ends with the process, and
 // gives databases: [Server.NewDatabase] is an empty one for a test, with its
-// data source name for godror. [Database] breaks what a test wants broken:
+// data source name for godror, and [Server.NewCopy] one with a schema in it. [Database] breaks what a test wants broken:
 // sessions are killed, the server restarts, calls fail by [Database.Fault].
 package ocisim
 
@@ -34,12 +34,17 @@ type Server struct {
 
 	cluster *cluster
 	mu      sync.Mutex
-	made    int // databases
+	made    int               // databases
+	kinds   map[string]string // template of each kind of Copy
+	copying string            // how a template is copied
 }
 
 // Run builds the library and starts a server of its own; Close ends it, and so
 // does the end of the process.
-func Run(ctx context.Context) (*Server, error) {
+func Run(ctx context.Context) (*Server, error) { return run(ctx, "") }
+
+// run does it with the server's files in a directory of base.
+func run(ctx context.Context, base string) (*Server, error) {
 	pg, err := findPostgres(ctx)
 	if err != nil {
 		return nil, err
@@ -48,12 +53,16 @@ func Run(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := startCluster(ctx, pg)
+	c, err := startCluster(ctx, pg, base)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{LibDir: lib, Address: c.address(), cluster: c}
-	if err := s.bootTemplate(ctx); err != nil {
+	err = s.bootTemplate(ctx)
+	if err == nil && base != "" {
+		err = s.copyFiles(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return s, nil
@@ -72,7 +81,7 @@ var shared struct {
 // is missing it skips the test and says so; with CI=true that is a failure.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	shared.Do(func() { shared.server, shared.err = Run(context.Background()) })
+	shared.Do(func() { shared.server, shared.err = run(context.Background(), memoryDir()) })
 	if errors.Is(shared.err, ErrMissing) && os.Getenv("CI") != "true" {
 		t.Skip(shared.err)
 	}

@@ -136,3 +136,31 @@ func TestRefusesWhoDoesNotExist(t *testing.T) {
 	wantCode(t, connect(t, d.UserDSN("nobody_here")).Ping(), 1017)
 	wantCode(t, connect(t, strings.ReplaceAll(d.DSN(), d.Name+"\"", "nodb\"")).Ping(), 12514)
 }
+
+// A schema is made once, and every copy of it is a database of its own.
+func TestCopiesOfAKindAreApart(t *testing.T) {
+	t.Parallel()
+	s := ocisim.Start(t)
+	prepared := 0
+	kind := func(ctx context.Context, d *ocisim.Database) error {
+		prepared++
+		db, err := sql.Open("godror", d.DSN())
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		_, err = db.ExecContext(ctx, `CREATE TABLE t (id NUMBER(10))`)
+		return err
+	}
+	first := connect(t, s.NewCopy(t, t.Name(), kind).DSN())
+	exec(t, first, `INSERT INTO t VALUES (1)`)
+	second := connect(t, s.NewCopy(t, t.Name(), kind).DSN())
+	equal(t, "rows of the first", one[int](t, first, `SELECT COUNT(*) FROM t`), 1)
+	equal(t, "rows of the second", one[int](t, second, `SELECT COUNT(*) FROM t`), 0)
+	equal(t, "prepared", prepared, 1)
+	failed := errors.New("no schema")
+	_, err := s.Copy(t.Context(), "failed", func(context.Context, *ocisim.Database) error { return failed })
+	equal(t, "the error of what prepares", errors.Is(err, failed), true)
+	_, err = s.Copy(t.Context(), "failed", func(context.Context, *ocisim.Database) error { return nil })
+	must(t, err)
+}

@@ -17,6 +17,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -33,7 +36,8 @@ const Env = "AQUEDUCT_ORACLE_DSN"
 func Real() bool { return os.Getenv(Env) != "" }
 
 // Install makes the tables, queues and package of a schema; it may run again.
-// It is a parameter so that the store's own tests can use this package.
+// It is a parameter so that the store's own tests can use this package, and a
+// function with a name: on the stand-in it runs once, and its work is copied.
 type Install func(ctx context.Context, dsn string) error
 
 // Fresh gives the data source name of an empty, installed schema. A test may
@@ -62,11 +66,13 @@ func StandIn(t testing.TB, install Install) *ocisim.Database {
 	if Real() {
 		t.Skip("only the stand-in can be broken so")
 	}
-	d := ocisim.Start(t).NewDatabase(t)
-	if err := install(t.Context(), d.DSN()); err != nil {
-		t.Fatal(err)
+	name := runtime.FuncForPC(reflect.ValueOf(install).Pointer()).Name()
+	if strings.Contains(name, ".func") {
+		t.Fatalf("%s has no name of its own: what it installs cannot be told from what another of its kind does", name)
 	}
-	return d
+	return ocisim.Start(t).NewCopy(t, name, func(ctx context.Context, d *ocisim.Database) error {
+		return install(ctx, d.DSN())
+	})
 }
 
 // owners are the tests that have the named database.

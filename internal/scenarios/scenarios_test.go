@@ -12,13 +12,13 @@ import (
 	"github.com/cucumber/godog"
 
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
-	"github.com/aqueduct-engine/aqueduct/sql/oracle"
+	"github.com/aqueduct-engine/aqueduct/internal/places"
 )
 
 // TestScenariosOnSQLite runs every feature, each scenario on a file of its own.
 func TestScenariosOnSQLite(t *testing.T) {
 	t.Parallel()
-	run(t, func() (place, error) { return place{dir: t.TempDir()}, nil })
+	run(t, func() (place, func(), error) { return place{dir: t.TempDir()}, func() {}, nil })
 }
 
 // TestScenariosOnOracle runs every feature on the Oracle store, each scenario
@@ -26,10 +26,18 @@ func TestScenariosOnSQLite(t *testing.T) {
 func TestScenariosOnOracle(t *testing.T) {
 	t.Parallel()
 	server := ocisim.Start(t)
-	run(t, func() (place, error) {
-		dsn := server.NewDatabase(t).DSN()
-		_, _, err := oracle.Migrate(t.Context(), oracle.Installation{DSN: dsn})
-		return place{dsn: dsn}, err
+	install := func(ctx context.Context, d *ocisim.Database) error { return places.Install(ctx, d.DSN()) }
+	run(t, func() (place, func(), error) {
+		d, err := server.Copy(t.Context(), "installed", install)
+		if err != nil {
+			return place{}, nil, err
+		}
+		drop := func() {
+			if err := d.Drop(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+		return place{dsn: d.DSN()}, drop, nil
 	})
 }
 
@@ -60,7 +68,8 @@ func TestEveryNumberHasItsScenario(t *testing.T) {
 // concurrency is how many scenarios run at once: most of them wait.
 const concurrency = 4
 
-func run(t *testing.T, where func() (place, error)) {
+// run runs the features; where gives an empty place, and what ends it.
+func run(t *testing.T, where func() (place, func(), error)) {
 	suite := godog.TestSuite{
 		Name: t.Name(),
 		Options: &godog.Options{
@@ -69,10 +78,15 @@ func run(t *testing.T, where func() (place, error)) {
 		},
 		ScenarioInitializer: func(sc *godog.ScenarioContext) {
 			w := newWorld(place{})
-			w.elsewhere = where
-			sc.Before(func(ctx context.Context, _ *godog.Scenario) (context.Context, error) {
-				p, err := where()
-				w.place = p
+			w.elsewhere = func() (place, error) {
+				p, end, err := where()
+				if err == nil {
+					w.closers = append(w.closers, end)
+				}
+				return p, err
+			}
+			sc.Before(func(ctx context.Context, _ *godog.Scenario) (_ context.Context, err error) {
+				w.place, err = w.elsewhere()
 				return ctx, err
 			})
 			sc.After(func(ctx context.Context, _ *godog.Scenario, err error) (context.Context, error) {

@@ -39,17 +39,16 @@ func freshApart(t testing.TB) (dsn, schema string) {
 	if oracletest.Real() {
 		return fresh(t), ""
 	}
-	d := empty(t)
-	users, err := scripts.ReadFile("schema/00_users.sql")
-	if err == nil {
-		err = d.Script(t.Context(), "app", string(users), []string{"AQUEDUCT", "AQUEDUCT_RUN", "USERS"}, nil)
-	}
-	if err == nil {
-		_, _, err = Migrate(context.Background(), Installation{DSN: d.UserDSN("AQUEDUCT"), RuntimeUser: "AQUEDUCT_RUN"})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := ocisim.Start(t).NewCopy(t, "apart", func(ctx context.Context, d *ocisim.Database) error {
+		users, err := scripts.ReadFile("schema/00_users.sql")
+		if err == nil {
+			err = d.Script(ctx, "app", string(users), []string{"AQUEDUCT", "AQUEDUCT_RUN", "USERS"}, nil)
+		}
+		if err == nil {
+			_, _, err = Migrate(ctx, Installation{DSN: d.UserDSN("AQUEDUCT"), RuntimeUser: "AQUEDUCT_RUN"})
+		}
+		return err
+	})
 	return d.UserDSN("AQUEDUCT_RUN"), "AQUEDUCT"
 }
 
