@@ -23,17 +23,25 @@ MODEL_CHECKS ?= 40
 RUNS ?= 100
 LOAD ?= 0
 
-.PHONY: asan chaos model scenarios run test demo bench test-oracle ctk check fuzz build install
+.PHONY: asan chaos model scenarios run test test-short test-whole demo bench test-oracle ctk check fuzz build install
 
 run: build ## serve on the embedded store with the examples and their outside world
 	@trap 'kill $$world 2>/dev/null || true' EXIT; \
 	bin/services -state aqueduct-data/services.jsonl -node http://127.0.0.1:8080 & world=$$!; \
 	bin/engine-node serve --watch examples
 
-test: install ## everything: tests, fuzzing, the gate
+test: install ## before a change is shown to others: every test but what takes long, and check
+	.ci/install-postgres
+	.ci/test
+	$(MAKE) --no-print-directory check
+
+test-short: install ## for the inner loop: without the race detector, Oracle's store and other processes
+	.ci/test short
+
+test-whole: install ## what the gate runs: every test, fuzzing, check
 	.ci/install-postgres
 	.ci/install-grammar
-	.ci/test
+	.ci/test whole
 	$(MAKE) --no-print-directory fuzz check
 
 demo: install ## kill a node in the middle of a loan, and see nothing lost
@@ -53,7 +61,6 @@ fuzz: ## every fuzz target for a moment
 
 test-oracle: install ## the Oracle store: over the stand-in, or on the database of AQUEDUCT_ORACLE_DSN; ends with a report
 	.ci/install-postgres
-	.ci/install-grammar
 	.ci/test-oracle
 
 model: install ## random operations on every store and on a model of one: what may be seen is the same; MODEL_CHECKS
