@@ -96,6 +96,7 @@ const (
 	Stale    Disposition = "stale"    // its wait is gone: recorded and ignored
 	Closed   Disposition = "closed"   // the instance has ended: recorded and ignored
 
+	Queued    Disposition = "queued"    // left to the queue, for it could not be decided at once
 	Duplicate Disposition = "duplicate" // it came before, or its sequence is taken: ignored
 	Refused   Disposition = "refused"   // it waited for its turn, and the instance did not take it then
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -38,15 +39,15 @@ func (r *Runtime) forsake(ctx context.Context, letter projections.DeadLetter) er
 	if err != nil {
 		return nil
 	}
-	row, ok, err := r.entry(ctx, env.InstanceID, position)
+	row, ok, err := r.Entry(ctx, env.InstanceID, position)
 	if !ok || row.Processed == nil || *row.Processed {
 		return err // gone, or settled
 	}
-	j, err := jobOf(row)
+	c, err := dispatch.Command(row)
 	if err != nil {
 		return nil // damaged: the letter goes, the row stays to be mended
 	}
-	if superseded := j.command.Ack > 0 && !env.DueAt.Equal(row.NextAttemptAt); superseded || j.command.Token != "" {
+	if superseded := c.Ack > 0 && !env.DueAt.Equal(row.NextAttemptAt); superseded || c.Token != "" {
 		return nil
 	}
 	err = r.Store.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: env.InstanceID, Position: position, Done: true, Unknown: true}}})

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -48,24 +49,24 @@ func (r *Runtime) dismiss(instance string, t *teller) {
 // publishLifecycle publishes the events of a command, behind those of the
 // commands before it. An earlier event that is refused for good is passed over:
 // its own command makes a dead letter of it.
-func (r *Runtime) publishLifecycle(ctx context.Context, j *job) *engine.Failure {
-	t := r.teller(j.instance)
-	defer r.dismiss(j.instance, t)
+func (r *Runtime) publishLifecycle(ctx context.Context, c engine.Command, attempt int) *engine.Failure {
+	t := r.teller(c.Instance)
+	defer r.dismiss(c.Instance, t)
 	t.Lock()
 	defer t.Unlock()
-	if t.told >= j.position {
+	if t.told >= c.Position {
 		return nil
 	}
-	batches, err := r.untold(ctx, j, t.told)
+	batches, err := r.untold(ctx, c, t.told)
 	if err != nil {
 		return unpublished(err, true)
 	}
 	for _, b := range batches {
-		failure := r.publishBatch(ctx, j, b)
+		failure := r.publishBatch(ctx, b, attempt)
 		switch {
 		case failure == nil:
 			t.told = b.position
-		case failure.Retry || b.position == j.position:
+		case failure.Retry || b.position == c.Position:
 			return failure
 		}
 	}
@@ -80,21 +81,21 @@ type batch struct {
 }
 
 // untold are the commands whose events are still to be published, up to that
-// of j, the oldest first.
-func (r *Runtime) untold(ctx context.Context, j *job, told int64) ([]batch, error) {
+// of c, the oldest first.
+func (r *Runtime) untold(ctx context.Context, c engine.Command, told int64) ([]batch, error) {
 	var list []batch
-	for at := (batch{position: j.position, command: j.command}); ; {
+	for at := (batch{position: c.Position, command: c}); ; {
 		if err := json.Unmarshal(at.command.Input, &at.events); err != nil {
-			return nil, fmt.Errorf("command %d of %s: %w", at.position, j.instance, err)
+			return nil, fmt.Errorf("command %d of %s: %w", at.position, c.Instance, err)
 		}
 		list = append(list, at)
 		previous := at.events.Previous
 		if previous <= told {
 			break
 		}
-		row, ok, err := r.entry(ctx, j.instance, previous)
+		row, ok, err := r.Entry(ctx, c.Instance, previous)
 		if err == nil && !ok {
-			err = fmt.Errorf("instance %s has nothing at position %d", j.instance, previous)
+			err = fmt.Errorf("instance %s has nothing at position %d", c.Instance, previous)
 		}
 		if err != nil {
 			return nil, err
@@ -103,8 +104,8 @@ func (r *Runtime) untold(ctx context.Context, j *job, told int64) ([]batch, erro
 			break
 		}
 		at = batch{position: previous}
-		if err := json.Unmarshal(row.Data, &at.command); err != nil {
-			return nil, fmt.Errorf("command %d of %s: %w", previous, j.instance, err)
+		if at.command, err = dispatch.Command(row); err != nil {
+			return nil, err
 		}
 	}
 	slices.Reverse(list)
@@ -113,18 +114,18 @@ func (r *Runtime) untold(ctx context.Context, j *job, told int64) ([]batch, erro
 
 // publishBatch publishes events one after the other, each under a key of its
 // own.
-func (r *Runtime) publishBatch(ctx context.Context, j *job, b batch) *engine.Failure {
+func (r *Runtime) publishBatch(ctx context.Context, b batch, attempt int) *engine.Failure {
 	if !r.Performer.Can(engine.TargetEvent) {
 		return unpublished(fmt.Errorf("this node has no target for events: set events.sink, the same on every node"), true)
 	}
-	events, err := b.events.CloudEvents(j.instance, b.command.Key)
+	events, err := b.events.CloudEvents(b.command.Instance, b.command.Key)
 	if err != nil {
 		return unpublished(err, false)
 	}
 	for i, event := range events {
-		c := engine.Command{Target: engine.TargetEvent, Input: event, Headers: b.command.Headers, Instance: j.instance, Position: b.position}
-		key := newJob(j.instance, b.position, b.command).key() + "/" + strconv.Itoa(i)
-		if _, failure := r.Performer.Perform(ctx, c, key, j.failures+1); failure != nil {
+		c := engine.Command{Target: engine.TargetEvent, Input: event, Headers: b.command.Headers, Instance: b.command.Instance, Position: b.position}
+		key := dispatch.Key(b.command) + "/" + strconv.Itoa(i)
+		if _, failure := r.Performer.Perform(ctx, c, key, attempt); failure != nil {
 			return failure
 		}
 	}

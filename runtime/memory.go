@@ -14,7 +14,6 @@ const (
 	turnBytes    = 256 << 10 // of one that decides about little
 	turnFactor   = 6         // for each byte of data: as it is, as expressions see it, as it is written
 	loadingBytes = 3 * snapshot.MaxBytes
-	callFactor   = 3 // for each byte of a command: as it is, as it is sent, as it is searched for secrets
 )
 
 // load reads a snapshot: nothing else here does. Its memory is taken until the

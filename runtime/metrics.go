@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -21,52 +20,13 @@ type metrics struct {
 	deadLetters *prometheus.CounterVec
 	adopted     prometheus.Counter
 	strays      prometheus.Counter
-	redelivered *prometheus.CounterVec
-	acks        *prometheus.CounterVec
 	purged      prometheus.Counter
 	missed      prometheus.Counter
 	kept        prometheus.Counter
-	performing  prometheus.GaugeFunc
-	capacity    prometheus.GaugeFunc
-	waiting     prometheus.GaugeFunc
-	room        prometheus.GaugeFunc
-	givenUp     prometheus.Counter
-	crowded     prometheus.Counter
-	opened      *prometheus.CounterVec
 	paced       *prometheus.CounterVec
 
-	depth, age         *prometheus.Desc
-	gaps, ahead        *prometheus.Desc
-	breakers, inFlight *prometheus.Desc
-
-	mu    sync.Mutex
-	hosts map[string]bool // that are labels
-}
-
-// MaxHostLabels bounds the values of the label host. Hosts beyond it are
-// counted together as "other".
-const MaxHostLabels = 64
-
-// Values of the label host that are no hosts.
-const (
-	otherHosts   = "other"
-	functionHost = "function" // what is called in this process
-)
-
-// host is the label of a destination.
-func (m *metrics) host(to engine.Destination) string {
-	if to.Host == "" {
-		return functionHost
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.hosts[to.Host] {
-		if len(m.hosts) >= MaxHostLabels {
-			return otherHosts
-		}
-		m.hosts[to.Host] = true
-	}
-	return to.Host
+	depth, age  *prometheus.Desc
+	gaps, ahead *prometheus.Desc
 }
 
 func newMetrics(r *Runtime) *metrics {
@@ -75,9 +35,6 @@ func newMetrics(r *Runtime) *metrics {
 	}
 	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	}
-	gauge := func(name, help string, f func() float64) prometheus.GaugeFunc {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
 	return &metrics{
 		r:         r,
@@ -90,22 +47,10 @@ func newMetrics(r *Runtime) *metrics {
 		deadLetters: vec("aqueduct_dead_letters_total", "Messages that became dead letters.", "queue"),
 		adopted:     counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
 		strays:      counter("aqueduct_messages_stray_total", "Messages that a node had locked and nobody worked on, given back."),
-		redelivered: vec("aqueduct_commands_redelivered_total", "Commands performed again because they were not acknowledged.", "target"),
-		acks:        vec("aqueduct_acknowledgements_total", "Acknowledgements of commands.", "outcome"),
 		purged:      counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
 		missed:      counter("aqueduct_schedule_missed_total", "Ticks of schedules that were passed over, because they were long past."),
 		kept:        counter("aqueduct_events_kept_total", "Events that nobody waited for when they came, and that are kept for a while."),
-		performing:  gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { running, _ := r.dispatch.load(); return float64(running) }),
-		capacity:    gauge("aqueduct_commands_running_limit", "Commands that may be performed at once.", func() float64 { return float64(r.Activities) }),
-		waiting:     gauge("aqueduct_commands_waiting", "Commands that wait on this node for a slot, a place at their host or a circuit breaker.", func() float64 { _, waiting := r.dispatch.load(); return float64(waiting) }),
-		room:        gauge("aqueduct_commands_waiting_limit", "Commands that may wait on this node.", func() float64 { return float64(waitingTargets * r.Waiting) }),
-		givenUp:     counter("aqueduct_commands_given_up_total", "Commands that waited for a place for too long and were not sent."),
-		crowded:     counter("aqueduct_commands_crowded_total", "Announcements of commands put off because this node had no room for them."),
-		opened:      vec("aqueduct_activity_breaker_opened_total", "Times a circuit breaker of a host opened.", "host"),
 		paced:       vec("aqueduct_paced_total", "Starts, events and loops that definitions caused to themselves faster than their rates, and that were delayed.", "cause"),
-		breakers:    prometheus.NewDesc("aqueduct_activity_breakers", "Circuit breakers, by the host of their destination and by state.", []string{"host", "state"}, nil),
-		inFlight:    prometheus.NewDesc("aqueduct_activity_requests_in_flight", "Commands under way, by the host of their destination.", []string{"host"}, nil),
-		hosts:       map[string]bool{},
 		depth:       prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
 		gaps:        prometheus.NewDesc("aqueduct_sequence_gaps", "Instances that keep signals until an earlier one of their sender comes, counted up to 10,000.", nil, nil),
 		ahead:       prometheus.NewDesc("aqueduct_sequence_ahead", "Signals that these instances keep.", nil, nil),
@@ -115,8 +60,7 @@ func newMetrics(r *Runtime) *metrics {
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.turns, m.conflicts, m.signals, m.retries, m.deadLetters, m.adopted, m.strays, m.redelivered, m.acks, m.purged, m.missed, m.kept, m.performing, m.capacity,
-		m.waiting, m.room, m.givenUp, m.crowded, m.opened, m.paced,
+		m.turns, m.conflicts, m.signals, m.retries, m.deadLetters, m.adopted, m.strays, m.purged, m.missed, m.kept, m.paced,
 	}
 }
 
@@ -129,8 +73,6 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.age
 	ch <- m.gaps
 	ch <- m.ahead
-	ch <- m.breakers
-	ch <- m.inFlight
 }
 
 // scrapeTimeout bounds the queries that a scrape makes.
@@ -142,7 +84,6 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range m.all() {
 		c.Collect(ch)
 	}
-	m.destinations(ch)
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	queues, err := m.r.Store.Queues(ctx)
@@ -166,23 +107,6 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 			age = max(now.Sub(q.OldestAt).Seconds(), 0)
 		}
 		ch <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, age, q.Name)
-	}
-}
-
-// destinations measures what is known of where commands go.
-func (m *metrics) destinations(ch chan<- prometheus.Metric) {
-	type series struct{ host, state string }
-	breakers, inFlight := map[series]int{}, map[string]int{}
-	for _, t := range m.r.Targets() {
-		host := m.host(t.Destination)
-		breakers[series{host, t.Breaker}]++
-		inFlight[host] += t.Running
-	}
-	for s, n := range breakers {
-		ch <- prometheus.MustNewConstMetric(m.breakers, prometheus.GaugeValue, float64(n), s.host, s.state)
-	}
-	for host, n := range inFlight {
-		ch <- prometheus.MustNewConstMetric(m.inFlight, prometheus.GaugeValue, float64(n), host)
 	}
 }
 

@@ -159,7 +159,7 @@ var errElsewhere = errors.New("runtime: closed, or under another version")
 func (r *Runtime) migrate(ctx context.Context, way *engine.Migration, id, actor string) (moved bool, err error) {
 	from, _ := way.Refs()
 	now := r.Now()
-	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: actorHeader(actor)}
+	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: signal.ActorHeader(actor)}
 	_, err = r.turn(ctx, r.Store, env, now, func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if snap.Status.Closed() || snap.Definition != from {
 			return nil, errElsewhere

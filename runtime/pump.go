@@ -13,6 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -36,7 +37,7 @@ func (r *Runtime) consume(ctx, stop context.Context, q store.Queue) error {
 			failures++
 			delay := r.backoff(failures, string(q))
 			r.Log.Error("queue cannot be read", "queue", q, "error", err, "again", delay)
-			sleep(stop, delay)
+			dispatch.Sleep(stop, delay)
 			continue
 		}
 		failures = 0
@@ -214,7 +215,7 @@ func (r *Runtime) deliver(ctx, stop context.Context, d store.Delivery, env signa
 	m := d.Message()
 	switch {
 	case m.Queue == store.Commands && env.Type != signal.StartRequest:
-		return r.announced(ctx, stop, d, env)
+		return r.Announced(ctx, stop, d, env)
 	case env.Type == signal.InternalContinue && env.WaitingToken == "":
 		return r.look(ctx, d, env)
 	}
@@ -347,7 +348,7 @@ func (r *Runtime) release(ctx, stop context.Context, list ...resend) {
 		if attempt&(attempt-1) == 0 { // with growing pauses: a store in trouble has many messages in hand
 			r.Log.Error("messages are given back", "queue", m.Queue, "message", m.ID, "messages", len(list), "attempt", attempt, "error", list[0].cause)
 		}
-		if !sleep(stop, min(r.backoff(attempt, m.ID), releaseMax)) {
+		if !dispatch.Sleep(stop, min(r.backoff(attempt, m.ID), releaseMax)) {
 			return // what a node holds is free again when its store closes
 		}
 		for len(list) > 0 {

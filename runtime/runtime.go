@@ -16,13 +16,13 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
+	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/schema"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-
-	"encoding/json"
 )
 
 // Definitions finds what instances run; definition.Catalogue is one.
@@ -31,19 +31,8 @@ type Definitions interface {
 	Pinned(ctx context.Context, ref snapshot.Definition) (engine.Definition, error)
 }
 
-// Performer performs commands; activity.Performer is one. Perform is one
-// attempt, with the key that is the same on every attempt; its ctx ends when the
-// attempt is aborted or given up, but not when it is over.
-type Performer interface {
-	Can(target string) bool
-	Perform(ctx context.Context, c engine.Command, key string, attempt int) (json.RawMessage, *engine.Failure)
-	// Destination is where a command goes: what is performed at once there, and
-	// whether anything is, is the runtime's.
-	Destination(c engine.Command) engine.Destination
-	// Backoff is the delay before an attempt after the given number of
-	// failures; ok is false when there shall be none.
-	Backoff(failures int, key string) (delay time.Duration, ok bool)
-}
+// Performer performs commands; activity.Performer is one.
+type Performer = dispatch.Performer
 
 // Config wires a node. Store, Definitions and Performer are required; a zero
 // number means its default.
@@ -165,22 +154,20 @@ func or[T int | time.Duration](field *T, value T) {
 // during and after Run; commands are performed only while Run runs.
 type Runtime struct {
 	Config
+	*dispatch.Dispatcher
 	key      []byte
 	epoch    int64 // of the database
 	cache    *cache
 	metrics  *metrics
 	forms    schema.Cache // of human tasks
-	dispatch *dispatcher
 	pace     *pacer
-	jobs     chan *job     // to workers with nothing to do
 	handlers chan struct{} // one for each message being handled
 	hands    hands
 	mail     *mailboxes
 
-	mu         sync.Mutex
-	performing map[place]*job // by this node; the newest of those at one place
-	tellers    map[string]*teller
-	work       context.Context
+	mu      sync.Mutex
+	tellers map[string]*teller
+	work    context.Context
 }
 
 // New makes a node on an open store.
@@ -202,23 +189,40 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	}
 	r := &Runtime{
 		Config: c, key: key, epoch: epoch, cache: newCache(c.CacheBytes),
-		jobs: make(chan *job), handlers: make(chan struct{}, c.Handlers),
-		mail: newMailboxes(), performing: map[place]*job{}, tellers: map[string]*teller{},
+		handlers: make(chan struct{}, c.Handlers), mail: newMailboxes(), tellers: map[string]*teller{},
 	}
-	r.dispatch, r.pace = newDispatcher(c), newPacer(c.Rates)
-	r.dispatch.start, r.dispatch.expired, r.dispatch.opened = r.start, r.expired, r.opened
-	r.metrics = newMetrics(r)
+	r.pace, r.metrics = newPacer(c.Rates), newMetrics(r)
+	r.Dispatcher = dispatch.New(r.dispatching())
 	if p, ok := c.Definitions.(publisher); ok {
 		if err := p.Through(ctx, r.Publish); err != nil {
 			return nil, fmt.Errorf("runtime: schedules: %w", err)
 		}
 	}
 	if c.Metrics != nil {
-		if err := c.Metrics.Register(r.metrics); err != nil {
-			return nil, fmt.Errorf("runtime: metrics: %w", err)
+		for _, m := range append(r.Collectors(), r.metrics) {
+			if err := c.Metrics.Register(m); err != nil {
+				return nil, fmt.Errorf("runtime: metrics: %w", err)
+			}
 		}
 	}
 	return r, nil
+}
+
+// dispatching wires the dispatcher of the node's commands.
+func (r *Runtime) dispatching() dispatch.Config {
+	return dispatch.Config{
+		Store: r.Store, Performer: r.Performer, Memory: r.Memory, Log: r.Log, Now: r.Now,
+		Turn: func(ctx context.Context, env signal.Envelope, now time.Time, decide dispatch.Decision) (*engine.Outcome, error) {
+			return r.turn(ctx, r.Store, env, now, decide)
+		},
+		Load: func(ctx context.Context, d store.Delivery, id string) (*snapshot.Snapshot, *memory.Part, error) {
+			return r.load(ctx, d, id)
+		},
+		Publish: r.PublishEvent, Lifecycle: r.publishLifecycle, Backoff: r.backoff,
+		Dead:       r.metrics.deadLetters.WithLabelValues(string(store.Commands)),
+		Activities: r.Activities, PerHost: r.PerHost, Waiting: r.Waiting, WaitingBytes: r.WaitingBytes,
+		BreakAfter: r.BreakAfter, BreakFor: r.BreakFor, GiveUpAfter: r.GiveUpAfter, AckMax: r.AckMax,
+	}
 }
 
 // Run works until ctx ends, then drains: no new message is taken, and turns and
@@ -237,7 +241,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 	r.mu.Lock()
 	r.work = work
 	r.mu.Unlock()
-	r.dispatch.accept()
+	r.Accept(work)
 	g, loops := errgroup.WithContext(ctx)
 	for queue, consumers := range map[store.Queue]int{
 		store.Signals: r.SignalConsumers, store.Schedule: r.ScheduleConsumers, store.Commands: r.CommandConsumers,
@@ -247,14 +251,13 @@ func (r *Runtime) Run(ctx context.Context) error {
 		}
 	}
 	g.Go(func() error { return r.host(loops) })
-	watch.Go(func() { r.watch(work) })
+	watch.Go(func() { r.Watch(work) })
 	stopped := make(chan struct{})
 	defer close(stopped)
 	go r.limit(loops, stopped, giveUp)
 	err := g.Wait()
 
-	r.giveBack(work, r.dispatch.close()...)
-	r.dispatch.busy.Wait()
+	r.Dispatcher.Close(work)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -73,7 +73,7 @@ func (r *Runtime) publication(ctx context.Context, def engine.Definition, record
 	}
 	now := r.Now()
 	in := engine.Input{
-		Signal: signal.Envelope{SignalID: newID(), OccurredAt: now, Headers: actorHeader(newerVersion)},
+		Signal: signal.Envelope{SignalID: newID(), OccurredAt: now, Headers: signal.ActorHeader(newerVersion)},
 		Now:    now, Clock: now, Key: r.key, Epoch: r.epoch, Incarnation: newIncarnation(), Limits: r.Limits,
 	}
 	ended, begun, err := engine.HandOver(old, snap, def, in)

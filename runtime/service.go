@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -172,7 +173,7 @@ func (r *Runtime) Takes(ctx context.Context, s snapshot.Snapshot) ([]string, err
 
 // Queued is the disposition of a signal that could not be decided at once: it
 // is in the queue, durable, and the rules for failing messages hold.
-const Queued engine.Disposition = "queued"
+const Queued = engine.Queued
 
 // Signal applies a signal to one instance as a turn of its own, and says what
 // it did: applied, buffered until a wait matches, duplicate, or queued. It is
@@ -394,7 +395,7 @@ func (r *Runtime) deliverTo(ctx context.Context, sends []store.Send, gets []stri
 // instance.unknown and those of engine.Operate.
 func (r *Runtime) Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error) {
 	now := r.Now()
-	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: actorHeader(actor)}
+	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: signal.ActorHeader(actor)}
 	out, err := r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if op == engine.RetrySame {
 			var err error
@@ -415,25 +416,16 @@ func (r *Runtime) requests(ctx context.Context, snap *snapshot.Snapshot) (map[in
 		if !e.Unknown {
 			continue
 		}
-		row, ok, err := r.entry(ctx, snap.InstanceID, e.Command)
+		row, ok, err := r.Entry(ctx, snap.InstanceID, e.Command)
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
 			return nil, problem.New(problem.Internal, "command.corrupt", "command %d of %s is not in its stream", e.Command, snap.InstanceID)
 		}
-		j, err := jobOf(row)
-		if err != nil {
+		if list[e.Command], err = dispatch.Command(row); err != nil {
 			return nil, err
 		}
-		list[e.Command] = j.command
 	}
 	return list, nil
-}
-
-func actorHeader(actor string) map[string]string {
-	if actor == "" {
-		return nil
-	}
-	return map[string]string{signal.HeaderActor: actor}
 }

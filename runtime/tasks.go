@@ -186,7 +186,7 @@ func completion(t projections.Task, user, outcome string, data json.RawMessage, 
 	}
 	env := signal.Envelope{
 		SignalID: signal.Bounded("task-" + t.ID), InstanceID: t.InstanceID, Type: signal.TaskCompleted, WaitingToken: t.Token,
-		OccurredAt: now, Headers: actorHeader(user), Payload: body,
+		OccurredAt: now, Headers: signal.ActorHeader(user), Payload: body,
 	}
 	_, err = env.Encode() // the same limits as through a queue
 	return env, err

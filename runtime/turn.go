@@ -10,6 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -23,7 +24,7 @@ type committer interface {
 }
 
 // decision is a pure function of the engine, with its arguments bound.
-type decision func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error)
+type decision = dispatch.Decision
 
 // staleMax bounds how often one turn is decided again because another node was
 // faster. Each round somebody has made progress, so it is reached only under
@@ -233,7 +234,7 @@ func (r *Runtime) decideAll(ctx context.Context, t *turnOf, posts []*post, inPla
 			err = store.ErrDuplicate
 		}
 		if err != nil {
-			if own && !errors.Is(err, errOwnRetry) { // which is found before anything is changed
+			if own && !errors.Is(err, dispatch.ErrOwnRetry) { // which is found before anything is changed
 				return false
 			}
 			p.err = err
@@ -349,11 +350,11 @@ func (r *Runtime) writeOut(ctx context.Context, t *turnOf) error {
 	if err != nil {
 		return output(err)
 	}
-	var mine []*job
+	var mine []*dispatch.Job
 	now := r.Now()
 	claim := func(e engine.Entry) string {
-		j := newJob(out.Snapshot.InstanceID, e.Position, *e.Command)
-		if !r.can(e.Command.Target) || !r.reserve(j, now) {
+		j, ok := r.Reserve(out.Snapshot.InstanceID, e.Position, *e.Command, now)
+		if !ok {
 			return ""
 		}
 		mine = append(mine, j)
@@ -361,10 +362,10 @@ func (r *Runtime) writeOut(ctx context.Context, t *turnOf) error {
 	}
 	rows, err := projections.Fold(t.prev, out, t.startKey, claim)
 	if err != nil {
-		r.dispatch.cancel(mine...)
+		r.Cancel(mine...)
 		return output(err)
 	}
-	begin(rows.Stream, mine)
+	dispatch.Begin(rows.Stream, mine)
 	change := store.Change{
 		Snapshot: &out.Snapshot, Encoded: encoded, Rows: rows,
 		Runtime: store.Runtime{LastSignalID: t.in.Signal.SignalID, ExecutedBy: r.Store.Node(), ExecutedAt: now},
@@ -388,17 +389,17 @@ func (r *Runtime) writeOut(ctx context.Context, t *turnOf) error {
 	}
 	if errors.Is(err, store.ErrUnknown) {
 		r.cache.drop(out.Snapshot.InstanceID)
-		r.doubt(mine...)
+		r.Doubt(mine...)
 		return err
 	}
 	if err != nil {
-		r.dispatch.cancel(mine...)
+		r.Cancel(mine...)
 		return err
 	}
 	r.cache.put(&out.Snapshot, len(encoded))
-	r.withdrawn(out.Snapshot.InstanceID, out.Settled)
+	r.Withdrawn(out.Snapshot.InstanceID, out.Settled)
 	r.metrics.schedule(t.prev, out)
-	r.launch(mine...)
+	r.Launch(mine...)
 	return nil
 }
 

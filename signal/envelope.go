@@ -343,3 +343,11 @@ func join(types []Type) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// ActorHeader is the header that says who has sent a signal; nil for nobody.
+func ActorHeader(actor string) map[string]string {
+	if actor == "" {
+		return nil
+	}
+	return map[string]string{HeaderActor: actor}
+}

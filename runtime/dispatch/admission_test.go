@@ -1,6 +1,7 @@
-package runtime
+package dispatch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,26 +13,28 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 )
 
-// line is a dispatcher whose commands end when the test says so.
+// line is an admission whose commands end when the test says so.
 type line struct {
-	*dispatcher
+	*admission
 	seen    sync.Mutex // of what follows: timers begin commands, too
 	begun   []string   // instances, in the order in which their commands began
-	jobs    map[string]*job
+	jobs    map[string]*Job
 	expired []string
 	n       int64
 }
 
 func newLine(c Config) *line {
 	c.Now = time.Now
-	l := &line{dispatcher: newDispatcher(c.withDefaults()), jobs: map[string]*job{}}
-	l.dispatcher.start = func(j *job) {
+	c.Activities, c.PerHost, c.Waiting = cmp.Or(c.Activities, 256), cmp.Or(c.PerHost, 64), cmp.Or(c.Waiting, 2_048)
+	c.WaitingBytes, c.BreakAfter, c.BreakFor = cmp.Or(c.WaitingBytes, 64<<20), cmp.Or(c.BreakAfter, 5), cmp.Or(c.BreakFor, 30*time.Second)
+	l := &line{admission: newAdmission(c), jobs: map[string]*Job{}}
+	l.admission.start = func(j *Job) {
 		l.seen.Lock()
 		defer l.seen.Unlock()
 		l.begun = append(l.begun, j.instance)
 		l.jobs[j.instance] = j
 	}
-	l.dispatcher.expired = func(jobs []*job) {
+	l.admission.expired = func(jobs []*Job) {
 		defer l.busy.Done()
 		l.seen.Lock()
 		defer l.seen.Unlock()
@@ -47,7 +50,7 @@ func newLine(c Config) *line {
 // add claims a command, when there is room.
 func (l *line) add(instance, target, host string, wait time.Duration) bool {
 	l.n++
-	j := &job{instance: instance, position: l.n, to: engine.Destination{Target: target, Host: host}, late: time.Now().Add(wait)}
+	j := &Job{instance: instance, position: l.n, to: engine.Destination{Target: target, Host: host}, late: time.Now().Add(wait)}
 	return l.reserve(j) && l.launch(j)
 }
 
@@ -201,7 +204,7 @@ func TestRoomToWaitIsBounded(t *testing.T) {
 		t.Errorf("%d were given back; %d wait, %d bytes", len(rest), l.waiting, l.bytes)
 	}
 	if l.add("f", "f", "", time.Hour) {
-		t.Error("a closed dispatcher took a command")
+		t.Error("a closed admission took a command")
 	}
 }
 

@@ -1,4 +1,4 @@
-package runtime
+package dispatch
 
 import (
 	"sync"
@@ -21,7 +21,7 @@ const (
 	expiryGrain = 10 * time.Millisecond
 )
 
-// dispatcher decides which of the commands that this node has claimed is
+// admission decides which of the commands that this node has claimed is
 // performed next. A command waits in memory, without a goroutine, until it has
 // all it needs: a slot of the node, a place at its host, and a breaker that is
 // closed. Destinations take turns, and at one destination instances do, so that
@@ -30,7 +30,7 @@ const (
 // Only what is performed counts as an attempt. What finds no room here, because
 // too much waits already, is left to the command queue, where other nodes see
 // it.
-type dispatcher struct {
+type admission struct {
 	slots      int           // commands performed at once
 	perTarget  int           // of one destination: a quarter of the slots is left to others
 	perHost    int           // requests to one host at once
@@ -39,8 +39,8 @@ type dispatcher struct {
 	waitMax    int           // commands that wait for one destination
 	waitBytes  int           // of all commands that wait
 	now        func() time.Time
-	start      func(*job)   // performs a command; must not block
-	expired    func([]*job) // ends commands that have waited too long, in a goroutine that ends with busy.Done
+	start      func(*Job)   // performs a command; must not block
+	expired    func([]*Job) // ends commands that have waited too long, in a goroutine that ends with busy.Done
 	opened     func(engine.Destination)
 	busy       sync.WaitGroup // slots taken, and calls of expired
 
@@ -72,33 +72,33 @@ type target struct {
 // turns are the commands of one instance that wait for one destination.
 type turns struct {
 	instance string
-	jobs     []*job
+	jobs     []*Job
 }
 
-func newDispatcher(c Config) *dispatcher {
-	return &dispatcher{
+func newAdmission(c Config) *admission {
+	return &admission{
 		slots: c.Activities, perTarget: c.Activities - c.Activities/4, perHost: c.PerHost,
 		breakAfter: c.BreakAfter, breakFor: c.BreakFor, waitMax: c.Waiting, waitBytes: c.WaitingBytes, now: c.Now,
 		targets: map[string]*target{}, hosts: map[string]int{},
 	}
 }
 
-// accept opens the dispatcher, and close closes it: nothing is taken or begun
+// accept opens the admission, and close closes it: nothing is taken or begun
 // from then on. It returns what waits.
-func (d *dispatcher) accept() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.open = true
+func (a *admission) accept() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open = true
 }
 
-func (d *dispatcher) close() (waiting []*job) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.open = false
-	if d.alarm != nil {
-		d.alarm.Stop()
+func (a *admission) close() (waiting []*Job) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open = false
+	if a.alarm != nil {
+		a.alarm.Stop()
 	}
-	for _, t := range d.queue {
+	for _, t := range a.queue {
 		for _, s := range t.line {
 			for _, j := range s.jobs {
 				if j.queued {
@@ -109,144 +109,144 @@ func (d *dispatcher) close() (waiting []*job) {
 		t.line, t.of = nil, nil
 		t.queued = 0
 	}
-	d.queue = nil
+	a.queue = nil
 	for _, j := range waiting {
 		j.queued = false
-		d.unwait(j)
+		a.unwait(j)
 	}
 	return waiting
 }
 
 // reserve finds a place for a command that is to be claimed, or room to wait
 // for one; ok is false when there is neither.
-func (d *dispatcher) reserve(j *job) (ok bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.open {
+func (a *admission) reserve(j *Job) (ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.open {
 		return false
 	}
-	j.target = d.target(j.to)
-	if j.target.waiting == 0 && d.free(j.target) {
-		d.take(j)
+	j.target = a.target(j.to)
+	if j.target.waiting == 0 && a.free(j.target) {
+		a.take(j)
 		j.begun = true
 		return true
 	}
-	if !d.room(j) {
+	if !a.room(j) {
 		return false
 	}
-	d.wait(j)
+	a.wait(j)
 	return true
 }
 
 // cancel gives back what was reserved for commands that were not claimed.
-func (d *dispatcher) cancel(jobs ...*job) {
-	d.mu.Lock()
+func (a *admission) cancel(jobs ...*Job) {
+	a.mu.Lock()
 	for _, j := range jobs {
 		if j.begun {
-			d.vacate(j)
+			a.vacate(j)
 		} else {
-			d.unwait(j)
+			a.unwait(j)
 		}
 	}
-	d.mu.Unlock()
-	d.next()
+	a.mu.Unlock()
+	a.next()
 }
 
 // launch has a claimed command performed: now, or when its turn comes. It
 // reports false when the node accepts nothing any more and the command would
 // wait.
-func (d *dispatcher) launch(j *job) bool {
+func (a *admission) launch(j *Job) bool {
 	if j.begun {
-		d.start(j)
+		a.start(j)
 		return true
 	}
-	d.mu.Lock()
-	if !d.open {
-		d.unwait(j)
-		d.mu.Unlock()
+	a.mu.Lock()
+	if !a.open {
+		a.unwait(j)
+		a.mu.Unlock()
 		return false
 	}
-	d.enqueue(j)
-	d.mu.Unlock()
-	d.next()
+	a.enqueue(j)
+	a.mu.Unlock()
+	a.next()
 	return true
 }
 
 // left gives back the place of a command at its destination, and done its slot.
-func (d *dispatcher) left(j *job, h health) {
-	d.mu.Lock()
-	d.leave(j, h)
-	d.mu.Unlock()
-	d.next()
+func (a *admission) left(j *Job, h health) {
+	a.mu.Lock()
+	a.leave(j, h)
+	a.mu.Unlock()
+	a.next()
 }
 
-func (d *dispatcher) done(j *job) {
-	d.mu.Lock()
-	d.vacate(j)
-	d.mu.Unlock()
-	d.next()
+func (a *admission) done(j *Job) {
+	a.mu.Lock()
+	a.vacate(j)
+	a.mu.Unlock()
+	a.next()
 }
 
 // vacate gives back a slot, and the place with it.
-func (d *dispatcher) vacate(j *job) {
-	d.leave(j, unknownHealth)
-	d.running--
-	d.busy.Done()
+func (a *admission) vacate(j *Job) {
+	a.leave(j, unknownHealth)
+	a.running--
+	a.busy.Done()
 }
 
 // move has a command that was performed at one destination wait for another. It
 // reports false when the node accepts nothing any more.
-func (d *dispatcher) move(j *job, to engine.Destination) bool {
-	d.mu.Lock()
-	if !d.open {
-		d.mu.Unlock()
+func (a *admission) move(j *Job, to engine.Destination) bool {
+	a.mu.Lock()
+	if !a.open {
+		a.mu.Unlock()
 		return false
 	}
-	d.vacate(j)
-	j.to, j.target = to, d.target(to)
-	d.wait(j)
-	d.enqueue(j)
-	d.mu.Unlock()
-	d.next()
+	a.vacate(j)
+	j.to, j.target = to, a.target(to)
+	a.wait(j)
+	a.enqueue(j)
+	a.mu.Unlock()
+	a.next()
 	return true
 }
 
 // drop takes a command out of the line; it reports false when it does not
 // stand there.
-func (d *dispatcher) drop(j *job) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (a *admission) drop(j *Job) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if !j.queued {
 		return false
 	}
-	d.dequeue(j)
+	a.dequeue(j)
 	return true
 }
 
 // next begins what can begin.
-func (d *dispatcher) next() {
-	d.mu.Lock()
-	var list []*job
-	for d.open && d.running < d.slots {
-		j := d.pick()
+func (a *admission) next() {
+	a.mu.Lock()
+	var list []*Job
+	for a.open && a.running < a.slots {
+		j := a.pick()
 		if j == nil {
 			break
 		}
-		d.unwait(j)
-		d.take(j)
+		a.unwait(j)
+		a.take(j)
 		list = append(list, j)
 	}
-	d.mu.Unlock()
+	a.mu.Unlock()
 	for _, j := range list {
-		d.start(j)
+		a.start(j)
 	}
 }
 
 // pick takes the next command out of the line: of the first destination that
 // has a place, that of the first instance. Both stand last then.
-func (d *dispatcher) pick() *job {
-	for i, t := range d.queue {
-		if !d.free(t) {
+func (a *admission) pick() *Job {
+	for i, t := range a.queue {
+		if !a.free(t) {
 			continue
 		}
 		s := t.line[0]
@@ -266,10 +266,10 @@ func (d *dispatcher) pick() *job {
 			delete(t.of, s.instance)
 		}
 		j.queued = false
-		copy(d.queue[i:], d.queue[i+1:])
-		d.queue = d.queue[:len(d.queue)-1]
+		copy(a.queue[i:], a.queue[i+1:])
+		a.queue = a.queue[:len(a.queue)-1]
 		if t.queued--; t.queued > 0 {
-			d.queue = append(d.queue, t)
+			a.queue = append(a.queue, t)
 		} else {
 			t.line, t.of = nil, nil
 		}
@@ -279,10 +279,10 @@ func (d *dispatcher) pick() *job {
 }
 
 // enqueue has a command stand in line.
-func (d *dispatcher) enqueue(j *job) {
+func (a *admission) enqueue(j *Job) {
 	t := j.target
 	if t.queued == 0 {
-		d.queue = append(d.queue, t)
+		a.queue = append(a.queue, t)
 		t.of = map[string]*turns{}
 	}
 	s := t.of[j.instance]
@@ -294,166 +294,166 @@ func (d *dispatcher) enqueue(j *job) {
 	s.jobs = append(s.jobs, j)
 	j.queued = true
 	t.queued++
-	d.ring(j.late.Sub(d.now()))
+	a.ring(j.late.Sub(a.now()))
 	if !t.breaker.until.IsZero() {
-		d.ring(time.Until(t.breaker.until))
+		a.ring(time.Until(t.breaker.until))
 	}
 }
 
 // dequeue takes a command out of the middle of the line.
-func (d *dispatcher) dequeue(j *job) {
+func (a *admission) dequeue(j *Job) {
 	t := j.target
 	j.queued = false
-	d.unwait(j)
+	a.unwait(j)
 	if t.queued--; t.queued > 0 {
 		return // pick passes over it
 	}
 	t.line, t.of = nil, nil
-	for i := range d.queue {
-		if d.queue[i] == t {
-			d.queue = append(d.queue[:i], d.queue[i+1:]...)
+	for i := range a.queue {
+		if a.queue[i] == t {
+			a.queue = append(a.queue[:i], a.queue[i+1:]...)
 			break
 		}
 	}
 }
 
 // free reports whether a command can begin at a destination now.
-func (d *dispatcher) free(t *target) bool {
-	return d.running < d.slots && t.running < d.perTarget && (t.to.Host == "" || d.hosts[t.to.Host] < d.perHost) && t.breaker.lets(time.Now())
+func (a *admission) free(t *target) bool {
+	return a.running < a.slots && t.running < a.perTarget && (t.to.Host == "" || a.hosts[t.to.Host] < a.perHost) && t.breaker.lets(time.Now())
 }
 
 // take gives a command its slot and its place.
-func (d *dispatcher) take(j *job) {
-	d.running++
-	d.busy.Add(1)
+func (a *admission) take(j *Job) {
+	a.running++
+	a.busy.Add(1)
 	j.target.running++
 	if j.to.Host != "" {
-		d.hosts[j.to.Host]++
+		a.hosts[j.to.Host]++
 	}
 	j.placed, j.probe = true, j.target.breaker.sent()
 }
 
 // leave gives back the place of a command, once.
-func (d *dispatcher) leave(j *job, h health) {
+func (a *admission) leave(j *Job, h health) {
 	if !j.placed {
 		return
 	}
 	j.placed = false
 	j.target.running--
 	if j.to.Host != "" {
-		if d.hosts[j.to.Host]--; d.hosts[j.to.Host] == 0 {
-			delete(d.hosts, j.to.Host)
+		if a.hosts[j.to.Host]--; a.hosts[j.to.Host] == 0 {
+			delete(a.hosts, j.to.Host)
 		}
 	}
-	if j.target.breaker.heard(h, j.key(), j.probe, time.Now(), d.breakAfter, d.breakFor) {
-		d.opened(j.to)
+	if j.target.breaker.heard(h, j.key(), j.probe, time.Now(), a.breakAfter, a.breakFor) {
+		a.opened(j.to)
 		if j.target.queued > 0 {
-			d.ring(time.Until(j.target.breaker.until))
+			a.ring(time.Until(j.target.breaker.until))
 		}
 	}
 }
 
 // room reports whether one more command may wait. A destination for which none
 // waits has room for one whatever waits for others.
-func (d *dispatcher) room(j *job) bool {
+func (a *admission) room(j *Job) bool {
 	t := j.target
-	return t.waiting == 0 || t.waiting < d.waitMax && d.waiting < waitingTargets*d.waitMax && d.bytes+j.size() <= d.waitBytes
+	return t.waiting == 0 || t.waiting < a.waitMax && a.waiting < waitingTargets*a.waitMax && a.bytes+j.size() <= a.waitBytes
 }
 
-func (d *dispatcher) wait(j *job) {
+func (a *admission) wait(j *Job) {
 	j.target.waiting++
-	d.waiting++
-	d.bytes += j.size()
+	a.waiting++
+	a.bytes += j.size()
 }
 
-func (d *dispatcher) unwait(j *job) {
+func (a *admission) unwait(j *Job) {
 	j.target.waiting--
-	d.waiting--
-	d.bytes -= j.size()
+	a.waiting--
+	a.bytes -= j.size()
 }
 
 // target finds or makes a destination.
-func (d *dispatcher) target(to engine.Destination) *target {
-	d.clock++
-	t := d.targets[to.Target]
+func (a *admission) target(to engine.Destination) *target {
+	a.clock++
+	t := a.targets[to.Target]
 	if t == nil {
-		if len(d.targets) >= maxTargets {
-			d.forget()
+		if len(a.targets) >= maxTargets {
+			a.forget()
 		}
 		t = &target{to: to}
-		d.targets[to.Target] = t
+		a.targets[to.Target] = t
 	}
-	t.used = d.clock
+	t.used = a.clock
 	return t
 }
 
 // forget drops the destination that was unused for longest and has nothing to
 // do.
-func (d *dispatcher) forget() {
+func (a *admission) forget() {
 	var oldest *target
-	for _, t := range d.targets {
+	for _, t := range a.targets {
 		if t.running == 0 && t.waiting == 0 && (oldest == nil || t.used < oldest.used) {
 			oldest = t
 		}
 	}
 	if oldest != nil {
-		delete(d.targets, oldest.to.Target)
+		delete(a.targets, oldest.to.Target)
 	}
 }
 
 // ring has the alarm fire after a time, or before.
-func (d *dispatcher) ring(after time.Duration) {
+func (a *admission) ring(after time.Duration) {
 	after = max(after, expiryGrain)
 	at := time.Now().Add(after)
-	if !d.rings.IsZero() && !at.Before(d.rings) {
+	if !a.rings.IsZero() && !at.Before(a.rings) {
 		return
 	}
-	d.rings = at
-	if d.alarm == nil {
-		d.alarm = time.AfterFunc(after, d.rang)
+	a.rings = at
+	if a.alarm == nil {
+		a.alarm = time.AfterFunc(after, a.rang)
 		return
 	}
-	d.alarm.Reset(after)
+	a.alarm.Reset(after)
 }
 
 // rang ends what has waited too long, and begins what a breaker has held back.
-func (d *dispatcher) rang() {
-	d.mu.Lock()
-	d.rings = time.Time{}
-	if !d.open {
-		d.mu.Unlock()
+func (a *admission) rang() {
+	a.mu.Lock()
+	a.rings = time.Time{}
+	if !a.open {
+		a.mu.Unlock()
 		return
 	}
-	now := d.now()
-	var late []*job
+	now := a.now()
+	var late []*Job
 	var lines []*target // dequeue changes the queue
-	lines = append(lines, d.queue...)
+	lines = append(lines, a.queue...)
 	for _, t := range lines {
 		for _, s := range t.line {
 			for _, j := range s.jobs {
 				switch {
 				case !j.queued:
 				case j.late.After(now):
-					d.ring(j.late.Sub(now))
+					a.ring(j.late.Sub(now))
 				default:
 					late = append(late, j)
 				}
 			}
 		}
 		if t.breaker.state(time.Now()) == breakerOpen {
-			d.ring(time.Until(t.breaker.until))
+			a.ring(time.Until(t.breaker.until))
 		}
 	}
 	for _, j := range late {
-		j.why = d.why(j.target)
-		d.dequeue(j)
+		j.why = a.why(j.target)
+		a.dequeue(j)
 	}
 	if len(late) > 0 {
-		d.busy.Add(1)
+		a.busy.Add(1)
 	}
-	d.mu.Unlock()
-	d.next()
+	a.mu.Unlock()
+	a.next()
 	if len(late) > 0 {
-		d.expired(late)
+		a.expired(late)
 	}
 }

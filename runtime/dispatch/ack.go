@@ -1,4 +1,4 @@
-package runtime
+package dispatch
 
 import (
 	"context"
@@ -47,48 +47,48 @@ var errSettled = errors.New("the command is settled")
 
 // Acknowledge takes what a consumer says of a command that it got, by its
 // place in the stream of its instance. It is durable when Acknowledge returns: applied; buffered
-// or queued as by [Runtime.Signal]; or duplicate, when the command is settled
+// or queued as by runtime.Signal; or duplicate, when the command is settled
 // already, by whatever. It may come at any time, also while a node still
 // delivers the command.
 //
 // Problems: ack.invalid, command.unknown, ack.unexpected (the command asks for
 // none), signal.too-large, limit.buffer.
-func (r *Runtime) Acknowledge(ctx context.Context, instance string, position int64, ack engine.Ack) (engine.Disposition, error) {
+func (d *Dispatcher) Acknowledge(ctx context.Context, instance string, position int64, ack engine.Ack) (engine.Disposition, error) {
 	if err := ack.Check(); err != nil {
 		return "", err
 	}
 	var did engine.Disposition
 	for try := 0; ; try++ {
-		j, row, err := r.expecting(ctx, instance, position)
+		j, row, err := d.expecting(ctx, instance, position)
 		if err == nil && *row.Processed {
 			err = errSettled
 		}
 		if err == nil {
-			did, err = r.acknowledge(ctx, j, row, ack)
+			did, err = d.acknowledge(ctx, j, row, ack)
 		}
 		if settled := errors.Is(err, errSettled) || errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrDuplicate); settled {
-			if did, err = Duplicate, nil; try > 0 {
+			if did, err = engine.Duplicate, nil; try > 0 {
 				did = engine.Applied // by the commit whose outcome was unknown
 			}
 		}
-		if errors.Is(err, store.ErrUnknown) && try < ackTries && sleep(ctx, 50*time.Millisecond) {
+		if errors.Is(err, store.ErrUnknown) && try < ackTries && Sleep(ctx, 50*time.Millisecond) {
 			continue
 		}
 		if err != nil {
 			return "", err
 		}
 		label := string(ack.Outcome)
-		if did == Duplicate {
-			label = string(Duplicate)
+		if did == engine.Duplicate {
+			label = string(engine.Duplicate)
 		}
-		r.metrics.acks.WithLabelValues(label).Inc()
+		d.metrics.acks.WithLabelValues(label).Inc()
 		return did, nil
 	}
 }
 
 // expecting finds a command that asks for an acknowledgement.
-func (r *Runtime) expecting(ctx context.Context, instance string, position int64) (*job, projections.Entry, error) {
-	row, ok, err := r.entry(ctx, instance, position)
+func (d *Dispatcher) expecting(ctx context.Context, instance string, position int64) (*Job, projections.Entry, error) {
+	row, ok, err := d.Entry(ctx, instance, position)
 	if err != nil {
 		return nil, projections.Entry{}, err
 	}
@@ -106,7 +106,7 @@ func (r *Runtime) expecting(ctx context.Context, instance string, position int64
 // acknowledge applies an acknowledgement to a command that is open. Whoever
 // performs the command has it no more: what comes of his attempt does not
 // count.
-func (r *Runtime) acknowledge(ctx context.Context, j *job, row projections.Entry, ack engine.Ack) (engine.Disposition, error) {
+func (d *Dispatcher) acknowledge(ctx context.Context, j *Job, row projections.Entry, ack engine.Ack) (engine.Disposition, error) {
 	if row.ClaimedBy != "" || !awaiting(row) {
 		j.deliveries++ // the delivery that he speaks of has not been counted yet
 	}
@@ -114,33 +114,33 @@ func (r *Runtime) acknowledge(ctx context.Context, j *job, row projections.Entry
 	var err error
 	switch ack.Outcome {
 	case engine.AckDelivered:
-		change, err = r.again(j, j.command.Ack, store.Claim{Any: true, Delivered: r.Now(), Deliveries: j.deliveries, Error: row.LastError})
+		change, err = d.again(j, j.command.Ack, store.Claim{Any: true, Delivered: d.Now(), Deliveries: j.deliveries, Error: row.LastError})
 	case engine.AckRetry:
-		change, err = r.again(j, ack.Delay, store.Claim{
+		change, err = d.again(j, ack.Delay, store.Claim{
 			Any: true, Deliveries: j.deliveries, Error: noticeRetry + ": the consumer asks for it once more",
 		})
 	case engine.AckProcessed:
 		if j.command.Token != "" {
-			return r.acknowledged(ctx, j, payload(ack.Output, nil), ack.Actor)
+			return d.acknowledged(ctx, j, payload(ack.Output, nil), ack.Actor)
 		}
 		change.Claims = []store.Claim{{InstanceID: j.instance, Position: j.position, Any: true, Done: true}}
 	case engine.AckFailed:
 		e := ack.Failure()
 		if j.command.Token != "" {
-			return r.acknowledged(ctx, j, payload(nil, &e), ack.Actor)
+			return d.acknowledged(ctx, j, payload(nil, &e), ack.Actor)
 		}
-		change = r.abandon(j, store.Claim{Any: true}, codeAckFailed, e)
+		change = d.abandon(j, store.Claim{Any: true}, codeAckFailed, e)
 		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, fmt.Appendf(nil, "%s/%d", j.instance, j.position)).String()
 	}
 	if err == nil {
-		err = r.Store.Commit(ctx, change)
+		err = d.Store.Commit(ctx, change)
 	}
 	if err != nil {
 		return "", err
 	}
 	if change.DeadLetter != nil {
-		r.Log.Error("command failed at its consumer and is a dead letter now", "instance", j.instance, "command", j.position, "target", j.command.Target)
-		r.metrics.deadLetters.WithLabelValues(string(store.Commands)).Inc()
+		d.Log.Error("command failed at its consumer and is a dead letter now", "instance", j.instance, "command", j.position, "target", j.command.Target)
+		d.Dead.Inc()
 	}
 	return engine.Applied, nil
 }
@@ -148,17 +148,17 @@ func (r *Runtime) acknowledge(ctx context.Context, j *job, row projections.Entry
 // acknowledged gives a command's result to who waits for it, as a turn of the
 // instance, which settles the row. Nothing is recorded when it is settled; and
 // a suspended instance keeps one, by its signal id.
-func (r *Runtime) acknowledged(ctx context.Context, j *job, result json.RawMessage, actor string) (engine.Disposition, error) {
-	now := r.Now()
+func (d *Dispatcher) acknowledged(ctx context.Context, j *Job, result json.RawMessage, actor string) (engine.Disposition, error) {
+	now := d.Now()
 	env := signal.Envelope{
 		SignalID: j.command.Token + "/ack", InstanceID: j.instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
-		WaitingToken: j.command.Token, OccurredAt: now, Headers: actorHeader(actor), Payload: result,
+		WaitingToken: j.command.Token, OccurredAt: now, Headers: signal.ActorHeader(actor), Payload: result,
 	}
 	body, err := env.Encode()
 	if err != nil {
 		return "", err
 	}
-	out, err := r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	out, err := d.Turn(ctx, env, now, func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if _, waits := snap.Wait(j.command.Token); !waits {
 			return nil, errSettled
 		}
@@ -169,8 +169,8 @@ func (r *Runtime) acknowledged(ctx context.Context, j *job, result json.RawMessa
 	if !undecided {
 		return out.Disposition, err
 	}
-	r.Log.Warn("acknowledgement could not be applied at once and is queued", "instance", j.instance, "command", j.position, "error", err)
-	return Queued, r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+	d.Log.Warn("acknowledgement could not be applied at once and is queued", "instance", j.instance, "command", j.position, "error", err)
+	return engine.Queued, d.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 }
 
 // kept reports whether a suspended instance has kept the answer to a wait.
@@ -184,30 +184,30 @@ func awaiting(row projections.Entry) bool { return !row.DeliveredAt.IsZero() && 
 
 // delivered records that the consumer has got a command. When he has spoken
 // already, that counts, and this does not.
-func (r *Runtime) delivered(ctx context.Context, j *job) error {
+func (d *Dispatcher) delivered(ctx context.Context, j *Job) error {
 	note := ""
 	if j.deliveries > 0 {
 		note = j.note
 	}
-	change, err := r.again(j, j.command.Ack, store.Claim{
-		Expect: r.Store.Node(), Delivered: r.Now(), Deliveries: j.deliveries + 1, Error: note,
+	change, err := d.again(j, j.command.Ack, store.Claim{
+		Expect: d.Store.Node(), Delivered: d.Now(), Deliveries: j.deliveries + 1, Error: note,
 	})
 	if err != nil {
 		return err
 	}
-	return r.ended(ctx, change)
+	return d.ended(ctx, change)
 }
 
 // overtaken reports whether a consumer has spoken of a command while this node
 // delivered it: then how the delivery ended is of no interest.
-func (r *Runtime) overtaken(ctx context.Context, j *job) (bool, error) {
+func (d *Dispatcher) overtaken(ctx context.Context, j *Job) (bool, error) {
 	if j.command.Ack <= 0 {
 		return false, nil
 	}
 	over := false
-	err := r.insist(ctx, func() error {
-		row, ok, err := r.entry(ctx, j.instance, j.position)
-		over = ok && row.ClaimedBy != r.Store.Node()
+	err := d.insist(ctx, func() error {
+		row, ok, err := d.Entry(ctx, j.instance, j.position)
+		over = ok && row.ClaimedBy != d.Store.Node()
 		return err
 	})
 	return over, err
@@ -215,7 +215,7 @@ func (r *Runtime) overtaken(ctx context.Context, j *job) (bool, error) {
 
 // outdated reports whether an announcement of an acknowledged command is not
 // the last one made of it, or finds the answer kept by a suspended instance.
-func (r *Runtime) outdated(ctx context.Context, d store.Delivery, env signal.Envelope, j *job, row projections.Entry) (bool, error) {
+func (d *Dispatcher) outdated(ctx context.Context, delivery store.Delivery, env signal.Envelope, j *Job, row projections.Entry) (bool, error) {
 	if j.command.Ack <= 0 {
 		return false, nil
 	}
@@ -225,7 +225,7 @@ func (r *Runtime) outdated(ctx context.Context, d store.Delivery, env signal.Env
 	if j.command.Token == "" || j.deliveries == 0 {
 		return false, nil
 	}
-	snap, part, err := r.load(ctx, d, j.instance)
+	snap, part, err := d.Load(ctx, delivery, j.instance)
 	if err != nil {
 		return false, err
 	}
@@ -234,23 +234,23 @@ func (r *Runtime) outdated(ctx context.Context, d store.Delivery, env signal.Env
 }
 
 // remind says that a command is performed again, and why.
-func (r *Runtime) remind(j *job, row projections.Entry) {
+func (d *Dispatcher) remind(j *Job, row projections.Entry) {
 	if j.command.Ack <= 0 || j.attempt() == 1 {
 		return
 	}
 	notice := noticeRetry
 	if awaiting(row) {
 		notice = noticeReminder
-		r.metrics.redelivered.WithLabelValues(j.command.Target).Inc()
+		d.metrics.redelivered.WithLabelValues(j.command.Target).Inc()
 	}
-	r.Log.Info("command is delivered again", "notice", notice, "instance", j.instance, "command", j.position, "target", j.command.Target,
+	d.Log.Info("command is delivered again", "notice", notice, "instance", j.instance, "command", j.position, "target", j.command.Target,
 		"deliveries", j.deliveries, "failures", j.failures)
 }
 
 // unacknowledged gives up a command that was delivered AckMax times.
-func (r *Runtime) unacknowledged(ctx context.Context, d store.Delivery, j *job) error {
+func (d *Dispatcher) unacknowledged(ctx context.Context, delivery store.Delivery, j *Job) error {
 	j.unknown = true // it was delivered
-	return r.giveUp(ctx, d, j, codeAckMissing, snapshot.Error{
+	return d.giveUp(ctx, delivery, j, codeAckMissing, snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrTimeout, Status: 504, Title: "Not acknowledged",
 		Detail: fmt.Sprintf("%d deliveries were not acknowledged within %s each", j.deliveries, j.command.Ack),
 	})

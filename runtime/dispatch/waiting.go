@@ -1,4 +1,4 @@
-package runtime
+package dispatch
 
 import (
 	"context"
@@ -17,33 +17,33 @@ import (
 const insideTarget = "inside"
 
 // destination is where a command goes first.
-func (r *Runtime) destination(j *job) engine.Destination {
+func (d *Dispatcher) destination(j *Job) engine.Destination {
 	if j.command.Target == engine.TargetEvent {
 		return engine.Destination{Target: insideTarget}
 	}
-	return r.Performer.Destination(j.command)
+	return d.Performer.Destination(j.command)
 }
 
 // goesOn reports whether a command has been performed at its first destination
 // only.
-func (r *Runtime) goesOn(j *job) bool {
+func (d *Dispatcher) goesOn(j *Job) bool {
 	if j.command.Target != engine.TargetEvent || j.inside {
 		return false
 	}
 	j.inside = true
-	return r.Performer.Can(engine.TargetEvent)
+	return d.Performer.Can(engine.TargetEvent)
 }
 
 // began counts the attempt of a command that has waited for its place, before
 // it is made: only what is in flight is an attempt. It reports false when
 // nobody wants the command any more.
-func (r *Runtime) began(ctx context.Context, j *job) (bool, error) {
+func (d *Dispatcher) began(ctx context.Context, j *Job) (bool, error) {
 	if j.begun {
 		return true, nil
 	}
 	j.begun = true
-	node := r.Store.Node()
-	err := r.insist(ctx, func() error { return r.Store.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(node, node)}}) })
+	node := d.Store.Node()
+	err := d.insist(ctx, func() error { return d.Store.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(node, node)}}) })
 	if errors.Is(err, store.ErrTaken) {
 		return false, nil
 	}
@@ -60,16 +60,16 @@ const (
 
 // put sends the announcement of a command for which this node has no room once
 // more, for later: the older the command, the later. That is no attempt at it.
-func (r *Runtime) put(ctx context.Context, d store.Delivery, j *job, row projections.Entry) error {
-	m := d.Message()
-	now := r.Now()
+func (d *Dispatcher) put(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {
+	m := delivery.Message()
+	now := d.Now()
 	if !j.late.After(now) {
-		r.metrics.givenUp.Inc()
-		return r.giveUp(ctx, d, j, undeliveredCode(j), notSent("room on a node for commands to "+j.to.Target))
+		d.metrics.givenUp.Inc()
+		return d.giveUp(ctx, delivery, j, undeliveredCode(j), notSent("room on a node for commands to "+j.to.Target))
 	}
 	delay := min(max(now.Sub(row.CreatedAt)/2, putDelay), putDelayMax)
-	r.metrics.crowded.Inc()
-	return d.Commit(ctx, store.Change{Send: []store.Send{{
+	d.metrics.crowded.Inc()
+	return delivery.Commit(ctx, store.Change{Send: []store.Send{{
 		Queue: store.Commands, Body: m.Body, Due: now.Add(delay), Priority: m.Priority, Attempts: m.Attempts,
 	}}})
 }
@@ -79,58 +79,58 @@ const giveBackBatch = 100
 
 // giveBack announces commands again that this node has claimed and will not
 // perform. What cannot be given back is an orphan when the node has ended.
-func (r *Runtime) giveBack(ctx context.Context, jobs ...*job) {
+func (d *Dispatcher) giveBack(ctx context.Context, jobs ...*Job) {
 	for len(jobs) > 0 && ctx.Err() == nil {
 		n := min(len(jobs), giveBackBatch)
-		if err := r.insist(ctx, func() error { return r.announce(ctx, jobs[:n]) }); err != nil && n > 1 {
+		if err := d.insist(ctx, func() error { return d.announce(ctx, jobs[:n]) }); err != nil && n > 1 {
 			for _, j := range jobs[:n] { // one of them is done with, and refused all
-				r.giveBack(ctx, j)
+				d.giveBack(ctx, j)
 			}
 		} else if err != nil && !errors.Is(err, store.ErrTaken) && ctx.Err() == nil {
-			r.Log.Error("command could not be given back", "instance", jobs[0].instance, "command", jobs[0].position, "error", err)
+			d.Log.Error("command could not be given back", "instance", jobs[0].instance, "command", jobs[0].position, "error", err)
 		}
 		jobs = jobs[n:]
 	}
 }
 
 // announce gives commands back in one commit.
-func (r *Runtime) announce(ctx context.Context, jobs []*job) error {
+func (d *Dispatcher) announce(ctx context.Context, jobs []*Job) error {
 	var all store.Change
 	for _, j := range jobs {
-		claim := j.hold("", r.Store.Node())
-		change, err := r.again(j, 0, claim)
+		claim := j.hold("", d.Store.Node())
+		change, err := d.again(j, 0, claim)
 		if err != nil {
 			return err
 		}
 		all.Claims = append(all.Claims, change.Claims...)
 		all.Send = append(all.Send, change.Send...)
 	}
-	return r.Store.Commit(ctx, all)
+	return d.Store.Commit(ctx, all)
 }
 
 // expired gives up commands that have waited for a place for too long.
-func (r *Runtime) expired(jobs []*job) {
+func (d *Dispatcher) expired(jobs []*Job) {
 	go func() {
-		defer r.dispatch.busy.Done()
+		defer d.admission.busy.Done()
 		for _, j := range jobs {
-			r.untrack(j)
-			err := r.giveUpWaiting(r.work, j)
-			if err != nil && r.work.Err() == nil {
-				r.Log.Error("command could not be given up; it waits again", "instance", j.instance, "command", j.position, "error", err)
-				r.giveBack(r.work, j)
+			d.untrack(j)
+			err := d.giveUpWaiting(d.work, j)
+			if err != nil && d.work.Err() == nil {
+				d.Log.Error("command could not be given up; it waits again", "instance", j.instance, "command", j.position, "error", err)
+				d.giveBack(d.work, j)
 			}
 		}
 	}()
 }
 
 // giveUpWaiting ends a command that was not sent.
-func (r *Runtime) giveUpWaiting(ctx context.Context, j *job) error {
-	r.metrics.givenUp.Inc()
+func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
+	d.metrics.givenUp.Inc()
 	e := notSent(j.why)
 	if j.command.Token == "" {
-		return r.undelivered(ctx, j, e)
+		return d.undelivered(ctx, j, e)
 	}
-	return r.answer(ctx, j, payload(nil, &e), step)
+	return d.answer(ctx, j, payload(nil, &e), step)
 }
 
 // notSent is the error of a command that has waited for a place until it was
@@ -143,13 +143,16 @@ func notSent(why string) snapshot.Error {
 }
 
 // opened tells that a breaker has opened.
-func (r *Runtime) opened(to engine.Destination) {
-	r.Log.Warn("circuit breaker is open: nothing is sent there for a while", "target", to.Target, "for", r.BreakFor)
-	r.metrics.opened.WithLabelValues(r.metrics.host(to)).Inc()
+func (d *Dispatcher) opened(to engine.Destination) {
+	d.Log.Warn("circuit breaker is open: nothing is sent there for a while", "target", to.Target, "for", d.BreakFor)
+	d.metrics.opened.WithLabelValues(d.metrics.host(to)).Inc()
 }
 
 // size is what a command costs while it waits.
-func (j *job) size() int { return len(j.command.Input) + jobBytes }
+func (j *Job) size() int { return len(j.command.Input) + jobBytes }
 
-// jobBytes is what a command costs beside its input.
-const jobBytes = 512
+// Costs of a command.
+const (
+	jobBytes   = 512 // beside its input
+	callFactor = 3   // for each byte that is performed: as it is, as it is sent, as it is searched for secrets
+)

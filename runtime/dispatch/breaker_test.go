@@ -1,4 +1,4 @@
-package runtime
+package dispatch
 
 import (
 	"fmt"

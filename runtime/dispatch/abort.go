@@ -1,4 +1,4 @@
-package runtime
+package dispatch
 
 import (
 	"context"
@@ -20,43 +20,43 @@ const withdrawnEvery = 2 * time.Second
 
 // attempted makes one attempt at a command, which abort may end from outside
 // by ending ctx.
-func (r *Runtime) attempted(ctx context.Context, abort context.CancelFunc, j *job) (json.RawMessage, *engine.Failure) {
+func (d *Dispatcher) attempted(ctx context.Context, abort context.CancelFunc, j *Job) (json.RawMessage, *engine.Failure) {
 	if j.command.Token == "" || j.command.Ack > 0 {
 		// Nobody waits, so nobody withdraws; or what settles the command may be
 		// its acknowledgement, by a consumer that has not answered yet.
-		return r.attempt(ctx, j)
+		return d.attempt(ctx, j)
 	}
-	r.abortable(j, abort)
-	output, failure := r.attempt(ctx, j)
-	r.abortable(j, nil)
+	d.abortable(j, abort)
+	output, failure := d.attempt(ctx, j)
+	d.abortable(j, nil)
 	return output, failure
 }
 
 // abortable says how the attempt under way is aborted; nil = there is none.
-func (r *Runtime) abortable(j *job, abort context.CancelFunc) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (d *Dispatcher) abortable(j *Job, abort context.CancelFunc) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	j.abort = abort
 }
 
-// watch looks, until ctx ends, which attempts nobody waits for any more.
-func (r *Runtime) watch(ctx context.Context) {
-	for sleep(ctx, withdrawnEvery/2) {
-		for _, j := range r.lasting() {
-			if done, err := r.answered(ctx, j); err == nil && done {
-				r.Log.Info("command is withdrawn; the attempt at it is aborted", "instance", j.instance, "command", j.position)
-				r.abort(j)
+// Watch looks, until ctx ends, which attempts nobody waits for any more.
+func (d *Dispatcher) Watch(ctx context.Context) {
+	for Sleep(ctx, withdrawnEvery/2) {
+		for _, j := range d.lasting() {
+			if done, err := d.answered(ctx, j); err == nil && done {
+				d.Log.Info("command is withdrawn; the attempt at it is aborted", "instance", j.instance, "command", j.position)
+				d.abort(j)
 			}
 		}
 	}
 }
 
 // lasting are the attempts to look at: each on every second round.
-func (r *Runtime) lasting() []*job {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var list []*job
-	for _, j := range r.performing {
+func (d *Dispatcher) lasting() []*Job {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []*Job
+	for _, j := range d.performing {
 		for ; j != nil; j = j.next {
 			if j.abort == nil {
 				continue
@@ -70,24 +70,24 @@ func (r *Runtime) lasting() []*job {
 }
 
 // abort ends the attempt at a command, when it is still under way.
-func (r *Runtime) abort(j *job) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (d *Dispatcher) abort(j *Job) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if j.abort != nil {
 		j.abort()
 	}
 }
 
-// withdrawn aborts the attempts of this node at commands that a commit has
+// Withdrawn aborts the attempts of this node at commands that a commit has
 // settled, and forgets those that wait for a place.
-func (r *Runtime) withdrawn(instance string, settled []engine.Settled) {
+func (d *Dispatcher) Withdrawn(instance string, settled []engine.Settled) {
 	if len(settled) == 0 {
 		return
 	}
-	var waiting []*job
-	r.mu.Lock()
+	var waiting []*Job
+	d.mu.Lock()
 	for _, s := range settled {
-		for j := r.performing[place{instance, s.Position}]; j != nil; j = j.next {
+		for j := d.performing[place{instance, s.Position}]; j != nil; j = j.next {
 			if j.abort != nil {
 				j.abort()
 			} else {
@@ -95,10 +95,10 @@ func (r *Runtime) withdrawn(instance string, settled []engine.Settled) {
 			}
 		}
 	}
-	r.mu.Unlock()
+	d.mu.Unlock()
 	for _, j := range waiting {
-		if r.dispatch.drop(j) {
-			r.untrack(j)
+		if d.admission.drop(j) {
+			d.untrack(j)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package runtime
+package dispatch
 
 import (
 	"context"
@@ -12,35 +12,36 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/google/uuid"
 )
 
 // can reports whether this node performs commands for target. Every node
 // publishes events.
-func (r *Runtime) can(target string) bool {
-	return target == engine.TargetEvent || target == engine.TargetLifecycle || r.Performer.Can(target)
+func (d *Dispatcher) can(target string) bool {
+	return target == engine.TargetEvent || target == engine.TargetLifecycle || d.Performer.Can(target)
 }
 
 // attempt makes one attempt at a command, at the destination at which it is.
-func (r *Runtime) attempt(ctx context.Context, j *job) (json.RawMessage, *engine.Failure) {
+func (d *Dispatcher) attempt(ctx context.Context, j *Job) (json.RawMessage, *engine.Failure) {
 	switch j.command.Target {
 	case engine.TargetEvent:
-		return nil, r.emit(ctx, j)
+		return nil, d.emit(ctx, j)
 	case engine.TargetLifecycle:
-		return nil, r.publishLifecycle(ctx, j)
+		return nil, d.Lifecycle(ctx, j.command, j.failures+1)
 	}
-	return r.Performer.Perform(ctx, j.command, j.key(), j.attempt())
+	return d.Performer.Perform(ctx, j.command, j.key(), j.attempt())
 }
 
 // emit publishes an event: to the instances that listen for it, and then, as a
 // stage of its own, to the outside where the performer has a target for it. An
 // attempt after the first does both again; an instance takes an event once, and
 // the outside knows it by source and id.
-func (r *Runtime) emit(ctx context.Context, j *job) *engine.Failure {
+func (d *Dispatcher) emit(ctx context.Context, j *Job) *engine.Failure {
 	if j.inside {
-		_, failure := r.Performer.Perform(ctx, j.command, j.key(), j.attempt())
+		_, failure := d.Performer.Perform(ctx, j.command, j.key(), j.attempt())
 		return failure
 	}
-	if _, err := r.PublishEvent(ctx, j.command.Input, j.command.Headers); err != nil {
+	if _, err := d.Publish(ctx, j.command.Input, j.command.Headers); err != nil {
 		kind := problem.KindOf(err)
 		return &engine.Failure{
 			Error: snapshot.Error{Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Event not routed", Detail: err.Error()},
@@ -51,25 +52,25 @@ func (r *Runtime) emit(ctx context.Context, j *job) *engine.Failure {
 }
 
 // done ends a command that nobody waits for.
-func (r *Runtime) done(ctx context.Context, j *job) error {
-	return r.ended(ctx, store.Change{Claims: []store.Claim{{
-		InstanceID: j.instance, Position: j.position, Expect: r.Store.Node(), Done: true,
+func (d *Dispatcher) done(ctx context.Context, j *Job) error {
+	return d.ended(ctx, store.Change{Claims: []store.Claim{{
+		InstanceID: j.instance, Position: j.position, Expect: d.Store.Node(), Done: true,
 	}}})
 }
 
 // undelivered makes a dead letter of a command that nobody waits for.
-func (r *Runtime) undelivered(ctx context.Context, j *job, e snapshot.Error) error {
-	r.Log.Error("command is undelivered and a dead letter now", "instance", j.instance, "command", j.position, "target", j.command.Target, "error", e.Detail)
-	return r.ended(ctx, r.abandon(j, store.Claim{Expect: r.Store.Node()}, undeliveredCode(j), e))
+func (d *Dispatcher) undelivered(ctx context.Context, j *Job, e snapshot.Error) error {
+	d.Log.Error("command is undelivered and a dead letter now", "instance", j.instance, "command", j.position, "target", j.command.Target, "error", e.Detail)
+	return d.ended(ctx, d.abandon(j, store.Claim{Expect: d.Store.Node()}, undeliveredCode(j), e))
 }
 
-func (r *Runtime) ended(ctx context.Context, c store.Change) error {
-	err := r.insist(ctx, func() error { return r.Store.Commit(ctx, c) })
+func (d *Dispatcher) ended(ctx context.Context, c store.Change) error {
+	err := d.insist(ctx, func() error { return d.Store.Commit(ctx, c) })
 	switch {
 	case errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrDuplicate):
 		return nil // another run of the command has ended it
 	case err == nil && c.DeadLetter != nil:
-		r.metrics.deadLetters.WithLabelValues(string(store.Commands)).Inc()
+		d.Dead.Inc()
 	}
 	return err
 }
@@ -78,8 +79,8 @@ func (r *Runtime) ended(ctx context.Context, c store.Change) error {
 // it is a dead letter, and the command stays pending until an operator
 // replays that, with all its attempts and deliveries before it. Claim says who
 // has it.
-func (r *Runtime) abandon(j *job, claim store.Claim, reason string, e snapshot.Error) store.Change {
-	now := r.Now()
+func (d *Dispatcher) abandon(j *Job, claim store.Claim, reason string, e snapshot.Error) store.Change {
+	now := d.Now()
 	due := now.Truncate(time.Microsecond) // as stores keep it
 	envelope := signal.ForCommand(j.instance, j.position, j.attempt(), now, due)
 	body, _ := envelope.Encode() // ids of the store's own
@@ -91,8 +92,8 @@ func (r *Runtime) abandon(j *job, claim store.Claim, reason string, e snapshot.E
 	return store.Change{
 		Claims: []store.Claim{claim},
 		DeadLetter: &projections.DeadLetter{
-			ID: newID(), Queue: string(store.Commands), InstanceID: j.instance, Envelope: body, Reason: reason,
-			Detail: e.Title + ": " + e.Detail, Attempts: j.attempt(), Node: r.Store.Node(), EnqueuedAt: now, DiedAt: now,
+			ID: uuid.Must(uuid.NewV7()).String(), Queue: string(store.Commands), InstanceID: j.instance, Envelope: body, Reason: reason,
+			Detail: e.Title + ": " + e.Detail, Attempts: j.attempt(), Node: d.Store.Node(), EnqueuedAt: now, DiedAt: now,
 		},
 	}
 }
@@ -104,7 +105,7 @@ const (
 	codeCommandUndelivered = "command.undelivered"
 )
 
-func undeliveredCode(j *job) string {
+func undeliveredCode(j *Job) string {
 	if j.command.Target == engine.TargetEvent || j.command.Target == engine.TargetLifecycle {
 		return codeUndelivered
 	}

@@ -1,0 +1,125 @@
+// Package dispatch performs commands: it claims them, gives each its turn at its
+// destination, makes attempts, and gives what came of it to the instance.
+//
+// A command is an effect on the outside. The turn that makes it may claim it for
+// this node in its own commit ([Dispatcher.Reserve], [Dispatcher.Launch]); else
+// it is announced on the command queue, and the node that takes that claims it
+// ([Dispatcher.Announced]). Whoever has claimed a command performs it until it
+// has an end: a result, which is the instance's next turn, a dead letter, or
+// another announcement for later. The claims of a dead node are announced again.
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/memory"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Store is what a dispatcher asks of the database.
+type Store interface {
+	Commit(ctx context.Context, c store.Change) error
+	Stream(ctx context.Context, instanceID string, after int64, limit int) ([]projections.Entry, error)
+	Node() string
+}
+
+// Performer performs commands; activity.Performer is one. Perform is one
+// attempt, with the key that is the same on every attempt; its ctx ends when the
+// attempt is aborted or given up, but not when it is over.
+type Performer interface {
+	Can(target string) bool
+	Perform(ctx context.Context, c engine.Command, key string, attempt int) (json.RawMessage, *engine.Failure)
+	// Destination is where a command goes: what is performed at once there, and
+	// whether anything is, is the dispatcher's.
+	Destination(c engine.Command) engine.Destination
+	// Backoff is the delay before an attempt after the given number of
+	// failures; ok is false when there shall be none.
+	Backoff(failures int, key string) (delay time.Duration, ok bool)
+}
+
+// Decision is a pure function of the engine, with its arguments bound. It
+// changes neither the snapshot nor what that points to.
+type Decision func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error)
+
+// step is the decision about a signal.
+func step(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	return engine.Step(def, *snap, in)
+}
+
+// Config wires a dispatcher. All of it is required, but for Memory, which is as
+// much as there is when its pools are nil.
+type Config struct {
+	Store     Store
+	Performer Performer
+	Memory    *memory.Budget
+	Log       *slog.Logger
+	Now       func() time.Time
+
+	// Turn gives a signal to its instance; its outcome is never nil.
+	Turn func(ctx context.Context, env signal.Envelope, now time.Time, decide Decision) (*engine.Outcome, error)
+	// Load reads a snapshot in the transaction of a delivery; its memory is taken
+	// until the part is released.
+	Load func(ctx context.Context, d store.Delivery, instance string) (*snapshot.Snapshot, *memory.Part, error)
+	// Publish gives an event to the instances of this installation that wait
+	// for it, and Lifecycle the events of one to the outside.
+	Publish   func(ctx context.Context, event json.RawMessage, headers map[string]string) (int, error)
+	Lifecycle func(ctx context.Context, c engine.Command, attempt int) *engine.Failure
+	// Backoff is the pause before something is tried again for the given time.
+	Backoff func(attempt int, seed string) time.Duration
+	// Dead counts dead letters.
+	Dead prometheus.Counter
+
+	Activities   int           // commands performed at once
+	PerHost      int           // requests to one host at once
+	Waiting      int           // commands for one destination that wait on this node
+	WaitingBytes int           // of all commands that wait on this node
+	BreakAfter   int           // failures in a row that open the circuit breaker of a destination
+	BreakFor     time.Duration // that it stays open at most
+	GiveUpAfter  time.Duration // how long a command may wait for its place where its definition does not say
+	AckMax       int           // deliveries of a command that is not acknowledged
+}
+
+// Dispatcher performs the commands of a node, between Accept and Close. Its
+// methods may be called from many goroutines.
+type Dispatcher struct {
+	Config
+	admission *admission
+	metrics   *metrics
+	jobs      chan *Job // to workers with nothing to do
+
+	mu         sync.Mutex
+	performing map[place]*Job // by this node; the newest of those at one place
+	work       context.Context
+}
+
+// New makes a dispatcher that accepts nothing yet.
+func New(c Config) *Dispatcher {
+	d := &Dispatcher{Config: c, admission: newAdmission(c), jobs: make(chan *Job), performing: map[place]*Job{}}
+	d.admission.start, d.admission.expired, d.admission.opened = d.start, d.expired, d.opened
+	d.metrics = newMetrics(d)
+	return d
+}
+
+// Accept has commands performed from now on, until work ends. Watch runs beside.
+func (d *Dispatcher) Accept(work context.Context) {
+	d.mu.Lock()
+	d.work = work
+	d.mu.Unlock()
+	d.admission.accept()
+}
+
+// Close takes nothing any more, gives back what waits, and returns when nothing
+// is performed.
+func (d *Dispatcher) Close(work context.Context) {
+	d.giveBack(work, d.admission.close()...)
+	d.admission.busy.Wait()
+}
