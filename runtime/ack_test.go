@@ -291,7 +291,7 @@ func TestUnacknowledgedIsGivenUp(t *testing.T) {
 			return nil
 		}}
 		n := start(t, fresh(), c.take, ackDoc, tellDoc)
-		n.rt.AckMax = 3
+		n.rt.Dispatcher.AckMax = 3
 		n.begin(t, "i", "t/ack", map[string]any{"within": "PT0.05S"})
 		n.begin(t, "told", "t/tell", map[string]any{"within": "PT0.05S"})
 		n.until(t, "i", status("faulted"))

@@ -7,6 +7,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	jsonv2 "github.com/go-json-experiment/json"
@@ -21,20 +22,20 @@ import (
 // committed only over the version of the task that was checked.
 func (r *Runtime) handed(ctx context.Context, p *post) {
 	id, version := "", int64(0)
-	p.decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	p.Decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		id = ""
 		w, ok := snap.Wait(in.Signal.WaitingToken)
 		if !ok || w.Kind != snapshot.WaitTask || snap.Status.Closed() {
-			return step(def, snap, in)
+			return turn.Step(def, snap, in)
 		}
 		var err error
 		if in.Signal.Payload, version, err = r.accepted(ctx, w.TaskID, in.Signal); err != nil {
 			return nil, err
 		}
 		id = w.TaskID
-		return step(def, snap, in)
+		return turn.Step(def, snap, in)
 	}
-	p.amend = func(ends []projections.TaskEnd) { overTask(ends, id, version) }
+	p.Amend = func(ends []projections.TaskEnd) { overTask(ends, id, version) }
 }
 
 // overTask has a turn end a task only at a version.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -26,7 +27,7 @@ func (r *Runtime) pin(ctx context.Context, messages []engine.Message) error {
 		}
 		start, err := signal.DecodeStart(env.Payload)
 		if err != nil {
-			return output(err)
+			return turn.Output(err)
 		}
 		if causedBy(env.Headers, start.Definition) {
 			messages[i].Due = r.paced(selfStart, start.Definition)
@@ -51,11 +52,11 @@ func (r *Runtime) pin(ctx context.Context, messages []engine.Message) error {
 
 // wanted reports whether the parent of a requested instance still waits for
 // it. Its cancellation of the child may have come before the child.
-func (r *Runtime) wanted(ctx context.Context, c committer, p *signal.Parent) (bool, error) {
+func (r *Runtime) wanted(ctx context.Context, c turn.Committer, p *signal.Parent) (bool, error) {
 	if p == nil || p.Token == "" {
 		return true, nil
 	}
-	snap, part, err := r.load(ctx, c, p.InstanceID)
+	snap, part, err := r.turns.Load(ctx, c, p.InstanceID)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
@@ -124,9 +125,9 @@ func (r *Runtime) fetch(ctx context.Context, d store.Delivery, env signal.Envelo
 	if err := jsonv2.Unmarshal(env.Payload, &end); err != nil || !end.Stored {
 		return env, nil // the engine says what is wrong with it
 	}
-	child, part, err := r.load(ctx, d, end.Child)
+	child, part, err := r.turns.Load(ctx, d, end.Child)
 	if err != nil {
-		return env, unknown(err, end.Child)
+		return env, turn.Unknown(err, end.Child)
 	}
 	defer part.Release()
 	end.Output, end.Stored = child.State.Output, false

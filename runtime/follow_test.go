@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -24,15 +25,15 @@ func TestNoneOvertakesOneThatWaits(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	at := func(sid string) *post {
-		return &post{env: signal.Envelope{InstanceID: "i", SignalID: sid}, d: delivered{}}
+		return &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: sid}, Delivery: delivered{}}}
 	}
 	m := newMailboxes()
 	m.hold(at("38"), now, now, holdGrace, errors.New("not now"), false)
 	posts := []*post{at("39"), at("38"), at("40")}
 	m.follow(posts, now)
 	for i, waits := range []bool{true, false, true} {
-		if p := posts[i]; (p.behind != nil) != waits {
-			t.Errorf("%s waits: %t, want %t", p.env.SignalID, !waits, waits)
+		if p := posts[i]; (p.Behind != nil) != waits {
+			t.Errorf("%s waits: %t, want %t", p.Envelope.SignalID, !waits, waits)
 		}
 	}
 }
@@ -43,30 +44,30 @@ func TestThoseBehindOneThatNeverComesKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	at := func(sid string) *post {
-		return &post{env: signal.Envelope{InstanceID: "i", SignalID: sid}, d: delivered{}}
+		return &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: sid}, Delivery: delivered{}}}
 	}
 	m := newMailboxes()
 	for _, sid := range []string{"lost", "a", "b"} { // by the API
-		m.hold(&post{env: at(sid).env}, now, now, holdGrace, errors.New("queued"), true)
+		m.hold(&post{Signal: turn.Signal{Envelope: at(sid).Envelope}}, now, now, holdGrace, errors.New("queued"), true)
 	}
 	for _, sid := range []string{"b", "a"} {
 		p := at(sid)
-		if m.follow([]*post{p}, now); p.behind == nil {
+		if m.follow([]*post{p}, now); p.Behind == nil {
 			t.Fatalf("%s waits for nobody", sid)
 		}
-		m.hold(p, now, now, holdGrace, p.behind, true)
+		m.hold(p, now, now, holdGrace, p.Behind, true)
 	}
 	now = now.Add(holdGrace + time.Millisecond)
 	a, b := at("a"), at("b")
-	if m.follow([]*post{b}, now); b.behind == nil {
+	if m.follow([]*post{b}, now); b.Behind == nil {
 		t.Error("b overtakes a")
 	}
-	if m.follow([]*post{a}, now); a.behind != nil {
+	if m.follow([]*post{a}, now); a.Behind != nil {
 		t.Error("a waits for one that was given up")
 	}
 	m.passed(a, now)
 	b = at("b")
-	if m.follow([]*post{b}, now); b.behind != nil {
+	if m.follow([]*post{b}, now); b.Behind != nil {
 		t.Error("b waits when a is done")
 	}
 }
@@ -77,16 +78,16 @@ func TestOneThatNeverComesIsGivenUp(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
 	at := func(sid string) *post {
-		return &post{env: signal.Envelope{InstanceID: "i", SignalID: sid}, d: delivered{}}
+		return &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: sid}, Delivery: delivered{}}}
 	}
 	m := newMailboxes()
 	for _, sid := range []string{"lost", "failed"} { // by the API
-		m.hold(&post{env: at(sid).env}, begun, begun, holdGrace, errors.New("queued"), true)
+		m.hold(&post{Signal: turn.Signal{Envelope: at(sid).Envelope}}, begun, begun, holdGrace, errors.New("queued"), true)
 	}
 	rounds := 0
 	for now := begun; ; rounds++ {
 		p := at("behind")
-		if m.follow([]*post{p}, now); p.behind == nil {
+		if m.follow([]*post{p}, now); p.Behind == nil {
 			if late := now.Sub(begun); late > holdGrace+2*holdPauseMax {
 				t.Errorf("it waited for %s", late)
 			}
@@ -97,7 +98,7 @@ func TestOneThatNeverComesIsGivenUp(t *testing.T) {
 		}
 		m.hold(at("new"), now, now, holdGrace, errors.New("queued"), true)
 		m.passed(at("new"), now) // which could not be queued, for sure
-		now = m.hold(p, now, now.Add(holdPause), holdGrace, p.behind, true)
+		now = m.hold(p, now, now.Add(holdPause), holdGrace, p.Behind, true)
 	}
 	if rounds > 40 {
 		t.Errorf("it came %d times", rounds)
@@ -117,21 +118,21 @@ func TestWhatAnotherNodeHadKeepsNobodyWaiting(t *testing.T) {
 	begun := time.Now()
 	now := begun
 	at := func(sid string) *post {
-		return &post{env: signal.Envelope{InstanceID: "i", SignalID: sid}, d: delivered{}}
+		return &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: sid}, Delivery: delivered{}}}
 	}
 	r := &Runtime{Config: Config{Store: recorded{ids: map[string]bool{"1": true, "2": true}}, Now: func() time.Time { return now }}, mail: newMailboxes()}
 	for _, sid := range []string{"1", "2", "3"} {
 		r.mail.hold(at(sid), now, now, holdGrace, errors.New("not now"), sid != "1")
 	}
 	fourth := at("4")
-	if r.follow(t.Context(), []*post{fourth}); fourth.behind == nil {
+	if r.follow(t.Context(), []*post{fourth}); fourth.Behind == nil {
 		t.Error("the first is not late yet, and the fourth does not wait")
 	}
 	now = begun.Add(heldLate)
 	third := at("3")
 	fourth = at("4")
-	if r.follow(t.Context(), []*post{third, fourth}); third.behind != nil || fourth.behind != nil {
-		t.Errorf("the third waits: %v, the fourth: %v", third.behind, fourth.behind)
+	if r.follow(t.Context(), []*post{third, fourth}); third.Behind != nil || fourth.Behind != nil {
+		t.Errorf("the third waits: %v, the fourth: %v", third.Behind, fourth.Behind)
 	}
 }
 
@@ -141,7 +142,7 @@ func TestLinesThatAreOverMakeRoom(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
 	at := func(id, sid string) *post {
-		return &post{env: signal.Envelope{InstanceID: id, SignalID: sid}, d: delivered{}}
+		return &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: id, SignalID: sid}, Delivery: delivered{}}}
 	}
 	m := newMailboxes()
 	for i := range heldMax {
@@ -150,7 +151,7 @@ func TestLinesThatAreOverMakeRoom(t *testing.T) {
 	now := begun.Add(holdGrace + time.Second)
 	m.hold(at("new", "1"), now, now, holdGrace, errors.New("not now"), false)
 	second := at("new", "2")
-	if m.follow([]*post{second}, now); second.behind == nil {
+	if m.follow([]*post{second}, now); second.Behind == nil {
 		t.Error("the second overtakes the first")
 	}
 	if len(m.held) != 1 {
@@ -174,8 +175,8 @@ func TestMessagesBehindACallAreGivenBack(t *testing.T) {
 	r := &Runtime{Config: Config{Now: time.Now, Log: slog.New(slog.DiscardHandler)}, mail: newMailboxes()}
 	full := problem.New(problem.Unavailable, "store.full", "the disk is full")
 	times := 0
-	call := &post{env: signal.Envelope{InstanceID: "i", SignalID: "1"}, err: full}
-	message := &post{env: signal.Envelope{InstanceID: "i", SignalID: "2"}, d: given{times: &times}, stop: t.Context(), err: full}
+	call := &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: "1"}, Err: full}}
+	message := &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: "2"}, Delivery: given{times: &times}, Err: full}, stop: t.Context()}
 	r.sendAgain(t.Context(), []*post{call, message})
 	if times != 1 || !message.settled {
 		t.Errorf("given back %d times, settled %t", times, message.settled)

@@ -56,7 +56,7 @@ func (r *Runtime) looks(s *snapshot.Snapshot, rows projections.Rows) ([]store.Se
 // does not take now stay in its buffer for its waits to come; those that it
 // had before are duplicates.
 func (r *Runtime) look(ctx context.Context, d store.Delivery, env signal.Envelope) error {
-	snap, part, err := r.load(ctx, d, env.InstanceID)
+	snap, part, err := r.turns.Load(ctx, d, env.InstanceID)
 	if errors.Is(err, store.ErrNotFound) {
 		return d.Commit(ctx, store.Change{})
 	}

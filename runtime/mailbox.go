@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
-	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -29,29 +28,21 @@ const (
 
 // post is one signal in a mailbox.
 type post struct {
-	env    signal.Envelope
-	now    time.Time // when the signal came, as the instance sees it
-	decide decision
-	amend  func([]projections.TaskEnd) // has the last word on how the turn ends tasks; may be nil
-
-	d     store.Delivery // nil = no message
-	stop  context.Context
-	noted bool                        // the ledger has a note of the message already
-	solo  func(context.Context) error // instead of decide: has the instance for itself
-
-	behind  *behindError    // not nil: it waits for one that is tried again
-	out     *engine.Outcome // what it came to; nil while there is nothing
-	err     error
-	settled bool      // the message has been sent again, or given back
-	lead    bool      // it was at the front when it came, and serves
-	wake    chan bool // of any other; true: it is at the front and serves; false: it has been served
+	turn.Signal
+	stop    context.Context             // of the consumer that has the message
+	noted   bool                        // the ledger has a note of the message already
+	solo    func(context.Context) error // instead of a decision: has the instance for itself
+	settled bool                        // the message has been sent again, or given back
+	lead    bool                        // it was at the front when it came, and serves
+	alone   [1]*turn.Signal             // a turn of this one alone
+	wake    chan bool                   // of any other; true: it is at the front and serves; false: it has been served
 }
 
 // queued says that the post came through the signal queue: such posts of an
 // instance keep their order, also when one is tried again. What becomes of a
 // message that another post stands for is that one's to say.
 func (p *post) queued() bool {
-	return p.d != nil && !p.noted && p.d.Message().Queue == store.Signals
+	return p.Delivery != nil && !p.noted && p.Delivery.Message().Queue == store.Signals
 }
 
 // mailboxes are those of a node. A mailbox exists while it has a post.
@@ -121,7 +112,7 @@ func (m *mailboxes) enter(p *post) {
 
 // add is enter; m.mu is held.
 func (m *mailboxes) add(p *post) {
-	id := p.env.InstanceID
+	id := p.Envelope.InstanceID
 	b := m.open[id]
 	if b == nil {
 		if n := len(m.spare); n > 0 {
@@ -159,13 +150,13 @@ func (m *mailboxes) take(id string, joins bool) []*post {
 	b := m.open[id]
 	n, bytes, deliveries := 0, 0, 0
 	for _, p := range b.waiting {
-		bytes += len(p.env.Payload)
-		if p.d != nil {
+		bytes += len(p.Envelope.Payload)
+		if p.Delivery != nil {
 			deliveries++
 		}
 		// A message that was there when a process died is looked at alone, so that
 		// those beside it are not suspected with it.
-		alone := p.solo != nil || p.d != nil && p.d.Message().Crashes > 0
+		alone := p.solo != nil || p.Delivery != nil && p.Delivery.Message().Crashes > 0
 		full := n == TurnSignals || bytes > TurnBytes || deliveries > 1 && !joins || alone
 		if n > 0 && full {
 			break
@@ -201,7 +192,7 @@ func (m *mailboxes) done(id string) {
 func (m *mailboxes) leave(p *post) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	b := m.open[p.env.InstanceID]
+	b := m.open[p.Envelope.InstanceID]
 	if b == nil {
 		return false
 	}
@@ -224,19 +215,19 @@ func (m *mailboxes) leave(p *post) bool {
 func (r *Runtime) follow(ctx context.Context, posts []*post) {
 	r.mail.follow(posts, r.Now())
 	for range heldLooks {
-		if !slices.ContainsFunc(posts, func(p *post) bool { return p.behind != nil }) {
+		if !slices.ContainsFunc(posts, func(p *post) bool { return p.Behind != nil }) {
 			return
 		}
-		late, ok := r.mail.late(posts[0].env.InstanceID, r.Now())
+		late, ok := r.mail.late(posts[0].Envelope.InstanceID, r.Now())
 		if !ok {
 			return
 		}
 		if recorded, err := r.Store.Recorded(ctx, late.InstanceID, late.SignalID); err != nil || !recorded {
 			return
 		}
-		r.mail.passed(&post{env: late}, r.Now())
+		r.mail.passed(&post{Signal: turn.Signal{Envelope: late}}, r.Now())
 		for _, p := range posts {
-			p.behind = nil
+			p.Behind = nil
 		}
 		r.mail.follow(posts, r.Now())
 	}
@@ -258,21 +249,21 @@ func (m *mailboxes) late(id string, now time.Time) (signal.Envelope, bool) {
 func (m *mailboxes) follow(posts []*post, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	id := posts[0].env.InstanceID
+	id := posts[0].Envelope.InstanceID
 	h, ok := m.line(id, now)
 	if !ok {
 		return
 	}
-	turn, some := 0, false // some of these wait: so do the new ones behind them
+	first, some := 0, false // some of these wait: so do the new ones behind them
 	for _, p := range posts {
 		switch {
-		case !p.queued() || p.env.Type == signal.StartRequest && h.absent():
-		case turn < len(h.line) && h.line[turn] == p.env.SignalID:
-			turn++
-		case some || turn < len(h.line):
-			p.behind, some = &behindError{cause: h.cause}, true
-			if _, in := h.in[p.env.SignalID]; in {
-				h.in[p.env.SignalID] = true
+		case !p.queued() || p.Envelope.Type == signal.StartRequest && h.absent():
+		case first < len(h.line) && h.line[first] == p.Envelope.SignalID:
+			first++
+		case some || first < len(h.line):
+			p.Behind, some = &turn.Behind{Cause: h.cause}, true
+			if _, in := h.in[p.Envelope.SignalID]; in {
+				h.in[p.Envelope.SignalID] = true
 			}
 		}
 	}
@@ -310,7 +301,7 @@ func (m *mailboxes) standing(id string, now time.Time) bool {
 func (m *mailboxes) passed(p *post, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	id, sid := p.env.InstanceID, p.env.SignalID
+	id, sid := p.Envelope.InstanceID, p.Envelope.SignalID
 	h, ok := m.held[id]
 	if !ok {
 		return
@@ -336,7 +327,7 @@ func (m *mailboxes) passed(p *post, now time.Time) {
 func (m *mailboxes) hold(p *post, now, due time.Time, grace time.Duration, cause error, follows bool) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	id, sid := p.env.InstanceID, p.env.SignalID
+	id, sid := p.Envelope.InstanceID, p.Envelope.SignalID
 	h, ok := m.line(id, now)
 	if !ok {
 		if len(m.held) >= heldMax { // most of those may be over, with nobody who came to see
@@ -362,7 +353,7 @@ func (m *mailboxes) hold(p *post, now, due time.Time, grace time.Duration, cause
 	switch {
 	case in || len(h.line) >= holdMax:
 	case follows:
-		h.line, h.in[sid] = append(h.line, sid), p.d != nil
+		h.line, h.in[sid] = append(h.line, sid), p.Delivery != nil
 	default:
 		h.line, h.in[sid], h.cause = slices.Insert(h.line, 0, sid), true, cause
 	}
@@ -420,7 +411,7 @@ func (r *Runtime) attend(ctx context.Context, p *post) {
 	if !p.lead && !r.woken(ctx, p) {
 		return
 	}
-	id := p.env.InstanceID
+	id := p.Envelope.InstanceID
 	posts := r.mail.take(id, r.Store.Joins())
 	defer r.mail.done(id)
 	defer func() { // whatever happens here, nobody waits for it for ever
@@ -431,7 +422,7 @@ func (r *Runtime) attend(ctx context.Context, p *post) {
 		}
 	}()
 	if p.solo != nil {
-		p.err = r.soloOf(ctx, p)
+		p.Err = r.soloOf(ctx, p)
 		r.sendAgain(ctx, posts)
 		return
 	}
@@ -440,11 +431,11 @@ func (r *Runtime) attend(ctx context.Context, p *post) {
 		ctx, cancel = r.detached(ctx)
 		defer cancel()
 	}
-	if p.d != nil {
+	if p.Delivery != nil {
 		r.handlers <- struct{}{}
 	}
 	r.serve(ctx, posts)
-	if p.d != nil {
+	if p.Delivery != nil {
 		<-r.handlers // before the pause of a store in trouble
 	}
 	r.sendAgain(ctx, posts)
@@ -457,7 +448,7 @@ func (r *Runtime) woken(ctx context.Context, p *post) bool {
 		return lead
 	case <-ctx.Done():
 		if r.mail.leave(p) {
-			p.err = ctx.Err()
+			p.Err = ctx.Err()
 			return false
 		}
 		return <-p.wake
@@ -466,10 +457,10 @@ func (r *Runtime) woken(ctx context.Context, p *post) bool {
 
 // soloOf runs what has the instance for itself.
 func (r *Runtime) soloOf(ctx context.Context, p *post) error {
-	if r.follow(ctx, []*post{p}); p.behind != nil {
-		return p.behind
+	if r.follow(ctx, []*post{p}); p.Behind != nil {
+		return p.Behind
 	}
-	return r.guarded(p.d, func() error { return p.solo(ctx) })
+	return r.guarded(p.Delivery, func() error { return p.solo(ctx) })
 }
 
 // detached is a context that ends with the node's work, not with the caller.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -13,15 +11,11 @@ import (
 // instance, definition or user is ever a label.
 type metrics struct {
 	r           *Runtime
-	turns       *prometheus.CounterVec
-	conflicts   prometheus.Counter
-	signals     prometheus.Histogram
 	retries     *prometheus.CounterVec
 	deadLetters *prometheus.CounterVec
 	adopted     prometheus.Counter
 	strays      prometheus.Counter
 	purged      prometheus.Counter
-	missed      prometheus.Counter
 	kept        prometheus.Counter
 	paced       *prometheus.CounterVec
 
@@ -37,18 +31,12 @@ func newMetrics(r *Runtime) *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	return &metrics{
-		r:         r,
-		turns:     vec("aqueduct_turns_total", "Turns committed, by what they did with their signal.", "disposition"),
-		conflicts: counter("aqueduct_version_conflicts_total", "Turns decided again because another was faster."),
-		signals: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "aqueduct_turn_signals", Help: "Signals of an instance that were decided in one turn.", Buckets: prometheus.ExponentialBuckets(1, 4, 5),
-		}),
+		r:           r,
 		retries:     vec("aqueduct_message_retries_total", "Messages that failed and were sent again, by whose fault that was.", "queue", "by"),
 		deadLetters: vec("aqueduct_dead_letters_total", "Messages that became dead letters.", "queue"),
 		adopted:     counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
 		strays:      counter("aqueduct_messages_stray_total", "Messages that a node had locked and nobody worked on, given back."),
 		purged:      counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
-		missed:      counter("aqueduct_schedule_missed_total", "Ticks of schedules that were passed over, because they were long past."),
 		kept:        counter("aqueduct_events_kept_total", "Events that nobody waited for when they came, and that are kept for a while."),
 		paced:       vec("aqueduct_paced_total", "Starts, events and loops that definitions caused to themselves faster than their rates, and that were delayed.", "cause"),
 		depth:       prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
@@ -60,7 +48,7 @@ func newMetrics(r *Runtime) *metrics {
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.turns, m.conflicts, m.signals, m.retries, m.deadLetters, m.adopted, m.strays, m.purged, m.missed, m.kept, m.paced,
+		m.retries, m.deadLetters, m.adopted, m.strays, m.purged, m.kept, m.paced,
 	}
 }
 
@@ -108,18 +96,4 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, age, q.Name)
 	}
-}
-
-// schedule counts the ticks that a turn has passed over.
-func (m *metrics) schedule(prev *snapshot.Snapshot, out *engine.Outcome) {
-	now := out.Snapshot.Schedule
-	if now == nil || prev == nil || prev.Schedule == nil || now.Missed == prev.Schedule.Missed {
-		return
-	}
-	m.missed.Add(float64(now.Missed - prev.Schedule.Missed))
-	m.r.Log.Warn("ticks of a schedule were missed", "instance", out.Snapshot.InstanceID, "missed", now.Missed-prev.Schedule.Missed, "next", now.Due)
-}
-
-func (m *metrics) turn(out *engine.Outcome) {
-	m.turns.WithLabelValues(string(out.Disposition)).Inc()
 }

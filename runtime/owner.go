@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
-	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -35,38 +34,6 @@ var owners = map[owner]string{
 	byUs: "engine", bySender: "sender", byAbsence: "absence", byAuthor: "author", byDatabase: "database", byNode: "node", byUpgrade: "upgrade", byDamage: "damage",
 }
 
-// outputError is an error of what a turn writes, found after the decision. The
-// message that led to it is sound.
-type outputError struct{ cause error }
-
-func (e *outputError) Error() string { return e.cause.Error() }
-func (e *outputError) Unwrap() error { return e.cause }
-
-// output marks an error of what a turn writes as such, where it is not ours.
-func output(err error) error {
-	if err == nil {
-		return nil
-	}
-	if k := problem.KindOf(err); k == problem.Invalid || k == problem.TooLarge {
-		return &outputError{err}
-	}
-	return err
-}
-
-// unwritable marks the errors with which a store refuses for good what a turn
-// writes, as too large or as no value of its column; with any other, the store
-// itself is in trouble.
-func unwritable(err error) error {
-	if err == nil {
-		return nil
-	}
-	switch problem.CodeOf(err) {
-	case "limit.stream", "signal.too-large", "store.too-big", "store.value":
-		return output(err)
-	}
-	return err
-}
-
 // ownerOf says whose fault it is that a message could not be handled.
 func ownerOf(err error) owner {
 	if err == nil {
@@ -74,7 +41,7 @@ func ownerOf(err error) owner {
 	}
 	var p *problem.Error
 	switch {
-	case errors.As(err, new(*outputError)):
+	case turn.IsOutput(err):
 		return byAuthor
 	case errors.Is(err, store.ErrTaken): // over the version decided on: its row is damaged
 		return byDamage
@@ -141,9 +108,9 @@ func (r *Runtime) fate(m store.Message, err error) fate {
 	if err == nil || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) {
 		return ended
 	}
-	var behind *behindError
+	var behind *turn.Behind
 	if errors.As(err, &behind) {
-		if r.fate(m, behind.cause) == released {
+		if r.fate(m, behind.Cause) == released {
 			return released
 		}
 		return followed
@@ -195,55 +162,4 @@ func (r *Runtime) outOfPatience(m store.Message) bool {
 		since = env.DueAt
 	}
 	return err != nil || r.Now().Sub(since) > r.Patience
-}
-
-// errLate says that a turn of an instance that has ended cannot be written, and
-// need not be: what came late means nothing to it.
-var errLate = errors.New("runtime: the instance has ended")
-
-// faulted faults an instance, when what its turn wants to write cannot be
-// written, in place of that turn: the message is consumed, nothing else of the
-// turn is done. One that has faulted already cannot fault again, and what it
-// cannot keep is left to an operator.
-func (r *Runtime) faulted(ctx context.Context, t *turnOf, cause error) error {
-	prev, out := t.prev, t.out
-	switch {
-	case prev.Status.Closed() && len(out.Send) == 0:
-		return errLate
-	case out.Disposition == engine.Buffered: // it asks for nothing but to be kept
-		return problem.New(problem.TooLarge, "limit.buffer", "instance %s has no room to keep the signal: %v", prev.InstanceID, cause)
-	case prev.Status == snapshot.Faulted || prev.Status.Closed():
-		return &outputError{problem.Wrap(cause, problem.Conflict, "instance.full", "instance %s is %s and has no room for the signal", prev.InstanceID, prev.Status).
-			WithHint("cancel it, and let another do its work")}
-	}
-	fault, err := engine.FaultWith(*prev, engine.Unwritten(cause), t.in)
-	if err == nil {
-		err = r.writeFault(ctx, t, fault)
-	}
-	return err
-}
-
-// stillborn begins an instance as a faulted one, when what its first turn wants
-// to write cannot be written.
-func (r *Runtime) stillborn(ctx context.Context, def engine.Definition, t *turnOf, cause error) error {
-	fault, err := engine.FaultFirst(def, t.out.Snapshot, engine.Unwritten(cause), t.in)
-	if err == nil {
-		err = r.writeFault(ctx, t, fault)
-	}
-	return err
-}
-
-// writeFault writes the turn that faults an instance in place of t. The author has no part in
-// what that contains: that it cannot be written is our own fault.
-func (r *Runtime) writeFault(ctx context.Context, t *turnOf, fault *engine.Outcome) error {
-	instead := *t
-	instead.out = fault
-	err := r.writeOut(ctx, &instead)
-	if ownerOf(err) == byAuthor && err != nil {
-		return problem.New(problem.Internal, "instance.unwritable", "instance %s cannot be faulted: %v", fault.Snapshot.InstanceID, err)
-	}
-	if err == nil {
-		*t.out = *fault
-	}
-	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -37,9 +38,9 @@ func TestEveryFaultHasItsOwnerAndItsEnd(t *testing.T) {
 		{bySender, p(problem.Conflict, "lifecycle.refused"), refused, buried, buried},
 		{byAbsence, p(problem.Conflict, "lifecycle.in-transition"), repeated, buried, buried},
 		{byAbsence, p(problem.NotFound, "instance.unknown"), repeated, buried, buried},
-		{byAuthor, output(p(problem.TooLarge, "limit.snapshot")), buried, buried, buried},
-		{byAuthor, unwritable(p(problem.Invalid, "store.value")), buried, buried, buried},
-		{byAuthor, unwritable(p(problem.TooLarge, "store.too-big")), buried, buried, buried},
+		{byAuthor, turn.Output(p(problem.TooLarge, "limit.snapshot")), buried, buried, buried},
+		{byAuthor, turn.Output(p(problem.Invalid, "store.value")), buried, buried, buried},
+		{byAuthor, turn.Output(p(problem.TooLarge, "store.too-big")), buried, buried, buried},
 		{byDatabase, p(problem.Unavailable, "store.full"), released, released, released},
 		{byDatabase, p(problem.Internal, "store.corrupt"), released, released, released},
 		{byDatabase, fmt.Errorf("commit: %w", store.ErrClosed), released, released, released},
@@ -52,7 +53,7 @@ func TestEveryFaultHasItsOwnerAndItsEnd(t *testing.T) {
 		{byUs, p(problem.Internal, "message.panic"), repeated, repeated, buried},
 		{byUs, p(problem.Internal, "store.sql"), repeated, repeated, buried},
 		{byUs, p(problem.Unavailable, "instance.contended"), repeated, repeated, buried},
-		{byUs, unwritable(p(problem.Internal, "instance.unwritable")), repeated, repeated, buried},
+		{byUs, p(problem.Internal, "instance.unwritable"), repeated, repeated, buried},
 		{byUs, errors.New("nobody has thought of it"), repeated, repeated, buried},
 	} {
 		seen[owners[c.by]] = true
@@ -64,7 +65,7 @@ func TestEveryFaultHasItsOwnerAndItsEnd(t *testing.T) {
 				t.Errorf("%v after %d attempts: %d, want %d", c.err, attempts, got, want)
 			}
 		}
-		if got, want := r.fate(messageOf(0, now), &behindError{cause: c.err}), map[bool]fate{true: released, false: followed}[c.fresh == released]; got != want {
+		if got, want := r.fate(messageOf(0, now), &turn.Behind{Cause: c.err}), map[bool]fate{true: released, false: followed}[c.fresh == released]; got != want {
 			t.Errorf("behind %v: %d, want %d", c.err, got, want)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
-	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/uuid"
@@ -59,7 +59,7 @@ func (r *Runtime) handle(ctx, stop context.Context, d store.Delivery) {
 		return
 	case p != nil:
 		r.attend(ctx, p)
-		if err = p.err; p.settled {
+		if err = p.Err; p.settled {
 			return
 		}
 	case err == nil:
@@ -88,7 +88,7 @@ func (r *Runtime) read(ctx, stop context.Context, d store.Delivery) (env signal.
 	m := d.Message()
 	defer func() {
 		if v := recover(); v != nil {
-			p, err = nil, r.panicked(v, "message", m.ID)
+			p, err = nil, r.turns.Panicked(v, "message", m.ID)
 		}
 	}()
 	if env, err = signal.Decode(m.Body); err != nil || m.Crashes >= r.CrashMax {
@@ -98,13 +98,6 @@ func (r *Runtime) read(ctx, stop context.Context, d store.Delivery) (env signal.
 		p.stop, p.wake = stop, make(chan bool, 1)
 	}
 	return env, p, nil
-}
-
-// behindError is that of a message that waits for one before it.
-type behindError struct{ cause error }
-
-func (e *behindError) Error() string {
-	return "an earlier message of the instance is tried again: " + e.cause.Error()
 }
 
 // sendAgain gives those messages of a turn back that failed and are to come again.
@@ -120,10 +113,10 @@ func (r *Runtime) sendAgain(ctx context.Context, posts []*post) {
 			continue
 		}
 		stop = p.stop
-		m := p.d.Message()
-		f := r.fate(m, p.err)
+		m := p.Delivery.Message()
+		f := r.fate(m, p.Err)
 		if f == released {
-			back, given = append(back, resend{d: p.d, cause: p.err}), append(given, p)
+			back, given = append(back, resend{d: p.Delivery, cause: p.Err}), append(given, p)
 			p.settled = true
 		}
 		if f == ended || f == buried || f == refused {
@@ -134,20 +127,20 @@ func (r *Runtime) sendAgain(ctx context.Context, posts []*post) {
 		}
 		delay := holdPause
 		if f != followed {
-			delay = r.backoff(max(f.attempts(m), 1), p.env.InstanceID)
+			delay = r.backoff(max(f.attempts(m), 1), p.Envelope.InstanceID)
 		}
 		due := r.Now().Add(delay)
 		if f.blocks() {
-			due = r.mail.hold(p, r.Now(), due, holdGrace, p.err, f == followed || first != nil)
+			due = r.mail.hold(p, r.Now(), due, holdGrace, p.Err, f == followed || first != nil)
 			first = p
 		}
 		p.settled = true
-		sends = append(sends, resend{d: p.d, cause: p.err, due: due, attempts: f.attempts(m)})
+		sends = append(sends, resend{d: p.Delivery, cause: p.Err, due: due, attempts: f.attempts(m)})
 	}
 	r.sendLater(ctx, stop, sends...)
 	r.release(ctx, stop, back...)
 	for i, p := range given { // those that came meanwhile follow them
-		r.mail.hold(p, r.Now(), r.Now(), givenGrace, p.err, i > 0 || p.behind != nil)
+		r.mail.hold(p, r.Now(), r.Now(), givenGrace, p.Err, i > 0 || p.Behind != nil)
 	}
 }
 
@@ -159,7 +152,7 @@ func (r *Runtime) posted(ctx context.Context, d store.Delivery, env signal.Envel
 	if m.DueAt.After(now) {
 		now = m.DueAt
 	}
-	p := &post{env: env, now: now, d: d, decide: step}
+	p := &post{Signal: turn.Signal{Envelope: env, Now: now, Delivery: d, Decide: turn.Step}}
 	switch {
 	case m.Queue == store.Commands, env.Type == signal.InternalContinue && env.WaitingToken == "", r.early(m, env) > 0:
 		return nil
@@ -168,10 +161,10 @@ func (r *Runtime) posted(ctx context.Context, d store.Delivery, env signal.Envel
 	case env.Type == signal.SubWorkflowCompleted:
 		p.solo = func(ctx context.Context) error {
 			var err error
-			if p.env, err = r.fetch(ctx, d, env); err == nil {
+			if p.Envelope, err = r.fetch(ctx, d, env); err == nil {
 				p.noted = true
 				r.serve(ctx, []*post{p})
-				err = p.err
+				err = p.Err
 			}
 			return err
 		}
@@ -198,7 +191,7 @@ func (r *Runtime) early(m store.Message, env signal.Envelope) time.Duration {
 func (r *Runtime) guarded(d store.Delivery, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = r.panicked(v, "message", d.Message().ID)
+			err = r.turns.Panicked(v, "message", d.Message().ID)
 		}
 	}()
 	if d.Message().Queue != store.Commands { // whose workers wait for a place
@@ -272,13 +265,13 @@ func (r *Runtime) startedBefore(ctx context.Context, d store.Delivery, held, id 
 	if err != nil {
 		return err
 	}
-	p := &post{env: env, now: now, decide: step, d: d, noted: true}
+	p := &post{Signal: turn.Signal{Envelope: env, Now: now, Decide: turn.Step, Delivery: d}, noted: true}
 	if id != held {
 		_, err = r.submit(ctx, p, d)
 		return err
 	}
 	r.serve(ctx, []*post{p})
-	return p.err
+	return p.Err
 }
 
 // resend is a message that comes again: sent for later, its bytes unchanged, or
@@ -328,7 +321,7 @@ func (s *resend) send() store.Send {
 func (r *Runtime) retried(s resend) {
 	m := s.d.Message()
 	level, by := slog.LevelWarn, owners[ownerOf(s.cause)]
-	if errors.As(s.cause, new(*behindError)) {
+	if errors.As(s.cause, new(*turn.Behind)) {
 		level, by = slog.LevelDebug, "order"
 	}
 	r.Log.Log(context.Background(), level, "message failed and is tried again", "queue", m.Queue, "message", m.ID, "attempt", s.attempts, "due", s.due, "by", by, "error", s.cause)
@@ -424,30 +417,4 @@ func (r *Runtime) backoff(attempt int, seed string) time.Duration {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s#%d", seed, attempt)
 	return d - time.Duration(h.Sum32()%200)*(d/1000)
-}
-
-// begin decides and commits the first turn of an instance.
-func (r *Runtime) begin(ctx context.Context, c committer, env signal.Envelope, start signal.Start, now time.Time) (*engine.Outcome, error) {
-	def, err := r.Definitions.Find(ctx, start.Definition, start.Version)
-	if err != nil {
-		return nil, err
-	}
-	room, err := r.room(ctx, &snapshot.Snapshot{}, len(start.Input))
-	if err != nil {
-		return nil, err
-	}
-	defer room.Release()
-	in := engine.Input{Signal: env, Now: now, Key: r.key, Epoch: r.epoch, Incarnation: newIncarnation(), Limits: r.Limits, Lifecycle: r.Lifecycle}
-	out, err := engine.Begin(def, env.InstanceID, start, in)
-	if err == nil {
-		trace(out)
-		t := turnOf{to: c, out: out, in: in, startKey: start.StartKey}
-		if err = r.writeOut(ctx, &t); ownerOf(err) == byAuthor {
-			err = r.stillborn(ctx, def, &t, err)
-		}
-	}
-	if err == nil {
-		r.metrics.turn(out)
-	}
-	return out, err
 }

@@ -11,12 +11,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -26,10 +28,7 @@ import (
 )
 
 // Definitions finds what instances run; definition.Catalogue is one.
-type Definitions interface {
-	Find(ctx context.Context, name, version string) (engine.Definition, error)
-	Pinned(ctx context.Context, ref snapshot.Definition) (engine.Definition, error)
-}
+type Definitions = turn.Definitions
 
 // Performer performs commands; activity.Performer is one.
 type Performer = dispatch.Performer
@@ -157,7 +156,7 @@ type Runtime struct {
 	*dispatch.Dispatcher
 	key      []byte
 	epoch    int64 // of the database
-	cache    *cache
+	turns    *turn.Decider
 	metrics  *metrics
 	forms    schema.Cache // of human tasks
 	pace     *pacer
@@ -188,10 +187,11 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		return nil, fmt.Errorf("runtime: epoch: %w", err)
 	}
 	r := &Runtime{
-		Config: c, key: key, epoch: epoch, cache: newCache(c.CacheBytes),
+		Config: c, key: key, epoch: epoch,
 		handlers: make(chan struct{}, c.Handlers), mail: newMailboxes(), tellers: map[string]*teller{},
 	}
 	r.pace, r.metrics = newPacer(c.Rates), newMetrics(r)
+	r.turns = turn.New(r.turning())
 	r.Dispatcher = dispatch.New(r.dispatching())
 	if p, ok := c.Definitions.(publisher); ok {
 		if err := p.Through(ctx, r.Publish); err != nil {
@@ -199,7 +199,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		}
 	}
 	if c.Metrics != nil {
-		for _, m := range append(r.Collectors(), r.metrics) {
+		for _, m := range slices.Concat(r.Collectors(), r.turns.Collectors(), []prometheus.Collector{r.metrics}) {
 			if err := c.Metrics.Register(m); err != nil {
 				return nil, fmt.Errorf("runtime: metrics: %w", err)
 			}
@@ -212,11 +212,11 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 func (r *Runtime) dispatching() dispatch.Config {
 	return dispatch.Config{
 		Store: r.Store, Performer: r.Performer, Memory: r.Memory, Log: r.Log, Now: r.Now,
-		Turn: func(ctx context.Context, env signal.Envelope, now time.Time, decide dispatch.Decision) (*engine.Outcome, error) {
+		Turn: func(ctx context.Context, env signal.Envelope, now time.Time, decide turn.Decision) (*engine.Outcome, error) {
 			return r.turn(ctx, r.Store, env, now, decide)
 		},
 		Load: func(ctx context.Context, d store.Delivery, id string) (*snapshot.Snapshot, *memory.Part, error) {
-			return r.load(ctx, d, id)
+			return r.turns.Load(ctx, d, id)
 		},
 		Publish: r.PublishEvent, Lifecycle: r.publishLifecycle, Backoff: r.backoff,
 		Dead:       r.metrics.deadLetters.WithLabelValues(string(store.Commands)),

@@ -9,6 +9,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -26,25 +27,25 @@ const newerVersion = "a newer version of the definition"
 // the schedule over to it: in one commit, so that each tick and each event is
 // one version's, on every node from then on. It is a definition.Publication.
 func (r *Runtime) Publish(ctx context.Context, def engine.Definition, record *definition.Record, newest bool) (bool, error) {
-	for range staleMax {
+	for range turn.StaleMax {
 		change, ids, err := r.publication(ctx, def, record, newest)
 		if err != nil {
 			return false, err
 		}
 		err = r.Store.Commit(ctx, change)
 		for _, id := range ids {
-			r.cache.drop(id)
+			r.turns.Forget(id)
 		}
 		switch {
 		case errors.Is(err, store.ErrStale): // a tick was faster
-			r.metrics.conflicts.Inc()
+			r.turns.Conflicted()
 		case errors.Is(err, store.ErrDuplicate):
 			return false, nil
 		default:
 			return err == nil, err
 		}
 	}
-	return false, problem.New(problem.Unavailable, "definition.contended", "the schedule of %s changed %d times while a version was published", def.Ref().Name, staleMax).
+	return false, problem.New(problem.Unavailable, "definition.contended", "the schedule of %s changed %d times while a version was published", def.Ref().Name, turn.StaleMax).
 		WithHint("publish it again")
 }
 
@@ -107,7 +108,7 @@ func (r *Runtime) scheduleChange(prev *snapshot.Snapshot, out *engine.Outcome) (
 	if c.Rows, err = projections.Fold(prev, out, "", func(engine.Entry) string { return "" }); err != nil {
 		return c, err
 	}
-	c.Send, err = r.sends(c.Rows, out, c.Runtime.ExecutedAt)
+	c.Send, err = turn.Sends(c.Rows, out, c.Runtime.ExecutedAt)
 	return c, err
 }
 
@@ -144,12 +145,12 @@ func (r *Runtime) listening(ctx context.Context, name string) (*snapshot.Snapsho
 
 // allowed refuses a request from the queue for an id that is the engine's own,
 // unless a schedule instance has asked for it as its successor.
-func (r *Runtime) allowed(ctx context.Context, c committer, id string, start signal.Start) error {
+func (r *Runtime) allowed(ctx context.Context, c turn.Committer, id string, start signal.Start) error {
 	if start.Schedule == nil {
 		return reserved(id)
 	}
 	ref := snapshot.Definition{Name: start.Definition, Version: start.Version}
-	before, part, err := r.load(ctx, c, engine.ScheduleID(ref, start.Schedule.Generation-1))
+	before, part, err := r.turns.Load(ctx, c, engine.ScheduleID(ref, start.Schedule.Generation-1))
 	if err == nil {
 		defer part.Release()
 	}

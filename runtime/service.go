@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -148,9 +149,9 @@ func (r *Runtime) find(ctx context.Context, id string, start signal.Start) (stri
 // Snapshot returns an instance's last committed snapshot. Problem:
 // instance.unknown.
 func (r *Runtime) Snapshot(ctx context.Context, id string) (snapshot.Snapshot, error) {
-	s, part, err := r.load(ctx, r.Store, id)
+	s, part, err := r.turns.Load(ctx, r.Store, id)
 	if err != nil {
-		return snapshot.Snapshot{}, unknown(err, id)
+		return snapshot.Snapshot{}, turn.Unknown(err, id)
 	}
 	part.Release()
 	return *s, nil
@@ -203,10 +204,10 @@ func (r *Runtime) Signal(ctx context.Context, env signal.Envelope) (engine.Dispo
 // overtake it on this node.
 func (r *Runtime) enqueued(ctx context.Context, env signal.Envelope, body []byte) (engine.Disposition, error) {
 	now := r.Now()
-	r.mail.hold(&post{env: env}, now, now, holdGrace, errors.New("an earlier signal is queued"), true)
+	r.mail.hold(&post{Signal: turn.Signal{Envelope: env}}, now, now, holdGrace, errors.New("an earlier signal is queued"), true)
 	err := r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 	if err != nil && !errors.Is(err, store.ErrUnknown) {
-		r.mail.passed(&post{env: env}, now)
+		r.mail.passed(&post{Signal: turn.Signal{Envelope: env}}, now)
 	}
 	return Queued, err
 }
@@ -214,7 +215,7 @@ func (r *Runtime) enqueued(ctx context.Context, env signal.Envelope, body []byte
 // signalled is the decision about a signal whose sender waits for the answer:
 // what a queue would record as stale or late, he is told.
 func signalled(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
-	out, err := step(def, snap, in)
+	out, err := turn.Step(def, snap, in)
 	switch {
 	case err != nil:
 		return out, err

@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -19,7 +20,7 @@ import (
 // editTask changes an open task as edit says, again when somebody was faster.
 // Nobody who is excluded gets it, however it is handed on.
 func (r *Runtime) editTask(ctx context.Context, id string, edit func(projections.Task) (*store.TaskEdit, error)) (projections.Task, error) {
-	for range staleMax {
+	for range turn.StaleMax {
 		t, err := r.openTask(ctx, id)
 		if err != nil {
 			return projections.Task{}, err
@@ -91,8 +92,8 @@ func (r *Runtime) CompleteTask(ctx context.Context, id, user string, groups []st
 		return t, err
 	}
 	var version int64
-	p := &post{env: env, now: now, amend: func(ends []projections.TaskEnd) { overTask(ends, id, version) }}
-	p.decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	p := &post{Signal: turn.Signal{Envelope: env, Now: now, Amend: func(ends []projections.TaskEnd) { overTask(ends, id, version) }}}
+	p.Decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		// The guards hold for the very version of the task that the commit ends (B3).
 		now, err := r.openTask(ctx, id)
 		if err == nil {
@@ -102,7 +103,7 @@ func (r *Runtime) CompleteTask(ctx context.Context, id, user string, groups []st
 			return nil, err
 		}
 		version = now.Version
-		out, err := step(def, snap, in)
+		out, err := turn.Step(def, snap, in)
 		if err != nil || out.Disposition == engine.Applied {
 			return out, err
 		}

@@ -39,21 +39,22 @@ var law = []rule{
 	{3, "store/storetest", []string{"definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, []string{"internal/..."}},
 	{4, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "store"}, []string{"store/storetest", "internal/..."}},
 	{4, "sql/sqlite", []string{"definition", "problem", "projections", "signal", "snapshot", "store"}, []string{"engine", "store/storetest", "internal/..."}},
-	{4, "runtime/dispatch", []string{"engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, nil},
-	{5, "runtime", []string{"definition", "engine", "memory", "problem", "projections", "runtime/dispatch", "schema", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
+	{4, "runtime/turn", []string{"engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, []string{"definition/..."}},
+	{5, "runtime/dispatch", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "snapshot", "store"}, nil},
+	{6, "runtime", []string{"definition", "engine", "memory", "problem", "projections", "runtime/dispatch", "runtime/turn", "schema", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
 	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
 	{4, "api", []string{"api/client", "definition", "engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, support},
 	{4, "console", []string{"problem"}, []string{"internal/..."}},
 	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "problem", "schema", "signal", "snapshot"}, nil}, // no store: a test of a definition needs none
-	{6, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store"}, support},
-	{6, "cmd/...", []string{everything}, nil},
-	{6, "examples/...", []string{everything}, nil},
+	{7, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store"}, support},
+	{7, "cmd/...", []string{everything}, nil},
+	{7, "examples/...", []string{everything}, nil},
 	{0, "internal/tidy", nil, nil},
 	{0, "internal/counts", nil, nil},
 	{0, "internal/cluster/history", nil, nil}, // judges the engine, so it shares nothing with it
 	{0, "internal/chaos/judge", nil, nil},     // so does this one
-	{6, "internal/...", []string{everything}, nil},
+	{7, "internal/...", []string{everything}, nil},
 }
 
 // pure packages decide; they do no I/O and read no clock.

@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -162,7 +163,7 @@ func (d *Dispatcher) acknowledged(ctx context.Context, j *Job, result json.RawMe
 		if _, waits := snap.Wait(j.command.Token); !waits {
 			return nil, errSettled
 		}
-		return step(def, snap, in)
+		return turn.Step(def, snap, in)
 	})
 	var p *problem.Error
 	undecided := errors.As(err, &p) && (p.Kind == problem.Internal || p.Kind == problem.Unavailable || p.Code == "definition.unknown")

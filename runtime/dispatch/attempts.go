@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -102,17 +103,9 @@ func (d *Dispatcher) reserve(j *Job, since time.Time) bool {
 // Cancel gives back what was reserved for commands that were not claimed.
 func (d *Dispatcher) Cancel(jobs ...*Job) { d.admission.cancel(jobs...) }
 
-// Begin counts the attempts that a commit begins: commands that wait for a
-// place are counted when they have one.
-func Begin(stream []projections.Entry, jobs []*Job) {
-	for _, j := range jobs {
-		for i := range stream {
-			if stream[i].Position == j.position && j.begun {
-				stream[i].Attempts = 1
-			}
-		}
-	}
-}
+// Begun says that the attempt at a command begins with its claim: one that waits
+// for a place is counted when it has one.
+func (j *Job) Begun() bool { return j.begun }
 
 // Launch has commands performed that this node has claimed.
 func (d *Dispatcher) Launch(jobs ...*Job) {
@@ -230,7 +223,7 @@ func (d *Dispatcher) finish(ctx context.Context, j *Job, output json.RawMessage,
 	case j.command.Token == "":
 		return d.done(ctx, j)
 	}
-	return d.answer(ctx, j, payload(output, nil), step)
+	return d.answer(ctx, j, payload(output, nil), turn.Step)
 }
 
 // failed commits that an attempt had no result: the time of the next one, or
@@ -243,7 +236,7 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 			return err
 		}
 		err := d.answer(ctx, j, j.failure(&f.Error), authors(j.command.Token, f.Error))
-		if !errors.Is(err, ErrOwnRetry) {
+		if !errors.Is(err, errOwnRetry) {
 			return err
 		}
 	}
@@ -256,26 +249,26 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 	if j.command.Token == "" {
 		return d.undelivered(ctx, j, f.Error)
 	}
-	return d.answer(ctx, j, j.failure(&f.Error), step)
+	return d.answer(ctx, j, j.failure(&f.Error), turn.Step)
 }
 
-// ErrOwnRetry says that no policy of the author is for a failure, so that the
+// errOwnRetry says that no policy of the author is for a failure, so that the
 // node's own is.
-var ErrOwnRetry = errors.New("the node tries again itself")
+var errOwnRetry = fmt.Errorf("the node tries again itself: %w", turn.ErrUntouched)
 
 // authors gives a failure to the instance when a policy of its author retries
 // it: there is one budget of retries, and that is the author's where there is
 // one.
-func authors(token string, e snapshot.Error) Decision {
+func authors(token string, e snapshot.Error) turn.Decision {
 	return func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		ok, err := engine.Retries(def, *snap, token, e, in)
 		if err == nil && !ok {
-			err = ErrOwnRetry
+			err = errOwnRetry
 		}
 		if err != nil {
 			return nil, err
 		}
-		return step(def, snap, in)
+		return turn.Step(def, snap, in)
 	}
 }
 
@@ -306,7 +299,7 @@ func payload(output json.RawMessage, e *snapshot.Error) json.RawMessage {
 // answer applies a result as the instance's next turn. When the turn cannot be
 // decided, the result goes to the signal queue, where the rules for failing
 // messages hold.
-func (d *Dispatcher) answer(ctx context.Context, j *Job, result json.RawMessage, decide Decision) error {
+func (d *Dispatcher) answer(ctx context.Context, j *Job, result json.RawMessage, decide turn.Decision) error {
 	now := d.Now()
 	env := signal.Envelope{
 		SignalID: j.command.Token + "/" + strconv.Itoa(j.attempt()), InstanceID: j.instance, RuntimeProvider: signal.Provider,
@@ -541,7 +534,7 @@ func (d *Dispatcher) giveUp(ctx context.Context, delivery store.Delivery, j *Job
 		d.Dead.Inc()
 		return nil
 	}
-	if err := d.answer(ctx, j, j.failure(&e), step); err != nil {
+	if err := d.answer(ctx, j, j.failure(&e), turn.Step); err != nil {
 		return err
 	}
 	return delivery.Commit(ctx, store.Change{})

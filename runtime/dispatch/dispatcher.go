@@ -19,6 +19,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -46,15 +47,6 @@ type Performer interface {
 	Backoff(failures int, key string) (delay time.Duration, ok bool)
 }
 
-// Decision is a pure function of the engine, with its arguments bound. It
-// changes neither the snapshot nor what that points to.
-type Decision func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error)
-
-// step is the decision about a signal.
-func step(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
-	return engine.Step(def, *snap, in)
-}
-
 // Config wires a dispatcher. All of it is required, but for Memory, which is as
 // much as there is when its pools are nil.
 type Config struct {
@@ -65,7 +57,7 @@ type Config struct {
 	Now       func() time.Time
 
 	// Turn gives a signal to its instance; its outcome is never nil.
-	Turn func(ctx context.Context, env signal.Envelope, now time.Time, decide Decision) (*engine.Outcome, error)
+	Turn func(ctx context.Context, env signal.Envelope, now time.Time, decide turn.Decision) (*engine.Outcome, error)
 	// Load reads a snapshot in the transaction of a delivery; its memory is taken
 	// until the part is released.
 	Load func(ctx context.Context, d store.Delivery, instance string) (*snapshot.Snapshot, *memory.Part, error)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -130,7 +131,7 @@ func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
 	if j.command.Token == "" {
 		return d.undelivered(ctx, j, e)
 	}
-	return d.answer(ctx, j, payload(nil, &e), step)
+	return d.answer(ctx, j, payload(nil, &e), turn.Step)
 }
 
 // notSent is the error of a command that has waited for a place until it was

@@ -1,4 +1,4 @@
-package runtime
+package turn
 
 import (
 	"encoding/json"
@@ -32,7 +32,7 @@ func TestCacheCountsWhatItKeeps(t *testing.T) {
 		const n = 4_000
 		for i := range n {
 			input, _ := json.Marshal(map[string]string{"x": fmt.Sprintf("%*d", size, i)}) // cannot fail
-			out, err := engine.Begin(p.Definition, fmt.Sprintf("018f0000-0000-7000-8000-%012d", i), signal.Start{Input: input}, engine.Input{Now: time.Now(), Key: []byte("k"), Incarnation: newIncarnation()})
+			out, err := engine.Begin(p.Definition, fmt.Sprintf("018f0000-0000-7000-8000-%012d", i), signal.Start{Input: input}, engine.Input{Now: time.Now(), Key: []byte("k"), Incarnation: "i"})
 			if err != nil {
 				t.Fatal(err)
 			}

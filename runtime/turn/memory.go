@@ -1,4 +1,4 @@
-package runtime
+package turn
 
 import (
 	"context"
@@ -16,11 +16,11 @@ const (
 	loadingBytes = 3 * snapshot.MaxBytes
 )
 
-// load reads a snapshot: nothing else here does. Its memory is taken until the
+// Load reads a snapshot: nothing else in a node does. Its memory is taken until the
 // part is released: when the snapshot is not needed any more, or that of a turn has
 // been taken.
-func (r *Runtime) load(ctx context.Context, from committer, id string) (*snapshot.Snapshot, *memory.Part, error) {
-	part, err := r.Memory.Loads.Take(ctx, loadingBytes)
+func (d *Decider) Load(ctx context.Context, from Committer, id string) (*snapshot.Snapshot, *memory.Part, error) {
+	part, err := d.Memory.Loads.Take(ctx, loadingBytes)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -32,26 +32,26 @@ func (r *Runtime) load(ctx context.Context, from committer, id string) (*snapsho
 	return &snap, part, nil
 }
 
-// source is where a turn of posts reads: in the transaction of a delivery where
+// source is where a turn of signals reads: in the transaction of a delivery where
 // there is one.
-func (r *Runtime) source(posts []*post) committer {
-	for _, p := range posts {
-		if p.d != nil {
-			return p.d
+func (d *Decider) source(signals []*Signal) Committer {
+	for _, s := range signals {
+		if s.Delivery != nil {
+			return s.Delivery
 		}
 	}
-	return r.Store
+	return d.Store
 }
 
 // room takes the memory for a turn on a snapshot. Who waits for it has the
 // mailbox of its instance, and nothing that those who have memory wait for.
-func (r *Runtime) room(ctx context.Context, snap *snapshot.Snapshot, payload int) (*memory.Part, error) {
-	return r.Memory.Turns.Take(ctx, turnBytes+turnFactor*(weight(snap)+int64(payload)))
+func (d *Decider) room(ctx context.Context, snap *snapshot.Snapshot, payload int) (*memory.Part, error) {
+	return d.Memory.Turns.Take(ctx, turnBytes+turnFactor*(weight(snap)+int64(payload)))
 }
 
-func payloads(posts []*post) (n int) {
-	for _, p := range posts {
-		n += len(p.env.Payload)
+func payloads(signals []*Signal) (n int) {
+	for _, s := range signals {
+		n += len(s.Envelope.Payload)
 	}
 	return n
 }

@@ -1,4 +1,4 @@
-package runtime
+package turn
 
 import (
 	"container/list"

@@ -1,0 +1,253 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Begin decides and commits the first turn of an instance, with an incarnation
+// that no other has. Its errors are the catalogue's, the engine's and
+// store.ErrDuplicate where the instance, or one of its start key, is there.
+func (d *Decider) Begin(ctx context.Context, to Committer, env signal.Envelope, start signal.Start, now time.Time, incarnation string) (Committed, error) {
+	def, err := d.Definitions.Find(ctx, start.Definition, start.Version)
+	if err != nil {
+		return Committed{}, err
+	}
+	room, err := d.room(ctx, &snapshot.Snapshot{}, len(start.Input))
+	if err != nil {
+		return Committed{}, err
+	}
+	defer room.Release()
+	t := turn{to: to, startKey: start.StartKey}
+	t.in = engine.Input{Signal: env, Now: now, Key: d.Key, Epoch: d.Epoch, Incarnation: incarnation, Limits: d.Limits, Lifecycle: d.Lifecycle}
+	if t.out, err = engine.Begin(def, env.InstanceID, start, t.in); err != nil {
+		return Committed{}, err
+	}
+	d.Decided(t.out, signal.Envelope{})
+	c, err := d.commit(ctx, &t)
+	if IsOutput(err) {
+		var fault *engine.Outcome
+		if fault, err = engine.FaultFirst(def, t.out.Snapshot, engine.Unwritten(err), t.in); err == nil {
+			c, err = d.writeFault(ctx, &t, fault)
+		}
+	}
+	if err == nil {
+		d.Count(t.out.Disposition)
+	}
+	return c, err
+}
+
+// write commits a turn over the version it was decided on, with the messages of
+// its signals. When it is that of one signal alone and cannot be written, the
+// instance faults instead.
+func (d *Decider) write(ctx context.Context, t *turn) (Committed, error) {
+	t.to = d.source(t.signals)
+	c, err := d.commit(ctx, t)
+	if len(t.signals) == 1 && IsOutput(err) {
+		c, err = d.faulted(ctx, t, err)
+	}
+	if err != nil {
+		return c, err
+	}
+	for _, s := range t.signals {
+		d.Count(s.Out.Disposition)
+	}
+	d.metrics.signals.Observe(float64(len(t.signals)))
+	return c, nil
+}
+
+// commit writes the outcome of a turn, and claims for this node what it can of
+// the commands.
+func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
+	out := t.out
+	encoded, err := out.Snapshot.Encode()
+	if err != nil {
+		return Committed{}, Output(err)
+	}
+	c := Committed{Outcome: out, Claims: d.Claims()}
+	change, err := d.change(ctx, t, encoded, c.Claims)
+	if err == nil {
+		err = unwritable(t.to.Commit(ctx, change))
+	}
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		d.cache.drop(out.Snapshot.InstanceID)
+		c.Unknown = true
+		return c, err
+	case err != nil:
+		c.Claims.Cancel()
+		return Committed{}, err
+	}
+	d.cache.put(&out.Snapshot, len(encoded))
+	d.countMissed(t.prev, out)
+	return c, nil
+}
+
+// change is everything that a turn writes.
+func (d *Decider) change(ctx context.Context, t *turn, encoded []byte, claims Claims) (store.Change, error) {
+	out, now := t.out, d.Now()
+	var begun []int64 // positions of commands whose first attempt begins
+	rows, err := projections.Fold(t.prev, out, t.startKey, func(e engine.Entry) string {
+		claimed, begins := claims.Claim(out.Snapshot.InstanceID, e, now)
+		if !claimed {
+			return ""
+		}
+		if begins {
+			begun = append(begun, e.Position)
+		}
+		return d.Node
+	})
+	if err != nil {
+		return store.Change{}, Output(err)
+	}
+	for i := range rows.Stream {
+		for _, position := range begun {
+			if rows.Stream[i].Position == position {
+				rows.Stream[i].Attempts = 1
+			}
+		}
+	}
+	change := store.Change{
+		Snapshot: &out.Snapshot, Encoded: encoded, Rows: rows,
+		Runtime: store.Runtime{LastSignalID: t.in.Signal.SignalID, ExecutedBy: d.Node, ExecutedAt: now},
+	}
+	change.Over, change.Also = t.messages()
+	for _, s := range t.signals {
+		if s.Amend != nil {
+			s.Amend(change.Rows.TaskEnds)
+		}
+	}
+	if err := d.Before(ctx, out); err != nil {
+		return change, err
+	}
+	if change.Send, err = Sends(rows, out, now); err != nil {
+		return change, Output(err)
+	}
+	return change, d.Amend(ctx, out, &change)
+}
+
+// messages are the version that a turn was decided on and the messages that its
+// commit consumes beside that of its delivery.
+func (t *turn) messages() (over int64, also []store.Message) {
+	for _, s := range t.signals {
+		if s.Delivery != nil && s.Delivery != t.to {
+			also = append(also, s.Delivery.Message())
+		}
+	}
+	if t.prev != nil {
+		over = t.prev.Version
+	}
+	return over, also
+}
+
+// Sends are the messages of a commit: the turn's own, and an announcement of
+// every command that nobody claimed.
+func Sends(rows projections.Rows, outcome *engine.Outcome, now time.Time) ([]store.Send, error) {
+	out := make([]store.Send, 0, len(outcome.Send))
+	for _, m := range outcome.Send {
+		body, err := m.Envelope.Encode()
+		if err != nil {
+			return nil, err
+		}
+		send := store.Send{Queue: store.Signals, Body: body, Due: m.Due}
+		if !m.Due.IsZero() && m.Envelope.Type != signal.InternalContinue {
+			send.Queue = store.Schedule
+		}
+		out = append(out, send)
+	}
+	for _, e := range rows.Stream {
+		if e.Processed == nil || *e.Processed || e.ClaimedBy != "" {
+			continue
+		}
+		body, err := signal.ForCommand(e.InstanceID, e.Position, 0, now, time.Time{}).Encode()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, store.Send{Queue: store.Commands, Body: body})
+	}
+	return out, nil
+}
+
+// ErrLate says that a turn of an instance that has ended cannot be written, and
+// need not be: what came late means nothing to it.
+var ErrLate = errors.New("turn: the instance has ended")
+
+// faulted faults an instance, when what its turn wants to write cannot be
+// written, in place of that turn: the message is consumed, nothing else of the
+// turn is done. One that has faulted already cannot fault again, and what it
+// cannot keep is left to an operator.
+func (d *Decider) faulted(ctx context.Context, t *turn, cause error) (Committed, error) {
+	prev, out := t.prev, t.out
+	switch {
+	case prev.Status.Closed() && len(out.Send) == 0:
+		return Committed{}, ErrLate
+	case out.Disposition == engine.Buffered: // it asks for nothing but to be kept
+		return Committed{}, problem.New(problem.TooLarge, "limit.buffer", "instance %s has no room to keep the signal: %v", prev.InstanceID, cause)
+	case prev.Status == snapshot.Faulted || prev.Status.Closed():
+		return Committed{}, &OutputError{problem.Wrap(cause, problem.Conflict, "instance.full", "instance %s is %s and has no room for the signal", prev.InstanceID, prev.Status).
+			WithHint("cancel it, and let another do its work")}
+	}
+	fault, err := engine.FaultWith(*prev, engine.Unwritten(cause), t.in)
+	if err != nil {
+		return Committed{}, err
+	}
+	return d.writeFault(ctx, t, fault)
+}
+
+// writeFault writes the turn that faults an instance in place of t. The author
+// has no part in what that contains: that it cannot be written is our own fault.
+func (d *Decider) writeFault(ctx context.Context, t *turn, fault *engine.Outcome) (Committed, error) {
+	instead := *t
+	instead.out = fault
+	c, err := d.commit(ctx, &instead)
+	if IsOutput(err) {
+		return c, problem.New(problem.Internal, "instance.unwritable", "instance %s cannot be faulted: %v", fault.Snapshot.InstanceID, err)
+	}
+	if err == nil {
+		*t.out = *fault
+	}
+	return c, err
+}
+
+// OutputError is an error of what a turn writes, found after the decision. The
+// message that led to it is sound.
+type OutputError struct{ Cause error }
+
+func (e *OutputError) Error() string { return e.Cause.Error() }
+func (e *OutputError) Unwrap() error { return e.Cause }
+
+// IsOutput reports whether an error is of what a turn writes.
+func IsOutput(err error) bool { return err != nil && errors.As(err, new(*OutputError)) }
+
+// Output marks an error of what a turn writes as such, where it is not ours.
+func Output(err error) error {
+	if err == nil {
+		return nil
+	}
+	if k := problem.KindOf(err); k == problem.Invalid || k == problem.TooLarge {
+		return &OutputError{err}
+	}
+	return err
+}
+
+// unwritable marks the errors with which a store refuses for good what a turn
+// writes, as too large or as no value of its column; with any other, the store
+// itself is in trouble.
+func unwritable(err error) error {
+	if err == nil {
+		return nil
+	}
+	switch problem.CodeOf(err) {
+	case "limit.stream", "signal.too-large", "store.too-big", "store.value":
+		return Output(err)
+	}
+	return err
+}
