@@ -21,6 +21,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -179,7 +180,7 @@ func (n node) start(t *testing.T, example string, change map[string]any) string 
 // until waits for a state of an instance.
 func (n node) until(t *testing.T, id string, ok func(snapshot.Snapshot) bool) snapshot.Snapshot {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	var w await.Wait
 	for {
 		s, err := n.Snapshot(t.Context(), id)
 		if err != nil {
@@ -188,10 +189,9 @@ func (n node) until(t *testing.T, id string, ok func(snapshot.Snapshot) bool) sn
 		if ok(s) {
 			return s
 		}
-		if time.Now().After(deadline) || s.Status == snapshot.Faulted {
+		if s.Status == snapshot.Faulted || !w.Again(2*time.Millisecond, s.Version) {
 			t.Fatalf("%s: %s, %+v", id, s.Status, s.Error)
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
 
@@ -358,17 +358,19 @@ func TestInsuranceClaim(t *testing.T) {
 // pending until then though the instance is completed (D5).
 func (n node) accounts(t *testing.T, id string) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	var w await.Wait
 	for {
 		entries, err := n.store.Stream(t.Context(), id, 0, 100)
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("not delivered: %+v, %v", entries, err)
+		if err != nil {
+			t.Fatal(err)
 		}
 		i := slices.IndexFunc(entries, func(e projections.Entry) bool {
 			return e.Kind == "command" && bytes.Contains(e.Metadata, []byte("/policies/0/accounts"))
 		})
 		if i < 0 || entries[i].DeliveredAt.IsZero() {
-			time.Sleep(2 * time.Millisecond)
+			if !w.Again(2*time.Millisecond, len(entries)) {
+				t.Fatalf("not delivered: %+v", entries)
+			}
 			continue
 		}
 		if *entries[i].Processed {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -281,7 +282,7 @@ func scenario(t *testing.T, place func() string, run func(file, url string) int6
 // A duplicate that nobody got to before the end may still be ready.
 func leased(t *testing.T, st places.Database) string {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	var w await.Wait
 	for {
 		left := ""
 		for _, q := range must(st.Queues(t.Context())) {
@@ -289,10 +290,9 @@ func leased(t *testing.T, st places.Database) string {
 				left += fmt.Sprintf(" queue %s has %d leased", q.Name, q.Leased)
 			}
 		}
-		if left == "" || time.Now().After(deadline) {
+		if left == "" || !w.Again(20*time.Millisecond, left) {
 			return left
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -219,11 +220,11 @@ func TestTriggersThroughTheQueue(t *testing.T) {
 		for i := range 8 {
 			n.request(t, fmt.Sprint("i-", i), trigger("t/gather", "L-1", fmt.Sprint("r-", i/2), fmt.Sprint(i/2)))
 		}
-		deadline := time.Now().Add(20 * time.Second)
+		var w await.Wait
 		var id string
 		for {
 			page, err := n.store.Instances(t.Context(), projections.InstanceQuery{BusinessKey: "L-1"})
-			if err != nil || len(page.Items) > 1 || time.Now().After(deadline) {
+			if err != nil || len(page.Items) > 1 {
 				t.Fatalf("%+v, %v", page, err)
 			}
 			if len(page.Items) == 1 {
@@ -231,7 +232,9 @@ func TestTriggersThroughTheQueue(t *testing.T) {
 					break
 				}
 			}
-			time.Sleep(5 * time.Millisecond)
+			if !w.Again(5*time.Millisecond, page.Items) {
+				t.Fatalf("nothing moves any more: %+v", page)
+			}
 		}
 		n.quiet(t)
 		n.request(t, "other", trigger("t/gather", "L-1", "stop", "stop"))

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 )
 
@@ -59,7 +60,8 @@ func eventFindsItsFilter(t *testing.T, place string) {
 	// at waits until an instance has taken its events, and has so many waits.
 	at := func(id string, version int64, waits int) {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		var w await.Wait
+		for {
 			s, err := n.store.Load(t.Context(), id)
 			if err != nil {
 				t.Fatal(err)
@@ -67,7 +69,7 @@ func eventFindsItsFilter(t *testing.T, place string) {
 			if s.Version == version && len(s.Waits) == waits && len(s.Buffer) == 0 {
 				return
 			}
-			if time.Now().After(deadline) {
+			if !w.Again(time.Millisecond, s.Version) {
 				t.Fatalf("%s is at version %d with %d waits and %d kept, not at %d with %d", id, s.Version, len(s.Waits), len(s.Buffer), version, waits)
 			}
 		}

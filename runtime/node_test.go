@@ -18,6 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
@@ -163,16 +164,15 @@ func (n *testNode) begin(t *testing.T, id, definition string, input any) {
 // until waits for a condition on an instance's row.
 func (n *testNode) until(t *testing.T, id string, ok func(projections.Instance) bool) projections.Instance {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	var w await.Wait
 	for {
 		row, err := n.store.Instance(t.Context(), id)
 		if err == nil && ok(row) {
 			return row
 		}
-		if time.Now().After(deadline) {
+		if !w.Again(2*time.Millisecond, row) {
 			t.Fatalf("instance %s: %+v, %v", id, row, err)
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -323,7 +324,7 @@ func (n *testNode) send(t *testing.T, body string) {
 // letters waits for a number of dead letters.
 func (n *testNode) letters(t *testing.T, want int) []projections.DeadLetter {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	var w await.Wait
 	for {
 		page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{})
 		if err != nil {
@@ -332,10 +333,9 @@ func (n *testNode) letters(t *testing.T, want int) []projections.DeadLetter {
 		if len(page.Items) >= want {
 			return page.Items
 		}
-		if time.Now().After(deadline) {
+		if !w.Again(5*time.Millisecond, len(page.Items)) {
 			t.Fatalf("%d dead letters, want %d", len(page.Items), want)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 

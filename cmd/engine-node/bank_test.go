@@ -8,9 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 )
 
 // banks are the outside that pays: each idempotent by key, and not well when a
@@ -117,7 +118,7 @@ func (b *banks) command(ts *testscript.TestScript, neg bool, args []string) {
 
 func (b *banks) wait(ts *testscript.TestScript, name, path, paid, asked string) {
 	exactly, least := "paid "+paid+", asked "+asked, strings.HasSuffix(asked, "+")
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // between two looks at what another process does
+	for w := new(await.Wait); ; {
 		said := b.said(name, path)
 		var got, times, want int
 		_, _ = fmt.Sscanf(said, "paid %d, asked %d", &got, &times)
@@ -126,7 +127,7 @@ func (b *banks) wait(ts *testscript.TestScript, name, path, paid, asked string) 
 		if said == exactly || least && times >= want && said == fmt.Sprintf("paid %s, asked %d", paid, times) {
 			return
 		}
-		if time.Now().After(deadline) || times > want && !least {
+		if times > want && !least || !w.Again(betweenLooks, said) {
 			ts.Fatalf("bank %s %s: %s, want %s", name, path, said, exactly)
 		}
 	}

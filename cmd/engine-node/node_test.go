@@ -15,6 +15,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -197,9 +198,9 @@ func TestDeadLettersTravelByteForByte(t *testing.T) {
 		t.Fatal(err)
 	}
 	var id string
-	for deadline := time.Now().Add(patience); id == ""; {
+	for w := new(await.Wait); id == ""; {
 		p, err := c.DeadLetters(ctx, "signal", "signal.not-utf8", "", client.List{})
-		if err != nil || time.Now().After(deadline) {
+		if err != nil || !w.Again(time.Millisecond, len(p.Items)) {
 			t.Fatalf("%+v %v", p, err)
 		}
 		if len(p.Items) == 1 {

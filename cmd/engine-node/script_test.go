@@ -23,6 +23,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -130,7 +131,8 @@ type child struct {
 	done chan error
 }
 
-const patience = 20 * time.Second // on a loaded machine
+// betweenLooks is the pause between two looks at another process.
+const betweenLooks = 20 * time.Millisecond
 
 func nodes(ts *testscript.TestScript) map[string]*child {
 	return ts.Value(nodesKey{}).(map[string]*child)
@@ -167,16 +169,15 @@ func startNode(ts *testscript.TestScript, neg bool, args []string) {
 		_ = cmd.Process.Kill()
 		<-c.done
 	})
-	select {
-	case s := <-line:
-		var ready struct{ URL string }
-		if json.Unmarshal([]byte(s), &ready) != nil || ready.URL == "" {
-			ts.Fatalf("node %s says %q\n%s", name, s, ts.ReadFile(name+".log"))
-		}
-		ts.Setenv("AQUEDUCT_SERVER", ready.URL)
-	case <-time.After(patience):
+	s, ok := await.Receive(line, func() any { return ts.ReadFile(name + ".log") })
+	if !ok {
 		ts.Fatalf("node %s is not ready", name)
 	}
+	var ready struct{ URL string }
+	if json.Unmarshal([]byte(s), &ready) != nil || ready.URL == "" {
+		ts.Fatalf("node %s says %q\n%s", name, s, ts.ReadFile(name+".log"))
+	}
+	ts.Setenv("AQUEDUCT_SERVER", ready.URL)
 }
 
 func lookPath(ts *testscript.TestScript, program string) (string, error) {
@@ -194,14 +195,12 @@ func end(ts *testscript.TestScript, args []string, sig os.Signal) error {
 	}
 	c := nodes(ts)[args[0]]
 	ts.Check(c.cmd.Process.Signal(sig))
-	select {
-	case err := <-c.done:
-		c.done <- err
-		return err
-	case <-time.After(patience):
+	err, ok := await.Receive(c.done, func() any { return ts.ReadFile(args[0] + ".log") })
+	if !ok {
 		ts.Fatalf("node %s does not end", args[0])
 	}
-	return nil
+	c.done <- err
+	return err
 }
 
 func drainNode(ts *testscript.TestScript, _ bool, args []string) {
@@ -228,7 +227,7 @@ func answered(ts *testscript.TestScript, _ bool, _ []string) {
 
 func asked(ts *testscript.TestScript, _ bool, args []string) {
 	re := regexp.MustCompile(args[0])
-	deadline := time.Now().Add(3 * patience) // a node that hangs is waited for
+	var w await.Wait
 	for {
 		answer, err := http.Get(ts.Getenv("SERVICES") + "/asked")
 		ts.Check(err)
@@ -238,10 +237,9 @@ func asked(ts *testscript.TestScript, _ bool, args []string) {
 		if re.Match(said) {
 			return
 		}
-		if time.Now().After(deadline) {
+		if !w.Again(betweenLooks, string(said)) { // a node that hangs is waited for
 			ts.Fatalf("no match for %q: %s", args[0], said)
 		}
-		time.Sleep(20 * time.Millisecond) // between two looks at another process
 	}
 }
 
@@ -273,17 +271,16 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 
 func retry(ts *testscript.TestScript, _ bool, args []string) {
 	re := regexp.MustCompile("(?m)" + args[0])
-	deadline := time.Now().Add(patience)
+	var w await.Wait
 	for {
 		err := ts.Exec(args[1], args[2:]...)
 		out := ts.ReadFile("stdout")
 		if err == nil && re.MatchString(out) {
 			return
 		}
-		if time.Now().After(deadline) {
+		if !w.Again(betweenLooks, out) {
 			ts.Fatalf("no match for %q: %v\n%s%s", args[0], err, out, ts.ReadFile("stderr"))
 		}
-		time.Sleep(20 * time.Millisecond) // between two looks at another process
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/cluster/history"
 	"github.com/aqueduct-engine/aqueduct/internal/nodes"
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
@@ -235,12 +236,12 @@ func (b *bed) sessionsLeft() string {
 		b.t.Error(err)
 	}
 	n := ""
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for w := new(await.Wait); ; {
 		var err error
 		if n, err = b.standIn.Sessions(b.t.Context()); err != nil {
 			b.t.Fatal(err)
 		}
-		if n == "0" || time.Now().After(deadline) {
+		if n == "0" || !w.Again(50*time.Millisecond, n) {
 			return n
 		}
 	}

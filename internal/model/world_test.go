@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -137,13 +138,9 @@ func (w *world) verify(ctx context.Context) error {
 	return places.Verify(ctx, w.place)
 }
 
-// quietMax bounds the wait until nothing is going on: the timers of Oracle are
-// whole seconds.
-const quietMax = 30 * time.Second
-
 // quiet waits until nothing is due and no command is with a worker.
 func (w *world) quiet(ctx context.Context, prefix string) (state, error) {
-	deadline := time.Now().Add(quietMax)
+	var wait await.Wait
 	var last string
 	for calm := 0; ; {
 		queues, err := w.st.Queues(ctx)
@@ -168,10 +165,9 @@ func (w *world) quiet(ctx context.Context, prefix string) (state, error) {
 		if last = string(raw); calm == 3 {
 			return s, nil
 		}
-		if time.Now().After(deadline) {
+		if !wait.Again(2*time.Millisecond, last) {
 			return s, fmt.Errorf("%s does not come to rest: %d messages ready, %d delayed: %s", w.name, busy, delayed, raw)
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
 

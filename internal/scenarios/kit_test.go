@@ -20,6 +20,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -354,7 +355,8 @@ func (n *nodePlayer) function(name string) activity.Func {
 // rest waits until the instance has ended or faulted, or waits for others only.
 func (n *nodePlayer) rest() {
 	n.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	var w await.Wait
+	for {
 		s, err := n.db.Load(n.t.Context(), aqueducttest.InstanceID)
 		if err != nil {
 			n.t.Fatal(err)
@@ -364,7 +366,7 @@ func (n *nodePlayer) rest() {
 		}) {
 			return
 		}
-		if time.Now().After(deadline) {
+		if !w.Again(2*time.Millisecond, s.Version) {
 			n.t.Fatalf("no rest: %s %+v", s.Status, s.Waits)
 		}
 	}
@@ -380,12 +382,10 @@ func (n *nodePlayer) event(typ, data string) {
 	if fits, err := n.rt.PublishEvent(n.t.Context(), json.RawMessage(body), nil); err != nil || fits != 1 {
 		n.t.Fatalf("event %s fits %d waits, %v", typ, fits, err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if s, err := n.db.Load(n.t.Context(), aqueducttest.InstanceID); err == nil && s.Version > before.Version {
-			return
-		}
-	}
-	n.t.Fatalf("event %s does not come", typ)
+	await.Until(n.t, "event "+typ, func() (bool, any) {
+		s, err := n.db.Load(n.t.Context(), aqueducttest.InstanceID)
+		return err == nil && s.Version > before.Version, err
+	})
 }
 
 func (n *nodePlayer) operate(op engine.Operation) {

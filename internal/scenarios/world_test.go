@@ -14,15 +14,13 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
-
-// patience bounds how long a step waits for what it says.
-const patience = time.Minute
 
 // world is one scenario: a database, the nodes on it, the functions outside,
 // and what the steps remember.
@@ -148,7 +146,7 @@ func (w *world) close() error {
 // with does something on the node, and again on its successor when it died
 // under it: every operation of a service may be repeated.
 func (w *world) with(ctx context.Context, do func(n *node) error) error {
-	deadline := time.Now().Add(patience)
+	var again await.Wait
 	for {
 		if err := w.start(ctx, immortal); err != nil {
 			return err
@@ -162,22 +160,22 @@ func (w *world) with(ctx context.Context, do func(n *node) error) error {
 		err := do(n)
 		died := errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrClosed) ||
 			problem.KindOf(err) == problem.Unavailable && problem.CodeOf(err) != "snapshot.newer" // an answer: no successor reads it either
-		if !died || time.Now().After(deadline) {
+		if !died || !again.Again(2*time.Millisecond, nil) {
 			return err
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
 
 // until waits until an instance's committed snapshot is as a step says.
 func (w *world) until(ctx context.Context, id string, ok func(s snapshot.Snapshot) error) error {
-	deadline := time.Now().Add(patience)
+	var again await.Wait
 	for {
 		var why error
+		var version int64
 		err := w.with(ctx, func(n *node) error {
 			s, err := n.db.Load(ctx, w.id(id))
 			if err == nil {
-				why = ok(s)
+				why, version = ok(s), s.Version
 			}
 			return err
 		})
@@ -187,10 +185,9 @@ func (w *world) until(ctx context.Context, id string, ok func(s snapshot.Snapsho
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		if time.Now().After(deadline) {
+		if !again.Again(2*time.Millisecond, version) {
 			return errors.Join(err, why)
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
 
@@ -355,13 +352,12 @@ func same(got, want []byte) error {
 
 // eventually repeats a check until it holds.
 func eventually(check func() error) error {
-	deadline := time.Now().Add(patience)
+	var again await.Wait
 	for {
 		err := check()
-		if err == nil || time.Now().After(deadline) {
+		if err == nil || !again.Again(2*time.Millisecond, err.Error()) {
 			return err
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
 
