@@ -190,6 +190,7 @@ func (m *machine) run(data any, values []any, lim Limits) (v any, err error) {
 		if meter.err != nil {
 			v, err = nil, meter.err
 		}
+		clear(m.kit.args[:])
 	}()
 	v, ok := m.code.RunWithContext(meter, data, values...).Next()
 	if !ok {
@@ -197,9 +198,6 @@ func (m *machine) run(data any, values []any, lim Limits) (v any, err error) {
 	}
 	if e, ok := v.(error); ok {
 		return nil, problem.New(problem.Invalid, "expression.failed", "%s", clip(e.Error()))
-	}
-	if _, ok := v.(gone); ok {
-		return nil, nil
 	}
 	return v, nil
 }

@@ -3,6 +3,8 @@ package jq
 import (
 	_ "embed"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -12,28 +14,61 @@ import (
 //go:embed prelude.jq
 var preludeText string
 
-// natives are the machine's own functions that expressions may call, by the
-// guard that pays for them: a guard sees the input and the arguments, and
-// passes the input on.
-var natives = []struct{ guard, names string }{
-	{"free", "type/0 infinite/0 nan/0"},
-	{"flat", "length/0 utf8bytelength/0 keys/0 reverse/0 explode/0 ltrim/0 rtrim/0 trim/0 ascii_downcase/0 ascii_upcase/0 " +
-		"has/1 startswith/1 endswith/1 ltrimstr/1 rtrimstr/1 trimstr/1"},
-	{"numbers", "isfinite/0 isinfinite/0 isnan/0 isnormal/0 floor/0 round/0 nearbyint/0 rint/0 ceil/0 trunc/0 " +
-		"significand/0 fabs/0 sqrt/0 cbrt/0 exp/0 exp10/0 exp2/0 expm1/0 frexp/0 modf/0 log/0 log10/0 log1p/0 log2/0 logb/0 " +
-		"sin/0 cos/0 tan/0 asin/0 acos/0 atan/0 sinh/0 cosh/0 tanh/0 asinh/0 acosh/0 atanh/0 " +
-		"gamma/0 tgamma/0 lgamma/0 erf/0 erfc/0 j0/0 j1/0 y0/0 y1/0 gmtime/0 " +
-		"atan2/2 copysign/2 drem/2 fdim/2 fmax/2 fmin/2 fmod/2 hypot/2 nextafter/2 nexttoward/2 remainder/2 ldexp/2 " +
-		"scalb/2 scalbln/2 pow/2 fma/3"},
-	{"tree", "tojson/0 tostring/0 fromjson/0 toboolean/0 flatten/0 flatten/1 add/0 implode/0 mktime/0 error/0 error/1 " +
-		"_tohtml/0 _touri/0 _tourid/0 _tocsv/0 _totsv/0 _tosh/0 _tobase64/0 _tobase64d/0"},
-	{"sorting", "sort/0 unique/0 min/0 max/0 bsearch/1"},
-	{"pairs", "contains/1 inside/1 indices/1 index/1 rindex/1"},
-	{"join", "join/1"},
-	{"split", "split/1"},
-	{"transpose", "transpose/0"},
-	{"digits", "tonumber/0"},
-	{"time", "strftime/1 strptime/1"},
+// native is one of the machine's own functions: its guard sees the input and
+// the arguments and pays for what the function does; where it makes much of
+// little, what it has made is paid for too.
+type native struct {
+	there bool
+	guard string
+	makes bool
+}
+
+// natives are the machine's own functions that expressions may call, by name
+// and arity. Those with an underscore are called by the prelude and by formats.
+var natives = func() map[string]native {
+	all := map[string]native{}
+	for _, n := range []struct {
+		guard string
+		makes bool
+		names string
+	}{
+		{"", false, "type/0 infinite/0 nan/0"},
+		{"__flat", false, "length/0 utf8bytelength/0 has/1 startswith/1 endswith/1 ltrimstr/1 rtrimstr/1 trimstr/1 _captures/0"},
+		{"__flat", true, "keys/0 reverse/0 explode/0 ltrim/0 rtrim/0 trim/0 ascii_downcase/0 ascii_upcase/0"},
+		{"__numbers", false, "isfinite/0 isinfinite/0 isnan/0 isnormal/0 floor/0 round/0 nearbyint/0 rint/0 ceil/0 trunc/0 " +
+			"significand/0 fabs/0 sqrt/0 cbrt/0 exp/0 exp10/0 exp2/0 expm1/0 frexp/0 modf/0 log/0 log10/0 log1p/0 log2/0 " +
+			"logb/0 sin/0 cos/0 tan/0 asin/0 acos/0 atan/0 sinh/0 cosh/0 tanh/0 asinh/0 acosh/0 atanh/0 " +
+			"gamma/0 tgamma/0 lgamma/0 erf/0 erfc/0 j0/0 j1/0 y0/0 y1/0 gmtime/0 " +
+			"atan2/2 copysign/2 drem/2 fdim/2 fmax/2 fmin/2 fmod/2 hypot/2 nextafter/2 nexttoward/2 remainder/2 ldexp/2 " +
+			"scalb/2 scalbln/2 pow/2 fma/3"},
+		{"__tree", true, "tojson/0 tostring/0 fromjson/0 toboolean/0 flatten/0 flatten/1 add/0 implode/0 mktime/0 " +
+			"error/0 error/1 _tohtml/0 _touri/0 _tourid/0 _tocsv/0 _totsv/0 _tosh/0 _tobase64/0 _tobase64d/0"},
+		{"__sorting", true, "sort/0 unique/0 min/0 max/0 bsearch/1"},
+		{"__pairs", true, "contains/1 inside/1 indices/1 index/1 rindex/1"},
+		{"__join", true, "join/1"},
+		{"__split", true, "split/1"},
+		{"__transpose", true, "transpose/0"},
+		{"__digits", true, "tonumber/0"},
+		{"__time", true, "strftime/1 strptime/1"},
+		{"__settable", false, "setpath/2"},
+	} {
+		for f := range strings.FieldsSeq(n.names) {
+			all[f] = native{there: true, guard: n.guard, makes: n.makes}
+		}
+	}
+	return all
+}()
+
+// known lists what an author may call, as name/arity.
+func known(defs map[string]*definition) []string {
+	var res []string
+	for _, id := range slices.Concat(slices.Collect(maps.Keys(defs)), slices.Collect(maps.Keys(natives))) {
+		if !strings.HasPrefix(id, "_") {
+			res = append(res, id)
+		}
+	}
+	slices.Sort(res)
+	return res
 }
 
 // refused are functions of jq that expressions may not call, and why.
@@ -77,15 +112,7 @@ func key(name string, arity int) string { return fmt.Sprintf("%s/%d", name, arit
 // prelude compiles the functions that expressions may call, once.
 var prelude = sync.OnceValue(func() map[string]*definition {
 	defs := map[string]*definition{}
-	var text strings.Builder
-	for _, n := range natives {
-		for _, f := range strings.Fields(n.names) {
-			text.WriteString(nativeDef(n.guard, f))
-		}
-	}
-	text.WriteString(preludeText)
-	text.WriteString("\n.")
-	q, err := gojq.Parse(text.String())
+	q, err := gojq.Parse(preludeText + "\n.")
 	if err != nil {
 		panic(fmt.Sprintf("jq: prelude: %v", err)) // our own text: a broken build
 	}
@@ -106,14 +133,3 @@ var prelude = sync.OnceValue(func() map[string]*definition {
 	}
 	return defs
 })
-
-// nativeDef writes the guarded definition of a native function such as
-// "has/1": def has($a): __flat_1($a) | __raw_has($a) | __made;.
-func nativeDef(guard, f string) string {
-	name, arity, _ := strings.Cut(f, "/")
-	args := map[string]string{"0": "", "1": "($a)", "2": "($a; $b)", "3": "($a; $b; $c)"}[arity]
-	if guard == "free" {
-		return fmt.Sprintf("def %s%s: __raw_%s%s;\n", name, args, name, args)
-	}
-	return fmt.Sprintf("def %s%s: __%s%s | __raw_%s%s | __made;\n", name, args, guard, args, name, args)
-}

@@ -14,52 +14,51 @@ import (
 type kit struct {
 	m        *meter
 	patterns map[string]*pattern
+	args     [3]any // that the last guard has paid for
 }
 
-// options gives the compiler the primitives that the rewriter calls.
+// options gives the compiler the guards that the rewriter calls.
 func (k *kit) options() []gojq.CompilerOption {
 	m := k.m
-	op := func(name string, f func(l, r any) any) gojq.CompilerOption {
-		return gojq.WithFunction(name, 2, 2, func(_ any, args []any) any { return f(args[0], args[1]) })
-	}
 	cmp := func(name string, f func(c int) bool) gojq.CompilerOption {
-		return op(name, func(l, r any) any {
-			c, err := m.compare(l, r)
-			if err != nil {
+		return gojq.WithFunction(name, 2, 2, func(_ any, args []any) any {
+			if err := m.comparison(args[0], args[1]); err != nil {
 				return err
 			}
-			return f(c)
+			return f(gojq.Compare(args[0], args[1]))
 		})
 	}
-	return []gojq.CompilerOption{
-		op("__add", m.add), op("__subtract", m.subtract), op("__multiply", m.multiply),
-		op("__divide", m.divide), op("__modulo", m.modulo),
+	res := []gojq.CompilerOption{
 		cmp("__equal", func(c int) bool { return c == 0 }), cmp("__notequal", func(c int) bool { return c != 0 }),
 		cmp("__less", func(c int) bool { return c < 0 }), cmp("__lesseq", func(c int) bool { return c <= 0 }),
 		cmp("__greater", func(c int) bool { return c > 0 }), cmp("__greatereq", func(c int) bool { return c >= 0 }),
 		gojq.WithFunction("__cat", 1, 30, k.cat),
-		gojq.WithFunction("__iterate", 0, 0, k.iterate), gojq.WithFunction("__indexed", 0, 0, k.indexed),
-		gojq.WithFunction("__key", 0, 0, k.key), gojq.WithFunction("__path", 0, 0, k.path),
-		gojq.WithFunction("__gone", 0, 0, func(any, []any) any { return gone{} }),
-		gojq.WithFunction("__updatable", 2, 2, k.updatable), gojq.WithFunction("__sweep", 1, 1, k.sweep),
-		gojq.WithFunction("__without", 1, 1, k.without), gojq.WithFunction("__reachable", 1, 1, k.reachable),
-		gojq.WithFunction("__made", 0, 0, k.made),
-		gojq.WithFunction("__flat", 0, 1, k.flat), gojq.WithFunction("__numbers", 0, 3, k.numbers),
-		gojq.WithFunction("__tree", 0, 1, k.tree), gojq.WithFunction("__trees", 2, 2, k.trees),
-		gojq.WithFunction("__sorting", 0, 1, k.sorting), gojq.WithFunction("__pairs", 1, 1, k.pairs),
-		gojq.WithFunction("__join", 1, 1, k.join), gojq.WithFunction("__split", 1, 1, k.split),
-		gojq.WithFunction("__transpose", 0, 0, k.transpose), gojq.WithFunction("__time", 1, 1, k.time), gojq.WithFunction("__digits", 0, 0, k.digits),
+		gojq.WithFunction("__path", 0, 0, k.path), gojq.WithFunction("__made", 0, 0, k.made),
+		gojq.WithFunction("__updating", 0, 1, k.updating), gojq.WithFunction("__payable", 2, 2, k.payable),
+		gojq.WithFunction("__paid", 1, 1, k.paid), gojq.WithFunction("__own", 0, 0, k.own),
+		gojq.WithFunction("__disposable", 1, 1, k.disposable),
 		gojq.WithFunction("__match", 3, 3, k.match), gojq.WithFunction("__pieces", 1, 1, k.pieces),
 		gojq.WithFunction("__weave", 2, 2, k.weave),
 	}
-}
-
-// pass is what a guard returns: the input, or what stops the expression.
-func pass(v any, err error) any {
-	if err != nil {
-		return err
+	for i, name := range registers {
+		res = append(res, gojq.WithFunction(name, 0, 0, func(any, []any) any { return k.args[i] }))
 	}
-	return v
+	for name, pay := range map[string]func(v any, args []any) error{
+		"__add": m.add, "__subtract": m.subtract, "__multiply": m.multiply, "__divide": m.divide, "__modulo": m.modulo,
+		"__iterate": m.flats, "__indexed": m.indexed, "__key": m.key,
+		"__flat": m.flats, "__numbers": m.numbers, "__tree": m.trees, "__keyed": m.keyed, "__sorting": m.sorting,
+		"__pairs": m.search, "__join": m.join, "__split": m.split, "__transpose": m.transpose, "__time": m.time,
+		"__digits": m.digitsOfText, "__reachable": m.reachable, "__settable": m.settable,
+	} {
+		res = append(res, gojq.WithFunction(name, 0, 3, func(v any, args []any) any {
+			if err := pay(v, args); err != nil {
+				return err
+			}
+			copy(k.args[:], args)
+			return v
+		}))
+	}
+	return res
 }
 
 // cat joins the parts of an interpolated string.
@@ -83,97 +82,100 @@ func (k *kit) cat(_ any, args []any) any {
 	return b.String()
 }
 
-// iterate pays for .[] before it unfolds its input.
-func (k *kit) iterate(v any, _ []any) any { return pass(v, k.m.flat(v)) }
-
-// indexed pays for an index or a slice, which counts the characters of a string.
-func (k *kit) indexed(v any, _ []any) any {
-	if s, ok := v.(string); ok {
-		return pass(v, k.m.charge(len(s)/pairsPerStep))
+// made pays for what a function has made of less.
+func (k *kit) made(v any, _ []any) any {
+	var err error
+	switch v := v.(type) {
+	case string:
+		err = k.m.text(len(v))
+	case *big.Int:
+		err = k.m.digits(v)
+	case []any:
+		err = k.m.charge(len(v))
+	}
+	if err != nil {
+		return err
 	}
 	return v
+}
+
+// flats pays for a visit to the input and to the arguments.
+func (m *meter) flats(v any, args []any) error {
+	for _, a := range args {
+		if err := m.flat(a); err != nil {
+			return err
+		}
+	}
+	return m.flat(v)
+}
+
+// indexed pays for an index or a slice, which counts the characters of a string.
+func (m *meter) indexed(v any, _ []any) error {
+	if s, ok := v.(string); ok {
+		return m.charge(len(s) / pairsPerStep)
+	}
+	return nil
 }
 
 // key refuses an index that stands for a search.
-func (k *kit) key(v any, _ []any) any {
+func (m *meter) key(v any, _ []any) error {
 	if _, ok := v.([]any); ok {
 		return errors.New("cannot index by an array (use indices)")
 	}
-	return pass(v, k.m.digits(v))
+	return m.digits(v)
 }
 
-// made pays for what a native function has made.
-func (k *kit) made(v any, _ []any) any {
-	switch v := v.(type) {
-	case string:
-		return pass(v, k.m.text(len(v)))
-	case *big.Int:
-		return pass(v, k.m.digits(v))
-	case []any:
-		return pass(v, k.m.charge(len(v)))
-	}
-	return v
-}
-
-func (k *kit) flat(v any, args []any) any {
-	err := k.m.flat(v)
+// numbers refuses those whose arithmetic takes more than constant time.
+func (m *meter) numbers(v any, args []any) error {
 	for _, a := range args {
-		if err == nil {
-			err = k.m.flat(a)
+		if err := m.digits(a); err != nil {
+			return err
 		}
 	}
-	return pass(v, err)
-}
-
-func (k *kit) numbers(v any, args []any) any {
-	err := k.m.digits(v)
-	for _, a := range args {
-		if err == nil {
-			err = k.m.digits(a)
-		}
+	if len(args) > 1 {
+		return nil // a function of several numbers does not look at the input
 	}
-	return pass(v, err)
+	return m.digits(v)
 }
 
-func (k *kit) tree(v any, args []any) any {
+func (m *meter) trees(v any, args []any) error {
 	weight := 2
 	if s, ok := v.(string); ok && len(s) > 64 {
 		weight = 64 // fromjson and tonumber make much of a short text
 	}
-	_, err := k.m.tree(v, weight)
 	for _, a := range args {
-		if err == nil {
-			_, err = k.m.tree(a, weight)
+		if _, err := m.tree(a, weight); err != nil {
+			return err
 		}
 	}
-	return pass(v, err)
+	_, err := m.tree(v, weight)
+	return err
 }
 
-// trees pays for the input and one more value, with a given weight.
-func (k *kit) trees(v any, args []any) any {
-	weight, _ := gojq.ToInt(args[1])
-	if _, err := k.m.tree(v, 1); err != nil {
+// keyed pays for ordering the input by keys of its items.
+func (m *meter) keyed(v any, args []any) error {
+	if _, err := m.tree(v, 1); err != nil {
 		return err
 	}
-	_, err := k.m.tree(args[0], weight)
-	return pass(v, err)
+	_, err := m.tree(args[0], 8)
+	return err
 }
 
-func (k *kit) sorting(v any, args []any) any {
-	_, err := k.m.tree(v, 8)
+func (m *meter) sorting(v any, args []any) error {
 	for _, a := range args {
-		if err == nil {
-			_, err = k.m.tree(a, 20)
+		if _, err := m.tree(a, 20); err != nil {
+			return err
 		}
 	}
-	return pass(v, err)
+	_, err := m.tree(v, 8)
+	return err
 }
 
-func (k *kit) pairs(v any, args []any) any { return pass(v, k.m.pairs(v, args[0])) }
+func (m *meter) search(v any, args []any) error { return m.pairs(v, args[0]) }
 
 // join pays for the whole text, which the separator multiplies.
-func (k *kit) join(v any, args []any) any {
-	s, err := k.m.tree(v, 2)
+func (m *meter) join(v any, args []any) error {
+	s, err := m.tree(v, 2)
 	if err != nil {
 		return err
 	}
@@ -185,22 +187,22 @@ func (k *kit) join(v any, args []any) any {
 		n = len(v)
 	}
 	if sep, ok := args[0].(string); ok && n > 0 {
-		return pass(v, k.m.text(s.bytes+(n-1)*len(sep)))
+		return m.text(s.bytes + (n-1)*len(sep))
 	}
-	return v
+	return nil
 }
 
-func (k *kit) split(v any, args []any) any {
+func (m *meter) split(v any, args []any) error {
 	s, ok := v.(string)
 	sep, ok2 := args[0].(string)
 	if !ok || !ok2 {
-		return fmt.Errorf("split(%s) cannot be applied to: %s", describe(args[0]), describe(v))
+		return nil
 	}
-	return pass(v, k.m.charge(len(s)/bytesPerStep+strings.Count(s, sep)))
+	return m.charge(len(s)/bytesPerStep + strings.Count(s, sep))
 }
 
 // transpose pays for the rectangle that it fills up with null.
-func (k *kit) transpose(v any, _ []any) any {
+func (m *meter) transpose(v any, _ []any) error {
 	rows, _ := v.([]any)
 	width := 0
 	for _, r := range rows {
@@ -208,18 +210,18 @@ func (k *kit) transpose(v any, _ []any) any {
 			width = max(width, len(r))
 		}
 	}
-	if n := len(rows) * width; n > k.m.lim.Bytes/2 {
-		return k.m.tooLarge("transpose of %d elements exceeds %d bytes", n, k.m.lim.Bytes)
+	if n := len(rows) * width; n > m.lim.Bytes/2 {
+		return m.tooLarge("transpose of %d elements exceeds %d bytes", n, m.lim.Bytes)
 	}
-	return pass(v, k.m.charge(len(rows)+len(rows)*width))
+	return m.charge(len(rows) + len(rows)*width)
 }
 
-// digits refuses text that would become a number with too many digits.
-func (k *kit) digits(v any, _ []any) any {
+// digitsOfText refuses text that would become a number with too many digits.
+func (m *meter) digitsOfText(v any, _ []any) error {
 	if s, ok := v.(string); ok {
-		return pass(v, k.m.digits(json.Number(s)))
+		v = json.Number(s)
 	}
-	return v
+	return m.digits(v)
 }
 
 // maxTimeFormat bounds the format of a time: one directive of it can make a
@@ -227,17 +229,19 @@ func (k *kit) digits(v any, _ []any) any {
 const maxTimeFormat = 200
 
 // time refuses the zone by name, which would depend on the machine.
-func (k *kit) time(v any, args []any) any {
-	if f, ok := args[0].(string); ok {
-		if len(f) > maxTimeFormat {
-			return fmt.Errorf("time format of %d bytes exceeds %d", len(f), maxTimeFormat)
-		}
-		if strings.Contains(strings.ReplaceAll(f, "%%", ""), "%Z") {
-			return errors.New("a time zone has no name here (use %z)")
-		}
-		if err := k.m.charge(8 * len(f)); err != nil {
-			return err
-		}
+func (m *meter) time(v any, args []any) error {
+	f, ok := args[0].(string)
+	if !ok {
+		return nil
 	}
-	return k.flat(v, args)
+	if len(f) > maxTimeFormat {
+		return fmt.Errorf("time format of %d bytes exceeds %d", len(f), maxTimeFormat)
+	}
+	if strings.Contains(strings.ReplaceAll(f, "%%", ""), "%Z") {
+		return errors.New("a time zone has no name here (use %z)")
+	}
+	if err := m.charge(8 * len(f)); err != nil {
+		return err
+	}
+	return m.flat(v)
 }

@@ -8,15 +8,29 @@
 // machine-independent steps and bytes.
 //
 // An expression is parsed, checked against a list of allowed functions and
-// rewritten before it is compiled: every primitive whose work is not constant
-// (an operator, tojson, a regular expression, an update) is replaced by one
-// that first pays for the work in steps. The machine itself pays one step for
-// each of its instructions. What an expression allocates is therefore bounded
-// by its steps, and single values are bounded by Limits.Bytes.
+// rewritten before it is compiled: a guard stands before every primitive whose
+// work is not constant (an operator, tojson, a regular expression, an update),
+// pays for the work in steps, and then has gojq's own primitive do it. The
+// machine itself pays one step for each of its instructions, those that the
+// guards add left out. What an expression allocates is therefore bounded by its
+// steps, and single values are bounded by Limits.Bytes.
 //
-// Deviations from gojq: numbers of more than MaxDigits digits take no part in
-// arithmetic; an array cannot be indexed by an array (use indices); paths are
-// at most MaxDepth long; jn, yn and the functions that reach outside are gone.
+// An expression means what it means to gojq, in its results, their order and
+// the text of its errors, with these differences, which testdata/differences.txt
+// holds one by one:
+//
+//   - numbers of more than MaxDigits digits take no part in arithmetic
+//   - an array cannot be indexed by an array (use indices)
+//   - a path is at most MaxDepth long, and an index in one that is set at most
+//     half of Limits.Bytes
+//   - fromdate takes fractions of a second
+//   - strftime and strptime know no %Z, and formats of at most 200 bytes
+//   - regular expressions are bounded by MaxPattern and MaxProgram
+//   - the functions that reach outside are refused (now, env, input, debug,
+//     halt ...), and so are jn and yn, whose time is not bounded
+//   - names that begin with two underscores are reserved, and an operator stays
+//     one whatever function of that name (_add, _modify) the author defines
+//   - the first result counts; Encode writes objects with their keys in order
 package jq
 
 // Limits bounds one evaluation. A zero field means the default.

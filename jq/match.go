@@ -7,6 +7,8 @@ import (
 	"regexp/syntax"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/itchyny/gojq"
 )
 
 // maxPatterns bounds the compiled patterns that one machine remembers.
@@ -29,27 +31,25 @@ func (k *kit) pattern(text, flags string) (*pattern, error) {
 	if len(text) > MaxPattern {
 		return nil, k.m.tooLarge("regular expression of %d bytes exceeds %d", len(text), MaxPattern)
 	}
+	if strings.Trim(flags, "gim") != "" {
+		return nil, fmt.Errorf("unsupported regular expression flag: %q", flags)
+	}
 	full := text
-	for _, f := range flags {
-		switch f {
-		case 'g':
-		case 'i':
-			full = "(?i)" + full
-		case 'm':
-			full = "(?s)" + full
-		default:
-			return nil, fmt.Errorf("unsupported regular expression flag: %q", flags)
-		}
+	if strings.Contains(flags, "i") {
+		full = "(?i)" + full
+	}
+	if strings.Contains(flags, "m") {
+		full = "(?s)" + full
 	}
 	// The size is known before anything large is built: the parser bounds
 	// repetition, and the compiled program is what matching time depends on.
 	tree, err := syntax.Parse(full, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("invalid regular expression %q: %v", text, err)
+		return nil, fmt.Errorf("invalid regular expression %q: %v", full, err)
 	}
 	prog, err := syntax.Compile(tree.Simplify())
 	if err != nil {
-		return nil, fmt.Errorf("invalid regular expression %q: %v", text, err)
+		return nil, fmt.Errorf("invalid regular expression %q: %v", full, err)
 	}
 	if err := k.m.charge(len(prog.Inst)); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (k *kit) pattern(text, flags string) (*pattern, error) {
 	}
 	p := &pattern{size: len(prog.Inst)}
 	if p.Regexp, err = regexp.Compile(full); err != nil {
-		return nil, fmt.Errorf("invalid regular expression %q: %v", text, err)
+		return nil, fmt.Errorf("invalid regular expression %q: %v", full, err)
 	}
 	if p.probe, err = regexp.Compile(`\A(?s:.)(?:` + full + `)`); err != nil {
 		p.probe = nil
@@ -76,15 +76,13 @@ func (k *kit) pattern(text, flags string) (*pattern, error) {
 func (k *kit) match(v any, args []any) any {
 	s, ok := v.(string)
 	re, ok2 := args[0].(string)
-	flags := ""
-	if args[1] != nil {
-		var ok3 bool
-		if flags, ok3 = args[1].(string); !ok3 {
-			return fmt.Errorf("match flags must be a string: %s", describe(args[1]))
+	flags, ok3 := args[1].(string)
+	if !ok || !ok2 || !ok3 && args[1] != nil {
+		name := "match"
+		if args[2] == true {
+			name = "test"
 		}
-	}
-	if !ok || !ok2 {
-		return fmt.Errorf("match(%s) cannot be applied to: %s", describe(args[0]), describe(v))
+		return fmt.Errorf("%s(%s; %s) cannot be applied to: %s", name, gojq.Preview(args[0]), gojq.Preview(args[1]), describe(v))
 	}
 	p, err := k.pattern(re, flags)
 	if err != nil {

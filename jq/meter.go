@@ -63,6 +63,9 @@ func (m *meter) tooLarge(format string, args ...any) error {
 	return m.err
 }
 
+// refund gives back the price of n instructions that are a guard's own.
+func (m *meter) refund(n int) { m.steps += n }
+
 // charge pays n steps.
 func (m *meter) charge(n int) error {
 	if m.err != nil {

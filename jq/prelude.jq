@@ -2,8 +2,20 @@
 # (functions.go). They mean what gojq's own definitions mean, but their parts
 # are guarded like the parts of an expression. A name __raw_f is the machine's
 # own f; other names with two underscores are guards.
+
+# An update is the machine's own, which keeps what it has copied and goes on
+# writing there. Each path, and each new value, is paid for before it. When an
+# update takes values away, the machine clears them up in place, in data that
+# is not its own: so that is begun again, on a copy.
+def _assign(p; $x): __updating($x) as $s | __raw__assign(__raw_getpath(__payable($s; __raw_path(p))); $x);
+def _update(p; f):
+  label $done |
+  ((__updating as $s | label $none |
+    __raw__modify(__raw_getpath(__payable($s; __raw_path(p))); (f | __paid($s)), break $none) | ., break $done),
+   (__own | __updating as $s | __raw__modify(__raw_getpath(__payable($s; __raw_path(p))); f | __own)));
+def delpaths($p): __disposable($p) | __raw_delpaths($p);
+def del(f): delpaths([path(f)]);
 def getpath($p): __reachable($p) | __raw_getpath($p);
-def _paths(f): [path(f)];
 def map(f): [.[] | f];
 def add(f): [f] | add;
 def in(xs): . as $x | xs | has($x);
@@ -23,11 +35,11 @@ def repeat(f): def r: f, r; r;
 def range($end): __numbers($end; 0; 0) | __raw__range(0; $end; 1);
 def range($start; $end): __numbers($start; $end; 0) | __raw__range($start; $end; 1);
 def range($start; $end; $step): __numbers($start; $end; $step) | __raw__range($start; $end; $step);
-def min_by(f): map([f]) as $k | __trees($k; 8) | __raw__min_by($k);
-def max_by(f): map([f]) as $k | __trees($k; 8) | __raw__max_by($k);
-def sort_by(f): map([f]) as $k | __trees($k; 8) | __raw__sort_by($k);
-def group_by(f): map([f]) as $k | __trees($k; 8) | __raw__group_by($k);
-def unique_by(f): map([f]) as $k | __trees($k; 8) | __raw__unique_by($k);
+def min_by(f): map([f]) as $k | __keyed($k) | __raw__min_by($k);
+def max_by(f): map([f]) as $k | __keyed($k) | __raw__max_by($k);
+def sort_by(f): map([f]) as $k | __keyed($k) | __raw__sort_by($k);
+def group_by(f): map([f]) as $k | __keyed($k) | __raw__group_by($k);
+def unique_by(f): map([f]) as $k | __keyed($k) | __raw__unique_by($k);
 def arrays: select(type == "array");
 def objects: select(type == "object");
 def iterables: select(type | . == "array" or . == "object");
@@ -66,9 +78,6 @@ def combinations(n): [limit(n; repeat(.))] | combinations;
 def walk(f): def w: if type == "array" then map(w) elif type == "object" then map_values(w) else . end | f; w;
 def paths: path(..) | select(. != []);
 def paths(f): path(.. | select(f)) | select(. != []);
-def del(f): [path(f)] as $p | __without($p);
-def delpaths($p): __without($p);
-def setpath($p; $v): [$p] as $q | __updatable($q; $v) | __raw_setpath($p; $v);
 def pick(f): . as $v | reduce path(f) as $p (null; setpath($p; $v | getpath($p)));
 def truncate_stream(f): . as $n | null | f | if .[0] | length > $n then .[0] |= .[$n:] else empty end;
 def fromstream(f):
@@ -83,8 +92,7 @@ def match($re; $flags): __match($re; $flags; false)[];
 def match($re): if $re | type == "array" then match($re[0]; $re[1]) else match($re; null) end;
 def test($re; $flags): __match($re; $flags; true);
 def test($re): if $re | type == "array" then test($re[0]; $re[1]) else test($re; null) end;
-def captures: reduce .captures[] as $c ({}; if $c.name == null then . else . + {($c.name): $c.string} end);
-def capture($re; $flags): match($re; $flags) | captures;
+def capture($re; $flags): match($re; $flags) | .captures | _captures;
 def capture($re): if $re | type == "array" then capture($re[0]; $re[1]) else capture($re; null) end;
 def fromdateiso8601:
   ((strings | capture("^(?<at>[^.]*)[.](?<fraction>[0-9]{1,9})(?<zone>[^0-9].*)$")) // {at: ., fraction: "0", zone: ""})
@@ -100,7 +108,7 @@ def splits($re): splits($re; null);
 def split($re; $flags): [splits($re; $flags)];
 def sub($re; str; $flags):
   __match($re; $flags; false) as $m | __pieces($m) as $p |
-  [$m[] | [captures | str]] as $r | __weave($p; $r)[];
+  [$m[] | [.captures | _captures | str]] as $r | __weave($p; $r)[];
 def sub($re; str): sub($re; str; null);
 def gsub($re; str; $flags): sub($re; str; $flags + "g");
 def gsub($re; str): sub($re; str; "g");

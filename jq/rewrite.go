@@ -77,12 +77,46 @@ func (r *rewriter) prelude(name string, args ...*gojq.Query) *gojq.Query {
 	return call(defined+name, args...)
 }
 
-var operators = map[gojq.Operator]string{
-	gojq.OpAdd: "__add", gojq.OpSub: "__subtract", gojq.OpMul: "__multiply", gojq.OpDiv: "__divide", gojq.OpMod: "__modulo",
-	gojq.OpEq: "__equal", gojq.OpNe: "__notequal",
-	gojq.OpLt: "__less", gojq.OpLe: "__lesseq", gojq.OpGt: "__greater", gojq.OpGe: "__greatereq",
-	gojq.OpUpdateAdd: "__add", gojq.OpUpdateSub: "__subtract", gojq.OpUpdateMul: "__multiply",
-	gojq.OpUpdateDiv: "__divide", gojq.OpUpdateMod: "__modulo",
+// arithmetic and comparisons name the guards of the operators. The first pay,
+// and leave the work to the machine's own operator; a comparison is made where
+// it is paid for.
+var (
+	arithmetic = map[gojq.Operator]string{
+		gojq.OpAdd: "__add", gojq.OpSub: "__subtract", gojq.OpMul: "__multiply", gojq.OpDiv: "__divide", gojq.OpMod: "__modulo",
+	}
+	comparisons = map[gojq.Operator]string{
+		gojq.OpEq: "__equal", gojq.OpNe: "__notequal",
+		gojq.OpLt: "__less", gojq.OpLe: "__lesseq", gojq.OpGt: "__greater", gojq.OpGe: "__greatereq",
+	}
+	updates = map[gojq.Operator]gojq.Operator{
+		gojq.OpUpdateAdd: gojq.OpAdd, gojq.OpUpdateSub: gojq.OpSub, gojq.OpUpdateMul: gojq.OpMul,
+		gojq.OpUpdateDiv: gojq.OpDiv, gojq.OpUpdateMod: gojq.OpMod, gojq.OpUpdateAlt: gojq.OpAlt,
+	}
+)
+
+// registers are the arguments that the last guard has seen and paid for. What
+// is called next takes them from there.
+var registers = []string{"__a", "__b", "__c"}
+
+// operate has the guard see both sides, and then the machine do the work.
+func operate(op gojq.Operator, l, right *gojq.Query) *gojq.Query {
+	return pipe(call(arithmetic[op], l, right), &gojq.Query{Op: op, Left: call(registers[0]), Right: call(registers[1])})
+}
+
+// native calls one of the machine's own functions behind its guard.
+func (n native) call(name string, args []*gojq.Query) *gojq.Query {
+	if n.guard == "" {
+		return call(name, args...)
+	}
+	taken := make([]*gojq.Query, len(args))
+	for i := range args {
+		taken[i] = call(registers[i])
+	}
+	q := pipe(call(n.guard, args...), call(name, taken...))
+	if n.makes {
+		q = pipe(q, call("__made"))
+	}
+	return q
 }
 
 func (r *rewriter) query(q *gojq.Query, s *scope) *gojq.Query {
@@ -120,45 +154,94 @@ func (r *rewriter) body(q *gojq.Query, s *scope) *gojq.Query {
 		return &gojq.Query{Op: q.Op, Left: r.query(q.Left, s), Right: r.query(q.Right, s)}
 	case gojq.OpAssign, gojq.OpModify, gojq.OpUpdateAlt,
 		gojq.OpUpdateAdd, gojq.OpUpdateSub, gojq.OpUpdateMul, gojq.OpUpdateDiv, gojq.OpUpdateMod:
-		return r.update(q.Op, r.query(q.Left, s), r.query(q.Right, s))
+		return r.update(q, s)
 	}
-	if name, ok := operators[q.Op]; ok {
+	if name, ok := comparisons[q.Op]; ok {
 		return call(name, r.query(q.Left, s), r.query(q.Right, s))
+	}
+	if arithmetic[q.Op] != "" {
+		return operate(q.Op, r.query(q.Left, s), r.query(q.Right, s))
 	}
 	r.fail("missing expression (write . for the data as it is)")
 	return q
 }
 
-// update makes an assignment in three steps, for the paths must be known
-// before the machine writes anything:
-//
-//	_paths(l) as $__p | __updatable($__p; x) | (getpath($__p[]) = x)
-func (r *rewriter) update(op gojq.Operator, l, right *gojq.Query) *gojq.Query {
-	const paths, value = "$__p", "$__x"
-	target := r.prelude("getpath", term(&gojq.Term{
-		Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: paths}, SuffixList: []*gojq.Suffix{{Iter: true}},
-	}))
-	list := r.prelude("_paths", l)
-	if op == gojq.OpAssign {
-		set := &gojq.Query{Op: op, Left: target, Right: call(value)}
-		return as(right, value, as(list, paths, pipe(call("__updatable", call(paths), call(value)), set)))
+// update makes an assignment, which the prelude pays for path by path. A path
+// that is written out is paid for at once, and set as the machine does it.
+func (r *rewriter) update(q *gojq.Query, s *scope) *gojq.Query {
+	l, right := r.query(q.Left, s), r.query(q.Right, s)
+	if path := constantPath(q.Left); q.Op == gojq.OpAssign && path != nil {
+		for i := 1; i < len(path); i++ {
+			path[0] = &gojq.Query{Op: gojq.OpComma, Left: path[0], Right: path[i]}
+		}
+		list := term(&gojq.Term{Type: gojq.TermTypeArray, Array: &gojq.Array{Query: path[0]}})
+		return pipe(call("__settable", list), &gojq.Query{Op: q.Op, Left: q.Left, Right: right})
 	}
-	modify := func(f *gojq.Query) *gojq.Query {
-		// An update without a result takes the value away; the guard does it,
-		// since the machine would do it in place, in data that is not its own.
-		alive := &gojq.Query{Op: gojq.OpComma, Left: term(group(pipe(f, call("__iterate")))), Right: call("__gone")}
-		set := &gojq.Query{Op: gojq.OpModify, Left: target, Right: term(group(alive))}
-		return as(list, paths, pipe(call("__updatable", call(paths), term(&gojq.Term{Type: gojq.TermTypeNull})),
-			term(group(set)), call("__sweep", call(paths))))
-	}
-	dot := term(&gojq.Term{Type: gojq.TermTypeIdentity})
-	switch op {
+	switch q.Op {
+	case gojq.OpAssign:
+		return r.prelude("_assign", l, right)
 	case gojq.OpModify:
-		return modify(right)
-	case gojq.OpUpdateAlt:
-		return as(right, value, modify(&gojq.Query{Op: gojq.OpAlt, Left: dot, Right: call(value)}))
+		return r.prelude("_update", l, right)
 	}
-	return as(right, value, modify(call(operators[op], dot, call(value))))
+	const value = "$__x"
+	dot := term(&gojq.Term{Type: gojq.TermTypeIdentity})
+	change := &gojq.Query{Op: gojq.OpAlt, Left: dot, Right: call(value)}
+	if op := updates[q.Op]; op != gojq.OpAlt {
+		change = operate(op, dot, call(value))
+	}
+	return as(right, value, r.prelude("_update", l, change))
+}
+
+// constantPath gives the steps of a path that is written out, .a[0]["c"][1:];
+// nil of any other. What is one must be so for the machine too (toIndices),
+// which sets it without a look at what is there.
+func constantPath(q *gojq.Query) []*gojq.Query {
+	t := q.Term
+	if t == nil {
+		return nil
+	}
+	var steps []*gojq.Query
+	suffixes := t.SuffixList
+	switch t.Type {
+	case gojq.TermTypeIndex:
+		suffixes = append([]*gojq.Suffix{{Index: t.Index}}, suffixes...)
+	case gojq.TermTypeQuery:
+		steps = constantPath(t.Query)
+	}
+	if t.Type != gojq.TermTypeIndex && steps == nil {
+		return nil
+	}
+	for _, sf := range suffixes {
+		step := constantStep(sf.Index)
+		if step == nil {
+			return nil
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+func constantStep(x *gojq.Index) *gojq.Query {
+	switch {
+	case x == nil || x.Str != nil && x.Str.Queries != nil:
+		return nil
+	case x.Name != "":
+		return term(&gojq.Term{Type: gojq.TermTypeString, Str: &gojq.String{Str: x.Name}})
+	case x.Str != nil:
+		return term(&gojq.Term{Type: gojq.TermTypeString, Str: x.Str})
+	case !x.IsSlice && constantIndex(x.Start):
+		return x.Start
+	case !x.IsSlice || x.Start != nil && !constantIndex(x.Start) || x.End != nil && !constantIndex(x.End):
+		return nil
+	}
+	bound := func(name string, q *gojq.Query) *gojq.ObjectKeyVal {
+		if q == nil {
+			q = term(&gojq.Term{Type: gojq.TermTypeNull})
+		}
+		return &gojq.ObjectKeyVal{Key: name, Val: q}
+	}
+	slice := &gojq.Object{KeyVals: []*gojq.ObjectKeyVal{bound("start", x.Start), bound("end", x.End)}}
+	return term(&gojq.Term{Type: gojq.TermTypeObject, Object: slice})
 }
 
 func (r *rewriter) funcDef(fd *gojq.FuncDef, s *scope) *gojq.FuncDef {
@@ -248,8 +331,11 @@ func (r *rewriter) function(f *gojq.Func, s *scope) *gojq.Query {
 		return call(name)
 	case id == "path/1":
 		return pipe(call(name, args...), call("__path"))
-	case r.defs[id] != nil && !strings.HasPrefix(name, "_"):
+	case !r.trusted && strings.HasPrefix(name, "_"):
+	case r.defs[id] != nil:
 		return r.prelude(name, args...)
+	case natives[id].there:
+		return natives[id].call(name, args)
 	}
 	r.unknown(name, len(args))
 	return call("empty")
@@ -278,8 +364,8 @@ func (r *rewriter) unknown(name string, arity int) {
 		_ = r.fail("function %s is not allowed", name).WithHint("%s", why)
 		return
 	}
-	names := make([]string, 0, len(r.defs))
-	for id := range r.defs {
+	var names []string
+	for _, id := range known(r.defs) {
 		known, _, _ := strings.Cut(id, "/")
 		if known == name && !strings.HasPrefix(name, "_") {
 			r.fail("function %s does not take %d arguments", name, arity)

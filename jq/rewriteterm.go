@@ -52,9 +52,17 @@ func (r *rewriter) index(cur *gojq.Term, x *gojq.Index, s *scope) *gojq.Term {
 	return suffixed(cur, &gojq.Suffix{Index: n})
 }
 
+// constantIndex reports whether an index is written out: a text or a number.
 func constantIndex(q *gojq.Query) bool {
-	return q.Term != nil && len(q.FuncDefs) == 0 && len(q.Term.SuffixList) == 0 &&
-		(q.Term.Type == gojq.TermTypeNumber && len(q.Term.Number) <= MaxDigits || q.Term.Type == gojq.TermTypeString && q.Term.Str.Queries == nil)
+	t := q.Term
+	if t == nil || len(t.SuffixList) > 0 {
+		return false
+	}
+	if t.Type == gojq.TermTypeUnary && len(t.Unary.Term.SuffixList) == 0 {
+		t = t.Unary.Term
+	}
+	return t.Type == gojq.TermTypeNumber && len(t.Number) <= MaxDigits ||
+		t == q.Term && t.Type == gojq.TermTypeString && t.Str.Queries == nil
 }
 
 // head rewrites a term without what is behind it.
@@ -78,13 +86,13 @@ func (r *rewriter) head(t *gojq.Term, s *scope) *gojq.Term {
 	case gojq.TermTypeUnary:
 		u := r.term(t.Unary.Term, s)
 		if u.Type != gojq.TermTypeNumber {
-			u = group(pipe(term(u), call("__key")))
+			u = group(pipe(term(u), call("__numbers")))
 		}
 		n.Unary = &gojq.Unary{Op: t.Unary.Op, Term: u}
 	case gojq.TermTypeFormat:
 		f := r.format(t.Format)
 		if t.Str == nil {
-			return single(r.prelude(f))
+			return single(r.converted(f, s))
 		}
 		return single(r.text(t.Str, f, s))
 	case gojq.TermTypeString:
@@ -144,10 +152,7 @@ func (r *rewriter) object(o *gojq.Object, s *scope) *gojq.Object {
 		case kv.KeyString != nil && kv.KeyString.Queries == nil:
 			c.KeyString = kv.KeyString
 		case kv.KeyString != nil:
-			c.KeyQuery = r.text(kv.KeyString, "tostring", s)
-			if kv.Val == nil {
-				c.Val = term(&gojq.Term{Type: gojq.TermTypeIndex, Index: &gojq.Index{Start: c.KeyQuery}})
-			}
+			c.KeyString = &gojq.String{Queries: []*gojq.Query{term(group(r.text(kv.KeyString, "tostring", s)))}}
 		case kv.KeyQuery != nil:
 			c.KeyQuery = r.query(kv.KeyQuery, s)
 		}
@@ -182,11 +187,20 @@ func (r *rewriter) text(str *gojq.String, f string, s *scope) *gojq.Query {
 		if q.Term != nil && q.Term.Str != nil && q.Term.Type == gojq.TermTypeString {
 			parts = append(parts, term(&gojq.Term{Type: gojq.TermTypeString, Str: q.Term.Str}))
 		} else {
-			parts = append(parts, pipe(r.query(q, s), r.prelude(f)))
+			parts = append(parts, pipe(r.query(q, s), r.converted(f, s)))
 		}
 		if len(parts) == most {
 			parts = []*gojq.Query{call("__cat", parts...)}
 		}
 	}
 	return call("__cat", parts...)
+}
+
+// converted makes text of a value, by a function of the author's where there
+// is one of that name.
+func (r *rewriter) converted(f string, s *scope) *gojq.Query {
+	if s.has(key(f, 0)) {
+		return call(f)
+	}
+	return natives[key(f, 0)].call(f, nil)
 }
