@@ -36,7 +36,7 @@ func (k *kit) options() []gojq.CompilerOption {
 		gojq.WithFunction("__path", 0, 0, k.path), gojq.WithFunction("__made", 0, 0, k.made),
 		gojq.WithFunction("__updating", 0, 1, k.updating), gojq.WithFunction("__payable", 2, 2, k.payable),
 		gojq.WithFunction("__paid", 1, 1, k.paid), gojq.WithFunction("__own", 0, 0, k.own),
-		gojq.WithFunction("__disposable", 1, 1, k.disposable),
+		gojq.WithFunction("__disposable", 1, 1, k.disposable), gojq.WithFunction("__whole", 0, 0, k.whole),
 		gojq.WithFunction("__match", 3, 3, k.match), gojq.WithFunction("__pieces", 1, 1, k.pieces),
 		gojq.WithFunction("__weave", 2, 2, k.weave),
 	}

@@ -13,7 +13,7 @@ def _update(p; f):
   ((__updating as $s | label $none |
     __raw__modify(__raw_getpath(__payable($s; __raw_path(p))); (f | __paid($s)), break $none) | ., break $done),
    (__own | __updating as $s | __raw__modify(__raw_getpath(__payable($s; __raw_path(p))); f | __own)));
-def delpaths($p): __disposable($p) | __raw_delpaths($p);
+def delpaths($p): if $p == [] then . else __disposable($p) | __raw_delpaths($p) | __whole end;
 def del(f): delpaths([path(f)]);
 def getpath($p): __reachable($p) | __raw_getpath($p);
 def map(f): [.[] | f];

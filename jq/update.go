@@ -219,8 +219,9 @@ func (m *meter) reachable(v any, args []any) error {
 	return nil
 }
 
-// disposable is __disposable(paths): the input, to be changed in place where
-// something is to be taken away.
+// disposable is __disposable(paths): a copy of the input that the machine may
+// clear up in place where the paths lead. It goes through all that it is given,
+// so what is not on a path is held back from it, for __whole to put there again.
 func (k *kit) disposable(v any, args []any) any {
 	paths, _ := args[0].([]any)
 	if len(paths) == 0 {
@@ -229,7 +230,116 @@ func (k *kit) disposable(v any, args []any) any {
 	if _, err := k.m.tree(paths, 4); err != nil {
 		return err
 	}
-	return k.own(v, nil)
+	root := hold(v)
+	for _, p := range paths {
+		p, ok := p.([]any)
+		open, err := k.m.open(&root, p)
+		if err != nil {
+			return err
+		}
+		if !ok || !open {
+			return k.own(v, nil)
+		}
+	}
+	return root
+}
+
+// held is a container that the machine does not see: it lies behind the end of
+// an empty array.
+type held struct{ v any }
+
+func hold(v any) any {
+	switch v.(type) {
+	case []any, map[string]any:
+		return []any{held{v}}[:0]
+	}
+	return v
+}
+
+// heldIn gives the container that v stands for.
+func heldIn(v any) (any, bool) {
+	if a, ok := v.([]any); ok && len(a) == 0 && cap(a) == 1 {
+		h, ok := a[:1][0].(held)
+		return h.v, ok
+	}
+	return nil, false
+}
+
+// open copies the containers that a path leads through, each with what is in
+// it held back. It reports false of a path that is not one of names and places
+// that are there.
+func (m *meter) open(at *any, p []any) (bool, error) {
+	v := *at
+	put := func(x any) { *at = x }
+	for _, e := range p {
+		if x, ok := heldIn(v); ok {
+			if err := m.flat(x); err != nil {
+				return false, err
+			}
+			v = opened(x)
+			put(v)
+		}
+		switch e := e.(type) {
+		case string:
+			o, ok := v.(map[string]any)
+			if !ok {
+				return false, nil
+			}
+			if v, ok = o[e]; !ok {
+				return true, nil
+			}
+			put = func(x any) { o[e] = x }
+		case int:
+			a, ok := v.([]any)
+			if !ok || e < 0 {
+				return false, nil
+			}
+			if e >= len(a) {
+				return true, nil
+			}
+			v = a[e]
+			put = func(x any) { a[e] = x }
+		default:
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func opened(v any) any {
+	switch v := v.(type) {
+	case []any:
+		w := make([]any, len(v))
+		for i, x := range v {
+			w[i] = hold(x)
+		}
+		return w
+	case map[string]any:
+		w := make(map[string]any, len(v))
+		for name, x := range v {
+			w[name] = hold(x)
+		}
+		return w
+	}
+	return v
+}
+
+// whole puts back what was held. The input is a copy that nobody else has.
+func (k *kit) whole(v any, _ []any) any {
+	if x, ok := heldIn(v); ok {
+		return x
+	}
+	switch v := v.(type) {
+	case []any:
+		for i, x := range v {
+			v[i] = k.whole(x, nil)
+		}
+	case map[string]any:
+		for name, x := range v {
+			v[name] = k.whole(x, nil)
+		}
+	}
+	return v
 }
 
 // own gives the input as a copy that nobody else has, and pays for it.
