@@ -467,6 +467,34 @@ func TestAnUpdateOfManyFitsTheBudget(t *testing.T) {
 	}
 }
 
+// TestAResultIsMeasuredBesideItsData: what is there as it was counts for
+// nothing, once for each place, and what is new counts as it would be written.
+func TestAResultIsMeasuredBesideItsData(t *testing.T) {
+	t.Parallel()
+	data := map[string]any{"a": []any{strings.Repeat("x", 900)}, "b": map[string]any{"c": strings.Repeat("y", 900)}}
+	for src, want := range map[string]string{
+		`. + {x: 1}`:         "",
+		`.b.d = 1`:           "",
+		`.a[1] = 1`:          "",
+		`. + {x: .a}`:        "",
+		`. + {x: .a, y: .a}`: "expression.too-large",
+		`[., .]`:             "expression.too-large",
+		`{a, b, c: {a, b}}`:  "expression.too-large",
+		`reduce range(40) as $i (.; .a = [.a, .a])`:        "expression.too-large",
+		`reduce range(40) as $i (.; {a: [.a, .a], b: .b})`: "expression.too-large",
+		`. + {x: ("z" * 1390)}`:                            "expression.too-large",
+		`reduce range(300) as $i (.; {a: .})`:              "expression.too-large",
+	} {
+		tmpl, err := Expression(src, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tmpl.Eval(data, nil, Limits{Bytes: 1400}); (err == nil) != (want == "") || err != nil && problem.CodeOf(err) != want {
+			t.Errorf("%s: %v, want %q", src, err, want)
+		}
+	}
+}
+
 // BenchmarkAgainstGojq compares with gojq as it is, on 100 KB of data.
 func BenchmarkAgainstGojq(b *testing.B) {
 	items := make([]any, 1000)

@@ -3,6 +3,7 @@ package jq
 import (
 	"encoding/json"
 	"math/big"
+	"reflect"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -188,4 +189,53 @@ func (s *size) add(v any, depth int) bool {
 		s.bytes += 5
 	}
 	return s.bytes <= s.max
+}
+
+// beside measures what v has that like, at the same place, has not. Each place
+// of like counts for nothing once at most, so a result is never larger than
+// both together, however often it has the same value in it.
+func (s *size) beside(v, like any, depth int) bool {
+	if depth >= MaxDepth {
+		return s.add(v, depth)
+	}
+	switch v := v.(type) {
+	case []any:
+		l, ok := like.([]any)
+		if !ok {
+			break
+		}
+		if len(v) == len(l) && len(v) > 0 && &v[0] == &l[0] {
+			return true
+		}
+		s.nodes++
+		s.bytes += 2 + len(v)
+		for i, x := range v {
+			var y any
+			if i < len(l) {
+				y = l[i]
+			}
+			if s.bytes > s.max || !s.beside(x, y, depth+1) {
+				return false
+			}
+		}
+		return s.bytes <= s.max
+	case map[string]any:
+		l, ok := like.(map[string]any)
+		if !ok {
+			break
+		}
+		if reflect.ValueOf(v).Pointer() == reflect.ValueOf(l).Pointer() {
+			return true
+		}
+		s.nodes++
+		s.bytes += 2
+		for k, x := range v {
+			s.bytes += len(k) + 4
+			if s.bytes > s.max || !s.beside(x, l[k], depth+1) {
+				return false
+			}
+		}
+		return s.bytes <= s.max
+	}
+	return s.add(v, depth)
 }

@@ -164,6 +164,9 @@ func (t *Template) Uses(name string) bool { return t.uses[name] }
 // lookup knows no variable. The result may share parts with data, with what
 // lookup gives and with the template itself: treat it as read-only.
 //
+// What an expression makes is bounded by lim.Bytes; what its result has of data
+// as it is, at the same place, is not measured again: Encode bounds the whole.
+//
 // An expression gives its first result, and null when it has none. Problems:
 // expression.failed, expression.too-long, expression.too-large, and whatever
 // lookup returns.
@@ -178,7 +181,7 @@ func (t *Template) Eval(data any, lookup Lookup, lim Limits) (any, error) {
 	}
 	if t.expr == nil || !t.expr.plain {
 		s := size{max: lim.Bytes}
-		if !s.add(v, 0) {
+		if !s.beside(v, data, 0) {
 			m := meter{lim: lim}
 			if s.deep {
 				return nil, m.tooLarge("value is nested deeper than %d", MaxDepth)
