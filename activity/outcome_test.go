@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,13 +48,18 @@ func TestFailureSaysWhetherItMayHaveHappened(t *testing.T) {
 	}
 	nobody := "http://" + closed.Addr().String()
 	closed.Close()
-	p := performer(t, Config{Timeout: 200 * time.Millisecond})
+	p := performer(t, Config{Timeout: time.Minute})
+	impatient := performer(t, Config{Timeout: 200 * time.Millisecond})
 	for uri, want := range map[string]bool{
 		nobody: false, server.URL + "/refuses": false, server.URL + "/gateway": true,
 		server.URL + "/hangs": true, server.URL + "/drops": true, server.URL + "/breaks": true,
 	} {
 		input := fmt.Sprintf(`{"method":"POST","uri":%q,"body":{"n":1}}`, uri)
-		_, f := p.Perform(context.Background(), engine.Command{Target: TargetHTTP, Input: json.RawMessage(input)}, "k", 1)
+		by := p
+		if strings.HasSuffix(uri, "/hangs") {
+			by = impatient
+		}
+		_, f := by.Perform(context.Background(), engine.Command{Target: TargetHTTP, Input: json.RawMessage(input)}, "k", 1)
 		if f == nil || f.Unknown != want {
 			t.Errorf("%s: %+v, want unknown %v", uri, f, want)
 		}

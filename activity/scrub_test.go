@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -144,18 +145,28 @@ func TestWhatIsNoSecretStays(t *testing.T) {
 	}
 }
 
-// TestSearchIsBounded: a hostile server cannot make the search take long.
+// TestSearchIsBounded: a hostile server cannot make the search take long. It
+// runs alone: what counts is the time of the processor, which is the process's.
 func TestSearchIsBounded(t *testing.T) {
-	t.Parallel()
 	keep := &secrecy{}
 	keep.add(strings.Repeat(`\`, 64)+"x", strings.Repeat("%25", 40), strings.Repeat("+ ", 40), hard)
-	begun := time.Now()
+	begun := processorTime(t)
 	for _, unit := range []string{`\`, `%25`, `+`, `&amp;`, `\u005c`, "\n", "a"} {
 		keep.text(strings.Repeat(unit, (256<<10)/len(unit)))
 	}
-	if took := time.Since(begun); took > 30*time.Second {
+	if took := processorTime(t) - begun; took > 30*time.Second {
 		t.Errorf("took %s", took)
 	}
+}
+
+// processorTime is what the process has had of the processors.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // TestRedirectsCarryNoSecretElsewhere: what another origin gets has no secret in

@@ -1,6 +1,7 @@
 package tidy
 
 import (
+	"fmt"
 	"go/ast"
 	"path"
 	"slices"
@@ -68,6 +69,25 @@ func checkPurity(s source) []Finding {
 		return nil
 	}
 	return checkUse(s, "purity", "time", clock, s.dir()+" is pure")
+}
+
+// checkSleeps finds what is more than the tests may sleep.
+func checkSleeps(sleeps []Finding) []Finding {
+	if len(sleeps) <= maxSleeps {
+		return nil
+	}
+	for i := range sleeps {
+		sleeps[i].Text += fmt.Sprintf(": tests have %d of them, the limit is %d", len(sleeps), maxSleeps)
+	}
+	return sleeps
+}
+
+// sleepsOf lists the sleeps of a test.
+func sleepsOf(s source) []Finding {
+	if !s.isTest() {
+		return nil
+	}
+	return checkUse(s, "sleep", "time", []string{"Sleep"}, "a test waits with internal/await")
 }
 
 // checkKeys finds decoders that take other keys for ours.

@@ -89,6 +89,11 @@ var only = []struct {
 	{[]string{"github.com/prometheus/..."}, []string{"runtime/...", "activity", "api", "cmd/..."}, "metrics live where things happen"},
 }
 
+// maxSleeps is how many calls of time.Sleep tests may have together: those that
+// play something slow, and those that internal/await has not replaced yet. A
+// test that waits for something waits with internal/await. It only goes down.
+const maxSleeps = 54
+
 // bannedNames are packages that could hold anything.
 var bannedNames = []string{"util", "utils", "common", "impl", "types", "manager", "helper", "helpers", "misc", "base", "shared"}
 

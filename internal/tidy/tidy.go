@@ -68,6 +68,7 @@ func (s source) find(at token.Pos, rule, text string, args ...any) Finding {
 func Check(files []File) []Finding {
 	var found []Finding
 	documented := map[string]bool{}
+	var sleeps []Finding
 	for _, f := range files {
 		found = append(found, checkText(f)...)
 		if !strings.HasSuffix(f.Path, ".go") || strings.Contains("/"+f.Path, "/testdata/") {
@@ -84,6 +85,7 @@ func Check(files []File) []Finding {
 		found = append(found, checkPurity(s)...)
 		found = append(found, checkKeys(s)...)
 		found = append(found, checkShape(s)...)
+		sleeps = append(sleeps, sleepsOf(s)...)
 		if !s.isTest() {
 			documented[s.dir()] = documented[s.dir()] || parsed.Doc != nil
 		}
@@ -93,6 +95,7 @@ func Check(files []File) []Finding {
 			found = append(found, Finding{Path: dir, Rule: "package-doc", Text: "the package has no doc comment"})
 		}
 	}
+	found = append(found, checkSleeps(sleeps)...)
 	slices.SortFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Text, b.Text))
 	})

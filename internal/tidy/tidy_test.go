@@ -95,6 +95,7 @@ func TestEveryRuleFails(t *testing.T) {
 		{"cmd/engine-node/a.go", `import _ "github.com/spf13/viper"`, "only"},
 		{"store/a.go", `import _ "github.com/prometheus/client_golang/prometheus"`, "only"},
 		{"engine/a.go", `import _ "github.com/itchyny/gojq"`, "only"},
+		{"runtime/a_test.go", "import \"time\"\n\nfunc f() {" + strings.Repeat("\n\ttime.Sleep(1)", maxSleeps+1) + "\n}", "sleep"},
 		{"engine/a.go", "var  x int", "gofmt"},
 		{"engine/a.go", strings.Repeat("\nvar _ int", MaxFileLines), "file-lines"},
 		{"engine/a.go", "func f() {" + strings.Repeat("\n\t_ = 0", MaxFuncLines-1) + "\n}", "func-lines"},
