@@ -129,7 +129,7 @@ func (m *meter) digits(v any) error {
 // is there twice is counted twice, as it would be written.
 func (m *meter) tree(v any, weight int) (size, error) {
 	s := size{max: m.lim.Bytes}
-	if !s.add(v, 0) {
+	if !s.add(v, nil, 0) {
 		if s.deep {
 			return s, m.tooLarge("value is nested deeper than %d", MaxDepth)
 		}
@@ -147,8 +147,11 @@ type size struct {
 	deep                      bool
 }
 
-// add measures v, and reports whether it is within the bounds.
-func (s *size) add(v any, depth int) bool {
+// add measures what v has that like, at the same place, has not, and reports
+// whether it is within the bounds. Each place of like counts for nothing once
+// at most, so a value is never larger than both together, however often it has
+// the same part in it.
+func (s *size) add(v, like any, depth int) bool {
 	s.nodes++
 	switch v := v.(type) {
 	case string:
@@ -161,17 +164,29 @@ func (s *size) add(v any, depth int) bool {
 		s.bytes += n
 		s.digits = max(s.digits, n)
 	case []any:
+		l, _ := like.([]any)
+		if len(l) > 0 && len(v) == len(l) && &v[0] == &l[0] {
+			return true
+		}
 		s.bytes += 2 + len(v)
 		if depth++; depth > MaxDepth {
 			s.deep = true
 			return false
 		}
-		for _, x := range v {
-			if s.bytes > s.max || !s.add(x, depth) {
+		for i, x := range v {
+			var y any
+			if i < len(l) {
+				y = l[i]
+			}
+			if s.bytes > s.max || !s.add(x, y, depth) {
 				return false
 			}
 		}
 	case map[string]any:
+		l, _ := like.(map[string]any)
+		if len(l) > 0 && reflect.ValueOf(v).Pointer() == reflect.ValueOf(l).Pointer() {
+			return true
+		}
 		s.bytes += 2
 		if depth++; depth > MaxDepth {
 			s.deep = true
@@ -179,7 +194,7 @@ func (s *size) add(v any, depth int) bool {
 		}
 		for k, x := range v {
 			s.bytes += len(k) + 4
-			if s.bytes > s.max || !s.add(x, depth) {
+			if s.bytes > s.max || !s.add(x, l[k], depth) {
 				return false
 			}
 		}
@@ -189,53 +204,4 @@ func (s *size) add(v any, depth int) bool {
 		s.bytes += 5
 	}
 	return s.bytes <= s.max
-}
-
-// beside measures what v has that like, at the same place, has not. Each place
-// of like counts for nothing once at most, so a result is never larger than
-// both together, however often it has the same value in it.
-func (s *size) beside(v, like any, depth int) bool {
-	if depth >= MaxDepth {
-		return s.add(v, depth)
-	}
-	switch v := v.(type) {
-	case []any:
-		l, ok := like.([]any)
-		if !ok {
-			break
-		}
-		if len(v) == len(l) && len(v) > 0 && &v[0] == &l[0] {
-			return true
-		}
-		s.nodes++
-		s.bytes += 2 + len(v)
-		for i, x := range v {
-			var y any
-			if i < len(l) {
-				y = l[i]
-			}
-			if s.bytes > s.max || !s.beside(x, y, depth+1) {
-				return false
-			}
-		}
-		return s.bytes <= s.max
-	case map[string]any:
-		l, ok := like.(map[string]any)
-		if !ok {
-			break
-		}
-		if reflect.ValueOf(v).Pointer() == reflect.ValueOf(l).Pointer() {
-			return true
-		}
-		s.nodes++
-		s.bytes += 2
-		for k, x := range v {
-			s.bytes += len(k) + 4
-			if s.bytes > s.max || !s.beside(x, l[k], depth+1) {
-				return false
-			}
-		}
-		return s.bytes <= s.max
-	}
-	return s.add(v, depth)
 }

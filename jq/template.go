@@ -181,7 +181,7 @@ func (t *Template) Eval(data any, lookup Lookup, lim Limits) (any, error) {
 	}
 	if t.expr == nil || !t.expr.plain {
 		s := size{max: lim.Bytes}
-		if !s.beside(v, data, 0) {
+		if !s.add(v, data, 0) {
 			m := meter{lim: lim}
 			if s.deep {
 				return nil, m.tooLarge("value is nested deeper than %d", MaxDepth)
