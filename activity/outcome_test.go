@@ -81,8 +81,8 @@ func TestFailureSaysWhetherItMayHaveHappened(t *testing.T) {
 		"panics": {func(context.Context, json.RawMessage) (any, error) { panic("no") }, true},
 		"hangs":  {func(ctx context.Context, _ json.RawMessage) (any, error) { <-ctx.Done(); return nil, ctx.Err() }, true},
 	} {
-		p.Register(name, c.f)
-		if _, f := p.Perform(context.Background(), engine.Command{Target: name}, "k", 1); f == nil || f.Unknown != c.want {
+		impatient.Register(name, c.f)
+		if _, f := impatient.Perform(context.Background(), engine.Command{Target: name}, "k", 1); f == nil || f.Unknown != c.want {
 			t.Errorf("a function that %s: %+v, want unknown %v", name, f, c.want)
 		}
 	}
