@@ -120,7 +120,7 @@ func (s *service) await(ctx context.Context, id string, d time.Duration) error {
 		if st := snapshot.Status(row.Status); st.Closed() || st == snapshot.Faulted {
 			return nil
 		}
-		delay = min(delay*3/2, lookMax)
+		delay = min(delay*5/4, lookMax)
 		timer.Reset(delay)
 	}
 }
