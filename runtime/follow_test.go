@@ -182,26 +182,3 @@ func TestMessagesBehindACallAreGivenBack(t *testing.T) {
 		t.Errorf("given back %d times, settled %t", times, message.settled)
 	}
 }
-
-// A turn that costs much is followed by a pause as long, up to a bound, unless
-// there is a whole turn's worth of signals already.
-func TestCostlyTurnsGatherSignals(t *testing.T) {
-	t.Parallel()
-	m := newMailboxes()
-	wait := func(n int) {
-		for range n {
-			m.enter(&post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i"}}})
-		}
-	}
-	wait(2)
-	for _, c := range []struct{ cost, want time.Duration }{
-		{time.Millisecond, 0}, {5 * time.Millisecond, 5 * time.Millisecond}, {time.Second, gatherMax},
-	} {
-		if m.open["i"].cost = c.cost; m.gather("i") != c.want {
-			t.Errorf("after a turn of %s: %s, want %s", c.cost, m.gather("i"), c.want)
-		}
-	}
-	if wait(TurnSignals); m.gather("i") != 0 {
-		t.Error("it waits for more than a turn takes")
-	}
-}

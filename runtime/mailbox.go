@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
-	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -60,27 +59,7 @@ type mailboxes struct {
 type mailbox struct {
 	waiting []*post
 	serving bool
-	one     [1]*post      // waiting, mostly
-	cost    time.Duration // of the turn before
-}
-
-// A turn of a wide instance costs much, however few results it takes: it reads
-// and writes all that the instance remembers. So the next one waits about as long
-// as that took for more of them, and the instance has at most half a processor.
-const (
-	gatherFrom = 2 * time.Millisecond // what costs less goes on at once
-	gatherMax  = 25 * time.Millisecond
-)
-
-// gather is how long the one who is to serve a mailbox waits for more.
-func (m *mailboxes) gather(id string) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	b := m.open[id]
-	if b.cost < gatherFrom || len(b.waiting) >= TurnSignals {
-		return 0
-	}
-	return min(b.cost, gatherMax)
+	one     [1]*post // waiting, mostly
 }
 
 // spareMailboxes is how many that are empty are kept for the next instances.
@@ -141,7 +120,7 @@ func (m *mailboxes) add(p *post) {
 		} else {
 			b = &mailbox{}
 		}
-		b.waiting, b.cost = b.one[:0], 0
+		b.waiting = b.one[:0]
 		m.open[id] = b
 	}
 	b.waiting = append(b.waiting, p)
@@ -192,12 +171,12 @@ func (m *mailboxes) take(id string, joins bool) []*post {
 	return taken
 }
 
-// done lets the next post serve, after a turn that took so long.
-func (m *mailboxes) done(id string, took time.Duration) {
+// done lets the next post serve.
+func (m *mailboxes) done(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b := m.open[id]
-	b.serving, b.cost = false, took
+	b.serving = false
 	if len(b.waiting) == 0 {
 		delete(m.open, id)
 		if len(m.spare) < spareMailboxes {
@@ -433,11 +412,8 @@ func (r *Runtime) attend(ctx context.Context, p *post) {
 		return
 	}
 	id := p.Envelope.InstanceID
-	if pause := r.mail.gather(id); pause > 0 {
-		dispatch.Sleep(ctx, pause) // whoever ends it serves all the sooner
-	}
-	posts, begun := r.mail.take(id, r.Store.Joins()), time.Now()
-	defer func() { r.mail.done(id, time.Since(begun)) }()
+	posts := r.mail.take(id, r.Store.Joins())
+	defer r.mail.done(id)
 	defer func() { // whatever happens here, nobody waits for it for ever
 		for _, other := range posts {
 			if other != p {
