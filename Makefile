@@ -32,6 +32,7 @@ run: build ## serve on the embedded store with the examples and their outside wo
 
 test: install ## before a change is shown to others: every test but what takes long, and check
 	.ci/install-postgres
+	[ "$${CI:-}" != true ] || .ci/install-grammar # where nothing may be skipped
 	.ci/test
 	$(MAKE) --no-print-directory check
 
@@ -61,6 +62,7 @@ fuzz: ## every fuzz target for a moment
 
 test-oracle: install ## the Oracle store: over the stand-in, or on the database of AQUEDUCT_ORACLE_DSN; ends with a report
 	.ci/install-postgres
+	[ "$${CI:-}" != true ] || .ci/install-grammar # where nothing may be skipped
 	.ci/test-oracle
 
 model: install ## random operations on every store and on a model of one: what may be seen is the same; MODEL_CHECKS
