@@ -2,6 +2,7 @@ package aq
 
 import (
 	"context"
+	"database/sql/driver"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -150,6 +151,12 @@ func (s *Session) Enqueue(ctx context.Context, q Queue, list []Send) error {
 			return fmt.Errorf("aq: enqueue to %s: %w", q.Name, err)
 		}
 		messages[i] = m.message()
+	}
+	// On a dead connection the driver can make no properties for the messages, and
+	// releases those of the enqueue before instead, a second time: by then the
+	// memory may be another session's.
+	if !s.alive() {
+		return s.failed("enqueue to "+q.Name, driver.ErrBadConn)
 	}
 	queue, err := s.queue(ctx, q, s.enq)
 	if err != nil {

@@ -129,6 +129,13 @@ func (s *Session) Rollback() error {
 	return nil
 }
 
+// alive says whether the connection is there, as far as the client library
+// knows. It asks no server.
+func (s *Session) alive() bool {
+	v, ok := s.raw.(driver.Validator)
+	return !ok || v.IsValid()
+}
+
 // Good says whether the session may be used for another transaction.
 func (s *Session) Good() bool {
 	s.mu.Lock()

@@ -258,6 +258,29 @@ func TestALostConnectionIsReconnect(t *testing.T) {
 	}
 }
 
+// What follows a statement that found the connection dead does not reach the
+// driver, which would free what it has freed before.
+func TestNothingIsSentOnADeadConnection(t *testing.T) {
+	t.Parallel()
+	db, q := breakable(t)
+	s := session(t, db)
+	send(t, s, q, Send{Body: []byte("a"), Priority: 5}) // leaves its properties behind
+	if err := s.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ExecContext(t.Context(), "alter session set ocisim_fault = 'execute:1:cut'"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ExecContext(t.Context(), "select 1 from DUAL"); Classify(err) != Reconnect {
+		t.Fatal(err)
+	}
+	before := db.Calls()
+	err := s.Enqueue(t.Context(), q, []Send{{Body: []byte("b"), Priority: 5}})
+	if Classify(err) != Reconnect || s.Good() || db.Calls() != before {
+		t.Errorf("%v, good %v, %d calls", err, s.Good(), db.Calls()-before)
+	}
+}
+
 func containsAny(s string, parts ...string) bool {
 	for _, p := range parts {
 		if strings.Contains(s, p) {
