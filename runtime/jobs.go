@@ -33,13 +33,17 @@ type mourner interface {
 	Deaths() <-chan struct{}
 }
 
-// host runs the hosted jobs: adoption when a node has died, by the clock
-// retention and the look for strays (A14).
+// host runs the hosted jobs: adoption at first and when a node has died, by the
+// clock retention and the look for strays (A14). An adoption that fails is tried
+// again: a node may well die of what ails the database.
 func (r *Runtime) host(ctx context.Context) error {
 	var deaths <-chan struct{}
 	if m, ok := r.Store.(mourner); ok {
 		deaths = m.Deaths()
 	}
+	adoption := time.NewTimer(0)
+	defer adoption.Stop()
+	failures := 0
 	retention := time.NewTimer(r.RetentionEvery)
 	defer retention.Stop()
 	strays := time.NewTicker(r.StraysEvery)
@@ -49,9 +53,17 @@ func (r *Runtime) host(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-deaths:
-			if err := r.adopt(ctx); err != nil && ctx.Err() == nil {
-				r.Log.Error("adoption failed", "error", err)
+			adoption.Reset(0)
+		case <-adoption.C:
+			err := r.adopt(ctx)
+			if err == nil || ctx.Err() != nil {
+				failures = 0
+				continue
 			}
+			failures++
+			delay := r.backoff(failures, "adoption")
+			r.Log.Error("commands of dead nodes could not be adopted", "error", err, "again", delay)
+			adoption.Reset(delay)
 		case <-strays.C:
 			if err := r.strays(ctx); err != nil && ctx.Err() == nil {
 				r.Log.Error("messages that nobody works on could not be looked for", "error", err)

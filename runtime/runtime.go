@@ -235,9 +235,6 @@ func (r *Runtime) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer giveUp()
-	if err := r.adopt(ctx); err != nil && ctx.Err() == nil {
-		return err
-	}
 	r.mu.Lock()
 	r.work = work
 	r.mu.Unlock()

@@ -167,3 +167,52 @@ func TestNodeEndsAlthoughItsStoreIsAway(t *testing.T) {
 		t.Fatal("the node does not end")
 	}
 }
+
+// orphaning is a store that cannot look for commands of dead nodes for a while.
+type orphaning struct {
+	store.Full
+	failures atomic.Int64
+}
+
+func (s *orphaning) Orphans(ctx context.Context, most int) (int, error) {
+	if s.failures.Add(-1) >= 0 {
+		return 0, problem.New(problem.Unavailable, "store.full", "the session is gone")
+	}
+	return s.Full.Orphans(ctx, most)
+}
+
+// A node that cannot adopt what a dead one left goes on, and tries again.
+func TestAdoptionOutlivesTrouble(t *testing.T) {
+	t.Parallel()
+	place := t.TempDir() + "/a.db"
+	whole := func(full store.Full) store.Full { return full }
+	called := make(chan struct{}, 1)
+	first, err := open(t.Context(), place, whole, func(ctx context.Context, _ json.RawMessage) (any, error) {
+		called <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}, callDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.rt.DrainTimeout = time.Millisecond
+	first.begin(t, "i", "t/call", nil)
+	<-called
+	if err := first.close(); err != nil {
+		t.Fatal(err)
+	}
+	s := &orphaning{}
+	s.failures.Store(3)
+	second, err := open(t.Context(), place, func(full store.Full) store.Full { s.Full = full; return s },
+		func(context.Context, json.RawMessage) (any, error) { return 1, nil }, callDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.until(t, "i", status("completed"))
+	if err := second.close(); err != nil {
+		t.Error(err)
+	}
+	if s.failures.Load() >= 0 {
+		t.Error("nothing failed")
+	}
+}

@@ -48,7 +48,7 @@ func TestCluster(t *testing.T) {
 	}
 	steady := slots[2]
 	if steady.lives != 1 {
-		t.Errorf("the node that nobody killed has ended %d times", steady.lives-1)
+		t.Errorf("the node that nobody killed has ended %d times: %s", steady.lives-1, steady.last)
 	}
 	flat(t, samples)
 	outcomes := map[history.Outcome]int{}

@@ -71,7 +71,8 @@ type slot struct {
 	mu    sync.Mutex
 	node  *node // nil while none is ready
 	lives int
-	fails int // processes that could not start, or ended unasked
+	fails int    // processes that could not start, or ended unasked
+	last  string // how the latest process ended, and the end of its log
 	over  chan struct{}
 	done  sync.WaitGroup
 }
@@ -97,6 +98,9 @@ func (s *slot) keep() {
 			}
 		}
 		s.mu.Lock()
+		if n != nil {
+			s.last = fmt.Sprintf("%v\n%s", n.Err, n.Tail())
+		}
 		s.node = nil
 		s.lives++
 		name := fmt.Sprintf("%s-%d", s.name, s.lives)

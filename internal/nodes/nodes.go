@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -116,10 +117,17 @@ func (n *Node) Gone() bool {
 	}
 }
 
-// Tail is the end of its log.
+// fatal begins what Go writes when a process ends in trouble of its own.
+var fatal = regexp.MustCompile(`(?m)^(panic: |fatal error: |SIG[A-Z]+: )`)
+
+// Tail is the end of its log, or of a process that broke the beginning of what
+// it said of that.
 func (n *Node) Tail() string {
 	raw, _ := os.ReadFile(n.Log) // of one that said nothing it is empty
 	const most = 3000
+	if at := fatal.FindIndex(raw); at != nil {
+		return string(raw[at[0]:min(len(raw), at[0]+2*most)])
+	}
 	return string(raw[max(0, len(raw)-most):])
 }
 
