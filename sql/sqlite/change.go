@@ -173,6 +173,9 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 			return 0, err
 		}
 	}
+	if err := readable(encoded); err != nil {
+		return 0, err
+	}
 	var until, task any
 	if w, ok := s.Primary(); ok {
 		until, task = micros(w.Until), text(w.TaskID)

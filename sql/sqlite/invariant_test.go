@@ -13,7 +13,7 @@ import (
 // broken says how invariants can be broken, beside storetest.Broken.
 var broken = map[string][]string{
 	"one-snapshot": {
-		"update WF_RUNTIME_STATES set STATE_VERSION = 2",
+		"update WF_STATES set STATE_VERSION = 2",
 	},
 	"stream-gapless": {
 		"delete from WF_STREAM where POSITION = 2",
@@ -40,7 +40,7 @@ var broken = map[string][]string{
 	},
 	"one-key": {
 		"update WF_STREAM set DATA = (select DATA from WF_STREAM where POSITION = 2) where POSITION = 4",
-		"update WF_STREAM set PROCESSED = 1, PROCESSED_ON_UTC = 1, DATA = cast(json_set(cast(DATA as text), '$.key', (select EFFECT_KEY from WF_STREAM where POSITION = 2)) as blob) where POSITION = 4",
+		"update WF_STREAM set PROCESSED = 1, PROCESSED_ON_UTC = 1, DATA = cast(json_set(cast(DATA as text), '$.key', (select EFFECT_KEY from WF_V_STREAM where POSITION = 2)) as blob) where POSITION = 4",
 		"insert into WF_STREAM (ENTRY_NO, KIND, PROCESSED, PROCESSED_ON_UTC, DATA) select (99 << 24) + 1, KIND, 1, 1, DATA from WF_STREAM where POSITION = 2",
 	},
 	"lease-owner": {
@@ -50,14 +50,14 @@ var broken = map[string][]string{
 }
 
 const (
-	closed = "update WF_RUNTIME_STATES set STATE_JSON = cast(json_set(cast(STATE_JSON as text), '$.status', 'completed') as blob); update WF_INSTANCES set STATUS = 'completed'"
-	idle   = "update WF_RUNTIME_STATES set STATE_JSON = cast(json_remove(cast(STATE_JSON as text), '$.waiting', '$.waits') as blob)"
+	closed = "update WF_STATES set STATE_JSON = cast(json_set(cast(STATE_JSON as text), '$.status', 'completed') as blob); update WF_INSTANCES set STATUS = 'completed'"
+	idle   = "update WF_STATES set STATE_JSON = cast(json_remove(cast(STATE_JSON as text), '$.waiting', '$.waits') as blob)"
 )
 
 // waits is what makes another of the waits of storetest's instance the first.
 func waits(kind string) string {
 	token := map[string]string{"Command": "a-c", "Task": "a-p", "Event": "a-e"}[kind]
-	return "update WF_RUNTIME_STATES set STATE_JSON = cast(json_set(cast(STATE_JSON as text), '$.waiting.kind', '" + kind + "', '$.waiting.token', '" + token + "') as blob)"
+	return "update WF_STATES set STATE_JSON = cast(json_set(cast(STATE_JSON as text), '$.waiting.kind', '" + kind + "', '$.waiting.token', '" + token + "') as blob)"
 }
 
 // What came while an instance was suspended is with the instance: the message of
@@ -81,7 +81,7 @@ func TestVerifyKnowsWhatIsKept(t *testing.T) {
 		holds bool
 	}{
 		{"delete from WF_MESSAGES", false},
-		{"update WF_RUNTIME_STATES set STATE_JSON = cast(json_set(cast(STATE_JSON as text), '$.continuationBuffer', json('" + kept + "')) as blob)", true},
+		{"update WF_STATES set STATE_JSON = cast(json_set(cast(STATE_JSON as text), '$.continuationBuffer', json('" + kept + "')) as blob)", true},
 	} {
 		if err := c.script(is.text); err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 				}
 				c := must(openConn(dsn(path, "")))
 				defer c.close()
-				if err := c.script(text); err != nil {
+				if err := c.script(written(text)); err != nil {
 					t.Fatal(err)
 				}
 				list, err := Verify(t.Context(), path, 10)

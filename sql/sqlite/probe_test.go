@@ -183,7 +183,7 @@ func TestExaminationFindsWhatTheAPIFinds(t *testing.T) {
 	}
 	c := must(openConn(dsn(path, "")))
 	defer c.close()
-	if err := c.script("update WF_RUNTIME_STATES set STATE_JSON = replace(STATE_JSON, 'broken', 'brokem') where INSTANCE_ID = 'broken'"); err != nil {
+	if err := c.script("update WF_STATES set STATE_JSON = replace(STATE_JSON, 'broken', 'brokem') where INSTANCE_ID = 'broken'"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := s.Load(t.Context(), "broken")

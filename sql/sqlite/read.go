@@ -161,7 +161,7 @@ func scanInstance(row scanner, k *keyed[projections.Instance]) error {
 // Instance implements projections.Reader.
 func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, error) {
 	r := read("instance_select")
-	r.where("INSTANCE_NO = (select INSTANCE_NO from WF_RUNTIME_STATES where INSTANCE_ID = ?)", id)
+	r.where("INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = ?)", id)
 	k, err := single(ctx, s, r, scanInstance)
 	return k.item, wrap("instance "+id, err)
 }
@@ -282,7 +282,7 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections
 	}
 	r.equals("T.ASSIGNEE", q.Assignee)
 	if q.InstanceID != "" {
-		r.where("T.INSTANCE_NO = (select INSTANCE_NO from WF_RUNTIME_STATES where INSTANCE_ID = ?)", q.InstanceID)
+		r.where("T.INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = ?)", q.InstanceID)
 	}
 	if q.User != "" || len(q.Groups) > 0 {
 		visibleTo(r, q.User, q.Groups)

@@ -184,7 +184,8 @@ func (o Options) complete() (Options, error) {
 // dsn is the address of a database for the driver.
 func dsn(path, params string) string {
 	u := url.URL{Path: path}
-	s := "file:" + u.EscapedPath() + "?_busy_timeout=5000"
+	// A connection is used by one goroutine at a time, and needs no lock of its own.
+	s := "file:" + u.EscapedPath() + "?_busy_timeout=5000&_mutex=no"
 	if params != "" {
 		s += "&" + params
 	}

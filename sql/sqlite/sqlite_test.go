@@ -62,7 +62,8 @@ func harness(t *testing.T) storetest.Harness {
 
 // damage changes a byte behind the middle of a column, and leaves its type.
 func damage(c *conn, table, column, id string) error {
-	where := " where INSTANCE_NO = (select INSTANCE_NO from WF_RUNTIME_STATES where INSTANCE_ID = '" + id + "')"
+	table = written(table)
+	where := " where INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = '" + id + "')"
 	kind, err := c.text("select typeof(" + column + ") from " + table + where)
 	if err != nil {
 		return err
@@ -120,6 +121,11 @@ func TestIdleStoreIsIdle(t *testing.T) {
 	if after := s.Stats(); after != before {
 		t.Fatalf("from %+v to %+v", before, after)
 	}
+}
+
+// written names what statements write where they name the view of the snapshots.
+func written(statement string) string {
+	return strings.ReplaceAll(statement, "WF_RUNTIME_STATES", "WF_STATES")
 }
 
 // A change that fails after it wrote is answered alone; its group stands.

@@ -261,7 +261,7 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 		plan(t, s, name, statement(name))
 	}
 	for name, text := range map[string]string{
-		"instance":      statement("instance_select") + " where INSTANCE_NO = (select INSTANCE_NO from WF_RUNTIME_STATES where INSTANCE_ID = 'a')",
+		"instance":      statement("instance_select") + " where INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = 'a')",
 		"started":       statement("instance_select") + " where " + startedBy,
 		"stream":        statement("stream_select") + " where R.INSTANCE_ID = 'a' and S.ENTRY_NO > (R.INSTANCE_NO << 24) + 1 and S.ENTRY_NO < (R.INSTANCE_NO + 1) << 24 order by S.ENTRY_NO limit 5",
 		"task":          statement("task_select") + " where T.TASK_ID = 'a'",

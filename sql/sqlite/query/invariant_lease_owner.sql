@@ -4,6 +4,6 @@ where (M.STATE = 10) <> (M.LEASE_OWNER is not null) or M.STATE not in (0, 1, 10)
 union all
 select R.INSTANCE_ID, 'command ' || S.POSITION || ' is claimed by node run ' || S.CLAIMED_BY || ', which is not known'
 from WF_STREAM S
-join WF_RUNTIME_STATES R on R.INSTANCE_NO = S.INSTANCE_NO
+join WF_STATES R on R.INSTANCE_NO = S.INSTANCE_NO
 where S.PROCESSED = 0 and S.CLAIMED_BY is not null and not exists (select 1 from WF_NODES N where N.NODE_NO = S.CLAIMED_BY)
 limit ?

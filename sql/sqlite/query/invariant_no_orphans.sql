@@ -1,11 +1,11 @@
 select 'stream entry ' || S.ENTRY_NO, 'its instance is not there' from WF_STREAM S
-where not exists (select 1 from WF_RUNTIME_STATES R where R.INSTANCE_NO = S.INSTANCE_NO)
+where not exists (select 1 from WF_STATES R where R.INSTANCE_NO = S.INSTANCE_NO)
 union all
 select T.TASK_ID, 'its instance is not there' from WF_TASKS T
-where not exists (select 1 from WF_RUNTIME_STATES R where R.INSTANCE_NO = T.INSTANCE_NO)
+where not exists (select 1 from WF_STATES R where R.INSTANCE_NO = T.INSTANCE_NO)
 union all
 select W.WAITING_TOKEN, 'the instance of the wait is not there' from WF_WAITS W
-where not exists (select 1 from WF_RUNTIME_STATES R where R.INSTANCE_NO = W.INSTANCE_NO)
+where not exists (select 1 from WF_STATES R where R.INSTANCE_NO = W.INSTANCE_NO)
 union all
 select 'task event ' || E.EVENT_NO, 'its task is not there' from WF_TASK_EVENTS E
 where not exists (select 1 from WF_TASKS T where T.TASK_NO = E.TASK_NO)

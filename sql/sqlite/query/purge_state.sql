@@ -1,1 +1,1 @@
-delete from WF_RUNTIME_STATES where INSTANCE_NO = ?
+delete from WF_STATES where INSTANCE_NO = ?

@@ -1,1 +1,1 @@
-select INSTANCE_NO from WF_RUNTIME_STATES where INSTANCE_ID = ?
+select INSTANCE_NO from WF_STATES where INSTANCE_ID = ?

@@ -1,6 +1,6 @@
 select T.TASK_ID, T.TASK_VERSION, R.INSTANCE_ID, T.CANDIDATE_USERS, T.CANDIDATE_GROUPS, T.EXCLUDED_USERS
 from WF_TASKS T
-join WF_RUNTIME_STATES R on R.INSTANCE_NO = T.INSTANCE_NO
+join WF_STATES R on R.INSTANCE_NO = T.INSTANCE_NO
 where T.STATUS in ('ready', 'reserved') and T.STATUS = 'ready'
   and (coalesce(T.CANDIDATE_USERS, '[]') = '[]' and coalesce(T.CANDIDATE_GROUPS, '[]') = '[]'
     or exists (select 1 from json_each(T.CANDIDATE_USERS) where VALUE = ?)
