@@ -396,13 +396,13 @@ func (c *Catalogue) registered(id string) engine.Definition {
 // load returns a version, compiled at most once by all who ask at the same
 // time. Who asked first may leave: the load goes on for the others.
 func (c *Catalogue) load(ctx context.Context, name, version string) (engine.Definition, error) {
-	id := ID(name, version)
-	if def := c.kept(id); def != nil {
+	if def := c.kept(name, version); def != nil {
 		return def, nil
 	}
+	id := ID(name, version)
 	detached := context.WithoutCancel(ctx)
 	result := c.loads.DoChan(id, func() (any, error) {
-		if def := c.kept(id); def != nil {
+		if def := c.kept(name, version); def != nil {
 			return def, nil
 		}
 		ctx, cancel := context.WithTimeout(detached, LoadTimeout)
@@ -469,13 +469,17 @@ func (c *Catalogue) read(ctx context.Context, name, version string, r Record) (d
 }
 
 // kept returns what is in memory.
-func (c *Catalogue) kept(id string) engine.Definition {
+// kept is a version that is in memory, or nil. Every turn asks, so the id is not
+// made on the heap.
+func (c *Catalogue) kept(name, version string) engine.Definition {
+	var buf [128]byte
+	id := append(append(append(buf[:0], name...), '@'), version...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if def := c.code[id]; def != nil {
+	if def := c.code[string(id)]; def != nil {
 		return def
 	}
-	e := c.compiled[id]
+	e := c.compiled[string(id)]
 	if e == nil {
 		return nil
 	}

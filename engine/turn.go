@@ -23,6 +23,7 @@ type Turn struct {
 	In   Input
 
 	out     Outcome
+	first   [2]Entry  // of the outcome: what came, and a command, in most turns
 	ordinal int       // of the next derived id in this turn
 	steps   int       // tasks run so far
 	bytes   int       // of the data that the turn writes beside the snapshot
@@ -61,7 +62,7 @@ func newTurn(s snapshot.Snapshot, in Input) *Turn {
 	s.Version++
 	s.UpdatedAt = in.Now
 	t := &Turn{In: in, out: Outcome{Snapshot: s, Disposition: Applied}}
-	t.out.Entries = make([]Entry, 0, 2) // what came, and a command, in most turns
+	t.out.Entries = t.first[:0]
 	t.Snap = &t.out.Snapshot
 	return t
 }

@@ -107,7 +107,13 @@ func (e *encoder) array(v []any, depth int) {
 
 func (e *encoder) object(v map[string]any, depth int) {
 	e.buf = append(e.buf, '{')
-	for i, k := range sortedKeys(v) {
+	var few [16]string // most objects are small
+	keys := few[:0]
+	for k := range v {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for i, k := range keys {
 		if e.stop() {
 			return
 		}

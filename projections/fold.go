@@ -16,8 +16,8 @@ import (
 
 // Fold turns an outcome into rows. prev is the snapshot the turn began with,
 // nil for a start; claim names the node that takes a command in the same
-// commit, "" for nobody.
-func Fold(prev *snapshot.Snapshot, out *engine.Outcome, startKey string, claim func(engine.Entry) string) (Rows, error) {
+// commit, "" for nobody, and says how many attempts begin with that.
+func Fold(prev *snapshot.Snapshot, out *engine.Outcome, startKey string, claim func(*engine.Entry) (node string, attempts int)) (Rows, error) {
 	next := &out.Snapshot
 	rows := Rows{Stream: make([]Entry, 0, len(out.Entries))}
 	if prev == nil || visible(prev, next) {
@@ -42,7 +42,7 @@ func Fold(prev *snapshot.Snapshot, out *engine.Outcome, startKey string, claim f
 			if done {
 				row.ProcessedAt = e.At
 			} else {
-				row.ClaimedBy = claim(*e)
+				row.ClaimedBy, row.Attempts = claim(e)
 			}
 		}
 		rows.Stream = append(rows.Stream, row)
@@ -112,11 +112,8 @@ func entry(s *snapshot.Snapshot, e *engine.Entry) (Entry, error) {
 			return Entry{}, fmt.Errorf("projections: command %d of %s: %w", e.Position, s.InstanceID, err)
 		}
 	}
-	if row.Metadata, err = json.Marshal(&e.Meta); err != nil {
+	if row.Metadata, err = metadata(&e.Meta); err != nil {
 		return Entry{}, fmt.Errorf("projections: entry %d of %s: %w", e.Position, s.InstanceID, err)
-	}
-	if string(row.Metadata) == "{}" {
-		row.Metadata = nil
 	}
 	return row, nil
 }

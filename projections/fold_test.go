@@ -23,11 +23,11 @@ func state(version int64, status snapshot.Status, waits ...snapshot.Wait) snapsh
 
 func fold(t *testing.T, prev *snapshot.Snapshot, out *engine.Outcome) projections.Rows {
 	t.Helper()
-	claim := func(e engine.Entry) string {
+	claim := func(e *engine.Entry) (string, int) {
 		if e.Command.Target == "mine" {
-			return "node"
+			return "node", 1
 		}
-		return ""
+		return "", 0
 	}
 	rows, err := projections.Fold(prev, out, "key", claim)
 	if err != nil {

@@ -105,7 +105,7 @@ func (r *Runtime) scheduleChange(prev *snapshot.Snapshot, out *engine.Outcome) (
 	if c.Encoded, err = out.Snapshot.Encode(); err != nil {
 		return c, err
 	}
-	if c.Rows, err = projections.Fold(prev, out, "", func(engine.Entry) string { return "" }); err != nil {
+	if c.Rows, err = projections.Fold(prev, out, "", func(*engine.Entry) (string, int) { return "", 0 }); err != nil {
 		return c, err
 	}
 	c.Send, err = turn.Sends(c.Rows, out, c.Runtime.ExecutedAt)

@@ -114,13 +114,17 @@ func (r *Runtime) begin(ctx context.Context, to turn.Committer, env signal.Envel
 type claims struct {
 	dispatcher *dispatch.Dispatcher
 	jobs       []*dispatch.Job
+	one        [1]*dispatch.Job // jobs, mostly
 }
 
 // Claim implements turn.Claims.
-func (c *claims) Claim(instance string, e engine.Entry, at time.Time) (claimed, begun bool) {
+func (c *claims) Claim(instance string, e *engine.Entry, at time.Time) (claimed, begun bool) {
 	j, ok := c.dispatcher.Reserve(instance, e.Position, *e.Command, at)
 	if !ok {
 		return false, false
+	}
+	if c.jobs == nil {
+		c.jobs = c.one[:0]
 	}
 	c.jobs = append(c.jobs, j)
 	return true, j.Begun()

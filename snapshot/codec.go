@@ -61,11 +61,15 @@ type ResumePoint struct {
 // that it is larger than MaxBytes, limit.stream that its stream is too long. Raw
 // values in s must be valid JSON.
 func (s *Snapshot) Encode() ([]byte, error) {
+	return s.EncodeTo(make([]byte, 0, 1024+len(s.State.Input)))
+}
+
+// EncodeTo is Encode into memory that the caller has for it, from its beginning.
+func (s *Snapshot) EncodeTo(b []byte) ([]byte, error) {
 	if last := s.lastPosition(); s.Position > last {
 		return nil, problem.New(problem.TooLarge, "limit.stream", "stream position %d is over %d", s.Position, last)
 	}
-	b := s.append(make([]byte, 0, 1024+len(s.State.Input)))
-	if len(b) > MaxBytes {
+	if b = s.append(b[:0]); len(b) > MaxBytes {
 		return nil, problem.New(problem.TooLarge, "limit.snapshot", "snapshot of %d bytes exceeds %d", len(b), MaxBytes)
 	}
 	return b, nil

@@ -118,7 +118,7 @@ type Change struct {
 	// several signals advances the version by as many.
 	Snapshot *snapshot.Snapshot
 	Over     int64
-	Encoded  []byte // Snapshot.Encode(), made by the caller
+	Encoded  []byte // Snapshot.Encode(), made by the caller; a store that has committed it keeps no hold of it
 	Runtime  Runtime
 	// Rows are the projections of the turn.
 	Rows projections.Rows

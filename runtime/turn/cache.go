@@ -32,16 +32,21 @@ func newCache(max int) *cache {
 	return &cache{max: max, order: list.New(), byID: map[string]*list.Element{}}
 }
 
-func (c *cache) get(id string) (*snapshot.Snapshot, bool) {
+// spare are snapshots whose turn is over.
+var spare = sync.Pool{New: func() any { return new(snapshot.Snapshot) }}
+
+// get returns a copy that the caller gives back to spare, or nil.
+func (c *cache) get(id string) *snapshot.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.byID[id]
 	if !ok {
-		return nil, false
+		return nil
 	}
 	c.order.MoveToFront(e)
-	snap := e.Value.(*cached).snap
-	return &snap, true
+	snap := spare.Get().(*snapshot.Snapshot)
+	*snap = e.Value.(*cached).snap
+	return snap
 }
 
 // put keeps a copy of s unless a newer version is there already. A closed instance is

@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -68,7 +69,8 @@ func (d *Decider) write(ctx context.Context, t *turn) (Committed, error) {
 // the commands.
 func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 	out := t.out
-	encoded, err := out.Snapshot.Encode()
+	buffer := buffers.Get().(*[]byte)
+	encoded, err := out.Snapshot.EncodeTo(*buffer)
 	if err != nil {
 		return Committed{}, Output(err)
 	}
@@ -87,33 +89,36 @@ func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 		return Committed{}, err
 	}
 	d.cache.put(&out.Snapshot, len(encoded))
+	if cap(encoded) <= bufferMax {
+		*buffer = encoded
+		buffers.Put(buffer)
+	}
 	d.countMissed(t.prev, out)
 	return c, nil
 }
 
+// buffers are memory for encoded snapshots whose commits are over. After an error
+// a store may still be at it.
+var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, 2048)) }}
+
+// bufferMax is the size up to which a buffer is kept for the next turn.
+const bufferMax = 16 << 10
+
 // change is everything that a turn writes.
 func (d *Decider) change(ctx context.Context, t *turn, encoded []byte, claims Claims) (store.Change, error) {
 	out, now := t.out, d.Now()
-	var begun []int64 // positions of commands whose first attempt begins
-	rows, err := projections.Fold(t.prev, out, t.startKey, func(e engine.Entry) string {
-		claimed, begins := claims.Claim(out.Snapshot.InstanceID, e, now)
-		if !claimed {
-			return ""
+	rows, err := projections.Fold(t.prev, out, t.startKey, func(e *engine.Entry) (node string, attempts int) {
+		claimed, begun := claims.Claim(out.Snapshot.InstanceID, e, now)
+		if claimed {
+			node = d.Node
 		}
-		if begins {
-			begun = append(begun, e.Position)
+		if begun {
+			attempts = 1
 		}
-		return d.Node
+		return node, attempts
 	})
 	if err != nil {
 		return store.Change{}, Output(err)
-	}
-	for i := range rows.Stream {
-		for _, position := range begun {
-			if rows.Stream[i].Position == position {
-				rows.Stream[i].Attempts = 1
-			}
-		}
 	}
 	change := store.Change{
 		Snapshot: &out.Snapshot, Encoded: encoded, Rows: rows,

@@ -37,7 +37,7 @@ type Definitions interface {
 }
 
 // Decision is a pure function of the engine, with its arguments bound. It
-// changes neither the snapshot nor what that points to.
+// changes neither the snapshot nor what that points to, and does not keep it.
 type Decision = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error)
 
 // Step is the decision about a signal.
@@ -77,7 +77,7 @@ type Config struct {
 type Claims interface {
 	// Claim finds a place for a command of an instance, or room to wait for one;
 	// begun says that its first attempt begins with the commit.
-	Claim(instance string, e engine.Entry, at time.Time) (claimed, begun bool)
+	Claim(instance string, e *engine.Entry, at time.Time) (claimed, begun bool)
 	// Cancel gives all of it back: the commit was not made.
 	Cancel()
 }
@@ -141,7 +141,8 @@ func (d *Decider) Take(ctx context.Context, signals []*Signal) (c Committed, don
 		}
 	}()
 	for round := range StaleMax {
-		snap, cached := d.cache.get(id)
+		snap := d.cache.get(id)
+		cached := snap != nil
 		var loaded *memory.Part
 		if !cached {
 			var err error
@@ -157,6 +158,9 @@ func (d *Decider) Take(ctx context.Context, signals []*Signal) (c Committed, don
 			return c, true
 		}
 		c, err = d.try(ctx, snap, signals, room)
+		if cached {
+			spare.Put(snap)
+		}
 		switch {
 		case err == nil:
 			return c, true
