@@ -2,92 +2,14 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
-
-// turn gives a signal to its instance, through the mailbox, and returns what it
-// did when that is committed. A version conflict loads and decides again (design
-// 4.4). A signal that was applied before is consumed without effect; its outcome
-// has the disposition Duplicate.
-func (r *Runtime) turn(ctx context.Context, c turn.Committer, env signal.Envelope, now time.Time, decide turn.Decision) (*engine.Outcome, error) {
-	return r.submit(ctx, &post{Signal: turn.Signal{Envelope: env, Now: now, Decide: decide}}, c)
-}
-
-// submit is turn for a post; c is its delivery, or the store.
-func (r *Runtime) submit(ctx context.Context, p *post, c turn.Committer) (*engine.Outcome, error) {
-	p.Out, p.Err, p.lead, p.wake = nil, nil, false, nil
-	if d, ok := c.(store.Delivery); ok {
-		p.Delivery = d
-	}
-	r.mail.enter(p)
-	r.attend(ctx, p)
-	if p.Out == nil {
-		p.Out = &engine.Outcome{}
-	}
-	return p.Out, p.Err
-}
-
-// serve decides and commits posts of one instance, in their order, and gives
-// each its verdict. Where they cannot be committed together, each has a turn of
-// its own. The caller has the mailbox.
-func (r *Runtime) serve(ctx context.Context, posts []*post) {
-	if posts[0].solo == nil && !posts[0].noted {
-		r.follow(ctx, posts)
-	}
-	if !r.together(ctx, posts) {
-		var behind *turn.Behind
-		for _, p := range posts {
-			if p.Behind == nil && p.queued() {
-				p.Behind = behind
-			}
-			r.together(ctx, []*post{p})
-			if p.queued() && p.Err != nil && r.fate(p.Delivery.Message(), p.Err).blocks() {
-				behind = &turn.Behind{Cause: p.Err}
-			}
-		}
-	}
-	for _, p := range posts {
-		if p.Err == nil {
-			continue
-		}
-		did := Duplicate
-		if errors.Is(p.Err, turn.ErrLate) {
-			did = engine.Closed
-		} else if err := r.repeated(ctx, p.Envelope, p.Err); !errors.Is(err, store.ErrDuplicate) {
-			p.Err = err
-			continue
-		}
-		r.turns.Count(did)
-		p.Out, p.Err = &engine.Outcome{Disposition: did}, nil
-		if p.Delivery != nil {
-			p.Err = p.Delivery.Commit(ctx, store.Change{})
-		}
-	}
-}
-
-// together makes one turn of posts; false means that each needs its own.
-func (r *Runtime) together(ctx context.Context, posts []*post) (done bool) {
-	signals := posts[0].alone[:0]
-	for _, p := range posts {
-		p.Ordered = p.queued()
-		signals = append(signals, &p.Signal)
-		if p.Delivery != nil && !p.noted {
-			r.Store.Enter(p.Delivery)
-			defer r.Store.Leave(p.Delivery)
-		}
-	}
-	c, done := r.turns.Take(ctx, signals)
-	r.committed(c)
-	return done
-}
 
 // committed acts on what a turn has committed.
 func (r *Runtime) committed(c turn.Committed) {
@@ -101,13 +23,6 @@ func (r *Runtime) committed(c turn.Committed) {
 	}
 	r.Withdrawn(c.Outcome.Snapshot.InstanceID, c.Outcome.Settled)
 	r.Launch(jobs...)
-}
-
-// begin decides and commits the first turn of an instance.
-func (r *Runtime) begin(ctx context.Context, to turn.Committer, env signal.Envelope, start signal.Start, now time.Time) (*engine.Outcome, error) {
-	c, err := r.turns.Begin(ctx, to, env, start, now, newIncarnation())
-	r.committed(c)
-	return c.Outcome, err
 }
 
 // claims are the commands that the dispatcher takes of a turn.
@@ -172,23 +87,6 @@ func (r *Runtime) amend(ctx context.Context, out *engine.Outcome, c *store.Chang
 	c.Send = append(c.Send, look...)
 	c.Tasks, err = r.escalations(ctx, out)
 	return err
-}
-
-// repeated is store.ErrDuplicate when a signal was refused only because it has
-// been applied: what it did may be why it cannot be done again (B7). Otherwise
-// it is the cause.
-func (r *Runtime) repeated(ctx context.Context, env signal.Envelope, cause error) error {
-	if k := problem.KindOf(cause); env.Type != signal.ExternalSignal || k == problem.Internal || k == problem.Unavailable || k == problem.NotFound {
-		return cause
-	}
-	recorded, err := r.Store.Recorded(ctx, env.InstanceID, env.SignalID)
-	switch {
-	case err != nil:
-		return err
-	case recorded:
-		return store.ErrDuplicate
-	}
-	return cause
 }
 
 // Duplicate is the disposition of a signal that was recorded before (B7).

@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"strings"
 	"time"
 
@@ -162,4 +164,17 @@ func (r *Runtime) outOfPatience(m store.Message) bool {
 		since = env.DueAt
 	}
 	return err != nil || r.Now().Sub(since) > r.Patience
+}
+
+// backoff is 1, 2, 4, 8, 16 s … (design 4.5), capped, less up to a fifth of
+// jitter taken from a hash of the attempt and seed, so that a repeated decision
+// repeats it.
+func (r *Runtime) backoff(attempt int, seed string) time.Duration {
+	d := r.RetryDelayMax
+	if shift := max(attempt-1, 0); r.RetryDelay <= d>>shift {
+		d = r.RetryDelay << shift
+	}
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s#%d", seed, attempt)
+	return d - time.Duration(h.Sum32()%200)*(d/1000)
 }
