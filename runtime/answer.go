@@ -20,9 +20,9 @@ import (
 
 // handed has a TaskCompleted from the queue decided by those rules, and
 // committed only over the version of the task that was checked.
-func (r *Runtime) handed(ctx context.Context, p *post) {
+func (r *Runtime) handed(ctx context.Context, s *turn.Signal) {
 	id, version := "", int64(0)
-	p.Decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	s.Decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		id = ""
 		w, ok := snap.Wait(in.Signal.WaitingToken)
 		if !ok || w.Kind != snapshot.WaitTask || snap.Status.Closed() {
@@ -35,7 +35,7 @@ func (r *Runtime) handed(ctx context.Context, p *post) {
 		id = w.TaskID
 		return turn.Step(def, snap, in)
 	}
-	p.Amend = func(ends []projections.TaskEnd) { overTask(ends, id, version) }
+	s.Amend = func(ends []projections.TaskEnd) { overTask(ends, id, version) }
 }
 
 // overTask has a turn end a task only at a version.

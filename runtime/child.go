@@ -112,6 +112,10 @@ func (r *Runtime) refused(ctx context.Context, d store.Delivery, env signal.Enve
 	return d.Commit(ctx, store.Change{Send: []store.Send{answer}})
 }
 
+// unbegun reports whether a child to be ended is not there. After all retries it
+// has never begun.
+func unbegun(err error) bool { return problem.CodeOf(err) == "instance.unknown" }
+
 // storedOutput reports whether the output of a child is in its snapshot.
 func storedOutput(env signal.Envelope) bool {
 	var end engine.ChildEnd

@@ -52,6 +52,10 @@ func (r *Runtime) looks(s *snapshot.Snapshot, rows projections.Rows) ([]store.Se
 	return []store.Send{{Queue: store.Signals, Body: body}}, err
 }
 
+// looksForEvents reports whether a signal is such a message. One of the engine's
+// own, to go on, has a token.
+func looksForEvents(env signal.Envelope) bool { return env.WaitingToken == "" }
+
 // look gives an instance the kept events that its waits are for. Those that it
 // does not take now stay in its buffer for its waits to come; those that it
 // had before are duplicates.

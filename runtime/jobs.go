@@ -61,11 +61,11 @@ func (r *Runtime) host(ctx context.Context) error {
 				continue
 			}
 			failures++
-			delay := r.backoff(failures, "adoption")
+			delay := r.retries.Backoff(failures, "adoption")
 			r.Log.Error("commands of dead nodes could not be adopted", "error", err, "again", delay)
 			adoption.Reset(delay)
 		case <-strays.C:
-			if err := r.strays(ctx); err != nil && ctx.Err() == nil {
+			if err := r.pump.Strays(ctx); err != nil && ctx.Err() == nil {
 				r.Log.Error("messages that nobody works on could not be looked for", "error", err)
 			}
 		case <-retention.C:

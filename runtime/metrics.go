@@ -10,14 +10,11 @@ import (
 // metrics is everything a node counts. Labels come from closed sets; no
 // instance, definition or user is ever a label.
 type metrics struct {
-	r           *Runtime
-	retries     *prometheus.CounterVec
-	deadLetters *prometheus.CounterVec
-	adopted     prometheus.Counter
-	strays      prometheus.Counter
-	purged      prometheus.Counter
-	kept        prometheus.Counter
-	paced       *prometheus.CounterVec
+	r       *Runtime
+	adopted prometheus.Counter
+	purged  prometheus.Counter
+	kept    prometheus.Counter
+	paced   *prometheus.CounterVec
 
 	depth, age  *prometheus.Desc
 	gaps, ahead *prometheus.Desc
@@ -31,24 +28,21 @@ func newMetrics(r *Runtime) *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	return &metrics{
-		r:           r,
-		retries:     vec("aqueduct_message_retries_total", "Messages that failed and were sent again, by whose fault that was.", "queue", "by"),
-		deadLetters: vec("aqueduct_dead_letters_total", "Messages that became dead letters.", "queue"),
-		adopted:     counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
-		strays:      counter("aqueduct_messages_stray_total", "Messages that a node had locked and nobody worked on, given back."),
-		purged:      counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
-		kept:        counter("aqueduct_events_kept_total", "Events that nobody waited for when they came, and that are kept for a while."),
-		paced:       vec("aqueduct_paced_total", "Starts, events and loops that definitions caused to themselves faster than their rates, and that were delayed.", "cause"),
-		depth:       prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
-		gaps:        prometheus.NewDesc("aqueduct_sequence_gaps", "Instances that keep signals until an earlier one of their sender comes, counted up to 10,000.", nil, nil),
-		ahead:       prometheus.NewDesc("aqueduct_sequence_ahead", "Signals that these instances keep.", nil, nil),
-		age:         prometheus.NewDesc("aqueduct_queue_oldest_seconds", "Age of the oldest message that is due.", []string{"queue"}, nil),
+		r:       r,
+		adopted: counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
+		purged:  counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
+		kept:    counter("aqueduct_events_kept_total", "Events that nobody waited for when they came, and that are kept for a while."),
+		paced:   vec("aqueduct_paced_total", "Starts, events and loops that definitions caused to themselves faster than their rates, and that were delayed.", "cause"),
+		depth:   prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
+		gaps:    prometheus.NewDesc("aqueduct_sequence_gaps", "Instances that keep signals until an earlier one of their sender comes, counted up to 10,000.", nil, nil),
+		ahead:   prometheus.NewDesc("aqueduct_sequence_ahead", "Signals that these instances keep.", nil, nil),
+		age:     prometheus.NewDesc("aqueduct_queue_oldest_seconds", "Age of the oldest message that is due.", []string{"queue"}, nil),
 	}
 }
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.retries, m.deadLetters, m.adopted, m.strays, m.purged, m.kept, m.paced,
+		m.adopted, m.purged, m.kept, m.paced,
 	}
 }
 

@@ -160,7 +160,7 @@ func (r *Runtime) migrate(ctx context.Context, way *engine.Migration, id, actor 
 	from, _ := way.Refs()
 	now := r.Now()
 	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: signal.ActorHeader(actor)}
-	_, err = r.turn(ctx, r.Store, env, now, func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	_, err = r.pump.Turn(ctx, env, now, func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if snap.Status.Closed() || snap.Definition != from {
 			return nil, errElsewhere
 		}

@@ -18,9 +18,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
+	"github.com/aqueduct-engine/aqueduct/runtime/pump"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/schema"
-	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/prometheus/client_golang/prometheus"
@@ -154,19 +154,17 @@ func or[T int | time.Duration](field *T, value T) {
 type Runtime struct {
 	Config
 	*dispatch.Dispatcher
-	key      []byte
-	epoch    int64 // of the database
-	turns    *turn.Decider
-	metrics  *metrics
-	forms    schema.Cache // of human tasks
-	pace     *pacer
-	handlers chan struct{} // one for each message being handled
-	hands    hands
-	mail     *mailboxes
+	key     []byte
+	epoch   int64 // of the database
+	turns   *turn.Decider
+	metrics *metrics
+	forms   schema.Cache // of human tasks
+	pace    *pacer
+	retries *pump.Retries
+	pump    *pump.Pump
 
 	mu      sync.Mutex
 	tellers map[string]*teller
-	work    context.Context
 }
 
 // New makes a node on an open store.
@@ -186,12 +184,10 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runtime: epoch: %w", err)
 	}
-	r := &Runtime{
-		Config: c, key: key, epoch: epoch,
-		handlers: make(chan struct{}, c.Handlers), mail: newMailboxes(), tellers: map[string]*teller{},
-	}
-	r.pace, r.metrics = newPacer(c.Rates), newMetrics(r)
+	r := &Runtime{Config: c, key: key, epoch: epoch, tellers: map[string]*teller{}}
+	r.pace, r.metrics, r.retries = newPacer(c.Rates), newMetrics(r), r.retrying()
 	r.turns = turn.New(r.turning())
+	r.pump = pump.New(r.pumping())
 	r.Dispatcher = dispatch.New(r.dispatching())
 	if p, ok := c.Definitions.(publisher); ok {
 		if err := p.Through(ctx, r.Publish); err != nil {
@@ -199,7 +195,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		}
 	}
 	if c.Metrics != nil {
-		for _, m := range slices.Concat(r.Collectors(), r.turns.Collectors(), []prometheus.Collector{r.metrics}) {
+		for _, m := range slices.Concat(r.Collectors(), r.pump.Collectors(), r.turns.Collectors(), []prometheus.Collector{r.metrics}) {
 			if err := c.Metrics.Register(m); err != nil {
 				return nil, fmt.Errorf("runtime: metrics: %w", err)
 			}
@@ -212,14 +208,12 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 func (r *Runtime) dispatching() dispatch.Config {
 	return dispatch.Config{
 		Store: r.Store, Performer: r.Performer, Memory: r.Memory, Log: r.Log, Now: r.Now,
-		Turn: func(ctx context.Context, env signal.Envelope, now time.Time, decide turn.Decision) (*engine.Outcome, error) {
-			return r.turn(ctx, r.Store, env, now, decide)
-		},
+		Turn: r.pump.Turn,
 		Load: func(ctx context.Context, d store.Delivery, id string) (*snapshot.Snapshot, *memory.Part, error) {
 			return r.turns.Load(ctx, d, id)
 		},
-		Publish: r.PublishEvent, Lifecycle: r.publishLifecycle, Backoff: r.backoff,
-		Dead:       r.metrics.deadLetters.WithLabelValues(string(store.Commands)),
+		Publish: r.PublishEvent, Lifecycle: r.publishLifecycle, Backoff: r.retries.Backoff,
+		Dead:       r.pump.DeadLetters(store.Commands),
 		Activities: r.Activities, PerHost: r.PerHost, Waiting: r.Waiting, WaitingBytes: r.WaitingBytes,
 		BreakAfter: r.BreakAfter, BreakFor: r.BreakFor, GiveUpAfter: r.GiveUpAfter, AckMax: r.AckMax,
 	}
@@ -235,16 +229,14 @@ func (r *Runtime) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer giveUp()
-	r.mu.Lock()
-	r.work = work
-	r.mu.Unlock()
+	r.pump.Accept(work)
 	r.Accept(work)
 	g, loops := errgroup.WithContext(ctx)
 	for queue, consumers := range map[store.Queue]int{
 		store.Signals: r.SignalConsumers, store.Schedule: r.ScheduleConsumers, store.Commands: r.CommandConsumers,
 	} {
 		for range consumers {
-			g.Go(func() error { return r.consume(work, loops, queue) })
+			g.Go(func() error { return r.pump.Consume(work, loops, queue) })
 		}
 	}
 	g.Go(func() error { return r.host(loops) })

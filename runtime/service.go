@@ -189,10 +189,10 @@ func (r *Runtime) Signal(ctx context.Context, env signal.Envelope) (engine.Dispo
 	if err != nil {
 		return "", err
 	}
-	if r.mail.standing(env.InstanceID, r.Now()) { // one before it is in the queue
+	if r.pump.Standing(env.InstanceID) { // one before it is in the queue
 		return r.enqueued(ctx, env, body)
 	}
-	out, err := r.turn(ctx, r.Store, env, r.Now(), signalled)
+	out, err := r.pump.Turn(ctx, env, r.Now(), signalled)
 	if k := problem.KindOf(err); err == nil || k != problem.Internal && k != problem.Unavailable && problem.CodeOf(err) != "definition.unknown" {
 		return out.Disposition, err
 	}
@@ -203,13 +203,9 @@ func (r *Runtime) Signal(ctx context.Context, env signal.Envelope) (engine.Dispo
 // enqueued leaves a signal to the queue. What its sender sends next does not
 // overtake it on this node.
 func (r *Runtime) enqueued(ctx context.Context, env signal.Envelope, body []byte) (engine.Disposition, error) {
-	now := r.Now()
-	r.mail.hold(&post{Signal: turn.Signal{Envelope: env}}, now, now, holdGrace, errors.New("an earlier signal is queued"), true)
-	err := r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
-	if err != nil && !errors.Is(err, store.ErrUnknown) {
-		r.mail.passed(&post{Signal: turn.Signal{Envelope: env}}, now)
-	}
-	return Queued, err
+	return Queued, r.pump.Enqueue(env, func() error {
+		return r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+	})
 }
 
 // signalled is the decision about a signal whose sender waits for the answer:
@@ -397,7 +393,7 @@ func (r *Runtime) deliverTo(ctx context.Context, sends []store.Send, gets []stri
 func (r *Runtime) Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error) {
 	now := r.Now()
 	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: signal.ActorHeader(actor)}
-	out, err := r.turn(ctx, r.Store, env, now, func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	out, err := r.pump.Turn(ctx, env, now, func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if op == engine.RetrySame {
 			var err error
 			if in.Requests, err = r.requests(ctx, snap); err != nil {

@@ -63,13 +63,7 @@ func (r *Runtime) startedBefore(ctx context.Context, d store.Delivery, held, id 
 	if err != nil {
 		return err
 	}
-	p := &post{Signal: turn.Signal{Envelope: env, Now: now, Decide: turn.Step, Delivery: d}, noted: true}
-	if id != held {
-		_, err = r.submit(ctx, p, d)
-		return err
-	}
-	r.serve(ctx, []*post{p})
-	return p.Err
+	return r.pump.Instead(ctx, d, held, env, now)
 }
 
 // newID is a UUID of version 7: unique, and in order of time, so that what

@@ -92,8 +92,8 @@ func (r *Runtime) CompleteTask(ctx context.Context, id, user string, groups []st
 		return t, err
 	}
 	var version int64
-	p := &post{Signal: turn.Signal{Envelope: env, Now: now, Amend: func(ends []projections.TaskEnd) { overTask(ends, id, version) }}}
-	p.Decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	s := turn.Signal{Envelope: env, Now: now, Amend: func(ends []projections.TaskEnd) { overTask(ends, id, version) }}
+	s.Decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		// The guards hold for the very version of the task that the commit ends (B3).
 		now, err := r.openTask(ctx, id)
 		if err == nil {
@@ -113,7 +113,7 @@ func (r *Runtime) CompleteTask(ctx context.Context, id, user string, groups []st
 		return out, problem.New(problem.Unavailable, "task.contended", "task %s is being changed", id)
 	}
 	for range contendedMax {
-		if _, err = r.submit(ctx, p, r.Store); problem.CodeOf(err) != "task.contended" {
+		if _, err = r.pump.Submit(ctx, s); problem.CodeOf(err) != "task.contended" {
 			break // else it was answered in the same turn, which is committed now
 		}
 	}

@@ -54,7 +54,7 @@ func (r *Runtime) turning() turn.Config {
 		Store: r.Store, Node: r.Store.Node(), Definitions: r.Definitions, Memory: r.Memory, Log: r.Log, Now: r.Now,
 		Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle, CacheBytes: r.CacheBytes,
 		Claims:  func() turn.Claims { return &claims{dispatcher: r.Dispatcher} },
-		Blocks:  func(m store.Message, err error) bool { return r.fate(m, err).blocks() },
+		Blocks:  r.retries.Blocks,
 		Decided: func(out *engine.Outcome, about signal.Envelope) { trace(out, about.Headers[signal.HeaderLineage]) },
 		Before:  r.before, Amend: r.amend,
 	}

@@ -41,7 +41,7 @@ func (d *Dispatcher) abortable(j *Job, abort context.CancelFunc) {
 
 // Watch looks, until ctx ends, which attempts nobody waits for any more.
 func (d *Dispatcher) Watch(ctx context.Context) {
-	for Sleep(ctx, withdrawnEvery/2) {
+	for sleep(ctx, withdrawnEvery/2) {
 		for _, j := range d.lasting() {
 			if done, err := d.answered(ctx, j); err == nil && done {
 				d.Log.Info("command is withdrawn; the attempt at it is aborted", "instance", j.instance, "command", j.position)

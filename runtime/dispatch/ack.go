@@ -72,7 +72,7 @@ func (d *Dispatcher) Acknowledge(ctx context.Context, instance string, position 
 				did = engine.Applied // by the commit whose outcome was unknown
 			}
 		}
-		if errors.Is(err, store.ErrUnknown) && try < ackTries && Sleep(ctx, 50*time.Millisecond) {
+		if errors.Is(err, store.ErrUnknown) && try < ackTries && sleep(ctx, 50*time.Millisecond) {
 			continue
 		}
 		if err != nil {

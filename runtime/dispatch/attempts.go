@@ -368,7 +368,7 @@ func (d *Dispatcher) insist(ctx context.Context, f func() error) error {
 		if err == nil || !transient(err) {
 			return err
 		}
-		if !Sleep(ctx, delay) {
+		if !sleep(ctx, delay) {
 			return err
 		}
 		delay = min(2*delay, 5*time.Second)
@@ -384,8 +384,8 @@ func transient(err error) bool {
 	return errors.Is(err, store.ErrUnknown) || problem.KindOf(err) == problem.Unavailable
 }
 
-// Sleep waits for a time; it reports false when ctx ended first.
-func Sleep(ctx context.Context, d time.Duration) bool {
+// sleep waits for a time; it reports false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -35,7 +35,7 @@ func (d *Dispatcher) settle(ctx context.Context, j *Job) {
 		}
 		d.untrack(j)
 		over := err == nil && !claimed && time.Since(begun) > doubtFor
-		if known || over || !Sleep(ctx, delay) {
+		if known || over || !sleep(ctx, delay) {
 			d.admission.cancel(j)
 			return
 		}

@@ -1,4 +1,4 @@
-package runtime
+package pump
 
 import (
 	"context"
@@ -24,13 +24,13 @@ const (
 // post is one signal in a mailbox.
 type post struct {
 	turn.Signal
-	stop    context.Context             // of the consumer that has the message
-	noted   bool                        // the ledger has a note of the message already
-	solo    func(context.Context) error // instead of a decision: has the instance for itself
-	settled bool                        // the message has been sent again, or given back
-	lead    bool                        // it was at the front when it came, and serves
-	alone   [1]*turn.Signal             // a turn of this one alone
-	wake    chan bool                   // of any other; true: it is at the front and serves; false: it has been served
+	stop    context.Context // of the consumer that has the message
+	noted   bool            // the ledger has a note of the message already
+	solo    *Handler        // not nil: has the instance for itself
+	settled bool            // the message has been sent again, or given back
+	lead    bool            // it was at the front when it came, and serves
+	alone   [1]*turn.Signal // a turn of this one alone
+	wake    chan bool       // of any other; true: it is at the front and serves; false: it has been served
 }
 
 // queued says that the post came through the signal queue: such posts of an
@@ -42,11 +42,8 @@ func (p *post) queued() bool {
 
 // mailboxes are those of a node. A mailbox exists while it has a post.
 type mailboxes struct {
-	mu   sync.Mutex
-	open map[string]*mailbox
-	// held are instances one of whose messages is tried again at a time: those
-	// behind it wait as well.
-	held  map[string]*hold
+	mu    sync.Mutex
+	open  map[string]*mailbox
 	came  map[store.Queue]*arrivals
 	spare []*mailbox
 }
@@ -61,7 +58,7 @@ type mailbox struct {
 const spareMailboxes = 256
 
 func newMailboxes() *mailboxes {
-	return &mailboxes{open: map[string]*mailbox{}, held: map[string]*hold{}, came: map[store.Queue]*arrivals{}}
+	return &mailboxes{open: map[string]*mailbox{}, came: map[store.Queue]*arrivals{}}
 }
 
 // enter puts a post behind those of its instance. It leads, or is woken.
@@ -212,5 +209,19 @@ func (m *mailboxes) sort(msg store.Message, p *post) {
 		if p != nil {
 			m.add(p)
 		}
+	}
+}
+
+// woken waits until a post is to serve; false: it has been served, or taken back.
+func (m *mailboxes) woken(ctx context.Context, p *post) bool {
+	select {
+	case lead := <-p.wake:
+		return lead
+	case <-ctx.Done():
+		if m.leave(p) {
+			p.Err = ctx.Err()
+			return false
+		}
+		return <-p.wake
 	}
 }

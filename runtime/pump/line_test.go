@@ -1,4 +1,4 @@
-package runtime
+package pump
 
 import (
 	"context"
@@ -27,10 +27,10 @@ func TestNoneOvertakesOneThatWaits(t *testing.T) {
 	at := func(sid string) *post {
 		return &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: sid}, Delivery: delivered{}}}
 	}
-	m := newMailboxes()
-	m.hold(at("38"), now, now, holdGrace, errors.New("not now"), false)
+	l := newLines()
+	l.hold(at("38"), now, now, holdGrace, errors.New("not now"), false)
 	posts := []*post{at("39"), at("38"), at("40")}
-	m.follow(posts, now)
+	l.follow(posts, now)
 	for i, waits := range []bool{true, false, true} {
 		if p := posts[i]; (p.Behind != nil) != waits {
 			t.Errorf("%s waits: %t, want %t", p.Envelope.SignalID, !waits, waits)
@@ -46,28 +46,28 @@ func TestThoseBehindOneThatNeverComesKeepTheirOrder(t *testing.T) {
 	at := func(sid string) *post {
 		return &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: sid}, Delivery: delivered{}}}
 	}
-	m := newMailboxes()
+	l := newLines()
 	for _, sid := range []string{"lost", "a", "b"} { // by the API
-		m.hold(&post{Signal: turn.Signal{Envelope: at(sid).Envelope}}, now, now, holdGrace, errors.New("queued"), true)
+		l.hold(&post{Signal: turn.Signal{Envelope: at(sid).Envelope}}, now, now, holdGrace, errors.New("queued"), true)
 	}
 	for _, sid := range []string{"b", "a"} {
 		p := at(sid)
-		if m.follow([]*post{p}, now); p.Behind == nil {
+		if l.follow([]*post{p}, now); p.Behind == nil {
 			t.Fatalf("%s waits for nobody", sid)
 		}
-		m.hold(p, now, now, holdGrace, p.Behind, true)
+		l.hold(p, now, now, holdGrace, p.Behind, true)
 	}
 	now = now.Add(holdGrace + time.Millisecond)
 	a, b := at("a"), at("b")
-	if m.follow([]*post{b}, now); b.Behind == nil {
+	if l.follow([]*post{b}, now); b.Behind == nil {
 		t.Error("b overtakes a")
 	}
-	if m.follow([]*post{a}, now); a.Behind != nil {
+	if l.follow([]*post{a}, now); a.Behind != nil {
 		t.Error("a waits for one that was given up")
 	}
-	m.passed(a, now)
+	l.passed(a, now)
 	b = at("b")
-	if m.follow([]*post{b}, now); b.Behind != nil {
+	if l.follow([]*post{b}, now); b.Behind != nil {
 		t.Error("b waits when a is done")
 	}
 }
@@ -80,14 +80,14 @@ func TestOneThatNeverComesIsGivenUp(t *testing.T) {
 	at := func(sid string) *post {
 		return &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: sid}, Delivery: delivered{}}}
 	}
-	m := newMailboxes()
+	l := newLines()
 	for _, sid := range []string{"lost", "failed"} { // by the API
-		m.hold(&post{Signal: turn.Signal{Envelope: at(sid).Envelope}}, begun, begun, holdGrace, errors.New("queued"), true)
+		l.hold(&post{Signal: turn.Signal{Envelope: at(sid).Envelope}}, begun, begun, holdGrace, errors.New("queued"), true)
 	}
 	rounds := 0
 	for now := begun; ; rounds++ {
 		p := at("behind")
-		if m.follow([]*post{p}, now); p.Behind == nil {
+		if l.follow([]*post{p}, now); p.Behind == nil {
 			if late := now.Sub(begun); late > holdGrace+2*holdPauseMax {
 				t.Errorf("it waited for %s", late)
 			}
@@ -96,9 +96,9 @@ func TestOneThatNeverComesIsGivenUp(t *testing.T) {
 		if now.Sub(begun) > time.Hour {
 			t.Fatal("it waits for ever")
 		}
-		m.hold(at("new"), now, now, holdGrace, errors.New("queued"), true)
-		m.passed(at("new"), now) // which could not be queued, for sure
-		now = m.hold(p, now, now.Add(holdPause), holdGrace, p.Behind, true)
+		l.hold(at("new"), now, now, holdGrace, errors.New("queued"), true)
+		l.passed(at("new"), now) // which could not be queued, for sure
+		now = l.hold(p, now, now.Add(holdPause), holdGrace, p.Behind, true)
 	}
 	if rounds > 40 {
 		t.Errorf("it came %d times", rounds)
@@ -106,7 +106,7 @@ func TestOneThatNeverComesIsGivenUp(t *testing.T) {
 }
 
 type recorded struct {
-	store.Full
+	Store
 	ids map[string]bool
 }
 
@@ -120,18 +120,18 @@ func TestWhatAnotherNodeHadKeepsNobodyWaiting(t *testing.T) {
 	at := func(sid string) *post {
 		return &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: sid}, Delivery: delivered{}}}
 	}
-	r := &Runtime{Config: Config{Store: recorded{ids: map[string]bool{"1": true, "2": true}}, Now: func() time.Time { return now }}, mail: newMailboxes()}
+	s := &server{Config: &Config{Store: recorded{ids: map[string]bool{"1": true, "2": true}}, Now: func() time.Time { return now }}, lines: newLines()}
 	for _, sid := range []string{"1", "2", "3"} {
-		r.mail.hold(at(sid), now, now, holdGrace, errors.New("not now"), sid != "1")
+		s.lines.hold(at(sid), now, now, holdGrace, errors.New("not now"), sid != "1")
 	}
 	fourth := at("4")
-	if r.follow(t.Context(), []*post{fourth}); fourth.Behind == nil {
+	if s.follow(t.Context(), []*post{fourth}); fourth.Behind == nil {
 		t.Error("the first is not late yet, and the fourth does not wait")
 	}
 	now = begun.Add(heldLate)
 	third := at("3")
 	fourth = at("4")
-	if r.follow(t.Context(), []*post{third, fourth}); third.Behind != nil || fourth.Behind != nil {
+	if s.follow(t.Context(), []*post{third, fourth}); third.Behind != nil || fourth.Behind != nil {
 		t.Errorf("the third waits: %v, the fourth: %v", third.Behind, fourth.Behind)
 	}
 }
@@ -144,18 +144,18 @@ func TestLinesThatAreOverMakeRoom(t *testing.T) {
 	at := func(id, sid string) *post {
 		return &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: id, SignalID: sid}, Delivery: delivered{}}}
 	}
-	m := newMailboxes()
+	l := newLines()
 	for i := range heldMax {
-		m.hold(at(fmt.Sprint(i), "1"), begun, begun, holdGrace, errors.New("not now"), false)
+		l.hold(at(fmt.Sprint(i), "1"), begun, begun, holdGrace, errors.New("not now"), false)
 	}
 	now := begun.Add(holdGrace + time.Second)
-	m.hold(at("new", "1"), now, now, holdGrace, errors.New("not now"), false)
+	l.hold(at("new", "1"), now, now, holdGrace, errors.New("not now"), false)
 	second := at("new", "2")
-	if m.follow([]*post{second}, now); second.Behind == nil {
+	if l.follow([]*post{second}, now); second.Behind == nil {
 		t.Error("the second overtakes the first")
 	}
-	if len(m.held) != 1 {
-		t.Errorf("%d lines are remembered", len(m.held))
+	if len(l.held) != 1 {
+		t.Errorf("%d lines are remembered", len(l.held))
 	}
 }
 
@@ -172,12 +172,13 @@ func (g given) Release(context.Context, error) error { *g.times++; return nil }
 // behind it: what the store could not take of those is given back as ever.
 func TestMessagesBehindACallAreGivenBack(t *testing.T) {
 	t.Parallel()
-	r := &Runtime{Config: Config{Now: time.Now, Log: slog.New(slog.DiscardHandler)}, mail: newMailboxes()}
+	c := &Config{Now: time.Now, Log: slog.New(slog.DiscardHandler), Retries: &Retries{}}
+	s := &server{Config: c, lines: newLines(), ends: &ends{Config: c}}
 	full := problem.New(problem.Unavailable, "store.full", "the disk is full")
 	times := 0
 	call := &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: "1"}, Err: full}}
 	message := &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: "2"}, Delivery: given{times: &times}, Err: full}, stop: t.Context()}
-	r.sendAgain(t.Context(), []*post{call, message})
+	s.sendAgain(t.Context(), []*post{call, message})
 	if times != 1 || !message.settled {
 		t.Errorf("given back %d times, settled %t", times, message.settled)
 	}

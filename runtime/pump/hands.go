@@ -1,4 +1,4 @@
-package runtime
+package pump
 
 import (
 	"context"
@@ -48,13 +48,13 @@ func (h *hands) look() (ids map[string]bool, worth bool) {
 	return ids, h.quiet <= 2 // a stray is one when it is seen twice
 }
 
-// strays gives back the messages that this node has locked and nobody works on.
-func (r *Runtime) strays(ctx context.Context) error {
-	ids, worth := r.hands.look()
+// Strays gives back the messages that this node has locked and nobody works on.
+func (u *Pump) Strays(ctx context.Context) error {
+	ids, worth := u.hands.look()
 	if !worth {
 		return nil
 	}
-	n, err := r.Store.Strays(ctx, func(id string) bool { return ids[id] })
-	r.metrics.strays.Add(float64(n))
+	n, err := u.Store.Strays(ctx, func(id string) bool { return ids[id] })
+	u.metrics.strays.Add(float64(n))
 	return err
 }

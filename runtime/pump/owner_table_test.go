@@ -1,4 +1,4 @@
-package runtime
+package pump
 
 import (
 	"context"
@@ -23,8 +23,13 @@ import (
 func TestEveryFaultHasItsOwnerAndItsEnd(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)
-	r := &Runtime{Config: Config{RetryMax: 5, RetryDelay: time.Second, RetryDelayMax: 5 * time.Minute, Patience: 24 * time.Hour, OrderGrace: 10 * time.Second}}
+	r := Retries{Max: 5, Delay: time.Second, DelayMax: 5 * time.Minute, Patience: 24 * time.Hour, OrderGrace: 10 * time.Second}
 	r.Now = func() time.Time { return now }
+	r.Blame = func(p *problem.Error) Blame { // as those who have such codes would say
+		return map[string]Blame{
+			"task.not-yours": {Sender: true}, "lifecycle.refused": {Sender: true, Overtaken: true}, "lifecycle.in-transition": {Sender: true, Passing: true},
+		}[p.Code]
+	}
 	p := func(kind problem.Kind, code string) error { return problem.New(kind, code, "x") }
 	seen := map[string]bool{}
 	for _, c := range []struct {
@@ -57,7 +62,7 @@ func TestEveryFaultHasItsOwnerAndItsEnd(t *testing.T) {
 		{byUs, errors.New("nobody has thought of it"), repeated, repeated, buried},
 	} {
 		seen[owners[c.by]] = true
-		if got := ownerOf(c.err); got != c.by {
+		if got := r.ownerOf(c.err); got != c.by {
 			t.Errorf("%v: %s, want %s", c.err, owners[got], owners[c.by])
 		}
 		for attempts, want := range map[int]fate{0: c.fresh, 5: c.tried, 400: c.late} {
@@ -80,7 +85,7 @@ func TestEveryFaultHasItsOwnerAndItsEnd(t *testing.T) {
 	if got := r.fate(messageOf(100_000, now.Add(-48*time.Hour)), bug); got != repeated {
 		t.Errorf("without an end to the patience: %d", got)
 	}
-	page, err := os.ReadFile("../docs/guarantees.md")
+	page, err := os.ReadFile("../../docs/guarantees.md")
 	if err != nil {
 		t.Fatal(err)
 	}

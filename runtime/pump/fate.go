@@ -1,4 +1,4 @@
-package runtime
+package pump
 
 import (
 	"context"
@@ -14,6 +14,33 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
+
+// Retries says what becomes of messages that fail, and when one comes again. All of
+// it is required, but for Blame.
+type Retries struct {
+	Max        int           // retries of a message that names what is not there, or not so, yet; negative = none
+	Delay      time.Duration // before the first retry, doubled with each
+	DelayMax   time.Duration // the longest
+	Patience   time.Duration // how long a message that fails by a fault of the engine's own is tried again; negative = without end
+	OrderGrace time.Duration // how long one that was refused waits for one that should have come before it; negative = not at all
+	Now        func() time.Time
+	// Blame is what extras know of a problem; nil = nothing.
+	Blame func(p *problem.Error) Blame
+}
+
+// Blame is what an extra knows of a problem of its own.
+type Blame struct {
+	Sender    bool // who sent the message is to blame, and its instance has nothing to do with it
+	Passing   bool // it may be over in a moment
+	Overtaken bool // it is perhaps for want of a message that was sent before
+}
+
+func (r *Retries) blame(p *problem.Error) Blame {
+	if r.Blame == nil {
+		return Blame{}
+	}
+	return r.Blame(p)
+}
 
 // owner is whose fault an error is, and so what is done about it. The kind of a
 // problem does not say: that a message is too large is its sender's fault when
@@ -37,7 +64,7 @@ var owners = map[owner]string{
 }
 
 // ownerOf says whose fault it is that a message could not be handled.
-func ownerOf(err error) owner {
+func (r *Retries) ownerOf(err error) owner {
 	if err == nil {
 		return byUs
 	}
@@ -62,22 +89,14 @@ func ownerOf(err error) owner {
 		return byUpgrade
 	case p.Kind == problem.Internal && strings.HasSuffix(p.Code, ".corrupt"):
 		return byDamage
-	case p.Code == "lifecycle.in-transition":
+	case r.blame(p).Passing:
 		return byAbsence
-	case p.Kind == problem.Invalid, p.Kind == problem.TooLarge, sendersFault(p):
+	case p.Kind == problem.Invalid, p.Kind == problem.TooLarge, r.blame(p).Sender:
 		return bySender
 	case p.Kind == problem.NotFound, p.Kind == problem.Conflict, p.Kind == problem.Denied:
 		return byAbsence
 	}
 	return byUs
-}
-
-// sendersFault reports whether a problem is one of who answered a human task,
-// or triggered an event: trying again does not help, unless the instance is
-// just between two states, and the instance has nothing to do with it (D2).
-func sendersFault(p *problem.Error) bool {
-	ours := p.Kind == problem.Internal || p.Kind == problem.Unavailable
-	return !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle.") || p.Code == codeTaken || p.Code == codeReserved)
 }
 
 // fate is what becomes of a message.
@@ -106,7 +125,7 @@ func (f fate) attempts(m store.Message) int {
 
 // fate decides what becomes of a message that ended in err: by whose fault that
 // is, and how long it has been tried.
-func (r *Runtime) fate(m store.Message, err error) fate {
+func (r *Retries) fate(m store.Message, err error) fate {
 	if err == nil || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) {
 		return ended
 	}
@@ -117,20 +136,20 @@ func (r *Runtime) fate(m store.Message, err error) fate {
 		}
 		return followed
 	}
-	switch ownerOf(err) {
+	switch r.ownerOf(err) {
 	case byDatabase:
 		return released
 	case byNode, byUpgrade:
 		return waited
 	case bySender:
-		if problem.CodeOf(err) == "lifecycle.refused" && r.waitedFor(m.Attempts+1, r.OrderGrace) <= r.OrderGrace {
+		if r.overtaken(err) && r.waitedFor(m.Attempts+1, r.OrderGrace) <= r.OrderGrace {
 			return refused
 		}
 		return buried
 	case byAuthor, byDamage: // the author's, when the instance has faulted already
 		return buried
 	case byAbsence:
-		if m.Attempts < r.RetryMax {
+		if m.Attempts < r.Max {
 			return repeated
 		}
 		return buried
@@ -141,12 +160,22 @@ func (r *Runtime) fate(m store.Message, err error) fate {
 	return repeated
 }
 
+// Blocks says that the messages of an instance behind one that ended in err wait
+// for it.
+func (r *Retries) Blocks(m store.Message, err error) bool { return r.fate(m, err).blocks() }
+
+// overtaken says that a message may have been refused for want of one before it.
+func (r *Retries) overtaken(err error) bool {
+	var p *problem.Error
+	return errors.As(err, &p) && r.blame(p).Overtaken
+}
+
 // waitedFor is how long a message has waited before its retry n, about; no
 // longer than needed to pass limit.
-func (r *Runtime) waitedFor(n int, limit time.Duration) time.Duration {
+func (r *Retries) waitedFor(n int, limit time.Duration) time.Duration {
 	var sum time.Duration
 	for i := 1; i <= n && sum <= limit; i++ {
-		sum += r.backoff(i, "")
+		sum += r.Backoff(i, "")
 	}
 	return sum
 }
@@ -154,7 +183,7 @@ func (r *Runtime) waitedFor(n int, limit time.Duration) time.Duration {
 // outOfPatience says that a message which fails by our own fault has been tried
 // for long enough: by the retries that it counts, and by its age. The trouble
 // of a database counts retries, too, and an old message may be new to us.
-func (r *Runtime) outOfPatience(m store.Message) bool {
+func (r *Retries) outOfPatience(m store.Message) bool {
 	if r.Patience < 0 || r.waitedFor(m.Attempts, r.Patience) <= r.Patience {
 		return false
 	}
@@ -166,13 +195,13 @@ func (r *Runtime) outOfPatience(m store.Message) bool {
 	return err != nil || r.Now().Sub(since) > r.Patience
 }
 
-// backoff is 1, 2, 4, 8, 16 s … (design 4.5), capped, less up to a fifth of
+// Backoff is 1, 2, 4, 8, 16 s … (design 4.5), capped, less up to a fifth of
 // jitter taken from a hash of the attempt and seed, so that a repeated decision
 // repeats it.
-func (r *Runtime) backoff(attempt int, seed string) time.Duration {
-	d := r.RetryDelayMax
-	if shift := max(attempt-1, 0); r.RetryDelay <= d>>shift {
-		d = r.RetryDelay << shift
+func (r *Retries) Backoff(attempt int, seed string) time.Duration {
+	d := r.DelayMax
+	if shift := max(attempt-1, 0); r.Delay <= d>>shift {
+		d = r.Delay << shift
 	}
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s#%d", seed, attempt)

@@ -1,9 +1,10 @@
-package runtime
+package pump
 
 import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -45,35 +46,44 @@ const (
 	seenGrace  = 3 * holdPauseMax // after the first was given up, for the next that was seen
 )
 
+// lines are the instances one of whose messages is tried again at a time: those
+// behind it wait as well.
+type lines struct {
+	mu   sync.Mutex
+	held map[string]*hold
+}
+
+func newLines() *lines { return &lines{held: map[string]*hold{}} }
+
 // follow says which of the messages that have come wait for one that is tried
 // again. Where that is late, another node may have had it: nobody waits for what
 // the instance has recorded.
-func (r *Runtime) follow(ctx context.Context, posts []*post) {
-	r.mail.follow(posts, r.Now())
+func (s *server) follow(ctx context.Context, posts []*post) {
+	s.lines.follow(posts, s.Now())
 	for range heldLooks {
 		if !slices.ContainsFunc(posts, func(p *post) bool { return p.Behind != nil }) {
 			return
 		}
-		late, ok := r.mail.late(posts[0].Envelope.InstanceID, r.Now())
+		late, ok := s.lines.late(posts[0].Envelope.InstanceID, s.Now())
 		if !ok {
 			return
 		}
-		if recorded, err := r.Store.Recorded(ctx, late.InstanceID, late.SignalID); err != nil || !recorded {
+		if recorded, err := s.Store.Recorded(ctx, late.InstanceID, late.SignalID); err != nil || !recorded {
 			return
 		}
-		r.mail.passed(&post{Signal: turn.Signal{Envelope: late}}, r.Now())
+		s.lines.passed(&post{Signal: turn.Signal{Envelope: late}}, s.Now())
 		for _, p := range posts {
 			p.Behind = nil
 		}
-		r.mail.follow(posts, r.Now())
+		s.lines.follow(posts, s.Now())
 	}
 }
 
 // late is the first of a line that ought to have come.
-func (m *mailboxes) late(id string, now time.Time) (signal.Envelope, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	h, ok := m.line(id, now)
+func (l *lines) late(id string, now time.Time) (signal.Envelope, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h, ok := l.line(id, now)
 	if !ok || len(h.line) == 0 || now.Sub(h.due) < heldLate {
 		return signal.Envelope{}, false
 	}
@@ -82,11 +92,11 @@ func (m *mailboxes) late(id string, now time.Time) (signal.Envelope, bool) {
 
 // follow says which messages that have come wait for one that is tried again:
 // all, but for those with which the line begins.
-func (m *mailboxes) follow(posts []*post, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (l *lines) follow(posts []*post, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	id := posts[0].Envelope.InstanceID
-	h, ok := m.line(id, now)
+	h, ok := l.line(id, now)
 	if !ok {
 		return
 	}
@@ -105,17 +115,17 @@ func (m *mailboxes) follow(posts []*post, now time.Time) {
 	}
 }
 
-// line is the hold of an instance at a time; m.mu is held. One whose first has not
+// line is the hold of an instance at a time; l.mu is held. One whose first has not
 // come goes on, once, without it and those behind it that have not been seen
 // either: the others are in the queue, and keep their order.
-func (m *mailboxes) line(id string, now time.Time) (*hold, bool) {
-	h, ok := m.held[id]
+func (l *lines) line(id string, now time.Time) (*hold, bool) {
+	h, ok := l.held[id]
 	if !ok || !now.After(h.until) {
 		return h, ok
 	}
 	rest := slices.IndexFunc(h.line, func(sid string) bool { return h.in[sid] && sid != h.line[0] })
 	if h.pruned || rest < 0 {
-		delete(m.held, id)
+		delete(l.held, id)
 		return nil, false
 	}
 	for _, sid := range h.line[:rest] {
@@ -126,19 +136,19 @@ func (m *mailboxes) line(id string, now time.Time) (*hold, bool) {
 }
 
 // standing says whether messages of an instance are in line to come again.
-func (m *mailboxes) standing(id string, now time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, ok := m.line(id, now)
+func (l *lines) standing(id string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.line(id, now)
 	return ok
 }
 
 // passed takes a message out of the line: it has its verdict.
-func (m *mailboxes) passed(p *post, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (l *lines) passed(p *post, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	id, sid := p.Envelope.InstanceID, p.Envelope.SignalID
-	h, ok := m.held[id]
+	h, ok := l.held[id]
 	if !ok {
 		return
 	}
@@ -152,7 +162,7 @@ func (m *mailboxes) passed(p *post, now time.Time) {
 		h.until = until
 	}
 	if len(h.line) == 0 {
-		delete(m.held, id)
+		delete(l.held, id)
 	}
 }
 
@@ -160,20 +170,20 @@ func (m *mailboxes) passed(p *post, now time.Time) {
 // the line, or with those that it follows. A line is given up when its first has
 // not come a grace later: another node has it, or it was never sent. Those that
 // follow do not put that off, and come again less often the longer it takes.
-func (m *mailboxes) hold(p *post, now, due time.Time, grace time.Duration, cause error, follows bool) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (l *lines) hold(p *post, now, due time.Time, grace time.Duration, cause error, follows bool) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	id, sid := p.Envelope.InstanceID, p.Envelope.SignalID
-	h, ok := m.line(id, now)
+	h, ok := l.line(id, now)
 	if !ok {
-		if len(m.held) >= heldMax { // most of those may be over, with nobody who came to see
-			maps.DeleteFunc(m.held, func(_ string, h *hold) bool { return now.After(h.until) })
+		if len(l.held) >= heldMax { // most of those may be over, with nobody who came to see
+			maps.DeleteFunc(l.held, func(_ string, h *hold) bool { return now.After(h.until) })
 		}
-		if len(m.held) >= heldMax {
+		if len(l.held) >= heldMax {
 			return due
 		}
 		h = &hold{in: map[string]bool{}, cause: cause}
-		m.held[id] = h
+		l.held[id] = h
 	}
 	if first := !ok || !follows; first {
 		h.due, h.grace = due, grace

@@ -1,0 +1,60 @@
+package runtime
+
+import (
+	"context"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/pump"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// pumping wires the pump, and what is done with messages that are more than a
+// signal to an instance.
+func (r *Runtime) pumping() pump.Config {
+	c := pump.Config{
+		Store: r.Store, Node: r.Store.Node(), Turns: r.turns, Retries: r.retries, Log: r.Log, Now: r.Now,
+		Handlers: map[signal.Type]*pump.Handler{
+			signal.StartRequest:         {Alone: r.requested, Refusal: r.refusal},
+			signal.CancelRequest:        {Moot: unbegun},
+			signal.SubWorkflowCompleted: {For: storedOutput, Complete: r.fetch},
+			signal.TaskCompleted:        {Bind: r.handed},
+			signal.InternalContinue:     {For: looksForEvents, Outside: r.look},
+		},
+		Announced: func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
+			return r.Announced(ctx, stop, d, env)
+		},
+		Committed: r.committed,
+		AtOnce:    r.Handlers, CrashMax: r.CrashMax,
+	}
+	if r.SuspendOnDeadLetter {
+		c.Suspend = func(ctx context.Context, instance string) error {
+			_, err := r.Operate(ctx, instance, engine.Suspend, nil, "dead-letter policy")
+			return err
+		}
+	}
+	return c
+}
+
+// retrying wires what becomes of messages that fail.
+func (r *Runtime) retrying() *pump.Retries {
+	return &pump.Retries{
+		Max: r.RetryMax, Delay: r.RetryDelay, DelayMax: r.RetryDelayMax, Patience: r.Patience, OrderGrace: r.OrderGrace,
+		Now: r.Now, Blame: blame,
+	}
+}
+
+// blame is whose fault a problem is with who answered a human task, triggered an
+// event, or asked for an instance. That is the sender's: trying again does not help,
+// unless the instance is just between two states, and the instance has nothing to
+// do with it (D2).
+func blame(p *problem.Error) pump.Blame {
+	ours := p.Kind == problem.Internal || p.Kind == problem.Unavailable
+	return pump.Blame{
+		Sender:    !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle.") || p.Code == codeTaken || p.Code == codeReserved),
+		Passing:   p.Code == "lifecycle.in-transition",
+		Overtaken: p.Code == "lifecycle.refused",
+	}
+}

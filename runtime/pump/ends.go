@@ -1,0 +1,147 @@
+package pump
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+)
+
+// ends gives messages their ends, but for those that a turn commits: sent again for
+// later, given back, a dead letter.
+type ends struct {
+	*Config
+	metrics *metrics
+}
+
+// resend is a message that comes again: sent for later, its bytes unchanged, or
+// given back.
+type resend struct {
+	d        store.Delivery
+	cause    error
+	due      time.Time
+	attempts int
+}
+
+// sendLater sends messages again in their order, each in the commit that
+// consumes it (design 4.5): all in one, where the store can.
+func (e *ends) sendLater(ctx, stop context.Context, list ...resend) {
+	if len(list) > 1 && e.Store.Joins() {
+		var c store.Change
+		for i, s := range list {
+			c.Send = append(c.Send, s.send())
+			if i > 0 {
+				c.Also = append(c.Also, s.d.Message())
+			}
+		}
+		if list[0].d.Commit(ctx, c) == nil {
+			for _, s := range list {
+				e.retried(s)
+			}
+			return
+		}
+	}
+	var back []resend
+	for _, s := range list {
+		if err := s.d.Commit(ctx, store.Change{Send: []store.Send{s.send()}}); err != nil {
+			s.cause = err
+			back = append(back, s)
+			continue
+		}
+		e.retried(s)
+	}
+	e.release(ctx, stop, back...)
+}
+
+// send is the message as it is sent again.
+func (s *resend) send() store.Send {
+	m := s.d.Message()
+	return store.Send{Queue: m.Queue, Body: m.Body, Due: s.due, Priority: m.Priority, Attempts: s.attempts}
+}
+
+// retried says and counts that a message comes again.
+func (e *ends) retried(s resend) {
+	m := s.d.Message()
+	level, by := slog.LevelWarn, owners[e.Retries.ownerOf(s.cause)]
+	if errors.As(s.cause, new(*turn.Behind)) {
+		level, by = slog.LevelDebug, "order"
+	}
+	e.Log.Log(context.Background(), level, "message failed and is tried again", "queue", m.Queue, "message", m.ID, "attempt", s.attempts, "due", s.due, "by", by, "error", s.cause)
+	e.metrics.retries.WithLabelValues(string(m.Queue), by).Inc()
+}
+
+// releaseMax bounds the pause before a message is given back: nobody else can
+// have it before, and the store may take commits again at any moment.
+const releaseMax = 5 * time.Second
+
+// release gives messages back, in their order, after a pause, so that a store in
+// trouble is not asked again at once. While the store takes nothing, it keeps
+// trying: a message that this node holds is nobody else's.
+func (e *ends) release(ctx, stop context.Context, list ...resend) {
+	for attempt := 1; len(list) > 0; attempt++ {
+		m := list[0].d.Message()
+		if attempt&(attempt-1) == 0 { // with growing pauses: a store in trouble has many messages in hand
+			e.Log.Error("messages are given back", "queue", m.Queue, "message", m.ID, "messages", len(list), "attempt", attempt, "error", list[0].cause)
+		}
+		if !pause(stop, min(e.Retries.Backoff(attempt, m.ID), releaseMax)) {
+			return // what a node holds is free again when its store closes
+		}
+		for len(list) > 0 {
+			err := list[0].d.Release(ctx, list[0].cause)
+			if err != nil && !errors.Is(err, store.ErrLost) && !errors.Is(err, store.ErrClosed) {
+				list[0].cause = err
+				break
+			}
+			list = list[1:]
+		}
+	}
+}
+
+// bury makes the message a dead letter, its bytes unchanged (A13).
+func (e *ends) bury(ctx, stop context.Context, d store.Delivery, cause error) {
+	m := d.Message()
+	instance := ""
+	var head struct {
+		InstanceID string `json:"workflowInstanceId"`
+	}
+	if jsonv2.Unmarshal(m.Body, &head) == nil && len(head.InstanceID) <= signal.MaxIDBytes {
+		instance = head.InstanceID
+	}
+	code := problem.CodeOf(cause)
+	e.Log.Error("message is a dead letter now", "queue", m.Queue, "message", m.ID, "instance", instance, "reason", code, "error", cause)
+	change := store.Change{DeadLetter: &projections.DeadLetter{
+		ID: uuid.Must(uuid.NewV7()).String(), Queue: string(m.Queue), InstanceID: instance, Envelope: m.Body, Reason: code, Detail: cause.Error(),
+		Attempts: m.Attempts + 1, Node: e.Node, EnqueuedAt: m.EnqueuedAt, DiedAt: e.Now(),
+	}}
+	if env, err := signal.Decode(m.Body); err == nil {
+		if h := e.Handlers[env.Type]; h != nil && h.Refusal != nil {
+			if answer, ok := h.Refusal(env, cause); ok {
+				change.Send = []store.Send{answer}
+			}
+		}
+	}
+	err := d.Commit(ctx, change)
+	if err != nil {
+		e.release(ctx, stop, resend{d: d, cause: err})
+		return
+	}
+	e.metrics.deadLetters.WithLabelValues(string(m.Queue)).Inc()
+	var p *problem.Error
+	if errors.As(cause, &p) && e.Retries.blame(p).Sender {
+		return // the instance waits for another answer, or another event
+	}
+	if e.Suspend != nil && instance != "" {
+		err := e.Suspend(ctx, instance)
+		if k := problem.KindOf(err); err != nil && k != problem.Conflict && k != problem.NotFound {
+			e.Log.Error("instance of a dead letter could not be suspended", "instance", instance, "error", err)
+		}
+	}
+}

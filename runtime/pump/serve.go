@@ -1,0 +1,246 @@
+package pump
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// server makes turns of what is in the mailboxes: whoever brings a post waits until
+// it has been served, or serves the mailbox when the post is at its front.
+type server struct {
+	*Config
+	mail  *mailboxes
+	lines *lines
+	ends  *ends
+	slots chan struct{} // one for each message being handled
+
+	mu   sync.Mutex
+	work context.Context
+}
+
+// accept has turns of several posts end with work.
+func (s *server) accept(work context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.work = work
+}
+
+// submit brings a post, and returns what its signal did.
+func (s *server) submit(ctx context.Context, p *post) (*engine.Outcome, error) {
+	s.mail.enter(p)
+	s.attend(ctx, p)
+	if p.Out == nil {
+		p.Out = &engine.Outcome{}
+	}
+	return p.Out, p.Err
+}
+
+// serve decides and commits posts of one instance, in their order, and gives
+// each its verdict. Where they cannot be committed together, each has a turn of
+// its own. The caller has the mailbox.
+func (s *server) serve(ctx context.Context, posts []*post) {
+	if posts[0].solo == nil && !posts[0].noted {
+		s.follow(ctx, posts)
+	}
+	if !s.together(ctx, posts) {
+		var behind *turn.Behind
+		for _, p := range posts {
+			if p.Behind == nil && p.queued() {
+				p.Behind = behind
+			}
+			s.together(ctx, []*post{p})
+			if p.queued() && p.Err != nil && s.Retries.Blocks(p.Delivery.Message(), p.Err) {
+				behind = &turn.Behind{Cause: p.Err}
+			}
+		}
+	}
+	for _, p := range posts {
+		if p.Err == nil {
+			continue
+		}
+		did := engine.Duplicate
+		if errors.Is(p.Err, turn.ErrLate) {
+			did = engine.Closed
+		} else if err := s.repeated(ctx, p.Envelope, p.Err); !errors.Is(err, store.ErrDuplicate) {
+			p.Err = err
+			continue
+		}
+		s.Turns.Count(did)
+		p.Out, p.Err = &engine.Outcome{Disposition: did}, nil
+		if p.Delivery != nil {
+			p.Err = p.Delivery.Commit(ctx, store.Change{})
+		}
+	}
+}
+
+// together makes one turn of posts; false means that each needs its own.
+func (s *server) together(ctx context.Context, posts []*post) (done bool) {
+	signals := posts[0].alone[:0]
+	for _, p := range posts {
+		p.Ordered = p.queued()
+		signals = append(signals, &p.Signal)
+		if p.Delivery != nil && !p.noted {
+			s.Store.Enter(p.Delivery)
+			defer s.Store.Leave(p.Delivery)
+		}
+	}
+	c, done := s.Turns.Take(ctx, signals)
+	s.Committed(c)
+	return done
+}
+
+// attend blocks until a post has been served, or serves it and what waits with
+// it. A post whose ctx ends before anybody serves it is taken back.
+func (s *server) attend(ctx context.Context, p *post) {
+	if !p.lead && !s.mail.woken(ctx, p) {
+		return
+	}
+	id := p.Envelope.InstanceID
+	posts := s.mail.take(id, s.Store.Joins())
+	defer s.mail.done(id)
+	defer func() { // whatever happens here, nobody waits for it for ever
+		for _, other := range posts {
+			if other != p {
+				other.wake <- false
+			}
+		}
+	}()
+	if p.solo != nil {
+		p.Err = s.soloOf(ctx, p)
+		s.sendAgain(ctx, posts)
+		return
+	}
+	if len(posts) > 1 { // the others must not end with this one's caller
+		var cancel context.CancelFunc
+		ctx, cancel = s.detached(ctx)
+		defer cancel()
+	}
+	if p.Delivery != nil {
+		s.slots <- struct{}{}
+	}
+	s.serve(ctx, posts)
+	if p.Delivery != nil {
+		<-s.slots // before the pause of a store in trouble
+	}
+	s.sendAgain(ctx, posts)
+}
+
+// soloOf runs what has the instance for itself.
+func (s *server) soloOf(ctx context.Context, p *post) error {
+	if s.follow(ctx, []*post{p}); p.Behind != nil {
+		return p.Behind
+	}
+	return s.guarded(p.Delivery, func() error { return s.handled(ctx, p) })
+}
+
+// handled is what the handler of a post makes of it.
+func (s *server) handled(ctx context.Context, p *post) (err error) {
+	h := p.solo
+	if h.Alone != nil {
+		return h.Alone(ctx, p.Delivery, p.Envelope, p.Now)
+	}
+	if p.Envelope, err = h.Complete(ctx, p.Delivery, p.Envelope); err != nil {
+		return err
+	}
+	p.noted = true
+	s.serve(ctx, []*post{p})
+	return p.Err
+}
+
+// detached is a context that ends with the node's work, not with the caller.
+func (s *server) detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.mu.Lock()
+	work := s.work
+	s.mu.Unlock()
+	if work == nil {
+		return out, cancel
+	}
+	stop := context.AfterFunc(work, cancel)
+	return out, func() { stop(); cancel() }
+}
+
+// repeated is store.ErrDuplicate when a signal was refused only because it has
+// been applied: what it did may be why it cannot be done again (B7). Otherwise
+// it is the cause.
+func (s *server) repeated(ctx context.Context, env signal.Envelope, cause error) error {
+	if k := problem.KindOf(cause); env.Type != signal.ExternalSignal || k == problem.Internal || k == problem.Unavailable || k == problem.NotFound {
+		return cause
+	}
+	recorded, err := s.Store.Recorded(ctx, env.InstanceID, env.SignalID)
+	switch {
+	case err != nil:
+		return err
+	case recorded:
+		return store.ErrDuplicate
+	}
+	return cause
+}
+
+// sendAgain gives those messages of a turn back that failed and are to come again.
+// It is called while nobody else serves the instance, so that they and those
+// behind them come again in their order.
+func (s *server) sendAgain(ctx context.Context, posts []*post) {
+	var back, sends []resend
+	var given []*post // back
+	var first *post   // that others follow: all may have failed alike
+	var stop context.Context
+	for _, p := range posts {
+		if !p.queued() { // a call, or a result; it may be the one at the front
+			continue
+		}
+		stop = p.stop
+		m := p.Delivery.Message()
+		f := s.Retries.fate(m, p.Err)
+		if f == released {
+			back, given = append(back, resend{d: p.Delivery, cause: p.Err}), append(given, p)
+			p.settled = true
+		}
+		if f == ended || f == buried || f == refused {
+			s.lines.passed(p, s.Now())
+		}
+		if f == ended || f == buried || f == released {
+			continue
+		}
+		delay := holdPause
+		if f != followed {
+			delay = s.Retries.Backoff(max(f.attempts(m), 1), p.Envelope.InstanceID)
+		}
+		due := s.Now().Add(delay)
+		if f.blocks() {
+			due = s.lines.hold(p, s.Now(), due, holdGrace, p.Err, f == followed || first != nil)
+			first = p
+		}
+		p.settled = true
+		sends = append(sends, resend{d: p.Delivery, cause: p.Err, due: due, attempts: f.attempts(m)})
+	}
+	s.ends.sendLater(ctx, stop, sends...)
+	s.ends.release(ctx, stop, back...)
+	for i, p := range given { // those that came meanwhile follow them
+		s.lines.hold(p, s.Now(), s.Now(), givenGrace, p.Err, i > 0 || p.Behind != nil)
+	}
+}
+
+// guarded runs f with the message noted in the ledger. A panic is a problem like
+// any other.
+func (s *server) guarded(d store.Delivery, f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = s.Turns.Panicked(v, "message", d.Message().ID)
+		}
+	}()
+	if d.Message().Queue != store.Commands { // whose workers wait for a place
+		s.slots <- struct{}{}
+		defer func() { <-s.slots }()
+	}
+	s.Store.Enter(d)
+	defer s.Store.Leave(d)
+	return f()
+}
