@@ -346,16 +346,22 @@ func TestHopelessMessagesBecomeDeadLetters(t *testing.T) {
 		envelope := func(more string) string {
 			return `{"signalId":"s","workflowInstanceId":"none","runtimeProvider":"aqueduct","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z",` + more + `}`
 		}
-		for _, c := range []struct{ name, body, reason string }{
-			{"not JSON", "\x00\xff{", "signal.not-utf8"},
-			{"not an envelope", `{"hello": 1}`, "signal.unknown-type"},
-			{"a bad start", envelope(`"signalType":"StartRequest","payload":{}`), "signal.invalid-start"},
-			{"an unknown instance", envelope(`"signalType":"ExternalSignal", "payload":{}`), "instance.unknown"},
-			{"an unknown definition", envelope(`"signalType":"StartRequest","payload":{"definition":"t/none"}`), "definition.unknown"},
+		for _, c := range []struct {
+			name, body, reason string
+			queue              store.Queue
+		}{
+			{"not JSON", "\x00\xff{", "signal.not-utf8", store.Signals},
+			{"not an envelope", `{"hello": 1}`, "signal.unknown-type", store.Signals},
+			{"a bad start", envelope(`"signalType":"StartRequest","payload":{}`), "signal.invalid-start", store.Signals},
+			{"an unknown instance", envelope(`"signalType":"ExternalSignal", "payload":{}`), "instance.unknown", store.Signals},
+			{"an unknown definition", envelope(`"signalType":"StartRequest","payload":{"definition":"t/none"}`), "definition.unknown", store.Signals},
+			{"a start that is announced as a command", envelope(`"signalType":"StartRequest","payload":{"definition":"t/listen"}`), "signal.invalid", store.Commands},
 		} {
-			n.send(t, c.body)
+			if err := n.store.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: c.queue, Body: []byte(c.body)}}}); err != nil {
+				t.Fatal(err)
+			}
 			letters := n.letters(t, 1)
-			if l := letters[0]; l.Reason != c.reason || string(l.Envelope) != c.body || l.Queue != "signal" || l.Node == "" || l.DiedAt.IsZero() {
+			if l := letters[0]; l.Reason != c.reason || string(l.Envelope) != c.body || l.Queue != string(c.queue) || l.Node == "" || l.DiedAt.IsZero() {
 				t.Errorf("%s: %+v", c.name, l)
 			}
 			if err := n.store.Discard(t.Context(), letters[0].ID); err != nil {

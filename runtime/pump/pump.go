@@ -231,7 +231,7 @@ func early(m store.Message, env signal.Envelope, now time.Time) time.Duration {
 // deliver gives a message that goes into no mailbox to whom it concerns.
 func (u *Pump) deliver(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
 	m := d.Message()
-	if m.Queue == store.Commands && env.Type != signal.StartRequest {
+	if m.Queue == store.Commands {
 		return u.Announced(ctx, stop, d, env)
 	}
 	if h := u.handler(env); h != nil && h.Outside != nil {
