@@ -1,9 +1,11 @@
 package tidy
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -101,7 +103,15 @@ func TestEveryRuleFails(t *testing.T) {
 		{"engine/a.go", `import _ "github.com/itchyny/gojq"`, "only"},
 		{"runtime/a_test.go", "import \"time\"\n\nfunc f() {" + strings.Repeat("\n\ttime.Sleep(1)", maxSleeps+1) + "\n}", "sleep"},
 		{"engine/a.go", "var  x int", "gofmt"},
-		{"engine/a.go", strings.Repeat("\nvar _ int", MaxFileLines), "file-lines"},
+		{"engine/a.go", strings.Repeat("\nvar _ int", fileLines.limit), "file-lines"},
+		{"engine/a_test.go", strings.Repeat("\nvar _ int", MaxFileLines), "file-lines"},
+		{"engine/listen.go", strings.Repeat("\nvar _ int", fileLines.over["engine/listen.go"]), "file-lines"},
+		{"engine/listen.go", strings.Repeat("\nvar _ int", fileLines.limit-10), "file-lines"}, // it has shrunk
+		{"engine/a.go", "type t int\n" + repeated("\nfunc (t) f%d() {}\n", typeMethods.limit+1), "type-methods"},
+		{"engine/a.go", "type t[K any] int\n" + repeated("\nfunc (*t[K]) f%d() {}\n", typeMethods.limit+1), "type-methods"},
+		{"engine/a.go", "type t interface {" + repeated("\n\tf%d()", interfaceMethods.limit+1) + "\n}", "interface-methods"},
+		{"engine/a.go", "type s interface {" + repeated("\n\tf%d()", 4) + "\n}\n\ntype t interface {\n\ts" + repeated("\n\tg%d()", 3) + "\n}", "interface-methods"},
+		{"problem/a.go", repeated("\nvar V%d int", maxUnused+1), "unused"},
 		{"engine/a.go", "func f() {" + strings.Repeat("\n\t_ = 0", MaxFuncLines-1) + "\n}", "func-lines"},
 		{"engine/a_test.go", "func f() {" + strings.Repeat("\n\t_ = 0", MaxTestFuncLines-1) + "\n}", "func-lines"},
 		{"engine/a.go", "// TO" + "DO: later", "unfinished"},
@@ -123,6 +133,31 @@ func TestEveryRuleFails(t *testing.T) {
 		if !ok {
 			t.Errorf("%s: %.60q breaks %s and is accepted: %v", c.path, c.body, c.rule, found)
 		}
+	}
+}
+
+// repeated is a text for each number below n.
+func repeated(text string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, text, i)
+	}
+	return b.String()
+}
+
+// The kernel's lines are those of its Go and its SQL.
+func TestTheKernelIsMeasured(t *testing.T) {
+	t.Parallel()
+	limit := maxKernel
+	over := func(files ...File) bool {
+		return slices.ContainsFunc(Check(files), func(f Finding) bool { return f.Rule == "kernel-lines" })
+	}
+	lines := func(path string, n int) File { return File{Path: path, Source: []byte(strings.Repeat("\n", n))} }
+	if !over(lines("store/a.sql", limit), lines("sql/sqlite/query/b.sql", 1)) {
+		t.Error("too large a kernel is accepted")
+	}
+	if over(lines("store/a.sql", limit), lines("sql/oracle/b.sql", 1), lines("store/a_test.go", 5)) {
+		t.Error("what is not in the kernel is counted")
 	}
 }
 

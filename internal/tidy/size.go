@@ -1,0 +1,264 @@
+package tidy
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A ratchet is a limit that some of what is there exceeds: what does is listed
+// with its size, and may only shrink. What is over the limit and not listed is a
+// finding, and so is what is listed and no longer over it.
+type ratchet struct {
+	rule, unit string
+	limit      int
+	over       map[string]int
+}
+
+// check holds sizes against a ratchet; at says where each name stands.
+func (r ratchet) check(sizes map[string]int, at map[string]Finding) []Finding {
+	var found []Finding
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		size, listed := sizes[name], r.over[name]
+		f := at[name]
+		f.Rule = r.rule
+		switch {
+		case size > max(r.limit, listed):
+			f.Text = fmt.Sprintf("%s has %d %s, the limit is %d", name, size, r.unit, max(r.limit, listed))
+		case listed > 0 && size <= r.limit && size > 0:
+			f.Text = fmt.Sprintf("%s has %d %s now: take it from the list of what is over %d", name, size, r.unit, r.limit)
+		default:
+			continue
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// house is what the rules about the whole look at: every package without its
+// tests.
+type house struct {
+	methods    map[string]int // of a type, by package.Type
+	interfaces map[string]*ast.InterfaceType
+	files      map[string]int // lines
+	kernel     int            // lines
+	exported   map[string]Finding
+	used       map[string]bool // outside its package, or as part of what that exports
+	docs       []byte          // all of them
+	at         map[string]Finding
+}
+
+func newHouse() *house {
+	return &house{
+		methods: map[string]int{}, interfaces: map[string]*ast.InterfaceType{}, files: map[string]int{},
+		exported: map[string]Finding{}, used: map[string]bool{}, at: map[string]Finding{},
+	}
+}
+
+// text notes a file of any kind.
+func (h *house) text(f File) {
+	dir := f.Path[:max(strings.LastIndexByte(f.Path, '/'), 0)]
+	sql := strings.HasSuffix(f.Path, ".sql")
+	if strings.HasPrefix(f.Path, "docs/") && strings.HasSuffix(f.Path, ".md") {
+		h.docs = append(append(h.docs, f.Source...), '\n')
+	}
+	if strings.HasSuffix(f.Path, ".go") && !strings.HasSuffix(f.Path, "_test.go") || sql {
+		lines := bytes.Count(f.Source, []byte("\n"))
+		if matches(dir, kernel) {
+			h.kernel += lines
+		}
+		if !sql && !strings.Contains("/"+f.Path, "/testdata/") {
+			h.files[f.Path], h.at[f.Path] = lines, Finding{Path: f.Path}
+		}
+	}
+}
+
+// source notes what a Go file declares and uses.
+func (h *house) source(s source) {
+	h.uses(s)
+	if s.isTest() {
+		return
+	}
+	for _, d := range s.ast.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Name.IsExported() {
+				h.offers(s, d.Type)
+			}
+			if d.Recv == nil {
+				h.exports(s, d.Name)
+				continue
+			}
+			if matches(s.dir(), supporting) {
+				continue
+			}
+			name := s.dir() + "." + receiver(d.Recv.List[0].Type)
+			h.methods[name]++
+			if _, ok := h.at[name]; !ok {
+				h.at[name] = s.find(d.Pos(), "", "")
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					h.exports(s, spec.Name)
+					if spec.Name.IsExported() {
+						h.offers(s, spec.Type)
+					}
+					name := s.dir() + "." + spec.Name.Name
+					h.at[name] = s.find(spec.Pos(), "", "")
+					if i, ok := spec.Type.(*ast.InterfaceType); ok {
+						h.interfaces[name] = i
+					}
+				case *ast.ValueSpec:
+					if spec.Type != nil && d.Tok == token.CONST {
+						h.offers(s, spec.Type)
+						continue // one of an enumeration
+					}
+					for _, name := range spec.Names {
+						h.exports(s, name)
+					}
+				}
+			}
+		}
+	}
+}
+
+func (h *house) exports(s source, name *ast.Ident) {
+	if name.IsExported() && !matches(s.dir(), library) {
+		h.exported[s.dir()+"."+name.Name] = s.find(name.Pos(), "unused", "")
+	}
+}
+
+// offers notes the types of a package that are part of what it exports.
+func (h *house) offers(s source, e ast.Expr) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		if x, ok := n.(*ast.Ident); ok {
+			h.used[s.dir()+"."+x.Name] = true
+		}
+		return true
+	})
+}
+
+// documented says whether the docs name what a package exports, as they do
+// limits.
+func (h *house) documented(name string) bool {
+	_, short, _ := strings.Cut(name, "/")
+	for _, n := range []string{name, short, name[strings.LastIndexByte(name, '/')+1:]} {
+		if n != "" && bytes.Contains(h.docs, []byte(n)) {
+			return true
+		}
+	}
+	return false
+}
+
+// uses notes what a file names of other packages of the house. What only a
+// package's own tests name has no user.
+func (h *house) uses(s source) {
+	dirs := imports(s)
+	ast.Inspect(s.ast, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := sel.X.(*ast.Ident); ok && dirs[x.Name] != "" && dirs[x.Name] != s.dir() {
+				h.used[dirs[x.Name]+"."+sel.Sel.Name] = true
+			}
+		}
+		return true
+	})
+}
+
+// receiver is the name of the type that a method is of.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
+
+// imports are the packages of the house that a file sees, by their names in it.
+func imports(s source) map[string]string {
+	dirs := map[string]string{}
+	for _, spec := range s.ast.Imports {
+		own, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/")
+		if !ok {
+			continue
+		}
+		name := own[strings.LastIndexByte(own, '/')+1:]
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		dirs[name] = own
+	}
+	return dirs
+}
+
+// width is how many methods an interface asks for, those of what it embeds
+// included.
+func (h *house) width(dir string, i *ast.InterfaceType) int {
+	n := 0
+	for _, m := range i.Methods.List {
+		if len(m.Names) > 0 {
+			n += len(m.Names)
+			continue
+		}
+		name := ""
+		switch e := m.Type.(type) {
+		case *ast.Ident:
+			name = dir + "." + e.Name
+		case *ast.SelectorExpr: // of a package whose name is the end of its path
+			if x, ok := e.X.(*ast.Ident); ok {
+				for known := range h.interfaces {
+					if strings.HasSuffix("/"+known, "/"+x.Name+"."+e.Sel.Name) {
+						name = known
+					}
+				}
+			}
+		}
+		if embedded := h.interfaces[name]; embedded != nil {
+			n += h.width(name[:strings.LastIndexByte(name, '.')], embedded)
+		} else {
+			n++
+		}
+	}
+	return n
+}
+
+// check applies the ratchets.
+func (h *house) check() []Finding {
+	widths := map[string]int{}
+	for name, i := range h.interfaces {
+		if matches(name[:strings.LastIndexByte(name, '.')], supporting) {
+			continue
+		}
+		widths[name] = h.width(name[:strings.LastIndexByte(name, '.')], i)
+	}
+	found := slices.Concat(
+		fileLines.check(h.files, h.at),
+		typeMethods.check(h.methods, h.at),
+		interfaceMethods.check(widths, h.at),
+	)
+	if h.kernel > maxKernel {
+		found = append(found, Finding{Path: "internal/tidy/law.go", Rule: "kernel-lines", Text: fmt.Sprintf("the kernel has %d lines of Go and SQL, the limit is %d", h.kernel, maxKernel)})
+	}
+	var unused []Finding
+	for _, name := range slices.Sorted(maps.Keys(h.exported)) {
+		if f := h.exported[name]; !h.used[name] && !h.documented(name) {
+			f.Text = name + " is exported, and nobody outside its package uses it"
+			unused = append(unused, f)
+		}
+	}
+	if len(unused) > maxUnused {
+		found = append(found, unused...)
+	}
+	return found
+}
