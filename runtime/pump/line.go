@@ -42,8 +42,7 @@ const (
 	heldLate  = 200 * time.Millisecond // after which it is asked whether another node has had the first
 	heldLooks = 64                     // that one turn asks for
 
-	givenGrace = 2 * time.Second  // after one was given back, which any node may have at once
-	seenGrace  = 3 * holdPauseMax // after the first was given up, for the next that was seen
+	seenGrace = 3 * holdPauseMax // after the first was given up, for the next that was seen
 )
 
 // lines are the instances one of whose messages is tried again at a time: those

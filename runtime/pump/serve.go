@@ -224,7 +224,7 @@ func (s *server) sendAgain(ctx context.Context, posts []*post) {
 	s.ends.sendLater(ctx, stop, sends...)
 	s.ends.release(ctx, stop, back...)
 	for i, p := range given { // those that came meanwhile follow them
-		s.lines.hold(p, s.Now(), s.Now(), givenGrace, p.Err, i > 0 || p.Behind != nil)
+		s.lines.hold(p, s.Now(), s.Now(), holdGrace, p.Err, i > 0 || p.Behind != nil)
 	}
 }
 
