@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -52,6 +53,28 @@ func (s *Store) same() error {
 		return nil
 	}
 	return moved(err, s.path)
+}
+
+// settledDir is how long after the last change of a folder its time says that
+// nothing has changed since: file systems count in milliseconds, or worse.
+const settledDir = 100 * time.Millisecond
+
+// inPlace is same for the writer, which asks before every commit: what is moved,
+// replaced or deleted changes the time of the folder that it is in.
+func (w *writer) inPlace() error {
+	dir, err := os.Lstat(w.dir)
+	if err == nil && w.unmoved && dir.ModTime().Equal(w.dirTime) {
+		return nil
+	}
+	now := time.Now()
+	w.unmoved = false
+	if err := w.s.same(); err != nil {
+		return err
+	}
+	if err == nil && dir.IsDir() && now.Sub(dir.ModTime()) > settledDir {
+		w.dirTime, w.unmoved = dir.ModTime(), true
+	}
+	return nil
 }
 
 func moved(err error, path string) error {

@@ -40,26 +40,40 @@ func TestProbeFindsAFileThatIsNotOurs(t *testing.T) {
 		"nodes":    func(path string) error { return os.Rename(path+"-nodes", path+"-gone") },
 		"log":      func(path string) error { return os.Remove(path + "-wal") },
 		"index":    func(path string) error { return os.Remove(path + "-shm") },
+		"folder":   func(path string) error { return os.Rename(filepath.Dir(path), filepath.Dir(path)+".old") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "a.db")
+			folder := filepath.Join(t.TempDir(), "folder")
+			path := filepath.Join(folder, "a.db")
+			if err := os.Mkdir(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
 			s, log := openLogged(t, path)
 			if err := s.Probe(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			long := time.Now().Add(-time.Hour) // what has not changed for long is not looked at again
+			if err := os.Chtimes(folder, long, long); err != nil {
+				t.Fatal(err)
+			}
+			send := store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("m")}}}
+			for range 2 {
+				if err := s.Commit(t.Context(), send); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if err := away(path); err != nil {
 				t.Fatal(err)
+			}
+			// What would be told as committed would be gone with the file.
+			if err := s.Commit(t.Context(), send); problem.CodeOf(err) != "store.moved" {
+				t.Errorf("a commit is told %v", err)
 			}
 			for range 50 {
 				if err := s.Probe(t.Context()); problem.CodeOf(err) != "store.moved" || problem.KindOf(err) != problem.Unavailable {
 					t.Fatalf("told %v", err)
 				}
-			}
-			// What would be told as committed would be gone with the file.
-			err := s.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("m")}}})
-			if problem.CodeOf(err) != "store.moved" {
-				t.Errorf("a commit is told %v", err)
 			}
 			if n := strings.Count(log.String(), "not ready"); n != 1 {
 				t.Errorf("logged %d times:\n%s", n, log)

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,10 @@ type writer struct {
 	busy    bool // another process held the write lock for busyWait
 
 	suspects []*delivery
+
+	dir     string    // the database's
+	dirTime time.Time // when it last changed
+	unmoved bool      // as long as it has not changed since
 }
 
 // Stats counts what the writer did since Open.
@@ -67,7 +72,7 @@ func newWriter(s *Store, c *conn, o Options) *writer {
 	return &writer{
 		s: s, c: c, batch: o.Batch, relax: o.Durability == Full,
 		numbers: map[string]int64{}, nodeNos: map[string]int64{s.node: s.nodes.no}, specs: map[[2]string]int64{},
-		timer: time.NewTimer(time.Hour),
+		timer: time.NewTimer(time.Hour), dir: filepath.Dir(s.path),
 	}
 }
 
@@ -215,7 +220,7 @@ func (w *writer) attempt(first *job) error {
 		return explain(err, w.s.path)
 	}
 	defer unlock()
-	if err = w.s.same(); err == nil { // else it would go to a file that nobody finds again
+	if err = w.inPlace(); err == nil { // else it would go to a file that nobody finds again
 		err = w.begin()
 	}
 	if err != nil {
