@@ -1,0 +1,180 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+	jsonv2 "github.com/go-json-experiment/json"
+)
+
+// Bounds of what one commit makes of an event.
+const (
+	eventFanOut = 500     // instances that it reaches
+	eventBytes  = 4 << 20 // of the messages to them
+)
+
+// PublishEvent gives a CloudEvent to every instance that waits for it: those
+// whose listen has its type, its filter and its correlation. It returns how
+// many waits it fits. An instance gets it once, however many of its waits it
+// fits and however often the event (source and id) is published. Problems: event.invalid, signal.too-large.
+func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, headers map[string]string) (int, error) {
+	var e struct {
+		SpecVersion string `json:"specversion"`
+		ID          string `json:"id"`
+		Source      string `json:"source"`
+		Type        string `json:"type"`
+	}
+	if err := jsonv2.Unmarshal(event, &e); err != nil {
+		return 0, problem.Wrap(err, problem.Invalid, "event.invalid", "event is not a CloudEvent in JSON")
+	}
+	for name, v := range map[string]string{"id": e.ID, "source": e.Source, "type": e.Type} {
+		if v == "" {
+			return 0, problem.New(problem.Invalid, "event.invalid", "event has no %s", name)
+		}
+	}
+	signalID := "ce-" + projections.KeyHash(e.Source+"\x00"+e.ID)
+	if err := r.keep(ctx, e.Type, signalID, event); err != nil {
+		return 0, err
+	}
+	sent := map[string]bool{} // by the token of the wait
+	for _, eventType := range []string{e.Type, engine.AnyType} {
+		if err := r.routeAll(ctx, eventType, event, signalID, headers, sent); err != nil {
+			return len(sent), err
+		}
+	}
+	return len(sent), r.reached(ctx, signalID, len(sent))
+}
+
+// looksMax bounds how often an event looks for waits while versions are
+// published under it.
+const looksMax = 100
+
+// routeAll sends an event to every wait of its type. A migration may move a
+// wait from a spec that was not looked at yet to one that was, and a newer
+// version takes the place of another; so it looks until nothing has moved.
+func (r *Runtime) routeAll(ctx context.Context, eventType string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
+	var before []string
+	for range looksMax {
+		specs, err := r.Store.WaitSpecs(ctx, eventType)
+		if err != nil {
+			return err
+		}
+		if before != nil && !mayHaveMoved(before, specs) {
+			return nil
+		}
+		for _, spec := range specs {
+			if err := r.route(ctx, eventType, spec, event, signalID, headers, sent); err != nil {
+				return err
+			}
+		}
+		if len(specs) == 0 || slices.Equal(before, specs) {
+			return nil
+		}
+		before = specs
+	}
+	return problem.New(problem.Unavailable, "event.contended", "who waits for the event changed %d times while it was delivered", looksMax).
+		WithHint("publish it again: who has it already gets it once")
+}
+
+// mayHaveMoved reports whether one definition has event waits of several
+// versions, now or since before.
+func mayHaveMoved(before, now []string) bool {
+	versions := map[string]string{}
+	for _, spec := range slices.Concat(before, now) {
+		place, _ := projections.ParseSpec(spec)
+		if other, ok := versions[place.Name]; ok && other != place.Version {
+			return true
+		}
+		versions[place.Name] = place.Version
+	}
+	return false
+}
+
+// route sends an event to the instances that wait under one spec, but for the
+// waits that it was sent to before.
+func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
+	place, ok := projections.ParseSpec(spec)
+	if !ok {
+		return fmt.Errorf("runtime: spec %q of a wait is not one", spec)
+	}
+	def, err := r.Definitions.Find(ctx, place.Name, place.Version)
+	if err != nil {
+		return err
+	}
+	key, ok, err := def.Correlate(place.Pointer, place.Arm, place.Bound, event)
+	if err != nil || !ok {
+		return err
+	}
+	after := ""
+	for {
+		waits, err := r.Store.Waits(ctx, eventType, spec, projections.KeyHash(key), after, eventFanOut)
+		if err != nil || len(waits) == 0 {
+			return err
+		}
+		var sends []store.Send
+		var gets []string // tokens of the waits that these are for
+		bytes := 0
+		for _, w := range waits {
+			if sent[w.Token] {
+				continue
+			}
+			env := signal.Envelope{
+				SignalID: signalID, InstanceID: w.InstanceID, Type: signal.ExternalSignal,
+				OccurredAt: r.Now(), Headers: headers, Payload: event,
+			}
+			body, ok, err := []byte(nil), false, error(nil)
+			if engine.IsSubscription(place.Pointer) {
+				body, ok, err = r.begins(ctx, def, w, env)
+			}
+			if err == nil && !ok {
+				body, err = env.Encode()
+			}
+			if err != nil {
+				return err
+			}
+			if body == nil {
+				continue
+			}
+			send := store.Send{Queue: store.Signals, Body: body}
+			if causedBy(headers, place.Name) {
+				send.Due = r.paced(selfEvent, place.Name)
+			}
+			sends, gets, bytes = append(sends, send), append(gets, w.Token), bytes+len(body)
+			if bytes < eventBytes {
+				continue
+			}
+			if err := r.deliverTo(ctx, sends, gets, sent); err != nil {
+				return err
+			}
+			sends, gets, bytes = nil, nil, 0
+		}
+		if err := r.deliverTo(ctx, sends, gets, sent); err != nil {
+			return err
+		}
+		after = waits[len(waits)-1].Token
+		if len(waits) < eventFanOut {
+			return nil
+		}
+	}
+}
+
+// deliverTo commits the messages to who waits for an event, and notes it.
+func (r *Runtime) deliverTo(ctx context.Context, sends []store.Send, gets []string, sent map[string]bool) error {
+	if len(sends) == 0 {
+		return nil
+	}
+	if err := r.Store.Commit(ctx, store.Change{Send: sends}); err != nil {
+		return err
+	}
+	for _, token := range gets {
+		sent[token] = true
+	}
+	return nil
+}

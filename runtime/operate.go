@@ -1,0 +1,78 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Snapshot returns an instance's last committed snapshot. Problem:
+// instance.unknown.
+func (r *Runtime) Snapshot(ctx context.Context, id string) (snapshot.Snapshot, error) {
+	s, part, err := r.turns.Load(ctx, r.Store, id)
+	if err != nil {
+		return snapshot.Snapshot{}, turn.Unknown(err, id)
+	}
+	part.Release()
+	return *s, nil
+}
+
+// Takes lists the events that an instance of a lifecycle takes now, by their
+// names; its guards may still refuse one. Problems: definition.unknown,
+// definition.digest.
+func (r *Runtime) Takes(ctx context.Context, s snapshot.Snapshot) ([]string, error) {
+	def, err := r.Definitions.Pinned(ctx, s.Definition)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := def.(*engine.Program)
+	if !ok {
+		return nil, nil
+	}
+	return p.Takes(&s), nil
+}
+
+// Operate does what an operator asks, in one turn (B8). Problems:
+// instance.unknown and those of engine.Operate.
+func (r *Runtime) Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error) {
+	now := r.Now()
+	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: signal.ActorHeader(actor)}
+	out, err := r.pump.Turn(ctx, env, now, func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+		if op == engine.RetrySame {
+			var err error
+			if in.Requests, err = r.requests(ctx, snap); err != nil {
+				return nil, err
+			}
+		}
+		return engine.Operate(def, *snap, op, output, in)
+	})
+	return out.Snapshot, err
+}
+
+// requests are the commands of an instance whose outcome is unknown, as their
+// rows have them.
+func (r *Runtime) requests(ctx context.Context, snap *snapshot.Snapshot) (map[int64]engine.Command, error) {
+	list := map[int64]engine.Command{}
+	for _, e := range snap.Effects {
+		if !e.Unknown {
+			continue
+		}
+		row, ok, err := r.Entry(ctx, snap.InstanceID, e.Command)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, problem.New(problem.Internal, "command.corrupt", "command %d of %s is not in its stream", e.Command, snap.InstanceID)
+		}
+		if list[e.Command], err = dispatch.Command(row); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,63 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Queued is the disposition of a signal that could not be decided at once: it
+// is in the queue, durable, and the rules for failing messages hold.
+const Queued = engine.Queued
+
+// Signal applies a signal to one instance as a turn of its own, and says what
+// it did: applied, buffered until a wait matches, duplicate, or queued. It is
+// durable when Signal returns; a repeat with the same signal id is applied once,
+// and is a duplicate also where what the first one did would refuse it.
+//
+// Problems: instance.unknown, instance.closed, signal.stale (its token or its
+// expected version is not the instance's), limit.buffer, signal.*. None of them
+// has changed anything.
+func (r *Runtime) Signal(ctx context.Context, env signal.Envelope) (engine.Disposition, error) {
+	body, err := env.Encode()
+	if err != nil {
+		return "", err
+	}
+	if r.pump.Standing(env.InstanceID) { // one before it is in the queue
+		return r.enqueued(ctx, env, body)
+	}
+	out, err := r.pump.Turn(ctx, env, r.Now(), signalled)
+	if k := problem.KindOf(err); err == nil || k != problem.Internal && k != problem.Unavailable && problem.CodeOf(err) != "definition.unknown" {
+		return out.Disposition, err
+	}
+	r.Log.Warn("signal could not be applied at once and is queued", "instance", env.InstanceID, "signal", env.SignalID, "error", err)
+	return r.enqueued(ctx, env, body)
+}
+
+// enqueued leaves a signal to the queue. What its sender sends next does not
+// overtake it on this node.
+func (r *Runtime) enqueued(ctx context.Context, env signal.Envelope, body []byte) (engine.Disposition, error) {
+	return Queued, r.pump.Enqueue(env, func() error {
+		return r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+	})
+}
+
+// signalled is the decision about a signal whose sender waits for the answer:
+// what a queue would record as stale or late, he is told.
+func signalled(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	out, err := turn.Step(def, snap, in)
+	switch {
+	case err != nil:
+		return out, err
+	case out.Disposition == engine.Closed:
+		return out, problem.New(problem.Conflict, "instance.closed", "instance %s is %s", snap.InstanceID, snap.Status)
+	case out.Disposition == engine.Stale:
+		return out, problem.New(problem.Conflict, "signal.stale", "instance %s, now at version %d, does not wait for this signal", snap.InstanceID, snap.Version)
+	}
+	return out, nil
+}

@@ -1,0 +1,178 @@
+package runtime
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/google/uuid"
+)
+
+// startSpace is the namespace of instance ids that are derived from a start
+// key: the same key gives the same id, and so the same instance.
+var startSpace = uuid.MustParse("6b1f5c0e-6a53-5b0c-9d0b-5d0f0a6d1c11")
+
+// Start begins an instance, or returns the one that the same request began
+// before (created is false): a request is the same when it names the same
+// instance id, or the same definition, business key and start key. An empty id
+// lets Start choose one. Headers carry the trace, the correlation and the actor.
+// A signal of the request is given to the instance as StartOrSignal does.
+//
+// Problems: signal.invalid-start, instance.reserved-id, instance.id-taken,
+// definition.unknown. An instance whose first turn cannot be written begins as a
+// faulted one.
+func (r *Runtime) Start(ctx context.Context, id string, start signal.Start, headers map[string]string) (string, bool, error) {
+	id, created, _, err := r.StartOrSignal(ctx, id, start, headers)
+	return id, created, err
+}
+
+// StartOrSignal is Start with a signal to the instance (D2): one that the
+// request begins gets it in the same commit, and does not begin when it refuses
+// it; one that is there gets it as by Signal, whatever its version. It says
+// what the signal did: applied, buffered, duplicate (the instance had it before,
+// so that a repeat of any request changes nothing), queued, or closed (the new
+// instance ran to its end and did not listen). Without a signal that is "".
+//
+// Problems: those of Start and of Signal, and those by which a definition
+// refuses an event. None of them has changed anything.
+func (r *Runtime) StartOrSignal(ctx context.Context, id string, start signal.Start, headers map[string]string) (string, bool, engine.Disposition, error) {
+	if err := start.Validate(); err != nil {
+		return "", false, "", err
+	}
+	if id == "" {
+		id = newID()
+		if start.StartKey != "" {
+			id = uuid.NewSHA1(startSpace, fmt.Appendf(nil, "%q %q %q", start.Definition, start.BusinessKey, start.StartKey)).String()
+		}
+	}
+	if err := reserved(id); err != nil {
+		return "", false, "", err
+	}
+	if len(start.Input) == 0 {
+		start.Input = json.RawMessage("null")
+	}
+	now := r.Now()
+	env := signal.Envelope{
+		SignalID: id, InstanceID: id, RuntimeProvider: signal.Provider, Type: signal.StartRequest, OccurredAt: now, Headers: headers,
+	}
+	if err := env.Validate(); err != nil {
+		return "", false, "", err
+	}
+	if start.Signal != nil { // what a new instance would refuse, one that is there may take
+		first, there, err := r.find(ctx, id, start)
+		if err != nil || there {
+			return r.signalFirst(ctx, first, start, env, err)
+		}
+	}
+	out, err := r.begin(ctx, r.Store, env, start, now)
+	if errors.Is(err, store.ErrDuplicate) {
+		first, err := r.first(ctx, id, start)
+		return r.signalFirst(ctx, first, start, env, err)
+	}
+	if err != nil || start.Signal == nil {
+		return id, err == nil, "", err
+	}
+	return id, true, out.Disposition, nil
+}
+
+// signalFirst gives the signal of a start, if it has one, to the instance that
+// is there.
+func (r *Runtime) signalFirst(ctx context.Context, id string, start signal.Start, env signal.Envelope, err error) (string, bool, engine.Disposition, error) {
+	if err != nil || start.Signal == nil {
+		return id, false, "", err
+	}
+	if env, err = start.Signal.Envelope(id, env.OccurredAt, env.Headers); err != nil {
+		return id, false, "", err
+	}
+	did, err := r.Signal(ctx, env)
+	return id, false, did, err
+}
+
+// first finds the instance that the same request began before.
+func (r *Runtime) first(ctx context.Context, id string, start signal.Start) (string, error) {
+	first, there, err := r.find(ctx, id, start)
+	if err == nil && !there {
+		err = problem.New(problem.Unavailable, "instance.contended", "the instance of start key %q is being deleted", start.StartKey)
+	}
+	return first, err
+}
+
+// Codes of ids that a start cannot have.
+const (
+	codeReserved = "instance.reserved-id"
+	codeTaken    = "instance.id-taken"
+)
+
+// reserved refuses ids that are the engine's own.
+func reserved(id string) error {
+	if !strings.HasPrefix(id, engine.SchedulePrefix) {
+		return nil
+	}
+	return problem.New(problem.Invalid, codeReserved, "instance id %q begins with %q, as those of schedules do", id, engine.SchedulePrefix).
+		WithHint("choose another id")
+}
+
+// find looks for the instance of a start: by its id, or, when that came from
+// elsewhere, by its start key. An id that an instance of another definition has
+// is the problem instance.id-taken.
+func (r *Runtime) find(ctx context.Context, id string, start signal.Start) (string, bool, error) {
+	row, err := r.Store.Instance(ctx, id)
+	if err == nil && row.Definition != start.Definition {
+		return "", false, problem.New(problem.Conflict, codeTaken, "instance %s is of definition %s, not %s", id, row.Definition, start.Definition).
+			WithHint("choose another id, or none")
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return id, err == nil, err
+	}
+	if start.StartKey == "" {
+		return id, false, nil
+	}
+	row, err = r.Store.Started(ctx, start.Definition, start.BusinessKey, start.StartKey)
+	if errors.Is(err, store.ErrNotFound) {
+		return id, false, nil
+	}
+	return row.ID, err == nil, err
+}
+
+// startedBefore gives the signal of a start request to the instance that is
+// there. Without one the request is a repeat and changes nothing. held is the
+// instance whose mailbox the caller has.
+func (r *Runtime) startedBefore(ctx context.Context, d store.Delivery, held, id string, env signal.Envelope, start signal.Start, now time.Time) error {
+	if start.Signal == nil {
+		return d.Commit(ctx, store.Change{})
+	}
+	env, err := start.Signal.Envelope(id, env.OccurredAt, env.Headers)
+	if err != nil {
+		return err
+	}
+	return r.pump.Instead(ctx, d, held, env, now)
+}
+
+// begin decides and commits the first turn of an instance.
+func (r *Runtime) begin(ctx context.Context, to turn.Committer, env signal.Envelope, start signal.Start, now time.Time) (*engine.Outcome, error) {
+	c, err := r.turns.Begin(ctx, to, env, start, now, newIncarnation())
+	r.committed(c)
+	return c.Outcome, err
+}
+
+// newID is a UUID of version 7: unique, and in order of time, so that what
+// belongs together lies together in the database.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// newIncarnation is what tells an instance from all others, those of the same id
+// before and after it included: 96 random bits.
+func newIncarnation() string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
