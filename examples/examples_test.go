@@ -376,7 +376,7 @@ func (n node) accounts(t *testing.T, id string) {
 		if *entries[i].Processed {
 			t.Error("delivered is not processed")
 		}
-		for _, want := range []engine.Disposition{engine.Applied, runtime.Duplicate} {
+		for _, want := range []engine.Disposition{engine.Applied, engine.Duplicate} {
 			got, err := n.Acknowledge(t.Context(), id, entries[i].Position, engine.Ack{Outcome: engine.AckProcessed})
 			if got != want || err != nil {
 				t.Errorf("acknowledged: %s, %v; want %s", got, err, want)

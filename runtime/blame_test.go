@@ -5,6 +5,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime/pump"
+	"github.com/aqueduct-engine/aqueduct/runtime/service"
 )
 
 // TestWhoIsToBlame: problems of tasks, lifecycles and starts are their sender's,
@@ -23,8 +24,8 @@ func TestWhoIsToBlame(t *testing.T) {
 		{problem.Conflict, "lifecycle.refused", pump.Blame{Sender: true, Overtaken: true}},
 		{problem.Conflict, "lifecycle.in-transition", pump.Blame{Sender: true, Passing: true}},
 		{problem.Invalid, "lifecycle.unknown-event", pump.Blame{Sender: true}},
-		{problem.Conflict, codeTaken, pump.Blame{Sender: true}},
-		{problem.Invalid, codeReserved, pump.Blame{Sender: true}},
+		{problem.Conflict, service.CodeTaken, pump.Blame{Sender: true}},
+		{problem.Invalid, service.CodeReserved, pump.Blame{Sender: true}},
 		{problem.NotFound, "instance.unknown", pump.Blame{}},
 		{problem.Internal, "message.panic", pump.Blame{}},
 	} {

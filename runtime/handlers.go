@@ -3,10 +3,13 @@ package runtime
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime/pump"
+	"github.com/aqueduct-engine/aqueduct/runtime/service"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -17,10 +20,10 @@ func (r *Runtime) pumping() pump.Config {
 	c := pump.Config{
 		Store: r.Store, Node: r.Store.Node(), Turns: r.turns, Retries: r.retries, Log: r.Log, Now: r.Now,
 		Handlers: map[signal.Type]*pump.Handler{
-			signal.StartRequest:         {Alone: r.requested, Refusal: r.refusal},
+			signal.StartRequest:         {Alone: r.onStart, Refusal: r.refusal},
 			signal.CancelRequest:        {Moot: unbegun},
 			signal.SubWorkflowCompleted: {For: storedOutput, Complete: r.fetch},
-			signal.TaskCompleted:        {Bind: r.handed},
+			signal.TaskCompleted:        {Bind: func(ctx context.Context, s *turn.Signal) { r.OnTaskCompleted(ctx, s) }},
 			signal.InternalContinue:     {For: looksForEvents, Outside: r.look},
 		},
 		Announced: func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
@@ -38,6 +41,26 @@ func (r *Runtime) pumping() pump.Config {
 	return c
 }
 
+// onStart begins the instance that a program, a schedule or a parent asked for
+// through the queue.
+func (r *Runtime) onStart(ctx context.Context, d store.Delivery, env signal.Envelope, now time.Time) error {
+	start, err := signal.DecodeStart(env.Payload)
+	if err != nil {
+		return err
+	}
+	if err := r.allowed(ctx, d, env.InstanceID, start); err != nil {
+		return err
+	}
+	ok, err := r.wanted(ctx, d, start.Parent)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return d.Commit(ctx, store.Change{}) // its parent has gone on without it
+	}
+	return r.OnStart(ctx, d, env, start, now)
+}
+
 // retrying wires what becomes of messages that fail.
 func (r *Runtime) retrying() *pump.Retries {
 	return &pump.Retries{
@@ -53,7 +76,7 @@ func (r *Runtime) retrying() *pump.Retries {
 func blame(p *problem.Error) pump.Blame {
 	ours := p.Kind == problem.Internal || p.Kind == problem.Unavailable
 	return pump.Blame{
-		Sender:    !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle.") || p.Code == codeTaken || p.Code == codeReserved),
+		Sender:    !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle.") || p.Code == service.CodeTaken || p.Code == service.CodeReserved),
 		Passing:   p.Code == "lifecycle.in-transition",
 		Overtaken: p.Code == "lifecycle.refused",
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/runtime/pump"
+	"github.com/aqueduct-engine/aqueduct/runtime/service"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
-	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/prometheus/client_golang/prometheus"
@@ -154,11 +154,11 @@ func or[T int | time.Duration](field *T, value T) {
 type Runtime struct {
 	Config
 	*dispatch.Dispatcher
+	service.Services
 	key     []byte
 	epoch   int64 // of the database
 	turns   *turn.Decider
 	metrics *metrics
-	forms   schema.Cache // of human tasks
 	pace    *pacer
 	retries *pump.Retries
 	pump    *pump.Pump
@@ -189,6 +189,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	r.turns = turn.New(r.turning())
 	r.pump = pump.New(r.pumping())
 	r.Dispatcher = dispatch.New(r.dispatching())
+	r.Services = r.serving()
 	if p, ok := c.Definitions.(publisher); ok {
 		if err := p.Through(ctx, r.Publish); err != nil {
 			return nil, fmt.Errorf("runtime: schedules: %w", err)
@@ -216,6 +217,24 @@ func (r *Runtime) dispatching() dispatch.Config {
 		Dead:       r.pump.DeadLetters(store.Commands),
 		Activities: r.Activities, PerHost: r.PerHost, Waiting: r.Waiting, WaitingBytes: r.WaitingBytes,
 		BreakAfter: r.BreakAfter, BreakFor: r.BreakFor, GiveUpAfter: r.GiveUpAfter, AckMax: r.AckMax,
+	}
+}
+
+// serving wires what people and the API ask.
+func (r *Runtime) serving() service.Services {
+	signals := &service.Signals{Store: r.Store, Pump: r.pump, Log: r.Log, Now: r.Now}
+	commands := service.Commands{Entry: r.Entry, Command: dispatch.Command}
+	operator := &service.Operator{Store: r.Store, Turns: r.turns, Pump: r.pump, Definitions: r.Definitions, Commands: commands, Now: r.Now}
+	return service.Services{
+		Starts: &service.Starts{
+			Store: r.Store, Turns: r.turns, Pump: r.pump, Signals: signals, Now: r.Now,
+			Committed: r.committed, Refused: r.refused,
+		},
+		Signals:  signals,
+		Tasks:    &service.Tasks{Store: r.Store, Pump: r.pump, Now: r.Now},
+		Operator: operator,
+		Migrator: &service.Migrator{Store: r.Store, Pump: r.pump, Definitions: r.Definitions, Operator: operator, Now: r.Now},
+		Letters:  &service.Letters{Store: r.Store, Commands: commands},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/service"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -74,8 +75,8 @@ func (r *Runtime) publication(ctx context.Context, def engine.Definition, record
 	}
 	now := r.Now()
 	in := engine.Input{
-		Signal: signal.Envelope{SignalID: newID(), OccurredAt: now, Headers: signal.ActorHeader(newerVersion)},
-		Now:    now, Clock: now, Key: r.key, Epoch: r.epoch, Incarnation: newIncarnation(), Limits: r.Limits,
+		Signal: signal.Envelope{SignalID: service.NewID(), OccurredAt: now, Headers: signal.ActorHeader(newerVersion)},
+		Now:    now, Clock: now, Key: r.key, Epoch: r.epoch, Incarnation: service.NewIncarnation(), Limits: r.Limits,
 	}
 	ended, begun, err := engine.HandOver(old, snap, def, in)
 	if err != nil {
@@ -147,7 +148,7 @@ func (r *Runtime) listening(ctx context.Context, name string) (*snapshot.Snapsho
 // unless a schedule instance has asked for it as its successor.
 func (r *Runtime) allowed(ctx context.Context, c turn.Committer, id string, start signal.Start) error {
 	if start.Schedule == nil {
-		return reserved(id)
+		return service.Reserved(id)
 	}
 	ref := snapshot.Definition{Name: start.Definition, Version: start.Version}
 	before, part, err := r.turns.Load(ctx, c, engine.ScheduleID(ref, start.Schedule.Generation-1))
@@ -160,7 +161,7 @@ func (r *Runtime) allowed(ctx context.Context, c turn.Committer, id string, star
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	return problem.New(problem.Invalid, codeReserved, "instance %s is no schedule instance's successor", id).
+	return problem.New(problem.Invalid, service.CodeReserved, "instance %s is no schedule instance's successor", id).
 		WithHint("a schedule begins when its definition is published")
 }
 
@@ -179,7 +180,7 @@ func (r *Runtime) succeeded(ctx context.Context, id string) (*snapshot.Snapshot,
 	if errors.Is(err, store.ErrNotFound) {
 		now := r.Now()
 		env := signal.Envelope{SignalID: next, InstanceID: next, Type: signal.StartRequest, OccurredAt: now}
-		_, err = r.begin(ctx, r.Store, env, engine.SuccessorStart(ended.Definition, ended.Schedule), now)
+		_, err = r.Begin(ctx, r.Store, env, engine.SuccessorStart(ended.Definition, ended.Schedule), now)
 		if err == nil || errors.Is(err, store.ErrDuplicate) {
 			snap, err = r.Snapshot(ctx, next)
 		}

@@ -85,9 +85,6 @@ func (r *Runtime) amend(ctx context.Context, out *engine.Outcome, c *store.Chang
 		return err
 	}
 	c.Send = append(c.Send, look...)
-	c.Tasks, err = r.escalations(ctx, out)
+	c.Tasks, err = r.Escalations(ctx, out)
 	return err
 }
-
-// Duplicate is the disposition of a signal that was recorded before (B7).
-const Duplicate = engine.Duplicate

@@ -270,12 +270,12 @@ func (u *Pump) Instead(ctx context.Context, d store.Delivery, held string, env s
 // is sent to it now is to be queued behind them.
 func (u *Pump) Standing(instance string) bool { return u.server.lines.standing(instance, u.Now()) }
 
-// Enqueue has a signal sent to the queue. What its sender sends next does not
-// overtake it on this node.
-func (u *Pump) Enqueue(env signal.Envelope, send func() error) error {
+// Enqueue sends a signal, encoded as body, to the queue. What its sender sends next
+// does not overtake it on this node.
+func (u *Pump) Enqueue(ctx context.Context, to turn.Committer, env signal.Envelope, body []byte) error {
 	p, now := &post{Signal: turn.Signal{Envelope: env}}, u.Now()
 	u.server.lines.hold(p, now, now, holdGrace, errors.New("an earlier signal is queued"), true)
-	err := send()
+	err := to.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 	if err != nil && !errors.Is(err, store.ErrUnknown) {
 		u.server.lines.passed(p, now)
 	}

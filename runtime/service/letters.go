@@ -1,36 +1,35 @@
-package runtime
+package service
 
 import (
 	"context"
 	"errors"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
-	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // Replay sends a dead letter to its queue again.
-func (r *Runtime) Replay(ctx context.Context, id string) error { return r.Store.Replay(ctx, id) }
+func (l *Letters) Replay(ctx context.Context, id string) error { return l.Store.Replay(ctx, id) }
 
 // Discard removes a dead letter for good, and with it the command that nobody
 // performs any more then and nobody waits for: an open one would keep its
 // instance from retention for ever. When it fails between the two, the letter is
 // still there, and to discard it again ends it.
-func (r *Runtime) Discard(ctx context.Context, id string) error {
-	letter, err := r.Store.DeadLetter(ctx, id)
+func (l *Letters) Discard(ctx context.Context, id string) error {
+	letter, err := l.Store.DeadLetter(ctx, id)
 	if err != nil {
 		return err
 	}
-	if err := r.forsake(ctx, letter); err != nil {
+	if err := l.forsake(ctx, letter); err != nil {
 		return err
 	}
-	return r.Store.Discard(ctx, id)
+	return l.Store.Discard(ctx, id)
 }
 
 // forsake settles the command that a dead letter announces, when it is nobody's
 // and nobody waits for it.
-func (r *Runtime) forsake(ctx context.Context, letter projections.DeadLetter) error {
+func (l *Letters) forsake(ctx context.Context, letter projections.DeadLetter) error {
 	env, err := signal.Decode(letter.Envelope)
 	if letter.Queue != string(store.Commands) || err != nil {
 		return nil // it announces none
@@ -39,18 +38,18 @@ func (r *Runtime) forsake(ctx context.Context, letter projections.DeadLetter) er
 	if err != nil {
 		return nil
 	}
-	row, ok, err := r.Entry(ctx, env.InstanceID, position)
+	row, ok, err := l.Commands.Entry(ctx, env.InstanceID, position)
 	if !ok || row.Processed == nil || *row.Processed {
 		return err // gone, or settled
 	}
-	c, err := dispatch.Command(row)
+	c, err := l.Commands.Command(row)
 	if err != nil {
 		return nil // damaged: the letter goes, the row stays to be mended
 	}
 	if superseded := c.Ack > 0 && !env.DueAt.Equal(row.NextAttemptAt); superseded || c.Token != "" {
 		return nil
 	}
-	err = r.Store.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: env.InstanceID, Position: position, Done: true, Unknown: true}}})
+	err = l.Store.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: env.InstanceID, Position: position, Done: true, Unknown: true}}})
 	if errors.Is(err, store.ErrTaken) {
 		return nil // somebody performs it after all
 	}

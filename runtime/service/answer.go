@@ -1,4 +1,4 @@
-package runtime
+package service
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 // same rules (B3); through the queue, the sender cannot be told at once, and
 // an answer that is refused is a dead letter with the code that the API gives.
 
-// handed has a TaskCompleted from the queue decided by those rules, and
+// OnTaskCompleted has a TaskCompleted from the queue decided by those rules, and
 // committed only over the version of the task that was checked.
-func (r *Runtime) handed(ctx context.Context, s *turn.Signal) {
+func (ts *Tasks) OnTaskCompleted(ctx context.Context, s *turn.Signal) {
 	id, version := "", int64(0)
 	s.Decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		id = ""
@@ -29,7 +29,7 @@ func (r *Runtime) handed(ctx context.Context, s *turn.Signal) {
 			return turn.Step(def, snap, in)
 		}
 		var err error
-		if in.Signal.Payload, version, err = r.accepted(ctx, w.TaskID, in.Signal); err != nil {
+		if in.Signal.Payload, version, err = ts.accepted(ctx, w.TaskID, in.Signal); err != nil {
 			return nil, err
 		}
 		id = w.TaskID
@@ -51,7 +51,7 @@ func overTask(ends []projections.TaskEnd, id string, version int64) {
 // that the workflow gets, with the version of the task. Who answers is the
 // actor of the envelope, whatever its payload says; his groups are not known
 // here, and were checked when he claimed the task.
-func (r *Runtime) accepted(ctx context.Context, id string, env signal.Envelope) (json.RawMessage, int64, error) {
+func (ts *Tasks) accepted(ctx context.Context, id string, env signal.Envelope) (json.RawMessage, int64, error) {
 	var p struct {
 		Output struct {
 			Outcome     string          `json:"outcome"`
@@ -66,7 +66,7 @@ func (r *Runtime) accepted(ctx context.Context, id string, env signal.Envelope) 
 	if len(p.Error) > 0 {
 		return nil, 0, problem.New(problem.Invalid, "task.invalid-data", "the answer to task %s is an error, which a person cannot give", id)
 	}
-	t, err := r.openTask(ctx, id)
+	t, err := ts.openTask(ctx, id)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -77,7 +77,7 @@ func (r *Runtime) accepted(ctx context.Context, id string, env signal.Envelope) 
 	if err := mayComplete(t, user, nil, p.Output.Outcome); err != nil {
 		return nil, 0, err
 	}
-	if err := r.answers(t, p.Output.Data); err != nil {
+	if err := ts.answers(t, p.Output.Data); err != nil {
 		return nil, 0, err
 	}
 	whole, err := completion(t, user, p.Output.Outcome, p.Output.Data, env.OccurredAt)

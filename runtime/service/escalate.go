@@ -1,4 +1,4 @@
-package runtime
+package service
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// escalations are the edits of the tasks that a turn escalates. Who is a
+// Escalations are the edits of the tasks that a turn escalates. Who is a
 // candidate from then on depends on who has the task now; a task that is
 // changed in between makes the commit stale, and the turn is decided again.
-func (r *Runtime) escalations(ctx context.Context, out *engine.Outcome) ([]store.TaskEdit, error) {
+func (ts *Tasks) Escalations(ctx context.Context, out *engine.Outcome) ([]store.TaskEdit, error) {
 	var edits []store.TaskEdit
 	for _, c := range out.Tasks {
 		if c.Event != engine.TaskEscalated {
 			continue
 		}
-		t, err := r.Store.Task(ctx, c.ID)
+		t, err := ts.Store.Task(ctx, c.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package runtime
+package service
 
 import (
 	"context"
@@ -31,8 +31,8 @@ var startSpace = uuid.MustParse("6b1f5c0e-6a53-5b0c-9d0b-5d0f0a6d1c11")
 // Problems: signal.invalid-start, instance.reserved-id, instance.id-taken,
 // definition.unknown. An instance whose first turn cannot be written begins as a
 // faulted one.
-func (r *Runtime) Start(ctx context.Context, id string, start signal.Start, headers map[string]string) (string, bool, error) {
-	id, created, _, err := r.StartOrSignal(ctx, id, start, headers)
+func (s *Starts) Start(ctx context.Context, id string, start signal.Start, headers map[string]string) (string, bool, error) {
+	id, created, _, err := s.StartOrSignal(ctx, id, start, headers)
 	return id, created, err
 }
 
@@ -45,23 +45,23 @@ func (r *Runtime) Start(ctx context.Context, id string, start signal.Start, head
 //
 // Problems: those of Start and of Signal, and those by which a definition
 // refuses an event. None of them has changed anything.
-func (r *Runtime) StartOrSignal(ctx context.Context, id string, start signal.Start, headers map[string]string) (string, bool, engine.Disposition, error) {
+func (s *Starts) StartOrSignal(ctx context.Context, id string, start signal.Start, headers map[string]string) (string, bool, engine.Disposition, error) {
 	if err := start.Validate(); err != nil {
 		return "", false, "", err
 	}
 	if id == "" {
-		id = newID()
+		id = NewID()
 		if start.StartKey != "" {
 			id = uuid.NewSHA1(startSpace, fmt.Appendf(nil, "%q %q %q", start.Definition, start.BusinessKey, start.StartKey)).String()
 		}
 	}
-	if err := reserved(id); err != nil {
+	if err := Reserved(id); err != nil {
 		return "", false, "", err
 	}
 	if len(start.Input) == 0 {
 		start.Input = json.RawMessage("null")
 	}
-	now := r.Now()
+	now := s.Now()
 	env := signal.Envelope{
 		SignalID: id, InstanceID: id, RuntimeProvider: signal.Provider, Type: signal.StartRequest, OccurredAt: now, Headers: headers,
 	}
@@ -69,15 +69,15 @@ func (r *Runtime) StartOrSignal(ctx context.Context, id string, start signal.Sta
 		return "", false, "", err
 	}
 	if start.Signal != nil { // what a new instance would refuse, one that is there may take
-		first, there, err := r.find(ctx, id, start)
+		first, there, err := s.find(ctx, id, start)
 		if err != nil || there {
-			return r.signalFirst(ctx, first, start, env, err)
+			return s.signalFirst(ctx, first, start, env, err)
 		}
 	}
-	out, err := r.begin(ctx, r.Store, env, start, now)
+	out, err := s.Begin(ctx, s.Store, env, start, now)
 	if errors.Is(err, store.ErrDuplicate) {
-		first, err := r.first(ctx, id, start)
-		return r.signalFirst(ctx, first, start, env, err)
+		first, err := s.first(ctx, id, start)
+		return s.signalFirst(ctx, first, start, env, err)
 	}
 	if err != nil || start.Signal == nil {
 		return id, err == nil, "", err
@@ -87,20 +87,20 @@ func (r *Runtime) StartOrSignal(ctx context.Context, id string, start signal.Sta
 
 // signalFirst gives the signal of a start, if it has one, to the instance that
 // is there.
-func (r *Runtime) signalFirst(ctx context.Context, id string, start signal.Start, env signal.Envelope, err error) (string, bool, engine.Disposition, error) {
+func (s *Starts) signalFirst(ctx context.Context, id string, start signal.Start, env signal.Envelope, err error) (string, bool, engine.Disposition, error) {
 	if err != nil || start.Signal == nil {
 		return id, false, "", err
 	}
 	if env, err = start.Signal.Envelope(id, env.OccurredAt, env.Headers); err != nil {
 		return id, false, "", err
 	}
-	did, err := r.Signal(ctx, env)
+	did, err := s.Signals.Signal(ctx, env)
 	return id, false, did, err
 }
 
 // first finds the instance that the same request began before.
-func (r *Runtime) first(ctx context.Context, id string, start signal.Start) (string, error) {
-	first, there, err := r.find(ctx, id, start)
+func (s *Starts) first(ctx context.Context, id string, start signal.Start) (string, error) {
+	first, there, err := s.find(ctx, id, start)
 	if err == nil && !there {
 		err = problem.New(problem.Unavailable, "instance.contended", "the instance of start key %q is being deleted", start.StartKey)
 	}
@@ -109,26 +109,26 @@ func (r *Runtime) first(ctx context.Context, id string, start signal.Start) (str
 
 // Codes of ids that a start cannot have.
 const (
-	codeReserved = "instance.reserved-id"
-	codeTaken    = "instance.id-taken"
+	CodeReserved = "instance.reserved-id"
+	CodeTaken    = "instance.id-taken"
 )
 
-// reserved refuses ids that are the engine's own.
-func reserved(id string) error {
+// Reserved refuses ids that are the engine's own.
+func Reserved(id string) error {
 	if !strings.HasPrefix(id, engine.SchedulePrefix) {
 		return nil
 	}
-	return problem.New(problem.Invalid, codeReserved, "instance id %q begins with %q, as those of schedules do", id, engine.SchedulePrefix).
+	return problem.New(problem.Invalid, CodeReserved, "instance id %q begins with %q, as those of schedules do", id, engine.SchedulePrefix).
 		WithHint("choose another id")
 }
 
 // find looks for the instance of a start: by its id, or, when that came from
 // elsewhere, by its start key. An id that an instance of another definition has
 // is the problem instance.id-taken.
-func (r *Runtime) find(ctx context.Context, id string, start signal.Start) (string, bool, error) {
-	row, err := r.Store.Instance(ctx, id)
+func (s *Starts) find(ctx context.Context, id string, start signal.Start) (string, bool, error) {
+	row, err := s.Store.Instance(ctx, id)
 	if err == nil && row.Definition != start.Definition {
-		return "", false, problem.New(problem.Conflict, codeTaken, "instance %s is of definition %s, not %s", id, row.Definition, start.Definition).
+		return "", false, problem.New(problem.Conflict, CodeTaken, "instance %s is of definition %s, not %s", id, row.Definition, start.Definition).
 			WithHint("choose another id, or none")
 	}
 	if !errors.Is(err, store.ErrNotFound) {
@@ -137,17 +137,43 @@ func (r *Runtime) find(ctx context.Context, id string, start signal.Start) (stri
 	if start.StartKey == "" {
 		return id, false, nil
 	}
-	row, err = r.Store.Started(ctx, start.Definition, start.BusinessKey, start.StartKey)
+	row, err = s.Store.Started(ctx, start.Definition, start.BusinessKey, start.StartKey)
 	if errors.Is(err, store.ErrNotFound) {
 		return id, false, nil
 	}
 	return row.ID, err == nil, err
 }
 
+// OnStart begins the instance that a message asks for, or gives the signal of the
+// request to the one that is there. It has the mailbox of the instance, and the
+// message is noted in the ledger: a definition that kills its process must not be
+// loaded unnoted.
+func (s *Starts) OnStart(ctx context.Context, d store.Delivery, env signal.Envelope, start signal.Start, now time.Time) error {
+	id, there, err := s.find(ctx, env.InstanceID, start)
+	if err != nil {
+		return err
+	}
+	if there {
+		return s.startedBefore(ctx, d, env.InstanceID, id, env, start, now)
+	}
+	_, err = s.Begin(ctx, d, env, start, now)
+	if errors.Is(err, store.ErrDuplicate) {
+		id, err := s.first(ctx, env.InstanceID, start)
+		if err != nil {
+			return err
+		}
+		return s.startedBefore(ctx, d, env.InstanceID, id, env, start, now)
+	}
+	if err != nil {
+		return s.Refused(ctx, d, env, err)
+	}
+	return nil
+}
+
 // startedBefore gives the signal of a start request to the instance that is
 // there. Without one the request is a repeat and changes nothing. held is the
 // instance whose mailbox the caller has.
-func (r *Runtime) startedBefore(ctx context.Context, d store.Delivery, held, id string, env signal.Envelope, start signal.Start, now time.Time) error {
+func (s *Starts) startedBefore(ctx context.Context, d store.Delivery, held, id string, env signal.Envelope, start signal.Start, now time.Time) error {
 	if start.Signal == nil {
 		return d.Commit(ctx, store.Change{})
 	}
@@ -155,23 +181,23 @@ func (r *Runtime) startedBefore(ctx context.Context, d store.Delivery, held, id 
 	if err != nil {
 		return err
 	}
-	return r.pump.Instead(ctx, d, held, env, now)
+	return s.Pump.Instead(ctx, d, held, env, now)
 }
 
-// begin decides and commits the first turn of an instance.
-func (r *Runtime) begin(ctx context.Context, to turn.Committer, env signal.Envelope, start signal.Start, now time.Time) (*engine.Outcome, error) {
-	c, err := r.turns.Begin(ctx, to, env, start, now, newIncarnation())
-	r.committed(c)
+// Begin decides and commits the first turn of an instance.
+func (s *Starts) Begin(ctx context.Context, to turn.Committer, env signal.Envelope, start signal.Start, now time.Time) (*engine.Outcome, error) {
+	c, err := s.Turns.Begin(ctx, to, env, start, now, NewIncarnation())
+	s.Committed(c)
 	return c.Outcome, err
 }
 
-// newID is a UUID of version 7: unique, and in order of time, so that what
+// NewID is a UUID of version 7: unique, and in order of time, so that what
 // belongs together lies together in the database.
-func newID() string { return uuid.Must(uuid.NewV7()).String() }
+func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// newIncarnation is what tells an instance from all others, those of the same id
+// NewIncarnation is what tells an instance from all others, those of the same id
 // before and after it included: 96 random bits.
-func newIncarnation() string {
+func NewIncarnation() string {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])

@@ -1,4 +1,4 @@
-package runtime
+package service
 
 import (
 	"context"
@@ -8,12 +8,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
-	"github.com/aqueduct-engine/aqueduct/store"
 )
-
-// Queued is the disposition of a signal that could not be decided at once: it
-// is in the queue, durable, and the rules for failing messages hold.
-const Queued = engine.Queued
 
 // Signal applies a signal to one instance as a turn of its own, and says what
 // it did: applied, buffered until a wait matches, duplicate, or queued. It is
@@ -23,28 +18,26 @@ const Queued = engine.Queued
 // Problems: instance.unknown, instance.closed, signal.stale (its token or its
 // expected version is not the instance's), limit.buffer, signal.*. None of them
 // has changed anything.
-func (r *Runtime) Signal(ctx context.Context, env signal.Envelope) (engine.Disposition, error) {
+func (s *Signals) Signal(ctx context.Context, env signal.Envelope) (engine.Disposition, error) {
 	body, err := env.Encode()
 	if err != nil {
 		return "", err
 	}
-	if r.pump.Standing(env.InstanceID) { // one before it is in the queue
-		return r.enqueued(ctx, env, body)
+	if s.Pump.Standing(env.InstanceID) { // one before it is in the queue
+		return s.enqueued(ctx, env, body)
 	}
-	out, err := r.pump.Turn(ctx, env, r.Now(), signalled)
+	out, err := s.Pump.Turn(ctx, env, s.Now(), signalled)
 	if k := problem.KindOf(err); err == nil || k != problem.Internal && k != problem.Unavailable && problem.CodeOf(err) != "definition.unknown" {
 		return out.Disposition, err
 	}
-	r.Log.Warn("signal could not be applied at once and is queued", "instance", env.InstanceID, "signal", env.SignalID, "error", err)
-	return r.enqueued(ctx, env, body)
+	s.Log.Warn("signal could not be applied at once and is queued", "instance", env.InstanceID, "signal", env.SignalID, "error", err)
+	return s.enqueued(ctx, env, body)
 }
 
 // enqueued leaves a signal to the queue. What its sender sends next does not
 // overtake it on this node.
-func (r *Runtime) enqueued(ctx context.Context, env signal.Envelope, body []byte) (engine.Disposition, error) {
-	return Queued, r.pump.Enqueue(env, func() error {
-		return r.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
-	})
+func (s *Signals) enqueued(ctx context.Context, env signal.Envelope, body []byte) (engine.Disposition, error) {
+	return engine.Queued, s.Pump.Enqueue(ctx, s.Store, env, body)
 }
 
 // signalled is the decision about a signal whose sender waits for the answer:

@@ -1,4 +1,4 @@
-package runtime
+package service
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
-	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -14,8 +13,8 @@ import (
 
 // Snapshot returns an instance's last committed snapshot. Problem:
 // instance.unknown.
-func (r *Runtime) Snapshot(ctx context.Context, id string) (snapshot.Snapshot, error) {
-	s, part, err := r.turns.Load(ctx, r.Store, id)
+func (o *Operator) Snapshot(ctx context.Context, id string) (snapshot.Snapshot, error) {
+	s, part, err := o.Turns.Load(ctx, o.Store, id)
 	if err != nil {
 		return snapshot.Snapshot{}, turn.Unknown(err, id)
 	}
@@ -26,8 +25,8 @@ func (r *Runtime) Snapshot(ctx context.Context, id string) (snapshot.Snapshot, e
 // Takes lists the events that an instance of a lifecycle takes now, by their
 // names; its guards may still refuse one. Problems: definition.unknown,
 // definition.digest.
-func (r *Runtime) Takes(ctx context.Context, s snapshot.Snapshot) ([]string, error) {
-	def, err := r.Definitions.Pinned(ctx, s.Definition)
+func (o *Operator) Takes(ctx context.Context, s snapshot.Snapshot) ([]string, error) {
+	def, err := o.Definitions.Pinned(ctx, s.Definition)
 	if err != nil {
 		return nil, err
 	}
@@ -40,13 +39,13 @@ func (r *Runtime) Takes(ctx context.Context, s snapshot.Snapshot) ([]string, err
 
 // Operate does what an operator asks, in one turn (B8). Problems:
 // instance.unknown and those of engine.Operate.
-func (r *Runtime) Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error) {
-	now := r.Now()
-	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: signal.ActorHeader(actor)}
-	out, err := r.pump.Turn(ctx, env, now, func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+func (o *Operator) Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error) {
+	now := o.Now()
+	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: signal.ActorHeader(actor)}
+	out, err := o.Pump.Turn(ctx, env, now, func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if op == engine.RetrySame {
 			var err error
-			if in.Requests, err = r.requests(ctx, snap); err != nil {
+			if in.Requests, err = o.requests(ctx, snap); err != nil {
 				return nil, err
 			}
 		}
@@ -57,20 +56,20 @@ func (r *Runtime) Operate(ctx context.Context, id string, op engine.Operation, o
 
 // requests are the commands of an instance whose outcome is unknown, as their
 // rows have them.
-func (r *Runtime) requests(ctx context.Context, snap *snapshot.Snapshot) (map[int64]engine.Command, error) {
+func (o *Operator) requests(ctx context.Context, snap *snapshot.Snapshot) (map[int64]engine.Command, error) {
 	list := map[int64]engine.Command{}
 	for _, e := range snap.Effects {
 		if !e.Unknown {
 			continue
 		}
-		row, ok, err := r.Entry(ctx, snap.InstanceID, e.Command)
+		row, ok, err := o.Commands.Entry(ctx, snap.InstanceID, e.Command)
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
 			return nil, problem.New(problem.Internal, "command.corrupt", "command %d of %s is not in its stream", e.Command, snap.InstanceID)
 		}
-		if list[e.Command], err = dispatch.Command(row); err != nil {
+		if list[e.Command], err = o.Commands.Command(row); err != nil {
 			return nil, err
 		}
 	}

@@ -1,4 +1,4 @@
-package runtime
+package service
 
 import (
 	"context"
@@ -22,8 +22,8 @@ const (
 // ClaimTask reserves a ready task for a user who may do it. Claiming again
 // what one has already is a no-op. Problems: task.unknown, task.completed,
 // task.closed, task.taken, task.denied.
-func (r *Runtime) ClaimTask(ctx context.Context, id, user string, groups []string) (projections.Task, error) {
-	return r.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
+func (ts *Tasks) ClaimTask(ctx context.Context, id, user string, groups []string) (projections.Task, error) {
+	return ts.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
 		if user == "" {
 			return nil, problem.New(problem.Invalid, "task.user-missing", "claiming task %s needs a user", id)
 		}
@@ -43,8 +43,8 @@ func (r *Runtime) ClaimTask(ctx context.Context, id, user string, groups []strin
 
 // ReleaseTask gives a reserved task back to its candidates. Problems:
 // task.unknown, task.completed, task.closed, task.not-yours.
-func (r *Runtime) ReleaseTask(ctx context.Context, id, user string) (projections.Task, error) {
-	return r.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
+func (ts *Tasks) ReleaseTask(ctx context.Context, id, user string) (projections.Task, error) {
+	return ts.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
 		if t.Assignee == "" {
 			return nil, nil
 		}
@@ -59,8 +59,8 @@ func (r *Runtime) ReleaseTask(ctx context.Context, id, user string) (projections
 // not he is a candidate. Problems: task.unknown, task.completed, task.closed,
 // task.user-missing, task.not-claimed, task.not-yours, task.denied (the other
 // is excluded).
-func (r *Runtime) DelegateTask(ctx context.Context, id, user, to string) (projections.Task, error) {
-	return r.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
+func (ts *Tasks) DelegateTask(ctx context.Context, id, user, to string) (projections.Task, error) {
+	return ts.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
 		switch {
 		case user == "" || to == "":
 			return nil, problem.New(problem.Invalid, "task.user-missing", "delegating task %s needs the user that has it and another", id)
@@ -80,8 +80,8 @@ func (r *Runtime) DelegateTask(ctx context.Context, id, user, to string) (projec
 // candidates. It is an administrator's: the caller must have made sure that
 // actor is one. Problems: task.unknown, task.completed, task.closed,
 // task.user-missing (no actor), task.denied (the user is excluded).
-func (r *Runtime) ReassignTask(ctx context.Context, id, actor, to string) (projections.Task, error) {
-	return r.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
+func (ts *Tasks) ReassignTask(ctx context.Context, id, actor, to string) (projections.Task, error) {
+	return ts.editTask(ctx, id, func(t projections.Task) (*store.TaskEdit, error) {
 		if actor == "" {
 			return nil, problem.New(problem.Invalid, "task.user-missing", "reassigning task %s needs an actor", id)
 		}
@@ -99,14 +99,14 @@ const ClaimMax = 50
 // claim, the most urgent first (B10). Many may ask at once: each gets tasks of
 // his own. It returns none when there is nothing to do. Problems:
 // task.user-missing, task.count.
-func (r *Runtime) ClaimNext(ctx context.Context, user string, groups []string, count int) ([]projections.Task, error) {
+func (ts *Tasks) ClaimNext(ctx context.Context, user string, groups []string, count int) ([]projections.Task, error) {
 	if user == "" {
 		return nil, problem.New(problem.Invalid, "task.user-missing", "claiming tasks needs a user")
 	}
 	if count < 1 || count > ClaimMax {
 		return nil, problem.New(problem.Invalid, "task.count", "%d tasks cannot be claimed at once", count).WithHint("1 to %d", ClaimMax)
 	}
-	return r.Store.ClaimNext(ctx, store.NextClaim{User: user, Groups: groups, Limit: count, Event: taskClaimed, At: r.Now()})
+	return ts.Store.ClaimNext(ctx, store.NextClaim{User: user, Groups: groups, Limit: count, Event: taskClaimed, At: ts.Now()})
 }
 
 // handOn gives a task to a user in person, or to nobody.

@@ -1,4 +1,4 @@
-package runtime
+package service
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 
 // editTask changes an open task as edit says, again when somebody was faster.
 // Nobody who is excluded gets it, however it is handed on.
-func (r *Runtime) editTask(ctx context.Context, id string, edit func(projections.Task) (*store.TaskEdit, error)) (projections.Task, error) {
+func (ts *Tasks) editTask(ctx context.Context, id string, edit func(projections.Task) (*store.TaskEdit, error)) (projections.Task, error) {
 	for range turn.StaleMax {
-		t, err := r.openTask(ctx, id)
+		t, err := ts.openTask(ctx, id)
 		if err != nil {
 			return projections.Task{}, err
 		}
@@ -33,23 +33,23 @@ func (r *Runtime) editTask(ctx context.Context, id string, edit func(projections
 			return t, excluded(t, e.Assignee)
 		}
 		e.ID, e.Version = id, t.Version
-		e.Event.TaskID, e.Event.InstanceID, e.Event.At = id, t.InstanceID, r.Now()
-		err = r.Store.Commit(ctx, store.Change{Tasks: []store.TaskEdit{*e}})
+		e.Event.TaskID, e.Event.InstanceID, e.Event.At = id, t.InstanceID, ts.Now()
+		err = ts.Store.Commit(ctx, store.Change{Tasks: []store.TaskEdit{*e}})
 		if errors.Is(err, store.ErrStale) {
 			continue
 		}
 		if err != nil {
 			return projections.Task{}, err
 		}
-		return r.Store.Task(ctx, id)
+		return ts.Store.Task(ctx, id)
 	}
 	return projections.Task{}, problem.New(problem.Unavailable, "task.contended", "task %s is changed by many at once", id)
 }
 
 // openTask returns a task that can still be done, or the problem that says who
 // did it and when.
-func (r *Runtime) openTask(ctx context.Context, id string) (projections.Task, error) {
-	t, err := r.Store.Task(ctx, id)
+func (ts *Tasks) openTask(ctx context.Context, id string) (projections.Task, error) {
+	t, err := ts.Store.Task(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return t, problem.Wrap(err, problem.NotFound, "task.unknown", "task %s does not exist", id)
 	}
@@ -75,18 +75,18 @@ const contendedMax = 3
 // he must still be one of a candidate group. A second completion changes nothing and says who completed it and
 // when. Problems: task.unknown, task.completed, task.closed, task.not-claimed,
 // task.not-yours, task.invalid-outcome, task.invalid-data, instance.suspended.
-func (r *Runtime) CompleteTask(ctx context.Context, id, user string, groups []string, outcome string, data json.RawMessage) (projections.Task, error) {
-	t, err := r.openTask(ctx, id)
+func (ts *Tasks) CompleteTask(ctx context.Context, id, user string, groups []string, outcome string, data json.RawMessage) (projections.Task, error) {
+	t, err := ts.openTask(ctx, id)
 	if err != nil {
 		return t, err
 	}
 	if err := mayComplete(t, user, groups, outcome); err != nil {
 		return t, err
 	}
-	if err := r.answers(t, data); err != nil {
+	if err := ts.answers(t, data); err != nil {
 		return t, err
 	}
-	now := r.Now()
+	now := ts.Now()
 	env, err := completion(t, user, outcome, data, now)
 	if err != nil {
 		return t, err
@@ -95,7 +95,7 @@ func (r *Runtime) CompleteTask(ctx context.Context, id, user string, groups []st
 	s := turn.Signal{Envelope: env, Now: now, Amend: func(ends []projections.TaskEnd) { overTask(ends, id, version) }}
 	s.Decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		// The guards hold for the very version of the task that the commit ends (B3).
-		now, err := r.openTask(ctx, id)
+		now, err := ts.openTask(ctx, id)
 		if err == nil {
 			err = mayComplete(now, user, groups, outcome)
 		}
@@ -113,14 +113,14 @@ func (r *Runtime) CompleteTask(ctx context.Context, id, user string, groups []st
 		return out, problem.New(problem.Unavailable, "task.contended", "task %s is being changed", id)
 	}
 	for range contendedMax {
-		if _, err = r.pump.Submit(ctx, s); problem.CodeOf(err) != "task.contended" {
+		if _, err = ts.Pump.Submit(ctx, s); problem.CodeOf(err) != "task.contended" {
 			break // else it was answered in the same turn, which is committed now
 		}
 	}
 	if err != nil {
 		return t, err
 	}
-	return r.Store.Task(ctx, id)
+	return ts.Store.Task(ctx, id)
 }
 
 func mayComplete(t projections.Task, user string, groups []string, outcome string) error {
@@ -150,12 +150,12 @@ func mayComplete(t projections.Task, user string, groups []string, outcome strin
 
 // answers checks what a person answers against the form. It is the person who
 // is told, and may answer again: the workflow sees only what fits.
-func (r *Runtime) answers(t projections.Task, data json.RawMessage) error {
+func (ts *Tasks) answers(t projections.Task, data json.RawMessage) error {
 	raw, ok := engine.FormSchema(t.Form)
 	if !ok {
 		return nil
 	}
-	s, err := r.forms.Compile(raw)
+	s, err := ts.forms.Compile(raw)
 	if err != nil {
 		return problem.Wrap(err, problem.Internal, "task.form", "the form of task %s", t.ID)
 	}

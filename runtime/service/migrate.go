@@ -1,4 +1,4 @@
-package runtime
+package service
 
 import (
 	"cmp"
@@ -24,8 +24,8 @@ const MaxMigration = 20 * time.Second
 // CompareVersions says how two versions of a definition differ, and what a
 // migration would do to live instances when tasks that moved are mapped to
 // where they are. Problems: definition.unknown, migration.invalid.
-func (r *Runtime) CompareVersions(ctx context.Context, name, from, to string) (definition.MigrationReport, error) {
-	return r.Migrate(ctx, definition.Migration{Name: name, From: from, To: to, DryRun: true})
+func (g *Migrator) CompareVersions(ctx context.Context, name, from, to string) (definition.MigrationReport, error) {
+	return g.Migrate(ctx, definition.Migration{Name: name, From: from, To: to, DryRun: true})
 }
 
 // Migrate moves the live instances of one version of a definition to another,
@@ -39,13 +39,13 @@ func (r *Runtime) CompareVersions(ctx context.Context, name, from, to string) (d
 //
 // Problems: definition.unknown, migration.invalid, migration.unmapped with
 // every position and its instances.
-func (r *Runtime) Migrate(ctx context.Context, m definition.Migration) (definition.MigrationReport, error) {
+func (g *Migrator) Migrate(ctx context.Context, m definition.Migration) (definition.MigrationReport, error) {
 	var report definition.MigrationReport
-	from, err := r.Definitions.Find(ctx, m.Name, m.From)
+	from, err := g.Definitions.Find(ctx, m.Name, m.From)
 	if err != nil {
 		return report, err
 	}
-	to, err := r.Definitions.Find(ctx, m.Name, m.To)
+	to, err := g.Definitions.Find(ctx, m.Name, m.To)
 	if err != nil {
 		return report, err
 	}
@@ -62,23 +62,23 @@ func (r *Runtime) Migrate(ctx context.Context, m definition.Migration) (definiti
 	if err != nil {
 		return report, err
 	}
-	ids, err := r.census(ctx, way, &report)
+	ids, err := g.census(ctx, way, &report)
 	if err != nil || m.DryRun {
 		return report, err
 	}
 	if err := unmapped(&report); err != nil {
 		return report, err
 	}
-	until := r.Now().Add(MaxMigration)
+	until := g.Now().Add(MaxMigration)
 	for _, id := range ids {
-		moved, err := r.migrate(ctx, way, id, m.Actor)
+		moved, err := g.migrate(ctx, way, id, m.Actor)
 		if err != nil {
 			return report, err
 		}
 		if report.Left--; moved {
 			report.Moved++
 		}
-		if r.Now().After(until) {
+		if g.Now().After(until) {
 			break
 		}
 	}
@@ -91,14 +91,14 @@ var live = []snapshot.Status{snapshot.Pending, snapshot.Running, snapshot.Waitin
 // census finds the live instances of the old version and counts where they
 // are. An instance whose status changes while it looks may be missed; it is
 // found by the next call.
-func (r *Runtime) census(ctx context.Context, way *engine.Migration, report *definition.MigrationReport) ([]string, error) {
+func (g *Migrator) census(ctx context.Context, way *engine.Migration, report *definition.MigrationReport) ([]string, error) {
 	counts := map[engine.Position]int{}
 	seen := map[string]bool{}
 	var ids []string
 	for _, status := range live {
 		q := projections.InstanceQuery{Definition: report.From.Name, Status: string(status), Limit: projections.MaxLimit}
 		for {
-			page, err := r.Store.Instances(ctx, q)
+			page, err := g.Store.Instances(ctx, q)
 			if err != nil {
 				return nil, err
 			}
@@ -108,7 +108,7 @@ func (r *Runtime) census(ctx context.Context, way *engine.Migration, report *def
 					continue
 				}
 				seen[row.ID] = true
-				s, err := r.Snapshot(ctx, row.ID)
+				s, err := g.Operator.Snapshot(ctx, row.ID)
 				if err != nil {
 					return nil, err
 				}
@@ -153,14 +153,14 @@ func unmapped(report *definition.MigrationReport) error {
 }
 
 // errElsewhere says that an instance needs no migration any more.
-var errElsewhere = errors.New("runtime: closed, or under another version")
+var errElsewhere = errors.New("service: closed, or under another version")
 
 // migrate moves one instance; moved is false when there was nothing to move.
-func (r *Runtime) migrate(ctx context.Context, way *engine.Migration, id, actor string) (moved bool, err error) {
+func (g *Migrator) migrate(ctx context.Context, way *engine.Migration, id, actor string) (moved bool, err error) {
 	from, _ := way.Refs()
-	now := r.Now()
-	env := signal.Envelope{SignalID: newID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: signal.ActorHeader(actor)}
-	_, err = r.pump.Turn(ctx, env, now, func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	now := g.Now()
+	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: signal.ActorHeader(actor)}
+	_, err = g.Pump.Turn(ctx, env, now, func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if snap.Status.Closed() || snap.Definition != from {
 			return nil, errElsewhere
 		}
