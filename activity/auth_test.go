@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -162,6 +164,30 @@ func TestSecretsAreNowhere(t *testing.T) {
 		if f != nil && want != "[secret.form]" && (f.Error.Type != TypeAuthorization || f.Error.Status != 403) {
 			t.Errorf("%s: %+v", refs, f)
 		}
+	}
+}
+
+// A server may quote what another call has told it: no answer has a secret that
+// the definition names, whatever the call itself sends. Those that this node
+// does not have are no reason to make no call.
+func TestNoAnswerHasASecretOfTheDefinition(t *testing.T) {
+	t.Parallel()
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, `{"yours":"hunter2","said":"%68unter2","kept":"public"}`)
+	}))
+	t.Cleanup(server.Close)
+	p := performer(t, Config{Secrets: secretsOf{"a": map[string]any{"b": "hunter2"}}})
+	call := `{"uri":"` + server.URL + `","named":["a","broken","missing"]}`
+	result, f := do(t, p, call, server.URL)
+	if f != nil || string(result) != `{"kept":"public","said":"[secret]","yours":"[secret]"}` {
+		t.Errorf("%s, %+v", result, f)
+	}
+	status = http.StatusBadRequest
+	if _, f = do(t, p, call, server.URL); f == nil || strings.Contains(f.Error.Detail, "hunter2") || !strings.Contains(f.Error.Detail, "[secret]") {
+		t.Errorf("%+v", f)
 	}
 }
 

@@ -47,6 +47,7 @@ type call struct {
 	Auth     json.RawMessage            `json:"authentication"`
 	Secrets  []lateRef                  `json:"secrets"` // where secrets are filled in
 	Origins  []string                   `json:"origins"` // that the definition writes out: secrets go there
+	Named    []string                   `json:"named"`   // secrets of the definition, which no answer may have
 
 	uri     *url.URL
 	shown   *call             // the same without its secrets, for results and messages

@@ -23,6 +23,8 @@ const hard = "p<4>&s\"w\\d/é+ %41=K9'\n~2nd line"
 var encodings = map[string]func(string) string{
 	"as it is":   func(s string) string { return s },
 	"json":       func(s string) string { return string(encode(s)) },
+	"hex dump":   func(s string) string { return fmt.Sprintf("% x", s) },
+	"hex, :":     func(s string) string { return strings.ReplaceAll(fmt.Sprintf("% X", s), " ", ":") },
 	"json bare":  quoted,
 	"go %q":      strconv.Quote,
 	"go %+q":     strconv.QuoteToASCII,

@@ -168,9 +168,18 @@ func (p *Performer) secret(name string, path []string) (any, error) {
 func (p *Performer) filled(input json.RawMessage, keep *secrecy) (full, shown json.RawMessage, refs []lateRef, err error) {
 	var head struct {
 		Secrets []lateRef `json:"secrets"`
+		Named   []string  `json:"named"`
 	}
-	if err := jsonv2.Unmarshal(input, &head); err != nil || len(head.Secrets) == 0 {
+	if err := jsonv2.Unmarshal(input, &head); err != nil {
 		return input, input, nil, nil // a wrong input is told by who reads it
+	}
+	for _, name := range head.Named {
+		if v, err := p.secret(name, nil); err == nil { // a call needs only what it sends
+			keep.addValue(v, false)
+		}
+	}
+	if len(head.Secrets) == 0 {
+		return input, input, nil, nil
 	}
 	var a, b map[string]any
 	for _, m := range []*map[string]any{&a, &b} {

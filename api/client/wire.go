@@ -44,7 +44,7 @@ type StartRequest struct {
 	Version     string            `json:"version,omitempty" doc:"Absent: the highest published, by semantic versioning; pre-releases count."`
 	InstanceID  string            `json:"instanceId,omitempty" doc:"Absent: the node chooses one."`
 	BusinessKey string            `json:"businessKey,omitempty" doc:"The application's own key for the instance."`
-	KeyParts    map[string]string `json:"keyParts,omitempty" doc:"The business key, taken apart."`
+	KeyParts    map[string]string `json:"keyParts,omitempty" doc:"The business key, taken apart, for those who read it; it is no part of what makes a start the same."`
 	StartKey    string            `json:"startKey,omitempty" doc:"Makes a repeat recognisable. Absent: the Idempotency-Key header."`
 	Input       json.RawMessage   `json:"input,omitempty" doc:"Any JSON; null when absent."`
 	Signal      *SignalRequest    `json:"signal,omitempty" doc:"Given to the instance in its first turn, or, when it is there, at once. One that is refused starts nothing."`
@@ -92,7 +92,7 @@ type InstanceError struct {
 type InstanceDetail struct {
 	Instance
 	Digest   string          `json:"digest" doc:"Of the definition."`
-	KeyParts json.RawMessage `json:"keyParts,omitempty" doc:"The business key, taken apart: an object of strings."`
+	KeyParts json.RawMessage `json:"keyParts,omitempty" doc:"The business key, taken apart, an object of strings, for those who read it; it is no part of what makes a start the same."`
 	Input    json.RawMessage `json:"input,omitempty"`
 	Output   json.RawMessage `json:"output,omitempty" doc:"Of a completed instance."`
 	Waits    []Wait          `json:"waits" nullable:"false"`

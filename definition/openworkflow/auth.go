@@ -2,6 +2,7 @@ package openworkflow
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -56,8 +57,16 @@ type lateBound struct {
 }
 
 // add puts what was collected into the command: its secrets, and where they may
-// go. At is the endpoint.
+// go. At is the endpoint. A server may quote what another call of the document has
+// told it, so that every command names all secrets of the document.
 func (l *lateBound) add(at string, command map[string]any) {
+	if len(l.c.secrets) > 0 {
+		var named []any
+		for _, name := range slices.Sorted(maps.Keys(l.c.secrets)) {
+			named = append(named, name)
+		}
+		command["named"] = named
+	}
 	if len(l.refs) > 0 {
 		command["secrets"] = l.refs
 	}

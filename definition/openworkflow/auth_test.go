@@ -23,13 +23,13 @@ do:
 func TestAuthentication(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ policy, rest, auth, warned string }{
-		{`{basic: {use: store}}`, ``, `"authentication":{"basic":{"use":"store"}},"method":"GET","origins":["https://a.example"],`, ""},
-		{`{use: named}`, ``, `"authentication":{"basic":{"password":null,"username":"ann"}},"method":"GET","origins":["https://a.example"],"output":"content","redirect":false,` +
+		{`{basic: {use: store}}`, ``, `"authentication":{"basic":{"use":"store"}},"method":"GET","named":["idp","store"],"origins":["https://a.example"],`, ""},
+		{`{use: named}`, ``, `"authentication":{"basic":{"password":null,"username":"ann"}},"method":"GET","named":["idp","store"],"origins":["https://a.example"],"output":"content","redirect":false,` +
 			`"secrets":[{"at":"/authentication/basic/password","name":"store","path":["password"]}],`, ""},
 		{`{bearer: {token: '${ .token }'}}`, ``, `"authentication":{"bearer":{"token":"abc"}},`, "comes from the instance's data"},
 		{`{digest: {username: u, password: p}}`, ``, `"authentication":{"digest":{"password":"p","username":"u"}},`, "stands in the document"},
 		{`{oauth2: {authority: 'https://idp', grant: client_credentials, client: {id: c, secret: '${ $secrets.idp["a b"].c }'}, scopes: [x]}}`, ``,
-			`"authentication":{"oauth2":{"authority":"https://idp","client":{"id":"c","secret":null},"grant":"client_credentials","scopes":["x"]}},"method":"GET","origins":["https://idp","https://a.example"],`, ""},
+			`"authentication":{"oauth2":{"authority":"https://idp","client":{"id":"c","secret":null},"grant":"client_credentials","scopes":["x"]}},"method":"GET","named":["idp","store"],"origins":["https://idp","https://a.example"],`, ""},
 		{`{oidc: {use: idp}}`, `, headers: {A: '${ "Key " + $secrets.store.a + "!" }', B: '${ "x \($secrets.store) y" }'}, query: {q: '${ $secrets.idp }'}, body: [{b: '${$secrets.store.b}'}]`,
 			`"authentication":{"oidc":{"use":"idp"}},"body":[{"b":null}],"headers":{"A":null,"B":null},`, ""},
 	} {

@@ -109,20 +109,20 @@ func TestOpenAPICallsBecomeHTTPCalls(t *testing.T) {
 	for _, c := range []struct{ uri, id, rest, data, want string }{
 		{pets, "getPet", ", parameters: {id: '${ .n }', tags: [a, '${ .t }'], more: '${ [.t, 1] }'}, output: response",
 			`{"n": 7, "t": "x y"}`,
-			`{"method":"GET","output":"response","path":"/v2/pets/{id}","query":{"more":["x y",1],"tags":"a,x y"},"redirect":false,"uri":"https://pets.example/v2/pets/7"}`},
+			`{"method":"GET","named":["pets"],"output":"response","path":"/v2/pets/{id}","query":{"more":["x y",1],"tags":"a,x y"},"redirect":false,"uri":"https://pets.example/v2/pets/7"}`},
 		{pets, "getPet", ", parameters: {id: 'a/b', X-Trace: '${ .none }', tags: '${ .none }'}", `{}`,
-			`{"headers":{},"method":"GET","output":"content","path":"/v2/pets/{id}","query":{},"redirect":false,"uri":"https://pets.example/v2/pets/a%2Fb"}`},
+			`{"headers":{},"method":"GET","named":["pets"],"output":"content","path":"/v2/pets/{id}","query":{},"redirect":false,"uri":"https://pets.example/v2/pets/a%2Fb"}`},
 		{pets, "putPet", ", parameters: {id: 1, body: {name: '${ .n }'}}, redirect: true", `{"n": "Milou"}`,
-			`{"body":{"name":"Milou"},"headers":{"Content-Type":"application/json"},"method":"PUT","output":"content","path":"/v2/pets/{id}","redirect":true,"uri":"https://pets.example/v2/pets/1"}`},
+			`{"body":{"name":"Milou"},"headers":{"Content-Type":"application/json"},"method":"PUT","named":["pets"],"output":"content","path":"/v2/pets/{id}","redirect":true,"uri":"https://pets.example/v2/pets/1"}`},
 		{pets, "formPet", ", parameters: {id: 1, name: '${ .n }', age: 3}", `{"n": "a&b=c"}`,
-			`{"body":"age=3&name=a%26b%3Dc","headers":{"Content-Type":"application/x-www-form-urlencoded"},"method":"POST","output":"content","path":"/v2/pets/{id}","redirect":false,"uri":"https://pets.example/v2/pets/1"}`},
+			`{"body":"age=3&name=a%26b%3Dc","headers":{"Content-Type":"application/x-www-form-urlencoded"},"method":"POST","named":["pets"],"output":"content","path":"/v2/pets/{id}","redirect":false,"uri":"https://pets.example/v2/pets/1"}`},
 		{orders, "listOrders", ", parameters: {state: open, ids: [1, 2], session: 'a b', key: '${ $secrets.pets.key }'}", `{}`,
-			`{"headers":{"Cookie":"session=a%20b"},"method":"GET","origins":["https://orders.example"],"output":"content","query":{"ids":"1,2","state":"open"},"redirect":false,` +
+			`{"headers":{"Cookie":"session=a%20b"},"method":"GET","named":["pets"],"origins":["https://orders.example"],"output":"content","query":{"ids":"1,2","state":"open"},"redirect":false,` +
 				`"secrets":[{"at":"/headers/key","name":"pets","path":["key"]}],"uri":"https://orders.example/orders"}`},
 		{orders, "placeOrder", ", parameters: {body: '${ . }'}", `{"a": 1}`,
-			`{"body":{"a":1},"headers":{"Content-Type":"application/vnd.order+json"},"method":"POST","output":"content","redirect":false,"uri":"http://docs.example/api/live/orders"}`},
+			`{"body":{"a":1},"headers":{"Content-Type":"application/vnd.order+json"},"method":"POST","named":["pets"],"output":"content","redirect":false,"uri":"http://docs.example/api/live/orders"}`},
 		{orders, "textOrder", ", parameters: {body: 'a;b'}", `{}`,
-			`{"body":"a;b","headers":{"Content-Type":"text/csv"},"method":"PUT","output":"content","redirect":false,"uri":"http://docs.example/api/live/orders"}`},
+			`{"body":"a;b","headers":{"Content-Type":"text/csv"},"method":"PUT","named":["pets"],"output":"content","redirect":false,"uri":"http://docs.example/api/live/orders"}`},
 		{pets, "getPet", ", parameters: {id: '${ .none }'}", `{}`, `error: the path needs a value for {id}`},
 	} {
 		got, parsed := asked(t, api(c.uri, c.id, c.rest), c.data)

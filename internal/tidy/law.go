@@ -144,7 +144,6 @@ const maxKernel = 20_750
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (
 	fileLines = ratchet{rule: "file-lines", unit: "lines", limit: 500, over: map[string]int{
-		"activity/scrub.go":             529,
 		"definition/catalogue.go":       511,
 		"engine/listen.go":              595,
 		"internal/model/memory/read.go": 504,

@@ -192,6 +192,10 @@ func dsn(path, params string) string {
 	return s
 }
 
+// LogPages is how long the write-ahead log becomes, in pages of 4 KiB, before it is
+// copied into the database and begun anew: now and then, not in every second commit.
+const LogPages = 16_000
+
 func openWriter(o Options) (*conn, error) {
 	c, err := openConn(dsn(o.Path, "_synchronous="+o.Durability.pragma()))
 	if err != nil {
@@ -199,7 +203,7 @@ func openWriter(o Options) (*conn, error) {
 	}
 	for _, p := range []string{
 		fmt.Sprintf("pragma cache_size = -%d", o.Cache/1024),
-		"pragma wal_autocheckpoint = 16000", // a checkpoint now and then, not in every second commit
+		fmt.Sprintf("pragma wal_autocheckpoint = %d", LogPages),
 		"pragma temp_store = memory",
 		"pragma journal_size_limit = 134217728",
 	} {
