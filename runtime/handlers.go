@@ -7,6 +7,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/events"
 	"github.com/aqueduct-engine/aqueduct/runtime/pump"
 	"github.com/aqueduct-engine/aqueduct/runtime/service"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
@@ -24,7 +25,7 @@ func (r *Runtime) pumping() pump.Config {
 			signal.CancelRequest:        {Moot: unbegun},
 			signal.SubWorkflowCompleted: {For: storedOutput, Complete: r.fetch},
 			signal.TaskCompleted:        {Bind: func(ctx context.Context, s *turn.Signal) { r.OnTaskCompleted(ctx, s) }},
-			signal.InternalContinue:     {For: looksForEvents, Outside: r.look},
+			signal.InternalContinue:     {For: events.IsLook, Outside: r.Inbox.Look},
 		},
 		Announced: func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
 			return r.Announced(ctx, stop, d, env)

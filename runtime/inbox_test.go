@@ -10,15 +10,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/places"
 )
 
-// keeping opens a node that keeps events that nobody waited for.
-func keeping(t *testing.T, place string, ttl time.Duration, documents ...string) *testNode {
-	t.Helper()
-	n := idle(t, place, documents...)
-	n.rt.EventTTL = ttl
-	n.run(t)
-	return n
-}
-
 func paid(id string, order int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"specversion":"1.0","id":"%s","source":"bank","type":"paid","data":{"order":%d}}`, id, order))
 }
@@ -39,7 +30,7 @@ func TestEarlyEventIsKeptForAWhile(t *testing.T) {
   - second: {listen: {to: {one: {with: {type: paid}}}}}
 `)
 	places.Each(t, func(t *testing.T, fresh func() string) {
-		n := keeping(t, fresh(), time.Minute, listenDoc, twice)
+		n := keeping(t, fresh(), time.Minute, nil, listenDoc, twice)
 		n.event(t, paid("1", 7), 0)
 		n.event(t, paid("1", 7), 0)
 		n.begin(t, "other", "t/listen", map[string]any{"order": 8})
@@ -70,7 +61,7 @@ func TestEarlyEventIsKeptForAWhile(t *testing.T) {
 
 func TestEarlyEventExpires(t *testing.T) {
 	t.Parallel()
-	n := keeping(t, places.OnFile(t)(), 50*time.Millisecond, listenDoc)
+	n := keeping(t, places.OnFile(t)(), 50*time.Millisecond, nil, listenDoc)
 	n.event(t, paid("1", 7), 0)
 	time.Sleep(100 * time.Millisecond)
 	n.begin(t, "i", "t/listen", map[string]any{"order": 7})
@@ -88,8 +79,8 @@ func TestEventAndListenNeverMissEachOther(t *testing.T) {
 	t.Parallel()
 	places.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
-		n := keeping(t, place, time.Minute, listenDoc)
-		other := keeping(t, place, time.Minute, listenDoc)
+		n := keeping(t, place, time.Minute, nil, listenDoc)
+		other := keeping(t, place, time.Minute, nil, listenDoc)
 		const pairs = 40
 		var wg sync.WaitGroup
 		for i := range pairs {

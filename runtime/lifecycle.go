@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -26,43 +27,62 @@ type teller struct {
 	told  int64 // position of the last command whose events this node has published
 }
 
-func (r *Runtime) teller(instance string) *teller {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t := r.tellers[instance]
+// lifecycle publishes the lifecycle events of instances and tasks to the outside.
+type lifecycle struct {
+	performer Performer
+	// entry finds what an instance has at a position of its stream.
+	entry func(ctx context.Context, instance string, position int64) (projections.Entry, bool, error)
+
+	mu      sync.Mutex
+	tellers map[string]*teller // by instance
+}
+
+func newLifecycle(r *Runtime) *lifecycle {
+	return &lifecycle{
+		performer: r.Performer, tellers: map[string]*teller{},
+		entry: func(ctx context.Context, instance string, position int64) (projections.Entry, bool, error) {
+			return r.Entry(ctx, instance, position)
+		},
+	}
+}
+
+func (l *lifecycle) teller(instance string) *teller {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.tellers[instance]
 	if t == nil {
 		t = &teller{}
-		r.tellers[instance] = t
+		l.tellers[instance] = t
 	}
 	t.users++
 	return t
 }
 
-func (r *Runtime) dismiss(instance string, t *teller) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (l *lifecycle) dismiss(instance string, t *teller) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if t.users--; t.users == 0 {
-		delete(r.tellers, instance)
+		delete(l.tellers, instance)
 	}
 }
 
-// publishLifecycle publishes the events of a command, behind those of the
+// publish publishes the events of a command, behind those of the
 // commands before it. An earlier event that is refused for good is passed over:
 // its own command makes a dead letter of it.
-func (r *Runtime) publishLifecycle(ctx context.Context, c engine.Command, attempt int) *engine.Failure {
-	t := r.teller(c.Instance)
-	defer r.dismiss(c.Instance, t)
+func (l *lifecycle) publish(ctx context.Context, c engine.Command, attempt int) *engine.Failure {
+	t := l.teller(c.Instance)
+	defer l.dismiss(c.Instance, t)
 	t.Lock()
 	defer t.Unlock()
 	if t.told >= c.Position {
 		return nil
 	}
-	batches, err := r.untold(ctx, c, t.told)
+	batches, err := l.untold(ctx, c, t.told)
 	if err != nil {
 		return unpublished(err, true)
 	}
 	for _, b := range batches {
-		failure := r.publishBatch(ctx, b, attempt)
+		failure := l.publishBatch(ctx, b, attempt)
 		switch {
 		case failure == nil:
 			t.told = b.position
@@ -82,7 +102,7 @@ type batch struct {
 
 // untold are the commands whose events are still to be published, up to that
 // of c, the oldest first.
-func (r *Runtime) untold(ctx context.Context, c engine.Command, told int64) ([]batch, error) {
+func (l *lifecycle) untold(ctx context.Context, c engine.Command, told int64) ([]batch, error) {
 	var list []batch
 	for at := (batch{position: c.Position, command: c}); ; {
 		if err := json.Unmarshal(at.command.Input, &at.events); err != nil {
@@ -93,7 +113,7 @@ func (r *Runtime) untold(ctx context.Context, c engine.Command, told int64) ([]b
 		if previous <= told {
 			break
 		}
-		row, ok, err := r.Entry(ctx, c.Instance, previous)
+		row, ok, err := l.entry(ctx, c.Instance, previous)
 		if err == nil && !ok {
 			err = fmt.Errorf("instance %s has nothing at position %d", c.Instance, previous)
 		}
@@ -114,8 +134,8 @@ func (r *Runtime) untold(ctx context.Context, c engine.Command, told int64) ([]b
 
 // publishBatch publishes events one after the other, each under a key of its
 // own.
-func (r *Runtime) publishBatch(ctx context.Context, b batch, attempt int) *engine.Failure {
-	if !r.Performer.Can(engine.TargetEvent) {
+func (l *lifecycle) publishBatch(ctx context.Context, b batch, attempt int) *engine.Failure {
+	if !l.performer.Can(engine.TargetEvent) {
 		return unpublished(fmt.Errorf("this node has no target for events: set events.sink, the same on every node"), true)
 	}
 	events, err := b.events.CloudEvents(b.command.Instance, b.command.Key)
@@ -125,7 +145,7 @@ func (r *Runtime) publishBatch(ctx context.Context, b batch, attempt int) *engin
 	for i, event := range events {
 		c := engine.Command{Target: engine.TargetEvent, Input: event, Headers: b.command.Headers, Instance: b.command.Instance, Position: b.position}
 		key := dispatch.Key(b.command) + "/" + strconv.Itoa(i)
-		if _, failure := r.Performer.Perform(ctx, c, key, attempt); failure != nil {
+		if _, failure := l.performer.Perform(ctx, c, key, attempt); failure != nil {
 			return failure
 		}
 	}

@@ -66,8 +66,7 @@ func TestLongIDsWork(t *testing.T) {
 	t.Parallel()
 	places.Each(t, func(t *testing.T, fresh func() string) {
 		f := &flaky{tried: map[string]int{}}
-		n := start(t, fresh(), f.take, longDoc, middleDoc, leafDoc, toldDoc, longStateDoc)
-		n.rt.EventTTL = time.Hour
+		n := keeping(t, fresh(), time.Hour, f.take, longDoc, middleDoc, leafDoc, toldDoc, longStateDoc)
 		var ids []string
 		for size := signal.MaxIDBytes - 4; size <= signal.MaxIDBytes; size++ {
 			ids = append(ids, strings.Repeat("x", size))

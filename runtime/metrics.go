@@ -13,7 +13,6 @@ type metrics struct {
 	r       *Runtime
 	adopted prometheus.Counter
 	purged  prometheus.Counter
-	kept    prometheus.Counter
 	paced   *prometheus.CounterVec
 
 	depth, age  *prometheus.Desc
@@ -31,7 +30,6 @@ func newMetrics(r *Runtime) *metrics {
 		r:       r,
 		adopted: counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
 		purged:  counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
-		kept:    counter("aqueduct_events_kept_total", "Events that nobody waited for when they came, and that are kept for a while."),
 		paced:   vec("aqueduct_paced_total", "Starts, events and loops that definitions caused to themselves faster than their rates, and that were delayed.", "cause"),
 		depth:   prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
 		gaps:    prometheus.NewDesc("aqueduct_sequence_gaps", "Instances that keep signals until an earlier one of their sender comes, counted up to 10,000.", nil, nil),
@@ -42,7 +40,7 @@ func newMetrics(r *Runtime) *metrics {
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.adopted, m.purged, m.kept, m.paced,
+		m.adopted, m.purged, m.paced,
 	}
 }
 

@@ -85,6 +85,16 @@ func (n *testNode) counted(t *testing.T, name string) map[string]int {
 // open starts a node; wrap may put something between the runtime and its
 // store, effect performs the function "effect".
 func open(ctx context.Context, file string, wrap func(store.Full) store.Full, effect activity.Func, documents ...string) (*testNode, error) {
+	set := func(c *runtime.Config) {
+		if wrap != nil {
+			c.Store = wrap(c.Store)
+		}
+	}
+	return openSet(ctx, file, set, effect, documents...)
+}
+
+// openSet starts a node with settings of its own.
+func openSet(ctx context.Context, file string, set func(*runtime.Config), effect activity.Func, documents ...string) (*testNode, error) {
 	st, err := places.Open(ctx, file)
 	if err != nil {
 		return nil, err
@@ -105,17 +115,14 @@ func open(ctx context.Context, file string, wrap func(store.Full) store.Full, ef
 		performer.Register("effect", effect)
 		performer.Register(engine.TargetEvent, effect)
 	}
-	var full store.Full = st
-	if wrap != nil {
-		full = wrap(st)
-	}
-	n.rt, err = runtime.New(ctx, runtime.Config{
-		Store: full, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: 2, RetryDelay: 20 * time.Millisecond, CrashMax: crashes,
+	c := runtime.Config{
+		Store: st, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: 2, RetryDelay: 20 * time.Millisecond, CrashMax: crashes,
 		SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4, Metrics: n.metrics,
 		StraysEvery: time.Second,
 		BreakAfter:  1000, // most tests fail on purpose
-	})
-	if err != nil {
+	}
+	set(&c)
+	if n.rt, err = runtime.New(ctx, c); err != nil {
 		return nil, err
 	}
 	run, stop := context.WithCancel(ctx)
@@ -137,7 +144,19 @@ func (n *testNode) close() error {
 // start opens a node for one test and closes it with it.
 func start(t *testing.T, place string, effect activity.Func, documents ...string) *testNode {
 	t.Helper()
-	n, err := open(t.Context(), place, nil, effect, documents...)
+	return startSet(t, place, func(*runtime.Config) {}, effect, documents...)
+}
+
+// keeping starts a node that keeps events that nobody waited for.
+func keeping(t *testing.T, place string, ttl time.Duration, effect activity.Func, documents ...string) *testNode {
+	t.Helper()
+	return startSet(t, place, func(c *runtime.Config) { c.EventTTL = ttl }, effect, documents...)
+}
+
+// startSet is start of a node with settings of its own.
+func startSet(t *testing.T, place string, set func(*runtime.Config), effect activity.Func, documents ...string) *testNode {
+	t.Helper()
+	n, err := openSet(t.Context(), place, set, effect, documents...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,16 @@
 // Package runtime is a node at work: it receives messages, has the engine
 // decide, commits the outcome, and performs the commands that come of it.
 //
-// A [Runtime] is also the service behind the API: every method that changes
-// something is one turn and one commit, and may be called on any node. Nothing
-// an instance needs is kept in memory only; what a node remembers (snapshots it
-// wrote last, results on their way) may be lost at any moment.
+// It wires the rooms below it: a message comes by the pump to a turn, which
+// commits; the dispatcher performs what a turn has claimed; events go to who waits
+// for them; service is what people and programs ask. Schedules, children and the
+// jobs of a database are here.
+//
+// A [Runtime] has the methods of service.Services and events.Router: it is what is
+// behind the API. Each of them that changes something is one turn and one commit,
+// and may be called on any node. Nothing an instance needs is kept in memory only;
+// what a node remembers (snapshots it wrote last, results on their way) may be lost
+// at any moment.
 package runtime
 
 import (
@@ -18,6 +24,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
+	"github.com/aqueduct-engine/aqueduct/runtime/events"
 	"github.com/aqueduct-engine/aqueduct/runtime/pump"
 	"github.com/aqueduct-engine/aqueduct/runtime/service"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
@@ -154,6 +161,7 @@ func or[T int | time.Duration](field *T, value T) {
 type Runtime struct {
 	Config
 	*dispatch.Dispatcher
+	*events.Router
 	service.Services
 	key     []byte
 	epoch   int64 // of the database
@@ -162,9 +170,6 @@ type Runtime struct {
 	pace    *pacer
 	retries *pump.Retries
 	pump    *pump.Pump
-
-	mu      sync.Mutex
-	tellers map[string]*teller
 }
 
 // New makes a node on an open store.
@@ -184,9 +189,10 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runtime: epoch: %w", err)
 	}
-	r := &Runtime{Config: c, key: key, epoch: epoch, tellers: map[string]*teller{}}
+	r := &Runtime{Config: c, key: key, epoch: epoch}
 	r.pace, r.metrics, r.retries = newPacer(c.Rates), newMetrics(r), r.retrying()
 	r.turns = turn.New(r.turning())
+	r.Router = events.New(r.routing())
 	r.pump = pump.New(r.pumping())
 	r.Dispatcher = dispatch.New(r.dispatching())
 	r.Services = r.serving()
@@ -196,7 +202,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		}
 	}
 	if c.Metrics != nil {
-		for _, m := range slices.Concat(r.Collectors(), r.pump.Collectors(), r.turns.Collectors(), []prometheus.Collector{r.metrics}) {
+		for _, m := range slices.Concat(r.Collectors(), r.Inbox.Collectors(), r.pump.Collectors(), r.turns.Collectors(), []prometheus.Collector{r.metrics}) {
 			if err := c.Metrics.Register(m); err != nil {
 				return nil, fmt.Errorf("runtime: metrics: %w", err)
 			}
@@ -213,10 +219,24 @@ func (r *Runtime) dispatching() dispatch.Config {
 		Load: func(ctx context.Context, d store.Delivery, id string) (*snapshot.Snapshot, *memory.Part, error) {
 			return r.turns.Load(ctx, d, id)
 		},
-		Publish: r.PublishEvent, Lifecycle: r.publishLifecycle, Backoff: r.retries.Backoff,
+		Publish: r.PublishEvent, Lifecycle: newLifecycle(r).publish, Backoff: r.retries.Backoff,
 		Dead:       r.pump.DeadLetters(store.Commands),
 		Activities: r.Activities, PerHost: r.PerHost, Waiting: r.Waiting, WaitingBytes: r.WaitingBytes,
 		BreakAfter: r.BreakAfter, BreakFor: r.BreakFor, GiveUpAfter: r.GiveUpAfter, AckMax: r.AckMax,
+	}
+}
+
+// routing wires what becomes of events.
+func (r *Runtime) routing() events.Config {
+	return events.Config{
+		Store: r.Store, Events: r.Store, Turns: r.turns, Definitions: r.Definitions, Now: r.Now, TTL: r.EventTTL,
+		Begins: r.begins,
+		Paced: func(headers map[string]string, definition string) (due time.Time) {
+			if causedBy(headers, definition) {
+				due = r.paced(selfEvent, definition)
+			}
+			return due
+		},
 	}
 }
 
@@ -258,7 +278,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 			g.Go(func() error { return r.pump.Consume(work, loops, queue) })
 		}
 	}
-	g.Go(func() error { return r.host(loops) })
+	g.Go(func() error { return newJobs(r).run(loops) })
 	watch.Go(func() { r.Watch(work) })
 	stopped := make(chan struct{})
 	defer close(stopped)

@@ -80,7 +80,7 @@ func (r *Runtime) before(ctx context.Context, out *engine.Outcome) error {
 // amend has an instance look for kept events that its waits are for, and hands
 // tasks on that are overdue.
 func (r *Runtime) amend(ctx context.Context, out *engine.Outcome, c *store.Change) error {
-	look, err := r.looks(&out.Snapshot, c.Rows)
+	look, err := r.Inbox.Looks(&out.Snapshot, c.Rows)
 	if err != nil {
 		return err
 	}

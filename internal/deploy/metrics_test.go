@@ -25,7 +25,7 @@ func metrics(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
 	literal := regexp.MustCompile(`"(aqueduct_[a-z_]+)"`)
-	for _, dir := range []string{"runtime", "runtime/dispatch", "runtime/pump", "runtime/turn", "api", "activity", "cmd/engine-node", "sql/oracle", "aq"} {
+	for _, dir := range []string{"runtime", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/turn", "api", "activity", "cmd/engine-node", "sql/oracle", "aq"} {
 		for _, path := range glob(t, dir+"/*.go") {
 			if strings.HasSuffix(path, "_test.go") {
 				continue

@@ -42,8 +42,9 @@ var law = []rule{
 	{4, "runtime/turn", []string{"engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, []string{"definition/..."}},
 	{5, "runtime/dispatch", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "snapshot", "store"}, nil},
 	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "store"}, []string{"snapshot"}},
+	{5, "runtime/events", []string{"engine", "problem", "projections", "runtime/turn", "signal", "snapshot", "store"}, nil},
 	{5, "runtime/service", []string{"definition", "engine", "problem", "projections", "runtime/turn", "schema", "signal", "snapshot", "store"}, nil},
-	{6, "runtime", []string{"definition", "engine", "memory", "problem", "projections", "runtime/dispatch", "runtime/pump", "runtime/service", "runtime/turn", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
+	{6, "runtime", []string{"definition", "engine", "memory", "problem", "projections", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
 	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
 	{4, "api", []string{"api/client", "definition", "engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, support},
@@ -167,7 +168,6 @@ var (
 		"engine.Turn":                      70,
 		"engine.run":                       103,
 		"jq.meter":                         40, // reads a program
-		"runtime.Runtime":                  42,
 		"runtime/dispatch.Dispatcher":      64,
 		"runtime/dispatch.admission":       27,
 		"sql/oracle.Store":                 93,

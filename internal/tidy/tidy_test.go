@@ -71,6 +71,8 @@ func TestEveryRuleFails(t *testing.T) {
 		{"runtime/service/a.go", own("runtime"), "arrows"},
 		{"runtime/service/a.go", own("runtime/pump"), "arrows"},
 		{"runtime/service/a.go", own("runtime/dispatch"), "arrows"},
+		{"runtime/service/a.go", own("runtime/events"), "arrows"},
+		{"runtime/events/a.go", own("runtime/dispatch"), "arrows"},
 		{"runtime/dispatch/a.go", own("runtime/pump"), "arrows"},
 		{"runtime/turn/a.go", own("runtime/pump"), "arrows"},
 		{"runtime/a.go", own("sql/sqlite"), "arrows"},

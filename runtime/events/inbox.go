@@ -1,4 +1,4 @@
-package runtime
+package events
 
 import (
 	"context"
@@ -13,36 +13,31 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// An event and the wait for it may be committed in any order, on any nodes,
-// and none of them sees the other's commit while it works. So the event is
-// kept first and looks for waits then; the wait is committed first, with a
-// message that looks for events then. Whichever commits later finds the other.
-
 // keep stores an event before its waits are looked for.
-func (r *Runtime) keep(ctx context.Context, eventType, key string, event json.RawMessage) error {
-	if r.EventTTL == 0 {
+func (b *Inbox) keep(ctx context.Context, eventType, key string, event json.RawMessage) error {
+	if b.TTL == 0 {
 		return nil
 	}
-	now := r.Now()
-	return r.Store.KeepEvent(ctx, store.Event{Key: key, Type: eventType, ReceivedAt: now, ExpiresAt: now.Add(r.EventTTL), Body: event})
+	now := b.Now()
+	return b.Events.KeepEvent(ctx, store.Event{Key: key, Type: eventType, ReceivedAt: now, ExpiresAt: now.Add(b.TTL), Body: event})
 }
 
 // reached forgets an event for which somebody waited.
-func (r *Runtime) reached(ctx context.Context, key string, n int) error {
-	if r.EventTTL == 0 {
+func (b *Inbox) reached(ctx context.Context, key string, n int) error {
+	if b.TTL == 0 {
 		return nil
 	}
 	if n > 0 {
-		return r.Store.DropEvent(ctx, key)
+		return b.Events.DropEvent(ctx, key)
 	}
-	r.metrics.kept.Inc()
+	b.kept.Inc()
 	return nil
 }
 
-// looks is the message of a commit that begins to wait for events: look what
+// Looks is the message of a commit that begins to wait for events: look what
 // has been kept. A schedule begins nothing for events before it.
-func (r *Runtime) looks(s *snapshot.Snapshot, rows projections.Rows) ([]store.Send, error) {
-	if r.EventTTL == 0 || len(rows.Waits) == 0 || s.Schedule != nil {
+func (b *Inbox) Looks(s *snapshot.Snapshot, rows projections.Rows) ([]store.Send, error) {
+	if b.TTL == 0 || len(rows.Waits) == 0 || s.Schedule != nil {
 		return nil, nil
 	}
 	body, err := signal.Envelope{
@@ -52,15 +47,15 @@ func (r *Runtime) looks(s *snapshot.Snapshot, rows projections.Rows) ([]store.Se
 	return []store.Send{{Queue: store.Signals, Body: body}}, err
 }
 
-// looksForEvents reports whether a signal is such a message. One of the engine's
-// own, to go on, has a token.
-func looksForEvents(env signal.Envelope) bool { return env.WaitingToken == "" }
+// IsLook reports whether a signal to go on is such a message. One of the engine's
+// own has a token.
+func IsLook(env signal.Envelope) bool { return env.WaitingToken == "" }
 
-// look gives an instance the kept events that its waits are for. Those that it
+// Look gives an instance the kept events that its waits are for. Those that it
 // does not take now stay in its buffer for its waits to come; those that it
 // had before are duplicates.
-func (r *Runtime) look(ctx context.Context, d store.Delivery, env signal.Envelope) error {
-	snap, part, err := r.turns.Load(ctx, d, env.InstanceID)
+func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope) error {
+	snap, part, err := b.Turns.Load(ctx, d, env.InstanceID)
 	if errors.Is(err, store.ErrNotFound) {
 		return d.Commit(ctx, store.Change{})
 	}
@@ -71,7 +66,7 @@ func (r *Runtime) look(ctx context.Context, d store.Delivery, env signal.Envelop
 	if snap.Status.Closed() {
 		return d.Commit(ctx, store.Change{})
 	}
-	def, err := r.Definitions.Pinned(ctx, snap.Definition)
+	def, err := b.Definitions.Pinned(ctx, snap.Definition)
 	if err != nil {
 		return err
 	}
@@ -83,7 +78,7 @@ func (r *Runtime) look(ctx context.Context, d store.Delivery, env signal.Envelop
 			continue
 		}
 		seen["type "+w.Event] = true
-		err := r.eachKept(ctx, w.Event, func(e store.Event) error {
+		err := b.eachKept(ctx, w.Event, func(e store.Event) error {
 			if seen[e.Key] || given >= snapshot.MaxBuffered {
 				return nil
 			}
@@ -94,7 +89,7 @@ func (r *Runtime) look(ctx context.Context, d store.Delivery, env signal.Envelop
 			seen[e.Key] = true
 			given++
 			body, err := signal.Envelope{
-				SignalID: e.Key, InstanceID: env.InstanceID, Type: signal.ExternalSignal, OccurredAt: r.Now(), Headers: env.Headers, Payload: e.Body,
+				SignalID: e.Key, InstanceID: env.InstanceID, Type: signal.ExternalSignal, OccurredAt: b.Now(), Headers: env.Headers, Payload: e.Body,
 			}.Encode()
 			if err != nil {
 				return err
@@ -105,7 +100,7 @@ func (r *Runtime) look(ctx context.Context, d store.Delivery, env signal.Envelop
 			}
 			change := store.Change{Send: sends}
 			sends, bytes = nil, 0
-			return r.Store.Commit(ctx, change) // who is told again has it already
+			return b.Store.Commit(ctx, change) // who is told again has it already
 		})
 		if err != nil {
 			return err
@@ -115,13 +110,13 @@ func (r *Runtime) look(ctx context.Context, d store.Delivery, env signal.Envelop
 }
 
 // eachKept calls f with every kept event that a wait for a type may be for.
-func (r *Runtime) eachKept(ctx context.Context, eventType string, f func(store.Event) error) error {
+func (b *Inbox) eachKept(ctx context.Context, eventType string, f func(store.Event) error) error {
 	if eventType == engine.AnyType {
 		eventType = ""
 	}
 	var last store.Event
 	for {
-		page, err := r.Store.KeptEvents(ctx, eventType, r.Now(), last)
+		page, err := b.Events.KeptEvents(ctx, eventType, b.Now(), last)
 		if err != nil {
 			return err
 		}
@@ -149,14 +144,14 @@ func waitsFor(def engine.Definition, snap *snapshot.Snapshot, event json.RawMess
 	return false, nil
 }
 
-// forget deletes kept events that have expired.
-func (r *Runtime) forget(ctx context.Context) error {
-	if r.EventTTL == 0 {
+// Forget deletes kept events that have expired.
+func (b *Inbox) Forget(ctx context.Context) error {
+	if b.TTL == 0 {
 		return nil
 	}
 	for ctx.Err() == nil {
-		n, err := r.Store.PurgeEvents(ctx, r.Now(), retentionBatch)
-		if err != nil || n < retentionBatch {
+		n, err := b.Events.PurgeEvents(ctx, b.Now(), forgetBatch)
+		if err != nil || n < forgetBatch {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package runtime
+package events
 
 import (
 	"context"
@@ -14,17 +14,11 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
-// Bounds of what one commit makes of an event.
-const (
-	eventFanOut = 500     // instances that it reaches
-	eventBytes  = 4 << 20 // of the messages to them
-)
-
 // PublishEvent gives a CloudEvent to every instance that waits for it: those
 // whose listen has its type, its filter and its correlation. It returns how
 // many waits it fits. An instance gets it once, however many of its waits it
 // fits and however often the event (source and id) is published. Problems: event.invalid, signal.too-large.
-func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, headers map[string]string) (int, error) {
+func (r *Router) PublishEvent(ctx context.Context, event json.RawMessage, headers map[string]string) (int, error) {
 	var e struct {
 		SpecVersion string `json:"specversion"`
 		ID          string `json:"id"`
@@ -40,7 +34,7 @@ func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, heade
 		}
 	}
 	signalID := "ce-" + projections.KeyHash(e.Source+"\x00"+e.ID)
-	if err := r.keep(ctx, e.Type, signalID, event); err != nil {
+	if err := r.Inbox.keep(ctx, e.Type, signalID, event); err != nil {
 		return 0, err
 	}
 	sent := map[string]bool{} // by the token of the wait
@@ -49,7 +43,7 @@ func (r *Runtime) PublishEvent(ctx context.Context, event json.RawMessage, heade
 			return len(sent), err
 		}
 	}
-	return len(sent), r.reached(ctx, signalID, len(sent))
+	return len(sent), r.Inbox.reached(ctx, signalID, len(sent))
 }
 
 // looksMax bounds how often an event looks for waits while versions are
@@ -59,7 +53,7 @@ const looksMax = 100
 // routeAll sends an event to every wait of its type. A migration may move a
 // wait from a spec that was not looked at yet to one that was, and a newer
 // version takes the place of another; so it looks until nothing has moved.
-func (r *Runtime) routeAll(ctx context.Context, eventType string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
+func (r *Router) routeAll(ctx context.Context, eventType string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
 	var before []string
 	for range looksMax {
 		specs, err := r.Store.WaitSpecs(ctx, eventType)
@@ -99,10 +93,10 @@ func mayHaveMoved(before, now []string) bool {
 
 // route sends an event to the instances that wait under one spec, but for the
 // waits that it was sent to before.
-func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
+func (r *Router) route(ctx context.Context, eventType, spec string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
 	place, ok := projections.ParseSpec(spec)
 	if !ok {
-		return fmt.Errorf("runtime: spec %q of a wait is not one", spec)
+		return fmt.Errorf("events: spec %q of a wait is not one", spec)
 	}
 	def, err := r.Definitions.Find(ctx, place.Name, place.Version)
 	if err != nil {
@@ -131,7 +125,7 @@ func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.
 			}
 			body, ok, err := []byte(nil), false, error(nil)
 			if engine.IsSubscription(place.Pointer) {
-				body, ok, err = r.begins(ctx, def, w, env)
+				body, ok, err = r.Begins(ctx, def, w, env)
 			}
 			if err == nil && !ok {
 				body, err = env.Encode()
@@ -142,10 +136,7 @@ func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.
 			if body == nil {
 				continue
 			}
-			send := store.Send{Queue: store.Signals, Body: body}
-			if causedBy(headers, place.Name) {
-				send.Due = r.paced(selfEvent, place.Name)
-			}
+			send := store.Send{Queue: store.Signals, Body: body, Due: r.Paced(headers, place.Name)}
 			sends, gets, bytes = append(sends, send), append(gets, w.Token), bytes+len(body)
 			if bytes < eventBytes {
 				continue
@@ -166,7 +157,7 @@ func (r *Runtime) route(ctx context.Context, eventType, spec string, event json.
 }
 
 // deliverTo commits the messages to who waits for an event, and notes it.
-func (r *Runtime) deliverTo(ctx context.Context, sends []store.Send, gets []string, sent map[string]bool) error {
+func (r *Router) deliverTo(ctx context.Context, sends []store.Send, gets []string, sent map[string]bool) error {
 	if len(sends) == 0 {
 		return nil
 	}
