@@ -63,16 +63,16 @@ const settledDir = 100 * time.Millisecond
 // replaced or deleted changes the time of the folder that it is in.
 func (w *writer) inPlace() error {
 	dir, err := os.Lstat(w.dir)
-	if err == nil && w.unmoved && dir.ModTime().Equal(w.dirTime) {
+	if err == nil && w.unmoved != nil && dir.ModTime().Equal(w.unmoved.ModTime()) && os.SameFile(dir, w.unmoved) {
 		return nil
 	}
 	now := time.Now()
-	w.unmoved = false
+	w.unmoved = nil
 	if err := w.s.same(); err != nil {
 		return err
 	}
 	if err == nil && dir.IsDir() && now.Sub(dir.ModTime()) > settledDir {
-		w.dirTime, w.unmoved = dir.ModTime(), true
+		w.unmoved = dir
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,6 +42,17 @@ func TestProbeFindsAFileThatIsNotOurs(t *testing.T) {
 		"log":      func(path string) error { return os.Remove(path + "-wal") },
 		"index":    func(path string) error { return os.Remove(path + "-shm") },
 		"folder":   func(path string) error { return os.Rename(filepath.Dir(path), filepath.Dir(path)+".old") },
+		"copied": func(path string) error { // with its times, as backups do
+			folder := filepath.Dir(path)
+			old, err := os.Stat(folder)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(os.CopyFS(folder+".new", os.DirFS(folder)), os.Rename(folder, folder+".old"), os.Rename(folder+".new", folder)); err != nil {
+				return err
+			}
+			return os.Chtimes(folder, old.ModTime(), old.ModTime())
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
@@ -42,9 +43,8 @@ type writer struct {
 
 	suspects []*delivery
 
-	dir     string    // the database's
-	dirTime time.Time // when it last changed
-	unmoved bool      // as long as it has not changed since
+	dir     string      // the database's
+	unmoved os.FileInfo // of it, when nothing in it had been moved; nil = that is to be looked at
 }
 
 // Stats counts what the writer did since Open.
