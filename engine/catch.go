@@ -226,15 +226,31 @@ func (r *run) rewind() error {
 	return nil
 }
 
-// Retry runs the failed task, or compensation, of a faulted instance again.
-func (p *Program) Retry(t *Turn) error {
-	if t.Snap.Undo != nil {
+// Recover runs the failed task, or compensation, of a faulted instance again,
+// or takes it as done.
+func (p *Program) Recover(t *Turn, op Operation, output json.RawMessage) error {
+	switch {
+	case t.Snap.Undo != nil && op == Skip:
+		t.undoWithout()
+		return nil
+	case t.Snap.Undo != nil:
 		t.undoAgain()
 		return nil
 	}
 	r, err := p.mended(t)
 	if err != nil || r == nil {
 		return err
+	}
+	if f, list := r.top(), p.nodes[r.top().Pointer]; op == Skip {
+		if p.Machine != nil && list == p.Root {
+			return problem.New(problem.Conflict, "lifecycle.not-skippable", "instance %s failed at a state, which cannot be skipped", t.Snap.InstanceID).
+				WithHint("retry it, or cancel it")
+		}
+		r.data = rawValue(orNull(output))
+		if f.Next < len(list.List) {
+			t.tell(TaskCompletedEvent, list.List[f.Next].Pointer, nil)
+			f.Next, f.Epoch = f.Next+1, 0
+		}
 	}
 	r.w.goOn(r)
 	return r.w.drive()
@@ -291,31 +307,4 @@ func (r *run) again() error {
 		}
 	}
 	return nil
-}
-
-// Skip takes the failed task as done with output, or passes over the failed
-// compensation.
-func (p *Program) Skip(t *Turn, output json.RawMessage) error {
-	if t.Snap.Undo != nil {
-		t.undoWithout()
-		return nil
-	}
-	r, err := p.mended(t)
-	if err != nil || r == nil {
-		return err
-	}
-	f := r.top()
-	list := p.nodes[f.Pointer]
-	if p.Machine != nil && list == p.Root {
-		return problem.New(problem.Conflict, "lifecycle.not-skippable", "instance %s failed at a state, which cannot be skipped", t.Snap.InstanceID).
-			WithHint("retry it, or cancel it")
-	}
-	r.data = rawValue(orNull(output))
-	if f.Next < len(list.List) {
-		t.tell(TaskCompletedEvent, list.List[f.Next].Pointer, nil)
-		f.Next++
-		f.Epoch = 0
-	}
-	r.w.goOn(r)
-	return r.w.drive()
 }

@@ -113,10 +113,10 @@ func (p *Program) visit(frames []*snapshot.Frame) string {
 	return string(b)
 }
 
-// outermost is the task of the root list that the instance is at: whatever is
+// Outermost is the task of the root list that the instance is at: whatever is
 // inside it may run again, by a retry or by an operator's; what came before it
 // may not. The visit is the task's.
-func (p *Program) outermost(s *snapshot.Snapshot) (pointer, visit string, ok bool) {
+func (p *Program) Outermost(s *snapshot.Snapshot) (pointer, visit string, ok bool) {
 	b := s.Branch(0)
 	if b == nil || len(b.Frames) == 0 {
 		return "", "", false
@@ -251,10 +251,13 @@ func (t *Turn) remember(w snapshot.Wait, done, unknown bool) {
 // newKeyAt reports whether the author has decided for the call at a pointer
 // what an unknown outcome means.
 func (t *Turn) newKeyAt(pointer string) bool {
-	if t.program == nil {
-		return false
-	}
-	n := t.program.nodes[pointer]
+	d, ok := t.def.(Repeater)
+	return ok && d.NewKey(pointer)
+}
+
+// NewKey reports whether a call may be sent anew without a retry's key.
+func (p *Program) NewKey(pointer string) bool {
+	n := p.nodes[pointer]
 	return n != nil && n.Call != nil && n.Call.NewKey
 }
 
@@ -288,16 +291,18 @@ func opener(waits []snapshot.Wait, often int) func(key string) bool {
 // tell by itself. Nothing is dropped while an operator may retry.
 func (t *Turn) forgetEffects() {
 	s := t.Snap
-	switch {
-	case len(s.Effects) == 0:
+	if len(s.Effects) == 0 {
 		return
+	}
+	d, repeats := t.def.(Repeater)
+	switch {
 	case s.Status.Closed() || s.Undo != nil:
 		s.Effects = nil
 		return
-	case s.Status == snapshot.Faulted || t.program == nil:
+	case s.Status == snapshot.Faulted || !repeats:
 		return
 	}
-	pointer, visit, ok := t.program.outermost(s)
+	pointer, visit, ok := d.Outermost(s)
 	over := func(e snapshot.Effect) bool {
 		inside := ok && strings.HasPrefix(e.Pointer+"/", pointer+"/") && strings.HasPrefix(e.Visit+".", visit+".")
 		return !inside || !e.Unknown && e.Undone == 0

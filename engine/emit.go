@@ -19,8 +19,8 @@ const TargetEvent = "event:publish"
 // envelope in which a listening instance gets it.
 const MaxEventBytes = 28_000
 
-// eventSpace is the namespace of the ids of emitted events.
-var eventSpace = uuid.MustParse("0f6d0c7e-3b0e-5d53-8a43-64c6a1d6b6a8")
+// EventSpace is the namespace of the ids of emitted events.
+var EventSpace = uuid.MustParse("0f6d0c7e-3b0e-5d53-8a43-64c6a1d6b6a8")
 
 // emit publishes an event, which is also the task's output. It does not wait:
 // the event is a command in the commit of this turn, and is published after
@@ -63,7 +63,7 @@ func (r *run) cloudEvent(with map[string]any, p place) (event map[string]any, ke
 	key = r.key(r.t.redone(p), c.digest())
 	event = map[string]any{
 		"specversion": "1.0",
-		"id":          uuid.NewSHA1(eventSpace, []byte(key)).String(),
+		"id":          uuid.NewSHA1(EventSpace, []byte(key)).String(),
 		"source":      EventSource(r.t.Snap.Definition.Name),
 		"time":        r.t.In.Now.Format(time.RFC3339Nano),
 	}

@@ -19,30 +19,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// Definition is what an instance runs: a [Program] compiled from a document,
-// or Go code. Its methods are called with a Turn that holds a private copy of
-// the snapshot; an error means that the decision cannot be made at all (the
-// snapshot does not fit the definition), never that the workflow failed.
-type Definition interface {
-	// Ref names the definition exactly.
-	Ref() snapshot.Definition
-	// Begin makes the first branch and runs until every branch waits.
-	Begin(t *Turn, input json.RawMessage) error
-	// Resume goes on at w, which the turn has already removed from the
-	// snapshot, with what satisfied it.
-	Resume(t *Turn, w snapshot.Wait, r Result) error
-	// Matches reports whether an event satisfies an event wait.
-	Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawMessage) (bool, error)
-	// Correlate returns the key under which an event finds the instances whose
-	// event waits have this pointer, arm and set of bound correlations; ok is
-	// false when the event cannot match there.
-	Correlate(pointer string, arm, bound int, event json.RawMessage) (key string, ok bool, err error)
-	// Retry and Skip repeat the failed task of a faulted instance, or take it
-	// as done with output.
-	Retry(t *Turn) error
-	Skip(t *Turn, output json.RawMessage) error
-}
-
 // Result is what satisfied a wait.
 type Result struct {
 	Output json.RawMessage // of a command or a task; the event itself of an event wait; nil for a timer

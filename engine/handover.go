@@ -8,8 +8,8 @@ import (
 // handOver is what a schedule goes on from: the schedule instance of the
 // version before.
 type handOver struct {
-	def  *Program // of snap; nil = not known any more
-	snap *snapshot.Snapshot
+	schedule *Schedule // of snap; nil = not known any more
+	snap     *snapshot.Snapshot
 }
 
 // HandOver decides how a newer version of a definition takes its schedule over
@@ -35,8 +35,7 @@ func HandOver(old Definition, snap *snapshot.Snapshot, next Definition, in Input
 		if err != nil {
 			return nil, nil, err
 		}
-		program, _ := old.(*Program)
-		ended, from = out, &handOver{def: program, snap: snap}
+		ended, from = out, &handOver{schedule: ScheduleOf(old), snap: snap}
 	}
 	if !ok {
 		return ended, nil, nil
@@ -49,15 +48,15 @@ func HandOver(old Definition, snap *snapshot.Snapshot, next Definition, in Input
 // tick that is due already is this version's, and so is the next one of a
 // schedule that has not changed; a run that was waited for is waited for; what
 // was paused is paused, with the events that it has kept.
-func (p *Program) takeOver(t *Turn, from *handOver) error {
-	if err := p.goOn(t, from); err != nil {
+func (s *Schedule) takeOver(t *Turn, from *handOver) error {
+	if err := s.goOn(t, from); err != nil {
 		return err
 	}
 	if from.snap.Status != snapshot.Suspended {
 		return nil
 	}
 	for _, b := range from.snap.Buffer {
-		if _, waits := t.Snap.Wait(b.Token); waits || b.Token == "" && p.Schedule.On != nil {
+		if _, waits := t.Snap.Wait(b.Token); waits || b.Token == "" && s.On != nil {
 			t.Snap.Buffer = append(t.Snap.Buffer, b)
 		}
 	}
@@ -67,25 +66,25 @@ func (p *Program) takeOver(t *Turn, from *handOver) error {
 }
 
 // goOn sets the waits of a schedule that is taken over.
-func (p *Program) goOn(t *Turn, from *handOver) error {
-	if p.Schedule.On != nil {
-		return p.subscribe(t)
+func (s *Schedule) goOn(t *Turn, from *handOver) error {
+	if s.On != nil {
+		return s.subscribe(t)
 	}
 	for _, w := range from.snap.Waits {
-		same := from.def != nil && from.def.Schedule.like(p.Schedule)
+		same := from.schedule.like(s)
 		switch {
-		case w.Kind == snapshot.WaitChild && p.Schedule.After != "":
+		case w.Kind == snapshot.WaitChild && s.After != "":
 			t.Snap.Waits, t.awaits = append(t.Snap.Waits, w), true
 			t.Snap.SubFrames = from.snap.SubFrames
 			return nil
 		case w.Kind == snapshot.WaitTimer && (same || !w.Until.After(t.In.Now)):
 			t.Snap.Schedule.Due = w.Until
-			p.arm(t)
+			s.arm(t)
 			return nil
 		}
 	}
 	t.from = nil
-	return p.scheduled(t)
+	return s.begin(t)
 }
 
 // like reports whether two schedules tick alike.

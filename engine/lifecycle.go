@@ -2,12 +2,8 @@ package engine
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -58,7 +54,7 @@ type LifecycleEvent struct {
 
 // life gathers the lifecycle events of a turn.
 type life struct {
-	tasks  map[string]*Node // of the definition; nil = it has none
+	tasks  Tasked // of the definition; nil = it has none
 	events []LifecycleEvent
 	again  string // pointer of the task that an operator has retried, until it is reached
 }
@@ -66,14 +62,12 @@ type life struct {
 // watch has the turn gather lifecycle events, when it shall. A schedule is no
 // run of a workflow, and has none.
 func (t *Turn) watch(def Definition) {
-	t.program, _ = def.(*Program)
+	t.def = def
 	if !t.In.Lifecycle || t.Snap.Schedule != nil {
 		return
 	}
 	t.life = &life{}
-	if p, ok := def.(*Program); ok {
-		t.life.tasks = p.nodes
-	}
+	t.life.tasks, _ = def.(Tasked)
 }
 
 // tell notes a lifecycle event of a task, or of the workflow when task is "".
@@ -81,11 +75,14 @@ func (t *Turn) tell(typ, task string, e *snapshot.Error) {
 	if t.life == nil {
 		return
 	}
-	if task != "" && !t.life.tasks[task].isTask() {
+	if task != "" && (t.life.tasks == nil || !t.life.tasks.IsTask(task)) {
 		return
 	}
 	t.life.events = append(t.life.events, LifecycleEvent{Type: typ, Task: task, Error: e})
 }
+
+// IsTask reports whether a task is at a pointer.
+func (p *Program) IsTask(pointer string) bool { return p.nodes[pointer].isTask() }
 
 // isTask reports whether a node is a task that the author has written where it
 // runs: not a list, nor a part of an extension.
@@ -244,54 +241,4 @@ func (t *Turn) publishLifecycle() {
 	c := Command{Target: TargetLifecycle, Input: input, Headers: t.Snap.Headers}
 	t.keyed(&c)
 	t.Snap.Lifecycle = t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryLifecycle, Command: &c, Meta: t.meta("")})
-}
-
-// CloudEvents are the events of a command with a key, as the DSL words them.
-// Their ids say the command and the place in it, so that they are the same whenever they are made; the
-// extension attribute sequence orders those of one instance as text.
-func (l Lifecycle) CloudEvents(instanceID, key string) ([]json.RawMessage, error) {
-	namespace, name, _ := strings.Cut(l.Definition.Name, "/")
-	qualified := name + "-" + instanceID + "." + namespace
-	at := l.At.Format(time.RFC3339Nano)
-	list := make([]json.RawMessage, len(l.Events))
-	for i, e := range l.Events {
-		data := map[string]any{whenField(e.Type): at}
-		if e.Task == "" {
-			data["name"] = qualified
-		} else {
-			data["workflow"], data["task"] = qualified, e.Task
-		}
-		if e.Type == WorkflowStartedEvent {
-			data["definition"] = map[string]string{"namespace": namespace, "name": name, "version": l.Definition.Version}
-		}
-		if e.Error != nil {
-			data["error"] = e.Error
-		}
-		if len(e.Keys) > 0 {
-			keys := map[string]json.RawMessage{}
-			for k, v := range e.Keys {
-				keys[k] = json.RawMessage(v)
-			}
-			data["correlationKeys"] = keys
-		}
-		raw, err := json.Marshal(map[string]any{
-			"specversion": "1.0", "type": e.Type, "source": EventSource(l.Definition.Name), "subject": instanceID, "time": at,
-			"id":              uuid.NewSHA1(eventSpace, fmt.Appendf(nil, "lifecycle|%s|%s|%d|%d", instanceID, key, l.Version, i)).String(),
-			"sequence":        fmt.Sprintf("%012d.%06d", l.Version, i),
-			"datacontenttype": "application/json", "data": data,
-		})
-		if err != nil {
-			return nil, err
-		}
-		list[i] = raw
-	}
-	return list, nil
-}
-
-// whenField is the field that says when: suspendedAt of an event suspended.
-func whenField(typ string) string {
-	verb := strings.TrimSuffix(typ, ".v1")
-	verb = verb[strings.LastIndexByte(verb, '.')+1:]
-	verb = verb[strings.LastIndexByte(verb, '-')+1:]
-	return verb + "At"
 }

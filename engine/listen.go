@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -171,16 +172,20 @@ func (r *run) listenAgain(n *Node, i int) error {
 // subscription is the wait of one filter, not yet made. What a correlation
 // expects is evaluated on the input of the listen.
 func (r *run) subscription(n *Node, f *snapshot.Frame, arm int) (snapshot.Wait, error) {
-	filter := n.Listen.filter(arm)
-	w := snapshot.Wait{Kind: snapshot.WaitEvent, Branch: r.b.ID, Pointer: n.Pointer, Arm: arm, Event: filter.Type}
-	if w.Event == "" {
-		w.Event = AnyType
-	}
+	w, err := n.Listen.wait(n.Pointer, arm, r.eval)
+	w.Branch = r.b.ID
+	return bind(n.Listen, f, w), err
+}
+
+// wait is the wait for the events of a filter, with the values that it expects.
+func (l *Listen) wait(pointer string, arm int, eval func(*jq.Template) (value, error)) (snapshot.Wait, error) {
+	filter := l.filter(arm)
+	w := snapshot.Wait{Kind: snapshot.WaitEvent, Pointer: pointer, Arm: arm, Event: cmp.Or(filter.Type, AnyType)}
 	for _, c := range filter.Correlate {
 		if c.Expect == nil {
 			continue
 		}
-		v, err := r.eval(c.Expect)
+		v, err := eval(c.Expect)
 		if err != nil {
 			return w, err
 		}
@@ -193,7 +198,7 @@ func (r *run) subscription(n *Node, f *snapshot.Frame, arm int) (snapshot.Wait, 
 		}
 		w.Key[c.Name] = string(raw)
 	}
-	return bind(n.Listen, f, w), nil
+	return w, nil
 }
 
 // maxKeyBytes bounds one value of a correlation key.
@@ -257,7 +262,7 @@ func (r *run) heard(n *Node, w snapshot.Wait, event json.RawMessage) (rests bool
 		r.unwind(i, TaskCancelled) // raised at the listen, not where it is at work
 		return false, err
 	}
-	if busy || r.continues() {
+	if busy || continues(r.t.Snap, r.b.ID) {
 		r.data = held
 		return true, nil
 	}
@@ -270,9 +275,7 @@ func (r *run) renew(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawM
 	if err := r.hear(n, f, w, event); err != nil {
 		return err
 	}
-	mine := func(w snapshot.Wait) bool {
-		return w.Kind == snapshot.WaitEvent && w.Branch == r.b.ID && w.Pointer == n.Pointer
-	}
+	mine := r.listening(n)
 	if f.Phase == phaseHeard {
 		r.t.Withdraw(TaskCancelled, mine)
 		return nil
@@ -296,9 +299,16 @@ func (r *run) renew(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawM
 	return nil
 }
 
-// continues reports whether the branch goes on in a turn of its own.
-func (r *run) continues() bool {
-	return slices.ContainsFunc(r.t.Snap.Waits, func(w snapshot.Wait) bool { return w.Kind == snapshot.WaitNext && w.Branch == r.b.ID })
+// listening says which waits are those of the listen n.
+func (r *run) listening(n *Node) func(w snapshot.Wait) bool {
+	return func(w snapshot.Wait) bool {
+		return w.Kind == snapshot.WaitEvent && w.Branch == r.b.ID && w.Pointer == n.Pointer
+	}
+}
+
+// continues reports whether a branch goes on in a turn of its own.
+func continues(s *snapshot.Snapshot, branch int) bool {
+	return slices.ContainsFunc(s.Waits, func(w snapshot.Wait) bool { return w.Kind == snapshot.WaitNext && w.Branch == branch })
 }
 
 // hear collects an event, and notices whether it was the last.
@@ -447,9 +457,7 @@ func (r *run) processed(n *Node) error {
 	if err := r.until(l, f, f.Items[:f.Next]); err != nil || f.Phase != phaseHeard {
 		return err
 	}
-	r.t.Withdraw(TaskCancelled, func(w snapshot.Wait) bool {
-		return w.Kind == snapshot.WaitEvent && w.Branch == r.b.ID && w.Pointer == n.Pointer
-	})
+	r.t.Withdraw(TaskCancelled, r.listening(n))
 	return nil
 }
 
@@ -459,9 +467,10 @@ func (r *run) next(n *Node) (bool, error) {
 	if n.Listen.Until == nil || f.Phase == phaseHeard {
 		return false, nil
 	}
+	mine := r.listening(n)
 	var waits []snapshot.Wait
 	for _, w := range r.t.Snap.Waits {
-		if w.Kind == snapshot.WaitEvent && w.Branch == r.b.ID && w.Pointer == n.Pointer {
+		if mine(w) {
 			waits = append(waits, w)
 		}
 	}
@@ -473,16 +482,15 @@ func (r *run) next(n *Node) (bool, error) {
 	return true, r.renew(n, f, waits[i], event)
 }
 
-// postpones reports whether the listen that a wait is of takes its events one
+// Postpones reports whether the listen that a wait is of takes its events one
 // after the other, each when it is known that the one before was not the last,
 // and is at work on one.
-func (p *Program) postpones(s *snapshot.Snapshot, w snapshot.Wait) bool {
+func (p *Program) Postpones(s *snapshot.Snapshot, w snapshot.Wait) bool {
 	n, b := p.nodes[w.Pointer], s.Branch(w.Branch)
 	if n == nil || n.Listen == nil || n.Listen.Until == nil || n.Listen.Each == nil || b == nil {
 		return false
 	}
-	next := func(other snapshot.Wait) bool { return other.Kind == snapshot.WaitNext && other.Branch == b.ID }
-	return b.Frames[len(b.Frames)-1].Pointer != n.Pointer || slices.ContainsFunc(s.Waits, next)
+	return b.Frames[len(b.Frames)-1].Pointer != n.Pointer || continues(s, b.ID)
 }
 
 // array writes values as a JSON array.

@@ -10,7 +10,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/schema"
-	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	jsonv2 "github.com/go-json-experiment/json"
 )
@@ -95,18 +94,18 @@ type taken struct {
 	vars       map[string]json.RawMessage
 }
 
-// trigger applies an event to an instance that rests. Problems:
+// HasStates reports whether the program is a lifecycle.
+func (p *Program) HasStates() bool { return p.Machine != nil }
+
+// Admit refuses an event that no transition takes. Problems:
 // lifecycle.unknown-event, lifecycle.invalid-payload, lifecycle.refused.
-func (t *Turn) trigger(p *Program, w snapshot.Wait, env signal.Envelope) error {
-	actor := env.Headers[signal.HeaderActor]
+func (p *Program) Admit(t *Turn, w snapshot.Wait, event Result) error {
 	r := (&work{p: p, t: t}).branch(w.Branch)
 	if r == nil || p.nodes[w.Pointer] == nil {
 		return fmt.Errorf("engine: %s: nothing rests at %s", t.Snap.InstanceID, w.Pointer)
 	}
-	if _, err := r.take(p.nodes[w.Pointer], env.Payload, actor); err != nil {
-		return err
-	}
-	return t.apply(p, w, Result{Output: env.Payload, Actor: actor}, env)
+	_, err := r.take(p.nodes[w.Pointer], event.Output, event.Actor)
+	return err
 }
 
 // resting returns the wait of an instance that rests in a state.

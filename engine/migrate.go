@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -13,32 +12,62 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// Migration says where the tasks of one version of a definition are in
-// another, so that instances can go on there (E8).
+// Migration takes instances of one version of a definition to another (E8).
+type Migration struct {
+	from, to snapshot.Definition
+	move     Move
+}
+
+// NewMigration checks a map of pointers, which says where the tasks of one
+// version are in another.
 //
 // A task whose pointer has the same kind of task in both versions is where it
 // was; any other must be in the map. A pointer in the map takes the tasks
-// inside it along, where they have the same kind.
-type Migration struct {
+// inside it along, where they have the same kind. Problem: migration.invalid
+// with every entry that is wrong.
+func NewMigration(from, to Definition, pointers map[string]string) (*Migration, error) {
+	old, ok := from.(Migratable)
+	if _, both := to.(Migratable); !ok || !both {
+		return nil, errNotMigratable()
+	}
+	m := &Migration{from: from.Ref(), to: to.Ref()}
+	if a, b := m.from, m.to; a.Name != b.Name || a == b {
+		return nil, problem.New(problem.Invalid, "migration.invalid", "%s@%s and %s@%s are not two versions of one definition", a.Name, a.Version, b.Name, b.Version)
+	}
+	move, err := old.MigrateTo(to, pointers)
+	if err != nil {
+		return nil, err
+	}
+	m.move = move
+	return m, nil
+}
+
+func errNotMigratable() error {
+	return problem.New(problem.Invalid, "migration.invalid", "a definition that is Go code cannot be migrated").
+		WithHint("let its instances end, or cancel them")
+}
+
+// mapping says where the tasks of one program are in another.
+type mapping struct {
 	from, to *Program
 	pointers map[string]string
 }
 
-// NewMigration checks a map of pointers. Problem: migration.invalid with every
-// entry that is wrong.
-func NewMigration(from, to Definition, pointers map[string]string) (*Migration, error) {
-	m := &Migration{pointers: pointers}
-	var ok1, ok2 bool
-	m.from, ok1 = from.(*Program)
-	m.to, ok2 = to.(*Program)
-	if !ok1 || !ok2 {
-		return nil, problem.New(problem.Invalid, "migration.invalid", "a definition that is Go code cannot be migrated").
-			WithHint("let its instances end, or cancel them")
+// tree is a definition with the tasks of a program: it, or what embeds one.
+type tree interface{ program() *Program }
+
+func (p *Program) program() *Program { return p }
+
+// Document is the canonical source document.
+func (p *Program) Document() any { return p.Info.Document }
+
+// MigrateTo takes instances along by the pointers of their tasks.
+func (p *Program) MigrateTo(to Definition, pointers map[string]string) (Move, error) {
+	other, ok := to.(tree)
+	if !ok {
+		return nil, errNotMigratable()
 	}
-	a, b := m.from.ID, m.to.ID
-	if a.Name != b.Name || a == b {
-		return nil, problem.New(problem.Invalid, "migration.invalid", "%s@%s and %s@%s are not two versions of one definition", a.Name, a.Version, b.Name, b.Version)
-	}
+	m := &mapping{from: p, to: other.program(), pointers: pointers}
 	var wrong []problem.Place
 	for _, old := range slices.Sorted(maps.Keys(pointers)) {
 		if why := m.checkEntry(old, pointers[old]); why != "" {
@@ -50,10 +79,27 @@ func NewMigration(from, to Definition, pointers map[string]string) (*Migration, 
 		p.Where = wrong
 		return nil, p
 	}
-	return m, nil
+	return m.rewrite, nil
 }
 
-func (m *Migration) checkEntry(old, target string) string {
+// rewrite is the [Move] of a mapping.
+func (m *mapping) rewrite(s *snapshot.Snapshot) (list []Position) {
+	w := &move{m: m, all: map[string]Position{}}
+	w.snapshot(s)
+	for _, at := range slices.Sorted(maps.Keys(w.all)) {
+		list = append(list, w.all[at])
+	}
+	for _, b := range s.Branches {
+		for _, f := range b.Frames {
+			if n := m.to.nodes[f.Pointer]; n != nil && n.State != nil {
+				s.State.Name = n.Name
+			}
+		}
+	}
+	return list
+}
+
+func (m *mapping) checkEntry(old, target string) string {
 	a, b := m.from.nodes[old], m.to.nodes[target]
 	switch {
 	case a == nil || a.isList():
@@ -71,7 +117,7 @@ func (m *Migration) checkEntry(old, target string) string {
 func (n *Node) isList() bool { return n.parent == nil || !slices.Contains(n.parent.List, n) }
 
 // Refs are the versions that a migration goes from and to.
-func (m *Migration) Refs() (from, to snapshot.Definition) { return m.from.ID, m.to.ID }
+func (m *Migration) Refs() (from, to snapshot.Definition) { return m.from, m.to }
 
 // Position is a task at which an instance is live: it has begun and not ended,
 // or is the next to run.
@@ -85,14 +131,8 @@ type Position struct {
 // it there, in order of pointers. The instance can be moved when none has a
 // problem.
 func (m *Migration) Positions(s snapshot.Snapshot) []Position {
-	w := &move{m: m, all: map[string]Position{}}
 	c := s.Clone()
-	w.snapshot(&c)
-	var list []Position
-	for _, p := range slices.Sorted(maps.Keys(w.all)) {
-		list = append(list, w.all[p])
-	}
-	return list
+	return m.move(&c)
 }
 
 // EntryMigrated is the stream's record of a migration.
@@ -106,33 +146,24 @@ func Migrate(m *Migration, snap snapshot.Snapshot, in Input) (*Outcome, error) {
 	if snap.Status.Closed() {
 		return nil, problem.New(problem.Conflict, "instance.closed", "instance %s is %s", snap.InstanceID, snap.Status)
 	}
-	if !sameDefinition(m.from.ID, snap.Definition) {
+	if m.from != snap.Definition {
 		return nil, problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %s with %.12s",
-			snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, m.from.ID.Version, m.from.ID.Digest)
+			snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, m.from.Version, m.from.Digest)
 	}
 	t := newTurn(snap.Clone(), in)
-	w := &move{m: m, all: map[string]Position{}}
-	w.snapshot(t.Snap)
 	var wrong []problem.Place
-	for _, at := range slices.Sorted(maps.Keys(w.all)) {
-		if p := w.all[at]; p.Problem != "" {
-			wrong = append(wrong, problem.Place{Pointer: at, Code: "migration.unmapped", Detail: p.Problem})
+	for _, p := range m.move(t.Snap) {
+		if p.Problem != "" {
+			wrong = append(wrong, problem.Place{Pointer: p.Pointer, Code: "migration.unmapped", Detail: p.Problem})
 		}
 	}
 	if len(wrong) > 0 {
-		p := problem.New(problem.Conflict, "migration.unmapped", "instance %s is live where version %s has no place for it", snap.InstanceID, m.to.ID.Version)
+		p := problem.New(problem.Conflict, "migration.unmapped", "instance %s is live where version %s has no place for it", snap.InstanceID, m.to.Version)
 		p.Where = wrong
 		return nil, p
 	}
-	t.Snap.Definition = m.to.ID
-	for _, b := range t.Snap.Branches {
-		for _, f := range b.Frames {
-			if n := m.to.nodes[f.Pointer]; n.State != nil {
-				t.Snap.State.Name = n.Name
-			}
-		}
-	}
-	data, err := json.Marshal(map[string]snapshot.Definition{"from": m.from.ID, "to": m.to.ID})
+	t.Snap.Definition = m.to
+	data, err := json.Marshal(map[string]snapshot.Definition{"from": m.from, "to": m.to})
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +175,7 @@ func Migrate(m *Migration, snap snapshot.Snapshot, in Input) (*Outcome, error) {
 
 // move rewrites the pointers of one snapshot.
 type move struct {
-	m   *Migration
+	m   *mapping
 	all map[string]Position
 }
 
@@ -197,8 +228,8 @@ func (w *move) snapshot(s *snapshot.Snapshot) {
 // moved says under which pointers keys know the tasks that may run again: those
 // that they had when the outermost task began. A new task does not take the
 // pointer under which another is known.
-func (m *Migration) moved(s *snapshot.Snapshot) map[string]string {
-	outermost, _, ok := m.from.outermost(s)
+func (m *mapping) moved(s *snapshot.Snapshot) map[string]string {
+	outermost, _, ok := m.from.Outermost(s)
 	if !ok {
 		return nil
 	}
@@ -278,14 +309,11 @@ func (w *move) list(f *snapshot.Frame, old, target *Node, inner string) {
 
 // hears reports whether a listen is the same in both versions, but for what is
 // done with an event.
-func (m *Migration) hears(old, target *Node) bool {
-	part := func(p *Program, n *Node, name string) any {
-		each, _ := p.field(n, "foreach").(map[string]any)
-		return each[name]
+func (m *mapping) hears(old, target *Node) bool {
+	same := func(field string) bool {
+		return reflect.DeepEqual(m.from.definition(old.Pointer+field), m.to.definition(target.Pointer+field))
 	}
-	return reflect.DeepEqual(m.from.field(old, "listen"), m.to.field(target, "listen")) &&
-		part(m.from, old, "item") == part(m.to, target, "item") && part(m.from, old, "at") == part(m.to, target, "at") &&
-		(old.Body == nil) == (target.Body == nil)
+	return same("/listen") && same("/foreach/item") && same("/foreach/at") && (old.Body == nil) == (target.Body == nil)
 }
 
 // live notes that an instance is at a pointer, and returns where that is now.
@@ -311,7 +339,7 @@ func (w *move) refuse(pointer, why string) {
 
 // place finds where a task or a list is in the new version, or says why it is
 // nowhere.
-func (m *Migration) place(pointer string) (*Node, string) {
+func (m *mapping) place(pointer string) (*Node, string) {
 	old := m.from.nodes[pointer]
 	if old == nil {
 		return nil, "version " + m.from.ID.Version + " has no such task"
@@ -331,7 +359,7 @@ func (m *Migration) place(pointer string) (*Node, string) {
 
 // translate applies the map: to the task itself, or to the innermost one
 // around it that is in the map.
-func (m *Migration) translate(old *Node) string {
+func (m *mapping) translate(old *Node) string {
 	for n := old; n != nil; n = n.parent {
 		if to, ok := m.pointers[n.Pointer]; ok && (n == old || strings.HasPrefix(old.Pointer, n.Pointer+"/")) {
 			return to + old.Pointer[len(n.Pointer):]
@@ -358,26 +386,4 @@ func fitsFrame(old, target *Node, f *snapshot.Frame) string {
 		return "the new version may begin it again from its input, which the old one did not keep"
 	}
 	return ""
-}
-
-// field returns a field of a task as its author wrote it.
-func (p *Program) field(n *Node, name string) any {
-	var v any = p.Info.Document
-	for _, key := range strings.Split(n.Pointer, "/")[1:] {
-		key = strings.NewReplacer("~1", "/", "~0", "~").Replace(key)
-		switch at := v.(type) {
-		case map[string]any:
-			v = at[key]
-		case []any:
-			i, err := strconv.Atoi(key)
-			if err != nil || i < 0 || i >= len(at) {
-				return nil
-			}
-			v = at[i]
-		default:
-			return nil
-		}
-	}
-	m, _ := v.(map[string]any)
-	return m[name]
 }

@@ -131,12 +131,16 @@ func (r *run) due(policy *RetryPolicy, n int, token string) (time.Time, error) {
 // command then makes one attempt, since the author has said how often. It
 // changes nothing.
 func Retries(def Definition, snap snapshot.Snapshot, token string, e snapshot.Error, in Input) (bool, error) {
-	p, ok := def.(*Program)
+	d, ok := def.(Retrier)
 	w, waits := snap.Wait(token)
 	if !ok || !waits || w.Kind != snapshot.WaitCommand || snap.Undo != nil {
 		return false, nil
 	}
-	t := newTurn(snap.Clone(), in)
+	return d.Retries(newTurn(snap.Clone(), in), w, e)
+}
+
+// Retries looks for the try that takes e, and whether its policy is for it.
+func (p *Program) Retries(t *Turn, w snapshot.Wait, e snapshot.Error) (bool, error) {
 	r := (&work{p: p, t: t}).branch(w.Branch)
 	n := p.nodes[w.Pointer]
 	if r == nil || r.gone() || n == nil || n.Kind == KindEach || n.Kind == KindUndo {

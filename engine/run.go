@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -9,6 +10,12 @@ import (
 
 // Ref names the definition.
 func (p *Program) Ref() snapshot.Definition { return p.ID }
+
+// Timetable is the program's schedule.
+func (p *Program) Timetable() *Schedule { return p.Schedule }
+
+// GiveUp is what the root list says.
+func (p *Program) GiveUp() time.Duration { return p.Root.GiveUp }
 
 // start applies the workflow's own input filter and timeout.
 func (r *run) start() error {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/robfig/cron/v3"
 
+	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -151,134 +152,127 @@ const SchedulePrefix = "schedule."
 // ScheduleStart is the request that sets up the schedule of a definition; ok is
 // false when it has none.
 func ScheduleStart(def Definition) (id string, start signal.Start, ok bool) {
-	p, isProgram := def.(*Program)
-	if !isProgram || p.Schedule == nil {
+	if ScheduleOf(def) == nil {
 		return "", signal.Start{}, false
 	}
-	return ScheduleID(p.ID, 0), signal.Start{
-		Definition: p.ID.Name, Version: p.ID.Version, BusinessKey: ScheduleKey, Schedule: &signal.Schedule{},
+	ref := def.Ref()
+	return ScheduleID(ref, 0), signal.Start{
+		Definition: ref.Name, Version: ref.Version, BusinessKey: ScheduleKey, Schedule: &signal.Schedule{},
 	}, true
 }
 
-// scheduled begins a schedule instance.
-func (p *Program) scheduled(t *Turn) error {
-	if p.Schedule == nil {
-		return fmt.Errorf("engine: %s has no schedule", p.ID.Name)
+// ScheduleOf is when instances of a definition begin by themselves; nil = never.
+func ScheduleOf(def Definition) *Schedule {
+	if d, ok := def.(Scheduled); ok {
+		return d.Timetable()
 	}
-	s := t.Snap.Schedule
+	return nil
+}
+
+// begin begins a schedule instance.
+func (s *Schedule) begin(t *Turn) error {
 	switch {
+	case s == nil:
+		return fmt.Errorf("engine: %s has no schedule", t.Snap.Definition.Name)
 	case t.from != nil:
-		return p.takeOver(t, t.from)
-	case !s.Due.IsZero(): // a successor
-	case p.Schedule.After != "":
-		return p.later(t)
-	case p.Schedule.On != nil:
-		return p.subscribe(t)
+		return s.takeOver(t, t.from)
+	case !t.Snap.Schedule.Due.IsZero(): // a successor
+	case s.After != "":
+		return s.later(t)
+	case s.On != nil:
+		return s.subscribe(t)
 	default:
-		due, err := p.Schedule.tick(t.In.Now)
+		due, err := s.tick(t.In.Now)
 		if err != nil {
 			return err
 		}
-		s.Due = due
+		t.Snap.Schedule.Due = due
 	}
-	p.arm(t)
+	s.arm(t)
 	return nil
 }
 
 // arm waits for the next tick.
-func (p *Program) arm(t *Turn) {
+func (s *Schedule) arm(t *Turn) {
 	kind := "every"
 	switch {
-	case p.Schedule.Cron != "":
+	case s.Cron != "":
 		kind = "cron"
-	case p.Schedule.After != "":
+	case s.After != "":
 		kind = "after"
 	}
 	t.Await(snapshot.Wait{Kind: snapshot.WaitTimer, Pointer: schedulePointer + kind, Until: t.Snap.Schedule.Due})
 }
 
 // later waits for the delay after the end of a run.
-func (p *Program) later(t *Turn) error {
-	due, err := After(t.In.Now, p.Schedule.After)
+func (s *Schedule) later(t *Turn) error {
+	due, err := After(t.In.Now, s.After)
 	if err != nil {
 		return err
 	}
 	t.Snap.Schedule.Due = due
-	p.arm(t)
+	s.arm(t)
 	return nil
 }
 
 // subscribe waits for the events that begin instances. These waits are never
 // consumed: an event that they take begins an instance, see EventStart.
-func (p *Program) subscribe(t *Turn) error {
-	for arm, filter := range p.Schedule.On.Listen.Filters {
-		w := snapshot.Wait{Kind: snapshot.WaitEvent, Pointer: p.Schedule.On.Pointer, Arm: arm, Event: filter.Type}
-		if w.Event == "" {
-			w.Event = AnyType
-		}
-		for _, c := range filter.Correlate {
-			if c.Expect == nil {
-				continue
-			}
-			v, err := c.Expect.Eval(nil, nil, t.In.Limits.Expression)
-			if err != nil {
-				return err
-			}
-			value := anyValue(v)
-			raw, err := value.Raw(maxKeyBytes)
-			if err != nil {
-				return err
-			}
-			if w.Key == nil {
-				w.Key = map[string]string{}
-			}
-			w.Key[c.Name] = string(raw)
+func (s *Schedule) subscribe(t *Turn) error {
+	for arm := range s.On.Listen.Filters {
+		w, err := s.On.Listen.wait(s.On.Pointer, arm, func(e *jq.Template) (value, error) {
+			v, err := e.Eval(nil, nil, t.In.Limits.Expression)
+			return anyValue(v), err
+		})
+		if err != nil {
+			return err
 		}
 		t.Await(w)
 	}
 	return nil
 }
 
-// ticked goes on with a schedule: at a tick, or at the end of the run before.
-func (p *Program) ticked(t *Turn, w snapshot.Wait, res Result) error {
-	switch w.Kind {
-	case snapshot.WaitEvent:
-		return p.heardOf(t, w, res.Output)
-	case snapshot.WaitChild:
-		return p.later(t)
-	case snapshot.WaitTimer:
-	default:
+// resume goes on with a schedule: at a tick, at the end of the run before, or at
+// an event.
+func (s *Schedule) resume(t *Turn, w snapshot.Wait, res Result) error {
+	switch {
+	case s == nil:
+		return fmt.Errorf("engine: %s has no schedule", t.Snap.Definition.Name)
+	case w.Kind == snapshot.WaitEvent:
+		return s.heardOf(t, w, res.Output)
+	case w.Kind == snapshot.WaitChild:
+		return s.later(t)
+	case w.Kind != snapshot.WaitTimer:
 		return fmt.Errorf("engine: %s: a schedule does not wait for %s", t.Snap.InstanceID, w.Kind)
 	}
-	s := t.Snap.Schedule
-	at := s.Due
-	s.Ticks++
-	after := p.Schedule.After != ""
-	run := &Run{Definition: p.ID.Name, Version: p.ID.Version, Await: after}
+	now, ref := t.Snap.Schedule, t.Snap.Definition
+	at := now.Due
+	now.Ticks++
+	after := s.After != ""
+	run := &Run{Definition: ref.Name, Version: ref.Version, Await: after}
 	err := t.Spawn(run, json.RawMessage("null"), 0, snapshot.Wait{Pointer: w.Pointer})
 	if err != nil || after {
 		return err
 	}
-	due, missed, err := p.Schedule.next(at, t.In.Clock)
+	due, missed, err := s.next(at, t.In.Clock)
 	if err != nil {
 		return err
 	}
-	s.Due, s.Missed = due, s.Missed+missed
+	now.Due, now.Missed = due, now.Missed+missed
 	if missed > 0 {
 		data, _ := json.Marshal(map[string]any{"count": missed, "after": at, "next": due}) // plain data
 		t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryMissed, Data: data, Meta: t.meta(w.Pointer)})
 	}
-	if s.Ticks < MaxGeneration {
-		p.arm(t)
+	if now.Ticks < MaxGeneration {
+		s.arm(t)
 		return nil
 	}
-	return p.succeed(t)
+	return succeed(t)
 }
 
 // heardOf begins an instance for an event that was kept while the schedule was
 // suspended, and listens on.
-func (p *Program) heardOf(t *Turn, w snapshot.Wait, event json.RawMessage) error {
-	id, start, err := p.EventStart(event, t.Snap.InstanceID)
+func (s *Schedule) heardOf(t *Turn, w snapshot.Wait, event json.RawMessage) error {
+	id, start, err := s.EventStart(t.Snap.Definition, event, t.Snap.InstanceID)
 	if err != nil {
 		return err
 	}
@@ -294,13 +288,13 @@ func (p *Program) heardOf(t *Turn, w snapshot.Wait, event json.RawMessage) error
 
 // succeed hands the schedule over to a fresh instance, so that no stream grows
 // for ever.
-func (p *Program) succeed(t *Turn) error {
-	s := t.Snap.Schedule
-	start, err := json.Marshal(SuccessorStart(p.ID, s))
+func succeed(t *Turn) error {
+	s, ref := t.Snap.Schedule, t.Snap.Definition
+	start, err := json.Marshal(SuccessorStart(ref, s))
 	if err != nil {
 		return err
 	}
-	s.Successor = ScheduleID(p.ID, s.Generation+1)
+	s.Successor = ScheduleID(ref, s.Generation+1)
 	t.sendTo(s.Successor, signal.StartRequest, start)
 	t.Complete(json.RawMessage("null"))
 	return nil
@@ -318,7 +312,7 @@ func SuccessorStart(ref snapshot.Definition, s *snapshot.Schedule) signal.Start 
 // EventStart is the request for the instance that an event begins at a wait of
 // a schedule instance. The same event always begins the same one, also when a
 // newer version hears it again.
-func (p *Program) EventStart(event json.RawMessage, schedule string) (id string, start signal.Start, err error) {
+func (s *Schedule) EventStart(ref snapshot.Definition, event json.RawMessage, schedule string) (id string, start signal.Start, err error) {
 	var e struct {
 		ID     string          `json:"id"`
 		Source string          `json:"source"`
@@ -328,12 +322,12 @@ func (p *Program) EventStart(event json.RawMessage, schedule string) (id string,
 		return "", start, fmt.Errorf("engine: event: %w", err)
 	}
 	item := event
-	if !p.Schedule.Envelope {
+	if !s.Envelope {
 		item = orNull(e.Data)
 	}
-	id = uuid.NewSHA1(scheduleSpace, fmt.Appendf(nil, "%q %q %q", p.ID.Name, e.Source, e.ID)).String()
+	id = uuid.NewSHA1(scheduleSpace, fmt.Appendf(nil, "%q %q %q", ref.Name, e.Source, e.ID)).String()
 	return id, signal.Start{
-		Definition: p.ID.Name, Version: p.ID.Version, Input: bytes.Join([][]byte{[]byte("["), item, []byte("]")}, nil),
+		Definition: ref.Name, Version: ref.Version, Input: bytes.Join([][]byte{[]byte("["), item, []byte("]")}, nil),
 		Parent: &signal.Parent{InstanceID: schedule},
 	}, nil
 }

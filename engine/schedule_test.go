@@ -63,9 +63,9 @@ func TestScheduleIsHandedOverBeforeItsStreamIsLong(t *testing.T) {
 	p := &Program{ID: snapshot.Definition{Name: "t/s", Version: "1.0.0"}, Schedule: s}
 	due := moments(t, "2026-01-01 10:00:00")[0]
 	turn := newTurn(snapshot.Snapshot{
-		InstanceID: ScheduleID(p.ID, 0), Status: snapshot.Waiting, Schedule: &snapshot.Schedule{Ticks: MaxGeneration - 1, Due: due},
+		InstanceID: ScheduleID(p.ID, 0), Definition: p.ID, Status: snapshot.Waiting, Schedule: &snapshot.Schedule{Ticks: MaxGeneration - 1, Due: due},
 	}, Input{Now: due, Clock: due})
-	if err := p.ticked(turn, snapshot.Wait{Kind: snapshot.WaitTimer}, Result{}); err != nil {
+	if err := p.Timetable().resume(turn, snapshot.Wait{Kind: snapshot.WaitTimer}, Result{}); err != nil {
 		t.Fatal(err)
 	}
 	out, err := turn.finish()

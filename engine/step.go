@@ -40,7 +40,13 @@ func begin(def Definition, instanceID string, start signal.Start, from *handOver
 	t.from = from
 	t.watch(def)
 	t.started()
-	if err := def.Begin(t, start.Input); err != nil {
+	var err error
+	if start.Schedule != nil {
+		err = ScheduleOf(def).begin(t)
+	} else {
+		err = def.Begin(t, start.Input)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if start.Signal == nil {
@@ -89,7 +95,7 @@ func Step(def Definition, snap snapshot.Snapshot, in Input) (*Outcome, error) {
 
 // step is Step for one signal.
 func step(def Definition, snap *snapshot.Snapshot, in Input) (*Outcome, error) {
-	if !sameDefinition(def.Ref(), snap.Definition) {
+	if def.Ref() != snap.Definition {
 		return nil, problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %.12s",
 			snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, def.Ref().Digest)
 	}
@@ -129,10 +135,6 @@ func lasting(headers map[string]string) map[string]string {
 	rest := maps.Clone(headers)
 	delete(rest, signal.HeaderActor)
 	return rest
-}
-
-func sameDefinition(a, b snapshot.Definition) bool {
-	return a.Name == b.Name && a.Version == b.Version && a.Digest == b.Digest
 }
 
 // token applies a signal to the wait that has its token.
@@ -231,6 +233,9 @@ func (t *Turn) apply(def Definition, w snapshot.Wait, r Result, env signal.Envel
 	case snapshot.WaitDue:
 		return t.escalate(w)
 	}
+	if t.Snap.Schedule != nil {
+		return ScheduleOf(def).resume(t, w, r)
+	}
 	return def.Resume(t, w, r)
 }
 
@@ -245,12 +250,14 @@ func completion(w snapshot.Wait, r Result) TaskChange {
 // external gives an application's signal to the state in which the instance
 // rests, or to the listens that it satisfies, or keeps it for a listen to come.
 func (t *Turn) external(def Definition) (*Outcome, error) {
-	p, _ := def.(*Program)
-	if w, ok := resting(t.Snap); ok && p != nil {
-		if err := t.trigger(p, w, t.In.Signal); err != nil {
+	m, stateful := def.(Stateful)
+	stateful = stateful && m.HasStates()
+	if w, rests := resting(t.Snap); rests && stateful {
+		r := Result{Output: t.In.Signal.Payload, Actor: t.In.Signal.Headers[signal.HeaderActor]}
+		if err := m.Admit(t, w, r); err != nil {
 			return nil, err
 		}
-		return t.finish()
+		return t.resume(def, w, r)
 	}
 	if t.Snap.Status != snapshot.Suspended && t.Snap.Status != snapshot.Faulted {
 		heard, later, err := t.hear(def, t.In.Signal, t.In.Signal.Headers[signal.HeaderActor])
@@ -266,7 +273,7 @@ func (t *Turn) external(def Definition) (*Outcome, error) {
 			return t.finish()
 		}
 	}
-	if p != nil && p.Machine != nil {
+	if stateful {
 		return nil, inTransition(t.Snap)
 	}
 	return t.keep()
@@ -297,7 +304,7 @@ func (t *Turn) hear(def Definition, env signal.Envelope, actor string) (took, la
 		if !ok {
 			continue
 		}
-		if p, isProgram := def.(*Program); isProgram && p.postpones(t.Snap, w) {
+		if p, ok := def.(Postponer); ok && p.Postpones(t.Snap, w) {
 			later = true
 			continue
 		}

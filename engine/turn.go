@@ -23,17 +23,17 @@ type Turn struct {
 	In   Input
 
 	out     Outcome
-	first   [2]Entry  // of the outcome: what came, and a command, in most turns
-	ordinal int       // of the next derived id in this turn
-	steps   int       // tasks run so far
-	bytes   int       // of the data that the turn writes beside the snapshot
-	ran     []string  // their pointers, for the timeline
-	life    *life     // nil = no lifecycle events
-	from    *handOver // what a schedule goes on from; nil = it begins
-	effect  Operation // RetrySame or RetryNew: what an operator has decided; "" = nothing
-	refusal string    // why the signal, which nobody has any more, is refused
-	awaits  bool      // the turn adds a wait
-	program *Program  // what the instance runs; nil = Go code, or nothing runs
+	first   [2]Entry   // of the outcome: what came, and a command, in most turns
+	ordinal int        // of the next derived id in this turn
+	steps   int        // tasks run so far
+	bytes   int        // of the data that the turn writes beside the snapshot
+	ran     []string   // their pointers, for the timeline
+	life    *life      // nil = no lifecycle events
+	from    *handOver  // what a schedule goes on from; nil = it begins
+	effect  Operation  // RetrySame or RetryNew: what an operator has decided; "" = nothing
+	refusal string     // why the signal, which nobody has any more, is refused
+	awaits  bool       // the turn adds a wait
+	def     Definition // what the instance runs; nil = nothing
 }
 
 // Bounds of the data that a turn writes beside the snapshot, so that a thousand
@@ -135,8 +135,10 @@ func (t *Turn) taskID() string {
 func (t *Turn) Append(e Entry) int64 {
 	t.Snap.Position++
 	e.Position = t.Snap.Position
-	if e.Command != nil && e.Command.GiveUp == 0 && t.program != nil {
-		e.Command.GiveUp = t.program.Root.GiveUp
+	if e.Command != nil && e.Command.GiveUp == 0 {
+		if p, ok := t.def.(Patient); ok {
+			e.Command.GiveUp = p.GiveUp()
+		}
 	}
 	e.At = t.In.Now
 	if t.bytes += len(e.Data); e.Command != nil {

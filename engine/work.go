@@ -156,9 +156,6 @@ func (r *run) save() error {
 
 // Begin makes the root branch and runs it.
 func (p *Program) Begin(t *Turn, input json.RawMessage) error {
-	if t.Snap.Schedule != nil {
-		return p.scheduled(t)
-	}
 	t.Snap.Branches = []*snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: p.Root.Pointer}}}}
 	w := &work{p: p, t: t}
 	r := w.branch(0)
@@ -174,9 +171,6 @@ func (p *Program) Resume(t *Turn, wait snapshot.Wait, res Result) error {
 	if t.Snap.Undo != nil {
 		t.undone(wait, res)
 		return nil
-	}
-	if t.Snap.Schedule != nil {
-		return p.ticked(t, wait, res)
 	}
 	w := &work{p: p, t: t}
 	r := w.branch(wait.Branch)

@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -138,7 +142,7 @@ func (l *lifecycle) publishBatch(ctx context.Context, b batch, attempt int) *eng
 	if !l.performer.Can(engine.TargetEvent) {
 		return unpublished(fmt.Errorf("this node has no target for events: set events.sink, the same on every node"), true)
 	}
-	events, err := b.events.CloudEvents(b.command.Instance, b.command.Key)
+	events, err := cloudEvents(b.events, b.command.Instance, b.command.Key)
 	if err != nil {
 		return unpublished(err, false)
 	}
@@ -156,4 +160,55 @@ func unpublished(err error, retry bool) *engine.Failure {
 	return &engine.Failure{Retry: retry, Error: snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Lifecycle events not published", Detail: err.Error(),
 	}}
+}
+
+// cloudEvents are the events of a command with a key, as the DSL words them.
+// Their ids say the command and the place in it, so that they are the same
+// whenever they are made; the extension attribute sequence orders those of one
+// instance as text.
+func cloudEvents(l engine.Lifecycle, instanceID, key string) ([]json.RawMessage, error) {
+	namespace, name, _ := strings.Cut(l.Definition.Name, "/")
+	qualified := name + "-" + instanceID + "." + namespace
+	at := l.At.Format(time.RFC3339Nano)
+	list := make([]json.RawMessage, len(l.Events))
+	for i, e := range l.Events {
+		data := map[string]any{whenField(e.Type): at}
+		if e.Task == "" {
+			data["name"] = qualified
+		} else {
+			data["workflow"], data["task"] = qualified, e.Task
+		}
+		if e.Type == engine.WorkflowStartedEvent {
+			data["definition"] = map[string]string{"namespace": namespace, "name": name, "version": l.Definition.Version}
+		}
+		if e.Error != nil {
+			data["error"] = e.Error
+		}
+		if len(e.Keys) > 0 {
+			keys := map[string]json.RawMessage{}
+			for k, v := range e.Keys {
+				keys[k] = json.RawMessage(v)
+			}
+			data["correlationKeys"] = keys
+		}
+		raw, err := json.Marshal(map[string]any{
+			"specversion": "1.0", "type": e.Type, "source": engine.EventSource(l.Definition.Name), "subject": instanceID, "time": at,
+			"id":              uuid.NewSHA1(engine.EventSpace, fmt.Appendf(nil, "lifecycle|%s|%s|%d|%d", instanceID, key, l.Version, i)).String(),
+			"sequence":        fmt.Sprintf("%012d.%06d", l.Version, i),
+			"datacontenttype": "application/json", "data": data,
+		})
+		if err != nil {
+			return nil, err
+		}
+		list[i] = raw
+	}
+	return list, nil
+}
+
+// whenField is the field that says when: suspendedAt of an event suspended.
+func whenField(typ string) string {
+	verb := strings.TrimSuffix(typ, ".v1")
+	verb = verb[strings.LastIndexByte(verb, '.')+1:]
+	verb = verb[strings.LastIndexByte(verb, '-')+1:]
+	return verb + "At"
 }

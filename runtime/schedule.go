@@ -195,15 +195,15 @@ func (r *Runtime) succeeded(ctx context.Context, id string) (*snapshot.Snapshot,
 // schedule's subscription. A schedule that is suspended keeps the event as any
 // instance does: ok is false then.
 func (r *Runtime) begins(ctx context.Context, def engine.Definition, w projections.Wait, env signal.Envelope) (body []byte, ok bool, err error) {
-	p, isProgram := def.(*engine.Program)
-	if !isProgram {
+	s := engine.ScheduleOf(def)
+	if s == nil {
 		return nil, false, nil
 	}
 	row, err := r.Store.Instance(ctx, w.InstanceID)
 	if err != nil || row.Status == string(snapshot.Suspended) {
 		return nil, false, err
 	}
-	id, start, err := p.EventStart(env.Payload, w.InstanceID)
+	id, start, err := s.EventStart(def.Ref(), env.Payload, w.InstanceID)
 	if err != nil {
 		return nil, true, problem.Wrap(err, problem.Invalid, "event.invalid", "event cannot begin an instance")
 	}

@@ -50,10 +50,10 @@ func (g *Migrator) Migrate(ctx context.Context, m definition.Migration) (definit
 		return report, err
 	}
 	report.From, report.To, report.Pointers = from.Ref(), to.Ref(), m.Pointers
-	a, ok1 := from.(*engine.Program)
-	b, ok2 := to.(*engine.Program)
+	a, ok1 := from.(engine.Migratable)
+	b, ok2 := to.(engine.Migratable)
 	if ok1 && ok2 {
-		report.Changes = definition.Diff(a.Info.Document, b.Info.Document)
+		report.Changes = definition.Diff(a.Document(), b.Document())
 		if m.DryRun && m.Pointers == nil {
 			report.Pointers = definition.Moves(report.Changes)
 		}

@@ -30,7 +30,7 @@ func (o *Operator) Takes(ctx context.Context, s snapshot.Snapshot) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	p, ok := def.(*engine.Program)
+	p, ok := def.(engine.Stateful)
 	if !ok {
 		return nil, nil
 	}

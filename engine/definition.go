@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Definition is what an instance runs: a [Program] compiled from a document,
+// or Go code. Its methods are called with a Turn that holds a private copy of
+// the snapshot; an error means that the decision cannot be made at all (the
+// snapshot does not fit the definition), never that the workflow failed.
+//
+// The interfaces below are what only some definitions can do. A program is all
+// of them; Go code has those that it wants, by itself or by embedding a program.
+type Definition interface {
+	// Ref names the definition exactly.
+	Ref() snapshot.Definition
+	// Begin makes the first branch and runs until every branch waits.
+	Begin(t *Turn, input json.RawMessage) error
+	// Resume goes on at w, which the turn has already removed from the
+	// snapshot, with what satisfied it.
+	Resume(t *Turn, w snapshot.Wait, r Result) error
+	// Matches reports whether an event satisfies an event wait.
+	Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawMessage) (bool, error)
+	// Correlate returns the key under which an event finds the instances whose
+	// event waits have this pointer, arm and set of bound correlations; ok is
+	// false when the event cannot match there.
+	Correlate(pointer string, arm, bound int, event json.RawMessage) (key string, ok bool, err error)
+	// Recover has a faulted instance go on at the task that failed: Skip takes
+	// it as done with output, each of the retries runs it again.
+	Recover(t *Turn, op Operation, output json.RawMessage) error
+}
+
+// Scheduled is a definition whose instances may begin by themselves. The turn
+// keeps the schedule instance; only Matches and Correlate are asked about its
+// waits for events. Absent, or nil: they begin when somebody asks for one.
+type Scheduled interface{ Timetable() *Schedule }
+
+// Stateful is a definition whose instances rest in states, at waits of the kind
+// [snapshot.WaitState], as those of lifecycles do: an event is taken at once or
+// refused. Absent, or HasStates false: one that nothing takes is kept for later.
+type Stateful interface {
+	HasStates() bool
+	// Takes lists the events that an instance takes now, guards aside; none
+	// between two states.
+	Takes(s *snapshot.Snapshot) []string
+	// Admit refuses an event that the instance, resting at w, does not take. It
+	// changes nothing: Resume is called with the same next.
+	Admit(t *Turn, w snapshot.Wait, event Result) error
+}
+
+// Retrier is a definition whose author says how often a command is tried; see
+// [Retries]. Absent: its performer tries it as often as the node says.
+type Retrier interface {
+	// Retries may spoil the turn, of which nothing is kept.
+	Retries(t *Turn, w snapshot.Wait, e snapshot.Error) (bool, error)
+}
+
+// Repeater is a definition that may come to a task again by a retry, and has
+// the Effect of its waits remembered. Absent: until the instance ends.
+type Repeater interface {
+	// Outermost is the task outside of which nothing runs again.
+	Outermost(s *snapshot.Snapshot) (pointer, visit string, ok bool)
+	// NewKey reports whether the author has decided for the call at a pointer
+	// what an unknown outcome means.
+	NewKey(pointer string) bool
+}
+
+// Postponer is a definition that takes some events one after the other. Absent:
+// each event goes to all waits that it satisfies, at once.
+type Postponer interface {
+	// Postpones reports whether the work on the event before is not done.
+	Postpones(s *snapshot.Snapshot, w snapshot.Wait) bool
+}
+
+// Patient is a definition that says how long a command may wait for a place,
+// when the command does not. Absent, or 0: as the node says.
+type Patient interface{ GiveUp() time.Duration }
+
+// Tasked is a definition whose tasks have lifecycle events of their own; what
+// else has a pointer has none. Absent: only the workflow has events.
+type Tasked interface{ IsTask(pointer string) bool }
+
+// Migratable is a definition whose instances can go on in another version.
+// Absent: they end in the one that they began in.
+type Migratable interface {
+	// Document is what the author wrote, as any JSON, to show what has changed.
+	Document() any
+	// MigrateTo says how, by a map of pointers; see [NewMigration].
+	MigrateTo(to Definition, pointers map[string]string) (Move, error)
+}
+
+// Move rewrites a snapshot for the other version, and lists where the instance
+// is live, in order of pointers. With a problem the snapshot is spoilt.
+type Move func(s *snapshot.Snapshot) []Position
