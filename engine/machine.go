@@ -186,17 +186,18 @@ func (r *run) take(n *Node, payload json.RawMessage, actor string) (*taken, erro
 // consider evaluates the guard of a transition and the data it makes; nil when
 // the guard does not hold.
 func (r *run) consider(n *Node, tr *Transition, event *Event, data json.RawMessage, actor string) (*taken, error) {
-	c := &taken{transition: tr, data: r.data}
-	vars, err := variables(map[string]any{
+	c := &taken{transition: tr, data: r.data, vars: make(map[string]json.RawMessage, 2)}
+	var err error
+	for name, v := range map[string]any{
 		VarEvent:      map[string]any{"name": event.Name, "code": orNil(event.Code), "data": data, "actor": orNil(actor)},
 		VarTransition: map[string]string{"from": n.Name, "to": tr.To, "event": event.Name},
-	})
-	if err != nil {
-		return nil, err
+	} {
+		if c.vars[name], err = json.Marshal(v); err != nil {
+			return nil, err
+		}
 	}
-	c.vars = vars
 	held := r.b.Frames[0].Vars
-	r.b.Frames[0].Vars, r.node, r.input = vars, n, r.data
+	r.b.Frames[0].Vars, r.node, r.input = c.vars, n, r.data
 	defer func() { r.b.Frames[0].Vars = held }()
 	if tr.When != nil {
 		v, err := r.evalAny(tr.When)
@@ -221,18 +222,6 @@ func orNil(s string) any {
 		return nil
 	}
 	return s
-}
-
-func variables(values map[string]any) (map[string]json.RawMessage, error) {
-	vars := make(map[string]json.RawMessage, len(values))
-	for name, v := range values {
-		raw, err := json.Marshal(v)
-		if err != nil {
-			return nil, err
-		}
-		vars[name] = raw
-	}
-	return vars, nil
 }
 
 // find returns the event with a name or a code.

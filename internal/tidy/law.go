@@ -100,6 +100,10 @@ const maxSleeps = 54
 // bannedNames are packages that could hold anything.
 var bannedNames = []string{"util", "utils", "common", "impl", "types", "manager", "helper", "helpers", "misc", "base", "shared"}
 
+// neverAsserted are types that no code finds out about: what only some of their
+// kind can do is an interface, which others may have too.
+var neverAsserted = []string{"engine.Program"}
+
 // exactKeys: encoding/json takes USER and uſer for user, and the last of two
 // keys. What comes from outside is decoded by json/v2, whose keys are exact and
 // stand once. A file that decodes with encoding/json is here, with the reason
@@ -146,7 +150,6 @@ const maxKernel = 20_750
 var (
 	fileLines = ratchet{rule: "file-lines", unit: "lines", limit: 500, over: map[string]int{
 		"definition/catalogue.go":       511,
-		"engine/listen.go":              595,
 		"internal/model/memory/read.go": 504,
 		"runtime/dispatch/attempts.go":  559,
 		"sql/sqlite/change.go":          573,
@@ -164,8 +167,7 @@ var (
 		"cmd/engine-node.app":              84,
 		"definition.Catalogue":             27,
 		"definition/openworkflow.compiler": 133, // reads a document
-		"engine.Program":                   27,
-		"engine.Turn":                      70,
+		"engine.Turn":                      69,
 		"engine.run":                       103,
 		"jq.meter":                         40, // reads a program
 		"runtime/dispatch.Dispatcher":      64,
@@ -179,7 +181,6 @@ var (
 	// With those of what is embedded.
 	interfaceMethods = ratchet{rule: "interface-methods", unit: "methods", limit: 6, over: map[string]int{
 		"cmd/engine-node.database": 44,
-		"engine.Definition":        7,
 		"projections.Reader":       15,
 		"store.Full":               40,
 	}}
@@ -187,4 +188,4 @@ var (
 
 // maxUnused is how many exported names have no user outside their package, are no
 // part of what it exports, and do not stand in the docs. It only goes down.
-const maxUnused = 83
+const maxUnused = 81

@@ -86,6 +86,7 @@ func Check(files []File) []Finding {
 		found = append(found, checkImports(s)...)
 		found = append(found, checkPurity(s)...)
 		found = append(found, checkKeys(s)...)
+		found = append(found, checkAsserts(s)...)
 		found = append(found, checkShape(s)...)
 		sleeps = append(sleeps, sleepsOf(s)...)
 		house.source(s)
