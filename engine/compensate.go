@@ -138,14 +138,9 @@ func (t *Turn) undoWithout() {
 func (r *run) tried(n *Node) (*Node, *snapshot.Frame) {
 	for n.parent != nil {
 		if up := n.parent; up.Kind == KindTry && up.Catch.Body == n {
-			for b := r.b; b != nil; b = r.t.Snap.Branch(b.Parent) {
-				for i := len(b.Frames) - 1; i >= 0; i-- {
-					if b.Frames[i].Pointer == up.Pointer {
-						return up, &b.Frames[i]
-					}
-				}
-				if b.ID == 0 {
-					break
+			for _, f := range slices.Backward(line(r.t.Snap, r.b)) {
+				if f.Pointer == up.Pointer {
+					return up, f
 				}
 			}
 		}

@@ -52,9 +52,8 @@ type Stateful interface {
 }
 
 // Retrier is a definition whose author says how often a command is tried; see
-// [Retries]. Absent: its performer tries it as often as the node says.
+// [Retries]. The turn may be spoilt. Absent: it is tried as the node says.
 type Retrier interface {
-	// Retries may spoil the turn, of which nothing is kept.
 	Retries(t *Turn, w snapshot.Wait, e snapshot.Error) (bool, error)
 }
 
@@ -63,15 +62,13 @@ type Retrier interface {
 type Repeater interface {
 	// Outermost is the task outside of which nothing runs again.
 	Outermost(s *snapshot.Snapshot) (pointer, visit string, ok bool)
-	// NewKey reports whether the author has decided for the call at a pointer
-	// what an unknown outcome means.
+	// NewKey: the call at a pointer may be sent anew though its outcome is unknown.
 	NewKey(pointer string) bool
 }
 
-// Postponer is a definition that takes some events one after the other. Absent:
-// each event goes to all waits that it satisfies, at once.
+// Postponer is a definition that keeps an event for a wait while its work on the
+// one before goes on. Absent: each goes at once to all waits that it satisfies.
 type Postponer interface {
-	// Postpones reports whether the work on the event before is not done.
 	Postpones(s *snapshot.Snapshot, w snapshot.Wait) bool
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/schema"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // Version is what $runtime.version shows: of the language semantics, not of a
@@ -18,6 +20,21 @@ func (r *run) eval(t *jq.Template) (value, error) {
 		return value{}, err
 	}
 	return anyValue(v), nil
+}
+
+// fits checks a value; what it is names it in the error.
+func (r *run) fits(s *schema.Schema, v value, what string) error {
+	if s == nil {
+		return nil
+	}
+	raw, err := v.Raw(snapshot.MaxBytes)
+	if err != nil {
+		return err
+	}
+	if places := s.Check(raw); len(places) > 0 {
+		return raise(ErrValidation, 400, "Invalid "+what, "the "+what+" does not fit its schema: "+schema.Summary(places))
+	}
+	return nil
 }
 
 func (r *run) evalAny(t *jq.Template) (any, error) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -24,6 +25,13 @@ type Program struct {
 	Root     *Node    // KindList at "/do", or at "/states"
 
 	nodes map[string]*Node
+}
+
+// Schemas are what the data of a task or a workflow must fit; nil = anything.
+type Schemas struct {
+	Input  *schema.Schema // of the input as it comes, before input.from
+	Output *schema.Schema // of the output, after output.as
+	Export *schema.Schema // of the context, after export.as
 }
 
 // Info is what $workflow.definition shows.
@@ -183,8 +191,8 @@ func NewProgram(p Program) (*Program, error) {
 	if err := p.index(p.Root, nil, 0); err != nil {
 		return nil, err
 	}
-	if p.Schedule != nil {
-		p.Schedule.index(&p)
+	if p.Schedule != nil && p.Schedule.On != nil { // the task that its subscriptions are of
+		p.nodes[p.Schedule.On.Pointer] = p.Schedule.On
 	}
 	return &p, nil
 }

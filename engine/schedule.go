@@ -122,13 +122,6 @@ func calendar(iso string) bool {
 	return strings.ContainsAny(date, "YM")
 }
 
-// index gives the program the task that its subscriptions are of.
-func (s *Schedule) index(p *Program) {
-	if s.On != nil {
-		p.nodes[s.On.Pointer] = s.On
-	}
-}
-
 // scheduleSpace is the namespace of the ids of schedule instances whose names
 // are too long, and of instances that an event begins.
 var scheduleSpace = uuid.MustParse("3c6c1d1c-9a56-5f7e-8f3f-0d2f8b0e0a55")
