@@ -173,21 +173,19 @@ func (r *run) compensateTried(n *Node) (rests bool, err error) {
 
 // compensated takes the result of a compensation in a catch.
 func (r *run) compensated(n *Node, w snapshot.Wait, res Result) (rests bool, err error) {
-	if res.Error != nil {
-		at := n.Pointer
-		for _, c := range r.t.Snap.Compensations {
-			if c.Step == w.Arm {
-				at = c.Pointer
-			}
+	at := n.Pointer
+	for _, c := range r.t.Snap.Compensations {
+		if c.Step != w.Arm {
+			continue
 		}
+		if at = c.Pointer; res.Error == nil {
+			r.t.undoneAt(c)
+		}
+	}
+	if res.Error != nil {
 		e := uncompensated(at, *res.Error)
 		e.Instance = n.Pointer
 		return false, &raised{*e}
-	}
-	for _, c := range r.t.Snap.Compensations {
-		if c.Step == w.Arm {
-			r.t.undoneAt(c)
-		}
 	}
 	r.t.forget(w.Arm)
 	return r.compensateTried(n)

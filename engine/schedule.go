@@ -149,9 +149,7 @@ func ScheduleStart(def Definition) (id string, start signal.Start, ok bool) {
 		return "", signal.Start{}, false
 	}
 	ref := def.Ref()
-	return ScheduleID(ref, 0), signal.Start{
-		Definition: ref.Name, Version: ref.Version, BusinessKey: ScheduleKey, Schedule: &signal.Schedule{},
-	}, true
+	return ScheduleID(ref, 0), signal.Start{Definition: ref.Name, Version: ref.Version, BusinessKey: ScheduleKey, Schedule: &signal.Schedule{}}, true
 }
 
 // ScheduleOf is when instances of a definition begin by themselves; nil = never.

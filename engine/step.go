@@ -250,8 +250,8 @@ func completion(w snapshot.Wait, r Result) TaskChange {
 // external gives an application's signal to the state in which the instance
 // rests, or to the listens that it satisfies, or keeps it for a listen to come.
 func (t *Turn) external(def Definition) (*Outcome, error) {
-	m, stateful := def.(Stateful)
-	stateful = stateful && m.HasStates()
+	m, ok := def.(Stateful)
+	stateful := ok && m.HasStates()
 	if w, rests := resting(t.Snap); rests && stateful {
 		r := Result{Output: t.In.Signal.Payload, Actor: t.In.Signal.Headers[signal.HeaderActor]}
 		if err := m.Admit(t, w, r); err != nil {
