@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
 func (a *app) restoreCommand() *cobra.Command {
@@ -28,8 +29,12 @@ it is refused.`,
 				return err
 			}
 			if path, ok := l.Store.SQLite(); ok {
-				if _, err := os.Stat(path); err != nil {
+				info, err := os.Stat(path)
+				if err != nil {
 					return missing(err, path).WithHint("put the backup there first")
+				}
+				if info.Size() == 0 { // a node makes a new database of it
+					return problem.New(problem.NotFound, "store.missing", "the file at %s is empty", path).WithHint("put the backup there first")
 				}
 			}
 			db, err := openStore(cmd.Context(), l.Store, l.Queue, "restore-"+uuid.NewString(), 0, a.logger(l.Log))

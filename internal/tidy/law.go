@@ -135,6 +135,10 @@ var kernel = []string{
 	"sql/sqlite", "sql/sqlite/query", "sql/sqlite/schema",
 }
 
+// beside the kernel are files of its packages that no node uses: what doctor,
+// verify and bench look at a database with.
+var besideKernel = []string{"sql/sqlite/examine.go", "sql/sqlite/floor.go", "sql/sqlite/invariant.go", "sql/sqlite/query/invariant_"}
+
 // support packages serve tests and examples; their types may be wide.
 var supporting = []string{"internal/...", "examples/...", "bench"}
 
@@ -144,7 +148,7 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 20_750
+const maxKernel = 20_140
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (

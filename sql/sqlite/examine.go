@@ -43,7 +43,7 @@ type Examination struct {
 // told to be damaged.
 func Examine(ctx context.Context, e Examination) []store.Finding {
 	x := &examiner{path: e.Path, verify: e.Verify}
-	path, err := filepath.Abs(e.Path)
+	path, err := located(e.Path)
 	if err != nil {
 		x.wrong("file-present", "name another path", "%s", err)
 		return x.list
@@ -61,9 +61,16 @@ func Examine(ctx context.Context, e Examination) []store.Finding {
 	}
 	defer c.close()
 	x.c = c
-	checks := []func(){x.owned, x.writable, x.journal, x.version, x.letters}
+	current := func(check func()) func() { // the tables of another version are others
+		return func() {
+			if x.current {
+				check()
+			}
+		}
+	}
+	checks := []func(){x.owned, x.writable, x.journal, x.version, current(x.letters)}
 	if !e.Quick {
-		checks = append(checks, x.integrity, x.checksums, x.rows)
+		checks = append(checks, x.integrity, current(x.checksums), current(x.rows))
 	}
 	for _, check := range checks {
 		if ctx.Err() != nil {
@@ -77,9 +84,10 @@ func Examine(ctx context.Context, e Examination) []store.Finding {
 
 // examiner gathers findings on one file.
 type examiner struct {
-	path string
-	c    *conn
-	list []store.Finding
+	path    string
+	c       *conn
+	current bool // the schema has the version that this program knows
+	list    []store.Finding
 
 	verify func(definition.Record) error
 }
@@ -265,7 +273,7 @@ func (x *examiner) journal() {
 	case err != nil:
 		x.failed("journal-mode", explain(err, x.path))
 	case mode != "wal":
-		x.add("journal-mode", store.Warning, "with no node running: sqlite3 "+x.path+" 'pragma journal_mode = wal'", "%s: readers and the writer wait for each other", mode)
+		x.add("journal-mode", store.Warning, "engine-node migrate --store sqlite://"+x.path+", or start a node: both switch it", "%s: readers and the writer wait for each other", mode)
 	default:
 		x.good("journal-mode", "wal")
 	}
@@ -293,6 +301,7 @@ func (x *examiner) version() {
 	case have > known:
 		x.wrong("schema-version", "run the program that has migrated it", "version %d, this program knows %d", have, known)
 	default:
+		x.current = true
 		x.good("schema-version", "version %d", have)
 	}
 }

@@ -72,7 +72,7 @@ func TestExaminationFindsWhatIsPlanted(t *testing.T) {
 			ok(t, os.Remove(path))
 			ok(t, os.Mkdir(path, 0o700))
 		}},
-		{"journal-mode", "delete", "journal_mode = wal", store.Warning, func(t *testing.T, path string) { script(t, path, "pragma journal_mode = delete") }},
+		{"journal-mode", "delete", "engine-node migrate", store.Warning, func(t *testing.T, path string) { script(t, path, "pragma journal_mode = delete") }},
 		{"schema-version", "version 99", "run the program", store.Wrong, func(t *testing.T, path string) { script(t, path, "pragma user_version = 99") }},
 		{"schema-version", "version 0", "engine-node migrate", store.Wrong, func(t *testing.T, path string) { script(t, path, "pragma user_version = 0") }},
 		{"schema-version", "version 8", "engine-node migrate", store.Wrong, func(t *testing.T, path string) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -17,7 +16,7 @@ import (
 // and works beside nodes; ctx ends it. While it reads, the write-ahead log
 // grows by what is written meanwhile.
 func Verify(ctx context.Context, path string, limit int) ([]store.Violation, error) {
-	path, err := filepath.Abs(path)
+	path, err := located(path)
 	if err != nil {
 		return nil, wrap("verify", err)
 	}

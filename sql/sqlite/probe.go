@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -49,29 +51,42 @@ func (s *Store) same() error {
 		}
 	}
 	now, err := os.Stat(s.nodes.dir)
-	if err == nil && now.IsDir() {
-		return nil
+	if err != nil || !now.IsDir() {
+		return moved(err, s.path)
 	}
-	return moved(err, s.path)
+	if now, err = os.Stat(s.given); err != nil || !os.SameFile(now, s.files[0]) { // a link that leads elsewhere now
+		return moved(err, s.given)
+	}
+	return nil
 }
 
 // settledDir is how long after the last change of a folder its time says that
-// nothing has changed since: file systems count in milliseconds, or worse.
-const settledDir = 100 * time.Millisecond
+// nothing has changed since: some file systems count in whole seconds, or in two.
+const settledDir = 3 * time.Second
 
-// inPlace is same for the writer, which asks before every commit: what is moved,
-// replaced or deleted changes the time of the folder that it is in.
+// folder is the state of a folder: another has another inode, and what is made,
+// moved, replaced or deleted in it sets its time of change, which nobody can set
+// back, as copies and archives do with the time of modification.
+type folder struct {
+	dev, ino uint64
+	changed  unix.Timespec
+}
+
+// inPlace is same for the writer, which asks before every commit, and looks at
+// the folder alone as long as that has not changed.
 func (w *writer) inPlace() error {
-	dir, err := os.Lstat(w.dir)
-	if err == nil && w.unmoved != nil && dir.ModTime().Equal(w.unmoved.ModTime()) && os.SameFile(dir, w.unmoved) {
+	now := time.Now()
+	var st unix.Stat_t
+	err := unix.Lstat(w.dir, &st)
+	dir := folder{uint64(st.Dev), st.Ino, st.Ctim} //nolint:unconvert // Dev is no uint64 everywhere
+	if err == nil && w.unmoved == dir {
 		return nil
 	}
-	now := time.Now()
-	w.unmoved = nil
+	w.unmoved = folder{}
 	if err := w.s.same(); err != nil {
 		return err
 	}
-	if err == nil && dir.IsDir() && now.Sub(dir.ModTime()) > settledDir {
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && w.s.path == w.s.given && now.Sub(time.Unix(st.Ctim.Unix())) > w.settled {
 		w.unmoved = dir
 	}
 	return nil

@@ -53,6 +53,18 @@ func TestProbeFindsAFileThatIsNotOurs(t *testing.T) {
 			}
 			return os.Chtimes(folder, old.ModTime(), old.ModTime())
 		},
+		"unpacked": func(path string) error { // into the folder, as archives are, with its time
+			folder := filepath.Dir(path)
+			old, err := os.Stat(folder)
+			for _, file := range beside {
+				raw, e := os.ReadFile(path + file)
+				err = errors.Join(err, e, os.Remove(path+file), os.WriteFile(path+file, raw, 0o600))
+			}
+			return errors.Join(err, os.Chtimes(folder, old.ModTime(), old.ModTime()))
+		},
+		"linked": func(link string) error {
+			return errors.Join(os.WriteFile(link+".other", nil, 0o600), os.Remove(link), os.Symlink(link+".other", link))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,19 +73,26 @@ func TestProbeFindsAFileThatIsNotOurs(t *testing.T) {
 			if err := os.Mkdir(folder, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			s, log := openLogged(t, path)
+			given := path
+			if name == "linked" {
+				given = filepath.Join(t.TempDir(), "b.db")
+				if err := os.Symlink(path, given); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s, log := openSettled(t, given, 20*time.Millisecond)
 			if err := s.Probe(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			long := time.Now().Add(-time.Hour) // what has not changed for long is not looked at again
-			if err := os.Chtimes(folder, long, long); err != nil {
-				t.Fatal(err)
-			}
 			send := store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("m")}}}
-			for range 2 {
+			// The folder alone is looked at when it has not changed for a time.
+			for begun := time.Now(); time.Since(begun) < 50*time.Millisecond; {
 				if err := s.Commit(t.Context(), send); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if name == "linked" {
+				path = given
 			}
 			if err := away(path); err != nil {
 				t.Fatal(err)
@@ -328,5 +347,41 @@ func TestATransactionThatDoesNotBeginGivesNothingBack(t *testing.T) {
 	j := &job{done: make(chan struct{})}
 	if w.group(j); problem.CodeOf(j.err) != "store.moved" || len(w.suspects) != 0 {
 		t.Errorf("%v, and %d messages are given back", j.err, len(w.suspects))
+	}
+}
+
+// A copy that "vacuum into" has made has no write-ahead log, and a path may be a
+// link to the file.
+func TestCopiesAndLinksAreOpened(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, copied, link := filepath.Join(dir, "a.db"), filepath.Join(dir, "copy.db"), filepath.Join(t.TempDir(), "link.db")
+	s := open(t, path)
+	if err := s.Commit(t.Context(), crumb("i")); err != nil {
+		t.Fatal(err)
+	}
+	c := must(openConn(dsn(path, "")))
+	err := c.script("vacuum into '" + copied + "'")
+	if c.close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(copied, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{copied, link} {
+		s := open(t, path)
+		if _, err := s.Load(t.Context(), "i"); err != nil {
+			t.Error(err)
+		}
+		if err := s.Commit(t.Context(), crumb(filepath.Base(path))); err != nil {
+			t.Error(err)
+		}
+		if list, err := Verify(t.Context(), path, 1); err != nil || len(list) != 1 { // a crumb has no rows
+			t.Errorf("%v, %v", list, err)
+		}
+	}
+	names, err := filepath.Glob(link + "*")
+	if err != nil || len(names) != 1 {
+		t.Errorf("beside the link: %v, %v", names, err)
 	}
 }

@@ -21,6 +21,9 @@ var migrations embed.FS
 // Version returns the schema version of the database at a path, and the one
 // this program knows. A file without a schema has version 0.
 func Version(_ context.Context, path string) (have, known int, err error) {
+	if path, err = located(path); err != nil {
+		return 0, 0, wrap("version", err)
+	}
 	c, err := openConn(dsn(path, "_query_only=1"))
 	if err != nil {
 		return 0, 0, wrap("version", explain(err, path))
@@ -32,6 +35,9 @@ func Version(_ context.Context, path string) (have, known int, err error) {
 // Migrate brings the database at a path to the schema this program knows and
 // returns the versions before and after. Open does the same.
 func Migrate(_ context.Context, path string) (from, to int, err error) {
+	if path, err = located(path); err != nil {
+		return 0, 0, wrap("migrate", err)
+	}
 	c, err := openConn(dsn(path, ""))
 	if err != nil {
 		return 0, 0, wrap("migrate", explain(err, path))
@@ -43,6 +49,9 @@ func Migrate(_ context.Context, path string) (from, to int, err error) {
 // writeAhead switches the file to a write-ahead log. SQLite does not wait for
 // another process that is doing the same, so this does.
 func writeAhead(c *conn) error {
+	if mode, err := c.text("pragma journal_mode"); err != nil || mode == "wal" {
+		return err
+	}
 	deadline := time.Now().Add(walPatience)
 	for {
 		err := c.script("pragma journal_mode = wal")
@@ -126,20 +135,23 @@ func migrate(c *conn, path string) (from, to int, err error) {
 		return 0, 0, wrap("migrate", explain(err, path))
 	}
 	from, to, err = versions(c, path)
-	if err != nil || from == to {
+	if err != nil {
 		return from, to, err
 	}
 	if from > to {
 		return from, from, wrap("migrate", newer(path, from, to))
+	}
+	if err := writeAhead(c); err != nil { // a copy by "vacuum into" has no log
+		return from, from, wrap("migrate", explain(err, path))
+	}
+	if from == to {
+		return from, to, nil
 	}
 	names, err := fs.Glob(migrations, "schema/*.sql")
 	if err != nil {
 		return from, from, err
 	}
 	sort.Strings(names)
-	if err := writeAhead(c); err != nil {
-		return from, from, wrap("migrate", explain(err, path))
-	}
 	if err := c.script("begin immediate"); err != nil {
 		return from, from, wrap("migrate", explain(err, path))
 	}

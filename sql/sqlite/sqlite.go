@@ -72,14 +72,18 @@ type Options struct {
 	Group string
 	Log   *slog.Logger
 	Now   func() time.Time // the clock of the database; nil = time.Now
+
+	given   string        // Path as it was given, absolute; it may be a link
+	settled time.Duration // 0 = settledDir
 }
 
 // Store is a store.Full and a definition.Repository on one file.
 type Store struct {
-	path string
-	node string
-	now  func() time.Time
-	log  *slog.Logger
+	path  string
+	given string // that was asked for; a link, when it is not path
+	node  string
+	now   func() time.Time
+	log   *slog.Logger
 
 	gate   sync.RWMutex // held for reading while a job is handed to the writer
 	closed bool
@@ -140,7 +144,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, wrap("open", explainFile(err, o.Path))
 	}
 	s := &Store{
-		path: o.Path, node: o.Node, now: o.Now, log: o.Log,
+		path: o.Path, given: o.given, node: o.Node, now: o.Now, log: o.Log,
 		jobs: make(chan *job, o.Backlog), wake: make(chan struct{}, 1), deaths: make(chan struct{}, 1),
 		queues: map[store.Queue]*queue{}, loaders: make(chan *conn, o.Readers),
 	}
@@ -156,8 +160,11 @@ func (o Options) complete() (Options, error) {
 	if o.Path == "" {
 		return o, problem.New(problem.Invalid, "store.options", "the path of the database is missing")
 	}
-	path, err := filepath.Abs(o.Path)
+	path, err := located(o.Path)
 	if err != nil {
+		return o, fmt.Errorf("sqlite: open %s: %w", o.Path, err)
+	}
+	if o.given, err = filepath.Abs(o.Path); err != nil {
 		return o, fmt.Errorf("sqlite: open %s: %w", o.Path, err)
 	}
 	o.Path = path
@@ -180,6 +187,28 @@ func (o Options) complete() (Options, error) {
 	}
 	return o, nil
 }
+
+// located is the absolute path of a database. A link that is the file itself is
+// followed: SQLite keeps the log beside what it leads to.
+func located(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	for range maxLinks {
+		if err != nil {
+			return "", err
+		}
+		target, noLink := os.Readlink(path)
+		if noLink != nil {
+			return path, nil
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = filepath.Clean(target)
+	}
+	return "", fmt.Errorf("%s: more than %d links lead to one another", path, maxLinks)
+}
+
+const maxLinks = 40 // as the kernel
 
 // dsn is the address of a database for the driver.
 func dsn(path, params string) string {

@@ -1,9 +1,9 @@
 package sqlite
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
@@ -43,8 +43,9 @@ type writer struct {
 
 	suspects []*delivery
 
-	dir     string      // the database's
-	unmoved os.FileInfo // of it, when nothing in it had been moved; nil = that is to be looked at
+	dir     string        // the database's
+	unmoved folder        // when nothing in it had been moved; zero = that is to be looked at
+	settled time.Duration // settledDir
 }
 
 // Stats counts what the writer did since Open.
@@ -72,7 +73,7 @@ func newWriter(s *Store, c *conn, o Options) *writer {
 	return &writer{
 		s: s, c: c, batch: o.Batch, relax: o.Durability == Full,
 		numbers: map[string]int64{}, nodeNos: map[string]int64{s.node: s.nodes.no}, specs: map[[2]string]int64{},
-		timer: time.NewTimer(time.Hour), dir: filepath.Dir(s.path),
+		timer: time.NewTimer(time.Hour), dir: filepath.Dir(s.path), settled: cmp.Or(o.settled, settledDir),
 	}
 }
 
