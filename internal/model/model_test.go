@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,17 +84,22 @@ func TestStoresAreEqual(t *testing.T) {
 		rt.Repeat(operations)
 		c.alive()
 	}
+	rapid.Check(t, check)
 	// What happens seldom may not happen in as many runs as were asked for.
-	for range rounds {
-		if rapid.Check(t, check); t.Failed() || run < manyRuns || len(never()) == 0 {
-			break
+	for more := 0; more < moreRuns && !t.Failed() && run >= manyRuns && len(never()) > 0; more += someRuns {
+		if err := flag.Set("rapid.checks", strconv.Itoa(someRuns)); err != nil {
+			t.Fatal(err)
 		}
+		rapid.Check(t, check)
 	}
 	seen(t, run)
 }
 
-// rounds is how often runs are made anew until everything has happened.
-const rounds = 4
+// Runs that are made, some at a time, until everything has happened.
+const (
+	someRuns = 5
+	moreRuns = 120
+)
 
 // bounded lets rapid make few runs where nobody asks for more.
 func bounded(t *testing.T) {
