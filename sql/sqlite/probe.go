@@ -60,9 +60,9 @@ func (s *Store) same() error {
 	return nil
 }
 
-// settledDir is how long after the last change of a folder its time says that
-// nothing has changed since: some file systems count in whole seconds, or in two.
-const settledDir = 3 * time.Second
+// How long after the last change of a folder its time says that nothing has
+// changed since, and that where the file system counts in seconds, or in two.
+const settledDir, settledCoarse = 100 * time.Millisecond, 3 * time.Second
 
 // folder is the state of a folder: another has another inode, and what is made,
 // moved, replaced or deleted in it sets its time of change, which nobody can set
@@ -75,9 +75,8 @@ type folder struct {
 // inPlace is same for the writer, which asks before every commit, and looks at
 // the folder alone as long as that has not changed.
 func (w *writer) inPlace() error {
-	now := time.Now()
 	var st unix.Stat_t
-	err := unix.Lstat(w.dir, &st)
+	now, err := time.Now(), unix.Lstat(w.dir, &st)
 	dir := folder{uint64(st.Dev), st.Ino, st.Ctim} //nolint:unconvert // Dev is no uint64 everywhere
 	if err == nil && w.unmoved == dir {
 		return nil
@@ -86,7 +85,11 @@ func (w *writer) inPlace() error {
 	if err := w.s.same(); err != nil {
 		return err
 	}
-	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && w.s.path == w.s.given && now.Sub(time.Unix(st.Ctim.Unix())) > w.settled {
+	settled := w.settled
+	if st.Ctim.Nsec == 0 {
+		settled = settledCoarse
+	}
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && w.s.path == w.s.given && now.Sub(time.Unix(st.Ctim.Unix())) > settled {
 		w.unmoved = dir
 	}
 	return nil
