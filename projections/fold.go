@@ -112,9 +112,7 @@ func entry(s *snapshot.Snapshot, e *engine.Entry) (Entry, error) {
 			return Entry{}, fmt.Errorf("projections: command %d of %s: %w", e.Position, s.InstanceID, err)
 		}
 	}
-	if row.Metadata, err = metadata(&e.Meta); err != nil {
-		return Entry{}, fmt.Errorf("projections: entry %d of %s: %w", e.Position, s.InstanceID, err)
-	}
+	row.Metadata = metadata(&e.Meta)
 	return row, nil
 }
 

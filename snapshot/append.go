@@ -141,6 +141,35 @@ func (o *object) optRawMap(name string, m map[string]json.RawMessage) {
 	o.close()
 }
 
+// Object is the same for who else writes rows in every turn: the members of a
+// JSON object, without those that are empty.
+type Object struct{ o object }
+
+// NewObject begins an object that has about so many bytes.
+func NewObject(size int) Object { return Object{object{append(make([]byte, 0, size), '{')}} }
+
+// Text adds a string.
+func (o *Object) Text(name, v string) { o.o.opt(name, v) }
+
+// Number adds a number.
+func (o *Object) Number(name string, v int64) { o.o.optNum(name, v) }
+
+// Texts adds a list of strings.
+func (o *Object) Texts(name string, v []string) {
+	if len(v) > 0 {
+		o.o.list(name, len(v), func(i int) { o.o.b = appendString(o.o.b, v[i]) })
+	}
+}
+
+// End returns the object, nil when it has no member.
+func (o *Object) End() []byte {
+	if len(o.o.b) == 1 {
+		return nil
+	}
+	o.o.close()
+	return o.o.b
+}
+
 // member is key for a name that is not ours.
 func (o *object) member(name string) {
 	if c := o.b[len(o.b)-1]; c != '{' {
