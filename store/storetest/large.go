@@ -2,12 +2,15 @@ package storetest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -130,4 +133,33 @@ var largeCases = map[string]func(*kase){
 		k.ok(d.Commit(k.ctx, store.Change{}))
 		k.empty(store.Signals)
 	},
+}
+
+// largeSnapshot is one at the limit of what is read back whole.
+func largeSnapshot(k *kase) {
+	s := snap("a", 1)
+	s.State.Context = json.RawMessage(`"` + strings.Repeat("é", 1<<19) + `"`)
+	k.commit(store.Change{Snapshot: s, Encoded: encode(s)})
+	got, err := k.s.Load(k.ctx, "a")
+	k.ok(err)
+	equal(k, got, *s)
+}
+
+// reusedBytes: a node encodes the next snapshot into the memory of the last one.
+func reusedBytes(k *kase) {
+	buffer := make([]byte, 0, 4096)
+	var want []snapshot.Snapshot
+	for i := range 20 {
+		s := snap(fmt.Sprint("r-", i), 1)
+		encoded, err := s.EncodeTo(buffer)
+		k.ok(err)
+		k.commit(store.Change{Snapshot: s, Encoded: encoded})
+		clear(encoded)
+		want = append(want, *s)
+	}
+	for _, s := range want {
+		got, err := k.s.Load(k.ctx, s.InstanceID)
+		k.ok(err)
+		equal(k, got, s)
+	}
 }
