@@ -61,8 +61,9 @@ func (s *Store) same() error {
 }
 
 // How long after the last change of a folder its time says that nothing has
-// changed since, and that where the file system counts in seconds, or in two.
-const settledDir, settledCoarse = 100 * time.Millisecond, 3 * time.Second
+// changed since, that where the file system counts in seconds, or in two, and how
+// long that is believed: a mount over one of the files changes no folder.
+const trustAfter, trustCoarse, trustFor = 100 * time.Millisecond, 3 * time.Second, time.Second
 
 // folder is the state of a folder: another has another inode, and what is made,
 // moved, replaced or deleted in it sets its time of change, which nobody can set
@@ -78,19 +79,19 @@ func (w *writer) inPlace() error {
 	var st unix.Stat_t
 	now, err := time.Now(), unix.Lstat(w.dir, &st)
 	dir := folder{uint64(st.Dev), st.Ino, st.Ctim} //nolint:unconvert // Dev is no uint64 everywhere
-	if err == nil && w.unmoved == dir {
+	if err == nil && w.unmoved == dir && now.Sub(w.looked) < trustFor {
 		return nil
 	}
 	w.unmoved = folder{}
 	if err := w.s.same(); err != nil {
 		return err
 	}
-	settled := w.settled
+	after := w.trust
 	if st.Ctim.Nsec == 0 {
-		settled = settledCoarse
+		after = trustCoarse
 	}
-	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && w.s.path == w.s.given && now.Sub(time.Unix(st.Ctim.Unix())) > settled {
-		w.unmoved = dir
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && w.s.path == w.s.given && now.Sub(time.Unix(st.Ctim.Unix())) > after {
+		w.unmoved, w.looked = dir, now
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func TestProbeFindsAFileThatIsNotOurs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s, log := openSettled(t, given, 20*time.Millisecond)
+			s, log := openTrusting(t, given, 20*time.Millisecond)
 			if err := s.Probe(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -73,8 +73,8 @@ type Options struct {
 	Log   *slog.Logger
 	Now   func() time.Time // the clock of the database; nil = time.Now
 
-	given   string        // Path as it was given, absolute; it may be a link
-	settled time.Duration // 0 = settledDir
+	given string        // Path as it was given, absolute; it may be a link
+	trust time.Duration // 0 = trustAfter
 }
 
 // Store is a store.Full and a definition.Repository on one file.

@@ -160,13 +160,13 @@ func (l *lines) String() string {
 
 func openLogged(t *testing.T, path string) (*Store, *lines) {
 	t.Helper()
-	return openSettled(t, path, 0)
+	return openTrusting(t, path, 0)
 }
 
-func openSettled(t *testing.T, path string, settled time.Duration) (*Store, *lines) {
+func openTrusting(t *testing.T, path string, trust time.Duration) (*Store, *lines) {
 	t.Helper()
 	log := &lines{}
-	s, err := Open(t.Context(), Options{Path: path, Node: "live", Log: slog.New(slog.NewTextHandler(log, nil)), settled: settled})
+	s, err := Open(t.Context(), Options{Path: path, Node: "live", Log: slog.New(slog.NewTextHandler(log, nil)), trust: trust})
 	if err != nil {
 		t.Fatal(err)
 	}

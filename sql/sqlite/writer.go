@@ -45,7 +45,8 @@ type writer struct {
 
 	dir     string        // the database's
 	unmoved folder        // when nothing in it had been moved; zero = that is to be looked at
-	settled time.Duration // settledDir
+	looked  time.Time     // when that was seen
+	trust   time.Duration // trustAfter
 }
 
 // Stats counts what the writer did since Open.
@@ -73,7 +74,7 @@ func newWriter(s *Store, c *conn, o Options) *writer {
 	return &writer{
 		s: s, c: c, batch: o.Batch, relax: o.Durability == Full,
 		numbers: map[string]int64{}, nodeNos: map[string]int64{s.node: s.nodes.no}, specs: map[[2]string]int64{},
-		timer: time.NewTimer(time.Hour), dir: filepath.Dir(s.path), settled: cmp.Or(o.settled, settledDir),
+		timer: time.NewTimer(time.Hour), dir: filepath.Dir(s.path), trust: cmp.Or(o.trust, trustAfter),
 	}
 }
 

@@ -1,0 +1,167 @@
+package sqlite
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// rows writes the projections.
+func (t *tx) rows(no int64, id string, r *projections.Rows) error {
+	if r.Instance != nil {
+		if err := t.instance(no, r.Instance); err != nil {
+			return err
+		}
+	}
+	for i := range r.Stream {
+		if err := t.stream(no, id, &r.Stream[i]); err != nil {
+			return err
+		}
+	}
+	for i := range r.Tasks {
+		if err := t.task(no, id, &r.Tasks[i]); err != nil {
+			return err
+		}
+	}
+	for i := range r.TaskEvents {
+		if err := t.taskEvent(&r.TaskEvents[i]); err != nil {
+			return err
+		}
+	}
+	for _, token := range r.WaitsGone { // first: a wait that is found otherwise from now on goes and comes
+		if no == 0 {
+			_, err := t.entry(no, 0)
+			return err
+		}
+		if _, _, err := t.exec("wait_delete", no, token); err != nil {
+			return err
+		}
+	}
+	for i := range r.Waits {
+		if err := t.wait(no, id, &r.Waits[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) instance(no int64, i *projections.Instance) error {
+	if i.Version != 1 {
+		_, n, err := t.exec("instance_update", text(i.DefVersion), text(i.Status), text(i.Position), i.Version, text(i.ErrorType), text(i.ErrorDetail),
+			micros(i.UpdatedAt), micros(i.EndedAt), int64(i.Ahead), no)
+		if err != nil || n == 1 {
+			return err
+		}
+	}
+	_, _, err := t.exec("instance_insert", no, i.ID, text(i.Definition), text(i.DefVersion), text(i.BusinessKey), text(i.StartKey),
+		text(i.Status), text(i.Position), text(i.ParentID), text(i.Correlation), i.Version, text(i.ErrorType), text(i.ErrorDetail),
+		micros(i.StartedAt), micros(i.UpdatedAt), micros(i.EndedAt), int64(i.Ahead))
+	if err == nil {
+		return nil
+	}
+	return unique(err, fmt.Errorf("instance %s: %w", i.ID, store.ErrDuplicate))
+}
+
+// unique turns the violation of a unique index into another error.
+func unique(err, duplicate error) error {
+	if isCode(err, sqlite3.ErrConstraint) {
+		return duplicate
+	}
+	return err
+}
+
+// inputMark stands for the data of an entry that is the instance's input: the
+// snapshot has it, and a parked instance is a third smaller without a copy.
+var inputMark = []byte{}
+
+func (t *tx) stream(no int64, id string, e *projections.Entry) error {
+	if e.InstanceID != id && e.InstanceID != "" {
+		var err error
+		if no, err = t.number(e.InstanceID); err != nil {
+			return err
+		}
+	}
+	entry, err := t.entry(no, e.Position)
+	if err != nil {
+		return err
+	}
+	owner, err := t.nodeNumber(e.ClaimedBy)
+	if err != nil {
+		return err
+	}
+	var processed any
+	if e.Processed != nil {
+		processed = *e.Processed
+	}
+	data, held := blob(e.Data), e.Data
+	if e.IsInput {
+		data, held = inputMark, nil
+	}
+	_, _, err = t.exec("stream_insert", entry, text(e.Kind), text(e.Direction), text(e.Type), text(e.SignalID), micros(e.CreatedAt),
+		processed, micros(e.ProcessedAt), owner, int64(e.Attempts), micros(e.NextAttemptAt), text(e.LastError), data, blob(e.Metadata),
+		micros(e.DeliveredAt), int64(e.Deliveries), e.Checksum(cmp.Or(e.InstanceID, id), held))
+	if err == nil {
+		return nil
+	}
+	var taken sqlite3.Error
+	if errors.As(err, &taken) && taken.ExtendedCode != sqlite3.ErrConstraintUnique && taken.Code == sqlite3.ErrConstraint {
+		return fmt.Errorf("stream position %s/%d is taken: %w", id, e.Position, store.ErrStale)
+	}
+	return unique(err, fmt.Errorf("signal %s of %s: %w", e.SignalID, id, store.ErrDuplicate))
+}
+
+func (t *tx) task(no int64, id string, k *projections.Task) error {
+	if no == 0 || k.InstanceID != id && k.InstanceID != "" {
+		var err error
+		if no, err = t.number(k.InstanceID); err != nil {
+			return err
+		}
+	}
+	_, _, err := t.exec("task_insert", k.ID, no, text(k.Definition), text(k.BusinessKey), text(k.Name), text(k.Title), k.Status,
+		text(k.Assignee), text(k.CandidateUsers), text(k.CandidateGroups), text(k.ExcludedUsers), text(k.Outcomes), int64(k.Priority),
+		text(k.Token), k.Version, micros(k.CreatedAt), micros(k.DueAt), micros(k.EndedAt), text(k.EndedBy), text(k.Outcome),
+		blob(k.Payload), blob(k.Form), blob(k.Output), text(k.EscalateTo), micros(k.EscalatedAt), text(k.Role),
+		k.Checksum(cmp.Or(k.InstanceID, id)), k.EndChecksum())
+	return unique(err, fmt.Errorf("task %s: %w", k.ID, store.ErrDuplicate))
+}
+
+func (t *tx) taskEvent(e *projections.TaskEvent) error {
+	err := t.guard(store.ErrNotFound, "task_event_insert", text(e.Event), text(e.Actor), micros(e.At), blob(e.Data), e.TaskID)
+	if err != nil {
+		return fmt.Errorf("event of task %s: %w", e.TaskID, err)
+	}
+	return nil
+}
+
+func (t *tx) wait(no int64, id string, v *projections.Wait) error {
+	if v.InstanceID != id && v.InstanceID != "" {
+		var err error
+		if no, err = t.number(v.InstanceID); err != nil {
+			return err
+		}
+	}
+	key := [2]string{v.EventType, v.Spec}
+	spec, ok := t.w.specs[key]
+	if !ok {
+		row, err := t.w.c.one("spec_number", 1, v.EventType, v.Spec)
+		if err != nil {
+			return err
+		}
+		if row != nil {
+			spec = row[0].(int64)
+		} else if spec, _, err = t.exec("spec_insert", v.EventType, v.Spec); err != nil {
+			return err
+		}
+		if len(t.w.specs) >= numbersMax {
+			clear(t.w.specs)
+		}
+		t.w.specs[key] = spec
+	}
+	_, _, err := t.exec("wait_insert", no, spec, hash(v.KeyHash), v.Token, micros(v.CreatedAt))
+	return err
+}
