@@ -121,7 +121,7 @@ var exactKeys = map[string]string{
 	"definition/resources.go":         "what the parser has written",
 	"jq/value.go":                     "into any, whose keys are exact",
 	"projections/rows.go":             "rows that nodes have written",
-	"runtime/dispatch/attempts.go":    "rows that nodes have written",
+	"runtime/dispatch/announced.go":   "rows that nodes have written",
 	"runtime/lifecycle.go":            "rows that nodes have written",
 	"schema/schema.go":                "into any, whose keys are exact",
 	"snapshot/codec.go":               "what nodes have written, with a checksum",
@@ -153,13 +153,10 @@ const maxKernel = 20_140
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (
 	fileLines = ratchet{rule: "file-lines", unit: "lines", limit: 500, over: map[string]int{
-		"definition/catalogue.go":       511,
 		"internal/model/memory/read.go": 504,
-		"runtime/dispatch/attempts.go":  559,
-		"sql/sqlite/change.go":          573,
 		"sql/sqlite/nodes.go":           538,
 		"sql/sqlite/queue.go":           569,
-		"store/storetest/commit.go":     517,
+		"store/storetest/commit.go":     509,
 	}}
 
 	// Of a type that is no test's.
@@ -192,4 +189,4 @@ var (
 
 // maxUnused is how many exported names have no user outside their package, are no
 // part of what it exports, and do not stand in the docs. It only goes down.
-const maxUnused = 83
+const maxUnused = 80

@@ -114,8 +114,8 @@ func TestEveryRuleFails(t *testing.T) {
 		{"engine/a.go", "var  x int", "gofmt"},
 		{"engine/a.go", strings.Repeat("\nvar _ int", fileLines.limit), "file-lines"},
 		{"engine/a_test.go", strings.Repeat("\nvar _ int", MaxFileLines), "file-lines"},
-		{"definition/catalogue.go", strings.Repeat("\nvar _ int", fileLines.over["definition/catalogue.go"]), "file-lines"},
-		{"definition/catalogue.go", strings.Repeat("\nvar _ int", fileLines.limit-10), "file-lines"}, // it has shrunk
+		{"sql/sqlite/queue.go", strings.Repeat("\nvar _ int", fileLines.over["sql/sqlite/queue.go"]), "file-lines"},
+		{"sql/sqlite/queue.go", strings.Repeat("\nvar _ int", fileLines.limit-10), "file-lines"}, // it has shrunk
 		{"engine/a.go", "type t int\n" + repeated("\nfunc (t) f%d() {}\n", typeMethods.limit+1), "type-methods"},
 		{"engine/a.go", "type t[K any] int\n" + repeated("\nfunc (*t[K]) f%d() {}\n", typeMethods.limit+1), "type-methods"},
 		{"engine/a.go", "type t interface {" + repeated("\n\tf%d()", interfaceMethods.limit+1) + "\n}", "interface-methods"},

@@ -1,0 +1,179 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Announced handles a message of the command queue: claim, then perform.
+func (d *Dispatcher) Announced(ctx, stop context.Context, delivery store.Delivery, env signal.Envelope) error {
+	position, err := signal.CommandPosition(env.Payload)
+	if err != nil {
+		return problem.Wrap(err, problem.Invalid, "signal.invalid", "announcement of a command")
+	}
+	row, ok, err := d.Entry(ctx, env.InstanceID, position)
+	if err != nil {
+		return err
+	}
+	if !ok || row.Processed == nil {
+		return problem.New(problem.NotFound, "command.unknown", "instance %s has no command at position %d", env.InstanceID, position)
+	}
+	if *row.Processed || row.ClaimedBy != "" {
+		return delivery.Commit(ctx, store.Change{}) // done with, or performed by somebody
+	}
+	j, err := jobOf(row)
+	if err != nil {
+		return err
+	}
+	if over, err := d.outdated(ctx, delivery, env, j, row); over || err != nil {
+		if err == nil {
+			err = delivery.Commit(ctx, store.Change{})
+		}
+		return err
+	}
+	if !d.can(j.command.Target) {
+		return d.pass(ctx, delivery, j)
+	}
+	if _, again := d.Performer.Backoff(j.failures, j.key()); j.failures > 0 && !again {
+		return d.exhausted(ctx, delivery, j, row.LastError)
+	}
+	if j.command.Ack > 0 && j.deliveries >= d.AckMax {
+		return d.unacknowledged(ctx, delivery, j)
+	}
+	if stop.Err() != nil {
+		return delivery.Release(ctx, context.Canceled)
+	}
+	if !d.reserve(j, env.OccurredAt) {
+		return d.put(ctx, delivery, j, row)
+	}
+	if err := d.claim(ctx, delivery, j, row); err != nil {
+		if errors.Is(err, store.ErrUnknown) {
+			d.Doubt(j)
+			return err
+		}
+		d.admission.cancel(j)
+		if errors.Is(err, store.ErrTaken) {
+			return delivery.Commit(ctx, store.Change{})
+		}
+		return err
+	}
+	d.remind(j, row)
+	d.Launch(j)
+	return nil
+}
+
+// Entry is what an instance's stream has at a position; ok is false when that is
+// nothing.
+func (d *Dispatcher) Entry(ctx context.Context, instance string, position int64) (row projections.Entry, ok bool, err error) {
+	rows, err := d.Store.Stream(ctx, instance, position-1, 1)
+	if errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	if err != nil || len(rows) == 0 || rows[0].Position != position {
+		return projections.Entry{}, false, err
+	}
+	return rows[0], true, nil
+}
+
+// Command is a command as its row has it. The problem is command.corrupt.
+func Command(row projections.Entry) (engine.Command, error) {
+	j, err := jobOf(row)
+	return j.command, err
+}
+
+// Key is the idempotency key of a command.
+func Key(c engine.Command) string {
+	return (&Job{instance: c.Instance, position: c.Position, command: c}).key()
+}
+
+// jobOf is a command as its row has it.
+func jobOf(row projections.Entry) (*Job, error) {
+	var c engine.Command
+	err := json.Unmarshal(row.Data, &c)
+	j := newJob(row.InstanceID, row.Position, c)
+	j.resume(row)
+	if err != nil {
+		return j, problem.Wrap(err, problem.Internal, "command.corrupt", "command %d of %s", j.position, j.instance)
+	}
+	return j, nil
+}
+
+// resume takes from the row what attempts before have come to.
+func (j *Job) resume(row projections.Entry) {
+	j.unknown = row.Unknown
+	j.failures, j.deliveries, j.delivered, j.note = row.Attempts, row.Deliveries, row.DeliveredAt, row.LastError
+}
+
+func (d *Dispatcher) claim(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {
+	if awaiting(row) {
+		j.note = fmt.Sprintf("%s: delivery %d was not acknowledged within %s", noticeReminder, j.deliveries, j.command.Ack)
+	}
+	return delivery.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(d.Store.Node(), "")}})
+}
+
+// hold is the claim of a node on a command, with the attempt that has begun.
+func (j *Job) hold(node, expect string) store.Claim {
+	c := store.Claim{
+		InstanceID: j.instance, Position: j.position, Expect: expect, Owner: node, Attempts: j.failures, Error: j.note,
+		Delivered: j.delivered, Deliveries: j.deliveries, Unknown: j.unknown,
+	}
+	if j.begun {
+		c.Attempts++
+	}
+	return c
+}
+
+// exhausted answers a command whose attempts are used up without an answer:
+// each was lost with the process that made it.
+func (d *Dispatcher) exhausted(ctx context.Context, delivery store.Delivery, j *Job, last string) error {
+	e := snapshot.Error{
+		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Attempts used up",
+		Detail: strings.TrimSuffix(fmt.Sprintf("%d attempts were lost or failed: %s", j.failures, last), ": "),
+	}
+	return d.giveUp(ctx, delivery, j, undeliveredCode(j), e)
+}
+
+// giveUp ends a command that will not be performed, by an error for who waits
+// for it, else by a dead letter.
+func (d *Dispatcher) giveUp(ctx context.Context, delivery store.Delivery, j *Job, reason string, e snapshot.Error) error {
+	if j.command.Token == "" {
+		if err := delivery.Commit(ctx, d.abandon(j, store.Claim{}, reason, e)); err != nil {
+			return err
+		}
+		d.Dead.Inc()
+		return nil
+	}
+	if err := d.answer(ctx, j, j.failure(&e), turn.Step); err != nil {
+		return err
+	}
+	return delivery.Commit(ctx, store.Change{})
+}
+
+// passMax bounds how often a command that no node can perform is offered again
+// (about half an hour); then it fails with a configuration error.
+const passMax = 30
+
+// pass leaves a command to a node that can perform it.
+func (d *Dispatcher) pass(ctx context.Context, delivery store.Delivery, j *Job) error {
+	m := delivery.Message()
+	if m.Attempts >= passMax {
+		e := snapshot.Error{
+			Type: engine.ErrorBase + engine.ErrConfiguration, Status: 400, Title: "No performer",
+			Detail: fmt.Sprintf("no node can perform %q", j.command.Target),
+		}
+		return d.giveUp(ctx, delivery, j, undeliveredCode(j), e)
+	}
+	due := d.Now().Add(d.Backoff(m.Attempts+1, j.key()))
+	return delivery.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Commands, Body: m.Body, Due: due, Priority: m.Priority, Attempts: m.Attempts + 1}}})
+}
