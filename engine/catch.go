@@ -155,8 +155,7 @@ func (r *run) caught(i int, e snapshot.Error) (verdict, error) {
 			return raises, nil
 		}
 	}
-	m := r.t.meta(e.Instance)
-	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCaught, Data: raw, Meta: m})
+	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCaught, Data: raw, Meta: Meta{Pointer: e.Instance}})
 	f.Phase = phaseCatch
 	f.Vars = map[string]json.RawMessage{n.Catch.name(): raw}
 	if n.Catch.Body != nil {
@@ -248,7 +247,7 @@ func (p *Program) Recover(t *Turn, op Operation, output json.RawMessage) error {
 		}
 		r.data = rawValue(orNull(output))
 		if f.Next < len(list.List) {
-			t.tell(TaskCompletedEvent, list.List[f.Next].Pointer, nil)
+			t.Tell(LifecycleEvent{Type: TaskCompletedEvent, Task: list.List[f.Next].Pointer})
 			f.Next, f.Epoch = f.Next+1, 0
 		}
 	}
@@ -265,7 +264,7 @@ func (p *Program) mended(t *Turn) (*run, error) {
 	if err := r.rewind(); err != nil { // one that FaultWith stopped stands where it stood
 		return nil, err
 	}
-	t.mending(r)
+	r.mending()
 	if err := r.again(); err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func (t *Turn) Spawn(c *Run, input json.RawMessage, depth int, w snapshot.Wait) 
 	if err != nil {
 		return err
 	}
-	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryChild, Data: data, Meta: t.meta(w.Pointer)})
+	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryChild, Data: data, Meta: Meta{Pointer: w.Pointer}})
 	return nil
 }
 
@@ -191,7 +191,7 @@ func (t *Turn) cancel() {
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
 	t.Snap.Branches, t.Snap.Buffer, t.Snap.Ahead, t.Snap.Compensations, t.Snap.Undo = nil, nil, nil, nil, nil
 	t.Snap.Status = snapshot.Cancelled
-	t.tell(WorkflowCancelledEvent, "", nil)
+	t.Tell(LifecycleEvent{Type: WorkflowCancelledEvent})
 }
 
 // disowned applies a CancelRequest: the parent does not wait any more.
@@ -205,7 +205,7 @@ func (t *Turn) disowned() (*Outcome, error) {
 	}
 	data, _ := json.Marshal(map[string]string{"by": t.Snap.Parent.InstanceID}) // strings cannot fail
 	t.Append(Entry{
-		Kind: KindEvent, Dir: In, Type: EntryCancelled, Data: data, Meta: t.meta(""), SignalID: t.In.Signal.SignalID,
+		Kind: KindEvent, Dir: In, Type: EntryCancelled, Data: data, SignalID: t.In.Signal.SignalID,
 	})
 	t.cancel()
 	return t.finish()

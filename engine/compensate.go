@@ -69,7 +69,7 @@ func (t *Turn) undo(e snapshot.Error) {
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
 	t.Snap.Error, t.Snap.Undo = &e, &snapshot.Undo{Error: e}
 	data, _ := json.Marshal(map[string]any{"error": e, "steps": len(t.Snap.Compensations)})
-	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryUndo, Data: data, Meta: t.meta(e.Instance)})
+	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryUndo, Data: data, Meta: Meta{Pointer: e.Instance}})
 	t.undoNext()
 }
 

@@ -138,14 +138,10 @@ func (r *run) at(n *Node, arm int) place {
 // epoch under which it began, and the pointers that it began with.
 func (r *run) key(p place, digest string) string {
 	s := r.t.Snap
-	epoch := s.Epoch
-	if b := s.Branch(0); b != nil && len(b.Frames) > 0 && b.Frames[0].Epoch > 0 {
-		epoch = b.Frames[0].Epoch
-	}
 	if moved, ok := s.Moved[p.pointer]; ok {
 		p.pointer = moved
 	}
-	return r.t.key(epoch, p, digest)
+	return r.t.key(s.TaskEpoch(), p, digest)
 }
 
 // identify gives a command its key: that of the effect it repeats, when a retry
@@ -318,18 +314,6 @@ func (t *Turn) forgetEffects() {
 	if len(s.Effects) == 0 {
 		s.Effects = nil
 	}
-}
-
-// enterEpoch notes that the database is in another epoch than at the last turn:
-// the task that the instance is at began under the one before.
-func enterEpoch(s *snapshot.Snapshot, epoch int64) {
-	if s.Epoch == epoch {
-		return
-	}
-	if b := s.Branch(0); b != nil && len(b.Frames) > 0 && b.Frames[0].Epoch == 0 {
-		b.Frames[0].Epoch = s.Epoch
-	}
-	s.Epoch = epoch
 }
 
 // errIncarnation says that the caller of Begin gave the instance no incarnation.

@@ -107,5 +107,5 @@ func EventSource(definition string) string { return "aqueduct:" + definition }
 func (t *Turn) Emit(event json.RawMessage, pointer, key string) {
 	c := Command{Target: TargetEvent, Input: event, Pointer: pointer, Headers: t.Snap.Headers, Key: key}
 	t.keyed(&c)
-	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryEmitted, Command: &c, Meta: t.meta(pointer)})
+	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryEmitted, Command: &c, Meta: Meta{Pointer: pointer}})
 }

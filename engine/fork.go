@@ -91,7 +91,7 @@ func (r *run) prune(how TaskEvent) {
 	if len(gone) == 0 {
 		return
 	}
-	r.t.tellBranches(TaskCancelledEvent, func(b *snapshot.Branch) bool { return gone[b.ID] })
+	r.w.cancelled(func(b *snapshot.Branch) bool { return gone[b.ID] })
 	for _, b := range s.Branches {
 		if gone[b.ID] {
 			b.Frames = nil

@@ -63,7 +63,7 @@ func (r *run) listen(n *Node) (rests bool, err error) {
 	if filters := len(l.Filters) + len(l.UntilFilters); filters > r.t.In.Limits.FanOut {
 		return false, raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d events at once exceed %d", filters, r.t.In.Limits.FanOut))
 	}
-	r.t.tell(WorkflowCorrelationStartedEvent, "", nil)
+	r.t.Tell(LifecycleEvent{Type: WorkflowCorrelationStartedEvent})
 	if err := r.subscribe(n, r.top()); err != nil {
 		return false, err
 	}

@@ -352,7 +352,7 @@ func (r *run) depart(n *Node, c *taken) error {
 
 // move goes on to the state of a transition.
 func (r *run) move(n *Node, tr *Transition) error {
-	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryState, Data: r.b.Frames[0].Vars[VarTransition], Meta: r.t.meta(n.Pointer)})
+	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryState, Data: r.b.Frames[0].Vars[VarTransition], Meta: Meta{Pointer: n.Pointer}})
 	return r.complete(n, r.data, Flow{Directive: FlowTo, Target: tr.To})
 }
 
@@ -368,9 +368,7 @@ func (r *run) stale(n *Node) (rests bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	m := r.t.meta(n.Pointer)
-	m.Actor = ActorSystem
-	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryStale, Data: data, Meta: m})
+	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryStale, Data: data, Meta: Meta{Pointer: n.Pointer, Actor: ActorSystem}})
 	event, key, err := r.cloudEvent(map[string]any{"type": TypeStale, "subject": r.t.Snap.InstanceID, "data": notice}, r.at(n, 0))
 	if err != nil {
 		return false, err

@@ -167,8 +167,7 @@ func Migrate(m *Migration, snap snapshot.Snapshot, in Input) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta := t.meta("")
-	meta.Actor = in.Signal.Headers[signal.HeaderActor]
+	meta := Meta{Actor: in.Signal.Headers[signal.HeaderActor]}
 	t.Append(Entry{Kind: KindEvent, Dir: In, Type: EntryMigrated, Data: data, Meta: meta})
 	return t.finish()
 }

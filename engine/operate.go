@@ -69,7 +69,7 @@ func operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 		t.Snap.ResumeAs, t.Snap.Status = snap.Status, snapshot.Suspended
 		t.operated(EntrySuspended)
 		t.tellAll(TaskSuspendedEvent)
-		t.tell(WorkflowSuspendedEvent, "", nil)
+		t.Tell(LifecycleEvent{Type: WorkflowSuspendedEvent})
 		return t.finish()
 	case Resume:
 		if snap.Status != snapshot.Suspended {
@@ -77,7 +77,7 @@ func operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 		}
 		t.operated(EntryResumed)
 		t.Snap.Status, t.Snap.ResumeAs = snap.ResumeAs, ""
-		t.tell(WorkflowResumedEvent, "", nil)
+		t.Tell(LifecycleEvent{Type: WorkflowResumedEvent})
 		t.tellAll(TaskResumedEvent)
 		if err := t.catchUp(def); err != nil {
 			return nil, err
@@ -90,14 +90,14 @@ func operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 		t.effect = op
 		t.operated(EntryRetried)
 		t.Snap.Status = snapshot.Running
-		t.tell(WorkflowResumedEvent, "", nil)
+		t.Tell(LifecycleEvent{Type: WorkflowResumedEvent})
 		if err := def.Recover(t, op, nil); err != nil {
 			return nil, err
 		}
 	case Skip:
 		t.operated(EntrySkipped)
 		t.Snap.Status = snapshot.Running
-		t.tell(WorkflowResumedEvent, "", nil)
+		t.Tell(LifecycleEvent{Type: WorkflowResumedEvent})
 		if err := def.Recover(t, op, output); err != nil {
 			return nil, err
 		}
@@ -149,8 +149,7 @@ func (t *Turn) catchUp(def Definition) error {
 }
 
 func (t *Turn) operated(entry string) {
-	m := t.meta("")
-	m.Actor = t.In.Signal.Headers[signal.HeaderActor]
+	m := Meta{Actor: t.In.Signal.Headers[signal.HeaderActor]}
 	if t.Snap.Error != nil {
 		m.Pointer = t.Snap.Error.Instance
 	}

@@ -213,7 +213,7 @@ func askable(form json.RawMessage) error {
 func (t *Turn) escalate(w snapshot.Wait) error {
 	t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: TaskEscalated})
 	data, err := json.Marshal(map[string]string{"taskId": w.TaskID})
-	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryEscalated, Data: data, Meta: t.meta(w.Pointer)})
+	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryEscalated, Data: data, Meta: Meta{Pointer: w.Pointer}})
 	return err
 }
 

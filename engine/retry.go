@@ -100,7 +100,7 @@ func (r *run) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool,
 	if err != nil {
 		return false, err
 	}
-	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryRetry, Data: data, Meta: r.t.meta(e.Instance)})
+	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryRetry, Data: data, Meta: Meta{Pointer: e.Instance}})
 	return true, nil
 }
 
@@ -206,7 +206,7 @@ func (r *run) attempt(n *Node) error {
 	if f.Pointer != n.Pointer || n.Kind != KindTry {
 		return fmt.Errorf("engine: %s: %s does not wait for a retry", r.t.Snap.InstanceID, n.Pointer)
 	}
-	r.t.tell(TaskRetriedEvent, n.Pointer, nil)
+	r.t.Tell(LifecycleEvent{Type: TaskRetriedEvent, Task: n.Pointer})
 	r.evaluate(n, f)
 	r.data, r.input = rawValue(f.Input), rawValue(f.Input)
 	body := snapshot.Frame{Pointer: n.Body.Pointer}

@@ -49,7 +49,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 	if n.If != nil {
 		v, err := r.evalAny(n.If)
 		if err != nil {
-			r.t.tell(TaskCreatedEvent, n.Pointer, nil)
+			r.t.Tell(LifecycleEvent{Type: TaskCreatedEvent, Task: n.Pointer})
 			return false, err
 		}
 		if !jq.Truthy(v) {
@@ -58,7 +58,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			return false, nil
 		}
 	}
-	again := r.t.reached(n)
+	again := r.w.reached(n)
 	if err := r.fits(n.Schemas.Input, r.data, "input"); err != nil {
 		return false, err
 	}
@@ -93,7 +93,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		f.Mark = r.t.Snap.LastStep
 	}
 	if !again {
-		r.t.tell(TaskStartedEvent, n.Pointer, nil)
+		r.t.Tell(LifecycleEvent{Type: TaskStartedEvent, Task: n.Pointer})
 	}
 	r.push(f)
 	return r.body(n)
@@ -155,7 +155,7 @@ func (r *run) complete(n *Node, out value, flow Flow) error {
 	}
 	r.pop()
 	r.lift(f)
-	r.t.completed(n, f)
+	r.w.completed(n, f)
 	return r.follow(flow)
 }
 

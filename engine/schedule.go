@@ -251,7 +251,7 @@ func (s *Schedule) resume(t *Turn, w snapshot.Wait, res Result) error {
 	now.Due, now.Missed = due, now.Missed+missed
 	if missed > 0 {
 		data, _ := json.Marshal(map[string]any{"count": missed, "after": at, "next": due}) // plain data
-		t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryMissed, Data: data, Meta: t.meta(w.Pointer)})
+		t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryMissed, Data: data, Meta: Meta{Pointer: w.Pointer}})
 	}
 	if now.Ticks < MaxGeneration {
 		s.arm(t)

@@ -69,10 +69,9 @@ func begin(def Definition, instanceID string, start signal.Start, from *handOver
 
 // started records that the instance has begun.
 func (t *Turn) started() {
-	m := t.meta("")
-	m.Actor = t.In.Signal.Headers[signal.HeaderActor]
+	m := Meta{Actor: t.In.Signal.Headers[signal.HeaderActor]}
 	t.Append(Entry{Kind: KindEvent, Dir: In, Type: EntryStarted, Data: t.Snap.State.Input, Meta: m})
-	t.tell(WorkflowStartedEvent, "", nil)
+	t.Tell(LifecycleEvent{Type: WorkflowStartedEvent})
 }
 
 // Step decides what a signal does to an instance. Its errors are problems: the
@@ -219,9 +218,7 @@ func (t *Turn) resume(def Definition, w snapshot.Wait, r Result) (*Outcome, erro
 func (t *Turn) apply(def Definition, w snapshot.Wait, r Result, env signal.Envelope) error {
 	t.take(w, r.Error != nil && r.Unknown)
 	t.remember(w, r.Error == nil, r.Unknown)
-	m := t.meta(w.Pointer)
-	m.Actor, m.Command = r.Actor, w.Command
-	m.Sender, m.Sequence = env.Sender, env.Sequence
+	m := Meta{Pointer: w.Pointer, Actor: r.Actor, Command: w.Command, Sender: env.Sender, Sequence: env.Sequence}
 	e := Entry{Kind: KindEvent, Dir: In, Type: string(env.Type), Data: env.Payload, Meta: m}
 	if env.Type == signal.ExternalSignal {
 		e.SignalID = env.SignalID
@@ -385,8 +382,7 @@ func (t *Turn) ignore(d Disposition) (*Outcome, error) {
 
 func (t *Turn) note(d Disposition) {
 	t.out.Disposition = d
-	m := t.meta("")
-	m.Disposition, m.Actor = d, t.In.Signal.Headers[signal.HeaderActor]
+	m := Meta{Disposition: d, Actor: t.In.Signal.Headers[signal.HeaderActor]}
 	m.Sender, m.Sequence, m.Refusal = t.In.Signal.Sender, t.In.Signal.Sequence, t.refusal
 	t.Append(Entry{
 		Kind: KindEvent, Dir: In, Type: string(t.In.Signal.Type), Data: t.In.Signal.Payload, Meta: m, SignalID: t.In.Signal.SignalID,

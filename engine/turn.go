@@ -58,7 +58,7 @@ func newTurn(s snapshot.Snapshot, in Input) *Turn {
 	}
 	in.Now = in.Now.UTC().Truncate(time.Microsecond)
 	in.Epoch = max(in.Epoch, 1)
-	enterEpoch(&s, in.Epoch)
+	s.EnterEpoch(in.Epoch)
 	s.Version++
 	s.UpdatedAt = in.Now
 	t := &Turn{In: in, out: Outcome{Snapshot: s, Disposition: Applied}}
@@ -131,10 +131,12 @@ func (t *Turn) taskID() string {
 	return signal.Bounded(t.Snap.InstanceID + "." + strconv.FormatInt(t.Snap.Version, 10) + "." + strconv.Itoa(t.ordinal))
 }
 
-// Append adds an entry to the stream and returns its position.
+// Append adds an entry to the stream and returns its position. Of e it makes
+// the position, the moment, and what the instance's headers say of a trace.
 func (t *Turn) Append(e Entry) int64 {
 	t.Snap.Position++
 	e.Position = t.Snap.Position
+	e.Meta.Correlation, e.Meta.Traceparent = t.Snap.Headers[signal.HeaderCorrelation], t.Snap.Headers[signal.HeaderTraceparent]
 	if e.Command != nil && e.Command.GiveUp == 0 {
 		if p, ok := t.def.(Patient); ok {
 			e.Command.GiveUp = p.GiveUp()
@@ -178,7 +180,7 @@ func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
 	w = t.Await(w)
 	c.Token = w.Token
 	c.Headers = t.Snap.Headers
-	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryCall, Command: &c, Meta: t.meta(c.Pointer)})
+	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryCall, Command: &c, Meta: Meta{Pointer: c.Pointer}})
 	return w
 }
 
@@ -186,7 +188,7 @@ func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
 func (t *Turn) Detach(c Command) {
 	t.keyed(&c)
 	c.Headers = t.Snap.Headers
-	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryCall, Command: &c, Meta: t.meta(c.Pointer)})
+	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryCall, Command: &c, Meta: Meta{Pointer: c.Pointer}})
 }
 
 // Ask adds a human task and the wait for its completion; a due date is a timer
@@ -197,7 +199,7 @@ func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
 	w = t.Await(w)
 	t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: TaskCreated, Create: &task})
 	data, _ := json.Marshal(map[string]string{"taskId": w.TaskID, "title": task.Title})
-	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryTask, Data: data, Meta: t.meta(w.Pointer)})
+	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryTask, Data: data, Meta: Meta{Pointer: w.Pointer}})
 	if !task.DueAt.IsZero() {
 		t.Await(snapshot.Wait{Kind: snapshot.WaitDue, Branch: w.Branch, Pointer: w.Pointer, TaskID: w.TaskID, Until: task.DueAt})
 	}
@@ -264,8 +266,8 @@ func (t *Turn) Complete(output json.RawMessage) {
 	t.Snap.Branches, t.Snap.Buffer, t.Snap.Ahead, t.Snap.Error, t.Snap.Compensations = nil, nil, nil, nil, nil
 	t.Snap.State.Output = output
 	t.Snap.Status = snapshot.Completed
-	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCompleted, Data: output, Meta: t.meta("")})
-	t.tell(WorkflowCompletedEvent, "", nil)
+	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCompleted, Data: output})
+	t.Tell(LifecycleEvent{Type: WorkflowCompletedEvent})
 	t.tellParent(output, nil)
 }
 
@@ -283,16 +285,8 @@ func (t *Turn) halted(e snapshot.Error) {
 	t.Snap.Error = &e
 	t.Snap.Status = snapshot.Faulted
 	data, _ := json.Marshal(e)
-	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryFaulted, Data: data, Meta: t.meta(e.Instance)})
-	t.tell(WorkflowFaultedEvent, "", &e)
-}
-
-func (t *Turn) meta(pointer string) Meta {
-	return Meta{
-		Pointer:     pointer,
-		Correlation: t.Snap.Headers[signal.HeaderCorrelation],
-		Traceparent: t.Snap.Headers[signal.HeaderTraceparent],
-	}
+	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryFaulted, Data: data, Meta: Meta{Pointer: e.Instance}})
+	t.Tell(LifecycleEvent{Type: WorkflowFaultedEvent, Error: &e})
 }
 
 // settle makes the status that of an instance at rest.

@@ -79,7 +79,7 @@ func (r *run) unwind(i int, how TaskEvent) {
 		}
 	}
 	r.prune(how)
-	r.withdrawn(i + 1)
+	r.w.tellFrames(TaskCancelledEvent, r.untold(i+1), nil)
 	r.b.Frames = r.b.Frames[:i+1]
 	r.t.Withdraw(how, func(w snapshot.Wait) bool {
 		return w.Branch == r.b.ID && !deadlines[w.Token] && !(w.Kind == snapshot.WaitEvent && listens[w.Pointer])

@@ -17,6 +17,7 @@ type work struct {
 	p     *Program
 	t     *Turn
 	ready []*run
+	again string // pointer of the task that an operator has retried, until the flow has come to it
 }
 
 // branch prepares work on a branch; nil when there is no such branch.

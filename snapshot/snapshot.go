@@ -305,15 +305,6 @@ type Error struct {
 	Instance string `json:"instance,omitempty"` // JSON pointer of the task that raised it
 }
 
-// Branch returns the branch with an id, or nil.
-func (s *Snapshot) Branch(id int) *Branch {
-	i, ok := slices.BinarySearchFunc(s.Branches, id, func(b *Branch, id int) int { return b.ID - id })
-	if !ok {
-		return nil
-	}
-	return s.Branches[i]
-}
-
 // Wait returns the wait with a token.
 func (s *Snapshot) Wait(token string) (Wait, bool) {
 	for _, w := range s.Waits {
