@@ -14,9 +14,9 @@ import (
 // branches, and is raised there. An error that is not the workflow's is
 // returned.
 func (r *run) settle(n *Node, err error) error {
-	var halts *undecided
-	if errors.As(err, &halts) {
-		return r.halt(n, halts)
+	var u *undecided
+	if errors.As(err, &u) {
+		return r.halt(u)
 	}
 	raiser := n // until its end is told
 	for {
@@ -195,7 +195,7 @@ func (r *run) fault(e snapshot.Error) error {
 		return err
 	}
 	if len(r.t.Snap.Compensations) > 0 {
-		r.t.undo(e)
+		r.t.Undo(e)
 		return nil
 	}
 	r.t.Fault(e)
@@ -225,17 +225,8 @@ func (r *run) rewind() error {
 	return nil
 }
 
-// Recover runs the failed task, or compensation, of a faulted instance again,
-// or takes it as done.
+// Recover runs the failed task of a faulted instance again, or takes it as done.
 func (p *Program) Recover(t *Turn, op Operation, output json.RawMessage) error {
-	switch {
-	case t.Snap.Undo != nil && op == Skip:
-		t.undoWithout()
-		return nil
-	case t.Snap.Undo != nil:
-		t.undoAgain()
-		return nil
-	}
 	r, err := p.mended(t)
 	if err != nil || r == nil {
 		return err

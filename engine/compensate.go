@@ -4,68 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// MaxCompensations bounds the compensations that an instance records. A task
-// that has one and would begin beyond it raises an error instead.
-const MaxCompensations = 1_000
-
-// compensable raises an error when there is no room for what the task n would
-// record at its end: an effect that cannot be compensated is not begun.
-func (r *run) compensable(n *Node) error {
-	if n.Compensate != nil && len(r.t.Snap.Compensations) >= MaxCompensations {
-		return raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d compensations are recorded", MaxCompensations))
-	}
-	return nil
-}
-
-// record notes what undoes the task n, which is completing: the data is its
-// output, as the next task sees it.
-func (r *run) record(n *Node) error {
-	if n.Compensate == nil {
-		return nil
-	}
-	out := r.data
-	r.out = &out
-	defer func() { r.out = nil }()
-	with, err := r.eval(n.Compensate.With)
-	if err != nil {
-		return err
-	}
-	raw, err := with.Raw(r.t.In.Limits.Expression.Bytes)
-	if err != nil {
-		return err
-	}
-	s := r.t.Snap
-	frames := line(s, r.b) // with the task's own, which is no loop around it
-	p := place{pointer: n.Pointer, visit: r.p.visit(frames[:len(frames)-1])}
-	c := Command{Target: n.Compensate.Target, Input: raw}
-	undone := r.t.redone(p)
-	if moved, ok := s.Moved[undone.pointer]; ok {
-		undone.pointer = moved
-	}
-	undone.pointer += "/compensate"
-	key := r.key(undone, c.digest())
-	s.LastStep++
-	done := snapshot.Compensation{Step: s.LastStep, Pointer: n.Pointer, Target: c.Target, Input: raw, Key: key, Visit: p.visit}
-	i := slices.IndexFunc(s.Compensations, func(old snapshot.Compensation) bool { return old.Key == key })
-	if i < 0 {
-		s.Compensations = append(slices.Clip(s.Compensations), done)
-		return nil
-	}
-	// A retry has run the task again, which has done nothing more than before:
-	// it keeps its place, and belongs to this run of the try around it.
-	s.Compensations = slices.Clone(s.Compensations)
-	s.Compensations[i] = done
-	return nil
-}
-
-// undo begins to compensate after an error that nobody caught. The instance is
-// faulted with it when that is done.
-func (t *Turn) undo(e snapshot.Error) {
+// Undo begins to compensate what the instance has recorded, the last step
+// first, after an error that nobody caught: the instance is faulted with it when
+// that is done. Until then the definition is not asked.
+func (t *Turn) Undo(e snapshot.Error) {
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
 	t.Snap.Error, t.Snap.Undo = &e, &snapshot.Undo{Error: e}
 	data, _ := json.Marshal(map[string]any{"error": e, "steps": len(t.Snap.Compensations)})
@@ -82,111 +30,62 @@ func (t *Turn) undoNext() {
 		t.Fault(s.Undo.Error)
 		return
 	}
-	t.compensate(s.Compensations[len(s.Compensations)-1], snapshot.Wait{})
+	c := s.Compensations[len(s.Compensations)-1]
+	t.Compensate(c, snapshot.Wait{Pointer: c.Pointer})
 }
 
-// compensate sends the command of one compensation.
-func (t *Turn) compensate(c snapshot.Compensation, w snapshot.Wait) {
-	if w.Pointer == "" {
-		w.Pointer = c.Pointer
-	}
+// Compensate sends the command of one compensation, and adds the wait for its
+// result, whose arm is the compensation's step.
+func (t *Turn) Compensate(c snapshot.Compensation, w snapshot.Wait) {
 	w.Arm = c.Step
 	undo := Command{Target: c.Target, Input: c.Input, Pointer: c.Pointer, Key: c.Key, Compensates: true}
 	if undo.Key == "" { // recorded before there were keys
-		undo.Key = t.key(1, place{pointer: c.Pointer + "/compensate", visit: "step" + itoa(c.Step)}, undo.digest())
+		undo.Key = t.key(1, Effect{Pointer: c.Pointer + "/compensate", Visit: "step" + strconv.Itoa(c.Step)}, undo.digest())
 	}
 	t.Perform(undo, w)
 }
 
-// forget drops a compensation that is done with.
-func (t *Turn) forget(step int) {
-	t.Snap.Compensations = slices.DeleteFunc(slices.Clone(t.Snap.Compensations), func(c snapshot.Compensation) bool { return c.Step == step })
+// Compensated takes the result of a compensation, and forgets it: a retry that
+// runs its task again makes another effect. One that failed for good is kept,
+// and the error names it.
+func (t *Turn) Compensated(w snapshot.Wait, res Result) *snapshot.Error {
+	i := slices.IndexFunc(t.Snap.Compensations, func(c snapshot.Compensation) bool { return c.Step == w.Arm })
+	if res.Error != nil {
+		e := *res.Error
+		e.Instance = w.Pointer
+		if i >= 0 {
+			e.Instance = t.Snap.Compensations[i].Pointer
+		}
+		e.Detail = strings.TrimSuffix(fmt.Sprintf("compensation of %s failed: %s", e.Instance, e.Detail), ": ")
+		return &e
+	}
+	if i >= 0 {
+		t.undoneAt(t.Snap.Compensations[i])
+		t.Snap.Compensations = slices.Delete(slices.Clone(t.Snap.Compensations), i, i+1)
+	}
+	return nil
 }
 
-// undone takes the result of a compensation. One that failed for good faults
-// the instance with an error that names it; the rest is kept.
+// undone goes on with what [Turn.Undo] began.
 func (t *Turn) undone(w snapshot.Wait, res Result) {
-	if res.Error != nil {
-		t.Fault(*uncompensated(w.Pointer, *res.Error))
+	if e := t.Compensated(w, res); e != nil {
+		t.Fault(*e)
 		return
 	}
-	t.forget(w.Arm)
 	t.undoNext()
 }
 
-func uncompensated(pointer string, e snapshot.Error) *snapshot.Error {
-	e.Detail = strings.TrimSuffix(fmt.Sprintf("compensation of %s failed: %s", pointer, e.Detail), ": ")
-	e.Instance = pointer
-	return &e
-}
-
-// undoAgain is what an operator's retry does with a compensation that failed,
-// and undoWithout what a skip does.
-func (t *Turn) undoAgain() {
-	t.Snap.Error = &t.Snap.Undo.Error
+// recover has an operator's retry or skip go on: with the compensation that
+// failed, which a skip takes as done, or where the definition says.
+func (t *Turn) recover(def Definition, op Operation, output json.RawMessage) error {
+	s := t.Snap
+	if s.Undo == nil {
+		return def.Recover(t, op, output)
+	}
+	if last := len(s.Compensations) - 1; op == Skip && last >= 0 {
+		s.Compensations = slices.Delete(slices.Clone(s.Compensations), last, last+1)
+	}
+	s.Error = &s.Undo.Error
 	t.undoNext()
-}
-
-func (t *Turn) undoWithout() {
-	if last := len(t.Snap.Compensations) - 1; last >= 0 {
-		t.forget(t.Snap.Compensations[last].Step)
-	}
-	t.undoAgain()
-}
-
-// tried returns the frame of the try in whose catch the task n is.
-func (r *run) tried(n *Node) (*Node, *snapshot.Frame) {
-	for n.parent != nil {
-		if up := n.parent; up.Kind == KindTry && up.Catch.Body == n {
-			for _, f := range slices.Backward(line(r.t.Snap, r.b)) {
-				if f.Pointer == up.Pointer {
-					return up, f
-				}
-			}
-		}
-		n = n.parent
-	}
-	return nil, nil
-}
-
-// compensateTried compensates, one step after the other, what the body of the
-// try around the catch has completed.
-func (r *run) compensateTried(n *Node) (rests bool, err error) {
-	try, f := r.tried(n)
-	if f == nil {
-		return false, fmt.Errorf("engine: %s: %s is in no catch", r.t.Snap.InstanceID, n.Pointer)
-	}
-	underWay := map[int]bool{} // by another branch of the catch
-	for _, w := range r.t.Snap.Waits {
-		if at := r.p.nodes[w.Pointer]; at != nil && at.Kind == KindUndo {
-			underWay[w.Arm] = true
-		}
-	}
-	for _, c := range slices.Backward(r.t.Snap.Compensations) {
-		if !underWay[c.Step] && c.Step > f.Mark && strings.HasPrefix(c.Pointer, try.Body.Pointer+"/") {
-			r.t.compensate(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
-			return true, nil
-		}
-	}
-	return false, r.complete(n, r.data, n.Then)
-}
-
-// compensated takes the result of a compensation in a catch.
-func (r *run) compensated(n *Node, w snapshot.Wait, res Result) (rests bool, err error) {
-	at := n.Pointer
-	for _, c := range r.t.Snap.Compensations {
-		if c.Step != w.Arm {
-			continue
-		}
-		if at = c.Pointer; res.Error == nil {
-			r.t.undoneAt(c)
-		}
-	}
-	if res.Error != nil {
-		e := uncompensated(at, *res.Error)
-		e.Instance = n.Pointer
-		return false, &raised{*e}
-	}
-	r.t.forget(w.Arm)
-	return r.compensateTried(n)
+	return nil
 }

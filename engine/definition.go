@@ -20,7 +20,7 @@ type Definition interface {
 	// Begin makes the first branch and runs until every branch waits.
 	Begin(t *Turn, input json.RawMessage) error
 	// Resume goes on at w, which the turn has already removed from the
-	// snapshot, with what satisfied it.
+	// snapshot, with what satisfied it. Not asked while [Turn.Undo] compensates.
 	Resume(t *Turn, w snapshot.Wait, r Result) error
 	// Matches reports whether an event satisfies an event wait.
 	Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawMessage) (bool, error)

@@ -32,10 +32,11 @@ const MaxKeyBytes = 128
 // MaxOwnKeyBytes bounds an idempotency key that the author gives.
 const MaxOwnKeyBytes = 255
 
-// place is where in a run of the program an effect is.
-type place struct {
-	pointer, visit string
-	arm            int
+// Effect is where in the run of an instance the outside is asked for something.
+type Effect struct {
+	Pointer string // of the task
+	Visit   string // counts how often the flow has come there by its own will; a retry is no visit
+	Arm     int    // of a fan-out, from 0
 }
 
 // digest stands for what a command asks for.
@@ -47,10 +48,67 @@ func (c *Command) digest() string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:9])
 }
 
-// key makes the key of an effect.
-func (t *Turn) key(epoch int64, p place, digest string) string {
+// ValidKey reports whether an author's text can be an idempotency key: 1 to
+// [MaxOwnKeyBytes] visible ASCII characters.
+func ValidKey(key string) bool { return len(key) > 0 && len(key) <= MaxOwnKeyBytes && plain(key) }
+
+// Identify gives a command without a key that of the effect it repeats, when a
+// retry has brought the flow to e again, else the key of a new one. An error
+// says that this would be another request than the one before, of which nobody
+// knows what became: the definition hands it to [Turn.Halt], for an operator to
+// choose, and asks for nothing.
+func (t *Turn) Identify(c *Command, e Effect) *snapshot.Error {
+	if c.Key != "" {
+		return nil // the author's own
+	}
+	past := t.past(e)
+	if past != nil && strings.HasSuffix(past.Key, "/"+c.digest()) {
+		c.Key = past.Key
+		return nil
+	}
+	if past != nil && past.Unknown && !t.newKeyAt(e.Pointer) {
+		switch old, ok := t.In.Requests[past.Command]; {
+		case t.effect == RetrySame && ok:
+			c.Target, c.Input, c.Key = old.Target, old.Input, past.Key
+			return nil
+		case t.effect != RetryNew:
+			return anotherRequest(e, past)
+		}
+	}
+	c.Key = t.Key(e, c)
+	return nil
+}
+
+// TypeUndecided is the type of the error of an instance that waits for an
+// operator, because a retry would send another request although nobody knows
+// what became of the one before. No catch takes it, and nothing is compensated.
+const TypeUndecided = "urn:aqueduct:error:effect-undecided"
+
+func anotherRequest(e Effect, past *snapshot.Effect) *snapshot.Error {
+	return &snapshot.Error{
+		Type: TypeUndecided, Status: 409, Title: "Effect undecided", Instance: e.Pointer,
+		Detail: fmt.Sprintf("command %d was sent with the key %s, and nobody knows whether it was done; the retry would send another request. "+
+			"Retry it with the same request, or with the new one, or skip it", past.Command, past.Key),
+	}
+}
+
+// Key is the key of a command that has an effect for the first time: under the
+// epoch in which the outermost task began, and the pointer that it began with.
+func (t *Turn) Key(e Effect, c *Command) string {
+	e = t.redone(e)
+	if moved, ok := t.Snap.Moved[e.Pointer]; ok {
+		e.Pointer = moved
+	}
+	if c.Compensates {
+		e.Pointer += "/compensate"
+	}
+	return t.key(t.Snap.TaskEpoch(), e, c.digest())
+}
+
+// key writes a key.
+func (t *Turn) key(epoch int64, p Effect, digest string) string {
 	head := t.Snap.Incarnation + "/" + strconv.FormatInt(epoch, 10)
-	middle := p.pointer + "/" + p.visit + "/" + strconv.Itoa(p.arm)
+	middle := p.Pointer + "/" + p.Visit + "/" + strconv.Itoa(p.Arm)
 	if len(head)+len(middle)+1+len(digest) > MaxKeyBytes || !plain(middle) {
 		sum := sha256.Sum256([]byte(middle))
 		middle = "/~" + base64.RawURLEncoding.EncodeToString(sum[:18])
@@ -68,133 +126,8 @@ func (t *Turn) keyed(c *Command) {
 	if c.Key == "" {
 		t.ordinal++
 		visit := strconv.FormatInt(t.Snap.Version, 10) + "." + strconv.Itoa(t.ordinal)
-		c.Key = t.key(t.Snap.Epoch, place{pointer: c.Pointer + "/version", visit: visit}, c.digest())
+		c.Key = t.key(t.Snap.Epoch, Effect{Pointer: c.Pointer + "/version", Visit: visit}, c.digest())
 	}
-}
-
-// line are the frames around the branch's work, outermost first, those of the
-// branches that forked it included.
-func line(s *snapshot.Snapshot, b *snapshot.Branch) []*snapshot.Frame {
-	var frames []*snapshot.Frame
-	for b != nil {
-		own := make([]*snapshot.Frame, len(b.Frames), len(b.Frames)+len(frames))
-		for i := range b.Frames {
-			own[i] = &b.Frames[i]
-		}
-		frames = append(own, frames...)
-		if b.ID == 0 {
-			break
-		}
-		b = s.Branch(b.Parent)
-	}
-	return frames
-}
-
-// visit counts what the flow has done by its own will in the frames: the
-// rounds of loops, and the backward jumps of lists.
-func (p *Program) visit(frames []*snapshot.Frame) string {
-	var b []byte
-	for _, f := range frames {
-		n := p.nodes[f.Pointer]
-		count := f.Jumps
-		switch {
-		case n == nil:
-			continue
-		case n.Kind == KindFor, n.Kind == KindListen:
-			count = f.Next
-		case n.Kind != KindList:
-			continue
-		}
-		if len(b) > 0 {
-			b = append(b, '.')
-		}
-		b = strconv.AppendInt(b, int64(count), 10)
-	}
-	return string(b)
-}
-
-// Outermost is the task of the root list that the instance is at: whatever is
-// inside it may run again, by a retry or by an operator's; what came before it
-// may not. The visit is the task's.
-func (p *Program) Outermost(s *snapshot.Snapshot) (pointer, visit string, ok bool) {
-	b := s.Branch(0)
-	if b == nil || len(b.Frames) == 0 {
-		return "", "", false
-	}
-	root := &b.Frames[0]
-	n := p.nodes[root.Pointer]
-	if n == nil || root.Next < 0 || root.Next >= len(n.List) {
-		return "", "", false
-	}
-	return n.List[root.Next].Pointer, itoa(root.Jumps), true
-}
-
-// at is the place of an effect of the task n.
-func (r *run) at(n *Node, arm int) place {
-	return place{n.Pointer, r.p.visit(line(r.t.Snap, r.b)), arm}
-}
-
-// key makes the key of an effect of the branch. The outermost task keeps the
-// epoch under which it began, and the pointers that it began with.
-func (r *run) key(p place, digest string) string {
-	s := r.t.Snap
-	if moved, ok := s.Moved[p.pointer]; ok {
-		p.pointer = moved
-	}
-	return r.t.key(s.TaskEpoch(), p, digest)
-}
-
-// identify gives a command its key: that of the effect it repeats, when a retry
-// has brought the flow here, else a new one. With newKey it may be another
-// effect although nobody knows what became of the one before.
-func (r *run) identify(c *Command, p place, newKey bool) error {
-	if c.Key != "" {
-		return nil // the author's own
-	}
-	digest := c.digest()
-	past := r.t.past(p)
-	if past != nil && strings.HasSuffix(past.Key, "/"+digest) {
-		c.Key = past.Key
-		return nil
-	}
-	if past != nil && past.Unknown && !newKey {
-		switch old, ok := r.t.In.Requests[past.Command]; {
-		case r.t.effect == RetrySame && ok:
-			c.Target, c.Input, c.Key = old.Target, old.Input, past.Key
-			return nil
-		case r.t.effect != RetryNew:
-			return &undecided{*past}
-		}
-	}
-	c.Key = r.key(r.t.redone(p), digest)
-	return nil
-}
-
-// TypeUndecided is the type of the error of an instance that waits for an
-// operator, because a retry would send another request although nobody knows
-// what became of the one before. No catch takes it, and nothing is compensated.
-const TypeUndecided = "urn:aqueduct:error:effect-undecided"
-
-// undecided says that an operator must choose between two requests.
-type undecided struct{ past snapshot.Effect }
-
-func (u *undecided) Error() string { return "effect undecided: " + u.past.Key }
-
-// halt has the instance wait for an operator at the task n.
-func (r *run) halt(n *Node, u *undecided) error {
-	root := r
-	if r.b.ID != 0 {
-		root = r.w.branch(0)
-	}
-	if err := root.rewind(); err != nil {
-		return err
-	}
-	r.t.halted(snapshot.Error{
-		Type: TypeUndecided, Status: 409, Title: "Effect undecided", Instance: n.Pointer,
-		Detail: fmt.Sprintf("command %d was sent with the key %s, and nobody knows whether it was done; the retry would send another request. "+
-			"Retry it with the same request, or with the new one, or skip it", u.past.Command, u.past.Key),
-	})
-	return nil
 }
 
 // whole is the arm of what is remembered of a task as a whole.
@@ -202,25 +135,25 @@ const whole = -1
 
 // redone is a place where the flow has been before, and what it did there has
 // been compensated since: what it does there now is another effect.
-func (t *Turn) redone(p place) place {
+func (t *Turn) redone(p Effect) Effect {
 	times := 0
 	for _, e := range t.Snap.Effects {
-		same := e.Pointer == p.pointer && e.Visit == p.visit
-		inside := strings.HasPrefix(p.pointer, e.Pointer+"/") && strings.HasPrefix(p.visit, e.Visit+".")
+		same := e.Pointer == p.Pointer && e.Visit == p.Visit
+		inside := strings.HasPrefix(p.Pointer, e.Pointer+"/") && strings.HasPrefix(p.Visit, e.Visit+".")
 		if e.Arm == whole && (same || inside) {
 			times += e.Undone
 		}
 	}
 	if times > 0 {
-		p.visit += "+" + strconv.Itoa(times)
+		p.Visit += "+" + strconv.Itoa(times)
 	}
 	return p
 }
 
 // past finds what is remembered of an effect.
-func (t *Turn) past(p place) *snapshot.Effect {
+func (t *Turn) past(p Effect) *snapshot.Effect {
 	for i := range t.Snap.Effects {
-		if e := &t.Snap.Effects[i]; e.Pointer == p.pointer && e.Visit == p.visit && e.Arm == p.arm {
+		if e := &t.Snap.Effects[i]; e.Pointer == p.Pointer && e.Visit == p.Visit && e.Arm == p.Arm {
 			return e
 		}
 	}
@@ -233,10 +166,10 @@ func (t *Turn) remember(w snapshot.Wait, done, unknown bool) {
 	if w.Effect == "" {
 		return
 	}
-	p := place{w.Pointer, w.Visit, w.Arm}
+	p := Effect{w.Pointer, w.Visit, w.Arm}
 	e := t.past(p)
 	if e == nil {
-		t.Snap.Effects = append(t.Snap.Effects, snapshot.Effect{Pointer: p.pointer, Visit: p.visit, Arm: p.arm})
+		t.Snap.Effects = append(t.Snap.Effects, snapshot.Effect{Pointer: p.Pointer, Visit: p.Visit, Arm: p.Arm})
 		e = &t.Snap.Effects[len(t.Snap.Effects)-1]
 	}
 	// What one attempt left open, the failure of another does not settle.
@@ -251,16 +184,10 @@ func (t *Turn) newKeyAt(pointer string) bool {
 	return ok && d.NewKey(pointer)
 }
 
-// NewKey reports whether a call may be sent anew without a retry's key.
-func (p *Program) NewKey(pointer string) bool {
-	n := p.nodes[pointer]
-	return n != nil && n.Call != nil && n.Call.NewKey
-}
-
 // undoneAt notes that the effect of a completed task has been compensated: a
 // retry that runs the task again makes another effect.
 func (t *Turn) undoneAt(c snapshot.Compensation) {
-	if e := t.past(place{c.Pointer, c.Visit, whole}); e != nil {
+	if e := t.past(Effect{c.Pointer, c.Visit, whole}); e != nil {
 		e.Undone++
 		return
 	}

@@ -91,14 +91,14 @@ func operate(def Definition, snap snapshot.Snapshot, op Operation, output json.R
 		t.operated(EntryRetried)
 		t.Snap.Status = snapshot.Running
 		t.Tell(LifecycleEvent{Type: WorkflowResumedEvent})
-		if err := def.Recover(t, op, nil); err != nil {
+		if err := t.recover(def, op, nil); err != nil {
 			return nil, err
 		}
 	case Skip:
 		t.operated(EntrySkipped)
 		t.Snap.Status = snapshot.Running
 		t.Tell(LifecycleEvent{Type: WorkflowResumedEvent})
-		if err := def.Recover(t, op, output); err != nil {
+		if err := t.recover(def, op, output); err != nil {
 			return nil, err
 		}
 	default:

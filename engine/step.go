@@ -233,6 +233,10 @@ func (t *Turn) apply(def Definition, w snapshot.Wait, r Result, env signal.Envel
 	if t.Snap.Schedule != nil {
 		return ScheduleOf(def).resume(t, w, r)
 	}
+	if t.Snap.Undo != nil {
+		t.undone(w, r)
+		return nil
+	}
 	return def.Resume(t, w, r)
 }
 

@@ -202,14 +202,14 @@ func (r *run) call(n *Node) (waits bool, err error) {
 		return false, err
 	}
 	at := r.at(n, 0)
-	if err := r.identify(&c, at, n.Call.NewKey); err != nil {
+	if err := r.identify(&c, at); err != nil {
 		return false, err
 	}
 	if n.Call.Detached {
 		r.t.Detach(c)
 		return false, r.complete(n, r.data, n.Then)
 	}
-	r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Effect: c.Key, Visit: at.visit})
+	r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Effect: c.Key, Visit: at.Visit})
 	return true, nil
 }
 
@@ -250,7 +250,7 @@ func (r *run) ownKey(n *Node) (string, error) {
 		return "", err
 	}
 	key, ok := v.(string)
-	if !ok || len(key) == 0 || len(key) > MaxOwnKeyBytes || !plain(key) {
+	if !ok || !ValidKey(key) {
 		return "", raise(ErrValidation, 400, "Invalid idempotency key",
 			fmt.Sprintf("idempotencyKey gives %s, not a text of 1 to %d visible ASCII characters", kindOf(v), MaxOwnKeyBytes))
 	}
@@ -288,8 +288,8 @@ func (r *run) each(n *Node) (waits bool, err error) {
 	f.Vars = nil
 	at := r.at(n, 0)
 	for i := range commands {
-		at.arm = i
-		if err := r.identify(&commands[i], at, n.Call.NewKey); err != nil {
+		at.Arm = i
+		if err := r.identify(&commands[i], at); err != nil {
 			return false, err
 		}
 	}
@@ -301,7 +301,7 @@ func (r *run) each(n *Node) (waits bool, err error) {
 	}
 	f.Items, f.Open, f.Results = items, len(items), make([]json.RawMessage, len(items))
 	for i, c := range commands {
-		r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Arm: i, Effect: c.Key, Visit: at.visit})
+		r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Arm: i, Effect: c.Key, Visit: at.Visit})
 	}
 	return true, nil
 }

@@ -274,13 +274,13 @@ func (t *Turn) Complete(output json.RawMessage) {
 // Fault stops the instance with an error that nobody caught. Its branches stay,
 // so that an operator can retry or skip the task that failed.
 func (t *Turn) Fault(e snapshot.Error) {
-	t.halted(e)
+	t.Halt(e)
 	t.tellParent(nil, &e)
 }
 
-// halted is Fault for an instance that may yet go on as if nothing had been: who
+// Halt is Fault for an instance that may yet go on as if nothing had been: who
 // waits for it is not told.
-func (t *Turn) halted(e snapshot.Error) {
+func (t *Turn) Halt(e snapshot.Error) {
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
 	t.Snap.Error = &e
 	t.Snap.Status = snapshot.Faulted

@@ -169,10 +169,6 @@ func (p *Program) Begin(t *Turn, input json.RawMessage) error {
 
 // Resume goes on where w waited.
 func (p *Program) Resume(t *Turn, wait snapshot.Wait, res Result) error {
-	if t.Snap.Undo != nil {
-		t.undone(wait, res)
-		return nil
-	}
 	w := &work{p: p, t: t}
 	r := w.branch(wait.Branch)
 	n := p.nodes[wait.Pointer]
