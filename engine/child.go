@@ -3,14 +3,11 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
-	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -26,68 +23,28 @@ const (
 	MaxChildBytes = 28_000
 )
 
-// Run is a sub-workflow: a child instance of another definition.
-type Run struct {
-	Definition string       // namespace/name
-	Version    string       // "" = the latest, resolved when the task runs
-	Input      *jq.Template // nil = null
-	Await      bool         // wait for its end, and give its output
-}
-
 // childSpace is the namespace of the ids of child instances.
 var childSpace = uuid.MustParse("8e0f8f5b-20e1-5a4c-8a47-1d5b8a0c8d8e")
 
-// child starts a sub-workflow; it reports whether the branch waits for it.
-func (r *run) child(n *Node) (waits bool, err error) {
-	input := json.RawMessage("null")
-	if n.Run.Input != nil {
-		v, err := r.eval(n.Run.Input)
-		if err != nil {
-			return false, err
-		}
-		if input, err = v.Raw(r.t.In.Limits.Expression.Bytes); err != nil {
-			return false, err
-		}
-	}
-	if len(input) > MaxChildBytes {
-		return false, raise(ErrRuntime, 500, "Limit exceeded",
-			fmt.Sprintf("an input of %d bytes exceeds %d; pass a reference to large data", len(input), MaxChildBytes))
-	}
-	depth := 0
-	if n.Run.Await {
-		depth = 1
-		if p := r.t.Snap.Parent; p != nil {
-			depth += p.Depth
-		}
-	}
-	if depth > MaxDepth {
-		return false, raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("sub-workflows wait for each other more than %d deep", MaxDepth))
-	}
-	err = r.t.Spawn(n.Run, input, depth, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
-	if err != nil || n.Run.Await {
-		return err == nil, err
-	}
-	return false, r.complete(n, r.data, n.Then)
-}
-
-// Spawn starts a child instance and, when its end is awaited, adds the wait
-// for it. The child's id is derived, so that a repeated decision starts the
-// same one.
-func (t *Turn) Spawn(c *Run, input json.RawMessage, depth int, w snapshot.Wait) error {
-	id := uuid.NewSHA1(childSpace, []byte(t.derive())).String()
+// Spawn starts a child instance, whose parent the turn sets, and, when its end
+// is awaited, adds the wait for it. Depth is how many instances wait above the
+// child. Its id is derived, so that a repeated decision starts the same one.
+func (t *Turn) Spawn(child signal.Start, await bool, depth int, w snapshot.Wait) error {
+	id := uuid.NewSHA1(childSpace, []byte(t.NewToken())).String()
 	parent := &signal.Parent{InstanceID: t.Snap.InstanceID, Depth: depth}
-	if c.Await {
+	child.Parent = parent
+	if await {
 		w.Kind = snapshot.WaitChild
 		w = t.Await(w)
 		parent.Token = w.Token
 		t.Snap.SubFrames = append(t.Snap.SubFrames, snapshot.SubFrame{InstanceID: id, Token: w.Token, Pointer: w.Pointer})
 	}
-	start, err := json.Marshal(signal.Start{Definition: c.Definition, Version: c.Version, Input: input, Parent: parent})
+	start, err := json.Marshal(child)
 	if err != nil {
 		return err
 	}
 	t.sendTo(id, signal.StartRequest, start)
-	data, err := json.Marshal(map[string]any{"instanceId": id, "definition": c.Definition, "version": c.Version, "await": c.Await})
+	data, err := json.Marshal(map[string]any{"instanceId": id, "definition": child.Definition, "version": child.Version, "await": await})
 	if err != nil {
 		return err
 	}
@@ -217,23 +174,4 @@ func parentOf(p *signal.Parent) *snapshot.Parent {
 		return nil
 	}
 	return &snapshot.Parent{InstanceID: p.InstanceID, Token: p.Token, Depth: p.Depth}
-}
-
-// Child is a definition that another one runs and waits for.
-type Child struct {
-	Definition string
-	Version    string // "" = the latest
-	Pointer    string // of the task that runs it
-}
-
-// Children lists the definitions that p runs and waits for, in order of their
-// place in the document.
-func (p *Program) Children() []Child {
-	var list []Child
-	for _, pointer := range slices.Sorted(maps.Keys(p.nodes)) {
-		if n := p.nodes[pointer]; n.Run != nil && n.Run.Await {
-			list = append(list, Child{Definition: n.Run.Definition, Version: n.Run.Version, Pointer: pointer})
-		}
-	}
-	return list
 }

@@ -92,3 +92,22 @@ type Migratable interface {
 // Move rewrites a snapshot for the other version, and lists where the instance
 // is live, in order of pointers. With a problem the snapshot is spoilt.
 type Move func(s *snapshot.Snapshot) []Position
+
+// Child is a definition that another one runs and waits for.
+type Child struct {
+	Definition string
+	Version    string // "" = the latest
+	Pointer    string // of the task that runs it
+}
+
+// AnyType is the type under which a wait for events of any type is found.
+const AnyType = "*"
+
+// Key is the canonical form of correlation values.
+func Key(values map[string]string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	b, _ := json.Marshal(values) // keys in order; strings cannot fail
+	return string(b)
+}

@@ -9,9 +9,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// AnyType is the type under which a wait for events of any type is found.
-const AnyType = "*"
-
 // Filter says which events a listen takes.
 type Filter struct {
 	Type      string                  // the event's type; "" = any
@@ -63,6 +60,22 @@ func (l *Listen) wait(pointer string, arm int, eval func(*jq.Template) (value, e
 	return w, nil
 }
 
+// Subscriptions are the waits of a schedule's listen.
+func (n *Node) Subscriptions(limits Limits) ([]snapshot.Wait, error) {
+	var waits []snapshot.Wait
+	for arm := range n.Listen.Filters {
+		w, err := n.Listen.wait(n.Pointer, arm, func(e *jq.Template) (value, error) {
+			v, err := e.Eval(nil, nil, limits.Expression)
+			return anyValue(v), err
+		})
+		if err != nil {
+			return nil, err
+		}
+		waits = append(waits, w)
+	}
+	return waits, nil
+}
+
 // maxKeyBytes bounds one value of a correlation key.
 const maxKeyBytes = 1 << 10
 
@@ -110,15 +123,6 @@ func (p *Program) Correlate(pointer string, arm, bound int, event json.RawMessag
 		}
 	}
 	return Key(found), true, nil
-}
-
-// Key is the canonical form of correlation values.
-func Key(values map[string]string) string {
-	if len(values) == 0 {
-		return ""
-	}
-	b, _ := json.Marshal(values) // keys in order; strings cannot fail
-	return string(b)
 }
 
 // fits evaluates the filter on an event, and gives the values by which it is

@@ -92,7 +92,7 @@ func (r *run) subscribe(n *Node, f *snapshot.Frame) error {
 	}
 	one := l.Until != nil && l.Each != nil // the next when it is known that this was not the last
 	for len(waits) > 0 && f.Phase != phaseHeard && !(one && len(f.Items) > f.Next) {
-		i, event, ok, err := r.t.early(r.p, waits)
+		i, event, ok, err := r.t.Early(waits)
 		if err != nil {
 			return err
 		}
@@ -157,26 +157,6 @@ func bind(l *Listen, f *snapshot.Frame, w snapshot.Wait) snapshot.Wait {
 	}
 	w.Key = key
 	return w
-}
-
-// early takes the first kept signal that satisfies one of the waits to come.
-func (t *Turn) early(def Definition, waits []snapshot.Wait) (i int, event json.RawMessage, ok bool, err error) {
-	for at, b := range t.Snap.Buffer {
-		if b.Token != "" {
-			continue
-		}
-		for i, w := range waits {
-			ok, err := def.Matches(t.Snap, w, b.Payload)
-			if err != nil {
-				return 0, nil, false, err
-			}
-			if ok {
-				t.Snap.Buffer = slices.Delete(slices.Clone(t.Snap.Buffer), at, at+1)
-				return i, b.Payload, true, nil
-			}
-		}
-	}
-	return 0, nil, false, nil
 }
 
 // heard takes an event that a wait of the listen n was for. The branch may be
@@ -411,11 +391,12 @@ func (r *run) next(n *Node) (bool, error) {
 			waits = append(waits, w)
 		}
 	}
-	i, event, ok, err := r.t.early(r.p, waits)
+	i, event, ok, err := r.t.Early(waits)
 	if err != nil || !ok {
 		return false, err
 	}
-	r.t.take(waits[i], false)
+	token := waits[i].Token
+	r.t.Withdraw(TaskCancelled, func(w snapshot.Wait) bool { return w.Token == token })
 	return true, r.renew(n, f, waits[i], event)
 }
 

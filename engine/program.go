@@ -19,7 +19,8 @@ type Program struct {
 	Output  *jq.Template // output.as of the workflow; nil = as it is
 	Timeout *jq.Template // an ISO 8601 duration, for the whole run; nil = none
 	Schemas Schemas      // of the workflow's input and output
-	// Schedule says when instances begin by themselves; nil = never.
+	// Schedule says when instances begin by themselves; nil = never. On is a Node,
+	// KindListen at /schedule/on: each event that one of its filters takes.
 	Schedule *Schedule
 	Machine  *Machine // of a lifecycle, whose root list has states; nil = its tasks run one after the other
 	Root     *Node    // KindList at "/do", or at "/states"
@@ -191,8 +192,10 @@ func NewProgram(p Program) (*Program, error) {
 	if err := p.index(p.Root, nil, 0); err != nil {
 		return nil, err
 	}
-	if p.Schedule != nil && p.Schedule.On != nil { // the task that its subscriptions are of
-		p.nodes[p.Schedule.On.Pointer] = p.Schedule.On
+	if p.Schedule != nil {
+		if on, ok := p.Schedule.On.(*Node); ok { // the task that its subscriptions are of
+			p.nodes[on.Pointer] = on
+		}
 	}
 	return &p, nil
 }

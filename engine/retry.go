@@ -84,7 +84,7 @@ func (r *run) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool,
 	if first.IsZero() {
 		first = r.t.In.Now
 	}
-	w := snapshot.Wait{Kind: snapshot.WaitRetry, Token: r.t.derive(), Branch: r.b.ID, Pointer: n.Pointer}
+	w := snapshot.Wait{Kind: snapshot.WaitRetry, Token: r.t.NewToken(), Branch: r.b.ID, Pointer: n.Pointer}
 	if w.Until, err = r.due(policy, f.Attempt+1, w.Token); err != nil {
 		return false, err
 	}

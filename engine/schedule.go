@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/robfig/cron/v3"
 
-	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -38,9 +37,17 @@ type Schedule struct {
 	Every    string        // an ISO 8601 duration; ticks are counted from the publication
 	Cron     string        // five fields, in UTC
 	After    string        // an ISO 8601 duration after the end of the run before
-	On       *Node         // KindListen, at /schedule/on: each event that one of its filters takes
+	On       Subscriber    // each event that satisfies one of its waits
 	Envelope bool          // On: the input has the whole event, not its data
 	cron     cron.Schedule // of Cron
+}
+
+// Subscriber says for which events a schedule waits. The definition is asked
+// whether an event satisfies one of the waits, by Matches and Correlate.
+type Subscriber interface {
+	// Subscriptions are waits to come, of the kind of events, at the pointer that
+	// [IsSubscription] knows, each with an arm of its own.
+	Subscriptions(limits Limits) ([]snapshot.Wait, error)
 }
 
 // schedulePointer begins the pointers of a schedule's waits.
@@ -209,17 +216,11 @@ func (s *Schedule) later(t *Turn) error {
 // subscribe waits for the events that begin instances. These waits are never
 // consumed: an event that they take begins an instance, see EventStart.
 func (s *Schedule) subscribe(t *Turn) error {
-	for arm := range s.On.Listen.Filters {
-		w, err := s.On.Listen.wait(s.On.Pointer, arm, func(e *jq.Template) (value, error) {
-			v, err := e.Eval(nil, nil, t.In.Limits.Expression)
-			return anyValue(v), err
-		})
-		if err != nil {
-			return err
-		}
+	waits, err := s.On.Subscriptions(t.In.Limits)
+	for _, w := range waits {
 		t.Await(w)
 	}
-	return nil
+	return err
 }
 
 // resume goes on with a schedule: at a tick, at the end of the run before, or at
@@ -239,8 +240,8 @@ func (s *Schedule) resume(t *Turn, w snapshot.Wait, res Result) error {
 	at := now.Due
 	now.Ticks++
 	after := s.After != ""
-	run := &Run{Definition: ref.Name, Version: ref.Version, Await: after}
-	err := t.Spawn(run, json.RawMessage("null"), 0, snapshot.Wait{Pointer: w.Pointer})
+	run := signal.Start{Definition: ref.Name, Version: ref.Version, Input: json.RawMessage("null")}
+	err := t.Spawn(run, after, 0, snapshot.Wait{Pointer: w.Pointer})
 	if err != nil || after {
 		return err
 	}

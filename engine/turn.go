@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -80,11 +81,11 @@ func (t *Turn) Step(pointer string) bool {
 	return true
 }
 
-// derive returns a single-use, unguessable id. It depends only on the
-// instance's incarnation, the epoch, the version this turn writes and the order
-// of calls, so a repeated decision repeats it and a revisit of the same task
-// makes a new one.
-func (t *Turn) derive() string {
+// NewToken returns a single-use, unguessable id, for a wait about which something
+// is decided by its token before it is made. It depends only on the instance's
+// incarnation, the epoch, the version this turn writes and the order of calls,
+// so a repeated decision repeats it and a revisit of the same task makes a new one.
+func (t *Turn) NewToken() string {
 	t.ordinal++
 	mac := signerOf(t.In.Key)
 	defer signers.Put(mac)
@@ -150,11 +151,11 @@ func (t *Turn) Append(e Entry) int64 {
 	return e.Position
 }
 
-// Await adds a wait and gives it a token, unless it has one that this turn
-// derived. A wait that has Until gets a timer.
+// Await adds a wait and gives it a token, unless it has one of [Turn.NewToken].
+// A wait that has Until gets a timer.
 func (t *Turn) Await(w snapshot.Wait) snapshot.Wait {
 	if w.Token == "" {
-		w.Token = t.derive()
+		w.Token = t.NewToken()
 	}
 	w.Until = w.Until.UTC().Truncate(time.Microsecond)
 	t.Snap.Waits, t.awaits = append(t.Snap.Waits, w), true
@@ -257,6 +258,27 @@ func (t *Turn) take(w snapshot.Wait, unknown bool) {
 		t.out.Settled = append(t.out.Settled, Settled{Position: w.Command, Unknown: unknown})
 	}
 	t.disown(w, true)
+}
+
+// Early takes the first kept signal that satisfies one of the waits to come, and
+// says which.
+func (t *Turn) Early(waits []snapshot.Wait) (i int, event json.RawMessage, ok bool, err error) {
+	for at, b := range t.Snap.Buffer {
+		if b.Token != "" {
+			continue
+		}
+		for i, w := range waits {
+			ok, err := t.def.Matches(t.Snap, w, b.Payload)
+			if err != nil {
+				return 0, nil, false, err
+			}
+			if ok {
+				t.Snap.Buffer = slices.Delete(slices.Clone(t.Snap.Buffer), at, at+1)
+				return i, b.Payload, true, nil
+			}
+		}
+	}
+	return 0, nil, false, nil
 }
 
 // Complete ends the instance with its output.

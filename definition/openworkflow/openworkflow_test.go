@@ -137,7 +137,7 @@ func show(b *strings.Builder, depth int, name string, v reflect.Value) {
 		return
 	}
 	switch v.Kind() {
-	case reflect.Pointer:
+	case reflect.Pointer, reflect.Interface:
 		show(b, depth, name, v.Elem())
 	case reflect.Struct:
 		fmt.Fprintf(b, "%s%s\n", in, name)

@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Run is a sub-workflow: a child instance of another definition.
+type Run struct {
+	Definition string       // namespace/name
+	Version    string       // "" = the latest, resolved when the task runs
+	Input      *jq.Template // nil = null
+	Await      bool         // wait for its end, and give its output
+}
+
+// child starts a sub-workflow; it reports whether the branch waits for it.
+func (r *run) child(n *Node) (waits bool, err error) {
+	input := json.RawMessage("null")
+	if n.Run.Input != nil {
+		v, err := r.eval(n.Run.Input)
+		if err != nil {
+			return false, err
+		}
+		if input, err = v.Raw(r.t.In.Limits.Expression.Bytes); err != nil {
+			return false, err
+		}
+	}
+	if len(input) > MaxChildBytes {
+		return false, raise(ErrRuntime, 500, "Limit exceeded",
+			fmt.Sprintf("an input of %d bytes exceeds %d; pass a reference to large data", len(input), MaxChildBytes))
+	}
+	depth := 0
+	if n.Run.Await {
+		depth = 1
+		if p := r.t.Snap.Parent; p != nil {
+			depth += p.Depth
+		}
+	}
+	if depth > MaxDepth {
+		return false, raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("sub-workflows wait for each other more than %d deep", MaxDepth))
+	}
+	start := signal.Start{Definition: n.Run.Definition, Version: n.Run.Version, Input: input}
+	err = r.t.Spawn(start, n.Run.Await, depth, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
+	if err != nil || n.Run.Await {
+		return err == nil, err
+	}
+	return false, r.complete(n, r.data, n.Then)
+}
+
+// Children lists the definitions that p runs and waits for, in order of their
+// place in the document.
+func (p *Program) Children() []Child {
+	var list []Child
+	for _, pointer := range slices.Sorted(maps.Keys(p.nodes)) {
+		if n := p.nodes[pointer]; n.Run != nil && n.Run.Await {
+			list = append(list, Child{Definition: n.Run.Definition, Version: n.Run.Version, Pointer: pointer})
+		}
+	}
+	return list
+}
