@@ -85,13 +85,28 @@ type Tasked interface{ IsTask(pointer string) bool }
 type Migratable interface {
 	// Document is what the author wrote, as any JSON, to show what has changed.
 	Document() any
-	// MigrateTo says how, by a map of pointers; see [NewMigration].
+	// MigrateTo says how, by a map of pointers; see [NewMigration]. A Move that is
+	// nil, without an error: to is of another kind, which takes none of these.
 	MigrateTo(to Definition, pointers map[string]string) (Move, error)
 }
 
 // Move rewrites a snapshot for the other version, and lists where the instance
 // is live, in order of pointers. With a problem the snapshot is spoilt.
 type Move func(s *snapshot.Snapshot) []Position
+
+// Retries reports whether the failure e of the command that the wait with a
+// token is for leads to a retry by its author's policy: a try around the task
+// takes it, and has a policy that is for it, used up or not. Who performs the
+// command then makes one attempt, since the author has said how often. It
+// changes nothing.
+func Retries(def Definition, snap snapshot.Snapshot, token string, e snapshot.Error, in Input) (bool, error) {
+	d, ok := def.(Retrier)
+	w, waits := snap.Wait(token)
+	if !ok || !waits || w.Kind != snapshot.WaitCommand || snap.Undo != nil {
+		return false, nil
+	}
+	return d.Retries(newTurn(snap.Clone(), in), w, e)
+}
 
 // Child is a definition that another one runs and waits for.
 type Child struct {

@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -50,10 +49,16 @@ type Input struct {
 
 // Limits bounds one turn. A zero field means the default.
 type Limits struct {
-	Steps      int       // tasks run in one turn before it continues in another; default 1,000
-	FanOut     int       // arms of one fan-out; default 1,000
-	Items      int       // of one loop's collection; default 100,000
-	Expression jq.Limits // of one expression
+	Steps  int // tasks run in one turn before it continues in another; default 1,000
+	FanOut int // arms of one fan-out; default 1,000
+	Items  int // of one loop's collection; default 100,000
+
+	// Expression bounds one expression of a definition; what they mean, and their
+	// defaults, is for the language to say.
+	Expression struct {
+		Steps int // operations
+		Bytes int // of a value, as JSON
+	}
 }
 
 // Defaults of Limits.

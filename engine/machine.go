@@ -108,37 +108,14 @@ func (p *Program) Admit(t *Turn, w snapshot.Wait, event Result) error {
 	return err
 }
 
-// resting returns the wait of an instance that rests in a state.
-func resting(s *snapshot.Snapshot) (snapshot.Wait, bool) {
-	i := slices.IndexFunc(s.Waits, func(w snapshot.Wait) bool { return w.Kind == snapshot.WaitState })
-	if i < 0 || s.Status == snapshot.Suspended {
-		return snapshot.Wait{}, false
-	}
-	return s.Waits[i], true
-}
-
 // Takes lists the events that an instance of a lifecycle takes now, guards
 // aside; none between two states, and for other definitions.
 func (p *Program) Takes(s *snapshot.Snapshot) []string {
-	w, ok := resting(s)
+	w, ok := s.Resting()
 	if n := p.nodes[w.Pointer]; ok && n != nil {
 		return n.State.events()
 	}
 	return nil
-}
-
-// codeInTransition is that of an event which comes between two states.
-const codeInTransition = "lifecycle.in-transition"
-
-// inTransition is the problem of an event that comes while an instance rests in
-// no state.
-func inTransition(s *snapshot.Snapshot) error {
-	why := "is between two states"
-	if s.Status == snapshot.Suspended || s.Status == snapshot.Faulted {
-		why = "is " + string(s.Status)
-	}
-	return problem.New(problem.Conflict, codeInTransition, "instance %s %s and takes no event now", s.InstanceID, why).
-		WithHint("trigger it again when it rests in a state")
 }
 
 // take finds the transition that takes an event in the state n, with nothing

@@ -52,8 +52,8 @@ func (b Backoff) delayed(delay time.Duration, n int) time.Duration {
 	case BackoffExponential:
 		factor = math.Pow(2, float64(n-1))
 	}
-	if float64(delay)*factor > float64(maxDuration) {
-		return maxDuration
+	if float64(delay)*factor > float64(MaxDuration) {
+		return MaxDuration
 	}
 	return time.Duration(float64(delay) * factor)
 }
@@ -123,20 +123,6 @@ func (r *run) due(policy *RetryPolicy, n int, token string) (time.Time, error) {
 		delay = max(delay, MinRetryDelay) // a policy without a delay would do nothing else
 	}
 	return now.Add(delay), nil
-}
-
-// Retries reports whether the failure e of the command that the wait with a
-// token is for leads to a retry by its author's policy: a try around the task
-// takes it, and has a policy that is for it, used up or not. Who performs the
-// command then makes one attempt, since the author has said how often. It
-// changes nothing.
-func Retries(def Definition, snap snapshot.Snapshot, token string, e snapshot.Error, in Input) (bool, error) {
-	d, ok := def.(Retrier)
-	w, waits := snap.Wait(token)
-	if !ok || !waits || w.Kind != snapshot.WaitCommand || snap.Undo != nil {
-		return false, nil
-	}
-	return d.Retries(newTurn(snap.Clone(), in), w, e)
 }
 
 // Retries looks for the try that takes e, and whether its policy is for it.

@@ -21,7 +21,7 @@ func TestBackoffGrows(t *testing.T) {
 		}
 	}
 	for _, n := range []int{100, 10_000, MaxRetries} {
-		if got := BackoffExponential.delayed(time.Hour, n); got != maxDuration {
+		if got := BackoffExponential.delayed(time.Hour, n); got != MaxDuration {
 			t.Errorf("delay %d is %v, not the longest there is", n, got)
 		}
 	}

@@ -253,7 +253,7 @@ func completion(w snapshot.Wait, r Result) TaskChange {
 func (t *Turn) external(def Definition) (*Outcome, error) {
 	m, ok := def.(Stateful)
 	stateful := ok && m.HasStates()
-	if w, rests := resting(t.Snap); rests && stateful {
+	if w, rests := t.Snap.Resting(); rests && stateful {
 		r := Result{Output: t.In.Signal.Payload, Actor: t.In.Signal.Headers[signal.HeaderActor]}
 		if err := m.Admit(t, w, r); err != nil {
 			return nil, err
@@ -278,6 +278,20 @@ func (t *Turn) external(def Definition) (*Outcome, error) {
 		return nil, inTransition(t.Snap)
 	}
 	return t.keep()
+}
+
+// codeInTransition is that of an event which comes between two states.
+const codeInTransition = "lifecycle.in-transition"
+
+// inTransition is the problem of an event that comes while an instance rests in
+// no state.
+func inTransition(s *snapshot.Snapshot) error {
+	why := "is between two states"
+	if s.Status == snapshot.Suspended || s.Status == snapshot.Faulted {
+		why = "is " + string(s.Status)
+	}
+	return problem.New(problem.Conflict, codeInTransition, "instance %s %s and takes no event now", s.InstanceID, why).
+		WithHint("trigger it again when it rests in a state")
 }
 
 // hear gives an event to every listen that it satisfies now: branches that

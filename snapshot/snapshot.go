@@ -360,6 +360,15 @@ func (s *Snapshot) At() string {
 // unescape reads a key of a JSON pointer.
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
+// Resting returns the wait of an instance that rests in a state.
+func (s *Snapshot) Resting() (Wait, bool) {
+	i := slices.IndexFunc(s.Waits, func(w Wait) bool { return w.Kind == WaitState })
+	if i < 0 || s.Status == Suspended {
+		return Wait{}, false
+	}
+	return s.Waits[i], true
+}
+
 // Arrange puts the primary wait first, where the stored form has it, so that
 // a snapshot in memory and the same one read back go on alike.
 func (s *Snapshot) Arrange() {
