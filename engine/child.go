@@ -175,3 +175,10 @@ func parentOf(p *signal.Parent) *snapshot.Parent {
 	}
 	return &snapshot.Parent{InstanceID: p.InstanceID, Token: p.Token, Depth: p.Depth}
 }
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}

@@ -7,7 +7,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// Definition is what an instance runs: a [Program] compiled from a document,
+// Definition is what an instance runs: a program compiled from a document,
 // or Go code. Its methods are called with a Turn that holds a private copy of
 // the snapshot; an error means that the decision cannot be made at all (the
 // snapshot does not fit the definition), never that the workflow failed.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// MaxDuration bounds a wait: 100 years.
-const MaxDuration = 100 * 366 * 24 * time.Hour
+// LongestDuration bounds what is waited for: 100 years.
+const LongestDuration = 100 * 366 * 24 * time.Hour
 
 // After returns the moment an ISO 8601 duration ("P1DT2H30M", "PT0.5S",
 // "P1M") after t, in UTC. Years, months and days are calendar units; where the
@@ -54,7 +54,7 @@ func After(t time.Time, iso string) (time.Time, error) {
 	}
 	wholeDays := math.Trunc(days)
 	exact += (days - wholeDays) * 24 * 3600
-	if years > 100 || months > 1200 || wholeDays > 36_600 || exact > MaxDuration.Seconds() {
+	if years > 100 || months > 1200 || wholeDays > 36_600 || exact > LongestDuration.Seconds() {
 		return bad("it is longer than 100 years")
 	}
 	t = addMonths(t.UTC(), 12*int(years)+int(months)).AddDate(0, 0, int(wholeDays))

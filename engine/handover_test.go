@@ -27,10 +27,10 @@ func TestANewerVersionGoesOnWhereTheOlderOneWas(t *testing.T) {
 		{"a delay", Schedule{After: "PT1H"}, Schedule{After: "PT1H"}, "2026-01-01 12:00:00", "2026-01-01 11:30:00", "2026-01-01 12:00:00"},
 	} {
 		m := moments(t, c.due, c.now, c.wantDue)
-		old, next := program(t, "1.0.0", c.old), program(t, "1.1.0", c.next)
+		old, next := newTimed(t, "1.0.0", c.old), newTimed(t, "1.1.0", c.next)
 		w := snapshot.Wait{Kind: snapshot.WaitTimer, Token: "t", Pointer: "/schedule/x", Until: m[0]}
 		snap := snapshot.Snapshot{
-			InstanceID: ScheduleID(old.ID, 0), Version: 3, Status: snapshot.Waiting, Definition: old.ID,
+			InstanceID: ScheduleID(old.ref, 0), Version: 3, Status: snapshot.Waiting, Definition: old.ref,
 			Schedule: &snapshot.Schedule{Ticks: 2, Due: m[0]}, Waits: []snapshot.Wait{w},
 		}
 		ended, begun, err := HandOver(old, &snap, next, Input{Now: m[1], Clock: m[1], Incarnation: "inc"})
@@ -49,9 +49,9 @@ func TestANewerVersionGoesOnWhereTheOlderOneWas(t *testing.T) {
 // TestAnEndedScheduleSendsOn what was on its way to it, once.
 func TestAnEndedScheduleSendsOn(t *testing.T) {
 	t.Parallel()
-	p := program(t, "1.0.0", Schedule{Every: "PT1H"})
+	p := newTimed(t, "1.0.0", Schedule{Every: "PT1H"})
 	snap := snapshot.Snapshot{
-		InstanceID: ScheduleID(p.ID, 0), Version: 4, Status: snapshot.Cancelled, Definition: p.ID, Schedule: &snapshot.Schedule{Successor: "next"},
+		InstanceID: ScheduleID(p.ref, 0), Version: 4, Status: snapshot.Cancelled, Definition: p.ref, Schedule: &snapshot.Schedule{Successor: "next"},
 	}
 	for typ, want := range map[signal.Type]int{signal.ExternalSignal: 1, signal.SubWorkflowCompleted: 1, signal.TimerDue: 0} {
 		env := signal.Envelope{SignalID: "s", InstanceID: snap.InstanceID, Type: typ, Payload: []byte(`{}`), WaitingToken: "t"}
@@ -65,11 +65,21 @@ func TestAnEndedScheduleSendsOn(t *testing.T) {
 	}
 }
 
-func program(t *testing.T, version string, s Schedule) *Program {
+// timed is a definition of which only the schedule is asked for.
+type timed struct {
+	Definition
+	ref      snapshot.Definition
+	schedule *Schedule
+}
+
+func (d timed) Ref() snapshot.Definition { return d.ref }
+func (d timed) Timetable() *Schedule     { return d.schedule }
+
+func newTimed(t *testing.T, version string, s Schedule) timed {
 	t.Helper()
 	checked, err := NewSchedule(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Program{ID: snapshot.Definition{Name: "t/s", Version: version}, Schedule: checked}
+	return timed{ref: snapshot.Definition{Name: "t/s", Version: version}, schedule: checked}
 }

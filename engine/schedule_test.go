@@ -56,14 +56,10 @@ func TestTicksCountUnlessTheyAreLongPast(t *testing.T) {
 
 func TestScheduleIsHandedOverBeforeItsStreamIsLong(t *testing.T) {
 	t.Parallel()
-	s, err := NewSchedule(Schedule{Every: "PT1M"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &Program{ID: snapshot.Definition{Name: "t/s", Version: "1.0.0"}, Schedule: s}
+	p := newTimed(t, "1.0.0", Schedule{Every: "PT1M"})
 	due := moments(t, "2026-01-01 10:00:00")[0]
 	turn := newTurn(snapshot.Snapshot{
-		InstanceID: ScheduleID(p.ID, 0), Definition: p.ID, Status: snapshot.Waiting, Schedule: &snapshot.Schedule{Ticks: MaxGeneration - 1, Due: due},
+		InstanceID: ScheduleID(p.ref, 0), Definition: p.ref, Status: snapshot.Waiting, Schedule: &snapshot.Schedule{Ticks: MaxGeneration - 1, Due: due},
 	}, Input{Now: due, Clock: due})
 	if err := p.Timetable().resume(turn, snapshot.Wait{Kind: snapshot.WaitTimer}, Result{}); err != nil {
 		t.Fatal(err)

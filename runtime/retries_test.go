@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/activity"
-	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/program"
 	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
@@ -72,10 +72,10 @@ func TestEndlessRetriesArePaced(t *testing.T) {
   - safe: {try: [{work: {call: effect}}], catch: {retry: {}}}
 `))
 	n.begin(t, "i", "t/endless", nil)
-	n.until(t, "i", func(projections.Instance) bool { return calls.Load() > engine.EagerRetries })
+	n.until(t, "i", func(projections.Instance) bool { return calls.Load() > program.EagerRetries })
 	begun := time.Now()
-	n.until(t, "i", func(projections.Instance) bool { return calls.Load() > engine.EagerRetries+2 })
-	if took := time.Since(begun); took < engine.MinRetryDelay {
+	n.until(t, "i", func(projections.Instance) bool { return calls.Load() > program.EagerRetries+2 })
+	if took := time.Since(begun); took < program.MinRetryDelay {
 		t.Errorf("two retries more after %s", took)
 	}
 }

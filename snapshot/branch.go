@@ -29,7 +29,7 @@ func (s *Snapshot) EnterEpoch(epoch int64) {
 	if s.Epoch == epoch {
 		return
 	}
-	if f := s.outermost(); f != nil && f.Epoch == 0 {
+	if f := s.Branch(0).outermost(); f != nil && f.Epoch == 0 {
 		f.Epoch = s.Epoch
 	}
 	s.Epoch = epoch
@@ -37,16 +37,16 @@ func (s *Snapshot) EnterEpoch(epoch int64) {
 
 // TaskEpoch is the epoch under which the task that the root branch is at began.
 func (s *Snapshot) TaskEpoch() int64 {
-	if f := s.outermost(); f != nil && f.Epoch > 0 {
+	if f := s.Branch(0).outermost(); f != nil && f.Epoch > 0 {
 		return f.Epoch
 	}
 	return s.Epoch
 }
 
-// outermost is the frame of the root list; nil = none runs.
-func (s *Snapshot) outermost() *Frame {
-	if b := s.Branch(0); b != nil && len(b.Frames) > 0 {
-		return &b.Frames[0]
+// outermost is the first frame of a branch; nil = it has none, or is none.
+func (b *Branch) outermost() *Frame {
+	if b == nil || len(b.Frames) == 0 {
+		return nil
 	}
-	return nil
+	return &b.Frames[0]
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 const acknowledgedDoc = `
@@ -27,17 +27,17 @@ func TestAcknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []struct {
-		kind     engine.NodeKind
+		kind     program.NodeKind
 		target   string
 		ack      string
 		detached bool
 	}{
-		{engine.KindCall, "ship", "PT30S", false},
-		{engine.KindCall, "http", "PT5M", true},
-		{engine.KindCall, "http", "PT1H", false},
-		{engine.KindEach, "http", "PT5M", true},
+		{program.KindCall, "ship", "PT30S", false},
+		{program.KindCall, "http", "PT5M", true},
+		{program.KindCall, "http", "PT1H", false},
+		{program.KindEach, "http", "PT5M", true},
 	} {
-		n := p.Definition.(*engine.Program).Root.List[i]
+		n := p.Definition.(*program.Program).Root.List[i]
 		ack := ""
 		if n.Call.Ack != nil {
 			ack = n.Call.Ack.String()

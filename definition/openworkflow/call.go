@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 // Names that a call can have beside those of functions.
@@ -29,7 +30,7 @@ var reserved = map[string]bool{"asyncapi": true, "grpc": true, "a2a": true, "mcp
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$`)
 
 // callTask compiles a call, of whatever it calls.
-func (c *compiler) callTask(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+func (c *compiler) callTask(at string, m map[string]any, n *program.Node, vars scope, _ []string) {
 	if name, task, ok := c.function(at, m); ok {
 		c.expand(at, name, task, m, n, vars)
 		return
@@ -49,9 +50,9 @@ func (c *compiler) callTask(at string, m map[string]any, n *engine.Node, vars sc
 // called is what a call compiles to. Args are the arguments of a named
 // function, which it sees as its data.
 type called struct {
-	kind   engine.NodeKind
-	call   *engine.Call
-	person *engine.Person
+	kind   program.NodeKind
+	call   *program.Call
+	person *program.Person
 	args   *jq.Template
 }
 
@@ -59,7 +60,7 @@ type called struct {
 // quiet, the findings in a named function are left out: they were reported at
 // the function itself.
 func (c *compiler) call(at string, m map[string]any, vars scope, inside []string, quiet bool) (r called) {
-	r.kind = engine.KindCall
+	r.kind = program.KindCall
 	v, ok := m["call"]
 	if !ok {
 		return r
@@ -81,7 +82,7 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 		if own, ok := ours[name]; ok {
 			name = own
 		} else {
-			r.call = &engine.Call{Target: name, With: c.template(p, with, vars)}
+			r.call = &program.Call{Target: name, With: c.template(p, with, vars)}
 			return r
 		}
 	}
@@ -92,19 +93,19 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 	}
 	switch {
 	case name == callHTTP:
-		r.call = &engine.Call{Target: name, With: c.http(p, with, vars)}
+		r.call = &program.Call{Target: name, With: c.http(p, with, vars)}
 	case name == callAPI:
-		r.call = &engine.Call{Target: callHTTP, With: c.openapi(p, with, vars)}
+		r.call = &program.Call{Target: callHTTP, With: c.openapi(p, with, vars)}
 	case name == callPerson:
-		r.kind = engine.KindPerson
-		r.person = &engine.Person{With: c.person(p, with, vars)}
+		r.kind = program.KindPerson
+		r.person = &program.Person{With: c.person(p, with, vars)}
 	case name == callEach:
-		r.kind = engine.KindEach
+		r.kind = program.KindEach
 		r.call = c.each(p, with, vars, inside)
 	case name == callAck:
 		r.call = c.acknowledged(p, with, vars, inside)
 	case name == callUndo:
-		r.kind = engine.KindUndo
+		r.kind = program.KindUndo
 		c.undo(at, with)
 	case reserved[name]:
 		c.report(join(at, "call"), codeUnsupported, "", "calls of %s are outside the supported profile", name)
@@ -121,7 +122,7 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 	default:
 		c.nearly(join(at, "call"), name)
 		c.register(join(at, "call"), name)
-		r.call = &engine.Call{Target: name, With: c.template(p, with, vars)}
+		r.call = &program.Call{Target: name, With: c.template(p, with, vars)}
 	}
 	return r
 }
@@ -211,7 +212,7 @@ func (c *compiler) nearly(at, name string) {
 func (c *compiler) named(at, name string, with any, hasWith bool, vars scope, inside []string, quiet bool) called {
 	f, ok := c.functions[name].(map[string]any)
 	if !ok {
-		return called{kind: engine.KindCall}
+		return called{kind: program.KindCall}
 	}
 	var args *jq.Template
 	if hasWith {
@@ -416,9 +417,9 @@ func literal(s string) string {
 }
 
 // each compiles the arguments of a fan-out: {in, each, call, with}.
-func (c *compiler) each(at string, v any, vars scope, inside []string) *engine.Call {
+func (c *compiler) each(at string, v any, vars scope, inside []string) *program.Call {
 	m := c.object(at, v, shape{fields: []string{"in", "each", "call", "with"}, required: []string{"in", "call"}})
-	res := &engine.Call{Each: c.variable(join(at, "each"), m["each"], "item")}
+	res := &program.Call{Each: c.variable(join(at, "each"), m["each"], "item")}
 	if in, ok := m["in"]; ok {
 		switch in.(type) {
 		case string:
@@ -438,14 +439,14 @@ func (c *compiler) each(at string, v any, vars scope, inside []string) *engine.C
 
 // inner compiles the {call, with} among the arguments of our function outer;
 // nil when there is something wrong with it.
-func (c *compiler) inner(at string, m map[string]any, vars scope, inside []string, outer string) *engine.Call {
+func (c *compiler) inner(at string, m map[string]any, vars scope, inside []string, outer string) *program.Call {
 	p := join(at, "call")
 	r := c.call(at, m, vars, inside, true)
 	name, _ := m["call"].(string)
 	switch {
 	case slices.Contains(inside, name):
 		c.report(p, codeType, "", "function %s calls itself, directly or by way of another", clip(name))
-	case r.kind != engine.KindCall || outer == callAck && r.call != nil && r.call.Ack != nil:
+	case r.kind != program.KindCall || outer == callAck && r.call != nil && r.call.Ack != nil:
 		c.report(p, codeUnsupported, "call http or a function", "%s of %s is outside the supported profile", outer, quoted(m["call"]))
 	case r.args != nil:
 		c.report(p, codeUnsupported, "give the function no with here", "arguments of a named function in %s are outside the supported profile", outer)
@@ -461,9 +462,9 @@ const ackWithin = "PT5M"
 
 // acknowledged compiles a call whose result is what the consumer acknowledges:
 // {call, with, within, await}.
-func (c *compiler) acknowledged(at string, v any, vars scope, inside []string) *engine.Call {
+func (c *compiler) acknowledged(at string, v any, vars scope, inside []string) *program.Call {
 	m := c.object(at, v, shape{fields: []string{"call", "with", "within", "await"}, required: []string{"call"}})
-	res := &engine.Call{Ack: jq.Constant(ackWithin)}
+	res := &program.Call{Ack: jq.Constant(ackWithin)}
 	if within, ok := m["within"]; ok {
 		res.Ack = c.duration(join(at, "within"), within, vars)
 		text, _ := within.(string)

@@ -1,7 +1,7 @@
 package openworkflow
 
 import (
-	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 // latest is how the language names the latest version.
@@ -13,10 +13,10 @@ var processes = map[string]string{
 }
 
 // run compiles a sub-workflow.
-func (c *compiler) run(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+func (c *compiler) run(at string, m map[string]any, n *program.Node, vars scope, _ []string) {
 	at = join(at, "run")
 	r := c.object(at, m["run"], shape{fields: []string{"workflow", "await", "return"}, unsupported: processes})
-	n.Run = &engine.Run{Await: true}
+	n.Run = &program.Run{Await: true}
 	if v, ok := r["await"]; ok {
 		if n.Run.Await, ok = v.(bool); !ok {
 			c.wrong(join(at, "await"), "true or false", v)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 // giveUp takes from metadata how long a command may wait for a place; 0 = it
@@ -34,7 +35,7 @@ func (c *compiler) giveUp(at string, metadata map[string]any) time.Duration {
 
 // metadata takes what is nobody's business but the author's, and of it
 // giveUpAfter, and compensate: how a task is undone once it is completed.
-func (c *compiler) metadata(at string, v any, n *engine.Node, vars scope) {
+func (c *compiler) metadata(at string, v any, n *program.Node, vars scope) {
 	m := c.anyObject(at, v)
 	n.GiveUp = c.giveUp(at, m)
 	v, ok := m["compensate"]
@@ -48,7 +49,7 @@ func (c *compiler) metadata(at string, v any, n *engine.Node, vars scope) {
 	}
 	r := c.call(at, m, vars.with("output"), c.expanding, true)
 	switch {
-	case r.kind != engine.KindCall || r.call != nil && r.call.Ack != nil:
+	case r.kind != program.KindCall || r.call != nil && r.call.Ack != nil:
 		c.report(join(at, "call"), codeUnsupported, "call http or a function", "a compensation by %s is outside the supported profile", quoted(m["call"]))
 	case r.args != nil:
 		c.report(join(at, "call"), codeUnsupported, "give the function no with here", "arguments of a named function in a compensation are outside the supported profile")

@@ -4,15 +4,15 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 // attributeName is how CloudEvents names attributes.
 var attributeName = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 
 // emit compiles the event that a task publishes.
-func (c *compiler) emit(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+func (c *compiler) emit(at string, m map[string]any, n *program.Node, vars scope, _ []string) {
 	at = join(at, "emit")
 	e := c.object(at, m["emit"], shape{fields: []string{"event"}, required: []string{"event"}})
 	v, ok := e["event"]

@@ -3,7 +3,7 @@ package openworkflow
 import (
 	"slices"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 // extension is what stands around tasks of a kind.
@@ -14,11 +14,11 @@ type extension struct {
 }
 
 // extended are the kinds of tasks that an extension can be for.
-var extended = map[string][]engine.NodeKind{
-	"call":      {engine.KindCall, engine.KindEach, engine.KindPerson},
-	"composite": {engine.KindDo, engine.KindFork},
-	"emit":      {engine.KindEmit}, "for": {engine.KindFor}, "listen": {engine.KindListen}, "raise": {engine.KindRaise},
-	"run": {engine.KindRun}, "set": {engine.KindSet}, "switch": {engine.KindSwitch}, "try": {engine.KindTry}, "wait": {engine.KindWait},
+var extended = map[string][]program.NodeKind{
+	"call":      {program.KindCall, program.KindEach, program.KindPerson},
+	"composite": {program.KindDo, program.KindFork},
+	"emit":      {program.KindEmit}, "for": {program.KindFor}, "listen": {program.KindListen}, "raise": {program.KindRaise},
+	"run": {program.KindRun}, "set": {program.KindSet}, "switch": {program.KindSwitch}, "try": {program.KindTry}, "wait": {program.KindWait},
 	"all": nil,
 }
 
@@ -69,13 +69,13 @@ func (c *compiler) useExtensions(at string, use map[string]any) {
 // stands: what is before it, the task, what is after it. What comes out of an
 // extension's tasks is dropped, unless one of them exits: then it is the output
 // of the task, which is passed over.
-func (c *compiler) extend(n *engine.Node) *engine.Node {
+func (c *compiler) extend(n *program.Node) *program.Node {
 	if c.extending {
 		return n
 	}
 	at := join(n.Pointer, "extensions")
-	list := &engine.Node{Pointer: join(at, "do"), Kind: engine.KindList}
-	var after []*engine.Node
+	list := &program.Node{Pointer: join(at, "do"), Kind: program.KindList}
+	var after []*program.Node
 	for _, e := range c.extensions {
 		if kinds := extended[e.extend]; e.extend != "all" && !slices.Contains(kinds, n.Kind) {
 			continue
@@ -84,21 +84,21 @@ func (c *compiler) extend(n *engine.Node) *engine.Node {
 			list.List = append(list.List, b)
 		}
 		if a := c.around(at, e, "after", n); a != nil {
-			after = append([]*engine.Node{a}, after...) // the first is the outermost
+			after = append([]*program.Node{a}, after...) // the first is the outermost
 		}
 	}
 	if len(list.List)+len(after) == 0 {
 		return n
 	}
 	list.List = append(append(list.List, n), after...)
-	outer := &engine.Node{Pointer: at, Name: n.Name, Kind: engine.KindDo, If: n.If, Then: n.Then, Body: list}
-	n.If, n.Then = nil, engine.Flow{}
+	outer := &program.Node{Pointer: at, Name: n.Name, Kind: program.KindDo, If: n.If, Then: n.Then, Body: list}
+	n.If, n.Then = nil, program.Flow{}
 	c.leaving(n, len(after) > 0)
 	return outer
 }
 
 // around compiles the tasks of an extension before or after a task.
-func (c *compiler) around(at string, e extension, field string, of *engine.Node) *engine.Node {
+func (c *compiler) around(at string, e extension, field string, of *program.Node) *program.Node {
 	v, ok := e.fields[field]
 	if !ok {
 		return nil
@@ -106,7 +106,7 @@ func (c *compiler) around(at string, e extension, field string, of *engine.Node)
 	findings, dropped, warnings := len(c.findings), c.dropped, len(c.warnings)
 	c.extending = true
 	p := join(join(at, e.name), field)
-	n := &engine.Node{Pointer: p, Name: of.Name, Of: of.Pointer, Kind: engine.KindDo, Body: c.list(join(p, "do"), v, functionScope)}
+	n := &program.Node{Pointer: p, Name: of.Name, Of: of.Pointer, Kind: program.KindDo, Body: c.list(join(p, "do"), v, functionScope)}
 	if w, ok := e.fields["when"]; ok {
 		n.If = c.expression(join(e.at, "when"), w, functionScope)
 	}
@@ -131,8 +131,8 @@ func (c *compiler) around(at string, e extension, field string, of *engine.Node)
 }
 
 // exits makes an exit leave the extended task.
-func exits(f *engine.Flow) {
-	if f.Directive == engine.FlowExit {
+func exits(f *program.Flow) {
+	if f.Directive == program.FlowExit {
 		f.Up = true
 	}
 }
@@ -140,8 +140,8 @@ func exits(f *engine.Flow) {
 // leaving has the flow directives inside of an extended task lead out of the
 // list that was put around it. They would pass over what comes after the task,
 // so that is refused.
-func (c *compiler) leaving(n *engine.Node, after bool) {
-	flows := map[string]*engine.Flow{}
+func (c *compiler) leaving(n *program.Node, after bool) {
+	flows := map[string]*program.Flow{}
 	for i := range n.Cases {
 		flows[join(item("switch", i), n.Cases[i].Name)+"/then"] = &n.Cases[i].Then
 	}
@@ -150,10 +150,10 @@ func (c *compiler) leaving(n *engine.Node, after bool) {
 	}
 	for _, field := range keys(flows) {
 		f := flows[field]
-		if f.Directive == engine.FlowContinue || f.Directive == engine.FlowEnd && !after {
+		if f.Directive == program.FlowContinue || f.Directive == program.FlowEnd && !after {
 			continue
 		}
-		f.Up = f.Directive != engine.FlowEnd
+		f.Up = f.Directive != program.FlowEnd
 		if after {
 			c.report(join(n.Pointer, "")+field, codeUnsupported, "leave after out, or let the case continue",
 				"a task with a flow directive of its own inside, in an extension with after, is outside the supported profile")

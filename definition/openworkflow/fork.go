@@ -1,10 +1,12 @@
 package openworkflow
 
-import "github.com/aqueduct-engine/aqueduct/engine"
+import (
+	"github.com/aqueduct-engine/aqueduct/program"
+)
 
 // fork compiles the branches of a fork: a list whose tasks run side by side. A
 // task of it can go to itself, never to another branch.
-func (c *compiler) fork(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+func (c *compiler) fork(at string, m map[string]any, n *program.Node, vars scope, _ []string) {
 	at = join(at, "fork")
 	f := c.object(at, m["fork"], shape{fields: []string{"branches", "compete"}, required: []string{"branches"}})
 	if v, ok := f["compete"]; ok {
@@ -18,7 +20,7 @@ func (c *compiler) fork(at string, m map[string]any, n *engine.Node, vars scope,
 	}
 	at = join(at, "branches")
 	n.Body = c.list(at, v, vars)
-	n.Body.Kind = engine.KindArms
+	n.Body.Kind = program.KindArms
 	for _, arm := range n.Body.List {
 		c.staysInBranch(arm)
 		c.exportsInBranch(arm)
@@ -26,7 +28,7 @@ func (c *compiler) fork(at string, m map[string]any, n *engine.Node, vars scope,
 }
 
 // exportsInBranch warns of exports whose order nobody knows before.
-func (c *compiler) exportsInBranch(n *engine.Node) {
+func (c *compiler) exportsInBranch(n *program.Node) {
 	if n == nil {
 		return
 	}
@@ -43,8 +45,8 @@ func (c *compiler) exportsInBranch(n *engine.Node) {
 }
 
 // staysInBranch reports the flow directives of an arm that lead out of it.
-func (c *compiler) staysInBranch(arm *engine.Node) {
-	flows := map[string]engine.Flow{"then": arm.Then}
+func (c *compiler) staysInBranch(arm *program.Node) {
+	flows := map[string]program.Flow{"then": arm.Then}
 	for i, k := range arm.Cases {
 		flows[join(join(item("switch", i), k.Name), "then")] = k.Then
 	}
@@ -52,7 +54,7 @@ func (c *compiler) staysInBranch(arm *engine.Node) {
 		flows["catch/then"] = arm.Catch.Then
 	}
 	for _, field := range keys(flows) {
-		if f := flows[field]; f.Directive == engine.FlowTo && f.Target != arm.Name {
+		if f := flows[field]; f.Directive == program.FlowTo && f.Target != arm.Name {
 			c.report(join(arm.Pointer, "")+field, codeTarget, "continue, exit or end", "branch %s cannot go to branch %s", clip(arm.Name), clip(f.Target))
 		}
 	}

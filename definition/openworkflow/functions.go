@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 // cataloged is how a function of a catalog is called.
@@ -105,9 +105,9 @@ func plainCall(f map[string]any) bool {
 
 // expand compiles the call of a function that is a task: the task in a list of
 // its own, which gets the arguments as its input.
-func (c *compiler) expand(at, name string, task any, m map[string]any, n *engine.Node, vars scope) {
-	n.Kind = engine.KindDo
-	n.Body = &engine.Node{Pointer: join(at, "function"), Kind: engine.KindList}
+func (c *compiler) expand(at, name string, task any, m map[string]any, n *program.Node, vars scope) {
+	n.Kind = program.KindDo
+	n.Body = &program.Node{Pointer: join(at, "function"), Kind: program.KindList}
 	if slices.Contains(c.expanding, name) {
 		c.report(join(at, "call"), codeType, "", "function %s calls itself, directly or by way of another", clip(name))
 		return
@@ -128,7 +128,7 @@ func (c *compiler) expand(at, name string, task any, m map[string]any, n *engine
 	label := name[strings.LastIndexByte(name, '/')+1:]
 	before := len(c.findings)
 	p := join(item(join(at, "function"), 0), label)
-	n.Body.List = []*engine.Node{c.task(p, label, task, functionScope, []string{label})}
+	n.Body.List = []*program.Node{c.task(p, label, task, functionScope, []string{label})}
 	if c.functions[name] != nil {
 		c.findings = c.findings[:before] // they were reported where it stands
 		return

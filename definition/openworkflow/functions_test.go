@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
-	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 const functionsDoc = `
@@ -46,19 +46,19 @@ set: {logged: '${ .text }'}
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := p.Definition.(*engine.Program).Root.List
+	list := p.Definition.(*program.Program).Root.List
 	inner := list[0].Body.List[0].Body.List[1]
-	if list[0].Kind != engine.KindDo || list[0].Then.Directive != engine.FlowEnd || inner.Pointer != "/do/0/a/function/0/steps/do/1/two" ||
-		inner.Body.List[0].Schemas.Input == nil || inner.Body.List[0].Kind != engine.KindCall {
+	if list[0].Kind != program.KindDo || list[0].Then.Directive != program.FlowEnd || inner.Pointer != "/do/0/a/function/0/steps/do/1/two" ||
+		inner.Body.List[0].Schemas.Input == nil || inner.Body.List[0].Kind != program.KindCall {
 		t.Errorf("steps: %+v", list[0])
 	}
-	if f := list[1].Body.List[0]; f.Kind != engine.KindSet || f.Schemas.Input == nil || f.Name != "log:1.2.0@shop" {
+	if f := list[1].Body.List[0]; f.Kind != program.KindSet || f.Schemas.Input == nil || f.Name != "log:1.2.0@shop" {
 		t.Errorf("of a catalog: %+v", f)
 	}
-	if f := list[2].Body.List[0]; f.Kind != engine.KindWait {
+	if f := list[2].Body.List[0]; f.Kind != program.KindWait {
 		t.Errorf("at a URI: %+v", f)
 	}
-	if list[3].Kind != engine.KindPerson || list[4].Call.Target != "score:2.0.0" {
+	if list[3].Kind != program.KindPerson || list[4].Call.Target != "score:2.0.0" {
 		t.Errorf("of the node: %+v, %+v", list[3], list[4])
 	}
 	again, err := Parse("w.yaml", []byte(functionsDoc), stored(t, p)...)

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 // How long a command may wait is said by its task, by one around it, or by the
@@ -20,10 +20,10 @@ do:
   - a: {call: f}
   - b: {do: [{c: {call: f, metadata: {giveUpAfter: TASK}}}, {d: {call: f}}], metadata: {giveUpAfter: {minutes: 5}}}
 `
-	parse := func(doc, task string) (*engine.Program, error) {
+	parse := func(doc, task string) (*program.Program, error) {
 		p, err := Parse("g.yaml", []byte(strings.NewReplacer("DOC", doc, "TASK", task).Replace(source)))
-		program, _ := p.Definition.(*engine.Program)
-		return program, err
+		made, _ := p.Definition.(*program.Program)
+		return made, err
 	}
 	p, err := parse("PT1H", "PT30S")
 	if err != nil {

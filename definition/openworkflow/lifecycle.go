@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/program"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -40,7 +40,7 @@ const (
 var (
 	lifecycleVersion = regexp.MustCompile(`^1\.0$`)
 	stateName        = regexp.MustCompile(`^[\pL\pN]([\pL\pN _.-]{0,126}[\pL\pN])?$`)
-	guardScope       = scope{"$context", "$workflow", "$runtime", "$" + engine.VarEvent, "$" + engine.VarTransition}
+	guardScope       = scope{"$context", "$workflow", "$runtime", "$" + program.VarEvent, "$" + program.VarTransition}
 	hookScope        = guardScope.with("input", "task")
 )
 
@@ -48,13 +48,13 @@ const nameForm = "a name of up to 128 letters, digits, spaces, and _ . -"
 
 // machine is a lifecycle while it is compiled.
 type machine struct {
-	states map[string]*engine.Node // by name
-	order  []string                // their names, that of the initial one first
-	events map[string]*engine.Event
+	states map[string]*program.Node // by name
+	order  []string                 // their names, that of the initial one first
+	events map[string]*program.Event
 }
 
 // lifecycle compiles a document that is a state machine.
-func (c *compiler) lifecycle() (p engine.Program) {
+func (c *compiler) lifecycle() (p program.Program) {
 	root := c.object("", c.root, shape{
 		fields: []string{
 			"lifecycle", "environment", "definition", "version", "title", "summary", "use", "input", "output",
@@ -83,14 +83,14 @@ func (c *compiler) lifecycle() (p engine.Program) {
 		p.Output = c.filter("/output", v, "as", scope{"$context", "$input", "$workflow", "$runtime"})
 		p.Schemas.Output = c.schemaOf("/output", v)
 	}
-	m := &machine{states: map[string]*engine.Node{}, events: map[string]*engine.Event{}}
+	m := &machine{states: map[string]*program.Node{}, events: map[string]*program.Event{}}
 	c.machineEvents(m, root["events"])
 	c.states(m, root["states"])
 	c.transitions(m, root["transitions"])
 	c.deliveries(m, c.consumers(root["consumers"]), root["policies"])
 	c.connected(m)
-	p.Machine = &engine.Machine{Events: m.events}
-	p.Root = &engine.Node{Pointer: "/states", Kind: engine.KindList}
+	p.Machine = &program.Machine{Events: m.events}
+	p.Root = &program.Node{Pointer: "/states", Kind: program.KindList}
 	for _, name := range m.order {
 		p.Root.List = append(p.Root.List, m.states[name])
 	}
@@ -112,7 +112,7 @@ func (c *compiler) machineEvents(m *machine, v any) {
 		}
 		fields := c.object(at, all[name], shape{fields: []string{"code", "title", "schema"}})
 		c.text(join(at, "title"), fields["title"])
-		e := &engine.Event{Name: name, Schema: c.schemaOf(at, all[name])}
+		e := &program.Event{Name: name, Schema: c.schemaOf(at, all[name])}
 		if v, ok := fields["code"]; ok {
 			e.Code = c.code(join(at, "code"), v)
 		}
@@ -155,7 +155,7 @@ func (c *compiler) states(m *machine, v any) {
 		if !stateName.MatchString(name) {
 			c.reportKey(at, codeType, "", "%s is not %s", clip(name), nameForm)
 		}
-		n := &engine.Node{Pointer: at, Name: name, Kind: engine.KindState, State: &engine.State{}}
+		n := &program.Node{Pointer: at, Name: name, Kind: program.KindState, State: &program.State{}}
 		m.states[name] = n
 		if c.state(m, at, all[name], n.State) == initial {
 			first = append(first, name)
@@ -174,7 +174,7 @@ func (c *compiler) states(m *machine, v any) {
 }
 
 // state compiles one state, and returns its category.
-func (c *compiler) state(m *machine, at string, v any, s *engine.State) string {
+func (c *compiler) state(m *machine, at string, v any, s *program.State) string {
 	fields := c.object(at, v, shape{fields: []string{"category", "title", "timeout", "timeoutEvent", "onEnter", "onExit"}})
 	category := intermediate
 	if v, ok := fields["category"]; ok {
@@ -245,7 +245,7 @@ func (c *compiler) transition(m *machine, at string, v any) {
 	if fields == nil {
 		return
 	}
-	tr := &engine.Transition{Pointer: at}
+	tr := &program.Transition{Pointer: at}
 	if v, ok := fields["event"]; ok {
 		tr.Event = c.known(join(at, "event"), v, "event", keys(m.events))
 	}
@@ -332,7 +332,7 @@ func (c *compiler) connected(m *machine) {
 		if !n.State.Final && len(n.State.On) == 0 {
 			c.warn(n.Pointer, warnDeadEnd, "give it category: final if it is the end", "no transition leads out of state %s", clip(name))
 		}
-		if e := n.State.Expire; e != "" && !slices.ContainsFunc(n.State.On, func(tr *engine.Transition) bool { return tr.Event == e }) {
+		if e := n.State.Expire; e != "" && !slices.ContainsFunc(n.State.On, func(tr *program.Transition) bool { return tr.Event == e }) {
 			c.report(join(n.Pointer, "timeoutEvent"), codeReference, "add the transition, or leave the event out",
 				"no transition out of state %s takes the event %s", clip(name), clip(e))
 		}
@@ -341,18 +341,18 @@ func (c *compiler) connected(m *machine) {
 
 // waiting is the first task of a list that needs something from outside before
 // the list ends; nil = there is none.
-func waiting(n *engine.Node) *engine.Node {
+func waiting(n *program.Node) *program.Node {
 	if n == nil {
 		return nil
 	}
 	switch n.Kind {
-	case engine.KindWait, engine.KindListen, engine.KindEach, engine.KindPerson:
+	case program.KindWait, program.KindListen, program.KindEach, program.KindPerson:
 		return n
-	case engine.KindCall:
+	case program.KindCall:
 		if !n.Call.Detached {
 			return n
 		}
-	case engine.KindRun:
+	case program.KindRun:
 		if n.Run.Await {
 			return n
 		}

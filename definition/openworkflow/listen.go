@@ -3,15 +3,15 @@ package openworkflow
 import (
 	"strings"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 // listen compiles a listen: what it listens to, how it reads events, and what
 // it does with each.
-func (c *compiler) listen(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+func (c *compiler) listen(at string, m map[string]any, n *program.Node, vars scope, _ []string) {
 	p := join(at, "listen")
-	n.Listen = &engine.Listen{}
+	n.Listen = &program.Listen{}
 	l := c.object(p, m["listen"], shape{fields: []string{"to", "read"}, required: []string{"to"}})
 	if v, ok := l["read"]; ok {
 		n.Listen.Envelope = c.read(join(p, "read"), v)
@@ -25,7 +25,7 @@ func (c *compiler) listen(at string, m map[string]any, n *engine.Node, vars scop
 }
 
 // listenTo compiles the strategy of a listen.
-func (c *compiler) listenTo(at string, v any, l *engine.Listen, vars scope) {
+func (c *compiler) listenTo(at string, v any, l *program.Listen, vars scope) {
 	m := c.object(at, v, shape{fields: []string{"one", "any", "all", "until"}})
 	if m == nil {
 		return
@@ -36,7 +36,7 @@ func (c *compiler) listenTo(at string, v any, l *engine.Listen, vars scope) {
 		return
 	}
 	p := join(at, "until")
-	if l.Mode != engine.ListenAny {
+	if l.Mode != program.ListenAny {
 		c.reportKey(p, codeType, "until belongs to any", "only a listen to any event has an until")
 		return
 	}
@@ -60,7 +60,7 @@ func (c *compiler) listenTo(at string, v any, l *engine.Listen, vars scope) {
 
 // strategy compiles one of {one: FILTER}, {any: [FILTER]} and {all: [FILTER]}.
 // A list for any without filters takes every event.
-func (c *compiler) strategy(at string, m map[string]any, vars scope) (mode engine.ListenMode, filters []engine.Filter) {
+func (c *compiler) strategy(at string, m map[string]any, vars scope) (mode program.ListenMode, filters []program.Filter) {
 	for _, name := range []string{"one", "any", "all"} {
 		v, ok := m[name]
 		if !ok {
@@ -70,9 +70,9 @@ func (c *compiler) strategy(at string, m map[string]any, vars scope) (mode engin
 			c.reportKey(join(at, name), codeType, "one of one, any, all", "%s stands beside %s", name, mode)
 			continue
 		}
-		mode = engine.ListenMode(name)
+		mode = program.ListenMode(name)
 		p := join(at, name)
-		if mode == engine.ListenOne {
+		if mode == program.ListenOne {
 			filters = append(filters, c.event(p, v, vars))
 			continue
 		}
@@ -83,8 +83,8 @@ func (c *compiler) strategy(at string, m map[string]any, vars scope) (mode engin
 		for i, f := range list {
 			filters = append(filters, c.event(item(p, i), f, vars))
 		}
-		if mode == engine.ListenAny && len(list) == 0 {
-			filters = []engine.Filter{{}}
+		if mode == program.ListenAny && len(list) == 0 {
+			filters = []program.Filter{{}}
 		}
 	}
 	if mode == "" && m != nil {
@@ -94,9 +94,9 @@ func (c *compiler) strategy(at string, m map[string]any, vars scope) (mode engin
 }
 
 // forEachEvent compiles what a listen does with each of its events.
-func (c *compiler) forEachEvent(at string, v any, n *engine.Node, vars scope) {
+func (c *compiler) forEachEvent(at string, v any, n *program.Node, vars scope) {
 	m := c.object(at, v, shape{fields: []string{"item", "at", "do", "output", "export"}})
-	each := &engine.Each{Item: c.variable(join(at, "item"), m["item"], "item"), At: c.variable(join(at, "at"), m["at"], "index")}
+	each := &program.Each{Item: c.variable(join(at, "item"), m["item"], "item"), At: c.variable(join(at, "at"), m["at"], "index")}
 	n.Listen.Each = each
 	inner := vars.with(each.Item, each.At)
 	if v, ok := m["do"]; ok {
@@ -114,7 +114,7 @@ func (c *compiler) forEachEvent(at string, v any, n *engine.Node, vars scope) {
 
 // event compiles the filter of a listen. Its expressions see the event, and no
 // variables: they are evaluated before the event has an instance.
-func (c *compiler) event(at string, v any, vars scope) (res engine.Filter) {
+func (c *compiler) event(at string, v any, vars scope) (res program.Filter) {
 	m := c.object(at, v, shape{fields: []string{"with", "correlate"}, required: []string{"with"}})
 	if v, ok := m["with"]; ok {
 		c.attributes(join(at, "with"), v, &res)
@@ -129,13 +129,13 @@ func (c *compiler) event(at string, v any, vars scope) (res engine.Filter) {
 	}
 	at = join(at, "correlate")
 	names := keys(c.anyObject(at, correlate))
-	if len(names) > engine.MaxCorrelations {
-		c.report(at, codeType, "", "%d correlations exceed %d", len(names), engine.MaxCorrelations)
+	if len(names) > program.MaxCorrelations {
+		c.report(at, codeType, "", "%d correlations exceed %d", len(names), program.MaxCorrelations)
 	}
 	for _, name := range names {
 		p := join(at, name)
 		m := c.object(p, correlate.(map[string]any)[name], shape{fields: []string{"from", "expect"}, required: []string{"from"}})
-		k := engine.Correlation{Name: name}
+		k := program.Correlation{Name: name}
 		if v, ok := m["from"]; ok {
 			if _, isText := v.(string); !isText {
 				c.wrong(join(p, "from"), "an expression as a string", v)
@@ -153,7 +153,7 @@ func (c *compiler) event(at string, v any, vars scope) (res engine.Filter) {
 
 // attributes compiles what an event must have. A type that is an expression is
 // a condition like any other: such a wait is asked about events of every type.
-func (c *compiler) attributes(at string, v any, f *engine.Filter) {
+func (c *compiler) attributes(at string, v any, f *program.Filter) {
 	with := c.anyObject(at, v)
 	if with == nil {
 		return

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 const swagger = `{"swagger": "2.0", "host": "pets.example", "basePath": "/v2", "schemes": ["http", "https"],
@@ -88,7 +88,7 @@ func asked(t *testing.T, source, data string) (string, definition.Parsed) {
 
 func command(t *testing.T, parsed definition.Parsed, data string) string {
 	t.Helper()
-	n := parsed.Definition.(*engine.Program).Root.List[0]
+	n := parsed.Definition.(*program.Program).Root.List[0]
 	v, err := jq.Decode(json.RawMessage(data))
 	if err != nil {
 		t.Fatal(err)

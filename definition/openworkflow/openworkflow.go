@@ -24,8 +24,8 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/program"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -65,7 +65,7 @@ func Parse(file string, text []byte, given ...definition.Resource) (definition.P
 	if top, _ := s.root.(map[string]any); top["lifecycle"] != nil {
 		compile = c.lifecycle
 	}
-	program := compile()
+	made := compile()
 	if len(s.findings) > 0 {
 		return definition.Parsed{}, s.problem()
 	}
@@ -74,21 +74,21 @@ func Parse(file string, text []byte, given ...definition.Resource) (definition.P
 		return definition.Parsed{}, err
 	}
 	if len(c.needs) > 0 {
-		return definition.Parsed{Ref: program.ID, Title: c.title, Document: document, Needs: c.needs, Warnings: c.warnings,
+		return definition.Parsed{Ref: made.ID, Title: c.title, Document: document, Needs: c.needs, Warnings: c.warnings,
 			Functions: c.registered, Known: c.callable()}, nil
 	}
 	sum := sha256.Sum256(document)
-	program.ID.Digest = hex.EncodeToString(sum[:])
-	program.Info = engine.Info{Document: s.root}
-	p, err := engine.NewProgram(program)
+	made.ID.Digest = hex.EncodeToString(sum[:])
+	made.Info = program.Info{Document: s.root}
+	p, err := program.New(made)
 	if err != nil {
-		return definition.Parsed{}, problem.Wrap(err, problem.Internal, "definition.invalid", "definition %s@%s", program.ID.Name, program.ID.Version)
+		return definition.Parsed{}, problem.Wrap(err, problem.Internal, "definition.invalid", "definition %s@%s", made.ID.Name, made.ID.Version)
 	}
 	title := c.title
 	if title == "" {
-		title = program.ID.Name
+		title = made.ID.Name
 	}
-	return definition.Parsed{Definition: p, Ref: program.ID, Title: title, Document: document, Warnings: c.warnings,
+	return definition.Parsed{Definition: p, Ref: made.ID, Title: title, Document: document, Warnings: c.warnings,
 		Functions: c.registered, Known: c.callable()}, nil
 }
 
@@ -134,7 +134,7 @@ type compiler struct {
 	catches    int           // how many catches are around what is being compiled
 }
 
-func (c *compiler) workflow() (p engine.Program) {
+func (c *compiler) workflow() (p program.Program) {
 	root := c.object("", c.root, shape{
 		fields:   []string{"document", "input", "output", "schedule", "timeout", "use", "do", "evaluate"},
 		required: []string{"document", "do"},

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the tests give into testdata; read the diff")
@@ -112,7 +112,7 @@ func TestPrograms(t *testing.T) {
 			return err.Error() + "\n"
 		}
 		var b strings.Builder
-		dump(&b, 0, reflect.ValueOf(p.Definition.(*engine.Program)).Elem())
+		dump(&b, 0, reflect.ValueOf(p.Definition.(*program.Program)).Elem())
 		return b.String()
 	})
 }
@@ -344,7 +344,7 @@ func TestURI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := p.Definition.(*engine.Program).Root.List[0].Call.With
+	with := p.Definition.(*program.Program).Root.List[0].Call.With
 	for data, want := range map[string]string{
 		`{"id":7,"q":"a b&c/ü"}`: "https://x/7/a?b=a%20b%26c%2F%C3%BC&c=1",
 		`{"id":"../..","q":""}`:  "https://x/..%2F../a?b=&c=1",

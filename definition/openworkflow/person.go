@@ -9,12 +9,13 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 // person compiles the arguments of a human task. What stands in the document
 // is checked here; what an expression makes, the engine checks when it asks.
 func (c *compiler) person(at string, v any, vars scope) *jq.Template {
-	m := c.object(at, v, shape{fields: engine.PersonFields})
+	m := c.object(at, v, shape{fields: program.PersonFields})
 	before := len(c.findings) + c.dropped
 	res := map[string]any{}
 	for _, f := range keys(m) {
@@ -112,7 +113,7 @@ func (c *compiler) names(at string, v any) {
 // due takes {after: a duration}; the engine reads ISO 8601.
 func (c *compiler) due(at string, v any, vars scope) any {
 	m := c.object(at, v, shape{
-		fields: engine.DueFields, required: engine.DueFields, unsupported: map[string]string{"calendar": "business calendars"},
+		fields: program.DueFields, required: program.DueFields, unsupported: map[string]string{"calendar": "business calendars"},
 	})
 	after, ok := m["after"]
 	if !ok {
@@ -129,7 +130,7 @@ func (c *compiler) due(at string, v any, vars scope) any {
 // form checks the form of a human task, as far as it is known before an
 // instance runs: {ref, version} or {schema}.
 func (c *compiler) form(at string, v any) {
-	m := c.object(at, v, shape{fields: engine.FormFields})
+	m := c.object(at, v, shape{fields: program.FormFields})
 	if m == nil {
 		return
 	}

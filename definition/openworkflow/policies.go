@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 // consumer is an application that is told of transitions (D4).
@@ -63,7 +63,7 @@ func (c *compiler) policy(m *machine, consumers map[string]consumer, i int, v an
 	var only *jq.Template
 	if v, ok := fields["event"]; ok {
 		if name := c.known(join(at, "event"), v, "event", keys(m.events)); name != "" {
-			only, _ = jq.Expression("$"+engine.VarTransition+".event == "+literal(name), hookScope) // a string always compiles
+			only, _ = jq.Expression("$"+program.VarTransition+".event == "+literal(name), hookScope) // a string always compiles
 		}
 	}
 	if v, ok := fields["route"]; ok {
@@ -89,33 +89,33 @@ func (c *compiler) policy(m *machine, consumers map[string]consumer, i int, v an
 	for _, state := range states {
 		n := m.states[state]
 		if n.State.Enter == nil {
-			n.State.Enter = &engine.Node{Pointer: join(n.Pointer, "onEnter"), Kind: engine.KindList}
+			n.State.Enter = &program.Node{Pointer: join(n.Pointer, "onEnter"), Kind: program.KindList}
 		}
 		group := n.Pointer + "/policies/" + strconv.Itoa(i)
-		var deliveries []*engine.Node
+		var deliveries []*program.Node
 		for _, name := range names {
 			d := c.delivery(state, consumers[name], fields, await)
 			d.Pointer, d.Name, d.If = join(group, name), name, only
 			deliveries = append(deliveries, d)
 		}
 		if await && len(deliveries) > 1 {
-			arms := &engine.Node{Pointer: group + "/consumers", Kind: engine.KindArms, List: deliveries}
-			deliveries = []*engine.Node{keepsData(&engine.Node{Pointer: group, Name: "policy " + strconv.Itoa(i), Kind: engine.KindFork, Body: arms})}
+			arms := &program.Node{Pointer: group + "/consumers", Kind: program.KindArms, List: deliveries}
+			deliveries = []*program.Node{keepsData(&program.Node{Pointer: group, Name: "policy " + strconv.Itoa(i), Kind: program.KindFork, Body: arms})}
 		}
 		n.State.Enter.List = append(deliveries, n.State.Enter.List...)
 	}
 }
 
 // delivery is the acknowledged call that tells a consumer.
-func (c *compiler) delivery(state string, to consumer, policy map[string]any, await bool) *engine.Node {
+func (c *compiler) delivery(state string, to consumer, policy map[string]any, await bool) *program.Node {
 	with := map[string]any{
 		"call": callHTTP, "await": await,
 		"with": map[string]any{"method": "post", "endpoint": to.endpoint, "body": map[string]any{
 			"kind":       "transition",
 			"definition": c.id.Name, "version": c.id.Version,
 			"instanceId": "${ $workflow.id }", "reference": "${ $workflow.businessKey }",
-			"from": "${ $" + engine.VarTransition + ".from }", "to": state, "event": "${ $" + engine.VarTransition + ".event }",
-			"actor": "${ $" + engine.VarEvent + ".actor }",
+			"from": "${ $" + program.VarTransition + ".from }", "to": state, "event": "${ $" + program.VarTransition + ".event }",
+			"actor": "${ $" + program.VarEvent + ".actor }",
 			"route": policy["route"], "data": policy["data"],
 		}},
 	}
@@ -123,11 +123,11 @@ func (c *compiler) delivery(state string, to consumer, policy map[string]any, aw
 		with["within"] = to.within
 	}
 	r := c.call("", map[string]any{"call": callAck, "with": with}, hookScope, nil, false)
-	return keepsData(&engine.Node{Kind: r.kind, Call: r.call})
+	return keepsData(&program.Node{Kind: r.kind, Call: r.call})
 }
 
 // keepsData has a task that the document does not show give on what it got.
-func keepsData(n *engine.Node) *engine.Node {
+func keepsData(n *program.Node) *program.Node {
 	n.Output, _ = jq.Expression("$input", hookScope) // it compiles
 	return n
 }

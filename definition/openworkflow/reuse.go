@@ -4,17 +4,17 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 // reusable is what a document names under use, compiled. A name whose value
 // has findings is there as well, so that its uses are no findings too.
 type reusable struct {
-	retries  map[string]*engine.RetryPolicy
+	retries  map[string]*program.RetryPolicy
 	timeouts map[string]*jq.Template
-	errors   map[string]*engine.Raise
+	errors   map[string]*program.Raise
 }
 
 // reuse compiles the named errors, retry policies and timeouts. They see what
@@ -23,13 +23,13 @@ func (c *compiler) reuse(at string, use map[string]any) {
 	vars := scope{"$context", "$input", "$workflow", "$task", "$runtime"}
 	c.eachNamed(at, use, "errors", func(name, p string, v any) {
 		if c.reusable.errors == nil {
-			c.reusable.errors = map[string]*engine.Raise{}
+			c.reusable.errors = map[string]*program.Raise{}
 		}
 		c.reusable.errors[name] = c.failure(p, v, vars)
 	})
 	c.eachNamed(at, use, "retries", func(name, p string, v any) {
 		if c.reusable.retries == nil {
-			c.reusable.retries = map[string]*engine.RetryPolicy{}
+			c.reusable.retries = map[string]*program.RetryPolicy{}
 		}
 		c.reusable.retries[name] = c.retryPolicy(p, v, vars.with("error"))
 	})
@@ -66,16 +66,16 @@ func refer[T any](c *compiler, at, field, name string, named map[string]T) (res 
 }
 
 // retry takes a policy, or the name of one.
-func (c *compiler) retry(at string, v any, vars scope) *engine.RetryPolicy {
+func (c *compiler) retry(at string, v any, vars scope) *program.RetryPolicy {
 	if name, ok := v.(string); ok {
 		return refer(c, at, "retries", name, c.reusable.retries)
 	}
 	return c.retryPolicy(at, v, vars)
 }
 
-func (c *compiler) retryPolicy(at string, v any, vars scope) *engine.RetryPolicy {
+func (c *compiler) retryPolicy(at string, v any, vars scope) *program.RetryPolicy {
 	m := c.object(at, v, shape{fields: []string{"when", "exceptWhen", "delay", "backoff", "limit", "jitter"}})
-	res := &engine.RetryPolicy{}
+	res := &program.RetryPolicy{}
 	for _, f := range []struct {
 		name string
 		to   **jq.Template
@@ -97,16 +97,16 @@ func (c *compiler) retryPolicy(at string, v any, vars scope) *engine.RetryPolicy
 		c.jitter(join(at, "jitter"), v, vars, res)
 	}
 	if m != nil && !res.Limited && res.For == nil && res.Delay == nil && res.JitterTo == nil {
-		c.warn(at, warnEndless, "add a delay, and a limit", "it retries for ever and without a delay: after %d retries it waits %s before each", engine.EagerRetries, engine.MinRetryDelay)
+		c.warn(at, warnEndless, "add a delay, and a limit", "it retries for ever and without a delay: after %d retries it waits %s before each", program.EagerRetries, program.MinRetryDelay)
 	}
 	return res
 }
 
-var backoffs = map[string]engine.Backoff{
-	"constant": engine.BackoffConstant, "linear": engine.BackoffLinear, "exponential": engine.BackoffExponential,
+var backoffs = map[string]program.Backoff{
+	"constant": program.BackoffConstant, "linear": program.BackoffLinear, "exponential": program.BackoffExponential,
 }
 
-func (c *compiler) backoff(at string, v any) (res engine.Backoff) {
+func (c *compiler) backoff(at string, v any) (res program.Backoff) {
 	m := c.object(at, v, shape{fields: keys(backoffs)})
 	if m != nil && len(m) != 1 {
 		c.report(at, codeType, "one of constant, exponential, linear", "backoff has %d forms, not one", len(m))
@@ -121,7 +121,7 @@ func (c *compiler) backoff(at string, v any) (res engine.Backoff) {
 	return res
 }
 
-func (c *compiler) retryLimit(at string, v any, vars scope, to *engine.RetryPolicy) {
+func (c *compiler) retryLimit(at string, v any, vars scope, to *program.RetryPolicy) {
 	m := c.object(at, v, shape{fields: []string{"attempt", "duration"}})
 	if v, ok := m["duration"]; ok {
 		to.For = c.duration(join(at, "duration"), v, vars)
@@ -138,14 +138,14 @@ func (c *compiler) retryLimit(at string, v any, vars scope, to *engine.RetryPoli
 	if v, ok := m["count"]; ok {
 		number, _ := v.(json.Number)
 		n, err := strconv.Atoi(string(number))
-		if err != nil || n < 0 || n > engine.MaxRetries {
-			c.report(join(at, "count"), codeType, "how many retries, from 0 to "+strconv.Itoa(engine.MaxRetries), "%s is not a number of retries", quoted(v))
+		if err != nil || n < 0 || n > program.MaxRetries {
+			c.report(join(at, "count"), codeType, "how many retries, from 0 to "+strconv.Itoa(program.MaxRetries), "%s is not a number of retries", quoted(v))
 		}
 		to.Limited, to.Count = true, n
 	}
 }
 
-func (c *compiler) jitter(at string, v any, vars scope, to *engine.RetryPolicy) {
+func (c *compiler) jitter(at string, v any, vars scope, to *program.RetryPolicy) {
 	m := c.object(at, v, shape{fields: []string{"from", "to"}, required: []string{"from", "to"}})
 	if v, ok := m["from"]; ok {
 		to.JitterFrom = c.duration(join(at, "from"), v, vars)

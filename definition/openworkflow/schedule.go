@@ -3,6 +3,7 @@ package openworkflow
 import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 // scheduleKinds are the ways to say when instances begin.
@@ -91,11 +92,11 @@ func (c *compiler) interval(at string, v any) string {
 }
 
 // subscriptions compiles the events that begin instances.
-func (c *compiler) subscriptions(at string, v any) *engine.Node {
+func (c *compiler) subscriptions(at string, v any) *program.Node {
 	m := c.object(at, v, shape{fields: []string{"one", "any"}, unsupported: map[string]string{
 		"all": "starts on all of several events", "until": "conditions to stop listening",
 	}})
-	n := &engine.Node{Pointer: at, Name: "on", Kind: engine.KindListen, Listen: &engine.Listen{}}
+	n := &program.Node{Pointer: at, Name: "on", Kind: program.KindListen, Listen: &program.Listen{}}
 	if list, ok := m["any"].([]any); ok && len(list) == 0 {
 		c.report(join(at, "any"), codeMissing, "", "list has no events")
 	}

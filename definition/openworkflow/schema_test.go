@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 const schemaDoc = `
@@ -47,7 +47,7 @@ func TestSchemaFindings(t *testing.T) {
 			continue
 		}
 		again, err := Parse("w.yaml", []byte(source), stored(t, p)...)
-		if err != nil || again.Ref != p.Ref || again.Definition.(*engine.Program).Schemas.Input.Check([]byte(`{}`)) == nil {
+		if err != nil || again.Ref != p.Ref || again.Definition.(*program.Program).Schemas.Input.Check([]byte(`{}`)) == nil {
 			t.Errorf("stored: %v, %s", err, p.Document)
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/program"
 )
 
 // common are the fields that every task has.
@@ -19,7 +19,7 @@ type kind struct {
 	fields      []string
 	required    []string
 	unsupported map[string]string
-	compile     func(c *compiler, at string, m map[string]any, n *engine.Node, vars scope, names []string)
+	compile     func(c *compiler, at string, m map[string]any, n *program.Node, vars scope, names []string)
 }
 
 // kinds are the supported kinds of tasks, in the order in which they are
@@ -42,8 +42,8 @@ func kinds() []kind {
 }
 
 // list compiles a list of tasks.
-func (c *compiler) list(at string, v any, vars scope) *engine.Node {
-	n := &engine.Node{Pointer: at, Kind: engine.KindList}
+func (c *compiler) list(at string, v any, vars scope) *program.Node {
+	n := &program.Node{Pointer: at, Kind: program.KindList}
 	items, ok := v.([]any)
 	if !ok {
 		c.wrong(at, "a list of tasks", v)
@@ -82,8 +82,8 @@ func (c *compiler) list(at string, v any, vars scope) *engine.Node {
 }
 
 // task compiles one task; names are those of its list.
-func (c *compiler) task(at, name string, v any, vars scope, names []string) *engine.Node {
-	n := &engine.Node{Pointer: at, Name: name}
+func (c *compiler) task(at, name string, v any, vars scope, names []string) *program.Node {
+	n := &program.Node{Pointer: at, Name: name}
 	switch name {
 	case "continue", "exit", "end":
 		c.reportKey(at, codeType, "choose another name", "%s is a flow directive and cannot name a task", clip(name))
@@ -96,10 +96,10 @@ func (c *compiler) task(at, name string, v any, vars scope, names []string) *eng
 	if k == nil {
 		return n
 	}
-	n.Kind = map[string]engine.NodeKind{
-		"for": engine.KindFor, "fork": engine.KindFork, "try": engine.KindTry, "call": engine.KindCall, "listen": engine.KindListen, "raise": engine.KindRaise,
-		"set": engine.KindSet, "switch": engine.KindSwitch, "wait": engine.KindWait, "do": engine.KindDo,
-		"emit": engine.KindEmit, "run": engine.KindRun,
+	n.Kind = map[string]program.NodeKind{
+		"for": program.KindFor, "fork": program.KindFork, "try": program.KindTry, "call": program.KindCall, "listen": program.KindListen, "raise": program.KindRaise,
+		"set": program.KindSet, "switch": program.KindSwitch, "wait": program.KindWait, "do": program.KindDo,
+		"emit": program.KindEmit, "run": program.KindRun,
 	}[k.name]
 	fields := append(append([]string{k.name}, k.fields...), common...)
 	c.object(at, m, shape{fields: fields, required: append([]string{k.name}, k.required...), unsupported: k.unsupported})
@@ -129,7 +129,7 @@ func (c *compiler) kindOfTask(at string, m map[string]any) *kind {
 }
 
 // common compiles the fields that every task has.
-func (c *compiler) common(at string, m map[string]any, n *engine.Node, vars scope, names []string) {
+func (c *compiler) common(at string, m map[string]any, n *program.Node, vars scope, names []string) {
 	if v, ok := m["if"]; ok {
 		n.If = c.expression(join(at, "if"), v, vars)
 	}
@@ -157,23 +157,23 @@ func (c *compiler) common(at string, m map[string]any, n *engine.Node, vars scop
 }
 
 // flow compiles a flow directive.
-func (c *compiler) flow(at string, v any, names []string) engine.Flow {
+func (c *compiler) flow(at string, v any, names []string) program.Flow {
 	s, ok := v.(string)
 	if !ok {
 		c.wrong(at, "continue, exit, end or a string that names a task", v)
-		return engine.Flow{}
+		return program.Flow{}
 	}
 	switch s {
 	case "continue":
-		return engine.Flow{Directive: engine.FlowContinue}
+		return program.Flow{Directive: program.FlowContinue}
 	case "exit":
-		return engine.Flow{Directive: engine.FlowExit}
+		return program.Flow{Directive: program.FlowExit}
 	case "end":
-		return engine.Flow{Directive: engine.FlowEnd}
+		return program.Flow{Directive: program.FlowEnd}
 	}
 	for _, n := range names {
 		if n == s {
-			return engine.Flow{Directive: engine.FlowTo, Target: s}
+			return program.Flow{Directive: program.FlowTo, Target: s}
 		}
 	}
 	hint := "continue, exit, end, or a task of the same list"
@@ -181,14 +181,14 @@ func (c *compiler) flow(at string, v any, names []string) engine.Flow {
 		hint = "did you mean " + n + "?"
 	}
 	c.report(at, codeTarget, hint, "no task of this list is named %s", clip(s))
-	return engine.Flow{}
+	return program.Flow{}
 }
 
-func (c *compiler) sequence(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+func (c *compiler) sequence(at string, m map[string]any, n *program.Node, vars scope, _ []string) {
 	n.Body = c.list(join(at, "do"), m["do"], vars)
 }
 
-func (c *compiler) set(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+func (c *compiler) set(at string, m map[string]any, n *program.Node, vars scope, _ []string) {
 	at = join(at, "set")
 	switch v := m["set"].(type) {
 	case string:
@@ -203,7 +203,7 @@ func (c *compiler) set(at string, m map[string]any, n *engine.Node, vars scope, 
 	}
 }
 
-func (c *compiler) choose(at string, m map[string]any, n *engine.Node, vars scope, names []string) {
+func (c *compiler) choose(at string, m map[string]any, n *program.Node, vars scope, names []string) {
 	at = join(at, "switch")
 	cases, ok := m["switch"].([]any)
 	if !ok || len(cases) == 0 {
@@ -223,7 +223,7 @@ func (c *compiler) choose(at string, m map[string]any, n *engine.Node, vars scop
 		name := keys(named)[0]
 		p = join(p, name)
 		body := c.object(p, named[name], shape{fields: []string{"when", "then"}, required: []string{"then"}})
-		arm := engine.Case{Name: name}
+		arm := program.Case{Name: name}
 		if v, ok := body["when"]; ok {
 			arm.When = c.expression(join(p, "when"), v, vars)
 		} else if body != nil {
@@ -239,10 +239,10 @@ func (c *compiler) choose(at string, m map[string]any, n *engine.Node, vars scop
 	}
 }
 
-func (c *compiler) loop(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+func (c *compiler) loop(at string, m map[string]any, n *program.Node, vars scope, _ []string) {
 	p := join(at, "for")
 	f := c.object(p, m["for"], shape{fields: []string{"each", "in", "at"}, required: []string{"in"}})
-	n.For = &engine.For{
+	n.For = &program.For{
 		Each: c.variable(join(p, "each"), f["each"], "item"),
 		At:   c.variable(join(p, "at"), f["at"], "index"),
 	}
@@ -270,7 +270,7 @@ func (c *compiler) loop(at string, m map[string]any, n *engine.Node, vars scope,
 	}
 }
 
-func (c *compiler) raise(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+func (c *compiler) raise(at string, m map[string]any, n *program.Node, vars scope, _ []string) {
 	at = join(at, "raise")
 	r := c.object(at, m["raise"], shape{fields: []string{"error"}, required: []string{"error"}})
 	at = join(at, "error")
@@ -284,7 +284,7 @@ func (c *compiler) raise(at string, m map[string]any, n *engine.Node, vars scope
 }
 
 // failure compiles the error of a raise.
-func (c *compiler) failure(at string, v any, vars scope) *engine.Raise {
+func (c *compiler) failure(at string, v any, vars scope) *program.Raise {
 	e := c.object(at, v, shape{fields: errorFields, required: []string{"type", "status"}})
 	if s, ok := e["type"].(string); ok && (s == "" || strings.ContainsAny(s, " \t\r\n")) {
 		if _, ok := jq.Wrapped(s); !ok {
@@ -305,7 +305,7 @@ func (c *compiler) failure(at string, v any, vars scope) *engine.Raise {
 		}
 		return c.template(p, v, vars)
 	}
-	return &engine.Raise{
+	return &program.Raise{
 		Type: field("type"), Status: field("status"), Title: field("title"), Detail: field("detail"), Instance: field("instance"),
 	}
 }
@@ -335,7 +335,7 @@ func quoted(v any) string {
 	return kindOf(v)
 }
 
-func (c *compiler) try(at string, m map[string]any, n *engine.Node, vars scope, names []string) {
+func (c *compiler) try(at string, m map[string]any, n *program.Node, vars scope, names []string) {
 	n.Body = c.list(join(at, "try"), m["try"], vars)
 	p := join(at, "catch")
 	v, ok := m["catch"]
@@ -345,7 +345,7 @@ func (c *compiler) try(at string, m map[string]any, n *engine.Node, vars scope, 
 	catch := c.object(p, v, shape{
 		fields: []string{"errors", "as", "when", "exceptWhen", "retry", "do", "then"},
 	})
-	n.Catch = &engine.Catch{As: c.variable(join(p, "as"), catch["as"], "error")}
+	n.Catch = &program.Catch{As: c.variable(join(p, "as"), catch["as"], "error")}
 	if v, ok := catch["errors"]; ok {
 		n.Catch.With = c.errors(join(p, "errors"), v, vars)
 	}
@@ -395,6 +395,6 @@ func (c *compiler) errors(at string, v any, vars scope) map[string]*jq.Template 
 	return res
 }
 
-func (c *compiler) wait(at string, m map[string]any, n *engine.Node, vars scope, _ []string) {
+func (c *compiler) wait(at string, m map[string]any, n *program.Node, vars scope, _ []string) {
 	n.Wait = c.duration(join(at, "wait"), m["wait"], vars)
 }

@@ -16,7 +16,7 @@ type rule struct {
 }
 
 // support is what tests of the upper floors may lean on: SQLite is our fake.
-var support = []string{"store/...", "sql/...", "definition/...", "internal/..."}
+var support = []string{"store/...", "sql/...", "definition/...", "program", "internal/..."}
 
 // law lists every package of the house, from the ground up. Arrows go down
 // only; neighbours do not see each other; only cmd wires. The first rule that
@@ -30,11 +30,12 @@ var law = []rule{
 	{0, "aq", []string{"problem"}, []string{"internal/..."}},
 	{0, "config", []string{"problem"}, nil},
 	{0, "memory", []string{"problem"}, nil},
-	{1, "engine", []string{"jq", "problem", "schema", "signal", "snapshot"}, []string{"definition/..."}}, // scenarios are written in the language
+	{1, "engine", []string{"problem", "signal", "snapshot"}, nil},
+	{2, "program", []string{"engine", "jq", "problem", "schema", "signal", "snapshot"}, []string{"definition/..."}}, // scenarios are written in the language
 	{2, "projections", []string{"engine", "problem", "signal", "snapshot"}, nil},
 	{2, "definition", []string{"engine", "problem", "snapshot"}, []string{"definition/..."}},
 	{3, "definition/diagram", nil, []string{"definition/openworkflow"}}, // draws any document
-	{3, "definition/...", []string{"definition", "engine", "jq", "problem", "schema", "signal", "snapshot"}, nil},
+	{3, "definition/...", []string{"definition", "engine", "jq", "problem", "program", "schema", "signal", "snapshot"}, nil},
 	{3, "store", []string{"problem", "projections", "signal", "snapshot"}, nil},
 	{3, "store/storetest", []string{"definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, []string{"internal/..."}},
 	{4, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "store"}, []string{"store/storetest", "internal/..."}},
@@ -61,7 +62,7 @@ var law = []rule{
 }
 
 // pure packages decide; they do no I/O and read no clock.
-var pure = []string{"engine", "signal", "snapshot", "projections", "jq", "schema", "definition/..."}
+var pure = []string{"engine", "program", "signal", "snapshot", "projections", "jq", "schema", "definition/..."}
 
 // impure is what a pure package must not import.
 var impure = []string{
@@ -102,7 +103,7 @@ var bannedNames = []string{"util", "utils", "common", "impl", "types", "manager"
 
 // neverAsserted are types that no code finds out about: what only some of their
 // kind can do is an interface, which others may have too.
-var neverAsserted = []string{"engine.Program"}
+var neverAsserted = []string{"program.Program"}
 
 // exactKeys: encoding/json takes USER and uſer for user, and the last of two
 // keys. What comes from outside is decoded by json/v2, whose keys are exact and
@@ -148,7 +149,7 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 20_140
+const maxKernel = 16_255
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (
@@ -168,9 +169,9 @@ var (
 		"cmd/engine-node.app":              84,
 		"definition.Catalogue":             27,
 		"definition/openworkflow.compiler": 133, // reads a document
-		"engine.Turn":                      69,
-		"engine.run":                       103,
+		"engine.Turn":                      64,
 		"jq.meter":                         40, // reads a program
+		"program.run":                      102,
 		"runtime/dispatch.Dispatcher":      64,
 		"runtime/dispatch.admission":       27,
 		"sql/oracle.Store":                 93,

@@ -1,4 +1,4 @@
-package engine_test
+package program_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package engine
+package program
 
 import (
 	"crypto/sha256"
@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -52,8 +53,8 @@ func (b Backoff) delayed(delay time.Duration, n int) time.Duration {
 	case BackoffExponential:
 		factor = math.Pow(2, float64(n-1))
 	}
-	if float64(delay)*factor > float64(MaxDuration) {
-		return MaxDuration
+	if float64(delay)*factor > float64(engine.LongestDuration) {
+		return engine.LongestDuration
 	}
 	return time.Duration(float64(delay) * factor)
 }
@@ -100,7 +101,7 @@ func (r *run) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool,
 	if err != nil {
 		return false, err
 	}
-	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryRetry, Data: data, Meta: Meta{Pointer: e.Instance}})
+	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: engine.EntryRetry, Data: data, Meta: engine.Meta{Pointer: e.Instance}})
 	return true, nil
 }
 
@@ -126,7 +127,7 @@ func (r *run) due(policy *RetryPolicy, n int, token string) (time.Time, error) {
 }
 
 // Retries looks for the try that takes e, and whether its policy is for it.
-func (p *Program) Retries(t *Turn, w snapshot.Wait, e snapshot.Error) (bool, error) {
+func (p *Program) Retries(t *engine.Turn, w snapshot.Wait, e snapshot.Error) (bool, error) {
 	r := (&work{p: p, t: t}).branch(w.Branch)
 	n := p.nodes[w.Pointer]
 	if r == nil || r.gone() || n == nil || n.Kind == KindEach || n.Kind == KindUndo {
@@ -190,9 +191,9 @@ func (r *run) forRetry(n *Node, f *snapshot.Frame, raw json.RawMessage) (bool, e
 func (r *run) attempt(n *Node) error {
 	f := r.top()
 	if f.Pointer != n.Pointer || n.Kind != KindTry {
-		return fmt.Errorf("engine: %s: %s does not wait for a retry", r.t.Snap.InstanceID, n.Pointer)
+		return fmt.Errorf("program: %s: %s does not wait for a retry", r.t.Snap.InstanceID, n.Pointer)
 	}
-	r.t.Tell(LifecycleEvent{Type: TaskRetriedEvent, Task: n.Pointer})
+	r.t.Tell(engine.LifecycleEvent{Type: engine.TaskRetriedEvent, Task: n.Pointer})
 	r.evaluate(n, f)
 	r.data, r.input = rawValue(f.Input), rawValue(f.Input)
 	body := snapshot.Frame{Pointer: n.Body.Pointer}

@@ -1,10 +1,11 @@
-package engine
+package program
 
 import (
 	"encoding/json"
 	"fmt"
 	"slices"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -13,7 +14,7 @@ import (
 func (r *run) fork(n *Node) (rests bool, err error) {
 	arms := len(n.Body.List)
 	if open := len(r.t.Snap.Branches) + arms - 1; open > r.t.In.Limits.FanOut {
-		return false, raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d branches at once exceed %d", open, r.t.In.Limits.FanOut))
+		return false, raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d branches at once exceed %d", open, r.t.In.Limits.FanOut))
 	}
 	f := r.top()
 	f.Open, f.Results = arms, make([]json.RawMessage, arms)
@@ -42,7 +43,7 @@ func (r *run) join(n *Node) error {
 	}
 	f, arm := up.top(), r.b.Arm
 	if n.Compete {
-		up.prune(TaskCancelled)
+		up.prune(engine.TaskCancelled)
 		return up.rest(n, false, up.complete(n, rawValue(raw), n.Then))
 	}
 	r.remove()
@@ -61,7 +62,7 @@ func (r *run) join(n *Node) error {
 func (r *run) up(n *Node) (*run, error) {
 	up := r.w.branch(r.b.Parent)
 	if up == nil || up.gone() || up.top().Pointer != n.Pointer || r.b.Arm >= len(up.top().Results) {
-		return nil, fmt.Errorf("engine: %s: no fork waits at %s for branch %d", r.t.Snap.InstanceID, n.Pointer, r.b.ID)
+		return nil, fmt.Errorf("program: %s: no fork waits at %s for branch %d", r.t.Snap.InstanceID, n.Pointer, r.b.ID)
 	}
 	up.input, up.node = up.data, n
 	return up, nil
@@ -80,7 +81,7 @@ func (r *run) forked() *Node {
 
 // prune ends the branches that this one has forked, with all that they and
 // theirs wait for.
-func (r *run) prune(how TaskEvent) {
+func (r *run) prune(how engine.TaskEvent) {
 	s := r.t.Snap
 	gone := map[int]bool{}
 	for _, b := range s.Branches { // a branch stands behind the one that made it

@@ -1,4 +1,4 @@
-package engine
+package program
 
 import (
 	"maps"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -25,7 +26,7 @@ func (p *Program) program() *Program { return p }
 func (p *Program) Document() any { return p.Info.Document }
 
 // MigrateTo takes instances along by the pointers of their tasks.
-func (p *Program) MigrateTo(to Definition, pointers map[string]string) (Move, error) {
+func (p *Program) MigrateTo(to engine.Definition, pointers map[string]string) (engine.Move, error) {
 	other, ok := to.(tree)
 	if !ok {
 		return nil, nil
@@ -45,9 +46,9 @@ func (p *Program) MigrateTo(to Definition, pointers map[string]string) (Move, er
 	return m.rewrite, nil
 }
 
-// rewrite is the [Move] of a mapping.
-func (m *mapping) rewrite(s *snapshot.Snapshot) (list []Position) {
-	w := &move{m: m, all: map[string]Position{}}
+// rewrite is the [engine.Move] of a mapping.
+func (m *mapping) rewrite(s *snapshot.Snapshot) (list []engine.Position) {
+	w := &move{m: m, all: map[string]engine.Position{}}
 	w.snapshot(s)
 	for _, at := range slices.Sorted(maps.Keys(w.all)) {
 		list = append(list, w.all[at])
@@ -82,7 +83,7 @@ func (n *Node) isList() bool { return n.parent == nil || !slices.Contains(n.pare
 // move rewrites the pointers of one snapshot.
 type move struct {
 	m   *mapping
-	all map[string]Position
+	all map[string]engine.Position
 }
 
 func (w *move) snapshot(s *snapshot.Snapshot) {
@@ -232,14 +233,14 @@ func (w *move) live(pointer string) *Node {
 		return nil
 	}
 	if _, ok := w.all[pointer]; !ok && !target.isList() {
-		w.all[pointer] = Position{Pointer: pointer, To: target.Pointer}
+		w.all[pointer] = engine.Position{Pointer: pointer, To: target.Pointer}
 	}
 	return target
 }
 
 func (w *move) refuse(pointer, why string) {
 	if p := w.all[pointer]; p.Problem == "" {
-		w.all[pointer] = Position{Pointer: pointer, Problem: why}
+		w.all[pointer] = engine.Position{Pointer: pointer, Problem: why}
 	}
 }
 

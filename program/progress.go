@@ -1,8 +1,9 @@
-package engine
+package program
 
 import (
 	"slices"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -29,7 +30,7 @@ func (n *Node) isTask() bool {
 // tellFrames tells the event of the tasks of frames, the innermost first.
 func (w *work) tellFrames(typ string, frames []snapshot.Frame, e *snapshot.Error) {
 	for _, f := range slices.Backward(frames) {
-		w.t.Tell(LifecycleEvent{Type: typ, Task: f.Pointer, Error: e})
+		w.t.Tell(engine.LifecycleEvent{Type: typ, Task: f.Pointer, Error: e})
 	}
 }
 
@@ -38,7 +39,7 @@ func (w *work) tellFrames(typ string, frames []snapshot.Frame, e *snapshot.Error
 func (w *work) cancelled(of func(b *snapshot.Branch) bool) {
 	for _, b := range slices.Backward(w.t.Snap.Branches) {
 		if of(b) {
-			w.tellFrames(TaskCancelledEvent, b.Frames, nil)
+			w.tellFrames(engine.TaskCancelledEvent, b.Frames, nil)
 		}
 	}
 }
@@ -48,19 +49,19 @@ func (w *work) cancelled(of func(b *snapshot.Branch) bool) {
 func (w *work) reached(n *Node) (again bool) {
 	if again = w.again == n.Pointer; again {
 		w.again = ""
-		w.t.Tell(LifecycleEvent{Type: TaskRetriedEvent, Task: n.Pointer})
+		w.t.Tell(engine.LifecycleEvent{Type: engine.TaskRetriedEvent, Task: n.Pointer})
 		return true
 	}
-	w.t.Tell(LifecycleEvent{Type: TaskCreatedEvent, Task: n.Pointer})
+	w.t.Tell(engine.LifecycleEvent{Type: engine.TaskCreatedEvent, Task: n.Pointer})
 	return false
 }
 
 // completed tells the end of a task whose frame was f.
 func (w *work) completed(n *Node, f snapshot.Frame) {
 	if n.Kind == KindListen {
-		w.t.Tell(LifecycleEvent{Type: WorkflowCorrelationCompletedEvent, Keys: f.Bound})
+		w.t.Tell(engine.LifecycleEvent{Type: engine.WorkflowCorrelationCompletedEvent, Keys: f.Bound})
 	}
-	w.t.Tell(LifecycleEvent{Type: TaskCompletedEvent, Task: n.Pointer})
+	w.t.Tell(engine.LifecycleEvent{Type: engine.TaskCompletedEvent, Task: n.Pointer})
 }
 
 // ended tells the end of the workflow at a task of the branch: the tasks around
@@ -75,7 +76,7 @@ func (r *run) ended() {
 	}
 	r.w.cancelled(func(b *snapshot.Branch) bool { return !slices.Contains(line, b) })
 	for _, b := range line {
-		r.w.tellFrames(TaskCompletedEvent, b.Frames, nil)
+		r.w.tellFrames(engine.TaskCompletedEvent, b.Frames, nil)
 	}
 	r.t.Snap.Branches = nil
 }
@@ -88,16 +89,16 @@ func (r *run) failed(raiser *Node, from int, e snapshot.Error) {
 	}
 	frames := r.untold(from)
 	if raiser != nil && !slices.ContainsFunc(r.b.Frames, func(f snapshot.Frame) bool { return f.Pointer == raiser.Pointer }) {
-		r.t.Tell(LifecycleEvent{Type: TaskFaultedEvent, Task: raiser.Pointer, Error: &e})
+		r.t.Tell(engine.LifecycleEvent{Type: engine.TaskFaultedEvent, Task: raiser.Pointer, Error: &e})
 	}
-	r.w.tellFrames(TaskFaultedEvent, frames, &e)
+	r.w.tellFrames(engine.TaskFaultedEvent, frames, &e)
 	r.told = from
 }
 
 // failing tells that an error leaves the task on top.
 func (r *run) failing(err error) {
 	if e, ok := asRaised(err); ok {
-		r.t.Tell(LifecycleEvent{Type: TaskFaultedEvent, Task: r.top().Pointer, Error: &e.e})
+		r.t.Tell(engine.LifecycleEvent{Type: engine.TaskFaultedEvent, Task: r.top().Pointer, Error: &e.e})
 	}
 }
 
@@ -114,7 +115,7 @@ func (r *run) untold(from int) []snapshot.Frame {
 // notes which one that is.
 func (r *run) mending() {
 	for _, f := range r.b.Frames {
-		r.t.Tell(LifecycleEvent{Type: TaskRetriedEvent, Task: f.Pointer})
+		r.t.Tell(engine.LifecycleEvent{Type: engine.TaskRetriedEvent, Task: f.Pointer})
 	}
 	if list := r.p.nodes[r.top().Pointer]; list != nil && r.top().Next < len(list.List) {
 		r.w.again = list.List[r.top().Next].Pointer

@@ -1,4 +1,4 @@
-package engine
+package program
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/schema"
@@ -99,10 +100,10 @@ func (p *Program) HasStates() bool { return p.Machine != nil }
 
 // Admit refuses an event that no transition takes. Problems:
 // lifecycle.unknown-event, lifecycle.invalid-payload, lifecycle.refused.
-func (p *Program) Admit(t *Turn, w snapshot.Wait, event Result) error {
+func (p *Program) Admit(t *engine.Turn, w snapshot.Wait, event engine.Result) error {
 	r := (&work{p: p, t: t}).branch(w.Branch)
 	if r == nil || p.nodes[w.Pointer] == nil {
-		return fmt.Errorf("engine: %s: nothing rests at %s", t.Snap.InstanceID, w.Pointer)
+		return fmt.Errorf("program: %s: nothing rests at %s", t.Snap.InstanceID, w.Pointer)
 	}
 	_, err := r.take(p.nodes[w.Pointer], event.Output, event.Actor)
 	return err
@@ -313,7 +314,7 @@ func (r *run) triggered(n *Node, payload json.RawMessage, actor string) (rests b
 
 // depart begins to leave the state on top.
 func (r *run) depart(n *Node, c *taken) error {
-	r.t.Withdraw(TaskCancelled, func(w snapshot.Wait) bool { return w.Branch == r.b.ID && w.Pointer == n.Pointer })
+	r.t.Withdraw(engine.TaskCancelled, func(w snapshot.Wait) bool { return w.Branch == r.b.ID && w.Pointer == n.Pointer })
 	f := r.top()
 	f.Next = slices.Index(n.State.On, c.transition)
 	r.data, r.b.Frames[0].Vars = c.data, c.vars
@@ -329,7 +330,7 @@ func (r *run) depart(n *Node, c *taken) error {
 
 // move goes on to the state of a transition.
 func (r *run) move(n *Node, tr *Transition) error {
-	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryState, Data: r.b.Frames[0].Vars[VarTransition], Meta: Meta{Pointer: n.Pointer}})
+	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: EntryState, Data: r.b.Frames[0].Vars[VarTransition], Meta: engine.Meta{Pointer: n.Pointer}})
 	return r.complete(n, r.data, Flow{Directive: FlowTo, Target: tr.To})
 }
 
@@ -345,13 +346,13 @@ func (r *run) stale(n *Node) (rests bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryStale, Data: data, Meta: Meta{Pointer: n.Pointer, Actor: ActorSystem}})
+	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: EntryStale, Data: data, Meta: engine.Meta{Pointer: n.Pointer, Actor: ActorSystem}})
 	event, key, err := r.cloudEvent(map[string]any{"type": TypeStale, "subject": r.t.Snap.InstanceID, "data": notice}, r.at(n, 0))
 	if err != nil {
 		return false, err
 	}
 	whole := anyValue(event)
-	raw, err := whole.Raw(MaxEventBytes)
+	raw, err := whole.Raw(engine.MaxEventBytes)
 	if err != nil {
 		return false, err
 	}

@@ -1,4 +1,4 @@
-package engine_test
+package program_test
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-func program(t *testing.T, version, do string) engine.Definition {
+func parsed(t *testing.T, version, do string) engine.Definition {
 	t.Helper()
 	doc := "document: {dsl: '1.0.3', namespace: t, name: m, version: '" + version + "'}\n" + do
 	p, err := openworkflow.Parse("m.yaml", []byte(doc))
@@ -121,7 +121,7 @@ func migration(t *testing.T, a, b engine.Definition, pointers map[string]string)
 // At each of its waits the instance is moved, and ends in the new version.
 func TestMigrateAtEveryWait(t *testing.T) {
 	t.Parallel()
-	a, b := program(t, "1.0.0", before), program(t, "2.0.0", after)
+	a, b := parsed(t, "1.0.0", before), parsed(t, "2.0.0", after)
 	m := migration(t, a, b, shifted)
 	for stop := range 7 {
 		s := begin(t, a, `{}`)
@@ -160,7 +160,7 @@ func TestMigrateAtEveryWait(t *testing.T) {
 
 func TestWhatIsUnmappedIsRefused(t *testing.T) {
 	t.Parallel()
-	a, b := program(t, "1.0.0", before), program(t, "2.0.0", after)
+	a, b := parsed(t, "1.0.0", before), parsed(t, "2.0.0", after)
 	s := begin(t, a, `{}`)
 	m := migration(t, a, b, nil)
 	want := []engine.Position{{Pointer: "/do/0/first", Problem: "version 2.0.0 has no such task, and the map does not say where it is"}}
@@ -206,7 +206,7 @@ func TestWhatCannotGoOnIsRefused(t *testing.T) {
 		"another error variable": {`do: [{g: {try: [{r: {raise: {error: {type: 'https://e', status: 500}}}}], catch: {as: x, do: [{c: {call: a}}]}}}]`,
 			`do: [{g: {try: [{r: {raise: {error: {type: 'https://e', status: 500}}}}], catch: {as: y, do: [{c: {call: a}}]}}}]`, "variable of its error"},
 	} {
-		a, b := program(t, "1.0.0", c.old), program(t, "2.0.0", c.now)
+		a, b := parsed(t, "1.0.0", c.old), parsed(t, "2.0.0", c.now)
 		s := begin(t, a, `{}`)
 		_, err := engine.Migrate(migration(t, a, b, nil), s, turnInput(1, signal.Envelope{}))
 		if problem.CodeOf(err) != "migration.unmapped" || !strings.Contains(err.Error(), c.want) {
@@ -226,8 +226,8 @@ const forked = `do:
 
 func TestBranchesMove(t *testing.T) {
 	t.Parallel()
-	a := program(t, "1.0.0", fmt.Sprintf(forked, ""))
-	b := program(t, "2.0.0", fmt.Sprintf(forked, "  - before: {set: '${ . }'}"))
+	a := parsed(t, "1.0.0", fmt.Sprintf(forked, ""))
+	b := parsed(t, "2.0.0", fmt.Sprintf(forked, "  - before: {set: '${ . }'}"))
 	m := migration(t, a, b, map[string]string{"/do/0/both": "/do/1/both"})
 	s := stepOn(t, a, begin(t, a, `{}`), 0, 1)
 	out, err := engine.Migrate(m, s, turnInput(3, signal.Envelope{}))
@@ -241,7 +241,7 @@ func TestBranchesMove(t *testing.T) {
 	if s.Status != snapshot.Completed {
 		t.Errorf("%s %+v", s.Status, s.Error)
 	}
-	c := program(t, "3.0.0", fmt.Sprintf(forked, "")+"          - third: {call: c}\n")
+	c := parsed(t, "3.0.0", fmt.Sprintf(forked, "")+"          - third: {call: c}\n")
 	_, err = engine.Migrate(migration(t, a, c, nil), begin(t, a, `{}`), turnInput(3, signal.Envelope{}))
 	if problem.CodeOf(err) != "migration.unmapped" || !strings.Contains(err.Error(), "branches around it are others") {
 		t.Error(err)
@@ -250,7 +250,7 @@ func TestBranchesMove(t *testing.T) {
 
 func TestStoppedInstancesMove(t *testing.T) {
 	t.Parallel()
-	a, b := program(t, "1.0.0", before), program(t, "2.0.0", after)
+	a, b := parsed(t, "1.0.0", before), parsed(t, "2.0.0", after)
 	m := migration(t, a, b, shifted)
 	s := begin(t, a, `{}`)
 	operate := func(def engine.Definition, s snapshot.Snapshot, op engine.Operation) snapshot.Snapshot {

@@ -1,10 +1,11 @@
-package engine
+package program
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -16,7 +17,7 @@ const MaxCompensations = 1_000
 // record at its end: an effect that cannot be compensated is not begun.
 func (r *run) compensable(n *Node) error {
 	if n.Compensate != nil && len(r.t.Snap.Compensations) >= MaxCompensations {
-		return raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d compensations are recorded", MaxCompensations))
+		return raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d compensations are recorded", MaxCompensations))
 	}
 	return nil
 }
@@ -40,8 +41,8 @@ func (r *run) record(n *Node) error {
 	}
 	s := r.t.Snap
 	frames := line(s, r.b) // with the task's own, which is no loop around it
-	at := Effect{Pointer: n.Pointer, Visit: r.p.visit(frames[:len(frames)-1])}
-	c := Command{Target: n.Compensate.Target, Input: raw, Compensates: true}
+	at := engine.Effect{Pointer: n.Pointer, Visit: r.p.visit(frames[:len(frames)-1])}
+	c := engine.Command{Target: n.Compensate.Target, Input: raw, Compensates: true}
 	key := r.t.Key(at, &c)
 	s.LastStep++
 	done := snapshot.Compensation{Step: s.LastStep, Pointer: n.Pointer, Target: c.Target, Input: raw, Key: key, Visit: at.Visit}
@@ -77,7 +78,7 @@ func (r *run) tried(n *Node) (*Node, *snapshot.Frame) {
 func (r *run) compensateTried(n *Node) (rests bool, err error) {
 	try, f := r.tried(n)
 	if f == nil {
-		return false, fmt.Errorf("engine: %s: %s is in no catch", r.t.Snap.InstanceID, n.Pointer)
+		return false, fmt.Errorf("program: %s: %s is in no catch", r.t.Snap.InstanceID, n.Pointer)
 	}
 	underWay := map[int]bool{} // by another branch of the catch
 	for _, w := range r.t.Snap.Waits {
@@ -95,7 +96,7 @@ func (r *run) compensateTried(n *Node) (rests bool, err error) {
 }
 
 // compensated takes the result of a compensation in a catch.
-func (r *run) compensated(n *Node, w snapshot.Wait, res Result) (rests bool, err error) {
+func (r *run) compensated(n *Node, w snapshot.Wait, res engine.Result) (rests bool, err error) {
 	if e := r.t.Compensated(w, res); e != nil {
 		e.Instance = n.Pointer
 		return false, &raised{*e}

@@ -1,4 +1,4 @@
-package engine_test
+package program_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/program"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -81,7 +82,7 @@ func (retried) Retries(_ *engine.Turn, w snapshot.Wait, e snapshot.Error) (bool,
 
 func TestRetryPoliciesAreThoseOfDocumentsAndOfGoCode(t *testing.T) {
 	t.Parallel()
-	document := program(t, "1.0.0", `do:
+	document := parsed(t, "1.0.0", `do:
   - guarded:
       try: [{errand: {call: run}}]
       catch: {errors: {with: {status: 503}}, retry: {delay: PT1S, limit: {attempt: {count: 2}}}}
@@ -187,7 +188,7 @@ func TestSchedulesAreThoseOfDocumentsAndOfGoCode(t *testing.T) {
 		return in
 	}
 	for name, def := range map[string]engine.Definition{
-		"a document": program(t, "1.0.0", "schedule: {every: PT1H}\ndo:\n  - a: {set: {x: 1}}\n"), "Go code": hourly{errand{"1.0.0"}, schedule},
+		"a document": parsed(t, "1.0.0", "schedule: {every: PT1H}\ndo:\n  - a: {set: {x: 1}}\n"), "Go code": hourly{errand{"1.0.0"}, schedule},
 	} {
 		id, start, ok := engine.ScheduleStart(def)
 		if !ok {
@@ -243,14 +244,14 @@ type successor struct{ mobile }
 func (successor) Ref() snapshot.Definition { return snapshot.Definition{Name: "t/m", Version: "2.0.0"} }
 
 // wrapped is Go code around a document.
-type wrapped struct{ *engine.Program }
+type wrapped struct{ *program.Program }
 
 func TestGoCodeIsMigrated(t *testing.T) {
 	t.Parallel()
 	if _, err := engine.NewMigration(errand{"1"}, errand{"2"}, nil); problem.CodeOf(err) != "migration.invalid" {
 		t.Errorf("Go code that says no way: %v", err)
 	}
-	if _, err := engine.NewMigration(program(t, "1.0.0", before), successor{}, nil); problem.CodeOf(err) != "migration.invalid" || !strings.Contains(err.Error(), "Go code") {
+	if _, err := engine.NewMigration(parsed(t, "1.0.0", before), successor{}, nil); problem.CodeOf(err) != "migration.invalid" || !strings.Contains(err.Error(), "Go code") {
 		t.Errorf("a document to Go code: %v", err)
 	}
 	a, b := mobile{errand{"1"}}, mobile{errand{"2"}}
@@ -262,7 +263,7 @@ func TestGoCodeIsMigrated(t *testing.T) {
 	if _, err := engine.Migrate(migration(t, a, b, nil), s, turnInput(1, signal.Envelope{})); problem.CodeOf(err) != "migration.unmapped" {
 		t.Errorf("without a map: %v", err)
 	}
-	old, next := wrapped{program(t, "1.0.0", before).(*engine.Program)}, wrapped{program(t, "2.0.0", after).(*engine.Program)}
+	old, next := wrapped{parsed(t, "1.0.0", before).(*program.Program)}, wrapped{parsed(t, "2.0.0", after).(*program.Program)}
 	out, err = engine.Migrate(migration(t, old, next, shifted), begin(t, old, `{}`), turnInput(1, signal.Envelope{}))
 	if err != nil || out.Snapshot.Waits[0].Pointer != "/do/1/first" {
 		t.Errorf("around a document: %+v, %v", out, err)

@@ -1,4 +1,4 @@
-package engine
+package program
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
 )
 
 // emit publishes an event, which is also the task's output. It does not wait:
@@ -19,7 +21,7 @@ func (r *run) emit(n *Node) error {
 	}
 	with, ok := v.(map[string]any)
 	if !ok {
-		return raise(ErrValidation, 400, "Invalid event", fmt.Sprintf("with gives %s, not an object", kindOf(v)))
+		return raise(engine.ErrValidation, 400, "Invalid event", fmt.Sprintf("with gives %s, not an object", kindOf(v)))
 	}
 	event, key, err := r.cloudEvent(with, r.at(n, 0))
 	if err != nil {
@@ -30,8 +32,8 @@ func (r *run) emit(n *Node) error {
 	if err != nil {
 		return err
 	}
-	if len(raw) > MaxEventBytes {
-		return raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("an event of %d bytes exceeds %d", len(raw), MaxEventBytes))
+	if len(raw) > engine.MaxEventBytes {
+		return raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("an event of %d bytes exceeds %d", len(raw), engine.MaxEventBytes))
 	}
 	r.t.Emit(raw, n.Pointer, key)
 	return r.complete(n, out, n.Then)
@@ -40,18 +42,18 @@ func (r *run) emit(n *Node) error {
 // cloudEvent completes the attributes that the author gives. The id is made of
 // the key of the effect, so that a retry emits the same event: but for the time,
 // which is that of the last emission where the author gives none.
-func (r *run) cloudEvent(with map[string]any, at Effect) (event map[string]any, key string, err error) {
+func (r *run) cloudEvent(with map[string]any, at engine.Effect) (event map[string]any, key string, err error) {
 	given := anyValue(with)
 	raw, err := given.Raw(r.t.In.Limits.Expression.Bytes)
 	if err != nil {
 		return nil, "", err
 	}
-	c := Command{Target: TargetEvent, Input: raw}
+	c := engine.Command{Target: engine.TargetEvent, Input: raw}
 	key = r.t.Key(at, &c)
 	event = map[string]any{
 		"specversion": "1.0",
-		"id":          uuid.NewSHA1(EventSpace, []byte(key)).String(),
-		"source":      EventSource(r.t.Snap.Definition.Name),
+		"id":          uuid.NewSHA1(engine.EventSpace, []byte(key)).String(),
+		"source":      engine.EventSource(r.t.Snap.Definition.Name),
 		"time":        r.t.In.Now.Format(time.RFC3339Nano),
 	}
 	for name, v := range with {
@@ -61,22 +63,22 @@ func (r *run) cloudEvent(with map[string]any, at Effect) (event map[string]any, 
 	}
 	for _, name := range []string{"id", "source", "type"} {
 		if s, ok := event[name].(string); !ok || s == "" {
-			return nil, "", raise(ErrValidation, 400, "Invalid event", fmt.Sprintf("%s is %s, not a string with content", name, kindOf(event[name])))
+			return nil, "", raise(engine.ErrValidation, 400, "Invalid event", fmt.Sprintf("%s is %s, not a string with content", name, kindOf(event[name])))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(event)) {
 		switch event[name].(type) {
 		case []any, map[string]any:
 			if name != "data" {
-				return nil, "", raise(ErrValidation, 400, "Invalid event", fmt.Sprintf("%s is %s, not one value", name, kindOf(event[name])))
+				return nil, "", raise(engine.ErrValidation, 400, "Invalid event", fmt.Sprintf("%s is %s, not one value", name, kindOf(event[name])))
 			}
 		}
 	}
 	if event["specversion"] != "1.0" {
-		return nil, "", raise(ErrValidation, 400, "Invalid event", "specversion is not 1.0")
+		return nil, "", raise(engine.ErrValidation, 400, "Invalid event", "specversion is not 1.0")
 	}
 	if s, ok := event["time"].(string); !ok || !isMoment(s) {
-		return nil, "", raise(ErrValidation, 400, "Invalid event", "time is not a moment in RFC 3339")
+		return nil, "", raise(engine.ErrValidation, 400, "Invalid event", "time is not a moment in RFC 3339")
 	}
 	return event, key, nil
 }

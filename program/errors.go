@@ -1,9 +1,10 @@
-package engine
+package program
 
 import (
 	"errors"
 	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -15,7 +16,7 @@ func (r *raised) Error() string { return r.e.Type + ": " + r.e.Title }
 
 // raise makes a standard workflow error.
 func raise(kind string, status int, title, detail string) error {
-	return &raised{snapshot.Error{Type: ErrorBase + kind, Status: status, Title: title, Detail: detail}}
+	return &raised{snapshot.Error{Type: engine.ErrorBase + kind, Status: status, Title: title, Detail: detail}}
 }
 
 // asRaised turns an expression's problem into a workflow error; any other
@@ -27,7 +28,7 @@ func asRaised(err error) (*raised, bool) {
 	}
 	var p *problem.Error
 	if errors.As(err, &p) && strings.HasPrefix(p.Code, "expression.") {
-		return &raised{snapshot.Error{Type: ErrorBase + ErrExpression, Status: 400, Title: "Expression Error", Detail: p.Error()}}, true
+		return &raised{snapshot.Error{Type: engine.ErrorBase + engine.ErrExpression, Status: 400, Title: "Expression Error", Detail: p.Error()}}, true
 	}
 	return nil, false
 }

@@ -1,4 +1,4 @@
-package engine
+package program
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -31,9 +32,9 @@ func (r *run) child(n *Node) (waits bool, err error) {
 			return false, err
 		}
 	}
-	if len(input) > MaxChildBytes {
-		return false, raise(ErrRuntime, 500, "Limit exceeded",
-			fmt.Sprintf("an input of %d bytes exceeds %d; pass a reference to large data", len(input), MaxChildBytes))
+	if len(input) > engine.MaxChildBytes {
+		return false, raise(engine.ErrRuntime, 500, "Limit exceeded",
+			fmt.Sprintf("an input of %d bytes exceeds %d; pass a reference to large data", len(input), engine.MaxChildBytes))
 	}
 	depth := 0
 	if n.Run.Await {
@@ -42,8 +43,8 @@ func (r *run) child(n *Node) (waits bool, err error) {
 			depth += p.Depth
 		}
 	}
-	if depth > MaxDepth {
-		return false, raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("sub-workflows wait for each other more than %d deep", MaxDepth))
+	if depth > engine.MaxDepth {
+		return false, raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("sub-workflows wait for each other more than %d deep", engine.MaxDepth))
 	}
 	start := signal.Start{Definition: n.Run.Definition, Version: n.Run.Version, Input: input}
 	err = r.t.Spawn(start, n.Run.Await, depth, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
@@ -55,11 +56,11 @@ func (r *run) child(n *Node) (waits bool, err error) {
 
 // Children lists the definitions that p runs and waits for, in order of their
 // place in the document.
-func (p *Program) Children() []Child {
-	var list []Child
+func (p *Program) Children() []engine.Child {
+	var list []engine.Child
 	for _, pointer := range slices.Sorted(maps.Keys(p.nodes)) {
 		if n := p.nodes[pointer]; n.Run != nil && n.Run.Await {
-			list = append(list, Child{Definition: n.Run.Definition, Version: n.Run.Version, Pointer: pointer})
+			list = append(list, engine.Child{Definition: n.Run.Definition, Version: n.Run.Version, Pointer: pointer})
 		}
 	}
 	return list

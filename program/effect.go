@@ -1,8 +1,9 @@
-package engine
+package program
 
 import (
 	"strconv"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -64,17 +65,17 @@ func (p *Program) Outermost(s *snapshot.Snapshot) (pointer, visit string, ok boo
 }
 
 // at is an effect of the task n.
-func (r *run) at(n *Node, arm int) Effect {
-	return Effect{Pointer: n.Pointer, Visit: r.p.visit(line(r.t.Snap, r.b)), Arm: arm}
+func (r *run) at(n *Node, arm int) engine.Effect {
+	return engine.Effect{Pointer: n.Pointer, Visit: r.p.visit(line(r.t.Snap, r.b)), Arm: arm}
 }
 
-// undecided is an error that an operator must decide about, see [Turn.Identify].
+// undecided is an error that an operator must decide about, see [engine.Turn.Identify].
 type undecided struct{ e snapshot.Error }
 
 func (u *undecided) Error() string { return u.e.Title + ": " + u.e.Detail }
 
 // identify gives a command its key.
-func (r *run) identify(c *Command, at Effect) error {
+func (r *run) identify(c *engine.Command, at engine.Effect) error {
 	if e := r.t.Identify(c, at); e != nil {
 		return &undecided{*e}
 	}

@@ -1,9 +1,10 @@
-package engine
+package program
 
 import (
 	"encoding/json"
 	"errors"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -32,9 +33,9 @@ func (r *run) settle(n *Node, err error) error {
 			r.failed(raiser, i+1, e.e)
 			raiser = nil
 			err = catchErr // the catch's own condition failed: that is the error now
-			r.unwind(i, TaskCancelled)
+			r.unwind(i, engine.TaskCancelled)
 			r.failing(err)
-			r.leave(TaskCancelled)
+			r.leave(engine.TaskCancelled)
 			continue
 		}
 		r.failed(raiser, i+1, e.e)
@@ -48,9 +49,9 @@ func (r *run) settle(n *Node, err error) error {
 			if r, err = r.up(fork); err != nil {
 				return err
 			}
-			r.prune(TaskCancelled)
+			r.prune(engine.TaskCancelled)
 			r.failing(e)
-			r.leave(TaskCancelled)
+			r.leave(engine.TaskCancelled)
 			n, err = fork, e
 			continue
 		}
@@ -66,7 +67,7 @@ func (r *run) settle(n *Node, err error) error {
 			return r.save()
 		}
 		r.failing(e)
-		r.leave(TaskCancelled)
+		r.leave(engine.TaskCancelled)
 		err = e
 	}
 }
@@ -106,7 +107,7 @@ func (r *run) takes(n *Node, f *snapshot.Frame, e snapshot.Error) (bool, error) 
 		if err != nil {
 			return false, err
 		}
-		if name == "type" && SameType(text(want), e.Type) {
+		if name == "type" && engine.SameType(text(want), e.Type) {
 			continue
 		}
 		if text(want) != text(fields[name]) {
@@ -134,7 +135,7 @@ const (
 
 // caught goes on in the catch of the try at frame i.
 func (r *run) caught(i int, e snapshot.Error) (verdict, error) {
-	r.unwind(i, TaskCancelled)
+	r.unwind(i, engine.TaskCancelled)
 	f := r.top()
 	n := r.p.nodes[f.Pointer]
 	raw, err := json.Marshal(e)
@@ -155,7 +156,7 @@ func (r *run) caught(i int, e snapshot.Error) (verdict, error) {
 			return raises, nil
 		}
 	}
-	r.t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCaught, Data: raw, Meta: Meta{Pointer: e.Instance}})
+	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: engine.EntryCaught, Data: raw, Meta: engine.Meta{Pointer: e.Instance}})
 	f.Phase = phaseCatch
 	f.Vars = map[string]json.RawMessage{n.Catch.name(): raw}
 	if n.Catch.Body != nil {
@@ -171,7 +172,7 @@ func (r *run) caught(i int, e snapshot.Error) (verdict, error) {
 
 // leave ends the task on top without an output: what it asked for is
 // withdrawn, and the branch's data is what the task was given.
-func (r *run) leave(how TaskEvent) {
+func (r *run) leave(how engine.TaskEvent) {
 	i := len(r.b.Frames) - 1
 	f := r.b.Frames[i]
 	r.unwind(i, how)
@@ -207,7 +208,7 @@ func (r *run) fault(e snapshot.Error) error {
 // the one that failed, and its raw input becomes the branch's data. A fork is
 // repeated as a whole: its branches are gone.
 func (r *run) rewind() error {
-	r.prune(TaskCancelled)
+	r.prune(engine.TaskCancelled)
 	for len(r.b.Frames) > 1 {
 		top := r.top()
 		if k := r.p.nodes[top.Pointer]; k != nil && k.Kind == KindList {
@@ -226,19 +227,19 @@ func (r *run) rewind() error {
 }
 
 // Recover runs the failed task of a faulted instance again, or takes it as done.
-func (p *Program) Recover(t *Turn, op Operation, output json.RawMessage) error {
+func (p *Program) Recover(t *engine.Turn, op engine.Operation, output json.RawMessage) error {
 	r, err := p.mended(t)
 	if err != nil || r == nil {
 		return err
 	}
-	if f, list := r.top(), p.nodes[r.top().Pointer]; op == Skip {
+	if f, list := r.top(), p.nodes[r.top().Pointer]; op == engine.Skip {
 		if p.Machine != nil && list == p.Root {
 			return problem.New(problem.Conflict, "lifecycle.not-skippable", "instance %s failed at a state, which cannot be skipped", t.Snap.InstanceID).
 				WithHint("retry it, or cancel it")
 		}
 		r.data = rawValue(orNull(output))
 		if f.Next < len(list.List) {
-			t.Tell(LifecycleEvent{Type: TaskCompletedEvent, Task: list.List[f.Next].Pointer})
+			t.Tell(engine.LifecycleEvent{Type: engine.TaskCompletedEvent, Task: list.List[f.Next].Pointer})
 			f.Next, f.Epoch = f.Next+1, 0
 		}
 	}
@@ -248,7 +249,7 @@ func (p *Program) Recover(t *Turn, op Operation, output json.RawMessage) error {
 
 // mended prepares a faulted instance for going on. The run is nil when it has
 // faulted again, or gone on elsewhere, at once.
-func (p *Program) mended(t *Turn) (*run, error) {
+func (p *Program) mended(t *engine.Turn) (*run, error) {
 	w := &work{p: p, t: t}
 	r := w.branch(0)
 	t.Snap.Error = nil

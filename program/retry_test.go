@@ -1,9 +1,11 @@
-package engine
+package program
 
 import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
 )
 
 func TestBackoffGrows(t *testing.T) {
@@ -21,7 +23,7 @@ func TestBackoffGrows(t *testing.T) {
 		}
 	}
 	for _, n := range []int{100, 10_000, MaxRetries} {
-		if got := BackoffExponential.delayed(time.Hour, n); got != MaxDuration {
+		if got := BackoffExponential.delayed(time.Hour, n); got != engine.LongestDuration {
 			t.Errorf("delay %d is %v, not the longest there is", n, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package engine
+package program
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -50,10 +51,10 @@ func (r *run) collect(n *Node) error {
 func (r *run) items(t *jq.Template, v any, most int) ([]json.RawMessage, error) {
 	list, ok := v.([]any)
 	if !ok {
-		return nil, raise(ErrExpression, 400, "Not a collection", fmt.Sprintf("in gives %s, not an array", kindOf(v)))
+		return nil, raise(engine.ErrExpression, 400, "Not a collection", fmt.Sprintf("in gives %s, not an array", kindOf(v)))
 	}
 	if len(list) > most {
-		return nil, raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("a collection of %d items exceeds %d", len(list), most))
+		return nil, raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("a collection of %d items exceeds %d", len(list), most))
 	}
 	items := make([]json.RawMessage, len(list))
 	for i, item := range list {
@@ -177,9 +178,9 @@ func (r *run) from(at time.Time, t *jq.Template) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	until, err := After(at, text(v))
+	until, err := engine.After(at, text(v))
 	if err != nil {
-		return time.Time{}, raise(ErrExpression, 400, "Invalid duration", err.Error())
+		return time.Time{}, raise(engine.ErrExpression, 400, "Invalid duration", err.Error())
 	}
 	return until, nil
 }
@@ -214,28 +215,28 @@ func (r *run) call(n *Node) (waits bool, err error) {
 }
 
 // command evaluates what a call asks for.
-func (r *run) command(n *Node) (Command, error) {
+func (r *run) command(n *Node) (engine.Command, error) {
 	with, err := r.eval(n.Call.With)
 	if err != nil {
-		return Command{}, err
+		return engine.Command{}, err
 	}
 	raw, err := with.Raw(r.t.In.Limits.Expression.Bytes)
 	if err != nil {
-		return Command{}, err
+		return engine.Command{}, err
 	}
-	c := Command{Target: n.Call.Target, Input: raw, Pointer: n.Pointer, GiveUp: n.GiveUp}
+	c := engine.Command{Target: n.Call.Target, Input: raw, Pointer: n.Pointer, GiveUp: n.GiveUp}
 	if c.Key, err = r.ownKey(n); err != nil {
-		return Command{}, err
+		return engine.Command{}, err
 	}
 	if n.Call.Ack == nil {
 		return c, nil
 	}
 	until, err := r.after(n.Call.Ack)
 	if err != nil {
-		return Command{}, err
+		return engine.Command{}, err
 	}
 	if c.Ack = until.Sub(r.t.In.Now); c.Ack <= 0 {
-		return Command{}, raise(ErrExpression, 400, "Invalid duration", "an acknowledgement cannot come within no time")
+		return engine.Command{}, raise(engine.ErrExpression, 400, "Invalid duration", "an acknowledgement cannot come within no time")
 	}
 	return c, nil
 }
@@ -250,9 +251,9 @@ func (r *run) ownKey(n *Node) (string, error) {
 		return "", err
 	}
 	key, ok := v.(string)
-	if !ok || !ValidKey(key) {
-		return "", raise(ErrValidation, 400, "Invalid idempotency key",
-			fmt.Sprintf("idempotencyKey gives %s, not a text of 1 to %d visible ASCII characters", kindOf(v), MaxOwnKeyBytes))
+	if !ok || !engine.ValidKey(key) {
+		return "", raise(engine.ErrValidation, 400, "Invalid idempotency key",
+			fmt.Sprintf("idempotencyKey gives %s, not a text of 1 to %d visible ASCII characters", kindOf(v), engine.MaxOwnKeyBytes))
 	}
 	return key, nil
 }
@@ -273,16 +274,16 @@ func (r *run) each(n *Node) (waits bool, err error) {
 		return false, r.complete(n, anyValue([]any{}), n.Then)
 	}
 	f := r.top()
-	commands := make([]Command, len(items))
+	commands := make([]engine.Command, len(items))
 	bytes := 0
 	for i := range items {
 		f.Vars = map[string]json.RawMessage{n.Call.Each: items[i]}
 		if commands[i], err = r.command(n); err != nil {
 			return false, err
 		}
-		if bytes += len(commands[i].Input); bytes > MaxEachBytes {
-			return false, raise(ErrRuntime, 500, "Limit exceeded",
-				fmt.Sprintf("the arguments of %d commands exceed %d bytes; pass references to large data", len(items), MaxEachBytes))
+		if bytes += len(commands[i].Input); bytes > engine.MaxEachBytes {
+			return false, raise(engine.ErrRuntime, 500, "Limit exceeded",
+				fmt.Sprintf("the arguments of %d commands exceed %d bytes; pass references to large data", len(items), engine.MaxEachBytes))
 		}
 	}
 	f.Vars = nil
@@ -307,10 +308,10 @@ func (r *run) each(n *Node) (waits bool, err error) {
 }
 
 // gather takes the result of one arm of a fan-out.
-func (r *run) gather(n *Node, w snapshot.Wait, res Result) (waits bool, err error) {
+func (r *run) gather(n *Node, w snapshot.Wait, res engine.Result) (waits bool, err error) {
 	f := r.top()
 	if f.Pointer != n.Pointer || w.Arm >= len(f.Results) {
-		return false, fmt.Errorf("engine: %s: no fan-out waits at %s", r.t.Snap.InstanceID, n.Pointer)
+		return false, fmt.Errorf("program: %s: no fan-out waits at %s", r.t.Snap.InstanceID, n.Pointer)
 	}
 	entry := map[string]json.RawMessage{"item": f.Items[w.Arm], "output": orNull(res.Output)}
 	if res.Error != nil {

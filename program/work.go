@@ -1,4 +1,4 @@
-package engine
+package program
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -15,7 +16,7 @@ import (
 // was declared first. All share the turn's budget of steps.
 type work struct {
 	p     *Program
-	t     *Turn
+	t     *engine.Turn
 	ready []*run
 	again string // pointer of the task that an operator has retried, until the flow has come to it
 }
@@ -68,7 +69,7 @@ func (w *work) drive() error {
 // run is the interpreter at work on one branch of an instance.
 type run struct {
 	p     *Program
-	t     *Turn
+	t     *engine.Turn
 	w     *work
 	b     *snapshot.Branch
 	data  value           // what the next task gets
@@ -98,7 +99,7 @@ func (r *run) tick() error {
 	f := r.top()
 	n := r.p.nodes[f.Pointer]
 	if n == nil {
-		return fmt.Errorf("engine: %s: no task at %s in %s", r.t.Snap.InstanceID, f.Pointer, r.p.ID.Digest)
+		return fmt.Errorf("program: %s: no task at %s in %s", r.t.Snap.InstanceID, f.Pointer, r.p.ID.Digest)
 	}
 	var rests bool
 	var err error
@@ -124,7 +125,7 @@ func (r *run) tick() error {
 	case KindState:
 		rests, err = r.hooked(n)
 	default:
-		return fmt.Errorf("engine: %s: the %s at %s is not waiting", r.t.Snap.InstanceID, n.Kind, n.Pointer)
+		return fmt.Errorf("program: %s: the %s at %s is not waiting", r.t.Snap.InstanceID, n.Kind, n.Pointer)
 	}
 	return r.rest(n, rests, err)
 }
@@ -156,7 +157,7 @@ func (r *run) save() error {
 }
 
 // Begin makes the root branch and runs it.
-func (p *Program) Begin(t *Turn, input json.RawMessage) error {
+func (p *Program) Begin(t *engine.Turn, input json.RawMessage) error {
 	t.Snap.Branches = []*snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: p.Root.Pointer}}}}
 	w := &work{p: p, t: t}
 	r := w.branch(0)
@@ -168,12 +169,12 @@ func (p *Program) Begin(t *Turn, input json.RawMessage) error {
 }
 
 // Resume goes on where w waited.
-func (p *Program) Resume(t *Turn, wait snapshot.Wait, res Result) error {
+func (p *Program) Resume(t *engine.Turn, wait snapshot.Wait, res engine.Result) error {
 	w := &work{p: p, t: t}
 	r := w.branch(wait.Branch)
 	n := p.nodes[wait.Pointer]
 	if r == nil || n == nil || r.gone() {
-		return fmt.Errorf("engine: %s: nothing waits at %s", t.Snap.InstanceID, wait.Pointer)
+		return fmt.Errorf("program: %s: nothing waits at %s", t.Snap.InstanceID, wait.Pointer)
 	}
 	waits, err := r.resumed(n, wait, res)
 	if err := r.rest(n, waits, err); err != nil {

@@ -1,4 +1,4 @@
-package engine
+package program
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	jsonv2 "github.com/go-json-experiment/json"
@@ -61,9 +62,9 @@ func (l *Listen) keepsEvents() bool { return l.Until != nil }
 func (r *run) listen(n *Node) (rests bool, err error) {
 	l := n.Listen
 	if filters := len(l.Filters) + len(l.UntilFilters); filters > r.t.In.Limits.FanOut {
-		return false, raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d events at once exceed %d", filters, r.t.In.Limits.FanOut))
+		return false, raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d events at once exceed %d", filters, r.t.In.Limits.FanOut))
 	}
-	r.t.Tell(LifecycleEvent{Type: WorkflowCorrelationStartedEvent})
+	r.t.Tell(engine.LifecycleEvent{Type: engine.WorkflowCorrelationStartedEvent})
 	if err := r.subscribe(n, r.top()); err != nil {
 		return false, err
 	}
@@ -128,7 +129,7 @@ func (r *run) listenAgain(n *Node, i int) error {
 	r.data, r.input = rawValue(f.Input), rawValue(f.Input)
 	err := r.subscribe(n, f)
 	if err != nil {
-		r.unwind(i, TaskCancelled)
+		r.unwind(i, engine.TaskCancelled)
 	}
 	return err
 }
@@ -164,7 +165,7 @@ func bind(l *Listen, f *snapshot.Frame, w snapshot.Wait) snapshot.Wait {
 func (r *run) heard(n *Node, w snapshot.Wait, event json.RawMessage) (rests bool, err error) {
 	i := slices.IndexFunc(r.b.Frames, func(f snapshot.Frame) bool { return f.Pointer == n.Pointer })
 	if i < 0 {
-		return false, fmt.Errorf("engine: %s: %s does not listen", r.t.Snap.InstanceID, n.Pointer)
+		return false, fmt.Errorf("program: %s: %s does not listen", r.t.Snap.InstanceID, n.Pointer)
 	}
 	f := &r.b.Frames[i]
 	busy := i < len(r.b.Frames)-1
@@ -176,7 +177,7 @@ func (r *run) heard(n *Node, w snapshot.Wait, event json.RawMessage) (rests bool
 	}
 	r.input = r.data
 	if err := r.renew(n, f, w, event); err != nil {
-		r.unwind(i, TaskCancelled) // raised at the listen, not where it is at work
+		r.unwind(i, engine.TaskCancelled) // raised at the listen, not where it is at work
 		return false, err
 	}
 	if busy || continues(r.t.Snap, r.b.ID) {
@@ -194,7 +195,7 @@ func (r *run) renew(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawM
 	}
 	mine := r.listening(n)
 	if f.Phase == phaseHeard {
-		r.t.Withdraw(TaskCancelled, mine)
+		r.t.Withdraw(engine.TaskCancelled, mine)
 		return nil
 	}
 	var again []snapshot.Wait
@@ -204,7 +205,7 @@ func (r *run) renew(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawM
 				again = append(again, other)
 			}
 		}
-		r.t.Withdraw(TaskCancelled, mine)
+		r.t.Withdraw(engine.TaskCancelled, mine)
 	}
 	if n.Listen.lasts(w.Arm) {
 		again = append(again, w)
@@ -233,7 +234,7 @@ func (r *run) hear(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMe
 	l := n.Listen
 	found, ok, err := l.filter(w.Arm).fits(event)
 	if err != nil || !ok {
-		return raise(ErrValidation, 400, "Not an event", fmt.Sprintf("the signal is no event of type %s", w.Event))
+		return raise(engine.ErrValidation, 400, "Not an event", fmt.Sprintf("the signal is no event of type %s", w.Event))
 	}
 	for _, c := range l.filter(w.Arm).Correlate {
 		if _, bound := f.Bound[c.Name]; c.Expect == nil && !bound {
@@ -255,7 +256,7 @@ func (r *run) hear(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMe
 		return err
 	}
 	if len(f.Items)+len(f.Results) >= r.t.In.Limits.Items {
-		return raise(ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("one listen has collected %d events", r.t.In.Limits.Items))
+		return raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("one listen has collected %d events", r.t.In.Limits.Items))
 	}
 	if l.Each != nil || !l.Forever {
 		f.Items = append(slices.Clip(f.Items), item)
@@ -298,7 +299,7 @@ func (l *Listen) read(event json.RawMessage) (json.RawMessage, error) {
 		Data json.RawMessage `json:"data"`
 	}
 	if err := jsonv2.Unmarshal(event, &e); err != nil {
-		return nil, raise(ErrValidation, 400, "Not an event", err.Error())
+		return nil, raise(engine.ErrValidation, 400, "Not an event", err.Error())
 	}
 	return orNull(e.Data), nil
 }
@@ -374,7 +375,7 @@ func (r *run) processed(n *Node) error {
 	if err := r.until(l, f, f.Items[:f.Next]); err != nil || f.Phase != phaseHeard {
 		return err
 	}
-	r.t.Withdraw(TaskCancelled, r.listening(n))
+	r.t.Withdraw(engine.TaskCancelled, r.listening(n))
 	return nil
 }
 
@@ -396,7 +397,7 @@ func (r *run) next(n *Node) (bool, error) {
 		return false, err
 	}
 	token := waits[i].Token
-	r.t.Withdraw(TaskCancelled, func(w snapshot.Wait) bool { return w.Token == token })
+	r.t.Withdraw(engine.TaskCancelled, func(w snapshot.Wait) bool { return w.Token == token })
 	return true, r.renew(n, f, waits[i], event)
 }
 

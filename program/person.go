@@ -1,4 +1,4 @@
-package engine
+package program
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -55,14 +56,14 @@ func (r *run) person(n *Node) error {
 	}
 	var a asked
 	if err := strictly(raw, &a, "with", slices.Concat(PersonFields, DueFields)); err != nil {
-		return raise(ErrValidation, 400, "Invalid task", err.Error())
+		return raise(engine.ErrValidation, 400, "Invalid task", err.Error())
 	}
 	task, err := a.task(r.t.In.Now)
 	if err != nil {
-		return raise(ErrValidation, 400, "Invalid task", err.Error())
+		return raise(engine.ErrValidation, 400, "Invalid task", err.Error())
 	}
 	if err := askable(task.Form); err != nil {
-		return raise(ErrValidation, 400, "Invalid form", err.Error())
+		return raise(engine.ErrValidation, 400, "Invalid form", err.Error())
 	}
 	task.Name, task.Pointer = n.Name, n.Pointer
 	r.t.Ask(task, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
@@ -97,23 +98,23 @@ func strictly(raw []byte, to any, what string, fields []string) error {
 var kinds = map[jsontext.Kind]string{'n': "null", 't': "boolean", 'f': "boolean", '"': "string", '0': "number", '{': "object", '[': "array"}
 
 // task checks the arguments.
-func (a *asked) task(now time.Time) (Task, error) {
-	t := Task{
+func (a *asked) task(now time.Time) (engine.Task, error) {
+	t := engine.Task{
 		Title: a.Title, Assignee: a.Assignee, CandidateUsers: a.CandidateUsers, CandidateGroups: a.CandidateGroups,
-		ExcludedUsers: a.ExcludedUsers, Payload: a.Payload, Form: a.Form, Priority: DefaultPriority,
+		ExcludedUsers: a.ExcludedUsers, Payload: a.Payload, Form: a.Form, Priority: engine.DefaultPriority,
 		Outcomes: a.Outcomes, EscalateTo: a.EscalateTo,
 	}
 	if a.Priority != nil {
 		t.Priority = *a.Priority
 	}
-	if t.Priority < 0 || t.Priority > MaxPriority {
-		return t, fmt.Errorf("with.priority is %d, not 0 to %d", t.Priority, MaxPriority)
+	if t.Priority < 0 || t.Priority > engine.MaxPriority {
+		return t, fmt.Errorf("with.priority is %d, not 0 to %d", t.Priority, engine.MaxPriority)
 	}
-	if n := utf8.RuneCountInString(t.Title); n > MaxTitle {
-		return t, fmt.Errorf("with.title has %d characters; at most %d", n, MaxTitle)
+	if n := utf8.RuneCountInString(t.Title); n > engine.MaxTitle {
+		return t, fmt.Errorf("with.title has %d characters; at most %d", n, engine.MaxTitle)
 	}
-	if n := utf8.RuneCountInString(t.Assignee); n > MaxName {
-		return t, fmt.Errorf("with.assignee has %d characters; at most %d", n, MaxName)
+	if n := utf8.RuneCountInString(t.Assignee); n > engine.MaxName {
+		return t, fmt.Errorf("with.assignee has %d characters; at most %d", n, engine.MaxName)
 	}
 	for _, l := range []struct {
 		field string
@@ -122,7 +123,7 @@ func (a *asked) task(now time.Time) (Task, error) {
 		{"candidateUsers", t.CandidateUsers}, {"candidateGroups", t.CandidateGroups}, {"excludedUsers", t.ExcludedUsers},
 		{"outcomes", t.Outcomes}, {"escalateTo", t.EscalateTo}, {"candidateGroups and with.escalateTo", slices.Concat(t.CandidateGroups, t.EscalateTo)},
 	} {
-		if err := CheckNames(l.names); err != nil {
+		if err := engine.CheckNames(l.names); err != nil {
 			return t, fmt.Errorf("with.%s %w", l.field, err)
 		}
 	}
@@ -135,7 +136,7 @@ func (a *asked) task(now time.Time) (Task, error) {
 		}
 		return t, nil
 	}
-	due, err := After(now, a.Due.After)
+	due, err := engine.After(now, a.Due.After)
 	if err != nil {
 		return t, fmt.Errorf("with.due.after: %w", err)
 	}

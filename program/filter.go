@@ -1,10 +1,11 @@
-package engine
+package program
 
 import (
 	"cmp"
 	"encoding/json"
 	"fmt"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -39,7 +40,7 @@ func (l *Listen) filter(arm int) *Filter {
 // wait is the wait for the events of a filter, with the values that it expects.
 func (l *Listen) wait(pointer string, arm int, eval func(*jq.Template) (value, error)) (snapshot.Wait, error) {
 	filter := l.filter(arm)
-	w := snapshot.Wait{Kind: snapshot.WaitEvent, Pointer: pointer, Arm: arm, Event: cmp.Or(filter.Type, AnyType)}
+	w := snapshot.Wait{Kind: snapshot.WaitEvent, Pointer: pointer, Arm: arm, Event: cmp.Or(filter.Type, engine.AnyType)}
 	for _, c := range filter.Correlate {
 		if c.Expect == nil {
 			continue
@@ -61,7 +62,7 @@ func (l *Listen) wait(pointer string, arm int, eval func(*jq.Template) (value, e
 }
 
 // Subscriptions are the waits of a schedule's listen.
-func (n *Node) Subscriptions(limits Limits) ([]snapshot.Wait, error) {
+func (n *Node) Subscriptions(limits engine.Limits) ([]snapshot.Wait, error) {
 	var waits []snapshot.Wait
 	for arm := range n.Listen.Filters {
 		w, err := n.Listen.wait(n.Pointer, arm, func(e *jq.Template) (value, error) {
@@ -84,7 +85,7 @@ const maxKeyBytes = 1 << 10
 func (p *Program) Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawMessage) (bool, error) {
 	filter := p.filter(w.Pointer, w.Arm)
 	if filter == nil {
-		return false, fmt.Errorf("engine: %s: nothing listens at %s", s.InstanceID, w.Pointer)
+		return false, fmt.Errorf("program: %s: nothing listens at %s", s.InstanceID, w.Pointer)
 	}
 	found, ok, err := filter.fits(event)
 	if err != nil || !ok {
@@ -111,7 +112,7 @@ func (p *Program) filter(pointer string, arm int) *Filter {
 func (p *Program) Correlate(pointer string, arm, bound int, event json.RawMessage) (string, bool, error) {
 	filter := p.filter(pointer, arm)
 	if filter == nil {
-		return "", false, fmt.Errorf("engine: nothing listens at %s in %s", pointer, p.ID.Name)
+		return "", false, fmt.Errorf("program: nothing listens at %s in %s", pointer, p.ID.Name)
 	}
 	found, ok, err := filter.fits(event)
 	if err != nil || !ok {
@@ -122,7 +123,7 @@ func (p *Program) Correlate(pointer string, arm, bound int, event json.RawMessag
 			delete(found, c.Name)
 		}
 	}
-	return Key(found), true, nil
+	return engine.Key(found), true, nil
 }
 
 // fits evaluates the filter on an event, and gives the values by which it is

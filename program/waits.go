@@ -1,14 +1,15 @@
-package engine
+package program
 
 import (
 	"fmt"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // resumed applies a result to the task on top; it reports whether the branch
 // still waits there.
-func (r *run) resumed(n *Node, w snapshot.Wait, res Result) (waits bool, err error) {
+func (r *run) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool, err error) {
 	switch {
 	case w.Kind == snapshot.WaitNext:
 		return false, nil
@@ -33,7 +34,7 @@ func (r *run) resumed(n *Node, w snapshot.Wait, res Result) (waits bool, err err
 		return r.heard(n, w, res.Output)
 	}
 	if r.top().Pointer != n.Pointer {
-		return false, fmt.Errorf("engine: %s: %s is not the task that runs", r.t.Snap.InstanceID, n.Pointer)
+		return false, fmt.Errorf("program: %s: %s is not the task that runs", r.t.Snap.InstanceID, n.Pointer)
 	}
 	r.input = r.data
 	switch n.Kind {
@@ -51,7 +52,7 @@ func (r *run) timeout(n *Node, w snapshot.Wait) error {
 			continue
 		}
 		r.b.Frames[i].Deadline = ""
-		r.unwind(i, TaskExpired)
+		r.unwind(i, engine.TaskExpired)
 		if i > 0 {
 			r.restore(r.b.Frames[i])
 			r.pop() // the error is raised at the task, not inside it
@@ -59,16 +60,16 @@ func (r *run) timeout(n *Node, w snapshot.Wait) error {
 		if n.Kind == KindList && n.parent != nil {
 			n = n.parent // one attempt at a try
 		}
-		e := raised{snapshot.Error{Type: ErrorBase + ErrTimeout, Status: 408, Title: "Timeout", Instance: n.Pointer}}
+		e := raised{snapshot.Error{Type: engine.ErrorBase + engine.ErrTimeout, Status: 408, Title: "Timeout", Instance: n.Pointer}}
 		e.e.Detail = n.Pointer + " was not done in time"
 		return &e
 	}
-	return fmt.Errorf("engine: %s: no task has the deadline at %s", r.t.Snap.InstanceID, w.Pointer)
+	return fmt.Errorf("program: %s: no task has the deadline at %s", r.t.Snap.InstanceID, w.Pointer)
 }
 
 // unwind drops the frames behind index i, with all that they wait for and the
 // branches that the innermost has forked.
-func (r *run) unwind(i int, how TaskEvent) {
+func (r *run) unwind(i int, how engine.TaskEvent) {
 	deadlines, listens := map[string]bool{}, map[string]bool{} // of what stays
 	for j, f := range r.b.Frames[:i+1] {
 		if j < i {
@@ -79,7 +80,7 @@ func (r *run) unwind(i int, how TaskEvent) {
 		}
 	}
 	r.prune(how)
-	r.w.tellFrames(TaskCancelledEvent, r.untold(i+1), nil)
+	r.w.tellFrames(engine.TaskCancelledEvent, r.untold(i+1), nil)
 	r.b.Frames = r.b.Frames[:i+1]
 	r.t.Withdraw(how, func(w snapshot.Wait) bool {
 		return w.Branch == r.b.ID && !deadlines[w.Token] && !(w.Kind == snapshot.WaitEvent && listens[w.Pointer])

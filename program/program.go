@@ -1,9 +1,19 @@
-package engine
+// Package program is a definition that is compiled from a document: a tree of
+// tasks, and the interpreter that runs it in the turns of [engine].
+//
+// A [Program] is all that a definition can be to the engine: it has a schedule,
+// states, retry policies, lifecycle events of its tasks, and instances that can
+// be moved to another version. It decides by expressions of jq and checks by
+// JSON Schemas; of both the engine knows nothing. Whatever it remembers stands
+// in the frames of the snapshot's branches, and whatever it asks for it asks of
+// the turn: waits, commands, people, events, an end.
+package program
 
 import (
 	"fmt"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -21,7 +31,7 @@ type Program struct {
 	Schemas Schemas      // of the workflow's input and output
 	// Schedule says when instances begin by themselves; nil = never. On is a Node,
 	// KindListen at /schedule/on: each event that one of its filters takes.
-	Schedule *Schedule
+	Schedule *engine.Schedule
 	Machine  *Machine // of a lifecycle, whose root list has states; nil = its tasks run one after the other
 	Root     *Node    // KindList at "/do", or at "/states"
 
@@ -168,7 +178,7 @@ type Call struct {
 	// what became of the one before.
 	NewKey bool
 
-	// Ack is an ISO 8601 duration (see [Command.Ack]); nil = the performer's
+	// Ack is an ISO 8601 duration (see [engine.Command.Ack]); nil = the performer's
 	// answer is the result.
 	Ack *jq.Template
 	// Detached says that nobody waits: the task is completed at once, with its
@@ -177,17 +187,17 @@ type Call struct {
 }
 
 // Person is a human task. With evaluates to an object with the fields of
-// [Task] in the words of the humanTask function.
+// [engine.Task] in the words of the humanTask function.
 type Person struct {
 	With *jq.Template
 }
 
-// NewProgram finishes a program: it indexes the tasks and checks that every
-// pointer is unique and every flow target exists in its list.
-func NewProgram(p Program) (*Program, error) {
+// New finishes a program: it indexes the tasks and checks that every pointer is
+// unique and every flow target exists in its list.
+func New(p Program) (*Program, error) {
 	p.nodes = map[string]*Node{}
 	if p.Root == nil || p.Root.Kind != KindList {
-		return nil, fmt.Errorf("engine: program %s has no root list", p.ID.Name)
+		return nil, fmt.Errorf("program: program %s has no root list", p.ID.Name)
 	}
 	if err := p.index(p.Root, nil, 0); err != nil {
 		return nil, err
@@ -202,7 +212,7 @@ func NewProgram(p Program) (*Program, error) {
 
 func (p *Program) index(n, parent *Node, i int) error {
 	if p.nodes[n.Pointer] != nil {
-		return fmt.Errorf("engine: two tasks at %s", n.Pointer)
+		return fmt.Errorf("program: two tasks at %s", n.Pointer)
 	}
 	p.nodes[n.Pointer] = n
 	n.parent, n.index = parent, i
@@ -231,7 +241,7 @@ func (p *Program) index(n, parent *Node, i int) error {
 				in = n.parent.parent
 			}
 			if f.Directive == FlowTo && in.find(f.Target) < 0 {
-				return fmt.Errorf("engine: %s goes to %q, which is no task of its list", child.Pointer, f.Target)
+				return fmt.Errorf("program: %s goes to %q, which is no task of its list", child.Pointer, f.Target)
 			}
 		}
 	}

@@ -1,9 +1,10 @@
-package engine
+package program
 
 import (
 	"fmt"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -12,7 +13,7 @@ import (
 func (p *Program) Ref() snapshot.Definition { return p.ID }
 
 // Timetable is the program's schedule.
-func (p *Program) Timetable() *Schedule { return p.Schedule }
+func (p *Program) Timetable() *engine.Schedule { return p.Schedule }
 
 // GiveUp is what the root list says.
 func (p *Program) GiveUp() time.Duration { return p.Root.GiveUp }
@@ -49,7 +50,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 	if n.If != nil {
 		v, err := r.evalAny(n.If)
 		if err != nil {
-			r.t.Tell(LifecycleEvent{Type: TaskCreatedEvent, Task: n.Pointer})
+			r.t.Tell(engine.LifecycleEvent{Type: engine.TaskCreatedEvent, Task: n.Pointer})
 			return false, err
 		}
 		if !jq.Truthy(v) {
@@ -93,7 +94,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		f.Mark = r.t.Snap.LastStep
 	}
 	if !again {
-		r.t.Tell(LifecycleEvent{Type: TaskStartedEvent, Task: n.Pointer})
+		r.t.Tell(engine.LifecycleEvent{Type: engine.TaskStartedEvent, Task: n.Pointer})
 	}
 	r.push(f)
 	return r.body(n)
@@ -138,7 +139,7 @@ func (r *run) body(n *Node) (waits bool, err error) {
 	case KindState:
 		return r.arrive(n)
 	}
-	return false, fmt.Errorf("engine: task kind %q at %s", n.Kind, n.Pointer)
+	return false, fmt.Errorf("program: task kind %q at %s", n.Kind, n.Pointer)
 }
 
 // complete ends the task on top with its raw output and follows flow.
@@ -206,7 +207,7 @@ func (r *run) shape(output, export *jq.Template, schemas Schemas) error {
 // lift removes the deadline of a frame that has ended.
 func (r *run) lift(f snapshot.Frame) {
 	if f.Deadline != "" {
-		r.t.Withdraw(TaskCancelled, func(w snapshot.Wait) bool { return w.Token == f.Deadline })
+		r.t.Withdraw(engine.TaskCancelled, func(w snapshot.Wait) bool { return w.Token == f.Deadline })
 	}
 }
 

@@ -1,9 +1,10 @@
-package engine
+package program
 
 import (
 	"strconv"
 	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -32,7 +33,7 @@ func (r *run) fits(s *schema.Schema, v value, what string) error {
 		return err
 	}
 	if places := s.Check(raw); len(places) > 0 {
-		return raise(ErrValidation, 400, "Invalid "+what, "the "+what+" does not fit its schema: "+schema.Summary(places))
+		return raise(engine.ErrValidation, 400, "Invalid "+what, "the "+what+" does not fit its schema: "+schema.Summary(places))
 	}
 	return nil
 }
