@@ -9,11 +9,11 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// A row has the CRC-32C of what is written once and stays: of an entry all but
-// who works on it, of a task what it was made with and how it ended. It is made
-// where the row is made, of bytes that are in hand, and checked where the row is
-// read. It is against damage, not against an attacker. 0 stands for none: who
-// mends a row by hand sets its checksum to null.
+// A row has the CRC-32C of what a statement writes of it, made of what is in hand
+// there: of an entry all but who works on it, of a task one for each statement
+// that writes some of it. It is checked where the row is read, against damage and
+// not against an attacker. 0 stands for none: who mends a row by hand sets its
+// checksums to null.
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
@@ -79,29 +79,51 @@ func (e *Entry) Check(data []byte, sum int64) error {
 		WithHint("restore WF_STREAM from a backup; who has found the entry to be right sets its CHECKSUM to null")
 }
 
-// Checksum is that of what a task of an instance was made with.
-func (t *Task) Checksum(instanceID string) int64 {
+// TaskSums are the checksums of a task: together they are of all of its columns.
+type TaskSums struct {
+	Made       int64 `db:"CHECKSUM"`            // what it was made with
+	Assigned   int64 `db:"ASSIGNED_CHECKSUM"`   // who has it, and its version then
+	Candidates int64 `db:"CANDIDATES_CHECKSUM"` // who may have it
+	Ended      int64 `db:"END_CHECKSUM"`        // how it has ended
+}
+
+// Sums are those of a task of an instance, as it is.
+func (t *Task) Sums(instanceID string) TaskSums {
 	d := newDigest()
 	d.texts(t.ID, instanceID, t.Definition, t.BusinessKey, t.Name, t.Title, t.ExcludedUsers, t.Outcomes, t.EscalateTo, t.Token)
 	d.number(int64(t.Priority))
 	d.at(t.CreatedAt)
 	d.at(t.DueAt)
-	return d.sum(t.Payload, t.Form)
-}
-
-// End is how the task has ended.
-func (t *Task) End() TaskEnd {
-	return TaskEnd{ID: t.ID, Status: t.Status, By: t.EndedBy, At: t.EndedAt, Outcome: t.Outcome, Output: t.Output}
-}
-
-// EndChecksum is that of how a task was ended when it was made, 0 for one that
-// was not.
-func (t *Task) EndChecksum() int64 {
-	if t.EndedAt.IsZero() {
-		return 0
+	sums := TaskSums{Made: d.sum(t.Payload, t.Form), Candidates: CandidatesSum(t.ID, t.CandidateUsers, t.CandidateGroups, t.EscalatedAt)}
+	status, version := t.Status, t.Version
+	end := TaskEnd{ID: t.ID, Status: t.Status, By: t.EndedBy, At: t.EndedAt, Outcome: t.Outcome, Output: t.Output}
+	open := status == TaskReady || status == TaskReserved
+	if !open || !end.At.IsZero() || end.By+end.Outcome != "" || len(end.Output) > 0 {
+		sums.Ended = end.Checksum()
 	}
-	end := t.End()
-	return end.Checksum()
+	if !open { // what ended it knew neither who had it nor of which version it was
+		if status, version = TaskReady, version-1; t.Assignee != "" {
+			status = TaskReserved
+		}
+	}
+	sums.Assigned = AssignedSum(t.ID, status, t.Assignee, t.Role, version)
+	return sums
+}
+
+// AssignedSum is the checksum of who has an open task of a version.
+func AssignedSum(id, status, assignee, role string, version int64) int64 {
+	d := newDigest()
+	d.texts(id, status, assignee, role)
+	d.number(version)
+	return d.sum()
+}
+
+// CandidatesSum is the checksum of who may have a task.
+func CandidatesSum(id, users, groups string, escalated time.Time) int64 {
+	d := newDigest()
+	d.texts(id, users, groups)
+	d.at(escalated)
+	return d.sum()
 }
 
 // Checksum is that of how a task has ended.
@@ -112,11 +134,32 @@ func (e *TaskEnd) Checksum() int64 {
 	return d.sum(e.Output)
 }
 
-// Check compares a task with its checksums.
-func (t *Task) Check(sum, end int64) error {
-	if (sum == 0 || sum == t.Checksum(t.InstanceID)) && (end == 0 || end == t.EndChecksum()) {
+// Check compares a task with its checksums. One whose assignment has one has one
+// of its end, unless it goes on.
+func (t *Task) Check(have TaskSums) error {
+	want := t.Sums(t.InstanceID)
+	same := func(have, want int64) bool { return have == 0 || have == want }
+	if same(have.Made, want.Made) && same(have.Assigned, want.Assigned) && same(have.Candidates, want.Candidates) &&
+		(have.Ended == want.Ended || have.Ended == 0 && have.Assigned == 0) {
 		return nil
 	}
 	return problem.New(problem.Internal, "task.corrupt", "task %s of instance %s does not have its checksum", t.ID, t.InstanceID).
-		WithHint("restore WF_TASKS from a backup; who has found the task to be right sets its CHECKSUM and END_CHECKSUM to null")
+		WithHint("restore WF_TASKS from a backup; who has found the task to be right sets its four checksums to null")
+}
+
+// Checksum is that of the event of a task.
+func (e *TaskEvent) Checksum() int64 {
+	d := newDigest()
+	d.texts(e.TaskID, e.InstanceID, e.Event, e.Actor)
+	d.at(e.At)
+	return d.sum(e.Data)
+}
+
+// Check compares an event of a task with its checksum.
+func (e *TaskEvent) Check(sum int64) error {
+	if sum == 0 || sum == e.Checksum() {
+		return nil
+	}
+	return problem.New(problem.Internal, "task.corrupt", "event %s of task %s does not have its checksum", e.Event, e.TaskID).
+		WithHint("restore WF_TASK_EVENTS from a backup; who has found the event to be right sets its CHECKSUM to null")
 }

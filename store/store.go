@@ -190,9 +190,19 @@ type TaskEdit struct {
 	Escalation *Escalation
 }
 
+// Checksum is that of who has the task then.
+func (e *TaskEdit) Checksum() int64 {
+	return projections.AssignedSum(e.ID, e.Status, e.Assignee, e.Role, e.Version+1)
+}
+
 // Escalation is what an escalation changes of a task beside its assignee.
 type Escalation struct {
 	CandidateUsers  string // JSON array: all of them from now on
 	CandidateGroups string // JSON array: all of them from now on
 	At              time.Time
+}
+
+// Checksum is that of who may have the task then.
+func (x *Escalation) Checksum(id string) int64 {
+	return projections.CandidatesSum(id, x.CandidateUsers, x.CandidateGroups, x.At)
 }

@@ -32,8 +32,10 @@ func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections
 				return err
 			}
 			for i := range got {
-				e, _ := c.Edit(got[i])
+				t := &got[i]
+				e, _ := c.Edit(*t)
 				w.edit(&e)
+				t.Status, t.Assignee, t.Role, t.Version = e.Status, e.Assignee, e.Role, e.Version+1
 			}
 			return s.execute(ctx, session, w, false)
 		})
@@ -41,8 +43,8 @@ func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections
 			break
 		}
 	}
-	for i := 0; err == nil && i < len(got); i++ {
-		got[i], err = s.Task(ctx, got[i].ID)
+	if err != nil {
+		got = nil
 	}
 	return got, wrap("claim tasks", err)
 }
@@ -50,7 +52,7 @@ func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections
 // lockNext locks the next tasks. One row a fetch: what is fetched is locked,
 // and what is locked and not claimed would be passed over by others.
 func (s *Store) lockNext(ctx context.Context, session *aq.Session, c *store.NextClaim) ([]projections.Task, error) {
-	r := read("task_next")
+	r := read("task_select")
 	r.where("T.STATUS = 'ready'")
 	visibleTo(r, c.User, c.Groups)
 	r.text.WriteString("\norder by T.PRIORITY, T.TASK_NO\nfor update skip locked")
@@ -60,14 +62,16 @@ func (s *Store) lockNext(ctx context.Context, session *aq.Session, c *store.Next
 	}
 	defer rows.Close()
 	var list []projections.Task
-	for len(list) < c.Limit && rows.Next() {
-		var t projections.Task
-		err := rows.Scan(into{&t.ID}, into{&t.Version}, into{&t.InstanceID}, into{&t.CandidateUsers}, into{&t.CandidateGroups}, into{&t.ExcludedUsers})
-		if err != nil {
-			return nil, err
+	next := ofRow(func(t taskRow) error {
+		err := t.Check(t.TaskSums)
+		if _, ok := c.Edit(t.Task); ok && err == nil {
+			list = append(list, t.Task)
 		}
-		if _, ok := c.Edit(t); ok {
-			list = append(list, t)
+		return err
+	})
+	for len(list) < c.Limit && rows.Next() {
+		if err := next(rows); err != nil {
+			return nil, err
 		}
 	}
 	return list, rows.Err()

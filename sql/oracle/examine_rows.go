@@ -7,7 +7,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // What an examination says of the rows: it reads each that can be told to be
@@ -21,18 +21,19 @@ func (x *examiner) contents() {
 	}{
 		{"checksums", []string{"state_all"}, ofRow(snapshotRow.verify)},
 		{"streams", []string{"stream_select"}, ofRow(func(r entryRow) error { return r.Check(r.Data, r.Sum) })},
-		{"tasks", []string{"task_select"}, ofRow(func(r taskRow) error { return r.Check(r.Sum, r.End) })},
+		{"tasks", []string{"task_select"}, ofRow(func(r taskRow) error { return r.Check(r.TaskSums) })},
+		{"task-events", []string{"task_event_all"}, ofRow(func(r taskEventRow) error { return r.Check(r.Sum) })},
 		{"messages", []string{"message_all_signal", "message_all_schedule", "message_all_command"}, ofRow(messageRow.verify)},
 		{"definitions", []string{"definition_all"}, ofRow(x.e.Verify)},
 	} {
-		s := store.Survey{Check: t.check}
+		s := survey.Table{Check: t.check}
 		if t.check == "checksums" {
 			s.Rows = "snapshots"
 		}
 		var err error
 		for _, query := range t.queries {
 			if err == nil {
-				err = x.survey(&s, query, t.read)
+				err = x.table(&s, query, t.read)
 			}
 		}
 		if err != nil {
@@ -43,7 +44,7 @@ func (x *examiner) contents() {
 	}
 }
 
-func (x *examiner) survey(s *store.Survey, query string, read func(*sql.Rows) error) error {
+func (x *examiner) table(s *survey.Table, query string, read func(*sql.Rows) error) error {
 	rows, err := x.db.QueryContext(x.ctx, text(query))
 	if err != nil {
 		return err
@@ -112,5 +113,5 @@ func (r messageRow) verify() error {
 			return problem.New(problem.Internal, ReasonClaimLost, "message %s: its payload %s has %d bytes of %d", id, c.ID, len(body), c.Bytes)
 		}
 	}
-	return store.VerifyMessage(id, body)
+	return survey.VerifyMessage(id, body)
 }

@@ -172,7 +172,8 @@ func TestExaminationReadsEveryRow(t *testing.T) {
 		{Queue: store.Schedule, Body: envelope("l", strings.Repeat("whole", 20_000)), Due: time.Now().Add(time.Hour)},
 	}}
 	c.Rows.Stream = []projections.Entry{{InstanceID: "i", Position: 1, Kind: "event", Type: "Said", Data: []byte(`{"a":"whole"}`)}}
-	c.Rows.Tasks = []projections.Task{{ID: "t", InstanceID: "i", Title: "whole", Status: projections.TaskReady, Version: 1, CreatedAt: time.Now()}}
+	c.Rows.Tasks = []projections.Task{{ID: "t", InstanceID: "i", Title: "whole", Status: projections.TaskReady, Version: 1, CreatedAt: time.Now(), Assignee: "whole"}}
+	c.Rows.TaskEvents = []projections.TaskEvent{{TaskID: "t", InstanceID: "i", Event: "created", Actor: "whole", At: time.Now()}}
 	if err := s.Commit(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -184,19 +185,21 @@ func TestExaminationReadsEveryRow(t *testing.T) {
 			t.Errorf("before the damage: %s: %+v", check, f)
 		}
 	}
-	for _, at := range [][2]string{{"WF_RUNTIME_STATES", "STATE_JSON"}, {"WF_STREAM", "DATA"}, {"WF_TASKS", "TITLE"}} {
+	for _, at := range [][2]string{{"WF_RUNTIME_STATES", "STATE_JSON"}, {"WF_STREAM", "DATA"}, {"WF_TASKS", "ASSIGNEE"}} {
 		o.Node = "n-" + at[0]
 		if err := damage(o, at[0], at[1], "i"); err != nil {
 			t.Fatal(at, err)
 		}
 	}
 	a.plant(t, "", `UPDATE aqueduct.wf_payloads SET data = convert_to(replace(convert_from(data, 'UTF8'), 'whole', 'whale'), 'UTF8')`)
+	a.plant(t, "", `UPDATE aqueduct.wf_task_events SET actor = 'whale'`)
 	a.plant(t, "", `UPDATE aqueduct.wf_definitions SET source = 'whale'`)
 	a.plant(t, "", `UPDATE ocisim.aq_msg SET payload = convert_to(replace(convert_from(payload, 'UTF8'), 'whole', 'whale'), 'UTF8')`)
 	found := a.look(t, a.runtime)
 	for check, says := range map[string]string{
 		"checksums": "1 of 1 snapshots are damaged: instance i", "streams": "1 of 1 streams are damaged: entry 1 of instance i",
-		"tasks": "1 of 1 tasks are damaged: task t of instance i", "messages": "2 of 3 messages are damaged: message ",
+		"tasks": "1 of 1 tasks are damaged: task t of instance i", "task-events": "1 of 1 task-events are damaged: event created of task t",
+		"messages":    "2 of 3 messages are damaged: message ",
 		"definitions": "1 of 1 definitions are damaged: definition a/b@1",
 	} {
 		if f := found[check]; f.Grade != store.Wrong || !strings.Contains(f.Found, says) {

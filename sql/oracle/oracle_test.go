@@ -27,7 +27,12 @@ func TestStore(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) storetest.Harness {
 			o := Options{Pooled: true}
 			o.DSN, o.Schema = freshApart(t)
-			return harness(t, o)
+			h := harness(t, o)
+			if !oracletest.Real() { // there it is the owner
+				o.DSN = strings.Replace(o.DSN, "AQUEDUCT_RUN", "AQUEDUCT", 1)
+				h.Damage = harness(t, o).Damage // the runtime user may not change an event
+			}
+			return h
 		})
 	})
 }
@@ -109,6 +114,10 @@ func damage(o Options, table, column, id string) error {
 		return err
 	}
 	defer s.Close()
+	if strings.Contains(column, " = ") {
+		_, err = s.db.Exec("update "+table+" set "+column+" where INSTANCE_ID = :1", id)
+		return err
+	}
 	var old any
 	if err := s.db.QueryRow("select "+column+" from "+table+" where INSTANCE_ID = :1", id).Scan(&old); err != nil {
 		return err

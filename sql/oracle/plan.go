@@ -240,10 +240,11 @@ func (w *work) entry(e *projections.Entry, run string) {
 }
 
 func (w *work) task(k *projections.Task) {
+	sums := k.Sums(k.InstanceID)
 	w.add(nil, "task_insert", k.ID, k.InstanceID, k.Definition, k.BusinessKey, k.Name, k.Title, k.Status, k.Assignee,
 		k.CandidateUsers, k.CandidateGroups, k.ExcludedUsers, k.Outcomes, k.Priority, k.Token, k.Version,
 		stamp(k.CreatedAt), stamp(k.DueAt), stamp(k.EndedAt), k.EndedBy, k.Outcome, k.EscalateTo, stamp(k.EscalatedAt), k.Role,
-		k.Checksum(k.InstanceID), some(k.EndChecksum()), k.Payload, k.Form, k.Output)
+		sums.Made, sums.Assigned, sums.Candidates, some(sums.Ended), k.Payload, k.Form, k.Output)
 	w.actors(k.ID, "U", k.CandidateUsers)
 	w.actors(k.ID, "G", k.CandidateGroups)
 	w.actors(k.ID, "X", k.ExcludedUsers)
@@ -251,7 +252,7 @@ func (w *work) task(k *projections.Task) {
 
 func (w *work) taskEvent(e *projections.TaskEvent) {
 	w.add(fmt.Errorf("event of task %s: %w", e.TaskID, store.ErrNotFound), "task_event_insert",
-		e.Event, e.Actor, stamp(e.At), e.Data, e.TaskID)
+		e.Event, e.Actor, stamp(e.At), e.Checksum(), e.Data, e.TaskID)
 }
 
 // letter takes the delivery's message out of circulation.

@@ -12,9 +12,8 @@ import (
 
 // taskRow is a task with the number that pages go by.
 type taskRow struct {
-	No  int64 `db:"TASK_NO"`
-	Sum int64 `db:"CHECKSUM"`
-	End int64 `db:"END_CHECKSUM"`
+	No int64 `db:"TASK_NO"`
+	projections.TaskSums
 	projections.Task
 }
 
@@ -22,9 +21,9 @@ func (r taskRow) task() projections.Task { return r.Task }
 
 // edit changes an open task.
 func (w *work) edit(e *store.TaskEdit) {
-	w.add(fmt.Errorf("task %s: %w", e.ID, store.ErrStale), "task_edit", e.Status, e.Assignee, e.Role, e.ID, e.Version)
+	w.add(fmt.Errorf("task %s: %w", e.ID, store.ErrStale), "task_edit", e.Status, e.Assignee, e.Role, e.Checksum(), e.ID, e.Version)
 	if x := e.Escalation; x != nil {
-		w.add(nil, "task_escalate", x.CandidateUsers, x.CandidateGroups, stamp(x.At), e.ID)
+		w.add(nil, "task_escalate", x.CandidateUsers, x.CandidateGroups, stamp(x.At), x.Checksum(e.ID), e.ID)
 		w.add(nil, "task_actors_delete", e.ID)
 		w.actors(e.ID, "U", x.CandidateUsers)
 		w.actors(e.ID, "G", x.CandidateGroups)
@@ -53,7 +52,7 @@ func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
 	r.where("T.TASK_ID = ?", id)
 	row, err := single[taskRow](ctx, s, r)
 	if err == nil {
-		err = row.Check(row.Sum, row.End)
+		err = row.Check(row.TaskSums)
 	}
 	return row.Task, wrap("task "+id, err)
 }
@@ -86,7 +85,7 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections
 	r.order("T.PRIORITY, T.TASK_NO", limit+1)
 	rows, err := list[taskRow](ctx, s, r)
 	for i := 0; err == nil && i < len(rows); i++ {
-		err = rows[i].Check(rows[i].Sum, rows[i].End)
+		err = rows[i].Check(rows[i].TaskSums)
 	}
 	if err != nil {
 		return projections.Page[projections.Task]{}, wrap("tasks", err)
@@ -116,9 +115,20 @@ func visibleTo(r *reading, user string, groups []string) {
 	r.where("not exists (select 1 from WF_TASK_ACTORS X where X.TASK_ID = T.TASK_ID and X.KIND = 'X' and X.NAME = ?)", user)
 }
 
+// taskEventRow is an event with its checksum.
+type taskEventRow struct {
+	Sum int64 `db:"CHECKSUM"`
+	projections.TaskEvent
+}
+
 // TaskEvents implements projections.Reader.
 func (s *Store) TaskEvents(ctx context.Context, id string) ([]projections.TaskEvent, error) {
-	items, err := list[projections.TaskEvent](ctx, s, read("task_events", id, projections.MaxCount))
+	rows, err := list[taskEventRow](ctx, s, read("task_events", id, projections.MaxCount))
+	items := make([]projections.TaskEvent, len(rows))
+	for i := 0; err == nil && i < len(rows); i++ {
+		items[i] = rows[i].TaskEvent
+		err = items[i].Check(rows[i].Sum)
+	}
 	if err == nil && len(items) == 0 {
 		_, err = single[struct {
 			ID string `db:"TASK_ID"`

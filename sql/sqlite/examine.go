@@ -20,6 +20,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // Room on the disk of the database, in bytes.
@@ -214,13 +215,14 @@ func (x *examiner) rows() {
 	}{
 		{"streams", "stream_select", func(row scanner) error { return scanEntry(row, &projections.Entry{}) }},
 		{"tasks", "task_select", func(row scanner) error { return scanTask(row, &keyed[projections.Task]{}) }},
+		{"task-events", "task_events", func(row scanner) error { return scanTaskEvent(row, &projections.TaskEvent{}) }},
 		{"messages", "message_all", func(row scanner) error {
 			var id int64
 			var body []byte
 			if err := row.Scan(&id, &body); err != nil {
 				return err
 			}
-			return store.VerifyMessage(strconv.FormatInt(id, 10), body)
+			return survey.VerifyMessage(strconv.FormatInt(id, 10), body)
 		}},
 		{"definitions", "definition_all", func(row scanner) error {
 			var r definition.Record
@@ -230,7 +232,7 @@ func (x *examiner) rows() {
 			return x.verify(r)
 		}},
 	} {
-		s := store.Survey{Check: t.check}
+		s := survey.Table{Check: t.check}
 		rows, err := db.Query(statement(t.query))
 		for err == nil && rows.Next() {
 			err = s.Row(t.scan(rows))

@@ -247,6 +247,7 @@ func TestExaminationReadsEveryRow(t *testing.T) {
 	c := crumb("i")
 	c.Rows.Stream = []projections.Entry{{InstanceID: "i", Position: 1, Kind: "event", Type: "Said", Data: []byte(`{"a":"whole"}`)}}
 	c.Rows.Tasks = []projections.Task{{ID: "t", InstanceID: "i", Title: "whole", Status: projections.TaskReady, Version: 1}}
+	c.Rows.TaskEvents = []projections.TaskEvent{{TaskID: "t", InstanceID: "i", Event: "created", Actor: "whole"}}
 	body := must(signal.Envelope{SignalID: "s", InstanceID: "i", RuntimeProvider: signal.Provider, Type: signal.ExternalSignal,
 		OccurredAt: time.Now(), Payload: []byte(`{"type":"whole"}`)}.Encode())
 	c.Send = []store.Send{{Queue: store.Signals, Body: body}, {Queue: store.Signals, Body: []byte("of an application")}}
@@ -259,12 +260,14 @@ func TestExaminationReadsEveryRow(t *testing.T) {
 			t.Errorf("before the damage: %+v", f)
 		}
 	}
-	script(t, path, `update WF_STREAM set DATA = cast(replace(DATA, 'whole', 'whale') as blob); update WF_TASKS set TITLE = 'whale';
+	script(t, path, `update WF_STREAM set DATA = cast(replace(DATA, 'whole', 'whale') as blob); update WF_TASKS set ASSIGNEE = 'whale', STATUS = 'reserved';
+update WF_TASK_EVENTS set ACTOR = 'whale';
 update WF_MESSAGES set PAYLOAD = cast(replace(PAYLOAD, 'whole', 'whale') as blob); update WF_DEFINITIONS set SOURCE = cast('whale' as blob)`)
 	found := look(t, path)
 	for check, says := range map[string]string{
 		"streams": "1 of 1 streams are damaged: entry 1 of instance i", "tasks": "1 of 1 tasks are damaged: task t of instance i",
-		"messages": "1 of 2 messages are damaged: message ", "definitions": "1 of 1 definitions are damaged: definition a/b@1",
+		"task-events": "1 of 1 task-events are damaged: event created of task t",
+		"messages":    "1 of 2 messages are damaged: message ", "definitions": "1 of 1 definitions are damaged: definition a/b@1",
 	} {
 		if f := found[check]; f.Grade != store.Wrong || !strings.Contains(f.Found, says) {
 			t.Errorf("%s: %+v", check, f)

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -249,16 +250,13 @@ func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projection
 
 func scanTask(row scanner, k *keyed[projections.Task]) error {
 	t := &k.item
-	var sum, end int64
+	var sums projections.TaskSums
 	err := row.Scan(&t.ID, &t.InstanceID, textInto{&t.Definition}, textInto{&t.BusinessKey}, textInto{&t.Name}, textInto{&t.Title},
 		&t.Status, textInto{&t.Assignee}, textInto{&t.CandidateUsers}, textInto{&t.CandidateGroups}, textInto{&t.ExcludedUsers},
 		textInto{&t.Outcomes}, &t.Priority, bytesInto{&t.Payload}, bytesInto{&t.Form}, textInto{&t.Token}, &t.Version,
 		timeInto{&t.CreatedAt}, timeInto{&t.DueAt}, timeInto{&t.EndedAt}, textInto{&t.EndedBy}, textInto{&t.Outcome},
-		bytesInto{&t.Output}, textInto{&t.EscalateTo}, timeInto{&t.EscalatedAt}, textInto{&t.Role}, &sum, &end, &k.key)
-	if err != nil {
-		return err
-	}
-	return t.Check(sum, end)
+		bytesInto{&t.Output}, textInto{&t.EscalateTo}, timeInto{&t.EscalatedAt}, textInto{&t.Role}, &sums.Made, &sums.Assigned, &sums.Candidates, &sums.Ended, &k.key)
+	return cmp.Or(err, t.Check(sums))
 }
 
 // Task implements projections.Reader.
@@ -319,13 +317,18 @@ func visibleTo(r *reading, user string, groups []string) {
 	r.where("not exists (select 1 from json_each(T.EXCLUDED_USERS) where VALUE = ?)", user)
 }
 
+func scanTaskEvent(row scanner, e *projections.TaskEvent) error {
+	var sum int64
+	err := row.Scan(&e.TaskID, &e.InstanceID, textInto{&e.Event}, textInto{&e.Actor}, bytesInto{&e.Data}, timeInto{&e.At}, &sum)
+	return cmp.Or(err, e.Check(sum))
+}
+
 // TaskEvents implements projections.Reader.
 func (s *Store) TaskEvents(ctx context.Context, id string) ([]projections.TaskEvent, error) {
 	r := read("task_events")
-	r.args = append(r.args, id, projections.MaxCount)
-	items, err := list(ctx, s, r, func(row scanner, e *projections.TaskEvent) error {
-		return row.Scan(&e.TaskID, &e.InstanceID, textInto{&e.Event}, textInto{&e.Actor}, bytesInto{&e.Data}, timeInto{&e.At})
-	})
+	r.where("T.TASK_ID = ?", id)
+	r.order("E.EVENT_NO", projections.MaxCount)
+	items, err := list(ctx, s, r, scanTaskEvent)
 	if err == nil && len(items) == 0 {
 		exists := read("task_exists")
 		exists.args = append(exists.args, id)

@@ -122,16 +122,17 @@ func (t *tx) task(no int64, id string, k *projections.Task) error {
 			return err
 		}
 	}
+	sums := k.Sums(cmp.Or(k.InstanceID, id))
 	_, _, err := t.exec("task_insert", k.ID, no, text(k.Definition), text(k.BusinessKey), text(k.Name), text(k.Title), k.Status,
 		text(k.Assignee), text(k.CandidateUsers), text(k.CandidateGroups), text(k.ExcludedUsers), text(k.Outcomes), int64(k.Priority),
 		text(k.Token), k.Version, micros(k.CreatedAt), micros(k.DueAt), micros(k.EndedAt), text(k.EndedBy), text(k.Outcome),
 		blob(k.Payload), blob(k.Form), blob(k.Output), text(k.EscalateTo), micros(k.EscalatedAt), text(k.Role),
-		k.Checksum(cmp.Or(k.InstanceID, id)), k.EndChecksum())
+		sums.Made, sums.Assigned, sums.Candidates, sums.Ended)
 	return unique(err, fmt.Errorf("task %s: %w", k.ID, store.ErrDuplicate))
 }
 
 func (t *tx) taskEvent(e *projections.TaskEvent) error {
-	err := t.guard(store.ErrNotFound, "task_event_insert", text(e.Event), text(e.Actor), micros(e.At), blob(e.Data), e.TaskID)
+	err := t.guard(store.ErrNotFound, "task_event_insert", text(e.Event), text(e.Actor), micros(e.At), blob(e.Data), e.Checksum(), e.TaskID)
 	if err != nil {
 		return fmt.Errorf("event of task %s: %w", e.TaskID, err)
 	}

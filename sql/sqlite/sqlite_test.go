@@ -64,6 +64,15 @@ func harness(t *testing.T) storetest.Harness {
 func damage(c *conn, table, column, id string) error {
 	table = written(table)
 	where := " where INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = '" + id + "')"
+	if table == "WF_TASK_EVENTS" {
+		where = " where TASK_NO in (select TASK_NO from WF_TASKS" + where + ")"
+	}
+	if of, ok := strings.CutPrefix(column, "INSTANCE_ID = "); ok {
+		column = "INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = " + of + ")"
+	}
+	if strings.Contains(column, " = ") {
+		return c.script("update " + table + " set " + column + where)
+	}
 	kind, err := c.text("select typeof(" + column + ") from " + table + where)
 	if err != nil {
 		return err

@@ -10,11 +10,11 @@ import (
 
 // edit changes an open task.
 func (t *tx) edit(e *store.TaskEdit) error {
-	if err := t.guard(store.ErrStale, "task_edit", e.Status, text(e.Assignee), text(e.Role), e.ID, e.Version); err != nil {
+	if err := t.guard(store.ErrStale, "task_edit", e.Status, text(e.Assignee), text(e.Role), e.Checksum(), e.ID, e.Version); err != nil {
 		return err
 	}
 	if x := e.Escalation; x != nil {
-		if _, _, err := t.exec("task_escalate", text(x.CandidateUsers), text(x.CandidateGroups), micros(x.At), e.ID); err != nil {
+		if _, _, err := t.exec("task_escalate", text(x.CandidateUsers), text(x.CandidateGroups), micros(x.At), x.Checksum(e.ID), e.ID); err != nil {
 			return err
 		}
 	}
@@ -28,48 +28,28 @@ func (t *tx) edit(e *store.TaskEdit) error {
 // ClaimNext implements store.Assigner. The writer is one for all: who asks
 // later sees what was claimed before.
 func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.Task, error) {
-	var got []string
-	err := s.do(ctx, func(t *tx) error {
-		var err error
+	var got []projections.Task
+	err := s.do(ctx, func(t *tx) (err error) {
 		got, err = t.claimNext(&c)
 		return err
 	})
-	if err != nil {
-		return nil, wrap("claim tasks", err)
-	}
-	tasks := make([]projections.Task, len(got))
-	for i, id := range got {
-		if tasks[i], err = s.Task(ctx, id); err != nil {
-			return nil, err
-		}
-	}
-	return tasks, nil
+	return got, wrap("claim tasks", err)
 }
 
-func (t *tx) claimNext(c *store.NextClaim) ([]string, error) {
-	var found []projections.Task
-	err := t.w.c.query("task_next", 6, func(r []driver.Value) error {
-		var k projections.Task
-		k.Version, _ = r[1].(int64)
-		for i, to := range map[int]*string{0: &k.ID, 2: &k.InstanceID, 3: &k.CandidateUsers, 4: &k.CandidateGroups, 5: &k.ExcludedUsers} {
-			*to, _ = r[i].(string)
-		}
-		found = append(found, k)
-		return nil
+func (t *tx) claimNext(c *store.NextClaim) ([]projections.Task, error) {
+	var found, got []projections.Task
+	err := t.w.c.query("task_next", 31, func(r []driver.Value) error {
+		var k keyed[projections.Task]
+		err := scanTask(values(r), &k)
+		found = append(found, k.item)
+		return err
 	}, c.User, projections.List(c.Groups), c.User, int64(c.Limit))
-	if err != nil {
-		return nil, err
-	}
-	var got []string
 	for _, k := range found {
-		e, ok := c.Edit(k)
-		if !ok {
-			continue
+		if e, ok := c.Edit(k); ok && err == nil {
+			err = t.edit(&e)
+			k.Status, k.Assignee, k.Role, k.Version = e.Status, e.Assignee, e.Role, e.Version+1
+			got = append(got, k)
 		}
-		if err := t.edit(&e); err != nil {
-			return nil, err
-		}
-		got = append(got, k.ID)
 	}
-	return got, nil
+	return got, err
 }

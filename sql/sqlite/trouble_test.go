@@ -247,7 +247,7 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 	}
 	cold := map[string]bool{
 		"node_list": true, "node_number": true, "definition_versions": true, "meta_epoch": true, // few rows
-		"instance_select": true, "letter_select": true, "inbox_select": true, "stream_select": true, "task_select": true, // heads; see below
+		"instance_select": true, "letter_select": true, "inbox_select": true, "stream_select": true, "task_select": true, "task_events": true, // heads; see below
 		"task_next":   true,                                                            // walks the index of open tasks in its order, and lists within a row, as far as its limit
 		"queue_ready": true, "queue_delayed": true, "queue_leased": true, "gaps": true, // bounded counts over one index
 		"state_all": true, "message_all": true, "definition_all": true, // of doctor, who reads everything

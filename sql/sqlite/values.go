@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"database/sql"
+	"database/sql/driver"
 	"encoding/hex"
 	"fmt"
 	"time"
@@ -63,6 +65,28 @@ func fromHash(v any) string {
 		return v
 	}
 	return ""
+}
+
+// values is a row of the writer's connection, to be scanned as the readers do.
+type values []driver.Value
+
+func (v values) Scan(to ...any) error {
+	for i := range to {
+		switch to := to[i].(type) {
+		case sql.Scanner:
+			if err := to.Scan(v[i]); err != nil {
+				return err
+			}
+		case *string:
+			*to, _ = v[i].(string)
+		case *int64:
+			*to, _ = v[i].(int64)
+		case *int:
+			n, _ := v[i].(int64)
+			*to = int(n)
+		}
+	}
+	return nil
 }
 
 // Scanners for database/sql, the other direction of text and micros.

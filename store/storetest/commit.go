@@ -35,8 +35,6 @@ var commitCases = map[string]func(*kase){
 		_, err := k.s.Load(k.ctx, "a")
 		equal(k, problem.CodeOf(err), "snapshot.corrupt")
 	},
-	"a damaged entry is refused": damagedEntries,
-	"a damaged task is refused":  damagedTasks,
 	"a version follows its predecessor only": func(k *kase) {
 		k.is(k.s.Commit(k.ctx, turn("a", 2)), store.ErrStale)
 		k.commit(turn("a", 1))

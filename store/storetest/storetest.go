@@ -27,8 +27,9 @@ type Harness struct {
 	// Kill ends a store as the death of its process would: nothing is given
 	// back. Nil skips the cases of a crash.
 	Kill func(store.Full)
-	// Damage changes a byte of a column, in the row that an instance has in a
-	// table. Nil, or errors.ErrUnsupported, skips.
+	// Damage changes a byte of a column, or what it names as assignments of an
+	// SQL update, in the rows that an instance has in a table. Nil, or
+	// errors.ErrUnsupported, skips.
 	Damage func(table, column, instanceID string) error
 }
 
@@ -49,7 +50,7 @@ type kase struct {
 
 // Run runs every case on databases made by fresh.
 func Run(t *testing.T, fresh func(t *testing.T) Harness) {
-	groups := []map[string]func(*kase){queueCases, largeCases, commitCases, publishCases, readCases, taskCases, powerCases, inboxCases, nodeCases}
+	groups := []map[string]func(*kase){queueCases, largeCases, commitCases, damageCases, publishCases, readCases, taskCases, powerCases, inboxCases, nodeCases}
 	for _, group := range groups {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {

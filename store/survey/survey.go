@@ -1,4 +1,6 @@
-package store
+// Package survey is what the examination of a store finds in its rows: what is
+// damaged, and what does not say what it was made of.
+package survey
 
 import (
 	"cmp"
@@ -8,11 +10,12 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Survey is what an examination has found in the rows of a table, which it
-// reads as the nodes do.
-type Survey struct {
+// Table is what an examination has found in the rows of a table, which it reads
+// as the nodes do.
+type Table struct {
 	Check   string // its name
 	Rows    string // what the rows are; empty = the check is named so
 	count   int
@@ -24,7 +27,7 @@ const surveyMax = 10
 
 // Row counts a row that was read with err. What says that the row is damaged is
 // kept; anything else, which says that it could not be read, comes back.
-func (s *Survey) Row(err error) error {
+func (s *Table) Row(err error) error {
 	var p *problem.Error
 	if err != nil && !errors.As(err, &p) {
 		return err
@@ -39,13 +42,13 @@ func (s *Survey) Row(err error) error {
 }
 
 // Finding is what the survey came to.
-func (s *Survey) Finding() Finding {
+func (s *Table) Finding() store.Finding {
 	rows := cmp.Or(s.Rows, s.Check)
 	if len(s.damaged) == 0 {
-		return Finding{Check: s.Check, Grade: Good, Found: fmt.Sprintf("%d %s", s.count, rows)}
+		return store.Finding{Check: s.Check, Grade: store.Good, Found: fmt.Sprintf("%d %s", s.count, rows)}
 	}
-	return Finding{
-		Check: s.Check, Grade: Wrong,
+	return store.Finding{
+		Check: s.Check, Grade: store.Wrong,
 		Found: fmt.Sprintf("%d of %d %s are damaged: %s", len(s.damaged), s.count, rows, strings.Join(s.damaged[:min(len(s.damaged), surveyMax)], "; ")),
 		Mend:  "restore these rows from a backup; docs/reference/errors.md says of each code what the nodes do with them",
 	}
