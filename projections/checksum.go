@@ -17,6 +17,9 @@ import (
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
+// Sum is the CRC-32C of a snapshot, or of another document that is whole.
+func Sum(b []byte) int64 { return int64(crc32.Checksum(b, crcTable)) }
+
 // digest gathers what a checksum is of, each part behind its length.
 type digest struct{ head []byte }
 

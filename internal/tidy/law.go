@@ -38,7 +38,7 @@ var law = []rule{
 	{3, "definition/...", []string{"definition", "engine", "jq", "problem", "program", "schema", "signal", "snapshot"}, nil},
 	{3, "store", []string{"problem", "projections", "signal", "snapshot"}, nil},
 	{3, "store/storetest", []string{"definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, []string{"internal/..."}},
-	{4, "store/survey", []string{"problem", "projections", "signal", "snapshot", "store"}, nil}, // for those who examine a database, which no node does
+	{4, "store/survey", []string{"engine", "problem", "projections", "signal", "snapshot", "store"}, nil}, // for those who examine a database, which no node does
 	{5, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "store", "store/survey"}, []string{"store/storetest", "internal/..."}},
 	{5, "sql/sqlite", []string{"definition", "problem", "projections", "signal", "snapshot", "store", "store/survey"}, []string{"engine", "store/storetest", "internal/..."}},
 	{4, "runtime/turn", []string{"engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, []string{"definition/..."}},

@@ -6,7 +6,7 @@ import (
 	"reflect"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
-	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
@@ -14,12 +14,14 @@ import (
 // damaged, as the nodes would.
 
 func (x *examiner) contents() {
+	states, actors := survey.NewStates(), survey.NewActors()
+	x.derived("checksums", "state_all", ofRow(states.Row), states.Findings)
+	x.derived("task-actors", "task_actor_all", ofRow(actors.Row), actors.Findings)
 	for _, t := range []struct {
 		check   string
 		queries []string
 		read    func(*sql.Rows) error
 	}{
-		{"checksums", []string{"state_all"}, ofRow(snapshotRow.verify)},
 		{"streams", []string{"stream_select"}, ofRow(func(r entryRow) error { return r.Check(r.Data, r.Sum) })},
 		{"tasks", []string{"task_select"}, ofRow(func(r taskRow) error { return r.Check(r.TaskSums) })},
 		{"task-events", []string{"task_event_all"}, ofRow(func(r taskEventRow) error { return r.Check(r.Sum) })},
@@ -27,13 +29,10 @@ func (x *examiner) contents() {
 		{"definitions", []string{"definition_all"}, ofRow(x.e.Verify)},
 	} {
 		s := survey.Table{Check: t.check}
-		if t.check == "checksums" {
-			s.Rows = "snapshots"
-		}
 		var err error
 		for _, query := range t.queries {
 			if err == nil {
-				err = x.table(&s, query, t.read)
+				err = eachRow(x, query, func(rows *sql.Rows) error { return s.Row(t.read(rows)) })
 			}
 		}
 		if err != nil {
@@ -44,14 +43,23 @@ func (x *examiner) contents() {
 	}
 }
 
-func (x *examiner) table(s *survey.Table, query string, read func(*sql.Rows) error) error {
+// derived reads rows beside what they repeat.
+func (x *examiner) derived(check, query string, read func(*sql.Rows) error, findings func() []store.Finding) {
+	if err := eachRow(x, query, read); err != nil {
+		x.unread(check, "as the owner: 50_grants.sql "+x.user, err)
+		return
+	}
+	x.list = append(x.list, findings()...)
+}
+
+func eachRow(x *examiner, query string, read func(*sql.Rows) error) error {
 	rows, err := x.db.QueryContext(x.ctx, text(query))
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if err := s.Row(read(rows)); err != nil {
+		if err := read(rows); err != nil {
 			return err
 		}
 	}
@@ -76,28 +84,6 @@ func ofRow[T any](verify func(T) error) func(*sql.Rows) error {
 		}
 		return verify(item)
 	}
-}
-
-type snapshotRow struct {
-	ID  string `db:"INSTANCE_ID"`
-	Sum int64  `db:"STATE_CHECKSUM"`
-	Raw []byte `db:"STATE_JSON"`
-}
-
-func (r snapshotRow) verify() error {
-	_, err := decode(r.Sum, r.Raw)
-	if err == nil {
-		return nil
-	}
-	return problem.Wrap(err, problem.KindOf(err), problem.CodeOf(err), "instance %s", r.ID)
-}
-
-// decode reads a snapshot that has a checksum.
-func decode(sum int64, raw []byte) (snapshot.Snapshot, error) {
-	if sum != checksum(raw) {
-		return snapshot.Snapshot{}, problem.New(problem.Internal, "snapshot.corrupt", "the snapshot does not have its checksum")
-	}
-	return snapshot.Decode(raw)
 }
 
 type messageRow struct {

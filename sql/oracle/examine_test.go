@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
 // digests stands for the parsers: a source that is not its own digest is damaged.
@@ -171,6 +173,7 @@ func TestExaminationReadsEveryRow(t *testing.T) {
 		{Queue: store.Signals, Body: envelope("s", "whole")}, {Queue: store.Signals, Body: []byte("of an application")},
 		{Queue: store.Schedule, Body: envelope("l", strings.Repeat("whole", 20_000)), Due: time.Now().Add(time.Hour)},
 	}}
+	c.Rows.Instance = &projections.Instance{ID: "i", Definition: "a/b", DefVersion: "1", Status: "waiting", Version: 1, StartedAt: snap.StartedAt, UpdatedAt: snap.UpdatedAt}
 	c.Rows.Stream = []projections.Entry{{InstanceID: "i", Position: 1, Kind: "event", Type: "Said", Data: []byte(`{"a":"whole"}`)}}
 	c.Rows.Tasks = []projections.Task{{ID: "t", InstanceID: "i", Title: "whole", Status: projections.TaskReady, Version: 1, CreatedAt: time.Now(), Assignee: "whole"}}
 	c.Rows.TaskEvents = []projections.TaskEvent{{TaskID: "t", InstanceID: "i", Event: "created", Actor: "whole", At: time.Now()}}
@@ -234,6 +237,62 @@ func TestExaminationOfOthers(t *testing.T) {
 		list := Examine(t.Context(), Examination{DSN: dsn})
 		if len(list) != 1 || list[0].Check != "connection" || list[0].Grade != store.Wrong {
 			t.Errorf("%q: %+v", dsn, list)
+		}
+	}
+}
+
+// What repeats a snapshot or a task is compared with it.
+func TestExaminationComparesWhatIsDerived(t *testing.T) {
+	t.Parallel()
+	a := installApart(t)
+	s := opened(t, Options{DSN: a.d.UserDSN(a.runtime), Schema: a.owner, Node: "n"})
+	change, err := storetest.Whole("i", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	change.Rows.Tasks[0].CandidateGroups = `["clerks"]`
+	if err := s.Commit(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	for check, f := range a.look(t, a.runtime) {
+		if f.Grade != store.Good {
+			t.Errorf("before: %s: %+v", check, f)
+		}
+	}
+	strayed := append(slices.Clone(storetest.Strayed), []struct{ SQL, Check, Says string }{
+		{"update WF_INSTANCES set STARTED_ON_UTC = STARTED_ON_UTC + NUMTODSINTERVAL(1, 'SECOND')", "instances", "says STARTED_ON_UTC "},
+		{"update WF_WAITS set SPEC = 'x'", "waits", "is for go of x, its snapshot's is for go of t/whole@1#/do/2"},
+		{"update WF_RUNTIME_STATES set STATE_VERSION = 0", "checksums", "instance i version 0: the snapshot is of i version 1"},
+		{"delete from WF_TASK_ACTORS", "task-actors", "task i-task names G clerks, and no row does"},
+		{"update WF_TASK_ACTORS set NAME = 'x'", "task-actors", "task i-task does not name G x"},
+		{"update WF_TASK_ACTORS set KIND = 'X'", "task-actors", "task i-task does not name X clerks"},
+	}...)
+	db, err := sql.Open("godror", a.d.UserDSN(a.owner))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, c := range strayed {
+		before := a.look(t, a.runtime)
+		table := strings.Fields(strings.TrimPrefix(strings.TrimPrefix(c.SQL, "update "), "delete from "))[0]
+		for _, text := range []string{"create table KEPT as select * from " + table, c.SQL} {
+			if _, err := db.Exec(text); err != nil {
+				t.Fatal(text, err)
+			}
+		}
+		found := a.look(t, a.runtime)
+		if f := found[c.Check]; f.Grade != store.Wrong || !strings.Contains(f.Found, c.Says) {
+			t.Errorf("%s: %+v", c.SQL, f)
+		}
+		for _, text := range []string{"delete from " + table, "insert into " + table + " select * from KEPT", "drop table KEPT"} {
+			if _, err := db.Exec(text); err != nil {
+				t.Fatal(text, err)
+			}
+		}
+		for check, f := range before {
+			if f.Grade != store.Good {
+				t.Errorf("%s: before, %s: %+v", c.SQL, check, f)
+			}
 		}
 	}
 }

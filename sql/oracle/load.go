@@ -9,6 +9,8 @@ import (
 	"github.com/godror/godror"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -48,7 +50,10 @@ func load(ctx context.Context, q querier, id string) (snapshot.Snapshot, error) 
 	if err != nil {
 		return snapshot.Snapshot{}, explain(err)
 	}
-	return decode(sum, raw)
+	if sum != projections.Sum(raw) {
+		return snapshot.Snapshot{}, problem.New(problem.Internal, "snapshot.corrupt", "the snapshot does not have its checksum")
+	}
+	return snapshot.Decode(raw)
 }
 
 // clip shortens a text to what a column holds.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,12 +16,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
-
-// crcTable: CRC-32C has an instruction on every CPU. It is against damage, not
-// against an attacker.
-var crcTable = crc32.MakeTable(crc32.Castagnoli)
-
-func checksum(b []byte) int64 { return int64(crc32.Checksum(b, crcTable)) }
 
 // textMax is what a VARCHAR2 column holds, in bytes.
 const textMax = 4_000
@@ -96,7 +89,7 @@ func (s *Store) planState(w *work, c *store.Change) error {
 	}
 	args := []any{n.Version, snapshot.SchemaVersion, n.Business.Key, within(inJSON(n.Business), textMax), string(n.Status),
 		kind, token, stamp(until), task, within(resume, textMax), c.Runtime.LastSignalID, within(errorCode, 512),
-		within(lastError, textMax), c.Runtime.ExecutedBy, stamp(c.Runtime.ExecutedAt), checksum(encoded), encoded}
+		within(lastError, textMax), c.Runtime.ExecutedBy, stamp(c.Runtime.ExecutedAt), projections.Sum(encoded), encoded}
 	if c.Base() == 0 {
 		w.add(nil, "state_insert", append([]any{n.InstanceID, n.InstanceID}, args...)...)
 		return nil

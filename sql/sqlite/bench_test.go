@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
@@ -87,7 +88,7 @@ func bare(c *conn, m *store.Change, no int64, check func(error)) {
 		}
 	}
 	run("state_update", s.Version, nil, nil, r.LastSignalID, r.ExecutedBy, r.ExecutedAt.UnixMicro(), r.ExecutedAt.UnixMicro(),
-		checksum(m.Encoded), m.Encoded, no, s.InstanceID, s.Version-1)
+		projections.Sum(m.Encoded), m.Encoded, no, s.InstanceID, s.Version-1)
 	run("stream_settle", r.ExecutedAt.UnixMicro(), no<<positionBits|m.Rows.Settled[0].Position, false)
 	i := m.Rows.Instance
 	run("instance_update", i.DefVersion, i.Status, i.Position, i.Version, nil, nil, i.UpdatedAt.UnixMicro(), nil, no)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"github.com/google/uuid"
 
@@ -17,13 +16,6 @@ import (
 
 // positionBits of an entry's number are its position in the stream.
 const positionBits = 24
-
-// crcTable: CRC-32C has an instruction on every CPU, so checking costs
-// nothing beside reading. It is against damage, not against an attacker, who
-// could write a SHA-256 as well.
-var crcTable = crc32.MakeTable(crc32.Castagnoli)
-
-func checksum(b []byte) int64 { return int64(crc32.Checksum(b, crcTable)) }
 
 // tx is the transaction that the writer has open.
 type tx struct {
@@ -195,7 +187,7 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 			}
 		}
 		_, n, err := t.exec("state_update", s.Version, until, task, text(r.LastSignalID), text(r.ExecutedBy), micros(r.ExecutedAt),
-			t.now, checksum(encoded), encoded, no, id, c.Base())
+			t.now, projections.Sum(encoded), encoded, no, id, c.Base())
 		if err != nil {
 			return 0, err
 		}
@@ -223,7 +215,7 @@ func (t *tx) start(c *store.Change, until, task any, encoded []byte) (int64, err
 		}
 	}
 	no, n, err := t.exec("state_insert", s.InstanceID, s.Version, until, task, text(r.LastSignalID), text(r.ExecutedBy),
-		micros(r.ExecutedAt), t.now, t.now, checksum(encoded), encoded)
+		micros(r.ExecutedAt), t.now, t.now, projections.Sum(encoded), encoded)
 	if err != nil {
 		return 0, err
 	}
@@ -410,7 +402,7 @@ func (s *Store) load(ctx context.Context, id string) (snapshot.Snapshot, error) 
 		return snapshot.Snapshot{}, store.ErrNotFound
 	}
 	raw, _ := row[2].([]byte)
-	if sum, _ := row[1].(int64); sum != checksum(raw) {
+	if sum, _ := row[1].(int64); sum != projections.Sum(raw) {
 		return snapshot.Snapshot{}, problem.New(problem.Internal, "snapshot.corrupt", "the snapshot does not have its checksum")
 	}
 	return snapshot.Decode(raw)

@@ -4,21 +4,18 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
-	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
@@ -71,7 +68,7 @@ func Examine(ctx context.Context, e Examination) []store.Finding {
 	}
 	checks := []func(){x.owned, x.writable, x.journal, x.version, current(x.letters)}
 	if !e.Quick {
-		checks = append(checks, x.integrity, current(x.checksums), current(x.rows))
+		checks = append(checks, x.integrity, current(x.rows))
 	}
 	for _, check := range checks {
 		if ctx.Err() != nil {
@@ -184,31 +181,18 @@ func (x *examiner) owned() {
 	x.good("application", "aqueduct")
 }
 
-// checksums reads every row that has a checksum, as the nodes do.
-func (x *examiner) checksums() {
-	damaged, n, err := corrupt(x.c)
-	const mend = "restore the row from a backup: the API answers snapshot.corrupt for it"
-	switch {
-	case err != nil:
-		x.failed("checksums", explain(err, x.path))
-	case len(damaged) > 0:
-		x.wrong("checksums", mend, "%d of %d snapshots are damaged: %s", len(damaged), n, strings.Join(damaged[:min(len(damaged), 10)], ", "))
-	default:
-		x.good("checksums", "%d snapshots", n)
-	}
-}
-
-// rows reads every row of the tables beside the snapshots that tells damage.
+// rows reads every row that tells damage, or repeats another.
 func (x *examiner) rows() {
-	if have, known, err := versions(x.c, x.path); err != nil || have != known {
-		return // the check of the version says it; the columns are others
-	}
 	db, err := sql.Open("sqlite3", dsn(x.path, "_query_only=1"))
 	if err != nil {
-		x.failed("streams", explain(err, x.path))
+		x.failed("checksums", explain(err, x.path))
 		return
 	}
 	defer db.Close()
+	states := survey.NewStates()
+	if x.read(db, "checksums", "state_all", func(row scanner) error { return scanState(row, states) }) {
+		x.list = append(x.list, states.Findings()...)
+	}
 	for _, t := range []struct {
 		check, query string
 		scan         func(scanner) error
@@ -233,40 +217,39 @@ func (x *examiner) rows() {
 		}},
 	} {
 		s := survey.Table{Check: t.check}
-		rows, err := db.Query(statement(t.query))
-		for err == nil && rows.Next() {
-			err = s.Row(t.scan(rows))
+		if x.read(db, t.check, t.query, func(row scanner) error { return s.Row(t.scan(row)) }) {
+			x.list = append(x.list, s.Finding())
 		}
-		if rows != nil {
-			err = cmp.Or(err, rows.Err())
-			rows.Close()
-		}
-		if err != nil {
-			x.failed(t.check, explain(err, x.path))
-			continue
-		}
-		x.list = append(x.list, s.Finding())
 	}
 }
 
-// corrupt returns the instances whose snapshot does not have its checksum or
-// cannot be read, and how many snapshots there are.
-func corrupt(c *conn) (damaged []string, count int, err error) {
-	err = c.query("state_all", 3, func(r []driver.Value) error {
-		count++
-		id, _ := r[0].(string)
-		sum, _ := r[1].(int64)
-		raw, _ := r[2].([]byte)
-		if sum != checksum(raw) {
-			damaged = append(damaged, id)
-			return nil
-		}
-		if _, err := snapshot.Decode(raw); err != nil && problem.CodeOf(err) != "snapshot.newer" {
-			damaged = append(damaged, id)
-		}
-		return nil
-	})
-	return damaged, count, err
+// read reads every row of a query, or says that the check could not.
+func (x *examiner) read(db *sql.DB, check, query string, each func(scanner) error) bool {
+	rows, err := db.Query(statement(query))
+	for err == nil && rows.Next() {
+		err = each(rows)
+	}
+	if rows != nil {
+		err = cmp.Or(err, rows.Err())
+		rows.Close()
+	}
+	if err != nil {
+		x.failed(check, explain(err, x.path))
+	}
+	return err == nil
+}
+
+func scanState(row scanner, states *survey.States) error {
+	var s survey.State
+	i := &s.Instance
+	err := row.Scan(&s.SnapshotID, &s.Version, &s.Sum, bytesInto{&s.Raw}, textInto{&s.Token}, textInto{&s.EventType}, textInto{&s.Spec}, hashInto{&s.KeyHash},
+		&i.ID, textInto{&i.Definition}, textInto{&i.DefVersion}, textInto{&i.BusinessKey}, textInto{&i.StartKey}, textInto{&i.Status}, textInto{&i.Position},
+		textInto{&i.ParentID}, textInto{&i.Correlation}, &i.Version, textInto{&i.ErrorType}, textInto{&i.ErrorDetail}, timeInto{&i.StartedAt},
+		timeInto{&i.UpdatedAt}, timeInto{&i.EndedAt}, &i.Ahead)
+	if err != nil {
+		return err
+	}
+	return states.Row(s)
 }
 
 func (x *examiner) journal() {

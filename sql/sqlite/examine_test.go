@@ -55,7 +55,7 @@ func TestExaminationOfAHealthyFileBesideANode(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if len(found) != 15 {
+	if len(found) != 17 {
 		t.Errorf("%d findings: %+v", len(found), found)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
 func TestProbeCommits(t *testing.T) {
@@ -233,7 +235,7 @@ func TestExaminationFindsWhatTheAPIFinds(t *testing.T) {
 	}
 	_, err := s.Load(t.Context(), "broken")
 	wantCode(t, err, "snapshot.corrupt")
-	if f := look(t, path)["checksums"]; f.Grade != store.Wrong || !strings.Contains(f.Found, "1 of 2 snapshots are damaged: broken") {
+	if f := look(t, path)["checksums"]; f.Grade != store.Wrong || !strings.Contains(f.Found, "1 of 2 snapshots are damaged: instance broken") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -245,6 +247,7 @@ func TestExaminationReadsEveryRow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := open(t, path)
 	c := crumb("i")
+	c.Rows.Instance = &projections.Instance{ID: "i", Version: 1, Status: string(c.Snapshot.Status)}
 	c.Rows.Stream = []projections.Entry{{InstanceID: "i", Position: 1, Kind: "event", Type: "Said", Data: []byte(`{"a":"whole"}`)}}
 	c.Rows.Tasks = []projections.Task{{ID: "t", InstanceID: "i", Title: "whole", Status: projections.TaskReady, Version: 1}}
 	c.Rows.TaskEvents = []projections.TaskEvent{{TaskID: "t", InstanceID: "i", Event: "created", Actor: "whole"}}
@@ -386,5 +389,40 @@ func TestCopiesAndLinksAreOpened(t *testing.T) {
 	names, err := filepath.Glob(link + "*")
 	if err != nil || len(names) != 1 {
 		t.Errorf("beside the link: %v, %v", names, err)
+	}
+}
+
+// What repeats a snapshot is compared with it.
+func TestExaminationComparesWhatIsDerived(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := open(t, path)
+	ok(t, s.Commit(t.Context(), must(storetest.Whole("i", time.Now()))))
+	for check, f := range look(t, path) {
+		if f.Grade != store.Good && check != "disk-free" {
+			t.Errorf("before: %+v", f)
+		}
+	}
+	ok(t, s.Close())
+	whole := must(os.ReadFile(path))
+	strayed := append(slices.Clone(storetest.Strayed), []struct{ SQL, Check, Says string }{
+		{"update WF_INSTANCES set STARTED_ON_UTC = null", "instances", "says STARTED_ON_UTC no time"},
+		{"update WF_WAIT_SPECS set SPEC = 'x'", "waits", "is for go of x, its snapshot's is for go of t/whole@1#/do/2"},
+		{"update WF_STATES set STATE_VERSION = 0", "checksums", "instance i version 0: the snapshot is of i version 1"},
+	}...)
+	for _, c := range strayed {
+		ok(t, os.WriteFile(path, whole, 0o600))
+		ok(t, os.RemoveAll(path+"-wal"))
+		script(t, path, c.SQL)
+		found := look(t, path)
+		if f := found[c.Check]; f.Grade != store.Wrong || !strings.Contains(f.Found, c.Says) {
+			t.Errorf("%s: %+v", c.SQL, f)
+		}
+		delete(found, c.Check)
+		for check, f := range found {
+			if f.Grade != store.Good && check != "disk-free" {
+				t.Errorf("%s: beside it %+v", c.SQL, f)
+			}
+		}
 	}
 }

@@ -47,7 +47,7 @@ func Whole(id string, now time.Time) (store.Change, error) {
 				CandidateUsers: "[]", CandidateGroups: "[]", ExcludedUsers: "[]", Outcomes: "[]",
 			}},
 			TaskEvents: []projections.TaskEvent{{TaskID: id + "-task", InstanceID: id, Event: "created", At: now}},
-			Waits:      []projections.Wait{{Token: id + "-e", InstanceID: id, EventType: "go", Spec: "t/whole@1#/do/2", CreatedAt: now}},
+			Waits:      []projections.Wait{{Token: id + "-e", InstanceID: id, EventType: "go", Spec: "t/whole@1#/do/2", KeyHash: projections.KeyHash(""), CreatedAt: now}},
 		},
 		Send: []store.Send{{
 			Queue: store.Schedule, Due: now.Add(time.Hour),
@@ -78,4 +78,25 @@ var Broken = map[string][]string{
 		"delete from WF_RUNTIME_STATES", "delete from WF_RUNTIME_STATES; delete from WF_STREAM; delete from WF_WAITS",
 		"delete from WF_RUNTIME_STATES; delete from WF_STREAM; delete from WF_TASKS; delete from WF_TASK_EVENTS", "delete from WF_TASKS",
 	},
+}
+
+// Strayed says, of Whole as the instance "i", how rows can be made to say other
+// than what they repeat, in SQL that every dialect has, and what an examination
+// says of that in which check.
+var Strayed = []struct{ SQL, Check, Says string }{
+	{"update WF_INSTANCES set STATUS = 'faulted'", "instances", "the row of instance i says STATUS faulted, its snapshot waiting"},
+	{"update WF_INSTANCES set DEFINITION = 'x'", "instances", "says DEFINITION x, its snapshot t/whole"},
+	{"update WF_INSTANCES set DEFINITION_VERSION = '2'", "instances", "says DEFINITION_VERSION 2, its snapshot 1"},
+	{"update WF_INSTANCES set BUSINESS_KEY = 'x'", "instances", "says BUSINESS_KEY x"},
+	{"update WF_INSTANCES set CORRELATION_ID = 'x'", "instances", "says CORRELATION_ID x"},
+	{"update WF_INSTANCES set PARENT_ID = 'x'", "instances", "says PARENT_ID x"},
+	{"update WF_INSTANCES set ERROR_TYPE = 'x'", "instances", "says ERROR_TYPE x"},
+	{"update WF_INSTANCES set ERROR_DETAIL = 'x'", "instances", "says ERROR_DETAIL x"},
+	{"update WF_INSTANCES set AHEAD = 3", "instances", "says AHEAD 3, its snapshot 0"},
+	{"update WF_INSTANCES set ENDED_ON_UTC = STARTED_ON_UTC", "instances", "ended at"},
+	{"update WF_INSTANCES set STATE_VERSION = 2", "instances", "is of version 2 at"},
+	{"delete from WF_INSTANCES", "instances", "the row of instance i is not there"},
+	{"delete from WF_WAITS", "waits", "the wait of instance i by token i-e has no row"},
+	{"update WF_WAITS set WAITING_TOKEN = 'x'", "waits", "instance i does not wait by token x"},
+	{"update WF_WAITS set KEY_HASH = null", "waits", "the wait of instance i by token i-e is for go of t/whole@1#/do/2"},
 }

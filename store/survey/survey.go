@@ -16,10 +16,12 @@ import (
 // Table is what an examination has found in the rows of a table, which it reads
 // as the nodes do.
 type Table struct {
-	Check   string // its name
-	Rows    string // what the rows are; empty = the check is named so
-	count   int
-	damaged []string
+	Check string // its name
+	Rows  string // what the rows are; empty = the check is named so
+	mend  string // empty = a backup
+
+	count, wrong int
+	named        []string // the first that are wrong
 }
 
 // surveyMax is how many damaged rows a finding names.
@@ -36,21 +38,28 @@ func (s *Table) Row(err error) error {
 	switch {
 	case p == nil || p.Kind == problem.Unavailable: // a newer program's
 	case p.Code == "signal.corrupt" || p.Kind == problem.Internal:
-		s.damaged = append(s.damaged, err.Error())
+		s.found(err.Error())
 	}
 	return nil
+}
+
+// found notes what is wrong with a row that is counted.
+func (s *Table) found(what string) {
+	if s.wrong++; len(s.named) < surveyMax {
+		s.named = append(s.named, what)
+	}
 }
 
 // Finding is what the survey came to.
 func (s *Table) Finding() store.Finding {
 	rows := cmp.Or(s.Rows, s.Check)
-	if len(s.damaged) == 0 {
+	if s.wrong == 0 {
 		return store.Finding{Check: s.Check, Grade: store.Good, Found: fmt.Sprintf("%d %s", s.count, rows)}
 	}
 	return store.Finding{
 		Check: s.Check, Grade: store.Wrong,
-		Found: fmt.Sprintf("%d of %d %s are damaged: %s", len(s.damaged), s.count, rows, strings.Join(s.damaged[:min(len(s.damaged), surveyMax)], "; ")),
-		Mend:  "restore these rows from a backup; docs/reference/errors.md says of each code what the nodes do with them",
+		Found: fmt.Sprintf("%d of %d %s are damaged: %s", s.wrong, s.count, rows, strings.Join(s.named, "; ")),
+		Mend:  cmp.Or(s.mend, "restore these rows from a backup; docs/reference/errors.md says of each code what the nodes do with them"),
 	}
 }
 
