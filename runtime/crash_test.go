@@ -395,7 +395,7 @@ func killed(t *testing.T, mode, file, url string, k int64, after string) {
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != -1) {
 		t.Errorf("operation %d: child ended with %v", k, err)
 	}
-	if err := places.Verify(t.Context(), file); err != nil {
+	if err := errors.Join(places.Verify(t.Context(), file), places.Examine(t.Context(), file)); err != nil {
 		t.Errorf("operation %d, after=%q: %v", k, after, err)
 	}
 }

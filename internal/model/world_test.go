@@ -128,14 +128,14 @@ func (w *world) close() error {
 	return errors.Join(<-w.done, w.st.Close())
 }
 
-// verify looks at the invariants after every operation; on Oracle, where that
+// verify looks at the invariants, and at every row, after every operation; on Oracle, where that
 // takes a session of its own, after every fifth.
 func (w *world) verify(ctx context.Context) error {
 	w.operations++
 	if w.place == "" || w.name == "oracle" && w.operations%5 > 0 {
 		return nil
 	}
-	return places.Verify(ctx, w.place)
+	return errors.Join(places.Verify(ctx, w.place), places.Examine(ctx, w.place))
 }
 
 // quiet waits until nothing is due and no command is with a worker.

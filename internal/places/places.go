@@ -81,6 +81,31 @@ func Verify(ctx context.Context, place string) error {
 	return err
 }
 
+// Examine says which rows of a place an examination finds to be damaged, or to
+// say otherwise than what they repeat.
+func Examine(ctx context.Context, place string) error {
+	parsed := func(definition.Record) error { return nil }
+	examine := func() []store.Finding { return sqlite.Examine(ctx, sqlite.Examination{Path: place, Verify: parsed}) }
+	if strings.HasPrefix(place, "user=") {
+		examine = func() []store.Finding { return oracle.Examine(ctx, oracle.Examination{DSN: place, Verify: parsed}) }
+	}
+	rows := map[string]bool{"checksums": true, "instances": true, "waits": true, "streams": true, "tasks": true, "task-events": true, "task-actors": true, "messages": true}
+	var err error
+	looked := 0
+	for _, f := range examine() {
+		if rows[f.Check] {
+			looked++
+			if f.Grade != store.Good {
+				err = errors.Join(err, fmt.Errorf("%s: %s", f.Check, f.Found))
+			}
+		}
+	}
+	if looked < len(rows)-1 { // a file has no index of who may see a task
+		err = errors.Join(err, fmt.Errorf("an examination has looked at %d tables only", looked))
+	}
+	return err
+}
+
 // Watch verifies the invariants of a place again and again, beside nodes in
 // whatever trouble, until the result is called: it says how often they held, and
 // what was found first. Between two looks is the pause, or twice what the last
