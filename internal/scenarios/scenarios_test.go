@@ -1,6 +1,7 @@
 package scenarios_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -90,6 +91,9 @@ func run(t *testing.T, where func() (place, func(), error)) {
 				return ctx, err
 			})
 			sc.After(func(ctx context.Context, _ *godog.Scenario, err error) (context.Context, error) {
+				if err == nil {
+					err = places.Examine(ctx, cmp.Or(w.place.dsn, w.place.dir+"/a.db"))
+				}
 				if closed := w.close(); err == nil {
 					err = closed
 				}

@@ -94,7 +94,7 @@ var Strayed = []struct{ SQL, Check, Says string }{
 	{"update WF_INSTANCES set ERROR_DETAIL = 'x'", "instances", "says ERROR_DETAIL x"},
 	{"update WF_INSTANCES set AHEAD = 3", "instances", "says AHEAD 3, its snapshot 0"},
 	{"update WF_INSTANCES set ENDED_ON_UTC = STARTED_ON_UTC", "instances", "ended at"},
-	{"update WF_INSTANCES set STATE_VERSION = 2", "instances", "is of version 2 at"},
+	{"update WF_INSTANCES set STATE_VERSION = 2", "instances", "is of version 2 and ended at no time, its snapshot of 1"},
 	{"delete from WF_INSTANCES", "instances", "the row of instance i is not there"},
 	{"delete from WF_WAITS", "waits", "the wait of instance i by token i-e has no row"},
 	{"update WF_WAITS set WAITING_TOKEN = 'x'", "waits", "instance i does not wait by token x"},
