@@ -9,11 +9,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// A row has the CRC-32C of what a statement writes of it, made of what is in hand
-// there: of an entry all but who works on it, of a task one for each statement
-// that writes some of it. It is checked where the row is read, against damage and
-// not against an attacker. 0 stands for none: who mends a row by hand sets its
-// checksums to null.
+// A row has the CRC-32C of what a statement writes of it: of an entry all but who
+// works on it, of a task one for each statement that writes some of it. It is
+// checked where the row is read, against damage and not against an attacker. 0
+// stands for none: who mends a row by hand sets its checksums to null.
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
@@ -137,8 +136,7 @@ func (e *TaskEnd) Checksum() int64 {
 	return d.sum(e.Output)
 }
 
-// Check compares a task with its checksums. One whose assignment has one has one
-// of its end, unless it goes on.
+// Check compares a task with its checksums: of its end, too, if of its assignment.
 func (t *Task) Check(have TaskSums) error {
 	want := t.Sums(t.InstanceID)
 	same := func(have, want int64) bool { return have == 0 || have == want }
