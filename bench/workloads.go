@@ -303,6 +303,9 @@ func lateness(ctx context.Context, done []<-chan time.Time, due time.Time, row *
 	late := make([]time.Duration, len(done))
 	early := 0
 	var last time.Time
+	if err := rest(ctx, time.Until(due)); err != nil {
+		return err
+	}
 	for i := range done {
 		at, err := within(ctx, done[i])
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 )
 
 // A command whose wait has been withdrawn (by a cancellation, a timeout, a
@@ -41,7 +42,7 @@ func (d *Dispatcher) abortable(j *Job, abort context.CancelFunc) {
 
 // Watch looks, until ctx ends, which attempts nobody waits for any more.
 func (d *Dispatcher) Watch(ctx context.Context) {
-	for sleep(ctx, withdrawnEvery/2) {
+	for turn.Pause(ctx, withdrawnEvery/2) {
 		for _, j := range d.lasting() {
 			if done, err := d.answered(ctx, j); err == nil && done {
 				d.Log.Info("command is withdrawn; the attempt at it is aborted", "instance", j.instance, "command", j.position)

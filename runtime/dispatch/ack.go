@@ -72,7 +72,7 @@ func (d *Dispatcher) Acknowledge(ctx context.Context, instance string, position 
 				did = engine.Applied // by the commit whose outcome was unknown
 			}
 		}
-		if errors.Is(err, store.ErrUnknown) && try < ackTries && sleep(ctx, 50*time.Millisecond) {
+		if errors.Is(err, store.ErrUnknown) && try < ackTries && turn.Pause(ctx, 50*time.Millisecond) {
 			continue
 		}
 		if err != nil {
@@ -122,13 +122,13 @@ func (d *Dispatcher) acknowledge(ctx context.Context, j *Job, row projections.En
 		})
 	case engine.AckProcessed:
 		if j.command.Token != "" {
-			return d.acknowledged(ctx, j, payload(ack.Output, nil), ack.Actor)
+			return d.acknowledged(ctx, j, payload(ack.Output), ack.Actor)
 		}
 		change.Claims = []store.Claim{{InstanceID: j.instance, Position: j.position, Any: true, Done: true}}
 	case engine.AckFailed:
 		e := ack.Failure()
 		if j.command.Token != "" {
-			return d.acknowledged(ctx, j, payload(nil, &e), ack.Actor)
+			return d.acknowledged(ctx, j, failure(&e, false), ack.Actor)
 		}
 		change = d.abandon(j, store.Claim{Any: true}, codeAckFailed, e)
 		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, fmt.Appendf(nil, "%s/%d", j.instance, j.position)).String()

@@ -16,6 +16,9 @@ const (
 	// has nothing to do is forgotten, and its breaker is closed when it comes
 	// again.
 	maxTargets = 1_024
+	// maxAnswers bounds the answers of one destination that are not committed yet:
+	// with so many, nothing more is asked of it.
+	maxAnswers = 1_024
 	// expiryGrain is the least time between two looks for commands that have
 	// waited too long.
 	expiryGrain = 10 * time.Millisecond
@@ -42,7 +45,7 @@ type admission struct {
 	start      func(*Job)   // performs a command; must not block
 	expired    func([]*Job) // ends commands that have waited too long, in a goroutine that ends with busy.Done
 	opened     func(engine.Destination)
-	busy       sync.WaitGroup // slots taken, and calls of expired
+	busy       sync.WaitGroup // commands begun that are not done, and calls of expired
 
 	mu      sync.Mutex
 	open    bool // the node accepts commands
@@ -62,6 +65,7 @@ type target struct {
 	to      engine.Destination
 	breaker breaker
 	running int
+	answers int // that are not committed yet
 	waiting int // with what is reserved
 	queued  int // of those, the ones that stand in line
 	line    []*turns
@@ -172,14 +176,18 @@ func (a *admission) launch(j *Job) bool {
 	return true
 }
 
-// left gives back the place of a command at its destination, and done its slot.
+// left gives back the slot and the place of a command that was answered: the
+// commit of its answer may take long, and holds up no other instance.
 func (a *admission) left(j *Job, h health) {
 	a.mu.Lock()
 	a.leave(j, h)
+	j.answered = true
+	j.target.answers++
 	a.mu.Unlock()
 	a.next()
 }
 
+// done says that what came of a command is committed, or that nothing came.
 func (a *admission) done(j *Job) {
 	a.mu.Lock()
 	a.vacate(j)
@@ -187,10 +195,13 @@ func (a *admission) done(j *Job) {
 	a.next()
 }
 
-// vacate gives back a slot, and the place with it.
+// vacate ends what began with take.
 func (a *admission) vacate(j *Job) {
 	a.leave(j, unknownHealth)
-	a.running--
+	if j.answered {
+		j.answered = false
+		j.target.answers--
+	}
 	a.busy.Done()
 }
 
@@ -319,7 +330,7 @@ func (a *admission) dequeue(j *Job) {
 
 // free reports whether a command can begin at a destination now.
 func (a *admission) free(t *target) bool {
-	return a.running < a.slots && t.running < a.perTarget && (t.to.Host == "" || a.hosts[t.to.Host] < a.perHost) && t.breaker.lets(time.Now())
+	return a.running < a.slots && t.running < a.perTarget && t.answers < maxAnswers && (t.to.Host == "" || a.hosts[t.to.Host] < a.perHost) && t.breaker.lets(time.Now())
 }
 
 // take gives a command its slot and its place.
@@ -333,12 +344,13 @@ func (a *admission) take(j *Job) {
 	j.placed, j.probe = true, j.target.breaker.sent()
 }
 
-// leave gives back the place of a command, once.
+// leave gives back the slot and the place of a command, once.
 func (a *admission) leave(j *Job, h health) {
 	if !j.placed {
 		return
 	}
 	j.placed = false
+	a.running--
 	j.target.running--
 	if j.to.Host != "" {
 		if a.hosts[j.to.Host]--; a.hosts[j.to.Host] == 0 {
@@ -392,7 +404,7 @@ func (a *admission) target(to engine.Destination) *target {
 func (a *admission) forget() {
 	var oldest *target
 	for _, t := range a.targets {
-		if t.running == 0 && t.waiting == 0 && (oldest == nil || t.used < oldest.used) {
+		if t.running+t.answers+t.waiting == 0 && (oldest == nil || t.used < oldest.used) {
 			oldest = t
 		}
 	}

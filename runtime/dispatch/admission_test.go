@@ -223,3 +223,39 @@ func TestDestinationsAreBounded(t *testing.T) {
 		t.Errorf("%d destinations are remembered", len(l.targets))
 	}
 }
+
+func TestAnswersHoldNoSlots(t *testing.T) {
+	t.Parallel()
+	l := newLine(Config{Activities: 4})
+	for range maxAnswers + 10 {
+		l.add("wide", "wide", "", time.Hour)
+	}
+	var answered []*Job
+	for len(answered) < maxAnswers+10 {
+		l.seen.Lock()
+		j := l.jobs["wide"]
+		delete(l.jobs, "wide")
+		l.seen.Unlock()
+		if j == nil {
+			break
+		}
+		l.left(j, healthy) // and its commit takes long
+		answered = append(answered, j)
+	}
+	if n := len(answered); n < maxAnswers-4 || n > maxAnswers+4 {
+		t.Fatalf("%d commands were answered before the first was committed, want about %d", n, maxAnswers)
+	}
+	if why := l.why(l.targets["wide"]); !strings.Contains(why, "commit") {
+		t.Errorf("the next waits for %s", why)
+	}
+	l.begun = nil
+	l.add("other", "other", "", time.Hour)
+	l.got(t, "other")
+	for _, j := range answered {
+		l.done(j)
+	}
+	l.end("other", healthy)
+	if got := len(l.begun); got == 0 {
+		t.Error("nothing begins when the answers are committed")
+	}
+}

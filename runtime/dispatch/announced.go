@@ -154,7 +154,7 @@ func (d *Dispatcher) giveUp(ctx context.Context, delivery store.Delivery, j *Job
 		d.Dead.Inc()
 		return nil
 	}
-	if err := d.answer(ctx, j, j.failure(&e), turn.Step); err != nil {
+	if err := d.answer(ctx, j, failure(&e, j.unknown), turn.Step); err != nil {
 		return err
 	}
 	return delivery.Commit(ctx, store.Change{})

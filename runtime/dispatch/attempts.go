@@ -35,11 +35,12 @@ type Job struct {
 	inside bool      // of an event: it has been published to the instances
 
 	// Under the lock of the dispatcher:
-	target *target
-	queued bool   // it stands in line
-	placed bool   // it has a place at its destination
-	probe  bool   // it is the one that tries whether the destination works again
-	why    string // what it waited for when it was given up
+	target   *target
+	queued   bool   // it stands in line
+	placed   bool   // it has a slot, and a place at its destination
+	answered bool   // it has given them back, and what came of it is not committed
+	probe    bool   // it is the one that tries whether the destination works again
+	why      string // what it waited for when it was given up
 
 	// Under the lock of the runtime, while the node performs it:
 	abort  context.CancelFunc // ends the attempt under way; nil = there is none, or nobody waits for its result
@@ -221,7 +222,7 @@ func (d *Dispatcher) finish(ctx context.Context, j *Job, output json.RawMessage,
 	case j.command.Token == "":
 		return d.done(ctx, j)
 	}
-	return d.answer(ctx, j, payload(output, nil), turn.Step)
+	return d.answer(ctx, j, payload(output), turn.Step)
 }
 
 // failed commits that an attempt had no result: the time of the next one, or
@@ -233,7 +234,7 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 		if over, err := d.overtaken(ctx, j); over || err != nil {
 			return err
 		}
-		err := d.answer(ctx, j, j.failure(&f.Error), authors(j.command.Token, f.Error))
+		err := d.answer(ctx, j, failure(&f.Error, j.unknown), authors(j.command.Token, f.Error))
 		if !errors.Is(err, errOwnRetry) {
 			return err
 		}
@@ -247,7 +248,7 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 	if j.command.Token == "" {
 		return d.undelivered(ctx, j, f.Error)
 	}
-	return d.answer(ctx, j, j.failure(&f.Error), turn.Step)
+	return d.answer(ctx, j, failure(&f.Error, j.unknown), turn.Step)
 }
 
 // errOwnRetry says that no policy of the author is for a failure, so that the
@@ -271,20 +272,17 @@ func authors(token string, e snapshot.Error) turn.Decision {
 }
 
 // failure is what a TaskCompleted says about a command that has failed for good.
-func (j *Job) failure(e *snapshot.Error) json.RawMessage {
-	if !j.unknown {
-		return payload(nil, e)
+func failure(e *snapshot.Error, unknown bool) json.RawMessage {
+	said := map[string]any{"error": e}
+	if unknown {
+		said["unknown"] = true
 	}
-	b, _ := json.Marshal(map[string]any{"error": e, "unknown": true}) // plain data cannot fail
+	b, _ := json.Marshal(said) // plain data cannot fail
 	return b
 }
 
-// payload is what a TaskCompleted says about a command.
-func payload(output json.RawMessage, e *snapshot.Error) json.RawMessage {
-	if e != nil {
-		b, _ := json.Marshal(map[string]any{"error": e}) // plain data cannot fail
-		return b
-	}
+// payload is what a TaskCompleted says about a command that has a result.
+func payload(output json.RawMessage) json.RawMessage {
 	if len(output) == 0 {
 		output = json.RawMessage("null")
 	}
@@ -316,11 +314,10 @@ func (d *Dispatcher) answer(ctx context.Context, j *Job, result json.RawMessage,
 		if !errors.As(err, &p) || p.Kind == problem.Unavailable {
 			return err
 		}
-		body, encodeErr := env.Encode()
-		if encodeErr != nil {
-			return err
+		if body, e := env.Encode(); e == nil {
+			return d.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 		}
-		return d.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+		return err
 	})
 }
 
@@ -366,7 +363,7 @@ func (d *Dispatcher) insist(ctx context.Context, f func() error) error {
 		if err == nil || !transient(err) {
 			return err
 		}
-		if !sleep(ctx, delay) {
+		if !turn.Pause(ctx, delay) {
 			return err
 		}
 		delay = min(2*delay, 5*time.Second)
@@ -380,16 +377,4 @@ func transient(err error) bool {
 		return false
 	}
 	return errors.Is(err, store.ErrUnknown) || problem.KindOf(err) == problem.Unavailable
-}
-
-// sleep waits for a time; it reports false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -3,6 +3,8 @@ package dispatch
 import (
 	"context"
 	"time"
+
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 )
 
 // A commit of unknown outcome may have claimed commands for this node. Nobody
@@ -35,7 +37,7 @@ func (d *Dispatcher) settle(ctx context.Context, j *Job) {
 		}
 		d.untrack(j)
 		over := err == nil && !claimed && time.Since(begun) > doubtFor
-		if known || over || !sleep(ctx, delay) {
+		if known || over || !turn.Pause(ctx, delay) {
 			d.admission.cancel(j)
 			return
 		}

@@ -72,6 +72,8 @@ func (a *admission) why(t *target) string {
 		return fmt.Sprintf("the circuit breaker of %s: one command tries whether it works again", t.to.Target)
 	case t.to.Host != "" && a.hosts[t.to.Host] >= a.perHost:
 		return fmt.Sprintf("a place at host %s: %d requests are under way", t.to.Host, a.perHost)
+	case t.answers >= maxAnswers:
+		return fmt.Sprintf("the commits of %d answers of %s", t.answers, t.to.Target)
 	case t.running >= a.perTarget:
 		return fmt.Sprintf("a place at %s: %d commands are under way", t.to.Target, t.running)
 	}

@@ -131,7 +131,7 @@ func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
 	if j.command.Token == "" {
 		return d.undelivered(ctx, j, e)
 	}
-	return d.answer(ctx, j, payload(nil, &e), turn.Step)
+	return d.answer(ctx, j, failure(&e, false), turn.Step)
 }
 
 // notSent is the error of a command that has waited for a place until it was

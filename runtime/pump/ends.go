@@ -91,7 +91,7 @@ func (e *ends) release(ctx, stop context.Context, list ...resend) {
 		if attempt&(attempt-1) == 0 { // with growing pauses: a store in trouble has many messages in hand
 			e.Log.Error("messages are given back", "queue", m.Queue, "message", m.ID, "messages", len(list), "attempt", attempt, "error", list[0].cause)
 		}
-		if !pause(stop, min(e.Retries.Backoff(attempt, m.ID), releaseMax)) {
+		if !turn.Pause(stop, min(e.Retries.Backoff(attempt, m.ID), releaseMax)) {
 			return // what a node holds is free again when its store closes
 		}
 		for len(list) > 0 {

@@ -3,6 +3,7 @@ package pump
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -19,6 +20,15 @@ import (
 const (
 	TurnSignals = 256     // signals
 	TurnBytes   = 2 << 20 // of their payloads; the first is taken whatever its size
+)
+
+// A turn of many signals is long, and holds up what others commit; while others
+// have turns, an instance has such ones with pauses between them, in which its
+// signals gather for the next.
+const (
+	manySignals = 32
+	restFactor  = 4 // times as long as the turn took
+	restMax     = 100 * time.Millisecond
 )
 
 // post is one signal in a mailbox.
@@ -46,11 +56,15 @@ type mailboxes struct {
 	open  map[string]*mailbox
 	came  map[store.Queue]*arrivals
 	spare []*mailbox
+	turns int // counts those of all instances
 }
 
 type mailbox struct {
 	waiting []*post
-	serving bool
+	serving bool      // or resting
+	begun   time.Time // of the turn that was last, which has a number and may be one of many signals
+	turn    int
+	many    bool
 	one     [1]*post // waiting, mostly
 }
 
@@ -126,14 +140,21 @@ func (m *mailboxes) take(id string, joins bool) []*post {
 	}
 	taken := b.waiting[:n:n]
 	b.waiting = b.waiting[n:]
+	m.turns++
+	b.begun, b.turn, b.many = time.Now(), m.turns, n > manySignals
 	return taken
 }
 
-// done lets the next post serve.
+// done lets the next post serve: now, or after a rest.
 func (m *mailboxes) done(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b := m.open[id]
+	if b.many && m.turns != b.turn {
+		b.many = false
+		time.AfterFunc(min(restFactor*time.Since(b.begun), restMax), func() { m.done(id) })
+		return
+	}
 	b.serving = false
 	if len(b.waiting) == 0 {
 		delete(m.open, id)

@@ -130,7 +130,7 @@ func (u *Pump) Consume(ctx, stop context.Context, q store.Queue) error {
 			failures++
 			delay := u.Retries.Backoff(failures, string(q))
 			u.Log.Error("queue cannot be read", "queue", q, "error", err, "again", delay)
-			pause(stop, delay)
+			turn.Pause(stop, delay)
 			continue
 		}
 		failures = 0
@@ -280,16 +280,4 @@ func (u *Pump) Enqueue(ctx context.Context, to turn.Committer, env signal.Envelo
 		u.server.lines.passed(p, now)
 	}
 	return err
-}
-
-// pause waits; false means that ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -347,3 +347,15 @@ func Unknown(err error, id string) error {
 	}
 	return err
 }
+
+// Pause waits; false means that ctx ended first.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -135,17 +135,19 @@ func page[T any](rows []keyed[T], limit int, next func(keyed[T]) string) project
 	return p
 }
 
-// below adds the condition that continues a page in falling order of a number.
-func (r *reading) below(column, after string) error {
-	if after == "" {
-		return nil
+// newest lists a page in falling order of a number.
+func newest[T any](ctx context.Context, s *Store, r *reading, column, after string, limit int, scan func(scanner, *keyed[T]) error) (p projections.Page[T], err error) {
+	if after != "" {
+		n, err := strconv.ParseInt(after, 10, 64)
+		if err != nil {
+			return p, badPage(after)
+		}
+		r.where(column+" < ?", n)
 	}
-	n, err := strconv.ParseInt(after, 10, 64)
-	if err != nil {
-		return badPage(after)
-	}
-	r.where(column+" < ?", n)
-	return nil
+	limit = bounded(limit)
+	r.order(column+" desc", limit+1)
+	rows, err := list(ctx, s, r, scan)
+	return page(rows, limit, keyOf), err
 }
 
 func badPage(after string) error {
@@ -170,17 +172,13 @@ func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, 
 // Instances implements projections.Reader. The order is that in which the
 // starts were committed.
 func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (projections.Page[projections.Instance], error) {
-	r, limit := read("instance_select"), bounded(q.Limit)
+	r := read("instance_select")
 	r.equals("DEFINITION", q.Definition)
 	r.equals("STATUS", q.Status)
 	r.equals("BUSINESS_KEY", q.BusinessKey)
 	r.equals("PARENT_ID", q.ParentID)
-	if err := r.below("INSTANCE_NO", q.After); err != nil {
-		return projections.Page[projections.Instance]{}, wrap("instances", err)
-	}
-	r.order("INSTANCE_NO desc", limit+1)
-	rows, err := list(ctx, s, r, scanInstance)
-	return page(rows, limit, keyOf), wrap("instances", err)
+	p, err := newest(ctx, s, r, "INSTANCE_NO", q.After, q.Limit, scanInstance)
+	return p, wrap("instances", err)
 }
 
 // Started implements projections.Reader.
@@ -371,16 +369,12 @@ func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLett
 
 // DeadLetters implements projections.Reader.
 func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) (projections.Page[projections.DeadLetter], error) {
-	r, limit := read("letter_select"), bounded(q.Limit)
+	r := read("letter_select")
 	r.equals("QUEUE", q.Queue)
 	r.equals("REASON", q.Reason)
 	r.equals("INSTANCE_ID", q.InstanceID)
-	if err := r.below("LETTER_NO", q.After); err != nil {
-		return projections.Page[projections.DeadLetter]{}, wrap("dead letters", err)
-	}
-	r.order("LETTER_NO desc", limit+1)
-	rows, err := list(ctx, s, r, scanLetter)
-	return page(rows, limit, keyOf), wrap("dead letters", err)
+	p, err := newest(ctx, s, r, "LETTER_NO", q.After, q.Limit, scanLetter)
+	return p, wrap("dead letters", err)
 }
 
 // Gaps implements projections.Reader.

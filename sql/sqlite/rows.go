@@ -79,12 +79,19 @@ func unique(err, duplicate error) error {
 // snapshot has it, and a parked instance is a third smaller without a copy.
 var inputMark = []byte{}
 
+// rowOwner is the number of the instance that a row belongs to: of the change's,
+// unless the row names another.
+func rowOwner(t *tx, no int64, id, other string) (int64, error) {
+	if no != 0 && (other == id || other == "") {
+		return no, nil
+	}
+	return t.number(cmp.Or(other, id))
+}
+
 func (t *tx) stream(no int64, id string, e *projections.Entry) error {
-	if e.InstanceID != id && e.InstanceID != "" {
-		var err error
-		if no, err = t.number(e.InstanceID); err != nil {
-			return err
-		}
+	no, err := rowOwner(t, no, id, e.InstanceID)
+	if err != nil {
+		return err
 	}
 	entry, err := t.entry(no, e.Position)
 	if err != nil {
@@ -116,14 +123,12 @@ func (t *tx) stream(no int64, id string, e *projections.Entry) error {
 }
 
 func (t *tx) task(no int64, id string, k *projections.Task) error {
-	if no == 0 || k.InstanceID != id && k.InstanceID != "" {
-		var err error
-		if no, err = t.number(k.InstanceID); err != nil {
-			return err
-		}
+	no, err := rowOwner(t, no, id, k.InstanceID)
+	if err != nil {
+		return err
 	}
 	sums := k.Sums(cmp.Or(k.InstanceID, id))
-	_, _, err := t.exec("task_insert", k.ID, no, text(k.Definition), text(k.BusinessKey), text(k.Name), text(k.Title), k.Status,
+	_, _, err = t.exec("task_insert", k.ID, no, text(k.Definition), text(k.BusinessKey), text(k.Name), text(k.Title), k.Status,
 		text(k.Assignee), text(k.CandidateUsers), text(k.CandidateGroups), text(k.ExcludedUsers), text(k.Outcomes), int64(k.Priority),
 		text(k.Token), k.Version, micros(k.CreatedAt), micros(k.DueAt), micros(k.EndedAt), text(k.EndedBy), text(k.Outcome),
 		blob(k.Payload), blob(k.Form), blob(k.Output), text(k.EscalateTo), micros(k.EscalatedAt), text(k.Role),
@@ -140,11 +145,9 @@ func (t *tx) taskEvent(e *projections.TaskEvent) error {
 }
 
 func (t *tx) wait(no int64, id string, v *projections.Wait) error {
-	if v.InstanceID != id && v.InstanceID != "" {
-		var err error
-		if no, err = t.number(v.InstanceID); err != nil {
-			return err
-		}
+	no, err := rowOwner(t, no, id, v.InstanceID)
+	if err != nil {
+		return err
 	}
 	key := [2]string{v.EventType, v.Spec}
 	spec, ok := t.w.specs[key]
@@ -163,6 +166,6 @@ func (t *tx) wait(no int64, id string, v *projections.Wait) error {
 		}
 		t.w.specs[key] = spec
 	}
-	_, _, err := t.exec("wait_insert", no, spec, hash(v.KeyHash), v.Token, micros(v.CreatedAt))
+	_, _, err = t.exec("wait_insert", no, spec, hash(v.KeyHash), v.Token, micros(v.CreatedAt))
 	return err
 }

@@ -52,22 +52,14 @@ type writer struct {
 // Stats counts what the writer did since Open.
 type Stats struct {
 	Transactions int64 // committed, of every kind
-	ClaimOnly    int64 // of those, the ones that only claimed or promoted messages: not synced
-	Jobs         int64 // changes and other calls committed
-	Refused      int64 // calls that were answered with an error
 	Regrouped    int64 // groups run again because a member failed after it had written
-	LargestGroup int64
 }
 
-type counters struct{ transactions, claimOnly, jobs, refused, regrouped, largest atomic.Int64 }
+type counters struct{ transactions, regrouped atomic.Int64 }
 
 // Stats returns the counters.
 func (s *Store) Stats() Stats {
-	c := &s.stats
-	return Stats{
-		Transactions: c.transactions.Load(), ClaimOnly: c.claimOnly.Load(), Jobs: c.jobs.Load(),
-		Refused: c.refused.Load(), Regrouped: c.regrouped.Load(), LargestGroup: c.largest.Load(),
-	}
+	return Stats{Transactions: s.stats.transactions.Load(), Regrouped: s.stats.regrouped.Load()}
 }
 
 func newWriter(s *Store, c *conn, o Options) *writer {
@@ -153,7 +145,6 @@ func (w *writer) claimOnly() {
 			return
 		}
 		w.pause = 0
-		w.s.stats.claimOnly.Add(1)
 	}
 }
 
@@ -168,14 +159,8 @@ func (w *writer) group(first *job) {
 		if j.err = explain(j.err, w.s.path); err != nil {
 			j.err = err
 		}
-		if j.err != nil {
-			w.s.stats.refused.Add(1)
-		} else {
-			w.s.stats.jobs.Add(1)
-		}
 		close(j.done)
 	}
-	w.s.stats.largest.Store(max(w.s.stats.largest.Load(), int64(len(w.members))))
 	w.tx.handOver(err == nil)
 	clear(w.members)
 }
@@ -183,13 +168,8 @@ func (w *writer) group(first *job) {
 // refuseWaiting makes members of those that wait behind a group that could not
 // begin, so that nobody waits for more than one that hangs.
 func (w *writer) refuseWaiting() {
-	for range len(w.s.jobs) {
-		select {
-		case j := <-w.s.jobs:
-			w.members = appendJob(w.members, j)
-		default:
-			return
-		}
+	for range len(w.s.jobs) { // nobody else receives
+		w.members = append(w.members, <-w.s.jobs)
 	}
 }
 

@@ -1,0 +1,49 @@
+package pump
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/signal"
+)
+
+func come(m *mailboxes, instance string, n int) {
+	for range n {
+		m.enter(&post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: instance}}})
+	}
+}
+
+// A turn of many signals that took 20 ms, with and without others' turns meanwhile.
+func TestAfterATurnOfManyOthersGoFirst(t *testing.T) {
+	t.Parallel()
+	for others, want := range map[int]time.Duration{0: 0, 1: 80 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMailboxes()
+			come(m, "wide", manySignals+2)
+			taken := m.take("wide", true)
+			time.Sleep(20 * time.Millisecond)
+			for range others {
+				come(m, "small", 1)
+				m.take("small", true)
+				m.done("small")
+			}
+			come(m, "wide", 1)
+			last := m.open["wide"].waiting[0]
+			begun := time.Now()
+			m.done("wide")
+			if lead := <-last.wake; !lead || len(taken) != manySignals+2 {
+				t.Fatalf("%d were taken; the next leads: %v", len(taken), lead)
+			}
+			if got := time.Since(begun); got != want {
+				t.Errorf("with %d turns of others the next came after %v, want %v", others, got, want)
+			}
+			m.take("wide", true) // of one
+			m.done("wide")
+			if len(m.open) != 0 {
+				t.Error("a mailbox is left")
+			}
+		})
+	}
+}
