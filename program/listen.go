@@ -64,7 +64,7 @@ func (r *run) listen(n *Node) (rests bool, err error) {
 	if filters := len(l.Filters) + len(l.UntilFilters); filters > r.t.In.Limits.FanOut {
 		return false, raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d events at once exceed %d", filters, r.t.In.Limits.FanOut))
 	}
-	r.t.Tell(engine.LifecycleEvent{Type: engine.WorkflowCorrelationStartedEvent})
+	r.w.tell(engine.WorkflowCorrelationStartedEvent, "", nil)
 	if err := r.subscribe(n, r.top()); err != nil {
 		return false, err
 	}

@@ -27,10 +27,18 @@ func (n *Node) isTask() bool {
 	return true
 }
 
+// tell tells an event of a task, or of the workflow when task is "". Most turns
+// publish none, and tasks come by the thousand.
+func (w *work) tell(typ, task string, e *snapshot.Error) {
+	if w.t.In.Lifecycle {
+		w.t.Tell(engine.LifecycleEvent{Type: typ, Task: task, Error: e})
+	}
+}
+
 // tellFrames tells the event of the tasks of frames, the innermost first.
 func (w *work) tellFrames(typ string, frames []snapshot.Frame, e *snapshot.Error) {
 	for _, f := range slices.Backward(frames) {
-		w.t.Tell(engine.LifecycleEvent{Type: typ, Task: f.Pointer, Error: e})
+		w.tell(typ, f.Pointer, e)
 	}
 }
 
@@ -49,10 +57,10 @@ func (w *work) cancelled(of func(b *snapshot.Branch) bool) {
 func (w *work) reached(n *Node) (again bool) {
 	if again = w.again == n.Pointer; again {
 		w.again = ""
-		w.t.Tell(engine.LifecycleEvent{Type: engine.TaskRetriedEvent, Task: n.Pointer})
+		w.tell(engine.TaskRetriedEvent, n.Pointer, nil)
 		return true
 	}
-	w.t.Tell(engine.LifecycleEvent{Type: engine.TaskCreatedEvent, Task: n.Pointer})
+	w.tell(engine.TaskCreatedEvent, n.Pointer, nil)
 	return false
 }
 
@@ -61,7 +69,7 @@ func (w *work) completed(n *Node, f snapshot.Frame) {
 	if n.Kind == KindListen {
 		w.t.Tell(engine.LifecycleEvent{Type: engine.WorkflowCorrelationCompletedEvent, Keys: f.Bound})
 	}
-	w.t.Tell(engine.LifecycleEvent{Type: engine.TaskCompletedEvent, Task: n.Pointer})
+	w.tell(engine.TaskCompletedEvent, n.Pointer, nil)
 }
 
 // ended tells the end of the workflow at a task of the branch: the tasks around
@@ -89,7 +97,7 @@ func (r *run) failed(raiser *Node, from int, e snapshot.Error) {
 	}
 	frames := r.untold(from)
 	if raiser != nil && !slices.ContainsFunc(r.b.Frames, func(f snapshot.Frame) bool { return f.Pointer == raiser.Pointer }) {
-		r.t.Tell(engine.LifecycleEvent{Type: engine.TaskFaultedEvent, Task: raiser.Pointer, Error: &e})
+		r.w.tell(engine.TaskFaultedEvent, raiser.Pointer, &e)
 	}
 	r.w.tellFrames(engine.TaskFaultedEvent, frames, &e)
 	r.told = from
@@ -98,7 +106,7 @@ func (r *run) failed(raiser *Node, from int, e snapshot.Error) {
 // failing tells that an error leaves the task on top.
 func (r *run) failing(err error) {
 	if e, ok := asRaised(err); ok {
-		r.t.Tell(engine.LifecycleEvent{Type: engine.TaskFaultedEvent, Task: r.top().Pointer, Error: &e.e})
+		r.w.tell(engine.TaskFaultedEvent, r.top().Pointer, &e.e)
 	}
 }
 
@@ -115,7 +123,7 @@ func (r *run) untold(from int) []snapshot.Frame {
 // notes which one that is.
 func (r *run) mending() {
 	for _, f := range r.b.Frames {
-		r.t.Tell(engine.LifecycleEvent{Type: engine.TaskRetriedEvent, Task: f.Pointer})
+		r.w.tell(engine.TaskRetriedEvent, f.Pointer, nil)
 	}
 	if list := r.p.nodes[r.top().Pointer]; list != nil && r.top().Next < len(list.List) {
 		r.w.again = list.List[r.top().Next].Pointer

@@ -193,7 +193,7 @@ func (r *run) attempt(n *Node) error {
 	if f.Pointer != n.Pointer || n.Kind != KindTry {
 		return fmt.Errorf("program: %s: %s does not wait for a retry", r.t.Snap.InstanceID, n.Pointer)
 	}
-	r.t.Tell(engine.LifecycleEvent{Type: engine.TaskRetriedEvent, Task: n.Pointer})
+	r.w.tell(engine.TaskRetriedEvent, n.Pointer, nil)
 	r.evaluate(n, f)
 	r.data, r.input = rawValue(f.Input), rawValue(f.Input)
 	body := snapshot.Frame{Pointer: n.Body.Pointer}

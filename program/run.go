@@ -50,7 +50,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 	if n.If != nil {
 		v, err := r.evalAny(n.If)
 		if err != nil {
-			r.t.Tell(engine.LifecycleEvent{Type: engine.TaskCreatedEvent, Task: n.Pointer})
+			r.w.tell(engine.TaskCreatedEvent, n.Pointer, nil)
 			return false, err
 		}
 		if !jq.Truthy(v) {
@@ -94,7 +94,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		f.Mark = r.t.Snap.LastStep
 	}
 	if !again {
-		r.t.Tell(engine.LifecycleEvent{Type: engine.TaskStartedEvent, Task: n.Pointer})
+		r.w.tell(engine.TaskStartedEvent, n.Pointer, nil)
 	}
 	r.push(f)
 	return r.body(n)
