@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -43,22 +44,13 @@ func (t *Turn) Spawn(child signal.Start, await bool, depth int, w snapshot.Wait)
 	if err != nil {
 		return err
 	}
-	t.sendTo(id, signal.StartRequest, start)
+	t.send(id, signal.StartRequest, "", time.Time{}, start)
 	data, err := json.Marshal(map[string]any{"instanceId": id, "definition": child.Definition, "version": child.Version, "await": await})
 	if err != nil {
 		return err
 	}
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryChild, Data: data, Meta: Meta{Pointer: w.Pointer}})
 	return nil
-}
-
-// sendTo sends a signal to another instance, at once.
-func (t *Turn) sendTo(id string, typ signal.Type, payload json.RawMessage) {
-	t.bytes += len(payload)
-	t.out.Send = append(t.out.Send, Message{Envelope: signal.Envelope{
-		SignalID: t.uniqueID(), InstanceID: id, RuntimeProvider: signal.Provider, Type: typ,
-		OccurredAt: t.In.Now, Payload: payload, Headers: t.traceHeaders(),
-	}})
 }
 
 // disown forgets the child that a wait was for. A child that has not ended is
@@ -75,7 +67,7 @@ func (t *Turn) disown(w snapshot.Wait, ended bool) {
 		}
 		if !ended && t.Snap.Schedule == nil { // the end of a schedule ends no run
 			payload, _ := json.Marshal(signal.Cancellation{Token: w.Token}) // a string cannot fail
-			t.sendTo(f.InstanceID, signal.CancelRequest, payload)
+			t.send(f.InstanceID, signal.CancelRequest, "", time.Time{}, payload)
 		}
 	}
 	t.Snap.SubFrames = kept
@@ -107,8 +99,7 @@ func (t *Turn) tellParent(output json.RawMessage, e *snapshot.Error) {
 		end.Output = orNull(output)
 	}
 	payload, _ := json.Marshal(end) // JSON already
-	t.sendTo(p.InstanceID, signal.SubWorkflowCompleted, payload)
-	t.out.Send[len(t.out.Send)-1].Envelope.WaitingToken = p.Token
+	t.send(p.InstanceID, signal.SubWorkflowCompleted, p.Token, time.Time{}, payload)
 }
 
 // maxChildDetail bounds the text of a child's error, in bytes.

@@ -22,7 +22,8 @@ var EventSpace = uuid.MustParse("0f6d0c7e-3b0e-5d53-8a43-64c6a1d6b6a8")
 // where their author names none.
 func EventSource(definition string) string { return "aqueduct:" + definition }
 
-// Emit adds a command that publishes an event under a key; "" = one of its own.
+// Emit adds a command that publishes a CloudEvent, as JSON of at most
+// [MaxEventBytes], under a key of [Turn.Key]; "" = one of its own.
 func (t *Turn) Emit(event json.RawMessage, pointer, key string) {
 	c := Command{Target: TargetEvent, Input: event, Pointer: pointer, Headers: t.Snap.Headers, Key: key}
 	t.keyed(&c)

@@ -135,8 +135,6 @@ const (
 	EntrySkipped   = "TaskSkipped"
 	EntryTask      = "TaskCreated"
 	EntryCall      = "Call"
-	EntryCaught    = "ErrorCaught"
-	EntryRetry     = "RetryScheduled"
 	EntryUndo      = "CompensationStarted"
 	EntryEmitted   = "EventEmitted"
 	EntryChild     = "ChildStarted"

@@ -272,7 +272,7 @@ func (s *Schedule) heardOf(t *Turn, w snapshot.Wait, event json.RawMessage) erro
 	if err != nil {
 		return err
 	}
-	t.sendTo(id, signal.StartRequest, payload)
+	t.send(id, signal.StartRequest, "", time.Time{}, payload)
 	w.Token = ""
 	t.Await(w)
 	return nil
@@ -287,7 +287,7 @@ func succeed(t *Turn) error {
 		return err
 	}
 	s.Successor = ScheduleID(ref, s.Generation+1)
-	t.sendTo(s.Successor, signal.StartRequest, start)
+	t.send(s.Successor, signal.StartRequest, "", time.Time{}, start)
 	t.Complete(json.RawMessage("null"))
 	return nil
 }

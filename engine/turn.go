@@ -18,7 +18,10 @@ import (
 )
 
 // Turn is a decision in the making: a private copy of the snapshot, and what
-// has been decided so far. A Definition changes the snapshot through it.
+// has been decided so far. A [Definition] changes the snapshot through it: it
+// asks for something by Perform, Detach, Ask, Emit, Spawn or Await, goes back on
+// it by Withdraw, and ends the instance by Complete, Fault, Halt or Undo. In Snap
+// it writes what it remembers itself: its branches, state and compensations.
 type Turn struct {
 	Snap *snapshot.Snapshot // of the outcome
 	In   Input
@@ -37,12 +40,10 @@ type Turn struct {
 	def     Definition // what the instance runs; nil = nothing
 }
 
-// Bounds of the data that a turn writes beside the snapshot, so that a thousand
-// tasks of a megabyte each are no gigabyte.
-const (
-	MaxTurnBytes = 4 << 20  // of all tasks: with more, the turn ends and continues in another
-	MaxEachBytes = 16 << 20 // of the commands of one forEach
-)
+// MaxTurnBytes bounds the data that the tasks of a turn write beside the
+// snapshot, so that a thousand tasks of a megabyte each are no gigabyte: with
+// more, the turn ends and continues in another.
+const MaxTurnBytes = 4 << 20
 
 // maxRan bounds how many pointers of a turn the timeline shows.
 const maxRan = 64
@@ -161,19 +162,21 @@ func (t *Turn) Await(w snapshot.Wait) snapshot.Wait {
 	t.Snap.Waits, t.awaits = append(t.Snap.Waits, w), true
 	switch {
 	case w.Kind == snapshot.WaitNext:
-		t.send(signal.InternalContinue, w.Token, time.Time{}, nil)
+		t.send(t.Snap.InstanceID, signal.InternalContinue, w.Token, time.Time{}, nil)
 	case !w.Until.IsZero():
 		typ := signal.TimerDue
 		if w.Kind == snapshot.WaitRetry {
 			typ = signal.RetryDue
 		}
-		t.send(typ, w.Token, w.Until, nil)
+		t.send(t.Snap.InstanceID, typ, w.Token, w.Until, nil)
 	}
 	return w
 }
 
 // Perform adds a command and the wait for its result. A command that has no
-// idempotency key gets one of its own.
+// idempotency key gets one of its own. Of one that has its key by
+// [Turn.Identify], the wait's Effect is the key, and Visit and Arm are the
+// effect's: so a retry finds it again.
 func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
 	t.keyed(&c)
 	w.Kind = snapshot.WaitCommand
@@ -185,7 +188,8 @@ func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
 	return w
 }
 
-// Detach adds a command whose result nobody waits for.
+// Detach adds a command whose result nobody waits for; one that fails is a dead
+// letter.
 func (t *Turn) Detach(c Command) {
 	t.keyed(&c)
 	c.Headers = t.Snap.Headers
@@ -207,18 +211,17 @@ func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
 	return w
 }
 
-func (t *Turn) send(typ signal.Type, token string, due time.Time, payload json.RawMessage) {
-	t.out.Send = append(t.out.Send, Message{Due: due, Envelope: signal.Envelope{
-		SignalID: t.uniqueID(), InstanceID: t.Snap.InstanceID, RuntimeProvider: signal.Provider, Type: typ,
-		WaitingToken: token, OccurredAt: t.In.Now, DueAt: due, Payload: payload, Headers: t.traceHeaders(),
-	}})
-}
-
-func (t *Turn) traceHeaders() map[string]string {
-	if len(t.Snap.Headers) == 0 {
-		return nil
+// send sends a signal to an instance; a due that is zero means at once.
+func (t *Turn) send(to string, typ signal.Type, token string, due time.Time, payload json.RawMessage) {
+	t.bytes += len(payload)
+	headers := t.Snap.Headers
+	if len(headers) == 0 {
+		headers = nil
 	}
-	return t.Snap.Headers
+	t.out.Send = append(t.out.Send, Message{Due: due, Envelope: signal.Envelope{
+		SignalID: t.uniqueID(), InstanceID: to, RuntimeProvider: signal.Provider, Type: typ,
+		WaitingToken: token, OccurredAt: t.In.Now, DueAt: due, Payload: payload, Headers: headers,
+	}})
 }
 
 // Withdraw removes the waits for which gone is true, and with them what was

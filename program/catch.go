@@ -9,6 +9,13 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
+// EntryCaught and EntryRetry are the stream's records that a try has taken an
+// error, and, with {attempt, dueAtUtc, error}, that it is to run again.
+const (
+	EntryCaught = "ErrorCaught"
+	EntryRetry  = "RetryScheduled"
+)
+
 // settle turns an error at n into the workflow's next state: the innermost try
 // around it that takes it goes on with its catch; when there is none, the
 // instance is faulted. An error that leaves a branch ends the fork with all its
@@ -156,7 +163,7 @@ func (r *run) caught(i int, e snapshot.Error) (verdict, error) {
 			return raises, nil
 		}
 	}
-	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: engine.EntryCaught, Data: raw, Meta: engine.Meta{Pointer: e.Instance}})
+	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: EntryCaught, Data: raw, Meta: engine.Meta{Pointer: e.Instance}})
 	f.Phase = phaseCatch
 	f.Vars = map[string]json.RawMessage{n.Catch.name(): raw}
 	if n.Catch.Body != nil {

@@ -258,6 +258,9 @@ func (r *run) ownKey(n *Node) (string, error) {
 	return key, nil
 }
 
+// MaxEachBytes bounds the arguments of the commands of one forEach, together.
+const MaxEachBytes = 16 << 20
+
 // each sends one command per item, all at once; the task's output has one
 // element per item, in order: {item, output} or {item, error}. When they are
 // detached, it is the task's input.
@@ -281,9 +284,9 @@ func (r *run) each(n *Node) (waits bool, err error) {
 		if commands[i], err = r.command(n); err != nil {
 			return false, err
 		}
-		if bytes += len(commands[i].Input); bytes > engine.MaxEachBytes {
+		if bytes += len(commands[i].Input); bytes > MaxEachBytes {
 			return false, raise(engine.ErrRuntime, 500, "Limit exceeded",
-				fmt.Sprintf("the arguments of %d commands exceed %d bytes; pass references to large data", len(items), engine.MaxEachBytes))
+				fmt.Sprintf("the arguments of %d commands exceed %d bytes; pass references to large data", len(items), MaxEachBytes))
 		}
 	}
 	f.Vars = nil

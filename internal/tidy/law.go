@@ -150,7 +150,7 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 16_255
+const maxKernel = 16_247
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (
@@ -170,7 +170,7 @@ var (
 		"cmd/engine-node.app":              84,
 		"definition.Catalogue":             27,
 		"definition/openworkflow.compiler": 133, // reads a document
-		"engine.Turn":                      64,
+		"engine.Turn":                      62,
 		"jq.meter":                         40, // reads a program
 		"program.run":                      102,
 		"runtime/dispatch.Dispatcher":      64,
