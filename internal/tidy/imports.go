@@ -28,6 +28,26 @@ func ruleOf(dir string) (rule, bool) {
 	return rule{}, false
 }
 
+// extrasSeen lists the arrows of rules that lead out of the kernel, and what is
+// listed as one and is none.
+func extrasSeen(rules []rule) []string {
+	var found []string
+	for _, r := range rules {
+		listed := kernelSees[r.pkg]
+		for _, seen := range r.sees {
+			if matches(r.pkg, kernel) && !matches(seen, kernel) && !slices.Contains(listed, seen) {
+				found = append(found, r.pkg+" sees "+seen+", which is an extra")
+			}
+		}
+		for _, seen := range listed {
+			if !slices.Contains(r.sees, seen) {
+				found = append(found, r.pkg+" does not see "+seen+" any more: take it from kernelSees")
+			}
+		}
+	}
+	return found
+}
+
 // checkImports applies the import law.
 func checkImports(s source) []Finding {
 	r, ok := ruleOf(s.dir())

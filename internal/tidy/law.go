@@ -137,6 +137,10 @@ var kernel = []string{
 	"sql/sqlite", "sql/sqlite/query", "sql/sqlite/schema",
 }
 
+// kernelSees lists what the kernel's packages still see of the extras. It only
+// shrinks.
+var kernelSees = map[string][]string{"sql/sqlite": {"definition", "store/survey"}}
+
 // beside the kernel are files of its packages that no node uses: what doctor,
 // verify and bench look at a database with.
 var besideKernel = []string{"sql/sqlite/examine.go", "sql/sqlite/floor.go", "sql/sqlite/invariant.go", "sql/sqlite/query/invariant_"}

@@ -215,6 +215,21 @@ func TestTheAllowedIsAccepted(t *testing.T) {
 	}
 }
 
+func TestTheKernelSeesNoExtra(t *testing.T) {
+	t.Parallel()
+	for _, f := range extrasSeen(law) {
+		t.Error(f)
+	}
+	for name, planted := range map[string]rule{
+		"a language": {1, "engine", []string{"problem", "program"}, nil}, "everything": {1, "store", []string{everything}, nil},
+		"what is listed and gone": {4, "sql/sqlite", kernelSees["sql/sqlite"][1:], nil},
+	} {
+		if found := extrasSeen([]rule{planted}); len(found) != 1 {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
+
 func TestTheLawGoesDownOnly(t *testing.T) {
 	t.Parallel()
 	for _, r := range law {
