@@ -35,8 +35,11 @@ func extrasSeen(rules []rule) []string {
 	for _, r := range rules {
 		listed := kernelSees[r.pkg]
 		for _, seen := range r.sees {
-			if matches(r.pkg, kernel) && !matches(seen, kernel) && !slices.Contains(listed, seen) {
+			if matches(r.pkg, kernel) && !matches(seen, kernel) && !matches(seen, apart) && !slices.Contains(listed, seen) {
 				found = append(found, r.pkg+" sees "+seen+", which is an extra")
+			}
+			if matches(r.pkg, apart) && seen != "problem" {
+				found = append(found, r.pkg+" sees "+seen+", and is apart")
 			}
 		}
 		for _, seen := range listed {

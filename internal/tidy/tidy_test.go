@@ -222,6 +222,7 @@ func TestTheKernelSeesNoExtra(t *testing.T) {
 	}
 	for name, planted := range map[string]rule{
 		"a language": {1, "engine", []string{"problem", "program"}, nil}, "everything": {1, "store", []string{everything}, nil},
+		"what is apart":           {3, "sql/rows", []string{"problem", "store"}, nil},
 		"what is listed and gone": {4, "sql/sqlite", kernelSees["sql/sqlite"][1:], nil},
 	} {
 		if found := extrasSeen([]rule{planted}); len(found) != 1 {

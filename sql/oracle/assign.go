@@ -8,6 +8,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -53,26 +54,19 @@ func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections
 // and what is locked and not claimed would be passed over by others.
 func (s *Store) lockNext(ctx context.Context, session *aq.Session, c *store.NextClaim) ([]projections.Task, error) {
 	r := read("task_select")
-	r.where("T.STATUS = 'ready'")
+	r.Where("T.STATUS = 'ready'")
 	visibleTo(r, c.User, c.Groups)
-	r.text.WriteString("\norder by T.PRIORITY, T.TASK_NO\nfor update skip locked")
-	rows, err := session.QueryContext(ctx, r.text.String(), append(r.args, godror.PrefetchCount(1), godror.FetchArraySize(1))...)
+	r.Add("\norder by T.PRIORITY, T.TASK_NO\nfor update skip locked")
+	found, err := session.QueryContext(ctx, r.Text(), append(r.Args, godror.PrefetchCount(1), godror.FetchArraySize(1))...)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
 	var list []projections.Task
-	next := ofRow(func(t taskRow) error {
-		err := t.Check(t.TaskSums)
-		if _, ok := c.Edit(t.Task); ok && err == nil {
+	err = rows.Each(found, func(t *projections.TaskRow, damage error) (bool, error) {
+		if _, ok := c.Edit(t.Task); ok && damage == nil {
 			list = append(list, t.Task)
 		}
-		return err
+		return len(list) < c.Limit, damage
 	})
-	for len(list) < c.Limit && rows.Next() {
-		if err := next(rows); err != nil {
-			return nil, err
-		}
-	}
-	return list, rows.Err()
+	return list, err
 }

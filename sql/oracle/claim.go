@@ -14,6 +14,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -95,7 +96,7 @@ func redeem(ctx context.Context, session *aq.Session, raw *aq.Message) (*aq.Mess
 		return raw, nil, nil
 	}
 	var body []byte
-	err := session.QueryRowContext(ctx, text("payload_select"), c.ID).Scan(into{&body})
+	err := session.QueryRowContext(ctx, text("payload_select"), c.ID).Scan(&rows.Into{To: &body})
 	if errors.Is(err, sql.ErrNoRows) || err == nil && len(body) != c.Bytes {
 		return raw, &c, fmt.Errorf("%w: %s has %d bytes of %d", errClaimLost, c.ID, len(body), c.Bytes)
 	}

@@ -1,11 +1,12 @@
 package oracle
 
 import (
-	"database/sql"
 	"encoding/hex"
-	"reflect"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
@@ -15,75 +16,46 @@ import (
 
 func (x *examiner) contents() {
 	states, actors := survey.NewStates(), survey.NewActors()
-	x.derived("checksums", "state_all", ofRow(states.Row), states.Findings)
-	x.derived("task-actors", "task_actor_all", ofRow(actors.Row), actors.Findings)
-	for _, t := range []struct {
-		check   string
-		queries []string
-		read    func(*sql.Rows) error
-	}{
-		{"streams", []string{"stream_select"}, ofRow(func(r entryRow) error { return r.Check(r.Data, r.Sum) })},
-		{"tasks", []string{"task_select"}, ofRow(func(r taskRow) error { return r.Check(r.TaskSums) })},
-		{"task-events", []string{"task_event_all"}, ofRow(func(r taskEventRow) error { return r.Check(r.Sum) })},
-		{"messages", []string{"message_all_signal", "message_all_schedule", "message_all_command"}, ofRow(messageRow.verify)},
-		{"definitions", []string{"definition_all"}, ofRow(x.e.Verify)},
-	} {
-		s := survey.Table{Check: t.check}
-		var err error
-		for _, query := range t.queries {
-			if err == nil {
-				err = eachRow(x, query, func(rows *sql.Rows) error { return s.Row(t.read(rows)) })
-			}
-		}
-		if err != nil {
-			x.unread(t.check, "as the owner: 50_grants.sql "+x.user, err)
-			continue
-		}
+	derived(x, "checksums", "state_all", states.Row, states.Findings)
+	derived(x, "task-actors", "task_actor_all", actors.Row, actors.Findings)
+	damaged[projections.EntryRow](x, "streams", "stream_select")
+	damaged[projections.TaskRow](x, "tasks", "task_select")
+	damaged[projections.TaskEventRow](x, "task-events", "task_event_all")
+	damaged[messageRow](x, "messages", "message_all_signal", "message_all_schedule", "message_all_command")
+	s := survey.Table{Check: "definitions"}
+	if examine(x, s.Check, "definition_all", func(r *definition.Record, _ error) error { return s.Row(x.e.Verify(*r)) }) {
 		x.list = append(x.list, s.Finding())
 	}
 }
 
 // derived reads rows beside what they repeat.
-func (x *examiner) derived(check, query string, read func(*sql.Rows) error, findings func() []store.Finding) {
-	if err := eachRow(x, query, read); err != nil {
-		x.unread(check, "as the owner: 50_grants.sql "+x.user, err)
-		return
+func derived[T any](x *examiner, check, query string, row func(T) error, findings func() []store.Finding) {
+	if examine(x, check, query, func(item *T, _ error) error { return row(*item) }) {
+		x.list = append(x.list, findings()...)
 	}
-	x.list = append(x.list, findings()...)
 }
 
-func eachRow(x *examiner, query string, read func(*sql.Rows) error) error {
-	rows, err := x.db.QueryContext(x.ctx, text(query))
+// damaged counts rows that are not as they were written.
+func damaged[T any](x *examiner, check string, queries ...string) {
+	s := survey.Table{Check: check}
+	for _, query := range queries {
+		if !examine(x, check, query, func(_ *T, damage error) error { return s.Row(damage) }) {
+			return
+		}
+	}
+	x.list = append(x.list, s.Finding())
+}
+
+// examine reads every row of a query, or says that the check could not.
+func examine[T any](x *examiner, check, query string, each func(*T, error) error) bool {
+	found, err := x.db.QueryContext(x.ctx, text(query))
+	if err == nil {
+		err = rows.Each(found, func(item *T, damage error) (bool, error) { return true, each(item, damage) })
+	}
 	if err != nil {
-		return err
+		x.unread(check, "as the owner: 50_grants.sql "+x.user, err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := read(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// ofRow scans a row into the fields whose db tags are its columns, and verifies
-// what is there.
-func ofRow[T any](verify func(T) error) func(*sql.Rows) error {
-	return func(rows *sql.Rows) error {
-		columns, err := rows.Columns()
-		if err != nil {
-			return err
-		}
-		var item T
-		to, err := fields(reflect.ValueOf(&item).Elem(), columns)
-		if err == nil {
-			err = rows.Scan(to...)
-		}
-		if err != nil {
-			return err
-		}
-		return verify(item)
-	}
+	return err == nil
 }
 
 type messageRow struct {
@@ -92,7 +64,8 @@ type messageRow struct {
 	Payload []byte `db:"DATA"` // of a message that refers to it
 }
 
-func (r messageRow) verify() error {
+// Verify implements rows.Verifier.
+func (r *messageRow) Verify() error {
 	id, body := hex.EncodeToString(r.ID), r.Body
 	if c, ok := claimOf(body); ok {
 		if body = r.Payload; len(body) != c.Bytes {

@@ -41,13 +41,13 @@ func (s *Store) dropEvents(ctx context.Context, keys ...string) error {
 // KeptEvents implements store.Inbox.
 func (s *Store) KeptEvents(ctx context.Context, eventType string, now time.Time, behind store.Event) ([]store.Event, error) {
 	r := read("inbox_select")
-	r.equals("E.EVENT_TYPE", eventType)
-	r.where("E.EXPIRES_ON_UTC > CAST(? AS TIMESTAMP(6))", stamp(now))
+	r.Equals("E.EVENT_TYPE", eventType)
+	r.Where("E.EXPIRES_ON_UTC > CAST(? AS TIMESTAMP(6))", stamp(now))
 	if behind.Key != "" {
 		at := stamp(behind.ReceivedAt)
-		r.where("(E.RECEIVED_ON_UTC > CAST(? AS TIMESTAMP(6)) or E.RECEIVED_ON_UTC = CAST(? AS TIMESTAMP(6)) and E.EVENT_KEY > ?)", at, at, behind.Key)
+		r.Where("(E.RECEIVED_ON_UTC > CAST(? AS TIMESTAMP(6)) or E.RECEIVED_ON_UTC = CAST(? AS TIMESTAMP(6)) and E.EVENT_KEY > ?)", at, at, behind.Key)
 	}
-	r.order("E.RECEIVED_ON_UTC, E.EVENT_KEY", projections.MaxLimit)
+	r.Order("E.RECEIVED_ON_UTC, E.EVENT_KEY", projections.MaxLimit)
 	events, err := list[store.Event](ctx, s, r)
 	return events, wrap("kept events", err)
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -114,7 +115,7 @@ func (l *ledger) crashes(ctx context.Context, id string) int {
 		return 0
 	}
 	var now int
-	if err := l.s.db.QueryRowContext(ctx, text("inflight_crashes"), id, l.s.run).Scan(into{&now}); err != nil {
+	if err := l.s.db.QueryRowContext(ctx, text("inflight_crashes"), id, l.s.run).Scan(&rows.Into{To: &now}); err != nil {
 		l.s.log.Warn("oracle: ledger", "message", id, "error", explain(err))
 		return n
 	}
@@ -143,21 +144,21 @@ func (l *ledger) erased(id string) {
 
 // refresh learns what other runs have noted.
 func (l *ledger) refresh(ctx context.Context) error {
-	rows, err := l.s.db.QueryContext(ctx, text("inflight_others"), l.s.run)
+	found, err := l.s.db.QueryContext(ctx, text("inflight_others"), l.s.run)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer found.Close()
 	others := map[string]int{}
-	for rows.Next() {
+	for found.Next() {
 		var id string
 		var n int
-		if err := rows.Scan(into{&id}, into{&n}); err != nil {
+		if err := found.Scan(&rows.Into{To: &id}, &rows.Into{To: &n}); err != nil {
 			return err
 		}
 		others[id] = n
 	}
-	if err := rows.Err(); err != nil {
+	if err := found.Err(); err != nil {
 		return err
 	}
 	l.mu.Lock()

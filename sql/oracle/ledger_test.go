@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -91,7 +92,7 @@ func TestTheLedgerNotesEveryEntry(t *testing.T) {
 	s := opened(t, Options{DSN: fresh(t), Node: "n"})
 	rows := func() (n int) {
 		t.Helper()
-		if err := s.db.QueryRow("select count(*) from WF_INFLIGHT").Scan(into{&n}); err != nil {
+		if err := s.db.QueryRow("select count(*) from WF_INFLIGHT").Scan(&rows.Into{To: &n}); err != nil {
 			t.Fatal(err)
 		}
 		return n

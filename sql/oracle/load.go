@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -43,7 +44,7 @@ func load(ctx context.Context, q querier, id string) (snapshot.Snapshot, error) 
 	var raw []byte
 	// One row is asked for: the driver would make room for a hundred.
 	row := q.QueryRowContext(ctx, text("state_load"), id, godror.FetchArraySize(1), godror.PrefetchCount(2))
-	err := row.Scan(into{&sum}, into{&raw})
+	err := row.Scan(&rows.Into{To: &sum}, &rows.Into{To: &raw})
 	if errors.Is(err, sql.ErrNoRows) {
 		return snapshot.Snapshot{}, store.ErrNotFound
 	}

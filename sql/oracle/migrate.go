@@ -11,6 +11,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 )
 
 //go:embed schema/*.sql
@@ -79,22 +80,22 @@ func Migrate(ctx context.Context, i Installation) (from, to int, err error) {
 // schema, and the package, as they were. Nodes of this one are in nobody's way as
 // long as the version of the schema stays.
 func (i Installation) outdated(ctx context.Context, db *sql.DB, from int) error {
-	rows, err := db.QueryContext(ctx, text("node_versions"), DefaultDeadAfter.Seconds())
+	found, err := db.QueryContext(ctx, text("node_versions"), DefaultDeadAfter.Seconds())
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer found.Close()
 	var others []string
-	for rows.Next() {
+	for found.Next() {
 		var node, version string
-		if err := rows.Scan(into{&node}, into{&version}); err != nil {
+		if err := found.Scan(&rows.Into{To: &node}, &rows.Into{To: &version}); err != nil {
 			return err
 		}
 		if version != i.Version || from < schemaVersion {
 			others = append(others, strings.TrimSpace(node+" "+version))
 		}
 	}
-	if err := rows.Err(); err != nil || len(others) == 0 {
+	if err := found.Err(); err != nil || len(others) == 0 {
 		return err
 	}
 	return problem.New(problem.Unavailable, "store.in-use", "%d nodes of another program run on the schema: %s; this is %s",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -175,7 +176,7 @@ const versionName = "schema-version"
 // version is the version of the schema, 0 for none.
 func version(ctx context.Context, db querier) (int, error) {
 	var raw []byte
-	err := db.QueryRowContext(ctx, text("meta_value"), versionName).Scan(into{&raw})
+	err := db.QueryRowContext(ctx, text("meta_value"), versionName).Scan(&rows.Into{To: &raw})
 	const noTable = 942
 	for _, code := range aq.Codes(err) {
 		if code == noTable {

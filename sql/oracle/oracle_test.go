@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
@@ -123,7 +124,7 @@ func damage(o Options, table, column, id string) error {
 		return err
 	}
 	var raw []byte
-	if err := scanBytes(&raw, old); err != nil {
+	if err := (&rows.Into{To: &raw}).Scan(old); err != nil {
 		return err
 	}
 	raw[len(raw)/2] ^= 1

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -89,7 +90,7 @@ func (s *Store) Replay(ctx context.Context, id string) error {
 	return wrap("replay dead letter "+id, s.change(ctx, func(session *aq.Session) error {
 		var queue string
 		var body []byte
-		err := session.QueryRowContext(ctx, text("letter_lock"), id).Scan(into{&queue}, into{&body})
+		err := session.QueryRowContext(ctx, text("letter_lock"), id).Scan(&rows.Into{To: &queue}, &rows.Into{To: &body})
 		if errors.Is(err, sql.ErrNoRows) {
 			return store.ErrNotFound
 		}
@@ -245,7 +246,7 @@ func (s *Store) raise(ctx context.Context, tx querier) (from, to int64, err erro
 		return 0, 0, err
 	}
 	var others int
-	if err := tx.QueryRowContext(ctx, text("node_others"), s.run, s.o.DeadAfter.Seconds()).Scan(into{&others}); err != nil {
+	if err := tx.QueryRowContext(ctx, text("node_others"), s.run, s.o.DeadAfter.Seconds()).Scan(&rows.Into{To: &others}); err != nil {
 		return 0, 0, err
 	}
 	if others > 0 {
@@ -253,7 +254,7 @@ func (s *Store) raise(ctx context.Context, tx querier) (from, to int64, err erro
 	}
 	from = 1
 	var value []byte
-	switch err := tx.QueryRowContext(ctx, text("meta_epoch")).Scan(into{&value}); {
+	switch err := tx.QueryRowContext(ctx, text("meta_epoch")).Scan(&rows.Into{To: &value}); {
 	case err == nil:
 		if from, err = epochOf(value); err != nil {
 			return 0, 0, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
@@ -25,7 +26,7 @@ func trips(t *testing.T, s *Store) int64 {
 		t.Fatal(err)
 	}
 	var n int64
-	if err := session.QueryRowContext(t.Context(), roundTrips).Scan(into{&n}); err != nil {
+	if err := session.QueryRowContext(t.Context(), roundTrips).Scan(&rows.Into{To: &n}); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -131,6 +131,20 @@ func (c *conn) exec(name string, args ...any) (id, changed int64, err error) {
 	return id, changed, nil
 }
 
+// columns are the names of what a query finds.
+func (c *conn) columns(name string) ([]string, error) {
+	s, err := c.stmt(name)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.rows.QueryContext(context.Background(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	defer found.Close()
+	return found.Columns(), nil
+}
+
 // query calls each for every row; row is only valid during the call.
 func (c *conn) query(name string, columns int, each func(row []driver.Value) error, args ...any) error {
 	s, err := c.stmt(name)

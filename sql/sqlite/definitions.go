@@ -7,13 +7,9 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
-
-func scanRecord(row scanner, r *definition.Record) error {
-	return row.Scan(&r.Name, &r.Version, &r.Digest, textInto{&r.Kind}, textInto{&r.Title}, timeInto{&r.PublishedAt}, &r.Ordinal,
-		bytesInto{&r.Source}, bytesInto{&r.Document})
-}
 
 // PutDefinition implements definition.Repository.
 func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (created bool, err error) {
@@ -38,9 +34,7 @@ func (t *tx) define(r *store.Definition) (bool, error) {
 
 // Definition implements definition.Repository.
 func (s *Store) Definition(ctx context.Context, name, version string) (definition.Record, error) {
-	q := read("definition_get")
-	q.args = append(q.args, name, version)
-	r, err := single(ctx, s, q, scanRecord)
+	r, err := single[definition.Record](ctx, s, read("definition_get", name, version))
 	if errors.Is(err, store.ErrNotFound) {
 		err = problem.Wrap(err, problem.NotFound, "definition.unknown", "definition %s@%s is not published", name, version)
 	}
@@ -49,9 +43,7 @@ func (s *Store) Definition(ctx context.Context, name, version string) (definitio
 
 // Versions implements definition.Repository: in the order of publication.
 func (s *Store) Versions(ctx context.Context, name string) ([]definition.Record, error) {
-	q := read("definition_versions")
-	q.args = append(q.args, name)
-	list, err := list(ctx, s, q, scanRecord)
+	list, err := list[definition.Record](ctx, s, read("definition_versions", name))
 	return list, wrap("versions of "+name, err)
 }
 
@@ -61,8 +53,6 @@ func (s *Store) Definitions(ctx context.Context, after string, limit int) ([]def
 	if i := strings.LastIndexByte(after, '@'); i >= 0 {
 		name, version = after[:i], after[i+1:]
 	}
-	q := read("definition_list")
-	q.args = append(q.args, name, version, bounded(limit))
-	list, err := list(ctx, s, q, scanRecord)
+	list, err := list[definition.Record](ctx, s, read("definition_list", name, version, projections.Bounded(limit)))
 	return list, wrap("definitions", err)
 }

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
@@ -190,66 +190,48 @@ func (x *examiner) rows() {
 	}
 	defer db.Close()
 	states := survey.NewStates()
-	if x.read(db, "checksums", "state_all", func(row scanner) error { return scanState(row, states) }) {
+	if examine(x, db, "checksums", "state_all", func(s *survey.State, _ error) error { return states.Row(*s) }) {
 		x.list = append(x.list, states.Findings()...)
 	}
-	for _, t := range []struct {
-		check, query string
-		scan         func(scanner) error
-	}{
-		{"streams", "stream_select", func(row scanner) error { return scanEntry(row, &projections.Entry{}) }},
-		{"tasks", "task_select", func(row scanner) error { return scanTask(row, &keyed[projections.Task]{}) }},
-		{"task-events", "task_events", func(row scanner) error { return scanTaskEvent(row, &projections.TaskEvent{}) }},
-		{"messages", "message_all", func(row scanner) error {
-			var id int64
-			var body []byte
-			if err := row.Scan(&id, &body); err != nil {
-				return err
-			}
-			return survey.VerifyMessage(strconv.FormatInt(id, 10), body)
-		}},
-		{"definitions", "definition_all", func(row scanner) error {
-			var r definition.Record
-			if err := scanRecord(row, &r); err != nil {
-				return err
-			}
-			return x.verify(r)
-		}},
-	} {
-		s := survey.Table{Check: t.check}
-		if x.read(db, t.check, t.query, func(row scanner) error { return s.Row(t.scan(row)) }) {
-			x.list = append(x.list, s.Finding())
-		}
+	damaged[projections.EntryRow](x, db, "streams", "stream_select")
+	damaged[projections.TaskRow](x, db, "tasks", "task_select")
+	damaged[projections.TaskEventRow](x, db, "task-events", "task_events")
+	damaged[messageRow](x, db, "messages", "message_all")
+	s := survey.Table{Check: "definitions"}
+	if examine(x, db, s.Check, "definition_all", func(r *definition.Record, _ error) error { return s.Row(x.verify(*r)) }) {
+		x.list = append(x.list, s.Finding())
 	}
 }
 
-// read reads every row of a query, or says that the check could not.
-func (x *examiner) read(db *sql.DB, check, query string, each func(scanner) error) bool {
-	rows, err := db.Query(statement(query))
-	for err == nil && rows.Next() {
-		err = each(rows)
+// messageRow is a message as it lies in its queue.
+type messageRow struct {
+	ID   int64  `db:"MSG_ID"`
+	Body []byte `db:"PAYLOAD"`
+}
+
+// Verify implements rows.Verifier.
+func (m *messageRow) Verify() error {
+	return survey.VerifyMessage(strconv.FormatInt(m.ID, 10), m.Body)
+}
+
+// damaged counts rows that are not as they were written.
+func damaged[T any](x *examiner, db *sql.DB, check, query string) {
+	s := survey.Table{Check: check}
+	if examine(x, db, check, query, func(_ *T, damage error) error { return s.Row(damage) }) {
+		x.list = append(x.list, s.Finding())
 	}
-	if rows != nil {
-		err = cmp.Or(err, rows.Err())
-		rows.Close()
+}
+
+// examine reads every row of a query, or says that the check could not.
+func examine[T any](x *examiner, db *sql.DB, check, query string, each func(*T, error) error) bool {
+	found, err := db.Query(statement(query))
+	if err == nil {
+		err = rows.Each(found, func(item *T, damage error) (bool, error) { return true, each(item, damage) })
 	}
 	if err != nil {
 		x.failed(check, explain(err, x.path))
 	}
 	return err == nil
-}
-
-func scanState(row scanner, states *survey.States) error {
-	var s survey.State
-	i := &s.Instance
-	err := row.Scan(&s.SnapshotID, &s.Version, &s.Sum, bytesInto{&s.Raw}, textInto{&s.Token}, textInto{&s.EventType}, textInto{&s.Spec}, hashInto{&s.KeyHash},
-		&i.ID, textInto{&i.Definition}, textInto{&i.DefVersion}, textInto{&i.BusinessKey}, textInto{&i.StartKey}, textInto{&i.Status}, textInto{&i.Position},
-		textInto{&i.ParentID}, textInto{&i.Correlation}, &i.Version, textInto{&i.ErrorType}, textInto{&i.ErrorDetail}, timeInto{&i.StartedAt},
-		timeInto{&i.UpdatedAt}, timeInto{&i.EndedAt}, &i.Ahead)
-	if err != nil {
-		return err
-	}
-	return states.Row(s)
 }
 
 func (x *examiner) journal() {

@@ -27,16 +27,14 @@ func (s *Store) DropEvent(ctx context.Context, key string) error {
 // KeptEvents implements store.Inbox.
 func (s *Store) KeptEvents(ctx context.Context, eventType string, now time.Time, behind store.Event) ([]store.Event, error) {
 	r := read("inbox_select")
-	r.equals("EVENT_TYPE", eventType)
-	r.where("EXPIRES_ON_UTC > ?", now.UnixMicro())
+	r.Equals("EVENT_TYPE", eventType)
+	r.Where("EXPIRES_ON_UTC > ?", now.UnixMicro())
 	if behind.Key != "" {
 		at := behind.ReceivedAt.UnixMicro()
-		r.where("(RECEIVED_ON_UTC > ? or RECEIVED_ON_UTC = ? and EVENT_KEY > ?)", at, at, behind.Key)
+		r.Where("(RECEIVED_ON_UTC > ? or RECEIVED_ON_UTC = ? and EVENT_KEY > ?)", at, at, behind.Key)
 	}
-	r.order("RECEIVED_ON_UTC, EVENT_KEY", projections.MaxLimit)
-	events, err := list(ctx, s, r, func(row scanner, e *store.Event) error {
-		return row.Scan(&e.Key, &e.Type, timeInto{&e.ReceivedAt}, timeInto{&e.ExpiresAt}, bytesInto{&e.Body})
-	})
+	r.Order("RECEIVED_ON_UTC, EVENT_KEY", projections.MaxLimit)
+	events, err := list[store.Event](ctx, s, r)
 	return events, wrap("kept events", err)
 }
 

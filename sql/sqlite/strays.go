@@ -12,16 +12,15 @@ const straysMax = 10_000
 
 // stray is a message that is locked by this node.
 type stray struct {
-	id, enq int64
-	queue   store.Queue
+	ID    int64  `db:"MSG_ID"`
+	Enq   int64  `db:"ENQ_AT"`
+	Queue string `db:"QUEUE"`
 }
 
 // Strays implements store.Leases. It asks the table, not what the process
 // remembers: a delivery that counts as over may have left its row.
 func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error) {
-	r := read("message_strays")
-	r.args = append(r.args, s.nodes.no, straysMax)
-	locked, err := list(ctx, s, r, func(row scanner, m *stray) error { return row.Scan(&m.id, &m.enq, &m.queue) })
+	locked, err := list[stray](ctx, s, read("message_strays", s.nodes.no, straysMax))
 	if err != nil {
 		return 0, wrap("strays", err)
 	}
@@ -31,7 +30,7 @@ func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error)
 	var lost []stray
 	stashed := s.stashed()
 	for _, m := range locked {
-		if name := messageID(m.id, m.enq); held(name) || stashed[name] {
+		if name := messageID(m.ID, m.Enq); held(name) || stashed[name] {
 			continue
 		}
 		if seen[m] = true; before[m] {
@@ -46,14 +45,14 @@ func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error)
 	err = s.do(ctx, func(t *tx) error {
 		count = 0
 		for _, m := range lost {
-			_, n, err := t.exec("message_unlease", m.id, m.enq, s.nodes.no)
+			_, n, err := t.exec("message_unlease", m.ID, m.Enq, s.nodes.no)
 			if err != nil {
 				return err
 			}
 			if n > 0 {
-				s.log.Error("sqlite: a message was locked by this node, and nobody worked on it", "queue", m.queue, "message", messageID(m.id, m.enq))
-				t.released(m.queue)
-				t.returned = append(t.returned, m.queue)
+				s.log.Error("sqlite: a message was locked by this node, and nobody worked on it", "queue", m.Queue, "message", messageID(m.ID, m.Enq))
+				t.released(store.Queue(m.Queue))
+				t.returned = append(t.returned, store.Queue(m.Queue))
 				count++
 			}
 		}

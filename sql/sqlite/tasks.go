@@ -1,10 +1,12 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -37,11 +39,19 @@ func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections
 }
 
 func (t *tx) claimNext(c *store.NextClaim) ([]projections.Task, error) {
+	columns, err := t.w.c.columns("task_next")
+	if err != nil {
+		return nil, err
+	}
+	row, err := rows.For[projections.TaskRow](columns)
+	if err != nil {
+		return nil, err
+	}
 	var found, got []projections.Task
-	err := t.w.c.query("task_next", 31, func(r []driver.Value) error {
-		var k keyed[projections.Task]
-		err := scanTask(values(r), &k)
-		found = append(found, k.item)
+	err = t.w.c.query("task_next", len(columns), func(r []driver.Value) error {
+		var k projections.TaskRow
+		err := cmp.Or(row.Scan(values(r), &k), k.Verify())
+		found = append(found, k.Task)
 		return err
 	}, c.User, projections.List(c.Groups), c.User, int64(c.Limit))
 	for _, k := range found {

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"encoding/hex"
-	"fmt"
 	"time"
 )
 
@@ -57,93 +56,14 @@ func hash(s string) any {
 	return text(s)
 }
 
-func fromHash(v any) string {
-	switch v := v.(type) {
-	case []byte:
-		return hex.EncodeToString(v)
-	case string:
-		return v
-	}
-	return ""
-}
-
 // values is a row of the writer's connection, to be scanned as the readers do.
 type values []driver.Value
 
 func (v values) Scan(to ...any) error {
 	for i := range to {
-		switch to := to[i].(type) {
-		case sql.Scanner:
-			if err := to.Scan(v[i]); err != nil {
-				return err
-			}
-		case *string:
-			*to, _ = v[i].(string)
-		case *int64:
-			*to, _ = v[i].(int64)
-		case *int:
-			n, _ := v[i].(int64)
-			*to = int(n)
+		if err := to[i].(sql.Scanner).Scan(v[i]); err != nil {
+			return err
 		}
 	}
-	return nil
-}
-
-// Scanners for database/sql, the other direction of text and micros.
-
-type textInto struct{ to *string }
-
-func (s textInto) Scan(v any) error {
-	switch v := v.(type) {
-	case nil:
-		*s.to = ""
-	case string:
-		*s.to = v
-	case []byte:
-		*s.to = string(v)
-	default:
-		return fmt.Errorf("text is a %T", v)
-	}
-	return nil
-}
-
-type timeInto struct{ to *time.Time }
-
-func (s timeInto) Scan(v any) error {
-	*s.to = fromMicros(v)
-	return nil
-}
-
-type bytesInto struct{ to *[]byte }
-
-func (s bytesInto) Scan(v any) error {
-	switch v := v.(type) {
-	case nil:
-		*s.to = nil
-	case []byte:
-		*s.to = append([]byte(nil), v...)
-	case string:
-		*s.to = []byte(v)
-	default:
-		return fmt.Errorf("bytes are a %T", v)
-	}
-	return nil
-}
-
-type boolInto struct{ to **bool }
-
-func (s boolInto) Scan(v any) error {
-	*s.to = nil
-	if n, ok := v.(int64); ok {
-		b := n != 0
-		*s.to = &b
-	}
-	return nil
-}
-
-type hashInto struct{ to *string }
-
-func (s hashInto) Scan(v any) error {
-	*s.to = fromHash(v)
 	return nil
 }

@@ -1,1 +1,1 @@
-select 1 from WF_TASKS where TASK_ID = ?
+select 1 as FOUND from WF_TASKS where TASK_ID = ?

@@ -1,0 +1,194 @@
+// Package rows is what both stores do to show rows of a database: it builds
+// bounded selects, scans each column into the field whose db tag is its name,
+// and verifies what has a checksum.
+package rows
+
+import (
+	"database/sql"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/jmoiron/sqlx/reflectx"
+)
+
+// fields finds the fields of a struct, those of embedded ones too, by their db
+// tags, once for each type.
+var fields = reflectx.NewMapper("db")
+
+// Scanner is what *sql.Rows and *sql.Row have in common.
+type Scanner interface{ Scan(to ...any) error }
+
+// Row scans rows with the same columns into structs T. It is for one goroutine.
+type Row[T any] struct {
+	paths [][]int
+	cells []Into
+	to    []any // the cells
+}
+
+// For prepares a Row for columns. A column without a field is an error.
+func For[T any](columns []string) (*Row[T], error) {
+	t := reflect.TypeFor[T]()
+	r := &Row[T]{paths: fields.TraversalsByName(t, columns), cells: make([]Into, len(columns)), to: make([]any, len(columns))}
+	for i, path := range r.paths {
+		if len(path) == 0 {
+			return nil, fmt.Errorf("column %s goes to no field of %s", columns[i], t)
+		}
+		r.to[i] = &r.cells[i]
+	}
+	return r, nil
+}
+
+// Scan reads the row that from is at.
+func (r *Row[T]) Scan(from Scanner, item *T) error {
+	v := reflect.ValueOf(item).Elem()
+	for i, path := range r.paths {
+		r.cells[i].To = reflectx.FieldByIndexes(v, path).Addr().Interface()
+	}
+	return from.Scan(r.to...)
+}
+
+// Verifier is a row with checksums; what is read is verified.
+type Verifier interface{ Verify() error }
+
+// Each gives every row that a query found to take, verified or with what ails
+// it, until it returns false or an error, and closes them.
+func Each[T any](found *sql.Rows, take func(item *T, damage error) (more bool, err error)) error {
+	defer found.Close()
+	columns, err := found.Columns()
+	if err != nil {
+		return err
+	}
+	row, err := For[T](columns)
+	if err != nil {
+		return err
+	}
+	for found.Next() {
+		item := new(T)
+		if err := row.Scan(found, item); err != nil {
+			return err
+		}
+		var damage error
+		if v, ok := any(item).(Verifier); ok {
+			damage = v.Verify()
+		}
+		if more, err := take(item, damage); err != nil || !more {
+			return err
+		}
+	}
+	return found.Err()
+}
+
+// All are the rows that a query found, up to the one with which a page is full.
+// One that is damaged is an error.
+func All[T any](found *sql.Rows, full func(row any) bool) ([]T, error) {
+	items := []T{}
+	err := Each(found, func(item *T, damage error) (bool, error) {
+		items = append(items, *item)
+		return !full(item), damage
+	})
+	return items, err
+}
+
+// Into scans a column into what To points to, null as zero. A time is a
+// time.Time or microseconds since 1970, UTC; a truth is a number.
+type Into struct{ To any }
+
+// Scan implements sql.Scanner.
+func (s *Into) Scan(v any) error {
+	if v == nil {
+		reflect.ValueOf(s.To).Elem().SetZero()
+		return nil
+	}
+	switch to := s.To.(type) {
+	case *string:
+		return scanText(to, v)
+	case *[]byte:
+		return scanBytes(to, v)
+	case *time.Time:
+		return scanTime(to, v)
+	}
+	n, err := number(v)
+	if err != nil {
+		return err
+	}
+	switch to := s.To.(type) {
+	case *int64:
+		*to = n
+	case *int:
+		*to = int(n)
+	case *bool:
+		*to = n != 0
+	case **bool:
+		yes := n != 0
+		*to = &yes
+	default:
+		return fmt.Errorf("no column is a %T", s.To)
+	}
+	return nil
+}
+
+func scanText(to *string, v any) error {
+	switch v := v.(type) {
+	case string:
+		*to = v
+	case []byte:
+		*to = string(v)
+	default:
+		return fmt.Errorf("a text is a %T", v)
+	}
+	return nil
+}
+
+// scanBytes copies: the driver's are valid until the next row.
+func scanBytes(to *[]byte, v any) error {
+	switch v := v.(type) {
+	case []byte:
+		*to = append([]byte(nil), v...)
+	case string:
+		*to = append([]byte(nil), v...)
+	default:
+		return fmt.Errorf("bytes are a %T", v)
+	}
+	return nil
+}
+
+func scanTime(to *time.Time, v any) error {
+	switch v := v.(type) {
+	case int64:
+		*to = time.UnixMicro(v).UTC()
+	case time.Time:
+		if *to = v.UTC(); v.IsZero() {
+			*to = time.Time{}
+		}
+	default:
+		return fmt.Errorf("a time is a %T", v)
+	}
+	return nil
+}
+
+func number(v any) (n int64, err error) {
+	switch v := v.(type) {
+	case int64:
+		return v, nil
+	case float64:
+		return int64(v), nil
+	case bool:
+		if v {
+			n = 1
+		}
+		return n, nil
+	case []byte, string, fmt.Stringer:
+		_, err = fmt.Sscan(fmt.Sprintf("%s", v), &n)
+		return n, err
+	}
+	text := reflect.ValueOf(v) // a driver's own kind of text
+	if text.Kind() != reflect.String {
+		return 0, fmt.Errorf("a number is a %T", v)
+	}
+	if text.String() == "" {
+		return 0, nil
+	}
+	_, err = fmt.Sscan(text.String(), &n)
+	return n, err
+}
