@@ -125,7 +125,7 @@ func (s away) Commit(ctx context.Context, c store.Change) error {
 	return s.Full.Commit(ctx, c)
 }
 
-// TestNodeEndsAlthoughItsStoreIsAway stops a node while a consumer insists on a
+// TestNodeEndsAlthoughItsStoreIsAway stops a node while a consumer retries a
 // commit that the database does not take.
 func TestNodeEndsAlthoughItsStoreIsAway(t *testing.T) {
 	t.Parallel()

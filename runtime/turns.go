@@ -18,7 +18,7 @@ func (r *Runtime) committed(c turn.Committed) {
 	}
 	jobs := c.Claims.(*claims).jobs
 	if c.Unknown {
-		r.Doubt(jobs...)
+		r.Resolve(jobs...)
 		return
 	}
 	r.Withdrawn(c.Outcome.Snapshot.InstanceID, c.Outcome.Settled)

@@ -206,7 +206,7 @@ func (d *Dispatcher) overtaken(ctx context.Context, j *Job) (bool, error) {
 		return false, nil
 	}
 	over := false
-	err := d.insist(ctx, func() error {
+	err := d.retryCommit(ctx, func() error {
 		row, ok, err := d.Entry(ctx, j.instance, j.position)
 		over = ok && row.ClaimedBy != d.Store.Node()
 		return err

@@ -59,7 +59,7 @@ func (d *Dispatcher) Announced(ctx, stop context.Context, delivery store.Deliver
 	}
 	if err := d.claim(ctx, delivery, j, row); err != nil {
 		if errors.Is(err, store.ErrUnknown) {
-			d.Doubt(j)
+			d.Resolve(j)
 			return err
 		}
 		d.admission.cancel(j)

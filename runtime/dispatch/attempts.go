@@ -47,7 +47,7 @@ type Job struct {
 	rounds int                // of the watch, since the attempt began
 	next   *Job               // another performance of the same command by this node
 
-	doubted bool // it is not known whether the node has claimed it
+	unresolved bool // it is not known whether the node has claimed it
 }
 
 // attempt is the number of the attempt that comes next, from 1.
@@ -80,7 +80,7 @@ func newJob(instance string, position int64, c engine.Command) *Job {
 // Reserve finds a place for a command that a turn is about to claim, or room to
 // wait for one; ok is false when this node does not perform it, or has neither.
 // Then come [Dispatcher.Launch] when the claim is durable, [Dispatcher.Cancel]
-// when it was not made, [Dispatcher.Doubt] when nobody knows.
+// when it was not made, [Dispatcher.Resolve] when nobody knows.
 func (d *Dispatcher) Reserve(instance string, position int64, c engine.Command, since time.Time) (j *Job, ok bool) {
 	j = newJob(instance, position, c)
 	return j, d.can(c.Target) && d.reserve(j, since)
@@ -192,7 +192,7 @@ func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *J
 	d.Log.Error("the result of a command could not be committed; it will be performed again",
 		"instance", j.instance, "command", j.position, "error", err)
 	lost := snapshot.Error{Title: "Result not committed", Detail: err.Error()}
-	if err := d.insist(ctx, func() error { return d.later(ctx, j, time.Minute, lost) }); err != nil && ctx.Err() == nil {
+	if err := d.retryCommit(ctx, func() error { return d.later(ctx, j, time.Minute, lost) }); err != nil && ctx.Err() == nil {
 		d.Log.Error("command could not be given back", "instance", j.instance, "command", j.position, "error", err)
 	}
 	return false
@@ -240,7 +240,7 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 		}
 	}
 	if f.Retry && again {
-		return d.insist(ctx, func() error { return d.later(ctx, j, max(delay, f.After), f.Error) })
+		return d.retryCommit(ctx, func() error { return d.later(ctx, j, max(delay, f.After), f.Error) })
 	}
 	if over, err := d.overtaken(ctx, j); over || err != nil {
 		return err
@@ -302,7 +302,7 @@ func (d *Dispatcher) answer(ctx context.Context, j *Job, result json.RawMessage,
 		Type: signal.TaskCompleted, WaitingToken: j.command.Token, OccurredAt: now, Payload: result,
 	}
 	unknown := false
-	return d.insist(ctx, func() error {
+	return d.retryCommit(ctx, func() error {
 		if unknown { // a result that was applied would be recorded once more, as stale
 			if done, err := d.answered(ctx, j); done || err != nil {
 				return err
@@ -354,9 +354,9 @@ func (d *Dispatcher) again(j *Job, delay time.Duration, claim store.Claim) (stor
 	}, err
 }
 
-// insist repeats f while the store does not answer. What it commits is guarded,
+// retryCommit repeats f while the store does not answer. What it commits is guarded,
 // so a commit whose outcome is unknown may be tried again.
-func (d *Dispatcher) insist(ctx context.Context, f func() error) error {
+func (d *Dispatcher) retryCommit(ctx context.Context, f func() error) error {
 	delay := 50 * time.Millisecond
 	for {
 		err := f()

@@ -65,7 +65,7 @@ func (d *Dispatcher) undelivered(ctx context.Context, j *Job, e snapshot.Error) 
 }
 
 func (d *Dispatcher) ended(ctx context.Context, c store.Change) error {
-	err := d.insist(ctx, func() error { return d.Store.Commit(ctx, c) })
+	err := d.retryCommit(ctx, func() error { return d.Store.Commit(ctx, c) })
 	switch {
 	case errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrDuplicate):
 		return nil // another run of the command has ended it

@@ -32,11 +32,11 @@ func TestPerformancesOfOneCommand(t *testing.T) {
 	d.untrack(jobs[1])
 	d.untrack(jobs[2])
 	// Two commits of unknown outcome may have claimed one command: each is looked after.
-	doubt := &Job{instance: "d", position: 1, doubted: true}
-	if other := (&Job{instance: "d", position: 1, doubted: true}); d.track(doubt) || d.track(other) || d.alone(other) {
-		t.Error("a command is taken for performed by one in doubt of it")
-	} else if d.untrack(doubt); !d.alone(other) {
-		t.Error("a command in doubt is not alone")
+	first := &Job{instance: "d", position: 1, unresolved: true}
+	if other := (&Job{instance: "d", position: 1, unresolved: true}); d.track(first) || d.track(other) || d.alone(other) {
+		t.Error("a command is taken for performed by an unresolved job")
+	} else if d.untrack(first); !d.alone(other) {
+		t.Error("an unresolved job is not alone")
 	} else {
 		d.untrack(other)
 	}

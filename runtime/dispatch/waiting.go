@@ -44,7 +44,7 @@ func (d *Dispatcher) began(ctx context.Context, j *Job) (bool, error) {
 	}
 	j.begun = true
 	node := d.Store.Node()
-	err := d.insist(ctx, func() error { return d.Store.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(node, node)}}) })
+	err := d.retryCommit(ctx, func() error { return d.Store.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(node, node)}}) })
 	if errors.Is(err, store.ErrTaken) {
 		return false, nil
 	}
@@ -83,7 +83,7 @@ const giveBackBatch = 100
 func (d *Dispatcher) giveBack(ctx context.Context, jobs ...*Job) {
 	for len(jobs) > 0 && ctx.Err() == nil {
 		n := min(len(jobs), giveBackBatch)
-		if err := d.insist(ctx, func() error { return d.announce(ctx, jobs[:n]) }); err != nil && n > 1 {
+		if err := d.retryCommit(ctx, func() error { return d.announce(ctx, jobs[:n]) }); err != nil && n > 1 {
 			for _, j := range jobs[:n] { // one of them is done with, and refused all
 				d.giveBack(ctx, j)
 			}

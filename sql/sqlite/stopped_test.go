@@ -321,7 +321,7 @@ func TestStoppedNodesMessagesAreTakenOver(t *testing.T) {
 }
 
 // TestStoppedNodesCommandsAreTakenOver: a command that a stopped node has claimed
-// is announced again, with the doubt whether it was performed; another node
+// is announced again, marked as perhaps performed; another node
 // performs and settles it, and what the stopped one commits of it when it goes
 // on is refused.
 func TestStoppedNodesCommandsAreTakenOver(t *testing.T) {

@@ -10,21 +10,22 @@ import (
 // A commit of unknown outcome may have claimed commands for this node. Nobody
 // else performs what a live node has claimed, so this node finds out.
 
-// doubtFor is how long a commit that was lost on its way may still take effect.
-const doubtFor = 15 * time.Second
+// unknownFor is how long a commit that was lost on its way may still take effect.
+const unknownFor = 15 * time.Second
 
-// Doubt settles commands on the places that are reserved for them.
-func (d *Dispatcher) Doubt(list ...*Job) {
+// Resolve finds out whether commands were claimed, on the places that are
+// reserved for them.
+func (d *Dispatcher) Resolve(list ...*Job) {
 	for _, j := range list {
-		go d.settle(d.work, j)
+		go d.resolve(d.work, j)
 	}
 }
 
-// settle performs a command if its claim was committed and nobody on this node
+// resolve performs a command if its claim was committed and nobody on this node
 // performs it already: the turn may have been repeated meanwhile.
-func (d *Dispatcher) settle(ctx context.Context, j *Job) {
+func (d *Dispatcher) resolve(ctx context.Context, j *Job) {
 	begun, delay := time.Now(), 50*time.Millisecond
-	j.doubted = true
+	j.unresolved = true
 	for !d.track(j) {
 		claimed, known, err := d.claimed(ctx, j)
 		if claimed && d.alone(j) {
@@ -36,7 +37,7 @@ func (d *Dispatcher) settle(ctx context.Context, j *Job) {
 			return
 		}
 		d.untrack(j)
-		over := err == nil && !claimed && time.Since(begun) > doubtFor
+		over := err == nil && !claimed && time.Since(begun) > unknownFor
 		if known || over || !turn.Pause(ctx, delay) {
 			d.admission.cancel(j)
 			return
@@ -84,23 +85,23 @@ func (d *Dispatcher) answered(ctx context.Context, j *Job) (bool, error) {
 
 // track notes that this node performs a command, and reports whether it did so
 // before: a command that was given back may come again before its worker is
-// done. Who is in doubt does not perform it.
+// done. An unresolved job does not perform it.
 func (d *Dispatcher) track(j *Job) (again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	j.next = d.performing[j.at()]
 	d.performing[j.at()] = j
 	for other := j.next; other != nil; other = other.next {
-		again = again || !other.doubted
+		again = again || !other.unresolved
 	}
 	return again
 }
 
-// sure ends the doubt about a tracked command.
+// sure says that a tracked command is this node's.
 func (d *Dispatcher) sure(j *Job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	j.doubted = false
+	j.unresolved = false
 }
 
 func (d *Dispatcher) untrack(j *Job) {
