@@ -110,6 +110,15 @@ type Migrator interface {
 	Migrate(ctx context.Context, m definition.Migration) (definition.MigrationReport, error)
 }
 
+// Reader reads the rows that the API shows.
+type Reader struct {
+	Instances   projections.InstanceReader
+	Streams     projections.StreamReader
+	Tasks       projections.TaskReader
+	DeadLetters projections.DeadLetterReader
+	Backlog     projections.BacklogReader
+}
+
 // Config wires the API. Everything but Log, Registerer, Metrics and Version is
 // required.
 type Config struct {
@@ -123,7 +132,7 @@ type Config struct {
 	Publisher    Publisher
 	Migrator     Migrator
 	Definitions  Definitions
-	Reader       projections.Reader
+	Reader       Reader
 	Ready        func(context.Context) error // nil error = the store answers
 	Now          func() time.Time
 
@@ -142,9 +151,14 @@ type service struct {
 // New makes the handler of the whole API.
 func New(c Config) (http.Handler, error) {
 	v := reflect.ValueOf(c)
-	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "Letters", "Dispatcher", "Publisher", "Migrator", "Definitions", "Reader", "Ready", "Now"} {
+	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "Letters", "Dispatcher", "Publisher", "Migrator", "Definitions", "Ready", "Now"} {
 		if v.FieldByName(name).IsNil() {
 			return nil, fmt.Errorf("api: %s is required", name)
+		}
+	}
+	for part, reader := range reflect.ValueOf(c.Reader).Fields() {
+		if reader.IsNil() {
+			return nil, fmt.Errorf("api: Reader.%s is required", part.Name)
 		}
 	}
 	if c.Log == nil {

@@ -32,7 +32,11 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the golden OpenAPI document")
 // backend answers every service with err, or with what little the edge needs.
 // What the API does with real services is tested with the node, in cmd.
 type backend struct {
-	projections.Reader
+	projections.InstanceReader
+	projections.StreamReader
+	projections.TaskReader
+	projections.DeadLetterReader
+	projections.BacklogReader
 	err     error
 	panics  bool
 	start   signal.Start
@@ -147,8 +151,9 @@ func handler(t *testing.T, b *backend) http.Handler {
 func within(t *testing.T, b *backend, budget *memory.Budget) http.Handler {
 	t.Helper()
 	h, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, Letters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Reader: b,
-		Ready: func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, Letters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b,
+		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b},
+		Ready:  func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
 		Registerer: prometheus.NewRegistry(), Version: "test", Memory: budget,
 	})
 	if err != nil {

@@ -110,7 +110,7 @@ func (s *service) await(ctx context.Context, id string, d time.Duration) error {
 			return nil
 		case <-timer.C:
 		}
-		row, err := s.Reader.Instance(ctx, id)
+		row, err := s.Reader.Instances.Instance(ctx, id)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -134,7 +134,7 @@ type listInstancesInput struct {
 }
 
 func (s *service) listInstances(ctx context.Context, in *listInstancesInput) (*answer[client.Page[client.Instance]], error) {
-	p, err := s.Reader.Instances(ctx, projections.InstanceQuery{
+	p, err := s.Reader.Instances.Instances(ctx, projections.InstanceQuery{
 		Definition: in.Definition, Status: in.Status, BusinessKey: in.BusinessKey, ParentID: in.Parent, After: in.After, Limit: in.Limit,
 	})
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *service) detail(ctx context.Context, id string) (client.InstanceDetail,
 	if err := s.reads(ctx); err != nil {
 		return client.InstanceDetail{}, err
 	}
-	row, err := s.Reader.Instance(ctx, id)
+	row, err := s.Reader.Instances.Instance(ctx, id)
 	if err != nil {
 		return client.InstanceDetail{}, unknownInstance(err, id)
 	}
@@ -172,7 +172,7 @@ func (s *service) detail(ctx context.Context, id string) (client.InstanceDetail,
 	if err != nil {
 		return client.InstanceDetail{}, unknownInstance(err, id)
 	}
-	pending, err := s.Reader.Pending(ctx, id, maxCommands)
+	pending, err := s.Reader.Streams.Pending(ctx, id, maxCommands)
 	if err != nil {
 		return client.InstanceDetail{}, err
 	}
@@ -241,12 +241,12 @@ type streamInput struct {
 }
 
 func (s *service) getStream(ctx context.Context, in *streamInput) (*answer[client.Page[client.Entry]], error) {
-	rows, err := s.Reader.Stream(ctx, in.ID, in.After, in.Limit)
+	rows, err := s.Reader.Streams.Stream(ctx, in.ID, in.After, in.Limit)
 	if err != nil {
 		return nil, unknownInstance(err, in.ID)
 	}
 	if len(rows) == 0 {
-		if _, err := s.Reader.Instance(ctx, in.ID); err != nil {
+		if _, err := s.Reader.Instances.Instance(ctx, in.ID); err != nil {
 			return nil, unknownInstance(err, in.ID)
 		}
 	}

@@ -33,7 +33,7 @@ type listLettersInput struct {
 }
 
 func (s *service) listLetters(ctx context.Context, in *listLettersInput) (*answer[client.Page[client.DeadLetter]], error) {
-	p, err := s.Reader.DeadLetters(ctx, projections.DeadLetterQuery{
+	p, err := s.Reader.DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{
 		Queue: in.Queue, Reason: in.Reason, InstanceID: in.InstanceID, After: in.After, Limit: in.Limit,
 	})
 	if err != nil {
@@ -47,7 +47,7 @@ func unknownLetter(err error, id string) error {
 }
 
 func (s *service) getLetter(ctx context.Context, in *ByID) (*answer[client.DeadLetterDetail], error) {
-	r, err := s.Reader.DeadLetter(ctx, in.ID)
+	r, err := s.Reader.DeadLetters.DeadLetter(ctx, in.ID)
 	return ok(toLetterDetail(r)), unknownLetter(err, in.ID)
 }
 
@@ -60,7 +60,7 @@ func (s *service) discardLetter(ctx context.Context, in *ByID) (*struct{}, error
 }
 
 func (s *service) listQueues(ctx context.Context, _ *struct{}) (*answer[client.Page[client.Queue]], error) {
-	rows, err := s.Reader.Queues(ctx)
+	rows, err := s.Reader.Backlog.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func stateOf(snap snapshot.Snapshot) string {
 }
 
 func (s *service) getLifecycle(ctx context.Context, in *ByReference) (*answer[client.Lifecycle], error) {
-	row, err := s.Reader.Started(ctx, in.full(), in.Reference, signal.LifecycleKey)
+	row, err := s.Reader.Instances.Started(ctx, in.full(), in.Reference, signal.LifecycleKey)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, s.noLifecycle(ctx, in)
 	}

@@ -215,7 +215,7 @@ func (s *service) completedBy(ctx context.Context, id string, err error) error {
 		return err
 	}
 	f, isFailure := s.refuse(ctx, "complete-task", err).(*failure)
-	t, readErr := s.Reader.Task(ctx, id)
+	t, readErr := s.Reader.Tasks.Task(ctx, id)
 	if readErr != nil || !isFailure {
 		return err
 	}

@@ -25,7 +25,7 @@ type listSchedulesInput struct {
 }
 
 func (s *service) listSchedules(ctx context.Context, in *listSchedulesInput) (*answer[client.Page[client.Schedule]], error) {
-	p, err := s.Reader.Instances(ctx, projections.InstanceQuery{
+	p, err := s.Reader.Instances.Instances(ctx, projections.InstanceQuery{
 		Definition: in.Definition, BusinessKey: engine.ScheduleKey, After: in.After, Limit: in.Limit,
 	})
 	if err != nil {

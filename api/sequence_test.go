@@ -10,8 +10,11 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// counted is a backend that has one instance.
-type counted struct{ *backend }
+// counted has one instance.
+type counted struct {
+	projections.InstanceReader
+	projections.StreamReader
+}
 
 func (counted) Instance(_ context.Context, id string) (projections.Instance, error) {
 	return projections.Instance{ID: id}, nil
@@ -70,8 +73,8 @@ func TestAnInstanceTellsItsGaps(t *testing.T) {
 	t.Parallel()
 	b := &backend{snap: waiting}
 	b.snap.Senders = []snapshot.Sender{{Name: "erp", Last: 7}, {Name: "crm"}}
+	b.InstanceReader, b.StreamReader = counted{}, counted{}
 	b.snap.Ahead = []snapshot.Buffered{{Sender: "crm", Sequence: 3}, {Sender: "crm", Sequence: 2}}
-	b.Reader = counted{b}
 	w := call(handler(t, b), "GET", "/v1/instances/i", "")
 	if !strings.Contains(w.Body.String(), `"gaps":[{"sender":"crm","sequence":1,"waiting":2}]`) {
 		t.Error(w.Body)

@@ -49,7 +49,7 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*answer[cl
 	if status == allTasks {
 		status = ""
 	}
-	p, err := s.Reader.Tasks(ctx, projections.TaskQuery{
+	p, err := s.Reader.Tasks.Tasks(ctx, projections.TaskQuery{
 		Status: status, InstanceID: in.InstanceID, Assignee: in.Assignee, User: in.User, Groups: in.Groups, After: in.After, Limit: in.Limit,
 	})
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*answer[cl
 }
 
 func (s *service) getTask(ctx context.Context, in *ByID) (*answer[client.TaskDetail], error) {
-	t, err := s.Reader.Task(ctx, in.ID)
+	t, err := s.Reader.Tasks.Task(ctx, in.ID)
 	if err != nil {
 		return nil, missing(err, "task.unknown", "task %s does not exist", clip(in.ID))
 	}
@@ -67,7 +67,7 @@ func (s *service) getTask(ctx context.Context, in *ByID) (*answer[client.TaskDet
 }
 
 func (s *service) taskDetail(ctx context.Context, t projections.Task) (*answer[client.TaskDetail], error) {
-	events, err := s.Reader.TaskEvents(ctx, t.ID)
+	events, err := s.Reader.Tasks.TaskEvents(ctx, t.ID)
 	if err != nil {
 		return nil, err
 	}

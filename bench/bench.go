@@ -17,6 +17,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -32,18 +33,24 @@ type Options struct {
 
 	// Open opens the store in a directory, Transactions counts its durable
 	// transactions so far, Size is what it takes on disk.
-	Open         func(ctx context.Context, dir string) (store.Full, error)
-	Transactions func(store.Full) int64
+	Open         func(ctx context.Context, dir string) (Database, error)
+	Transactions func(store.Store) int64
 	Size         func(dir string) (int64, error)
 	// Calls counts what the store has asked its database so far; nil for one that
 	// is no server.
-	Calls func(store.Full) Calls
+	Calls func(store.Store) Calls
 	// Floor commits n minimal steps from callers goroutines; nil leaves the ratio
 	// out.
 	Floor func(ctx context.Context, dir string, n, callers int) (Floor, error)
 
 	Out  io.Writer // progress and the table; nil = nowhere
 	JSON io.Writer // one object per row; nil = none
+}
+
+// Database is what a node needs of its store.
+type Database interface {
+	store.Store
+	definition.Repository
 }
 
 // Floor is what the bare loop does.

@@ -19,6 +19,7 @@ import (
 
 // node is a runtime on a store of its own, watched.
 type node struct {
+	db    Database
 	store *watched
 	rt    *runtime.Runtime
 	stop  context.CancelFunc
@@ -63,22 +64,20 @@ const parkTasks = `  - park:
 
 // begin opens a store in dir and runs a node on it.
 func (o *Options) begin(ctx context.Context, dir string, documents ...string) (*node, error) {
-	inner, err := o.Open(ctx, dir)
+	db, err := o.Open(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	repo, ok := inner.(definition.Repository)
-	if !ok {
-		return nil, fmt.Errorf("store %s keeps no definitions", o.Store)
-	}
-	catalogue := definition.New(repo, openworkflow.Parsers(), time.Now)
+	catalogue := definition.New(db, openworkflow.Parsers(), time.Now)
 	for _, d := range documents {
 		if _, _, err := catalogue.Publish(ctx, "bench.yaml", []byte(d)); err != nil {
 			return nil, err
 		}
 	}
-	n := &node{store: &watched{Full: inner, waiting: map[string]chan time.Time{}}, done: make(chan error, 1)}
-	n.rt, err = runtime.New(ctx, runtime.Config{Store: n.store, Definitions: catalogue, Performer: noop{}})
+	parts := db.Parts()
+	n := &node{db: db, store: &watched{Receiver: parts.Queue, Writer: parts.Writer, Ledger: parts.Ledger, waiting: map[string]chan time.Time{}}, done: make(chan error, 1)}
+	parts.Queue, parts.Writer, parts.Ledger = n.store, n.store, n.store
+	n.rt, err = runtime.New(ctx, runtime.Config{Store: parts, Definitions: catalogue, Performer: noop{}})
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +100,7 @@ func (n *node) ready(ctx context.Context, catalogue *definition.Catalogue) error
 func (n *node) end() error {
 	n.stop()
 	err := <-n.done
-	if closeErr := n.store.Full.Close(); err == nil {
+	if closeErr := n.db.Close(); err == nil {
 		err = closeErr
 	}
 	return err
@@ -181,9 +180,11 @@ func each(n, callers int, f func(i int) error) error {
 	}
 }
 
-// watched is a store that tells when an instance has completed.
+// watched is the part of a store that tells when an instance has completed.
 type watched struct {
-	store.Full
+	store.Receiver
+	store.Writer
+	store.Ledger
 	mu      sync.Mutex
 	waiting map[string]chan time.Time
 	turns   func() // called after every committed turn; nil = not
@@ -217,18 +218,18 @@ func (w *watched) committed(c store.Change) {
 	}
 }
 
-// Commit implements store.Store.
+// Commit implements store.Writer.
 func (w *watched) Commit(ctx context.Context, c store.Change) error {
-	err := w.Full.Commit(ctx, c)
+	err := w.Writer.Commit(ctx, c)
 	if err == nil {
 		w.committed(c)
 	}
 	return err
 }
 
-// Receive implements store.Store.
+// Receive implements store.Receiver.
 func (w *watched) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
-	d, err := w.Full.Receive(ctx, q, arrived)
+	d, err := w.Receiver.Receive(ctx, q, arrived)
 	if err != nil {
 		return nil, err
 	}
@@ -236,10 +237,10 @@ func (w *watched) Receive(ctx context.Context, q store.Queue, arrived func(store
 }
 
 // Enter and Leave implement store.Ledger on the store's own deliveries.
-func (w *watched) Enter(d store.Delivery) { w.Full.Enter(d.(*watchedDelivery).Delivery) }
+func (w *watched) Enter(d store.Delivery) { w.Ledger.Enter(d.(*watchedDelivery).Delivery) }
 
 // Leave implements store.Ledger.
-func (w *watched) Leave(d store.Delivery) { w.Full.Leave(d.(*watchedDelivery).Delivery) }
+func (w *watched) Leave(d store.Delivery) { w.Ledger.Leave(d.(*watchedDelivery).Delivery) }
 
 type watchedDelivery struct {
 	store.Delivery

@@ -49,14 +49,14 @@ func turns(ctx context.Context, o *Options) ([]Row, error) {
 }
 
 // turn makes row.N turns of one instance, one after the other.
-func (o *Options) turn(ctx context.Context, st store.Full, loaded bool, row *Row) error {
-	snap := snapshot.Snapshot{InstanceID: newID(), Status: snapshot.Running}
-	if err := st.Commit(ctx, step(&snap, true)); err != nil {
+func (o *Options) turn(ctx context.Context, db store.Store, loaded bool, row *Row) error {
+	snap, st := snapshot.Snapshot{InstanceID: newID(), Status: snapshot.Running}, db.Parts()
+	if err := st.Writer.Commit(ctx, step(&snap, true)); err != nil {
 		return err
 	}
-	calls, begun := o.Calls(st).RoundTrips, time.Now()
+	calls, begun := o.Calls(db).RoundTrips, time.Now()
 	for i := range row.N {
-		d, err := st.Receive(ctx, store.Signals, nil)
+		d, err := st.Queue.Receive(ctx, store.Signals, nil)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (o *Options) turn(ctx context.Context, st store.Full, loaded bool, row *Row
 	last := int64(1) // the last turn sends nothing
 	row.Completed, row.Seconds = row.N, time.Since(begun).Seconds()
 	row.RatePerSecond = float64(row.N) / row.Seconds
-	row.RoundTripsPerTurn = float64(o.Calls(st).RoundTrips-calls+last) / float64(row.N)
+	row.RoundTripsPerTurn = float64(o.Calls(db).RoundTrips-calls+last) / float64(row.N)
 	return nil
 }
 

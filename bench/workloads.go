@@ -86,7 +86,7 @@ func steps(ctx context.Context, o *Options) ([]Row, error) {
 func (o *Options) load(ctx context.Context, n *node, name string, calls int, row *Row) error {
 	var mu sync.Mutex
 	var latencies []time.Duration
-	transactions := o.Transactions(n.store.Full)
+	transactions := o.Transactions(n.db)
 	begun := time.Now()
 	err := each(row.N, callers, func(int) error {
 		d, err := n.complete(ctx, name)
@@ -98,7 +98,7 @@ func (o *Options) load(ctx context.Context, n *node, name string, calls int, row
 	row.Seconds = time.Since(begun).Seconds()
 	row.Completed = len(latencies)
 	row.RatePerSecond = float64(calls*row.Completed) / row.Seconds
-	row.CommitsPerWorkflow = float64(o.Transactions(n.store.Full)-transactions) / float64(max(row.Completed, 1))
+	row.CommitsPerWorkflow = float64(o.Transactions(n.db)-transactions) / float64(max(row.Completed, 1))
 	row.percentiles(latencies)
 	return err
 }
@@ -112,7 +112,7 @@ func start(ctx context.Context, o *Options) ([]Row, error) {
 	row := Row{Workload: "start", N: o.count(1_000, 50)}
 	err = o.fresh(ctx, "start", []string{callDocument("one", 1)}, func(n *node, _ string) error {
 		var latencies []time.Duration
-		transactions := o.Transactions(n.store.Full)
+		transactions := o.Transactions(n.db)
 		begun := time.Now()
 		for range row.N {
 			d, err := n.complete(ctx, "one")
@@ -123,7 +123,7 @@ func start(ctx context.Context, o *Options) ([]Row, error) {
 		}
 		row.Seconds, row.Completed = time.Since(begun).Seconds(), len(latencies)
 		row.RatePerSecond = float64(row.Completed) / row.Seconds
-		row.CommitsPerWorkflow = float64(o.Transactions(n.store.Full)-transactions) / float64(row.Completed)
+		row.CommitsPerWorkflow = float64(o.Transactions(n.db)-transactions) / float64(row.Completed)
 		row.percentiles(latencies)
 		row.over(one, 3)
 		return nil
@@ -212,7 +212,7 @@ func resumeAll(ctx context.Context, o *Options, n *node, send func(context.Conte
 		return err
 	}
 	sent := make([]time.Time, len(ids))
-	transactions := o.Transactions(n.store.Full)
+	transactions := o.Transactions(n.db)
 	begun := time.Now()
 	if err := each(len(ids), callers, func(i int) error {
 		sent[i] = time.Now()
@@ -234,7 +234,7 @@ func resumeAll(ctx context.Context, o *Options, n *node, send func(context.Conte
 	}
 	row.Seconds, row.Completed = last.Sub(begun).Seconds(), len(ids)
 	row.RatePerSecond = float64(row.Completed) / row.Seconds
-	row.CommitsPerWorkflow = float64(o.Transactions(n.store.Full)-transactions) / float64(row.Completed)
+	row.CommitsPerWorkflow = float64(o.Transactions(n.db)-transactions) / float64(row.Completed)
 	row.percentiles(latencies)
 	return nil
 }
@@ -397,10 +397,10 @@ func idle(ctx context.Context, o *Options) ([]Row, error) {
 		watch = 2 * time.Second
 	}
 	err := o.fresh(ctx, "idle", nil, func(n *node, _ string) error {
-		if err := o.settle(ctx, n.store.Full); err != nil {
+		if err := o.settle(ctx, n.db); err != nil {
 			return err
 		}
-		before, calls := o.Transactions(n.store.Full), o.asked(n.store.Full)
+		before, calls := o.Transactions(n.db), o.asked(n.db)
 		begun := time.Now()
 		select {
 		case <-time.After(watch):
@@ -409,11 +409,11 @@ func idle(ctx context.Context, o *Options) ([]Row, error) {
 		}
 		row.Seconds = time.Since(begun).Seconds()
 		perMinute := func(n int64) float64 { return float64(n) * 60 / row.Seconds }
-		row.IdleTransactionsPerMinute = perMinute(o.Transactions(n.store.Full) - before)
+		row.IdleTransactionsPerMinute = perMinute(o.Transactions(n.db) - before)
 		if o.Calls == nil {
 			return nil
 		}
-		now := o.asked(n.store.Full)
+		now := o.asked(n.db)
 		dequeues := now.Dequeues - calls.Dequeues
 		row.IdleDequeuesPerMinute, row.IdleBeatsPerMinute = perMinute(dequeues), perMinute(now.Beats-calls.Beats)
 		row.IdleOtherCallsPerMinute = perMinute(now.RoundTrips - calls.RoundTrips - dequeues)
@@ -425,7 +425,7 @@ func idle(ctx context.Context, o *Options) ([]Row, error) {
 }
 
 // asked is Calls, or nothing.
-func (o *Options) asked(s store.Full) Calls {
+func (o *Options) asked(s store.Store) Calls {
 	if o.Calls == nil {
 		return Calls{}
 	}
@@ -434,7 +434,7 @@ func (o *Options) asked(s store.Full) Calls {
 
 // settle waits until the consumers of a fresh node are all connected: nothing
 // but dequeues for a while.
-func (o *Options) settle(ctx context.Context, s store.Full) error {
+func (o *Options) settle(ctx context.Context, s store.Store) error {
 	const calm, most = 2 * time.Second, 30 * time.Second
 	other := func() int64 { c := o.asked(s); return c.RoundTrips - c.Dequeues }
 	last, since := other(), time.Now()

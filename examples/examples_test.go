@@ -103,7 +103,7 @@ func (o outside) count(t *testing.T, n node, id string) string {
 // node is a node with all examples published.
 type node struct {
 	*runtime.Runtime
-	store places.Database
+	store *places.Database
 }
 
 func serve(t *testing.T, place string) node {
@@ -124,7 +124,7 @@ func serve(t *testing.T, place string) node {
 		}
 	}
 	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 4, Initial: 5 * time.Millisecond}})
-	rt, err := runtime.New(t.Context(), runtime.Config{Store: st, Definitions: cat, Performer: performer, Now: time.Now, BreakAfter: 100})
+	rt, err := runtime.New(t.Context(), runtime.Config{Store: st.Parts, Definitions: cat, Performer: performer, Now: time.Now, BreakAfter: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func (n node) accounts(t *testing.T, id string) {
 	t.Helper()
 	var w await.Wait
 	for {
-		entries, err := n.store.Stream(t.Context(), id, 0, 100)
+		entries, err := n.store.Streams.Stream(t.Context(), id, 0, 100)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,34 +5,50 @@ import (
 	"time"
 )
 
-// Reader answers the questions of people and of the API. Every list is
-// bounded by its Limit (default DefaultLimit, at most MaxLimit) and, where rows
-// have bodies, by MaxPageBytes ([Full]), and pages by key: After is the Next of
-// the page before.
-//
-// A method that finds nothing to name returns store.ErrNotFound; a list that
-// finds nothing is empty. Reads see committed rows only and never block a
-// writer.
-type Reader interface {
+// InstanceReader reads instances. Of every reader here: a list is bounded by its Limit
+// and, where rows have bodies, by MaxPageBytes ([Full]), and pages by key: After is the
+// Next of the page before. What is not there is store.ErrNotFound; a list of nothing is
+// empty. Reads see committed rows only and never block a writer.
+type InstanceReader interface {
 	Instance(ctx context.Context, id string) (Instance, error)
 	Instances(ctx context.Context, q InstanceQuery) (Page[Instance], error)
 	// Started returns the instance that a start with a start key began.
 	Started(ctx context.Context, definition, businessKey, startKey string) (Instance, error)
+}
+
+// StreamReader reads what instances have got and asked for.
+type StreamReader interface {
 	// Stream returns entries behind a position, in order.
 	Stream(ctx context.Context, instanceID string, after int64, limit int) ([]Entry, error)
 	// Recorded reports whether an instance's stream has a signal id (B7).
 	Recorded(ctx context.Context, instanceID, signalID string) (bool, error)
+	// Pending returns unprocessed commands, of one instance when id is given.
+	Pending(ctx context.Context, instanceID string, limit int) ([]Entry, error)
+}
+
+// TaskReader reads human tasks, with their history.
+type TaskReader interface {
 	Task(ctx context.Context, id string) (Task, error)
 	Tasks(ctx context.Context, q TaskQuery) (Page[Task], error)
 	TaskEvents(ctx context.Context, taskID string) ([]TaskEvent, error)
+}
+
+// WaitReader finds who waits for an event.
+type WaitReader interface {
 	// WaitSpecs returns the distinct specs that wait for an event type.
 	WaitSpecs(ctx context.Context, eventType string) ([]string, error)
 	// Waits returns waits with a token behind after, in order of token.
 	Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]Wait, error)
-	// Pending returns unprocessed commands, of one instance when id is given.
-	Pending(ctx context.Context, instanceID string, limit int) ([]Entry, error)
+}
+
+// DeadLetterReader reads dead letters.
+type DeadLetterReader interface {
 	DeadLetter(ctx context.Context, id string) (DeadLetter, error)
 	DeadLetters(ctx context.Context, q DeadLetterQuery) (Page[DeadLetter], error)
+}
+
+// BacklogReader says how much waits.
+type BacklogReader interface {
 	// Queues returns the depth and the age of every queue, counted up to
 	// MaxCount so that asking costs little on any volume.
 	Queues(ctx context.Context) ([]Queue, error)

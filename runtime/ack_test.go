@@ -85,7 +85,7 @@ func (c *consumer) seen() (inputs map[string]bool, attempts []activity.Attempt) 
 // row is the command of an instance at position 2.
 func (n *testNode) row(t *testing.T, id string) projections.Entry {
 	t.Helper()
-	rows, err := n.store.Stream(t.Context(), id, 1, 1)
+	rows, err := n.store.Streams.Stream(t.Context(), id, 1, 1)
 	if err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)
 	}
@@ -149,7 +149,7 @@ func TestDeliveredIsPerformedAgainUntilProcessed(t *testing.T) {
 		if acks, again := n.counted(t, "aqueduct_acknowledgements_total"), n.counted(t, "aqueduct_commands_redelivered_total"); fmt.Sprint(acks) != "map[duplicate:4 processed:1]" || again["effect"] != len(attempts)-1 {
 			t.Errorf("counted %v and %v after %d deliveries", acks, again, len(attempts))
 		}
-		entries, err := n.store.Stream(t.Context(), "i", 0, 0)
+		entries, err := n.store.Streams.Stream(t.Context(), "i", 0, 0)
 		if err != nil || len(entries) != 4 || !strings.Contains(string(entries[2].Metadata), `"actor":"shop"`) {
 			t.Errorf("%+v, %v", entries, err)
 		}
@@ -187,7 +187,7 @@ func TestAckDuringItsDelivery(t *testing.T) {
 		}
 		eventually(t, "deliveries", func() bool { return c.count() == 24 })
 		eventually(t, "answers", func() bool {
-			open, err := n.store.Pending(t.Context(), "", 0)
+			open, err := n.store.Streams.Pending(t.Context(), "", 0)
 			return err == nil && !slices.ContainsFunc(open, func(e projections.Entry) bool { return e.ClaimedBy != "" })
 		})
 		if c.mu.Lock(); c.aborted > 0 {
@@ -216,7 +216,7 @@ func TestAckDuringItsDelivery(t *testing.T) {
 				t.Errorf("failed: %+v", row)
 			}
 		}
-		letters, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{Limit: 100})
+		letters, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{Limit: 100})
 		if err != nil || len(letters.Items) != 3 {
 			t.Errorf("letters %+v, %v", letters.Items, err)
 		}
@@ -235,7 +235,7 @@ func TestFailedIsAnErrorOrOneDeadLetter(t *testing.T) {
 		n.delivered(t, "told", 1)
 		n.ack(t, "i", engine.Applied, engine.Ack{Outcome: engine.AckFailed, Error: &snapshot.Error{Detail: "no stock"}})
 		n.until(t, "i", status("faulted"))
-		s, err := n.store.Load(t.Context(), "i")
+		s, err := n.store.Writer.Load(t.Context(), "i")
 		if err != nil || s.Error.Type != engine.ErrorBase+"communication" || s.Error.Status != 500 || s.Error.Detail != "no stock" {
 			t.Errorf("%+v, %v", s.Error, err)
 		}
@@ -244,11 +244,11 @@ func TestFailedIsAnErrorOrOneDeadLetter(t *testing.T) {
 		n.rested(t)
 		before := c.count()
 		time.Sleep(500 * time.Millisecond) // the reminder that was announced before comes to nothing
-		page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+		page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
 		if err != nil || len(page.Items) != 1 || page.Items[0].Reason != "ack.failed" || page.Items[0].InstanceID != "told" || c.count() != before {
 			t.Fatalf("%+v, %v, %d deliveries, then %d", page.Items, err, before, c.count())
 		}
-		if err := n.store.Replay(t.Context(), page.Items[0].ID); err != nil {
+		if err := n.store.DeadLetters.Replay(t.Context(), page.Items[0].ID); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "replay", func() bool { return c.count() > before })
@@ -295,13 +295,13 @@ func TestUnacknowledgedIsGivenUp(t *testing.T) {
 		n.begin(t, "i", "t/ack", map[string]any{"within": "PT0.05S"})
 		n.begin(t, "told", "t/tell", map[string]any{"within": "PT0.05S"})
 		n.until(t, "i", status("faulted"))
-		s, err := n.store.Load(t.Context(), "i")
+		s, err := n.store.Writer.Load(t.Context(), "i")
 		if err != nil || s.Error.Type != engine.ErrorBase+"timeout" || s.Error.Status != 504 || s.Error.Title != "Not acknowledged" {
 			t.Errorf("%+v, %v", s.Error, err)
 		}
 		var page projections.Page[projections.DeadLetter]
 		eventually(t, "dead letter", func() bool {
-			page, err = n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "ack.missing"})
+			page, err = n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "ack.missing"})
 			return err == nil && len(page.Items) == 1
 		})
 		if page.Items[0].InstanceID != "told" || n.row(t, "told").ClaimedBy != "" {
@@ -312,7 +312,7 @@ func TestUnacknowledgedIsGivenUp(t *testing.T) {
 			t.Errorf("%+v, %v", row, inputs)
 		}
 		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckProcessed}) // late, and still right
-		if err := n.store.Replay(t.Context(), page.Items[0].ID); err != nil {
+		if err := n.store.DeadLetters.Replay(t.Context(), page.Items[0].ID); err != nil {
 			t.Fatal(err)
 		}
 		n.settled(t)
@@ -396,7 +396,7 @@ func TestAcksRace(t *testing.T) {
 // unsureOf cuts the line at the next commit of a kind, before it is made or
 // after.
 type unsureOf struct {
-	store.Full
+	store.Writer
 	kind  func(c store.Change) bool
 	armed atomic.Bool
 	made  bool
@@ -404,11 +404,11 @@ type unsureOf struct {
 
 func (u *unsureOf) Commit(ctx context.Context, c store.Change) error {
 	if !u.kind(c) || !u.armed.CompareAndSwap(true, false) {
-		return u.Full.Commit(ctx, c)
+		return u.Writer.Commit(ctx, c)
 	}
 	cut := fmt.Errorf("the line was cut: %w", store.ErrUnknown)
 	if u.made {
-		return errors.Join(cut, u.Full.Commit(ctx, c))
+		return errors.Join(cut, u.Writer.Commit(ctx, c))
 	}
 	return cut
 }
@@ -426,7 +426,7 @@ func TestAckOfAnUnknownCommit(t *testing.T) {
 			u := &unsureOf{made: made, kind: func(c store.Change) bool {
 				return len(c.Rows.Settled) > 0 || len(c.Claims) > 0 && c.Claims[0].Owner == ""
 			}}
-			n, err := open(t.Context(), fresh(), func(s store.Full) store.Full { u.Full = s; return u }, c.take, ackDoc, tellDoc)
+			n, err := open(t.Context(), fresh(), func(p store.Parts) store.Parts { u.Writer, p.Writer = p.Writer, u; return p }, c.take, ackDoc, tellDoc)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -445,7 +445,7 @@ func TestAckOfAnUnknownCommit(t *testing.T) {
 					}
 				}
 			}
-			letters, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+			letters, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
 			if err != nil || len(letters.Items) != 1 || c.count() != 2*len(acks) {
 				t.Errorf("made %t: %d deliveries, letters %+v, %v", made, c.count(), letters.Items, err)
 			}
@@ -487,7 +487,7 @@ func TestAckProblems(t *testing.T) {
 	}
 	// One that could never be delivered is a letter like an event, by its own name.
 	eventually(t, "dead letter", func() bool {
-		page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "command.undelivered"})
+		page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "command.undelivered"})
 		return err == nil && len(page.Items) == 1 && page.Items[0].Attempts == 5
 	})
 }

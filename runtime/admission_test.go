@@ -51,7 +51,7 @@ func sending(t *testing.T, place string, outside wire, set func(*runtime.Config)
 	}
 	performer := activity.New(activity.Config{Transport: outside, Policy: activity.Policy{Initial: 10 * time.Millisecond}})
 	performer.Register("effect", func(context.Context, json.RawMessage) (any, error) { return 1, nil })
-	c := runtime.Config{Store: st, Definitions: n.cat, Performer: performer, Now: time.Now, Metrics: n.metrics}
+	c := runtime.Config{Store: st.Parts, Definitions: n.cat, Performer: performer, Now: time.Now, Metrics: n.metrics}
 	if set != nil {
 		set(&c)
 	}
@@ -169,7 +169,7 @@ func TestASickPathIsNotItsHost(t *testing.T) {
 
 // counting counts what is announced on the command queue.
 type counting struct {
-	store.Full
+	store.Writer
 	announced atomic.Int64
 }
 
@@ -179,7 +179,7 @@ func (c *counting) Commit(ctx context.Context, change store.Change) error {
 			c.announced.Add(1)
 		}
 	}
-	return c.Full.Commit(ctx, change)
+	return c.Writer.Commit(ctx, change)
 }
 
 // A fan-out wider than the slots waits in the memory of its node.
@@ -187,8 +187,8 @@ func TestAWideFanOutStaysOffTheQueue(t *testing.T) {
 	t.Parallel()
 	c := &counting{}
 	n := sending(t, t.TempDir()+"/a.db", nil, func(rc *runtime.Config) {
-		c.Full = rc.Store
-		rc.Store, rc.Activities = c, 8
+		c.Writer, rc.Store.Writer = rc.Store.Writer, c
+		rc.Activities = 8
 	}, doc("wide", `
   - all: {call: forEach, with: {in: '${ [range(300)] }', call: effect}}
 `))
@@ -218,7 +218,7 @@ func TestAWideInstanceStarvesNobody(t *testing.T) {
 		}
 	}
 	took := time.Since(begun)
-	row, err := n.store.Instance(t.Context(), "wide")
+	row, err := n.store.Instances.Instance(t.Context(), "wide")
 	if err != nil || row.Status == "completed" {
 		t.Fatalf("ten small instances took %s, as long as the wide one: %+v, %v", took, row, err)
 	}

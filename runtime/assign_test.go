@@ -18,7 +18,7 @@ func TestTasksAreHandedOn(t *testing.T) {
 		n.begin(t, "i", "t/handed", nil)
 		n.until(t, "i", status("waiting"))
 		ctx := t.Context()
-		page, err := n.store.Tasks(ctx, projections.TaskQuery{InstanceID: "i"})
+		page, err := n.store.Tasks.Tasks(ctx, projections.TaskQuery{InstanceID: "i"})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("%+v, %v", page, err)
 		}
@@ -58,7 +58,7 @@ func TestTasksAreHandedOn(t *testing.T) {
 		if k, err = n.rt.CompleteTask(ctx, id, "dora", []string{}, "", nil); err != nil || k.EndedBy != "dora" {
 			t.Fatalf("%+v, %v", k, err)
 		}
-		events, err := n.store.TaskEvents(ctx, id)
+		events, err := n.store.Tasks.TaskEvents(ctx, id)
 		var seen string
 		for _, e := range events {
 			seen += e.Event + " " + e.Actor + " " + string(e.Data[:min(len(e.Data), 26)]) + "; "

@@ -160,7 +160,7 @@ func (c *chaos) check() {
 	if err := places.Verify(t.Context(), c.file); err != nil {
 		t.Error(err)
 	}
-	st, err := sqlite.Open(t.Context(), sqlite.Options{Path: c.file})
+	st, err := places.Open(t.Context(), c.file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func (c *chaos) check() {
 			t.Errorf("effect %s of an instance that does not exist", key)
 		}
 	}
-	if letters := must(st.DeadLetters(t.Context(), projections.DeadLetterQuery{})); len(letters.Items) > 0 {
+	if letters := must(st.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})); len(letters.Items) > 0 {
 		t.Errorf("dead letters: %+v", letters.Items[0])
 	}
 	if len(c.acked) < 20 || c.kills < 2 {
@@ -189,13 +189,13 @@ func (c *chaos) check() {
 
 // incarnations are those of all instances: also of those whose start was
 // committed by a node that died before it could say so.
-func (c *chaos) incarnations(st places.Database) map[string]bool {
+func (c *chaos) incarnations(st *places.Database) map[string]bool {
 	there := map[string]bool{}
 	q := projections.InstanceQuery{Limit: projections.MaxLimit}
 	for {
-		page := must(st.Instances(c.t.Context(), q))
+		page := must(st.Instances.Instances(c.t.Context(), q))
 		for _, row := range page.Items {
-			there[must(st.Load(c.t.Context(), row.ID)).Incarnation] = true
+			there[must(st.Writer.Load(c.t.Context(), row.ID)).Incarnation] = true
 		}
 		if q.After = page.Next; q.After == "" {
 			return there
@@ -205,15 +205,15 @@ func (c *chaos) incarnations(st places.Database) map[string]bool {
 
 // whole says what is wrong with an instance: it is complete, its stream has no
 // gap, and each of its two effects happened under one key.
-func (c *chaos) whole(st places.Database, id string) string {
-	s, err := st.Load(c.t.Context(), id)
+func (c *chaos) whole(st *places.Database, id string) string {
+	s, err := st.Writer.Load(c.t.Context(), id)
 	if err != nil {
 		return err.Error()
 	}
 	if s.Status != snapshot.Completed || string(s.State.Output) != `{"first":14,"go":42,"second":15}` {
 		return fmt.Sprintf("%s with output %s", s.Status, s.State.Output)
 	}
-	entries, err := st.Stream(c.t.Context(), id, 0, projections.MaxLimit)
+	entries, err := st.Streams.Stream(c.t.Context(), id, 0, projections.MaxLimit)
 	if err != nil {
 		return err.Error()
 	}
@@ -290,7 +290,7 @@ func load(ctx context.Context, n *testNode, prefix string) error {
 func finishOne(ctx context.Context, n *testNode, id string) error {
 	deadline := time.Now().Add(60 * time.Second)
 	for sent := false; time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		s, err := n.store.Load(ctx, id)
+		s, err := n.store.Writer.Load(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -314,7 +314,7 @@ func finishOne(ctx context.Context, n *testNode, id string) error {
 			}
 		}
 	}
-	s, err := n.store.Load(ctx, id)
+	s, err := n.store.Writer.Load(ctx, id)
 	return fmt.Errorf("instance %s is stuck: %s v%d, %v", id, s.Status, s.Version, err)
 }
 

@@ -52,7 +52,7 @@ func (r *Runtime) pin(ctx context.Context, messages []engine.Message) error {
 
 // wanted reports whether the parent of a requested instance still waits for
 // it. Its cancellation of the child may have come before the child.
-func (r *Runtime) wanted(ctx context.Context, c turn.Committer, p *signal.Parent) (bool, error) {
+func (r *Runtime) wanted(ctx context.Context, c store.Writer, p *signal.Parent) (bool, error) {
 	if p == nil || p.Token == "" {
 		return true, nil
 	}

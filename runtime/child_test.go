@@ -51,7 +51,7 @@ func (n *testNode) childOf(t *testing.T, parent string) projections.Instance {
 	t.Helper()
 	var row projections.Instance
 	eventually(t, "child of "+parent, func() bool {
-		page, err := n.store.Instances(t.Context(), projections.InstanceQuery{ParentID: parent})
+		page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{ParentID: parent})
 		if err == nil && len(page.Items) == 1 {
 			row = page.Items[0]
 			return true
@@ -169,8 +169,8 @@ func TestCancelBeforeTheChildBegan(t *testing.T) {
 		}
 		n.run(t)
 		n.drained(t)
-		page, err := n.store.Instances(t.Context(), projections.InstanceQuery{ParentID: "i"})
-		letters, letterErr := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+		page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{ParentID: "i"})
+		letters, letterErr := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
 		if err = errors.Join(err, letterErr); err != nil || len(page.Items) != 0 || len(letters.Items) != 0 {
 			t.Errorf("children %+v, dead letters %+v, %v", page.Items, letters.Items, err)
 		}
@@ -278,7 +278,7 @@ func (n *testNode) run(t *testing.T) {
 func (n *testNode) drained(t *testing.T) {
 	t.Helper()
 	eventually(t, "queues", func() bool {
-		queues, err := n.store.Queues(t.Context())
+		queues, err := n.store.Backlog.Queues(t.Context())
 		for _, q := range queues {
 			if q.Ready+q.Delayed+q.Leased > 0 {
 				return false

@@ -129,7 +129,7 @@ func crashChild(drive func(context.Context, *testNode) error, documents ...strin
 func crashChildWith(drive func(context.Context, *testNode) error, effect activity.Func, documents ...string) int {
 	at, _ := strconv.ParseInt(os.Getenv("AQUEDUCT_TEST_AT"), 10, 64)
 	var count atomic.Int64
-	wrap := func(s store.Full) store.Full {
+	wrap := func(s store.Parts) store.Parts {
 		return (&failpoint{count: &count, at: at, after: os.Getenv("AQUEDUCT_TEST_AFTER") != "", place: os.Getenv("AQUEDUCT_TEST_FILE")}).wraps(s)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -156,12 +156,12 @@ func drive(ctx context.Context, n *testNode) error {
 		return err
 	}
 	for ctx.Err() == nil {
-		s, err := n.store.Load(ctx, "i")
+		s, err := n.store.Writer.Load(ctx, "i")
 		if err != nil {
 			return err
 		}
 		if s.Status == snapshot.Completed {
-			open, err := n.store.Pending(ctx, "", 1)
+			open, err := n.store.Streams.Pending(ctx, "", 1)
 			if err != nil || len(open) == 0 {
 				return err
 			}
@@ -197,7 +197,7 @@ func act(ctx context.Context, n *testNode, s snapshot.Snapshot) error {
 
 // acknowledge plays the consumer: what has been delivered, it has processed.
 func acknowledge(ctx context.Context, n *testNode) error {
-	open, err := n.store.Pending(ctx, "i", 0)
+	open, err := n.store.Streams.Pending(ctx, "i", 0)
 	for _, e := range open {
 		if err == nil && !e.DeliveredAt.IsZero() {
 			_, err = n.rt.Acknowledge(ctx, "i", e.Position, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(`"here"`)})
@@ -212,7 +212,7 @@ func enqueue(ctx context.Context, n *testNode, env signal.Envelope) error {
 	if err != nil {
 		return err
 	}
-	return n.rt.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+	return n.rt.Store.Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 }
 
 // done lets pass that another node, or this one before it died, did it first.
@@ -260,18 +260,18 @@ func scenario(t *testing.T, place func() string, run func(file, url string) int6
 		t.Fatal(err)
 	}
 	defer st.Close()
-	s, err := st.Load(t.Context(), "i")
+	s, err := st.Writer.Load(t.Context(), "i")
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.state = fmt.Sprintf("%s v%d position %d output %s", s.Status, s.Version, s.Position, s.State.Output)
-	entries, err := st.Stream(t.Context(), "i", 0, projections.MaxLimit)
+	entries, err := st.Streams.Stream(t.Context(), "i", 0, projections.MaxLimit)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.stream = normal(entries)
 	r.state += leased(t, st)
-	if letters := must(st.DeadLetters(t.Context(), projections.DeadLetterQuery{})); len(letters.Items) > 0 {
+	if letters := must(st.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})); len(letters.Items) > 0 {
 		r.state += fmt.Sprintf(" dead: %+v", letters.Items)
 	}
 	return r
@@ -280,12 +280,12 @@ func scenario(t *testing.T, place func() string, run func(file, url string) int6
 // leased says which queues have messages with a worker although nobody works
 // any more. A server needs a moment to notice that a session's client is dead.
 // A duplicate that nobody got to before the end may still be ready.
-func leased(t *testing.T, st places.Database) string {
+func leased(t *testing.T, st *places.Database) string {
 	t.Helper()
 	var w await.Wait
 	for {
 		left := ""
-		for _, q := range must(st.Queues(t.Context())) {
+		for _, q := range must(st.Backlog.Queues(t.Context())) {
 			if q.Leased > 0 {
 				left += fmt.Sprintf(" queue %s has %d leased", q.Name, q.Leased)
 			}

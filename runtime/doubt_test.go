@@ -19,7 +19,7 @@ import (
 
 // unsure makes the first commits with commands, and says that it does not know.
 type unsure struct {
-	store.Full
+	store.Writer
 	left atomic.Int64
 	lost bool // what it does not know is not made
 }
@@ -28,7 +28,7 @@ func (u *unsure) Commit(ctx context.Context, c store.Change) error {
 	if u.lost && len(c.Rows.Stream) > 0 && u.left.Add(-1) >= 0 {
 		return fmt.Errorf("the line was cut: %w", store.ErrUnknown)
 	}
-	err := u.Full.Commit(ctx, c)
+	err := u.Writer.Commit(ctx, c)
 	if u.lost {
 		time.Sleep(500 * time.Millisecond) // the answer takes its time, and those who look find what was made
 		return err
@@ -49,7 +49,7 @@ func TestCommandOfAnUnknownCommitIsPerformed(t *testing.T) {
 		var calls atomic.Int64
 		u := &unsure{}
 		u.left.Store(1)
-		n, err := open(t.Context(), fresh(), func(s store.Full) store.Full { u.Full = s; return u },
+		n, err := open(t.Context(), fresh(), func(p store.Parts) store.Parts { u.Writer, p.Writer = p.Writer, u; return p },
 			func(context.Context, json.RawMessage) (any, error) { return calls.Add(1), nil }, callDoc)
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func TestCommandsOfALostCommitAreNotPerformed(t *testing.T) {
 		keys := map[string]bool{}
 		u := &unsure{lost: true}
 		u.left.Store(3)
-		n, err := open(t.Context(), fresh(), func(s store.Full) store.Full { u.Full = s; return u },
+		n, err := open(t.Context(), fresh(), func(p store.Parts) store.Parts { u.Writer, p.Writer = p.Writer, u; return p },
 			func(ctx context.Context, _ json.RawMessage) (any, error) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -109,7 +109,7 @@ func TestCommandsOfALostCommitAreNotPerformed(t *testing.T) {
 			}
 		}
 		n.until(t, "i", func(i projections.Instance) bool { return i.Status == "completed" })
-		rows, err := n.store.Stream(t.Context(), "i", 0, 100)
+		rows, err := n.store.Streams.Stream(t.Context(), "i", 0, 100)
 		if err != nil {
 			t.Fatal(err)
 		}

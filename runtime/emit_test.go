@@ -72,7 +72,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func (n *testNode) settled(t *testing.T) {
 	t.Helper()
 	eventually(t, "commands", func() bool {
-		open, err := n.store.Pending(t.Context(), "", 1)
+		open, err := n.store.Streams.Pending(t.Context(), "", 1)
 		return err == nil && len(open) == 0
 	})
 }
@@ -102,7 +102,7 @@ func TestEmittedEventReachesListenersAndTheOutside(t *testing.T) {
 		t.Errorf("the listener heard %s, and %s was emitted", got, n.output(t, "i"))
 	}
 	n.settled(t)
-	if row, err := n.store.Instance(t.Context(), "eight"); err != nil || row.Status != "waiting" {
+	if row, err := n.store.Instances.Instance(t.Context(), "eight"); err != nil || row.Status != "waiting" {
 		t.Errorf("the listener for another order: %+v, %v", row, err)
 	}
 	if len(out.events) != 1 || out.events[0] != n.output(t, "i") {
@@ -121,7 +121,7 @@ func TestUndeliveredEventIsADeadLetterThatCanBeReplayed(t *testing.T) {
 	n.output(t, "any")
 	var letter projections.DeadLetter
 	eventually(t, "dead letter", func() bool {
-		page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "event.undelivered"})
+		page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "event.undelivered"})
 		if err != nil || len(page.Items) == 0 {
 			return false
 		}
@@ -131,14 +131,14 @@ func TestUndeliveredEventIsADeadLetterThatCanBeReplayed(t *testing.T) {
 	if letter.InstanceID != "i" || letter.Queue != string(store.Commands) || letter.Attempts != 5 || out.keys[n.key(t, "i", 2)] != 5 {
 		t.Errorf("letter %+v after attempts %v", letter, out.keys)
 	}
-	open, err := n.store.Pending(t.Context(), "i", 0)
+	open, err := n.store.Streams.Pending(t.Context(), "i", 0)
 	if err != nil || len(open) != 1 || open[0].LastError == "" || open[0].ClaimedBy != "" {
 		t.Errorf("the command of an undelivered event: %+v, %v", open, err)
 	}
 	out.mu.Lock()
 	out.fail = nil
 	out.mu.Unlock()
-	if err := n.store.Replay(t.Context(), letter.ID); err != nil {
+	if err := n.store.DeadLetters.Replay(t.Context(), letter.ID); err != nil {
 		t.Fatal(err)
 	}
 	n.settled(t)

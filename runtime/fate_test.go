@@ -31,13 +31,12 @@ func (s *refusing) Commit(ctx context.Context, c store.Change) error {
 	if err := s.refuses(c); err != nil {
 		return err
 	}
-	return s.Full.Commit(ctx, c)
+	return s.Writer.Commit(ctx, c)
 }
 
 // wraps puts it over a store.
-func (s *refusing) wraps(full store.Full) store.Full {
-	s.over(full, func(d store.Delivery) store.Delivery { return &refusingDelivery{d, s} })
-	return s
+func (s *refusing) wraps(whole store.Parts) store.Parts {
+	return s.over(whole, s, func(d store.Delivery) store.Delivery { return &refusingDelivery{d, s} })
 }
 
 func (d *refusingDelivery) Commit(ctx context.Context, c store.Change) error {
@@ -76,7 +75,7 @@ func (n *testNode) told(t *testing.T, id, sid string) string {
 	t.Helper()
 	did := ""
 	eventually(t, sid+" is recorded", func() bool {
-		rows, err := n.store.Stream(t.Context(), id, -1, 1000)
+		rows, err := n.store.Streams.Stream(t.Context(), id, -1, 1000)
 		for _, row := range rows {
 			if row.SignalID == sid {
 				did = string(row.Metadata)
@@ -162,7 +161,7 @@ func TestAFullStreamFaultsAndCanBeCancelled(t *testing.T) {
 	places.Each(t, func(t *testing.T, fresh func() string) {
 		n := configured(t, fresh(), quick, queueDoc)
 		n.begin(t, "i", "t/queue", nil)
-		s, err := n.store.Load(t.Context(), "i")
+		s, err := n.store.Writer.Load(t.Context(), "i")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,14 +171,14 @@ func TestAFullStreamFaultsAndCanBeCancelled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := n.store.Commit(t.Context(), store.Change{Snapshot: &s, Encoded: encoded, Runtime: store.Runtime{ExecutedAt: time.Now()}}); err != nil {
+		if err := n.store.Writer.Commit(t.Context(), store.Change{Snapshot: &s, Encoded: encoded, Runtime: store.Runtime{ExecutedAt: time.Now()}}); err != nil {
 			t.Fatal(err)
 		}
 		for k := range 2 {
 			n.send(t, toI("i", fmt.Sprint("s", k), `{"type":"go","data":{"n":1}}`))
 		}
 		n.until(t, "i", status("faulted"))
-		if s, err := n.store.Load(t.Context(), "i"); err != nil || !strings.Contains(s.Error.Detail, "limit.stream") {
+		if s, err := n.store.Writer.Load(t.Context(), "i"); err != nil || !strings.Contains(s.Error.Detail, "limit.stream") {
 			t.Errorf("error %+v, %v", s.Error, err)
 		}
 		if _, err := n.rt.Operate(t.Context(), "i", engine.Cancel, nil, "ann"); err != nil {
@@ -206,7 +205,7 @@ func TestAValueThatTheDatabaseDoesNotTakeIsTheAuthors(t *testing.T) {
 		n.begin(t, "i", "t/listen", map[string]any{"order": 1})
 		n.send(t, toI("i", "s", `{"type":"paid","data":{"order":1}}`))
 		n.until(t, "i", status("faulted"))
-		if s, err := n.store.Load(t.Context(), "i"); err != nil || !strings.Contains(s.Error.Detail, "store.value") {
+		if s, err := n.store.Writer.Load(t.Context(), "i"); err != nil || !strings.Contains(s.Error.Detail, "store.value") {
 			t.Errorf("error %+v, %v", s.Error, err)
 		}
 		if letters := n.letters(t, 0); len(letters) != 0 {

@@ -172,10 +172,7 @@ func (f *faulty) node(ctx context.Context, effects *sync.Map) (*testNode, error)
 	n := &testNode{done: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	err := again(ctx, func() (err error) {
-		var st *oracle.Store
-		if st, err = oracle.Open(ctx, oracle.Options{DSN: f.d.DSN(), Consumers: 1, Wait: time.Second, Heartbeat: 2 * time.Second, DeadAfter: 6 * time.Second, Log: log}); err == nil {
-			n.store = st
-		}
+		n.store, err = places.At(oracle.Open(ctx, oracle.Options{DSN: f.d.DSN(), Consumers: 1, Wait: time.Second, Heartbeat: 2 * time.Second, DeadAfter: 6 * time.Second, Log: log}))
 		return err
 	})
 	if err != nil {
@@ -192,7 +189,7 @@ func (f *faulty) node(ctx context.Context, effects *sync.Map) (*testNode, error)
 	})
 	err = again(ctx, func() (err error) {
 		n.rt, err = runtime.New(ctx, runtime.Config{
-			Store: n.store, Definitions: n.cat, Performer: performer, Now: time.Now, Log: log, RetryMax: 5, RetryDelay: 20 * time.Millisecond,
+			Store: n.store.Parts, Definitions: n.cat, Performer: performer, Now: time.Now, Log: log, RetryMax: 5, RetryDelay: 20 * time.Millisecond,
 			SignalConsumers: 1, ScheduleConsumers: 1, CommandConsumers: 1,
 		})
 		return err
@@ -227,7 +224,7 @@ func (f *faulty) play(ctx context.Context, n *testNode, id string) error {
 		return err
 	}
 	err = again(ctx, func() error {
-		return n.store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+		return n.store.Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 	})
 	if err != nil {
 		return fmt.Errorf("signal: %w", err)
@@ -263,11 +260,11 @@ func (f *faulty) end(id string, effects *sync.Map) string {
 		return err.Error()
 	}
 	defer st.Close()
-	s, err := st.Load(f.t.Context(), id)
+	s, err := st.Writer.Load(f.t.Context(), id)
 	if err != nil {
 		return err.Error()
 	}
-	entries, err := st.Stream(f.t.Context(), id, 0, projections.MaxLimit)
+	entries, err := st.Streams.Stream(f.t.Context(), id, 0, projections.MaxLimit)
 	if err != nil {
 		return err.Error()
 	}

@@ -54,7 +54,7 @@ func trigger(definition, reference, id, data string) signal.Start {
 // signals are the ids of the signals in an instance's stream, in order.
 func (n *testNode) signals(t *testing.T, id string) []string {
 	t.Helper()
-	entries, err := n.store.Stream(t.Context(), id, 0, projections.MaxLimit)
+	entries, err := n.store.Streams.Stream(t.Context(), id, 0, projections.MaxLimit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +76,11 @@ func TestStartWithSignalIsOneCommit(t *testing.T) {
 		if !created || did != engine.Applied || err != nil {
 			t.Fatalf("first: %t %s, %v", created, did, err)
 		}
-		s, err := n.store.Load(t.Context(), id)
+		s, err := n.store.Writer.Load(t.Context(), id)
 		if err != nil || s.Version != 1 || s.Status != snapshot.Waiting {
 			t.Fatalf("%+v, %v", s, err)
 		}
-		entries, err := n.store.Stream(t.Context(), id, 0, 10)
+		entries, err := n.store.Streams.Stream(t.Context(), id, 0, 10)
 		if err != nil || len(entries) != 2 || entries[0].Type != engine.EntryStarted || entries[1].Type != string(signal.ExternalSignal) ||
 			entries[1].SignalID != "r-1" || !strings.Contains(string(entries[1].Metadata), `"actor":"ann"`) {
 			t.Fatalf("stream %+v, %v", entries, err)
@@ -132,11 +132,11 @@ func TestRefusedFirstSignalLeavesNothing(t *testing.T) {
 		} {
 			id, created, _, err := n.rt.StartOrSignal(t.Context(), "", event("L-1", "r-"+c.name, c.name, c.data), nil)
 			code(t, err, c.code)
-			if _, err := n.store.Load(t.Context(), id); created || !errors.Is(err, store.ErrNotFound) {
+			if _, err := n.store.Writer.Load(t.Context(), id); created || !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("%s: created %t, %v", c.name, created, err)
 			}
 		}
-		if page, err := n.store.Instances(t.Context(), projections.InstanceQuery{}); err != nil || len(page.Items) != 0 {
+		if page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{}); err != nil || len(page.Items) != 0 {
 			t.Errorf("instances %+v, %v", page, err)
 		}
 		for i, c := range []struct {
@@ -155,7 +155,7 @@ func TestRefusedFirstSignalLeavesNothing(t *testing.T) {
 			if err != nil {
 				code(t, err, c.code)
 			}
-			if s, err := n.store.Load(t.Context(), id); err != nil || s.Version != c.version {
+			if s, err := n.store.Writer.Load(t.Context(), id); err != nil || s.Version != c.version {
 				t.Errorf("%d: version %d, %v", i, s.Version, err)
 			}
 		}
@@ -223,7 +223,7 @@ func TestTriggersThroughTheQueue(t *testing.T) {
 		var w await.Wait
 		var id string
 		for {
-			page, err := n.store.Instances(t.Context(), projections.InstanceQuery{BusinessKey: "L-1"})
+			page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{BusinessKey: "L-1"})
 			if err != nil || len(page.Items) > 1 {
 				t.Fatalf("%+v, %v", page, err)
 			}
@@ -241,7 +241,7 @@ func TestTriggersThroughTheQueue(t *testing.T) {
 		n.output(t, id)
 		n.request(t, id, trigger("t/gather", "L-1", "stop", "stop"))
 		n.quiet(t)
-		if page, err := n.store.Instances(t.Context(), projections.InstanceQuery{}); err != nil || len(page.Items) != 1 {
+		if page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{}); err != nil || len(page.Items) != 1 {
 			t.Errorf("instances %+v, %v", page, err)
 		}
 	})
@@ -287,7 +287,7 @@ func TestRefusedEventsAreDeadLetters(t *testing.T) {
 				if l.Reason != c.code || l.Attempts != c.attempts || l.InstanceID != c.reference {
 					t.Errorf("%s: %+v", c.name, l)
 				}
-				if err := n.store.Discard(t.Context(), l.ID); err != nil {
+				if err := n.store.DeadLetters.Discard(t.Context(), l.ID); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -296,11 +296,11 @@ func TestRefusedEventsAreDeadLetters(t *testing.T) {
 		n.request(t, "again", event("L-1", "r-1", "submit", `{"amount":1}`))
 		n.quiet(t)
 		for _, reference := range []string{"L-1", "L-2"} {
-			if row, err := n.store.Instance(t.Context(), reference); err != nil || row.Status != "waiting" {
+			if row, err := n.store.Instances.Instance(t.Context(), reference); err != nil || row.Status != "waiting" {
 				t.Errorf("%+v, %v", row, err)
 			}
 		}
-		if _, err := n.store.Instance(t.Context(), "L-3"); !errors.Is(err, store.ErrNotFound) {
+		if _, err := n.store.Instances.Instance(t.Context(), "L-3"); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a refused first event left something: %v", err)
 		}
 	})
@@ -312,7 +312,7 @@ func (n *testNode) quiet(t *testing.T) {
 	for !n.idle(t) {
 		time.Sleep(5 * time.Millisecond)
 	}
-	if letters, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(letters.Items) != 0 {
+	if letters, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(letters.Items) != 0 {
 		t.Fatalf("letters %+v, %v", letters, err)
 	}
 }
@@ -320,7 +320,7 @@ func (n *testNode) quiet(t *testing.T) {
 // idle reports whether no message is left that is due.
 func (n *testNode) idle(t *testing.T) bool {
 	t.Helper()
-	queues, err := n.store.Queues(t.Context())
+	queues, err := n.store.Backlog.Queues(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,15 +354,15 @@ func driveTriggers(ctx context.Context, n *testNode) error {
 			return err
 		}
 		_, created, _, err := n.rt.StartOrSignal(ctx, "j", event("L-2", "r-1", "close", "7"), nil)
-		if _, missing := n.store.Load(ctx, "j"); created || problem.CodeOf(err) != "lifecycle.refused" || !errors.Is(missing, store.ErrNotFound) {
+		if _, missing := n.store.Writer.Load(ctx, "j"); created || problem.CodeOf(err) != "lifecycle.refused" || !errors.Is(missing, store.ErrNotFound) {
 			return fmt.Errorf("a refused first event: created %t, %w, %w", created, err, missing)
 		}
-		s, err := n.store.Load(ctx, "i")
+		s, err := n.store.Writer.Load(ctx, "i")
 		if err != nil {
 			return err
 		}
 		if s.Status == snapshot.Completed {
-			open, err := n.store.Pending(ctx, "", 1)
+			open, err := n.store.Streams.Pending(ctx, "", 1)
 			if err != nil || len(open) == 0 {
 				return err
 			}

@@ -29,7 +29,7 @@ func TestAnswersFitTheirForm(t *testing.T) {
 		n := start(t, fresh(), nil, formDoc)
 		n.begin(t, "i", "t/form", map[string]any{"most": 3})
 		before := n.until(t, "i", status("waiting"))
-		page, err := n.store.Tasks(t.Context(), projections.TaskQuery{User: "ann"})
+		page, err := n.store.Tasks.Tasks(t.Context(), projections.TaskQuery{User: "ann"})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("tasks %v, %v", page, err)
 		}
@@ -44,7 +44,7 @@ func TestAnswersFitTheirForm(t *testing.T) {
 				t.Errorf("%s: %v", data, err)
 			}
 		}
-		if row, err := n.store.Instance(t.Context(), "i"); err != nil || row.Status != "waiting" || row.Version != before.Version {
+		if row, err := n.store.Instances.Instance(t.Context(), "i"); err != nil || row.Status != "waiting" || row.Version != before.Version {
 			t.Errorf("touched: %+v, %v", row, err)
 		}
 		if _, err := n.rt.CompleteTask(t.Context(), id, "ann", nil, "", json.RawMessage(`{"note": "yes"}`)); err != nil {

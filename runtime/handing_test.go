@@ -6,15 +6,19 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// handing is a store that hands out a test's deliveries for those of another.
+// handing is the part of a store that hands out a test's deliveries for those of another.
 type handing struct {
-	store.Full
+	store.Receiver
+	store.Writer
+	store.Ledger
 	hand func(store.Delivery) store.Delivery
 }
 
-// over puts a test's deliveries over those of a store.
-func (s *handing) over(full store.Full, hand func(store.Delivery) store.Delivery) {
-	s.Full, s.hand = full, hand
+// over puts a test's deliveries and its writer before those of a store.
+func (s *handing) over(whole store.Parts, w store.Writer, hand func(store.Delivery) store.Delivery) store.Parts {
+	s.Receiver, s.Writer, s.Ledger, s.hand = whole.Queue, whole.Writer, whole.Ledger, hand
+	whole.Queue, whole.Writer, whole.Ledger = s, w, s
+	return whole
 }
 
 // handed is a delivery of a test, with the one that the store has given.
@@ -24,15 +28,12 @@ type handed struct {
 }
 
 func (s *handing) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
-	d, err := s.Full.Receive(ctx, q, arrived)
+	d, err := s.Receiver.Receive(ctx, q, arrived)
 	if err != nil {
 		return nil, err
 	}
 	return handed{s.hand(d), d}, nil
 }
 
-func (s *handing) Enter(d store.Delivery) { s.Full.Enter(d.(handed).given) }
-func (s *handing) Leave(d store.Delivery) { s.Full.Leave(d.(handed).given) }
-func (s *handing) Deaths() <-chan struct{} {
-	return s.Full.(interface{ Deaths() <-chan struct{} }).Deaths()
-}
+func (s *handing) Enter(d store.Delivery) { s.Ledger.Enter(d.(handed).given) }
+func (s *handing) Leave(d store.Delivery) { s.Ledger.Leave(d.(handed).given) }

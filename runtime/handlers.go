@@ -19,7 +19,8 @@ import (
 // signal to an instance.
 func (r *Runtime) pumping() pump.Config {
 	c := pump.Config{
-		Store: r.Store, Node: r.Store.Node(), Turns: r.turns, Retries: r.retries, Log: r.Log, Now: r.Now,
+		Queue: r.Store.Queue, Ledger: r.Store.Ledger, Joins: r.Store.Joins, Streams: r.Store.Streams,
+		Node: r.Store.Nodes.Node(), Turns: r.turns, Retries: r.retries, Log: r.Log, Now: r.Now,
 		Handlers: map[signal.Type]*pump.Handler{
 			signal.StartRequest:         {Alone: r.onStart, Refusal: r.refusal},
 			signal.CancelRequest:        {Moot: unbegun},

@@ -46,7 +46,7 @@ func (n *testNode) runs(t *testing.T, definition string) (runs []projections.Ins
 	t.Helper()
 	q := projections.InstanceQuery{Definition: definition, Limit: projections.MaxLimit}
 	for {
-		page, err := n.store.Instances(t.Context(), q)
+		page, err := n.store.Instances.Instances(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func (n *testNode) runs(t *testing.T, definition string) (runs []projections.Ins
 				runs = append(runs, row)
 				continue
 			}
-			s, err := n.store.Load(t.Context(), row.ID)
+			s, err := n.store.Writer.Load(t.Context(), row.ID)
 			if err != nil {
 				t.Fatal(err)
 			}

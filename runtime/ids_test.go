@@ -85,7 +85,7 @@ func (n *testNode) queue(t *testing.T, id, payload string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.store.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}}); err != nil {
+	if err := n.store.Writer.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -95,14 +95,14 @@ func (n *testNode) buried(t *testing.T, reason string) {
 	t.Helper()
 	var letters []projections.DeadLetter
 	eventually(t, "a dead letter", func() bool {
-		page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+		page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
 		letters = page.Items
 		return err == nil && len(letters) > 0
 	})
 	if len(letters) != 1 || letters[0].Reason != reason {
 		t.Fatalf("letters %+v, want %s", letters, reason)
 	}
-	if err := n.store.Discard(t.Context(), letters[0].ID); err != nil {
+	if err := n.store.DeadLetters.Discard(t.Context(), letters[0].ID); err != nil {
 		t.Fatal(err)
 	}
 }

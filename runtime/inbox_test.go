@@ -40,11 +40,11 @@ func TestEarlyEventIsKeptForAWhile(t *testing.T) {
 		}
 		n.begin(t, "twice", "t/twice", nil)
 		n.settles(t)
-		s, err := n.store.Load(t.Context(), "twice")
+		s, err := n.store.Writer.Load(t.Context(), "twice")
 		if w, _ := s.Primary(); err != nil || w.Pointer != "/do/1/second" || len(s.Buffer) != 0 {
 			t.Errorf("after one event, published twice: %+v, %v", s, err)
 		}
-		if row, err := n.store.Instance(t.Context(), "other"); err != nil || row.Status != "waiting" {
+		if row, err := n.store.Instances.Instance(t.Context(), "other"); err != nil || row.Status != "waiting" {
 			t.Errorf("the listener for another order: %+v, %v", row, err)
 		}
 		// One that somebody waited for is not kept.
@@ -53,7 +53,7 @@ func TestEarlyEventIsKeptForAWhile(t *testing.T) {
 		n.output(t, "twice")
 		n.begin(t, "late", "t/listen", map[string]any{"order": 8})
 		n.settles(t)
-		if row, err := n.store.Instance(t.Context(), "late"); err != nil || row.Status != "waiting" {
+		if row, err := n.store.Instances.Instance(t.Context(), "late"); err != nil || row.Status != "waiting" {
 			t.Errorf("a listener after the event was heard: %+v, %v", row, err)
 		}
 	})
@@ -66,10 +66,10 @@ func TestEarlyEventExpires(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	n.begin(t, "i", "t/listen", map[string]any{"order": 7})
 	n.settles(t)
-	if row, err := n.store.Instance(t.Context(), "i"); err != nil || row.Status != "waiting" {
+	if row, err := n.store.Instances.Instance(t.Context(), "i"); err != nil || row.Status != "waiting" {
 		t.Errorf("%+v, %v", row, err)
 	}
-	if got, err := n.store.PurgeEvents(t.Context(), time.Now(), 10); err != nil || got != 1 {
+	if got, err := n.store.Inbox.PurgeEvents(t.Context(), time.Now(), 10); err != nil || got != 1 {
 		t.Errorf("%d purged, %v", got, err)
 	}
 }

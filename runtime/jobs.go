@@ -29,7 +29,7 @@ const adoptBatch = 500
 // adopt announces the commands of dead nodes again (design 5).
 func (j *jobs) adopt(ctx context.Context) error {
 	for {
-		n, err := j.Store.Orphans(ctx, adoptBatch)
+		n, err := j.Store.Nodes.Orphans(ctx, adoptBatch)
 		if err != nil {
 			return fmt.Errorf("runtime: commands of dead nodes: %w", err)
 		}
@@ -43,20 +43,11 @@ func (j *jobs) adopt(ctx context.Context) error {
 	}
 }
 
-// mourner is a store that tells when another node has died.
-type mourner interface {
-	// Deaths delivers a value after a node died; it is never closed.
-	Deaths() <-chan struct{}
-}
-
 // run runs the hosted jobs: adoption at first and when a node has died, by the
 // clock retention and the look for strays (A14). An adoption that fails is tried
 // again: a node may well die of what ails the database.
 func (j *jobs) run(ctx context.Context) error {
-	var deaths <-chan struct{}
-	if m, ok := j.Store.(mourner); ok {
-		deaths = m.Deaths()
-	}
+	failed := j.Store.Nodes.PeerFailures()
 	adoption := time.NewTimer(0)
 	defer adoption.Stop()
 	failures := 0
@@ -68,7 +59,7 @@ func (j *jobs) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-deaths:
+		case <-failed:
 			adoption.Reset(0)
 		case <-adoption.C:
 			err := j.adopt(ctx)
@@ -108,11 +99,11 @@ func (j *jobs) retain(ctx context.Context) error {
 	}
 	total := 0
 	for ctx.Err() == nil {
-		ok, err := j.Store.Lock(ctx, retentionLock, retentionTTL)
+		ok, err := j.Store.Locks.Lock(ctx, retentionLock, retentionTTL)
 		if err != nil || !ok {
 			return err
 		}
-		n, err := j.Store.Purge(ctx, j.Now().Add(-j.RetentionKeep), retentionBatch)
+		n, err := j.Store.Retention.Purge(ctx, j.Now().Add(-j.RetentionKeep), retentionBatch)
 		if err != nil {
 			return err
 		}
@@ -125,5 +116,5 @@ func (j *jobs) retain(ctx context.Context) error {
 	if total > 0 {
 		j.Log.Info("retention deleted closed instances", "instances", total)
 	}
-	return j.Store.Unlock(context.WithoutCancel(ctx), retentionLock)
+	return j.Store.Locks.Unlock(context.WithoutCancel(ctx), retentionLock)
 }

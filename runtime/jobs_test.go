@@ -31,7 +31,7 @@ func configured(t *testing.T, place string, set func(*runtime.Config), documents
 	}
 	performer := activity.New(activity.Config{})
 	performer.Register("effect", func(context.Context, json.RawMessage) (any, error) { return 1, nil })
-	c := runtime.Config{Store: st, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: -1, BreakAfter: 1000}
+	c := runtime.Config{Store: st.Parts, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: -1, BreakAfter: 1000}
 	set(&c)
 	if n.rt, err = runtime.New(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -56,10 +56,10 @@ func TestRetentionJobDeletesWhatEndedLongAgo(t *testing.T) {
 		n.begin(t, "live", "t/listen", map[string]any{"order": 1})
 		n.begin(t, "old", "t/call", nil)
 		eventually(t, "the old one is deleted", func() bool {
-			_, err := n.store.Load(t.Context(), "old")
+			_, err := n.store.Writer.Load(t.Context(), "old")
 			return errors.Is(err, store.ErrNotFound)
 		})
-		if _, err := n.store.Load(t.Context(), "live"); err != nil {
+		if _, err := n.store.Writer.Load(t.Context(), "live"); err != nil {
 			t.Errorf("the live one: %v", err)
 		}
 	})

@@ -28,7 +28,7 @@ func TestKeysOfMessagesAreExact(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := n.store.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}}); err != nil {
+			if err := n.store.Writer.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -38,7 +38,7 @@ func TestKeysOfMessagesAreExact(t *testing.T) {
 		if row.Definition != "t/keys" || row.BusinessKey != "a" {
 			t.Errorf("began %+v", row)
 		}
-		page, err := n.store.Tasks(t.Context(), projections.TaskQuery{InstanceID: "i"})
+		page, err := n.store.Tasks.Tasks(t.Context(), projections.TaskQuery{InstanceID: "i"})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("tasks %v, %v", page, err)
 		}
@@ -46,7 +46,7 @@ func TestKeysOfMessagesAreExact(t *testing.T) {
 		if _, err := n.rt.ClaimTask(t.Context(), id, "eve", nil); err != nil {
 			t.Fatal(err)
 		}
-		snap, err := n.store.Load(t.Context(), "i")
+		snap, err := n.store.Writer.Load(t.Context(), "i")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestKeysOfMessagesAreExact(t *testing.T) {
 			Payload: json.RawMessage(`{"output":{"outcome":"reject","OUTCOME":"approve","completedBy":"eve","completed\u0042y":"eve","CompletedBy":"olga"},"Output":{"outcome":"approve"}}`),
 		})
 		eventually(t, "a dead letter", func() bool { // completed\u0042y is completedBy: it stands twice
-			page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+			page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
 			return err == nil && len(page.Items) == 1 && page.Items[0].Reason == "signal.duplicate-key"
 		})
 		queued(signal.Envelope{
@@ -63,7 +63,7 @@ func TestKeysOfMessagesAreExact(t *testing.T) {
 			Payload: json.RawMessage(`{"output":{"outcome":"reject","OUTCOME":"approve","completedBy":"eve","CompletedBy":"olga"},"Output":{"outcome":"approve"}}`),
 		})
 		n.until(t, "i", func(row projections.Instance) bool { return row.Position == "hear" })
-		if task, err := n.store.Task(t.Context(), id); err != nil || task.Outcome != "reject" || task.EndedBy != "eve" {
+		if task, err := n.store.Tasks.Task(t.Context(), id); err != nil || task.Outcome != "reject" || task.EndedBy != "eve" {
 			t.Errorf("answered %+v, %v", task, err)
 		}
 		for _, event := range []string{

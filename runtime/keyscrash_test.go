@@ -224,7 +224,7 @@ func drivePays(ctx context.Context, n *testNode) error {
 		return err
 	}
 	for ctx.Err() == nil {
-		s, err := n.store.Load(ctx, "i")
+		s, err := n.store.Writer.Load(ctx, "i")
 		switch {
 		case err != nil:
 			return err
@@ -270,7 +270,7 @@ func pays(t *testing.T, place string, seed uint64, kills ...string) (told string
 		t.Fatal(err)
 	}
 	defer st.Close()
-	s := must(st.Load(t.Context(), "i"))
+	s := must(st.Writer.Load(t.Context(), "i"))
 	return fmt.Sprintf("%s with %s\n%s", s.Status, s.State.Output, l.effects()), operations
 }
 

@@ -53,15 +53,15 @@ func killerChild() int {
 func survive(ctx context.Context, n *testNode, what string) error {
 	body := []byte(`{"signalId":"s","workflowInstanceId":"i","runtimeProvider":"aqueduct","signalType":"StartRequest","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"definition":"t/killer"}}`)
 	over := func() bool {
-		page, err := n.store.DeadLetters(ctx, projections.DeadLetterQuery{})
+		page, err := n.store.DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
 		return err == nil && len(page.Items) == 1 && page.Items[0].Reason == "message.crash-loop"
 	}
 	begin := func() error {
-		return n.store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+		return n.store.Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 	}
 	if what == "command" {
 		over = func() bool {
-			row, err := n.store.Instance(ctx, "i")
+			row, err := n.store.Instances.Instance(ctx, "i")
 			return err == nil && row.Status == "faulted" && row.ErrorType == engine.ErrorBase+engine.ErrRuntime
 		}
 		begin = func() error {

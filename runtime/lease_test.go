@@ -28,9 +28,8 @@ type overtakenDelivery struct {
 }
 
 // wraps puts it over a store.
-func (s *overtaken) wraps(full store.Full) store.Full {
-	s.over(full, func(d store.Delivery) store.Delivery { return &overtakenDelivery{d, s} })
-	return s
+func (s *overtaken) wraps(whole store.Parts) store.Parts {
+	return s.over(whole, s, func(d store.Delivery) store.Delivery { return &overtakenDelivery{d, s} })
 }
 
 func (d *overtakenDelivery) Commit(ctx context.Context, c store.Change) error {
@@ -88,7 +87,7 @@ func TestAnnouncementOfATakenCommandIsConsumed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := n.store.Commit(t.Context(), store.Change{
+		if err := n.store.Writer.Commit(t.Context(), store.Change{
 			Claims: []store.Claim{{InstanceID: "i", Position: row.Position, Any: true}},
 			Send:   []store.Send{{Queue: store.Commands, Body: body}},
 		}); err != nil {
@@ -113,10 +112,10 @@ func TestResultOfASettledCommandIsADeadLetter(t *testing.T) {
 		n := start(t, fresh(), effect, callDoc)
 		n.begin(t, "i", "t/call", nil)
 		row := n.row(t, "i")
-		if err := n.store.Commit(t.Context(), store.Change{Claims: []store.Claim{{InstanceID: "i", Position: row.Position, Any: true, Done: true}}}); err != nil {
+		if err := n.store.Writer.Commit(t.Context(), store.Change{Claims: []store.Claim{{InstanceID: "i", Position: row.Position, Any: true, Done: true}}}); err != nil {
 			t.Fatal(err)
 		}
-		s, err := n.store.Load(t.Context(), "i")
+		s, err := n.store.Writer.Load(t.Context(), "i")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,14 +137,14 @@ func TestResultOfASettledCommandIsADeadLetter(t *testing.T) {
 
 // forgetful is a store whose first delivery no worker gets.
 type forgetful struct {
-	store.Full
+	store.Receiver
 	forgot atomic.Bool
 }
 
 func (s *forgetful) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
-	d, err := s.Full.Receive(ctx, q, arrived)
+	d, err := s.Receiver.Receive(ctx, q, arrived)
 	if err == nil && q == store.Signals && s.forgot.CompareAndSwap(false, true) {
-		return s.Full.Receive(ctx, q, arrived)
+		return s.Receiver.Receive(ctx, q, arrived)
 	}
 	return d, err
 }
@@ -156,7 +155,7 @@ func TestStrayMessageIsGivenBack(t *testing.T) {
 	t.Parallel()
 	places.Each(t, func(t *testing.T, fresh func() string) {
 		s := &forgetful{}
-		n, err := open(t.Context(), fresh(), func(full store.Full) store.Full { s.Full = full; return s }, nil, listenDoc)
+		n, err := open(t.Context(), fresh(), func(p store.Parts) store.Parts { s.Receiver, p.Queue = p.Queue, s; return p }, nil, listenDoc)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +179,7 @@ func TestStrayMessageIsGivenBack(t *testing.T) {
 
 // worn is a store whose stream of one instance is damaged.
 type worn struct {
-	store.Full
+	projections.StreamReader
 	id string
 }
 
@@ -188,21 +187,21 @@ func (s worn) Stream(ctx context.Context, id string, after int64, limit int) ([]
 	if id == s.id {
 		return nil, problem.New(problem.Internal, "stream.corrupt", "entry %d of instance %s does not have its checksum", after+1, id)
 	}
-	return s.Full.Stream(ctx, id, after, limit)
+	return s.StreamReader.Stream(ctx, id, after, limit)
 }
 
 // TestDamagedCommandIsNotPerformed: a command whose row is not what a node wrote
 // is a dead letter at once.
 func TestDamagedCommandIsNotPerformed(t *testing.T) {
 	t.Parallel()
-	n, err := open(t.Context(), places.OnFile(t)(), func(s store.Full) store.Full { return worn{Full: s, id: "i"} }, nil, listenDoc)
+	n, err := open(t.Context(), places.OnFile(t)(), func(p store.Parts) store.Parts { p.Streams = worn{p.Streams, "i"}; return p }, nil, listenDoc)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = n.close() })
 	n.begin(t, "i", "t/listen", map[string]any{"order": 1})
 	body := must(signal.ForCommand("i", 1, 0, time.Now(), time.Time{}).Encode())
-	if err := n.store.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Commands, Body: body}}}); err != nil {
+	if err := n.store.Writer.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Commands, Body: body}}}); err != nil {
 		t.Fatal(err)
 	}
 	if letter := n.letter(t, "i"); letter.Reason != "stream.corrupt" || letter.Attempts > 1 || string(letter.Envelope) != string(body) {

@@ -21,7 +21,7 @@ func (n *testNode) letter(t *testing.T, instance string) projections.DeadLetter 
 	var page projections.Page[projections.DeadLetter]
 	eventually(t, "dead letter", func() bool {
 		var err error
-		page, err = n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{InstanceID: instance})
+		page, err = n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{InstanceID: instance})
 		return err == nil && len(page.Items) == 1
 	})
 	return page.Items[0]
@@ -30,7 +30,7 @@ func (n *testNode) letter(t *testing.T, instance string) projections.DeadLetter 
 // purged deletes what may be deleted, and returns how many instances that were.
 func (n *testNode) purged(t *testing.T) int {
 	t.Helper()
-	count, err := n.store.Purge(t.Context(), time.Now().Add(time.Hour), 10)
+	count, err := n.store.Retention.Purge(t.Context(), time.Now().Add(time.Hour), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestDiscardLeavesWhatGoesOn(t *testing.T) {
 		}
 		for id, body := range map[string][]byte{"of a wait": body, "of nothing": []byte("{")} {
 			letter := projections.DeadLetter{ID: id, Queue: string(store.Commands), InstanceID: "awaited", Envelope: body, Reason: "r"}
-			if err := n.store.Commit(t.Context(), store.Change{DeadLetter: &letter}); err != nil {
+			if err := n.store.Writer.Commit(t.Context(), store.Change{DeadLetter: &letter}); err != nil {
 				t.Fatal(err)
 			}
 			n.discard(t, id)

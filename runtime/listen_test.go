@@ -62,7 +62,7 @@ func eventFindsItsFilter(t *testing.T, place string) {
 		t.Helper()
 		var w await.Wait
 		for {
-			s, err := n.store.Load(t.Context(), id)
+			s, err := n.store.Writer.Load(t.Context(), id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +97,7 @@ func eventFindsItsFilter(t *testing.T, place string) {
 		t.Errorf("any: %s", out)
 	}
 	for _, typ := range []string{"ordered", "paid", "*"} {
-		if specs, err := n.store.WaitSpecs(t.Context(), typ); err != nil || len(specs) > 0 {
+		if specs, err := n.store.Waits.WaitSpecs(t.Context(), typ); err != nil || len(specs) > 0 {
 			t.Errorf("waits for %s are left behind: %v, %v", typ, specs, err)
 		}
 	}

@@ -103,7 +103,7 @@ func (n *testNode) through(t *testing.T, id string) {
 	n.send(t, event)
 	var position int64
 	eventually(t, "the command", func() bool {
-		s, err := n.store.Load(t.Context(), id)
+		s, err := n.store.Writer.Load(t.Context(), id)
 		for _, w := range s.Waits {
 			if strings.HasPrefix(w.Pointer, "/do/6/ack") {
 				position = w.Command
@@ -112,14 +112,14 @@ func (n *testNode) through(t *testing.T, id string) {
 		return err == nil && position > 0
 	})
 	eventually(t, "its delivery", func() bool {
-		rows, err := n.store.Stream(t.Context(), id, position-1, 1)
+		rows, err := n.store.Streams.Stream(t.Context(), id, position-1, 1)
 		return err == nil && len(rows) == 1 && rows[0].Deliveries > 0
 	})
 	if got, err := n.rt.Acknowledge(t.Context(), id, position, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(`1`)}); got != engine.Applied || err != nil {
 		t.Errorf("%d bytes: %q, %v", len(id), got, err)
 	}
 	n.waitsFor(t, id, "/do/7/approve")
-	s, _ := n.store.Load(t.Context(), id)
+	s, _ := n.store.Writer.Load(t.Context(), id)
 	task := ""
 	for _, w := range s.Waits {
 		task = max(task, w.TaskID)
@@ -138,7 +138,7 @@ func (n *testNode) through(t *testing.T, id string) {
 func (n *testNode) waitsFor(t *testing.T, id, pointer string) {
 	t.Helper()
 	eventually(t, pointer, func() bool {
-		s, err := n.store.Load(t.Context(), id)
+		s, err := n.store.Writer.Load(t.Context(), id)
 		for _, w := range s.Waits {
 			if w.Pointer == pointer {
 				return true

@@ -58,7 +58,7 @@ func TestQueuedEventsKeepTheirOrder(t *testing.T) {
 				c.Send = append(c.Send, store.Send{Queue: store.Signals, Body: body})
 			}
 		}
-		if err := n.store.Commit(t.Context(), c); err != nil {
+		if err := n.store.Writer.Commit(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 		for e := range entities {
@@ -132,7 +132,7 @@ func TestWideInstanceDoesNotCompeteWithItself(t *testing.T) {
 		if got := n.counted(t, "aqueduct_version_conflicts_total")[""]; got > 20 {
 			t.Errorf("%d conflicts", got)
 		}
-		s, err := n.store.Load(t.Context(), "w")
+		s, err := n.store.Writer.Load(t.Context(), "w")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func TestEachSignalOfATurnHasItsVerdict(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		s, err := n.store.Load(t.Context(), id)
+		s, err := n.store.Writer.Load(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func TestTurnsWaitForMemory(t *testing.T) {
 		}
 		budget := memory.New(64 << 20)
 		rt, err := runtime.New(t.Context(), runtime.Config{
-			Store: st, Definitions: catalogue, Performer: activity.New(activity.Config{}), Now: time.Now, Memory: budget,
+			Store: st.Parts, Definitions: catalogue, Performer: activity.New(activity.Config{}), Now: time.Now, Memory: budget,
 			CacheBytes: 1, // so that the snapshot is loaded
 		})
 		if err != nil {

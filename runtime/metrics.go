@@ -64,14 +64,17 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range m.all() {
 		c.Collect(ch)
 	}
+	if m.r.Store.Backlog == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	queues, err := m.r.Store.Queues(ctx)
+	queues, err := m.r.Store.Backlog.Queues(ctx)
 	if err != nil {
 		m.r.Log.Warn("queues cannot be measured", "error", err)
 		return
 	}
-	if gaps, err := m.r.Store.Gaps(ctx); err != nil {
+	if gaps, err := m.r.Store.Backlog.Gaps(ctx); err != nil {
 		m.r.Log.Warn("gaps cannot be measured", "error", err)
 	} else {
 		ch <- prometheus.MustNewConstMetric(m.gaps, prometheus.GaugeValue, float64(gaps.Instances))

@@ -98,16 +98,16 @@ func migration(t *testing.T, place string) {
 		t.Errorf("a second run: %+v, %v", r, err)
 	}
 	for _, id := range []string{"waits", "stopped", "person", "faulted"} {
-		if row, err := n.store.Instance(ctx, id); err != nil || row.DefVersion != "2.0.0" {
+		if row, err := n.store.Instances.Instance(ctx, id); err != nil || row.DefVersion != "2.0.0" {
 			t.Errorf("%s: %+v, %v", id, row, err)
 		}
-		entries, err := n.store.Stream(ctx, id, 0, 100)
+		entries, err := n.store.Streams.Stream(ctx, id, 0, 100)
 		last := entries[len(entries)-1]
 		if err != nil || last.Type != engine.EntryMigrated || !strings.Contains(string(last.Data), `"version":"1.0.0"`) || !strings.Contains(string(last.Metadata), `"actor":"olga"`) {
 			t.Errorf("%s: %+v, %v", id, last, err)
 		}
 	}
-	if row, err := n.store.Instance(ctx, "done"); err != nil || row.DefVersion != "1.0.0" {
+	if row, err := n.store.Instances.Instance(ctx, "done"); err != nil || row.DefVersion != "1.0.0" {
 		t.Errorf("a closed instance: %+v, %v", row, err)
 	}
 	if _, err := n.rt.Operate(ctx, "stopped", engine.Resume, nil, ""); err != nil {
@@ -141,7 +141,7 @@ func refusedWhole(t *testing.T, n *testNode) {
 		t.Errorf("%v", err)
 	}
 	for _, id := range []string{"waits", "stopped", "person", "faulted"} {
-		if s, err := n.store.Load(ctx, id); err != nil || s.Definition.Version != "1.0.0" {
+		if s, err := n.store.Writer.Load(ctx, id); err != nil || s.Definition.Version != "1.0.0" {
 			t.Errorf("%s was moved: %v", id, err)
 		}
 	}
@@ -162,7 +162,7 @@ func refusedWhole(t *testing.T, n *testNode) {
 
 func complete(t *testing.T, n *testNode, id string) {
 	t.Helper()
-	page, err := n.store.Tasks(t.Context(), projections.TaskQuery{InstanceID: id, Limit: 1})
+	page, err := n.store.Tasks.Tasks(t.Context(), projections.TaskQuery{InstanceID: id, Limit: 1})
 	if err != nil || len(page.Items) != 1 {
 		t.Fatalf("tasks of %s: %+v, %v", id, page, err)
 	}
@@ -176,7 +176,7 @@ func complete(t *testing.T, n *testNode, id string) {
 
 // halting is a store that fails a number of commits of snapshots, once.
 type halting struct {
-	store.Full
+	store.Writer
 	left atomic.Int64
 }
 
@@ -188,7 +188,7 @@ func (h *halting) Commit(ctx context.Context, c store.Change) error {
 			return errHalted
 		}
 	}
-	return h.Full.Commit(ctx, c)
+	return h.Writer.Commit(ctx, c)
 }
 
 // TestMigrationGoesOn races migrations, which are interrupted, with the
@@ -203,7 +203,7 @@ func migrationGoesOn(t *testing.T, place string) {
 	ctx := t.Context()
 	h := &halting{}
 	h.left.Store(7)
-	wrap := func(f store.Full) store.Full { h.Full = f; return h }
+	wrap := func(p store.Parts) store.Parts { h.Writer, p.Writer = p.Writer, h; return p }
 	n, err := open(ctx, place, wrap, func(context.Context, json.RawMessage) (any, error) { return 1, nil }, orderOne)
 	if err != nil {
 		t.Fatal(err)
@@ -247,11 +247,11 @@ func migrationGoesOn(t *testing.T, place string) {
 	}
 	for i := range instances {
 		n.until(t, id(i), func(r projections.Instance) bool { return r.Position == "ship" })
-		s, err := n.store.Load(ctx, id(i))
+		s, err := n.store.Writer.Load(ctx, id(i))
 		if err != nil || s.Definition.Version != "2.0.0" || s.Status != snapshot.Waiting || len(s.Buffer) != 0 {
 			t.Fatalf("%s: %+v, %v", id(i), s, err)
 		}
-		entries, err := n.store.Stream(ctx, id(i), 0, 100)
+		entries, err := n.store.Streams.Stream(ctx, id(i), 0, 100)
 		counts := map[string]int{}
 		for _, e := range entries {
 			counts[e.Type]++

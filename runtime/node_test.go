@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 // testNode is a node on a database file, with one function "effect" that tells
 // the outside world its key.
 type testNode struct {
-	store   places.Database
+	store   *places.Database
 	rt      *runtime.Runtime
 	cat     *definition.Catalogue
 	metrics *prometheus.Registry
@@ -84,7 +84,7 @@ func (n *testNode) counted(t *testing.T, name string) map[string]int {
 
 // open starts a node; wrap may put something between the runtime and its
 // store, effect performs the function "effect".
-func open(ctx context.Context, file string, wrap func(store.Full) store.Full, effect activity.Func, documents ...string) (*testNode, error) {
+func open(ctx context.Context, file string, wrap func(store.Parts) store.Parts, effect activity.Func, documents ...string) (*testNode, error) {
 	set := func(c *runtime.Config) {
 		if wrap != nil {
 			c.Store = wrap(c.Store)
@@ -116,7 +116,7 @@ func openSet(ctx context.Context, file string, set func(*runtime.Config), effect
 		performer.Register(engine.TargetEvent, effect)
 	}
 	c := runtime.Config{
-		Store: st, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: 2, RetryDelay: 20 * time.Millisecond, CrashMax: crashes,
+		Store: st.Parts, Definitions: n.cat, Performer: performer, Now: time.Now, RetryMax: 2, RetryDelay: 20 * time.Millisecond, CrashMax: crashes,
 		SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4, Metrics: n.metrics,
 		StraysEvery: time.Second,
 		BreakAfter:  1000, // most tests fail on purpose
@@ -185,7 +185,7 @@ func (n *testNode) until(t *testing.T, id string, ok func(projections.Instance) 
 	t.Helper()
 	var w await.Wait
 	for {
-		row, err := n.store.Instance(t.Context(), id)
+		row, err := n.store.Instances.Instance(t.Context(), id)
 		if err == nil && ok(row) {
 			return row
 		}
@@ -203,7 +203,7 @@ func status(s string) func(projections.Instance) bool {
 func (n *testNode) output(t *testing.T, id string) string {
 	t.Helper()
 	n.until(t, id, status("completed"))
-	s, err := n.store.Load(t.Context(), id)
+	s, err := n.store.Writer.Load(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,13 +245,12 @@ func die() {
 }
 
 func (f *failpoint) Commit(ctx context.Context, c store.Change) error {
-	return f.around(func() error { return f.Full.Commit(ctx, c) })
+	return f.around(func() error { return f.Writer.Commit(ctx, c) })
 }
 
 // wraps puts it over a store.
-func (f *failpoint) wraps(full store.Full) store.Full {
-	f.over(full, func(d store.Delivery) store.Delivery { return &failDelivery{d, f} })
-	return f
+func (f *failpoint) wraps(whole store.Parts) store.Parts {
+	return f.over(whole, f, func(d store.Delivery) store.Delivery { return &failDelivery{d, f} })
 }
 
 type failDelivery struct {
@@ -292,7 +291,7 @@ func outside(url string) activity.Func {
 // key is the idempotency key of a command, as its row has it.
 func (n *testNode) key(t *testing.T, id string, position int64) string {
 	t.Helper()
-	rows, err := n.store.Stream(t.Context(), id, position-1, 1)
+	rows, err := n.store.Streams.Stream(t.Context(), id, position-1, 1)
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("command %d of %s: %v, %d rows", position, id, err, len(rows))
 	}

@@ -86,7 +86,7 @@ func TestAFaultOfAnOutputFaultsTheInstance(t *testing.T) {
 func (n *testNode) faultedBy(t *testing.T, id, limit string) {
 	t.Helper()
 	n.until(t, id, status("faulted"))
-	s, err := n.store.Load(t.Context(), id)
+	s, err := n.store.Writer.Load(t.Context(), id)
 	if err != nil || s.Error == nil || s.Error.Title != "Limit exceeded" || !strings.Contains(s.Error.Detail, limit) {
 		t.Errorf("%s: error %+v, %v; want %s", id, s.Error, err, limit)
 	}

@@ -67,7 +67,7 @@ do: [{again: {emit: {event: {with: {type: echo}}}}}]
 			}
 		}
 		starts := func(name string) (times []time.Time) {
-			page, err := n.store.Instances(t.Context(), projections.InstanceQuery{Definition: "t/" + name, Limit: projections.MaxLimit})
+			page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{Definition: "t/" + name, Limit: projections.MaxLimit})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ do: [{again: {emit: {event: {with: {type: echo}}}}}]
 			return times
 		}
 		takes := func(instance string, kind signal.Type) (times []time.Time) {
-			rows, err := n.store.Stream(t.Context(), instance, 0, projections.MaxLimit)
+			rows, err := n.store.Streams.Stream(t.Context(), instance, 0, projections.MaxLimit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,7 @@ func paced(t *testing.T, place string, rates runtime.Rates, documents ...string)
 		publish(t, n, d)
 	}
 	n.rt, err = runtime.New(t.Context(), runtime.Config{
-		Store: st, Definitions: n.cat, Performer: activity.New(activity.Config{}), Now: st.Now, Metrics: n.metrics,
+		Store: st.Parts, Definitions: n.cat, Performer: activity.New(activity.Config{}), Now: st.Clock.Now, Metrics: n.metrics,
 		Rates: rates, Limits: engine.Limits{Steps: 10}, SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4,
 	})
 	if err != nil {

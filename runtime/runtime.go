@@ -41,9 +41,9 @@ type Definitions = turn.Definitions
 type Performer = dispatch.Performer
 
 // Config wires a node. Store, Definitions and Performer are required; a zero
-// number means its default.
+// number means its default. Which parts a store may lack is said at store.Parts.
 type Config struct {
-	Store       store.Full
+	Store       store.Parts
 	Definitions Definitions
 	Performer   Performer
 	Now         func() time.Time      // nil = the clock of the store
@@ -146,6 +146,12 @@ func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Now == nil {
+		c.Now = c.Store.Clock.Now
+	}
+	if c.Store.Ledger == nil {
+		c.Store.Ledger = noLedger{}
+	}
 	return c
 }
 
@@ -154,6 +160,35 @@ func or[T int | time.Duration](field *T, value T) {
 	if *field == 0 {
 		*field = value
 	}
+}
+
+// complete says which part of the store is missing for what is configured.
+func (c *Config) complete() error {
+	s := &c.Store
+	for _, part := range []struct {
+		name   string
+		absent bool
+	}{
+		{"Queue", s.Queue == nil}, {"Writer", s.Writer == nil}, {"Instances", s.Instances == nil}, {"Streams", s.Streams == nil},
+		{"Waits", s.Waits == nil}, {"Tasks", s.Tasks == nil}, {"DeadLetters", s.DeadLetters == nil}, {"Identity", s.Identity == nil},
+		{"Nodes", s.Nodes == nil}, {"Clock, or set Now", s.Clock == nil && c.Now == nil},
+		{"Retention and Locks, or set no RetentionKeep", c.RetentionKeep != 0 && (s.Retention == nil || s.Locks == nil)},
+		{"Inbox, or set no EventTTL", c.EventTTL != 0 && s.Inbox == nil},
+	} {
+		if part.absent {
+			return fmt.Errorf("runtime: the Store has no part %s", part.name)
+		}
+	}
+	return nil
+}
+
+// noLedger is that of a store which notes nothing.
+type noLedger struct{}
+
+func (noLedger) Enter(store.Delivery) {}
+func (noLedger) Leave(store.Delivery) {}
+func (noLedger) Strays(context.Context, func(string) bool) (int, error) {
+	return 0, nil
 }
 
 // Runtime is one node. Its methods may be called from many goroutines, before,
@@ -174,18 +209,18 @@ type Runtime struct {
 
 // New makes a node on an open store.
 func New(ctx context.Context, c Config) (*Runtime, error) {
-	if c.Store == nil || c.Definitions == nil || c.Performer == nil {
+	if c.Definitions == nil || c.Performer == nil {
 		return nil, fmt.Errorf("runtime: Store, Definitions and Performer are required")
 	}
-	c = c.withDefaults()
-	if c.Now == nil {
-		c.Now = c.Store.Now
+	if err := c.complete(); err != nil {
+		return nil, err
 	}
-	key, err := c.Store.Key(ctx)
+	c = c.withDefaults()
+	key, err := c.Store.Identity.Key(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("runtime: key: %w", err)
 	}
-	epoch, err := c.Store.Epoch(ctx)
+	epoch, err := c.Store.Identity.Epoch(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("runtime: epoch: %w", err)
 	}
@@ -214,7 +249,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 // dispatching wires the dispatcher of the node's commands.
 func (r *Runtime) dispatching() dispatch.Config {
 	return dispatch.Config{
-		Store: r.Store, Performer: r.Performer, Memory: r.Memory, Log: r.Log, Now: r.Now,
+		Writer: r.Store.Writer, Streams: r.Store.Streams, Node: r.Store.Nodes.Node(), Performer: r.Performer, Memory: r.Memory, Log: r.Log, Now: r.Now,
 		Turn: r.pump.Turn,
 		Load: func(ctx context.Context, d store.Delivery, id string) (*snapshot.Snapshot, *memory.Part, error) {
 			return r.turns.Load(ctx, d, id)
@@ -229,7 +264,7 @@ func (r *Runtime) dispatching() dispatch.Config {
 // routing wires what becomes of events.
 func (r *Runtime) routing() events.Config {
 	return events.Config{
-		Store: r.Store, Events: r.Store, Turns: r.turns, Definitions: r.Definitions, Now: r.Now, TTL: r.EventTTL,
+		Writer: r.Store.Writer, Waits: r.Store.Waits, Events: r.Store.Inbox, Turns: r.turns, Definitions: r.Definitions, Now: r.Now, TTL: r.EventTTL,
 		Begins: r.begins,
 		Paced: func(headers map[string]string, definition string) (due time.Time) {
 			if causedBy(headers, definition) {
@@ -242,19 +277,19 @@ func (r *Runtime) routing() events.Config {
 
 // serving wires what people and the API ask.
 func (r *Runtime) serving() service.Services {
-	signals := &service.Signals{Store: r.Store, Pump: r.pump, Log: r.Log, Now: r.Now}
+	signals := &service.Signals{Writer: r.Store.Writer, Pump: r.pump, Log: r.Log, Now: r.Now}
 	commands := service.Commands{Entry: r.Entry, Command: dispatch.Command}
-	operator := &service.Operator{Store: r.Store, Turns: r.turns, Pump: r.pump, Definitions: r.Definitions, Commands: commands, Now: r.Now}
+	operator := &service.Operator{Writer: r.Store.Writer, Turns: r.turns, Pump: r.pump, Definitions: r.Definitions, Commands: commands, Now: r.Now}
 	return service.Services{
 		Starts: &service.Starts{
-			Store: r.Store, Turns: r.turns, Pump: r.pump, Signals: signals, Now: r.Now,
+			Writer: r.Store.Writer, Instances: r.Store.Instances, Turns: r.turns, Pump: r.pump, Signals: signals, Now: r.Now,
 			Committed: r.committed, Refused: r.refused,
 		},
 		Signals:  signals,
-		Tasks:    &service.Tasks{Store: r.Store, Pump: r.pump, Now: r.Now},
+		Tasks:    &service.Tasks{Writer: r.Store.Writer, Tasks: r.Store.Tasks, Pump: r.pump, Now: r.Now},
 		Operator: operator,
-		Migrator: &service.Migrator{Store: r.Store, Pump: r.pump, Definitions: r.Definitions, Operator: operator, Now: r.Now},
-		Letters:  &service.Letters{Store: r.Store, Commands: commands},
+		Migrator: &service.Migrator{Instances: r.Store.Instances, Pump: r.pump, Definitions: r.Definitions, Operator: operator, Now: r.Now},
+		Letters:  &service.Letters{Writer: r.Store.Writer, DeadLetters: r.Store.DeadLetters, Commands: commands},
 	}
 }
 

@@ -33,7 +33,7 @@ func (r *Runtime) Publish(ctx context.Context, def engine.Definition, record *de
 		if err != nil {
 			return false, err
 		}
-		err = r.Store.Commit(ctx, change)
+		err = r.Store.Writer.Commit(ctx, change)
 		for _, id := range ids {
 			r.turns.Forget(id)
 		}
@@ -102,7 +102,7 @@ func (r *Runtime) publication(ctx context.Context, def engine.Definition, record
 // commands and no tasks.
 func (r *Runtime) scheduleChange(prev *snapshot.Snapshot, out *engine.Outcome) (c store.Change, err error) {
 	c.Snapshot = &out.Snapshot
-	c.Runtime = store.Runtime{ExecutedBy: r.Store.Node(), ExecutedAt: r.Now()}
+	c.Runtime = store.Runtime{ExecutedBy: r.Store.Nodes.Node(), ExecutedAt: r.Now()}
 	if c.Encoded, err = out.Snapshot.Encode(); err != nil {
 		return c, err
 	}
@@ -120,7 +120,7 @@ func (r *Runtime) listening(ctx context.Context, name string) (*snapshot.Snapsho
 	q := projections.InstanceQuery{Definition: name, BusinessKey: engine.ScheduleKey, Limit: projections.MaxLimit}
 	last := ""
 	for {
-		page, err := r.Store.Instances(ctx, q)
+		page, err := r.Store.Instances.Instances(ctx, q)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func (r *Runtime) listening(ctx context.Context, name string) (*snapshot.Snapsho
 
 // allowed refuses a request from the queue for an id that is the engine's own,
 // unless a schedule instance has asked for it as its successor.
-func (r *Runtime) allowed(ctx context.Context, c turn.Committer, id string, start signal.Start) error {
+func (r *Runtime) allowed(ctx context.Context, c store.Writer, id string, start signal.Start) error {
 	if start.Schedule == nil {
 		return service.Reserved(id)
 	}
@@ -180,7 +180,7 @@ func (r *Runtime) succeeded(ctx context.Context, id string) (*snapshot.Snapshot,
 	if errors.Is(err, store.ErrNotFound) {
 		now := r.Now()
 		env := signal.Envelope{SignalID: next, InstanceID: next, Type: signal.StartRequest, OccurredAt: now}
-		_, err = r.Begin(ctx, r.Store, env, engine.SuccessorStart(ended.Definition, ended.Schedule), now)
+		_, err = r.Begin(ctx, r.Store.Writer, env, engine.SuccessorStart(ended.Definition, ended.Schedule), now)
 		if err == nil || errors.Is(err, store.ErrDuplicate) {
 			snap, err = r.Snapshot(ctx, next)
 		}
@@ -199,7 +199,7 @@ func (r *Runtime) begins(ctx context.Context, def engine.Definition, w projectio
 	if s == nil {
 		return nil, false, nil
 	}
-	row, err := r.Store.Instance(ctx, w.InstanceID)
+	row, err := r.Store.Instances.Instance(ctx, w.InstanceID)
 	if err != nil || row.Status == string(snapshot.Suspended) {
 		return nil, false, err
 	}

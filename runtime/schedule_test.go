@@ -25,7 +25,7 @@ func scheduledDoc(name, version, schedule string) string {
 // children lists what an instance started.
 func (n *testNode) children(t *testing.T, id string) []projections.Instance {
 	t.Helper()
-	page, err := n.store.Instances(t.Context(), projections.InstanceQuery{ParentID: id, Limit: projections.MaxLimit})
+	page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{ParentID: id, Limit: projections.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func (n *testNode) schedule(t *testing.T, id string) snapshot.Snapshot {
 	var s snapshot.Snapshot
 	eventually(t, "schedule "+id, func() bool {
 		var err error
-		s, err = n.store.Load(t.Context(), id)
+		s, err = n.store.Writer.Load(t.Context(), id)
 		return err == nil
 	})
 	return s
@@ -67,7 +67,7 @@ func TestScheduleEvery(t *testing.T) {
 		}
 		publish(t, n, scheduledDoc("every", "1.0.9", "{every: PT1S}"))
 		n.settles(t)
-		if _, err := n.store.Load(t.Context(), "schedule.t.every.1.0.9"); err == nil {
+		if _, err := n.store.Writer.Load(t.Context(), "schedule.t.every.1.0.9"); err == nil {
 			t.Error("an older version has a schedule")
 		}
 	})
@@ -78,7 +78,7 @@ func (n *testNode) settles(t *testing.T) {
 	t.Helper()
 	calm := 0
 	eventually(t, "queues", func() bool {
-		queues, err := n.store.Queues(t.Context())
+		queues, err := n.store.Backlog.Queues(t.Context())
 		busy := 0
 		for _, q := range queues {
 			busy += q.Ready + q.Leased
@@ -140,7 +140,7 @@ func TestScheduleAfterWaitsForTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.settles(t)
-	if row, err := n.store.Instance(t.Context(), next.ID); err != nil || row.Status != "waiting" {
+	if row, err := n.store.Instances.Instance(t.Context(), next.ID); err != nil || row.Status != "waiting" {
 		t.Errorf("%+v, %v", row, err)
 	}
 }

@@ -29,7 +29,7 @@ func numbered(id, signalID string, sequence int) signal.Envelope {
 // taken are the sequences that an instance has applied, in their order.
 func (n *testNode) taken(t *testing.T, id string) []int {
 	t.Helper()
-	entries, err := n.store.Stream(t.Context(), id, 0, 10_000)
+	entries, err := n.store.Streams.Stream(t.Context(), id, 0, 10_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestSequenceIsKeptAcrossNodes(t *testing.T) {
 			case 1:
 				_, err = b.rt.Signal(t.Context(), env)
 			default:
-				err = a.store.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: must(env.Encode())}}})
+				err = a.store.Writer.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: must(env.Encode())}}})
 			}
 			if err != nil {
 				t.Fatalf("sequence %d: %v", at, err)
@@ -135,7 +135,7 @@ func TestWaitingForATurnIsBounded(t *testing.T) {
 	if did, err := n.rt.Signal(t.Context(), numbered("r", "first", 1)); did != engine.Applied || err != nil {
 		t.Errorf("the first: %s, %v", did, err)
 	}
-	s, err := n.store.Load(t.Context(), "r")
+	s, err := n.store.Writer.Load(t.Context(), "r")
 	if want := int64(snapshot.MaxAhead + 1); err != nil || len(s.Ahead) > 0 || s.Senders[0].Last != want || s.Version != 2*want {
 		t.Errorf("%d ahead, version %d, %+v, %v", len(s.Ahead), s.Version, s.Senders, err)
 	}

@@ -106,7 +106,7 @@ func TestTaskIsCompletedOnce(t *testing.T) {
 		n := start(t, fresh(), nil, askDoc)
 		n.begin(t, "i", "t/ask", map[string]any{"amount": 5})
 		n.until(t, "i", status("waiting"))
-		page, err := n.store.Tasks(t.Context(), projections.TaskQuery{User: "bob", Groups: []string{"staff"}})
+		page, err := n.store.Tasks.Tasks(t.Context(), projections.TaskQuery{User: "bob", Groups: []string{"staff"}})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("tasks %v, %v", page, err)
 		}
@@ -158,7 +158,7 @@ func TestTaskIsCompletedOnce(t *testing.T) {
 		if out := n.output(t, "i"); out != `{"by":"ann","data":{"note":"grün"},"outcome":"yes"}` {
 			t.Errorf("output %s", out)
 		}
-		events, err := n.store.TaskEvents(ctx, id)
+		events, err := n.store.Tasks.TaskEvents(ctx, id)
 		var names []string
 		for _, e := range events {
 			names = append(names, e.Event+":"+e.Actor)
@@ -209,7 +209,7 @@ func TestSignalSaysWhatItDid(t *testing.T) {
 		env.WaitingToken, env.ExpectedVersion = "", 9
 		_, err = n.rt.Signal(t.Context(), env)
 		code(t, err, "signal.stale")
-		if s, err := n.store.Load(t.Context(), "j"); err != nil || s.Version != 1 {
+		if s, err := n.store.Writer.Load(t.Context(), "j"); err != nil || s.Version != 1 {
 			t.Errorf("a refused signal left version %d, %v", s.Version, err)
 		}
 	})
@@ -236,7 +236,7 @@ func TestEventReachesThoseWhoWaitForIt(t *testing.T) {
 		if got, err := n.rt.PublishEvent(t.Context(), event, nil); got != 0 || err != nil {
 			t.Errorf("the same event again reached %d, %v", got, err)
 		}
-		if row, err := n.store.Instance(t.Context(), "i0"); err != nil || row.Status != "waiting" {
+		if row, err := n.store.Instances.Instance(t.Context(), "i0"); err != nil || row.Status != "waiting" {
 			t.Errorf("another's event: %+v, %v", row, err)
 		}
 		for _, bad := range []string{`{"id":"1","source":"s"}`, `{"type":"paid","id":"1"}`, `7`, ``} {
@@ -297,7 +297,7 @@ func TestPermanentFailureFaultsAndAnOperatorMends(t *testing.T) {
 		if out := n.output(t, "i"); out != `"ok"` {
 			t.Errorf("output %s", out)
 		}
-		entries, err := n.store.Stream(t.Context(), "i", 0, 50)
+		entries, err := n.store.Streams.Stream(t.Context(), "i", 0, 50)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -316,7 +316,7 @@ func TestPermanentFailureFaultsAndAnOperatorMends(t *testing.T) {
 // send puts raw bytes on the signal queue.
 func (n *testNode) send(t *testing.T, body string) {
 	t.Helper()
-	if err := n.store.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte(body)}}}); err != nil {
+	if err := n.store.Writer.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte(body)}}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -326,7 +326,7 @@ func (n *testNode) letters(t *testing.T, want int) []projections.DeadLetter {
 	t.Helper()
 	var w await.Wait
 	for {
-		page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+		page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -357,14 +357,14 @@ func TestHopelessMessagesBecomeDeadLetters(t *testing.T) {
 			{"an unknown definition", envelope(`"signalType":"StartRequest","payload":{"definition":"t/none"}`), "definition.unknown", store.Signals},
 			{"a start that is announced as a command", envelope(`"signalType":"StartRequest","payload":{"definition":"t/listen"}`), "signal.invalid", store.Commands},
 		} {
-			if err := n.store.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: c.queue, Body: []byte(c.body)}}}); err != nil {
+			if err := n.store.Writer.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: c.queue, Body: []byte(c.body)}}}); err != nil {
 				t.Fatal(err)
 			}
 			letters := n.letters(t, 1)
 			if l := letters[0]; l.Reason != c.reason || string(l.Envelope) != c.body || l.Queue != string(c.queue) || l.Node == "" || l.DiedAt.IsZero() {
 				t.Errorf("%s: %+v", c.name, l)
 			}
-			if err := n.store.Discard(t.Context(), letters[0].ID); err != nil {
+			if err := n.store.DeadLetters.Discard(t.Context(), letters[0].ID); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -379,13 +379,13 @@ func TestReplayedLetterIsApplied(t *testing.T) {
 		n.send(t, body)
 		l := n.letters(t, 1)[0]
 		n.begin(t, "late", "t/listen", map[string]any{"order": 1})
-		if err := n.store.Replay(t.Context(), l.ID); err != nil {
+		if err := n.store.DeadLetters.Replay(t.Context(), l.ID); err != nil {
 			t.Fatal(err)
 		}
 		if out := n.output(t, "late"); out != `{"order":1}` {
 			t.Errorf("output %s", out)
 		}
-		if page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
+		if page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
 			t.Errorf("the letter is still there: %v, %v", page, err)
 		}
 	})
@@ -404,7 +404,7 @@ func TestApplicationStartsThroughTheQueue(t *testing.T) {
 		}
 		n.send(t, strings.Replace(strings.Replace(body, "StartRequest", "ExternalSignal", 1), `{"definition":"t/listen","businessKey":"b","input":{"order":1}}`, `{"type":"paid","data":{"order":1}}`, 1))
 		n.output(t, "q")
-		if page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
+		if page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
 			t.Errorf("dead letters %v, %v", page, err)
 		}
 	})
@@ -439,13 +439,13 @@ func TestRetentionDeletesOnlyWhatEnded(t *testing.T) {
 		n.begin(t, "old", "t/call", nil)
 		n.begin(t, "live", "t/listen", map[string]any{"order": 1})
 		n.output(t, "old")
-		if got, err := n.store.Purge(t.Context(), time.Now().Add(time.Minute), 100); got != 1 || err != nil {
+		if got, err := n.store.Retention.Purge(t.Context(), time.Now().Add(time.Minute), 100); got != 1 || err != nil {
 			t.Fatalf("purged %d, %v", got, err)
 		}
-		if _, err := n.store.Load(t.Context(), "old"); !errors.Is(err, store.ErrNotFound) {
+		if _, err := n.store.Writer.Load(t.Context(), "old"); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("the old one: %v", err)
 		}
-		if _, err := n.store.Load(t.Context(), "live"); err != nil {
+		if _, err := n.store.Writer.Load(t.Context(), "live"); err != nil {
 			t.Errorf("the live one: %v", err)
 		}
 	})
@@ -499,7 +499,7 @@ func TestAnotherPersonsTaskIsNotCompleted(t *testing.T) {
 `))
 		n.begin(t, "i", "t/assigned", nil)
 		n.until(t, "i", status("waiting"))
-		page, err := n.store.Tasks(t.Context(), projections.TaskQuery{InstanceID: "i"})
+		page, err := n.store.Tasks.Tasks(t.Context(), projections.TaskQuery{InstanceID: "i"})
 		if err != nil || len(page.Items) != 1 || page.Items[0].Priority != engine.DefaultPriority {
 			t.Fatalf("%+v, %v", page, err)
 		}

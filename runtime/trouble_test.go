@@ -36,9 +36,8 @@ func (s *troubled) trouble() error {
 }
 
 // wraps puts it over a store.
-func (s *troubled) wraps(full store.Full) store.Full {
-	s.over(full, func(d store.Delivery) store.Delivery { return &troubledDelivery{d, s} })
-	return s
+func (s *troubled) wraps(whole store.Parts) store.Parts {
+	return s.over(whole, s, func(d store.Delivery) store.Delivery { return &troubledDelivery{d, s} })
 }
 
 func (d *troubledDelivery) Commit(ctx context.Context, c store.Change) error {
@@ -72,7 +71,7 @@ func TestMessageOutlivesTheStoresTrouble(t *testing.T) {
 		s.failures.Store(4) // the turn, and the giving back, and so on
 		n.send(t, `{"signalId":"s","workflowInstanceId":"i","runtimeProvider":"aqueduct","signalType":"ExternalSignal","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"type":"paid","data":{"order":1}}}`)
 		n.output(t, "i")
-		if page, err := n.store.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
+		if page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
 			t.Errorf("dead letters %v, %v", page, err)
 		}
 	})
@@ -103,7 +102,7 @@ func TestMessagesAreGivenBackInOrder(t *testing.T) {
 			Payload: json.RawMessage(fmt.Sprintf(`{"type":"step","data":"%s"}`, data)),
 		}.Encode())})
 	}
-	if err := n.store.Commit(t.Context(), c); err != nil {
+	if err := n.store.Writer.Commit(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -122,7 +121,7 @@ func (s away) Commit(ctx context.Context, c store.Change) error {
 	if err := s.trouble(); err != nil {
 		return err
 	}
-	return s.Full.Commit(ctx, c)
+	return s.Writer.Commit(ctx, c)
 }
 
 // TestNodeEndsAlthoughItsStoreIsAway stops a node while a consumer retries a
@@ -131,7 +130,7 @@ func TestNodeEndsAlthoughItsStoreIsAway(t *testing.T) {
 	t.Parallel()
 	s := away{&troubled{}}
 	called := make(chan struct{}, 1)
-	n, err := open(t.Context(), t.TempDir()+"/a.db", func(full store.Full) store.Full { s.wraps(full); return s },
+	n, err := open(t.Context(), t.TempDir()+"/a.db", func(whole store.Parts) store.Parts { p := s.wraps(whole); p.Writer = s; return p },
 		func(ctx context.Context, _ json.RawMessage) (any, error) {
 			called <- struct{}{}
 			<-ctx.Done()
@@ -146,8 +145,8 @@ func TestNodeEndsAlthoughItsStoreIsAway(t *testing.T) {
 	s.failures.Store(1 << 30)
 	// The command is given back with no attempt left: a consumer answers it.
 	body := must(signal.ForCommand("i", 2, 5, time.Now(), time.Time{}).Encode())
-	err = n.store.Commit(t.Context(), store.Change{
-		Claims: []store.Claim{{InstanceID: "i", Position: 2, Expect: n.store.Node(), Attempts: 5}},
+	err = n.store.Writer.Commit(t.Context(), store.Change{
+		Claims: []store.Claim{{InstanceID: "i", Position: 2, Expect: n.store.Nodes.Node(), Attempts: 5}},
 		Send:   []store.Send{{Queue: store.Commands, Body: body}},
 	})
 	if err != nil {
@@ -170,7 +169,7 @@ func TestNodeEndsAlthoughItsStoreIsAway(t *testing.T) {
 
 // orphaning is a store that cannot look for commands of dead nodes for a while.
 type orphaning struct {
-	store.Full
+	store.Nodes
 	failures atomic.Int64
 }
 
@@ -178,14 +177,14 @@ func (s *orphaning) Orphans(ctx context.Context, most int) (int, error) {
 	if s.failures.Add(-1) >= 0 {
 		return 0, problem.New(problem.Unavailable, "store.full", "the session is gone")
 	}
-	return s.Full.Orphans(ctx, most)
+	return s.Nodes.Orphans(ctx, most)
 }
 
 // A node that cannot adopt what a dead one left goes on, and tries again.
 func TestAdoptionOutlivesTrouble(t *testing.T) {
 	t.Parallel()
 	place := t.TempDir() + "/a.db"
-	whole := func(full store.Full) store.Full { return full }
+	whole := func(p store.Parts) store.Parts { return p }
 	called := make(chan struct{}, 1)
 	first, err := open(t.Context(), place, whole, func(ctx context.Context, _ json.RawMessage) (any, error) {
 		called <- struct{}{}
@@ -203,7 +202,7 @@ func TestAdoptionOutlivesTrouble(t *testing.T) {
 	}
 	s := &orphaning{}
 	s.failures.Store(3)
-	second, err := open(t.Context(), place, func(full store.Full) store.Full { s.Full = full; return s },
+	second, err := open(t.Context(), place, func(p store.Parts) store.Parts { s.Nodes, p.Nodes = p.Nodes, s; return p },
 		func(context.Context, json.RawMessage) (any, error) { return 1, nil }, callDoc)
 	if err != nil {
 		t.Fatal(err)

@@ -35,9 +35,16 @@ const (
 	Commands Queue = "command"  // work announced to every node
 )
 
-// Store is the database of a node. All methods may be called from many
-// goroutines.
+// Store is an open database, as the package of a store gives it.
 type Store interface {
+	Parts() Parts
+	// Close waits for running calls, gives back what this node holds, and
+	// releases the database. Later calls return ErrClosed.
+	Close() error
+}
+
+// Receiver gives messages to the consumers of the pump.
+type Receiver interface {
 	// Receive blocks until a message of the queue is due and gives it to this
 	// caller alone, or returns ctx's error. Among due messages the smallest
 	// priority comes first, then the one committed first. A message is never
@@ -47,16 +54,18 @@ type Store interface {
 	// the order in which the queue hands messages to this process, so that what
 	// came in order can be worked on in order. It must not block, nor call the store.
 	Receive(ctx context.Context, q Queue, arrived func(Message)) (Delivery, error)
-	// Commit writes a change that no delivery caused, all or nothing. Errors:
-	// ErrStale, ErrDuplicate, ErrTaken, ErrUnknown; none of them has written
-	// anything but, perhaps, ErrUnknown.
+}
+
+// Writer is where a turn reads and writes: a delivery, or the store itself for
+// a change that no message caused.
+type Writer interface {
+	// Commit writes a change, all or nothing. Errors: ErrStale, ErrDuplicate,
+	// ErrTaken, ErrUnknown; none of them has written anything but, perhaps,
+	// ErrUnknown.
 	Commit(ctx context.Context, c Change) error
 	// Load returns an instance's last committed snapshot, or ErrNotFound. A
 	// snapshot that cannot be read is a problem snapshot.*.
 	Load(ctx context.Context, instanceID string) (snapshot.Snapshot, error)
-	// Close waits for running calls, gives back what this node holds, and
-	// releases the database. Later calls return ErrClosed.
-	Close() error
 }
 
 // Delivery is one message, locked to one worker until it is committed or
@@ -64,14 +73,11 @@ type Store interface {
 // returns ErrLost.
 type Delivery interface {
 	Message() Message
-	// Load is Store.Load inside the delivery's transaction, where the store
-	// has one.
-	Load(ctx context.Context, instanceID string) (snapshot.Snapshot, error)
-	// Commit consumes the message and writes c, all or nothing. On ErrStale,
-	// ErrDuplicate and ErrTaken nothing is written, the message is still held,
-	// and Commit may be called again with another change. On ErrLost and
-	// ErrUnknown the delivery is over.
-	Commit(ctx context.Context, c Change) error
+	// Load reads inside the delivery's transaction, where the store has one. Commit
+	// consumes the message, too. On ErrStale, ErrDuplicate and ErrTaken the message
+	// is still held, and Commit may be called again with another change. On ErrLost
+	// and ErrUnknown the delivery is over.
+	Writer
 	// Release gives the message back, visible at once, with one attempt more; its
 	// place among messages of its priority may be another.
 	Release(ctx context.Context, cause error) error
@@ -128,7 +134,7 @@ type Change struct {
 	Tasks []TaskEdit
 	Send  []Send
 	// Also are messages of further deliveries that the caller holds, and that are
-	// consumed with the one it commits. Only a store that Joins takes any.
+	// consumed with the one it commits. Only a store with Parts.Joins takes any.
 	Also []Message
 	// DeadLetter takes the delivery's message out of circulation; without a
 	// delivery it is one more letter.

@@ -80,10 +80,10 @@ waiting and completed instances, is not removed: take a schema for trying out.`,
 // benchStore tells the benchmark how to use the embedded store.
 func (a *app) benchStore(o *bench.Options, d sqlite.Durability) {
 	o.Store = "sqlite"
-	o.Open = func(ctx context.Context, dir string) (store.Full, error) {
+	o.Open = func(ctx context.Context, dir string) (bench.Database, error) {
 		return sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "bench.db"), Durability: d})
 	}
-	o.Transactions = func(s store.Full) int64 { return s.(*sqlite.Store).Stats().Transactions }
+	o.Transactions = func(s store.Store) int64 { return s.(*sqlite.Store).Stats().Transactions }
 	o.Size = databaseSize
 	o.Floor = func(ctx context.Context, dir string, n, callers int) (bench.Floor, error) {
 		f, err := sqlite.Floor(ctx, dir, d, n, callers)
@@ -108,11 +108,11 @@ func (a *app) benchOracle(ctx context.Context, o bench.Options) error {
 	if a.json {
 		o.Out, o.JSON = io.Discard, a.out
 	}
-	o.Open = func(ctx context.Context, _ string) (store.Full, error) {
+	o.Open = func(ctx context.Context, _ string) (bench.Database, error) {
 		return openStore(ctx, l.Store, l.Queue, "", 0, slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError})))
 	}
-	o.Transactions = func(s store.Full) int64 { return s.(*oracle.Store).Commits() }
-	o.Calls = func(s store.Full) bench.Calls {
+	o.Transactions = func(s store.Store) int64 { return s.(*oracle.Store).Commits() }
+	o.Calls = func(s store.Store) bench.Calls {
 		st := s.(*oracle.Store)
 		return bench.Calls{RoundTrips: st.Calls(), Dequeues: st.Dequeues(), Beats: st.Beats()}
 	}

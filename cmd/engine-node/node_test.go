@@ -194,7 +194,7 @@ func TestDeadLettersTravelByteForByte(t *testing.T) {
 	n, c, _ := running(t)
 	ctx := t.Context()
 	body := []byte("no envelope \xff")
-	if err := n.store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}}); err != nil {
+	if err := n.store.Parts().Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}}); err != nil {
 		t.Fatal(err)
 	}
 	var id string

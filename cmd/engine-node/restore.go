@@ -41,7 +41,7 @@ it is refused.`,
 			if err != nil {
 				return err
 			}
-			from, to, err := db.Raise(cmd.Context())
+			from, to, err := db.Parts().Identity.Raise(cmd.Context())
 			if closing := db.Close(); err == nil {
 				err = closing
 			}

@@ -290,6 +290,6 @@ func enqueue(ts *testscript.TestScript, _ bool, args []string) {
 	c.Store.URL = args[0]
 	s, err := openStore(ctx, c.Store, c.Queue, "", 0, slog.New(slog.DiscardHandler))
 	ts.Check(err)
-	ts.Check(s.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte(args[1])}}}))
+	ts.Check(s.Parts().Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte(args[1])}}}))
 	ts.Check(s.Close())
 }

@@ -41,7 +41,7 @@ import (
 
 // database is what a node needs of its store.
 type database interface {
-	store.Full
+	store.Store
 	definition.Repository
 }
 
@@ -74,8 +74,8 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		return nil, err
 	}
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	n := &node{name: name, store: db, log: log}
-	n.catalogue = definition.New(db, openworkflow.Parsers(), db.Now)
+	n, parts := &node{name: name, store: db, log: log}, db.Parts()
+	n.catalogue = definition.New(db, openworkflow.Parsers(), parts.Clock.Now)
 	sink, err := sinkURL(c.Events.Sink)
 	if err != nil {
 		n.store.Close()
@@ -95,7 +95,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	})
 	n.catalogue.ResolveWith(n.performer)
 	rc := runtime.Config{
-		Store: db, Definitions: n.catalogue, Performer: n.performer, Log: log, Metrics: metrics,
+		Store: parts, Definitions: n.catalogue, Performer: n.performer, Log: log, Metrics: metrics,
 		Memory: budget, CacheBytes: int(budget.Snapshots),
 		SignalConsumers: c.Queue.SignalConsumers, ScheduleConsumers: c.Queue.ScheduleConsumers,
 		CommandConsumers: c.Queue.CommandConsumers, Handlers: c.Queue.Handlers, Activities: c.Activity.Concurrency,
@@ -127,7 +127,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	}
 	n.handler, err = api.New(api.Config{
 		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, Letters: n.runtime, Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime,
-		Memory: budget, Definitions: db, Reader: db, Ready: (&readiness{store: db}).ready, Now: db.Now, Version: version(), Log: log, Registerer: metrics,
+		Memory: budget, Definitions: db, Reader: rows(parts), Ready: (&readiness{store: parts.Prober}).ready, Now: parts.Clock.Now, Version: version(), Log: log, Registerer: metrics,
 		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 	})
 	if err != nil {
@@ -135,6 +135,11 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		return nil, err
 	}
 	return n, nil
+}
+
+// rows are those that the API shows.
+func rows(p store.Parts) api.Reader {
+	return api.Reader{Instances: p.Instances, Streams: p.Streams, Tasks: p.Tasks, DeadLetters: p.DeadLetters, Backlog: p.Backlog}
 }
 
 // openStore opens the database that an address names; an embedded one keeps so

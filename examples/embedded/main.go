@@ -55,7 +55,7 @@ func main() {
 
 // database is what the program needs of a store: oracle.Open gives one, too.
 type database interface {
-	store.Full
+	store.Store
 	definition.Repository
 }
 
@@ -68,7 +68,7 @@ func run(ctx context.Context, db database, out io.Writer) (err error) {
 	if _, _, err := definitions.Publish(ctx, "order.yaml", []byte(order)); err != nil {
 		return err
 	}
-	node, err := runtime.New(ctx, runtime.Config{Store: db, Definitions: definitions, Performer: functions})
+	node, err := runtime.New(ctx, runtime.Config{Store: db.Parts(), Definitions: definitions, Performer: functions})
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func TestSecondRunFindsTheFirstOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := run(t.Context(), db, out); err != nil {
+			if err := run(t.Context(), db.Store, out); err != nil {
 				t.Fatal(err)
 			}
 			if err := db.Close(); err != nil {

@@ -218,10 +218,10 @@ func (s *scenario) read(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	if s.end, err = db.Load(ctx, s.job.Instance); err != nil {
+	if s.end, err = db.Parts().Writer.Load(ctx, s.job.Instance); err != nil {
 		return err
 	}
-	entries, err := db.Stream(ctx, s.job.Instance, 0, projections.MaxLimit)
+	entries, err := db.Parts().Streams.Stream(ctx, s.job.Instance, 0, projections.MaxLimit)
 	if err != nil {
 		return err
 	}

@@ -100,8 +100,11 @@ func child() error {
 	if err != nil {
 		return err
 	}
+	parts := db.Parts()
+	m := &mortal{Receiver: parts.Queue, Writer: parts.Writer, Ledger: parts.Ledger, after: j.KillAfter}
+	parts.Queue, parts.Writer, parts.Ledger = m, m, m
 	rt, err := runtime.New(ctx, runtime.Config{
-		Store: &mortal{Full: db, after: j.KillAfter}, Definitions: catalogue, Performer: performer, Now: time.Now,
+		Store: parts, Definitions: catalogue, Performer: performer, Now: time.Now,
 		SignalConsumers: 2, ScheduleConsumers: 2, CommandConsumers: 2,
 	})
 	if err != nil {
@@ -121,7 +124,7 @@ func child() error {
 // ended waits until an instance has ended.
 func ended(ctx context.Context, db database, id string) error {
 	for {
-		s, err := db.Load(ctx, id)
+		s, err := db.Parts().Writer.Load(ctx, id)
 		if err != nil || s.Status.Closed() || s.Status == snapshot.Faulted {
 			return err
 		}
@@ -135,7 +138,7 @@ func ended(ctx context.Context, db database, id string) error {
 
 // database is what a node needs of its store.
 type database interface {
-	store.Full
+	store.Store
 	definition.Repository
 }
 
@@ -150,7 +153,9 @@ func openDatabase(ctx context.Context, place string) (database, error) {
 
 // mortal is a store that kills the process after so many commits.
 type mortal struct {
-	store.Full
+	store.Receiver
+	store.Writer
+	store.Ledger
 	made  atomic.Int64
 	after int64
 }
@@ -164,24 +169,19 @@ func (m *mortal) count(err error) error {
 }
 
 func (m *mortal) Commit(ctx context.Context, c store.Change) error {
-	return m.count(m.Full.Commit(ctx, c))
+	return m.count(m.Writer.Commit(ctx, c))
 }
 
 func (m *mortal) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
-	d, err := m.Full.Receive(ctx, q, arrived)
+	d, err := m.Receiver.Receive(ctx, q, arrived)
 	if err != nil {
 		return nil, err
 	}
 	return &mortalDelivery{d, m}, nil
 }
 
-func (m *mortal) Enter(d store.Delivery) { m.Full.Enter(d.(*mortalDelivery).Delivery) }
-func (m *mortal) Leave(d store.Delivery) { m.Full.Leave(d.(*mortalDelivery).Delivery) }
-
-// Deaths tells of nodes that died, as the store does.
-func (m *mortal) Deaths() <-chan struct{} {
-	return m.Full.(interface{ Deaths() <-chan struct{} }).Deaths()
-}
+func (m *mortal) Enter(d store.Delivery) { m.Ledger.Enter(d.(*mortalDelivery).Delivery) }
+func (m *mortal) Leave(d store.Delivery) { m.Ledger.Leave(d.(*mortalDelivery).Delivery) }
 
 type mortalDelivery struct {
 	store.Delivery

@@ -223,7 +223,7 @@ func runQuoted(t *testing.T, c activity.Config, document string, log *bytes.Buff
 	}
 	performer := activity.New(c)
 	defer performer.Close()
-	rt, err := runtime.New(ctx, runtime.Config{Store: db, Definitions: catalogue, Performer: performer, Now: time.Now, Log: logger, BreakAfter: 1000})
+	rt, err := runtime.New(ctx, runtime.Config{Store: db.Parts(), Definitions: catalogue, Performer: performer, Now: time.Now, Log: logger, BreakAfter: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,8 @@ func runQuoted(t *testing.T, c activity.Config, document string, log *bytes.Buff
 	}
 	handler, err := api.New(api.Config{
 		Starter: rt, Signaller: rt, Tasks: rt, Operator: rt, Acknowledger: rt, Letters: rt, Dispatcher: rt, Publisher: catalogue, Migrator: rt,
-		Definitions: db, Reader: db, Ready: func(context.Context) error { return nil }, Now: time.Now, Log: logger,
+		Definitions: db, Reader: api.Reader{Instances: db, Streams: db, Tasks: db, DeadLetters: db, Backlog: db},
+		Ready: func(context.Context) error { return nil }, Now: time.Now, Log: logger,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -113,7 +113,7 @@ func runSecret(t *testing.T, dir string, c activity.Config, document string, log
 	if _, _, err := catalogue.Publish(ctx, "secret.yaml", []byte(document)); err != nil {
 		t.Fatal(err)
 	}
-	rt, err := runtime.New(ctx, runtime.Config{Store: db, Definitions: catalogue, Performer: performer, Now: time.Now, Log: logger})
+	rt, err := runtime.New(ctx, runtime.Config{Store: db.Parts(), Definitions: catalogue, Performer: performer, Now: time.Now, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,18 +97,18 @@ func (h *history) check(t *testing.T, initial string, do sequential) {
 // pairs runs a test on every store, with two nodes on one database.
 func pairs(t *testing.T, test func(t *testing.T, nodes [2]*world)) {
 	t.Helper()
-	for name, open := range map[string]func() func(context.Context) (places.Database, error){
-		"memory": func() func(context.Context) (places.Database, error) {
+	for name, open := range map[string]func() func(context.Context) (*places.Database, error){
+		"memory": func() func(context.Context) (*places.Database, error) {
 			db := memory.New(nil)
-			return func(context.Context) (places.Database, error) { return db.Open("") }
+			return func(context.Context) (*places.Database, error) { return places.At(db.Open("")) }
 		},
-		"sqlite": func() func(context.Context) (places.Database, error) {
+		"sqlite": func() func(context.Context) (*places.Database, error) {
 			file := places.OnFile(t)()
-			return func(ctx context.Context) (places.Database, error) { return places.Open(ctx, file) }
+			return func(ctx context.Context) (*places.Database, error) { return places.Open(ctx, file) }
 		},
-		"oracle": func() func(context.Context) (places.Database, error) {
+		"oracle": func() func(context.Context) (*places.Database, error) {
 			schema := places.OnOracle(t)()
-			return func(ctx context.Context) (places.Database, error) { return places.Open(ctx, schema) }
+			return func(ctx context.Context) (*places.Database, error) { return places.Open(ctx, schema) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestTicksAreLinearizable(t *testing.T) {
 		}
 		id := scheduleOf("ticks-") + "tick.1.1.0"
 		h := crowd(nodes, 6, 8, func(h *history, caller int, w *world, _ *rand.Rand) {
-			snap, err := w.st.Load(t.Context(), id)
+			snap, err := w.st.Writer.Load(t.Context(), id)
 			if err != nil || len(snap.Waits) != 1 {
 				t.Errorf("%v: %+v", err, snap.Waits)
 				return
@@ -305,11 +305,11 @@ func TestTicksAreLinearizable(t *testing.T) {
 		if _, err := nodes[0].quiet(t.Context(), "ticks-"); err != nil {
 			t.Fatal(err)
 		}
-		snap, err := nodes[0].st.Load(t.Context(), id)
+		snap, err := nodes[0].st.Writer.Load(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		page, err := nodes[0].st.Instances(t.Context(), projections.InstanceQuery{Limit: projections.MaxLimit})
+		page, err := nodes[0].st.Instances.Instances(t.Context(), projections.InstanceQuery{Limit: projections.MaxLimit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,16 +328,16 @@ func TestTicksAreLinearizable(t *testing.T) {
 // A claim of a command compares and sets.
 func TestClaimsAreLinearizable(t *testing.T) {
 	pairs(t, func(t *testing.T, nodes [2]*world) {
-		claim := commands(t, nodes[0].st)
+		claim := commands(t, nodes[0].st.Writer)
 		h := crowd(nodes, 6, 25, func(h *history, caller int, w *world, r *rand.Rand) {
-			owners := []string{"", nodes[0].st.Node(), nodes[1].st.Node()}
+			owners := []string{"", nodes[0].st.Nodes.Node(), nodes[1].st.Nodes.Node()}
 			in := step{thing: fmt.Sprint(2 + r.IntN(3)), op: "claim", who: owners[r.IntN(3)], arg: owners[r.IntN(3)]}
 			h.call(caller, in, func() string {
 				var position int64
 				if _, err := fmt.Sscan(in.thing, &position); err != nil {
 					return err.Error()
 				}
-				err := w.st.Commit(t.Context(), store.Change{Claims: []store.Claim{{InstanceID: claim, Position: position, Expect: in.arg, Owner: in.who}}})
+				err := w.st.Writer.Commit(t.Context(), store.Change{Claims: []store.Claim{{InstanceID: claim, Position: position, Expect: in.arg, Owner: in.who}}})
 				switch {
 				case err == nil:
 					return "ok"
@@ -363,12 +363,12 @@ func TestClaimsAreLinearizable(t *testing.T) {
 func TestLocksAreLinearizable(t *testing.T) {
 	pairs(t, func(t *testing.T, nodes [2]*world) {
 		h := crowd(nodes, 4, 30, func(h *history, caller int, w *world, r *rand.Rand) {
-			in := step{thing: fmt.Sprint("lock", r.IntN(2)), who: w.st.Node(), op: []string{"lock", "unlock"}[r.IntN(2)]}
+			in := step{thing: fmt.Sprint("lock", r.IntN(2)), who: w.st.Nodes.Node(), op: []string{"lock", "unlock"}[r.IntN(2)]}
 			h.call(caller, in, func() string {
 				if in.op == "unlock" {
-					return code(w.st.Unlock(t.Context(), in.thing))
+					return code(w.st.Locks.Unlock(t.Context(), in.thing))
 				}
-				ok, err := w.st.Lock(t.Context(), in.thing, time.Hour)
+				ok, err := w.st.Locks.Lock(t.Context(), in.thing, time.Hour)
 				return fmt.Sprint(ok, code(err))
 			})
 		})
@@ -388,7 +388,7 @@ func TestLocksAreLinearizable(t *testing.T) {
 
 // commands is an instance with three open commands, at positions 2 to 4, that no
 // node performs.
-func commands(t *testing.T, st store.Store) string {
+func commands(t *testing.T, st store.Writer) string {
 	t.Helper()
 	change, err := storetest.Whole("commands", time.Now().UTC())
 	if err != nil {

@@ -41,11 +41,11 @@ func worlds(t *testing.T) []*world {
 		schema, leap = standIn.DSN(), leapOf(standIn)
 	}
 	list := []*world{
-		{name: "memory", clock: clocks[0], sick: sick, open: func(context.Context) (places.Database, error) { return db.Open("") }},
-		{name: "sqlite", clock: clocks[1], place: file, sick: sick, open: func(ctx context.Context) (places.Database, error) {
-			return sqlite.Open(ctx, sqlite.Options{Path: file, Now: clocks[1].now})
+		{name: "memory", clock: clocks[0], sick: sick, open: func(context.Context) (*places.Database, error) { return places.At(db.Open("")) }},
+		{name: "sqlite", clock: clocks[1], place: file, sick: sick, open: func(ctx context.Context) (*places.Database, error) {
+			return places.At(sqlite.Open(ctx, sqlite.Options{Path: file, Now: clocks[1].now}))
 		}},
-		{name: "oracle", clock: clocks[2], leap: leap, place: schema, sick: sick, open: func(ctx context.Context) (places.Database, error) { return places.Open(ctx, schema) }},
+		{name: "oracle", clock: clocks[2], leap: leap, place: schema, sick: sick, open: func(ctx context.Context) (*places.Database, error) { return places.Open(ctx, schema) }},
 	}
 	for _, w := range list {
 		if err := w.start(t.Context()); err != nil {
@@ -340,11 +340,11 @@ func (w *world) send(ctx context.Context, id, sig string) error {
 	if err != nil {
 		return err
 	}
-	return w.st.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+	return w.st.Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 }
 
 // purge deletes everything that has ended.
 func (w *world) purge(ctx context.Context) error {
-	_, err := w.st.Purge(ctx, w.clock.now().Add(time.Hour), 1000)
+	_, err := w.st.Retention.Purge(ctx, w.clock.now().Add(time.Hour), 1000)
 	return err
 }

@@ -64,7 +64,7 @@ do:
 type world struct {
 	name  string
 	place string // where the invariants are looked at; "" = nowhere
-	open  func(ctx context.Context) (places.Database, error)
+	open  func(ctx context.Context) (*places.Database, error)
 	sick  *atomic.Bool // effects that may fail do
 
 	real map[string]string // the ids of children, which no two databases give alike, by the names that a run has for them
@@ -74,7 +74,7 @@ type world struct {
 	clock *clock                                           // nil = the machine's
 	leap  func(ctx context.Context, d time.Duration) error // advances the clock of the database, where it has one
 
-	st   places.Database
+	st   *places.Database
 	cat  *definition.Catalogue
 	rt   *runtime.Runtime
 	stop context.CancelFunc
@@ -97,7 +97,7 @@ func (w *world) start(ctx context.Context) error {
 	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 1}})
 	performer.Register("effect", w.effect)
 	w.rt, err = runtime.New(ctx, runtime.Config{
-		Store: w.st, Definitions: cat, Performer: performer, Now: w.clock.now, RetryMax: -1, BreakAfter: 1 << 20, SignalConsumers: 2, ScheduleConsumers: 2, CommandConsumers: 2,
+		Store: w.st.Parts, Definitions: cat, Performer: performer, Now: w.clock.now, RetryMax: -1, BreakAfter: 1 << 20, SignalConsumers: 2, ScheduleConsumers: 2, CommandConsumers: 2,
 	})
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (w *world) quiet(ctx context.Context, prefix string) (state, error) {
 	var wait await.Wait
 	var last string
 	for calm := 0; ; {
-		queues, err := w.st.Queues(ctx)
+		queues, err := w.st.Backlog.Queues(ctx)
 		if err != nil {
 			return state{}, err
 		}
@@ -227,7 +227,7 @@ func (w *world) state(ctx context.Context, prefix string) (state, error) {
 			s.Tasks = append(s.Tasks, k)
 		}
 	}
-	letters, err := w.st.DeadLetters(ctx, projections.DeadLetterQuery{Limit: projections.MaxLimit})
+	letters, err := w.st.DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{Limit: projections.MaxLimit})
 	if err != nil {
 		return s, err
 	}
@@ -247,7 +247,7 @@ func (w *world) state(ctx context.Context, prefix string) (state, error) {
 func (w *world) rows(ctx context.Context, prefix string) (names map[string]string, rows []projections.Instance, err error) {
 	var all []projections.Instance
 	for after := ""; ; {
-		page, err := w.st.Instances(ctx, projections.InstanceQuery{After: after, Limit: projections.MaxLimit})
+		page, err := w.st.Instances.Instances(ctx, projections.InstanceQuery{After: after, Limit: projections.MaxLimit})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -285,7 +285,7 @@ func (w *world) rows(ctx context.Context, prefix string) (names map[string]strin
 func (w *world) of(name string) string { return cmp.Or(w.real[name], name) }
 
 func (w *world) instance(ctx context.Context, row projections.Instance) (instance, error) {
-	snap, err := w.st.Load(ctx, row.ID)
+	snap, err := w.st.Writer.Load(ctx, row.ID)
 	if err != nil {
 		return instance{}, err
 	}
@@ -299,7 +299,7 @@ func (w *world) instance(ctx context.Context, row projections.Instance) (instanc
 		i.open = i.open || soon && !snap.Status.Closed() && snap.Status != "suspended"
 	}
 	slices.Sort(i.Waits)
-	entries, err := w.st.Stream(ctx, row.ID, 0, projections.MaxLimit)
+	entries, err := w.st.Streams.Stream(ctx, row.ID, 0, projections.MaxLimit)
 	if err != nil {
 		return i, err
 	}
@@ -326,13 +326,13 @@ func named(e projections.Entry, incarnation string) string {
 
 func (w *world) tasks(ctx context.Context, id string) ([]task, error) {
 	var list []task
-	page, err := w.st.Tasks(ctx, projections.TaskQuery{InstanceID: id, Limit: projections.MaxLimit})
+	page, err := w.st.Tasks.Tasks(ctx, projections.TaskQuery{InstanceID: id, Limit: projections.MaxLimit})
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range page.Items {
 		k := task{ID: row.ID, Status: row.Status, Assignee: row.Assignee, Role: row.Role, Outcome: row.Outcome, Version: row.Version}
-		events, err := w.st.TaskEvents(ctx, row.ID)
+		events, err := w.st.Tasks.TaskEvents(ctx, row.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -368,7 +368,7 @@ func envelope(id, signalID, kind string) signal.Envelope {
 
 // acknowledge settles the first command of an instance.
 func (w *world) acknowledge(ctx context.Context, id, kind string) (any, error) {
-	entries, err := w.st.Pending(ctx, id, 1)
+	entries, err := w.st.Streams.Pending(ctx, id, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -381,7 +381,7 @@ func (w *world) acknowledge(ctx context.Context, id, kind string) (any, error) {
 
 // letter replays or discards the i-th letter of a run, in the order of state.
 func (w *world) letter(ctx context.Context, prefix string, i int, replay bool) error {
-	page, err := w.st.DeadLetters(ctx, projections.DeadLetterQuery{Limit: projections.MaxLimit})
+	page, err := w.st.DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{Limit: projections.MaxLimit})
 	if err != nil {
 		return err
 	}
@@ -400,7 +400,7 @@ func (w *world) letter(ctx context.Context, prefix string, i int, replay bool) e
 
 // answer completes the open task of an instance, whoever has it.
 func (w *world) answer(ctx context.Context, id string) error {
-	page, err := w.st.Tasks(ctx, projections.TaskQuery{InstanceID: id})
+	page, err := w.st.Tasks.Tasks(ctx, projections.TaskQuery{InstanceID: id})
 	if err != nil {
 		return err
 	}

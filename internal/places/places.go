@@ -19,10 +19,16 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Database is what a node needs of its store.
-type Database interface {
-	store.Full
+// Store is what a node needs of its store.
+type Store interface {
+	store.Store
 	definition.Repository
+}
+
+// Database is an open store, with its parts at hand.
+type Database struct {
+	store.Parts
+	Store
 }
 
 // Each runs a test on every store, in subtests named for them. fresh makes an
@@ -55,13 +61,21 @@ func Install(ctx context.Context, dsn string) error {
 }
 
 // Open opens a place. On Oracle a node has few sessions and is dead soon.
-func Open(ctx context.Context, place string) (Database, error) {
+func Open(ctx context.Context, place string) (*Database, error) {
 	if strings.HasPrefix(place, "user=") {
-		return oracle.Open(ctx, oracle.Options{
+		return At(oracle.Open(ctx, oracle.Options{
 			DSN: place, Consumers: 4, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second,
-		})
+		}))
 	}
-	return sqlite.Open(ctx, sqlite.Options{Path: place})
+	return At(sqlite.Open(ctx, sqlite.Options{Path: place}))
+}
+
+// At is a store that has been opened.
+func At(s Store, err error) (*Database, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Database{s.Parts(), s}, nil
 }
 
 // ErrBroken is what Verify says of an invariant that does not hold; any other

@@ -69,7 +69,7 @@ func (w *world) acknowledgements(sc *godog.ScenarioContext) {
 	sc.Step(`^no command is open$`, func(ctx context.Context) error {
 		return eventually(func() error {
 			return w.with(ctx, func(n *node) error {
-				open, err := n.db.Pending(ctx, "", 0)
+				open, err := n.db.Parts().Streams.Pending(ctx, "", 0)
 				if err == nil && len(open) > 0 {
 					err = fmt.Errorf("open: %s", printed(open))
 				}
@@ -83,7 +83,7 @@ func (w *world) acknowledgements(sc *godog.ScenarioContext) {
 func (w *world) command(ctx context.Context, id string, position int64, ok func(projections.Entry) bool) error {
 	return eventually(func() error {
 		return w.with(ctx, func(n *node) error {
-			rows, err := n.db.Stream(ctx, id, position-1, 1)
+			rows, err := n.db.Parts().Streams.Stream(ctx, id, position-1, 1)
 			if err == nil && (len(rows) == 0 || rows[0].Position != position || !ok(rows[0])) {
 				err = fmt.Errorf("command %d of %s: %+v", position, id, rows)
 			}

@@ -44,7 +44,7 @@ func (w *world) hand(ctx context.Context, user, id string, payload any) error {
 func (w *world) lettersSay(ctx context.Context, id, reasons string) error {
 	return eventually(func() error {
 		return w.with(ctx, func(n *node) error {
-			page, err := n.db.DeadLetters(ctx, projections.DeadLetterQuery{InstanceID: id})
+			page, err := n.db.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{InstanceID: id})
 			if err != nil {
 				return err
 			}

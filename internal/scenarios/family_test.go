@@ -87,7 +87,7 @@ func (w *world) family(sc *godog.ScenarioContext) {
 func (w *world) childCalled(ctx context.Context, parent, name string) error {
 	return eventually(func() error {
 		return w.with(ctx, func(n *node) error {
-			page, err := n.db.Instances(ctx, projections.InstanceQuery{ParentID: w.id(parent)})
+			page, err := n.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{ParentID: w.id(parent)})
 			if err != nil {
 				return err
 			}
@@ -122,7 +122,7 @@ func (w *world) away(ctx context.Context, text string) error {
 // schedule is an instance, too, and is left out.
 func (w *world) runs(ctx context.Context, name string) (began []time.Time, err error) {
 	err = w.with(ctx, func(n *node) error {
-		page, err := n.db.Instances(ctx, projections.InstanceQuery{Definition: name, Limit: projections.MaxLimit})
+		page, err := n.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{Definition: name, Limit: projections.MaxLimit})
 		began = nil
 		for _, row := range page.Items {
 			if row.BusinessKey != engine.ScheduleKey {
@@ -173,11 +173,11 @@ func (w *world) ticked(ctx context.Context, name, text string) error {
 			return err
 		}
 		return w.with(ctx, func(n *node) error {
-			page, err := n.db.Instances(ctx, projections.InstanceQuery{Definition: name, BusinessKey: engine.ScheduleKey})
+			page, err := n.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{Definition: name, BusinessKey: engine.ScheduleKey})
 			if err != nil || len(page.Items) != 1 {
 				return fmt.Errorf("schedules %+v, %v", page.Items, err)
 			}
-			s, err := n.db.Load(ctx, page.Items[0].ID)
+			s, err := n.db.Parts().Writer.Load(ctx, page.Items[0].ID)
 			if err != nil {
 				return err
 			}
@@ -194,7 +194,7 @@ func (w *world) ticked(ctx context.Context, name, text string) error {
 // schedule returns the id of a definition's schedule.
 func (w *world) schedule(ctx context.Context, name string) (id string, err error) {
 	err = w.with(ctx, func(n *node) error {
-		page, err := n.db.Instances(ctx, projections.InstanceQuery{Definition: name, BusinessKey: engine.ScheduleKey})
+		page, err := n.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{Definition: name, BusinessKey: engine.ScheduleKey})
 		for _, row := range page.Items {
 			if row.EndedAt.IsZero() {
 				id = row.ID
@@ -257,7 +257,9 @@ func (w *world) newer(ctx context.Context, id string) error {
 	if bytes.Equal(future, raw) {
 		return errors.New("the schema version of a snapshot is not where this step looks for it")
 	}
-	if err := w.with(ctx, func(n *node) error { return n.db.Commit(ctx, store.Change{Snapshot: &s, Encoded: future}) }); err != nil {
+	if err := w.with(ctx, func(n *node) error {
+		return n.db.Parts().Writer.Commit(ctx, store.Change{Snapshot: &s, Encoded: future})
+	}); err != nil {
 		return err
 	}
 	return w.die(ctx) // the next node has it in no cache
@@ -278,7 +280,7 @@ func (w *world) keptForNewer(ctx context.Context) error {
 			return errors.New("no node has met it")
 		}
 		return w.with(ctx, func(n *node) error {
-			queues, err := n.db.Queues(ctx)
+			queues, err := n.db.Parts().Backlog.Queues(ctx)
 			if err != nil {
 				return err
 			}
@@ -286,7 +288,7 @@ func (w *world) keptForNewer(ctx context.Context) error {
 			for _, q := range queues {
 				kept += q.Ready + q.Delayed + q.Leased
 			}
-			letters, err := n.db.DeadLetters(ctx, projections.DeadLetterQuery{})
+			letters, err := n.db.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
 			if err == nil && (kept != 1 || len(letters.Items) > 0) {
 				err = fmt.Errorf("%d messages, dead letters %+v", kept, letters.Items)
 			}

@@ -314,7 +314,7 @@ func newNodePlayer(t *testing.T, c kitCase) *nodePlayer {
 		}
 	}
 	performer.Register(engine.TargetEvent, func(context.Context, json.RawMessage) (any, error) { return nil, nil })
-	if n.rt, err = runtime.New(t.Context(), runtime.Config{Store: n.db, Definitions: cat, Performer: performer, BreakAfter: 1000}); err != nil {
+	if n.rt, err = runtime.New(t.Context(), runtime.Config{Store: n.db.Parts(), Definitions: cat, Performer: performer, BreakAfter: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())

@@ -19,7 +19,7 @@ import (
 
 // database is what a node needs of its store.
 type database interface {
-	store.Full
+	store.Store
 	definition.Repository
 }
 
@@ -67,8 +67,11 @@ func boot(ctx context.Context, w *world, mode mode) (*node, error) {
 	for name, f := range w.functions {
 		performer.Register(name, f.perform)
 	}
+	parts := db.Parts()
+	m := &mortal{parts.Queue, parts.Writer, parts.Ledger, n.life}
+	parts.Queue, parts.Writer, parts.Ledger = m, m, m
 	n.rt, err = runtime.New(ctx, runtime.Config{
-		Store: &mortal{Full: db, life: n.life}, Definitions: n.cat, Performer: performer,
+		Store: parts, Definitions: n.cat, Performer: performer,
 		Limits: w.limits, EventTTL: w.ttl, Lifecycle: w.sink != nil,
 		RetryMax: 2, RetryDelay: 20 * time.Millisecond, SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4,
 		DrainTimeout: 50 * time.Millisecond, Log: w.log, BreakAfter: 1000,
@@ -146,27 +149,26 @@ func (l *life) commit(c store.Change, do func() error) error {
 
 // mortal is the store of a node as long as the node lives.
 type mortal struct {
-	store.Full
+	store.Receiver
+	store.Writer
+	store.Ledger
 	life *life
 }
 
 func (m *mortal) Commit(ctx context.Context, c store.Change) error {
-	return m.life.commit(c, func() error { return m.Full.Commit(ctx, c) })
+	return m.life.commit(c, func() error { return m.Writer.Commit(ctx, c) })
 }
 
 func (m *mortal) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
-	d, err := m.Full.Receive(ctx, q, arrived)
+	d, err := m.Receiver.Receive(ctx, q, arrived)
 	if err != nil {
 		return nil, err
 	}
 	return &mortalDelivery{d, m.life}, nil
 }
 
-func (m *mortal) Enter(d store.Delivery) { m.Full.Enter(d.(*mortalDelivery).Delivery) }
-func (m *mortal) Leave(d store.Delivery) { m.Full.Leave(d.(*mortalDelivery).Delivery) }
-func (m *mortal) Deaths() <-chan struct{} {
-	return m.Full.(interface{ Deaths() <-chan struct{} }).Deaths()
-}
+func (m *mortal) Enter(d store.Delivery) { m.Ledger.Enter(d.(*mortalDelivery).Delivery) }
+func (m *mortal) Leave(d store.Delivery) { m.Ledger.Leave(d.(*mortalDelivery).Delivery) }
 
 type mortalDelivery struct {
 	store.Delivery

@@ -18,7 +18,7 @@ func (w *world) thenPeople(sc *godog.ScenarioContext) {
 				return err
 			}
 			return w.with(ctx, func(x *node) error {
-				events, err := x.db.TaskEvents(ctx, t.ID)
+				events, err := x.db.Parts().Tasks.TaskEvents(ctx, t.ID)
 				count := 0
 				for _, e := range events {
 					if e.Event == event {
@@ -35,7 +35,7 @@ func (w *world) thenPeople(sc *godog.ScenarioContext) {
 	sc.Step(`^the child of "([^"]+)" is (waiting|cancelled)$`, func(ctx context.Context, id, status string) error {
 		return eventually(func() error {
 			return w.with(ctx, func(x *node) error {
-				p, err := x.db.Instances(ctx, projections.InstanceQuery{ParentID: id})
+				p, err := x.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{ParentID: id})
 				if err == nil && (len(p.Items) != 1 || p.Items[0].Status != status) {
 					err = fmt.Errorf("children %+v", p.Items)
 				}

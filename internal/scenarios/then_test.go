@@ -201,7 +201,7 @@ func printed(all []projections.Entry) string {
 func (w *world) drained(ctx context.Context, later bool) error {
 	return eventually(func() error {
 		return w.with(ctx, func(n *node) error {
-			queues, err := n.db.Queues(ctx)
+			queues, err := n.db.Parts().Backlog.Queues(ctx)
 			if err != nil {
 				return err
 			}
@@ -213,7 +213,7 @@ func (w *world) drained(ctx context.Context, later bool) error {
 					return fmt.Errorf("queue %+v", q)
 				}
 			}
-			letters, err := n.db.DeadLetters(ctx, projections.DeadLetterQuery{})
+			letters, err := n.db.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
 			if err == nil && len(letters.Items) > 0 {
 				err = fmt.Errorf("dead letters %+v", letters.Items)
 			}

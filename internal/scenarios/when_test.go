@@ -183,7 +183,7 @@ func (w *world) operates(ctx context.Context, verb, id string) error {
 func (w *world) task(ctx context.Context, id string) (t projections.Task, err error) {
 	err = eventually(func() error {
 		return w.with(ctx, func(n *node) error {
-			page, err := n.db.Tasks(ctx, projections.TaskQuery{InstanceID: id})
+			page, err := n.db.Parts().Tasks.Tasks(ctx, projections.TaskQuery{InstanceID: id})
 			if err != nil {
 				return err
 			}

@@ -173,7 +173,7 @@ func (w *world) until(ctx context.Context, id string, ok func(s snapshot.Snapsho
 		var why error
 		var version int64
 		err := w.with(ctx, func(n *node) error {
-			s, err := n.db.Load(ctx, w.id(id))
+			s, err := n.db.Parts().Writer.Load(ctx, w.id(id))
 			if err == nil {
 				why, version = ok(s), s.Version
 			}
@@ -202,7 +202,7 @@ func (w *world) id(name string) string {
 // snapshot returns an instance's last committed snapshot.
 func (w *world) snapshot(ctx context.Context, id string) (s snapshot.Snapshot, err error) {
 	err = w.with(ctx, func(n *node) error {
-		s, err = n.db.Load(ctx, w.id(id))
+		s, err = n.db.Parts().Writer.Load(ctx, w.id(id))
 		return err
 	})
 	return s, err
@@ -217,7 +217,7 @@ func (w *world) stream(ctx context.Context, id string) (all []projections.Entry,
 			if len(all) > 0 {
 				after = all[len(all)-1].Position
 			}
-			page, err := n.db.Stream(ctx, w.id(id), after, projections.MaxLimit)
+			page, err := n.db.Parts().Streams.Stream(ctx, w.id(id), after, projections.MaxLimit)
 			all = append(all, page...)
 			if err != nil || len(page) < projections.MaxLimit {
 				return err
@@ -240,7 +240,7 @@ func (w *world) enqueue(ctx context.Context, env signal.Envelope, times int) err
 	for range times {
 		c.Send = append(c.Send, store.Send{Queue: store.Signals, Body: body})
 	}
-	return w.with(ctx, func(n *node) error { return n.db.Commit(ctx, c) })
+	return w.with(ctx, func(n *node) error { return n.db.Parts().Writer.Commit(ctx, c) })
 }
 
 // function is something outside that commands call.

@@ -190,12 +190,9 @@ var (
 		"sql/sqlite.tx":                    40,
 	}}
 
-	// With those of what is embedded.
-	interfaceMethods = ratchet{rule: "interface-methods", unit: "methods", limit: 6, over: map[string]int{
-		"cmd/engine-node.database": 44,
-		"projections.Reader":       15,
-		"store.Full":               40,
-	}}
+	// Of an interface, with those of what it embeds; of a struct, those that it is
+	// promoted by the interfaces in it.
+	interfaceMethods = ratchet{rule: "interface-methods", unit: "methods", limit: 6, over: map[string]int{}}
 )
 
 // maxUnused is how many exported names have no user outside their package, are no

@@ -42,19 +42,19 @@ func (r ratchet) check(sizes map[string]int, at map[string]Finding) []Finding {
 // house is what the rules about the whole look at: every package without its
 // tests.
 type house struct {
-	methods    map[string]int // of a type, by package.Type
-	interfaces map[string]*ast.InterfaceType
-	files      map[string]int // lines
-	kernel     int            // lines
-	exported   map[string]Finding
-	used       map[string]bool // outside its package, or as part of what that exports
-	docs       []byte          // all of them
-	at         map[string]Finding
+	methods  map[string]int // of a type, by package.Type
+	askers   map[string]asker
+	files    map[string]int // lines
+	kernel   int            // lines
+	exported map[string]Finding
+	used     map[string]bool // outside its package, or as part of what that exports
+	docs     []byte          // all of them
+	at       map[string]Finding
 }
 
 func newHouse() *house {
 	return &house{
-		methods: map[string]int{}, interfaces: map[string]*ast.InterfaceType{}, files: map[string]int{},
+		methods: map[string]int{}, askers: map[string]asker{}, files: map[string]int{},
 		exported: map[string]Finding{}, used: map[string]bool{}, at: map[string]Finding{},
 	}
 }
@@ -84,6 +84,7 @@ func (h *house) source(s source) {
 	if s.isTest() {
 		return
 	}
+	h.asks(s)
 	for _, d := range s.ast.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
@@ -112,9 +113,6 @@ func (h *house) source(s source) {
 					}
 					name := s.dir() + "." + spec.Name.Name
 					h.at[name] = s.find(spec.Pos(), "", "")
-					if i, ok := spec.Type.(*ast.InterfaceType); ok {
-						h.interfaces[name] = i
-					}
 				case *ast.ValueSpec:
 					if spec.Type != nil && d.Tok == token.CONST {
 						h.offers(s, spec.Type)
@@ -203,45 +201,13 @@ func imports(s source) map[string]string {
 	return dirs
 }
 
-// width is how many methods an interface asks for, those of what it embeds
-// included.
-func (h *house) width(dir string, i *ast.InterfaceType) int {
-	n := 0
-	for _, m := range i.Methods.List {
-		if len(m.Names) > 0 {
-			n += len(m.Names)
-			continue
-		}
-		name := ""
-		switch e := m.Type.(type) {
-		case *ast.Ident:
-			name = dir + "." + e.Name
-		case *ast.SelectorExpr: // of a package whose name is the end of its path
-			if x, ok := e.X.(*ast.Ident); ok {
-				for known := range h.interfaces {
-					if strings.HasSuffix("/"+known, "/"+x.Name+"."+e.Sel.Name) {
-						name = known
-					}
-				}
-			}
-		}
-		if embedded := h.interfaces[name]; embedded != nil {
-			n += h.width(name[:strings.LastIndexByte(name, '.')], embedded)
-		} else {
-			n++
-		}
-	}
-	return n
-}
-
 // check applies the ratchets.
 func (h *house) check() []Finding {
 	widths := map[string]int{}
-	for name, i := range h.interfaces {
-		if matches(name[:strings.LastIndexByte(name, '.')], supporting) {
-			continue
+	for name, a := range h.askers {
+		if !matches(a.dir, supporting) {
+			widths[name] = h.width(a)
 		}
-		widths[name] = h.width(name[:strings.LastIndexByte(name, '.')], i)
 	}
 	found := slices.Concat(
 		fileLines.check(h.files, h.at),

@@ -129,6 +129,10 @@ func TestEveryRuleFails(t *testing.T) {
 		{"engine/a.go", "type t[K any] int\n" + repeated("\nfunc (*t[K]) f%d() {}\n", typeMethods.limit+1), "type-methods"},
 		{"engine/a.go", "type t interface {" + repeated("\n\tf%d()", interfaceMethods.limit+1) + "\n}", "interface-methods"},
 		{"engine/a.go", "type s interface {" + repeated("\n\tf%d()", 4) + "\n}\n\ntype t interface {\n\ts" + repeated("\n\tg%d()", 3) + "\n}", "interface-methods"},
+		{"engine/a.go", "type s struct {\n\tf interface {" + repeated("\n\t\tf%d()", interfaceMethods.limit+1) + "\n\t}\n}", "interface-methods"},
+		{"engine/a.go", "func f(interface {" + repeated("\n\tf%d()", interfaceMethods.limit+1) + "\n}) {\n}", "interface-methods"},
+		{"engine/a.go", "type a interface {" + repeated("\n\tf%d()", 4) + "\n}\n\ntype b interface {" + repeated("\n\tg%d()", 3) + "\n}\n\ntype u struct {\n\ta\n\tb\n}", "interface-methods"},
+		{"engine/a.go", "type a interface {" + repeated("\n\tf%d()", 4) + "\n}\n\ntype b interface {" + repeated("\n\tg%d()", 3) + "\n}\n\ntype c = b\n\ntype s struct{ c }\n\ntype u struct {\n\ta\n\t*s\n}", "interface-methods"},
 		{"problem/a.go", repeated("\nvar V%d int", maxUnused+1), "unused"},
 		{"engine/a.go", "func f() {" + strings.Repeat("\n\t_ = 0", MaxFuncLines-1) + "\n}", "func-lines"},
 		{"engine/a_test.go", "func f() {" + strings.Repeat("\n\t_ = 0", MaxTestFuncLines-1) + "\n}", "func-lines"},
@@ -161,6 +165,23 @@ func repeated(text string, n int) string {
 		fmt.Fprintf(&b, text, i)
 	}
 	return b.String()
+}
+
+// A struct that embeds interfaces of other packages asks for all of their methods;
+// one that has them as fields with names asks for none.
+func TestUnionsAreCounted(t *testing.T) {
+	t.Parallel()
+	below := File{"signal/a.go", []byte("// Package signal is.\npackage signal\n\n// A is.\ntype A interface {" + repeated("\n\tF%d()", interfaceMethods.limit) + "\n}\n")}
+	wide := func(fields string) bool {
+		above := File{"engine/a.go", []byte("// Package engine is.\npackage engine\n\nimport s \"" + module + "/signal\"\n\ntype b interface{ g() }\n\ntype u struct {\n" + fields + "}\n")}
+		return slices.ContainsFunc(Check([]File{below, above}), func(f Finding) bool { return f.Rule == "interface-methods" && f.Path == above.Path })
+	}
+	if !wide("\ts.A\n\tb\n") {
+		t.Error("a union is accepted")
+	}
+	if wide("\tA s.A\n\tb b\n") {
+		t.Error("parts with names are counted")
+	}
 }
 
 // The kernel's lines are those of its Go and its SQL.

@@ -134,7 +134,7 @@ func (d *Dispatcher) acknowledge(ctx context.Context, j *Job, row projections.En
 		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, fmt.Appendf(nil, "%s/%d", j.instance, j.position)).String()
 	}
 	if err == nil {
-		err = d.Store.Commit(ctx, change)
+		err = d.Writer.Commit(ctx, change)
 	}
 	if err != nil {
 		return "", err
@@ -171,7 +171,7 @@ func (d *Dispatcher) acknowledged(ctx context.Context, j *Job, result json.RawMe
 		return out.Disposition, err
 	}
 	d.Log.Warn("acknowledgement could not be applied at once and is queued", "instance", j.instance, "command", j.position, "error", err)
-	return engine.Queued, d.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+	return engine.Queued, d.Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 }
 
 // kept reports whether a suspended instance has kept the answer to a wait.
@@ -191,7 +191,7 @@ func (d *Dispatcher) delivered(ctx context.Context, j *Job) error {
 		note = j.note
 	}
 	change, err := d.again(j, j.command.Ack, store.Claim{
-		Expect: d.Store.Node(), Delivered: d.Now(), Deliveries: j.deliveries + 1, Error: note,
+		Expect: d.Node, Delivered: d.Now(), Deliveries: j.deliveries + 1, Error: note,
 	})
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (d *Dispatcher) overtaken(ctx context.Context, j *Job) (bool, error) {
 	over := false
 	err := d.retryCommit(ctx, func() error {
 		row, ok, err := d.Entry(ctx, j.instance, j.position)
-		over = ok && row.ClaimedBy != d.Store.Node()
+		over = ok && row.ClaimedBy != d.Node
 		return err
 	})
 	return over, err

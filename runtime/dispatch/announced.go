@@ -76,7 +76,7 @@ func (d *Dispatcher) Announced(ctx, stop context.Context, delivery store.Deliver
 // Entry is what an instance's stream has at a position; ok is false when that is
 // nothing.
 func (d *Dispatcher) Entry(ctx context.Context, instance string, position int64) (row projections.Entry, ok bool, err error) {
-	rows, err := d.Store.Stream(ctx, instance, position-1, 1)
+	rows, err := d.Streams.Stream(ctx, instance, position-1, 1)
 	if errors.Is(err, store.ErrNotFound) {
 		err = nil
 	}
@@ -119,7 +119,7 @@ func (d *Dispatcher) claim(ctx context.Context, delivery store.Delivery, j *Job,
 	if awaiting(row) {
 		j.note = fmt.Sprintf("%s: delivery %d was not acknowledged within %s", noticeReminder, j.deliveries, j.command.Ack)
 	}
-	return delivery.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(d.Store.Node(), "")}})
+	return delivery.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(d.Node, "")}})
 }
 
 // hold is the claim of a node on a command, with the attempt that has begun.

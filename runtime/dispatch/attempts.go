@@ -315,7 +315,7 @@ func (d *Dispatcher) answer(ctx context.Context, j *Job, result json.RawMessage,
 			return err
 		}
 		if body, e := env.Encode(); e == nil {
-			return d.Store.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+			return d.Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 		}
 		return err
 	})
@@ -328,12 +328,12 @@ func (d *Dispatcher) later(ctx context.Context, j *Job, delay time.Duration, e s
 		note = noticeRetry + ": " + note
 	}
 	change, err := d.again(j, delay, store.Claim{
-		Expect: d.Store.Node(), Attempts: j.failures + 1, Error: note, Delivered: j.delivered, Deliveries: j.deliveries,
+		Expect: d.Node, Attempts: j.failures + 1, Error: note, Delivered: j.delivered, Deliveries: j.deliveries,
 	})
 	if err != nil {
 		return err
 	}
-	err = d.Store.Commit(ctx, change)
+	err = d.Writer.Commit(ctx, change)
 	if errors.Is(err, store.ErrTaken) {
 		return nil // the wait is gone: nobody wants the result any more
 	}

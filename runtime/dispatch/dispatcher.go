@@ -26,13 +26,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Store is what a dispatcher asks of the database.
-type Store interface {
-	Commit(ctx context.Context, c store.Change) error
-	Stream(ctx context.Context, instanceID string, after int64, limit int) ([]projections.Entry, error)
-	Node() string
-}
-
 // Performer performs commands; activity.Performer is one. Perform is one
 // attempt, with the key that is the same on every attempt; its ctx ends when the
 // attempt is aborted or given up, but not when it is over.
@@ -50,7 +43,9 @@ type Performer interface {
 // Config wires a dispatcher. All of it is required, but for Memory, which is as
 // much as there is when its pools are nil.
 type Config struct {
-	Store     Store
+	Writer    store.Writer
+	Streams   projections.StreamReader
+	Node      string // its name
 	Performer Performer
 	Memory    *memory.Budget
 	Log       *slog.Logger

@@ -54,18 +54,18 @@ func (d *Dispatcher) emit(ctx context.Context, j *Job) *engine.Failure {
 // done ends a command that nobody waits for.
 func (d *Dispatcher) done(ctx context.Context, j *Job) error {
 	return d.ended(ctx, store.Change{Claims: []store.Claim{{
-		InstanceID: j.instance, Position: j.position, Expect: d.Store.Node(), Done: true,
+		InstanceID: j.instance, Position: j.position, Expect: d.Node, Done: true,
 	}}})
 }
 
 // undelivered makes a dead letter of a command that nobody waits for.
 func (d *Dispatcher) undelivered(ctx context.Context, j *Job, e snapshot.Error) error {
 	d.Log.Error("command is undelivered and a dead letter now", "instance", j.instance, "command", j.position, "target", j.command.Target, "error", e.Detail)
-	return d.ended(ctx, d.abandon(j, store.Claim{Expect: d.Store.Node()}, undeliveredCode(j), e))
+	return d.ended(ctx, d.abandon(j, store.Claim{Expect: d.Node}, undeliveredCode(j), e))
 }
 
 func (d *Dispatcher) ended(ctx context.Context, c store.Change) error {
-	err := d.retryCommit(ctx, func() error { return d.Store.Commit(ctx, c) })
+	err := d.retryCommit(ctx, func() error { return d.Writer.Commit(ctx, c) })
 	switch {
 	case errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrDuplicate):
 		return nil // another run of the command has ended it
@@ -93,7 +93,7 @@ func (d *Dispatcher) abandon(j *Job, claim store.Claim, reason string, e snapsho
 		Claims: []store.Claim{claim},
 		DeadLetter: &projections.DeadLetter{
 			ID: uuid.Must(uuid.NewV7()).String(), Queue: string(store.Commands), InstanceID: j.instance, Envelope: body, Reason: reason,
-			Detail: e.Title + ": " + e.Detail, Attempts: j.attempt(), Node: d.Store.Node(), EnqueuedAt: now, DiedAt: now,
+			Detail: e.Title + ": " + e.Detail, Attempts: j.attempt(), Node: d.Node, EnqueuedAt: now, DiedAt: now,
 		},
 	}
 }

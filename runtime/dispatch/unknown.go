@@ -74,7 +74,7 @@ func (d *Dispatcher) claimed(ctx context.Context, j *Job) (claimed, known bool, 
 		j.failures = max(j.failures-1, 0) // the row counts the attempt that this is
 	}
 	// An announced command that nobody has may still become this node's.
-	return row.ClaimedBy == d.Store.Node(), row.ClaimedBy != "" && row.ClaimedBy != d.Store.Node(), nil
+	return row.ClaimedBy == d.Node, row.ClaimedBy != "" && row.ClaimedBy != d.Node, nil
 }
 
 // answered says whether the result of a command has been applied.

@@ -43,8 +43,8 @@ func (d *Dispatcher) began(ctx context.Context, j *Job) (bool, error) {
 		return true, nil
 	}
 	j.begun = true
-	node := d.Store.Node()
-	err := d.retryCommit(ctx, func() error { return d.Store.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(node, node)}}) })
+	node := d.Node
+	err := d.retryCommit(ctx, func() error { return d.Writer.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(node, node)}}) })
 	if errors.Is(err, store.ErrTaken) {
 		return false, nil
 	}
@@ -98,7 +98,7 @@ func (d *Dispatcher) giveBack(ctx context.Context, jobs ...*Job) {
 func (d *Dispatcher) announce(ctx context.Context, jobs []*Job) error {
 	var all store.Change
 	for _, j := range jobs {
-		claim := j.hold("", d.Store.Node())
+		claim := j.hold("", d.Node)
 		change, err := d.again(j, 0, claim)
 		if err != nil {
 			return err
@@ -106,7 +106,7 @@ func (d *Dispatcher) announce(ctx context.Context, jobs []*Job) error {
 		all.Claims = append(all.Claims, change.Claims...)
 		all.Send = append(all.Send, change.Send...)
 	}
-	return d.Store.Commit(ctx, all)
+	return d.Writer.Commit(ctx, all)
 }
 
 // expired gives up commands that have waited for a place for too long.

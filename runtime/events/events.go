@@ -19,17 +19,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Store is where events find who waits for them.
-type Store interface {
-	Commit(ctx context.Context, c store.Change) error
-	WaitSpecs(ctx context.Context, eventType string) ([]string, error)
-	Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error)
-}
-
 // Config wires the events of a node. All of it is required, but for TTL.
 type Config struct {
-	Store       Store
-	Events      store.Inbox // those that are kept
+	Writer      store.Writer
+	Waits       projections.WaitReader // where events find who waits for them
+	Events      store.Inbox            // those that are kept
 	Turns       *turn.Decider
 	Definitions turn.Definitions
 	Now         func() time.Time

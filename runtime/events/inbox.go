@@ -100,7 +100,7 @@ func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope)
 			}
 			change := store.Change{Send: sends}
 			sends, bytes = nil, 0
-			return b.Store.Commit(ctx, change) // who is told again has it already
+			return b.Writer.Commit(ctx, change) // who is told again has it already
 		})
 		if err != nil {
 			return err

@@ -56,7 +56,7 @@ const looksMax = 100
 func (r *Router) routeAll(ctx context.Context, eventType string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
 	var before []string
 	for range looksMax {
-		specs, err := r.Store.WaitSpecs(ctx, eventType)
+		specs, err := r.Waits.WaitSpecs(ctx, eventType)
 		if err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (r *Router) route(ctx context.Context, eventType, spec string, event json.R
 	}
 	after := ""
 	for {
-		waits, err := r.Store.Waits(ctx, eventType, spec, projections.KeyHash(key), after, eventFanOut)
+		waits, err := r.Waits.Waits(ctx, eventType, spec, projections.KeyHash(key), after, eventFanOut)
 		if err != nil || len(waits) == 0 {
 			return err
 		}
@@ -161,7 +161,7 @@ func (r *Router) deliverTo(ctx context.Context, sends []store.Send, gets []strin
 	if len(sends) == 0 {
 		return nil
 	}
-	if err := r.Store.Commit(ctx, store.Change{Send: sends}); err != nil {
+	if err := r.Writer.Commit(ctx, store.Change{Send: sends}); err != nil {
 		return err
 	}
 	for _, token := range gets {

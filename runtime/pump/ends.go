@@ -34,7 +34,7 @@ type resend struct {
 // sendLater sends messages again in their order, each in the commit that
 // consumes it (design 4.5): all in one, where the store can.
 func (e *ends) sendLater(ctx, stop context.Context, list ...resend) {
-	if len(list) > 1 && e.Store.Joins() {
+	if len(list) > 1 && e.Joins {
 		var c store.Change
 		for i, s := range list {
 			c.Send = append(c.Send, s.send())

@@ -54,7 +54,7 @@ func (u *Pump) Strays(ctx context.Context) error {
 	if !worth {
 		return nil
 	}
-	n, err := u.Store.Strays(ctx, func(id string) bool { return ids[id] })
+	n, err := u.Ledger.Strays(ctx, func(id string) bool { return ids[id] })
 	u.metrics.strays.Add(float64(n))
 	return err
 }

@@ -67,7 +67,7 @@ func (s *server) follow(ctx context.Context, posts []*post) {
 		if !ok {
 			return
 		}
-		if recorded, err := s.Store.Recorded(ctx, late.InstanceID, late.SignalID); err != nil || !recorded {
+		if recorded, err := s.Streams.Recorded(ctx, late.InstanceID, late.SignalID); err != nil || !recorded {
 			return
 		}
 		s.lines.passed(&post{Signal: turn.Signal{Envelope: late}}, s.Now())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -106,7 +107,7 @@ func TestOneThatNeverComesIsGivenUp(t *testing.T) {
 }
 
 type recorded struct {
-	Store
+	projections.StreamReader
 	ids map[string]bool
 }
 
@@ -120,7 +121,7 @@ func TestWhatAnotherNodeHadKeepsNobodyWaiting(t *testing.T) {
 	at := func(sid string) *post {
 		return &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: sid}, Delivery: delivered{}}}
 	}
-	s := &server{Config: &Config{Store: recorded{ids: map[string]bool{"1": true, "2": true}}, Now: func() time.Time { return now }}, lines: newLines()}
+	s := &server{Config: &Config{Streams: recorded{ids: map[string]bool{"1": true, "2": true}}, Now: func() time.Time { return now }}, lines: newLines()}
 	for _, sid := range []string{"1", "2", "3"} {
 		s.lines.hold(at(sid), now, now, holdGrace, errors.New("not now"), sid != "1")
 	}

@@ -16,20 +16,11 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
-
-// Store is what a pump asks of the database.
-type Store interface {
-	Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error)
-	Enter(d store.Delivery)
-	Leave(d store.Delivery)
-	Strays(ctx context.Context, held func(messageID string) bool) (int, error)
-	Joins() bool
-	Recorded(ctx context.Context, instanceID, signalID string) (bool, error)
-}
 
 // Handler says what is done with the messages of a type. A nil field is what is
 // done with most.
@@ -56,7 +47,10 @@ type Handler struct {
 
 // Config wires a pump. All of it is required, but for Handlers and Suspend.
 type Config struct {
-	Store   Store
+	Queue   store.Receiver
+	Ledger  store.Ledger
+	Joins   bool // a commit consumes several deliveries
+	Streams projections.StreamReader
 	Node    string // its name
 	Turns   *turn.Decider
 	Retries *Retries
@@ -119,7 +113,7 @@ func (u *Pump) moot(env signal.Envelope, err error) bool {
 func (u *Pump) Consume(ctx, stop context.Context, q store.Queue) error {
 	failures := 0
 	for {
-		d, err := u.Store.Receive(stop, q, u.server.mail.arrived)
+		d, err := u.Queue.Receive(stop, q, u.server.mail.arrived)
 		if err != nil && stop.Err() != nil {
 			return nil
 		}
@@ -272,7 +266,7 @@ func (u *Pump) Standing(instance string) bool { return u.server.lines.standing(i
 
 // Enqueue sends a signal, encoded as body, to the queue. What its sender sends next
 // does not overtake it on this node.
-func (u *Pump) Enqueue(ctx context.Context, to turn.Committer, env signal.Envelope, body []byte) error {
+func (u *Pump) Enqueue(ctx context.Context, to store.Writer, env signal.Envelope, body []byte) error {
 	p, now := &post{Signal: turn.Signal{Envelope: env}}, u.Now()
 	u.server.lines.hold(p, now, now, holdGrace, errors.New("an earlier signal is queued"), true)
 	err := to.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})

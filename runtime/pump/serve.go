@@ -87,8 +87,8 @@ func (s *server) together(ctx context.Context, posts []*post) (done bool) {
 		p.Ordered = p.queued()
 		signals = append(signals, &p.Signal)
 		if p.Delivery != nil && !p.noted {
-			s.Store.Enter(p.Delivery)
-			defer s.Store.Leave(p.Delivery)
+			s.Ledger.Enter(p.Delivery)
+			defer s.Ledger.Leave(p.Delivery)
 		}
 	}
 	c, done := s.Turns.Take(ctx, signals)
@@ -103,7 +103,7 @@ func (s *server) attend(ctx context.Context, p *post) {
 		return
 	}
 	id := p.Envelope.InstanceID
-	posts := s.mail.take(id, s.Store.Joins())
+	posts := s.mail.take(id, s.Joins)
 	defer s.mail.done(id)
 	defer func() { // whatever happens here, nobody waits for it for ever
 		for _, other := range posts {
@@ -174,7 +174,7 @@ func (s *server) repeated(ctx context.Context, env signal.Envelope, cause error)
 	if k := problem.KindOf(cause); env.Type != signal.ExternalSignal || k == problem.Internal || k == problem.Unavailable || k == problem.NotFound {
 		return cause
 	}
-	recorded, err := s.Store.Recorded(ctx, env.InstanceID, env.SignalID)
+	recorded, err := s.Streams.Recorded(ctx, env.InstanceID, env.SignalID)
 	switch {
 	case err != nil:
 		return err
@@ -240,7 +240,7 @@ func (s *server) guarded(d store.Delivery, f func() error) (err error) {
 		s.slots <- struct{}{}
 		defer func() { <-s.slots }()
 	}
-	s.Store.Enter(d)
-	defer s.Store.Leave(d)
+	s.Ledger.Enter(d)
+	defer s.Ledger.Leave(d)
 	return f()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -19,7 +20,8 @@ import (
 // told is a message for an instance that does not exist, and a store that has only
 // it. It notes what is done.
 type told struct {
-	Store
+	store.Ledger
+	projections.StreamReader
 	message store.Message
 	done    []string
 }
@@ -28,7 +30,6 @@ func (m *told) Message() store.Message               { return m.message }
 func (m *told) Release(context.Context, error) error { m.note("release"); return nil }
 func (m *told) Enter(store.Delivery)                 {}
 func (m *told) Leave(store.Delivery)                 {}
-func (m *told) Joins() bool                          { return true }
 func (m *told) note(what string)                     { m.done = append(m.done, what) }
 
 func (m *told) Load(context.Context, string) (snapshot.Snapshot, error) {
@@ -57,9 +58,9 @@ func (m *told) handled(t *testing.T, table map[signal.Type]*Handler, suspend boo
 	now := time.Now
 	retries := &Retries{Max: 2, Delay: time.Second, DelayMax: time.Minute, Now: now}
 	c := Config{
-		Store: m, Node: "n", Retries: retries, Log: slog.New(slog.DiscardHandler), Now: now, Handlers: table, AtOnce: 1, CrashMax: 3,
+		Ledger: m, Joins: true, Streams: m, Node: "n", Retries: retries, Log: slog.New(slog.DiscardHandler), Now: now, Handlers: table, AtOnce: 1, CrashMax: 3,
 		Turns: turn.New(turn.Config{
-			Store: m, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, CacheBytes: 1 << 10, Blocks: retries.Blocks,
+			Writer: m, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, CacheBytes: 1 << 10, Blocks: retries.Blocks,
 		}),
 		Announced: func(_, _ context.Context, d store.Delivery, _ signal.Envelope) error {
 			m.note("announced")

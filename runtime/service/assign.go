@@ -106,7 +106,7 @@ func (ts *Tasks) ClaimNext(ctx context.Context, user string, groups []string, co
 	if count < 1 || count > ClaimMax {
 		return nil, problem.New(problem.Invalid, "task.count", "%d tasks cannot be claimed at once", count).WithHint("1 to %d", ClaimMax)
 	}
-	return ts.Store.ClaimNext(ctx, store.NextClaim{User: user, Groups: groups, Limit: count, Event: taskClaimed, At: ts.Now()})
+	return ts.Tasks.ClaimNext(ctx, store.NextClaim{User: user, Groups: groups, Limit: count, Event: taskClaimed, At: ts.Now()})
 }
 
 // handOn gives a task to a user in person, or to nobody.

@@ -20,7 +20,7 @@ func (ts *Tasks) Escalations(ctx context.Context, out *engine.Outcome) ([]store.
 		if c.Event != engine.TaskEscalated {
 			continue
 		}
-		t, err := ts.Store.Task(ctx, c.ID)
+		t, err := ts.Tasks.Task(ctx, c.ID)
 		if err != nil {
 			return nil, err
 		}

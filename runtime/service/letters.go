@@ -10,21 +10,21 @@ import (
 )
 
 // Replay sends a dead letter to its queue again.
-func (l *Letters) Replay(ctx context.Context, id string) error { return l.Store.Replay(ctx, id) }
+func (l *Letters) Replay(ctx context.Context, id string) error { return l.DeadLetters.Replay(ctx, id) }
 
 // Discard removes a dead letter for good, and with it the command that nobody
 // performs any more then and nobody waits for: an open one would keep its
 // instance from retention for ever. When it fails between the two, the letter is
 // still there, and to discard it again ends it.
 func (l *Letters) Discard(ctx context.Context, id string) error {
-	letter, err := l.Store.DeadLetter(ctx, id)
+	letter, err := l.DeadLetters.DeadLetter(ctx, id)
 	if err != nil {
 		return err
 	}
 	if err := l.forsake(ctx, letter); err != nil {
 		return err
 	}
-	return l.Store.Discard(ctx, id)
+	return l.DeadLetters.Discard(ctx, id)
 }
 
 // forsake settles the command that a dead letter announces, when it is nobody's
@@ -49,7 +49,7 @@ func (l *Letters) forsake(ctx context.Context, letter projections.DeadLetter) er
 	if superseded := c.Ack > 0 && !env.DueAt.Equal(row.NextAttemptAt); superseded || c.Token != "" {
 		return nil
 	}
-	err = l.Store.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: env.InstanceID, Position: position, Done: true, Unknown: true}}})
+	err = l.Writer.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: env.InstanceID, Position: position, Done: true, Unknown: true}}})
 	if errors.Is(err, store.ErrTaken) {
 		return nil // somebody performs it after all
 	}

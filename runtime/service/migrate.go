@@ -98,7 +98,7 @@ func (g *Migrator) census(ctx context.Context, way *engine.Migration, report *de
 	for _, status := range live {
 		q := projections.InstanceQuery{Definition: report.From.Name, Status: string(status), Limit: projections.MaxLimit}
 		for {
-			page, err := g.Store.Instances(ctx, q)
+			page, err := g.Instances.Instances(ctx, q)
 			if err != nil {
 				return nil, err
 			}

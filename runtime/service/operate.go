@@ -14,7 +14,7 @@ import (
 // Snapshot returns an instance's last committed snapshot. Problem:
 // instance.unknown.
 func (o *Operator) Snapshot(ctx context.Context, id string) (snapshot.Snapshot, error) {
-	s, part, err := o.Turns.Load(ctx, o.Store, id)
+	s, part, err := o.Turns.Load(ctx, o.Writer, id)
 	if err != nil {
 		return snapshot.Snapshot{}, turn.Unknown(err, id)
 	}

@@ -38,20 +38,17 @@ type Pump interface {
 	Submit(ctx context.Context, s turn.Signal) (*engine.Outcome, error)
 	Instead(ctx context.Context, d store.Delivery, held string, env signal.Envelope, now time.Time) error
 	Standing(instance string) bool
-	Enqueue(ctx context.Context, to turn.Committer, env signal.Envelope, body []byte) error
+	Enqueue(ctx context.Context, to store.Writer, env signal.Envelope, body []byte) error
 }
 
 // Starts begins instances.
 type Starts struct {
-	Store interface {
-		turn.Committer
-		Instance(ctx context.Context, id string) (projections.Instance, error)
-		Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error)
-	}
-	Turns   *turn.Decider
-	Pump    Pump
-	Signals *Signals // gets the signal of a start whose instance is there
-	Now     func() time.Time
+	Writer    store.Writer
+	Instances projections.InstanceReader
+	Turns     *turn.Decider
+	Pump      Pump
+	Signals   *Signals // gets the signal of a start whose instance is there
+	Now       func() time.Time
 
 	// Committed acts on what a first turn has committed.
 	Committed func(c turn.Committed)
@@ -61,21 +58,18 @@ type Starts struct {
 
 // Signals gives signals to instances.
 type Signals struct {
-	Store turn.Committer
-	Pump  Pump
-	Log   *slog.Logger
-	Now   func() time.Time
+	Writer store.Writer
+	Pump   Pump
+	Log    *slog.Logger
+	Now    func() time.Time
 }
 
 // Tasks works on human tasks.
 type Tasks struct {
-	Store interface {
-		store.Assigner
-		Commit(ctx context.Context, c store.Change) error
-		Task(ctx context.Context, id string) (projections.Task, error)
-	}
-	Pump Pump
-	Now  func() time.Time
+	Writer store.Writer
+	Tasks  store.TaskStore
+	Pump   Pump
+	Now    func() time.Time
 
 	forms schema.Cache
 }
@@ -90,7 +84,7 @@ type Commands struct {
 
 // Operator looks into one instance and does what an operator asks of it.
 type Operator struct {
-	Store       turn.Committer
+	Writer      store.Writer
 	Turns       *turn.Decider
 	Pump        Pump
 	Definitions turn.Definitions
@@ -100,9 +94,7 @@ type Operator struct {
 
 // Migrator compares versions of a definition and moves instances between them.
 type Migrator struct {
-	Store interface {
-		Instances(ctx context.Context, q projections.InstanceQuery) (projections.Page[projections.Instance], error)
-	}
+	Instances   projections.InstanceReader
 	Pump        Pump
 	Definitions turn.Definitions
 	Operator    *Operator
@@ -111,10 +103,7 @@ type Migrator struct {
 
 // Letters works on dead letters.
 type Letters struct {
-	Store interface {
-		store.Letters
-		Commit(ctx context.Context, c store.Change) error
-		DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error)
-	}
-	Commands Commands
+	Writer      store.Writer
+	DeadLetters store.DeadLetterStore
+	Commands    Commands
 }

@@ -37,7 +37,7 @@ func (s *Signals) Signal(ctx context.Context, env signal.Envelope) (engine.Dispo
 // enqueued leaves a signal to the queue. What its sender sends next does not
 // overtake it on this node.
 func (s *Signals) enqueued(ctx context.Context, env signal.Envelope, body []byte) (engine.Disposition, error) {
-	return engine.Queued, s.Pump.Enqueue(ctx, s.Store, env, body)
+	return engine.Queued, s.Pump.Enqueue(ctx, s.Writer, env, body)
 }
 
 // signalled is the decision about a signal whose sender waits for the answer:

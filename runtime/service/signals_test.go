@@ -29,7 +29,7 @@ func (r *recorder) Turn(context.Context, signal.Envelope, time.Time, turn.Decisi
 	return &engine.Outcome{Disposition: engine.Applied}, r.err
 }
 
-func (r *recorder) Enqueue(_ context.Context, _ turn.Committer, env signal.Envelope, _ []byte) error {
+func (r *recorder) Enqueue(_ context.Context, _ store.Writer, env signal.Envelope, _ []byte) error {
 	r.sent = append(r.sent, env.SignalID)
 	return nil
 }

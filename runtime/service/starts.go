@@ -12,7 +12,6 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
-	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/google/uuid"
@@ -74,7 +73,7 @@ func (s *Starts) StartOrSignal(ctx context.Context, id string, start signal.Star
 			return s.signalFirst(ctx, first, start, env, err)
 		}
 	}
-	out, err := s.Begin(ctx, s.Store, env, start, now)
+	out, err := s.Begin(ctx, s.Writer, env, start, now)
 	if errors.Is(err, store.ErrDuplicate) {
 		first, err := s.first(ctx, id, start)
 		return s.signalFirst(ctx, first, start, env, err)
@@ -126,7 +125,7 @@ func Reserved(id string) error {
 // elsewhere, by its start key. An id that an instance of another definition has
 // is the problem instance.id-taken.
 func (s *Starts) find(ctx context.Context, id string, start signal.Start) (string, bool, error) {
-	row, err := s.Store.Instance(ctx, id)
+	row, err := s.Instances.Instance(ctx, id)
 	if err == nil && row.Definition != start.Definition {
 		return "", false, problem.New(problem.Conflict, CodeTaken, "instance %s is of definition %s, not %s", id, row.Definition, start.Definition).
 			WithHint("choose another id, or none")
@@ -137,7 +136,7 @@ func (s *Starts) find(ctx context.Context, id string, start signal.Start) (strin
 	if start.StartKey == "" {
 		return id, false, nil
 	}
-	row, err = s.Store.Started(ctx, start.Definition, start.BusinessKey, start.StartKey)
+	row, err = s.Instances.Started(ctx, start.Definition, start.BusinessKey, start.StartKey)
 	if errors.Is(err, store.ErrNotFound) {
 		return id, false, nil
 	}
@@ -185,7 +184,7 @@ func (s *Starts) startedBefore(ctx context.Context, d store.Delivery, held, id s
 }
 
 // Begin decides and commits the first turn of an instance.
-func (s *Starts) Begin(ctx context.Context, to turn.Committer, env signal.Envelope, start signal.Start, now time.Time) (*engine.Outcome, error) {
+func (s *Starts) Begin(ctx context.Context, to store.Writer, env signal.Envelope, start signal.Start, now time.Time) (*engine.Outcome, error) {
 	c, err := s.Turns.Begin(ctx, to, env, start, now, NewIncarnation())
 	s.Committed(c)
 	return c.Outcome, err

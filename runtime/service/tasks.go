@@ -34,14 +34,14 @@ func (ts *Tasks) editTask(ctx context.Context, id string, edit func(projections.
 		}
 		e.ID, e.Version = id, t.Version
 		e.Event.TaskID, e.Event.InstanceID, e.Event.At = id, t.InstanceID, ts.Now()
-		err = ts.Store.Commit(ctx, store.Change{Tasks: []store.TaskEdit{*e}})
+		err = ts.Writer.Commit(ctx, store.Change{Tasks: []store.TaskEdit{*e}})
 		if errors.Is(err, store.ErrStale) {
 			continue
 		}
 		if err != nil {
 			return projections.Task{}, err
 		}
-		return ts.Store.Task(ctx, id)
+		return ts.Tasks.Task(ctx, id)
 	}
 	return projections.Task{}, problem.New(problem.Unavailable, "task.contended", "task %s is changed by many at once", id)
 }
@@ -49,7 +49,7 @@ func (ts *Tasks) editTask(ctx context.Context, id string, edit func(projections.
 // openTask returns a task that can still be done, or the problem that says who
 // did it and when.
 func (ts *Tasks) openTask(ctx context.Context, id string) (projections.Task, error) {
-	t, err := ts.Store.Task(ctx, id)
+	t, err := ts.Tasks.Task(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return t, problem.Wrap(err, problem.NotFound, "task.unknown", "task %s does not exist", id)
 	}
@@ -120,7 +120,7 @@ func (ts *Tasks) CompleteTask(ctx context.Context, id, user string, groups []str
 	if err != nil {
 		return t, err
 	}
-	return ts.Store.Task(ctx, id)
+	return ts.Tasks.Task(ctx, id)
 }
 
 func mayComplete(t projections.Task, user string, groups []string, outcome string) error {

@@ -13,7 +13,8 @@ import (
 
 // desk is a store with one task, whose commits are too late for a while.
 type desk struct {
-	store.Assigner
+	store.TaskStore
+	store.Writer
 	task  projections.Task
 	late  int
 	edits []store.TaskEdit
@@ -40,7 +41,7 @@ func TestATaskIsChangedAtTheVersionThatWasChecked(t *testing.T) {
 		code string
 	}{{0, ""}, {2, ""}, {turn.StaleMax, "task.contended"}} {
 		d := &desk{task: projections.Task{ID: "t", Status: projections.TaskReady, Version: 1}, late: c.late}
-		_, err := (&Tasks{Store: d, Now: time.Now}).ClaimTask(t.Context(), "t", "ann", nil)
+		_, err := (&Tasks{Writer: d, Tasks: d, Now: time.Now}).ClaimTask(t.Context(), "t", "ann", nil)
 		if (err == nil) != (c.code == "") || err != nil && problem.CodeOf(err) != c.code {
 			t.Errorf("%d too late: %v", c.late, err)
 		}

@@ -17,7 +17,7 @@ import (
 // Begin decides and commits the first turn of an instance, with an incarnation
 // that no other has. Its errors are the catalogue's, the engine's and
 // store.ErrDuplicate where the instance, or one of its start key, is there.
-func (d *Decider) Begin(ctx context.Context, to Committer, env signal.Envelope, start signal.Start, now time.Time, incarnation string) (Committed, error) {
+func (d *Decider) Begin(ctx context.Context, to store.Writer, env signal.Envelope, start signal.Start, now time.Time, incarnation string) (Committed, error) {
 	def, err := d.Definitions.Find(ctx, start.Definition, start.Version)
 	if err != nil {
 		return Committed{}, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // What is taken of the budget, in bytes. A snapshot that is loaded is taken for
@@ -19,7 +20,7 @@ const (
 // Load reads a snapshot: nothing else in a node does. Its memory is taken until the
 // part is released: when the snapshot is not needed any more, or that of a turn has
 // been taken.
-func (d *Decider) Load(ctx context.Context, from Committer, id string) (*snapshot.Snapshot, *memory.Part, error) {
+func (d *Decider) Load(ctx context.Context, from store.Writer, id string) (*snapshot.Snapshot, *memory.Part, error) {
 	part, err := d.Memory.Loads.Take(ctx, loadingBytes)
 	if err != nil {
 		return nil, nil, err
@@ -34,13 +35,13 @@ func (d *Decider) Load(ctx context.Context, from Committer, id string) (*snapsho
 
 // source is where a turn of signals reads: in the transaction of a delivery where
 // there is one.
-func (d *Decider) source(signals []*Signal) Committer {
+func (d *Decider) source(signals []*Signal) store.Writer {
 	for _, s := range signals {
 		if s.Delivery != nil {
 			return s.Delivery
 		}
 	}
-	return d.Store
+	return d.Writer
 }
 
 // room takes the memory for a turn on a snapshot. Who waits for it has the

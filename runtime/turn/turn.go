@@ -23,13 +23,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Committer is where a turn reads and writes: a delivery, or the store itself
-// for a turn that no message caused.
-type Committer interface {
-	Load(ctx context.Context, instanceID string) (snapshot.Snapshot, error)
-	Commit(ctx context.Context, c store.Change) error
-}
-
 // Definitions finds what instances run; definition.Catalogue is one.
 type Definitions interface {
 	Find(ctx context.Context, name, version string) (engine.Definition, error)
@@ -48,7 +41,7 @@ func Step(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*eng
 // Config wires a decider. Extras have their part in every turn through Decided,
 // Before and Amend; nil is none.
 type Config struct {
-	Store       Committer
+	Writer      store.Writer
 	Node        string // its name
 	Definitions Definitions
 	Memory      *memory.Budget
@@ -218,7 +211,7 @@ func fail(signals []*Signal, err error) {
 // turn is what one or several decisions on a snapshot come to, in order, and
 // where that is committed.
 type turn struct {
-	to       Committer
+	to       store.Writer
 	prev     *snapshot.Snapshot // decided on; nil: there was none
 	signals  []*Signal          // that were decided; the others have their errors. None for the first turn of an instance
 	out      *engine.Outcome

@@ -16,7 +16,7 @@ import (
 // the beginning of the query and the lock.
 const claimTries = 10
 
-// ClaimNext implements store.Assigner: an ordered cursor that locks each row as
+// ClaimNext implements store.TaskStore: an ordered cursor that locks each row as
 // it is fetched, passes over those that others hold, and is closed after as
 // many as are wanted.
 func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.Task, error) {

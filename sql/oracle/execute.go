@@ -194,7 +194,7 @@ func blockOf(ops []op) (string, []any, error) {
 	return b.String(), args, nil
 }
 
-// Commit implements store.Store.
+// Commit implements store.Writer.
 func (s *Store) Commit(ctx context.Context, c store.Change) error {
 	if err := ctx.Err(); err != nil {
 		return err

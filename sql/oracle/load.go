@@ -23,7 +23,7 @@ type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// Load implements store.Store.
+// Load implements store.Writer.
 func (s *Store) Load(ctx context.Context, id string) (snapshot.Snapshot, error) {
 	if err := s.enter(); err != nil {
 		return snapshot.Snapshot{}, wrap("load "+id, err)

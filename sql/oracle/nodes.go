@@ -127,7 +127,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 	if dead > 0 {
 		s.log.Info("oracle: nodes have ended", "count", dead)
 		select {
-		case s.deaths <- struct{}{}:
+		case s.failed <- struct{}{}:
 		default:
 		}
 	}

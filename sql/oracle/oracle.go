@@ -60,7 +60,7 @@ type Options struct {
 	Now       func() time.Time // this host's clock; nil = time.Now
 }
 
-// Store is a store.Full and a definition.Repository on one schema.
+// Store is a store.Store and a definition.Repository on one schema.
 type Store struct {
 	o      Options
 	schema string
@@ -69,7 +69,7 @@ type Store struct {
 	db     *sql.DB // statements that stand alone
 	clock  clock
 	ledger *ledger
-	deaths chan struct{}
+	failed chan struct{}
 	run    string // identity of this run of the node
 
 	life     context.Context // ends with Close
@@ -90,7 +90,7 @@ type Store struct {
 }
 
 var (
-	_ store.Full            = (*Store)(nil)
+	_ store.Store           = (*Store)(nil)
 	_ definition.Repository = (*Store)(nil)
 )
 
@@ -107,7 +107,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		o: o, log: o.Log, clock: clock{host: o.Now}, aq: db, db: db.Shared(o.Readers), deaths: make(chan struct{}, 1), run: uuid.NewString(),
+		o: o, log: o.Log, clock: clock{host: o.Now}, aq: db, db: db.Shared(o.Readers), failed: make(chan struct{}, 1), run: uuid.NewString(),
 		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, line: make(chan struct{}, 1), writers: make(chan struct{}, o.Writers),
 	}
 	for q := range queueNames {
@@ -231,12 +231,11 @@ func (s *Store) Close() error {
 // leaveTime bounds the last statements of a node whose database may be gone.
 const leaveTime = 5 * time.Second
 
-// Node implements store.Performer.
+// Node implements store.Nodes.
 func (s *Store) Node() string { return s.o.Node }
 
-// Deaths has a value after another node has ended: the moment to call Orphans.
-// Several deaths may give one value.
-func (s *Store) Deaths() <-chan struct{} { return s.deaths }
+// PeerFailures implements store.Nodes. Several failures may give one value.
+func (s *Store) PeerFailures() <-chan struct{} { return s.failed }
 
 // wrap says what was attempted.
 func wrap(what string, err error) error {

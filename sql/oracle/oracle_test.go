@@ -85,7 +85,7 @@ func standIn(t testing.TB) *ocisim.Database {
 func harness(t *testing.T, o Options) storetest.Harness {
 	o = quick(o)
 	return storetest.Harness{
-		Open: func(ctx context.Context, node string) (store.Full, error) {
+		Open: func(ctx context.Context, node string) (store.Store, error) {
 			o := o
 			o.Node = node
 			s, err := Open(ctx, o)
@@ -94,7 +94,7 @@ func harness(t *testing.T, o Options) storetest.Harness {
 			}
 			return s, nil
 		},
-		Kill:   func(s store.Full) { s.(*Store).kill() },
+		Kill:   func(s store.Store) { s.(*Store).kill() },
 		Damage: func(table, column, id string) error { return damage(o, table, column, id) },
 	}
 }

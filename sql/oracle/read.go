@@ -59,7 +59,7 @@ func single[T any](ctx context.Context, s *Store, r *rows.Select) (T, error) {
 	return items[0], nil
 }
 
-// Instance implements projections.Reader.
+// Instance implements projections.InstanceReader.
 func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, error) {
 	r := read("instance_select")
 	r.Where("I.INSTANCE_ID = ?", id)
@@ -67,7 +67,7 @@ func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, 
 	return i, wrap("instance "+id, err)
 }
 
-// Instances implements projections.Reader. Of equal starts the larger id comes
+// Instances implements projections.InstanceReader. Of equal starts the larger id comes
 // first.
 func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (p projections.Page[projections.Instance], err error) {
 	r, limit := read("instance_select"), projections.Bounded(q.Limit)
@@ -89,7 +89,7 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (p p
 	return projections.Cut(found, limit, projections.InstanceRow.Item, mark), wrap("instances", err)
 }
 
-// Started implements projections.Reader.
+// Started implements projections.InstanceReader.
 func (s *Store) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
 	r := read("instance_select")
 	r.Where("I.START_DIGEST = ?", startDigest(definition, businessKey, startKey))
@@ -103,7 +103,7 @@ func (s *Store) entries(ctx context.Context, r *rows.Select) ([]projections.Entr
 	return projections.Items(found, projections.EntryRow.Item), err
 }
 
-// Stream implements projections.Reader.
+// Stream implements projections.StreamReader.
 func (s *Store) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
 	r := read("stream_select")
 	r.Where("S.INSTANCE_ID = ?", id)
@@ -113,7 +113,7 @@ func (s *Store) Stream(ctx context.Context, id string, after int64, limit int) (
 	return items, wrap("stream of "+id, err)
 }
 
-// Recorded implements projections.Reader.
+// Recorded implements projections.StreamReader.
 func (s *Store) Recorded(ctx context.Context, id, signalID string) (bool, error) {
 	found, err := list[struct {
 		ID string `db:"SIGNAL_ID"`
@@ -127,7 +127,7 @@ const (
 	pendingPosition = "(CASE WHEN PROCESSED = 0 THEN POSITION END)"
 )
 
-// Pending implements projections.Reader.
+// Pending implements projections.StreamReader.
 func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projections.Entry, error) {
 	r := read("stream_select")
 	if id != "" {
@@ -140,13 +140,13 @@ func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projection
 	return items, wrap("pending", err)
 }
 
-// WaitSpecs implements projections.Reader.
+// WaitSpecs implements projections.WaitReader.
 func (s *Store) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
 	found, err := list[projections.SpecRow](ctx, s, read("wait_specs", eventType, projections.MaxCount))
 	return projections.Items(found, projections.SpecRow.Item), wrap("specs of "+eventType, err)
 }
 
-// Waits implements projections.Reader.
+// Waits implements projections.WaitReader.
 func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
 	r := read("wait_select")
 	r.Where("W.EVENT_TYPE = ?", eventType)
@@ -164,7 +164,7 @@ func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after strin
 	return items, wrap("waits for "+eventType, err)
 }
 
-// DeadLetter implements projections.Reader.
+// DeadLetter implements projections.DeadLetterReader.
 func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
 	r := read("letter_select")
 	r.Where("L.DEAD_LETTER_ID = ?", id)
@@ -172,7 +172,7 @@ func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLett
 	return row.DeadLetter, wrap("dead letter "+id, err)
 }
 
-// DeadLetters implements projections.Reader.
+// DeadLetters implements projections.DeadLetterReader.
 func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) (p projections.Page[projections.DeadLetter], err error) {
 	r, limit := read("letter_select"), projections.Bounded(q.Limit)
 	r.Equals("L.QUEUE", q.Queue)
@@ -190,13 +190,13 @@ func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) 
 	return projections.Cut(found, limit, projections.DeadLetterRow.Item, projections.DeadLetterRow.Mark), wrap("dead letters", err)
 }
 
-// Gaps implements projections.Reader.
+// Gaps implements projections.BacklogReader.
 func (s *Store) Gaps(ctx context.Context) (projections.Gaps, error) {
 	gaps, err := single[projections.Gaps](ctx, s, read("gaps", projections.MaxCount))
 	return gaps, wrap("gaps", err)
 }
 
-// Queues implements projections.Reader. A message that a worker holds is still
+// Queues implements projections.BacklogReader. A message that a worker holds is still
 // ready in the view of the queue; what nodes say they hold is taken from that.
 func (s *Store) Queues(ctx context.Context) ([]projections.Queue, error) {
 	type held struct {

@@ -19,7 +19,7 @@ import (
 // told; the delays between them add up to some seconds.
 const connectTries = 6
 
-// Receive implements store.Store. It waits inside the database.
+// Receive implements store.Receiver. It waits inside the database.
 func (s *Store) Receive(ctx context.Context, name store.Queue, arrived func(store.Message)) (store.Delivery, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -148,10 +148,6 @@ func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue, arrived 
 	return nil, err
 }
 
-// Joins implements store.Joiner: each delivery has a session of its own, and a
-// session has one transaction.
-func (s *Store) Joins() bool { return false }
-
 // hold notes a delivery, so that Close can give it back.
 func (s *Store) hold(d *delivery, arrived func(store.Message)) bool {
 	s.mu.Lock()
@@ -179,7 +175,7 @@ func (s *Store) heldOf(q store.Queue) int {
 	return n
 }
 
-// Strays implements store.Leases. A message is locked by the session that has
+// Strays implements store.Ledger. A message is locked by the session that has
 // dequeued it, and the session belongs to a delivery: to drop that rolls back.
 func (s *Store) Strays(_ context.Context, held func(string) bool) (int, error) {
 	if err := s.enter(); err != nil {

@@ -38,7 +38,7 @@ func (w *work) actors(task, kind, list string) {
 	}
 }
 
-// Task implements projections.Reader.
+// Task implements projections.TaskReader.
 func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
 	r := read("task_select")
 	r.Where("T.TASK_ID = ?", id)
@@ -46,7 +46,7 @@ func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
 	return row.Task, wrap("task "+id, err)
 }
 
-// Tasks implements projections.Reader. A task without candidates is open to
+// Tasks implements projections.TaskReader. A task without candidates is open to
 // everybody.
 func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (p projections.Page[projections.Task], err error) {
 	r, limit := read("task_select"), projections.Bounded(q.Limit)
@@ -94,7 +94,7 @@ func visibleTo(r *rows.Select, user string, groups []string) {
 	r.Where("not exists (select 1 from WF_TASK_ACTORS X where X.TASK_ID = T.TASK_ID and X.KIND = 'X' and X.NAME = ?)", user)
 }
 
-// TaskEvents implements projections.Reader.
+// TaskEvents implements projections.TaskReader.
 func (s *Store) TaskEvents(ctx context.Context, id string) ([]projections.TaskEvent, error) {
 	found, err := list[projections.TaskEventRow](ctx, s, read("task_events", id, projections.MaxCount))
 	if err == nil && len(found) == 0 {

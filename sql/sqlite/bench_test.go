@@ -12,7 +12,7 @@ import (
 )
 
 func BenchmarkStore(b *testing.B) {
-	storetest.Bench(b, func(b *testing.B) store.Full {
+	storetest.Bench(b, func(b *testing.B) store.Store {
 		s, err := Open(b.Context(), Options{Path: filepath.Join(b.TempDir(), "a.db"), Node: "node-a"})
 		if err != nil {
 			b.Fatal(err)

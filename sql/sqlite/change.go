@@ -56,7 +56,7 @@ func (t *tx) guard(refusal error, name string, args ...any) error {
 	return err
 }
 
-// Commit implements store.Store.
+// Commit implements store.Writer.
 func (s *Store) Commit(ctx context.Context, c store.Change) error {
 	return wrap("commit", s.do(ctx, func(t *tx) error { return t.change(nil, &c) }))
 }
@@ -372,7 +372,7 @@ func (t *tx) send(m store.Send) {
 	t.sends = append(t.sends, s)
 }
 
-// Load implements store.Store.
+// Load implements store.Writer.
 func (s *Store) Load(ctx context.Context, id string) (snapshot.Snapshot, error) {
 	got, err := s.load(ctx, id)
 	if err != nil {

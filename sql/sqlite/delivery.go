@@ -9,10 +9,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Joins implements store.Joiner: deliveries are rows, and a commit deletes any
-// number of them.
-func (s *Store) Joins() bool { return true }
-
 func (d *delivery) Message() store.Message { return d.m }
 
 func (d *delivery) Load(ctx context.Context, id string) (snapshot.Snapshot, error) {

@@ -68,7 +68,7 @@ func (n *nodes) take(no int64, p *peer) {
 	n.s.log.Error("sqlite: a node gives no sign of life; others get its messages and commands", "node", no, "after", hungAfter)
 	n.s.look()
 	select {
-	case n.s.deaths <- struct{}{}:
+	case n.s.failed <- struct{}{}:
 	default:
 	}
 }

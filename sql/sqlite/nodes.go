@@ -306,7 +306,7 @@ func globEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
 }
 
-// watch notices bells and deaths until stop.
+// watch notices bells, and peers that have died, until stop.
 func (n *nodes) watch() {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
@@ -360,7 +360,7 @@ func (n *nodes) check() {
 		n.mu.Unlock()
 		n.s.look()
 		select {
-		case n.s.deaths <- struct{}{}:
+		case n.s.failed <- struct{}{}:
 		default:
 		}
 	}

@@ -30,7 +30,7 @@ func TestCloseWhilePeersAreRecovered(t *testing.T) {
 			})
 		}
 		select {
-		case <-a.Deaths(): // the others are next
+		case <-a.PeerFailures(): // the others are next
 		case <-time.After(10 * time.Second):
 			t.Fatal("nothing was told")
 		}

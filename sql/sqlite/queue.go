@@ -47,7 +47,7 @@ type handed struct {
 	err error
 }
 
-// Receive implements store.Store.
+// Receive implements store.Receiver.
 func (s *Store) Receive(ctx context.Context, name store.Queue, arrived func(store.Message)) (store.Delivery, error) {
 	for {
 		if err := ctx.Err(); err != nil {

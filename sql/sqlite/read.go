@@ -66,7 +66,7 @@ func behind(r *rows.Select, column, after string) error {
 	return err
 }
 
-// Instance implements projections.Reader.
+// Instance implements projections.InstanceReader.
 func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, error) {
 	r := read("instance_select")
 	r.Where("INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = ?)", id)
@@ -74,7 +74,7 @@ func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, 
 	return row.Instance, wrap("instance "+id, err)
 }
 
-// Instances implements projections.Reader. The order is that in which the
+// Instances implements projections.InstanceReader. The order is that in which the
 // starts were committed.
 func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (p projections.Page[projections.Instance], err error) {
 	r, limit := read("instance_select"), projections.Bounded(q.Limit)
@@ -91,7 +91,7 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (p p
 	return projections.Cut(found, limit, projections.InstanceRow.Item, mark), wrap("instances", err)
 }
 
-// Started implements projections.Reader.
+// Started implements projections.InstanceReader.
 func (s *Store) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
 	r := read("instance_select")
 	r.Where(startedBy, startKey, businessKey, definition)
@@ -102,7 +102,7 @@ func (s *Store) Started(ctx context.Context, definition, businessKey, startKey s
 // startedBy is the key of the index on start keys.
 const startedBy = "START_KEY = ? and coalesce(BUSINESS_KEY, '') = ? and coalesce(DEFINITION, '') = ?"
 
-// Stream implements projections.Reader.
+// Stream implements projections.StreamReader.
 func (s *Store) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
 	r := read("stream_select")
 	after = min(max(after, -1), 1<<positionBits-1)
@@ -119,13 +119,13 @@ type exists struct {
 	Found int `db:"FOUND"`
 }
 
-// Recorded implements projections.Reader.
+// Recorded implements projections.StreamReader.
 func (s *Store) Recorded(ctx context.Context, id, signalID string) (bool, error) {
 	found, err := list[exists](ctx, s, read("stream_recorded", id, signalID))
 	return len(found) > 0, wrap("signal "+signalID+" of "+id, err)
 }
 
-// Pending implements projections.Reader.
+// Pending implements projections.StreamReader.
 func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projections.Entry, error) {
 	r := read("stream_select")
 	r.Where("S.PROCESSED = 0")
@@ -140,7 +140,7 @@ func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projection
 	return projections.Items(found, projections.EntryRow.Item), wrap("pending", err)
 }
 
-// Task implements projections.Reader.
+// Task implements projections.TaskReader.
 func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
 	r := read("task_select")
 	r.Where("T.TASK_ID = ?", id)
@@ -148,7 +148,7 @@ func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
 	return row.Task, wrap("task "+id, err)
 }
 
-// Tasks implements projections.Reader. A task without candidates is open to
+// Tasks implements projections.TaskReader. A task without candidates is open to
 // everybody.
 func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (p projections.Page[projections.Task], err error) {
 	r, limit := read("task_select"), projections.Bounded(q.Limit)
@@ -197,7 +197,7 @@ func visibleTo(r *rows.Select, user string, groups []string) {
 	r.Where("not exists (select 1 from json_each(T.EXCLUDED_USERS) where VALUE = ?)", user)
 }
 
-// TaskEvents implements projections.Reader.
+// TaskEvents implements projections.TaskReader.
 func (s *Store) TaskEvents(ctx context.Context, id string) ([]projections.TaskEvent, error) {
 	r := read("task_events")
 	r.Where("T.TASK_ID = ?", id)
@@ -209,19 +209,19 @@ func (s *Store) TaskEvents(ctx context.Context, id string) ([]projections.TaskEv
 	return projections.Items(found, projections.TaskEventRow.Item), wrap("events of task "+id, err)
 }
 
-// WaitSpecs implements projections.Reader.
+// WaitSpecs implements projections.WaitReader.
 func (s *Store) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
 	found, err := list[projections.SpecRow](ctx, s, read("wait_specs", eventType, projections.MaxCount))
 	return projections.Items(found, projections.SpecRow.Item), wrap("specs of "+eventType, err)
 }
 
-// Waits implements projections.Reader.
+// Waits implements projections.WaitReader.
 func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
 	items, err := list[projections.Wait](ctx, s, read("waits", eventType, spec, hash(keyHash), after, projections.Bounded(limit)))
 	return items, wrap("waits for "+eventType, err)
 }
 
-// DeadLetter implements projections.Reader.
+// DeadLetter implements projections.DeadLetterReader.
 func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
 	r := read("letter_select")
 	r.Where("DEAD_LETTER_ID = ?", id)
@@ -229,7 +229,7 @@ func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLett
 	return row.DeadLetter, wrap("dead letter "+id, err)
 }
 
-// DeadLetters implements projections.Reader.
+// DeadLetters implements projections.DeadLetterReader.
 func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) (p projections.Page[projections.DeadLetter], err error) {
 	r, limit := read("letter_select"), projections.Bounded(q.Limit)
 	r.Equals("QUEUE", q.Queue)
@@ -243,13 +243,13 @@ func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) 
 	return projections.Cut(found, limit, projections.DeadLetterRow.Item, projections.DeadLetterRow.Mark), wrap("dead letters", err)
 }
 
-// Gaps implements projections.Reader.
+// Gaps implements projections.BacklogReader.
 func (s *Store) Gaps(ctx context.Context) (projections.Gaps, error) {
 	gaps, err := single[projections.Gaps](ctx, s, read("gaps", projections.MaxCount))
 	return gaps, wrap("gaps", err)
 }
 
-// Queues implements projections.Reader.
+// Queues implements projections.BacklogReader.
 func (s *Store) Queues(ctx context.Context) ([]projections.Queue, error) {
 	queues := []projections.Queue{{Name: string(store.Signals)}, {Name: string(store.Schedule)}, {Name: string(store.Commands)}}
 	for i := range queues {

@@ -77,7 +77,7 @@ type Options struct {
 	trust time.Duration // 0 = trustAfter
 }
 
-// Store is a store.Full and a definition.Repository on one file.
+// Store is a store.Store and a definition.Repository on one file.
 type Store struct {
 	path  string
 	given string // that was asked for; a link, when it is not path
@@ -89,7 +89,7 @@ type Store struct {
 	closed bool
 	jobs   chan *job
 	wake   chan struct{}
-	deaths chan struct{}
+	failed chan struct{}
 
 	mu     sync.Mutex // guards queues
 	queues map[store.Queue]*queue
@@ -111,7 +111,7 @@ type Store struct {
 }
 
 var (
-	_ store.Full            = (*Store)(nil)
+	_ store.Store           = (*Store)(nil)
 	_ definition.Repository = (*Store)(nil)
 )
 
@@ -145,7 +145,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{
 		path: o.Path, given: o.given, node: o.Node, now: o.Now, log: o.Log,
-		jobs: make(chan *job, o.Backlog), wake: make(chan struct{}, 1), deaths: make(chan struct{}, 1),
+		jobs: make(chan *job, o.Backlog), wake: make(chan struct{}, 1), failed: make(chan struct{}, 1),
 		queues: map[store.Queue]*queue{}, loaders: make(chan *conn, o.Readers),
 	}
 	s.stale.Store(true)

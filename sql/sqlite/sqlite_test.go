@@ -41,14 +41,14 @@ func TestStore(t *testing.T) {
 func harness(t *testing.T) storetest.Harness {
 	path := filepath.Join(t.TempDir(), "aqueduct.db")
 	return storetest.Harness{
-		Open: func(ctx context.Context, node string) (store.Full, error) {
+		Open: func(ctx context.Context, node string) (store.Store, error) {
 			s, err := Open(ctx, Options{Path: path, Node: node})
 			if err != nil {
 				return nil, err
 			}
 			return s, nil
 		},
-		Kill: func(s store.Full) { s.(*Store).kill() },
+		Kill: func(s store.Store) { s.(*Store).kill() },
 		Damage: func(table, column, id string) error {
 			c, err := openConn(dsn(path, ""))
 			if err != nil {
@@ -107,7 +107,7 @@ func TestDeathIsTold(t *testing.T) {
 	a, b := open(t, path), open(t, path)
 	a.kill()
 	select {
-	case <-b.Deaths():
+	case <-b.PeerFailures():
 	case <-time.After(10 * time.Second):
 		t.Fatal("nothing was told")
 	}

@@ -337,7 +337,7 @@ func TestStoppedNodesCommandsAreTakenOver(t *testing.T) {
 		t.Fatalf("%d orphans of a node that was stopped just now, %v", n, err)
 	}
 	select {
-	case <-s.Deaths():
+	case <-s.PeerFailures():
 	case <-time.After(time.Minute):
 		t.Fatal("nobody says that the node hangs")
 	}

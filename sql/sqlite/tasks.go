@@ -27,7 +27,7 @@ func (t *tx) edit(e *store.TaskEdit) error {
 	return t.taskEvent(&e.Event)
 }
 
-// ClaimNext implements store.Assigner. The writer is one for all: who asks
+// ClaimNext implements store.TaskStore. The writer is one for all: who asks
 // later sees what was claimed before.
 func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.Task, error) {
 	var got []projections.Task

@@ -20,13 +20,13 @@ const benchCallers = 64
 
 // Bench measures a store: the commit of a usual step, the way of a message
 // from commit to commit, and timers due at one moment.
-func Bench(b *testing.B, open func(b *testing.B) store.Full) {
-	b.Run("step", func(b *testing.B) { benchSteps(b, open(b), benchCallers) })
-	b.Run("step-alone", func(b *testing.B) { benchSteps(b, open(b), 1) })
-	b.Run("message", func(b *testing.B) { benchMessages(b, open(b), benchCallers) })
-	b.Run("message-alone", func(b *testing.B) { benchMessages(b, open(b), 1) })
-	b.Run("turn", func(b *testing.B) { benchTurns(b, open(b)) })
-	b.Run("timers", func(b *testing.B) { benchTimers(b, open(b)) })
+func Bench(b *testing.B, open func(b *testing.B) store.Store) {
+	b.Run("step", func(b *testing.B) { benchSteps(b, open(b).Parts(), benchCallers) })
+	b.Run("step-alone", func(b *testing.B) { benchSteps(b, open(b).Parts(), 1) })
+	b.Run("message", func(b *testing.B) { benchMessages(b, open(b).Parts(), benchCallers) })
+	b.Run("message-alone", func(b *testing.B) { benchMessages(b, open(b).Parts(), 1) })
+	b.Run("turn", func(b *testing.B) { benchTurns(b, open(b).Parts()) })
+	b.Run("timers", func(b *testing.B) { benchTimers(b, open(b).Parts()) })
 }
 
 // StepState is the size of a snapshot's state in a step.
@@ -75,19 +75,19 @@ func each(b *testing.B, callers int, work func(caller int, next func() bool)) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 }
 
-func benchSteps(b *testing.B, s store.Full, callers int) {
-	ctx, node := context.Background(), s.Node()
+func benchSteps(b *testing.B, s store.Parts, callers int) {
+	ctx, node := context.Background(), s.Nodes.Node()
 	const instances = 8 // of each caller
 	list := make([]*snapshot.Snapshot, callers*instances)
 	for i := range list {
 		list[i] = begin(fmt.Sprintf("0190%032d", i))
-		if err := s.Commit(ctx, Step(list[i], node)); err != nil {
+		if err := s.Writer.Commit(ctx, Step(list[i], node)); err != nil {
 			b.Fatal(err)
 		}
 	}
 	each(b, callers, func(caller int, next func() bool) {
 		for i := 0; next(); i++ {
-			if err := s.Commit(ctx, Step(list[caller*instances+i%instances], node)); err != nil {
+			if err := s.Writer.Commit(ctx, Step(list[caller*instances+i%instances], node)); err != nil {
 				b.Error(err)
 				return
 			}
@@ -96,17 +96,17 @@ func benchSteps(b *testing.B, s store.Full, callers int) {
 }
 
 // benchMessages: every commit consumes a message and sends the next.
-func benchMessages(b *testing.B, s store.Full, callers int) {
+func benchMessages(b *testing.B, s store.Parts, callers int) {
 	ctx := context.Background()
 	again := store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte(strings.Repeat("m", 200))}}}
 	for range callers {
-		if err := s.Commit(ctx, again); err != nil {
+		if err := s.Writer.Commit(ctx, again); err != nil {
 			b.Fatal(err)
 		}
 	}
 	each(b, callers, func(_ int, next func() bool) {
 		for next() {
-			d, err := s.Receive(ctx, store.Signals, nil)
+			d, err := s.Queue.Receive(ctx, store.Signals, nil)
 			if err == nil {
 				err = d.Commit(ctx, again)
 			}
@@ -119,8 +119,8 @@ func benchMessages(b *testing.B, s store.Full, callers int) {
 }
 
 // benchTurns: a step that a message causes, and that sends the next.
-func benchTurns(b *testing.B, s store.Full) {
-	ctx, node := context.Background(), s.Node()
+func benchTurns(b *testing.B, s store.Parts) {
+	ctx, node := context.Background(), s.Nodes.Node()
 	byID := sync.Map{}
 	for i := range benchCallers {
 		id := fmt.Sprintf("0190%032d", i)
@@ -128,13 +128,13 @@ func benchTurns(b *testing.B, s store.Full) {
 		c := Step(snap, node)
 		c.Send = []store.Send{{Queue: store.Signals, Body: []byte(id)}}
 		byID.Store(id, snap)
-		if err := s.Commit(ctx, c); err != nil {
+		if err := s.Writer.Commit(ctx, c); err != nil {
 			b.Fatal(err)
 		}
 	}
 	each(b, benchCallers, func(_ int, next func() bool) {
 		for next() {
-			d, err := s.Receive(ctx, store.Signals, nil)
+			d, err := s.Queue.Receive(ctx, store.Signals, nil)
 			if err != nil {
 				b.Error(err)
 				return
@@ -142,18 +142,18 @@ func benchTurns(b *testing.B, s store.Full) {
 			v, _ := byID.Load(string(d.Message().Body))
 			c := Step(v.(*snapshot.Snapshot), node)
 			c.Send = []store.Send{{Queue: store.Signals, Body: d.Message().Body}}
-			s.Enter(d)
+			s.Ledger.Enter(d)
 			if err := d.Commit(ctx, c); err != nil {
 				b.Error(err)
 				return
 			}
-			s.Leave(d)
+			s.Ledger.Leave(d)
 		}
 	})
 }
 
 // benchTimers: b.N messages due at one moment; reports how late the last is.
-func benchTimers(b *testing.B, s store.Full) {
+func benchTimers(b *testing.B, s store.Parts) {
 	ctx := context.Background()
 	moment := time.Now().Add(time.Duration(b.N)*100*time.Microsecond + 50*time.Millisecond)
 	for sent := 0; sent < b.N; {
@@ -161,14 +161,14 @@ func benchTimers(b *testing.B, s store.Full) {
 		for ; len(list) < 500 && sent < b.N; sent++ {
 			list = append(list, store.Send{Queue: store.Schedule, Body: []byte(strings.Repeat("m", 200)), Due: moment})
 		}
-		if err := s.Commit(ctx, store.Change{Send: list}); err != nil {
+		if err := s.Writer.Commit(ctx, store.Change{Send: list}); err != nil {
 			b.Fatal(err)
 		}
 	}
 	early := atomic.Int64{}
 	each(b, benchCallers, func(_ int, next func() bool) {
 		for next() {
-			d, err := s.Receive(ctx, store.Schedule, nil)
+			d, err := s.Queue.Receive(ctx, store.Schedule, nil)
 			if err != nil {
 				b.Error(err)
 				return

@@ -19,29 +19,29 @@ var commitCases = map[string]func(*kase){
 		s := snap("a-Ω", 1)
 		s.Waits = []snapshot.Wait{{Kind: snapshot.WaitTask, Token: "t", Pointer: "/do/0", Until: at, TaskID: "task"}}
 		k.commit(store.Change{Snapshot: s, Encoded: encode(s)})
-		got, err := k.s.Load(k.ctx, "a-Ω")
+		got, err := k.s.Writer.Load(k.ctx, "a-Ω")
 		k.ok(err)
 		equal(k, got, *s)
 	},
 	"a snapshot of 1 MiB comes back":                   largeSnapshot,
 	"what was committed is its caller's to write upon": reusedBytes,
 	"load of nothing is not found": func(k *kase) {
-		_, err := k.s.Load(k.ctx, "a")
+		_, err := k.s.Writer.Load(k.ctx, "a")
 		k.is(err, store.ErrNotFound)
 	},
 	"a damaged snapshot is refused": func(k *kase) {
 		k.commit(turn("a", 1))
 		k.damage("WF_RUNTIME_STATES", "STATE_JSON", "a")
-		_, err := k.s.Load(k.ctx, "a")
+		_, err := k.s.Writer.Load(k.ctx, "a")
 		equal(k, problem.CodeOf(err), "snapshot.corrupt")
 	},
 	"a version follows its predecessor only": func(k *kase) {
-		k.is(k.s.Commit(k.ctx, turn("a", 2)), store.ErrStale)
+		k.is(k.s.Writer.Commit(k.ctx, turn("a", 2)), store.ErrStale)
 		k.commit(turn("a", 1))
-		k.is(k.s.Commit(k.ctx, turn("a", 3)), store.ErrStale)
+		k.is(k.s.Writer.Commit(k.ctx, turn("a", 3)), store.ErrStale)
 		k.commit(turn("a", 2))
-		k.is(k.s.Commit(k.ctx, turn("a", 2)), store.ErrStale)
-		got, err := k.s.Load(k.ctx, "a")
+		k.is(k.s.Writer.Commit(k.ctx, turn("a", 2)), store.ErrStale)
+		got, err := k.s.Writer.Load(k.ctx, "a")
 		k.ok(err)
 		equal(k, got.Version, 2)
 	},
@@ -52,12 +52,12 @@ var commitCases = map[string]func(*kase){
 			return c
 		}
 		k.commit(turn("a", 1))
-		k.is(k.s.Commit(k.ctx, several(2, 4)), store.ErrStale)
+		k.is(k.s.Writer.Commit(k.ctx, several(2, 4)), store.ErrStale)
 		k.commit(several(1, 4))
-		k.is(k.s.Commit(k.ctx, several(1, 5)), store.ErrStale)
-		k.is(k.s.Commit(k.ctx, several(3, 5)), store.ErrStale)
+		k.is(k.s.Writer.Commit(k.ctx, several(1, 5)), store.ErrStale)
+		k.is(k.s.Writer.Commit(k.ctx, several(3, 5)), store.ErrStale)
 		k.commit(several(4, 5))
-		got, err := k.s.Load(k.ctx, "a")
+		got, err := k.s.Writer.Load(k.ctx, "a")
 		k.ok(err)
 		equal(k, got.Version, 5)
 	},
@@ -67,7 +67,7 @@ var commitCases = map[string]func(*kase){
 			var wg sync.WaitGroup
 			errs := make([]error, 8)
 			for i := range errs {
-				wg.Go(func() { errs[i] = k.s.Commit(k.ctx, turn("a", version)) })
+				wg.Go(func() { errs[i] = k.s.Writer.Commit(k.ctx, turn("a", version)) })
 			}
 			wg.Wait()
 			won := 0
@@ -100,18 +100,18 @@ var commitCases = map[string]func(*kase){
 		k.commit(turn("a", 1))
 		again := turn("a", 1)
 		again.Send = []store.Send{sig("never")}
-		k.is(k.s.Commit(k.ctx, again), store.ErrDuplicate)
+		k.is(k.s.Writer.Commit(k.ctx, again), store.ErrDuplicate)
 		k.empty(store.Signals)
 	},
 	"a start key starts once": func(k *kase) {
 		start := func(id, definition, business, key string) error {
 			c := turn(id, 1)
 			c.Rows.Instance.Definition, c.Rows.Instance.BusinessKey, c.Rows.Instance.StartKey = definition, business, key
-			return k.s.Commit(k.ctx, c)
+			return k.s.Writer.Commit(k.ctx, c)
 		}
 		k.ok(start("a", "d", "b", "k"))
 		k.is(start("b", "d", "b", "k"), store.ErrDuplicate)
-		_, err := k.s.Load(k.ctx, "b")
+		_, err := k.s.Writer.Load(k.ctx, "b")
 		k.is(err, store.ErrNotFound)
 		k.ok(start("c", "d", "other", "k"))
 		k.ok(start("d", "other", "b", "k"))
@@ -131,26 +131,26 @@ var commitCases = map[string]func(*kase){
 		for i := range errs {
 			wg.Go(func() {
 				if i%2 == 0 {
-					errs[i] = k.s.Commit(k.ctx, turn(fmt.Sprint("good-", i), 1))
+					errs[i] = k.s.Writer.Commit(k.ctx, turn(fmt.Sprint("good-", i), 1))
 					return
 				}
 				c := turn("a", 3)
 				c.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 2, Kind: "event", SignalID: "same"}}
 				c.Send = []store.Send{sig("never")}
-				errs[i] = k.s.Commit(k.ctx, c)
+				errs[i] = k.s.Writer.Commit(k.ctx, c)
 			})
 		}
 		wg.Wait()
 		for i, err := range errs {
 			if i%2 == 0 {
 				k.ok(err)
-				_, err := k.s.Load(k.ctx, fmt.Sprint("good-", i))
+				_, err := k.s.Writer.Load(k.ctx, fmt.Sprint("good-", i))
 				k.ok(err)
 				continue
 			}
 			k.is(err, store.ErrDuplicate)
 		}
-		got, err := k.s.Load(k.ctx, "a")
+		got, err := k.s.Writer.Load(k.ctx, "a")
 		k.ok(err)
 		equal(k, got.Version, 2)
 		k.empty(store.Signals)
@@ -170,7 +170,7 @@ var commitCases = map[string]func(*kase){
 		c.Rows.Stream = []projections.Entry{entry("a", 2)}
 		k.is(d.Commit(k.ctx, c), store.ErrDuplicate)
 		k.ok(d.Commit(k.ctx, store.Change{})) // still held
-		got, err := k.s.Load(k.ctx, "a")
+		got, err := k.s.Writer.Load(k.ctx, "a")
 		k.ok(err)
 		equal(k, got.Version, 1)
 	},
@@ -211,7 +211,7 @@ var commitCases = map[string]func(*kase){
 		k.is(d.Commit(k.ctx, settle), store.ErrTaken)
 		k.ok(d.Release(k.ctx, nil))
 		k.take(store.Signals, "released")
-		got, err := k.s.Load(k.ctx, "b")
+		got, err := k.s.Writer.Load(k.ctx, "b")
 		k.ok(err)
 		equal(k, got.Version, 1)
 	},
@@ -224,16 +224,16 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		c = turn("a", 3)
 		c.Rows.Settled = []engine.Settled{{Position: 1}}
-		k.is(k.s.Commit(k.ctx, c), store.ErrTaken)
-		got, err := k.s.Load(k.ctx, "a")
+		k.is(k.s.Writer.Commit(k.ctx, c), store.ErrTaken)
+		got, err := k.s.Writer.Load(k.ctx, "a")
 		k.ok(err)
 		equal(k, got.Version, 2)
-		entries, err := k.s.Stream(k.ctx, "a", 0, 0)
+		entries, err := k.s.Streams.Stream(k.ctx, "a", 0, 0)
 		k.ok(err)
 		if len(entries) != 1 || !*entries[0].Processed || entries[0].ProcessedAt.IsZero() || entries[0].ClaimedBy != "" {
 			k.Fatalf("%+v", entries)
 		}
-		pending, err := k.s.Pending(k.ctx, "a", 0)
+		pending, err := k.s.Streams.Pending(k.ctx, "a", 0)
 		k.ok(err)
 		equal(k, len(pending), 0)
 	},
@@ -243,19 +243,19 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		claim := func(m store.Claim) error {
 			m.InstanceID, m.Position = "a", 1
-			return k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}})
+			return k.s.Writer.Commit(k.ctx, store.Change{Claims: []store.Claim{m}})
 		}
 		k.is(claim(store.Claim{Expect: "node-b", Owner: "node-a"}), store.ErrTaken)
 		k.ok(claim(store.Claim{Owner: "node-a"}))
 		k.is(claim(store.Claim{Owner: "node-b"}), store.ErrTaken)
 		k.ok(claim(store.Claim{Expect: "node-a", Owner: "node-b", Attempts: 2, NextAt: at, Error: "no"}))
-		got, err := k.s.Pending(k.ctx, "", 0)
+		got, err := k.s.Streams.Pending(k.ctx, "", 0)
 		k.ok(err)
 		want := command("a", 1, "node-b")
 		want.Attempts, want.NextAttemptAt, want.LastError = 2, at, "no"
 		equal(k, got, []projections.Entry{want})
 		k.ok(claim(store.Claim{Expect: "node-b"}))
-		k.is(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 7}}}), store.ErrTaken)
+		k.is(k.s.Writer.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 7}}}), store.ErrTaken)
 		c = turn("a", 2)
 		c.Rows.Settled = []engine.Settled{{Position: 1}}
 		k.commit(c)
@@ -267,25 +267,25 @@ var commitCases = map[string]func(*kase){
 		c.Rows.Stream[1].DeliveredAt, c.Rows.Stream[1].Deliveries = at, 7
 		k.commit(c)
 		m := store.Claim{InstanceID: "a", Position: 1, Expect: "node-a", NextAt: at.Add(time.Minute), Delivered: at.Add(time.Microsecond), Deliveries: 1}
-		k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}))
-		k.is(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}), store.ErrTaken)
-		got, err := k.s.Pending(k.ctx, "a", 0)
+		k.ok(k.s.Writer.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}))
+		k.is(k.s.Writer.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}), store.ErrTaken)
+		got, err := k.s.Streams.Pending(k.ctx, "a", 0)
 		k.ok(err)
 		first, second := command("a", 1, ""), command("a", 2, "node-a")
 		first.NextAttemptAt, first.DeliveredAt, first.Deliveries = at.Add(time.Minute), at.Add(time.Microsecond), 1
 		second.DeliveredAt, second.Deliveries = at, 7
 		equal(k, got, []projections.Entry{first, second})
-		k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 1, Deliveries: 2}}}))
-		got, err = k.s.Pending(k.ctx, "a", 1)
+		k.ok(k.s.Writer.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 1, Deliveries: 2}}}))
+		got, err = k.s.Streams.Pending(k.ctx, "a", 1)
 		k.ok(err)
 		if !got[0].DeliveredAt.IsZero() || got[0].Deliveries != 2 {
 			k.Fatalf("%+v", got[0])
 		}
-		k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 2, Expect: "node-a", Delivered: at, Deliveries: 8}}}))
+		k.ok(k.s.Writer.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 2, Expect: "node-a", Delivered: at, Deliveries: 8}}}))
 		done := turn("a", 2)
 		done.Rows.Settled = []engine.Settled{{Position: 2}}
 		k.commit(done)
-		entries, err := k.s.Stream(k.ctx, "a", 1, 1)
+		entries, err := k.s.Streams.Stream(k.ctx, "a", 1, 1)
 		k.ok(err)
 		if !*entries[0].Processed || !entries[0].DeliveredAt.Equal(at) || entries[0].Deliveries != 8 {
 			k.Fatalf("%+v", entries[0])
@@ -298,8 +298,8 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		for _, unknown := range []bool{true, false, true} {
 			m := store.Claim{InstanceID: "a", Position: 1, Any: true, Unknown: unknown}
-			k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}))
-			got, err := k.s.Stream(k.ctx, "a", 0, 1)
+			k.ok(k.s.Writer.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}))
+			got, err := k.s.Streams.Stream(k.ctx, "a", 0, 1)
 			k.ok(err)
 			if len(got) != 1 || got[0].Key != "INC/1/do/0/x/0/0/d" || got[0].Unknown != unknown {
 				k.Fatalf("%+v, want unknown %v", got, unknown)
@@ -314,7 +314,7 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		state := func(position int64, m store.Claim) {
 			m.InstanceID, m.Position, m.Any = "a", position, true
-			k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}))
+			k.ok(k.s.Writer.Commit(k.ctx, store.Change{Claims: []store.Claim{m}}))
 		}
 		under, lost, known := store.Claim{Owner: "node-a", Attempts: 1}, store.Claim{Attempts: 2, Unknown: true}, store.Claim{Attempts: 1}
 		waits := store.Claim{Owner: "node-a"} // in line, not begun
@@ -335,7 +335,7 @@ var commitCases = map[string]func(*kase){
 			want[position] = position == 7 || position == 8
 			state(position, store.Claim{Done: true, Unknown: position != 9})
 		}
-		got, err := k.s.Stream(k.ctx, "a", 0, 10)
+		got, err := k.s.Streams.Stream(k.ctx, "a", 0, 10)
 		k.ok(err)
 		for _, e := range got {
 			if e.Unknown != want[e.Position] || !*e.Processed {
@@ -349,7 +349,7 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		claim := func(m store.Claim) error {
 			m.InstanceID, m.Any = "a", true
-			return k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}})
+			return k.s.Writer.Commit(k.ctx, store.Change{Claims: []store.Claim{m}})
 		}
 		k.ok(claim(store.Claim{Position: 1, Expect: "node-b"})) // which does not count
 		k.ok(claim(store.Claim{Position: 1, Owner: "node-b"}))
@@ -360,7 +360,7 @@ var commitCases = map[string]func(*kase){
 			k.is(claim(store.Claim{Position: p}), store.ErrTaken)
 			k.is(claim(store.Claim{Position: p, Done: true}), store.ErrTaken)
 		}
-		got, err := k.s.Pending(k.ctx, "a", 0)
+		got, err := k.s.Streams.Pending(k.ctx, "a", 0)
 		k.ok(err)
 		open := []projections.Entry{command("a", 1, "node-b"), command("a", 2, "")}
 		open[1].Attempts = 3
@@ -372,7 +372,7 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		done := func(position int64, by string) error {
 			m := store.Claim{InstanceID: "a", Position: position, Expect: by, Done: true}
-			return k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{m}})
+			return k.s.Writer.Commit(k.ctx, store.Change{Claims: []store.Claim{m}})
 		}
 		k.is(done(1, ""), store.ErrTaken)
 		k.is(done(1, "node-b"), store.ErrTaken)
@@ -380,22 +380,22 @@ var commitCases = map[string]func(*kase){
 		k.is(done(1, "node-a"), store.ErrTaken)
 		k.is(done(2, "node-a"), store.ErrTaken)
 		k.ok(done(2, ""))
-		entries, err := k.s.Stream(k.ctx, "a", 0, 0)
+		entries, err := k.s.Streams.Stream(k.ctx, "a", 0, 0)
 		k.ok(err)
 		for _, e := range entries {
 			if !*e.Processed || e.ProcessedAt.IsZero() || e.ClaimedBy != "" {
 				k.Fatalf("%+v", e)
 			}
 		}
-		pending, err := k.s.Pending(k.ctx, "", 0)
+		pending, err := k.s.Streams.Pending(k.ctx, "", 0)
 		k.ok(err)
 		equal(k, len(pending), 0)
 	},
 	"a dead letter can be written without a message": func(k *kase) {
-		k.ok(k.s.Commit(k.ctx, store.Change{DeadLetter: &projections.DeadLetter{
+		k.ok(k.s.Writer.Commit(k.ctx, store.Change{DeadLetter: &projections.DeadLetter{
 			ID: "d", Queue: "command", InstanceID: "a", Envelope: []byte("{}"), Reason: "r", EnqueuedAt: at, DiedAt: at,
 		}}))
-		got, err := k.s.DeadLetter(k.ctx, "d")
+		got, err := k.s.DeadLetters.DeadLetter(k.ctx, "d")
 		k.ok(err)
 		equal(k, string(got.Envelope), "{}")
 	},
@@ -404,17 +404,17 @@ var commitCases = map[string]func(*kase){
 		c.Rows.Tasks = []projections.Task{task("t", "a")}
 		k.commit(c)
 		edit := func(version int64, who string) error {
-			return k.s.Commit(k.ctx, store.Change{Tasks: []store.TaskEdit{{ID: "t", Version: version, Status: projections.TaskReserved, Assignee: who,
+			return k.s.Writer.Commit(k.ctx, store.Change{Tasks: []store.TaskEdit{{ID: "t", Version: version, Status: projections.TaskReserved, Assignee: who,
 				Event: projections.TaskEvent{TaskID: "t", InstanceID: "a", Event: "claimed", Actor: who, At: at}}}})
 		}
 		k.ok(edit(1, "ann"))
 		k.is(edit(1, "bob"), store.ErrStale)
-		got, err := k.s.Task(k.ctx, "t")
+		got, err := k.s.Tasks.Task(k.ctx, "t")
 		k.ok(err)
 		want := task("t", "a")
 		want.Status, want.Assignee, want.Version = projections.TaskReserved, "ann", 2
 		equal(k, got, want)
-		events, err := k.s.TaskEvents(k.ctx, "t")
+		events, err := k.s.Tasks.TaskEvents(k.ctx, "t")
 		k.ok(err)
 		equal(k, events, []projections.TaskEvent{{TaskID: "t", InstanceID: "a", Event: "claimed", Actor: "ann", At: at}})
 	},
@@ -428,9 +428,9 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		c = turn("a", 3)
 		c.Rows.TaskEnds = []projections.TaskEnd{end}
-		k.is(k.s.Commit(k.ctx, c), store.ErrStale)
-		k.is(k.s.Commit(k.ctx, store.Change{Tasks: []store.TaskEdit{{ID: "t", Version: 2, Status: projections.TaskReady}}}), store.ErrStale)
-		got, err := k.s.Task(k.ctx, "t")
+		k.is(k.s.Writer.Commit(k.ctx, c), store.ErrStale)
+		k.is(k.s.Writer.Commit(k.ctx, store.Change{Tasks: []store.TaskEdit{{ID: "t", Version: 2, Status: projections.TaskReady}}}), store.ErrStale)
+		got, err := k.s.Tasks.Task(k.ctx, "t")
 		k.ok(err)
 		if got.Status != "completed" || got.EndedBy != "ann" || !got.EndedAt.Equal(at) || got.Outcome != "yes" || string(got.Output) != "{}" {
 			k.Fatalf("%+v", got)
@@ -443,7 +443,7 @@ var commitCases = map[string]func(*kase){
 		l := projections.DeadLetter{ID: "l", Queue: "signal", InstanceID: "a", Envelope: body, Reason: "signal.not-json", Detail: "why",
 			Attempts: 3, Node: "node-a", EnqueuedAt: at, DiedAt: at.Add(time.Microsecond)}
 		k.ok(d.Commit(k.ctx, store.Change{DeadLetter: &l}))
-		got, err := k.s.DeadLetter(k.ctx, "l")
+		got, err := k.s.DeadLetters.DeadLetter(k.ctx, "l")
 		k.ok(err)
 		equal(k, got, l)
 		k.empty(store.Signals)
@@ -454,7 +454,7 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		k.ok(k.s.Close())
 		k.s = k.open("node-a")
-		got, err := k.s.Load(k.ctx, "a")
+		got, err := k.s.Writer.Load(k.ctx, "a")
 		k.ok(err)
 		equal(k, got, *snap("a", 1))
 		k.take(store.Signals, "m")
@@ -466,10 +466,10 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		c = turn("a", 2)
 		c.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 1, Kind: "event"}}
-		if err := k.s.Commit(k.ctx, c); !errors.Is(err, store.ErrStale) && !errors.Is(err, store.ErrDuplicate) {
+		if err := k.s.Writer.Commit(k.ctx, c); !errors.Is(err, store.ErrStale) && !errors.Is(err, store.ErrDuplicate) {
 			k.Fatalf("got %v", err)
 		}
-		got, err := k.s.Load(k.ctx, "a")
+		got, err := k.s.Writer.Load(k.ctx, "a")
 		k.ok(err)
 		equal(k, got.Version, 1)
 	},
@@ -483,7 +483,7 @@ var commitCases = map[string]func(*kase){
 			c = turn(id, 2) // the snapshot moves on and keeps the input
 			c.Snapshot.State.Input, c.Encoded = []byte(input), nil
 			k.commit(c)
-			entries, err := k.s.Stream(k.ctx, id, 0, 0)
+			entries, err := k.s.Streams.Stream(k.ctx, id, 0, 0)
 			k.ok(err)
 			equal(k, string(entries[0].Data), input)
 		}
@@ -493,7 +493,7 @@ var commitCases = map[string]func(*kase){
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 1, Kind: "event", Data: data}}
 		k.commit(c)
-		got, err := k.s.Stream(k.ctx, "a", 0, 10)
+		got, err := k.s.Streams.Stream(k.ctx, "a", 0, 10)
 		k.ok(err)
 		equal(k, got, c.Rows.Stream)
 	},

@@ -48,7 +48,7 @@ func damagedEntries(k *kase) {
 			Data: []byte(`{"target":"é"}`), Metadata: []byte(`{"pointer":"/do/0"}`), CreatedAt: at, Processed: &open}}
 		k.commit(c)
 		k.commit(store.Change{Claims: []store.Claim{{InstanceID: id, Position: 1, Owner: "node-a", Attempts: 1, NextAt: at, Error: "late"}}})
-		if _, err := k.s.Stream(k.ctx, id, 0, 10); err != nil {
+		if _, err := k.s.Streams.Stream(k.ctx, id, 0, 10); err != nil {
 			k.Fatal("before the damage: ", err)
 		}
 		if column == "" {
@@ -57,12 +57,12 @@ func damagedEntries(k *kase) {
 		if !k.damage("WF_STREAM", column, id) {
 			continue
 		}
-		_, err := k.s.Stream(k.ctx, id, 0, 10)
+		_, err := k.s.Streams.Stream(k.ctx, id, 0, 10)
 		equal(k, problem.CodeOf(err), "stream.corrupt")
-		_, err = k.s.Pending(k.ctx, id, 10)
+		_, err = k.s.Streams.Pending(k.ctx, id, 10)
 		equal(k, problem.CodeOf(err), "stream.corrupt")
 	}
-	pending, err := k.s.Pending(k.ctx, "i-4", 10)
+	pending, err := k.s.Streams.Pending(k.ctx, "i-4", 10)
 	k.ok(err)
 	equal(k, len(pending), 1)
 }
@@ -101,7 +101,7 @@ func (k *kase) liveTask(id string, lives int) projections.Task {
 	if lives > 0 {
 		k.commit(taskLives[lives].change(&t))
 	}
-	t, err := k.s.Task(k.ctx, t.ID)
+	t, err := k.s.Tasks.Task(k.ctx, t.ID)
 	k.ok(err)
 	return t
 }
@@ -151,11 +151,11 @@ func damagedTasks(k *kase) {
 			if !k.damage("WF_TASKS", set, id) {
 				return
 			}
-			_, err := k.s.Task(k.ctx, task.ID)
+			_, err := k.s.Tasks.Task(k.ctx, task.ID)
 			if code := problem.CodeOf(err); code != "task.corrupt" && (!strings.HasPrefix(set, "TASK_ID") || !errors.Is(err, store.ErrNotFound)) {
 				k.Errorf("%s, and %s: the task is read with %v", life.name, set, err)
 			}
-			page, err := k.s.Tasks(k.ctx, projections.TaskQuery{InstanceID: id})
+			page, err := k.s.Tasks.Tasks(k.ctx, projections.TaskQuery{InstanceID: id})
 			if code := problem.CodeOf(err); code != "task.corrupt" && (!strings.HasPrefix(set, "INSTANCE_ID") || err != nil || len(page.Items) > 0) {
 				k.Errorf("%s, and %s: tasks are listed with %v", life.name, set, err)
 			}
@@ -171,20 +171,20 @@ func withoutChecksums(k *kase) {
 		return
 	}
 	k.damage("WF_TASK_EVENTS", "CHECKSUM = null, ACTOR = 'bob'", "i")
-	task, err := k.s.Task(k.ctx, task.ID)
+	task, err := k.s.Tasks.Task(k.ctx, task.ID)
 	k.ok(err)
-	events, err := k.s.TaskEvents(k.ctx, task.ID)
+	events, err := k.s.Tasks.TaskEvents(k.ctx, task.ID)
 	k.ok(err)
 	equal(k, task.Title+" "+task.Assignee+" "+events[0].Actor, "by hand bob bob")
 	k.commit(taskLives[2].change(&task))
-	task, err = k.s.Task(k.ctx, task.ID)
+	task, err = k.s.Tasks.Task(k.ctx, task.ID)
 	k.ok(err)
 	equal(k, task.Assignee+" "+task.CandidateGroups, ` ["boss"]`)
 	k.damage("WF_TASKS", "CANDIDATE_GROUPS = '[]'", "i")
-	_, err = k.s.Task(k.ctx, task.ID)
+	_, err = k.s.Tasks.Task(k.ctx, task.ID)
 	equal(k, problem.CodeOf(err), "task.corrupt")
 	k.damage("WF_TASKS", "CANDIDATE_GROUPS = '[\"boss\"]', ASSIGNEE = 'eve'", "i")
-	_, err = k.s.Task(k.ctx, task.ID)
+	_, err = k.s.Tasks.Task(k.ctx, task.ID)
 	equal(k, problem.CodeOf(err), "task.corrupt")
 }
 
@@ -194,9 +194,9 @@ func damagedClaims(k *kase) {
 	if !k.damage("WF_TASKS", "STATUS = 'ready', ASSIGNEE = null, ASSIGNED_AS = null", "i-1") {
 		return
 	}
-	_, err := k.s.ClaimNext(k.ctx, store.NextClaim{User: "bob", Groups: []string{"clerks"}, Limit: 1, Event: "claimed", At: at})
+	_, err := k.s.Tasks.ClaimNext(k.ctx, store.NextClaim{User: "bob", Groups: []string{"clerks"}, Limit: 1, Event: "claimed", At: at})
 	equal(k, problem.CodeOf(err), "task.corrupt")
-	_, err = k.s.Task(k.ctx, task.ID) // and it was not made whole by that
+	_, err = k.s.Tasks.Task(k.ctx, task.ID) // and it was not made whole by that
 	equal(k, problem.CodeOf(err), "task.corrupt")
 }
 
@@ -210,14 +210,14 @@ func damagedEvents(k *kase) {
 		for j := range 2 {
 			id := fmt.Sprintf("i-%d-%d", i, j)
 			task := k.liveTask(id, 2*j)
-			if _, err := k.s.TaskEvents(k.ctx, task.ID); err != nil {
+			if _, err := k.s.Tasks.TaskEvents(k.ctx, task.ID); err != nil {
 				k.Fatal("before the damage: ", err)
 			}
 			other := map[string]string{"At": "DUE_ON_UTC", "Data": "FORM"}[f.Name]
 			if !k.damage("WF_TASK_EVENTS", otherwise(f, "(select "+other+" from WF_TASKS where TASK_ID = 't-"+id+"')"), id) {
 				return
 			}
-			_, err := k.s.TaskEvents(k.ctx, task.ID)
+			_, err := k.s.Tasks.TaskEvents(k.ctx, task.ID)
 			if problem.CodeOf(err) != "task.corrupt" {
 				k.Errorf("%s: events are read with %v", f.Name, err)
 			}

@@ -11,45 +11,45 @@ import (
 var inboxCases = map[string]func(*kase){
 	"an event is kept once until it expires": func(k *kase) {
 		event := store.Event{Key: "k", Type: "t", ReceivedAt: at, ExpiresAt: at.Add(time.Hour), Body: []byte(`{"Ω":1}`)}
-		k.ok(k.s.KeepEvent(k.ctx, event))
+		k.ok(k.s.Inbox.KeepEvent(k.ctx, event))
 		again := event
 		again.Body = []byte("{}")
-		k.ok(k.s.KeepEvent(k.ctx, again))
+		k.ok(k.s.Inbox.KeepEvent(k.ctx, again))
 		for eventType, want := range map[string]int{"t": 1, "": 1, "u": 0} {
-			got, err := k.s.KeptEvents(k.ctx, eventType, at, store.Event{})
+			got, err := k.s.Inbox.KeptEvents(k.ctx, eventType, at, store.Event{})
 			k.ok(err)
 			equal(k, len(got), want)
 			if want == 1 {
 				equal(k, got[0], event)
 			}
 		}
-		got, err := k.s.KeptEvents(k.ctx, "t", at.Add(time.Hour), store.Event{})
+		got, err := k.s.Inbox.KeptEvents(k.ctx, "t", at.Add(time.Hour), store.Event{})
 		k.ok(err)
 		equal(k, len(got), 0)
-		n, err := k.s.PurgeEvents(k.ctx, at.Add(time.Hour), 10)
+		n, err := k.s.Inbox.PurgeEvents(k.ctx, at.Add(time.Hour), 10)
 		k.ok(err)
 		equal(k, n, 0)
-		n, err = k.s.PurgeEvents(k.ctx, at.Add(2*time.Hour), 10)
+		n, err = k.s.Inbox.PurgeEvents(k.ctx, at.Add(2*time.Hour), 10)
 		k.ok(err)
 		equal(k, n, 1)
-		k.ok(k.s.DropEvent(k.ctx, "k"))
+		k.ok(k.s.Inbox.DropEvent(k.ctx, "k"))
 	},
 	"kept events come a page at a time, the first received first": func(k *kase) {
 		const all = projections.MaxLimit + 3
 		for i := range all {
-			k.ok(k.s.KeepEvent(k.ctx, store.Event{
+			k.ok(k.s.Inbox.KeepEvent(k.ctx, store.Event{
 				Key: fmt.Sprintf("k-%03d", i), Type: "t", ReceivedAt: at.Add(time.Duration(i/2) * time.Second), ExpiresAt: at.Add(time.Hour), Body: []byte("{}"),
 			}))
 		}
-		k.ok(k.s.DropEvent(k.ctx, "k-001"))
-		first, err := k.s.KeptEvents(k.ctx, "t", at, store.Event{})
+		k.ok(k.s.Inbox.DropEvent(k.ctx, "k-001"))
+		first, err := k.s.Inbox.KeptEvents(k.ctx, "t", at, store.Event{})
 		k.ok(err)
 		equal(k, len(first), projections.MaxLimit)
-		second, err := k.s.KeptEvents(k.ctx, "t", at, first[len(first)-1])
+		second, err := k.s.Inbox.KeptEvents(k.ctx, "t", at, first[len(first)-1])
 		k.ok(err)
 		equal(k, len(second), 2)
 		equal(k, []string{first[0].Key, first[1].Key, second[1].Key}, []string{"k-000", "k-002", fmt.Sprintf("k-%03d", all-1)})
-		n, err := k.s.PurgeEvents(k.ctx, at.Add(2*time.Hour), 2)
+		n, err := k.s.Inbox.PurgeEvents(k.ctx, at.Add(2*time.Hour), 2)
 		k.ok(err)
 		equal(k, n, 2)
 	},

@@ -100,11 +100,11 @@ var largeCases = map[string]func(*kase){
 		k.send(store.Send{Queue: store.Schedule, Body: body})
 		d := k.receive(k.s, store.Schedule)
 		k.ok(d.Commit(k.ctx, store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Reason: "r"}}))
-		l, err := k.s.DeadLetter(k.ctx, "l")
+		l, err := k.s.DeadLetters.DeadLetter(k.ctx, "l")
 		k.ok(err)
 		k.same(l.Envelope, body)
 		k.empty(store.Schedule)
-		k.ok(k.s.Replay(k.ctx, "l"))
+		k.ok(k.s.DeadLetters.Replay(k.ctx, "l"))
 		equal(k, k.takeLarge(store.Schedule, body).Attempts, 0)
 	},
 	"a body that looks like a store's own is a body": func(k *kase) {
@@ -119,10 +119,10 @@ var largeCases = map[string]func(*kase){
 	"a body beyond the limit is refused and nothing written": func(k *kase) {
 		c := turn("a", 1)
 		c.Send = []store.Send{sig("with it"), {Queue: store.Signals, Body: large(store.MaxBody + 1)}}
-		if err := k.s.Commit(k.ctx, c); problem.CodeOf(err) != "signal.too-large" {
+		if err := k.s.Writer.Commit(k.ctx, c); problem.CodeOf(err) != "signal.too-large" {
 			k.Fatalf("got %v", err)
 		}
-		_, err := k.s.Load(k.ctx, "a")
+		_, err := k.s.Writer.Load(k.ctx, "a")
 		k.is(err, store.ErrNotFound)
 		k.send(sig("go"))
 		d := k.receive(k.s, store.Signals)
@@ -140,7 +140,7 @@ func largeSnapshot(k *kase) {
 	s := snap("a", 1)
 	s.State.Context = json.RawMessage(`"` + strings.Repeat("é", 1<<19) + `"`)
 	k.commit(store.Change{Snapshot: s, Encoded: encode(s)})
-	got, err := k.s.Load(k.ctx, "a")
+	got, err := k.s.Writer.Load(k.ctx, "a")
 	k.ok(err)
 	equal(k, got, *s)
 }
@@ -158,7 +158,7 @@ func reusedBytes(k *kase) {
 		want = append(want, *s)
 	}
 	for _, s := range want {
-		got, err := k.s.Load(k.ctx, s.InstanceID)
+		got, err := k.s.Writer.Load(k.ctx, s.InstanceID)
 		k.ok(err)
 		equal(k, got, s)
 	}

@@ -15,7 +15,7 @@ var nodeCases = map[string]func(*kase){
 		for i := range 5 {
 			got := make(chan string, 1)
 			go func() {
-				d, err := b.Receive(k.ctx, store.Signals, nil)
+				d, err := b.Queue.Receive(k.ctx, store.Signals, nil)
 				if err != nil {
 					got <- err.Error()
 					return
@@ -42,10 +42,10 @@ var nodeCases = map[string]func(*kase){
 		seen := map[string]int{}
 		var wg sync.WaitGroup
 		done := make(chan struct{})
-		for _, s := range []store.Full{k.s, b, k.s, b} {
+		for _, s := range []*opened{k.s, b, k.s, b} {
 			wg.Go(func() {
 				for {
-					d, err := s.Receive(k.ctx, store.Signals, nil)
+					d, err := s.Queue.Receive(k.ctx, store.Signals, nil)
 					if err != nil {
 						k.Error(err)
 						return
@@ -87,10 +87,10 @@ var nodeCases = map[string]func(*kase){
 	"versions guard across nodes": func(k *kase) {
 		b := k.open("node-b")
 		k.commit(turn("a", 1))
-		k.ok(b.Commit(k.ctx, turn("a", 2)))
-		k.is(k.s.Commit(k.ctx, turn("a", 2)), store.ErrStale)
+		k.ok(b.Writer.Commit(k.ctx, turn("a", 2)))
+		k.is(k.s.Writer.Commit(k.ctx, turn("a", 2)), store.ErrStale)
 		k.commit(turn("a", 3))
-		got, err := b.Load(k.ctx, "a")
+		got, err := b.Writer.Load(k.ctx, "a")
 		k.ok(err)
 		equal(k, got.Version, 3)
 	},
@@ -98,7 +98,7 @@ var nodeCases = map[string]func(*kase){
 		k.send(sig("a"), sig("b"))
 		held := k.receive(k.s, store.Signals)
 		entered := k.receive(k.s, store.Signals)
-		k.s.Enter(entered)
+		k.s.Ledger.Enter(entered)
 		b := k.open("node-b")
 		k.crash(k.s)
 		k.is(held.Commit(k.ctx, store.Change{}), store.ErrClosed)
@@ -112,7 +112,7 @@ var nodeCases = map[string]func(*kase){
 		k.send(sig("a"), sig("b"))
 		k.receive(k.s, store.Signals)
 		entered := k.receive(k.s, store.Signals)
-		k.s.Enter(entered)
+		k.s.Ledger.Enter(entered)
 		k.crash(k.s)
 		k.s = k.open("node-a")
 		m := k.take(store.Signals, "a")
@@ -123,8 +123,8 @@ var nodeCases = map[string]func(*kase){
 	"what was left is no crash": func(k *kase) {
 		k.send(sig("a"))
 		d := k.receive(k.s, store.Signals)
-		k.s.Enter(d)
-		k.s.Leave(d)
+		k.s.Ledger.Enter(d)
+		k.s.Ledger.Leave(d)
 		k.crash(k.s)
 		k.s = k.open("node-a")
 		equal(k, k.take(store.Signals, "a").Crashes, 0)
@@ -137,7 +137,7 @@ var nodeCases = map[string]func(*kase){
 		b := k.open("node-b")
 		k.crash(k.s)
 		k.s = b
-		n, err := k.s.Orphans(k.ctx, 10)
+		n, err := k.s.Nodes.Orphans(k.ctx, 10)
 		k.ok(err)
 		equal(k, n, 1)
 		announced(k, "a", 1)

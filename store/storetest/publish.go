@@ -20,11 +20,11 @@ var publishCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, r.Ordinal, 1)
 		for id, version := range map[string]int64{"old": 2, "new": 1} {
-			s, err := k.s.Load(k.ctx, id)
+			s, err := k.s.Writer.Load(k.ctx, id)
 			k.ok(err)
 			equal(k, s.Version, version)
 		}
-		specs, err := k.s.WaitSpecs(k.ctx, "placed")
+		specs, err := k.s.Waits.WaitSpecs(k.ctx, "placed")
 		k.ok(err)
 		equal(k, specs, []string{"s"})
 		k.take(store.Signals, "hello")
@@ -43,12 +43,12 @@ var publishCases = map[string]func(*kase){
 			{store.Change{Definition: publication("d", "2.0.0", 2), With: []store.Change{turn("new", 1), turn("old", 3)}, Send: hello}, store.ErrStale},
 			{store.Change{Definition: publication("d", "2.0.0", 2), With: []store.Change{turn("old", 2), turn("old", 1)}, Send: hello}, store.ErrDuplicate},
 		} {
-			k.is(k.s.Commit(k.ctx, c.change), c.want)
+			k.is(k.s.Writer.Commit(k.ctx, c.change), c.want)
 		}
-		s, err := k.s.Load(k.ctx, "old")
+		s, err := k.s.Writer.Load(k.ctx, "old")
 		k.ok(err)
 		equal(k, s.Version, 1)
-		_, err = k.s.Load(k.ctx, "new")
+		_, err = k.s.Writer.Load(k.ctx, "new")
 		k.is(err, store.ErrNotFound)
 		k.empty(store.Signals)
 		k.commit(store.Change{Definition: publication("d", "2.0.0", 2), With: []store.Change{turn("old", 2)}})
@@ -58,7 +58,7 @@ var publishCases = map[string]func(*kase){
 		errs := make(chan error, publishers)
 		for i := range publishers {
 			go func() {
-				errs <- k.s.Commit(k.ctx, store.Change{
+				errs <- k.s.Writer.Commit(k.ctx, store.Change{
 					Definition: publication("d", string(rune('a'+i)), 1), With: []store.Change{turn(string(rune('a'+i)), 1)},
 				})
 			}()
@@ -72,14 +72,14 @@ var publishCases = map[string]func(*kase){
 			}
 		}
 		equal(k, won, 1)
-		page, err := k.s.Instances(k.ctx, projections.InstanceQuery{})
+		page, err := k.s.Instances.Instances(k.ctx, projections.InstanceQuery{})
 		k.ok(err)
 		equal(k, len(page.Items), 1)
 	},
 }
 
 func (k *kase) repository() definition.Repository {
-	repo, is := k.s.(definition.Repository)
+	repo, is := k.s.Store.(definition.Repository)
 	if !is {
 		k.Skip("the store keeps no definitions")
 	}

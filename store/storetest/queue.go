@@ -22,7 +22,7 @@ var queueCases = map[string]func(*kase){
 			workers.Go(func() {
 				for {
 					var told store.Message
-					d, err := k.s.Receive(k.ctx, store.Signals, func(m store.Message) {
+					d, err := k.s.Queue.Receive(k.ctx, store.Signals, func(m store.Message) {
 						mu.Lock()
 						defer mu.Unlock()
 						told = m
@@ -50,14 +50,10 @@ var queueCases = map[string]func(*kase){
 		}
 	},
 	"a commit consumes several deliveries, where the store joins them": func(k *kase) {
-		joiner, ok := k.s.(store.Joiner)
-		if !ok {
-			k.Fatal("the store does not say whether it joins deliveries")
-		}
 		k.send(sig("a"), sig("b"), sig("c"))
 		a, b := k.receive(k.s, store.Signals), k.receive(k.s, store.Signals)
 		err := a.Commit(k.ctx, store.Change{Also: []store.Message{b.Message()}})
-		if !joiner.Joins() {
+		if !k.s.Joins {
 			if err == nil {
 				k.Fatal("a store that does not join has joined")
 			}
@@ -87,7 +83,7 @@ var queueCases = map[string]func(*kase){
 	"a waiting receiver gets what is committed later": func(k *kase) {
 		got := make(chan string, 1)
 		go func() {
-			d, err := k.s.Receive(k.ctx, store.Signals, nil)
+			d, err := k.s.Queue.Receive(k.ctx, store.Signals, nil)
 			if err != nil {
 				got <- err.Error()
 				return
@@ -116,7 +112,7 @@ var queueCases = map[string]func(*kase){
 	"a message that nobody works on is given back": func(k *kase) {
 		strays := func(held ...string) int {
 			k.Helper()
-			n, err := k.s.Strays(k.ctx, func(id string) bool { return slices.Contains(held, id) })
+			n, err := k.s.Ledger.Strays(k.ctx, func(id string) bool { return slices.Contains(held, id) })
 			k.ok(err)
 			return n
 		}
@@ -140,7 +136,7 @@ var queueCases = map[string]func(*kase){
 		k.send(sig("a"))
 		d := k.receive(k.s, store.Signals)
 		for range 3 {
-			n, err := k.s.Strays(k.ctx, func(id string) bool { return id == d.Message().ID })
+			n, err := k.s.Ledger.Strays(k.ctx, func(id string) bool { return id == d.Message().ID })
 			k.ok(err)
 			equal(k, n, 0)
 		}
@@ -161,7 +157,7 @@ var queueCases = map[string]func(*kase){
 		k.ok(d.Release(k.ctx, nil))
 		k.is(d.Commit(k.ctx, turn("never", 1)), store.ErrLost)
 		k.is(d.Release(k.ctx, nil), store.ErrLost)
-		_, err := k.s.Load(k.ctx, "never")
+		_, err := k.s.Writer.Load(k.ctx, "never")
 		k.is(err, store.ErrNotFound)
 		k.take(store.Signals, "a")
 		k.empty(store.Signals)
@@ -186,7 +182,7 @@ var queueCases = map[string]func(*kase){
 			for range 8 {
 				wg.Go(func() {
 					for {
-						d, err := k.s.Receive(ctx, store.Signals, nil)
+						d, err := k.s.Queue.Receive(ctx, store.Signals, nil)
 						if err != nil {
 							return
 						}
@@ -229,7 +225,7 @@ var queueCases = map[string]func(*kase){
 		for range receivers {
 			wg.Go(func() {
 				for {
-					d, err := k.s.Receive(ctx, store.Signals, nil)
+					d, err := k.s.Queue.Receive(ctx, store.Signals, nil)
 					if err != nil {
 						return
 					}
@@ -344,7 +340,7 @@ var queueCases = map[string]func(*kase){
 		ctx, cancel := context.WithCancelCause(k.ctx)
 		done := make(chan error, 1)
 		go func() {
-			_, err := k.s.Receive(ctx, store.Signals, nil)
+			_, err := k.s.Queue.Receive(ctx, store.Signals, nil)
 			done <- err
 		}()
 		cancel(nil)
@@ -356,7 +352,7 @@ var queueCases = map[string]func(*kase){
 		k.send(sig("a"))
 		ctx, cancel := context.WithCancel(k.ctx)
 		cancel()
-		_, err := k.s.Receive(ctx, store.Signals, nil)
+		_, err := k.s.Queue.Receive(ctx, store.Signals, nil)
 		k.is(err, context.Canceled)
 		k.take(store.Signals, "a")
 	},
@@ -369,7 +365,7 @@ var queueCases = map[string]func(*kase){
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(k.ctx, time.Duration(i)*50*time.Microsecond)
 				defer cancel()
-				d, err := k.s.Receive(ctx, store.Signals, nil)
+				d, err := k.s.Queue.Receive(ctx, store.Signals, nil)
 				if err != nil {
 					return
 				}
@@ -381,7 +377,7 @@ var queueCases = map[string]func(*kase){
 				}
 			})
 			wg.Go(func() {
-				if err := k.s.Commit(k.ctx, store.Change{Send: []store.Send{sig("m")}}); err != nil {
+				if err := k.s.Writer.Commit(k.ctx, store.Change{Send: []store.Send{sig("m")}}); err != nil {
 					k.Error(err)
 				}
 			})
@@ -408,16 +404,16 @@ var queueCases = map[string]func(*kase){
 		held := k.receive(k.s, store.Signals)
 		woken := make(chan error, 1)
 		go func() {
-			_, err := k.s.Receive(k.ctx, store.Schedule, nil)
+			_, err := k.s.Queue.Receive(k.ctx, store.Schedule, nil)
 			woken <- err
 		}()
 		k.ok(k.s.Close())
 		k.is(<-woken, store.ErrClosed)
 		k.is(held.Commit(k.ctx, store.Change{}), store.ErrClosed)
-		k.is(k.s.Commit(k.ctx, store.Change{}), store.ErrClosed)
-		_, err := k.s.Load(k.ctx, "a")
+		k.is(k.s.Writer.Commit(k.ctx, store.Change{}), store.ErrClosed)
+		_, err := k.s.Writer.Load(k.ctx, "a")
 		k.is(err, store.ErrClosed)
-		_, err = k.s.Receive(k.ctx, store.Signals, nil)
+		_, err = k.s.Queue.Receive(k.ctx, store.Signals, nil)
 		k.is(err, store.ErrClosed)
 		k.ok(k.s.Close())
 

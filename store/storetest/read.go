@@ -14,19 +14,19 @@ import (
 
 var readCases = map[string]func(*kase){
 	"what is not there is not found": func(k *kase) {
-		_, err := k.s.Instance(k.ctx, "a")
+		_, err := k.s.Instances.Instance(k.ctx, "a")
 		k.is(err, store.ErrNotFound)
-		_, err = k.s.Task(k.ctx, "t")
+		_, err = k.s.Tasks.Task(k.ctx, "t")
 		k.is(err, store.ErrNotFound)
-		_, err = k.s.TaskEvents(k.ctx, "t")
+		_, err = k.s.Tasks.TaskEvents(k.ctx, "t")
 		k.is(err, store.ErrNotFound)
-		_, err = k.s.DeadLetter(k.ctx, "l")
+		_, err = k.s.DeadLetters.DeadLetter(k.ctx, "l")
 		k.is(err, store.ErrNotFound)
-		page, err := k.s.Instances(k.ctx, projections.InstanceQuery{})
+		page, err := k.s.Instances.Instances(k.ctx, projections.InstanceQuery{})
 		k.ok(err)
 		equal(k, len(page.Items), 0)
 		equal(k, page.Next, "")
-		entries, err := k.s.Stream(k.ctx, "a", 0, 0)
+		entries, err := k.s.Streams.Stream(k.ctx, "a", 0, 0)
 		k.ok(err)
 		equal(k, len(entries), 0)
 	},
@@ -36,7 +36,7 @@ var readCases = map[string]func(*kase){
 			Status: "waiting", Position: "review", ParentID: "p", Correlation: "c", Version: 1, ErrorType: "e", ErrorDetail: "because",
 			StartedAt: at, UpdatedAt: at.Add(time.Microsecond)}
 		k.commit(c)
-		got, err := k.s.Instance(k.ctx, "a")
+		got, err := k.s.Instances.Instance(k.ctx, "a")
 		k.ok(err)
 		equal(k, got, *c.Rows.Instance)
 
@@ -45,7 +45,7 @@ var readCases = map[string]func(*kase){
 		i := next.Rows.Instance
 		i.Version, i.Status, i.Position, i.ErrorType, i.ErrorDetail, i.EndedAt = 2, "completed", "", "", "", at.Add(time.Hour)
 		k.commit(next)
-		got, err = k.s.Instance(k.ctx, "a")
+		got, err = k.s.Instances.Instance(k.ctx, "a")
 		k.ok(err)
 		equal(k, got, *i)
 	},
@@ -56,13 +56,13 @@ var readCases = map[string]func(*kase){
 			row.Definition, row.BusinessKey, row.StartKey = c.definition, c.business, c.key
 			k.commit(change)
 			if c.key != "" {
-				got, err := k.s.Started(k.ctx, c.definition, c.business, c.key)
+				got, err := k.s.Instances.Started(k.ctx, c.definition, c.business, c.key)
 				k.ok(err)
 				equal(k, got, *row)
 			}
 		}
 		for _, q := range [][3]string{{"d", "b", "x"}, {"d", "x", "k"}, {"x", "b", "k"}, {"d", "b", ""}} {
-			_, err := k.s.Started(k.ctx, q[0], q[1], q[2])
+			_, err := k.s.Instances.Started(k.ctx, q[0], q[1], q[2])
 			k.is(err, store.ErrNotFound)
 		}
 	},
@@ -77,13 +77,13 @@ var readCases = map[string]func(*kase){
 		moved.Spec = "d@2#/do/1"
 		next.Rows.Waits = []projections.Wait{moved}
 		k.commit(next)
-		got, err := k.s.Instance(k.ctx, "a")
+		got, err := k.s.Instances.Instance(k.ctx, "a")
 		k.ok(err)
 		equal(k, got, *next.Rows.Instance)
-		specs, err := k.s.WaitSpecs(k.ctx, "paid")
+		specs, err := k.s.Waits.WaitSpecs(k.ctx, "paid")
 		k.ok(err)
 		equal(k, specs, []string{"d@2#/do/1"})
-		waits, err := k.s.Waits(k.ctx, "paid", "d@2#/do/1", "00", "", 0)
+		waits, err := k.s.Waits.Waits(k.ctx, "paid", "d@2#/do/1", "00", "", 0)
 		k.ok(err)
 		equal(k, waits, next.Rows.Waits)
 	},
@@ -91,7 +91,7 @@ var readCases = map[string]func(*kase){
 		c := turn("a", 1)
 		*c.Rows.Instance = projections.Instance{ID: "a", Version: 1, StartedAt: at}
 		k.commit(c)
-		got, err := k.s.Instance(k.ctx, "a")
+		got, err := k.s.Instances.Instance(k.ctx, "a")
 		k.ok(err)
 		equal(k, got, *c.Rows.Instance)
 	},
@@ -108,7 +108,7 @@ var readCases = map[string]func(*kase){
 		var got []string
 		q := projections.InstanceQuery{Limit: 3, Status: "waiting", Definition: "default/d"}
 		for {
-			page, err := k.s.Instances(k.ctx, q)
+			page, err := k.s.Instances.Instances(k.ctx, q)
 			k.ok(err)
 			for _, i := range page.Items {
 				got = append(got, i.ID)
@@ -118,14 +118,14 @@ var readCases = map[string]func(*kase){
 			}
 		}
 		equal(k, got, []string{"a-6", "a-5", "a-4", "a-3", "a-2", "a-1", "a-0"})
-		page, err := k.s.Instances(k.ctx, projections.InstanceQuery{BusinessKey: "b-1"})
+		page, err := k.s.Instances.Instances(k.ctx, projections.InstanceQuery{BusinessKey: "b-1"})
 		k.ok(err)
 		equal(k, len(page.Items), 3)
-		page, err = k.s.Instances(k.ctx, projections.InstanceQuery{ParentID: "a-0"})
+		page, err = k.s.Instances.Instances(k.ctx, projections.InstanceQuery{ParentID: "a-0"})
 		k.ok(err)
 		equal(k, len(page.Items), 2)
 		for _, q := range []projections.InstanceQuery{{Status: "faulted"}, {Definition: "x"}, {BusinessKey: "x"}, {ParentID: "x"}} {
-			page, err := k.s.Instances(k.ctx, q)
+			page, err := k.s.Instances.Instances(k.ctx, q)
 			k.ok(err)
 			equal(k, len(page.Items), 0)
 		}
@@ -140,13 +140,13 @@ var readCases = map[string]func(*kase){
 		}
 		k.commit(c)
 		k.commit(turn("b", 1))
-		got, err := k.s.Stream(k.ctx, "a", 0, 0)
+		got, err := k.s.Streams.Stream(k.ctx, "a", 0, 0)
 		k.ok(err)
 		equal(k, got, c.Rows.Stream)
-		got, err = k.s.Stream(k.ctx, "a", 1, 1)
+		got, err = k.s.Streams.Stream(k.ctx, "a", 1, 1)
 		k.ok(err)
 		equal(k, got, c.Rows.Stream[1:2])
-		got, err = k.s.Stream(k.ctx, "b", 0, 0)
+		got, err = k.s.Streams.Stream(k.ctx, "b", 0, 0)
 		k.ok(err)
 		equal(k, len(got), 0)
 	},
@@ -163,7 +163,7 @@ var readCases = map[string]func(*kase){
 		k.commit(c)
 		var pages, positions []int
 		for after := int64(0); ; {
-			rows, err := k.s.Stream(k.ctx, "a", after, 0)
+			rows, err := k.s.Streams.Stream(k.ctx, "a", after, 0)
 			k.ok(err)
 			for _, e := range rows {
 				positions, after = append(positions, int(e.Position)), e.Position
@@ -174,13 +174,13 @@ var readCases = map[string]func(*kase){
 		}
 		equal(k, pages, []int{4, 4, 2})
 		equal(k, positions, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
-		rows, err := k.s.Pending(k.ctx, "a", 0)
+		rows, err := k.s.Streams.Pending(k.ctx, "a", 0)
 		k.ok(err)
 		equal(k, len(rows), 4)
 		q := projections.TaskQuery{InstanceID: "a"}
 		ids := map[string]bool{}
 		for pages = nil; ; {
-			page, err := k.s.Tasks(k.ctx, q)
+			page, err := k.s.Tasks.Tasks(k.ctx, q)
 			k.ok(err)
 			for _, t := range page.Items {
 				ids[t.ID] = true
@@ -205,7 +205,7 @@ var readCases = map[string]func(*kase){
 			instance, signal string
 			want             bool
 		}{{"a", "s-1", true}, {"a", "s-2", false}, {"a", "", false}, {"b", "s-1", false}, {"c", "s-1", false}} {
-			got, err := k.s.Recorded(k.ctx, q.instance, q.signal)
+			got, err := k.s.Streams.Recorded(k.ctx, q.instance, q.signal)
 			k.ok(err)
 			equal(k, got, q.want)
 		}
@@ -219,13 +219,13 @@ var readCases = map[string]func(*kase){
 		c := turn("a", 2)
 		c.Rows.Settled = []engine.Settled{{Position: 1}}
 		k.commit(c)
-		got, err := k.s.Pending(k.ctx, "a", 0)
+		got, err := k.s.Streams.Pending(k.ctx, "a", 0)
 		k.ok(err)
 		equal(k, got, []projections.Entry{command("a", 2, "node-a")})
-		got, err = k.s.Pending(k.ctx, "", 0)
+		got, err = k.s.Streams.Pending(k.ctx, "", 0)
 		k.ok(err)
 		equal(k, len(got), 3)
-		got, err = k.s.Pending(k.ctx, "", 2)
+		got, err = k.s.Streams.Pending(k.ctx, "", 2)
 		k.ok(err)
 		equal(k, len(got), 2)
 	},
@@ -234,13 +234,13 @@ var readCases = map[string]func(*kase){
 		bare := projections.Task{ID: "bare", InstanceID: "a", Status: projections.TaskReady, Version: 1, CreatedAt: at}
 		c.Rows.Tasks = []projections.Task{task("t", "a"), bare}
 		k.commit(c)
-		got, err := k.s.Task(k.ctx, "t")
+		got, err := k.s.Tasks.Task(k.ctx, "t")
 		k.ok(err)
 		equal(k, got, task("t", "a"))
-		got, err = k.s.Task(k.ctx, "bare")
+		got, err = k.s.Tasks.Task(k.ctx, "bare")
 		k.ok(err)
 		equal(k, got, bare)
-		events, err := k.s.TaskEvents(k.ctx, "t")
+		events, err := k.s.Tasks.TaskEvents(k.ctx, "t")
 		k.ok(err)
 		equal(k, len(events), 0)
 	},
@@ -255,30 +255,30 @@ var readCases = map[string]func(*kase){
 			}
 			k.commit(c)
 		}
-		specs, err := k.s.WaitSpecs(k.ctx, "paid")
+		specs, err := k.s.Waits.WaitSpecs(k.ctx, "paid")
 		k.ok(err)
 		equal(k, specs, []string{"spec-1", "spec-2"})
-		got, err := k.s.Waits(k.ctx, "paid", "spec-1", key, "", 2)
+		got, err := k.s.Waits.Waits(k.ctx, "paid", "spec-1", key, "", 2)
 		k.ok(err)
 		equal(k, got, []projections.Wait{
 			{Token: "tok-0", InstanceID: "a", EventType: "paid", Spec: "spec-1", KeyHash: key, CreatedAt: at},
 			{Token: "tok-1", InstanceID: "b", EventType: "paid", Spec: "spec-1", KeyHash: key, CreatedAt: at}})
-		got, err = k.s.Waits(k.ctx, "paid", "spec-1", key, got[1].Token, 2)
+		got, err = k.s.Waits.Waits(k.ctx, "paid", "spec-1", key, got[1].Token, 2)
 		k.ok(err)
 		equal(k, len(got), 1)
-		got, err = k.s.Waits(k.ctx, "paid", "spec-2", "", "", 2)
+		got, err = k.s.Waits.Waits(k.ctx, "paid", "spec-2", "", "", 2)
 		k.ok(err)
 		equal(k, len(got), 1)
-		got, err = k.s.Waits(k.ctx, "paid", "spec-1", strings.Repeat("0b", 32), "", 2)
+		got, err = k.s.Waits.Waits(k.ctx, "paid", "spec-1", strings.Repeat("0b", 32), "", 2)
 		k.ok(err)
 		equal(k, len(got), 0)
 		c := turn("c", 2)
 		c.Rows.WaitsGone = []string{"tok-9"}
 		k.commit(c)
-		specs, err = k.s.WaitSpecs(k.ctx, "paid")
+		specs, err = k.s.Waits.WaitSpecs(k.ctx, "paid")
 		k.ok(err)
 		equal(k, specs, []string{"spec-1"})
-		specs, err = k.s.WaitSpecs(k.ctx, "shipped")
+		specs, err = k.s.Waits.WaitSpecs(k.ctx, "shipped")
 		k.ok(err)
 		equal(k, len(specs), 0)
 	},
@@ -287,21 +287,21 @@ var readCases = map[string]func(*kase){
 			k.commit(store.Change{DeadLetter: &projections.DeadLetter{ID: fmt.Sprint("l-", i), Queue: "signal", InstanceID: fmt.Sprint("a-", i%2),
 				Envelope: []byte("e"), Reason: "r", EnqueuedAt: at, DiedAt: at.Add(time.Duration(i) * time.Second)}})
 		}
-		page, err := k.s.DeadLetters(k.ctx, projections.DeadLetterQuery{Limit: 2})
+		page, err := k.s.DeadLetters.DeadLetters(k.ctx, projections.DeadLetterQuery{Limit: 2})
 		k.ok(err)
 		equal(k, page.Items[0].ID+page.Items[1].ID, "l-4l-3")
-		page, err = k.s.DeadLetters(k.ctx, projections.DeadLetterQuery{Limit: 3, After: page.Next})
+		page, err = k.s.DeadLetters.DeadLetters(k.ctx, projections.DeadLetterQuery{Limit: 3, After: page.Next})
 		k.ok(err)
 		equal(k, page.Items[0].ID+page.Items[1].ID+page.Items[2].ID, "l-2l-1l-0")
 		equal(k, page.Next, "")
-		page, err = k.s.DeadLetters(k.ctx, projections.DeadLetterQuery{InstanceID: "a-1", Queue: "signal", Reason: "r"})
+		page, err = k.s.DeadLetters.DeadLetters(k.ctx, projections.DeadLetterQuery{InstanceID: "a-1", Queue: "signal", Reason: "r"})
 		k.ok(err)
 		equal(k, len(page.Items), 2)
 	},
 	"queues tell depth and age": func(k *kase) {
 		k.send(sig("a"), sig("b"), sig("c"), store.Send{Queue: store.Schedule, Body: []byte("t"), Due: time.Now().Add(time.Hour)})
 		held := k.receive(k.s, store.Signals)
-		queues, err := k.s.Queues(k.ctx)
+		queues, err := k.s.Backlog.Queues(k.ctx)
 		k.ok(err)
 		found := map[string]projections.Queue{}
 		for _, q := range queues {
@@ -321,26 +321,26 @@ var readCases = map[string]func(*kase){
 			c.Rows.Instance.Ahead = ahead
 			k.commit(c)
 		}
-		gaps, err := k.s.Gaps(k.ctx)
+		gaps, err := k.s.Backlog.Gaps(k.ctx)
 		k.ok(err)
 		equal(k, gaps, projections.Gaps{Instances: 2, Signals: 7})
 		for i, ahead := range []int{0, 4, 5} {
 			c := turn(fmt.Sprint("g-", i), 2)
 			c.Rows.Instance.Ahead = ahead
 			k.commit(c)
-			row, err := k.s.Instance(k.ctx, fmt.Sprint("g-", i))
+			row, err := k.s.Instances.Instance(k.ctx, fmt.Sprint("g-", i))
 			k.ok(err)
 			equal(k, row.Ahead, ahead)
 		}
-		gaps, err = k.s.Gaps(k.ctx)
+		gaps, err = k.s.Backlog.Gaps(k.ctx)
 		k.ok(err)
 		equal(k, gaps, projections.Gaps{Instances: 2, Signals: 9})
 	},
 	"a damaged page mark is a problem": func(k *kase) {
 		for _, err := range []error{
-			second(k.s.Instances(k.ctx, projections.InstanceQuery{After: "no page"})),
-			second(k.s.Tasks(k.ctx, projections.TaskQuery{After: "no page"})),
-			second(k.s.DeadLetters(k.ctx, projections.DeadLetterQuery{After: "no page"})),
+			second(k.s.Instances.Instances(k.ctx, projections.InstanceQuery{After: "no page"})),
+			second(k.s.Tasks.Tasks(k.ctx, projections.TaskQuery{After: "no page"})),
+			second(k.s.DeadLetters.DeadLetters(k.ctx, projections.DeadLetterQuery{After: "no page"})),
 		} {
 			equal(k, problem.KindOf(err), problem.Invalid)
 		}
@@ -380,7 +380,7 @@ func tasks(k *kase) {
 		k.Helper()
 		var got []string
 		for {
-			page, err := k.s.Tasks(k.ctx, q)
+			page, err := k.s.Tasks.Tasks(k.ctx, q)
 			k.ok(err)
 			for _, t := range page.Items {
 				got = append(got, t.ID)
@@ -408,7 +408,7 @@ func tasks(k *kase) {
 }
 
 func definitions(k *kase) {
-	repo, is := k.s.(definition.Repository)
+	repo, is := k.s.Store.(definition.Repository)
 	if !is {
 		k.Skip("the store keeps no definitions")
 	}

@@ -23,10 +23,10 @@ import (
 type Harness struct {
 	// Open opens a store on the database, as a node of that name. It may be
 	// called again: for a second node, or after Close for a restart.
-	Open func(ctx context.Context, node string) (store.Full, error)
+	Open func(ctx context.Context, node string) (store.Store, error)
 	// Kill ends a store as the death of its process would: nothing is given
 	// back. Nil skips the cases of a crash.
-	Kill func(store.Full)
+	Kill func(store.Store)
 	// Damage changes a byte of a column, or what it names as assignments of an
 	// SQL update, in the rows that an instance has in a table. Nil, or
 	// errors.ErrUnsupported, skips.
@@ -44,13 +44,13 @@ var at = time.Date(2026, 2, 3, 4, 5, 6, 789_012_000, time.UTC)
 type kase struct {
 	*testing.T
 	h   Harness
-	s   store.Full // opened as node-a
+	s   *opened // opened as node-a
 	ctx context.Context
 }
 
 // Run runs every case on databases made by fresh.
 func Run(t *testing.T, fresh func(t *testing.T) Harness) {
-	groups := []map[string]func(*kase){queueCases, largeCases, commitCases, damageCases, publishCases, readCases, taskCases, powerCases, inboxCases, nodeCases}
+	groups := []map[string]func(*kase){queueCases, largeCases, commitCases, damageCases, publishCases, readCases, taskCases, partCases, inboxCases, nodeCases}
 	for _, group := range groups {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {
@@ -65,8 +65,14 @@ func Run(t *testing.T, fresh func(t *testing.T) Harness) {
 	}
 }
 
+// opened is an open store, with its parts at hand.
+type opened struct {
+	store.Parts
+	store.Store
+}
+
 // open opens a further store and closes it with the case.
-func (k *kase) open(node string) store.Full {
+func (k *kase) open(node string) *opened {
 	k.Helper()
 	s, err := k.h.Open(k.ctx, node)
 	if err != nil {
@@ -77,15 +83,15 @@ func (k *kase) open(node string) store.Full {
 			k.Error(err)
 		}
 	})
-	return s
+	return &opened{s.Parts(), s}
 }
 
-func (k *kase) crash(s store.Full) {
+func (k *kase) crash(s *opened) {
 	k.Helper()
 	if k.h.Kill == nil {
 		k.Skip("the harness cannot kill a node")
 	}
-	k.h.Kill(s)
+	k.h.Kill(s.Store)
 }
 
 // ok fails the case on an error.
@@ -113,7 +119,7 @@ func equal[T any](k *kase, got, want T) {
 
 func (k *kase) commit(c store.Change) {
 	k.Helper()
-	k.ok(k.s.Commit(k.ctx, c))
+	k.ok(k.s.Writer.Commit(k.ctx, c))
 }
 
 func (k *kase) send(m ...store.Send) {
@@ -121,9 +127,9 @@ func (k *kase) send(m ...store.Send) {
 	k.commit(store.Change{Send: m})
 }
 
-func (k *kase) receive(s store.Store, q store.Queue) store.Delivery {
+func (k *kase) receive(s *opened, q store.Queue) store.Delivery {
 	k.Helper()
-	d, err := s.Receive(k.ctx, q, nil)
+	d, err := s.Queue.Receive(k.ctx, q, nil)
 	if err != nil {
 		k.Fatalf("receive from %s: %v", q, err)
 	}

@@ -16,7 +16,7 @@ var taskCases = map[string]func(*kase){
 		c.Rows.Tasks = []projections.Task{task("t", "a")}
 		k.commit(c)
 		k.commit(store.Change{Tasks: []store.TaskEdit{{ID: "t", Version: 1, Status: projections.TaskReserved, Assignee: "carl", Role: "clerks"}}})
-		got, err := k.s.Task(k.ctx, "t")
+		got, err := k.s.Tasks.Task(k.ctx, "t")
 		k.ok(err)
 		equal(k, got.Role, "clerks")
 		late := at.Add(time.Hour)
@@ -25,18 +25,18 @@ var taskCases = map[string]func(*kase){
 			Escalation: &store.Escalation{CandidateUsers: `["ann","carl"]`, CandidateGroups: `["clerks","leads"]`, At: late},
 		}
 		k.commit(store.Change{Tasks: []store.TaskEdit{edit}})
-		k.is(k.s.Commit(k.ctx, store.Change{Tasks: []store.TaskEdit{edit}}), store.ErrStale)
-		got, err = k.s.Task(k.ctx, "t")
+		k.is(k.s.Writer.Commit(k.ctx, store.Change{Tasks: []store.TaskEdit{edit}}), store.ErrStale)
+		got, err = k.s.Tasks.Task(k.ctx, "t")
 		k.ok(err)
 		want := task("t", "a")
 		want.CandidateUsers, want.CandidateGroups, want.EscalatedAt, want.Version = `["ann","carl"]`, `["clerks","leads"]`, late, 3
 		equal(k, got, want)
 		for user, groups := range map[string][]string{"ann": nil, "carl": nil, "dora": {"leads"}, "eve": {"clerks"}} {
-			p, err := k.s.Tasks(k.ctx, projections.TaskQuery{User: user, Groups: groups})
+			p, err := k.s.Tasks.Tasks(k.ctx, projections.TaskQuery{User: user, Groups: groups})
 			k.ok(err)
 			equal(k, len(p.Items), 1)
 		}
-		p, err := k.s.Tasks(k.ctx, projections.TaskQuery{User: "bob", Groups: []string{"leads"}})
+		p, err := k.s.Tasks.Tasks(k.ctx, projections.TaskQuery{User: "bob", Groups: []string{"leads"}})
 		k.ok(err)
 		equal(k, len(p.Items), 0)
 	},
@@ -44,12 +44,12 @@ var taskCases = map[string]func(*kase){
 		c := turn("a", 1)
 		c.Rows.Tasks = []projections.Task{task("t", "a")}
 		k.commit(c)
-		nodes := []store.Full{k.s, k.open("node-b")}
+		nodes := []*opened{k.s, k.open("node-b")}
 		for i := range 6 {
 			edit := store.TaskEdit{ID: "t", Version: int64(i + 1), Status: projections.TaskReady, Event: projections.TaskEvent{TaskID: "t", InstanceID: "a", Event: "released", Actor: fmt.Sprint(i), At: at}}
-			k.ok(nodes[i%2].Commit(k.ctx, store.Change{Tasks: []store.TaskEdit{edit}}))
+			k.ok(nodes[i%2].Writer.Commit(k.ctx, store.Change{Tasks: []store.TaskEdit{edit}}))
 		}
-		events, err := k.s.TaskEvents(k.ctx, "t")
+		events, err := k.s.Tasks.TaskEvents(k.ctx, "t")
 		k.ok(err)
 		for i, e := range events {
 			equal(k, e.Actor, fmt.Sprint(i))
@@ -73,7 +73,7 @@ var taskCases = map[string]func(*kase){
 		}
 		k.commit(c)
 		claim := func(user string, groups []string, limit int) (ids []string) {
-			got, err := k.s.ClaimNext(k.ctx, store.NextClaim{User: user, Groups: groups, Limit: limit, Event: "claimed", At: at})
+			got, err := k.s.Tasks.ClaimNext(k.ctx, store.NextClaim{User: user, Groups: groups, Limit: limit, Event: "claimed", At: at})
 			k.ok(err)
 			for _, t := range got {
 				ids = append(ids, t.ID+" "+t.Role)
@@ -84,7 +84,7 @@ var taskCases = map[string]func(*kase){
 		equal(k, claim("eve", nil, 1), []string{"f "})
 		equal(k, claim("carl", []string{"x", "clerks"}, 2), []string{"b clerks", "a clerks"})
 		equal(k, claim("carl", []string{"x", "clerks"}, 2), nil)
-		events, err := k.s.TaskEvents(k.ctx, "b")
+		events, err := k.s.Tasks.TaskEvents(k.ctx, "b")
 		k.ok(err)
 		equal(k, events, []projections.TaskEvent{{TaskID: "b", InstanceID: "a", Event: "claimed", Actor: "carl", At: at}})
 	},
@@ -99,7 +99,7 @@ func claimNext(k *kase) {
 		c.Rows.Tasks = append(c.Rows.Tasks, task(fmt.Sprintf("t%d", i), "a"))
 	}
 	k.commit(c)
-	nodes := []store.Full{k.s, k.open("node-b")}
+	nodes := []*opened{k.s, k.open("node-b")}
 	var mu sync.Mutex
 	holders := map[string]string{}
 	var wait sync.WaitGroup
@@ -107,7 +107,7 @@ func claimNext(k *kase) {
 		wait.Go(func() {
 			user := fmt.Sprintf("user-%d", i)
 			for idle := 0; idle < 3; {
-				got, err := nodes[i%len(nodes)].ClaimNext(k.ctx, store.NextClaim{User: user, Groups: []string{"clerks"}, Limit: 3, Event: "claimed", At: at})
+				got, err := nodes[i%len(nodes)].Tasks.ClaimNext(k.ctx, store.NextClaim{User: user, Groups: []string{"clerks"}, Limit: 3, Event: "claimed", At: at})
 				if err != nil {
 					k.Error(err)
 					return

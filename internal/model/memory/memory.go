@@ -72,7 +72,7 @@ type Store struct {
 }
 
 var (
-	_ store.Full            = (*Store)(nil)
+	_ store.Store           = (*Store)(nil)
 	_ definition.Repository = (*Store)(nil)
 )
 
@@ -192,12 +192,12 @@ func view[T any](ctx context.Context, s *Store, read func(t *data) (T, error)) (
 	return read(s.db.data)
 }
 
-// Commit implements store.Store.
+// Commit implements store.Writer.
 func (s *Store) Commit(ctx context.Context, c store.Change) error {
 	return s.update(ctx, func(t *data) error { return t.apply(s, nil, &c) })
 }
 
-// Load implements store.Store.
+// Load implements store.Writer.
 func (s *Store) Load(ctx context.Context, id string) (snapshot.Snapshot, error) {
 	return view(ctx, s, func(t *data) (snapshot.Snapshot, error) {
 		got, ok := t.snapshots[id]
@@ -211,7 +211,7 @@ func (s *Store) Load(ctx context.Context, id string) (snapshot.Snapshot, error) 
 	})
 }
 
-// Receive implements store.Store.
+// Receive implements store.Receiver.
 func (s *Store) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -342,7 +342,7 @@ func (s *Store) mark(d store.Delivery, in bool) {
 	}
 }
 
-// Strays implements store.Leases.
+// Strays implements store.Ledger.
 func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error) {
 	count := 0
 	err := s.update(ctx, func(t *data) error {
@@ -366,31 +366,39 @@ func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error)
 	return count, err
 }
 
-// Joins implements store.Joiner.
-func (s *Store) Joins() bool { return true }
+// Parts implements store.Store.
+func (s *Store) Parts() store.Parts {
+	return store.Parts{
+		Queue: s, Writer: s, Instances: s, Streams: s, Waits: s, Tasks: s, DeadLetters: s, Identity: s, Nodes: s, Clock: s,
+		Joins: true, Ledger: s, Locks: s, Retention: s, Inbox: s, Backlog: s, Prober: s,
+	}
+}
 
 // Probe implements store.Prober.
 func (s *Store) Probe(ctx context.Context) error {
 	return s.update(ctx, func(*data) error { return nil })
 }
 
-// Node implements store.Performer.
+// Node implements store.Nodes.
 func (s *Store) Node() string { return s.node }
+
+// PeerFailures implements store.Nodes: its nodes are not told.
+func (s *Store) PeerFailures() <-chan struct{} { return nil }
 
 // Now implements store.Clock.
 func (s *Store) Now() time.Time { return s.db.now() }
 
-// Key implements store.Keys.
+// Key implements store.Identity.
 func (s *Store) Key(context.Context) ([]byte, error) { return slices.Clone(s.db.key), nil }
 
-// Epoch implements store.Epochs.
+// Epoch implements store.Identity.
 func (s *Store) Epoch(context.Context) (int64, error) {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
 	return s.db.epoch, nil
 }
 
-// Raise implements store.Epochs.
+// Raise implements store.Identity.
 func (s *Store) Raise(context.Context) (from, to int64, err error) {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
@@ -402,7 +410,7 @@ func (s *Store) Raise(context.Context) (from, to int64, err error) {
 	return from, s.db.epoch, nil
 }
 
-// Orphans implements store.Performer.
+// Orphans implements store.Nodes.
 func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 	count := 0
 	err := s.update(ctx, func(t *data) error {

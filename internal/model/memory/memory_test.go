@@ -13,14 +13,14 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(*testing.T) storetest.Harness {
 		db := New(nil)
 		return storetest.Harness{
-			Open: func(_ context.Context, node string) (store.Full, error) {
+			Open: func(_ context.Context, node string) (store.Store, error) {
 				s, err := db.Open(node)
 				if err != nil {
 					return nil, err
 				}
 				return s, nil
 			},
-			Kill:   func(s store.Full) { s.(*Store).Kill() },
+			Kill:   func(s store.Store) { s.(*Store).Kill() },
 			Damage: db.Damage,
 		}
 	})

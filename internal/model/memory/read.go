@@ -54,7 +54,7 @@ func newest[T any](rows map[string]numbered[T], after string, limit int, ok func
 	return p, nil
 }
 
-// Instance implements projections.Reader.
+// Instance implements projections.InstanceReader.
 func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, error) {
 	return view(ctx, s, func(t *data) (projections.Instance, error) {
 		r, ok := t.instances[id]
@@ -65,7 +65,7 @@ func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, 
 	})
 }
 
-// Instances implements projections.Reader.
+// Instances implements projections.InstanceReader.
 func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (projections.Page[projections.Instance], error) {
 	return view(ctx, s, func(t *data) (projections.Page[projections.Instance], error) {
 		return newest(t.instances, q.After, q.Limit, func(i projections.Instance) bool {
@@ -74,7 +74,7 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (pro
 	})
 }
 
-// Started implements projections.Reader.
+// Started implements projections.InstanceReader.
 func (s *Store) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
 	return view(ctx, s, func(t *data) (projections.Instance, error) {
 		for _, r := range t.instances {
@@ -97,21 +97,21 @@ func entries(list []entry, limit int, ok func(entry) bool) []projections.Entry {
 	return out
 }
 
-// Stream implements projections.Reader.
+// Stream implements projections.StreamReader.
 func (s *Store) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
 	return view(ctx, s, func(t *data) ([]projections.Entry, error) {
 		return entries(t.streams[id], limit, func(e entry) bool { return e.Position > after }), nil
 	})
 }
 
-// Recorded implements projections.Reader.
+// Recorded implements projections.StreamReader.
 func (s *Store) Recorded(ctx context.Context, id, signalID string) (bool, error) {
 	return view(ctx, s, func(t *data) (bool, error) {
 		return slices.ContainsFunc(t.streams[id], func(e entry) bool { return signalID != "" && e.SignalID == signalID }), nil
 	})
 }
 
-// Pending implements projections.Reader.
+// Pending implements projections.StreamReader.
 func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projections.Entry, error) {
 	return view(ctx, s, func(t *data) ([]projections.Entry, error) {
 		var list []entry
@@ -124,7 +124,7 @@ func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projection
 	})
 }
 
-// Task implements projections.Reader.
+// Task implements projections.TaskReader.
 func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
 	return view(ctx, s, func(t *data) (projections.Task, error) {
 		r, ok := t.tasks[id]
@@ -142,7 +142,7 @@ func (t *data) sorted() []numbered[projections.Task] {
 	})
 }
 
-// Tasks implements projections.Reader.
+// Tasks implements projections.TaskReader.
 func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections.Page[projections.Task], error) {
 	return view(ctx, s, func(t *data) (projections.Page[projections.Task], error) {
 		p := projections.Page[projections.Task]{Items: []projections.Task{}}
@@ -188,7 +188,7 @@ func sees(k projections.Task, user string, groups []string) bool {
 		slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(allowed, g) })
 }
 
-// TaskEvents implements projections.Reader.
+// TaskEvents implements projections.TaskReader.
 func (s *Store) TaskEvents(ctx context.Context, id string) ([]projections.TaskEvent, error) {
 	return view(ctx, s, func(t *data) ([]projections.TaskEvent, error) {
 		if _, ok := t.tasks[id]; !ok {
@@ -198,7 +198,7 @@ func (s *Store) TaskEvents(ctx context.Context, id string) ([]projections.TaskEv
 	})
 }
 
-// ClaimNext implements store.Assigner.
+// ClaimNext implements store.TaskStore.
 func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.Task, error) {
 	got := []projections.Task{}
 	err := s.update(ctx, func(t *data) error {
@@ -220,7 +220,7 @@ func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections
 	return got, err
 }
 
-// WaitSpecs implements projections.Reader.
+// WaitSpecs implements projections.WaitReader.
 func (s *Store) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
 	return view(ctx, s, func(t *data) ([]string, error) {
 		list := []string{}
@@ -234,7 +234,7 @@ func (s *Store) WaitSpecs(ctx context.Context, eventType string) ([]string, erro
 	})
 }
 
-// Waits implements projections.Reader.
+// Waits implements projections.WaitReader.
 func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
 	return view(ctx, s, func(t *data) ([]projections.Wait, error) {
 		list := []projections.Wait{}
@@ -248,7 +248,7 @@ func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after strin
 	})
 }
 
-// DeadLetter implements projections.Reader.
+// DeadLetter implements projections.DeadLetterReader.
 func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
 	return view(ctx, s, func(t *data) (projections.DeadLetter, error) {
 		r, ok := t.letters[id]
@@ -259,7 +259,7 @@ func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLett
 	})
 }
 
-// DeadLetters implements projections.Reader.
+// DeadLetters implements projections.DeadLetterReader.
 func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) (projections.Page[projections.DeadLetter], error) {
 	return view(ctx, s, func(t *data) (projections.Page[projections.DeadLetter], error) {
 		return newest(t.letters, q.After, q.Limit, func(l projections.DeadLetter) bool {
@@ -268,10 +268,10 @@ func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) 
 	})
 }
 
-// Replay implements store.Letters.
+// Replay implements store.DeadLetterStore.
 func (s *Store) Replay(ctx context.Context, id string) error { return s.letter(ctx, id, true) }
 
-// Discard implements store.Letters.
+// Discard implements store.DeadLetterStore.
 func (s *Store) Discard(ctx context.Context, id string) error { return s.letter(ctx, id, false) }
 
 func (s *Store) letter(ctx context.Context, id string, send bool) error {
@@ -288,7 +288,7 @@ func (s *Store) letter(ctx context.Context, id string, send bool) error {
 	})
 }
 
-// Gaps implements projections.Reader.
+// Gaps implements projections.BacklogReader.
 func (s *Store) Gaps(ctx context.Context) (projections.Gaps, error) {
 	return view(ctx, s, func(t *data) (g projections.Gaps, err error) {
 		for _, i := range t.instances {
@@ -300,7 +300,7 @@ func (s *Store) Gaps(ctx context.Context) (projections.Gaps, error) {
 	})
 }
 
-// Queues implements projections.Reader.
+// Queues implements projections.BacklogReader.
 func (s *Store) Queues(ctx context.Context) ([]projections.Queue, error) {
 	return view(ctx, s, func(t *data) ([]projections.Queue, error) {
 		queues := []projections.Queue{{Name: string(store.Signals)}, {Name: string(store.Schedule)}, {Name: string(store.Commands)}}

@@ -16,6 +16,15 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
+// Parts implements store.Store.
+func (s *Store) Parts() store.Parts {
+	return store.Parts{
+		Queue: s, Writer: s, Instances: s, Streams: s, Waits: s, Tasks: s, DeadLetters: s, Identity: s, Nodes: s, Clock: s,
+		// Joins is not: each delivery has a session of its own, which has one transaction.
+		Ledger: s, Locks: s, Retention: s, Inbox: s, Backlog: s, Prober: s,
+	}
+}
+
 // orphan is a command whose node is dead.
 type orphan struct {
 	InstanceID string `db:"INSTANCE_ID"`
@@ -25,7 +34,7 @@ type orphan struct {
 	Attempts   int    `db:"ATTEMPTS"`
 }
 
-// Orphans implements store.Performer. A node that was started again under the
+// Orphans implements store.Nodes. A node that was started again under the
 // same name is another run: what the run before claimed is an orphan.
 func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 	found, err := list[orphan](ctx, s, read("stream_orphans", s.o.DeadAfter.Seconds(), limit))
@@ -81,7 +90,7 @@ func (o *orphan) free(ctx context.Context, session *aq.Session) (bool, error) {
 	return err == nil, err
 }
 
-// Replay implements store.Letters.
+// Replay implements store.DeadLetterStore.
 func (s *Store) Replay(ctx context.Context, id string) error {
 	if err := s.enter(); err != nil {
 		return wrap("replay", err)
@@ -106,7 +115,7 @@ func (s *Store) Replay(ctx context.Context, id string) error {
 	}))
 }
 
-// Discard implements store.Letters.
+// Discard implements store.DeadLetterStore.
 func (s *Store) Discard(ctx context.Context, id string) error {
 	return wrap("discard dead letter "+id, s.statement(ctx, &op{name: "letter_delete", args: []any{id}, refuse: store.ErrNotFound}))
 }
@@ -179,7 +188,7 @@ const (
 	keyBytes = 32
 )
 
-// Key implements store.Keys: insert first, and look when it exists.
+// Key implements store.Identity: insert first, and look when it exists.
 func (s *Store) Key(ctx context.Context) ([]byte, error) {
 	fresh := make([]byte, keyBytes)
 	if _, err := rand.Read(fresh); err != nil {
@@ -205,7 +214,7 @@ func (s *Store) Key(ctx context.Context) ([]byte, error) {
 // epoch, eight bytes, the highest first. The first epoch has none.
 const epochName = "epoch-"
 
-// Epoch implements store.Epochs.
+// Epoch implements store.Identity.
 func (s *Store) Epoch(ctx context.Context) (int64, error) {
 	row, err := single[struct {
 		Value []byte `db:"VALUE"`
@@ -227,7 +236,7 @@ func epochOf(value []byte) (int64, error) {
 	return int64(binary.BigEndian.Uint64(value)), nil
 }
 
-// Raise implements store.Epochs. A node that joins waits for the lock, and reads
+// Raise implements store.Identity. A node that joins waits for the lock, and reads
 // the epoch after it.
 func (s *Store) Raise(ctx context.Context) (from, to int64, err error) {
 	if err := s.enter(); err != nil {

@@ -8,41 +8,53 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
-// The optional interfaces: what a store can do beside Store. The runtime asks
-// for them once, when it is made; every store here has all of them, and
-// storetest has their cases.
+// Parts is what a store can do, each part by itself: who is given one sees no more
+// of the database. All may be called from many goroutines. What is nil, a store
+// cannot: a node needs every part of which nothing else is said. To put something
+// before a part, copy the parts and replace that one.
+type Parts struct {
+	Queue       Receiver                   // every consumer, for its next message
+	Writer      Writer                     // a turn, and whoever changes a row
+	Instances   projections.InstanceReader // starts, migrations, schedules and the API
+	Streams     projections.StreamReader   // the pump, of what came before; the dispatcher, of its commands; the API
+	Waits       projections.WaitReader     // an event, for who waits for it
+	Tasks       TaskStore                  // people
+	DeadLetters DeadLetterStore            // operators
+	Identity    Identity                   // a node, when it is made; a restore
+	Nodes       Nodes                      // a node, of itself and the others
+	Clock       Clock                      // a node without a clock of its own
 
-// Ledger notes what a worker is about to execute where a crash leaves it
-// readable, so that a message that kills its process is known. A message that
-// was entered and not left when its process died comes back with Crashes + 1.
-// Both calls are cheap (no commit, no sync).
+	Joins     bool                      // a commit can consume several deliveries (Change.Also)
+	Ledger    Ledger                    // the pump; nil = it is not known which message kills its process, or strays
+	Locks     Locks                     // a job of one node; with Retention
+	Retention Retention                 // a job of one node; nil = what is over stays
+	Inbox     Inbox                     // events that nobody waits for; nil = they are not kept
+	Backlog   projections.BacklogReader // metrics and the API; nil = they do not show it
+	Prober    Prober                    // readiness, which is no part of a runtime
+}
+
+// Ledger knows what the workers of a node are at. What a worker is about to execute
+// is noted where a crash leaves it readable: a message that was entered and not left
+// when its process died comes back with Crashes + 1. Both calls are cheap (no commit,
+// no sync). A message strays when its worker has dropped the delivery without ending
+// it: nobody else would ever get it, for this node lives.
 type Ledger interface {
 	Enter(d Delivery)
 	Leave(d Delivery)
-}
-
-// Leases finds the messages that this node has locked and nobody works on. There
-// are none, unless a worker has dropped its delivery without ending it: then
-// nobody else would ever get the message, for this node lives.
-type Leases interface {
 	// Strays gives back, as Release does but with no attempt more, each message
 	// that this node has locked and held does not know by its id, when that was
-	// so at the last call, too: a message that has just been received is on its
-	// way to its worker. It returns how many. A node that does nothing need not
-	// call it.
+	// so at the last call, too: one just received is on its way to its worker. It
+	// returns how many. A node that does nothing need not call it.
 	Strays(ctx context.Context, held func(messageID string) bool) (int, error)
 }
 
-// Joiner says whether one commit can consume several deliveries (Change.Also).
-// A store that holds each in a transaction of its own cannot.
-type Joiner interface {
-	Joins() bool
-}
-
-// Performer moves commands between nodes.
-type Performer interface {
+// Nodes knows the nodes on the database, and moves commands between them.
+type Nodes interface {
 	// Node is the name under which this store claims.
 	Node() string
+	// PeerFailures delivers a value after another node has died: the moment to
+	// call Orphans. It is never closed; nil = the store does not tell.
+	PeerFailures() <-chan struct{}
 	// Orphans announces again, on the Commands queue, up to limit commands
 	// whose node is dead or, after a restart, is this one; it returns how
 	// many. Attempts stays as it is: an attempt is counted by the claim that
@@ -50,8 +62,9 @@ type Performer interface {
 	Orphans(ctx context.Context, limit int) (int, error)
 }
 
-// Assigner gives out human tasks (B10).
-type Assigner interface {
+// TaskStore reads human tasks and gives them out (B10).
+type TaskStore interface {
+	projections.TaskReader
 	// ClaimNext reserves for a user up to Limit of the ready tasks that he may
 	// claim, the most urgent first, and returns them. Callers at once get
 	// different tasks, and none waits for another: a task that is being claimed
@@ -77,8 +90,9 @@ func (c *NextClaim) Edit(t projections.Task) (TaskEdit, bool) {
 	}, ok
 }
 
-// Letters works on dead letters.
-type Letters interface {
+// DeadLetterStore reads dead letters and works on them.
+type DeadLetterStore interface {
+	projections.DeadLetterReader
 	// Replay sends a dead letter's envelope to its queue again, with no
 	// attempts on it, and removes the letter, in one commit.
 	Replay(ctx context.Context, id string) error
@@ -103,15 +117,12 @@ type Retention interface {
 	Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error)
 }
 
-// Keys holds the secret from which tokens are derived: made once per database.
-type Keys interface {
+// Identity tells a database, and a life of it, from others. What is done after a
+// backup was restored is not what was done after it was made: the epoch is in the
+// keys of effects, in tokens and in the ids of signals, so that none comes twice.
+type Identity interface {
+	// Key is the secret from which tokens are derived: made once per database.
 	Key(ctx context.Context) ([]byte, error)
-}
-
-// Epochs numbers the lives of a database. What is done after a backup was
-// restored is not what was done after it was made: the epoch is in the keys of
-// effects, in tokens and in the ids of signals, so that none of them comes twice.
-type Epochs interface {
 	// Epoch is 1 in a new database. It stays the same while a node has the store
 	// open.
 	Epoch(ctx context.Context) (int64, error)
@@ -144,23 +155,4 @@ type Prober interface {
 	// is still the one that was opened. It says what is wrong as a call would
 	// hear it.
 	Probe(ctx context.Context) error
-}
-
-// Full is every power together, as the runtime wants it.
-type Full interface {
-	Store
-	Ledger
-	Leases
-	Joiner
-	Performer
-	Assigner
-	Letters
-	Locks
-	Retention
-	Inbox
-	Keys
-	Epochs
-	Clock
-	Prober
-	projections.Reader
 }

@@ -14,14 +14,21 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Node implements store.Performer.
+// Parts implements store.Store. Deliveries are rows: a commit deletes any number.
+func (s *Store) Parts() store.Parts {
+	return store.Parts{
+		Queue: s, Writer: s, Instances: s, Streams: s, Waits: s, Tasks: s, DeadLetters: s, Identity: s, Nodes: s, Clock: s,
+		Joins: true, Ledger: s, Locks: s, Retention: s, Inbox: s, Backlog: s, Prober: s,
+	}
+}
+
+// Node implements store.Nodes.
 func (s *Store) Node() string { return s.node }
 
-// Deaths has a value after another process on the file has ended: the moment
-// to call Orphans. Several deaths may give one value.
-func (s *Store) Deaths() <-chan struct{} { return s.deaths }
+// PeerFailures implements store.Nodes. Several failures may give one value.
+func (s *Store) PeerFailures() <-chan struct{} { return s.failed }
 
-// Orphans implements store.Performer. A node that was started again under the
+// Orphans implements store.Nodes. A node that was started again under the
 // same name is another run: what the run before claimed is an orphan.
 func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 	count := 0
@@ -101,7 +108,7 @@ func (t *tx) depart(no int64) error {
 	return giveBack(t.w.c, no)
 }
 
-// Replay implements store.Letters.
+// Replay implements store.DeadLetterStore.
 func (s *Store) Replay(ctx context.Context, id string) error {
 	return s.letter(ctx, "replay", id, func(t *tx) error {
 		row, err := t.w.c.one("letter_envelope", 2, id)
@@ -118,7 +125,7 @@ func (s *Store) Replay(ctx context.Context, id string) error {
 	})
 }
 
-// Discard implements store.Letters.
+// Discard implements store.DeadLetterStore.
 func (s *Store) Discard(ctx context.Context, id string) error {
 	return s.letter(ctx, "discard", id, func(*tx) error { return nil })
 }
@@ -207,7 +214,7 @@ func (t *tx) purge(before time.Time, limit int) (int, error) {
 
 const keyBytes = 32
 
-// Key implements store.Keys.
+// Key implements store.Identity.
 func (s *Store) Key(ctx context.Context) ([]byte, error) {
 	fresh := make([]byte, keyBytes)
 	if _, err := rand.Read(fresh); err != nil {
@@ -234,7 +241,7 @@ func (s *Store) Key(ctx context.Context) ([]byte, error) {
 // epoch, eight bytes, the highest first. The first epoch has none.
 const epochName = "epoch-"
 
-// Epoch implements store.Epochs.
+// Epoch implements store.Identity.
 func (s *Store) Epoch(ctx context.Context) (epoch int64, err error) {
 	err = s.do(ctx, func(t *tx) error {
 		epoch, err = t.epoch()
@@ -255,7 +262,7 @@ func (t *tx) epoch() (int64, error) {
 	return int64(binary.BigEndian.Uint64(value)), nil
 }
 
-// Raise implements store.Epochs. A node takes its name in a transaction and reads
+// Raise implements store.Identity. A node takes its name in a transaction and reads
 // the epoch after it: it is seen here, or sees the new one.
 func (s *Store) Raise(ctx context.Context) (from, to int64, err error) {
 	err = s.do(ctx, func(t *tx) error {

@@ -11,14 +11,14 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-var powerCases = map[string]func(*kase){
+var partCases = map[string]func(*kase){
 	"a probe is a commit, and says when there is none": func(k *kase) {
-		k.ok(k.s.Probe(k.ctx))
-		k.ok(k.s.Probe(k.ctx))
+		k.ok(k.s.Prober.Probe(k.ctx))
+		k.ok(k.s.Prober.Probe(k.ctx))
 		b := k.open("node-b")
-		k.ok(b.Probe(k.ctx))
+		k.ok(b.Prober.Probe(k.ctx))
 		k.ok(b.Close())
-		k.is(b.Probe(k.ctx), store.ErrClosed)
+		k.is(b.Prober.Probe(k.ctx), store.ErrClosed)
 		k.empty(store.Signals)
 	},
 	"replay sends the same bytes with no attempts": func(k *kase) {
@@ -28,58 +28,58 @@ var powerCases = map[string]func(*kase){
 		k.ok(d.Release(k.ctx, nil))
 		d = k.receive(k.s, store.Schedule)
 		k.ok(d.Commit(k.ctx, store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Queue: "schedule", Envelope: body, Reason: "r", Attempts: 1}}))
-		k.ok(k.s.Replay(k.ctx, "l"))
+		k.ok(k.s.DeadLetters.Replay(k.ctx, "l"))
 		m := k.take(store.Schedule, string(body))
 		equal(k, m.Attempts, 0)
-		_, err := k.s.DeadLetter(k.ctx, "l")
+		_, err := k.s.DeadLetters.DeadLetter(k.ctx, "l")
 		k.is(err, store.ErrNotFound)
-		k.is(k.s.Replay(k.ctx, "l"), store.ErrNotFound)
+		k.is(k.s.DeadLetters.Replay(k.ctx, "l"), store.ErrNotFound)
 		k.empty(store.Schedule)
 	},
 	"discard removes a dead letter for good": func(k *kase) {
 		k.commit(store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Queue: "signal", Envelope: []byte("e"), Reason: "r"}})
-		k.ok(k.s.Discard(k.ctx, "l"))
-		_, err := k.s.DeadLetter(k.ctx, "l")
+		k.ok(k.s.DeadLetters.Discard(k.ctx, "l"))
+		_, err := k.s.DeadLetters.DeadLetter(k.ctx, "l")
 		k.is(err, store.ErrNotFound)
-		k.is(k.s.Discard(k.ctx, "l"), store.ErrNotFound)
+		k.is(k.s.DeadLetters.Discard(k.ctx, "l"), store.ErrNotFound)
 		k.empty(store.Signals)
 	},
 	"a lock is one node's until it ends": func(k *kase) {
 		b := k.open("node-b")
-		lock := func(s store.Full, ttl time.Duration, want bool) {
+		lock := func(s *opened, ttl time.Duration, want bool) {
 			k.Helper()
-			got, err := s.Lock(k.ctx, "job", ttl)
+			got, err := s.Locks.Lock(k.ctx, "job", ttl)
 			k.ok(err)
 			equal(k, got, want)
 		}
 		lock(k.s, time.Hour, true)
 		lock(k.s, time.Hour, true)
 		lock(b, time.Hour, false)
-		k.ok(b.Unlock(k.ctx, "job"))
+		k.ok(b.Locks.Unlock(k.ctx, "job"))
 		lock(b, time.Hour, false)
-		k.ok(k.s.Unlock(k.ctx, "job"))
+		k.ok(k.s.Locks.Unlock(k.ctx, "job"))
 		lock(b, 0, true) // over at once
 		lock(k.s, time.Hour, true)
 	},
 	"the key is made once": func(k *kase) {
-		first, err := k.s.Key(k.ctx)
+		first, err := k.s.Identity.Key(k.ctx)
 		k.ok(err)
 		equal(k, len(first), 32)
-		second, err := k.open("node-b").Key(k.ctx)
+		second, err := k.open("node-b").Identity.Key(k.ctx)
 		k.ok(err)
 		equal(k, second, first)
 	},
 	"an epoch is 1 in a new database and raised by a restore": func(k *kase) {
-		epoch := func(s store.Full, want int64) {
+		epoch := func(s *opened, want int64) {
 			k.Helper()
-			got, err := s.Epoch(k.ctx)
+			got, err := s.Identity.Epoch(k.ctx)
 			k.ok(err)
 			equal(k, got, want)
 		}
-		raise := func(s store.Full, last int64) int64 {
+		raise := func(s *opened, last int64) int64 {
 			k.Helper()
-			begun := s.Now()
-			from, to, err := s.Raise(k.ctx)
+			begun := s.Clock.Now()
+			from, to, err := s.Identity.Raise(k.ctx)
 			k.ok(err)
 			equal(k, from, last)
 			if to <= from || to < begun.UnixMilli() {
@@ -93,8 +93,8 @@ var powerCases = map[string]func(*kase){
 		second := raise(k.s, first)
 		b := k.open("node-b")
 		epoch(b, second)
-		for _, s := range []store.Full{k.s, b} {
-			_, _, err := s.Raise(k.ctx)
+		for _, s := range []*opened{k.s, b} {
+			_, _, err := s.Identity.Raise(k.ctx)
 			var p *problem.Error
 			if !errors.As(err, &p) || p.Code != "store.in-use" {
 				k.Fatalf("raised beside another node: %v", err)
@@ -108,20 +108,20 @@ var powerCases = map[string]func(*kase){
 	"the ledger costs nothing when nothing happens": func(k *kase) {
 		k.send(sig("a"))
 		d := k.receive(k.s, store.Signals)
-		k.s.Enter(d)
-		k.s.Leave(d)
-		k.s.Leave(d)
+		k.s.Ledger.Enter(d)
+		k.s.Ledger.Leave(d)
+		k.s.Ledger.Leave(d)
 		k.ok(d.Release(k.ctx, nil))
 		equal(k, k.take(store.Signals, "a").Crashes, 0)
 	},
 	"a live node's commands are no orphans": func(k *kase) {
-		equal(k, k.s.Node(), "node-a")
+		equal(k, k.s.Nodes.Node(), "node-a")
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a"), command("a", 2, "")}
 		k.commit(c)
 		b := k.open("node-b")
-		for _, s := range []store.Full{k.s, b} {
-			n, err := s.Orphans(k.ctx, 10)
+		for _, s := range []*opened{k.s, b} {
+			n, err := s.Nodes.Orphans(k.ctx, 10)
 			k.ok(err)
 			equal(k, n, 0)
 		}
@@ -136,13 +136,13 @@ var powerCases = map[string]func(*kase){
 		k.commit(c)
 		k.ok(k.s.Close())
 		k.s = k.open("node-b")
-		n, err := k.s.Orphans(k.ctx, 2)
+		n, err := k.s.Nodes.Orphans(k.ctx, 2)
 		k.ok(err)
 		equal(k, n, 2)
-		n, err = k.s.Orphans(k.ctx, 2)
+		n, err = k.s.Nodes.Orphans(k.ctx, 2)
 		k.ok(err)
 		equal(k, n, 1)
-		n, err = k.s.Orphans(k.ctx, 2)
+		n, err = k.s.Nodes.Orphans(k.ctx, 2)
 		k.ok(err)
 		equal(k, n, 0)
 		announced(k, "a", 1, 2, 3)
@@ -154,12 +154,12 @@ var powerCases = map[string]func(*kase){
 		k.commit(c)
 		k.ok(k.s.Close())
 		k.s = k.open("node-a")
-		n, err := k.s.Orphans(k.ctx, 10)
+		n, err := k.s.Nodes.Orphans(k.ctx, 10)
 		k.ok(err)
 		equal(k, n, 1)
 		announced(k, "a", 1)
-		k.ok(k.s.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 1, Owner: "node-a", Attempts: 1}}}))
-		n, err = k.s.Orphans(k.ctx, 10)
+		k.ok(k.s.Writer.Commit(k.ctx, store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 1, Owner: "node-a", Attempts: 1}}}))
+		n, err = k.s.Nodes.Orphans(k.ctx, 10)
 		k.ok(err)
 		equal(k, n, 0)
 	},
@@ -197,7 +197,7 @@ func announced(k *kase, id string, positions ...int64) {
 		delete(left, p)
 		k.ok(d.Commit(k.ctx, store.Change{}))
 	}
-	pending, err := k.s.Pending(k.ctx, id, 0)
+	pending, err := k.s.Streams.Pending(k.ctx, id, 0)
 	k.ok(err)
 	for _, e := range pending {
 		if e.ClaimedBy != "" || e.Attempts != 1 {
@@ -226,39 +226,39 @@ func purge(k *kase) {
 		c.Send = []store.Send{sig("of " + id)}
 		k.commit(c)
 	}
-	n, err := k.s.Purge(k.ctx, at.Add(2*time.Second), 1)
+	n, err := k.s.Retention.Purge(k.ctx, at.Add(2*time.Second), 1)
 	k.ok(err)
 	equal(k, n, 1)
-	n, err = k.s.Purge(k.ctx, at.Add(4*time.Second), 10)
+	n, err = k.s.Retention.Purge(k.ctx, at.Add(4*time.Second), 10)
 	k.ok(err)
 	equal(k, n, 1)
-	_, err = k.s.Load(k.ctx, "completed-5")
+	_, err = k.s.Writer.Load(k.ctx, "completed-5")
 	k.ok(err)
 	for _, id := range []string{"completed-0", "cancelled-1"} {
-		_, err := k.s.Load(k.ctx, id)
+		_, err := k.s.Writer.Load(k.ctx, id)
 		k.is(err, store.ErrNotFound)
-		_, err = k.s.Instance(k.ctx, id)
+		_, err = k.s.Instances.Instance(k.ctx, id)
 		k.is(err, store.ErrNotFound)
-		_, err = k.s.Task(k.ctx, "t-"+id)
+		_, err = k.s.Tasks.Task(k.ctx, "t-"+id)
 		k.is(err, store.ErrNotFound)
-		entries, err := k.s.Stream(k.ctx, id, 0, 0)
+		entries, err := k.s.Streams.Stream(k.ctx, id, 0, 0)
 		k.ok(err)
 		equal(k, len(entries), 0)
-		waits, err := k.s.Waits(k.ctx, "paid", "spec", id, "", 0)
+		waits, err := k.s.Waits.Waits(k.ctx, "paid", "spec", id, "", 0)
 		k.ok(err)
 		equal(k, len(waits), 0)
 	}
 	for _, id := range []string{"faulted-2", "waiting-3", "completed-4"} {
-		_, err := k.s.Load(k.ctx, id)
+		_, err := k.s.Writer.Load(k.ctx, id)
 		k.ok(err)
-		_, err = k.s.Task(k.ctx, "t-"+id)
+		_, err = k.s.Tasks.Task(k.ctx, "t-"+id)
 		k.ok(err)
 	}
 	for _, id := range []string{"completed-0", "cancelled-1", "faulted-2", "waiting-3", "completed-4"} {
 		k.take(store.Signals, "of "+id)
 	}
 	k.commit(store.Change{Claims: []store.Claim{{InstanceID: "completed-5", Position: 1, Done: true}}})
-	n, err = k.s.Purge(k.ctx, at.Add(4*time.Second), 10)
+	n, err = k.s.Retention.Purge(k.ctx, at.Add(4*time.Second), 10)
 	k.ok(err)
 	equal(k, n, 1)
 	// What was purged may begin again, and has no past.
