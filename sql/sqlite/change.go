@@ -22,14 +22,14 @@ type tx struct {
 	w          *writer
 	now        int64
 	wrote      bool // since the present member began
-	ring       bool // other processes should look
+	notify     bool // other processes should look
 	sends      []send
 	deliveries []*delivery
 	wanting    []*wanting
 	assigned   []assignment
 	finished   []store.Queue // of each delivery that was committed
 	returned   []store.Queue // of each delivery that was released
-	unstashed  []*delivery
+	putBack    []*delivery
 }
 
 func (t *tx) reset(w *writer) {

@@ -52,7 +52,7 @@ func (n *nodes) listen() {
 // take returns the messages of a node that hangs. Its row stays: it lives.
 func (n *nodes) take(no int64, p *peer) {
 	err := n.s.do(context.Background(), func(t *tx) error {
-		t.wrote, t.ring = true, true
+		t.wrote, t.notify = true, true
 		return returnAll(t.w.c, no)
 	})
 	n.mu.Lock()

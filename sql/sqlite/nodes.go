@@ -25,22 +25,22 @@ import (
 // other. A node has two files, named for its number:
 //
 //	<no>.node  locked while the node lives; holds the ledger
-//	<no>.bell  written by others when this node should look at the queues
+//	<no>.wake  written by others when this node should look at the queues
 //
-// and all share the locks "gate" and "main", the turnstile that gives the
+// and all share the locks "gate" and "main", the process lock that gives the
 // database to one process after the other.
 type nodes struct {
-	s         *Store
-	dir       string
-	no        int64
-	perms     perms
-	self      *os.File
-	turnstile *turnstile
-	watcher   *fsnotify.Watcher
-	quit      chan struct{}
-	once      sync.Once
-	watched   sync.WaitGroup // watch, which uses the files
-	died      atomic.Bool    // tests: end like a killed process
+	s           *Store
+	dir         string
+	no          int64
+	perms       perms
+	self        *os.File
+	processLock *processLock
+	watcher     *fsnotify.Watcher
+	quit        chan struct{}
+	once        sync.Once
+	watched     sync.WaitGroup // watch, which uses the files
+	died        atomic.Bool    // tests: end like a killed process
 
 	mu    sync.Mutex
 	peers map[int64]*peer
@@ -53,7 +53,7 @@ type nodes struct {
 }
 
 type peer struct {
-	file, bell *os.File
+	file, wakeFile *os.File
 
 	seen   time.Time // the last sign of life: when its file was written
 	silent int       // beats since
@@ -86,7 +86,7 @@ func join(s *Store, c *conn, p perms) (*nodes, error) {
 		return nil, explainFile(err, n.dir)
 	}
 	n.scan()
-	n.ring()
+	n.notify()
 	return n, nil
 }
 
@@ -94,7 +94,7 @@ func (n *nodes) open(c *conn) (err error) {
 	if err := n.perms.folder(n.dir); err != nil {
 		return err
 	}
-	if n.turnstile, err = openTurnstile(n.dir, n.perms); err != nil {
+	if n.processLock, err = openProcessLock(n.dir, n.perms); err != nil {
 		return err
 	}
 	// Locked before it has its name, so that it is never seen unlocked.
@@ -122,13 +122,13 @@ func (n *nodes) open(c *conn) (err error) {
 		return explain(err, n.s.path)
 	}
 	for no, f := range dead {
-		n.bury(no, f)
+		n.removeFiles(no, f)
 	}
 	return nil
 }
 
 // register writes this node's row, gives its files their names, and returns
-// the leases of dead nodes. The result is their files, for bury.
+// the leases of dead nodes. The result is their files, for removeFiles.
 func (n *nodes) register(c *conn) (map[int64]*os.File, error) {
 	var err error
 	if n.no, _, err = c.exec("node_insert", n.s.node, n.s.micros()); err != nil {
@@ -142,14 +142,14 @@ func (n *nodes) register(c *conn) (map[int64]*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	bell, err := n.perms.open(n.path(n.no, "bell"))
+	wakeFile, err := n.perms.open(n.path(n.no, "wake"))
 	if err != nil {
 		return nil, err
 	}
-	if err := bell.Close(); err != nil {
+	if err := wakeFile.Close(); err != nil {
 		return nil, err
 	}
-	if err := n.watcher.Add(n.path(n.no, "bell")); err != nil {
+	if err := n.watcher.Add(n.path(n.no, "wake")); err != nil {
 		return nil, unwatched(err)
 	}
 	if err := os.Rename(n.self.Name(), n.path(n.no, "node")); err != nil {
@@ -185,7 +185,7 @@ func (n *nodes) register(c *conn) (map[int64]*os.File, error) {
 
 // unwatched keeps a lack of watches apart from a full disk: both are ENOSPC.
 func unwatched(err error) error {
-	return problem.Wrap(err, problem.Unavailable, "store.watch", "the bell of this node cannot be watched").
+	return problem.Wrap(err, problem.Unavailable, "store.watch", "the wake-up file of this node cannot be watched").
 		WithHint("raise fs.inotify.max_user_watches or max_user_instances")
 }
 
@@ -263,10 +263,10 @@ func giveBack(c *conn, no int64) error {
 	return err
 }
 
-// bury removes the files of a node whose messages are returned.
-func (n *nodes) bury(no int64, f *os.File) {
+// removeFiles removes the files of a node whose messages are returned.
+func (n *nodes) removeFiles(no int64, f *os.File) {
 	os.Remove(n.path(no, "node"))
-	os.Remove(n.path(no, "bell"))
+	os.Remove(n.path(no, "wake"))
 	if f != nil {
 		f.Close()
 	}
@@ -290,11 +290,11 @@ func (n *nodes) scan() (found bool) {
 		if err != nil {
 			continue
 		}
-		bell, err := os.OpenFile(n.path(no, "bell"), os.O_WRONLY, 0)
+		wakeFile, err := os.OpenFile(n.path(no, "wake"), os.O_WRONLY, 0)
 		if err != nil {
-			bell = nil // it is on its way out; the lock will tell
+			wakeFile = nil // it is on its way out; the lock will tell
 		}
-		n.peers[no] = &peer{file: f, bell: bell}
+		n.peers[no] = &peer{file: f, wakeFile: wakeFile}
 		found = true
 	}
 	n.alone.Store(len(n.peers) == 0)
@@ -306,7 +306,7 @@ func globEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
 }
 
-// watch notices bells, and peers that have died, until stop.
+// watch notices wake-ups and peer failures until stop.
 func (n *nodes) watch() {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
@@ -325,12 +325,12 @@ func (n *nodes) watch() {
 			return
 		case <-n.watcher.Events:
 			if n.scan() {
-				// What was committed before the peer was known has rung no bell.
-				n.ring()
+				// What was committed before the peer was known has woken nobody.
+				n.notify()
 			}
 			n.s.look()
 		case err := <-n.watcher.Errors:
-			n.s.log.Warn("sqlite: bell", "error", err)
+			n.s.log.Warn("sqlite: wake-up", "error", err)
 			n.s.look()
 		case <-tick.C:
 			n.beat()
@@ -370,7 +370,7 @@ func (n *nodes) check() {
 // given up and the next beat tries again.
 func (n *nodes) settle(no int64, p *peer) bool {
 	err := n.s.do(context.Background(), func(t *tx) error {
-		t.wrote, t.ring = true, true
+		t.wrote, t.notify = true, true
 		return n.recover(t.w.c, no, p.file)
 	})
 	if !errors.Is(err, store.ErrClosed) {
@@ -383,48 +383,48 @@ func (n *nodes) settle(no int64, p *peer) bool {
 		return false
 	}
 	n.s.log.Info("sqlite: a node has ended", "node", no)
-	if p.bell != nil {
-		p.bell.Close()
+	if p.wakeFile != nil {
+		p.wakeFile.Close()
 	}
-	n.bury(no, p.file)
+	n.removeFiles(no, p.file)
 	return true
 }
 
-// ring makes the peers look at the queues.
-func (n *nodes) ring() {
+// notify makes the peers look at the queues.
+func (n *nodes) notify() {
 	if n.alone.Load() {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for no, p := range n.peers {
-		if p.bell == nil {
+		if p.wakeFile == nil {
 			continue
 		}
-		if _, err := p.bell.WriteAt([]byte{1}, 0); err != nil {
-			n.s.log.Warn("sqlite: ring", "node", no, "error", err)
+		if _, err := p.wakeFile.WriteAt([]byte{1}, 0); err != nil {
+			n.s.log.Warn("sqlite: notify", "node", no, "error", err)
 		}
 	}
 }
 
-// turn takes the turnstile while there are peers.
+// turn takes the process lock while there are peers.
 func (n *nodes) turn() (unlock func(), err error) {
 	if n.alone.Load() {
 		return func() {}, nil
 	}
-	leave, jams, err := n.turnstile.enter()
+	leave, jams, err := n.processLock.enter()
 	if err != nil {
 		return nil, err
 	}
 	if jams {
-		n.s.log.Warn("sqlite: a process hangs in the turnstile of the database; this one goes past it", "path", n.s.path, "after", turnstileWait)
+		n.s.log.Warn("sqlite: a process hangs with the process lock of the database; this one goes past it", "path", n.s.path, "after", processLockWait)
 	}
 	return func() {
 		if leave == nil {
 			return
 		}
 		if err := leave(); err != nil {
-			n.s.log.Error("sqlite: turnstile", "error", err)
+			n.s.log.Error("sqlite: process lock", "error", err)
 		}
 	}, nil
 }
@@ -440,14 +440,14 @@ func (n *nodes) leave() error {
 	}
 	err := n.closeFiles()
 	if !n.abandoned() {
-		n.ring()
+		n.notify()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, p := range n.peers {
 		p.file.Close()
-		if p.bell != nil {
-			p.bell.Close()
+		if p.wakeFile != nil {
+			p.wakeFile.Close()
 		}
 	}
 	return err
@@ -456,7 +456,7 @@ func (n *nodes) leave() error {
 func (n *nodes) remove() {
 	if n.no != 0 {
 		os.Remove(n.path(n.no, "node"))
-		os.Remove(n.path(n.no, "bell"))
+		os.Remove(n.path(n.no, "wake"))
 	}
 	if n.self != nil {
 		os.Remove(n.self.Name()) // when it did not get its name
@@ -468,7 +468,7 @@ func (n *nodes) closeFiles() error {
 	if n.watcher != nil {
 		errs = append(errs, n.watcher.Close())
 	}
-	errs = append(errs, n.turnstile.close())
+	errs = append(errs, n.processLock.close())
 	if n.self != nil {
 		errs = append(errs, n.self.Close())
 	}

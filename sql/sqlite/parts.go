@@ -104,7 +104,7 @@ func (t *tx) orphans(node int64, limit int) (int, error) {
 
 // depart returns what this node holds, for Close.
 func (t *tx) depart(no int64) error {
-	t.wrote, t.ring = true, true
+	t.wrote, t.notify = true, true
 	return giveBack(t.w.c, no)
 }
 

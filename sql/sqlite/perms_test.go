@@ -22,7 +22,7 @@ func modes(t *testing.T, dir string) map[string]fs.FileMode {
 		}
 		info, err := d.Info()
 		name := strings.TrimPrefix(path, dir+"/")
-		name = strings.NewReplacer("1.node", "N.node", "1.bell", "N.bell").Replace(name)
+		name = strings.NewReplacer("1.node", "N.node", "1.wake", "N.wake").Replace(name)
 		got[name] = info.Mode().Perm()
 		return err
 	})
@@ -36,7 +36,7 @@ func modes(t *testing.T, dir string) map[string]fs.FileMode {
 func TestFilesAreOfTheirUserOrGroup(t *testing.T) {
 	// The mask of the process is everybody's: no test beside this one.
 	defer syscall.Umask(syscall.Umask(0))
-	names := []string{"a.db", "a.db-wal", "a.db-shm", "a.db-nodes/gate", "a.db-nodes/main", "a.db-nodes/N.node", "a.db-nodes/N.bell"}
+	names := []string{"a.db", "a.db-wal", "a.db-shm", "a.db-nodes/gate", "a.db-nodes/main", "a.db-nodes/N.node", "a.db-nodes/N.wake"}
 	gid := os.Getgid()
 	for _, c := range []struct {
 		name, group string

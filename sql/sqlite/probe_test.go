@@ -349,7 +349,7 @@ func TestATransactionThatDoesNotBeginGivesNothingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &writer{s: s}
-	w.tx.w, w.tx.unstashed = w, []*delivery{{}}
+	w.tx.w, w.tx.putBack = w, []*delivery{{}}
 	j := &job{done: make(chan struct{})}
 	if w.group(j); problem.CodeOf(j.err) != "store.moved" || len(w.suspects) != 0 {
 		t.Errorf("%v, and %d messages are given back", j.err, len(w.suspects))

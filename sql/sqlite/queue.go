@@ -16,19 +16,19 @@ type queue struct {
 	waiters  []*waiter
 	mayReady bool // rows with STATE = 0 may exist
 
-	// stash has messages claimed for workers that have just finished one and
+	// prefetched has messages claimed for workers that have just finished one and
 	// are about to ask for the next, in the order in which they are due. It is
 	// used only while this is the only process, and is empty while anybody
 	// waits.
-	stash []*delivery
+	prefetched []*delivery
 }
 
-// stashMax bounds a stash.
-const stashMax = 64
+// prefetchMax bounds what is prefetched.
+const prefetchMax = 64
 
 // waiter is a call of Receive.
 type waiter struct {
-	ch      chan handed
+	ch      chan reception
 	arrived func(store.Message) // may be nil
 	leaving bool                // its context ended while the writer had it; guarded by Store.mu
 }
@@ -38,11 +38,11 @@ func (w *waiter) hand(d *delivery) {
 	if w.arrived != nil {
 		w.arrived(d.m)
 	}
-	w.ch <- handed{d: d}
+	w.ch <- reception{d: d}
 }
 
-// handed is what a waiter gets; with neither it waits again.
-type handed struct {
+// reception is what a waiter gets; with neither it waits again.
+type reception struct {
 	d   *delivery
 	err error
 }
@@ -59,23 +59,23 @@ func (s *Store) Receive(ctx context.Context, name store.Queue, arrived func(stor
 			return nil, wrap("receive", store.ErrClosed)
 		}
 		q := s.queue(name)
-		if len(q.stash) > 0 {
-			d := q.stash[0]
-			q.stash = slices.Delete(q.stash, 0, 1)
+		if len(q.prefetched) > 0 {
+			d := q.prefetched[0]
+			q.prefetched = slices.Delete(q.prefetched, 0, 1)
 			if arrived != nil {
 				arrived(d.m)
 			}
 			s.mu.Unlock()
 			return d, nil
 		}
-		w := &waiter{ch: make(chan handed, 1), arrived: arrived}
+		w := &waiter{ch: make(chan reception, 1), arrived: arrived}
 		q.waiters = append(q.waiters, w)
 		look := q.mayReady
 		s.mu.Unlock()
 		if look || s.stale.Load() || s.due.Load() != 0 { // the last: to arm the timer
 			s.poke()
 		}
-		var h handed
+		var h reception
 		select {
 		case h = <-w.ch:
 		case <-ctx.Done():
@@ -121,7 +121,7 @@ func (s *Store) wanted() bool {
 	defer s.mu.Unlock()
 	due := s.stale.Load() || next != 0 && next <= s.micros()
 	for _, q := range s.queues {
-		if len(q.waiters) > 0 && (q.mayReady || due) || len(q.stash) > 0 && !s.nodes.alone.Load() {
+		if len(q.waiters) > 0 && (q.mayReady || due) || len(q.prefetched) > 0 && !s.nodes.alone.Load() {
 			return true
 		}
 	}
@@ -156,7 +156,7 @@ func (s *Store) stopWaiting() {
 	s.over = true
 	for _, q := range s.queues {
 		for _, w := range q.waiters {
-			w.ch <- handed{err: store.ErrClosed}
+			w.ch <- reception{err: store.ErrClosed}
 		}
 		q.waiters = nil
 	}
@@ -169,7 +169,7 @@ type send struct {
 }
 
 // assignment is a message that a waiter gets when the transaction is
-// committed, or without waiter the stash.
+// committed, or without waiter is prefetched.
 type assignment struct {
 	q *queue
 	w *waiter
@@ -189,7 +189,7 @@ func (t *tx) settle() error {
 	if err != nil {
 		return err
 	}
-	if err := t.unstash(promoted); err != nil {
+	if err := t.returnPrefetched(promoted); err != nil {
 		return err
 	}
 	s := t.w.s
@@ -212,36 +212,36 @@ type wanting struct {
 	name    store.Queue
 	q       *queue
 	waiters []*waiter
-	reserve int  // messages for the stash
+	reserve int  // messages to prefetch
 	ready   bool // rows may be there
 }
 
-// unstash returns claimed messages that something else may now precede: a
+// returnPrefetched returns claimed messages that something else may now precede: a
 // message of smaller priority, one that came back, one that became due. All of
 // them go when a second process is there to want them.
-func (t *tx) unstash(all bool) error {
+func (t *tx) returnPrefetched(all bool) error {
 	s := t.w.s
 	all = all || !s.nodes.alone.Load()
 	var back []*delivery
 	s.mu.Lock()
 	for name, q := range s.queues {
-		if len(q.stash) == 0 {
+		if len(q.prefetched) == 0 {
 			continue
 		}
 		keep := 0
 		if !all && !slices.Contains(t.returned, name) {
-			least := q.stash[len(q.stash)-1].m.Priority
+			least := q.prefetched[len(q.prefetched)-1].m.Priority
 			for i := range t.sends {
 				if t.sends[i].Queue == name && t.sends[i].visible <= t.now {
 					least = min(least, t.sends[i].Priority)
 				}
 			}
-			for keep < len(q.stash) && q.stash[keep].m.Priority <= least {
+			for keep < len(q.prefetched) && q.prefetched[keep].m.Priority <= least {
 				keep++
 			}
 		}
-		back = append(back, q.stash[keep:]...)
-		q.stash = slices.Delete(q.stash, keep, len(q.stash))
+		back = append(back, q.prefetched[keep:]...)
+		q.prefetched = slices.Delete(q.prefetched, keep, len(q.prefetched))
 	}
 	s.mu.Unlock()
 	for i, d := range back {
@@ -251,7 +251,7 @@ func (t *tx) unstash(all bool) error {
 		}
 		t.released(d.m.Queue)
 	}
-	t.unstashed = back
+	t.putBack = back
 	return nil
 }
 
@@ -266,7 +266,7 @@ func (t *tx) takeWaiters() []*wanting {
 					reserve++
 				}
 			}
-			reserve = max(0, min(reserve, stashMax-len(q.stash)))
+			reserve = max(0, min(reserve, prefetchMax-len(q.prefetched)))
 		}
 		if len(q.waiters)+reserve == 0 {
 			continue
@@ -343,14 +343,14 @@ func (t *tx) insert(m *send, direct bool, waiting []*wanting) error {
 	}
 	switch state {
 	case stateReady:
-		t.ring = true
+		t.notify = true
 		s.mu.Lock()
 		s.queue(m.Queue).mayReady = true
 		s.mu.Unlock()
 	case stateDelay:
 		if next := s.due.Load(); next == 0 || m.visible < next {
 			s.due.Store(m.visible)
-			t.ring = true
+			t.notify = true
 		}
 	case stateLeased:
 		for _, v := range waiting {
@@ -376,7 +376,7 @@ func (t *tx) promote() (any bool, err error) {
 		return false, err
 	}
 	if n > 0 {
-		t.ring = true
+		t.notify = true
 		s.mu.Lock()
 		for _, q := range s.queues {
 			q.mayReady = true
@@ -426,7 +426,7 @@ func (t *tx) claim(v *wanting) error {
 		t.assign(v, d)
 	}
 	if len(found) < want {
-		s.mu.Lock() // before the commit: a bell that rings after it must not be undone
+		s.mu.Lock() // before the commit: a wake-up that comes after it must not be undone
 		v.q.mayReady = false
 		s.mu.Unlock()
 	}
@@ -447,8 +447,8 @@ func (t *tx) assign(v *wanting, d *delivery) {
 // committed notes what the transaction has made certain.
 func (t *tx) committed() {
 	t.w.suspects = t.w.suspects[:0]
-	if t.ring {
-		t.w.s.nodes.ring()
+	if t.notify {
+		t.w.s.nodes.notify()
 	}
 }
 
@@ -462,7 +462,7 @@ func (t *tx) handOver(ok bool) {
 		case a.w != nil && ok:
 			a.w.hand(a.d)
 		case a.w != nil:
-			a.w.ch <- handed{}
+			a.w.ch <- reception{}
 		case ok && len(a.q.waiters) > 0: // the worker was fast
 			a.q.waiters[0].hand(a.d)
 			a.q.waiters = slices.Delete(a.q.waiters, 0, 1)
@@ -473,14 +473,14 @@ func (t *tx) handOver(ok bool) {
 	for _, v := range t.wanting {
 		if s.over {
 			for _, w := range v.waiters {
-				w.ch <- handed{err: store.ErrClosed}
+				w.ch <- reception{err: store.ErrClosed}
 			}
 			continue
 		}
 		var back []*waiter
 		for _, w := range v.waiters {
 			if w.leaving {
-				w.ch <- handed{}
+				w.ch <- reception{}
 				continue
 			}
 			back = append(back, w)
@@ -498,7 +498,7 @@ func (t *tx) handOver(ok bool) {
 	clear(t.wanting)
 	t.wanting = t.wanting[:0]
 	if !ok {
-		t.w.suspects = append(t.w.suspects, t.unstashed...)
+		t.w.suspects = append(t.w.suspects, t.putBack...)
 		s.stale.Store(true)
 	}
 }
@@ -515,21 +515,21 @@ func (t *tx) suspect() {
 
 // released notes that a queue has a ready row again.
 func (t *tx) released(name store.Queue) {
-	t.ring = true
+	t.notify = true
 	t.w.s.mu.Lock()
 	t.w.s.queue(name).mayReady = true
 	t.w.s.mu.Unlock()
 }
 
-// put adds a message to the stash, in its place.
+// put adds a message to what is prefetched, in its place.
 func (q *queue) put(d *delivery) {
-	i := len(q.stash)
+	i := len(q.prefetched)
 	for ; i > 0; i-- {
-		if o := q.stash[i-1]; o.m.Priority < d.m.Priority || o.m.Priority == d.m.Priority && o.id < d.id {
+		if o := q.prefetched[i-1]; o.m.Priority < d.m.Priority || o.m.Priority == d.m.Priority && o.id < d.id {
 			break
 		}
 	}
-	q.stash = slices.Insert(q.stash, i, d)
+	q.prefetched = slices.Insert(q.prefetched, i, d)
 }
 
 // delivery implements store.Delivery.

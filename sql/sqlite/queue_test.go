@@ -19,7 +19,7 @@ func TestReceiverThatLeavesDuringATransactionIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	gone, stays := &waiter{ch: make(chan handed, 1)}, &waiter{ch: make(chan handed, 1)}
+	gone, stays := &waiter{ch: make(chan reception, 1)}, &waiter{ch: make(chan reception, 1)}
 	q := &queue{}
 	transaction := &tx{w: &writer{s: s}, wanting: []*wanting{{name: store.Signals, q: q, waiters: []*waiter{gone, stays}}}}
 	if s.unwait(q, gone) {
@@ -40,7 +40,7 @@ func TestReceiverThatLeavesDuringATransactionIsAnswered(t *testing.T) {
 }
 
 // A commit may come between a peer's joining and this node's hearing of it: it
-// rings no bell, and the peer's receiver has looked already.
+// writes no wake-up file, and the peer's receiver has looked already.
 func TestPeerHearsOfWhatWasCommittedBeforeItWasKnown(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")

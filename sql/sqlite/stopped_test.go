@@ -31,7 +31,7 @@ const holdEnv = "AQUEDUCT_SQLITE_TEST_HOLD"
 // Places where a node can be stopped.
 const (
 	holdWrite   = "write"   // in SQLite's write lock
-	holdGate    = "gate"    // in the first lock of the turnstile
+	holdGate    = "gate"    // in the first lock of the process lock
 	holdMain    = "main"    // in the second
 	holdMessage = "message" // with a message in hand, in no lock
 	holdCommand = "command" // with a command that it has claimed
@@ -56,7 +56,7 @@ func holder(path, where string) error {
 			return nil
 		})
 	case holdGate, holdMain:
-		f := map[string]*os.File{holdGate: s.nodes.turnstile.gate, holdMain: s.nodes.turnstile.main}[where]
+		f := map[string]*os.File{holdGate: s.nodes.processLock.gate, holdMain: s.nodes.processLock.main}[where]
 		if err = flock(f, unix.LOCK_EX); err == nil {
 			here()
 		}
@@ -252,9 +252,9 @@ func TestStoppedWriterIsToldAndBounded(t *testing.T) {
 	}
 }
 
-// TestStoppedInTheTurnstileHoldsNobodyUp: the turnstile is for fairness; who is
+// TestStoppedWithTheProcessLockHoldsNobodyUp: the process lock is for fairness; who is
 // stopped in it costs the others its wait once.
-func TestStoppedInTheTurnstileHoldsNobodyUp(t *testing.T) {
+func TestStoppedWithTheProcessLockHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{holdGate, holdMain} {
 		t.Run(where, func(t *testing.T) {
@@ -269,11 +269,11 @@ func TestStoppedInTheTurnstileHoldsNobodyUp(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if took := time.Since(begun); took > 20*turnstileWait {
+				if took := time.Since(begun); took > 20*processLockWait {
 					t.Errorf("50 commits took %s", took)
 				}
 			}
-			if n := strings.Count(log.String(), "hangs in the turnstile"); n != 1 {
+			if n := strings.Count(log.String(), "hangs with the process lock"); n != 1 {
 				t.Errorf("told %d times:\n%s", n, log)
 			}
 			if said := h.goOn(); said != "over" {

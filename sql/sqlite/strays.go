@@ -7,7 +7,7 @@ import (
 )
 
 // straysMax is how many messages of this node one look takes in: all that it
-// can have in hand, and those of its stashes.
+// can have in hand, and those of its prefetched ones.
 const straysMax = 10_000
 
 // stray is a message that is locked by this node.
@@ -28,9 +28,9 @@ func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error)
 	defer s.straysMu.Unlock()
 	seen, before := map[stray]bool{}, s.strays
 	var lost []stray
-	stashed := s.stashed()
+	prefetchedIDs := s.prefetchedIDs()
 	for _, m := range locked {
-		if name := messageID(m.ID, m.Enq); held(name) || stashed[name] {
+		if name := messageID(m.ID, m.Enq); held(name) || prefetchedIDs[name] {
 			continue
 		}
 		if seen[m] = true; before[m] {
@@ -64,13 +64,13 @@ func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error)
 	return count, nil
 }
 
-// stashed are the messages that are kept for workers of this node.
-func (s *Store) stashed() map[string]bool {
+// prefetchedIDs are the messages that are kept for workers of this node.
+func (s *Store) prefetchedIDs() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ids := map[string]bool{}
 	for _, q := range s.queues {
-		for _, d := range q.stash {
+		for _, d := range q.prefetched {
 			ids[d.m.ID] = true
 		}
 	}

@@ -10,19 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// turnstileWait bounds the wait for the turnstile. It is there for fairness
+// processLockWait bounds the wait for the process lock. It is there for fairness
 // alone, SQLite's own lock excludes: a process that hangs in it costs the others
 // this once, and then they go past it until it is open again.
-const turnstileWait = 250 * time.Millisecond
+const processLockWait = 250 * time.Millisecond
 
-// turnstile gives the database to one process after the other: SQLite's own
+// processLock gives the database to one process after the other: SQLite's own
 // waiting starves one of two busy ones. It is two file locks. Who wants to write
-// holds the gate while he waits for main, so that who has just left main waits
-// behind him. The kernel opens both when their holder dies.
+// holds the gate while waiting for main, so that the process that has just left
+// main waits behind it. The kernel opens both when their holder dies.
 //
 // A wait for a file lock cannot be broken off. It is done by a goroutine, which
 // may be left behind: then it opens what it gets at once.
-type turnstile struct {
+type processLock struct {
 	gate, main *os.File
 
 	mu      sync.Mutex
@@ -31,8 +31,8 @@ type turnstile struct {
 	closed  bool
 }
 
-func openTurnstile(dir string, p perms) (*turnstile, error) {
-	t := &turnstile{}
+func openProcessLock(dir string, p perms) (*processLock, error) {
+	t := &processLock{}
 	for name, f := range map[string]**os.File{"gate": &t.gate, "main": &t.main} {
 		var err error
 		if *f, err = p.open(filepath.Join(dir, name)); err != nil {
@@ -42,9 +42,9 @@ func openTurnstile(dir string, p perms) (*turnstile, error) {
 	return t, nil
 }
 
-// enter takes the turnstile, or goes past it: then leave is nil. It says when it
+// enter takes the lock, or goes past it: then leave is nil. It says when it
 // does so for the first time.
-func (t *turnstile) enter() (leave func() error, jams bool, err error) {
+func (t *processLock) enter() (leave func() error, jams bool, err error) {
 	t.mu.Lock()
 	if t.waiting != nil {
 		t.mu.Unlock()
@@ -59,7 +59,7 @@ func (t *turnstile) enter() (leave func() error, jams bool, err error) {
 	t.waiting, t.left = answer, false
 	go t.wait(answer)
 	t.mu.Unlock()
-	timer := time.NewTimer(turnstileWait)
+	timer := time.NewTimer(processLockWait)
 	defer timer.Stop()
 	select {
 	case err := <-answer:
@@ -76,7 +76,7 @@ func (t *turnstile) enter() (leave func() error, jams bool, err error) {
 }
 
 // try takes both locks when they are free.
-func (t *turnstile) try() (bool, error) {
+func (t *processLock) try() (bool, error) {
 	if ok, err := tryLock(t.gate); !ok || err != nil {
 		return false, err
 	}
@@ -85,7 +85,7 @@ func (t *turnstile) try() (bool, error) {
 }
 
 // wait takes both locks, however long that takes.
-func (t *turnstile) wait(answer chan<- error) {
+func (t *processLock) wait(answer chan<- error) {
 	err := flock(t.gate, unix.LOCK_EX)
 	if err == nil {
 		err = errors.Join(flock(t.main, unix.LOCK_EX), flock(t.gate, unix.LOCK_UN))
@@ -103,10 +103,10 @@ func (t *turnstile) wait(answer chan<- error) {
 	}
 }
 
-func (t *turnstile) leave() error { return flock(t.main, unix.LOCK_UN) }
+func (t *processLock) leave() error { return flock(t.main, unix.LOCK_UN) }
 
 // close closes the files, or leaves that to the wait under way.
-func (t *turnstile) close() error {
+func (t *processLock) close() error {
 	if t == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (t *turnstile) close() error {
 	return t.release()
 }
 
-func (t *turnstile) release() error {
+func (t *processLock) release() error {
 	var errs []error
 	for _, f := range []*os.File{t.gate, t.main} {
 		if f != nil {
