@@ -162,6 +162,20 @@ func within(t *testing.T, b *backend, budget *memory.Budget) http.Handler {
 	return h
 }
 
+// What the API does not do without is named when it is made.
+func TestAMissingReaderIsNamed(t *testing.T) {
+	t.Parallel()
+	b := &backend{}
+	_, err := New(Config{
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, Letters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b,
+		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b},
+		Ready:  func(context.Context) error { return nil }, Now: time.Now,
+	})
+	if err == nil || err.Error() != "api: Reader.Tasks is required" {
+		t.Error(err)
+	}
+}
+
 // call makes a request; headers are pairs.
 func call(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
