@@ -76,7 +76,7 @@ func (w *world) replace(ctx context.Context, m mode) error {
 		return err
 	}
 	w.node = n
-	go w.mourn(ctx, n, m)
+	go w.replaceDead(ctx, n, m)
 	for _, d := range w.documents {
 		if _, _, err := n.cat.Publish(ctx, "workflow.yaml", []byte(d)); err != nil {
 			return err
@@ -85,8 +85,8 @@ func (w *world) replace(ctx context.Context, m mode) error {
 	return nil
 }
 
-// mourn replaces a node that dies of its mode, for as long as the scenario runs.
-func (w *world) mourn(ctx context.Context, n *node, m mode) {
+// replaceDead replaces a node that dies of its mode, for as long as the scenario runs.
+func (w *world) replaceDead(ctx context.Context, n *node, m mode) {
 	select {
 	case <-n.life.dead:
 	case <-ctx.Done():

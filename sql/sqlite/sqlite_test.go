@@ -101,7 +101,7 @@ func (s *Store) kill() {
 }
 
 // A peer's death is told without a query.
-func TestDeathIsTold(t *testing.T) {
+func TestPeerFailureIsNotified(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	a, b := open(t, path), open(t, path)

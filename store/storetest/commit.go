@@ -14,8 +14,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-var commitCases = map[string]func(*kase){
-	"a snapshot comes back as it was": func(k *kase) {
+var commitCases = map[string]func(*testCase){
+	"a snapshot comes back as it was": func(k *testCase) {
 		s := snap("a-Ω", 1)
 		s.Waits = []snapshot.Wait{{Kind: snapshot.WaitTask, Token: "t", Pointer: "/do/0", Until: at, TaskID: "task"}}
 		k.commit(store.Change{Snapshot: s, Encoded: encode(s)})
@@ -25,17 +25,17 @@ var commitCases = map[string]func(*kase){
 	},
 	"a snapshot of 1 MiB comes back":                   largeSnapshot,
 	"what was committed is its caller's to write upon": reusedBytes,
-	"load of nothing is not found": func(k *kase) {
+	"load of nothing is not found": func(k *testCase) {
 		_, err := k.s.Writer.Load(k.ctx, "a")
 		k.is(err, store.ErrNotFound)
 	},
-	"a damaged snapshot is refused": func(k *kase) {
+	"a damaged snapshot is refused": func(k *testCase) {
 		k.commit(turn("a", 1))
 		k.damage("WF_RUNTIME_STATES", "STATE_JSON", "a")
 		_, err := k.s.Writer.Load(k.ctx, "a")
 		equal(k, problem.CodeOf(err), "snapshot.corrupt")
 	},
-	"a version follows its predecessor only": func(k *kase) {
+	"a version follows its predecessor only": func(k *testCase) {
 		k.is(k.s.Writer.Commit(k.ctx, turn("a", 2)), store.ErrStale)
 		k.commit(turn("a", 1))
 		k.is(k.s.Writer.Commit(k.ctx, turn("a", 3)), store.ErrStale)
@@ -45,7 +45,7 @@ var commitCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, got.Version, 2)
 	},
-	"a change of several signals is written over the version it was decided on": func(k *kase) {
+	"a change of several signals is written over the version it was decided on": func(k *testCase) {
 		several := func(over, version int64) store.Change {
 			c := turn("a", version)
 			c.Over = over
@@ -61,7 +61,7 @@ var commitCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, got.Version, 5)
 	},
-	"of two changes from one version exactly one wins": func(k *kase) {
+	"of two changes from one version exactly one wins": func(k *testCase) {
 		k.commit(turn("a", 1))
 		for version := int64(2); version < 12; version++ {
 			var wg sync.WaitGroup
@@ -81,7 +81,7 @@ var commitCases = map[string]func(*kase){
 			equal(k, won, 1)
 		}
 	},
-	"a stale delivery may decide again": func(k *kase) {
+	"a stale delivery may decide again": func(k *testCase) {
 		c := turn("a", 1)
 		c.Send = []store.Send{sig("m")}
 		k.commit(c)
@@ -96,14 +96,14 @@ var commitCases = map[string]func(*kase){
 		k.ok(d.Commit(k.ctx, turn("a", 3)))
 		k.empty(store.Signals)
 	},
-	"an instance starts once": func(k *kase) {
+	"an instance starts once": func(k *testCase) {
 		k.commit(turn("a", 1))
 		again := turn("a", 1)
 		again.Send = []store.Send{sig("never")}
 		k.is(k.s.Writer.Commit(k.ctx, again), store.ErrDuplicate)
 		k.empty(store.Signals)
 	},
-	"a start key starts once": func(k *kase) {
+	"a start key starts once": func(k *testCase) {
 		start := func(id, definition, business, key string) error {
 			c := turn(id, 1)
 			c.Rows.Instance.Definition, c.Rows.Instance.BusinessKey, c.Rows.Instance.StartKey = definition, business, key
@@ -120,7 +120,7 @@ var commitCases = map[string]func(*kase){
 		k.ok(start("g", "d", "b", ""))
 		k.ok(start("h", "d", "b", ""))
 	},
-	"a refused change leaves nothing, and the others stand": func(k *kase) {
+	"a refused change leaves nothing, and the others stand": func(k *testCase) {
 		// Refused after it has written: the repeated signal is found last.
 		k.commit(turn("a", 1))
 		first := turn("a", 2)
@@ -155,7 +155,7 @@ var commitCases = map[string]func(*kase){
 		equal(k, got.Version, 2)
 		k.empty(store.Signals)
 	},
-	"a repeated signal id is recorded once in an instance": func(k *kase) {
+	"a repeated signal id is recorded once in an instance": func(k *testCase) {
 		entry := func(id string, position int64) projections.Entry {
 			return projections.Entry{InstanceID: id, Position: position, Kind: "event", Direction: "in", SignalID: "s"}
 		}
@@ -174,7 +174,7 @@ var commitCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, got.Version, 1)
 	},
-	"a refused claim or settle leaves the delivery held": func(k *kase) {
+	"a refused claim or settle leaves the delivery held": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-b")}
 		k.commit(c)
@@ -215,7 +215,7 @@ var commitCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, got.Version, 1)
 	},
-	"a command is settled once": func(k *kase) {
+	"a command is settled once": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a")}
 		k.commit(c)
@@ -237,7 +237,7 @@ var commitCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, len(pending), 0)
 	},
-	"a claim goes from whom it is expected of": func(k *kase) {
+	"a claim goes from whom it is expected of": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "")}
 		k.commit(c)
@@ -261,7 +261,7 @@ var commitCases = map[string]func(*kase){
 		k.commit(c)
 		k.is(claim(store.Claim{Owner: "node-a"}), store.ErrTaken)
 	},
-	"a claim says when a command was delivered, and how often": func(k *kase) {
+	"a claim says when a command was delivered, and how often": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a"), command("a", 2, "node-a")}
 		c.Rows.Stream[1].DeliveredAt, c.Rows.Stream[1].Deliveries = at, 7
@@ -291,7 +291,7 @@ var commitCases = map[string]func(*kase){
 			k.Fatalf("%+v", entries[0])
 		}
 	},
-	"a command has its key, and a claim says whether its outcome is known": func(k *kase) {
+	"a command has its key, and a claim says whether its outcome is known": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a")}
 		c.Rows.Stream[0].Data, c.Rows.Stream[0].Key = []byte(`{"target":"x","key":"INC/1/do/0/x/0/0/d"}`), "INC/1/do/0/x/0/0/d"
@@ -306,7 +306,7 @@ var commitCases = map[string]func(*kase){
 			}
 		}
 	},
-	"a settled command says whether its outcome is known": func(k *kase) {
+	"a settled command says whether its outcome is known": func(k *testCase) {
 		c := turn("a", 1)
 		for i := range int64(10) {
 			c.Rows.Stream = append(c.Rows.Stream, command("a", i+1, "node-a"))
@@ -343,7 +343,7 @@ var commitCases = map[string]func(*kase){
 			}
 		}
 	},
-	"a claim of any owner asks only that the command is open": func(k *kase) {
+	"a claim of any owner asks only that the command is open": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a"), command("a", 2, ""), command("a", 3, "node-b"), command("a", 4, "")}
 		k.commit(c)
@@ -366,7 +366,7 @@ var commitCases = map[string]func(*kase){
 		open[1].Attempts = 3
 		equal(k, got, open)
 	},
-	"a command without a wait is done once, by who claimed it": func(k *kase) {
+	"a command without a wait is done once, by who claimed it": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a"), command("a", 2, "")}
 		k.commit(c)
@@ -391,7 +391,7 @@ var commitCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, len(pending), 0)
 	},
-	"a dead letter can be written without a message": func(k *kase) {
+	"a dead letter can be written without a message": func(k *testCase) {
 		k.ok(k.s.Writer.Commit(k.ctx, store.Change{DeadLetter: &projections.DeadLetter{
 			ID: "d", Queue: "command", InstanceID: "a", Envelope: []byte("{}"), Reason: "r", EnqueuedAt: at, DiedAt: at,
 		}}))
@@ -399,7 +399,7 @@ var commitCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, string(got.Envelope), "{}")
 	},
-	"a task is edited at its version": func(k *kase) {
+	"a task is edited at its version": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Tasks = []projections.Task{task("t", "a")}
 		k.commit(c)
@@ -418,7 +418,7 @@ var commitCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, events, []projections.TaskEvent{{TaskID: "t", InstanceID: "a", Event: "claimed", Actor: "ann", At: at}})
 	},
-	"a task ends once": func(k *kase) {
+	"a task ends once": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Tasks = []projections.Task{task("t", "a")}
 		k.commit(c)
@@ -436,7 +436,7 @@ var commitCases = map[string]func(*kase){
 			k.Fatalf("%+v", got)
 		}
 	},
-	"a dead letter keeps the envelope byte for byte": func(k *kase) {
+	"a dead letter keeps the envelope byte for byte": func(k *testCase) {
 		body := []byte("not JSON \x00\xff Ω")
 		k.send(store.Send{Queue: store.Signals, Body: body})
 		d := k.receive(k.s, store.Signals)
@@ -448,7 +448,7 @@ var commitCases = map[string]func(*kase){
 		equal(k, got, l)
 		k.empty(store.Signals)
 	},
-	"close and open loses nothing": func(k *kase) {
+	"close and open loses nothing": func(k *testCase) {
 		c := turn("a", 1)
 		c.Send = []store.Send{sig("m"), {Queue: store.Schedule, Body: []byte("later"), Due: time.Now().Add(200 * time.Millisecond)}}
 		k.commit(c)
@@ -460,7 +460,7 @@ var commitCases = map[string]func(*kase){
 		k.take(store.Signals, "m")
 		k.take(store.Schedule, "later")
 	},
-	"the same entry twice is refused": func(k *kase) {
+	"the same entry twice is refused": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 1, Kind: "event"}}
 		k.commit(c)
@@ -473,7 +473,7 @@ var commitCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, got.Version, 1)
 	},
-	"the entry that is the instance's input reads back as it": func(k *kase) {
+	"the entry that is the instance's input reads back as it": func(k *testCase) {
 		for i, input := range []string{`{"a":1,"text":"grün"}`, `"text"`, `null`, `[1,2]`} {
 			id := fmt.Sprint("in-", i)
 			c := turn(id, 1)
@@ -488,7 +488,7 @@ var commitCases = map[string]func(*kase){
 			equal(k, string(entries[0].Data), input)
 		}
 	},
-	"large data in a stream survives": func(k *kase) {
+	"large data in a stream survives": func(k *testCase) {
 		data := bytes.Repeat([]byte("0123456789abcdef"), 1<<14)
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 1, Kind: "event", Data: data}}

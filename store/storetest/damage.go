@@ -12,7 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-var damageCases = map[string]func(*kase){
+var damageCases = map[string]func(*testCase){
 	"a damaged entry is refused":                                    damagedEntries,
 	"a damaged task is refused":                                     damagedTasks,
 	"a damaged task is not given out":                               damagedClaims,
@@ -22,7 +22,7 @@ var damageCases = map[string]func(*kase){
 
 // damage changes a row; false means that the store is a model, which keeps no
 // bytes of such rows.
-func (k *kase) damage(table, column, instanceID string) bool {
+func (k *testCase) damage(table, column, instanceID string) bool {
 	k.Helper()
 	if k.h.Damage == nil {
 		k.Skip("the harness cannot damage a row")
@@ -39,7 +39,7 @@ func (k *kase) damage(table, column, instanceID string) bool {
 
 // damagedEntries: a byte that is another in an entry is told, whoever reads it;
 // what changes in the life of an entry is no damage.
-func damagedEntries(k *kase) {
+func damagedEntries(k *testCase) {
 	for i, column := range []string{"DATA", "METADATA", "TYPE", "SIGNAL_ID", ""} {
 		id := fmt.Sprint("i-", i)
 		c := turn(id, 1)
@@ -89,7 +89,7 @@ var taskLives = []struct {
 
 // liveTask commits an instance with a task that has come to life's change, and
 // returns the task as it is read.
-func (k *kase) liveTask(id string, lives int) projections.Task {
+func (k *testCase) liveTask(id string, lives int) projections.Task {
 	k.Helper()
 	t := projections.Task{ID: "t-" + id, InstanceID: id, Definition: "a/b", BusinessKey: "k", Name: "ask", Title: "Ask, please", Status: projections.TaskReady,
 		CandidateUsers: `["ann"]`, CandidateGroups: `["clerks"]`, ExcludedUsers: `["eve"]`, Outcomes: `["yes","no"]`, Priority: 5, Token: "tok", Version: 1,
@@ -123,7 +123,7 @@ func otherwise(f reflect.StructField, other string) string {
 
 // damagedTasks: whatever is another in any column of a task is told, whatever the
 // task has come to, and so is what makes it look like another that could be.
-func damagedTasks(k *kase) {
+func damagedTasks(k *testCase) {
 	k.commit(turn("elsewhere", 1))
 	columns := append(reflect.VisibleFields(reflect.TypeFor[projections.Task]()), reflect.VisibleFields(reflect.TypeFor[projections.TaskSums]())...)
 	for i, life := range taskLives {
@@ -164,7 +164,7 @@ func damagedTasks(k *kase) {
 }
 
 // withoutChecksums: a task of an older program, or one mended by hand.
-func withoutChecksums(k *kase) {
+func withoutChecksums(k *testCase) {
 	task := k.liveTask("i", 0)
 	none := "CHECKSUM = null, ASSIGNED_CHECKSUM = null, CANDIDATES_CHECKSUM = null, END_CHECKSUM = null, TITLE = 'by hand', ASSIGNEE = 'bob', STATUS = 'reserved'"
 	if !k.damage("WF_TASKS", none, "i") {
@@ -189,7 +189,7 @@ func withoutChecksums(k *kase) {
 }
 
 // damagedClaims: what is given out next is what was written, or nothing is.
-func damagedClaims(k *kase) {
+func damagedClaims(k *testCase) {
 	task := k.liveTask("i-1", 1)
 	if !k.damage("WF_TASKS", "STATUS = 'ready', ASSIGNEE = null, ASSIGNED_AS = null", "i-1") {
 		return
@@ -201,7 +201,7 @@ func damagedClaims(k *kase) {
 }
 
 // damagedEvents: the same of each thing that happened to a task.
-func damagedEvents(k *kase) {
+func damagedEvents(k *testCase) {
 	k.commit(turn("elsewhere", 1))
 	for i, f := range append(reflect.VisibleFields(reflect.TypeFor[projections.TaskEvent]()), reflect.StructField{Name: "Sum", Type: reflect.TypeFor[int64](), Tag: `db:"CHECKSUM"`}) {
 		if f.Name == "TaskID" || f.Name == "InstanceID" { // of which it is found

@@ -8,8 +8,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-var inboxCases = map[string]func(*kase){
-	"an event is kept once until it expires": func(k *kase) {
+var inboxCases = map[string]func(*testCase){
+	"an event is kept once until it expires": func(k *testCase) {
 		event := store.Event{Key: "k", Type: "t", ReceivedAt: at, ExpiresAt: at.Add(time.Hour), Body: []byte(`{"Ω":1}`)}
 		k.ok(k.s.Inbox.KeepEvent(k.ctx, event))
 		again := event
@@ -34,7 +34,7 @@ var inboxCases = map[string]func(*kase){
 		equal(k, n, 1)
 		k.ok(k.s.Inbox.DropEvent(k.ctx, "k"))
 	},
-	"kept events come a page at a time, the first received first": func(k *kase) {
+	"kept events come a page at a time, the first received first": func(k *testCase) {
 		const all = projections.MaxLimit + 3
 		for i := range all {
 			k.ok(k.s.Inbox.KeepEvent(k.ctx, store.Event{

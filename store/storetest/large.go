@@ -22,14 +22,14 @@ func large(n int) []byte {
 }
 
 // same compares large bodies without printing them.
-func (k *kase) same(got, want []byte) {
+func (k *testCase) same(got, want []byte) {
 	k.Helper()
 	if !bytes.Equal(got, want) {
 		k.Fatalf("got %d bytes %.40q, want %d bytes %.40q", len(got), got, len(want), want)
 	}
 }
 
-func (k *kase) takeLarge(q store.Queue, body []byte) store.Message {
+func (k *testCase) takeLarge(q store.Queue, body []byte) store.Message {
 	k.Helper()
 	d := k.receive(k.s, q)
 	k.same(d.Message().Body, body)
@@ -37,8 +37,8 @@ func (k *kase) takeLarge(q store.Queue, body []byte) store.Message {
 	return d.Message()
 }
 
-var largeCases = map[string]func(*kase){
-	"large bodies survive as they are": func(k *kase) {
+var largeCases = map[string]func(*testCase){
+	"large bodies survive as they are": func(k *testCase) {
 		for i, n := range []int{31_999, 32_000, 32_001, 32_767, 32_768, 100_000, store.MaxBody} {
 			q := []store.Queue{store.Signals, store.Schedule, store.Commands}[i%3]
 			k.send(store.Send{Queue: q, Body: large(n), Priority: 2, Attempts: i}, store.Send{Queue: q, Body: []byte("next")})
@@ -48,7 +48,7 @@ var largeCases = map[string]func(*kase){
 			k.take(q, "next")
 		}
 	},
-	"a large body that comes later is not early": func(k *kase) {
+	"a large body that comes later is not early": func(k *testCase) {
 		due := time.Now().Add(1200 * time.Millisecond)
 		k.send(store.Send{Queue: store.Schedule, Body: large(50_000), Due: due})
 		m := k.takeLarge(store.Schedule, large(50_000))
@@ -57,7 +57,7 @@ var largeCases = map[string]func(*kase){
 		}
 		equal(k, m.DueAt.Sub(due).Abs() < time.Millisecond, true)
 	},
-	"a large body survives releases": func(k *kase) {
+	"a large body survives releases": func(k *testCase) {
 		body := large(60_000)
 		k.send(store.Send{Queue: store.Signals, Body: body})
 		first := k.receive(k.s, store.Signals)
@@ -70,7 +70,7 @@ var largeCases = map[string]func(*kase){
 		equal(k, k.takeLarge(store.Signals, body).Attempts, 2)
 		k.empty(store.Signals)
 	},
-	"a large body survives a crash": func(k *kase) {
+	"a large body survives a crash": func(k *testCase) {
 		body := large(60_000)
 		b := k.open("node-b")
 		k.send(store.Send{Queue: store.Signals, Body: body})
@@ -80,7 +80,7 @@ var largeCases = map[string]func(*kase){
 		k.takeLarge(store.Signals, body)
 		k.empty(store.Signals)
 	},
-	"a stale commit leaves a large body where it is": func(k *kase) {
+	"a stale commit leaves a large body where it is": func(k *testCase) {
 		body := large(60_000)
 		k.commit(turn("a", 1))
 		k.send(store.Send{Queue: store.Signals, Body: body})
@@ -95,7 +95,7 @@ var largeCases = map[string]func(*kase){
 		k.takeLarge(store.Commands, large(70_000))
 		k.take(store.Signals, "small")
 	},
-	"a dead letter of a large message has its bytes, and so has its replay": func(k *kase) {
+	"a dead letter of a large message has its bytes, and so has its replay": func(k *testCase) {
 		body := large(90_000)
 		k.send(store.Send{Queue: store.Schedule, Body: body})
 		d := k.receive(k.s, store.Schedule)
@@ -107,7 +107,7 @@ var largeCases = map[string]func(*kase){
 		k.ok(k.s.DeadLetters.Replay(k.ctx, "l"))
 		equal(k, k.takeLarge(store.Schedule, body).Attempts, 0)
 	},
-	"a body that looks like a store's own is a body": func(k *kase) {
+	"a body that looks like a store's own is a body": func(k *testCase) {
 		for _, body := range []string{`{"claimCheck":{"id":"x","bytes":1}}`, `{"claimCheck":`, `{"claimCheck":{"id":"","bytes":0}} `} {
 			k.send(sig(body))
 			d := k.receive(k.s, store.Signals)
@@ -116,7 +116,7 @@ var largeCases = map[string]func(*kase){
 			k.take(store.Signals, body)
 		}
 	},
-	"a body beyond the limit is refused and nothing written": func(k *kase) {
+	"a body beyond the limit is refused and nothing written": func(k *testCase) {
 		c := turn("a", 1)
 		c.Send = []store.Send{sig("with it"), {Queue: store.Signals, Body: large(store.MaxBody + 1)}}
 		if err := k.s.Writer.Commit(k.ctx, c); problem.CodeOf(err) != "signal.too-large" {
@@ -136,7 +136,7 @@ var largeCases = map[string]func(*kase){
 }
 
 // largeSnapshot is one at the limit of what is read back whole.
-func largeSnapshot(k *kase) {
+func largeSnapshot(k *testCase) {
 	s := snap("a", 1)
 	s.State.Context = json.RawMessage(`"` + strings.Repeat("é", 1<<19) + `"`)
 	k.commit(store.Change{Snapshot: s, Encoded: encode(s)})
@@ -146,7 +146,7 @@ func largeSnapshot(k *kase) {
 }
 
 // reusedBytes: a node encodes the next snapshot into the memory of the last one.
-func reusedBytes(k *kase) {
+func reusedBytes(k *testCase) {
 	buffer := make([]byte, 0, 4096)
 	var want []snapshot.Snapshot
 	for i := range 20 {

@@ -9,8 +9,8 @@ import (
 )
 
 // nodeCases have two nodes on one database.
-var nodeCases = map[string]func(*kase){
-	"a message wakes a receiver on another node": func(k *kase) {
+var nodeCases = map[string]func(*testCase){
+	"a message wakes a receiver on another node": func(k *testCase) {
 		b := k.open("node-b")
 		for i := range 5 {
 			got := make(chan string, 1)
@@ -29,13 +29,13 @@ var nodeCases = map[string]func(*kase){
 			equal(k, <-got, fmt.Sprint(i))
 		}
 	},
-	"a node that joins gets what nobody works on": func(k *kase) {
+	"a node that joins gets what nobody works on": func(k *testCase) {
 		k.send(sig("first"), sig("second"))
 		k.take(store.Signals, "first")
 		k.s = k.open("node-b")
 		k.take(store.Signals, "second")
 	},
-	"two nodes share the work and double nothing": func(k *kase) {
+	"two nodes share the work and double nothing": func(k *testCase) {
 		const messages = 300
 		b := k.open("node-b")
 		var mu sync.Mutex
@@ -84,7 +84,7 @@ var nodeCases = map[string]func(*kase){
 			}
 		}
 	},
-	"versions guard across nodes": func(k *kase) {
+	"versions guard across nodes": func(k *testCase) {
 		b := k.open("node-b")
 		k.commit(turn("a", 1))
 		k.ok(b.Writer.Commit(k.ctx, turn("a", 2)))
@@ -94,7 +94,7 @@ var nodeCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, got.Version, 3)
 	},
-	"a killed node's messages come back at once": func(k *kase) {
+	"a killed node's messages come back at once": func(k *testCase) {
 		k.send(sig("a"), sig("b"))
 		held := k.receive(k.s, store.Signals)
 		entered := k.receive(k.s, store.Signals)
@@ -108,7 +108,7 @@ var nodeCases = map[string]func(*kase){
 		m = k.take(store.Signals, "b")
 		equal(k, [2]int{m.Attempts, m.Crashes}, [2]int{0, 1})
 	},
-	"a restart finds what was held": func(k *kase) {
+	"a restart finds what was held": func(k *testCase) {
 		k.send(sig("a"), sig("b"))
 		k.receive(k.s, store.Signals)
 		entered := k.receive(k.s, store.Signals)
@@ -120,7 +120,7 @@ var nodeCases = map[string]func(*kase){
 		m = k.take(store.Signals, "b")
 		equal(k, [2]int{m.Attempts, m.Crashes}, [2]int{0, 1})
 	},
-	"what was left is no crash": func(k *kase) {
+	"what was left is no crash": func(k *testCase) {
 		k.send(sig("a"))
 		d := k.receive(k.s, store.Signals)
 		k.s.Ledger.Enter(d)
@@ -129,7 +129,7 @@ var nodeCases = map[string]func(*kase){
 		k.s = k.open("node-a")
 		equal(k, k.take(store.Signals, "a").Crashes, 0)
 	},
-	"a killed node's commands are announced again": func(k *kase) {
+	"a killed node's commands are announced again": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a")}
 		c.Rows.Stream[0].Attempts = 1
@@ -142,7 +142,7 @@ var nodeCases = map[string]func(*kase){
 		equal(k, n, 1)
 		announced(k, "a", 1)
 	},
-	"a node's name is its own": func(k *kase) {
+	"a node's name is its own": func(k *testCase) {
 		if s, err := k.h.Open(k.ctx, "node-a"); err == nil {
 			k.ok(s.Close())
 			k.Fatal("a second live node has the same name")

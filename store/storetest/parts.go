@@ -11,8 +11,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-var partCases = map[string]func(*kase){
-	"a probe is a commit, and says when there is none": func(k *kase) {
+var partCases = map[string]func(*testCase){
+	"a probe is a commit, and says when there is none": func(k *testCase) {
 		k.ok(k.s.Prober.Probe(k.ctx))
 		k.ok(k.s.Prober.Probe(k.ctx))
 		b := k.open("node-b")
@@ -21,7 +21,7 @@ var partCases = map[string]func(*kase){
 		k.is(b.Prober.Probe(k.ctx), store.ErrClosed)
 		k.empty(store.Signals)
 	},
-	"replay sends the same bytes with no attempts": func(k *kase) {
+	"replay sends the same bytes with no attempts": func(k *testCase) {
 		body := []byte("\x00 as it was Ω")
 		k.send(store.Send{Queue: store.Schedule, Body: body})
 		d := k.receive(k.s, store.Schedule)
@@ -36,7 +36,7 @@ var partCases = map[string]func(*kase){
 		k.is(k.s.DeadLetters.Replay(k.ctx, "l"), store.ErrNotFound)
 		k.empty(store.Schedule)
 	},
-	"discard removes a dead letter for good": func(k *kase) {
+	"discard removes a dead letter for good": func(k *testCase) {
 		k.commit(store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Queue: "signal", Envelope: []byte("e"), Reason: "r"}})
 		k.ok(k.s.DeadLetters.Discard(k.ctx, "l"))
 		_, err := k.s.DeadLetters.DeadLetter(k.ctx, "l")
@@ -44,7 +44,7 @@ var partCases = map[string]func(*kase){
 		k.is(k.s.DeadLetters.Discard(k.ctx, "l"), store.ErrNotFound)
 		k.empty(store.Signals)
 	},
-	"a lock is one node's until it ends": func(k *kase) {
+	"a lock is one node's until it ends": func(k *testCase) {
 		b := k.open("node-b")
 		lock := func(s *opened, ttl time.Duration, want bool) {
 			k.Helper()
@@ -61,7 +61,7 @@ var partCases = map[string]func(*kase){
 		lock(b, 0, true) // over at once
 		lock(k.s, time.Hour, true)
 	},
-	"the key is made once": func(k *kase) {
+	"the key is made once": func(k *testCase) {
 		first, err := k.s.Identity.Key(k.ctx)
 		k.ok(err)
 		equal(k, len(first), 32)
@@ -69,7 +69,7 @@ var partCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, second, first)
 	},
-	"an epoch is 1 in a new database and raised by a restore": func(k *kase) {
+	"an epoch is 1 in a new database and raised by a restore": func(k *testCase) {
 		epoch := func(s *opened, want int64) {
 			k.Helper()
 			got, err := s.Identity.Epoch(k.ctx)
@@ -105,7 +105,7 @@ var partCases = map[string]func(*kase){
 		raise(b, second)
 	},
 	"purge removes what is over and nothing else": purge,
-	"the ledger costs nothing when nothing happens": func(k *kase) {
+	"the ledger costs nothing when nothing happens": func(k *testCase) {
 		k.send(sig("a"))
 		d := k.receive(k.s, store.Signals)
 		k.s.Ledger.Enter(d)
@@ -114,7 +114,7 @@ var partCases = map[string]func(*kase){
 		k.ok(d.Release(k.ctx, nil))
 		equal(k, k.take(store.Signals, "a").Crashes, 0)
 	},
-	"a live node's commands are no orphans": func(k *kase) {
+	"a live node's commands are no orphans": func(k *testCase) {
 		equal(k, k.s.Nodes.Node(), "node-a")
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a"), command("a", 2, "")}
@@ -127,7 +127,7 @@ var partCases = map[string]func(*kase){
 		}
 		k.empty(store.Commands)
 	},
-	"a closed node's commands are announced again": func(k *kase) {
+	"a closed node's commands are announced again": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a"), command("a", 2, "node-a"), command("a", 3, "node-a")}
 		for i := range c.Rows.Stream {
@@ -147,7 +147,7 @@ var partCases = map[string]func(*kase){
 		equal(k, n, 0)
 		announced(k, "a", 1, 2, 3)
 	},
-	"a restarted node's own commands are orphans": func(k *kase) {
+	"a restarted node's own commands are orphans": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{command("a", 1, "node-a")}
 		c.Rows.Stream[0].Attempts = 1
@@ -163,7 +163,7 @@ var partCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, n, 0)
 	},
-	"the backlog does not change what is delivered": func(k *kase) {
+	"the backlog does not change what is delivered": func(k *testCase) {
 		var far []store.Send
 		for i := range 2000 {
 			far = append(far, store.Send{Queue: store.Signals, Body: fmt.Append(nil, i), Due: time.Now().Add(time.Hour), Priority: 1})
@@ -179,7 +179,7 @@ var partCases = map[string]func(*kase){
 
 // announced consumes the announcements of commands and checks that they are
 // free, with the attempt that its claim has counted.
-func announced(k *kase, id string, positions ...int64) {
+func announced(k *testCase, id string, positions ...int64) {
 	k.Helper()
 	left := map[int64]bool{}
 	for _, p := range positions {
@@ -207,7 +207,7 @@ func announced(k *kase, id string, positions ...int64) {
 	k.empty(store.Commands)
 }
 
-func purge(k *kase) {
+func purge(k *testCase) {
 	open := false
 	for i, status := range []string{"completed", "cancelled", "faulted", "waiting", "completed", "completed"} {
 		id := fmt.Sprint(status, "-", i)

@@ -8,8 +8,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-var publishCases = map[string]func(*kase){
-	"a version is published with the changes of instances": func(k *kase) {
+var publishCases = map[string]func(*testCase){
+	"a version is published with the changes of instances": func(k *testCase) {
 		repo := k.repository()
 		k.commit(turn("old", 1))
 		with := []store.Change{turn("old", 2), turn("new", 1)}
@@ -29,7 +29,7 @@ var publishCases = map[string]func(*kase){
 		equal(k, specs, []string{"s"})
 		k.take(store.Signals, "hello")
 	},
-	"a publication that is refused changes no instance": func(k *kase) {
+	"a publication that is refused changes no instance": func(k *testCase) {
 		k.repository()
 		k.commit(turn("old", 1))
 		k.commit(store.Change{Definition: publication("d", "1.0.0", 1)})
@@ -53,7 +53,7 @@ var publishCases = map[string]func(*kase){
 		k.empty(store.Signals)
 		k.commit(store.Change{Definition: publication("d", "2.0.0", 2), With: []store.Change{turn("old", 2)}})
 	},
-	"of many first versions each has its own place": func(k *kase) {
+	"of many first versions each has its own place": func(k *testCase) {
 		const publishers = 8
 		errs := make(chan error, publishers)
 		for i := range publishers {
@@ -78,7 +78,7 @@ var publishCases = map[string]func(*kase){
 	},
 }
 
-func (k *kase) repository() definition.Repository {
+func (k *testCase) repository() definition.Repository {
 	repo, is := k.s.Store.(definition.Repository)
 	if !is {
 		k.Skip("the store keeps no definitions")

@@ -12,8 +12,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-var queueCases = map[string]func(*kase){
-	"messages arrive in the order in which they were committed": func(k *kase) {
+var queueCases = map[string]func(*testCase){
+	"messages arrive in the order in which they were committed": func(k *testCase) {
 		const messages = 60
 		var mu sync.Mutex
 		var order []string
@@ -49,7 +49,7 @@ var queueCases = map[string]func(*kase){
 			equal(k, order[i], fmt.Sprint(i))
 		}
 	},
-	"a commit consumes several deliveries, where the store joins them": func(k *kase) {
+	"a commit consumes several deliveries, where the store joins them": func(k *testCase) {
 		k.send(sig("a"), sig("b"), sig("c"))
 		a, b := k.receive(k.s, store.Signals), k.receive(k.s, store.Signals)
 		err := a.Commit(k.ctx, store.Change{Also: []store.Message{b.Message()}})
@@ -64,7 +64,7 @@ var queueCases = map[string]func(*kase){
 		k.take(store.Signals, "c")
 		k.empty(store.Signals)
 	},
-	"a commit's messages arrive with what they were sent with": func(k *kase) {
+	"a commit's messages arrive with what they were sent with": func(k *testCase) {
 		before := time.Now().Add(-time.Second)
 		k.send(store.Send{Queue: store.Commands, Body: []byte("b"), Priority: 3})
 		d := k.receive(k.s, store.Commands)
@@ -76,11 +76,11 @@ var queueCases = map[string]func(*kase){
 		equal(k, m, store.Message{Queue: store.Commands, Body: []byte("b"), Priority: 3})
 		k.ok(d.Commit(k.ctx, store.Change{}))
 	},
-	"a message says its default priority": func(k *kase) {
+	"a message says its default priority": func(k *testCase) {
 		k.send(sig("a"))
 		equal(k, k.take(store.Signals, "a").Priority, store.DefaultPriority)
 	},
-	"a waiting receiver gets what is committed later": func(k *kase) {
+	"a waiting receiver gets what is committed later": func(k *testCase) {
 		got := make(chan string, 1)
 		go func() {
 			d, err := k.s.Queue.Receive(k.ctx, store.Signals, nil)
@@ -93,13 +93,13 @@ var queueCases = map[string]func(*kase){
 		k.send(sig("later"))
 		equal(k, <-got, "later")
 	},
-	"queues do not mix": func(k *kase) {
+	"queues do not mix": func(k *testCase) {
 		k.send(sig("s"), store.Send{Queue: store.Schedule, Body: []byte("t")}, store.Send{Queue: store.Commands, Body: []byte("c")})
 		k.take(store.Commands, "c")
 		k.take(store.Schedule, "t")
 		k.take(store.Signals, "s")
 	},
-	"release redelivers with one attempt more": func(k *kase) {
+	"release redelivers with one attempt more": func(k *testCase) {
 		k.send(sig("a"))
 		first := k.receive(k.s, store.Signals)
 		k.ok(first.Release(k.ctx, errors.New("because")))
@@ -109,7 +109,7 @@ var queueCases = map[string]func(*kase){
 		k.ok(second.Release(k.ctx, nil))
 		equal(k, k.take(store.Signals, "a").Attempts, 2)
 	},
-	"a message that nobody works on is given back": func(k *kase) {
+	"a message that nobody works on is given back": func(k *testCase) {
 		strays := func(held ...string) int {
 			k.Helper()
 			n, err := k.s.Ledger.Strays(k.ctx, func(id string) bool { return slices.Contains(held, id) })
@@ -132,7 +132,7 @@ var queueCases = map[string]func(*kase){
 		equal(k, strays(), 0)
 		k.empty(store.Signals)
 	},
-	"what is in hand is no stray": func(k *kase) {
+	"what is in hand is no stray": func(k *testCase) {
 		k.send(sig("a"))
 		d := k.receive(k.s, store.Signals)
 		for range 3 {
@@ -143,7 +143,7 @@ var queueCases = map[string]func(*kase){
 		k.ok(d.Commit(k.ctx, store.Change{}))
 		k.empty(store.Signals)
 	},
-	"a second commit is lost": func(k *kase) {
+	"a second commit is lost": func(k *testCase) {
 		k.send(sig("a"))
 		d := k.receive(k.s, store.Signals)
 		k.ok(d.Commit(k.ctx, store.Change{}))
@@ -151,7 +151,7 @@ var queueCases = map[string]func(*kase){
 		k.is(d.Release(k.ctx, nil), store.ErrLost)
 		k.empty(store.Signals)
 	},
-	"a commit after a release is lost": func(k *kase) {
+	"a commit after a release is lost": func(k *testCase) {
 		k.send(sig("a"))
 		d := k.receive(k.s, store.Signals)
 		k.ok(d.Release(k.ctx, nil))
@@ -162,7 +162,7 @@ var queueCases = map[string]func(*kase){
 		k.take(store.Signals, "a")
 		k.empty(store.Signals)
 	},
-	"a message sent with attempts behind it keeps them": func(k *kase) {
+	"a message sent with attempts behind it keeps them": func(k *testCase) {
 		again, later := sig("again"), sig("later")
 		again.Attempts = 3
 		later.Attempts, later.Due = 4, time.Now().Add(30*time.Millisecond)
@@ -175,7 +175,7 @@ var queueCases = map[string]func(*kase){
 			k.ok(d.Commit(k.ctx, store.Change{}))
 		}
 	},
-	"receive ends with its context while others commit": func(k *kase) {
+	"receive ends with its context while others commit": func(k *testCase) {
 		for range 30 {
 			ctx, cancel := context.WithCancel(k.ctx)
 			var wg sync.WaitGroup
@@ -210,12 +210,12 @@ var queueCases = map[string]func(*kase){
 			}
 		}
 	},
-	"an empty commit consumes": func(k *kase) {
+	"an empty commit consumes": func(k *testCase) {
 		k.send(sig("a"))
 		k.take(store.Signals, "a")
 		k.empty(store.Signals)
 	},
-	"two receivers never hold the same message": func(k *kase) {
+	"two receivers never hold the same message": func(k *testCase) {
 		const messages, receivers = 200, 8
 		var mu sync.Mutex
 		seen := map[string]int{}
@@ -255,7 +255,7 @@ var queueCases = map[string]func(*kase){
 		equal(k, len(seen), messages)
 		k.empty(store.Signals)
 	},
-	"one receiver sees the order of the commits": func(k *kase) {
+	"one receiver sees the order of the commits": func(k *testCase) {
 		for i := range 20 {
 			k.send(sig(fmt.Sprintf("%d a", i)), sig(fmt.Sprintf("%d b", i)))
 		}
@@ -264,7 +264,7 @@ var queueCases = map[string]func(*kase){
 			k.take(store.Signals, fmt.Sprintf("%d b", i))
 		}
 	},
-	"the smaller priority comes first": func(k *kase) {
+	"the smaller priority comes first": func(k *testCase) {
 		for _, p := range []int{7, 1, 5, 1} {
 			k.send(store.Send{Queue: store.Signals, Body: fmt.Appendf(nil, "p%d", p), Priority: p})
 		}
@@ -272,7 +272,7 @@ var queueCases = map[string]func(*kase){
 			k.take(store.Signals, body)
 		}
 	},
-	"a worker that asks for the next gets the most urgent": func(k *kase) {
+	"a worker that asks for the next gets the most urgent": func(k *testCase) {
 		k.send(sig("first"), sig("second"), sig("third"))
 		k.take(store.Signals, "first")
 		k.send(store.Send{Queue: store.Signals, Body: []byte("urgent"), Priority: 1})
@@ -281,7 +281,7 @@ var queueCases = map[string]func(*kase){
 		k.take(store.Signals, "third")
 		k.empty(store.Signals)
 	},
-	"what comes back comes again, and holds up nothing": func(k *kase) {
+	"what comes back comes again, and holds up nothing": func(k *testCase) {
 		k.send(sig("first"), sig("second"), sig("third"))
 		first, second := k.receive(k.s, store.Signals), k.receive(k.s, store.Signals)
 		k.ok(first.Commit(k.ctx, store.Change{}))
@@ -295,7 +295,7 @@ var queueCases = map[string]func(*kase){
 		equal(k, got, map[string]int{"second": 1, "third": 1})
 		k.empty(store.Signals)
 	},
-	"a delayed message is never early": func(k *kase) {
+	"a delayed message is never early": func(k *testCase) {
 		var list []store.Send
 		due := time.Now().Add(30 * time.Millisecond)
 		for i := range 20 {
@@ -314,16 +314,16 @@ var queueCases = map[string]func(*kase){
 			k.ok(d.Commit(k.ctx, store.Change{}))
 		}
 	},
-	"a message due in the past is due now": func(k *kase) {
+	"a message due in the past is due now": func(k *testCase) {
 		k.send(store.Send{Queue: store.Signals, Body: []byte("a"), Due: at})
 		equal(k, k.take(store.Signals, "a").DueAt.UTC(), at)
 	},
-	"a delayed message does not hold up others": func(k *kase) {
+	"a delayed message does not hold up others": func(k *testCase) {
 		k.send(store.Send{Queue: store.Signals, Body: []byte("far"), Due: time.Now().Add(time.Hour), Priority: 1}, sig("now"))
 		k.take(store.Signals, "now")
 		k.empty(store.Signals)
 	},
-	"many messages due at one moment all come": func(k *kase) {
+	"many messages due at one moment all come": func(k *testCase) {
 		const n = 1200
 		due := time.Now().Add(100 * time.Millisecond)
 		list := make([]store.Send, n)
@@ -336,7 +336,7 @@ var queueCases = map[string]func(*kase){
 		}
 		k.empty(store.Schedule)
 	},
-	"receive ends with its context": func(k *kase) {
+	"receive ends with its context": func(k *testCase) {
 		ctx, cancel := context.WithCancelCause(k.ctx)
 		done := make(chan error, 1)
 		go func() {
@@ -348,7 +348,7 @@ var queueCases = map[string]func(*kase){
 		k.send(sig("a")) // and nothing is lost to the receiver that left
 		k.take(store.Signals, "a")
 	},
-	"receive with an ended context takes nothing": func(k *kase) {
+	"receive with an ended context takes nothing": func(k *testCase) {
 		k.send(sig("a"))
 		ctx, cancel := context.WithCancel(k.ctx)
 		cancel()
@@ -356,7 +356,7 @@ var queueCases = map[string]func(*kase){
 		k.is(err, context.Canceled)
 		k.take(store.Signals, "a")
 	},
-	"receivers that leave while messages come lose none": func(k *kase) {
+	"receivers that leave while messages come lose none": func(k *testCase) {
 		const n = 100
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -388,7 +388,7 @@ var queueCases = map[string]func(*kase){
 		}
 		k.empty(store.Signals)
 	},
-	"bodies survive as they are": func(k *kase) {
+	"bodies survive as they are": func(k *testCase) {
 		big := bytes.Repeat([]byte("0123456789abcdef"), 2000) // 32,000 bytes
 		for _, body := range [][]byte{{}, []byte("Ω ≠ 漢字 😀"), {0, 1, 0xff, 0}, big} {
 			k.send(store.Send{Queue: store.Signals, Body: body})
@@ -399,7 +399,7 @@ var queueCases = map[string]func(*kase){
 			k.take(store.Signals, "next")
 		}
 	},
-	"close gives back and wakes": func(k *kase) {
+	"close gives back and wakes": func(k *testCase) {
 		k.send(sig("a"))
 		held := k.receive(k.s, store.Signals)
 		woken := make(chan error, 1)

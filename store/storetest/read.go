@@ -12,8 +12,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-var readCases = map[string]func(*kase){
-	"what is not there is not found": func(k *kase) {
+var readCases = map[string]func(*testCase){
+	"what is not there is not found": func(k *testCase) {
 		_, err := k.s.Instances.Instance(k.ctx, "a")
 		k.is(err, store.ErrNotFound)
 		_, err = k.s.Tasks.Task(k.ctx, "t")
@@ -30,7 +30,7 @@ var readCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, len(entries), 0)
 	},
-	"an instance row comes back as it was": func(k *kase) {
+	"an instance row comes back as it was": func(k *testCase) {
 		c := turn("a", 1)
 		*c.Rows.Instance = projections.Instance{ID: "a", Definition: "default/d", DefVersion: "1", BusinessKey: "kläger", StartKey: "k",
 			Status: "waiting", Position: "review", ParentID: "p", Correlation: "c", Version: 1, ErrorType: "e", ErrorDetail: "because",
@@ -49,7 +49,7 @@ var readCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, got, *i)
 	},
-	"an instance is found by its start key": func(k *kase) {
+	"an instance is found by its start key": func(k *testCase) {
 		for i, c := range []struct{ definition, business, key string }{{"d", "b", "k"}, {"d", "", "k"}, {"e", "b", "k"}, {"d", "b", ""}} {
 			change := turn(fmt.Sprint("a-", i), 1)
 			row := change.Rows.Instance
@@ -66,7 +66,7 @@ var readCases = map[string]func(*kase){
 			k.is(err, store.ErrNotFound)
 		}
 	},
-	"an instance goes on under another version of its definition": func(k *kase) {
+	"an instance goes on under another version of its definition": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Waits = []projections.Wait{{Token: "t", InstanceID: "a", EventType: "paid", Spec: "d@1#/do/0", KeyHash: "00", CreatedAt: at}}
 		k.commit(c)
@@ -87,7 +87,7 @@ var readCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, waits, next.Rows.Waits)
 	},
-	"an instance of empty strings comes back as it was": func(k *kase) {
+	"an instance of empty strings comes back as it was": func(k *testCase) {
 		c := turn("a", 1)
 		*c.Rows.Instance = projections.Instance{ID: "a", Version: 1, StartedAt: at}
 		k.commit(c)
@@ -95,7 +95,7 @@ var readCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, got, *c.Rows.Instance)
 	},
-	"instances page newest first and filter": func(k *kase) {
+	"instances page newest first and filter": func(k *testCase) {
 		for i := range 7 {
 			c := turn(fmt.Sprint("a-", i), 1)
 			c.Rows.Instance.StartedAt = at.Add(time.Duration(i) * time.Second)
@@ -130,7 +130,7 @@ var readCases = map[string]func(*kase){
 			equal(k, len(page.Items), 0)
 		}
 	},
-	"stream entries come back as they were, in order": func(k *kase) {
+	"stream entries come back as they were, in order": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{
 			{InstanceID: "a", Position: 1, Kind: "event", Direction: "in", Type: "T", Data: []byte(`{"x":"Ω"}`), Metadata: []byte(`{}`),
@@ -150,7 +150,7 @@ var readCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, len(got), 0)
 	},
-	"a page of rows with bodies ends at its bytes, and the next goes on": func(k *kase) {
+	"a page of rows with bodies ends at its bytes, and the next goes on": func(k *testCase) {
 		body := fmt.Appendf(nil, "%q", strings.Repeat("x", projections.MaxPageBytes/4))
 		c := turn("a", 1)
 		for i := range 10 {
@@ -193,7 +193,7 @@ var readCases = map[string]func(*kase){
 		equal(k, pages, []int{4, 4, 2})
 		equal(k, len(ids), 10)
 	},
-	"a recorded signal is known by its instance": func(k *kase) {
+	"a recorded signal is known by its instance": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Stream = []projections.Entry{
 			{InstanceID: "a", Position: 1, Kind: "event", Direction: "in", Type: "InstanceStarted", CreatedAt: at},
@@ -210,7 +210,7 @@ var readCases = map[string]func(*kase){
 			equal(k, got, q.want)
 		}
 	},
-	"pending lists unprocessed commands": func(k *kase) {
+	"pending lists unprocessed commands": func(k *testCase) {
 		for _, id := range []string{"a", "b"} {
 			c := turn(id, 1)
 			c.Rows.Stream = []projections.Entry{command(id, 1, ""), command(id, 2, "node-a")}
@@ -229,7 +229,7 @@ var readCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, len(got), 2)
 	},
-	"a task comes back as it was": func(k *kase) {
+	"a task comes back as it was": func(k *testCase) {
 		c := turn("a", 1)
 		bare := projections.Task{ID: "bare", InstanceID: "a", Status: projections.TaskReady, Version: 1, CreatedAt: at}
 		c.Rows.Tasks = []projections.Task{task("t", "a"), bare}
@@ -245,7 +245,7 @@ var readCases = map[string]func(*kase){
 		equal(k, len(events), 0)
 	},
 	"tasks page by priority and age, and by who may see them": tasks,
-	"waits are found by what they wait for": func(k *kase) {
+	"waits are found by what they wait for": func(k *testCase) {
 		key := strings.Repeat("0a", 32)
 		for i, id := range []string{"a", "b", "c"} {
 			c := turn(id, 1)
@@ -282,7 +282,7 @@ var readCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, len(specs), 0)
 	},
-	"dead letters page newest first and filter": func(k *kase) {
+	"dead letters page newest first and filter": func(k *testCase) {
 		for i := range 5 {
 			k.commit(store.Change{DeadLetter: &projections.DeadLetter{ID: fmt.Sprint("l-", i), Queue: "signal", InstanceID: fmt.Sprint("a-", i%2),
 				Envelope: []byte("e"), Reason: "r", EnqueuedAt: at, DiedAt: at.Add(time.Duration(i) * time.Second)}})
@@ -298,7 +298,7 @@ var readCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, len(page.Items), 2)
 	},
-	"queues tell depth and age": func(k *kase) {
+	"queues tell depth and age": func(k *testCase) {
 		k.send(sig("a"), sig("b"), sig("c"), store.Send{Queue: store.Schedule, Body: []byte("t"), Due: time.Now().Add(time.Hour)})
 		held := k.receive(k.s, store.Signals)
 		queues, err := k.s.Backlog.Queues(k.ctx)
@@ -315,7 +315,7 @@ var readCases = map[string]func(*kase){
 		equal(k, found["command"], projections.Queue{Name: "command"})
 		k.ok(held.Commit(k.ctx, store.Change{}))
 	},
-	"gaps are counted while they are open": func(k *kase) {
+	"gaps are counted while they are open": func(k *testCase) {
 		for i, ahead := range []int{2, 0, 5} {
 			c := turn(fmt.Sprint("g-", i), 1)
 			c.Rows.Instance.Ahead = ahead
@@ -336,7 +336,7 @@ var readCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, gaps, projections.Gaps{Instances: 2, Signals: 9})
 	},
-	"a damaged page mark is a problem": func(k *kase) {
+	"a damaged page mark is a problem": func(k *testCase) {
 		for _, err := range []error{
 			second(k.s.Instances.Instances(k.ctx, projections.InstanceQuery{After: "no page"})),
 			second(k.s.Tasks.Tasks(k.ctx, projections.TaskQuery{After: "no page"})),
@@ -350,7 +350,7 @@ var readCases = map[string]func(*kase){
 
 func second[T any](_ T, err error) error { return err }
 
-func tasks(k *kase) {
+func tasks(k *testCase) {
 	c := turn("a", 1)
 	add := func(id string, priority int, change func(*projections.Task)) {
 		t := projections.Task{ID: id, InstanceID: "a", Status: projections.TaskReady, Priority: priority, Version: 1, CreatedAt: at,
@@ -407,7 +407,7 @@ func tasks(k *kase) {
 	equal(k, len(ids(projections.TaskQuery{InstanceID: "b"})), 0)
 }
 
-func definitions(k *kase) {
+func definitions(k *testCase) {
 	repo, is := k.s.Store.(definition.Repository)
 	if !is {
 		k.Skip("the store keeps no definitions")

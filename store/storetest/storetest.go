@@ -41,7 +41,7 @@ const patience = time.Minute
 var at = time.Date(2026, 2, 3, 4, 5, 6, 789_012_000, time.UTC)
 
 // kase is what a case works with.
-type kase struct {
+type testCase struct {
 	*testing.T
 	h   Harness
 	s   *opened // opened as node-a
@@ -51,14 +51,14 @@ type kase struct {
 // Run runs every case on databases made by fresh. Those of a part that a store may
 // lack, and does, are skipped.
 func Run(t *testing.T, fresh func(t *testing.T) Harness) {
-	groups := []map[string]func(*kase){queueCases, largeCases, commitCases, damageCases, publishCases, readCases, taskCases, partCases, inboxCases, nodeCases}
+	groups := []map[string]func(*testCase){queueCases, largeCases, commitCases, damageCases, publishCases, readCases, taskCases, partCases, inboxCases, nodeCases}
 	for _, group := range groups {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
-				k := &kase{T: t, h: fresh(t), ctx: ctx}
+				k := &testCase{T: t, h: fresh(t), ctx: ctx}
 				k.s = k.open("node-a")
 				run(k)
 			})
@@ -73,7 +73,7 @@ type opened struct {
 }
 
 // open opens a further store and closes it with the case.
-func (k *kase) open(node string) *opened {
+func (k *testCase) open(node string) *opened {
 	k.Helper()
 	s, err := k.h.Open(k.ctx, node)
 	if err != nil {
@@ -87,7 +87,7 @@ func (k *kase) open(node string) *opened {
 	return &opened{k.fill(s.Parts()), s}
 }
 
-func (k *kase) crash(s *opened) {
+func (k *testCase) crash(s *opened) {
 	k.Helper()
 	if k.h.Kill == nil {
 		k.Skip("the harness cannot kill a node")
@@ -96,7 +96,7 @@ func (k *kase) crash(s *opened) {
 }
 
 // ok fails the case on an error.
-func (k *kase) ok(err error) {
+func (k *testCase) ok(err error) {
 	k.Helper()
 	if err != nil {
 		k.Fatal(err)
@@ -104,31 +104,31 @@ func (k *kase) ok(err error) {
 }
 
 // is fails the case unless err is want.
-func (k *kase) is(err, want error) {
+func (k *testCase) is(err, want error) {
 	k.Helper()
 	if !errors.Is(err, want) {
 		k.Fatalf("got error %v, want %v", err, want)
 	}
 }
 
-func equal[T any](k *kase, got, want T) {
+func equal[T any](k *testCase, got, want T) {
 	k.Helper()
 	if !reflect.DeepEqual(got, want) {
 		k.Fatalf("\n got %+v\nwant %+v", got, want)
 	}
 }
 
-func (k *kase) commit(c store.Change) {
+func (k *testCase) commit(c store.Change) {
 	k.Helper()
 	k.ok(k.s.Writer.Commit(k.ctx, c))
 }
 
-func (k *kase) send(m ...store.Send) {
+func (k *testCase) send(m ...store.Send) {
 	k.Helper()
 	k.commit(store.Change{Send: m})
 }
 
-func (k *kase) receive(s *opened, q store.Queue) store.Delivery {
+func (k *testCase) receive(s *opened, q store.Queue) store.Delivery {
 	k.Helper()
 	d, err := s.Queue.Receive(k.ctx, q, nil)
 	if err != nil {
@@ -138,7 +138,7 @@ func (k *kase) receive(s *opened, q store.Queue) store.Delivery {
 }
 
 // take receives a message, checks its body, and consumes it.
-func (k *kase) take(q store.Queue, body string) store.Message {
+func (k *testCase) take(q store.Queue, body string) store.Message {
 	k.Helper()
 	d := k.receive(k.s, q)
 	equal(k, string(d.Message().Body), body)
@@ -148,7 +148,7 @@ func (k *kase) take(q store.Queue, body string) store.Message {
 
 // empty shows that a queue has nothing ready: a message that everything else
 // precedes is the first.
-func (k *kase) empty(q store.Queue) {
+func (k *testCase) empty(q store.Queue) {
 	k.Helper()
 	k.send(store.Send{Queue: q, Body: []byte("the last"), Priority: 9})
 	k.take(q, "the last")

@@ -10,8 +10,8 @@ import (
 )
 
 // taskCases are about human tasks while they are open.
-var taskCases = map[string]func(*kase){
-	"an escalated task has further candidates": func(k *kase) {
+var taskCases = map[string]func(*testCase){
+	"an escalated task has further candidates": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Tasks = []projections.Task{task("t", "a")}
 		k.commit(c)
@@ -40,7 +40,7 @@ var taskCases = map[string]func(*kase){
 		k.ok(err)
 		equal(k, len(p.Items), 0)
 	},
-	"the events of a task are in the order of their commits, whichever node": func(k *kase) {
+	"the events of a task are in the order of their commits, whichever node": func(k *testCase) {
 		c := turn("a", 1)
 		c.Rows.Tasks = []projections.Task{task("t", "a")}
 		k.commit(c)
@@ -57,7 +57,7 @@ var taskCases = map[string]func(*kase){
 		equal(k, len(events), 6)
 	},
 	"the next tasks go to one of many callers each": claimNext,
-	"the next tasks are those that one may claim, the most urgent first": func(k *kase) {
+	"the next tasks are those that one may claim, the most urgent first": func(k *testCase) {
 		c := turn("a", 1)
 		for i, change := range []func(*projections.Task){
 			func(t *projections.Task) { t.Priority = 9 },
@@ -92,7 +92,7 @@ var taskCases = map[string]func(*kase){
 
 // claimNext has many callers on two nodes take tasks until none is left: every
 // task goes to one of them.
-func claimNext(k *kase) {
+func claimNext(k *testCase) {
 	const tasks, callers = 40, 8
 	c := turn("a", 1)
 	for i := range tasks {
