@@ -85,8 +85,8 @@ type Acknowledger interface {
 	Acknowledge(ctx context.Context, instanceID string, position int64, ack engine.Ack) (engine.Disposition, error)
 }
 
-// Letters works on dead letters.
-type Letters interface {
+// DeadLetters works on dead letters.
+type DeadLetters interface {
 	Replay(ctx context.Context, id string) error
 	// Discard also gives up the command that nobody performs or waits for then.
 	Discard(ctx context.Context, id string) error
@@ -127,7 +127,7 @@ type Config struct {
 	Tasks        Tasks
 	Operator     Operator
 	Acknowledger Acknowledger
-	Letters      Letters
+	DeadLetters  DeadLetters
 	Dispatcher   Dispatcher
 	Publisher    Publisher
 	Migrator     Migrator
@@ -151,7 +151,7 @@ type service struct {
 // New makes the handler of the whole API.
 func New(c Config) (http.Handler, error) {
 	v := reflect.ValueOf(c)
-	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "Letters", "Dispatcher", "Publisher", "Migrator", "Definitions", "Ready", "Now"} {
+	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "DeadLetters", "Dispatcher", "Publisher", "Migrator", "Definitions", "Ready", "Now"} {
 		if v.FieldByName(name).IsNil() {
 			return nil, fmt.Errorf("api: %s is required", name)
 		}
@@ -178,7 +178,7 @@ func New(c Config) (http.Handler, error) {
 	s.ackOperations(h)
 	s.eventOperations(h)
 	s.taskOperations(h)
-	s.letterOperations(h)
+	s.deadLetterOperations(h)
 	s.targetOperations(h)
 	tidySchemas(h.OpenAPI())
 	if c.Metrics != nil {

@@ -141,15 +141,15 @@ func toTaskEvent(r projections.TaskEvent) client.TaskEvent {
 	return client.TaskEvent{Event: r.Event, Actor: r.Actor, At: r.At.UTC(), Data: document(r.Data)}
 }
 
-func toLetter(r projections.DeadLetter) client.DeadLetter {
+func toDeadLetter(r projections.DeadLetter) client.DeadLetter {
 	return client.DeadLetter{
 		ID: r.ID, Queue: r.Queue, InstanceID: r.InstanceID, Reason: r.Reason, Detail: r.Detail, Attempts: r.Attempts,
 		Node: r.Node, EnqueuedAt: r.EnqueuedAt.UTC(), DiedAt: r.DiedAt.UTC(),
 	}
 }
 
-func toLetterDetail(r projections.DeadLetter) client.DeadLetterDetail {
-	d := client.DeadLetterDetail{DeadLetter: toLetter(r), Envelope: r.Envelope}
+func toDeadLetterDetail(r projections.DeadLetter) client.DeadLetterDetail {
+	d := client.DeadLetterDetail{DeadLetter: toDeadLetter(r), Envelope: r.Envelope}
 	if utf8.Valid(r.Envelope) {
 		d.Text = string(r.Envelope)
 	}

@@ -216,9 +216,9 @@ func TestAckDuringItsDelivery(t *testing.T) {
 				t.Errorf("failed: %+v", row)
 			}
 		}
-		letters, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{Limit: 100})
-		if err != nil || len(letters.Items) != 3 {
-			t.Errorf("letters %+v, %v", letters.Items, err)
+		deadLetters, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{Limit: 100})
+		if err != nil || len(deadLetters.Items) != 3 {
+			t.Errorf("dead letters %+v, %v", deadLetters.Items, err)
 		}
 	})
 }
@@ -445,9 +445,9 @@ func TestAckOfAnUnknownCommit(t *testing.T) {
 					}
 				}
 			}
-			letters, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
-			if err != nil || len(letters.Items) != 1 || c.count() != 2*len(acks) {
-				t.Errorf("made %t: %d deliveries, letters %+v, %v", made, c.count(), letters.Items, err)
+			deadLetters, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+			if err != nil || len(deadLetters.Items) != 1 || c.count() != 2*len(acks) {
+				t.Errorf("made %t: %d deliveries, dead letters %+v, %v", made, c.count(), deadLetters.Items, err)
 			}
 			if err := n.close(); err != nil {
 				t.Error(err)
@@ -485,7 +485,7 @@ func TestAckProblems(t *testing.T) {
 			t.Errorf("%s/%d %+v: %v, want %s", x.instance, x.position, x.ack, err, x.code)
 		}
 	}
-	// One that could never be delivered is a letter like an event, by its own name.
+	// One that could never be delivered is a dead letter like an event, by its own name.
 	eventually(t, "dead letter", func() bool {
 		page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "command.undelivered"})
 		return err == nil && len(page.Items) == 1 && page.Items[0].Attempts == 5

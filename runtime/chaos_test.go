@@ -178,8 +178,8 @@ func (c *chaos) check() {
 			t.Errorf("effect %s of an instance that does not exist", key)
 		}
 	}
-	if letters := must(st.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})); len(letters.Items) > 0 {
-		t.Errorf("dead letters: %+v", letters.Items[0])
+	if deadLetters := must(st.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})); len(deadLetters.Items) > 0 {
+		t.Errorf("dead letters: %+v", deadLetters.Items[0])
 	}
 	if len(c.acked) < 20 || c.kills < 2 {
 		t.Errorf("only %d instances and %d kills: that proves nothing", len(c.acked), c.kills)

@@ -170,9 +170,9 @@ func TestCancelBeforeTheChildBegan(t *testing.T) {
 		n.run(t)
 		n.drained(t)
 		page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{ParentID: "i"})
-		letters, letterErr := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
-		if err = errors.Join(err, letterErr); err != nil || len(page.Items) != 0 || len(letters.Items) != 0 {
-			t.Errorf("children %+v, dead letters %+v, %v", page.Items, letters.Items, err)
+		deadLetters, deadLetterErr := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+		if err = errors.Join(err, deadLetterErr); err != nil || len(page.Items) != 0 || len(deadLetters.Items) != 0 {
+			t.Errorf("children %+v, dead letters %+v, %v", page.Items, deadLetters.Items, err)
 		}
 	})
 }

@@ -271,8 +271,8 @@ func scenario(t *testing.T, place func() string, run func(file, url string) int6
 	}
 	r.stream = normal(entries)
 	r.state += leased(t, st)
-	if letters := must(st.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})); len(letters.Items) > 0 {
-		r.state += fmt.Sprintf(" dead: %+v", letters.Items)
+	if deadLetters := must(st.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})); len(deadLetters.Items) > 0 {
+		r.state += fmt.Sprintf(" dead: %+v", deadLetters.Items)
 	}
 	return r
 }

@@ -119,17 +119,17 @@ func TestUndeliveredEventIsADeadLetterThatCanBeReplayed(t *testing.T) {
 	n.begin(t, "i", "t/emit", nil)
 	n.output(t, "i") // the workflow does not wait for its events
 	n.output(t, "any")
-	var letter projections.DeadLetter
+	var deadLetter projections.DeadLetter
 	eventually(t, "dead letter", func() bool {
 		page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "event.undelivered"})
 		if err != nil || len(page.Items) == 0 {
 			return false
 		}
-		letter = page.Items[0]
+		deadLetter = page.Items[0]
 		return true
 	})
-	if letter.InstanceID != "i" || letter.Queue != string(store.Commands) || letter.Attempts != 5 || out.keys[n.key(t, "i", 2)] != 5 {
-		t.Errorf("letter %+v after attempts %v", letter, out.keys)
+	if deadLetter.InstanceID != "i" || deadLetter.Queue != string(store.Commands) || deadLetter.Attempts != 5 || out.keys[n.key(t, "i", 2)] != 5 {
+		t.Errorf("dead letter %+v after attempts %v", deadLetter, out.keys)
 	}
 	open, err := n.store.Streams.Pending(t.Context(), "i", 0)
 	if err != nil || len(open) != 1 || open[0].LastError == "" || open[0].ClaimedBy != "" {
@@ -138,7 +138,7 @@ func TestUndeliveredEventIsADeadLetterThatCanBeReplayed(t *testing.T) {
 	out.mu.Lock()
 	out.fail = nil
 	out.mu.Unlock()
-	if err := n.store.DeadLetters.Replay(t.Context(), letter.ID); err != nil {
+	if err := n.store.DeadLetters.Replay(t.Context(), deadLetter.ID); err != nil {
 		t.Fatal(err)
 	}
 	n.settled(t)

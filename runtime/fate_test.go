@@ -114,9 +114,9 @@ func TestWhatAnInstanceCannotKeepHasAnEnd(t *testing.T) {
 				t.Errorf("behind it in %s: %s", id, did)
 			}
 		}
-		for _, l := range n.letters(t, 2) {
+		for _, l := range n.deadLetters(t, 2) {
 			if l.Reason != "limit.buffer" {
-				t.Errorf("letter %s %s", l.Reason, l.Detail)
+				t.Errorf("dead letter %s %s", l.Reason, l.Detail)
 			}
 		}
 		n.until(t, "j", status("waiting"))
@@ -148,8 +148,8 @@ func TestWhatAFullInstanceIsSentHasAnEnd(t *testing.T) {
 		full.Store(true)
 		n.send(t, toI("ended", "late", `{"type":"paid"}`))
 		n.send(t, strings.Replace(toI("faulted", "s", `{"output":1}`), `"ExternalSignal"`, `"TaskCompleted","waitingToken":"gone"`, 1))
-		if l := n.letters(t, 1)[0]; l.Reason != "instance.full" || l.InstanceID != "faulted" || !strings.Contains(l.Detail, "no position is left") {
-			t.Errorf("letter %+v", l)
+		if l := n.deadLetters(t, 1)[0]; l.Reason != "instance.full" || l.InstanceID != "faulted" || !strings.Contains(l.Detail, "no position is left") {
+			t.Errorf("dead letter %+v", l)
 		}
 		eventually(t, "no message is left", func() bool { return n.idle(t) })
 	})
@@ -208,8 +208,8 @@ func TestAValueThatTheDatabaseDoesNotTakeIsTheAuthors(t *testing.T) {
 		if s, err := n.store.Writer.Load(t.Context(), "i"); err != nil || !strings.Contains(s.Error.Detail, "store.value") {
 			t.Errorf("error %+v, %v", s.Error, err)
 		}
-		if letters := n.letters(t, 0); len(letters) != 0 {
-			t.Errorf("dead letters %+v", letters)
+		if deadLetters := n.deadLetters(t, 0); len(deadLetters) != 0 {
+			t.Errorf("dead letters %+v", deadLetters)
 		}
 	})
 }
@@ -233,8 +233,8 @@ func TestAValueTooLongForItsColumnFaultsItsInstance(t *testing.T) {
 		if did := n.told(t, "i", "behind"); !strings.Contains(did, "buffered") {
 			t.Errorf("behind it: %s", did)
 		}
-		if letters := n.letters(t, 0); len(letters) != 0 {
-			t.Errorf("dead letters %+v", letters)
+		if deadLetters := n.deadLetters(t, 0); len(deadLetters) != 0 {
+			t.Errorf("dead letters %+v", deadLetters)
 		}
 	})
 }
@@ -254,8 +254,8 @@ func TestOurOwnFaultBuriesNoSoundMessage(t *testing.T) {
 		if out := n.output(t, "i"); out != "[0,1,2]" {
 			t.Errorf("output %s", out)
 		}
-		if letters := n.letters(t, 0); len(letters) != 0 {
-			t.Errorf("dead letters %+v", letters)
+		if deadLetters := n.deadLetters(t, 0); len(deadLetters) != 0 {
+			t.Errorf("dead letters %+v", deadLetters)
 		}
 	})
 }
@@ -280,8 +280,8 @@ func TestOurPatienceEnds(t *testing.T) {
 		n.begin(t, "i", "t/listen", map[string]any{"order": 1})
 		defs.errors.Store(1 << 40)
 		n.send(t, toI("i", "s", `{"type":"early"}`))
-		if l := n.letters(t, 1)[0]; l.Reason != "message.panic" || l.Attempts <= 3 {
-			t.Errorf("letter %+v", l)
+		if l := n.deadLetters(t, 1)[0]; l.Reason != "message.panic" || l.Attempts <= 3 {
+			t.Errorf("dead letter %+v", l)
 		}
 		defs.errors.Store(0)
 		n.send(t, toI("i", "s2", `{"type":"paid","data":{"order":1}}`))

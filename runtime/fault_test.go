@@ -268,8 +268,8 @@ func (f *faulty) end(id string, effects *sync.Map) string {
 	if err != nil {
 		return err.Error()
 	}
-	letters := f.number("select count(*) from WF_DEAD_LETTERS")
+	deadLetters := f.number("select count(*) from WF_DEAD_LETTERS")
 	keys := 0
 	effects.Range(func(any, any) bool { keys++; return true })
-	return fmt.Sprintf("%s v%d position %d output %s; %d effects, %d dead letters\n%s", s.Status, s.Version, s.Position, s.State.Output, keys, letters, normal(entries))
+	return fmt.Sprintf("%s v%d position %d output %s; %d effects, %d dead letters\n%s", s.Status, s.Version, s.Position, s.State.Output, keys, deadLetters, normal(entries))
 }

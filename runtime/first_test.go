@@ -283,7 +283,7 @@ func TestRefusedEventsAreDeadLetters(t *testing.T) {
 			}
 			for _, send := range sends {
 				send()
-				l := n.letters(t, 1)[0]
+				l := n.deadLetters(t, 1)[0]
 				if l.Reason != c.code || l.Attempts != c.attempts || l.InstanceID != c.reference {
 					t.Errorf("%s: %+v", c.name, l)
 				}
@@ -312,8 +312,8 @@ func (n *testNode) quiet(t *testing.T) {
 	for !n.idle(t) {
 		time.Sleep(5 * time.Millisecond)
 	}
-	if letters, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(letters.Items) != 0 {
-		t.Fatalf("letters %+v, %v", letters, err)
+	if deadLetters, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(deadLetters.Items) != 0 {
+		t.Fatalf("dead letters %+v, %v", deadLetters, err)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestAnIDIsOfOneDefinition(t *testing.T) {
 			t.Errorf("a repeat: %s, created %t, %v", id, created, err)
 		}
 		n.queue(t, "i", `{"definition":"t/two"}`)
-		n.buried(t, "instance.id-taken")
+		n.discardsDeadLetter(t, "instance.id-taken")
 		if after := n.until(t, "i", status("waiting")); after.Version != before.Version {
 			t.Errorf("touched: %+v", after)
 		}
@@ -60,7 +60,7 @@ func TestIDsOfSchedulesAreTheEngines(t *testing.T) {
 			`{"definition":"t/hourly","version":"1.0.0","businessKey":"schedule","schedule":{"generation":1}}`,
 		} {
 			n.queue(t, "schedule.t.hourly.1.0.0~1", payload)
-			n.buried(t, "instance.reserved-id")
+			n.discardsDeadLetter(t, "instance.reserved-id")
 		}
 		publish(t, n, scheduledDoc("hourly", "1.1.0", "{every: PT1H}"))
 		if s := n.schedule(t, "schedule.t.hourly.1.1.0"); s.Status != snapshot.Waiting {
@@ -90,19 +90,19 @@ func (n *testNode) queue(t *testing.T, id, payload string) {
 	}
 }
 
-// buried waits for one dead letter with a reason, and discards it.
-func (n *testNode) buried(t *testing.T, reason string) {
+// discardsDeadLetter waits for one dead letter with a reason, and discards it.
+func (n *testNode) discardsDeadLetter(t *testing.T, reason string) {
 	t.Helper()
-	var letters []projections.DeadLetter
+	var deadLetters []projections.DeadLetter
 	eventually(t, "a dead letter", func() bool {
 		page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
-		letters = page.Items
-		return err == nil && len(letters) > 0
+		deadLetters = page.Items
+		return err == nil && len(deadLetters) > 0
 	})
-	if len(letters) != 1 || letters[0].Reason != reason {
-		t.Fatalf("letters %+v, want %s", letters, reason)
+	if len(deadLetters) != 1 || deadLetters[0].Reason != reason {
+		t.Fatalf("dead letters %+v, want %s", deadLetters, reason)
 	}
-	if err := n.store.DeadLetters.Discard(t.Context(), letters[0].ID); err != nil {
+	if err := n.store.DeadLetters.Discard(t.Context(), deadLetters[0].ID); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -72,8 +72,8 @@ func TestDeadLetterSuspendsItsInstanceWhenAskedTo(t *testing.T) {
 		n.begin(t, "i", "t/listen", map[string]any{"order": 1})
 		// A result that is none, for an instance that exists.
 		n.send(t, `{"signalId":"s","workflowInstanceId":"i","runtimeProvider":"aqueduct","signalType":"TaskCompleted","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{}}`)
-		if l := n.letters(t, 1)[0]; l.Reason != "signal.invalid" || l.InstanceID != "i" {
-			t.Errorf("letter %+v", l)
+		if l := n.deadLetters(t, 1)[0]; l.Reason != "signal.invalid" || l.InstanceID != "i" {
+			t.Errorf("dead letter %+v", l)
 		}
 		n.until(t, "i", status("suspended"))
 	})

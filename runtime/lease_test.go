@@ -127,8 +127,8 @@ func TestResultOfASettledCommandIsADeadLetter(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.send(t, string(body))
-		if letter := n.letter(t, "i"); letter.Reason != "command.settled" || string(letter.Envelope) != string(body) {
-			t.Errorf("dead letter %+v", letter)
+		if deadLetter := n.deadLetter(t, "i"); deadLetter.Reason != "command.settled" || string(deadLetter.Envelope) != string(body) {
+			t.Errorf("dead letter %+v", deadLetter)
 		}
 		eventually(t, "nothing is left on the queues", func() bool { return n.idle(t) })
 		release()
@@ -204,8 +204,8 @@ func TestDamagedCommandIsNotPerformed(t *testing.T) {
 	if err := n.store.Writer.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Commands, Body: body}}}); err != nil {
 		t.Fatal(err)
 	}
-	if letter := n.letter(t, "i"); letter.Reason != "stream.corrupt" || letter.Attempts > 1 || string(letter.Envelope) != string(body) {
-		t.Errorf("dead letter %+v", letter)
+	if deadLetter := n.deadLetter(t, "i"); deadLetter.Reason != "stream.corrupt" || deadLetter.Attempts > 1 || string(deadLetter.Envelope) != string(body) {
+		t.Errorf("dead letter %+v", deadLetter)
 	}
 }
 
@@ -225,8 +225,8 @@ func TestDamagedMessageIsADeadLetter(t *testing.T) {
 		}
 		damaged := strings.Replace(string(body), `"paid"`, `"said"`, 1)
 		n.send(t, damaged)
-		if letter := n.letter(t, "i"); letter.Reason != "signal.corrupt" || string(letter.Envelope) != damaged {
-			t.Errorf("dead letter %+v", letter)
+		if deadLetter := n.deadLetter(t, "i"); deadLetter.Reason != "signal.corrupt" || string(deadLetter.Envelope) != damaged {
+			t.Errorf("dead letter %+v", deadLetter)
 		}
 		n.send(t, string(body))
 		n.output(t, "i")

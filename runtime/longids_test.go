@@ -87,8 +87,8 @@ func TestLongIDsWork(t *testing.T) {
 			runs, _ := n.runs(t, "t/told")
 			return len(runs) == len(ids)
 		})
-		if letters := n.letters(t, 0); len(letters) != 0 {
-			t.Errorf("dead letters %+v", letters)
+		if deadLetters := n.deadLetters(t, 0); len(deadLetters) != 0 {
+			t.Errorf("dead letters %+v", deadLetters)
 		}
 	})
 }

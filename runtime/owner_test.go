@@ -76,8 +76,8 @@ func TestAFaultOfAnOutputFaultsTheInstance(t *testing.T) {
 		if got := n.output(t, "parent"); !strings.Contains(got, "signal.too-deep") {
 			t.Errorf("parent %s", got)
 		}
-		if letters := n.letters(t, 0); len(letters) != 0 {
-			t.Errorf("dead letters %+v", letters)
+		if deadLetters := n.deadLetters(t, 0); len(deadLetters) != 0 {
+			t.Errorf("dead letters %+v", deadLetters)
 		}
 	})
 }
@@ -105,7 +105,7 @@ func TestAnInputTooDeepIsItsSenders(t *testing.T) {
 		before := n.until(t, "i", status("waiting"))
 		body := `{"signalId":"s","workflowInstanceId":"i","runtimeProvider":"aqueduct","signalType":"ExternalSignal","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"type":"go","data":` + nested(70) + `}}`
 		n.send(t, body)
-		n.buried(t, "signal.too-deep")
+		n.discardsDeadLetter(t, "signal.too-deep")
 		env := signal.Envelope{SignalID: "s2", InstanceID: "i", Type: signal.ExternalSignal, OccurredAt: before.StartedAt, Payload: json.RawMessage(`{"type":"go","data":` + nested(70) + `}`)}
 		if _, err := env.Encode(); err == nil {
 			t.Error("what cannot be read was written")

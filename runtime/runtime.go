@@ -285,11 +285,11 @@ func (r *Runtime) serving() service.Services {
 			Writer: r.Store.Writer, Instances: r.Store.Instances, Turns: r.turns, Pump: r.pump, Signals: signals, Now: r.Now,
 			Committed: r.committed, Refused: r.refused,
 		},
-		Signals:  signals,
-		Tasks:    &service.Tasks{Writer: r.Store.Writer, Tasks: r.Store.Tasks, Pump: r.pump, Now: r.Now},
-		Operator: operator,
-		Migrator: &service.Migrator{Instances: r.Store.Instances, Pump: r.pump, Definitions: r.Definitions, Operator: operator, Now: r.Now},
-		Letters:  &service.Letters{Writer: r.Store.Writer, DeadLetters: r.Store.DeadLetters, Commands: commands},
+		Signals:     signals,
+		Tasks:       &service.Tasks{Writer: r.Store.Writer, Tasks: r.Store.Tasks, Pump: r.pump, Now: r.Now},
+		Operator:    operator,
+		Migrator:    &service.Migrator{Instances: r.Store.Instances, Pump: r.pump, Definitions: r.Definitions, Operator: operator, Now: r.Now},
+		DeadLetters: &service.DeadLetters{Writer: r.Store.Writer, DeadLetters: r.Store.DeadLetters, Commands: commands},
 	}
 }
 

@@ -322,7 +322,7 @@ func (n *testNode) send(t *testing.T, body string) {
 }
 
 // letters waits for a number of dead letters.
-func (n *testNode) letters(t *testing.T, want int) []projections.DeadLetter {
+func (n *testNode) deadLetters(t *testing.T, want int) []projections.DeadLetter {
 	t.Helper()
 	var w await.Wait
 	for {
@@ -360,24 +360,24 @@ func TestHopelessMessagesBecomeDeadLetters(t *testing.T) {
 			if err := n.store.Writer.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: c.queue, Body: []byte(c.body)}}}); err != nil {
 				t.Fatal(err)
 			}
-			letters := n.letters(t, 1)
-			if l := letters[0]; l.Reason != c.reason || string(l.Envelope) != c.body || l.Queue != string(c.queue) || l.Node == "" || l.DiedAt.IsZero() {
+			deadLetters := n.deadLetters(t, 1)
+			if l := deadLetters[0]; l.Reason != c.reason || string(l.Envelope) != c.body || l.Queue != string(c.queue) || l.Node == "" || l.DiedAt.IsZero() {
 				t.Errorf("%s: %+v", c.name, l)
 			}
-			if err := n.store.DeadLetters.Discard(t.Context(), letters[0].ID); err != nil {
+			if err := n.store.DeadLetters.Discard(t.Context(), deadLetters[0].ID); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
 }
 
-func TestReplayedLetterIsApplied(t *testing.T) {
+func TestReplayedDeadLetterIsApplied(t *testing.T) {
 	t.Parallel()
 	places.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, listenDoc)
 		body := `{"signalId":"s","workflowInstanceId":"late","runtimeProvider":"aqueduct","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","signalType":"ExternalSignal","payload":{"type":"paid","data":{"order":1}},"later":true}`
 		n.send(t, body)
-		l := n.letters(t, 1)[0]
+		l := n.deadLetters(t, 1)[0]
 		n.begin(t, "late", "t/listen", map[string]any{"order": 1})
 		if err := n.store.DeadLetters.Replay(t.Context(), l.ID); err != nil {
 			t.Fatal(err)
@@ -386,7 +386,7 @@ func TestReplayedLetterIsApplied(t *testing.T) {
 			t.Errorf("output %s", out)
 		}
 		if page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
-			t.Errorf("the letter is still there: %v, %v", page, err)
+			t.Errorf("the dead letter is still there: %v, %v", page, err)
 		}
 	})
 }

@@ -94,7 +94,7 @@ func (c *NextClaim) Edit(t projections.Task) (TaskEdit, bool) {
 type DeadLetterStore interface {
 	projections.DeadLetterReader
 	// Replay sends a dead letter's envelope to its queue again, with no
-	// attempts on it, and removes the letter, in one commit.
+	// attempts on it, and removes the dead letter, in one commit.
 	Replay(ctx context.Context, id string) error
 	// Discard removes a dead letter for good.
 	Discard(ctx context.Context, id string) error

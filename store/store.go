@@ -137,7 +137,7 @@ type Change struct {
 	// consumed with the one it commits. Only a store with Parts.Joins takes any.
 	Also []Message
 	// DeadLetter takes the delivery's message out of circulation; without a
-	// delivery it is one more letter.
+	// delivery it is one more dead letter.
 	DeadLetter *projections.DeadLetter
 	// Definition publishes a version of a definition. It fails the commit with
 	// ErrDuplicate when the version is there, or another has its Ordinal.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-const instances, tasks, letters, definitions = "/v1/instances", "/v1/tasks", "/v1/dead-letters", "/v1/definitions"
+const instances, tasks, deadLetters, definitions = "/v1/instances", "/v1/tasks", "/v1/dead-letters", "/v1/definitions"
 
 // Publish publishes a definition's source; file names it in findings. created
 // is false when the same one was published before.
@@ -186,23 +186,23 @@ func (c *Client) Complete(ctx context.Context, id string, r CompleteRequest) (Ta
 
 // DeadLetters lists dead letters, newest first.
 func (c *Client) DeadLetters(ctx context.Context, queue, reason, instanceID string, l List) (Page[DeadLetter], error) {
-	return get[Page[DeadLetter]](ctx, c, letters, l.in(values("queue", queue, "reason", reason, "instance", instanceID)))
+	return get[Page[DeadLetter]](ctx, c, deadLetters, l.in(values("queue", queue, "reason", reason, "instance", instanceID)))
 }
 
 // DeadLetter returns one dead letter.
 func (c *Client) DeadLetter(ctx context.Context, id string) (DeadLetterDetail, error) {
-	return get[DeadLetterDetail](ctx, c, letters+"/"+url.PathEscape(id), nil)
+	return get[DeadLetterDetail](ctx, c, deadLetters+"/"+url.PathEscape(id), nil)
 }
 
 // Replay sends a dead letter to its queue again.
 func (c *Client) Replay(ctx context.Context, id string) error {
-	_, err := c.send(ctx, request{method: http.MethodPost, path: letters + "/" + url.PathEscape(id) + "/replay"})
+	_, err := c.send(ctx, request{method: http.MethodPost, path: deadLetters + "/" + url.PathEscape(id) + "/replay"})
 	return err
 }
 
 // Discard removes a dead letter for good.
 func (c *Client) Discard(ctx context.Context, id string) error {
-	_, err := c.send(ctx, request{method: http.MethodDelete, path: letters + "/" + url.PathEscape(id)})
+	_, err := c.send(ctx, request{method: http.MethodDelete, path: deadLetters + "/" + url.PathEscape(id)})
 	return err
 }
 

@@ -293,7 +293,7 @@ func (a *app) showTask(t client.TaskDetail) error {
 	return events.end(len(t.Events), "", "no event")
 }
 
-func (a *app) showLetter(d client.DeadLetterDetail) error {
+func (a *app) showDeadLetter(d client.DeadLetterDetail) error {
 	text := oneLine(d.Text)
 	if d.Text == "" {
 		text = fmt.Sprintf("%d bytes that are not UTF-8; --json has them in base64", len(d.Envelope))

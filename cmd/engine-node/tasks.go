@@ -167,15 +167,15 @@ func (a *app) deadLettersCommand() *cobra.Command {
 			if err != nil || a.json {
 				return a.orPrint(d, err)
 			}
-			return a.showLetter(d)
+			return a.showDeadLetter(d)
 		}),
 	}
 	return group("dlq", "Work on dead letters", list, show,
-		a.letterCommand("replay", "Send a dead letter to its queue again", (*client.Client).Replay),
-		a.letterCommand("discard", "Remove a dead letter for good", (*client.Client).Discard))
+		a.deadLetterCommand("replay", "Send a dead letter to its queue again", (*client.Client).Replay),
+		a.deadLetterCommand("discard", "Remove a dead letter for good", (*client.Client).Discard))
 }
 
-func (a *app) letterCommand(verb, short string, do func(*client.Client, context.Context, string) error) *cobra.Command {
+func (a *app) deadLetterCommand(verb, short string, do func(*client.Client, context.Context, string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   verb + " LETTER...",
 		Short: short,

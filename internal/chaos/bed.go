@@ -314,14 +314,14 @@ func (b *bed) history(ctx context.Context) (judge.History, error) {
 	if err != nil {
 		return h, err
 	}
-	var letters struct {
+	var deadLetters struct {
 		Items []struct{ Reason, InstanceID, Detail string }
 	}
-	if err := errors.Join(c.accepted(a, nil), json.Unmarshal(a.body, &letters)); err != nil {
+	if err := errors.Join(c.accepted(a, nil), json.Unmarshal(a.body, &deadLetters)); err != nil {
 		return h, err
 	}
-	for _, l := range letters.Items {
-		h.Letters = append(h.Letters, l.Reason+" of "+l.InstanceID+": "+l.Detail)
+	for _, l := range deadLetters.Items {
+		h.DeadLetters = append(h.DeadLetters, l.Reason+" of "+l.InstanceID+": "+l.Detail)
 	}
 	return h, nil
 }

@@ -221,6 +221,6 @@ func (r *report) row() string {
 	for _, kind := range []string{judge.Lost, judge.Doubled, judge.Keys, judge.Bodies, judge.Order, judge.Starved, judge.Unfinished, judge.Deaf} {
 		cells = append(cells, fmt.Sprint(r.number(kind)))
 	}
-	cells = append(cells, fmt.Sprint(r.number(judge.Phantom)+r.number(judge.Letter)+r.number(judge.Twice)+len(r.problems)))
+	cells = append(cells, fmt.Sprint(r.number(judge.Phantom)+r.number(judge.DeadLetter)+r.number(judge.Twice)+len(r.problems)))
 	return "| " + strings.Join(cells, " | ") + " |"
 }

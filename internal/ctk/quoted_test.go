@@ -239,7 +239,7 @@ func runQuoted(t *testing.T, c activity.Config, document string, log *bytes.Buff
 		t.Fatalf("%v, %v, %+v", err, s.Status, s.Error)
 	}
 	handler, err := api.New(api.Config{
-		Starter: rt, Signaller: rt, Tasks: rt, Operator: rt, Acknowledger: rt, Letters: rt, Dispatcher: rt, Publisher: catalogue, Migrator: rt,
+		Starter: rt, Signaller: rt, Tasks: rt, Operator: rt, Acknowledger: rt, DeadLetters: rt, Dispatcher: rt, Publisher: catalogue, Migrator: rt,
 		Definitions: db, Reader: api.Reader{Instances: db, Streams: db, Tasks: db, DeadLetters: db, Backlog: db},
 		Ready: func(context.Context) error { return nil }, Now: time.Now, Log: logger,
 	})

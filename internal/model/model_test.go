@@ -261,11 +261,11 @@ func (c *comparison) operations() map[string]func(*rapid.T) {
 		},
 		"sicken": func(*rapid.T) { c.sick(rapid.IntRange(0, 3).Draw(c.t, "sick") > 0) },
 		"letter": func(*rapid.T) {
-			if len(c.last.Letters) == 0 {
+			if len(c.last.DeadLetters) == 0 {
 				c.t.Skip("there is none")
 			}
-			i, replay := rapid.IntRange(0, len(c.last.Letters)-1).Draw(c.t, "letter"), rapid.Bool().Draw(c.t, "replay")
-			c.each(func(w *world) string { return said("done", w.letter(c.ctx, c.prefix, i, replay)) })
+			i, replay := rapid.IntRange(0, len(c.last.DeadLetters)-1).Draw(c.t, "letter"), rapid.Bool().Draw(c.t, "replay")
+			c.each(func(w *world) string { return said("done", w.deadLetter(c.ctx, c.prefix, i, replay)) })
 		},
 		"retain": func(*rapid.T) {
 			c.each(func(w *world) string { return said("done", w.purge(c.ctx)) })

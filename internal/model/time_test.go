@@ -174,7 +174,7 @@ func (c *comparison) notice() {
 			sometimes("a task is held")
 		}
 	}
-	if len(c.last.Letters) > 0 {
+	if len(c.last.DeadLetters) > 0 {
 		sometimes("a dead letter")
 	}
 }

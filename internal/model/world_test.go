@@ -173,9 +173,9 @@ func (w *world) quiet(ctx context.Context, prefix string) (state, error) {
 
 // state is what may be seen of the instances of one run.
 type state struct {
-	Instances []instance
-	Tasks     []task
-	Letters   []string
+	Instances   []instance
+	Tasks       []task
+	DeadLetters []string
 }
 
 type instance struct {
@@ -227,18 +227,18 @@ func (w *world) state(ctx context.Context, prefix string) (state, error) {
 			s.Tasks = append(s.Tasks, k)
 		}
 	}
-	letters, err := w.st.DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{Limit: projections.MaxLimit})
+	deadLetters, err := w.st.DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{Limit: projections.MaxLimit})
 	if err != nil {
 		return s, err
 	}
-	for _, l := range letters.Items {
+	for _, l := range deadLetters.Items {
 		if name := names[l.InstanceID]; name != "" || strings.HasPrefix(l.InstanceID, prefix) {
-			s.Letters = append(s.Letters, cmp.Or(name, l.InstanceID)+" "+l.Reason)
+			s.DeadLetters = append(s.DeadLetters, cmp.Or(name, l.InstanceID)+" "+l.Reason)
 		}
 	}
 	slices.SortFunc(s.Instances, func(a, b instance) int { return strings.Compare(a.ID, b.ID) })
 	slices.SortFunc(s.Tasks, func(a, b task) int { return strings.Compare(a.ID, b.ID) })
-	slices.Sort(s.Letters)
+	slices.Sort(s.DeadLetters)
 	return s, nil
 }
 
@@ -379,15 +379,15 @@ func (w *world) acknowledge(ctx context.Context, id, kind string) (any, error) {
 	return w.rt.Acknowledge(ctx, id, position, engine.Ack{Outcome: engine.AckOutcome(kind)})
 }
 
-// letter replays or discards the i-th letter of a run, in the order of state.
-func (w *world) letter(ctx context.Context, prefix string, i int, replay bool) error {
+// deadLetter replays or discards the i-th dead letter of a run, in the order of state.
+func (w *world) deadLetter(ctx context.Context, prefix string, i int, replay bool) error {
 	page, err := w.st.DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{Limit: projections.MaxLimit})
 	if err != nil {
 		return err
 	}
 	list := slices.DeleteFunc(page.Items, func(l projections.DeadLetter) bool { return !strings.HasPrefix(l.InstanceID, prefix) })
 	if i >= len(list) {
-		return fmt.Errorf("letter %d is of a child", i)
+		return fmt.Errorf("dead letter %d is of a child", i)
 	}
 	slices.SortStableFunc(list, func(a, b projections.DeadLetter) int {
 		return strings.Compare(a.InstanceID+" "+a.Reason, b.InstanceID+" "+b.Reason)

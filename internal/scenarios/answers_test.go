@@ -23,7 +23,7 @@ func (w *world) answersByQueue(sc *godog.ScenarioContext) {
 	sc.Step(`^an error answers the task of "([^"]+)" through the queue$`, func(ctx context.Context, id string) error {
 		return w.hand(ctx, "ann", id, map[string]any{"error": map[string]any{"type": "urn:x", "status": 500}})
 	})
-	sc.Step(`^the dead letters of "([^"]+)" say "([^"]+)"$`, w.lettersSay)
+	sc.Step(`^the dead letters of "([^"]+)" say "([^"]+)"$`, w.deadLettersSay)
 }
 
 func (w *world) hand(ctx context.Context, user, id string, payload any) error {
@@ -41,7 +41,7 @@ func (w *world) hand(ctx context.Context, user, id string, payload any) error {
 	}, 1)
 }
 
-func (w *world) lettersSay(ctx context.Context, id, reasons string) error {
+func (w *world) deadLettersSay(ctx context.Context, id, reasons string) error {
 	return eventually(func() error {
 		return w.with(ctx, func(n *node) error {
 			page, err := n.db.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{InstanceID: id})

@@ -288,9 +288,9 @@ func (w *world) keptForNewer(ctx context.Context) error {
 			for _, q := range queues {
 				kept += q.Ready + q.Delayed + q.Leased
 			}
-			letters, err := n.db.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
-			if err == nil && (kept != 1 || len(letters.Items) > 0) {
-				err = fmt.Errorf("%d messages, dead letters %+v", kept, letters.Items)
+			deadLetters, err := n.db.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
+			if err == nil && (kept != 1 || len(deadLetters.Items) > 0) {
+				err = fmt.Errorf("%d messages, dead letters %+v", kept, deadLetters.Items)
 			}
 			return err
 		})

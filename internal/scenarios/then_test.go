@@ -213,9 +213,9 @@ func (w *world) drained(ctx context.Context, later bool) error {
 					return fmt.Errorf("queue %+v", q)
 				}
 			}
-			letters, err := n.db.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
-			if err == nil && len(letters.Items) > 0 {
-				err = fmt.Errorf("dead letters %+v", letters.Items)
+			deadLetters, err := n.db.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
+			if err == nil && len(deadLetters.Items) > 0 {
+				err = fmt.Errorf("dead letters %+v", deadLetters.Items)
 			}
 			return err
 		})

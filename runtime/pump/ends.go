@@ -105,8 +105,8 @@ func (e *ends) release(ctx, stop context.Context, list ...resend) {
 	}
 }
 
-// bury makes the message a dead letter, its bytes unchanged (A13).
-func (e *ends) bury(ctx, stop context.Context, d store.Delivery, cause error) {
+// toDeadLetter makes the message a dead letter, its bytes unchanged (A13).
+func (e *ends) toDeadLetter(ctx, stop context.Context, d store.Delivery, cause error) {
 	m := d.Message()
 	instance := ""
 	var head struct {

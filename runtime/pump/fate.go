@@ -103,13 +103,13 @@ func (r *Retries) ownerOf(err error) owner {
 type fate int
 
 const (
-	ended    fate = iota // done, or settled by redelivery (design 4.7)
-	released             // given back: the database's trouble, not the message's
-	buried               // a dead letter
-	repeated             // tried again, and counted
-	waited               // tried again, however long it takes
-	refused              // tried again: what comes before it may be on its way
-	followed             // tried again after one that is tried again
+	ended        fate = iota // done, or settled by redelivery (design 4.7)
+	released                 // given back: the database's trouble, not the message's
+	deadLettered             // a dead letter
+	repeated                 // tried again, and counted
+	waited                   // tried again, however long it takes
+	refused                  // tried again: what comes before it may be on its way
+	followed                 // tried again after one that is tried again
 )
 
 // blocks says that the messages behind wait, too.
@@ -145,17 +145,17 @@ func (r *Retries) fate(m store.Message, err error) fate {
 		if r.overtaken(err) && r.waitedFor(m.Attempts+1, r.OrderGrace) <= r.OrderGrace {
 			return refused
 		}
-		return buried
+		return deadLettered
 	case byAuthor, byDamage: // the author's, when the instance has faulted already
-		return buried
+		return deadLettered
 	case byAbsence:
 		if m.Attempts < r.Max {
 			return repeated
 		}
-		return buried
+		return deadLettered
 	}
 	if r.outOfPatience(m) {
-		return buried
+		return deadLettered
 	}
 	return repeated
 }

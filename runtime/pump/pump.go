@@ -142,7 +142,7 @@ func (u *Pump) handle(ctx, stop context.Context, d store.Delivery) {
 	u.server.mail.sort(m, p) // whatever came of it: those behind wait for this one
 	switch {
 	case m.Crashes >= u.CrashMax:
-		u.ends.bury(ctx, stop, d, problem.New(problem.Internal, "message.crash-loop", "%d processes died while they handled the message", m.Crashes))
+		u.ends.toDeadLetter(ctx, stop, d, problem.New(problem.Internal, "message.crash-loop", "%d processes died while they handled the message", m.Crashes))
 		return
 	case p != nil:
 		u.server.attend(ctx, p)
@@ -159,11 +159,11 @@ func (u *Pump) handle(ctx, stop context.Context, d store.Delivery) {
 	case ended:
 	case released:
 		u.ends.release(ctx, stop, resend{d: d, cause: err})
-	case buried:
+	case deadLettered:
 		if errors.Is(err, store.ErrTaken) {
 			err = problem.Wrap(err, problem.Conflict, "command.settled", "the message settles a command that is not open")
 		}
-		u.ends.bury(ctx, stop, d, err)
+		u.ends.toDeadLetter(ctx, stop, d, err)
 	default:
 		u.ends.sendLater(ctx, stop, resend{d: d, cause: err, due: u.Now().Add(u.Retries.Backoff(f.attempts(m), m.ID)), attempts: f.attempts(m)})
 	}

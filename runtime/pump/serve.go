@@ -203,10 +203,10 @@ func (s *server) sendAgain(ctx context.Context, posts []*post) {
 			back, given = append(back, resend{d: p.Delivery, cause: p.Err}), append(given, p)
 			p.settled = true
 		}
-		if f == ended || f == buried || f == refused {
+		if f == ended || f == deadLettered || f == refused {
 			s.lines.passed(p, s.Now())
 		}
-		if f == ended || f == buried || f == released {
+		if f == ended || f == deadLettered || f == released {
 			continue
 		}
 		delay := holdPause

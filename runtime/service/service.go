@@ -4,7 +4,7 @@
 //
 // There is a type for each who asks, with the store that it needs. Whatever changes
 // an instance is a turn, and goes through its mailbox by the [Pump]; what changes a
-// task, or takes a letter away, is one commit. Any node may be asked, whether it
+// task, or takes a dead letter away, is one commit. Any node may be asked, whether it
 // works or not.
 package service
 
@@ -28,7 +28,7 @@ type Services struct {
 	*Tasks
 	*Operator
 	*Migrator
-	*Letters
+	*DeadLetters
 }
 
 // Pump gives signals to instances; pump.Pump is one. What its methods promise is
@@ -101,8 +101,8 @@ type Migrator struct {
 	Now         func() time.Time
 }
 
-// Letters works on dead letters.
-type Letters struct {
+// DeadLetters works on dead letters.
+type DeadLetters struct {
 	Writer      store.Writer
 	DeadLetters store.DeadLetterStore
 	Commands    Commands

@@ -41,7 +41,7 @@ var referenceHead = []byte(`{"claimCheck":`)
 // errClaimLost says that a message refers to a payload that is not there.
 var errClaimLost = errors.New("the payload of the message is gone")
 
-// ReasonClaimLost is the reason of a letter whose envelope is but a reference.
+// ReasonClaimLost is the reason of a dead letter whose envelope is but a reference.
 const ReasonClaimLost = "message.claim-lost"
 
 // claimOf reads a reference; ok is false for a body that is none.
@@ -108,12 +108,12 @@ func redeem(ctx context.Context, session *aq.Session, raw *aq.Message) (*aq.Mess
 	return &whole, &c, nil
 }
 
-// buryLost makes a dead letter of a message whose payload is gone: it could
+// discardLost makes a dead letter of a message whose payload is gone: it could
 // never be handled, and it would come again for ever.
-func (s *Store) buryLost(ctx context.Context, session *aq.Session, name store.Queue, raw *aq.Message, cause error) error {
+func (s *Store) discardLost(ctx context.Context, session *aq.Session, name store.Queue, raw *aq.Message, cause error) error {
 	s.log.Error("oracle: a message without its payload is a dead letter now", "queue", name, "message", raw.ID, "error", cause)
 	w := &work{}
-	w.letter(nil, projections.DeadLetter{
+	w.deadLetter(nil, projections.DeadLetter{
 		ID: raw.ID, Queue: string(name), Envelope: raw.Body, Reason: ReasonClaimLost, Detail: cause.Error(), Attempts: raw.Rollbacks,
 		Node: s.o.Node, EnqueuedAt: raw.EnqueuedAt, DiedAt: s.clock.now(),
 	})

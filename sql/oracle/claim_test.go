@@ -127,10 +127,10 @@ func TestAMessageWithoutItsPayloadIsADeadLetter(t *testing.T) {
 		t.Fatalf("%.40q", d.Message().Body)
 	}
 	must(t, d.Commit(ctx, store.Change{}))
-	letters, err := s.DeadLetters(ctx, projections.DeadLetterQuery{})
+	deadLetters, err := s.DeadLetters(ctx, projections.DeadLetterQuery{})
 	must(t, err)
-	if len(letters.Items) != 1 || letters.Items[0].Reason != ReasonClaimLost || !strings.Contains(letters.Items[0].Detail, "is gone") {
-		t.Errorf("%+v", letters)
+	if len(deadLetters.Items) != 1 || deadLetters.Items[0].Reason != ReasonClaimLost || !strings.Contains(deadLetters.Items[0].Detail, "is gone") {
+		t.Errorf("%+v", deadLetters)
 	}
 }
 
@@ -148,9 +148,9 @@ func TestAnExpiredLargeMessageKeepsItsBytes(t *testing.T) {
 	if err != nil || n != 1 || payloads(t, s) != 0 {
 		t.Fatalf("%d drained, %v, %d payloads", n, err, payloads(t, s))
 	}
-	letters, err := s.DeadLetters(ctx, projections.DeadLetterQuery{})
+	deadLetters, err := s.DeadLetters(ctx, projections.DeadLetterQuery{})
 	must(t, err)
-	l, err := s.DeadLetter(ctx, letters.Items[0].ID)
+	l, err := s.DeadLetter(ctx, deadLetters.Items[0].ID)
 	must(t, err)
 	if !bytes.Equal(l.Envelope, bigBody("a")) || l.Reason != ReasonExpired {
 		t.Errorf("%d bytes, %s", len(l.Envelope), l.Reason)

@@ -65,7 +65,7 @@ func Examine(ctx context.Context, e Examination) []store.Finding {
 	x.good("connection", "user %s, schema %s", x.user, x.owner)
 	for _, check := range []func(){
 		x.client, x.version, x.charset, x.schemaVersion, x.objects, x.pkg, x.roles, x.privileges, x.grants, x.possessions,
-		x.queues, x.parameters, x.clock, x.exceptions, x.letters, x.headroom,
+		x.queues, x.parameters, x.clock, x.exceptions, x.deadLetters, x.headroom,
 	} {
 		if ctx.Err() != nil {
 			x.failed("examination", ctx.Err())

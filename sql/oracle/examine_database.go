@@ -133,8 +133,8 @@ func (x *examiner) exceptions() {
 	}
 }
 
-func (x *examiner) letters() {
-	n, err := x.number("examine_letters")
+func (x *examiner) deadLetters() {
+	n, err := x.number("examine_dead_letters")
 	switch {
 	case err != nil:
 		x.unread("dead-letters", "as the owner: GRANT SELECT ON WF_DEAD_LETTERS TO "+x.user, err)

@@ -15,7 +15,7 @@ import (
 // application has given it. Nobody looks there, so what lies there becomes dead
 // letters.
 
-// ReasonExpired is the reason of a letter that the database gave up.
+// ReasonExpired is the reason of a dead letter that the database gave up.
 const ReasonExpired = "message.expired"
 
 const (
@@ -40,7 +40,7 @@ func (s *Store) Drain(ctx context.Context) (int, error) {
 		}
 		q := aq.Queue{Name: s.schema + ".AQ$_" + object + "_QTAB_E", Table: s.schema + "." + object + "_QTAB"}
 		for range waiting.Expired {
-			moved, err := s.bury(ctx, name, q)
+			moved, err := s.moveExpired(ctx, name, q)
 			if err != nil {
 				return count, wrap("drain", err)
 			}
@@ -53,8 +53,8 @@ func (s *Store) Drain(ctx context.Context) (int, error) {
 	return count, nil
 }
 
-// bury moves one message.
-func (s *Store) bury(ctx context.Context, name store.Queue, q aq.Queue) (moved bool, err error) {
+// moveExpired moves one message.
+func (s *Store) moveExpired(ctx context.Context, name store.Queue, q aq.Queue) (moved bool, err error) {
 	err = s.change(ctx, func(session *aq.Session) error {
 		raw, err := session.Dequeue(ctx, q)
 		if moved = raw != nil; err != nil || !moved {
@@ -69,7 +69,7 @@ func (s *Store) bury(ctx context.Context, name store.Queue, q aq.Queue) (moved b
 		}
 		m := message(name, whole)
 		w := &work{}
-		w.letter(nil, projections.DeadLetter{
+		w.deadLetter(nil, projections.DeadLetter{
 			ID: m.ID, Queue: string(name), InstanceID: instanceIn(m.Body), Envelope: m.Body, Reason: ReasonExpired,
 			Detail: detail, Attempts: raw.Rollbacks, Node: s.o.Node, EnqueuedAt: m.EnqueuedAt, DiedAt: s.clock.now(),
 		})

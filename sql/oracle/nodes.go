@@ -115,7 +115,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n == 0 { // it was too long silent, and others have buried it
+	if n == 0 { // it was too long silent, and others have recovered what it held
 		if _, err := s.exec(ctx, "node_insert", s.run, s.o.Node, s.o.Version); err != nil {
 			return err
 		}

@@ -99,7 +99,7 @@ func (s *Store) Replay(ctx context.Context, id string) error {
 	return wrap("replay dead letter "+id, s.change(ctx, func(session *aq.Session) error {
 		var queue string
 		var body []byte
-		err := session.QueryRowContext(ctx, text("letter_lock"), id).Scan(&rows.Into{To: &queue}, &rows.Into{To: &body})
+		err := session.QueryRowContext(ctx, text("dead_letter_lock"), id).Scan(&rows.Into{To: &queue}, &rows.Into{To: &body})
 		if errors.Is(err, sql.ErrNoRows) {
 			return store.ErrNotFound
 		}
@@ -107,7 +107,7 @@ func (s *Store) Replay(ctx context.Context, id string) error {
 			return err
 		}
 		w := &work{}
-		w.add(store.ErrNotFound, "letter_delete", id)
+		w.add(store.ErrNotFound, "dead_letter_delete", id)
 		if err := s.planSends(w, []store.Send{{Queue: store.Queue(queue), Body: body}}); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (s *Store) Replay(ctx context.Context, id string) error {
 
 // Discard implements store.DeadLetterStore.
 func (s *Store) Discard(ctx context.Context, id string) error {
-	return wrap("discard dead letter "+id, s.statement(ctx, &op{name: "letter_delete", args: []any{id}, refuse: store.ErrNotFound}))
+	return wrap("discard dead letter "+id, s.statement(ctx, &op{name: "dead_letter_delete", args: []any{id}, refuse: store.ErrNotFound}))
 }
 
 // Lock implements store.Locks, by the clock of the database.

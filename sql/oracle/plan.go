@@ -41,7 +41,7 @@ func (s *Store) plan(ctx context.Context, c *store.Change, d *delivery) (*work, 
 		w.ops = append(w.ops, define(c.Definition))
 	}
 	if c.DeadLetter != nil {
-		w.letter(d, *c.DeadLetter)
+		w.deadLetter(d, *c.DeadLetter)
 	}
 	if d != nil && d.m.Crashes > 0 {
 		w.add(nil, "inflight_forget", d.m.ID)
@@ -248,8 +248,8 @@ func (w *work) taskEvent(e *projections.TaskEvent) {
 		e.Event, e.Actor, stamp(e.At), e.Checksum(), e.Data, e.TaskID)
 }
 
-// letter takes the delivery's message out of circulation.
-func (w *work) letter(d *delivery, l projections.DeadLetter) {
+// deadLetter takes the delivery's message out of circulation.
+func (w *work) deadLetter(d *delivery, l projections.DeadLetter) {
 	if l.ID == "" {
 		l.ID = uuid.NewString()
 	}
@@ -261,7 +261,7 @@ func (w *work) letter(d *delivery, l projections.DeadLetter) {
 			l.Queue = string(d.m.Queue)
 		}
 	}
-	w.add(nil, "letter_insert", l.ID, l.Queue, l.InstanceID, l.Reason, clip(l.Detail), l.Attempts, l.Node,
+	w.add(nil, "dead_letter_insert", l.ID, l.Queue, l.InstanceID, l.Reason, clip(l.Detail), l.Attempts, l.Node,
 		stamp(l.EnqueuedAt), stamp(l.DiedAt), l.Envelope)
 }
 

@@ -166,7 +166,7 @@ func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after strin
 
 // DeadLetter implements projections.DeadLetterReader.
 func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
-	r := read("letter_select")
+	r := read("dead_letter_select")
 	r.Where("L.DEAD_LETTER_ID = ?", id)
 	row, err := single[projections.DeadLetterRow](ctx, s, r)
 	return row.DeadLetter, wrap("dead letter "+id, err)
@@ -174,7 +174,7 @@ func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLett
 
 // DeadLetters implements projections.DeadLetterReader.
 func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) (p projections.Page[projections.DeadLetter], err error) {
-	r, limit := read("letter_select"), projections.Bounded(q.Limit)
+	r, limit := read("dead_letter_select"), projections.Bounded(q.Limit)
 	r.Equals("L.QUEUE", q.Queue)
 	r.Equals("L.REASON", q.Reason)
 	r.Equals("L.INSTANCE_ID", q.InstanceID)

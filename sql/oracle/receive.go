@@ -128,7 +128,7 @@ func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue, arrived 
 				err = errPayload
 				break
 			}
-			if err = s.buryLost(ctx, session, name, raw, errPayload); err != nil {
+			if err = s.discardLost(ctx, session, name, raw, errPayload); err != nil {
 				break
 			}
 			continue

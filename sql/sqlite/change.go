@@ -95,7 +95,7 @@ func (t *tx) change(d *delivery, c *store.Change) error {
 		return err
 	}
 	if c.DeadLetter != nil {
-		if err := t.letter(d, *c.DeadLetter); err != nil {
+		if err := t.deadLetter(d, *c.DeadLetter); err != nil {
 			return err
 		}
 	}
@@ -336,8 +336,8 @@ func (t *tx) nodeNumber(name string) (any, error) {
 	return no, nil
 }
 
-// letter takes the delivery's message out of circulation.
-func (t *tx) letter(d *delivery, l projections.DeadLetter) error {
+// deadLetter takes the delivery's message out of circulation.
+func (t *tx) deadLetter(d *delivery, l projections.DeadLetter) error {
 	if l.ID == "" {
 		l.ID = uuid.NewString()
 	}
@@ -352,7 +352,7 @@ func (t *tx) letter(d *delivery, l projections.DeadLetter) error {
 	if l.Envelope == nil {
 		l.Envelope = []byte{}
 	}
-	_, _, err := t.exec("letter_insert", l.ID, text(l.Queue), text(l.InstanceID), text(l.Reason), text(l.Detail), int64(l.Attempts),
+	_, _, err := t.exec("dead_letter_insert", l.ID, text(l.Queue), text(l.InstanceID), text(l.Reason), text(l.Detail), int64(l.Attempts),
 		text(l.Node), micros(l.EnqueuedAt), micros(l.DiedAt), l.Envelope)
 	return unique(err, fmt.Errorf("dead letter %s: %w", l.ID, store.ErrDuplicate))
 }

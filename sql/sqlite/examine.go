@@ -66,7 +66,7 @@ func Examine(ctx context.Context, e Examination) []store.Finding {
 			}
 		}
 	}
-	checks := []func(){x.owned, x.writable, x.journal, x.version, current(x.letters)}
+	checks := []func(){x.owned, x.writable, x.journal, x.version, current(x.deadLetters)}
 	if !e.Quick {
 		checks = append(checks, x.integrity, current(x.rows))
 	}
@@ -273,7 +273,7 @@ func (x *examiner) version() {
 	}
 }
 
-func (x *examiner) letters() {
+func (x *examiner) deadLetters() {
 	n, err := x.c.number("select count(*) from WF_DEAD_LETTERS")
 	switch {
 	case err != nil:

@@ -110,8 +110,8 @@ func (t *tx) depart(no int64) error {
 
 // Replay implements store.DeadLetterStore.
 func (s *Store) Replay(ctx context.Context, id string) error {
-	return s.letter(ctx, "replay", id, func(t *tx) error {
-		row, err := t.w.c.one("letter_envelope", 2, id)
+	return s.deadLetter(ctx, "replay", id, func(t *tx) error {
+		row, err := t.w.c.one("dead_letter_envelope", 2, id)
 		if err != nil {
 			return err
 		}
@@ -127,15 +127,15 @@ func (s *Store) Replay(ctx context.Context, id string) error {
 
 // Discard implements store.DeadLetterStore.
 func (s *Store) Discard(ctx context.Context, id string) error {
-	return s.letter(ctx, "discard", id, func(*tx) error { return nil })
+	return s.deadLetter(ctx, "discard", id, func(*tx) error { return nil })
 }
 
-func (s *Store) letter(ctx context.Context, what, id string, before func(*tx) error) error {
+func (s *Store) deadLetter(ctx context.Context, what, id string, before func(*tx) error) error {
 	err := s.do(ctx, func(t *tx) error {
 		if err := before(t); err != nil {
 			return err
 		}
-		return t.guard(store.ErrNotFound, "letter_delete", id)
+		return t.guard(store.ErrNotFound, "dead_letter_delete", id)
 	})
 	return wrap(what+" dead letter "+id, err)
 }

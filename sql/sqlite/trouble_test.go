@@ -247,7 +247,7 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 	}
 	cold := map[string]bool{
 		"node_list": true, "node_number": true, "definition_versions": true, "meta_epoch": true, // few rows
-		"instance_select": true, "letter_select": true, "inbox_select": true, "stream_select": true, "task_select": true, "task_events": true, // heads; see below
+		"instance_select": true, "dead_letter_select": true, "inbox_select": true, "stream_select": true, "task_select": true, "task_events": true, // heads; see below
 		"task_next":   true,                                                            // walks the index of open tasks in its order, and lists within a row, as far as its limit
 		"queue_ready": true, "queue_delayed": true, "queue_leased": true, "gaps": true, // bounded counts over one index
 		"state_all": true, "message_all": true, "definition_all": true, // of doctor, who reads everything
@@ -266,7 +266,7 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 		"stream":        statement("stream_select") + " where R.INSTANCE_ID = 'a' and S.ENTRY_NO > (R.INSTANCE_NO << 24) + 1 and S.ENTRY_NO < (R.INSTANCE_NO + 1) << 24 order by S.ENTRY_NO limit 5",
 		"task":          statement("task_select") + " where T.TASK_ID = 'a'",
 		"task-instance": statement("task_select") + " where T.INSTANCE_NO = 1",
-		"letter":        statement("letter_select") + " where DEAD_LETTER_ID = 'a'",
+		"letter":        statement("dead_letter_select") + " where DEAD_LETTER_ID = 'a'",
 		"inbox":         statement("inbox_select") + " where EVENT_TYPE = 'a' and EXPIRES_ON_UTC > 1 order by RECEIVED_ON_UTC, EVENT_KEY limit 5",
 		"inbox-behind":  statement("inbox_select") + " where EVENT_TYPE = 'a' and EXPIRES_ON_UTC > 1 and (RECEIVED_ON_UTC > 1 or RECEIVED_ON_UTC = 1 and EVENT_KEY > 'a') order by RECEIVED_ON_UTC, EVENT_KEY limit 5",
 	} {

@@ -40,7 +40,7 @@ const patience = time.Minute
 // at is a moment with microseconds, which every store keeps.
 var at = time.Date(2026, 2, 3, 4, 5, 6, 789_012_000, time.UTC)
 
-// kase is what a case works with.
+// testCase is what a case works with.
 type testCase struct {
 	*testing.T
 	h   Harness

@@ -41,9 +41,9 @@ type Call struct {
 
 // History is everything that is judged.
 type History struct {
-	Works   []Work
-	Calls   []Call
-	Letters []string // dead letters that are left, each with reason and instance
+	Works       []Work
+	Calls       []Call
+	DeadLetters []string // dead letters that are left, each with reason and instance
 	// StarvedAfter bounds the time from the acknowledged start of a work of the
 	// kind Small to its last effect.
 	Small        string
@@ -60,13 +60,13 @@ const (
 	Starved    = "starved"    // a small work took too long
 	Unfinished = "unfinished" // not completed when the faults had ended
 	Phantom    = "phantom"    // nobody asked for it
-	Letter     = "letter"     // a dead letter that nothing explains
+	DeadLetter = "letter"     // a dead letter that nothing explains
 	Deaf       = "deaf"       // an acknowledged event began nothing
 	Twice      = "twice"      // an event began several instances
 )
 
 // All are all kinds, in the order of a report.
-var All = []string{Lost, Doubled, Keys, Bodies, Order, Starved, Unfinished, Phantom, Letter, Deaf, Twice}
+var All = []string{Lost, Doubled, Keys, Bodies, Order, Starved, Unfinished, Phantom, DeadLetter, Deaf, Twice}
 
 // Anomaly is something that must not be.
 type Anomaly struct {
@@ -118,8 +118,8 @@ func Check(h History) []Anomaly {
 	for i := range h.Works {
 		c.work(&h.Works[i], last)
 	}
-	for _, l := range h.Letters {
-		c.add(Letter, "", "%s", l)
+	for _, l := range h.DeadLetters {
+		c.add(DeadLetter, "", "%s", l)
 	}
 	slices.SortStableFunc(c.found, func(a, b Anomaly) int {
 		return cmp.Compare(slices.Index(All, a.Kind), slices.Index(All, b.Kind))

@@ -64,7 +64,7 @@ func TestEveryAnomalyIsFound(t *testing.T) {
 		"nobody's work":           {Phantom, func(h *History) { h.Calls[5].Of = "w" }},
 		"an event begins nothing": {Deaf, func(h *History) { h.Calls[6].Applied, h.Calls[7].Applied = false, false }},
 		"an event begins two":     {Twice, func(h *History) { h.Calls[7].Key = "k6" }},
-		"a dead letter":           {Letter, func(h *History) { h.Letters = []string{"x"} }},
+		"a dead letter":           {DeadLetter, func(h *History) { h.DeadLetters = []string{"x"} }},
 	} {
 		h := sound()
 		c.plant(&h)

@@ -19,19 +19,19 @@ import (
 // data is the whole database. Its values are never changed, only replaced, so
 // that a copy of the maps is a copy of everything.
 type data struct {
-	now       time.Time // of the change under way
-	last      int64     // number given last
-	snapshots map[string]stored
-	instances map[string]numbered[projections.Instance]
-	streams   map[string][]entry // by instance, in order of position
-	tasks     map[string]numbered[projections.Task]
-	events    map[string][]projections.TaskEvent // by task
-	waits     map[string]projections.Wait        // by token
-	letters   map[string]numbered[projections.DeadLetter]
-	messages  map[int64]message
-	inbox     map[string]store.Event
-	locks     map[string]lock
-	records   []definition.Record // in the order of publication
+	now         time.Time // of the change under way
+	last        int64     // number given last
+	snapshots   map[string]stored
+	instances   map[string]numbered[projections.Instance]
+	streams     map[string][]entry // by instance, in order of position
+	tasks       map[string]numbered[projections.Task]
+	events      map[string][]projections.TaskEvent // by task
+	waits       map[string]projections.Wait        // by token
+	deadLetters map[string]numbered[projections.DeadLetter]
+	messages    map[int64]message
+	inbox       map[string]store.Event
+	locks       map[string]lock
+	records     []definition.Record // in the order of publication
 }
 
 type stored struct {
@@ -66,7 +66,7 @@ func (t *data) clone() *data {
 	c := *t
 	c.snapshots, c.instances, c.streams = maps.Clone(t.snapshots), maps.Clone(t.instances), maps.Clone(t.streams)
 	c.tasks, c.events, c.waits = maps.Clone(t.tasks), maps.Clone(t.events), maps.Clone(t.waits)
-	c.letters, c.messages, c.inbox, c.locks = maps.Clone(t.letters), maps.Clone(t.messages), maps.Clone(t.inbox), maps.Clone(t.locks)
+	c.deadLetters, c.messages, c.inbox, c.locks = maps.Clone(t.deadLetters), maps.Clone(t.messages), maps.Clone(t.inbox), maps.Clone(t.locks)
 	return &c
 }
 
@@ -133,7 +133,7 @@ func (t *data) apply(s *Store, d *delivery, c *store.Change) error {
 		}
 	}
 	if c.DeadLetter != nil {
-		if err := t.letter(d, *c.DeadLetter); err != nil {
+		if err := t.deadLetter(d, *c.DeadLetter); err != nil {
 			return err
 		}
 	}
@@ -402,8 +402,8 @@ func (t *data) publish(r *store.Definition) error {
 	return nil
 }
 
-// letter takes the delivery's message out of circulation.
-func (t *data) letter(d *delivery, l projections.DeadLetter) error {
+// deadLetter takes the delivery's message out of circulation.
+func (t *data) deadLetter(d *delivery, l projections.DeadLetter) error {
 	if l.ID == "" {
 		l.ID = uuid.NewString()
 	}
@@ -415,12 +415,12 @@ func (t *data) letter(d *delivery, l projections.DeadLetter) error {
 			l.Queue = string(d.m.Queue)
 		}
 	}
-	if _, ok := t.letters[l.ID]; ok {
+	if _, ok := t.deadLetters[l.ID]; ok {
 		return fmt.Errorf("dead letter %s: %w", l.ID, store.ErrDuplicate)
 	}
 	l.Envelope = append([]byte{}, l.Envelope...)
 	l.EnqueuedAt, l.DiedAt = micros(l.EnqueuedAt), micros(l.DiedAt)
-	t.letters[l.ID] = numbered[projections.DeadLetter]{t.number(), l}
+	t.deadLetters[l.ID] = numbered[projections.DeadLetter]{t.number(), l}
 	return nil
 }
 

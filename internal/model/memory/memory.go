@@ -51,7 +51,7 @@ func New(now func() time.Time) *Database {
 		data: &data{
 			snapshots: map[string]stored{}, instances: map[string]numbered[projections.Instance]{}, streams: map[string][]entry{},
 			tasks: map[string]numbered[projections.Task]{}, events: map[string][]projections.TaskEvent{}, waits: map[string]projections.Wait{},
-			letters: map[string]numbered[projections.DeadLetter]{}, messages: map[int64]message{}, inbox: map[string]store.Event{}, locks: map[string]lock{},
+			deadLetters: map[string]numbered[projections.DeadLetter]{}, messages: map[int64]message{}, inbox: map[string]store.Event{}, locks: map[string]lock{},
 		},
 		live: map[string]*Store{}, changed: make(chan struct{}), now: func() time.Time { return now().UTC().Truncate(time.Microsecond) },
 		key: key, epoch: 1,

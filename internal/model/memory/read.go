@@ -251,7 +251,7 @@ func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after strin
 // DeadLetter implements projections.DeadLetterReader.
 func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
 	return view(ctx, s, func(t *data) (projections.DeadLetter, error) {
-		r, ok := t.letters[id]
+		r, ok := t.deadLetters[id]
 		if !ok {
 			return r.row, fmt.Errorf("memory: dead letter %s: %w", id, store.ErrNotFound)
 		}
@@ -262,25 +262,25 @@ func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLett
 // DeadLetters implements projections.DeadLetterReader.
 func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) (projections.Page[projections.DeadLetter], error) {
 	return view(ctx, s, func(t *data) (projections.Page[projections.DeadLetter], error) {
-		return newest(t.letters, q.After, q.Limit, func(l projections.DeadLetter) bool {
+		return newest(t.deadLetters, q.After, q.Limit, func(l projections.DeadLetter) bool {
 			return fits(q.Queue, l.Queue) && fits(q.Reason, l.Reason) && fits(q.InstanceID, l.InstanceID)
 		})
 	})
 }
 
 // Replay implements store.DeadLetterStore.
-func (s *Store) Replay(ctx context.Context, id string) error { return s.letter(ctx, id, true) }
+func (s *Store) Replay(ctx context.Context, id string) error { return s.deadLetter(ctx, id, true) }
 
 // Discard implements store.DeadLetterStore.
-func (s *Store) Discard(ctx context.Context, id string) error { return s.letter(ctx, id, false) }
+func (s *Store) Discard(ctx context.Context, id string) error { return s.deadLetter(ctx, id, false) }
 
-func (s *Store) letter(ctx context.Context, id string, send bool) error {
+func (s *Store) deadLetter(ctx context.Context, id string, send bool) error {
 	return s.update(ctx, func(t *data) error {
-		l, ok := t.letters[id]
+		l, ok := t.deadLetters[id]
 		if !ok {
 			return fmt.Errorf("memory: dead letter %s: %w", id, store.ErrNotFound)
 		}
-		delete(t.letters, id)
+		delete(t.deadLetters, id)
 		if send {
 			t.send(store.Send{Queue: store.Queue(l.row.Queue), Body: l.row.Envelope})
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // letter waits for the dead letter of an instance.
-func (n *testNode) letter(t *testing.T, instance string) projections.DeadLetter {
+func (n *testNode) deadLetter(t *testing.T, instance string) projections.DeadLetter {
 	t.Helper()
 	var page projections.Page[projections.DeadLetter]
 	eventually(t, "dead letter", func() bool {
@@ -54,15 +54,15 @@ func TestDiscardGivesTheCommandUp(t *testing.T) {
 		}, emitDoc)
 		n.begin(t, "i", "t/emit", nil)
 		n.output(t, "i")
-		letter := n.letter(t, "i")
+		deadLetter := n.deadLetter(t, "i")
 		if got := n.purged(t); got != 0 {
 			t.Fatalf("%d instances deleted, with the command that a dead letter is about", got)
 		}
-		n.discard(t, letter.ID)
+		n.discard(t, deadLetter.ID)
 		if row := n.row(t, "i"); !*row.Processed || row.LastError == "" {
 			t.Errorf("given up: %+v", row)
 		}
-		if err := n.rt.Discard(t.Context(), letter.ID); !errors.Is(err, store.ErrNotFound) {
+		if err := n.rt.Discard(t.Context(), deadLetter.ID); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("discarded twice: %v", err)
 		}
 		if got := n.purged(t); got != 1 {
@@ -71,7 +71,7 @@ func TestDiscardGivesTheCommandUp(t *testing.T) {
 	})
 }
 
-// TestDiscardLeavesWhatGoesOn: a letter may be about the past of its command.
+// TestDiscardLeavesWhatGoesOn: a dead letter may be about the past of its command.
 func TestDiscardLeavesWhatGoesOn(t *testing.T) {
 	t.Parallel()
 	places.Each(t, func(t *testing.T, fresh func() string) {
@@ -80,9 +80,9 @@ func TestDiscardLeavesWhatGoesOn(t *testing.T) {
 		n.begin(t, "told", "t/tell", nil)
 		n.delivered(t, "told", 1)
 		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckFailed})
-		letter := n.letter(t, "told")
+		deadLetter := n.deadLetter(t, "told")
 		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckRetry, Delay: time.Hour}) // changes his mind
-		n.discard(t, letter.ID)
+		n.discard(t, deadLetter.ID)
 		if row := n.row(t, "told"); *row.Processed || n.purged(t) != 0 {
 			t.Errorf("announced again, and given up: %+v", row)
 		}
@@ -94,8 +94,8 @@ func TestDiscardLeavesWhatGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		for id, body := range map[string][]byte{"of a wait": body, "of nothing": []byte("{")} {
-			letter := projections.DeadLetter{ID: id, Queue: string(store.Commands), InstanceID: "awaited", Envelope: body, Reason: "r"}
-			if err := n.store.Writer.Commit(t.Context(), store.Change{DeadLetter: &letter}); err != nil {
+			deadLetter := projections.DeadLetter{ID: id, Queue: string(store.Commands), InstanceID: "awaited", Envelope: body, Reason: "r"}
+			if err := n.store.Writer.Commit(t.Context(), store.Change{DeadLetter: &deadLetter}); err != nil {
 				t.Fatal(err)
 			}
 			n.discard(t, id)

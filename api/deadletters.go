@@ -11,52 +11,52 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
-func (s *service) letterOperations(h huma.API) {
+func (s *service) deadLetterOperations(h huma.API) {
 	const path, tag = "/v1/dead-letters", "dead letters"
 	register(s, h, operation("list-dead-letters", http.MethodGet, path, tag,
-		"List dead letters, newest first"), s.listLetters)
+		"List dead letters, newest first"), s.listDeadLetters)
 	register(s, h, operation("get-dead-letter", http.MethodGet, path+"/{id}", tag,
-		"Show a dead letter and its envelope, byte for byte", http.StatusNotFound), s.getLetter)
+		"Show a dead letter and its envelope, byte for byte", http.StatusNotFound), s.getDeadLetter)
 	register(s, h, operation("replay-dead-letter", http.MethodPost, path+"/{id}/replay", tag,
-		"Send a dead letter to its queue again", http.StatusNotFound), s.replayLetter)
+		"Send a dead letter to its queue again", http.StatusNotFound), s.replayDeadLetter)
 	register(s, h, operation("discard-dead-letter", http.MethodDelete, path+"/{id}", tag,
-		"Remove a dead letter for good", http.StatusNotFound), s.discardLetter)
+		"Remove a dead letter for good", http.StatusNotFound), s.discardDeadLetter)
 	register(s, h, operation("list-queues", http.MethodGet, "/v1/queues", "queues",
 		"Say how full the queues are"), s.listQueues)
 }
 
-type listLettersInput struct {
+type listDeadLettersInput struct {
 	Paging
 	Queue      string `query:"queue" enum:"signal,schedule,command"`
 	Reason     string `query:"reason" maxLength:"128" doc:"A problem's code."`
 	InstanceID string `query:"instance" maxLength:"128"`
 }
 
-func (s *service) listLetters(ctx context.Context, in *listLettersInput) (*answer[client.Page[client.DeadLetter]], error) {
+func (s *service) listDeadLetters(ctx context.Context, in *listDeadLettersInput) (*answer[client.Page[client.DeadLetter]], error) {
 	p, err := s.Reader.DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{
 		Queue: in.Queue, Reason: in.Reason, InstanceID: in.InstanceID, After: in.After, Limit: in.Limit,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return ok(client.Page[client.DeadLetter]{Items: convert(p.Items, toLetter), Next: p.Next}), nil
+	return ok(client.Page[client.DeadLetter]{Items: convert(p.Items, toDeadLetter), Next: p.Next}), nil
 }
 
-func unknownLetter(err error, id string) error {
+func unknownDeadLetter(err error, id string) error {
 	return missing(err, "dead-letter.unknown", "dead letter %s does not exist", clip(id))
 }
 
-func (s *service) getLetter(ctx context.Context, in *ByID) (*answer[client.DeadLetterDetail], error) {
+func (s *service) getDeadLetter(ctx context.Context, in *ByID) (*answer[client.DeadLetterDetail], error) {
 	r, err := s.Reader.DeadLetters.DeadLetter(ctx, in.ID)
-	return ok(toLetterDetail(r)), unknownLetter(err, in.ID)
+	return ok(toDeadLetterDetail(r)), unknownDeadLetter(err, in.ID)
 }
 
-func (s *service) replayLetter(ctx context.Context, in *ByID) (*struct{}, error) {
-	return nil, unknownLetter(s.Letters.Replay(ctx, in.ID), in.ID)
+func (s *service) replayDeadLetter(ctx context.Context, in *ByID) (*struct{}, error) {
+	return nil, unknownDeadLetter(s.DeadLetters.Replay(ctx, in.ID), in.ID)
 }
 
-func (s *service) discardLetter(ctx context.Context, in *ByID) (*struct{}, error) {
-	return nil, unknownLetter(s.Letters.Discard(ctx, in.ID), in.ID)
+func (s *service) discardDeadLetter(ctx context.Context, in *ByID) (*struct{}, error) {
+	return nil, unknownDeadLetter(s.DeadLetters.Discard(ctx, in.ID), in.ID)
 }
 
 func (s *service) listQueues(ctx context.Context, _ *struct{}) (*answer[client.Page[client.Queue]], error) {

@@ -10,18 +10,20 @@ import (
 )
 
 // Replay sends a dead letter to its queue again.
-func (l *Letters) Replay(ctx context.Context, id string) error { return l.DeadLetters.Replay(ctx, id) }
+func (l *DeadLetters) Replay(ctx context.Context, id string) error {
+	return l.DeadLetters.Replay(ctx, id)
+}
 
 // Discard removes a dead letter for good, and with it the command that nobody
 // performs any more then and nobody waits for: an open one would keep its
-// instance from retention for ever. When it fails between the two, the letter is
+// instance from retention for ever. When it fails between the two, the dead letter is
 // still there, and to discard it again ends it.
-func (l *Letters) Discard(ctx context.Context, id string) error {
-	letter, err := l.DeadLetters.DeadLetter(ctx, id)
+func (l *DeadLetters) Discard(ctx context.Context, id string) error {
+	deadLetter, err := l.DeadLetters.DeadLetter(ctx, id)
 	if err != nil {
 		return err
 	}
-	if err := l.forsake(ctx, letter); err != nil {
+	if err := l.forsake(ctx, deadLetter); err != nil {
 		return err
 	}
 	return l.DeadLetters.Discard(ctx, id)
@@ -29,9 +31,9 @@ func (l *Letters) Discard(ctx context.Context, id string) error {
 
 // forsake settles the command that a dead letter announces, when it is nobody's
 // and nobody waits for it.
-func (l *Letters) forsake(ctx context.Context, letter projections.DeadLetter) error {
-	env, err := signal.Decode(letter.Envelope)
-	if letter.Queue != string(store.Commands) || err != nil {
+func (l *DeadLetters) forsake(ctx context.Context, deadLetter projections.DeadLetter) error {
+	env, err := signal.Decode(deadLetter.Envelope)
+	if deadLetter.Queue != string(store.Commands) || err != nil {
 		return nil // it announces none
 	}
 	position, err := signal.CommandPosition(env.Payload)
@@ -44,7 +46,7 @@ func (l *Letters) forsake(ctx context.Context, letter projections.DeadLetter) er
 	}
 	c, err := l.Commands.Command(row)
 	if err != nil {
-		return nil // damaged: the letter goes, the row stays to be mended
+		return nil // damaged: the dead letter goes, the row stays to be mended
 	}
 	if superseded := c.Ack > 0 && !env.DueAt.Equal(row.NextAttemptAt); superseded || c.Token != "" {
 		return nil
