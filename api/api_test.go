@@ -167,7 +167,7 @@ func TestAMissingReaderIsNamed(t *testing.T) {
 	t.Parallel()
 	b := &backend{}
 	_, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, Letters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b,
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b,
 		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b},
 		Ready:  func(context.Context) error { return nil }, Now: time.Now,
 	})

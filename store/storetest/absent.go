@@ -10,12 +10,12 @@ import (
 
 // absent stands for a part that a store may lack: a case that uses it is skipped.
 type absent struct {
-	*kase
+	*testCase
 	part string
 }
 
 // fill has the cases of the parts that a store lacks skipped.
-func (k *kase) fill(p store.Parts) store.Parts {
+func (k *testCase) fill(p store.Parts) store.Parts {
 	if p.Ledger == nil {
 		p.Ledger = absent{k, "Ledger"}
 	}
