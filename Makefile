@@ -48,7 +48,7 @@ test-whole: install ## what the gate runs: every test, fuzzing, check
 demo: install ## kill a node in the middle of a loan, and see nothing lost
 	go run ./examples/demo
 
-bench: build ## measure a node beside its floor
+bench: build ## measure a node beside its baseline
 	bin/engine-node bench
 
 check: ## what can be said without running it

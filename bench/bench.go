@@ -1,7 +1,7 @@
 // Package bench measures a node the way its users would: whole workflows
-// through a real store, each figure beside a floor measured in the same run.
+// through a real store, each figure beside a baseline measured in the same run.
 //
-// The floor is a bare loop in the same process that commits the least rows one
+// The baseline is a bare loop in the same process that commits the least rows one
 // step can be made of, with the same grouping and the same durability, and no
 // engine. The ratio to it is what the engine costs; it holds on any machine.
 package bench
@@ -21,7 +21,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Options says what to measure. Open and Floor belong to the store.
+// Options says what to measure. Open and Baseline belong to the store.
 type Options struct {
 	Store      string // its name, for the rows
 	Durability string
@@ -39,9 +39,9 @@ type Options struct {
 	// Calls counts what the store has asked its database so far; nil for one that
 	// is no server.
 	Calls func(store.Store) Calls
-	// Floor commits n minimal steps from callers goroutines; nil leaves the ratio
+	// Baseline commits n minimal steps from callers goroutines; nil leaves the ratio
 	// out.
-	Floor func(ctx context.Context, dir string, n, callers int) (Floor, error)
+	Baseline func(ctx context.Context, dir string, n, callers int) (Baseline, error)
 
 	Out  io.Writer // progress and the table; nil = nowhere
 	JSON io.Writer // one object per row; nil = none
@@ -53,8 +53,8 @@ type Database interface {
 	definition.Repository
 }
 
-// Floor is what the bare loop does.
-type Floor struct {
+// Baseline is what the bare loop does.
+type Baseline struct {
 	PerSecond float64
 	P50       time.Duration // of one commit
 }
@@ -95,10 +95,10 @@ type Row struct {
 	AllocationsPerStep float64 `json:"allocationsPerStep,omitempty"`
 	BytesPerStep       float64 `json:"bytesPerStep,omitempty"` // allocated
 
-	FloorPerSecond float64 `json:"floorPerSecond"`
-	RatioToFloor   float64 `json:"ratioToFloor"`
-	FloorP50Ms     float64 `json:"floorP50Ms"` // of one bare commit
-	Note           string  `json:"note,omitempty"`
+	BaselinePerSecond float64 `json:"floorPerSecond"`
+	RatioToBaseline   float64 `json:"ratioToFloor"`
+	BaselineP50Ms     float64 `json:"floorP50Ms"` // of one bare commit
+	Note              string  `json:"note,omitempty"`
 }
 
 // workload measures one thing; it returns one row or more.
@@ -166,8 +166,8 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 		}
 		for i := range got {
 			got[i].Store, got[i].Durability = o.Store, o.Durability
-			if got[i].FloorPerSecond > 0 && got[i].RatePerSecond > 0 {
-				got[i].RatioToFloor = got[i].RatePerSecond / got[i].FloorPerSecond
+			if got[i].BaselinePerSecond > 0 && got[i].RatePerSecond > 0 {
+				got[i].RatioToBaseline = got[i].RatePerSecond / got[i].BaselinePerSecond
 			}
 		}
 		rows = append(rows, got...)
@@ -191,14 +191,14 @@ func table(w io.Writer, rows []Row) {
 	for _, r := range rows {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Workload, r.N, r.Completed, r.Seconds,
 			cell(r.RatePerSecond, 0), cell(r.P50Ms, 2), cell(r.P95Ms, 2), cell(r.P99Ms, 2), cell(r.CommitsPerWorkflow, 2),
-			cell(r.BytesPerInstance, 0), cell(r.MemoryPerInstance, 0), idleCell(r), cell(r.FloorPerSecond, 0),
-			cell(r.RatioToFloor, 2), cell(r.FloorP50Ms, 2))
+			cell(r.BytesPerInstance, 0), cell(r.MemoryPerInstance, 0), idleCell(r), cell(r.BaselinePerSecond, 0),
+			cell(r.RatioToBaseline, 2), cell(r.BaselineP50Ms, 2))
 	}
 	t.Flush()
 	if len(rows) > 0 && rows[0].Durability == "" {
 		fmt.Fprintf(w, "store %s; times in ms\n", rows[0].Store)
 	} else if len(rows) > 0 {
-		fmt.Fprintf(w, "store %s, durability %s; times in ms; floor: bare commits of one step's rows, measured in this run\n", rows[0].Store, rows[0].Durability)
+		fmt.Fprintf(w, "store %s, durability %s; times in ms; baseline: bare commits of one step's rows, measured in this run\n", rows[0].Store, rows[0].Durability)
 	}
 	for _, r := range rows {
 		if r.Note != "" {

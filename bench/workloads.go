@@ -16,23 +16,25 @@ import (
 // callers is how many workflows run at once under load.
 const callers = 64
 
-// floor measures the bare loop in a database of its own.
-func (o *Options) floor(ctx context.Context, n, callers int) (Floor, error) {
-	if o.Floor == nil {
-		return Floor{}, nil
+// baseline measures the bare loop in a database of its own.
+func (o *Options) baseline(ctx context.Context, n, callers int) (Baseline, error) {
+	if o.Baseline == nil {
+		return Baseline{}, nil
 	}
-	dir, remove, err := o.dir("floor")
+	dir, remove, err := o.dir("baseline")
 	if err != nil {
-		return Floor{}, err
+		return Baseline{}, err
 	}
 	defer remove()
-	return o.Floor(ctx, dir, n, callers)
+	return o.Baseline(ctx, dir, n, callers)
 }
 
-func (r *Row) beside(f, one Floor) { r.FloorPerSecond, r.FloorP50Ms = f.PerSecond, ms(one.P50) }
+func (r *Row) beside(f, one Baseline) {
+	r.BaselinePerSecond, r.BaselineP50Ms = f.PerSecond, ms(one.P50)
+}
 
 // over notes what a workflow takes beyond its own bare commits.
-func (r *Row) over(one Floor, commits int) {
+func (r *Row) over(one Baseline, commits int) {
 	if one.P50 > 0 {
 		r.Note = fmt.Sprintf("p50 is %.2f ms over %d bare commits (aim: at most 0.5)", r.P50Ms-float64(commits)*ms(one.P50), commits)
 	}
@@ -60,11 +62,11 @@ func (o *Options) fresh(ctx context.Context, name string, documents []string, f 
 func steps(ctx context.Context, o *Options) ([]Row, error) {
 	var rows []Row
 	for _, calls := range []int{5, 3} {
-		before, err := o.floor(ctx, o.count(40_000, 2_000), callers)
+		before, err := o.baseline(ctx, o.count(40_000, 2_000), callers)
 		if err != nil {
 			return nil, err
 		}
-		one, err := o.floor(ctx, o.count(1_000, 100), 1)
+		one, err := o.baseline(ctx, o.count(1_000, 100), 1)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +107,7 @@ func (o *Options) load(ctx context.Context, n *node, name string, calls int, row
 
 // start: latency of a workflow of one call, nothing else going on.
 func start(ctx context.Context, o *Options) ([]Row, error) {
-	one, err := o.floor(ctx, o.count(1_000, 100), 1)
+	one, err := o.baseline(ctx, o.count(1_000, 100), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +130,7 @@ func start(ctx context.Context, o *Options) ([]Row, error) {
 		row.over(one, 3)
 		return nil
 	})
-	row.FloorP50Ms = ms(one.P50)
+	row.BaselineP50Ms = ms(one.P50)
 	return []Row{row}, err
 }
 
@@ -157,11 +159,11 @@ func (n *node) enqueue(ctx context.Context, id string) error {
 
 // signals: parked instances resumed under load, and one at a time.
 func signals(ctx context.Context, o *Options) ([]Row, error) {
-	bare, err := o.floor(ctx, o.count(40_000, 2_000), callers)
+	bare, err := o.baseline(ctx, o.count(40_000, 2_000), callers)
 	if err != nil {
 		return nil, err
 	}
-	one, err := o.floor(ctx, o.count(1_000, 100), 1)
+	one, err := o.baseline(ctx, o.count(1_000, 100), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +187,7 @@ func signals(ctx context.Context, o *Options) ([]Row, error) {
 			return nil, err
 		}
 		loaded.beside(bare, one)
-		single.FloorP50Ms = ms(one.P50)
+		single.BaselineP50Ms = ms(one.P50)
 		single.over(one, 2)
 		rows = append(rows, loaded, single)
 	}
@@ -472,7 +474,7 @@ func backlog(ctx context.Context, o *Options) ([]Row, error) {
 				have += batch
 			}
 			syscall.Sync() // the load's own writes are not what is measured
-			bare, err := o.floor(ctx, o.count(20_000, 500), callers)
+			bare, err := o.baseline(ctx, o.count(20_000, 500), callers)
 			if err != nil {
 				return err
 			}
@@ -480,10 +482,10 @@ func backlog(ctx context.Context, o *Options) ([]Row, error) {
 			if err := o.load(ctx, n, "steps-5", 5, &row); err != nil {
 				return err
 			}
-			row.FloorPerSecond = bare.PerSecond
+			row.BaselinePerSecond = bare.PerSecond
 			if rows = append(rows, row); len(rows) > 1 {
-				cost := func(r Row) float64 { return r.FloorPerSecond / r.RatePerSecond }
-				rows[len(rows)-1].Note = fmt.Sprintf("a step costs %.2f times that with %d, each against its floor", cost(row)/cost(rows[0]), sizes[0])
+				cost := func(r Row) float64 { return r.BaselinePerSecond / r.RatePerSecond }
+				rows[len(rows)-1].Note = fmt.Sprintf("a step costs %.2f times that with %d, each against its baseline", cost(row)/cost(rows[0]), sizes[0])
 			}
 		}
 		return nil

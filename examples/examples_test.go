@@ -22,7 +22,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
@@ -103,12 +103,12 @@ func (o outside) count(t *testing.T, n node, id string) string {
 // node is a node with all examples published.
 type node struct {
 	*runtime.Runtime
-	store *places.Database
+	store *testdb.Database
 }
 
 func serve(t *testing.T, place string) node {
 	t.Helper()
-	st, err := places.Open(t.Context(), place)
+	st, err := testdb.Open(t.Context(), place)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func waitsFor(kind snapshot.WaitKind) func(snapshot.Snapshot) bool {
 
 func TestLoanApproval(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		world, n := services(t), serve(t, fresh())
 		atOnce := n.start(t, "loan-approval", map[string]any{"services": world.url, "amount": 10})
 		if out := n.output(t, atOnce); !strings.Contains(out, `"decidedBy":"score","decision":"approved"`) {
@@ -255,7 +255,7 @@ func (n node) officer(t *testing.T, id, outcome string) {
 
 func TestTrafficFine(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		world, n := services(t), serve(t, fresh())
 		mine := n.start(t, "traffic-fine", map[string]any{"services": world.url})
 		other := n.start(t, "traffic-fine", map[string]any{"services": world.url, "policeReport": "PR-1"})
@@ -284,7 +284,7 @@ func TestTrafficFine(t *testing.T) {
 
 func TestGroupCheckout(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		world, n := services(t), serve(t, fresh())
 		world.put(t, "/control/checkout/grace", `{"fail": -1, "status": 402}`)
 		world.put(t, "/control/checkout/edsger", `{"fail": 2, "status": 503}`)
@@ -320,7 +320,7 @@ func (n node) trigger(t *testing.T, world outside, request, event, actor, data s
 
 func TestInsuranceClaim(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		world, n := services(t), serve(t, fresh())
 		if _, err := n.trigger(t, world, "r-0", "accept", "olga", `{}`); problem.CodeOf(err) != "lifecycle.refused" {
 			t.Errorf("accepted before it is assessed: %v", err)

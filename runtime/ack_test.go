@@ -15,7 +15,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -118,7 +118,7 @@ func (n *testNode) ack(t *testing.T, id string, want engine.Disposition, a engin
 
 func TestDeliveredIsPerformedAgainUntilProcessed(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		c := &consumer{}
 		n := start(t, fresh(), c.take, ackDoc)
 		n.begin(t, "i", "t/ack", map[string]any{"order": 7, "within": "PT0.1S"})
@@ -167,7 +167,7 @@ func TestAckDuringItsDelivery(t *testing.T) {
 		"delivered": {Outcome: engine.AckDelivered},
 		"retry":     {Outcome: engine.AckRetry, Delay: time.Hour},
 	}
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		c := &consumer{}
 		n := start(t, fresh(), c.take, ackDoc, tellDoc)
 		ends := map[string]error{"answers": nil, "breaks": errors.New("broken"), "refuses": refused}
@@ -225,7 +225,7 @@ func TestAckDuringItsDelivery(t *testing.T) {
 
 func TestFailedIsAnErrorOrOneDeadLetter(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		c := &consumer{}
 		n := start(t, fresh(), c.take, ackDoc, tellDoc)
 		n.begin(t, "i", "t/ack", nil)
@@ -259,7 +259,7 @@ func TestFailedIsAnErrorOrOneDeadLetter(t *testing.T) {
 
 func TestRetryAndDeliveredMoveTheNextDelivery(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		c := &consumer{}
 		n := start(t, fresh(), c.take, tellDoc)
 		n.begin(t, "i", "t/tell", nil)
@@ -283,7 +283,7 @@ func TestRetryAndDeliveredMoveTheNextDelivery(t *testing.T) {
 // held to the performer's policy between two deliveries.
 func TestUnacknowledgedIsGivenUp(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		c := &consumer{during: func(a activity.Attempt) error {
 			if a.Number%4 != 0 { // of 5 attempts
 				return errors.New("away")
@@ -321,7 +321,7 @@ func TestUnacknowledgedIsGivenUp(t *testing.T) {
 
 func TestAckMeetsTheEndOfItsInstance(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		c := &consumer{}
 		n := start(t, fresh(), c.take, ackDoc)
 		for _, id := range []string{"cancelled", "suspended"} {
@@ -353,7 +353,7 @@ func TestAckMeetsTheEndOfItsInstance(t *testing.T) {
 
 func TestAcksRace(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		c := &consumer{}
 		n := start(t, fresh(), c.take, ackDoc, tellDoc)
 		for i := range 10 {
@@ -420,7 +420,7 @@ func TestAckOfAnUnknownCommit(t *testing.T) {
 	acks := []engine.Ack{
 		{Outcome: engine.AckProcessed}, {Outcome: engine.AckFailed}, {Outcome: engine.AckDelivered}, {Outcome: engine.AckRetry, Delay: time.Hour},
 	}
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		for _, made := range []bool{false, true} {
 			c := &consumer{}
 			u := &unsureOf{made: made, kind: func(c store.Change) bool {
@@ -459,7 +459,7 @@ func TestAckOfAnUnknownCommit(t *testing.T) {
 func TestAckProblems(t *testing.T) {
 	t.Parallel()
 	c := &consumer{during: func(activity.Attempt) error { return errors.New("away") }}
-	n := start(t, places.OnFile(t)(), c.take, plainDoc, tellDoc)
+	n := start(t, testdb.OnFile(t)(), c.take, plainDoc, tellDoc)
 	n.begin(t, "plain", "t/plain", nil)
 	n.begin(t, "i", "t/tell", nil)
 	for _, x := range []struct {

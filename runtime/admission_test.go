@@ -17,7 +17,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,7 +38,7 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 // node but for their times.
 func sending(t *testing.T, place string, outside wire, set func(*runtime.Config), documents ...string) *testNode {
 	t.Helper()
-	st, err := places.Open(t.Context(), place)
+	st, err := testdb.Open(t.Context(), place)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func getDoc(name, path string) string {
 // not sent is no attempt.
 func TestAFullHostFaultsNobody(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		const instances, perHost = 600, 16
 		var requests, at, most atomic.Int64
 		n := sending(t, fresh(), func(*http.Request) int {
@@ -228,7 +228,7 @@ func TestAWideInstanceStarvesNobody(t *testing.T) {
 // What waits when a node stops is given back without an attempt.
 func TestWaitingIsNoAttempt(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		release := make(chan struct{})
 		place := fresh()
 		blocked := func(r *http.Request) int {

@@ -3,7 +3,7 @@ package runtime_test
 import (
 	"testing"
 
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
@@ -11,7 +11,7 @@ import (
 // reassigns it or takes it away, and nobody excluded ever gets it.
 func TestTasksAreHandedOn(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, doc("handed", `
   - approve: {call: humanTask, with: {candidateUsers: [ann], candidateGroups: [finance], excludedUsers: [eve]}}
 `))

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -67,7 +67,7 @@ func TestChaos(t *testing.T) {
 	c.url = srv.URL
 
 	var wg sync.WaitGroup
-	looked := places.Watch(c.file, 50*time.Millisecond)
+	looked := testdb.Watch(c.file, 50*time.Millisecond)
 	end := time.Now().Add(length)
 	for node := range 2 {
 		seed := c.rand.Uint64()
@@ -130,7 +130,7 @@ func (c *chaos) lives(node int, seed uint64, end time.Time) {
 		if !there {
 			continue
 		}
-		if err := places.Verify(c.t.Context(), c.file); err != nil {
+		if err := testdb.Verify(c.t.Context(), c.file); err != nil {
 			c.t.Errorf("after kill %d of node %d: %v", life+1, node, err)
 		}
 	}
@@ -157,10 +157,10 @@ func (c *chaos) check() {
 	if err := sqlite.Check(c.file); err != nil {
 		t.Error(err)
 	}
-	if err := places.Verify(t.Context(), c.file); err != nil {
+	if err := testdb.Verify(t.Context(), c.file); err != nil {
 		t.Error(err)
 	}
-	st, err := places.Open(t.Context(), c.file)
+	st, err := testdb.Open(t.Context(), c.file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func (c *chaos) check() {
 
 // incarnations are those of all instances: also of those whose start was
 // committed by a node that died before it could say so.
-func (c *chaos) incarnations(st *places.Database) map[string]bool {
+func (c *chaos) incarnations(st *testdb.Database) map[string]bool {
 	there := map[string]bool{}
 	q := projections.InstanceQuery{Limit: projections.MaxLimit}
 	for {
@@ -205,7 +205,7 @@ func (c *chaos) incarnations(st *places.Database) map[string]bool {
 
 // whole says what is wrong with an instance: it is complete, its stream has no
 // gap, and each of its two effects happened under one key.
-func (c *chaos) whole(st *places.Database, id string) string {
+func (c *chaos) whole(st *testdb.Database, id string) string {
 	s, err := st.Writer.Load(c.t.Context(), id)
 	if err != nil {
 		return err.Error()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
@@ -63,7 +63,7 @@ func (n *testNode) childOf(t *testing.T, parent string) projections.Instance {
 
 func TestSubWorkflowGivesItsOutput(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
 		n := start(t, place, func(_ context.Context, in json.RawMessage) (any, error) { return json.RawMessage(in), nil }, shippingDoc, orderDoc)
 		n.begin(t, "o", "t/order", map[string]any{"id": 7})
@@ -85,7 +85,7 @@ func TestSubWorkflowGivesItsOutput(t *testing.T) {
 func TestLargeOutputOfASubWorkflow(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 100_000)
-	n := start(t, places.OnFile(t)(), func(context.Context, json.RawMessage) (any, error) { return large, nil }, shippingDoc, orderDoc)
+	n := start(t, testdb.OnFile(t)(), func(context.Context, json.RawMessage) (any, error) { return large, nil }, shippingDoc, orderDoc)
 	n.begin(t, "o", "t/order", map[string]any{"id": 7})
 	if got := n.output(t, "o"); got != `{"got":"`+large+`","id":7}` {
 		t.Errorf("output of %d bytes", len(got))
@@ -95,7 +95,7 @@ func TestLargeOutputOfASubWorkflow(t *testing.T) {
 // TestChildFaultIsTheParentsError is the first part of scenario 35.
 func TestChildFaultIsTheParentsError(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
 		fail := true
 		effect := func(context.Context, json.RawMessage) (any, error) {
@@ -128,7 +128,7 @@ func TestChildFaultIsTheParentsError(t *testing.T) {
 
 func TestUnknownSubWorkflowIsAnError(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
 		n := start(t, place, nil, fmt.Sprintf(carefulDoc, "nowhere"))
 		n.begin(t, "c", "t/careful", nil)
@@ -141,7 +141,7 @@ func TestUnknownSubWorkflowIsAnError(t *testing.T) {
 // TestCancelEndsTheWholeFamily is the second part of scenario 35.
 func TestCancelEndsTheWholeFamily(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
 		n := start(t, place, nil, slowDoc, innerDoc, outerDoc)
 		n.begin(t, "o", "t/outer", nil)
@@ -160,7 +160,7 @@ func TestCancelEndsTheWholeFamily(t *testing.T) {
 // lies in the queue: the child never begins.
 func TestCancelBeforeTheChildBegan(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
 		n := idle(t, place, slowDoc, innerDoc)
 		n.begin(t, "i", "t/inner", nil)
@@ -180,7 +180,7 @@ func TestCancelBeforeTheChildBegan(t *testing.T) {
 // TestUnawaitedChildOutlivesItsParent is the third part of scenario 35.
 func TestUnawaitedChildOutlivesItsParent(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
 		n := start(t, place, nil, slowDoc, looseDoc)
 		n.begin(t, "l", "t/loose", map[string]any{"kept": true})
@@ -202,7 +202,7 @@ func TestUnawaitedChildOutlivesItsParent(t *testing.T) {
 // parent's commit and the child's start does not count.
 func TestLatestIsResolvedOnce(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
 		n := idle(t, place, slowDoc, innerDoc)
 		n.begin(t, "i", "t/inner", nil)
@@ -223,7 +223,7 @@ func TestLatestIsResolvedOnce(t *testing.T) {
 // TestSubWorkflowsHaveADepth waits one deeper than may be.
 func TestSubWorkflowsHaveADepth(t *testing.T) {
 	t.Parallel()
-	n := start(t, places.OnFile(t)(), nil)
+	n := start(t, testdb.OnFile(t)(), nil)
 	for i := engine.MaxDepth + 1; i >= 0; i-- {
 		publish(t, n, doc(fmt.Sprintf("d%d", i), fmt.Sprintf("\n  - a: {run: {workflow: {namespace: t, name: d%d}}}\n", i+1)))
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -255,7 +255,7 @@ func scenario(t *testing.T, place func() string, run func(file, url string) int6
 	var r result
 	r.operations = run(file, srv.URL)
 	r.effects = w.String()
-	st, err := places.Open(t.Context(), file)
+	st, err := testdb.Open(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func scenario(t *testing.T, place func() string, run func(file, url string) int6
 // leased says which queues have messages with a worker although nobody works
 // any more. A server needs a moment to notice that a session's client is dead.
 // A duplicate that nobody got to before the end may still be ready.
-func leased(t *testing.T, st *places.Database) string {
+func leased(t *testing.T, st *testdb.Database) string {
 	t.Helper()
 	var w await.Wait
 	for {
@@ -351,7 +351,7 @@ func runToEnd(t *testing.T, mode, file, url string) int64 {
 // durable operations, and lets another finish: the end is the undisturbed one.
 func TestCrashPoints(t *testing.T) {
 	t.Parallel()
-	crashPoints(t, places.OnFile(t), "crash", 1, 1)
+	crashPoints(t, testdb.OnFile(t), "crash", 1, 1)
 }
 
 // TestCrashPointsOnOracle does the same on the Oracle store: for one operation
@@ -362,7 +362,7 @@ func TestCrashPointsOnOracle(t *testing.T) {
 	if os.Getenv("AQUEDUCT_FAULTS") == "all" {
 		first, step = 1, 1
 	}
-	crashPoints(t, places.OnOracle(t), "crash", first, step)
+	crashPoints(t, testdb.OnOracle(t), "crash", first, step)
 }
 
 func crashPoints(t *testing.T, place func() string, mode string, first, step int64) {
@@ -395,7 +395,7 @@ func killed(t *testing.T, mode, file, url string, k int64, after string) {
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != -1) {
 		t.Errorf("operation %d: child ended with %v", k, err)
 	}
-	if err := errors.Join(places.Verify(t.Context(), file), places.Examine(t.Context(), file)); err != nil {
+	if err := errors.Join(testdb.Verify(t.Context(), file), testdb.Examine(t.Context(), file)); err != nil {
 		t.Errorf("operation %d, after=%q: %v", k, after, err)
 	}
 }
@@ -404,7 +404,7 @@ func killed(t *testing.T, mode, file, url string, k int64, after string) {
 // takes over when the first is stopped.
 func TestCrashPointsWithTwoNodes(t *testing.T) {
 	t.Parallel()
-	place := places.OnFile(t)
+	place := testdb.OnFile(t)
 	want := scenario(t, place, func(file, url string) int64 { return runToEnd(t, "crash", file, url) })
 	step := int64(1)
 	if testing.Short() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 )
 
 // flowDocument has what goes on at once and again: a loop over 10,000 items, a
@@ -79,7 +79,7 @@ func TestFlowSurvivesEachCrash(t *testing.T) {
 	if testing.Short() {
 		step = 7
 	}
-	undisturbed := scenario(t, places.OnFile(t), func(file, url string) int64 { return runToEnd(t, "flow", file, url) })
+	undisturbed := scenario(t, testdb.OnFile(t), func(file, url string) int64 { return runToEnd(t, "flow", file, url) })
 	want := undisturbed.told()
 	const output = `output [{"at":9999,"sum":49995000},{"error":500,"tries":3},"ann",{"n":35}]`
 	if !strings.HasPrefix(want, output) || strings.Count(want, "cancel") != 2 || undisturbed.operations < 30 {
@@ -89,7 +89,7 @@ func TestFlowSurvivesEachCrash(t *testing.T) {
 		for _, after := range []string{"", "1"} {
 			t.Run(fmt.Sprintf("%d%s", k, after), func(t *testing.T) {
 				t.Parallel()
-				got := scenario(t, places.OnFile(t), func(file, url string) int64 {
+				got := scenario(t, testdb.OnFile(t), func(file, url string) int64 {
 					killed(t, "flow", file, url, k, after)
 					return runToEnd(t, "flow", file, url)
 				})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -48,7 +48,7 @@ func (n *testNode) discard(t *testing.T, id string) {
 // neither is lost to retention, until somebody gives it up.
 func TestDiscardGivesTheCommandUp(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), func(context.Context, json.RawMessage) (any, error) {
 			return nil, activity.Permanent(errors.New("gone"))
 		}, emitDoc)
@@ -74,7 +74,7 @@ func TestDiscardGivesTheCommandUp(t *testing.T) {
 // TestDiscardLeavesWhatGoesOn: a dead letter may be about the past of its command.
 func TestDiscardLeavesWhatGoesOn(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		c := &consumer{}
 		n := start(t, fresh(), c.take, tellDoc, ackDoc)
 		n.begin(t, "told", "t/tell", nil)

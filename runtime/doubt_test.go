@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/activity"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -45,7 +45,7 @@ func (u *unsure) Commit(ctx context.Context, c store.Change) error {
 // else would perform it as long as this node lives.
 func TestCommandOfAnUnknownCommitIsPerformed(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		var calls atomic.Int64
 		u := &unsure{}
 		u.left.Store(1)
@@ -83,7 +83,7 @@ func TestCommandOfAnUnknownCommitIsPerformed(t *testing.T) {
 // by its caller: the commands of the first are not those of the second.
 func TestCommandsOfALostCommitAreNotPerformed(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		var mu sync.Mutex
 		keys := map[string]bool{}
 		u := &unsure{lost: true}

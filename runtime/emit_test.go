@@ -12,7 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -80,7 +80,7 @@ func (n *testNode) settled(t *testing.T) {
 func TestEmittedEventReachesListenersAndTheOutside(t *testing.T) {
 	t.Parallel()
 	out := &outsider{}
-	n := start(t, places.OnFile(t)(), out.take, emitDoc, listenDoc, heardDoc)
+	n := start(t, testdb.OnFile(t)(), out.take, emitDoc, listenDoc, heardDoc)
 	n.begin(t, "seven", "t/listen", map[string]any{"order": 7})
 	n.begin(t, "eight", "t/listen", map[string]any{"order": 8})
 	n.begin(t, "any", "t/heard", nil)
@@ -114,7 +114,7 @@ func TestUndeliveredEventIsADeadLetterThatCanBeReplayed(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
 	out := &outsider{fail: func(int) error { return down }}
-	n := start(t, places.OnFile(t)(), out.take, emitDoc, heardDoc)
+	n := start(t, testdb.OnFile(t)(), out.take, emitDoc, heardDoc)
 	n.begin(t, "any", "t/heard", nil)
 	n.begin(t, "i", "t/emit", nil)
 	n.output(t, "i") // the workflow does not wait for its events

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -98,7 +98,7 @@ var fullDoc = doc("full", `
 // instance is in. Those behind it go on.
 func TestWhatAnInstanceCannotKeepHasAnEnd(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := configured(t, fresh(), quick, fullDoc, listenDoc)
 		n.begin(t, "i", "t/full", nil)
 		n.until(t, "i", status("faulted"))
@@ -129,7 +129,7 @@ func TestWhatAnInstanceCannotKeepHasAnEnd(t *testing.T) {
 // another entry makes a dead letter of what comes, one that has ended drops it.
 func TestWhatAFullInstanceIsSentHasAnEnd(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		full := atomic.Bool{}
 		n := configured(t, fresh(), func(c *runtime.Config) {
 			quick(c)
@@ -158,7 +158,7 @@ func TestWhatAFullInstanceIsSentHasAnEnd(t *testing.T) {
 // TestAFullStreamFaultsAndCanBeCancelled: there is room left for both.
 func TestAFullStreamFaultsAndCanBeCancelled(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := configured(t, fresh(), quick, queueDoc)
 		n.begin(t, "i", "t/queue", nil)
 		s, err := n.store.Writer.Load(t.Context(), "i")
@@ -191,7 +191,7 @@ func TestAFullStreamFaultsAndCanBeCancelled(t *testing.T) {
 // TestAValueThatTheDatabaseDoesNotTakeIsTheAuthors: as what is too large.
 func TestAValueThatTheDatabaseDoesNotTakeIsTheAuthors(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := configured(t, fresh(), func(c *runtime.Config) {
 			quick(c)
 			s := &refusing{refuses: func(ch store.Change) error {
@@ -224,7 +224,7 @@ var longTypeDoc = doc("long-type", `
 // TestAValueTooLongForItsColumnFaultsItsInstance: on the database itself.
 func TestAValueTooLongForItsColumnFaultsItsInstance(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := configured(t, fresh(), quick, longTypeDoc)
 		n.begin(t, "i", "t/long-type", nil)
 		n.send(t, toI("i", "s", `{"type":"go"}`))
@@ -243,7 +243,7 @@ func TestAValueTooLongForItsColumnFaultsItsInstance(t *testing.T) {
 // the bug is mended, and those behind it keep their order.
 func TestOurOwnFaultBuriesNoSoundMessage(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		defs := &bugged{}
 		n := configured(t, fresh(), func(c *runtime.Config) { quick(c); defs.Definitions, c.Definitions = c.Definitions, defs }, queueDoc)
 		n.begin(t, "i", "t/queue", nil)
@@ -270,7 +270,7 @@ var queueDoc = doc("queue", `
 // and those behind it go on.
 func TestOurPatienceEnds(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		defs := &bugged{}
 		n := configured(t, fresh(), func(c *runtime.Config) {
 			quick(c)

@@ -18,7 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
@@ -122,7 +122,7 @@ func (l *logged) String() string {
 
 func newFaulty(t *testing.T) *faulty {
 	t.Helper()
-	d := oracletest.StandIn(t, places.Install)
+	d := oracletest.StandIn(t, testdb.Install)
 	return &faulty{t: t, d: d, watch: oracletest.Watch(t, d)}
 }
 
@@ -172,7 +172,7 @@ func (f *faulty) node(ctx context.Context, effects *sync.Map) (*testNode, error)
 	n := &testNode{done: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	err := again(ctx, func() (err error) {
-		n.store, err = places.At(oracle.Open(ctx, oracle.Options{DSN: f.d.DSN(), Consumers: 1, Wait: time.Second, Heartbeat: 2 * time.Second, DeadAfter: 6 * time.Second, Log: log}))
+		n.store, err = testdb.At(oracle.Open(ctx, oracle.Options{DSN: f.d.DSN(), Consumers: 1, Wait: time.Second, Heartbeat: 2 * time.Second, DeadAfter: 6 * time.Second, Log: log}))
 		return err
 	})
 	if err != nil {
@@ -255,7 +255,7 @@ func (f *faulty) status(ctx context.Context, id, want string) error {
 // end is what is left of an instance, by a node that nothing disturbs.
 func (f *faulty) end(id string, effects *sync.Map) string {
 	f.watch.Arm("all:0:none")
-	st, err := places.Open(f.t.Context(), f.d.DSN())
+	st, err := testdb.Open(f.t.Context(), f.d.DSN())
 	if err != nil {
 		return err.Error()
 	}

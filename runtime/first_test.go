@@ -13,7 +13,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
@@ -69,7 +69,7 @@ func (n *testNode) signals(t *testing.T, id string) []string {
 
 func TestStartWithSignalIsOneCommit(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, gatherDoc)
 		req := trigger("t/gather", "L-1", "r-1", "a")
 		id, created, did, err := n.rt.StartOrSignal(t.Context(), "", req, nil)
@@ -125,7 +125,7 @@ func event(reference, id, name, data string) signal.Start {
 // repeat is a duplicate, though the state that it led to would refuse it.
 func TestRefusedFirstSignalLeavesNothing(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, loanDoc)
 		for _, c := range []struct{ name, data, code string }{
 			{"close", `{}`, "lifecycle.refused"}, {"submit", `7`, "lifecycle.invalid-payload"}, {"nothing", `{}`, "lifecycle.unknown-event"},
@@ -165,7 +165,7 @@ func TestRefusedFirstSignalLeavesNothing(t *testing.T) {
 // Of eight callers at once, each twice, one creates and the others signal.
 func TestManyTriggersAreOneInstance(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, gatherDoc)
 		var mu sync.Mutex
 		var wg sync.WaitGroup
@@ -215,7 +215,7 @@ func (n *testNode) request(t *testing.T, instance string, s signal.Start) {
 // key decides (A15).
 func TestTriggersThroughTheQueue(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, gatherDoc)
 		for i := range 8 {
 			n.request(t, fmt.Sprint("i-", i), trigger("t/gather", "L-1", fmt.Sprint("r-", i/2), fmt.Sprint(i/2)))
@@ -252,7 +252,7 @@ func TestTriggersThroughTheQueue(t *testing.T) {
 // again first. Neither suspends the instance: it has nothing to do with it.
 func TestRefusedEventsAreDeadLetters(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := configured(t, fresh(), func(c *runtime.Config) {
 			c.SuspendOnDeadLetter, c.RetryMax, c.RetryDelay, c.OrderGrace = true, 2, 20*time.Millisecond, 25*time.Millisecond
 		}, loanDoc)
@@ -390,10 +390,10 @@ func TestTriggerSurvivesEachCrash(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		crashPoints(t, places.OnFile(t), "trigger", 1, 1)
+		crashPoints(t, testdb.OnFile(t), "trigger", 1, 1)
 	})
 	t.Run("oracle", func(t *testing.T) {
 		t.Parallel()
-		crashPoints(t, places.OnOracle(t), "trigger", 1+rand.Int64N(3), 3) // others in every run
+		crashPoints(t, testdb.OnOracle(t), "trigger", 1+rand.Int64N(3), 3) // others in every run
 	})
 }

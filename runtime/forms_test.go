@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 )
@@ -25,7 +25,7 @@ do:
 // again; the workflow sees only what fits.
 func TestAnswersFitTheirForm(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, formDoc)
 		n.begin(t, "i", "t/form", map[string]any{"most": 3})
 		before := n.until(t, "i", status("waiting"))
@@ -58,7 +58,7 @@ func TestAnswersFitTheirForm(t *testing.T) {
 // none faults the task when it would be asked.
 func TestNobodyIsAskedWithABrokenForm(t *testing.T) {
 	t.Parallel()
-	n := start(t, places.OnFile(t)(), nil, formDoc)
+	n := start(t, testdb.OnFile(t)(), nil, formDoc)
 	n.begin(t, "i", "t/form", map[string]any{"most": "many"})
 	row := n.until(t, "i", status("faulted"))
 	if row.ErrorType != "https://open-workflow-specification.org/spec/1.0.0/errors/validation" {

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // nodesOn runs a test on every store, with one node and with two.
 func nodesOn(t *testing.T, test func(t *testing.T, nodes []*testNode)) {
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		for _, count := range []int{1, 2} {
 			t.Run(fmt.Sprintf("nodes=%d", count), func(t *testing.T) {
 				t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -18,7 +18,7 @@ import (
 // instance for its own, neither by the API nor through the queue.
 func TestAnIDIsOfOneDefinition(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, waitDoc("one"), waitDoc("two"))
 		n.begin(t, "i", "t/one", nil)
 		before := n.until(t, "i", status("waiting"))
@@ -44,7 +44,7 @@ func TestAnIDIsOfOneDefinition(t *testing.T) {
 // and nobody begins one.
 func TestIDsOfSchedulesAreTheEngines(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, waitDoc("one"), scheduledDoc("hourly", "1.0.0", "{every: PT1H}"))
 		for _, id := range []string{"schedule.t.hourly.1.1.0", "schedule.t.hourly.1.0.0", "schedule."} {
 			for _, definition := range []string{"t/one", "t/hourly"} {

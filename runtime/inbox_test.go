@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 )
 
 func paid(id string, order int) json.RawMessage {
@@ -29,7 +29,7 @@ func TestEarlyEventIsKeptForAWhile(t *testing.T) {
   - first: {listen: {to: {one: {with: {type: paid}}}}}
   - second: {listen: {to: {one: {with: {type: paid}}}}}
 `)
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := keeping(t, fresh(), time.Minute, nil, listenDoc, twice)
 		n.event(t, paid("1", 7), 0)
 		n.event(t, paid("1", 7), 0)
@@ -61,7 +61,7 @@ func TestEarlyEventIsKeptForAWhile(t *testing.T) {
 
 func TestEarlyEventExpires(t *testing.T) {
 	t.Parallel()
-	n := keeping(t, places.OnFile(t)(), 50*time.Millisecond, nil, listenDoc)
+	n := keeping(t, testdb.OnFile(t)(), 50*time.Millisecond, nil, listenDoc)
 	n.event(t, paid("1", 7), 0)
 	time.Sleep(100 * time.Millisecond)
 	n.begin(t, "i", "t/listen", map[string]any{"order": 7})
@@ -77,7 +77,7 @@ func TestEarlyEventExpires(t *testing.T) {
 // TestEventAndListenNeverMissEachOther lets each begin while the other does.
 func TestEventAndListenNeverMissEachOther(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
 		n := keeping(t, place, time.Minute, nil, listenDoc)
 		other := keeping(t, place, time.Minute, nil, listenDoc)

@@ -10,7 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -18,7 +18,7 @@ import (
 // configured starts a node with settings of its own.
 func configured(t *testing.T, place string, set func(*runtime.Config), documents ...string) *testNode {
 	t.Helper()
-	st, err := places.Open(t.Context(), place)
+	st, err := testdb.Open(t.Context(), place)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func configured(t *testing.T, place string, set func(*runtime.Config), documents
 
 func TestRetentionJobDeletesWhatEndedLongAgo(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := configured(t, fresh(), func(c *runtime.Config) {
 			c.RetentionKeep, c.RetentionEvery = time.Millisecond, 20*time.Millisecond
 		}, callDoc, listenDoc)
@@ -67,7 +67,7 @@ func TestRetentionJobDeletesWhatEndedLongAgo(t *testing.T) {
 
 func TestDeadLetterSuspendsItsInstanceWhenAskedTo(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := configured(t, fresh(), func(c *runtime.Config) { c.SuspendOnDeadLetter = true }, listenDoc)
 		n.begin(t, "i", "t/listen", map[string]any{"order": 1})
 		// A result that is none, for an instance that exists.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -16,7 +16,7 @@ import (
 // folds to another, is another key: what was checked is what is done.
 func TestKeysOfMessagesAreExact(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, doc("keys", `
   - approve: {call: humanTask, with: {candidateUsers: [eve], outcomes: [approve, reject]}}
   - hear: {listen: {to: {one: {with: {type: go}}}}}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -262,10 +262,10 @@ func pays(t *testing.T, place string, seed uint64, kills ...string) (told string
 	for _, w := range l.wrong {
 		t.Error(w)
 	}
-	if err := places.Verify(t.Context(), place); err != nil {
+	if err := testdb.Verify(t.Context(), place); err != nil {
 		t.Error(err)
 	}
-	st, err := places.Open(t.Context(), place)
+	st, err := testdb.Open(t.Context(), place)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestKeysSurviveCrashes(t *testing.T) {
 	if first == 0 {
 		first = uint64(time.Now().UnixNano())
 	}
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		programs, points := uint64(*keyPrograms), *keyPoints
 		if strings.HasSuffix(t.Name(), "oracle") || testing.Short() {
 			programs, points = 1, 3

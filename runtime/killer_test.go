@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -87,7 +87,7 @@ func survive(ctx context.Context, n *testNode, what string) error {
 // workflow's error, a message a dead letter, after a few processes.
 func TestWhatKillsProcessesIsTakenOutOfCirculation(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		for _, what := range []string{"command", "message"} {
 			place := fresh()
 			deaths, at := 0, "first"

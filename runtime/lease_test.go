@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -67,7 +67,7 @@ func blocked(t *testing.T) (effect func(context.Context, json.RawMessage) (any, 
 // same, and must not stay so for ever.
 func TestAnnouncementOfATakenCommandIsConsumed(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		effect, release := blocked(t)
 		s := &overtaken{}
 		n, err := open(t.Context(), fresh(), s.wraps, effect, callDoc)
@@ -107,7 +107,7 @@ func TestAnnouncementOfATakenCommandIsConsumed(t *testing.T) {
 // is kept for an operator, and does not stay locked.
 func TestResultOfASettledCommandIsADeadLetter(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		effect, release := blocked(t)
 		n := start(t, fresh(), effect, callDoc)
 		n.begin(t, "i", "t/call", nil)
@@ -153,7 +153,7 @@ func (s *forgetful) Receive(ctx context.Context, q store.Queue, arrived func(sto
 // of its workers has is found, and handled.
 func TestStrayMessageIsGivenBack(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		s := &forgetful{}
 		n, err := open(t.Context(), fresh(), func(p store.Parts) store.Parts { s.Receiver, p.Queue = p.Queue, s; return p }, nil, listenDoc)
 		if err != nil {
@@ -194,7 +194,7 @@ func (s worn) Stream(ctx context.Context, id string, after int64, limit int) ([]
 // is a dead letter at once.
 func TestDamagedCommandIsNotPerformed(t *testing.T) {
 	t.Parallel()
-	n, err := open(t.Context(), places.OnFile(t)(), func(p store.Parts) store.Parts { p.Streams = worn{p.Streams, "i"}; return p }, nil, listenDoc)
+	n, err := open(t.Context(), testdb.OnFile(t)(), func(p store.Parts) store.Parts { p.Streams = worn{p.Streams, "i"}; return p }, nil, listenDoc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestDamagedCommandIsNotPerformed(t *testing.T) {
 // changes no instance.
 func TestDamagedMessageIsADeadLetter(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, listenDoc)
 		n.begin(t, "i", "t/listen", map[string]any{"order": 1})
 		body, err := signal.Envelope{

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/internal/await"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 )
 
 const manyDoc = `
@@ -39,7 +39,7 @@ do:
 // a correlation, by the value bound.
 func TestEventFindsTheFilterItFits(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) { eventFindsItsFilter(t, fresh()) })
+	testdb.Each(t, func(t *testing.T, fresh func() string) { eventFindsItsFilter(t, fresh()) })
 }
 
 func eventFindsItsFilter(t *testing.T, place string) {

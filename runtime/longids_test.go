@@ -11,7 +11,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/signal"
 )
 
@@ -64,7 +64,7 @@ func (f *flaky) take(ctx context.Context, input json.RawMessage) (any, error) {
 // everything that an instance does, and what is made of it has no limit of its own.
 func TestLongIDsWork(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		f := &flaky{tried: map[string]int{}}
 		n := keeping(t, fresh(), time.Hour, f.take, longDoc, middleDoc, leafDoc, toldDoc, longStateDoc)
 		var ids []string

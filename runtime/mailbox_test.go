@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
@@ -39,7 +39,7 @@ transitions:
 // the entity first (issue: 59 of 60 became dead letters).
 func TestQueuedEventsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		const entities, events = 5, 30
 		n := start(t, fresh(), nil, ringDoc)
 		var c store.Change
@@ -78,7 +78,7 @@ func TestQueuedEventsKeepTheirOrder(t *testing.T) {
 // are applied in the order in which they were sent, tried again or not.
 func TestOrderOutlivesRetries(t *testing.T) {
 	t.Parallel()
-	n := configured(t, places.OnFile(t)(), func(c *runtime.Config) {
+	n := configured(t, testdb.OnFile(t)(), func(c *runtime.Config) {
 		c.Definitions = &faltering{Definitions: c.Definitions}
 		c.RetryMax, c.RetryDelay, c.RetryDelayMax = 100, 5*time.Millisecond, 20*time.Millisecond
 	}, gatherDoc)
@@ -125,7 +125,7 @@ var wideDoc = doc("wide", `
 // its version, and small instances beside it are served in between.
 func TestWideInstanceDoesNotCompeteWithItself(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), func(context.Context, json.RawMessage) (any, error) { return 1, nil }, wideDoc)
 		n.begin(t, "w", "t/wide", nil)
 		n.until(t, "w", status("completed"))
@@ -157,7 +157,7 @@ var sleepersDoc = doc("sleepers", `
 // Timers of one instance that are due together are no race either.
 func TestTimersOfOneInstanceAreDecidedTogether(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, sleepersDoc)
 		n.begin(t, "z", "t/sleepers", nil)
 		n.until(t, "z", status("completed"))
@@ -171,7 +171,7 @@ func TestTimersOfOneInstanceAreDecidedTogether(t *testing.T) {
 // that is refused leaves no trace in the state of the others.
 func TestEachSignalOfATurnHasItsVerdict(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, ringDoc)
 		if _, _, _, err := n.rt.StartOrSignal(t.Context(), "", trigger("t/ring", "R", "e-0", ""), nil); problem.CodeOf(err) != "lifecycle.unknown-event" {
 			t.Fatalf("an event that nobody knows: %v", err)
@@ -220,7 +220,7 @@ func TestEachSignalOfATurnHasItsVerdict(t *testing.T) {
 func TestQueuedSignalIsNotOvertaken(t *testing.T) {
 	t.Parallel()
 	var away atomic.Bool
-	n := configured(t, places.OnFile(t)(), func(c *runtime.Config) {
+	n := configured(t, testdb.OnFile(t)(), func(c *runtime.Config) {
 		c.Definitions = &missing{Definitions: c.Definitions, away: &away}
 		c.RetryMax, c.RetryDelay, c.RetryDelayMax = 100, 5*time.Millisecond, 20*time.Millisecond
 	}, gatherDoc)
@@ -263,7 +263,7 @@ func (m *missing) Pinned(ctx context.Context, ref snapshot.Definition) (engine.D
 // after the database was in trouble, do not keep it behind them.
 func TestSignalsDoNotKeepTheirStartBehindThem(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := configured(t, fresh(), func(c *runtime.Config) {
 			c.RetryMax, c.RetryDelay, c.RetryDelayMax = 1000, 20*time.Millisecond, 50*time.Millisecond
 		}, gatherDoc)

@@ -11,7 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -21,8 +21,8 @@ import (
 // instance is free when its caller leaves, and all that was taken is given back.
 func TestTurnsWaitForMemory(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
-		st, err := places.Open(t.Context(), fresh())
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		st, err := testdb.Open(t.Context(), fresh())
 		if err != nil {
 			t.Fatal(err)
 		}

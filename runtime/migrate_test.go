@@ -12,7 +12,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -41,7 +41,7 @@ var orderMap = map[string]string{"/do/0/check": "/do/1/check", "/do/1/paid": "/d
 
 func TestMigration(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) { migration(t, fresh()) })
+	testdb.Each(t, func(t *testing.T, fresh func() string) { migration(t, fresh()) })
 }
 
 func paidEvent(order string) json.RawMessage {
@@ -195,7 +195,7 @@ func (h *halting) Commit(ctx context.Context, c store.Change) error {
 // signals of every instance: each is applied once, and every instance ends.
 func TestMigrationGoesOn(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) { migrationGoesOn(t, fresh()) })
+	testdb.Each(t, func(t *testing.T, fresh func() string) { migrationGoesOn(t, fresh()) })
 }
 
 func migrationGoesOn(t *testing.T, place string) {

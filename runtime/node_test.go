@@ -19,7 +19,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 // testNode is a node on a database file, with one function "effect" that tells
 // the outside world its key.
 type testNode struct {
-	store   *places.Database
+	store   *testdb.Database
 	rt      *runtime.Runtime
 	cat     *definition.Catalogue
 	metrics *prometheus.Registry
@@ -95,7 +95,7 @@ func open(ctx context.Context, file string, wrap func(store.Parts) store.Parts, 
 
 // openSet starts a node with settings of its own.
 func openSet(ctx context.Context, file string, set func(*runtime.Config), effect activity.Func, documents ...string) (*testNode, error) {
-	st, err := places.Open(ctx, file)
+	st, err := testdb.Open(ctx, file)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (f *failpoint) around(op func() error) error {
 		die()
 	}
 	if f.at == 0 { // what nobody disturbs has the time to look
-		if broken := places.Verify(context.Background(), f.place); broken != nil {
+		if broken := testdb.Verify(context.Background(), f.place); broken != nil {
 			fmt.Fprintf(os.Stderr, "after operation %d: %v\n", k, broken)
 			os.Exit(1)
 		}

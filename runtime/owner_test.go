@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/signal"
 )
 
@@ -57,7 +57,7 @@ var (
 // author's. The message that led to it is sound, and no dead letter.
 func TestAFaultOfAnOutputFaultsTheInstance(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, slowDoc, deepDoc, firstDeepDoc, hugeDoc, deepChildDoc, deepParentDoc)
 		for id, limit := range map[string]string{"deep": "signal.too-deep", "huge": "limit.snapshot"} {
 			n.begin(t, id, "t/"+id, nil)
@@ -99,7 +99,7 @@ func (n *testNode) faultedBy(t *testing.T, id, limit string) {
 // letter, and touches no instance.
 func TestAnInputTooDeepIsItsSenders(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, slowDoc)
 		n.begin(t, "i", "t/slow", nil)
 		before := n.until(t, "i", status("waiting"))

@@ -10,7 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -19,7 +19,7 @@ import (
 // made, not when somebody asks for it.
 func TestAMissingPartIsNamed(t *testing.T) {
 	t.Parallel()
-	st, err := places.Open(t.Context(), places.OnFile(t)())
+	st, err := testdb.Open(t.Context(), testdb.OnFile(t)())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestAMissingPartIsNamed(t *testing.T) {
 // everything else.
 func TestANodeDoesWithoutWhatItsStoreLacks(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		bare := func(p store.Parts) store.Parts {
 			p.Clock, p.Joins, p.Ledger, p.Locks, p.Retention, p.Inbox, p.Backlog, p.Prober = nil, false, nil, nil, nil, nil, nil, nil
 			return p

@@ -13,7 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -27,7 +27,7 @@ import (
 func TestWhatFeedsItselfIsPaced(t *testing.T) {
 	t.Parallel()
 	const burst, rate, late = 3, 2, 5
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		coarse := time.Duration(0)
 		place := fresh()
 		if !filepath.IsAbs(place) {
@@ -121,7 +121,7 @@ do: [{again: {emit: {event: {with: {type: echo}}}}}]
 // paced starts a node with rates, whose turns have ten tasks.
 func paced(t *testing.T, place string, rates runtime.Rates, documents ...string) *testNode {
 	t.Helper()
-	st, err := places.Open(t.Context(), place)
+	st, err := testdb.Open(t.Context(), place)
 	if err != nil {
 		t.Fatal(err)
 	}

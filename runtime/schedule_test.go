@@ -11,7 +11,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -48,7 +48,7 @@ func (n *testNode) schedule(t *testing.T, id string) snapshot.Snapshot {
 // instance. Publishing again seeds nothing, and a newer version ends it.
 func TestScheduleEvery(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
 		doc := scheduledDoc("every", "1.0.0", "{every: PT1S}")
 		n := start(t, place, nil, doc)
@@ -94,7 +94,7 @@ func (n *testNode) settles(t *testing.T) {
 // while no node ran begins one late run, and then comes the next tick.
 func TestMissedTicksBeginOneRun(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
 		const id = "schedule.t.missed.1.0.0"
 		n := start(t, place, nil, scheduledDoc("missed", "1.0.0", "{every: PT1S}"))
@@ -120,7 +120,7 @@ func TestMissedTicksBeginOneRun(t *testing.T) {
 func TestScheduleAfterWaitsForTheRun(t *testing.T) {
 	t.Parallel()
 	const id = "schedule.t.after.1.0.0"
-	n := start(t, places.OnFile(t)(), nil, strings.Replace(scheduledDoc("after", "1.0.0", "{after: PT0.1S}"), "{set: '${ {got: .} }'}", "{listen: {to: {one: {with: {type: go}}}}}", 1))
+	n := start(t, testdb.OnFile(t)(), nil, strings.Replace(scheduledDoc("after", "1.0.0", "{after: PT0.1S}"), "{set: '${ {got: .} }'}", "{listen: {to: {one: {with: {type: go}}}}}", 1))
 	eventually(t, "a run", func() bool { return len(n.children(t, id)) == 1 })
 	run := n.childOf(t, id)
 	n.until(t, run.ID, status("waiting"))
@@ -148,7 +148,7 @@ func TestScheduleAfterWaitsForTheRun(t *testing.T) {
 // TestEventBeginsAnInstance publishes each event twice, at several nodes.
 func TestEventBeginsAnInstance(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
 		const id = "schedule.t.on.1.0.0"
 		n := start(t, place, nil, scheduledDoc("on", "1.0.0", `{read: data, on: {any: [{with: {type: placed}}, {with: {type: placed, source: shop}}, {with: {type: moved}}]}}`))
@@ -208,7 +208,7 @@ func TestEventBeginsAnInstance(t *testing.T) {
 // another has no schedule.
 func TestScheduleOfAFailedPublication(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
 		n := start(t, place, nil, scheduledDoc("never", "1.0.0", "{every: PT1H}"))
 		other := start(t, place, nil)

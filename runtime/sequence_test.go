@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -58,7 +58,7 @@ func upTo(n int) []int {
 // API and the queue, in whatever order they come; what waits outlives the nodes.
 func TestSequenceIsKeptAcrossNodes(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		const signals = 61
 		place := fresh()
 		a, err := open(t.Context(), place, nil, nil, ringDoc)
@@ -122,7 +122,7 @@ func TestSequenceIsKeptAcrossNodes(t *testing.T) {
 // What an instance keeps of signals with a sequence is bounded.
 func TestWaitingForATurnIsBounded(t *testing.T) {
 	t.Parallel()
-	n := start(t, places.OnFile(t)(), nil, ringDoc)
+	n := start(t, testdb.OnFile(t)(), nil, ringDoc)
 	n.begin(t, "r", "t/ring", nil)
 	for i := range snapshot.MaxAhead {
 		if did, err := n.rt.Signal(t.Context(), numbered("r", fmt.Sprintf("s-%d", i), i+2)); did != engine.Buffered || err != nil {

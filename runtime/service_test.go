@@ -14,7 +14,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -55,7 +55,7 @@ func code(t *testing.T, err error, want string) {
 
 func TestStartIsIdempotent(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		var calls atomic.Int64
 		n := start(t, fresh(), func(context.Context, json.RawMessage) (any, error) { return calls.Add(1), nil }, callDoc)
 		req := signal.Start{Definition: "t/call", BusinessKey: "o-1", StartKey: "k", Input: json.RawMessage(`{"n":1}`)}
@@ -102,7 +102,7 @@ func TestStartIsIdempotent(t *testing.T) {
 
 func TestTaskIsCompletedOnce(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, askDoc)
 		n.begin(t, "i", "t/ask", map[string]any{"amount": 5})
 		n.until(t, "i", status("waiting"))
@@ -173,7 +173,7 @@ func TestTaskIsCompletedOnce(t *testing.T) {
 
 func TestSignalSaysWhatItDid(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, listenDoc)
 		n.begin(t, "i", "t/listen", map[string]any{"order": 7})
 		send := func(id, payload string) (engine.Disposition, error) {
@@ -219,7 +219,7 @@ const duplicate engine.Disposition = "duplicate"
 
 func TestEventReachesThoseWhoWaitForIt(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, listenDoc)
 		for i := range 5 {
 			n.begin(t, fmt.Sprintf("i%d", i), "t/listen", map[string]any{"order": i % 2})
@@ -248,7 +248,7 @@ func TestEventReachesThoseWhoWaitForIt(t *testing.T) {
 
 func TestFailingCommandIsRepeatedUnderOneKey(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		var mu sync.Mutex
 		keys, attempts := map[string]int{}, []int{}
 		n := start(t, fresh(), func(ctx context.Context, _ json.RawMessage) (any, error) {
@@ -274,7 +274,7 @@ func TestFailingCommandIsRepeatedUnderOneKey(t *testing.T) {
 
 func TestPermanentFailureFaultsAndAnOperatorMends(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		var broken atomic.Bool
 		broken.Store(true)
 		n := start(t, fresh(), func(context.Context, json.RawMessage) (any, error) {
@@ -341,7 +341,7 @@ func (n *testNode) deadLetters(t *testing.T, want int) []projections.DeadLetter 
 
 func TestHopelessMessagesBecomeDeadLetters(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, listenDoc)
 		envelope := func(more string) string {
 			return `{"signalId":"s","workflowInstanceId":"none","runtimeProvider":"aqueduct","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z",` + more + `}`
@@ -373,7 +373,7 @@ func TestHopelessMessagesBecomeDeadLetters(t *testing.T) {
 
 func TestReplayedDeadLetterIsApplied(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, listenDoc)
 		body := `{"signalId":"s","workflowInstanceId":"late","runtimeProvider":"aqueduct","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","signalType":"ExternalSignal","payload":{"type":"paid","data":{"order":1}},"later":true}`
 		n.send(t, body)
@@ -393,7 +393,7 @@ func TestReplayedDeadLetterIsApplied(t *testing.T) {
 
 func TestApplicationStartsThroughTheQueue(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, listenDoc)
 		body := `{"signalId":"s","workflowInstanceId":"q","runtimeProvider":"aqueduct","signalType":"StartRequest","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"definition":"t/listen","businessKey":"b","input":{"order":1}}}`
 		n.send(t, body)
@@ -412,7 +412,7 @@ func TestApplicationStartsThroughTheQueue(t *testing.T) {
 
 func TestSnapshotOverItsLimitFaultsTheInstance(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		// Each round trip doubles the data: 1 KB, 2 KB, … until the limit.
 		n := start(t, fresh(), nil, doc("grow", `
   - grow:
@@ -434,7 +434,7 @@ func TestSnapshotOverItsLimitFaultsTheInstance(t *testing.T) {
 
 func TestRetentionDeletesOnlyWhatEnded(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), func(context.Context, json.RawMessage) (any, error) { return 1, nil }, callDoc, listenDoc)
 		n.begin(t, "old", "t/call", nil)
 		n.begin(t, "live", "t/listen", map[string]any{"order": 1})
@@ -453,7 +453,7 @@ func TestRetentionDeletesOnlyWhatEnded(t *testing.T) {
 
 func TestStartKeyFindsAnInstanceWithAnIDOfItsOwn(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, listenDoc)
 		req := signal.Start{Definition: "t/listen", BusinessKey: "b", StartKey: "k", Input: json.RawMessage(`{"order":1}`)}
 		for _, c := range []struct {
@@ -471,7 +471,7 @@ func TestStartKeyFindsAnInstanceWithAnIDOfItsOwn(t *testing.T) {
 
 func TestSkippedIntoAnotherFaultShowsTheNewError(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, doc("two", `
   - first: {raise: {error: {type: 'x:first', status: 500, title: First}}}
   - second: {raise: {error: {type: 'x:second', status: 500, title: Second}}}
@@ -491,7 +491,7 @@ func TestSkippedIntoAnotherFaultShowsTheNewError(t *testing.T) {
 
 func TestAnotherPersonsTaskIsNotCompleted(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := start(t, fresh(), nil, doc("assigned", `
   - approve:
       call: humanTask

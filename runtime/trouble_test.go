@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
@@ -56,7 +56,7 @@ func (d *troubledDelivery) Release(ctx context.Context, cause error) error {
 
 func TestMessageOutlivesTheStoresTrouble(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		s := &troubled{}
 		n, err := open(t.Context(), fresh(), s.wraps, nil, listenDoc)
 		if err != nil {
@@ -82,7 +82,7 @@ func TestMessageOutlivesTheStoresTrouble(t *testing.T) {
 func TestMessagesAreGivenBackInOrder(t *testing.T) {
 	t.Parallel()
 	s := &troubled{}
-	n := configured(t, places.OnFile(t)(), func(c *runtime.Config) {
+	n := configured(t, testdb.OnFile(t)(), func(c *runtime.Config) {
 		c.Store = s.wraps(c.Store)
 		c.SignalConsumers, c.RetryDelay = 30, time.Second
 	}, gatherDoc)

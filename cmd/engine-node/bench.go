@@ -24,8 +24,8 @@ func (a *app) benchCommand() *cobra.Command {
 	var child, durability string
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure a node, on the embedded store each figure beside a floor measured in the same run",
-		Long: `Measure a node on the embedded store. The floor is a bare loop in the same process
+		Short: "Measure a node, on the embedded store each figure beside a baseline measured in the same run",
+		Long: `Measure a node on the embedded store. The baseline is a bare loop in the same process
 that commits the least rows one step can be made of, with the same grouping and
 durability and no engine: the ratio to it holds on any machine.
 
@@ -34,7 +34,7 @@ workload parks a million instances and takes minutes; --quick is a smoke test.
 
 With --store oracle://... the node works on that schema, which must be installed
 and have no other node: round trips of a turn and calls of an idle node are
-counted, the rest is timed without a floor. What the benchmark leaves there,
+counted, the rest is timed without a baseline. What the benchmark leaves there,
 waiting and completed instances, is not removed: take a schema for trying out.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -85,9 +85,9 @@ func (a *app) benchStore(o *bench.Options, d sqlite.Durability) {
 	}
 	o.Transactions = func(s store.Store) int64 { return s.(*sqlite.Store).Stats().Transactions }
 	o.Size = databaseSize
-	o.Floor = func(ctx context.Context, dir string, n, callers int) (bench.Floor, error) {
-		f, err := sqlite.Floor(ctx, dir, d, n, callers)
-		return bench.Floor{PerSecond: f.PerSecond, P50: f.P50}, err
+	o.Baseline = func(ctx context.Context, dir string, n, callers int) (bench.Baseline, error) {
+		f, err := sqlite.Baseline(ctx, dir, d, n, callers)
+		return bench.Baseline{PerSecond: f.PerSecond, P50: f.P50}, err
 	}
 }
 

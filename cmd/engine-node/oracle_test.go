@@ -8,7 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 )
 
 // TestScriptsOnOracle runs scripts of the embedded store unchanged on the
@@ -28,7 +28,7 @@ func TestScriptsOnOracle(t *testing.T) {
 			e.Setenv("SERVICES", services.URL)
 			e.Setenv("USER", "tester")
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
-			e.Setenv("DB", oracletest.URL(script, places.OnOracle(script)()))
+			e.Setenv("DB", oracletest.URL(script, testdb.OnOracle(script)()))
 			e.Values[nodesKey{}] = map[string]*child{}
 			return nil
 		},

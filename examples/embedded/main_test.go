@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 )
 
 // safe is a text that the program and its functions write at the same time.
@@ -28,11 +28,11 @@ func (s *safe) String() string {
 
 func TestSecondRunFindsTheFirstOrder(t *testing.T) {
 	t.Parallel()
-	places.Each(t, func(t *testing.T, fresh func() string) {
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
 		var first, second safe
 		for _, out := range []*safe{&first, &second} {
-			db, err := places.Open(t.Context(), place)
+			db, err := testdb.Open(t.Context(), place)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,7 +25,7 @@ const callTime = 5 * time.Second
 // client asks nodes for work and remembers what it was told. It speaks HTTP and
 // shares no code with them.
 type client struct {
-	b    *bed
+	b    *fixture
 	rand *rand.Rand
 	name string
 	kind string

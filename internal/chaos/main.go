@@ -109,7 +109,7 @@ func run(ctx context.Context, o options) (*report, error) {
 			return nil, err
 		}
 	}
-	b := newBed(p, program, logs, o)
+	b := newFixture(p, program, logs, o)
 	r, err := b.play(ctx, o)
 	for _, s := range b.slots {
 		if e := s.close(); e != nil && err == nil {
@@ -120,7 +120,7 @@ func run(ctx context.Context, o options) (*report, error) {
 }
 
 // play is the run: work, trouble, recovery, judgement.
-func (b *bed) play(ctx context.Context, o options) (*report, error) {
+func (b *fixture) play(ctx context.Context, o options) (*report, error) {
 	defer b.a.server.Close()
 	defer b.b.server.Close()
 	starting, cancel := context.WithTimeout(ctx, time.Minute)

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 )
 
 // place is a database that can be put into trouble.
 type place interface {
-	name() string // of places.Open
+	name() string // of testdb.Open
 	url() string
 	// troubles are what only this kind of database can have, by name. Each
 	// lasts until it returns.
@@ -205,7 +205,7 @@ func newSchema(ctx context.Context) (*schema, error) {
 		s.aside, err = server.Create(ctx)
 	}
 	if err == nil {
-		err = places.Install(ctx, s.db.DSN())
+		err = testdb.Install(ctx, s.db.DSN())
 	}
 	if err != nil {
 		return nil, errors.Join(err, server.Close())

@@ -19,7 +19,7 @@ import (
 var known []string
 
 // employ lets all clients work until ctx ends, and finish what they are at.
-func (b *bed) employ(ctx, finish context.Context, seed uint64) {
+func (b *fixture) employ(ctx, finish context.Context, seed uint64) {
 	var all sync.WaitGroup
 	for _, kind := range slices.Sorted(maps.Keys(clients)) {
 		for i := range clients[kind] {
@@ -32,7 +32,7 @@ func (b *bed) employ(ctx, finish context.Context, seed uint64) {
 
 // settled waits until every acknowledged work that is not void is over: a turn
 // may come after the effect that a client waits for.
-func (b *bed) settled(ctx context.Context, until time.Time) error {
+func (b *fixture) settled(ctx context.Context, until time.Time) error {
 	c := &client{b: b, rand: random(0, "settled")}
 	for _, w := range b.works {
 		for !w.Event && !w.Void && !w.Acked.IsZero() {
@@ -71,7 +71,7 @@ type report struct {
 	lives    int
 }
 
-func (b *bed) report(o options, h judge.History, settling time.Duration) *report {
+func (b *fixture) report(o options, h judge.History, settling time.Duration) *report {
 	r := &report{options: o, counts: b.counts, problems: b.problems, open: b.unfinished, found: judge.Check(h), works: map[string]int{}, calls: len(h.Calls), latency: h.Latency(), settling: settling}
 	for _, w := range h.Works {
 		r.works[w.Kind]++
@@ -121,7 +121,7 @@ func (b *bed) report(o options, h judge.History, settling time.Duration) *report
 var confessions = []string{"panic", "fatal error: ", "nobody worked on it"}
 
 // confessed are the lines of the nodes' logs with one of them.
-func (b *bed) confessed() []string {
+func (b *fixture) confessed() []string {
 	var found []string
 	for _, s := range b.slots {
 		raw, err := os.ReadFile(s.settings.Log)

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 )
 
 // random is a source for one purpose: the same with every run of a seed,
@@ -57,8 +57,8 @@ func plan(seed uint64, length time.Duration, troubles []string) []event {
 	return list
 }
 
-// troubled is everything that is done to a bed, by name.
-func (b *bed) troubled() map[string]func(ctx context.Context, n int) error {
+// troubled is everything that is done to a fixture, by name.
+func (b *fixture) troubled() map[string]func(ctx context.Context, n int) error {
 	slot := func(n int) *slot { return b.slots[n%len(b.slots)] }
 	all := map[string]func(ctx context.Context, n int) error{
 		"kill": func(_ context.Context, n int) error { b.kill(slot(n)); return nil },
@@ -106,7 +106,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (b *bed) kill(s *slot) {
+func (b *fixture) kill(s *slot) {
 	node := s.now()
 	if node == nil {
 		return
@@ -118,7 +118,7 @@ func (b *bed) kill(s *slot) {
 }
 
 // sicken lets a host misbehave for a while.
-func (b *bed) sicken(ctx context.Context, o *outside, n int) {
+func (b *fixture) sicken(ctx context.Context, o *outside, n int) {
 	m := sick[n%len(sick)]
 	o.set(m)
 	pause(ctx, troubleTime)
@@ -128,7 +128,7 @@ func (b *bed) sicken(ctx context.Context, o *outside, n int) {
 
 // trouble plays a schedule. What lasts goes on beside what comes next, but for
 // the backup and its restore, which are alone.
-func (b *bed) trouble(ctx context.Context, list []event) {
+func (b *fixture) trouble(ctx context.Context, list []event) {
 	all := b.troubled()
 	b.watch()
 	defer b.look()
@@ -156,10 +156,10 @@ func (b *bed) trouble(ctx context.Context, list []event) {
 }
 
 // watch begins to look at the invariants beside everything that happens.
-func (b *bed) watch() { b.looked = places.Watch(b.place.name(), time.Second) }
+func (b *fixture) watch() { b.looked = testdb.Watch(b.place.name(), time.Second) }
 
 // look ends that, and notes what was found.
-func (b *bed) look() {
+func (b *fixture) look() {
 	held, err := b.looked()
 	b.mu.Lock()
 	b.counts["invariants held, seen beside the work"] += held
@@ -169,8 +169,8 @@ func (b *bed) look() {
 	}
 }
 
-// done notes what was done to the bed, and looks at the invariants.
-func (b *bed) done(ctx context.Context, what string, err error) {
+// done notes what was done to the fixture, and looks at the invariants.
+func (b *fixture) done(ctx context.Context, what string, err error) {
 	if err != nil {
 		b.wrong("%s: %s", what, err)
 		return
@@ -179,5 +179,5 @@ func (b *bed) done(ctx context.Context, what string, err error) {
 	b.verify(ctx, what)
 }
 
-// names are the troubles of a bed, in an order that does not change.
-func (b *bed) names() []string { return slices.Sorted(maps.Keys(b.troubled())) }
+// names are the troubles of a fixture, in an order that does not change.
+func (b *fixture) names() []string { return slices.Sorted(maps.Keys(b.troubled())) }

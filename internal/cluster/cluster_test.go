@@ -27,7 +27,7 @@ const (
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	length, seed := settings(t)
-	b := newBed(t)
+	b := newTestCluster(t)
 	slots := []*slot{b.slot("a"), b.slot("b"), b.slot("steady")}
 	all := b.produce(3, seed, 50*time.Millisecond)
 	memory := watch(slots)
@@ -99,7 +99,7 @@ func settings(t *testing.T) (time.Duration, uint64) {
 type troubles struct{ nodes, sessions, restarts int }
 
 // trouble lasts for a time. The server restarts after a third and two thirds.
-func (b *bed) trouble(slots []*slot, seed uint64, length time.Duration) troubles {
+func (b *testCluster) trouble(slots []*slot, seed uint64, length time.Duration) troubles {
 	b.t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1000))
 	var n troubles
@@ -127,7 +127,7 @@ func (b *bed) trouble(slots []*slot, seed uint64, length time.Duration) troubles
 }
 
 // restart stops the server for a time and starts it again.
-func (b *bed) restart(down time.Duration) {
+func (b *testCluster) restart(down time.Duration) {
 	b.t.Helper()
 	if err := b.server.Halt(b.t.Context()); err != nil {
 		b.t.Fatal(err)

@@ -18,7 +18,7 @@ type node struct{ *nodes.Node }
 
 // launch starts a node and waits until it is ready; an error is the end of a
 // process that could not start, as when its database is down.
-func (b *bed) launch(name string, flags ...string) (*node, error) {
+func (b *testCluster) launch(name string, flags ...string) (*node, error) {
 	n, err := nodes.Launch(nodes.Settings{
 		Program: b.program, Name: name, Store: b.url, Log: filepath.Join(b.logs, name+".log"), Ready: startMax,
 		Flags: append([]string{
@@ -35,7 +35,7 @@ func (b *bed) launch(name string, flags ...string) (*node, error) {
 }
 
 // must launches a node that has no reason not to start.
-func (b *bed) must(name string, flags ...string) *node {
+func (b *testCluster) must(name string, flags ...string) *node {
 	b.t.Helper()
 	n, err := b.launch(name, flags...)
 	if err != nil {
@@ -45,7 +45,7 @@ func (b *bed) must(name string, flags ...string) *node {
 }
 
 // stop asks it to end, and says how long that took.
-func (n *node) stop(b *bed) time.Duration {
+func (n *node) stop(b *testCluster) time.Duration {
 	b.t.Helper()
 	begun := time.Now()
 	if n.Gone() {
@@ -66,7 +66,7 @@ func (n *node) stop(b *bed) time.Duration {
 // slot keeps a node running, as a service manager does: when its process ends
 // it starts another, under another name.
 type slot struct {
-	b     *bed
+	b     *testCluster
 	name  string
 	mu    sync.Mutex
 	node  *node // nil while none is ready
@@ -77,7 +77,7 @@ type slot struct {
 	done  sync.WaitGroup
 }
 
-func (b *bed) slot(name string) *slot {
+func (b *testCluster) slot(name string) *slot {
 	s := &slot{b: b, name: name, over: make(chan struct{})}
 	s.node = b.must(name + "-1")
 	s.lives = 1

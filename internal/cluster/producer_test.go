@@ -19,7 +19,7 @@ import (
 // producer is an application: it writes a row of its own and signals an
 // instance in one transaction, and rolls back every fifth.
 type producer struct {
-	b     *bed
+	b     *testCluster
 	name  string
 	rand  *rand.Rand
 	pause time.Duration // between two transactions, at most
@@ -41,7 +41,7 @@ type producers struct {
 	done sync.WaitGroup
 }
 
-func (b *bed) produce(n int, seed uint64, pause time.Duration) *producers {
+func (b *testCluster) produce(n int, seed uint64, pause time.Duration) *producers {
 	all := &producers{quit: make(chan struct{})}
 	for i := range n {
 		p := &producer{b: b, name: fmt.Sprintf("p%d", i), rand: rand.New(rand.NewPCG(seed, uint64(i))), pause: pause}

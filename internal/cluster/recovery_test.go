@@ -19,7 +19,7 @@ type recovery struct {
 // fleet is the nodes of a recovery test; a node that died is not replaced
 // unless the test does it.
 type fleet struct {
-	b     *bed
+	b     *testCluster
 	nodes []*node
 	made  int
 }
@@ -62,7 +62,7 @@ const downtime = 2 * time.Second
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	_, seed := settings(t)
-	b := newBed(t)
+	b := newTestCluster(t)
 	f := &fleet{b: b}
 	f.start(3)
 	all := b.produce(2, seed, 20*time.Millisecond)
@@ -126,12 +126,12 @@ func (r recovery) phrase() string {
 }
 
 // applied counts the signals in all streams; -1 while the database is down.
-func (b *bed) applied() int {
+func (b *testCluster) applied() int {
 	return b.count("select count(*) from WF_STREAM where TYPE = 'ExternalSignal'")
 }
 
 // received says whether all these signals are in streams.
-func (b *bed) received(ids map[string]bool) bool {
+func (b *testCluster) received(ids map[string]bool) bool {
 	rows, err := b.pool.Query("select SIGNAL_ID from WF_STREAM where TYPE = 'ExternalSignal'")
 	if err != nil {
 		return false

@@ -18,7 +18,7 @@ const stopWait = 20 * time.Second
 // consumers are idle or hold a message, and no message stays locked.
 func TestStopDrainsWithinTheDequeueWait(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newTestCluster(t)
 	p := &producer{b: b, name: "p"}
 	if !p.connect() {
 		t.Fatal("the producer cannot connect")
@@ -74,7 +74,7 @@ func within(t *testing.T, what string, took time.Duration) {
 }
 
 // send commits one signal.
-func (b *bed) send(p *producer, id, instance string, begins bool) {
+func (b *testCluster) send(p *producer, id, instance string, begins bool) {
 	b.t.Helper()
 	outcome, err := p.transaction(history.Signal{ID: id, Instance: instance, How: "package"}, begins, false)
 	if err != nil || outcome != history.Committed {
@@ -84,7 +84,7 @@ func (b *bed) send(p *producer, id, instance string, begins bool) {
 
 // free says whether a message of the signal queue can be dequeued now; it is
 // put back.
-func (b *bed) free() bool {
+func (b *testCluster) free() bool {
 	b.t.Helper()
 	conn, err := b.pool.Conn(b.t.Context())
 	if err != nil {
@@ -111,7 +111,7 @@ func (b *bed) free() bool {
 }
 
 // lock holds the row of an instance, so that a turn must wait for it.
-func (b *bed) lock(instance string) *sql.Tx {
+func (b *testCluster) lock(instance string) *sql.Tx {
 	b.t.Helper()
 	tx, err := b.pool.Begin()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -70,7 +70,7 @@ func TestConformance(t *testing.T) {
 	t.Run("oracle", func(t *testing.T) {
 		t.Parallel()
 		server := ocisim.Start(t)
-		install := func(ctx context.Context, d *ocisim.Database) error { return places.Install(ctx, d.DSN()) }
+		install := func(ctx context.Context, d *ocisim.Database) error { return testdb.Install(ctx, d.DSN()) }
 		databases := func(t *testing.T) func() (string, error) {
 			return func() (string, error) { return server.NewCopy(t, "installed", install).DSN(), nil }
 		}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/model/memory"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -97,18 +97,18 @@ func (h *history) check(t *testing.T, initial string, do sequential) {
 // pairs runs a test on every store, with two nodes on one database.
 func pairs(t *testing.T, test func(t *testing.T, nodes [2]*world)) {
 	t.Helper()
-	for name, open := range map[string]func() func(context.Context) (*places.Database, error){
-		"memory": func() func(context.Context) (*places.Database, error) {
+	for name, open := range map[string]func() func(context.Context) (*testdb.Database, error){
+		"memory": func() func(context.Context) (*testdb.Database, error) {
 			db := memory.New(nil)
-			return func(context.Context) (*places.Database, error) { return places.At(db.Open("")) }
+			return func(context.Context) (*testdb.Database, error) { return testdb.At(db.Open("")) }
 		},
-		"sqlite": func() func(context.Context) (*places.Database, error) {
-			file := places.OnFile(t)()
-			return func(ctx context.Context) (*places.Database, error) { return places.Open(ctx, file) }
+		"sqlite": func() func(context.Context) (*testdb.Database, error) {
+			file := testdb.OnFile(t)()
+			return func(ctx context.Context) (*testdb.Database, error) { return testdb.Open(ctx, file) }
 		},
-		"oracle": func() func(context.Context) (*places.Database, error) {
-			schema := places.OnOracle(t)()
-			return func(ctx context.Context) (*places.Database, error) { return places.Open(ctx, schema) }
+		"oracle": func() func(context.Context) (*testdb.Database, error) {
+			schema := testdb.OnOracle(t)()
+			return func(ctx context.Context) (*testdb.Database, error) { return testdb.Open(ctx, schema) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/model/memory"
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -32,20 +32,20 @@ func worlds(t *testing.T) []*world {
 	clocks := [3]*clock{{}, {}, {}}
 	db := memory.New(clocks[0].now)
 	sick := &atomic.Bool{}
-	file := places.OnFile(t)()
+	file := testdb.OnFile(t)()
 	schema, leap := "", (func(context.Context, time.Duration) error)(nil)
 	if oracletest.Real() {
-		schema = places.OnOracle(t)() // whose clock is its own
+		schema = testdb.OnOracle(t)() // whose clock is its own
 	} else {
-		standIn := oracletest.StandIn(t, places.Install)
+		standIn := oracletest.StandIn(t, testdb.Install)
 		schema, leap = standIn.DSN(), leapOf(standIn)
 	}
 	list := []*world{
-		{name: "memory", clock: clocks[0], sick: sick, open: func(context.Context) (*places.Database, error) { return places.At(db.Open("")) }},
-		{name: "sqlite", clock: clocks[1], place: file, sick: sick, open: func(ctx context.Context) (*places.Database, error) {
-			return places.At(sqlite.Open(ctx, sqlite.Options{Path: file, Now: clocks[1].now}))
+		{name: "memory", clock: clocks[0], sick: sick, open: func(context.Context) (*testdb.Database, error) { return testdb.At(db.Open("")) }},
+		{name: "sqlite", clock: clocks[1], place: file, sick: sick, open: func(ctx context.Context) (*testdb.Database, error) {
+			return testdb.At(sqlite.Open(ctx, sqlite.Options{Path: file, Now: clocks[1].now}))
 		}},
-		{name: "oracle", clock: clocks[2], leap: leap, place: schema, sick: sick, open: func(ctx context.Context) (*places.Database, error) { return places.Open(ctx, schema) }},
+		{name: "oracle", clock: clocks[2], leap: leap, place: schema, sick: sick, open: func(ctx context.Context) (*testdb.Database, error) { return testdb.Open(ctx, schema) }},
 	}
 	for _, w := range list {
 		if err := w.start(t.Context()); err != nil {
@@ -61,7 +61,7 @@ func worlds(t *testing.T) []*world {
 	})
 	for place, name := range map[string]string{file: "sqlite", schema: "oracle"} {
 		t.Cleanup(func() {
-			if err := places.Verify(context.WithoutCancel(t.Context()), place); err != nil {
+			if err := testdb.Verify(context.WithoutCancel(t.Context()), place); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		})

@@ -16,7 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
@@ -64,7 +64,7 @@ do:
 type world struct {
 	name  string
 	place string // where the invariants are looked at; "" = nowhere
-	open  func(ctx context.Context) (*places.Database, error)
+	open  func(ctx context.Context) (*testdb.Database, error)
 	sick  *atomic.Bool // effects that may fail do
 
 	real map[string]string // the ids of children, which no two databases give alike, by the names that a run has for them
@@ -74,7 +74,7 @@ type world struct {
 	clock *clock                                           // nil = the machine's
 	leap  func(ctx context.Context, d time.Duration) error // advances the clock of the database, where it has one
 
-	st   *places.Database
+	st   *testdb.Database
 	cat  *definition.Catalogue
 	rt   *runtime.Runtime
 	stop context.CancelFunc
@@ -135,7 +135,7 @@ func (w *world) verify(ctx context.Context) error {
 	if w.place == "" || w.name == "oracle" && w.operations%5 > 0 {
 		return nil
 	}
-	return errors.Join(places.Verify(ctx, w.place), places.Examine(ctx, w.place))
+	return errors.Join(testdb.Verify(ctx, w.place), testdb.Examine(ctx, w.place))
 }
 
 // quiet waits until nothing is due and no command is with a worker.

@@ -13,7 +13,7 @@ import (
 	"github.com/cucumber/godog"
 
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 )
 
 // TestScenariosOnSQLite runs every feature, each scenario on a file of its own.
@@ -27,7 +27,7 @@ func TestScenariosOnSQLite(t *testing.T) {
 func TestScenariosOnOracle(t *testing.T) {
 	t.Parallel()
 	server := ocisim.Start(t)
-	install := func(ctx context.Context, d *ocisim.Database) error { return places.Install(ctx, d.DSN()) }
+	install := func(ctx context.Context, d *ocisim.Database) error { return testdb.Install(ctx, d.DSN()) }
 	run(t, func() (place, func(), error) {
 		d, err := server.Copy(t.Context(), "installed", install)
 		if err != nil {
@@ -92,7 +92,7 @@ func run(t *testing.T, where func() (place, func(), error)) {
 			})
 			sc.After(func(ctx context.Context, _ *godog.Scenario, err error) (context.Context, error) {
 				if err == nil {
-					err = places.Examine(ctx, cmp.Or(w.place.dsn, w.place.dir+"/a.db"))
+					err = testdb.Examine(ctx, cmp.Or(w.place.dsn, w.place.dir+"/a.db"))
 				}
 				if closed := w.close(); err == nil {
 					err = closed

@@ -25,16 +25,16 @@ func BenchmarkStore(b *testing.B) {
 	})
 }
 
-// BenchmarkFloor is the bare loop that a step is measured against: the same
+// BenchmarkBaseline is the bare loop that a step is measured against: the same
 // rows, written by one goroutine with prepared statements, a commit for every
 // 64 of them. Preparing the values is not counted.
-func BenchmarkFloor(b *testing.B) {
+func BenchmarkBaseline(b *testing.B) {
 	for _, group := range []int{64, 1} {
-		b.Run(fmt.Sprint("step-", group), func(b *testing.B) { floor(b, group) })
+		b.Run(fmt.Sprint("step-", group), func(b *testing.B) { baseline(b, group) })
 	}
 }
 
-func floor(b *testing.B, group int) {
+func baseline(b *testing.B, group int) {
 	s, err := Open(b.Context(), Options{Path: filepath.Join(b.TempDir(), "a.db"), Node: "node-a"})
 	if err != nil {
 		b.Fatal(err)

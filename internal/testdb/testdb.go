@@ -1,6 +1,6 @@
-// Package places lets a test run on every store: a place is the path of an
+// Package testdb lets a test run on every store: a place is the path of an
 // SQLite file, or godror's data source name of an Oracle schema.
-package places
+package testdb
 
 import (
 	"context"

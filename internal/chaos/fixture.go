@@ -18,12 +18,12 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/internal/chaos/judge"
 	"github.com/aqueduct-engine/aqueduct/internal/nodes"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 )
 
-// bed is everything of one run: a database, nodes on it, clients, and the world
+// fixture is everything of one run: a database, nodes on it, clients, and the world
 // outside.
-type bed struct {
+type fixture struct {
 	place   place
 	program string
 	logs    string
@@ -46,8 +46,8 @@ type bed struct {
 	saved      time.Time // when the backup was made
 }
 
-func newBed(p place, program, dir string, o options) *bed {
-	b := &bed{
+func newFixture(p place, program, dir string, o options) *fixture {
+	b := &fixture{
 		place: p, program: program, logs: dir, counts: map[string]int{},
 		seen: &calls{applied: map[[2]string]int{}, came: map[[2]string]chan struct{}{}},
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
@@ -67,13 +67,13 @@ func newBed(p place, program, dir string, o options) *bed {
 	return b
 }
 
-func (b *bed) count(what string) {
+func (b *fixture) count(what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.counts[what]++
 }
 
-func (b *bed) wrong(text string, args ...any) {
+func (b *fixture) wrong(text string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.problems = append(b.problems, fmt.Sprintf(text, args...))
@@ -81,7 +81,7 @@ func (b *bed) wrong(text string, args ...any) {
 
 // someNode is the address of a node that runs, by a random number; "" for
 // none.
-func (b *bed) someNode(n int) string {
+func (b *fixture) someNode(n int) string {
 	var up []string
 	for _, s := range b.slots {
 		if n := s.now(); n != nil {
@@ -95,7 +95,7 @@ func (b *bed) someNode(n int) string {
 }
 
 // begin notes that a client begins with a work.
-func (b *bed) begin(id, kind string) (*work, context.Context) {
+func (b *fixture) begin(id, kind string) (*work, context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w := &work{Work: judge.Work{ID: id, Kind: kind, Asked: time.Now(), Wants: wants(kind), Event: kind == heard}}
@@ -104,7 +104,7 @@ func (b *bed) begin(id, kind string) (*work, context.Context) {
 }
 
 // end notes that a client has done its part of a work, or has given it up.
-func (b *bed) end(w *work, err error) {
+func (b *fixture) end(w *work, err error) {
 	w.mu.Lock()
 	w.done = err == nil
 	w.mu.Unlock()
@@ -118,7 +118,7 @@ func (b *bed) end(w *work, err error) {
 }
 
 // open is how many works their clients are at.
-func (b *bed) open() int {
+func (b *fixture) open() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0
@@ -133,7 +133,7 @@ func (b *bed) open() int {
 }
 
 // deploy publishes the next version of every definition, or the first.
-func (b *bed) deploy(ctx context.Context) error {
+func (b *fixture) deploy(ctx context.Context) error {
 	list := kinds
 	if b.version > 0 {
 		list = kinds[1:] // a leaf is started by its version
@@ -147,7 +147,7 @@ func (b *bed) deploy(ctx context.Context) error {
 	return nil
 }
 
-func (b *bed) publish(ctx context.Context, kind string, version int) error {
+func (b *fixture) publish(ctx context.Context, kind string, version int) error {
 	text := source(kind, version, b.a.server.URL, b.b.server.URL)
 	var last error
 	for try := 0; ctx.Err() == nil; try++ {
@@ -182,11 +182,11 @@ func (b *bed) publish(ctx context.Context, kind string, version int) error {
 }
 
 // verify looks at the invariants of the database, beside the nodes.
-func (b *bed) verify(ctx context.Context, after string) {
+func (b *fixture) verify(ctx context.Context, after string) {
 	var err error
 	for range 5 { // the trouble of another may keep it from reading
 		reading, cancel := context.WithTimeout(ctx, 20*time.Second)
-		err = places.Verify(reading, b.place.name())
+		err = testdb.Verify(reading, b.place.name())
 		cancel()
 		if err == nil {
 			b.count("invariants verified")
@@ -207,7 +207,7 @@ func (b *bed) verify(ctx context.Context, after string) {
 }
 
 // rest stops every node in order.
-func (b *bed) rest() error {
+func (b *fixture) rest() error {
 	errs := make([]error, len(b.slots))
 	var all sync.WaitGroup
 	for i, s := range b.slots {
@@ -217,14 +217,14 @@ func (b *bed) rest() error {
 	return errors.Join(errs...)
 }
 
-func (b *bed) wake() {
+func (b *fixture) wake() {
 	for _, s := range b.slots {
 		s.wake()
 	}
 }
 
 // save makes a backup while nothing runs.
-func (b *bed) save(ctx context.Context) error {
+func (b *fixture) save(ctx context.Context) error {
 	defer b.wake()
 	if err := b.rest(); err != nil {
 		return err
@@ -237,7 +237,7 @@ func (b *bed) save(ctx context.Context) error {
 
 // restore puts the backup in place. What was not done when it was made is void:
 // the database has forgotten some of it, and clients do not ask again.
-func (b *bed) restore(ctx context.Context) error {
+func (b *fixture) restore(ctx context.Context) error {
 	defer b.wake()
 	if err := b.rest(); err != nil {
 		return err
@@ -267,7 +267,7 @@ func (b *bed) restore(ctx context.Context) error {
 
 // raise is the last step of putting back a backup: the database begins another
 // epoch. A node that was killed just before the backup counts for a while.
-func (b *bed) raise(ctx context.Context) error {
+func (b *fixture) raise(ctx context.Context) error {
 	for deadline := time.Now().Add(startMax); ; pause(ctx, time.Second) {
 		cmd := exec.CommandContext(ctx, b.program, "restore", "--store", b.place.url())
 		cmd.Env = nodes.Quiet()
@@ -287,7 +287,7 @@ func (b *bed) raise(ctx context.Context) error {
 const settleTime = 10 * time.Second
 
 // history is what is left at the end, read through a node.
-func (b *bed) history(ctx context.Context) (judge.History, error) {
+func (b *fixture) history(ctx context.Context) (judge.History, error) {
 	h := judge.History{Calls: b.seen.all(), Small: small, StarvedAfter: starvedAfter}
 	c := &client{b: b, rand: random(0, "end")}
 	for _, w := range b.works {
@@ -328,7 +328,7 @@ func (b *bed) history(ctx context.Context) (judge.History, error) {
 
 // explain keeps what a node shows of a work that is not over, for whoever reads
 // the report.
-func (b *bed) explain(ctx context.Context, c *client, id string) {
+func (b *fixture) explain(ctx context.Context, c *client, id string) {
 	for _, what := range []string{"", "/stream"} {
 		a, err := c.ask(ctx, http.MethodGet, "/v1/instances/"+url.PathEscape(id)+what, nil)
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/nodes"
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
-	"github.com/aqueduct-engine/aqueduct/internal/places"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 )
 
@@ -77,8 +77,8 @@ func build(t *testing.T) string {
 	return program.path
 }
 
-// bed is a database with the definition on it, and the world outside.
-type bed struct {
+// testCluster is a database with the definition on it, and the world outside.
+type testCluster struct {
 	t       *testing.T
 	server  *ocisim.Server   // nil on a named database
 	standIn *ocisim.Database // nil on a named database
@@ -99,11 +99,11 @@ func install(ctx context.Context, dsn string) error {
 	return err
 }
 
-// newBed makes a bed. On the stand-in it has a server of its own, which may be
+// newTestCluster makes one. On the stand-in it has a server of its own, which may be
 // stopped.
-func newBed(t *testing.T) *bed {
+func newTestCluster(t *testing.T) *testCluster {
 	t.Helper()
-	b := &bed{t: t, world: &world{effects: map[string]map[string]bool{}}, program: build(t), logs: t.TempDir()}
+	b := &testCluster{t: t, world: &world{effects: map[string]map[string]bool{}}, program: build(t), logs: t.TempDir()}
 	if oracletest.Real() {
 		b.dsn = oracletest.Fresh(t, install)
 	} else {
@@ -139,13 +139,13 @@ func newBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	b.run("publish", source, "--store", b.url)
-	b.looked = places.Watch(b.dsn, time.Second)
+	b.looked = testdb.Watch(b.dsn, time.Second)
 	t.Cleanup(func() { _, _ = b.looked() }) // judge says what it found
 	return b
 }
 
 // tables makes the test's own tables, and the trigger that notes versions.
-func (b *bed) tables() {
+func (b *testCluster) tables() {
 	b.t.Helper()
 	for _, table := range []string{"TEST_ORDERS", "TEST_VERSIONS"} {
 		_, err := b.pool.Exec("drop table " + table)
@@ -173,7 +173,7 @@ create trigger note_version after insert or update of state_version on app.wf_ru
 
 // trigger makes the trigger on a named database. A user who may not make one
 // learns that versions are not judged.
-func (b *bed) trigger() {
+func (b *testCluster) trigger() {
 	b.t.Helper()
 	drop := []string{"drop table TEST_ORDERS", "drop table TEST_VERSIONS"}
 	if _, err := b.pool.Exec(history.MakeTrigger); err != nil {
@@ -192,7 +192,7 @@ func (b *bed) trigger() {
 }
 
 // run executes a verb of the program.
-func (b *bed) run(args ...string) string {
+func (b *testCluster) run(args ...string) string {
 	b.t.Helper()
 	cmd := exec.Command(b.program, args...)
 	cmd.Env = nodes.Quiet()
@@ -204,7 +204,7 @@ func (b *bed) run(args ...string) string {
 }
 
 // eventually waits for a condition, and fails the test when it does not come.
-func (b *bed) eventually(what string, limit time.Duration, ok func() bool) time.Duration {
+func (b *testCluster) eventually(what string, limit time.Duration, ok func() bool) time.Duration {
 	b.t.Helper()
 	begun := time.Now()
 	for !ok() {
@@ -217,7 +217,7 @@ func (b *bed) eventually(what string, limit time.Duration, ok func() bool) time.
 }
 
 // count asks for a number; -1 while the database does not answer.
-func (b *bed) count(query string, args ...any) int {
+func (b *testCluster) count(query string, args ...any) int {
 	n := -1
 	if b.pool.QueryRow(query, args...).Scan(&n) != nil {
 		return -1
@@ -227,7 +227,7 @@ func (b *bed) count(query string, args ...any) int {
 
 // sessionsLeft closes the test's own connections and counts what is left in the
 // server, for the moment that a server needs to notice that clients are gone.
-func (b *bed) sessionsLeft() string {
+func (b *testCluster) sessionsLeft() string {
 	b.t.Helper()
 	if b.standIn == nil {
 		return b.named()
@@ -249,7 +249,7 @@ func (b *bed) sessionsLeft() string {
 
 // named counts the sessions of engine-node on a named database, where the death
 // of a client may take a while to be noticed; the user needs to see V$SESSION.
-func (b *bed) named() string {
+func (b *testCluster) named() string {
 	n := 0
 	const query = "select count(*) from V$SESSION where USERNAME = user and PROGRAM like 'engine-node%'"
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
@@ -264,7 +264,7 @@ func (b *bed) named() string {
 }
 
 // settled waits until every instance has completed and nothing is on its way.
-func (b *bed) settled(limit time.Duration) time.Duration {
+func (b *testCluster) settled(limit time.Duration) time.Duration {
 	b.t.Helper()
 	begun := time.Now()
 	for {
@@ -285,13 +285,13 @@ func (b *bed) settled(limit time.Duration) time.Duration {
 }
 
 // judge reads the history, prints what is wrong with it, and returns it.
-func (b *bed) judge(log []history.Signal) history.State {
+func (b *testCluster) judge(log []history.Signal) history.State {
 	b.t.Helper()
 	held, err := b.looked()
 	if b.t.Logf("the invariants held %d times", held); err != nil || held == 0 {
 		b.t.Errorf("the invariants held %d times, then: %v", held, err)
 	}
-	if err := places.Verify(b.t.Context(), b.dsn); err != nil {
+	if err := testdb.Verify(b.t.Context(), b.dsn); err != nil {
 		b.t.Error(err)
 	}
 	s, err := history.Read(b.t.Context(), b.pool, b.world.counts())

@@ -10,32 +10,32 @@ import (
 	"time"
 )
 
-// FloorResult is what the bare loop of [Floor] reached.
-type FloorResult struct {
+// BaselineResult is what the bare loop of [Baseline] reached.
+type BaselineResult struct {
 	PerSecond float64
 	P50       time.Duration // from asking for a commit to having it
 }
 
-// Floor measures what this disk, driver and durability allow: a bare loop that
+// Baseline measures what this disk, driver and durability allow: a bare loop that
 // commits the least rows one step can be made of, and nothing else. Callers
 // goroutines commit n steps in all; those that wait together share one
 // transaction, as in the store. A step is the state of 1 KB updated under its
 // version, the command row, its result row, and the command marked processed.
 //
 // It is the measure beside every figure of `engine-node bench`; no node uses it.
-func Floor(ctx context.Context, dir string, d Durability, n, callers int) (FloorResult, error) {
-	o, err := Options{Path: filepath.Join(dir, "floor.db"), Durability: d}.complete()
+func Baseline(ctx context.Context, dir string, d Durability, n, callers int) (BaselineResult, error) {
+	o, err := Options{Path: filepath.Join(dir, "baseline.db"), Durability: d}.complete()
 	if err != nil {
-		return FloorResult{}, err
+		return BaselineResult{}, err
 	}
 	c, err := openWriter(o)
 	if err != nil {
-		return FloorResult{}, wrap("floor", explain(err, o.Path))
+		return BaselineResult{}, wrap("baseline", explain(err, o.Path))
 	}
 	defer c.close()
 	f := &bareLoop{c: c, steps: make(chan *bareStep, callers), state: make([]byte, 1024)}
 	if err := f.prepare(callers); err != nil {
-		return FloorResult{}, wrap("floor", err)
+		return BaselineResult{}, wrap("baseline", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- f.write() }()
@@ -44,10 +44,10 @@ func Floor(ctx context.Context, dir string, d Durability, n, callers int) (Floor
 	seconds := time.Since(begun).Seconds()
 	close(f.steps)
 	if err := errors.Join(<-ended, ctx.Err()); err != nil {
-		return FloorResult{}, wrap("floor", err)
+		return BaselineResult{}, wrap("baseline", err)
 	}
 	slices.Sort(latencies)
-	return FloorResult{PerSecond: float64(len(latencies)) / seconds, P50: latencies[len(latencies)/2]}, nil
+	return BaselineResult{PerSecond: float64(len(latencies)) / seconds, P50: latencies[len(latencies)/2]}, nil
 }
 
 type bareLoop struct {
