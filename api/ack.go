@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -36,7 +37,7 @@ func (s *service) acknowledge(ctx context.Context, in *ackInput) (*answer[client
 	}
 	if b.Delay != "" {
 		at := time.Unix(0, 0)
-		until, err := engine.After(at, b.Delay)
+		until, err := duration.After(at, b.Delay)
 		if err != nil {
 			return nil, invalid("/delay", "%s", err)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -26,7 +26,7 @@ type listSchedulesInput struct {
 
 func (s *service) listSchedules(ctx context.Context, in *listSchedulesInput) (*answer[client.Page[client.Schedule]], error) {
 	p, err := s.Reader.Instances.Instances(ctx, projections.InstanceQuery{
-		Definition: in.Definition, BusinessKey: engine.ScheduleKey, After: in.After, Limit: in.Limit,
+		Definition: in.Definition, BusinessKey: schedule.Key, After: in.After, Limit: in.Limit,
 	})
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func toSchedule(snap snapshot.Snapshot) (client.Schedule, bool) {
 	}
 	x := client.Schedule{
 		InstanceID: snap.InstanceID, Definition: snap.Definition.Name, Version: snap.Definition.Version,
-		Status: string(snap.Status), Ticks: snap.Schedule.Generation*engine.MaxGeneration + snap.Schedule.Ticks, Missed: snap.Schedule.Missed,
+		Status: string(snap.Status), Ticks: snap.Schedule.Generation*schedule.MaxGeneration + snap.Schedule.Ticks, Missed: snap.Schedule.Missed,
 	}
 	if w, waits := snap.Primary(); waits {
 		kind, _, _ := strings.Cut(strings.TrimPrefix(w.Pointer, "/schedule/"), "/")

@@ -40,17 +40,24 @@ func (t *Turn) Spawn(child signal.Start, await bool, depth int, w snapshot.Wait)
 		parent.Token = w.Token
 		t.Snap.SubFrames = append(t.Snap.SubFrames, snapshot.SubFrame{InstanceID: id, Token: w.Token, Pointer: w.Pointer})
 	}
-	start, err := json.Marshal(child)
-	if err != nil {
+	if err := t.Start(id, child); err != nil {
 		return err
 	}
-	t.send(id, signal.StartRequest, "", time.Time{}, start)
 	data, err := json.Marshal(map[string]any{"instanceId": id, "definition": child.Definition, "version": child.Version, "await": await})
 	if err != nil {
 		return err
 	}
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryChild, Data: data, Meta: Meta{Pointer: w.Pointer}})
 	return nil
+}
+
+// Start asks for an instance, which the turn's commit sends.
+func (t *Turn) Start(id string, start signal.Start) error {
+	payload, err := json.Marshal(start)
+	if err == nil {
+		t.send(id, signal.StartRequest, "", time.Time{}, payload)
+	}
+	return err
 }
 
 // disown forgets the child that a wait was for. A child that has not ended is
@@ -157,6 +164,27 @@ func (t *Turn) disowned() (*Outcome, error) {
 	})
 	t.cancel()
 	return t.finish()
+}
+
+// passOn sends what an instance that kept a schedule gets after its end to the
+// one that goes on: an event that was on its way to it, or the end of a run that
+// was waited for.
+func passOn(t *Turn) {
+	s, env := t.Snap.Schedule, t.In.Signal
+	if s == nil || s.Successor == "" || env.Type != signal.ExternalSignal && env.Type != signal.SubWorkflowCompleted {
+		return
+	}
+	env.InstanceID = s.Successor
+	env.Sender, env.Sequence = "", 0 // the successor begins to count anew
+	t.out.Send = append(t.out.Send, Message{Envelope: env})
+}
+
+// scheduleOf is what a snapshot keeps of a start that asks for a schedule.
+func scheduleOf(s *signal.Schedule) *snapshot.Schedule {
+	if s == nil {
+		return nil
+	}
+	return &snapshot.Schedule{Generation: s.Generation, Due: s.Due}
 }
 
 // parentOf is what a snapshot keeps of who asked for the instance.

@@ -239,3 +239,21 @@ func TestOnlyTasksAreTold(t *testing.T) {
 		t.Errorf("the last turn tells %q", got)
 	}
 }
+
+// TestAnEndedScheduleSendsOn what was on its way to it, once.
+func TestAnEndedScheduleSendsOn(t *testing.T) {
+	t.Parallel()
+	snap := snapshot.Snapshot{
+		InstanceID: "schedule.t.s.1.0.0", Version: 4, Status: snapshot.Cancelled, Definition: saga{}.Ref(), Schedule: &snapshot.Schedule{Successor: "next"},
+	}
+	for typ, want := range map[signal.Type]int{signal.ExternalSignal: 1, signal.SubWorkflowCompleted: 1, signal.TimerDue: 0} {
+		env := signal.Envelope{SignalID: "s", InstanceID: snap.InstanceID, Type: typ, Payload: []byte(`{}`), WaitingToken: "t"}
+		out, err := engine.Step(saga{}, snap, engine.Input{Signal: env, Now: time.Unix(1, 0)})
+		if err != nil || out.Disposition != engine.Closed || len(out.Send) != want {
+			t.Fatalf("%s: %+v, %v", typ, out, err)
+		}
+		if want > 0 && (out.Send[0].Envelope.InstanceID != "next" || out.Send[0].Envelope.SignalID != "s" || out.Send[0].Envelope.WaitingToken != "t") {
+			t.Errorf("%s: sends %+v", typ, out.Send[0])
+		}
+	}
+}

@@ -33,10 +33,14 @@ type Definition interface {
 	Recover(t *Turn, op Operation, output json.RawMessage) error
 }
 
-// Scheduled is a definition whose instances may begin by themselves. The turn
-// keeps the schedule instance; only Matches and Correlate are asked about its
-// waits for events. Absent, or nil: they begin when somebody asks for one.
-type Scheduled interface{ Timetable() *Schedule }
+// Scheduled is a definition whose instances may begin by themselves. One of its
+// instances, which a start with a Schedule begins, keeps the schedule: it is begun
+// and resumed by these, and only Matches and Correlate are asked about its waits
+// for events. Absent: instances begin when somebody asks for one.
+type Scheduled interface {
+	BeginSchedule(t *Turn) error
+	ResumeSchedule(t *Turn, w snapshot.Wait, r Result) error
+}
 
 // Stateful is a definition whose instances rest in states, at waits of the kind
 // [snapshot.WaitState], as those of lifecycles do: an event is taken at once or
@@ -85,14 +89,22 @@ type Tasked interface{ IsTask(pointer string) bool }
 type Migratable interface {
 	// Document is what the author wrote, as any JSON, to show what has changed.
 	Document() any
-	// MigrateTo says how, by a map of pointers; see [NewMigration]. A Move that is
-	// nil, without an error: to is of another kind, which takes none of these.
+	// MigrateTo says how, by a map of old pointers to new ones. A Move that is nil,
+	// without an error: to is of another kind, which takes none of these.
 	MigrateTo(to Definition, pointers map[string]string) (Move, error)
 }
 
 // Move rewrites a snapshot for the other version, and lists where the instance
 // is live, in order of pointers. With a problem the snapshot is spoilt.
 type Move func(s *snapshot.Snapshot) []Position
+
+// Position is a task at which an instance is live: it has begun and not ended,
+// or is the next to run.
+type Position struct {
+	Pointer string
+	To      string // where it goes on; "" = nowhere
+	Problem string // why it cannot
+}
 
 // Retries reports whether the failure e of the command that the wait with a
 // token is for leads to a retry by its author's policy: a try around the task

@@ -138,7 +138,6 @@ const (
 	EntryUndo      = "CompensationStarted"
 	EntryEmitted   = "EventEmitted"
 	EntryChild     = "ChildStarted"
-	EntryMissed    = "TicksMissed"
 	EntryEscalated = "TaskEscalated"
 	EntryLifecycle = "LifecycleEvents"
 )

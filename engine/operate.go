@@ -156,6 +156,23 @@ func (t *Turn) operated(entry string) {
 	t.Append(Entry{Kind: KindEvent, Dir: In, Type: entry, Data: t.In.Signal.Payload, Meta: m})
 }
 
+// Amend decides a turn in which nothing runs: what an instance remembers is
+// changed as an operator asks, and the entry that change gives says how. in.Signal
+// carries the actor. Problem: instance.closed, and those of change.
+func Amend(snap snapshot.Snapshot, in Input, change func(t *Turn) (Entry, error)) (*Outcome, error) {
+	if snap.Status.Closed() {
+		return nil, problem.New(problem.Conflict, "instance.closed", "instance %s is %s", snap.InstanceID, snap.Status)
+	}
+	t := newTurn(snap.Clone(), in)
+	e, err := change(t)
+	if err != nil {
+		return nil, err
+	}
+	e.Kind, e.Dir, e.Meta.Actor = KindEvent, In, in.Signal.Headers[signal.HeaderActor]
+	t.Append(e)
+	return t.finish()
+}
+
 // FaultFirst begins an instance that has faulted: with an error that the engine
 // could not see when it decided its first turn, whose snapshot is begun.
 func FaultFirst(def Definition, begun snapshot.Snapshot, e snapshot.Error, in Input) (*Outcome, error) {

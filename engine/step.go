@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -16,10 +17,6 @@ import (
 // start is part of it: heard, kept, or, when the problem says so, reason not to
 // begin.
 func Begin(def Definition, instanceID string, start signal.Start, in Input) (*Outcome, error) {
-	return begin(def, instanceID, start, nil, in)
-}
-
-func begin(def Definition, instanceID string, start signal.Start, from *handOver, in Input) (*Outcome, error) {
 	if in.Incarnation == "" {
 		return nil, errIncarnation(instanceID)
 	}
@@ -37,14 +34,15 @@ func begin(def Definition, instanceID string, start signal.Start, from *handOver
 		Incarnation: in.Incarnation,
 	}, in)
 	t.Snap.StartedAt = t.In.Now
-	t.from = from
 	t.watch(def)
 	t.started()
 	var err error
-	if start.Schedule != nil {
-		err = ScheduleOf(def).begin(t)
-	} else {
+	if s, scheduled := def.(Scheduled); start.Schedule == nil {
 		err = def.Begin(t, start.Input)
+	} else if scheduled {
+		err = s.BeginSchedule(t)
+	} else {
+		err = errNotScheduled(t.Snap)
 	}
 	if err != nil {
 		return nil, err
@@ -109,7 +107,7 @@ func step(def Definition, snap *snapshot.Snapshot, in Input) (*Outcome, error) {
 	case env.Type == signal.StartRequest:
 		return nil, problem.New(problem.Conflict, "instance.exists", "instance %s has been started", snap.InstanceID)
 	case snap.Status.Closed():
-		t.passOn()
+		passOn(t)
 		return t.ignore(Closed)
 	case env.Type == signal.CancelRequest:
 		return t.disowned()
@@ -123,6 +121,10 @@ func step(def Definition, snap *snapshot.Snapshot, in Input) (*Outcome, error) {
 		return t.external(def)
 	}
 	return nil, problem.New(problem.Invalid, "signal.invalid", "%s needs a waitingToken", env.Type)
+}
+
+func errNotScheduled(s *snapshot.Snapshot) error {
+	return fmt.Errorf("engine: %s has no schedule", s.Definition.Name)
 }
 
 // lasting are the headers that follow everything an instance does. Who started
@@ -231,7 +233,10 @@ func (t *Turn) apply(def Definition, w snapshot.Wait, r Result, env signal.Envel
 		return t.escalate(w)
 	}
 	if t.Snap.Schedule != nil {
-		return ScheduleOf(def).resume(t, w, r)
+		if s, ok := def.(Scheduled); ok {
+			return s.ResumeSchedule(t, w, r)
+		}
+		return errNotScheduled(t.Snap)
 	}
 	if t.Snap.Undo != nil {
 		t.undone(w, r)

@@ -33,7 +33,6 @@ type Turn struct {
 	bytes   int        // of the data that the turn writes beside the snapshot
 	ran     []string   // their pointers, for the timeline
 	life    *life      // nil = no lifecycle events
-	from    *handOver  // what a schedule goes on from; nil = it begins
 	effect  Operation  // RetrySame or RetryNew: what an operator has decided; "" = nothing
 	refusal string     // why the signal, which nobody has any more, is refused
 	awaits  bool       // the turn adds a wait

@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/program"
+	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -171,14 +173,12 @@ func TestStatesAreThoseOfDocumentsAndOfGoCode(t *testing.T) {
 // hourly is an errand that has a schedule.
 type hourly struct {
 	errand
-	schedule *engine.Schedule
+	*schedule.Schedule
 }
-
-func (h hourly) Timetable() *engine.Schedule { return h.schedule }
 
 func TestSchedulesAreThoseOfDocumentsAndOfGoCode(t *testing.T) {
 	t.Parallel()
-	schedule, err := engine.NewSchedule(engine.Schedule{Every: "PT1H"})
+	every, err := schedule.New(schedule.Schedule{Every: "PT1H"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,9 +188,9 @@ func TestSchedulesAreThoseOfDocumentsAndOfGoCode(t *testing.T) {
 		return in
 	}
 	for name, def := range map[string]engine.Definition{
-		"a document": parsed(t, "1.0.0", "schedule: {every: PT1H}\ndo:\n  - a: {set: {x: 1}}\n"), "Go code": hourly{errand{"1.0.0"}, schedule},
+		"a document": parsed(t, "1.0.0", "schedule: {every: PT1H}\ndo:\n  - a: {set: {x: 1}}\n"), "Go code": hourly{errand{"1.0.0"}, every},
 	} {
-		id, start, ok := engine.ScheduleStart(def)
+		id, start, ok := schedule.Start(def)
 		if !ok {
 			t.Fatalf("%s has no schedule", name)
 		}
@@ -206,12 +206,12 @@ func TestSchedulesAreThoseOfDocumentsAndOfGoCode(t *testing.T) {
 		if err != nil || len(out.Send) != 2 || out.Send[0].Envelope.Type != signal.StartRequest || !out.Send[1].Due.Equal(epoch.Add(2*time.Hour)) {
 			t.Fatalf("%s: a tick: %+v, %v", name, out, err)
 		}
-		ended, begun, err := engine.HandOver(def, &out.Snapshot, errand{"2.0.0"}, at(2, signal.Envelope{}))
+		ended, begun, err := schedule.HandOver(def, &out.Snapshot, errand{"2.0.0"}, at(2, signal.Envelope{}))
 		if err != nil || ended.Snapshot.Status != snapshot.Cancelled || begun != nil {
 			t.Errorf("%s: a version without a schedule: %+v, %+v, %v", name, ended, begun, err)
 		}
 	}
-	if _, _, ok := engine.ScheduleStart(errand{}); ok {
+	if _, _, ok := schedule.Start(errand{}); ok {
 		t.Error("Go code without a schedule begins one")
 	}
 	asked := signal.Start{Schedule: &signal.Schedule{}}
@@ -248,23 +248,23 @@ type wrapped struct{ *program.Program }
 
 func TestGoCodeIsMigrated(t *testing.T) {
 	t.Parallel()
-	if _, err := engine.NewMigration(errand{"1"}, errand{"2"}, nil); problem.CodeOf(err) != "migration.invalid" {
+	if _, err := definition.PlanMigration(errand{"1"}, errand{"2"}, nil); problem.CodeOf(err) != "migration.invalid" {
 		t.Errorf("Go code that says no way: %v", err)
 	}
-	if _, err := engine.NewMigration(parsed(t, "1.0.0", before), successor{}, nil); problem.CodeOf(err) != "migration.invalid" || !strings.Contains(err.Error(), "Go code") {
+	if _, err := definition.PlanMigration(parsed(t, "1.0.0", before), successor{}, nil); problem.CodeOf(err) != "migration.invalid" || !strings.Contains(err.Error(), "Go code") {
 		t.Errorf("a document to Go code: %v", err)
 	}
 	a, b := mobile{errand{"1"}}, mobile{errand{"2"}}
 	s := begin(t, a, `{}`)
-	out, err := engine.Migrate(migration(t, a, b, map[string]string{"/errand": "/job"}), s, turnInput(1, signal.Envelope{}))
+	out, err := migration(t, a, b, map[string]string{"/errand": "/job"}).Migrate(s, turnInput(1, signal.Envelope{}))
 	if err != nil || out.Snapshot.Definition != b.Ref() || out.Snapshot.Waits[0].Pointer != "/job" {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if _, err := engine.Migrate(migration(t, a, b, nil), s, turnInput(1, signal.Envelope{})); problem.CodeOf(err) != "migration.unmapped" {
+	if _, err := migration(t, a, b, nil).Migrate(s, turnInput(1, signal.Envelope{})); problem.CodeOf(err) != "migration.unmapped" {
 		t.Errorf("without a map: %v", err)
 	}
 	old, next := wrapped{parsed(t, "1.0.0", before).(*program.Program)}, wrapped{parsed(t, "2.0.0", after).(*program.Program)}
-	out, err = engine.Migrate(migration(t, old, next, shifted), begin(t, old, `{}`), turnInput(1, signal.Envelope{}))
+	out, err = migration(t, old, next, shifted).Migrate(begin(t, old, `{}`), turnInput(1, signal.Envelope{}))
 	if err != nil || out.Snapshot.Waits[0].Pointer != "/do/1/first" {
 		t.Errorf("around a document: %+v, %v", out, err)
 	}

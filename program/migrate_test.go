@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -109,9 +110,9 @@ var shifted = map[string]string{
 	"/do/2/guarded/catch/do/0/mend": "/do/4/guarded/catch/do/1/mend",
 }
 
-func migration(t *testing.T, a, b engine.Definition, pointers map[string]string) *engine.Migration {
+func migration(t *testing.T, a, b engine.Definition, pointers map[string]string) *definition.MigrationPlan {
 	t.Helper()
-	m, err := engine.NewMigration(a, b, pointers)
+	m, err := definition.PlanMigration(a, b, pointers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,12 +133,12 @@ func TestMigrateAtEveryWait(t *testing.T) {
 			break
 		}
 		in := turnInput(50, signal.Envelope{Headers: map[string]string{signal.HeaderActor: "olga"}})
-		out, err := engine.Migrate(m, s, in)
+		out, err := m.Migrate(s, in)
 		if err != nil {
 			t.Fatalf("after %d turns: %v", stop, err)
 		}
 		next := out.Snapshot
-		if e := out.Entries[0]; e.Type != engine.EntryMigrated || e.Meta.Actor != "olga" || !bytes.Contains(e.Data, []byte(`"from":{"name":"t/m","version":"1.0.0"`)) {
+		if e := out.Entries[0]; e.Type != definition.EntryMigrated || e.Meta.Actor != "olga" || !bytes.Contains(e.Data, []byte(`"from":{"name":"t/m","version":"1.0.0"`)) {
 			t.Errorf("%+v", e)
 		}
 		if len(next.Waits) != len(s.Waits) || next.Waits[0].Token != s.Waits[0].Token || next.Version != s.Version+1 || next.Definition.Version != "2.0.0" {
@@ -167,7 +168,7 @@ func TestWhatIsUnmappedIsRefused(t *testing.T) {
 	if got := m.Positions(s); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	_, err := engine.Migrate(m, s, turnInput(1, signal.Envelope{}))
+	_, err := m.Migrate(s, turnInput(1, signal.Envelope{}))
 	if problem.CodeOf(err) != "migration.unmapped" || !strings.Contains(err.Error(), "/do/0/first") {
 		t.Error(err)
 	}
@@ -182,11 +183,11 @@ func TestWhatIsUnmappedIsRefused(t *testing.T) {
 		"another kind": {"/do/0/first": "/do/0/zeroth"},
 		"a list":       {"/do": "/do"},
 	} {
-		if _, err := engine.NewMigration(a, b, pointers); problem.CodeOf(err) != "migration.invalid" {
+		if _, err := definition.PlanMigration(a, b, pointers); problem.CodeOf(err) != "migration.invalid" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := engine.NewMigration(a, a, nil); problem.CodeOf(err) != "migration.invalid" {
+	if _, err := definition.PlanMigration(a, a, nil); problem.CodeOf(err) != "migration.invalid" {
 		t.Error(err)
 	}
 }
@@ -208,7 +209,7 @@ func TestWhatCannotGoOnIsRefused(t *testing.T) {
 	} {
 		a, b := parsed(t, "1.0.0", c.old), parsed(t, "2.0.0", c.now)
 		s := begin(t, a, `{}`)
-		_, err := engine.Migrate(migration(t, a, b, nil), s, turnInput(1, signal.Envelope{}))
+		_, err := migration(t, a, b, nil).Migrate(s, turnInput(1, signal.Envelope{}))
 		if problem.CodeOf(err) != "migration.unmapped" || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -230,7 +231,7 @@ func TestBranchesMove(t *testing.T) {
 	b := parsed(t, "2.0.0", fmt.Sprintf(forked, "  - before: {set: '${ . }'}"))
 	m := migration(t, a, b, map[string]string{"/do/0/both": "/do/1/both"})
 	s := stepOn(t, a, begin(t, a, `{}`), 0, 1)
-	out, err := engine.Migrate(m, s, turnInput(3, signal.Envelope{}))
+	out, err := m.Migrate(s, turnInput(3, signal.Envelope{}))
 	if err != nil || len(m.Positions(s)) < 3 {
 		t.Fatalf("%+v, %v", m.Positions(s), err)
 	}
@@ -242,7 +243,7 @@ func TestBranchesMove(t *testing.T) {
 		t.Errorf("%s %+v", s.Status, s.Error)
 	}
 	c := parsed(t, "3.0.0", fmt.Sprintf(forked, "")+"          - third: {call: c}\n")
-	_, err = engine.Migrate(migration(t, a, c, nil), begin(t, a, `{}`), turnInput(3, signal.Envelope{}))
+	_, err = migration(t, a, c, nil).Migrate(begin(t, a, `{}`), turnInput(3, signal.Envelope{}))
 	if problem.CodeOf(err) != "migration.unmapped" || !strings.Contains(err.Error(), "branches around it are others") {
 		t.Error(err)
 	}
@@ -261,7 +262,7 @@ func TestStoppedInstancesMove(t *testing.T) {
 		return out.Snapshot
 	}
 	move := func(s snapshot.Snapshot) snapshot.Snapshot {
-		out, err := engine.Migrate(m, s, turnInput(10, signal.Envelope{}))
+		out, err := m.Migrate(s, turnInput(10, signal.Envelope{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +283,7 @@ func TestStoppedInstancesMove(t *testing.T) {
 		t.Errorf("%+v", retried.Waits)
 	}
 	cancelled := operate(a, s, engine.Cancel)
-	if _, err := engine.Migrate(m, cancelled, turnInput(11, signal.Envelope{})); problem.CodeOf(err) != "instance.closed" {
+	if _, err := m.Migrate(cancelled, turnInput(11, signal.Envelope{})); problem.CodeOf(err) != "instance.closed" {
 		t.Error(err)
 	}
 }
@@ -375,13 +376,13 @@ func playBoth(docA, docB string, r *rand.Rand) (moved bool, err error) {
 
 // moveRenamed maps every task by its name.
 func moveRenamed(a, b engine.Definition, s snapshot.Snapshot, n int) (snapshot.Snapshot, error) {
-	none, err := engine.NewMigration(a, b, nil)
+	none, err := definition.PlanMigration(a, b, nil)
 	if err != nil {
 		return s, err
 	}
 	pointers := map[string]string{}
 	for range 20 { // each round the map makes the tasks inside others known
-		m, err := engine.NewMigration(a, b, pointers)
+		m, err := definition.PlanMigration(a, b, pointers)
 		if err != nil {
 			return s, err
 		}
@@ -399,7 +400,7 @@ func moveRenamed(a, b engine.Definition, s snapshot.Snapshot, n int) (snapshot.S
 			}
 		}
 		if !grown {
-			out, err := engine.Migrate(m, s, turnInput(n, signal.Envelope{}))
+			out, err := m.Migrate(s, turnInput(n, signal.Envelope{}))
 			return out.Snapshot, err
 		}
 	}
@@ -472,7 +473,7 @@ func TestStatesMove(t *testing.T) {
 	}{
 		"rests in A": {inA, "/states/A"}, "enters B": {entering, "/states/C/onEnter/0/h"}, "rests in B": {inB, "/states/C"}, "leaves B": {leaving, ""},
 	} {
-		out, err := engine.Migrate(m, c.s, turnInput(9, signal.Envelope{}))
+		out, err := m.Migrate(c.s, turnInput(9, signal.Envelope{}))
 		if c.want == "" {
 			if problem.CodeOf(err) != "migration.unmapped" || !strings.Contains(err.Error(), "it is being left") {
 				t.Errorf("%s: %v", what, err)

@@ -12,6 +12,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/schema"
@@ -136,7 +137,7 @@ func (a *asked) task(now time.Time) (engine.Task, error) {
 		}
 		return t, nil
 	}
-	due, err := engine.After(now, a.Due.After)
+	due, err := duration.After(now, a.Due.After)
 	if err != nil {
 		return t, fmt.Errorf("with.due.after: %w", err)
 	}

@@ -13,8 +13,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -29,11 +29,12 @@ type Program struct {
 	Output  *jq.Template // output.as of the workflow; nil = as it is
 	Timeout *jq.Template // an ISO 8601 duration, for the whole run; nil = none
 	Schemas Schemas      // of the workflow's input and output
-	// Schedule says when instances begin by themselves; nil = never. On is a Node,
-	// KindListen at /schedule/on: each event that one of its filters takes.
-	Schedule *engine.Schedule
-	Machine  *Machine // of a lifecycle, whose root list has states; nil = its tasks run one after the other
-	Root     *Node    // KindList at "/do", or at "/states"
+	Machine *Machine     // of a lifecycle, whose root list has states; nil = its tasks run one after the other
+	Root    *Node        // KindList at "/do", or at "/states"
+
+	// When instances begin by themselves; nil = never. Its On is a Node, KindListen
+	// at /schedule/on: each event that one of its filters takes.
+	*schedule.Schedule
 
 	nodes map[string]*Node
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -53,8 +54,8 @@ func (b Backoff) delayed(delay time.Duration, n int) time.Duration {
 	case BackoffExponential:
 		factor = math.Pow(2, float64(n-1))
 	}
-	if float64(delay)*factor > float64(engine.LongestDuration) {
-		return engine.LongestDuration
+	if float64(delay)*factor > float64(duration.Longest) {
+		return duration.Longest
 	}
 	return time.Duration(float64(delay) * factor)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/duration"
 )
 
 func TestBackoffGrows(t *testing.T) {
@@ -23,7 +23,7 @@ func TestBackoffGrows(t *testing.T) {
 		}
 	}
 	for _, n := range []int{100, 10_000, MaxRetries} {
-		if got := BackoffExponential.delayed(time.Hour, n); got != engine.LongestDuration {
+		if got := BackoffExponential.delayed(time.Hour, n); got != duration.Longest {
 			t.Errorf("delay %d is %v, not the longest there is", n, got)
 		}
 	}

@@ -12,9 +12,6 @@ import (
 // Ref names the definition.
 func (p *Program) Ref() snapshot.Definition { return p.ID }
 
-// Timetable is the program's schedule.
-func (p *Program) Timetable() *engine.Schedule { return p.Schedule }
-
 // GiveUp is what the root list says.
 func (p *Program) GiveUp() time.Duration { return p.Root.GiveUp }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -161,7 +162,7 @@ func (w *world) run(command, text string) string {
 		in := w.input(signal.Envelope{SignalID: "start", InstanceID: "i", Type: signal.StartRequest, OccurredAt: epoch})
 		start := signal.Start{Definition: "d", BusinessKey: "key-1", Input: json.RawMessage(rest)}
 		if verb == "schedule" {
-			start.BusinessKey, start.Schedule = engine.ScheduleKey, &signal.Schedule{}
+			start.BusinessKey, start.Schedule = schedule.Key, &signal.Schedule{}
 		}
 		if verb == "spawn" {
 			start.Parent = &signal.Parent{InstanceID: "p", Token: "token-of-p", Depth: engine.MaxDepth}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -178,7 +179,7 @@ func (r *run) from(at time.Time, t *jq.Template) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	until, err := engine.After(at, text(v))
+	until, err := duration.After(at, text(v))
 	if err != nil {
 		return time.Time{}, raise(engine.ErrExpression, 400, "Invalid duration", err.Error())
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -51,7 +52,7 @@ func (n *testNode) runs(t *testing.T, definition string) (runs []projections.Ins
 			t.Fatal(err)
 		}
 		for _, row := range page.Items {
-			if row.BusinessKey != engine.ScheduleKey {
+			if row.BusinessKey != schedule.Key {
 				runs = append(runs, row)
 				continue
 			}

@@ -103,7 +103,7 @@ func migration(t *testing.T, place string) {
 		}
 		entries, err := n.store.Streams.Stream(ctx, id, 0, 100)
 		last := entries[len(entries)-1]
-		if err != nil || last.Type != engine.EntryMigrated || !strings.Contains(string(last.Data), `"version":"1.0.0"`) || !strings.Contains(string(last.Metadata), `"actor":"olga"`) {
+		if err != nil || last.Type != definition.EntryMigrated || !strings.Contains(string(last.Data), `"version":"1.0.0"`) || !strings.Contains(string(last.Metadata), `"actor":"olga"`) {
 			t.Errorf("%s: %+v, %v", id, last, err)
 		}
 	}
@@ -256,7 +256,7 @@ func migrationGoesOn(t *testing.T, place string) {
 		for _, e := range entries {
 			counts[e.Type]++
 		}
-		if err != nil || counts["ExternalSignal"] != 1 || counts[engine.EntryMigrated] != 1 {
+		if err != nil || counts["ExternalSignal"] != 1 || counts[definition.EntryMigrated] != 1 {
 			t.Errorf("%s: %v, %v", id(i), counts, err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -72,7 +73,7 @@ do: [{again: {emit: {event: {with: {type: echo}}}}}]
 				t.Fatal(err)
 			}
 			for _, row := range page.Items {
-				if row.BusinessKey != engine.ScheduleKey {
+				if row.BusinessKey != schedule.Key {
 					times = append(times, row.StartedAt)
 				}
 			}

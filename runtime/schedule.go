@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/service"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -78,7 +79,7 @@ func (r *Runtime) publication(ctx context.Context, def engine.Definition, record
 		Signal: signal.Envelope{SignalID: service.NewID(), OccurredAt: now, Headers: signal.ActorHeader(newerVersion)},
 		Now:    now, Clock: now, Key: r.key, Epoch: r.epoch, Incarnation: service.NewIncarnation(), Limits: r.Limits,
 	}
-	ended, begun, err := engine.HandOver(old, snap, def, in)
+	ended, begun, err := schedule.HandOver(old, snap, def, in)
 	if err != nil {
 		return c, nil, err
 	}
@@ -117,7 +118,7 @@ func (r *Runtime) scheduleChange(prev *snapshot.Snapshot, out *engine.Outcome) (
 // nil when there is none. One that has a successor which did not begin yet is
 // succeeded here.
 func (r *Runtime) listening(ctx context.Context, name string) (*snapshot.Snapshot, error) {
-	q := projections.InstanceQuery{Definition: name, BusinessKey: engine.ScheduleKey, Limit: projections.MaxLimit}
+	q := projections.InstanceQuery{Definition: name, BusinessKey: schedule.Key, Limit: projections.MaxLimit}
 	last := ""
 	for {
 		page, err := r.Store.Instances.Instances(ctx, q)
@@ -151,7 +152,7 @@ func (r *Runtime) allowed(ctx context.Context, c store.Writer, id string, start 
 		return service.Reserved(id)
 	}
 	ref := snapshot.Definition{Name: start.Definition, Version: start.Version}
-	before, part, err := r.turns.Load(ctx, c, engine.ScheduleID(ref, start.Schedule.Generation-1))
+	before, part, err := r.turns.Load(ctx, c, schedule.ID(ref, start.Schedule.Generation-1))
 	if err == nil {
 		defer part.Release()
 	}
@@ -180,7 +181,7 @@ func (r *Runtime) succeeded(ctx context.Context, id string) (*snapshot.Snapshot,
 	if errors.Is(err, store.ErrNotFound) {
 		now := r.Now()
 		env := signal.Envelope{SignalID: next, InstanceID: next, Type: signal.StartRequest, OccurredAt: now}
-		_, err = r.Begin(ctx, r.Store.Writer, env, engine.SuccessorStart(ended.Definition, ended.Schedule), now)
+		_, err = r.Begin(ctx, r.Store.Writer, env, schedule.Successor(ended.Definition, ended.Schedule), now)
 		if err == nil || errors.Is(err, store.ErrDuplicate) {
 			snap, err = r.Snapshot(ctx, next)
 		}
@@ -195,7 +196,7 @@ func (r *Runtime) succeeded(ctx context.Context, id string) (*snapshot.Snapshot,
 // schedule's subscription. A schedule that is suspended keeps the event as any
 // instance does: ok is false then.
 func (r *Runtime) begins(ctx context.Context, def engine.Definition, w projections.Wait, env signal.Envelope) (body []byte, ok bool, err error) {
-	s := engine.ScheduleOf(def)
+	s := schedule.Of(def)
 	if s == nil {
 		return nil, false, nil
 	}

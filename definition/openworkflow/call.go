@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/program"
@@ -468,7 +468,7 @@ func (c *compiler) acknowledged(at string, v any, vars scope, inside []string) *
 	if within, ok := m["within"]; ok {
 		res.Ack = c.duration(join(at, "within"), within, vars)
 		text, _ := within.(string)
-		if until, err := engine.After(time.Unix(0, 0), text); err == nil && until.Equal(time.Unix(0, 0)) {
+		if until, err := duration.After(time.Unix(0, 0), text); err == nil && until.Equal(time.Unix(0, 0)) {
 			c.report(join(at, "within"), codeType, "write PT5M", "an acknowledgement cannot come within no time")
 		}
 	}

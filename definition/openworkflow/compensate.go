@@ -3,7 +3,7 @@ package openworkflow
 import (
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/program"
 )
 
@@ -23,7 +23,7 @@ func (c *compiler) giveUp(at string, metadata map[string]any) time.Duration {
 		return 0
 	}
 	zero := time.Unix(0, 0)
-	until, err := engine.After(zero, text)
+	until, err := duration.After(zero, text)
 	switch {
 	case err != nil:
 		c.report(at, codeType, "write PT10M", "%s", err)

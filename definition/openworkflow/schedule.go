@@ -1,21 +1,21 @@
 package openworkflow
 
 import (
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/program"
+	"github.com/aqueduct-engine/aqueduct/schedule"
 )
 
 // scheduleKinds are the ways to say when instances begin.
 var scheduleKinds = []string{"after", "cron", "every", "on"}
 
 // schedule compiles when instances begin without being asked for.
-func (c *compiler) schedule(at string, v any) *engine.Schedule {
+func (c *compiler) schedule(at string, v any) *schedule.Schedule {
 	m := c.object(at, v, shape{fields: append([]string{"read"}, scheduleKinds...)})
 	if m == nil {
 		return nil
 	}
-	var s engine.Schedule
+	var s schedule.Schedule
 	var kind string
 	before := len(c.findings) + c.dropped
 	for _, k := range scheduleKinds {
@@ -54,7 +54,7 @@ func (c *compiler) schedule(at string, v any) *engine.Schedule {
 	if len(c.findings)+c.dropped > before {
 		return nil
 	}
-	compiled, err := engine.NewSchedule(s)
+	compiled, err := schedule.New(s)
 	if err != nil {
 		c.report(join(at, kind), codeType, scheduleHints[kind], "%s", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -297,7 +297,7 @@ func (c *compiler) duration(at string, v any, vars scope) *jq.Template {
 
 // iso checks a duration by what the engine will do with it.
 func (c *compiler) iso(at, s string) {
-	if _, err := engine.After(time.Unix(0, 0), s); err != nil {
+	if _, err := duration.After(time.Unix(0, 0), s); err != nil {
 		c.report(at, codeType, "write PT30S, P1DT12H, or ${ an expression }", "%s", err)
 	}
 }

@@ -19,9 +19,9 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -125,7 +125,7 @@ func (w *world) runs(ctx context.Context, name string) (began []time.Time, err e
 		page, err := n.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{Definition: name, Limit: projections.MaxLimit})
 		began = nil
 		for _, row := range page.Items {
-			if row.BusinessKey != engine.ScheduleKey {
+			if row.BusinessKey != schedule.Key {
 				began = append(began, row.StartedAt)
 			}
 		}
@@ -173,7 +173,7 @@ func (w *world) ticked(ctx context.Context, name, text string) error {
 			return err
 		}
 		return w.with(ctx, func(n *node) error {
-			page, err := n.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{Definition: name, BusinessKey: engine.ScheduleKey})
+			page, err := n.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{Definition: name, BusinessKey: schedule.Key})
 			if err != nil || len(page.Items) != 1 {
 				return fmt.Errorf("schedules %+v, %v", page.Items, err)
 			}
@@ -194,7 +194,7 @@ func (w *world) ticked(ctx context.Context, name, text string) error {
 // schedule returns the id of a definition's schedule.
 func (w *world) schedule(ctx context.Context, name string) (id string, err error) {
 	err = w.with(ctx, func(n *node) error {
-		page, err := n.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{Definition: name, BusinessKey: engine.ScheduleKey})
+		page, err := n.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{Definition: name, BusinessKey: schedule.Key})
 		for _, row := range page.Items {
 			if row.EndedAt.IsZero() {
 				id = row.ID

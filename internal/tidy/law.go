@@ -30,12 +30,14 @@ var law = []rule{
 	{0, "aq", []string{"problem"}, []string{"internal/..."}},
 	{0, "config", []string{"problem"}, nil},
 	{0, "memory", []string{"problem"}, nil},
+	{0, "duration", nil, nil},
 	{1, "engine", []string{"problem", "signal", "snapshot"}, nil},
-	{2, "program", []string{"engine", "jq", "problem", "schema", "signal", "snapshot"}, []string{"definition/..."}}, // scenarios are written in the language
+	{2, "schedule", []string{"duration", "engine", "signal", "snapshot"}, nil},
+	{3, "program", []string{"duration", "engine", "jq", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/..."}}, // scenarios are written in the language
 	{2, "projections", []string{"engine", "problem", "signal", "snapshot"}, nil},
 	{2, "definition", []string{"engine", "problem", "snapshot"}, []string{"definition/..."}},
 	{3, "definition/diagram", nil, []string{"definition/openworkflow"}}, // draws any document
-	{3, "definition/...", []string{"definition", "engine", "jq", "problem", "program", "schema", "signal", "snapshot"}, nil},
+	{4, "definition/...", []string{"definition", "duration", "engine", "jq", "problem", "program", "schedule", "schema", "signal", "snapshot"}, nil},
 	{3, "store", []string{"problem", "projections", "signal", "snapshot"}, nil},
 	{3, "store/storetest", []string{"definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, []string{"internal/..."}},
 	{4, "store/survey", []string{"engine", "problem", "projections", "signal", "snapshot", "store"}, nil}, // for those who examine a database, which no node does
@@ -45,12 +47,12 @@ var law = []rule{
 	{4, "runtime/turn", []string{"engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, []string{"definition/..."}},
 	{5, "runtime/dispatch", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "snapshot", "store"}, nil},
 	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "store"}, []string{"snapshot"}},
-	{5, "runtime/events", []string{"engine", "problem", "projections", "runtime/turn", "signal", "snapshot", "store"}, nil},
-	{5, "runtime/service", []string{"definition", "engine", "problem", "projections", "runtime/turn", "schema", "signal", "snapshot", "store"}, nil},
-	{6, "runtime", []string{"definition", "engine", "memory", "problem", "projections", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
+	{5, "runtime/events", []string{"engine", "problem", "projections", "runtime/turn", "schedule", "signal", "snapshot", "store"}, nil},
+	{5, "runtime/service", []string{"definition", "engine", "problem", "projections", "runtime/turn", "schedule", "schema", "signal", "snapshot", "store"}, nil},
+	{6, "runtime", []string{"definition", "engine", "memory", "problem", "projections", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
 	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
-	{4, "api", []string{"api/client", "definition", "engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, support},
+	{4, "api", []string{"api/client", "definition", "duration", "engine", "memory", "problem", "projections", "schedule", "signal", "snapshot", "store"}, support},
 	{4, "console", []string{"problem"}, []string{"internal/..."}},
 	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "problem", "schema", "signal", "snapshot"}, nil}, // no store: a test of a definition needs none
 	{7, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store"}, support},
@@ -64,7 +66,7 @@ var law = []rule{
 }
 
 // pure packages decide; they do no I/O and read no clock.
-var pure = []string{"engine", "program", "signal", "snapshot", "projections", "jq", "schema", "definition/..."}
+var pure = []string{"duration", "engine", "schedule", "program", "signal", "snapshot", "projections", "jq", "schema", "definition/..."}
 
 // impure is what a pure package must not import.
 var impure = []string{
@@ -91,7 +93,7 @@ var only = []struct {
 	{[]string{"github.com/danielgtaylor/huma/..."}, []string{"api"}, "HTTP is api's"},
 	{[]string{"github.com/itchyny/gojq/..."}, []string{"jq"}, "expressions are bounded by jq"},
 	{[]string{"github.com/santhosh-tekuri/jsonschema/..."}, []string{"schema", "internal/..."}, "schemas are bounded by schema"},
-	{[]string{"github.com/robfig/cron/..."}, []string{"engine"}, "cron expressions are read where ticks are made"},
+	{[]string{"github.com/robfig/cron/..."}, []string{"schedule"}, "cron expressions are read where ticks are made"},
 	{[]string{"github.com/prometheus/..."}, []string{"runtime/...", "activity", "api", "cmd/..."}, "metrics live where things happen"},
 }
 
@@ -159,7 +161,7 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 16_247
+const maxKernel = 15_568
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (

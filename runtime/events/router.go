@@ -9,6 +9,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 	jsonv2 "github.com/go-json-experiment/json"
@@ -124,7 +125,7 @@ func (r *Router) route(ctx context.Context, eventType, spec string, event json.R
 				OccurredAt: r.Now(), Headers: headers, Payload: event,
 			}
 			body, ok, err := []byte(nil), false, error(nil)
-			if engine.IsSubscription(place.Pointer) {
+			if schedule.IsSubscription(place.Pointer) {
 				body, ok, err = r.Begins(ctx, def, w, env)
 			}
 			if err == nil && !ok {

@@ -58,11 +58,11 @@ func (g *Migrator) Migrate(ctx context.Context, m definition.Migration) (definit
 			report.Pointers = definition.Moves(report.Changes)
 		}
 	}
-	way, err := engine.NewMigration(from, to, report.Pointers)
+	plan, err := definition.PlanMigration(from, to, report.Pointers)
 	if err != nil {
 		return report, err
 	}
-	ids, err := g.census(ctx, way, &report)
+	ids, err := g.census(ctx, plan, &report)
 	if err != nil || m.DryRun {
 		return report, err
 	}
@@ -71,7 +71,7 @@ func (g *Migrator) Migrate(ctx context.Context, m definition.Migration) (definit
 	}
 	until := g.Now().Add(MaxMigration)
 	for _, id := range ids {
-		moved, err := g.migrate(ctx, way, id, m.Actor)
+		moved, err := g.migrate(ctx, plan, id, m.Actor)
 		if err != nil {
 			return report, err
 		}
@@ -91,7 +91,7 @@ var live = []snapshot.Status{snapshot.Pending, snapshot.Running, snapshot.Waitin
 // census finds the live instances of the old version and counts where they
 // are. An instance whose status changes while it looks may be missed; it is
 // found by the next call.
-func (g *Migrator) census(ctx context.Context, way *engine.Migration, report *definition.MigrationReport) ([]string, error) {
+func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, report *definition.MigrationReport) ([]string, error) {
 	counts := map[engine.Position]int{}
 	seen := map[string]bool{}
 	var ids []string
@@ -116,7 +116,7 @@ func (g *Migrator) census(ctx context.Context, way *engine.Migration, report *de
 					continue
 				}
 				ids = append(ids, row.ID)
-				for _, p := range way.Positions(s) {
+				for _, p := range plan.Positions(s) {
 					counts[p]++
 				}
 			}
@@ -156,15 +156,15 @@ func unmapped(report *definition.MigrationReport) error {
 var errElsewhere = errors.New("service: closed, or under another version")
 
 // migrate moves one instance; moved is false when there was nothing to move.
-func (g *Migrator) migrate(ctx context.Context, way *engine.Migration, id, actor string) (moved bool, err error) {
-	from, _ := way.Refs()
+func (g *Migrator) migrate(ctx context.Context, plan *definition.MigrationPlan, id, actor string) (moved bool, err error) {
+	from, _ := plan.Refs()
 	now := g.Now()
 	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: signal.ActorHeader(actor)}
 	_, err = g.Pump.Turn(ctx, env, now, func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if snap.Status.Closed() || snap.Definition != from {
 			return nil, errElsewhere
 		}
-		return engine.Migrate(way, *snap, in)
+		return plan.Migrate(*snap, in)
 	})
 	if errors.Is(err, errElsewhere) || problem.CodeOf(err) == "instance.unknown" {
 		return false, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -68,11 +69,11 @@ func TestSignalIsQueuedOrRefused(t *testing.T) {
 func TestReservedIDs(t *testing.T) {
 	t.Parallel()
 	s := &Starts{Now: time.Now}
-	_, _, err := s.Start(t.Context(), engine.SchedulePrefix+"1", signal.Start{Definition: "t/a"}, nil)
+	_, _, err := s.Start(t.Context(), schedule.Prefix+"1", signal.Start{Definition: "t/a"}, nil)
 	if problem.CodeOf(err) != CodeReserved {
 		t.Errorf("%v, want %s", err, CodeReserved)
 	}
-	if err := Reserved("1" + engine.SchedulePrefix); err != nil {
+	if err := Reserved("1" + schedule.Prefix); err != nil {
 		t.Error(err)
 	}
 }

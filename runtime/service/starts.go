@@ -12,6 +12,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/google/uuid"
@@ -114,10 +115,10 @@ const (
 
 // Reserved refuses ids that are the engine's own.
 func Reserved(id string) error {
-	if !strings.HasPrefix(id, engine.SchedulePrefix) {
+	if !strings.HasPrefix(id, schedule.Prefix) {
 		return nil
 	}
-	return problem.New(problem.Invalid, CodeReserved, "instance id %q begins with %q, as those of schedules do", id, engine.SchedulePrefix).
+	return problem.New(problem.Invalid, CodeReserved, "instance id %q begins with %q, as those of schedules do", id, schedule.Prefix).
 		WithHint("choose another id")
 }
 

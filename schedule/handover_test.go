@@ -1,10 +1,9 @@
-package engine
+package schedule
 
 import (
 	"testing"
-	"time"
 
-	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -30,10 +29,10 @@ func TestANewerVersionGoesOnWhereTheOlderOneWas(t *testing.T) {
 		old, next := newTimed(t, "1.0.0", c.old), newTimed(t, "1.1.0", c.next)
 		w := snapshot.Wait{Kind: snapshot.WaitTimer, Token: "t", Pointer: "/schedule/x", Until: m[0]}
 		snap := snapshot.Snapshot{
-			InstanceID: ScheduleID(old.ref, 0), Version: 3, Status: snapshot.Waiting, Definition: old.ref,
+			InstanceID: ID(old.ref, 0), Version: 3, Status: snapshot.Waiting, Definition: old.ref,
 			Schedule: &snapshot.Schedule{Ticks: 2, Due: m[0]}, Waits: []snapshot.Wait{w},
 		}
-		ended, begun, err := HandOver(old, &snap, next, Input{Now: m[1], Clock: m[1], Incarnation: "inc"})
+		ended, begun, err := HandOver(old, &snap, next, engine.Input{Now: m[1], Clock: m[1], Incarnation: "inc"})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -46,40 +45,20 @@ func TestANewerVersionGoesOnWhereTheOlderOneWas(t *testing.T) {
 	}
 }
 
-// TestAnEndedScheduleSendsOn what was on its way to it, once.
-func TestAnEndedScheduleSendsOn(t *testing.T) {
-	t.Parallel()
-	p := newTimed(t, "1.0.0", Schedule{Every: "PT1H"})
-	snap := snapshot.Snapshot{
-		InstanceID: ScheduleID(p.ref, 0), Version: 4, Status: snapshot.Cancelled, Definition: p.ref, Schedule: &snapshot.Schedule{Successor: "next"},
-	}
-	for typ, want := range map[signal.Type]int{signal.ExternalSignal: 1, signal.SubWorkflowCompleted: 1, signal.TimerDue: 0} {
-		env := signal.Envelope{SignalID: "s", InstanceID: snap.InstanceID, Type: typ, Payload: []byte(`{}`), WaitingToken: "t"}
-		out, err := Step(p, snap, Input{Signal: env, Now: time.Unix(1, 0)})
-		if err != nil || out.Disposition != Closed || len(out.Send) != want {
-			t.Fatalf("%s: %+v, %v", typ, out, err)
-		}
-		if want > 0 && (out.Send[0].Envelope.InstanceID != "next" || out.Send[0].Envelope.SignalID != "s" || out.Send[0].Envelope.WaitingToken != "t") {
-			t.Errorf("%s: sends %+v", typ, out.Send[0])
-		}
-	}
-}
-
 // timed is a definition of which only the schedule is asked for.
 type timed struct {
-	Definition
-	ref      snapshot.Definition
-	schedule *Schedule
+	engine.Definition
+	*Schedule
+	ref snapshot.Definition
 }
 
 func (d timed) Ref() snapshot.Definition { return d.ref }
-func (d timed) Timetable() *Schedule     { return d.schedule }
 
 func newTimed(t *testing.T, version string, s Schedule) timed {
 	t.Helper()
-	checked, err := NewSchedule(s)
+	checked, err := New(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return timed{ref: snapshot.Definition{Name: "t/s", Version: version}, schedule: checked}
+	return timed{ref: snapshot.Definition{Name: "t/s", Version: version}, Schedule: checked}
 }

@@ -1,10 +1,12 @@
-package engine
+package schedule
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -42,7 +44,7 @@ func TestTicksCountUnlessTheyAreLongPast(t *testing.T) {
 		{"weekdays", Schedule{Cron: "30 6 * * MON-FRI"}, "2026-01-02 06:30:00", "2026-01-02 06:30:00", "2026-01-05 06:30:00", 0},
 		{"leap day", Schedule{Cron: "0 0 29 2 *"}, "2024-02-29 00:00:00", "2024-02-29 00:00:00", "2028-02-29 00:00:00", 0},
 	} {
-		s, err := NewSchedule(c.s)
+		s, err := New(c.s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,13 +60,11 @@ func TestScheduleIsHandedOverBeforeItsStreamIsLong(t *testing.T) {
 	t.Parallel()
 	p := newTimed(t, "1.0.0", Schedule{Every: "PT1M"})
 	due := moments(t, "2026-01-01 10:00:00")[0]
-	turn := newTurn(snapshot.Snapshot{
-		InstanceID: ScheduleID(p.ref, 0), Definition: p.ref, Status: snapshot.Waiting, Schedule: &snapshot.Schedule{Ticks: MaxGeneration - 1, Due: due},
-	}, Input{Now: due, Clock: due})
-	if err := p.Timetable().resume(turn, snapshot.Wait{Kind: snapshot.WaitTimer}, Result{}); err != nil {
-		t.Fatal(err)
+	snap := snapshot.Snapshot{
+		InstanceID: ID(p.ref, 0), Version: 1, Definition: p.ref, Status: snapshot.Waiting, Schedule: &snapshot.Schedule{Ticks: MaxGeneration - 1, Due: due},
+		Waits: []snapshot.Wait{{Kind: snapshot.WaitTimer, Token: "t", Pointer: "/schedule/every"}},
 	}
-	out, err := turn.finish()
+	out, err := engine.Step(p, snap, engine.Input{Signal: signal.Envelope{Type: signal.TimerDue, WaitingToken: "t"}, Now: due, Clock: due})
 	if err != nil || out.Snapshot.Status != snapshot.Completed || len(out.Send) != 2 {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -77,7 +77,7 @@ func TestScheduleIsHandedOverBeforeItsStreamIsLong(t *testing.T) {
 func TestScheduleIDsFitAnEnvelope(t *testing.T) {
 	t.Parallel()
 	long := snapshot.Definition{Name: strings.Repeat("n", 63) + "/" + strings.Repeat("m", 63), Version: "1.0.0"}
-	if id := ScheduleID(long, 0); len(id) > 128 || id == ScheduleID(long, 1) {
+	if id := ID(long, 0); len(id) > 128 || id == ID(long, 1) {
 		t.Errorf("id %s", id)
 	}
 }

@@ -1,4 +1,5 @@
-package engine
+// Package duration reads ISO 8601 durations, by the calendar and in UTC.
+package duration
 
 import (
 	"fmt"
@@ -8,8 +9,8 @@ import (
 	"time"
 )
 
-// LongestDuration bounds what is waited for: 100 years.
-const LongestDuration = 100 * 366 * 24 * time.Hour
+// Longest bounds what is waited for: 100 years.
+const Longest = 100 * 366 * 24 * time.Hour
 
 // After returns the moment an ISO 8601 duration ("P1DT2H30M", "PT0.5S",
 // "P1M") after t, in UTC. Years, months and days are calendar units; where the
@@ -54,7 +55,7 @@ func After(t time.Time, iso string) (time.Time, error) {
 	}
 	wholeDays := math.Trunc(days)
 	exact += (days - wholeDays) * 24 * 3600
-	if years > 100 || months > 1200 || wholeDays > 36_600 || exact > LongestDuration.Seconds() {
+	if years > 100 || months > 1200 || wholeDays > 36_600 || exact > Longest.Seconds() {
 		return bad("it is longer than 100 years")
 	}
 	t = addMonths(t.UTC(), 12*int(years)+int(months)).AddDate(0, 0, int(wholeDays))

@@ -1,0 +1,87 @@
+package definition
+
+import (
+	"encoding/json"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// MigrationPlan takes instances of one version of a definition to another (E8).
+type MigrationPlan struct {
+	from, to snapshot.Definition
+	move     engine.Move
+}
+
+// PlanMigration checks a map of pointers, which says where the tasks of one
+// version are in another.
+//
+// A task whose pointer has the same kind of task in both versions is where it
+// was; any other must be in the map. A pointer in the map takes the tasks
+// inside it along, where they have the same kind. Problem: migration.invalid
+// with every entry that is wrong.
+func PlanMigration(from, to engine.Definition, pointers map[string]string) (*MigrationPlan, error) {
+	old, ok := from.(engine.Migratable)
+	if _, both := to.(engine.Migratable); !ok || !both {
+		return nil, errNotMigratable()
+	}
+	m := &MigrationPlan{from: from.Ref(), to: to.Ref()}
+	if a, b := m.from, m.to; a.Name != b.Name || a == b {
+		return nil, problem.New(problem.Invalid, "migration.invalid", "%s@%s and %s@%s are not two versions of one definition", a.Name, a.Version, b.Name, b.Version)
+	}
+	move, err := old.MigrateTo(to, pointers)
+	if err != nil {
+		return nil, err
+	}
+	if m.move = move; move == nil {
+		return nil, errNotMigratable()
+	}
+	return m, nil
+}
+
+func errNotMigratable() error {
+	return problem.New(problem.Invalid, "migration.invalid", "a definition that is Go code cannot be migrated").
+		WithHint("let its instances end, or cancel them")
+}
+
+// Refs are the versions that a migration goes from and to.
+func (m *MigrationPlan) Refs() (from, to snapshot.Definition) { return m.from, m.to }
+
+// Positions lists where an instance is live, and what a migration would do to
+// it there, in order of pointers. The instance can be moved when none has a
+// problem.
+func (m *MigrationPlan) Positions(s snapshot.Snapshot) []engine.Position {
+	c := s.Clone()
+	return m.move(&c)
+}
+
+// EntryMigrated is the stream's record of a migration.
+const EntryMigrated = "DefinitionMigrated"
+
+// Migrate moves an instance to the other version of its definition. What it
+// waits for and what is buffered stay as they are; nothing runs. Its Input
+// carries the actor. Problems: instance.closed, migration.unmapped with every
+// position that has no place in the new version, definition.digest.
+func (m *MigrationPlan) Migrate(snap snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	return engine.Amend(snap, in, func(t *engine.Turn) (engine.Entry, error) {
+		if m.from != t.Snap.Definition {
+			return engine.Entry{}, problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %s with %.12s",
+				snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, m.from.Version, m.from.Digest)
+		}
+		var wrong []problem.Place
+		for _, p := range m.move(t.Snap) {
+			if p.Problem != "" {
+				wrong = append(wrong, problem.Place{Pointer: p.Pointer, Code: "migration.unmapped", Detail: p.Problem})
+			}
+		}
+		if len(wrong) > 0 {
+			p := problem.New(problem.Conflict, "migration.unmapped", "instance %s is live where version %s has no place for it", snap.InstanceID, m.to.Version)
+			p.Where = wrong
+			return engine.Entry{}, p
+		}
+		t.Snap.Definition = m.to
+		data, err := json.Marshal(map[string]snapshot.Definition{"from": m.from, "to": m.to})
+		return engine.Entry{Type: EntryMigrated, Data: data}, err
+	})
+}

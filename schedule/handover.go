@@ -1,0 +1,94 @@
+package schedule
+
+import (
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// HandOver decides how a newer version of a definition takes its schedule over
+// from the schedule instance of the version before: that one ends, and the
+// newer version's, if it has one, begins where it was. Both outcomes are for
+// one commit, so that at each moment exactly one version ticks and listens.
+//
+// Old is the definition of snap, or nil when it cannot be compiled any more.
+// Begun is nil when the newer version has no schedule; ended is nil when snap
+// is, because nothing is to be taken over.
+func HandOver(old engine.Definition, snap *snapshot.Snapshot, next engine.Definition, in engine.Input) (ended, begun *engine.Outcome, err error) {
+	id, start, ok := Start(next)
+	if snap != nil {
+		left := *snap
+		if ok {
+			s := *snap.Schedule
+			s.Successor, left.Schedule = id, &s
+		}
+		if ended, err = engine.Operate(old, left, engine.Cancel, nil, in); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !ok {
+		return ended, nil, nil
+	}
+	if snap != nil {
+		next = &heir{next, Of(next), Of(old), snap}
+	}
+	begun, err = engine.Begin(next, id, start, in)
+	return ended, begun, err
+}
+
+// heir is a definition whose schedule instance goes on from that of the version
+// before.
+type heir struct {
+	engine.Definition
+	*Schedule
+	before *Schedule // of snap; nil = not known any more
+	snap   *snapshot.Snapshot
+}
+
+// BeginSchedule begins where the version before was. A tick that is due already
+// is this version's, and so is the next one of a schedule that has not changed;
+// a run that was waited for is waited for; what was paused is paused, with the
+// events that it has kept.
+func (h *heir) BeginSchedule(t *engine.Turn) error {
+	if err := h.goOn(t); err != nil {
+		return err
+	}
+	if h.snap.Status != snapshot.Suspended {
+		return nil
+	}
+	for _, b := range h.snap.Buffer {
+		if _, waits := t.Snap.Wait(b.Token); waits || b.Token == "" && h.On != nil {
+			t.Snap.Buffer = append(t.Snap.Buffer, b)
+		}
+	}
+	t.Snap.ResumeAs, t.Snap.Status = snapshot.Waiting, snapshot.Suspended
+	m := engine.Meta{Actor: t.In.Signal.Headers[signal.HeaderActor]}
+	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.In, Type: engine.EntrySuspended, Data: t.In.Signal.Payload, Meta: m})
+	return nil
+}
+
+// goOn sets the waits of a schedule that is taken over.
+func (h *heir) goOn(t *engine.Turn) error {
+	if h.On != nil {
+		return h.subscribe(t)
+	}
+	same := h.before.like(h.Schedule)
+	for _, w := range h.snap.Waits {
+		switch {
+		case w.Kind == snapshot.WaitChild && h.After != "":
+			t.Await(w)
+			t.Snap.SubFrames = h.snap.SubFrames
+			return nil
+		case w.Kind == snapshot.WaitTimer && (same || !w.Until.After(t.In.Now)):
+			t.Snap.Schedule.Due = w.Until
+			h.arm(t)
+			return nil
+		}
+	}
+	return h.Schedule.BeginSchedule(t)
+}
+
+// like reports whether two schedules tick alike.
+func (s *Schedule) like(other *Schedule) bool {
+	return s != nil && s.Every == other.Every && s.Cron == other.Cron && s.After == other.After && (s.On == nil) == (other.On == nil)
+}
