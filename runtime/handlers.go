@@ -28,8 +28,8 @@ func (r *Runtime) pumping() pump.Config {
 			signal.TaskCompleted:        {Bind: func(ctx context.Context, s *turn.Signal) { r.OnTaskCompleted(ctx, s) }},
 			signal.InternalContinue:     {For: events.IsLook, Outside: r.Inbox.Look},
 		},
-		Announced: func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
-			return r.Announced(ctx, stop, d, env)
+		OnCommand: func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
+			return r.OnCommand(ctx, stop, d, env)
 		},
 		Committed: r.committed,
 		AtOnce:    r.Handlers, CrashMax: r.CrashMax,

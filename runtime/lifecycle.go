@@ -23,12 +23,12 @@ import (
 // who performs one publishes first what the commands before it have not. Each
 // event then comes for the first time behind all that were before it.
 
-// teller keeps the performers of one instance's lifecycle events on this node
+// eventPublisher keeps the performers of one instance's lifecycle events on this node
 // from repeating each other.
-type teller struct {
+type eventPublisher struct {
 	sync.Mutex
-	users int
-	told  int64 // position of the last command whose events this node has published
+	users     int
+	published int64 // position of the last command whose events this node has published
 }
 
 // lifecycle publishes the lifecycle events of instances and tasks to the outside.
@@ -37,36 +37,36 @@ type lifecycle struct {
 	// entry finds what an instance has at a position of its stream.
 	entry func(ctx context.Context, instance string, position int64) (projections.Entry, bool, error)
 
-	mu      sync.Mutex
-	tellers map[string]*teller // by instance
+	mu              sync.Mutex
+	eventPublishers map[string]*eventPublisher // by instance
 }
 
 func newLifecycle(r *Runtime) *lifecycle {
 	return &lifecycle{
-		performer: r.Performer, tellers: map[string]*teller{},
+		performer: r.Performer, eventPublishers: map[string]*eventPublisher{},
 		entry: func(ctx context.Context, instance string, position int64) (projections.Entry, bool, error) {
 			return r.Entry(ctx, instance, position)
 		},
 	}
 }
 
-func (l *lifecycle) teller(instance string) *teller {
+func (l *lifecycle) eventPublisher(instance string) *eventPublisher {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.tellers[instance]
+	t := l.eventPublishers[instance]
 	if t == nil {
-		t = &teller{}
-		l.tellers[instance] = t
+		t = &eventPublisher{}
+		l.eventPublishers[instance] = t
 	}
 	t.users++
 	return t
 }
 
-func (l *lifecycle) dismiss(instance string, t *teller) {
+func (l *lifecycle) dismiss(instance string, t *eventPublisher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.users--; t.users == 0 {
-		delete(l.tellers, instance)
+		delete(l.eventPublishers, instance)
 	}
 }
 
@@ -74,14 +74,14 @@ func (l *lifecycle) dismiss(instance string, t *teller) {
 // commands before it. An earlier event that is refused for good is passed over:
 // its own command makes a dead letter of it.
 func (l *lifecycle) publish(ctx context.Context, c engine.Command, attempt int) *engine.Failure {
-	t := l.teller(c.Instance)
+	t := l.eventPublisher(c.Instance)
 	defer l.dismiss(c.Instance, t)
 	t.Lock()
 	defer t.Unlock()
-	if t.told >= c.Position {
+	if t.published >= c.Position {
 		return nil
 	}
-	batches, err := l.untold(ctx, c, t.told)
+	batches, err := l.pendingBatches(ctx, c, t.published)
 	if err != nil {
 		return unpublished(err, true)
 	}
@@ -89,7 +89,7 @@ func (l *lifecycle) publish(ctx context.Context, c engine.Command, attempt int) 
 		failure := l.publishBatch(ctx, b, attempt)
 		switch {
 		case failure == nil:
-			t.told = b.position
+			t.published = b.position
 		case failure.Retry || b.position == c.Position:
 			return failure
 		}
@@ -104,9 +104,9 @@ type batch struct {
 	events   engine.Lifecycle
 }
 
-// untold are the commands whose events are still to be published, up to that
+// pendingBatches are the commands whose events are still to be published, up to that
 // of c, the oldest first.
-func (l *lifecycle) untold(ctx context.Context, c engine.Command, told int64) ([]batch, error) {
+func (l *lifecycle) pendingBatches(ctx context.Context, c engine.Command, published int64) ([]batch, error) {
 	var list []batch
 	for at := (batch{position: c.Position, command: c}); ; {
 		if err := json.Unmarshal(at.command.Input, &at.events); err != nil {
@@ -114,7 +114,7 @@ func (l *lifecycle) untold(ctx context.Context, c engine.Command, told int64) ([
 		}
 		list = append(list, at)
 		previous := at.events.Previous
-		if previous <= told {
+		if previous <= published {
 			break
 		}
 		row, ok, err := l.entry(ctx, c.Instance, previous)

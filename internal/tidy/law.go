@@ -126,7 +126,7 @@ var exactKeys = map[string]string{
 	"definition/resources.go":         "what the parser has written",
 	"jq/value.go":                     "into any, whose keys are exact",
 	"projections/rows.go":             "rows that nodes have written",
-	"runtime/dispatch/announced.go":   "rows that nodes have written",
+	"runtime/dispatch/command.go":     "rows that nodes have written",
 	"runtime/lifecycle.go":            "rows that nodes have written",
 	"schema/schema.go":                "into any, whose keys are exact",
 	"snapshot/codec.go":               "what nodes have written, with a checksum",

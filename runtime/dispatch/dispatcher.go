@@ -4,7 +4,7 @@
 // A command is an effect on the outside. The turn that makes it may claim it for
 // this node in its own commit ([Dispatcher.Reserve], [Dispatcher.Launch]); else
 // it is announced on the command queue, and the node that takes that claims it
-// ([Dispatcher.Announced]). Whoever has claimed a command performs it until it
+// ([Dispatcher.OnCommand]). Whoever has claimed a command performs it until it
 // has an end: a result, which is the instance's next turn, a dead letter, or
 // another announcement for later. The claims of a dead node are announced again.
 package dispatch

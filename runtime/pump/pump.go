@@ -58,9 +58,9 @@ type Config struct {
 	Now     func() time.Time
 
 	Handlers map[signal.Type]*Handler
-	// Announced handles a message of the command queue. Its worker waits for a
+	// OnCommand handles a message of the command queue. Its worker waits for a
 	// place as long as stop lasts.
-	Announced func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error
+	OnCommand func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error
 	// Committed acts on what a turn has committed.
 	Committed func(c turn.Committed)
 	// Suspend suspends the instance of a dead letter; nil = it is left as it is.
@@ -226,7 +226,7 @@ func early(m store.Message, env signal.Envelope, now time.Time) time.Duration {
 func (u *Pump) deliver(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
 	m := d.Message()
 	if m.Queue == store.Commands {
-		return u.Announced(ctx, stop, d, env)
+		return u.OnCommand(ctx, stop, d, env)
 	}
 	if h := u.handler(env); h != nil && h.Outside != nil {
 		return h.Outside(ctx, d, env)

@@ -62,7 +62,7 @@ func (m *told) handled(t *testing.T, table map[signal.Type]*Handler, suspend boo
 		Turns: turn.New(turn.Config{
 			Writer: m, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, CacheBytes: 1 << 10, Blocks: retries.Blocks,
 		}),
-		Announced: func(_, _ context.Context, d store.Delivery, _ signal.Envelope) error {
+		OnCommand: func(_, _ context.Context, d store.Delivery, _ signal.Envelope) error {
 			m.note("announced")
 			return d.Commit(t.Context(), store.Change{})
 		},

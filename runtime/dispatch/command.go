@@ -16,8 +16,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Announced handles a message of the command queue: claim, then perform.
-func (d *Dispatcher) Announced(ctx, stop context.Context, delivery store.Delivery, env signal.Envelope) error {
+// OnCommand handles a message of the command queue: claim, then perform.
+func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Delivery, env signal.Envelope) error {
 	position, err := signal.CommandPosition(env.Payload)
 	if err != nil {
 		return problem.Wrap(err, problem.Invalid, "signal.invalid", "announcement of a command")
