@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -325,6 +326,23 @@ func TestSecondCompletionSaysWhoAndWhen(t *testing.T) {
 		want := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		if p.Status != 409 || p.Code != "task.completed" || p.CompletedBy != "ann" || !p.CompletedAt.Equal(want) {
 			t.Errorf("%s: got %+v", verb, p)
+		}
+	}
+}
+
+// Names of the language's longest users and outcomes are taken, longer ones not.
+func TestNamesAtTheirLimit(t *testing.T) {
+	t.Parallel()
+	h := handler(t, &backend{err: problem.New(problem.NotFound, "task.unknown", "it was asked for")})
+	for n, want := range map[int]int{engine.MaxName: 404, engine.MaxName + 1: 422} {
+		name := strings.Repeat("ü", n)
+		for verb, body := range map[string]string{
+			"tasks/x/claim": `{"user":%q}`, "tasks/x/release": `{"user":%q}`, "tasks/x/delegate": `{"user":"a","to":%q}`,
+			"tasks/x/reassign": `{"user":"a","to":%q}`, "tasks/x/complete": `{"user":"a","outcome":%q}`, "tasks/claim-next": `{"user":%q}`,
+		} {
+			if p := problemOf(t, call(h, "POST", "/v1/"+verb, fmt.Sprintf(body, name))); p.Status != want {
+				t.Errorf("%s with %d characters: %+v", verb, n, p)
+			}
 		}
 	}
 }

@@ -300,39 +300,39 @@ type TaskEvent struct {
 
 // ClaimRequest names who takes a task.
 type ClaimRequest struct {
-	User   string   `json:"user" minLength:"1" maxLength:"128"`
+	User   string   `json:"user" minLength:"1" maxLength:"256"`
 	Groups []string `json:"groups,omitempty" maxItems:"100" doc:"Of the user."`
 }
 
 // ReleaseRequest names who gives a task back.
 type ReleaseRequest struct {
-	User string `json:"user" minLength:"1" maxLength:"128"`
+	User string `json:"user" minLength:"1" maxLength:"256"`
 }
 
 // DelegateRequest names who hands a task on, and to whom.
 type DelegateRequest struct {
-	User string `json:"user" minLength:"1" maxLength:"128" doc:"Who has it."`
-	To   string `json:"to" minLength:"1" maxLength:"128"`
+	User string `json:"user" minLength:"1" maxLength:"256" doc:"Who has it."`
+	To   string `json:"to" minLength:"1" maxLength:"256"`
 }
 
 // ReassignRequest names who gets a task, whoever has it.
 type ReassignRequest struct {
-	User string `json:"user" minLength:"1" maxLength:"128" doc:"The administrator who asks."`
-	To   string `json:"to,omitempty" maxLength:"128" doc:"Absent: its candidates."`
+	User string `json:"user" minLength:"1" maxLength:"256" doc:"The administrator who asks."`
+	To   string `json:"to,omitempty" maxLength:"256" doc:"Absent: its candidates."`
 }
 
 // ClaimNextRequest asks for the next tasks that a user may do.
 type ClaimNextRequest struct {
-	User   string   `json:"user" minLength:"1" maxLength:"128"`
+	User   string   `json:"user" minLength:"1" maxLength:"256"`
 	Groups []string `json:"groups,omitempty" maxItems:"100" doc:"Of the user."`
 	Count  int      `json:"count,omitempty" minimum:"1" maximum:"50" doc:"At most so many; absent: 1."`
 }
 
 // CompleteRequest is a person's answer.
 type CompleteRequest struct {
-	User    string          `json:"user" minLength:"1" maxLength:"128"`
+	User    string          `json:"user" minLength:"1" maxLength:"256"`
 	Groups  []string        `json:"groups,omitzero" nullable:"false" maxItems:"100" doc:"Of the user now. When given, and he claimed the task as a member of a group, he must still be one."`
-	Outcome string          `json:"outcome,omitempty" maxLength:"128"`
+	Outcome string          `json:"outcome,omitempty" maxLength:"256"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 

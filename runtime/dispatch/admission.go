@@ -16,11 +16,9 @@ const (
 	// has nothing to do is forgotten, and its breaker is closed when it comes
 	// again.
 	maxTargets = 1_024
-	// maxAnswers bounds the answers of one destination that are not committed yet:
-	// with so many, nothing more is asked of it.
+	// maxAnswers bounds the answers of one destination that wait for their commits.
 	maxAnswers = 1_024
-	// expiryGrain is the least time between two looks for commands that have
-	// waited too long.
+	// expiryGrain is the least time between looks for what has waited too long.
 	expiryGrain = 10 * time.Millisecond
 )
 

@@ -142,7 +142,7 @@ func (r *Retries) fate(m store.Message, err error) fate {
 	case byNode, byUpgrade:
 		return waited
 	case bySender:
-		if r.overtaken(err) && r.waitedFor(m.Attempts+1, r.OrderGrace) <= r.OrderGrace {
+		if r.overtaken(err) && r.grace(m) > 0 {
 			return refused
 		}
 		return deadLettered
@@ -178,6 +178,21 @@ func (r *Retries) waitedFor(n int, limit time.Duration) time.Duration {
 		sum += r.Backoff(i, "")
 	}
 	return sum
+}
+
+// grace is what is left of the time for which a refused message is tried, if
+// jitter took all it can from what it has waited.
+func (r *Retries) grace(m store.Message) time.Duration {
+	return r.OrderGrace - r.waitedFor(m.Attempts, 2*r.OrderGrace)*4/5
+}
+
+// delay is how long a message of this fate waits; a refused one, for its grace.
+func (r *Retries) delay(f fate, m store.Message, seed string) time.Duration {
+	d := r.Backoff(max(f.attempts(m), 1), seed)
+	if f == refused {
+		d = min(d, r.grace(m))
+	}
+	return d
 }
 
 // outOfPatience says that a message which fails by our own fault has been tried

@@ -22,9 +22,8 @@ const (
 	TurnBytes   = 2 << 20 // of their payloads; the first is taken whatever its size
 )
 
-// A turn of many signals is long, and holds up what others commit; while others
-// have turns, an instance has such ones with pauses between them, in which its
-// signals gather for the next.
+// A turn of many signals is long, and holds up others. While there are others, an
+// instance rests after such a turn, and its signals gather for the next.
 const (
 	manySignals = 32
 	restFactor  = 4 // times as long as the turn took

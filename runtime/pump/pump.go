@@ -165,7 +165,7 @@ func (u *Pump) handle(ctx, stop context.Context, d store.Delivery) {
 		}
 		u.ends.toDeadLetter(ctx, stop, d, err)
 	default:
-		u.ends.sendLater(ctx, stop, resend{d: d, cause: err, due: u.Now().Add(u.Retries.Backoff(f.attempts(m), m.ID)), attempts: f.attempts(m)})
+		u.ends.sendLater(ctx, stop, resend{d: d, cause: err, due: u.Now().Add(u.Retries.delay(f, m, m.ID)), attempts: f.attempts(m)})
 	}
 }
 

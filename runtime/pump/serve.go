@@ -211,7 +211,7 @@ func (s *server) sendAgain(ctx context.Context, posts []*post) {
 		}
 		delay := holdPause
 		if f != followed {
-			delay = s.Retries.Backoff(max(f.attempts(m), 1), p.Envelope.InstanceID)
+			delay = s.Retries.delay(f, m, p.Envelope.InstanceID)
 		}
 		due := s.Now().Add(delay)
 		if f.blocks() {

@@ -178,12 +178,8 @@ func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) 
 	r.Equals("L.QUEUE", q.Queue)
 	r.Equals("L.REASON", q.Reason)
 	r.Equals("L.INSTANCE_ID", q.InstanceID)
-	if q.After != "" {
-		n, _, err := rows.Mark(q.After)
-		if err != nil {
-			return p, wrap("dead letters", err)
-		}
-		r.Where("L.LETTER_NO < ?", n)
+	if err := r.Behind("L.LETTER_NO", q.After); err != nil {
+		return p, wrap("dead letters", err)
 	}
 	r.Order("L.LETTER_NO desc", limit+1)
 	found, err := list[projections.DeadLetterRow](ctx, s, r)

@@ -160,6 +160,8 @@ func TestThePackageRefusesArguments(t *testing.T) {
 	}{
 		{"SIGNAL(NULL, 'paid')", invalid, "p_instance_id is missing"},
 		{"SIGNAL('a b', 'paid')", invalid, "p_instance_id holds a space"},
+		{"START_INSTANCE('shop/order', p_instance_id => '..')", invalid, "p_instance_id is a path, which no address can name"},
+		{"SIGNAL('i', 'paid', p_signal_id => '.')", invalid, "p_signal_id is a path"},
 		{"SIGNAL('i', NULL)", invalid, "p_type is missing"},
 		{"SIGNAL('i', 'paid', '{')", invalid, "p_data is not JSON"},
 		{"SIGNAL('i', 'paid', NULL)", invalid, "p_data is missing"},

@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -61,9 +60,8 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (p projectio
 		visibleTo(r, q.User, q.Groups)
 	}
 	if q.After != "" {
-		priority, rest, err := rows.Mark(q.After)
-		no, _, errNo := rows.Mark(rest)
-		if err = cmp.Or(err, errNo); err != nil {
+		priority, no, err := rows.Marks(q.After)
+		if err != nil {
 			return p, wrap("tasks", err)
 		}
 		r.Where("(T.PRIORITY > ? or T.PRIORITY = ? and T.TASK_NO > ?)", priority, priority, no)

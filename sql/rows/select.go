@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -66,6 +67,16 @@ func (s *Select) Order(by string, limit int) {
 	s.Add("\norder by "+by+" "+s.dialect.Limit, limit)
 }
 
+// Behind has a page go on in falling order of a number.
+func (s *Select) Behind(column, after string) error {
+	if after == "" {
+		return nil
+	}
+	n, _, err := Mark(after)
+	s.Where(column+" < ?", n)
+	return err
+}
+
 // Mark reads the end of a page: a number and what follows it.
 func Mark(after string) (n int64, rest string, err error) {
 	number, rest, _ := strings.Cut(after, ".")
@@ -73,4 +84,11 @@ func Mark(after string) (n int64, rest string, err error) {
 		err = problem.New(problem.Invalid, "page.invalid", "%.64q is not the end of a page", after)
 	}
 	return n, rest, err
+}
+
+// Marks reads the end of a page that is two numbers.
+func Marks(after string) (a, b int64, err error) {
+	a, rest, err := Mark(after)
+	b, _, errB := Mark(rest)
+	return a, b, cmp.Or(err, errB)
 }

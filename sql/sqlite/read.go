@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -44,26 +43,15 @@ func list[T any](ctx context.Context, s *Store, r *rows.Select) ([]T, error) {
 }
 
 // single is list for a reading that finds one row, or store.ErrNotFound.
-func single[T any](ctx context.Context, s *Store, r *rows.Select) (T, error) {
-	var none T
+func single[T any](ctx context.Context, s *Store, r *rows.Select) (one T, err error) {
 	items, err := list[T](ctx, s, r)
-	if err != nil {
-		return none, err
+	if err == nil && len(items) == 0 {
+		err = store.ErrNotFound
 	}
-	if len(items) == 0 {
-		return none, store.ErrNotFound
+	if err != nil {
+		return one, err
 	}
 	return items[0], nil
-}
-
-// behind has a page go on in falling order of a number.
-func behind(r *rows.Select, column, after string) error {
-	if after == "" {
-		return nil
-	}
-	n, _, err := rows.Mark(after)
-	r.Where(column+" < ?", n)
-	return err
 }
 
 // Instance implements projections.InstanceReader.
@@ -82,7 +70,7 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (p p
 	r.Equals("STATUS", q.Status)
 	r.Equals("BUSINESS_KEY", q.BusinessKey)
 	r.Equals("PARENT_ID", q.ParentID)
-	if err := behind(r, "INSTANCE_NO", q.After); err != nil {
+	if err := r.Behind("INSTANCE_NO", q.After); err != nil {
 		return p, wrap("instances", err)
 	}
 	r.Order("INSTANCE_NO desc", limit+1)
@@ -166,9 +154,8 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (p projectio
 		visibleTo(r, q.User, q.Groups)
 	}
 	if q.After != "" {
-		priority, rest, err := rows.Mark(q.After)
-		no, _, errNo := rows.Mark(rest)
-		if err = cmp.Or(err, errNo); err != nil {
+		priority, no, err := rows.Marks(q.After)
+		if err != nil {
 			return p, wrap("tasks", err)
 		}
 		r.Where("(T.PRIORITY, T.TASK_NO) > (?, ?)", priority, no)
@@ -235,7 +222,7 @@ func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) 
 	r.Equals("QUEUE", q.Queue)
 	r.Equals("REASON", q.Reason)
 	r.Equals("INSTANCE_ID", q.InstanceID)
-	if err := behind(r, "LETTER_NO", q.After); err != nil {
+	if err := r.Behind("LETTER_NO", q.After); err != nil {
 		return p, wrap("dead letters", err)
 	}
 	r.Order("LETTER_NO desc", limit+1)

@@ -117,6 +117,9 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     IF REGEXP_LIKE(p_value, '[[:space:][:cntrl:]]') THEN
       fail(invalid_argument, p_name || ' holds a space or a control character');
     END IF;
+    IF p_value IN ('.', '..') THEN
+      fail(invalid_argument, p_name || ' is a path, which no address can name');
+    END IF;
   END check_id;
 
   PROCEDURE check_key(p_name IN VARCHAR2, p_value IN VARCHAR2) IS
