@@ -154,7 +154,7 @@ func (c *chaos) finish() {
 // check reads what is left, with nothing of the runtime between.
 func (c *chaos) check() {
 	t := c.t
-	if err := sqlite.Check(c.file); err != nil {
+	if err := sqlite.CheckIntegrity(c.file); err != nil {
 		t.Error(err)
 	}
 	if err := testdb.Verify(t.Context(), c.file); err != nil {

@@ -101,7 +101,7 @@ func TestWhatKillsProcessesIsTakenOutOfCirculation(t *testing.T) {
 				t.Errorf("a %s killed %d processes", what, deaths)
 			}
 			if filepath.IsAbs(place) {
-				if err := sqlite.Check(place); err != nil {
+				if err := sqlite.CheckIntegrity(place); err != nil {
 					t.Error(err)
 				}
 			}

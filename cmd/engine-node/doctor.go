@@ -28,7 +28,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.diagnose(shown(l), examine(cmd.Context(), l.Config, quick))
+			return a.diagnose(shown(l), check(cmd.Context(), l.Config, quick))
 		},
 	}
 	c.Flags().BoolVar(&quick, "quick", false, "leave out what reads every row")
@@ -36,20 +36,20 @@ func (a *app) doctorCommand() *cobra.Command {
 	return c
 }
 
-// examine looks at a store as a node of this configuration would meet it.
-func examine(ctx context.Context, c config.Config, quick bool) []store.Finding {
+// check looks at a store as a node of this configuration would meet it.
+func check(ctx context.Context, c config.Config, quick bool) []store.Finding {
 	catalogue := definition.New(nil, openworkflow.Parsers(), time.Now)
 	verify := func(r definition.Record) error { return catalogue.Verify(ctx, r) }
 	if dsn, ok := c.Store.DataSource(); ok {
 		q := c.Queue
-		return oracle.Examine(ctx, oracle.Examination{
+		return oracle.Check(ctx, oracle.CheckOptions{
 			DSN: dsn, Schema: c.Store.SchemaOwner(),
 			Sessions: q.SignalConsumers + q.ScheduleConsumers + q.CommandConsumers + oracle.DefaultWriters + oracle.DefaultReaders,
 			Verify:   verify, Quick: quick,
 		})
 	}
 	path, _ := c.Store.SQLite() // the configuration has been checked: it is one of the two
-	return sqlite.Examine(ctx, sqlite.Examination{Path: path, Verify: verify, Quick: quick})
+	return sqlite.Check(ctx, sqlite.CheckOptions{Path: path, Verify: verify, Quick: quick})
 }
 
 // diagnosis is what the verb prints with --json.
@@ -64,7 +64,7 @@ type diagnosis struct {
 func (a *app) diagnose(address string, list []store.Finding) error {
 	d := diagnosis{Store: address, Findings: list}
 	for _, f := range list {
-		switch f.Grade {
+		switch f.Severity {
 		case store.Wrong:
 			d.Errors++
 		case store.Warning:
@@ -85,12 +85,12 @@ func (a *app) diagnose(address string, list []store.Finding) error {
 	return nil
 }
 
-// write is a line for each check, and below it what mends it.
+// write is a line for each check, and below it its fix.
 func (d *diagnosis) write(w io.Writer) {
 	for _, f := range d.Findings {
-		fmt.Fprintf(w, "%-8s%-38s %s\n", f.Grade, f.Check, f.Found)
-		if f.Mend != "" {
-			fmt.Fprintf(w, "%8smend: %s\n", "", f.Mend)
+		fmt.Fprintf(w, "%-8s%-38s %s\n", f.Severity, f.Check, f.Found)
+		if f.Fix != "" {
+			fmt.Fprintf(w, "%8smend: %s\n", "", f.Fix)
 		}
 	}
 	fmt.Fprintf(w, "%d checks, %d errors, %d warnings\n", len(d.Findings), d.Errors, d.Warnings)

@@ -59,7 +59,7 @@ func (a *app) verifyCommand() *cobra.Command {
 // verify reads a store as it is at one moment.
 func verify(ctx context.Context, c config.Config, limit int) ([]store.Violation, error) {
 	if dsn, ok := c.Store.DataSource(); ok {
-		return oracle.Verify(ctx, oracle.Examination{DSN: dsn, Schema: c.Store.SchemaOwner()}, limit)
+		return oracle.Verify(ctx, oracle.CheckOptions{DSN: dsn, Schema: c.Store.SchemaOwner()}, limit)
 	}
 	path, _ := c.Store.SQLite() // the configuration has been checked: it is one of the two
 	return sqlite.Verify(ctx, path, limit)
@@ -101,11 +101,11 @@ func (a *app) invariants(list []store.Violation) {
 				broken = append(broken, v)
 			}
 		}
-		grade := "ok"
+		severity := "ok"
 		if len(broken) > 0 {
-			grade = "BROKEN"
+			severity = "BROKEN"
 		}
-		fmt.Fprintf(a.out, "%-8s%-18s %s\n", grade, i.Name, i.Holds)
+		fmt.Fprintf(a.out, "%-8s%-18s %s\n", severity, i.Name, i.Holds)
 		for _, v := range broken {
 			fmt.Fprintf(a.out, "%8s%s: %s\n", "", v.About, v.Found)
 		}

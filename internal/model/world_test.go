@@ -135,7 +135,7 @@ func (w *world) verify(ctx context.Context) error {
 	if w.place == "" || w.name == "oracle" && w.operations%5 > 0 {
 		return nil
 	}
-	return errors.Join(testdb.Verify(ctx, w.place), testdb.Examine(ctx, w.place))
+	return errors.Join(testdb.Verify(ctx, w.place), testdb.Check(ctx, w.place))
 }
 
 // quiet waits until nothing is due and no command is with a worker.

@@ -92,7 +92,7 @@ func run(t *testing.T, where func() (place, func(), error)) {
 			})
 			sc.After(func(ctx context.Context, _ *godog.Scenario, err error) (context.Context, error) {
 				if err == nil {
-					err = testdb.Examine(ctx, cmp.Or(w.place.dsn, w.place.dir+"/a.db"))
+					err = testdb.Check(ctx, cmp.Or(w.place.dsn, w.place.dir+"/a.db"))
 				}
 				if closed := w.close(); err == nil {
 					err = closed

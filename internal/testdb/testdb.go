@@ -86,7 +86,7 @@ var ErrBroken = errors.New("invariant")
 func Verify(ctx context.Context, place string) error {
 	verify := func() ([]store.Violation, error) { return sqlite.Verify(ctx, place, 10) }
 	if strings.HasPrefix(place, "user=") {
-		verify = func() ([]store.Violation, error) { return oracle.Verify(ctx, oracle.Examination{DSN: place}, 10) }
+		verify = func() ([]store.Violation, error) { return oracle.Verify(ctx, oracle.CheckOptions{DSN: place}, 10) }
 	}
 	list, err := verify()
 	for _, v := range list {
@@ -95,27 +95,27 @@ func Verify(ctx context.Context, place string) error {
 	return err
 }
 
-// Examine says which rows of a place an examination finds to be damaged, or to
+// Check says which rows of a place a check finds to be damaged, or to
 // say otherwise than what they repeat.
-func Examine(ctx context.Context, place string) error {
+func Check(ctx context.Context, place string) error {
 	parsed := func(definition.Record) error { return nil }
-	examine := func() []store.Finding { return sqlite.Examine(ctx, sqlite.Examination{Path: place, Verify: parsed}) }
+	check := func() []store.Finding { return sqlite.Check(ctx, sqlite.CheckOptions{Path: place, Verify: parsed}) }
 	if strings.HasPrefix(place, "user=") {
-		examine = func() []store.Finding { return oracle.Examine(ctx, oracle.Examination{DSN: place, Verify: parsed}) }
+		check = func() []store.Finding { return oracle.Check(ctx, oracle.CheckOptions{DSN: place, Verify: parsed}) }
 	}
 	rows := map[string]bool{"checksums": true, "instances": true, "waits": true, "streams": true, "tasks": true, "task-events": true, "task-actors": true, "messages": true}
 	var err error
 	looked := 0
-	for _, f := range examine() {
+	for _, f := range check() {
 		if rows[f.Check] {
 			looked++
-			if f.Grade != store.Good {
+			if f.Severity != store.Good {
 				err = errors.Join(err, fmt.Errorf("%s: %s", f.Check, f.Found))
 			}
 		}
 	}
 	if looked < len(rows)-1 { // a file has no index of who may see a task
-		err = errors.Join(err, fmt.Errorf("an examination has looked at %d tables only", looked))
+		err = errors.Join(err, fmt.Errorf("a check has looked at %d tables only", looked))
 	}
 	return err
 }

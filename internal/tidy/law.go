@@ -150,7 +150,7 @@ var kernelSees = map[string][]string{"sql/sqlite": {"definition", "store/survey"
 
 // beside the kernel are files of its packages that no node uses: what doctor,
 // verify and bench look at a database with.
-var besideKernel = []string{"sql/sqlite/examine.go", "sql/sqlite/baseline.go", "sql/sqlite/invariant.go", "sql/sqlite/query/invariant_"}
+var besideKernel = []string{"sql/sqlite/check.go", "sql/sqlite/baseline.go", "sql/sqlite/invariant.go", "sql/sqlite/query/invariant_"}
 
 // support packages serve tests and examples; their types may be wide.
 var supporting = []string{"internal/...", "examples/...", "bench"}
@@ -187,7 +187,7 @@ var (
 		"runtime/dispatch.Dispatcher":      64,
 		"runtime/dispatch.admission":       27,
 		"sql/oracle.Store":                 93,
-		"sql/oracle.examiner":              37,
+		"sql/oracle.checker":               37,
 		"sql/sqlite.Store":                 62,
 		"sql/sqlite.tx":                    40,
 	}}

@@ -1,439 +1,298 @@
 package oracle
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
-	"path/filepath"
-	"reflect"
-	"regexp"
+	"database/sql"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
-// The statements and scripts are checked as text, for what the stand-in lets
-// pass and Oracle would not.
+// digests stands for the parsers: a source that is not its own digest is damaged.
+func digests(r definition.Record) error {
+	if string(r.Source) == r.Digest {
+		return nil
+	}
+	return problem.New(problem.Internal, "definition.digest", "definition %s@%s is damaged", r.Name, r.Version)
+}
 
-// reserved are Oracle's reserved words: none may name a table, column or alias.
-var reserved = strings.Fields(`ACCESS ADD ALL ALTER AND ANY AS ASC AUDIT BETWEEN BY CHAR CHECK CLUSTER COLUMN COLUMN_VALUE COMMENT COMPRESS
-CONNECT CREATE CURRENT DATE DECIMAL DEFAULT DELETE DESC DISTINCT DROP ELSE EXCLUSIVE EXISTS FILE FLOAT FOR FROM GRANT GROUP HAVING IDENTIFIED
-IMMEDIATE IN INCREMENT INDEX INITIAL INSERT INTEGER INTERSECT INTO IS LEVEL LIKE LOCK LONG MAXEXTENTS MINUS MLSLABEL MODE MODIFY
-NESTED_TABLE_ID NOAUDIT NOCOMPRESS NOT NOWAIT NULL NUMBER OF OFFLINE ON ONLINE OPTION OR ORDER PCTFREE PRIOR PUBLIC RAW RENAME RESOURCE REVOKE
-ROW ROWID ROWNUM ROWS SELECT SESSION SET SHARE SIZE SMALLINT START SUCCESSFUL SYNONYM SYSDATE TABLE THEN TO TRIGGER UID UNION UNIQUE UPDATE
-USER VALIDATE VALUES VARCHAR VARCHAR2 VIEW WHENEVER WHERE WITH`)
-
-// table is a table of the scripts: its columns and their types.
-type table map[string]string
-
-var (
-	createTable  = regexp.MustCompile(`(?s)^CREATE TABLE (\w+) \((.*)\)$`)
-	columnLine   = regexp.MustCompile(`^\s+(\w+) ([A-Z]\w*(?:\([^)]*\))?)`)
-	commentLine  = regexp.MustCompile(`^COMMENT ON (?:TABLE (\w+)|COLUMN (\w+)\.(\w+)) IS '`)
-	createView   = regexp.MustCompile(`(?s)^CREATE OR REPLACE VIEW (\w+) AS\n(.*)$`)
-	createObject = regexp.MustCompile(`^CREATE (?:UNIQUE )?(?:INDEX|SEQUENCE) (\w+)`)
-)
-
-func allUnits(t *testing.T) []unit {
+// look checks an installation as its runtime user, and gives the findings by
+// their check.
+func (a apart) look(t *testing.T, user string) map[string]store.Finding {
 	t.Helper()
-	units, err := Installation{RuntimeUser: "someone"}.units()
-	if err != nil {
-		t.Fatal(err)
+	byCheck := map[string]store.Finding{}
+	for _, f := range Check(t.Context(), CheckOptions{DSN: a.d.UserDSN(user), Schema: a.owner, Sessions: 30, Verify: digests}) {
+		if _, twice := byCheck[f.Check]; twice {
+			t.Errorf("%s is there twice", f.Check)
+		}
+		if f.Severity != store.Good && f.Fix == "" {
+			t.Errorf("nothing is said about how to fix %+v", f)
+		}
+		byCheck[f.Check] = f
 	}
-	return units
+	return byCheck
 }
 
-func tables(t *testing.T) map[string]table {
-	t.Helper()
-	all := map[string]table{}
-	for _, u := range allUnits(t) {
-		m := createTable.FindStringSubmatch(u.text)
-		if m == nil {
-			continue
-		}
-		columns := table{}
-		for _, line := range strings.Split(m[2], "\n") {
-			if c := columnLine.FindStringSubmatch(line); c != nil && c[1] != "CONSTRAINT" {
-				columns[c[1]] = c[2]
-			}
-		}
-		all[m[1]] = columns
-	}
-	return all
+// plant is a fault: how it comes, what is found then, and what takes it away.
+type plant struct {
+	check, found, fix string
+	severity          store.Severity
+	user, fault, undo string // statements; user "" = PostgreSQL itself
 }
 
-func TestSchemaNamesTypesAndComments(t *testing.T) {
-	t.Parallel()
-	all := tables(t)
-	if len(all) < 14 {
-		t.Fatalf("only %d tables", len(all))
-	}
-	missing := map[string]bool{}
-	for name, columns := range all {
-		missing[name] = true
-		for column, kind := range columns {
-			missing[name+"."+column] = true
-			if strings.HasPrefix(kind, "DATE") || kind == "NUMBER" || strings.HasSuffix(column, "_UTC") != (kind == "TIMESTAMP(6)") {
-				t.Errorf("%s.%s is a %s", name, column, kind)
-			}
-			if column != strings.ToUpper(column) || len(column) > 128 || slices.Contains(reserved, column) {
-				t.Errorf("%s.%s is no name of a column", name, column)
-			}
-		}
-	}
-	for _, u := range allUnits(t) {
-		if m := commentLine.FindStringSubmatch(u.text); m != nil {
-			delete(missing, strings.Trim(m[1]+m[2]+"."+m[3], "."))
-		}
-		if m := createObject.FindStringSubmatch(u.text); m != nil && len(m[1]) > 128 {
-			t.Errorf("%s is too long", m[1])
-		}
-	}
-	for name := range missing {
-		t.Errorf("%s has no comment", name)
-	}
-}
-
-func TestViewsHaveCommentsOnEveryColumn(t *testing.T) {
-	t.Parallel()
-	comments, views := map[string]int{}, map[string]int{}
-	for _, u := range allUnits(t) {
-		if m := commentLine.FindStringSubmatch(u.text); m != nil && strings.HasPrefix(m[2], "WF_V_") {
-			comments[m[2]]++
-		}
-		if m := createView.FindStringSubmatch(u.text); m != nil {
-			head, _, _ := strings.Cut(strings.TrimPrefix(m[2], "SELECT "), "\nFROM ")
-			views[m[1]] = len(splitTop(head))
-		}
-	}
-	if len(views) != 7 || !reflect.DeepEqual(comments, views) {
-		t.Errorf("columns with comment %v, columns %v", comments, views)
-	}
-}
-
-// splitTop splits at commas outside of parentheses.
-func splitTop(s string) []string {
-	var list []string
-	depth, start := 0, 0
-	for i, c := range s {
-		switch c {
-		case '(':
-			depth++
-		case ')':
-			depth--
-		case ',':
-			if depth == 0 {
-				list = append(list, s[start:i])
-				start = i + 1
-			}
-		}
-	}
-	return append(list, s[start:])
-}
-
-var (
-	usesTable  = regexp.MustCompile(`(?i)\b(?:from|join|into|update|lock\s+table)\s+(WF_\w+)`)
-	usesColumn = regexp.MustCompile(`\b([A-Z])\.([A-Z_]+)\b`)
-	aliasOf    = regexp.MustCompile(`(?i)\b(?:from|join)\s+(WF_\w+)\s+([A-Z])\b`)
-	upperWord  = regexp.MustCompile(`\b[A-Z][A-Z0-9_]{2,}\b`)
-	literal    = regexp.MustCompile(`'[^']*'`)
+const (
+	asSYS   = "app"
+	asOwner = "AQUEDUCT"
 )
 
-// words are what statements may say in upper case beside names of the schema.
-var words = strings.Fields(`CAST TIMESTAMP SYSTIMESTAMP TIME ZONE NUMTODSINTERVAL NEXTVAL DUAL SYS_CONTEXT CASE WHEN THEN END PROCESSED NULL
-WF_TASK_SEQ WF_TASK_EVENT_SEQ WF_LETTER_SEQ WF_DEFINITION_SEQ AQUEDUCT_TURN AT AS DB_NOW_UTC SCHEMA_NAME CRASHES
-CORR_ID ALL_INDEXES ALL_OBJECTS ALL_QUEUES ALL_TAB_PRIVS AQUEDUCT CURRENT_UTILIZATION DEQ DEQUEUE_ENABLED ENQ ENQUEUE_ENABLED GRANTEE INDEX INDEX_NAME
-ISDEFAULT LETTERS LIMIT_VALUE MAX_RETRIES NAME NEW_ID NLS_DATABASE_PARAMETERS OBJECT_NAME OBJECT_TYPE OWNED OWNER PARAMETER PRIVILEGE PRODUCT
-PRODUCT_COMPONENT_VERSION QUEUE_TYPE RESOURCE_LIMIT RESOURCE_NAME RETENTION RETRY_DELAY ROLE SESSION_PRIVS SESSION_ROLES SESSION_USER STATUS
-TABLE_NAME TABLE_OWNER TABLE_SCHEMA TRIM VALUE VERSION WF_DLQ_QTAB READY DELAYED EXPIRED OLDEST_ON_UTC MSG_STATE ENQ_TIME QUEUE HELD_SIGNAL HELD_SCHEDULE HELD_COMMAND INSTANCES SIGNALS MSG_ID USER_DATA ABOUT FOUND OTHERS AQ WF_SIGNAL_QTAB WF_SCHEDULE_QTAB WF_COMMAND_QTAB
-JSON_VALUE SENT TOKEN TARGET ASKED PARENT CHILD SNAPSHOT_ID SNAPSHOT_VERSION`)
-
-func TestStatementsNameWhatIsThere(t *testing.T) {
-	t.Parallel()
-	all := tables(t)
-	for name, st := range statements {
-		bare := literal.ReplaceAllString(st.text, "''")
-		known := map[string]bool{}
-		for _, m := range usesTable.FindAllStringSubmatch(bare, -1) {
-			columns, ok := all[m[1]]
-			if !ok {
-				t.Errorf("%s: there is no table %s", name, m[1])
-			}
-			known[m[1]] = true
-			for c := range columns {
-				known[c] = true
-			}
-		}
-		alias := map[string]table{}
-		for _, m := range aliasOf.FindAllStringSubmatch(bare, -1) {
-			alias[m[2]] = all[m[1]]
-		}
-		for _, m := range usesColumn.FindAllStringSubmatch(bare, -1) {
-			if columns := alias[m[1]]; columns != nil && columns[m[2]] == "" {
-				t.Errorf("%s: there is no column %s", name, m[0])
-			}
-		}
-		withoutBinds := eachBind(bare, func(string) string { return "" })
-		for _, word := range upperWord.FindAllString(withoutBinds, -1) {
-			if !known[word] && !slices.Contains(words, word) {
-				t.Errorf("%s: what is %s?", name, word)
-			}
-		}
-	}
+var plants = []plant{
+	{"queue-WF_SIGNAL_Q", "stopped (enqueue YES, dequeue NO)", "DBMS_AQADM.START_QUEUE('AQUEDUCT.WF_SIGNAL_Q')", store.Wrong, asOwner,
+		"BEGIN DBMS_AQADM.STOP_QUEUE('WF_SIGNAL_Q', enqueue => FALSE); END;", "BEGIN DBMS_AQADM.START_QUEUE('AQUEDUCT.WF_SIGNAL_Q'); END;"},
+	{"queue-WF_SCHEDULE_Q", "max_retries 5, retry_delay 0, retention 60", "max_retries => 10000", store.Wrong, asOwner,
+		"BEGIN DBMS_AQADM.ALTER_QUEUE('WF_SCHEDULE_Q', max_retries => 5, retention_time => 60); END;",
+		"BEGIN DBMS_AQADM.ALTER_QUEUE('WF_SCHEDULE_Q', max_retries => 10000, retention_time => 0); END;"},
+	{"queue-AQ$_WF_COMMAND_QTAB_E", "not open for dequeuing", "enqueue => FALSE, dequeue => TRUE", store.Wrong, asOwner,
+		"BEGIN DBMS_AQADM.STOP_QUEUE('AQ$_WF_COMMAND_QTAB_E'); END;",
+		"BEGIN DBMS_AQADM.START_QUEUE('AQ$_WF_COMMAND_QTAB_E', enqueue => FALSE, dequeue => TRUE); END;"},
+	{"privileges-aqadm", "AQUEDUCT_RUN may execute DBMS_AQADM through AQUEDUCT_RUN", "REVOKE EXECUTE ON SYS.DBMS_AQADM FROM AQUEDUCT_RUN", store.Wrong, asSYS,
+		"GRANT EXECUTE ON SYS.DBMS_AQADM TO AQUEDUCT_RUN", "REVOKE EXECUTE ON SYS.DBMS_AQADM FROM AQUEDUCT_RUN"},
+	{"privileges-roles", "AQUEDUCT_RUN has AQ_ADMINISTRATOR_ROLE", "REVOKE AQ_ADMINISTRATOR_ROLE FROM AQUEDUCT_RUN", store.Wrong, asSYS,
+		"GRANT AQ_ADMINISTRATOR_ROLE TO AQUEDUCT_RUN", "REVOKE AQ_ADMINISTRATOR_ROLE FROM AQUEDUCT_RUN"},
+	{"privileges-system", "too wide: DROP ANY TABLE", "REVOKE DROP ANY TABLE FROM AQUEDUCT_RUN", store.Wrong, asSYS,
+		"GRANT DROP ANY TABLE TO AQUEDUCT_RUN", "REVOKE DROP ANY TABLE FROM AQUEDUCT_RUN"},
+	{"privileges-system", "a node does not need CREATE TABLE", "REVOKE CREATE TABLE FROM AQUEDUCT_RUN", store.Warning, asSYS,
+		"GRANT CREATE TABLE TO AQUEDUCT_RUN", "REVOKE CREATE TABLE FROM AQUEDUCT_RUN"},
+	{"privileges-objects", "owns 1 objects", "OWNER = 'AQUEDUCT_RUN'", store.Warning, "",
+		"CREATE TABLE aqueduct_run.mine (a int); ALTER TABLE aqueduct_run.mine OWNER TO aqueduct_run", "DROP TABLE aqueduct_run.mine"},
+	{"grants", "missing: UPDATE on WF_RUNTIME_STATES", "GRANT UPDATE ON AQUEDUCT.WF_RUNTIME_STATES TO AQUEDUCT_RUN", store.Wrong, asOwner,
+		"REVOKE UPDATE ON WF_RUNTIME_STATES FROM AQUEDUCT_RUN", "GRANT UPDATE ON WF_RUNTIME_STATES TO AQUEDUCT_RUN"},
+	{"grants", "missing: DEQUEUE on WF_COMMAND_Q", "GRANT_QUEUE_PRIVILEGE(privilege => 'DEQUEUE', queue_name => 'WF_COMMAND_Q', grantee => 'AQUEDUCT_RUN')", store.Wrong, asOwner,
+		"BEGIN DBMS_AQADM.REVOKE_QUEUE_PRIVILEGE('DEQUEUE', 'WF_COMMAND_Q', 'AQUEDUCT_RUN'); END;",
+		"BEGIN DBMS_AQADM.GRANT_QUEUE_PRIVILEGE('DEQUEUE', 'WF_COMMAND_Q', 'AQUEDUCT_RUN'); END;"},
+	{"grants-beyond", "a node does not need: UPDATE on WF_META", "REVOKE UPDATE ON AQUEDUCT.WF_META FROM AQUEDUCT_RUN", store.Warning, asOwner,
+		"GRANT UPDATE ON WF_META TO AQUEDUCT_RUN", "REVOKE UPDATE ON WF_META FROM AQUEDUCT_RUN"},
+	{"schema-objects", "INDEX WF_TASKS_DUE", "10_tables.sql", store.Wrong, asOwner, "DROP INDEX WF_TASKS_DUE", "CREATE INDEX WF_TASKS_DUE ON WF_TASKS (DUE_ON_UTC)"},
+	{"schema-objects", "VIEW WF_V_NODES", "50_grants.sql AQUEDUCT_RUN", store.Wrong, asOwner,
+		"REVOKE SELECT ON WF_V_NODES FROM AQUEDUCT_RUN", "GRANT SELECT ON WF_V_NODES TO AQUEDUCT_RUN"},
+	{"schema-invalid", "VIEW WF_V_TASKS", "ALTER VIEW AQUEDUCT.WF_V_TASKS COMPILE", store.Wrong, "",
+		"INSERT INTO ocisim.invalid VALUES ('aqueduct', 'wf_v_tasks')", "DELETE FROM ocisim.invalid"},
+	{"schema-package", "cannot call the package AQUEDUCT", "GRANT EXECUTE ON AQUEDUCT TO AQUEDUCT_RUN", store.Wrong, asOwner,
+		"REVOKE EXECUTE ON AQUEDUCT FROM AQUEDUCT_RUN", "GRANT EXECUTE ON AQUEDUCT TO AQUEDUCT_RUN"},
+	{"schema-version", "version 9, this program knows", "run the program", store.Wrong, "",
+		`UPDATE aqueduct.wf_meta SET value = '\x09' WHERE name = 'schema-version'`, `UPDATE aqueduct.wf_meta SET value = '\x01' WHERE name = 'schema-version'`},
+	{"parameter-aq_tm_processes", "no timer comes", "ALTER SYSTEM RESET aq_tm_processes", store.Wrong, "",
+		"UPDATE ocisim.parameter SET value = '0', isdefault = 'FALSE' WHERE name = 'aq_tm_processes'", "UPDATE ocisim.parameter SET value = '1', isdefault = 'TRUE' WHERE name = 'aq_tm_processes'"},
+	{"parameter-job_queue_processes", "job_queue_processes = 0", "ALTER SYSTEM SET job_queue_processes", store.Warning, "",
+		"UPDATE ocisim.parameter SET value = '0', isdefault = 'FALSE' WHERE name = 'job_queue_processes'", "UPDATE ocisim.parameter SET value = '20', isdefault = 'TRUE' WHERE name = 'job_queue_processes'"},
+	{"parameter-aq_tm_processes", "it could not be found out: ORA-01031", "GRANT SELECT ON SYS.V_$PARAMETER TO AQUEDUCT_RUN", store.Warning, asSYS,
+		"REVOKE SELECT ON SYS.V_$PARAMETER FROM AQUEDUCT_RUN", "GRANT SELECT ON SYS.V_$PARAMETER TO AQUEDUCT_RUN"},
+	{"headroom", "it could not be found out", "GRANT SELECT ON SYS.V_$RESOURCE_LIMIT TO AQUEDUCT_RUN", store.Warning, asSYS,
+		"REVOKE SELECT ON SYS.V_$RESOURCE_LIMIT FROM AQUEDUCT_RUN", "GRANT SELECT ON SYS.V_$RESOURCE_LIMIT TO AQUEDUCT_RUN"},
+	{"headroom-processes", "no room for the 30 sessions", "SET processes = 55", store.Wrong, "",
+		"UPDATE ocisim.parameter SET value = '25' WHERE name = 'processes'", "UPDATE ocisim.parameter SET value = '300' WHERE name = 'processes'"},
+	{"database-charset", "WE8ISO8859P15", "AL32UTF8", store.Wrong, "",
+		"UPDATE ocisim.nls_parameter SET value = 'WE8ISO8859P15' WHERE parameter = 'NLS_CHARACTERSET'",
+		"UPDATE ocisim.nls_parameter SET value = 'AL32UTF8' WHERE parameter = 'NLS_CHARACTERSET'"},
+	{"clock-skew", "5s ahead of this host's, more than 2s", "NTP", store.Warning, "", "UPDATE ocisim.clock SET ahead = '5s'", "UPDATE ocisim.clock SET ahead = '0'"},
+	{"clock-skew", "-1m0s ahead of this host's, more than 15s", "NTP", store.Wrong, "", "UPDATE ocisim.clock SET ahead = '-60s'", "UPDATE ocisim.clock SET ahead = '0'"},
+	{"exception-queue-AQ$_WF_SIGNAL_QTAB_E", "1 messages", "start a node", store.Warning, "",
+		"SELECT set_config('search_path', 'aqueduct,ocisim,pg_catalog', false); SELECT ocisim.aq_enq('AQUEDUCT.WF_SIGNAL_Q', '\\x01', NULL, 5, 0, 0, NULL, NULL, 'x'); SELECT ocisim.aq_sweep(NULL)",
+		"DELETE FROM ocisim.aq_msg"},
+	{"dead-letters", "1 dead letters", "engine-node dlq list", store.Warning, asOwner,
+		"INSERT INTO WF_DEAD_LETTERS (LETTER_NO, DEAD_LETTER_ID, QUEUE, REASON, ATTEMPTS, DIED_ON_UTC, ENVELOPE) VALUES (1, 'l', 'signal', 'r', 1, TIMESTAMP '2026-01-01 00:00:00', HEXTORAW('01'))",
+		"DELETE FROM WF_DEAD_LETTERS"},
 }
 
-func TestStatementsAreOraclesAndBindOnce(t *testing.T) {
+// Each fault is found, with its fix, and with nothing else; what is
+// healthy is found to be so.
+func TestExaminationFindsWhatIsPlanted(t *testing.T) {
 	t.Parallel()
-	for name, st := range statements {
-		lower := strings.ToLower(literal.ReplaceAllString(st.text, "''"))
-		seen := map[string]bool{}
-		for _, b := range st.binds {
-			if b != strings.ToUpper(b) || len(b) > 128 || slices.Contains(reserved, b) || seen[b] {
-				t.Errorf("%s: bind %s is not in upper case, reserved, or stands twice", name, b)
-			}
-			seen[b] = true
-		}
-		if shape := notForUpdate(lower); shape != "" {
-			t.Errorf("%s: ORA-02014, %s and for update", name, shape)
-		}
-		if m := regexp.MustCompile(`\b[a-z]\.\w+\s+[a-z]\.\w+`).FindString(lower); m != "" {
-			t.Errorf("%s: a comma is missing in %q", name, m)
-		}
-		for _, word := range []string{"merge ", "select *", " limit ", "\nlimit ", "on conflict", "::", "now()", ";", "returning", " as of", "sysdate", " systimestamp,"} {
-			if strings.Contains(lower, word) {
-				t.Errorf("%s: %q", name, word)
-			}
-		}
-		if regexp.MustCompile(`(?i)\b(from|join)\s+\w+\s+as\s`).MatchString(lower) {
-			t.Errorf("%s: a table's alias stands without as", name)
-		}
-		if strings.HasPrefix(lower, "select") && !strings.Contains(lower, " from ") && !strings.Contains(lower, "\nfrom ") {
-			t.Errorf("%s: select without from", name)
-		}
-	}
-}
-
-// locking is a select for update, as far as its own end; forUpdateRefused are
-// the shapes for which Oracle cannot tell the rows to lock.
-var (
-	locking          = regexp.MustCompile(`(?s)\bselect\b[^;]*?\bfor update\b`)
-	forUpdateRefused = regexp.MustCompile(`\b(?:distinct|unique|group by|having|fetch (?:first|next)|offset|union|intersect|minus|connect by|rownum|` +
-		`(?:count|sum|min|max|avg|listagg) ?\(|over ?\(|cursor ?\()|\b(?:from|join|,) ?\(|\bwf_v_\w+`)
-)
-
-// notForUpdate returns what in a text makes Oracle refuse its FOR UPDATE with
-// ORA-02014, or "".
-func notForUpdate(text string) string {
-	for _, s := range locking.FindAllString(strings.ToLower(text), -1) {
-		if shape := forUpdateRefused.FindString(s); shape != "" {
-			return shape
-		}
-	}
-	return ""
-}
-
-func TestForUpdateNamesItsRows(t *testing.T) {
-	t.Parallel()
-	for text, refused := range map[string]bool{
-		"select A from B where C = 1 for update wait 5":                                false,
-		"select distinct A from B":                                                     false,
-		"select distinct A from B for update":                                          true,
-		"select A from B fetch first 1 rows only for update":                           true,
-		"select A from B where rownum = 1\nfor update":                                 true,
-		"select max(A) from B for update":                                              true,
-		"select A from (select A from B) for update":                                   true,
-		"select A from WF_V_TASKS for update":                                          true,
-		"select A from B union all select A from C for update":                         true,
-		"begin select count(*) into x from B; select A into y from C for update; end;": false,
-	} {
-		if got := notForUpdate(text); (got != "") != refused {
-			t.Errorf("%s: %q", text, got)
-		}
-	}
-	for _, u := range allUnits(t) {
-		if shape := notForUpdate(literal.ReplaceAllString(u.text, "''")); shape != "" {
-			t.Errorf("%s, line %d: ORA-02014, %s and for update", u.script, u.line, shape)
-		}
-	}
-}
-
-// A large value is bound last, or behind it are keys only.
-func TestLargeValuesAreBoundLast(t *testing.T) {
-	t.Parallel()
-	large := map[string]bool{}
-	for _, columns := range tables(t) {
-		for c, kind := range columns {
-			if kind == "BLOB" {
-				large[c] = true
+	a := installApart(t)
+	healthy := func(when string) {
+		t.Helper()
+		for check, f := range a.look(t, a.runtime) {
+			if f.Severity != store.Good {
+				t.Errorf("%s: %s: %+v", when, check, f)
 			}
 		}
 	}
-	keys := []string{"INSTANCE_ID", "EXPECTED_VERSION", "TASK_ID", "TASK_VERSION"}
-	for name, st := range statements {
-		behind := false
-		for _, b := range st.binds {
-			if behind && !large[b] && !slices.Contains(keys, b) {
-				t.Errorf("%s: %s is bound behind a large value", name, b)
+	healthy("at first")
+	for i, p := range plants {
+		t.Run(fmt.Sprint(i, "-", p.check), func(t *testing.T) {
+			a.plant(t, p.user, p.fault)
+			found := a.look(t, a.runtime)
+			f := found[p.check]
+			if f.Severity != p.severity || !strings.Contains(f.Found, p.found) || !strings.Contains(f.Fix, p.fix) {
+				t.Errorf("got %+v,\nwant %+v", f, p)
 			}
-			behind = behind || large[b]
-		}
-	}
-}
-
-func TestRowsHaveTheTagsOfTheirColumns(t *testing.T) {
-	t.Parallel()
-	all := tables(t)
-	for name, row := range map[string]any{
-		"WF_INSTANCES": projections.Instance{}, "WF_STREAM": projections.Entry{}, "WF_TASKS": projections.Task{},
-		"WF_TASK_EVENTS": projections.TaskEvent{}, "WF_WAITS": projections.Wait{}, "WF_DEAD_LETTERS": projections.DeadLetter{},
-		"WF_DEFINITIONS": definition.Record{},
-	} {
-		for _, f := range reflect.VisibleFields(reflect.TypeOf(row)) {
-			if tag := f.Tag.Get("db"); tag != "-" && tag != "" && all[name][tag] == "" {
-				t.Errorf("%s has no column %s", name, tag)
-			}
-		}
-	}
-}
-
-// Wherever Go names a statement, it gives as many values as there are binds.
-func TestStatementsAndTheirCallersAgree(t *testing.T) {
-	t.Parallel()
-	used := map[string]bool{}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-				if s, err := strconv.Unquote(lit.Value); err == nil {
-					used[s] = true
-				}
-			}
-			call, ok := n.(*ast.CallExpr)
-			if !ok {
-				return true
-			}
-			name, values := called(call)
-			if st, ok := statements[name]; ok && values >= 0 && len(st.binds) != values {
-				t.Errorf("%s: %s has binds %v and gets %d values", fset.Position(call.Pos()), name, st.binds, values)
-			}
-			return true
+			a.plant(t, p.user, p.undo)
 		})
 	}
-	for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "instance"} {
-		used["purge_"+part] = true
+	healthy("in the end")
+}
+
+// plant executes a statement, in the dialect of who executes it.
+func (a apart) plant(t *testing.T, user, statement string) {
+	t.Helper()
+	if user != "" {
+		a.run(t, user, statement)
+		return
 	}
-	for q := range queueNames {
-		used["queue_"+string(q)], used["expired_"+string(q)] = true, true
-	}
-	for _, i := range store.Invariants {
-		used[invariantQuery(i.Name)] = true
-	}
-	for name := range statements {
-		if !used[name] {
-			t.Errorf("nobody uses %s", name)
-		}
+	if _, err := a.d.Postgres(t.Context(), statement); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// called reads a call that names a statement: add(refuse, name, values...),
-// exec(ctx, name, values...), read(name, values...). A spread is not counted.
-func called(call *ast.CallExpr) (name string, values int) {
-	function := ""
-	switch f := call.Fun.(type) {
-	case *ast.Ident:
-		function = f.Name
-	case *ast.SelectorExpr:
-		function = f.Sel.Name
-	}
-	at, ok := map[string]int{"add": 1, "exec": 1, "read": 0}[function]
-	if !ok || len(call.Args) <= at || call.Ellipsis.IsValid() {
-		return "", -1
-	}
-	lit, ok := call.Args[at].(*ast.BasicLit)
-	if !ok || lit.Kind != token.STRING {
-		return "", -1
-	}
-	name, err := strconv.Unquote(lit.Value)
-	if err != nil {
-		return "", -1
-	}
-	return name, len(call.Args) - at - 1
-}
-
-func TestScriptsAreSplitAsSQLPlusDoes(t *testing.T) {
+// What the API and the nodes would refuse is an error of doctor: it reads every
+// row, unless it is to be quick.
+func TestExaminationReadsEveryRow(t *testing.T) {
 	t.Parallel()
-	got := split("x.sql", "-- a\nPROMPT hello; world\n\nCREATE TABLE A (\n  B NUMBER(1) -- c\n)\n/\nBEGIN\n\n  X := 1 / 2;\nEND;\n/\n/\nWHENEVER SQLERROR EXIT\n")
-	if len(got) != 2 || got[0].line != 4 || got[1].line != 8 || !strings.HasPrefix(got[1].text, "BEGIN\n\n") || !strings.HasSuffix(got[1].text, "END;") {
-		t.Fatalf("%+v", got)
-	}
-	names, err := fs.Glob(scripts, "schema/*.sql")
-	if err != nil || len(names) != 7 {
-		t.Fatal(names, err)
-	}
-	for _, name := range names {
-		raw, err := scripts.ReadFile(name)
+	a := installApart(t)
+	o := Options{DSN: a.d.UserDSN(a.runtime), Schema: a.owner, Node: "n"}
+	s := opened(t, o)
+	envelope := func(id, text string) []byte {
+		body, err := signal.Envelope{SignalID: id, InstanceID: "i", RuntimeProvider: signal.Provider, Type: signal.ExternalSignal,
+			OccurredAt: time.Now(), Payload: []byte(`{"type":"` + text + `"}`)}.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasSuffix(strings.TrimSpace(string(raw)), "/") && !strings.Contains(string(raw), "\nPROMPT Now") {
-			t.Errorf("%s: its last statement is not ended", name)
+		return body
+	}
+	snap := snapshot.Snapshot{InstanceID: "i", Status: snapshot.Waiting, Version: 1, Definition: snapshot.Definition{Name: "a/b", Version: "1", Digest: "d"},
+		StartedAt: time.Now(), UpdatedAt: time.Now()}
+	c := store.Change{Snapshot: &snap, Send: []store.Send{
+		{Queue: store.Signals, Body: envelope("s", "whole")}, {Queue: store.Signals, Body: []byte("of an application")},
+		{Queue: store.Schedule, Body: envelope("l", strings.Repeat("whole", 20_000)), Due: time.Now().Add(time.Hour)},
+	}}
+	c.Rows.Instance = &projections.Instance{ID: "i", Definition: "a/b", DefVersion: "1", Status: "waiting", Version: 1, StartedAt: snap.StartedAt, UpdatedAt: snap.UpdatedAt}
+	c.Rows.Stream = []projections.Entry{{InstanceID: "i", Position: 1, Kind: "event", Type: "Said", Data: []byte(`{"a":"whole"}`)}}
+	c.Rows.Tasks = []projections.Task{{ID: "t", InstanceID: "i", Title: "whole", Status: projections.TaskReady, Version: 1, CreatedAt: time.Now(), Assignee: "whole"}}
+	c.Rows.TaskEvents = []projections.TaskEvent{{TaskID: "t", InstanceID: "i", Event: "created", Actor: "whole", At: time.Now()}}
+	if err := s.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PutDefinition(t.Context(), definition.Record{Name: "a/b", Version: "1", Digest: "whole", Source: []byte("whole"), Document: []byte("{}"), PublishedAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	for check, f := range a.look(t, a.runtime) {
+		if f.Severity != store.Good {
+			t.Errorf("before the damage: %s: %+v", check, f)
 		}
-		for _, u := range split(name, string(raw)) {
-			block := strings.HasPrefix(u.text, "BEGIN") || strings.Contains(u.text, "PACKAGE")
-			if block != strings.HasSuffix(u.text, ";") && !strings.HasPrefix(u.text, "DROP") {
-				t.Errorf("%s, line %d: SQL*Plus wants a semicolon after PL/SQL and none before a slash", name, u.line)
-			}
-			if !block && strings.Contains(u.text, "\n\n") {
-				t.Errorf("%s, line %d: SQL*Plus ends a statement at an empty line", name, u.line)
-			}
+	}
+	for _, at := range [][2]string{{"WF_RUNTIME_STATES", "STATE_JSON"}, {"WF_STREAM", "DATA"}, {"WF_TASKS", "ASSIGNEE"}} {
+		o.Node = "n-" + at[0]
+		if err := damage(o, at[0], at[1], "i"); err != nil {
+			t.Fatal(at, err)
+		}
+	}
+	a.plant(t, "", `UPDATE aqueduct.wf_payloads SET data = convert_to(replace(convert_from(data, 'UTF8'), 'whole', 'whale'), 'UTF8')`)
+	a.plant(t, "", `UPDATE aqueduct.wf_task_events SET actor = 'whale'`)
+	a.plant(t, "", `UPDATE aqueduct.wf_definitions SET source = 'whale'`)
+	a.plant(t, "", `UPDATE ocisim.aq_msg SET payload = convert_to(replace(convert_from(payload, 'UTF8'), 'whole', 'whale'), 'UTF8')`)
+	found := a.look(t, a.runtime)
+	for check, says := range map[string]string{
+		"checksums": "1 of 1 snapshots are damaged: instance i", "streams": "1 of 1 streams are damaged: entry 1 of instance i",
+		"tasks": "1 of 1 tasks are damaged: task t of instance i", "task-events": "1 of 1 task-events are damaged: event created of task t",
+		"messages":    "2 of 3 messages are damaged: message ",
+		"definitions": "1 of 1 definitions are damaged: definition a/b@1",
+	} {
+		if f := found[check]; f.Severity != store.Wrong || !strings.Contains(f.Found, says) {
+			t.Errorf("%s: %+v", check, f)
+		}
+	}
+	for _, f := range Check(t.Context(), CheckOptions{DSN: o.DSN, Schema: a.owner, Sessions: 30, Quick: true}) {
+		if f.Severity == store.Wrong {
+			t.Errorf("quick: %+v", f)
 		}
 	}
 }
 
-// Every object has its grant and its end.
-func TestGrantsAndUninstallNameEveryObject(t *testing.T) {
+// A node that runs as the owner is told so, and one that reaches nothing is
+// told why.
+func TestExaminationOfOthers(t *testing.T) {
 	t.Parallel()
-	grants, err := scripts.ReadFile("schema/50_grants.sql")
+	a := installApart(t)
+	warned := []string{"grants", "privileges-aqadm", "parameter-aq_tm_processes", "parameter-job_queue_processes", "headroom"} // he has no V$ views
+	for check, f := range a.look(t, a.owner) {
+		if (f.Severity == store.Warning) != slices.Contains(warned, check) || f.Severity == store.Wrong {
+			t.Errorf("%+v", f)
+		}
+	}
+	shop := a.look(t, a.application)
+	for _, check := range []string{"schema-version", "schema-objects", "grants", "queue-WF_SIGNAL_Q"} {
+		if shop[check].Severity != store.Wrong {
+			t.Errorf("an application as runtime user: %+v", shop[check])
+		}
+	}
+	for _, dsn := range []string{"user=x password=y connectString=127.0.0.1:1/none libDir=" + a.d.LibDir(), "="} {
+		list := Check(t.Context(), CheckOptions{DSN: dsn})
+		if len(list) != 1 || list[0].Check != "connection" || list[0].Severity != store.Wrong {
+			t.Errorf("%q: %+v", dsn, list)
+		}
+	}
+}
+
+// What repeats a snapshot or a task is compared with it.
+func TestExaminationComparesWhatIsDerived(t *testing.T) {
+	t.Parallel()
+	a := installApart(t)
+	s := opened(t, Options{DSN: a.d.UserDSN(a.runtime), Schema: a.owner, Node: "n"})
+	change, err := storetest.Whole("i", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	uninstall, err := scripts.ReadFile("schema/90_uninstall.sql")
+	change.Rows.Tasks[0].CandidateGroups = `["clerks"]`
+	if err := s.Commit(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	for check, f := range a.look(t, a.runtime) {
+		if f.Severity != store.Good {
+			t.Errorf("before: %s: %+v", check, f)
+		}
+	}
+	strayed := append(slices.Clone(storetest.Strayed), []struct{ SQL, Check, Says string }{
+		{"update WF_INSTANCES set STARTED_ON_UTC = STARTED_ON_UTC + NUMTODSINTERVAL(1, 'SECOND')", "instances", "says STARTED_ON_UTC "},
+		{"update WF_WAITS set SPEC = 'x'", "waits", "is for go of x, its snapshot's is for go of t/whole@1#/do/2"},
+		{"update WF_RUNTIME_STATES set STATE_VERSION = 0", "checksums", "instance i version 0: the snapshot is of i version 1"},
+		{"delete from WF_TASK_ACTORS", "task-actors", "task i-task names G clerks, and no row does"},
+		{"update WF_TASK_ACTORS set NAME = 'x'", "task-actors", "task i-task does not name G x"},
+		{"update WF_TASK_ACTORS set KIND = 'X'", "task-actors", "task i-task does not name X clerks"},
+	}...)
+	db, err := sql.Open("godror", a.d.UserDSN(a.owner))
 	if err != nil {
 		t.Fatal(err)
 	}
-	object := regexp.MustCompile(`^CREATE (?:OR REPLACE )?(TABLE|VIEW|SEQUENCE) (\w+)`)
-	count := 0
-	for _, u := range allUnits(t) {
-		m := object.FindStringSubmatch(u.text)
-		if m == nil {
-			continue
+	defer db.Close()
+	for _, c := range strayed {
+		before := a.look(t, a.runtime)
+		table := strings.Fields(strings.TrimPrefix(strings.TrimPrefix(c.SQL, "update "), "delete from "))[0]
+		for _, text := range []string{"create table KEPT as select * from " + table, c.SQL} {
+			if _, err := db.Exec(text); err != nil {
+				t.Fatal(text, err)
+			}
 		}
-		count++
-		if !strings.Contains(string(grants), " ON "+m[2]+" TO ") {
-			t.Errorf("%s is not granted", m[2])
+		found := a.look(t, a.runtime)
+		if f := found[c.Check]; f.Severity != store.Wrong || !strings.Contains(f.Found, c.Says) {
+			t.Errorf("%s: %+v", c.SQL, f)
 		}
-		if !strings.Contains(string(uninstall), "DROP "+m[1]+" "+m[2]+"\n") {
-			t.Errorf("%s is not removed", m[2])
+		for _, text := range []string{"delete from " + table, "insert into " + table + " select * from KEPT", "drop table KEPT"} {
+			if _, err := db.Exec(text); err != nil {
+				t.Fatal(text, err)
+			}
 		}
-	}
-	if count < 20 || strings.Contains(string(grants), "EXECUTE ON SYS.DBMS_AQADM") {
-		t.Errorf("%d objects", count)
+		for check, f := range before {
+			if f.Severity != store.Good {
+				t.Errorf("%s: before, %s: %+v", c.SQL, check, f)
+			}
+		}
 	}
 }

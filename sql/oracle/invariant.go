@@ -13,7 +13,7 @@ import (
 // Verify looks for what breaks the invariants of package store, up to limit
 // violations of each. It reads one moment in a read-only transaction, beside
 // nodes, as the user of the nodes; ctx ends it.
-func Verify(ctx context.Context, e Examination, limit int) ([]store.Violation, error) {
+func Verify(ctx context.Context, e CheckOptions, limit int) ([]store.Violation, error) {
 	db, err := aq.Open(aq.Options{DSN: e.DSN, Schema: e.Schema})
 	if err != nil {
 		return nil, explain(err)

@@ -54,7 +54,7 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := Examination{DSN: dsn}
+	e := CheckOptions{DSN: dsn}
 	if list, err := Verify(t.Context(), e, 10); err != nil || len(list) > 0 {
 		t.Fatalf("what is whole: %v, %v", list, err)
 	}

@@ -155,7 +155,7 @@ func TestForeignDatabaseIsRefusedAndLeft(t *testing.T) {
 			if info := must(os.Stat(path)); !bytes.Equal(before, must(os.ReadFile(path))) || info.Mode().Perm() != 0o644 {
 				t.Error("the file was touched")
 			}
-			if f := look(t, path)["application"]; f.Grade != store.Wrong || !strings.Contains(f.Found, "another program") {
+			if f := look(t, path)["application"]; f.Severity != store.Wrong || !strings.Contains(f.Found, "another program") {
 				t.Errorf("doctor found %+v", f)
 			}
 		})
@@ -225,7 +225,7 @@ func TestExaminationFindsWhatTheAPIFinds(t *testing.T) {
 	if err := s.Commit(t.Context(), crumb("broken")); err != nil {
 		t.Fatal(err)
 	}
-	if f := look(t, path)["checksums"]; f.Grade != store.Good {
+	if f := look(t, path)["checksums"]; f.Severity != store.Good {
 		t.Errorf("%+v", f)
 	}
 	c := must(openConn(dsn(path, "")))
@@ -235,12 +235,12 @@ func TestExaminationFindsWhatTheAPIFinds(t *testing.T) {
 	}
 	_, err := s.Load(t.Context(), "broken")
 	wantCode(t, err, "snapshot.corrupt")
-	if f := look(t, path)["checksums"]; f.Grade != store.Wrong || !strings.Contains(f.Found, "1 of 2 snapshots are damaged: instance broken") {
+	if f := look(t, path)["checksums"]; f.Severity != store.Wrong || !strings.Contains(f.Found, "1 of 2 snapshots are damaged: instance broken") {
 		t.Errorf("%+v", f)
 	}
 }
 
-// The same of entries, tasks, messages and definitions. A quick examination reads
+// The same of entries, tasks, messages and definitions. A quick check reads
 // none of them.
 func TestExaminationReadsEveryRow(t *testing.T) {
 	t.Parallel()
@@ -259,7 +259,7 @@ func TestExaminationReadsEveryRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for check, f := range look(t, path) {
-		if f.Grade != store.Good && check != "disk-free" {
+		if f.Severity != store.Good && check != "disk-free" {
 			t.Errorf("before the damage: %+v", f)
 		}
 	}
@@ -272,12 +272,12 @@ update WF_MESSAGES set PAYLOAD = cast(replace(PAYLOAD, 'whole', 'whale') as blob
 		"task-events": "1 of 1 task-events are damaged: event created of task t",
 		"messages":    "1 of 2 messages are damaged: message ", "definitions": "1 of 1 definitions are damaged: definition a/b@1",
 	} {
-		if f := found[check]; f.Grade != store.Wrong || !strings.Contains(f.Found, says) {
+		if f := found[check]; f.Severity != store.Wrong || !strings.Contains(f.Found, says) {
 			t.Errorf("%s: %+v", check, f)
 		}
 	}
-	for _, f := range Examine(t.Context(), Examination{Path: path, Quick: true}) {
-		if f.Grade == store.Wrong {
+	for _, f := range Check(t.Context(), CheckOptions{Path: path, Quick: true}) {
+		if f.Severity == store.Wrong {
 			t.Errorf("quick: %+v", f)
 		}
 	}
@@ -399,7 +399,7 @@ func TestExaminationComparesWhatIsDerived(t *testing.T) {
 	s := open(t, path)
 	ok(t, s.Commit(t.Context(), must(storetest.Whole("i", time.Now()))))
 	for check, f := range look(t, path) {
-		if f.Grade != store.Good && check != "disk-free" {
+		if f.Severity != store.Good && check != "disk-free" {
 			t.Errorf("before: %+v", f)
 		}
 	}
@@ -415,12 +415,12 @@ func TestExaminationComparesWhatIsDerived(t *testing.T) {
 		ok(t, os.RemoveAll(path+"-wal"))
 		script(t, path, c.SQL)
 		found := look(t, path)
-		if f := found[c.Check]; f.Grade != store.Wrong || !strings.Contains(f.Found, c.Says) {
+		if f := found[c.Check]; f.Severity != store.Wrong || !strings.Contains(f.Found, c.Says) {
 			t.Errorf("%s: %+v", c.SQL, f)
 		}
 		delete(found, c.Check)
 		for check, f := range found {
-			if f.Grade != store.Good && check != "disk-free" {
+			if f.Severity != store.Good && check != "disk-free" {
 				t.Errorf("%s: beside it %+v", c.SQL, f)
 			}
 		}

@@ -209,9 +209,9 @@ func Pages(path string) (int64, error) {
 	return n, wrap("pages", explain(err, path))
 }
 
-// Check has SQLite verify the whole file at a path: every page, index and
+// CheckIntegrity has SQLite verify the whole file at a path: every page, index and
 // constraint. It reads all of it. Its problem is store.corrupt.
-func Check(path string) error {
+func CheckIntegrity(path string) error {
 	c, err := openConn(dsn(path, "_query_only=1"))
 	if err != nil {
 		return wrap("check", explain(err, path))

@@ -81,7 +81,7 @@ var Broken = map[string][]string{
 }
 
 // Strayed says, of Whole as the instance "i", how rows can be made to say other
-// than what they repeat, in SQL that every dialect has, and what an examination
+// than what they repeat, in SQL that every dialect has, and what a check
 // says of that in which check.
 var Strayed = []struct{ SQL, Check, Says string }{
 	{"update WF_INSTANCES set STATUS = 'faulted'", "instances", "the row of instance i says STATUS faulted, its snapshot waiting"},

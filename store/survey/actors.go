@@ -21,7 +21,7 @@ type Actor struct {
 	Name string `db:"NAME"`
 }
 
-// Actors is what an examination finds in such an index.
+// Actors is what a check finds in such an index.
 type Actors struct {
 	table   Table
 	at      string          // the task that is being read
@@ -30,7 +30,7 @@ type Actors struct {
 
 // NewActors begins.
 func NewActors() *Actors {
-	return &Actors{table: Table{Check: "task-actors", mend: "make WF_TASK_ACTORS say what the task does: delete what it does not name, and insert what is missing"}}
+	return &Actors{table: Table{Check: "task-actors", fix: "make WF_TASK_ACTORS say what the task does: delete what it does not name, and insert what is missing"}}
 }
 
 // Row takes the next row.

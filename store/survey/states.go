@@ -31,7 +31,7 @@ type State struct {
 	KeyHash   string `db:"KEY_HASH"`
 }
 
-// States is what an examination finds in snapshots, and in what repeats them.
+// States is what a check finds in snapshots, and in what repeats them.
 type States struct {
 	snapshots, instances, waits Table
 
@@ -42,9 +42,9 @@ type States struct {
 
 // NewStates begins.
 func NewStates() *States {
-	const mend = "nodes go on by the snapshot, and lists and events by these rows: set them to what the snapshot says, or restore a backup"
+	const fix = "nodes go on by the snapshot, and lists and events by these rows: set them to what the snapshot says, or restore a backup"
 	return &States{
-		snapshots: Table{Check: "checksums", Rows: "snapshots"}, instances: Table{Check: "instances", mend: mend}, waits: Table{Check: "waits", mend: mend},
+		snapshots: Table{Check: "checksums", Rows: "snapshots"}, instances: Table{Check: "instances", fix: fix}, waits: Table{Check: "waits", fix: fix},
 	}
 }
 

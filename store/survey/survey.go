@@ -1,4 +1,4 @@
-// Package survey is what the examination of a store finds in its rows: what is
+// Package survey is what the check of a store finds in its rows: what is
 // damaged, and what does not say what it was made of.
 package survey
 
@@ -13,12 +13,12 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Table is what an examination has found in the rows of a table, which it reads
+// Table is what a check has found in the rows of a table, which it reads
 // as the nodes do.
 type Table struct {
 	Check string // its name
 	Rows  string // what the rows are; empty = the check is named so
-	mend  string // empty = a backup
+	fix   string // empty = a backup
 
 	count, wrong int
 	named        []string // the first that are wrong
@@ -54,12 +54,12 @@ func (s *Table) found(what string) {
 func (s *Table) Finding() store.Finding {
 	rows := cmp.Or(s.Rows, s.Check)
 	if s.wrong == 0 {
-		return store.Finding{Check: s.Check, Grade: store.Good, Found: fmt.Sprintf("%d %s", s.count, rows)}
+		return store.Finding{Check: s.Check, Severity: store.Good, Found: fmt.Sprintf("%d %s", s.count, rows)}
 	}
 	return store.Finding{
-		Check: s.Check, Grade: store.Wrong,
+		Check: s.Check, Severity: store.Wrong,
 		Found: fmt.Sprintf("%d of %d %s are damaged: %s", s.wrong, s.count, rows, strings.Join(s.named, "; ")),
-		Mend:  cmp.Or(s.mend, "restore these rows from a backup; docs/reference/errors.md says of each code what the nodes do with them"),
+		Fix:   cmp.Or(s.fix, "restore these rows from a backup; docs/reference/errors.md says of each code what the nodes do with them"),
 	}
 }
 

@@ -26,9 +26,9 @@ func digests(r definition.Record) error {
 func look(t *testing.T, path string) map[string]store.Finding {
 	t.Helper()
 	byCheck := map[string]store.Finding{}
-	for _, f := range Examine(t.Context(), Examination{Path: path, Verify: digests}) {
-		if f.Grade != store.Good && f.Mend == "" {
-			t.Errorf("nothing is said about how to mend %+v", f)
+	for _, f := range Check(t.Context(), CheckOptions{Path: path, Verify: digests}) {
+		if f.Severity != store.Good && f.Fix == "" {
+			t.Errorf("nothing is said about how to fix %+v", f)
 		}
 		byCheck[f.Check] = f
 	}
@@ -51,7 +51,7 @@ func TestExaminationOfAHealthyFileBesideANode(t *testing.T) {
 	open(t, path)
 	found := look(t, path)
 	for _, f := range found {
-		if f.Grade != store.Good && f.Check != "disk-free" { // the disk is whoever runs this test's
+		if f.Severity != store.Good && f.Check != "disk-free" { // the disk is whoever runs this test's
 			t.Errorf("%+v", f)
 		}
 	}
@@ -63,9 +63,9 @@ func TestExaminationOfAHealthyFileBesideANode(t *testing.T) {
 func TestExaminationFindsWhatIsPlanted(t *testing.T) {
 	t.Parallel()
 	for _, p := range []struct {
-		check, found, mend string
-		grade              store.Grade
-		plant              func(t *testing.T, path string)
+		check, found, fix string
+		severity          store.Severity
+		plant             func(t *testing.T, path string)
 	}{
 		{"file-present", "there is no file", "engine-node migrate", store.Wrong, func(t *testing.T, path string) { ok(t, os.Remove(path)) }},
 		{"file-present", "is no file", "another path", store.Wrong, func(t *testing.T, path string) {
@@ -101,11 +101,11 @@ func TestExaminationFindsWhatIsPlanted(t *testing.T) {
 			p.plant(t, path)
 			f := look(t, path)[p.check]
 			for check, other := range look(t, path) {
-				if p.check == "schema-version" && check != p.check && other.Grade == store.Wrong {
+				if p.check == "schema-version" && check != p.check && other.Severity == store.Wrong {
 					t.Errorf("beside it: %+v", other)
 				}
 			}
-			if f.Grade != p.grade || !strings.Contains(f.Found, p.found) || !strings.Contains(f.Mend, p.mend) {
+			if f.Severity != p.severity || !strings.Contains(f.Found, p.found) || !strings.Contains(f.Fix, p.fix) {
 				t.Errorf("got %+v", f)
 			}
 		})
@@ -117,7 +117,7 @@ func TestExaminationOfADisk(t *testing.T) {
 	dir := mount(t, "size=8m")
 	path := filepath.Join(dir, "a.db")
 	ok(t, open(t, path).Close())
-	if f := look(t, path)["disk-free"]; f.Grade != store.Wrong || !strings.Contains(f.Found, "less than 64") {
+	if f := look(t, path)["disk-free"]; f.Severity != store.Wrong || !strings.Contains(f.Found, "less than 64") {
 		t.Errorf("got %+v", f)
 	}
 	if err := unix.Mount("none", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
@@ -125,7 +125,7 @@ func TestExaminationOfADisk(t *testing.T) {
 	}
 	found := look(t, path)
 	for _, check := range []string{"folder-writable", "file-writable"} {
-		if found[check].Grade != store.Wrong {
+		if found[check].Severity != store.Wrong {
 			t.Errorf("%s: got %+v", check, found[check])
 		}
 	}

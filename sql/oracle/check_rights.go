@@ -7,29 +7,29 @@ import (
 	"strings"
 )
 
-// What an examination says of the rights of the user that nodes have: what it
+// What a check says of the rights of the user that nodes have: what it
 // needs and lacks, and what it has and should not.
 
 // plain are privileges that a runtime user may have.
 var plain = []string{"CREATE SESSION", "SET CONTAINER"}
 
 // roles looks for roles that make an administrator.
-func (x *examiner) roles() {
-	rows, err := x.rows("examine_roles")
+func (x *checker) roles() {
+	rows, err := x.rows("check_roles")
 	if err != nil {
 		x.failed("privileges-roles", err)
 		return
 	}
-	var bad, all, mend []string
+	var bad, all, fix []string
 	for _, r := range rows {
 		all = append(all, r[0])
 		if dangerous(r[0]) {
 			bad = append(bad, r[0])
-			mend = append(mend, "REVOKE "+r[0]+" FROM "+x.user)
+			fix = append(fix, "REVOKE "+r[0]+" FROM "+x.user)
 		}
 	}
 	if len(bad) > 0 {
-		x.wrong("privileges-roles", "as SYS: "+strings.Join(mend, "; "), "%s has %s", x.user, strings.Join(bad, ", "))
+		x.wrong("privileges-roles", "as SYS: "+strings.Join(fix, "; "), "%s has %s", x.user, strings.Join(bad, ", "))
 		return
 	}
 	x.good("privileges-roles", "%s", orNone(all))
@@ -48,8 +48,8 @@ func orNone(list []string) string {
 }
 
 // privileges looks for rights of the system. A runtime user needs one of them.
-func (x *examiner) privileges() {
-	rows, err := x.rows("examine_privileges")
+func (x *checker) privileges() {
+	rows, err := x.rows("check_privileges")
 	if err != nil {
 		x.failed("privileges-system", err)
 		return
@@ -86,7 +86,7 @@ var (
 )
 
 // granted lists what 50_grants.sql grants, each with its statement.
-func (x *examiner) granted() (map[right]string, error) {
+func (x *checker) granted() (map[right]string, error) {
 	units, err := Installation{RuntimeUser: x.user}.units()
 	if err != nil {
 		return nil, err
@@ -109,8 +109,8 @@ func (x *examiner) granted() (map[right]string, error) {
 }
 
 // grants compares what the user has with what the script grants.
-func (x *examiner) grants() {
-	rows, err := x.rows("examine_grants", x.owner, x.user)
+func (x *checker) grants() {
+	rows, err := x.rows("check_grants", x.owner, x.user)
 	if err != nil {
 		x.failed("grants", err)
 		return
@@ -130,11 +130,11 @@ func (x *examiner) grants() {
 		x.failed("grants", err)
 		return
 	}
-	var lack, mend, more, revoke []string
+	var lack, fix, more, revoke []string
 	for r, statement := range want {
 		if have[r] == "" {
 			lack = append(lack, r.privilege+" on "+r.object)
-			mend = append(mend, statement)
+			fix = append(fix, statement)
 		}
 	}
 	for r, grantee := range have {
@@ -143,24 +143,24 @@ func (x *examiner) grants() {
 			revoke = append(revoke, fmt.Sprintf("REVOKE %s ON %s.%s FROM %s", r.privilege, r.schema, r.object, grantee))
 		}
 	}
-	x.compare("grants", "as the owner: ", len(want), lack, mend, x.wrong, "missing: ")
+	x.compare("grants", "as the owner: ", len(want), lack, fix, x.wrong, "missing: ")
 	x.compare("grants-beyond", "as the owner: ", len(want), more, revoke, x.warn, "a node does not need: ")
 }
 
 // compare reports a difference, or that there is none.
-func (x *examiner) compare(check, who string, count int, names, mend []string, report func(check, mend, found string, args ...any), what string) {
+func (x *checker) compare(check, who string, count int, names, fix []string, report func(check, fix, found string, args ...any), what string) {
 	if len(names) == 0 {
 		x.good(check, "as 50_grants.sql grants, %d", count)
 		return
 	}
 	slices.Sort(names)
-	slices.Sort(mend)
-	statements := strings.Join(mend, "; ")
+	slices.Sort(fix)
+	statements := strings.Join(fix, "; ")
 	const most = 5
-	if len(mend) > most {
-		statements = "50_grants.sql " + x.user + ", which begins with " + mend[0]
+	if len(fix) > most {
+		statements = "50_grants.sql " + x.user + ", which begins with " + fix[0]
 		if check != "grants" {
-			statements = strings.Join(mend[:most], "; ") + " and so on"
+			statements = strings.Join(fix[:most], "; ") + " and so on"
 		}
 	}
 	if strings.HasPrefix(statements, "as SYS") {
@@ -171,7 +171,7 @@ func (x *examiner) compare(check, who string, count int, names, mend []string, r
 
 // administrator looks for the right to start and stop queues: with it the
 // driver starts a queue again that an operator has stopped.
-func (x *examiner) administrator(have map[right]string) {
+func (x *checker) administrator(have map[right]string) {
 	grantee := have[right{"SYS", "DBMS_AQADM", "EXECUTE"}]
 	switch {
 	case grantee == "":
@@ -186,11 +186,11 @@ func (x *examiner) administrator(have map[right]string) {
 
 // possessions says what a runtime user owns: nothing, for what one owns one
 // can drop.
-func (x *examiner) possessions() {
+func (x *checker) possessions() {
 	if !x.apart() {
 		return
 	}
-	n, err := x.number("examine_owned", x.user)
+	n, err := x.number("check_owned", x.user)
 	switch {
 	case err != nil:
 		x.failed("privileges-objects", err)

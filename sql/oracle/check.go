@@ -13,9 +13,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Examination says what Examine looks at: the database as a node's own user
+// CheckOptions says what Check looks at: the database as a node's own user
 // sees it.
-type Examination struct {
+type CheckOptions struct {
 	DSN      string // of the user of the nodes
 	Schema   string // owner of the tables and queues; empty = the user's own
 	Sessions int    // that a node takes, for which room is looked for
@@ -26,28 +26,28 @@ type Examination struct {
 	Quick bool
 }
 
-// Limits of an examination.
+// Limits of a check.
 const (
 	MinVersion = 19              // of the database
 	MinClient  = 21              // of the client library: older ones fail in parallel array enqueues
 	MaxSkew    = 2 * time.Second // between the clocks of a node and of the database; DefaultDeadAfter is an error
 )
 
-// examiner gathers findings on one database.
-type examiner struct {
+// checker gathers findings on one database.
+type checker struct {
 	ctx   context.Context
-	e     Examination
+	e     CheckOptions
 	db    *sql.DB
 	user  string // who looks
 	owner string // of the schema
 	list  []store.Finding
 }
 
-// Examine checks a database and the schema in it, without changing anything,
+// Check looks at a database and the schema in it, without changing anything,
 // with the eyes of the user that nodes have. What that user is not allowed to
 // see is a finding, too.
-func Examine(ctx context.Context, e Examination) []store.Finding {
-	x := &examiner{ctx: ctx, e: e}
+func Check(ctx context.Context, e CheckOptions) []store.Finding {
+	x := &checker{ctx: ctx, e: e}
 	db, err := aq.Open(aq.Options{DSN: e.DSN, Schema: e.Schema})
 	if err != nil {
 		x.failed("connection", err)
@@ -55,7 +55,7 @@ func Examine(ctx context.Context, e Examination) []store.Finding {
 	}
 	defer db.Close()
 	x.db = db.Shared(1)
-	if x.user, err = x.text("examine_who"); err == nil {
+	if x.user, err = x.text("check_who"); err == nil {
 		x.owner, err = x.text("schema_name")
 	}
 	if err != nil {
@@ -79,24 +79,24 @@ func Examine(ctx context.Context, e Examination) []store.Finding {
 	return x.list
 }
 
-func (x *examiner) add(check string, g store.Grade, mend, found string, args ...any) {
-	x.list = append(x.list, store.Finding{Check: check, Grade: g, Found: fmt.Sprintf(found, args...), Mend: mend})
+func (x *checker) add(check string, g store.Severity, fix, found string, args ...any) {
+	x.list = append(x.list, store.Finding{Check: check, Severity: g, Found: fmt.Sprintf(found, args...), Fix: fix})
 }
 
-func (x *examiner) good(check, found string, args ...any) {
+func (x *checker) good(check, found string, args ...any) {
 	x.add(check, store.Good, "", found, args...)
 }
 
-func (x *examiner) warn(check, mend, found string, args ...any) {
-	x.add(check, store.Warning, mend, found, args...)
+func (x *checker) warn(check, fix, found string, args ...any) {
+	x.add(check, store.Warning, fix, found, args...)
 }
 
-func (x *examiner) wrong(check, mend, found string, args ...any) {
-	x.add(check, store.Wrong, mend, found, args...)
+func (x *checker) wrong(check, fix, found string, args ...any) {
+	x.add(check, store.Wrong, fix, found, args...)
 }
 
 // failed says that a check could not be made where nothing should hinder it.
-func (x *examiner) failed(check string, err error) {
+func (x *checker) failed(check string, err error) {
 	hint := "look for the code under Trouble in docs/oracle.md"
 	if p := problemOf(explain(err)); p != nil && p.Hint != "" {
 		hint = p.Hint
@@ -105,11 +105,11 @@ func (x *examiner) failed(check string, err error) {
 }
 
 // unread says that the user may not read what a check needs.
-func (x *examiner) unread(check, mend string, err error) {
-	if mend == "" {
-		mend = "look for the code under Trouble in docs/oracle.md"
+func (x *checker) unread(check, fix string, err error) {
+	if fix == "" {
+		fix = "look for the code under Trouble in docs/oracle.md"
 	}
-	x.warn(check, mend, "it could not be found out: %s", oneLine(err))
+	x.warn(check, fix, "it could not be found out: %s", oneLine(err))
 }
 
 func problemOf(err error) *problem.Error {
@@ -129,7 +129,7 @@ func oneLine(err error) string {
 }
 
 // rows are the rows of a query, each column as text.
-func (x *examiner) rows(name string, args ...any) ([][]string, error) {
+func (x *checker) rows(name string, args ...any) ([][]string, error) {
 	rows, err := x.db.QueryContext(x.ctx, text(name), args...)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (x *examiner) rows(name string, args ...any) ([][]string, error) {
 }
 
 // text is the first column of the first row of a query, "" for none.
-func (x *examiner) text(name string, args ...any) (string, error) {
+func (x *checker) text(name string, args ...any) (string, error) {
 	rows, err := x.rows(name, args...)
 	if err != nil || len(rows) == 0 {
 		return "", err
@@ -168,7 +168,7 @@ func (x *examiner) text(name string, args ...any) (string, error) {
 }
 
 // number is the same as a number.
-func (x *examiner) number(name string, args ...any) (int, error) {
+func (x *checker) number(name string, args ...any) (int, error) {
 	s, err := x.text(name, args...)
 	n := 0
 	if err == nil {
@@ -178,4 +178,4 @@ func (x *examiner) number(name string, args ...any) (int, error) {
 }
 
 // apart says whether the owner of the schema and who looks are two users.
-func (x *examiner) apart() bool { return x.user != x.owner }
+func (x *checker) apart() bool { return x.user != x.owner }

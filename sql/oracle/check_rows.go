@@ -11,10 +11,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
-// What an examination says of the rows: it reads each that can be told to be
+// What a check says of the rows: it reads each that can be told to be
 // damaged, as the nodes would.
 
-func (x *examiner) contents() {
+func (x *checker) contents() {
 	states, actors := survey.NewStates(), survey.NewActors()
 	derived(x, "checksums", "state_all", states.Row, states.Findings)
 	derived(x, "task-actors", "task_actor_all", actors.Row, actors.Findings)
@@ -23,31 +23,31 @@ func (x *examiner) contents() {
 	damaged[projections.TaskEventRow](x, "task-events", "task_event_all")
 	damaged[messageRow](x, "messages", "message_all_signal", "message_all_schedule", "message_all_command")
 	s := survey.Table{Check: "definitions"}
-	if examine(x, s.Check, "definition_all", func(r *definition.Record, _ error) error { return s.Row(x.e.Verify(*r)) }) {
+	if checkRows(x, s.Check, "definition_all", func(r *definition.Record, _ error) error { return s.Row(x.e.Verify(*r)) }) {
 		x.list = append(x.list, s.Finding())
 	}
 }
 
 // derived reads rows beside what they repeat.
-func derived[T any](x *examiner, check, query string, row func(T) error, findings func() []store.Finding) {
-	if examine(x, check, query, func(item *T, _ error) error { return row(*item) }) {
+func derived[T any](x *checker, check, query string, row func(T) error, findings func() []store.Finding) {
+	if checkRows(x, check, query, func(item *T, _ error) error { return row(*item) }) {
 		x.list = append(x.list, findings()...)
 	}
 }
 
 // damaged counts rows that are not as they were written.
-func damaged[T any](x *examiner, check string, queries ...string) {
+func damaged[T any](x *checker, check string, queries ...string) {
 	s := survey.Table{Check: check}
 	for _, query := range queries {
-		if !examine(x, check, query, func(_ *T, damage error) error { return s.Row(damage) }) {
+		if !checkRows(x, check, query, func(_ *T, damage error) error { return s.Row(damage) }) {
 			return
 		}
 	}
 	x.list = append(x.list, s.Finding())
 }
 
-// examine reads every row of a query, or says that the check could not.
-func examine[T any](x *examiner, check, query string, each func(*T, error) error) bool {
+// checkRows reads every row of a query, or says that the check could not.
+func checkRows[T any](x *checker, check, query string, each func(*T, error) error) bool {
 	found, err := x.db.QueryContext(x.ctx, text(query))
 	if err == nil {
 		err = rows.Each(found, func(item *T, damage error) (bool, error) { return true, each(item, damage) })

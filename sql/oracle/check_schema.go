@@ -9,9 +9,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/aq"
 )
 
-// What an examination says of the schema: it expects what the scripts make.
+// What a check says of the schema: it expects what the scripts make.
 
-func (x *examiner) schemaVersion() {
+func (x *checker) schemaVersion() {
 	have, err := version(x.ctx, x.db)
 	switch {
 	case err != nil:
@@ -50,14 +50,14 @@ func made() ([]object, error) {
 
 // objects looks for everything that the scripts make. The body of the package
 // is only seen by its owner; for others pkg calls it.
-func (x *examiner) objects() {
+func (x *checker) objects() {
 	want, err := made()
 	var there, indexes [][]string
 	if err == nil {
-		there, err = x.rows("examine_objects", x.owner)
+		there, err = x.rows("check_objects", x.owner)
 	}
 	if err == nil {
-		indexes, err = x.rows("examine_indexes", x.owner)
+		indexes, err = x.rows("check_indexes", x.owner)
 	}
 	if err != nil {
 		x.failed("schema-objects", err)
@@ -73,7 +73,7 @@ func (x *examiner) objects() {
 	x.invalid(status)
 }
 
-func (x *examiner) missing(want []object, status map[string]string) {
+func (x *checker) missing(want []object, status map[string]string) {
 	var missing, scripts []string
 	for _, o := range want {
 		if status[o.kind+" "+o.name] != "" || o.kind == "PACKAGE BODY" && x.apart() {
@@ -88,16 +88,16 @@ func (x *examiner) missing(want []object, status map[string]string) {
 		x.good("schema-objects", "all %d are there", len(want))
 		return
 	}
-	mend := "as the owner: " + strings.Join(scripts, ", ")
+	fix := "as the owner: " + strings.Join(scripts, ", ")
 	if x.apart() {
-		mend += ", 50_grants.sql " + x.user
+		fix += ", 50_grants.sql " + x.user
 	}
-	x.wrong("schema-objects", mend, "missing, or not granted to %s: %s", x.user, few(missing))
+	x.wrong("schema-objects", fix, "missing, or not granted to %s: %s", x.user, few(missing))
 }
 
 // invalid says what is there and cannot be used.
-func (x *examiner) invalid(status map[string]string) {
-	var bad, mend []string
+func (x *checker) invalid(status map[string]string) {
+	var bad, fix []string
 	for name, s := range status {
 		kind, object, _ := strings.Cut(name, " ")
 		if kind == "PACKAGE" && strings.HasPrefix(object, "BODY ") {
@@ -108,21 +108,21 @@ func (x *examiner) invalid(status map[string]string) {
 		case s == "VALID" || s == "N/A":
 			continue
 		case kind == "INDEX":
-			mend = append(mend, "ALTER INDEX "+qualified+" REBUILD")
+			fix = append(fix, "ALTER INDEX "+qualified+" REBUILD")
 		case kind == "PACKAGE BODY":
-			mend = append(mend, "ALTER PACKAGE "+qualified+" COMPILE BODY")
+			fix = append(fix, "ALTER PACKAGE "+qualified+" COMPILE BODY")
 		default:
-			mend = append(mend, "ALTER "+kind+" "+qualified+" COMPILE")
+			fix = append(fix, "ALTER "+kind+" "+qualified+" COMPILE")
 		}
 		bad = append(bad, name)
 	}
 	slices.Sort(bad)
-	slices.Sort(mend)
+	slices.Sort(fix)
 	if len(bad) == 0 {
 		x.good("schema-invalid", "none of %d", len(status))
 		return
 	}
-	x.wrong("schema-invalid", "as the owner: "+strings.Join(mend, "; "), "%s", few(bad))
+	x.wrong("schema-invalid", "as the owner: "+strings.Join(fix, "; "), "%s", few(bad))
 }
 
 // few shortens a list for a line.
@@ -135,8 +135,8 @@ func few(list []string) string {
 }
 
 // pkg calls the package: only that shows that its body can be executed.
-func (x *examiner) pkg() {
-	id, err := x.text("examine_package")
+func (x *checker) pkg() {
+	id, err := x.text("check_package")
 	const unknown, noRight = 904, 1031
 	codes := aq.Codes(err)
 	switch {
@@ -158,8 +158,8 @@ const (
 	queueRetention = "0"
 )
 
-func (x *examiner) queues() {
-	rows, err := x.rows("examine_queues", x.owner)
+func (x *checker) queues() {
+	rows, err := x.rows("check_queues", x.owner)
 	if err != nil {
 		x.failed("queues", err)
 		return
@@ -174,30 +174,30 @@ func (x *examiner) queues() {
 	}
 }
 
-func (x *examiner) queue(name string, r []string) {
+func (x *checker) queue(name string, r []string) {
 	check := "queue-" + name
 	if r == nil {
 		x.noQueue(check, name)
 		return
 	}
-	var bad, mend []string
+	var bad, fix []string
 	if r[2] != "YES" || r[3] != "YES" {
 		bad = append(bad, "stopped (enqueue "+r[2]+", dequeue "+r[3]+")")
-		mend = append(mend, fmt.Sprintf("DBMS_AQADM.START_QUEUE('%s.%s')", x.owner, name))
+		fix = append(fix, fmt.Sprintf("DBMS_AQADM.START_QUEUE('%s.%s')", x.owner, name))
 	}
 	if r[4] != queueRetries || r[5] != queueDelay || r[6] != queueRetention {
 		bad = append(bad, fmt.Sprintf("max_retries %s, retry_delay %s, retention %s", r[4], r[5], r[6]))
-		mend = append(mend, fmt.Sprintf("DBMS_AQADM.ALTER_QUEUE(queue_name => '%s.%s', max_retries => %s, retry_delay => %s, retention_time => %s)",
+		fix = append(fix, fmt.Sprintf("DBMS_AQADM.ALTER_QUEUE(queue_name => '%s.%s', max_retries => %s, retry_delay => %s, retention_time => %s)",
 			x.owner, name, queueRetries, queueDelay, queueRetention))
 	}
 	if len(bad) > 0 {
-		x.wrong(check, "as the owner: BEGIN "+strings.Join(mend, "; ")+"; END;", "%s", strings.Join(bad, "; "))
+		x.wrong(check, "as the owner: BEGIN "+strings.Join(fix, "; ")+"; END;", "%s", strings.Join(bad, "; "))
 		return
 	}
 	x.good(check, "started, max_retries %s, retry_delay %s, retention %s", r[4], r[5], r[6])
 }
 
-func (x *examiner) exceptionQueue(name string, r []string) {
+func (x *checker) exceptionQueue(name string, r []string) {
 	check := "queue-" + name
 	switch {
 	case r == nil:
@@ -210,10 +210,10 @@ func (x *examiner) exceptionQueue(name string, r []string) {
 	}
 }
 
-func (x *examiner) noQueue(check, name string) {
-	mend := "as the owner: 20_queues.sql"
+func (x *checker) noQueue(check, name string) {
+	fix := "as the owner: 20_queues.sql"
 	if x.apart() {
-		mend += ", 50_grants.sql " + x.user
+		fix += ", 50_grants.sql " + x.user
 	}
-	x.wrong(check, mend, "there is no queue %s.%s, or %s has no privilege on it", x.owner, name, x.user)
+	x.wrong(check, fix, "there is no queue %s.%s, or %s has no privilege on it", x.owner, name, x.user)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
-// What an examination says of the database itself.
+// What a check says of the database itself.
 
-func (x *examiner) client() {
+func (x *checker) client() {
 	v, err := godror.ClientVersion(x.ctx, x.db)
 	if err != nil {
 		x.failed("client-version", err)
@@ -26,8 +26,8 @@ func (x *examiner) client() {
 	x.good("client-version", "client library %d.%d", v.Version, v.Release)
 }
 
-func (x *examiner) version() {
-	rows, err := x.rows("examine_version")
+func (x *checker) version() {
+	rows, err := x.rows("check_version")
 	if err != nil || len(rows) == 0 {
 		x.unread("database-version", "", orNothing(err))
 		return
@@ -51,8 +51,8 @@ func orNothing(err error) error {
 
 const charset = "AL32UTF8"
 
-func (x *examiner) charset() {
-	have, err := x.text("examine_charset")
+func (x *checker) charset() {
+	have, err := x.text("check_charset")
 	switch {
 	case err != nil || have == "":
 		x.unread("database-charset", "", orNothing(err))
@@ -65,14 +65,14 @@ func (x *examiner) charset() {
 }
 
 // mayRead is the statement that lets the user read a view of the database.
-func (x *examiner) mayRead(view string) string {
+func (x *checker) mayRead(view string) string {
 	return fmt.Sprintf("as SYS: GRANT SELECT ON SYS.%s TO %s", view, x.user)
 }
 
 // parameters looks at what the timers of the queues need.
-func (x *examiner) parameters() {
+func (x *checker) parameters() {
 	const timers, jobs = "parameter-aq_tm_processes", "parameter-job_queue_processes"
-	rows, err := x.rows("examine_parameters")
+	rows, err := x.rows("check_parameters")
 	value := map[string][]string{}
 	for _, r := range rows {
 		value["parameter-"+r[0]] = r
@@ -94,19 +94,19 @@ func (x *examiner) parameters() {
 	}
 }
 
-func (x *examiner) clock() {
+func (x *checker) clock() {
 	c := clock{host: time.Now}
 	if err := c.measure(x.ctx, x.db); err != nil {
 		x.failed("clock-skew", err)
 		return
 	}
 	skew := time.Duration(c.ahead.Load()).Round(100 * time.Millisecond)
-	mend := "let both hosts follow the same NTP servers (chronyc tracking)"
+	fix := "let both hosts follow the same NTP servers (chronyc tracking)"
 	switch {
 	case skew.Abs() > DefaultDeadAfter:
-		x.wrong("clock-skew", mend, "the clock of the database is %s ahead of this host's, more than %s", skew, DefaultDeadAfter)
+		x.wrong("clock-skew", fix, "the clock of the database is %s ahead of this host's, more than %s", skew, DefaultDeadAfter)
 	case skew.Abs() > MaxSkew:
-		x.warn("clock-skew", mend, "the clock of the database is %s ahead of this host's, more than %s", skew, MaxSkew)
+		x.warn("clock-skew", fix, "the clock of the database is %s ahead of this host's, more than %s", skew, MaxSkew)
 	default:
 		x.good("clock-skew", "%s, of %s", skew, MaxSkew)
 	}
@@ -114,7 +114,7 @@ func (x *examiner) clock() {
 
 // exceptions counts what the database has given up. A node moves it to the
 // dead letters within drainEvery.
-func (x *examiner) exceptions() {
+func (x *checker) exceptions() {
 	for _, q := range []struct{ name, query string }{
 		{"WF_SIGNAL", "expired_signal"}, {"WF_SCHEDULE", "expired_schedule"}, {"WF_COMMAND", "expired_command"}, {"WF_DLQ", "expired_dlq"},
 	} {
@@ -133,8 +133,8 @@ func (x *examiner) exceptions() {
 	}
 }
 
-func (x *examiner) deadLetters() {
-	n, err := x.number("examine_dead_letters")
+func (x *checker) deadLetters() {
+	n, err := x.number("check_dead_letters")
 	switch {
 	case err != nil:
 		x.unread("dead-letters", "as the owner: GRANT SELECT ON WF_DEAD_LETTERS TO "+x.user, err)
@@ -146,8 +146,8 @@ func (x *examiner) deadLetters() {
 }
 
 // headroom looks for the sessions that a node takes.
-func (x *examiner) headroom() {
-	rows, err := x.rows("examine_limits")
+func (x *checker) headroom() {
+	rows, err := x.rows("check_limits")
 	if err != nil || len(rows) == 0 {
 		x.unread("headroom", x.mayRead("V_$RESOURCE_LIMIT"), orNothing(err))
 		return

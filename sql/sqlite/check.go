@@ -26,8 +26,8 @@ const (
 	WarnFree = 1 << 30
 )
 
-// Examination says what Examine looks at.
-type Examination struct {
+// CheckOptions says what Check looks at.
+type CheckOptions struct {
 	Path string
 
 	// Verify says what is wrong with a definition.
@@ -36,11 +36,11 @@ type Examination struct {
 	Quick bool
 }
 
-// Examine checks a database without changing it, beside nodes that run on it or
+// Check looks at a database without changing it, beside nodes that run on it or
 // without. It reads every page and, as the nodes would, every row that can be
 // told to be damaged.
-func Examine(ctx context.Context, e Examination) []store.Finding {
-	x := &examiner{path: e.Path, verify: e.Verify}
+func Check(ctx context.Context, e CheckOptions) []store.Finding {
+	x := &checker{path: e.Path, verify: e.Verify}
 	path, err := located(e.Path)
 	if err != nil {
 		x.wrong("file-present", "name another path", "%s", err)
@@ -80,8 +80,8 @@ func Examine(ctx context.Context, e Examination) []store.Finding {
 	return x.list
 }
 
-// examiner gathers findings on one file.
-type examiner struct {
+// checker gathers findings on one file.
+type checker struct {
 	path    string
 	c       *conn
 	current bool // the schema has the version that this program knows
@@ -90,29 +90,29 @@ type examiner struct {
 	verify func(definition.Record) error
 }
 
-func (x *examiner) add(check string, g store.Grade, mend, found string, args ...any) {
-	x.list = append(x.list, store.Finding{Check: check, Grade: g, Found: fmt.Sprintf(found, args...), Mend: mend})
+func (x *checker) add(check string, g store.Severity, fix, found string, args ...any) {
+	x.list = append(x.list, store.Finding{Check: check, Severity: g, Found: fmt.Sprintf(found, args...), Fix: fix})
 }
 
-func (x *examiner) good(check, found string, args ...any) {
+func (x *checker) good(check, found string, args ...any) {
 	x.add(check, store.Good, "", found, args...)
 }
 
-func (x *examiner) wrong(check, mend, found string, args ...any) {
-	x.add(check, store.Wrong, mend, found, args...)
+func (x *checker) wrong(check, fix, found string, args ...any) {
+	x.add(check, store.Wrong, fix, found, args...)
 }
 
-// failed takes what mends from the problem.
-func (x *examiner) failed(check string, err error) {
-	mend := "restore a backup, or look at the file with sqlite3"
+// failed takes the fix from the problem.
+func (x *checker) failed(check string, err error) {
+	fix := "restore a backup, or look at the file with sqlite3"
 	var p *problem.Error
 	if errors.As(err, &p) && p.Hint != "" {
-		mend = p.Hint
+		fix = p.Hint
 	}
-	x.wrong(check, mend, "%s", err)
+	x.wrong(check, fix, "%s", err)
 }
 
-func (x *examiner) present() bool {
+func (x *checker) present() bool {
 	info, err := os.Stat(x.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -131,7 +131,7 @@ func (x *examiner) present() bool {
 
 // folder looks whether files can be made beside the database: its log, and the
 // folder of the nodes.
-func (x *examiner) folder() {
+func (x *checker) folder() {
 	dir := filepath.Dir(x.path)
 	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
 		x.wrong("folder-writable", "chmod u+wx "+dir+", for the user of the node", "nothing can be made in %s: %s", dir, err)
@@ -140,26 +140,26 @@ func (x *examiner) folder() {
 	x.good("folder-writable", "%s", dir)
 }
 
-func (x *examiner) disk() {
+func (x *checker) disk() {
 	var s unix.Statfs_t
 	if err := unix.Statfs(x.path, &s); err != nil {
 		x.add("disk-free", store.Warning, "df "+x.path, "it could not be found out: %s", err)
 		return
 	}
 	free := int64(s.Bavail) * int64(s.Bsize) //nolint:unconvert // their types differ between systems
-	mend := "make room on the disk of " + x.path
+	fix := "make room on the disk of " + x.path
 	switch {
 	case free < MinFree:
-		x.wrong("disk-free", mend, "%d MiB free, less than %d", free>>20, MinFree>>20)
+		x.wrong("disk-free", fix, "%d MiB free, less than %d", free>>20, MinFree>>20)
 	case free < WarnFree:
-		x.add("disk-free", store.Warning, mend, "%d MiB free, less than %d", free>>20, WarnFree>>20)
+		x.add("disk-free", store.Warning, fix, "%d MiB free, less than %d", free>>20, WarnFree>>20)
 	default:
 		x.good("disk-free", "%d MiB", free>>20)
 	}
 }
 
 // writable begins to write and stops.
-func (x *examiner) writable() {
+func (x *checker) writable() {
 	err := unix.Access(x.path, unix.W_OK)
 	if err == nil {
 		if err = x.c.script("begin immediate"); err == nil {
@@ -173,7 +173,7 @@ func (x *examiner) writable() {
 	x.good("file-writable", "yes")
 }
 
-func (x *examiner) owned() {
+func (x *checker) owned() {
 	if err := foreign(x.c, x.path); err != nil {
 		x.failed("application", explain(err, x.path))
 		return
@@ -182,7 +182,7 @@ func (x *examiner) owned() {
 }
 
 // rows reads every row that tells damage, or repeats another.
-func (x *examiner) rows() {
+func (x *checker) rows() {
 	db, err := sql.Open("sqlite3", dsn(x.path, "_query_only=1"))
 	if err != nil {
 		x.failed("checksums", explain(err, x.path))
@@ -190,7 +190,7 @@ func (x *examiner) rows() {
 	}
 	defer db.Close()
 	states := survey.NewStates()
-	if examine(x, db, "checksums", "state_all", func(s *survey.State, _ error) error { return states.Row(*s) }) {
+	if checkRows(x, db, "checksums", "state_all", func(s *survey.State, _ error) error { return states.Row(*s) }) {
 		x.list = append(x.list, states.Findings()...)
 	}
 	damaged[projections.EntryRow](x, db, "streams", "stream_select")
@@ -198,7 +198,7 @@ func (x *examiner) rows() {
 	damaged[projections.TaskEventRow](x, db, "task-events", "task_events")
 	damaged[messageRow](x, db, "messages", "message_all")
 	s := survey.Table{Check: "definitions"}
-	if examine(x, db, s.Check, "definition_all", func(r *definition.Record, _ error) error { return s.Row(x.verify(*r)) }) {
+	if checkRows(x, db, s.Check, "definition_all", func(r *definition.Record, _ error) error { return s.Row(x.verify(*r)) }) {
 		x.list = append(x.list, s.Finding())
 	}
 }
@@ -215,15 +215,15 @@ func (m *messageRow) Verify() error {
 }
 
 // damaged counts rows that are not as they were written.
-func damaged[T any](x *examiner, db *sql.DB, check, query string) {
+func damaged[T any](x *checker, db *sql.DB, check, query string) {
 	s := survey.Table{Check: check}
-	if examine(x, db, check, query, func(_ *T, damage error) error { return s.Row(damage) }) {
+	if checkRows(x, db, check, query, func(_ *T, damage error) error { return s.Row(damage) }) {
 		x.list = append(x.list, s.Finding())
 	}
 }
 
-// examine reads every row of a query, or says that the check could not.
-func examine[T any](x *examiner, db *sql.DB, check, query string, each func(*T, error) error) bool {
+// checkRows reads every row of a query, or says that the check could not.
+func checkRows[T any](x *checker, db *sql.DB, check, query string, each func(*T, error) error) bool {
 	found, err := db.Query(statement(query))
 	if err == nil {
 		err = rows.Each(found, func(item *T, damage error) (bool, error) { return true, each(item, damage) })
@@ -234,7 +234,7 @@ func examine[T any](x *examiner, db *sql.DB, check, query string, each func(*T, 
 	return err == nil
 }
 
-func (x *examiner) journal() {
+func (x *checker) journal() {
 	mode, err := x.c.text("pragma journal_mode")
 	switch {
 	case err != nil:
@@ -246,7 +246,7 @@ func (x *examiner) journal() {
 	}
 }
 
-func (x *examiner) integrity() {
+func (x *checker) integrity() {
 	row, err := x.c.text("pragma quick_check(1)")
 	switch {
 	case err != nil:
@@ -258,7 +258,7 @@ func (x *examiner) integrity() {
 	}
 }
 
-func (x *examiner) version() {
+func (x *checker) version() {
 	have, known, err := versions(x.c, x.path)
 	switch {
 	case err != nil:
@@ -273,7 +273,7 @@ func (x *examiner) version() {
 	}
 }
 
-func (x *examiner) deadLetters() {
+func (x *checker) deadLetters() {
 	n, err := x.c.number("select count(*) from WF_DEAD_LETTERS")
 	switch {
 	case err != nil:
