@@ -26,8 +26,8 @@ const (
 // instance rests after such a turn, and its signals gather for the next.
 const (
 	manySignals = 32
-	restFactor  = 4 // times as long as the turn took
-	restMax     = 100 * time.Millisecond
+	restFactor  = 8 // times as long as the turn took
+	restMax     = 200 * time.Millisecond
 )
 
 // post is one signal in a mailbox.

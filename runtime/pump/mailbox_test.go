@@ -18,7 +18,7 @@ func come(m *mailboxes, instance string, n int) {
 // A turn of many signals that took 20 ms, with and without others' turns meanwhile.
 func TestAfterATurnOfManyOthersGoFirst(t *testing.T) {
 	t.Parallel()
-	for others, want := range map[int]time.Duration{0: 0, 1: 80 * time.Millisecond} {
+	for others, want := range map[int]time.Duration{0: 0, 1: restFactor * 20 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMailboxes()
 			come(m, "wide", manySignals+2)
