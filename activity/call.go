@@ -213,8 +213,8 @@ func scalar(raw json.RawMessage) (string, error) {
 func isToken(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && !('0' <= c && c <= '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+		alphabetic := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !alphabetic && !('0' <= c && c <= '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
 			return false
 		}
 	}

@@ -205,18 +205,18 @@ func (s *secrecy) search(layer []byte, at []int32, below int) (found [][2]int) {
 type coder struct {
 	group  int       // characters
 	bytes  int       // that they are
-	letter [256]byte // for each character; 0 = it is none
+	symbol [256]byte // for each character; 0 = it is none
 	decode func(dst, src []byte) (int, error)
 }
 
 var coders = []coder{
-	{2, 1, letters("0123456789abcdef", "ABCDEF", "abcdef"), hex.Decode},
-	{4, 3, letters("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", "-_", "+/"), base64.RawStdEncoding.Decode},
+	{2, 1, symbols("0123456789abcdef", "ABCDEF", "abcdef"), hex.Decode},
+	{4, 3, symbols("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", "-_", "+/"), base64.RawStdEncoding.Decode},
 }
 
-// letters is what stands for a character in an alphabet, and for those of
+// symbols is what stands for a character in an alphabet, and for those of
 // another spelling; 0 = nothing.
-func letters(alphabet, other, same string) (to [256]byte) {
+func symbols(alphabet, other, same string) (to [256]byte) {
 	for i := range len(alphabet) {
 		to[alphabet[i]] = alphabet[i]
 	}
@@ -255,7 +255,7 @@ func (c *coder) runs(t []byte, at []int32, shift int) (out []byte, places []int3
 		run, from = run[:0], from[:0]
 	}
 	for i, ch := range t {
-		switch l := c.letter[ch]; {
+		switch l := c.symbol[ch]; {
 		case l != 0:
 			run, from = append(run, l), append(from, i)
 		case len(run) > 0 && (ch == '\n' || ch == '\r'):

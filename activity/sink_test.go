@@ -92,13 +92,13 @@ func TestRegisteredFunctionTakesEventsInPlaceOfTheSink(t *testing.T) {
 	u, got, _ := sink(t, http.StatusOK)
 	p := New(Config{Sink: u})
 	defer p.Close()
-	var heard string
+	var received string
 	p.Register(engine.TargetEvent, func(_ context.Context, event json.RawMessage) (any, error) {
-		heard = string(event)
+		received = string(event)
 		return nil, nil
 	})
-	if _, f := p.Perform(t.Context(), event(), "i/3", 1); f != nil || heard != placed || got.Method != "" {
-		t.Errorf("%v, function heard %q, sink %q", f, heard, got.Method)
+	if _, f := p.Perform(t.Context(), event(), "i/3", 1); f != nil || received != placed || got.Method != "" {
+		t.Errorf("%v, function heard %q, sink %q", f, received, got.Method)
 	}
 }
 

@@ -103,7 +103,7 @@ func TestTrafficFine(t *testing.T) {
 		t.Errorf("the number came after %v", d)
 	}
 	w.Waits("awaitManualCode")
-	if w.Hears("org.example.fines.manual-code-generated", map[string]any{"policeReport": "r-2"}) {
+	if w.ListensFor("org.example.fines.manual-code-generated", map[string]any{"policeReport": "r-2"}) {
 		t.Error("another report's code is taken")
 	}
 	w.Event("org.example.fines.manual-code-generated", map[string]any{"policeReport": "r-1", "manualIdentificationCode": "m-1"})

@@ -224,7 +224,7 @@ func (w *Workflow) stub(c Call) *Stub {
 // the test when no wait takes it: see [Workflow.EarlyEvent].
 func (w *Workflow) Event(eventType string, data any) *Workflow {
 	w.t.Helper()
-	if !w.Hears(eventType, data) {
+	if !w.ListensFor(eventType, data) {
 		w.t.Fatalf("aqueducttest: nothing waits for event %s with %s; the instance is %s", eventType, w.json(data), w.where())
 	}
 	w.deliver(w.signal(signal.ExternalSignal, "", w.cloudEvent(eventType, data), ""))
@@ -243,9 +243,9 @@ func (w *Workflow) EarlyEvent(eventType string, data any) *Workflow {
 	return w
 }
 
-// Hears reports whether the instance waits for an event of a type with data,
+// ListensFor reports whether the instance waits for an event of a type with data,
 // correlation included.
-func (w *Workflow) Hears(eventType string, data any) bool {
+func (w *Workflow) ListensFor(eventType string, data any) bool {
 	w.t.Helper()
 	w.started()
 	raw := w.json(w.cloudEvent(eventType, data))

@@ -319,7 +319,7 @@ func TestMigrationChangesNothingElse(t *testing.T) {
 func rename(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
-		if text[i] == 't' && i+1 < len(text) && text[i+1] >= '1' && text[i+1] <= '9' && (i == 0 || !isLetter(text[i-1])) {
+		if text[i] == 't' && i+1 < len(text) && text[i+1] >= '1' && text[i+1] <= '9' && (i == 0 || !isAlphabetic(text[i-1])) {
 			b.WriteString("renamed-")
 			continue
 		}
@@ -328,7 +328,7 @@ func rename(text string) string {
 	return b.String()
 }
 
-func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' }
+func isAlphabetic(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' }
 
 func playBoth(docA, docB string, r *rand.Rand) (moved bool, err error) {
 	pa, err := openworkflow.Parse("a", []byte(docA))

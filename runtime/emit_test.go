@@ -22,7 +22,7 @@ var (
   - pay:
       emit: {event: {with: {type: paid, data: {order: '${ .order }', amount: 5}}}}
 `)
-	heardDoc = doc("heard", `
+	receiverDoc = doc("heard", `
   - paid:
       listen: {to: {one: {with: {type: paid, source: 'aqueduct:t/emit'}}}, read: envelope}
 `)
@@ -80,7 +80,7 @@ func (n *testNode) settled(t *testing.T) {
 func TestEmittedEventReachesListenersAndTheOutside(t *testing.T) {
 	t.Parallel()
 	out := &outsider{}
-	n := start(t, testdb.OnFile(t)(), out.take, emitDoc, listenDoc, heardDoc)
+	n := start(t, testdb.OnFile(t)(), out.take, emitDoc, listenDoc, receiverDoc)
 	n.begin(t, "seven", "t/listen", map[string]any{"order": 7})
 	n.begin(t, "eight", "t/listen", map[string]any{"order": 8})
 	n.begin(t, "any", "t/heard", nil)
@@ -114,7 +114,7 @@ func TestUndeliveredEventIsADeadLetterThatCanBeReplayed(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
 	out := &outsider{fail: func(int) error { return down }}
-	n := start(t, testdb.OnFile(t)(), out.take, emitDoc, heardDoc)
+	n := start(t, testdb.OnFile(t)(), out.take, emitDoc, receiverDoc)
 	n.begin(t, "any", "t/heard", nil)
 	n.begin(t, "i", "t/emit", nil)
 	n.output(t, "i") // the workflow does not wait for its events

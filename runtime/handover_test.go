@@ -226,9 +226,9 @@ func TestPausedScheduleIsHandedOverPaused(t *testing.T) {
 	})
 }
 
-// TestOneOfManyPublishersIsHeard publishes the first versions of a definition
+// TestOneOfManyPublishersSucceeds publishes the first versions of a definition
 // at the same time: one schedule is there in the end, of the highest.
-func TestOneOfManyPublishersIsHeard(t *testing.T) {
+func TestOneOfManyPublishersSucceeds(t *testing.T) {
 	t.Parallel()
 	nodesOn(t, func(t *testing.T, nodes []*testNode) {
 		var all sync.WaitGroup

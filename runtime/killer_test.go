@@ -90,15 +90,15 @@ func TestWhatKillsProcessesIsTakenOutOfCirculation(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		for _, what := range []string{"command", "message"} {
 			place := fresh()
-			deaths, at := 0, "first"
-			for ; deaths < 12; deaths++ {
+			kills, at := 0, "first"
+			for ; kills < 12; kills++ {
 				if child(t, "killer", place, what, "AQUEDUCT_TEST_AT="+at).Run() == nil {
 					break
 				}
 				at = "again"
 			}
-			if deaths < 2 || deaths == 12 {
-				t.Errorf("a %s killed %d processes", what, deaths)
+			if kills < 2 || kills == 12 {
+				t.Errorf("a %s killed %d processes", what, kills)
 			}
 			if filepath.IsAbs(place) {
 				if err := sqlite.CheckIntegrity(place); err != nil {

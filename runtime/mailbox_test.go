@@ -22,7 +22,7 @@ import (
 
 // ringDoc goes round: each event is refused in every state but one, so that the
 // order in which events are applied shows.
-const ringDoc = `
+const circleDoc = `
 lifecycle: '1.0'
 environment: t
 definition: ring
@@ -41,7 +41,7 @@ func TestQueuedEventsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		const entities, events = 5, 30
-		n := start(t, fresh(), nil, ringDoc)
+		n := start(t, fresh(), nil, circleDoc)
 		var c store.Change
 		for i := range events {
 			for e := range entities {
@@ -172,7 +172,7 @@ func TestTimersOfOneInstanceAreDecidedTogether(t *testing.T) {
 func TestEachSignalOfATurnHasItsVerdict(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
-		n := start(t, fresh(), nil, ringDoc)
+		n := start(t, fresh(), nil, circleDoc)
 		if _, _, _, err := n.rt.StartOrSignal(t.Context(), "", trigger("t/ring", "R", "e-0", ""), nil); problem.CodeOf(err) != "lifecycle.unknown-event" {
 			t.Fatalf("an event that nobody knows: %v", err)
 		}

@@ -61,7 +61,7 @@ func TestSequenceIsKeptAcrossNodes(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		const signals = 61
 		place := fresh()
-		a, err := open(t.Context(), place, nil, nil, ringDoc)
+		a, err := open(t.Context(), place, nil, nil, circleDoc)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestSequenceIsKeptAcrossNodes(t *testing.T) {
 // What an instance keeps of signals with a sequence is bounded.
 func TestWaitingForATurnIsBounded(t *testing.T) {
 	t.Parallel()
-	n := start(t, testdb.OnFile(t)(), nil, ringDoc)
+	n := start(t, testdb.OnFile(t)(), nil, circleDoc)
 	n.begin(t, "r", "t/ring", nil)
 	for i := range snapshot.MaxAhead {
 		if did, err := n.rt.Signal(t.Context(), numbered("r", fmt.Sprintf("s-%d", i), i+2)); did != engine.Buffered || err != nil {

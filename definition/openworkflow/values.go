@@ -333,9 +333,9 @@ func (c *compiler) units(at string, v map[string]any) string {
 	if n["days"] > 0 {
 		date = fmt.Sprintf("%dD", n["days"])
 	}
-	for _, u := range []struct{ name, letter string }{{"hours", "H"}, {"minutes", "M"}} {
+	for _, u := range []struct{ name, designator string }{{"hours", "H"}, {"minutes", "M"}} {
 		if n[u.name] > 0 {
-			clock += fmt.Sprintf("%d%s", n[u.name], u.letter)
+			clock += fmt.Sprintf("%d%s", n[u.name], u.designator)
 		}
 	}
 	if seconds != "0" || date+clock == "" {

@@ -149,7 +149,7 @@ func (c *client) drive(ctx context.Context, w *work) error {
 			err = c.signal(ctx, w, "step", n)
 		}
 	case mended:
-		err = c.mend(ctx, w)
+		err = c.fix(ctx, w)
 	case human:
 		err = c.person(ctx, w)
 	}
@@ -208,16 +208,16 @@ func (c *client) publish(ctx context.Context, w *work) error {
 	w.note(func(w *judge.Work) { w.Acked = time.Now() })
 	select {
 	case <-c.b.seen.wait(w.ID, "end"):
-	case <-time.After(heardMax): // the judge will say it
+	case <-time.After(answerMax): // the judge will say it
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	return nil
 }
 
-// heardMax is how long a client waits for what its event began before it
+// answerMax is how long a client waits for what its event began before it
 // publishes the next.
-const heardMax = 5 * time.Second
+const answerMax = 5 * time.Second
 
 // found is what a node shows of an instance.
 type found struct {
@@ -235,8 +235,8 @@ func (c *client) show(ctx context.Context, id string) (found, error) {
 	return f, errors.Join(c.accepted(a, nil), json.Unmarshal(a.body, &f))
 }
 
-// mend is an operator who retries what has failed, until it has not.
-func (c *client) mend(ctx context.Context, w *work) error {
+// fix is an operator who retries what has failed, until it has not.
+func (c *client) fix(ctx context.Context, w *work) error {
 	for {
 		f, err := c.show(ctx, w.ID)
 		if err != nil {

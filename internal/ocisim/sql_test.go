@@ -98,7 +98,7 @@ func TestStatementFailsAloneInItsTransaction(t *testing.T) {
 	equal(t, "rows", one[int](t, db, `SELECT COUNT(*) FROM t1`), 3)
 }
 
-func TestSavepointsUndoPartOfATransaction(t *testing.T) {
+func TestSavepointsRollBackPartOfATransaction(t *testing.T) {
 	_, db := open(t)
 	exec(t, db, `CREATE TABLE t (id NUMBER(10))`)
 	tx := begin(t, db)

@@ -200,3 +200,26 @@ var (
 // maxUnused is how many exported names have no user outside their package, are no
 // part of what it exports, and do not stand in the docs. It only goes down.
 const maxUnused = 80
+
+// One word per concept, the field's own: bannedWords are words that this house
+// had for itself, each with the one that everybody knows. A name of Go code and
+// of a file has none of them. docs/reference/words.md lists the words we have.
+var bannedWords = map[string]string{
+	"bed": "test cluster, or fixture", "bell": "wake-up file", "buried": "dead letter", "bury": "dead letter",
+	"disown": "onCancel", "disowned": "onCancel", "doubt": "resolve an unknown outcome", "doubted": "unresolved",
+	"examine": "check", "examiner": "checker", "grade": "severity", "hear": "deliverEvent",
+	"heard": "delivered", "hears": "deliverEvent", "insist": "retry commit", "kase": "test case", "letter": "dead letter", "letters": "dead letters",
+	"mend": "fix", "mourn": "peer failure", "mourner": "peer failure", "deaths": "peer failures", "powers": "capabilities, parts",
+	"ring": "notify", "rings": "notify", "stash": "prefetch", "stashed": "prefetched", "teller": "publisher", "tellers": "publishers",
+	"turnstile": "process lock", "undo": "compensate", "undone": "compensated", "unstash": "return what was prefetched", "untold": "unpublished",
+}
+
+// bannedPackages are words that are good for anything but a package.
+var bannedPackages = map[string]string{"places": "testdb", "bed": "test cluster", "floor": "baseline"}
+
+// allowedAfter are words that make a banned one what it should be.
+var allowedAfter = map[string][]string{"letter": {"dead"}, "letters": {"dead"}}
+
+// wordsLeft is how many names with a banned word there are still. It only
+// shrinks.
+var wordsLeft = map[string]int{"disown": 1, "disowned": 1, "hear": 1, "heard": 3, "hears": 1, "undo": 7, "undone": 3, "untold": 1}

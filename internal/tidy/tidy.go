@@ -69,10 +69,11 @@ func Check(files []File) []Finding {
 	var found []Finding
 	documented := map[string]bool{}
 	var sleeps []Finding
-	house := newHouse()
+	house, vocabulary := newHouse(), newVocabulary()
 	for _, f := range files {
 		found = append(found, checkText(f)...)
 		house.text(f)
+		vocabulary.file(f.Path)
 		if !strings.HasSuffix(f.Path, ".go") || strings.Contains("/"+f.Path, "/testdata/") {
 			continue
 		}
@@ -90,6 +91,7 @@ func Check(files []File) []Finding {
 		found = append(found, checkShape(s)...)
 		sleeps = append(sleeps, sleepsOf(s)...)
 		house.source(s)
+		vocabulary.source(s)
 		if !s.isTest() {
 			documented[s.dir()] = documented[s.dir()] || parsed.Doc != nil
 		}
@@ -101,6 +103,7 @@ func Check(files []File) []Finding {
 	}
 	found = append(found, checkSleeps(sleeps)...)
 	found = append(found, house.check()...)
+	found = append(found, vocabulary.check()...)
 	slices.SortFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Text, b.Text))
 	})

@@ -140,11 +140,19 @@ func TestEveryRuleFails(t *testing.T) {
 		{"docs/a.md", "see /wor" + "k/notes", "machine-path"},
 		{"engine/testdata/a.txt", "/tm" + "p/x", "machine-path"},
 		{"Makefile", "GOPROXY=https://proxy.golang" + ".org", "registry"},
+		{"engine/a.go", "var doubted int", "vocabulary"},
+		{"engine/a.go", "type WakeBell struct{}", "vocabulary"},
+		{"engine/a_test.go", "func f(oldKase int) {}", "vocabulary"},
+		{"engine/a.go", "var letterOfANode int", "vocabulary"},
+		{"engine/a.go", repeated("\nvar a%dUndo int", wordsLeft["undo"]+1), "vocabulary"},
+		{"engine/turnstile.go", "", "vocabulary"},
+		{"sql/sqlite/query/message_bury.sql", "select 1", "vocabulary"},
+		{"internal/places/a.go", "package places", "vocabulary"},
 		{"engine/a.go", "func", "go"},
 	}
 	for _, c := range cases {
 		source := c.body
-		if strings.HasSuffix(c.path, ".go") {
+		if strings.HasSuffix(c.path, ".go") && !strings.HasPrefix(source, "package ") {
 			source = "// Package a is here.\npackage a\n\n" + strings.TrimPrefix(c.body, "\n") + "\n"
 		}
 		found := Check([]File{{Path: c.path, Source: []byte(source)}})
@@ -227,6 +235,7 @@ func TestTheAllowedIsAccepted(t *testing.T) {
 		{"cmd/engine-node/a.go", body(module+"/runtime", "github.com/spf13/cobra")},
 		{"engine/a.go", []byte("// Package a is.\npackage a\n\nimport \"time\"\n\nvar d = 2 * time.Second\n")},
 		{"engine/b.go", []byte("package a\n\nvar _, ok = any(nil).(Scheduled)\n")},
+		{"engine/c.go", []byte("package a\n\nvar deadLetterString, DeadLetters, places, undoubted int\n")},
 		{"engine/b_test.go", []byte("package a\n\nvar _, asserted = any(nil).(*Program)\n")},
 		{"engine/testdata/bad.go", []byte("package  x")},
 		{"deploy/logo.png", []byte("\x00 TO" + "DO")},

@@ -55,7 +55,7 @@ type admission struct {
 	queue   []*target // those with commands that wait, in the order of their turns
 	clock   uint64    // counts uses of targets
 	alarm   *time.Timer
-	rings   time.Time // when alarm fires; zero = not
+	alarmAt time.Time // when alarm fires; zero = not
 }
 
 // target is a destination: what is performed there, and what waits for it.
@@ -303,9 +303,9 @@ func (a *admission) enqueue(j *Job) {
 	s.jobs = append(s.jobs, j)
 	j.queued = true
 	t.queued++
-	a.ring(j.late.Sub(a.now()))
+	a.setAlarm(j.late.Sub(a.now()))
 	if !t.breaker.until.IsZero() {
-		a.ring(time.Until(t.breaker.until))
+		a.setAlarm(time.Until(t.breaker.until))
 	}
 }
 
@@ -358,7 +358,7 @@ func (a *admission) leave(j *Job, h health) {
 	if j.target.breaker.heard(h, j.key(), j.probe, time.Now(), a.breakAfter, a.breakFor) {
 		a.opened(j.to)
 		if j.target.queued > 0 {
-			a.ring(time.Until(j.target.breaker.until))
+			a.setAlarm(time.Until(j.target.breaker.until))
 		}
 	}
 }
@@ -411,14 +411,14 @@ func (a *admission) forget() {
 	}
 }
 
-// ring has the alarm fire after a time, or before.
-func (a *admission) ring(after time.Duration) {
+// setAlarm has the alarm fire after a time, or before.
+func (a *admission) setAlarm(after time.Duration) {
 	after = max(after, expiryGrain)
 	at := time.Now().Add(after)
-	if !a.rings.IsZero() && !at.Before(a.rings) {
+	if !a.alarmAt.IsZero() && !at.Before(a.alarmAt) {
 		return
 	}
-	a.rings = at
+	a.alarmAt = at
 	if a.alarm == nil {
 		a.alarm = time.AfterFunc(after, a.rang)
 		return
@@ -429,7 +429,7 @@ func (a *admission) ring(after time.Duration) {
 // rang ends what has waited too long, and begins what a breaker has held back.
 func (a *admission) rang() {
 	a.mu.Lock()
-	a.rings = time.Time{}
+	a.alarmAt = time.Time{}
 	if !a.open {
 		a.mu.Unlock()
 		return
@@ -444,14 +444,14 @@ func (a *admission) rang() {
 				switch {
 				case !j.queued:
 				case j.late.After(now):
-					a.ring(j.late.Sub(now))
+					a.setAlarm(j.late.Sub(now))
 				default:
 					late = append(late, j)
 				}
 			}
 		}
 		if t.breaker.state(time.Now()) == breakerOpen {
-			a.ring(time.Until(t.breaker.until))
+			a.setAlarm(time.Until(t.breaker.until))
 		}
 	}
 	for _, j := range late {

@@ -60,7 +60,7 @@ func (s *Store) exec(ctx context.Context, name string, args ...any) (int64, erro
 func (s *Store) join(ctx context.Context) error {
 	until := time.Now().Add(s.o.DeadAfter + s.o.Heartbeat)
 	for {
-		if _, err := s.exec(ctx, "node_bury", s.o.Node, s.o.DeadAfter.Seconds()); err != nil {
+		if _, err := s.exec(ctx, "node_remove", s.o.Node, s.o.DeadAfter.Seconds()); err != nil {
 			return err
 		}
 		_, err := s.exec(ctx, "node_insert", s.run, s.o.Node, s.o.Version)

@@ -41,7 +41,7 @@ func TestReceiverThatLeavesDuringATransactionIsAnswered(t *testing.T) {
 
 // A commit may come between a peer's joining and this node's hearing of it: it
 // writes no wake-up file, and the peer's receiver has looked already.
-func TestPeerHearsOfWhatWasCommittedBeforeItWasKnown(t *testing.T) {
+func TestPeerIsNotifiedOfWhatWasCommittedBeforeItWasKnown(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	for range 20 {

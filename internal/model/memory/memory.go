@@ -131,11 +131,11 @@ func (s *Store) leave() {
 			s.db.data.messages[id] = m
 		}
 	}
-	s.db.ring()
+	s.db.notifyAll()
 }
 
-// ring wakes everybody who waits. The lock is held.
-func (db *Database) ring() {
+// notifyAll wakes everybody who waits. The lock is held.
+func (db *Database) notifyAll() {
 	close(db.changed)
 	db.changed = make(chan struct{})
 }
@@ -174,7 +174,7 @@ func (s *Store) update(ctx context.Context, change func(t *data) error) error {
 		return err
 	}
 	s.db.data = next
-	s.db.ring()
+	s.db.notifyAll()
 	return nil
 }
 
