@@ -8,7 +8,7 @@
 // idempotency key; what is called must tolerate to be called twice with it.
 //
 // How many attempts there are at once, and whether one is made at all, is the
-// caller's: he is told by [Performer.Destination] where a command goes, and by
+// caller's: it is told by [Performer.Destination] where a command goes, and by
 // engine.Failure.Ill that a failure is the destination's own.
 //
 // Limits: each attempt has a timeout, each answer and each result a size. A

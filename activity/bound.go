@@ -14,7 +14,7 @@ import (
 // A secret is bound to hosts when its definition is published: a command names
 // the origins that the definition itself writes out, and a secret goes to no
 // other. Where data makes the host, only what the operator says of the secret
-// counts. What he says always counts: see Config.SecretHosts.
+// counts. What they say always counts: see Config.SecretHosts.
 
 // HostPattern is a host that a secret may be sent to: HOST or HOST:PORT, with
 // "*." before a host for all below it.

@@ -7,7 +7,7 @@
 // the handlers, so it cannot disagree with them.
 //
 // Limits: bodies, nesting, waiting and the connection itself are bounded by
-// the constants of this package. The API asks nobody who he is; it is served
+// the constants of this package. The API asks nobody who they are; it is served
 // on the loopback interface, to programs of the same machine, and refuses what
 // a browser sends on behalf of another site.
 package api

@@ -40,7 +40,7 @@ type listTasksInput struct {
 	Status     string   `query:"status" enum:"open,all,ready,reserved,completed,cancelled,expired" default:"open" doc:"open: ready or reserved; all: those that have ended, too."`
 	InstanceID string   `query:"instance" maxLength:"128"`
 	Assignee   string   `query:"assignee" maxLength:"256"`
-	User       string   `query:"user" maxLength:"256" doc:"His list of tasks: those assigned to him, and those that he or one of his groups may claim."`
+	User       string   `query:"user" maxLength:"256" doc:"Their list of tasks: those assigned to them, and those that they or one of their groups may claim."`
 	Groups     []string `query:"group,explode" maxItems:"100" doc:"A group of the user; may be repeated. Without a user: what a member of the group may claim."`
 }
 

@@ -87,7 +87,7 @@ func overdue(c Call, limit time.Duration) *engine.Failure {
 }
 
 // ended gives the workflow what came of an attempt, or makes another one: there
-// is one budget of retries, the author's where he has one for the failure, else
+// is one budget of retries, the author's where there is one for the failure, else
 // the node's.
 func (w *Workflow) ended(j *job, output json.RawMessage, f *engine.Failure) {
 	w.t.Helper()

@@ -95,7 +95,7 @@ func (t *Task) MayClaim(user string, groups ...string) bool {
 	return ok && (t.Assigned == "" || t.Assigned == user)
 }
 
-// Claim reserves the task for a user. It fails the test when he may not.
+// Claim reserves the task for a user. It fails the test when they may not.
 func (t *Task) Claim(user string, groups ...string) *Task {
 	t.w.t.Helper()
 	if !t.MayClaim(user, groups...) {

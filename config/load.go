@@ -356,7 +356,7 @@ func isSecretHost(text string) bool {
 }
 
 // checkListen refuses every address from which another machine could reach
-// the API, since it asks nobody who he is.
+// the API, since it asks nobody who they are.
 func checkListen(address string) (code, detail, hint string) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

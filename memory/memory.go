@@ -9,8 +9,8 @@
 //
 // Nobody waits for ever, by two rules. The pools have an order, that of the
 // fields of [Budget], and whoever holds a part of one waits only for pools
-// behind it. And whoever needs more of the pool of which he holds a part gives
-// that back before he waits. So of all who wait, those for the last pool wait
+// behind it. And whoever needs more of the pool of which they hold a part gives
+// that back before they wait. So of all who wait, those for the last pool wait
 // for nobody who waits.
 //
 // A nil Pool has no limit. All methods may be called from many goroutines.

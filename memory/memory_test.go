@@ -107,7 +107,7 @@ func TestHoldKeepsWhatWasTaken(t *testing.T) {
 
 // TestNobodyWaitsForEver: of many who take parts of all pools, in the order of
 // the budget, and more of those that they hold, all end, for whoever waits
-// holds nothing that those before him need. In a bubble a deadlock fails the test.
+// holds nothing that those before it need. In a bubble a deadlock fails the test.
 func TestNobodyWaitsForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

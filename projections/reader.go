@@ -84,8 +84,8 @@ type InstanceQuery struct {
 
 // TaskQuery selects tasks, highest priority (smallest number) first, then
 // oldest. User and Groups select as a person's list of tasks does: what is
-// assigned to the user, and what he, or a member of one of the groups, may
-// claim: nobody has it, he is not excluded, and he or a group is a candidate or
+// assigned to the user, and what they, or a member of one of the groups, may
+// claim: nobody has it, they are not excluded, and they or a group is a candidate or
 // there is no candidate at all. Without a user, Groups select what a member of
 // them may claim.
 type TaskQuery struct {

@@ -81,7 +81,7 @@ func TestDiscardLeavesWhatGoesOn(t *testing.T) {
 		n.delivered(t, "told", 1)
 		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckFailed})
 		deadLetter := n.deadLetter(t, "told")
-		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckRetry, Delay: time.Hour}) // changes his mind
+		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckRetry, Delay: time.Hour}) // the consumer changes its mind
 		n.discard(t, deadLetter.ID)
 		if row := n.row(t, "told"); *row.Processed || n.purged(t) != 0 {
 			t.Errorf("announced again, and given up: %+v", row)

@@ -217,7 +217,7 @@ func payChild() int {
 	return crashChildWith(drivePays, paying(os.Getenv("AQUEDUCT_TEST_URL")), programOf(seed)...)
 }
 
-// drivePays plays the operator: he retries what has faulted, unless it was
+// drivePays plays the operator, who retries what has faulted, unless it was
 // compensated.
 func drivePays(ctx context.Context, n *testNode) error {
 	if _, _, err := n.rt.Start(ctx, "i", signal.Start{Definition: "t/crash", Input: json.RawMessage(`{}`)}, nil); err != nil {

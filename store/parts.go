@@ -65,7 +65,7 @@ type Nodes interface {
 // TaskStore reads human tasks and gives them out (B10).
 type TaskStore interface {
 	projections.TaskReader
-	// ClaimNext reserves for a user up to Limit of the ready tasks that he may
+	// ClaimNext reserves for a user up to Limit of the ready tasks that they may
 	// claim, the most urgent first, and returns them. Callers at once get
 	// different tasks, and none waits for another: a task that is being claimed
 	// is passed over. Each gets the event that is named.

@@ -127,7 +127,7 @@ type TaskQuery struct {
 	Status     string // "" = open: ready or reserved; all: those that have ended, too
 	InstanceID string
 	Assignee   string
-	User       string   // his list: assigned to him, or his or his groups' to claim
+	User       string   // the user's list: assigned to them, or theirs or their groups' to claim
 	Groups     []string // without a user: what a member of one may claim
 	List
 }

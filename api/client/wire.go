@@ -200,7 +200,7 @@ type SignalRequest struct {
 	Type     string          `json:"type,omitempty" maxLength:"256" doc:"What an event wait listens for. May be absent with a sequence: the signal takes its number and says nothing."`
 	Data     json.RawMessage `json:"data,omitempty"`
 	SignalID string          `json:"signalId,omitempty" doc:"A repeat is recorded once. Absent: the Idempotency-Key header, else the node chooses one."`
-	Sender   string          `json:"sender,omitempty" maxLength:"128" doc:"Who counts the signals that he sends to the instance."`
+	Sender   string          `json:"sender,omitempty" maxLength:"128" doc:"Who counts the signals that they send to the instance."`
 	Sequence int64           `json:"sequence,omitempty" doc:"Of the sender at the instance, from 1: signals are applied in this order, and one that comes before its turn is buffered."`
 }
 
@@ -219,7 +219,7 @@ type TriggerRequest struct {
 	Payload   json.RawMessage `json:"payload,omitempty" doc:"Data of the event: any JSON."`
 	Input     json.RawMessage `json:"input,omitempty" doc:"Of the instance, when the event begins it."`
 	Version   string          `json:"version,omitempty" doc:"Of the definition, when the event begins the instance. Absent: the highest published, by semantic versioning."`
-	Sender    string          `json:"sender,omitempty" maxLength:"128" doc:"Who counts the events that he sends to the instance."`
+	Sender    string          `json:"sender,omitempty" maxLength:"128" doc:"Who counts the events that they send to the instance."`
 	Sequence  int64           `json:"sequence,omitempty" doc:"Of the sender at the instance, from 1: see the signals of an instance."`
 }
 
@@ -331,7 +331,7 @@ type ClaimNextRequest struct {
 // CompleteRequest is a person's answer.
 type CompleteRequest struct {
 	User    string          `json:"user" minLength:"1" maxLength:"256"`
-	Groups  []string        `json:"groups,omitzero" nullable:"false" maxItems:"100" doc:"Of the user now. When given, and he claimed the task as a member of a group, he must still be one."`
+	Groups  []string        `json:"groups,omitzero" nullable:"false" maxItems:"100" doc:"Of the user now. When given, and they claimed the task as a member of a group, they must still be one."`
 	Outcome string          `json:"outcome,omitempty" maxLength:"256"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }

@@ -38,7 +38,7 @@ func (a *app) listTasksCommand() *cobra.Command {
 	f.StringVar(&q.Status, "status", "", "only in this status: open, all, ready, reserved, completed, cancelled, expired (default: open)")
 	f.StringVar(&q.InstanceID, "instance", "", "only of this instance")
 	f.StringVar(&q.Assignee, "assignee", "", "only reserved for this user")
-	f.StringVar(&q.User, "user", "", "only this user's: assigned to him, or his or his groups' to claim")
+	f.StringVar(&q.User, "user", "", "only this user's: assigned to them, or theirs or their groups' to claim")
 	f.StringSliceVar(&q.Groups, "group", nil, "a group of the user; may be repeated; without a user: only what its members may claim")
 	listFlags(c, &q.List)
 	return c

@@ -189,7 +189,7 @@ will come.`,
 
 // sequenceFlags are those by which a sender puts what it says in order.
 func sequenceFlags(f *pflag.FlagSet, sender *string, sequence *int64) {
-	f.StringVar(sender, "sender", "", "who counts what he sends to the instance")
+	f.StringVar(sender, "sender", "", "who counts what they send to the instance")
 	f.Int64Var(sequence, "sequence", 0, "of the sender at the instance, from 1: applied in this order")
 }
 

@@ -129,7 +129,7 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 
 // identity is what the author says about the identity of the effect of a call.
 type identity struct {
-	key    *jq.Template // his own key; nil = that of the effect
+	key    *jq.Template // the author's own key; nil = that of the effect
 	newKey bool
 }
 

@@ -89,7 +89,7 @@ func onlyLoopback(address string) error {
 		return fmt.Errorf("address %q is not host:port", address)
 	}
 	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return fmt.Errorf("address %q is not loopback, and this program asks nobody who he is", address)
+		return fmt.Errorf("address %q is not loopback, and this program asks nobody who they are", address)
 	}
 	return nil
 }

@@ -2,7 +2,7 @@ package ocisim_test
 
 import "testing"
 
-// A user sees of the dictionary what he has a right on, and no V$ view.
+// A user sees of the dictionary what they have a right on, and no V$ view.
 func TestDictionaryShowsWhatOneMaySee(t *testing.T) {
 	d, db := open(t)
 	for _, s := range []string{

@@ -5,7 +5,7 @@
 // there is one schema, that of the user: tests have it one after the other, in
 // all processes, and each finds it emptied. EVERYTHING in it is deleted, again
 // and again. The user must own the schema and be allowed what docs/oracle.md
-// says of the owner, and to purge his queue tables (EXECUTE on DBMS_AQADM).
+// says of the owner, and to purge its queue tables (EXECUTE on DBMS_AQADM).
 package oracletest
 
 import (

@@ -105,11 +105,11 @@ func (d *Dispatcher) expecting(ctx context.Context, instance string, position in
 }
 
 // acknowledge applies an acknowledgement to a command that is open. Whoever
-// performs the command has it no more: what comes of his attempt does not
+// performs the command has it no more: what comes of that attempt does not
 // count.
 func (d *Dispatcher) acknowledge(ctx context.Context, j *Job, row projections.Entry, ack engine.Ack) (engine.Disposition, error) {
 	if row.ClaimedBy != "" || !awaiting(row) {
-		j.deliveries++ // the delivery that he speaks of has not been counted yet
+		j.deliveries++ // the delivery that is spoken of has not been counted yet
 	}
 	var change store.Change
 	var err error
@@ -183,7 +183,7 @@ func kept(s *snapshot.Snapshot, token string) bool {
 // delivered.
 func awaiting(row projections.Entry) bool { return !row.DeliveredAt.IsZero() && row.Attempts == 0 }
 
-// delivered records that the consumer has got a command. When he has spoken
+// delivered records that the consumer has got a command. When it has spoken
 // already, that counts, and this does not.
 func (d *Dispatcher) delivered(ctx context.Context, j *Job) error {
 	note := ""

@@ -49,8 +49,8 @@ func overTask(ends []projections.TaskEnd, id string, version int64) {
 
 // accepted checks an answer as CompleteTask does, and returns it in the form
 // that the workflow gets, with the version of the task. Who answers is the
-// actor of the envelope, whatever its payload says; his groups are not known
-// here, and were checked when he claimed the task.
+// actor of the envelope, whatever its payload says; their groups are not known
+// here, and were checked when they claimed the task.
 func (ts *Tasks) accepted(ctx context.Context, id string, env signal.Envelope) (json.RawMessage, int64, error) {
 	var p struct {
 		Output struct {

@@ -56,7 +56,7 @@ func (ts *Tasks) ReleaseTask(ctx context.Context, id, user string) (projections.
 }
 
 // DelegateTask hands a task from the user that has it to another, whether or
-// not he is a candidate. Problems: task.unknown, task.completed, task.closed,
+// not they are a candidate. Problems: task.unknown, task.completed, task.closed,
 // task.user-missing, task.not-claimed, task.not-yours, task.denied (the other
 // is excluded).
 func (ts *Tasks) DelegateTask(ctx context.Context, id, user, to string) (projections.Task, error) {
@@ -76,7 +76,7 @@ func (ts *Tasks) DelegateTask(ctx context.Context, id, user, to string) (project
 }
 
 // ReassignTask gives an open task to a user, whoever has it and whether or not
-// he is a candidate; with to empty, it takes the task away, back to its
+// they are a candidate; with to empty, it takes the task away, back to its
 // candidates. It is an administrator's: the caller must have made sure that
 // actor is one. Problems: task.unknown, task.completed, task.closed,
 // task.user-missing (no actor), task.denied (the user is excluded).
@@ -95,9 +95,9 @@ func (ts *Tasks) ReassignTask(ctx context.Context, id, actor, to string) (projec
 // ClaimMax bounds how many tasks one ClaimNext reserves.
 const ClaimMax = 50
 
-// ClaimNext reserves for a user up to count of the ready tasks that he may
+// ClaimNext reserves for a user up to count of the ready tasks that they may
 // claim, the most urgent first (B10). Many may ask at once: each gets tasks of
-// his own. It returns none when there is nothing to do. Problems:
+// their own. It returns none when there is nothing to do. Problems:
 // task.user-missing, task.count.
 func (ts *Tasks) ClaimNext(ctx context.Context, user string, groups []string, count int) ([]projections.Task, error) {
 	if user == "" {

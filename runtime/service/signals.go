@@ -41,7 +41,7 @@ func (s *Signals) enqueued(ctx context.Context, env signal.Envelope, body []byte
 }
 
 // signalled is the decision about a signal whose sender waits for the answer:
-// what a queue would record as stale or late, he is told.
+// what a queue would record as stale or late, they are told.
 func signalled(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 	out, err := turn.Step(def, snap, in)
 	switch {

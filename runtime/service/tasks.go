@@ -71,8 +71,8 @@ const contendedMax = 3
 
 // CompleteTask answers a task in one commit: the task, its event, the
 // projection, the snapshot and what follows (A8). Only the user it is reserved
-// for may; where he claimed it as a member of a group, and groups is not nil,
-// he must still be one of a candidate group. A second completion changes nothing and says who completed it and
+// for may; where they claimed it as a member of a group, and groups is not nil,
+// they must still be one of a candidate group. A second completion changes nothing and says who completed it and
 // when. Problems: task.unknown, task.completed, task.closed, task.not-claimed,
 // task.not-yours, task.invalid-outcome, task.invalid-data, instance.suspended.
 func (ts *Tasks) CompleteTask(ctx context.Context, id, user string, groups []string, outcome string, data json.RawMessage) (projections.Task, error) {
@@ -136,7 +136,7 @@ func mayComplete(t projections.Task, user string, groups []string, outcome strin
 	if slices.Contains(projections.Names(t.ExcludedUsers), user) {
 		return excluded(t, user)
 	}
-	if t.Role != "" && groups != nil { // what the groups are now counts, not what they were when he claimed it (B3)
+	if t.Role != "" && groups != nil { // what the groups are now counts, not what they were when they claimed it (B3)
 		if err := mayDo(t, user, groups); err != nil {
 			return err
 		}

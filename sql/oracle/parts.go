@@ -133,7 +133,7 @@ func (s *Store) Lock(ctx context.Context, name string, ttl time.Duration) (bool,
 	return err == nil, wrap("lock "+name, err)
 }
 
-// Unlock implements store.Locks. A lock that another holds stays his.
+// Unlock implements store.Locks. A lock that another holds stays theirs.
 func (s *Store) Unlock(ctx context.Context, name string) error {
 	return wrap("unlock "+name, s.statement(ctx, &op{name: "lock_drop", args: []any{name, s.o.Node}}))
 }

@@ -74,9 +74,9 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (p projectio
 // groupsMax bounds a list of binds.
 const groupsMax = 500
 
-// visibleTo selects what is assigned to a user, and what he or a member of the
-// groups may claim. An empty user is null: nothing is his, and nobody excludes
-// him.
+// visibleTo selects what is assigned to a user, and what they or a member of the
+// groups may claim. An empty user is null: nothing is theirs, and nobody excludes
+// them.
 func visibleTo(r *rows.Select, user string, groups []string) {
 	args := []any{user, user}
 	group := ""

@@ -84,7 +84,7 @@ func empty(t testing.TB) *ocisim.Database {
 	return ocisim.Start(t).NewDatabase(t)
 }
 
-// Nobody can do more than he needs to.
+// Nobody can do more than they need to.
 func TestUsersCannotDoMoreThanTheyNeed(t *testing.T) {
 	t.Parallel()
 	a := installApart(t)

@@ -73,7 +73,7 @@ func (p perms) folder(path string) error {
 }
 
 // apply gives a file its group and mode, whatever the process's mask. Those of
-// another user are his to change.
+// another user are theirs to change.
 func (p perms) apply(path string, mode fs.FileMode) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -165,7 +165,7 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (p projectio
 	return projections.Cut(found, limit, projections.TaskRow.Item, projections.TaskRow.Mark), wrap("tasks", err)
 }
 
-// visibleTo selects what is assigned to a user, and what he or a member of the
+// visibleTo selects what is assigned to a user, and what they or a member of the
 // groups may claim. An empty user has nothing, is no candidate, and is not
 // excluded.
 func visibleTo(r *rows.Select, user string, groups []string) {

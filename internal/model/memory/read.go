@@ -174,8 +174,8 @@ func inStatus(want string, k projections.Task) bool {
 	return fits(want, k.Status) || want == projections.TaskOpen && awaits(k)
 }
 
-// sees says whether a task is in the list of a person: it is his, or it is
-// nobody's and he may claim it.
+// sees says whether a task is in the list of a person: it is theirs, or it is
+// nobody's and they may claim it.
 func sees(k projections.Task, user string, groups []string) bool {
 	if user != "" && slices.Contains(projections.Names(k.ExcludedUsers), user) {
 		return false
