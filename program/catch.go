@@ -102,15 +102,10 @@ func (r *run) takes(n *Node, f *snapshot.Frame, e snapshot.Error) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	held := f.Vars
-	f.Vars = map[string]json.RawMessage{n.Catch.name(): raw}
-	defer func() { f.Vars = held }()
-	data, input := r.data, r.input
-	r.data, r.input, r.node = rawValue(f.Input), rawValue(f.Input), n
-	defer func() { r.data, r.input = data, input }()
-
+	in, data := about(n, f), rawValue(f.Input)
+	in.vars = map[string]json.RawMessage{n.Catch.name(): raw}
 	for name, t := range n.Catch.With {
-		want, err := r.evalAny(t)
+		want, err := r.evalOn(t, &data, &in)
 		if err != nil {
 			return false, err
 		}
@@ -121,7 +116,7 @@ func (r *run) takes(n *Node, f *snapshot.Frame, e snapshot.Error) (bool, error) 
 			return false, nil
 		}
 	}
-	return r.passes(n.Catch.When, n.Catch.ExceptWhen)
+	return r.passes(n.Catch.When, n.Catch.ExceptWhen, &data, &in)
 }
 
 func (c *Catch) name() string {
@@ -279,7 +274,7 @@ func (p *Program) mended(t *engine.Turn) (*run, error) {
 // again gives the tasks around the failed one their timeouts anew, from now.
 // When one cannot be given, its error has been settled.
 func (r *run) again() error {
-	r.input = r.data
+	in := scope{input: r.data}
 	for i := range r.b.Frames {
 		f := &r.b.Frames[i]
 		n := r.p.nodes[f.Pointer]
@@ -292,13 +287,13 @@ func (r *run) again() error {
 		}
 		var err error
 		if after != nil {
-			err = r.deadline(n, after, f)
+			err = r.deadline(n, after, f, &in)
 		}
 		if n.Kind == KindListen && f.Phase != phaseHeard && err == nil {
 			err = r.listenAgain(n, i)
 		}
 		if i > 0 && n.parent.Kind == KindTry && r.b.Frames[i-1].Attempt > 0 && n == n.parent.Body {
-			err = r.attemptDeadline(n.parent, f)
+			err = r.attemptDeadline(n.parent, f, &in)
 		}
 		if err != nil {
 			return r.settle(n, err)

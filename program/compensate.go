@@ -24,14 +24,13 @@ func (r *run) compensable(n *Node) error {
 
 // record notes what undoes the task n, which is completing: the data is its
 // output, as the next task sees it.
-func (r *run) record(n *Node) error {
+func (r *run) record(n *Node, in *scope) error {
 	if n.Compensate == nil {
 		return nil
 	}
 	out := r.data
-	r.out = &out
-	defer func() { r.out = nil }()
-	with, err := r.eval(n.Compensate.With)
+	in.out = &out
+	with, err := r.eval(n.Compensate.With, in)
 	if err != nil {
 		return err
 	}

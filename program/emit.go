@@ -14,8 +14,8 @@ import (
 // emit publishes an event, which is also the task's output. It does not wait:
 // the event is a command in the commit of this turn, and is published after
 // it (B5).
-func (r *run) emit(n *Node) error {
-	v, err := r.evalAny(n.Emit)
+func (r *run) emit(n *Node, in *scope) error {
+	v, err := r.evalAny(n.Emit, in)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,10 @@
 package program
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
@@ -14,9 +16,32 @@ import (
 // build, so that two nodes of different builds decide alike.
 const Version = "1"
 
-// eval evaluates a template on the current data.
-func (r *run) eval(t *jq.Template) (value, error) {
-	v, err := r.evalAny(t)
+// scope is what an expression sees beside its data, the context, and the
+// variables of the frames around it. Who evaluates one says of which task it is,
+// and passes that down.
+type scope struct {
+	node  *Node                      // the task, for $task; nil = none
+	input value                      // $input
+	raw   json.RawMessage            // the input before input.from, where that has made another of it
+	since time.Time                  // when the task began, for $task
+	out   *value                     // $output; nil = there is none
+	made  value                      // $task.output, the output before output.as; zero = there is none
+	vars  map[string]json.RawMessage // that no frame has: of an error that may be caught, of an event that may be taken
+}
+
+// about is the scope of a task whose frame is f. What the frame does not keep, no
+// expression of the task asks for.
+func about(n *Node, f *snapshot.Frame) scope {
+	in := scope{node: n, raw: f.Raw, since: f.StartedAt}
+	if f.Input != nil {
+		in.input = rawValue(f.Input)
+	}
+	return in
+}
+
+// eval evaluates a template on the branch's data.
+func (r *run) eval(t *jq.Template, in *scope) (value, error) {
+	v, err := r.evalAny(t, in)
 	if err != nil {
 		return value{}, err
 	}
@@ -38,15 +63,21 @@ func (r *run) fits(s *schema.Schema, v value, what string) error {
 	return nil
 }
 
-func (r *run) evalAny(t *jq.Template) (any, error) {
+func (r *run) evalAny(t *jq.Template, in *scope) (any, error) { return r.evalOn(t, &r.data, in) }
+
+// evalOn evaluates a template on data that are not the branch's.
+func (r *run) evalOn(t *jq.Template, data *value, in *scope) (any, error) {
 	if t.Constant() {
 		return t.Eval(nil, nil, r.t.In.Limits.Expression)
 	}
-	data, err := r.data.Any()
+	v, err := data.Any()
 	if err != nil {
 		return nil, err
 	}
-	return t.Eval(data, r.lookup, r.t.In.Limits.Expression)
+	r.seen = *in // a copy, so that no scope is on the heap
+	res, err := t.Eval(v, r.lookup, r.t.In.Limits.Expression)
+	in.input, in.made = r.seen.input, r.seen.made // decoded once
+	return res, err
 }
 
 // lookup gives the variables of the language (dsl-facts 1.2): all from the
@@ -59,18 +90,21 @@ func (r *run) lookup(name string) (any, error) {
 		}
 		return jq.Decode(r.t.Snap.State.Context)
 	case "$input":
-		return r.input.Any()
+		return r.seen.input.Any()
 	case "$output":
-		if r.out == nil {
+		if r.seen.out == nil {
 			return nil, nil
 		}
-		return r.out.Any()
+		return r.seen.out.Any()
 	case "$workflow":
 		return r.workflow()
 	case "$task":
 		return r.task()
 	case "$runtime":
 		return map[string]any{"name": "aqueduct", "version": Version, "metadata": map[string]any{}}, nil
+	}
+	if raw, ok := r.seen.vars[name[1:]]; ok {
+		return jq.Decode(raw)
 	}
 	for b := r.b; b != nil; b = r.t.Snap.Branch(b.Parent) {
 		for i := len(b.Frames) - 1; i >= 0; i-- {
@@ -101,29 +135,30 @@ func (r *run) workflow() (any, error) {
 }
 
 func (r *run) task() (any, error) {
-	if r.node == nil {
+	in := &r.seen
+	if in.node == nil {
 		return nil, nil
 	}
-	raw := r.input
-	if r.raw != nil {
-		raw = rawValue(r.raw)
+	raw := in.input
+	if in.raw != nil {
+		raw = rawValue(in.raw)
 	}
 	input, err := raw.Any()
 	if err != nil {
 		return nil, err
 	}
-	shown := r.node
+	shown := in.node
 	if of := r.p.nodes[shown.Of]; of != nil {
 		shown = of
 	}
 	task := map[string]any{
 		"name": shown.Name, "reference": shown.Pointer, "input": input, "definition": r.p.definition(shown.Pointer),
 	}
-	if !r.since.IsZero() {
-		task["startedAt"] = moment(r.since)
+	if !in.since.IsZero() {
+		task["startedAt"] = moment(in.since)
 	}
-	if r.made.there() {
-		if task["output"], err = r.made.Any(); err != nil {
+	if in.made.there() {
+		if task["output"], err = in.made.Any(); err != nil {
 			return nil, err
 		}
 	}

@@ -64,7 +64,6 @@ func (r *run) up(n *Node) (*run, error) {
 	if up == nil || up.gone() || up.top().Pointer != n.Pointer || r.b.Arm >= len(up.top().Results) {
 		return nil, fmt.Errorf("program: %s: no fork waits at %s for branch %d", r.t.Snap.InstanceID, n.Pointer, r.b.ID)
 	}
-	up.input, up.node = up.data, n
 	return up, nil
 }
 

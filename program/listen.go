@@ -59,13 +59,13 @@ func (l *Listen) lasts(arm int) bool {
 func (l *Listen) keepsEvents() bool { return l.Until != nil }
 
 // listen begins to listen: with the events that came early, then by waiting.
-func (r *run) listen(n *Node) (rests bool, err error) {
+func (r *run) listen(n *Node, in *scope) (rests bool, err error) {
 	l := n.Listen
 	if filters := len(l.Filters) + len(l.UntilFilters); filters > r.t.In.Limits.FanOut {
 		return false, raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d events at once exceed %d", filters, r.t.In.Limits.FanOut))
 	}
 	r.w.tell(engine.WorkflowCorrelationStartedEvent, "", nil)
-	if err := r.subscribe(n, r.top()); err != nil {
+	if err := r.subscribe(n, r.top(), &r.data, in); err != nil {
 		return false, err
 	}
 	return r.process(n)
@@ -73,7 +73,7 @@ func (r *run) listen(n *Node) (rests bool, err error) {
 
 // subscribe makes the waits of the filters that have not had their event. The
 // filters that end the listening come first: an event that fits both ends it.
-func (r *run) subscribe(n *Node, f *snapshot.Frame) error {
+func (r *run) subscribe(n *Node, f *snapshot.Frame, data *value, in *scope) error {
 	l := n.Listen
 	all := len(l.Filters) + len(l.UntilFilters)
 	if l.Mode == ListenAll && len(l.Filters) == 0 {
@@ -85,7 +85,7 @@ func (r *run) subscribe(n *Node, f *snapshot.Frame) error {
 		if slices.Contains(f.Done, arm) {
 			continue
 		}
-		w, err := r.subscription(n, f, arm)
+		w, err := r.subscription(n, f, arm, data, in)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (r *run) subscribe(n *Node, f *snapshot.Frame) error {
 		if waits = slices.Delete(waits, i, i+1); l.lasts(w.Arm) {
 			waits = append(waits, w)
 		}
-		if err := r.hear(n, f, w, event); err != nil {
+		if err := r.hear(n, f, w, event, in); err != nil {
 			return err
 		}
 		for i := range waits {
@@ -123,11 +123,9 @@ func (r *run) subscribe(n *Node, f *snapshot.Frame) error {
 // listenAgain makes the waits of the listen at frame i anew, after a fault has
 // withdrawn them all.
 func (r *run) listenAgain(n *Node, i int) error {
-	held := r.data
-	defer func() { r.data = held }()
 	f := &r.b.Frames[i]
-	r.data, r.input = rawValue(f.Input), rawValue(f.Input)
-	err := r.subscribe(n, f)
+	in, data := about(n, f), rawValue(f.Input)
+	err := r.subscribe(n, f, &data, &in)
 	if err != nil {
 		r.unwind(i, engine.TaskCancelled)
 	}
@@ -136,8 +134,11 @@ func (r *run) listenAgain(n *Node, i int) error {
 
 // subscription is the wait of one filter, not yet made. What a correlation
 // expects is evaluated on the input of the listen.
-func (r *run) subscription(n *Node, f *snapshot.Frame, arm int) (snapshot.Wait, error) {
-	w, err := n.Listen.wait(n.Pointer, arm, r.eval)
+func (r *run) subscription(n *Node, f *snapshot.Frame, arm int, data *value, in *scope) (snapshot.Wait, error) {
+	w, err := n.Listen.wait(n.Pointer, arm, func(t *jq.Template) (value, error) {
+		v, err := r.evalOn(t, data, in)
+		return anyValue(v), err
+	})
 	w.Branch = r.b.ID
 	return bind(n.Listen, f, w), err
 }
@@ -169,28 +170,25 @@ func (r *run) heard(n *Node, w snapshot.Wait, event json.RawMessage) (rests bool
 	}
 	f := &r.b.Frames[i]
 	busy := i < len(r.b.Frames)-1
-	held := r.data
-	r.evaluate(n, f)
-	r.data = rawValue(f.Input)
-	if f.Input == nil {
-		r.data = held // a listen that processes nothing leaves the data as it is
+	in := about(n, f)
+	err = r.renew(n, f, w, event, &in)
+	if err == nil && (busy || continues(r.t.Snap, r.b.ID)) {
+		return true, nil
 	}
-	r.input = r.data
-	if err := r.renew(n, f, w, event); err != nil {
+	if in.input.there() { // else it processes nothing, and leaves the data as they are
+		r.data = in.input
+	}
+	if err != nil {
 		r.unwind(i, engine.TaskCancelled) // raised at the listen, not where it is at work
 		return false, err
-	}
-	if busy || continues(r.t.Snap, r.b.ID) {
-		r.data = held
-		return true, nil
 	}
 	return r.process(n)
 }
 
 // renew gives an event to the listen and keeps its waits in step.
-func (r *run) renew(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMessage) error {
+func (r *run) renew(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMessage, in *scope) error {
 	known := len(f.Bound)
-	if err := r.hear(n, f, w, event); err != nil {
+	if err := r.hear(n, f, w, event, in); err != nil {
 		return err
 	}
 	mine := r.listening(n)
@@ -230,7 +228,7 @@ func continues(s *snapshot.Snapshot, branch int) bool {
 }
 
 // hear collects an event, and notices whether it was the last.
-func (r *run) hear(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMessage) error {
+func (r *run) hear(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMessage, in *scope) error {
 	l := n.Listen
 	found, ok, err := l.filter(w.Arm).fits(event)
 	if err != nil || !ok {
@@ -267,7 +265,7 @@ func (r *run) hear(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMe
 			f.Phase = phaseHeard
 		}
 	case l.Until != nil && l.Each == nil:
-		return r.until(l, f, f.Items)
+		return r.until(l, f, f.Items, in)
 	case !l.lasts(w.Arm):
 		f.Phase = phaseHeard
 	}
@@ -275,15 +273,13 @@ func (r *run) hear(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMe
 }
 
 // until evaluates the condition to stop on the events so far.
-func (r *run) until(l *Listen, f *snapshot.Frame, events []json.RawMessage) error {
-	held := r.data
-	defer func() { r.data = held }()
+func (r *run) until(l *Listen, f *snapshot.Frame, events []json.RawMessage, in *scope) error {
 	all, err := json.Marshal(events)
 	if err != nil {
 		return err
 	}
-	r.data = rawValue(all)
-	v, err := r.evalAny(l.Until)
+	data := rawValue(all)
+	v, err := r.evalOn(l.Until, &data, in)
 	if err == nil && jq.Truthy(v) {
 		f.Phase = phaseHeard
 	}
@@ -309,7 +305,6 @@ func (l *Listen) read(event json.RawMessage) (json.RawMessage, error) {
 // or of what their processing gave.
 func (r *run) process(n *Node) (rests bool, err error) {
 	f, l := r.top(), n.Listen
-	r.evaluate(n, f)
 	for l.Each != nil {
 		at := 0
 		if l.keepsEvents() {
@@ -329,7 +324,7 @@ func (r *run) process(n *Node) (rests bool, err error) {
 			return true, nil
 		}
 		f.Vars = map[string]json.RawMessage{l.Each.Item: f.Items[at], l.Each.At: json.RawMessage(itoa(f.Next))}
-		r.data, r.input = rawValue(f.Input), rawValue(f.Input)
+		r.data = rawValue(f.Input)
 		if n.Body != nil {
 			r.push(snapshot.Frame{Pointer: n.Body.Pointer})
 			return false, nil
@@ -352,9 +347,8 @@ func (r *run) process(n *Node) (rests bool, err error) {
 // processed takes the data as what the processing of an event gave.
 func (r *run) processed(n *Node) error {
 	f, l := r.top(), n.Listen
-	r.evaluate(n, f)
-	r.input = rawValue(f.Input)
-	if err := r.shape(l.Each.Output, l.Each.Export, l.Each.Schemas); err != nil {
+	in := about(n, f)
+	if err := r.shape(l.Each.Output, l.Each.Export, l.Each.Schemas, &in); err != nil {
 		return err
 	}
 	raw, err := r.data.Raw(snapshot.MaxBytes)
@@ -372,7 +366,7 @@ func (r *run) processed(n *Node) error {
 	if l.Until == nil {
 		return nil
 	}
-	if err := r.until(l, f, f.Items[:f.Next]); err != nil || f.Phase != phaseHeard {
+	if err := r.until(l, f, f.Items[:f.Next], &in); err != nil || f.Phase != phaseHeard {
 		return err
 	}
 	r.t.Withdraw(engine.TaskCancelled, r.listening(n))
@@ -398,7 +392,8 @@ func (r *run) next(n *Node) (bool, error) {
 	}
 	token := waits[i].Token
 	r.t.Withdraw(engine.TaskCancelled, func(w snapshot.Wait) bool { return w.Token == token })
-	return true, r.renew(n, f, waits[i], event)
+	in := about(n, f)
+	return true, r.renew(n, f, waits[i], event, &in)
 }
 
 // Postpones reports whether the listen that a wait is of takes its events one

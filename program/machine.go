@@ -174,11 +174,9 @@ func (r *run) consider(n *Node, tr *Transition, event *Event, data json.RawMessa
 			return nil, err
 		}
 	}
-	held := r.b.Frames[0].Vars
-	r.b.Frames[0].Vars, r.node, r.input = c.vars, n, r.data
-	defer func() { r.b.Frames[0].Vars = held }()
+	in := scope{node: n, input: r.data, vars: c.vars}
 	if tr.When != nil {
-		v, err := r.evalAny(tr.When)
+		v, err := r.evalAny(tr.When, &in)
 		if err != nil {
 			return nil, fmt.Errorf("the guard at %s/when: %w", tr.Pointer, err)
 		}
@@ -187,7 +185,7 @@ func (r *run) consider(n *Node, tr *Transition, event *Event, data json.RawMessa
 		}
 	}
 	if tr.Set != nil {
-		if c.data, err = r.eval(tr.Set); err != nil {
+		if c.data, err = r.eval(tr.Set, &in); err != nil {
 			return nil, fmt.Errorf("the data at %s/set: %w", tr.Pointer, err)
 		}
 	}
@@ -287,8 +285,7 @@ func (r *run) stay(n *Node) (rests bool, err error) {
 	f.StartedAt = r.t.In.Now
 	var until time.Time
 	if n.State.Timeout != nil {
-		r.node, r.input = n, r.data
-		if until, err = r.after(n.State.Timeout); err != nil {
+		if until, err = r.after(n.State.Timeout, &scope{node: n, input: r.data, since: f.StartedAt}); err != nil {
 			return false, err
 		}
 	}

@@ -46,8 +46,8 @@ type asked struct {
 }
 
 // person asks a person.
-func (r *run) person(n *Node) error {
-	with, err := r.eval(n.Person.With)
+func (r *run) person(n *Node, in *scope) error {
+	with, err := r.eval(n.Person.With, in)
 	if err != nil {
 		return err
 	}

@@ -75,8 +75,8 @@ func jitter(from, to time.Duration, token string) time.Duration {
 // takes; raw is e as JSON. It reports false when the policy has no more.
 func (r *run) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool, err error) {
 	policy, f := n.Catch.Retry, r.top()
-	defer func() { f.Vars = nil }()
-	if ok, err := r.forRetry(n, f, raw); err != nil || !ok {
+	in := caughtAt(n, f, raw)
+	if ok, err := r.forRetry(n, f, &in); err != nil || !ok {
 		return false, err
 	}
 	if policy.Limited && f.Attempt >= policy.Count {
@@ -87,11 +87,11 @@ func (r *run) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool,
 		first = r.t.In.Now
 	}
 	w := snapshot.Wait{Kind: snapshot.WaitRetry, Token: r.t.NewToken(), Branch: r.b.ID, Pointer: n.Pointer}
-	if w.Until, err = r.due(policy, f.Attempt+1, w.Token); err != nil {
+	if w.Until, err = r.due(policy, f.Attempt+1, w.Token, &in); err != nil {
 		return false, err
 	}
 	if policy.For != nil {
-		end, err := r.from(first, policy.For)
+		end, err := r.from(first, policy.For, &in)
 		if err != nil || w.Until.After(end) {
 			return false, err
 		}
@@ -107,14 +107,14 @@ func (r *run) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool,
 }
 
 // due is when the nth retry begins.
-func (r *run) due(policy *RetryPolicy, n int, token string) (time.Time, error) {
+func (r *run) due(policy *RetryPolicy, n int, token string, in *scope) (time.Time, error) {
 	now := r.t.In.Now
 	var spans [3]time.Duration
 	for i, t := range []*jq.Template{policy.Delay, policy.JitterFrom, policy.JitterTo} {
 		if t == nil {
 			continue
 		}
-		until, err := r.from(now, t)
+		until, err := r.from(now, t, in)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -171,7 +171,8 @@ func (r *run) retried(e snapshot.Error) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	ok, err := r.forRetry(n, f, raw)
+	in := caughtAt(n, f, raw)
+	ok, err := r.forRetry(n, f, &in)
 	if _, isRaised := asRaised(err); isRaised {
 		return false, nil
 	}
@@ -179,12 +180,17 @@ func (r *run) retried(e snapshot.Error) (bool, error) {
 }
 
 // forRetry reports whether the policy of the try n on top is for an error that
-// the try takes. It leaves the error in the frame's variables.
-func (r *run) forRetry(n *Node, f *snapshot.Frame, raw json.RawMessage) (bool, error) {
-	f.Vars = map[string]json.RawMessage{"error": raw, n.Catch.name(): raw} // a shared policy knows it as error
-	r.evaluate(n, f)
-	r.data, r.input = rawValue(f.Input), rawValue(f.Input)
-	return r.passes(n.Catch.Retry.When, n.Catch.Retry.ExceptWhen)
+// the try takes, see [caughtAt].
+func (r *run) forRetry(n *Node, f *snapshot.Frame, in *scope) (bool, error) {
+	data := rawValue(f.Input)
+	return r.passes(n.Catch.Retry.When, n.Catch.Retry.ExceptWhen, &data, in)
+}
+
+// caughtAt is what the policy of the try n sees of an error.
+func caughtAt(n *Node, f *snapshot.Frame, raw json.RawMessage) scope {
+	in := about(n, f)
+	in.vars = map[string]json.RawMessage{"error": raw, n.Catch.name(): raw} // a shared policy knows it as error
+	return in
 }
 
 // attempt begins the body of the try on top again, with the input of the try
@@ -195,10 +201,10 @@ func (r *run) attempt(n *Node) error {
 		return fmt.Errorf("program: %s: %s does not wait for a retry", r.t.Snap.InstanceID, n.Pointer)
 	}
 	r.w.tell(engine.TaskRetriedEvent, n.Pointer, nil)
-	r.evaluate(n, f)
-	r.data, r.input = rawValue(f.Input), rawValue(f.Input)
+	in := about(n, f)
+	r.data = rawValue(f.Input)
 	body := snapshot.Frame{Pointer: n.Body.Pointer}
-	if err := r.attemptDeadline(n, &body); err != nil {
+	if err := r.attemptDeadline(n, &body, &in); err != nil {
 		f.Phase = phaseCatch // what the policy itself does wrong is not its own to retry
 		return err
 	}
@@ -206,15 +212,15 @@ func (r *run) attempt(n *Node) error {
 	return nil
 }
 
-func (r *run) attemptDeadline(n *Node, body *snapshot.Frame) error {
+func (r *run) attemptDeadline(n *Node, body *snapshot.Frame, in *scope) error {
 	if n.Catch.Retry == nil || n.Catch.Retry.AttemptFor == nil {
 		return nil
 	}
-	return r.deadline(n.Body, n.Catch.Retry.AttemptFor, body)
+	return r.deadline(n.Body, n.Catch.Retry.AttemptFor, body, in)
 }
 
 // passes evaluates a pair of conditions, either of which may be absent.
-func (r *run) passes(when, exceptWhen *jq.Template) (bool, error) {
+func (r *run) passes(when, exceptWhen *jq.Template, data *value, in *scope) (bool, error) {
 	for _, c := range []struct {
 		t    *jq.Template
 		want bool
@@ -222,7 +228,7 @@ func (r *run) passes(when, exceptWhen *jq.Template) (bool, error) {
 		if c.t == nil {
 			continue
 		}
-		v, err := r.evalAny(c.t)
+		v, err := r.evalOn(c.t, data, in)
 		if err != nil {
 			return false, err
 		}

@@ -17,8 +17,9 @@ func (p *Program) GiveUp() time.Duration { return p.Root.GiveUp }
 
 // start applies the workflow's own input filter and timeout.
 func (r *run) start() error {
+	in := scope{input: r.data}
 	if r.p.Timeout != nil {
-		if err := r.deadline(r.p.Root, r.p.Timeout, &r.b.Frames[0]); err != nil {
+		if err := r.deadline(r.p.Root, r.p.Timeout, &r.b.Frames[0], &in); err != nil {
 			return err
 		}
 	}
@@ -26,7 +27,7 @@ func (r *run) start() error {
 		return err
 	}
 	if r.p.Input != nil {
-		v, err := r.eval(r.p.Input)
+		v, err := r.eval(r.p.Input, &in)
 		if err != nil {
 			return err
 		}
@@ -42,10 +43,9 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		r.t.Await(snapshot.Wait{Kind: snapshot.WaitNext, Branch: r.b.ID, Pointer: r.top().Pointer})
 		return true, nil
 	}
-	r.node, r.raw, r.since = n, nil, r.t.In.Now
-	r.input, r.out = r.data, nil
+	in := scope{node: n, input: r.data, since: r.t.In.Now}
 	if n.If != nil {
-		v, err := r.evalAny(n.If)
+		v, err := r.evalAny(n.If, &in)
 		if err != nil {
 			r.w.tell(engine.TaskCreatedEvent, n.Pointer, nil)
 			return false, err
@@ -66,11 +66,11 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			return false, err
 		}
 		if n.Input != nil {
-			filtered, err := r.eval(n.Input)
+			filtered, err := r.eval(n.Input, &in)
 			if err != nil {
 				return false, err
 			}
-			r.data, r.input, r.raw = filtered, filtered, f.Raw
+			r.data, in.input, in.raw = filtered, filtered, f.Raw
 		}
 	}
 	if n.keepsInput() {
@@ -80,7 +80,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		f.StartedAt = r.t.In.Now
 	}
 	if n.Timeout != nil {
-		if err := r.deadline(n, n.Timeout, &f); err != nil {
+		if err := r.deadline(n, n.Timeout, &f, &in); err != nil {
 			return false, err
 		}
 	}
@@ -94,45 +94,45 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		r.w.tell(engine.TaskStartedEvent, n.Pointer, nil)
 	}
 	r.push(f)
-	return r.body(n)
+	return r.body(n, &in)
 }
 
 // body runs what is particular to a task. Its frame is on top.
-func (r *run) body(n *Node) (waits bool, err error) {
+func (r *run) body(n *Node, in *scope) (waits bool, err error) {
 	switch n.Kind {
 	case KindSet:
-		v, err := r.eval(n.Set)
+		v, err := r.eval(n.Set, in)
 		if err != nil {
 			return false, err
 		}
 		return false, r.complete(n, v, n.Then)
 	case KindSwitch:
-		return false, r.choose(n)
+		return false, r.choose(n, in)
 	case KindDo, KindTry:
 		r.push(snapshot.Frame{Pointer: n.Body.Pointer})
 		return false, nil
 	case KindFor:
-		return false, r.collect(n)
+		return false, r.collect(n, in)
 	case KindFork:
 		return r.fork(n)
 	case KindRaise:
-		return false, r.raise(n)
+		return false, r.raise(n, in)
 	case KindWait:
-		return true, r.wait(n)
+		return true, r.wait(n, in)
 	case KindListen:
-		return r.listen(n)
+		return r.listen(n, in)
 	case KindCall:
-		return r.call(n)
+		return r.call(n, in)
 	case KindEach:
-		return r.each(n)
+		return r.each(n, in)
 	case KindPerson:
-		return true, r.person(n)
+		return true, r.person(n, in)
 	case KindUndo:
 		return r.compensateTried(n)
 	case KindEmit:
-		return false, r.emit(n)
+		return false, r.emit(n, in)
 	case KindRun:
-		return r.child(n)
+		return r.child(n, in)
 	case KindState:
 		return r.arrive(n)
 	}
@@ -142,12 +142,9 @@ func (r *run) body(n *Node) (waits bool, err error) {
 // complete ends the task on top with its raw output and follows flow.
 func (r *run) complete(n *Node, out value, flow Flow) error {
 	f := *r.top()
-	r.evaluate(n, &f)
-	if f.Input != nil {
-		r.input = rawValue(f.Input)
-	}
+	in := about(n, &f)
 	before := r.data
-	if err := r.publish(n, out); err != nil {
+	if err := r.publish(n, out, &in); err != nil {
 		r.data = before // a repetition starts from what the task was given
 		return err
 	}
@@ -159,21 +156,19 @@ func (r *run) complete(n *Node, out value, flow Flow) error {
 
 // publish makes a task's raw output the branch's data, by way of its output
 // and export filters.
-func (r *run) publish(n *Node, out value) error {
-	r.data, r.made = out, out
-	defer func() { r.made = value{} }()
-	if err := r.shape(n.Output, n.Export, n.Schemas); err != nil {
+func (r *run) publish(n *Node, out value, in *scope) error {
+	r.data, in.made = out, out
+	if err := r.shape(n.Output, n.Export, n.Schemas, in); err != nil {
 		return err
 	}
-	return r.record(n)
+	return r.record(n, in)
 }
 
 // shape puts the data through an output filter and lets it be exported, each
 // checked by its schema.
-func (r *run) shape(output, export *jq.Template, schemas Schemas) error {
-	defer func() { r.out = nil }()
+func (r *run) shape(output, export *jq.Template, schemas Schemas, in *scope) error {
 	if output != nil {
-		v, err := r.eval(output)
+		v, err := r.eval(output, in)
 		if err != nil {
 			return err
 		}
@@ -186,8 +181,8 @@ func (r *run) shape(output, export *jq.Template, schemas Schemas) error {
 		return nil
 	}
 	out := r.data
-	r.out = &out
-	ctx, err := r.eval(export)
+	in.out = &out
+	ctx, err := r.eval(export, in)
 	if err != nil {
 		return err
 	}
@@ -267,9 +262,8 @@ const phaseCatch = "catch"
 
 // end completes the workflow with the current data.
 func (r *run) end() error {
-	r.node, r.input = r.p.Root, rawValue(r.t.Snap.State.Input)
 	if r.p.Output != nil {
-		v, err := r.eval(r.p.Output)
+		v, err := r.eval(r.p.Output, &scope{node: r.p.Root, input: rawValue(r.t.Snap.State.Input)})
 		if err != nil {
 			return err
 		}

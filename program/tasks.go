@@ -13,7 +13,7 @@ import (
 )
 
 // choose runs a switch: the first true case, else the default, else on.
-func (r *run) choose(n *Node) error {
+func (r *run) choose(n *Node, in *scope) error {
 	var fallback *Case
 	for i := range n.Cases {
 		c := &n.Cases[i]
@@ -21,7 +21,7 @@ func (r *run) choose(n *Node) error {
 			fallback = c
 			continue
 		}
-		v, err := r.evalAny(c.When)
+		v, err := r.evalAny(c.When, in)
 		if err != nil {
 			return err
 		}
@@ -36,12 +36,12 @@ func (r *run) choose(n *Node) error {
 }
 
 // collect freezes the collection of a loop.
-func (r *run) collect(n *Node) error {
-	v, err := r.evalAny(n.For.In)
+func (r *run) collect(n *Node, in *scope) error {
+	v, err := r.evalAny(n.For.In, in)
 	if err != nil {
 		return err
 	}
-	items, err := r.items(n.For.In, v, r.t.In.Limits.Items)
+	items, err := itemsOf(v, r.t.In.Limits.Items)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,8 @@ func (r *run) collect(n *Node) error {
 	return nil
 }
 
-func (r *run) items(t *jq.Template, v any, most int) ([]json.RawMessage, error) {
+// itemsOf checks what is to be a collection.
+func itemsOf(v any, most int) ([]json.RawMessage, error) {
 	list, ok := v.([]any)
 	if !ok {
 		return nil, raise(engine.ErrExpression, 400, "Not a collection", fmt.Sprintf("in gives %s, not an array", kindOf(v)))
@@ -87,7 +88,6 @@ func kindOf(v any) string {
 // iterate begins the next round of the loop on top, or ends it.
 func (r *run) iterate(n *Node) (waits bool, err error) {
 	f := r.top()
-	r.evaluate(n, f)
 	if len(f.Items) > 0 {
 		if !r.t.Step(n.Pointer) {
 			r.t.Await(snapshot.Wait{Kind: snapshot.WaitNext, Branch: r.b.ID, Pointer: n.Pointer})
@@ -99,11 +99,8 @@ func (r *run) iterate(n *Node) (waits bool, err error) {
 		}
 		goOn := true
 		if n.For.While != nil {
-			r.input = r.data
-			if f.Input != nil {
-				r.input = rawValue(f.Input)
-			}
-			v, err := r.evalAny(n.For.While)
+			in := about(n, f)
+			v, err := r.evalAny(n.For.While, &in)
 			if err != nil {
 				return false, err
 			}
@@ -119,7 +116,7 @@ func (r *run) iterate(n *Node) (waits bool, err error) {
 }
 
 // raise raises the error that the task defines.
-func (r *run) raise(n *Node) error {
+func (r *run) raise(n *Node, in *scope) error {
 	e := snapshot.Error{Status: 500}
 	for _, f := range []struct {
 		t   *jq.Template
@@ -134,7 +131,7 @@ func (r *run) raise(n *Node) error {
 		if f.t == nil {
 			continue
 		}
-		v, err := r.evalAny(f.t)
+		v, err := r.evalAny(f.t, in)
 		if err != nil {
 			return err
 		}
@@ -159,8 +156,8 @@ func text(v any) string {
 }
 
 // wait waits for a moment.
-func (r *run) wait(n *Node) error {
-	until, err := r.after(n.Wait)
+func (r *run) wait(n *Node, in *scope) error {
+	until, err := r.after(n.Wait, in)
 	if err != nil {
 		return err
 	}
@@ -169,13 +166,13 @@ func (r *run) wait(n *Node) error {
 }
 
 // after evaluates a duration and counts it from the turn's moment.
-func (r *run) after(t *jq.Template) (time.Time, error) {
-	return r.from(r.t.In.Now, t)
+func (r *run) after(t *jq.Template, in *scope) (time.Time, error) {
+	return r.from(r.t.In.Now, t, in)
 }
 
 // from evaluates a duration and counts it from a moment.
-func (r *run) from(at time.Time, t *jq.Template) (time.Time, error) {
-	v, err := r.evalAny(t)
+func (r *run) from(at time.Time, t *jq.Template, in *scope) (time.Time, error) {
+	v, err := r.evalAny(t, in)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -187,8 +184,8 @@ func (r *run) from(at time.Time, t *jq.Template) (time.Time, error) {
 }
 
 // deadline starts the timeout of a task whose frame is f.
-func (r *run) deadline(n *Node, t *jq.Template, f *snapshot.Frame) error {
-	until, err := r.after(t)
+func (r *run) deadline(n *Node, t *jq.Template, f *snapshot.Frame, in *scope) error {
+	until, err := r.after(t, in)
 	if err != nil {
 		return err
 	}
@@ -198,8 +195,8 @@ func (r *run) deadline(n *Node, t *jq.Template, f *snapshot.Frame) error {
 }
 
 // call sends a command and, unless it is detached, waits for its result.
-func (r *run) call(n *Node) (waits bool, err error) {
-	c, err := r.command(n)
+func (r *run) call(n *Node, in *scope) (waits bool, err error) {
+	c, err := r.command(n, in)
 	if err != nil {
 		return false, err
 	}
@@ -216,8 +213,8 @@ func (r *run) call(n *Node) (waits bool, err error) {
 }
 
 // command evaluates what a call asks for.
-func (r *run) command(n *Node) (engine.Command, error) {
-	with, err := r.eval(n.Call.With)
+func (r *run) command(n *Node, in *scope) (engine.Command, error) {
+	with, err := r.eval(n.Call.With, in)
 	if err != nil {
 		return engine.Command{}, err
 	}
@@ -226,13 +223,13 @@ func (r *run) command(n *Node) (engine.Command, error) {
 		return engine.Command{}, err
 	}
 	c := engine.Command{Target: n.Call.Target, Input: raw, Pointer: n.Pointer, GiveUp: n.GiveUp}
-	if c.Key, err = r.ownKey(n); err != nil {
+	if c.Key, err = r.ownKey(n, in); err != nil {
 		return engine.Command{}, err
 	}
 	if n.Call.Ack == nil {
 		return c, nil
 	}
-	until, err := r.after(n.Call.Ack)
+	until, err := r.after(n.Call.Ack, in)
 	if err != nil {
 		return engine.Command{}, err
 	}
@@ -243,11 +240,11 @@ func (r *run) command(n *Node) (engine.Command, error) {
 }
 
 // ownKey evaluates the author's own idempotency key of a call; "" = he has none.
-func (r *run) ownKey(n *Node) (string, error) {
+func (r *run) ownKey(n *Node, in *scope) (string, error) {
 	if n.Call.Key == nil {
 		return "", nil
 	}
-	v, err := r.evalAny(n.Call.Key)
+	v, err := r.evalAny(n.Call.Key, in)
 	if err != nil {
 		return "", err
 	}
@@ -265,24 +262,23 @@ const MaxEachBytes = 16 << 20
 // each sends one command per item, all at once; the task's output has one
 // element per item, in order: {item, output} or {item, error}. When they are
 // detached, it is the task's input.
-func (r *run) each(n *Node) (waits bool, err error) {
-	v, err := r.evalAny(n.Call.In)
+func (r *run) each(n *Node, in *scope) (waits bool, err error) {
+	v, err := r.evalAny(n.Call.In, in)
 	if err != nil {
 		return false, err
 	}
-	items, err := r.items(n.Call.In, v, r.t.In.Limits.FanOut)
+	items, err := itemsOf(v, r.t.In.Limits.FanOut)
 	if err != nil {
 		return false, err
 	}
 	if len(items) == 0 && !n.Call.Detached {
 		return false, r.complete(n, anyValue([]any{}), n.Then)
 	}
-	f := r.top()
 	commands := make([]engine.Command, len(items))
 	bytes := 0
 	for i := range items {
-		f.Vars = map[string]json.RawMessage{n.Call.Each: items[i]}
-		if commands[i], err = r.command(n); err != nil {
+		in.vars = map[string]json.RawMessage{n.Call.Each: items[i]}
+		if commands[i], err = r.command(n, in); err != nil {
 			return false, err
 		}
 		if bytes += len(commands[i].Input); bytes > MaxEachBytes {
@@ -290,7 +286,6 @@ func (r *run) each(n *Node) (waits bool, err error) {
 				fmt.Sprintf("the arguments of %d commands exceed %d bytes; pass references to large data", len(items), MaxEachBytes))
 		}
 	}
-	f.Vars = nil
 	at := r.at(n, 0)
 	for i := range commands {
 		at.Arm = i
@@ -304,6 +299,7 @@ func (r *run) each(n *Node) (waits bool, err error) {
 		}
 		return false, r.complete(n, r.data, n.Then)
 	}
+	f := r.top()
 	f.Items, f.Open, f.Results = items, len(items), make([]json.RawMessage, len(items))
 	for i, c := range commands {
 		r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Arm: i, Effect: c.Key, Visit: at.Visit})

@@ -22,10 +22,8 @@ func (r *run) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool, 
 	case n.Kind == KindState:
 		return r.stale(n)
 	case n.Kind == KindEach:
-		r.node, r.input = n, r.data
 		return r.gather(n, w, res)
 	case n.Kind == KindUndo:
-		r.node, r.input = n, r.data
 		return r.compensated(n, w, res)
 	case res.Error != nil:
 		return false, &raised{*res.Error}
@@ -36,7 +34,6 @@ func (r *run) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool, 
 	if r.top().Pointer != n.Pointer {
 		return false, fmt.Errorf("program: %s: %s is not the task that runs", r.t.Snap.InstanceID, n.Pointer)
 	}
-	r.input = r.data
 	switch n.Kind {
 	case KindWait:
 		return false, r.complete(n, r.data, n.Then)

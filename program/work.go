@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -68,22 +67,14 @@ func (w *work) drive() error {
 
 // run is the interpreter at work on one branch of an instance.
 type run struct {
-	p     *Program
-	t     *engine.Turn
-	w     *work
-	b     *snapshot.Branch
-	data  value           // what the next task gets
-	input value           // $input of the task being evaluated
-	node  *Node           // the task being evaluated, for $task
-	raw   json.RawMessage // its input before input.from, where that has made another of it
-	since time.Time       // when it began, for $task
-	out   *value          // $output, where there is one
-	made  value           // $task.output, where there is one: the output before output.as
-	told  int             // the frames from this index on have their lifecycle's end; 0 = none has
+	p    *Program
+	t    *engine.Turn
+	w    *work
+	b    *snapshot.Branch
+	data value // what the next task gets
+	told int   // the frames from this index on have their lifecycle's end; 0 = none has
+	seen scope // of the expression that is evaluated just now: for lookup alone
 }
-
-// evaluate has expressions be about a task; f is its frame.
-func (r *run) evaluate(n *Node, f *snapshot.Frame) { r.node, r.raw, r.since = n, f.Raw, f.StartedAt }
 
 // gone reports whether the branch has ended, by itself or with its fork.
 func (r *run) gone() bool { return len(r.b.Frames) == 0 }
@@ -161,7 +152,7 @@ func (p *Program) Begin(t *engine.Turn, input json.RawMessage) error {
 	t.Snap.Branches = []*snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: p.Root.Pointer}}}}
 	w := &work{p: p, t: t}
 	r := w.branch(0)
-	r.data, r.input = rawValue(input), rawValue(input)
+	r.data = rawValue(input)
 	if err := r.rest(p.Root, false, r.start()); err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ var (
 		"definition/openworkflow.compiler": 133, // reads a document
 		"engine.Turn":                      62,
 		"jq.meter":                         40, // reads a program
-		"program.run":                      102,
+		"program.run":                      101,
 		"runtime/dispatch.Dispatcher":      64,
 		"runtime/dispatch.admission":       27,
 		"sql/oracle.Store":                 93,
