@@ -60,9 +60,9 @@ func (t *Turn) Start(id string, start signal.Start) error {
 	return err
 }
 
-// disown forgets the child that a wait was for. A child that has not ended is
+// forgetChild forgets the child that a wait was for. A child that has not ended is
 // told to end.
-func (t *Turn) disown(w snapshot.Wait, ended bool) {
+func (t *Turn) forgetChild(w snapshot.Wait, ended bool) {
 	if w.Kind != snapshot.WaitChild {
 		return
 	}
@@ -149,8 +149,8 @@ func (t *Turn) cancel() {
 	t.Tell(LifecycleEvent{Type: WorkflowCancelledEvent})
 }
 
-// disowned applies a CancelRequest: the parent does not wait any more.
-func (t *Turn) disowned() (*Outcome, error) {
+// onCancel applies a CancelRequest: the parent does not wait any more.
+func (t *Turn) onCancel() (*Outcome, error) {
 	c, err := signal.DecodeCancellation(t.In.Signal.Payload)
 	if err != nil {
 		return nil, err

@@ -18,12 +18,12 @@ func (t *Turn) Undo(e snapshot.Error) {
 	t.Snap.Error, t.Snap.Undo = &e, &snapshot.Undo{Error: e}
 	data, _ := json.Marshal(map[string]any{"error": e, "steps": len(t.Snap.Compensations)})
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryUndo, Data: data, Meta: Meta{Pointer: e.Instance}})
-	t.undoNext()
+	t.compensateNext()
 }
 
-// undoNext sends the command that compensates the step completed last, or
+// compensateNext sends the command that compensates the step completed last, or
 // faults the instance when none is left.
-func (t *Turn) undoNext() {
+func (t *Turn) compensateNext() {
 	s := t.Snap
 	if len(s.Compensations) == 0 {
 		s.Undo = &snapshot.Undo{Error: s.Undo.Error, Done: true}
@@ -60,19 +60,19 @@ func (t *Turn) Compensated(w snapshot.Wait, res Result) *snapshot.Error {
 		return &e
 	}
 	if i >= 0 {
-		t.undoneAt(t.Snap.Compensations[i])
+		t.compensatedAt(t.Snap.Compensations[i])
 		t.Snap.Compensations = slices.Delete(slices.Clone(t.Snap.Compensations), i, i+1)
 	}
 	return nil
 }
 
-// undone goes on with what [Turn.Undo] began.
-func (t *Turn) undone(w snapshot.Wait, res Result) {
+// compensated goes on with what [Turn.Undo] began.
+func (t *Turn) compensated(w snapshot.Wait, res Result) {
 	if e := t.Compensated(w, res); e != nil {
 		t.Fault(*e)
 		return
 	}
-	t.undoNext()
+	t.compensateNext()
 }
 
 // recover has an operator's retry or skip go on: with the compensation that
@@ -86,6 +86,6 @@ func (t *Turn) recover(def Definition, op Operation, output json.RawMessage) err
 		s.Compensations = slices.Delete(slices.Clone(s.Compensations), last, last+1)
 	}
 	s.Error = &s.Undo.Error
-	t.undoNext()
+	t.compensateNext()
 	return nil
 }

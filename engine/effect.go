@@ -184,9 +184,9 @@ func (t *Turn) newKeyAt(pointer string) bool {
 	return ok && d.NewKey(pointer)
 }
 
-// undoneAt notes that the effect of a completed task has been compensated: a
+// compensatedAt notes that the effect of a completed task has been compensated: a
 // retry that runs the task again makes another effect.
-func (t *Turn) undoneAt(c snapshot.Compensation) {
+func (t *Turn) compensatedAt(c snapshot.Compensation) {
 	if e := t.past(Effect{c.Pointer, c.Visit, whole}); e != nil {
 		e.Undone++
 		return

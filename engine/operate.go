@@ -123,11 +123,11 @@ func (t *Turn) catchUp(def Definition) error {
 		}
 		env := signal.Envelope{Type: signal.Type(b.Type), Payload: b.Payload}
 		if b.Token == "" {
-			heard, later, err := t.hear(def, env, b.Actor)
+			delivered, later, err := t.deliverEvent(def, env, b.Actor)
 			if err != nil {
 				return err
 			}
-			if !heard || later && !t.Snap.Status.Closed() {
+			if !delivered || later && !t.Snap.Status.Closed() {
 				t.Snap.Buffer = append(t.Snap.Buffer, b)
 			}
 			continue

@@ -110,7 +110,7 @@ func step(def Definition, snap *snapshot.Snapshot, in Input) (*Outcome, error) {
 		passOn(t)
 		return t.ignore(Closed)
 	case env.Type == signal.CancelRequest:
-		return t.disowned()
+		return t.onCancel()
 	case env.WaitingToken != "":
 		return t.token(def)
 	case env.Sequence > 0:
@@ -239,7 +239,7 @@ func (t *Turn) apply(def Definition, w snapshot.Wait, r Result, env signal.Envel
 		return errNotScheduled(t.Snap)
 	}
 	if t.Snap.Undo != nil {
-		t.undone(w, r)
+		t.compensated(w, r)
 		return nil
 	}
 	return def.Resume(t, w, r)
@@ -266,16 +266,16 @@ func (t *Turn) external(def Definition) (*Outcome, error) {
 		return t.resume(def, w, r)
 	}
 	if t.Snap.Status != snapshot.Suspended && t.Snap.Status != snapshot.Faulted {
-		heard, later, err := t.hear(def, t.In.Signal, t.In.Signal.Headers[signal.HeaderActor])
+		delivered, later, err := t.deliverEvent(def, t.In.Signal, t.In.Signal.Headers[signal.HeaderActor])
 		if err != nil {
 			return nil, err
 		}
-		if heard && later && !t.Snap.Status.Closed() {
+		if delivered && later && !t.Snap.Status.Closed() {
 			if err := t.buffer(); err != nil {
 				return nil, err
 			}
 		}
-		if heard {
+		if delivered {
 			return t.finish()
 		}
 	}
@@ -299,19 +299,19 @@ func inTransition(s *snapshot.Snapshot) error {
 		WithHint("trigger it again when it rests in a state")
 }
 
-// hear gives an event to every listen that it satisfies now: branches that
+// deliverEvent gives an event to every listen that it satisfies now: branches that
 // wait side by side all get it, each once. A listen that the event brings
 // about does not. Later says that a listen shall get it that is at work on the
 // event before.
-func (t *Turn) hear(def Definition, env signal.Envelope, actor string) (took, later bool, err error) {
+func (t *Turn) deliverEvent(def Definition, env signal.Envelope, actor string) (took, later bool, err error) {
 	type place struct {
 		branch  int
 		pointer string
 	}
-	heard := map[place]bool{}
+	delivered := map[place]bool{}
 	for _, w := range slices.Clone(t.Snap.Waits) {
 		at := place{w.Branch, w.Pointer}
-		if w.Kind != snapshot.WaitEvent || heard[at] {
+		if w.Kind != snapshot.WaitEvent || delivered[at] {
 			continue
 		}
 		if _, there := t.Snap.Wait(w.Token); !there {
@@ -328,10 +328,10 @@ func (t *Turn) hear(def Definition, env signal.Envelope, actor string) (took, la
 			later = true
 			continue
 		}
-		if len(heard) > 0 {
+		if len(delivered) > 0 {
 			env.SignalID = "" // it is recorded, with its data, where it went first
 		}
-		heard[at] = true
+		delivered[at] = true
 		if err := t.apply(def, w, Result{Output: env.Payload, Actor: actor}, env); err != nil {
 			return false, false, err
 		}
@@ -339,7 +339,7 @@ func (t *Turn) hear(def Definition, env signal.Envelope, actor string) (took, la
 			break
 		}
 	}
-	return len(heard) > 0, later, nil
+	return len(delivered) > 0, later, nil
 }
 
 // keep puts the signal into the continuation buffer.

@@ -239,7 +239,7 @@ func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 		if w.Kind == snapshot.WaitTask {
 			t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: how})
 		}
-		t.disown(w, false)
+		t.forgetChild(w, false)
 	}
 	t.Snap.Waits = kept
 }
@@ -259,7 +259,7 @@ func (t *Turn) take(w snapshot.Wait, unknown bool) {
 	if w.Command > 0 {
 		t.out.Settled = append(t.out.Settled, Settled{Position: w.Command, Unknown: unknown})
 	}
-	t.disown(w, true)
+	t.forgetChild(w, true)
 }
 
 // Early takes the first kept signal that satisfies one of the waits to come, and

@@ -79,7 +79,7 @@ func (s *Schedule) ResumeSchedule(t *engine.Turn, w snapshot.Wait, res engine.Re
 	case s == nil:
 		return errNone(t)
 	case w.Kind == snapshot.WaitEvent:
-		return s.heardOf(t, w, res.Output)
+		return s.onEvent(t, w, res.Output)
 	case w.Kind == snapshot.WaitChild:
 		return s.later(t)
 	case w.Kind != snapshot.WaitTimer:
@@ -110,9 +110,9 @@ func (s *Schedule) ResumeSchedule(t *engine.Turn, w snapshot.Wait, res engine.Re
 	return succeed(t)
 }
 
-// heardOf begins an instance for an event that was kept while the schedule was
+// onEvent begins an instance for an event that was kept while the schedule was
 // suspended, and listens on.
-func (s *Schedule) heardOf(t *engine.Turn, w snapshot.Wait, event json.RawMessage) error {
+func (s *Schedule) onEvent(t *engine.Turn, w snapshot.Wait, event json.RawMessage) error {
 	id, start, err := s.EventStart(t.Snap.Definition, event, t.Snap.InstanceID)
 	if err != nil {
 		return err

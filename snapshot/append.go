@@ -251,7 +251,7 @@ func (s *Snapshot) append(b []byte) []byte {
 		s.Error.append(o)
 	}
 	o.opt("resumeAs", string(s.ResumeAs))
-	s.appendUndo(o)
+	s.appendCompensating(o)
 	o.optNum("lifecycle", s.Lifecycle)
 	s.appendIdentity(o)
 	o.close()
@@ -280,7 +280,7 @@ func (s *Snapshot) appendIdentity(o *object) {
 	o.optMap("moved", s.Moved)
 }
 
-func (s *Snapshot) appendUndo(o *object) {
+func (s *Snapshot) appendCompensating(o *object) {
 	o.objects("compensations", len(s.Compensations), func(i int) {
 		c := s.Compensations[i]
 		o.num("step", int64(c.Step))
