@@ -289,7 +289,7 @@ func (r *run) again() error {
 		if after != nil {
 			err = r.deadline(n, after, f, &in)
 		}
-		if n.Kind == KindListen && f.Phase != phaseHeard && err == nil {
+		if n.Kind == KindListen && f.Phase != phaseDelivered && err == nil {
 			err = r.listenAgain(n, i)
 		}
 		if i > 0 && n.parent.Kind == KindTry && r.b.Frames[i-1].Attempt > 0 && n == n.parent.Body {

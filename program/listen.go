@@ -45,9 +45,9 @@ type Each struct {
 	Schemas Schemas      // of the output and the export of one event
 }
 
-// phaseHeard marks the frame of a listen that takes no more events, and still
+// phaseDelivered marks the frame of a listen that takes no more events, and still
 // has some to process.
-const phaseHeard = "heard"
+const phaseDelivered = "heard"
 
 // lasts reports whether a filter takes more than one event.
 func (l *Listen) lasts(arm int) bool {
@@ -77,7 +77,7 @@ func (r *run) subscribe(n *Node, f *snapshot.Frame, data *value, in *scope) erro
 	l := n.Listen
 	all := len(l.Filters) + len(l.UntilFilters)
 	if l.Mode == ListenAll && len(l.Filters) == 0 {
-		f.Phase = phaseHeard
+		f.Phase = phaseDelivered
 	}
 	waits := make([]snapshot.Wait, 0, all)
 	for i := range all {
@@ -92,7 +92,7 @@ func (r *run) subscribe(n *Node, f *snapshot.Frame, data *value, in *scope) erro
 		waits = append(waits, w)
 	}
 	one := l.Until != nil && l.Each != nil // the next when it is known that this was not the last
-	for len(waits) > 0 && f.Phase != phaseHeard && !(one && len(f.Items) > f.Next) {
+	for len(waits) > 0 && f.Phase != phaseDelivered && !(one && len(f.Items) > f.Next) {
 		i, event, ok, err := r.t.Early(waits)
 		if err != nil {
 			return err
@@ -104,14 +104,14 @@ func (r *run) subscribe(n *Node, f *snapshot.Frame, data *value, in *scope) erro
 		if waits = slices.Delete(waits, i, i+1); l.lasts(w.Arm) {
 			waits = append(waits, w)
 		}
-		if err := r.hear(n, f, w, event, in); err != nil {
+		if err := r.deliverEvent(n, f, w, event, in); err != nil {
 			return err
 		}
 		for i := range waits {
 			waits[i] = bind(l, f, waits[i])
 		}
 	}
-	if f.Phase == phaseHeard {
+	if f.Phase == phaseDelivered {
 		return nil
 	}
 	for _, w := range waits {
@@ -161,9 +161,9 @@ func bind(l *Listen, f *snapshot.Frame, w snapshot.Wait) snapshot.Wait {
 	return w
 }
 
-// heard takes an event that a wait of the listen n was for. The branch may be
+// delivered takes an event that a wait of the listen n was for. The branch may be
 // at work on an event before.
-func (r *run) heard(n *Node, w snapshot.Wait, event json.RawMessage) (rests bool, err error) {
+func (r *run) delivered(n *Node, w snapshot.Wait, event json.RawMessage) (rests bool, err error) {
 	i := slices.IndexFunc(r.b.Frames, func(f snapshot.Frame) bool { return f.Pointer == n.Pointer })
 	if i < 0 {
 		return false, fmt.Errorf("program: %s: %s does not listen", r.t.Snap.InstanceID, n.Pointer)
@@ -188,11 +188,11 @@ func (r *run) heard(n *Node, w snapshot.Wait, event json.RawMessage) (rests bool
 // renew gives an event to the listen and keeps its waits in step.
 func (r *run) renew(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMessage, in *scope) error {
 	known := len(f.Bound)
-	if err := r.hear(n, f, w, event, in); err != nil {
+	if err := r.deliverEvent(n, f, w, event, in); err != nil {
 		return err
 	}
 	mine := r.listening(n)
-	if f.Phase == phaseHeard {
+	if f.Phase == phaseDelivered {
 		r.t.Withdraw(engine.TaskCancelled, mine)
 		return nil
 	}
@@ -227,8 +227,8 @@ func continues(s *snapshot.Snapshot, branch int) bool {
 	return slices.ContainsFunc(s.Waits, func(w snapshot.Wait) bool { return w.Kind == snapshot.WaitNext && w.Branch == branch })
 }
 
-// hear collects an event, and notices whether it was the last.
-func (r *run) hear(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMessage, in *scope) error {
+// deliverEvent collects an event, and notices whether it was the last.
+func (r *run) deliverEvent(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMessage, in *scope) error {
 	l := n.Listen
 	found, ok, err := l.filter(w.Arm).fits(event)
 	if err != nil || !ok {
@@ -245,7 +245,7 @@ func (r *run) hear(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMe
 	if until := w.Arm - len(l.Filters); until >= 0 {
 		f.Done = append(f.Done, w.Arm)
 		if l.UntilMode != ListenAll || len(f.Done) == len(l.UntilFilters) {
-			f.Phase = phaseHeard
+			f.Phase = phaseDelivered
 		}
 		return nil
 	}
@@ -262,12 +262,12 @@ func (r *run) hear(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMe
 	switch {
 	case l.Mode == ListenAll:
 		if f.Done = append(f.Done, w.Arm); len(f.Done) == len(l.Filters) {
-			f.Phase = phaseHeard
+			f.Phase = phaseDelivered
 		}
 	case l.Until != nil && l.Each == nil:
 		return r.until(l, f, f.Items, in)
 	case !l.lasts(w.Arm):
-		f.Phase = phaseHeard
+		f.Phase = phaseDelivered
 	}
 	return nil
 }
@@ -281,7 +281,7 @@ func (r *run) until(l *Listen, f *snapshot.Frame, events []json.RawMessage, in *
 	data := rawValue(all)
 	v, err := r.evalOn(l.Until, &data, in)
 	if err == nil && jq.Truthy(v) {
-		f.Phase = phaseHeard
+		f.Phase = phaseDelivered
 	}
 	return err
 }
@@ -334,7 +334,7 @@ func (r *run) process(n *Node) (rests bool, err error) {
 			return false, err
 		}
 	}
-	if f.Phase != phaseHeard {
+	if f.Phase != phaseDelivered {
 		return true, nil
 	}
 	out := f.Items
@@ -366,7 +366,7 @@ func (r *run) processed(n *Node) error {
 	if l.Until == nil {
 		return nil
 	}
-	if err := r.until(l, f, f.Items[:f.Next], &in); err != nil || f.Phase != phaseHeard {
+	if err := r.until(l, f, f.Items[:f.Next], &in); err != nil || f.Phase != phaseDelivered {
 		return err
 	}
 	r.t.Withdraw(engine.TaskCancelled, r.listening(n))
@@ -376,7 +376,7 @@ func (r *run) processed(n *Node) error {
 // next takes an event that came while one was processed, at the listen on top.
 func (r *run) next(n *Node) (bool, error) {
 	f := r.top()
-	if n.Listen.Until == nil || f.Phase == phaseHeard {
+	if n.Listen.Until == nil || f.Phase == phaseDelivered {
 		return false, nil
 	}
 	mine := r.listening(n)

@@ -185,7 +185,7 @@ func (w *move) frame(f *snapshot.Frame, inner string) {
 		w.list(f, old, target, inner)
 	} else if why := fitsFrame(old, target, f); why != "" {
 		w.refuse(f.Pointer, why)
-	} else if old.Kind == KindListen && !w.m.hears(old, target) {
+	} else if old.Kind == KindListen && !w.m.listensAlike(old, target) {
 		w.refuse(f.Pointer, "it listens for something else in the new version, and an event may be under way")
 	}
 	f.Pointer = target.Pointer
@@ -214,9 +214,9 @@ func (w *move) list(f *snapshot.Frame, old, target *Node, inner string) {
 	f.Next = next.index
 }
 
-// hears reports whether a listen is the same in both versions, but for what is
+// listensAlike reports whether a listen is the same in both versions, but for what is
 // done with an event.
-func (m *mapping) hears(old, target *Node) bool {
+func (m *mapping) listensAlike(old, target *Node) bool {
 	same := func(field string) bool {
 		return reflect.DeepEqual(m.from.definition(old.Pointer+field), m.to.definition(target.Pointer+field))
 	}

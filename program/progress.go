@@ -95,7 +95,7 @@ func (r *run) failed(raiser *Node, from int, e snapshot.Error) {
 	if !r.t.In.Lifecycle {
 		return
 	}
-	frames := r.untold(from)
+	frames := r.unpublishedFrames(from)
 	if raiser != nil && !slices.ContainsFunc(r.b.Frames, func(f snapshot.Frame) bool { return f.Pointer == raiser.Pointer }) {
 		r.w.tell(engine.TaskFaultedEvent, raiser.Pointer, &e)
 	}
@@ -110,8 +110,8 @@ func (r *run) failing(err error) {
 	}
 }
 
-// untold are the frames from an index on whose end has not been told.
-func (r *run) untold(from int) []snapshot.Frame {
+// unpublishedFrames are the frames from an index on whose end has not been told.
+func (r *run) unpublishedFrames(from int) []snapshot.Frame {
 	to := len(r.b.Frames)
 	if r.told > 0 {
 		to = min(to, r.told)

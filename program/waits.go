@@ -29,7 +29,7 @@ func (r *run) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool, 
 		return false, &raised{*res.Error}
 	}
 	if n.Kind == KindListen {
-		return r.heard(n, w, res.Output)
+		return r.delivered(n, w, res.Output)
 	}
 	if r.top().Pointer != n.Pointer {
 		return false, fmt.Errorf("program: %s: %s is not the task that runs", r.t.Snap.InstanceID, n.Pointer)
@@ -77,7 +77,7 @@ func (r *run) unwind(i int, how engine.TaskEvent) {
 		}
 	}
 	r.prune(how)
-	r.w.tellFrames(engine.TaskCancelledEvent, r.untold(i+1), nil)
+	r.w.tellFrames(engine.TaskCancelledEvent, r.unpublishedFrames(i+1), nil)
 	r.b.Frames = r.b.Frames[:i+1]
 	r.t.Withdraw(how, func(w snapshot.Wait) bool {
 		return w.Branch == r.b.ID && !deadlines[w.Token] && !(w.Kind == snapshot.WaitEvent && listens[w.Pointer])

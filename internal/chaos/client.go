@@ -123,7 +123,7 @@ func (c *client) run(ctx, finish context.Context) {
 		switch c.kind {
 		case fork, each:
 			pause(ctx, time.Duration(500+c.rand.IntN(3000))*time.Millisecond)
-		case heard:
+		case listening:
 			pause(ctx, time.Duration(c.rand.IntN(100))*time.Millisecond)
 		}
 	}
@@ -131,7 +131,7 @@ func (c *client) run(ctx, finish context.Context) {
 
 // drive does for one work what its kind asks for, and waits for its end.
 func (c *client) drive(ctx context.Context, w *work) error {
-	if c.kind == heard {
+	if c.kind == listening {
 		return c.publish(ctx, w)
 	}
 	err := c.accepted(c.ask(ctx, http.MethodPost, "/v1/instances", map[string]any{

@@ -7,15 +7,15 @@ import (
 
 // Kinds of work, each a definition of its own.
 const (
-	small  = "small"  // a call, a signal, a timer, a call
-	order  = "order"  // signals in the order of their sender
-	retry  = "retry"  // a call that its author repeats with catch.retry
-	mended = "mended" // a call that an operator repeats
-	human  = "human"  // a person
-	heard  = "heard"  // an event begins it
-	family = "family" // a child
-	fork   = "fork"   // many branches
-	each   = "each"   // many items
+	small     = "small"  // a call, a signal, a timer, a call
+	order     = "order"  // signals in the order of their sender
+	retry     = "retry"  // a call that its author repeats with catch.retry
+	mended    = "mended" // a call that an operator repeats
+	human     = "human"  // a person
+	listening = "heard"  // an event begins it
+	family    = "family" // a child
+	fork      = "fork"   // many branches
+	each      = "each"   // many items
 )
 
 // Sizes of what is wide.
@@ -38,7 +38,7 @@ func source(kind string, version int, a, b string) string {
 	}
 	var s strings.Builder
 	fmt.Fprintf(&s, "document: {dsl: '1.0.3', namespace: chaos, name: %s, version: '1.0.%d'}\n", kind, version)
-	if kind == heard {
+	if kind == listening {
 		s.WriteString("schedule: {on: {one: {with: {type: chaos.heard}}}}\ninput: {from: '${ {of: .[0].data.of} }'}\n")
 	}
 	s.WriteString("do:\n")
@@ -79,7 +79,7 @@ func source(kind string, version int, a, b string) string {
 		s.WriteString(call("last", a, "end", ""))
 	case "leaf":
 		s.WriteString(call("work", b, "child", ""))
-	case heard:
+	case listening:
 		s.WriteString(call("last", a, "end", ""))
 	default:
 		s.WriteString(wide(kind, b))
@@ -132,4 +132,4 @@ func wants(kind string) []string {
 }
 
 // kinds are all definitions, those that others run first.
-var kinds = []string{"leaf", small, order, retry, mended, human, family, heard, fork, each}
+var kinds = []string{"leaf", small, order, retry, mended, human, family, listening, fork, each}

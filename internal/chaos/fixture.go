@@ -98,7 +98,7 @@ func (b *fixture) someNode(n int) string {
 func (b *fixture) begin(id, kind string) (*work, context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	w := &work{Work: judge.Work{ID: id, Kind: kind, Asked: time.Now(), Wants: wants(kind), Event: kind == heard}}
+	w := &work{Work: judge.Work{ID: id, Kind: kind, Asked: time.Now(), Wants: wants(kind), Event: kind == listening}}
 	b.works = append(b.works, w)
 	return w, b.generation
 }

@@ -28,7 +28,7 @@ const (
 )
 
 // clients is how many work at once, by kind.
-var clients = map[string]int{small: 4, order: 2, retry: 1, mended: 1, human: 1, heard: 1, family: 1, fork: 1, each: 1}
+var clients = map[string]int{small: 4, order: 2, retry: 1, mended: 1, human: 1, listening: 1, family: 1, fork: 1, each: 1}
 
 func main() {
 	length := flag.Duration("time", 5*time.Minute, "how long there is trouble, on all stores together")

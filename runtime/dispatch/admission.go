@@ -355,7 +355,7 @@ func (a *admission) leave(j *Job, h health) {
 			delete(a.hosts, j.to.Host)
 		}
 	}
-	if j.target.breaker.heard(h, j.key(), j.probe, time.Now(), a.breakAfter, a.breakFor) {
+	if j.target.breaker.received(h, j.key(), j.probe, time.Now(), a.breakAfter, a.breakFor) {
 		a.opened(j.to)
 		if j.target.queued > 0 {
 			a.setAlarm(time.Until(j.target.breaker.until))

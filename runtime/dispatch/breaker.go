@@ -44,9 +44,9 @@ func (b *breaker) sent() (probe bool) {
 	return b.probing
 }
 
-// heard notes what came of a command; it reports whether the breaker opened. It
+// received notes what came of a command; it reports whether the breaker opened. It
 // is open for the given time at most.
-func (b *breaker) heard(h health, from string, probe bool, now time.Time, after int, open time.Duration) bool {
+func (b *breaker) received(h health, from string, probe bool, now time.Time, after int, open time.Duration) bool {
 	counts := b.until.IsZero() || probe // what was sent before it opened says nothing new
 	if probe {
 		b.probing = false

@@ -13,9 +13,9 @@ func TestBreaker(t *testing.T) {
 	now, open := time.Unix(100, 0), 3*breakFirst/2
 	b := &breaker{}
 	n := int64(0)
-	heard := func(h health, probe bool) bool {
+	received := func(h health, probe bool) bool {
 		n++
-		return b.heard(h, fmt.Sprint("key-", n), probe, now, 3, open)
+		return b.received(h, fmt.Sprint("key-", n), probe, now, 3, open)
 	}
 	expect := func(what, state string, lets bool) {
 		t.Helper()
@@ -24,22 +24,22 @@ func TestBreaker(t *testing.T) {
 		}
 	}
 	for range 5 {
-		heard(ill, false)
-		heard(ill, false)
-		heard(healthy, false)
+		received(ill, false)
+		received(ill, false)
+		received(healthy, false)
 	}
 	expect("never three in a row", breakerClosed, true)
 	for range 5 {
-		b.heard(ill, "one", false, now, 3, open)
+		b.received(ill, "one", false, now, 3, open)
 	}
 	expect("one command that fails again and again", breakerClosed, true)
-	heard(ill, false)
-	heard(unknownHealth, false)
-	if opened := heard(ill, false); !opened {
+	received(ill, false)
+	received(unknownHealth, false)
+	if opened := received(ill, false); !opened {
 		t.Fatal("three commands have failed, and nothing was told")
 	}
 	expect("three in a row", breakerOpen, false)
-	if heard(ill, false) || heard(healthy, false) {
+	if received(ill, false) || received(healthy, false) {
 		t.Error("what was sent before opened it again")
 	}
 	now = now.Add(breakFirst - 1)
@@ -50,20 +50,20 @@ func TestBreaker(t *testing.T) {
 		t.Fatal("the next command is not the one that tries")
 	}
 	expect("while one tries", breakerHalfOpen, false)
-	heard(healthy, false)
+	received(healthy, false)
 	expect("another one is no answer", breakerHalfOpen, false)
-	heard(unknownHealth, true)
+	received(unknownHealth, true)
 	expect("the one that tried was given up", breakerHalfOpen, true)
-	if b.sent(); !heard(ill, true) {
+	if b.sent(); !received(ill, true) {
 		t.Fatal("the one that tried failed, and nothing was told")
 	}
 	now = now.Add(open - 1)
 	expect("it failed, and is open longer", breakerOpen, false)
 	now = now.Add(1)
 	b.sent()
-	heard(healthy, true)
+	received(healthy, true)
 	expect("it worked", breakerClosed, true)
-	if heard(ill, false); b.failures != 1 {
+	if received(ill, false); b.failures != 1 {
 		t.Errorf("%d failures after one", b.failures)
 	}
 }

@@ -321,12 +321,12 @@ var commitCases = map[string]func(*testCase){
 		next := turn("a", 2)
 		want := map[int64]bool{}
 		for i, s := range []struct {
-			before        store.Claim
-			heard, result bool
+			before           store.Claim
+			received, result bool
 		}{{under, false, true}, {under, true, false}, {lost, false, true}, {lost, true, false}, {known, false, false}, {waits, false, false}} {
 			position := int64(i + 1)
 			state(position, s.before)
-			next.Rows.Settled = append(next.Rows.Settled, engine.Settled{Position: position, Unknown: !s.heard})
+			next.Rows.Settled = append(next.Rows.Settled, engine.Settled{Position: position, Unknown: !s.received})
 			want[position] = s.result
 		}
 		k.commit(next)
