@@ -15,7 +15,7 @@ RUN go mod download
 COPY . .
 # The Oracle driver and SQLite are C. The client library is not needed to build:
 # it is opened at run time.
-RUN CGO_ENABLED=1 go build -trimpath -o /out/ ./cmd/engine-node ./examples/services
+RUN CGO_ENABLED=1 go build -trimpath -ldflags='-s -w' -o /out/ ./cmd/engine-node ./examples/services
 
 FROM debian:bookworm-20260824-slim AS client
 ARG INSTANT_CLIENT_VERSION=23.26.3.0.0
