@@ -127,8 +127,13 @@ func Reserved(id string) error {
 // is the problem instance.id-taken.
 func (s *Starts) find(ctx context.Context, id string, start signal.Start) (string, bool, error) {
 	row, err := s.Instances.Instance(ctx, id)
-	if err == nil && row.Definition != start.Definition {
-		return "", false, problem.New(problem.Conflict, CodeTaken, "instance %s is of definition %s, not %s", id, row.Definition, start.Definition).
+	return s.found(ctx, id, row.Definition, start, err)
+}
+
+// found is find, when definition and err are what was found by the id.
+func (s *Starts) found(ctx context.Context, id, definition string, start signal.Start, err error) (string, bool, error) {
+	if err == nil && definition != start.Definition {
+		return "", false, problem.New(problem.Conflict, CodeTaken, "instance %s is of definition %s, not %s", id, definition, start.Definition).
 			WithHint("choose another id, or none")
 	}
 	if !errors.Is(err, store.ErrNotFound) {
@@ -137,7 +142,7 @@ func (s *Starts) find(ctx context.Context, id string, start signal.Start) (strin
 	if start.StartKey == "" {
 		return id, false, nil
 	}
-	row, err = s.Instances.Started(ctx, start.Definition, start.BusinessKey, start.StartKey)
+	row, err := s.Instances.Started(ctx, start.Definition, start.BusinessKey, start.StartKey)
 	if errors.Is(err, store.ErrNotFound) {
 		return id, false, nil
 	}
@@ -149,7 +154,15 @@ func (s *Starts) find(ctx context.Context, id string, start signal.Start) (strin
 // message is noted in the ledger: a definition that kills its process must not be
 // loaded unnoted.
 func (s *Starts) OnStart(ctx context.Context, d store.Delivery, env signal.Envelope, start signal.Start, now time.Time) error {
-	id, there, err := s.find(ctx, env.InstanceID, start)
+	// A delivery that was loaded from is noted; a look at the rows would not wait
+	// for that.
+	snap, part, err := s.Turns.Load(ctx, d, env.InstanceID)
+	definition := ""
+	if err == nil {
+		definition = snap.Definition.Name
+		part.Release()
+	}
+	id, there, err := s.found(ctx, env.InstanceID, definition, start, err)
 	if err != nil {
 		return err
 	}
