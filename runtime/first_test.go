@@ -284,7 +284,8 @@ func TestRefusedEventsAreDeadLetters(t *testing.T) {
 			for _, send := range sends {
 				send()
 				l := n.deadLetters(t, 1)[0]
-				if l.Reason != c.code || l.Attempts != c.attempts || l.InstanceID != c.reference {
+				// What comes out of order has its whole grace: how often it is looked at meanwhile is the machine's matter.
+				if l.Reason != c.code || l.Attempts < c.attempts || c.attempts == 1 && l.Attempts > 1 || l.InstanceID != c.reference {
 					t.Errorf("%s: %+v", c.name, l)
 				}
 				if err := n.store.DeadLetters.Discard(t.Context(), l.ID); err != nil {

@@ -1,101 +1,44 @@
 package storetest
 
 import (
-	"context"
-	"time"
-
-	"github.com/aqueduct-engine/aqueduct/projections"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"slices"
+	"testing"
 )
 
-// absent stands for a part that a store may lack: a case that uses it is skipped.
-type absent struct {
-	*testCase
-	part string
+// needs names the part that a case uses and a store may lack.
+var needs = map[string]string{
+	"a message that nobody works on is given back":                "Ledger",
+	"what was left is no crash":                                   "Ledger",
+	"a restart finds what was held":                               "Ledger",
+	"a killed node's messages come back at once":                  "Ledger",
+	"what is in hand is no stray":                                 "Ledger",
+	"the ledger costs nothing when nothing happens":               "Ledger",
+	"a lock is one node's until it ends":                          "Locks",
+	"purge removes what is over and nothing else":                 "Retention",
+	"an event is kept once until it expires":                      "Inbox",
+	"kept events come a page at a time, the first received first": "Inbox",
+	"queues tell depth and age":                                   "Backlog",
+	"gaps are counted while they are open":                        "Backlog",
+	"a probe is a commit, and says when there is none":            "Prober",
 }
 
-// fill has the cases of the parts that a store lacks skipped.
-func (k *testCase) fill(p store.Parts) store.Parts {
-	if p.Ledger == nil {
-		p.Ledger = absent{k, "Ledger"}
+// checkNeeds fails a test that lacks what no store may lack, and a suite that
+// needs something for a case that it does not have.
+func checkNeeds(t *testing.T, cases map[string]bool, lacks []string) {
+	t.Helper()
+	parts := map[string]bool{}
+	for name, part := range needs {
+		parts[part] = true
+		if !cases[name] {
+			t.Errorf("there is no case %q that needs %s", name, part)
+		}
 	}
-	if p.Locks == nil {
-		p.Locks = absent{k, "Locks"}
+	for _, part := range lacks {
+		if !parts[part] {
+			t.Errorf("no store may lack %s", part)
+		}
 	}
-	if p.Retention == nil {
-		p.Retention = absent{k, "Retention"}
-	}
-	if p.Inbox == nil {
-		p.Inbox = absent{k, "Inbox"}
-	}
-	if p.Backlog == nil {
-		p.Backlog = absent{k, "Backlog"}
-	}
-	if p.Prober == nil {
-		p.Prober = absent{k, "Prober"}
-	}
-	return p
 }
 
-func (a absent) skip() {
-	a.Helper()
-	a.Skipf("the store has no part %s", a.part)
-}
-
-func (a absent) Enter(store.Delivery) { a.skip() }
-func (a absent) Leave(store.Delivery) { a.skip() }
-
-func (a absent) Strays(context.Context, func(string) bool) (n int, err error) {
-	a.skip()
-	return
-}
-
-func (a absent) Lock(context.Context, string, time.Duration) (ok bool, err error) {
-	a.skip()
-	return
-}
-
-func (a absent) Unlock(context.Context, string) (err error) {
-	a.skip()
-	return
-}
-
-func (a absent) Purge(context.Context, time.Time, int) (n int, err error) {
-	a.skip()
-	return
-}
-
-func (a absent) KeepEvent(context.Context, store.Event) (err error) {
-	a.skip()
-	return
-}
-
-func (a absent) DropEvent(context.Context, string) (err error) {
-	a.skip()
-	return
-}
-
-func (a absent) KeptEvents(context.Context, string, time.Time, store.Event) (events []store.Event, err error) {
-	a.skip()
-	return
-}
-
-func (a absent) PurgeEvents(context.Context, time.Time, int) (n int, err error) {
-	a.skip()
-	return
-}
-
-func (a absent) Queues(context.Context) (queues []projections.Queue, err error) {
-	a.skip()
-	return
-}
-
-func (a absent) Gaps(context.Context) (gaps projections.Gaps, err error) {
-	a.skip()
-	return
-}
-
-func (a absent) Probe(context.Context) (err error) {
-	a.skip()
-	return
-}
+// left reports whether a case is left out of the suite of a store that lacks those parts.
+func left(name string, lacks []string) bool { return slices.Contains(lacks, needs[name]) }

@@ -48,12 +48,17 @@ type testCase struct {
 	ctx context.Context
 }
 
-// Run runs every case on databases made by fresh. Those of a part that a store may
-// lack, and does, are skipped.
-func Run(t *testing.T, fresh func(t *testing.T) Harness) {
+// Run runs every case on databases made by fresh, but those of the parts that the
+// store lacks: fields of [store.Parts].
+func Run(t *testing.T, fresh func(t *testing.T) Harness, lacks ...string) {
+	cases := map[string]bool{}
 	groups := []map[string]func(*testCase){queueCases, largeCases, commitCases, damageCases, publishCases, readCases, taskCases, partCases, inboxCases, nodeCases}
 	for _, group := range groups {
 		for name, run := range group {
+			cases[name] = true
+			if left(name, lacks) {
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -64,6 +69,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Harness) {
 			})
 		}
 	}
+	checkNeeds(t, cases, lacks)
 }
 
 // opened is an open store, with its parts at hand.
@@ -84,7 +90,7 @@ func (k *testCase) open(node string) *opened {
 			k.Error(err)
 		}
 	})
-	return &opened{k.fill(s.Parts()), s}
+	return &opened{s.Parts(), s}
 }
 
 func (k *testCase) crash(s *opened) {
