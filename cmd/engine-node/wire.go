@@ -36,6 +36,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -279,7 +280,7 @@ func makeFolder(c config.Store) error {
 	if !ok {
 		return nil
 	}
-	return sqlite.MakeFolder(filepath.Dir(path), c.Group)
+	return files.MakeFolder(filepath.Dir(path), c.Group)
 }
 
 // peer opens the database that --store names, beside the nodes that run on it.

@@ -42,8 +42,9 @@ var law = []rule{
 	{3, "store/storetest", []string{"definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, []string{"internal/..."}},
 	{4, "store/survey", []string{"engine", "problem", "projections", "signal", "snapshot", "store"}, nil}, // for those who examine a database, which no node does
 	{3, "sql/rows", []string{"problem"}, nil},
+	{3, "sql/sqlite/files", []string{"problem"}, []string{"sql/sqlite", "store"}},
 	{5, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "sql/rows", "store", "store/survey"}, []string{"store/storetest", "internal/..."}},
-	{5, "sql/sqlite", []string{"definition", "problem", "projections", "signal", "snapshot", "sql/rows", "store", "store/survey"}, []string{"engine", "store/storetest", "internal/..."}},
+	{5, "sql/sqlite", []string{"definition", "problem", "projections", "signal", "snapshot", "sql/rows", "sql/sqlite/files", "store", "store/survey"}, []string{"engine", "store/storetest", "internal/..."}},
 	{4, "runtime/turn", []string{"engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, []string{"definition/..."}},
 	{5, "runtime/dispatch", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "snapshot", "store"}, nil},
 	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "store"}, []string{"snapshot"}},
@@ -142,7 +143,7 @@ var kernel = []string{
 
 // apart are packages that know nothing of the house but its errors, as a library
 // does: the kernel may use them, and a newcomer need not read them.
-var apart = []string{"jq", "sql/rows"}
+var apart = []string{"jq", "sql/rows", "sql/sqlite/files"}
 
 // kernelSees lists what the kernel's packages still see of the extras. It only
 // shrinks.
@@ -161,14 +162,12 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 15_568
+const maxKernel = 14_704
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (
 	fileLines = ratchet{rule: "file-lines", unit: "lines", limit: 500, over: map[string]int{
 		"internal/model/memory/read.go": 504,
-		"sql/sqlite/nodes.go":           538,
-		"sql/sqlite/queue.go":           569,
 		"store/storetest/commit.go":     509,
 	}}
 

@@ -16,6 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
@@ -41,7 +42,7 @@ type CheckOptions struct {
 // told to be damaged.
 func Check(ctx context.Context, e CheckOptions) []store.Finding {
 	x := &checker{path: e.Path, verify: e.Verify}
-	path, err := located(e.Path)
+	path, err := files.Located(e.Path)
 	if err != nil {
 		x.wrong("file-present", "name another path", "%s", err)
 		return x.list

@@ -4,10 +4,50 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
+
+// delivery implements store.Delivery.
+type delivery struct {
+	s    *Store
+	id   int64
+	enq  int64
+	m    store.Message
+	mu   sync.Mutex // one Commit or Release at a time
+	over bool
+	slot files.Slot
+}
+
+func message(id int64, q store.Queue, prio, visible, enq, attempts, crashes int64, body []byte) *delivery {
+	d := &delivery{id: id, enq: enq, m: store.Message{
+		ID:    messageID(id, enq),
+		Queue: q, Body: body, Priority: int(prio), Attempts: int(attempts), Crashes: int(crashes), EnqueuedAt: fromMicros(enq),
+	}}
+	if visible != 0 {
+		d.m.DueAt = fromMicros(visible)
+	}
+	return d
+}
+
+// messageID names a message: a row id is used again after its row is gone; with
+// its time it is unique.
+func messageID(id, enq int64) string {
+	return strconv.FormatInt(id, 10) + "." + strconv.FormatInt(enq, 36)
+}
+
+// rowOf is the row of a message, by its ID.
+func rowOf(message string) (id, enq int64, ok bool) {
+	row, at, ok := strings.Cut(message, ".")
+	id, err := strconv.ParseInt(row, 10, 64)
+	enq, errAt := strconv.ParseInt(at, 36, 64)
+	return id, enq, ok && err == nil && errAt == nil
+}
 
 func (d *delivery) Message() store.Message { return d.m }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -16,7 +17,7 @@ import (
 // and works beside nodes; ctx ends it. While it reads, the write-ahead log
 // grows by what is written meanwhile.
 func Verify(ctx context.Context, path string, limit int) ([]store.Violation, error) {
-	path, err := located(path)
+	path, err := files.Located(path)
 	if err != nil {
 		return nil, wrap("verify", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -42,11 +43,11 @@ func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 			if r.no == s.nodes.no || count >= limit {
 				continue
 			}
-			alive, f := s.nodes.probe(r.no)
+			alive, f := s.nodes.Probe(r.no)
 			if f != nil {
 				f.Close() // a dead node's messages are returned by check
 			}
-			hangs := alive && s.nodes.hangs(r.no)
+			hangs := alive && s.nodes.Hangs(r.no)
 			if alive && !hangs {
 				continue
 			}
@@ -266,7 +267,7 @@ func (t *tx) epoch() (int64, error) {
 // the epoch after it: it is seen here, or sees the new one.
 func (s *Store) Raise(ctx context.Context) (from, to int64, err error) {
 	err = s.do(ctx, func(t *tx) error {
-		nodes, err := live(s.path)
+		nodes, err := files.Live(s.path)
 		if err != nil {
 			return err
 		}

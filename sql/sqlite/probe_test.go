@@ -19,6 +19,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
@@ -58,7 +59,7 @@ func TestProbeFindsAFileThatIsNotOurs(t *testing.T) {
 		"unpacked": func(path string) error { // into the folder, as archives are, with its time
 			folder := filepath.Dir(path)
 			old, err := os.Stat(folder)
-			for _, file := range beside {
+			for _, file := range files.Beside {
 				raw, e := os.ReadFile(path + file)
 				err = errors.Join(err, e, os.Remove(path+file), os.WriteFile(path+file, raw, 0o600))
 			}
@@ -203,12 +204,12 @@ func TestNoNodeJoinsBehindAMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := &Store{path: path, node: "late", now: time.Now, log: s.log} // it has seen the version before
-	_, err := join(late, c, s.nodes.perms)
+	_, err := join(late, c, must(files.AccessOf("")))
 	wantCode(t, err, "store.newer")
 	if n := must(c.number("select count(*) from WF_NODES where NODE = 'late'")); n != 0 {
 		t.Errorf("%d rows of the node", n)
 	}
-	if n := must(live(path)); n != 1 {
+	if n := must(files.Live(path)); n != 1 {
 		t.Errorf("%d nodes live", n)
 	}
 }

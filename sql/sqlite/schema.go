@@ -5,14 +5,13 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"sort"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 )
 
 //go:embed schema/*.sql
@@ -21,7 +20,7 @@ var migrations embed.FS
 // Version returns the schema version of the database at a path, and the one
 // this program knows. A file without a schema has version 0.
 func Version(_ context.Context, path string) (have, known int, err error) {
-	if path, err = located(path); err != nil {
+	if path, err = files.Located(path); err != nil {
 		return 0, 0, wrap("version", err)
 	}
 	c, err := openConn(dsn(path, "_query_only=1"))
@@ -35,7 +34,7 @@ func Version(_ context.Context, path string) (have, known int, err error) {
 // Migrate brings the database at a path to the schema this program knows and
 // returns the versions before and after. Open does the same.
 func Migrate(_ context.Context, path string) (from, to int, err error) {
-	if path, err = located(path); err != nil {
+	if path, err = files.Located(path); err != nil {
 		return 0, 0, wrap("migrate", err)
 	}
 	c, err := openConn(dsn(path, ""))
@@ -96,30 +95,10 @@ func foreign(c *conn, path string) error {
 		path, id, tables).WithHint("name another path in store.url; nothing was changed")
 }
 
-// live counts the nodes that run on a database: their files are locked.
-func live(path string) (int, error) {
-	names, err := filepath.Glob(filepath.Join(globEscape(path+"-nodes"), "*.node"))
-	if err != nil {
-		return 0, err
-	}
-	count := 0
-	for _, name := range names {
-		f, err := os.OpenFile(name, os.O_RDWR, 0)
-		if err != nil {
-			continue // it has just ended
-		}
-		if ok, _ := tryLock(f); !ok {
-			count++
-		}
-		f.Close()
-	}
-	return count, nil
-}
-
 // outdated refuses to migrate under nodes that run: they know the schema as it
 // was, and would go on writing by it.
 func outdated(path string, from, to int) error {
-	n, err := live(path)
+	n, err := files.Live(path)
 	if err != nil || n == 0 {
 		return err
 	}

@@ -22,7 +22,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -32,6 +31,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -74,16 +74,15 @@ type Options struct {
 	Now   func() time.Time // the clock of the database; nil = time.Now
 
 	given string        // Path as it was given, absolute; it may be a link
-	trust time.Duration // 0 = trustAfter
+	trust time.Duration // for tests
 }
 
 // Store is a store.Store and a definition.Repository on one file.
 type Store struct {
-	path  string
-	given string // that was asked for; a link, when it is not path
-	node  string
-	now   func() time.Time
-	log   *slog.Logger
+	path string
+	node string
+	now  func() time.Time
+	log  *slog.Logger
 
 	gate   sync.RWMutex // held for reading while a job is handed to the writer
 	closed bool
@@ -100,7 +99,7 @@ type Store struct {
 	straysMu sync.Mutex
 	strays   map[stray]bool // what Strays has found at its last call
 
-	files   [3]os.FileInfo // that are open, in the order of beside
+	place   *files.Place
 	probing trouble
 
 	nodes   *nodes
@@ -123,11 +122,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := permsOf(o.Group)
+	access, err := files.AccessOf(o.Group)
 	if err != nil {
 		return nil, wrap("open", err)
 	}
-	if p, err = p.database(o.Path); err != nil {
+	if access, err = access.Database(o.Path); err != nil {
 		return nil, wrap("open", explainFile(err, o.Path))
 	}
 	thrift()
@@ -139,17 +138,17 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		c.close()
 		return nil, err
 	}
-	if err := p.all(o.Path); err != nil {
+	if err := access.Opened(o.Path); err != nil {
 		c.close()
 		return nil, wrap("open", explainFile(err, o.Path))
 	}
 	s := &Store{
-		path: o.Path, given: o.given, node: o.Node, now: o.Now, log: o.Log,
+		path: o.Path, node: o.Node, now: o.Now, log: o.Log,
 		jobs: make(chan *job, o.Backlog), wake: make(chan struct{}, 1), failed: make(chan struct{}, 1),
 		queues: map[store.Queue]*queue{}, loaders: make(chan *conn, o.Readers),
 	}
 	s.stale.Store(true)
-	if err := s.start(o, c, p); err != nil {
+	if err := s.start(o, c, access); err != nil {
 		s.release(c)
 		return nil, wrap("open", explain(err, o.Path))
 	}
@@ -160,7 +159,7 @@ func (o Options) complete() (Options, error) {
 	if o.Path == "" {
 		return o, problem.New(problem.Invalid, "store.options", "the path of the database is missing")
 	}
-	path, err := located(o.Path)
+	path, err := files.Located(o.Path)
 	if err != nil {
 		return o, fmt.Errorf("sqlite: open %s: %w", o.Path, err)
 	}
@@ -187,28 +186,6 @@ func (o Options) complete() (Options, error) {
 	}
 	return o, nil
 }
-
-// located is the absolute path of a database. A link that is the file itself is
-// followed: SQLite keeps the log beside what it leads to.
-func located(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	for range maxLinks {
-		if err != nil {
-			return "", err
-		}
-		target, noLink := os.Readlink(path)
-		if noLink != nil {
-			return path, nil
-		}
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(path), target)
-		}
-		path = filepath.Clean(target)
-	}
-	return "", fmt.Errorf("%s: more than %d links lead to one another", path, maxLinks)
-}
-
-const maxLinks = 40 // as the kernel
 
 // dsn is the address of a database for the driver.
 func dsn(path, params string) string {
@@ -253,7 +230,7 @@ func (d Durability) pragma() string {
 
 // start opens what stands beside the writer's connection, joins the nodes,
 // and starts the goroutines that Close waits for.
-func (s *Store) start(o Options, c *conn, p perms) error {
+func (s *Store) start(o Options, c *conn, a files.Access) error {
 	for range o.Readers {
 		r, err := openConn(dsn(o.Path, "_query_only=1"))
 		if err != nil {
@@ -267,14 +244,14 @@ func (s *Store) start(o Options, c *conn, p perms) error {
 	}
 	db.SetMaxOpenConns(o.Readers)
 	s.db = db
-	if s.nodes, err = join(s, c, p); err != nil {
+	if s.nodes, err = join(s, c, a); err != nil {
 		return err
 	}
-	if err := s.identify(); err != nil {
+	if s.place, err = files.Identify(o.Path, o.given, files.Folder(o.Path), o.trust); err != nil {
 		return err
 	}
 	w := newWriter(s, c, o)
-	s.nodes.watched.Go(s.nodes.watch)
+	s.nodes.Watch(s.nodes)
 	s.done.Go(w.run)
 	return nil
 }
@@ -283,7 +260,7 @@ func (s *Store) start(o Options, c *conn, p perms) error {
 func (s *Store) release(c *conn) error {
 	var errs []error
 	if s.nodes != nil {
-		errs = append(errs, s.nodes.leave())
+		errs = append(errs, s.nodes.Leave(s.nodes.died.Load()))
 	}
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
@@ -311,7 +288,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.stopWaiting()
-	s.nodes.stop()
+	s.nodes.Stop()
 	close(s.jobs)
 	s.done.Wait()
 	return nil

@@ -1,10 +1,8 @@
 package sqlite
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -42,11 +41,6 @@ type writer struct {
 	busy    bool // another process held the write lock for busyWait
 
 	suspects []*delivery
-
-	dir     string        // the database's
-	unmoved folder        // when nothing in it had been moved; zero = that is to be looked at
-	looked  time.Time     // when that was seen
-	trust   time.Duration // trustAfter
 }
 
 // Stats counts what the writer did since Open.
@@ -66,7 +60,7 @@ func newWriter(s *Store, c *conn, o Options) *writer {
 	return &writer{
 		s: s, c: c, batch: o.Batch, relax: o.Durability == Full,
 		numbers: map[string]int64{}, nodeNos: map[string]int64{s.node: s.nodes.no}, specs: map[[2]string]int64{},
-		timer: time.NewTimer(time.Hour), dir: filepath.Dir(s.path), trust: cmp.Or(o.trust, trustAfter),
+		timer: time.NewTimer(time.Hour),
 	}
 }
 
@@ -196,13 +190,13 @@ func (w *writer) makeRoom() {
 // only the claims. Its error is the error of every member.
 func (w *writer) attempt(first *job) error {
 	w.tx.reset(w) // what the last one left is no business of this one, also when it does not begin
-	unlock, err := w.s.nodes.turn()
+	unlock, err := w.s.nodes.Turn()
 	if err != nil {
 		w.members = appendJob(w.members, first)
 		return explain(err, w.s.path)
 	}
 	defer unlock()
-	if err = w.inPlace(); err == nil { // else it would go to a file that nobody finds again
+	if err = w.s.place.StillSame(); err == nil { // else it would go to a file that nobody finds again
 		err = w.begin()
 	}
 	if err != nil {
@@ -359,7 +353,7 @@ func (w *writer) begin() error {
 		}
 	}
 	if busy {
-		return busyBy(err, w.s.path, owner(w.s.path))
+		return busyBy(err, w.s.path, files.Holder(w.s.path))
 	}
 	return err
 }
@@ -384,7 +378,7 @@ func (w *writer) forget() {
 
 // end returns this node's messages and closes everything.
 func (w *writer) end() {
-	if !w.s.nodes.abandoned() {
+	if !w.s.nodes.died.Load() {
 		j := &job{done: make(chan struct{}), run: func(t *tx) error { return t.depart(w.s.nodes.no) }}
 		w.group(j)
 		if j.err != nil {

@@ -1,4 +1,4 @@
-package sqlite
+package files
 
 import (
 	"fmt"
@@ -14,13 +14,13 @@ import (
 // (sqlite.org/walformat.html, 2.2.1).
 const walWriteLock = 120
 
-// owner names the process that holds the write lock of a database, as far as the
+// Holder names the process that holds the write lock of a database, as far as the
 // kernel tells: nothing when nobody holds it, or who does is in another
 // namespace.
 //
 // The question is put on the file that SQLite has open itself: to open it once
 // more, and close it, would drop the locks of this process.
-func owner(path string) string {
+func Holder(path string) string {
 	fd, ok := opened(path + "-shm")
 	if !ok {
 		return ""

@@ -1,4 +1,4 @@
-package sqlite
+package files_test
 
 import (
 	"io/fs"
@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
+	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // modes lists the files of a database and of its nodes, with who may use them.
@@ -52,7 +55,7 @@ func TestFilesAreOfTheirUserOrGroup(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			syscall.Umask(c.mask)
 			dir := filepath.Join(t.TempDir(), "data")
-			if err := MakeFolder(dir, c.group); err != nil {
+			if err := files.MakeFolder(dir, c.group); err != nil {
 				t.Fatal(err)
 			}
 			if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != map[bool]fs.FileMode{true: 0o700, false: 0o770}[c.group == ""] {
@@ -67,11 +70,11 @@ func TestFilesAreOfTheirUserOrGroup(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s, err := Open(t.Context(), Options{Path: path, Group: c.group})
+			s, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Group: c.group})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := put(t.Context(), s, "a"); err != nil {
+			if err := s.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("a")}}}); err != nil {
 				t.Fatal(err)
 			}
 			got := modes(t, dir)
@@ -88,7 +91,7 @@ func TestFilesAreOfTheirUserOrGroup(t *testing.T) {
 			}
 		})
 	}
-	_, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "a.db"), Group: "no-such-group"})
+	_, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "a.db"), Group: "no-such-group"})
 	if problem.CodeOf(err) != "store.no-group" {
 		t.Errorf("an unknown group: %v", err)
 	}

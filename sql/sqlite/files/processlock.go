@@ -1,4 +1,4 @@
-package sqlite
+package files
 
 import (
 	"errors"
@@ -6,14 +6,12 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// processLockWait bounds the wait for the process lock. It is there for fairness
+// patience bounds the wait for the process lock. It is there for fairness
 // alone, SQLite's own lock excludes: a process that hangs in it costs the others
 // this once, and then they go past it until it is open again.
-const processLockWait = 250 * time.Millisecond
+const patience = 250 * time.Millisecond
 
 // processLock gives the database to one process after the other: SQLite's own
 // waiting starves one of two busy ones. It is two file locks. Who wants to write
@@ -31,11 +29,12 @@ type processLock struct {
 	closed  bool
 }
 
-func openProcessLock(dir string, p perms) (*processLock, error) {
+// openProcessLock opens the files of the lock, "gate" and "main", in a folder.
+func openProcessLock(dir string, a Access) (*processLock, error) {
 	t := &processLock{}
 	for name, f := range map[string]**os.File{"gate": &t.gate, "main": &t.main} {
 		var err error
-		if *f, err = p.open(filepath.Join(dir, name)); err != nil {
+		if *f, err = a.open(filepath.Join(dir, name)); err != nil {
 			return nil, errors.Join(err, t.close())
 		}
 	}
@@ -59,7 +58,7 @@ func (t *processLock) enter() (leave func() error, jams bool, err error) {
 	t.waiting, t.left = answer, false
 	go t.wait(answer)
 	t.mu.Unlock()
-	timer := time.NewTimer(processLockWait)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case err := <-answer:
@@ -81,14 +80,14 @@ func (t *processLock) try() (bool, error) {
 		return false, err
 	}
 	ok, err := tryLock(t.main)
-	return ok, errors.Join(err, flock(t.gate, unix.LOCK_UN))
+	return ok, errors.Join(err, unlock(t.gate))
 }
 
 // wait takes both locks, however long that takes.
 func (t *processLock) wait(answer chan<- error) {
-	err := flock(t.gate, unix.LOCK_EX)
+	err := lock(t.gate)
 	if err == nil {
-		err = errors.Join(flock(t.main, unix.LOCK_EX), flock(t.gate, unix.LOCK_UN))
+		err = errors.Join(lock(t.main), unlock(t.gate))
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +102,7 @@ func (t *processLock) wait(answer chan<- error) {
 	}
 }
 
-func (t *processLock) leave() error { return flock(t.main, unix.LOCK_UN) }
+func (t *processLock) leave() error { return unlock(t.main) }
 
 // close closes the files, or leaves that to the wait under way.
 func (t *processLock) close() error {
@@ -127,21 +126,4 @@ func (t *processLock) release() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}
-
-// tryLock takes a lock unless another has it.
-func tryLock(f *os.File) (bool, error) {
-	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -1,0 +1,367 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"slices"
+
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// send is a message on its way to a queue.
+type send struct {
+	store.Send
+	visible int64 // due time, 0 = at once
+}
+
+// assignment is a message that a waiter gets when the transaction is
+// committed, or without waiter is prefetched.
+type assignment struct {
+	q *queue
+	w *waiter
+	d *delivery
+}
+
+// settle writes the messages of the group, promotes what is due, and claims
+// for the receivers that wait.
+func (t *tx) settle() error {
+	for _, d := range t.w.suspects {
+		if _, _, err := t.exec("message_unlease", d.id, d.enq, t.w.s.nodes.no); err != nil {
+			return err
+		}
+		t.released(d.m.Queue)
+	}
+	promoted, err := t.promote()
+	if err != nil {
+		return err
+	}
+	if err := t.returnPrefetched(promoted); err != nil {
+		return err
+	}
+	s := t.w.s
+	s.mu.Lock()
+	waiting := t.takeWaiters()
+	s.mu.Unlock()
+	if err := t.write(waiting); err != nil {
+		return err
+	}
+	for _, v := range waiting {
+		if err := t.claim(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wanting is a queue with waiters that were taken from it.
+type wanting struct {
+	name    store.Queue
+	q       *queue
+	waiters []*waiter
+	reserve int  // messages to prefetch
+	ready   bool // rows may be there
+}
+
+// returnPrefetched returns claimed messages that something else may now precede: a
+// message of smaller priority, one that came back, one that became due. All of
+// them go when a second process is there to want them.
+func (t *tx) returnPrefetched(all bool) error {
+	s := t.w.s
+	all = all || !s.nodes.Alone()
+	var back []*delivery
+	s.mu.Lock()
+	for name, q := range s.queues {
+		if len(q.prefetched) == 0 {
+			continue
+		}
+		keep := 0
+		if !all && !slices.Contains(t.returned, name) {
+			least := q.prefetched[len(q.prefetched)-1].m.Priority
+			for i := range t.sends {
+				if t.sends[i].Queue == name && t.sends[i].visible <= t.now {
+					least = min(least, t.sends[i].Priority)
+				}
+			}
+			for keep < len(q.prefetched) && q.prefetched[keep].m.Priority <= least {
+				keep++
+			}
+		}
+		back = append(back, q.prefetched[keep:]...)
+		q.prefetched = slices.Delete(q.prefetched, keep, len(q.prefetched))
+	}
+	s.mu.Unlock()
+	for i, d := range back {
+		if _, _, err := t.exec("message_unlease", d.id, d.enq, s.nodes.no); err != nil {
+			t.w.suspects = append(t.w.suspects, back[i:]...)
+			return err
+		}
+		t.released(d.m.Queue)
+	}
+	t.putBack = back
+	return nil
+}
+
+// takeWaiters takes the receivers that may be served; s.mu is held.
+func (t *tx) takeWaiters() []*wanting {
+	list := t.wanting[:0]
+	for name, q := range t.w.s.queues {
+		reserve := 0
+		if t.w.s.nodes.Alone() {
+			for _, f := range t.finished {
+				if f == name {
+					reserve++
+				}
+			}
+			reserve = max(0, min(reserve, prefetchMax-len(q.prefetched)))
+		}
+		if len(q.waiters)+reserve == 0 {
+			continue
+		}
+		n := t.w.batch
+		if !q.mayReady {
+			n = 0
+			for i := range t.sends {
+				if t.sends[i].Queue == name && t.sends[i].visible <= t.now {
+					n++
+				}
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		reserve = min(reserve, n)
+		n = min(n, len(q.waiters))
+		list = append(list, &wanting{name: name, q: q, waiters: slices.Clone(q.waiters[:n]), reserve: reserve, ready: q.mayReady})
+		q.waiters = slices.Delete(q.waiters, 0, n)
+	}
+	t.wanting = list
+	return list
+}
+
+// write inserts the sends in the order of their commits. Where a receiver
+// waits and no other message can be before it, the row is born claimed.
+func (t *tx) write(waiting []*wanting) error {
+	direct := map[int]bool{}
+	for _, v := range waiting {
+		if v.ready {
+			continue
+		}
+		var mine []int
+		for i := range t.sends {
+			if t.sends[i].Queue == v.name && t.sends[i].visible <= t.now {
+				mine = append(mine, i)
+			}
+		}
+		slices.SortStableFunc(mine, func(a, b int) int { return t.sends[a].Priority - t.sends[b].Priority })
+		for _, i := range mine[:min(len(mine), len(v.waiters)+v.reserve)] {
+			direct[i] = true
+		}
+	}
+	for i := range t.sends {
+		if err := t.insert(&t.sends[i], direct[i], waiting); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	stateReady  = 0
+	stateDelay  = 1
+	stateLeased = 10
+)
+
+func (t *tx) insert(m *send, direct bool, waiting []*wanting) error {
+	s := t.w.s
+	state, visible, owner := stateReady, any(nil), any(nil)
+	switch {
+	case m.visible > t.now:
+		state = stateDelay
+	case direct:
+		state, owner = stateLeased, s.nodes.no
+	}
+	if m.visible != 0 {
+		visible = m.visible
+	}
+	id, _, err := t.w.c.exec("message_insert", string(m.Queue), int64(state), int64(m.Priority), visible, t.now, int64(m.Attempts), owner, m.Body)
+	if err != nil {
+		return err
+	}
+	switch state {
+	case stateReady:
+		t.notify = true
+		s.mu.Lock()
+		s.queue(m.Queue).mayReady = true
+		s.mu.Unlock()
+	case stateDelay:
+		if next := s.due.Load(); next == 0 || m.visible < next {
+			s.due.Store(m.visible)
+			t.notify = true
+		}
+	case stateLeased:
+		for _, v := range waiting {
+			if v.name == m.Queue {
+				t.assign(v, message(id, m.Queue, int64(m.Priority), m.visible, t.now, int64(m.Attempts), 0, m.Body))
+			}
+		}
+	}
+	return nil
+}
+
+// promote makes delayed messages ready that are due.
+func (t *tx) promote() (any bool, err error) {
+	s := t.w.s
+	next := s.due.Load()
+	if !s.stale.Load() && (next == 0 || next > t.now) || !s.anyWaiting() && len(t.finished) == 0 {
+		return false, nil
+	}
+	s.stale.Store(false)
+	_, n, err := t.exec("message_promote", t.now, int64(promoteMax))
+	if err != nil {
+		s.stale.Store(true)
+		return false, err
+	}
+	if n > 0 {
+		t.notify = true
+		s.mu.Lock()
+		for _, q := range s.queues {
+			q.mayReady = true
+		}
+		s.mu.Unlock()
+	}
+	row, err := t.w.c.one("message_due", 1)
+	if err != nil {
+		return false, err
+	}
+	next = 0
+	if row != nil {
+		next, _ = row[0].(int64)
+	}
+	s.due.Store(next)
+	return n > 0, nil
+}
+
+// claim gives ready rows to the waiters of a queue that have none yet.
+func (t *tx) claim(v *wanting) error {
+	s := t.w.s
+	if len(v.waiters)+v.reserve == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	ready := v.q.mayReady
+	s.mu.Unlock()
+	if !ready {
+		return nil
+	}
+	want := len(v.waiters) + v.reserve
+	var found []*delivery
+	err := t.w.c.query("message_ready", 7, func(r []driver.Value) error {
+		visible, _ := r[2].(int64)
+		body, _ := r[6].([]byte)
+		n := func(i int) int64 { v, _ := r[i].(int64); return v }
+		found = append(found, message(n(0), v.name, n(1), visible, n(3), n(4), n(5), body))
+		return nil
+	}, string(v.name), int64(want))
+	if err != nil {
+		return err
+	}
+	for _, d := range found {
+		if _, _, err := t.exec("message_lease", s.nodes.no, d.id); err != nil {
+			return err
+		}
+		t.assign(v, d)
+	}
+	if len(found) < want {
+		s.mu.Lock() // before the commit: a wake-up that comes after it must not be undone
+		v.q.mayReady = false
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+func (t *tx) assign(v *wanting, d *delivery) {
+	d.s = t.w.s
+	if len(v.waiters) == 0 {
+		v.reserve--
+		t.assigned = append(t.assigned, assignment{q: v.q, d: d})
+		return
+	}
+	t.assigned = append(t.assigned, assignment{q: v.q, w: v.waiters[0], d: d})
+	v.waiters = v.waiters[1:]
+}
+
+// committed notes what the transaction has made certain.
+func (t *tx) committed() {
+	t.w.suspects = t.w.suspects[:0]
+	if t.notify {
+		t.w.s.nodes.Notify()
+	}
+}
+
+// handOver answers the waiters that settle took: with their messages, or by
+// letting them wait again.
+func (t *tx) handOver(ok bool) {
+	s := t.w.s
+	s.mu.Lock()
+	for _, a := range t.assigned {
+		switch {
+		case a.w != nil && ok:
+			a.w.hand(a.d)
+		case a.w != nil:
+			a.w.ch <- reception{}
+		case ok && len(a.q.waiters) > 0: // the worker was fast
+			a.q.waiters[0].hand(a.d)
+			a.q.waiters = slices.Delete(a.q.waiters, 0, 1)
+		case ok:
+			a.q.put(a.d)
+		}
+	}
+	for _, v := range t.wanting {
+		if s.over {
+			for _, w := range v.waiters {
+				w.ch <- reception{err: store.ErrClosed}
+			}
+			continue
+		}
+		var back []*waiter
+		for _, w := range v.waiters {
+			if w.leaving {
+				w.ch <- reception{}
+				continue
+			}
+			back = append(back, w)
+		}
+		v.q.waiters = append(back, v.q.waiters...)
+	}
+	if !ok {
+		for _, q := range s.queues {
+			q.mayReady = true
+		}
+	}
+	s.mu.Unlock()
+	clear(t.assigned)
+	t.assigned = t.assigned[:0]
+	clear(t.wanting)
+	t.wanting = t.wanting[:0]
+	if !ok {
+		t.w.suspects = append(t.w.suspects, t.putBack...)
+		s.stale.Store(true)
+	}
+}
+
+// suspect notes every message that an unknown commit may have left claimed by
+// this node with nobody to work on it; the next transaction returns them.
+func (t *tx) suspect() {
+	t.w.suspects = append(t.w.suspects, t.deliveries...)
+	for _, a := range t.assigned {
+		t.w.suspects = append(t.w.suspects, a.d)
+	}
+	t.w.s.look()
+}
+
+// released notes that a queue has a ready row again.
+func (t *tx) released(name store.Queue) {
+	t.notify = true
+	t.w.s.mu.Lock()
+	t.w.s.queue(name).mayReady = true
+	t.w.s.mu.Unlock()
+}
