@@ -161,6 +161,9 @@ func TestTimersOfOneInstanceAreDecidedTogether(t *testing.T) {
 		n := start(t, fresh(), nil, sleepersDoc)
 		n.begin(t, "z", "t/sleepers", nil)
 		n.until(t, "z", status("completed"))
+		if got := n.counted(t, "aqueduct_turn_signals")[""]; got > 200 {
+			t.Errorf("%d turns for 300 timers", got)
+		}
 		if got := n.counted(t, "aqueduct_version_conflicts_total")[""]; got > 20 {
 			t.Errorf("%d conflicts", got)
 		}

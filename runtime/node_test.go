@@ -76,7 +76,7 @@ func (n *testNode) counted(t *testing.T, name string) map[string]int {
 			for _, l := range m.GetLabel() {
 				label = l.GetValue()
 			}
-			got[label] = int(m.GetCounter().GetValue() + m.GetGauge().GetValue())
+			got[label] = int(m.GetCounter().GetValue()+m.GetGauge().GetValue()) + int(m.GetHistogram().GetSampleCount())
 		}
 	}
 	return got

@@ -51,7 +51,7 @@ func (c *claims) Cancel() { c.dispatcher.Cancel(c.jobs...) }
 // turning wires the node's turns, and the part that extras have in them.
 func (r *Runtime) turning() turn.Config {
 	return turn.Config{
-		Writer: r.Store.Writer, Node: r.Store.Nodes.Node(), Definitions: r.Definitions, Memory: r.Memory, Log: r.Log, Now: r.Now,
+		Writer: r.Store.Writer, Joins: r.Store.Joins, Node: r.Store.Nodes.Node(), Definitions: r.Definitions, Memory: r.Memory, Log: r.Log, Now: r.Now,
 		Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle, CacheBytes: r.CacheBytes,
 		Claims:  func() turn.Claims { return &claims{dispatcher: r.Dispatcher} },
 		Blocks:  r.retries.Blocks,

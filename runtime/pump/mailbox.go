@@ -26,7 +26,7 @@ const (
 // instance rests after such a turn, and its signals gather for the next.
 const (
 	manySignals = 32
-	restFactor  = 8 // times as long as the turn took
+	restFactor  = 16 // times as long as the turn took
 	restMax     = 200 * time.Millisecond
 )
 
@@ -114,21 +114,18 @@ func (b *mailbox) next() {
 }
 
 // take removes what one turn serves: the post at the front, and of those behind
-// it as many as fit. With one delivery only, when the store cannot join them.
-func (m *mailboxes) take(id string, joins bool) []*post {
+// it as many as fit.
+func (m *mailboxes) take(id string) []*post {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b := m.open[id]
-	n, bytes, deliveries := 0, 0, 0
+	n, bytes := 0, 0
 	for _, p := range b.waiting {
 		bytes += len(p.Envelope.Payload)
-		if p.Delivery != nil {
-			deliveries++
-		}
 		// A message that was there when a process died is looked at alone, so that
 		// those beside it are not suspected with it.
 		alone := p.solo != nil || p.Delivery != nil && p.Delivery.Message().Crashes > 0
-		full := n == TurnSignals || bytes > TurnBytes || deliveries > 1 && !joins || alone
+		full := n == TurnSignals || bytes > TurnBytes || alone
 		if n > 0 && full {
 			break
 		}

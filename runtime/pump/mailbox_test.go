@@ -22,11 +22,11 @@ func TestAfterATurnOfManyOthersGoFirst(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMailboxes()
 			come(m, "wide", manySignals+2)
-			taken := m.take("wide", true)
+			taken := m.take("wide")
 			time.Sleep(20 * time.Millisecond)
 			for range others {
 				come(m, "small", 1)
-				m.take("small", true)
+				m.take("small")
 				m.done("small")
 			}
 			come(m, "wide", 1)
@@ -39,7 +39,7 @@ func TestAfterATurnOfManyOthersGoFirst(t *testing.T) {
 			if got := time.Since(begun); got != want {
 				t.Errorf("with %d turns of others the next came after %v, want %v", others, got, want)
 			}
-			m.take("wide", true) // of one
+			m.take("wide") // of one
 			m.done("wide")
 			if len(m.open) != 0 {
 				t.Error("a mailbox is left")

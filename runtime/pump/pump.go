@@ -257,6 +257,7 @@ func (u *Pump) Instead(ctx context.Context, d store.Delivery, held string, env s
 		return err
 	}
 	u.server.serve(ctx, []*post{p})
+	p.consume(ctx)
 	return p.Err
 }
 

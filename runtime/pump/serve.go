@@ -3,6 +3,7 @@ package pump
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -50,16 +51,9 @@ func (s *server) serve(ctx context.Context, posts []*post) {
 		s.follow(ctx, posts)
 	}
 	if !s.together(ctx, posts) {
-		var behind *turn.Behind
-		for _, p := range posts {
-			if p.Behind == nil && p.queued() {
-				p.Behind = behind
-			}
-			s.together(ctx, []*post{p})
-			if p.queued() && p.Err != nil && s.Retries.Blocks(p.Delivery.Message(), p.Err) {
-				behind = &turn.Behind{Cause: p.Err}
-			}
-		}
+		s.apart(ctx, posts)
+	} else if !s.Joins && len(posts) > 1 {
+		s.apart(ctx, stranded(posts))
 	}
 	for _, p := range posts {
 		if p.Err == nil {
@@ -74,10 +68,33 @@ func (s *server) serve(ctx context.Context, posts []*post) {
 		}
 		s.Turns.Count(did)
 		p.Out, p.Err = &engine.Outcome{Disposition: did}, nil
-		if p.Delivery != nil {
-			p.Err = p.Delivery.Commit(ctx, store.Change{})
+		p.Left = p.Delivery != nil
+	}
+}
+
+// apart makes a turn of each of the posts.
+func (s *server) apart(ctx context.Context, posts []*post) {
+	var behind *turn.Behind
+	for _, p := range posts {
+		if p.Behind == nil && p.queued() {
+			p.Behind = behind
+		}
+		s.together(ctx, []*post{p})
+		if p.queued() && p.Err != nil && s.Retries.Blocks(p.Delivery.Message(), p.Err) {
+			behind = &turn.Behind{Cause: p.Err}
 		}
 	}
+}
+
+// stranded are the posts whose turn was lost with the delivery of another, and who
+// hold theirs.
+func stranded(posts []*post) (list []*post) {
+	for _, p := range posts {
+		if p.Delivery != nil && (errors.Is(p.Err, store.ErrLost) || errors.Is(p.Err, store.ErrUnknown)) {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // together makes one turn of posts; false means that each needs its own.
@@ -86,6 +103,8 @@ func (s *server) together(ctx context.Context, posts []*post) (done bool) {
 	for _, p := range posts {
 		p.Ordered = p.queued()
 		signals = append(signals, &p.Signal)
+	}
+	for _, p := range slices.Backward(posts) { // the turn begins when the first is noted, and so are the others then
 		if p.Delivery != nil && !p.noted {
 			s.Ledger.Enter(p.Delivery)
 			defer s.Ledger.Leave(p.Delivery)
@@ -99,11 +118,24 @@ func (s *server) together(ctx context.Context, posts []*post) (done bool) {
 // attend blocks until a post has been served, or serves it and what waits with
 // it. A post whose ctx ends before anybody serves it is taken back.
 func (s *server) attend(ctx context.Context, p *post) {
-	if !p.lead && !s.mail.woken(ctx, p) {
-		return
+	if p.lead || s.mail.woken(ctx, p) {
+		s.lead(ctx, p)
 	}
+	p.consume(ctx)
+}
+
+// consume ends the message of a post that has been applied without it. When that
+// fails it comes again, and is a duplicate.
+func (p *post) consume(ctx context.Context) {
+	if p.Left {
+		p.Left, p.Err = false, p.Delivery.Commit(ctx, store.Change{})
+	}
+}
+
+// lead serves the mailbox of the post at its front.
+func (s *server) lead(ctx context.Context, p *post) {
 	id := p.Envelope.InstanceID
-	posts := s.mail.take(id, s.Joins)
+	posts := s.mail.take(id)
 	defer s.mail.done(id)
 	defer func() { // whatever happens here, nobody waits for it for ever
 		for _, other := range posts {

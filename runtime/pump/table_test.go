@@ -60,7 +60,7 @@ func (m *told) handled(t *testing.T, table map[signal.Type]*Handler, suspend boo
 	c := Config{
 		Ledger: m, Joins: true, Streams: m, Node: "n", Retries: retries, Log: slog.New(slog.DiscardHandler), Now: now, Handlers: table, AtOnce: 1, CrashMax: 3,
 		Turns: turn.New(turn.Config{
-			Writer: m, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, CacheBytes: 1 << 10, Blocks: retries.Blocks,
+			Writer: m, Joins: true, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, CacheBytes: 1 << 10, Blocks: retries.Blocks,
 		}),
 		OnCommand: func(_, _ context.Context, d store.Delivery, _ signal.Envelope) error {
 			m.note("announced")

@@ -59,6 +59,7 @@ func (d *Decider) write(ctx context.Context, t *turn) (Committed, error) {
 		return c, err
 	}
 	for _, s := range t.signals {
+		s.Left = s.Delivery != nil && s.Delivery != t.to && !d.Joins
 		d.Count(s.Out.Disposition)
 	}
 	d.metrics.signals.Observe(float64(len(t.signals)))
@@ -124,7 +125,7 @@ func (d *Decider) change(ctx context.Context, t *turn, encoded []byte, claims Cl
 		Snapshot: &out.Snapshot, Encoded: encoded, Rows: rows,
 		Runtime: store.Runtime{LastSignalID: t.in.Signal.SignalID, ExecutedBy: d.Node, ExecutedAt: now},
 	}
-	change.Over, change.Also = t.messages()
+	change.Over, change.Also = t.messages(d.Joins)
 	for _, s := range t.signals {
 		if s.Amend != nil {
 			s.Amend(change.Rows.TaskEnds)
@@ -141,9 +142,9 @@ func (d *Decider) change(ctx context.Context, t *turn, encoded []byte, claims Cl
 
 // messages are the version that a turn was decided on and the messages that its
 // commit consumes beside that of its delivery.
-func (t *turn) messages() (over int64, also []store.Message) {
+func (t *turn) messages(joins bool) (over int64, also []store.Message) {
 	for _, s := range t.signals {
-		if s.Delivery != nil && s.Delivery != t.to {
+		if joins && s.Delivery != nil && s.Delivery != t.to {
 			also = append(also, s.Delivery.Message())
 		}
 	}

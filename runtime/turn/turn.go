@@ -42,6 +42,7 @@ func Step(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*eng
 // Before and Amend; nil is none.
 type Config struct {
 	Writer      store.Writer
+	Joins       bool   // a commit consumes several deliveries
 	Node        string // its name
 	Definitions Definitions
 	Memory      *memory.Budget
@@ -93,8 +94,9 @@ type Signal struct {
 	Ordered  bool                        // it came through a queue, and keeps its place among those of the instance
 	Behind   *Behind                     // not nil: it waits for one that is tried again
 
-	Out *engine.Outcome // what it came to; nil while there is nothing
-	Err error
+	Out  *engine.Outcome // what it came to; nil while there is nothing
+	Err  error
+	Left bool // it has been applied, and its message is still to be consumed
 }
 
 // Behind is the error of a signal that waits for one before it.
