@@ -15,15 +15,15 @@ func come(m *mailboxes, instance string, n int) {
 	}
 }
 
-// A turn of many signals that took 20 ms, with and without others' turns meanwhile.
+// A turn of many signals that took 10 ms, with and without others' turns meanwhile.
 func TestAfterATurnOfManyOthersGoFirst(t *testing.T) {
 	t.Parallel()
-	for others, want := range map[int]time.Duration{0: 0, 1: restFactor * 20 * time.Millisecond} {
+	for others, want := range map[int]time.Duration{0: 0, 1: restFactor * 10 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMailboxes()
 			come(m, "wide", manySignals+2)
 			taken := m.take("wide")
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond)
 			for range others {
 				come(m, "small", 1)
 				m.take("small")
