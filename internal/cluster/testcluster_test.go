@@ -164,7 +164,8 @@ func (b *testCluster) tables() {
 	}
 	// The stand-in speaks no Oracle triggers; its database has its own.
 	_, err := b.standIn.Postgres(b.t.Context(), `create function app.note_version() returns trigger language plpgsql as $$
-begin insert into app.test_versions (instance_id, state_version) values (new.instance_id, new.state_version); return null; end $$;
+begin insert into app.test_versions (instance_id, former_version, state_version)
+	values (new.instance_id, coalesce(old.state_version, 0), new.state_version); return null; end $$;
 create trigger note_version after insert or update of state_version on app.wf_runtime_states for each row execute function app.note_version()`)
 	if err != nil {
 		b.t.Fatal(err)

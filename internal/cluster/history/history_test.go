@@ -14,7 +14,7 @@ func sound() ([]Signal, State) {
 		{"s4", "b", "package", Committed}, {"s5", "b", "package", Unknown},
 	}
 	whole := func(seen ...string) Instance {
-		return Instance{Status: "completed", Version: 3, Seen: seen, Received: seen, Versions: []int64{1, 3, 2}, Positions: []int64{1, 2}, Effects: 1}
+		return Instance{Status: "completed", Version: 3, Seen: seen, Received: seen, Versions: []Version{{0, 1}, {2, 3}, {1, 2}}, Positions: []int64{1, 2}, Effects: 1}
 	}
 	return log, State{
 		Orders:    map[string]bool{"s1": true, "s2": true, "s4": true},
@@ -59,8 +59,8 @@ func TestPlantedAnomaliesAreFound(t *testing.T) {
 		"doubled":             {edit("a", func(i *Instance) { i.Seen = []string{"s1", "s2", "s1"} }), []string{"doubled"}},
 		"phantom":             {edit("a", func(i *Instance) { i.Seen = []string{"s1", "s2", "s3"} }), []string{"phantom"}},
 		"another's":           {edit("a", func(i *Instance) { i.Received = []string{"s1", "s2", "s4"} }), []string{"phantom"}},
-		"version left out":    {edit("b", func(i *Instance) { i.Versions = []int64{1, 3} }), []string{"gap"}},
-		"version twice":       {edit("b", func(i *Instance) { i.Versions = []int64{1, 2, 2, 3} }), []string{"gap"}},
+		"version left out":    {edit("b", func(i *Instance) { i.Versions = []Version{{0, 1}, {2, 3}} }), []string{"gap"}},
+		"version twice":       {edit("b", func(i *Instance) { i.Versions = append(i.Versions, Version{1, 2}) }), []string{"gap"}},
 		"version not noted":   {edit("b", func(i *Instance) { i.Version = 4 }), []string{"gap"}},
 		"no version":          {edit("b", func(i *Instance) { i.Versions = nil }), []string{"gap"}},
 		"gap in the stream":   {edit("b", func(i *Instance) { i.Positions = []int64{1, 3} }), []string{"gap"}},
@@ -70,7 +70,7 @@ func TestPlantedAnomaliesAreFound(t *testing.T) {
 		"no effect":           {edit("b", func(i *Instance) { i.Effects = 0 }), []string{"effect"}},
 		"instance is missing": {func(_ *[]Signal, s *State) { delete(s.Instances, "b") }, []string{"lost"}},
 		"instance of nobody": {func(_ *[]Signal, s *State) {
-			s.Instances["c"] = Instance{Status: "completed", Version: 1, Seen: []string{"x"}, Versions: []int64{1}, Positions: []int64{1}, Effects: 1}
+			s.Instances["c"] = Instance{Status: "completed", Version: 1, Seen: []string{"x"}, Versions: []Version{{0, 1}}, Positions: []int64{1}, Effects: 1}
 		}, []string{"phantom"}},
 		"commit undone":                      {func(_ *[]Signal, s *State) { delete(s.Orders, "s4") }, []string{"application", "phantom", "phantom"}},
 		"rollback done":                      {func(_ *[]Signal, s *State) { s.Orders["s3"] = true }, []string{"application", "lost", "lost"}},

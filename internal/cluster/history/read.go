@@ -12,11 +12,12 @@ import (
 const (
 	MakeOrders = `create table TEST_ORDERS (ORDER_ID VARCHAR2(64 CHAR) NOT NULL, INSTANCE_ID VARCHAR2(128 CHAR) NOT NULL, ` +
 		`CONSTRAINT TEST_ORDERS_PK PRIMARY KEY (ORDER_ID))`
-	MakeVersions = `create table TEST_VERSIONS (INSTANCE_ID VARCHAR2(128 CHAR) NOT NULL, STATE_VERSION NUMBER(18) NOT NULL)`
+	MakeVersions = `create table TEST_VERSIONS (INSTANCE_ID VARCHAR2(128 CHAR) NOT NULL, FORMER_VERSION NUMBER(18) NOT NULL, ` +
+		`STATE_VERSION NUMBER(18) NOT NULL)`
 	// In a literal, for outside it the driver takes :NEW for a bind.
 	MakeTrigger = `begin execute immediate 'create or replace trigger TEST_VERSIONS_T after insert or update of STATE_VERSION ` +
-		`on WF_RUNTIME_STATES for each row begin insert into TEST_VERSIONS (INSTANCE_ID, STATE_VERSION) ` +
-		`values (:NEW.INSTANCE_ID, :NEW.STATE_VERSION); end;'; end;`
+		`on WF_RUNTIME_STATES for each row begin insert into TEST_VERSIONS (INSTANCE_ID, FORMER_VERSION, STATE_VERSION) ` +
+		`values (:NEW.INSTANCE_ID, nvl(:OLD.STATE_VERSION, 0), :NEW.STATE_VERSION); end;'; end;`
 )
 
 // Read reads what is left. Effects are the caller's: they happened elsewhere.
@@ -36,12 +37,12 @@ func Read(ctx context.Context, db *sql.DB, effects map[string]int) (State, error
 		i.Seen, i.Effects = seen(document), effects[id]
 		s.Instances[id] = i
 	})
-	r.each("select INSTANCE_ID, STATE_VERSION from TEST_VERSIONS", func(scan func(...any)) {
+	r.each("select INSTANCE_ID, FORMER_VERSION, STATE_VERSION from TEST_VERSIONS", func(scan func(...any)) {
 		var id string
-		var n int64
-		scan(&id, &n)
+		var v Version
+		scan(&id, &v.Former, &v.Number)
 		i := s.Instances[id]
-		i.Versions = append(i.Versions, n)
+		i.Versions = append(i.Versions, v)
 		s.Instances[id] = i
 	})
 	r.each("select INSTANCE_ID, POSITION, TYPE, SIGNAL_ID from WF_STREAM order by INSTANCE_ID, POSITION", func(scan func(...any)) {
