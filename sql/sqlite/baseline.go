@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 )
 
 // BaselineResult is what the bare loop of [Baseline] reached.
@@ -30,9 +32,9 @@ func Baseline(ctx context.Context, dir string, d Durability, n, callers int) (Ba
 	}
 	c, err := openWriter(o)
 	if err != nil {
-		return BaselineResult{}, wrap("baseline", explain(err, o.Path))
+		return BaselineResult{}, wrap("baseline", conn.Explain(err, o.Path))
 	}
-	defer c.close()
+	defer c.Close()
 	f := &bareLoop{c: c, steps: make(chan *bareStep, callers), state: make([]byte, 1024)}
 	if err := f.prepare(callers); err != nil {
 		return BaselineResult{}, wrap("baseline", err)
@@ -51,12 +53,12 @@ func Baseline(ctx context.Context, dir string, d Durability, n, callers int) (Ba
 }
 
 type bareLoop struct {
-	c      *conn
+	c      *conn.Conn
 	steps  chan *bareStep
 	state  []byte
-	update *stmt
-	insert *stmt
-	settle *stmt
+	update *conn.Stmt
+	insert *conn.Stmt
+	settle *conn.Stmt
 }
 
 type bareStep struct {
@@ -65,14 +67,14 @@ type bareStep struct {
 }
 
 func (f *bareLoop) prepare(callers int) error {
-	err := f.c.script(`pragma journal_mode = wal;
+	err := f.c.Script(`pragma journal_mode = wal;
 create table STATES (NO integer primary key, VERSION integer not null, DOC blob not null);
 create table STREAM (NO integer primary key, PROCESSED integer, DATA blob);`)
 	for i := 1; err == nil && i <= callers; i++ {
-		err = f.c.script(fmt.Sprintf("insert into STATES values (%d, 0, zeroblob(1024))", i))
+		err = f.c.Script(fmt.Sprintf("insert into STATES values (%d, 0, zeroblob(1024))", i))
 	}
 	for _, s := range []struct {
-		stmt **stmt
+		stmt **conn.Stmt
 		text string
 	}{
 		{&f.update, "update STATES set VERSION = ?, DOC = ? where NO = ? and VERSION = ?"},
@@ -80,7 +82,7 @@ create table STREAM (NO integer primary key, PROCESSED integer, DATA blob);`)
 		{&f.settle, "update STREAM set PROCESSED = 1 where NO = ? and PROCESSED = 0"},
 	} {
 		if err == nil {
-			*s.stmt, err = f.c.prepare(s.text)
+			*s.stmt, err = f.c.Prepare(s.text)
 		}
 	}
 	return err
@@ -137,13 +139,13 @@ func (f *bareLoop) write() error {
 }
 
 func (f *bareLoop) commit(group []*bareStep) error {
-	if _, _, err := f.c.exec("begin"); err != nil {
+	if _, _, err := f.c.Exec("begin"); err != nil {
 		return err
 	}
 	for _, s := range group {
 		entry := s.instance<<positionBits | 2*s.version
 		for _, x := range []struct {
-			stmt *stmt
+			stmt *conn.Stmt
 			args []any
 		}{
 			{f.update, []any{s.version, f.state, s.instance, s.version - 1}},
@@ -151,15 +153,15 @@ func (f *bareLoop) commit(group []*bareStep) error {
 			{f.settle, []any{entry}},
 			{f.insert, []any{entry + 1, nil, f.state[:150]}},
 		} {
-			r, err := x.stmt.exec.ExecContext(context.Background(), f.c.bind(x.args))
+			_, rows, err := f.c.Run(x.stmt, x.args...)
 			if err != nil {
 				return err
 			}
-			if rows, _ := r.RowsAffected(); rows != 1 {
+			if rows != 1 {
 				return fmt.Errorf("a step changed %d rows", rows)
 			}
 		}
 	}
-	_, _, err := f.c.exec("commit")
+	_, _, err := f.c.Exec("commit")
 	return err
 }

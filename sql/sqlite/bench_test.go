@@ -7,6 +7,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
@@ -41,7 +42,7 @@ func baseline(b *testing.B, group int) {
 	}
 	defer s.Close()
 	w := newWriter(s, must(openWriter(Options{Path: s.path, Cache: DefaultCache})), Options{Batch: 64})
-	defer w.c.close()
+	defer w.c.Close()
 	const instances = 512
 	list := make([]*snapshot.Snapshot, instances)
 	for i := range list {
@@ -66,22 +67,22 @@ func baseline(b *testing.B, group int) {
 			changes[j] = storetest.Step(list[(i+j)%instances], "node-a")
 		}
 		b.StartTimer()
-		_, _, err := w.c.exec("begin")
+		_, _, err := w.c.Exec("begin")
 		check(err)
 		for j := range changes {
 			bare(w.c, &changes[j], int64((i+j)%instances+1), check)
 		}
-		_, _, err = w.c.exec("commit")
+		_, _, err = w.c.Exec("commit")
 		check(err)
 	}
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 }
 
-func bare(c *conn, m *store.Change, no int64, check func(error)) {
+func bare(c *conn.Conn, m *store.Change, no int64, check func(error)) {
 	s, r := m.Snapshot, m.Runtime
 	run := func(name string, args ...any) {
-		_, n, err := c.exec(name, args...)
+		_, n, err := c.Exec(name, args...)
 		check(err)
 		if n != 1 {
 			check(fmt.Errorf("%s changed %d rows", name, n))
@@ -98,7 +99,7 @@ func bare(c *conn, m *store.Change, no int64, check func(error)) {
 		if e.Processed != nil {
 			processed, owner = int64(0), int64(1)
 		}
-		run("stream_insert", no<<positionBits|e.Position, e.Kind, e.Direction, e.Type, text(e.SignalID), e.CreatedAt.UnixMicro(), processed, nil,
+		run("stream_insert", no<<positionBits|e.Position, e.Kind, e.Direction, e.Type, conn.Text(e.SignalID), e.CreatedAt.UnixMicro(), processed, nil,
 			owner, int64(0), nil, nil, e.Data, nil)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -40,7 +41,7 @@ func (t *tx) reset(w *writer) {
 }
 
 func (t *tx) exec(name string, args ...any) (id, changed int64, err error) {
-	id, changed, err = t.w.c.exec(name, args...)
+	id, changed, err = t.w.c.Exec(name, args...)
 	if changed > 0 {
 		t.wrote = true
 	}
@@ -164,12 +165,12 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 			return 0, err
 		}
 	}
-	if err := readable(encoded); err != nil {
+	if err := conn.Readable(encoded); err != nil {
 		return 0, err
 	}
 	var until, task any
 	if w, ok := s.Primary(); ok {
-		until, task = micros(w.Until), text(w.TaskID)
+		until, task = conn.Micros(w.Until), conn.Text(w.TaskID)
 	}
 	r := &c.Runtime
 	if c.Base() == 0 {
@@ -186,7 +187,7 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 				return 0, err
 			}
 		}
-		_, n, err := t.exec("state_update", s.Version, until, task, text(r.LastSignalID), text(r.ExecutedBy), micros(r.ExecutedAt),
+		_, n, err := t.exec("state_update", s.Version, until, task, conn.Text(r.LastSignalID), conn.Text(r.ExecutedBy), conn.Micros(r.ExecutedAt),
 			t.now, projections.Sum(encoded), encoded, no, id, c.Base())
 		if err != nil {
 			return 0, err
@@ -206,7 +207,7 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 func (t *tx) start(c *store.Change, until, task any, encoded []byte) (int64, error) {
 	s, r := c.Snapshot, &c.Runtime
 	if i := c.Rows.Instance; i != nil && i.StartKey != "" {
-		row, err := t.w.c.one("instance_started", 1, i.StartKey, i.BusinessKey, i.Definition)
+		row, err := t.w.c.One("instance_started", 1, i.StartKey, i.BusinessKey, i.Definition)
 		if err != nil {
 			return 0, err
 		}
@@ -214,8 +215,8 @@ func (t *tx) start(c *store.Change, until, task any, encoded []byte) (int64, err
 			return 0, fmt.Errorf("start %s: start key %q has begun %v: %w", s.InstanceID, i.StartKey, row[0], store.ErrDuplicate)
 		}
 	}
-	no, n, err := t.exec("state_insert", s.InstanceID, s.Version, until, task, text(r.LastSignalID), text(r.ExecutedBy),
-		micros(r.ExecutedAt), t.now, t.now, projections.Sum(encoded), encoded)
+	no, n, err := t.exec("state_insert", s.InstanceID, s.Version, until, task, conn.Text(r.LastSignalID), conn.Text(r.ExecutedBy),
+		conn.Micros(r.ExecutedAt), t.now, t.now, projections.Sum(encoded), encoded)
 	if err != nil {
 		return 0, err
 	}
@@ -240,7 +241,7 @@ func (t *tx) remember(id string, no int64) {
 }
 
 func (t *tx) number(id string) (int64, error) {
-	row, err := t.w.c.one("state_number", 1, id)
+	row, err := t.w.c.One("state_number", 1, id)
 	if err != nil {
 		return 0, err
 	}
@@ -273,7 +274,7 @@ func (t *tx) guards(no int64, id string, c *store.Change) error {
 	}
 	for i := range c.Rows.TaskEnds {
 		e := &c.Rows.TaskEnds[i]
-		err := t.guard(store.ErrStale, "task_end", e.Status, text(e.By), micros(e.At), text(e.Outcome), blob(e.Output), e.Checksum(), e.ID, e.Version)
+		err := t.guard(store.ErrStale, "task_end", e.Status, conn.Text(e.By), conn.Micros(e.At), conn.Text(e.Outcome), conn.Blob(e.Output), e.Checksum(), e.ID, e.Version)
 		if err != nil {
 			return fmt.Errorf("end task %s: %w", e.ID, err)
 		}
@@ -300,8 +301,8 @@ func (t *tx) claimCommand(m store.Claim) error {
 	if err != nil {
 		return err
 	}
-	return t.guard(store.ErrTaken, "stream_claim", owner, int64(m.Attempts), micros(m.NextAt), text(m.Error),
-		micros(m.Delivered), int64(m.Deliveries), m.Unknown, entry, m.Any, m.Expect)
+	return t.guard(store.ErrTaken, "stream_claim", owner, int64(m.Attempts), conn.Micros(m.NextAt), conn.Text(m.Error),
+		conn.Micros(m.Delivered), int64(m.Deliveries), m.Unknown, entry, m.Any, m.Expect)
 }
 
 // entry is the number of a stream entry.
@@ -323,7 +324,7 @@ func (t *tx) nodeNumber(name string) (any, error) {
 	if no, ok := t.w.nodeNos[name]; ok {
 		return no, nil
 	}
-	row, err := t.w.c.one("node_number", 1, name)
+	row, err := t.w.c.One("node_number", 1, name)
 	if err != nil {
 		return nil, err
 	}
@@ -352,8 +353,8 @@ func (t *tx) deadLetter(d *delivery, l projections.DeadLetter) error {
 	if l.Envelope == nil {
 		l.Envelope = []byte{}
 	}
-	_, _, err := t.exec("dead_letter_insert", l.ID, text(l.Queue), text(l.InstanceID), text(l.Reason), text(l.Detail), int64(l.Attempts),
-		text(l.Node), micros(l.EnqueuedAt), micros(l.DiedAt), l.Envelope)
+	_, _, err := t.exec("dead_letter_insert", l.ID, conn.Text(l.Queue), conn.Text(l.InstanceID), conn.Text(l.Reason), conn.Text(l.Detail), int64(l.Attempts),
+		conn.Text(l.Node), conn.Micros(l.EnqueuedAt), conn.Micros(l.DiedAt), l.Envelope)
 	return unique(err, fmt.Errorf("dead letter %s: %w", l.ID, store.ErrDuplicate))
 }
 
@@ -367,7 +368,7 @@ func (t *tx) send(m store.Send) {
 	}
 	s := send{Send: m}
 	if !m.Due.IsZero() {
-		s.visible = due(m.Due)
+		s.visible = conn.Due(m.Due)
 	}
 	t.sends = append(t.sends, s)
 }
@@ -376,7 +377,7 @@ func (t *tx) send(m store.Send) {
 func (s *Store) Load(ctx context.Context, id string) (snapshot.Snapshot, error) {
 	got, err := s.load(ctx, id)
 	if err != nil {
-		return snapshot.Snapshot{}, fmt.Errorf("sqlite: load %s: %w", id, explain(err, s.path))
+		return snapshot.Snapshot{}, fmt.Errorf("sqlite: load %s: %w", id, conn.Explain(err, s.path))
 	}
 	return got, nil
 }
@@ -387,13 +388,13 @@ func (s *Store) load(ctx context.Context, id string) (snapshot.Snapshot, error) 
 	if s.closed {
 		return snapshot.Snapshot{}, store.ErrClosed
 	}
-	var c *conn
+	var c *conn.Conn
 	select {
 	case c = <-s.loaders:
 	case <-ctx.Done():
 		return snapshot.Snapshot{}, ctx.Err()
 	}
-	row, err := c.one("state_load", 3, id)
+	row, err := c.One("state_load", 3, id)
 	s.loaders <- c
 	if err != nil {
 		return snapshot.Snapshot{}, err

@@ -16,6 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/survey"
@@ -53,12 +54,12 @@ func Check(ctx context.Context, e CheckOptions) []store.Finding {
 	}
 	x.folder()
 	x.disk()
-	c, err := openConn(dsn(path, "mode=rw"))
+	c, err := conn.Open(path, "mode=rw")
 	if err != nil {
-		x.failed("file-writable", explain(err, path))
+		x.failed("file-writable", conn.Explain(err, path))
 		return x.list
 	}
-	defer c.close()
+	defer c.Close()
 	x.c = c
 	current := func(check func()) func() { // the tables of another version are others
 		return func() {
@@ -84,7 +85,7 @@ func Check(ctx context.Context, e CheckOptions) []store.Finding {
 // checker gathers findings on one file.
 type checker struct {
 	path    string
-	c       *conn
+	c       *conn.Conn
 	current bool // the schema has the version that this program knows
 	list    []store.Finding
 
@@ -163,12 +164,12 @@ func (x *checker) disk() {
 func (x *checker) writable() {
 	err := unix.Access(x.path, unix.W_OK)
 	if err == nil {
-		if err = x.c.script("begin immediate"); err == nil {
-			err = x.c.script("rollback")
+		if err = x.c.Script("begin immediate"); err == nil {
+			err = x.c.Script("rollback")
 		}
 	}
 	if err != nil {
-		x.failed("file-writable", explain(err, x.path))
+		x.failed("file-writable", conn.Explain(err, x.path))
 		return
 	}
 	x.good("file-writable", "yes")
@@ -176,7 +177,7 @@ func (x *checker) writable() {
 
 func (x *checker) owned() {
 	if err := foreign(x.c, x.path); err != nil {
-		x.failed("application", explain(err, x.path))
+		x.failed("application", conn.Explain(err, x.path))
 		return
 	}
 	x.good("application", "aqueduct")
@@ -184,9 +185,9 @@ func (x *checker) owned() {
 
 // rows reads every row that tells damage, or repeats another.
 func (x *checker) rows() {
-	db, err := sql.Open("sqlite3", dsn(x.path, "_query_only=1"))
+	db, err := conn.Pool(x.path, "_query_only=1")
 	if err != nil {
-		x.failed("checksums", explain(err, x.path))
+		x.failed("checksums", conn.Explain(err, x.path))
 		return
 	}
 	defer db.Close()
@@ -230,16 +231,16 @@ func checkRows[T any](x *checker, db *sql.DB, check, query string, each func(*T,
 		err = rows.Each(found, func(item *T, damage error) (bool, error) { return true, each(item, damage) })
 	}
 	if err != nil {
-		x.failed(check, explain(err, x.path))
+		x.failed(check, conn.Explain(err, x.path))
 	}
 	return err == nil
 }
 
 func (x *checker) journal() {
-	mode, err := x.c.text("pragma journal_mode")
+	mode, err := x.c.Text("pragma journal_mode")
 	switch {
 	case err != nil:
-		x.failed("journal-mode", explain(err, x.path))
+		x.failed("journal-mode", conn.Explain(err, x.path))
 	case mode != "wal":
 		x.add("journal-mode", store.Warning, "engine-node migrate --store sqlite://"+x.path+", or start a node: both switch it", "%s: readers and the writer wait for each other", mode)
 	default:
@@ -248,10 +249,10 @@ func (x *checker) journal() {
 }
 
 func (x *checker) integrity() {
-	row, err := x.c.text("pragma quick_check(1)")
+	row, err := x.c.Text("pragma quick_check(1)")
 	switch {
 	case err != nil:
-		x.failed("integrity", explain(err, x.path))
+		x.failed("integrity", conn.Explain(err, x.path))
 	case row != "ok":
 		x.wrong("integrity", "stop the nodes and restore a backup; sqlite3's .recover may save rows", "%s", row)
 	default:
@@ -275,10 +276,10 @@ func (x *checker) version() {
 }
 
 func (x *checker) deadLetters() {
-	n, err := x.c.number("select count(*) from WF_DEAD_LETTERS")
+	n, err := x.c.Number("select count(*) from WF_DEAD_LETTERS")
 	switch {
 	case err != nil:
-		x.failed("dead-letters", explain(err, x.path))
+		x.failed("dead-letters", conn.Explain(err, x.path))
 	case n > 0:
 		x.add("dead-letters", store.Warning, "engine-node dlq list; then replay or discard", "%d dead letters", n)
 	default:

@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -133,9 +134,9 @@ func TestExaminationOfADisk(t *testing.T) {
 
 func script(t *testing.T, path, text string) {
 	t.Helper()
-	c := must(openConn(dsn(path, "")))
-	defer c.close()
-	ok(t, c.script(text))
+	c := must(conn.Open(path, "", queries))
+	defer c.Close()
+	ok(t, c.Script(text))
 }
 
 func ok(t *testing.T, err error) {

@@ -182,7 +182,7 @@ func (t *tx) insert(m *send, direct bool, waiting []*wanting) error {
 	if m.visible != 0 {
 		visible = m.visible
 	}
-	id, _, err := t.w.c.exec("message_insert", string(m.Queue), int64(state), int64(m.Priority), visible, t.now, int64(m.Attempts), owner, m.Body)
+	id, _, err := t.w.c.Exec("message_insert", string(m.Queue), int64(state), int64(m.Priority), visible, t.now, int64(m.Attempts), owner, m.Body)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (t *tx) promote() (any bool, err error) {
 		}
 		s.mu.Unlock()
 	}
-	row, err := t.w.c.one("message_due", 1)
+	row, err := t.w.c.One("message_due", 1)
 	if err != nil {
 		return false, err
 	}
@@ -254,7 +254,7 @@ func (t *tx) claim(v *wanting) error {
 	}
 	want := len(v.waiters) + v.reserve
 	var found []*delivery
-	err := t.w.c.query("message_ready", 7, func(r []driver.Value) error {
+	err := t.w.c.Query("message_ready", 7, func(r []driver.Value) error {
 		visible, _ := r[2].(int64)
 		body, _ := r[6].([]byte)
 		n := func(i int) int64 { v, _ := r[i].(int64); return v }

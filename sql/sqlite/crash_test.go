@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -157,17 +158,17 @@ func kill(ctx context.Context, t *testing.T, path string, turns int) {
 // verify checks the file and that nothing is left in it of messages and nodes.
 func verify(t *testing.T, path string) {
 	t.Helper()
-	c, err := openConn(dsn(path, ""))
+	c, err := conn.Open(path, "", queries)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
+	defer c.Close()
 	for text, want := range map[string]int64{
 		"select count(*) from pragma_integrity_check where INTEGRITY_CHECK <> 'ok'": 0,
 		"select count(*) from WF_MESSAGES":                                          0,
 		"select count(*) from WF_NODES":                                             0,
 	} {
-		if got, err := c.number(text); err != nil || got != want {
+		if got, err := c.Number(text); err != nil || got != want {
 			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)
 		}
 	}

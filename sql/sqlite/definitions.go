@@ -8,6 +8,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -27,8 +28,8 @@ func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (created
 // define stores a version of a definition; it reports false when it is there,
 // or another has its ordinal.
 func (t *tx) define(r *store.Definition) (bool, error) {
-	_, n, err := t.exec("definition_insert", r.Name, r.Version, r.Digest, text(r.Kind), text(r.Title), micros(r.PublishedAt),
-		blob(r.Source), blob(r.Document), int64(r.Ordinal))
+	_, n, err := t.exec("definition_insert", r.Name, r.Version, r.Digest, conn.Text(r.Kind), conn.Text(r.Title), conn.Micros(r.PublishedAt),
+		conn.Blob(r.Source), conn.Blob(r.Document), int64(r.Ordinal))
 	return n == 1, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -27,10 +28,10 @@ type delivery struct {
 func message(id int64, q store.Queue, prio, visible, enq, attempts, crashes int64, body []byte) *delivery {
 	d := &delivery{id: id, enq: enq, m: store.Message{
 		ID:    messageID(id, enq),
-		Queue: q, Body: body, Priority: int(prio), Attempts: int(attempts), Crashes: int(crashes), EnqueuedAt: fromMicros(enq),
+		Queue: q, Body: body, Priority: int(prio), Attempts: int(attempts), Crashes: int(crashes), EnqueuedAt: conn.FromMicros(enq),
 	}}
 	if visible != 0 {
-		d.m.DueAt = fromMicros(visible)
+		d.m.DueAt = conn.FromMicros(visible)
 	}
 	return d
 }

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // KeepEvent implements store.Inbox.
 func (s *Store) KeepEvent(ctx context.Context, e store.Event) error {
 	return wrap("keep event "+e.Key, s.do(ctx, func(t *tx) error {
-		_, _, err := t.exec("inbox_insert", e.Key, e.Type, micros(e.ReceivedAt), micros(e.ExpiresAt), e.Body)
+		_, _, err := t.exec("inbox_insert", e.Key, e.Type, conn.Micros(e.ReceivedAt), conn.Micros(e.ExpiresAt), e.Body)
 		return err
 	}))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
@@ -73,8 +74,8 @@ func TestVerifyKnowsWhatIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := must(openConn(dsn(path, "")))
-	defer c.close()
+	c := must(conn.Open(path, "", queries))
+	defer c.Close()
 	const kept = `[{"signalId":"1","waitingToken":"a-t"},{"signalId":"2","waitingToken":"a-s"}]`
 	for _, is := range []struct {
 		text  string
@@ -83,7 +84,7 @@ func TestVerifyKnowsWhatIsKept(t *testing.T) {
 		{"delete from WF_MESSAGES", false},
 		{"update WF_STATES set STATE_JSON = cast(json_set(cast(STATE_JSON as text), '$.continuationBuffer', json('" + kept + "')) as blob)", true},
 	} {
-		if err := c.script(is.text); err != nil {
+		if err := c.Script(is.text); err != nil {
 			t.Fatal(err)
 		}
 		if list, err := Verify(t.Context(), path, 10); err != nil || (len(list) == 0) != is.holds {
@@ -115,9 +116,9 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 				if list, err := Verify(t.Context(), path, 10); err != nil || len(list) > 0 {
 					t.Fatalf("what is whole: %v, %v", list, err)
 				}
-				c := must(openConn(dsn(path, "")))
-				defer c.close()
-				if err := c.script(written(text)); err != nil {
+				c := must(conn.Open(path, "", queries))
+				defer c.Close()
+				if err := c.Script(written(text)); err != nil {
 					t.Fatal(err)
 				}
 				list, err := Verify(t.Context(), path, 10)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -18,13 +19,13 @@ type nodes struct {
 	*files.Peers
 	s       *Store
 	no      int64
-	died    atomic.Bool // tests: end like a killed process
-	trouble trouble     // of Recover
+	died    atomic.Bool  // tests: end like a killed process
+	trouble conn.Trouble // of Recover
 }
 
 // join makes this node known and returns what dead nodes held, in one
 // transaction.
-func join(s *Store, c *conn, a files.Access) (*nodes, error) {
+func join(s *Store, c *conn.Conn, a files.Access) (*nodes, error) {
 	dir := files.Folder(s.path)
 	peers, err := files.Join(s.path, a, s.log)
 	n := &nodes{Peers: peers, s: s}
@@ -38,24 +39,24 @@ func join(s *Store, c *conn, a files.Access) (*nodes, error) {
 		if errors.As(err, &p) {
 			return nil, err
 		}
-		return nil, explainFile(err, dir)
+		return nil, conn.ExplainFile(err, dir)
 	}
 	n.Scan()
 	n.Notify()
 	return n, nil
 }
 
-func (n *nodes) enlist(c *conn) error {
-	if _, _, err := c.exec("begin"); err != nil {
-		return explain(err, n.s.path)
+func (n *nodes) enlist(c *conn.Conn) error {
+	if _, _, err := c.Exec("begin"); err != nil {
+		return conn.Explain(err, n.s.path)
 	}
 	dead, err := n.register(c)
 	if err == nil {
-		_, _, err = c.exec("commit")
+		_, _, err = c.Exec("commit")
 	}
 	if err != nil {
-		_ = c.script("rollback") // the first error is told
-		return explain(err, n.s.path)
+		_ = c.Script("rollback") // the first error is told
+		return conn.Explain(err, n.s.path)
 	}
 	for no, f := range dead {
 		n.Remove(no, f)
@@ -65,9 +66,9 @@ func (n *nodes) enlist(c *conn) error {
 
 // register writes this node's row, gives its files their names, and returns
 // the leases of dead nodes. The result is their files, which are to be removed.
-func (n *nodes) register(c *conn) (map[int64]*os.File, error) {
+func (n *nodes) register(c *conn.Conn) (map[int64]*os.File, error) {
 	var err error
-	if n.no, _, err = c.exec("node_insert", n.s.node, n.s.micros()); err != nil {
+	if n.no, _, err = c.Exec("node_insert", n.s.node, n.s.micros()); err != nil {
 		return nil, err
 	}
 	// Under the lock of a migration: either sees the other.
@@ -114,9 +115,9 @@ type nodeRow struct {
 	name string
 }
 
-func nodeRows(c *conn) ([]nodeRow, error) {
+func nodeRows(c *conn.Conn) ([]nodeRow, error) {
 	var list []nodeRow
-	err := c.query("node_list", 2, func(r []driver.Value) error {
+	err := c.Query("node_list", 2, func(r []driver.Value) error {
 		no, _ := r[0].(int64)
 		name, _ := r[1].(string)
 		list = append(list, nodeRow{no, name})
@@ -127,9 +128,9 @@ func nodeRows(c *conn) ([]nodeRow, error) {
 
 // recoverNode returns the messages of a dead node. Those its ledger names were
 // being worked on when it died.
-func recoverNode(c *conn, no int64, ledger *os.File) error {
+func recoverNode(c *conn.Conn, no int64, ledger *os.File) error {
 	err := files.EachNoted(ledger, func(id, enq int64) error {
-		_, _, err := c.exec("message_crashed", id, enq, no)
+		_, _, err := c.Exec("message_crashed", id, enq, no)
 		return err
 	})
 	if err != nil {
@@ -139,9 +140,9 @@ func recoverNode(c *conn, no int64, ledger *os.File) error {
 }
 
 // returnAll returns a node's messages.
-func returnAll(c *conn, no int64) error {
+func returnAll(c *conn.Conn, no int64) error {
 	for {
-		_, n, err := c.exec("message_return", no, int64(promoteMax))
+		_, n, err := c.Exec("message_return", no, int64(promoteMax))
 		if err != nil || n < promoteMax {
 			return err
 		}
@@ -149,15 +150,15 @@ func returnAll(c *conn, no int64) error {
 }
 
 // giveBack returns a node's messages, and its row when it claims nothing.
-func giveBack(c *conn, no int64) error {
+func giveBack(c *conn.Conn, no int64) error {
 	if err := returnAll(c, no); err != nil {
 		return err
 	}
-	row, err := c.one("stream_claimed", 1, no)
+	row, err := c.One("stream_claimed", 1, no)
 	if err != nil || row != nil {
 		return err
 	}
-	_, _, err = c.exec("node_delete", no)
+	_, _, err = c.Exec("node_delete", no)
 	return err
 }
 
@@ -166,16 +167,16 @@ func (n *nodes) Look() { n.s.look() }
 
 // Recover implements files.Watcher.
 func (n *nodes) Recover(no int64, ledger *os.File) error {
-	err := n.change(func(c *conn) error { return recoverNode(c, no, ledger) })
+	err := n.change(func(c *conn.Conn) error { return recoverNode(c, no, ledger) })
 	if !errors.Is(err, store.ErrClosed) {
-		n.trouble.note(n.s.log, "sqlite: a dead node's messages cannot be given back yet", n.s.path, err)
+		n.trouble.Note(n.s.log, "sqlite: a dead node's messages cannot be given back yet", n.s.path, err)
 	}
 	return err
 }
 
 // Take implements files.Watcher. The row of the node stays: it lives.
 func (n *nodes) Take(no int64) error {
-	err := n.change(func(c *conn) error { return returnAll(c, no) })
+	err := n.change(func(c *conn.Conn) error { return returnAll(c, no) })
 	if err != nil && !errors.Is(err, store.ErrClosed) {
 		n.s.log.Error("sqlite: the messages of a node that hangs cannot be given back yet", "node", no, "error", err)
 	}
@@ -192,7 +193,7 @@ func (n *nodes) Failed() {
 }
 
 // change has the writer change whose the messages are.
-func (n *nodes) change(run func(*conn) error) error {
+func (n *nodes) change(run func(*conn.Conn) error) error {
 	return n.s.do(context.Background(), func(t *tx) error {
 		t.wrote, t.notify = true, true
 		return run(t.w.c)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -78,7 +79,7 @@ func (t *tx) orphans(node int64, limit int) (int, error) {
 		attempts int64
 	}
 	var list []command
-	err := t.w.c.query("stream_orphans", 3, func(r []driver.Value) error {
+	err := t.w.c.Query("stream_orphans", 3, func(r []driver.Value) error {
 		var c command
 		c.entry, _ = r[0].(int64)
 		c.id, _ = r[1].(string)
@@ -89,7 +90,7 @@ func (t *tx) orphans(node int64, limit int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	now := fromMicros(t.now)
+	now := conn.FromMicros(t.now)
 	for _, c := range list {
 		if err := t.guard(store.ErrTaken, "stream_orphan", c.entry, node); err != nil {
 			return 0, err
@@ -112,7 +113,7 @@ func (t *tx) depart(no int64) error {
 // Replay implements store.DeadLetterStore.
 func (s *Store) Replay(ctx context.Context, id string) error {
 	return s.deadLetter(ctx, "replay", id, func(t *tx) error {
-		row, err := t.w.c.one("dead_letter_envelope", 2, id)
+		row, err := t.w.c.One("dead_letter_envelope", 2, id)
 		if err != nil {
 			return err
 		}
@@ -191,7 +192,7 @@ func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (in
 
 func (t *tx) purge(before time.Time, limit int) (int, error) {
 	numbers := map[int64]string{}
-	err := t.w.c.query("purge_list", 2, func(r []driver.Value) error {
+	err := t.w.c.Query("purge_list", 2, func(r []driver.Value) error {
 		no, _ := r[0].(int64)
 		numbers[no], _ = r[1].(string)
 		return nil
@@ -226,7 +227,7 @@ func (s *Store) Key(ctx context.Context) ([]byte, error) {
 		if _, _, err := t.exec("meta_insert", "token-key", fresh); err != nil {
 			return err
 		}
-		row, err := t.w.c.one("meta_value", 1, "token-key")
+		row, err := t.w.c.One("meta_value", 1, "token-key")
 		if err != nil {
 			return err
 		}
@@ -252,7 +253,7 @@ func (s *Store) Epoch(ctx context.Context) (epoch int64, err error) {
 }
 
 func (t *tx) epoch() (int64, error) {
-	row, err := t.w.c.one("meta_epoch", 1)
+	row, err := t.w.c.One("meta_epoch", 1)
 	if err != nil || row == nil {
 		return 1, err
 	}

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"encoding/binary"
+
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 )
 
 // Probe implements store.Prober.
@@ -14,6 +16,6 @@ func (s *Store) Probe(ctx context.Context) error {
 			return err
 		})
 	}
-	s.probing.note(s.log, "sqlite: the database is not ready", s.path, err)
-	return wrap("probe", explain(err, s.path))
+	s.probing.Note(s.log, "sqlite: the database is not ready", s.path, err)
+	return wrap("probe", conn.Explain(err, s.path))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
@@ -140,11 +141,11 @@ func TestForeignDatabaseIsRefusedAndLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "a.db")
-			c := must(openConn(dsn(path, "")))
-			if err := c.script(script); err != nil {
+			c := must(conn.Open(path, "", queries))
+			if err := c.Script(script); err != nil {
 				t.Fatal(err)
 			}
-			c.close()
+			c.Close()
 			if err := os.Chmod(path, 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -165,9 +166,9 @@ func TestForeignDatabaseIsRefusedAndLeft(t *testing.T) {
 
 func TestOurDatabaseSaysSo(t *testing.T) {
 	t.Parallel()
-	c := must(openConn(dsn(made(t), "")))
-	defer c.close()
-	if id, err := c.number("pragma application_id"); err != nil || id != applicationID {
+	c := must(conn.Open(made(t), "", queries))
+	defer c.Close()
+	if id, err := c.Number("pragma application_id"); err != nil || id != applicationID {
 		t.Errorf("%x, %v", id, err)
 	}
 }
@@ -178,16 +179,16 @@ func TestNoMigrationUnderALiveNode(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	open(t, path)
-	c := must(openConn(dsn(path, "")))
-	defer c.close()
-	if err := c.script(fmt.Sprintf("pragma user_version = %d", latest(t)-1)); err != nil {
+	c := must(conn.Open(path, "", queries))
+	defer c.Close()
+	if err := c.Script(fmt.Sprintf("pragma user_version = %d", latest(t)-1)); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Open(t.Context(), Options{Path: path})
 	wantCode(t, err, "store.in-use")
 	_, _, err = Migrate(t.Context(), path)
 	wantCode(t, err, "store.in-use")
-	if n := must(c.number("pragma user_version")); int(n) != latest(t)-1 {
+	if n := must(c.Number("pragma user_version")); int(n) != latest(t)-1 {
 		t.Errorf("the schema has version %d", n)
 	}
 }
@@ -198,15 +199,15 @@ func TestNoNodeJoinsBehindAMigration(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := open(t, path)
-	c := must(openConn(dsn(path, "")))
-	defer c.close()
-	if err := c.script(fmt.Sprintf("pragma user_version = %d", latest(t)+1)); err != nil {
+	c := must(conn.Open(path, "", queries))
+	defer c.Close()
+	if err := c.Script(fmt.Sprintf("pragma user_version = %d", latest(t)+1)); err != nil {
 		t.Fatal(err)
 	}
 	late := &Store{path: path, node: "late", now: time.Now, log: s.log} // it has seen the version before
 	_, err := join(late, c, must(files.AccessOf("")))
 	wantCode(t, err, "store.newer")
-	if n := must(c.number("select count(*) from WF_NODES where NODE = 'late'")); n != 0 {
+	if n := must(c.Number("select count(*) from WF_NODES where NODE = 'late'")); n != 0 {
 		t.Errorf("%d rows of the node", n)
 	}
 	if n := must(files.Live(path)); n != 1 {
@@ -229,9 +230,9 @@ func TestExaminationFindsWhatTheAPIFinds(t *testing.T) {
 	if f := look(t, path)["checksums"]; f.Severity != store.Good {
 		t.Errorf("%+v", f)
 	}
-	c := must(openConn(dsn(path, "")))
-	defer c.close()
-	if err := c.script("update WF_STATES set STATE_JSON = replace(STATE_JSON, 'broken', 'brokem') where INSTANCE_ID = 'broken'"); err != nil {
+	c := must(conn.Open(path, "", queries))
+	defer c.Close()
+	if err := c.Script("update WF_STATES set STATE_JSON = replace(STATE_JSON, 'broken', 'brokem') where INSTANCE_ID = 'broken'"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := s.Load(t.Context(), "broken")
@@ -367,9 +368,9 @@ func TestCopiesAndLinksAreOpened(t *testing.T) {
 	if err := s.Commit(t.Context(), crumb("i")); err != nil {
 		t.Fatal(err)
 	}
-	c := must(openConn(dsn(path, "")))
-	err := c.script("vacuum into '" + copied + "'")
-	if c.close(); err != nil {
+	c := must(conn.Open(path, "", queries))
+	err := c.Script("vacuum into '" + copied + "'")
+	if c.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(copied, link); err != nil {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"embed"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -17,15 +19,11 @@ var dialect = rows.Dialect{Bind: func(int) string { return "?" }, Limit: "limit 
 
 func read(name string, args ...any) *rows.Select { return dialect.Select(statement(name), args...) }
 
-// statement returns the text of a file of query/. The names are constants, and
-// a test reads every one.
-func statement(name string) string {
-	text, err := queries.ReadFile("query/" + name + ".sql")
-	if err != nil {
-		return ""
-	}
-	return string(text)
-}
+//go:embed query/*.sql
+var queries embed.FS
+
+// statement returns the text of a file of query/.
+func statement(name string) string { return conn.Statement(name, queries) }
 
 // list runs a reading.
 func list[T any](ctx context.Context, s *Store, r *rows.Select) ([]T, error) {
@@ -36,10 +34,10 @@ func list[T any](ctx context.Context, s *Store, r *rows.Select) ([]T, error) {
 	}
 	found, err := s.db.QueryContext(ctx, r.Text(), r.Args...)
 	if err != nil {
-		return nil, explain(err, s.path)
+		return nil, conn.Explain(err, s.path)
 	}
 	items, err := rows.All[T](found, new(projections.Measure).With)
-	return items, explain(err, s.path)
+	return items, conn.Explain(err, s.path)
 }
 
 // single is list for a reading that finds one row, or store.ErrNotFound.
@@ -204,7 +202,7 @@ func (s *Store) WaitSpecs(ctx context.Context, eventType string) ([]string, erro
 
 // Waits implements projections.WaitReader.
 func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
-	items, err := list[projections.Wait](ctx, s, read("waits", eventType, spec, hash(keyHash), after, projections.Bounded(limit)))
+	items, err := list[projections.Wait](ctx, s, read("waits", eventType, spec, conn.Hash(keyHash), after, projections.Bounded(limit)))
 	return items, wrap("waits for "+eventType, err)
 }
 

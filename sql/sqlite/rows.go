@@ -2,12 +2,10 @@ package sqlite
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 
-	"github.com/mattn/go-sqlite3"
-
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -52,15 +50,15 @@ func (t *tx) rows(no int64, id string, r *projections.Rows) error {
 
 func (t *tx) instance(no int64, i *projections.Instance) error {
 	if i.Version != 1 {
-		_, n, err := t.exec("instance_update", text(i.DefVersion), text(i.Status), text(i.Position), i.Version, text(i.ErrorType), text(i.ErrorDetail),
-			micros(i.UpdatedAt), micros(i.EndedAt), int64(i.Ahead), no)
+		_, n, err := t.exec("instance_update", conn.Text(i.DefVersion), conn.Text(i.Status), conn.Text(i.Position), i.Version, conn.Text(i.ErrorType), conn.Text(i.ErrorDetail),
+			conn.Micros(i.UpdatedAt), conn.Micros(i.EndedAt), int64(i.Ahead), no)
 		if err != nil || n == 1 {
 			return err
 		}
 	}
-	_, _, err := t.exec("instance_insert", no, i.ID, text(i.Definition), text(i.DefVersion), text(i.BusinessKey), text(i.StartKey),
-		text(i.Status), text(i.Position), text(i.ParentID), text(i.Correlation), i.Version, text(i.ErrorType), text(i.ErrorDetail),
-		micros(i.StartedAt), micros(i.UpdatedAt), micros(i.EndedAt), int64(i.Ahead))
+	_, _, err := t.exec("instance_insert", no, i.ID, conn.Text(i.Definition), conn.Text(i.DefVersion), conn.Text(i.BusinessKey), conn.Text(i.StartKey),
+		conn.Text(i.Status), conn.Text(i.Position), conn.Text(i.ParentID), conn.Text(i.Correlation), i.Version, conn.Text(i.ErrorType), conn.Text(i.ErrorDetail),
+		conn.Micros(i.StartedAt), conn.Micros(i.UpdatedAt), conn.Micros(i.EndedAt), int64(i.Ahead))
 	if err == nil {
 		return nil
 	}
@@ -69,7 +67,7 @@ func (t *tx) instance(no int64, i *projections.Instance) error {
 
 // unique turns the violation of a unique index into another error.
 func unique(err, duplicate error) error {
-	if isCode(err, sqlite3.ErrConstraint) {
+	if conn.IsConstraint(err) {
 		return duplicate
 	}
 	return err
@@ -105,18 +103,17 @@ func (t *tx) stream(no int64, id string, e *projections.Entry) error {
 	if e.Processed != nil {
 		processed = *e.Processed
 	}
-	data, held := blob(e.Data), e.Data
+	data, held := conn.Blob(e.Data), e.Data
 	if e.IsInput {
 		data, held = inputMark, nil
 	}
-	_, _, err = t.exec("stream_insert", entry, text(e.Kind), text(e.Direction), text(e.Type), text(e.SignalID), micros(e.CreatedAt),
-		processed, micros(e.ProcessedAt), owner, int64(e.Attempts), micros(e.NextAttemptAt), text(e.LastError), data, blob(e.Metadata),
-		micros(e.DeliveredAt), int64(e.Deliveries), e.Checksum(cmp.Or(e.InstanceID, id), held))
+	_, _, err = t.exec("stream_insert", entry, conn.Text(e.Kind), conn.Text(e.Direction), conn.Text(e.Type), conn.Text(e.SignalID), conn.Micros(e.CreatedAt),
+		processed, conn.Micros(e.ProcessedAt), owner, int64(e.Attempts), conn.Micros(e.NextAttemptAt), conn.Text(e.LastError), data, conn.Blob(e.Metadata),
+		conn.Micros(e.DeliveredAt), int64(e.Deliveries), e.Checksum(cmp.Or(e.InstanceID, id), held))
 	if err == nil {
 		return nil
 	}
-	var taken sqlite3.Error
-	if errors.As(err, &taken) && taken.ExtendedCode != sqlite3.ErrConstraintUnique && taken.Code == sqlite3.ErrConstraint {
+	if conn.IsConstraint(err) && !conn.IsUnique(err) {
 		return fmt.Errorf("stream position %s/%d is taken: %w", id, e.Position, store.ErrStale)
 	}
 	return unique(err, fmt.Errorf("signal %s of %s: %w", e.SignalID, id, store.ErrDuplicate))
@@ -128,16 +125,16 @@ func (t *tx) task(no int64, id string, k *projections.Task) error {
 		return err
 	}
 	sums := k.Sums(cmp.Or(k.InstanceID, id))
-	_, _, err = t.exec("task_insert", k.ID, no, text(k.Definition), text(k.BusinessKey), text(k.Name), text(k.Title), k.Status,
-		text(k.Assignee), text(k.CandidateUsers), text(k.CandidateGroups), text(k.ExcludedUsers), text(k.Outcomes), int64(k.Priority),
-		text(k.Token), k.Version, micros(k.CreatedAt), micros(k.DueAt), micros(k.EndedAt), text(k.EndedBy), text(k.Outcome),
-		blob(k.Payload), blob(k.Form), blob(k.Output), text(k.EscalateTo), micros(k.EscalatedAt), text(k.Role),
+	_, _, err = t.exec("task_insert", k.ID, no, conn.Text(k.Definition), conn.Text(k.BusinessKey), conn.Text(k.Name), conn.Text(k.Title), k.Status,
+		conn.Text(k.Assignee), conn.Text(k.CandidateUsers), conn.Text(k.CandidateGroups), conn.Text(k.ExcludedUsers), conn.Text(k.Outcomes), int64(k.Priority),
+		conn.Text(k.Token), k.Version, conn.Micros(k.CreatedAt), conn.Micros(k.DueAt), conn.Micros(k.EndedAt), conn.Text(k.EndedBy), conn.Text(k.Outcome),
+		conn.Blob(k.Payload), conn.Blob(k.Form), conn.Blob(k.Output), conn.Text(k.EscalateTo), conn.Micros(k.EscalatedAt), conn.Text(k.Role),
 		sums.Made, sums.Assigned, sums.Candidates, sums.Ended)
 	return unique(err, fmt.Errorf("task %s: %w", k.ID, store.ErrDuplicate))
 }
 
 func (t *tx) taskEvent(e *projections.TaskEvent) error {
-	err := t.guard(store.ErrNotFound, "task_event_insert", text(e.Event), text(e.Actor), micros(e.At), blob(e.Data), e.Checksum(), e.TaskID)
+	err := t.guard(store.ErrNotFound, "task_event_insert", conn.Text(e.Event), conn.Text(e.Actor), conn.Micros(e.At), conn.Blob(e.Data), e.Checksum(), e.TaskID)
 	if err != nil {
 		return fmt.Errorf("event of task %s: %w", e.TaskID, err)
 	}
@@ -152,7 +149,7 @@ func (t *tx) wait(no int64, id string, v *projections.Wait) error {
 	key := [2]string{v.EventType, v.Spec}
 	spec, ok := t.w.specs[key]
 	if !ok {
-		row, err := t.w.c.one("spec_number", 1, v.EventType, v.Spec)
+		row, err := t.w.c.One("spec_number", 1, v.EventType, v.Spec)
 		if err != nil {
 			return err
 		}
@@ -166,6 +163,6 @@ func (t *tx) wait(no int64, id string, v *projections.Wait) error {
 		}
 		t.w.specs[key] = spec
 	}
-	_, _, err = t.exec("wait_insert", no, spec, hash(v.KeyHash), v.Token, micros(v.CreatedAt))
+	_, _, err = t.exec("wait_insert", no, spec, conn.Hash(v.KeyHash), v.Token, conn.Micros(v.CreatedAt))
 	return err
 }

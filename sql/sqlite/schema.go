@@ -8,9 +8,8 @@ import (
 	"sort"
 	"time"
 
-	"github.com/mattn/go-sqlite3"
-
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 )
 
@@ -23,11 +22,11 @@ func Version(_ context.Context, path string) (have, known int, err error) {
 	if path, err = files.Located(path); err != nil {
 		return 0, 0, wrap("version", err)
 	}
-	c, err := openConn(dsn(path, "_query_only=1"))
+	c, err := conn.Open(path, "_query_only=1", queries)
 	if err != nil {
-		return 0, 0, wrap("version", explain(err, path))
+		return 0, 0, wrap("version", conn.Explain(err, path))
 	}
-	defer c.close()
+	defer c.Close()
 	return versions(c, path)
 }
 
@@ -37,24 +36,24 @@ func Migrate(_ context.Context, path string) (from, to int, err error) {
 	if path, err = files.Located(path); err != nil {
 		return 0, 0, wrap("migrate", err)
 	}
-	c, err := openConn(dsn(path, ""))
+	c, err := conn.Open(path, "")
 	if err != nil {
-		return 0, 0, wrap("migrate", explain(err, path))
+		return 0, 0, wrap("migrate", conn.Explain(err, path))
 	}
-	defer c.close()
+	defer c.Close()
 	return migrate(c, path)
 }
 
 // writeAhead switches the file to a write-ahead log. SQLite does not wait for
 // another process that is doing the same, so this does.
-func writeAhead(c *conn) error {
-	if mode, err := c.text("pragma journal_mode"); err != nil || mode == "wal" {
+func writeAhead(c *conn.Conn) error {
+	if mode, err := c.Text("pragma journal_mode"); err != nil || mode == "wal" {
 		return err
 	}
 	deadline := time.Now().Add(walPatience)
 	for {
-		err := c.script("pragma journal_mode = wal")
-		if !isCode(err, sqlite3.ErrBusy) || time.Now().After(deadline) {
+		err := c.Script("pragma journal_mode = wal")
+		if !conn.IsBusy(err) || time.Now().After(deadline) {
 			return err
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -64,13 +63,13 @@ func writeAhead(c *conn) error {
 // walPatience bounds the wait for a process that opens the same new file.
 const walPatience = 5 * time.Second
 
-func versions(c *conn, path string) (have, known int, err error) {
+func versions(c *conn.Conn, path string) (have, known int, err error) {
 	names, err := fs.Glob(migrations, "schema/*.sql")
 	if err != nil {
 		return 0, 0, err
 	}
-	n, err := c.number("pragma user_version")
-	return int(n), len(names), wrap("version", explain(err, path))
+	n, err := c.Number("pragma user_version")
+	return int(n), len(names), wrap("version", conn.Explain(err, path))
 }
 
 // applicationID is "AQDU" in the header of the file: file(1) and SQLite's tools
@@ -78,16 +77,16 @@ func versions(c *conn, path string) (have, known int, err error) {
 const applicationID = 0x41514455
 
 // foreign refuses a database of another program.
-func foreign(c *conn, path string) error {
-	id, err := c.number("pragma application_id")
+func foreign(c *conn.Conn, path string) error {
+	id, err := c.Number("pragma application_id")
 	if err != nil || id == applicationID {
 		return err
 	}
-	tables, err := c.number("select count(*) from sqlite_schema")
+	tables, err := c.Number("select count(*) from sqlite_schema")
 	if err != nil || id == 0 && tables == 0 {
 		return err // a new file
 	}
-	ours, err := c.number("select count(*) from sqlite_schema where NAME in ('WF_META', 'WF_RUNTIME_STATES')")
+	ours, err := c.Number("select count(*) from sqlite_schema where NAME in ('WF_META', 'WF_RUNTIME_STATES')")
 	if err != nil || id == 0 && ours == 2 {
 		return err // made before the id was
 	}
@@ -109,9 +108,9 @@ func outdated(path string, from, to int) error {
 // migrate applies what is missing, all of it or nothing. A foreign database, a
 // newer schema, and one that nodes of an older program run on are refused before
 // anything is written.
-func migrate(c *conn, path string) (from, to int, err error) {
+func migrate(c *conn.Conn, path string) (from, to int, err error) {
 	if err := foreign(c, path); err != nil {
-		return 0, 0, wrap("migrate", explain(err, path))
+		return 0, 0, wrap("migrate", conn.Explain(err, path))
 	}
 	from, to, err = versions(c, path)
 	if err != nil {
@@ -121,7 +120,7 @@ func migrate(c *conn, path string) (from, to int, err error) {
 		return from, from, wrap("migrate", newer(path, from, to))
 	}
 	if err := writeAhead(c); err != nil { // a copy by "vacuum into" has no log
-		return from, from, wrap("migrate", explain(err, path))
+		return from, from, wrap("migrate", conn.Explain(err, path))
 	}
 	if from == to {
 		return from, to, nil
@@ -131,8 +130,8 @@ func migrate(c *conn, path string) (from, to int, err error) {
 		return from, from, err
 	}
 	sort.Strings(names)
-	if err := c.script("begin immediate"); err != nil {
-		return from, from, wrap("migrate", explain(err, path))
+	if err := c.Script("begin immediate"); err != nil {
+		return from, from, wrap("migrate", conn.Explain(err, path))
 	}
 	if from > 0 { // a node that is starting registers under the same lock
 		err = outdated(path, from, to)
@@ -141,11 +140,11 @@ func migrate(c *conn, path string) (from, to int, err error) {
 		err = apply(c, names)
 	}
 	if err == nil {
-		err = c.script("commit")
+		err = c.Script("commit")
 	}
 	if err != nil {
-		_ = c.script("rollback") // the error is already what is told
-		return from, from, wrap("migrate", explain(err, path))
+		_ = c.Script("rollback") // the error is already what is told
+		return from, from, wrap("migrate", conn.Explain(err, path))
 	}
 	return from, to, nil
 }
@@ -156,8 +155,8 @@ func newer(path string, have, known int) error {
 }
 
 // apply reads the version again: another process may have been faster.
-func apply(c *conn, names []string) error {
-	n, err := c.number("pragma user_version")
+func apply(c *conn.Conn, names []string) error {
+	n, err := c.Number("pragma user_version")
 	if err != nil {
 		return err
 	}
@@ -166,40 +165,40 @@ func apply(c *conn, names []string) error {
 		if err != nil {
 			return err
 		}
-		if err := c.script(string(text)); err != nil {
+		if err := c.Script(string(text)); err != nil {
 			return fmt.Errorf("%s: %w", names[i], err)
 		}
-		if err := c.script(fmt.Sprintf("pragma user_version = %d", i+1)); err != nil {
+		if err := c.Script(fmt.Sprintf("pragma user_version = %d", i+1)); err != nil {
 			return err
 		}
 	}
-	return c.script(fmt.Sprintf("pragma application_id = %d", applicationID))
+	return c.Script(fmt.Sprintf("pragma application_id = %d", applicationID))
 }
 
 // Pages returns the bytes that the database at a path takes when its log has
 // been written back.
 func Pages(path string) (int64, error) {
-	c, err := openConn(dsn(path, "_query_only=1"))
+	c, err := conn.Open(path, "_query_only=1", queries)
 	if err != nil {
-		return 0, wrap("pages", explain(err, path))
+		return 0, wrap("pages", conn.Explain(err, path))
 	}
-	defer c.close()
-	n, err := c.number("select page_count * page_size from pragma_page_count, pragma_page_size")
-	return n, wrap("pages", explain(err, path))
+	defer c.Close()
+	n, err := c.Number("select page_count * page_size from pragma_page_count, pragma_page_size")
+	return n, wrap("pages", conn.Explain(err, path))
 }
 
 // CheckIntegrity has SQLite verify the whole file at a path: every page, index and
 // constraint. It reads all of it. Its problem is store.corrupt.
 func CheckIntegrity(path string) error {
-	c, err := openConn(dsn(path, "_query_only=1"))
+	c, err := conn.Open(path, "_query_only=1", queries)
 	if err != nil {
-		return wrap("check", explain(err, path))
+		return wrap("check", conn.Explain(err, path))
 	}
-	defer c.close()
-	row, err := c.text("pragma integrity_check(1)")
+	defer c.Close()
+	row, err := c.Text("pragma integrity_check(1)")
 	if err == nil && row != "ok" {
 		err = problem.New(problem.Internal, "store.corrupt", "the database %s is damaged: %s", path, row).
 			WithHint("restore a backup; sqlite3's .recover may save rows")
 	}
-	return wrap("check", explain(err, path))
+	return wrap("check", conn.Explain(err, path))
 }

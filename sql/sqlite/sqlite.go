@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -31,6 +30,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -100,10 +100,10 @@ type Store struct {
 	strays   map[stray]bool // what Strays has found at its last call
 
 	place   *files.Place
-	probing trouble
+	probing conn.Trouble
 
 	nodes   *nodes
-	loaders chan *conn
+	loaders chan *conn.Conn
 	db      *sql.DB
 	stats   counters
 	done    sync.WaitGroup
@@ -127,30 +127,29 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, wrap("open", err)
 	}
 	if access, err = access.Database(o.Path); err != nil {
-		return nil, wrap("open", explainFile(err, o.Path))
+		return nil, wrap("open", conn.ExplainFile(err, o.Path))
 	}
-	thrift()
 	c, err := openWriter(o)
 	if err != nil {
-		return nil, wrap("open", explain(err, o.Path))
+		return nil, wrap("open", conn.Explain(err, o.Path))
 	}
 	if _, _, err := migrate(c, o.Path); err != nil {
-		c.close()
+		c.Close()
 		return nil, err
 	}
 	if err := access.Opened(o.Path); err != nil {
-		c.close()
-		return nil, wrap("open", explainFile(err, o.Path))
+		c.Close()
+		return nil, wrap("open", conn.ExplainFile(err, o.Path))
 	}
 	s := &Store{
 		path: o.Path, node: o.Node, now: o.Now, log: o.Log,
 		jobs: make(chan *job, o.Backlog), wake: make(chan struct{}, 1), failed: make(chan struct{}, 1),
-		queues: map[store.Queue]*queue{}, loaders: make(chan *conn, o.Readers),
+		queues: map[store.Queue]*queue{}, loaders: make(chan *conn.Conn, o.Readers),
 	}
 	s.stale.Store(true)
 	if err := s.start(o, c, access); err != nil {
 		s.release(c)
-		return nil, wrap("open", explain(err, o.Path))
+		return nil, wrap("open", conn.Explain(err, o.Path))
 	}
 	return s, nil
 }
@@ -187,23 +186,12 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// dsn is the address of a database for the driver.
-func dsn(path, params string) string {
-	u := url.URL{Path: path}
-	// A connection is used by one goroutine at a time, and needs no lock of its own.
-	s := "file:" + u.EscapedPath() + "?_busy_timeout=5000&_mutex=no"
-	if params != "" {
-		s += "&" + params
-	}
-	return s
-}
-
 // LogPages is how long the write-ahead log becomes, in pages of 4 KiB, before it is
 // copied into the database and begun anew: now and then, not in every second commit.
 const LogPages = 16_000
 
-func openWriter(o Options) (*conn, error) {
-	c, err := openConn(dsn(o.Path, "_synchronous="+o.Durability.pragma()))
+func openWriter(o Options) (*conn.Conn, error) {
+	c, err := conn.Open(o.Path, "_synchronous="+o.Durability.pragma(), queries)
 	if err != nil {
 		return nil, err
 	}
@@ -213,8 +201,8 @@ func openWriter(o Options) (*conn, error) {
 		"pragma temp_store = memory",
 		"pragma journal_size_limit = 134217728",
 	} {
-		if err := c.script(p); err != nil {
-			c.close()
+		if err := c.Script(p); err != nil {
+			c.Close()
 			return nil, err
 		}
 	}
@@ -230,15 +218,15 @@ func (d Durability) pragma() string {
 
 // start opens what stands beside the writer's connection, joins the nodes,
 // and starts the goroutines that Close waits for.
-func (s *Store) start(o Options, c *conn, a files.Access) error {
+func (s *Store) start(o Options, c *conn.Conn, a files.Access) error {
 	for range o.Readers {
-		r, err := openConn(dsn(o.Path, "_query_only=1"))
+		r, err := conn.Open(o.Path, "_query_only=1", queries)
 		if err != nil {
 			return err
 		}
 		s.loaders <- r
 	}
-	db, err := sql.Open("sqlite3", dsn(o.Path, "_query_only=1&_stmt_cache_size=32"))
+	db, err := conn.Pool(o.Path, "_query_only=1&_stmt_cache_size=32")
 	if err != nil {
 		return err
 	}
@@ -257,7 +245,7 @@ func (s *Store) start(o Options, c *conn, a files.Access) error {
 }
 
 // release closes what is open of a store that did not start, or has stopped.
-func (s *Store) release(c *conn) error {
+func (s *Store) release(c *conn.Conn) error {
 	var errs []error
 	if s.nodes != nil {
 		errs = append(errs, s.nodes.Leave(s.nodes.died.Load()))
@@ -268,13 +256,13 @@ func (s *Store) release(c *conn) error {
 	for {
 		select {
 		case r := <-s.loaders:
-			errs = append(errs, r.close())
+			errs = append(errs, r.Close())
 			continue
 		default:
 		}
 		break
 	}
-	return errors.Join(append(errs, c.close())...)
+	return errors.Join(append(errs, c.Close())...)
 }
 
 // Close finishes what was accepted, returns this node's messages, and closes

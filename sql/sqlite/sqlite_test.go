@@ -16,6 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
@@ -50,18 +51,18 @@ func harness(t *testing.T) storetest.Harness {
 		},
 		Kill: func(s store.Store) { s.(*Store).kill() },
 		Damage: func(table, column, id string) error {
-			c, err := openConn(dsn(path, ""))
+			c, err := conn.Open(path, "", queries)
 			if err != nil {
 				return err
 			}
-			defer c.close()
+			defer c.Close()
 			return damage(c, table, column, id)
 		},
 	}
 }
 
 // damage changes a byte behind the middle of a column, and leaves its type.
-func damage(c *conn, table, column, id string) error {
+func damage(c *conn.Conn, table, column, id string) error {
 	table = written(table)
 	where := " where INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = '" + id + "')"
 	if table == "WF_TASK_EVENTS" {
@@ -71,13 +72,13 @@ func damage(c *conn, table, column, id string) error {
 		column = "INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = " + of + ")"
 	}
 	if strings.Contains(column, " = ") {
-		return c.script("update " + table + " set " + column + where)
+		return c.Script("update " + table + " set " + column + where)
 	}
-	kind, err := c.text("select typeof(" + column + ") from " + table + where)
+	kind, err := c.Text("select typeof(" + column + ") from " + table + where)
 	if err != nil {
 		return err
 	}
-	old, err := c.text("select hex(" + column + ") from " + table + where)
+	old, err := c.Text("select hex(" + column + ") from " + table + where)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func damage(c *conn, table, column, id string) error {
 		i++
 	}
 	raw[i] ^= 1
-	return c.script(fmt.Sprintf("update %s set %s = cast(x'%x' as %s)%s", table, column, raw, kind, where))
+	return c.Script(fmt.Sprintf("update %s set %s = cast(x'%x' as %s)%s", table, column, raw, kind, where))
 }
 
 // kill ends s as the death of its process would: nothing is given back, and

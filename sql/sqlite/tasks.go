@@ -7,16 +7,17 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // edit changes an open task.
 func (t *tx) edit(e *store.TaskEdit) error {
-	if err := t.guard(store.ErrStale, "task_edit", e.Status, text(e.Assignee), text(e.Role), e.Checksum(), e.ID, e.Version); err != nil {
+	if err := t.guard(store.ErrStale, "task_edit", e.Status, conn.Text(e.Assignee), conn.Text(e.Role), e.Checksum(), e.ID, e.Version); err != nil {
 		return err
 	}
 	if x := e.Escalation; x != nil {
-		if _, _, err := t.exec("task_escalate", text(x.CandidateUsers), text(x.CandidateGroups), micros(x.At), x.Checksum(e.ID), e.ID); err != nil {
+		if _, _, err := t.exec("task_escalate", conn.Text(x.CandidateUsers), conn.Text(x.CandidateGroups), conn.Micros(x.At), x.Checksum(e.ID), e.ID); err != nil {
 			return err
 		}
 	}
@@ -39,7 +40,7 @@ func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections
 }
 
 func (t *tx) claimNext(c *store.NextClaim) ([]projections.Task, error) {
-	columns, err := t.w.c.columns("task_next")
+	columns, err := t.w.c.Columns("task_next")
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +49,9 @@ func (t *tx) claimNext(c *store.NextClaim) ([]projections.Task, error) {
 		return nil, err
 	}
 	var found, got []projections.Task
-	err = t.w.c.query("task_next", len(columns), func(r []driver.Value) error {
+	err = t.w.c.Query("task_next", len(columns), func(r []driver.Value) error {
 		var k projections.TaskRow
-		err := cmp.Or(row.Scan(values(r), &k), k.Verify())
+		err := cmp.Or(row.Scan(conn.Values(r), &k), k.Verify())
 		found = append(found, k.Task)
 		return err
 	}, c.User, projections.List(c.Groups), c.User, int64(c.Limit))

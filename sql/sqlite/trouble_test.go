@@ -3,7 +3,6 @@ package sqlite
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -55,15 +55,15 @@ func TestCorruptFileIsRefused(t *testing.T) {
 func TestAValueThatIsNotTakenIsAProblem(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
-	c := must(openConn(dsn(path, "")))
-	defer c.close()
-	if err := c.script("create table t (a integer primary key, b text not null check (length(b) < 3)) strict; insert into t values (1, 'x')"); err != nil {
+	c := must(conn.Open(path, "", queries))
+	defer c.Close()
+	if err := c.Script("create table t (a integer primary key, b text not null check (length(b) < 3)) strict; insert into t values (1, 'x')"); err != nil {
 		t.Fatal(err)
 	}
 	for values, code := range map[string]string{
 		"2, null": "store.value", "2, 'long'": "store.value", "'x', 'y'": "store.value", "2, x'00'": "store.value", "1, 'x'": "store.exists",
 	} {
-		wantCode(t, explain(c.script("insert into t values ("+values+")"), path), code)
+		wantCode(t, conn.Explain(c.Script("insert into t values ("+values+")"), path), code)
 	}
 }
 
@@ -73,11 +73,11 @@ func TestNewerSchemaIsRefusedAndLeft(t *testing.T) {
 	if err := open(t, path).Close(); err != nil {
 		t.Fatal(err)
 	}
-	c := must(openConn(dsn(path, "")))
-	if err := c.script("pragma user_version = 99"); err != nil {
+	c := must(conn.Open(path, "", queries))
+	if err := c.Script("pragma user_version = 99"); err != nil {
 		t.Fatal(err)
 	}
-	c.close()
+	c.Close()
 	before := must(os.ReadFile(path))
 	_, err := Open(t.Context(), Options{Path: path})
 	wantCode(t, err, "store.newer")
@@ -207,7 +207,7 @@ func TestFullLogHeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(t, filepath.Join(dir, "a.db"))
-	reader, err := sql.Open("sqlite3", dsn(filepath.Join(dir, "a.db"), "_query_only=1"))
+	reader, err := conn.Pool(filepath.Join(dir, "a.db"), "_query_only=1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,11 +307,11 @@ func TestEveryStatementPrepares(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	open(t, path)
-	c := must(openConn(dsn(path, "")))
-	defer c.close()
+	c := must(conn.Open(path, "", queries))
+	defer c.Close()
 	names := must(fs.Glob(queries, "query/*.sql"))
 	for _, file := range names {
-		if _, err := c.stmt(strings.TrimSuffix(filepath.Base(file), ".sql")); err != nil {
+		if _, err := c.Prepare(statement(strings.TrimSuffix(filepath.Base(file), ".sql"))); err != nil {
 			t.Error(err)
 		}
 	}
@@ -355,10 +355,9 @@ func TestUnknownCommitRedelivers(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := held.(*delivery)
-	var good *stmt
+	var good *conn.Stmt
 	err = d.finish(ctx, "commit", func(tx *tx) error {
-		good = tx.w.c.statements["commit"]
-		tx.w.c.statements["commit"] = must(tx.w.c.prepare("rollback to NOBODY"))
+		good = tx.w.c.Replace("commit", must(tx.w.c.Prepare("rollback to NOBODY")))
 		return tx.change(d, &store.Change{})
 	})
 	if !errors.Is(err, store.ErrUnknown) {
@@ -368,9 +367,7 @@ func TestUnknownCommitRedelivers(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.do(ctx, func(tx *tx) error {
-		bad := tx.w.c.statements["commit"]
-		tx.w.c.statements["commit"] = good
-		return bad.Close()
+		return tx.w.c.Replace("commit", good).Close()
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mattn/go-sqlite3"
-
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -25,7 +24,7 @@ type job struct {
 // writer owns the only connection that writes.
 type writer struct {
 	s       *Store
-	c       *conn
+	c       *conn.Conn
 	batch   int
 	relax   bool // a transaction that only claims is not synced
 	numbers map[string]int64
@@ -37,7 +36,7 @@ type writer struct {
 	failed  bool      // the last claim; it is tried again
 	retryAt time.Time // not before this
 	pause   time.Duration
-	trouble trouble
+	trouble conn.Trouble
 	busy    bool // another process held the write lock for busyWait
 
 	suspects []*delivery
@@ -56,7 +55,7 @@ func (s *Store) Stats() Stats {
 	return Stats{Transactions: s.stats.transactions.Load(), Regrouped: s.stats.regrouped.Load()}
 }
 
-func newWriter(s *Store, c *conn, o Options) *writer {
+func newWriter(s *Store, c *conn.Conn, o Options) *writer {
 	return &writer{
 		s: s, c: c, batch: o.Batch, relax: o.Durability == Full,
 		numbers: map[string]int64{}, nodeNos: map[string]int64{s.node: s.nodes.no}, specs: map[[2]string]int64{},
@@ -123,13 +122,13 @@ func (w *writer) claimOnly() {
 		default:
 		}
 		if w.relax {
-			if err := w.c.script("pragma synchronous = normal"); err != nil {
+			if err := w.c.Script("pragma synchronous = normal"); err != nil {
 				w.s.log.Error("sqlite: relax", "error", err)
 			}
 		}
 		err := w.transact(nil)
 		if w.relax {
-			if e := w.c.script("pragma synchronous = full"); e != nil {
+			if e := w.c.Script("pragma synchronous = full"); e != nil {
 				err = errors.Join(err, e)
 			}
 		}
@@ -150,7 +149,7 @@ func (w *writer) group(first *job) {
 		w.refuseWaiting()
 	}
 	for _, j := range w.members {
-		if j.err = explain(j.err, w.s.path); err != nil {
+		if j.err = conn.Explain(j.err, w.s.path); err != nil {
 			j.err = err
 		}
 		close(j.done)
@@ -170,7 +169,7 @@ func (w *writer) refuseWaiting() {
 // transact is attempt, and tells what ails the database.
 func (w *writer) transact(first *job) error {
 	err := w.attempt(first)
-	w.trouble.note(w.s.log, "sqlite: the database takes no transaction", w.s.path, err)
+	w.trouble.Note(w.s.log, "sqlite: the database takes no transaction", w.s.path, err)
 	if problem.CodeOf(err) == "store.full" {
 		w.makeRoom()
 	}
@@ -181,7 +180,7 @@ func (w *writer) transact(first *job) error {
 // allow, so that the next commit begins it anew in the room that it has. SQLite
 // does so after commits, and on a full disk there are none.
 func (w *writer) makeRoom() {
-	if err := w.c.script("pragma wal_checkpoint(passive)"); err != nil {
+	if err := w.c.Script("pragma wal_checkpoint(passive)"); err != nil {
 		w.s.log.Debug("sqlite: the log cannot be copied into the database", "path", w.s.path, "error", err)
 	}
 }
@@ -193,7 +192,7 @@ func (w *writer) attempt(first *job) error {
 	unlock, err := w.s.nodes.Turn()
 	if err != nil {
 		w.members = appendJob(w.members, first)
-		return explain(err, w.s.path)
+		return conn.Explain(err, w.s.path)
 	}
 	defer unlock()
 	if err = w.s.place.StillSame(); err == nil { // else it would go to a file that nobody finds again
@@ -201,7 +200,7 @@ func (w *writer) attempt(first *job) error {
 	}
 	if err != nil {
 		w.members = appendJob(w.members, first)
-		return explain(err, w.s.path)
+		return conn.Explain(err, w.s.path)
 	}
 	err = w.fill(first)
 	if errors.Is(err, errAgain) {
@@ -216,11 +215,11 @@ func (w *writer) attempt(first *job) error {
 		if first == nil {
 			w.tx.handOver(false)
 		}
-		return explain(err, w.s.path)
+		return conn.Explain(err, w.s.path)
 	}
-	if _, _, err := w.c.exec("commit"); err != nil {
+	if _, _, err := w.c.Exec("commit"); err != nil {
 		w.rollback()
-		clean := isCode(err, sqlite3.ErrFull)
+		clean := conn.IsFull(err)
 		if !clean {
 			w.tx.suspect()
 		}
@@ -228,9 +227,9 @@ func (w *writer) attempt(first *job) error {
 			w.tx.handOver(false)
 		}
 		if clean {
-			return explain(err, w.s.path)
+			return conn.Explain(err, w.s.path)
 		}
-		return fmt.Errorf("%w: %w", store.ErrUnknown, explain(err, w.s.path))
+		return fmt.Errorf("%w: %w", store.ErrUnknown, conn.Explain(err, w.s.path))
 	}
 	w.s.stats.transactions.Add(1)
 	w.tx.committed()
@@ -262,7 +261,7 @@ func (w *writer) fill(j *job) error {
 		if j.err != nil {
 			clear(w.tx.sends[sends:])
 			w.tx.sends = w.tx.sends[:sends]
-			if w.tx.wrote || w.fatal(j.err) {
+			if w.tx.wrote || w.c.Fatal(j.err) {
 				return errAgain
 			}
 		}
@@ -294,40 +293,27 @@ func (w *writer) again() error {
 		return err
 	}
 	for _, j := range w.members {
-		if _, _, err := w.c.exec("savepoint"); err != nil {
+		if _, _, err := w.c.Exec("savepoint"); err != nil {
 			return err
 		}
 		sends := len(w.tx.sends)
 		j.err = j.run(&w.tx)
 		if j.err == nil {
-			if _, _, err := w.c.exec("release"); err != nil {
+			if _, _, err := w.c.Exec("release"); err != nil {
 				return err
 			}
 			continue
 		}
-		if w.fatal(j.err) {
+		if w.c.Fatal(j.err) {
 			return j.err
 		}
 		w.tx.sends = w.tx.sends[:sends]
 		w.forget()
-		if _, _, err := w.c.exec("rollback_to"); err != nil {
+		if _, _, err := w.c.Exec("rollback_to"); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// fatal says that an error is of the database, not of one change.
-func (w *writer) fatal(err error) bool {
-	var e sqlite3.Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Code {
-	case sqlite3.ErrConstraint, sqlite3.ErrTooBig, sqlite3.ErrError, sqlite3.ErrMismatch, sqlite3.ErrRange:
-		return w.c.c.AutoCommit() // SQLite has ended the transaction
-	}
-	return true
 }
 
 // How long the writer waits for the write lock of another process. A process
@@ -340,28 +326,28 @@ const (
 )
 
 func (w *writer) begin() error {
-	_, _, err := w.c.exec("begin")
+	_, _, err := w.c.Exec("begin")
 	w.tx.reset(w)
-	busy := isCode(err, sqlite3.ErrBusy)
+	busy := conn.IsBusy(err)
 	if busy != w.busy {
 		wait := busyWait
 		if w.busy = busy; busy {
 			wait = busyAgain
 		}
-		if e := w.c.script(fmt.Sprintf("pragma busy_timeout = %d", wait.Milliseconds())); e != nil {
+		if e := w.c.Script(fmt.Sprintf("pragma busy_timeout = %d", wait.Milliseconds())); e != nil {
 			w.s.log.Error("sqlite: busy timeout", "error", e)
 		}
 	}
 	if busy {
-		return busyBy(err, w.s.path, files.Holder(w.s.path))
+		return conn.BusyBy(err, w.s.path, files.Holder(w.s.path))
 	}
 	return err
 }
 
 // rollback ends a failed transaction. SQLite may have ended it already.
 func (w *writer) rollback() {
-	if !w.c.c.AutoCommit() {
-		if err := w.c.script("rollback"); err != nil {
+	if w.c.InTransaction() {
+		if err := w.c.Script("rollback"); err != nil {
 			w.s.log.Error("sqlite: rollback", "error", err)
 		}
 	}

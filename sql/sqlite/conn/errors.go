@@ -1,4 +1,4 @@
-package sqlite
+package conn
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// explain turns an error of the driver into a problem, by its code. Anything
+// Explain turns an error of the driver into a problem, by its code. Anything
 // else it returns unchanged. No driver type leaves the package but as a cause.
-func explain(err error, path string) error {
+func Explain(err error, path string) error {
 	var e sqlite3.Error
 	var p *problem.Error
 	if err == nil || errors.As(err, &p) || !errors.As(err, &e) {
@@ -29,7 +29,7 @@ func explain(err error, path string) error {
 		return problem.Wrap(err, problem.Internal, "store.corrupt", "the database %s is damaged or is no SQLite database", path).
 			WithHint("restore it from a backup; sqlite3's .recover may save rows")
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:
-		return busyBy(err, path, "")
+		return BusyBy(err, path, "")
 	case sqlite3.ErrCantOpen:
 		if e := unix.Access(filepath.Dir(path), unix.W_OK); errors.Is(e, unix.EROFS) || errors.Is(e, unix.EACCES) {
 			return readOnly(err, path)
@@ -58,8 +58,8 @@ func explain(err error, path string) error {
 	return problem.Wrap(err, problem.Internal, "store.sql", "the database %s refused a statement", path)
 }
 
-// explainFile is explain for the files beside the database.
-func explainFile(err error, path string) error {
+// ExplainFile is Explain for the files beside the database.
+func ExplainFile(err error, path string) error {
 	switch {
 	case err == nil:
 		return nil
@@ -71,8 +71,8 @@ func explainFile(err error, path string) error {
 	return problem.Wrap(err, problem.Unavailable, "store.unreachable", "%s cannot be opened", path)
 }
 
-// busyBy says who holds the write lock, where that is known.
-func busyBy(err error, path, owner string) error {
+// BusyBy says who holds the write lock, where that is known.
+func BusyBy(err error, path, owner string) error {
 	if owner == "" {
 		owner = "another program"
 	}
@@ -88,6 +88,22 @@ func full(err error, path string) error {
 func readOnly(err error, path string) error {
 	return problem.Wrap(err, problem.Unavailable, "store.read-only", "the database %s cannot be written", path).
 		WithHint("check the permissions of the file and of its directory")
+}
+
+// IsBusy says that another connection has the lock.
+func IsBusy(err error) bool { return isCode(err, sqlite3.ErrBusy) }
+
+// IsFull says that the disk is full: nothing was written.
+func IsFull(err error) bool { return isCode(err, sqlite3.ErrFull) }
+
+// IsConstraint says that a constraint refused a row, and IsUnique that a unique
+// index did.
+func IsConstraint(err error) bool { return isCode(err, sqlite3.ErrConstraint) }
+
+// IsUnique is of the constraint that a unique index is.
+func IsUnique(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && e.ExtendedCode == sqlite3.ErrConstraintUnique
 }
 
 func isCode(err error, code sqlite3.ErrNo) bool {

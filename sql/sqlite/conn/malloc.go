@@ -1,6 +1,6 @@
 //go:build cgo
 
-package sqlite
+package conn
 
 /*
 #include <stdlib.h>

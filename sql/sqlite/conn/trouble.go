@@ -1,4 +1,4 @@
-package sqlite
+package conn
 
 import (
 	"log/slog"
@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// trouble tells the log what goes wrong again and again: at once, then with
+// Trouble tells the log what goes wrong again and again: at once, then with
 // growing pauses, and when it is over.
-type trouble struct {
+type Trouble struct {
 	mu    sync.Mutex
 	since time.Time // of the first failure
 	last  time.Time
@@ -24,8 +24,8 @@ const (
 	troubleOver     = time.Second // without a failure
 )
 
-// note takes the outcome of an attempt.
-func (t *trouble) note(log *slog.Logger, what, path string, err error) {
+// Note takes the outcome of an attempt.
+func (t *Trouble) Note(log *slog.Logger, what, path string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()

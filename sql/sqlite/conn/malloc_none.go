@@ -1,5 +1,5 @@
 //go:build !cgo
 
-package sqlite
+package conn
 
 func thrift() {}

@@ -1,4 +1,4 @@
-package sqlite
+package conn
 
 import (
 	"strings"
@@ -10,8 +10,11 @@ import (
 // What is refused for its depth is what SQLite itself cannot read.
 func TestDocumentsAreAsDeepAsSQLiteReads(t *testing.T) {
 	t.Parallel()
-	c := must(openConn(dsn(t.TempDir()+"/a.db", "")))
-	defer c.close()
+	c, err := Open(t.TempDir()+"/a.db", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
 	arrays := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, document := range []string{
 		`{}`, arrays(maxDepth - 1), arrays(maxDepth), arrays(maxDepth + 1), arrays(5 * maxDepth),
@@ -19,11 +22,11 @@ func TestDocumentsAreAsDeepAsSQLiteReads(t *testing.T) {
 		strings.Repeat(`{"a":`, maxDepth+1) + "1" + strings.Repeat("}", maxDepth+1),
 		"[" + strings.Repeat("[],", 2*maxDepth) + "1]", `["` + strings.Repeat(`[{\"`, 2*maxDepth) + `"]`, `["` + strings.Repeat(`\\`, 3) + `",` + arrays(maxDepth) + "]",
 	} {
-		valid, err := c.number("select json_valid('" + document + "')")
+		valid, err := c.Number("select json_valid('" + document + "')")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := readable([]byte(document)); (err == nil) != (valid == 1) || err != nil && problem.CodeOf(err) != "store.value" {
+		if err := Readable([]byte(document)); (err == nil) != (valid == 1) || err != nil && problem.CodeOf(err) != "store.value" {
 			t.Errorf("%.40s of %d bytes: %v, SQLite says %d", document, len(document), err, valid)
 		}
 	}

@@ -1,4 +1,4 @@
-package sqlite
+package conn
 
 import (
 	"database/sql"
@@ -10,29 +10,32 @@ import (
 // How Go values are stored: an empty text and a zero time are null, a time is
 // microseconds since 1970, UTC.
 
-func text(s string) any {
+// Text is a text, or null.
+func Text(s string) any {
 	if s == "" {
 		return nil
 	}
 	return s
 }
 
-func blob(b []byte) any {
+// Blob is bytes, or null.
+func Blob(b []byte) any {
 	if len(b) == 0 {
 		return nil
 	}
 	return b
 }
 
-func micros(t time.Time) any {
+// Micros is a time, or null.
+func Micros(t time.Time) any {
 	if t.IsZero() {
 		return nil
 	}
 	return t.UnixMicro()
 }
 
-// due rounds up, so that a message is never early by a part of a microsecond.
-func due(t time.Time) int64 {
+// Due rounds up, so that a message is never early by a part of a microsecond.
+func Due(t time.Time) int64 {
 	n := t.UnixMicro()
 	if time.UnixMicro(n).Before(t) {
 		n++
@@ -40,7 +43,8 @@ func due(t time.Time) int64 {
 	return n
 }
 
-func fromMicros(v any) time.Time {
+// FromMicros is the time that a row has.
+func FromMicros(v any) time.Time {
 	n, ok := v.(int64)
 	if !ok {
 		return time.Time{}
@@ -48,18 +52,19 @@ func fromMicros(v any) time.Time {
 	return time.UnixMicro(n).UTC()
 }
 
-// hash stores lower-case hex in half its size, and anything else as it is.
-func hash(s string) any {
+// Hash stores lower-case hex in half its size, and anything else as it is.
+func Hash(s string) any {
 	if b, err := hex.DecodeString(s); err == nil && len(b) > 0 && hex.EncodeToString(b) == s {
 		return b
 	}
-	return text(s)
+	return Text(s)
 }
 
-// values is a row of the writer's connection, to be scanned as the readers do.
-type values []driver.Value
+// Values is a row of the writer's connection, to be scanned as the readers do.
+type Values []driver.Value
 
-func (v values) Scan(to ...any) error {
+// Scan implements what sql/rows scans.
+func (v Values) Scan(to ...any) error {
 	for i := range to {
 		if err := to[i].(sql.Scanner).Scan(v[i]); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package sqlite
+package conn
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 // documents could be written, and neither views nor the invariants could read them.
 const maxDepth = 1_000
 
-// readable refuses a document that is nested deeper than SQLite reads.
-func readable(document []byte) error {
+// Readable refuses a document that is nested deeper than SQLite reads.
+func Readable(document []byte) error {
 	if bytes.Count(document, []byte{'['})+bytes.Count(document, []byte{'{'}) <= maxDepth {
 		return nil
 	}
