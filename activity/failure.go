@@ -130,7 +130,7 @@ func FailureOf(err error) *engine.Failure {
 		if raised.Detail != "" {
 			f.Error.Detail = raised.Detail
 		}
-		if raised.Type != "" {
+		if raised.Type != "" && len(raised.Type) <= snapshot.MaxErrorType { // a longer one is told as the text of the error
 			f.Error.Type = raised.Type
 		}
 		if raised.Status != 0 {

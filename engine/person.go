@@ -17,7 +17,7 @@ const (
 	MaxPriority     = 100   // from 0
 	MaxTitle        = 1_000 // characters
 	MaxName         = 256   // characters
-	MaxNames        = 2_900 // bytes of a list as JSON: a store's column holds 4,000, and an escalation adds a holder
+	MaxNames        = 2_000 // bytes of a list as JSON: a store's column holds 4,000, and an escalation adds a list or a holder
 )
 
 // CheckNames checks a list of users, groups or outcomes.

@@ -9,6 +9,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
+// MaxInstance bounds what an author says an error is an instance of, in bytes.
+const MaxInstance = 256
+
 // raised is a workflow error on its way to a try.
 type raised struct{ e snapshot.Error }
 

@@ -137,6 +137,12 @@ func (r *run) raise(n *Node, in *scope) error {
 		}
 		f.set(v)
 	}
+	if n := len(e.Type); n > snapshot.MaxErrorType {
+		return raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("the type of an error has %d bytes; at most %d", n, snapshot.MaxErrorType))
+	}
+	if n := len(e.Instance); n > MaxInstance {
+		return raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("the instance of an error has %d bytes; at most %d", n, MaxInstance))
+	}
 	return &raised{e}
 }
 

@@ -214,15 +214,14 @@ func TestAValueThatTheDatabaseDoesNotTakeIsTheAuthors(t *testing.T) {
 	})
 }
 
-// longTypeDoc hears an event and fails with a type that has no room in a column of
-// the larger database.
+// longTypeDoc hears an event and fails with a type that has no room in a column.
 var longTypeDoc = doc("long-type", `
   - hear: {listen: {to: {one: {with: {type: go}}}}}
-  - stop: {raise: {error: {type: "urn:`+strings.Repeat("x", 600)+`", status: 400, title: stopped}}}
+  - stop: {raise: {error: {type: "${ \"x\" * 600 }", status: 400, title: stopped}}}
 `)
 
-// TestAValueTooLongForItsColumnFaultsItsInstance: on the database itself.
-func TestAValueTooLongForItsColumnFaultsItsInstance(t *testing.T) {
+// TestATypeTooLongForItsColumnIsAnErrorItself: the instance says so, and is kept.
+func TestATypeTooLongForItsColumnIsAnErrorItself(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := configured(t, fresh(), quick, longTypeDoc)
@@ -230,6 +229,9 @@ func TestAValueTooLongForItsColumnFaultsItsInstance(t *testing.T) {
 		n.send(t, toI("i", "s", `{"type":"go"}`))
 		n.send(t, toI("i", "behind", `{"type":"early"}`))
 		n.until(t, "i", status("faulted"))
+		if s, err := n.store.Writer.Load(t.Context(), "i"); err != nil || !strings.HasSuffix(s.Error.Type, "/runtime") || !strings.Contains(s.Error.Detail, "600 bytes") {
+			t.Errorf("error %+v, %v", s.Error, err)
+		}
 		if did := n.told(t, "i", "behind"); !strings.Contains(did, "buffered") {
 			t.Errorf("behind it: %s", did)
 		}

@@ -241,7 +241,7 @@ func (e Envelope) Validate() error {
 	}
 	if !ok {
 		return problem.New(problem.Invalid, "signal.unknown-type", "signalType %q is unknown", clip(string(e.Type))).
-			WithHint("one of %s", join(Types))
+			WithHint("one of %v", Types)
 	}
 	for _, f := range []struct{ name, value string }{
 		{"workflowInstanceId", e.InstanceID}, {"signalId", e.SignalID}, {"waitingToken", e.WaitingToken},
@@ -334,14 +334,6 @@ func clip(s string) string {
 		return strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return s
-}
-
-func join(types []Type) string {
-	names := make([]string, len(types))
-	for i, t := range types {
-		names[i] = string(t)
-	}
-	return strings.Join(names, ", ")
 }
 
 // ActorHeader is the header that says who has sent a signal; nil for nobody.

@@ -250,6 +250,7 @@ const MaxBufferedBytes = 1 << 20
 // a full stream still says so, and can be cancelled.
 const (
 	MaxPosition   = 1<<24 - 1
+	MaxErrorType  = 512 // bytes of an Error's type: a store's column holds as many
 	positionsKept = 512 // for each of both
 )
 

@@ -24,8 +24,8 @@ type Inbox interface {
 
 // Event is a CloudEvent that is kept: a row of WF_INBOX.
 type Event struct {
-	Key        string    `db:"EVENT_KEY"` // of its source and id
-	Type       string    `db:"EVENT_TYPE"`
+	Key        string    `db:"EVENT_KEY" width:"128"` // of its source and id
+	Type       string    `db:"EVENT_TYPE" width:"256"`
 	ReceivedAt time.Time `db:"RECEIVED_ON_UTC"`
 	ExpiresAt  time.Time `db:"EXPIRES_ON_UTC"`
 	Body       []byte    `db:"BODY"`

@@ -149,16 +149,18 @@ type Change struct {
 
 // Definition is a version of a definition: a row of WF_DEFINITIONS.
 type Definition struct {
-	Name, Version, Digest, Kind, Title string
-	Source, Document                   []byte
-	PublishedAt                        time.Time
-	Ordinal                            int // how many versions of its name are there with it: who publishes has seen all the others
+	Name, Version    string `width:"256"`
+	Title            string `width:"1000"`
+	Digest, Kind     string
+	Source, Document []byte
+	PublishedAt      time.Time
+	Ordinal          int // how many versions of its name are there with it: who publishes has seen all the others
 }
 
 // Runtime is what a runtime-state row says beside the snapshot (A3).
 type Runtime struct {
-	LastSignalID string
-	ExecutedBy   string // node
+	LastSignalID string `width:"128"`
+	ExecutedBy   string `width:"128"` // node
 	ExecutedAt   time.Time
 }
 
@@ -169,7 +171,7 @@ type Claim struct {
 	Position   int64
 	Expect     string // node; "" = nobody
 	Any        bool   // whoever has it: Expect does not count
-	Owner      string // node; "" = gives it back
+	Owner      string `width:"128"` // node; "" = gives it back
 	Attempts   int    // the new count
 	NextAt     time.Time
 	Error      string
@@ -189,8 +191,8 @@ type TaskEdit struct {
 	ID       string
 	Version  int64
 	Status   string // projections.TaskReady or TaskReserved
-	Assignee string
-	Role     string // group by which the assignee claimed it; "" = in person
+	Assignee string `width:"256"`
+	Role     string `width:"256"` // group by which the assignee claimed it; "" = in person
 	Event    projections.TaskEvent
 	// Escalation is not nil when the task's due date has passed.
 	Escalation *Escalation
@@ -203,8 +205,8 @@ func (e *TaskEdit) Checksum() int64 {
 
 // Escalation is what an escalation changes of a task beside its assignee.
 type Escalation struct {
-	CandidateUsers  string // JSON array: all of them from now on
-	CandidateGroups string // JSON array: all of them from now on
+	CandidateUsers  string `width:"4000B"` // JSON array: all of them from now on
+	CandidateGroups string `width:"4000B"` // JSON array: all of them from now on
 	At              time.Time
 }
 

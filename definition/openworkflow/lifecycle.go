@@ -71,6 +71,7 @@ func (c *compiler) lifecycle() (p program.Program) {
 		Version: c.matching("/version", root["version"], semantic, "a semantic version such as '1.0.0'"),
 	}
 	c.id, c.title = p.ID, c.text("/title", root["title"])
+	bounded(c, "/title", "the title", c.title, maxTitle)
 	c.text("/summary", root["summary"])
 	if v, ok := root["use"]; ok {
 		c.use("/use", v)

@@ -170,6 +170,7 @@ func (c *compiler) attributes(at string, v any, f *program.Filter) {
 				continue
 			}
 			if _, ok := jq.Wrapped(s); !ok {
+				bounded(c, p, "the type", s, maxName)
 				f.Type = s
 				continue
 			}

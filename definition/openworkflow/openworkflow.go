@@ -190,6 +190,7 @@ func (c *compiler) document(at string, v any) (id snapshot.Definition) {
 	id.Version = c.matching(join(at, "version"), doc["version"], semantic, "a semantic version such as '1.0.0'")
 	if v, ok := doc["title"]; ok {
 		c.title = c.text(join(at, "title"), v)
+		bounded(c, join(at, "title"), "the title", c.title, maxTitle)
 	}
 	if v, ok := doc["summary"]; ok {
 		c.text(join(at, "summary"), v)

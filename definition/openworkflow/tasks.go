@@ -8,6 +8,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/program"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // common are the fields that every task has.
@@ -84,6 +85,8 @@ func (c *compiler) list(at string, v any, vars scope) *program.Node {
 // task compiles one task; names are those of its list.
 func (c *compiler) task(at, name string, v any, vars scope, names []string) *program.Node {
 	n := &program.Node{Pointer: at, Name: name}
+	bounded(c, at, "task", name, maxName)
+	bounded(c, at, "the place of the task", at, MaxPointer)
 	switch name {
 	case "continue", "exit", "end":
 		c.reportKey(at, codeType, "choose another name", "%s is a flow directive and cannot name a task", clip(name))
@@ -286,8 +289,9 @@ func (c *compiler) raise(at string, m map[string]any, n *program.Node, vars scop
 // failure compiles the error of a raise.
 func (c *compiler) failure(at string, v any, vars scope) *program.Raise {
 	e := c.object(at, v, shape{fields: errorFields, required: []string{"type", "status"}})
-	if s, ok := e["type"].(string); ok && (s == "" || strings.ContainsAny(s, " \t\r\n")) {
-		if _, ok := jq.Wrapped(s); !ok {
+	if s, ok := e["type"].(string); ok {
+		if _, ok := jq.Wrapped(s); ok {
+		} else if bounded(c, join(at, "type"), "the type", s, snapshot.MaxErrorType); s == "" || strings.ContainsAny(s, " \t\r\n") {
 			c.report(join(at, "type"), codeType, "write a URI, such as https://shop.example/errors/out-of-stock", "%s is not the type of an error", clip(s))
 		}
 	}

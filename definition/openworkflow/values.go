@@ -103,8 +103,20 @@ func (c *compiler) text(at string, v any) string {
 	return s
 }
 
-// maxName bounds what is named in requests and columns: signal.MaxKeyBytes.
-const maxName = 256
+// Bounds of what is named in requests and columns, in bytes: signal.MaxKeyBytes,
+// and what a wait's column has left beside name, version and numbers.
+const (
+	maxName    = 256
+	maxTitle   = 1_000 // engine.MaxTitle, which counts characters
+	MaxPointer = 3_000 // of a task: the names of all that it is in
+)
+
+// bounded checks the length of a name.
+func bounded(c *compiler, at, what, s string, most int) {
+	if len(s) > most {
+		c.reportKey(at, codeType, "use shorter names", "%s %s has %d bytes, more than %d", what, clip(s), len(s), most)
+	}
+}
 
 func (c *compiler) matching(at string, v any, form *regexp.Regexp, what string) string {
 	s := c.text(at, v)

@@ -168,8 +168,7 @@ const maxKernel = 14_204
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (
 	fileLines = ratchet{rule: "file-lines", unit: "lines", limit: 500, over: map[string]int{
-		"internal/model/memory/read.go": 504,
-		"store/storetest/commit.go":     509,
+		"store/storetest/commit.go": 509,
 	}}
 
 	// Of a type that is no test's.

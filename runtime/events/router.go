@@ -34,6 +34,9 @@ func (r *Router) PublishEvent(ctx context.Context, event json.RawMessage, header
 			return 0, problem.New(problem.Invalid, "event.invalid", "event has no %s", name)
 		}
 	}
+	if n := len(e.Type); n > signal.MaxKeyBytes {
+		return 0, problem.New(problem.Invalid, "event.invalid", "the type of the event has %d bytes; at most %d", n, signal.MaxKeyBytes)
+	}
 	signalID := "ce-" + projections.KeyHash(e.Source+"\x00"+e.ID)
 	if err := r.Inbox.keep(ctx, e.Type, signalID, event); err != nil {
 		return 0, err

@@ -78,6 +78,8 @@ func (r *Retries) ownerOf(err error) owner {
 		return byDatabase
 	case !errors.As(err, &p):
 		return byUs
+	case r.blame(p).Passing, p.Code == "store.value": // of no turn
+		return byAbsence
 	case strings.HasPrefix(p.Code, "store."):
 		if p.Kind == problem.Unavailable || p.Code == "store.corrupt" {
 			return byDatabase
@@ -89,8 +91,6 @@ func (r *Retries) ownerOf(err error) owner {
 		return byUpgrade
 	case p.Kind == problem.Internal && strings.HasSuffix(p.Code, ".corrupt"):
 		return byDamage
-	case r.blame(p).Passing:
-		return byAbsence
 	case p.Kind == problem.Invalid, p.Kind == problem.TooLarge, r.blame(p).Sender:
 		return bySender
 	case p.Kind == problem.NotFound, p.Kind == problem.Conflict, p.Kind == problem.Denied:

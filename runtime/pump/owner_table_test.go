@@ -43,6 +43,7 @@ func TestEveryFaultHasItsOwnerAndItsEnd(t *testing.T) {
 		{bySender, p(problem.Conflict, "lifecycle.refused"), refused, deadLettered, deadLettered},
 		{byAbsence, p(problem.Conflict, "lifecycle.in-transition"), repeated, deadLettered, deadLettered},
 		{byAbsence, p(problem.NotFound, "instance.unknown"), repeated, deadLettered, deadLettered},
+		{byAbsence, p(problem.Invalid, "store.value"), repeated, deadLettered, deadLettered},
 		{byAuthor, turn.Output(p(problem.TooLarge, "limit.snapshot")), deadLettered, deadLettered, deadLettered},
 		{byAuthor, turn.Output(p(problem.Invalid, "store.value")), deadLettered, deadLettered, deadLettered},
 		{byAuthor, turn.Output(p(problem.TooLarge, "store.too-big")), deadLettered, deadLettered, deadLettered},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -140,6 +141,9 @@ func mayComplete(t projections.Task, user string, groups []string, outcome strin
 		if err := mayDo(t, user, groups); err != nil {
 			return err
 		}
+	}
+	if n := utf8.RuneCountInString(outcome); n > engine.MaxName {
+		return problem.New(problem.Invalid, "task.invalid-outcome", "the outcome of task %s has %d characters; at most %d", t.ID, n, engine.MaxName)
 	}
 	if outcomes := projections.Names(t.Outcomes); len(outcomes) > 0 && !slices.Contains(outcomes, outcome) {
 		return problem.New(problem.Invalid, "task.invalid-outcome", "outcome %q is not one of task %s", outcome, t.ID).

@@ -7,11 +7,15 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // KeepEvent implements store.Inbox.
 func (s *Store) KeepEvent(ctx context.Context, e store.Event) error {
+	if err := rows.Fit(e); err != nil {
+		return wrap("keep event", err)
+	}
 	err := s.statement(ctx, &op{name: "inbox_insert", args: []any{e.Key, e.Type, stamp(e.ReceivedAt), stamp(e.ExpiresAt), e.Body}})
 	if errors.Is(err, store.ErrDuplicate) {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -24,6 +25,9 @@ const textMax = 4_000
 // others, and rows are locked in the same order by everybody: state, stream,
 // tasks.
 func (s *Store) plan(ctx context.Context, c *store.Change, d *delivery) (*work, error) {
+	if err := rows.Fit(c); err != nil {
+		return nil, err
+	}
 	w := &work{}
 	if len(c.Also) > 0 {
 		return nil, problem.New(problem.Internal, "store.change", "a commit consumes %d further deliveries, which this store cannot join", len(c.Also))
@@ -279,9 +283,6 @@ func (s *Store) planSends(w *work, list []store.Send) error {
 			n = len(w.sends)
 			at[q.Name] = n
 			w.sends = append(w.sends, batch{queue: q})
-		}
-		if err := list[i].Check(); err != nil {
-			return err
 		}
 		out := w.deposit(outgoing(&list[i], now), now)
 		if err := out.Check(); err != nil {

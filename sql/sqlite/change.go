@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -65,10 +66,8 @@ func (s *Store) Commit(ctx context.Context, c store.Change) error {
 // change applies one change. Guards come first, the likeliest before the
 // others, so that a refused change has normally written nothing.
 func (t *tx) change(d *delivery, c *store.Change) error {
-	for i := range c.Send {
-		if err := c.Send[i].Check(); err != nil {
-			return err
-		}
+	if err := rows.Fit(c); err != nil {
+		return err
 	}
 	id := instanceOf(c)
 	no, err := t.snapshot(c, id)

@@ -14,8 +14,7 @@ import (
 
 // PutDefinition implements definition.Repository.
 func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (created bool, err error) {
-	err = s.do(ctx, func(t *tx) error {
-		var err error
+	err = s.do(ctx, func(t *tx) (err error) {
 		created, err = t.define(&store.Definition{
 			Name: r.Name, Version: r.Version, Digest: r.Digest, Kind: r.Kind, Title: r.Title, Source: r.Source, Document: r.Document,
 			PublishedAt: r.PublishedAt, Ordinal: r.Ordinal,

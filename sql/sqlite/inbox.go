@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -12,6 +13,9 @@ import (
 // KeepEvent implements store.Inbox.
 func (s *Store) KeepEvent(ctx context.Context, e store.Event) error {
 	return wrap("keep event "+e.Key, s.do(ctx, func(t *tx) error {
+		if err := rows.Fit(e); err != nil {
+			return err
+		}
 		_, _, err := t.exec("inbox_insert", e.Key, e.Type, conn.Micros(e.ReceivedAt), conn.Micros(e.ExpiresAt), e.Body)
 		return err
 	}))
@@ -42,8 +46,7 @@ func (s *Store) KeptEvents(ctx context.Context, eventType string, now time.Time,
 // PurgeEvents implements store.Inbox.
 func (s *Store) PurgeEvents(ctx context.Context, expiredBefore time.Time, limit int) (int, error) {
 	var n int64
-	err := s.do(ctx, func(t *tx) error {
-		var err error
+	err := s.do(ctx, func(t *tx) (err error) {
 		_, n, err = t.exec("inbox_purge", expiredBefore.UnixMicro(), int64(limit))
 		return err
 	})

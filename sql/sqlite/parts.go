@@ -174,8 +174,7 @@ func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (in
 			return count, wrap("purge", err)
 		}
 		want, got := min(limit-count, purgeBatch), 0
-		err := s.do(ctx, func(t *tx) error {
-			var err error
+		err := s.do(ctx, func(t *tx) (err error) {
 			got, err = t.purge(endedBefore, want)
 			return err
 		})

@@ -16,6 +16,7 @@ var needs = map[string]string{
 	"a lock is one node's until it ends":                          "Locks",
 	"purge removes what is over and nothing else":                 "Retention",
 	"an event is kept once until it expires":                      "Inbox",
+	"a kept event has no longer type than its column":             "Inbox",
 	"kept events come a page at a time, the first received first": "Inbox",
 	"queues tell depth and age":                                   "Backlog",
 	"gaps are counted while they are open":                        "Backlog",

@@ -52,7 +52,7 @@ type testCase struct {
 // store lacks: fields of [store.Parts].
 func Run(t *testing.T, fresh func(t *testing.T) Harness, lacks ...string) {
 	cases := map[string]bool{}
-	groups := []map[string]func(*testCase){queueCases, largeCases, commitCases, damageCases, publishCases, readCases, taskCases, partCases, inboxCases, nodeCases}
+	groups := []map[string]func(*testCase){queueCases, largeCases, commitCases, damageCases, publishCases, readCases, taskCases, partCases, inboxCases, nodeCases, widthCases}
 	for _, group := range groups {
 		for name, run := range group {
 			cases[name] = true

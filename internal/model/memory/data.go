@@ -13,6 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -107,10 +108,8 @@ func (t *data) find(id string, position int64) (int, bool) {
 
 // apply makes a change, or refuses it.
 func (t *data) apply(s *Store, d *delivery, c *store.Change) error {
-	for i := range c.Send {
-		if err := c.Send[i].Check(); err != nil {
-			return err
-		}
+	if err := rows.Fit(c); err != nil {
+		return err
 	}
 	id, err := t.snapshot(c)
 	if err != nil {
@@ -389,6 +388,17 @@ func (t *data) append(s *Store, id string, e projections.Entry) error {
 }
 
 // publish adds a version of a definition.
+func (t *data) keep(e store.Event) error {
+	if err := rows.Fit(e); err != nil {
+		return err
+	}
+	if _, ok := t.inbox[e.Key]; !ok {
+		e.ReceivedAt, e.ExpiresAt, e.Body = micros(e.ReceivedAt), micros(e.ExpiresAt), slices.Clone(e.Body)
+		t.inbox[e.Key] = e
+	}
+	return nil
+}
+
 func (t *data) publish(r *store.Definition) error {
 	for _, had := range t.records {
 		if had.Name == r.Name && (had.Version == r.Version || had.Ordinal == r.Ordinal) {

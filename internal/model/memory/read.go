@@ -397,13 +397,7 @@ func (t *data) forget(id string) {
 
 // KeepEvent implements store.Inbox.
 func (s *Store) KeepEvent(ctx context.Context, e store.Event) error {
-	return s.update(ctx, func(t *data) error {
-		if _, ok := t.inbox[e.Key]; !ok {
-			e.ReceivedAt, e.ExpiresAt, e.Body = micros(e.ReceivedAt), micros(e.ExpiresAt), slices.Clone(e.Body)
-			t.inbox[e.Key] = e
-		}
-		return nil
-	})
+	return s.update(ctx, func(t *data) error { return t.keep(e) })
 }
 
 // DropEvent implements store.Inbox.
