@@ -240,6 +240,23 @@ func blobs(r *rig) {
 	s.begin()
 }
 
+// longBinds says where a long value is refused: the store binds none of more than
+// 2,000 bytes but as a value of VALUES or SET.
+func longBinds(r *rig) {
+	_, err := r.db.Exec("create table FACT_LONG (ID NUMBER(10), BODY BLOB)")
+	r.must(err)
+	defer func() { _, err := r.db.Exec("drop table FACT_LONG"); r.must(err) }()
+	for _, text := range []string{"insert into FACT_LONG (ID, BODY) select 1, :1 from DUAL", "BEGIN insert into FACT_LONG (ID, BODY) select 1, :1 from DUAL; END;"} {
+		for _, size := range []int{2_000, 2_001, 4_000, 4_001, 32_767, 40_000} {
+			_, err := r.db.Exec(text, make([]byte, size))
+			if size <= 2_000 && err != nil {
+				r.Errorf("%d bytes: %v", size, err)
+			}
+			r.note("%.5s, %d bytes: codes %v", text, size, aq.Codes(err))
+		}
+	}
+}
+
 func exceptions(r *rig) {
 	s, e := r.session("Q"), r.session("AQ$_QT_E")
 	s.send("a", time.Second, 0)

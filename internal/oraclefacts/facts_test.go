@@ -40,6 +40,7 @@ var facts = []fact{
 	{claim: "a stopped queue stays so for a user without DBMS_AQADM", run: stoppedForOthers},
 	{claim: "PL/SQL reads a payload of 32,000 bytes from Go; what it does with 33,000 is printed", run: payload, real: "the stand-in has no DBMS_AQ.DEQUEUE"},
 	{claim: "a BLOB of 100 KB and of 5 MB is updated by a bind", run: blobs},
+	{claim: "INSERT ... SELECT takes a bind of 2,000 bytes; what it does with longer ones, also in a block, is printed", run: longBinds},
 	{claim: "two engines race for one instance and lose nothing", where: "internal/cluster: TestCluster, AQUEDUCT_CLUSTER_SECONDS=600"},
 	{claim: "expired messages come out of the exception queue", run: exceptions},
 	{claim: "memory of the client library stays flat over many messages", run: memory},

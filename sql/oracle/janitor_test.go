@@ -8,6 +8,7 @@ import (
 	"github.com/godror/godror"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // An application that sends with an expiry loses nothing: what expires becomes
@@ -53,5 +54,40 @@ func TestExpiredMessagesBecomeDeadLetters(t *testing.T) {
 	page, err := s.DeadLetters(ctx, projections.DeadLetterQuery{Reason: ReasonExpired, InstanceID: "a", Queue: "signal"})
 	if err != nil || moved != 1 || len(page.Items) != 1 || string(page.Items[0].Envelope) != body {
 		t.Fatalf("%d moved, %+v, %v", moved, page, err)
+	}
+}
+
+// TestTheAgeOfAQueueIsUTCInEverySession: the database tells when a message was sent
+// in the time zone of who asks.
+func TestTheAgeOfAQueueIsUTCInEverySession(t *testing.T) {
+	d := standIn(t)
+	s := opened(t, Options{DSN: d.DSN(), Node: "n"})
+	ctx := t.Context()
+	if err := s.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("m")}}}); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("godror", d.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, zone := range []string{"UTC", "+05:00", "-03:30", "Europe/Prague"} {
+		if _, err := conn.ExecContext(ctx, "ALTER SESSION SET TIME_ZONE = '"+zone+"'"); err != nil {
+			t.Fatal(err)
+		}
+		var oldest string
+		err := conn.QueryRowContext(ctx, "select TO_CHAR(Q.OLDEST_ON_UTC, 'YYYY-MM-DD HH24:MI:SS') from WF_V_QUEUES Q where Q.QUEUE_NAME = 'signal'").Scan(&oldest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, err := time.Parse(time.DateTime, oldest)
+		if age := time.Since(sent); err != nil || age < -time.Minute || age > time.Minute {
+			t.Errorf("in a session of %s: sent at %s, %s ago, %v", zone, oldest, age, err)
+		}
 	}
 }

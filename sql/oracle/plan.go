@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -197,7 +198,7 @@ func (s *Store) planRows(ctx context.Context, w *work, r *projections.Rows) erro
 		w.task(&r.Tasks[i])
 	}
 	for i := range r.TaskEvents {
-		w.taskEvent(&r.TaskEvents[i])
+		w.taskEvent(&r.TaskEvents[i], r.Tasks, r.TaskEnds)
 	}
 	for _, token := range r.WaitsGone { // first: a wait that is found otherwise from now on goes and comes
 		w.add(nil, "wait_delete", token)
@@ -247,9 +248,20 @@ func (w *work) task(k *projections.Task) {
 	w.actors(k.ID, "X", k.ExcludedUsers)
 }
 
-func (w *work) taskEvent(e *projections.TaskEvent) {
-	w.add(fmt.Errorf("event of task %s: %w", e.TaskID, store.ErrNotFound), "task_event_insert",
-		e.Event, e.Actor, stamp(e.At), e.Checksum(), e.Data, e.TaskID)
+// taskEvent writes an event of a task. The database takes a long value as one of
+// VALUES and nowhere else, so that the task cannot be looked for by the insert: a
+// guard does it, unless the change has the task in its hands already.
+func (w *work) taskEvent(e *projections.TaskEvent, made []projections.Task, ended []projections.TaskEnd) {
+	if !slices.ContainsFunc(made, func(t projections.Task) bool { return t.ID == e.TaskID }) &&
+		!slices.ContainsFunc(ended, func(t projections.TaskEnd) bool { return t.ID == e.TaskID }) {
+		w.add(fmt.Errorf("event of task %s: %w", e.TaskID, store.ErrNotFound), "task_lock", e.TaskID, e.InstanceID)
+	}
+	w.eventOf(e)
+}
+
+// eventOf writes an event of a task that the change has in its hands.
+func (w *work) eventOf(e *projections.TaskEvent) {
+	w.add(nil, "task_event_insert", e.TaskID, e.InstanceID, e.Event, e.Actor, stamp(e.At), e.Checksum(), e.Data)
 }
 
 // deadLetter takes the delivery's message out of circulation.

@@ -22,7 +22,7 @@ func (w *work) edit(e *store.TaskEdit) {
 	if e.Event.Event != "" {
 		event := e.Event
 		event.TaskID = e.ID
-		w.taskEvent(&event)
+		w.eventOf(&event)
 	}
 }
 

@@ -2,12 +2,16 @@ package storetest
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
+
+// answerSizes are on each side of what a bind, a RAW and PL/SQL take.
+var answerSizes = []int{100, 2_000, 2_001, 4_000, 4_001, 32_767, 32_768, 200_000}
 
 // taskCases are about human tasks while they are open.
 var taskCases = map[string]func(*testCase){
@@ -55,6 +59,36 @@ var taskCases = map[string]func(*testCase){
 			equal(k, e.Actor, fmt.Sprint(i))
 		}
 		equal(k, len(events), 6)
+	},
+	"an answer of any size is kept, and so is its event": func(k *testCase) {
+		c := turn("a", 1)
+		for i, n := range answerSizes {
+			c.Rows.Tasks = append(c.Rows.Tasks, task(fmt.Sprint("t", i), "a"), task(fmt.Sprint("u", n), "a"))
+			c.Rows.Tasks[2*i].Token, c.Rows.Tasks[2*i+1].Token = fmt.Sprint("t", i), fmt.Sprint("u", i)
+		}
+		k.commit(c)
+		for i, n := range answerSizes {
+			answer := []byte(`{"data":"` + strings.Repeat("x", n-11) + `"}`)
+			c := store.Change{Rows: projections.Rows{
+				TaskEnds:   []projections.TaskEnd{{ID: fmt.Sprint("t", i), Status: projections.TaskCompleted, By: "ann", At: at, Output: answer}},
+				TaskEvents: []projections.TaskEvent{{TaskID: fmt.Sprint("t", i), InstanceID: "a", Event: "completed", Actor: "ann", Data: answer, At: at}},
+			}}
+			k.commit(c)
+			// One statement alone, and several at once, are bound in different ways.
+			k.commit(store.Change{Rows: projections.Rows{TaskEvents: []projections.TaskEvent{{TaskID: fmt.Sprint("u", n), InstanceID: "a", Event: "noted", Data: answer, At: at}}}})
+			got, err := k.s.Tasks.Task(k.ctx, fmt.Sprint("t", i))
+			k.ok(err)
+			k.same(got.Output, answer)
+			for _, id := range []string{fmt.Sprint("t", i), fmt.Sprint("u", n)} {
+				events, err := k.s.Tasks.TaskEvents(k.ctx, id)
+				k.ok(err)
+				equal(k, len(events), 1)
+				k.same(events[0].Data, answer)
+				equal(k, events[0].InstanceID, "a")
+			}
+		}
+		lost := projections.TaskEvent{TaskID: "nobody's", InstanceID: "a", Event: "noted", At: at}
+		k.is(k.s.Writer.Commit(k.ctx, store.Change{Rows: projections.Rows{TaskEvents: []projections.TaskEvent{lost}}}), store.ErrNotFound)
 	},
 	"the next tasks go to one of many callers each": claimNext,
 	"the next tasks are those that one may claim, the most urgent first": func(k *testCase) {

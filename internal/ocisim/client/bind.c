@@ -141,6 +141,12 @@ static In bind_place(Bind *b, uint32_t it) {
     return in;
 }
 
+// bind_length is how many bytes row it of a bind has.
+uint32_t bind_length(Bind *b, uint32_t it) {
+    In in = bind_place(b, it);
+    return in.null ? 0 : in.n;
+}
+
 // hex_text writes bytes as PostgreSQL reads them; none is NULL.
 static char *hex_text(const unsigned char *p, size_t n) {
     static const char digits[] = "0123456789abcdef";

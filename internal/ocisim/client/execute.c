@@ -11,8 +11,17 @@ typedef struct {
     int n; // parameters
     Bind **binds;
     uint16_t *dty;
+    int *ph; // the placeholder of each
     const char **values;
 } Run;
+
+// run_refused judges the lengths of row it of the binds.
+static int run_refused(Run *r, uint32_t it) {
+    int after = 0, rc = OK;
+    for (int i = 0; i < r->n && !rc; i++)
+        rc = long_refused(&r->s->t, r->ph[i], r->binds[i], it, &after, r->e);
+    return rc;
+}
 
 // run_values reads row it of the binds. A string for a RAW is hexadecimal.
 static void run_values(Run *r, uint32_t it, const PStmt *ps) {
@@ -44,6 +53,7 @@ static int run_start(Run *r, Stmt *s, Err *e) {
     *r = (Run){.s = s, .pg = s->svc->pg, .e = e, .n = s->t.nph - s->t.nout};
     r->binds = xcalloc(sizeof(Bind *) * n);
     r->dty = xcalloc(sizeof(uint16_t) * n);
+    r->ph = xcalloc(sizeof(int) * n);
     r->values = xcalloc(sizeof(char *) * n);
     for (int i = 0, k = 0; i < s->t.nph; i++) {
         if (s->t.isout[i])
@@ -52,6 +62,7 @@ static int run_start(Run *r, Stmt *s, Err *e) {
         if (!b)
             return seterr(e, 1008, "not all variables bound (:%s)", s->t.ph[i]);
         r->binds[k] = b;
+        r->ph[k] = i;
         r->dty[k++] = b->dty;
     }
     return OK;
@@ -62,6 +73,7 @@ static void run_end(Run *r) {
     run_forget(r);
     free(r->binds);
     free(r->dty);
+    free(r->ph);
     free(r->values);
 }
 
@@ -146,6 +158,8 @@ static int execute_row(Stmt *s, Err *e, uint32_t it, int keep, int begin) {
     Run r;
     PGresult *res = NULL;
     int rc = run_start(&r, s, e);
+    if (!rc)
+        rc = run_refused(&r, it);
     if (!rc && s->t.block)
         rc = block_create(r.pg, e, s, r.dty);
     if (!rc)
@@ -202,6 +216,8 @@ static int send_rows(Run *r, const PStmt *ps, uint32_t n, PGresult **res, uint32
 static int execute_array(Stmt *s, Err *e, uint32_t n) {
     Run r;
     int rc = run_start(&r, s, e);
+    for (uint32_t i = 0; i < n && !rc; i++)
+        rc = run_refused(&r, i);
     PStmt *ps = rc ? NULL : prepared_get(r.pg, e, s, r.dty);
     PGresult **res = xcalloc(sizeof(PGresult *) * n);
     uint32_t upto = ps ? n : 0, bad = 0;

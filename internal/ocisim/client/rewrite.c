@@ -54,9 +54,11 @@ int add_placeholder(Trans *t, const char *name, int isout) {
     t->ph = xrealloc(t->ph, sizeof(char *) * n);
     t->isout = xrealloc(t->isout, sizeof(int) * n);
     t->isset = xrealloc(t->isset, sizeof(int) * n);
+    t->isshort = xrealloc(t->isshort, sizeof(int) * n);
     t->ph[t->nph] = xstrdup(name);
     t->isout[t->nph] = isout;
     t->isset[t->nph] = 0;
+    t->isshort[t->nph] = 0;
     t->nout += isout;
     return ++t->nph;
 }

@@ -54,6 +54,7 @@ int rewrite_type(const Tok *k, int i, int plsql, Buf *out);
 void put_quoted(Trans *t, const Tok *tok, Buf *out);
 void put_string(const char *s, Buf *out);
 int add_placeholder(Trans *t, const char *name, int isout);
+void mark_long(Trans *t, const Tok *k, int n);
 
 void refuse(Trans *t, int code, const char *fmt, ...) PRINTF(3, 4);
 void check_strict(Trans *t, const Tok *k, int n);

@@ -106,6 +106,8 @@ void translate(const char *sql, Trans *t) {
         translate_call(t, sql, &out);
     else
         translate_sql(t, k, n, &out);
+    if (!t->special && !t->ddl && t->type != S_CALL)
+        mark_long(t, k, n);
     toks_free(k);
     if (t->block) {
         free(t->block);
@@ -126,6 +128,7 @@ void trans_free(Trans *t) {
     free(t->ph);
     free(t->isout);
     free(t->isset);
+    free(t->isshort);
     for (int i = 0; i < t->nquoted; i++)
         free(t->quoted[i]);
     free(t->quoted);

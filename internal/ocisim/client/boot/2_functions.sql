@@ -16,8 +16,8 @@ CREATE FUNCTION ocisim.sessiontimezone() RETURNS varchar LANGUAGE sql STABLE AS 
     || pg_catalog.to_char(mod(pg_catalog.div(abs(extract(timezone FROM now())), 60), 60), 'FM00'))::varchar $$;
 CREATE FUNCTION ocisim.sys_extract_utc(timestamptz) RETURNS timestamp LANGUAGE sql IMMUTABLE AS
 $$ SELECT $1 AT TIME ZONE 'UTC' $$;
-CREATE FUNCTION ocisim.from_tz(timestamp, text) RETURNS timestamptz LANGUAGE sql STABLE AS
-$$ SELECT $1 AT TIME ZONE $2 $$;
+CREATE FUNCTION ocisim.from_tz(timestamp, text) RETURNS timestamptz LANGUAGE sql STABLE AS -- PostgreSQL's offsets count westward
+$$ SELECT CASE WHEN $2 ~ '^[+-]' THEN $1 AT TIME ZONE $2::interval ELSE $1 AT TIME ZONE $2 END $$;
 CREATE FUNCTION ocisim.trunc(timestamp) RETURNS timestamp LANGUAGE sql IMMUTABLE AS $$ SELECT date_trunc('day', $1) $$;
 CREATE FUNCTION ocisim.trunc(timestamptz) RETURNS timestamp LANGUAGE sql STABLE AS
 $$ SELECT date_trunc('day', $1::timestamp) $$;
