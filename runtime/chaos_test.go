@@ -21,7 +21,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 )
 
 var (
@@ -154,7 +154,7 @@ func (c *chaos) finish() {
 // check reads what is left, with nothing of the runtime between.
 func (c *chaos) check() {
 	t := c.t
-	if err := sqlite.CheckIntegrity(c.file); err != nil {
+	if err := embedded.CheckIntegrity(c.file); err != nil {
 		t.Error(err)
 	}
 	if err := testdb.Verify(t.Context(), c.file); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -101,7 +101,7 @@ func TestWhatKillsProcessesIsTakenOutOfCirculation(t *testing.T) {
 				t.Errorf("a %s killed %d processes", what, kills)
 			}
 			if filepath.IsAbs(place) {
-				if err := sqlite.CheckIntegrity(place); err != nil {
+				if err := embedded.CheckIntegrity(place); err != nil {
 					t.Error(err)
 				}
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/bench"
 	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -81,9 +82,9 @@ waiting and completed instances, is not removed: take a schema for trying out.`,
 func (a *app) benchStore(o *bench.Options, d sqlite.Durability) {
 	o.Store = "sqlite"
 	o.Open = func(ctx context.Context, dir string) (bench.Database, error) {
-		return sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "bench.db"), Durability: d})
+		return embedded.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "bench.db"), Durability: d})
 	}
-	o.Transactions = func(s store.Store) int64 { return s.(*sqlite.Store).Stats().Transactions }
+	o.Transactions = func(s store.Store) int64 { return s.(*embedded.Store).Stats().Transactions }
 	o.Size = databaseSize
 	o.Baseline = func(ctx context.Context, dir string, n, callers int) (bench.Baseline, error) {
 		f, err := sqlite.Baseline(ctx, dir, d, n, callers)
@@ -128,7 +129,7 @@ func databaseSize(dir string) (int64, error) {
 		if err != nil || !strings.HasSuffix(path, ".db") {
 			return err
 		}
-		pages, err := sqlite.Pages(path)
+		pages, err := embedded.Pages(path)
 		size += pages
 		return err
 	})

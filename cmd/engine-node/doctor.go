@@ -12,8 +12,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -49,7 +49,7 @@ func check(ctx context.Context, c config.Config, quick bool) []store.Finding {
 		})
 	}
 	path, _ := c.Store.SQLite() // the configuration has been checked: it is one of the two
-	return sqlite.Check(ctx, sqlite.CheckOptions{Path: path, Verify: verify, Quick: quick})
+	return embedded.Check(ctx, embedded.CheckOptions{Path: path, Verify: verify, Quick: quick})
 }
 
 // diagnosis is what the verb prints with --json.

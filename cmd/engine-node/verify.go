@@ -9,8 +9,8 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -62,7 +62,7 @@ func verify(ctx context.Context, c config.Config, limit int) ([]store.Violation,
 		return oracle.Verify(ctx, oracle.CheckOptions{DSN: dsn, Schema: c.Store.SchemaOwner()}, limit)
 	}
 	path, _ := c.Store.SQLite() // the configuration has been checked: it is one of the two
-	return sqlite.Verify(ctx, path, limit)
+	return embedded.Verify(ctx, path, limit)
 }
 
 // verification is what the verb prints with --json.

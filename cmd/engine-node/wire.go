@@ -34,6 +34,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
@@ -161,7 +162,7 @@ func openStore(ctx context.Context, c config.Store, q config.Queue, name string,
 	if c.Durability == config.Normal {
 		durability = sqlite.ProcessCrash
 	}
-	return sqlite.Open(ctx, sqlite.Options{Path: path, Node: name, Durability: durability, Group: c.Group, Cache: int(pages), Log: log})
+	return embedded.Open(ctx, sqlite.Options{Path: path, Node: name, Durability: durability, Group: c.Group, Cache: int(pages), Log: log})
 }
 
 // sinkURL is where events are published; nil = nowhere.

@@ -21,6 +21,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -43,7 +44,7 @@ func main() {
 	if len(os.Args) > 1 {
 		path = os.Args[1]
 	}
-	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: path})
+	db, err := embedded.Open(context.Background(), sqlite.Options{Path: path})
 	if err == nil {
 		err = errors.Join(run(context.Background(), db, os.Stdout), db.Close())
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -148,7 +149,7 @@ func openDatabase(ctx context.Context, place string) (database, error) {
 			DSN: place, Consumers: 2, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second,
 		})
 	}
-	return sqlite.Open(ctx, sqlite.Options{Path: place})
+	return embedded.Open(ctx, sqlite.Options{Path: place})
 }
 
 // mortal is a store that kills the process after so many commits.

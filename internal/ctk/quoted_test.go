@@ -27,6 +27,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 )
 
@@ -212,7 +213,7 @@ func runQuoted(t *testing.T, c activity.Config, document string, log *bytes.Buff
 	c.Log = logger
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	db, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "a.db")})
+	db, err := embedded.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "a.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,9 +239,10 @@ func runQuoted(t *testing.T, c activity.Config, document string, log *bytes.Buff
 	if s, err := db.Load(ctx, "i"); err != nil || s.Status != snapshot.Completed {
 		t.Fatalf("%v, %v, %+v", err, s.Status, s.Error)
 	}
+	parts := db.Parts()
 	handler, err := api.New(api.Config{
 		Starter: rt, Signaller: rt, Tasks: rt, Operator: rt, Acknowledger: rt, DeadLetters: rt, Dispatcher: rt, Publisher: catalogue, Migrator: rt,
-		Definitions: db, Reader: api.Reader{Instances: db, Streams: db, Tasks: db, DeadLetters: db, Backlog: db},
+		Definitions: db, Reader: api.Reader{Instances: parts.Instances, Streams: parts.Streams, Tasks: parts.Tasks, DeadLetters: parts.DeadLetters, Backlog: parts.Backlog},
 		Ready: func(context.Context) error { return nil }, Now: time.Now, Log: logger,
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 )
 
@@ -103,7 +104,7 @@ func runSecret(t *testing.T, dir string, c activity.Config, document string, log
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	db, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "a.db")})
+	db, err := embedded.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "a.db")})
 	if err != nil {
 		t.Fatal(err)
 	}

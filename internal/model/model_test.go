@@ -22,6 +22,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -43,7 +44,7 @@ func worlds(t *testing.T) []*world {
 	list := []*world{
 		{name: "memory", clock: clocks[0], sick: sick, open: func(context.Context) (*testdb.Database, error) { return testdb.At(db.Open("")) }},
 		{name: "sqlite", clock: clocks[1], place: file, sick: sick, open: func(ctx context.Context) (*testdb.Database, error) {
-			return testdb.At(sqlite.Open(ctx, sqlite.Options{Path: file, Now: clocks[1].now}))
+			return testdb.At(embedded.Open(ctx, sqlite.Options{Path: file, Now: clocks[1].now}))
 		}},
 		{name: "oracle", clock: clocks[2], leap: leap, place: schema, sick: sick, open: func(ctx context.Context) (*testdb.Database, error) { return testdb.Open(ctx, schema) }},
 	}

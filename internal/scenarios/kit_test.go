@@ -25,6 +25,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 )
 
@@ -260,7 +261,7 @@ func failureText(s snapshot.Snapshot) string {
 // nodePlayer is a node on a file.
 type nodePlayer struct {
 	t      *testing.T
-	db     *sqlite.Store
+	db     *embedded.Store
 	rt     *runtime.Runtime
 	world  *outsideWorld
 	server *httptest.Server
@@ -295,7 +296,7 @@ func newNodePlayer(t *testing.T, c kitCase) *nodePlayer {
 	t.Cleanup(n.server.Close)
 	t.Cleanup(func() { close(stopped) })
 	var err error
-	if n.db, err = sqlite.Open(t.Context(), sqlite.Options{Path: t.TempDir() + "/a.db"}); err != nil {
+	if n.db, err = embedded.Open(t.Context(), sqlite.Options{Path: t.TempDir() + "/a.db"}); err != nil {
 		t.Fatal(err)
 	}
 	cat := definition.New(n.db, openworkflow.Parsers(), time.Now)
@@ -397,7 +398,7 @@ func (n *nodePlayer) operate(op engine.Operation) {
 
 func (n *nodePlayer) complete(task, user, outcome, data string) {
 	n.t.Helper()
-	page, err := n.db.Tasks(n.t.Context(), projections.TaskQuery{})
+	page, err := n.db.Parts().Tasks.Tasks(n.t.Context(), projections.TaskQuery{})
 	if err != nil || len(page.Items) != 1 {
 		n.t.Fatalf("tasks %+v, %v; want one, %s", page, err, task)
 	}

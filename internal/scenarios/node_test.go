@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -37,7 +38,7 @@ func (p place) open(ctx context.Context, clock time.Duration) (database, error) 
 			DSN: p.dsn, Now: func() time.Time { return time.Now().Add(clock) }, Consumers: 4, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second,
 		})
 	}
-	return sqlite.Open(ctx, sqlite.Options{Path: p.dir + "/a.db"})
+	return embedded.Open(ctx, sqlite.Options{Path: p.dir + "/a.db"})
 }
 
 // node is one runtime on a place. It can die: then nothing that it still tries

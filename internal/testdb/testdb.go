@@ -14,6 +14,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -67,7 +68,7 @@ func Open(ctx context.Context, place string) (*Database, error) {
 			DSN: place, Consumers: 4, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second,
 		}))
 	}
-	return At(sqlite.Open(ctx, sqlite.Options{Path: place}))
+	return At(embedded.Open(ctx, sqlite.Options{Path: place}))
 }
 
 // At is a store that has been opened.
@@ -84,7 +85,7 @@ var ErrBroken = errors.New("invariant")
 
 // Verify says what breaks the invariants in a place, beside nodes or without.
 func Verify(ctx context.Context, place string) error {
-	verify := func() ([]store.Violation, error) { return sqlite.Verify(ctx, place, 10) }
+	verify := func() ([]store.Violation, error) { return embedded.Verify(ctx, place, 10) }
 	if strings.HasPrefix(place, "user=") {
 		verify = func() ([]store.Violation, error) { return oracle.Verify(ctx, oracle.CheckOptions{DSN: place}, 10) }
 	}
@@ -99,7 +100,7 @@ func Verify(ctx context.Context, place string) error {
 // say otherwise than what they repeat.
 func Check(ctx context.Context, place string) error {
 	parsed := func(definition.Record) error { return nil }
-	check := func() []store.Finding { return sqlite.Check(ctx, sqlite.CheckOptions{Path: place, Verify: parsed}) }
+	check := func() []store.Finding { return embedded.Check(ctx, embedded.CheckOptions{Path: place, Verify: parsed}) }
 	if strings.HasPrefix(place, "user=") {
 		check = func() []store.Finding { return oracle.Check(ctx, oracle.CheckOptions{DSN: place, Verify: parsed}) }
 	}

@@ -30,7 +30,7 @@ func ruleOf(dir string) (rule, bool) {
 
 // extrasSeen lists the arrows of rules that lead out of the kernel, and what is
 // listed as one and is none.
-func extrasSeen(rules []rule) []string {
+func extrasSeen(rules []rule, kernelSees map[string][]string) []string {
 	var found []string
 	for _, r := range rules {
 		listed := kernelSees[r.pkg]

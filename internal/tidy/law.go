@@ -44,8 +44,9 @@ var law = []rule{
 	{3, "sql/rows", []string{"problem"}, nil},
 	{3, "sql/sqlite/conn", []string{"problem"}, nil},
 	{3, "sql/sqlite/files", []string{"problem"}, []string{"sql/sqlite", "store"}},
+	{6, "sql/embedded", []string{"definition", "problem", "projections", "sql/rows", "sql/sqlite", "sql/sqlite/conn", "sql/sqlite/files", "store", "store/survey"}, []string{"signal", "snapshot", "store/storetest", "internal/..."}},
 	{5, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "sql/rows", "store", "store/survey"}, []string{"store/storetest", "internal/..."}},
-	{5, "sql/sqlite", []string{"definition", "problem", "projections", "signal", "snapshot", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "store", "store/survey"}, []string{"engine", "store/storetest", "internal/..."}},
+	{5, "sql/sqlite", []string{"problem", "projections", "signal", "snapshot", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "store"}, []string{"engine", "store/storetest", "internal/..."}},
 	{4, "runtime/turn", []string{"engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, []string{"definition/..."}},
 	{5, "runtime/dispatch", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "snapshot", "store"}, nil},
 	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "store"}, []string{"snapshot"}},
@@ -148,11 +149,11 @@ var apart = []string{"jq", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files"}
 
 // kernelSees lists what the kernel's packages still see of the extras. It only
 // shrinks.
-var kernelSees = map[string][]string{"sql/sqlite": {"definition", "store/survey"}}
+var kernelSees = map[string][]string{}
 
-// beside the kernel are files of its packages that no node uses: what doctor,
-// verify and bench look at a database with.
-var besideKernel = []string{"sql/sqlite/check.go", "sql/sqlite/baseline.go", "sql/sqlite/invariant.go", "sql/sqlite/query/invariant_"}
+// beside the kernel are files of its packages that no node uses: what bench
+// compares a store with.
+var besideKernel = []string{"sql/sqlite/baseline.go"}
 
 // support packages serve tests and examples; their types may be wide.
 var supporting = []string{"internal/...", "examples/...", "bench"}
@@ -163,7 +164,7 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 14_204
+const maxKernel = 13_673
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (
@@ -187,7 +188,7 @@ var (
 		"runtime/dispatch.admission":       27,
 		"sql/oracle.Store":                 93,
 		"sql/oracle.checker":               37,
-		"sql/sqlite.Store":                 62,
+		"sql/sqlite.Store":                 35,
 		"sql/sqlite.tx":                    40,
 	}}
 

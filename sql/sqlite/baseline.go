@@ -143,7 +143,7 @@ func (f *bareLoop) commit(group []*bareStep) error {
 		return err
 	}
 	for _, s := range group {
-		entry := s.instance<<positionBits | 2*s.version
+		entry := s.instance<<PositionBits | 2*s.version
 		for _, x := range []struct {
 			stmt *conn.Stmt
 			args []any

@@ -90,7 +90,7 @@ func bare(c *conn.Conn, m *store.Change, no int64, check func(error)) {
 	}
 	run("state_update", s.Version, nil, nil, r.LastSignalID, r.ExecutedBy, r.ExecutedAt.UnixMicro(), r.ExecutedAt.UnixMicro(),
 		projections.Sum(m.Encoded), m.Encoded, no, s.InstanceID, s.Version-1)
-	run("stream_settle", r.ExecutedAt.UnixMicro(), no<<positionBits|m.Rows.Settled[0].Position, false)
+	run("stream_settle", r.ExecutedAt.UnixMicro(), no<<PositionBits|m.Rows.Settled[0].Position, false)
 	i := m.Rows.Instance
 	run("instance_update", i.DefVersion, i.Status, i.Position, i.Version, nil, nil, i.UpdatedAt.UnixMicro(), nil, no)
 	for j := range m.Rows.Stream {
@@ -99,7 +99,7 @@ func bare(c *conn.Conn, m *store.Change, no int64, check func(error)) {
 		if e.Processed != nil {
 			processed, owner = int64(0), int64(1)
 		}
-		run("stream_insert", no<<positionBits|e.Position, e.Kind, e.Direction, e.Type, conn.Text(e.SignalID), e.CreatedAt.UnixMicro(), processed, nil,
+		run("stream_insert", no<<PositionBits|e.Position, e.Kind, e.Direction, e.Type, conn.Text(e.SignalID), e.CreatedAt.UnixMicro(), processed, nil,
 			owner, int64(0), nil, nil, e.Data, nil)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// positionBits of an entry's number are its position in the stream.
-const positionBits = 24
+// PositionBits of an entry's number are its position in the stream.
+const PositionBits = 24
 
 // tx is the transaction that the writer has open.
 type tx struct {
@@ -309,10 +309,10 @@ func (t *tx) entry(no, position int64) (int64, error) {
 	if no == 0 {
 		return 0, problem.New(problem.Internal, "store.change", "the change has rows of an instance and does not name it")
 	}
-	if position < 0 || position >= 1<<positionBits {
-		return 0, problem.New(problem.TooLarge, "limit.stream", "stream position %d is not below %d", position, 1<<positionBits)
+	if position < 0 || position >= 1<<PositionBits {
+		return 0, problem.New(problem.TooLarge, "limit.stream", "stream position %d is not below %d", position, 1<<PositionBits)
 	}
-	return no<<positionBits | position, nil
+	return no<<PositionBits | position, nil
 }
 
 // nodeNumber returns the number for a node's name, nil for nobody.

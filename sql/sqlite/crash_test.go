@@ -158,7 +158,7 @@ func kill(ctx context.Context, t *testing.T, path string, turns int) {
 // verify checks the file and that nothing is left in it of messages and nodes.
 func verify(t *testing.T, path string) {
 	t.Helper()
-	c, err := conn.Open(path, "", queries)
+	c, err := conn.Open(path, "", Statements)
 	if err != nil {
 		t.Fatal(err)
 	}

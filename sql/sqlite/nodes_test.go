@@ -26,7 +26,7 @@ func TestCloseWhilePeersAreRecovered(t *testing.T) {
 			}
 			killed.Go(func() {
 				time.Sleep(20 * time.Millisecond)
-				peer.kill()
+				peer.Abandon()
 			})
 		}
 		select {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"database/sql/driver"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -16,11 +15,11 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Parts implements store.Store. Deliveries are rows: a commit deletes any number.
+// Parts implements store.Store: those of the kernel; sql/embedded has all.
+// Deliveries are rows: a commit deletes any number.
 func (s *Store) Parts() store.Parts {
 	return store.Parts{
-		Queue: s, Writer: s, Instances: s, Streams: s, Waits: s, Tasks: s, DeadLetters: s, Identity: s, Nodes: s, Clock: s,
-		Joins: true, Ledger: s, Locks: s, Retention: s, Inbox: s, Backlog: s, Prober: s,
+		Queue: s, Writer: s, Streams: s, Identity: s, Nodes: s, Clock: s, Joins: true, Ledger: s, Prober: s,
 	}
 }
 
@@ -95,7 +94,7 @@ func (t *tx) orphans(node int64, limit int) (int, error) {
 		if err := t.guard(store.ErrTaken, "stream_orphan", c.entry, node); err != nil {
 			return 0, err
 		}
-		body, err := signal.ForCommand(c.id, c.entry&(1<<positionBits-1), int(c.attempts), now, time.Time{}).Encode()
+		body, err := signal.ForCommand(c.id, c.entry&(1<<PositionBits-1), int(c.attempts), now, time.Time{}).Encode()
 		if err != nil {
 			return 0, err
 		}
@@ -108,109 +107,6 @@ func (t *tx) orphans(node int64, limit int) (int, error) {
 func (t *tx) depart(no int64) error {
 	t.wrote, t.notify = true, true
 	return giveBack(t.w.c, no)
-}
-
-// Replay implements store.DeadLetterStore.
-func (s *Store) Replay(ctx context.Context, id string) error {
-	return s.deadLetter(ctx, "replay", id, func(t *tx) error {
-		row, err := t.w.c.One("dead_letter_envelope", 2, id)
-		if err != nil {
-			return err
-		}
-		if row == nil {
-			return store.ErrNotFound
-		}
-		queue, _ := row[0].(string)
-		body, _ := row[1].([]byte)
-		t.send(store.Send{Queue: store.Queue(queue), Body: body})
-		return nil
-	})
-}
-
-// Discard implements store.DeadLetterStore.
-func (s *Store) Discard(ctx context.Context, id string) error {
-	return s.deadLetter(ctx, "discard", id, func(*tx) error { return nil })
-}
-
-func (s *Store) deadLetter(ctx context.Context, what, id string, before func(*tx) error) error {
-	err := s.do(ctx, func(t *tx) error {
-		if err := before(t); err != nil {
-			return err
-		}
-		return t.guard(store.ErrNotFound, "dead_letter_delete", id)
-	})
-	return wrap(what+" dead letter "+id, err)
-}
-
-// Lock implements store.Locks. The clock is this host's: every process on the
-// file has the same.
-func (s *Store) Lock(ctx context.Context, name string, ttl time.Duration) (bool, error) {
-	taken := errors.New("taken")
-	err := s.do(ctx, func(t *tx) error {
-		return t.guard(taken, "lock_take", name, s.node, t.now+ttl.Microseconds(), t.now)
-	})
-	if errors.Is(err, taken) {
-		return false, nil
-	}
-	return err == nil, wrap("lock "+name, err)
-}
-
-// Unlock implements store.Locks. A lock that another holds stays theirs.
-func (s *Store) Unlock(ctx context.Context, name string) error {
-	return wrap("unlock "+name, s.do(ctx, func(t *tx) error {
-		_, _, err := t.exec("lock_drop", name, s.node)
-		return err
-	}))
-}
-
-// purgeBatch bounds how long a purge keeps the writer from others.
-const purgeBatch = 50
-
-// Purge implements store.Retention.
-func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error) {
-	count := 0
-	for count < limit {
-		if err := ctx.Err(); err != nil {
-			return count, wrap("purge", err)
-		}
-		want, got := min(limit-count, purgeBatch), 0
-		err := s.do(ctx, func(t *tx) (err error) {
-			got, err = t.purge(endedBefore, want)
-			return err
-		})
-		if err != nil {
-			return count, wrap("purge", err)
-		}
-		count += got
-		if got < want {
-			break
-		}
-	}
-	return count, nil
-}
-
-func (t *tx) purge(before time.Time, limit int) (int, error) {
-	numbers := map[int64]string{}
-	err := t.w.c.Query("purge_list", 2, func(r []driver.Value) error {
-		no, _ := r[0].(int64)
-		numbers[no], _ = r[1].(string)
-		return nil
-	}, before.UnixMicro(), int64(limit))
-	if err != nil {
-		return 0, err
-	}
-	for no, id := range numbers {
-		if _, _, err := t.exec("purge_stream", no<<positionBits, (no+1)<<positionBits-1); err != nil {
-			return 0, err
-		}
-		for _, name := range []string{"purge_task_events", "purge_tasks", "purge_waits", "purge_state", "purge_instance"} {
-			if _, _, err := t.exec(name, no); err != nil {
-				return 0, err
-			}
-		}
-		delete(t.w.numbers, id)
-	}
-	return len(numbers), nil
 }
 
 const keyBytes = 32

@@ -166,3 +166,28 @@ func (t *tx) wait(no int64, id string, v *projections.Wait) error {
 	_, _, err = t.exec("wait_insert", no, spec, conn.Hash(v.KeyHash), v.Token, conn.Micros(v.CreatedAt))
 	return err
 }
+
+// edit changes an open task.
+func (t *tx) edit(e *store.TaskEdit) error {
+	if err := t.guard(store.ErrStale, "task_edit", e.Status, conn.Text(e.Assignee), conn.Text(e.Role), e.Checksum(), e.ID, e.Version); err != nil {
+		return err
+	}
+	if x := e.Escalation; x != nil {
+		if _, _, err := t.exec("task_escalate", conn.Text(x.CandidateUsers), conn.Text(x.CandidateGroups), conn.Micros(x.At), x.Checksum(e.ID), e.ID); err != nil {
+			return err
+		}
+	}
+	if e.Event.Event == "" {
+		return nil
+	}
+	e.Event.TaskID = e.ID
+	return t.taskEvent(&e.Event)
+}
+
+// define stores a version of a definition; it reports false when it is there,
+// or another has its ordinal.
+func (t *tx) define(r *store.Definition) (bool, error) {
+	_, n, err := t.exec("definition_insert", r.Name, r.Version, r.Digest, conn.Text(r.Kind), conn.Text(r.Title), conn.Micros(r.PublishedAt),
+		conn.Blob(r.Source), conn.Blob(r.Document), int64(r.Ordinal))
+	return n == 1, err
+}

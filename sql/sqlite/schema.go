@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -15,34 +14,6 @@ import (
 
 //go:embed schema/*.sql
 var migrations embed.FS
-
-// Version returns the schema version of the database at a path, and the one
-// this program knows. A file without a schema has version 0.
-func Version(_ context.Context, path string) (have, known int, err error) {
-	if path, err = files.Located(path); err != nil {
-		return 0, 0, wrap("version", err)
-	}
-	c, err := conn.Open(path, "_query_only=1", queries)
-	if err != nil {
-		return 0, 0, wrap("version", conn.Explain(err, path))
-	}
-	defer c.Close()
-	return versions(c, path)
-}
-
-// Migrate brings the database at a path to the schema this program knows and
-// returns the versions before and after. Open does the same.
-func Migrate(_ context.Context, path string) (from, to int, err error) {
-	if path, err = files.Located(path); err != nil {
-		return 0, 0, wrap("migrate", err)
-	}
-	c, err := conn.Open(path, "")
-	if err != nil {
-		return 0, 0, wrap("migrate", conn.Explain(err, path))
-	}
-	defer c.Close()
-	return migrate(c, path)
-}
 
 // writeAhead switches the file to a write-ahead log. SQLite does not wait for
 // another process that is doing the same, so this does.
@@ -63,7 +34,9 @@ func writeAhead(c *conn.Conn) error {
 // walPatience bounds the wait for a process that opens the same new file.
 const walPatience = 5 * time.Second
 
-func versions(c *conn.Conn, path string) (have, known int, err error) {
+// Versions returns the schema version of a database, and the one this program
+// knows. A file without a schema has version 0.
+func Versions(c *conn.Conn, path string) (have, known int, err error) {
 	names, err := fs.Glob(migrations, "schema/*.sql")
 	if err != nil {
 		return 0, 0, err
@@ -76,8 +49,8 @@ func versions(c *conn.Conn, path string) (have, known int, err error) {
 // know by it whose database this is.
 const applicationID = 0x41514455
 
-// foreign refuses a database of another program.
-func foreign(c *conn.Conn, path string) error {
+// Foreign refuses a database of another program.
+func Foreign(c *conn.Conn, path string) error {
 	id, err := c.Number("pragma application_id")
 	if err != nil || id == applicationID {
 		return err
@@ -109,10 +82,10 @@ func outdated(path string, from, to int) error {
 // newer schema, and one that nodes of an older program run on are refused before
 // anything is written.
 func migrate(c *conn.Conn, path string) (from, to int, err error) {
-	if err := foreign(c, path); err != nil {
+	if err := Foreign(c, path); err != nil {
 		return 0, 0, wrap("migrate", conn.Explain(err, path))
 	}
-	from, to, err = versions(c, path)
+	from, to, err = Versions(c, path)
 	if err != nil {
 		return from, to, err
 	}
@@ -173,32 +146,4 @@ func apply(c *conn.Conn, names []string) error {
 		}
 	}
 	return c.Script(fmt.Sprintf("pragma application_id = %d", applicationID))
-}
-
-// Pages returns the bytes that the database at a path takes when its log has
-// been written back.
-func Pages(path string) (int64, error) {
-	c, err := conn.Open(path, "_query_only=1", queries)
-	if err != nil {
-		return 0, wrap("pages", conn.Explain(err, path))
-	}
-	defer c.Close()
-	n, err := c.Number("select page_count * page_size from pragma_page_count, pragma_page_size")
-	return n, wrap("pages", conn.Explain(err, path))
-}
-
-// CheckIntegrity has SQLite verify the whole file at a path: every page, index and
-// constraint. It reads all of it. Its problem is store.corrupt.
-func CheckIntegrity(path string) error {
-	c, err := conn.Open(path, "_query_only=1", queries)
-	if err != nil {
-		return wrap("check", conn.Explain(err, path))
-	}
-	defer c.Close()
-	row, err := c.Text("pragma integrity_check(1)")
-	if err == nil && row != "ok" {
-		err = problem.New(problem.Internal, "store.corrupt", "the database %s is damaged: %s", path, row).
-			WithHint("restore a backup; sqlite3's .recover may save rows")
-	}
-	return wrap("check", conn.Explain(err, path))
 }

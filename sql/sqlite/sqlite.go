@@ -1,5 +1,5 @@
-// Package sqlite is the store on one SQLite file: the default of a node, and
-// the fake of every test.
+// Package sqlite is the store on one SQLite file: what a node needs of it, and no
+// more. Who opens one opens sql/embedded, which has what people ask as well.
 //
 // One goroutine writes. Commits that wait together share one transaction, so
 // the disk is synced once for all of them; a change that is refused leaves the
@@ -18,17 +18,18 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
@@ -72,12 +73,14 @@ type Options struct {
 	Group string
 	Log   *slog.Logger
 	Now   func() time.Time // the clock of the database; nil = time.Now
+	// Statements are those that extras bring, beside the store's.
+	Statements []embed.FS
 
 	given string        // Path as it was given, absolute; it may be a link
 	trust time.Duration // for tests
 }
 
-// Store is a store.Store and a definition.Repository on one file.
+// Store is a store.Store on one file.
 type Store struct {
 	path string
 	node string
@@ -109,10 +112,7 @@ type Store struct {
 	done    sync.WaitGroup
 }
 
-var (
-	_ store.Store           = (*Store)(nil)
-	_ definition.Repository = (*Store)(nil)
-)
+var _ store.Store = (*Store)(nil)
 
 // Open opens the store, makes or migrates its file, and returns what nodes
 // that have died held. Its problems: store.newer, store.corrupt,
@@ -177,6 +177,7 @@ func (o Options) complete() (Options, error) {
 			*f.value = f.std
 		}
 	}
+	o.Statements = append(slices.Clip(o.Statements), Statements)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -191,7 +192,7 @@ func (o Options) complete() (Options, error) {
 const LogPages = 16_000
 
 func openWriter(o Options) (*conn.Conn, error) {
-	c, err := conn.Open(o.Path, "_synchronous="+o.Durability.pragma(), queries)
+	c, err := conn.Open(o.Path, "_synchronous="+o.Durability.pragma(), o.Statements...)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +221,7 @@ func (d Durability) pragma() string {
 // and starts the goroutines that Close waits for.
 func (s *Store) start(o Options, c *conn.Conn, a files.Access) error {
 	for range o.Readers {
-		r, err := conn.Open(o.Path, "_query_only=1", queries)
+		r, err := conn.Open(o.Path, "_query_only=1", o.Statements...)
 		if err != nil {
 			return err
 		}
@@ -280,6 +281,13 @@ func (s *Store) Close() error {
 	close(s.jobs)
 	s.done.Wait()
 	return nil
+}
+
+// Abandon ends s as the death of its process would: nothing is given back, and
+// the kernel drops the locks. It is for tests of those who survive.
+func (s *Store) Abandon() error {
+	s.nodes.died.Store(true)
+	return s.Close()
 }
 
 // do hands a job to the writer and waits for its outcome. ctx ends the

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -16,9 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
-	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -35,78 +32,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestStore(t *testing.T) {
-	storetest.Run(t, harness)
-}
-
-func harness(t *testing.T) storetest.Harness {
-	path := filepath.Join(t.TempDir(), "aqueduct.db")
-	return storetest.Harness{
-		Open: func(ctx context.Context, node string) (store.Store, error) {
-			s, err := Open(ctx, Options{Path: path, Node: node})
-			if err != nil {
-				return nil, err
-			}
-			return s, nil
-		},
-		Kill: func(s store.Store) { s.(*Store).kill() },
-		Damage: func(table, column, id string) error {
-			c, err := conn.Open(path, "", queries)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			return damage(c, table, column, id)
-		},
-	}
-}
-
-// damage changes a byte behind the middle of a column, and leaves its type.
-func damage(c *conn.Conn, table, column, id string) error {
-	table = written(table)
-	where := " where INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = '" + id + "')"
-	if table == "WF_TASK_EVENTS" {
-		where = " where TASK_NO in (select TASK_NO from WF_TASKS" + where + ")"
-	}
-	if of, ok := strings.CutPrefix(column, "INSTANCE_ID = "); ok {
-		column = "INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = " + of + ")"
-	}
-	if strings.Contains(column, " = ") {
-		return c.Script("update " + table + " set " + column + where)
-	}
-	kind, err := c.Text("select typeof(" + column + ") from " + table + where)
-	if err != nil {
-		return err
-	}
-	old, err := c.Text("select hex(" + column + ") from " + table + where)
-	if err != nil {
-		return err
-	}
-	raw, err := hex.DecodeString(old)
-	if err != nil {
-		return err
-	}
-	i := len(raw) / 2
-	for i < len(raw)-1 && (raw[i] < 'a' || raw[i] > 'z') { // what is JSON stays JSON: an index reads it
-		i++
-	}
-	raw[i] ^= 1
-	return c.Script(fmt.Sprintf("update %s set %s = cast(x'%x' as %s)%s", table, column, raw, kind, where))
-}
-
-// kill ends s as the death of its process would: nothing is given back, and
-// the kernel drops the locks.
-func (s *Store) kill() {
-	s.nodes.died.Store(true)
-	s.Close()
-}
-
 // A peer's death is told without a query.
 func TestPeerFailureIsNotified(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	a, b := open(t, path), open(t, path)
-	a.kill()
+	a.Abandon()
 	select {
 	case <-b.PeerFailures():
 	case <-time.After(10 * time.Second):
@@ -131,11 +62,6 @@ func TestIdleStoreIsIdle(t *testing.T) {
 	if after := s.Stats(); after != before {
 		t.Fatalf("from %+v to %+v", before, after)
 	}
-}
-
-// written names what statements write where they name the view of the snapshots.
-func written(statement string) string {
-	return strings.ReplaceAll(statement, "WF_RUNTIME_STATES", "WF_STATES")
 }
 
 // A change that fails after it wrote is answered alone; its group stands.

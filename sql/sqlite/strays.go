@@ -20,7 +20,7 @@ type stray struct {
 // Strays implements store.Ledger. It asks the table, not what the process
 // remembers: a delivery that counts as over may have left its row.
 func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error) {
-	locked, err := list[stray](ctx, s, read("message_strays", s.nodes.no, straysMax))
+	locked, err := List[stray](ctx, s, read("message_strays", s.nodes.no, straysMax))
 	if err != nil {
 		return 0, wrap("strays", err)
 	}

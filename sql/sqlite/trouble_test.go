@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -55,7 +54,7 @@ func TestCorruptFileIsRefused(t *testing.T) {
 func TestAValueThatIsNotTakenIsAProblem(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
-	c := must(conn.Open(path, "", queries))
+	c := must(conn.Open(path, "", Statements))
 	defer c.Close()
 	if err := c.Script("create table t (a integer primary key, b text not null check (length(b) < 3)) strict; insert into t values (1, 'x')"); err != nil {
 		t.Fatal(err)
@@ -73,7 +72,7 @@ func TestNewerSchemaIsRefusedAndLeft(t *testing.T) {
 	if err := open(t, path).Close(); err != nil {
 		t.Fatal(err)
 	}
-	c := must(conn.Open(path, "", queries))
+	c := must(conn.Open(path, "", Statements))
 	if err := c.Script("pragma user_version = 99"); err != nil {
 		t.Fatal(err)
 	}
@@ -81,15 +80,25 @@ func TestNewerSchemaIsRefusedAndLeft(t *testing.T) {
 	before := must(os.ReadFile(path))
 	_, err := Open(t.Context(), Options{Path: path})
 	wantCode(t, err, "store.newer")
-	_, _, err = Migrate(t.Context(), path)
+	_, _, err = migrateAt(path)
 	wantCode(t, err, "store.newer")
 	if !bytes.Equal(before, must(os.ReadFile(path))) {
 		t.Fatal("the file was touched")
 	}
-	have, known, err := Version(t.Context(), path)
+	have, known, err := Versions(must(conn.Open(path, "_query_only=1")), path)
 	if have != 99 || known != latest(t) || err != nil {
 		t.Fatal(have, known, err)
 	}
+}
+
+// migrateAt is what Open does with the schema.
+func migrateAt(path string) (from, to int, err error) {
+	c, err := conn.Open(path, "")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer c.Close()
+	return migrate(c, path)
 }
 
 // latest is the schema version of this program.
@@ -101,10 +110,10 @@ func latest(t *testing.T) int {
 func TestMigrateIsIdempotent(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "with space ? # % ü.db")
-	if from, to, err := Migrate(t.Context(), path); from != 0 || to != latest(t) || err != nil {
+	if from, to, err := migrateAt(path); from != 0 || to != latest(t) || err != nil {
 		t.Fatal(from, to, err)
 	}
-	if from, to, err := Migrate(t.Context(), path); from != latest(t) || to != latest(t) || err != nil {
+	if from, to, err := migrateAt(path); from != latest(t) || to != latest(t) || err != nil {
 		t.Fatal(from, to, err)
 	}
 	if _, err := os.Stat(path); err != nil {
@@ -234,89 +243,6 @@ func TestFullLogHeals(t *testing.T) {
 	}
 	if err != nil {
 		t.Fatalf("the log is full and stays full: %v", err)
-	}
-}
-
-// The hot statements search; they never scan a table, nor sort.
-func TestHotStatementsUseIndexes(t *testing.T) {
-	t.Parallel()
-	s := open(t, filepath.Join(t.TempDir(), "a.db"))
-	names, err := fs.Glob(queries, "query/*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cold := map[string]bool{
-		"node_list": true, "node_number": true, "definition_versions": true, "meta_epoch": true, // few rows
-		"instance_select": true, "dead_letter_select": true, "inbox_select": true, "stream_select": true, "task_select": true, "task_events": true, // heads; see below
-		"task_next":   true,                                                            // walks the index of open tasks in its order, and lists within a row, as far as its limit
-		"queue_ready": true, "queue_delayed": true, "queue_leased": true, "gaps": true, // bounded counts over one index
-		"state_all": true, "message_all": true, "definition_all": true, // of doctor, who reads everything
-		"begin": true, "commit": true, "savepoint": true, "release": true, "rollback_to": true,
-	}
-	for _, file := range names {
-		name := strings.TrimSuffix(filepath.Base(file), ".sql")
-		if cold[name] || strings.HasPrefix(name, "invariant_") { // they read everything
-			continue
-		}
-		plan(t, s, name, statement(name))
-	}
-	for name, text := range map[string]string{
-		"instance":      statement("instance_select") + " where INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = 'a')",
-		"started":       statement("instance_select") + " where " + startedBy,
-		"stream":        statement("stream_select") + " where R.INSTANCE_ID = 'a' and S.ENTRY_NO > (R.INSTANCE_NO << 24) + 1 and S.ENTRY_NO < (R.INSTANCE_NO + 1) << 24 order by S.ENTRY_NO limit 5",
-		"task":          statement("task_select") + " where T.TASK_ID = 'a'",
-		"task-instance": statement("task_select") + " where T.INSTANCE_NO = 1",
-		"letter":        statement("dead_letter_select") + " where DEAD_LETTER_ID = 'a'",
-		"inbox":         statement("inbox_select") + " where EVENT_TYPE = 'a' and EXPIRES_ON_UTC > 1 order by RECEIVED_ON_UTC, EVENT_KEY limit 5",
-		"inbox-behind":  statement("inbox_select") + " where EVENT_TYPE = 'a' and EXPIRES_ON_UTC > 1 and (RECEIVED_ON_UTC > 1 or RECEIVED_ON_UTC = 1 and EVENT_KEY > 'a') order by RECEIVED_ON_UTC, EVENT_KEY limit 5",
-	} {
-		plan(t, s, name, text)
-	}
-}
-
-func plan(t *testing.T, s *Store, name, text string) {
-	t.Helper()
-	args := make([]any, strings.Count(text, "?"))
-	if strings.Contains(text, "?1") {
-		args = make([]any, 4)
-	}
-	rows, err := s.db.Query("explain query plan "+text, args...)
-	if err != nil {
-		t.Errorf("%s: %v", name, err)
-		return
-	}
-	defer rows.Close()
-	var steps []string
-	for rows.Next() {
-		var a, b, c any
-		var detail string
-		if err := rows.Scan(&a, &b, &c, &detail); err != nil {
-			t.Error(err)
-		}
-		steps = append(steps, detail)
-	}
-	for _, step := range steps {
-		if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "CONSTANT") || strings.Contains(step, "TEMP B-TREE") {
-			t.Errorf("%s: %s", name, strings.Join(steps, "; "))
-		}
-	}
-}
-
-// Every file of query/ is a statement.
-func TestEveryStatementPrepares(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "a.db")
-	open(t, path)
-	c := must(conn.Open(path, "", queries))
-	defer c.Close()
-	names := must(fs.Glob(queries, "query/*.sql"))
-	for _, file := range names {
-		if _, err := c.Prepare(statement(strings.TrimSuffix(filepath.Base(file), ".sql"))); err != nil {
-			t.Error(err)
-		}
-	}
-	if len(names) < 50 {
-		t.Fatal(fmt.Sprint("only ", len(names)))
 	}
 }
 

@@ -1,4 +1,4 @@
-package sqlite
+package embedded
 
 import (
 	"context"
@@ -8,14 +8,15 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // PutDefinition implements definition.Repository.
 func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (created bool, err error) {
-	err = s.do(ctx, func(t *tx) (err error) {
-		created, err = t.define(&store.Definition{
+	err = s.Write(ctx, func(t sqlite.Tx) error {
+		var err error
+		created, err = t.Define(&store.Definition{
 			Name: r.Name, Version: r.Version, Digest: r.Digest, Kind: r.Kind, Title: r.Title, Source: r.Source, Document: r.Document,
 			PublishedAt: r.PublishedAt, Ordinal: r.Ordinal,
 		})
@@ -24,17 +25,9 @@ func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (created
 	return created, wrap("publish "+r.Name+"@"+r.Version, err)
 }
 
-// define stores a version of a definition; it reports false when it is there,
-// or another has its ordinal.
-func (t *tx) define(r *store.Definition) (bool, error) {
-	_, n, err := t.exec("definition_insert", r.Name, r.Version, r.Digest, conn.Text(r.Kind), conn.Text(r.Title), conn.Micros(r.PublishedAt),
-		conn.Blob(r.Source), conn.Blob(r.Document), int64(r.Ordinal))
-	return n == 1, err
-}
-
 // Definition implements definition.Repository.
 func (s *Store) Definition(ctx context.Context, name, version string) (definition.Record, error) {
-	r, err := single[definition.Record](ctx, s, read("definition_get", name, version))
+	r, err := sqlite.One[definition.Record](ctx, s.Store, read("definition_get", name, version))
 	if errors.Is(err, store.ErrNotFound) {
 		err = problem.Wrap(err, problem.NotFound, "definition.unknown", "definition %s@%s is not published", name, version)
 	}
@@ -43,7 +36,7 @@ func (s *Store) Definition(ctx context.Context, name, version string) (definitio
 
 // Versions implements definition.Repository: in the order of publication.
 func (s *Store) Versions(ctx context.Context, name string) ([]definition.Record, error) {
-	list, err := list[definition.Record](ctx, s, read("definition_versions", name))
+	list, err := sqlite.List[definition.Record](ctx, s.Store, read("definition_versions", name))
 	return list, wrap("versions of "+name, err)
 }
 
@@ -53,6 +46,6 @@ func (s *Store) Definitions(ctx context.Context, after string, limit int) ([]def
 	if i := strings.LastIndexByte(after, '@'); i >= 0 {
 		name, version = after[:i], after[i+1:]
 	}
-	list, err := list[definition.Record](ctx, s, read("definition_list", name, version, projections.Bounded(limit)))
+	list, err := sqlite.List[definition.Record](ctx, s.Store, read("definition_list", name, version, projections.Bounded(limit)))
 	return list, wrap("definitions", err)
 }

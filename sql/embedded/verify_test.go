@@ -1,4 +1,4 @@
-package sqlite
+package embedded
 
 import (
 	"path/filepath"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
@@ -74,7 +75,7 @@ func TestVerifyKnowsWhatIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := must(conn.Open(path, "", queries))
+	c := must(conn.Open(path, "", sqlite.Statements))
 	defer c.Close()
 	const kept = `[{"signalId":"1","waitingToken":"a-t"},{"signalId":"2","waitingToken":"a-s"}]`
 	for _, is := range []struct {
@@ -116,7 +117,7 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 				if list, err := Verify(t.Context(), path, 10); err != nil || len(list) > 0 {
 					t.Fatalf("what is whole: %v, %v", list, err)
 				}
-				c := must(conn.Open(path, "", queries))
+				c := must(conn.Open(path, "", sqlite.Statements))
 				defer c.Close()
 				if err := c.Script(written(text)); err != nil {
 					t.Fatal(err)

@@ -1,4 +1,4 @@
-package sqlite
+package embedded
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -74,6 +75,7 @@ func TestExaminationFindsWhatIsPlanted(t *testing.T) {
 			ok(t, os.Mkdir(path, 0o700))
 		}},
 		{"journal-mode", "delete", "engine-node migrate", store.Warning, func(t *testing.T, path string) { script(t, path, "pragma journal_mode = delete") }},
+		{"application", "another program", "name another path", store.Wrong, func(t *testing.T, path string) { script(t, path, "pragma application_id = 42") }},
 		{"schema-version", "version 99", "run the program", store.Wrong, func(t *testing.T, path string) { script(t, path, "pragma user_version = 99") }},
 		{"schema-version", "version 0", "engine-node migrate", store.Wrong, func(t *testing.T, path string) { script(t, path, "pragma user_version = 0") }},
 		{"schema-version", "version 8", "engine-node migrate", store.Wrong, func(t *testing.T, path string) {
@@ -134,7 +136,7 @@ func TestExaminationOfADisk(t *testing.T) {
 
 func script(t *testing.T, path, text string) {
 	t.Helper()
-	c := must(conn.Open(path, "", queries))
+	c := must(conn.Open(path, "", sqlite.Statements))
 	defer c.Close()
 	ok(t, c.Script(text))
 }

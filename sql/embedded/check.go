@@ -1,4 +1,4 @@
-package sqlite
+package embedded
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -176,7 +177,7 @@ func (x *checker) writable() {
 }
 
 func (x *checker) owned() {
-	if err := foreign(x.c, x.path); err != nil {
+	if err := sqlite.Foreign(x.c, x.path); err != nil {
 		x.failed("application", conn.Explain(err, x.path))
 		return
 	}
@@ -226,7 +227,7 @@ func damaged[T any](x *checker, db *sql.DB, check, query string) {
 
 // checkRows reads every row of a query, or says that the check could not.
 func checkRows[T any](x *checker, db *sql.DB, check, query string, each func(*T, error) error) bool {
-	found, err := db.Query(statement(query))
+	found, err := db.Query(conn.Statement(query, queries, sqlite.Statements))
 	if err == nil {
 		err = rows.Each(found, func(item *T, damage error) (bool, error) { return true, each(item, damage) })
 	}
@@ -261,7 +262,7 @@ func (x *checker) integrity() {
 }
 
 func (x *checker) version() {
-	have, known, err := versions(x.c, x.path)
+	have, known, err := sqlite.Versions(x.c, x.path)
 	switch {
 	case err != nil:
 		x.failed("schema-version", err)

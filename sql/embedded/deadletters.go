@@ -1,0 +1,66 @@
+package embedded
+
+import (
+	"context"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// deadLetters reads dead letters, and works on them.
+type deadLetters struct{ *sqlite.Store }
+
+// DeadLetter implements projections.DeadLetterReader.
+func (s deadLetters) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
+	r := read("dead_letter_select")
+	r.Where("DEAD_LETTER_ID = ?", id)
+	row, err := sqlite.One[projections.DeadLetterRow](ctx, s.Store, r)
+	return row.DeadLetter, wrap("dead letter "+id, err)
+}
+
+// DeadLetters implements projections.DeadLetterReader.
+func (s deadLetters) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) (p projections.Page[projections.DeadLetter], err error) {
+	r, limit := read("dead_letter_select"), projections.Bounded(q.Limit)
+	r.Equals("QUEUE", q.Queue)
+	r.Equals("REASON", q.Reason)
+	r.Equals("INSTANCE_ID", q.InstanceID)
+	if err := r.Behind("LETTER_NO", q.After); err != nil {
+		return p, wrap("dead letters", err)
+	}
+	r.Order("LETTER_NO desc", limit+1)
+	found, err := sqlite.List[projections.DeadLetterRow](ctx, s.Store, r)
+	return projections.Cut(found, limit, projections.DeadLetterRow.Item, projections.DeadLetterRow.Mark), wrap("dead letters", err)
+}
+
+// Replay implements store.DeadLetterStore.
+func (s deadLetters) Replay(ctx context.Context, id string) error {
+	return s.deadLetter(ctx, "replay", id, func(t sqlite.Tx) error {
+		row, err := t.Conn().One("dead_letter_envelope", 2, id)
+		if err != nil {
+			return err
+		}
+		if row == nil {
+			return store.ErrNotFound
+		}
+		queue, _ := row[0].(string)
+		body, _ := row[1].([]byte)
+		t.Send(store.Send{Queue: store.Queue(queue), Body: body})
+		return nil
+	})
+}
+
+// Discard implements store.DeadLetterStore.
+func (s deadLetters) Discard(ctx context.Context, id string) error {
+	return s.deadLetter(ctx, "discard", id, func(sqlite.Tx) error { return nil })
+}
+
+func (s deadLetters) deadLetter(ctx context.Context, what, id string, before func(sqlite.Tx) error) error {
+	err := s.Write(ctx, func(t sqlite.Tx) error {
+		if err := before(t); err != nil {
+			return err
+		}
+		return t.Guard(store.ErrNotFound, "dead_letter_delete", id)
+	})
+	return wrap(what+" dead letter "+id, err)
+}

@@ -1,0 +1,61 @@
+package embedded
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
+)
+
+// instances reads instances and who waits.
+type instances struct{ *sqlite.Store }
+
+// Instance implements projections.InstanceReader.
+func (s instances) Instance(ctx context.Context, id string) (projections.Instance, error) {
+	r := read("instance_select")
+	r.Where("INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = ?)", id)
+	row, err := sqlite.One[projections.InstanceRow](ctx, s.Store, r)
+	return row.Instance, wrap("instance "+id, err)
+}
+
+// Instances implements projections.InstanceReader. The order is that in which the
+// starts were committed.
+func (s instances) Instances(ctx context.Context, q projections.InstanceQuery) (p projections.Page[projections.Instance], err error) {
+	r, limit := read("instance_select"), projections.Bounded(q.Limit)
+	r.Equals("DEFINITION", q.Definition)
+	r.Equals("STATUS", q.Status)
+	r.Equals("BUSINESS_KEY", q.BusinessKey)
+	r.Equals("PARENT_ID", q.ParentID)
+	if err := r.Behind("INSTANCE_NO", q.After); err != nil {
+		return p, wrap("instances", err)
+	}
+	r.Order("INSTANCE_NO desc", limit+1)
+	found, err := sqlite.List[projections.InstanceRow](ctx, s.Store, r)
+	mark := func(i projections.InstanceRow) string { return strconv.FormatInt(i.No, 10) }
+	return projections.Cut(found, limit, projections.InstanceRow.Item, mark), wrap("instances", err)
+}
+
+// Started implements projections.InstanceReader.
+func (s instances) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
+	r := read("instance_select")
+	r.Where(startedBy, startKey, businessKey, definition)
+	row, err := sqlite.One[projections.InstanceRow](ctx, s.Store, r)
+	return row.Instance, wrap("start key "+startKey, err)
+}
+
+// startedBy is the key of the index on start keys.
+const startedBy = "START_KEY = ? and coalesce(BUSINESS_KEY, '') = ? and coalesce(DEFINITION, '') = ?"
+
+// WaitSpecs implements projections.WaitReader.
+func (s instances) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
+	found, err := sqlite.List[projections.SpecRow](ctx, s.Store, read("wait_specs", eventType, projections.MaxCount))
+	return projections.Items(found, projections.SpecRow.Item), wrap("specs of "+eventType, err)
+}
+
+// Waits implements projections.WaitReader.
+func (s instances) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
+	items, err := sqlite.List[projections.Wait](ctx, s.Store, read("waits", eventType, spec, conn.Hash(keyHash), after, projections.Bounded(limit)))
+	return items, wrap("waits for "+eventType, err)
+}

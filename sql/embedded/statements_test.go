@@ -1,0 +1,100 @@
+package embedded
+
+import (
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
+)
+
+// The hot statements search; they never scan a table, nor sort.
+func TestHotStatementsUseIndexes(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	open(t, path)
+	db := must(conn.Pool(path, "_query_only=1"))
+	defer db.Close()
+	cold := map[string]bool{
+		"node_list": true, "node_number": true, "definition_versions": true, "meta_epoch": true, // few rows
+		"instance_select": true, "dead_letter_select": true, "inbox_select": true, "stream_select": true, "task_select": true, "task_events": true, // heads; see below
+		"task_next":   true,                                                            // walks the index of open tasks in its order, and lists within a row, as far as its limit
+		"queue_ready": true, "queue_delayed": true, "queue_leased": true, "gaps": true, // bounded counts over one index
+		"state_all": true, "message_all": true, "definition_all": true, // of doctor, who reads everything
+		"begin": true, "commit": true, "savepoint": true, "release": true, "rollback_to": true,
+	}
+	for _, file := range statementFiles() {
+		name := strings.TrimSuffix(filepath.Base(file), ".sql")
+		if cold[name] || strings.HasPrefix(name, "invariant_") { // they read everything
+			continue
+		}
+		plan(t, db, name, conn.Statement(name, queries, sqlite.Statements))
+	}
+	for name, text := range map[string]string{
+		"instance":      conn.Statement("instance_select", queries, sqlite.Statements) + " where INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = 'a')",
+		"started":       conn.Statement("instance_select", queries, sqlite.Statements) + " where " + startedBy,
+		"stream":        conn.Statement("stream_select", queries, sqlite.Statements) + " where R.INSTANCE_ID = 'a' and S.ENTRY_NO > (R.INSTANCE_NO << 24) + 1 and S.ENTRY_NO < (R.INSTANCE_NO + 1) << 24 order by S.ENTRY_NO limit 5",
+		"task":          conn.Statement("task_select", queries, sqlite.Statements) + " where T.TASK_ID = 'a'",
+		"task-instance": conn.Statement("task_select", queries, sqlite.Statements) + " where T.INSTANCE_NO = 1",
+		"letter":        conn.Statement("dead_letter_select", queries, sqlite.Statements) + " where DEAD_LETTER_ID = 'a'",
+		"inbox":         conn.Statement("inbox_select", queries, sqlite.Statements) + " where EVENT_TYPE = 'a' and EXPIRES_ON_UTC > 1 order by RECEIVED_ON_UTC, EVENT_KEY limit 5",
+		"inbox-behind":  conn.Statement("inbox_select", queries, sqlite.Statements) + " where EVENT_TYPE = 'a' and EXPIRES_ON_UTC > 1 and (RECEIVED_ON_UTC > 1 or RECEIVED_ON_UTC = 1 and EVENT_KEY > 'a') order by RECEIVED_ON_UTC, EVENT_KEY limit 5",
+	} {
+		plan(t, db, name, text)
+	}
+}
+
+func plan(t *testing.T, db *sql.DB, name, text string) {
+	t.Helper()
+	args := make([]any, strings.Count(text, "?"))
+	if strings.Contains(text, "?1") {
+		args = make([]any, 4)
+	}
+	rows, err := db.Query("explain query plan "+text, args...)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	defer rows.Close()
+	var steps []string
+	for rows.Next() {
+		var a, b, c any
+		var detail string
+		if err := rows.Scan(&a, &b, &c, &detail); err != nil {
+			t.Error(err)
+		}
+		steps = append(steps, detail)
+	}
+	for _, step := range steps {
+		if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "CONSTANT") || strings.Contains(step, "TEMP B-TREE") {
+			t.Errorf("%s: %s", name, strings.Join(steps, "; "))
+		}
+	}
+}
+
+// statementFiles are those of the statements of both rooms.
+func statementFiles() []string {
+	return append(must(fs.Glob(queries, "query/*.sql")), must(fs.Glob(sqlite.Statements, "query/*.sql"))...)
+}
+
+// Every file of query/ is a statement.
+func TestEveryStatementPrepares(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	open(t, path)
+	c := must(conn.Open(path, ""))
+	defer c.Close()
+	names := statementFiles()
+	for _, file := range names {
+		if _, err := c.Prepare(conn.Statement(strings.TrimSuffix(filepath.Base(file), ".sql"), queries, sqlite.Statements)); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(names) < 50 {
+		t.Fatal(fmt.Sprint("only ", len(names)))
+	}
+}
