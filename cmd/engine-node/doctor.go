@@ -41,15 +41,18 @@ func check(ctx context.Context, c config.Config, quick bool) []store.Finding {
 	catalogue := definition.New(nil, openworkflow.Parsers(), time.Now)
 	verify := func(r definition.Record) error { return catalogue.Verify(ctx, r) }
 	if dsn, ok := c.Store.DataSource(); ok {
-		q := c.Queue
 		return oracle.Check(ctx, oracle.CheckOptions{
 			DSN: dsn, Schema: c.Store.SchemaOwner(),
-			Sessions: q.SignalConsumers + q.ScheduleConsumers + q.CommandConsumers + oracle.DefaultWriters + oracle.DefaultReaders,
-			Verify:   verify, Quick: quick,
+			Sessions: sessions(c.Queue), Verify: verify, Quick: quick,
 		})
 	}
 	path, _ := c.Store.SQLite() // the configuration has been checked: it is one of the two
 	return embedded.Check(ctx, embedded.CheckOptions{Path: path, Verify: verify, Quick: quick})
+}
+
+// sessions is how many of the database a node takes at most.
+func sessions(q config.Queue) int {
+	return q.SignalConsumers + q.ScheduleConsumers + q.CommandConsumers + oracle.DefaultWriters + oracle.DefaultReaders
 }
 
 // diagnosis is what the verb prints with --json.

@@ -147,6 +147,9 @@ func (x *checker) deadLetters() {
 
 // headroom looks for the sessions that a node takes.
 func (x *checker) headroom() {
+	if x.e.Sessions > 0 {
+		x.good("sessions", "a node takes at most %d; one with nothing to do keeps %d that wait for messages", x.e.Sessions, 1+2*Waiters)
+	}
 	rows, err := x.rows("check_limits")
 	if err != nil || len(rows) == 0 {
 		x.unread("headroom", x.mayRead("V_$RESOURCE_LIMIT"), orNothing(err))

@@ -88,6 +88,7 @@ func (s *Store) beat() {
 		case <-s.life.Done():
 			return
 		case <-drain.C:
+			trim(s)
 			if _, err := s.exec(s.life, "inflight_old", crashMemory.Seconds()); err != nil && s.life.Err() == nil {
 				s.log.Warn("oracle: old notes of crashes", "error", explain(err))
 			}

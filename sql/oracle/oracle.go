@@ -37,8 +37,9 @@ import (
 // Defaults.
 const (
 	DefaultConsumers = 16 // deliveries of a queue at the same time, receivers included
-	DefaultWriters   = 8  // changes without delivery at the same time
-	DefaultReaders   = 8  // connections for reading
+	DefaultWriters   = 6  // changes without delivery at the same time
+	DefaultReaders   = 4  // connections for reading
+	Waiters          = 2  // receivers of a queue that wait in the database at the same time; of signals one
 	DefaultHeartbeat = 3 * time.Second
 	DefaultDeadAfter = 15 * time.Second
 )
@@ -79,9 +80,10 @@ type Store struct {
 	calls    sync.WaitGroup
 	beats    sync.WaitGroup
 	held     map[*delivery]struct{}
-	idle     []*aq.Session
+	idle     []*aq.Session // the one used last is the next to be used
+	unused   int           // the fewest of idle since trim
 	slots    map[store.Queue]chan struct{}
-	line     chan struct{} // of the receivers of the signal queue
+	lines    map[store.Queue]chan struct{} // of the receivers that wait
 	writers  chan struct{}
 	died     atomic.Bool // tests: end like a killed process
 	sessions atomic.Int64
@@ -108,11 +110,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{
 		o: o, log: o.Log, clock: clock{host: o.Now}, aq: db, db: db.Shared(o.Readers), failed: make(chan struct{}, 1), run: uuid.NewString(),
-		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, line: make(chan struct{}, 1), writers: make(chan struct{}, o.Writers),
+		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, lines: map[store.Queue]chan struct{}{}, writers: make(chan struct{}, o.Writers),
 	}
 	for q := range queueNames {
-		s.slots[q] = make(chan struct{}, o.Consumers)
+		s.slots[q], s.lines[q] = make(chan struct{}, o.Consumers), make(chan struct{}, Waiters)
 	}
+	s.lines[store.Signals] = make(chan struct{}, 1)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.ledger = newLedger(s)
 	if err := s.start(ctx); err != nil {

@@ -52,22 +52,24 @@ func (s *Store) Receive(ctx context.Context, name store.Queue, arrived func(stor
 	return d, nil
 }
 
-// inLine lets the receivers of the signal queue wait one after the other, so
-// that messages arrive in the order of the queue: two sessions that dequeue at
-// the same moment are answered in either order. It is one dequeue at a time, not
-// one message: their work goes on side by side.
+// inLine bounds the receivers that wait in a queue, each with a session of its own:
+// it is Waiters dequeues at a time, not so many messages, whose work goes on side by
+// side. Those of the signal queue wait one after the other, so that messages
+// arrive in the order of the queue: two sessions that dequeue at the same moment
+// are answered in either order.
 func (s *Store) inLine(ctx context.Context, name store.Queue, arrived func(store.Message), f func() error) error {
-	if name != store.Signals || arrived == nil {
+	if arrived == nil {
 		return f()
 	}
+	line := s.lines[name]
 	select {
-	case s.line <- struct{}{}:
+	case line <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-s.life.Done():
 		return wrap("receive", store.ErrClosed)
 	}
-	defer func() { <-s.line }()
+	defer func() { <-line }()
 	return f()
 }
 

@@ -24,7 +24,7 @@ func (s *Store) session(ctx context.Context) (*aq.Session, error) {
 	s.mu.Lock()
 	if last := len(s.idle) - 1; last >= 0 {
 		session := s.idle[last]
-		s.idle = s.idle[:last]
+		s.idle, s.unused = s.idle[:last], min(s.unused, last)
 		s.mu.Unlock()
 		return session, nil
 	}
@@ -53,6 +53,20 @@ func (s *Store) dropIdle() {
 	s.idle = nil
 	s.mu.Unlock()
 	for _, session := range idle {
+		s.drop(session)
+	}
+}
+
+// trim closes the sessions that nobody has used since it was called last, but for
+// one.
+func trim(s *Store) {
+	s.mu.Lock()
+	n := max(min(s.unused, len(s.idle))-1, 0)
+	old := s.idle[:n:n]
+	s.idle = s.idle[n:]
+	s.unused = len(s.idle)
+	s.mu.Unlock()
+	for _, session := range old {
 		s.drop(session)
 	}
 }
