@@ -57,12 +57,17 @@ func (s shop) orders(t *testing.T) (n int) {
 	return n
 }
 
-// withTask makes a task that somebody has claimed.
+// longTask is an id of as many bytes as one may have.
+var longTask = strings.Repeat("t", signal.MaxIDBytes)
+
+// withTask makes two tasks that somebody has claimed.
 func (s shop) withTask(t *testing.T) {
 	t.Helper()
 	task := projections.Task{ID: "t-1", InstanceID: "i-1", Name: "approve", Status: projections.TaskReserved, Assignee: "ann",
-		CandidateUsers: "[]", CandidateGroups: "[]", ExcludedUsers: "[]", Outcomes: `["yes","no"]`, Token: "tok", Version: 1, CreatedAt: s.node.clock.now()}
-	if err := s.node.Commit(t.Context(), store.Change{Rows: projections.Rows{Tasks: []projections.Task{task}}}); err != nil {
+		CandidateUsers: "[]", CandidateGroups: "[]", ExcludedUsers: "[]", Outcomes: projections.List([]string{"yes", "no", `R&D <"b">`}), Token: "tok", Version: 1, CreatedAt: s.node.clock.now()}
+	longest := task
+	longest.ID, longest.Token = longTask, "tok-2"
+	if err := s.node.Commit(t.Context(), store.Change{Rows: projections.Rows{Tasks: []projections.Task{task, longest}}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -101,6 +106,12 @@ func TestAnApplicationSendsWithItsRow(t *testing.T) {
 			signal.StartRequest, []any{"shop", "loan", "L-1", "submit", "crm", 20}, []string{`"type":"submit","data":null,"sender":"crm","sequence":20}}`}},
 		{"complete_task", "COMPLETE_TASK(p_task_id => :2, p_user => :3, p_outcome => :4, p_data => :5)", signal.TaskCompleted,
 			[]any{"t-1", "ann", "yes", `{"note":"fine"}`}, []string{`"outcome":"yes"`, `"note":"fine"`, `"completedBy":"ann"`, `"taskId":"t-1"`}},
+		{"complete_task with signs that JSON may escape", "COMPLETE_TASK(p_task_id => :2, p_user => :3, p_outcome => :4)", signal.TaskCompleted,
+			[]any{"t-1", "ann", `R&D <"b">`}, []string{`"outcome":"R&D <\"b\">"`}},
+		{"complete_task of the longest id", "COMPLETE_TASK(p_task_id => :2, p_user => :3, p_outcome => :4)", signal.TaskCompleted,
+			[]any{longTask, "ann", "no"}, []string{`"taskId":"` + longTask + `"`}},
+		{"signal nested as deep as an envelope may be", "SIGNAL(p_instance_id => :2, p_type => :3, p_data => :4)", signal.ExternalSignal,
+			[]any{"i-1", "paid", nested(signal.MaxDepth - 2)}, []string{nested(signal.MaxDepth - 2)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := s.orders(t)
@@ -125,6 +136,9 @@ func TestAnApplicationSendsWithItsRow(t *testing.T) {
 			if err != nil || e.Type != c.kind {
 				t.Fatal(e.Type, err)
 			}
+			if task, ok := c.args[0].(string); ok && c.kind == signal.TaskCompleted && e.SignalID != signal.Bounded("task-"+task) {
+				t.Errorf("signal %s, by the API it would have another id", e.SignalID)
+			}
 			if sequence, ok := c.args[len(c.args)-1].(int64); ok && (e.Sender != `crm"1"` || e.Sequence != sequence) {
 				t.Errorf("%q %d", e.Sender, e.Sequence)
 			}
@@ -144,6 +158,11 @@ func TestAnApplicationSendsWithItsRow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// nested is JSON of so many levels, with signs in a text that count for nothing.
+func nested(levels int) string {
+	return strings.Repeat(`{"a[{\"":[`, levels/2) + strings.Repeat("[", levels%2) + "1" + strings.Repeat("]", levels%2) + strings.Repeat("]}", levels/2)
 }
 
 // What is wrong with an argument is said at once, with a code.
@@ -182,6 +201,18 @@ func TestThePackageRefusesArguments(t *testing.T) {
 		{"START_INSTANCE('shop/order', p_signal_type => 't', p_sender => 'crm', p_sequence => -1)", invalid, "p_sequence is not a whole number"},
 		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', p_sequence => 1)", invalid, "p_sender is missing"},
 		{"SIGNAL('i', 'paid', p_signal_id => 'a b')", invalid, "p_signal_id holds a space"},
+		{"SIGNAL('i', 'paid', p_signal_id => '" + long + "')", large, "p_signal_id has more than 128 bytes"},
+		{"SIGNAL('i', 'paid', p_waiting_token => '" + long + "')", large, "p_waiting_token has more than 128 bytes"},
+		{"START_INSTANCE('d', p_instance_id => '" + long + "')", large, "p_instance_id has more than 128 bytes"},
+		{"START_INSTANCE('d', p_signal_type => 't', p_signal_id => '" + long + "')", large, "p_signal_id has more than 128 bytes"},
+		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', p_request_id => '" + long + "')", large, "p_request_id has more than 128 bytes"},
+		{"COMPLETE_TASK('" + long + "', 'ann')", large, "p_task_id has more than 128 bytes"},
+		{"SIGNAL('i', 'paid', '{\"a\":1,\"a\":2}')", invalid, "p_data has a key twice"},
+		{"SIGNAL('i', 'paid', '[{\"b\":{\"\\u0061\":1,\"a\":2}}]')", invalid, "p_data has a key twice"},
+		{"START_INSTANCE('d', p_input => '{\"a\":1,\"a\":1}')", invalid, "p_input has a key twice"},
+		{"SIGNAL('i', 'paid', '" + nested(signal.MaxDepth-1) + "')", large, "the envelope is nested deeper than 64"},
+		{"START_INSTANCE('d', p_input => '" + nested(100) + "')", large, "the envelope is nested deeper than 64"},
+		{"COMPLETE_TASK('t-1', 'ann', 'yes', '" + nested(signal.MaxDepth) + "')", large, "the envelope is nested deeper than 64"},
 		{"START_INSTANCE(NULL)", invalid, "p_definition is missing"},
 		{"START_INSTANCE('shop/order', p_input => 'x')", invalid, "p_input is not JSON"},
 		{"START_INSTANCE('shop/order', p_start_key => '" + long + "')", large, "p_start_key has more than 256 bytes"},

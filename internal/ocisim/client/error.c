@@ -128,6 +128,9 @@ static int special_error(Err *e, const PGresult *r, int stype) {
     int block = stype == S_BEGIN || stype == S_DECLARE || stype == S_CALL;
     if (!strcmp(state, "P0001") && ora)
         return seterr(e, atoi(ora + 4), "%s", strlen(ora) > 11 ? ora + 11 : "");
+    const char *context = field(r, PG_DIAG_CONTEXT);
+    if (!strcmp(state, "22001") && (strstr(context, "variable initialization") || strstr(context, "at assignment")))
+        return seterr(e, 6502, "PL/SQL: numeric or value error: character string buffer too small");
     if (!strcmp(state, "55P03"))
         return seterr(e, strstr(message, "lock timeout") ? 30006 : 54,
                       "resource busy and acquire with NOWAIT specified or timeout expired");

@@ -1,5 +1,6 @@
 // JSON, as far as the project's package uses it: JSON_ARRAY of one value,
-// IS JSON of a name, JSON_ARRAY_T with GET_SIZE and GET(n).IS_OBJECT.
+// IS JSON [STRICT] [WITH UNIQUE KEYS] of a name, JSON_ARRAY_T with GET_SIZE,
+// GET_STRING(n) and GET(n).IS_OBJECT.
 #include "sql.h"
 
 // method writes v.GET_SIZE and v.GET(n).IS_OBJECT.
@@ -8,6 +9,13 @@ static int method(Rewriter *w, int i) {
     if (is_word(&k[i + 2], "GET_SIZE")) {
         buf_fmt(w->out, "jsonb_array_length(%s)", k[i].raw);
         return i + 3;
+    }
+    if (is_word(&k[i + 2], "GET_STRING") && is_punct(&k[i + 3], "(")) {
+        int end = find_close(k, i + 3);
+        buf_fmt(w->out, "ocisim.json_string(%s, ", k[i].raw);
+        rewrite(w->t, k, i + 4, end, w->mode, w->pkg, w->out);
+        buf_str(w->out, ")");
+        return end + 1;
     }
     if (!is_word(&k[i + 2], "GET") || !is_punct(&k[i + 3], "("))
         return i;
@@ -32,8 +40,9 @@ int rewrite_json(Rewriter *w, int i) {
         return i + 3;
     }
     if (is_word(&k[i + 1], "IS") && is_word(&k[i + 2], "JSON")) {
-        buf_fmt(w->out, "ocisim.is_json(%s)", k[i].raw);
-        return is_word(&k[i + 3], "STRICT") ? i + 4 : i + 3;
+        int end = is_word(&k[i + 3], "STRICT") ? i + 4 : i + 3, unique = !*seq(k, end, "WITH UNIQUE KEYS");
+        buf_fmt(w->out, "ocisim.is_json(%s%s)", k[i].raw, unique ? ", true" : "");
+        return unique ? end + 3 : end;
     }
     return (w->mode & RW_PLSQL) && is_punct(&k[i + 1], ".") ? method(w, i) : i;
 }

@@ -92,6 +92,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
   c_envelope_max CONSTANT PLS_INTEGER := 1048576; -- bytes of an envelope
   c_bytes_max CONSTANT PLS_INTEGER := 32000; -- of a message: what every peer can read
   c_chars_max CONSTANT PLS_INTEGER := 8000;  -- that are surely so many bytes
+  c_scan_max  CONSTANT PLS_INTEGER := 256;   -- that are looked at together: a place in a text is counted from its start
+  c_depth_max CONSTANT PLS_INTEGER := 64;    -- nesting of an envelope
   c_id_max    CONSTANT PLS_INTEGER := 128;   -- bytes of an id
   c_key_max   CONSTANT PLS_INTEGER := 256;   -- bytes of a key
   c_sequence_max CONSTANT NUMBER := 9223372036854775807; -- what every peer can read
@@ -179,6 +181,10 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     IF v_valid = 0 THEN
       fail(invalid_argument, p_name || ' is not JSON');
     END IF;
+    SELECT CASE WHEN v_text IS JSON STRICT WITH UNIQUE KEYS THEN 1 ELSE 0 END INTO v_valid FROM DUAL;
+    IF v_valid = 0 THEN
+      fail(invalid_argument, p_name || ' has a key twice in an object');
+    END IF;
     v_list := JSON_ARRAY_T.PARSE(v_text);
     IF v_list.GET_SIZE <> 1 OR p_object AND NOT v_list.GET(0).IS_OBJECT THEN
       fail(invalid_argument, p_name || ' is not ' || CASE WHEN p_object THEN 'a JSON object' ELSE 'one JSON value' END);
@@ -239,6 +245,45 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     RETURN v_head || p_payload || '}';
   END envelope;
 
+  -- Refuses an envelope that no node reads, for its nesting. Only one with as many
+  -- brackets is looked at sign by sign.
+  PROCEDURE check_depth(p_envelope IN CLOB) IS
+    v_length  PLS_INTEGER := DBMS_LOB.GETLENGTH(p_envelope);
+    v_at      PLS_INTEGER := 1;
+    v_depth   PLS_INTEGER := 0;
+    v_part    VARCHAR2(1024);
+    v_sign    VARCHAR2(4);
+    v_text    BOOLEAN := FALSE;
+    v_escaped BOOLEAN := FALSE;
+  BEGIN
+    IF REGEXP_COUNT(p_envelope, '[[{]') <= c_depth_max THEN
+      RETURN;
+    END IF;
+    WHILE v_at <= v_length LOOP
+      v_part := DBMS_LOB.SUBSTR(p_envelope, c_scan_max, v_at);
+      FOR i IN 1 .. LENGTH(v_part) LOOP
+        v_sign := SUBSTR(v_part, i, 1);
+        IF v_escaped THEN
+          v_escaped := FALSE;
+        ELSIF v_text AND v_sign = '\' THEN
+          v_escaped := TRUE;
+        ELSIF v_sign = '"' THEN
+          v_text := NOT v_text;
+        ELSIF v_text THEN
+          NULL;
+        ELSIF v_sign IN ('[', '{') THEN
+          v_depth := v_depth + 1;
+          IF v_depth > c_depth_max THEN
+            fail(too_large, 'the envelope is nested deeper than ' || c_depth_max || ' levels');
+          END IF;
+        ELSIF v_sign IN (']', '}') THEN
+          v_depth := v_depth - 1;
+        END IF;
+      END LOOP;
+      v_at := v_at + c_scan_max;
+    END LOOP;
+  END check_depth;
+
   -- Sends an envelope. One that no message can hold is a row, to which the
   -- message refers: see WF_PAYLOADS.
   FUNCTION send(p_envelope IN CLOB, p_instance_id IN VARCHAR2, p_due_at_utc IN TIMESTAMP) RETURN RAW IS
@@ -256,6 +301,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     v_claim   VARCHAR2(128);
     v_now     TIMESTAMP := now_utc;
   BEGIN
+    check_depth(p_envelope);
     IF DBMS_LOB.GETLENGTH(p_envelope) <= c_chars_max THEN
       v_bytes := UTL_I18N.STRING_TO_RAW(DBMS_LOB.SUBSTR(p_envelope, c_chars_max, 1), 'AL32UTF8');
     ELSE
@@ -292,7 +338,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     p_signal_id IN VARCHAR2 DEFAULT NULL, p_due_at_utc IN TIMESTAMP DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL,
     p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL
   ) RETURN RAW IS
-    v_id    VARCHAR2(128) := NVL(p_signal_id, new_id);
+    v_id    VARCHAR2(128);
     v_event VARCHAR2(4000);
     v_body  CLOB;
   BEGIN
@@ -300,6 +346,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     check_id('p_waiting_token', p_waiting_token, FALSE);
     check_id('p_signal_id', p_signal_id, FALSE);
     check_sequence(p_sender, p_sequence);
+    v_id := NVL(p_signal_id, new_id);
     IF p_type IS NULL AND p_sequence IS NULL THEN
       fail(invalid_argument, 'p_type is missing');
     END IF;
@@ -329,7 +376,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
   ) RETURN RAW IS
     v_head VARCHAR2(8000);
     v_body CLOB;
-    v_instance VARCHAR2(128) := NVL(p_instance_id, new_id);
+    v_instance VARCHAR2(128);
   BEGIN
     IF p_definition IS NULL THEN
       fail(invalid_argument, 'p_definition is missing');
@@ -343,6 +390,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     check_id('p_instance_id', p_instance_id, FALSE);
     check_id('p_signal_id', p_signal_id, FALSE);
     check_sequence(p_sender, p_sequence);
+    v_instance := NVL(p_instance_id, new_id);
     v_head := '{"definition":' || quoted(p_definition)
       || CASE WHEN p_version IS NOT NULL THEN ',"version":' || quoted(p_version) END
       || CASE WHEN p_business_key IS NOT NULL THEN ',"businessKey":' || quoted(p_business_key) END
@@ -413,6 +461,9 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     v_outcomes WF_TASKS.OUTCOMES%TYPE;
     v_head     VARCHAR2(8000);
     v_tail     VARCHAR2(8000);
+    v_allowed  JSON_ARRAY_T;
+    v_known    BOOLEAN := FALSE;
+    v_signal   VARCHAR2(300);
   BEGIN
     check_id('p_task_id', p_task_id, TRUE);
     IF p_user IS NULL THEN
@@ -436,12 +487,25 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     IF v_assignee IS NULL OR v_assignee <> p_user THEN
       fail(not_possible, 'task ' || p_task_id || ' is not claimed by ' || p_user);
     END IF;
-    IF NVL(v_outcomes, '[]') <> '[]' AND (p_outcome IS NULL OR INSTR(v_outcomes, quoted(p_outcome)) = 0) THEN
-      fail(invalid_argument, 'p_outcome is not one of ' || v_outcomes);
+    IF NVL(v_outcomes, '[]') <> '[]' THEN
+      v_allowed := JSON_ARRAY_T.PARSE(v_outcomes);
+      FOR i IN 0 .. v_allowed.GET_SIZE - 1 LOOP
+        IF v_allowed.GET_STRING(i) = p_outcome THEN
+          v_known := TRUE;
+        END IF;
+      END LOOP;
+      IF NOT v_known THEN
+        fail(invalid_argument, 'p_outcome is not one of ' || v_outcomes);
+      END IF;
+    END IF;
+    -- The id that the answer would have by the API, so that the two are one.
+    v_signal := 'task-' || p_task_id;
+    IF LENGTHB(v_signal) > c_id_max THEN
+      SELECT '~' || LOWER(RAWTOHEX(STANDARD_HASH(v_signal, 'SHA256'))) INTO v_signal FROM DUAL;
     END IF;
     v_head := '{"output":{"outcome":' || quoted(p_outcome) || ',"data":';
     v_tail := ',"completedBy":' || quoted(p_user) || ',"completedAtUtc":"' || moment(now_utc) || '","taskId":' || quoted(p_task_id) || '}}';
-    RETURN send(envelope('TaskCompleted', 'task-' || p_task_id, v_instance, v_token, NULL, p_user, v_head || p_data || v_tail), v_instance, NULL);
+    RETURN send(envelope('TaskCompleted', v_signal, v_instance, v_token, NULL, p_user, v_head || p_data || v_tail), v_instance, NULL);
   END complete_task;
 
 END AQUEDUCT;

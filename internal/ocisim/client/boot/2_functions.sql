@@ -122,9 +122,19 @@ $$ SELECT coalesce(nullif(current_setting('ocisim.' || $1, true), ''), '0')::num
 CREATE FUNCTION ocisim.json_parse(text) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$ SELECT $1::jsonb $$;
 CREATE FUNCTION ocisim.json_is_object(jsonb, numeric) RETURNS boolean LANGUAGE sql IMMUTABLE AS
 $$ SELECT jsonb_typeof($1 -> $2::int) = 'object' $$;
-CREATE FUNCTION ocisim.is_json(text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE FUNCTION ocisim.json_string(jsonb, numeric) RETURNS varchar LANGUAGE sql IMMUTABLE AS
+$$ SELECT ($1 ->> $2::int)::varchar $$;
+CREATE FUNCTION ocisim.json_unique(json) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-  RETURN $1::json IS NOT NULL;
+  RETURN CASE json_typeof($1)
+    WHEN 'array' THEN NOT EXISTS (SELECT 1 FROM json_array_elements($1) a WHERE NOT ocisim.json_unique(a.value))
+    WHEN 'object' THEN NOT EXISTS (SELECT 1 FROM json_each($1) m WHERE NOT ocisim.json_unique(m.value))
+      AND NOT EXISTS (SELECT 1 FROM json_each($1) m GROUP BY m.key HAVING count(*) > 1)
+    ELSE true END;
+END $$;
+CREATE FUNCTION ocisim.is_json(text, unique_keys boolean DEFAULT false) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN $1::json IS NOT NULL AND (NOT unique_keys OR ocisim.json_unique($1::json));
 EXCEPTION WHEN data_exception THEN
   RETURN false;
 END $$;
