@@ -137,7 +137,7 @@ func (p *producer) transaction(s history.Signal, begins, rollback bool) (history
 	}
 	_, err = tx.Exec("insert into TEST_ORDERS (ORDER_ID, INSTANCE_ID) values (:1, :2)", s.ID, s.Instance)
 	if err == nil && begins {
-		_, err = tx.Exec("DECLARE V RAW(16); BEGIN V := AQUEDUCT.START_INSTANCE(p_definition => :1, p_instance_id => :2, p_input => '{}'); END;",
+		_, err = tx.Exec("DECLARE V RAW(16); BEGIN V := AQUEDUCT_API.START_INSTANCE(p_definition => :1, p_instance_id => :2, p_input => '{}'); END;",
 			"cluster/tally", s.Instance)
 	}
 	if err == nil {
@@ -159,7 +159,7 @@ func (p *producer) signal(tx *sql.Tx, s history.Signal) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec("DECLARE V RAW(16); BEGIN V := AQUEDUCT.SIGNAL(p_instance_id => :1, p_type => 'tick', p_data => :2, p_signal_id => :3); END;",
+		_, err = tx.Exec("DECLARE V RAW(16); BEGIN V := AQUEDUCT_API.SIGNAL(p_instance_id => :1, p_type => 'tick', p_data => :2, p_signal_id => :3); END;",
 			s.Instance, string(data), s.ID)
 		return err
 	}

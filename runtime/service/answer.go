@@ -13,7 +13,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
-// An answer to a human task comes from the API, from the package AQUEDUCT or
+// An answer to a human task comes from the API, from the package AQUEDUCT_API or
 // as an envelope that an application has put on the queue. All are held to the
 // same rules (B3); through the queue, the sender cannot be told at once, and
 // an answer that is refused is a dead letter with the code that the API gives.

@@ -34,7 +34,7 @@ func TestAnApplicationSignalsInItsOwnTransaction(t *testing.T) {
 		tx.Rollback()
 		return err
 	}
-	const signalBlock = "DECLARE V RAW(16); BEGIN V := AQUEDUCT.SIGNAL(p_instance_id => :1, p_data => :2, p_type => :3); END;"
+	const signalBlock = "DECLARE V RAW(16); BEGIN V := AQUEDUCT_API.SIGNAL(p_instance_id => :1, p_data => :2, p_type => :3); END;"
 	err = call(false, signalBlock, "a", `{"n":1}`, "paid")
 	if err != nil {
 		t.Fatal(err)

@@ -141,13 +141,13 @@ func (x *checker) pkg() {
 	codes := aq.Codes(err)
 	switch {
 	case slices.Contains(codes, unknown) || slices.Contains(codes, noRight):
-		x.wrong("schema-package", "as the owner: 40_package.sql, and GRANT EXECUTE ON AQUEDUCT TO "+x.user, "%s cannot call the package AQUEDUCT: %s", x.user, oneLine(err))
+		x.wrong("schema-package", "as the owner: 40_package.sql, and GRANT EXECUTE ON AQUEDUCT_API TO "+x.user, "%s cannot call the package AQUEDUCT_API: %s", x.user, oneLine(err))
 	case err != nil:
-		x.wrong("schema-package", "as the owner: ALTER PACKAGE AQUEDUCT COMPILE, then SHOW ERRORS PACKAGE BODY AQUEDUCT", "the package AQUEDUCT cannot be executed: %s", oneLine(err))
+		x.wrong("schema-package", "as the owner: ALTER PACKAGE AQUEDUCT_API COMPILE, then SHOW ERRORS PACKAGE BODY AQUEDUCT_API", "the package AQUEDUCT_API cannot be executed: %s", oneLine(err))
 	case id == "":
-		x.wrong("schema-package", "as the owner: 40_package.sql", "the package AQUEDUCT makes no ids")
+		x.wrong("schema-package", "as the owner: 40_package.sql", "the package AQUEDUCT_API makes no ids")
 	default:
-		x.good("schema-package", "AQUEDUCT answers")
+		x.good("schema-package", "AQUEDUCT_API answers")
 	}
 }
 

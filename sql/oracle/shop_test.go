@@ -41,7 +41,7 @@ func (s shop) order(t *testing.T, commit bool, call string, args ...any) (string
 		t.Fatal(err)
 	}
 	var id []byte
-	_, err = tx.Exec("BEGIN :1 := AQUEDUCT.AQUEDUCT."+call+"; END;", append([]any{sql.Out{Dest: &id}}, args...)...)
+	_, err = tx.Exec("BEGIN :1 := AQUEDUCT.AQUEDUCT_API."+call+"; END;", append([]any{sql.Out{Dest: &id}}, args...)...)
 	if err != nil || !commit {
 		tx.Rollback()
 		return hex.EncodeToString(id), err

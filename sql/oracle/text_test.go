@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -137,6 +138,35 @@ func splitTop(s string) []string {
 	return append(list, s[start:])
 }
 
+// TestNoObjectIsNamedAsItsOwner: who writes owner.package.function in a session of
+// the owner gets the object of that name, not the schema (PLS-00302).
+func TestNoObjectIsNamedAsItsOwner(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/oracle.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`@00_users\.sql (\w+) (\w+) `).FindSubmatch(page)
+	if m == nil {
+		t.Fatal("the page names no owner")
+	}
+	object := regexp.MustCompile(`^CREATE (?:OR REPLACE )?(?:UNIQUE )?(TABLE|INDEX|SEQUENCE|VIEW|PACKAGE(?: BODY)?) (\w+)`)
+	seen := map[string]int{}
+	for _, u := range allUnits(t) {
+		if o := object.FindStringSubmatch(u.text); o != nil {
+			seen[o[1]]++
+			if o[2] == string(m[1]) || o[2] == string(m[2]) {
+				t.Errorf("the %s %s has the name of a user", strings.ToLower(o[1]), o[2])
+			}
+		}
+	}
+	for _, kind := range []string{"TABLE", "INDEX", "SEQUENCE", "VIEW", "PACKAGE", "PACKAGE BODY"} {
+		if seen[kind] == 0 {
+			t.Errorf("no %s was looked at", kind)
+		}
+	}
+}
+
 var (
 	usesTable  = regexp.MustCompile(`(?i)\b(?:from|join|into|update|lock\s+table)\s+(WF_\w+)`)
 	usesColumn = regexp.MustCompile(`\b([A-Z])\.([A-Z_]+)\b`)
@@ -148,7 +178,7 @@ var (
 // words are what statements may say in upper case beside names of the schema.
 var words = strings.Fields(`CAST TIMESTAMP SYSTIMESTAMP TIME ZONE NUMTODSINTERVAL NEXTVAL DUAL SYS_CONTEXT CASE WHEN THEN END PROCESSED NULL
 WF_TASK_SEQ WF_TASK_EVENT_SEQ WF_LETTER_SEQ WF_DEFINITION_SEQ AQUEDUCT_TURN AT AS DB_NOW_UTC SCHEMA_NAME CRASHES
-CORR_ID ALL_INDEXES ALL_OBJECTS ALL_QUEUES ALL_TAB_PRIVS AQUEDUCT CURRENT_UTILIZATION DEQ DEQUEUE_ENABLED ENQ ENQUEUE_ENABLED GRANTEE INDEX INDEX_NAME
+CORR_ID ALL_INDEXES ALL_OBJECTS ALL_QUEUES ALL_TAB_PRIVS AQUEDUCT_API CURRENT_UTILIZATION DEQ DEQUEUE_ENABLED ENQ ENQUEUE_ENABLED GRANTEE INDEX INDEX_NAME
 ISDEFAULT LETTERS LIMIT_VALUE MAX_RETRIES NAME NEW_ID NLS_DATABASE_PARAMETERS OBJECT_NAME OBJECT_TYPE OWNED OWNER PARAMETER PRIVILEGE PRODUCT
 PRODUCT_COMPONENT_VERSION QUEUE_TYPE RESOURCE_LIMIT RESOURCE_NAME RETENTION RETRY_DELAY ROLE SESSION_PRIVS SESSION_ROLES SESSION_USER STATUS
 TABLE_NAME TABLE_OWNER TABLE_SCHEMA TRIM VALUE VERSION WF_DLQ_QTAB READY DELAYED EXPIRED OLDEST_ON_UTC MSG_STATE ENQ_TIME QUEUE HELD_SIGNAL HELD_SCHEDULE HELD_COMMAND INSTANCES SIGNALS MSG_ID USER_DATA ABOUT FOUND OTHERS AQ WF_SIGNAL_QTAB WF_SCHEDULE_QTAB WF_COMMAND_QTAB

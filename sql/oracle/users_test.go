@@ -121,6 +121,6 @@ func TestUsersCannotDoMoreThanTheyNeed(t *testing.T) {
 	if err := session.Enqueue(t.Context(), q, []aq.Send{{Body: []byte("x"), Priority: 5}}); !slices.Contains(aq.Codes(err), noRight) {
 		t.Errorf("an application may enqueue without the package: %v", err)
 	}
-	a.refuses(t, a.application, "BEGIN "+a.owner+".AQUEDUCT.FAIL(-20801, 'x'); END;", undeclared, unknown, noRight)
+	a.refuses(t, a.application, "BEGIN "+a.owner+".AQUEDUCT_API.FAIL(-20801, 'x'); END;", undeclared, unknown, noRight)
 	a.script(t, a.owner, "90_uninstall")
 }

@@ -1,1 +1,1 @@
-select AQUEDUCT.NEW_ID() NEW_ID from DUAL
+select AQUEDUCT_API.NEW_ID() NEW_ID from DUAL

@@ -3,10 +3,10 @@
 -- Every function is part of the caller's own transaction: nothing is sent until
 -- he commits, and nothing when he rolls back. The result is the id of the
 -- message. Rights are the owner's; applications need EXECUTE and nothing else:
---   GRANT EXECUTE ON AQUEDUCT TO application
-PROMPT Aqueduct: package AQUEDUCT
+--   GRANT EXECUTE ON AQUEDUCT_API TO application
+PROMPT Aqueduct: package AQUEDUCT_API
 
-CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE AQUEDUCT_API AUTHID DEFINER AS
 
   -- Errors: what is wrong with an argument, and which.
   invalid_argument CONSTANT PLS_INTEGER := -20801;
@@ -84,10 +84,10 @@ CREATE OR REPLACE PACKAGE AQUEDUCT AUTHID DEFINER AS
     p_data    IN CLOB DEFAULT 'null'
   ) RETURN RAW;
 
-END AQUEDUCT;
+END AQUEDUCT_API;
 /
 
-CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
+CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
 
   c_envelope_max CONSTANT PLS_INTEGER := 1048576; -- bytes of an envelope
   c_bytes_max CONSTANT PLS_INTEGER := 32000; -- of a message: what every peer can read
@@ -508,5 +508,5 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT AS
     RETURN send(envelope('TaskCompleted', v_signal, v_instance, v_token, NULL, p_user, v_head || p_data || v_tail), v_instance, NULL);
   END complete_task;
 
-END AQUEDUCT;
+END AQUEDUCT_API;
 /

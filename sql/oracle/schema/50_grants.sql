@@ -60,9 +60,9 @@ GRANT SELECT ON WF_V_NODES TO &runtime_user
 /
 -- Applications send with the package, and need nothing else. The runtime user
 -- may do all of that anyway: with this he sees that the package is valid.
-GRANT EXECUTE ON AQUEDUCT TO AQUEDUCT_APPLICATION
+GRANT EXECUTE ON AQUEDUCT_API TO AQUEDUCT_APPLICATION
 /
-GRANT EXECUTE ON AQUEDUCT TO &runtime_user
+GRANT EXECUTE ON AQUEDUCT_API TO &runtime_user
 /
 GRANT SELECT ON AQ$WF_SIGNAL_QTAB TO &runtime_user
 /

@@ -1,7 +1,7 @@
 -- Aqueduct: removes everything, data included. Run as the owner of the schema.
 -- ORA-00942, ORA-02289, ORA-04043, ORA-24002 and ORA-24010 say that an object is gone already.
 PROMPT Aqueduct: uninstall
-DROP PACKAGE AQUEDUCT
+DROP PACKAGE AQUEDUCT_API
 /
 DROP VIEW WF_V_INSTANCES
 /
