@@ -47,8 +47,9 @@ var law = []rule{
 	{6, "sql/embedded", []string{"definition", "problem", "projections", "sql/rows", "sql/sqlite", "sql/sqlite/conn", "sql/sqlite/files", "store", "store/survey"}, []string{"signal", "snapshot", "store/storetest", "internal/..."}},
 	{5, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "sql/rows", "store", "store/survey"}, []string{"store/storetest", "internal/..."}},
 	{5, "sql/sqlite", []string{"problem", "projections", "signal", "snapshot", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "store"}, []string{"engine", "store/storetest", "internal/..."}},
+	{3, "runtime/admission", []string{"problem"}, nil},
 	{4, "runtime/turn", []string{"engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, []string{"definition/..."}},
-	{5, "runtime/dispatch", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "snapshot", "store"}, nil},
+	{5, "runtime/dispatch", []string{"engine", "memory", "problem", "projections", "runtime/admission", "runtime/turn", "signal", "snapshot", "store"}, nil},
 	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "store"}, []string{"snapshot"}},
 	{5, "runtime/events", []string{"engine", "problem", "projections", "runtime/turn", "schedule", "signal", "snapshot", "store"}, nil},
 	{5, "runtime/service", []string{"definition", "engine", "problem", "projections", "runtime/turn", "schedule", "schema", "signal", "snapshot", "store"}, nil},
@@ -139,13 +140,13 @@ var exactKeys = map[string]string{
 // store and turn are in it; the language, Oracle, the API and what people ask
 // are extras.
 var kernel = []string{
-	"problem", "signal", "snapshot", "memory", "engine", "projections", "store", "runtime/turn", "runtime/dispatch", "runtime/pump",
+	"problem", "signal", "snapshot", "engine", "projections", "store", "runtime/turn", "runtime/dispatch", "runtime/pump",
 	"sql/sqlite", "sql/sqlite/query", "sql/sqlite/schema",
 }
 
 // apart are packages that know nothing of the house but its errors, as a library
 // does: the kernel may use them, and a newcomer need not read them.
-var apart = []string{"jq", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files"}
+var apart = []string{"jq", "memory", "runtime/admission", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files"}
 
 // kernelSees lists what the kernel's packages still see of the extras. It only
 // shrinks.
@@ -164,13 +165,11 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 13_673
+const maxKernel = 12_768
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (
-	fileLines = ratchet{rule: "file-lines", unit: "lines", limit: 500, over: map[string]int{
-		"store/storetest/commit.go": 509,
-	}}
+	fileLines = ratchet{rule: "file-lines", unit: "lines", limit: 500, over: map[string]int{}}
 
 	// Of a type that is no test's.
 	typeMethods = ratchet{rule: "type-methods", unit: "methods", limit: 25, over: map[string]int{
@@ -185,7 +184,6 @@ var (
 		"jq.meter":                         40, // reads a program
 		"program.run":                      101,
 		"runtime/dispatch.Dispatcher":      64,
-		"runtime/dispatch.admission":       27,
 		"sql/oracle.Store":                 93,
 		"sql/oracle.checker":               37,
 		"sql/sqlite.Store":                 35,

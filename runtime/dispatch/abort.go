@@ -45,7 +45,7 @@ func (d *Dispatcher) Watch(ctx context.Context) {
 	for turn.Pause(ctx, withdrawnEvery/2) {
 		for _, j := range d.lasting() {
 			if done, err := d.answered(ctx, j); err == nil && done {
-				d.Log.Info("command is withdrawn; the attempt at it is aborted", "instance", j.instance, "command", j.position)
+				d.Log.Info("command is withdrawn; the attempt at it is aborted", "instance", j.Instance, "command", j.position)
 				d.abort(j)
 			}
 		}
@@ -98,7 +98,7 @@ func (d *Dispatcher) Withdrawn(instance string, settled []engine.Settled) {
 	}
 	d.mu.Unlock()
 	for _, j := range waiting {
-		if d.admission.drop(j) {
+		if d.admission.Drop(&j.Ticket) {
 			d.untrack(j)
 		}
 	}

@@ -124,14 +124,14 @@ func (d *Dispatcher) acknowledge(ctx context.Context, j *Job, row projections.En
 		if j.command.Token != "" {
 			return d.acknowledged(ctx, j, payload(ack.Output), ack.Actor)
 		}
-		change.Claims = []store.Claim{{InstanceID: j.instance, Position: j.position, Any: true, Done: true}}
+		change.Claims = []store.Claim{{InstanceID: j.Instance, Position: j.position, Any: true, Done: true}}
 	case engine.AckFailed:
 		e := ack.Failure()
 		if j.command.Token != "" {
 			return d.acknowledged(ctx, j, failure(&e, false), ack.Actor)
 		}
 		change = d.abandon(j, store.Claim{Any: true}, codeAckFailed, e)
-		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, fmt.Appendf(nil, "%s/%d", j.instance, j.position)).String()
+		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, fmt.Appendf(nil, "%s/%d", j.Instance, j.position)).String()
 	}
 	if err == nil {
 		err = d.Writer.Commit(ctx, change)
@@ -140,7 +140,7 @@ func (d *Dispatcher) acknowledge(ctx context.Context, j *Job, row projections.En
 		return "", err
 	}
 	if change.DeadLetter != nil {
-		d.Log.Error("command failed at its consumer and is a dead letter now", "instance", j.instance, "command", j.position, "target", j.command.Target)
+		d.Log.Error("command failed at its consumer and is a dead letter now", "instance", j.Instance, "command", j.position, "target", j.command.Target)
 		d.Dead.Inc()
 	}
 	return engine.Applied, nil
@@ -152,7 +152,7 @@ func (d *Dispatcher) acknowledge(ctx context.Context, j *Job, row projections.En
 func (d *Dispatcher) acknowledged(ctx context.Context, j *Job, result json.RawMessage, actor string) (engine.Disposition, error) {
 	now := d.Now()
 	env := signal.Envelope{
-		SignalID: j.command.Token + "/ack", InstanceID: j.instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
+		SignalID: j.command.Token + "/ack", InstanceID: j.Instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
 		WaitingToken: j.command.Token, OccurredAt: now, Headers: signal.ActorHeader(actor), Payload: result,
 	}
 	body, err := env.Encode()
@@ -170,7 +170,7 @@ func (d *Dispatcher) acknowledged(ctx context.Context, j *Job, result json.RawMe
 	if !undecided {
 		return out.Disposition, err
 	}
-	d.Log.Warn("acknowledgement could not be applied at once and is queued", "instance", j.instance, "command", j.position, "error", err)
+	d.Log.Warn("acknowledgement could not be applied at once and is queued", "instance", j.Instance, "command", j.position, "error", err)
 	return engine.Queued, d.Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 }
 
@@ -207,7 +207,7 @@ func (d *Dispatcher) overtaken(ctx context.Context, j *Job) (bool, error) {
 	}
 	over := false
 	err := d.retryCommit(ctx, func() error {
-		row, ok, err := d.Entry(ctx, j.instance, j.position)
+		row, ok, err := d.Entry(ctx, j.Instance, j.position)
 		over = ok && row.ClaimedBy != d.Node
 		return err
 	})
@@ -226,7 +226,7 @@ func (d *Dispatcher) outdated(ctx context.Context, delivery store.Delivery, env 
 	if j.command.Token == "" || j.deliveries == 0 {
 		return false, nil
 	}
-	snap, part, err := d.Load(ctx, delivery, j.instance)
+	snap, part, err := d.Load(ctx, delivery, j.Instance)
 	if err != nil {
 		return false, err
 	}
@@ -244,7 +244,7 @@ func (d *Dispatcher) remind(j *Job, row projections.Entry) {
 		notice = noticeReminder
 		d.metrics.redelivered.WithLabelValues(j.command.Target).Inc()
 	}
-	d.Log.Info("command is delivered again", "notice", notice, "instance", j.instance, "command", j.position, "target", j.command.Target,
+	d.Log.Info("command is delivered again", "notice", notice, "instance", j.Instance, "command", j.position, "target", j.command.Target,
 		"deliveries", j.deliveries, "failures", j.failures)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/admission"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -18,7 +19,7 @@ import (
 
 // Job is a command that this node has claimed.
 type Job struct {
-	instance string
+	admission.Ticket[*Job]
 	position int64
 	command  engine.Command
 	failures int  // attempts before this one, since the last delivery
@@ -29,18 +30,7 @@ type Job struct {
 	delivered  time.Time
 	note       string // of the claim; what the row says last
 
-	to     engine.Destination
-	late   time.Time // when it is given up if it still waits for a place
-	begun  bool      // the attempt is counted in the row
-	inside bool      // of an event: it has been published to the instances
-
-	// Under the lock of the dispatcher:
-	target   *target
-	queued   bool   // it stands in line
-	placed   bool   // it has a slot, and a place at its destination
-	answered bool   // it has given them back, and what came of it is not committed
-	probe    bool   // it is the one that tries whether the destination works again
-	why      string // what it waited for when it was given up
+	inside bool // of an event: it has been published to the instances
 
 	// Under the lock of the runtime, while the node performs it:
 	abort  context.CancelFunc // ends the attempt under way; nil = there is none, or nobody waits for its result
@@ -60,21 +50,24 @@ type place struct {
 	position int64
 }
 
-func (j *Job) at() place { return place{j.instance, j.position} }
+func (j *Job) at() place { return place{j.Instance, j.position} }
 
-// key is the idempotency key, as the command has it: the same on every attempt,
-// on every node. Commands made before they had one keep that of their place.
-func (j *Job) key() string {
-	if j.command.Key == "" {
-		return j.instance + "/" + strconv.FormatInt(j.position, 10)
+// Key is the idempotency key of a command, as it has it: the same on every
+// attempt, on every node. Commands made before they had one keep that of their
+// place.
+func Key(c engine.Command) string {
+	if c.Key == "" {
+		return c.Instance + "/" + strconv.FormatInt(c.Position, 10)
 	}
-	return j.command.Key
+	return c.Key
 }
 
 // newJob is a command of an instance's stream.
 func newJob(instance string, position int64, c engine.Command) *Job {
 	c.Instance, c.Position = instance, position
-	return &Job{instance: instance, position: position, command: c}
+	j := &Job{position: position, command: c}
+	j.Ticket = admission.Ticket[*Job]{Of: j, Instance: instance, Key: Key(c), Size: len(c.Input) + jobBytes}
+	return j
 }
 
 // Reserve finds a place for a command that a turn is about to claim, or room to
@@ -90,27 +83,31 @@ func (d *Dispatcher) Reserve(instance string, position int64, c engine.Command, 
 // one, so that a node never claims more than it can hold. It may wait from since
 // on, for as long as its definition or the node says.
 func (d *Dispatcher) reserve(j *Job, since time.Time) bool {
-	j.to = d.destination(j)
+	j.To = admission.Destination(d.destination(j))
 	if j.command.GiveUp == 0 {
-		j.late = since.Add(d.GiveUpAfter)
+		j.Late = since.Add(d.GiveUpAfter)
 	} else {
-		j.late = since.Add(j.command.GiveUp)
+		j.Late = since.Add(j.command.GiveUp)
 	}
-	return d.admission.reserve(j)
+	return d.admission.Reserve(&j.Ticket)
 }
 
 // Cancel gives back what was reserved for commands that were not claimed.
-func (d *Dispatcher) Cancel(jobs ...*Job) { d.admission.cancel(jobs...) }
+func (d *Dispatcher) Cancel(jobs ...*Job) {
+	for _, j := range jobs {
+		d.admission.Cancel(&j.Ticket)
+	}
+}
 
 // Begun says that the attempt at a command begins with its claim: one that waits
 // for a place is counted when it has one.
-func (j *Job) Begun() bool { return j.begun }
+func (j *Job) Begun() bool { return j.Counted }
 
 // Launch has commands performed that this node has claimed.
 func (d *Dispatcher) Launch(jobs ...*Job) {
 	for _, j := range jobs {
 		d.track(j)
-		if !d.admission.launch(j) {
+		if !d.admission.Launch(&j.Ticket) {
 			d.untrack(j) // the node stops, and leaves it to the next
 		}
 	}
@@ -139,7 +136,7 @@ func (d *Dispatcher) worker(work context.Context, j *Job) {
 		answer.Release()
 		if !moved {
 			d.untrack(j)
-			d.admission.done(j)
+			d.admission.Done(&j.Ticket)
 		}
 		if ctx.Err() != nil {
 			return
@@ -156,10 +153,10 @@ func (d *Dispatcher) worker(work context.Context, j *Job) {
 // instance's next turn, or the failure and the time of the next attempt. It
 // reports whether the command goes on at another destination.
 func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *Job) (moved bool) {
-	room, err := d.Memory.Calls.Take(ctx, int64(callFactor*j.size()))
+	room, err := d.Memory.Calls.Take(ctx, int64(callFactor*j.Size))
 	if err != nil { // which is no attempt
 		if ctx.Err() == nil {
-			j.begun = false
+			j.Counted = false
 			d.giveBack(ctx, j)
 		}
 		return false
@@ -167,7 +164,7 @@ func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *J
 	defer room.Release()
 	if wanted, err := d.began(ctx, j); !wanted || err != nil {
 		if err != nil && ctx.Err() == nil {
-			d.Log.Error("command could not be begun; it will be performed again", "instance", j.instance, "command", j.position, "error", err)
+			d.Log.Error("command could not be begun; it will be performed again", "instance", j.Instance, "command", j.position, "error", err)
 			d.giveBack(ctx, j)
 		}
 		return false
@@ -176,12 +173,12 @@ func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *J
 	if ctx.Err() != nil {
 		return false // withdrawn; or given up at shutdown: performed again elsewhere
 	}
-	d.admission.left(j, healthOf(failure))
+	d.admission.Left(&j.Ticket, healthOf(failure))
 	if failure == nil && d.goesOn(j) {
-		if d.admission.move(j, d.Performer.Destination(j.command)) {
+		if d.admission.Move(&j.Ticket, admission.Destination(d.Performer.Destination(j.command))) {
 			return true
 		}
-		j.begun = false // it has not been sent
+		j.Counted = false // it has not been sent
 		d.giveBack(ctx, j)
 		return false
 	}
@@ -190,26 +187,26 @@ func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *J
 		return false
 	}
 	d.Log.Error("the result of a command could not be committed; it will be performed again",
-		"instance", j.instance, "command", j.position, "error", err)
+		"instance", j.Instance, "command", j.position, "error", err)
 	lost := snapshot.Error{Title: "Result not committed", Detail: err.Error()}
 	if err := d.retryCommit(ctx, func() error { return d.later(ctx, j, time.Minute, lost) }); err != nil && ctx.Err() == nil {
-		d.Log.Error("command could not be given back", "instance", j.instance, "command", j.position, "error", err)
+		d.Log.Error("command could not be given back", "instance", j.Instance, "command", j.position, "error", err)
 	}
 	return false
 }
 
 // healthOf is what an attempt says about its destination: an error that is not
 // the destination's own is an answer.
-func healthOf(f *engine.Failure) health {
+func healthOf(f *engine.Failure) admission.Health {
 	switch {
 	case f == nil:
-		return healthy
+		return admission.Healthy
 	case f.Ill:
-		return ill
+		return admission.Ill
 	case f.Retry, engine.SameType(f.Error.Type, engine.ErrorBase+engine.ErrConfiguration), engine.SameType(f.Error.Type, engine.ErrorBase+engine.ErrValidation):
-		return unknownHealth // it was not sent, or not heard
+		return admission.Unknown // it was not sent, or not heard
 	}
-	return healthy
+	return admission.Healthy
 }
 
 // finish commits what came of an attempt.
@@ -229,7 +226,7 @@ func (d *Dispatcher) finish(ctx context.Context, j *Job, output json.RawMessage,
 // the end of the command.
 func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) error {
 	j.unknown = j.unknown || f.Unknown
-	delay, again := d.Performer.Backoff(j.failures+1, j.key())
+	delay, again := d.Performer.Backoff(j.failures+1, j.Key)
 	if f.Retry && again && j.command.Token != "" {
 		if over, err := d.overtaken(ctx, j); over || err != nil {
 			return err
@@ -298,7 +295,7 @@ func payload(output json.RawMessage) json.RawMessage {
 func (d *Dispatcher) answer(ctx context.Context, j *Job, result json.RawMessage, decide turn.Decision) error {
 	now := d.Now()
 	env := signal.Envelope{
-		SignalID: j.command.Token + "/" + strconv.Itoa(j.attempt()), InstanceID: j.instance, RuntimeProvider: signal.Provider,
+		SignalID: j.command.Token + "/" + strconv.Itoa(j.attempt()), InstanceID: j.Instance, RuntimeProvider: signal.Provider,
 		Type: signal.TaskCompleted, WaitingToken: j.command.Token, OccurredAt: now, Payload: result,
 	}
 	unknown := false
@@ -346,8 +343,8 @@ func (d *Dispatcher) later(ctx context.Context, j *Job, delay time.Duration, e s
 func (d *Dispatcher) again(j *Job, delay time.Duration, claim store.Claim) (store.Change, error) {
 	now := d.Now()
 	due := now.Add(delay).Truncate(time.Microsecond) // as stores keep it
-	body, err := signal.ForCommand(j.instance, j.position, j.attempt(), now, due).Encode()
-	claim.InstanceID, claim.Position, claim.NextAt, claim.Unknown = j.instance, j.position, due, j.unknown
+	body, err := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due).Encode()
+	claim.InstanceID, claim.Position, claim.NextAt, claim.Unknown = j.Instance, j.position, due, j.unknown
 	return store.Change{
 		Claims: []store.Claim{claim},
 		Send:   []store.Send{{Queue: store.Commands, Body: body, Due: due}},

@@ -45,7 +45,7 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	if !d.can(j.command.Target) {
 		return d.pass(ctx, delivery, j)
 	}
-	if _, again := d.Performer.Backoff(j.failures, j.key()); j.failures > 0 && !again {
+	if _, again := d.Performer.Backoff(j.failures, j.Key); j.failures > 0 && !again {
 		return d.exhausted(ctx, delivery, j, row.LastError)
 	}
 	if j.command.Ack > 0 && j.deliveries >= d.AckMax {
@@ -62,7 +62,7 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 			d.Resolve(j)
 			return err
 		}
-		d.admission.cancel(j)
+		d.admission.Cancel(&j.Ticket)
 		if errors.Is(err, store.ErrTaken) {
 			return delivery.Commit(ctx, store.Change{})
 		}
@@ -92,11 +92,6 @@ func Command(row projections.Entry) (engine.Command, error) {
 	return j.command, err
 }
 
-// Key is the idempotency key of a command.
-func Key(c engine.Command) string {
-	return (&Job{instance: c.Instance, position: c.Position, command: c}).key()
-}
-
 // jobOf is a command as its row has it.
 func jobOf(row projections.Entry) (*Job, error) {
 	var c engine.Command
@@ -104,7 +99,7 @@ func jobOf(row projections.Entry) (*Job, error) {
 	j := newJob(row.InstanceID, row.Position, c)
 	j.resume(row)
 	if err != nil {
-		return j, problem.Wrap(err, problem.Internal, "command.corrupt", "command %d of %s", j.position, j.instance)
+		return j, problem.Wrap(err, problem.Internal, "command.corrupt", "command %d of %s", j.position, j.Instance)
 	}
 	return j, nil
 }
@@ -125,10 +120,10 @@ func (d *Dispatcher) claim(ctx context.Context, delivery store.Delivery, j *Job,
 // hold is the claim of a node on a command, with the attempt that has begun.
 func (j *Job) hold(node, expect string) store.Claim {
 	c := store.Claim{
-		InstanceID: j.instance, Position: j.position, Expect: expect, Owner: node, Attempts: j.failures, Error: j.note,
+		InstanceID: j.Instance, Position: j.position, Expect: expect, Owner: node, Attempts: j.failures, Error: j.note,
 		Delivered: j.delivered, Deliveries: j.deliveries, Unknown: j.unknown,
 	}
-	if j.begun {
+	if j.Counted {
 		c.Attempts++
 	}
 	return c
@@ -174,6 +169,6 @@ func (d *Dispatcher) pass(ctx context.Context, delivery store.Delivery, j *Job) 
 		}
 		return d.giveUp(ctx, delivery, j, undeliveredCode(j), e)
 	}
-	due := d.Now().Add(d.Backoff(m.Attempts+1, j.key()))
+	due := d.Now().Add(d.Backoff(m.Attempts+1, j.Key))
 	return delivery.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Commands, Body: m.Body, Due: due, Priority: m.Priority, Attempts: m.Attempts + 1}}})
 }

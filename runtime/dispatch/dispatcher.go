@@ -19,6 +19,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/admission"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -79,7 +80,7 @@ type Config struct {
 // methods may be called from many goroutines.
 type Dispatcher struct {
 	Config
-	admission *admission
+	admission *admission.Admission[*Job]
 	metrics   *metrics
 	jobs      chan *Job // to workers with nothing to do
 
@@ -90,8 +91,11 @@ type Dispatcher struct {
 
 // New makes a dispatcher that accepts nothing yet.
 func New(c Config) *Dispatcher {
-	d := &Dispatcher{Config: c, admission: newAdmission(c), jobs: make(chan *Job), performing: map[place]*Job{}}
-	d.admission.start, d.admission.expired, d.admission.opened = d.start, d.expired, d.opened
+	d := &Dispatcher{Config: c, jobs: make(chan *Job), performing: map[place]*Job{}}
+	d.admission = admission.New(admission.Config[*Job]{
+		Slots: c.Activities, PerHost: c.PerHost, BreakAfter: c.BreakAfter, BreakFor: c.BreakFor, Waiting: c.Waiting, WaitingBytes: c.WaitingBytes,
+		Now: c.Now, Start: d.start, Expired: d.expired, Opened: d.opened,
+	})
 	d.metrics = newMetrics(d)
 	return d
 }
@@ -101,12 +105,12 @@ func (d *Dispatcher) Accept(work context.Context) {
 	d.mu.Lock()
 	d.work = work
 	d.mu.Unlock()
-	d.admission.accept()
+	d.admission.Accept()
 }
 
 // Close takes nothing any more, gives back what waits, and returns when nothing
 // is performed.
 func (d *Dispatcher) Close(work context.Context) {
-	d.giveBack(work, d.admission.close()...)
-	d.admission.busy.Wait()
+	d.giveBack(work, d.admission.Close()...)
+	d.admission.Wait()
 }

@@ -29,7 +29,7 @@ func (d *Dispatcher) attempt(ctx context.Context, j *Job) (json.RawMessage, *eng
 	case engine.TargetLifecycle:
 		return nil, d.Lifecycle(ctx, j.command, j.failures+1)
 	}
-	return d.Performer.Perform(ctx, j.command, j.key(), j.attempt())
+	return d.Performer.Perform(ctx, j.command, j.Key, j.attempt())
 }
 
 // emit publishes an event: to the instances that listen for it, and then, as a
@@ -38,7 +38,7 @@ func (d *Dispatcher) attempt(ctx context.Context, j *Job) (json.RawMessage, *eng
 // the outside knows it by source and id.
 func (d *Dispatcher) emit(ctx context.Context, j *Job) *engine.Failure {
 	if j.inside {
-		_, failure := d.Performer.Perform(ctx, j.command, j.key(), j.attempt())
+		_, failure := d.Performer.Perform(ctx, j.command, j.Key, j.attempt())
 		return failure
 	}
 	if _, err := d.Publish(ctx, j.command.Input, j.command.Headers); err != nil {
@@ -54,13 +54,13 @@ func (d *Dispatcher) emit(ctx context.Context, j *Job) *engine.Failure {
 // done ends a command that nobody waits for.
 func (d *Dispatcher) done(ctx context.Context, j *Job) error {
 	return d.ended(ctx, store.Change{Claims: []store.Claim{{
-		InstanceID: j.instance, Position: j.position, Expect: d.Node, Done: true,
+		InstanceID: j.Instance, Position: j.position, Expect: d.Node, Done: true,
 	}}})
 }
 
 // undelivered makes a dead letter of a command that nobody waits for.
 func (d *Dispatcher) undelivered(ctx context.Context, j *Job, e snapshot.Error) error {
-	d.Log.Error("command is undelivered and a dead letter now", "instance", j.instance, "command", j.position, "target", j.command.Target, "error", e.Detail)
+	d.Log.Error("command is undelivered and a dead letter now", "instance", j.Instance, "command", j.position, "target", j.command.Target, "error", e.Detail)
 	return d.ended(ctx, d.abandon(j, store.Claim{Expect: d.Node}, undeliveredCode(j), e))
 }
 
@@ -82,9 +82,9 @@ func (d *Dispatcher) ended(ctx context.Context, c store.Change) error {
 func (d *Dispatcher) abandon(j *Job, claim store.Claim, reason string, e snapshot.Error) store.Change {
 	now := d.Now()
 	due := now.Truncate(time.Microsecond) // as stores keep it
-	envelope := signal.ForCommand(j.instance, j.position, j.attempt(), now, due)
+	envelope := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due)
 	body, _ := envelope.Encode() // ids of the store's own
-	claim.InstanceID, claim.Position, claim.Error, claim.Delivered = j.instance, j.position, e.Title+": "+e.Detail, j.delivered
+	claim.InstanceID, claim.Position, claim.Error, claim.Delivered = j.Instance, j.position, e.Title+": "+e.Detail, j.delivered
 	claim.Unknown = j.unknown
 	if j.command.Ack > 0 {
 		claim.NextAt = due // announcements before this one are superseded
@@ -92,7 +92,7 @@ func (d *Dispatcher) abandon(j *Job, claim store.Claim, reason string, e snapsho
 	return store.Change{
 		Claims: []store.Claim{claim},
 		DeadLetter: &projections.DeadLetter{
-			ID: uuid.Must(uuid.NewV7()).String(), Queue: string(store.Commands), InstanceID: j.instance, Envelope: body, Reason: reason,
+			ID: uuid.Must(uuid.NewV7()).String(), Queue: string(store.Commands), InstanceID: j.Instance, Envelope: body, Reason: reason,
 			Detail: e.Title + ": " + e.Detail, Attempts: j.attempt(), Node: d.Node, EnqueuedAt: now, DiedAt: now,
 		},
 	}

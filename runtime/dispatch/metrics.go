@@ -3,8 +3,9 @@ package dispatch
 import (
 	"sync"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/aqueduct-engine/aqueduct/runtime/admission"
 )
 
 // metrics is what a dispatcher counts.
@@ -37,7 +38,7 @@ const (
 )
 
 // host is the label of a destination.
-func (m *metrics) host(to engine.Destination) string {
+func (m *metrics) host(to admission.Destination) string {
 	if to.Host == "" {
 		return functionHost
 	}
@@ -66,10 +67,10 @@ func newMetrics(d *Dispatcher) *metrics {
 		d:           d,
 		redelivered: vec("aqueduct_commands_redelivered_total", "Commands performed again because they were not acknowledged.", "target"),
 		acks:        vec("aqueduct_acknowledgements_total", "Acknowledgements of commands.", "outcome"),
-		running:     gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { running, _ := d.admission.load(); return float64(running) }),
+		running:     gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { running, _ := d.admission.Load(); return float64(running) }),
 		capacity:    gauge("aqueduct_commands_running_limit", "Commands that may be performed at once.", func() float64 { return float64(d.Activities) }),
-		waiting:     gauge("aqueduct_commands_waiting", "Commands that wait on this node for a slot, a place at their host or a circuit breaker.", func() float64 { _, waiting := d.admission.load(); return float64(waiting) }),
-		room:        gauge("aqueduct_commands_waiting_limit", "Commands that may wait on this node.", func() float64 { return float64(waitingTargets * d.Waiting) }),
+		waiting:     gauge("aqueduct_commands_waiting", "Commands that wait on this node for a slot, a place at their host or a circuit breaker.", func() float64 { _, waiting := d.admission.Load(); return float64(waiting) }),
+		room:        gauge("aqueduct_commands_waiting_limit", "Commands that may wait on this node.", func() float64 { return float64(admission.WaitingTargets * d.Waiting) }),
 		givenUp:     counter("aqueduct_commands_given_up_total", "Commands that waited for a place for too long and were not sent."),
 		crowded:     counter("aqueduct_commands_crowded_total", "Announcements of commands put off because this node had no room for them."),
 		opened:      vec("aqueduct_activity_breaker_opened_total", "Times a circuit breaker of a host opened.", "host"),
@@ -95,7 +96,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	type series struct{ host, state string }
 	breakers, inFlight := map[series]int{}, map[string]int{}
-	for _, t := range m.d.Targets() {
+	for _, t := range m.d.admission.States() {
 		host := m.host(t.Destination)
 		breakers[series{host, t.Breaker}]++
 		inFlight[host] += t.Running

@@ -17,7 +17,7 @@ func TestPerformancesOfOneCommand(t *testing.T) {
 	aborted := 0
 	var jobs []*Job
 	for i := range 3 {
-		j := &Job{instance: "i", position: 7}
+		j := newJob("i", 7, engine.Command{})
 		if again := d.track(j); again != (i > 0) {
 			t.Errorf("performance %d: performed before is %t", i, again)
 		}
@@ -32,8 +32,9 @@ func TestPerformancesOfOneCommand(t *testing.T) {
 	d.untrack(jobs[1])
 	d.untrack(jobs[2])
 	// Two commits of unknown outcome may have claimed one command: each is looked after.
-	first := &Job{instance: "d", position: 1, unresolved: true}
-	if other := (&Job{instance: "d", position: 1, unresolved: true}); d.track(first) || d.track(other) || d.alone(other) {
+	first, other := newJob("d", 1, engine.Command{}), newJob("d", 1, engine.Command{})
+	first.unresolved, other.unresolved = true, true
+	if d.track(first) || d.track(other) || d.alone(other) {
 		t.Error("a command is taken for performed by an unresolved job")
 	} else if d.untrack(first); !d.alone(other) {
 		t.Error("an unresolved job is not alone")

@@ -30,8 +30,8 @@ func (d *Dispatcher) resolve(ctx context.Context, j *Job) {
 		claimed, known, err := d.claimed(ctx, j)
 		if claimed && d.alone(j) {
 			d.sure(j)
-			d.Log.Info("a commit of unknown outcome was made; its command is performed", "instance", j.instance, "command", j.position)
-			if !d.admission.launch(j) {
+			d.Log.Info("a commit of unknown outcome was made; its command is performed", "instance", j.Instance, "command", j.position)
+			if !d.admission.Launch(&j.Ticket) {
 				d.untrack(j)
 			}
 			return
@@ -39,13 +39,13 @@ func (d *Dispatcher) resolve(ctx context.Context, j *Job) {
 		d.untrack(j)
 		over := err == nil && !claimed && time.Since(begun) > unknownFor
 		if known || over || !turn.Pause(ctx, delay) {
-			d.admission.cancel(j)
+			d.admission.Cancel(&j.Ticket)
 			return
 		}
 		delay = min(2*delay, 5*time.Second)
 	}
 	d.untrack(j) // it is performed already
-	d.admission.cancel(j)
+	d.admission.Cancel(&j.Ticket)
 }
 
 // claimed says whether this node has the command, or known that it is somebody
@@ -53,7 +53,7 @@ func (d *Dispatcher) resolve(ctx context.Context, j *Job) {
 // stands at its place may be another command: the turn was decided again, or the
 // same start was tried twice, and that one was made. Whoever made it performs it.
 func (d *Dispatcher) claimed(ctx context.Context, j *Job) (claimed, known bool, err error) {
-	row, ok, err := d.Entry(ctx, j.instance, j.position)
+	row, ok, err := d.Entry(ctx, j.Instance, j.position)
 	if !ok {
 		return false, false, err
 	}
@@ -64,11 +64,11 @@ func (d *Dispatcher) claimed(ctx context.Context, j *Job) (claimed, known bool, 
 	if err != nil {
 		return false, false, err
 	}
-	if made.key() != j.key() {
+	if made.Key != j.Key {
 		return false, true, nil
 	}
 	j.command = made.command
-	begun := j.begun
+	begun := j.Counted
 	j.resume(row)
 	if begun {
 		j.failures = max(j.failures-1, 0) // the row counts the attempt that this is
@@ -79,7 +79,7 @@ func (d *Dispatcher) claimed(ctx context.Context, j *Job) (claimed, known bool, 
 
 // answered says whether the result of a command has been applied.
 func (d *Dispatcher) answered(ctx context.Context, j *Job) (bool, error) {
-	row, ok, err := d.Entry(ctx, j.instance, j.position)
+	row, ok, err := d.Entry(ctx, j.Instance, j.position)
 	return ok && row.Processed != nil && *row.Processed, err
 }
 

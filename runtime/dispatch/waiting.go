@@ -8,6 +8,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/admission"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -39,17 +40,17 @@ func (d *Dispatcher) goesOn(j *Job) bool {
 // it is made: only what is in flight is an attempt. It reports false when
 // nobody wants the command any more.
 func (d *Dispatcher) began(ctx context.Context, j *Job) (bool, error) {
-	if j.begun {
+	if j.Counted {
 		return true, nil
 	}
-	j.begun = true
+	j.Counted = true
 	node := d.Node
 	err := d.retryCommit(ctx, func() error { return d.Writer.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(node, node)}}) })
 	if errors.Is(err, store.ErrTaken) {
 		return false, nil
 	}
-	j.begun = err == nil
-	return j.begun, err
+	j.Counted = err == nil
+	return j.Counted, err
 }
 
 // Delays after which a command is looked at again for which no node has had
@@ -64,9 +65,9 @@ const (
 func (d *Dispatcher) put(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {
 	m := delivery.Message()
 	now := d.Now()
-	if !j.late.After(now) {
+	if !j.Late.After(now) {
 		d.metrics.givenUp.Inc()
-		return d.giveUp(ctx, delivery, j, undeliveredCode(j), notSent("room on a node for commands to "+j.to.Target))
+		return d.giveUp(ctx, delivery, j, undeliveredCode(j), notSent("room on a node for commands to "+j.To.Target))
 	}
 	delay := min(max(now.Sub(row.CreatedAt)/2, putDelay), putDelayMax)
 	d.metrics.crowded.Inc()
@@ -88,7 +89,7 @@ func (d *Dispatcher) giveBack(ctx context.Context, jobs ...*Job) {
 				d.giveBack(ctx, j)
 			}
 		} else if err != nil && !errors.Is(err, store.ErrTaken) && ctx.Err() == nil {
-			d.Log.Error("command could not be given back", "instance", jobs[0].instance, "command", jobs[0].position, "error", err)
+			d.Log.Error("command could not be given back", "instance", jobs[0].Instance, "command", jobs[0].position, "error", err)
 		}
 		jobs = jobs[n:]
 	}
@@ -111,23 +112,20 @@ func (d *Dispatcher) announce(ctx context.Context, jobs []*Job) error {
 
 // expired gives up commands that have waited for a place for too long.
 func (d *Dispatcher) expired(jobs []*Job) {
-	go func() {
-		defer d.admission.busy.Done()
-		for _, j := range jobs {
-			d.untrack(j)
-			err := d.giveUpWaiting(d.work, j)
-			if err != nil && d.work.Err() == nil {
-				d.Log.Error("command could not be given up; it waits again", "instance", j.instance, "command", j.position, "error", err)
-				d.giveBack(d.work, j)
-			}
+	for _, j := range jobs {
+		d.untrack(j)
+		err := d.giveUpWaiting(d.work, j)
+		if err != nil && d.work.Err() == nil {
+			d.Log.Error("command could not be given up; it waits again", "instance", j.Instance, "command", j.position, "error", err)
+			d.giveBack(d.work, j)
 		}
-	}()
+	}
 }
 
 // giveUpWaiting ends a command that was not sent.
 func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
 	d.metrics.givenUp.Inc()
-	e := notSent(j.why)
+	e := notSent(j.Why)
 	if j.command.Token == "" {
 		return d.undelivered(ctx, j, e)
 	}
@@ -144,13 +142,10 @@ func notSent(why string) snapshot.Error {
 }
 
 // opened tells that a breaker has opened.
-func (d *Dispatcher) opened(to engine.Destination) {
+func (d *Dispatcher) opened(to admission.Destination) {
 	d.Log.Warn("circuit breaker is open: nothing is sent there for a while", "target", to.Target, "for", d.BreakFor)
 	d.metrics.opened.WithLabelValues(d.metrics.host(to)).Inc()
 }
-
-// size is what a command costs while it waits.
-func (j *Job) size() int { return len(j.command.Input) + jobBytes }
 
 // Costs of a command.
 const (

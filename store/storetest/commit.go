@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -488,20 +487,5 @@ var commitCases = map[string]func(*testCase){
 			equal(k, string(entries[0].Data), input)
 		}
 	},
-	"large data in a stream survives": func(k *testCase) {
-		data := bytes.Repeat([]byte("0123456789abcdef"), 1<<14)
-		c := turn("a", 1)
-		c.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 1, Kind: "event", Data: data}}
-		k.commit(c)
-		got, err := k.s.Streams.Stream(k.ctx, "a", 0, 10)
-		k.ok(err)
-		equal(k, got, c.Rows.Stream)
-	},
-}
-
-func task(id, instance string) projections.Task {
-	return projections.Task{ID: id, InstanceID: instance, Definition: "default/d", Name: "review", Title: "Prüfen", Status: projections.TaskReady,
-		CandidateUsers: `["ann"]`, CandidateGroups: `["clerks"]`, ExcludedUsers: `["bob"]`, Outcomes: `["yes","no"]`, Priority: 5,
-		Payload: []byte(`{"p":1}`), Form: []byte(`{"f":1}`), Token: "tok-" + id, Version: 1, CreatedAt: at, DueAt: at.Add(time.Hour),
-		EscalateTo: `["leads"]`}
+	"large data in a stream survives": largeEntry,
 }

@@ -163,3 +163,13 @@ func reusedBytes(k *testCase) {
 		equal(k, got, s)
 	}
 }
+
+func largeEntry(k *testCase) {
+	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<14)
+	c := turn("a", 1)
+	c.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 1, Kind: "event", Data: data}}
+	k.commit(c)
+	got, err := k.s.Streams.Stream(k.ctx, "a", 0, 10)
+	k.ok(err)
+	equal(k, got, c.Rows.Stream)
+}

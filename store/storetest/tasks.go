@@ -165,3 +165,10 @@ func claimNext(k *testCase) {
 		k.Errorf("%d of %d tasks were claimed", len(holders), tasks)
 	}
 }
+
+func task(id, instance string) projections.Task {
+	return projections.Task{ID: id, InstanceID: instance, Definition: "default/d", Name: "review", Title: "Prüfen", Status: projections.TaskReady,
+		CandidateUsers: `["ann"]`, CandidateGroups: `["clerks"]`, ExcludedUsers: `["bob"]`, Outcomes: `["yes","no"]`, Priority: 5,
+		Payload: []byte(`{"p":1}`), Form: []byte(`{"f":1}`), Token: "tok-" + id, Version: 1, CreatedAt: at, DueAt: at.Add(time.Hour),
+		EscalateTo: `["leads"]`}
+}

@@ -1,21 +1,21 @@
-package dispatch
+package admission
 
 import "time"
 
-// health is what an attempt says about its destination.
-type health int
+// Health is what an attempt says about its destination.
+type Health int
 
 const (
-	unknownHealth health = iota // it was not reached, or the attempt was given up
-	healthy
-	ill
+	Unknown Health = iota // it was not reached, or the attempt was given up
+	Healthy
+	Ill
 )
 
 // States of a breaker.
 const (
-	breakerClosed   = "closed"    // commands are sent
-	breakerOpen     = "open"      // none is
-	breakerHalfOpen = "half-open" // one is, and decides
+	Closed   = "closed"    // commands are sent
+	Open     = "open"      // none is
+	HalfOpen = "half-open" // one is, and decides
 )
 
 // breakFirst is how long a breaker is open at first; it doubles each time that
@@ -46,15 +46,15 @@ func (b *breaker) sent() (probe bool) {
 
 // received notes what came of a command; it reports whether the breaker opened. It
 // is open for the given time at most.
-func (b *breaker) received(h health, from string, probe bool, now time.Time, after int, open time.Duration) bool {
+func (b *breaker) received(h Health, from string, probe bool, now time.Time, after int, open time.Duration) bool {
 	counts := b.until.IsZero() || probe // what was sent before it opened says nothing new
 	if probe {
 		b.probing = false
 	}
 	switch {
-	case h == unknownHealth || !counts:
+	case h == Unknown || !counts:
 		return false
-	case h == healthy:
+	case h == Healthy:
 		*b = breaker{}
 		return false
 	}
@@ -73,9 +73,9 @@ func (b *breaker) received(h health, from string, probe bool, now time.Time, aft
 func (b *breaker) state(now time.Time) string {
 	switch {
 	case b.until.IsZero():
-		return breakerClosed
+		return Closed
 	case now.Before(b.until):
-		return breakerOpen
+		return Open
 	}
-	return breakerHalfOpen
+	return HalfOpen
 }

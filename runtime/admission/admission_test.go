@@ -1,4 +1,4 @@
-package dispatch
+package admission
 
 import (
 	"cmp"
@@ -9,58 +9,65 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/aqueduct-engine/aqueduct/engine"
 )
+
+// job is a command of a test.
+type job struct{ Ticket[*job] }
 
 // line is an admission whose commands end when the test says so.
 type line struct {
-	*admission
+	*Admission[*job]
 	seen    sync.Mutex // of what follows: timers begin commands, too
 	begun   []string   // instances, in the order in which their commands began
-	jobs    map[string]*Job
+	jobs    map[string]*job
 	expired []string
-	n       int64
+	n       int
 }
 
-func newLine(c Config) *line {
+func newLine(c Config[*job]) *line {
 	c.Now = time.Now
-	c.Activities, c.PerHost, c.Waiting = cmp.Or(c.Activities, 256), cmp.Or(c.PerHost, 64), cmp.Or(c.Waiting, 2_048)
+	c.Slots, c.PerHost, c.Waiting = cmp.Or(c.Slots, 256), cmp.Or(c.PerHost, 64), cmp.Or(c.Waiting, 2_048)
 	c.WaitingBytes, c.BreakAfter, c.BreakFor = cmp.Or(c.WaitingBytes, 64<<20), cmp.Or(c.BreakAfter, 5), cmp.Or(c.BreakFor, 30*time.Second)
-	l := &line{admission: newAdmission(c), jobs: map[string]*Job{}}
-	l.admission.start = func(j *Job) {
+	l := &line{jobs: map[string]*job{}}
+	c.Start = func(j *job) {
 		l.seen.Lock()
 		defer l.seen.Unlock()
-		l.begun = append(l.begun, j.instance)
-		l.jobs[j.instance] = j
+		l.begun = append(l.begun, j.Instance)
+		l.jobs[j.Instance] = j
 	}
-	l.admission.expired = func(jobs []*Job) {
-		defer l.busy.Done()
+	c.Expired = func(jobs []*job) {
 		l.seen.Lock()
 		defer l.seen.Unlock()
 		for _, j := range jobs {
-			l.expired = append(l.expired, j.instance+": "+j.why)
+			l.expired = append(l.expired, j.Instance+": "+j.Why)
 		}
 	}
-	l.opened = func(engine.Destination) {}
-	l.accept()
+	c.Opened = func(Destination) {}
+	l.Admission = New(c)
+	l.Accept()
 	return l
 }
 
 // add claims a command, when there is room.
 func (l *line) add(instance, target, host string, wait time.Duration) bool {
 	l.n++
-	j := &Job{instance: instance, position: l.n, to: engine.Destination{Target: target, Host: host}, late: time.Now().Add(wait)}
-	return l.reserve(j) && l.launch(j)
+	j := &job{}
+	j.Ticket = Ticket[*job]{
+		Of: j, Instance: instance, Key: fmt.Sprint(instance, "/", l.n), Size: size, To: Destination{Target: target, Host: host}, Late: time.Now().Add(wait),
+	}
+	return l.Reserve(&j.Ticket) && l.Launch(&j.Ticket)
 }
 
+// size is what a command costs here.
+const size = 512
+
 // end ends the command of an instance that began last.
-func (l *line) end(instance string, h health) {
+func (l *line) end(instance string, h Health) {
 	l.seen.Lock()
 	j := l.jobs[instance]
 	l.seen.Unlock()
-	l.left(j, h)
-	l.done(j)
+	l.Left(&j.Ticket, h)
+	l.Done(&j.Ticket)
 }
 
 // over are the commands that were given up.
@@ -82,7 +89,7 @@ func (l *line) got(t *testing.T, want string) {
 
 func TestInstancesTakeTurnsAtADestination(t *testing.T) {
 	t.Parallel()
-	l := newLine(Config{Activities: 8, PerHost: 1})
+	l := newLine(Config[*job]{Slots: 8, PerHost: 1})
 	for range 100 {
 		l.add("wide", "GET h/a", "h", time.Hour)
 	}
@@ -90,16 +97,16 @@ func TestInstancesTakeTurnsAtADestination(t *testing.T) {
 	l.add("y", "GET h/a", "h", time.Hour)
 	l.add("other", "GET g/a", "g", time.Hour)
 	l.got(t, "wide other") // another host has its own places
-	l.end("wide", healthy)
+	l.end("wide", Healthy)
 	for range 4 {
-		l.end(l.begun[len(l.begun)-1], healthy)
+		l.end(l.begun[len(l.begun)-1], Healthy)
 	}
 	l.got(t, "wide x y wide wide")
 }
 
 func TestDestinationsTakeTurnsAtSlots(t *testing.T) {
 	t.Parallel()
-	l := newLine(Config{Activities: 4})
+	l := newLine(Config[*job]{Slots: 4})
 	for i := range 20 {
 		l.add(fmt.Sprint("a", i), "a", "", time.Hour)
 	}
@@ -109,20 +116,20 @@ func TestDestinationsTakeTurnsAtSlots(t *testing.T) {
 	for i := range 3 {
 		l.add(fmt.Sprint("b", i), "b", "", time.Hour)
 	}
-	l.end("a0", healthy)
-	l.end("a1", healthy)
-	l.end("b", healthy)
+	l.end("a0", Healthy)
+	l.end("a1", Healthy)
+	l.end("b", Healthy)
 	l.got(t, "a3 b0 a4")
 }
 
 func TestAHostInTroubleHoldsNoSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(Config{Activities: 4, BreakAfter: 3, BreakFor: time.Minute})
+		l := newLine(Config[*job]{Slots: 4, BreakAfter: 3, BreakFor: time.Minute})
 		for i := range 50 {
 			l.add(fmt.Sprint("sick", i), "GET h/sick", "h", time.Hour)
 			if i < 3 {
-				l.end(fmt.Sprint("sick", i), ill)
+				l.end(fmt.Sprint("sick", i), Ill)
 			}
 		}
 		l.got(t, "sick0 sick1 sick2")
@@ -133,23 +140,23 @@ func TestAHostInTroubleHoldsNoSlots(t *testing.T) {
 		time.Sleep(breakFirst + time.Millisecond)
 		synctest.Wait()
 		l.got(t, "sick3") // one tries
-		l.end("sick3", ill)
+		l.end("sick3", Ill)
 		l.got(t, "")
 		time.Sleep(2*breakFirst + time.Millisecond)
 		synctest.Wait()
 		l.got(t, "sick4")
-		l.end("sick4", healthy)
+		l.end("sick4", Healthy)
 		l.got(t, "sick5")
-		l.end("well0", healthy)
+		l.end("well0", Healthy)
 		l.got(t, "sick6")
-		l.close()
+		l.Close()
 	})
 }
 
 func TestWhatWaitsIsGivenUpByAge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(Config{Activities: 4, PerHost: 1})
+		l := newLine(Config[*job]{Slots: 4, PerHost: 1})
 		l.add("slow", "GET h/a", "h", time.Second)
 		l.add("patient", "GET h/a", "h", time.Hour)
 		l.add("hasty", "GET h/a", "h", time.Minute)
@@ -163,17 +170,17 @@ func TestWhatWaitsIsGivenUpByAge(t *testing.T) {
 		if got := l.over(); len(got) != 1 || got[0] != "hasty: a place at host h: 1 requests are under way" {
 			t.Errorf("expired: %v", got)
 		}
-		l.end("slow", healthy)
+		l.end("slow", Healthy)
 		l.got(t, "slow patient")
-		if l.close(); l.waiting != 0 || l.bytes != 0 {
-			t.Errorf("%d wait, %d bytes", l.waiting, l.bytes)
+		if l.Close(); l.room.waiting != 0 || l.room.bytes != 0 {
+			t.Errorf("%d wait, %d bytes", l.room.waiting, l.room.bytes)
 		}
 	})
 }
 
 func TestRoomToWaitIsBounded(t *testing.T) {
 	t.Parallel()
-	l := newLine(Config{Activities: 1, Waiting: 3, WaitingBytes: 10 * jobBytes})
+	l := newLine(Config[*job]{Slots: 1, Waiting: 3, WaitingBytes: 10 * size})
 	taken := 0
 	for i := range 10 {
 		if l.add(fmt.Sprint(i), "a", "", time.Hour) {
@@ -197,40 +204,40 @@ func TestRoomToWaitIsBounded(t *testing.T) {
 		t.Error("a destination for which nothing waits has room for one, and no more")
 	}
 	first := l.of("a").line[0].jobs[0]
-	if !l.drop(first) || l.drop(first) || l.waiting != 10 {
-		t.Errorf("%d wait after one was dropped", l.waiting)
+	if !l.Drop(first) || l.Drop(first) || l.room.waiting != 10 {
+		t.Errorf("%d wait after one was dropped", l.room.waiting)
 	}
-	if rest := l.close(); len(rest) != 10 || l.waiting != 0 || l.bytes != 0 {
-		t.Errorf("%d were given back; %d wait, %d bytes", len(rest), l.waiting, l.bytes)
+	if rest := l.Close(); len(rest) != 10 || l.room.waiting != 0 || l.room.bytes != 0 {
+		t.Errorf("%d were given back; %d wait, %d bytes", len(rest), l.room.waiting, l.room.bytes)
 	}
 	if l.add("f", "f", "", time.Hour) {
 		t.Error("a closed admission took a command")
 	}
 }
 
-func (l *line) of(target string) *target { return l.targets[target] }
+func (l *line) of(target string) *target[*job] { return l.targets.known[target] }
 
 func TestDestinationsAreBounded(t *testing.T) {
 	t.Parallel()
-	l := newLine(Config{})
+	l := newLine(Config[*job]{})
 	l.add("busy", "busy", "", time.Hour)
 	for i := range maxTargets {
 		name := fmt.Sprint(i)
 		l.add(name, name, "", time.Hour)
-		l.end(name, healthy)
+		l.end(name, Healthy)
 	}
-	if len(l.targets) != maxTargets || l.targets["busy"] == nil || l.targets["0"] != nil {
-		t.Errorf("%d destinations are remembered", len(l.targets))
+	if len(l.targets.known) != maxTargets || l.targets.known["busy"] == nil || l.targets.known["0"] != nil {
+		t.Errorf("%d destinations are remembered", len(l.targets.known))
 	}
 }
 
 func TestAnswersHoldNoSlots(t *testing.T) {
 	t.Parallel()
-	l := newLine(Config{Activities: 4})
+	l := newLine(Config[*job]{Slots: 4})
 	for range maxAnswers + 10 {
 		l.add("wide", "wide", "", time.Hour)
 	}
-	var answered []*Job
+	var answered []*job
 	for len(answered) < maxAnswers+10 {
 		l.seen.Lock()
 		j := l.jobs["wide"]
@@ -239,22 +246,22 @@ func TestAnswersHoldNoSlots(t *testing.T) {
 		if j == nil {
 			break
 		}
-		l.left(j, healthy) // and its commit takes long
+		l.Left(&j.Ticket, Healthy) // and its commit takes long
 		answered = append(answered, j)
 	}
 	if n := len(answered); n < maxAnswers-4 || n > maxAnswers+4 {
 		t.Fatalf("%d commands were answered before the first was committed, want about %d", n, maxAnswers)
 	}
-	if why := l.why(l.targets["wide"]); !strings.Contains(why, "commit") {
+	if why := l.why(l.targets.known["wide"]); !strings.Contains(why, "commit") {
 		t.Errorf("the next waits for %s", why)
 	}
 	l.begun = nil
 	l.add("other", "other", "", time.Hour)
 	l.got(t, "other")
 	for _, j := range answered {
-		l.done(j)
+		l.Done(&j.Ticket)
 	}
-	l.end("other", healthy)
+	l.end("other", Healthy)
 	if got := len(l.begun); got == 0 {
 		t.Error("nothing begins when the answers are committed")
 	}
