@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"strings"
 	"testing"
+
+	"github.com/godror/godror"
 )
 
 const specification = `CREATE OR REPLACE PACKAGE tally AUTHID DEFINER AS
@@ -108,8 +110,17 @@ func TestPackageRunsWithTheOwnersRights(t *testing.T) {
 func TestPackageBodyMustFitItsSpecification(t *testing.T) {
 	_, db := open(t)
 	exec(t, db, specification)
-	_, err := db.Exec(strings.ReplaceAll(body, "p_n IN NUMBER DEFAULT 1", "p_n IN NUMBER DEFAULT 2"))
+	other := strings.ReplaceAll(body, "p_n IN NUMBER DEFAULT 1", "p_n IN NUMBER DEFAULT 2")
+	_, err := db.Exec(other, godror.WarningAsError())
 	wantCode(t, err, 24344)
+	exec(t, db, other) // unless it is asked for, the driver does not tell
+	equal(t, "what", one[string](t, db, `SELECT type || ' ' || name || ': ' || SUBSTR(text, 1, 9) FROM user_errors`), "PACKAGE BODY TALLY: PLS-00323")
+	equal(t, "status", one[string](t, db, `SELECT status FROM user_objects WHERE object_name = 'TALLY' AND object_type = 'PACKAGE BODY'`), "INVALID")
+	_, err = db.Exec(`BEGIN tally.clear(:1); END;`, sql.Out{Dest: new(int)})
+	wantCode(t, err, 6550)
+	exec(t, db, `CREATE TABLE counted (id VARCHAR2(30 CHAR), n NUMBER(10))`)
+	exec(t, db, body)
+	equal(t, "mended", one[int](t, db, `SELECT COUNT(*) FROM user_errors`), 0)
 }
 
 func TestScriptsOfADBA(t *testing.T) {

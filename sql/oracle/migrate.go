@@ -63,10 +63,8 @@ func Migrate(ctx context.Context, i Installation) (from, to int, err error) {
 	if err != nil {
 		return from, from, err
 	}
-	for _, u := range units {
-		if err := u.run(ctx, pool); err != nil {
-			return from, from, wrap("migrate", fmt.Errorf("%s, line %d: %w", u.script, u.line, err))
-		}
+	if err := executeAll(ctx, pool, units); err != nil {
+		return from, from, wrap("migrate", err)
 	}
 	if from < schemaVersion {
 		if err := setVersion(ctx, pool); err != nil {
@@ -75,6 +73,48 @@ func Migrate(ctx context.Context, i Installation) (from, to int, err error) {
 	}
 	return from, schemaVersion, nil
 }
+
+// executeAll executes units. A package that does not compile is there all the same,
+// and the database says so to who asks only.
+func executeAll(ctx context.Context, db *sql.DB, units []unit) error {
+	for _, u := range units {
+		if err := u.run(ctx, db); err != nil {
+			return fmt.Errorf("%s, line %d: %w", u.script, u.line, err)
+		}
+	}
+	found, err := db.QueryContext(ctx, text("check_errors"), errorsMax)
+	if err != nil {
+		return explain(err)
+	}
+	defer found.Close()
+	var list []string
+	for found.Next() {
+		var kind, name, what string
+		var line, column int
+		if err := found.Scan(&rows.Into{To: &kind}, &rows.Into{To: &name}, &rows.Into{To: &line}, &rows.Into{To: &column}, &rows.Into{To: &what}); err != nil {
+			return err
+		}
+		what, _, _ = strings.Cut(what, "\n")
+		place := fmt.Sprintf("%s %s, line %d", kind, name, line)
+		for _, u := range units {
+			if m := compiles.FindStringSubmatch(u.text); m != nil && m[1] == kind && m[2] == name {
+				place = fmt.Sprintf("%s, line %d (%s)", u.script, u.line+line-1, place)
+			}
+		}
+		list = append(list, fmt.Sprintf("%s, column %d: %s", place, column, what))
+	}
+	if err := found.Err(); err != nil || len(list) == 0 {
+		return err
+	}
+	return problem.New(problem.Invalid, "store.invalid", "the database has made what it cannot compile: %s", strings.Join(list, "; ")).
+		WithHint("PLS-00201 is a right that the owner lacks by a direct grant: 00_users.sql; then migrate again, the version was not noted")
+}
+
+// errorsMax bounds what is told of what does not compile.
+const errorsMax = 10
+
+// compiles finds what is compiled by a unit.
+var compiles = regexp.MustCompile(`^CREATE OR REPLACE (PACKAGE BODY|PACKAGE|VIEW) (\w+)`)
 
 // outdated refuses to migrate under nodes of another program: they know the
 // schema, and the package, as they were. Nodes of this one are in nobody's way as

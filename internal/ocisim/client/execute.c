@@ -342,6 +342,14 @@ static void reset(Stmt *s, Err *e, uint32_t iters, uint32_t mode) {
     }
 }
 
+// compiled says whether the package that was made last has no errors.
+static int compiled(Pg *pg) {
+    PGresult *r = pg_query(pg, "SELECT current_setting('ocisim.compiled', true)");
+    int yes = pg_ok(r) && PQntuples(r) == 1 && strcmp(PQgetvalue(r, 0, 0), "no");
+    PQclear(r);
+    return yes;
+}
+
 // execute carries out a statement of any kind.
 static int execute(Stmt *s, Err *e, uint32_t iters, uint32_t mode) {
     Pg *pg = s->svc->pg;
@@ -354,7 +362,12 @@ static int execute(Stmt *s, Err *e, uint32_t iters, uint32_t mode) {
     if (s->t.ddl) {
         if (txn_commit(pg, e) || (s->t.package_body && package_body_run(s, e)))
             return ERR;
-        return execute_row(s, e, 0, 0, 0);
+        int rc = execute_row(s, e, 0, 0, 0);
+        if (!rc && s->t.package_body && !compiled(pg)) {
+            seterr(e, 24344, "success with compilation error");
+            return WITH_INFO;
+        }
+        return rc;
     }
     if (mode & (EXEC_DESCRIBE_ONLY | EXEC_PARSE_ONLY)) {
         uint16_t *dty = xcalloc(sizeof(uint16_t) * (size_t)(s->t.nph + 1));

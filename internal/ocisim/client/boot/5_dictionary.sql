@@ -89,9 +89,17 @@ CREATE VIEW ocisim.all_users AS
   SELECT upper(n.nspname)::varchar(128) AS username FROM pg_namespace n JOIN pg_roles r ON r.rolname = n.nspname;
 CREATE VIEW ocisim.user_users AS
   SELECT upper(current_user)::varchar(128) AS username, 'OPEN'::varchar(32) AS account_status;
+CREATE VIEW ocisim.all_errors AS
+  SELECT upper(e.owner)::varchar(128) AS owner, upper(e.name)::varchar(128) AS name, e.type::varchar(12) AS type,
+    row_number() OVER (PARTITION BY e.owner, e.name, e.type)::numeric AS sequence, e.line::numeric AS line,
+    e.at::numeric AS position, e.text::varchar(4000) AS text, 'ERROR'::varchar(9) AS attribute
+  FROM ocisim.compile_error e WHERE ocisim.sees_package(e.owner, e.name);
+CREATE VIEW ocisim.user_errors AS
+  SELECT name, type, sequence, line, position, text, attribute FROM ocisim.all_errors WHERE owner = upper(current_schema());
 CREATE VIEW ocisim.all_objects AS
   SELECT o.owner, o.object_name, o.object_type, (CASE WHEN EXISTS (SELECT 1 FROM ocisim.invalid i
-    WHERE upper(i.owner) = o.owner AND upper(i.name) = o.object_name) THEN 'INVALID' ELSE 'VALID' END)::varchar(7) AS status
+    WHERE upper(i.owner) = o.owner AND upper(i.name) = o.object_name) OR EXISTS (SELECT 1 FROM ocisim.compile_error e
+    WHERE upper(e.owner) = o.owner AND upper(e.name) = o.object_name AND e.type = o.object_type) THEN 'INVALID' ELSE 'VALID' END)::varchar(7) AS status
   FROM (SELECT upper(n.nspname)::varchar(128) AS owner, upper(c.relname)::varchar(128) AS object_name,
       (CASE c.relkind WHEN 'r' THEN 'TABLE' WHEN 'v' THEN 'VIEW' WHEN 'i' THEN 'INDEX' WHEN 'S' THEN 'SEQUENCE' END)::varchar(23) AS object_type
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_roles r ON r.rolname = n.nspname
