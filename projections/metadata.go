@@ -1,8 +1,8 @@
 package projections
 
 import (
+	"github.com/aqueduct-engine/aqueduct/appendjson"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // metadata is what an entry's row shows beside its data, as JSON; nil when that
@@ -12,18 +12,18 @@ func metadata(m *engine.Meta) []byte {
 	for _, step := range m.Steps {
 		size += len(step) + len(`"",`)
 	}
-	o := snapshot.NewObject(size)
-	o.Text("ptr", m.Pointer)
-	o.Text("actor", m.Actor)
-	o.Text("disposition", string(m.Disposition))
-	o.Text("correlationId", m.Correlation)
-	o.Text("traceparent", m.Traceparent)
-	o.Number("command", m.Command)
-	o.Text("sender", m.Sender)
-	o.Number("sequence", m.Sequence)
-	o.Text("refusal", m.Refusal)
-	o.Texts("steps", m.Steps)
-	o.Number("version", m.Version)
+	o := appendjson.New(size)
+	o.Opt("ptr", m.Pointer)
+	o.Opt("actor", m.Actor)
+	o.Opt("disposition", string(m.Disposition))
+	o.Opt("correlationId", m.Correlation)
+	o.Opt("traceparent", m.Traceparent)
+	o.OptNum("command", m.Command)
+	o.Opt("sender", m.Sender)
+	o.OptNum("sequence", m.Sequence)
+	o.Opt("refusal", m.Refusal)
+	o.OptTexts("steps", m.Steps)
+	o.OptNum("version", m.Version)
 	return o.End()
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -37,7 +37,7 @@ func (a *app) doctorCommand() *cobra.Command {
 }
 
 // check looks at a store as a node of this configuration would meet it.
-func check(ctx context.Context, c config.Config, quick bool) []store.Finding {
+func check(ctx context.Context, c config.Config, quick bool) []survey.Finding {
 	catalogue := definition.New(nil, openworkflow.Parsers(), time.Now)
 	verify := func(r definition.Record) error { return catalogue.Verify(ctx, r) }
 	if dsn, ok := c.Store.DataSource(); ok {
@@ -57,20 +57,20 @@ func sessions(q config.Queue) int {
 
 // diagnosis is what the verb prints with --json.
 type diagnosis struct {
-	Store    string          `json:"store"`
-	Errors   int             `json:"errors"`
-	Warnings int             `json:"warnings"`
-	Findings []store.Finding `json:"findings"`
+	Store    string           `json:"store"`
+	Errors   int              `json:"errors"`
+	Warnings int              `json:"warnings"`
+	Findings []survey.Finding `json:"findings"`
 }
 
 // diagnose prints findings. Errors among them make it fail.
-func (a *app) diagnose(address string, list []store.Finding) error {
+func (a *app) diagnose(address string, list []survey.Finding) error {
 	d := diagnosis{Store: address, Findings: list}
 	for _, f := range list {
 		switch f.Severity {
-		case store.Wrong:
+		case survey.Wrong:
 			d.Errors++
-		case store.Warning:
+		case survey.Warning:
 			d.Warnings++
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // Bounds of the verb verify.
@@ -57,7 +57,7 @@ func (a *app) verifyCommand() *cobra.Command {
 }
 
 // verify reads a store as it is at one moment.
-func verify(ctx context.Context, c config.Config, limit int) ([]store.Violation, error) {
+func verify(ctx context.Context, c config.Config, limit int) ([]survey.Violation, error) {
 	if dsn, ok := c.Store.DataSource(); ok {
 		return oracle.Verify(ctx, oracle.CheckOptions{DSN: dsn, Schema: c.Store.SchemaOwner()}, limit)
 	}
@@ -67,23 +67,23 @@ func verify(ctx context.Context, c config.Config, limit int) ([]store.Violation,
 
 // verification is what the verb prints with --json.
 type verification struct {
-	Store      string            `json:"store"`
-	Checked    int               `json:"checked"`
-	Violations []store.Violation `json:"violations"`
+	Store      string             `json:"store"`
+	Checked    int                `json:"checked"`
+	Violations []survey.Violation `json:"violations"`
 }
 
 // verified prints violations. Any makes it fail.
-func (a *app) verified(address string, list []store.Violation, took time.Duration) error {
+func (a *app) verified(address string, list []survey.Violation, took time.Duration) error {
 	if a.json {
 		if list == nil {
-			list = []store.Violation{}
+			list = []survey.Violation{}
 		}
-		if err := a.print(verification{Store: address, Checked: len(store.Invariants), Violations: list}); err != nil {
+		if err := a.print(verification{Store: address, Checked: len(survey.Invariants), Violations: list}); err != nil {
 			return err
 		}
 	} else {
 		a.invariants(list)
-		fmt.Fprintf(a.out, "%d invariants, %d violations, %s\n", len(store.Invariants), len(list), took.Round(time.Millisecond))
+		fmt.Fprintf(a.out, "%d invariants, %d violations, %s\n", len(survey.Invariants), len(list), took.Round(time.Millisecond))
 	}
 	if len(list) > 0 {
 		return problem.New(problem.Internal, "verify.violated", "%d violations of the invariants of %s", len(list), address).
@@ -93,9 +93,9 @@ func (a *app) verified(address string, list []store.Violation, took time.Duratio
 }
 
 // invariants is a line for each, and below it what breaks it.
-func (a *app) invariants(list []store.Violation) {
-	for _, i := range store.Invariants {
-		var broken []store.Violation
+func (a *app) invariants(list []survey.Violation) {
+	for _, i := range survey.Invariants {
+		var broken []survey.Violation
 		for _, v := range list {
 			if v.Invariant == i.Name {
 				broken = append(broken, v)

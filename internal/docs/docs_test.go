@@ -18,7 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // same reports what only one of two sets has.
@@ -283,7 +283,7 @@ func examples(t *testing.T, page string, least int) {
 func TestInvariants(t *testing.T) {
 	page := read(t, "docs/reference/invariants.md")
 	code := map[string]bool{}
-	for _, i := range store.Invariants {
+	for _, i := range survey.Invariants {
 		code["`"+i.Name+"` | "+i.Holds] = true
 	}
 	same(t, "the invariant", "docs/reference/invariants.md", code, found(`(?m)^\| (`+"`"+`.*?) \|$`, page))

@@ -18,6 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // Store is what a node needs of its store.
@@ -85,9 +86,9 @@ var ErrBroken = errors.New("invariant")
 
 // Verify says what breaks the invariants in a place, beside nodes or without.
 func Verify(ctx context.Context, place string) error {
-	verify := func() ([]store.Violation, error) { return embedded.Verify(ctx, place, 10) }
+	verify := func() ([]survey.Violation, error) { return embedded.Verify(ctx, place, 10) }
 	if strings.HasPrefix(place, "user=") {
-		verify = func() ([]store.Violation, error) { return oracle.Verify(ctx, oracle.CheckOptions{DSN: place}, 10) }
+		verify = func() ([]survey.Violation, error) { return oracle.Verify(ctx, oracle.CheckOptions{DSN: place}, 10) }
 	}
 	list, err := verify()
 	for _, v := range list {
@@ -100,9 +101,11 @@ func Verify(ctx context.Context, place string) error {
 // say otherwise than what they repeat.
 func Check(ctx context.Context, place string) error {
 	parsed := func(definition.Record) error { return nil }
-	check := func() []store.Finding { return embedded.Check(ctx, embedded.CheckOptions{Path: place, Verify: parsed}) }
+	check := func() []survey.Finding {
+		return embedded.Check(ctx, embedded.CheckOptions{Path: place, Verify: parsed})
+	}
 	if strings.HasPrefix(place, "user=") {
-		check = func() []store.Finding { return oracle.Check(ctx, oracle.CheckOptions{DSN: place, Verify: parsed}) }
+		check = func() []survey.Finding { return oracle.Check(ctx, oracle.CheckOptions{DSN: place, Verify: parsed}) }
 	}
 	rows := map[string]bool{"checksums": true, "instances": true, "waits": true, "streams": true, "tasks": true, "task-events": true, "task-actors": true, "messages": true}
 	var err error
@@ -110,7 +113,7 @@ func Check(ctx context.Context, place string) error {
 	for _, f := range check() {
 		if rows[f.Check] {
 			looked++
-			if f.Severity != store.Good {
+			if f.Severity != survey.Good {
 				err = errors.Join(err, fmt.Errorf("%s: %s", f.Check, f.Found))
 			}
 		}

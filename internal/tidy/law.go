@@ -22,9 +22,10 @@ var support = []string{"store/...", "sql/...", "definition/...", "program", "int
 // only; neighbours do not see each other; only cmd wires. The first rule that
 // fits counts.
 var law = []rule{
+	{-1, "appendjson", nil, nil},
 	{0, "problem", nil, nil},
 	{0, "signal", []string{"problem"}, nil},
-	{0, "snapshot", []string{"problem"}, nil},
+	{0, "snapshot", []string{"appendjson", "problem"}, nil},
 	{0, "jq", []string{"problem"}, nil},
 	{0, "schema", []string{"problem"}, nil},
 	{0, "aq", []string{"problem"}, []string{"internal/..."}},
@@ -34,7 +35,7 @@ var law = []rule{
 	{1, "engine", []string{"problem", "signal", "snapshot"}, nil},
 	{2, "schedule", []string{"duration", "engine", "signal", "snapshot"}, nil},
 	{3, "program", []string{"duration", "engine", "jq", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/..."}}, // scenarios are written in the language
-	{2, "projections", []string{"engine", "problem", "signal", "snapshot"}, nil},
+	{2, "projections", []string{"appendjson", "engine", "problem", "signal", "snapshot"}, nil},
 	{2, "definition", []string{"engine", "problem", "snapshot"}, []string{"definition/..."}},
 	{3, "definition/diagram", nil, []string{"definition/openworkflow"}}, // draws any document
 	{4, "definition/...", []string{"definition", "duration", "engine", "jq", "problem", "program", "schedule", "schema", "signal", "snapshot"}, nil},
@@ -70,7 +71,7 @@ var law = []rule{
 }
 
 // pure packages decide; they do no I/O and read no clock.
-var pure = []string{"duration", "engine", "schedule", "program", "signal", "snapshot", "projections", "jq", "schema", "definition/..."}
+var pure = []string{"appendjson", "duration", "engine", "schedule", "program", "signal", "snapshot", "projections", "jq", "schema", "definition/..."}
 
 // impure is what a pure package must not import.
 var impure = []string{
@@ -146,7 +147,7 @@ var kernel = []string{
 
 // apart are packages that know nothing of the house but its errors, as a library
 // does: the kernel may use them, and a newcomer need not read them.
-var apart = []string{"jq", "memory", "runtime/admission", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files"}
+var apart = []string{"appendjson", "jq", "memory", "runtime/admission", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files"}
 
 // kernelSees lists what the kernel's packages still see of the extras. It only
 // shrinks.
@@ -165,7 +166,7 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 12_768
+const maxKernel = 12_526
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (

@@ -19,7 +19,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
-	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
@@ -42,7 +41,7 @@ type CheckOptions struct {
 // Check looks at a database without changing it, beside nodes that run on it or
 // without. It reads every page and, as the nodes would, every row that can be
 // told to be damaged.
-func Check(ctx context.Context, e CheckOptions) []store.Finding {
+func Check(ctx context.Context, e CheckOptions) []survey.Finding {
 	x := &checker{path: e.Path, verify: e.Verify}
 	path, err := files.Located(e.Path)
 	if err != nil {
@@ -88,21 +87,21 @@ type checker struct {
 	path    string
 	c       *conn.Conn
 	current bool // the schema has the version that this program knows
-	list    []store.Finding
+	list    []survey.Finding
 
 	verify func(definition.Record) error
 }
 
-func (x *checker) add(check string, g store.Severity, fix, found string, args ...any) {
-	x.list = append(x.list, store.Finding{Check: check, Severity: g, Found: fmt.Sprintf(found, args...), Fix: fix})
+func (x *checker) add(check string, g survey.Severity, fix, found string, args ...any) {
+	x.list = append(x.list, survey.Finding{Check: check, Severity: g, Found: fmt.Sprintf(found, args...), Fix: fix})
 }
 
 func (x *checker) good(check, found string, args ...any) {
-	x.add(check, store.Good, "", found, args...)
+	x.add(check, survey.Good, "", found, args...)
 }
 
 func (x *checker) wrong(check, fix, found string, args ...any) {
-	x.add(check, store.Wrong, fix, found, args...)
+	x.add(check, survey.Wrong, fix, found, args...)
 }
 
 // failed takes the fix from the problem.
@@ -146,7 +145,7 @@ func (x *checker) folder() {
 func (x *checker) disk() {
 	var s unix.Statfs_t
 	if err := unix.Statfs(x.path, &s); err != nil {
-		x.add("disk-free", store.Warning, "df "+x.path, "it could not be found out: %s", err)
+		x.add("disk-free", survey.Warning, "df "+x.path, "it could not be found out: %s", err)
 		return
 	}
 	free := int64(s.Bavail) * int64(s.Bsize) //nolint:unconvert // their types differ between systems
@@ -155,7 +154,7 @@ func (x *checker) disk() {
 	case free < MinFree:
 		x.wrong("disk-free", fix, "%d MiB free, less than %d", free>>20, MinFree>>20)
 	case free < WarnFree:
-		x.add("disk-free", store.Warning, fix, "%d MiB free, less than %d", free>>20, WarnFree>>20)
+		x.add("disk-free", survey.Warning, fix, "%d MiB free, less than %d", free>>20, WarnFree>>20)
 	default:
 		x.good("disk-free", "%d MiB", free>>20)
 	}
@@ -243,7 +242,7 @@ func (x *checker) journal() {
 	case err != nil:
 		x.failed("journal-mode", conn.Explain(err, x.path))
 	case mode != "wal":
-		x.add("journal-mode", store.Warning, "engine-node migrate --store sqlite://"+x.path+", or start a node: both switch it", "%s: readers and the writer wait for each other", mode)
+		x.add("journal-mode", survey.Warning, "engine-node migrate --store sqlite://"+x.path+", or start a node: both switch it", "%s: readers and the writer wait for each other", mode)
 	default:
 		x.good("journal-mode", "wal")
 	}
@@ -282,7 +281,7 @@ func (x *checker) deadLetters() {
 	case err != nil:
 		x.failed("dead-letters", conn.Explain(err, x.path))
 	case n > 0:
-		x.add("dead-letters", store.Warning, "engine-node dlq list; then replay or discard", "%d dead letters", n)
+		x.add("dead-letters", survey.Warning, "engine-node dlq list; then replay or discard", "%d dead letters", n)
 	default:
 		x.good("dead-letters", "none")
 	}

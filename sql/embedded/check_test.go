@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // digests stands for the parsers: a source that is not its own digest is damaged.
@@ -25,11 +26,11 @@ func digests(r definition.Record) error {
 	return problem.New(problem.Internal, "definition.digest", "definition %s@%s is damaged", r.Name, r.Version)
 }
 
-func look(t *testing.T, path string) map[string]store.Finding {
+func look(t *testing.T, path string) map[string]survey.Finding {
 	t.Helper()
-	byCheck := map[string]store.Finding{}
+	byCheck := map[string]survey.Finding{}
 	for _, f := range Check(t.Context(), CheckOptions{Path: path, Verify: digests}) {
-		if f.Severity != store.Good && f.Fix == "" {
+		if f.Severity != survey.Good && f.Fix == "" {
 			t.Errorf("nothing is said about how to fix %+v", f)
 		}
 		byCheck[f.Check] = f
@@ -53,7 +54,7 @@ func TestExaminationOfAHealthyFileBesideANode(t *testing.T) {
 	open(t, path)
 	found := look(t, path)
 	for _, f := range found {
-		if f.Severity != store.Good && f.Check != "disk-free" { // the disk is whoever runs this test's
+		if f.Severity != survey.Good && f.Check != "disk-free" { // the disk is whoever runs this test's
 			t.Errorf("%+v", f)
 		}
 	}
@@ -66,26 +67,26 @@ func TestExaminationFindsWhatIsPlanted(t *testing.T) {
 	t.Parallel()
 	for _, p := range []struct {
 		check, found, fix string
-		severity          store.Severity
+		severity          survey.Severity
 		plant             func(t *testing.T, path string)
 	}{
-		{"file-present", "there is no file", "engine-node migrate", store.Wrong, func(t *testing.T, path string) { ok(t, os.Remove(path)) }},
-		{"file-present", "is no file", "another path", store.Wrong, func(t *testing.T, path string) {
+		{"file-present", "there is no file", "engine-node migrate", survey.Wrong, func(t *testing.T, path string) { ok(t, os.Remove(path)) }},
+		{"file-present", "is no file", "another path", survey.Wrong, func(t *testing.T, path string) {
 			ok(t, os.Remove(path))
 			ok(t, os.Mkdir(path, 0o700))
 		}},
-		{"journal-mode", "delete", "engine-node migrate", store.Warning, func(t *testing.T, path string) { script(t, path, "pragma journal_mode = delete") }},
-		{"application", "another program", "name another path", store.Wrong, func(t *testing.T, path string) { script(t, path, "pragma application_id = 42") }},
-		{"schema-version", "version 99", "run the program", store.Wrong, func(t *testing.T, path string) { script(t, path, "pragma user_version = 99") }},
-		{"schema-version", "version 0", "engine-node migrate", store.Wrong, func(t *testing.T, path string) { script(t, path, "pragma user_version = 0") }},
-		{"schema-version", "version 8", "engine-node migrate", store.Wrong, func(t *testing.T, path string) {
+		{"journal-mode", "delete", "engine-node migrate", survey.Warning, func(t *testing.T, path string) { script(t, path, "pragma journal_mode = delete") }},
+		{"application", "another program", "name another path", survey.Wrong, func(t *testing.T, path string) { script(t, path, "pragma application_id = 42") }},
+		{"schema-version", "version 99", "run the program", survey.Wrong, func(t *testing.T, path string) { script(t, path, "pragma user_version = 99") }},
+		{"schema-version", "version 0", "engine-node migrate", survey.Wrong, func(t *testing.T, path string) { script(t, path, "pragma user_version = 0") }},
+		{"schema-version", "version 8", "engine-node migrate", survey.Wrong, func(t *testing.T, path string) {
 			script(t, path, "pragma user_version = 8; alter table WF_STREAM drop column CHECKSUM; alter table WF_TASKS drop column CHECKSUM")
 		}},
-		{"dead-letters", "1 dead letters", "dlq list", store.Warning, func(t *testing.T, path string) {
+		{"dead-letters", "1 dead letters", "dlq list", survey.Warning, func(t *testing.T, path string) {
 			s := open(t, path)
 			ok(t, s.Commit(t.Context(), store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Queue: "signal", Envelope: []byte("e"), Reason: "r"}}))
 		}},
-		{"integrity", "", "", store.Wrong, func(t *testing.T, path string) {
+		{"integrity", "", "", survey.Wrong, func(t *testing.T, path string) {
 			s := open(t, path)
 			for _, id := range strings.Split("abcdefghijklmnop", "") {
 				ok(t, s.Commit(t.Context(), store.Change{DeadLetter: &projections.DeadLetter{ID: id, Queue: "signal", Envelope: bytes.Repeat([]byte(id), 9000), Reason: "r"}}))
@@ -104,7 +105,7 @@ func TestExaminationFindsWhatIsPlanted(t *testing.T) {
 			p.plant(t, path)
 			f := look(t, path)[p.check]
 			for check, other := range look(t, path) {
-				if p.check == "schema-version" && check != p.check && other.Severity == store.Wrong {
+				if p.check == "schema-version" && check != p.check && other.Severity == survey.Wrong {
 					t.Errorf("beside it: %+v", other)
 				}
 			}
@@ -120,7 +121,7 @@ func TestExaminationOfADisk(t *testing.T) {
 	dir := mount(t, "size=8m")
 	path := filepath.Join(dir, "a.db")
 	ok(t, open(t, path).Close())
-	if f := look(t, path)["disk-free"]; f.Severity != store.Wrong || !strings.Contains(f.Found, "less than 64") {
+	if f := look(t, path)["disk-free"]; f.Severity != survey.Wrong || !strings.Contains(f.Found, "less than 64") {
 		t.Errorf("got %+v", f)
 	}
 	if err := unix.Mount("none", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
@@ -128,7 +129,7 @@ func TestExaminationOfADisk(t *testing.T) {
 	}
 	found := look(t, path)
 	for _, check := range []string{"folder-writable", "file-writable"} {
-		if found[check].Severity != store.Wrong {
+		if found[check].Severity != survey.Wrong {
 			t.Errorf("%s: got %+v", check, found[check])
 		}
 	}

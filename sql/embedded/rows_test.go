@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // TestExaminationFindsWhatTheAPIFinds: a row that Load refuses is an error of
@@ -29,7 +30,7 @@ func TestExaminationFindsWhatTheAPIFinds(t *testing.T) {
 	if err := s.Commit(t.Context(), crumb("broken")); err != nil {
 		t.Fatal(err)
 	}
-	if f := look(t, path)["checksums"]; f.Severity != store.Good {
+	if f := look(t, path)["checksums"]; f.Severity != survey.Good {
 		t.Errorf("%+v", f)
 	}
 	c := must(conn.Open(path, "", sqlite.Statements))
@@ -39,7 +40,7 @@ func TestExaminationFindsWhatTheAPIFinds(t *testing.T) {
 	}
 	_, err := s.Load(t.Context(), "broken")
 	wantCode(t, err, "snapshot.corrupt")
-	if f := look(t, path)["checksums"]; f.Severity != store.Wrong || !strings.Contains(f.Found, "1 of 2 snapshots are damaged: instance broken") {
+	if f := look(t, path)["checksums"]; f.Severity != survey.Wrong || !strings.Contains(f.Found, "1 of 2 snapshots are damaged: instance broken") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -63,7 +64,7 @@ func TestExaminationReadsEveryRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for check, f := range look(t, path) {
-		if f.Severity != store.Good && check != "disk-free" {
+		if f.Severity != survey.Good && check != "disk-free" {
 			t.Errorf("before the damage: %+v", f)
 		}
 	}
@@ -76,12 +77,12 @@ update WF_MESSAGES set PAYLOAD = cast(replace(PAYLOAD, 'whole', 'whale') as blob
 		"task-events": "1 of 1 task-events are damaged: event created of task t",
 		"messages":    "1 of 2 messages are damaged: message ", "definitions": "1 of 1 definitions are damaged: definition a/b@1",
 	} {
-		if f := found[check]; f.Severity != store.Wrong || !strings.Contains(f.Found, says) {
+		if f := found[check]; f.Severity != survey.Wrong || !strings.Contains(f.Found, says) {
 			t.Errorf("%s: %+v", check, f)
 		}
 	}
 	for _, f := range Check(t.Context(), CheckOptions{Path: path, Quick: true}) {
-		if f.Severity == store.Wrong {
+		if f.Severity == survey.Wrong {
 			t.Errorf("quick: %+v", f)
 		}
 	}
@@ -94,7 +95,7 @@ func TestExaminationComparesWhatIsDerived(t *testing.T) {
 	s := open(t, path)
 	ok(t, s.Commit(t.Context(), must(storetest.Whole("i", time.Now()))))
 	for check, f := range look(t, path) {
-		if f.Severity != store.Good && check != "disk-free" {
+		if f.Severity != survey.Good && check != "disk-free" {
 			t.Errorf("before: %+v", f)
 		}
 	}
@@ -110,12 +111,12 @@ func TestExaminationComparesWhatIsDerived(t *testing.T) {
 		ok(t, os.RemoveAll(path+"-wal"))
 		script(t, path, c.SQL)
 		found := look(t, path)
-		if f := found[c.Check]; f.Severity != store.Wrong || !strings.Contains(f.Found, c.Says) {
+		if f := found[c.Check]; f.Severity != survey.Wrong || !strings.Contains(f.Found, c.Says) {
 			t.Errorf("%s: %+v", c.SQL, f)
 		}
 		delete(found, c.Check)
 		for check, f := range found {
-			if f.Severity != store.Good && check != "disk-free" {
+			if f.Severity != survey.Good && check != "disk-free" {
 				t.Errorf("%s: beside it %+v", c.SQL, f)
 			}
 		}

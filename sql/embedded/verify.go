@@ -8,14 +8,14 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // Verify looks for what breaks the invariants of package store in the database
 // at a path, up to limit violations of each. It writes nothing, sees one moment,
 // and works beside nodes; ctx ends it. While it reads, the write-ahead log
 // grows by what is written meanwhile.
-func Verify(ctx context.Context, path string, limit int) ([]store.Violation, error) {
+func Verify(ctx context.Context, path string, limit int) ([]survey.Violation, error) {
 	path, err := files.Located(path)
 	if err != nil {
 		return nil, wrap("verify", err)
@@ -28,8 +28,8 @@ func Verify(ctx context.Context, path string, limit int) ([]store.Violation, err
 	if err := c.Script("begin"); err != nil {
 		return nil, wrap("verify", conn.Explain(err, path))
 	}
-	var list []store.Violation
-	for _, i := range store.Invariants {
+	var list []survey.Violation
+	for _, i := range survey.Invariants {
 		if list, err = violations(ctx, c, i.Name, limit, list); err != nil {
 			return list, wrap("verify", conn.Explain(err, path))
 		}
@@ -38,9 +38,9 @@ func Verify(ctx context.Context, path string, limit int) ([]store.Violation, err
 }
 
 // violations appends what breaks one invariant.
-func violations(ctx context.Context, c *conn.Conn, name string, limit int, list []store.Violation) ([]store.Violation, error) {
+func violations(ctx context.Context, c *conn.Conn, name string, limit int, list []survey.Violation) ([]survey.Violation, error) {
 	err := c.Each(ctx, "invariant_"+strings.ReplaceAll(name, "-", "_"), 2, func(row []driver.Value) error {
-		list = append(list, store.Violation{Invariant: name, About: fmt.Sprint(row[0]), Found: fmt.Sprint(row[1])})
+		list = append(list, survey.Violation{Invariant: name, About: fmt.Sprint(row[0]), Found: fmt.Sprint(row[1])})
 		return nil
 	}, int64(limit))
 	if err != nil && ctx.Err() != nil {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
-	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // broken says how invariants can be broken, beside storetest.Broken.
@@ -97,7 +97,7 @@ func TestVerifyKnowsWhatIsKept(t *testing.T) {
 // Every invariant finds what breaks it, and nothing where nothing is broken.
 func TestVerifyFindsWhatIsBroken(t *testing.T) {
 	t.Parallel()
-	for _, i := range store.Invariants {
+	for _, i := range survey.Invariants {
 		ways := slices.Concat(storetest.Broken[i.Name], broken[i.Name])
 		if len(ways) == 0 {
 			t.Errorf("nothing breaks %s", i.Name)

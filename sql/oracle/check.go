@@ -10,7 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // CheckOptions says what Check looks at: the database as a node's own user
@@ -40,13 +40,13 @@ type checker struct {
 	db    *sql.DB
 	user  string // who looks
 	owner string // of the schema
-	list  []store.Finding
+	list  []survey.Finding
 }
 
 // Check looks at a database and the schema in it, without changing anything,
 // with the eyes of the user that nodes have. What that user is not allowed to
 // see is a finding, too.
-func Check(ctx context.Context, e CheckOptions) []store.Finding {
+func Check(ctx context.Context, e CheckOptions) []survey.Finding {
 	x := &checker{ctx: ctx, e: e}
 	db, err := aq.Open(aq.Options{DSN: e.DSN, Schema: e.Schema})
 	if err != nil {
@@ -79,20 +79,20 @@ func Check(ctx context.Context, e CheckOptions) []store.Finding {
 	return x.list
 }
 
-func (x *checker) add(check string, g store.Severity, fix, found string, args ...any) {
-	x.list = append(x.list, store.Finding{Check: check, Severity: g, Found: fmt.Sprintf(found, args...), Fix: fix})
+func (x *checker) add(check string, g survey.Severity, fix, found string, args ...any) {
+	x.list = append(x.list, survey.Finding{Check: check, Severity: g, Found: fmt.Sprintf(found, args...), Fix: fix})
 }
 
 func (x *checker) good(check, found string, args ...any) {
-	x.add(check, store.Good, "", found, args...)
+	x.add(check, survey.Good, "", found, args...)
 }
 
 func (x *checker) warn(check, fix, found string, args ...any) {
-	x.add(check, store.Warning, fix, found, args...)
+	x.add(check, survey.Warning, fix, found, args...)
 }
 
 func (x *checker) wrong(check, fix, found string, args ...any) {
-	x.add(check, store.Wrong, fix, found, args...)
+	x.add(check, survey.Wrong, fix, found, args...)
 }
 
 // failed says that a check could not be made where nothing should hinder it.

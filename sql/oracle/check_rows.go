@@ -7,7 +7,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
-	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
@@ -29,7 +28,7 @@ func (x *checker) contents() {
 }
 
 // derived reads rows beside what they repeat.
-func derived[T any](x *checker, check, query string, row func(T) error, findings func() []store.Finding) {
+func derived[T any](x *checker, check, query string, row func(T) error, findings func() []survey.Finding) {
 	if checkRows(x, check, query, func(item *T, _ error) error { return row(*item) }) {
 		x.list = append(x.list, findings()...)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // digests stands for the parsers: a source that is not its own digest is damaged.
@@ -27,14 +28,14 @@ func digests(r definition.Record) error {
 
 // look checks an installation as its runtime user, and gives the findings by
 // their check.
-func (a apart) look(t *testing.T, user string) map[string]store.Finding {
+func (a apart) look(t *testing.T, user string) map[string]survey.Finding {
 	t.Helper()
-	byCheck := map[string]store.Finding{}
+	byCheck := map[string]survey.Finding{}
 	for _, f := range Check(t.Context(), CheckOptions{DSN: a.d.UserDSN(user), Schema: a.owner, Sessions: 30, Verify: digests}) {
 		if _, twice := byCheck[f.Check]; twice {
 			t.Errorf("%s is there twice", f.Check)
 		}
-		if f.Severity != store.Good && f.Fix == "" {
+		if f.Severity != survey.Good && f.Fix == "" {
 			t.Errorf("nothing is said about how to fix %+v", f)
 		}
 		byCheck[f.Check] = f
@@ -45,7 +46,7 @@ func (a apart) look(t *testing.T, user string) map[string]store.Finding {
 // plant is a fault: how it comes, what is found then, and what takes it away.
 type plant struct {
 	check, found, fix string
-	severity          store.Severity
+	severity          survey.Severity
 	user, fault, undo string // statements; user "" = PostgreSQL itself
 }
 
@@ -55,59 +56,59 @@ const (
 )
 
 var plants = []plant{
-	{"queue-WF_SIGNAL_Q", "stopped (enqueue YES, dequeue NO)", "DBMS_AQADM.START_QUEUE('AQUEDUCT.WF_SIGNAL_Q')", store.Wrong, asOwner,
+	{"queue-WF_SIGNAL_Q", "stopped (enqueue YES, dequeue NO)", "DBMS_AQADM.START_QUEUE('AQUEDUCT.WF_SIGNAL_Q')", survey.Wrong, asOwner,
 		"BEGIN DBMS_AQADM.STOP_QUEUE('WF_SIGNAL_Q', enqueue => FALSE); END;", "BEGIN DBMS_AQADM.START_QUEUE('AQUEDUCT.WF_SIGNAL_Q'); END;"},
-	{"queue-WF_SCHEDULE_Q", "max_retries 5, retry_delay 0, retention 60", "max_retries => 10000", store.Wrong, asOwner,
+	{"queue-WF_SCHEDULE_Q", "max_retries 5, retry_delay 0, retention 60", "max_retries => 10000", survey.Wrong, asOwner,
 		"BEGIN DBMS_AQADM.ALTER_QUEUE('WF_SCHEDULE_Q', max_retries => 5, retention_time => 60); END;",
 		"BEGIN DBMS_AQADM.ALTER_QUEUE('WF_SCHEDULE_Q', max_retries => 10000, retention_time => 0); END;"},
-	{"queue-AQ$_WF_COMMAND_QTAB_E", "not open for dequeuing", "enqueue => FALSE, dequeue => TRUE", store.Wrong, asOwner,
+	{"queue-AQ$_WF_COMMAND_QTAB_E", "not open for dequeuing", "enqueue => FALSE, dequeue => TRUE", survey.Wrong, asOwner,
 		"BEGIN DBMS_AQADM.STOP_QUEUE('AQ$_WF_COMMAND_QTAB_E'); END;",
 		"BEGIN DBMS_AQADM.START_QUEUE('AQ$_WF_COMMAND_QTAB_E', enqueue => FALSE, dequeue => TRUE); END;"},
-	{"privileges-aqadm", "AQUEDUCT_RUN may execute DBMS_AQADM through AQUEDUCT_RUN", "REVOKE EXECUTE ON SYS.DBMS_AQADM FROM AQUEDUCT_RUN", store.Wrong, asSYS,
+	{"privileges-aqadm", "AQUEDUCT_RUN may execute DBMS_AQADM through AQUEDUCT_RUN", "REVOKE EXECUTE ON SYS.DBMS_AQADM FROM AQUEDUCT_RUN", survey.Wrong, asSYS,
 		"GRANT EXECUTE ON SYS.DBMS_AQADM TO AQUEDUCT_RUN", "REVOKE EXECUTE ON SYS.DBMS_AQADM FROM AQUEDUCT_RUN"},
-	{"privileges-roles", "AQUEDUCT_RUN has AQ_ADMINISTRATOR_ROLE", "REVOKE AQ_ADMINISTRATOR_ROLE FROM AQUEDUCT_RUN", store.Wrong, asSYS,
+	{"privileges-roles", "AQUEDUCT_RUN has AQ_ADMINISTRATOR_ROLE", "REVOKE AQ_ADMINISTRATOR_ROLE FROM AQUEDUCT_RUN", survey.Wrong, asSYS,
 		"GRANT AQ_ADMINISTRATOR_ROLE TO AQUEDUCT_RUN", "REVOKE AQ_ADMINISTRATOR_ROLE FROM AQUEDUCT_RUN"},
-	{"privileges-system", "too wide: DROP ANY TABLE", "REVOKE DROP ANY TABLE FROM AQUEDUCT_RUN", store.Wrong, asSYS,
+	{"privileges-system", "too wide: DROP ANY TABLE", "REVOKE DROP ANY TABLE FROM AQUEDUCT_RUN", survey.Wrong, asSYS,
 		"GRANT DROP ANY TABLE TO AQUEDUCT_RUN", "REVOKE DROP ANY TABLE FROM AQUEDUCT_RUN"},
-	{"privileges-system", "a node does not need CREATE TABLE", "REVOKE CREATE TABLE FROM AQUEDUCT_RUN", store.Warning, asSYS,
+	{"privileges-system", "a node does not need CREATE TABLE", "REVOKE CREATE TABLE FROM AQUEDUCT_RUN", survey.Warning, asSYS,
 		"GRANT CREATE TABLE TO AQUEDUCT_RUN", "REVOKE CREATE TABLE FROM AQUEDUCT_RUN"},
-	{"privileges-objects", "owns 1 objects", "OWNER = 'AQUEDUCT_RUN'", store.Warning, "",
+	{"privileges-objects", "owns 1 objects", "OWNER = 'AQUEDUCT_RUN'", survey.Warning, "",
 		"CREATE TABLE aqueduct_run.mine (a int); ALTER TABLE aqueduct_run.mine OWNER TO aqueduct_run", "DROP TABLE aqueduct_run.mine"},
-	{"grants", "missing: UPDATE on WF_RUNTIME_STATES", "GRANT UPDATE ON AQUEDUCT.WF_RUNTIME_STATES TO AQUEDUCT_RUN", store.Wrong, asOwner,
+	{"grants", "missing: UPDATE on WF_RUNTIME_STATES", "GRANT UPDATE ON AQUEDUCT.WF_RUNTIME_STATES TO AQUEDUCT_RUN", survey.Wrong, asOwner,
 		"REVOKE UPDATE ON WF_RUNTIME_STATES FROM AQUEDUCT_RUN", "GRANT UPDATE ON WF_RUNTIME_STATES TO AQUEDUCT_RUN"},
-	{"grants", "missing: DEQUEUE on WF_COMMAND_Q", "GRANT_QUEUE_PRIVILEGE(privilege => 'DEQUEUE', queue_name => 'WF_COMMAND_Q', grantee => 'AQUEDUCT_RUN')", store.Wrong, asOwner,
+	{"grants", "missing: DEQUEUE on WF_COMMAND_Q", "GRANT_QUEUE_PRIVILEGE(privilege => 'DEQUEUE', queue_name => 'WF_COMMAND_Q', grantee => 'AQUEDUCT_RUN')", survey.Wrong, asOwner,
 		"BEGIN DBMS_AQADM.REVOKE_QUEUE_PRIVILEGE('DEQUEUE', 'WF_COMMAND_Q', 'AQUEDUCT_RUN'); END;",
 		"BEGIN DBMS_AQADM.GRANT_QUEUE_PRIVILEGE('DEQUEUE', 'WF_COMMAND_Q', 'AQUEDUCT_RUN'); END;"},
-	{"grants-beyond", "a node does not need: UPDATE on WF_META", "REVOKE UPDATE ON AQUEDUCT.WF_META FROM AQUEDUCT_RUN", store.Warning, asOwner,
+	{"grants-beyond", "a node does not need: UPDATE on WF_META", "REVOKE UPDATE ON AQUEDUCT.WF_META FROM AQUEDUCT_RUN", survey.Warning, asOwner,
 		"GRANT UPDATE ON WF_META TO AQUEDUCT_RUN", "REVOKE UPDATE ON WF_META FROM AQUEDUCT_RUN"},
-	{"schema-objects", "INDEX WF_TASKS_DUE", "10_tables.sql", store.Wrong, asOwner, "DROP INDEX WF_TASKS_DUE", "CREATE INDEX WF_TASKS_DUE ON WF_TASKS (DUE_ON_UTC)"},
-	{"schema-objects", "VIEW WF_V_NODES", "50_grants.sql AQUEDUCT_RUN", store.Wrong, asOwner,
+	{"schema-objects", "INDEX WF_TASKS_DUE", "10_tables.sql", survey.Wrong, asOwner, "DROP INDEX WF_TASKS_DUE", "CREATE INDEX WF_TASKS_DUE ON WF_TASKS (DUE_ON_UTC)"},
+	{"schema-objects", "VIEW WF_V_NODES", "50_grants.sql AQUEDUCT_RUN", survey.Wrong, asOwner,
 		"REVOKE SELECT ON WF_V_NODES FROM AQUEDUCT_RUN", "GRANT SELECT ON WF_V_NODES TO AQUEDUCT_RUN"},
-	{"schema-invalid", "VIEW WF_V_TASKS", "ALTER VIEW AQUEDUCT.WF_V_TASKS COMPILE", store.Wrong, "",
+	{"schema-invalid", "VIEW WF_V_TASKS", "ALTER VIEW AQUEDUCT.WF_V_TASKS COMPILE", survey.Wrong, "",
 		"INSERT INTO ocisim.invalid VALUES ('aqueduct', 'wf_v_tasks')", "DELETE FROM ocisim.invalid"},
-	{"schema-package", "cannot call the package AQUEDUCT_API", "GRANT EXECUTE ON AQUEDUCT_API TO AQUEDUCT_RUN", store.Wrong, asOwner,
+	{"schema-package", "cannot call the package AQUEDUCT_API", "GRANT EXECUTE ON AQUEDUCT_API TO AQUEDUCT_RUN", survey.Wrong, asOwner,
 		"REVOKE EXECUTE ON AQUEDUCT_API FROM AQUEDUCT_RUN", "GRANT EXECUTE ON AQUEDUCT_API TO AQUEDUCT_RUN"},
-	{"schema-version", "version 9, this program knows", "run the program", store.Wrong, "",
+	{"schema-version", "version 9, this program knows", "run the program", survey.Wrong, "",
 		`UPDATE aqueduct.wf_meta SET value = '\x09' WHERE name = 'schema-version'`, `UPDATE aqueduct.wf_meta SET value = '\x01' WHERE name = 'schema-version'`},
-	{"parameter-aq_tm_processes", "no timer comes", "ALTER SYSTEM RESET aq_tm_processes", store.Wrong, "",
+	{"parameter-aq_tm_processes", "no timer comes", "ALTER SYSTEM RESET aq_tm_processes", survey.Wrong, "",
 		"UPDATE ocisim.parameter SET value = '0', isdefault = 'FALSE' WHERE name = 'aq_tm_processes'", "UPDATE ocisim.parameter SET value = '1', isdefault = 'TRUE' WHERE name = 'aq_tm_processes'"},
-	{"parameter-job_queue_processes", "job_queue_processes = 0", "ALTER SYSTEM SET job_queue_processes", store.Warning, "",
+	{"parameter-job_queue_processes", "job_queue_processes = 0", "ALTER SYSTEM SET job_queue_processes", survey.Warning, "",
 		"UPDATE ocisim.parameter SET value = '0', isdefault = 'FALSE' WHERE name = 'job_queue_processes'", "UPDATE ocisim.parameter SET value = '20', isdefault = 'TRUE' WHERE name = 'job_queue_processes'"},
-	{"parameter-aq_tm_processes", "it could not be found out: ORA-01031", "GRANT SELECT ON SYS.V_$PARAMETER TO AQUEDUCT_RUN", store.Warning, asSYS,
+	{"parameter-aq_tm_processes", "it could not be found out: ORA-01031", "GRANT SELECT ON SYS.V_$PARAMETER TO AQUEDUCT_RUN", survey.Warning, asSYS,
 		"REVOKE SELECT ON SYS.V_$PARAMETER FROM AQUEDUCT_RUN", "GRANT SELECT ON SYS.V_$PARAMETER TO AQUEDUCT_RUN"},
-	{"headroom", "it could not be found out", "GRANT SELECT ON SYS.V_$RESOURCE_LIMIT TO AQUEDUCT_RUN", store.Warning, asSYS,
+	{"headroom", "it could not be found out", "GRANT SELECT ON SYS.V_$RESOURCE_LIMIT TO AQUEDUCT_RUN", survey.Warning, asSYS,
 		"REVOKE SELECT ON SYS.V_$RESOURCE_LIMIT FROM AQUEDUCT_RUN", "GRANT SELECT ON SYS.V_$RESOURCE_LIMIT TO AQUEDUCT_RUN"},
-	{"headroom-processes", "no room for the 30 sessions", "SET processes = 55", store.Wrong, "",
+	{"headroom-processes", "no room for the 30 sessions", "SET processes = 55", survey.Wrong, "",
 		"UPDATE ocisim.parameter SET value = '25' WHERE name = 'processes'", "UPDATE ocisim.parameter SET value = '300' WHERE name = 'processes'"},
-	{"database-charset", "WE8ISO8859P15", "AL32UTF8", store.Wrong, "",
+	{"database-charset", "WE8ISO8859P15", "AL32UTF8", survey.Wrong, "",
 		"UPDATE ocisim.nls_parameter SET value = 'WE8ISO8859P15' WHERE parameter = 'NLS_CHARACTERSET'",
 		"UPDATE ocisim.nls_parameter SET value = 'AL32UTF8' WHERE parameter = 'NLS_CHARACTERSET'"},
-	{"clock-skew", "5s ahead of this host's, more than 2s", "NTP", store.Warning, "", "UPDATE ocisim.clock SET ahead = '5s'", "UPDATE ocisim.clock SET ahead = '0'"},
-	{"clock-skew", "-1m0s ahead of this host's, more than 15s", "NTP", store.Wrong, "", "UPDATE ocisim.clock SET ahead = '-60s'", "UPDATE ocisim.clock SET ahead = '0'"},
-	{"exception-queue-AQ$_WF_SIGNAL_QTAB_E", "1 messages", "start a node", store.Warning, "",
+	{"clock-skew", "5s ahead of this host's, more than 2s", "NTP", survey.Warning, "", "UPDATE ocisim.clock SET ahead = '5s'", "UPDATE ocisim.clock SET ahead = '0'"},
+	{"clock-skew", "-1m0s ahead of this host's, more than 15s", "NTP", survey.Wrong, "", "UPDATE ocisim.clock SET ahead = '-60s'", "UPDATE ocisim.clock SET ahead = '0'"},
+	{"exception-queue-AQ$_WF_SIGNAL_QTAB_E", "1 messages", "start a node", survey.Warning, "",
 		"SELECT set_config('search_path', 'aqueduct,ocisim,pg_catalog', false); SELECT ocisim.aq_enq('AQUEDUCT.WF_SIGNAL_Q', '\\x01', NULL, 5, 0, 0, NULL, NULL, 'x'); SELECT ocisim.aq_sweep(NULL)",
 		"DELETE FROM ocisim.aq_msg"},
-	{"dead-letters", "1 dead letters", "engine-node dlq list", store.Warning, asOwner,
+	{"dead-letters", "1 dead letters", "engine-node dlq list", survey.Warning, asOwner,
 		"INSERT INTO WF_DEAD_LETTERS (LETTER_NO, DEAD_LETTER_ID, QUEUE, REASON, ATTEMPTS, DIED_ON_UTC, ENVELOPE) VALUES (1, 'l', 'signal', 'r', 1, TIMESTAMP '2026-01-01 00:00:00', HEXTORAW('01'))",
 		"DELETE FROM WF_DEAD_LETTERS"},
 }
@@ -120,7 +121,7 @@ func TestExaminationFindsWhatIsPlanted(t *testing.T) {
 	healthy := func(when string) {
 		t.Helper()
 		for check, f := range a.look(t, a.runtime) {
-			if f.Severity != store.Good {
+			if f.Severity != survey.Good {
 				t.Errorf("%s: %s: %+v", when, check, f)
 			}
 		}
@@ -184,7 +185,7 @@ func TestExaminationReadsEveryRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for check, f := range a.look(t, a.runtime) {
-		if f.Severity != store.Good {
+		if f.Severity != survey.Good {
 			t.Errorf("before the damage: %s: %+v", check, f)
 		}
 	}
@@ -205,12 +206,12 @@ func TestExaminationReadsEveryRow(t *testing.T) {
 		"messages":    "2 of 3 messages are damaged: message ",
 		"definitions": "1 of 1 definitions are damaged: definition a/b@1",
 	} {
-		if f := found[check]; f.Severity != store.Wrong || !strings.Contains(f.Found, says) {
+		if f := found[check]; f.Severity != survey.Wrong || !strings.Contains(f.Found, says) {
 			t.Errorf("%s: %+v", check, f)
 		}
 	}
 	for _, f := range Check(t.Context(), CheckOptions{DSN: o.DSN, Schema: a.owner, Sessions: 30, Quick: true}) {
-		if f.Severity == store.Wrong {
+		if f.Severity == survey.Wrong {
 			t.Errorf("quick: %+v", f)
 		}
 	}
@@ -223,19 +224,19 @@ func TestExaminationOfOthers(t *testing.T) {
 	a := installApart(t)
 	warned := []string{"grants", "privileges-aqadm", "parameter-aq_tm_processes", "parameter-job_queue_processes", "headroom"} // he has no V$ views
 	for check, f := range a.look(t, a.owner) {
-		if (f.Severity == store.Warning) != slices.Contains(warned, check) || f.Severity == store.Wrong {
+		if (f.Severity == survey.Warning) != slices.Contains(warned, check) || f.Severity == survey.Wrong {
 			t.Errorf("%+v", f)
 		}
 	}
 	shop := a.look(t, a.application)
 	for _, check := range []string{"schema-version", "schema-objects", "grants", "queue-WF_SIGNAL_Q"} {
-		if shop[check].Severity != store.Wrong {
+		if shop[check].Severity != survey.Wrong {
 			t.Errorf("an application as runtime user: %+v", shop[check])
 		}
 	}
 	for _, dsn := range []string{"user=x password=y connectString=127.0.0.1:1/none libDir=" + a.d.LibDir(), "="} {
 		list := Check(t.Context(), CheckOptions{DSN: dsn})
-		if len(list) != 1 || list[0].Check != "connection" || list[0].Severity != store.Wrong {
+		if len(list) != 1 || list[0].Check != "connection" || list[0].Severity != survey.Wrong {
 			t.Errorf("%q: %+v", dsn, list)
 		}
 	}
@@ -255,7 +256,7 @@ func TestExaminationComparesWhatIsDerived(t *testing.T) {
 		t.Fatal(err)
 	}
 	for check, f := range a.look(t, a.runtime) {
-		if f.Severity != store.Good {
+		if f.Severity != survey.Good {
 			t.Errorf("before: %s: %+v", check, f)
 		}
 	}
@@ -281,7 +282,7 @@ func TestExaminationComparesWhatIsDerived(t *testing.T) {
 			}
 		}
 		found := a.look(t, a.runtime)
-		if f := found[c.Check]; f.Severity != store.Wrong || !strings.Contains(f.Found, c.Says) {
+		if f := found[c.Check]; f.Severity != survey.Wrong || !strings.Contains(f.Found, c.Says) {
 			t.Errorf("%s: %+v", c.SQL, f)
 		}
 		for _, text := range []string{"delete from " + table, "insert into " + table + " select * from KEPT", "drop table KEPT"} {
@@ -290,7 +291,7 @@ func TestExaminationComparesWhatIsDerived(t *testing.T) {
 			}
 		}
 		for check, f := range before {
-			if f.Severity != store.Good {
+			if f.Severity != survey.Good {
 				t.Errorf("%s: before, %s: %+v", c.SQL, check, f)
 			}
 		}

@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // Verify looks for what breaks the invariants of package store, up to limit
 // violations of each. It reads one moment in a read-only transaction, beside
 // nodes, as the user of the nodes; ctx ends it.
-func Verify(ctx context.Context, e CheckOptions, limit int) ([]store.Violation, error) {
+func Verify(ctx context.Context, e CheckOptions, limit int) ([]survey.Violation, error) {
 	db, err := aq.Open(aq.Options{DSN: e.DSN, Schema: e.Schema})
 	if err != nil {
 		return nil, explain(err)
@@ -24,8 +24,8 @@ func Verify(ctx context.Context, e CheckOptions, limit int) ([]store.Violation, 
 		return nil, explain(err)
 	}
 	defer func() { _ = tx.Rollback() }() // it has written nothing
-	var list []store.Violation
-	for _, i := range store.Invariants {
+	var list []survey.Violation
+	for _, i := range survey.Invariants {
 		if list, err = violations(ctx, tx, i.Name, limit, list); err != nil {
 			return list, explain(fmt.Errorf("invariant %s: %w", i.Name, err))
 		}
@@ -34,7 +34,7 @@ func Verify(ctx context.Context, e CheckOptions, limit int) ([]store.Violation, 
 }
 
 // violations appends what breaks one invariant.
-func violations(ctx context.Context, tx *sql.Tx, name string, limit int, list []store.Violation) ([]store.Violation, error) {
+func violations(ctx context.Context, tx *sql.Tx, name string, limit int, list []survey.Violation) ([]survey.Violation, error) {
 	rows, err := tx.QueryContext(ctx, text(invariantQuery(name)), limit)
 	if err != nil {
 		return list, err
@@ -45,7 +45,7 @@ func violations(ctx context.Context, tx *sql.Tx, name string, limit int, list []
 		if err := rows.Scan(&about, &found); err != nil {
 			return list, err
 		}
-		list = append(list, store.Violation{Invariant: name, About: about.String, Found: found.String})
+		list = append(list, survey.Violation{Invariant: name, About: about.String, Found: found.String})
 	}
 	return list, rows.Err()
 }

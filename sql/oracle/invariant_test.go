@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // broken says how invariants can be broken, beside storetest.Broken.
@@ -63,7 +63,7 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for _, i := range store.Invariants {
+	for _, i := range survey.Invariants {
 		ways := slices.Concat(storetest.Broken[i.Name], broken[i.Name])
 		if len(ways) == 0 {
 			t.Errorf("nothing breaks %s", i.Name)

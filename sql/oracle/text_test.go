@@ -16,7 +16,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/projections"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // The statements and scripts are checked as text, for what the stand-in lets
@@ -372,7 +372,7 @@ func TestStatementsAndTheirCallersAgree(t *testing.T) {
 	for q := range queueNames {
 		used["queue_"+string(q)], used["expired_"+string(q)] = true, true
 	}
-	for _, i := range store.Invariants {
+	for _, i := range survey.Invariants {
 		used[invariantQuery(i.Name)] = true
 	}
 	for name := range statements {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
-	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // Actor is a task beside one of those that may or may not see it, as an index of
@@ -68,7 +67,7 @@ func (a *Actors) end() {
 }
 
 // Findings are what it came to.
-func (a *Actors) Findings() []store.Finding {
+func (a *Actors) Findings() []Finding {
 	a.end()
-	return []store.Finding{a.table.Finding()}
+	return []Finding{a.table.Finding()}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
-	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // State is a snapshot beside what repeats it: the row of its instance, and one of
@@ -80,9 +79,9 @@ func (s *States) Row(row State) error {
 }
 
 // Findings are what it came to.
-func (s *States) Findings() []store.Finding {
+func (s *States) Findings() []Finding {
 	s.end()
-	return []store.Finding{s.snapshots.Finding(), s.instances.Finding(), s.waits.Finding()}
+	return []Finding{s.snapshots.Finding(), s.instances.Finding(), s.waits.Finding()}
 }
 
 func (row *State) snapshot() (snapshot.Snapshot, error) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
-	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // Table is what a check has found in the rows of a table, which it reads
@@ -51,13 +50,13 @@ func (s *Table) found(what string) {
 }
 
 // Finding is what the survey came to.
-func (s *Table) Finding() store.Finding {
+func (s *Table) Finding() Finding {
 	rows := cmp.Or(s.Rows, s.Check)
 	if s.wrong == 0 {
-		return store.Finding{Check: s.Check, Severity: store.Good, Found: fmt.Sprintf("%d %s", s.count, rows)}
+		return Finding{Check: s.Check, Severity: Good, Found: fmt.Sprintf("%d %s", s.count, rows)}
 	}
-	return store.Finding{
-		Check: s.Check, Severity: store.Wrong,
+	return Finding{
+		Check: s.Check, Severity: Wrong,
 		Found: fmt.Sprintf("%d of %d %s are damaged: %s", s.wrong, s.count, rows, strings.Join(s.named, "; ")),
 		Fix:   cmp.Or(s.fix, "restore these rows from a backup; docs/reference/errors.md says of each code what the nodes do with them"),
 	}

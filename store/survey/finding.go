@@ -1,4 +1,4 @@
-package store
+package survey
 
 // Severity says how bad a finding is.
 type Severity string

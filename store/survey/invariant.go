@@ -1,4 +1,4 @@
-package store
+package survey
 
 // Invariant is what holds in every committed state of a store, whatever its
 // nodes are doing. Each is a statement in query/invariant_NAME.sql of the
