@@ -196,6 +196,7 @@ func (noLedger) Strays(context.Context, func(string) bool) (int, error) {
 type Runtime struct {
 	Config
 	*dispatch.Dispatcher
+	*acknowledger
 	*events.Router
 	service.Services
 	key     []byte
@@ -230,6 +231,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	r.Router = events.New(r.routing())
 	r.pump = pump.New(r.pumping())
 	r.Dispatcher = dispatch.New(r.dispatching())
+	r.acknowledger = newAcknowledger(r.Dispatcher)
 	r.Services = r.serving()
 	if p, ok := c.Definitions.(publisher); ok {
 		if err := p.Through(ctx, r.Publish); err != nil {
@@ -237,7 +239,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		}
 	}
 	if c.Metrics != nil {
-		for _, m := range slices.Concat(r.Collectors(), r.Inbox.Collectors(), r.pump.Collectors(), r.turns.Collectors(), []prometheus.Collector{r.metrics}) {
+		for _, m := range slices.Concat(r.Collectors(), r.Inbox.Collectors(), r.pump.Collectors(), r.turns.Collectors(), []prometheus.Collector{r.metrics, r.acks}) {
 			if err := c.Metrics.Register(m); err != nil {
 				return nil, fmt.Errorf("runtime: metrics: %w", err)
 			}

@@ -166,7 +166,7 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 12_526
+const maxKernel = 12_391
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (

@@ -219,7 +219,7 @@ func (d *Dispatcher) finish(ctx context.Context, j *Job, output json.RawMessage,
 	case j.command.Token == "":
 		return d.done(ctx, j)
 	}
-	return d.answer(ctx, j, payload(output), turn.Step)
+	return d.answer(ctx, j, Payload(output), turn.Step)
 }
 
 // failed commits that an attempt had no result: the time of the next one, or
@@ -231,7 +231,7 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 		if over, err := d.overtaken(ctx, j); over || err != nil {
 			return err
 		}
-		err := d.answer(ctx, j, failure(&f.Error, j.unknown), authors(j.command.Token, f.Error))
+		err := d.answer(ctx, j, Failed(&f.Error, j.unknown), authors(j.command.Token, f.Error))
 		if !errors.Is(err, errOwnRetry) {
 			return err
 		}
@@ -245,7 +245,7 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 	if j.command.Token == "" {
 		return d.undelivered(ctx, j, f.Error)
 	}
-	return d.answer(ctx, j, failure(&f.Error, j.unknown), turn.Step)
+	return d.answer(ctx, j, Failed(&f.Error, j.unknown), turn.Step)
 }
 
 // errOwnRetry says that no policy of the author is for a failure, so that the
@@ -268,8 +268,8 @@ func authors(token string, e snapshot.Error) turn.Decision {
 	}
 }
 
-// failure is what a TaskCompleted says about a command that has failed for good.
-func failure(e *snapshot.Error, unknown bool) json.RawMessage {
+// Failed is what a TaskCompleted says about a command that has failed for good.
+func Failed(e *snapshot.Error, unknown bool) json.RawMessage {
 	said := map[string]any{"error": e}
 	if unknown {
 		said["unknown"] = true
@@ -278,8 +278,8 @@ func failure(e *snapshot.Error, unknown bool) json.RawMessage {
 	return b
 }
 
-// payload is what a TaskCompleted says about a command that has a result.
-func payload(output json.RawMessage) json.RawMessage {
+// Payload is what a TaskCompleted says about a command that has a result.
+func Payload(output json.RawMessage) json.RawMessage {
 	if len(output) == 0 {
 		output = json.RawMessage("null")
 	}
@@ -322,9 +322,9 @@ func (d *Dispatcher) answer(ctx context.Context, j *Job, result json.RawMessage,
 func (d *Dispatcher) later(ctx context.Context, j *Job, delay time.Duration, e snapshot.Error) error {
 	note := e.Title + ": " + e.Detail
 	if j.command.Ack > 0 {
-		note = noticeRetry + ": " + note
+		note = NoticeRetry + ": " + note
 	}
-	change, err := d.again(j, delay, store.Claim{
+	change, err := d.Again(j, delay, store.Claim{
 		Expect: d.Node, Attempts: j.failures + 1, Error: note, Delivered: j.delivered, Deliveries: j.deliveries,
 	})
 	if err != nil {
@@ -337,10 +337,10 @@ func (d *Dispatcher) later(ctx context.Context, j *Job, delay time.Duration, e s
 	return err
 }
 
-// again is the change that gives a command back by claim, and announces it for
+// Again is the change that gives a command back by claim, and announces it for
 // after the delay. The announcement is known by its due time, which is the
 // row's.
-func (d *Dispatcher) again(j *Job, delay time.Duration, claim store.Claim) (store.Change, error) {
+func (d *Dispatcher) Again(j *Job, delay time.Duration, claim store.Claim) (store.Change, error) {
 	now := d.Now()
 	due := now.Add(delay).Truncate(time.Microsecond) // as stores keep it
 	body, err := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due).Encode()

@@ -143,13 +143,13 @@ func (d *Dispatcher) exhausted(ctx context.Context, delivery store.Delivery, j *
 // for it, else by a dead letter.
 func (d *Dispatcher) giveUp(ctx context.Context, delivery store.Delivery, j *Job, reason string, e snapshot.Error) error {
 	if j.command.Token == "" {
-		if err := delivery.Commit(ctx, d.abandon(j, store.Claim{}, reason, e)); err != nil {
+		if err := delivery.Commit(ctx, d.Abandon(j, store.Claim{}, reason, e)); err != nil {
 			return err
 		}
 		d.Dead.Inc()
 		return nil
 	}
-	if err := d.answer(ctx, j, failure(&e, j.unknown), turn.Step); err != nil {
+	if err := d.answer(ctx, j, Failed(&e, j.unknown), turn.Step); err != nil {
 		return err
 	}
 	return delivery.Commit(ctx, store.Change{})

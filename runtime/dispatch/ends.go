@@ -61,7 +61,7 @@ func (d *Dispatcher) done(ctx context.Context, j *Job) error {
 // undelivered makes a dead letter of a command that nobody waits for.
 func (d *Dispatcher) undelivered(ctx context.Context, j *Job, e snapshot.Error) error {
 	d.Log.Error("command is undelivered and a dead letter now", "instance", j.Instance, "command", j.position, "target", j.command.Target, "error", e.Detail)
-	return d.ended(ctx, d.abandon(j, store.Claim{Expect: d.Node}, undeliveredCode(j), e))
+	return d.ended(ctx, d.Abandon(j, store.Claim{Expect: d.Node}, undeliveredCode(j), e))
 }
 
 func (d *Dispatcher) ended(ctx context.Context, c store.Change) error {
@@ -75,11 +75,11 @@ func (d *Dispatcher) ended(ctx context.Context, c store.Change) error {
 	return err
 }
 
-// abandon gives a command back without announcing it again: what announces
+// Abandon gives a command back without announcing it again: what announces
 // it is a dead letter, and the command stays pending until an operator
 // replays that, with all its attempts and deliveries before it. Claim says who
 // has it.
-func (d *Dispatcher) abandon(j *Job, claim store.Claim, reason string, e snapshot.Error) store.Change {
+func (d *Dispatcher) Abandon(j *Job, claim store.Claim, reason string, e snapshot.Error) store.Change {
 	now := d.Now()
 	due := now.Truncate(time.Microsecond) // as stores keep it
 	envelope := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due)

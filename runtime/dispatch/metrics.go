@@ -12,7 +12,6 @@ import (
 type metrics struct {
 	d           *Dispatcher
 	redelivered *prometheus.CounterVec
-	acks        *prometheus.CounterVec
 	running     prometheus.GaugeFunc
 	capacity    prometheus.GaugeFunc
 	waiting     prometheus.GaugeFunc
@@ -66,7 +65,6 @@ func newMetrics(d *Dispatcher) *metrics {
 	return &metrics{
 		d:           d,
 		redelivered: vec("aqueduct_commands_redelivered_total", "Commands performed again because they were not acknowledged.", "target"),
-		acks:        vec("aqueduct_acknowledgements_total", "Acknowledgements of commands.", "outcome"),
 		running:     gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { running, _ := d.admission.Load(); return float64(running) }),
 		capacity:    gauge("aqueduct_commands_running_limit", "Commands that may be performed at once.", func() float64 { return float64(d.Activities) }),
 		waiting:     gauge("aqueduct_commands_waiting", "Commands that wait on this node for a slot, a place at their host or a circuit breaker.", func() float64 { _, waiting := d.admission.Load(); return float64(waiting) }),
@@ -83,7 +81,7 @@ func newMetrics(d *Dispatcher) *metrics {
 // Collectors are the metrics of the dispatcher.
 func (d *Dispatcher) Collectors() []prometheus.Collector {
 	m := d.metrics
-	return []prometheus.Collector{m, m.redelivered, m.acks, m.running, m.capacity, m.waiting, m.room, m.givenUp, m.crowded, m.opened}
+	return []prometheus.Collector{m, m.redelivered, m.running, m.capacity, m.waiting, m.room, m.givenUp, m.crowded, m.opened}
 }
 
 // Describe implements prometheus.Collector, for the destinations.

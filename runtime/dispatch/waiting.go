@@ -100,7 +100,7 @@ func (d *Dispatcher) announce(ctx context.Context, jobs []*Job) error {
 	var all store.Change
 	for _, j := range jobs {
 		claim := j.hold("", d.Node)
-		change, err := d.again(j, 0, claim)
+		change, err := d.Again(j, 0, claim)
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
 	if j.command.Token == "" {
 		return d.undelivered(ctx, j, e)
 	}
-	return d.answer(ctx, j, failure(&e, false), turn.Step)
+	return d.answer(ctx, j, Failed(&e, false), turn.Step)
 }
 
 // notSent is the error of a command that has waited for a place until it was

@@ -1,0 +1,177 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// codeAckFailed is the reason of the dead letter of a command that nobody waits
+// for, and that its consumer has failed.
+const codeAckFailed = "ack.failed"
+
+// acknowledger takes what consumers say of commands.
+type acknowledger struct {
+	dispatcher *dispatch.Dispatcher
+	acks       *prometheus.CounterVec
+}
+
+func newAcknowledger(d *dispatch.Dispatcher) *acknowledger {
+	return &acknowledger{d, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "aqueduct_acknowledgements_total", Help: "Acknowledgements of commands.",
+	}, []string{"outcome"})}
+}
+
+// ackSpace is the namespace of the dead letters of failed commands: a repeated
+// acknowledgement makes no second one.
+var ackSpace = uuid.MustParse("2f0c3a57-6a0e-5a43-9d2c-4f2f8e2f9b1d")
+
+// ackTries is how often an acknowledgement is tried again whose commit had an
+// unknown outcome. What it writes is guarded.
+const ackTries = 20
+
+// errSettled says that a command is done with.
+var errSettled = errors.New("the command is settled")
+
+// Acknowledge takes what a consumer says of a command that it got, by its
+// place in the stream of its instance. It is durable when Acknowledge returns:
+// applied; buffered or queued as by Signal; or duplicate, when the command is
+// settled already, by whatever. It may come at any time, also while a node still
+// delivers the command.
+//
+// Problems: ack.invalid, command.unknown, ack.unexpected (the command asks for
+// none), signal.too-large, limit.buffer.
+func (a *acknowledger) Acknowledge(ctx context.Context, instance string, position int64, ack engine.Ack) (engine.Disposition, error) {
+	if err := ack.Check(); err != nil {
+		return "", err
+	}
+	var did engine.Disposition
+	for try := 0; ; try++ {
+		row, err := a.expecting(ctx, instance, position)
+		if err == nil && *row.Processed {
+			err = errSettled
+		}
+		if err == nil {
+			did, err = a.acknowledge(ctx, row, ack)
+		}
+		if settled := errors.Is(err, errSettled) || errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrDuplicate); settled {
+			if did, err = engine.Duplicate, nil; try > 0 {
+				did = engine.Applied // by the commit whose outcome was unknown
+			}
+		}
+		if errors.Is(err, store.ErrUnknown) && try < ackTries && turn.Pause(ctx, 50*time.Millisecond) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		label := string(ack.Outcome)
+		if did == engine.Duplicate {
+			label = string(engine.Duplicate)
+		}
+		a.acks.WithLabelValues(label).Inc()
+		return did, nil
+	}
+}
+
+// expecting finds a command that asks for an acknowledgement.
+func (a *acknowledger) expecting(ctx context.Context, instance string, position int64) (projections.Entry, error) {
+	row, ok, err := a.dispatcher.Entry(ctx, instance, position)
+	if err != nil {
+		return projections.Entry{}, err
+	}
+	if !ok || row.Processed == nil {
+		return projections.Entry{}, problem.New(problem.NotFound, "command.unknown",
+			"instance %s has no command at position %d", instance, position)
+	}
+	c, err := dispatch.Command(row)
+	if err == nil && c.Ack <= 0 {
+		err = problem.New(problem.Conflict, "ack.unexpected", "command %d of %s asks for no acknowledgement", position, instance)
+	}
+	return row, err
+}
+
+// acknowledge applies an acknowledgement to a command that is open. Whoever
+// performs the command has it no more: what comes of that attempt does not
+// count.
+func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, ack engine.Ack) (engine.Disposition, error) {
+	j, deliveries, err := dispatch.Spoken(row)
+	if err != nil {
+		return "", err
+	}
+	c := j.Command()
+	var change store.Change
+	switch ack.Outcome {
+	case engine.AckDelivered:
+		change, err = a.dispatcher.Again(j, c.Ack, store.Claim{Any: true, Delivered: a.dispatcher.Now(), Deliveries: deliveries, Error: row.LastError})
+	case engine.AckRetry:
+		change, err = a.dispatcher.Again(j, ack.Delay, store.Claim{
+			Any: true, Deliveries: deliveries, Error: dispatch.NoticeRetry + ": the consumer asks for it once more",
+		})
+	case engine.AckProcessed:
+		if c.Token != "" {
+			return a.acknowledged(ctx, c, dispatch.Payload(ack.Output), ack.Actor)
+		}
+		change.Claims = []store.Claim{{InstanceID: c.Instance, Position: c.Position, Any: true, Done: true}}
+	case engine.AckFailed:
+		e := ack.Failure()
+		if c.Token != "" {
+			return a.acknowledged(ctx, c, dispatch.Failed(&e, false), ack.Actor)
+		}
+		change = a.dispatcher.Abandon(j, store.Claim{Any: true}, codeAckFailed, e)
+		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, fmt.Appendf(nil, "%s/%d", c.Instance, c.Position)).String()
+	}
+	if err == nil {
+		err = a.dispatcher.Writer.Commit(ctx, change)
+	}
+	if err != nil {
+		return "", err
+	}
+	if change.DeadLetter != nil {
+		a.dispatcher.Log.Error("command failed at its consumer and is a dead letter now", "instance", c.Instance, "command", c.Position, "target", c.Target)
+		a.dispatcher.Dead.Inc()
+	}
+	return engine.Applied, nil
+}
+
+// acknowledged gives a command's result to who waits for it, as a turn of the
+// instance, which settles the row. Nothing is recorded when it is settled; and
+// a suspended instance keeps one, by its signal id.
+func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, result json.RawMessage, actor string) (engine.Disposition, error) {
+	now := a.dispatcher.Now()
+	env := signal.Envelope{
+		SignalID: c.Token + "/ack", InstanceID: c.Instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
+		WaitingToken: c.Token, OccurredAt: now, Headers: signal.ActorHeader(actor), Payload: result,
+	}
+	body, err := env.Encode()
+	if err != nil {
+		return "", err
+	}
+	out, err := a.dispatcher.Turn(ctx, env, now, func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+		if _, waits := snap.Wait(c.Token); !waits {
+			return nil, errSettled
+		}
+		return turn.Step(def, snap, in)
+	})
+	var p *problem.Error
+	undecided := errors.As(err, &p) && (p.Kind == problem.Internal || p.Kind == problem.Unavailable || p.Code == "definition.unknown")
+	if !undecided {
+		return out.Disposition, err
+	}
+	a.dispatcher.Log.Warn("acknowledgement could not be applied at once and is queued", "instance", c.Instance, "command", c.Position, "error", err)
+	return engine.Queued, a.dispatcher.Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+}
