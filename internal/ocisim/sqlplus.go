@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
@@ -12,12 +13,46 @@ import (
 // names them, a line with a slash ends a statement. Errors whose text holds one
 // of the codes in harmless, such as "ORA-00955", are passed over.
 func (d *Database) Script(ctx context.Context, user, script string, arguments, harmless []string) (err error) {
+	return d.plus(ctx, user, func(p *plus) error { return p.run(ctx, script, arguments, harmless) })
+}
+
+// ScriptFile is Script for a file, which may call others beside it with @@NAME and
+// arguments.
+func (d *Database) ScriptFile(ctx context.Context, user string, folder fs.FS, name string, arguments []string) error {
+	return d.plus(ctx, user, func(p *plus) error {
+		p.folder = folder
+		return p.file(ctx, name, arguments)
+	})
+}
+
+// plus is a session of SQL*Plus.
+type plus struct {
+	db     *sql.DB
+	folder fs.FS // of the script
+}
+
+func (d *Database) plus(ctx context.Context, user string, run func(*plus) error) (err error) {
 	db, err := sql.Open("godror", d.UserDSN(user))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	db.SetMaxOpenConns(1)
+	return run(&plus{db: db})
+}
+
+func (p *plus) file(ctx context.Context, name string, arguments []string) error {
+	script, err := fs.ReadFile(p.folder, name)
+	if err == nil {
+		err = p.run(ctx, string(script), arguments, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func (p *plus) run(ctx context.Context, script string, arguments, harmless []string) error {
 	defined := map[string]string{}
 	for i, a := range arguments {
 		defined[fmt.Sprint(i+1)] = a
@@ -28,13 +63,17 @@ func (d *Database) Script(ctx context.Context, user, script string, arguments, h
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch {
 		case word == "/":
-			if err := runStatement(ctx, db, strings.Join(statement, "\n"), harmless); err != nil {
+			if err := runStatement(ctx, p.db, strings.Join(statement, "\n"), harmless); err != nil {
 				return fmt.Errorf("line %d: %w", n+1, err)
 			}
 			statement = nil
 		case len(statement) > 0:
 			statement = append(statement, line)
 		case strings.HasPrefix(word, "--"), word == "", word == "PROMPT", word == "SET", word == "WHENEVER":
+		case strings.HasPrefix(word, "@@"):
+			if err := p.file(ctx, word[2:], strings.Fields(rest)); err != nil {
+				return err
+			}
 		case word == "DEFINE":
 			name, value, ok := strings.Cut(rest, "=")
 			if !ok {

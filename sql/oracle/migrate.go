@@ -224,5 +224,5 @@ func plusCommand(line string) bool {
 	case "PROMPT", "WHENEVER", "SET", "DEFINE", "UNDEFINE", "ACCEPT", "SPOOL", "SHOW", "EXIT", "CONNECT", "COLUMN", "VERIFY":
 		return true
 	}
-	return false
+	return strings.HasPrefix(word, "@@")
 }

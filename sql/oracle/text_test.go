@@ -414,7 +414,7 @@ func TestScriptsAreSplitAsSQLPlusDoes(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	names, err := fs.Glob(scripts, "schema/*.sql")
-	if err != nil || len(names) != 7 {
+	if err != nil || len(names) != 8 {
 		t.Fatal(names, err)
 	}
 	for _, name := range names {
