@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 )
 
 var root = filepath.Join("..", "..")
@@ -312,7 +313,7 @@ func TestNodesAreAsked(t *testing.T) {
 // The sessions of the nodes stay below what a small database has.
 func TestSessionsFit(t *testing.T) {
 	t.Parallel()
-	const sessionsMax, besideConsumers = 100, 8 + 8 // writers and readers of the Oracle store
+	const sessionsMax, besideConsumers = 100, oracle.DefaultWriters + oracle.DefaultReaders
 	sum := 0
 	for name, s := range nodes(t) {
 		sum += besideConsumers
