@@ -230,7 +230,9 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	r.turns = turn.New(r.turning())
 	r.Router = events.New(r.routing())
 	r.pump = pump.New(r.pumping())
-	r.Dispatcher = dispatch.New(r.dispatching())
+	commands := newCommandMetrics(r.Activities, r.Waiting)
+	r.Dispatcher = dispatch.New(r.dispatching(commands))
+	commands.d = r.Dispatcher
 	r.acknowledger = newAcknowledger(r.Dispatcher)
 	r.Services = r.serving()
 	if p, ok := c.Definitions.(publisher); ok {
@@ -239,7 +241,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		}
 	}
 	if c.Metrics != nil {
-		for _, m := range slices.Concat(r.Collectors(), r.Inbox.Collectors(), r.pump.Collectors(), r.turns.Collectors(), []prometheus.Collector{r.metrics, r.acks}) {
+		for _, m := range slices.Concat(commands.collectors(), r.Inbox.Collectors(), r.pump.Collectors(), r.turns.Collectors(), []prometheus.Collector{r.metrics, r.acks}) {
 			if err := c.Metrics.Register(m); err != nil {
 				return nil, fmt.Errorf("runtime: metrics: %w", err)
 			}
@@ -249,7 +251,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 }
 
 // dispatching wires the dispatcher of the node's commands.
-func (r *Runtime) dispatching() dispatch.Config {
+func (r *Runtime) dispatching(m *commandMetrics) dispatch.Config {
 	return dispatch.Config{
 		Writer: r.Store.Writer, Streams: r.Store.Streams, Node: r.Store.Nodes.Node(), Performer: r.Performer, Memory: r.Memory, Log: r.Log, Now: r.Now,
 		Turn: r.pump.Turn,
@@ -257,7 +259,8 @@ func (r *Runtime) dispatching() dispatch.Config {
 			return r.turns.Load(ctx, d, id)
 		},
 		Publish: r.PublishEvent, Lifecycle: newLifecycle(r).publish, Backoff: r.retries.Backoff,
-		Dead:       r.pump.DeadLetters(store.Commands),
+		Dead: r.pump.DeadLetters(store.Commands), GivenUp: m.givenUp, Crowded: m.crowded, Redelivered: m.redelivered,
+		Opened:     func(to engine.Destination) { m.opened.WithLabelValues(m.host(to)).Inc() },
 		Activities: r.Activities, PerHost: r.PerHost, Waiting: r.Waiting, WaitingBytes: r.WaitingBytes,
 		BreakAfter: r.BreakAfter, BreakFor: r.BreakFor, GiveUpAfter: r.GiveUpAfter, AckMax: r.AckMax,
 	}

@@ -54,7 +54,7 @@ var law = []rule{
 	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "store"}, []string{"snapshot"}},
 	{5, "runtime/events", []string{"engine", "problem", "projections", "runtime/turn", "schedule", "signal", "snapshot", "store"}, nil},
 	{5, "runtime/service", []string{"definition", "engine", "problem", "projections", "runtime/turn", "schedule", "schema", "signal", "snapshot", "store"}, nil},
-	{6, "runtime", []string{"definition", "engine", "memory", "problem", "projections", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
+	{6, "runtime", []string{"definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
 	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
 	{4, "api", []string{"api/client", "definition", "duration", "engine", "memory", "problem", "projections", "schedule", "signal", "snapshot", "store"}, support},
@@ -166,7 +166,7 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 12_391
+const maxKernel = 12_313
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (
@@ -187,8 +187,6 @@ var (
 		"runtime/dispatch.Dispatcher":      64,
 		"sql/oracle.Store":                 93,
 		"sql/oracle.checker":               37,
-		"sql/sqlite.Store":                 35,
-		"sql/sqlite.tx":                    40,
 	}}
 
 	// Of an interface, with those of what it embeds; of a struct, those that it is

@@ -109,7 +109,7 @@ func (d *Dispatcher) remind(j *Job, row projections.Entry) {
 	notice := NoticeRetry
 	if awaiting(row) {
 		notice = noticeReminder
-		d.metrics.redelivered.WithLabelValues(j.command.Target).Inc()
+		d.Redelivered.WithLabelValues(j.command.Target).Inc()
 	}
 	d.Log.Info("command is delivered again", "notice", notice, "instance", j.Instance, "command", j.position, "target", j.command.Target,
 		"deliveries", j.deliveries, "failures", j.failures)

@@ -63,8 +63,12 @@ type Config struct {
 	Lifecycle func(ctx context.Context, c engine.Command, attempt int) *engine.Failure
 	// Backoff is the pause before something is tried again for the given time.
 	Backoff func(attempt int, seed string) time.Duration
-	// Dead counts dead letters.
-	Dead prometheus.Counter
+	// What is counted: dead letters; commands that were given up while they waited,
+	// announcements that found no room, deliveries that were not acknowledged, and
+	// breakers that have opened.
+	Dead, GivenUp, Crowded prometheus.Counter
+	Redelivered            *prometheus.CounterVec // by target
+	Opened                 func(engine.Destination)
 
 	Activities   int           // commands performed at once
 	PerHost      int           // requests to one host at once
@@ -81,7 +85,6 @@ type Config struct {
 type Dispatcher struct {
 	Config
 	admission *admission.Admission[*Job]
-	metrics   *metrics
 	jobs      chan *Job // to workers with nothing to do
 
 	mu         sync.Mutex
@@ -96,7 +99,6 @@ func New(c Config) *Dispatcher {
 		Slots: c.Activities, PerHost: c.PerHost, BreakAfter: c.BreakAfter, BreakFor: c.BreakFor, Waiting: c.Waiting, WaitingBytes: c.WaitingBytes,
 		Now: c.Now, Start: d.start, Expired: d.expired, Opened: d.opened,
 	})
-	d.metrics = newMetrics(d)
 	return d
 }
 

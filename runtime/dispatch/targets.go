@@ -39,3 +39,6 @@ func (d *Dispatcher) WaitsFor(instance string, position int64) string {
 	}
 	return ""
 }
+
+// Busy is how many commands are performed, and how many wait.
+func (d *Dispatcher) Busy() (running, waiting int) { return d.admission.Load() }

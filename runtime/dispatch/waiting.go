@@ -66,11 +66,11 @@ func (d *Dispatcher) put(ctx context.Context, delivery store.Delivery, j *Job, r
 	m := delivery.Message()
 	now := d.Now()
 	if !j.Late.After(now) {
-		d.metrics.givenUp.Inc()
+		d.GivenUp.Inc()
 		return d.giveUp(ctx, delivery, j, undeliveredCode(j), notSent("room on a node for commands to "+j.To.Target))
 	}
 	delay := min(max(now.Sub(row.CreatedAt)/2, putDelay), putDelayMax)
-	d.metrics.crowded.Inc()
+	d.Crowded.Inc()
 	return delivery.Commit(ctx, store.Change{Send: []store.Send{{
 		Queue: store.Commands, Body: m.Body, Due: now.Add(delay), Priority: m.Priority, Attempts: m.Attempts,
 	}}})
@@ -124,7 +124,7 @@ func (d *Dispatcher) expired(jobs []*Job) {
 
 // giveUpWaiting ends a command that was not sent.
 func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
-	d.metrics.givenUp.Inc()
+	d.GivenUp.Inc()
 	e := notSent(j.Why)
 	if j.command.Token == "" {
 		return d.undelivered(ctx, j, e)
@@ -144,7 +144,7 @@ func notSent(why string) snapshot.Error {
 // opened tells that a breaker has opened.
 func (d *Dispatcher) opened(to admission.Destination) {
 	d.Log.Warn("circuit breaker is open: nothing is sent there for a while", "target", to.Target, "for", d.BreakFor)
-	d.metrics.opened.WithLabelValues(d.metrics.host(to)).Inc()
+	d.Opened(engine.Destination(to))
 }
 
 // Costs of a command.

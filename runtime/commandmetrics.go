@@ -1,16 +1,18 @@
-package dispatch
+package runtime
 
 import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/runtime/admission"
+	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 )
 
-// metrics is what a dispatcher counts.
-type metrics struct {
-	d           *Dispatcher
+// commandMetrics is what a dispatcher counts, and what it knows of destinations.
+type commandMetrics struct {
+	d           *dispatch.Dispatcher
 	redelivered *prometheus.CounterVec
 	running     prometheus.GaugeFunc
 	capacity    prometheus.GaugeFunc
@@ -37,7 +39,7 @@ const (
 )
 
 // host is the label of a destination.
-func (m *metrics) host(to admission.Destination) string {
+func (m *commandMetrics) host(to engine.Destination) string {
 	if to.Host == "" {
 		return functionHost
 	}
@@ -52,7 +54,9 @@ func (m *metrics) host(to admission.Destination) string {
 	return to.Host
 }
 
-func newMetrics(d *Dispatcher) *metrics {
+// newCommandMetrics needs the dispatcher before it is collected.
+func newCommandMetrics(activities, waiting int) *commandMetrics {
+	m := &commandMetrics{hosts: map[string]bool{}}
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
@@ -62,39 +66,35 @@ func newMetrics(d *Dispatcher) *metrics {
 	gauge := func(name, help string, f func() float64) prometheus.GaugeFunc {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
-	return &metrics{
-		d:           d,
-		redelivered: vec("aqueduct_commands_redelivered_total", "Commands performed again because they were not acknowledged.", "target"),
-		running:     gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { running, _ := d.admission.Load(); return float64(running) }),
-		capacity:    gauge("aqueduct_commands_running_limit", "Commands that may be performed at once.", func() float64 { return float64(d.Activities) }),
-		waiting:     gauge("aqueduct_commands_waiting", "Commands that wait on this node for a slot, a place at their host or a circuit breaker.", func() float64 { _, waiting := d.admission.Load(); return float64(waiting) }),
-		room:        gauge("aqueduct_commands_waiting_limit", "Commands that may wait on this node.", func() float64 { return float64(admission.WaitingTargets * d.Waiting) }),
-		givenUp:     counter("aqueduct_commands_given_up_total", "Commands that waited for a place for too long and were not sent."),
-		crowded:     counter("aqueduct_commands_crowded_total", "Announcements of commands put off because this node had no room for them."),
-		opened:      vec("aqueduct_activity_breaker_opened_total", "Times a circuit breaker of a host opened.", "host"),
-		breakers:    prometheus.NewDesc("aqueduct_activity_breakers", "Circuit breakers, by the host of their destination and by state.", []string{"host", "state"}, nil),
-		inFlight:    prometheus.NewDesc("aqueduct_activity_requests_in_flight", "Commands under way, by the host of their destination.", []string{"host"}, nil),
-		hosts:       map[string]bool{},
-	}
+	m.redelivered = vec("aqueduct_commands_redelivered_total", "Commands performed again because they were not acknowledged.", "target")
+	m.running = gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { running, _ := m.d.Busy(); return float64(running) })
+	m.capacity = gauge("aqueduct_commands_running_limit", "Commands that may be performed at once.", func() float64 { return float64(activities) })
+	m.waiting = gauge("aqueduct_commands_waiting", "Commands that wait on this node for a slot, a place at their host or a circuit breaker.", func() float64 { _, waiting := m.d.Busy(); return float64(waiting) })
+	m.room = gauge("aqueduct_commands_waiting_limit", "Commands that may wait on this node.", func() float64 { return float64(admission.WaitingTargets * waiting) })
+	m.givenUp = counter("aqueduct_commands_given_up_total", "Commands that waited for a place for too long and were not sent.")
+	m.crowded = counter("aqueduct_commands_crowded_total", "Announcements of commands put off because this node had no room for them.")
+	m.opened = vec("aqueduct_activity_breaker_opened_total", "Times a circuit breaker of a host opened.", "host")
+	m.breakers = prometheus.NewDesc("aqueduct_activity_breakers", "Circuit breakers, by the host of their destination and by state.", []string{"host", "state"}, nil)
+	m.inFlight = prometheus.NewDesc("aqueduct_activity_requests_in_flight", "Commands under way, by the host of their destination.", []string{"host"}, nil)
+	return m
 }
 
-// Collectors are the metrics of the dispatcher.
-func (d *Dispatcher) Collectors() []prometheus.Collector {
-	m := d.metrics
+// collectors are all of them.
+func (m *commandMetrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m, m.redelivered, m.running, m.capacity, m.waiting, m.room, m.givenUp, m.crowded, m.opened}
 }
 
 // Describe implements prometheus.Collector, for the destinations.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+func (m *commandMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.breakers
 	ch <- m.inFlight
 }
 
 // Collect implements prometheus.Collector: what is known of where commands go.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+func (m *commandMetrics) Collect(ch chan<- prometheus.Metric) {
 	type series struct{ host, state string }
 	breakers, inFlight := map[series]int{}, map[string]int{}
-	for _, t := range m.d.admission.States() {
+	for _, t := range m.d.Targets() {
 		host := m.host(t.Destination)
 		breakers[series{host, t.Breaker}]++
 		inFlight[host] += t.Running
