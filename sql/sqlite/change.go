@@ -24,21 +24,14 @@ type tx struct {
 	w          *writer
 	now        int64
 	wrote      bool // since the present member began
-	notify     bool // other processes should look
-	sends      []send
 	deliveries []*delivery
-	wanting    []*wanting
-	assigned   []assignment
-	finished   []store.Queue // of each delivery that was committed
-	returned   []store.Queue // of each delivery that was released
-	putBack    []*delivery
+	out        outbox
 }
 
 func (t *tx) reset(w *writer) {
-	clear(t.sends)
 	clear(t.deliveries)
-	*t = tx{w: w, now: w.s.micros(), sends: t.sends[:0], deliveries: t.deliveries[:0], wanting: t.wanting[:0], assigned: t.assigned[:0],
-		finished: t.finished[:0], returned: t.returned[:0]}
+	*t = tx{w: w, now: w.s.micros(), deliveries: t.deliveries[:0], out: t.out}
+	t.out.reset(t)
 }
 
 func (t *tx) exec(name string, args ...any) (id, changed int64, err error) {
@@ -100,7 +93,7 @@ func (t *tx) change(d *delivery, c *store.Change) error {
 		}
 	}
 	for _, m := range c.Send {
-		t.send(m)
+		t.out.send(m)
 	}
 	for i := range c.With {
 		if err := t.change(nil, &c.With[i]); err != nil {
@@ -108,7 +101,7 @@ func (t *tx) change(d *delivery, c *store.Change) error {
 		}
 	}
 	if d != nil {
-		t.finished = append(t.finished, d.m.Queue)
+		t.out.finished = append(t.out.finished, d.m.Queue)
 	}
 	return nil
 }
@@ -124,7 +117,7 @@ func (t *tx) also(messages []store.Message) error {
 			return fmt.Errorf("message %s: %w", m.ID, err)
 		}
 		t.deliveries = append(t.deliveries, &delivery{id: id, enq: enq, m: m})
-		t.finished = append(t.finished, m.Queue)
+		t.out.finished = append(t.out.finished, m.Queue)
 	}
 	return nil
 }
@@ -355,21 +348,6 @@ func (t *tx) deadLetter(d *delivery, l projections.DeadLetter) error {
 	_, _, err := t.exec("dead_letter_insert", l.ID, conn.Text(l.Queue), conn.Text(l.InstanceID), conn.Text(l.Reason), conn.Text(l.Detail), int64(l.Attempts),
 		conn.Text(l.Node), conn.Micros(l.EnqueuedAt), conn.Micros(l.DiedAt), l.Envelope)
 	return unique(err, fmt.Errorf("dead letter %s: %w", l.ID, store.ErrDuplicate))
-}
-
-// send puts a message on its queue when the group is settled.
-func (t *tx) send(m store.Send) {
-	if m.Priority == 0 {
-		m.Priority = store.DefaultPriority
-	}
-	if m.Body == nil {
-		m.Body = []byte{}
-	}
-	s := send{Send: m}
-	if !m.Due.IsZero() {
-		s.visible = conn.Due(m.Due)
-	}
-	t.sends = append(t.sends, s)
 }
 
 // Load implements store.Writer.

@@ -4,8 +4,42 @@ import (
 	"database/sql/driver"
 	"slices"
 
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
+
+// outbox is what a transaction gives to queues and takes from them: messages that
+// are sent, and claims for the receivers that wait.
+type outbox struct {
+	tx       *tx
+	notify   bool // other processes should look
+	sends    []send
+	wanting  []*wanting
+	assigned []assignment
+	finished []store.Queue // of each delivery that was committed
+	returned []store.Queue // of each delivery that was released
+	putBack  []*delivery
+}
+
+func (o *outbox) reset(t *tx) {
+	clear(o.sends)
+	*o = outbox{tx: t, sends: o.sends[:0], wanting: o.wanting[:0], assigned: o.assigned[:0], finished: o.finished[:0], returned: o.returned[:0]}
+}
+
+// send puts a message on its queue when the group is settled.
+func (o *outbox) send(m store.Send) {
+	if m.Priority == 0 {
+		m.Priority = store.DefaultPriority
+	}
+	if m.Body == nil {
+		m.Body = []byte{}
+	}
+	s := send{Send: m}
+	if !m.Due.IsZero() {
+		s.visible = conn.Due(m.Due)
+	}
+	o.sends = append(o.sends, s)
+}
 
 // send is a message on its way to a queue.
 type send struct {
@@ -23,29 +57,29 @@ type assignment struct {
 
 // settle writes the messages of the group, promotes what is due, and claims
 // for the receivers that wait.
-func (t *tx) settle() error {
-	for _, d := range t.w.suspects {
-		if _, _, err := t.exec("message_unlease", d.id, d.enq, t.w.s.nodes.no); err != nil {
+func (o *outbox) settle() error {
+	for _, d := range o.tx.w.suspects {
+		if _, _, err := o.tx.exec("message_unlease", d.id, d.enq, o.tx.w.s.nodes.no); err != nil {
 			return err
 		}
-		t.released(d.m.Queue)
+		o.released(d.m.Queue)
 	}
-	promoted, err := t.promote()
+	promoted, err := o.promote()
 	if err != nil {
 		return err
 	}
-	if err := t.returnPrefetched(promoted); err != nil {
+	if err := o.returnPrefetched(promoted); err != nil {
 		return err
 	}
-	s := t.w.s
+	s := o.tx.w.s
 	s.mu.Lock()
-	waiting := t.takeWaiters()
+	waiting := o.takeWaiters()
 	s.mu.Unlock()
-	if err := t.write(waiting); err != nil {
+	if err := o.write(waiting); err != nil {
 		return err
 	}
 	for _, v := range waiting {
-		if err := t.claim(v); err != nil {
+		if err := o.claim(v); err != nil {
 			return err
 		}
 	}
@@ -64,8 +98,8 @@ type wanting struct {
 // returnPrefetched returns claimed messages that something else may now precede: a
 // message of smaller priority, one that came back, one that became due. All of
 // them go when a second process is there to want them.
-func (t *tx) returnPrefetched(all bool) error {
-	s := t.w.s
+func (o *outbox) returnPrefetched(all bool) error {
+	s := o.tx.w.s
 	all = all || !s.nodes.Alone()
 	var back []*delivery
 	s.mu.Lock()
@@ -74,11 +108,11 @@ func (t *tx) returnPrefetched(all bool) error {
 			continue
 		}
 		keep := 0
-		if !all && !slices.Contains(t.returned, name) {
+		if !all && !slices.Contains(o.returned, name) {
 			least := q.prefetched[len(q.prefetched)-1].m.Priority
-			for i := range t.sends {
-				if t.sends[i].Queue == name && t.sends[i].visible <= t.now {
-					least = min(least, t.sends[i].Priority)
+			for i := range o.sends {
+				if o.sends[i].Queue == name && o.sends[i].visible <= o.tx.now {
+					least = min(least, o.sends[i].Priority)
 				}
 			}
 			for keep < len(q.prefetched) && q.prefetched[keep].m.Priority <= least {
@@ -90,23 +124,23 @@ func (t *tx) returnPrefetched(all bool) error {
 	}
 	s.mu.Unlock()
 	for i, d := range back {
-		if _, _, err := t.exec("message_unlease", d.id, d.enq, s.nodes.no); err != nil {
-			t.w.suspects = append(t.w.suspects, back[i:]...)
+		if _, _, err := o.tx.exec("message_unlease", d.id, d.enq, s.nodes.no); err != nil {
+			o.tx.w.suspects = append(o.tx.w.suspects, back[i:]...)
 			return err
 		}
-		t.released(d.m.Queue)
+		o.released(d.m.Queue)
 	}
-	t.putBack = back
+	o.putBack = back
 	return nil
 }
 
 // takeWaiters takes the receivers that may be served; s.mu is held.
-func (t *tx) takeWaiters() []*wanting {
-	list := t.wanting[:0]
-	for name, q := range t.w.s.queues {
+func (o *outbox) takeWaiters() []*wanting {
+	list := o.wanting[:0]
+	for name, q := range o.tx.w.s.queues {
 		reserve := 0
-		if t.w.s.nodes.Alone() {
-			for _, f := range t.finished {
+		if o.tx.w.s.nodes.Alone() {
+			for _, f := range o.finished {
 				if f == name {
 					reserve++
 				}
@@ -116,11 +150,11 @@ func (t *tx) takeWaiters() []*wanting {
 		if len(q.waiters)+reserve == 0 {
 			continue
 		}
-		n := t.w.batch
+		n := o.tx.w.batch
 		if !q.mayReady {
 			n = 0
-			for i := range t.sends {
-				if t.sends[i].Queue == name && t.sends[i].visible <= t.now {
+			for i := range o.sends {
+				if o.sends[i].Queue == name && o.sends[i].visible <= o.tx.now {
 					n++
 				}
 			}
@@ -133,31 +167,31 @@ func (t *tx) takeWaiters() []*wanting {
 		list = append(list, &wanting{name: name, q: q, waiters: slices.Clone(q.waiters[:n]), reserve: reserve, ready: q.mayReady})
 		q.waiters = slices.Delete(q.waiters, 0, n)
 	}
-	t.wanting = list
+	o.wanting = list
 	return list
 }
 
 // write inserts the sends in the order of their commits. Where a receiver
 // waits and no other message can be before it, the row is born claimed.
-func (t *tx) write(waiting []*wanting) error {
+func (o *outbox) write(waiting []*wanting) error {
 	direct := map[int]bool{}
 	for _, v := range waiting {
 		if v.ready {
 			continue
 		}
 		var mine []int
-		for i := range t.sends {
-			if t.sends[i].Queue == v.name && t.sends[i].visible <= t.now {
+		for i := range o.sends {
+			if o.sends[i].Queue == v.name && o.sends[i].visible <= o.tx.now {
 				mine = append(mine, i)
 			}
 		}
-		slices.SortStableFunc(mine, func(a, b int) int { return t.sends[a].Priority - t.sends[b].Priority })
+		slices.SortStableFunc(mine, func(a, b int) int { return o.sends[a].Priority - o.sends[b].Priority })
 		for _, i := range mine[:min(len(mine), len(v.waiters)+v.reserve)] {
 			direct[i] = true
 		}
 	}
-	for i := range t.sends {
-		if err := t.insert(&t.sends[i], direct[i], waiting); err != nil {
+	for i := range o.sends {
+		if err := o.insert(&o.sends[i], direct[i], waiting); err != nil {
 			return err
 		}
 	}
@@ -170,11 +204,11 @@ const (
 	stateLeased = 10
 )
 
-func (t *tx) insert(m *send, direct bool, waiting []*wanting) error {
-	s := t.w.s
+func (o *outbox) insert(m *send, direct bool, waiting []*wanting) error {
+	s := o.tx.w.s
 	state, visible, owner := stateReady, any(nil), any(nil)
 	switch {
-	case m.visible > t.now:
+	case m.visible > o.tx.now:
 		state = stateDelay
 	case direct:
 		state, owner = stateLeased, s.nodes.no
@@ -182,25 +216,25 @@ func (t *tx) insert(m *send, direct bool, waiting []*wanting) error {
 	if m.visible != 0 {
 		visible = m.visible
 	}
-	id, _, err := t.w.c.Exec("message_insert", string(m.Queue), int64(state), int64(m.Priority), visible, t.now, int64(m.Attempts), owner, m.Body)
+	id, _, err := o.tx.w.c.Exec("message_insert", string(m.Queue), int64(state), int64(m.Priority), visible, o.tx.now, int64(m.Attempts), owner, m.Body)
 	if err != nil {
 		return err
 	}
 	switch state {
 	case stateReady:
-		t.notify = true
+		o.notify = true
 		s.mu.Lock()
 		s.queue(m.Queue).mayReady = true
 		s.mu.Unlock()
 	case stateDelay:
 		if next := s.due.Load(); next == 0 || m.visible < next {
 			s.due.Store(m.visible)
-			t.notify = true
+			o.notify = true
 		}
 	case stateLeased:
 		for _, v := range waiting {
 			if v.name == m.Queue {
-				t.assign(v, message(id, m.Queue, int64(m.Priority), m.visible, t.now, int64(m.Attempts), 0, m.Body))
+				o.assign(v, message(id, m.Queue, int64(m.Priority), m.visible, o.tx.now, int64(m.Attempts), 0, m.Body))
 			}
 		}
 	}
@@ -208,27 +242,27 @@ func (t *tx) insert(m *send, direct bool, waiting []*wanting) error {
 }
 
 // promote makes delayed messages ready that are due.
-func (t *tx) promote() (any bool, err error) {
-	s := t.w.s
+func (o *outbox) promote() (any bool, err error) {
+	s := o.tx.w.s
 	next := s.due.Load()
-	if !s.stale.Load() && (next == 0 || next > t.now) || !s.anyWaiting() && len(t.finished) == 0 {
+	if !s.stale.Load() && (next == 0 || next > o.tx.now) || !s.anyWaiting() && len(o.finished) == 0 {
 		return false, nil
 	}
 	s.stale.Store(false)
-	_, n, err := t.exec("message_promote", t.now, int64(promoteMax))
+	_, n, err := o.tx.exec("message_promote", o.tx.now, int64(promoteMax))
 	if err != nil {
 		s.stale.Store(true)
 		return false, err
 	}
 	if n > 0 {
-		t.notify = true
+		o.notify = true
 		s.mu.Lock()
 		for _, q := range s.queues {
 			q.mayReady = true
 		}
 		s.mu.Unlock()
 	}
-	row, err := t.w.c.One("message_due", 1)
+	row, err := o.tx.w.c.One("message_due", 1)
 	if err != nil {
 		return false, err
 	}
@@ -241,8 +275,8 @@ func (t *tx) promote() (any bool, err error) {
 }
 
 // claim gives ready rows to the waiters of a queue that have none yet.
-func (t *tx) claim(v *wanting) error {
-	s := t.w.s
+func (o *outbox) claim(v *wanting) error {
+	s := o.tx.w.s
 	if len(v.waiters)+v.reserve == 0 {
 		return nil
 	}
@@ -254,7 +288,7 @@ func (t *tx) claim(v *wanting) error {
 	}
 	want := len(v.waiters) + v.reserve
 	var found []*delivery
-	err := t.w.c.Query("message_ready", 7, func(r []driver.Value) error {
+	err := o.tx.w.c.Query("message_ready", 7, func(r []driver.Value) error {
 		visible, _ := r[2].(int64)
 		body, _ := r[6].([]byte)
 		n := func(i int) int64 { v, _ := r[i].(int64); return v }
@@ -265,10 +299,10 @@ func (t *tx) claim(v *wanting) error {
 		return err
 	}
 	for _, d := range found {
-		if _, _, err := t.exec("message_lease", s.nodes.no, d.id); err != nil {
+		if _, _, err := o.tx.exec("message_lease", s.nodes.no, d.id); err != nil {
 			return err
 		}
-		t.assign(v, d)
+		o.assign(v, d)
 	}
 	if len(found) < want {
 		s.mu.Lock() // before the commit: a wake-up that comes after it must not be undone
@@ -278,31 +312,31 @@ func (t *tx) claim(v *wanting) error {
 	return nil
 }
 
-func (t *tx) assign(v *wanting, d *delivery) {
-	d.s = t.w.s
+func (o *outbox) assign(v *wanting, d *delivery) {
+	d.s = o.tx.w.s
 	if len(v.waiters) == 0 {
 		v.reserve--
-		t.assigned = append(t.assigned, assignment{q: v.q, d: d})
+		o.assigned = append(o.assigned, assignment{q: v.q, d: d})
 		return
 	}
-	t.assigned = append(t.assigned, assignment{q: v.q, w: v.waiters[0], d: d})
+	o.assigned = append(o.assigned, assignment{q: v.q, w: v.waiters[0], d: d})
 	v.waiters = v.waiters[1:]
 }
 
 // committed notes what the transaction has made certain.
-func (t *tx) committed() {
-	t.w.suspects = t.w.suspects[:0]
-	if t.notify {
-		t.w.s.nodes.Notify()
+func (o *outbox) committed() {
+	o.tx.w.suspects = o.tx.w.suspects[:0]
+	if o.notify {
+		o.tx.w.s.nodes.Notify()
 	}
 }
 
 // handOver answers the waiters that settle took: with their messages, or by
 // letting them wait again.
-func (t *tx) handOver(ok bool) {
-	s := t.w.s
+func (o *outbox) handOver(ok bool) {
+	s := o.tx.w.s
 	s.mu.Lock()
-	for _, a := range t.assigned {
+	for _, a := range o.assigned {
 		switch {
 		case a.w != nil && ok:
 			a.w.hand(a.d)
@@ -315,7 +349,7 @@ func (t *tx) handOver(ok bool) {
 			a.q.put(a.d)
 		}
 	}
-	for _, v := range t.wanting {
+	for _, v := range o.wanting {
 		if s.over {
 			for _, w := range v.waiters {
 				w.ch <- reception{err: store.ErrClosed}
@@ -338,30 +372,30 @@ func (t *tx) handOver(ok bool) {
 		}
 	}
 	s.mu.Unlock()
-	clear(t.assigned)
-	t.assigned = t.assigned[:0]
-	clear(t.wanting)
-	t.wanting = t.wanting[:0]
+	clear(o.assigned)
+	o.assigned = o.assigned[:0]
+	clear(o.wanting)
+	o.wanting = o.wanting[:0]
 	if !ok {
-		t.w.suspects = append(t.w.suspects, t.putBack...)
+		o.tx.w.suspects = append(o.tx.w.suspects, o.putBack...)
 		s.stale.Store(true)
 	}
 }
 
 // suspect notes every message that an unknown commit may have left claimed by
 // this node with nobody to work on it; the next transaction returns them.
-func (t *tx) suspect() {
-	t.w.suspects = append(t.w.suspects, t.deliveries...)
-	for _, a := range t.assigned {
-		t.w.suspects = append(t.w.suspects, a.d)
+func (o *outbox) suspect() {
+	o.tx.w.suspects = append(o.tx.w.suspects, o.tx.deliveries...)
+	for _, a := range o.assigned {
+		o.tx.w.suspects = append(o.tx.w.suspects, a.d)
 	}
-	t.w.s.look()
+	o.tx.w.s.look()
 }
 
 // released notes that a queue has a ready row again.
-func (t *tx) released(name store.Queue) {
-	t.notify = true
-	t.w.s.mu.Lock()
-	t.w.s.queue(name).mayReady = true
-	t.w.s.mu.Unlock()
+func (o *outbox) released(name store.Queue) {
+	o.notify = true
+	o.tx.w.s.mu.Lock()
+	o.tx.w.s.queue(name).mayReady = true
+	o.tx.w.s.mu.Unlock()
 }

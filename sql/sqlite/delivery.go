@@ -68,8 +68,8 @@ func (d *delivery) Release(ctx context.Context, cause error) error {
 		if err == nil && n == 0 {
 			return store.ErrLost
 		}
-		t.released(d.m.Queue)
-		t.returned = append(t.returned, d.m.Queue)
+		t.out.released(d.m.Queue)
+		t.out.returned = append(t.out.returned, d.m.Queue)
 		return err
 	})
 }

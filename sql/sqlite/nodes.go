@@ -195,7 +195,7 @@ func (n *nodes) Failed() {
 // change has the writer change whose the messages are.
 func (n *nodes) change(run func(*conn.Conn) error) error {
 	return n.s.do(context.Background(), func(t *tx) error {
-		t.wrote, t.notify = true, true
+		t.wrote, t.out.notify = true, true
 		return run(t.w.c)
 	})
 }

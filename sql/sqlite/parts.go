@@ -19,7 +19,7 @@ import (
 // Deliveries are rows: a commit deletes any number.
 func (s *Store) Parts() store.Parts {
 	return store.Parts{
-		Queue: s, Writer: s, Streams: s, Identity: s, Nodes: s, Clock: s, Joins: true, Ledger: s, Prober: s,
+		Queue: s, Writer: s, Streams: s, Identity: identity{s}, Nodes: s, Clock: s, Joins: true, Ledger: s, Prober: s,
 	}
 }
 
@@ -51,7 +51,7 @@ func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 			if alive && !hangs {
 				continue
 			}
-			n, err := t.orphans(r.no, limit-count)
+			n, err := orphans(t, r.no, limit-count)
 			if err != nil {
 				return err
 			}
@@ -71,7 +71,7 @@ func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 	return count, nil
 }
 
-func (t *tx) orphans(node int64, limit int) (int, error) {
+func orphans(t *tx, node int64, limit int) (int, error) {
 	type command struct {
 		entry    int64
 		id       string
@@ -98,21 +98,18 @@ func (t *tx) orphans(node int64, limit int) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		t.send(store.Send{Queue: store.Commands, Body: body})
+		t.out.send(store.Send{Queue: store.Commands, Body: body})
 	}
 	return len(list), nil
 }
 
-// depart returns what this node holds, for Close.
-func (t *tx) depart(no int64) error {
-	t.wrote, t.notify = true, true
-	return giveBack(t.w.c, no)
-}
+// identity implements store.Identity.
+type identity struct{ *Store }
 
 const keyBytes = 32
 
 // Key implements store.Identity.
-func (s *Store) Key(ctx context.Context) ([]byte, error) {
+func (s identity) Key(ctx context.Context) ([]byte, error) {
 	fresh := make([]byte, keyBytes)
 	if _, err := rand.Read(fresh); err != nil {
 		return nil, wrap("key", err)
@@ -139,16 +136,16 @@ func (s *Store) Key(ctx context.Context) ([]byte, error) {
 const epochName = "epoch-"
 
 // Epoch implements store.Identity.
-func (s *Store) Epoch(ctx context.Context) (epoch int64, err error) {
+func (s identity) Epoch(ctx context.Context) (epoch int64, err error) {
 	err = s.do(ctx, func(t *tx) error {
-		epoch, err = t.epoch()
+		epoch, err = epochOf(t.w.c)
 		return err
 	})
 	return epoch, wrap("epoch", err)
 }
 
-func (t *tx) epoch() (int64, error) {
-	row, err := t.w.c.One("meta_epoch", 1)
+func epochOf(c *conn.Conn) (int64, error) {
+	row, err := c.One("meta_epoch", 1)
 	if err != nil || row == nil {
 		return 1, err
 	}
@@ -161,7 +158,7 @@ func (t *tx) epoch() (int64, error) {
 
 // Raise implements store.Identity. A node takes its name in a transaction and reads
 // the epoch after it: it is seen here, or sees the new one.
-func (s *Store) Raise(ctx context.Context) (from, to int64, err error) {
+func (s identity) Raise(ctx context.Context) (from, to int64, err error) {
 	err = s.do(ctx, func(t *tx) error {
 		nodes, err := files.Live(s.path)
 		if err != nil {
@@ -170,7 +167,7 @@ func (s *Store) Raise(ctx context.Context) (from, to int64, err error) {
 		if nodes > 1 { // beside this one
 			return store.NotAlone(nodes - 1)
 		}
-		if from, err = t.epoch(); err != nil {
+		if from, err = epochOf(t.w.c); err != nil {
 			return err
 		}
 		to = store.NextEpoch(from, s.now())

@@ -198,7 +198,7 @@ func TestNoNodeJoinsBehindAMigration(t *testing.T) {
 	if err := c.Script(fmt.Sprintf("pragma user_version = %d", latest(t)+1)); err != nil {
 		t.Fatal(err)
 	}
-	late := &Store{path: path, node: "late", now: time.Now, log: s.log} // it has seen the version before
+	late := &Store{path: path, node: "late", now: time.Now, log: s.log, receivers: s.receivers} // it has seen the version before
 	_, err := join(late, c, must(files.AccessOf("")))
 	wantCode(t, err, "store.newer")
 	if n := must(c.Number("select count(*) from WF_NODES where NODE = 'late'")); n != 0 {
@@ -275,7 +275,7 @@ func TestATransactionThatDoesNotBeginGivesNothingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &writer{s: s}
-	w.tx.w, w.tx.putBack = w, []*delivery{{}}
+	w.tx.w, w.tx.out.putBack = w, []*delivery{{}}
 	j := &job{done: make(chan struct{})}
 	if w.group(j); problem.CodeOf(j.err) != "store.moved" || len(w.suspects) != 0 {
 		t.Errorf("%v, and %d messages are given back", j.err, len(w.suspects))

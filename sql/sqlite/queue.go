@@ -3,9 +3,39 @@ package sqlite
 import (
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/aqueduct-engine/aqueduct/store"
 )
+
+// receivers are the calls that wait for messages, and what is known in memory of
+// the queues.
+type receivers struct {
+	micros func() int64
+	alone  func() bool // no other process may want what is prefetched
+	wake   chan struct{}
+
+	mu     sync.Mutex // guards queues
+	queues map[store.Queue]*queue
+	over   bool         // no more waiting
+	due    atomic.Int64 // when the next delayed message is, 0 = none known
+	stale  atomic.Bool  // another process may have changed due
+}
+
+func newReceivers(micros func() int64) *receivers {
+	r := &receivers{micros: micros, alone: func() bool { return true }, wake: make(chan struct{}, 1), queues: map[store.Queue]*queue{}}
+	r.stale.Store(true)
+	return r
+}
+
+// poke makes the writer look for work.
+func (r *receivers) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
 
 // queue is what is known in memory of a queue.
 type queue struct {
@@ -26,10 +56,10 @@ const prefetchMax = 64
 type waiter struct {
 	ch      chan reception
 	arrived func(store.Message) // may be nil
-	leaving bool                // its context ended while the writer had it; guarded by Store.mu
+	leaving bool                // its context ended while the writer had it; guarded by receivers.mu
 }
 
-// hand gives a waiter its message; s.mu is held, so that messages arrive in order.
+// hand gives a waiter its message; the lock is held, so that messages arrive in order.
 func (w *waiter) hand(d *delivery) {
 	if w.arrived != nil {
 		w.arrived(d.m)
@@ -44,38 +74,38 @@ type reception struct {
 }
 
 // Receive implements store.Receiver.
-func (s *Store) Receive(ctx context.Context, name store.Queue, arrived func(store.Message)) (store.Delivery, error) {
+func (r *receivers) Receive(ctx context.Context, name store.Queue, arrived func(store.Message)) (store.Delivery, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		s.mu.Lock()
-		if s.over {
-			s.mu.Unlock()
+		r.mu.Lock()
+		if r.over {
+			r.mu.Unlock()
 			return nil, wrap("receive", store.ErrClosed)
 		}
-		q := s.queue(name)
+		q := r.queue(name)
 		if len(q.prefetched) > 0 {
 			d := q.prefetched[0]
 			q.prefetched = slices.Delete(q.prefetched, 0, 1)
 			if arrived != nil {
 				arrived(d.m)
 			}
-			s.mu.Unlock()
+			r.mu.Unlock()
 			return d, nil
 		}
 		w := &waiter{ch: make(chan reception, 1), arrived: arrived}
 		q.waiters = append(q.waiters, w)
 		look := q.mayReady
-		s.mu.Unlock()
-		if look || s.stale.Load() || s.due.Load() != 0 { // the last: to arm the timer
-			s.poke()
+		r.mu.Unlock()
+		if look || r.stale.Load() || r.due.Load() != 0 { // the last: to arm the timer
+			r.poke()
 		}
 		var h reception
 		select {
 		case h = <-w.ch:
 		case <-ctx.Done():
-			if s.unwait(q, w) {
+			if r.unwait(q, w) {
 				return nil, ctx.Err()
 			}
 			h = <-w.ch // the writer is about to answer
@@ -89,19 +119,19 @@ func (s *Store) Receive(ctx context.Context, name store.Queue, arrived func(stor
 	}
 }
 
-// queue returns a queue; s.mu is held. One that is new may have rows.
-func (s *Store) queue(name store.Queue) *queue {
-	q := s.queues[name]
+// queue returns a queue; mu is held. One that is new may have rows.
+func (r *receivers) queue(name store.Queue) *queue {
+	q := r.queues[name]
 	if q == nil {
 		q = &queue{mayReady: true}
-		s.queues[name] = q
+		r.queues[name] = q
 	}
 	return q
 }
 
-func (s *Store) unwait(q *queue, w *waiter) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (r *receivers) unwait(q *queue, w *waiter) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	i := slices.Index(q.waiters, w)
 	if i >= 0 {
 		q.waiters = slices.Delete(q.waiters, i, i+1)
@@ -111,23 +141,23 @@ func (s *Store) unwait(q *queue, w *waiter) bool {
 }
 
 // wanted says whether somebody waits for something that may be there.
-func (s *Store) wanted() bool {
-	next := s.due.Load()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	due := s.stale.Load() || next != 0 && next <= s.micros()
-	for _, q := range s.queues {
-		if len(q.waiters) > 0 && (q.mayReady || due) || len(q.prefetched) > 0 && !s.nodes.Alone() {
+func (r *receivers) wanted() bool {
+	next := r.due.Load()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	due := r.stale.Load() || next != 0 && next <= r.micros()
+	for _, q := range r.queues {
+		if len(q.waiters) > 0 && (q.mayReady || due) || len(q.prefetched) > 0 && !r.alone() {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *Store) anyWaiting() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, q := range s.queues {
+func (r *receivers) anyWaiting() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, q := range r.queues {
 		if len(q.waiters) > 0 {
 			return true
 		}
@@ -136,21 +166,21 @@ func (s *Store) anyWaiting() bool {
 }
 
 // look forgets what is known of the queues: something else has changed them.
-func (s *Store) look() {
-	s.mu.Lock()
-	for _, q := range s.queues {
+func (r *receivers) look() {
+	r.mu.Lock()
+	for _, q := range r.queues {
 		q.mayReady = true
 	}
-	s.mu.Unlock()
-	s.stale.Store(true)
-	s.poke()
+	r.mu.Unlock()
+	r.stale.Store(true)
+	r.poke()
 }
 
-func (s *Store) stopWaiting() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = true
-	for _, q := range s.queues {
+func (r *receivers) stopWaiting() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	for _, q := range r.queues {
 		for _, w := range q.waiters {
 			w.ch <- reception{err: store.ErrClosed}
 		}
@@ -167,4 +197,17 @@ func (q *queue) put(d *delivery) {
 		}
 	}
 	q.prefetched = slices.Insert(q.prefetched, i, d)
+}
+
+// prefetchedIDs are the messages that are kept for workers of this node.
+func (r *receivers) prefetchedIDs() map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ids := map[string]bool{}
+	for _, q := range r.queues {
+		for _, d := range q.prefetched {
+			ids[d.m.ID] = true
+		}
+	}
+	return ids
 }

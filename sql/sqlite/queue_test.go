@@ -21,11 +21,11 @@ func TestReceiverThatLeavesDuringATransactionIsAnswered(t *testing.T) {
 	defer s.Close()
 	gone, stays := &waiter{ch: make(chan reception, 1)}, &waiter{ch: make(chan reception, 1)}
 	q := &queue{}
-	transaction := &tx{w: &writer{s: s}, wanting: []*wanting{{name: store.Signals, q: q, waiters: []*waiter{gone, stays}}}}
+	out := outbox{tx: &tx{w: &writer{s: s}}, wanting: []*wanting{{name: store.Signals, q: q, waiters: []*waiter{gone, stays}}}}
 	if s.unwait(q, gone) {
 		t.Fatal("the writer has it, and unwait says it was waiting")
 	}
-	transaction.handOver(true)
+	out.handOver(true)
 	select {
 	case h := <-gone.ch:
 		if h.d != nil || h.err != nil {

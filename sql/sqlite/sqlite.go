@@ -25,7 +25,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -90,14 +89,8 @@ type Store struct {
 	gate   sync.RWMutex // held for reading while a job is handed to the writer
 	closed bool
 	jobs   chan *job
-	wake   chan struct{}
 	failed chan struct{}
-
-	mu     sync.Mutex // guards queues
-	queues map[store.Queue]*queue
-	over   bool         // no more waiting
-	due    atomic.Int64 // when the next delayed message is, 0 = none known
-	stale  atomic.Bool  // another process may have changed due
+	*receivers
 
 	straysMu sync.Mutex
 	strays   map[stray]bool // what Strays has found at its last call
@@ -143,10 +136,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{
 		path: o.Path, node: o.Node, now: o.Now, log: o.Log,
-		jobs: make(chan *job, o.Backlog), wake: make(chan struct{}, 1), failed: make(chan struct{}, 1),
-		queues: map[store.Queue]*queue{}, loaders: make(chan *conn.Conn, o.Readers),
+		jobs: make(chan *job, o.Backlog), failed: make(chan struct{}, 1),
+		receivers: newReceivers(func() int64 { return o.Now().UnixMicro() }), loaders: make(chan *conn.Conn, o.Readers),
 	}
-	s.stale.Store(true)
 	if err := s.start(o, c, access); err != nil {
 		s.release(c)
 		return nil, wrap("open", conn.Explain(err, o.Path))
@@ -236,6 +228,7 @@ func (s *Store) start(o Options, c *conn.Conn, a files.Access) error {
 	if s.nodes, err = join(s, c, a); err != nil {
 		return err
 	}
+	s.alone = s.nodes.Alone
 	if s.place, err = files.Identify(o.Path, o.given, files.Folder(o.Path), o.trust); err != nil {
 		return err
 	}
@@ -309,16 +302,6 @@ func (s *Store) do(ctx context.Context, run func(*tx) error) error {
 	<-j.done
 	return j.err
 }
-
-// poke makes the writer look for work.
-func (s *Store) poke() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (s *Store) micros() int64 { return s.now().UnixMicro() }
 
 // wrap says what was attempted.
 func wrap(what string, err error) error {

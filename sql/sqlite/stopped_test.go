@@ -52,7 +52,7 @@ func holder(path, where string) error {
 	switch where {
 	case holdWrite:
 		err = s.do(context.Background(), func(t *tx) error {
-			t.send(store.Send{Queue: store.Signals, Body: []byte("of the holder")})
+			t.out.send(store.Send{Queue: store.Signals, Body: []byte("of the holder")})
 			here()
 			return nil
 		})

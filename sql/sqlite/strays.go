@@ -51,8 +51,8 @@ func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error)
 			}
 			if n > 0 {
 				s.log.Error("sqlite: a message was locked by this node, and nobody worked on it", "queue", m.Queue, "message", messageID(m.ID, m.Enq))
-				t.released(store.Queue(m.Queue))
-				t.returned = append(t.returned, store.Queue(m.Queue))
+				t.out.released(store.Queue(m.Queue))
+				t.out.returned = append(t.out.returned, store.Queue(m.Queue))
 				count++
 			}
 		}
@@ -62,17 +62,4 @@ func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error)
 		return 0, wrap("strays", err)
 	}
 	return count, nil
-}
-
-// prefetchedIDs are the messages that are kept for workers of this node.
-func (s *Store) prefetchedIDs() map[string]bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ids := map[string]bool{}
-	for _, q := range s.queues {
-		for _, d := range q.prefetched {
-			ids[d.m.ID] = true
-		}
-	}
-	return ids
 }

@@ -33,7 +33,7 @@ func (x Tx) Guard(refusal error, name string, args ...any) error {
 }
 
 // Send puts a message on its queue.
-func (x Tx) Send(m store.Send) { x.t.send(m) }
+func (x Tx) Send(m store.Send) { x.t.out.send(m) }
 
 // Edit changes an open task, and Define stores a version of a definition; it
 // reports false when it is there, or another has its ordinal.

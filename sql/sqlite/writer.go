@@ -154,7 +154,7 @@ func (w *writer) group(first *job) {
 		}
 		close(j.done)
 	}
-	w.tx.handOver(err == nil)
+	w.tx.out.handOver(err == nil)
 	clear(w.members)
 }
 
@@ -208,12 +208,12 @@ func (w *writer) attempt(first *job) error {
 		err = w.again()
 	}
 	if err == nil {
-		err = w.tx.settle()
+		err = w.tx.out.settle()
 	}
 	if err != nil {
 		w.rollback()
 		if first == nil {
-			w.tx.handOver(false)
+			w.tx.out.handOver(false)
 		}
 		return conn.Explain(err, w.s.path)
 	}
@@ -221,10 +221,10 @@ func (w *writer) attempt(first *job) error {
 		w.rollback()
 		clean := conn.IsFull(err)
 		if !clean {
-			w.tx.suspect()
+			w.tx.out.suspect()
 		}
 		if first == nil {
-			w.tx.handOver(false)
+			w.tx.out.handOver(false)
 		}
 		if clean {
 			return conn.Explain(err, w.s.path)
@@ -232,9 +232,9 @@ func (w *writer) attempt(first *job) error {
 		return fmt.Errorf("%w: %w", store.ErrUnknown, conn.Explain(err, w.s.path))
 	}
 	w.s.stats.transactions.Add(1)
-	w.tx.committed()
+	w.tx.out.committed()
 	if first == nil {
-		w.tx.handOver(true)
+		w.tx.out.handOver(true)
 	}
 	return nil
 }
@@ -256,11 +256,11 @@ func (w *writer) fill(j *job) error {
 	for j != nil {
 		w.members = append(w.members, j)
 		w.tx.wrote = false
-		sends := len(w.tx.sends)
+		sends := len(w.tx.out.sends)
 		j.err = j.run(&w.tx)
 		if j.err != nil {
-			clear(w.tx.sends[sends:])
-			w.tx.sends = w.tx.sends[:sends]
+			clear(w.tx.out.sends[sends:])
+			w.tx.out.sends = w.tx.out.sends[:sends]
 			if w.tx.wrote || w.c.Fatal(j.err) {
 				return errAgain
 			}
@@ -296,7 +296,7 @@ func (w *writer) again() error {
 		if _, _, err := w.c.Exec("savepoint"); err != nil {
 			return err
 		}
-		sends := len(w.tx.sends)
+		sends := len(w.tx.out.sends)
 		j.err = j.run(&w.tx)
 		if j.err == nil {
 			if _, _, err := w.c.Exec("release"); err != nil {
@@ -307,7 +307,7 @@ func (w *writer) again() error {
 		if w.c.Fatal(j.err) {
 			return j.err
 		}
-		w.tx.sends = w.tx.sends[:sends]
+		w.tx.out.sends = w.tx.out.sends[:sends]
 		w.forget()
 		if _, _, err := w.c.Exec("rollback_to"); err != nil {
 			return err
@@ -365,7 +365,10 @@ func (w *writer) forget() {
 // end returns this node's messages and closes everything.
 func (w *writer) end() {
 	if !w.s.nodes.died.Load() {
-		j := &job{done: make(chan struct{}), run: func(t *tx) error { return t.depart(w.s.nodes.no) }}
+		j := &job{done: make(chan struct{}), run: func(t *tx) error {
+			t.wrote, t.out.notify = true, true
+			return giveBack(t.w.c, w.s.nodes.no)
+		}}
 		w.group(j)
 		if j.err != nil {
 			w.s.log.Error("sqlite: close", "error", j.err)
