@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/runtime/cache"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -52,7 +53,7 @@ func (c *claims) Cancel() { c.dispatcher.Cancel(c.jobs...) }
 func (r *Runtime) turning() turn.Config {
 	return turn.Config{
 		Writer: r.Store.Writer, Joins: r.Store.Joins, Node: r.Store.Nodes.Node(), Definitions: r.Definitions, Memory: r.Memory, Log: r.Log, Now: r.Now,
-		Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle, CacheBytes: r.CacheBytes,
+		Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle, Cache: cache.New(r.CacheBytes),
 		Claims:  func() turn.Claims { return &claims{dispatcher: r.Dispatcher} },
 		Blocks:  r.retries.Blocks,
 		Decided: func(out *engine.Outcome, about signal.Envelope) { trace(out, about.Headers[signal.HeaderLineage]) },

@@ -48,13 +48,14 @@ var law = []rule{
 	{6, "sql/embedded", []string{"definition", "problem", "projections", "sql/rows", "sql/sqlite", "sql/sqlite/conn", "sql/sqlite/files", "store", "store/survey"}, []string{"signal", "snapshot", "store/storetest", "internal/..."}},
 	{5, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "sql/rows", "store", "store/survey"}, []string{"store/storetest", "internal/..."}},
 	{5, "sql/sqlite", []string{"problem", "projections", "signal", "snapshot", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "store"}, []string{"engine", "store/storetest", "internal/..."}},
+	{3, "runtime/cache", []string{"snapshot"}, []string{"definition/...", "engine", "signal"}},
 	{3, "runtime/admission", []string{"problem"}, nil},
 	{4, "runtime/turn", []string{"engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, []string{"definition/..."}},
 	{5, "runtime/dispatch", []string{"engine", "memory", "problem", "projections", "runtime/admission", "runtime/turn", "signal", "snapshot", "store"}, nil},
-	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "store"}, []string{"snapshot"}},
+	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "store"}, []string{"runtime/cache", "snapshot"}},
 	{5, "runtime/events", []string{"engine", "problem", "projections", "runtime/turn", "schedule", "signal", "snapshot", "store"}, nil},
 	{5, "runtime/service", []string{"definition", "engine", "problem", "projections", "runtime/turn", "schedule", "schema", "signal", "snapshot", "store"}, nil},
-	{6, "runtime", []string{"definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
+	{6, "runtime", []string{"definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/cache", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
 	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
 	{4, "api", []string{"api/client", "definition", "duration", "engine", "memory", "problem", "projections", "schedule", "signal", "snapshot", "store"}, support},
@@ -166,7 +167,7 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 12_313
+const maxKernel = 12_230
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (
@@ -196,7 +197,7 @@ var (
 
 // maxUnused is how many exported names have no user outside their package, are no
 // part of what it exports, and do not stand in the docs. It only goes down.
-const maxUnused = 80
+const maxUnused = 73
 
 // One word per concept, the field's own: bannedWords are words that this house
 // had for itself, each with the one that everybody knows. A name of Go code and

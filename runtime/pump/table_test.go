@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/cache"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -60,7 +61,7 @@ func (m *told) handled(t *testing.T, table map[signal.Type]*Handler, suspend boo
 	c := Config{
 		Ledger: m, Joins: true, Streams: m, Node: "n", Retries: retries, Log: slog.New(slog.DiscardHandler), Now: now, Handlers: table, AtOnce: 1, CrashMax: 3,
 		Turns: turn.New(turn.Config{
-			Writer: m, Joins: true, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, CacheBytes: 1 << 10, Blocks: retries.Blocks,
+			Writer: m, Joins: true, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, Cache: cache.New(1 << 10), Blocks: retries.Blocks,
 		}),
 		OnCommand: func(_, _ context.Context, d store.Delivery, _ signal.Envelope) error {
 			m.note("announced")

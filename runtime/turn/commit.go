@@ -82,14 +82,14 @@ func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 	}
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		d.cache.drop(out.Snapshot.InstanceID)
+		d.Cache.Drop(out.Snapshot.InstanceID)
 		c.Unknown = true
 		return c, err
 	case err != nil:
 		c.Claims.Cancel()
 		return Committed{}, err
 	}
-	d.cache.put(&out.Snapshot, len(encoded))
+	d.Cache.Put(&out.Snapshot, len(encoded))
 	if cap(encoded) <= bufferMax {
 		*buffer = encoded
 		buffers.Put(buffer)

@@ -49,11 +49,11 @@ type Config struct {
 	Log         *slog.Logger
 	Now         func() time.Time
 
-	Key        []byte // from which tokens are derived
-	Epoch      int64  // of the database
-	Limits     engine.Limits
-	Lifecycle  bool // publish the lifecycle events of instances and tasks
-	CacheBytes int  // of snapshots kept in memory
+	Key       []byte // from which tokens are derived
+	Epoch     int64  // of the database
+	Limits    engine.Limits
+	Lifecycle bool // publish the lifecycle events of instances and tasks
+	Cache     Cache
 
 	// Claims begins the claiming of one commit's commands.
 	Claims func() Claims
@@ -65,6 +65,15 @@ type Config struct {
 	// Before may change what a turn sends, and Amend what it commits.
 	Before func(ctx context.Context, out *engine.Outcome) error
 	Amend  func(ctx context.Context, out *engine.Outcome, c *store.Change) error
+}
+
+// Cache keeps what was committed last. What it gives may be stale, and is a copy
+// until it is given back.
+type Cache interface {
+	Get(id string) *snapshot.Snapshot // nil = it is to be loaded
+	Release(copied *snapshot.Snapshot)
+	Put(s *snapshot.Snapshot, encoded int)
+	Drop(id string)
 }
 
 // Claims are the commands that a turn claims for this node, in its commit.
@@ -110,13 +119,12 @@ func (e *Behind) Error() string {
 // one instance side by side compete for its version.
 type Decider struct {
 	Config
-	cache   *cache
 	metrics metrics
 }
 
 // New makes a decider.
 func New(c Config) *Decider {
-	return &Decider{Config: c, cache: newCache(c.CacheBytes), metrics: newMetrics()}
+	return &Decider{Config: c, metrics: newMetrics()}
 }
 
 // StaleMax bounds how often one turn is decided again because another node was
@@ -136,7 +144,7 @@ func (d *Decider) Take(ctx context.Context, signals []*Signal) (c Committed, don
 		}
 	}()
 	for round := range StaleMax {
-		snap := d.cache.get(id)
+		snap := d.Cache.Get(id)
 		cached := snap != nil
 		var loaded *memory.Part
 		if !cached {
@@ -154,7 +162,7 @@ func (d *Decider) Take(ctx context.Context, signals []*Signal) (c Committed, don
 		}
 		c, err = d.try(ctx, snap, signals, room)
 		if cached {
-			spare.Put(snap)
+			d.Cache.Release(snap)
 		}
 		switch {
 		case err == nil:
@@ -176,14 +184,14 @@ func (d *Decider) Take(ctx context.Context, signals []*Signal) (c Committed, don
 			return c, true
 		}
 		// What another node has done since may be what the decision lacked.
-		d.cache.drop(id)
+		d.Cache.Drop(id)
 	}
 	fail(signals, problem.New(problem.Unavailable, "instance.contended", "instance %s changed %d times during one turn", id, StaleMax))
 	return c, true
 }
 
 // Forget drops what is remembered of an instance: another has changed it.
-func (d *Decider) Forget(id string) { d.cache.drop(id) }
+func (d *Decider) Forget(id string) { d.Cache.Drop(id) }
 
 // try decides signals on a snapshot, commits what can be decided, and gives back
 // the memory for it.

@@ -1,4 +1,6 @@
-package turn
+// Package cache keeps the snapshots that a node committed last, so that the next
+// turn of a busy instance needs no read.
+package cache
 
 import (
 	"container/list"
@@ -7,11 +9,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// cache keeps the snapshots this node committed last, so that the next turn of
-// a busy instance needs no read. A stale one does no harm: its version check
+// Cache implements turn.Cache. A stale snapshot does no harm: its version check
 // fails and the turn loads the row. It is bounded by the bytes the snapshots
 // have when encoded.
-type cache struct {
+type Cache struct {
 	mu    sync.Mutex
 	max   int
 	size  int
@@ -28,15 +29,16 @@ type cached struct {
 // form repeats them and adds slices and maps.
 const cachedOverhead = 1_024
 
-func newCache(max int) *cache {
-	return &cache{max: max, order: list.New(), byID: map[string]*list.Element{}}
+// New makes a cache of so many bytes.
+func New(max int) *Cache {
+	return &Cache{max: max, order: list.New(), byID: map[string]*list.Element{}}
 }
 
 // spare are snapshots whose turn is over.
 var spare = sync.Pool{New: func() any { return new(snapshot.Snapshot) }}
 
-// get returns a copy that the caller gives back to spare, or nil.
-func (c *cache) get(id string) *snapshot.Snapshot {
+// Get returns a copy that the caller gives back by Release, or nil.
+func (c *Cache) Get(id string) *snapshot.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.byID[id]
@@ -49,9 +51,12 @@ func (c *cache) get(id string) *snapshot.Snapshot {
 	return snap
 }
 
-// put keeps a copy of s unless a newer version is there already. A closed instance is
+// Release takes a copy back whose turn is over.
+func (c *Cache) Release(s *snapshot.Snapshot) { spare.Put(s) }
+
+// Put keeps a copy of s unless a newer version is there already. A closed instance is
 // forgotten: nothing more is expected of it.
-func (c *cache) put(s *snapshot.Snapshot, encoded int) {
+func (c *Cache) Put(s *snapshot.Snapshot, encoded int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.byID[s.InstanceID]
@@ -76,7 +81,8 @@ func (c *cache) put(s *snapshot.Snapshot, encoded int) {
 	}
 }
 
-func (c *cache) drop(id string) {
+// Drop forgets an instance.
+func (c *Cache) Drop(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.byID[id]; ok {
@@ -84,7 +90,7 @@ func (c *cache) drop(id string) {
 	}
 }
 
-func (c *cache) remove(e *list.Element) {
+func (c *Cache) remove(e *list.Element) {
 	old := c.order.Remove(e).(*cached)
 	delete(c.byID, old.snap.InstanceID)
 	c.size -= old.size

@@ -1,4 +1,4 @@
-package turn
+package cache
 
 import (
 	"encoding/json"
@@ -27,7 +27,7 @@ func TestCacheCountsWhatItKeeps(t *testing.T) {
 		return m.HeapAlloc
 	}
 	for _, size := range []int{10, 4_000} {
-		c := newCache(1 << 30)
+		c := New(1 << 30)
 		before := heap()
 		const n = 4_000
 		for i := range n {
@@ -40,7 +40,7 @@ func TestCacheCountsWhatItKeeps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.put(&out.Snapshot, len(raw))
+			c.Put(&out.Snapshot, len(raw))
 		}
 		kept := int(heap() - before)
 		if kept > c.size*5/4 || kept < c.size/3 {
