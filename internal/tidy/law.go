@@ -42,11 +42,12 @@ var law = []rule{
 	{3, "store", []string{"problem", "projections", "signal", "snapshot"}, nil},
 	{3, "store/storetest", []string{"definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, []string{"internal/..."}},
 	{4, "store/survey", []string{"engine", "problem", "projections", "signal", "snapshot", "store"}, nil}, // for those who examine a database, which no node does
+	{3, "sql/lists", []string{"projections"}, nil},
 	{3, "sql/rows", []string{"problem"}, nil},
 	{3, "sql/sqlite/conn", []string{"problem"}, nil},
 	{3, "sql/sqlite/files", []string{"problem"}, []string{"sql/sqlite", "store"}},
-	{6, "sql/embedded", []string{"definition", "problem", "projections", "sql/rows", "sql/sqlite", "sql/sqlite/conn", "sql/sqlite/files", "store", "store/survey"}, []string{"signal", "snapshot", "store/storetest", "internal/..."}},
-	{5, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "sql/rows", "store", "store/survey"}, []string{"store/storetest", "internal/..."}},
+	{6, "sql/embedded", []string{"definition", "problem", "projections", "sql/lists", "sql/rows", "sql/sqlite", "sql/sqlite/conn", "sql/sqlite/files", "store", "store/survey"}, []string{"signal", "snapshot", "store/storetest", "internal/..."}},
+	{5, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "sql/lists", "sql/rows", "store", "store/survey"}, []string{"store/storetest", "internal/..."}},
 	{5, "sql/sqlite", []string{"problem", "projections", "signal", "snapshot", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "store"}, []string{"engine", "store/storetest", "internal/..."}},
 	{3, "runtime/cache", []string{"snapshot"}, []string{"definition/...", "engine", "signal"}},
 	{3, "runtime/admission", []string{"problem"}, nil},
@@ -167,7 +168,7 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 12_230
+const maxKernel = 12_157
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (

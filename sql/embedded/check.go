@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
@@ -196,8 +197,8 @@ func (x *checker) rows() {
 		x.list = append(x.list, states.Findings()...)
 	}
 	damaged[projections.EntryRow](x, db, "streams", "stream_select")
-	damaged[projections.TaskRow](x, db, "tasks", "task_select")
-	damaged[projections.TaskEventRow](x, db, "task-events", "task_events")
+	damaged[lists.TaskRow](x, db, "tasks", "task_select")
+	damaged[lists.TaskEventRow](x, db, "task-events", "task_events")
 	damaged[messageRow](x, db, "messages", "message_all")
 	s := survey.Table{Check: "definitions"}
 	if checkRows(x, db, s.Check, "definition_all", func(r *definition.Record, _ error) error { return s.Row(x.verify(*r)) }) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -15,7 +16,7 @@ type deadLetters struct{ *sqlite.Store }
 func (s deadLetters) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
 	r := read("dead_letter_select")
 	r.Where("DEAD_LETTER_ID = ?", id)
-	row, err := sqlite.One[projections.DeadLetterRow](ctx, s.Store, r)
+	row, err := sqlite.One[lists.DeadLetterRow](ctx, s.Store, r)
 	return row.DeadLetter, wrap("dead letter "+id, err)
 }
 
@@ -29,8 +30,8 @@ func (s deadLetters) DeadLetters(ctx context.Context, q projections.DeadLetterQu
 		return p, wrap("dead letters", err)
 	}
 	r.Order("LETTER_NO desc", limit+1)
-	found, err := sqlite.List[projections.DeadLetterRow](ctx, s.Store, r)
-	return projections.Cut(found, limit, projections.DeadLetterRow.Item, projections.DeadLetterRow.Mark), wrap("dead letters", err)
+	found, err := sqlite.List[lists.DeadLetterRow](ctx, s.Store, r)
+	return lists.Cut(found, limit, lists.DeadLetterRow.Item, lists.DeadLetterRow.Mark), wrap("dead letters", err)
 }
 
 // Replay implements store.DeadLetterStore.

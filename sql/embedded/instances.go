@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 )
@@ -16,7 +17,7 @@ type instances struct{ *sqlite.Store }
 func (s instances) Instance(ctx context.Context, id string) (projections.Instance, error) {
 	r := read("instance_select")
 	r.Where("INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = ?)", id)
-	row, err := sqlite.One[projections.InstanceRow](ctx, s.Store, r)
+	row, err := sqlite.One[lists.InstanceRow](ctx, s.Store, r)
 	return row.Instance, wrap("instance "+id, err)
 }
 
@@ -32,16 +33,16 @@ func (s instances) Instances(ctx context.Context, q projections.InstanceQuery) (
 		return p, wrap("instances", err)
 	}
 	r.Order("INSTANCE_NO desc", limit+1)
-	found, err := sqlite.List[projections.InstanceRow](ctx, s.Store, r)
-	mark := func(i projections.InstanceRow) string { return strconv.FormatInt(i.No, 10) }
-	return projections.Cut(found, limit, projections.InstanceRow.Item, mark), wrap("instances", err)
+	found, err := sqlite.List[lists.InstanceRow](ctx, s.Store, r)
+	mark := func(i lists.InstanceRow) string { return strconv.FormatInt(i.No, 10) }
+	return lists.Cut(found, limit, lists.InstanceRow.Item, mark), wrap("instances", err)
 }
 
 // Started implements projections.InstanceReader.
 func (s instances) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
 	r := read("instance_select")
 	r.Where(startedBy, startKey, businessKey, definition)
-	row, err := sqlite.One[projections.InstanceRow](ctx, s.Store, r)
+	row, err := sqlite.One[lists.InstanceRow](ctx, s.Store, r)
 	return row.Instance, wrap("start key "+startKey, err)
 }
 
@@ -50,8 +51,8 @@ const startedBy = "START_KEY = ? and coalesce(BUSINESS_KEY, '') = ? and coalesce
 
 // WaitSpecs implements projections.WaitReader.
 func (s instances) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
-	found, err := sqlite.List[projections.SpecRow](ctx, s.Store, read("wait_specs", eventType, projections.MaxCount))
-	return projections.Items(found, projections.SpecRow.Item), wrap("specs of "+eventType, err)
+	found, err := sqlite.List[lists.SpecRow](ctx, s.Store, read("wait_specs", eventType, projections.MaxCount))
+	return projections.Items(found, lists.SpecRow.Item), wrap("specs of "+eventType, err)
 }
 
 // Waits implements projections.WaitReader.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
@@ -20,7 +21,7 @@ type tasks struct{ *sqlite.Store }
 func (s tasks) Task(ctx context.Context, id string) (projections.Task, error) {
 	r := read("task_select")
 	r.Where("T.TASK_ID = ?", id)
-	row, err := sqlite.One[projections.TaskRow](ctx, s.Store, r)
+	row, err := sqlite.One[lists.TaskRow](ctx, s.Store, r)
 	return row.Task, wrap("task "+id, err)
 }
 
@@ -49,8 +50,8 @@ func (s tasks) Tasks(ctx context.Context, q projections.TaskQuery) (p projection
 		r.Where("(T.PRIORITY, T.TASK_NO) > (?, ?)", priority, no)
 	}
 	r.Order("T.PRIORITY, T.TASK_NO", limit+1)
-	found, err := sqlite.List[projections.TaskRow](ctx, s.Store, r)
-	return projections.Cut(found, limit, projections.TaskRow.Item, projections.TaskRow.Mark), wrap("tasks", err)
+	found, err := sqlite.List[lists.TaskRow](ctx, s.Store, r)
+	return lists.Cut(found, limit, lists.TaskRow.Item, lists.TaskRow.Mark), wrap("tasks", err)
 }
 
 // visibleTo selects what is assigned to a user, and what they or a member of the
@@ -77,13 +78,13 @@ func (s tasks) TaskEvents(ctx context.Context, id string) ([]projections.TaskEve
 	r := read("task_events")
 	r.Where("T.TASK_ID = ?", id)
 	r.Order("E.EVENT_NO", projections.MaxCount)
-	found, err := sqlite.List[projections.TaskEventRow](ctx, s.Store, r)
+	found, err := sqlite.List[lists.TaskEventRow](ctx, s.Store, r)
 	if err == nil && len(found) == 0 {
 		_, err = sqlite.One[struct {
 			Found int `db:"FOUND"`
 		}](ctx, s.Store, read("task_exists", id))
 	}
-	return projections.Items(found, projections.TaskEventRow.Item), wrap("events of task "+id, err)
+	return projections.Items(found, lists.TaskEventRow.Item), wrap("events of task "+id, err)
 }
 
 // ClaimNext implements store.TaskStore. The writer is one for all: who asks
@@ -102,13 +103,13 @@ func claimNext(t sqlite.Tx, c *store.NextClaim) ([]projections.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	row, err := rows.For[projections.TaskRow](columns)
+	row, err := rows.For[lists.TaskRow](columns)
 	if err != nil {
 		return nil, err
 	}
 	var found, got []projections.Task
 	err = t.Conn().Query("task_next", len(columns), func(r []driver.Value) error {
-		var k projections.TaskRow
+		var k lists.TaskRow
 		err := cmp.Or(row.Scan(conn.Values(r), &k), k.Verify())
 		found = append(found, k.Task)
 		return err

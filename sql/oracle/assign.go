@@ -8,6 +8,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -62,7 +63,7 @@ func (s *Store) lockNext(ctx context.Context, session *aq.Session, c *store.Next
 		return nil, err
 	}
 	var list []projections.Task
-	err = rows.Each(found, func(t *projections.TaskRow, damage error) (bool, error) {
+	err = rows.Each(found, func(t *lists.TaskRow, damage error) (bool, error) {
 		if _, ok := c.Edit(t.Task); ok && damage == nil {
 			list = append(list, t.Task)
 		}

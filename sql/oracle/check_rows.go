@@ -6,6 +6,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
@@ -18,8 +19,8 @@ func (x *checker) contents() {
 	derived(x, "checksums", "state_all", states.Row, states.Findings)
 	derived(x, "task-actors", "task_actor_all", actors.Row, actors.Findings)
 	damaged[projections.EntryRow](x, "streams", "stream_select")
-	damaged[projections.TaskRow](x, "tasks", "task_select")
-	damaged[projections.TaskEventRow](x, "task-events", "task_event_all")
+	damaged[lists.TaskRow](x, "tasks", "task_select")
+	damaged[lists.TaskEventRow](x, "task-events", "task_event_all")
 	damaged[messageRow](x, "messages", "message_all_signal", "message_all_schedule", "message_all_command")
 	s := survey.Table{Check: "definitions"}
 	if checkRows(x, s.Check, "definition_all", func(r *definition.Record, _ error) error { return s.Row(x.e.Verify(*r)) }) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -84,9 +85,9 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (p p
 		r.Where("(I.STARTED_ON_UTC < CAST(? AS TIMESTAMP(6)) or I.STARTED_ON_UTC = CAST(? AS TIMESTAMP(6)) and I.INSTANCE_ID < ?)", at, at, id)
 	}
 	r.Order("I.STARTED_ON_UTC desc, I.INSTANCE_ID desc", limit+1)
-	found, err := list[projections.InstanceRow](ctx, s, r)
-	mark := func(i projections.InstanceRow) string { return fmt.Sprintf("%d.%s", i.StartedAt.UnixMicro(), i.ID) }
-	return projections.Cut(found, limit, projections.InstanceRow.Item, mark), wrap("instances", err)
+	found, err := list[lists.InstanceRow](ctx, s, r)
+	mark := func(i lists.InstanceRow) string { return fmt.Sprintf("%d.%s", i.StartedAt.UnixMicro(), i.ID) }
+	return lists.Cut(found, limit, lists.InstanceRow.Item, mark), wrap("instances", err)
 }
 
 // Started implements projections.InstanceReader.
@@ -142,8 +143,8 @@ func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projection
 
 // WaitSpecs implements projections.WaitReader.
 func (s *Store) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
-	found, err := list[projections.SpecRow](ctx, s, read("wait_specs", eventType, projections.MaxCount))
-	return projections.Items(found, projections.SpecRow.Item), wrap("specs of "+eventType, err)
+	found, err := list[lists.SpecRow](ctx, s, read("wait_specs", eventType, projections.MaxCount))
+	return projections.Items(found, lists.SpecRow.Item), wrap("specs of "+eventType, err)
 }
 
 // Waits implements projections.WaitReader.
@@ -168,7 +169,7 @@ func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after strin
 func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
 	r := read("dead_letter_select")
 	r.Where("L.DEAD_LETTER_ID = ?", id)
-	row, err := single[projections.DeadLetterRow](ctx, s, r)
+	row, err := single[lists.DeadLetterRow](ctx, s, r)
 	return row.DeadLetter, wrap("dead letter "+id, err)
 }
 
@@ -182,8 +183,8 @@ func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) 
 		return p, wrap("dead letters", err)
 	}
 	r.Order("L.LETTER_NO desc", limit+1)
-	found, err := list[projections.DeadLetterRow](ctx, s, r)
-	return projections.Cut(found, limit, projections.DeadLetterRow.Item, projections.DeadLetterRow.Mark), wrap("dead letters", err)
+	found, err := list[lists.DeadLetterRow](ctx, s, r)
+	return lists.Cut(found, limit, lists.DeadLetterRow.Item, lists.DeadLetterRow.Mark), wrap("dead letters", err)
 }
 
 // Gaps implements projections.BacklogReader.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -41,7 +42,7 @@ func (w *work) actors(task, kind, list string) {
 func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
 	r := read("task_select")
 	r.Where("T.TASK_ID = ?", id)
-	row, err := single[projections.TaskRow](ctx, s, r)
+	row, err := single[lists.TaskRow](ctx, s, r)
 	return row.Task, wrap("task "+id, err)
 }
 
@@ -67,8 +68,8 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (p projectio
 		r.Where("(T.PRIORITY > ? or T.PRIORITY = ? and T.TASK_NO > ?)", priority, priority, no)
 	}
 	r.Order("T.PRIORITY, T.TASK_NO", limit+1)
-	found, err := list[projections.TaskRow](ctx, s, r)
-	return projections.Cut(found, limit, projections.TaskRow.Item, projections.TaskRow.Mark), wrap("tasks", err)
+	found, err := list[lists.TaskRow](ctx, s, r)
+	return lists.Cut(found, limit, lists.TaskRow.Item, lists.TaskRow.Mark), wrap("tasks", err)
 }
 
 // groupsMax bounds a list of binds.
@@ -94,11 +95,11 @@ func visibleTo(r *rows.Select, user string, groups []string) {
 
 // TaskEvents implements projections.TaskReader.
 func (s *Store) TaskEvents(ctx context.Context, id string) ([]projections.TaskEvent, error) {
-	found, err := list[projections.TaskEventRow](ctx, s, read("task_events", id, projections.MaxCount))
+	found, err := list[lists.TaskEventRow](ctx, s, read("task_events", id, projections.MaxCount))
 	if err == nil && len(found) == 0 {
 		_, err = single[struct {
 			ID string `db:"TASK_ID"`
 		}](ctx, s, read("task_exists", id))
 	}
-	return projections.Items(found, projections.TaskEventRow.Item), wrap("events of task "+id, err)
+	return projections.Items(found, lists.TaskEventRow.Item), wrap("events of task "+id, err)
 }

@@ -1,6 +1,10 @@
-package projections
+package lists
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+)
 
 func TestPagesAreCut(t *testing.T) {
 	t.Parallel()
@@ -11,7 +15,7 @@ func TestPagesAreCut(t *testing.T) {
 	if p := Cut(list, 3, DeadLetterRow.Item, DeadLetterRow.Mark); len(p.Items) != 3 || p.Next != "" {
 		t.Errorf("%d items, then %q", len(p.Items), p.Next)
 	}
-	list[0].Envelope = make([]byte, MaxPageBytes) // a page of one, which says where the next begins
+	list[0].Envelope = make([]byte, projections.MaxPageBytes) // a page of one, which says where the next begins
 	if p := Cut(list[:1], 2, DeadLetterRow.Item, DeadLetterRow.Mark); p.Next != "3" {
 		t.Errorf("after a large one %q", p.Next)
 	}

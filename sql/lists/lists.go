@@ -1,0 +1,78 @@
+// Package lists has the rows that stores read for lists: what is shown, with what
+// it is verified and paged by.
+package lists
+
+import (
+	"strconv"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+)
+
+// InstanceRow is an instance with the number that pages go by, where it has one.
+type InstanceRow struct {
+	No int64 `db:"INSTANCE_NO"`
+	projections.Instance
+}
+
+// TaskRow is a task with its checksums, and the number that pages go by.
+type TaskRow struct {
+	No int64 `db:"TASK_NO"`
+	projections.TaskSums
+	projections.Task
+}
+
+// Verify says what ails the row.
+func (t *TaskRow) Verify() error { return t.Check(t.TaskSums) }
+
+// Mark is where the page behind a task begins.
+func (t TaskRow) Mark() string { return strconv.Itoa(t.Priority) + "." + strconv.FormatInt(t.No, 10) }
+
+// TaskEventRow is an event of a task with its checksum.
+type TaskEventRow struct {
+	Sum int64 `db:"CHECKSUM"`
+	projections.TaskEvent
+}
+
+// Verify says what ails the row.
+func (e *TaskEventRow) Verify() error { return e.Check(e.Sum) }
+
+// DeadLetterRow is a dead letter with the number that pages go by.
+type DeadLetterRow struct {
+	No int64 `db:"LETTER_NO"`
+	projections.DeadLetter
+}
+
+// Mark is where the page behind a dead letter begins.
+func (l DeadLetterRow) Mark() string { return strconv.FormatInt(l.No, 10) }
+
+// Item is what the row shows.
+func (i InstanceRow) Item() projections.Instance { return i.Instance }
+
+// Item is what the row shows.
+func (t TaskRow) Item() projections.Task { return t.Task }
+
+// Item is what the row shows.
+func (t TaskEventRow) Item() projections.TaskEvent { return t.TaskEvent }
+
+// Item is what the row shows.
+func (d DeadLetterRow) Item() projections.DeadLetter { return d.DeadLetter }
+
+// SpecRow is what a wait waits for.
+type SpecRow struct {
+	Spec string `db:"SPEC"`
+}
+
+// Item is what the row shows.
+func (s SpecRow) Item() string { return s.Spec }
+
+// Cut makes a page of a list that was asked for one row more than limit; mark is
+// where the next page goes on behind a row.
+func Cut[R, T any](list []R, limit int, item func(R) T, mark func(R) string) projections.Page[T] {
+	p := projections.Page[T]{}
+	if n := min(len(list), limit); len(list) > limit || projections.Full(list) {
+		list = list[:n]
+		p.Next = mark(list[n-1])
+	}
+	p.Items = projections.Items(list, item)
+	return p
+}
