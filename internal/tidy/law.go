@@ -187,7 +187,7 @@ var (
 		"jq.meter":                         40, // reads a program
 		"program.run":                      101,
 		"runtime/dispatch.Dispatcher":      64,
-		"sql/oracle.Store":                 93,
+		"sql/oracle.Store":                 60,
 		"sql/oracle.checker":               37,
 	}}
 

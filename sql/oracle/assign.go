@@ -20,7 +20,7 @@ const claimTries = 10
 // ClaimNext implements store.TaskStore: an ordered cursor that locks each row as
 // it is fetched, passes over those that others hold, and is closed after as
 // many as are wanted.
-func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.Task, error) {
+func (s tasks) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.Task, error) {
 	if err := s.enter(); err != nil {
 		return nil, wrap("claim tasks", err)
 	}
@@ -53,7 +53,7 @@ func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections
 
 // lockNext locks the next tasks. One row a fetch: what is fetched is locked,
 // and what is locked and not claimed would be passed over by others.
-func (s *Store) lockNext(ctx context.Context, session *aq.Session, c *store.NextClaim) ([]projections.Task, error) {
+func (s tasks) lockNext(ctx context.Context, session *aq.Session, c *store.NextClaim) ([]projections.Task, error) {
 	r := read("task_select")
 	r.Where("T.STATUS = 'ready'")
 	visibleTo(r, c.User, c.Groups)

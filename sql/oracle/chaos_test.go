@@ -111,7 +111,7 @@ func verify(t *testing.T, s *Store) {
 		var entries []projections.Entry
 		for range 20 { // the last kill may have come after the last turn
 			var err error
-			if entries, err = s.Stream(ctx, id, 0, projections.MaxLimit); err == nil {
+			if entries, err = s.Parts().Streams.Stream(ctx, id, 0, projections.MaxLimit); err == nil {
 				break
 			}
 		}

@@ -68,7 +68,7 @@ func TestPayloadsLiveAsLongAsTheirMessages(t *testing.T) {
 	count("consumed, and another sent", 1)
 	must(t, receive().Commit(ctx, store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Reason: "r"}}))
 	count("a dead letter", 0)
-	must(t, s.Replay(ctx, "l"))
+	must(t, s.Parts().DeadLetters.Replay(ctx, "l"))
 	count("replayed", 1)
 	must(t, receive().Commit(ctx, store.Change{}))
 	count("in the end", 0)
@@ -94,7 +94,7 @@ func TestRetentionDeletesPayloadsWithoutMessage(t *testing.T) {
 		before time.Time
 		want   int
 	}{{time.Now().Add(-time.Minute), 3}, {time.Now().Add(time.Minute), 2}, {time.Now().Add(time.Minute), 2}} {
-		_, err := s.Purge(ctx, c.before, 10)
+		_, err := s.Parts().Retention.Purge(ctx, c.before, 10)
 		must(t, err)
 		if n := payloads(t, s); n != c.want {
 			t.Errorf("%d payloads, want %d", n, c.want)
@@ -102,7 +102,7 @@ func TestRetentionDeletesPayloadsWithoutMessage(t *testing.T) {
 	}
 	held, err := s.Receive(ctx, store.Commands, nil)
 	must(t, err)
-	if _, err := s.Purge(ctx, time.Now().Add(time.Minute), 10); err != nil || payloads(t, s) != 2 {
+	if _, err := s.Parts().Retention.Purge(ctx, time.Now().Add(time.Minute), 10); err != nil || payloads(t, s) != 2 {
 		t.Errorf("while it is held: %d payloads, %v", payloads(t, s), err)
 	}
 	if string(held.Message().Body) != string(bigBody("kept")) {
@@ -127,7 +127,7 @@ func TestAMessageWithoutItsPayloadIsADeadLetter(t *testing.T) {
 		t.Fatalf("%.40q", d.Message().Body)
 	}
 	must(t, d.Commit(ctx, store.Change{}))
-	deadLetters, err := s.DeadLetters(ctx, projections.DeadLetterQuery{})
+	deadLetters, err := s.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
 	must(t, err)
 	if len(deadLetters.Items) != 1 || deadLetters.Items[0].Reason != ReasonClaimLost || !strings.Contains(deadLetters.Items[0].Detail, "is gone") {
 		t.Errorf("%+v", deadLetters)
@@ -148,9 +148,9 @@ func TestAnExpiredLargeMessageKeepsItsBytes(t *testing.T) {
 	if err != nil || n != 1 || payloads(t, s) != 0 {
 		t.Fatalf("%d drained, %v, %d payloads", n, err, payloads(t, s))
 	}
-	deadLetters, err := s.DeadLetters(ctx, projections.DeadLetterQuery{})
+	deadLetters, err := s.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
 	must(t, err)
-	l, err := s.DeadLetter(ctx, deadLetters.Items[0].ID)
+	l, err := s.Parts().DeadLetters.DeadLetter(ctx, deadLetters.Items[0].ID)
 	must(t, err)
 	if !bytes.Equal(l.Envelope, bigBody("a")) || l.Reason != ReasonExpired {
 		t.Errorf("%d bytes, %s", len(l.Envelope), l.Reason)

@@ -67,7 +67,7 @@ func faulty(t *testing.T, s *Store, action string, k int) {
 	}
 	s.dropIdle()
 	got, err := s.Load(ctx, id)
-	entries, errStream := s.Stream(ctx, id, 0, 0)
+	entries, errStream := s.Parts().Streams.Stream(ctx, id, 0, 0)
 	if err != nil || errStream != nil || got.Version != 2 || len(entries) != 4 {
 		t.Fatalf("%s: version %d, %d entries, %v, %v", fault, got.Version, len(entries), err, errStream)
 	}
@@ -79,7 +79,7 @@ func faulty(t *testing.T, s *Store, action string, k int) {
 // messages counts what is in the queue of signals.
 func messages(t *testing.T, s *Store) int {
 	t.Helper()
-	depth, err := s.Queues(t.Context())
+	depth, err := s.Parts().Backlog.Queues(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // KeepEvent implements store.Inbox.
-func (s *Store) KeepEvent(ctx context.Context, e store.Event) error {
+func (s inbox) KeepEvent(ctx context.Context, e store.Event) error {
 	if err := rows.Fit(e); err != nil {
 		return wrap("keep event", err)
 	}
@@ -24,11 +24,11 @@ func (s *Store) KeepEvent(ctx context.Context, e store.Event) error {
 }
 
 // DropEvent implements store.Inbox.
-func (s *Store) DropEvent(ctx context.Context, key string) error {
+func (s inbox) DropEvent(ctx context.Context, key string) error {
 	return wrap("drop event "+key, s.dropEvents(ctx, key))
 }
 
-func (s *Store) dropEvents(ctx context.Context, keys ...string) error {
+func (s inbox) dropEvents(ctx context.Context, keys ...string) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *Store) dropEvents(ctx context.Context, keys ...string) error {
 }
 
 // KeptEvents implements store.Inbox.
-func (s *Store) KeptEvents(ctx context.Context, eventType string, now time.Time, behind store.Event) ([]store.Event, error) {
+func (s inbox) KeptEvents(ctx context.Context, eventType string, now time.Time, behind store.Event) ([]store.Event, error) {
 	r := read("inbox_select")
 	r.Equals("E.EVENT_TYPE", eventType)
 	r.Where("E.EXPIRES_ON_UTC > CAST(? AS TIMESTAMP(6))", stamp(now))
@@ -52,15 +52,15 @@ func (s *Store) KeptEvents(ctx context.Context, eventType string, now time.Time,
 		r.Where("(E.RECEIVED_ON_UTC > CAST(? AS TIMESTAMP(6)) or E.RECEIVED_ON_UTC = CAST(? AS TIMESTAMP(6)) and E.EVENT_KEY > ?)", at, at, behind.Key)
 	}
 	r.Order("E.RECEIVED_ON_UTC, E.EVENT_KEY", projections.MaxLimit)
-	events, err := list[store.Event](ctx, s, r)
+	events, err := list[store.Event](ctx, s.Store, r)
 	return events, wrap("kept events", err)
 }
 
 // PurgeEvents implements store.Inbox.
-func (s *Store) PurgeEvents(ctx context.Context, expiredBefore time.Time, limit int) (int, error) {
+func (s inbox) PurgeEvents(ctx context.Context, expiredBefore time.Time, limit int) (int, error) {
 	found, err := list[struct {
 		Key string `db:"EVENT_KEY"`
-	}](ctx, s, read("inbox_expired", stamp(expiredBefore), limit))
+	}](ctx, s.Store, read("inbox_expired", stamp(expiredBefore), limit))
 	if err != nil || len(found) == 0 {
 		return 0, wrap("purge events", err)
 	}

@@ -16,13 +16,13 @@ var broken = map[string][]string{
 	"stream-gapless": {"update WF_STREAM set POSITION = 9 where POSITION = 4"},
 	"closed-is-over": {closed, closed + "; delete from WF_TASKS; delete from WF_WAITS", closed + "; " + idle + "; delete from WF_TASKS", closed + "; " + idle + "; delete from WF_WAITS"},
 	"wait-has-source": {
-		waits("Command") + "; update WF_STREAM set PROCESSED = 1 where POSITION = 2", waits("Task") + "; update WF_TASKS set STATUS = 'completed'",
-		waits("Event") + "; delete from WF_WAITS", waits("Task") + "; update WF_TASKS set WAITING_TOKEN = 'x'",
+		waitsOf("Command") + "; update WF_STREAM set PROCESSED = 1 where POSITION = 2", waitsOf("Task") + "; update WF_TASKS set STATUS = 'completed'",
+		waitsOf("Event") + "; delete from WF_WAITS", waitsOf("Task") + "; update WF_TASKS set WAITING_TOKEN = 'x'",
 	},
-	"timer-sent": {waits("Timer") + "; update WF_RUNTIME_STATES set WAITING_TOKEN = 'x'"},
+	"timer-sent": {waitsOf("Timer") + "; update WF_RUNTIME_STATES set WAITING_TOKEN = 'x'"},
 	"child-known": {
-		waits("SubWorkflow") + "; delete from WF_STREAM where POSITION = 3",
-		waits("SubWorkflow") + "; insert into WF_INSTANCES (INSTANCE_ID, STATUS, STATE_VERSION, STARTED_ON_UTC, PARENT_ID) values ('a-child', 'completed', 1, SYSTIMESTAMP, 'a')",
+		waitsOf("SubWorkflow") + "; delete from WF_STREAM where POSITION = 3",
+		waitsOf("SubWorkflow") + "; insert into WF_INSTANCES (INSTANCE_ID, STATUS, STATE_VERSION, STARTED_ON_UTC, PARENT_ID) values ('a-child', 'completed', 1, SYSTIMESTAMP, 'a')",
 	},
 	"one-key": {
 		"update WF_STREAM set EFFECT_KEY = (select S.EFFECT_KEY from WF_STREAM S where S.POSITION = 2) where POSITION = 4",
@@ -37,8 +37,8 @@ const (
 	idle   = "update WF_RUNTIME_STATES set WAITING_TOKEN = null"
 )
 
-// waits is what makes another of the waits of storetest's instance the first.
-func waits(kind string) string {
+// waitsOf is what makes another of the waits of storetest's instance the first.
+func waitsOf(kind string) string {
 	token := map[string]string{"Command": "a-c", "Task": "a-p", "Event": "a-e", "Timer": "a-t", "SubWorkflow": "a-s"}[kind]
 	return "update WF_RUNTIME_STATES set WAITING_KIND = '" + kind + "', WAITING_TOKEN = '" + token + "'"
 }

@@ -19,11 +19,25 @@ import (
 // Parts implements store.Store.
 func (s *Store) Parts() store.Parts {
 	return store.Parts{
-		Queue: s, Writer: s, Instances: s, Streams: s, Waits: s, Tasks: s, DeadLetters: s, Identity: s, Nodes: s, Clock: s,
+		Queue: s, Writer: s, Instances: instances{s}, Streams: streams{s}, Waits: waits{s}, Tasks: tasks{s}, DeadLetters: deadLetters{s},
+		Identity: identity{s}, Nodes: s, Clock: s,
 		// Joins is not: each delivery has a session of its own, which has one transaction.
-		Ledger: s, Locks: s, Retention: s, Inbox: s, Backlog: s, Prober: s,
+		Ledger: s, Locks: jobs{s}, Retention: jobs{s}, Inbox: inbox{s}, Backlog: backlog{s}, Prober: s,
 	}
 }
+
+// The parts that read, and those that people, operators and jobs ask.
+type (
+	instances   struct{ *Store }
+	streams     struct{ *Store }
+	waits       struct{ *Store }
+	tasks       struct{ *Store }
+	deadLetters struct{ *Store }
+	backlog     struct{ *Store }
+	inbox       struct{ *Store }
+	jobs        struct{ *Store }
+	identity    struct{ *Store }
+)
 
 // orphan is a command whose node is dead.
 type orphan struct {
@@ -91,7 +105,7 @@ func (o *orphan) free(ctx context.Context, session *aq.Session) (bool, error) {
 }
 
 // Replay implements store.DeadLetterStore.
-func (s *Store) Replay(ctx context.Context, id string) error {
+func (s deadLetters) Replay(ctx context.Context, id string) error {
 	if err := s.enter(); err != nil {
 		return wrap("replay", err)
 	}
@@ -116,12 +130,12 @@ func (s *Store) Replay(ctx context.Context, id string) error {
 }
 
 // Discard implements store.DeadLetterStore.
-func (s *Store) Discard(ctx context.Context, id string) error {
+func (s deadLetters) Discard(ctx context.Context, id string) error {
 	return wrap("discard dead letter "+id, s.statement(ctx, &op{name: "dead_letter_delete", args: []any{id}, refuse: store.ErrNotFound}))
 }
 
 // Lock implements store.Locks, by the clock of the database.
-func (s *Store) Lock(ctx context.Context, name string, ttl time.Duration) (bool, error) {
+func (s jobs) Lock(ctx context.Context, name string, ttl time.Duration) (bool, error) {
 	err := s.statement(ctx, &op{name: "lock_take", args: []any{s.o.Node, ttl.Seconds(), name, s.o.Node}, refuse: store.ErrTaken})
 	if errors.Is(err, store.ErrTaken) {
 		// Held by another, or not there yet.
@@ -134,7 +148,7 @@ func (s *Store) Lock(ctx context.Context, name string, ttl time.Duration) (bool,
 }
 
 // Unlock implements store.Locks. A lock that another holds stays theirs.
-func (s *Store) Unlock(ctx context.Context, name string) error {
+func (s jobs) Unlock(ctx context.Context, name string) error {
 	return wrap("unlock "+name, s.statement(ctx, &op{name: "lock_drop", args: []any{name, s.o.Node}}))
 }
 
@@ -142,7 +156,7 @@ func (s *Store) Unlock(ctx context.Context, name string) error {
 const purgeBatch = 20
 
 // Purge implements store.Retention.
-func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error) {
+func (s jobs) Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error) {
 	count := 0
 	for count < limit {
 		if err := ctx.Err(); err != nil {
@@ -161,10 +175,10 @@ func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (in
 	return count, wrap("purge", s.sweepPayloads(ctx, endedBefore))
 }
 
-func (s *Store) purge(ctx context.Context, before time.Time, limit int) (int, error) {
+func (s jobs) purge(ctx context.Context, before time.Time, limit int) (int, error) {
 	found, err := list[struct {
 		ID string `db:"INSTANCE_ID"`
-	}](ctx, s, read("purge_list", stamp(before), limit))
+	}](ctx, s.Store, read("purge_list", stamp(before), limit))
 	if err != nil || len(found) == 0 {
 		return 0, err
 	}
@@ -189,7 +203,7 @@ const (
 )
 
 // Key implements store.Identity: insert first, and look when it exists.
-func (s *Store) Key(ctx context.Context) ([]byte, error) {
+func (s identity) Key(ctx context.Context) ([]byte, error) {
 	fresh := make([]byte, keyBytes)
 	if _, err := rand.Read(fresh); err != nil {
 		return nil, wrap("key", err)
@@ -197,11 +211,11 @@ func (s *Store) Key(ctx context.Context) ([]byte, error) {
 	type meta struct {
 		Value []byte `db:"VALUE"`
 	}
-	m, err := single[meta](ctx, s, read("meta_value", keyName))
+	m, err := single[meta](ctx, s.Store, read("meta_value", keyName))
 	if errors.Is(err, store.ErrNotFound) {
 		err = s.statement(ctx, &op{name: "meta_insert", args: []any{keyName, fresh}})
 		if err == nil || errors.Is(err, store.ErrDuplicate) {
-			m, err = single[meta](ctx, s, read("meta_value", keyName))
+			m, err = single[meta](ctx, s.Store, read("meta_value", keyName))
 		}
 	}
 	if err == nil && len(m.Value) != keyBytes {
@@ -215,10 +229,10 @@ func (s *Store) Key(ctx context.Context) ([]byte, error) {
 const epochName = "epoch-"
 
 // Epoch implements store.Identity.
-func (s *Store) Epoch(ctx context.Context) (int64, error) {
+func (s identity) Epoch(ctx context.Context) (int64, error) {
 	row, err := single[struct {
 		Value []byte `db:"VALUE"`
-	}](ctx, s, read("meta_epoch"))
+	}](ctx, s.Store, read("meta_epoch"))
 	if errors.Is(err, store.ErrNotFound) {
 		return 1, nil
 	}
@@ -238,7 +252,7 @@ func epochOf(value []byte) (int64, error) {
 
 // Raise implements store.Identity. A node that joins waits for the lock, and reads
 // the epoch after it.
-func (s *Store) Raise(ctx context.Context) (from, to int64, err error) {
+func (s identity) Raise(ctx context.Context) (from, to int64, err error) {
 	if err := s.enter(); err != nil {
 		return 0, 0, wrap("raise", err)
 	}
@@ -250,7 +264,7 @@ func (s *Store) Raise(ctx context.Context) (from, to int64, err error) {
 	return from, to, wrap("raise", err)
 }
 
-func (s *Store) raise(ctx context.Context, tx querier) (from, to int64, err error) {
+func (s identity) raise(ctx context.Context, tx querier) (from, to int64, err error) {
 	if _, err := tx.ExecContext(ctx, text("node_lock")); err != nil {
 		return 0, 0, err
 	}

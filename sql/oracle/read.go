@@ -61,16 +61,16 @@ func single[T any](ctx context.Context, s *Store, r *rows.Select) (T, error) {
 }
 
 // Instance implements projections.InstanceReader.
-func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, error) {
+func (s instances) Instance(ctx context.Context, id string) (projections.Instance, error) {
 	r := read("instance_select")
 	r.Where("I.INSTANCE_ID = ?", id)
-	i, err := single[projections.Instance](ctx, s, r)
+	i, err := single[projections.Instance](ctx, s.Store, r)
 	return i, wrap("instance "+id, err)
 }
 
 // Instances implements projections.InstanceReader. Of equal starts the larger id comes
 // first.
-func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (p projections.Page[projections.Instance], err error) {
+func (s instances) Instances(ctx context.Context, q projections.InstanceQuery) (p projections.Page[projections.Instance], err error) {
 	r, limit := read("instance_select"), projections.Bounded(q.Limit)
 	r.Equals("I.DEFINITION", q.Definition)
 	r.Equals("I.STATUS", q.Status)
@@ -85,27 +85,27 @@ func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (p p
 		r.Where("(I.STARTED_ON_UTC < CAST(? AS TIMESTAMP(6)) or I.STARTED_ON_UTC = CAST(? AS TIMESTAMP(6)) and I.INSTANCE_ID < ?)", at, at, id)
 	}
 	r.Order("I.STARTED_ON_UTC desc, I.INSTANCE_ID desc", limit+1)
-	found, err := list[lists.InstanceRow](ctx, s, r)
+	found, err := list[lists.InstanceRow](ctx, s.Store, r)
 	mark := func(i lists.InstanceRow) string { return fmt.Sprintf("%d.%s", i.StartedAt.UnixMicro(), i.ID) }
 	return lists.Cut(found, limit, lists.InstanceRow.Item, mark), wrap("instances", err)
 }
 
 // Started implements projections.InstanceReader.
-func (s *Store) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
+func (s instances) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
 	r := read("instance_select")
 	r.Where("I.START_DIGEST = ?", startDigest(definition, businessKey, startKey))
-	i, err := single[projections.Instance](ctx, s, r)
+	i, err := single[projections.Instance](ctx, s.Store, r)
 	return i, wrap("start key "+startKey, err)
 }
 
 // entries runs a reading of entries.
-func (s *Store) entries(ctx context.Context, r *rows.Select) ([]projections.Entry, error) {
-	found, err := list[projections.EntryRow](ctx, s, r)
+func (s streams) entries(ctx context.Context, r *rows.Select) ([]projections.Entry, error) {
+	found, err := list[projections.EntryRow](ctx, s.Store, r)
 	return projections.Items(found, projections.EntryRow.Item), err
 }
 
 // Stream implements projections.StreamReader.
-func (s *Store) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
+func (s streams) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
 	r := read("stream_select")
 	r.Where("S.INSTANCE_ID = ?", id)
 	r.Where("S.POSITION > ?", after)
@@ -115,10 +115,10 @@ func (s *Store) Stream(ctx context.Context, id string, after int64, limit int) (
 }
 
 // Recorded implements projections.StreamReader.
-func (s *Store) Recorded(ctx context.Context, id, signalID string) (bool, error) {
+func (s streams) Recorded(ctx context.Context, id, signalID string) (bool, error) {
 	found, err := list[struct {
 		ID string `db:"SIGNAL_ID"`
-	}](ctx, s, read("stream_recorded", id, signalID))
+	}](ctx, s.Store, read("stream_recorded", id, signalID))
 	return len(found) > 0, wrap("signal "+signalID+" of "+id, err)
 }
 
@@ -129,7 +129,7 @@ const (
 )
 
 // Pending implements projections.StreamReader.
-func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projections.Entry, error) {
+func (s streams) Pending(ctx context.Context, id string, limit int) ([]projections.Entry, error) {
 	r := read("stream_select")
 	if id != "" {
 		r.Where(pendingKey+" = ?", id)
@@ -142,13 +142,13 @@ func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projection
 }
 
 // WaitSpecs implements projections.WaitReader.
-func (s *Store) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
-	found, err := list[lists.SpecRow](ctx, s, read("wait_specs", eventType, projections.MaxCount))
+func (s waits) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
+	found, err := list[lists.SpecRow](ctx, s.Store, read("wait_specs", eventType, projections.MaxCount))
 	return projections.Items(found, lists.SpecRow.Item), wrap("specs of "+eventType, err)
 }
 
 // Waits implements projections.WaitReader.
-func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
+func (s waits) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
 	r := read("wait_select")
 	r.Where("W.EVENT_TYPE = ?", eventType)
 	r.Where("W.SPEC = ?", spec)
@@ -161,20 +161,20 @@ func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after strin
 		r.Where("W.WAITING_TOKEN > ?", after)
 	}
 	r.Order("W.WAITING_TOKEN", projections.Bounded(limit))
-	items, err := list[projections.Wait](ctx, s, r)
+	items, err := list[projections.Wait](ctx, s.Store, r)
 	return items, wrap("waits for "+eventType, err)
 }
 
 // DeadLetter implements projections.DeadLetterReader.
-func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
+func (s deadLetters) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
 	r := read("dead_letter_select")
 	r.Where("L.DEAD_LETTER_ID = ?", id)
-	row, err := single[lists.DeadLetterRow](ctx, s, r)
+	row, err := single[lists.DeadLetterRow](ctx, s.Store, r)
 	return row.DeadLetter, wrap("dead letter "+id, err)
 }
 
 // DeadLetters implements projections.DeadLetterReader.
-func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) (p projections.Page[projections.DeadLetter], err error) {
+func (s deadLetters) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) (p projections.Page[projections.DeadLetter], err error) {
 	r, limit := read("dead_letter_select"), projections.Bounded(q.Limit)
 	r.Equals("L.QUEUE", q.Queue)
 	r.Equals("L.REASON", q.Reason)
@@ -183,25 +183,25 @@ func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) 
 		return p, wrap("dead letters", err)
 	}
 	r.Order("L.LETTER_NO desc", limit+1)
-	found, err := list[lists.DeadLetterRow](ctx, s, r)
+	found, err := list[lists.DeadLetterRow](ctx, s.Store, r)
 	return lists.Cut(found, limit, lists.DeadLetterRow.Item, lists.DeadLetterRow.Mark), wrap("dead letters", err)
 }
 
 // Gaps implements projections.BacklogReader.
-func (s *Store) Gaps(ctx context.Context) (projections.Gaps, error) {
-	gaps, err := single[projections.Gaps](ctx, s, read("gaps", projections.MaxCount))
+func (s backlog) Gaps(ctx context.Context) (projections.Gaps, error) {
+	gaps, err := single[projections.Gaps](ctx, s.Store, read("gaps", projections.MaxCount))
 	return gaps, wrap("gaps", err)
 }
 
 // Queues implements projections.BacklogReader. A message that a worker holds is still
 // ready in the view of the queue; what nodes say they hold is taken from that.
-func (s *Store) Queues(ctx context.Context) ([]projections.Queue, error) {
+func (s backlog) Queues(ctx context.Context) ([]projections.Queue, error) {
 	type held struct {
 		Signal   int `db:"HELD_SIGNAL"`
 		Schedule int `db:"HELD_SCHEDULE"`
 		Command  int `db:"HELD_COMMAND"`
 	}
-	others, err := single[held](ctx, s, read("node_held", s.run, s.o.DeadAfter.Seconds()))
+	others, err := single[held](ctx, s.Store, read("node_held", s.run, s.o.DeadAfter.Seconds()))
 	if err != nil {
 		return nil, wrap("queues", err)
 	}
@@ -214,7 +214,7 @@ func (s *Store) Queues(ctx context.Context) ([]projections.Queue, error) {
 			Ready   int       `db:"READY"`
 			Delayed int       `db:"DELAYED"`
 			Oldest  time.Time `db:"OLDEST_ON_UTC"`
-		}](ctx, s, read("queue_"+string(q.name), projections.MaxCount))
+		}](ctx, s.Store, read("queue_"+string(q.name), projections.MaxCount))
 		if err != nil {
 			return nil, wrap("queues", err)
 		}

@@ -39,16 +39,16 @@ func (w *work) actors(task, kind, list string) {
 }
 
 // Task implements projections.TaskReader.
-func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
+func (s tasks) Task(ctx context.Context, id string) (projections.Task, error) {
 	r := read("task_select")
 	r.Where("T.TASK_ID = ?", id)
-	row, err := single[lists.TaskRow](ctx, s, r)
+	row, err := single[lists.TaskRow](ctx, s.Store, r)
 	return row.Task, wrap("task "+id, err)
 }
 
 // Tasks implements projections.TaskReader. A task without candidates is open to
 // everybody.
-func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (p projections.Page[projections.Task], err error) {
+func (s tasks) Tasks(ctx context.Context, q projections.TaskQuery) (p projections.Page[projections.Task], err error) {
 	r, limit := read("task_select"), projections.Bounded(q.Limit)
 	if q.Status == projections.TaskOpen {
 		r.Where("T.STATUS in ('ready', 'reserved')")
@@ -68,7 +68,7 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (p projectio
 		r.Where("(T.PRIORITY > ? or T.PRIORITY = ? and T.TASK_NO > ?)", priority, priority, no)
 	}
 	r.Order("T.PRIORITY, T.TASK_NO", limit+1)
-	found, err := list[lists.TaskRow](ctx, s, r)
+	found, err := list[lists.TaskRow](ctx, s.Store, r)
 	return lists.Cut(found, limit, lists.TaskRow.Item, lists.TaskRow.Mark), wrap("tasks", err)
 }
 
@@ -94,12 +94,12 @@ func visibleTo(r *rows.Select, user string, groups []string) {
 }
 
 // TaskEvents implements projections.TaskReader.
-func (s *Store) TaskEvents(ctx context.Context, id string) ([]projections.TaskEvent, error) {
-	found, err := list[lists.TaskEventRow](ctx, s, read("task_events", id, projections.MaxCount))
+func (s tasks) TaskEvents(ctx context.Context, id string) ([]projections.TaskEvent, error) {
+	found, err := list[lists.TaskEventRow](ctx, s.Store, read("task_events", id, projections.MaxCount))
 	if err == nil && len(found) == 0 {
 		_, err = single[struct {
 			ID string `db:"TASK_ID"`
-		}](ctx, s, read("task_exists", id))
+		}](ctx, s.Store, read("task_exists", id))
 	}
 	return projections.Items(found, lists.TaskEventRow.Item), wrap("events of task "+id, err)
 }
