@@ -22,6 +22,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/admission"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -116,8 +117,8 @@ func (b *backend) Migrate(_ context.Context, m definition.Migration) (definition
 }
 func (b *backend) Replay(context.Context, string) error  { return b.err }
 func (b *backend) Discard(context.Context, string) error { return b.err }
-func (b *backend) Targets() []engine.DestinationState {
-	return []engine.DestinationState{{Destination: engine.Destination{Target: "GET h/{id}", Host: "h"}, Breaker: "open", Failures: 5, Waiting: 2, WaitsFor: "the breaker"}}
+func (b *backend) Targets() []admission.State {
+	return []admission.State{{Destination: admission.Destination{Target: "GET h/{id}", Host: "h"}, Breaker: "open", Failures: 5, Waiting: 2, WaitsFor: "the breaker"}}
 }
 func (b *backend) ResetTarget(name string) error {
 	if name != "GET h/{id}" {

@@ -7,12 +7,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
-	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/runtime/admission"
 )
 
 // Dispatcher decides which command of this node is sent next.
 type Dispatcher interface {
-	Targets() []engine.DestinationState
+	Targets() []admission.State
 	ResetTarget(name string) error
 	// WaitsFor says what a command waits for on this node; "" = it does not.
 	WaitsFor(instance string, position int64) string
@@ -31,7 +31,7 @@ func (s *service) listTargets(context.Context, *struct{}) (*answer[client.Page[c
 	return ok(client.Page[client.Target]{Items: convert(s.Dispatcher.Targets(), toTarget)}), nil
 }
 
-func toTarget(d engine.DestinationState) client.Target {
+func toTarget(d admission.State) client.Target {
 	return client.Target{
 		Name: d.Target, Host: d.Host, Breaker: d.Breaker, Failures: d.Failures, OpenUntil: utc(d.OpenUntil),
 		Running: d.Running, Waiting: d.Waiting, WaitsFor: d.WaitsFor,

@@ -248,18 +248,6 @@ type Task struct {
 	Pointer         string          `json:"ptr,omitempty"`
 }
 
-// DestinationState is what a node knows of a destination: breakers, places and
-// lines are each node's own.
-type DestinationState struct {
-	Destination
-	Breaker   string    // closed, open or half-open
-	Failures  int       // in a row
-	OpenUntil time.Time // of an open breaker
-	Running   int       // commands under way
-	Waiting   int       // commands that wait on the node
-	WaitsFor  string    // what those wait for; "" = none waits
-}
-
 // Failure is how an attempt to perform a command ended without a result.
 type Failure struct {
 	Error snapshot.Error

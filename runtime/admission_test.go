@@ -16,9 +16,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/runtime/admission"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -137,7 +137,7 @@ func TestASickPathIsNotItsHost(t *testing.T) {
 	for i := range instances {
 		n.until(t, fmt.Sprint("well", i), status("completed"))
 	}
-	var shown engine.DestinationState
+	var shown admission.State
 	eventually(t, "all wait for the breaker", func() bool {
 		for _, target := range n.rt.Targets() {
 			if target.Target == "GET h/sick/{id}" {

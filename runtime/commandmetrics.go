@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/runtime/admission"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 )
@@ -39,7 +38,7 @@ const (
 )
 
 // host is the label of a destination.
-func (m *commandMetrics) host(to engine.Destination) string {
+func (m *commandMetrics) host(to admission.Destination) string {
 	if to.Host == "" {
 		return functionHost
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
+	"github.com/aqueduct-engine/aqueduct/runtime/admission"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/runtime/events"
 	"github.com/aqueduct-engine/aqueduct/runtime/pump"
@@ -260,7 +261,7 @@ func (r *Runtime) dispatching(m *commandMetrics) dispatch.Config {
 		},
 		Publish: r.PublishEvent, Lifecycle: newLifecycle(r).publish, Backoff: r.retries.Backoff,
 		Dead: r.pump.DeadLetters(store.Commands), GivenUp: m.givenUp, Crowded: m.crowded, Redelivered: m.redelivered,
-		Opened:     func(to engine.Destination) { m.opened.WithLabelValues(m.host(to)).Inc() },
+		Opened:     func(to admission.Destination) { m.opened.WithLabelValues(m.host(to)).Inc() },
 		Activities: r.Activities, PerHost: r.PerHost, Waiting: r.Waiting, WaitingBytes: r.WaitingBytes,
 		BreakAfter: r.BreakAfter, BreakFor: r.BreakFor, GiveUpAfter: r.GiveUpAfter, AckMax: r.AckMax,
 	}

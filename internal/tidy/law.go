@@ -59,7 +59,7 @@ var law = []rule{
 	{6, "runtime", []string{"definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/cache", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
 	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
-	{4, "api", []string{"api/client", "definition", "duration", "engine", "memory", "problem", "projections", "schedule", "signal", "snapshot", "store"}, support},
+	{4, "api", []string{"api/client", "definition", "duration", "engine", "memory", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store"}, support},
 	{4, "console", []string{"problem"}, []string{"internal/..."}},
 	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "problem", "schema", "signal", "snapshot"}, nil}, // no store: a test of a definition needs none
 	{7, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store"}, support},
@@ -168,7 +168,7 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 12_157
+const maxKernel = 12_133
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (

@@ -68,7 +68,7 @@ type Config struct {
 	// breakers that have opened.
 	Dead, GivenUp, Crowded prometheus.Counter
 	Redelivered            *prometheus.CounterVec // by target
-	Opened                 func(engine.Destination)
+	Opened                 func(admission.Destination)
 
 	Activities   int           // commands performed at once
 	PerHost      int           // requests to one host at once

@@ -1,22 +1,10 @@
 package dispatch
 
-import (
-	"github.com/aqueduct-engine/aqueduct/engine"
-)
+import "github.com/aqueduct-engine/aqueduct/runtime/admission"
 
 // Targets are the destinations that this node remembers, in the order of their
 // names.
-func (d *Dispatcher) Targets() []engine.DestinationState {
-	states := d.admission.States()
-	list := make([]engine.DestinationState, 0, len(states))
-	for _, t := range states {
-		list = append(list, engine.DestinationState{
-			Destination: engine.Destination(t.Destination), Breaker: t.Breaker, Failures: t.Failures, OpenUntil: t.OpenUntil,
-			Running: t.Running, Waiting: t.Waiting, WaitsFor: t.WaitsFor,
-		})
-	}
-	return list
-}
+func (d *Dispatcher) Targets() []admission.State { return d.admission.States() }
 
 // ResetTarget closes the breaker of a destination on this node.
 func (d *Dispatcher) ResetTarget(name string) error {

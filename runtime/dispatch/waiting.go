@@ -144,7 +144,7 @@ func notSent(why string) snapshot.Error {
 // opened tells that a breaker has opened.
 func (d *Dispatcher) opened(to admission.Destination) {
 	d.Log.Warn("circuit breaker is open: nothing is sent there for a while", "target", to.Target, "for", d.BreakFor)
-	d.Opened(engine.Destination(to))
+	d.Opened(to)
 }
 
 // Costs of a command.
