@@ -87,7 +87,7 @@ func (a *app) benchStore(o *bench.Options, d sqlite.Durability) {
 	o.Transactions = func(s store.Store) int64 { return s.(*embedded.Store).Stats().Transactions }
 	o.Size = databaseSize
 	o.Baseline = func(ctx context.Context, dir string, n, callers int) (bench.Baseline, error) {
-		f, err := sqlite.Baseline(ctx, dir, d, n, callers)
+		f, err := embedded.Baseline(ctx, dir, d, n, callers)
 		return bench.Baseline{PerSecond: f.PerSecond, P50: f.P50}, err
 	}
 }

@@ -155,10 +155,6 @@ var apart = []string{"appendjson", "jq", "memory", "runtime/admission", "sql/row
 // shrinks.
 var kernelSees = map[string][]string{}
 
-// beside the kernel are files of its packages that no node uses: what bench
-// compares a store with.
-var besideKernel = []string{"sql/sqlite/baseline.go"}
-
 // support packages serve tests and examples; their types may be wide.
 var supporting = []string{"internal/...", "examples/...", "bench"}
 

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"embed"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -41,7 +42,7 @@ func baseline(b *testing.B, group int) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	w := newWriter(s, must(openWriter(Options{Path: s.path, Cache: DefaultCache})), Options{Batch: 64})
+	w := newWriter(s, must(OpenWriter(Options{Path: s.path, Cache: DefaultCache, Statements: []embed.FS{Statements}})), Options{Batch: 64})
 	defer w.c.Close()
 	const instances = 512
 	list := make([]*snapshot.Snapshot, instances)

@@ -122,7 +122,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if access, err = access.Database(o.Path); err != nil {
 		return nil, wrap("open", conn.ExplainFile(err, o.Path))
 	}
-	c, err := openWriter(o)
+	c, err := OpenWriter(o)
 	if err != nil {
 		return nil, wrap("open", conn.Explain(err, o.Path))
 	}
@@ -183,7 +183,8 @@ func (o Options) complete() (Options, error) {
 // copied into the database and begun anew: now and then, not in every second commit.
 const LogPages = 16_000
 
-func openWriter(o Options) (*conn.Conn, error) {
+// OpenWriter opens a connection as the writer of a store has it.
+func OpenWriter(o Options) (*conn.Conn, error) {
 	c, err := conn.Open(o.Path, "_synchronous="+o.Durability.pragma(), o.Statements...)
 	if err != nil {
 		return nil, err

@@ -35,11 +35,10 @@ func (x Tx) Guard(refusal error, name string, args ...any) error {
 // Send puts a message on its queue.
 func (x Tx) Send(m store.Send) { x.t.out.send(m) }
 
-// Edit changes an open task, and Define stores a version of a definition; it
-// reports false when it is there, or another has its ordinal.
+// Edit changes an open task.
 func (x Tx) Edit(e *store.TaskEdit) error { return x.t.edit(e) }
 
-// Define is described with Edit.
+// Define stores a version of a definition; false: it is there, or another has its ordinal.
 func (x Tx) Define(r *store.Definition) (bool, error) { return x.t.define(r) }
 
 // Forget is for an instance that is deleted.

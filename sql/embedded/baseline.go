@@ -1,7 +1,8 @@
-package sqlite
+package embedded
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 )
 
@@ -25,14 +27,11 @@ type BaselineResult struct {
 // version, the command row, its result row, and the command marked processed.
 //
 // It is the measure beside every figure of `engine-node bench`; no node uses it.
-func Baseline(ctx context.Context, dir string, d Durability, n, callers int) (BaselineResult, error) {
-	o, err := Options{Path: filepath.Join(dir, "baseline.db"), Durability: d}.complete()
+func Baseline(ctx context.Context, dir string, d sqlite.Durability, n, callers int) (BaselineResult, error) {
+	path := filepath.Join(dir, "baseline.db")
+	c, err := sqlite.OpenWriter(sqlite.Options{Path: path, Durability: d, Cache: sqlite.DefaultCache, Statements: []embed.FS{sqlite.Statements}})
 	if err != nil {
-		return BaselineResult{}, err
-	}
-	c, err := openWriter(o)
-	if err != nil {
-		return BaselineResult{}, wrap("baseline", conn.Explain(err, o.Path))
+		return BaselineResult{}, wrap("baseline", conn.Explain(err, path))
 	}
 	defer c.Close()
 	f := &bareLoop{c: c, steps: make(chan *bareStep, callers), state: make([]byte, 1024)}
@@ -118,7 +117,7 @@ func (f *bareLoop) write() error {
 	var group []*bareStep
 	for s := range f.steps {
 		group = append(group[:0], s)
-		for more := true; more && len(group) < DefaultBatch; {
+		for more := true; more && len(group) < sqlite.DefaultBatch; {
 			select {
 			case s, more = <-f.steps:
 				if more {
@@ -143,7 +142,7 @@ func (f *bareLoop) commit(group []*bareStep) error {
 		return err
 	}
 	for _, s := range group {
-		entry := s.instance<<PositionBits | 2*s.version
+		entry := s.instance<<sqlite.PositionBits | 2*s.version
 		for _, x := range []struct {
 			stmt *conn.Stmt
 			args []any
