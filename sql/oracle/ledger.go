@@ -3,8 +3,10 @@ package oracle
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -32,9 +34,11 @@ type ledger struct {
 
 // entry is a message that was entered.
 type entry struct {
-	noted chan struct{} // closed when it is in the table
-	done  bool
-	users int // of this node: a lost session may have given it to a second worker
+	noted  chan struct{} // closed when it is in the table
+	done   bool
+	flying bool // to the table
+	given  bool // back: whoever works on it now is another
+	users  int  // of this node: a lost session may have given it to a second worker
 }
 
 func newLedger(s *Store) *ledger {
@@ -66,6 +70,7 @@ func (l *ledger) enter(id string) <-chan struct{} {
 		l.want[id] = e
 	}
 	e.users++
+	e.given = false
 	if l.noted[id] {
 		e.close()
 	}
@@ -123,12 +128,27 @@ func (l *ledger) crashes(ctx context.Context, id string) int {
 }
 
 // erase takes the note away in the transaction that gives the message back:
-// whoever gets it then finds none.
+// whoever gets it then finds none. One that is on its way is waited for, and none
+// is written from now on.
 func (l *ledger) erase(ctx context.Context, session *aq.Session, id string) error {
 	l.mu.Lock()
-	noted := l.noted[id]
+	noted, e := l.noted[id], l.want[id]
+	if e != nil {
+		if e.given = true; !e.flying {
+			e.close()
+		}
+	}
+	flying := e != nil && e.flying
 	l.mu.Unlock()
-	if !noted {
+	if flying {
+		late := time.NewTimer(fenceMax)
+		defer late.Stop()
+		select {
+		case <-e.noted:
+		case <-late.C:
+		}
+	}
+	if !noted && !flying {
 		return nil
 	}
 	_, err := session.ExecContext(ctx, text("inflight_delete"), id, l.s.run)
@@ -188,6 +208,7 @@ func (l *ledger) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.want {
+		e.flying = false
 		e.close()
 	}
 }
@@ -195,8 +216,9 @@ func (l *ledger) release() {
 func (l *ledger) flush(ctx context.Context) error {
 	l.mu.Lock()
 	var add, drop []string
-	for id := range l.want {
-		if !l.noted[id] {
+	for id, e := range l.want {
+		if !l.noted[id] && !e.given {
+			e.flying = true
 			add = append(add, id)
 		}
 	}
@@ -206,13 +228,14 @@ func (l *ledger) flush(ctx context.Context) error {
 		}
 	}
 	l.mu.Unlock()
-	if err := l.each(ctx, "inflight_insert", add); err != nil {
+	if err := l.note(ctx, add); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	for _, id := range add {
 		l.noted[id] = true
 		if e := l.want[id]; e != nil {
+			e.flying = false
 			e.close()
 		} else {
 			l.poke() // it was left meanwhile
@@ -227,6 +250,21 @@ func (l *ledger) flush(ctx context.Context) error {
 		delete(l.noted, id)
 	}
 	l.mu.Unlock()
+	return nil
+}
+
+// note writes the notes of messages. One that is in the table has one: an answer
+// was lost, or the array of an earlier one failed behind it.
+func (l *ledger) note(ctx context.Context, ids []string) error {
+	err := l.each(ctx, "inflight_insert", ids)
+	if problem.CodeOf(err) != "store.exists" {
+		return err
+	}
+	for _, id := range ids {
+		if err := l.each(ctx, "inflight_insert", []string{id}); err != nil && problem.CodeOf(err) != "store.exists" {
+			return err
+		}
+	}
 	return nil
 }
 

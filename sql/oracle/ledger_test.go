@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -124,5 +125,77 @@ func TestTheLedgerNotesEveryEntry(t *testing.T) {
 	s.ledger.leave("m")
 	for rows() != 0 && t.Context().Err() == nil {
 		pause(t.Context(), 10*time.Millisecond)
+	}
+}
+
+// TestANoteGoesWithItsRelease: nothing that is written for other messages brings it
+// back while the worker that has given its message back has not left it.
+func TestANoteGoesWithItsRelease(t *testing.T) {
+	s := opened(t, Options{DSN: fresh(t), Node: "n"})
+	ctx := t.Context()
+	for i := range 20 { // the release comes at every moment of the writing
+		if err := s.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("m")}}}); err != nil {
+			t.Fatal(err)
+		}
+		d, err := s.Receive(ctx, store.Signals, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Enter(d)
+		if i%2 == 0 {
+			s.ledger.settle()
+		}
+		if err := d.Release(ctx, errors.New("not now")); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			<-s.ledger.enter("another")
+			s.ledger.leave("another")
+		}
+		var n int
+		if err := s.db.QueryRow("select count(*) from WF_INFLIGHT F where F.MESSAGE_ID = :1", d.Message().ID).Scan(&rows.Into{To: &n}); err != nil {
+			t.Fatal(err)
+		}
+		if n != 0 {
+			t.Fatalf("release %d: the note is there", i)
+		}
+		s.Leave(d)
+		again, err := s.Receive(ctx, store.Signals, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Commit(ctx, store.Change{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestANoteThatIsThereIsOne: after a lost answer the table may have what the ledger
+// does not know of. It is no trouble, for that message or for those beside it.
+func TestANoteThatIsThereIsOne(t *testing.T) {
+	log := &counter{}
+	s := opened(t, Options{DSN: fresh(t), Node: "n", Log: slog.New(slog.NewTextHandler(log, nil))})
+	if _, err := s.exec(t.Context(), "inflight_insert", "b", s.run); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		s.ledger.enter(id)
+	}
+	s.ledger.settle()
+	count := func() (n int) {
+		if err := s.db.QueryRow("select count(*) from WF_INFLIGHT").Scan(&rows.Into{To: &n}); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := count(); n != 3 || log.lines.Load() != 0 {
+		t.Errorf("%d notes, %d lines in the log", n, log.lines.Load())
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		s.ledger.leave(id)
+	}
+	await.Until(t, "the notes are gone", func() (bool, any) { n := count(); return n == 0, n })
+	if n := log.lines.Load(); n != 0 {
+		t.Errorf("%d lines in the log", n)
 	}
 }
