@@ -128,7 +128,9 @@ func (s *Session) queue(ctx context.Context, q Queue, role map[string]*godror.Qu
 	deq := godror.DefaultDeqOptions
 	// The next message of the first snapshot would be an old one; the first of
 	// a new snapshot is what a worker that lives long wants.
-	deq.Navigation, deq.Wait = godror.NavFirst, s.wait
+	if deq.Navigation, deq.Wait = godror.NavFirst, s.wait; q.NoWait {
+		deq.Wait = 0
+	}
 	queue, err := godror.NewQueue(context.WithoutCancel(ctx), s.conn, q.Name, "", godror.WithQueueTable(q.Table),
 		godror.WithDeqOptions(deq), godror.WithEnqOptions(godror.DefaultEnqOptions))
 	if err != nil {

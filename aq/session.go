@@ -20,7 +20,10 @@ var (
 )
 
 // Queue names a queue and its table, both with their owner.
-type Queue struct{ Name, Table string }
+type Queue struct {
+	Name, Table string
+	NoWait      bool // a dequeue takes what is there
+}
 
 // Message is what a queue delivers.
 type Message struct {

@@ -32,20 +32,15 @@ func (s *Store) Drain(ctx context.Context) (int, error) {
 	defer s.leave()
 	count := 0
 	for name, object := range queueNames {
-		waiting, err := single[struct {
-			Expired int `db:"EXPIRED"`
-		}](ctx, s, read("expired_"+string(name), drainMax))
-		if err != nil {
-			return count, wrap("drain", err)
-		}
-		q := aq.Queue{Name: s.schema + ".AQ$_" + object + "_QTAB_E", Table: s.schema + "." + object + "_QTAB"}
-		for range waiting.Expired {
+		// The view of the queue table would decode every row to find those.
+		q := aq.Queue{Name: s.schema + ".AQ$_" + object + "_QTAB_E", Table: s.schema + "." + object + "_QTAB", NoWait: true}
+		for range drainMax {
 			moved, err := s.moveExpired(ctx, name, q)
 			if err != nil {
 				return count, wrap("drain", err)
 			}
 			if !moved {
-				break // another node was faster
+				break
 			}
 			count++
 		}
