@@ -127,3 +127,44 @@ func arm(t *testing.T, s *Store, action string, k int) {
 	}
 	s.giveBack(session)
 }
+
+// TestADataErrorOfASendLeavesNoRows: the rows of a turn are written before its
+// messages. When the database does not take a message, what commits on that
+// delivery next would commit the rows, too: the delivery is over instead.
+func TestADataErrorOfASendLeavesNoRows(t *testing.T) {
+	t.Parallel()
+	s := opened(t, Options{DSN: standIn(t).DSN(), Node: "n"})
+	ctx := t.Context()
+	snap := &snapshot.Snapshot{InstanceID: "i", Status: snapshot.Running}
+	first := storetest.Step(snap, "n")
+	first.Send = []store.Send{{Queue: store.Signals, Body: []byte("go")}}
+	if err := s.Commit(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Receive(ctx, store.Signals, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := d.Load(ctx, "i")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.(*delivery).session.ExecContext(ctx, "alter session set ocisim_fault = 'aqenq:1:error=12899'"); err != nil {
+		t.Fatal(err)
+	}
+	c := storetest.Step(&loaded, "n")
+	c.Send = []store.Send{{Queue: store.Signals, Body: []byte("done")}}
+	if err := d.Commit(ctx, c); !errors.Is(err, store.ErrLost) {
+		t.Fatalf("got %v", err)
+	}
+	if err := d.Commit(ctx, store.Change{DeadLetter: &projections.DeadLetter{Reason: "x"}}); !errors.Is(err, store.ErrLost) {
+		t.Errorf("a dead letter on the same delivery: %v", err)
+	}
+	got, err := s.Load(ctx, "i")
+	if entries, errStream := s.Parts().Streams.Stream(ctx, "i", 0, 0); err != nil || errStream != nil || got.Version != 1 || len(entries) != 2 {
+		t.Errorf("version %d, %d entries, %v, %v", got.Version, len(entries), err, errStream)
+	}
+	if again, err := s.Receive(ctx, store.Signals, nil); err != nil || string(again.Message().Body) != "go" {
+		t.Errorf("%v, %v", again, err)
+	}
+}
