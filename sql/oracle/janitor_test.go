@@ -2,12 +2,15 @@ package oracle
 
 import (
 	"database/sql"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/godror/godror"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -97,6 +100,24 @@ func TestTheAgeOfAQueueIsUTCInEverySession(t *testing.T) {
 		sent, err := time.Parse(time.DateTime, oldest)
 		if age := time.Since(sent); err != nil || age < -time.Minute || age > time.Minute {
 			t.Errorf("in a session of %s: sent at %s, %s ago, %v", zone, oldest, age, err)
+		}
+	}
+}
+
+// TestWhatNoColumnHoldsIsSeenInAView: what a row repeats of its snapshot is left
+// out of it where it is too long.
+func TestWhatNoColumnHoldsIsSeenInAView(t *testing.T) {
+	s := opened(t, Options{DSN: fresh(t), Node: "n"})
+	for id, detail := range map[string]string{"short": "x", "long": strings.Repeat("x", 5_000)} {
+		snap := &snapshot.Snapshot{InstanceID: id, Version: 1, Status: snapshot.Faulted, Error: &snapshot.Error{Type: "t", Status: 500, Detail: detail}}
+		if err := s.Commit(t.Context(), store.Change{Snapshot: snap}); err != nil {
+			t.Fatal(err)
+		}
+		var column, view string
+		err := s.db.QueryRow("select R.LAST_ERROR_JSON, V.LAST_ERROR_JSON from WF_RUNTIME_STATES R join WF_V_STATES V on V.INSTANCE_ID = R.INSTANCE_ID where R.INSTANCE_ID = :1", id).
+			Scan(&rows.Into{To: &column}, &rows.Into{To: &view})
+		if err != nil || (column == "") != (id == "long") || !strings.Contains(view, `"`+detail+`"`) {
+			t.Errorf("%s: %d bytes in the column, %d in the view, %v", id, len(column), len(view), err)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func TestViewsHaveCommentsOnEveryColumn(t *testing.T) {
 			views[m[1]] = len(splitTop(head))
 		}
 	}
-	if len(views) != 7 || !reflect.DeepEqual(comments, views) {
+	if len(views) != 8 || !reflect.DeepEqual(comments, views) {
 		t.Errorf("columns with comment %v, columns %v", comments, views)
 	}
 }

@@ -85,7 +85,7 @@ COMMENT ON COLUMN WF_RUNTIME_STATES.SNAPSHOT_SCHEMA_VERSION IS 'schema version o
 /
 COMMENT ON COLUMN WF_RUNTIME_STATES.BUSINESS_KEY IS 'key of the application for the instance'
 /
-COMMENT ON COLUMN WF_RUNTIME_STATES.BUSINESS_REFERENCE IS 'business reference as JSON: key and parts; null when it is longer than 4000 bytes'
+COMMENT ON COLUMN WF_RUNTIME_STATES.BUSINESS_REFERENCE IS 'business reference as JSON: key and parts; null when it is longer than 4000 bytes: see WF_V_STATES'
 /
 COMMENT ON COLUMN WF_RUNTIME_STATES.RUNTIME_PROVIDER IS 'always aqueduct'
 /
@@ -101,13 +101,13 @@ COMMENT ON COLUMN WF_RUNTIME_STATES.WAITING_UNTIL_UTC IS 'when that wait is due'
 /
 COMMENT ON COLUMN WF_RUNTIME_STATES.ACTIVE_TASK_ID IS 'human task the instance is at'
 /
-COMMENT ON COLUMN WF_RUNTIME_STATES.RESUME_POINTER_JSON IS 'where the instance goes on, as JSON'
+COMMENT ON COLUMN WF_RUNTIME_STATES.RESUME_POINTER_JSON IS 'where the instance goes on, as JSON; null when it is longer than 4000 bytes: see WF_V_STATES'
 /
 COMMENT ON COLUMN WF_RUNTIME_STATES.LAST_SIGNAL_ID IS 'signal of the last turn'
 /
 COMMENT ON COLUMN WF_RUNTIME_STATES.LAST_ERROR_CODE IS 'type of the last error'
 /
-COMMENT ON COLUMN WF_RUNTIME_STATES.LAST_ERROR_JSON IS 'last error as JSON; null when it is longer than 4000 bytes'
+COMMENT ON COLUMN WF_RUNTIME_STATES.LAST_ERROR_JSON IS 'last error as JSON; null when it is longer than 4000 bytes: see WF_V_STATES'
 /
 COMMENT ON COLUMN WF_RUNTIME_STATES.LAST_EXECUTED_BY IS 'node of the last turn'
 /

@@ -54,6 +54,11 @@ EXCEPTION WHEN data_exception OR invalid_text_representation THEN
   RETURN NULL;
 END $$;
 
+-- JSON_QUERY of a BLOB: an object or array, and nothing of a scalar, as by default.
+CREATE FUNCTION ocisim.json_query(bytea, text) RETURNS ocisim.clob LANGUAGE sql IMMUTABLE AS $$
+  SELECT q.v::text::ocisim.clob FROM jsonb_path_query_first(convert_from($1, 'UTF8')::jsonb, $2::jsonpath) q (v)
+  WHERE jsonb_typeof(q.v) IN ('object', 'array') $$;
+
 CREATE FUNCTION ocisim.instr(text, text) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT strpos($1, $2)::numeric $$;
 CREATE FUNCTION ocisim.nls_charset_id(text) RETURNS numeric LANGUAGE sql IMMUTABLE AS
 $$ SELECT CASE upper($1) WHEN 'AL32UTF8' THEN 873 END::numeric $$;
