@@ -86,6 +86,9 @@ var gaps = []struct{ ours, theirs string }{
 	{"NO AUTHENTICATION", "IDENTIFIED BY p_x"},                                                       // 18c
 	{"CREATE ROLE AQUEDUCT_APPLICATION", "CREATE USER AQUEDUCT_APPLICATION IDENTIFIED BY p_x"},       // it knows no roles
 	{"JSON_ARRAY(p_value RETURNING VARCHAR2(4000))", "JSON_ARRAY(p_value                         )"}, // 12.2
+	{"JSON_QUERY(R.STATE_JSON FORMAT JSON,", "COALESCE(R.STATE_JSON,              "},                 // 12.2
+	{" RETURNING CLOB)", ")              "},                                                          // 18c
+	{"v_text IS JSON STRICT WITH UNIQUE KEYS", "v_text IS NOT NULL                    "},             // 12.1
 	{"v_text IS JSON STRICT", "v_text IS NOT NULL   "},                                               // 12.1
 	{"$$PLSQL_UNIT_OWNER", "  PLSQL_UNIT_OWNER"},                                                     // an inquiry directive, 12.1
 }
