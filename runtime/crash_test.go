@@ -132,7 +132,7 @@ func crashChildWith(drive func(context.Context, *testNode) error, effect activit
 	wrap := func(s store.Parts) store.Parts {
 		return (&failpoint{count: &count, at: at, after: os.Getenv("AQUEDUCT_TEST_AFTER") != "", place: os.Getenv("AQUEDUCT_TEST_FILE")}).wraps(s)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // on Oracle a retry's delay is a second at least
 	defer cancel()
 	n, err := open(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), wrap, effect, documents...)
 	if err == nil {
