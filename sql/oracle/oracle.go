@@ -84,6 +84,7 @@ type Store struct {
 	unused   int           // the fewest of idle since trim
 	slots    map[store.Queue]chan struct{}
 	lines    map[store.Queue]chan struct{} // of the receivers that wait
+	pauses   map[store.Queue]*pauses
 	writers  chan struct{}
 	died     atomic.Bool // tests: end like a killed process
 	sessions atomic.Int64
@@ -110,10 +111,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{
 		o: o, log: o.Log, clock: clock{host: o.Now}, aq: db, db: db.Shared(o.Readers), failed: make(chan struct{}, 1), run: uuid.NewString(),
-		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, lines: map[store.Queue]chan struct{}{}, writers: make(chan struct{}, o.Writers),
+		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, lines: map[store.Queue]chan struct{}{}, pauses: map[store.Queue]*pauses{},
+		writers: make(chan struct{}, o.Writers),
 	}
 	for q := range queueNames {
-		s.slots[q], s.lines[q] = make(chan struct{}, o.Consumers), make(chan struct{}, Waiters)
+		s.slots[q], s.lines[q], s.pauses[q] = make(chan struct{}, o.Consumers), make(chan struct{}, Waiters), &pauses{}
 	}
 	s.lines[store.Signals] = make(chan struct{}, 1)
 	s.life, s.end = context.WithCancel(context.Background())

@@ -111,6 +111,7 @@ func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue, arrived 
 		return nil, err
 	}
 	for ctx.Err() == nil {
+		s.pauses[name].wait(ctx)
 		if err = s.begin(ctx, session); err != nil {
 			break
 		}
@@ -135,8 +136,12 @@ func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue, arrived 
 			}
 			continue
 		}
-		if early := d.m.DueAt.Sub(s.clock.now()); early > 0 && !d.m.DueAt.IsZero() {
-			if err = d.putBack(ctx, early); err != nil {
+		early := d.m.DueAt.Sub(s.clock.now())
+		if d.m.DueAt.IsZero() {
+			early = 0
+		}
+		if early > 0 || raw.Rollbacks >= rollbacksMax {
+			if err = d.putBack(ctx, max(early, 0)); err != nil {
 				break
 			}
 			continue
@@ -239,7 +244,8 @@ func (d *delivery) again(attempts int, delay time.Duration) aq.Send {
 
 func (d *delivery) Message() store.Message { return d.m }
 
-// putBack sends a message that came early again for the remainder.
+// putBack sends a message that came early again for the remainder, or one that was
+// rolled back so often that the database would give it up.
 func (d *delivery) putBack(ctx context.Context, early time.Duration) error {
 	q, _ := d.s.queue(d.m.Queue)
 	if err := d.session.Enqueue(ctx, q, []aq.Send{d.again(d.m.Attempts, early)}); err != nil {
@@ -303,12 +309,14 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 		return d.failed("commit", err)
 	}
 	if err != nil {
+		d.s.pauses[d.m.Queue].failed(d.s.log, string(d.m.Queue), err)
 		d.end()
 		if !errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrLost) {
 			err = fmt.Errorf("%w: %w", store.ErrLost, err)
 		}
 		return d.failed("commit", err)
 	}
+	d.s.pauses[d.m.Queue].passed(d.s.log, string(d.m.Queue))
 	d.end()
 	return nil
 }
