@@ -31,6 +31,10 @@ const newerVersion = "a newer version of the definition"
 func (r *Runtime) Publish(ctx context.Context, def engine.Definition, record *definition.Record, newest bool) (bool, error) {
 	for range turn.StaleMax {
 		change, ids, err := r.publication(ctx, def, record, newest)
+		if errors.Is(err, store.ErrStale) {
+			r.turns.Conflicted()
+			continue
+		}
 		if err != nil {
 			return false, err
 		}
@@ -116,7 +120,7 @@ func (r *Runtime) scheduleChange(prev *snapshot.Snapshot, out *engine.Outcome) (
 
 // listening finds the schedule instance of a definition that has not ended;
 // nil when there is none. One that has a successor which did not begin yet is
-// succeeded here.
+// succeeded here. One that ends meanwhile is store.ErrStale.
 func (r *Runtime) listening(ctx context.Context, name string) (*snapshot.Snapshot, error) {
 	q := projections.InstanceQuery{Definition: name, BusinessKey: schedule.Key, Limit: projections.MaxLimit}
 	last := ""
@@ -133,6 +137,9 @@ func (r *Runtime) listening(ctx context.Context, name string) (*snapshot.Snapsho
 			snap, err := r.Snapshot(ctx, row.ID)
 			if errors.Is(err, store.ErrNotFound) || err == nil && snap.Schedule == nil {
 				continue
+			}
+			if err == nil && !closed && snap.Status.Closed() {
+				return nil, store.ErrStale // another publisher has ended it since the row was read
 			}
 			if err != nil || !closed {
 				return &snap, err
