@@ -2,6 +2,8 @@ package oracle
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,5 +68,44 @@ func TestAQueuePausesWhileTheDatabaseTakesNothing(t *testing.T) {
 	all.Wait()
 	if p := s.pauses[store.Signals]; p.failures != 0 || time.Now().Before(p.next) {
 		t.Errorf("%+v", p)
+	}
+}
+
+// A message that the database would give up soon is another for it: the same for us,
+// with nothing behind it, and not an attempt more.
+func TestAMessageRolledBackOftenBeginsAnew(t *testing.T) {
+	t.Parallel()
+	d := standIn(t)
+	s := opened(t, Options{DSN: d.DSN(), Node: "n"})
+	if err := s.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("a")}}}); err != nil {
+		t.Fatal(err)
+	}
+	counted := func(sql string) string {
+		t.Helper()
+		text, err := d.Postgres(t.Context(), sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	first, err := s.Receive(t.Context(), store.Signals, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.(*delivery).end() // rolled back
+	counted(fmt.Sprintf("insert into ocisim.aq_attempt select msgid, %d, now() from ocisim.aq_msg on conflict (msgid) do update set n = excluded.n", rollbacksMax))
+	second, err := s.Receive(t.Context(), store.Signals, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := second.Message(); got.ID != first.Message().ID || got.Attempts != 0 || string(got.Body) != "a" {
+		t.Errorf("%+v, and it was %+v", got, first.Message())
+	}
+	const behind = "select count(*) from ocisim.aq_attempt a join ocisim.aq_msg m on m.msgid = a.msgid where a.n > 1"
+	if n := strings.TrimSpace(counted(behind)); n != "0" {
+		t.Errorf("%s messages have rollbacks behind them", n)
+	}
+	if err := second.Commit(t.Context(), store.Change{}); err != nil || messages(t, s) != 0 {
+		t.Errorf("%d messages are left, %v", messages(t, s), err)
 	}
 }
