@@ -7,8 +7,8 @@ export CGO_ENABLED := 1
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# Time given to each fuzz target.
-FUZZ_TIME ?= 5s
+# Given to each fuzz target: a number of inputs, or a duration.
+FUZZ_TIME ?= 20000x
 
 # Time given to trouble by chaos, on both stores together, and its seed; 0 = a
 # random one, which it prints.

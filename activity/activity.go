@@ -118,13 +118,15 @@ type Performer struct {
 func New(c Config) *Performer {
 	c, fetching := c.withDefaults()
 	m := newMetrics(c.Metrics)
-	return &Performer{
+	p := &Performer{
 		config:  c,
 		client:  &http.Client{Transport: once{c.Transport}, CheckRedirect: checkRedirect},
 		fetcher: &http.Client{Transport: fetching, CheckRedirect: checkRedirect},
 		metrics: m,
 		funcs:   map[string]Func{},
 	}
+	p.tokens.client, p.tokens.timeout, p.tokens.bound = p.client, c.Timeout, p.bound
+	return p
 }
 
 // Register makes f the function behind a target. The target

@@ -77,8 +77,12 @@ type token struct {
 	until time.Time
 }
 
-// tokens keeps tokens until shortly before they end.
+// tokens asks authorities for tokens, and keeps them until shortly before they end.
 type tokens struct {
+	client  *http.Client
+	timeout time.Duration                                    // of a request
+	bound   func(names, origins []string, to *url.URL) error // whether secrets may be sent there
+
 	mu    sync.Mutex
 	kept  map[string]token // by everything that they were asked with
 	loads singleflight.Group
@@ -134,7 +138,7 @@ func (p *Performer) granted(ctx context.Context, g grant, discover bool, c *call
 	k, ok := p.tokens.get(key, time.Now())
 	if !ok {
 		got, err, _ := p.tokens.loads.Do(key, func() (any, error) {
-			k, err := p.obtain(ctx, g, discover, to)
+			k, err := p.tokens.obtain(ctx, g, discover, to)
 			if err == nil {
 				p.tokens.put(key, k)
 			}
@@ -184,8 +188,8 @@ func refusedToken(retry bool, code, format string, args ...any) error {
 }
 
 // obtain asks an authority for a token.
-func (p *Performer) obtain(ctx context.Context, g grant, discover bool, to recipients) (token, error) {
-	endpoint, err := p.tokenEndpoint(ctx, g, discover, to)
+func (t *tokens) obtain(ctx context.Context, g grant, discover bool, to recipients) (token, error) {
+	endpoint, err := t.tokenEndpoint(ctx, g, discover, to)
 	if err != nil {
 		return token{}, err
 	}
@@ -198,7 +202,7 @@ func (p *Performer) obtain(ctx context.Context, g grant, discover bool, to recip
 		Expires json.RawMessage `json:"expires_in"` // a number, or one in quotes
 		Type    string          `json:"token_type"`
 	}
-	if err := p.ask(req, &answer); err != nil {
+	if err := t.ask(req, &answer); err != nil {
 		return token{}, err
 	}
 	if answer.Access == "" {
@@ -239,7 +243,7 @@ func (g grant) endpoint(discover bool) string {
 // tokenEndpoint finds where tokens are given. What an authority names may be
 // another host, as far as the operator does not bind the secrets to others, and
 // never less protected than the authority.
-func (p *Performer) tokenEndpoint(ctx context.Context, g grant, discover bool, to recipients) (string, error) {
+func (t *tokens) tokenEndpoint(ctx context.Context, g grant, discover bool, to recipients) (string, error) {
 	at := g.endpoint(discover)
 	if !discover {
 		return at, nil
@@ -251,7 +255,7 @@ func (p *Performer) tokenEndpoint(ctx context.Context, g grant, discover bool, t
 	var found struct {
 		Token string `json:"token_endpoint"`
 	}
-	if err := p.ask(req, &found); err != nil {
+	if err := t.ask(req, &found); err != nil {
 		return "", err
 	}
 	u, err := url.Parse(found.Token)
@@ -261,7 +265,7 @@ func (p *Performer) tokenEndpoint(ctx context.Context, g grant, discover bool, t
 	if req.URL.Scheme == "https" && u.Scheme != "https" {
 		return "", refusedToken(false, "auth.authority", "%s names a token_endpoint without TLS", place(req.URL))
 	}
-	if err := p.bound(to.names, append(slices.Clone(to.origins), found.Token), u); err != nil {
+	if err := t.bound(to.names, append(slices.Clone(to.origins), found.Token), u); err != nil {
 		return "", &tokenFailure{secretFailure(err)}
 	}
 	return found.Token, nil
@@ -317,13 +321,13 @@ func (g grant) request(ctx context.Context, endpoint string) (*http.Request, err
 }
 
 // ask sends a request to an authority and reads its answer in JSON.
-func (p *Performer) ask(req *http.Request, into any) error {
+func (t *tokens) ask(req *http.Request, into any) error {
 	if req.URL.Scheme != "http" && req.URL.Scheme != "https" || req.URL.Host == "" {
 		return refusedToken(false, "auth.authority", "%q is not an HTTP URL", place(req.URL))
 	}
-	c := *p.client
+	c := *t.client
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	ctx, cancel := context.WithTimeout(req.Context(), p.config.Timeout)
+	ctx, cancel := context.WithTimeout(req.Context(), t.timeout)
 	defer cancel()
 	resp, err := c.Do(req.WithContext(ctx))
 	if refused := notAllowed(err); refused != nil {

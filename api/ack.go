@@ -7,19 +7,19 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/duration"
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-func (s *service) ackOperations(h huma.API) {
+func (s instanceAPI) ackOperations(h huma.API) {
 	ack := operation("acknowledge-command", http.MethodPost, "/v1/instances/{id}/commands/{position}/ack", "instances",
 		"Acknowledge a command", http.StatusNotFound, http.StatusConflict)
 	ack.Description = "For the consumer of a command that asks for it; the path is in the header Aqueduct-Ack of its delivery. " +
 		"Durable when the answer comes; of a command that is settled, a duplicate that changes nothing."
 	ack.DefaultStatus = http.StatusAccepted
-	register(s, h, ack, s.acknowledge)
+	register(s.service, h, ack, s.acknowledge)
 }
 
 type ackInput struct {
@@ -29,9 +29,9 @@ type ackInput struct {
 	Body     client.AckRequest
 }
 
-func (s *service) acknowledge(ctx context.Context, in *ackInput) (*answer[client.Acknowledged], error) {
+func (s instanceAPI) acknowledge(ctx context.Context, in *ackInput) (*answer[client.Acknowledged], error) {
 	b := &in.Body
-	a := engine.Ack{Outcome: engine.AckOutcome(b.Outcome), Output: b.Output, Actor: in.Actor}
+	a := ack.Ack{Outcome: ack.Outcome(b.Outcome), Output: b.Output, Actor: in.Actor}
 	if b.Error != nil {
 		a.Error = &snapshot.Error{Type: b.Error.Type, Status: b.Error.Status, Title: b.Error.Title, Detail: b.Error.Detail}
 	}

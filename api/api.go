@@ -25,6 +25,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -32,6 +33,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Limits of a request.
@@ -82,7 +84,7 @@ type Operator interface {
 
 // Acknowledger takes what consumers say of commands.
 type Acknowledger interface {
-	Acknowledge(ctx context.Context, instanceID string, position int64, ack engine.Ack) (engine.Disposition, error)
+	Acknowledge(ctx context.Context, instanceID string, position int64, a ack.Ack) (engine.Disposition, error)
 }
 
 // DeadLetters works on dead letters.
@@ -112,11 +114,11 @@ type Migrator interface {
 
 // Reader reads the rows that the API shows.
 type Reader struct {
-	Instances   projections.InstanceReader
-	Streams     projections.StreamReader
-	Tasks       projections.TaskReader
-	DeadLetters projections.DeadLetterReader
-	Backlog     projections.BacklogReader
+	Instances   backend.InstanceReader
+	Streams     backend.StreamReader
+	Tasks       backend.TaskReader
+	DeadLetters backend.DeadLetterReader
+	Backlog     backend.BacklogReader
 }
 
 // Config wires the API. Everything but Log, Registerer, Metrics and Version is
@@ -143,10 +145,17 @@ type Config struct {
 	Memory     *memory.Budget        // for bodies of requests, and what they read; nil = as much as there is
 }
 
-// service holds the handlers.
+// service is what every part of the API has; the parts hold the handlers.
 type service struct {
 	Config
 }
+
+type (
+	definitionAPI struct{ *service } // definitions, their migrations and schedules
+	instanceAPI   struct{ *service } // instances, what is said to them and of their commands
+	taskAPI       struct{ *service } // human tasks
+	operatorAPI   struct{ *service } // dead letters, queues, targets
+)
 
 // New makes the handler of the whole API.
 func New(c Config) (http.Handler, error) {
@@ -171,15 +180,15 @@ func New(c Config) (http.Handler, error) {
 	mux := http.NewServeMux()
 	h := humago.New(mux, s.humaConfig())
 	s.healthOperations(h)
-	s.definitionOperations(h)
-	s.migrationOperations(h)
-	s.instanceOperations(h)
-	s.lifecycleOperations(h)
-	s.ackOperations(h)
-	s.eventOperations(h)
-	s.taskOperations(h)
-	s.deadLetterOperations(h)
-	s.targetOperations(h)
+	definitionAPI{s}.definitionOperations(h)
+	definitionAPI{s}.migrationOperations(h)
+	instanceAPI{s}.instanceOperations(h)
+	instanceAPI{s}.lifecycleOperations(h)
+	instanceAPI{s}.ackOperations(h)
+	instanceAPI{s}.eventOperations(h)
+	taskAPI{s}.taskOperations(h)
+	operatorAPI{s}.deadLetterOperations(h)
+	operatorAPI{s}.targetOperations(h)
 	tidySchemas(h.OpenAPI())
 	if c.Metrics != nil {
 		mux.Handle("GET /metrics", c.Metrics)

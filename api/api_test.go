@@ -16,9 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -26,19 +28,20 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden OpenAPI document")
 
-// backend answers every service with err, or with what little the edge needs.
+// node answers every service with err, or with what little the edge needs.
 // What the API does with real services is tested with the node, in cmd.
-type backend struct {
-	projections.InstanceReader
-	projections.StreamReader
-	projections.TaskReader
-	projections.DeadLetterReader
-	projections.BacklogReader
+type node struct {
+	backend.InstanceReader
+	backend.StreamReader
+	backend.TaskReader
+	backend.DeadLetterReader
+	backend.BacklogReader
 	err     error
 	panics  bool
 	start   signal.Start
@@ -53,104 +56,104 @@ type backend struct {
 	ack       map[string]any
 }
 
-func (b *backend) StartOrSignal(_ context.Context, id string, s signal.Start, h map[string]string) (string, bool, engine.Disposition, error) {
+func (b *node) StartOrSignal(_ context.Context, id string, s signal.Start, h map[string]string) (string, bool, engine.Disposition, error) {
 	if b.panics {
 		panic("a bug")
 	}
 	b.start, b.headers = s, h
 	return id, true, engine.Applied, b.err
 }
-func (b *backend) Started(_ context.Context, definition, business, key string) (projections.Instance, error) {
+func (b *node) Started(_ context.Context, definition, business, key string) (projections.Instance, error) {
 	if definition+business+key != "shop/loanL/1"+signal.LifecycleKey {
 		return projections.Instance{}, store.ErrNotFound
 	}
 	return projections.Instance{ID: "i", BusinessKey: business, UpdatedAt: time.Unix(5, 0)}, b.err
 }
-func (b *backend) Signal(_ context.Context, e signal.Envelope) (engine.Disposition, error) {
+func (b *node) Signal(_ context.Context, e signal.Envelope) (engine.Disposition, error) {
 	b.signal = e
 	return engine.Applied, b.err
 }
-func (b *backend) PublishEvent(_ context.Context, e json.RawMessage, h map[string]string) (int, error) {
+func (b *node) PublishEvent(_ context.Context, e json.RawMessage, h map[string]string) (int, error) {
 	b.event, b.headers = e, h
 	return 3, b.err
 }
-func (b *backend) ClaimTask(context.Context, string, string, []string) (projections.Task, error) {
+func (b *node) ClaimTask(context.Context, string, string, []string) (projections.Task, error) {
 	return projections.Task{}, b.err
 }
-func (b *backend) ReleaseTask(context.Context, string, string) (projections.Task, error) {
+func (b *node) ReleaseTask(context.Context, string, string) (projections.Task, error) {
 	return projections.Task{}, b.err
 }
-func (b *backend) DelegateTask(context.Context, string, string, string) (projections.Task, error) {
-	return projections.Task{}, b.err
-}
-
-func (b *backend) ReassignTask(context.Context, string, string, string) (projections.Task, error) {
+func (b *node) DelegateTask(context.Context, string, string, string) (projections.Task, error) {
 	return projections.Task{}, b.err
 }
 
-func (b *backend) ClaimNext(context.Context, string, []string, int) ([]projections.Task, error) {
+func (b *node) ReassignTask(context.Context, string, string, string) (projections.Task, error) {
+	return projections.Task{}, b.err
+}
+
+func (b *node) ClaimNext(context.Context, string, []string, int) ([]projections.Task, error) {
 	return nil, b.err
 }
 
-func (b *backend) CompleteTask(context.Context, string, string, []string, string, json.RawMessage) (projections.Task, error) {
+func (b *node) CompleteTask(context.Context, string, string, []string, string, json.RawMessage) (projections.Task, error) {
 	return projections.Task{}, b.err
 }
-func (b *backend) Snapshot(context.Context, string) (snapshot.Snapshot, error) {
+func (b *node) Snapshot(context.Context, string) (snapshot.Snapshot, error) {
 	return b.snap, b.err
 }
-func (b *backend) Takes(context.Context, snapshot.Snapshot) ([]string, error) {
+func (b *node) Takes(context.Context, snapshot.Snapshot) ([]string, error) {
 	return b.takes, b.err
 }
-func (b *backend) Operate(context.Context, string, engine.Operation, json.RawMessage, string) (snapshot.Snapshot, error) {
+func (b *node) Operate(context.Context, string, engine.Operation, json.RawMessage, string) (snapshot.Snapshot, error) {
 	return snapshot.Snapshot{}, b.err
 }
-func (b *backend) Acknowledge(_ context.Context, id string, position int64, a engine.Ack) (engine.Disposition, error) {
+func (b *node) Acknowledge(_ context.Context, id string, position int64, a ack.Ack) (engine.Disposition, error) {
 	b.ack = map[string]any{id + "/" + strconv.FormatInt(position, 10): a}
 	return engine.Applied, b.err
 }
-func (b *backend) CompareVersions(_ context.Context, name, from, to string) (definition.MigrationReport, error) {
+func (b *node) CompareVersions(_ context.Context, name, from, to string) (definition.MigrationReport, error) {
 	return b.Migrate(context.Background(), definition.Migration{Name: name, From: from, To: to, DryRun: true})
 }
-func (b *backend) Migrate(_ context.Context, m definition.Migration) (definition.MigrationReport, error) {
+func (b *node) Migrate(_ context.Context, m definition.Migration) (definition.MigrationReport, error) {
 	b.migration = m
 	return definition.MigrationReport{Live: 2, Left: 1, Moved: 1, Positions: []definition.LivePosition{{Pointer: "/do/0/a", Instances: 2}}}, b.err
 }
-func (b *backend) Replay(context.Context, string) error  { return b.err }
-func (b *backend) Discard(context.Context, string) error { return b.err }
-func (b *backend) Targets() []admission.State {
+func (b *node) Replay(context.Context, string) error  { return b.err }
+func (b *node) Discard(context.Context, string) error { return b.err }
+func (b *node) Targets() []admission.State {
 	return []admission.State{{Destination: admission.Destination{Target: "GET h/{id}", Host: "h"}, Breaker: "open", Failures: 5, Waiting: 2, WaitsFor: "the breaker"}}
 }
-func (b *backend) ResetTarget(name string) error {
+func (b *node) ResetTarget(name string) error {
 	if name != "GET h/{id}" {
 		return problem.New(problem.NotFound, "target.unknown", "this node has sent nothing to %q", name)
 	}
 	return b.err
 }
-func (b *backend) WaitsFor(string, int64) string { return "" }
-func (b *backend) Publish(_ context.Context, file string, source []byte) (definition.Record, bool, error) {
+func (b *node) WaitsFor(string, int64) string { return "" }
+func (b *node) Publish(_ context.Context, file string, source []byte) (definition.Record, bool, error) {
 	return definition.Record{Name: "a/b", Version: "1", Title: file, Digest: string(source)}, false, b.err
 }
-func (b *backend) Definition(context.Context, string, string) (definition.Record, error) {
+func (b *node) Definition(context.Context, string, string) (definition.Record, error) {
 	return definition.Record{Source: []byte(" {}")}, b.err
 }
-func (b *backend) Versions(context.Context, string) ([]definition.Record, error) {
+func (b *node) Versions(context.Context, string) ([]definition.Record, error) {
 	return b.versions, b.err
 }
-func (b *backend) Definitions(context.Context, string, int) ([]definition.Record, error) {
+func (b *node) Definitions(context.Context, string, int) ([]definition.Record, error) {
 	return nil, b.err
 }
-func (b *backend) Queues(context.Context) ([]projections.Queue, error) { return nil, b.err }
-func (b *backend) Task(context.Context, string) (projections.Task, error) {
+func (b *node) Queues(context.Context) ([]backend.Queue, error) { return nil, b.err }
+func (b *node) Task(context.Context, string) (projections.Task, error) {
 	return projections.Task{EndedBy: "ann", EndedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, nil
 }
 
-func handler(t *testing.T, b *backend) http.Handler {
+func handler(t *testing.T, b *node) http.Handler {
 	t.Helper()
 	return within(t, b, nil)
 }
 
 // within is handler with a budget of memory.
-func within(t *testing.T, b *backend, budget *memory.Budget) http.Handler {
+func within(t *testing.T, b *node, budget *memory.Budget) http.Handler {
 	t.Helper()
 	h, err := New(Config{
 		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b,
@@ -167,7 +170,7 @@ func within(t *testing.T, b *backend, budget *memory.Budget) http.Handler {
 // What the API does not do without is named when it is made.
 func TestAMissingReaderIsNamed(t *testing.T) {
 	t.Parallel()
-	b := &backend{}
+	b := &node{}
 	_, err := New(Config{
 		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b,
 		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b},
@@ -261,7 +264,7 @@ func TestRefusals(t *testing.T) {
 		{"binary event of bad data", "POST", "/v1/events", `{`, []string{"Ce-Id", "1"}, 400, "event.invalid", "data cannot be read"},
 		{"no version", "GET", "/v1/definitions/a/b", "", nil, 404, "definition.unknown", "a/b"},
 	}
-	h := handler(t, &backend{})
+	h := handler(t, &node{})
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -299,7 +302,7 @@ func TestOneStatusForEachKind(t *testing.T) {
 		{store.ErrUnknown, 503, "store.outcome-unknown", "the store did not say whether it was done"},
 	}
 	for _, c := range cases {
-		w := call(handler(t, &backend{err: c.err}), "POST", "/v1/instances/x/signals", `{"type":"t"}`)
+		w := call(handler(t, &node{err: c.err}), "POST", "/v1/instances/x/signals", `{"type":"t"}`)
 		if strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("%v: the answer tells a secret: %s", c.err, w.Body)
 		}
@@ -313,7 +316,7 @@ func TestPlacesTravel(t *testing.T) {
 	t.Parallel()
 	p := problem.New(problem.Invalid, "definition.invalid", "two findings").WithHint("mend both")
 	p.Where = []problem.Place{{File: "a.yaml", Line: 3, Column: 5, Pointer: "/do/0", Code: "x.y", Detail: "no", Hint: "yes"}, {Line: 9}}
-	got := problemOf(t, call(handler(t, &backend{err: p}), "POST", "/v1/definitions?file=a.yaml", "a: b"))
+	got := problemOf(t, call(handler(t, &node{err: p}), "POST", "/v1/definitions?file=a.yaml", "a: b"))
 	if len(got.Where) != 2 || problem.Place(got.Where[0]) != p.Where[0] || got.Hint != "mend both" {
 		t.Errorf("got %+v", got)
 	}
@@ -321,7 +324,7 @@ func TestPlacesTravel(t *testing.T) {
 
 func TestSecondCompletionSaysWhoAndWhen(t *testing.T) {
 	t.Parallel()
-	h := handler(t, &backend{err: problem.New(problem.Conflict, "task.completed", "done")})
+	h := handler(t, &node{err: problem.New(problem.Conflict, "task.completed", "done")})
 	for _, verb := range []string{"claim", "release", "complete"} {
 		p := problemOf(t, call(h, "POST", "/v1/tasks/x/"+verb, `{"user":"bob"}`))
 		want := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -334,8 +337,8 @@ func TestSecondCompletionSaysWhoAndWhen(t *testing.T) {
 // Names of the language's longest users and outcomes are taken, longer ones not.
 func TestNamesAtTheirLimit(t *testing.T) {
 	t.Parallel()
-	h := handler(t, &backend{err: problem.New(problem.NotFound, "task.unknown", "it was asked for")})
-	for n, want := range map[int]int{engine.MaxName: 404, engine.MaxName + 1: 422} {
+	h := handler(t, &node{err: problem.New(problem.NotFound, "task.unknown", "it was asked for")})
+	for n, want := range map[int]int{humantask.MaxName: 404, humantask.MaxName + 1: 422} {
 		name := strings.Repeat("ü", n)
 		for verb, body := range map[string]string{
 			"tasks/x/claim": `{"user":%q}`, "tasks/x/release": `{"user":%q}`, "tasks/x/delegate": `{"user":"a","to":%q}`,
@@ -350,7 +353,7 @@ func TestNamesAtTheirLimit(t *testing.T) {
 
 func TestPanicIsAProblem(t *testing.T) {
 	t.Parallel()
-	p := problemOf(t, call(handler(t, &backend{panics: true}), "POST", "/v1/instances", `{"definition":"a"}`))
+	p := problemOf(t, call(handler(t, &node{panics: true}), "POST", "/v1/instances", `{"definition":"a"}`))
 	if p.Status != 500 || p.Code != "internal" {
 		t.Errorf("got %+v", p)
 	}
@@ -358,7 +361,7 @@ func TestPanicIsAProblem(t *testing.T) {
 
 func TestHeadersBecomeThoseOfTheSignal(t *testing.T) {
 	t.Parallel()
-	b := &backend{}
+	b := &node{}
 	trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	w := call(handler(t, b), "POST", "/v1/instances/i-1/signals", `{"type":"paid","data":{"n":12345678901234567890}}`,
 		"traceparent", trace, "X-Correlation-Id", "c-1", "X-Aqueduct-Actor", "ann", "Idempotency-Key", "k-1")
@@ -381,15 +384,15 @@ func TestHeadersBecomeThoseOfTheSignal(t *testing.T) {
 
 func TestAcknowledgements(t *testing.T) {
 	t.Parallel()
-	b := &backend{}
+	b := &node{}
 	h := handler(t, b)
-	for body, want := range map[string]engine.Ack{
-		`{"outcome":"processed","output":{"n":1}}`: {Outcome: engine.AckProcessed, Output: json.RawMessage(`{"n":1}`), Actor: "shop"},
-		`{"outcome":"retry","delay":"PT1M"}`:       {Outcome: engine.AckRetry, Delay: time.Minute, Actor: "shop"},
+	for body, want := range map[string]ack.Ack{
+		`{"outcome":"processed","output":{"n":1}}`: {Outcome: ack.Processed, Output: json.RawMessage(`{"n":1}`), Actor: "shop"},
+		`{"outcome":"retry","delay":"PT1M"}`:       {Outcome: ack.Retry, Delay: time.Minute, Actor: "shop"},
 		`{"outcome":"failed","error":{"type":"t","status":409,"title":"T","detail":"d"}}`: {
-			Outcome: engine.AckFailed, Error: &snapshot.Error{Type: "t", Status: 409, Title: "T", Detail: "d"}, Actor: "shop",
+			Outcome: ack.Failed, Error: &snapshot.Error{Type: "t", Status: 409, Title: "T", Detail: "d"}, Actor: "shop",
 		},
-		`{"outcome":"delivered"}`: {Outcome: engine.AckDelivered, Actor: "shop"},
+		`{"outcome":"delivered"}`: {Outcome: ack.Delivered, Actor: "shop"},
 	} {
 		w := call(h, "POST", "/v1/instances/i%201/commands/7/ack", body, "X-Aqueduct-Actor", "shop")
 		if w.Code != 202 || w.Body.String() != `{"instanceId":"i 1","position":7,"disposition":"applied"}`+"\n" {
@@ -409,7 +412,7 @@ func TestAcknowledgements(t *testing.T) {
 
 func TestMigrations(t *testing.T) {
 	t.Parallel()
-	b := &backend{}
+	b := &node{}
 	h := handler(t, b)
 	w := call(h, http.MethodGet, "/v1/definitions/a/b/1.0.0/diff/2.0.0", "")
 	want := definition.Migration{Name: "a/b", From: "1.0.0", To: "2.0.0", DryRun: true}
@@ -451,7 +454,7 @@ func TestEvents(t *testing.T) {
 		{"binary without data", "", binary, "{" + attributes},
 	}
 	for _, c := range cases {
-		b := &backend{}
+		b := &node{}
 		w := call(handler(t, b), "POST", "/v1/events", c.body, c.headers...)
 		if w.Code != 202 || w.Body.String() != "{\"reached\":3}\n" || string(b.event) != c.want {
 			t.Errorf("%s: %d %s\ngot  %s\nwant %s", c.name, w.Code, w.Body, b.event, c.want)
@@ -472,14 +475,14 @@ func TestTokensAreNotShown(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	if w := call(handler(t, &backend{}), "GET", "/readyz", ""); w.Code != 200 {
+	if w := call(handler(t, &node{}), "GET", "/readyz", ""); w.Code != 200 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	down := handler(t, &backend{err: errors.New("the disk is gone")})
+	down := handler(t, &node{err: errors.New("the disk is gone")})
 	if w := call(down, "GET", "/healthz", "", "Host", "[::1]:80"); w.Code != 200 || w.Body.String() != "{\"status\":\"live\"}\n" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	busy := handler(t, &backend{err: problem.New(problem.Unavailable, "store.busy", "process 7 is stopped")})
+	busy := handler(t, &node{err: problem.New(problem.Unavailable, "store.busy", "process 7 is stopped")})
 	if p := problemOf(t, call(busy, "GET", "/readyz", "")); p.Status != 503 || p.Code != "store.busy" {
 		t.Errorf("got %+v", p)
 	}
@@ -490,7 +493,7 @@ func TestHealth(t *testing.T) {
 
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
-	w := call(handler(t, &backend{}), "GET", "/openapi.json", "")
+	w := call(handler(t, &node{}), "GET", "/openapi.json", "")
 	var doc struct {
 		OpenAPI string
 		Paths   map[string]map[string]struct {

@@ -8,20 +8,20 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/problem"
-	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
-func (s *service) deadLetterOperations(h huma.API) {
+func (s operatorAPI) deadLetterOperations(h huma.API) {
 	const path, tag = "/v1/dead-letters", "dead letters"
-	register(s, h, operation("list-dead-letters", http.MethodGet, path, tag,
+	register(s.service, h, operation("list-dead-letters", http.MethodGet, path, tag,
 		"List dead letters, newest first"), s.listDeadLetters)
-	register(s, h, operation("get-dead-letter", http.MethodGet, path+"/{id}", tag,
+	register(s.service, h, operation("get-dead-letter", http.MethodGet, path+"/{id}", tag,
 		"Show a dead letter and its envelope, byte for byte", http.StatusNotFound), s.getDeadLetter)
-	register(s, h, operation("replay-dead-letter", http.MethodPost, path+"/{id}/replay", tag,
+	register(s.service, h, operation("replay-dead-letter", http.MethodPost, path+"/{id}/replay", tag,
 		"Send a dead letter to its queue again", http.StatusNotFound), s.replayDeadLetter)
-	register(s, h, operation("discard-dead-letter", http.MethodDelete, path+"/{id}", tag,
+	register(s.service, h, operation("discard-dead-letter", http.MethodDelete, path+"/{id}", tag,
 		"Remove a dead letter for good", http.StatusNotFound), s.discardDeadLetter)
-	register(s, h, operation("list-queues", http.MethodGet, "/v1/queues", "queues",
+	register(s.service, h, operation("list-queues", http.MethodGet, "/v1/queues", "queues",
 		"Say how full the queues are"), s.listQueues)
 }
 
@@ -32,8 +32,8 @@ type listDeadLettersInput struct {
 	InstanceID string `query:"instance" maxLength:"128"`
 }
 
-func (s *service) listDeadLetters(ctx context.Context, in *listDeadLettersInput) (*answer[client.Page[client.DeadLetter]], error) {
-	p, err := s.Reader.DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{
+func (s operatorAPI) listDeadLetters(ctx context.Context, in *listDeadLettersInput) (*answer[client.Page[client.DeadLetter]], error) {
+	p, err := s.Reader.DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{
 		Queue: in.Queue, Reason: in.Reason, InstanceID: in.InstanceID, After: in.After, Limit: in.Limit,
 	})
 	if err != nil {
@@ -46,20 +46,20 @@ func unknownDeadLetter(err error, id string) error {
 	return missing(err, "dead-letter.unknown", "dead letter %s does not exist", clip(id))
 }
 
-func (s *service) getDeadLetter(ctx context.Context, in *ByID) (*answer[client.DeadLetterDetail], error) {
+func (s operatorAPI) getDeadLetter(ctx context.Context, in *ByID) (*answer[client.DeadLetterDetail], error) {
 	r, err := s.Reader.DeadLetters.DeadLetter(ctx, in.ID)
 	return ok(toDeadLetterDetail(r)), unknownDeadLetter(err, in.ID)
 }
 
-func (s *service) replayDeadLetter(ctx context.Context, in *ByID) (*struct{}, error) {
+func (s operatorAPI) replayDeadLetter(ctx context.Context, in *ByID) (*struct{}, error) {
 	return nil, unknownDeadLetter(s.DeadLetters.Replay(ctx, in.ID), in.ID)
 }
 
-func (s *service) discardDeadLetter(ctx context.Context, in *ByID) (*struct{}, error) {
+func (s operatorAPI) discardDeadLetter(ctx context.Context, in *ByID) (*struct{}, error) {
 	return nil, unknownDeadLetter(s.DeadLetters.Discard(ctx, in.ID), in.ID)
 }
 
-func (s *service) listQueues(ctx context.Context, _ *struct{}) (*answer[client.Page[client.Queue]], error) {
+func (s operatorAPI) listQueues(ctx context.Context, _ *struct{}) (*answer[client.Page[client.Queue]], error) {
 	rows, err := s.Reader.Backlog.Queues(ctx)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 // sourceTypes are the content types of a definition's source.
 var sourceTypes = []string{"application/yaml", "application/json", "text/plain", "application/x-yaml", "text/yaml"}
 
-func (s *service) definitionOperations(h huma.API) {
+func (s definitionAPI) definitionOperations(h huma.API) {
 	publish := operation("publish-definition", http.MethodPost, "/v1/definitions", "definitions", "Publish a definition", http.StatusConflict)
 	publish.Description = "The body is the source as its author wrote it. A definition never changes: " +
 		"the same source again changes nothing, another under the same name and version is refused."
@@ -26,19 +26,19 @@ func (s *service) definitionOperations(h huma.API) {
 	publish.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		"application/json": {}, "text/plain": {Schema: &huma.Schema{Type: "string"}},
 	}}
-	register(s, h, publish, s.publish)
-	register(s, h, operation("list-definitions", http.MethodGet, "/v1/definitions", "definitions",
+	register(s.service, h, publish, s.publish)
+	register(s.service, h, operation("list-definitions", http.MethodGet, "/v1/definitions", "definitions",
 		"List the published definitions, in order of name and version"), s.listDefinitions)
-	register(s, h, operation("list-versions", http.MethodGet, "/v1/definitions/{namespace}/{name}", "definitions",
+	register(s.service, h, operation("list-versions", http.MethodGet, "/v1/definitions/{namespace}/{name}", "definitions",
 		"List the versions of a definition", http.StatusNotFound), s.listVersions)
-	register(s, h, operation("get-definition", http.MethodGet, "/v1/definitions/{namespace}/{name}/{version}", "definitions",
+	register(s.service, h, operation("get-definition", http.MethodGet, "/v1/definitions/{namespace}/{name}/{version}", "definitions",
 		"Show one version of a definition", http.StatusNotFound), s.getDefinition)
 	source := operation("get-source", http.MethodGet, "/v1/definitions/{namespace}/{name}/{version}/source", "definitions",
 		"Read what the author of a definition wrote", http.StatusNotFound)
 	source.Responses["200"] = &huma.Response{Description: "The source", Content: map[string]*huma.MediaType{
 		"application/yaml": {Schema: &huma.Schema{Type: "string"}}, "application/json": {Schema: &huma.Schema{}},
 	}}
-	register(s, h, source, s.getSource)
+	register(s.service, h, source, s.getSource)
 	s.scheduleOperations(h)
 }
 
@@ -48,7 +48,7 @@ type publishInput struct {
 	RawBody     []byte `contentType:"application/yaml"`
 }
 
-func (s *service) publish(ctx context.Context, in *publishInput) (*answer[client.Definition], error) {
+func (s definitionAPI) publish(ctx context.Context, in *publishInput) (*answer[client.Definition], error) {
 	if in.ContentType != "" {
 		media, _, err := mime.ParseMediaType(in.ContentType)
 		if err != nil || !slices.Contains(sourceTypes, media) {
@@ -63,7 +63,7 @@ func (s *service) publish(ctx context.Context, in *publishInput) (*answer[client
 	return created(toDefinition(r), isNew), nil
 }
 
-func (s *service) listDefinitions(ctx context.Context, in *struct{ Paging }) (*answer[client.Page[client.Definition]], error) {
+func (s definitionAPI) listDefinitions(ctx context.Context, in *struct{ Paging }) (*answer[client.Page[client.Definition]], error) {
 	rows, err := s.Definitions.Definitions(ctx, in.After, in.Limit)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ type versionInput struct {
 	Version string `path:"version" maxLength:"256"`
 }
 
-func (s *service) listVersions(ctx context.Context, in *ByName) (*answer[client.Page[client.Definition]], error) {
+func (s definitionAPI) listVersions(ctx context.Context, in *ByName) (*answer[client.Page[client.Definition]], error) {
 	rows, err := s.Definitions.Versions(ctx, in.full())
 	if err != nil {
 		return nil, err
@@ -100,12 +100,12 @@ func (s *service) listVersions(ctx context.Context, in *ByName) (*answer[client.
 	return ok(client.Page[client.Definition]{Items: convert(rows, toDefinition)}), nil
 }
 
-func (s *service) getDefinition(ctx context.Context, in *versionInput) (*answer[client.Definition], error) {
+func (s definitionAPI) getDefinition(ctx context.Context, in *versionInput) (*answer[client.Definition], error) {
 	r, err := s.record(ctx, in)
 	return ok(toDefinition(r)), err
 }
 
-func (s *service) record(ctx context.Context, in *versionInput) (definition.Record, error) {
+func (s definitionAPI) record(ctx context.Context, in *versionInput) (definition.Record, error) {
 	r, err := s.Definitions.Definition(ctx, in.full(), in.Version)
 	return r, missing(err, "definition.unknown", "no definition is named %s@%s", clip(in.full()), clip(in.Version))
 }
@@ -115,7 +115,7 @@ type sourceOutput struct {
 	Body        []byte
 }
 
-func (s *service) getSource(ctx context.Context, in *versionInput) (*sourceOutput, error) {
+func (s definitionAPI) getSource(ctx context.Context, in *versionInput) (*sourceOutput, error) {
 	r, err := s.record(ctx, in)
 	if err != nil {
 		return nil, err

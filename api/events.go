@@ -16,14 +16,14 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-func (s *service) eventOperations(h huma.API) {
+func (s instanceAPI) eventOperations(h huma.API) {
 	op := operation("publish-event", http.MethodPost, "/v1/events", "events", "Publish a CloudEvent")
 	op.Description = "It reaches every instance that waits for it, each once, however often the event (source and id) is published. " +
 		"In structured mode the body is the event; in binary mode its attributes are the headers ce-id, ce-source, ce-type, ce-specversion " +
 		"and further ones, and the body is its data."
 	op.DefaultStatus = http.StatusAccepted
 	op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"*/*": {}}}
-	register(s, h, op, s.event)
+	register(s.service, h, op, s.event)
 	op.RequestBody.Required = false // binary mode may have no data
 }
 
@@ -47,7 +47,7 @@ func (in *eventInput) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-func (s *service) event(ctx context.Context, in *eventInput) (*answer[client.Reached], error) {
+func (s instanceAPI) event(ctx context.Context, in *eventInput) (*answer[client.Reached], error) {
 	event, err := in.cloudEvent()
 	if err != nil {
 		return nil, err

@@ -11,29 +11,29 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
-	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
-func (s *service) instanceOperations(h huma.API) {
+func (s instanceAPI) instanceOperations(h huma.API) {
 	start := operation("start-instance", http.MethodPost, "/v1/instances", "instances", "Start an instance", http.StatusNotFound, http.StatusConflict)
 	start.Description = "Idempotent by instanceId, or by definition, businessKey and startKey: a repeat answers 200 with the first one's instance. " +
 		"A signal is given to the instance whether the request begins it, in the same commit, or it is there."
 	start.DefaultStatus = http.StatusCreated
-	register(s, h, start, s.start)
-	register(s, h, operation("list-instances", http.MethodGet, "/v1/instances", "instances",
+	register(s.service, h, start, s.start)
+	register(s.service, h, operation("list-instances", http.MethodGet, "/v1/instances", "instances",
 		"List instances, newest start first"), s.listInstances)
-	register(s, h, operation("get-instance", http.MethodGet, "/v1/instances/{id}", "instances",
+	register(s.service, h, operation("get-instance", http.MethodGet, "/v1/instances/{id}", "instances",
 		"Show an instance: what it waits for and what it came to", http.StatusNotFound), s.getInstance)
-	register(s, h, operation("get-stream", http.MethodGet, "/v1/instances/{id}/stream", "instances",
+	register(s.service, h, operation("get-stream", http.MethodGet, "/v1/instances/{id}/stream", "instances",
 		"Read the messages of an instance, in order", http.StatusNotFound), s.getStream)
 	signalOp := operation("signal-instance", http.MethodPost, "/v1/instances/{id}/signals", "instances",
 		"Signal an instance", http.StatusNotFound, http.StatusConflict)
 	signalOp.Description = "Durable and applied when the answer comes; disposition says how. One that comes before the instance waits for it is kept."
 	signalOp.DefaultStatus = http.StatusAccepted
-	register(s, h, signalOp, s.signal)
-	register(s, h, operation("operate-instance", http.MethodPost, "/v1/instances/{id}/operations", "instances",
+	register(s.service, h, signalOp, s.signal)
+	register(s.service, h, operation("operate-instance", http.MethodPost, "/v1/instances/{id}/operations", "instances",
 		"Suspend, resume, retry, skip or cancel an instance", http.StatusNotFound, http.StatusConflict), s.operate)
 }
 
@@ -44,7 +44,7 @@ type startInput struct {
 	Body client.StartRequest
 }
 
-func (s *service) start(ctx context.Context, in *startInput) (*answer[client.InstanceDetail], error) {
+func (s instanceAPI) start(ctx context.Context, in *startInput) (*answer[client.InstanceDetail], error) {
 	wait, err := parseWait(in.Wait)
 	if err != nil {
 		return nil, err
@@ -53,9 +53,7 @@ func (s *service) start(ctx context.Context, in *startInput) (*answer[client.Ins
 	if b.StartKey == "" {
 		b.StartKey = in.Key
 	}
-	start := signal.Start{
-		Definition: b.Definition, Version: b.Version, BusinessKey: b.BusinessKey, KeyParts: b.KeyParts, StartKey: b.StartKey, Input: b.Input,
-	}
+	start := starts.of(b)
 	if b.Signal != nil {
 		start.Signal = &signal.FirstSignal{ID: firstID(b.Signal.SignalID, in.Key), Type: b.Signal.Type, Data: b.Signal.Data,
 			Sender: b.Signal.Sender, Sequence: b.Signal.Sequence}
@@ -95,7 +93,7 @@ const (
 // await returns when an instance is closed or faulted, or after d. Another
 // node may be the one that closes it, so it is looked at, less and less often,
 // and only while somebody waits.
-func (s *service) await(ctx context.Context, id string, d time.Duration) error {
+func (s instanceAPI) await(ctx context.Context, id string, d time.Duration) error {
 	if d == 0 {
 		return nil
 	}
@@ -133,8 +131,8 @@ type listInstancesInput struct {
 	Parent      string `query:"parent" maxLength:"128" doc:"Only those that this instance started."`
 }
 
-func (s *service) listInstances(ctx context.Context, in *listInstancesInput) (*answer[client.Page[client.Instance]], error) {
-	p, err := s.Reader.Instances.Instances(ctx, projections.InstanceQuery{
+func (s instanceAPI) listInstances(ctx context.Context, in *listInstancesInput) (*answer[client.Page[client.Instance]], error) {
+	p, err := s.Reader.Instances.Instances(ctx, backend.InstanceQuery{
 		Definition: in.Definition, Status: in.Status, BusinessKey: in.BusinessKey, ParentID: in.Parent, After: in.After, Limit: in.Limit,
 	})
 	if err != nil {
@@ -148,7 +146,7 @@ type ByID struct {
 	ID string `path:"id" maxLength:"128"`
 }
 
-func (s *service) getInstance(ctx context.Context, in *ByID) (*answer[client.InstanceDetail], error) {
+func (s instanceAPI) getInstance(ctx context.Context, in *ByID) (*answer[client.InstanceDetail], error) {
 	d, err := s.detail(ctx, in.ID)
 	return ok(d), err
 }
@@ -160,7 +158,7 @@ func unknownInstance(err error, id string) error {
 // maxCommands bounds the pending commands that an instance shows.
 const maxCommands = 100
 
-func (s *service) detail(ctx context.Context, id string) (client.InstanceDetail, error) {
+func (s instanceAPI) detail(ctx context.Context, id string) (client.InstanceDetail, error) {
 	if err := s.reads(ctx); err != nil {
 		return client.InstanceDetail{}, err
 	}
@@ -240,7 +238,7 @@ type streamInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Items at most."`
 }
 
-func (s *service) getStream(ctx context.Context, in *streamInput) (*answer[client.Page[client.Entry]], error) {
+func (s instanceAPI) getStream(ctx context.Context, in *streamInput) (*answer[client.Page[client.Entry]], error) {
 	rows, err := s.Reader.Streams.Stream(ctx, in.ID, in.After, in.Limit)
 	if err != nil {
 		return nil, unknownInstance(err, in.ID)
@@ -251,7 +249,7 @@ func (s *service) getStream(ctx context.Context, in *streamInput) (*answer[clien
 		}
 	}
 	out := client.Page[client.Entry]{Items: convert(rows, toEntry)}
-	if len(rows) == in.Limit || projections.Full(rows) {
+	if len(rows) == in.Limit || backend.Full(rows) {
 		out.Next = positionText(rows[len(rows)-1].Position)
 	}
 	return ok(out), nil
@@ -264,7 +262,7 @@ type signalInput struct {
 	Body client.SignalRequest
 }
 
-func (s *service) signal(ctx context.Context, in *signalInput) (*answer[client.Accepted], error) {
+func (s instanceAPI) signal(ctx context.Context, in *signalInput) (*answer[client.Accepted], error) {
 	id := firstID(in.Body.SignalID, in.Key)
 	now := s.Now().UTC()
 	event, err := json.Marshal(struct {
@@ -303,7 +301,7 @@ type operateInput struct {
 	Body client.OperationRequest
 }
 
-func (s *service) operate(ctx context.Context, in *operateInput) (*answer[client.InstanceDetail], error) {
+func (s instanceAPI) operate(ctx context.Context, in *operateInput) (*answer[client.InstanceDetail], error) {
 	op := engine.Operation(in.Body.Operation)
 	if len(in.Body.Output) > 0 && op != engine.Skip {
 		return nil, invalid("/output", "only skip takes an output, not %s", op)

@@ -19,14 +19,14 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-func (s *service) lifecycleOperations(h huma.API) {
+func (s instanceAPI) lifecycleOperations(h huma.API) {
 	trigger := operation("trigger-event", http.MethodPost, "/v1/lifecycles/{environment}/{definition}/{reference}/events", "lifecycles",
 		"Trigger an event of what the reference names", http.StatusNotFound, http.StatusConflict)
 	trigger.Description = "The first event of a reference begins its instance, in one commit with the event; an event that is refused changes nothing. " +
 		"A repeat with the same requestId changes nothing and says duplicate."
 	trigger.DefaultStatus = http.StatusCreated
-	register(s, h, trigger, s.trigger)
-	register(s, h, operation("get-lifecycle", http.MethodGet, "/v1/lifecycles/{environment}/{definition}/{reference}", "lifecycles",
+	register(s.service, h, trigger, s.trigger)
+	register(s.service, h, operation("get-lifecycle", http.MethodGet, "/v1/lifecycles/{environment}/{definition}/{reference}", "lifecycles",
 		"Show in which state it is", http.StatusNotFound), s.getLifecycle)
 }
 
@@ -46,7 +46,7 @@ type triggerInput struct {
 	Body client.TriggerRequest
 }
 
-func (s *service) trigger(ctx context.Context, in *triggerInput) (*answer[client.Triggered], error) {
+func (s instanceAPI) trigger(ctx context.Context, in *triggerInput) (*answer[client.Triggered], error) {
 	event, err := eventName(in.Body.Event)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func stateOf(snap snapshot.Snapshot) string {
 	return string(snap.Status)
 }
 
-func (s *service) getLifecycle(ctx context.Context, in *ByReference) (*answer[client.Lifecycle], error) {
+func (s instanceAPI) getLifecycle(ctx context.Context, in *ByReference) (*answer[client.Lifecycle], error) {
 	row, err := s.Reader.Instances.Started(ctx, in.full(), in.Reference, signal.LifecycleKey)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, s.noLifecycle(ctx, in)
@@ -125,7 +125,7 @@ func (s *service) getLifecycle(ctx context.Context, in *ByReference) (*answer[cl
 
 // noLifecycle says whether it is the definition or the instance that is not
 // there.
-func (s *service) noLifecycle(ctx context.Context, in *ByReference) error {
+func (s instanceAPI) noLifecycle(ctx context.Context, in *ByReference) error {
 	versions, err := s.Definitions.Versions(ctx, in.full())
 	if err != nil {
 		return err

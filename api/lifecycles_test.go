@@ -24,7 +24,7 @@ var waiting = snapshot.Snapshot{
 // A trigger is a start with a signal (D2): the reference is the business key.
 func TestTriggerIsAStartWithASignal(t *testing.T) {
 	t.Parallel()
-	b := &backend{snap: waiting}
+	b := &node{snap: waiting}
 	h := handler(t, b)
 	w := call(h, "POST", "/v1/lifecycles/shop/loan/L%2F1/events", `{"event":"submit","requestId":"r-1","actor":"ann","payload":{"n":1},"input":{"a":1},"version":"1.0.0"}`,
 		"X-Aqueduct-Actor", "app")
@@ -59,7 +59,7 @@ func TestTriggerIsAStartWithASignal(t *testing.T) {
 
 func TestLifecycleSaysItsState(t *testing.T) {
 	t.Parallel()
-	b := &backend{snap: waiting, takes: []string{"approve", "cancel"}}
+	b := &node{snap: waiting, takes: []string{"approve", "cancel"}}
 	h := handler(t, b)
 	w := call(h, "GET", "/v1/lifecycles/shop/loan/L%2F1", "")
 	want := `{"instanceId":"i","definition":"shop/loan","version":"1.0.0","reference":"L/1","state":"In/Review","events":["approve","cancel"],"status":"waiting",` +
@@ -82,7 +82,7 @@ func TestLifecycleSaysItsState(t *testing.T) {
 
 func TestStartTakesASignal(t *testing.T) {
 	t.Parallel()
-	b := &backend{err: problem.New(problem.Conflict, "lifecycle.refused", "not now")}
+	b := &node{err: problem.New(problem.Conflict, "lifecycle.refused", "not now")}
 	p := problemOf(t, call(handler(t, b), "POST", "/v1/instances", `{"definition":"a/b","signal":{"type":"paid","data":1}}`, "Idempotency-Key", "k"))
 	want := &signal.FirstSignal{ID: "k", Type: "paid", Data: []byte("1")}
 	if p.Status != 409 || b.start.StartKey != "k" || !reflect.DeepEqual(b.start.Signal, want) {

@@ -21,7 +21,7 @@ func TestBusyNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		budget := memory.New(512 << 20)
-		b := &backend{snap: snapshot.Snapshot{InstanceID: "i"}}
+		b := &node{snap: snapshot.Snapshot{InstanceID: "i"}}
 		h := within(t, b, budget)
 		requests := []struct {
 			method, path, body string

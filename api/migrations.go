@@ -11,16 +11,16 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-func (s *service) migrationOperations(h huma.API) {
+func (s definitionAPI) migrationOperations(h huma.API) {
 	compare := operation("compare-versions", http.MethodGet, "/v1/definitions/{namespace}/{name}/{version}/diff/{to}", "definitions",
 		"Compare two versions of a definition, and say what a migration would do to live instances", http.StatusNotFound)
 	compare.Description = "pointers is the map that the changes suggest for a migration; positions are told by it."
-	register(s, h, compare, s.compareVersions)
+	register(s.service, h, compare, s.compareVersions)
 	migrate := operation("migrate-instances", http.MethodPost, "/v1/definitions/{namespace}/{name}/migrations", "definitions",
 		"Move live instances of one version to another", http.StatusNotFound, http.StatusConflict)
 	migrate.Description = "None is moved when any is live where the map leads nowhere. Each is moved in a turn of its own; " +
 		"while left is not 0, the same request again goes on. A repeat moves nothing twice."
-	register(s, h, migrate, s.migrate)
+	register(s.service, h, migrate, s.migrate)
 }
 
 type compareInput struct {
@@ -29,7 +29,7 @@ type compareInput struct {
 	To      string `path:"to" maxLength:"256" doc:"The version to compare with."`
 }
 
-func (s *service) compareVersions(ctx context.Context, in *compareInput) (*answer[client.MigrationReport], error) {
+func (s definitionAPI) compareVersions(ctx context.Context, in *compareInput) (*answer[client.MigrationReport], error) {
 	r, err := s.Migrator.CompareVersions(ctx, in.full(), in.Version, in.To)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ type migrateInput struct {
 	Body client.MigrationRequest
 }
 
-func (s *service) migrate(ctx context.Context, in *migrateInput) (*answer[client.MigrationReport], error) {
+func (s definitionAPI) migrate(ctx context.Context, in *migrateInput) (*answer[client.MigrationReport], error) {
 	b := in.Body
 	pointers := b.Pointers
 	if pointers == nil {

@@ -9,18 +9,24 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // This file makes documents of rows. Tokens are secrets: whoever has one can
 // answer for the outside world, so no document has a place for them.
 
+var (
+	instances = copies[client.Instance, projections.Instance](map[string]string{
+		"Version": "DefVersion", "State": "Position", "CorrelationID": "Correlation", "StateVersion": "Version",
+	}, "Error")
+	tasks  = copies[client.Task, projections.Task](map[string]string{"AssignedAs": "Role"}, "CompletedBy")
+	starts = copies[signal.Start, client.StartRequest](nil, "Parent", "Schedule", "Signal")
+)
+
 func toInstance(r projections.Instance) client.Instance {
-	i := client.Instance{
-		ID: r.ID, Definition: r.Definition, Version: r.DefVersion, BusinessKey: r.BusinessKey, Status: r.Status, State: r.Position,
-		ParentID: r.ParentID, CorrelationID: r.Correlation, StateVersion: r.Version,
-		StartedAt: r.StartedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), EndedAt: utc(r.EndedAt),
-	}
+	i := instances.of(r)
 	if r.ErrorType != "" {
 		i.Error = &client.InstanceError{Type: r.ErrorType, Detail: r.ErrorDetail}
 	}
@@ -117,14 +123,7 @@ func withoutToken(data json.RawMessage) json.RawMessage {
 func positionText(p int64) string { return strconv.FormatInt(p, 10) }
 
 func toTask(r projections.Task) client.Task {
-	t := client.Task{
-		ID: r.ID, InstanceID: r.InstanceID, Definition: r.Definition, BusinessKey: r.BusinessKey, Name: r.Name, Title: r.Title,
-		Status: r.Status, Assignee: r.Assignee, CandidateUsers: list(r.CandidateUsers), CandidateGroups: list(r.CandidateGroups),
-		ExcludedUsers: list(r.ExcludedUsers), Outcomes: list(r.Outcomes), Priority: r.Priority,
-		Payload: document(r.Payload), Form: document(r.Form), CreatedAt: r.CreatedAt.UTC(), DueAt: utc(r.DueAt),
-		EscalateTo: list(r.EscalateTo), EscalatedAt: utc(r.EscalatedAt), AssignedAs: r.Role,
-		EndedAt: utc(r.EndedAt), Outcome: r.Outcome, Output: document(r.Output),
-	}
+	t := tasks.of(r)
 	if r.Status == projections.TaskCompleted {
 		t.CompletedBy = r.EndedBy
 	}
@@ -156,6 +155,6 @@ func toDeadLetterDetail(r projections.DeadLetter) client.DeadLetterDetail {
 	return d
 }
 
-func toQueue(q projections.Queue) client.Queue {
+func toQueue(q backend.Queue) client.Queue {
 	return client.Queue{Name: q.Name, Ready: q.Ready, Delayed: q.Delayed, Leased: q.Leased, OldestAt: utc(q.OldestAt)}
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
-	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
-func (s *service) scheduleOperations(h huma.API) {
+func (s definitionAPI) scheduleOperations(h huma.API) {
 	list := operation("list-schedules", http.MethodGet, "/v1/schedules", "definitions", "List the schedules of definitions, the last set up first")
 	list.Description = "A schedule is kept by an instance: suspend it to pause the schedule, resume it to go on, cancel it to end the schedule for good."
-	register(s, h, list, s.listSchedules)
+	register(s.service, h, list, s.listSchedules)
 }
 
 type listSchedulesInput struct {
@@ -24,8 +24,8 @@ type listSchedulesInput struct {
 	Definition string `query:"definition" maxLength:"256"`
 }
 
-func (s *service) listSchedules(ctx context.Context, in *listSchedulesInput) (*answer[client.Page[client.Schedule]], error) {
-	p, err := s.Reader.Instances.Instances(ctx, projections.InstanceQuery{
+func (s definitionAPI) listSchedules(ctx context.Context, in *listSchedulesInput) (*answer[client.Page[client.Schedule]], error) {
+	p, err := s.Reader.Instances.Instances(ctx, backend.InstanceQuery{
 		Definition: in.Definition, BusinessKey: schedule.Key, After: in.After, Limit: in.Limit,
 	})
 	if err != nil {

@@ -8,11 +8,12 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // counted has one instance.
 type counted struct {
-	projections.InstanceReader
+	backend.InstanceReader
 	projections.StreamReader
 }
 
@@ -26,7 +27,7 @@ func (counted) Pending(context.Context, string, int) ([]projections.Entry, error
 // the largest, and one that only takes its number says nothing.
 func TestSequencesArriveAsTheyAreCounted(t *testing.T) {
 	t.Parallel()
-	b := &backend{snap: waiting}
+	b := &node{snap: waiting}
 	h := handler(t, b)
 	const of = `"sender":"crm","sequence":9223372036854775807`
 	call(h, "POST", "/v1/instances/i/signals", `{"type":"paid","data":1,`+of+`}`)
@@ -51,7 +52,7 @@ func TestSequencesArriveAsTheyAreCounted(t *testing.T) {
 // A number that is none is refused where it stands.
 func TestSequencesThatAreNone(t *testing.T) {
 	t.Parallel()
-	h := handler(t, &backend{})
+	h := handler(t, &node{})
 	for body, where := range map[string]string{
 		`{"type":"paid","sender":"crm","sequence":1.5}`:                            "/sequence",
 		`{"type":"paid","sender":"crm","sequence":"1"}`:                            "/sequence",
@@ -71,7 +72,7 @@ func TestSequencesThatAreNone(t *testing.T) {
 // An instance tells which number of which sender it waits for.
 func TestAnInstanceTellsItsGaps(t *testing.T) {
 	t.Parallel()
-	b := &backend{snap: waiting}
+	b := &node{snap: waiting}
 	b.snap.Senders = []snapshot.Sender{{Name: "erp", Last: 7}, {Name: "crm"}}
 	b.InstanceReader, b.StreamReader = counted{}, counted{}
 	b.snap.Ahead = []snapshot.Buffered{{Sender: "crm", Sequence: 3}, {Sender: "crm", Sequence: 2}}

@@ -18,16 +18,16 @@ type Dispatcher interface {
 	WaitsFor(instance string, position int64) string
 }
 
-func (s *service) targetOperations(h huma.API) {
+func (s operatorAPI) targetOperations(h huma.API) {
 	const path, tag = "/v1/targets", "targets"
 	list := operation("list-targets", http.MethodGet, path, tag, "List where this node sends commands, with circuit breakers and what waits")
 	list.Description = "Functions, and methods and paths of hosts. Breakers, places and lines are each node's own; a node remembers what it has sent to."
-	register(s, h, list, s.listTargets)
+	register(s.service, h, list, s.listTargets)
 	reset := operation("reset-target", http.MethodPost, path+"/reset", tag, "Close the circuit breaker of a target on this node", http.StatusNotFound)
-	register(s, h, reset, s.resetTarget)
+	register(s.service, h, reset, s.resetTarget)
 }
 
-func (s *service) listTargets(context.Context, *struct{}) (*answer[client.Page[client.Target]], error) {
+func (s operatorAPI) listTargets(context.Context, *struct{}) (*answer[client.Page[client.Target]], error) {
 	return ok(client.Page[client.Target]{Items: convert(s.Dispatcher.Targets(), toTarget)}), nil
 }
 
@@ -42,6 +42,6 @@ type resetTargetInput struct {
 	Body client.ResetTargetRequest
 }
 
-func (s *service) resetTarget(_ context.Context, in *resetTargetInput) (*struct{}, error) {
+func (s operatorAPI) resetTarget(_ context.Context, in *resetTargetInput) (*struct{}, error) {
 	return nil, s.Dispatcher.ResetTarget(in.Body.Target)
 }

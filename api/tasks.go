@@ -8,28 +8,29 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
-func (s *service) taskOperations(h huma.API) {
-	register(s, h, operation("list-tasks", http.MethodGet, "/v1/tasks", taskTag,
+func (s taskAPI) taskOperations(h huma.API) {
+	register(s.service, h, operation("list-tasks", http.MethodGet, "/v1/tasks", taskTag,
 		"List human tasks, most urgent first"), s.listTasks)
-	register(s, h, operation("get-task", http.MethodGet, "/v1/tasks/{id}", taskTag,
+	register(s.service, h, operation("get-task", http.MethodGet, "/v1/tasks/{id}", taskTag,
 		"Show a task and what happened to it", http.StatusNotFound), s.getTask)
-	register(s, h, operation("claim-task", http.MethodPost, "/v1/tasks/{id}/claim", taskTag,
+	register(s.service, h, operation("claim-task", http.MethodPost, "/v1/tasks/{id}/claim", taskTag,
 		"Reserve a task for a user", http.StatusNotFound, http.StatusConflict), s.claimTask)
-	register(s, h, operation("release-task", http.MethodPost, "/v1/tasks/{id}/release", taskTag,
+	register(s.service, h, operation("release-task", http.MethodPost, "/v1/tasks/{id}/release", taskTag,
 		"Give a task back to its candidates", http.StatusNotFound, http.StatusConflict), s.releaseTask)
-	register(s, h, operation("delegate-task", http.MethodPost, "/v1/tasks/{id}/delegate", taskTag,
+	register(s.service, h, operation("delegate-task", http.MethodPost, "/v1/tasks/{id}/delegate", taskTag,
 		"Hand a task on to another user", http.StatusNotFound, http.StatusConflict), s.delegateTask)
-	register(s, h, operation("reassign-task", http.MethodPost, "/v1/tasks/{id}/reassign", taskTag,
+	register(s.service, h, operation("reassign-task", http.MethodPost, "/v1/tasks/{id}/reassign", taskTag,
 		"Give a task to a user, whoever has it: an administrator's", http.StatusNotFound, http.StatusConflict), s.reassignTask)
-	register(s, h, operation("claim-next-tasks", http.MethodPost, "/v1/tasks/claim-next", taskTag,
+	register(s.service, h, operation("claim-next-tasks", http.MethodPost, "/v1/tasks/claim-next", taskTag,
 		"Reserve the most urgent tasks that a user may do"), s.claimNext)
 	complete := operation("complete-task", http.MethodPost, "/v1/tasks/{id}/complete", taskTag,
 		"Answer a task", http.StatusNotFound, http.StatusConflict)
 	complete.Description = "Only the user it is reserved for may. A second completion changes nothing: " +
 		"it is the problem task.completed, with completedBy and completedAt."
-	register(s, h, complete, s.completeTask)
+	register(s.service, h, complete, s.completeTask)
 }
 
 // allTasks is the status that is any.
@@ -44,12 +45,12 @@ type listTasksInput struct {
 	Groups     []string `query:"group,explode" maxItems:"100" doc:"A group of the user; may be repeated. Without a user: what a member of the group may claim."`
 }
 
-func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*answer[client.Page[client.Task]], error) {
+func (s taskAPI) listTasks(ctx context.Context, in *listTasksInput) (*answer[client.Page[client.Task]], error) {
 	status := in.Status
 	if status == allTasks {
 		status = ""
 	}
-	p, err := s.Reader.Tasks.Tasks(ctx, projections.TaskQuery{
+	p, err := s.Reader.Tasks.Tasks(ctx, backend.TaskQuery{
 		Status: status, InstanceID: in.InstanceID, Assignee: in.Assignee, User: in.User, Groups: in.Groups, After: in.After, Limit: in.Limit,
 	})
 	if err != nil {
@@ -58,7 +59,7 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*answer[cl
 	return ok(client.Page[client.Task]{Items: convert(p.Items, toTask), Next: p.Next}), nil
 }
 
-func (s *service) getTask(ctx context.Context, in *ByID) (*answer[client.TaskDetail], error) {
+func (s taskAPI) getTask(ctx context.Context, in *ByID) (*answer[client.TaskDetail], error) {
 	t, err := s.Reader.Tasks.Task(ctx, in.ID)
 	if err != nil {
 		return nil, missing(err, "task.unknown", "task %s does not exist", clip(in.ID))
@@ -66,7 +67,7 @@ func (s *service) getTask(ctx context.Context, in *ByID) (*answer[client.TaskDet
 	return s.taskDetail(ctx, t)
 }
 
-func (s *service) taskDetail(ctx context.Context, t projections.Task) (*answer[client.TaskDetail], error) {
+func (s taskAPI) taskDetail(ctx context.Context, t projections.Task) (*answer[client.TaskDetail], error) {
 	events, err := s.Reader.Tasks.TaskEvents(ctx, t.ID)
 	if err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ type claimInput struct {
 	Body client.ClaimRequest
 }
 
-func (s *service) claimTask(ctx context.Context, in *claimInput) (*answer[client.TaskDetail], error) {
+func (s taskAPI) claimTask(ctx context.Context, in *claimInput) (*answer[client.TaskDetail], error) {
 	t, err := s.Tasks.ClaimTask(ctx, in.ID, in.Body.User, in.Body.Groups)
 	if err != nil {
 		return nil, s.completedBy(ctx, in.ID, err)
@@ -92,7 +93,7 @@ type releaseInput struct {
 	Body client.ReleaseRequest
 }
 
-func (s *service) releaseTask(ctx context.Context, in *releaseInput) (*answer[client.TaskDetail], error) {
+func (s taskAPI) releaseTask(ctx context.Context, in *releaseInput) (*answer[client.TaskDetail], error) {
 	t, err := s.Tasks.ReleaseTask(ctx, in.ID, in.Body.User)
 	if err != nil {
 		return nil, s.completedBy(ctx, in.ID, err)
@@ -105,7 +106,7 @@ type completeInput struct {
 	Body client.CompleteRequest
 }
 
-func (s *service) completeTask(ctx context.Context, in *completeInput) (*answer[client.TaskDetail], error) {
+func (s taskAPI) completeTask(ctx context.Context, in *completeInput) (*answer[client.TaskDetail], error) {
 	t, err := s.Tasks.CompleteTask(ctx, in.ID, in.Body.User, in.Body.Groups, in.Body.Outcome, in.Body.Data)
 	if err != nil {
 		return nil, s.completedBy(ctx, in.ID, err)
@@ -118,7 +119,7 @@ type delegateInput struct {
 	Body client.DelegateRequest
 }
 
-func (s *service) delegateTask(ctx context.Context, in *delegateInput) (*answer[client.TaskDetail], error) {
+func (s taskAPI) delegateTask(ctx context.Context, in *delegateInput) (*answer[client.TaskDetail], error) {
 	t, err := s.Tasks.DelegateTask(ctx, in.ID, in.Body.User, in.Body.To)
 	if err != nil {
 		return nil, s.completedBy(ctx, in.ID, err)
@@ -131,7 +132,7 @@ type reassignInput struct {
 	Body client.ReassignRequest
 }
 
-func (s *service) reassignTask(ctx context.Context, in *reassignInput) (*answer[client.TaskDetail], error) {
+func (s taskAPI) reassignTask(ctx context.Context, in *reassignInput) (*answer[client.TaskDetail], error) {
 	t, err := s.Tasks.ReassignTask(ctx, in.ID, in.Body.User, in.Body.To)
 	if err != nil {
 		return nil, s.completedBy(ctx, in.ID, err)
@@ -144,7 +145,7 @@ type claimNextInput struct {
 }
 
 // claimNext answers with what the user has got, which may be nothing.
-func (s *service) claimNext(ctx context.Context, in *claimNextInput) (*answer[client.Page[client.Task]], error) {
+func (s taskAPI) claimNext(ctx context.Context, in *claimNextInput) (*answer[client.Page[client.Task]], error) {
 	list, err := s.Tasks.ClaimNext(ctx, in.Body.User, in.Body.Groups, max(in.Body.Count, 1))
 	if err != nil {
 		return nil, err

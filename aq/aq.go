@@ -15,6 +15,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,7 @@ type Options struct {
 	Schema string        // owner of tables and queues; empty = the user's own
 	Pooled bool          // OCI's session pool instead of connections of their own
 	Wait   time.Duration // of a dequeue, in whole seconds; 0 = DefaultWait
+	Client string        // CLIENT_IDENTIFIER of its sessions, set when they connect; 64 bytes count, empty = none
 }
 
 // DB opens sessions and pooled connections.
@@ -81,6 +83,9 @@ func Open(o Options) (*DB, error) {
 	params.SetSessionParamOnInit("TIME_ZONE", "UTC")
 	if o.Schema != "" {
 		params.SetSessionParamOnInit("CURRENT_SCHEMA", o.Schema)
+	}
+	if o.Client != "" {
+		params.OnInitStmts = append(params.OnInitStmts, "BEGIN DBMS_SESSION.SET_IDENTIFIER('"+strings.ReplaceAll(cut(o.Client, maxClient), "'", "''")+"'); END;")
 	}
 	params.StandaloneConnection = godror.Bool(!o.Pooled)
 	// Standalone connections run their initial statements only while this is off.

@@ -1,10 +1,14 @@
 package aq
 
 import (
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,10 +21,12 @@ type Class string
 const (
 	None      Class = ""          // no error
 	Normal    Class = "normal"    // nothing came; go on
-	Retry     Class = "retry"     // roll back and do it again
+	Locked    Class = "locked"    // another session has the rows: do it again, and others meanwhile
+	Retry     Class = "retry"     // do it again
+	Broken    Class = "broken"    // broken off, perhaps too late: roll back, and do it again
 	Reconnect Class = "reconnect" // close the session; connect again with backoff
-	Paused    Class = "paused"    // an operator must act; back off long and tell
-	Fatal     Class = "fatal"     // wrongly installed, or a bug of ours
+	Paused    Class = "paused"    // the database cannot go on, or an operator must act; back off long and tell
+	Fatal     Class = "fatal"     // wrongly installed, a bug of ours, or a code that is not known
 	Data      Class = "data"      // the database will never take this value
 	Duplicate Class = "duplicate" // the key exists
 )
@@ -31,17 +37,21 @@ const (
 	codeNoQueue = 24010
 )
 
-// classes is what is known of codes; anything else is Fatal.
+// classes is what is known of codes; anything else is Fatal. The meanings are those
+// of the Database Error Messages of Oracle 19c to 23ai, by code.
 var classes = map[Class][]int{
 	Normal: {
 		25228, // no message within the wait
 		25254, // the same of a listen
 		25263, // no message with that id
 	},
-	Retry: {
+	Locked: {
 		54, 30006, // lock not to be had at once, or in time
-		60,               // deadlock
-		1013,             // broken off
+		60, // deadlock
+	},
+	Broken: {1013},
+	Retry: {
+		4020, 4021, // an object is being changed or compiled: deadlock on it, or not to be had in time
 		4061, 4065, 4068, // package state discarded
 		8177, // serialisation
 	},
@@ -50,14 +60,21 @@ var classes = map[Class][]int{
 		1033, 1034, 1089, 1090, 1092, // the instance starts or stops
 		18, 20, 2391, // no session to be had now
 		378, 600, 602, 603, 609, 1041, 1043, 3106, 3113, 3114, 3122, 3135, 3136, // the connection was lost
-		12152, 12153, 12154, 12170, 12203, 12502, 12505, 12514, 12516, 12518, 12519, 12520, 12521, 12528, 12537, 12541, 12543,
+		6508, // a program unit that the session knew is gone: another session finds it again
+		12152, 12153, 12154, 12170, 12203, 12502, 12505, 12514, 12516, 12518, 12519, 12520, 12521, 12537, 12541, 12543,
+		12526, 12527, 12528, // the listener lets nobody in: restricted, or the instance starts or stops
+		12535,                                                         // time ran out
 		12545, 12547, 12549, 12560, 12564, 12570, 12571, 12583, 12606, // listener and network
-		24338, 24459, 24496, 25408, 27146, 28511, 28547, 56600, // client library
+		24338, 24459, 24496, 25402, 25408, 27146, 28511, 28547, 56600, // client library
 		3156, // a time limit that nobody set
 	},
 	Paused: {
 		25207, 25226, // the queue is stopped for enqueue, dequeue
 		1536, 1555, 1631, 1632, 1652, 1653, 1654, 1683, 1688, 1691, 30036, 257, // space, undo, archiver
+		1000,             // cursors: too few for a session
+		4030, 4031, 4036, // memory: of a process, the shared pool, all sessions together
+		1502,  // an index cannot be used until it is rebuilt
+		16000, // the database is open for reading only: a standby, or about to switch over
 	},
 	Fatal: {
 		24002, 24010, 25205, // queue or its table is missing
@@ -65,12 +82,23 @@ var classes = map[Class][]int{
 		25206, 25215, 25242, // wrong kind of queue, wrong payload
 		24048, 942, 1031, 1017, 1045, 28000, 28001, 6550, // privileges, account, missing objects
 		900, 904, 1453, 2014, 1008, 1036, 1745, // the statement
+		932, // types of a statement that do not fit: no value is to blame
 	},
 	Data: {
-		12899, 1400, 1407, 1438, 1461, 1465, 1839, 2290, 2291, 2292, 24816, 932, 22835,
+		1460, 1461, 24816, // a value longer than what takes it
+		12899, 1400, 1407, 1438, 1465, 1839, 2290, 2291, 2292, 22835,
 	},
 	Duplicate: {1},
 }
+
+// wrappers are codes that say where something went wrong; what did is behind
+// them in the text: a statement of the database's own, a trigger, a line of
+// PL/SQL, a process of a parallel statement.
+var wrappers = []int{604, 4088, 6512, 12801}
+
+// recursive is the wrapper of a statement of the database's own. That a key
+// exists there, or a value does not fit, says nothing of ours.
+const recursive = 604
 
 // classOf is classes by code.
 var classOf = func() map[int]Class {
@@ -89,23 +117,13 @@ func Classify(err error) Class {
 	if err == nil {
 		return None
 	}
-	if errors.Is(err, ErrDeaf) {
+	if errors.Is(err, ErrDeaf) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone) {
 		return Reconnect
 	}
 	if errors.Is(err, ErrBroken) {
-		return Retry
+		return Broken
 	}
-	// The driver joins the error of its own attempt to start a stopped queue
-	// with the error that matters.
-	found := None
-	for _, code := range codes(err) {
-		switch class := classOf[code]; {
-		case class == Paused || class == Reconnect:
-			return class
-		case found == None || found == Fatal && class != None:
-			found = class
-		}
-	}
+	found := judge(codes(err))
 	if found == None || found == Fatal {
 		if errors.Is(err, driver.ErrBadConn) || godror.IsBadConn(err) {
 			return Reconnect
@@ -113,6 +131,31 @@ func Classify(err error) Class {
 		return Fatal
 	}
 	return found
+}
+
+// judge is what codes mean together, outermost first. The driver joins the error
+// of its own attempt to start a stopped queue with the error that matters.
+func judge(list []int) Class {
+	found, inside := None, false
+	for _, code := range list {
+		class := classOf[code]
+		if inside = inside || code == recursive; inside && (class == Data || class == Duplicate || class == Normal) {
+			class = Fatal
+		}
+		switch {
+		case class == Paused || class == Reconnect:
+			return class
+		case found == None || found == Fatal && class != None:
+			found = class
+		}
+	}
+	return found
+}
+
+// Unanswered says that an error does not tell whether a call had its effect: the
+// connection was lost, or the call was broken off when it had perhaps committed.
+func Unanswered(err error) bool {
+	return Classify(err) == Reconnect || len(codes(err)) == 0 || hasCode(err, codeBreak)
 }
 
 // codes are the Oracle codes in an error's tree.
@@ -123,6 +166,9 @@ func codes(err error) []int {
 		for err != nil {
 			if o, ok := err.(*godror.OraErr); ok { //nolint:errorlint // the tree is walked here
 				list = append(list, o.Code())
+				if slices.Contains(wrappers, o.Code()) {
+					list = append(list, behind(o.Message())...)
+				}
 			}
 			switch u := err.(type) { //nolint:errorlint // the tree is walked here
 			case interface{ Unwrap() error }:
@@ -139,6 +185,32 @@ func codes(err error) []int {
 	}
 	walk(err)
 	return list
+}
+
+// behind are the codes that the text of a wrapper names.
+func behind(text string) (list []int) {
+	for _, m := range oraCode.FindAllStringSubmatch(text, -1) {
+		if code, err := strconv.Atoi(m[1]); err == nil && !slices.Contains(wrappers, code) {
+			list = append(list, code)
+		}
+	}
+	return list
+}
+
+var oraCode = regexp.MustCompile(`ORA-(\d{5})`)
+
+// Cause is the code that says what went wrong: the first that is no wrapper.
+func Cause(err error) (code int, ok bool) {
+	list := codes(err)
+	for _, c := range list {
+		if !slices.Contains(wrappers, c) {
+			return c, true
+		}
+	}
+	if len(list) == 0 {
+		return 0, false
+	}
+	return list[0], true
 }
 
 // Codes are the Oracle error codes in err, outermost first.

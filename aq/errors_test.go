@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,12 +14,14 @@ func TestTheTableOfCodes(t *testing.T) {
 	t.Parallel()
 	want := map[Class][]int{
 		Normal:    {25228, 25254, 25263},
-		Paused:    {25226, 25207, 1555, 30036, 1653, 1654, 1691},
-		Fatal:     {24010, 24002, 25205, 24033, 25215, 25242, 25206, 1453},
+		Paused:    {1000, 1502, 4030, 4031, 4036, 16000, 25226, 25207, 1555, 30036, 1653, 1654, 1691},
+		Fatal:     {932, 24010, 24002, 25205, 24033, 25215, 25242, 25206, 1453},
 		Duplicate: {1},
-		Retry:     {54, 30006, 60, 8177, 1013, 4061, 4068},
-		Reconnect: {3156, 2396, 28, 1012, 3113, 3114, 3135, 12170, 12514, 12528, 12537, 12541, 12547, 12570, 1033, 1034, 1089, 1092, 24459, 24496},
-		Data:      {12899, 1400, 2290, 2291, 24816, 1461},
+		Locked:    {54, 30006, 60},
+		Retry:     {8177, 4061, 4068, 4020, 4021},
+		Broken:    {1013},
+		Reconnect: {6508, 12526, 12527, 12535, 25402, 3156, 2396, 28, 1012, 3113, 3114, 3135, 12170, 12514, 12528, 12537, 12541, 12547, 12570, 1033, 1034, 1089, 1092, 24459, 24496},
+		Data:      {1460, 12899, 1400, 2290, 2291, 24816, 1461},
 	}
 	for class, list := range want {
 		for _, code := range list {
@@ -36,6 +39,30 @@ func TestTheTableOfCodes(t *testing.T) {
 	}
 }
 
+// A wrapper is judged by what is behind it; what happens in a statement of the
+// database's own is never a value of ours.
+func TestChainsAreJudgedByTheirCause(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Class{
+		"ORA-00604: error occurred at recursive SQL level 1\nORA-01653: unable to extend table A.B": Paused,
+		"ORA-00604: error occurred at recursive SQL level 2\nORA-00604: again\nORA-04031: unable":   Paused,
+		"ORA-00604: error\nORA-00060: deadlock":                                                     Locked,
+		"ORA-00604: error\nORA-00001: unique constraint violated":                                   Fatal,
+		"ORA-00604: error\nORA-12899: value too large":                                              Fatal,
+		"ORA-00604: error\nORA-06512: at SYS.X, line 1\nORA-16000: open":                            Paused,
+		"ORA-12801: error in a parallel server\nORA-01652: temp segment":                            Paused,
+		"ORA-04088: error during a trigger\nORA-12899: value too large":                             Data,
+		"ORA-00604: error occurred at recursive SQL level 1":                                        None,
+		"ORA-29275: partial multibyte character":                                                    None,
+	} {
+		first, _ := strconv.Atoi(text[4:9])
+		list := append([]int{first}, behind(text)...)
+		if got := judge(list); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestErrorsWithoutACode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -45,7 +72,7 @@ func TestErrorsWithoutACode(t *testing.T) {
 		{nil, None},
 		{driver.ErrBadConn, Reconnect},
 		{fmt.Errorf("x: %w", ErrDeaf), Reconnect},
-		{fmt.Errorf("x: %w", ErrBroken), Retry},
+		{fmt.Errorf("x: %w", ErrBroken), Broken},
 		{errors.New("no idea"), Fatal},
 	} {
 		if got := Classify(c.err); got != c.want {

@@ -29,6 +29,8 @@ func (s *Session) Dequeue(ctx context.Context, q Queue) (*Message, error) {
 	done := make(chan result, 1)
 	s.calls.Add(1)
 	s.dequeues.Add(1)
+	was := s.dirty
+	s.dirty = true
 	s.mu.Lock()
 	s.blocked, s.broken = true, false
 	s.mu.Unlock()
@@ -49,6 +51,9 @@ func (s *Session) Dequeue(ctx context.Context, q Queue) (*Message, error) {
 	for {
 		select {
 		case r := <-done:
+			if r.m == nil && r.err == nil {
+				s.dirty = was
+			}
 			return s.taken(q, r.m, r.err)
 		case <-end:
 			end = nil
@@ -165,6 +170,7 @@ func (s *Session) Enqueue(ctx context.Context, q Queue, list []Send) error {
 		return err
 	}
 	s.calls.Add(1)
+	s.dirty = true
 	if err := queue.Enqueue(messages); err != nil {
 		// After an error the object holds properties that are already freed.
 		delete(s.enq, q.Name)
@@ -183,6 +189,9 @@ func (m Send) message() godror.Message {
 		Expiration: -1 * time.Second, DeliveryMode: godror.DeliverPersistent,
 	}
 }
+
+// Seconds is the delay as the database takes it.
+func (m Send) Seconds() int64 { return int64(wholeSeconds(m.Delay) / time.Second) }
 
 // wholeSeconds rounds up, so that no message is early.
 func wholeSeconds(d time.Duration) time.Duration {

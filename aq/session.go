@@ -56,6 +56,8 @@ type Session struct {
 	calls    *atomic.Int64
 	dequeues *atomic.Int64
 	commits  *atomic.Int64
+	dirty    bool      // something was done on tx since it began or was committed
+	last     time.Time // commit that succeeded
 
 	mu        sync.Mutex
 	blocked   bool // in a dequeue
@@ -76,30 +78,57 @@ func (s *Session) Begin(ctx context.Context) error {
 	if err != nil {
 		return s.failed("begin", err)
 	}
-	s.tx = tx
+	s.tx, s.dirty = tx, false
 	return nil
 }
 
-// Open says whether a transaction is open.
-func (s *Session) Open() bool { return s.tx != nil }
+// ExecCommit executes a block whose last statement is COMMIT: with what was dequeued
+// before, it takes one round trip. The transaction of database/sql stays open for the
+// next. After an error that is [Unanswered] nobody knows whether the database has
+// committed; every other is an answer: the block has changed nothing, and what was
+// dequeued still is. The driver repeats nothing.
+func (s *Session) ExecCommit(ctx context.Context, block string, args ...any) error {
+	s.calls.Add(1)
+	s.commits.Add(1)
+	s.dirty = true
+	_, err := s.tx.ExecContext(context.WithoutCancel(ctx), block, append(args, godror.NoRetry())...)
+	if err != nil {
+		return s.failed("execute and commit", err)
+	}
+	s.dirty, s.last = false, time.Now()
+	return nil
+}
+
+// Fresh says whether the session has committed in the last seconds: its connection is
+// probably there.
+func (s *Session) Fresh() bool { return time.Since(s.last) < freshFor }
+
+// freshFor is how long a connection that has worked is taken to be there.
+const freshFor = 2 * time.Second
+
+// Open says whether there is something to roll back.
+func (s *Session) Open() bool { return s.tx != nil && s.dirty }
 
 // ExecContext executes a statement on the open transaction. No deadline and no
 // cancellation reaches it: the driver leaves a deadline's time limit on the
 // connection, and a later dequeue would end by it in silence.
 func (s *Session) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	s.calls.Add(1)
+	s.dirty = true
 	return s.tx.ExecContext(context.WithoutCancel(ctx), query, args...)
 }
 
 // QueryContext is ExecContext for a query.
 func (s *Session) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	s.calls.Add(1)
+	s.dirty = true
 	return s.tx.QueryContext(context.WithoutCancel(ctx), query, args...)
 }
 
 // QueryRowContext is QueryContext for one row.
 func (s *Session) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	s.calls.Add(1)
+	s.dirty = true
 	return s.tx.QueryRowContext(context.WithoutCancel(ctx), query, args...)
 }
 
@@ -114,12 +143,14 @@ func (s *Session) Commit() error {
 		s.spoil()
 		return fmt.Errorf("aq: commit: %w", bare(err))
 	}
+	s.last = time.Now()
 	return nil
 }
 
-// Rollback rolls back what is open, if anything.
+// Rollback rolls back what is open, if anything. A transaction in which nothing was
+// done stays for the next.
 func (s *Session) Rollback() error {
-	if s.tx == nil {
+	if !s.Open() {
 		return nil
 	}
 	s.calls.Add(1)
@@ -137,6 +168,12 @@ func (s *Session) Rollback() error {
 func (s *Session) alive() bool {
 	v, ok := s.raw.(driver.Validator)
 	return !ok || v.IsValid()
+}
+
+// Lost says that the transaction of an error is gone with its connection. Where
+// neither knows of that, a rollback would still count as one.
+func (s *Session) Lost(err error) bool {
+	return Classify(err) == Reconnect && (!s.alive() || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone))
 }
 
 // Good says whether the session may be used for another transaction.

@@ -151,7 +151,7 @@ func TestAWaitIsBrokenOff(t *testing.T) {
 	defer cancel()
 	begun := time.Now()
 	_, err := s.Dequeue(ctx, q)
-	if !errors.Is(err, ErrBroken) || time.Since(begun) > 5*time.Second || Classify(err) != Retry {
+	if !errors.Is(err, ErrBroken) || time.Since(begun) > 5*time.Second || Classify(err) != Broken {
 		t.Fatal(err, time.Since(begun))
 	}
 	// The session is as good as before.

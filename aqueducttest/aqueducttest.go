@@ -36,6 +36,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -80,7 +81,11 @@ type Workflow struct {
 	ready   []func()
 	made    int             // signals of this test
 	policy  activity.Policy // of further attempts
+	driver  driver
 }
+
+// driver takes the turns of a workflow, and plays what they ask of the outside.
+type driver struct{ *Workflow }
 
 // pending is what comes later, if the wait of a token is still there then.
 type pending struct {
@@ -122,6 +127,7 @@ func parse(t TB, name string, source []byte, given []definition.Resource) *Workf
 // Definition tests any definition, one that is Go code included.
 func Definition(t TB, def engine.Definition) *Workflow {
 	w := &Workflow{t: t, def: def, now: Epoch}
+	w.driver = driver{w}
 	t.Cleanup(func() {
 		if t.Failed() && w.turns > 0 {
 			t.Logf("timeline:\n%s", w.Timeline())
@@ -161,19 +167,19 @@ func (w *Workflow) StartWithKey(key string, input any) *Workflow {
 	}
 	w.began = w.now
 	env := signal.Envelope{SignalID: InstanceID, InstanceID: InstanceID, Type: signal.StartRequest, OccurredAt: w.now}
-	in := w.input(env)
-	out, err := engine.Begin(w.def, InstanceID, signal.Start{Definition: w.def.Ref().Name, BusinessKey: key, Input: w.json(input)}, in)
-	w.take(out, err, in)
-	w.run()
+	in := w.driver.input(env)
+	out, err := engine.Begin(w.def, InstanceID, signal.Start{Definition: w.def.Ref().Name, BusinessKey: key, Input: w.driver.json(input)}, in)
+	w.driver.take(out, err, in)
+	w.driver.run()
 	return w
 }
 
-func (w *Workflow) input(env signal.Envelope) engine.Input {
+func (w driver) input(env signal.Envelope) engine.Input {
 	return engine.Input{Signal: env, Now: w.now, Key: []byte(InstanceID), Epoch: 1, Incarnation: incarnation}
 }
 
 // json is a value as JSON.
-func (w *Workflow) json(v any) json.RawMessage {
+func (w driver) json(v any) json.RawMessage {
 	w.t.Helper()
 	raw, err := encode(v)
 	if err != nil {
@@ -204,7 +210,7 @@ func encode(v any) (json.RawMessage, error) {
 
 // take makes a turn's outcome the state of the instance, by way of its stored
 // form. What cannot be written faults the instance in its place, as on a node.
-func (w *Workflow) take(out *engine.Outcome, err error, in engine.Input) {
+func (w driver) take(out *engine.Outcome, err error, in engine.Input) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatalf("aqueducttest: the engine refuses: %v", err)
@@ -254,7 +260,7 @@ func written(out *engine.Outcome) ([]byte, error) {
 }
 
 // sent keeps a message of a turn until it is due.
-func (w *Workflow) sent(m engine.Message) {
+func (w driver) sent(m engine.Message) {
 	w.t.Helper()
 	body, err := m.Envelope.Encode()
 	if err == nil {
@@ -273,7 +279,7 @@ func (w *Workflow) sent(m engine.Message) {
 }
 
 // later delivers a signal at a moment.
-func (w *Workflow) later(at time.Time, env signal.Envelope) {
+func (w driver) later(at time.Time, env signal.Envelope) {
 	w.due = append(w.due, pending{at, env.WaitingToken, func() {
 		env.OccurredAt = w.now
 		w.deliver(env)
@@ -281,7 +287,7 @@ func (w *Workflow) later(at time.Time, env signal.Envelope) {
 }
 
 // run delivers what is ready, until the instance only waits.
-func (w *Workflow) run() {
+func (w driver) run() {
 	w.t.Helper()
 	for len(w.ready) > 0 {
 		next := w.ready[0]
@@ -290,7 +296,7 @@ func (w *Workflow) run() {
 	}
 }
 
-func (w *Workflow) deliver(env signal.Envelope) engine.Disposition {
+func (w driver) deliver(env signal.Envelope) engine.Disposition {
 	w.t.Helper()
 	if len(env.Payload) > 0 {
 		if _, err := env.Encode(); err != nil {
@@ -304,7 +310,7 @@ func (w *Workflow) deliver(env signal.Envelope) engine.Disposition {
 }
 
 // signal makes a signal to the instance.
-func (w *Workflow) signal(typ signal.Type, token string, payload any, actor string) signal.Envelope {
+func (w driver) signal(typ signal.Type, token string, payload any, actor string) signal.Envelope {
 	w.t.Helper()
 	w.made++
 	env := signal.Envelope{
@@ -321,21 +327,21 @@ func (w *Workflow) signal(typ signal.Type, token string, payload any, actor stri
 // retry-new, skip, cancel.
 func (w *Workflow) Operate(op engine.Operation, output any) *Workflow {
 	w.t.Helper()
-	w.started()
+	w.driver.started()
 	var raw json.RawMessage
 	if output != nil {
-		raw = w.json(output)
+		raw = w.driver.json(output)
 	}
-	in := w.input(signal.Envelope{SignalID: "operate", InstanceID: InstanceID})
-	in.Requests = w.requests()
-	out, err := engine.Operate(w.def, w.snap, op, raw, in)
-	w.take(out, err, in)
-	w.run()
+	in := w.driver.input(signal.Envelope{SignalID: "operate", InstanceID: InstanceID})
+	in.Requests = w.driver.requests()
+	out, err := operate.Operate(w.def, w.snap, op, raw, in)
+	w.driver.take(out, err, in)
+	w.driver.run()
 	return w
 }
 
 // requests are the commands of which nobody knows what became.
-func (w *Workflow) requests() map[int64]engine.Command {
+func (w driver) requests() map[int64]engine.Command {
 	list := map[int64]engine.Command{}
 	for _, past := range w.snap.Effects {
 		for _, e := range w.entries {
@@ -347,7 +353,7 @@ func (w *Workflow) requests() map[int64]engine.Command {
 	return list
 }
 
-func (w *Workflow) started() {
+func (w driver) started() {
 	w.t.Helper()
 	if w.turns == 0 {
 		w.t.Fatalf("aqueducttest: the instance is not started")

@@ -22,11 +22,11 @@ func (w *Workflow) Snapshot() snapshot.Snapshot { return w.snap.Clone() }
 // that is equal as JSON.
 func (w *Workflow) Completed(want any) {
 	w.t.Helper()
-	w.started()
+	w.driver.started()
 	if w.snap.Status != snapshot.Completed {
-		w.t.Fatalf("aqueducttest: the instance is not completed, it is %s", w.where())
+		w.t.Fatalf("aqueducttest: the instance is not completed, it is %s", w.driver.where())
 	}
-	if got, want := w.snap.State.Output, w.json(want); !same(got, want) {
+	if got, want := w.snap.State.Output, w.driver.json(want); !same(got, want) {
 		w.t.Errorf("aqueducttest: output\n got %s\nwant %s", compact(got), compact(want))
 	}
 }
@@ -35,7 +35,7 @@ func (w *Workflow) Completed(want any) {
 func (w *Workflow) Output(v any) {
 	w.t.Helper()
 	if w.snap.Status != snapshot.Completed {
-		w.t.Fatalf("aqueducttest: the instance is not completed, it is %s", w.where())
+		w.t.Fatalf("aqueducttest: the instance is not completed, it is %s", w.driver.where())
 	}
 	if err := json.Unmarshal(w.snap.State.Output, v); err != nil {
 		w.t.Fatalf("aqueducttest: output %s: %v", w.snap.State.Output, err)
@@ -47,9 +47,9 @@ func (w *Workflow) Output(v any) {
 // It returns the error.
 func (w *Workflow) Faulted(kind string) snapshot.Error {
 	w.t.Helper()
-	w.started()
+	w.driver.started()
 	if w.snap.Status != snapshot.Faulted || w.snap.Error == nil {
-		w.t.Fatalf("aqueducttest: the instance is not faulted, it is %s", w.where())
+		w.t.Fatalf("aqueducttest: the instance is not faulted, it is %s", w.driver.where())
 		return snapshot.Error{}
 	}
 	if e := w.snap.Error; e.Type != kind && !engine.SameType(kind, e.Type) && e.Type != engine.ErrorBase+kind {
@@ -62,7 +62,7 @@ func (w *Workflow) Faulted(kind string) snapshot.Error {
 // any order. Deadlines beside another wait do not count.
 func (w *Workflow) Waits(tasks ...string) {
 	w.t.Helper()
-	w.started()
+	w.driver.started()
 	var got []string
 	for _, wait := range w.snap.Waits {
 		if !mere(wait) {
@@ -89,7 +89,7 @@ func (w *Workflow) Context(v any) {
 }
 
 // where says in a few words how the instance stands.
-func (w *Workflow) where() string {
+func (w driver) where() string {
 	text := string(w.snap.Status)
 	if e := w.snap.Error; e != nil && w.snap.Status == snapshot.Faulted {
 		text += fmt.Sprintf(" with %s (%s: %s) at %s", e.Type, e.Title, e.Detail, e.Instance)

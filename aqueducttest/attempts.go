@@ -23,7 +23,7 @@ type job struct {
 }
 
 // command has stubs perform a command.
-func (w *Workflow) command(e engine.Entry) {
+func (w driver) command(e engine.Entry) {
 	w.t.Helper()
 	j := &job{command: *e.Command, call: Call{Name: e.Command.Target, Input: e.Command.Input, Pointer: e.Command.Pointer, Key: e.Command.Key}}
 	var request struct {
@@ -38,7 +38,7 @@ func (w *Workflow) command(e engine.Entry) {
 }
 
 // attempt is the next attempt at a command.
-func (w *Workflow) attempt(j *job) {
+func (w driver) attempt(j *job) {
 	w.t.Helper()
 	c := j.call
 	c.At, c.Attempt = w.now, j.failures+1
@@ -89,7 +89,7 @@ func overdue(c Call, limit time.Duration) *engine.Failure {
 // ended gives the workflow what came of an attempt, or makes another one: there
 // is one budget of retries, the author's where there is one for the failure, else
 // the node's.
-func (w *Workflow) ended(j *job, output json.RawMessage, f *engine.Failure) {
+func (w driver) ended(j *job, output json.RawMessage, f *engine.Failure) {
 	w.t.Helper()
 	token := j.command.Token
 	if _, waits := w.snap.Wait(token); !waits {

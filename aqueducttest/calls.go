@@ -67,7 +67,7 @@ func (w *Workflow) OnCall(name string) *Stub {
 // HTTP answer.
 func (s *Stub) Return(output any) *Stub {
 	s.w.t.Helper()
-	raw := s.w.json(output)
+	raw := s.w.driver.json(output)
 	return s.Do(func(Call) (any, error) { return raw, nil })
 }
 
@@ -150,7 +150,7 @@ func (w *Workflow) Calls(name string) []Call {
 }
 
 // child has a stub play an instance that the workflow starts.
-func (w *Workflow) child(env signal.Envelope) {
+func (w driver) child(env signal.Envelope) {
 	w.t.Helper()
 	if env.Type != signal.StartRequest {
 		return // a message to another instance, such as a cancellation
@@ -189,7 +189,7 @@ func (w *Workflow) child(env signal.Envelope) {
 }
 
 // reply delivers an answer when it comes.
-func (w *Workflow) reply(after time.Duration, env signal.Envelope) {
+func (w driver) reply(after time.Duration, env signal.Envelope) {
 	if after > 0 {
 		w.later(w.now.Add(after), env)
 		return
@@ -197,7 +197,7 @@ func (w *Workflow) reply(after time.Duration, env signal.Envelope) {
 	w.ready = append(w.ready, func() { w.deliver(env) })
 }
 
-func (w *Workflow) stub(c Call) *Stub {
+func (w driver) stub(c Call) *Stub {
 	w.t.Helper()
 	var names []string
 	for i := len(w.stubs) - 1; i >= 0; i-- {
@@ -225,10 +225,10 @@ func (w *Workflow) stub(c Call) *Stub {
 func (w *Workflow) Event(eventType string, data any) *Workflow {
 	w.t.Helper()
 	if !w.ListensFor(eventType, data) {
-		w.t.Fatalf("aqueducttest: nothing waits for event %s with %s; the instance is %s", eventType, w.json(data), w.where())
+		w.t.Fatalf("aqueducttest: nothing waits for event %s with %s; the instance is %s", eventType, w.driver.json(data), w.driver.where())
 	}
-	w.deliver(w.signal(signal.ExternalSignal, "", w.cloudEvent(eventType, data), ""))
-	w.run()
+	w.driver.deliver(w.driver.signal(signal.ExternalSignal, "", w.driver.cloudEvent(eventType, data), ""))
+	w.driver.run()
 	return w
 }
 
@@ -236,10 +236,10 @@ func (w *Workflow) Event(eventType string, data any) *Workflow {
 // signal to this instance can; it is kept until something does.
 func (w *Workflow) EarlyEvent(eventType string, data any) *Workflow {
 	w.t.Helper()
-	if d := w.deliver(w.signal(signal.ExternalSignal, "", w.cloudEvent(eventType, data), "")); d != engine.Buffered {
+	if d := w.driver.deliver(w.driver.signal(signal.ExternalSignal, "", w.driver.cloudEvent(eventType, data), "")); d != engine.Buffered {
 		w.t.Fatalf("aqueducttest: event %s is not early, it was %s", eventType, d)
 	}
-	w.run()
+	w.driver.run()
 	return w
 }
 
@@ -247,8 +247,8 @@ func (w *Workflow) EarlyEvent(eventType string, data any) *Workflow {
 // correlation included.
 func (w *Workflow) ListensFor(eventType string, data any) bool {
 	w.t.Helper()
-	w.started()
-	raw := w.json(w.cloudEvent(eventType, data))
+	w.driver.started()
+	raw := w.driver.json(w.driver.cloudEvent(eventType, data))
 	for _, wait := range w.snap.Waits {
 		if wait.Kind != snapshot.WaitEvent {
 			continue
@@ -264,7 +264,7 @@ func (w *Workflow) ListensFor(eventType string, data any) bool {
 	return false
 }
 
-func (w *Workflow) cloudEvent(eventType string, data any) any {
+func (w driver) cloudEvent(eventType string, data any) any {
 	w.t.Helper()
 	return map[string]any{
 		"specversion": "1.0", "id": fmt.Sprintf("event-%d", w.made+1), "source": "aqueducttest", "type": eventType,

@@ -17,9 +17,9 @@ func (w *Workflow) Trigger(event string, data any) *Workflow {
 // TriggerAs is [Workflow.Trigger] by a person.
 func (w *Workflow) TriggerAs(actor, event string, data any) *Workflow {
 	w.t.Helper()
-	w.started()
-	w.deliver(w.trigger(actor, event, data))
-	w.run()
+	w.driver.started()
+	w.driver.deliver(w.driver.trigger(actor, event, data))
+	w.driver.run()
 	return w
 }
 
@@ -28,11 +28,11 @@ func (w *Workflow) TriggerAs(actor, event string, data any) *Workflow {
 // lifecycle.unknown-event or lifecycle.in-transition. Nothing is changed.
 func (w *Workflow) Refuses(code, event string, data any) *Workflow {
 	w.t.Helper()
-	w.started()
-	_, err := engine.Step(w.def, w.snap, w.input(w.trigger("", event, data)))
+	w.driver.started()
+	_, err := engine.Step(w.def, w.snap, w.driver.input(w.driver.trigger("", event, data)))
 	switch {
 	case err == nil:
-		w.t.Errorf("aqueducttest: event %s is not refused; the instance is %s", event, w.where())
+		w.t.Errorf("aqueducttest: event %s is not refused; the instance is %s", event, w.driver.where())
 	case problem.CodeOf(err) != code:
 		w.t.Errorf("aqueducttest: event %s is refused with another code than %s: %v", event, code, err)
 	}
@@ -43,7 +43,7 @@ func (w *Workflow) Refuses(code, event string, data any) *Workflow {
 // between two.
 func (w *Workflow) State() string { return w.snap.State.Name }
 
-func (w *Workflow) trigger(actor, event string, data any) signal.Envelope {
+func (w driver) trigger(actor, event string, data any) signal.Envelope {
 	w.t.Helper()
 	return w.signal(signal.ExternalSignal, "", map[string]any{"type": event, "data": w.json(data)}, actor)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -25,10 +26,10 @@ type Task struct {
 }
 
 // changeTasks follows what a turn does to human tasks.
-func (w *Workflow) changeTasks(changes []engine.TaskChange) {
+func (w driver) changeTasks(changes []engine.TaskChange) {
 	for _, c := range changes {
 		if c.Create != nil {
-			w.tasks = append(w.tasks, &Task{Task: *c.Create, ID: c.ID, Status: engine.TaskCreated, Assigned: c.Create.Assignee, w: w})
+			w.tasks = append(w.tasks, &Task{Task: *c.Create, ID: c.ID, Status: engine.TaskCreated, Assigned: c.Create.Assignee, w: w.Workflow})
 			continue
 		}
 		for _, t := range w.tasks {
@@ -53,7 +54,7 @@ func (t *Task) escalate() {
 	t.Escalated = true
 	now := t.Task
 	now.Assignee = t.Assigned
-	now = engine.Escalate(now)
+	now = humantask.Escalate(now)
 	t.CandidateUsers, t.CandidateGroups, t.Assigned = now.CandidateUsers, now.CandidateGroups, now.Assignee
 }
 
@@ -72,7 +73,7 @@ func (w *Workflow) Tasks() []*Task {
 // the definition. It fails the test when there is none, or more than one.
 func (w *Workflow) Task(name string) *Task {
 	w.t.Helper()
-	w.started()
+	w.driver.started()
 	var found []*Task
 	var names []string
 	for _, t := range w.Tasks() {
@@ -83,7 +84,7 @@ func (w *Workflow) Task(name string) *Task {
 	}
 	if len(found) != 1 {
 		w.t.Fatalf("aqueducttest: %d open human tasks are named %s; open: [%s]; the instance is %s",
-			len(found), name, strings.Join(names, ", "), w.where())
+			len(found), name, strings.Join(names, ", "), w.driver.where())
 		return &Task{w: w}
 	}
 	return found[0]
@@ -91,7 +92,7 @@ func (w *Workflow) Task(name string) *Task {
 
 // MayClaim reports whether a user with these groups is a candidate.
 func (t *Task) MayClaim(user string, groups ...string) bool {
-	_, ok := engine.Candidate(t.Task, user, groups)
+	_, ok := humantask.Candidate(t.Task, user, groups)
 	return ok && (t.Assigned == "" || t.Assigned == user)
 }
 
@@ -122,18 +123,18 @@ func (t *Task) Complete(outcome string, data any) *Workflow {
 	case len(t.Outcomes) > 0 && !slices.Contains(t.Outcomes, outcome):
 		w.t.Fatalf("aqueducttest: %q is no outcome of task %s: %v", outcome, t.Name, t.Outcomes)
 	}
-	t.fits(w.json(data))
-	w.deliver(w.signal(signal.TaskCompleted, t.token, map[string]any{"output": map[string]any{
-		"outcome": outcome, "data": w.json(data), "completedBy": t.Assigned, "completedAtUtc": w.now, "taskId": t.ID,
+	t.fits(w.driver.json(data))
+	w.driver.deliver(w.driver.signal(signal.TaskCompleted, t.token, map[string]any{"output": map[string]any{
+		"outcome": outcome, "data": w.driver.json(data), "completedBy": t.Assigned, "completedAtUtc": w.now, "taskId": t.ID,
 	}}, t.Assigned))
-	w.run()
+	w.driver.run()
 	return w
 }
 
 // fits fails the test when data does not fit the form of the task.
 func (t *Task) fits(data json.RawMessage) {
 	t.w.t.Helper()
-	raw, ok := engine.FormSchema(t.Form)
+	raw, ok := humantask.FormSchema(t.Form)
 	if !ok {
 		return
 	}

@@ -10,14 +10,14 @@ import (
 // then happen, each at its own moment, and what follows from them as well.
 func (w *Workflow) Advance(d time.Duration) *Workflow {
 	w.t.Helper()
-	w.started()
+	w.driver.started()
 	until := w.now.Add(d)
 	for {
-		i := w.earliest()
+		i := w.driver.earliest()
 		if i < 0 || w.due[i].at.After(until) {
 			break
 		}
-		w.fire(i)
+		w.driver.fire(i)
 	}
 	w.now = until
 	return w
@@ -28,20 +28,20 @@ func (w *Workflow) Advance(d time.Duration) *Workflow {
 // the test when nothing would.
 func (w *Workflow) NextTimer() time.Duration {
 	w.t.Helper()
-	w.started()
-	i := w.earliest()
+	w.driver.started()
+	i := w.driver.earliest()
 	if i < 0 {
-		w.t.Fatalf("aqueducttest: no timer is set; the instance is %s", w.where())
+		w.t.Fatalf("aqueducttest: no timer is set; the instance is %s", w.driver.where())
 		return 0
 	}
 	d := w.due[i].at.Sub(w.now)
-	w.fire(i)
+	w.driver.fire(i)
 	return max(d, 0)
 }
 
 // earliest finds what is due first, of what somebody still waits for: a timer
 // whose wait is gone changes nothing.
-func (w *Workflow) earliest() int {
+func (w driver) earliest() int {
 	best := -1
 	for i, p := range w.due {
 		if _, waits := w.snap.Wait(p.token); !waits {
@@ -54,7 +54,7 @@ func (w *Workflow) earliest() int {
 	return best
 }
 
-func (w *Workflow) fire(i int) {
+func (w driver) fire(i int) {
 	w.t.Helper()
 	p := w.due[i]
 	w.due = append(w.due[:i:i], w.due[i+1:]...)
@@ -74,7 +74,7 @@ func (w *Workflow) WaitsUntil(task string) time.Time {
 			return wait.Until
 		}
 	}
-	w.t.Fatalf("aqueducttest: %s waits for no moment; the instance is %s", task, w.where())
+	w.t.Fatalf("aqueducttest: %s waits for no moment; the instance is %s", task, w.driver.where())
 	return time.Time{}
 }
 

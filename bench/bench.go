@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Options says what to measure. Open and Baseline belong to the store.
@@ -34,11 +34,11 @@ type Options struct {
 	// Open opens the store in a directory, Transactions counts its durable
 	// transactions so far, Size is what it takes on disk.
 	Open         func(ctx context.Context, dir string) (Database, error)
-	Transactions func(store.Store) int64
+	Transactions func(backend.Store) int64
 	Size         func(dir string) (int64, error)
 	// Calls counts what the store has asked its database so far; nil for one that
 	// is no server.
-	Calls func(store.Store) Calls
+	Calls func(backend.Store) Calls
 	// Baseline commits n minimal steps from callers goroutines; nil leaves the ratio
 	// out.
 	Baseline func(ctx context.Context, dir string, n, callers int) (Baseline, error)
@@ -49,7 +49,7 @@ type Options struct {
 
 // Database is what a node needs of its store.
 type Database interface {
-	store.Store
+	backend.Store
 	definition.Repository
 }
 

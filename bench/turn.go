@@ -8,6 +8,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // naiveTrips is what a usual turn costs when every statement travels alone:
@@ -49,13 +50,20 @@ func turns(ctx context.Context, o *Options) ([]Row, error) {
 }
 
 // turn makes row.N turns of one instance, one after the other.
-func (o *Options) turn(ctx context.Context, db store.Store, loaded bool, row *Row) error {
+func (o *Options) turn(ctx context.Context, db backend.Store, loaded bool, row *Row) error {
 	snap, st := snapshot.Snapshot{InstanceID: newID(), Status: snapshot.Running}, db.Parts()
 	if err := st.Writer.Commit(ctx, step(&snap, true)); err != nil {
 		return err
 	}
-	calls, begun := o.Calls(db).RoundTrips, time.Now()
-	for i := range row.N {
+	var calls int64
+	var begun time.Time
+	for i := range 1 + row.N + 1 { // the first finds the session without a transaction, the last sends nothing
+		switch i {
+		case 1:
+			calls, begun = o.Calls(db).RoundTrips, time.Now()
+		case 1 + row.N:
+			row.Completed, row.Seconds, calls = row.N, time.Since(begun).Seconds(), o.Calls(db).RoundTrips-calls
+		}
 		d, err := st.Queue.Receive(ctx, store.Signals, nil)
 		if err != nil {
 			return err
@@ -65,14 +73,12 @@ func (o *Options) turn(ctx context.Context, db store.Store, loaded bool, row *Ro
 				return err
 			}
 		}
-		if err := d.Commit(ctx, step(&snap, i < row.N-1)); err != nil {
+		if err := d.Commit(ctx, step(&snap, i <= row.N)); err != nil {
 			return err
 		}
 	}
-	last := int64(1) // the last turn sends nothing
-	row.Completed, row.Seconds = row.N, time.Since(begun).Seconds()
 	row.RatePerSecond = float64(row.N) / row.Seconds
-	row.RoundTripsPerTurn = float64(o.Calls(db).RoundTrips-calls+last) / float64(row.N)
+	row.RoundTripsPerTurn = float64(calls) / float64(row.N)
 	return nil
 }
 

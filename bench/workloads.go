@@ -11,6 +11,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // callers is how many workflows run at once under load.
@@ -427,7 +428,7 @@ func idle(ctx context.Context, o *Options) ([]Row, error) {
 }
 
 // asked is Calls, or nothing.
-func (o *Options) asked(s store.Store) Calls {
+func (o *Options) asked(s backend.Store) Calls {
 	if o.Calls == nil {
 		return Calls{}
 	}
@@ -436,7 +437,7 @@ func (o *Options) asked(s store.Store) Calls {
 
 // settle waits until the consumers of a fresh node are all connected: nothing
 // but dequeues for a while.
-func (o *Options) settle(ctx context.Context, s store.Store) error {
+func (o *Options) settle(ctx context.Context, s backend.Store) error {
 	const calm, most = 2 * time.Second, 30 * time.Second
 	other := func() int64 { c := o.asked(s); return c.RoundTrips - c.Dequeues }
 	last, since := other(), time.Now()

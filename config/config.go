@@ -41,6 +41,7 @@ type Config struct {
 	Limits       Limits
 	Rates        Rates
 	Retention    Retention
+	Reconcile    Reconcile
 	Log          Log
 	DrainTimeout time.Duration // how long running commands are waited for at shutdown
 }
@@ -58,6 +59,7 @@ type Store struct {
 	// has its own.
 	ConnectTimeout time.Duration // until the database has answered
 	Keepalive      time.Duration // between probes of a quiet connection, rounded up to minutes; 0 = none
+	OneBlock       bool          // Oracle gets a change, its messages and the commit in one block
 }
 
 // Durability says what a commit on the embedded store survives.
@@ -197,6 +199,12 @@ type Retention struct {
 	Interval time.Duration // between two runs of the job
 }
 
+// Reconcile says when messages are looked for that instances wait for and that are gone.
+type Reconcile struct {
+	Interval time.Duration // between two looks; 0 = never
+	Grace    time.Duration // how long a wait is overdue before its message is looked for
+}
+
 // Log says what is logged and how.
 type Log struct {
 	Level  string // debug, info, warn or error
@@ -282,7 +290,7 @@ func Default() Config {
 	return Config{
 		Store: Store{
 			URL: schemeSQLite + "./aqueduct-data/aqueduct.db", Durability: Full,
-			ConnectTimeout: 10 * time.Second, Keepalive: 2 * time.Minute,
+			ConnectTimeout: 10 * time.Second, Keepalive: 2 * time.Minute, OneBlock: true,
 		},
 		Listen:     "127.0.0.1:8080",
 		Queue:      Queue{SignalConsumers: 64, ScheduleConsumers: 64, CommandConsumers: 8, Wait: 5 * time.Second, Handlers: 128},
@@ -304,6 +312,7 @@ func Default() Config {
 			ExpressionSteps: 1_000_000, ExpressionBytes: 1 << 20,
 		},
 		Retention:    Retention{Enabled: true, Keep: 30 * day, Interval: time.Hour},
+		Reconcile:    Reconcile{Interval: time.Minute, Grace: time.Minute},
 		Log:          Log{Level: "info", Format: "text"},
 		DrainTimeout: 30 * time.Second,
 	}

@@ -41,17 +41,12 @@ type Catalogue struct {
 	loads   singleflight.Group
 
 	resolver Resolver // nil = documents that refer to others are refused
-	take     Taker    // of memory; nil = as much as there is
+	shelf    shelf
 
-	mu       sync.Mutex
-	compiled map[string]*list.Element     // of *compiled, by name@version
-	used     list.List                    // the last used first
-	keeps    int64                        // bytes of compiled definitions, at most
-	kepts    int64                        // that there are
-	making   int64                        // taken for what is being compiled
-	code     map[string]engine.Definition // registered, by name@version
-	through  Publication
-	early    []engine.Definition // published while through was nil
+	mu      sync.Mutex
+	code    map[string]engine.Definition // registered, by name@version
+	through Publication
+	early   []engine.Definition // published while through was nil
 }
 
 // Publication stores a version of a definition, and what its publication
@@ -60,75 +55,19 @@ type Catalogue struct {
 // is higher. A record that is nil is stored already.
 type Publication func(ctx context.Context, def engine.Definition, r *Record, newest bool) (created bool, err error)
 
-type compiled struct {
-	id    string
-	def   engine.Definition
-	bytes int64
-}
-
 // Taker takes so many bytes of memory, when they are free, until release.
 type Taker func(ctx context.Context, bytes int64) (release func(), err error)
 
 // Bound bounds the bytes of compiled definitions that are kept and of those that
 // are being compiled, together, and has the latter take memory first. It is
 // called once, before use.
-func (c *Catalogue) Bound(most int64, take Taker) { c.keeps, c.take = most, take }
-
-// compiling takes the memory for a document that is going to be compiled. What
-// is kept makes room for it.
-func (c *Catalogue) compiling(ctx context.Context, document int) (release func(), err error) {
-	if c.take == nil {
-		return func() {}, nil
-	}
-	bytes := int64(document) * CompilingFactor
-	free, err := c.take(ctx, bytes)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.making += bytes
-	c.shrink(0)
-	return func() {
-		c.mu.Lock()
-		c.making -= bytes
-		c.mu.Unlock()
-		free()
-	}, nil
-}
-
-// bounded is a parser that takes memory for as long as it works: neither while
-// documents are fetched nor while a definition is stored, which may wait for
-// turns that wait for a definition.
-func (c *Catalogue) bounded(ctx context.Context, parse Parser) Parser {
-	return func(file string, source []byte, given ...Resource) (Parsed, error) {
-		n := len(source)
-		for i := range given {
-			n += len(given[i].Content)
-		}
-		release, err := c.compiling(ctx, n)
-		if err != nil {
-			return Parsed{}, err
-		}
-		defer release()
-		return parse(file, source, given...)
-	}
-}
-
-// compilable refuses what this node could not compile within its memory.
-func (c *Catalogue) compilable(document int) error {
-	if need := int64(document) * CompilingFactor; c.take != nil && need > c.keeps {
-		return problem.New(problem.TooLarge, "definition.memory", "a definition of %d bytes takes about %d MiB to compile, and this node has %d MiB for that",
-			document, need>>20, c.keeps>>20).WithHint("divide the definition, or give the node more memory (memory.limit)")
-	}
-	return nil
-}
+func (c *Catalogue) Bound(most int64, take Taker) { c.shelf.most, c.shelf.take = most, take }
 
 // New makes a catalogue of a repository.
 func New(repo Repository, parsers map[string]Parser, now func() time.Time) *Catalogue {
 	return &Catalogue{
-		repo: repo, parsers: parsers, now: now, keeps: MaxCompiledBytes,
-		compiled: map[string]*list.Element{}, code: map[string]engine.Definition{},
+		repo: repo, parsers: parsers, now: now, code: map[string]engine.Definition{},
+		shelf: shelf{most: MaxCompiledBytes, compiled: map[string]*list.Element{}},
 	}
 }
 
@@ -184,10 +123,10 @@ func (c *Catalogue) Register(def engine.Definition) error {
 // content, definition.resource-unavailable when something it refers to is out of
 // reach, and definition.memory when this node has too little to compile it.
 func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (stored Record, created bool, err error) {
-	if err := c.compilable(len(source)); err != nil {
+	if err := c.shelf.compilable(len(source)); err != nil {
 		return Record{}, false, err
 	}
-	release, err := c.compiling(ctx, len(source))
+	release, err := c.shelf.compiling(ctx, len(source))
 	if err != nil {
 		return Record{}, false, err
 	}
@@ -199,9 +138,9 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 	if parse == nil {
 		return Record{}, false, problem.New(problem.Invalid, "definition.unknown-kind", "this node reads no documents of kind %s", kind)
 	}
-	parsed, before, err := c.resolved(ctx, c.bounded(ctx, parse), file, source)
+	parsed, before, err := c.resolved(ctx, c.shelf.bounded(ctx, parse), file, source)
 	if err == nil {
-		err = c.compilable(len(parsed.Document))
+		err = c.shelf.compilable(len(parsed.Document))
 	}
 	if err != nil {
 		return Record{}, false, err
@@ -225,7 +164,7 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 	if err != nil {
 		return Record{}, false, err
 	}
-	c.keep(id, parsed.Definition, len(parsed.Document))
+	c.shelf.keep(id, parsed.Definition, len(parsed.Document))
 	stored.Warnings = parsed.Warnings
 	return stored, created, nil
 }
@@ -411,7 +350,7 @@ func (c *Catalogue) load(ctx context.Context, name, version string) (engine.Defi
 		if err != nil {
 			return nil, err
 		}
-		c.keep(id, def, document)
+		c.shelf.keep(id, def, document)
 		return def, nil
 	})
 	select {
@@ -446,7 +385,7 @@ func (c *Catalogue) read(ctx context.Context, name, version string, r Record) (d
 		return nil, 0, problem.New(problem.Unavailable, "definition.unknown-kind", "this node reads no documents of kind %s", r.Kind).
 			WithHint("upgrade this node; another one has published the definition")
 	}
-	release, err := c.compiling(ctx, len(r.Document))
+	release, err := c.shelf.compiling(ctx, len(r.Document))
 	if err != nil {
 		return nil, 0, err
 	}

@@ -4,14 +4,16 @@ import (
 	"encoding/json"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/migration"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // MigrationPlan takes instances of one version of a definition to another (E8).
 type MigrationPlan struct {
 	from, to snapshot.Definition
-	move     engine.Move
+	move     migration.Move
 }
 
 // PlanMigration checks a map of pointers, which says where the tasks of one
@@ -22,8 +24,8 @@ type MigrationPlan struct {
 // inside it along, where they have the same kind. Problem: migration.invalid
 // with every entry that is wrong.
 func PlanMigration(from, to engine.Definition, pointers map[string]string) (*MigrationPlan, error) {
-	old, ok := from.(engine.Migratable)
-	if _, both := to.(engine.Migratable); !ok || !both {
+	old, ok := from.(migration.Migratable)
+	if _, both := to.(migration.Migratable); !ok || !both {
 		return nil, errNotMigratable()
 	}
 	m := &MigrationPlan{from: from.Ref(), to: to.Ref()}
@@ -51,7 +53,7 @@ func (m *MigrationPlan) Refs() (from, to snapshot.Definition) { return m.from, m
 // Positions lists where an instance is live, and what a migration would do to
 // it there, in order of pointers. The instance can be moved when none has a
 // problem.
-func (m *MigrationPlan) Positions(s snapshot.Snapshot) []engine.Position {
+func (m *MigrationPlan) Positions(s snapshot.Snapshot) []migration.Position {
 	c := s.Clone()
 	return m.move(&c)
 }
@@ -64,9 +66,9 @@ const EntryMigrated = "DefinitionMigrated"
 // carries the actor. Problems: instance.closed, migration.unmapped with every
 // position that has no place in the new version, definition.digest.
 func (m *MigrationPlan) Migrate(snap snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
-	return engine.Amend(snap, in, func(t *engine.Turn) (engine.Entry, error) {
+	return engine.Decide(nil, snap, in, func(t *engine.Turn) error {
 		if m.from != t.Snap.Definition {
-			return engine.Entry{}, problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %s with %.12s",
+			return problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %s with %.12s",
 				snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, m.from.Version, m.from.Digest)
 		}
 		var wrong []problem.Place
@@ -78,10 +80,13 @@ func (m *MigrationPlan) Migrate(snap snapshot.Snapshot, in engine.Input) (*engin
 		if len(wrong) > 0 {
 			p := problem.New(problem.Conflict, "migration.unmapped", "instance %s is live where version %s has no place for it", snap.InstanceID, m.to.Version)
 			p.Where = wrong
-			return engine.Entry{}, p
+			return p
 		}
 		t.Snap.Definition = m.to
 		data, err := json.Marshal(map[string]snapshot.Definition{"from": m.from, "to": m.to})
-		return engine.Entry{Type: EntryMigrated, Data: data}, err
+		t.Append(engine.Entry{
+			Kind: engine.KindEvent, Dir: engine.In, Type: EntryMigrated, Data: data, Meta: engine.Meta{Actor: in.Signal.Headers[signal.HeaderActor]},
+		})
+		return err
 	})
 }

@@ -62,7 +62,7 @@ func (t *Turn) Start(id string, start signal.Start) error {
 
 // forgetChild forgets the child that a wait was for. A child that has not ended is
 // told to end.
-func (t *Turn) forgetChild(w snapshot.Wait, ended bool) {
+func forgetChild(t *Turn, w snapshot.Wait, ended bool) {
 	if w.Kind != snapshot.WaitChild {
 		return
 	}
@@ -91,7 +91,7 @@ type ChildEnd struct {
 
 // tellParent sends what the instance came to, to the instance that waits for
 // it.
-func (t *Turn) tellParent(output json.RawMessage, e *snapshot.Error) {
+func tellParent(t *Turn, output json.RawMessage, e *snapshot.Error) {
 	p := t.Snap.Parent
 	if p == nil || p.Token == "" {
 		return
@@ -102,8 +102,10 @@ func (t *Turn) tellParent(output json.RawMessage, e *snapshot.Error) {
 		end.Error = ChildError(t.Snap.Definition.Name, t.Snap.InstanceID, *e)
 	case len(output) > MaxChildBytes:
 		end.Stored = true
+	case len(output) == 0:
+		end.Output = json.RawMessage("null")
 	default:
-		end.Output = orNull(output)
+		end.Output = output
 	}
 	payload, _ := json.Marshal(end) // JSON already
 	t.send(p.InstanceID, signal.SubWorkflowCompleted, p.Token, time.Time{}, payload)
@@ -132,16 +134,10 @@ func ChildError(definition, instanceID string, e snapshot.Error) *snapshot.Error
 	return &e
 }
 
-// cancelledChild is the error that a parent gets when somebody else than
-// itself cancels the child.
-func cancelledChild() *snapshot.Error {
-	return &snapshot.Error{Type: ErrorBase + ErrRuntime, Status: 500, Title: "Cancelled", Detail: "it was cancelled"}
-}
-
 // cancel ends the instance without a result.
-func (t *Turn) cancel() {
+func cancel(t *Turn) {
 	if t.Snap.Status != snapshot.Faulted && t.Snap.Undo == nil { // else they have ended with the fault
-		t.tellAll(TaskCancelledEvent)
+		t.TellAll(TaskCancelledEvent)
 	}
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
 	t.Snap.Branches, t.Snap.Buffer, t.Snap.Ahead, t.Snap.Compensations, t.Snap.Undo = nil, nil, nil, nil, nil
@@ -149,8 +145,14 @@ func (t *Turn) cancel() {
 	t.Tell(LifecycleEvent{Type: WorkflowCancelledEvent})
 }
 
+// Cancel ends the instance, and tells its parent.
+func (t *Turn) Cancel() {
+	cancel(t)
+	tellParent(t, nil, &snapshot.Error{Type: ErrorBase + ErrRuntime, Status: 500, Title: "Cancelled", Detail: "it was cancelled"})
+}
+
 // onCancel applies a CancelRequest: the parent does not wait any more.
-func (t *Turn) onCancel() (*Outcome, error) {
+func (t intake) onCancel() (*Outcome, error) {
 	c, err := signal.DecodeCancellation(t.In.Signal.Payload)
 	if err != nil {
 		return nil, err
@@ -162,7 +164,7 @@ func (t *Turn) onCancel() (*Outcome, error) {
 	t.Append(Entry{
 		Kind: KindEvent, Dir: In, Type: EntryCancelled, Data: data, SignalID: t.In.Signal.SignalID,
 	})
-	t.cancel()
+	cancel(t.Turn)
 	return t.finish()
 }
 
@@ -177,27 +179,4 @@ func passOn(t *Turn) {
 	env.InstanceID = s.Successor
 	env.Sender, env.Sequence = "", 0 // the successor begins to count anew
 	t.out.Send = append(t.out.Send, Message{Envelope: env})
-}
-
-// scheduleOf is what a snapshot keeps of a start that asks for a schedule.
-func scheduleOf(s *signal.Schedule) *snapshot.Schedule {
-	if s == nil {
-		return nil
-	}
-	return &snapshot.Schedule{Generation: s.Generation, Due: s.Due}
-}
-
-// parentOf is what a snapshot keeps of who asked for the instance.
-func parentOf(p *signal.Parent) *snapshot.Parent {
-	if p == nil {
-		return nil
-	}
-	return &snapshot.Parent{InstanceID: p.InstanceID, Token: p.Token, Depth: p.Depth}
-}
-
-func orNull(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage("null")
-	}
-	return raw
 }

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/compensate"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -25,7 +27,7 @@ func (saga) Ref() snapshot.Definition { return snapshot.Definition{Name: "t/saga
 func send(t *engine.Turn, pointer, input string) error {
 	t.Tell(engine.LifecycleEvent{Type: engine.TaskStartedEvent, Task: pointer})
 	c := engine.Command{Target: "run", Input: json.RawMessage(input), Pointer: pointer}
-	if e := t.Identify(&c, engine.Effect{Pointer: pointer}); e != nil {
+	if e := t.Effects.Identify(&c, engine.Effect{Pointer: pointer}); e != nil {
 		t.Halt(*e)
 		return nil
 	}
@@ -37,14 +39,15 @@ func (saga) Begin(t *engine.Turn, _ json.RawMessage) error { return send(t, book
 
 func (s saga) Resume(t *engine.Turn, w snapshot.Wait, r engine.Result) error {
 	switch {
+	case compensate.Resume(t, w, r):
 	case r.Unknown:
 		t.Fault(*r.Error)
 	case r.Error != nil:
-		t.Undo(*r.Error)
+		compensate.All(t, *r.Error)
 	case w.Pointer == booking:
 		undo := engine.Command{Target: "cancel", Input: r.Output, Compensates: true}
 		t.Snap.Compensations = []snapshot.Compensation{{
-			Step: 1, Pointer: booking, Target: undo.Target, Input: undo.Input, Key: t.Key(engine.Effect{Pointer: booking}, &undo),
+			Step: 1, Pointer: booking, Target: undo.Target, Input: undo.Input, Key: t.Effects.Key(engine.Effect{Pointer: booking}, &undo),
 		}}
 		return send(t, payment, s.request)
 	default:
@@ -53,7 +56,10 @@ func (s saga) Resume(t *engine.Turn, w snapshot.Wait, r engine.Result) error {
 	return nil
 }
 
-func (s saga) Recover(t *engine.Turn, _ engine.Operation, _ json.RawMessage) error {
+func (s saga) Recover(t *engine.Turn, op engine.Operation, _ json.RawMessage) error {
+	if compensate.Recover(t, op) {
+		return nil
+	}
 	t.Snap.Error = nil
 	return send(t, payment, s.request)
 }
@@ -108,7 +114,7 @@ func (r *run) answer(payload string) {
 }
 
 func (r *run) operate(op engine.Operation) error {
-	out, err := engine.Operate(r.def, r.snap, op, nil, r.input())
+	out, err := operate.Operate(r.def, r.snap, op, nil, r.input())
 	if err == nil {
 		r.out, r.snap = out, out.Snapshot
 	}

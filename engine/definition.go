@@ -20,7 +20,7 @@ type Definition interface {
 	// Begin makes the first branch and runs until every branch waits.
 	Begin(t *Turn, input json.RawMessage) error
 	// Resume goes on at w, which the turn has already removed from the
-	// snapshot, with what satisfied it. Not asked while [Turn.Undo] compensates.
+	// snapshot, with what satisfied it.
 	Resume(t *Turn, w snapshot.Wait, r Result) error
 	// Matches reports whether an event satisfies an event wait.
 	Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawMessage) (bool, error)
@@ -83,28 +83,6 @@ type Patient interface{ GiveUp() time.Duration }
 // Tasked is a definition whose tasks have lifecycle events of their own; what
 // else has a pointer has none. Absent: only the workflow has events.
 type Tasked interface{ IsTask(pointer string) bool }
-
-// Migratable is a definition whose instances can go on in another version.
-// Absent: they end in the one that they began in.
-type Migratable interface {
-	// Document is what the author wrote, as any JSON, to show what has changed.
-	Document() any
-	// MigrateTo says how, by a map of old pointers to new ones. A Move that is nil,
-	// without an error: to is of another kind, which takes none of these.
-	MigrateTo(to Definition, pointers map[string]string) (Move, error)
-}
-
-// Move rewrites a snapshot for the other version, and lists where the instance
-// is live, in order of pointers. With a problem the snapshot is spoilt.
-type Move func(s *snapshot.Snapshot) []Position
-
-// Position is a task at which an instance is live: it has begun and not ended,
-// or is the next to run.
-type Position struct {
-	Pointer string
-	To      string // where it goes on; "" = nowhere
-	Problem string // why it cannot
-}
 
 // Retries reports whether the failure e of the command that the wait with a
 // token is for leads to a retry by its author's policy: a try around the task

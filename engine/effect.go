@@ -57,7 +57,7 @@ func ValidKey(key string) bool { return len(key) > 0 && len(key) <= MaxOwnKeyByt
 // says that this would be another request than the one before, of which nobody
 // knows what became: the definition hands it to [Turn.Halt], for an operator to
 // choose, and asks for nothing.
-func (t *Turn) Identify(c *Command, e Effect) *snapshot.Error {
+func (t Effects) Identify(c *Command, e Effect) *snapshot.Error {
 	if c.Key != "" {
 		return nil // the author's own
 	}
@@ -68,10 +68,10 @@ func (t *Turn) Identify(c *Command, e Effect) *snapshot.Error {
 	}
 	if past != nil && past.Unknown && !t.newKeyAt(e.Pointer) {
 		switch old, ok := t.In.Requests[past.Command]; {
-		case t.effect == RetrySame && ok:
+		case t.Retry == RetrySame && ok:
 			c.Target, c.Input, c.Key = old.Target, old.Input, past.Key
 			return nil
-		case t.effect != RetryNew:
+		case t.Retry != RetryNew:
 			return anotherRequest(e, past)
 		}
 	}
@@ -94,7 +94,7 @@ func anotherRequest(e Effect, past *snapshot.Effect) *snapshot.Error {
 
 // Key is the key of a command that has an effect for the first time: under the
 // epoch in which the outermost task began, and the pointer that it began with.
-func (t *Turn) Key(e Effect, c *Command) string {
+func (t Effects) Key(e Effect, c *Command) string {
 	e = t.redone(e)
 	if moved, ok := t.Snap.Moved[e.Pointer]; ok {
 		e.Pointer = moved
@@ -102,11 +102,12 @@ func (t *Turn) Key(e Effect, c *Command) string {
 	if c.Compensates {
 		e.Pointer += "/compensate"
 	}
-	return t.key(t.Snap.TaskEpoch(), e, c.digest())
+	return t.KeyIn(t.Snap.TaskEpoch(), e, c)
 }
 
-// key writes a key.
-func (t *Turn) key(epoch int64, p Effect, digest string) string {
+// KeyIn is the key of a command that has an effect in an epoch.
+func (t Effects) KeyIn(epoch int64, p Effect, c *Command) string {
+	digest := c.digest()
 	head := t.Snap.Incarnation + "/" + strconv.FormatInt(epoch, 10)
 	middle := p.Pointer + "/" + p.Visit + "/" + strconv.Itoa(p.Arm)
 	if len(head)+len(middle)+1+len(digest) > MaxKeyBytes || !plain(middle) {
@@ -122,11 +123,11 @@ func plain(s string) bool {
 }
 
 // keyed gives a command without a key one that no other command has.
-func (t *Turn) keyed(c *Command) {
+func (t Effects) keyed(c *Command) {
 	if c.Key == "" {
 		t.ordinal++
 		visit := strconv.FormatInt(t.Snap.Version, 10) + "." + strconv.Itoa(t.ordinal)
-		c.Key = t.key(t.Snap.Epoch, Effect{Pointer: c.Pointer + "/version", Visit: visit}, c.digest())
+		c.Key = t.KeyIn(t.Snap.Epoch, Effect{Pointer: c.Pointer + "/version", Visit: visit}, c)
 	}
 }
 
@@ -135,7 +136,7 @@ const whole = -1
 
 // redone is a place where the flow has been before, and what it did there has
 // been compensated since: what it does there now is another effect.
-func (t *Turn) redone(p Effect) Effect {
+func (t Effects) redone(p Effect) Effect {
 	times := 0
 	for _, e := range t.Snap.Effects {
 		same := e.Pointer == p.Pointer && e.Visit == p.Visit
@@ -151,7 +152,7 @@ func (t *Turn) redone(p Effect) Effect {
 }
 
 // past finds what is remembered of an effect.
-func (t *Turn) past(p Effect) *snapshot.Effect {
+func (t Effects) past(p Effect) *snapshot.Effect {
 	for i := range t.Snap.Effects {
 		if e := &t.Snap.Effects[i]; e.Pointer == p.Pointer && e.Visit == p.Visit && e.Arm == p.Arm {
 			return e
@@ -162,7 +163,7 @@ func (t *Turn) past(p Effect) *snapshot.Effect {
 
 // remember keeps what became of the command of a wait, until nothing can
 // repeat it.
-func (t *Turn) remember(w snapshot.Wait, done, unknown bool) {
+func (t Effects) remember(w snapshot.Wait, done, unknown bool) {
 	if w.Effect == "" {
 		return
 	}
@@ -179,14 +180,14 @@ func (t *Turn) remember(w snapshot.Wait, done, unknown bool) {
 
 // newKeyAt reports whether the author has decided for the call at a pointer
 // what an unknown outcome means.
-func (t *Turn) newKeyAt(pointer string) bool {
+func (t Effects) newKeyAt(pointer string) bool {
 	d, ok := t.def.(Repeater)
 	return ok && d.NewKey(pointer)
 }
 
-// compensatedAt notes that the effect of a completed task has been compensated: a
+// Compensated notes that the effect of a completed task has been compensated: a
 // retry that runs the task again makes another effect.
-func (t *Turn) compensatedAt(c snapshot.Compensation) {
+func (t Effects) Compensated(c snapshot.Compensation) {
 	if e := t.past(Effect{c.Pointer, c.Visit, whole}); e != nil {
 		e.Undone++
 		return
@@ -212,7 +213,7 @@ func opener(waits []snapshot.Wait, often int) func(key string) bool {
 
 // forgetEffects drops what no retry can repeat any more, and what a retry can
 // tell by itself. Nothing is dropped while an operator may retry.
-func (t *Turn) forgetEffects() {
+func (t Effects) forgetEffects() {
 	s := t.Snap
 	if len(s.Effects) == 0 {
 		return
@@ -241,9 +242,4 @@ func (t *Turn) forgetEffects() {
 	if len(s.Effects) == 0 {
 		s.Effects = nil
 	}
-}
-
-// errIncarnation says that the caller of Begin gave the instance no incarnation.
-func errIncarnation(id string) error {
-	return fmt.Errorf("engine: %s: a first turn needs an incarnation", id)
 }

@@ -6,13 +6,15 @@
 // arguments always give the same bytes, so a decision that was lost in a crash
 // is simply made again.
 //
-// [Begin] makes the first turn of an instance, [Step] every later one, and
-// [Operate] what an operator asks for.
+// [Begin] makes the first turn of an instance, [Step] every later one, and [Decide]
+// those that somebody asks for without a signal.
 package engine
 
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -204,6 +206,22 @@ type Destination struct {
 	Host   string // with its port; "" = no request
 }
 
+// TargetEvent is the target of a command that publishes a CloudEvent, which
+// is its input. It has no token: nothing waits for it. No function can have
+// this name.
+const TargetEvent = "event:publish"
+
+// MaxEventBytes bounds an emitted event, as JSON. It leaves room for the
+// envelope in which a listening instance gets it.
+const MaxEventBytes = 28_000
+
+// EventSpace is the namespace of the ids of emitted events.
+var EventSpace = uuid.MustParse("0f6d0c7e-3b0e-5d53-8a43-64c6a1d6b6a8")
+
+// EventSource is the source of events that instances of a definition emit,
+// where their author names none.
+func EventSource(definition string) string { return "aqueduct:" + definition }
+
 // Message is a signal to be delivered, to this instance or to another.
 type Message struct {
 	Envelope signal.Envelope // SignalID is derived, so a repeated decision repeats it
@@ -231,21 +249,21 @@ const (
 	TaskEscalated TaskEvent = "escalated" // its due date passed; it stays open
 )
 
-// Task is a piece of work for a person, as the definition asks for it.
+// Task is a piece of work for a person: what a document says has its name in JSON.
 type Task struct {
-	Name            string          `json:"name,omitempty"`
-	Title           string          `json:"title,omitempty"`
-	Assignee        string          `json:"assignee,omitempty"`
+	Name            string          `json:"-"`
+	Title           string          `json:"title,omitempty" max:"1000"`
+	Assignee        string          `json:"assignee,omitempty" max:"256"`
 	CandidateUsers  []string        `json:"candidateUsers,omitempty"`
 	CandidateGroups []string        `json:"candidateGroups,omitempty"`
 	ExcludedUsers   []string        `json:"excludedUsers,omitempty"`
 	Payload         json.RawMessage `json:"payload,omitempty"`
 	Form            json.RawMessage `json:"form,omitempty"`
 	Priority        int             `json:"priority,omitempty"`
-	DueAt           time.Time       `json:"dueAtUtc,omitzero"`
+	DueAt           time.Time       `json:"-"`
 	EscalateTo      []string        `json:"escalateTo,omitempty"` // groups that are candidates once it is due
 	Outcomes        []string        `json:"outcomes,omitempty"`
-	Pointer         string          `json:"ptr,omitempty"`
+	Pointer         string          `json:"-"`
 }
 
 // Failure is how an attempt to perform a command ended without a result.

@@ -60,7 +60,7 @@ type life struct {
 
 // watch has the turn gather lifecycle events, when it shall. A schedule is no
 // run of a workflow, and has none.
-func (t *Turn) watch(def Definition) {
+func watch(t *Turn, def Definition) {
 	t.def = def
 	if !t.In.Lifecycle || t.Snap.Schedule != nil {
 		return
@@ -84,9 +84,9 @@ func (t *Turn) Tell(e LifecycleEvent) {
 	t.life.events = append(t.life.events, e)
 }
 
-// tellAll tells the event of all tasks under way: the innermost first, but
+// TellAll tells the event of all tasks under way: the innermost first, but
 // those that go on from outside in.
-func (t *Turn) tellAll(typ string) {
+func (t *Turn) TellAll(typ string) {
 	if t.life == nil {
 		return
 	}
@@ -100,7 +100,7 @@ func (t *Turn) tellAll(typ string) {
 }
 
 // publishLifecycle adds the command that publishes what the turn has noted.
-func (t *Turn) publishLifecycle() {
+func publishLifecycle(t *Turn) {
 	if t.life == nil || len(t.life.events) == 0 {
 		return
 	}
@@ -108,6 +108,6 @@ func (t *Turn) publishLifecycle() {
 		Definition: t.Snap.Definition, Version: t.Snap.Version, At: t.In.Now, Previous: t.Snap.Lifecycle, Events: t.life.events,
 	})
 	c := Command{Target: TargetLifecycle, Input: input, Headers: t.Snap.Headers}
-	t.keyed(&c)
+	t.Effects.keyed(&c)
 	t.Snap.Lifecycle = t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryLifecycle, Command: &c})
 }

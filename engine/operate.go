@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
-
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -26,91 +24,30 @@ const (
 // Operations lists them all.
 var Operations = []Operation{Suspend, Resume, Retry, RetrySame, RetryNew, Skip, Cancel}
 
-// Operate decides what an operation does. in.Signal carries the actor in its
-// headers; output is what a skipped task is taken to have answered (nil = null).
-// Problems: instance.closed, instance.not-faulted, instance.compensated,
-// instance.suspended, instance.not-suspended, effect.undecided.
-func Operate(def Definition, snap snapshot.Snapshot, op Operation, output json.RawMessage, in Input) (*Outcome, error) {
-	out, err := operate(def, snap, op, output, in)
-	if err != nil {
+// Decide decides a turn that no signal makes: change says what it does, and in.Signal
+// who asks. Signals that were kept until their turn came are applied when it has come;
+// without a definition nothing runs, and none is. Problems: instance.closed, and those
+// of change.
+func Decide(def Definition, snap snapshot.Snapshot, in Input, change func(t *Turn) error) (*Outcome, error) {
+	if snap.Status.Closed() {
+		return nil, problem.New(problem.Conflict, "instance.closed", "instance %s is %s", snap.InstanceID, snap.Status)
+	}
+	t := newTurn(snap.Clone(), in)
+	watch(t, def)
+	if err := change(t); err != nil {
 		return nil, err
+	}
+	out, err := t.finish()
+	if err != nil || def == nil {
+		return out, err
 	}
 	return followed(def, out, in), nil
 }
 
-func operate(def Definition, snap snapshot.Snapshot, op Operation, output json.RawMessage, in Input) (*Outcome, error) {
-	conflict := func(code, detail string) (*Outcome, error) {
-		return nil, problem.New(problem.Conflict, code, "instance %s %s", snap.InstanceID, detail)
-	}
-	if snap.Status.Closed() {
-		return conflict("instance.closed", "is "+string(snap.Status))
-	}
-	retries := op == Retry || op == RetrySame || op == RetryNew
-	if (retries || op == Skip) && snap.Status != snapshot.Faulted {
-		return conflict("instance.not-faulted", "is "+string(snap.Status)+", not faulted")
-	}
-	if op == Retry && snap.Error != nil && snap.Error.Type == TypeUndecided {
-		return nil, problem.New(problem.Conflict, "effect.undecided", "instance %s: %s", snap.InstanceID, snap.Error.Detail).
-			WithHint("ask the outside what became of it, then retry-same, retry-new or skip")
-	}
-	if (retries || op == Skip) && snap.Undo != nil && snap.Undo.Done {
-		return conflict("instance.compensated", "has compensated what it had completed: start it anew, and cancel this one")
-	}
-	t := newTurn(snap.Clone(), in)
-	t.watch(def)
-	switch op {
-	case Suspend:
-		if snap.Status == snapshot.Suspended {
-			return conflict("instance.suspended", "is suspended already")
-		}
-		if snap.Status == snapshot.Faulted {
-			return conflict("instance.faulted", "is faulted: nothing goes on until it is retried or skipped")
-		}
-		t.Snap.ResumeAs, t.Snap.Status = snap.Status, snapshot.Suspended
-		t.operated(EntrySuspended)
-		t.tellAll(TaskSuspendedEvent)
-		t.Tell(LifecycleEvent{Type: WorkflowSuspendedEvent})
-		return t.finish()
-	case Resume:
-		if snap.Status != snapshot.Suspended {
-			return conflict("instance.not-suspended", "is "+string(snap.Status))
-		}
-		t.operated(EntryResumed)
-		t.Snap.Status, t.Snap.ResumeAs = snap.ResumeAs, ""
-		t.Tell(LifecycleEvent{Type: WorkflowResumedEvent})
-		t.tellAll(TaskResumedEvent)
-		if err := t.catchUp(def); err != nil {
-			return nil, err
-		}
-	case Cancel:
-		t.operated(EntryCancelled)
-		t.cancel()
-		t.tellParent(nil, cancelledChild())
-	case Retry, RetrySame, RetryNew:
-		t.effect = op
-		t.operated(EntryRetried)
-		t.Snap.Status = snapshot.Running
-		t.Tell(LifecycleEvent{Type: WorkflowResumedEvent})
-		if err := t.recover(def, op, nil); err != nil {
-			return nil, err
-		}
-	case Skip:
-		t.operated(EntrySkipped)
-		t.Snap.Status = snapshot.Running
-		t.Tell(LifecycleEvent{Type: WorkflowResumedEvent})
-		if err := t.recover(def, op, output); err != nil {
-			return nil, err
-		}
-	default:
-		return nil, problem.New(problem.Invalid, "operation.unknown", "operation %q is unknown", op)
-	}
-	return t.finish()
-}
-
-// catchUp applies the kept signals in the order in which they came: those with
+// CatchUp applies the kept signals in the order in which they came: those with
 // a token to their waits, the others to what they match now. Those that match
 // nothing stay kept, and so do all that follow a fault.
-func (t *Turn) catchUp(def Definition) error {
+func (t *Turn) CatchUp() error {
 	kept := t.Snap.Buffer
 	t.Snap.Buffer = nil
 	for i, b := range kept {
@@ -123,7 +60,7 @@ func (t *Turn) catchUp(def Definition) error {
 		}
 		env := signal.Envelope{Type: signal.Type(b.Type), Payload: b.Payload}
 		if b.Token == "" {
-			delivered, later, err := t.deliverEvent(def, env, b.Actor)
+			delivered, later, err := intake{t}.deliverEvent(t.def, env, b.Actor)
 			if err != nil {
 				return err
 			}
@@ -141,36 +78,23 @@ func (t *Turn) catchUp(def Definition) error {
 			return err
 		}
 		r.Actor = b.Actor
-		if err := t.apply(def, w, r, env); err != nil {
+		if err := (intake{t}).apply(t.def, w, r, env); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Turn) operated(entry string) {
-	m := Meta{Actor: t.In.Signal.Headers[signal.HeaderActor]}
+// Operated records what somebody has asked for, of the type of the entry.
+func (t *Turn) Operated(entry string) {
+	e := Entry{Kind: KindEvent, Dir: In, Type: entry, Data: t.In.Signal.Payload, Meta: Meta{Actor: t.In.Signal.Headers[signal.HeaderActor]}}
 	if t.Snap.Error != nil {
-		m.Pointer = t.Snap.Error.Instance
+		e.Meta.Pointer = t.Snap.Error.Instance
 	}
-	t.Append(Entry{Kind: KindEvent, Dir: In, Type: entry, Data: t.In.Signal.Payload, Meta: m})
-}
-
-// Amend decides a turn in which nothing runs: what an instance remembers is
-// changed as an operator asks, and the entry that change gives says how. in.Signal
-// carries the actor. Problem: instance.closed, and those of change.
-func Amend(snap snapshot.Snapshot, in Input, change func(t *Turn) (Entry, error)) (*Outcome, error) {
-	if snap.Status.Closed() {
-		return nil, problem.New(problem.Conflict, "instance.closed", "instance %s is %s", snap.InstanceID, snap.Status)
+	if t.In.Signal.Type == signal.OperatorRequest { // from a queue: it may come again
+		e.SignalID = t.In.Signal.SignalID
 	}
-	t := newTurn(snap.Clone(), in)
-	e, err := change(t)
-	if err != nil {
-		return nil, err
-	}
-	e.Kind, e.Dir, e.Meta.Actor = KindEvent, In, in.Signal.Headers[signal.HeaderActor]
 	t.Append(e)
-	return t.finish()
 }
 
 // FaultFirst begins an instance that has faulted: with an error that the engine
@@ -181,8 +105,8 @@ func FaultFirst(def Definition, begun snapshot.Snapshot, e snapshot.Error, in In
 		StartedAt: begun.StartedAt, Headers: begun.Headers, State: snapshot.State{Input: begun.State.Input},
 		Parent: begun.Parent, Schedule: begun.Schedule, Incarnation: begun.Incarnation,
 	}, in)
-	t.watch(def)
-	t.started()
+	watch(t, def)
+	intake{t}.started()
 	t.Fault(e)
 	return t.finish()
 }
@@ -200,7 +124,7 @@ func Unwritten(cause error) snapshot.Error {
 // it decided, such as a snapshot over its size limit.
 func FaultWith(snap snapshot.Snapshot, e snapshot.Error, in Input) (*Outcome, error) {
 	t := newTurn(snap.Clone(), in)
-	t.watch(nil)
+	watch(t, nil)
 	t.Fault(e)
 	return t.finish()
 }

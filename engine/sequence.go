@@ -18,7 +18,7 @@ import (
 // and says nothing: so closes a gap whoever knows that nothing will come.
 
 // numbered applies a signal with a sequence, when it is its turn.
-func (t *Turn) numbered(def Definition) (*Outcome, error) {
+func (t intake) numbered(def Definition) (*Outcome, error) {
 	env, s := t.In.Signal, t.Snap
 	last, known := s.Last(env.Sender)
 	if i := s.Waiting(env.Sender, env.Sequence); i >= 0 && isEmpty(env) {
@@ -44,7 +44,7 @@ func (t *Turn) numbered(def Definition) (*Outcome, error) {
 }
 
 // took notes that the number of a signal is taken.
-func (t *Turn) took(env signal.Envelope) {
+func (t intake) took(env signal.Envelope) {
 	i := slices.IndexFunc(t.Snap.Senders, func(x snapshot.Sender) bool { return x.Name == env.Sender })
 	t.Snap.Senders[i].Last = env.Sequence
 }
@@ -56,7 +56,7 @@ func isEmpty(env signal.Envelope) bool {
 }
 
 // keepAhead keeps a signal until its turn comes.
-func (t *Turn) keepAhead() (*Outcome, error) {
+func (t intake) keepAhead() (*Outcome, error) {
 	env := t.In.Signal
 	if len(t.Snap.Ahead) >= snapshot.MaxAhead {
 		return nil, problem.New(problem.TooLarge, "limit.ahead", "instance %s keeps %d signals already that wait for their turn", env.InstanceID, snapshot.MaxAhead).
@@ -98,9 +98,9 @@ func followed(def Definition, out *Outcome, in Input) *Outcome {
 		}
 		if err != nil {
 			t := newTurn(s.Clone(), in)
-			t.took(in.Signal)
+			intake{t}.took(in.Signal)
 			t.refusal = err.Error()
-			if next, err = t.ignore(Refused); err != nil {
+			if next, err = (intake{t}).ignore(Refused); err != nil {
 				return out
 			}
 		}

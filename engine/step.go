@@ -18,24 +18,25 @@ import (
 // begin.
 func Begin(def Definition, instanceID string, start signal.Start, in Input) (*Outcome, error) {
 	if in.Incarnation == "" {
-		return nil, errIncarnation(instanceID)
+		return nil, fmt.Errorf("engine: %s: a first turn needs an incarnation", instanceID)
 	}
 	t := newTurn(snapshot.Snapshot{
 		InstanceID: instanceID,
 		Definition: def.Ref(),
-		Business:   snapshot.BusinessReference{Key: start.BusinessKey, Parts: start.KeyParts},
+		Business:   snapshot.BusinessReference(start.Business()),
 		Status:     snapshot.Running,
-		StartedAt:  in.Now.UTC(),
 		Headers:    lasting(in.Signal.Headers),
 		State:      snapshot.State{Input: start.Input},
-		Parent:     parentOf(start.Parent),
-		Schedule:   scheduleOf(start.Schedule),
+		Parent:     (*snapshot.Parent)(start.Parent),
 
 		Incarnation: in.Incarnation,
 	}, in)
 	t.Snap.StartedAt = t.In.Now
-	t.watch(def)
-	t.started()
+	if s := start.Schedule; s != nil {
+		t.Snap.Schedule = &snapshot.Schedule{Generation: s.Generation, Due: s.Due}
+	}
+	watch(t, def)
+	intake{t}.started()
 	var err error
 	if s, scheduled := def.(Scheduled); start.Schedule == nil {
 		err = def.Begin(t, start.Input)
@@ -57,16 +58,16 @@ func Begin(def Definition, instanceID string, start signal.Start, in Input) (*Ou
 	t.In.Signal = env
 	t.settle()
 	if t.Snap.Status.Closed() {
-		return t.ignore(Closed) // it ran to its end and did not listen
+		return intake{t}.ignore(Closed) // it ran to its end and did not listen
 	}
 	if env.Sequence > 0 {
-		return t.numbered(def)
+		return intake{t}.numbered(def)
 	}
-	return t.external(def)
+	return intake{t}.external(def)
 }
 
 // started records that the instance has begun.
-func (t *Turn) started() {
+func (t intake) started() {
 	m := Meta{Actor: t.In.Signal.Headers[signal.HeaderActor]}
 	t.Append(Entry{Kind: KindEvent, Dir: In, Type: EntryStarted, Data: t.Snap.State.Input, Meta: m})
 	t.Tell(LifecycleEvent{Type: WorkflowStartedEvent})
@@ -102,23 +103,23 @@ func step(def Definition, snap *snapshot.Snapshot, in Input) (*Outcome, error) {
 		s = snap.Clone()
 	}
 	t := newTurn(s, in)
-	t.watch(def)
+	watch(t, def)
 	switch {
 	case env.Type == signal.StartRequest:
 		return nil, problem.New(problem.Conflict, "instance.exists", "instance %s has been started", snap.InstanceID)
 	case snap.Status.Closed():
 		passOn(t)
-		return t.ignore(Closed)
+		return intake{t}.ignore(Closed)
 	case env.Type == signal.CancelRequest:
-		return t.onCancel()
+		return intake{t}.onCancel()
 	case env.WaitingToken != "":
-		return t.token(def)
+		return intake{t}.token(def)
 	case env.Sequence > 0:
-		return t.numbered(def)
+		return intake{t}.numbered(def)
 	case env.ExpectedVersion > 0 && env.ExpectedVersion != snap.Version:
-		return t.ignore(Stale)
+		return intake{t}.ignore(Stale)
 	case env.Type == signal.ExternalSignal:
-		return t.external(def)
+		return intake{t}.external(def)
 	}
 	return nil, problem.New(problem.Invalid, "signal.invalid", "%s needs a waitingToken", env.Type)
 }
@@ -139,7 +140,7 @@ func lasting(headers map[string]string) map[string]string {
 }
 
 // token applies a signal to the wait that has its token.
-func (t *Turn) token(def Definition) (*Outcome, error) {
+func (t intake) token(def Definition) (*Outcome, error) {
 	w, ok := t.Snap.Wait(t.In.Signal.WaitingToken)
 	if !ok || !fits(t.In.Signal.Type, w.Kind) {
 		return t.ignore(Stale)
@@ -209,7 +210,7 @@ func outputOf(payload json.RawMessage) (json.RawMessage, bool) {
 }
 
 // resume consumes w and goes on.
-func (t *Turn) resume(def Definition, w snapshot.Wait, r Result) (*Outcome, error) {
+func (t intake) resume(def Definition, w snapshot.Wait, r Result) (*Outcome, error) {
 	if err := t.apply(def, w, r, t.In.Signal); err != nil {
 		return nil, err
 	}
@@ -217,9 +218,9 @@ func (t *Turn) resume(def Definition, w snapshot.Wait, r Result) (*Outcome, erro
 }
 
 // apply records a signal, consumes w with it, and has the definition go on.
-func (t *Turn) apply(def Definition, w snapshot.Wait, r Result, env signal.Envelope) error {
+func (t intake) apply(def Definition, w snapshot.Wait, r Result, env signal.Envelope) error {
 	t.take(w, r.Error != nil && r.Unknown)
-	t.remember(w, r.Error == nil, r.Unknown)
+	t.Effects.remember(w, r.Error == nil, r.Unknown)
 	m := Meta{Pointer: w.Pointer, Actor: r.Actor, Command: w.Command, Sender: env.Sender, Sequence: env.Sequence}
 	e := Entry{Kind: KindEvent, Dir: In, Type: string(env.Type), Data: env.Payload, Meta: m}
 	if env.Type == signal.ExternalSignal {
@@ -234,15 +235,11 @@ func (t *Turn) apply(def Definition, w snapshot.Wait, r Result, env signal.Envel
 	}
 	if t.Snap.Schedule != nil {
 		if s, ok := def.(Scheduled); ok {
-			return s.ResumeSchedule(t, w, r)
+			return s.ResumeSchedule(t.Turn, w, r)
 		}
 		return errNotScheduled(t.Snap)
 	}
-	if t.Snap.Undo != nil {
-		t.compensated(w, r)
-		return nil
-	}
-	return def.Resume(t, w, r)
+	return def.Resume(t.Turn, w, r)
 }
 
 func completion(w snapshot.Wait, r Result) TaskChange {
@@ -255,12 +252,12 @@ func completion(w snapshot.Wait, r Result) TaskChange {
 
 // external gives an application's signal to the state in which the instance
 // rests, or to the listens that it satisfies, or keeps it for a listen to come.
-func (t *Turn) external(def Definition) (*Outcome, error) {
+func (t intake) external(def Definition) (*Outcome, error) {
 	m, ok := def.(Stateful)
 	stateful := ok && m.HasStates()
 	if w, rests := t.Snap.Resting(); rests && stateful {
 		r := Result{Output: t.In.Signal.Payload, Actor: t.In.Signal.Headers[signal.HeaderActor]}
-		if err := m.Admit(t, w, r); err != nil {
+		if err := m.Admit(t.Turn, w, r); err != nil {
 			return nil, err
 		}
 		return t.resume(def, w, r)
@@ -303,7 +300,7 @@ func inTransition(s *snapshot.Snapshot) error {
 // wait side by side all get it, each once. A listen that the event brings
 // about does not. Later says that a listen shall get it that is at work on the
 // event before.
-func (t *Turn) deliverEvent(def Definition, env signal.Envelope, actor string) (took, later bool, err error) {
+func (t intake) deliverEvent(def Definition, env signal.Envelope, actor string) (took, later bool, err error) {
 	type place struct {
 		branch  int
 		pointer string
@@ -343,7 +340,7 @@ func (t *Turn) deliverEvent(def Definition, env signal.Envelope, actor string) (
 }
 
 // keep puts the signal into the continuation buffer.
-func (t *Turn) keep() (*Outcome, error) {
+func (t intake) keep() (*Outcome, error) {
 	if err := t.buffer(); err != nil {
 		return nil, err
 	}
@@ -354,7 +351,7 @@ func (t *Turn) keep() (*Outcome, error) {
 	return out, err
 }
 
-func (t *Turn) buffer() error {
+func (t intake) buffer() error {
 	env := t.In.Signal
 	if len(t.Snap.Buffer) >= snapshot.MaxBuffered {
 		return problem.New(problem.TooLarge, "limit.buffer", "instance %s keeps %d early signals already", env.InstanceID, snapshot.MaxBuffered)
@@ -368,7 +365,7 @@ func (t *Turn) buffer() error {
 
 // roomFor refuses to keep a signal when those kept have too much in them. What
 // the instance waits for, and gets while it is suspended, has its place anyway.
-func (t *Turn) roomFor(env signal.Envelope) error {
+func (t intake) roomFor(env signal.Envelope) error {
 	if env.WaitingToken != "" {
 		return nil
 	}
@@ -395,7 +392,7 @@ func buffered(env signal.Envelope) snapshot.Buffered {
 }
 
 // ignore records a signal that changes nothing.
-func (t *Turn) ignore(d Disposition) (*Outcome, error) {
+func (t intake) ignore(d Disposition) (*Outcome, error) {
 	t.note(d)
 	status := t.Snap.Status
 	out, err := t.finish()
@@ -403,7 +400,7 @@ func (t *Turn) ignore(d Disposition) (*Outcome, error) {
 	return out, err
 }
 
-func (t *Turn) note(d Disposition) {
+func (t intake) note(d Disposition) {
 	t.out.Disposition = d
 	m := Meta{Disposition: d, Actor: t.In.Signal.Headers[signal.HeaderActor]}
 	m.Sender, m.Sequence, m.Refusal = t.In.Signal.Sender, t.In.Signal.Sequence, t.refusal

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -20,11 +21,14 @@ import (
 // Turn is a decision in the making: a private copy of the snapshot, and what
 // has been decided so far. A [Definition] changes the snapshot through it: it
 // asks for something by Perform, Detach, Ask, Emit, Spawn or Await, goes back on
-// it by Withdraw, and ends the instance by Complete, Fault, Halt or Undo. In Snap
+// it by Withdraw, and ends the instance by Complete, Fault or Halt. In Snap
 // it writes what it remembers itself: its branches, state and compensations.
 type Turn struct {
-	Snap *snapshot.Snapshot // of the outcome
-	In   Input
+	Snap    *snapshot.Snapshot // of the outcome
+	In      Input
+	Effects Effects
+
+	Retry Operation // RetrySame or RetryNew: what an operator has decided; "" = nothing
 
 	out     Outcome
 	first   [2]Entry   // of the outcome: what came, and a command, in most turns
@@ -33,11 +37,16 @@ type Turn struct {
 	bytes   int        // of the data that the turn writes beside the snapshot
 	ran     []string   // their pointers, for the timeline
 	life    *life      // nil = no lifecycle events
-	effect  Operation  // RetrySame or RetryNew: what an operator has decided; "" = nothing
 	refusal string     // why the signal, which nobody has any more, is refused
 	awaits  bool       // the turn adds a wait
 	def     Definition // what the instance runs; nil = nothing
 }
+
+// Effects gives commands their keys, and intake takes the signal, each for its turn.
+type (
+	Effects struct{ *Turn }
+	intake  struct{ *Turn }
+)
 
 // MaxTurnBytes bounds the data that the tasks of a turn write beside the
 // snapshot, so that a thousand tasks of a megabyte each are no gigabyte: with
@@ -48,15 +57,8 @@ const MaxTurnBytes = 4 << 20
 const maxRan = 64
 
 func newTurn(s snapshot.Snapshot, in Input) *Turn {
-	if in.Limits.Steps == 0 {
-		in.Limits.Steps = DefaultSteps
-	}
-	if in.Limits.FanOut == 0 {
-		in.Limits.FanOut = DefaultFanOut
-	}
-	if in.Limits.Items == 0 {
-		in.Limits.Items = DefaultItems
-	}
+	l := &in.Limits
+	l.Steps, l.FanOut, l.Items = cmp.Or(l.Steps, DefaultSteps), cmp.Or(l.FanOut, DefaultFanOut), cmp.Or(l.Items, DefaultItems)
 	in.Now = in.Now.UTC().Truncate(time.Microsecond)
 	in.Epoch = max(in.Epoch, 1)
 	s.EnterEpoch(in.Epoch)
@@ -64,7 +66,7 @@ func newTurn(s snapshot.Snapshot, in Input) *Turn {
 	s.UpdatedAt = in.Now
 	t := &Turn{In: in, out: Outcome{Snapshot: s, Disposition: Applied}}
 	t.out.Entries = t.first[:0]
-	t.Snap = &t.out.Snapshot
+	t.Snap, t.Effects = &t.out.Snapshot, Effects{t}
 	return t
 }
 
@@ -117,7 +119,7 @@ func signerOf(key []byte) *signer {
 
 // uniqueID names what this turn makes; it is unique, not secret, and no longer
 // for a long id of the instance.
-func (t *Turn) uniqueID() string {
+func uniqueID(t *Turn) string {
 	t.ordinal++
 	var buf [64]byte
 	b := append(append(buf[:0], t.Snap.Incarnation...), '.')
@@ -127,7 +129,7 @@ func (t *Turn) uniqueID() string {
 }
 
 // taskID names a human task by its instance, for people type it.
-func (t *Turn) taskID() string {
+func taskID(t *Turn) string {
 	t.ordinal++
 	return signal.Bounded(t.Snap.InstanceID + "." + strconv.FormatInt(t.Snap.Version, 10) + "." + strconv.Itoa(t.ordinal))
 }
@@ -174,10 +176,10 @@ func (t *Turn) Await(w snapshot.Wait) snapshot.Wait {
 
 // Perform adds a command and the wait for its result. A command that has no
 // idempotency key gets one of its own. Of one that has its key by
-// [Turn.Identify], the wait's Effect is the key, and Visit and Arm are the
+// [Effects.Identify], the wait's Effect is the key, and Visit and Arm are the
 // effect's: so a retry finds it again.
 func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
-	t.keyed(&c)
+	t.Effects.keyed(&c)
 	w.Kind = snapshot.WaitCommand
 	w.Command = t.Snap.Position + 1
 	w = t.Await(w)
@@ -190,16 +192,24 @@ func (t *Turn) Perform(c Command, w snapshot.Wait) snapshot.Wait {
 // Detach adds a command whose result nobody waits for; one that fails is a dead
 // letter.
 func (t *Turn) Detach(c Command) {
-	t.keyed(&c)
+	t.Effects.keyed(&c)
 	c.Headers = t.Snap.Headers
 	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryCall, Command: &c, Meta: Meta{Pointer: c.Pointer}})
+}
+
+// Emit adds a command that publishes a CloudEvent, as JSON of at most
+// [MaxEventBytes], under a key of [Effects.Key]; "" = one of its own.
+func (t *Turn) Emit(event json.RawMessage, pointer, key string) {
+	c := Command{Target: TargetEvent, Input: event, Pointer: pointer, Headers: t.Snap.Headers, Key: key}
+	t.Effects.keyed(&c)
+	t.Append(Entry{Kind: KindCommand, Dir: Out, Type: EntryEmitted, Command: &c, Meta: Meta{Pointer: pointer}})
 }
 
 // Ask adds a human task and the wait for its completion; a due date is a timer
 // beside it.
 func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
 	w.Kind = snapshot.WaitTask
-	w.TaskID = t.taskID()
+	w.TaskID = taskID(t)
 	w = t.Await(w)
 	t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: TaskCreated, Create: &task})
 	data, _ := json.Marshal(map[string]string{"taskId": w.TaskID, "title": task.Title})
@@ -210,6 +220,15 @@ func (t *Turn) Ask(task Task, w snapshot.Wait) snapshot.Wait {
 	return w
 }
 
+// escalate is what the passing of a due date does: the task is escalated and
+// stays open, and the workflow stays where it is.
+func (t *Turn) escalate(w snapshot.Wait) error {
+	t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: TaskEscalated})
+	data, err := json.Marshal(map[string]string{"taskId": w.TaskID})
+	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryEscalated, Data: data, Meta: Meta{Pointer: w.Pointer}})
+	return err
+}
+
 // send sends a signal to an instance; a due that is zero means at once.
 func (t *Turn) send(to string, typ signal.Type, token string, due time.Time, payload json.RawMessage) {
 	t.bytes += len(payload)
@@ -218,7 +237,7 @@ func (t *Turn) send(to string, typ signal.Type, token string, due time.Time, pay
 		headers = nil
 	}
 	t.out.Send = append(t.out.Send, Message{Due: due, Envelope: signal.Envelope{
-		SignalID: t.uniqueID(), InstanceID: to, RuntimeProvider: signal.Provider, Type: typ,
+		SignalID: uniqueID(t), InstanceID: to, RuntimeProvider: signal.Provider, Type: typ,
 		WaitingToken: token, OccurredAt: t.In.Now, DueAt: due, Payload: payload, Headers: headers,
 	}})
 }
@@ -234,12 +253,12 @@ func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 		}
 		if w.Command > 0 {
 			t.out.Settled = append(t.out.Settled, Settled{Position: w.Command, Unknown: true})
-			t.remember(w, false, true) // it may be under way
+			t.Effects.remember(w, false, true) // it may be under way
 		}
 		if w.Kind == snapshot.WaitTask {
 			t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: how})
 		}
-		t.forgetChild(w, false)
+		forgetChild(t, w, false)
 	}
 	t.Snap.Waits = kept
 }
@@ -259,7 +278,7 @@ func (t *Turn) take(w snapshot.Wait, unknown bool) {
 	if w.Command > 0 {
 		t.out.Settled = append(t.out.Settled, Settled{Position: w.Command, Unknown: unknown})
 	}
-	t.forgetChild(w, true)
+	forgetChild(t, w, true)
 }
 
 // Early takes the first kept signal that satisfies one of the waits to come, and
@@ -285,21 +304,21 @@ func (t *Turn) Early(waits []snapshot.Wait) (i int, event json.RawMessage, ok bo
 
 // Complete ends the instance with its output.
 func (t *Turn) Complete(output json.RawMessage) {
-	t.tellAll(TaskCancelledEvent)
+	t.TellAll(TaskCancelledEvent)
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
 	t.Snap.Branches, t.Snap.Buffer, t.Snap.Ahead, t.Snap.Error, t.Snap.Compensations = nil, nil, nil, nil, nil
 	t.Snap.State.Output = output
 	t.Snap.Status = snapshot.Completed
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCompleted, Data: output})
 	t.Tell(LifecycleEvent{Type: WorkflowCompletedEvent})
-	t.tellParent(output, nil)
+	tellParent(t, output, nil)
 }
 
 // Fault stops the instance with an error that nobody caught. Its branches stay,
 // so that an operator can retry or skip the task that failed.
 func (t *Turn) Fault(e snapshot.Error) {
 	t.Halt(e)
-	t.tellParent(nil, &e)
+	tellParent(t, nil, &e)
 }
 
 // Halt is Fault for an instance that may yet go on as if nothing had been: who
@@ -332,8 +351,8 @@ func (t *Turn) finish() (*Outcome, error) {
 	s := t.Snap
 	t.settle()
 	s.Arrange()
-	t.publishLifecycle()
-	t.forgetEffects()
+	publishLifecycle(t)
+	t.Effects.forgetEffects()
 	if err := check(s, t.awaits); err != nil {
 		return nil, err
 	}

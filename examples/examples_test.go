@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
@@ -377,7 +378,7 @@ func (n node) accounts(t *testing.T, id string) {
 			t.Error("delivered is not processed")
 		}
 		for _, want := range []engine.Disposition{engine.Applied, engine.Duplicate} {
-			got, err := n.Acknowledge(t.Context(), id, entries[i].Position, engine.Ack{Outcome: engine.AckProcessed})
+			got, err := n.Acknowledge(t.Context(), id, entries[i].Position, ack.Ack{Outcome: ack.Processed})
 			if got != want || err != nil {
 				t.Errorf("acknowledged: %s, %v; want %s", got, err, want)
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/aqueduct-engine/aqueduct/compensate"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -21,7 +22,7 @@ const (
 // instance is faulted. An error that leaves a branch ends the fork with all its
 // branches, and is raised there. An error that is not the workflow's is
 // returned.
-func (r *run) settle(n *Node, err error) error {
+func (r tries) settle(n *Node, err error) error {
 	var u *undecided
 	if errors.As(err, &u) {
 		return r.halt(u)
@@ -37,27 +38,27 @@ func (r *run) settle(n *Node, err error) error {
 		}
 		i, caught, catchErr := r.taker(e.e)
 		if catchErr != nil {
-			r.failed(raiser, i+1, e.e)
+			r.progress.failed(raiser, i+1, e.e)
 			raiser = nil
 			err = catchErr // the catch's own condition failed: that is the error now
-			r.unwind(i, engine.TaskCancelled)
-			r.failing(err)
+			r.waits.unwind(i, engine.TaskCancelled)
+			r.progress.failing(err)
 			r.leave(engine.TaskCancelled)
 			continue
 		}
-		r.failed(raiser, i+1, e.e)
+		r.progress.failed(raiser, i+1, e.e)
 		raiser = nil
 		if !caught {
-			fork := r.forked()
+			fork := r.forks.forked()
 			if fork == nil {
 				return r.fault(e.e)
 			}
 			r.b.Frames = r.b.Frames[:1] // the others have failed
-			if r, err = r.up(fork); err != nil {
+			if r.run, err = r.forks.up(fork); err != nil {
 				return err
 			}
-			r.prune(engine.TaskCancelled)
-			r.failing(e)
+			r.forks.prune(engine.TaskCancelled)
+			r.progress.failing(e)
 			r.leave(engine.TaskCancelled)
 			n, err = fork, e
 			continue
@@ -68,12 +69,12 @@ func (r *run) settle(n *Node, err error) error {
 		}
 		switch what {
 		case goesOn:
-			r.w.goOn(r)
+			r.w.goOn(r.run)
 			return nil
 		case retries:
 			return r.save()
 		}
-		r.failing(e)
+		r.progress.failing(e)
 		r.leave(engine.TaskCancelled)
 		err = e
 	}
@@ -81,7 +82,7 @@ func (r *run) settle(n *Node, err error) error {
 
 // taker finds the innermost try that takes an error. On an error of a
 // condition, i is the try that has it.
-func (r *run) taker(e snapshot.Error) (i int, ok bool, err error) {
+func (r tries) taker(e snapshot.Error) (i int, ok bool, err error) {
 	for i = len(r.b.Frames) - 1; i >= 0; i-- {
 		f := &r.b.Frames[i]
 		n := r.p.nodes[f.Pointer]
@@ -96,7 +97,7 @@ func (r *run) taker(e snapshot.Error) (i int, ok bool, err error) {
 	return 0, false, nil
 }
 
-func (r *run) takes(n *Node, f *snapshot.Frame, e snapshot.Error) (bool, error) {
+func (r tries) takes(n *Node, f *snapshot.Frame, e snapshot.Error) (bool, error) {
 	fields := map[string]any{"type": e.Type, "status": e.Status, "title": e.Title, "detail": e.Detail, "instance": e.Instance}
 	raw, err := json.Marshal(e)
 	if err != nil {
@@ -105,7 +106,7 @@ func (r *run) takes(n *Node, f *snapshot.Frame, e snapshot.Error) (bool, error) 
 	in, data := about(n, f), rawValue(f.Input)
 	in.vars = map[string]json.RawMessage{n.Catch.name(): raw}
 	for name, t := range n.Catch.With {
-		want, err := r.evalOn(t, &data, &in)
+		want, err := r.evals.evalOn(t, &data, &in)
 		if err != nil {
 			return false, err
 		}
@@ -136,8 +137,8 @@ const (
 )
 
 // caught goes on in the catch of the try at frame i.
-func (r *run) caught(i int, e snapshot.Error) (verdict, error) {
-	r.unwind(i, engine.TaskCancelled)
+func (r tries) caught(i int, e snapshot.Error) (verdict, error) {
+	r.waits.unwind(i, engine.TaskCancelled)
 	f := r.top()
 	n := r.p.nodes[f.Pointer]
 	raw, err := json.Marshal(e)
@@ -174,17 +175,17 @@ func (r *run) caught(i int, e snapshot.Error) (verdict, error) {
 
 // leave ends the task on top without an output: what it asked for is
 // withdrawn, and the branch's data is what the task was given.
-func (r *run) leave(how engine.TaskEvent) {
+func (r tries) leave(how engine.TaskEvent) {
 	i := len(r.b.Frames) - 1
 	f := r.b.Frames[i]
-	r.unwind(i, how)
+	r.waits.unwind(i, how)
 	r.lift(f)
 	r.restore(f)
 	r.pop()
 }
 
 // restore makes the data what the task of a frame was given.
-func (r *run) restore(f snapshot.Frame) {
+func (r tries) restore(f snapshot.Frame) {
 	if f.Raw != nil {
 		r.data = rawValue(f.Raw)
 	} else if f.Input != nil {
@@ -193,12 +194,12 @@ func (r *run) restore(f snapshot.Frame) {
 }
 
 // fault stops the instance, once what it has completed is compensated.
-func (r *run) fault(e snapshot.Error) error {
+func (r tries) fault(e snapshot.Error) error {
 	if err := r.rewind(); err != nil {
 		return err
 	}
 	if len(r.t.Snap.Compensations) > 0 {
-		r.t.Undo(e)
+		compensate.All(r.t, e)
 		return nil
 	}
 	r.t.Fault(e)
@@ -209,8 +210,8 @@ func (r *run) fault(e snapshot.Error) error {
 // what a skip passes over. The frames stay, up to the list whose next task is
 // the one that failed, and its raw input becomes the branch's data. A fork is
 // repeated as a whole: its branches are gone.
-func (r *run) rewind() error {
-	r.prune(engine.TaskCancelled)
+func (r tries) rewind() error {
+	r.forks.prune(engine.TaskCancelled)
 	for len(r.b.Frames) > 1 {
 		top := r.top()
 		if k := r.p.nodes[top.Pointer]; k != nil && k.Kind == KindList {
@@ -230,6 +231,9 @@ func (r *run) rewind() error {
 
 // Recover runs the failed task of a faulted instance again, or takes it as done.
 func (p *Program) Recover(t *engine.Turn, op engine.Operation, output json.RawMessage) error {
+	if compensate.Recover(t, op) {
+		return nil
+	}
 	r, err := p.mended(t)
 	if err != nil || r == nil {
 		return err
@@ -255,11 +259,11 @@ func (p *Program) mended(t *engine.Turn) (*run, error) {
 	w := &work{p: p, t: t}
 	r := w.branch(0)
 	t.Snap.Error = nil
-	if err := r.rewind(); err != nil { // one that FaultWith stopped stands where it stood
+	if err := r.tries.rewind(); err != nil { // one that FaultWith stopped stands where it stood
 		return nil, err
 	}
-	r.mending()
-	if err := r.again(); err != nil {
+	r.progress.mending()
+	if err := r.tries.again(); err != nil {
 		return nil, err
 	}
 	if t.Snap.Status == snapshot.Faulted {
@@ -273,7 +277,7 @@ func (p *Program) mended(t *engine.Turn) (*run, error) {
 
 // again gives the tasks around the failed one their timeouts anew, from now.
 // When one cannot be given, its error has been settled.
-func (r *run) again() error {
+func (r tries) again() error {
 	in := scope{input: r.data}
 	for i := range r.b.Frames {
 		f := &r.b.Frames[i]
@@ -287,10 +291,10 @@ func (r *run) again() error {
 		}
 		var err error
 		if after != nil {
-			err = r.deadline(n, after, f, &in)
+			err = r.waits.deadline(n, after, f, &in)
 		}
 		if n.Kind == KindListen && f.Phase != phaseDelivered && err == nil {
-			err = r.listenAgain(n, i)
+			err = r.listens.listenAgain(n, i)
 		}
 		if i > 0 && n.parent.Kind == KindTry && r.b.Frames[i-1].Attempt > 0 && n == n.parent.Body {
 			err = r.attemptDeadline(n.parent, f, &in)

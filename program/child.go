@@ -21,10 +21,10 @@ type Run struct {
 }
 
 // child starts a sub-workflow; it reports whether the branch waits for it.
-func (r *run) child(n *Node, in *scope) (waits bool, err error) {
+func (r calls) child(n *Node, in *scope) (waits bool, err error) {
 	input := json.RawMessage("null")
 	if n.Run.Input != nil {
-		v, err := r.eval(n.Run.Input, in)
+		v, err := r.evals.eval(n.Run.Input, in)
 		if err != nil {
 			return false, err
 		}

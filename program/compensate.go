@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/compensate"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -15,7 +16,7 @@ const MaxCompensations = 1_000
 
 // compensable raises an error when there is no room for what the task n would
 // record at its end: an effect that cannot be compensated is not begun.
-func (r *run) compensable(n *Node) error {
+func (r undoing) compensable(n *Node) error {
 	if n.Compensate != nil && len(r.t.Snap.Compensations) >= MaxCompensations {
 		return raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d compensations are recorded", MaxCompensations))
 	}
@@ -24,13 +25,13 @@ func (r *run) compensable(n *Node) error {
 
 // record notes what undoes the task n, which is completing: the data is its
 // output, as the next task sees it.
-func (r *run) record(n *Node, in *scope) error {
+func (r undoing) record(n *Node, in *scope) error {
 	if n.Compensate == nil {
 		return nil
 	}
 	out := r.data
 	in.out = &out
-	with, err := r.eval(n.Compensate.With, in)
+	with, err := r.evals.eval(n.Compensate.With, in)
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (r *run) record(n *Node, in *scope) error {
 	frames := line(s, r.b) // with the task's own, which is no loop around it
 	at := engine.Effect{Pointer: n.Pointer, Visit: r.p.visit(frames[:len(frames)-1])}
 	c := engine.Command{Target: n.Compensate.Target, Input: raw, Compensates: true}
-	key := r.t.Key(at, &c)
+	key := r.t.Effects.Key(at, &c)
 	s.LastStep++
 	done := snapshot.Compensation{Step: s.LastStep, Pointer: n.Pointer, Target: c.Target, Input: raw, Key: key, Visit: at.Visit}
 	i := slices.IndexFunc(s.Compensations, func(old snapshot.Compensation) bool { return old.Key == key })
@@ -58,7 +59,7 @@ func (r *run) record(n *Node, in *scope) error {
 }
 
 // tried returns the frame of the try in whose catch the task n is.
-func (r *run) tried(n *Node) (*Node, *snapshot.Frame) {
+func (r undoing) tried(n *Node) (*Node, *snapshot.Frame) {
 	for n.parent != nil {
 		if up := n.parent; up.Kind == KindTry && up.Catch.Body == n {
 			for _, f := range slices.Backward(line(r.t.Snap, r.b)) {
@@ -74,7 +75,7 @@ func (r *run) tried(n *Node) (*Node, *snapshot.Frame) {
 
 // compensateTried compensates, one step after the other, what the body of the
 // try around the catch has completed.
-func (r *run) compensateTried(n *Node) (rests bool, err error) {
+func (r undoing) compensateTried(n *Node) (rests bool, err error) {
 	try, f := r.tried(n)
 	if f == nil {
 		return false, fmt.Errorf("program: %s: %s is in no catch", r.t.Snap.InstanceID, n.Pointer)
@@ -87,7 +88,7 @@ func (r *run) compensateTried(n *Node) (rests bool, err error) {
 	}
 	for _, c := range slices.Backward(r.t.Snap.Compensations) {
 		if !underWay[c.Step] && c.Step > f.Mark && strings.HasPrefix(c.Pointer, try.Body.Pointer+"/") {
-			r.t.Compensate(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
+			compensate.Send(r.t, c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
 			return true, nil
 		}
 	}
@@ -95,8 +96,8 @@ func (r *run) compensateTried(n *Node) (rests bool, err error) {
 }
 
 // compensated takes the result of a compensation in a catch.
-func (r *run) compensated(n *Node, w snapshot.Wait, res engine.Result) (rests bool, err error) {
-	if e := r.t.Compensated(w, res); e != nil {
+func (r undoing) compensated(n *Node, w snapshot.Wait, res engine.Result) (rests bool, err error) {
+	if e := compensate.Done(r.t, w, res); e != nil {
 		e.Instance = n.Pointer
 		return false, &raised{*e}
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/migration"
+	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/program"
 	"github.com/aqueduct-engine/aqueduct/schedule"
@@ -65,11 +67,11 @@ func TestGoCodeIsRecovered(t *testing.T) {
 	if err != nil || out.Snapshot.Status != snapshot.Faulted {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	skipped, err := engine.Operate(def, out.Snapshot, engine.Skip, json.RawMessage(`7`), turnInput(2, signal.Envelope{}))
+	skipped, err := operate.Operate(def, out.Snapshot, engine.Skip, json.RawMessage(`7`), turnInput(2, signal.Envelope{}))
 	if err != nil || skipped.Snapshot.Status != snapshot.Completed || string(skipped.Snapshot.State.Output) != "7" {
 		t.Errorf("skip: %+v, %v", skipped, err)
 	}
-	again, err := engine.Operate(def, out.Snapshot, engine.Retry, nil, turnInput(2, signal.Envelope{}))
+	again, err := operate.Operate(def, out.Snapshot, engine.Retry, nil, turnInput(2, signal.Envelope{}))
 	if err != nil || again.Snapshot.Status != snapshot.Waiting || again.Snapshot.Waits[0].Token == s.Waits[0].Token {
 		t.Errorf("retry: %+v, %v", again, err)
 	}
@@ -153,7 +155,7 @@ func TestStatesAreThoseOfDocumentsAndOfGoCode(t *testing.T) {
 		if _, err := event(def, s, "open"); problem.CodeOf(err) != "lifecycle.refused" {
 			t.Errorf("%s: an event that it does not take: %v", name, err)
 		}
-		suspended, err := engine.Operate(def, s, engine.Suspend, nil, turnInput(1, signal.Envelope{}))
+		suspended, err := operate.Operate(def, s, engine.Suspend, nil, turnInput(1, signal.Envelope{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,10 +227,10 @@ type mobile struct{ errand }
 
 func (mobile) Document() any { return nil }
 
-func (mobile) MigrateTo(_ engine.Definition, pointers map[string]string) (engine.Move, error) {
-	return func(s *snapshot.Snapshot) (list []engine.Position) {
+func (mobile) MigrateTo(_ engine.Definition, pointers map[string]string) (migration.Move, error) {
+	return func(s *snapshot.Snapshot) (list []migration.Position) {
 		for i := range s.Waits {
-			at := engine.Position{Pointer: s.Waits[i].Pointer, To: pointers[s.Waits[i].Pointer]}
+			at := migration.Position{Pointer: s.Waits[i].Pointer, To: pointers[s.Waits[i].Pointer]}
 			if s.Waits[i].Pointer = at.To; at.To == "" {
 				at.Problem = "the map does not say where it is"
 			}
@@ -256,15 +258,15 @@ func TestGoCodeIsMigrated(t *testing.T) {
 	}
 	a, b := mobile{errand{"1"}}, mobile{errand{"2"}}
 	s := begin(t, a, `{}`)
-	out, err := migration(t, a, b, map[string]string{"/errand": "/job"}).Migrate(s, turnInput(1, signal.Envelope{}))
+	out, err := planned(t, a, b, map[string]string{"/errand": "/job"}).Migrate(s, turnInput(1, signal.Envelope{}))
 	if err != nil || out.Snapshot.Definition != b.Ref() || out.Snapshot.Waits[0].Pointer != "/job" {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if _, err := migration(t, a, b, nil).Migrate(s, turnInput(1, signal.Envelope{})); problem.CodeOf(err) != "migration.unmapped" {
+	if _, err := planned(t, a, b, nil).Migrate(s, turnInput(1, signal.Envelope{})); problem.CodeOf(err) != "migration.unmapped" {
 		t.Errorf("without a map: %v", err)
 	}
 	old, next := wrapped{parsed(t, "1.0.0", before).(*program.Program)}, wrapped{parsed(t, "2.0.0", after).(*program.Program)}
-	out, err = migration(t, old, next, shifted).Migrate(begin(t, old, `{}`), turnInput(1, signal.Envelope{}))
+	out, err = planned(t, old, next, shifted).Migrate(begin(t, old, `{}`), turnInput(1, signal.Envelope{}))
 	if err != nil || out.Snapshot.Waits[0].Pointer != "/do/1/first" {
 		t.Errorf("around a document: %+v, %v", out, err)
 	}

@@ -69,14 +69,14 @@ func (r *run) at(n *Node, arm int) engine.Effect {
 	return engine.Effect{Pointer: n.Pointer, Visit: r.p.visit(line(r.t.Snap, r.b)), Arm: arm}
 }
 
-// undecided is an error that an operator must decide about, see [engine.Turn.Identify].
+// undecided is an error that an operator must decide about, see [engine.Effects.Identify].
 type undecided struct{ e snapshot.Error }
 
 func (u *undecided) Error() string { return u.e.Title + ": " + u.e.Detail }
 
 // identify gives a command its key.
 func (r *run) identify(c *engine.Command, at engine.Effect) error {
-	if e := r.t.Identify(c, at); e != nil {
+	if e := r.t.Effects.Identify(c, at); e != nil {
 		return &undecided{*e}
 	}
 	return nil
@@ -88,7 +88,7 @@ func (r *run) halt(u *undecided) error {
 	if r.b.ID != 0 {
 		root = r.w.branch(0)
 	}
-	if err := root.rewind(); err != nil {
+	if err := root.tries.rewind(); err != nil {
 		return err
 	}
 	r.t.Halt(u.e)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -156,7 +157,7 @@ func (h *hand) retries() { h.Helper(); h.step(snapshot.WaitRetry, signal.RetryDu
 func (h *hand) operate(op engine.Operation) error {
 	h.Helper()
 	h.in.Signal, h.in.Requests = signal.Envelope{SignalID: "op", InstanceID: "i"}, h.rows
-	out, err := engine.Operate(h.def, h.snap, op, nil, h.in)
+	out, err := operate.Operate(h.def, h.snap, op, nil, h.in)
 	if err == nil {
 		h.accept(out, nil)
 	}

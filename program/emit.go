@@ -14,8 +14,8 @@ import (
 // emit publishes an event, which is also the task's output. It does not wait:
 // the event is a command in the commit of this turn, and is published after
 // it (B5).
-func (r *run) emit(n *Node, in *scope) error {
-	v, err := r.evalAny(n.Emit, in)
+func (r calls) emit(n *Node, in *scope) error {
+	v, err := r.evals.evalAny(n.Emit, in)
 	if err != nil {
 		return err
 	}
@@ -42,14 +42,14 @@ func (r *run) emit(n *Node, in *scope) error {
 // cloudEvent completes the attributes that the author gives. The id is made of
 // the key of the effect, so that a retry emits the same event: but for the time,
 // which is that of the last emission where the author gives none.
-func (r *run) cloudEvent(with map[string]any, at engine.Effect) (event map[string]any, key string, err error) {
+func (r calls) cloudEvent(with map[string]any, at engine.Effect) (event map[string]any, key string, err error) {
 	given := anyValue(with)
 	raw, err := given.Raw(r.t.In.Limits.Expression.Bytes)
 	if err != nil {
 		return nil, "", err
 	}
 	c := engine.Command{Target: engine.TargetEvent, Input: raw}
-	key = r.t.Key(at, &c)
+	key = r.t.Effects.Key(at, &c)
 	event = map[string]any{
 		"specversion": "1.0",
 		"id":          uuid.NewSHA1(engine.EventSpace, []byte(key)).String(),

@@ -40,7 +40,7 @@ func about(n *Node, f *snapshot.Frame) scope {
 }
 
 // eval evaluates a template on the branch's data.
-func (r *run) eval(t *jq.Template, in *scope) (value, error) {
+func (r evals) eval(t *jq.Template, in *scope) (value, error) {
 	v, err := r.evalAny(t, in)
 	if err != nil {
 		return value{}, err
@@ -49,7 +49,7 @@ func (r *run) eval(t *jq.Template, in *scope) (value, error) {
 }
 
 // fits checks a value; what it is names it in the error.
-func (r *run) fits(s *schema.Schema, v value, what string) error {
+func (r evals) fits(s *schema.Schema, v value, what string) error {
 	if s == nil {
 		return nil
 	}
@@ -63,10 +63,10 @@ func (r *run) fits(s *schema.Schema, v value, what string) error {
 	return nil
 }
 
-func (r *run) evalAny(t *jq.Template, in *scope) (any, error) { return r.evalOn(t, &r.data, in) }
+func (r evals) evalAny(t *jq.Template, in *scope) (any, error) { return r.evalOn(t, &r.data, in) }
 
 // evalOn evaluates a template on data that are not the branch's.
-func (r *run) evalOn(t *jq.Template, data *value, in *scope) (any, error) {
+func (r evals) evalOn(t *jq.Template, data *value, in *scope) (any, error) {
 	if t.Constant() {
 		return t.Eval(nil, nil, r.t.In.Limits.Expression)
 	}
@@ -82,7 +82,7 @@ func (r *run) evalOn(t *jq.Template, data *value, in *scope) (any, error) {
 
 // lookup gives the variables of the language (dsl-facts 1.2): all from the
 // snapshot and the signal, so that a repeated decision sees the same.
-func (r *run) lookup(name string) (any, error) {
+func (r evals) lookup(name string) (any, error) {
 	switch name {
 	case "$context":
 		if len(r.t.Snap.State.Context) == 0 {
@@ -119,7 +119,7 @@ func (r *run) lookup(name string) (any, error) {
 	return nil, nil
 }
 
-func (r *run) workflow() (any, error) {
+func (r evals) workflow() (any, error) {
 	s := r.t.Snap
 	input, err := jq.Decode(s.State.Input)
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *run) workflow() (any, error) {
 	}, nil
 }
 
-func (r *run) task() (any, error) {
+func (r evals) task() (any, error) {
 	in := &r.seen
 	if in.node == nil {
 		return nil, nil

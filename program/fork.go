@@ -11,7 +11,7 @@ import (
 
 // fork begins a branch for each arm of the task on top. The branch that forks
 // rests at the task until they are done.
-func (r *run) fork(n *Node) (rests bool, err error) {
+func (r forks) fork(n *Node) (rests bool, err error) {
 	arms := len(n.Body.List)
 	if open := len(r.t.Snap.Branches) + arms - 1; open > r.t.In.Limits.FanOut {
 		return false, raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d branches at once exceed %d", open, r.t.In.Limits.FanOut))
@@ -25,14 +25,14 @@ func (r *run) fork(n *Node) (rests bool, err error) {
 			Frames: []snapshot.Frame{{Pointer: n.Body.Pointer, Next: arm}},
 		}
 		r.t.Snap.Branches = append(r.t.Snap.Branches, b)
-		r.w.goOn(&run{p: r.p, t: r.t, w: r.w, b: b, data: r.data})
+		r.w.goOn(newRun(r.p, r.t, r.w, b, r.data))
 	}
 	return true, nil
 }
 
 // join ends a branch that has run its arm of the fork n. The fork is done with
 // its last arm, or its first when the arms compete.
-func (r *run) join(n *Node) error {
+func (r forks) join(n *Node) error {
 	up, err := r.up(n)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (r *run) join(n *Node) error {
 	}
 	f, arm := up.top(), r.b.Arm
 	if n.Compete {
-		up.prune(engine.TaskCancelled)
+		up.forks.prune(engine.TaskCancelled)
 		return up.rest(n, false, up.complete(n, rawValue(raw), n.Then))
 	}
 	r.remove()
@@ -59,7 +59,7 @@ func (r *run) join(n *Node) error {
 }
 
 // up prepares work on the branch that forked this one at n.
-func (r *run) up(n *Node) (*run, error) {
+func (r forks) up(n *Node) (*run, error) {
 	up := r.w.branch(r.b.Parent)
 	if up == nil || up.gone() || up.top().Pointer != n.Pointer || r.b.Arm >= len(up.top().Results) {
 		return nil, fmt.Errorf("program: %s: no fork waits at %s for branch %d", r.t.Snap.InstanceID, n.Pointer, r.b.ID)
@@ -68,7 +68,7 @@ func (r *run) up(n *Node) (*run, error) {
 }
 
 // forked returns the fork whose arm the branch is, nil for the root branch.
-func (r *run) forked() *Node {
+func (r forks) forked() *Node {
 	if r.b.ID == 0 {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (r *run) forked() *Node {
 
 // prune ends the branches that this one has forked, with all that they and
 // theirs wait for.
-func (r *run) prune(how engine.TaskEvent) {
+func (r forks) prune(how engine.TaskEvent) {
 	s := r.t.Snap
 	gone := map[int]bool{}
 	for _, b := range s.Branches { // a branch stands behind the one that made it
@@ -102,7 +102,7 @@ func (r *run) prune(how engine.TaskEvent) {
 }
 
 // remove takes the branch, which waits for nothing, out of the snapshot.
-func (r *run) remove() {
+func (r forks) remove() {
 	r.b.Frames = nil
 	r.t.Snap.Branches = slices.DeleteFunc(r.t.Snap.Branches, func(b *snapshot.Branch) bool { return b == r.b })
 }

@@ -59,7 +59,7 @@ func (l *Listen) lasts(arm int) bool {
 func (l *Listen) keepsEvents() bool { return l.Until != nil }
 
 // listen begins to listen: with the events that came early, then by waiting.
-func (r *run) listen(n *Node, in *scope) (rests bool, err error) {
+func (r listens) listen(n *Node, in *scope) (rests bool, err error) {
 	l := n.Listen
 	if filters := len(l.Filters) + len(l.UntilFilters); filters > r.t.In.Limits.FanOut {
 		return false, raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d events at once exceed %d", filters, r.t.In.Limits.FanOut))
@@ -73,7 +73,7 @@ func (r *run) listen(n *Node, in *scope) (rests bool, err error) {
 
 // subscribe makes the waits of the filters that have not had their event. The
 // filters that end the listening come first: an event that fits both ends it.
-func (r *run) subscribe(n *Node, f *snapshot.Frame, data *value, in *scope) error {
+func (r listens) subscribe(n *Node, f *snapshot.Frame, data *value, in *scope) error {
 	l := n.Listen
 	all := len(l.Filters) + len(l.UntilFilters)
 	if l.Mode == ListenAll && len(l.Filters) == 0 {
@@ -122,21 +122,21 @@ func (r *run) subscribe(n *Node, f *snapshot.Frame, data *value, in *scope) erro
 
 // listenAgain makes the waits of the listen at frame i anew, after a fault has
 // withdrawn them all.
-func (r *run) listenAgain(n *Node, i int) error {
+func (r listens) listenAgain(n *Node, i int) error {
 	f := &r.b.Frames[i]
 	in, data := about(n, f), rawValue(f.Input)
 	err := r.subscribe(n, f, &data, &in)
 	if err != nil {
-		r.unwind(i, engine.TaskCancelled)
+		r.waits.unwind(i, engine.TaskCancelled)
 	}
 	return err
 }
 
 // subscription is the wait of one filter, not yet made. What a correlation
 // expects is evaluated on the input of the listen.
-func (r *run) subscription(n *Node, f *snapshot.Frame, arm int, data *value, in *scope) (snapshot.Wait, error) {
+func (r listens) subscription(n *Node, f *snapshot.Frame, arm int, data *value, in *scope) (snapshot.Wait, error) {
 	w, err := n.Listen.wait(n.Pointer, arm, func(t *jq.Template) (value, error) {
-		v, err := r.evalOn(t, data, in)
+		v, err := r.evals.evalOn(t, data, in)
 		return anyValue(v), err
 	})
 	w.Branch = r.b.ID
@@ -163,7 +163,7 @@ func bind(l *Listen, f *snapshot.Frame, w snapshot.Wait) snapshot.Wait {
 
 // delivered takes an event that a wait of the listen n was for. The branch may be
 // at work on an event before.
-func (r *run) delivered(n *Node, w snapshot.Wait, event json.RawMessage) (rests bool, err error) {
+func (r listens) delivered(n *Node, w snapshot.Wait, event json.RawMessage) (rests bool, err error) {
 	i := slices.IndexFunc(r.b.Frames, func(f snapshot.Frame) bool { return f.Pointer == n.Pointer })
 	if i < 0 {
 		return false, fmt.Errorf("program: %s: %s does not listen", r.t.Snap.InstanceID, n.Pointer)
@@ -179,14 +179,14 @@ func (r *run) delivered(n *Node, w snapshot.Wait, event json.RawMessage) (rests 
 		r.data = in.input
 	}
 	if err != nil {
-		r.unwind(i, engine.TaskCancelled) // raised at the listen, not where it is at work
+		r.waits.unwind(i, engine.TaskCancelled) // raised at the listen, not where it is at work
 		return false, err
 	}
 	return r.process(n)
 }
 
 // renew gives an event to the listen and keeps its waits in step.
-func (r *run) renew(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMessage, in *scope) error {
+func (r listens) renew(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMessage, in *scope) error {
 	known := len(f.Bound)
 	if err := r.deliverEvent(n, f, w, event, in); err != nil {
 		return err
@@ -216,7 +216,7 @@ func (r *run) renew(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawM
 }
 
 // listening says which waits are those of the listen n.
-func (r *run) listening(n *Node) func(w snapshot.Wait) bool {
+func (r listens) listening(n *Node) func(w snapshot.Wait) bool {
 	return func(w snapshot.Wait) bool {
 		return w.Kind == snapshot.WaitEvent && w.Branch == r.b.ID && w.Pointer == n.Pointer
 	}
@@ -228,7 +228,7 @@ func continues(s *snapshot.Snapshot, branch int) bool {
 }
 
 // deliverEvent collects an event, and notices whether it was the last.
-func (r *run) deliverEvent(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMessage, in *scope) error {
+func (r listens) deliverEvent(n *Node, f *snapshot.Frame, w snapshot.Wait, event json.RawMessage, in *scope) error {
 	l := n.Listen
 	found, ok, err := l.filter(w.Arm).fits(event)
 	if err != nil || !ok {
@@ -273,13 +273,13 @@ func (r *run) deliverEvent(n *Node, f *snapshot.Frame, w snapshot.Wait, event js
 }
 
 // until evaluates the condition to stop on the events so far.
-func (r *run) until(l *Listen, f *snapshot.Frame, events []json.RawMessage, in *scope) error {
+func (r listens) until(l *Listen, f *snapshot.Frame, events []json.RawMessage, in *scope) error {
 	all, err := json.Marshal(events)
 	if err != nil {
 		return err
 	}
 	data := rawValue(all)
-	v, err := r.evalOn(l.Until, &data, in)
+	v, err := r.evals.evalOn(l.Until, &data, in)
 	if err == nil && jq.Truthy(v) {
 		f.Phase = phaseDelivered
 	}
@@ -303,7 +303,7 @@ func (l *Listen) read(event json.RawMessage) (json.RawMessage, error) {
 // process begins with the next event of the listen on top, or ends it, or
 // waits. The output is an array of the events in the order in which they came,
 // or of what their processing gave.
-func (r *run) process(n *Node) (rests bool, err error) {
+func (r listens) process(n *Node) (rests bool, err error) {
 	f, l := r.top(), n.Listen
 	for l.Each != nil {
 		at := 0
@@ -345,7 +345,7 @@ func (r *run) process(n *Node) (rests bool, err error) {
 }
 
 // processed takes the data as what the processing of an event gave.
-func (r *run) processed(n *Node) error {
+func (r listens) processed(n *Node) error {
 	f, l := r.top(), n.Listen
 	in := about(n, f)
 	if err := r.shape(l.Each.Output, l.Each.Export, l.Each.Schemas, &in); err != nil {
@@ -374,7 +374,7 @@ func (r *run) processed(n *Node) error {
 }
 
 // next takes an event that came while one was processed, at the listen on top.
-func (r *run) next(n *Node) (bool, error) {
+func (r listens) next(n *Node) (bool, error) {
 	f := r.top()
 	if n.Listen.Until == nil || f.Phase == phaseDelivered {
 		return false, nil

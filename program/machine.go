@@ -105,7 +105,7 @@ func (p *Program) Admit(t *engine.Turn, w snapshot.Wait, event engine.Result) er
 	if r == nil || p.nodes[w.Pointer] == nil {
 		return fmt.Errorf("program: %s: nothing rests at %s", t.Snap.InstanceID, w.Pointer)
 	}
-	_, err := r.take(p.nodes[w.Pointer], event.Output, event.Actor)
+	_, err := r.states.take(p.nodes[w.Pointer], event.Output, event.Actor)
 	return err
 }
 
@@ -121,7 +121,7 @@ func (p *Program) Takes(s *snapshot.Snapshot) []string {
 
 // take finds the transition that takes an event in the state n, with nothing
 // changed.
-func (r *run) take(n *Node, payload json.RawMessage, actor string) (*taken, error) {
+func (r states) take(n *Node, payload json.RawMessage, actor string) (*taken, error) {
 	var body struct {
 		Type string          `json:"type"`
 		Data json.RawMessage `json:"data"`
@@ -163,7 +163,7 @@ func (r *run) take(n *Node, payload json.RawMessage, actor string) (*taken, erro
 
 // consider evaluates the guard of a transition and the data it makes; nil when
 // the guard does not hold.
-func (r *run) consider(n *Node, tr *Transition, event *Event, data json.RawMessage, actor string) (*taken, error) {
+func (r states) consider(n *Node, tr *Transition, event *Event, data json.RawMessage, actor string) (*taken, error) {
 	c := &taken{transition: tr, data: r.data, vars: make(map[string]json.RawMessage, 2)}
 	var err error
 	for name, v := range map[string]any{
@@ -176,7 +176,7 @@ func (r *run) consider(n *Node, tr *Transition, event *Event, data json.RawMessa
 	}
 	in := scope{node: n, input: r.data, vars: c.vars}
 	if tr.When != nil {
-		v, err := r.evalAny(tr.When, &in)
+		v, err := r.evals.evalAny(tr.When, &in)
 		if err != nil {
 			return nil, fmt.Errorf("the guard at %s/when: %w", tr.Pointer, err)
 		}
@@ -185,7 +185,7 @@ func (r *run) consider(n *Node, tr *Transition, event *Event, data json.RawMessa
 		}
 	}
 	if tr.Set != nil {
-		if c.data, err = r.eval(tr.Set, &in); err != nil {
+		if c.data, err = r.evals.eval(tr.Set, &in); err != nil {
 			return nil, fmt.Errorf("the data at %s/set: %w", tr.Pointer, err)
 		}
 	}
@@ -239,7 +239,7 @@ func orNone(names []string) string {
 }
 
 // arrive begins the state on top.
-func (r *run) arrive(n *Node) (rests bool, err error) {
+func (r states) arrive(n *Node) (rests bool, err error) {
 	if s := &r.t.Snap.State; s.Name == "" {
 		s.Name = n.Name // the initial one
 	}
@@ -251,7 +251,7 @@ func (r *run) arrive(n *Node) (rests bool, err error) {
 
 // hook runs a list of hooks in the state on top. What they make of the data is
 // not the instance's: a hook keeps something by its export.
-func (r *run) hook(phase string, list *Node) error {
+func (r states) hook(phase string, list *Node) error {
 	f := r.top()
 	raw, err := r.data.Raw(snapshot.MaxBytes)
 	if err != nil {
@@ -263,7 +263,7 @@ func (r *run) hook(phase string, list *Node) error {
 }
 
 // hooked goes on in the state on top after its hooks.
-func (r *run) hooked(n *Node) (rests bool, err error) {
+func (r states) hooked(n *Node) (rests bool, err error) {
 	f := r.top()
 	r.data = rawValue(f.Input)
 	phase := f.Phase
@@ -280,12 +280,12 @@ func (r *run) hooked(n *Node) (rests bool, err error) {
 }
 
 // stay has the instance rest in the state on top, or complete.
-func (r *run) stay(n *Node) (rests bool, err error) {
+func (r states) stay(n *Node) (rests bool, err error) {
 	f := r.top()
 	f.StartedAt = r.t.In.Now
 	var until time.Time
 	if n.State.Timeout != nil {
-		if until, err = r.after(n.State.Timeout, &scope{node: n, input: r.data, since: f.StartedAt}); err != nil {
+		if until, err = r.waits.after(n.State.Timeout, &scope{node: n, input: r.data, since: f.StartedAt}); err != nil {
 			return false, err
 		}
 	}
@@ -301,7 +301,7 @@ func (r *run) stay(n *Node) (rests bool, err error) {
 }
 
 // triggered leaves the state on top by the transition that takes an event.
-func (r *run) triggered(n *Node, payload json.RawMessage, actor string) (rests bool, err error) {
+func (r states) triggered(n *Node, payload json.RawMessage, actor string) (rests bool, err error) {
 	c, err := r.take(n, payload, actor)
 	if err != nil {
 		return false, err
@@ -310,7 +310,7 @@ func (r *run) triggered(n *Node, payload json.RawMessage, actor string) (rests b
 }
 
 // depart begins to leave the state on top.
-func (r *run) depart(n *Node, c *taken) error {
+func (r states) depart(n *Node, c *taken) error {
 	r.t.Withdraw(engine.TaskCancelled, func(w snapshot.Wait) bool { return w.Branch == r.b.ID && w.Pointer == n.Pointer })
 	f := r.top()
 	f.Next = slices.Index(n.State.On, c.transition)
@@ -326,7 +326,7 @@ func (r *run) depart(n *Node, c *taken) error {
 }
 
 // move goes on to the state of a transition.
-func (r *run) move(n *Node, tr *Transition) error {
+func (r states) move(n *Node, tr *Transition) error {
 	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: EntryState, Data: r.b.Frames[0].Vars[VarTransition], Meta: engine.Meta{Pointer: n.Pointer}})
 	return r.complete(n, r.data, Flow{Directive: FlowTo, Target: tr.To})
 }
@@ -334,7 +334,7 @@ func (r *run) move(n *Node, tr *Transition) error {
 // stale notes that the stay in the state on top is over its timeout, and
 // triggers the event for it through the same table as any other. When that is
 // refused, the instance rests on.
-func (r *run) stale(n *Node) (rests bool, err error) {
+func (r states) stale(n *Node) (rests bool, err error) {
 	f := r.top()
 	notice := map[string]any{
 		"instanceId": r.t.Snap.InstanceID, "reference": r.t.Snap.Business.Key, "state": n.Name, "since": f.StartedAt.Format(time.RFC3339Nano), "event": n.State.Expire,
@@ -344,7 +344,7 @@ func (r *run) stale(n *Node) (rests bool, err error) {
 		return false, err
 	}
 	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: EntryStale, Data: data, Meta: engine.Meta{Pointer: n.Pointer, Actor: ActorSystem}})
-	event, key, err := r.cloudEvent(map[string]any{"type": TypeStale, "subject": r.t.Snap.InstanceID, "data": notice}, r.at(n, 0))
+	event, key, err := r.calls.cloudEvent(map[string]any{"type": TypeStale, "subject": r.t.Snap.InstanceID, "data": notice}, r.at(n, 0))
 	if err != nil {
 		return false, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/migration"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -26,7 +27,7 @@ func (p *Program) program() *Program { return p }
 func (p *Program) Document() any { return p.Info.Document }
 
 // MigrateTo takes instances along by the pointers of their tasks.
-func (p *Program) MigrateTo(to engine.Definition, pointers map[string]string) (engine.Move, error) {
+func (p *Program) MigrateTo(to engine.Definition, pointers map[string]string) (migration.Move, error) {
 	other, ok := to.(tree)
 	if !ok {
 		return nil, nil
@@ -46,9 +47,9 @@ func (p *Program) MigrateTo(to engine.Definition, pointers map[string]string) (e
 	return m.rewrite, nil
 }
 
-// rewrite is the [engine.Move] of a mapping.
-func (m *mapping) rewrite(s *snapshot.Snapshot) (list []engine.Position) {
-	w := &move{m: m, all: map[string]engine.Position{}}
+// rewrite is the [migration.Move] of a mapping.
+func (m *mapping) rewrite(s *snapshot.Snapshot) (list []migration.Position) {
+	w := &move{m: m, all: map[string]migration.Position{}}
 	w.snapshot(s)
 	for _, at := range slices.Sorted(maps.Keys(w.all)) {
 		list = append(list, w.all[at])
@@ -83,7 +84,7 @@ func (n *Node) isList() bool { return n.parent == nil || !slices.Contains(n.pare
 // move rewrites the pointers of one snapshot.
 type move struct {
 	m   *mapping
-	all map[string]engine.Position
+	all map[string]migration.Position
 }
 
 func (w *move) snapshot(s *snapshot.Snapshot) {
@@ -233,14 +234,14 @@ func (w *move) live(pointer string) *Node {
 		return nil
 	}
 	if _, ok := w.all[pointer]; !ok && !target.isList() {
-		w.all[pointer] = engine.Position{Pointer: pointer, To: target.Pointer}
+		w.all[pointer] = migration.Position{Pointer: pointer, To: target.Pointer}
 	}
 	return target
 }
 
 func (w *move) refuse(pointer, why string) {
 	if p := w.all[pointer]; p.Problem == "" {
-		w.all[pointer] = engine.Position{Pointer: pointer, Problem: why}
+		w.all[pointer] = migration.Position{Pointer: pointer, Problem: why}
 	}
 }
 

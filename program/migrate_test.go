@@ -14,6 +14,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/migration"
+	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -110,7 +112,7 @@ var shifted = map[string]string{
 	"/do/2/guarded/catch/do/0/mend": "/do/4/guarded/catch/do/1/mend",
 }
 
-func migration(t *testing.T, a, b engine.Definition, pointers map[string]string) *definition.MigrationPlan {
+func planned(t *testing.T, a, b engine.Definition, pointers map[string]string) *definition.MigrationPlan {
 	t.Helper()
 	m, err := definition.PlanMigration(a, b, pointers)
 	if err != nil {
@@ -123,7 +125,7 @@ func migration(t *testing.T, a, b engine.Definition, pointers map[string]string)
 func TestMigrateAtEveryWait(t *testing.T) {
 	t.Parallel()
 	a, b := parsed(t, "1.0.0", before), parsed(t, "2.0.0", after)
-	m := migration(t, a, b, shifted)
+	m := planned(t, a, b, shifted)
 	for stop := range 7 {
 		s := begin(t, a, `{}`)
 		for n := 1; n <= stop && !s.Status.Closed(); n++ {
@@ -163,8 +165,8 @@ func TestWhatIsUnmappedIsRefused(t *testing.T) {
 	t.Parallel()
 	a, b := parsed(t, "1.0.0", before), parsed(t, "2.0.0", after)
 	s := begin(t, a, `{}`)
-	m := migration(t, a, b, nil)
-	want := []engine.Position{{Pointer: "/do/0/first", Problem: "version 2.0.0 has no such task, and the map does not say where it is"}}
+	m := planned(t, a, b, nil)
+	want := []migration.Position{{Pointer: "/do/0/first", Problem: "version 2.0.0 has no such task, and the map does not say where it is"}}
 	if got := m.Positions(s); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
@@ -173,7 +175,7 @@ func TestWhatIsUnmappedIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 	s = stepOn(t, a, s, 0, 1)
-	partly := migration(t, a, b, map[string]string{"/do/1/loop": "/do/3/loop"})
+	partly := planned(t, a, b, map[string]string{"/do/1/loop": "/do/3/loop"})
 	if got := partly.Positions(s); len(got) != 2 || got[0].To != "/do/3/loop" || got[1].Pointer != "/do/1/loop/do/0/inner" || got[1].Problem == "" {
 		t.Errorf("%+v", got)
 	}
@@ -209,7 +211,7 @@ func TestWhatCannotGoOnIsRefused(t *testing.T) {
 	} {
 		a, b := parsed(t, "1.0.0", c.old), parsed(t, "2.0.0", c.now)
 		s := begin(t, a, `{}`)
-		_, err := migration(t, a, b, nil).Migrate(s, turnInput(1, signal.Envelope{}))
+		_, err := planned(t, a, b, nil).Migrate(s, turnInput(1, signal.Envelope{}))
 		if problem.CodeOf(err) != "migration.unmapped" || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -229,7 +231,7 @@ func TestBranchesMove(t *testing.T) {
 	t.Parallel()
 	a := parsed(t, "1.0.0", fmt.Sprintf(forked, ""))
 	b := parsed(t, "2.0.0", fmt.Sprintf(forked, "  - before: {set: '${ . }'}"))
-	m := migration(t, a, b, map[string]string{"/do/0/both": "/do/1/both"})
+	m := planned(t, a, b, map[string]string{"/do/0/both": "/do/1/both"})
 	s := stepOn(t, a, begin(t, a, `{}`), 0, 1)
 	out, err := m.Migrate(s, turnInput(3, signal.Envelope{}))
 	if err != nil || len(m.Positions(s)) < 3 {
@@ -243,7 +245,7 @@ func TestBranchesMove(t *testing.T) {
 		t.Errorf("%s %+v", s.Status, s.Error)
 	}
 	c := parsed(t, "3.0.0", fmt.Sprintf(forked, "")+"          - third: {call: c}\n")
-	_, err = migration(t, a, c, nil).Migrate(begin(t, a, `{}`), turnInput(3, signal.Envelope{}))
+	_, err = planned(t, a, c, nil).Migrate(begin(t, a, `{}`), turnInput(3, signal.Envelope{}))
 	if problem.CodeOf(err) != "migration.unmapped" || !strings.Contains(err.Error(), "branches around it are others") {
 		t.Error(err)
 	}
@@ -252,10 +254,10 @@ func TestBranchesMove(t *testing.T) {
 func TestStoppedInstancesMove(t *testing.T) {
 	t.Parallel()
 	a, b := parsed(t, "1.0.0", before), parsed(t, "2.0.0", after)
-	m := migration(t, a, b, shifted)
+	m := planned(t, a, b, shifted)
 	s := begin(t, a, `{}`)
 	operate := func(def engine.Definition, s snapshot.Snapshot, op engine.Operation) snapshot.Snapshot {
-		out, err := engine.Operate(def, s, op, nil, turnInput(9, signal.Envelope{}))
+		out, err := operate.Operate(def, s, op, nil, turnInput(9, signal.Envelope{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -389,10 +391,10 @@ func moveRenamed(a, b engine.Definition, s snapshot.Snapshot, n int) (snapshot.S
 		grown := false
 		positions := append(none.Positions(s), m.Positions(s)...)
 		for _, c := range s.Compensations {
-			positions = append(positions, engine.Position{Pointer: c.Pointer})
+			positions = append(positions, migration.Position{Pointer: c.Pointer})
 		}
 		if s.Undo != nil {
-			positions = append(positions, engine.Position{Pointer: s.Undo.Error.Instance})
+			positions = append(positions, migration.Position{Pointer: s.Undo.Error.Instance})
 		}
 		for _, p := range positions {
 			if to := rename(p.Pointer); pointers[p.Pointer] != to && !isListPointer(p.Pointer) {
@@ -462,7 +464,7 @@ func TestStatesMove(t *testing.T) {
 		}
 		return out.Snapshot
 	}
-	m := migration(t, a, b, map[string]string{"/states/B": "/states/C"})
+	m := planned(t, a, b, map[string]string{"/states/B": "/states/C"})
 	inA := begin(t, a, `{}`)
 	entering := trigger(a, inA, 1)
 	inB := stepOn(t, a, entering, 0, 2)

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -21,33 +25,55 @@ import (
 
 // Arguments of the function humanTask, and of what stands in them.
 var (
-	PersonFields = []string{
-		"title", "assignee", "candidateUsers", "candidateGroups", "excludedUsers", "form", "payload", "priority", "due", "escalateTo", "outcomes",
-	}
-	DueFields  = []string{"after"}
-	FormFields = []string{"ref", "version", "schema"}
+	PersonArguments = arguments(reflect.TypeFor[asked](), nil)
+	PersonFields    = slices.Sorted(maps.Keys(PersonArguments))
+	DueFields       = []string{"after"}
+	FormFields      = []string{"ref", "version", "schema"}
 )
 
-// asked are the arguments of a human task as an instance computes them.
+// argument is what an argument of humanTask takes: a text of at most so many
+// characters, a list of names, or what has a check of its own.
+type argument struct {
+	Max   int
+	Names bool
+	field []int // of a task
+}
+
+// asked are the arguments of a human task as an instance computes them: what a task has
+// of a document, and what becomes something of it.
 type asked struct {
-	Title           string          `json:"title"`
-	Assignee        string          `json:"assignee"`
-	CandidateUsers  []string        `json:"candidateUsers"`
-	CandidateGroups []string        `json:"candidateGroups"`
-	ExcludedUsers   []string        `json:"excludedUsers"`
-	Payload         json.RawMessage `json:"payload"`
-	Form            json.RawMessage `json:"form"`
-	Priority        *int            `json:"priority"`
-	Outcomes        []string        `json:"outcomes"`
-	EscalateTo      []string        `json:"escalateTo"`
-	Due             *struct {
+	engine.Task
+	Priority *int `json:"priority"`
+	Due      *struct {
 		After string `json:"after"`
 	} `json:"due"`
 }
 
+// arguments are the fields of a struct by their names in JSON, those of the ones
+// embedded in it, too.
+func arguments(t reflect.Type, all map[string]argument) map[string]argument {
+	if all == nil {
+		all = map[string]argument{}
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			arguments(f.Type, all)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue // no document says it
+		}
+		most, _ := strconv.Atoi(f.Tag.Get("max"))
+		all[name] = argument{Max: most, Names: f.Type == reflect.TypeFor[[]string](), field: f.Index}
+	}
+	return all
+}
+
 // person asks a person.
-func (r *run) person(n *Node, in *scope) error {
-	with, err := r.eval(n.Person.With, in)
+func (r calls) person(n *Node, in *scope) error {
+	with, err := r.evals.eval(n.Person.With, in)
 	if err != nil {
 		return err
 	}
@@ -100,33 +126,29 @@ var kinds = map[jsontext.Kind]string{'n': "null", 't': "boolean", 'f': "boolean"
 
 // task checks the arguments.
 func (a *asked) task(now time.Time) (engine.Task, error) {
-	t := engine.Task{
-		Title: a.Title, Assignee: a.Assignee, CandidateUsers: a.CandidateUsers, CandidateGroups: a.CandidateGroups,
-		ExcludedUsers: a.ExcludedUsers, Payload: a.Payload, Form: a.Form, Priority: engine.DefaultPriority,
-		Outcomes: a.Outcomes, EscalateTo: a.EscalateTo,
-	}
+	t := a.Task
+	t.Priority = humantask.DefaultPriority
 	if a.Priority != nil {
 		t.Priority = *a.Priority
 	}
-	if t.Priority < 0 || t.Priority > engine.MaxPriority {
-		return t, fmt.Errorf("with.priority is %d, not 0 to %d", t.Priority, engine.MaxPriority)
+	if t.Priority < 0 || t.Priority > humantask.MaxPriority {
+		return t, fmt.Errorf("with.priority is %d, not 0 to %d", t.Priority, humantask.MaxPriority)
 	}
-	if n := utf8.RuneCountInString(t.Title); n > engine.MaxTitle {
-		return t, fmt.Errorf("with.title has %d characters; at most %d", n, engine.MaxTitle)
-	}
-	if n := utf8.RuneCountInString(t.Assignee); n > engine.MaxName {
-		return t, fmt.Errorf("with.assignee has %d characters; at most %d", n, engine.MaxName)
-	}
-	for _, l := range []struct {
-		field string
-		names []string
-	}{
-		{"candidateUsers", t.CandidateUsers}, {"candidateGroups", t.CandidateGroups}, {"excludedUsers", t.ExcludedUsers},
-		{"outcomes", t.Outcomes}, {"escalateTo", t.EscalateTo}, {"candidateGroups and with.escalateTo", slices.Concat(t.CandidateGroups, t.EscalateTo)},
-	} {
-		if err := engine.CheckNames(l.names); err != nil {
-			return t, fmt.Errorf("with.%s %w", l.field, err)
+	of := reflect.ValueOf(&t).Elem()
+	for _, name := range slices.Sorted(maps.Keys(PersonArguments)) {
+		switch x := PersonArguments[name]; {
+		case x.Names:
+			if err := humantask.CheckNames(of.FieldByIndex(x.field).Interface().([]string)); err != nil {
+				return t, fmt.Errorf("with.%s %w", name, err)
+			}
+		case x.Max > 0:
+			if n := utf8.RuneCountInString(of.FieldByIndex(x.field).String()); n > x.Max {
+				return t, fmt.Errorf("with.%s has %d characters; at most %d", name, n, x.Max)
+			}
 		}
+	}
+	if err := humantask.CheckNames(slices.Concat(t.CandidateGroups, t.EscalateTo)); err != nil {
+		return t, fmt.Errorf("with.candidateGroups and with.escalateTo %w", err)
 	}
 	if t.Assignee != "" && slices.Contains(t.ExcludedUsers, t.Assignee) {
 		return t, fmt.Errorf("with.assignee %s is one of with.excludedUsers", t.Assignee)

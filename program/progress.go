@@ -74,7 +74,7 @@ func (w *work) completed(n *Node, f snapshot.Frame) {
 
 // ended tells the end of the workflow at a task of the branch: the tasks around
 // it are done, those beside it are cancelled. None is under way any more.
-func (r *run) ended() {
+func (r progress) ended() {
 	if !r.t.In.Lifecycle {
 		return
 	}
@@ -91,7 +91,7 @@ func (r *run) ended() {
 
 // failed tells that an error has left the tasks of the frames from an index
 // on, and before them the task that raised it, which may have no frame.
-func (r *run) failed(raiser *Node, from int, e snapshot.Error) {
+func (r progress) failed(raiser *Node, from int, e snapshot.Error) {
 	if !r.t.In.Lifecycle {
 		return
 	}
@@ -104,14 +104,14 @@ func (r *run) failed(raiser *Node, from int, e snapshot.Error) {
 }
 
 // failing tells that an error leaves the task on top.
-func (r *run) failing(err error) {
+func (r progress) failing(err error) {
 	if e, ok := asRaised(err); ok {
 		r.w.tell(engine.TaskFaultedEvent, r.top().Pointer, &e.e)
 	}
 }
 
 // unpublishedFrames are the frames from an index on whose end has not been told.
-func (r *run) unpublishedFrames(from int) []snapshot.Frame {
+func (r progress) unpublishedFrames(from int) []snapshot.Frame {
 	to := len(r.b.Frames)
 	if r.told > 0 {
 		to = min(to, r.told)
@@ -121,7 +121,7 @@ func (r *run) unpublishedFrames(from int) []snapshot.Frame {
 
 // mending tells that an operator has the tasks around the failed one go on, and
 // notes which one that is.
-func (r *run) mending() {
+func (r progress) mending() {
 	for _, f := range r.b.Frames {
 		r.w.tell(engine.TaskRetriedEvent, f.Pointer, nil)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -344,7 +345,7 @@ func (p *player) operate() error {
 	if p.once && strings.HasPrefix(string(op), "retry") {
 		return nil
 	}
-	out, err := engine.Operate(p.def, p.snap, op, json.RawMessage(`{"n": 9}`), p.input(signal.Envelope{SignalID: "op", InstanceID: "i"}))
+	out, err := operate.Operate(p.def, p.snap, op, json.RawMessage(`{"n": 9}`), p.input(signal.Envelope{SignalID: "op", InstanceID: "i"}))
 	if err != nil {
 		return nil // not in this state
 	}
@@ -373,7 +374,7 @@ func (p *player) signal() signal.Envelope {
 	case 0:
 		env.WaitingToken = "forged"
 	case 1:
-		env.Type = signal.Types[p.IntN(len(signal.Types)-1)]
+		env.Type = signal.Types[p.IntN(len(signal.Types)-5)]
 	case 2:
 		if w.Kind == snapshot.WaitCommand {
 			env.Payload = json.RawMessage(fmt.Sprintf(`{"error": {"type": "x", "status": %d, "title": "no"}}`, 500+p.IntN(2)))

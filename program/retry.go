@@ -73,7 +73,7 @@ func jitter(from, to time.Duration, token string) time.Duration {
 
 // retry arranges another run of the try on top after the error e, which it
 // takes; raw is e as JSON. It reports false when the policy has no more.
-func (r *run) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool, err error) {
+func (r tries) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool, err error) {
 	policy, f := n.Catch.Retry, r.top()
 	in := caughtAt(n, f, raw)
 	if ok, err := r.forRetry(n, f, &in); err != nil || !ok {
@@ -91,7 +91,7 @@ func (r *run) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool,
 		return false, err
 	}
 	if policy.For != nil {
-		end, err := r.from(first, policy.For, &in)
+		end, err := r.waits.from(first, policy.For, &in)
 		if err != nil || w.Until.After(end) {
 			return false, err
 		}
@@ -107,14 +107,14 @@ func (r *run) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool,
 }
 
 // due is when the nth retry begins.
-func (r *run) due(policy *RetryPolicy, n int, token string, in *scope) (time.Time, error) {
+func (r tries) due(policy *RetryPolicy, n int, token string, in *scope) (time.Time, error) {
 	now := r.t.In.Now
 	var spans [3]time.Duration
 	for i, t := range []*jq.Template{policy.Delay, policy.JitterFrom, policy.JitterTo} {
 		if t == nil {
 			continue
 		}
-		until, err := r.from(now, t, in)
+		until, err := r.waits.from(now, t, in)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -137,12 +137,12 @@ func (p *Program) Retries(t *engine.Turn, w snapshot.Wait, e snapshot.Error) (bo
 	if e.Instance == "" {
 		e.Instance = n.Pointer
 	}
-	return r.retried(e)
+	return r.tries.retried(e)
 }
 
 // retried reports whether the try that takes an error, here or around a fork,
 // has a policy that is for it.
-func (r *run) retried(e snapshot.Error) (bool, error) {
+func (r tries) retried(e snapshot.Error) (bool, error) {
 	i, taken, err := r.taker(e)
 	if _, isRaised := asRaised(err); isRaised {
 		return false, nil // by the condition of a catch, which goes outwards in its place
@@ -151,15 +151,15 @@ func (r *run) retried(e snapshot.Error) (bool, error) {
 		return false, err
 	}
 	if !taken {
-		fork := r.forked()
+		fork := r.forks.forked()
 		if fork == nil {
 			return false, nil
 		}
-		up, err := r.up(fork)
+		up, err := r.forks.up(fork)
 		if err != nil {
 			return false, err
 		}
-		return up.retried(e)
+		return up.tries.retried(e)
 	}
 	r.b.Frames = r.b.Frames[:i+1]
 	f := r.top()
@@ -181,7 +181,7 @@ func (r *run) retried(e snapshot.Error) (bool, error) {
 
 // forRetry reports whether the policy of the try n on top is for an error that
 // the try takes, see [caughtAt].
-func (r *run) forRetry(n *Node, f *snapshot.Frame, in *scope) (bool, error) {
+func (r tries) forRetry(n *Node, f *snapshot.Frame, in *scope) (bool, error) {
 	data := rawValue(f.Input)
 	return r.passes(n.Catch.Retry.When, n.Catch.Retry.ExceptWhen, &data, in)
 }
@@ -195,7 +195,7 @@ func caughtAt(n *Node, f *snapshot.Frame, raw json.RawMessage) scope {
 
 // attempt begins the body of the try on top again, with the input of the try
 // and fresh frames.
-func (r *run) attempt(n *Node) error {
+func (r tries) attempt(n *Node) error {
 	f := r.top()
 	if f.Pointer != n.Pointer || n.Kind != KindTry {
 		return fmt.Errorf("program: %s: %s does not wait for a retry", r.t.Snap.InstanceID, n.Pointer)
@@ -212,15 +212,15 @@ func (r *run) attempt(n *Node) error {
 	return nil
 }
 
-func (r *run) attemptDeadline(n *Node, body *snapshot.Frame, in *scope) error {
+func (r tries) attemptDeadline(n *Node, body *snapshot.Frame, in *scope) error {
 	if n.Catch.Retry == nil || n.Catch.Retry.AttemptFor == nil {
 		return nil
 	}
-	return r.deadline(n.Body, n.Catch.Retry.AttemptFor, body, in)
+	return r.waits.deadline(n.Body, n.Catch.Retry.AttemptFor, body, in)
 }
 
 // passes evaluates a pair of conditions, either of which may be absent.
-func (r *run) passes(when, exceptWhen *jq.Template, data *value, in *scope) (bool, error) {
+func (r tries) passes(when, exceptWhen *jq.Template, data *value, in *scope) (bool, error) {
 	for _, c := range []struct {
 		t    *jq.Template
 		want bool
@@ -228,7 +228,7 @@ func (r *run) passes(when, exceptWhen *jq.Template, data *value, in *scope) (boo
 		if c.t == nil {
 			continue
 		}
-		v, err := r.evalOn(c.t, data, in)
+		v, err := r.evals.evalOn(c.t, data, in)
 		if err != nil {
 			return false, err
 		}

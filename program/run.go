@@ -19,15 +19,15 @@ func (p *Program) GiveUp() time.Duration { return p.Root.GiveUp }
 func (r *run) start() error {
 	in := scope{input: r.data}
 	if r.p.Timeout != nil {
-		if err := r.deadline(r.p.Root, r.p.Timeout, &r.b.Frames[0], &in); err != nil {
+		if err := r.waits.deadline(r.p.Root, r.p.Timeout, &r.b.Frames[0], &in); err != nil {
 			return err
 		}
 	}
-	if err := r.fits(r.p.Schemas.Input, r.data, "input of the workflow"); err != nil {
+	if err := r.evals.fits(r.p.Schemas.Input, r.data, "input of the workflow"); err != nil {
 		return err
 	}
 	if r.p.Input != nil {
-		v, err := r.eval(r.p.Input, &in)
+		v, err := r.evals.eval(r.p.Input, &in)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 	}
 	in := scope{node: n, input: r.data, since: r.t.In.Now}
 	if n.If != nil {
-		v, err := r.evalAny(n.If, &in)
+		v, err := r.evals.evalAny(n.If, &in)
 		if err != nil {
 			r.w.tell(engine.TaskCreatedEvent, n.Pointer, nil)
 			return false, err
@@ -57,7 +57,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		}
 	}
 	again := r.w.reached(n)
-	if err := r.fits(n.Schemas.Input, r.data, "input"); err != nil {
+	if err := r.evals.fits(n.Schemas.Input, r.data, "input"); err != nil {
 		return false, err
 	}
 	f := snapshot.Frame{Pointer: n.Pointer}
@@ -66,7 +66,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			return false, err
 		}
 		if n.Input != nil {
-			filtered, err := r.eval(n.Input, &in)
+			filtered, err := r.evals.eval(n.Input, &in)
 			if err != nil {
 				return false, err
 			}
@@ -80,11 +80,11 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 		f.StartedAt = r.t.In.Now
 	}
 	if n.Timeout != nil {
-		if err := r.deadline(n, n.Timeout, &f, &in); err != nil {
+		if err := r.waits.deadline(n, n.Timeout, &f, &in); err != nil {
 			return false, err
 		}
 	}
-	if err := r.compensable(n); err != nil {
+	if err := r.undoing.compensable(n); err != nil {
 		return false, err
 	}
 	if n.Kind == KindTry {
@@ -101,7 +101,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 func (r *run) body(n *Node, in *scope) (waits bool, err error) {
 	switch n.Kind {
 	case KindSet:
-		v, err := r.eval(n.Set, in)
+		v, err := r.evals.eval(n.Set, in)
 		if err != nil {
 			return false, err
 		}
@@ -114,27 +114,27 @@ func (r *run) body(n *Node, in *scope) (waits bool, err error) {
 	case KindFor:
 		return false, r.collect(n, in)
 	case KindFork:
-		return r.fork(n)
+		return r.forks.fork(n)
 	case KindRaise:
 		return false, r.raise(n, in)
 	case KindWait:
-		return true, r.wait(n, in)
+		return true, r.waits.wait(n, in)
 	case KindListen:
-		return r.listen(n, in)
+		return r.listens.listen(n, in)
 	case KindCall:
-		return r.call(n, in)
+		return r.calls.call(n, in)
 	case KindEach:
-		return r.each(n, in)
+		return r.calls.each(n, in)
 	case KindPerson:
-		return true, r.person(n, in)
+		return true, r.calls.person(n, in)
 	case KindUndo:
-		return r.compensateTried(n)
+		return r.undoing.compensateTried(n)
 	case KindEmit:
-		return false, r.emit(n, in)
+		return false, r.calls.emit(n, in)
 	case KindRun:
-		return r.child(n, in)
+		return r.calls.child(n, in)
 	case KindState:
-		return r.arrive(n)
+		return r.states.arrive(n)
 	}
 	return false, fmt.Errorf("program: task kind %q at %s", n.Kind, n.Pointer)
 }
@@ -161,20 +161,20 @@ func (r *run) publish(n *Node, out value, in *scope) error {
 	if err := r.shape(n.Output, n.Export, n.Schemas, in); err != nil {
 		return err
 	}
-	return r.record(n, in)
+	return r.undoing.record(n, in)
 }
 
 // shape puts the data through an output filter and lets it be exported, each
 // checked by its schema.
 func (r *run) shape(output, export *jq.Template, schemas Schemas, in *scope) error {
 	if output != nil {
-		v, err := r.eval(output, in)
+		v, err := r.evals.eval(output, in)
 		if err != nil {
 			return err
 		}
 		r.data = v
 	}
-	if err := r.fits(schemas.Output, r.data, "output"); err != nil {
+	if err := r.evals.fits(schemas.Output, r.data, "output"); err != nil {
 		return err
 	}
 	if export == nil {
@@ -182,13 +182,13 @@ func (r *run) shape(output, export *jq.Template, schemas Schemas, in *scope) err
 	}
 	out := r.data
 	in.out = &out
-	ctx, err := r.eval(export, in)
+	ctx, err := r.evals.eval(export, in)
 	if err != nil {
 		return err
 	}
 	raw, err := ctx.Raw(snapshot.MaxBytes)
 	if err == nil {
-		err = r.fits(schemas.Export, ctx, "context")
+		err = r.evals.fits(schemas.Export, ctx, "context")
 	}
 	if err == nil {
 		r.t.Snap.State.Context = raw
@@ -248,7 +248,7 @@ func (r *run) listEnd(list *Node) error {
 		r.top().Next++
 		return nil
 	case KindListen:
-		return r.processed(n)
+		return r.listens.processed(n)
 	case KindTry:
 		if r.top().Phase == phaseCatch && n.Catch.Then.Directive != FlowContinue {
 			return r.complete(n, r.data, n.Catch.Then)
@@ -263,20 +263,20 @@ const phaseCatch = "catch"
 // end completes the workflow with the current data.
 func (r *run) end() error {
 	if r.p.Output != nil {
-		v, err := r.eval(r.p.Output, &scope{node: r.p.Root, input: rawValue(r.t.Snap.State.Input)})
+		v, err := r.evals.eval(r.p.Output, &scope{node: r.p.Root, input: rawValue(r.t.Snap.State.Input)})
 		if err != nil {
 			return err
 		}
 		r.data = v
 	}
-	if err := r.fits(r.p.Schemas.Output, r.data, "output of the workflow"); err != nil {
+	if err := r.evals.fits(r.p.Schemas.Output, r.data, "output of the workflow"); err != nil {
 		return err
 	}
 	raw, err := r.data.Raw(snapshot.MaxBytes)
 	if err != nil {
 		return err
 	}
-	r.ended()
+	r.progress.ended()
 	r.t.Complete(raw)
 	return nil
 }

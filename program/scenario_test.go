@@ -14,6 +14,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -198,7 +199,7 @@ func (w *world) run(command, text string) string {
 		return pretty.String() + "\n"
 	case "operate":
 		in := w.input(signal.Envelope{SignalID: "op", InstanceID: "i", Headers: map[string]string{signal.HeaderActor: "olga"}})
-		return w.show(engine.Operate(w.def, w.snap, engine.Operation(arg), json.RawMessage(tail), in))
+		return w.show(operate.Operate(w.def, w.snap, engine.Operation(arg), json.RawMessage(tail), in))
 	case "again":
 		return w.step(w.last)
 	}
@@ -317,7 +318,12 @@ func (w *world) show(out *engine.Outcome, err error) string {
 	for _, c := range out.Tasks {
 		fmt.Fprintf(&b, "  task %s", c.Event)
 		if c.Create != nil {
-			raw, _ := json.Marshal(c.Create)
+			raw, _ := json.Marshal(struct {
+				Name string `json:"name,omitempty"`
+				*engine.Task
+				DueAt   time.Time `json:"dueAtUtc,omitzero"`
+				Pointer string    `json:"ptr,omitempty"`
+			}{c.Create.Name, c.Create, c.Create.DueAt, c.Create.Pointer})
 			fmt.Fprintf(&b, " %s", raw)
 		}
 		b.WriteByte('\n')

@@ -21,7 +21,7 @@ func (r *run) choose(n *Node, in *scope) error {
 			fallback = c
 			continue
 		}
-		v, err := r.evalAny(c.When, in)
+		v, err := r.evals.evalAny(c.When, in)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (r *run) choose(n *Node, in *scope) error {
 
 // collect freezes the collection of a loop.
 func (r *run) collect(n *Node, in *scope) error {
-	v, err := r.evalAny(n.For.In, in)
+	v, err := r.evals.evalAny(n.For.In, in)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (r *run) iterate(n *Node) (waits bool, err error) {
 		goOn := true
 		if n.For.While != nil {
 			in := about(n, f)
-			v, err := r.evalAny(n.For.While, &in)
+			v, err := r.evals.evalAny(n.For.While, &in)
 			if err != nil {
 				return false, err
 			}
@@ -131,7 +131,7 @@ func (r *run) raise(n *Node, in *scope) error {
 		if f.t == nil {
 			continue
 		}
-		v, err := r.evalAny(f.t, in)
+		v, err := r.evals.evalAny(f.t, in)
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func text(v any) string {
 }
 
 // wait waits for a moment.
-func (r *run) wait(n *Node, in *scope) error {
+func (r waits) wait(n *Node, in *scope) error {
 	until, err := r.after(n.Wait, in)
 	if err != nil {
 		return err
@@ -172,13 +172,13 @@ func (r *run) wait(n *Node, in *scope) error {
 }
 
 // after evaluates a duration and counts it from the turn's moment.
-func (r *run) after(t *jq.Template, in *scope) (time.Time, error) {
+func (r waits) after(t *jq.Template, in *scope) (time.Time, error) {
 	return r.from(r.t.In.Now, t, in)
 }
 
 // from evaluates a duration and counts it from a moment.
-func (r *run) from(at time.Time, t *jq.Template, in *scope) (time.Time, error) {
-	v, err := r.evalAny(t, in)
+func (r waits) from(at time.Time, t *jq.Template, in *scope) (time.Time, error) {
+	v, err := r.evals.evalAny(t, in)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -190,7 +190,7 @@ func (r *run) from(at time.Time, t *jq.Template, in *scope) (time.Time, error) {
 }
 
 // deadline starts the timeout of a task whose frame is f.
-func (r *run) deadline(n *Node, t *jq.Template, f *snapshot.Frame, in *scope) error {
+func (r waits) deadline(n *Node, t *jq.Template, f *snapshot.Frame, in *scope) error {
 	until, err := r.after(t, in)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (r *run) deadline(n *Node, t *jq.Template, f *snapshot.Frame, in *scope) er
 }
 
 // call sends a command and, unless it is detached, waits for its result.
-func (r *run) call(n *Node, in *scope) (waits bool, err error) {
+func (r calls) call(n *Node, in *scope) (waits bool, err error) {
 	c, err := r.command(n, in)
 	if err != nil {
 		return false, err
@@ -219,8 +219,8 @@ func (r *run) call(n *Node, in *scope) (waits bool, err error) {
 }
 
 // command evaluates what a call asks for.
-func (r *run) command(n *Node, in *scope) (engine.Command, error) {
-	with, err := r.eval(n.Call.With, in)
+func (r calls) command(n *Node, in *scope) (engine.Command, error) {
+	with, err := r.evals.eval(n.Call.With, in)
 	if err != nil {
 		return engine.Command{}, err
 	}
@@ -235,7 +235,7 @@ func (r *run) command(n *Node, in *scope) (engine.Command, error) {
 	if n.Call.Ack == nil {
 		return c, nil
 	}
-	until, err := r.after(n.Call.Ack, in)
+	until, err := r.waits.after(n.Call.Ack, in)
 	if err != nil {
 		return engine.Command{}, err
 	}
@@ -246,11 +246,11 @@ func (r *run) command(n *Node, in *scope) (engine.Command, error) {
 }
 
 // ownKey evaluates the author's own idempotency key of a call; "" = he has none.
-func (r *run) ownKey(n *Node, in *scope) (string, error) {
+func (r calls) ownKey(n *Node, in *scope) (string, error) {
 	if n.Call.Key == nil {
 		return "", nil
 	}
-	v, err := r.evalAny(n.Call.Key, in)
+	v, err := r.evals.evalAny(n.Call.Key, in)
 	if err != nil {
 		return "", err
 	}
@@ -268,8 +268,8 @@ const MaxEachBytes = 16 << 20
 // each sends one command per item, all at once; the task's output has one
 // element per item, in order: {item, output} or {item, error}. When they are
 // detached, it is the task's input.
-func (r *run) each(n *Node, in *scope) (waits bool, err error) {
-	v, err := r.evalAny(n.Call.In, in)
+func (r calls) each(n *Node, in *scope) (waits bool, err error) {
+	v, err := r.evals.evalAny(n.Call.In, in)
 	if err != nil {
 		return false, err
 	}
@@ -314,7 +314,7 @@ func (r *run) each(n *Node, in *scope) (waits bool, err error) {
 }
 
 // gather takes the result of one arm of a fan-out.
-func (r *run) gather(n *Node, w snapshot.Wait, res engine.Result) (waits bool, err error) {
+func (r calls) gather(n *Node, w snapshot.Wait, res engine.Result) (waits bool, err error) {
 	f := r.top()
 	if f.Pointer != n.Pointer || w.Arm >= len(f.Results) {
 		return false, fmt.Errorf("program: %s: no fan-out waits at %s", r.t.Snap.InstanceID, n.Pointer)

@@ -9,27 +9,27 @@ import (
 
 // resumed applies a result to the task on top; it reports whether the branch
 // still waits there.
-func (r *run) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool, err error) {
+func (r waits) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool, err error) {
 	switch {
 	case w.Kind == snapshot.WaitNext:
 		return false, nil
 	case w.Kind == snapshot.WaitRetry:
-		return false, r.attempt(n)
+		return false, r.tries.attempt(n)
 	case w.Kind == snapshot.WaitTimeout:
 		return false, r.timeout(n, w)
 	case n.Kind == KindState && w.Kind == snapshot.WaitState:
-		return r.triggered(n, res.Output, res.Actor)
+		return r.states.triggered(n, res.Output, res.Actor)
 	case n.Kind == KindState:
-		return r.stale(n)
+		return r.states.stale(n)
 	case n.Kind == KindEach:
-		return r.gather(n, w, res)
+		return r.calls.gather(n, w, res)
 	case n.Kind == KindUndo:
-		return r.compensated(n, w, res)
+		return r.undoing.compensated(n, w, res)
 	case res.Error != nil:
 		return false, &raised{*res.Error}
 	}
 	if n.Kind == KindListen {
-		return r.delivered(n, w, res.Output)
+		return r.listens.delivered(n, w, res.Output)
 	}
 	if r.top().Pointer != n.Pointer {
 		return false, fmt.Errorf("program: %s: %s is not the task that runs", r.t.Snap.InstanceID, n.Pointer)
@@ -43,7 +43,7 @@ func (r *run) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool, 
 }
 
 // timeout ends everything inside the task whose deadline w was, and raises.
-func (r *run) timeout(n *Node, w snapshot.Wait) error {
+func (r waits) timeout(n *Node, w snapshot.Wait) error {
 	for i := range r.b.Frames {
 		if r.b.Frames[i].Deadline != w.Token {
 			continue
@@ -51,7 +51,7 @@ func (r *run) timeout(n *Node, w snapshot.Wait) error {
 		r.b.Frames[i].Deadline = ""
 		r.unwind(i, engine.TaskExpired)
 		if i > 0 {
-			r.restore(r.b.Frames[i])
+			r.tries.restore(r.b.Frames[i])
 			r.pop() // the error is raised at the task, not inside it
 		}
 		if n.Kind == KindList && n.parent != nil {
@@ -66,7 +66,7 @@ func (r *run) timeout(n *Node, w snapshot.Wait) error {
 
 // unwind drops the frames behind index i, with all that they wait for and the
 // branches that the innermost has forked.
-func (r *run) unwind(i int, how engine.TaskEvent) {
+func (r waits) unwind(i int, how engine.TaskEvent) {
 	deadlines, listens := map[string]bool{}, map[string]bool{} // of what stays
 	for j, f := range r.b.Frames[:i+1] {
 		if j < i {
@@ -76,8 +76,8 @@ func (r *run) unwind(i int, how engine.TaskEvent) {
 			deadlines[f.Deadline] = true
 		}
 	}
-	r.prune(how)
-	r.w.tellFrames(engine.TaskCancelledEvent, r.unpublishedFrames(i+1), nil)
+	r.forks.prune(how)
+	r.w.tellFrames(engine.TaskCancelledEvent, r.progress.unpublishedFrames(i+1), nil)
 	r.b.Frames = r.b.Frames[:i+1]
 	r.t.Withdraw(how, func(w snapshot.Wait) bool {
 		return w.Branch == r.b.ID && !deadlines[w.Token] && !(w.Kind == snapshot.WaitEvent && listens[w.Pointer])

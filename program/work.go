@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/aqueduct-engine/aqueduct/compensate"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -26,7 +27,7 @@ func (w *work) branch(id int) *run {
 	if b == nil {
 		return nil
 	}
-	return &run{p: w.p, t: w.t, w: w, b: b, data: rawValue(w.stored(b))}
+	return newRun(w.p, w.t, w, b, rawValue(w.stored(b)))
 }
 
 // stored is the data of a branch as the snapshot has it.
@@ -74,7 +75,37 @@ type run struct {
 	data value // what the next task gets
 	told int   // the frames from this index on have their lifecycle's end; 0 = none has
 	seen scope // of the expression that is evaluated just now: for lookup alone
+
+	tries    tries
+	listens  listens
+	states   states
+	forks    forks
+	undoing  undoing
+	calls    calls
+	evals    evals
+	progress progress
+	waits    waits
 }
+
+func newRun(p *Program, t *engine.Turn, w *work, b *snapshot.Branch, data value) *run {
+	r := &run{p: p, t: t, w: w, b: b, data: data}
+	r.tries, r.listens, r.states, r.forks, r.undoing = tries{r}, listens{r}, states{r}, forks{r}, undoing{r}
+	r.calls, r.evals, r.progress, r.waits = calls{r}, evals{r}, progress{r}, waits{r}
+	return r
+}
+
+// What a run does, by what it is about; each part has the run.
+type (
+	tries    struct{ *run } // errors that are caught, and tried again
+	listens  struct{ *run } // waits for events
+	states   struct{ *run } // states of a lifecycle
+	forks    struct{ *run } // branches that are made and joined
+	undoing  struct{ *run } // what compensates completed tasks
+	calls    struct{ *run } // what is asked of the outside, of people and of children
+	evals    struct{ *run } // expressions
+	progress struct{ *run } // events of what begins and ends
+	waits    struct{ *run } // moments
+)
 
 // gone reports whether the branch has ended, by itself or with its fork.
 func (r *run) gone() bool { return len(r.b.Frames) == 0 }
@@ -107,14 +138,14 @@ func (r *run) tick() error {
 			n = n.List[f.Next]
 			rests, err = r.enter(n)
 		} else {
-			return r.join(n.parent)
+			return r.forks.join(n.parent)
 		}
 	case KindFor:
 		rests, err = r.iterate(n)
 	case KindListen:
-		rests, err = r.process(n)
+		rests, err = r.listens.process(n)
 	case KindState:
-		rests, err = r.hooked(n)
+		rests, err = r.states.hooked(n)
 	default:
 		return fmt.Errorf("program: %s: the %s at %s is not waiting", r.t.Snap.InstanceID, n.Kind, n.Pointer)
 	}
@@ -126,7 +157,7 @@ func (r *run) tick() error {
 func (r *run) rest(n *Node, rests bool, err error) error {
 	switch {
 	case err != nil:
-		return r.settle(n, err)
+		return r.tries.settle(n, err)
 	case rests:
 		return r.save()
 	}
@@ -161,13 +192,16 @@ func (p *Program) Begin(t *engine.Turn, input json.RawMessage) error {
 
 // Resume goes on where w waited.
 func (p *Program) Resume(t *engine.Turn, wait snapshot.Wait, res engine.Result) error {
+	if compensate.Resume(t, wait, res) {
+		return nil
+	}
 	w := &work{p: p, t: t}
 	r := w.branch(wait.Branch)
 	n := p.nodes[wait.Pointer]
 	if r == nil || n == nil || r.gone() {
 		return fmt.Errorf("program: %s: nothing waits at %s", t.Snap.InstanceID, wait.Pointer)
 	}
-	waits, err := r.resumed(n, wait, res)
+	waits, err := r.waits.resumed(n, wait, res)
 	if err := r.rest(n, waits, err); err != nil {
 		return err
 	}

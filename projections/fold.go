@@ -1,16 +1,12 @@
 package projections
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 
+	"github.com/aqueduct-engine/aqueduct/appendjson"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -53,7 +49,6 @@ func Fold(prev *snapshot.Snapshot, out *engine.Outcome, startKey string, claim f
 		}
 	}
 	tasks(&rows, next, out.Tasks)
-	waits(&rows, prev, next)
 	return rows, nil
 }
 
@@ -69,25 +64,6 @@ func visible(prev, next *snapshot.Snapshot) bool {
 	return ok && w.Kind != snapshot.WaitCommand && prev.At() != next.At()
 }
 
-func instance(s *snapshot.Snapshot, startKey string) *Instance {
-	row := &Instance{
-		ID: s.InstanceID, Definition: s.Definition.Name, DefVersion: s.Definition.Version,
-		BusinessKey: s.Business.Key, StartKey: startKey, Status: string(s.Status), Position: s.At(),
-		Correlation: s.Headers[signal.HeaderCorrelation], Version: s.Version, Ahead: len(s.Ahead),
-		StartedAt: s.StartedAt, UpdatedAt: s.UpdatedAt,
-	}
-	if s.Parent != nil {
-		row.ParentID = s.Parent.InstanceID
-	}
-	if s.Error != nil {
-		row.ErrorType, row.ErrorDetail = s.Error.Type, clip(s.Error.Title+": "+s.Error.Detail)
-	}
-	if s.Status.Closed() {
-		row.EndedAt, row.Ahead = s.UpdatedAt, 0
-	}
-	return row
-}
-
 // maxDetail bounds the error text of an instance's row, in bytes; the whole
 // error is in the stream.
 const maxDetail = 1_000
@@ -99,6 +75,12 @@ func clip(s string) string {
 	}
 	return s
 }
+
+// metadata is what an entry's row shows beside its data. Every turn writes some, and
+// reflection was a tenth of its work.
+var metadata = appendjson.Of[engine.Meta]()
+
+const metadataRoom = 256 // bytes that it has, usually
 
 func entry(s *snapshot.Snapshot, e *engine.Entry) (Entry, error) {
 	row := Entry{
@@ -112,7 +94,9 @@ func entry(s *snapshot.Snapshot, e *engine.Entry) (Entry, error) {
 			return Entry{}, fmt.Errorf("projections: command %d of %s: %w", e.Position, s.InstanceID, err)
 		}
 	}
-	row.Metadata = metadata(&e.Meta)
+	if row.Metadata = metadata.Append(make([]byte, 0, metadataRoom), &e.Meta); len(row.Metadata) == len(`{}`) {
+		row.Metadata = nil
+	}
 	return row, nil
 }
 
@@ -142,27 +126,6 @@ func tasks(rows *Rows, s *snapshot.Snapshot, changes []engine.TaskChange) {
 	}
 }
 
-func task(s *snapshot.Snapshot, c engine.TaskChange, at time.Time) Task {
-	t := c.Create
-	row := Task{
-		ID: c.ID, InstanceID: s.InstanceID, Definition: s.Definition.Name, BusinessKey: s.Business.Key,
-		Name: t.Name, Title: t.Title, Status: TaskReady, Assignee: t.Assignee,
-		CandidateUsers: List(t.CandidateUsers), CandidateGroups: List(t.CandidateGroups),
-		ExcludedUsers: List(t.ExcludedUsers), Outcomes: List(t.Outcomes),
-		Priority: t.Priority, Payload: t.Payload, Form: t.Form, Version: 1, CreatedAt: at, DueAt: t.DueAt,
-		EscalateTo: List(t.EscalateTo),
-	}
-	if t.Assignee != "" {
-		row.Status = TaskReserved
-	}
-	for _, w := range s.Waits {
-		if w.Kind == snapshot.WaitTask && w.TaskID == c.ID {
-			row.Token = w.Token
-		}
-	}
-	return row
-}
-
 // List writes names as a JSON array, as a task's columns have them.
 func List(names []string) string {
 	if len(names) == 0 {
@@ -170,90 +133,4 @@ func List(names []string) string {
 	}
 	b, _ := json.Marshal(names) // strings cannot fail
 	return string(b)
-}
-
-// waits finds the event waits that came and went. One that moved to another
-// version of the definition did both.
-func waits(rows *Rows, prev, next *snapshot.Snapshot) {
-	had := map[string]string{} // the spec of each token
-	if prev != nil {
-		for _, w := range prev.Waits {
-			if w.Kind == snapshot.WaitEvent {
-				had[w.Token] = Spec(prev.Definition, w)
-			}
-		}
-	}
-	for _, w := range next.Waits {
-		if w.Kind != snapshot.WaitEvent {
-			continue
-		}
-		spec := Spec(next.Definition, w)
-		if had[w.Token] == spec {
-			delete(had, w.Token)
-			continue
-		}
-		rows.Waits = append(rows.Waits, Wait{
-			Token: w.Token, InstanceID: next.InstanceID, EventType: w.Event,
-			Spec: spec, KeyHash: KeyHash(engine.Key(w.Key)), CreatedAt: next.UpdatedAt,
-		})
-	}
-	if prev != nil {
-		for _, w := range prev.Waits {
-			if had[w.Token] != "" {
-				rows.WaitsGone = append(rows.WaitsGone, w.Token)
-			}
-		}
-	}
-}
-
-// Spec says how the events of a wait are correlated: name@version#pointer, and
-// before the pointer, where they are not zero, the arm and the set of bound
-// correlations: name@version#2.1/do/0/all.
-func Spec(d snapshot.Definition, w snapshot.Wait) string {
-	place := ""
-	if w.Arm != 0 || w.Bound != 0 {
-		place = strconv.Itoa(w.Arm)
-	}
-	if w.Bound != 0 {
-		place += "." + strconv.Itoa(w.Bound)
-	}
-	return d.Name + "@" + d.Version + "#" + place + w.Pointer
-}
-
-// Place is where events of a spec are correlated.
-type Place struct {
-	Name, Version string // of the definition
-	Pointer       string
-	Arm, Bound    int
-}
-
-// ParseSpec takes a spec apart.
-func ParseSpec(spec string) (p Place, ok bool) {
-	ref, rest, ok := strings.Cut(spec, "#")
-	i, slash := strings.LastIndexByte(ref, '@'), strings.IndexByte(rest, '/')
-	if !ok || i < 0 || slash < 0 {
-		return Place{}, false
-	}
-	p = Place{Name: ref[:i], Version: ref[i+1:], Pointer: rest[slash:]}
-	arm, bound, _ := strings.Cut(rest[:slash], ".")
-	for _, f := range []struct {
-		text string
-		to   *int
-	}{{arm, &p.Arm}, {bound, &p.Bound}} {
-		if f.text == "" {
-			continue
-		}
-		var err error
-		if *f.to, err = strconv.Atoi(f.text); err != nil || *f.to < 0 {
-			return Place{}, false
-		}
-	}
-	return p, true
-}
-
-// KeyHash is what WF_WAITS is searched by: the first 128 bits of the key's
-// SHA-256, in hex.
-func KeyHash(key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:16])
 }

@@ -53,13 +53,6 @@ func TestStartFoldsToItsRows(t *testing.T) {
 	if !rows.Stream[0].IsInput || rows.Stream[0].Processed != nil {
 		t.Errorf("stream %+v", rows.Stream[0])
 	}
-	want := []projections.Wait{{
-		Token: "tok", InstanceID: "i", EventType: "paid", Spec: "n/d@1.0.0#/do/0/paid",
-		KeyHash: projections.KeyHash(`{"o":"7"}`), CreatedAt: next.UpdatedAt,
-	}}
-	if !reflect.DeepEqual(rows.Waits, want) {
-		t.Errorf("waits %+v, want %+v", rows.Waits, want)
-	}
 }
 
 func TestRowIsWrittenWhenTheInstanceRestsElsewhere(t *testing.T) {
@@ -153,21 +146,9 @@ func TestTasksComeAndGo(t *testing.T) {
 	}
 }
 
-func TestWaitsAreTheDifference(t *testing.T) {
-	t.Parallel()
-	event := func(token string) snapshot.Wait {
-		return snapshot.Wait{Kind: snapshot.WaitEvent, Token: token, Pointer: "/do/0/l", Event: "e"}
-	}
-	prev := state(1, snapshot.Waiting, event("a"), event("b"), snapshot.Wait{Kind: snapshot.WaitTimer, Token: "t"})
-	rows := fold(t, &prev, &engine.Outcome{Snapshot: state(2, snapshot.Waiting, event("b"), event("c"))})
-	if len(rows.Waits) != 1 || rows.Waits[0].Token != "c" || !reflect.DeepEqual(rows.WaitsGone, []string{"a"}) {
-		t.Errorf("came %+v, went %v", rows.Waits, rows.WaitsGone)
-	}
-}
-
-// Under another version of the definition the same wait is found by another
-// spec, and the row of the instance says which version that is.
-func TestMigrationMovesRowsAndWaits(t *testing.T) {
+// Under another version of the definition the row of the instance says which version
+// that is.
+func TestMigrationMovesTheRow(t *testing.T) {
 	t.Parallel()
 	prev := snapshot.Snapshot{
 		InstanceID: "i", Definition: snapshot.Definition{Name: "d", Version: "1"}, Status: snapshot.Waiting, Version: 4,
@@ -181,33 +162,5 @@ func TestMigrationMovesRowsAndWaits(t *testing.T) {
 	}
 	if rows.Instance == nil || rows.Instance.DefVersion != "2" || rows.Instance.Version != 5 {
 		t.Errorf("%+v", rows.Instance)
-	}
-	if len(rows.Waits) != 1 || rows.Waits[0].Token != "t" || rows.Waits[0].Spec != "d@2#/do/1/a" || !reflect.DeepEqual(rows.WaitsGone, []string{"t"}) {
-		t.Errorf("%+v, gone %v", rows.Waits, rows.WaitsGone)
-	}
-}
-
-func TestSpecIsReadBack(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		wait snapshot.Wait
-		spec string
-	}{
-		{snapshot.Wait{Pointer: "/do/0/x#y"}, "a/b@1.0.0#/do/0/x#y"},
-		{snapshot.Wait{Pointer: "/do/0/x", Arm: 2}, "a/b@1.0.0#2/do/0/x"},
-		{snapshot.Wait{Pointer: "/do/0/x", Arm: 2, Bound: 5}, "a/b@1.0.0#2.5/do/0/x"},
-		{snapshot.Wait{Pointer: "/do/0/x.2", Bound: 1}, "a/b@1.0.0#0.1/do/0/x.2"},
-	} {
-		spec := projections.Spec(snapshot.Definition{Name: "a/b", Version: "1.0.0"}, c.wait)
-		got, ok := projections.ParseSpec(spec)
-		want := projections.Place{Name: "a/b", Version: "1.0.0", Pointer: c.wait.Pointer, Arm: c.wait.Arm, Bound: c.wait.Bound}
-		if spec != c.spec || !ok || got != want {
-			t.Errorf("%s (want %s) gives %+v %t", spec, c.spec, got, ok)
-		}
-	}
-	for _, bad := range []string{"", "a/b#/x", "a/b@1", "a/b@1#", "a/b@1#x/do", "a/b@1#1.x/do", "a/b@1#-1/do"} {
-		if p, ok := projections.ParseSpec(bad); ok {
-			t.Errorf("%q is a spec: %+v", bad, p)
-		}
 	}
 }

@@ -7,10 +7,11 @@
 package projections
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // Rows is what one turn writes beside its snapshot.
@@ -25,24 +26,43 @@ type Rows struct {
 	WaitsGone  []string         // tokens of waits that were consumed or withdrawn
 }
 
-// Instance is a row of WF_INSTANCES: the summary a person looks for.
+// Instance is a row of WF_INSTANCES, for people. What names columns is written from it: see internal/shapes.
 type Instance struct {
-	ID          string    `db:"INSTANCE_ID" width:"128"`
-	Definition  string    `db:"DEFINITION" width:"256"`
-	DefVersion  string    `db:"DEFINITION_VERSION" width:"256"`
-	BusinessKey string    `db:"BUSINESS_KEY" width:"256"` // "" = none
-	StartKey    string    `db:"START_KEY" width:"256"`    // "" = none; unique with definition and business key
-	Status      string    `db:"STATUS" width:"32"`
-	Position    string    `db:"STATE" width:"256"` // product-facing: the task the instance is at
-	ParentID    string    `db:"PARENT_ID" width:"128"`
-	Correlation string    `db:"CORRELATION_ID" width:"1024"`
-	Version     int64     `db:"STATE_VERSION"`
-	Ahead       int       `db:"AHEAD"` // signals with a sequence that it keeps until their turn; 0 when it is closed
-	ErrorType   string    `db:"ERROR_TYPE" width:"512"`
-	ErrorDetail string    `db:"ERROR_DETAIL" width:"4000B"`
-	StartedAt   time.Time `db:"STARTED_ON_UTC"`
-	UpdatedAt   time.Time `db:"UPDATED_ON_UTC"`
-	EndedAt     time.Time `db:"ENDED_ON_UTC"` // zero = not yet
+	ID          string    `db:"INSTANCE_ID" width:"128" doc:"identity of the instance"`
+	Definition  string    `db:"DEFINITION" width:"256" doc:"name of its definition"`
+	DefVersion  string    `db:"DEFINITION_VERSION" width:"256" doc:"version of its definition"`
+	BusinessKey string    `db:"BUSINESS_KEY" width:"256" doc:"key of the application for the instance"`
+	StartKey    string    `db:"START_KEY" width:"256" doc:"key that makes a repeated start recognisable"` // unique with definition and business key
+	Status      string    `db:"STATUS" width:"32" doc:"phase of life"`
+	Position    string    `db:"STATE" width:"256" doc:"task the instance is at"`
+	ParentID    string    `db:"PARENT_ID" width:"128" doc:"instance that started this one"`
+	Correlation string    `db:"CORRELATION_ID" width:"1024" doc:"follows everything one request causes"`
+	Version     int64     `db:"STATE_VERSION" doc:"version this row shows"`
+	Ahead       int       `db:"AHEAD" null:"0" doc:"signals with a sequence that it keeps until their turn; null when there are none"` // 0 when it is closed
+	ErrorType   string    `db:"ERROR_TYPE" width:"512" doc:"type of the error the instance stands at"`
+	ErrorDetail string    `db:"ERROR_DETAIL" width:"4000B" doc:"that error in words"`
+	StartedAt   time.Time `db:"STARTED_ON_UTC" doc:"start"`
+	UpdatedAt   time.Time `db:"UPDATED_ON_UTC" doc:"last visible change"`
+	EndedAt     time.Time `db:"ENDED_ON_UTC" doc:"end; null while it is not closed"`
+}
+
+func instance(s *snapshot.Snapshot, startKey string) *Instance {
+	row := &Instance{
+		ID: s.InstanceID, Definition: s.Definition.Name, DefVersion: s.Definition.Version,
+		BusinessKey: s.Business.Key, StartKey: startKey, Status: string(s.Status), Position: s.At(),
+		Correlation: s.Headers[signal.HeaderCorrelation], Version: s.Version, Ahead: len(s.Ahead),
+		StartedAt: s.StartedAt, UpdatedAt: s.UpdatedAt,
+	}
+	if s.Parent != nil {
+		row.ParentID = s.Parent.InstanceID
+	}
+	if s.Error != nil {
+		row.ErrorType, row.ErrorDetail = s.Error.Type, clip(s.Error.Title+": "+s.Error.Detail)
+	}
+	if s.Status.Closed() {
+		row.EndedAt, row.Ahead = s.UpdatedAt, 0
+	}
+	return row
 }
 
 // Entry is a row of WF_STREAM (C2).
@@ -86,61 +106,57 @@ const (
 	TaskCompleted = "completed"
 	TaskCancelled = "cancelled"
 	TaskExpired   = "expired"
-
-	TaskOpen = "open" // of a TaskQuery: ready or reserved
 )
 
-// Task is a row of WF_TASKS.
+// Task is a row of WF_TASKS, from which what names its columns is written, too.
 type Task struct {
-	ID              string    `db:"TASK_ID" width:"128"`
-	InstanceID      string    `db:"INSTANCE_ID" width:"128"`
-	Definition      string    `db:"DEFINITION" width:"256"`
-	BusinessKey     string    `db:"BUSINESS_KEY" width:"256"`
-	Name            string    `db:"NAME" width:"256"`
-	Title           string    `db:"TITLE" width:"1000"`
-	Status          string    `db:"STATUS" width:"16"`
-	Assignee        string    `db:"ASSIGNEE" width:"256"`           // "" = nobody
-	Role            string    `db:"ASSIGNED_AS" width:"256"`        // group by which the assignee claimed it; "" = in person
-	CandidateUsers  string    `db:"CANDIDATE_USERS" width:"4000B"`  // JSON array
-	CandidateGroups string    `db:"CANDIDATE_GROUPS" width:"4000B"` // JSON array
-	ExcludedUsers   string    `db:"EXCLUDED_USERS" width:"4000B"`   // JSON array
-	Outcomes        string    `db:"OUTCOMES" width:"4000B"`         // JSON array; [] = any
-	Priority        int       `db:"PRIORITY"`
-	Payload         []byte    `db:"PAYLOAD"`
-	Form            []byte    `db:"FORM"`
-	Token           string    `db:"WAITING_TOKEN" width:"128"`
-	Version         int64     `db:"TASK_VERSION"`
-	CreatedAt       time.Time `db:"CREATED_ON_UTC"`
-	DueAt           time.Time `db:"DUE_ON_UTC"`
-	EscalateTo      string    `db:"ESCALATE_TO" width:"4000B"` // JSON array of groups
-	EscalatedAt     time.Time `db:"ESCALATED_ON_UTC"`          // zero = not yet, or never
-	EndedAt         time.Time `db:"ENDED_ON_UTC"`
-	EndedBy         string    `db:"ENDED_BY" width:"256"`
-	Outcome         string    `db:"OUTCOME" width:"256"`
-	Output          []byte    `db:"OUTPUT"`
+	ID              string    `db:"TASK_ID" width:"128" doc:"identity"`
+	InstanceID      string    `db:"INSTANCE_ID" width:"128" doc:"instance"`
+	Definition      string    `db:"DEFINITION" width:"256" doc:"name of the definition"`
+	BusinessKey     string    `db:"BUSINESS_KEY" width:"256" doc:"key of the application"`
+	Name            string    `db:"NAME" width:"256" doc:"name of the task"`
+	Title           string    `db:"TITLE" width:"1000" doc:"what people read"`
+	Status          string    `db:"STATUS" width:"16" doc:"ready, reserved, completed, cancelled, expired"`
+	Assignee        string    `db:"ASSIGNEE" width:"256" doc:"who has it"`
+	Role            string    `db:"ASSIGNED_AS" width:"256" doc:"group by which the assignee claimed it; null: in person"`
+	CandidateUsers  string    `db:"CANDIDATE_USERS" width:"4000B" doc:"JSON array"`
+	CandidateGroups string    `db:"CANDIDATE_GROUPS" width:"4000B" doc:"JSON array"`
+	ExcludedUsers   string    `db:"EXCLUDED_USERS" width:"4000B" doc:"JSON array"`
+	Outcomes        string    `db:"OUTCOMES" width:"4000B" doc:"JSON array of allowed outcomes"` // [] = any
+	Priority        int       `db:"PRIORITY" doc:"smaller comes first"`
+	Payload         []byte    `db:"PAYLOAD" doc:"what the task is about, JSON"`
+	Form            []byte    `db:"FORM" doc:"JSON Schema of the answer"`
+	Token           string    `db:"WAITING_TOKEN" width:"128" doc:"token that completes it"`
+	Version         int64     `db:"TASK_VERSION" doc:"guards every edit"`
+	CreatedAt       time.Time `db:"CREATED_ON_UTC" doc:"creation"`
+	DueAt           time.Time `db:"DUE_ON_UTC" doc:"due date"`
+	EscalateTo      string    `db:"ESCALATE_TO" width:"4000B" doc:"JSON array of groups that are candidates once it is due"`
+	EscalatedAt     time.Time `db:"ESCALATED_ON_UTC" doc:"when it was escalated"`
+	EndedAt         time.Time `db:"ENDED_ON_UTC" doc:"end"`
+	EndedBy         string    `db:"ENDED_BY" width:"256" doc:"who ended it"`
+	Outcome         string    `db:"OUTCOME" width:"256" doc:"how it ended"`
+	Output          []byte    `db:"OUTPUT" doc:"the answer, JSON"`
 }
 
-// Asked is the task as the engine knows it: who may do it.
-func (t Task) Asked() engine.Task {
-	return engine.Task{
-		Assignee: t.Assignee, CandidateUsers: Names(t.CandidateUsers), CandidateGroups: Names(t.CandidateGroups),
-		ExcludedUsers: Names(t.ExcludedUsers), EscalateTo: Names(t.EscalateTo),
+func task(s *snapshot.Snapshot, c engine.TaskChange, at time.Time) Task {
+	t := c.Create
+	row := Task{
+		ID: c.ID, InstanceID: s.InstanceID, Definition: s.Definition.Name, BusinessKey: s.Business.Key,
+		Name: t.Name, Title: t.Title, Status: TaskReady, Assignee: t.Assignee,
+		CandidateUsers: List(t.CandidateUsers), CandidateGroups: List(t.CandidateGroups),
+		ExcludedUsers: List(t.ExcludedUsers), Outcomes: List(t.Outcomes),
+		Priority: t.Priority, Payload: t.Payload, Form: t.Form, Version: 1, CreatedAt: at, DueAt: t.DueAt,
+		EscalateTo: List(t.EscalateTo),
 	}
-}
-
-// MayClaim reports whether a user with these groups is a candidate, and by
-// which of the groups; "" = in person.
-func (t Task) MayClaim(user string, groups []string) (role string, ok bool) {
-	return engine.Candidate(t.Asked(), user, groups)
-}
-
-// Names reads a JSON array of a task's columns. What is none has no names.
-func Names(list string) []string {
-	var out []string
-	if json.Unmarshal([]byte(list), &out) != nil {
-		return nil
+	if t.Assignee != "" {
+		row.Status = TaskReserved
 	}
-	return out
+	for _, w := range s.Waits {
+		if w.Kind == snapshot.WaitTask && w.TaskID == c.ID {
+			row.Token = w.Token
+		}
+	}
+	return row
 }
 
 // TaskEnd closes an open task.

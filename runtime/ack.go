@@ -10,10 +10,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
+	"github.com/aqueduct-engine/aqueduct/runtime/service"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -55,8 +57,8 @@ var errSettled = errors.New("the command is settled")
 //
 // Problems: ack.invalid, command.unknown, ack.unexpected (the command asks for
 // none), signal.too-large, limit.buffer.
-func (a *acknowledger) Acknowledge(ctx context.Context, instance string, position int64, ack engine.Ack) (engine.Disposition, error) {
-	if err := ack.Check(); err != nil {
+func (a *acknowledger) Acknowledge(ctx context.Context, instance string, position int64, said ack.Ack) (engine.Disposition, error) {
+	if err := said.Check(); err != nil {
 		return "", err
 	}
 	var did engine.Disposition
@@ -66,7 +68,7 @@ func (a *acknowledger) Acknowledge(ctx context.Context, instance string, positio
 			err = errSettled
 		}
 		if err == nil {
-			did, err = a.acknowledge(ctx, row, ack)
+			did, err = a.acknowledge(ctx, row, said)
 		}
 		if settled := errors.Is(err, errSettled) || errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrDuplicate); settled {
 			if did, err = engine.Duplicate, nil; try > 0 {
@@ -79,7 +81,7 @@ func (a *acknowledger) Acknowledge(ctx context.Context, instance string, positio
 		if err != nil {
 			return "", err
 		}
-		label := string(ack.Outcome)
+		label := string(said.Outcome)
 		if did == engine.Duplicate {
 			label = string(engine.Duplicate)
 		}
@@ -90,7 +92,7 @@ func (a *acknowledger) Acknowledge(ctx context.Context, instance string, positio
 
 // expecting finds a command that asks for an acknowledgement.
 func (a *acknowledger) expecting(ctx context.Context, instance string, position int64) (projections.Entry, error) {
-	row, ok, err := a.dispatcher.Entry(ctx, instance, position)
+	row, ok, err := a.dispatcher.Record.Entry(ctx, instance, position)
 	if err != nil {
 		return projections.Entry{}, err
 	}
@@ -98,41 +100,47 @@ func (a *acknowledger) expecting(ctx context.Context, instance string, position 
 		return projections.Entry{}, problem.New(problem.NotFound, "command.unknown",
 			"instance %s has no command at position %d", instance, position)
 	}
-	c, err := dispatch.Command(row)
+	c, err := commandOf(row)
 	if err == nil && c.Ack <= 0 {
 		err = problem.New(problem.Conflict, "ack.unexpected", "command %d of %s asks for no acknowledgement", position, instance)
 	}
 	return row, err
 }
 
+// commandOf is a command as its row has it. The problem is command.corrupt.
+func commandOf(row projections.Entry) (engine.Command, error) {
+	j, _, err := dispatch.Spoken(row)
+	return j.Command(), err
+}
+
 // acknowledge applies an acknowledgement to a command that is open. Whoever
 // performs the command has it no more: what comes of that attempt does not
 // count.
-func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, ack engine.Ack) (engine.Disposition, error) {
+func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, said ack.Ack) (engine.Disposition, error) {
 	j, deliveries, err := dispatch.Spoken(row)
 	if err != nil {
 		return "", err
 	}
 	c := j.Command()
 	var change store.Change
-	switch ack.Outcome {
-	case engine.AckDelivered:
-		change, err = a.dispatcher.Again(j, c.Ack, store.Claim{Any: true, Delivered: a.dispatcher.Now(), Deliveries: deliveries, Error: row.LastError})
-	case engine.AckRetry:
-		change, err = a.dispatcher.Again(j, ack.Delay, store.Claim{
+	switch said.Outcome {
+	case ack.Delivered:
+		change, err = a.dispatcher.Record.Again(j, c.Ack, store.Claim{Any: true, Delivered: a.dispatcher.Now(), Deliveries: deliveries, Error: row.LastError})
+	case ack.Retry:
+		change, err = a.dispatcher.Record.Again(j, said.Delay, store.Claim{
 			Any: true, Deliveries: deliveries, Error: dispatch.NoticeRetry + ": the consumer asks for it once more",
 		})
-	case engine.AckProcessed:
+	case ack.Processed:
 		if c.Token != "" {
-			return a.acknowledged(ctx, c, dispatch.Payload(ack.Output), ack.Actor)
+			return a.acknowledged(ctx, c, dispatch.Payload(said.Output), said.Actor)
 		}
 		change.Claims = []store.Claim{{InstanceID: c.Instance, Position: c.Position, Any: true, Done: true}}
-	case engine.AckFailed:
-		e := ack.Failure()
+	case ack.Failed:
+		e := said.Failure()
 		if c.Token != "" {
-			return a.acknowledged(ctx, c, dispatch.Failed(&e, false), ack.Actor)
+			return a.acknowledged(ctx, c, dispatch.Failed(&e, false), said.Actor)
 		}
-		change = a.dispatcher.Abandon(j, store.Claim{Any: true}, codeAckFailed, e)
+		change = a.dispatcher.Record.Abandon(j, store.Claim{Any: true}, codeAckFailed, e)
 		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, fmt.Appendf(nil, "%s/%d", c.Instance, c.Position)).String()
 	}
 	if err == nil {
@@ -155,7 +163,7 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, resul
 	now := a.dispatcher.Now()
 	env := signal.Envelope{
 		SignalID: c.Token + "/ack", InstanceID: c.Instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
-		WaitingToken: c.Token, OccurredAt: now, Headers: signal.ActorHeader(actor), Payload: result,
+		WaitingToken: c.Token, OccurredAt: now, Headers: service.ActorHeader(actor), Payload: result,
 	}
 	body, err := env.Encode()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
@@ -20,6 +21,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 var (
@@ -109,7 +111,7 @@ func (n *testNode) rested(t *testing.T) {
 	eventually(t, "end of attempts", func() bool { return n.counted(t, "aqueduct_commands_running")[""] == 0 })
 }
 
-func (n *testNode) ack(t *testing.T, id string, want engine.Disposition, a engine.Ack) {
+func (n *testNode) ack(t *testing.T, id string, want engine.Disposition, a ack.Ack) {
 	t.Helper()
 	if got, err := n.rt.Acknowledge(t.Context(), id, 2, a); got != want || err != nil {
 		t.Errorf("%s: %q, %v, want %q", a.Outcome, got, err, want)
@@ -127,12 +129,12 @@ func TestDeliveredIsPerformedAgainUntilProcessed(t *testing.T) {
 		if *row.Processed || row.Attempts != 0 || !strings.HasPrefix(row.LastError, "AckReminderProcessedPending: ") || row.NextAttemptAt.Sub(row.DeliveredAt) < 99*time.Millisecond {
 			t.Errorf("row %+v", row)
 		}
-		n.ack(t, "i", engine.Applied, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(`{"parcel":1}`), Actor: "shop"})
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(`{"parcel":1}`), Actor: "shop"})
 		if got := n.output(t, "i"); got != `{"parcel":1}` {
 			t.Errorf("output %s", got)
 		}
-		for _, o := range []engine.AckOutcome{engine.AckProcessed, engine.AckFailed, engine.AckRetry, engine.AckDelivered} {
-			n.ack(t, "i", "duplicate", engine.Ack{Outcome: o})
+		for _, o := range []ack.Outcome{ack.Processed, ack.Failed, ack.Retry, ack.Delivered} {
+			n.ack(t, "i", "duplicate", ack.Ack{Outcome: o})
 		}
 		n.rested(t)
 		before := c.count()
@@ -161,11 +163,11 @@ func TestDeliveredIsPerformedAgainUntilProcessed(t *testing.T) {
 func TestAckDuringItsDelivery(t *testing.T) {
 	t.Parallel()
 	refused := activity.Permanent(errors.New("refused"))
-	outcomes := map[string]engine.Ack{
-		"processed": {Outcome: engine.AckProcessed, Output: json.RawMessage(`1`)},
-		"failed":    {Outcome: engine.AckFailed, Error: &snapshot.Error{Title: "Sold out"}},
-		"delivered": {Outcome: engine.AckDelivered},
-		"retry":     {Outcome: engine.AckRetry, Delay: time.Hour},
+	outcomes := map[string]ack.Ack{
+		"processed": {Outcome: ack.Processed, Output: json.RawMessage(`1`)},
+		"failed":    {Outcome: ack.Failed, Error: &snapshot.Error{Title: "Sold out"}},
+		"delivered": {Outcome: ack.Delivered},
+		"retry":     {Outcome: ack.Retry, Delay: time.Hour},
 	}
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		c := &consumer{}
@@ -216,7 +218,7 @@ func TestAckDuringItsDelivery(t *testing.T) {
 				t.Errorf("failed: %+v", row)
 			}
 		}
-		deadLetters, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{Limit: 100})
+		deadLetters, err := n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{Limit: 100})
 		if err != nil || len(deadLetters.Items) != 3 {
 			t.Errorf("dead letters %+v, %v", deadLetters.Items, err)
 		}
@@ -233,18 +235,18 @@ func TestFailedIsAnErrorOrOneDeadLetter(t *testing.T) {
 		n.output(t, "told")
 		n.delivered(t, "i", 1)
 		n.delivered(t, "told", 1)
-		n.ack(t, "i", engine.Applied, engine.Ack{Outcome: engine.AckFailed, Error: &snapshot.Error{Detail: "no stock"}})
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Failed, Error: &snapshot.Error{Detail: "no stock"}})
 		n.until(t, "i", status("faulted"))
 		s, err := n.store.Writer.Load(t.Context(), "i")
 		if err != nil || s.Error.Type != engine.ErrorBase+"communication" || s.Error.Status != 500 || s.Error.Detail != "no stock" {
 			t.Errorf("%+v, %v", s.Error, err)
 		}
-		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckFailed})
-		n.ack(t, "told", "duplicate", engine.Ack{Outcome: engine.AckFailed})
+		n.ack(t, "told", engine.Applied, ack.Ack{Outcome: ack.Failed})
+		n.ack(t, "told", "duplicate", ack.Ack{Outcome: ack.Failed})
 		n.rested(t)
 		before := c.count()
 		time.Sleep(500 * time.Millisecond) // the reminder that was announced before comes to nothing
-		page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+		page, err := n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{})
 		if err != nil || len(page.Items) != 1 || page.Items[0].Reason != "ack.failed" || page.Items[0].InstanceID != "told" || c.count() != before {
 			t.Fatalf("%+v, %v, %d deliveries, then %d", page.Items, err, before, c.count())
 		}
@@ -252,7 +254,7 @@ func TestFailedIsAnErrorOrOneDeadLetter(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "replay", func() bool { return c.count() > before })
-		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckProcessed})
+		n.ack(t, "told", engine.Applied, ack.Ack{Outcome: ack.Processed})
 		n.settled(t)
 	})
 }
@@ -264,17 +266,17 @@ func TestRetryAndDeliveredMoveTheNextDelivery(t *testing.T) {
 		n := start(t, fresh(), c.take, tellDoc)
 		n.begin(t, "i", "t/tell", nil)
 		n.delivered(t, "i", 1)
-		n.ack(t, "i", engine.Applied, engine.Ack{Outcome: engine.AckRetry})
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Retry})
 		eventually(t, "at once", func() bool { return c.count() == 2 })
 		first := n.delivered(t, "i", 2)
-		n.ack(t, "i", engine.Applied, engine.Ack{Outcome: engine.AckRetry, Delay: 50 * time.Millisecond})
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Retry, Delay: 50 * time.Millisecond})
 		eventually(t, "after a while", func() bool { return c.count() == 3 })
 		n.delivered(t, "i", 3)
-		n.ack(t, "i", engine.Applied, engine.Ack{Outcome: engine.AckDelivered})
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Delivered})
 		if row := n.row(t, "i"); !row.NextAttemptAt.After(first.NextAttemptAt) || row.Deliveries != 3 || c.count() != 3 {
 			t.Errorf("%+v", row)
 		}
-		n.ack(t, "i", engine.Applied, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(`{}`)})
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(`{}`)})
 		n.settled(t)
 	})
 }
@@ -299,9 +301,9 @@ func TestUnacknowledgedIsGivenUp(t *testing.T) {
 		if err != nil || s.Error.Type != engine.ErrorBase+"timeout" || s.Error.Status != 504 || s.Error.Title != "Not acknowledged" {
 			t.Errorf("%+v, %v", s.Error, err)
 		}
-		var page projections.Page[projections.DeadLetter]
+		var page backend.Page[projections.DeadLetter]
 		eventually(t, "dead letter", func() bool {
-			page, err = n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "ack.missing"})
+			page, err = n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{Reason: "ack.missing"})
 			return err == nil && len(page.Items) == 1
 		})
 		if page.Items[0].InstanceID != "told" || n.row(t, "told").ClaimedBy != "" {
@@ -311,7 +313,7 @@ func TestUnacknowledgedIsGivenUp(t *testing.T) {
 		if row := n.row(t, "i"); !*row.Processed || row.Deliveries != 3 || len(inputs) != 2 {
 			t.Errorf("%+v, %v", row, inputs)
 		}
-		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckProcessed}) // late, and still right
+		n.ack(t, "told", engine.Applied, ack.Ack{Outcome: ack.Processed}) // late, and still right
 		if err := n.store.DeadLetters.Replay(t.Context(), page.Items[0].ID); err != nil {
 			t.Fatal(err)
 		}
@@ -333,9 +335,9 @@ func TestAckMeetsTheEndOfItsInstance(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		n.ack(t, "cancelled", "duplicate", engine.Ack{Outcome: engine.AckProcessed})
-		n.ack(t, "suspended", engine.Buffered, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(`5`)})
-		n.ack(t, "suspended", "duplicate", engine.Ack{Outcome: engine.AckFailed})
+		n.ack(t, "cancelled", "duplicate", ack.Ack{Outcome: ack.Processed})
+		n.ack(t, "suspended", engine.Buffered, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(`5`)})
+		n.ack(t, "suspended", "duplicate", ack.Ack{Outcome: ack.Failed})
 		n.rested(t)
 		before := c.count()
 		time.Sleep(500 * time.Millisecond) // what is kept is not asked for again
@@ -363,15 +365,15 @@ func TestAcksRace(t *testing.T) {
 			got := make(chan engine.Disposition, 8)
 			for k := range 8 {
 				wg.Go(func() {
-					a := engine.Ack{Outcome: engine.AckProcessed}
+					a := ack.Ack{Outcome: ack.Processed}
 					if k%4 == 3 {
-						a.Outcome = engine.AckRetry
+						a.Outcome = ack.Retry
 					}
 					did, err := n.rt.Acknowledge(t.Context(), id, 2, a)
 					if err != nil {
 						t.Error(err)
 					}
-					if a.Outcome == engine.AckProcessed {
+					if a.Outcome == ack.Processed {
 						got <- did
 					}
 				})
@@ -417,8 +419,8 @@ func (u *unsureOf) Commit(ctx context.Context, c store.Change) error {
 // and of a delivery: it is made once, and said to be applied.
 func TestAckOfAnUnknownCommit(t *testing.T) {
 	t.Parallel()
-	acks := []engine.Ack{
-		{Outcome: engine.AckProcessed}, {Outcome: engine.AckFailed}, {Outcome: engine.AckDelivered}, {Outcome: engine.AckRetry, Delay: time.Hour},
+	acks := []ack.Ack{
+		{Outcome: ack.Processed}, {Outcome: ack.Failed}, {Outcome: ack.Delivered}, {Outcome: ack.Retry, Delay: time.Hour},
 	}
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		for _, made := range []bool{false, true} {
@@ -426,7 +428,7 @@ func TestAckOfAnUnknownCommit(t *testing.T) {
 			u := &unsureOf{made: made, kind: func(c store.Change) bool {
 				return len(c.Rows.Settled) > 0 || len(c.Claims) > 0 && c.Claims[0].Owner == ""
 			}}
-			n, err := open(t.Context(), fresh(), func(p store.Parts) store.Parts { u.Writer, p.Writer = p.Writer, u; return p }, c.take, ackDoc, tellDoc)
+			n, err := open(t.Context(), fresh(), func(p backend.Parts) backend.Parts { u.Writer, p.Writer = p.Writer, u; return p }, c.take, ackDoc, tellDoc)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -440,12 +442,12 @@ func TestAckOfAnUnknownCommit(t *testing.T) {
 					}
 					u.armed.Store(true)
 					n.ack(t, id, engine.Applied, a)
-					if row := n.row(t, id); u.armed.Load() || row.ClaimedBy != "" || *row.Processed != (a.Outcome == engine.AckProcessed || id == "ack-failed") {
+					if row := n.row(t, id); u.armed.Load() || row.ClaimedBy != "" || *row.Processed != (a.Outcome == ack.Processed || id == "ack-failed") {
 						t.Errorf("%s, made %t: %+v", id, made, row)
 					}
 				}
 			}
-			deadLetters, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+			deadLetters, err := n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{})
 			if err != nil || len(deadLetters.Items) != 1 || c.count() != 2*len(acks) {
 				t.Errorf("made %t: %d deliveries, dead letters %+v, %v", made, c.count(), deadLetters.Items, err)
 			}
@@ -465,21 +467,21 @@ func TestAckProblems(t *testing.T) {
 	for _, x := range []struct {
 		instance string
 		position int64
-		ack      engine.Ack
+		ack      ack.Ack
 		code     string
 	}{
-		{"nobody", 2, engine.Ack{Outcome: engine.AckProcessed}, "command.unknown"},
-		{"i", 1, engine.Ack{Outcome: engine.AckProcessed}, "command.unknown"},
-		{"i", 9, engine.Ack{Outcome: engine.AckProcessed}, "command.unknown"},
-		{"i", -3, engine.Ack{Outcome: engine.AckProcessed}, "command.unknown"},
-		{"plain", 2, engine.Ack{Outcome: engine.AckProcessed}, "ack.unexpected"},
-		{"i", 2, engine.Ack{}, "ack.invalid"},
-		{"i", 2, engine.Ack{Outcome: "done"}, "ack.invalid"},
-		{"i", 2, engine.Ack{Outcome: engine.AckRetry, Output: json.RawMessage(`1`)}, "ack.invalid"},
-		{"i", 2, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(`{`)}, "ack.invalid"},
-		{"i", 2, engine.Ack{Outcome: engine.AckProcessed, Error: &snapshot.Error{}}, "ack.invalid"},
-		{"i", 2, engine.Ack{Outcome: engine.AckProcessed, Delay: 1}, "ack.invalid"},
-		{"i", 2, engine.Ack{Outcome: engine.AckRetry, Delay: -1}, "ack.invalid"},
+		{"nobody", 2, ack.Ack{Outcome: ack.Processed}, "command.unknown"},
+		{"i", 1, ack.Ack{Outcome: ack.Processed}, "command.unknown"},
+		{"i", 9, ack.Ack{Outcome: ack.Processed}, "command.unknown"},
+		{"i", -3, ack.Ack{Outcome: ack.Processed}, "command.unknown"},
+		{"plain", 2, ack.Ack{Outcome: ack.Processed}, "ack.unexpected"},
+		{"i", 2, ack.Ack{}, "ack.invalid"},
+		{"i", 2, ack.Ack{Outcome: "done"}, "ack.invalid"},
+		{"i", 2, ack.Ack{Outcome: ack.Retry, Output: json.RawMessage(`1`)}, "ack.invalid"},
+		{"i", 2, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(`{`)}, "ack.invalid"},
+		{"i", 2, ack.Ack{Outcome: ack.Processed, Error: &snapshot.Error{}}, "ack.invalid"},
+		{"i", 2, ack.Ack{Outcome: ack.Processed, Delay: 1}, "ack.invalid"},
+		{"i", 2, ack.Ack{Outcome: ack.Retry, Delay: -1}, "ack.invalid"},
 	} {
 		if _, err := n.rt.Acknowledge(t.Context(), x.instance, x.position, x.ack); problem.CodeOf(err) != x.code {
 			t.Errorf("%s/%d %+v: %v, want %s", x.instance, x.position, x.ack, err, x.code)
@@ -487,7 +489,7 @@ func TestAckProblems(t *testing.T) {
 	}
 	// One that could never be delivered is a dead letter like an event, by its own name.
 	eventually(t, "dead letter", func() bool {
-		page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "command.undelivered"})
+		page, err := n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{Reason: "command.undelivered"})
 		return err == nil && len(page.Items) == 1 && page.Items[0].Attempts == 5
 	})
 }

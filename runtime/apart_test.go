@@ -70,8 +70,8 @@ func TestATurnTakesSignalsOfDeliveriesThatItCannotConsume(t *testing.T) {
 	t.Parallel()
 	const branches = 12
 	sleepers := doc("sleepers", "\n  - all:\n      fork:\n        branches:\n"+strings.Repeat("          - b: {wait: PT0.2S}\n", branches))
-	for i := range branches {
-		sleepers = strings.Replace(sleepers, "- b:", fmt.Sprintf("- b%d:", i), 1)
+	for i := range branches { // timers of one moment would share a message
+		sleepers = strings.Replace(sleepers, "- b: {wait: PT0.2S}", fmt.Sprintf("- b%d: {wait: PT0.2%02dS}", i, i), 1)
 	}
 	for name, fail := range map[string]func(store.Delivery, store.Change) error{
 		"it is made": func(store.Delivery, store.Change) error { return nil },

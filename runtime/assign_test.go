@@ -5,6 +5,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // TestTasksAreHandedOn: who has a task delegates it, an administrator
@@ -18,7 +19,7 @@ func TestTasksAreHandedOn(t *testing.T) {
 		n.begin(t, "i", "t/handed", nil)
 		n.until(t, "i", status("waiting"))
 		ctx := t.Context()
-		page, err := n.store.Tasks.Tasks(ctx, projections.TaskQuery{InstanceID: "i"})
+		page, err := n.store.Tasks.Tasks(ctx, backend.TaskQuery{InstanceID: "i"})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("%+v, %v", page, err)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 var (
@@ -178,7 +179,7 @@ func (c *chaos) check() {
 			t.Errorf("effect %s of an instance that does not exist", key)
 		}
 	}
-	if deadLetters := must(st.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})); len(deadLetters.Items) > 0 {
+	if deadLetters := must(st.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{})); len(deadLetters.Items) > 0 {
 		t.Errorf("dead letters: %+v", deadLetters.Items[0])
 	}
 	if len(c.acked) < 20 || c.kills < 2 {
@@ -191,7 +192,7 @@ func (c *chaos) check() {
 // committed by a node that died before it could say so.
 func (c *chaos) incarnations(st *testdb.Database) map[string]bool {
 	there := map[string]bool{}
-	q := projections.InstanceQuery{Limit: projections.MaxLimit}
+	q := backend.InstanceQuery{Limit: projections.MaxLimit}
 	for {
 		page := must(st.Instances.Instances(c.t.Context(), q))
 		for _, row := range page.Items {

@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 var (
@@ -51,7 +52,7 @@ func (n *testNode) childOf(t *testing.T, parent string) projections.Instance {
 	t.Helper()
 	var row projections.Instance
 	eventually(t, "child of "+parent, func() bool {
-		page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{ParentID: parent})
+		page, err := n.store.Instances.Instances(t.Context(), backend.InstanceQuery{ParentID: parent})
 		if err == nil && len(page.Items) == 1 {
 			row = page.Items[0]
 			return true
@@ -169,8 +170,8 @@ func TestCancelBeforeTheChildBegan(t *testing.T) {
 		}
 		n.run(t)
 		n.drained(t)
-		page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{ParentID: "i"})
-		deadLetters, deadLetterErr := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+		page, err := n.store.Instances.Instances(t.Context(), backend.InstanceQuery{ParentID: "i"})
+		deadLetters, deadLetterErr := n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{})
 		if err = errors.Join(err, deadLetterErr); err != nil || len(page.Items) != 0 || len(deadLetters.Items) != 0 {
 			t.Errorf("children %+v, dead letters %+v, %v", page.Items, deadLetters.Items, err)
 		}

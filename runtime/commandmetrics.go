@@ -66,9 +66,9 @@ func newCommandMetrics(activities, waiting int) *commandMetrics {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
 	m.redelivered = vec("aqueduct_commands_redelivered_total", "Commands performed again because they were not acknowledged.", "target")
-	m.running = gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { running, _ := m.d.Busy(); return float64(running) })
+	m.running = gauge("aqueduct_commands_running", "Commands being performed now.", func() float64 { running, _ := m.d.Admission.Load(); return float64(running) })
 	m.capacity = gauge("aqueduct_commands_running_limit", "Commands that may be performed at once.", func() float64 { return float64(activities) })
-	m.waiting = gauge("aqueduct_commands_waiting", "Commands that wait on this node for a slot, a place at their host or a circuit breaker.", func() float64 { _, waiting := m.d.Busy(); return float64(waiting) })
+	m.waiting = gauge("aqueduct_commands_waiting", "Commands that wait on this node for a slot, a place at their host or a circuit breaker.", func() float64 { _, waiting := m.d.Admission.Load(); return float64(waiting) })
 	m.room = gauge("aqueduct_commands_waiting_limit", "Commands that may wait on this node.", func() float64 { return float64(admission.WaitingTargets * waiting) })
 	m.givenUp = counter("aqueduct_commands_given_up_total", "Commands that waited for a place for too long and were not sent.")
 	m.crowded = counter("aqueduct_commands_crowded_total", "Announcements of commands put off because this node had no room for them.")
@@ -93,7 +93,7 @@ func (m *commandMetrics) Describe(ch chan<- *prometheus.Desc) {
 func (m *commandMetrics) Collect(ch chan<- prometheus.Metric) {
 	type series struct{ host, state string }
 	breakers, inFlight := map[series]int{}, map[string]int{}
-	for _, t := range m.d.Targets() {
+	for _, t := range m.d.Admission.States() {
 		host := m.host(t.Destination)
 		breakers[series{host, t.Breaker}]++
 		inFlight[host] += t.Running

@@ -20,8 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/activity"
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -29,6 +29,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // crashDocument has everything that makes a durable operation: a call, a task,
@@ -129,7 +130,7 @@ func crashChild(drive func(context.Context, *testNode) error, documents ...strin
 func crashChildWith(drive func(context.Context, *testNode) error, effect activity.Func, documents ...string) int {
 	at, _ := strconv.ParseInt(os.Getenv("AQUEDUCT_TEST_AT"), 10, 64)
 	var count atomic.Int64
-	wrap := func(s store.Parts) store.Parts {
+	wrap := func(s backend.Parts) backend.Parts {
 		return (&failpoint{count: &count, at: at, after: os.Getenv("AQUEDUCT_TEST_AFTER") != "", place: os.Getenv("AQUEDUCT_TEST_FILE")}).wraps(s)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // on Oracle a retry's delay is a second at least
@@ -200,7 +201,7 @@ func acknowledge(ctx context.Context, n *testNode) error {
 	open, err := n.store.Streams.Pending(ctx, "i", 0)
 	for _, e := range open {
 		if err == nil && !e.DeliveredAt.IsZero() {
-			_, err = n.rt.Acknowledge(ctx, "i", e.Position, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(`"here"`)})
+			_, err = n.rt.Acknowledge(ctx, "i", e.Position, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(`"here"`)})
 		}
 	}
 	return err
@@ -271,7 +272,7 @@ func scenario(t *testing.T, place func() string, run func(file, url string) int6
 	}
 	r.stream = normal(entries)
 	r.state += leased(t, st)
-	if deadLetters := must(st.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})); len(deadLetters.Items) > 0 {
+	if deadLetters := must(st.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{})); len(deadLetters.Items) > 0 {
 		r.state += fmt.Sprintf(" dead: %+v", deadLetters.Items)
 	}
 	return r

@@ -7,21 +7,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // letter waits for the dead letter of an instance.
 func (n *testNode) deadLetter(t *testing.T, instance string) projections.DeadLetter {
 	t.Helper()
-	var page projections.Page[projections.DeadLetter]
+	var page backend.Page[projections.DeadLetter]
 	eventually(t, "dead letter", func() bool {
 		var err error
-		page, err = n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{InstanceID: instance})
+		page, err = n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{InstanceID: instance})
 		return err == nil && len(page.Items) == 1
 	})
 	return page.Items[0]
@@ -79,9 +81,9 @@ func TestDiscardLeavesWhatGoesOn(t *testing.T) {
 		n := start(t, fresh(), c.take, tellDoc, ackDoc)
 		n.begin(t, "told", "t/tell", nil)
 		n.delivered(t, "told", 1)
-		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckFailed})
+		n.ack(t, "told", engine.Applied, ack.Ack{Outcome: ack.Failed})
 		deadLetter := n.deadLetter(t, "told")
-		n.ack(t, "told", engine.Applied, engine.Ack{Outcome: engine.AckRetry, Delay: time.Hour}) // the consumer changes its mind
+		n.ack(t, "told", engine.Applied, ack.Ack{Outcome: ack.Retry, Delay: time.Hour}) // the consumer changes its mind
 		n.discard(t, deadLetter.ID)
 		if row := n.row(t, "told"); *row.Processed || n.purged(t) != 0 {
 			t.Errorf("announced again, and given up: %+v", row)
@@ -100,7 +102,7 @@ func TestDiscardLeavesWhatGoesOn(t *testing.T) {
 			}
 			n.discard(t, id)
 		}
-		n.ack(t, "awaited", engine.Applied, engine.Ack{Outcome: engine.AckProcessed})
+		n.ack(t, "awaited", engine.Applied, ack.Ack{Outcome: ack.Processed})
 		n.output(t, "awaited")
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 var (
@@ -121,7 +122,7 @@ func TestUndeliveredEventIsADeadLetterThatCanBeReplayed(t *testing.T) {
 	n.output(t, "any")
 	var deadLetter projections.DeadLetter
 	eventually(t, "dead letter", func() bool {
-		page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{Reason: "event.undelivered"})
+		page, err := n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{Reason: "event.undelivered"})
 		if err != nil || len(page.Items) == 0 {
 			return false
 		}

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // refusing is a store that refuses changes.
@@ -35,7 +37,7 @@ func (s *refusing) Commit(ctx context.Context, c store.Change) error {
 }
 
 // wraps puts it over a store.
-func (s *refusing) wraps(whole store.Parts) store.Parts {
+func (s *refusing) wraps(whole backend.Parts) backend.Parts {
 	return s.over(whole, s, func(d store.Delivery) store.Delivery { return &refusingDelivery{d, s} })
 }
 
@@ -212,6 +214,52 @@ func TestAValueThatTheDatabaseDoesNotTakeIsTheAuthors(t *testing.T) {
 			t.Errorf("dead letters %+v", deadLetters)
 		}
 	})
+}
+
+// What no turn can write, the fault of its instance neither, is a dead letter after
+// retry.max, and not after a day: no waiting mends a value that has no room. On Oracle
+// it is the database that refuses it, with each code that says so.
+func TestAValueThatNoTurnCanWriteIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	never := func(t *testing.T, n *testNode) {
+		t.Helper()
+		n.send(t, toI("i", "s", `{"type":"paid","data":{"order":1}}`))
+		l := n.deadLetters(t, 1)[0]
+		if l.Reason != "store.value" || l.Attempts != 3 || !strings.Contains(string(l.Envelope), `"s"`) {
+			t.Errorf("dead letter %s of %s after %d attempts: %s", l.Reason, l.Envelope, l.Attempts, l.Detail)
+		}
+	}
+	t.Run("any store", func(t *testing.T) {
+		testdb.Each(t, func(t *testing.T, fresh func() string) {
+			refused := atomic.Bool{}
+			n := configured(t, fresh(), func(c *runtime.Config) {
+				quick(c)
+				s := &refusing{refuses: func(ch store.Change) error {
+					if refused.Load() && ch.Snapshot != nil {
+						return problem.New(problem.Invalid, "store.value", "the database does not take a value")
+					}
+					return nil
+				}}
+				c.Store = s.wraps(c.Store)
+			}, listenDoc)
+			n.begin(t, "i", "t/listen", map[string]any{"order": 1})
+			refused.Store(true)
+			never(t, n)
+		})
+	})
+	for _, code := range []string{"01460", "01461", "12899"} {
+		t.Run("ORA-"+code, func(t *testing.T) {
+			t.Parallel()
+			d := oracletest.StandIn(t, testdb.Install)
+			n := configured(t, d.DSN(), quick, listenDoc)
+			n.begin(t, "i", "t/listen", map[string]any{"order": 1})
+			if _, err := d.Postgres(t.Context(), `create function app.broken() returns trigger language plpgsql as $$ begin raise exception 'ORA-`+code+`: injected'; end $$;
+				create trigger broken before update on app.wf_runtime_states for each row execute function app.broken()`); err != nil {
+				t.Fatal(err)
+			}
+			never(t, n)
+		})
+	}
 }
 
 // longTypeDoc hears an event and fails with a type that has no room in a column.

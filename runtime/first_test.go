@@ -20,6 +20,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // gatherDoc takes the events of one instance until told to stop.
@@ -136,7 +137,7 @@ func TestRefusedFirstSignalLeavesNothing(t *testing.T) {
 				t.Errorf("%s: created %t, %v", c.name, created, err)
 			}
 		}
-		if page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{}); err != nil || len(page.Items) != 0 {
+		if page, err := n.store.Instances.Instances(t.Context(), backend.InstanceQuery{}); err != nil || len(page.Items) != 0 {
 			t.Errorf("instances %+v, %v", page, err)
 		}
 		for i, c := range []struct {
@@ -223,7 +224,7 @@ func TestTriggersThroughTheQueue(t *testing.T) {
 		var w await.Wait
 		var id string
 		for {
-			page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{BusinessKey: "L-1"})
+			page, err := n.store.Instances.Instances(t.Context(), backend.InstanceQuery{BusinessKey: "L-1"})
 			if err != nil || len(page.Items) > 1 {
 				t.Fatalf("%+v, %v", page, err)
 			}
@@ -241,7 +242,7 @@ func TestTriggersThroughTheQueue(t *testing.T) {
 		n.output(t, id)
 		n.request(t, id, trigger("t/gather", "L-1", "stop", "stop"))
 		n.quiet(t)
-		if page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{}); err != nil || len(page.Items) != 1 {
+		if page, err := n.store.Instances.Instances(t.Context(), backend.InstanceQuery{}); err != nil || len(page.Items) != 1 {
 			t.Errorf("instances %+v, %v", page, err)
 		}
 	})
@@ -313,7 +314,7 @@ func (n *testNode) quiet(t *testing.T) {
 	for !n.idle(t) {
 		time.Sleep(5 * time.Millisecond)
 	}
-	if deadLetters, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(deadLetters.Items) != 0 {
+	if deadLetters, err := n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{}); err != nil || len(deadLetters.Items) != 0 {
 		t.Fatalf("dead letters %+v, %v", deadLetters, err)
 	}
 }

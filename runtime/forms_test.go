@@ -7,7 +7,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
-	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 const formDoc = `
@@ -29,7 +29,7 @@ func TestAnswersFitTheirForm(t *testing.T) {
 		n := start(t, fresh(), nil, formDoc)
 		n.begin(t, "i", "t/form", map[string]any{"most": 3})
 		before := n.until(t, "i", status("waiting"))
-		page, err := n.store.Tasks.Tasks(t.Context(), projections.TaskQuery{User: "ann"})
+		page, err := n.store.Tasks.Tasks(t.Context(), backend.TaskQuery{User: "ann"})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("tasks %v, %v", page, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // handing is the part of a store that hands out a test's deliveries for those of another.
@@ -15,7 +16,7 @@ type handing struct {
 }
 
 // over puts a test's deliveries and its writer before those of a store.
-func (s *handing) over(whole store.Parts, w store.Writer, hand func(store.Delivery) store.Delivery) store.Parts {
+func (s *handing) over(whole backend.Parts, w store.Writer, hand func(store.Delivery) store.Delivery) backend.Parts {
 	s.Receiver, s.Writer, s.Ledger, s.hand = whole.Queue, whole.Writer, whole.Ledger, hand
 	whole.Queue, whole.Writer, whole.Ledger = s, w, s
 	return whole

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,13 +27,17 @@ func (r *Runtime) pumping() pump.Config {
 			signal.CancelRequest:        {Moot: unbegun},
 			signal.SubWorkflowCompleted: {For: storedOutput, Complete: r.fetch},
 			signal.TaskCompleted:        {Bind: func(ctx context.Context, s *turn.Signal) { r.OnTaskCompleted(ctx, s) }},
+			signal.OperatorRequest:      {Bind: func(ctx context.Context, s *turn.Signal) { r.OnRequest(ctx, s) }},
 			signal.InternalContinue:     {For: events.IsLook, Outside: r.Inbox.Look},
 		},
 		OnCommand: func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
 			return r.OnCommand(ctx, stop, d, env)
 		},
 		Committed: r.committed,
-		AtOnce:    r.Handlers, CrashMax: r.CrashMax,
+		Metrics:   r.counts, Hands: r.strays, AtOnce: r.Handlers, CrashMax: r.CrashMax,
+	}
+	for _, all := range shared {
+		c.Handlers[all] = &pump.Handler{Bind: func(_ context.Context, s *turn.Signal) { s.Decide = goOn }}
 	}
 	if r.SuspendOnDeadLetter {
 		c.Suspend = func(ctx context.Context, instance string) error {
@@ -72,13 +77,14 @@ func (r *Runtime) retrying() *pump.Retries {
 }
 
 // blame is whose fault a problem is with who answered a human task, triggered an
-// event, or asked for an instance. That is the sender's: trying again does not help,
+// event, or asked for an instance or an operation. That is the sender's: trying again does not help,
 // unless the instance is just between two states, and the instance has nothing to
 // do with it (D2).
 func blame(p *problem.Error) pump.Blame {
 	ours := p.Kind == problem.Internal || p.Kind == problem.Unavailable
 	return pump.Blame{
-		Sender:    !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle.") || p.Code == service.CodeTaken || p.Code == service.CodeReserved),
+		Sender: !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle.") || p.Code == service.CodeTaken || p.Code == service.CodeReserved ||
+			slices.Contains(service.Refusals, p.Code)),
 		Passing:   p.Code == "lifecycle.in-transition",
 		Overtaken: p.Code == "lifecycle.refused",
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // nodesOn runs a test on every store, with one node and with two.
@@ -45,7 +46,7 @@ func versioned(t *testing.T, nodes []*testNode, count int, doc func(version stri
 // runs lists the instances of a definition, with its schedules apart.
 func (n *testNode) runs(t *testing.T, definition string) (runs []projections.Instance, schedules []snapshot.Snapshot) {
 	t.Helper()
-	q := projections.InstanceQuery{Definition: definition, Limit: projections.MaxLimit}
+	q := backend.InstanceQuery{Definition: definition, Limit: projections.MaxLimit}
 	for {
 		page, err := n.store.Instances.Instances(t.Context(), q)
 		if err != nil {

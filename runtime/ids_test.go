@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // TestAnIDIsOfOneDefinition: a start does not take another definition's
@@ -95,7 +96,7 @@ func (n *testNode) discardsDeadLetter(t *testing.T, reason string) {
 	t.Helper()
 	var deadLetters []projections.DeadLetter
 	eventually(t, "a dead letter", func() bool {
-		page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+		page, err := n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{})
 		deadLetters = page.Items
 		return err == nil && len(deadLetters) > 0
 	})

@@ -15,12 +15,12 @@ type jobs struct {
 	*Config
 	metrics *metrics
 	retries *pump.Retries
-	pump    *pump.Pump
+	strays  *strays
 	inbox   *events.Inbox
 }
 
 func newJobs(r *Runtime) *jobs {
-	return &jobs{Config: &r.Config, metrics: r.metrics, retries: r.retries, pump: r.pump, inbox: r.Inbox}
+	return &jobs{Config: &r.Config, metrics: r.metrics, retries: r.retries, strays: r.strays, inbox: r.Inbox}
 }
 
 // adoptBatch is how many commands of dead nodes one commit announces again.
@@ -72,7 +72,7 @@ func (j *jobs) run(ctx context.Context) error {
 			j.Log.Error("commands of dead nodes could not be adopted", "error", err, "again", delay)
 			adoption.Reset(delay)
 		case <-strays.C:
-			if err := j.pump.Strays(ctx); err != nil && ctx.Err() == nil {
+			if err := j.strays.giveBack(ctx); err != nil && ctx.Err() == nil {
 				j.Log.Error("messages that nobody works on could not be looked for", "error", err)
 			}
 		case <-retention.C:

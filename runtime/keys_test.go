@@ -10,6 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // TestKeysOfMessagesAreExact: a key that differs in case, or by a letter that
@@ -38,7 +39,7 @@ func TestKeysOfMessagesAreExact(t *testing.T) {
 		if row.Definition != "t/keys" || row.BusinessKey != "a" {
 			t.Errorf("began %+v", row)
 		}
-		page, err := n.store.Tasks.Tasks(t.Context(), projections.TaskQuery{InstanceID: "i"})
+		page, err := n.store.Tasks.Tasks(t.Context(), backend.TaskQuery{InstanceID: "i"})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("tasks %v, %v", page, err)
 		}
@@ -55,7 +56,7 @@ func TestKeysOfMessagesAreExact(t *testing.T) {
 			Payload: json.RawMessage(`{"output":{"outcome":"reject","OUTCOME":"approve","completedBy":"eve","completed\u0042y":"eve","CompletedBy":"olga"},"Output":{"outcome":"approve"}}`),
 		})
 		eventually(t, "a dead letter", func() bool { // completed\u0042y is completedBy: it stands twice
-			page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+			page, err := n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{})
 			return err == nil && len(page.Items) == 1 && page.Items[0].Reason == "signal.duplicate-key"
 		})
 		queued(signal.Envelope{

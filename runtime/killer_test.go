@@ -11,11 +11,11 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
-	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // killer is a definition that ends the process that decides on it.
@@ -53,7 +53,7 @@ func killerChild() int {
 func survive(ctx context.Context, n *testNode, what string) error {
 	body := []byte(`{"signalId":"s","workflowInstanceId":"i","runtimeProvider":"aqueduct","signalType":"StartRequest","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"definition":"t/killer"}}`)
 	over := func() bool {
-		page, err := n.store.DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
+		page, err := n.store.DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{})
 		return err == nil && len(page.Items) == 1 && page.Items[0].Reason == "message.crash-loop"
 	}
 	begin := func() error {

@@ -13,6 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // overtaken is a store where another node is the faster to claim an announced
@@ -28,7 +29,7 @@ type overtakenDelivery struct {
 }
 
 // wraps puts it over a store.
-func (s *overtaken) wraps(whole store.Parts) store.Parts {
+func (s *overtaken) wraps(whole backend.Parts) backend.Parts {
 	return s.over(whole, s, func(d store.Delivery) store.Delivery { return &overtakenDelivery{d, s} })
 }
 
@@ -155,7 +156,7 @@ func TestStrayMessageIsGivenBack(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		s := &forgetful{}
-		n, err := open(t.Context(), fresh(), func(p store.Parts) store.Parts { s.Receiver, p.Queue = p.Queue, s; return p }, nil, listenDoc)
+		n, err := open(t.Context(), fresh(), func(p backend.Parts) backend.Parts { s.Receiver, p.Queue = p.Queue, s; return p }, nil, listenDoc)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +180,7 @@ func TestStrayMessageIsGivenBack(t *testing.T) {
 
 // worn is a store whose stream of one instance is damaged.
 type worn struct {
-	projections.StreamReader
+	backend.StreamReader
 	id string
 }
 
@@ -194,7 +195,7 @@ func (s worn) Stream(ctx context.Context, id string, after int64, limit int) ([]
 // is a dead letter at once.
 func TestDamagedCommandIsNotPerformed(t *testing.T) {
 	t.Parallel()
-	n, err := open(t.Context(), testdb.OnFile(t)(), func(p store.Parts) store.Parts { p.Streams = worn{p.Streams, "i"}; return p }, nil, listenDoc)
+	n, err := open(t.Context(), testdb.OnFile(t)(), func(p backend.Parts) backend.Parts { p.Streams = worn{p.Streams, "i"}; return p }, nil, listenDoc)
 	if err != nil {
 		t.Fatal(err)
 	}

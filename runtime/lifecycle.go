@@ -45,7 +45,7 @@ func newLifecycle(r *Runtime) *lifecycle {
 	return &lifecycle{
 		performer: r.Performer, eventPublishers: map[string]*eventPublisher{},
 		entry: func(ctx context.Context, instance string, position int64) (projections.Entry, bool, error) {
-			return r.Entry(ctx, instance, position)
+			return r.Record.Entry(ctx, instance, position)
 		},
 	}
 }
@@ -128,7 +128,7 @@ func (l *lifecycle) pendingBatches(ctx context.Context, c engine.Command, publis
 			break
 		}
 		at = batch{position: previous}
-		if at.command, err = dispatch.Command(row); err != nil {
+		if at.command, err = commandOf(row); err != nil {
 			return nil, err
 		}
 	}

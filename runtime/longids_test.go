@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
@@ -115,7 +116,7 @@ func (n *testNode) through(t *testing.T, id string) {
 		rows, err := n.store.Streams.Stream(t.Context(), id, position-1, 1)
 		return err == nil && len(rows) == 1 && rows[0].Deliveries > 0
 	})
-	if got, err := n.rt.Acknowledge(t.Context(), id, position, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(`1`)}); got != engine.Applied || err != nil {
+	if got, err := n.rt.Acknowledge(t.Context(), id, position, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(`1`)}); got != engine.Applied || err != nil {
 		t.Errorf("%d bytes: %q, %v", len(id), got, err)
 	}
 	n.waitsFor(t, id, "/do/7/approve")

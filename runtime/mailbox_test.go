@@ -142,23 +142,20 @@ func TestWideInstanceDoesNotCompeteWithItself(t *testing.T) {
 	})
 }
 
-var sleepersDoc = doc("sleepers", `
-  - all:
-      fork:
-        branches:
-`+strings.Join(slices.Collect(func(yield func(string) bool) {
+// sleepers is a fork of 300 branches that wait; wait says for how long.
+func sleepers(wait func(i int) string) string {
+	var branches strings.Builder
 	for i := range 300 {
-		if !yield(fmt.Sprintf("          - b%d: {wait: PT1S}\n", i)) {
-			return
-		}
+		fmt.Fprintf(&branches, "          - b%d: {wait: %s}\n", i, wait(i))
 	}
-}), ""))
+	return doc("sleepers", "\n  - all:\n      fork:\n        branches:\n"+branches.String())
+}
 
-// Timers of one instance that are due together are no race either.
+// Timers of one instance that are due at almost the same moment are no race either.
 func TestTimersOfOneInstanceAreDecidedTogether(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
-		n := start(t, fresh(), nil, sleepersDoc)
+		n := start(t, fresh(), nil, sleepers(func(i int) string { return fmt.Sprintf("PT1.%06dS", i) }))
 		n.begin(t, "z", "t/sleepers", nil)
 		n.until(t, "z", status("completed"))
 		if got := n.counted(t, "aqueduct_turn_signals")[""]; got > 200 {
@@ -167,6 +164,27 @@ func TestTimersOfOneInstanceAreDecidedTogether(t *testing.T) {
 		if got := n.counted(t, "aqueduct_version_conflicts_total")[""]; got > 20 {
 			t.Errorf("%d conflicts", got)
 		}
+	})
+}
+
+// Timers of one instance that are due at the same moment share messages, so that
+// the timers of others, and schedules, are not behind each of them.
+func TestTimersOfOneMomentShareMessages(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		place := fresh()
+		n := start(t, place, nil, sleepers(func(int) string { return "PT2S" }))
+		n.begin(t, "z", "t/sleepers", nil)
+		n.until(t, "z", func(i projections.Instance) bool {
+			if err := testdb.Verify(t.Context(), place); err != nil { // each that waits has its message
+				t.Fatal(err)
+			}
+			return i.Status == "completed"
+		})
+		if got := n.counted(t, "aqueduct_turn_signals")[""]; got > 10 {
+			t.Errorf("%d turns for 300 timers", got)
+		}
+		n.quiet(t)
 	})
 }
 

@@ -13,6 +13,7 @@ type metrics struct {
 	r       *Runtime
 	adopted prometheus.Counter
 	purged  prometheus.Counter
+	resent  prometheus.Counter
 	paced   *prometheus.CounterVec
 
 	depth, age  *prometheus.Desc
@@ -30,6 +31,7 @@ func newMetrics(r *Runtime) *metrics {
 		r:       r,
 		adopted: counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
 		purged:  counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
+		resent:  counter("aqueduct_waits_resent_total", "Waits that were overdue and had no message, and whose message was sent again."),
 		paced:   vec("aqueduct_paced_total", "Starts, events and loops that definitions caused to themselves faster than their rates, and that were delayed.", "cause"),
 		depth:   prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
 		gaps:    prometheus.NewDesc("aqueduct_sequence_gaps", "Instances that keep signals until an earlier one of their sender comes, counted up to 10,000.", nil, nil),
@@ -40,7 +42,7 @@ func newMetrics(r *Runtime) *metrics {
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.adopted, m.purged, m.paced,
+		m.adopted, m.purged, m.resent, m.paced,
 	}
 }
 

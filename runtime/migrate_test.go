@@ -17,6 +17,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Version 2 has a new task before all others and another after the listen.
@@ -162,7 +163,7 @@ func refusedWhole(t *testing.T, n *testNode) {
 
 func complete(t *testing.T, n *testNode, id string) {
 	t.Helper()
-	page, err := n.store.Tasks.Tasks(t.Context(), projections.TaskQuery{InstanceID: id, Limit: 1})
+	page, err := n.store.Tasks.Tasks(t.Context(), backend.TaskQuery{InstanceID: id, Limit: 1})
 	if err != nil || len(page.Items) != 1 {
 		t.Fatalf("tasks of %s: %+v, %v", id, page, err)
 	}
@@ -203,7 +204,7 @@ func migrationGoesOn(t *testing.T, place string) {
 	ctx := t.Context()
 	h := &halting{}
 	h.left.Store(7)
-	wrap := func(p store.Parts) store.Parts { h.Writer, p.Writer = p.Writer, h; return p }
+	wrap := func(p backend.Parts) backend.Parts { h.Writer, p.Writer = p.Writer, h; return p }
 	n, err := open(ctx, place, wrap, func(context.Context, json.RawMessage) (any, error) { return 1, nil }, orderOne)
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -84,7 +85,7 @@ func (n *testNode) counted(t *testing.T, name string) map[string]int {
 
 // open starts a node; wrap may put something between the runtime and its
 // store, effect performs the function "effect".
-func open(ctx context.Context, file string, wrap func(store.Parts) store.Parts, effect activity.Func, documents ...string) (*testNode, error) {
+func open(ctx context.Context, file string, wrap func(backend.Parts) backend.Parts, effect activity.Func, documents ...string) (*testNode, error) {
 	set := func(c *runtime.Config) {
 		if wrap != nil {
 			c.Store = wrap(c.Store)
@@ -249,7 +250,7 @@ func (f *failpoint) Commit(ctx context.Context, c store.Change) error {
 }
 
 // wraps puts it over a store.
-func (f *failpoint) wraps(whole store.Parts) store.Parts {
+func (f *failpoint) wraps(whole backend.Parts) backend.Parts {
 	return f.over(whole, f, func(d store.Delivery) store.Delivery { return &failDelivery{d, f} })
 }
 

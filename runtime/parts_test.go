@@ -12,7 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/runtime"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // A part of the store that a node needs and that is nil is named when the node is
@@ -54,7 +54,7 @@ func TestAMissingPartIsNamed(t *testing.T) {
 func TestANodeDoesWithoutWhatItsStoreLacks(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
-		bare := func(p store.Parts) store.Parts {
+		bare := func(p backend.Parts) backend.Parts {
 			p.Clock, p.Joins, p.Ledger, p.Locks, p.Retention, p.Inbox, p.Backlog, p.Prober = nil, false, nil, nil, nil, nil, nil, nil
 			return p
 		}

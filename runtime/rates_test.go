@@ -18,6 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -68,7 +69,7 @@ do: [{again: {emit: {event: {with: {type: echo}}}}}]
 			}
 		}
 		starts := func(name string) (times []time.Time) {
-			page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{Definition: "t/" + name, Limit: projections.MaxLimit})
+			page, err := n.store.Instances.Instances(t.Context(), backend.InstanceQuery{Definition: "t/" + name, Limit: projections.MaxLimit})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,6 +31,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 )
@@ -42,9 +43,9 @@ type Definitions = turn.Definitions
 type Performer = dispatch.Performer
 
 // Config wires a node. Store, Definitions and Performer are required; a zero
-// number means its default. Which parts a store may lack is said at store.Parts.
+// number means its default. Which parts a store may lack is said at backend.Parts.
 type Config struct {
-	Store       store.Parts
+	Store       backend.Parts
 	Definitions Definitions
 	Performer   Performer
 	Now         func() time.Time      // nil = the clock of the store
@@ -84,6 +85,8 @@ type Config struct {
 	RetentionKeep  time.Duration // closed instances are deleted after this; 0 = never
 	RetentionEvery time.Duration // how often; default 1 h
 	StraysEvery    time.Duration // how often a node that works looks for messages it has locked and nobody works on; default 1 min
+	ReconcileEvery time.Duration // how often a node looks for waits that are overdue and have lost their message; default 1 min, negative = never
+	ReconcileGrace time.Duration // how long a wait is overdue before that; default 1 min
 	EventTTL       time.Duration // how long an event that nobody waited for is kept; 0 = not at all
 	Lifecycle      bool          // publish the lifecycle events of instances and tasks to the performer's engine.TargetEvent
 }
@@ -112,6 +115,8 @@ const (
 	DefaultDrainTimeout      = 30 * time.Second
 	DefaultRetentionEvery    = time.Hour
 	DefaultStraysEvery       = time.Minute
+	DefaultReconcileEvery    = time.Minute
+	DefaultReconcileGrace    = time.Minute
 )
 
 func (c Config) withDefaults() Config {
@@ -137,6 +142,8 @@ func (c Config) withDefaults() Config {
 	or(&c.DrainTimeout, DefaultDrainTimeout)
 	or(&c.RetentionEvery, DefaultRetentionEvery)
 	or(&c.StraysEvery, DefaultStraysEvery)
+	or(&c.ReconcileEvery, DefaultReconcileEvery)
+	or(&c.ReconcileGrace, DefaultReconcileGrace)
 	or(&c.Rates.Starts, DefaultSelfStarts)
 	or(&c.Rates.Events, DefaultSelfEvents)
 	or(&c.Rates.Loops, DefaultSelfLoops)
@@ -188,9 +195,6 @@ type noLedger struct{}
 
 func (noLedger) Enter(store.Delivery) {}
 func (noLedger) Leave(store.Delivery) {}
-func (noLedger) Strays(context.Context, func(string) bool) (int, error) {
-	return 0, nil
-}
 
 // Runtime is one node. Its methods may be called from many goroutines, before,
 // during and after Run; commands are performed only while Run runs.
@@ -198,15 +202,18 @@ type Runtime struct {
 	Config
 	*dispatch.Dispatcher
 	*acknowledger
+	*targets
 	*events.Router
 	service.Services
 	key     []byte
 	epoch   int64 // of the database
 	turns   *turn.Decider
 	metrics *metrics
+	counts  *turnMetrics
 	pace    *pacer
 	retries *pump.Retries
 	pump    *pump.Pump
+	strays  *strays
 }
 
 // New makes a node on an open store.
@@ -226,7 +233,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runtime: epoch: %w", err)
 	}
-	r := &Runtime{Config: c, key: key, epoch: epoch}
+	r := &Runtime{Config: c, key: key, epoch: epoch, strays: newStrays(c.Store.Strays), counts: newTurnMetrics(c.Log)}
 	r.pace, r.metrics, r.retries = newPacer(c.Rates), newMetrics(r), r.retrying()
 	r.turns = turn.New(r.turning())
 	r.Router = events.New(r.routing())
@@ -234,7 +241,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	commands := newCommandMetrics(r.Activities, r.Waiting)
 	r.Dispatcher = dispatch.New(r.dispatching(commands))
 	commands.d = r.Dispatcher
-	r.acknowledger = newAcknowledger(r.Dispatcher)
+	r.acknowledger, r.targets = newAcknowledger(r.Dispatcher), &targets{r.Admission, c.Log}
 	r.Services = r.serving()
 	if p, ok := c.Definitions.(publisher); ok {
 		if err := p.Through(ctx, r.Publish); err != nil {
@@ -242,7 +249,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		}
 	}
 	if c.Metrics != nil {
-		for _, m := range slices.Concat(commands.collectors(), r.Inbox.Collectors(), r.pump.Collectors(), r.turns.Collectors(), []prometheus.Collector{r.metrics, r.acks}) {
+		for _, m := range slices.Concat(commands.collectors(), r.Inbox.Collectors(), r.counts.collectors(), []prometheus.Collector{r.metrics, r.acks, r.strays.given}) {
 			if err := c.Metrics.Register(m); err != nil {
 				return nil, fmt.Errorf("runtime: metrics: %w", err)
 			}
@@ -260,7 +267,7 @@ func (r *Runtime) dispatching(m *commandMetrics) dispatch.Config {
 			return r.turns.Load(ctx, d, id)
 		},
 		Publish: r.PublishEvent, Lifecycle: newLifecycle(r).publish, Backoff: r.retries.Backoff,
-		Dead: r.pump.DeadLetters(store.Commands), GivenUp: m.givenUp, Crowded: m.crowded, Redelivered: m.redelivered,
+		Dead: r.counts.deadLetters.WithLabelValues(string(store.Commands)), GivenUp: m.givenUp, Crowded: m.crowded, Redelivered: m.redelivered,
 		Opened:     func(to admission.Destination) { m.opened.WithLabelValues(m.host(to)).Inc() },
 		Activities: r.Activities, PerHost: r.PerHost, Waiting: r.Waiting, WaitingBytes: r.WaitingBytes,
 		BreakAfter: r.BreakAfter, BreakFor: r.BreakFor, GiveUpAfter: r.GiveUpAfter, AckMax: r.AckMax,
@@ -284,7 +291,7 @@ func (r *Runtime) routing() events.Config {
 // serving wires what people and the API ask.
 func (r *Runtime) serving() service.Services {
 	signals := &service.Signals{Writer: r.Store.Writer, Pump: r.pump, Log: r.Log, Now: r.Now}
-	commands := service.Commands{Entry: r.Entry, Command: dispatch.Command}
+	commands := service.Commands{Entry: r.Record.Entry, Command: commandOf}
 	operator := &service.Operator{Writer: r.Store.Writer, Turns: r.turns, Pump: r.pump, Definitions: r.Definitions, Commands: commands, Now: r.Now}
 	return service.Services{
 		Starts: &service.Starts{
@@ -320,6 +327,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 		}
 	}
 	g.Go(func() error { return newJobs(r).run(loops) })
+	g.Go(func() error { return newJobs(r).reconcile(loops) })
 	watch.Go(func() { r.Watch(work) })
 	stopped := make(chan struct{})
 	defer close(stopped)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -15,6 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // publisher is a catalogue that has its versions published by somebody else.
@@ -32,7 +34,7 @@ func (r *Runtime) Publish(ctx context.Context, def engine.Definition, record *de
 	for range turn.StaleMax {
 		change, ids, err := r.publication(ctx, def, record, newest)
 		if errors.Is(err, store.ErrStale) {
-			r.turns.Conflicted()
+			r.turns.Metrics.Conflicted()
 			continue
 		}
 		if err != nil {
@@ -40,11 +42,11 @@ func (r *Runtime) Publish(ctx context.Context, def engine.Definition, record *de
 		}
 		err = r.Store.Writer.Commit(ctx, change)
 		for _, id := range ids {
-			r.turns.Forget(id)
+			r.turns.Cache.Drop(id) // what it has is of before
 		}
 		switch {
 		case errors.Is(err, store.ErrStale): // a tick was faster
-			r.turns.Conflicted()
+			r.turns.Metrics.Conflicted()
 		case errors.Is(err, store.ErrDuplicate):
 			return false, nil
 		default:
@@ -80,7 +82,7 @@ func (r *Runtime) publication(ctx context.Context, def engine.Definition, record
 	}
 	now := r.Now()
 	in := engine.Input{
-		Signal: signal.Envelope{SignalID: service.NewID(), OccurredAt: now, Headers: signal.ActorHeader(newerVersion)},
+		Signal: signal.Envelope{SignalID: service.NewID(), OccurredAt: now, Headers: service.ActorHeader(newerVersion)},
 		Now:    now, Clock: now, Key: r.key, Epoch: r.epoch, Incarnation: service.NewIncarnation(), Limits: r.Limits,
 	}
 	ended, begun, err := schedule.HandOver(old, snap, def, in)
@@ -114,6 +116,7 @@ func (r *Runtime) scheduleChange(prev *snapshot.Snapshot, out *engine.Outcome) (
 	if c.Rows, err = projections.Fold(prev, out, "", func(*engine.Entry) (string, int) { return "", 0 }); err != nil {
 		return c, err
 	}
+	correlation.Waits(&c.Rows, prev, &out.Snapshot)
 	c.Send, err = turn.Sends(c.Rows, out, c.Runtime.ExecutedAt)
 	return c, err
 }
@@ -122,7 +125,7 @@ func (r *Runtime) scheduleChange(prev *snapshot.Snapshot, out *engine.Outcome) (
 // nil when there is none. One that has a successor which did not begin yet is
 // succeeded here. One that ends meanwhile is store.ErrStale.
 func (r *Runtime) listening(ctx context.Context, name string) (*snapshot.Snapshot, error) {
-	q := projections.InstanceQuery{Definition: name, BusinessKey: schedule.Key, Limit: projections.MaxLimit}
+	q := backend.InstanceQuery{Definition: name, BusinessKey: schedule.Key, Limit: projections.MaxLimit}
 	last := ""
 	for {
 		page, err := r.Store.Instances.Instances(ctx, q)

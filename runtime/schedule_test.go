@@ -14,6 +14,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // scheduledDoc is a definition with a schedule.
@@ -25,7 +26,7 @@ func scheduledDoc(name, version, schedule string) string {
 // children lists what an instance started.
 func (n *testNode) children(t *testing.T, id string) []projections.Instance {
 	t.Helper()
-	page, err := n.store.Instances.Instances(t.Context(), projections.InstanceQuery{ParentID: id, Limit: projections.MaxLimit})
+	page, err := n.store.Instances.Instances(t.Context(), backend.InstanceQuery{ParentID: id, Limit: projections.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,14 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 func doc(name, tasks string) string {
@@ -106,7 +108,7 @@ func TestTaskIsCompletedOnce(t *testing.T) {
 		n := start(t, fresh(), nil, askDoc)
 		n.begin(t, "i", "t/ask", map[string]any{"amount": 5})
 		n.until(t, "i", status("waiting"))
-		page, err := n.store.Tasks.Tasks(t.Context(), projections.TaskQuery{User: "bob", Groups: []string{"staff"}})
+		page, err := n.store.Tasks.Tasks(t.Context(), backend.TaskQuery{User: "bob", Groups: []string{"staff"}})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("tasks %v, %v", page, err)
 		}
@@ -326,7 +328,7 @@ func (n *testNode) deadLetters(t *testing.T, want int) []projections.DeadLetter 
 	t.Helper()
 	var w await.Wait
 	for {
-		page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{})
+		page, err := n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -385,7 +387,7 @@ func TestReplayedDeadLetterIsApplied(t *testing.T) {
 		if out := n.output(t, "late"); out != `{"order":1}` {
 			t.Errorf("output %s", out)
 		}
-		if page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
+		if page, err := n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
 			t.Errorf("the dead letter is still there: %v, %v", page, err)
 		}
 	})
@@ -404,7 +406,7 @@ func TestApplicationStartsThroughTheQueue(t *testing.T) {
 		}
 		n.send(t, strings.Replace(strings.Replace(body, "StartRequest", "ExternalSignal", 1), `{"definition":"t/listen","businessKey":"b","input":{"order":1}}`, `{"type":"paid","data":{"order":1}}`, 1))
 		n.output(t, "q")
-		if page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
+		if page, err := n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
 			t.Errorf("dead letters %v, %v", page, err)
 		}
 	})
@@ -499,8 +501,8 @@ func TestAnotherPersonsTaskIsNotCompleted(t *testing.T) {
 `))
 		n.begin(t, "i", "t/assigned", nil)
 		n.until(t, "i", status("waiting"))
-		page, err := n.store.Tasks.Tasks(t.Context(), projections.TaskQuery{InstanceID: "i"})
-		if err != nil || len(page.Items) != 1 || page.Items[0].Priority != engine.DefaultPriority {
+		page, err := n.store.Tasks.Tasks(t.Context(), backend.TaskQuery{InstanceID: "i"})
+		if err != nil || len(page.Items) != 1 || page.Items[0].Priority != humantask.DefaultPriority {
 			t.Fatalf("%+v, %v", page, err)
 		}
 		_, err = n.rt.CompleteTask(t.Context(), page.Items[0].ID, "eve", nil, "", nil)

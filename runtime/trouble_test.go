@@ -11,10 +11,10 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
-	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // troubled is a store whose commits fail for a while, as on a full disk.
@@ -36,7 +36,7 @@ func (s *troubled) trouble() error {
 }
 
 // wraps puts it over a store.
-func (s *troubled) wraps(whole store.Parts) store.Parts {
+func (s *troubled) wraps(whole backend.Parts) backend.Parts {
 	return s.over(whole, s, func(d store.Delivery) store.Delivery { return &troubledDelivery{d, s} })
 }
 
@@ -71,7 +71,7 @@ func TestMessageOutlivesTheStoresTrouble(t *testing.T) {
 		s.failures.Store(4) // the turn, and the giving back, and so on
 		n.send(t, `{"signalId":"s","workflowInstanceId":"i","runtimeProvider":"aqueduct","signalType":"ExternalSignal","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"type":"paid","data":{"order":1}}}`)
 		n.output(t, "i")
-		if page, err := n.store.DeadLetters.DeadLetters(t.Context(), projections.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
+		if page, err := n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{}); err != nil || len(page.Items) != 0 {
 			t.Errorf("dead letters %v, %v", page, err)
 		}
 	})
@@ -130,7 +130,7 @@ func TestNodeEndsAlthoughItsStoreIsAway(t *testing.T) {
 	t.Parallel()
 	s := away{&troubled{}}
 	called := make(chan struct{}, 1)
-	n, err := open(t.Context(), t.TempDir()+"/a.db", func(whole store.Parts) store.Parts { p := s.wraps(whole); p.Writer = s; return p },
+	n, err := open(t.Context(), t.TempDir()+"/a.db", func(whole backend.Parts) backend.Parts { p := s.wraps(whole); p.Writer = s; return p },
 		func(ctx context.Context, _ json.RawMessage) (any, error) {
 			called <- struct{}{}
 			<-ctx.Done()
@@ -169,7 +169,7 @@ func TestNodeEndsAlthoughItsStoreIsAway(t *testing.T) {
 
 // orphaning is a store that cannot look for commands of dead nodes for a while.
 type orphaning struct {
-	store.Nodes
+	backend.Nodes
 	failures atomic.Int64
 }
 
@@ -184,7 +184,7 @@ func (s *orphaning) Orphans(ctx context.Context, most int) (int, error) {
 func TestAdoptionOutlivesTrouble(t *testing.T) {
 	t.Parallel()
 	place := t.TempDir() + "/a.db"
-	whole := func(p store.Parts) store.Parts { return p }
+	whole := func(p backend.Parts) backend.Parts { return p }
 	called := make(chan struct{}, 1)
 	first, err := open(t.Context(), place, whole, func(ctx context.Context, _ json.RawMessage) (any, error) {
 		called <- struct{}{}
@@ -202,7 +202,7 @@ func TestAdoptionOutlivesTrouble(t *testing.T) {
 	}
 	s := &orphaning{}
 	s.failures.Store(3)
-	second, err := open(t.Context(), place, func(p store.Parts) store.Parts { s.Nodes, p.Nodes = p.Nodes, s; return p },
+	second, err := open(t.Context(), place, func(p backend.Parts) backend.Parts { s.Nodes, p.Nodes = p.Nodes, s; return p },
 		func(context.Context, json.RawMessage) (any, error) { return 1, nil }, callDoc)
 	if err != nil {
 		t.Fatal(err)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/runtime/cache"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -54,6 +56,7 @@ func (r *Runtime) turning() turn.Config {
 	return turn.Config{
 		Writer: r.Store.Writer, Joins: r.Store.Joins, Node: r.Store.Nodes.Node(), Definitions: r.Definitions, Memory: r.Memory, Log: r.Log, Now: r.Now,
 		Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle, Cache: cache.New(r.CacheBytes),
+		Metrics: r.counts, Room: r.room,
 		Claims:  func() turn.Claims { return &claims{dispatcher: r.Dispatcher} },
 		Blocks:  r.retries.Blocks,
 		Decided: func(out *engine.Outcome, about signal.Envelope) { trace(out, about.Headers[signal.HeaderLineage]) },
@@ -64,9 +67,12 @@ func (r *Runtime) turning() turn.Config {
 // before names the versions of the instances that a turn starts, and delays what
 // a definition causes to itself.
 func (r *Runtime) before(ctx context.Context, out *engine.Outcome) error {
+	if err := together(out); err != nil {
+		return err
+	}
 	var next *time.Time // when the instance goes on
 	for i := range out.Send {
-		if out.Send[i].Envelope.Type != signal.InternalContinue {
+		if t := out.Send[i].Envelope.Type; t != signal.InternalContinue && t != signal.InternalContinueAll {
 			continue
 		}
 		if next == nil {
@@ -78,9 +84,11 @@ func (r *Runtime) before(ctx context.Context, out *engine.Outcome) error {
 	return r.pin(ctx, out.Send)
 }
 
-// amend has an instance look for kept events that its waits are for, and hands
-// tasks on that are overdue.
-func (r *Runtime) amend(ctx context.Context, out *engine.Outcome, c *store.Change) error {
+// amend says when the instance is due and for which events it waits, has it look for
+// kept events that its waits are for, and hands tasks on that are overdue.
+func (r *Runtime) amend(ctx context.Context, prev *snapshot.Snapshot, out *engine.Outcome, c *store.Change) error {
+	correlation.Waits(&c.Rows, prev, &out.Snapshot)
+	c.Runtime.Due = firstDue(&out.Snapshot)
 	look, err := r.Inbox.Looks(&out.Snapshot, c.Rows)
 	if err != nil {
 		return err

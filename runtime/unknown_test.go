@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // unsure makes the first commits with commands, and says that it does not know.
@@ -49,7 +50,7 @@ func TestCommandOfAnUnknownCommitIsPerformed(t *testing.T) {
 		var calls atomic.Int64
 		u := &unsure{}
 		u.left.Store(1)
-		n, err := open(t.Context(), fresh(), func(p store.Parts) store.Parts { u.Writer, p.Writer = p.Writer, u; return p },
+		n, err := open(t.Context(), fresh(), func(p backend.Parts) backend.Parts { u.Writer, p.Writer = p.Writer, u; return p },
 			func(context.Context, json.RawMessage) (any, error) { return calls.Add(1), nil }, callDoc)
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +89,7 @@ func TestCommandsOfALostCommitAreNotPerformed(t *testing.T) {
 		keys := map[string]bool{}
 		u := &unsure{lost: true}
 		u.left.Store(3)
-		n, err := open(t.Context(), fresh(), func(p store.Parts) store.Parts { u.Writer, p.Writer = p.Writer, u; return p },
+		n, err := open(t.Context(), fresh(), func(p backend.Parts) backend.Parts { u.Writer, p.Writer = p.Writer, u; return p },
 			func(ctx context.Context, _ json.RawMessage) (any, error) {
 				mu.Lock()
 				defer mu.Unlock()

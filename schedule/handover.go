@@ -22,7 +22,7 @@ func HandOver(old engine.Definition, snap *snapshot.Snapshot, next engine.Defini
 			s := *snap.Schedule
 			s.Successor, left.Schedule = id, &s
 		}
-		if ended, err = engine.Operate(old, left, engine.Cancel, nil, in); err != nil {
+		if ended, err = engine.Decide(old, left, in, cancel); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -34,6 +34,13 @@ func HandOver(old engine.Definition, snap *snapshot.Snapshot, next engine.Defini
 	}
 	begun, err = engine.Begin(next, id, start, in)
 	return ended, begun, err
+}
+
+// cancel ends the schedule instance of the version before.
+func cancel(t *engine.Turn) error {
+	t.Operated(engine.EntryCancelled)
+	t.Cancel()
+	return nil
 }
 
 // heir is a definition whose schedule instance goes on from that of the version

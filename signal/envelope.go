@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -45,12 +46,16 @@ const (
 	ExternalSignal       Type = "ExternalSignal"       // something the application says
 	SubWorkflowCompleted Type = "SubWorkflowCompleted" // a child instance ended
 	InternalContinue     Type = "InternalContinue"     // the step budget of a turn was used up
+	TimerDueAll          Type = "TimerDueAll"          // several timed waits are over; the payload names them
+	RetryDueAll          Type = "RetryDueAll"          // several failed attempts may be repeated now
+	InternalContinueAll  Type = "InternalContinueAll"  // several branches go on
 	StartRequest         Type = "StartRequest"         // begin an instance; the payload is a Start
 	CancelRequest        Type = "CancelRequest"        // end a child instance; the payload is a Cancellation
+	OperatorRequest      Type = "OperatorRequest"      // do what an operator asks; the payload names the operation
 )
 
 // Types lists every type a node accepts.
-var Types = []Type{TaskCompleted, TimerDue, RetryDue, ExternalSignal, SubWorkflowCompleted, InternalContinue, CancelRequest, StartRequest}
+var Types = []Type{TaskCompleted, TimerDue, RetryDue, ExternalSignal, SubWorkflowCompleted, InternalContinue, CancelRequest, StartRequest, OperatorRequest, InternalContinueAll, TimerDueAll, RetryDueAll}
 
 // Provider is the runtimeProvider of envelopes addressed to Aqueduct.
 const Provider = "aqueduct"
@@ -82,8 +87,7 @@ type Envelope struct {
 	Sender   string `json:"sender,omitempty"`
 	Sequence int64  `json:"sequence,omitempty"`
 
-	// Unknown holds the fields this version does not know, by name. Encode
-	// writes them back, after the known ones, in order of name.
+	// Unknown holds the fields this version does not know. Encode writes them back, last, in order of name.
 	Unknown map[string]json.RawMessage `json:"-"`
 }
 
@@ -235,11 +239,7 @@ func (e Envelope) Validate() error {
 	if e.RuntimeProvider != Provider && e.RuntimeProvider != "" {
 		return problem.New(problem.Invalid, "signal.foreign", "runtimeProvider is %q, not %q", clip(e.RuntimeProvider), Provider)
 	}
-	ok := false
-	for _, t := range Types {
-		ok = ok || t == e.Type
-	}
-	if !ok {
+	if !slices.Contains(Types, e.Type) {
 		return problem.New(problem.Invalid, "signal.unknown-type", "signalType %q is unknown", clip(string(e.Type))).
 			WithHint("one of %v", Types)
 	}
@@ -334,12 +334,4 @@ func clip(s string) string {
 		return strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return s
-}
-
-// ActorHeader is the header that says who has sent a signal; nil for nobody.
-func ActorHeader(actor string) map[string]string {
-	if actor == "" {
-		return nil
-	}
-	return map[string]string{HeaderActor: actor}
 }

@@ -26,6 +26,15 @@ type Start struct {
 	Signal      *FirstSignal      `json:"signal,omitempty"`      // what is said to the instance, whether it begins or is there; absent = nothing
 }
 
+// Business is what a start says of the instance to those who read it, as its snapshot
+// keeps it.
+func (s Start) Business() business { return business{s.BusinessKey, s.KeyParts} }
+
+type business = struct {
+	Key   string
+	Parts map[string]string
+}
+
 // LifecycleKey is the start key of the one instance that a definition has for
 // an application's reference, which is its business key: what a trigger starts
 // or signals (D2).

@@ -6,47 +6,64 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/appendjson"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// document is the stored form (A4). Waiting is the primary wait, Waits are the
-// others. Resume repeats what the branches say, for operators who read the row;
-// Decode does not read it.
-type document struct {
-	EngineSchemaVersion int               `json:"engineSchemaVersion"`
-	InstanceID          string            `json:"instanceId"`
-	Definition          Definition        `json:"definition"`
-	BusinessReference   BusinessReference `json:"businessReference"`
-	Status              Status            `json:"status"`
-	Version             int64             `json:"version"`
-	Position            int64             `json:"position"`
-	StartedAt           time.Time         `json:"startedAtUtc"`
-	UpdatedAt           time.Time         `json:"updatedAtUtc"`
-	Headers             map[string]string `json:"headers,omitempty"`
-	WorkflowState       State             `json:"workflowState"`
-	Parent              *Parent           `json:"parent,omitempty"`
-	Schedule            *Schedule         `json:"schedule,omitempty"`
-	Waiting             *Wait             `json:"waiting,omitempty"`
-	Resume              *ResumePoint      `json:"resume,omitempty"`
-	Branches            []*Branch         `json:"branches,omitempty"`
-	LastBranch          int               `json:"lastBranch,omitempty"`
-	Waits               []Wait            `json:"waits,omitempty"`
-	SubWorkflowFrames   []SubFrame        `json:"subWorkflowFrames,omitempty"`
-	ContinuationBuffer  []Buffered        `json:"continuationBuffer,omitempty"`
-	Senders             []Sender          `json:"senders,omitempty"`
-	Ahead               []Buffered        `json:"ahead,omitempty"`
-	Error               *Error            `json:"error,omitempty"`
-	ResumeAs            Status            `json:"resumeAs,omitempty"`
-	Compensations       []Compensation    `json:"compensations,omitempty"`
-	LastStep            int               `json:"lastStep,omitempty"`
-	Undo                *Undo             `json:"undo,omitempty"`
-	Lifecycle           int64             `json:"lifecycle,omitempty"`
-	Incarnation         string            `json:"incarnation,omitempty"`
-	Epoch               int64             `json:"epoch,omitempty"`
-	Effects             []Effect          `json:"effects,omitempty"`
-	Moved               map[string]string `json:"moved,omitempty"`
+// The stored form (A4) is a Snapshot with its version first, and before the branches
+// the primary wait, which is not among the others, and where the instance goes on.
+// The latter repeats what the branches say, for operators who read the row; Decode
+// does not read it. The first epoch is left out.
+var (
+	form   = formOf()
+	wait   = appendjson.Of[Wait]()
+	waits  = appendjson.Of[[]Wait]()
+	resume = appendjson.Of[ResumePoint]()
+)
+
+func formOf() *appendjson.Form[Snapshot] {
+	f := appendjson.Of[Snapshot]()
+	f.Before("branches", func(b []byte, s *Snapshot) []byte {
+		if i := s.primary(); i >= 0 {
+			b = wait.Append(appendjson.Key(b, "waiting"), &s.Waits[i])
+		}
+		if r := s.Resume(); r != nil {
+			b = resume.Append(appendjson.Key(b, "resume"), r)
+		}
+		return b
+	})
+	f.Instead("waits", func(b []byte, s *Snapshot) []byte {
+		if others := s.others(); len(others) > 0 {
+			b = waits.Append(appendjson.Key(b, "waits"), &others)
+		}
+		return b
+	})
+	f.Instead("epoch", func(b []byte, s *Snapshot) []byte {
+		if s.Epoch > 1 {
+			b = strconv.AppendInt(appendjson.Key(b, "epoch"), s.Epoch, 10)
+		}
+		return b
+	})
+	return f
+}
+
+// present begins every document of the present schema version.
+var present = `{"engineSchemaVersion":` + strconv.Itoa(SchemaVersion) + `,`
+
+// others are the waits behind the primary one.
+func (s *Snapshot) others() []Wait {
+	switch primary := s.primary(); primary {
+	case -1:
+		return s.Waits
+	case 0:
+		return s.Waits[1:]
+	default:
+		return slices.Concat(s.Waits[:primary], s.Waits[primary+1:])
+	}
 }
 
 // ResumePoint is the summary of where the instance goes on.
@@ -69,7 +86,8 @@ func (s *Snapshot) EncodeTo(b []byte) ([]byte, error) {
 	if last := s.lastPosition(); s.Position > last {
 		return nil, problem.New(problem.TooLarge, "limit.stream", "stream position %d is over %d", s.Position, last)
 	}
-	if b = s.append(b[:0]); len(b) > MaxBytes {
+	b = append(form.Members(append(b[:0], present[:len(present)-1]...), s), '}')
+	if len(b) > MaxBytes {
 		return nil, problem.New(problem.TooLarge, "limit.snapshot", "snapshot of %d bytes exceeds %d", len(b), MaxBytes)
 	}
 	return b, nil
@@ -90,7 +108,10 @@ func Decode(raw []byte) (Snapshot, error) {
 	if raw, err = upcast(raw, v); err != nil {
 		return Snapshot{}, err
 	}
-	var d document
+	var d struct {
+		Snapshot
+		Waiting *Wait `json:"waiting"`
+	}
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return Snapshot{}, problem.Wrap(err, problem.Internal, "snapshot.corrupt", "snapshot is not a document of schema version %d", SchemaVersion)
 	}
@@ -101,25 +122,17 @@ func Decode(raw []byte) (Snapshot, error) {
 		d.Waits = append([]Wait{*d.Waiting}, d.Waits...)
 	}
 	d.identify()
-	return Snapshot{
-		InstanceID: d.InstanceID, Definition: d.Definition, Business: d.BusinessReference,
-		Status: d.Status, Version: d.Version, Position: d.Position, StartedAt: d.StartedAt, UpdatedAt: d.UpdatedAt,
-		Headers: d.Headers, State: d.WorkflowState, Branches: d.Branches, LastBranch: d.LastBranch, Waits: d.Waits, SubFrames: d.SubWorkflowFrames,
-		Parent: d.Parent, Schedule: d.Schedule,
-		Buffer: d.ContinuationBuffer, Senders: d.Senders, Ahead: d.Ahead, Error: d.Error, ResumeAs: d.ResumeAs,
-		Compensations: d.Compensations, LastStep: d.LastStep, Undo: d.Undo, Lifecycle: d.Lifecycle,
-		Incarnation: d.Incarnation, Epoch: d.Epoch, Effects: d.Effects, Moved: d.Moved,
-	}, nil
+	return d.Snapshot, nil
 }
 
 // identify gives an instance that began before there were incarnations one that
 // every node reads alike.
-func (d *document) identify() {
-	if d.Incarnation == "" {
-		sum := sha256.Sum256([]byte(d.InstanceID + "|" + d.StartedAt.UTC().Format(time.RFC3339Nano)))
-		d.Incarnation = base64.RawURLEncoding.EncodeToString(sum[:12])
+func (s *Snapshot) identify() {
+	if s.Incarnation == "" {
+		sum := sha256.Sum256([]byte(s.InstanceID + "|" + s.StartedAt.UTC().Format(time.RFC3339Nano)))
+		s.Incarnation = base64.RawURLEncoding.EncodeToString(sum[:12])
 	}
-	d.Epoch = max(d.Epoch, 1)
+	s.Epoch = max(s.Epoch, 1)
 }
 
 // schemaVersion reads the version of a document. In ours it stands first, so
@@ -156,7 +169,7 @@ func (s *Snapshot) Resume() *ResumePoint {
 	slices.Reverse(r.BranchPath)
 	top := b.Frames[len(b.Frames)-1]
 	r.NextStepIndex = top.Next
-	r.TaskName = top.Pointer[lastSlash(top.Pointer)+1:]
+	r.TaskName = top.Pointer[strings.LastIndexByte(top.Pointer, '/')+1:]
 	return r
 }
 
@@ -166,8 +179,6 @@ func (s *Snapshot) parent(b *Branch) *Branch {
 	}
 	return s.Branch(b.Parent)
 }
-
-func lastSlash(s string) int { return bytes.LastIndexByte([]byte(s), '/') }
 
 // upcasts[v] turns a document of schema version v into one of v+1.
 var upcasts = map[int]func(map[string]json.RawMessage) error{
@@ -203,12 +214,7 @@ func upcast(raw []byte, v int) ([]byte, error) {
 		if err := step(fields); err != nil {
 			return nil, problem.Wrap(err, problem.Internal, "snapshot.corrupt", "upcast from schema version %d", v)
 		}
-		fields["engineSchemaVersion"] = json.RawMessage(itoa(v + 1))
+		fields["engineSchemaVersion"] = json.RawMessage(strconv.Itoa(v + 1))
 	}
 	return json.Marshal(fields)
-}
-
-func itoa(n int) string {
-	b, _ := json.Marshal(n)
-	return string(b)
 }

@@ -42,40 +42,41 @@ const (
 // faulted instance is not closed: an operator can still mend it.
 func (s Status) Closed() bool { return s == Cancelled || s == Completed }
 
-// Snapshot is the state of one instance after a turn.
+// Snapshot is the state of one instance after a turn. Its tags are those of the
+// stored document, which has more members: see the codec.
 type Snapshot struct {
-	InstanceID string
-	Definition Definition
-	Business   BusinessReference
-	Status     Status
-	Version    int64 // counts committed turns, from 1
-	Position   int64 // of the last message in the instance's stream
-	StartedAt  time.Time
-	UpdatedAt  time.Time
-	Headers    map[string]string // of the start: trace and correlation ids, carried to every command
-	State      State
-	Branches   []*Branch // in order of their ids
-	LastBranch int       // id of the branch made last; ids are used once
-	Waits      []Wait
-	SubFrames  []SubFrame
-	Parent     *Parent    // who asked for this instance; nil = an application
-	Schedule   *Schedule  // of a schedule instance; nil = it runs the definition's tasks
-	Buffer     []Buffered // signals that came before their wait
-	Senders    []Sender   // of signals with a sequence, in order of their first
-	Ahead      []Buffered // their signals that came before their turn, in order of arrival
-	Error      *Error     // why the instance is faulted, or last was
-	ResumeAs   Status     // of a suspended instance: what it was
+	InstanceID string            `json:"instanceId"`
+	Definition Definition        `json:"definition"`
+	Business   BusinessReference `json:"businessReference"`
+	Status     Status            `json:"status"`
+	Version    int64             `json:"version"`  // counts committed turns, from 1
+	Position   int64             `json:"position"` // of the last message in the instance's stream
+	StartedAt  time.Time         `json:"startedAtUtc"`
+	UpdatedAt  time.Time         `json:"updatedAtUtc"`
+	Headers    map[string]string `json:"headers,omitempty"` // of the start: trace and correlation ids, carried to every command
+	State      State             `json:"workflowState"`
+	Parent     *Parent           `json:"parent,omitempty"`     // who asked for this instance; nil = an application
+	Schedule   *Schedule         `json:"schedule,omitempty"`   // of a schedule instance; nil = it runs the definition's tasks
+	Branches   []*Branch         `json:"branches,omitempty"`   // in order of their ids
+	LastBranch int               `json:"lastBranch,omitempty"` // id of the branch made last; ids are used once
+	Waits      []Wait            `json:"waits,omitempty"`
+	SubFrames  []SubFrame        `json:"subWorkflowFrames,omitempty"`
+	Buffer     []Buffered        `json:"continuationBuffer,omitempty"` // signals that came before their wait
+	Senders    []Sender          `json:"senders,omitempty"`            // of signals with a sequence, in order of their first
+	Ahead      []Buffered        `json:"ahead,omitempty"`              // their signals that came before their turn, in order of arrival
+	Error      *Error            `json:"error,omitempty"`              // why the instance is faulted, or last was
+	ResumeAs   Status            `json:"resumeAs,omitempty"`           // of a suspended instance: what it was
 
-	Compensations []Compensation // what undoes the completed tasks that say how, in order of completion
-	LastStep      int            // Step of the compensation recorded last
-	Undo          *Undo          // of an instance that compensates, or has
+	Compensations []Compensation `json:"compensations,omitempty"` // what undoes the completed tasks that say how, in order of completion
+	LastStep      int            `json:"lastStep,omitempty"`      // Step of the compensation recorded last
+	Undo          *Undo          `json:"undo,omitempty"`          // of an instance that compensates, or has
 
-	Lifecycle int64 // position of the command that published lifecycle events last; 0 = none has
+	Lifecycle int64 `json:"lifecycle,omitempty"` // position of the command that published lifecycle events last; 0 = none has
 
-	Incarnation string            // random, of the first turn: part of every key, token and id that the instance makes
-	Epoch       int64             // of the database at the last turn, from 1; a restore raises it
-	Effects     []Effect          // past calls that a retry may repeat, where it cannot tell their keys by itself
-	Moved       map[string]string // pointers under which keys know tasks that a migration has moved, by their present ones
+	Incarnation string            `json:"incarnation,omitempty"` // random, of the first turn: part of every key, token and id that the instance makes
+	Epoch       int64             `json:"epoch,omitempty"`       // of the database at the last turn, from 1; a restore raises it
+	Effects     []Effect          `json:"effects,omitempty"`     // past calls that a retry may repeat, where it cannot tell their keys by itself
+	Moved       map[string]string `json:"moved,omitempty"`       // pointers under which keys know tasks that a migration has moved, by their present ones
 }
 
 // Effect is a call that is over, and that a retry may repeat. A retry that
@@ -391,7 +392,7 @@ func (s Snapshot) Clone() Snapshot {
 		b := *branch
 		b.Frames = append([]Frame(nil), b.Frames...)
 		for j := range b.Frames {
-			b.Frames[j].Vars = cloneMap(b.Frames[j].Vars)
+			b.Frames[j].Vars = maps.Clone(b.Frames[j].Vars)
 			b.Frames[j].Results = append([]json.RawMessage(nil), b.Frames[j].Results...)
 			b.Frames[j].Done = slices.Clone(b.Frames[j].Done)
 			b.Frames[j].Bound = maps.Clone(b.Frames[j].Bound)
@@ -404,28 +405,14 @@ func (s Snapshot) Clone() Snapshot {
 	c.Senders = slices.Clone(s.Senders)
 	c.Ahead = slices.Clone(s.Ahead)
 	c.Effects = slices.Clone(s.Effects)
-	if s.Error != nil {
-		e := *s.Error
-		c.Error = &e
-	}
-	if s.Parent != nil {
-		p := *s.Parent
-		c.Parent = &p
-	}
-	if s.Schedule != nil {
-		x := *s.Schedule
-		c.Schedule = &x
-	}
+	c.Error, c.Parent, c.Schedule = copyOf(s.Error), copyOf(s.Parent), copyOf(s.Schedule)
 	return c
 }
 
-func cloneMap(m map[string]json.RawMessage) map[string]json.RawMessage {
-	if m == nil {
+func copyOf[T any](p *T) *T {
+	if p == nil {
 		return nil
 	}
-	c := make(map[string]json.RawMessage, len(m))
-	for k, v := range m {
-		c[k] = v
-	}
-	return c
+	c := *p
+	return &c
 }

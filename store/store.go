@@ -11,7 +11,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -34,14 +36,6 @@ const (
 	Schedule Queue = "schedule" // due at a time
 	Commands Queue = "command"  // work announced to every node
 )
-
-// Store is an open database, as the package of a store gives it.
-type Store interface {
-	Parts() Parts
-	// Close waits for running calls, gives back what this node holds, and
-	// releases the database. Later calls return ErrClosed.
-	Close() error
-}
 
 // Receiver gives messages to the consumers of the pump.
 type Receiver interface {
@@ -83,6 +77,15 @@ type Delivery interface {
 	Release(ctx context.Context, cause error) error
 }
 
+// Ledger knows what the workers of a node are at. What a worker is about to execute
+// is noted where a crash leaves it readable: a message that was entered and not left
+// when its process died comes back with Crashes + 1. Both calls are cheap (no commit,
+// no sync).
+type Ledger interface {
+	Enter(d Delivery)
+	Leave(d Delivery)
+}
+
 // Message is what a queue delivers.
 type Message struct {
 	ID         string // the store's, unique among its messages
@@ -95,6 +98,11 @@ type Message struct {
 	DueAt      time.Time // zero = at once
 }
 
+// Again is the message as it is sent once more.
+func (m Message) Again(due time.Time, attempts int) Send {
+	return Send{Queue: m.Queue, Body: m.Body, Due: due, Priority: m.Priority, Attempts: attempts}
+}
+
 // Send is a message to put on a queue.
 type Send struct {
 	Queue    Queue
@@ -102,6 +110,22 @@ type Send struct {
 	Due      time.Time // zero = at once
 	Priority int       // 0 = DefaultPriority; smaller comes first, 1 to 9
 	Attempts int       // what its Message.Attempts begins with: a repeated message keeps its bytes
+}
+
+// MaxBody bounds the body of a message, in bytes: that of the largest envelope.
+// A store takes it whatever its queues can hold.
+const MaxBody = 1 << 20
+
+// The two are one limit: a difference of either sign does not compile.
+const _ = uint(MaxBody-signal.MaxBytes) + uint(signal.MaxBytes-MaxBody)
+
+// Check refuses a message that no store takes: signal.too-large.
+func (m *Send) Check() error {
+	if len(m.Body) > MaxBody {
+		return problem.New(problem.TooLarge, "signal.too-large", "message of %d bytes exceeds %d", len(m.Body), MaxBody).
+			WithHint("store large data in the application's own table and send a reference")
+	}
+	return nil
 }
 
 // Base is the version of the instance that the change is written over.
@@ -147,6 +171,13 @@ type Change struct {
 	With []Change
 }
 
+// HasExtras says whether the change has more than a turn decides about by itself:
+// human tasks, who waits for events, or a definition.
+func (c *Change) HasExtras() bool {
+	r := &c.Rows
+	return c.Definition != nil || len(c.Tasks)+len(r.Tasks)+len(r.TaskEnds)+len(r.TaskEvents)+len(r.Waits)+len(r.WaitsGone) > 0
+}
+
 // Definition is a version of a definition: a row of WF_DEFINITIONS.
 type Definition struct {
 	Name, Version    string `width:"256"`
@@ -162,6 +193,7 @@ type Runtime struct {
 	LastSignalID string `width:"128"`
 	ExecutedBy   string `width:"128"` // node
 	ExecutedAt   time.Time
+	Due          time.Time // the first moment that the instance waits for; zero: none, or it is stopped
 }
 
 // Claim changes who performs a command. It fails the commit with ErrTaken
@@ -198,19 +230,9 @@ type TaskEdit struct {
 	Escalation *Escalation
 }
 
-// Checksum is that of who has the task then.
-func (e *TaskEdit) Checksum() int64 {
-	return projections.AssignedSum(e.ID, e.Status, e.Assignee, e.Role, e.Version+1)
-}
-
 // Escalation is what an escalation changes of a task beside its assignee.
 type Escalation struct {
 	CandidateUsers  string `width:"4000B"` // JSON array: all of them from now on
 	CandidateGroups string `width:"4000B"` // JSON array: all of them from now on
 	At              time.Time
-}
-
-// Checksum is that of who may have the task then.
-func (x *Escalation) Checksum(id string) int64 {
-	return projections.CandidatesSum(id, x.CandidateUsers, x.CandidateGroups, x.At)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 )
 
-func (a *app) ackCommand() *cobra.Command {
+func ackCommand(a *app) *cobra.Command {
 	var r client.AckRequest
 	var output string
 	var failure client.AckError
@@ -30,7 +30,7 @@ it once more, after --delay).`,
 			if err != nil {
 				return err
 			}
-			if r.Output, err = a.document("output", output); err != nil {
+			if r.Output, err = a.given.document("output", output); err != nil {
 				return err
 			}
 			if failure != (client.AckError{}) {
@@ -38,9 +38,9 @@ it once more, after --delay).`,
 			}
 			got, err := c.Acknowledge(ctx, id, position, r)
 			if err != nil || a.json {
-				return a.orPrint(got, err)
+				return a.page.orPrint(got, err)
 			}
-			fmt.Fprintf(a.out, "%s %s/%d: %s\n", r.Outcome, got.InstanceID, got.Position, got.Disposition)
+			fmt.Fprintf(a.page.out, "%s %s/%d: %s\n", r.Outcome, got.InstanceID, got.Position, got.Disposition)
 			return nil
 		}),
 	}

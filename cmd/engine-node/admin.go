@@ -11,7 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 )
 
-func (a *app) migrateCommand() *cobra.Command {
+func migrateCommand(a *app) *cobra.Command {
 	runtimeUser := ""
 	c := &cobra.Command{
 		Use:   "migrate",
@@ -26,9 +26,9 @@ func (a *app) migrateCommand() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.print(map[string]string{"store": shown(l), "version": version()})
+				return a.page.print(map[string]string{"store": shown(l), "version": version()})
 			}
-			fmt.Fprintf(a.out, "the database at %s is ready\n", shown(l))
+			fmt.Fprintf(a.page.out, "the database at %s is ready\n", shown(l))
 			return nil
 		},
 	}
@@ -67,7 +67,7 @@ func shown(l *config.Loaded) string {
 	return ""
 }
 
-func (a *app) configCommand() *cobra.Command {
+func configCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Print the settings in force and where they come from, secrets masked",
@@ -77,23 +77,23 @@ func (a *app) configCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return l.Print(a.out, a.json)
+			return l.Print(a.page.out, a.json)
 		},
 	}
 	config.Flags(c.Flags())
 	return c
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the program's version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if a.json {
-				return a.print(map[string]string{"version": version()})
+				return a.page.print(map[string]string{"version": version()})
 			}
-			fmt.Fprintln(a.out, "engine-node", version())
+			fmt.Fprintln(a.page.out, "engine-node", version())
 			return nil
 		},
 	}

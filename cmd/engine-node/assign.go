@@ -8,7 +8,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 )
 
-func (a *app) claimNextCommand() *cobra.Command {
+func claimNextCommand(a *app) *cobra.Command {
 	var r client.ClaimNextRequest
 	c := &cobra.Command{
 		Use:   "claim-next",
@@ -17,11 +17,11 @@ func (a *app) claimNextCommand() *cobra.Command {
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
 			p, err := c.ClaimNext(ctx, r)
 			if err != nil || a.json {
-				return a.orPrint(p, err)
+				return a.page.orPrint(p, err)
 			}
-			t := a.table("TASK", "TITLE", "DUE", "INSTANCE")
+			t := a.page.table("TASK", "TITLE", "DUE", "INSTANCE")
 			for _, k := range p.Items {
-				t.row(k.ID, taskTitle(k), a.ago(k.DueAt), k.InstanceID)
+				t.row(k.ID, taskTitle(k), a.page.ago(k.DueAt), k.InstanceID)
 			}
 			return t.end(len(p.Items), "", "no task")
 		}),
@@ -32,7 +32,7 @@ func (a *app) claimNextCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) delegateCommand() *cobra.Command {
+func delegateCommand(a *app) *cobra.Command {
 	var r client.DelegateRequest
 	c := &cobra.Command{
 		Use:   "delegate TASK",
@@ -48,7 +48,7 @@ func (a *app) delegateCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) reassignCommand() *cobra.Command {
+func reassignCommand(a *app) *cobra.Command {
 	var r client.ReassignRequest
 	c := &cobra.Command{
 		Use:   "reassign TASK",

@@ -38,7 +38,7 @@ type validated struct {
 	hint      string
 }
 
-func (a *app) validateCommand() *cobra.Command {
+func validateCommand(a *app) *cobra.Command {
 	var functions []string
 	c := &cobra.Command{
 		Use:   "validate FILE...",
@@ -104,7 +104,7 @@ func unregistered(p definition.Parsed, functions []string) []problem.Place {
 
 func (a *app) validate(file string, functions []string) validated {
 	v := validated{File: file, Findings: []problem.Place{}}
-	source, err := a.read(file)
+	source, err := a.given.read(file)
 	if err == nil {
 		var p definition.Parsed
 		if p, err = openworkflow.Parse(file, source); err == nil {
@@ -137,29 +137,29 @@ func (a *app) validate(file string, functions []string) validated {
 
 func (a *app) showValidated(all []validated) error {
 	if a.json {
-		return a.print(map[string]any{"files": all})
+		return a.page.print(map[string]any{"files": all})
 	}
 	for _, v := range all {
 		switch {
 		case v.Valid && len(v.Unchecked) > 0:
-			fmt.Fprintf(a.out, "%s: ok, %s@%s; what it uses of %s is checked when it is published\n", v.File, v.Name, v.Version, strings.Join(v.Unchecked, ", "))
+			fmt.Fprintf(a.page.out, "%s: ok, %s@%s; what it uses of %s is checked when it is published\n", v.File, v.Name, v.Version, strings.Join(v.Unchecked, ", "))
 		case v.Valid:
-			fmt.Fprintf(a.out, "%s: ok, %s@%s (digest %.12s)\n", v.File, v.Name, v.Version, v.Digest)
+			fmt.Fprintf(a.page.out, "%s: ok, %s@%s (digest %.12s)\n", v.File, v.Name, v.Version, v.Digest)
 		}
 		for _, w := range v.Warnings {
 			fmt.Fprintf(a.err, "warning: %s [%s]\n", oneLine(w.String()), w.Code)
 		}
 		for _, f := range v.Findings {
-			fmt.Fprintf(a.out, "%s [%s]\n", oneLine(f.String()), f.Code)
+			fmt.Fprintf(a.page.out, "%s [%s]\n", oneLine(f.String()), f.Code)
 		}
 		if v.hint != "" && len(v.Findings) > 1 {
-			fmt.Fprintf(a.out, "%s: %s\n", v.File, v.hint)
+			fmt.Fprintf(a.page.out, "%s: %s\n", v.File, v.hint)
 		}
 	}
 	return nil
 }
 
-func (a *app) evalCommand() *cobra.Command {
+func evalCommand(a *app) *cobra.Command {
 	var input, contextText string
 	var vars []string
 	c := &cobra.Command{
@@ -181,10 +181,10 @@ as the item of a loop, is given with --var name=JSON.`,
 				values[name] = v
 				return nil
 			}
-			if err := a.evalInput(input, set); err != nil {
+			if err := a.given.evalInput(input, set); err != nil {
 				return err
 			}
-			ctx, err := a.document("context", contextText)
+			ctx, err := a.given.document("context", contextText)
 			if err != nil {
 				return err
 			}
@@ -194,7 +194,7 @@ as the item of a loop, is given with --var name=JSON.`,
 				}
 			}
 			for _, v := range vars {
-				if err := a.evalVariable(v, set); err != nil {
+				if err := a.given.evalVariable(v, set); err != nil {
 					return err
 				}
 			}
@@ -202,7 +202,7 @@ as the item of a loop, is given with --var name=JSON.`,
 			if err != nil {
 				return err
 			}
-			return a.print(json.RawMessage(result))
+			return a.page.print(json.RawMessage(result))
 		},
 	}
 	f := c.Flags()
@@ -213,9 +213,9 @@ as the item of a loop, is given with --var name=JSON.`,
 }
 
 // evalInput sets the data, which are $input as well.
-func (a *app) evalInput(input string, set func(string, json.RawMessage) error) error {
-	if input == "" && !interactive(a.in) {
-		b, err := a.read("-")
+func (g given) evalInput(input string, set func(string, json.RawMessage) error) error {
+	if input == "" && !interactive(g.in) {
+		b, err := g.read("-")
 		if err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (a *app) evalInput(input string, set func(string, json.RawMessage) error) e
 			input = string(b)
 		}
 	}
-	raw, err := a.document("input", input)
+	raw, err := g.document("input", input)
 	if err != nil {
 		return err
 	}
@@ -245,13 +245,13 @@ func interactive(in io.Reader) bool {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func (a *app) evalVariable(text string, set func(string, json.RawMessage) error) error {
+func (g given) evalVariable(text string, set func(string, json.RawMessage) error) error {
 	name, value, ok := strings.Cut(text, "=")
 	name = strings.TrimPrefix(name, "$")
 	if !ok || !variableName.MatchString(name) {
 		return usage("--var %q is not name=JSON", text)
 	}
-	raw, err := a.document("var", value)
+	raw, err := g.document("var", value)
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func evaluate(expression string, values map[string]any) (json.RawMessage, error)
 	return jq.Encode(v, jq.DefaultBytes)
 }
 
-func (a *app) diagramCommand() *cobra.Command {
+func diagramCommand(a *app) *cobra.Command {
 	var instance string
 	c := &cobra.Command{
 		Use:   "diagram [FILE]",
@@ -321,7 +321,7 @@ node is asked for it, and without FILE for the definition as well.`,
 }
 
 func (a *app) draw(file string, i *client.InstanceDetail) error {
-	source, err := a.read(file)
+	source, err := a.given.read(file)
 	if err != nil {
 		return err
 	}
@@ -343,9 +343,9 @@ func (a *app) drawSource(file string, source []byte, i *client.InstanceDetail) e
 	}
 	text := diagram.Mermaid(document, marks(i), i != nil && i.Status == "completed")
 	if a.json {
-		return a.print(map[string]string{"name": p.Ref.Name, "version": p.Ref.Version, "mermaid": text})
+		return a.page.print(map[string]string{"name": p.Ref.Name, "version": p.Ref.Version, "mermaid": text})
 	}
-	_, err = io.WriteString(a.out, text)
+	_, err = io.WriteString(a.page.out, text)
 	return err
 }
 

@@ -17,10 +17,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
-func (a *app) benchCommand() *cobra.Command {
+func benchCommand(a *app) *cobra.Command {
 	var o bench.Options
 	var child, durability string
 	c := &cobra.Command{
@@ -50,13 +50,13 @@ waiting and completed instances, is not removed: take a schema for trying out.`,
 			if a.store != "" {
 				return a.benchOracle(cmd.Context(), o)
 			}
-			a.benchStore(&o, d)
+			benchStore(&o, d)
 			if child != "" {
-				return bench.Child(cmd.Context(), o, child, a.out)
+				return bench.Child(cmd.Context(), o, child, a.page.out)
 			}
-			o.Durability, o.Out = durability, a.out
+			o.Durability, o.Out = durability, a.page.out
 			if a.json {
-				o.Out, o.JSON = io.Discard, a.out
+				o.Out, o.JSON = io.Discard, a.page.out
 			}
 			self, err := os.Executable()
 			if err != nil {
@@ -79,12 +79,12 @@ waiting and completed instances, is not removed: take a schema for trying out.`,
 }
 
 // benchStore tells the benchmark how to use the embedded store.
-func (a *app) benchStore(o *bench.Options, d sqlite.Durability) {
+func benchStore(o *bench.Options, d sqlite.Durability) {
 	o.Store = "sqlite"
 	o.Open = func(ctx context.Context, dir string) (bench.Database, error) {
 		return embedded.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "bench.db"), Durability: d})
 	}
-	o.Transactions = func(s store.Store) int64 { return s.(*embedded.Store).Stats().Transactions }
+	o.Transactions = func(s backend.Store) int64 { return s.(*embedded.Store).Stats().Transactions }
 	o.Size = databaseSize
 	o.Baseline = func(ctx context.Context, dir string, n, callers int) (bench.Baseline, error) {
 		f, err := embedded.Baseline(ctx, dir, d, n, callers)
@@ -105,15 +105,15 @@ func (a *app) benchOracle(ctx context.Context, o bench.Options) error {
 	if !l.Store.Oracle() {
 		return usage("--store: bench measures SQLite in files of its own, and takes only oracle://USER@HOST:PORT/SERVICE")
 	}
-	o.Store, o.Out = "oracle", a.out
+	o.Store, o.Out = "oracle", a.page.out
 	if a.json {
-		o.Out, o.JSON = io.Discard, a.out
+		o.Out, o.JSON = io.Discard, a.page.out
 	}
 	o.Open = func(ctx context.Context, _ string) (bench.Database, error) {
 		return openStore(ctx, l.Store, l.Queue, "", 0, slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError})))
 	}
-	o.Transactions = func(s store.Store) int64 { return s.(*oracle.Store).Commits() }
-	o.Calls = func(s store.Store) bench.Calls {
+	o.Transactions = func(s backend.Store) int64 { return s.(*oracle.Store).Commits() }
+	o.Calls = func(s backend.Store) bench.Calls {
 		st := s.(*oracle.Store)
 		return bench.Calls{RoundTrips: st.Calls(), Dequeues: st.Dequeues(), Beats: st.Beats()}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
-func (a *app) doctorCommand() *cobra.Command {
+func doctorCommand(a *app) *cobra.Command {
 	var quick bool
 	c := &cobra.Command{
 		Use:   "doctor",
@@ -75,11 +75,11 @@ func (a *app) diagnose(address string, list []survey.Finding) error {
 		}
 	}
 	if a.json {
-		if err := a.print(d); err != nil {
+		if err := a.page.print(d); err != nil {
 			return err
 		}
 	} else {
-		d.write(a.out)
+		d.write(a.page.out)
 	}
 	if d.Errors > 0 {
 		return problem.New(problem.Unavailable, "doctor.errors", "%d of %d checks of %s found an error", d.Errors, len(list), address).

@@ -10,7 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 )
 
-func (a *app) triggerCommand() *cobra.Command {
+func triggerCommand(a *app) *cobra.Command {
 	var r client.TriggerRequest
 	var payload, input string
 	c := &cobra.Command{
@@ -27,22 +27,22 @@ refused changes nothing. A repeat with the same --request-id changes nothing.`,
 			if err != nil {
 				return err
 			}
-			if r.Payload, err = a.document("payload", payload); err != nil {
+			if r.Payload, err = a.given.document("payload", payload); err != nil {
 				return err
 			}
-			if r.Input, err = a.document("input", input); err != nil {
+			if r.Input, err = a.given.document("input", input); err != nil {
 				return err
 			}
 			r.Event = args[2]
 			got, err := c.Trigger(ctx, definition, args[1], r)
 			if err != nil || a.json {
-				return a.orPrint(got, err)
+				return a.page.orPrint(got, err)
 			}
 			begun := ""
 			if got.Created {
 				begun = ", begun"
 			}
-			fmt.Fprintf(a.out, "%s: %s is now %s (instance %s%s)\n", got.Disposition, args[1], got.State, got.InstanceID, begun)
+			fmt.Fprintf(a.page.out, "%s: %s is now %s (instance %s%s)\n", got.Disposition, args[1], got.State, got.InstanceID, begun)
 			return nil
 		}),
 	}
@@ -55,7 +55,7 @@ refused changes nothing. A repeat with the same --request-id changes nothing.`,
 	return c
 }
 
-func (a *app) stateCommand() *cobra.Command {
+func stateCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "state ENVIRONMENT/DEFINITION REFERENCE",
 		Short: "Show in which state the instance of a reference is",
@@ -67,9 +67,9 @@ func (a *app) stateCommand() *cobra.Command {
 			}
 			l, err := c.Lifecycle(ctx, definition, args[1])
 			if err != nil || a.json {
-				return a.orPrint(l, err)
+				return a.page.orPrint(l, err)
 			}
-			a.fields("state", l.State, "takes", strings.Join(l.Events, ", "), "status", l.Status, "since", a.moment(l.Since), "updated", a.moment(l.UpdatedAt),
+			a.page.fields("state", l.State, "takes", strings.Join(l.Events, ", "), "status", l.Status, "since", a.page.moment(l.Since), "updated", a.page.moment(l.UpdatedAt),
 				"instance", l.InstanceID, "definition", l.Definition+"@"+l.Version)
 			return nil
 		}),

@@ -258,12 +258,12 @@ func TestManyStartsWithOneKeyAreOne(t *testing.T) {
 func TestSpans(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	a := &app{now: func() time.Time { return now }}
+	p := &page{now: func() time.Time { return now }}
 	got := ""
 	for _, d := range []time.Duration{0, time.Second, 90 * time.Second, 3 * time.Minute, 25 * time.Hour, -71*time.Hour - 59*time.Minute} {
-		got += fmt.Sprintln(a.ago(now.Add(-d)))
+		got += fmt.Sprintln(p.ago(now.Add(-d)))
 	}
-	if want := "0 s ago\n1 s ago\n90 s ago\n3 min ago\n25 h ago\nin 3 d\n"; got != want || a.ago(time.Time{}) != "" {
+	if want := "0 s ago\n1 s ago\n90 s ago\n3 min ago\n25 h ago\nin 3 d\n"; got != want || p.ago(time.Time{}) != "" {
 		t.Errorf("got\n%s", got)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -11,28 +13,34 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 )
 
+// page is what a run of the program prints on.
+type page struct {
+	out io.Writer
+	now func() time.Time
+}
+
 // print writes a document as JSON.
-func (a *app) print(v any) error {
-	enc := json.NewEncoder(a.out)
+func (p *page) print(v any) error {
+	enc := json.NewEncoder(p.out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
 
 // orPrint returns err, or prints v.
-func (a *app) orPrint(v any, err error) error {
+func (p *page) orPrint(v any, err error) error {
 	if err != nil {
 		return err
 	}
-	return a.print(v)
+	return p.print(v)
 }
 
 // ago says a moment relative to now: "3 min ago", "in 2 d", "" for none.
-func (a *app) ago(t time.Time) string {
+func (p *page) ago(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	d := a.now().Sub(t)
+	d := p.now().Sub(t)
 	if d < 0 {
 		return "in " + span(-d)
 	}
@@ -54,19 +62,27 @@ func span(d time.Duration) string {
 }
 
 // moment is a time with its distance from now.
-func (a *app) moment(t time.Time) string {
-	return fmt.Sprintf("%s (%s)", t.UTC().Format("2006-01-02 15:04:05Z"), a.ago(t))
+func (p *page) moment(t time.Time) string {
+	return fmt.Sprintf("%s (%s)", t.UTC().Format("2006-01-02 15:04:05Z"), p.ago(t))
+}
+
+// momentOrNone is "" for no time.
+func (p *page) momentOrNone(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return p.moment(t)
 }
 
 // table prints aligned columns; a cell keeps to one line.
 type table struct {
-	a *app
+	p *page
 	w *tabwriter.Writer
 	b bytes.Buffer
 }
 
-func (a *app) table(titles ...string) *table {
-	t := &table{a: a}
+func (p *page) table(titles ...string) *table {
+	t := &table{p: p}
 	t.w = tabwriter.NewWriter(&t.b, 0, 0, 2, ' ', 0)
 	t.row(titles...)
 	return t
@@ -92,23 +108,23 @@ func oneLine(s string) string {
 // end writes the table, or says that there is nothing.
 func (t *table) end(rows int, next, nothing string) error {
 	if rows == 0 {
-		_, err := fmt.Fprintln(t.a.out, nothing)
+		_, err := fmt.Fprintln(t.p.out, nothing)
 		return err
 	}
 	if err := t.w.Flush(); err != nil {
 		return err
 	}
 	for line := range strings.Lines(t.b.String()) {
-		fmt.Fprintln(t.a.out, strings.TrimRight(line, " \n"))
+		fmt.Fprintln(t.p.out, strings.TrimRight(line, " \n"))
 	}
 	if next != "" {
-		fmt.Fprintf(t.a.out, "more: --after %s\n", next)
+		fmt.Fprintf(t.p.out, "more: --after %s\n", next)
 	}
 	return nil
 }
 
 // fields prints names and values, aligned, without the empty ones.
-func (a *app) fields(pairs ...string) {
+func (p *page) fields(pairs ...string) {
 	width := 0
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -117,7 +133,7 @@ func (a *app) fields(pairs ...string) {
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			fmt.Fprintf(a.out, "%-*s  %s\n", width, pairs[i], pairs[i+1])
+			fmt.Fprintf(p.out, "%-*s  %s\n", width, pairs[i], pairs[i+1])
 		}
 	}
 }
@@ -139,25 +155,24 @@ func pretty(raw json.RawMessage, indent string) string {
 	return b.String()
 }
 
-func (a *app) showInstance(i client.InstanceDetail) error {
+func (p *page) showInstance(i client.InstanceDetail) error {
 	status := i.Status
 	if i.State != "" {
 		status += " at " + i.State
 	}
-	ended, failure := "", ""
-	if !i.EndedAt.IsZero() {
-		ended = a.moment(i.EndedAt)
-	}
+	failure := ""
 	if e := i.Error; e != nil {
 		failure = oneLine(strings.Trim(e.Title+": "+e.Detail, ": ") + " (" + e.Type + ", at " + e.Pointer + ")")
 	}
 	const indent = "             "
-	a.fields("instance", i.ID, "definition", i.Definition+"@"+i.Version, "status", status, "key", i.BusinessKey,
-		"parent", i.ParentID, "correlation", i.CorrelationID, "started", a.moment(i.StartedAt), "updated", a.moment(i.UpdatedAt),
-		"ended", ended, "error", failure, "input", pretty(i.Input, indent), "output", pretty(i.Output, indent))
+	others := p.others(&i.Instance, "ID", "Definition", "Version", "BusinessKey", "Status", "State", "ParentID", "CorrelationID", "StartedAt", "UpdatedAt", "EndedAt")
+	p.fields(slices.Concat([]string{"instance", i.ID, "definition", i.Definition + "@" + i.Version, "status", status, "key", i.BusinessKey}, others, []string{
+		"parent", i.ParentID, "correlation", i.CorrelationID, "started", p.moment(i.StartedAt), "updated", p.moment(i.UpdatedAt),
+		"ended", p.momentOrNone(i.EndedAt), "error", failure, "input", pretty(i.Input, indent), "output", pretty(i.Output, indent),
+	})...)
 	if len(i.Waits) > 0 {
-		fmt.Fprintln(a.out, "\nwaits for")
-		t := a.table("  KIND", "DUE", "AT", "FOR")
+		fmt.Fprintln(p.out, "\nwaits for")
+		t := p.table("  KIND", "DUE", "AT", "FOR")
 		for _, w := range i.Waits {
 			what := w.Event + string(w.Key)
 			if w.TaskID != "" {
@@ -166,23 +181,23 @@ func (a *app) showInstance(i client.InstanceDetail) error {
 			if w.Child != "" {
 				what = "instance " + w.Child
 			}
-			t.row("  "+w.Kind, a.ago(w.Until), w.Pointer, what)
+			t.row("  "+w.Kind, p.ago(w.Until), w.Pointer, what)
 		}
 		if err := t.end(len(i.Waits), "", ""); err != nil {
 			return err
 		}
 	}
-	if err := a.showGaps(i.Gaps); err != nil || len(i.Commands) == 0 {
+	if err := p.showGaps(i.Gaps); err != nil || len(i.Commands) == 0 {
 		return err
 	}
-	fmt.Fprintln(a.out, "\ncommands not done yet")
-	t := a.table("  POSITION", "TARGET", "ATTEMPTS", "DELIVERED", "NEXT", "CLAIMED BY", "WAITS FOR", "LAST ERROR")
+	fmt.Fprintln(p.out, "\ncommands not done yet")
+	t := p.table("  POSITION", "TARGET", "ATTEMPTS", "DELIVERED", "NEXT", "CLAIMED BY", "WAITS FOR", "LAST ERROR")
 	for _, c := range i.Commands {
-		delivered := a.ago(c.DeliveredAt)
+		delivered := p.ago(c.DeliveredAt)
 		if c.Deliveries > 1 {
 			delivered = strings.TrimSpace(fmt.Sprintf("%d times %s", c.Deliveries, delivered))
 		}
-		t.row("  "+fmt.Sprint(c.Position), c.Target, fmt.Sprint(c.Attempts), delivered, a.ago(c.NextAt), c.ClaimedBy, c.WaitsFor, c.LastError)
+		t.row("  "+fmt.Sprint(c.Position), c.Target, fmt.Sprint(c.Attempts), delivered, p.ago(c.NextAt), c.ClaimedBy, c.WaitsFor, c.LastError)
 	}
 	if err := t.end(len(i.Commands), "", ""); err != nil {
 		return err
@@ -192,18 +207,18 @@ func (a *app) showInstance(i client.InstanceDetail) error {
 		if c.Outcome != "" {
 			said = c.Outcome
 		}
-		fmt.Fprintf(a.out, "  %d: key %s, %d attempts, outcome %s\n", c.Position, c.Key, c.Attempts, said)
+		fmt.Fprintf(p.out, "  %d: key %s, %d attempts, outcome %s\n", c.Position, c.Key, c.Attempts, said)
 	}
 	return nil
 }
 
 // showGaps says which signals of which senders are missing.
-func (a *app) showGaps(gaps []client.Gap) error {
+func (p *page) showGaps(gaps []client.Gap) error {
 	if len(gaps) == 0 {
 		return nil
 	}
-	fmt.Fprintln(a.out, "\nsignals that are missing")
-	t := a.table("  SENDER", "SEQUENCE", "WAITING BEHIND IT")
+	fmt.Fprintln(p.out, "\nsignals that are missing")
+	t := p.table("  SENDER", "SEQUENCE", "WAITING BEHIND IT")
 	for _, g := range gaps {
 		t.row("  "+g.Sender, fmt.Sprint(g.Sequence), fmt.Sprint(g.Waiting))
 	}
@@ -213,8 +228,8 @@ func (a *app) showGaps(gaps []client.Gap) error {
 // maxCell bounds the data of one line of a timeline, in characters.
 const maxCell = 100
 
-func (a *app) showTimeline(entries []client.Entry) error {
-	t := a.table("#", "TIME", "", "WHAT", "AT", "WHO", "DATA")
+func (p *page) showTimeline(entries []client.Entry) error {
+	t := p.table("#", "TIME", "", "WHAT", "AT", "WHO", "DATA")
 	for i, e := range entries {
 		at := e.At.Format("15:04:05.000")
 		if i == 0 || e.At.Sub(entries[i-1].At) >= 24*time.Hour {
@@ -270,35 +285,28 @@ func cut(s string) string {
 	return s
 }
 
-func (a *app) showTask(t client.TaskDetail) error {
-	due, ended := "", ""
-	if !t.DueAt.IsZero() {
-		due = a.moment(t.DueAt)
-	}
-	if !t.EndedAt.IsZero() {
-		ended = a.moment(t.EndedAt)
-	}
+func (p *page) showTask(t client.TaskDetail) error {
 	const indent = "                  "
-	a.fields("task", t.ID, "title", oneLine(taskTitle(t.Task)), "status", t.Status, "assignee", t.Assignee,
-		"candidate users", strings.Join(t.CandidateUsers, ", "), "candidate groups", strings.Join(t.CandidateGroups, ", "),
-		"excluded users", strings.Join(t.ExcludedUsers, ", "), "outcomes", strings.Join(t.Outcomes, ", "),
-		"instance", t.InstanceID, "definition", t.Definition, "key", t.BusinessKey, "created", a.moment(t.CreatedAt),
-		"due", due, "ended", ended, "completed by", t.CompletedBy, "outcome", t.Outcome,
-		"payload", pretty(t.Payload, indent), "output", pretty(t.Output, indent))
-	fmt.Fprintln(a.out)
-	events := a.table("TIME", "EVENT", "WHO")
+	others := p.others(&t.Task, "ID", "Name", "Title", "Status", "Assignee", "InstanceID", "Definition", "BusinessKey", "CreatedAt", "DueAt", "EndedAt", "CompletedBy", "Outcome")
+	p.fields(slices.Concat([]string{"task", t.ID, "title", oneLine(taskTitle(t.Task)), "status", t.Status, "assignee", t.Assignee}, others, []string{
+		"instance", t.InstanceID, "definition", t.Definition, "key", t.BusinessKey, "created", p.moment(t.CreatedAt),
+		"due", p.momentOrNone(t.DueAt), "ended", p.momentOrNone(t.EndedAt), "completed by", t.CompletedBy, "outcome", t.Outcome,
+		"payload", pretty(t.Payload, indent), "output", pretty(t.Output, indent),
+	})...)
+	fmt.Fprintln(p.out)
+	events := p.table("TIME", "EVENT", "WHO")
 	for _, e := range t.Events {
 		events.row(e.At.Format("2006-01-02 15:04:05.000"), e.Event, e.Actor)
 	}
 	return events.end(len(t.Events), "", "no event")
 }
 
-func (a *app) showDeadLetter(d client.DeadLetterDetail) error {
+func (p *page) showDeadLetter(d client.DeadLetterDetail) error {
 	text := oneLine(d.Text)
 	if d.Text == "" {
 		text = fmt.Sprintf("%d bytes that are not UTF-8; --json has them in base64", len(d.Envelope))
 	}
-	a.fields("dead letter", d.ID, "queue", d.Queue, "instance", d.InstanceID, "reason", d.Reason, "detail", oneLine(d.Detail),
-		"attempts", fmt.Sprint(d.Attempts), "node", d.Node, "enqueued", a.moment(d.EnqueuedAt), "died", a.moment(d.DiedAt), "envelope", text)
+	p.fields("dead letter", d.ID, "queue", d.Queue, "instance", d.InstanceID, "reason", d.Reason, "detail", oneLine(d.Detail),
+		"attempts", fmt.Sprint(d.Attempts), "node", d.Node, "enqueued", p.moment(d.EnqueuedAt), "died", p.moment(d.DiedAt), "envelope", text)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-func (a *app) restoreCommand() *cobra.Command {
+func restoreCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore",
 		Short: "Begin another epoch in a database that was put back from a backup, before any node is started on it",
@@ -49,9 +49,9 @@ it is refused.`,
 				return err
 			}
 			if a.json {
-				return a.print(restored{Store: shown(l), From: from, Epoch: to})
+				return a.page.print(restored{Store: shown(l), From: from, Epoch: to})
 			}
-			fmt.Fprintf(a.out, "the database at %s was in epoch %d and is in epoch %d\n", shown(l), from, to)
+			fmt.Fprintf(a.page.out, "the database at %s was in epoch %d and is in epoch %d\n", shown(l), from, to)
 			return nil
 		},
 	}

@@ -39,10 +39,9 @@ const (
 type app struct {
 	self   string // how the program was called, for what is printed to be typed
 	env    []string
-	in     io.Reader
-	out    io.Writer
+	given  given
 	err    io.Writer
-	now    func() time.Time
+	page   *page
 	begun  bool // a command runs: what fails now is not its usage
 	server string
 	store  string
@@ -55,7 +54,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	// A node has its own log. net/http prints here what a server sends without
 	// having been asked, byte for byte: it may quote a secret.
 	log.SetOutput(io.Discard)
-	a := &app{self: self(), env: os.Environ(), in: stdin, out: stdout, err: stderr, now: time.Now}
+	a := &app{self: self(), env: os.Environ(), given: given{stdin}, err: stderr, page: &page{stdout, time.Now}}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -95,7 +94,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 not found,
 	flags.StringVar(&a.actor, "actor", os.Getenv("USER"), "who does it, for the stream")
 	flags.BoolVar(&a.json, "json", false, "print JSON, for programs")
 	root.MarkFlagsMutuallyExclusive("server", "store")
-	root.AddCommand(a.commands()...)
+	root.AddCommand(commands(a)...)
 	a.mark(root)
 	return root
 }
@@ -114,19 +113,19 @@ func (a *app) mark(c *cobra.Command) {
 }
 
 // commands lists every verb.
-func (a *app) commands() []*cobra.Command {
+func commands(a *app) []*cobra.Command {
 	return []*cobra.Command{
-		a.serveCommand(), a.migrateCommand(), a.restoreCommand(), a.doctorCommand(), a.verifyCommand(), a.configCommand(), a.versionCommand(),
-		a.validateCommand(), a.evalCommand(), a.diagramCommand(), a.publishCommand(), a.definitionsCommand(), a.schedulesCommand(),
-		a.startCommand(), a.signalCommand(), a.eventCommand(), a.triggerCommand(), a.stateCommand(), a.ackCommand(),
-		a.showCommand(), a.listCommand(), a.tasksCommand(), a.deadLettersCommand(), a.queuesCommand(), a.targetsCommand(), a.benchCommand(),
-		a.operationCommand("suspend", "Stop an instance; its signals are kept"),
-		a.operationCommand("resume", "Go on with a suspended instance"),
-		a.operationCommand("retry", "Run the failed task of a faulted instance again"),
-		a.operationCommand("retry-same", "Retry with the request whose outcome is unknown, under its key"),
-		a.operationCommand("retry-new", "Retry with the new request although the outcome of the one before is unknown"),
-		a.operationCommand("skip", "Take the failed task of a faulted instance as done"),
-		a.operationCommand("cancel", "End an instance; nothing is compensated"),
+		serveCommand(a), migrateCommand(a), restoreCommand(a), doctorCommand(a), verifyCommand(a), configCommand(a), versionCommand(a),
+		validateCommand(a), evalCommand(a), diagramCommand(a), publishCommand(a), definitionsCommand(a), schedulesCommand(a),
+		startCommand(a), signalCommand(a), eventCommand(a), triggerCommand(a), stateCommand(a), ackCommand(a),
+		showCommand(a), listCommand(a), tasksCommand(a), deadLettersCommand(a), queuesCommand(a), targetsCommand(a), benchCommand(a),
+		operationCommand(a, "suspend", "Stop an instance; its signals are kept"),
+		operationCommand(a, "resume", "Go on with a suspended instance"),
+		operationCommand(a, "retry", "Run the failed task of a faulted instance again"),
+		operationCommand(a, "retry-same", "Retry with the request whose outcome is unknown, under its key"),
+		operationCommand(a, "retry-new", "Retry with the new request although the outcome of the one before is unknown"),
+		operationCommand(a, "skip", "Take the failed task of a faulted instance as done"),
+		operationCommand(a, "cancel", "End an instance; nothing is compensated"),
 	}
 }
 
@@ -244,12 +243,15 @@ func usage(detail string, args ...any) *problem.Error {
 	return problem.New(problem.Invalid, "cli.usage", detail, args...)
 }
 
+// given is what a run of the program may read.
+type given struct{ in io.Reader }
+
 // maxInputBytes bounds what is read of a file or of standard input.
 const maxInputBytes = 2 << 20
 
 // read returns the content of a file; "-" is standard input.
-func (a *app) read(file string) ([]byte, error) {
-	in := a.in
+func (g given) read(file string) ([]byte, error) {
+	in := g.in
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
@@ -269,7 +271,7 @@ func (a *app) read(file string) ([]byte, error) {
 }
 
 // document reads a flag that takes JSON, @FILE or -.
-func (a *app) document(flag, text string) (json.RawMessage, error) {
+func (g given) document(flag, text string) (json.RawMessage, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -279,7 +281,7 @@ func (a *app) document(flag, text string) (json.RawMessage, error) {
 			name = "-"
 		}
 		var err error
-		if b, err = a.read(name); err != nil {
+		if b, err = g.read(name); err != nil {
 			return nil, err
 		}
 		where = name

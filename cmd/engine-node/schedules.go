@@ -9,7 +9,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 )
 
-func (a *app) schedulesCommand() *cobra.Command {
+func schedulesCommand(a *app) *cobra.Command {
 	var l client.List
 	var definition string
 	c := &cobra.Command{
@@ -24,11 +24,11 @@ to go on, cancel it to end the schedule for good; what it began is listed with
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
 			p, err := c.Schedules(ctx, definition, l)
 			if err != nil || a.json {
-				return a.orPrint(p, err)
+				return a.page.orPrint(p, err)
 			}
-			t := a.table("INSTANCE", "DEFINITION", "KIND", "STATUS", "NEXT", "TICKS", "MISSED")
+			t := a.page.table("INSTANCE", "DEFINITION", "KIND", "STATUS", "NEXT", "TICKS", "MISSED")
 			for _, s := range p.Items {
-				t.row(s.InstanceID, s.Definition+"@"+s.Version, s.Kind, s.Status, a.ago(s.Next), fmt.Sprint(s.Ticks), fmt.Sprint(s.Missed))
+				t.row(s.InstanceID, s.Definition+"@"+s.Version, s.Kind, s.Status, a.page.ago(s.Next), fmt.Sprint(s.Ticks), fmt.Sprint(s.Missed))
 			}
 			return t.end(len(p.Items), p.Next, "no definition has a schedule")
 		}),

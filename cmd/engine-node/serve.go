@@ -24,7 +24,7 @@ import (
 // shutdownTimeout is how long requests under way may take when a node stops.
 const shutdownTimeout = 5 * time.Second
 
-func (a *app) serveCommand() *cobra.Command {
+func serveCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a node: perform workflows and serve the API",
@@ -158,10 +158,10 @@ func (a *app) ready(url string, n *node, l *config.Loaded, w *watcher) {
 		line, _ := json.Marshal(map[string]string{ // strings cannot fail
 			"url": url, "node": n.name, "store": shown(l), "durability": string(l.Store.Durability), "version": version(),
 		})
-		fmt.Fprintf(a.out, "%s\n", line)
+		fmt.Fprintf(a.page.out, "%s\n", line)
 		return
 	}
-	fmt.Fprintf(a.out, "aqueduct serves at %s\nnode %s, store %s, durability %s\n\nto try in another terminal:\n", url, n.name, shown(l), l.Store.Durability)
+	fmt.Fprintf(a.page.out, "aqueduct serves at %s\nnode %s, store %s, durability %s\n\nto try in another terminal:\n", url, n.name, shown(l), l.Store.Durability)
 	server := ""
 	if url != defaultServer {
 		server = " --server " + url
@@ -171,7 +171,7 @@ func (a *app) ready(url string, n *node, l *config.Loaded, w *watcher) {
 		tries = append(tries, w.suggestions()...)
 	}
 	for _, t := range append(tries, "tasks list", "list") {
-		fmt.Fprintf(a.out, "  %s %s%s\n", a.self, t, server)
+		fmt.Fprintf(a.page.out, "  %s %s%s\n", a.self, t, server)
 	}
-	fmt.Fprintf(a.out, "\nthe API is described at %s/openapi.json; ^C stops the node\n", url)
+	fmt.Fprintf(a.page.out, "\nthe API is described at %s/openapi.json; ^C stops the node\n", url)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-func (a *app) targetsCommand() *cobra.Command {
+func targetsCommand(a *app) *cobra.Command {
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List where a node sends commands, with circuit breakers and what waits",
@@ -18,11 +18,11 @@ func (a *app) targetsCommand() *cobra.Command {
 		RunE: a.ofNode(func(ctx context.Context, c *client.Client, _ []string) error {
 			list, err := c.Targets(ctx)
 			if err != nil || a.json {
-				return a.orPrint(client.Page[client.Target]{Items: list}, err)
+				return a.page.orPrint(client.Page[client.Target]{Items: list}, err)
 			}
-			t := a.table("TARGET", "BREAKER", "FAILURES", "OPEN UNTIL", "RUNNING", "WAITING", "FOR")
+			t := a.page.table("TARGET", "BREAKER", "FAILURES", "OPEN UNTIL", "RUNNING", "WAITING", "FOR")
 			for _, x := range list {
-				t.row(x.Name, x.Breaker, fmt.Sprint(x.Failures), a.ago(x.OpenUntil), fmt.Sprint(x.Running), fmt.Sprint(x.Waiting), x.WaitsFor)
+				t.row(x.Name, x.Breaker, fmt.Sprint(x.Failures), a.page.ago(x.OpenUntil), fmt.Sprint(x.Running), fmt.Sprint(x.Waiting), x.WaitsFor)
 			}
 			return t.end(len(list), "", "the node has sent no command yet")
 		}),
@@ -33,9 +33,9 @@ func (a *app) targetsCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: a.ofNode(func(ctx context.Context, c *client.Client, args []string) error {
 			if err := c.ResetTarget(ctx, args[0]); err != nil || a.json {
-				return a.orPrint(map[string]string{"target": args[0], "breaker": "closed"}, err)
+				return a.page.orPrint(map[string]string{"target": args[0], "breaker": "closed"}, err)
 			}
-			fmt.Fprintf(a.out, "the circuit breaker of %s is closed\n", args[0])
+			fmt.Fprintf(a.page.out, "the circuit breaker of %s is closed\n", args[0])
 			return nil
 		}),
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 )
 
-func (a *app) tasksCommand() *cobra.Command {
+func tasksCommand(a *app) *cobra.Command {
 	return group("tasks", "Work on human tasks",
-		a.listTasksCommand(), a.showTaskCommand(), a.claimCommand(), a.claimNextCommand(), a.releaseCommand(),
-		a.delegateCommand(), a.reassignCommand(), a.completeCommand())
+		listTasksCommand(a), showTaskCommand(a), claimCommand(a), claimNextCommand(a), releaseCommand(a),
+		delegateCommand(a), reassignCommand(a), completeCommand(a))
 }
 
-func (a *app) listTasksCommand() *cobra.Command {
+func listTasksCommand(a *app) *cobra.Command {
 	var q client.TaskQuery
 	c := &cobra.Command{
 		Use:   "list",
@@ -25,11 +25,11 @@ func (a *app) listTasksCommand() *cobra.Command {
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
 			p, err := c.Tasks(ctx, q)
 			if err != nil || a.json {
-				return a.orPrint(p, err)
+				return a.page.orPrint(p, err)
 			}
-			t := a.table("TASK", "TITLE", "STATUS", "ASSIGNEE", "CREATED", "DUE", "INSTANCE")
+			t := a.page.table("TASK", "TITLE", "STATUS", "ASSIGNEE", "CREATED", "DUE", "INSTANCE")
 			for _, k := range p.Items {
-				t.row(k.ID, taskTitle(k), k.Status, k.Assignee, a.ago(k.CreatedAt), a.ago(k.DueAt), k.InstanceID)
+				t.row(k.ID, taskTitle(k), k.Status, k.Assignee, a.page.ago(k.CreatedAt), a.page.ago(k.DueAt), k.InstanceID)
 			}
 			return t.end(len(p.Items), p.Next, "no task")
 		}),
@@ -51,7 +51,7 @@ func taskTitle(t client.Task) string {
 	return t.Name
 }
 
-func (a *app) showTaskCommand() *cobra.Command {
+func showTaskCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show TASK",
 		Short: "Show a task and what happened to it",
@@ -59,9 +59,9 @@ func (a *app) showTaskCommand() *cobra.Command {
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
 			t, err := c.Task(ctx, args[0])
 			if err != nil || a.json {
-				return a.orPrint(t, err)
+				return a.page.orPrint(t, err)
 			}
-			return a.showTask(t)
+			return a.page.showTask(t)
 		}),
 	}
 }
@@ -71,7 +71,7 @@ func userFlag(c *cobra.Command, user *string) {
 	c.Flags().StringVar(user, "user", os.Getenv("USER"), "who works on the task")
 }
 
-func (a *app) claimCommand() *cobra.Command {
+func claimCommand(a *app) *cobra.Command {
 	var r client.ClaimRequest
 	c := &cobra.Command{
 		Use:   "claim TASK",
@@ -87,7 +87,7 @@ func (a *app) claimCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) releaseCommand() *cobra.Command {
+func releaseCommand(a *app) *cobra.Command {
 	var r client.ReleaseRequest
 	c := &cobra.Command{
 		Use:   "release TASK",
@@ -102,7 +102,7 @@ func (a *app) releaseCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) completeCommand() *cobra.Command {
+func completeCommand(a *app) *cobra.Command {
 	var r client.CompleteRequest
 	var data string
 	c := &cobra.Command{
@@ -111,7 +111,7 @@ func (a *app) completeCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
 			var err error
-			if r.Data, err = a.document("data", data); err != nil {
+			if r.Data, err = a.given.document("data", data); err != nil {
 				return err
 			}
 			t, err := c.Complete(ctx, args[0], r)
@@ -128,13 +128,13 @@ func (a *app) completeCommand() *cobra.Command {
 // worked prints what came of working on a task.
 func (a *app) worked(t client.TaskDetail, err error, what string) error {
 	if err != nil || a.json {
-		return a.orPrint(t, err)
+		return a.page.orPrint(t, err)
 	}
-	fmt.Fprintf(a.out, "task %s is %s\n", t.ID, what)
+	fmt.Fprintf(a.page.out, "task %s is %s\n", t.ID, what)
 	return nil
 }
 
-func (a *app) deadLettersCommand() *cobra.Command {
+func deadLettersCommand(a *app) *cobra.Command {
 	var l client.List
 	var queue, reason, instance string
 	list := &cobra.Command{
@@ -144,11 +144,11 @@ func (a *app) deadLettersCommand() *cobra.Command {
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
 			p, err := c.DeadLetters(ctx, queue, reason, instance, l)
 			if err != nil || a.json {
-				return a.orPrint(p, err)
+				return a.page.orPrint(p, err)
 			}
-			t := a.table("DEAD LETTER", "QUEUE", "REASON", "ATTEMPTS", "DIED", "INSTANCE")
+			t := a.page.table("DEAD LETTER", "QUEUE", "REASON", "ATTEMPTS", "DIED", "INSTANCE")
 			for _, d := range p.Items {
-				t.row(d.ID, d.Queue, d.Reason, fmt.Sprint(d.Attempts), a.ago(d.DiedAt), d.InstanceID)
+				t.row(d.ID, d.Queue, d.Reason, fmt.Sprint(d.Attempts), a.page.ago(d.DiedAt), d.InstanceID)
 			}
 			return t.end(len(p.Items), p.Next, "no dead letter")
 		}),
@@ -165,17 +165,17 @@ func (a *app) deadLettersCommand() *cobra.Command {
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
 			d, err := c.DeadLetter(ctx, args[0])
 			if err != nil || a.json {
-				return a.orPrint(d, err)
+				return a.page.orPrint(d, err)
 			}
-			return a.showDeadLetter(d)
+			return a.page.showDeadLetter(d)
 		}),
 	}
 	return group("dlq", "Work on dead letters", list, show,
-		a.deadLetterCommand("replay", "Send a dead letter to its queue again", (*client.Client).Replay),
-		a.deadLetterCommand("discard", "Remove a dead letter for good", (*client.Client).Discard))
+		deadLetterCommand(a, "replay", "Send a dead letter to its queue again", (*client.Client).Replay),
+		deadLetterCommand(a, "discard", "Remove a dead letter for good", (*client.Client).Discard))
 }
 
-func (a *app) deadLetterCommand(verb, short string, do func(*client.Client, context.Context, string) error) *cobra.Command {
+func deadLetterCommand(a *app, verb, short string, do func(*client.Client, context.Context, string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   verb + " LETTER...",
 		Short: short,
@@ -186,7 +186,7 @@ func (a *app) deadLetterCommand(verb, short string, do func(*client.Client, cont
 					return err
 				}
 				if !a.json {
-					fmt.Fprintf(a.out, "%s: %s\n", verb, id)
+					fmt.Fprintf(a.page.out, "%s: %s\n", verb, id)
 				}
 			}
 			return nil
@@ -194,7 +194,7 @@ func (a *app) deadLetterCommand(verb, short string, do func(*client.Client, cont
 	}
 }
 
-func (a *app) queuesCommand() *cobra.Command {
+func queuesCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "queues",
 		Short: "Say how full the queues are",
@@ -202,11 +202,11 @@ func (a *app) queuesCommand() *cobra.Command {
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
 			queues, err := c.Queues(ctx)
 			if err != nil || a.json {
-				return a.orPrint(queues, err)
+				return a.page.orPrint(queues, err)
 			}
-			t := a.table("QUEUE", "READY", "DELAYED", "LEASED", "OLDEST")
+			t := a.page.table("QUEUE", "READY", "DELAYED", "LEASED", "OLDEST")
 			for _, q := range queues {
-				t.row(q.Name, fmt.Sprint(q.Ready), fmt.Sprint(q.Delayed), fmt.Sprint(q.Leased), a.ago(q.OldestAt))
+				t.row(q.Name, fmt.Sprint(q.Ready), fmt.Sprint(q.Delayed), fmt.Sprint(q.Leased), a.page.ago(q.OldestAt))
 			}
 			return t.end(len(queues), "", "no queue")
 		}),

@@ -13,14 +13,14 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-func (a *app) publishCommand() *cobra.Command {
+func publishCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "publish FILE...",
 		Short: "Publish definitions; - is standard input",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, files []string) error {
 			for _, file := range files {
-				source, err := a.read(file)
+				source, err := a.given.read(file)
 				if err != nil {
 					return err
 				}
@@ -29,7 +29,7 @@ func (a *app) publishCommand() *cobra.Command {
 					return err
 				}
 				if a.json {
-					if err := a.print(d); err != nil {
+					if err := a.page.print(d); err != nil {
 						return err
 					}
 					continue
@@ -38,7 +38,7 @@ func (a *app) publishCommand() *cobra.Command {
 				if !created {
 					verb = "unchanged"
 				}
-				fmt.Fprintf(a.out, "%s %s@%s (digest %.12s)\n", verb, d.Name, d.Version, d.Digest)
+				fmt.Fprintf(a.page.out, "%s %s@%s (digest %.12s)\n", verb, d.Name, d.Version, d.Digest)
 				for _, w := range d.Warnings {
 					fmt.Fprintf(a.err, "warning: %s [%s]\n", problem.Place(w), w.Code)
 				}
@@ -54,7 +54,7 @@ func listFlags(c *cobra.Command, l *client.List) {
 	c.Flags().StringVar(&l.After, "after", "", "the next of the page before")
 }
 
-func (a *app) definitionsCommand() *cobra.Command {
+func definitionsCommand(a *app) *cobra.Command {
 	var l client.List
 	c := &cobra.Command{
 		Use:   "definitions",
@@ -63,21 +63,21 @@ func (a *app) definitionsCommand() *cobra.Command {
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
 			p, err := c.Definitions(ctx, l)
 			if err != nil || a.json {
-				return a.orPrint(p, err)
+				return a.page.orPrint(p, err)
 			}
-			t := a.table("DEFINITION", "VERSION", "PUBLISHED", "TITLE")
+			t := a.page.table("DEFINITION", "VERSION", "PUBLISHED", "TITLE")
 			for _, d := range p.Items {
-				t.row(d.Name, d.Version, a.ago(d.PublishedAt), d.Title)
+				t.row(d.Name, d.Version, a.page.ago(d.PublishedAt), d.Title)
 			}
 			return t.end(len(p.Items), p.Next, "no definition is published")
 		}),
 	}
 	listFlags(c, &l)
-	c.AddCommand(a.diffCommand(), a.migrateInstancesCommand())
+	c.AddCommand(diffCommand(a), migrateInstancesCommand(a))
 	return c
 }
 
-func (a *app) startCommand() *cobra.Command {
+func startCommand(a *app) *cobra.Command {
 	var r client.StartRequest
 	var first client.SignalRequest
 	var input, data string
@@ -95,10 +95,10 @@ the instance is closed or faulted, or after that long; a faulted one fails it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
 			var err error
-			if r.Input, err = a.document("input", input); err != nil {
+			if r.Input, err = a.given.document("input", input); err != nil {
 				return err
 			}
-			if first.Data, err = a.document("signal-data", data); err != nil {
+			if first.Data, err = a.given.document("signal-data", data); err != nil {
 				return err
 			}
 			if first.Type != "" {
@@ -127,6 +127,7 @@ the instance is closed or faulted, or after that long; a faulted one fails it.`,
 	f.StringVar(&r.StartKey, "start-key", "", "makes a repeat recognisable")
 	f.StringVar(&r.InstanceID, "id", "", "id of the instance (default: the node chooses one)")
 	f.StringVar(&r.Version, "definition-version", "", "version of the definition (default: the highest published)")
+	textFlags(f, &r, "Definition", "BusinessKey", "StartKey", "InstanceID", "Version")
 	f.StringVar(&first.Type, "signal", "", "type of an event for the instance, whether it begins or is there")
 	f.StringVar(&data, "signal-data", "", "data of the event: JSON, @FILE, or -")
 	f.StringVar(&first.SignalID, "signal-id", "", "a repeat of the event with the same id is applied once")
@@ -136,23 +137,23 @@ the instance is closed or faulted, or after that long; a faulted one fails it.`,
 
 func (a *app) started(i client.InstanceDetail, created, full bool) error {
 	if a.json {
-		return a.print(i)
+		return a.page.print(i)
 	}
 	verb := "started"
 	if !created {
 		verb = "started before:"
 	}
-	fmt.Fprintf(a.out, "%s %s (%s@%s, %s)\n", verb, i.ID, i.Definition, i.Version, i.Status)
+	fmt.Fprintf(a.page.out, "%s %s (%s@%s, %s)\n", verb, i.ID, i.Definition, i.Version, i.Status)
 	if i.Disposition != "" {
-		fmt.Fprintf(a.out, "signal %s\n", i.Disposition)
+		fmt.Fprintf(a.page.out, "signal %s\n", i.Disposition)
 	}
 	if full && len(i.Output) > 0 {
-		fmt.Fprintf(a.out, "output %s\n", pretty(i.Output, "       "))
+		fmt.Fprintf(a.page.out, "output %s\n", pretty(i.Output, "       "))
 	}
 	return nil
 }
 
-func (a *app) signalCommand() *cobra.Command {
+func signalCommand(a *app) *cobra.Command {
 	var r client.SignalRequest
 	var data string
 	c := &cobra.Command{
@@ -167,14 +168,14 @@ will come.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
 			var err error
-			if r.Data, err = a.document("data", data); err != nil {
+			if r.Data, err = a.given.document("data", data); err != nil {
 				return err
 			}
 			got, err := c.Signal(ctx, args[0], r)
 			if err != nil || a.json {
-				return a.orPrint(got, err)
+				return a.page.orPrint(got, err)
 			}
-			fmt.Fprintf(a.out, "signalled %s: %s (signal %s)\n", got.InstanceID, got.Disposition, got.SignalID)
+			fmt.Fprintf(a.page.out, "signalled %s: %s (signal %s)\n", got.InstanceID, got.Disposition, got.SignalID)
 			return nil
 		}),
 	}
@@ -193,27 +194,27 @@ func sequenceFlags(f *pflag.FlagSet, sender *string, sequence *int64) {
 	f.Int64Var(sequence, "sequence", 0, "of the sender at the instance, from 1: applied in this order")
 }
 
-func (a *app) eventCommand() *cobra.Command {
+func eventCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "event FILE",
 		Short: "Publish a CloudEvent in JSON to every instance that waits for it; - is standard input",
 		Args:  cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
-			event, err := a.read(args[0])
+			event, err := a.given.read(args[0])
 			if err != nil {
 				return err
 			}
 			n, err := c.Event(ctx, event)
 			if err != nil || a.json {
-				return a.orPrint(client.Reached{Reached: n}, err)
+				return a.page.orPrint(client.Reached{Reached: n}, err)
 			}
-			fmt.Fprintf(a.out, "reached %d\n", n)
+			fmt.Fprintf(a.page.out, "reached %d\n", n)
 			return nil
 		}),
 	}
 }
 
-func (a *app) showCommand() *cobra.Command {
+func showCommand(a *app) *cobra.Command {
 	var timeline bool
 	c := &cobra.Command{
 		Use:   "show ID",
@@ -226,19 +227,19 @@ func (a *app) showCommand() *cobra.Command {
 			}
 			if !timeline {
 				if a.json {
-					return a.print(i)
+					return a.page.print(i)
 				}
-				return a.showInstance(i)
+				return a.page.showInstance(i)
 			}
 			entries, err := stream(ctx, c, args[0])
 			if err != nil || a.json {
-				return a.orPrint(client.Page[client.Entry]{Items: entries}, err)
+				return a.page.orPrint(client.Page[client.Entry]{Items: entries}, err)
 			}
-			if err := a.showInstance(i); err != nil {
+			if err := a.page.showInstance(i); err != nil {
 				return err
 			}
-			fmt.Fprintln(a.out)
-			return a.showTimeline(entries)
+			fmt.Fprintln(a.page.out)
+			return a.page.showTimeline(entries)
 		}),
 	}
 	c.Flags().BoolVar(&timeline, "timeline", false, "every message of the instance, in order")
@@ -269,7 +270,7 @@ func stream(ctx context.Context, c *client.Client, id string) ([]client.Entry, e
 	return entries, nil
 }
 
-func (a *app) listCommand() *cobra.Command {
+func listCommand(a *app) *cobra.Command {
 	var l client.List
 	var definition, status, key, parent string
 	c := &cobra.Command{
@@ -285,11 +286,11 @@ func (a *app) listCommand() *cobra.Command {
 				p, err = c.Instances(ctx, definition, status, key, l)
 			}
 			if err != nil || a.json {
-				return a.orPrint(p, err)
+				return a.page.orPrint(p, err)
 			}
-			t := a.table("INSTANCE", "DEFINITION", "STATUS", "AT", "KEY", "STARTED", "UPDATED")
+			t := a.page.table("INSTANCE", "DEFINITION", "STATUS", "AT", "KEY", "STARTED", "UPDATED")
 			for _, i := range p.Items {
-				t.row(i.ID, i.Definition+"@"+i.Version, i.Status, i.State, i.BusinessKey, a.ago(i.StartedAt), a.ago(i.UpdatedAt))
+				t.row(i.ID, i.Definition+"@"+i.Version, i.Status, i.State, i.BusinessKey, a.page.ago(i.StartedAt), a.page.ago(i.UpdatedAt))
 			}
 			return t.end(len(p.Items), p.Next, "no instance")
 		}),
@@ -306,22 +307,22 @@ func (a *app) listCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) operationCommand(name, short string) *cobra.Command {
+func operationCommand(a *app, name, short string) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   name + " ID",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
-			data, err := a.document("output", output)
+			data, err := a.given.document("output", output)
 			if err != nil {
 				return err
 			}
 			i, err := c.Operate(ctx, args[0], client.OperationRequest{Operation: name, Output: data})
 			if err != nil || a.json {
-				return a.orPrint(i, err)
+				return a.page.orPrint(i, err)
 			}
-			fmt.Fprintf(a.out, "%s: %s is %s\n", name, i.ID, i.Status)
+			fmt.Fprintf(a.page.out, "%s: %s is %s\n", name, i.ID, i.Status)
 			return nil
 		}),
 	}

@@ -20,7 +20,7 @@ const (
 	verifyTimeout = time.Minute
 )
 
-func (a *app) verifyCommand() *cobra.Command {
+func verifyCommand(a *app) *cobra.Command {
 	var invariants bool
 	var limit int
 	var timeout time.Duration
@@ -78,12 +78,12 @@ func (a *app) verified(address string, list []survey.Violation, took time.Durati
 		if list == nil {
 			list = []survey.Violation{}
 		}
-		if err := a.print(verification{Store: address, Checked: len(survey.Invariants), Violations: list}); err != nil {
+		if err := a.page.print(verification{Store: address, Checked: len(survey.Invariants), Violations: list}); err != nil {
 			return err
 		}
 	} else {
-		a.invariants(list)
-		fmt.Fprintf(a.out, "%d invariants, %d violations, %s\n", len(survey.Invariants), len(list), took.Round(time.Millisecond))
+		a.page.invariants(list)
+		fmt.Fprintf(a.page.out, "%d invariants, %d violations, %s\n", len(survey.Invariants), len(list), took.Round(time.Millisecond))
 	}
 	if len(list) > 0 {
 		return problem.New(problem.Internal, "verify.violated", "%d violations of the invariants of %s", len(list), address).
@@ -93,7 +93,7 @@ func (a *app) verified(address string, list []survey.Violation, took time.Durati
 }
 
 // invariants is a line for each, and below it what breaks it.
-func (a *app) invariants(list []survey.Violation) {
+func (p *page) invariants(list []survey.Violation) {
 	for _, i := range survey.Invariants {
 		var broken []survey.Violation
 		for _, v := range list {
@@ -105,9 +105,9 @@ func (a *app) invariants(list []survey.Violation) {
 		if len(broken) > 0 {
 			severity = "BROKEN"
 		}
-		fmt.Fprintf(a.out, "%-8s%-18s %s\n", severity, i.Name, i.Holds)
+		fmt.Fprintf(p.out, "%-8s%-18s %s\n", severity, i.Name, i.Holds)
 		for _, v := range broken {
-			fmt.Fprintf(a.out, "%8s%s: %s\n", "", v.About, v.Found)
+			fmt.Fprintf(p.out, "%8s%s: %s\n", "", v.About, v.Found)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-func (a *app) diffCommand() *cobra.Command {
+func diffCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff A B",
 		Short: "Say how two versions differ, and what a migration would do to live instances",
@@ -44,9 +44,9 @@ under "pointers", for definitions migrate --map.`,
 			return a.with(func(ctx context.Context, c *client.Client, _ []string) error {
 				r, err := c.CompareVersions(ctx, name, from, to)
 				if err != nil || a.json {
-					return a.orPrint(r, err)
+					return a.page.orPrint(r, err)
 				}
-				return a.showReport(r)
+				return a.page.showReport(r)
 			})(cmd, args)
 		},
 	}
@@ -61,7 +61,7 @@ func (a *app) diffFiles(old, now string) error {
 	var docs [2]any
 	var refs [2]client.DefinitionRef
 	for i, file := range []string{old, now} {
-		source, err := a.read(file)
+		source, err := a.given.read(file)
 		if err != nil {
 			return err
 		}
@@ -80,12 +80,12 @@ func (a *app) diffFiles(old, now string) error {
 		r.Changes = append(r.Changes, client.DefinitionChange{Kind: string(c.Kind), Old: c.Old, New: c.New, Task: c.Task, Fields: c.Fields})
 	}
 	if a.json {
-		return a.print(r)
+		return a.page.print(r)
 	}
-	return a.showChanges(r)
+	return a.page.showChanges(r)
 }
 
-func (a *app) migrateInstancesCommand() *cobra.Command {
+func migrateInstancesCommand(a *app) *cobra.Command {
 	var file string
 	var dry bool
 	c := &cobra.Command{
@@ -100,7 +100,7 @@ nowhere, none is moved. A migration that was interrupted goes on when it is
 asked for again.`,
 		Args: cobra.ExactArgs(3),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
-			pointers, err := a.pointerMap(file)
+			pointers, err := a.given.pointerMap(file)
 			if err != nil {
 				return err
 			}
@@ -121,12 +121,12 @@ asked for again.`,
 				}
 				r.Moved = moved
 				if a.json {
-					return a.print(r)
+					return a.page.print(r)
 				}
 				if dry {
-					return a.showReport(r)
+					return a.page.showReport(r)
 				}
-				_, err = fmt.Fprintf(a.out, "moved %d instances of %s from %s to %s\n", moved, args[0], args[1], args[2])
+				_, err = fmt.Fprintf(a.page.out, "moved %d instances of %s from %s to %s\n", moved, args[0], args[1], args[2])
 				return err
 			}
 		}),
@@ -137,11 +137,11 @@ asked for again.`,
 }
 
 // pointerMap reads a map of pointers, alone or in a report.
-func (a *app) pointerMap(file string) (map[string]string, error) {
+func (g given) pointerMap(file string) (map[string]string, error) {
 	if file == "" {
 		return nil, nil
 	}
-	b, err := a.read(file)
+	b, err := g.read(file)
 	if err != nil {
 		return nil, err
 	}
@@ -159,36 +159,36 @@ func (a *app) pointerMap(file string) (map[string]string, error) {
 	return m, nil
 }
 
-func (a *app) showReport(r client.MigrationReport) error {
-	if err := a.showChanges(r); err != nil {
+func (p *page) showReport(r client.MigrationReport) error {
+	if err := p.showChanges(r); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "\nlive instances of %s: %d\n", r.From.Version, r.Live)
+	fmt.Fprintf(p.out, "\nlive instances of %s: %d\n", r.From.Version, r.Live)
 	if len(r.Positions) == 0 {
 		return nil
 	}
-	t := a.table("  INSTANCES", "AT", "GO ON AT")
+	t := p.table("  INSTANCES", "AT", "GO ON AT")
 	stuck := false
-	for _, p := range r.Positions {
-		to := p.To
-		if p.Problem != "" {
-			to, stuck = "nowhere: "+p.Problem, true
+	for _, x := range r.Positions {
+		to := x.To
+		if x.Problem != "" {
+			to, stuck = "nowhere: "+x.Problem, true
 		}
-		t.row("  "+fmt.Sprint(p.Instances), p.Pointer, to)
+		t.row("  "+fmt.Sprint(x.Instances), x.Pointer, to)
 	}
 	if err := t.end(len(r.Positions), "", ""); err != nil {
 		return err
 	}
 	if stuck {
-		_, err := fmt.Fprintln(a.out, "a migration would be refused")
+		_, err := fmt.Fprintln(p.out, "a migration would be refused")
 		return err
 	}
 	return nil
 }
 
-func (a *app) showChanges(r client.MigrationReport) error {
-	fmt.Fprintf(a.out, "%s %s -> %s\n", r.From.Name, r.From.Version, r.To.Version)
-	t := a.table("  CHANGE", "TASK", "IN "+r.From.Version, "IN "+r.To.Version, "FIELDS")
+func (p *page) showChanges(r client.MigrationReport) error {
+	fmt.Fprintf(p.out, "%s %s -> %s\n", r.From.Name, r.From.Version, r.To.Version)
+	t := p.table("  CHANGE", "TASK", "IN "+r.From.Version, "IN "+r.To.Version, "FIELDS")
 	for _, c := range r.Changes {
 		t.row("  "+c.Kind, or(c.Task, "(workflow)"), c.Old, c.New, strings.Join(c.Fields, ", "))
 	}

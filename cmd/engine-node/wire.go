@@ -38,12 +38,12 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // database is what a node needs of its store.
 type database interface {
-	store.Store
+	backend.Store
 	definition.Repository
 }
 
@@ -75,7 +75,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	ofProcess(metrics, db)
 	n, parts := &node{name: name, store: db, log: log}, db.Parts()
 	n.catalogue = definition.New(db, openworkflow.Parsers(), parts.Clock.Now)
 	sink, err := sinkURL(c.Events.Sink)
@@ -110,12 +110,12 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 			Steps: c.Limits.Steps, FanOut: c.Limits.FanOut, Items: c.Limits.Items,
 			Expression: jq.Limits{Steps: c.Limits.ExpressionSteps, Bytes: c.Limits.ExpressionBytes},
 		},
-		RetentionEvery: c.Retention.Interval, EventTTL: c.Events.TTL, Lifecycle: c.Events.Lifecycle,
+		RetentionEvery: c.Retention.Interval, ReconcileEvery: c.Reconcile.Interval, ReconcileGrace: c.Reconcile.Grace, EventTTL: c.Events.TTL, Lifecycle: c.Events.Lifecycle,
 	}
 	if c.Retry.Max == 0 {
 		rc.RetryMax = -1 // zero means the default there, none here
 	}
-	for _, d := range []*time.Duration{&rc.OrderGrace, &rc.Patience} {
+	for _, d := range []*time.Duration{&rc.OrderGrace, &rc.Patience, &rc.ReconcileEvery} {
 		if *d == 0 {
 			*d = -1
 		}
@@ -139,8 +139,16 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	return n, nil
 }
 
+// ofProcess registers what is measured of the process, and of its store.
+func ofProcess(metrics *prometheus.Registry, db database) {
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if p, ok := db.(interface{ Pauses() []oracle.Pause }); ok {
+		metrics.MustRegister(pauses(p.Pauses))
+	}
+}
+
 // rows are those that the API shows.
-func rows(p store.Parts) api.Reader {
+func rows(p backend.Parts) api.Reader {
 	return api.Reader{Instances: p.Instances, Streams: p.Streams, Tasks: p.Tasks, DeadLetters: p.DeadLetters, Backlog: p.Backlog}
 }
 
@@ -149,7 +157,7 @@ func rows(p store.Parts) api.Reader {
 func openStore(ctx context.Context, c config.Store, q config.Queue, name string, pages int64, log *slog.Logger) (database, error) {
 	if dsn, ok := c.DataSource(); ok {
 		return oracle.Open(ctx, oracle.Options{
-			DSN: dsn, Schema: c.SchemaOwner(), Node: name, Version: version(), Wait: q.Wait, Log: log,
+			DSN: dsn, Schema: c.SchemaOwner(), Node: name, Version: version(), Wait: q.Wait, Log: log, Apart: !c.OneBlock,
 			Consumers: max(q.SignalConsumers, q.ScheduleConsumers, q.CommandConsumers),
 		})
 	}
@@ -240,7 +248,7 @@ const readyEvery = time.Second
 // nobody asks does not make. Many who ask at once share it.
 type readiness struct {
 	mu    sync.Mutex
-	store store.Prober
+	store backend.Prober
 	asked time.Time
 	last  error
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/program"
 )
@@ -34,19 +34,18 @@ func (c *compiler) argument(field, at string, v any, vars scope) any {
 		c.probe(at, v, vars)
 		return v
 	}
-	switch field {
-	case "title":
-		c.name(at, v, engine.MaxTitle)
-	case "assignee":
-		if v != nil {
-			c.name(at, v, engine.MaxName)
-		}
-	case "candidateUsers", "candidateGroups", "excludedUsers", "outcomes", "escalateTo":
+	switch x := program.PersonArguments[field]; {
+	case x.Names:
 		c.names(at, v)
+	case field == "assignee" && v == nil: // nobody
+	case x.Max > 0:
+		c.name(at, v, x.Max)
+	}
+	switch field {
 	case "priority":
 		number, _ := v.(json.Number)
-		if n, err := strconv.Atoi(string(number)); err != nil || n < 0 || n > engine.MaxPriority {
-			c.report(at, codeType, "", "want a whole number from 0 to %d, not %s", engine.MaxPriority, quoted(v))
+		if n, err := strconv.Atoi(string(number)); err != nil || n < 0 || n > humantask.MaxPriority {
+			c.report(at, codeType, "", "want a whole number from 0 to %d, not %s", humantask.MaxPriority, quoted(v))
 		}
 	case "form":
 		c.form(at, v)
@@ -100,12 +99,12 @@ func (c *compiler) names(at string, v any) {
 		if computed(x) {
 			continue
 		}
-		c.name(item(at, i), x, engine.MaxName)
-		if s, ok := x.(string); ok && s != "" && utf8.RuneCountInString(s) <= engine.MaxName {
+		c.name(item(at, i), x, humantask.MaxName)
+		if s, ok := x.(string); ok && s != "" && utf8.RuneCountInString(s) <= humantask.MaxName {
 			known = append(known, s)
 		}
 	}
-	if err := engine.CheckNames(known); err != nil {
+	if err := humantask.CheckNames(known); err != nil {
 		c.report(at, codeType, "", "the list %s", err)
 	}
 }
@@ -145,7 +144,7 @@ func (c *compiler) form(at string, v any) {
 	case hasSchema && hasVersion:
 		c.reportKey(join(at, "version"), codeType, "", "a version goes with ref, not with schema")
 	case hasRef:
-		c.name(join(at, "ref"), ref, engine.MaxName)
+		c.name(join(at, "ref"), ref, humantask.MaxName)
 		number, _ := version.(json.Number)
 		if n, err := strconv.ParseUint(string(number), 10, 32); err != nil || n == 0 {
 			if s, ok := version.(string); !ok || s == "" {

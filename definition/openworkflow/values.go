@@ -107,7 +107,7 @@ func (c *compiler) text(at string, v any) string {
 // and what a wait's column has left beside name, version and numbers.
 const (
 	maxName    = 256
-	maxTitle   = 1_000 // engine.MaxTitle, which counts characters
+	maxTitle   = 1_000 // humantask.MaxTitle, which counts characters
 	MaxPointer = 3_000 // of a task: the names of all that it is in
 )
 

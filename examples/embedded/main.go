@@ -23,7 +23,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 const order = `
@@ -56,7 +56,7 @@ func main() {
 
 // database is what the program needs of a store: oracle.Open gives one, too.
 type database interface {
-	store.Store
+	backend.Store
 	definition.Repository
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // nodeVariable makes the test binary a node that does one job.
@@ -139,7 +140,7 @@ func ended(ctx context.Context, db database, id string) error {
 
 // database is what a node needs of its store.
 type database interface {
-	store.Store
+	backend.Store
 	definition.Repository
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
@@ -309,7 +310,7 @@ func TestTicksAreLinearizable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		page, err := nodes[0].st.Instances.Instances(t.Context(), projections.InstanceQuery{Limit: projections.MaxLimit})
+		page, err := nodes[0].st.Instances.Instances(t.Context(), backend.InstanceQuery{Limit: projections.MaxLimit})
 		if err != nil {
 			t.Fatal(err)
 		}

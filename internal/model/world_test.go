@@ -6,15 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -22,6 +23,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // documents are what instances run. None waits longer than its test asks for.
@@ -227,7 +229,7 @@ func (w *world) state(ctx context.Context, prefix string) (state, error) {
 			s.Tasks = append(s.Tasks, k)
 		}
 	}
-	deadLetters, err := w.st.DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{Limit: projections.MaxLimit})
+	deadLetters, err := w.st.DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{Limit: projections.MaxLimit})
 	if err != nil {
 		return s, err
 	}
@@ -247,7 +249,7 @@ func (w *world) state(ctx context.Context, prefix string) (state, error) {
 func (w *world) rows(ctx context.Context, prefix string) (names map[string]string, rows []projections.Instance, err error) {
 	var all []projections.Instance
 	for after := ""; ; {
-		page, err := w.st.Instances.Instances(ctx, projections.InstanceQuery{After: after, Limit: projections.MaxLimit})
+		page, err := w.st.Instances.Instances(ctx, backend.InstanceQuery{After: after, Limit: projections.MaxLimit})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -314,10 +316,14 @@ func (w *world) instance(ctx context.Context, row projections.Instance) (instanc
 	return i, nil
 }
 
+// derived is the id of a signal that another instance has sent, its parent say: it
+// begins with that one's incarnation.
+var derived = regexp.MustCompile(`^[\w-]{16}(\.\d+\.\d+\.\d+)$`)
+
 // named is the id of a signal without what is random in it: the incarnation of
-// the instance, and the token that names a result.
+// an instance, and the token that names a result.
 func named(e projections.Entry, incarnation string) string {
-	id := strings.ReplaceAll(e.SignalID, incarnation, "")
+	id := derived.ReplaceAllString(strings.ReplaceAll(e.SignalID, incarnation, ""), "$1")
 	if _, of, ok := strings.Cut(id, "/"); ok && e.Type == string(signal.TaskCompleted) {
 		return "token/" + of
 	}
@@ -326,7 +332,7 @@ func named(e projections.Entry, incarnation string) string {
 
 func (w *world) tasks(ctx context.Context, id string) ([]task, error) {
 	var list []task
-	page, err := w.st.Tasks.Tasks(ctx, projections.TaskQuery{InstanceID: id, Limit: projections.MaxLimit})
+	page, err := w.st.Tasks.Tasks(ctx, backend.TaskQuery{InstanceID: id, Limit: projections.MaxLimit})
 	if err != nil {
 		return nil, err
 	}
@@ -376,12 +382,12 @@ func (w *world) acknowledge(ctx context.Context, id, kind string) (any, error) {
 	if len(entries) > 0 {
 		position = entries[0].Position
 	}
-	return w.rt.Acknowledge(ctx, id, position, engine.Ack{Outcome: engine.AckOutcome(kind)})
+	return w.rt.Acknowledge(ctx, id, position, ack.Ack{Outcome: ack.Outcome(kind)})
 }
 
 // deadLetter replays or discards the i-th dead letter of a run, in the order of state.
 func (w *world) deadLetter(ctx context.Context, prefix string, i int, replay bool) error {
-	page, err := w.st.DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{Limit: projections.MaxLimit})
+	page, err := w.st.DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{Limit: projections.MaxLimit})
 	if err != nil {
 		return err
 	}
@@ -400,7 +406,7 @@ func (w *world) deadLetter(ctx context.Context, prefix string, i int, replay boo
 
 // answer completes the open task of an instance, whoever has it.
 func (w *world) answer(ctx context.Context, id string) error {
-	page, err := w.st.Tasks.Tasks(ctx, projections.TaskQuery{InstanceID: id})
+	page, err := w.st.Tasks.Tasks(ctx, backend.TaskQuery{InstanceID: id})
 	if err != nil {
 		return err
 	}

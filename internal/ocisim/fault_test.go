@@ -2,11 +2,37 @@ package ocisim_test
 
 import (
 	"database/sql"
+	"os"
+	process "os/exec"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/godror/godror"
 )
+
+// A network is as slow as it is told to be, for each call. The client reads the variable
+// once, so the figure is taken in a process of its own.
+func TestLatencyIsPaidForEachCall(t *testing.T) {
+	if os.Getenv("OCISIM_LATENCY_US") == "" {
+		test := process.Command(os.Args[0], "-test.run=^TestLatencyIsPaidForEachCall$", "-test.v")
+		test.Env = append(os.Environ(), "OCISIM_LATENCY_US=20000")
+		if out, err := test.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestLatency") {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return
+	}
+	_, db := open(t)
+	conn, err := db.Conn(t.Context())
+	must(t, err)
+	defer conn.Close()
+	from := time.Now()
+	for range 10 {
+		_, err := conn.ExecContext(t.Context(), `BEGIN NULL; END;`)
+		must(t, err)
+	}
+	equal(t, "ten calls of 20 ms", time.Since(from) >= 200*time.Millisecond, true)
+}
 
 func TestFaults(t *testing.T) {
 	_, db := open(t)
@@ -65,6 +91,26 @@ func TestFaultsOfOtherProcesses(t *testing.T) {
 	exec(t, connect(t, d.DSN()), `INSERT INTO t VALUES (1)`)
 	must(t, d.Fault(t.Context(), "somebody else", "any:1:cut"))
 	exec(t, db, `INSERT INTO t VALUES (1)`)
+}
+
+// A session hears of the end of its faults within a transaction, too.
+func TestFaultsEndWithinATransaction(t *testing.T) {
+	d, db := open(t)
+	exec(t, db, `CREATE TABLE t (id NUMBER(10))`)
+	must(t, d.Fault(t.Context(), "ocisim.test%", "dequeue:0:error=1653"))
+	tx, err := connect(t, d.DSN()).BeginTx(t.Context(), nil)
+	must(t, err)
+	defer tx.Rollback()
+	_, err = tx.Exec(`INSERT INTO t VALUES (1)`)
+	must(t, err)
+	must(t, d.Fault(t.Context(), "ocisim.test%", "execute:0:error=1653"))
+	_, err = tx.Exec(`INSERT INTO t VALUES (2)`)
+	wantCode(t, err, 1653)
+	must(t, d.Fault(t.Context(), "ocisim.test%", ""))
+	_, err = tx.Exec(`INSERT INTO t VALUES (2)`)
+	must(t, err)
+	must(t, tx.Commit())
+	equal(t, "rows", one[int](t, db, `SELECT COUNT(*) FROM t`), 2)
 }
 
 // One fault for all sessions: the nth call of any of them, connects included.

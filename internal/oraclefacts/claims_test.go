@@ -333,6 +333,71 @@ func autocommit(r *rig) {
 	r.note("committed at once: %t, codes %v", err == nil, aq.Codes(err))
 }
 
+func blockCommits(r *rig) {
+	_, err := r.db.Exec("create table FACT_ROWS (ID NUMBER(10) NOT NULL)")
+	r.must(err)
+	defer func() { _, err := r.db.Exec("drop table FACT_ROWS"); r.must(err) }()
+	s := r.session("Q")
+	s.send("a", never, 0)
+	s.send("b", never, 0)
+	s.commit()
+	if m := s.take(); m == nil || string(m.Raw) != "a" {
+		r.Fatalf("%+v", m)
+	}
+	_, err = s.tx.Exec("begin\ninsert into FACT_ROWS (ID) values (1);\ninsert into FACT_ROWS (ID) values (null);\ncommit write immediate wait;\nend;")
+	if err == nil {
+		r.Error("the block did not fail")
+	}
+	s.exec("begin\ninsert into FACT_ROWS (ID) values (2);\ncommit write immediate wait;\nend;")
+	if m := s.take(); m == nil || string(m.Raw) != "b" {
+		r.Fatalf("%+v", m)
+	}
+	s.rollback()
+	if m := s.take(); m == nil || string(m.Raw) != "b" || s.take() != nil {
+		r.Errorf("%+v", m)
+	}
+	var id, n int
+	r.must(r.db.QueryRow("select MAX(ID), COUNT(*) from FACT_ROWS").Scan(&id, &n))
+	if id != 2 || n != 1 {
+		r.Errorf("%d rows, the last is %d", n, id)
+	}
+}
+
+func blockLocks(r *rig) {
+	for _, table := range []string{"FACT_ROWS", "FACT_NAMES"} {
+		_, err := r.db.Exec("create table " + table + " (ID NUMBER(10) NOT NULL PRIMARY KEY, TEXT VARCHAR2(10))")
+		r.must(err)
+		defer func() { _, err := r.db.Exec("drop table " + table); r.must(err) }()
+		_, err = r.db.Exec("insert into " + table + " (ID) values (1)")
+		r.must(err)
+	}
+	const block = "begin\nfor L in (select R.ID from FACT_ROWS R join FACT_NAMES N on N.ID = R.ID where R.ID = :1 for update nowait) loop null; end loop;\n" +
+		"update FACT_ROWS set TEXT = 'block' where ID = :2;\nend;"
+	s := r.session("Q")
+	s.send("a", never, 0)
+	s.commit()
+	if m := s.take(); m == nil || string(m.Raw) != "a" {
+		r.Fatalf("%+v", m)
+	}
+	for _, table := range []string{"FACT_ROWS", "FACT_NAMES"} {
+		other, err := r.db.Begin()
+		r.must(err)
+		_, err = other.Exec("update " + table + " set TEXT = 'other' where ID = 1")
+		r.must(err)
+		if _, err := s.tx.Exec(block, 1, 1); aq.Classify(err) != aq.Locked {
+			r.Errorf("with a lock on %s: %v", table, err)
+		}
+		r.must(other.Rollback())
+	}
+	s.exec(block, 1, 1)
+	s.commit()
+	var text string
+	r.must(r.db.QueryRow("select TEXT from FACT_ROWS").Scan(&text))
+	if text != "block" || s.take() != nil {
+		r.Errorf("%q, or the message has come again", text)
+	}
+}
+
 func removal(r *rig) {
 	s := r.session("Q")
 	id := s.send("a", never, time.Hour)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cucumber/godog"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -22,17 +22,17 @@ func (w *world) acknowledgements(sc *godog.ScenarioContext) {
 		return w.command(ctx, id, position, func(e projections.Entry) bool { return strings.HasPrefix(e.LastError, notice+": ") })
 	})
 	sc.Step(`^command (\d+) of "([^"]+)" is acknowledged as processed with (.+)$`, func(ctx context.Context, position int64, id, output string) error {
-		return w.acknowledge(ctx, id, position, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(output)})
+		return w.acknowledge(ctx, id, position, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(output)})
 	})
 	sc.Step(`^command (\d+) of "([^"]+)" is acknowledged as failed with "([^"]+)"$`, func(ctx context.Context, position int64, id, title string) error {
-		return w.acknowledge(ctx, id, position, engine.Ack{Outcome: engine.AckFailed, Error: &snapshot.Error{Title: title}})
+		return w.acknowledge(ctx, id, position, ack.Ack{Outcome: ack.Failed, Error: &snapshot.Error{Title: title}})
 	})
 	sc.Step(`^command (\d+) of "([^"]+)" is acknowledged as retry$`, func(ctx context.Context, position int64, id string) error {
-		return w.acknowledge(ctx, id, position, engine.Ack{Outcome: engine.AckRetry})
+		return w.acknowledge(ctx, id, position, ack.Ack{Outcome: ack.Retry})
 	})
 	sc.Step(`^the function "([^"]+)" acknowledges as processed with (.+) before it answers$`, func(ctx context.Context, name, output string) {
 		w.function(name).onCall = func(int) {
-			if err := w.acknowledge(ctx, "i", 2, engine.Ack{Outcome: engine.AckProcessed, Output: json.RawMessage(output)}); err != nil {
+			if err := w.acknowledge(ctx, "i", 2, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(output)}); err != nil {
 				w.log.Error("acknowledgement", "error", err)
 			}
 		}
@@ -92,7 +92,7 @@ func (w *world) command(ctx context.Context, id string, position int64, ok func(
 	})
 }
 
-func (w *world) acknowledge(ctx context.Context, id string, position int64, a engine.Ack) error {
+func (w *world) acknowledge(ctx context.Context, id string, position int64, a ack.Ack) error {
 	return w.told(w.with(ctx, func(n *node) error {
 		did, err := n.rt.Acknowledge(ctx, id, position, a)
 		w.answer = string(did)

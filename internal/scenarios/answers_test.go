@@ -10,8 +10,8 @@ import (
 
 	"github.com/cucumber/godog"
 
-	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // answersByQueue are the steps about answers that an application enqueues.
@@ -44,7 +44,7 @@ func (w *world) hand(ctx context.Context, user, id string, payload any) error {
 func (w *world) deadLettersSay(ctx context.Context, id, reasons string) error {
 	return eventually(func() error {
 		return w.with(ctx, func(n *node) error {
-			page, err := n.db.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{InstanceID: id})
+			page, err := n.db.Parts().DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{InstanceID: id})
 			if err != nil {
 				return err
 			}

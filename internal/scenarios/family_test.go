@@ -23,6 +23,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // lockedBuffer is a log that many goroutines write.
@@ -87,7 +88,7 @@ func (w *world) family(sc *godog.ScenarioContext) {
 func (w *world) childCalled(ctx context.Context, parent, name string) error {
 	return eventually(func() error {
 		return w.with(ctx, func(n *node) error {
-			page, err := n.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{ParentID: w.id(parent)})
+			page, err := n.db.Parts().Instances.Instances(ctx, backend.InstanceQuery{ParentID: w.id(parent)})
 			if err != nil {
 				return err
 			}
@@ -122,7 +123,7 @@ func (w *world) away(ctx context.Context, text string) error {
 // schedule is an instance, too, and is left out.
 func (w *world) runs(ctx context.Context, name string) (began []time.Time, err error) {
 	err = w.with(ctx, func(n *node) error {
-		page, err := n.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{Definition: name, Limit: projections.MaxLimit})
+		page, err := n.db.Parts().Instances.Instances(ctx, backend.InstanceQuery{Definition: name, Limit: projections.MaxLimit})
 		began = nil
 		for _, row := range page.Items {
 			if row.BusinessKey != schedule.Key {
@@ -173,7 +174,7 @@ func (w *world) ticked(ctx context.Context, name, text string) error {
 			return err
 		}
 		return w.with(ctx, func(n *node) error {
-			page, err := n.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{Definition: name, BusinessKey: schedule.Key})
+			page, err := n.db.Parts().Instances.Instances(ctx, backend.InstanceQuery{Definition: name, BusinessKey: schedule.Key})
 			if err != nil || len(page.Items) != 1 {
 				return fmt.Errorf("schedules %+v, %v", page.Items, err)
 			}
@@ -194,7 +195,7 @@ func (w *world) ticked(ctx context.Context, name, text string) error {
 // schedule returns the id of a definition's schedule.
 func (w *world) schedule(ctx context.Context, name string) (id string, err error) {
 	err = w.with(ctx, func(n *node) error {
-		page, err := n.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{Definition: name, BusinessKey: schedule.Key})
+		page, err := n.db.Parts().Instances.Instances(ctx, backend.InstanceQuery{Definition: name, BusinessKey: schedule.Key})
 		for _, row := range page.Items {
 			if row.EndedAt.IsZero() {
 				id = row.ID
@@ -288,7 +289,7 @@ func (w *world) keptForNewer(ctx context.Context) error {
 			for _, q := range queues {
 				kept += q.Ready + q.Delayed + q.Leased
 			}
-			deadLetters, err := n.db.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
+			deadLetters, err := n.db.Parts().DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{})
 			if err == nil && (kept != 1 || len(deadLetters.Items) > 0) {
 				err = fmt.Errorf("%d messages, dead letters %+v", kept, deadLetters.Items)
 			}

@@ -27,6 +27,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // reply is how the outside answers one attempt.
@@ -398,7 +399,7 @@ func (n *nodePlayer) operate(op engine.Operation) {
 
 func (n *nodePlayer) complete(task, user, outcome, data string) {
 	n.t.Helper()
-	page, err := n.db.Parts().Tasks.Tasks(n.t.Context(), projections.TaskQuery{})
+	page, err := n.db.Parts().Tasks.Tasks(n.t.Context(), backend.TaskQuery{})
 	if err != nil || len(page.Items) != 1 {
 		n.t.Fatalf("tasks %+v, %v; want one, %s", page, err, task)
 	}

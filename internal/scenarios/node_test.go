@@ -16,11 +16,12 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // database is what a node needs of its store.
 type database interface {
-	store.Store
+	backend.Store
 	definition.Repository
 }
 

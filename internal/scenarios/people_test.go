@@ -6,7 +6,7 @@ import (
 
 	"github.com/cucumber/godog"
 
-	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // thenPeople are the steps that look at tasks and children.
@@ -35,7 +35,7 @@ func (w *world) thenPeople(sc *godog.ScenarioContext) {
 	sc.Step(`^the child of "([^"]+)" is (waiting|cancelled)$`, func(ctx context.Context, id, status string) error {
 		return eventually(func() error {
 			return w.with(ctx, func(x *node) error {
-				p, err := x.db.Parts().Instances.Instances(ctx, projections.InstanceQuery{ParentID: id})
+				p, err := x.db.Parts().Instances.Instances(ctx, backend.InstanceQuery{ParentID: id})
 				if err == nil && (len(p.Items) != 1 || p.Items[0].Status != status) {
 					err = fmt.Errorf("children %+v", p.Items)
 				}

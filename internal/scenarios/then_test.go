@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // then are the steps that look.
@@ -213,7 +214,7 @@ func (w *world) drained(ctx context.Context, later bool) error {
 					return fmt.Errorf("queue %+v", q)
 				}
 			}
-			deadLetters, err := n.db.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
+			deadLetters, err := n.db.Parts().DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{})
 			if err == nil && len(deadLetters.Items) > 0 {
 				err = fmt.Errorf("dead letters %+v", deadLetters.Items)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // when are the steps in which something happens.
@@ -183,7 +184,7 @@ func (w *world) operates(ctx context.Context, verb, id string) error {
 func (w *world) task(ctx context.Context, id string) (t projections.Task, err error) {
 	err = eventually(func() error {
 		return w.with(ctx, func(n *node) error {
-			page, err := n.db.Parts().Tasks.Tasks(ctx, projections.TaskQuery{InstanceID: id})
+			page, err := n.db.Parts().Tasks.Tasks(ctx, backend.TaskQuery{InstanceID: id})
 			if err != nil {
 				return err
 			}

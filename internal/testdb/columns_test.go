@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/program"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 var (
@@ -55,7 +57,7 @@ func TestWidthsAreThoseOfTheColumns(t *testing.T) {
 	all := columns(t)
 	for table, row := range map[string]any{
 		"WF_INSTANCES": projections.Instance{}, "WF_STREAM": projections.Entry{}, "WF_TASKS": projections.Task{}, "WF_TASK_EVENTS": projections.TaskEvent{},
-		"WF_WAITS": projections.Wait{}, "WF_DEAD_LETTERS": projections.DeadLetter{}, "WF_INBOX": store.Event{},
+		"WF_WAITS": projections.Wait{}, "WF_DEAD_LETTERS": projections.DeadLetter{}, "WF_INBOX": backend.Event{},
 	} {
 		for column, width := range rows.Widths(reflect.TypeOf(row)) {
 			if all[table+"."+column] != width {
@@ -104,10 +106,15 @@ var elsewhere = map[string]int{
 	// Left empty when they are longer: WF_V_STATES shows the whole.
 	"WF_RUNTIME_STATES.BUSINESS_REFERENCE": 4_000, "WF_RUNTIME_STATES.RESUME_POINTER_JSON": 4_000, "WF_RUNTIME_STATES.LAST_ERROR_JSON": 4_000,
 	"WF_STREAM.CLAIMED_RUN": 36, "WF_INFLIGHT.RUN_ID": 36, "WF_INFLIGHT.MESSAGE_ID": 36,
-	"WF_TASK_ACTORS.TASK_ID": signal.MaxIDBytes, "WF_TASK_ACTORS.KIND": 1, "WF_TASK_ACTORS.NAME": engine.MaxName,
+	"WF_TASK_ACTORS.TASK_ID": signal.MaxIDBytes, "WF_TASK_ACTORS.KIND": 1, "WF_TASK_ACTORS.NAME": humantask.MaxName,
 	"WF_HOST_LOCKS.NAME": 32, "WF_HOST_LOCKS.OWNER": 128,
 	"WF_PAYLOADS.PAYLOAD_ID": 36, "WF_PAYLOADS.INSTANCE_ID": signal.MaxIDBytes,
 	"WF_INSTANCES.START_DIGEST": 32,
+	// Checked by AQUEDUCT_ADMIN, or names of the database.
+	"WF_AUDIT.AUDIT_ID": 32, "WF_AUDIT.ACTION": 16, "WF_AUDIT.OBJECT_ID": signal.MaxIDBytes, "WF_AUDIT.INSTANCE_ID": signal.MaxIDBytes,
+	"WF_AUDIT.USER_NAME": 128, "WF_AUDIT.CLIENT_IDENTIFIER": 64, "WF_AUDIT.REASON": 1_000,
+	"WF_REQUESTS.REQUEST_ID": 64, "WF_REQUESTS.INSTANCE_ID": signal.MaxIDBytes, "WF_REQUESTS.OPERATION": 16, "WF_REQUESTS.VERDICT": 8,
+	"WF_REQUESTS.CODE": word, "WF_REQUESTS.DETAIL": 4_000, "WF_REQUESTS.DECIDED_BY": 128,
 }
 
 // TestEveryColumnHoldsWhatFeedsIt: no limit of the engine is beyond the width of
@@ -115,7 +122,8 @@ var elsewhere = map[string]int{
 func TestEveryColumnHoldsWhatFeedsIt(t *testing.T) {
 	t.Parallel()
 	all := columns(t)
-	limits := maps.Clone(elsewhere)
+	limits, counted := specified(t)
+	maps.Copy(limits, elsewhere)
 	maps.Copy(limits, feeders)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		limit, ok := limits[name]
@@ -128,7 +136,7 @@ func TestEveryColumnHoldsWhatFeedsIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if characters[name] && (bytes || 4*limit > 4_000) {
+		if (characters[name] || counted[name]) && (bytes || 4*limit > 4_000) {
 			t.Errorf("%s holds %s, and gets %d characters of up to 4 bytes", name, all[name], limit)
 		}
 		if limit > width {
@@ -139,6 +147,41 @@ func TestEveryColumnHoldsWhatFeedsIt(t *testing.T) {
 	for name := range limits {
 		t.Errorf("there is no column %s", name)
 	}
+}
+
+// specified are the limits of what a document says of a task, as its tags say them, in
+// characters, and of what a start says of an instance, by the columns of the fields that
+// have the same names.
+func specified(t *testing.T) (limits map[string]int, characters map[string]bool) {
+	t.Helper()
+	limits, characters = map[string]int{}, map[string]bool{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[engine.Task]()) {
+		if f.Tag.Get("json") == "-" {
+			continue
+		}
+		row, ok := reflect.TypeFor[projections.Task]().FieldByName(f.Name)
+		column := "WF_TASKS." + row.Tag.Get("db")
+		most, err := strconv.Atoi(f.Tag.Get("max"))
+		switch {
+		case !ok:
+			t.Errorf("no row has what a document says of a task in %s", f.Name)
+		case f.Type.Kind() == reflect.String && err != nil:
+			t.Errorf("the text %s of a task has no max: %v", f.Name, err)
+		case f.Type.Kind() == reflect.String:
+			limits[column], characters[column] = most, true
+		case f.Type == reflect.TypeFor[[]string]():
+			limits[column] = humantask.MaxNames
+		}
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[signal.Start]()) {
+		if row, ok := reflect.TypeFor[projections.Instance]().FieldByName(f.Name); ok && f.Type.Kind() == reflect.String && row.Type == f.Type {
+			limits["WF_INSTANCES."+row.Tag.Get("db")] = key
+		}
+	}
+	if limits["WF_TASKS.TITLE"] != humantask.MaxTitle || limits["WF_TASKS.ASSIGNEE"] != humantask.MaxName {
+		t.Errorf("a title has %d characters and an assignee %d, not as humantask.MaxTitle and MaxName say", limits["WF_TASKS.TITLE"], limits["WF_TASKS.ASSIGNEE"])
+	}
+	return limits, characters
 }
 
 // Limits that stand where a test cannot name them.
@@ -154,30 +197,29 @@ const (
 
 // characters are the columns whose limit counts characters.
 var characters = map[string]bool{
-	"WF_TASKS.TITLE": true, "WF_TASKS.ASSIGNEE": true, "WF_TASKS.ENDED_BY": true, "WF_TASKS.OUTCOME": true, "WF_TASKS.ASSIGNED_AS": true,
+	"WF_TASKS.ENDED_BY": true, "WF_TASKS.OUTCOME": true, "WF_TASKS.ASSIGNED_AS": true,
 	"WF_TASK_EVENTS.ACTOR": true, "WF_TASK_ACTORS.NAME": true,
 }
 
 // holder is what an escalation adds to a list of users, as JSON: each character
 // of a name may be an escape of six bytes.
-const holder = 6*engine.MaxName + len(`,""`)
+const holder = 6*humantask.MaxName + len(`,""`)
 
 // feeders are the limits of the engine by the columns that they feed.
 var feeders = map[string]int{
 	"WF_RUNTIME_STATES.LAST_SIGNAL_ID": id, "WF_RUNTIME_STATES.LAST_EXECUTED_BY": node,
-	"WF_INSTANCES.INSTANCE_ID": id, "WF_INSTANCES.DEFINITION": key, "WF_INSTANCES.DEFINITION_VERSION": key, "WF_INSTANCES.BUSINESS_KEY": key,
-	"WF_INSTANCES.START_KEY": key, "WF_INSTANCES.STATUS": word, "WF_INSTANCES.STATE": max(name, program.MaxInstance), "WF_INSTANCES.PARENT_ID": id,
+	"WF_INSTANCES.INSTANCE_ID": id, "WF_INSTANCES.DEFINITION_VERSION": key,
+	"WF_INSTANCES.STATUS": word, "WF_INSTANCES.STATE": max(name, program.MaxInstance), "WF_INSTANCES.PARENT_ID": id,
 	"WF_INSTANCES.CORRELATION_ID": signal.MaxHeaderSize, "WF_INSTANCES.ERROR_TYPE": snapshot.MaxErrorType,
 	"WF_INSTANCES.ERROR_DETAIL": 1_000, // maxDetail of projections
 	"WF_STREAM.INSTANCE_ID":     id, "WF_STREAM.KIND": len(engine.KindCommand), "WF_STREAM.DIRECTION": len(engine.Out), "WF_STREAM.TYPE": word, "WF_STREAM.SIGNAL_ID": id,
 	"WF_STREAM.CLAIMED_BY": node, "WF_STREAM.EFFECT_KEY": max(engine.MaxKeyBytes, engine.MaxOwnKeyBytes),
 	"WF_TASKS.TASK_ID": id, "WF_TASKS.INSTANCE_ID": id, "WF_TASKS.DEFINITION": key, "WF_TASKS.BUSINESS_KEY": key, "WF_TASKS.NAME": name,
-	"WF_TASKS.TITLE": engine.MaxTitle, "WF_TASKS.STATUS": len(projections.TaskCompleted), "WF_TASKS.ASSIGNEE": engine.MaxName,
-	"WF_TASKS.CANDIDATE_USERS":  engine.MaxNames + holder,
-	"WF_TASKS.CANDIDATE_GROUPS": 2*engine.MaxNames - 1, // with those that it is escalated to
-	"WF_TASKS.EXCLUDED_USERS":   engine.MaxNames, "WF_TASKS.OUTCOMES": engine.MaxNames, "WF_TASKS.ESCALATE_TO": engine.MaxNames,
-	"WF_TASKS.WAITING_TOKEN": id, "WF_TASKS.ENDED_BY": engine.MaxName, "WF_TASKS.OUTCOME": engine.MaxName, "WF_TASKS.ASSIGNED_AS": engine.MaxName,
-	"WF_TASK_EVENTS.TASK_ID": id, "WF_TASK_EVENTS.INSTANCE_ID": id, "WF_TASK_EVENTS.EVENT": len("reassigned"), "WF_TASK_EVENTS.ACTOR": engine.MaxName,
+	"WF_TASKS.STATUS":           len(projections.TaskCompleted),
+	"WF_TASKS.CANDIDATE_USERS":  humantask.MaxNames + holder,
+	"WF_TASKS.CANDIDATE_GROUPS": 2*humantask.MaxNames - 1, // with those that it is escalated to
+	"WF_TASKS.WAITING_TOKEN":    id, "WF_TASKS.ENDED_BY": humantask.MaxName, "WF_TASKS.OUTCOME": humantask.MaxName, "WF_TASKS.ASSIGNED_AS": humantask.MaxName,
+	"WF_TASK_EVENTS.TASK_ID": id, "WF_TASK_EVENTS.INSTANCE_ID": id, "WF_TASK_EVENTS.EVENT": len("reassigned"), "WF_TASK_EVENTS.ACTOR": humantask.MaxName,
 	"WF_WAITS.WAITING_TOKEN": id, "WF_WAITS.INSTANCE_ID": id, "WF_WAITS.EVENT_TYPE": name, "WF_WAITS.KEY_HASH": digest / 2,
 	"WF_WAITS.SPEC":       key + len("@") + key + len("#") + 2*len("9223372036854775807.") + place,
 	"WF_DEFINITIONS.NAME": 2*63 + len("/"), "WF_DEFINITIONS.VERSION": name,

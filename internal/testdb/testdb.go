@@ -17,19 +17,19 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
 // Store is what a node needs of its store.
 type Store interface {
-	store.Store
+	backend.Store
 	definition.Repository
 }
 
 // Database is an open store, with its parts at hand.
 type Database struct {
-	store.Parts
+	backend.Parts
 	Store
 }
 

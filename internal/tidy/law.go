@@ -16,7 +16,7 @@ type rule struct {
 }
 
 // support is what tests of the upper floors may lean on: SQLite is our fake.
-var support = []string{"store/...", "sql/...", "definition/...", "program", "internal/..."}
+var support = []string{"store/...", "sql/...", "definition/...", "humantask", "program", "internal/..."}
 
 // law lists every package of the house, from the ground up. Arrows go down
 // only; neighbours do not see each other; only cmd wires. The first rule that
@@ -32,37 +32,45 @@ var law = []rule{
 	{0, "config", []string{"problem"}, nil},
 	{0, "memory", []string{"problem"}, nil},
 	{0, "duration", nil, nil},
-	{1, "engine", []string{"problem", "signal", "snapshot"}, nil},
+	{1, "engine", []string{"problem", "signal", "snapshot"}, []string{"compensate", "operate"}}, // a definition in Go, with all that one can do
+	{2, "ack", []string{"engine", "problem", "snapshot"}, nil},
+	{2, "compensate", []string{"engine", "snapshot"}, nil},
+	{2, "humantask", []string{"engine"}, nil},
+	{2, "migration", []string{"engine", "snapshot"}, nil},
+	{2, "operate", []string{"engine", "problem", "snapshot"}, nil},
 	{2, "schedule", []string{"duration", "engine", "signal", "snapshot"}, nil},
-	{3, "program", []string{"duration", "engine", "jq", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/..."}}, // scenarios are written in the language
+	{3, "program", []string{"compensate", "duration", "engine", "humantask", "jq", "migration", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/...", "operate"}}, // scenarios are written in the language
 	{2, "projections", []string{"appendjson", "engine", "problem", "signal", "snapshot"}, nil},
-	{2, "definition", []string{"engine", "problem", "snapshot"}, []string{"definition/..."}},
+	{3, "definition", []string{"engine", "migration", "problem", "signal", "snapshot"}, []string{"definition/..."}},
 	{3, "definition/diagram", nil, []string{"definition/openworkflow"}}, // draws any document
-	{4, "definition/...", []string{"definition", "duration", "engine", "jq", "problem", "program", "schedule", "schema", "signal", "snapshot"}, nil},
+	{4, "definition/...", []string{"definition", "duration", "engine", "humantask", "jq", "problem", "program", "schedule", "schema", "signal", "snapshot"}, nil},
+	{3, "correlation", []string{"engine", "projections", "snapshot"}, nil},
 	{3, "store", []string{"problem", "projections", "signal", "snapshot"}, nil},
-	{3, "store/storetest", []string{"definition", "engine", "problem", "projections", "signal", "snapshot", "store"}, []string{"internal/..."}},
-	{4, "store/survey", []string{"engine", "problem", "projections", "signal", "snapshot", "store"}, nil}, // for those who examine a database, which no node does
-	{3, "sql/lists", []string{"projections"}, nil},
+	{4, "store/backend", []string{"engine", "humantask", "problem", "projections", "store"}, nil}, // a store whole: what a turn does not ask
+	{5, "store/storetest", []string{"correlation", "definition", "engine", "problem", "projections", "signal", "snapshot", "store", "store/backend"}, []string{"internal/..."}},
+	{5, "store/survey", []string{"correlation", "engine", "problem", "projections", "signal", "snapshot", "store", "store/backend"}, nil}, // for those who examine a database, which no node does
+	{5, "sql/lists", []string{"projections", "store/backend"}, nil},
 	{3, "sql/rows", []string{"problem"}, nil},
 	{3, "sql/sqlite/conn", []string{"problem"}, nil},
-	{3, "sql/sqlite/files", []string{"problem"}, []string{"sql/sqlite", "store"}},
-	{6, "sql/embedded", []string{"definition", "problem", "projections", "sql/lists", "sql/rows", "sql/sqlite", "sql/sqlite/conn", "sql/sqlite/files", "store", "store/survey"}, []string{"signal", "snapshot", "store/storetest", "internal/..."}},
-	{5, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "sql/lists", "sql/rows", "store", "store/survey"}, []string{"store/storetest", "internal/..."}},
-	{5, "sql/sqlite", []string{"problem", "projections", "signal", "snapshot", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "store"}, []string{"engine", "store/storetest", "internal/..."}},
+	{3, "sql/sqlite/files", []string{"problem"}, []string{"sql/embedded/schema", "sql/sqlite", "store"}},
+	{4, "sql/embedded/schema", []string{"problem", "sql/sqlite/conn", "sql/sqlite/files"}, nil},
+	{6, "sql/embedded", []string{"definition", "problem", "projections", "sql/lists", "sql/embedded/schema", "sql/rows", "sql/sqlite", "sql/sqlite/conn", "sql/sqlite/files", "store", "store/backend", "store/survey"}, []string{"signal", "snapshot", "store/storetest", "internal/..."}},
+	{6, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "sql/lists", "sql/rows", "store", "store/backend", "store/survey"}, []string{"store/storetest", "internal/..."}},
+	{5, "sql/sqlite", []string{"problem", "projections", "signal", "snapshot", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "store"}, []string{"engine", "sql/embedded/schema", "store/backend", "store/storetest", "internal/..."}},
 	{3, "runtime/cache", []string{"snapshot"}, []string{"definition/...", "engine", "signal"}},
 	{3, "runtime/admission", []string{"problem"}, nil},
 	{4, "runtime/turn", []string{"engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, []string{"definition/..."}},
 	{5, "runtime/dispatch", []string{"engine", "memory", "problem", "projections", "runtime/admission", "runtime/turn", "signal", "snapshot", "store"}, nil},
 	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "store"}, []string{"runtime/cache", "snapshot"}},
-	{5, "runtime/events", []string{"engine", "problem", "projections", "runtime/turn", "schedule", "signal", "snapshot", "store"}, nil},
-	{5, "runtime/service", []string{"definition", "engine", "problem", "projections", "runtime/turn", "schedule", "schema", "signal", "snapshot", "store"}, nil},
-	{6, "runtime", []string{"definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/cache", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store"}, append([]string{"activity"}, support...)},
+	{5, "runtime/events", []string{"correlation", "engine", "problem", "projections", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, nil},
+	{5, "runtime/service", []string{"definition", "engine", "humantask", "migration", "operate", "problem", "projections", "runtime/turn", "schedule", "schema", "signal", "snapshot", "store", "store/backend"}, nil},
+	{6, "runtime", []string{"ack", "correlation", "definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/cache", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, append([]string{"activity"}, support...)},
 	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
-	{4, "api", []string{"api/client", "definition", "duration", "engine", "memory", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store"}, support},
+	{5, "api", []string{"ack", "api/client", "definition", "duration", "engine", "memory", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store", "store/backend"}, support},
 	{4, "console", []string{"problem"}, []string{"internal/..."}},
-	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "problem", "schema", "signal", "snapshot"}, nil}, // no store: a test of a definition needs none
-	{7, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store"}, support},
+	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "humantask", "operate", "problem", "schema", "signal", "snapshot"}, nil}, // no store: a test of a definition needs none
+	{7, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store", "store/backend"}, support},
 	{7, "cmd/...", []string{everything}, nil},
 	{7, "examples/...", []string{everything}, nil},
 	{0, "internal/tidy", nil, nil},
@@ -73,7 +81,7 @@ var law = []rule{
 }
 
 // pure packages decide; they do no I/O and read no clock.
-var pure = []string{"appendjson", "duration", "engine", "schedule", "program", "signal", "snapshot", "projections", "jq", "schema", "definition/..."}
+var pure = []string{"ack", "appendjson", "compensate", "correlation", "duration", "engine", "humantask", "migration", "operate", "schedule", "program", "signal", "snapshot", "projections", "jq", "schema", "definition/..."}
 
 // impure is what a pure package must not import.
 var impure = []string{
@@ -132,7 +140,7 @@ var exactKeys = map[string]string{
 	"definition/openworkflow/auth.go": "a text",
 	"definition/resources.go":         "what the parser has written",
 	"jq/value.go":                     "into any, whose keys are exact",
-	"projections/rows.go":             "rows that nodes have written",
+	"store/backend/parts.go":          "rows that nodes have written",
 	"runtime/dispatch/command.go":     "rows that nodes have written",
 	"runtime/lifecycle.go":            "rows that nodes have written",
 	"schema/schema.go":                "into any, whose keys are exact",
@@ -144,7 +152,7 @@ var exactKeys = map[string]string{
 // are extras.
 var kernel = []string{
 	"problem", "signal", "snapshot", "engine", "projections", "store", "runtime/turn", "runtime/dispatch", "runtime/pump",
-	"sql/sqlite", "sql/sqlite/query", "sql/sqlite/schema",
+	"sql/sqlite", "sql/sqlite/query",
 }
 
 // apart are packages that know nothing of the house but its errors, as a library
@@ -164,7 +172,7 @@ var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.
-const maxKernel = 12_133
+const maxKernel = 10_000
 
 // The ratchets. Lists say what is over a limit today, and only shrink.
 var (
@@ -172,19 +180,10 @@ var (
 
 	// Of a type that is no test's.
 	typeMethods = ratchet{rule: "type-methods", unit: "methods", limit: 25, over: map[string]int{
-		"activity.Performer":               27,
-		"api.service":                      55,
-		"api/client.Client":                33, // the API
-		"aqueducttest.Workflow":            50,
-		"cmd/engine-node.app":              84,
-		"definition.Catalogue":             27,
+		"api/client.Client":                33,  // the API
+		"aqueducttest.Workflow":            28,  // what authors call
 		"definition/openworkflow.compiler": 133, // reads a document
-		"engine.Turn":                      62,
-		"jq.meter":                         40, // reads a program
-		"program.run":                      101,
-		"runtime/dispatch.Dispatcher":      64,
-		"sql/oracle.Store":                 60,
-		"sql/oracle.checker":               37,
+		"jq.meter":                         40,  // reads a program
 	}}
 
 	// Of an interface, with those of what it embeds; of a struct, those that it is

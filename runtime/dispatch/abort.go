@@ -25,39 +25,39 @@ func (d *Dispatcher) attempted(ctx context.Context, abort context.CancelFunc, j 
 	if j.command.Token == "" || j.command.Ack > 0 {
 		// Nobody waits, so nobody withdraws; or what settles the command may be
 		// its acknowledgement, by a consumer that has not answered yet.
-		return d.attempt(ctx, j)
+		return d.outside.attempt(ctx, j)
 	}
-	d.abortable(j, abort)
-	output, failure := d.attempt(ctx, j)
-	d.abortable(j, nil)
+	d.performing.abortable(j, abort)
+	output, failure := d.outside.attempt(ctx, j)
+	d.performing.abortable(j, nil)
 	return output, failure
 }
 
 // abortable says how the attempt under way is aborted; nil = there is none.
-func (d *Dispatcher) abortable(j *Job, abort context.CancelFunc) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (p *performing) abortable(j *Job, abort context.CancelFunc) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	j.abort = abort
 }
 
 // Watch looks, until ctx ends, which attempts nobody waits for any more.
 func (d *Dispatcher) Watch(ctx context.Context) {
 	for turn.Pause(ctx, withdrawnEvery/2) {
-		for _, j := range d.lasting() {
-			if done, err := d.answered(ctx, j); err == nil && done {
+		for _, j := range d.performing.lasting() {
+			if done, err := d.Record.answered(ctx, j); err == nil && done {
 				d.Log.Info("command is withdrawn; the attempt at it is aborted", "instance", j.Instance, "command", j.position)
-				d.abort(j)
+				d.performing.abort(j)
 			}
 		}
 	}
 }
 
 // lasting are the attempts to look at: each on every second round.
-func (d *Dispatcher) lasting() []*Job {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (p *performing) lasting() []*Job {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var list []*Job
-	for _, j := range d.performing {
+	for _, j := range p.jobs {
 		for ; j != nil; j = j.next {
 			if j.abort == nil {
 				continue
@@ -71,9 +71,9 @@ func (d *Dispatcher) lasting() []*Job {
 }
 
 // abort ends the attempt at a command, when it is still under way.
-func (d *Dispatcher) abort(j *Job) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (p *performing) abort(j *Job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if j.abort != nil {
 		j.abort()
 	}
@@ -86,9 +86,9 @@ func (d *Dispatcher) Withdrawn(instance string, settled []engine.Settled) {
 		return
 	}
 	var waiting []*Job
-	d.mu.Lock()
+	d.performing.mu.Lock()
 	for _, s := range settled {
-		for j := d.performing[place{instance, s.Position}]; j != nil; j = j.next {
+		for j := d.performing.jobs[place{instance, s.Position}]; j != nil; j = j.next {
 			if j.abort != nil {
 				j.abort()
 			} else {
@@ -96,10 +96,10 @@ func (d *Dispatcher) Withdrawn(instance string, settled []engine.Settled) {
 			}
 		}
 	}
-	d.mu.Unlock()
+	d.performing.mu.Unlock()
 	for _, j := range waiting {
-		if d.admission.Drop(&j.Ticket) {
-			d.untrack(j)
+		if d.Admission.Drop(&j.Ticket) {
+			d.performing.untrack(j)
 		}
 	}
 }

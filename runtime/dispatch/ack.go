@@ -41,41 +41,36 @@ func Spoken(row projections.Entry) (j *Job, deliveries int, err error) {
 // Command is the command of a job.
 func (j *Job) Command() engine.Command { return j.command }
 
-// kept reports whether a suspended instance has kept the answer to a wait.
-func kept(s *snapshot.Snapshot, token string) bool {
-	return slices.ContainsFunc(s.Buffer, func(b snapshot.Buffered) bool { return b.Token == token })
-}
-
 // awaiting reports whether the last that is known of a command is that it was
 // delivered.
 func awaiting(row projections.Entry) bool { return !row.DeliveredAt.IsZero() && row.Attempts == 0 }
 
 // delivered records that the consumer has got a command. When it has spoken
 // already, that counts, and this does not.
-func (d *Dispatcher) delivered(ctx context.Context, j *Job) error {
+func (r Record) delivered(ctx context.Context, j *Job) error {
 	note := ""
 	if j.deliveries > 0 {
 		note = j.note
 	}
-	change, err := d.Again(j, j.command.Ack, store.Claim{
-		Expect: d.Node, Delivered: d.Now(), Deliveries: j.deliveries + 1, Error: note,
+	change, err := r.Again(j, j.command.Ack, store.Claim{
+		Expect: r.Node, Delivered: r.Now(), Deliveries: j.deliveries + 1, Error: note,
 	})
 	if err != nil {
 		return err
 	}
-	return d.ended(ctx, change)
+	return r.ended(ctx, change)
 }
 
 // overtaken reports whether a consumer has spoken of a command while this node
 // delivered it: then how the delivery ended is of no interest.
-func (d *Dispatcher) overtaken(ctx context.Context, j *Job) (bool, error) {
+func (r Record) overtaken(ctx context.Context, j *Job) (bool, error) {
 	if j.command.Ack <= 0 {
 		return false, nil
 	}
 	over := false
-	err := d.retryCommit(ctx, func() error {
-		row, ok, err := d.Entry(ctx, j.Instance, j.position)
-		over = ok && row.ClaimedBy != d.Node
+	err := retryCommit(ctx, func() error {
+		row, ok, err := r.Entry(ctx, j.Instance, j.position)
+		over = ok && row.ClaimedBy != r.Node
 		return err
 	})
 	return over, err
@@ -83,7 +78,7 @@ func (d *Dispatcher) overtaken(ctx context.Context, j *Job) (bool, error) {
 
 // outdated reports whether an announcement of an acknowledged command is not
 // the last one made of it, or finds the answer kept by a suspended instance.
-func (d *Dispatcher) outdated(ctx context.Context, delivery store.Delivery, env signal.Envelope, j *Job, row projections.Entry) (bool, error) {
+func (r Record) outdated(ctx context.Context, delivery store.Delivery, env signal.Envelope, j *Job, row projections.Entry) (bool, error) {
 	if j.command.Ack <= 0 {
 		return false, nil
 	}
@@ -93,32 +88,32 @@ func (d *Dispatcher) outdated(ctx context.Context, delivery store.Delivery, env 
 	if j.command.Token == "" || j.deliveries == 0 {
 		return false, nil
 	}
-	snap, part, err := d.Load(ctx, delivery, j.Instance)
+	snap, part, err := r.Load(ctx, delivery, j.Instance)
 	if err != nil {
 		return false, err
 	}
 	defer part.Release()
-	return kept(snap, j.command.Token), nil
+	return slices.ContainsFunc(snap.Buffer, func(b snapshot.Buffered) bool { return b.Token == j.command.Token }), nil
 }
 
 // remind says that a command is performed again, and why.
-func (d *Dispatcher) remind(j *Job, row projections.Entry) {
+func (r Record) remind(j *Job, row projections.Entry) {
 	if j.command.Ack <= 0 || j.attempt() == 1 {
 		return
 	}
 	notice := NoticeRetry
 	if awaiting(row) {
 		notice = noticeReminder
-		d.Redelivered.WithLabelValues(j.command.Target).Inc()
+		r.Redelivered.WithLabelValues(j.command.Target).Inc()
 	}
-	d.Log.Info("command is delivered again", "notice", notice, "instance", j.Instance, "command", j.position, "target", j.command.Target,
+	r.Log.Info("command is delivered again", "notice", notice, "instance", j.Instance, "command", j.position, "target", j.command.Target,
 		"deliveries", j.deliveries, "failures", j.failures)
 }
 
 // unacknowledged gives up a command that was delivered AckMax times.
-func (d *Dispatcher) unacknowledged(ctx context.Context, delivery store.Delivery, j *Job) error {
+func (r Record) unacknowledged(ctx context.Context, delivery store.Delivery, j *Job) error {
 	j.unknown = true // it was delivered
-	return d.giveUp(ctx, delivery, j, codeAckMissing, snapshot.Error{
+	return r.giveUp(ctx, delivery, j, codeAckMissing, snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrTimeout, Status: 504, Title: "Not acknowledged",
 		Detail: fmt.Sprintf("%d deliveries were not acknowledged within %s each", j.deliveries, j.command.Ack),
 	})

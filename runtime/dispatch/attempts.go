@@ -1,10 +1,12 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -76,26 +78,22 @@ func newJob(instance string, position int64, c engine.Command) *Job {
 // when it was not made, [Dispatcher.Resolve] when nobody knows.
 func (d *Dispatcher) Reserve(instance string, position int64, c engine.Command, since time.Time) (j *Job, ok bool) {
 	j = newJob(instance, position, c)
-	return j, d.can(c.Target) && d.reserve(j, since)
+	return j, d.outside.can(c.Target) && d.reserve(j, since)
 }
 
 // reserve finds a place for a command before it is claimed, or room to wait for
 // one, so that a node never claims more than it can hold. It may wait from since
 // on, for as long as its definition or the node says.
 func (d *Dispatcher) reserve(j *Job, since time.Time) bool {
-	j.To = admission.Destination(d.destination(j))
-	if j.command.GiveUp == 0 {
-		j.Late = since.Add(d.GiveUpAfter)
-	} else {
-		j.Late = since.Add(j.command.GiveUp)
-	}
-	return d.admission.Reserve(&j.Ticket)
+	j.To = admission.Destination(d.outside.destination(j))
+	j.Late = since.Add(cmp.Or(j.command.GiveUp, d.GiveUpAfter))
+	return d.Admission.Reserve(&j.Ticket)
 }
 
 // Cancel gives back what was reserved for commands that were not claimed.
 func (d *Dispatcher) Cancel(jobs ...*Job) {
 	for _, j := range jobs {
-		d.admission.Cancel(&j.Ticket)
+		d.Admission.Cancel(&j.Ticket)
 	}
 }
 
@@ -106,9 +104,9 @@ func (j *Job) Begun() bool { return j.Counted }
 // Launch has commands performed that this node has claimed.
 func (d *Dispatcher) Launch(jobs ...*Job) {
 	for _, j := range jobs {
-		d.track(j)
-		if !d.admission.Launch(&j.Ticket) {
-			d.untrack(j) // the node stops, and leaves it to the next
+		d.performing.track(j)
+		if !d.Admission.Launch(&j.Ticket) {
+			d.performing.untrack(j) // the node stops, and leaves it to the next
 		}
 	}
 }
@@ -135,8 +133,8 @@ func (d *Dispatcher) worker(work context.Context, j *Job) {
 		moved := d.perform(ctx, abort, j)
 		answer.Release()
 		if !moved {
-			d.untrack(j)
-			d.admission.Done(&j.Ticket)
+			d.performing.untrack(j)
+			d.Admission.Done(&j.Ticket)
 		}
 		if ctx.Err() != nil {
 			return
@@ -157,15 +155,15 @@ func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *J
 	if err != nil { // which is no attempt
 		if ctx.Err() == nil {
 			j.Counted = false
-			d.giveBack(ctx, j)
+			d.Record.giveBack(ctx, j)
 		}
 		return false
 	}
 	defer room.Release()
-	if wanted, err := d.began(ctx, j); !wanted || err != nil {
+	if wanted, err := d.Record.began(ctx, j); !wanted || err != nil {
 		if err != nil && ctx.Err() == nil {
 			d.Log.Error("command could not be begun; it will be performed again", "instance", j.Instance, "command", j.position, "error", err)
-			d.giveBack(ctx, j)
+			d.Record.giveBack(ctx, j)
 		}
 		return false
 	}
@@ -173,13 +171,13 @@ func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *J
 	if ctx.Err() != nil {
 		return false // withdrawn; or given up at shutdown: performed again elsewhere
 	}
-	d.admission.Left(&j.Ticket, healthOf(failure))
-	if failure == nil && d.goesOn(j) {
-		if d.admission.Move(&j.Ticket, admission.Destination(d.Performer.Destination(j.command))) {
+	d.Admission.Left(&j.Ticket, healthOf(failure))
+	if failure == nil && d.outside.goesOn(j) {
+		if d.Admission.Move(&j.Ticket, admission.Destination(d.Performer.Destination(j.command))) {
 			return true
 		}
 		j.Counted = false // it has not been sent
-		d.giveBack(ctx, j)
+		d.Record.giveBack(ctx, j)
 		return false
 	}
 	err = d.finish(ctx, j, output, failure)
@@ -189,7 +187,7 @@ func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *J
 	d.Log.Error("the result of a command could not be committed; it will be performed again",
 		"instance", j.Instance, "command", j.position, "error", err)
 	lost := snapshot.Error{Title: "Result not committed", Detail: err.Error()}
-	if err := d.retryCommit(ctx, func() error { return d.later(ctx, j, time.Minute, lost) }); err != nil && ctx.Err() == nil {
+	if err := retryCommit(ctx, func() error { return d.Record.later(ctx, j, time.Minute, lost) }); err != nil && ctx.Err() == nil {
 		d.Log.Error("command could not be given back", "instance", j.Instance, "command", j.position, "error", err)
 	}
 	return false
@@ -215,11 +213,11 @@ func (d *Dispatcher) finish(ctx context.Context, j *Job, output json.RawMessage,
 	case failure != nil:
 		return d.failed(ctx, j, failure)
 	case j.command.Ack > 0:
-		return d.delivered(ctx, j)
+		return d.Record.delivered(ctx, j)
 	case j.command.Token == "":
-		return d.done(ctx, j)
+		return d.Record.done(ctx, j)
 	}
-	return d.answer(ctx, j, Payload(output), turn.Step)
+	return d.Record.answer(ctx, j, Payload(output), turn.Step)
 }
 
 // failed commits that an attempt had no result: the time of the next one, or
@@ -228,24 +226,24 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 	j.unknown = j.unknown || f.Unknown
 	delay, again := d.Performer.Backoff(j.failures+1, j.Key)
 	if f.Retry && again && j.command.Token != "" {
-		if over, err := d.overtaken(ctx, j); over || err != nil {
+		if over, err := d.Record.overtaken(ctx, j); over || err != nil {
 			return err
 		}
-		err := d.answer(ctx, j, Failed(&f.Error, j.unknown), authors(j.command.Token, f.Error))
+		err := d.Record.answer(ctx, j, Failed(&f.Error, j.unknown), authors(j.command.Token, f.Error))
 		if !errors.Is(err, errOwnRetry) {
 			return err
 		}
 	}
 	if f.Retry && again {
-		return d.retryCommit(ctx, func() error { return d.later(ctx, j, max(delay, f.After), f.Error) })
+		return retryCommit(ctx, func() error { return d.Record.later(ctx, j, max(delay, f.After), f.Error) })
 	}
-	if over, err := d.overtaken(ctx, j); over || err != nil {
+	if over, err := d.Record.overtaken(ctx, j); over || err != nil {
 		return err
 	}
 	if j.command.Token == "" {
-		return d.undelivered(ctx, j, f.Error)
+		return d.Record.undelivered(ctx, j, f.Error)
 	}
-	return d.answer(ctx, j, Failed(&f.Error, j.unknown), turn.Step)
+	return d.Record.answer(ctx, j, Failed(&f.Error, j.unknown), turn.Step)
 }
 
 // errOwnRetry says that no policy of the author is for a failure, so that the
@@ -283,54 +281,51 @@ func Payload(output json.RawMessage) json.RawMessage {
 	if len(output) == 0 {
 		output = json.RawMessage("null")
 	}
-	b := make([]byte, 0, len(output)+12)
-	b = append(b, `{"output":`...)
-	b = append(b, output...)
-	return append(b, '}')
+	return slices.Concat([]byte(`{"output":`), output, []byte("}"))
 }
 
 // answer applies a result as the instance's next turn. When the turn cannot be
 // decided, the result goes to the signal queue, where the rules for failing
 // messages hold.
-func (d *Dispatcher) answer(ctx context.Context, j *Job, result json.RawMessage, decide turn.Decision) error {
-	now := d.Now()
+func (r Record) answer(ctx context.Context, j *Job, result json.RawMessage, decide turn.Decision) error {
+	now := r.Now()
 	env := signal.Envelope{
 		SignalID: j.command.Token + "/" + strconv.Itoa(j.attempt()), InstanceID: j.Instance, RuntimeProvider: signal.Provider,
 		Type: signal.TaskCompleted, WaitingToken: j.command.Token, OccurredAt: now, Payload: result,
 	}
 	unknown := false
-	return d.retryCommit(ctx, func() error {
+	return retryCommit(ctx, func() error {
 		if unknown { // a result that was applied would be recorded once more, as stale
-			if done, err := d.answered(ctx, j); done || err != nil {
+			if done, err := r.answered(ctx, j); done || err != nil {
 				return err
 			}
 		}
-		_, err := d.Turn(ctx, env, now, decide)
+		_, err := r.Turn(ctx, env, now, decide)
 		unknown = unknown || errors.Is(err, store.ErrUnknown)
 		var p *problem.Error
 		if !errors.As(err, &p) || p.Kind == problem.Unavailable {
 			return err
 		}
 		if body, e := env.Encode(); e == nil {
-			return d.Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+			return r.Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 		}
 		return err
 	})
 }
 
 // later gives a command back and announces it again for after the delay.
-func (d *Dispatcher) later(ctx context.Context, j *Job, delay time.Duration, e snapshot.Error) error {
+func (r Record) later(ctx context.Context, j *Job, delay time.Duration, e snapshot.Error) error {
 	note := e.Title + ": " + e.Detail
 	if j.command.Ack > 0 {
 		note = NoticeRetry + ": " + note
 	}
-	change, err := d.Again(j, delay, store.Claim{
-		Expect: d.Node, Attempts: j.failures + 1, Error: note, Delivered: j.delivered, Deliveries: j.deliveries,
+	change, err := r.Again(j, delay, store.Claim{
+		Expect: r.Node, Attempts: j.failures + 1, Error: note, Delivered: j.delivered, Deliveries: j.deliveries,
 	})
 	if err != nil {
 		return err
 	}
-	err = d.Writer.Commit(ctx, change)
+	err = r.Writer.Commit(ctx, change)
 	if errors.Is(err, store.ErrTaken) {
 		return nil // the wait is gone: nobody wants the result any more
 	}
@@ -340,8 +335,8 @@ func (d *Dispatcher) later(ctx context.Context, j *Job, delay time.Duration, e s
 // Again is the change that gives a command back by claim, and announces it for
 // after the delay. The announcement is known by its due time, which is the
 // row's.
-func (d *Dispatcher) Again(j *Job, delay time.Duration, claim store.Claim) (store.Change, error) {
-	now := d.Now()
+func (r Record) Again(j *Job, delay time.Duration, claim store.Claim) (store.Change, error) {
+	now := r.Now()
 	due := now.Add(delay).Truncate(time.Microsecond) // as stores keep it
 	body, err := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due).Encode()
 	claim.InstanceID, claim.Position, claim.NextAt, claim.Unknown = j.Instance, j.position, due, j.unknown
@@ -353,7 +348,7 @@ func (d *Dispatcher) Again(j *Job, delay time.Duration, claim store.Claim) (stor
 
 // retryCommit repeats f while the store does not answer. What it commits is guarded,
 // so a commit whose outcome is unknown may be tried again.
-func (d *Dispatcher) retryCommit(ctx context.Context, f func() error) error {
+func retryCommit(ctx context.Context, f func() error) error {
 	delay := 50 * time.Millisecond
 	for {
 		err := f()

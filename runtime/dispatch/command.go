@@ -22,7 +22,7 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	if err != nil {
 		return problem.Wrap(err, problem.Invalid, "signal.invalid", "announcement of a command")
 	}
-	row, ok, err := d.Entry(ctx, env.InstanceID, position)
+	row, ok, err := d.Record.Entry(ctx, env.InstanceID, position)
 	if err != nil {
 		return err
 	}
@@ -36,47 +36,47 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	if err != nil {
 		return err
 	}
-	if over, err := d.outdated(ctx, delivery, env, j, row); over || err != nil {
+	if over, err := d.Record.outdated(ctx, delivery, env, j, row); over || err != nil {
 		if err == nil {
 			err = delivery.Commit(ctx, store.Change{})
 		}
 		return err
 	}
-	if !d.can(j.command.Target) {
-		return d.pass(ctx, delivery, j)
+	if !d.outside.can(j.command.Target) {
+		return d.Record.pass(ctx, delivery, j)
 	}
 	if _, again := d.Performer.Backoff(j.failures, j.Key); j.failures > 0 && !again {
-		return d.exhausted(ctx, delivery, j, row.LastError)
+		return d.Record.exhausted(ctx, delivery, j, row.LastError)
 	}
 	if j.command.Ack > 0 && j.deliveries >= d.AckMax {
-		return d.unacknowledged(ctx, delivery, j)
+		return d.Record.unacknowledged(ctx, delivery, j)
 	}
 	if stop.Err() != nil {
 		return delivery.Release(ctx, context.Canceled)
 	}
 	if !d.reserve(j, env.OccurredAt) {
-		return d.put(ctx, delivery, j, row)
+		return d.Record.put(ctx, delivery, j, row)
 	}
-	if err := d.claim(ctx, delivery, j, row); err != nil {
+	if err := d.Record.claim(ctx, delivery, j, row); err != nil {
 		if errors.Is(err, store.ErrUnknown) {
 			d.Resolve(j)
 			return err
 		}
-		d.admission.Cancel(&j.Ticket)
+		d.Admission.Cancel(&j.Ticket)
 		if errors.Is(err, store.ErrTaken) {
 			return delivery.Commit(ctx, store.Change{})
 		}
 		return err
 	}
-	d.remind(j, row)
+	d.Record.remind(j, row)
 	d.Launch(j)
 	return nil
 }
 
 // Entry is what an instance's stream has at a position; ok is false when that is
 // nothing.
-func (d *Dispatcher) Entry(ctx context.Context, instance string, position int64) (row projections.Entry, ok bool, err error) {
-	rows, err := d.Streams.Stream(ctx, instance, position-1, 1)
+func (r Record) Entry(ctx context.Context, instance string, position int64) (row projections.Entry, ok bool, err error) {
+	rows, err := r.Streams.Stream(ctx, instance, position-1, 1)
 	if errors.Is(err, store.ErrNotFound) {
 		err = nil
 	}
@@ -86,13 +86,7 @@ func (d *Dispatcher) Entry(ctx context.Context, instance string, position int64)
 	return rows[0], true, nil
 }
 
-// Command is a command as its row has it. The problem is command.corrupt.
-func Command(row projections.Entry) (engine.Command, error) {
-	j, err := jobOf(row)
-	return j.command, err
-}
-
-// jobOf is a command as its row has it.
+// jobOf is a command as its row has it. The problem is command.corrupt.
 func jobOf(row projections.Entry) (*Job, error) {
 	var c engine.Command
 	err := json.Unmarshal(row.Data, &c)
@@ -110,11 +104,11 @@ func (j *Job) resume(row projections.Entry) {
 	j.failures, j.deliveries, j.delivered, j.note = row.Attempts, row.Deliveries, row.DeliveredAt, row.LastError
 }
 
-func (d *Dispatcher) claim(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {
+func (r Record) claim(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {
 	if awaiting(row) {
 		j.note = fmt.Sprintf("%s: delivery %d was not acknowledged within %s", noticeReminder, j.deliveries, j.command.Ack)
 	}
-	return delivery.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(d.Node, "")}})
+	return delivery.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(r.Node, "")}})
 }
 
 // hold is the claim of a node on a command, with the attempt that has begun.
@@ -131,25 +125,25 @@ func (j *Job) hold(node, expect string) store.Claim {
 
 // exhausted answers a command whose attempts are used up without an answer:
 // each was lost with the process that made it.
-func (d *Dispatcher) exhausted(ctx context.Context, delivery store.Delivery, j *Job, last string) error {
+func (r Record) exhausted(ctx context.Context, delivery store.Delivery, j *Job, last string) error {
 	e := snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Attempts used up",
 		Detail: strings.TrimSuffix(fmt.Sprintf("%d attempts were lost or failed: %s", j.failures, last), ": "),
 	}
-	return d.giveUp(ctx, delivery, j, undeliveredCode(j), e)
+	return r.giveUp(ctx, delivery, j, undeliveredCode(j), e)
 }
 
 // giveUp ends a command that will not be performed, by an error for who waits
 // for it, else by a dead letter.
-func (d *Dispatcher) giveUp(ctx context.Context, delivery store.Delivery, j *Job, reason string, e snapshot.Error) error {
+func (r Record) giveUp(ctx context.Context, delivery store.Delivery, j *Job, reason string, e snapshot.Error) error {
 	if j.command.Token == "" {
-		if err := delivery.Commit(ctx, d.Abandon(j, store.Claim{}, reason, e)); err != nil {
+		if err := delivery.Commit(ctx, r.Abandon(j, store.Claim{}, reason, e)); err != nil {
 			return err
 		}
-		d.Dead.Inc()
+		r.Dead.Inc()
 		return nil
 	}
-	if err := d.answer(ctx, j, Failed(&e, j.unknown), turn.Step); err != nil {
+	if err := r.answer(ctx, j, Failed(&e, j.unknown), turn.Step); err != nil {
 		return err
 	}
 	return delivery.Commit(ctx, store.Change{})
@@ -160,15 +154,15 @@ func (d *Dispatcher) giveUp(ctx context.Context, delivery store.Delivery, j *Job
 const passMax = 30
 
 // pass leaves a command to a node that can perform it.
-func (d *Dispatcher) pass(ctx context.Context, delivery store.Delivery, j *Job) error {
+func (r Record) pass(ctx context.Context, delivery store.Delivery, j *Job) error {
 	m := delivery.Message()
 	if m.Attempts >= passMax {
 		e := snapshot.Error{
 			Type: engine.ErrorBase + engine.ErrConfiguration, Status: 400, Title: "No performer",
 			Detail: fmt.Sprintf("no node can perform %q", j.command.Target),
 		}
-		return d.giveUp(ctx, delivery, j, undeliveredCode(j), e)
+		return r.giveUp(ctx, delivery, j, undeliveredCode(j), e)
 	}
-	due := d.Now().Add(d.Backoff(m.Attempts+1, j.Key))
-	return delivery.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Commands, Body: m.Body, Due: due, Priority: m.Priority, Attempts: m.Attempts + 1}}})
+	due := r.Now().Add(r.Backoff(m.Attempts+1, j.Key))
+	return delivery.Commit(ctx, store.Change{Send: []store.Send{m.Again(due, m.Attempts+1)}})
 }

@@ -84,18 +84,31 @@ type Config struct {
 // methods may be called from many goroutines.
 type Dispatcher struct {
 	Config
-	admission *admission.Admission[*Job]
-	jobs      chan *Job // to workers with nothing to do
-
-	mu         sync.Mutex
-	performing map[place]*Job // by this node; the newest of those at one place
+	Record     Record
+	Admission  *admission.Admission[*Job]
+	outside    outside
+	performing performing
+	jobs       chan *Job // to workers with nothing to do
 	work       context.Context
+}
+
+// Record writes what comes of commands, outside makes attempts at them.
+type (
+	Record  struct{ *Config }
+	outside struct{ *Config }
+)
+
+// performing are the commands that this node performs; the newest at a place is first.
+type performing struct {
+	mu   sync.Mutex
+	jobs map[place]*Job
 }
 
 // New makes a dispatcher that accepts nothing yet.
 func New(c Config) *Dispatcher {
-	d := &Dispatcher{Config: c, jobs: make(chan *Job), performing: map[place]*Job{}}
-	d.admission = admission.New(admission.Config[*Job]{
+	d := &Dispatcher{Config: c, jobs: make(chan *Job)}
+	d.Record, d.outside, d.performing.jobs = Record{&d.Config}, outside{&d.Config}, map[place]*Job{}
+	d.Admission = admission.New(admission.Config[*Job]{
 		Slots: c.Activities, PerHost: c.PerHost, BreakAfter: c.BreakAfter, BreakFor: c.BreakFor, Waiting: c.Waiting, WaitingBytes: c.WaitingBytes,
 		Now: c.Now, Start: d.start, Expired: d.expired, Opened: d.opened,
 	})
@@ -104,15 +117,13 @@ func New(c Config) *Dispatcher {
 
 // Accept has commands performed from now on, until work ends. Watch runs beside.
 func (d *Dispatcher) Accept(work context.Context) {
-	d.mu.Lock()
 	d.work = work
-	d.mu.Unlock()
-	d.admission.Accept()
+	d.Admission.Accept()
 }
 
 // Close takes nothing any more, gives back what waits, and returns when nothing
 // is performed.
 func (d *Dispatcher) Close(work context.Context) {
-	d.giveBack(work, d.admission.Close()...)
-	d.admission.Wait()
+	d.Record.giveBack(work, d.Admission.Close()...)
+	d.Admission.Wait()
 }

@@ -17,31 +17,31 @@ import (
 
 // can reports whether this node performs commands for target. Every node
 // publishes events.
-func (d *Dispatcher) can(target string) bool {
-	return target == engine.TargetEvent || target == engine.TargetLifecycle || d.Performer.Can(target)
+func (o outside) can(target string) bool {
+	return target == engine.TargetEvent || target == engine.TargetLifecycle || o.Performer.Can(target)
 }
 
 // attempt makes one attempt at a command, at the destination at which it is.
-func (d *Dispatcher) attempt(ctx context.Context, j *Job) (json.RawMessage, *engine.Failure) {
+func (o outside) attempt(ctx context.Context, j *Job) (json.RawMessage, *engine.Failure) {
 	switch j.command.Target {
 	case engine.TargetEvent:
-		return nil, d.emit(ctx, j)
+		return nil, o.emit(ctx, j)
 	case engine.TargetLifecycle:
-		return nil, d.Lifecycle(ctx, j.command, j.failures+1)
+		return nil, o.Lifecycle(ctx, j.command, j.failures+1)
 	}
-	return d.Performer.Perform(ctx, j.command, j.Key, j.attempt())
+	return o.Performer.Perform(ctx, j.command, j.Key, j.attempt())
 }
 
 // emit publishes an event: to the instances that listen for it, and then, as a
 // stage of its own, to the outside where the performer has a target for it. An
 // attempt after the first does both again; an instance takes an event once, and
 // the outside knows it by source and id.
-func (d *Dispatcher) emit(ctx context.Context, j *Job) *engine.Failure {
+func (o outside) emit(ctx context.Context, j *Job) *engine.Failure {
 	if j.inside {
-		_, failure := d.Performer.Perform(ctx, j.command, j.Key, j.attempt())
+		_, failure := o.Performer.Perform(ctx, j.command, j.Key, j.attempt())
 		return failure
 	}
-	if _, err := d.Publish(ctx, j.command.Input, j.command.Headers); err != nil {
+	if _, err := o.Publish(ctx, j.command.Input, j.command.Headers); err != nil {
 		kind := problem.KindOf(err)
 		return &engine.Failure{
 			Error: snapshot.Error{Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Event not routed", Detail: err.Error()},
@@ -52,25 +52,25 @@ func (d *Dispatcher) emit(ctx context.Context, j *Job) *engine.Failure {
 }
 
 // done ends a command that nobody waits for.
-func (d *Dispatcher) done(ctx context.Context, j *Job) error {
-	return d.ended(ctx, store.Change{Claims: []store.Claim{{
-		InstanceID: j.Instance, Position: j.position, Expect: d.Node, Done: true,
+func (r Record) done(ctx context.Context, j *Job) error {
+	return r.ended(ctx, store.Change{Claims: []store.Claim{{
+		InstanceID: j.Instance, Position: j.position, Expect: r.Node, Done: true,
 	}}})
 }
 
 // undelivered makes a dead letter of a command that nobody waits for.
-func (d *Dispatcher) undelivered(ctx context.Context, j *Job, e snapshot.Error) error {
-	d.Log.Error("command is undelivered and a dead letter now", "instance", j.Instance, "command", j.position, "target", j.command.Target, "error", e.Detail)
-	return d.ended(ctx, d.Abandon(j, store.Claim{Expect: d.Node}, undeliveredCode(j), e))
+func (r Record) undelivered(ctx context.Context, j *Job, e snapshot.Error) error {
+	r.Log.Error("command is undelivered and a dead letter now", "instance", j.Instance, "command", j.position, "target", j.command.Target, "error", e.Detail)
+	return r.ended(ctx, r.Abandon(j, store.Claim{Expect: r.Node}, undeliveredCode(j), e))
 }
 
-func (d *Dispatcher) ended(ctx context.Context, c store.Change) error {
-	err := d.retryCommit(ctx, func() error { return d.Writer.Commit(ctx, c) })
+func (r Record) ended(ctx context.Context, c store.Change) error {
+	err := retryCommit(ctx, func() error { return r.Writer.Commit(ctx, c) })
 	switch {
 	case errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrDuplicate):
 		return nil // another run of the command has ended it
 	case err == nil && c.DeadLetter != nil:
-		d.Dead.Inc()
+		r.Dead.Inc()
 	}
 	return err
 }
@@ -79,8 +79,8 @@ func (d *Dispatcher) ended(ctx context.Context, c store.Change) error {
 // it is a dead letter, and the command stays pending until an operator
 // replays that, with all its attempts and deliveries before it. Claim says who
 // has it.
-func (d *Dispatcher) Abandon(j *Job, claim store.Claim, reason string, e snapshot.Error) store.Change {
-	now := d.Now()
+func (r Record) Abandon(j *Job, claim store.Claim, reason string, e snapshot.Error) store.Change {
+	now := r.Now()
 	due := now.Truncate(time.Microsecond) // as stores keep it
 	envelope := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due)
 	body, _ := envelope.Encode() // ids of the store's own
@@ -93,7 +93,7 @@ func (d *Dispatcher) Abandon(j *Job, claim store.Claim, reason string, e snapsho
 		Claims: []store.Claim{claim},
 		DeadLetter: &projections.DeadLetter{
 			ID: uuid.Must(uuid.NewV7()).String(), Queue: string(store.Commands), InstanceID: j.Instance, Envelope: body, Reason: reason,
-			Detail: e.Title + ": " + e.Detail, Attempts: j.attempt(), Node: d.Node, EnqueuedAt: now, DiedAt: now,
+			Detail: e.Title + ": " + e.Detail, Attempts: j.attempt(), Node: r.Node, EnqueuedAt: now, DiedAt: now,
 		},
 	}
 }

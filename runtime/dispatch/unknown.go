@@ -26,26 +26,26 @@ func (d *Dispatcher) Resolve(list ...*Job) {
 func (d *Dispatcher) resolve(ctx context.Context, j *Job) {
 	begun, delay := time.Now(), 50*time.Millisecond
 	j.unresolved = true
-	for !d.track(j) {
+	for !d.performing.track(j) {
 		claimed, known, err := d.claimed(ctx, j)
-		if claimed && d.alone(j) {
-			d.sure(j)
+		if claimed && d.performing.alone(j) {
+			d.performing.sure(j)
 			d.Log.Info("a commit of unknown outcome was made; its command is performed", "instance", j.Instance, "command", j.position)
-			if !d.admission.Launch(&j.Ticket) {
-				d.untrack(j)
+			if !d.Admission.Launch(&j.Ticket) {
+				d.performing.untrack(j)
 			}
 			return
 		}
-		d.untrack(j)
+		d.performing.untrack(j)
 		over := err == nil && !claimed && time.Since(begun) > unknownFor
 		if known || over || !turn.Pause(ctx, delay) {
-			d.admission.Cancel(&j.Ticket)
+			d.Admission.Cancel(&j.Ticket)
 			return
 		}
 		delay = min(2*delay, 5*time.Second)
 	}
-	d.untrack(j) // it is performed already
-	d.admission.Cancel(&j.Ticket)
+	d.performing.untrack(j) // it is performed already
+	d.Admission.Cancel(&j.Ticket)
 }
 
 // claimed says whether this node has the command, or known that it is somebody
@@ -53,7 +53,7 @@ func (d *Dispatcher) resolve(ctx context.Context, j *Job) {
 // stands at its place may be another command: the turn was decided again, or the
 // same start was tried twice, and that one was made. Whoever made it performs it.
 func (d *Dispatcher) claimed(ctx context.Context, j *Job) (claimed, known bool, err error) {
-	row, ok, err := d.Entry(ctx, j.Instance, j.position)
+	row, ok, err := d.Record.Entry(ctx, j.Instance, j.position)
 	if !ok {
 		return false, false, err
 	}
@@ -78,19 +78,19 @@ func (d *Dispatcher) claimed(ctx context.Context, j *Job) (claimed, known bool, 
 }
 
 // answered says whether the result of a command has been applied.
-func (d *Dispatcher) answered(ctx context.Context, j *Job) (bool, error) {
-	row, ok, err := d.Entry(ctx, j.Instance, j.position)
+func (r Record) answered(ctx context.Context, j *Job) (bool, error) {
+	row, ok, err := r.Entry(ctx, j.Instance, j.position)
 	return ok && row.Processed != nil && *row.Processed, err
 }
 
 // track notes that this node performs a command, and reports whether it did so
 // before: a command that was given back may come again before its worker is
 // done. An unresolved job does not perform it.
-func (d *Dispatcher) track(j *Job) (again bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	j.next = d.performing[j.at()]
-	d.performing[j.at()] = j
+func (p *performing) track(j *Job) (again bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	j.next = p.jobs[j.at()]
+	p.jobs[j.at()] = j
 	for other := j.next; other != nil; other = other.next {
 		again = again || !other.unresolved
 	}
@@ -98,31 +98,31 @@ func (d *Dispatcher) track(j *Job) (again bool) {
 }
 
 // sure says that a tracked command is this node's.
-func (d *Dispatcher) sure(j *Job) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (p *performing) sure(j *Job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	j.unresolved = false
 }
 
-func (d *Dispatcher) untrack(j *Job) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	first := d.performing[j.at()]
+func (p *performing) untrack(j *Job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := p.jobs[j.at()]
 	at := &first
 	for *at != j {
 		at = &(*at).next
 	}
 	*at = j.next
 	if first == nil {
-		delete(d.performing, j.at())
+		delete(p.jobs, j.at())
 	} else {
-		d.performing[j.at()] = first
+		p.jobs[j.at()] = first
 	}
 }
 
 // alone says that nobody else on this node performs a tracked command.
-func (d *Dispatcher) alone(j *Job) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.performing[j.at()] == j && j.next == nil
+func (p *performing) alone(j *Job) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.jobs[j.at()] == j && j.next == nil
 }

@@ -19,33 +19,33 @@ import (
 const insideTarget = "inside"
 
 // destination is where a command goes first.
-func (d *Dispatcher) destination(j *Job) engine.Destination {
+func (o outside) destination(j *Job) engine.Destination {
 	if j.command.Target == engine.TargetEvent {
 		return engine.Destination{Target: insideTarget}
 	}
-	return d.Performer.Destination(j.command)
+	return o.Performer.Destination(j.command)
 }
 
 // goesOn reports whether a command has been performed at its first destination
 // only.
-func (d *Dispatcher) goesOn(j *Job) bool {
+func (o outside) goesOn(j *Job) bool {
 	if j.command.Target != engine.TargetEvent || j.inside {
 		return false
 	}
 	j.inside = true
-	return d.Performer.Can(engine.TargetEvent)
+	return o.Performer.Can(engine.TargetEvent)
 }
 
 // began counts the attempt of a command that has waited for its place, before
 // it is made: only what is in flight is an attempt. It reports false when
 // nobody wants the command any more.
-func (d *Dispatcher) began(ctx context.Context, j *Job) (bool, error) {
+func (r Record) began(ctx context.Context, j *Job) (bool, error) {
 	if j.Counted {
 		return true, nil
 	}
 	j.Counted = true
-	node := d.Node
-	err := d.retryCommit(ctx, func() error { return d.Writer.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(node, node)}}) })
+	node := r.Node
+	err := retryCommit(ctx, func() error { return r.Writer.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(node, node)}}) })
 	if errors.Is(err, store.ErrTaken) {
 		return false, nil
 	}
@@ -62,18 +62,16 @@ const (
 
 // put sends the announcement of a command for which this node has no room once
 // more, for later: the older the command, the later. That is no attempt at it.
-func (d *Dispatcher) put(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {
+func (r Record) put(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {
 	m := delivery.Message()
-	now := d.Now()
+	now := r.Now()
 	if !j.Late.After(now) {
-		d.GivenUp.Inc()
-		return d.giveUp(ctx, delivery, j, undeliveredCode(j), notSent("room on a node for commands to "+j.To.Target))
+		r.GivenUp.Inc()
+		return r.giveUp(ctx, delivery, j, undeliveredCode(j), notSent("room on a node for commands to "+j.To.Target))
 	}
 	delay := min(max(now.Sub(row.CreatedAt)/2, putDelay), putDelayMax)
-	d.Crowded.Inc()
-	return delivery.Commit(ctx, store.Change{Send: []store.Send{{
-		Queue: store.Commands, Body: m.Body, Due: now.Add(delay), Priority: m.Priority, Attempts: m.Attempts,
-	}}})
+	r.Crowded.Inc()
+	return delivery.Commit(ctx, store.Change{Send: []store.Send{m.Again(now.Add(delay), m.Attempts)}})
 }
 
 // giveBackBatch is how many commands one commit gives back.
@@ -81,43 +79,43 @@ const giveBackBatch = 100
 
 // giveBack announces commands again that this node has claimed and will not
 // perform. What cannot be given back is an orphan when the node has ended.
-func (d *Dispatcher) giveBack(ctx context.Context, jobs ...*Job) {
+func (r Record) giveBack(ctx context.Context, jobs ...*Job) {
 	for len(jobs) > 0 && ctx.Err() == nil {
 		n := min(len(jobs), giveBackBatch)
-		if err := d.retryCommit(ctx, func() error { return d.announce(ctx, jobs[:n]) }); err != nil && n > 1 {
+		if err := retryCommit(ctx, func() error { return r.announce(ctx, jobs[:n]) }); err != nil && n > 1 {
 			for _, j := range jobs[:n] { // one of them is done with, and refused all
-				d.giveBack(ctx, j)
+				r.giveBack(ctx, j)
 			}
 		} else if err != nil && !errors.Is(err, store.ErrTaken) && ctx.Err() == nil {
-			d.Log.Error("command could not be given back", "instance", jobs[0].Instance, "command", jobs[0].position, "error", err)
+			r.Log.Error("command could not be given back", "instance", jobs[0].Instance, "command", jobs[0].position, "error", err)
 		}
 		jobs = jobs[n:]
 	}
 }
 
 // announce gives commands back in one commit.
-func (d *Dispatcher) announce(ctx context.Context, jobs []*Job) error {
+func (r Record) announce(ctx context.Context, jobs []*Job) error {
 	var all store.Change
 	for _, j := range jobs {
-		claim := j.hold("", d.Node)
-		change, err := d.Again(j, 0, claim)
+		claim := j.hold("", r.Node)
+		change, err := r.Again(j, 0, claim)
 		if err != nil {
 			return err
 		}
 		all.Claims = append(all.Claims, change.Claims...)
 		all.Send = append(all.Send, change.Send...)
 	}
-	return d.Writer.Commit(ctx, all)
+	return r.Writer.Commit(ctx, all)
 }
 
 // expired gives up commands that have waited for a place for too long.
 func (d *Dispatcher) expired(jobs []*Job) {
 	for _, j := range jobs {
-		d.untrack(j)
+		d.performing.untrack(j)
 		err := d.giveUpWaiting(d.work, j)
 		if err != nil && d.work.Err() == nil {
 			d.Log.Error("command could not be given up; it waits again", "instance", j.Instance, "command", j.position, "error", err)
-			d.giveBack(d.work, j)
+			d.Record.giveBack(d.work, j)
 		}
 	}
 }
@@ -127,9 +125,9 @@ func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
 	d.GivenUp.Inc()
 	e := notSent(j.Why)
 	if j.command.Token == "" {
-		return d.undelivered(ctx, j, e)
+		return d.Record.undelivered(ctx, j, e)
 	}
-	return d.answer(ctx, j, Failed(&e, false), turn.Step)
+	return d.Record.answer(ctx, j, Failed(&e, false), turn.Step)
 }
 
 // notSent is the error of a command that has waited for a place until it was
@@ -139,6 +137,19 @@ func notSent(why string) snapshot.Error {
 		Type: engine.ErrorBase + engine.ErrCommunication, Status: 503, Title: "Not sent",
 		Detail: fmt.Sprintf("the command waited until it was given up, and was not sent: it waited for %s", why),
 	}
+}
+
+// WaitsFor says what a command waits for on this node before it is sent; "" =
+// it does not wait here.
+func (d *Dispatcher) WaitsFor(instance string, position int64) string {
+	d.performing.mu.Lock()
+	defer d.performing.mu.Unlock()
+	for j := d.performing.jobs[place{instance, position}]; j != nil; j = j.next {
+		if why := d.Admission.WaitsFor(&j.Ticket); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // opened tells that a breaker has opened.

@@ -16,14 +16,15 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Config wires the events of a node. All of it is required, but for TTL.
 type Config struct {
 	Writer      store.Writer
-	Waits       projections.WaitReader // where events find who waits for them
-	Events      store.Inbox            // those that are kept
+	Waits       backend.WaitReader // where events find who waits for them
+	Events      backend.Inbox      // those that are kept
 	Turns       *turn.Decider
 	Definitions turn.Definitions
 	Now         func() time.Time

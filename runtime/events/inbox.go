@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // keep stores an event before its waits are looked for.
@@ -19,7 +20,7 @@ func (b *Inbox) keep(ctx context.Context, eventType, key string, event json.RawM
 		return nil
 	}
 	now := b.Now()
-	return b.Events.KeepEvent(ctx, store.Event{Key: key, Type: eventType, ReceivedAt: now, ExpiresAt: now.Add(b.TTL), Body: event})
+	return b.Events.KeepEvent(ctx, backend.Event{Key: key, Type: eventType, ReceivedAt: now, ExpiresAt: now.Add(b.TTL), Body: event})
 }
 
 // reached forgets an event for which somebody waited.
@@ -78,7 +79,7 @@ func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope)
 			continue
 		}
 		seen["type "+w.Event] = true
-		err := b.eachKept(ctx, w.Event, func(e store.Event) error {
+		err := b.eachKept(ctx, w.Event, func(e backend.Event) error {
 			if seen[e.Key] || given >= snapshot.MaxBuffered {
 				return nil
 			}
@@ -110,11 +111,11 @@ func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope)
 }
 
 // eachKept calls f with every kept event that a wait for a type may be for.
-func (b *Inbox) eachKept(ctx context.Context, eventType string, f func(store.Event) error) error {
+func (b *Inbox) eachKept(ctx context.Context, eventType string, f func(backend.Event) error) error {
 	if eventType == engine.AnyType {
 		eventType = ""
 	}
-	var last store.Event
+	var last backend.Event
 	for {
 		page, err := b.Events.KeptEvents(ctx, eventType, b.Now(), last)
 		if err != nil {
@@ -125,7 +126,7 @@ func (b *Inbox) eachKept(ctx context.Context, eventType string, f func(store.Eve
 				return err
 			}
 		}
-		if len(page) < projections.MaxLimit && !projections.Full(page) {
+		if len(page) < projections.MaxLimit && !backend.Full(page) {
 			return nil
 		}
 	}

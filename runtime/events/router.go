@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
-	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -37,7 +37,7 @@ func (r *Router) PublishEvent(ctx context.Context, event json.RawMessage, header
 	if n := len(e.Type); n > signal.MaxKeyBytes {
 		return 0, problem.New(problem.Invalid, "event.invalid", "the type of the event has %d bytes; at most %d", n, signal.MaxKeyBytes)
 	}
-	signalID := "ce-" + projections.KeyHash(e.Source+"\x00"+e.ID)
+	signalID := "ce-" + correlation.KeyHash(e.Source+"\x00"+e.ID)
 	if err := r.Inbox.keep(ctx, e.Type, signalID, event); err != nil {
 		return 0, err
 	}
@@ -86,7 +86,7 @@ func (r *Router) routeAll(ctx context.Context, eventType string, event json.RawM
 func mayHaveMoved(before, now []string) bool {
 	versions := map[string]string{}
 	for _, spec := range slices.Concat(before, now) {
-		place, _ := projections.ParseSpec(spec)
+		place, _ := correlation.ParseSpec(spec)
 		if other, ok := versions[place.Name]; ok && other != place.Version {
 			return true
 		}
@@ -98,7 +98,7 @@ func mayHaveMoved(before, now []string) bool {
 // route sends an event to the instances that wait under one spec, but for the
 // waits that it was sent to before.
 func (r *Router) route(ctx context.Context, eventType, spec string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
-	place, ok := projections.ParseSpec(spec)
+	place, ok := correlation.ParseSpec(spec)
 	if !ok {
 		return fmt.Errorf("events: spec %q of a wait is not one", spec)
 	}
@@ -112,7 +112,7 @@ func (r *Router) route(ctx context.Context, eventType, spec string, event json.R
 	}
 	after := ""
 	for {
-		waits, err := r.Waits.Waits(ctx, eventType, spec, projections.KeyHash(key), after, eventFanOut)
+		waits, err := r.Waits.Waits(ctx, eventType, spec, correlation.KeyHash(key), after, eventFanOut)
 		if err != nil || len(waits) == 0 {
 			return err
 		}

@@ -17,10 +17,7 @@ import (
 
 // ends gives messages their ends, but for those that a turn commits: sent again for
 // later, given back, a dead letter.
-type ends struct {
-	*Config
-	metrics *metrics
-}
+type ends struct{ *Config }
 
 // resend is a message that comes again: sent for later, its bytes unchanged, or
 // given back.
@@ -37,7 +34,7 @@ func (e *ends) sendLater(ctx, stop context.Context, list ...resend) {
 	if len(list) > 1 && e.Joins {
 		var c store.Change
 		for i, s := range list {
-			c.Send = append(c.Send, s.send())
+			c.Send = append(c.Send, s.d.Message().Again(s.due, s.attempts))
 			if i > 0 {
 				c.Also = append(c.Also, s.d.Message())
 			}
@@ -51,7 +48,7 @@ func (e *ends) sendLater(ctx, stop context.Context, list ...resend) {
 	}
 	var back []resend
 	for _, s := range list {
-		if err := s.d.Commit(ctx, store.Change{Send: []store.Send{s.send()}}); err != nil {
+		if err := s.d.Commit(ctx, store.Change{Send: []store.Send{s.d.Message().Again(s.due, s.attempts)}}); err != nil {
 			s.cause = err
 			back = append(back, s)
 			continue
@@ -59,12 +56,6 @@ func (e *ends) sendLater(ctx, stop context.Context, list ...resend) {
 		e.retried(s)
 	}
 	e.release(ctx, stop, back...)
-}
-
-// send is the message as it is sent again.
-func (s *resend) send() store.Send {
-	m := s.d.Message()
-	return store.Send{Queue: m.Queue, Body: m.Body, Due: s.due, Priority: m.Priority, Attempts: s.attempts}
 }
 
 // retried says and counts that a message comes again.
@@ -75,7 +66,7 @@ func (e *ends) retried(s resend) {
 		level, by = slog.LevelDebug, "order"
 	}
 	e.Log.Log(context.Background(), level, "message failed and is tried again", "queue", m.Queue, "message", m.ID, "attempt", s.attempts, "due", s.due, "by", by, "error", s.cause)
-	e.metrics.retries.WithLabelValues(string(m.Queue), by).Inc()
+	e.Metrics.Retried(m.Queue, by)
 }
 
 // releaseMax bounds the pause before a message is given back: nobody else can
@@ -133,9 +124,9 @@ func (e *ends) toDeadLetter(ctx, stop context.Context, d store.Delivery, cause e
 		e.release(ctx, stop, resend{d: d, cause: err})
 		return
 	}
-	e.metrics.deadLetters.WithLabelValues(string(m.Queue)).Inc()
+	e.Metrics.DeadLetter(m.Queue)
 	var p *problem.Error
-	if errors.As(cause, &p) && e.Retries.blame(p).Sender {
+	if errors.As(cause, &p) && e.Retries.Blame(p).Sender {
 		return // the instance waits for another answer, or another event
 	}
 	if e.Suspend != nil && instance != "" {

@@ -24,7 +24,7 @@ type Retries struct {
 	Patience   time.Duration // how long a message that fails by a fault of the engine's own is tried again; negative = without end
 	OrderGrace time.Duration // how long one that was refused waits for one that should have come before it; negative = not at all
 	Now        func() time.Time
-	// Blame is what extras know of a problem; nil = nothing.
+	// Blame is what extras know of a problem.
 	Blame func(p *problem.Error) Blame
 }
 
@@ -33,13 +33,6 @@ type Blame struct {
 	Sender    bool // who sent the message is to blame, and its instance has nothing to do with it
 	Passing   bool // it may be over in a moment
 	Overtaken bool // it is perhaps for want of a message that was sent before
-}
-
-func (r *Retries) blame(p *problem.Error) Blame {
-	if r.Blame == nil {
-		return Blame{}
-	}
-	return r.Blame(p)
 }
 
 // owner is whose fault an error is, and so what is done about it. The kind of a
@@ -54,14 +47,17 @@ const (
 	byAuthor                // what the turn of a definition writes: its instance faults
 	byDatabase              // it takes nothing now: given back until it does
 	byNode                  // it has no memory to look at the message now: tried again until it has
+	byLock                  // another session has the rows of the instance: tried again until it has not
 	byUpgrade               // a newer node's: tried again until one has it
 	byDamage                // what is stored is damaged: a dead letter, to be replayed after a restore
 )
 
 // owners are their names, as labels.
 var owners = map[owner]string{
-	byUs: "engine", bySender: "sender", byAbsence: "absence", byAuthor: "author", byDatabase: "database", byNode: "node", byUpgrade: "upgrade", byDamage: "damage",
+	byUs: "engine", bySender: "sender", byAbsence: "absence", byAuthor: "author", byDatabase: "database", byNode: "node", byLock: "lock", byUpgrade: "upgrade", byDamage: "damage",
 }
+
+var ownerOfCode = map[string]owner{memory.CodeBusy: byNode, "store.locked": byLock, "snapshot.newer": byUpgrade}
 
 // ownerOf says whose fault it is that a message could not be handled.
 func (r *Retries) ownerOf(err error) owner {
@@ -78,20 +74,18 @@ func (r *Retries) ownerOf(err error) owner {
 		return byDatabase
 	case !errors.As(err, &p):
 		return byUs
-	case r.blame(p).Passing, p.Code == "store.value": // of no turn
+	case r.Blame(p).Passing, p.Code == "store.value": // of no turn
 		return byAbsence
+	case ownerOfCode[p.Code] != byUs:
+		return ownerOfCode[p.Code]
 	case strings.HasPrefix(p.Code, "store."):
 		if p.Kind == problem.Unavailable || p.Code == "store.corrupt" {
 			return byDatabase
 		}
 		return byUs
-	case p.Code == memory.CodeBusy:
-		return byNode
-	case p.Code == "snapshot.newer":
-		return byUpgrade
 	case p.Kind == problem.Internal && strings.HasSuffix(p.Code, ".corrupt"):
 		return byDamage
-	case p.Kind == problem.Invalid, p.Kind == problem.TooLarge, r.blame(p).Sender:
+	case p.Kind == problem.Invalid, p.Kind == problem.TooLarge, r.Blame(p).Sender:
 		return bySender
 	case p.Kind == problem.NotFound, p.Kind == problem.Conflict, p.Kind == problem.Denied:
 		return byAbsence
@@ -129,20 +123,19 @@ func (r *Retries) fate(m store.Message, err error) fate {
 	if err == nil || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) {
 		return ended
 	}
-	var behind *turn.Behind
-	if errors.As(err, &behind) {
-		if r.fate(m, behind.Cause) == released {
-			return released
-		}
+	// Also behind one that was given back: what is given back waits for its turn anew,
+	// and so would all that came after it, each behind the next.
+	if errors.As(err, new(*turn.Behind)) {
 		return followed
 	}
 	switch r.ownerOf(err) {
 	case byDatabase:
 		return released
-	case byNode, byUpgrade:
+	case byNode, byLock, byUpgrade:
 		return waited
 	case bySender:
-		if r.overtaken(err) && r.grace(m) > 0 {
+		var p *problem.Error // or it was refused for want of one before it
+		if errors.As(err, &p) && r.Blame(p).Overtaken && r.grace(m) > 0 {
 			return refused
 		}
 		return deadLettered
@@ -163,12 +156,6 @@ func (r *Retries) fate(m store.Message, err error) fate {
 // Blocks says that the messages of an instance behind one that ended in err wait
 // for it.
 func (r *Retries) Blocks(m store.Message, err error) bool { return r.fate(m, err).blocks() }
-
-// overtaken says that a message may have been refused for want of one before it.
-func (r *Retries) overtaken(err error) bool {
-	var p *problem.Error
-	return errors.As(err, &p) && r.blame(p).Overtaken
-}
 
 // waitedFor is how long a message has waited before its retry n, about; no
 // longer than needed to pass limit.

@@ -17,6 +17,7 @@ import (
 type hold struct {
 	until time.Time // when it is given up: another node must have had the first
 	due   time.Time // of the first
+	tries int       // of firsts that another session's lock was in the way of
 	grace time.Duration
 	cause error
 	line  []string        // signal ids of those that were sent again and have not come, in order
@@ -42,7 +43,8 @@ const (
 	heldLate  = 200 * time.Millisecond // after which it is asked whether another node has had the first
 	heldLooks = 64                     // that one turn asks for
 
-	seenGrace = 3 * holdPauseMax // after the first was given up, for the next that was seen
+	lockedMax, lockedGap = 15 * time.Second, 200 * time.Millisecond // before one comes again that met another session's lock, and those behind it
+	seenGrace            = 3 * holdPauseMax                         // after the first was given up, for the next that was seen
 )
 
 // lines are the instances one of whose messages is tried again at a time: those
@@ -185,12 +187,16 @@ func (l *lines) hold(p *post, now, due time.Time, grace time.Duration, cause err
 		l.held[id] = h
 	}
 	if first := !ok || !follows; first {
+		if problem.CodeOf(cause) == "store.locked" { // each time for longer
+			h.tries++
+			due = now.Add(min(due.Sub(now)/8<<min(h.tries, 16), lockedMax))
+		}
 		h.due, h.grace = due, grace
 		if until := due.Add(grace); until.After(h.until) {
 			h.until = until
 		}
 	} else if late := min(now.Sub(h.due)/4, holdPauseMax); h.due.After(due) {
-		due = h.due
+		due = h.due.Add(lockedGap * time.Duration(min(h.tries, 1)))
 	} else if due.Before(now.Add(late)) {
 		due = now.Add(late)
 	}

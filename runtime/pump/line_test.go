@@ -173,7 +173,7 @@ func (g given) Release(context.Context, error) error { *g.times++; return nil }
 // behind it: what the store could not take of those is given back as ever.
 func TestMessagesBehindACallAreGivenBack(t *testing.T) {
 	t.Parallel()
-	c := &Config{Now: time.Now, Log: slog.New(slog.DiscardHandler), Retries: &Retries{}}
+	c := &Config{Now: time.Now, Log: slog.New(slog.DiscardHandler), Retries: &Retries{Blame: noBlame}}
 	s := &server{Config: c, lines: newLines(), ends: &ends{Config: c}}
 	full := problem.New(problem.Unavailable, "store.full", "the disk is full")
 	times := 0
@@ -182,5 +182,28 @@ func TestMessagesBehindACallAreGivenBack(t *testing.T) {
 	s.sendAgain(t.Context(), []*post{call, message})
 	if times != 1 || !message.settled {
 		t.Errorf("given back %d times, settled %t", times, message.settled)
+	}
+}
+
+// An instance that another session has locked is tried by one worker, after pauses
+// that double: those behind come when that try is over.
+func TestALockIsTriedByOneAndLessOften(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	at := func(sid string) *post {
+		return &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i", SignalID: sid}, Delivery: delivered{}}}
+	}
+	l := newLines()
+	locked := problem.New(problem.Unavailable, "store.locked", "x")
+	pause := time.Second / 4
+	for range 12 {
+		due := l.hold(at("first"), now, now.Add(time.Second), holdGrace, locked, false)
+		if want := now.Add(min(pause, lockedMax)); !due.Equal(want) {
+			t.Fatalf("it comes after %s, want %s", due.Sub(now), want.Sub(now))
+		}
+		if behind := l.hold(at("second"), now, now.Add(holdPause), holdGrace, locked, true); behind.Sub(due) != lockedGap {
+			t.Fatalf("the one behind comes %s after it", behind.Sub(due))
+		}
+		now, pause = due, 2*pause
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -42,11 +43,10 @@ type post struct {
 	wake    chan bool       // of any other; true: it is at the front and serves; false: it has been served
 }
 
-// queued says that the post came through the signal queue: such posts of an
-// instance keep their order, also when one is tried again. What becomes of a
-// message that another post stands for is that one's to say.
+// queued says that the post came through the signal queue: those of an instance keep their order, also when one is
+// tried again, but for an operator's, which may be about that one. What another post stands for is that one's.
 func (p *post) queued() bool {
-	return p.Delivery != nil && !p.noted && p.Delivery.Message().Queue == store.Signals
+	return p.Delivery != nil && !p.noted && p.Delivery.Message().Queue == store.Signals && p.Envelope.Type != signal.OperatorRequest
 }
 
 // mailboxes are those of a node. A mailbox exists while it has a post.

@@ -56,6 +56,7 @@ type Config struct {
 	Retries *Retries
 	Log     *slog.Logger
 	Now     func() time.Time
+	Metrics Metrics
 
 	Handlers map[signal.Type]*Handler
 	// OnCommand handles a message of the command queue. Its worker waits for a
@@ -66,24 +67,35 @@ type Config struct {
 	// Suspend suspends the instance of a dead letter; nil = it is left as it is.
 	Suspend func(ctx context.Context, instance string) error
 
-	AtOnce   int // messages handled at once, whatever their queue
-	CrashMax int // processes a message may kill before it is a dead letter
+	Hands    Hands // what the workers have in hand
+	AtOnce   int   // messages handled at once, whatever their queue
+	CrashMax int   // processes a message may kill before it is a dead letter
+}
+
+// Metrics counts what becomes of messages.
+type Metrics interface {
+	Retried(q store.Queue, by string) // by whose fault
+	DeadLetter(q store.Queue)
+}
+
+// Hands is told of each delivery that a worker takes, and that it has left it.
+type Hands interface {
+	Take(d store.Delivery)
+	Leave(d store.Delivery)
 }
 
 // Pump receives the messages of a node, and has the mailboxes of its instances.
 // Its methods may be called from many goroutines.
 type Pump struct {
 	Config
-	metrics metrics
-	hands   hands
-	server  *server
-	ends    *ends
+	server *server
+	ends   *ends
 }
 
 // New makes a pump that receives nothing yet.
 func New(c Config) *Pump {
-	u := &Pump{Config: c, metrics: newMetrics()}
-	u.ends = &ends{Config: &u.Config, metrics: &u.metrics}
+	u := &Pump{Config: c}
+	u.ends = &ends{&u.Config}
 	u.server = &server{
 		Config: &u.Config, ends: u.ends, mail: newMailboxes(), lines: newLines(), slots: make(chan struct{}, c.AtOnce),
 	}
@@ -128,9 +140,9 @@ func (u *Pump) Consume(ctx, stop context.Context, q store.Queue) error {
 			continue
 		}
 		failures = 0
-		u.hands.take(d)
+		u.Hands.Take(d)
 		u.handle(ctx, stop, d)
-		u.hands.leave(d)
+		u.Hands.Leave(d)
 	}
 }
 
@@ -232,7 +244,7 @@ func (u *Pump) deliver(ctx, stop context.Context, d store.Delivery, env signal.E
 		return h.Outside(ctx, d, env)
 	}
 	// Put it back for the remainder.
-	return d.Commit(ctx, store.Change{Send: []store.Send{{Queue: m.Queue, Body: m.Body, Due: env.DueAt, Priority: m.Priority, Attempts: m.Attempts}}})
+	return d.Commit(ctx, store.Change{Send: []store.Send{m.Again(env.DueAt, m.Attempts)}})
 }
 
 // Turn gives a signal to its instance, through the mailbox, and returns what it

@@ -66,7 +66,7 @@ func (s *server) serve(ctx context.Context, posts []*post) {
 			p.Err = err
 			continue
 		}
-		s.Turns.Count(did)
+		s.Turns.Metrics.Count(did)
 		p.Out, p.Err = &engine.Outcome{Disposition: did}, nil
 		p.Left = p.Delivery != nil
 	}
@@ -203,7 +203,7 @@ func (s *server) detached(ctx context.Context) (context.Context, context.CancelF
 // been applied: what it did may be why it cannot be done again (B7). Otherwise
 // it is the cause.
 func (s *server) repeated(ctx context.Context, env signal.Envelope, cause error) error {
-	if k := problem.KindOf(cause); env.Type != signal.ExternalSignal || k == problem.Internal || k == problem.Unavailable || k == problem.NotFound {
+	if k := problem.KindOf(cause); env.Type != signal.ExternalSignal && env.Type != signal.OperatorRequest || k == problem.Internal || k == problem.Unavailable || k == problem.NotFound {
 		return cause
 	}
 	recorded, err := s.Streams.Recorded(ctx, env.InstanceID, env.SignalID)

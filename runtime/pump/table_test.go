@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -53,15 +54,25 @@ func (m *told) Commit(_ context.Context, c store.Change) error {
 	return nil
 }
 
+// uncounted counts nothing.
+type uncounted struct{}
+
+func (uncounted) Retried(store.Queue, string)                   {}
+func (uncounted) DeadLetter(store.Queue)                        {}
+func (uncounted) Count(engine.Disposition)                      {}
+func (uncounted) Conflicted()                                   {}
+func (uncounted) Signals(int)                                   {}
+func (uncounted) Committed(*snapshot.Snapshot, *engine.Outcome) {}
+
 // handled has a pump with a table handle a message.
 func (m *told) handled(t *testing.T, table map[signal.Type]*Handler, suspend bool) {
 	t.Helper()
 	now := time.Now
-	retries := &Retries{Max: 2, Delay: time.Second, DelayMax: time.Minute, Now: now}
+	retries := &Retries{Max: 2, Delay: time.Second, DelayMax: time.Minute, Now: now, Blame: noBlame}
 	c := Config{
-		Ledger: m, Joins: true, Streams: m, Node: "n", Retries: retries, Log: slog.New(slog.DiscardHandler), Now: now, Handlers: table, AtOnce: 1, CrashMax: 3,
+		Ledger: m, Joins: true, Streams: m, Node: "n", Retries: retries, Log: slog.New(slog.DiscardHandler), Now: now, Handlers: table, AtOnce: 1, CrashMax: 3, Metrics: uncounted{},
 		Turns: turn.New(turn.Config{
-			Writer: m, Joins: true, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, Cache: cache.New(1 << 10), Blocks: retries.Blocks,
+			Writer: m, Joins: true, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, Cache: cache.New(1 << 10), Blocks: retries.Blocks, Metrics: uncounted{},
 		}),
 		OnCommand: func(_, _ context.Context, d store.Delivery, _ signal.Envelope) error {
 			m.note("announced")

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Events of a task beside those of the engine.
@@ -36,7 +37,7 @@ func (ts *Tasks) ClaimTask(ctx context.Context, id, user string, groups []string
 		if err := mayDo(t, user, groups); err != nil {
 			return nil, err
 		}
-		role, _ := t.MayClaim(user, groups)
+		role, _ := humantask.Candidate(backend.Asked(t), user, groups)
 		return &store.TaskEdit{Status: projections.TaskReserved, Assignee: user, Role: role, Event: projections.TaskEvent{Event: taskClaimed, Actor: user}}, nil
 	})
 }
@@ -106,7 +107,7 @@ func (ts *Tasks) ClaimNext(ctx context.Context, user string, groups []string, co
 	if count < 1 || count > ClaimMax {
 		return nil, problem.New(problem.Invalid, "task.count", "%d tasks cannot be claimed at once", count).WithHint("1 to %d", ClaimMax)
 	}
-	return ts.Tasks.ClaimNext(ctx, store.NextClaim{User: user, Groups: groups, Limit: count, Event: taskClaimed, At: ts.Now()})
+	return ts.Tasks.ClaimNext(ctx, backend.NextClaim{User: user, Groups: groups, Limit: count, Event: taskClaimed, At: ts.Now()})
 }
 
 // handOn gives a task to a user in person, or to nobody.
@@ -122,12 +123,12 @@ func handOn(t projections.Task, event, actor, to string) (*store.TaskEdit, error
 // mayDo checks who may claim a task: nobody excluded; when candidates are
 // named, one of them.
 func mayDo(t projections.Task, user string, groups []string) error {
-	k := t.Asked()
-	if _, ok := engine.Candidate(k, user, groups); ok {
+	k := backend.Asked(t)
+	if _, ok := humantask.Candidate(k, user, groups); ok {
 		return nil
 	}
 	k.ExcludedUsers = nil
-	if _, ok := engine.Candidate(k, user, groups); ok {
+	if _, ok := humantask.Candidate(k, user, groups); ok {
 		return excluded(t, user)
 	}
 	return problem.New(problem.Denied, "task.denied", "%s is no candidate for task %s", user, t.ID).

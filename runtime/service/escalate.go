@@ -6,9 +6,11 @@ import (
 	"errors"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Escalations are the edits of the tasks that a turn escalates. Who is a
@@ -38,7 +40,7 @@ func (ts *Tasks) Escalations(ctx context.Context, out *engine.Outcome) ([]store.
 
 func escalation(t projections.Task, out *engine.Outcome) (store.TaskEdit, error) {
 	at := out.Snapshot.UpdatedAt
-	k := engine.Escalate(t.Asked())
+	k := humantask.Escalate(backend.Asked(t))
 	data, err := json.Marshal(map[string]any{"from": t.Assignee, "to": append([]string{}, k.EscalateTo...)})
 	e := store.TaskEdit{
 		ID: t.ID, Version: t.Version, Status: t.Status, Assignee: k.Assignee, Role: t.Role,

@@ -11,10 +11,12 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/migration"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // MaxMigration bounds how long one call of Migrate moves instances. What is
@@ -50,8 +52,8 @@ func (g *Migrator) Migrate(ctx context.Context, m definition.Migration) (definit
 		return report, err
 	}
 	report.From, report.To, report.Pointers = from.Ref(), to.Ref(), m.Pointers
-	a, ok1 := from.(engine.Migratable)
-	b, ok2 := to.(engine.Migratable)
+	a, ok1 := from.(migration.Migratable)
+	b, ok2 := to.(migration.Migratable)
 	if ok1 && ok2 {
 		report.Changes = definition.Diff(a.Document(), b.Document())
 		if m.DryRun && m.Pointers == nil {
@@ -92,11 +94,11 @@ var live = []snapshot.Status{snapshot.Pending, snapshot.Running, snapshot.Waitin
 // are. An instance whose status changes while it looks may be missed; it is
 // found by the next call.
 func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, report *definition.MigrationReport) ([]string, error) {
-	counts := map[engine.Position]int{}
+	counts := map[migration.Position]int{}
 	seen := map[string]bool{}
 	var ids []string
 	for _, status := range live {
-		q := projections.InstanceQuery{Definition: report.From.Name, Status: string(status), Limit: projections.MaxLimit}
+		q := backend.InstanceQuery{Definition: report.From.Name, Status: string(status), Limit: projections.MaxLimit}
 		for {
 			page, err := g.Instances.Instances(ctx, q)
 			if err != nil {
@@ -126,7 +128,7 @@ func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, r
 		}
 	}
 	report.Live, report.Left = len(ids), len(ids)
-	for _, p := range slices.SortedFunc(maps.Keys(counts), func(a, b engine.Position) int {
+	for _, p := range slices.SortedFunc(maps.Keys(counts), func(a, b migration.Position) int {
 		return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Problem, b.Problem))
 	}) {
 		report.Positions = append(report.Positions, definition.LivePosition{Pointer: p.Pointer, To: p.To, Problem: p.Problem, Instances: counts[p]})
@@ -159,7 +161,7 @@ var errElsewhere = errors.New("service: closed, or under another version")
 func (g *Migrator) migrate(ctx context.Context, plan *definition.MigrationPlan, id, actor string) (moved bool, err error) {
 	from, _ := plan.Refs()
 	now := g.Now()
-	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: signal.ActorHeader(actor)}
+	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: ActorHeader(actor)}
 	_, err = g.Pump.Turn(ctx, env, now, func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if snap.Status.Closed() || snap.Definition != from {
 			return nil, errElsewhere

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // Snapshot returns an instance's last committed snapshot. Problem:
@@ -41,17 +43,40 @@ func (o *Operator) Takes(ctx context.Context, s snapshot.Snapshot) ([]string, er
 // instance.unknown and those of engine.Operate.
 func (o *Operator) Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error) {
 	now := o.Now()
-	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: signal.ActorHeader(actor)}
-	out, err := o.Pump.Turn(ctx, env, now, func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: ActorHeader(actor)}
+	out, err := o.Pump.Turn(ctx, env, now, o.decision(ctx, op, output))
+	return out.Snapshot, err
+}
+
+// OnRequest has an OperatorRequest from the queue decided as Operate decides. One
+// that is refused is a dead letter with the code that the API gives.
+func (o *Operator) OnRequest(ctx context.Context, s *turn.Signal) {
+	var request struct {
+		Operation engine.Operation `json:"operation"`
+		Output    json.RawMessage  `json:"output"`
+	}
+	if err := jsonv2.Unmarshal(s.Envelope.Payload, &request); err != nil {
+		request.Operation = "" // which is none
+	}
+	s.Decide = o.decision(ctx, request.Operation, request.Output)
+}
+
+// Refusals are the codes with which an operation is refused.
+var Refusals = []string{
+	"instance.closed", "instance.not-faulted", "instance.compensated", "instance.suspended", "instance.not-suspended", "instance.faulted",
+	"effect.undecided", "operation.unknown",
+}
+
+func (o *Operator) decision(ctx context.Context, op engine.Operation, output json.RawMessage) turn.Decision {
+	return func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if op == engine.RetrySame {
 			var err error
 			if in.Requests, err = o.requests(ctx, snap); err != nil {
 				return nil, err
 			}
 		}
-		return engine.Operate(def, *snap, op, output, in)
-	})
-	return out.Snapshot, err
+		return operate.Operate(def, *snap, op, output, in)
+	}
 }
 
 // requests are the commands of an instance whose outcome is unknown, as their

@@ -19,6 +19,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Services is all of them, with the methods of each.
@@ -44,7 +45,7 @@ type Pump interface {
 // Starts begins instances.
 type Starts struct {
 	Writer    store.Writer
-	Instances projections.InstanceReader
+	Instances backend.InstanceReader
 	Turns     *turn.Decider
 	Pump      Pump
 	Signals   *Signals // gets the signal of a start whose instance is there
@@ -67,7 +68,7 @@ type Signals struct {
 // Tasks works on human tasks.
 type Tasks struct {
 	Writer store.Writer
-	Tasks  store.TaskStore
+	Tasks  backend.TaskStore
 	Pump   Pump
 	Now    func() time.Time
 
@@ -94,7 +95,7 @@ type Operator struct {
 
 // Migrator compares versions of a definition and moves instances between them.
 type Migrator struct {
-	Instances   projections.InstanceReader
+	Instances   backend.InstanceReader
 	Pump        Pump
 	Definitions turn.Definitions
 	Operator    *Operator
@@ -104,6 +105,14 @@ type Migrator struct {
 // DeadLetters works on dead letters.
 type DeadLetters struct {
 	Writer      store.Writer
-	DeadLetters store.DeadLetterStore
+	DeadLetters backend.DeadLetterStore
 	Commands    Commands
+}
+
+// ActorHeader is the header that says who has sent a signal; nil for nobody.
+func ActorHeader(actor string) map[string]string {
+	if actor == "" {
+		return nil
+	}
+	return map[string]string{signal.HeaderActor: actor}
 }

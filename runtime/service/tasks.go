@@ -10,12 +10,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // editTask changes an open task as edit says, again when somebody was faster.
@@ -30,7 +32,7 @@ func (ts *Tasks) editTask(ctx context.Context, id string, edit func(projections.
 		if err != nil || e == nil {
 			return t, err
 		}
-		if slices.Contains(projections.Names(t.ExcludedUsers), e.Assignee) {
+		if slices.Contains(backend.Names(t.ExcludedUsers), e.Assignee) {
 			return t, excluded(t, e.Assignee)
 		}
 		e.ID, e.Version = id, t.Version
@@ -134,7 +136,7 @@ func mayComplete(t projections.Task, user string, groups []string, outcome strin
 	if t.Assignee != user {
 		return problem.New(problem.Denied, "task.not-yours", "task %s is reserved for %s, not for %s", t.ID, t.Assignee, user)
 	}
-	if slices.Contains(projections.Names(t.ExcludedUsers), user) {
+	if slices.Contains(backend.Names(t.ExcludedUsers), user) {
 		return excluded(t, user)
 	}
 	if t.Role != "" && groups != nil { // what the groups are now counts, not what they were when they claimed it (B3)
@@ -142,10 +144,10 @@ func mayComplete(t projections.Task, user string, groups []string, outcome strin
 			return err
 		}
 	}
-	if n := utf8.RuneCountInString(outcome); n > engine.MaxName {
-		return problem.New(problem.Invalid, "task.invalid-outcome", "the outcome of task %s has %d characters; at most %d", t.ID, n, engine.MaxName)
+	if n := utf8.RuneCountInString(outcome); n > humantask.MaxName {
+		return problem.New(problem.Invalid, "task.invalid-outcome", "the outcome of task %s has %d characters; at most %d", t.ID, n, humantask.MaxName)
 	}
-	if outcomes := projections.Names(t.Outcomes); len(outcomes) > 0 && !slices.Contains(outcomes, outcome) {
+	if outcomes := backend.Names(t.Outcomes); len(outcomes) > 0 && !slices.Contains(outcomes, outcome) {
 		return problem.New(problem.Invalid, "task.invalid-outcome", "outcome %q is not one of task %s", outcome, t.ID).
 			WithHint("one of %s", strings.Join(outcomes, ", "))
 	}
@@ -155,7 +157,7 @@ func mayComplete(t projections.Task, user string, groups []string, outcome strin
 // answers checks what a person answers against the form. It is the person who
 // is told, and may answer again: the workflow sees only what fits.
 func (ts *Tasks) answers(t projections.Task, data json.RawMessage) error {
-	raw, ok := engine.FormSchema(t.Form)
+	raw, ok := humantask.FormSchema(t.Form)
 	if !ok {
 		return nil
 	}
@@ -191,7 +193,7 @@ func completion(t projections.Task, user, outcome string, data json.RawMessage, 
 	}
 	env := signal.Envelope{
 		SignalID: signal.Bounded("task-" + t.ID), InstanceID: t.InstanceID, Type: signal.TaskCompleted, WaitingToken: t.Token,
-		OccurredAt: now, Headers: signal.ActorHeader(user), Payload: body,
+		OccurredAt: now, Headers: ActorHeader(user), Payload: body,
 	}
 	_, err = env.Encode() // the same limits as through a queue
 	return env, err

@@ -9,11 +9,12 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // desk is a store with one task, whose commits are too late for a while.
 type desk struct {
-	store.TaskStore
+	backend.TaskStore
 	store.Writer
 	task  projections.Task
 	late  int

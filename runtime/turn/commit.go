@@ -22,7 +22,7 @@ func (d *Decider) Begin(ctx context.Context, to store.Writer, env signal.Envelop
 	if err != nil {
 		return Committed{}, err
 	}
-	room, err := d.room(ctx, &snapshot.Snapshot{}, len(start.Input))
+	room, err := d.Room(ctx, &snapshot.Snapshot{}, len(start.Input))
 	if err != nil {
 		return Committed{}, err
 	}
@@ -41,7 +41,7 @@ func (d *Decider) Begin(ctx context.Context, to store.Writer, env signal.Envelop
 		}
 	}
 	if err == nil {
-		d.Count(t.out.Disposition)
+		d.Metrics.Count(t.out.Disposition)
 	}
 	return c, err
 }
@@ -60,9 +60,9 @@ func (d *Decider) write(ctx context.Context, t *turn) (Committed, error) {
 	}
 	for _, s := range t.signals {
 		s.Left = s.Delivery != nil && s.Delivery != t.to && !d.Joins
-		d.Count(s.Out.Disposition)
+		d.Metrics.Count(s.Out.Disposition)
 	}
-	d.metrics.signals.Observe(float64(len(t.signals)))
+	d.Metrics.Signals(len(t.signals))
 	return c, nil
 }
 
@@ -94,7 +94,7 @@ func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 		*buffer = encoded
 		buffers.Put(buffer)
 	}
-	d.countMissed(t.prev, out)
+	d.Metrics.Committed(t.prev, out)
 	return c, nil
 }
 
@@ -137,7 +137,7 @@ func (d *Decider) change(ctx context.Context, t *turn, encoded []byte, claims Cl
 	if change.Send, err = Sends(rows, out, now); err != nil {
 		return change, Output(err)
 	}
-	return change, d.Amend(ctx, out, &change)
+	return change, d.Amend(ctx, t.prev, out, &change)
 }
 
 // messages are the version that a turn was decided on and the messages that its
@@ -154,8 +154,7 @@ func (t *turn) messages(joins bool) (over int64, also []store.Message) {
 	return over, also
 }
 
-// Sends are the messages of a commit: the turn's own, and an announcement of
-// every command that nobody claimed.
+// Sends are the messages of a commit: the turn's own, and an announcement of every command that nobody claimed.
 func Sends(rows projections.Rows, outcome *engine.Outcome, now time.Time) ([]store.Send, error) {
 	out := make([]store.Send, 0, len(outcome.Send))
 	for _, m := range outcome.Send {
@@ -164,7 +163,7 @@ func Sends(rows projections.Rows, outcome *engine.Outcome, now time.Time) ([]sto
 			return nil, err
 		}
 		send := store.Send{Queue: store.Signals, Body: body, Due: m.Due}
-		if !m.Due.IsZero() && m.Envelope.Type != signal.InternalContinue {
+		if t := m.Envelope.Type; !m.Due.IsZero() && t != signal.InternalContinue && t != signal.InternalContinueAll {
 			send.Queue = store.Schedule
 		}
 		out = append(out, send)
@@ -209,12 +208,15 @@ func (d *Decider) faulted(ctx context.Context, t *turn, cause error) (Committed,
 }
 
 // writeFault writes the turn that faults an instance in place of t. The author
-// has no part in what that contains: that it cannot be written is our own fault.
+// has no part in what that contains: that it cannot be written is our own fault,
+// but for a value that the database never takes, which no waiting mends.
 func (d *Decider) writeFault(ctx context.Context, t *turn, fault *engine.Outcome) (Committed, error) {
 	instead := *t
 	instead.out = fault
 	c, err := d.commit(ctx, &instead)
-	if IsOutput(err) {
+	if IsOutput(err) && problem.CodeOf(err) == "store.value" {
+		return c, problem.New(problem.Invalid, "store.value", "instance %s cannot be faulted: %v", fault.Snapshot.InstanceID, err)
+	} else if IsOutput(err) {
 		return c, problem.New(problem.Internal, "instance.unwritable", "instance %s cannot be faulted: %v", fault.Snapshot.InstanceID, err)
 	}
 	if err == nil {
@@ -248,9 +250,6 @@ func Output(err error) error {
 // writes, as too large or as no value of its column; with any other, the store
 // itself is in trouble.
 func unwritable(err error) error {
-	if err == nil {
-		return nil
-	}
 	switch problem.CodeOf(err) {
 	case "limit.stream", "signal.too-large", "store.too-big", "store.value":
 		return Output(err)

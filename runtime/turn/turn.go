@@ -54,9 +54,14 @@ type Config struct {
 	Limits    engine.Limits
 	Lifecycle bool // publish the lifecycle events of instances and tasks
 	Cache     Cache
+	Metrics   Metrics
 
 	// Claims begins the claiming of one commit's commands.
 	Claims func() Claims
+	// Room takes the memory for a turn on a snapshot with signals of so many bytes. Who
+	// waits for it has the mailbox of its instance, and nothing that those who have
+	// memory wait for.
+	Room func(ctx context.Context, s *snapshot.Snapshot, payload int) (*memory.Part, error)
 	// Blocks says that the signals of a queue behind this one wait for it, which
 	// comes again after an error.
 	Blocks func(m store.Message, err error) bool
@@ -64,7 +69,7 @@ type Config struct {
 	Decided func(out *engine.Outcome, about signal.Envelope)
 	// Before may change what a turn sends, and Amend what it commits.
 	Before func(ctx context.Context, out *engine.Outcome) error
-	Amend  func(ctx context.Context, out *engine.Outcome, c *store.Change) error
+	Amend  func(ctx context.Context, prev *snapshot.Snapshot, out *engine.Outcome, c *store.Change) error
 }
 
 // Cache keeps what was committed last. What it gives may be stale, and is a copy
@@ -74,6 +79,14 @@ type Cache interface {
 	Release(copied *snapshot.Snapshot)
 	Put(s *snapshot.Snapshot, encoded int)
 	Drop(id string)
+}
+
+// Metrics counts what turns do.
+type Metrics interface {
+	Count(did engine.Disposition) // a turn, by what it did with a signal
+	Conflicted()                  // it is decided again because another was faster
+	Signals(n int)                // that were decided in one turn
+	Committed(prev *snapshot.Snapshot, out *engine.Outcome)
 }
 
 // Claims are the commands that a turn claims for this node, in its commit.
@@ -115,16 +128,17 @@ func (e *Behind) Error() string {
 	return "an earlier message of the instance is tried again: " + e.Cause.Error()
 }
 
+// loadingBytes is what is taken of the budget for a snapshot that is loaded: it is
+// taken for the largest, for nobody knows how large it is.
+const loadingBytes = 3 * snapshot.MaxBytes
+
 // Decider makes turns. Its methods may be called from many goroutines; those of
 // one instance side by side compete for its version.
-type Decider struct {
-	Config
-	metrics metrics
-}
+type Decider struct{ Config }
 
 // New makes a decider.
 func New(c Config) *Decider {
-	return &Decider{Config: c, metrics: newMetrics()}
+	return &Decider{c}
 }
 
 // StaleMax bounds how often one turn is decided again because another node was
@@ -154,7 +168,7 @@ func (d *Decider) Take(ctx context.Context, signals []*Signal) (c Committed, don
 				return c, true
 			}
 		}
-		room, err := d.room(ctx, snap, payloads(signals))
+		room, err := d.Room(ctx, snap, payloads(signals))
 		loaded.Release()
 		if err != nil {
 			fail(signals, err)
@@ -167,11 +181,12 @@ func (d *Decider) Take(ctx context.Context, signals []*Signal) (c Committed, don
 		switch {
 		case err == nil:
 			return c, true
-		case errors.Is(err, store.ErrUnknown):
-			fail(signals, err) // deciding again would record what may be there as stale
+		case errors.Is(err, store.ErrUnknown), // deciding again would record what may be there as stale
+			problem.CodeOf(err) == "store.locked": // or wait for the same lock
+			fail(signals, err)
 			return c, true
 		case errors.Is(err, store.ErrStale):
-			d.Conflicted()
+			d.Metrics.Conflicted()
 			if len(signals) > 1 && round > 0 {
 				return c, false
 			}
@@ -190,8 +205,39 @@ func (d *Decider) Take(ctx context.Context, signals []*Signal) (c Committed, don
 	return c, true
 }
 
-// Forget drops what is remembered of an instance: another has changed it.
-func (d *Decider) Forget(id string) { d.Cache.Drop(id) }
+// Load reads a snapshot: nothing else in a node does. Its memory is taken until the
+// part is released: when the snapshot is not needed any more, or that of a turn has
+// been taken.
+func (d *Decider) Load(ctx context.Context, from store.Writer, id string) (*snapshot.Snapshot, *memory.Part, error) {
+	part, err := d.Memory.Loads.Take(ctx, loadingBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	snap, err := from.Load(ctx, id)
+	if err != nil {
+		part.Release()
+		return nil, nil, err
+	}
+	return &snap, part, nil
+}
+
+// source is where a turn of signals reads: in the transaction of a delivery where
+// there is one.
+func (d *Decider) source(signals []*Signal) store.Writer {
+	for _, s := range signals {
+		if s.Delivery != nil {
+			return s.Delivery
+		}
+	}
+	return d.Writer
+}
+
+func payloads(signals []*Signal) (n int) {
+	for _, s := range signals {
+		n += len(s.Envelope.Payload)
+	}
+	return n
+}
 
 // try decides signals on a snapshot, commits what can be decided, and gives back
 // the memory for it.

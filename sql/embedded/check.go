@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded/schema"
 	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
@@ -177,7 +178,7 @@ func (x *checker) writable() {
 }
 
 func (x *checker) owned() {
-	if err := sqlite.Foreign(x.c, x.path); err != nil {
+	if err := schema.Foreign(x.c, x.path); err != nil {
 		x.failed("application", conn.Explain(err, x.path))
 		return
 	}
@@ -262,7 +263,7 @@ func (x *checker) integrity() {
 }
 
 func (x *checker) version() {
-	have, known, err := sqlite.Versions(x.c, x.path)
+	have, known, err := schema.Versions(x.c, x.path)
 	switch {
 	case err != nil:
 		x.failed("schema-version", err)

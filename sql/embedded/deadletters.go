@@ -7,12 +7,13 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // deadLetters reads dead letters, and works on them.
 type deadLetters struct{ *sqlite.Store }
 
-// DeadLetter implements projections.DeadLetterReader.
+// DeadLetter implements backend.DeadLetterReader.
 func (s deadLetters) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
 	r := read("dead_letter_select")
 	r.Where("DEAD_LETTER_ID = ?", id)
@@ -20,8 +21,8 @@ func (s deadLetters) DeadLetter(ctx context.Context, id string) (projections.Dea
 	return row.DeadLetter, wrap("dead letter "+id, err)
 }
 
-// DeadLetters implements projections.DeadLetterReader.
-func (s deadLetters) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) (p projections.Page[projections.DeadLetter], err error) {
+// DeadLetters implements backend.DeadLetterReader.
+func (s deadLetters) DeadLetters(ctx context.Context, q backend.DeadLetterQuery) (p backend.Page[projections.DeadLetter], err error) {
 	r, limit := read("dead_letter_select"), projections.Bounded(q.Limit)
 	r.Equals("QUEUE", q.Queue)
 	r.Equals("REASON", q.Reason)
@@ -34,7 +35,7 @@ func (s deadLetters) DeadLetters(ctx context.Context, q projections.DeadLetterQu
 	return lists.Cut(found, limit, lists.DeadLetterRow.Item, lists.DeadLetterRow.Mark), wrap("dead letters", err)
 }
 
-// Replay implements store.DeadLetterStore.
+// Replay implements backend.DeadLetterStore.
 func (s deadLetters) Replay(ctx context.Context, id string) error {
 	return s.deadLetter(ctx, "replay", id, func(t sqlite.Tx) error {
 		row, err := t.Conn().One("dead_letter_envelope", 2, id)
@@ -51,7 +52,7 @@ func (s deadLetters) Replay(ctx context.Context, id string) error {
 	})
 }
 
-// Discard implements store.DeadLetterStore.
+// Discard implements backend.DeadLetterStore.
 func (s deadLetters) Discard(ctx context.Context, id string) error {
 	return s.deadLetter(ctx, "discard", id, func(sqlite.Tx) error { return nil })
 }

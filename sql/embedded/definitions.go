@@ -16,7 +16,7 @@ import (
 func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (created bool, err error) {
 	err = s.Write(ctx, func(t sqlite.Tx) error {
 		var err error
-		created, err = t.Define(&store.Definition{
+		created, err = define(t, &store.Definition{
 			Name: r.Name, Version: r.Version, Digest: r.Digest, Kind: r.Kind, Title: r.Title, Source: r.Source, Document: r.Document,
 			PublishedAt: r.PublishedAt, Ordinal: r.Ordinal,
 		})

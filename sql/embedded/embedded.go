@@ -9,39 +9,45 @@ import (
 	"fmt"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded/schema"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 //go:embed query/*.sql
 var queries embed.FS
 
-// Store is a store.Store with every part, and a definition.Repository.
-type Store struct{ *sqlite.Store }
+// Store is a backend.Store with every part, and a definition.Repository.
+type Store struct {
+	*sqlite.Store
+	strays *strays
+}
 
 var (
-	_ store.Store           = (*Store)(nil)
+	_ backend.Store         = (*Store)(nil)
 	_ definition.Repository = (*Store)(nil)
 )
 
-// Open is sqlite.Open.
+// Open is sqlite.Open with all tables.
 func Open(ctx context.Context, o sqlite.Options) (*Store, error) {
-	o.Statements = append(o.Statements, queries)
+	o.Schema = schema.Tables{}
+	o.Statements, o.Extras = append(o.Statements, queries), append(o.Extras, taskRows{}, waitRows{map[[2]string]int64{}}, definitionRows{})
 	s, err := sqlite.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Store{s}, nil
+	return &Store{s, &strays{Store: s}}, nil
 }
 
-// Parts implements store.Store.
-func (s *Store) Parts() store.Parts {
-	p := s.Store.Parts()
-	p.Instances, p.Waits, p.Tasks, p.DeadLetters = instances{s.Store}, instances{s.Store}, tasks{s.Store}, deadLetters{s.Store}
-	p.Locks, p.Retention, p.Inbox, p.Backlog = jobs{s.Store}, jobs{s.Store}, inbox{s.Store}, backlog{s.Store}
-	return p
+// Parts implements backend.Store.
+func (s *Store) Parts() backend.Parts {
+	return backend.Parts{
+		Queue: s, Writer: s, Instances: instances{s.Store}, Streams: streams{s.Store}, Waits: instances{s.Store}, Tasks: tasks{s.Store},
+		DeadLetters: deadLetters{s.Store}, Identity: identity{s.Store}, Nodes: s, Clock: s, Joins: true, // deliveries are rows: a commit deletes any number
+		Ledger: s, Strays: s.strays, Locks: jobs{s.Store}, Retention: jobs{s.Store}, Overdue: overdue{s.Store}, Inbox: inbox{s.Store}, Backlog: backlog{s.Store}, Prober: s,
+	}
 }
 
 // read begins a reading with a file of query/.

@@ -16,6 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
@@ -28,14 +29,14 @@ func TestStore(t *testing.T) {
 func harness(t *testing.T) storetest.Harness {
 	path := filepath.Join(t.TempDir(), "aqueduct.db")
 	return storetest.Harness{
-		Open: func(ctx context.Context, node string) (store.Store, error) {
+		Open: func(ctx context.Context, node string) (backend.Store, error) {
 			s, err := Open(ctx, sqlite.Options{Path: path, Node: node})
 			if err != nil {
 				return nil, err
 			}
 			return s, nil
 		},
-		Kill: func(s store.Store) { s.(*Store).Abandon() },
+		Kill: func(s backend.Store) { s.(*Store).Abandon() },
 		Damage: func(table, column, id string) error {
 			c, err := conn.Open(path, "", sqlite.Statements)
 			if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // inbox keeps events that nobody waited for.
 type inbox struct{ *sqlite.Store }
 
-// KeepEvent implements store.Inbox.
-func (s inbox) KeepEvent(ctx context.Context, e store.Event) error {
+// KeepEvent implements backend.Inbox.
+func (s inbox) KeepEvent(ctx context.Context, e backend.Event) error {
 	return wrap("keep event "+e.Key, s.Write(ctx, func(t sqlite.Tx) error {
 		if err := rows.Fit(e); err != nil {
 			return err
@@ -25,7 +25,7 @@ func (s inbox) KeepEvent(ctx context.Context, e store.Event) error {
 	}))
 }
 
-// DropEvent implements store.Inbox.
+// DropEvent implements backend.Inbox.
 func (s inbox) DropEvent(ctx context.Context, key string) error {
 	return wrap("drop event "+key, s.Write(ctx, func(t sqlite.Tx) error {
 		_, _, err := t.Exec("inbox_delete", key)
@@ -33,8 +33,8 @@ func (s inbox) DropEvent(ctx context.Context, key string) error {
 	}))
 }
 
-// KeptEvents implements store.Inbox.
-func (s inbox) KeptEvents(ctx context.Context, eventType string, now time.Time, behind store.Event) ([]store.Event, error) {
+// KeptEvents implements backend.Inbox.
+func (s inbox) KeptEvents(ctx context.Context, eventType string, now time.Time, behind backend.Event) ([]backend.Event, error) {
 	r := read("inbox_select")
 	r.Equals("EVENT_TYPE", eventType)
 	r.Where("EXPIRES_ON_UTC > ?", now.UnixMicro())
@@ -43,11 +43,11 @@ func (s inbox) KeptEvents(ctx context.Context, eventType string, now time.Time, 
 		r.Where("(RECEIVED_ON_UTC > ? or RECEIVED_ON_UTC = ? and EVENT_KEY > ?)", at, at, behind.Key)
 	}
 	r.Order("RECEIVED_ON_UTC, EVENT_KEY", projections.MaxLimit)
-	events, err := sqlite.List[store.Event](ctx, s.Store, r)
+	events, err := sqlite.List[backend.Event](ctx, s.Store, r)
 	return events, wrap("kept events", err)
 }
 
-// PurgeEvents implements store.Inbox.
+// PurgeEvents implements backend.Inbox.
 func (s inbox) PurgeEvents(ctx context.Context, expiredBefore time.Time, limit int) (int, error) {
 	var n int64
 	err := s.Write(ctx, func(t sqlite.Tx) error {

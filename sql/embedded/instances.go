@@ -6,14 +6,16 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/lists"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // instances reads instances and who waits.
 type instances struct{ *sqlite.Store }
 
-// Instance implements projections.InstanceReader.
+// Instance implements backend.InstanceReader.
 func (s instances) Instance(ctx context.Context, id string) (projections.Instance, error) {
 	r := read("instance_select")
 	r.Where("INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = ?)", id)
@@ -21,9 +23,9 @@ func (s instances) Instance(ctx context.Context, id string) (projections.Instanc
 	return row.Instance, wrap("instance "+id, err)
 }
 
-// Instances implements projections.InstanceReader. The order is that in which the
+// Instances implements backend.InstanceReader. The order is that in which the
 // starts were committed.
-func (s instances) Instances(ctx context.Context, q projections.InstanceQuery) (p projections.Page[projections.Instance], err error) {
+func (s instances) Instances(ctx context.Context, q backend.InstanceQuery) (p backend.Page[projections.Instance], err error) {
 	r, limit := read("instance_select"), projections.Bounded(q.Limit)
 	r.Equals("DEFINITION", q.Definition)
 	r.Equals("STATUS", q.Status)
@@ -38,7 +40,7 @@ func (s instances) Instances(ctx context.Context, q projections.InstanceQuery) (
 	return lists.Cut(found, limit, lists.InstanceRow.Item, mark), wrap("instances", err)
 }
 
-// Started implements projections.InstanceReader.
+// Started implements backend.InstanceReader.
 func (s instances) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
 	r := read("instance_select")
 	r.Where(startedBy, startKey, businessKey, definition)
@@ -49,13 +51,13 @@ func (s instances) Started(ctx context.Context, definition, businessKey, startKe
 // startedBy is the key of the index on start keys.
 const startedBy = "START_KEY = ? and coalesce(BUSINESS_KEY, '') = ? and coalesce(DEFINITION, '') = ?"
 
-// WaitSpecs implements projections.WaitReader.
+// WaitSpecs implements backend.WaitReader.
 func (s instances) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
-	found, err := sqlite.List[lists.SpecRow](ctx, s.Store, read("wait_specs", eventType, projections.MaxCount))
-	return projections.Items(found, lists.SpecRow.Item), wrap("specs of "+eventType, err)
+	found, err := sqlite.List[lists.SpecRow](ctx, s.Store, read("wait_specs", eventType, backend.MaxCount))
+	return rows.Items(found, lists.SpecRow.Item), wrap("specs of "+eventType, err)
 }
 
-// Waits implements projections.WaitReader.
+// Waits implements backend.WaitReader.
 func (s instances) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
 	items, err := sqlite.List[projections.Wait](ctx, s.Store, read("waits", eventType, spec, conn.Hash(keyHash), after, projections.Bounded(limit)))
 	return items, wrap("waits for "+eventType, err)

@@ -11,13 +11,13 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // tasks reads human tasks, and gives them out.
 type tasks struct{ *sqlite.Store }
 
-// Task implements projections.TaskReader.
+// Task implements backend.TaskReader.
 func (s tasks) Task(ctx context.Context, id string) (projections.Task, error) {
 	r := read("task_select")
 	r.Where("T.TASK_ID = ?", id)
@@ -25,14 +25,14 @@ func (s tasks) Task(ctx context.Context, id string) (projections.Task, error) {
 	return row.Task, wrap("task "+id, err)
 }
 
-// Tasks implements projections.TaskReader. A task without candidates is open to
+// Tasks implements backend.TaskReader. A task without candidates is open to
 // everybody.
-func (s tasks) Tasks(ctx context.Context, q projections.TaskQuery) (p projections.Page[projections.Task], err error) {
+func (s tasks) Tasks(ctx context.Context, q backend.TaskQuery) (p backend.Page[projections.Task], err error) {
 	r, limit := read("task_select"), projections.Bounded(q.Limit)
-	if q.Status == projections.TaskReady || q.Status == projections.TaskReserved || q.Status == projections.TaskOpen {
+	if q.Status == projections.TaskReady || q.Status == projections.TaskReserved || q.Status == backend.TaskOpen {
 		r.Where("T.STATUS in ('ready', 'reserved')") // the literal lets the partial index serve
 	}
-	if q.Status != projections.TaskOpen {
+	if q.Status != backend.TaskOpen {
 		r.Equals("T.STATUS", q.Status)
 	}
 	r.Equals("T.ASSIGNEE", q.Assignee)
@@ -73,23 +73,23 @@ func visibleTo(r *rows.Select, user string, groups []string) {
 	r.Where("not exists (select 1 from json_each(T.EXCLUDED_USERS) where VALUE = ?)", user)
 }
 
-// TaskEvents implements projections.TaskReader.
+// TaskEvents implements backend.TaskReader.
 func (s tasks) TaskEvents(ctx context.Context, id string) ([]projections.TaskEvent, error) {
 	r := read("task_events")
 	r.Where("T.TASK_ID = ?", id)
-	r.Order("E.EVENT_NO", projections.MaxCount)
+	r.Order("E.EVENT_NO", backend.MaxCount)
 	found, err := sqlite.List[lists.TaskEventRow](ctx, s.Store, r)
 	if err == nil && len(found) == 0 {
 		_, err = sqlite.One[struct {
 			Found int `db:"FOUND"`
 		}](ctx, s.Store, read("task_exists", id))
 	}
-	return projections.Items(found, lists.TaskEventRow.Item), wrap("events of task "+id, err)
+	return rows.Items(found, lists.TaskEventRow.Item), wrap("events of task "+id, err)
 }
 
-// ClaimNext implements store.TaskStore. The writer is one for all: who asks
+// ClaimNext implements backend.TaskStore. The writer is one for all: who asks
 // later sees what was claimed before.
-func (s tasks) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.Task, error) {
+func (s tasks) ClaimNext(ctx context.Context, c backend.NextClaim) ([]projections.Task, error) {
 	var got []projections.Task
 	err := s.Write(ctx, func(t sqlite.Tx) (err error) {
 		got, err = claimNext(t, &c)
@@ -98,7 +98,7 @@ func (s tasks) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.
 	return got, wrap("claim tasks", err)
 }
 
-func claimNext(t sqlite.Tx, c *store.NextClaim) ([]projections.Task, error) {
+func claimNext(t sqlite.Tx, c *backend.NextClaim) ([]projections.Task, error) {
 	columns, err := t.Conn().Columns("task_next")
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func claimNext(t sqlite.Tx, c *store.NextClaim) ([]projections.Task, error) {
 	}, c.User, projections.List(c.Groups), c.User, int64(c.Limit))
 	for _, k := range found {
 		if e, ok := c.Edit(k); ok && err == nil {
-			err = t.Edit(&e)
+			err = editTask(t, &e)
 			k.Status, k.Assignee, k.Role, k.Version = e.Status, e.Assignee, e.Role, e.Version+1
 			got = append(got, k)
 		}

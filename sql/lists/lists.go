@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // InstanceRow is an instance with the number that pages go by, where it has one.
@@ -17,12 +18,12 @@ type InstanceRow struct {
 // TaskRow is a task with its checksums, and the number that pages go by.
 type TaskRow struct {
 	No int64 `db:"TASK_NO"`
-	projections.TaskSums
+	backend.TaskSums
 	projections.Task
 }
 
 // Verify says what ails the row.
-func (t *TaskRow) Verify() error { return t.Check(t.TaskSums) }
+func (t *TaskRow) Verify() error { return backend.CheckTask(&t.Task, t.TaskSums) }
 
 // Mark is where the page behind a task begins.
 func (t TaskRow) Mark() string { return strconv.Itoa(t.Priority) + "." + strconv.FormatInt(t.No, 10) }
@@ -34,7 +35,7 @@ type TaskEventRow struct {
 }
 
 // Verify says what ails the row.
-func (e *TaskEventRow) Verify() error { return e.Check(e.Sum) }
+func (e *TaskEventRow) Verify() error { return backend.CheckEvent(&e.TaskEvent, e.Sum) }
 
 // DeadLetterRow is a dead letter with the number that pages go by.
 type DeadLetterRow struct {
@@ -67,12 +68,15 @@ func (s SpecRow) Item() string { return s.Spec }
 
 // Cut makes a page of a list that was asked for one row more than limit; mark is
 // where the next page goes on behind a row.
-func Cut[R, T any](list []R, limit int, item func(R) T, mark func(R) string) projections.Page[T] {
-	p := projections.Page[T]{}
-	if n := min(len(list), limit); len(list) > limit || projections.Full(list) {
+func Cut[R, T any](list []R, limit int, item func(R) T, mark func(R) string) backend.Page[T] {
+	p := backend.Page[T]{}
+	if n := min(len(list), limit); len(list) > limit || backend.Full(list) {
 		list = list[:n]
 		p.Next = mark(list[n-1])
 	}
-	p.Items = projections.Items(list, item)
+	p.Items = make([]T, len(list))
+	for i := range list {
+		p.Items[i] = item(list[i])
+	}
 	return p
 }

@@ -11,16 +11,17 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // claimTries is how often tasks are claimed again that were changed between
 // the beginning of the query and the lock.
 const claimTries = 10
 
-// ClaimNext implements store.TaskStore: an ordered cursor that locks each row as
+// ClaimNext implements backend.TaskStore: an ordered cursor that locks each row as
 // it is fetched, passes over those that others hold, and is closed after as
 // many as are wanted.
-func (s tasks) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.Task, error) {
+func (s tasks) ClaimNext(ctx context.Context, c backend.NextClaim) ([]projections.Task, error) {
 	if err := s.enter(); err != nil {
 		return nil, wrap("claim tasks", err)
 	}
@@ -28,7 +29,7 @@ func (s tasks) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.
 	var got []projections.Task
 	var err error
 	for range claimTries {
-		err = s.change(ctx, func(session *aq.Session) error {
+		err = change(ctx, s.Store, nil, func(session *aq.Session) error {
 			w := &work{}
 			if got, err = s.lockNext(ctx, session, &c); err != nil {
 				return err
@@ -39,7 +40,7 @@ func (s tasks) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.
 				w.edit(&e)
 				t.Status, t.Assignee, t.Role, t.Version = e.Status, e.Assignee, e.Role, e.Version+1
 			}
-			return s.execute(ctx, session, w, false)
+			return execute(ctx, session, w, false)
 		})
 		if !errors.Is(err, store.ErrStale) {
 			break
@@ -53,7 +54,7 @@ func (s tasks) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.
 
 // lockNext locks the next tasks. One row a fetch: what is fetched is locked,
 // and what is locked and not claimed would be passed over by others.
-func (s tasks) lockNext(ctx context.Context, session *aq.Session, c *store.NextClaim) ([]projections.Task, error) {
+func (s tasks) lockNext(ctx context.Context, session *aq.Session, c *backend.NextClaim) ([]projections.Task, error) {
 	r := read("task_select")
 	r.Where("T.STATUS = 'ready'")
 	visibleTo(r, c.User, c.Groups)

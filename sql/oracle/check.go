@@ -43,6 +43,13 @@ type checker struct {
 	list  []survey.Finding
 }
 
+// The checks, by what they are about.
+type (
+	databaseCheck struct{ *checker }
+	rightsCheck   struct{ *checker }
+	schemaCheck   struct{ *checker }
+)
+
 // Check looks at a database and the schema in it, without changing anything,
 // with the eyes of the user that nodes have. What that user is not allowed to
 // see is a finding, too.
@@ -63,9 +70,10 @@ func Check(ctx context.Context, e CheckOptions) []survey.Finding {
 		return x.list
 	}
 	x.good("connection", "user %s, schema %s", x.user, x.owner)
+	d, r, m := databaseCheck{x}, rightsCheck{x}, schemaCheck{x}
 	for _, check := range []func(){
-		x.client, x.version, x.charset, x.schemaVersion, x.objects, x.pkg, x.roles, x.privileges, x.grants, x.possessions,
-		x.queues, x.parameters, x.clock, x.exceptions, x.deadLetters, x.headroom,
+		d.client, d.version, d.charset, m.schemaVersion, m.objects, m.pkg, r.roles, r.privileges, r.grants, r.possessions,
+		m.queues, d.parameters, func() { nls(x) }, d.clock, d.exceptions, d.deadLetters, d.headroom,
 	} {
 		if ctx.Err() != nil {
 			x.failed("examination", ctx.Err())

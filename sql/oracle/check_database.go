@@ -13,7 +13,7 @@ import (
 
 // What a check says of the database itself.
 
-func (x *checker) client() {
+func (x databaseCheck) client() {
 	v, err := godror.ClientVersion(x.ctx, x.db)
 	if err != nil {
 		x.failed("client-version", err)
@@ -26,7 +26,7 @@ func (x *checker) client() {
 	x.good("client-version", "client library %d.%d", v.Version, v.Release)
 }
 
-func (x *checker) version() {
+func (x databaseCheck) version() {
 	rows, err := x.rows("check_version")
 	if err != nil || len(rows) == 0 {
 		x.unread("database-version", "", orNothing(err))
@@ -51,7 +51,7 @@ func orNothing(err error) error {
 
 const charset = "AL32UTF8"
 
-func (x *checker) charset() {
+func (x databaseCheck) charset() {
 	have, err := x.text("check_charset")
 	switch {
 	case err != nil || have == "":
@@ -65,24 +65,45 @@ func (x *checker) charset() {
 }
 
 // mayRead is the statement that lets the user read a view of the database.
-func (x *checker) mayRead(view string) string {
+func (x databaseCheck) mayRead(view string) string {
 	return fmt.Sprintf("as SYS: GRANT SELECT ON SYS.%s TO %s", view, x.user)
 }
 
-// parameters looks at what the timers of the queues need.
-func (x *checker) parameters() {
-	const timers, jobs = "parameter-aq_tm_processes", "parameter-job_queue_processes"
+// nls looks at how the sessions of this host compare and order texts.
+func nls(x *checker) {
+	rows, err := x.rows("check_nls")
+	var found []string
+	for _, r := range rows {
+		found = append(found, r[0]+" = "+r[1])
+	}
+	switch {
+	case err != nil:
+		x.unread("session-nls", "", err)
+	case len(found) > 0:
+		x.wrong("session-nls", "unset NLS_SORT and NLS_COMP on the host of the node, and start it with NLS_LANG=AMERICAN_AMERICA.AL32UTF8",
+			"%s: texts are not compared byte by byte, indexes do not help, and pages of lists skip rows", strings.Join(found, ", "))
+	default:
+		x.good("session-nls", "texts are compared and ordered byte by byte")
+	}
+}
+
+// parameters looks at what the timers of the queues need, and the indexes.
+func (x databaseCheck) parameters() {
+	const timers, jobs, sharing = "parameter-aq_tm_processes", "parameter-job_queue_processes", "parameter-cursor_sharing"
 	rows, err := x.rows("check_parameters")
 	value := map[string][]string{}
 	for _, r := range rows {
 		value["parameter-"+r[0]] = r
 	}
-	for _, check := range []string{timers, jobs} {
+	for _, check := range []string{timers, jobs, sharing} {
 		v := value[check]
 		name := strings.TrimPrefix(check, "parameter-")
 		switch {
 		case err != nil || v == nil:
 			x.unread(check, x.mayRead("V_$PARAMETER"), orNothing(err))
+		case check == sharing && v[1] != "EXACT":
+			x.warn(check, "as SYS: ALTER SYSTEM SET cursor_sharing = EXACT, or a logon trigger of "+x.user+" that sets it for its sessions",
+				"cursor_sharing = %s: the database takes constants out of statements, and no longer knows the indexes that are built on them", v[1])
 		case v[1] != "0" || v[2] == "TRUE":
 			x.good(check, "%s = %s, %s", name, v[1], map[bool]string{true: "not set", false: "set"}[v[2] == "TRUE"])
 		case check == timers:
@@ -94,7 +115,7 @@ func (x *checker) parameters() {
 	}
 }
 
-func (x *checker) clock() {
+func (x databaseCheck) clock() {
 	c := clock{host: time.Now}
 	if err := c.measure(x.ctx, x.db); err != nil {
 		x.failed("clock-skew", err)
@@ -114,7 +135,7 @@ func (x *checker) clock() {
 
 // exceptions counts what the database has given up. A node moves it to the
 // dead letters within drainEvery.
-func (x *checker) exceptions() {
+func (x databaseCheck) exceptions() {
 	for _, q := range []struct{ name, query string }{
 		{"WF_SIGNAL", "expired_signal"}, {"WF_SCHEDULE", "expired_schedule"}, {"WF_COMMAND", "expired_command"}, {"WF_DLQ", "expired_dlq"},
 	} {
@@ -133,7 +154,7 @@ func (x *checker) exceptions() {
 	}
 }
 
-func (x *checker) deadLetters() {
+func (x databaseCheck) deadLetters() {
 	n, err := x.number("check_dead_letters")
 	switch {
 	case err != nil:
@@ -146,7 +167,7 @@ func (x *checker) deadLetters() {
 }
 
 // headroom looks for the sessions that a node takes.
-func (x *checker) headroom() {
+func (x databaseCheck) headroom() {
 	if x.e.Sessions > 0 {
 		x.good("sessions", "a node takes at most %d; one with nothing to do keeps %d that wait for messages", x.e.Sessions, 1+2*Waiters)
 	}

@@ -14,7 +14,7 @@ import (
 var plain = []string{"CREATE SESSION", "SET CONTAINER"}
 
 // roles looks for roles that make an administrator.
-func (x *checker) roles() {
+func (x rightsCheck) roles() {
 	rows, err := x.rows("check_roles")
 	if err != nil {
 		x.failed("privileges-roles", err)
@@ -48,7 +48,7 @@ func orNone(list []string) string {
 }
 
 // privileges looks for rights of the system. A runtime user needs one of them.
-func (x *checker) privileges() {
+func (x rightsCheck) privileges() {
 	rows, err := x.rows("check_privileges")
 	if err != nil {
 		x.failed("privileges-system", err)
@@ -86,7 +86,7 @@ var (
 )
 
 // granted lists what 50_grants.sql grants, each with its statement.
-func (x *checker) granted() (map[right]string, error) {
+func (x rightsCheck) granted() (map[right]string, error) {
 	units, err := Installation{RuntimeUser: x.user}.units()
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (x *checker) granted() (map[right]string, error) {
 }
 
 // grants compares what the user has with what the script grants.
-func (x *checker) grants() {
+func (x rightsCheck) grants() {
 	rows, err := x.rows("check_grants", x.owner, x.user)
 	if err != nil {
 		x.failed("grants", err)
@@ -148,7 +148,7 @@ func (x *checker) grants() {
 }
 
 // compare reports a difference, or that there is none.
-func (x *checker) compare(check, who string, count int, names, fix []string, report func(check, fix, found string, args ...any), what string) {
+func (x rightsCheck) compare(check, who string, count int, names, fix []string, report func(check, fix, found string, args ...any), what string) {
 	if len(names) == 0 {
 		x.good(check, "as 50_grants.sql grants, %d", count)
 		return
@@ -171,7 +171,7 @@ func (x *checker) compare(check, who string, count int, names, fix []string, rep
 
 // administrator looks for the right to start and stop queues: with it the
 // driver starts a queue again that an operator has stopped.
-func (x *checker) administrator(have map[right]string) {
+func (x rightsCheck) administrator(have map[right]string) {
 	grantee := have[right{"SYS", "DBMS_AQADM", "EXECUTE"}]
 	switch {
 	case grantee == "":
@@ -186,7 +186,7 @@ func (x *checker) administrator(have map[right]string) {
 
 // possessions says what a runtime user owns: nothing, for what one owns one
 // can drop.
-func (x *checker) possessions() {
+func (x rightsCheck) possessions() {
 	if !x.apart() {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 
 // What a check says of the schema: it expects what the scripts make.
 
-func (x *checker) schemaVersion() {
+func (x schemaCheck) schemaVersion() {
 	have, err := version(x.ctx, x.db)
 	switch {
 	case err != nil:
@@ -50,7 +50,7 @@ func made() ([]object, error) {
 
 // objects looks for everything that the scripts make. The body of the package
 // is only seen by its owner; for others pkg calls it.
-func (x *checker) objects() {
+func (x schemaCheck) objects() {
 	want, err := made()
 	var there, indexes [][]string
 	if err == nil {
@@ -73,7 +73,7 @@ func (x *checker) objects() {
 	x.invalid(status)
 }
 
-func (x *checker) missing(want []object, status map[string]string) {
+func (x schemaCheck) missing(want []object, status map[string]string) {
 	var missing, scripts []string
 	for _, o := range want {
 		if status[o.kind+" "+o.name] != "" || o.kind == "PACKAGE BODY" && x.apart() {
@@ -96,7 +96,7 @@ func (x *checker) missing(want []object, status map[string]string) {
 }
 
 // invalid says what is there and cannot be used.
-func (x *checker) invalid(status map[string]string) {
+func (x schemaCheck) invalid(status map[string]string) {
 	var bad, fix []string
 	for name, s := range status {
 		kind, object, _ := strings.Cut(name, " ")
@@ -135,7 +135,7 @@ func few(list []string) string {
 }
 
 // pkg calls the package: only that shows that its body can be executed.
-func (x *checker) pkg() {
+func (x schemaCheck) pkg() {
 	id, err := x.text("check_package")
 	const unknown, noRight = 904, 1031
 	codes := aq.Codes(err)
@@ -158,7 +158,7 @@ const (
 	queueRetention = "0"
 )
 
-func (x *checker) queues() {
+func (x schemaCheck) queues() {
 	rows, err := x.rows("check_queues", x.owner)
 	if err != nil {
 		x.failed("queues", err)
@@ -174,7 +174,7 @@ func (x *checker) queues() {
 	}
 }
 
-func (x *checker) queue(name string, r []string) {
+func (x schemaCheck) queue(name string, r []string) {
 	check := "queue-" + name
 	if r == nil {
 		x.noQueue(check, name)
@@ -197,7 +197,7 @@ func (x *checker) queue(name string, r []string) {
 	x.good(check, "started, max_retries %s, retry_delay %s, retention %s", r[4], r[5], r[6])
 }
 
-func (x *checker) exceptionQueue(name string, r []string) {
+func (x schemaCheck) exceptionQueue(name string, r []string) {
 	check := "queue-" + name
 	switch {
 	case r == nil:
@@ -210,7 +210,7 @@ func (x *checker) exceptionQueue(name string, r []string) {
 	}
 }
 
-func (x *checker) noQueue(check, name string) {
+func (x schemaCheck) noQueue(check, name string) {
 	fix := "as the owner: 20_queues.sql"
 	if x.apart() {
 		fix += ", 50_grants.sql " + x.user

@@ -81,7 +81,7 @@ var plants = []plant{
 		"BEGIN DBMS_AQADM.GRANT_QUEUE_PRIVILEGE('DEQUEUE', 'WF_COMMAND_Q', 'AQUEDUCT_RUN'); END;"},
 	{"grants-beyond", "a node does not need: UPDATE on WF_META", "REVOKE UPDATE ON AQUEDUCT.WF_META FROM AQUEDUCT_RUN", survey.Warning, asOwner,
 		"GRANT UPDATE ON WF_META TO AQUEDUCT_RUN", "REVOKE UPDATE ON WF_META FROM AQUEDUCT_RUN"},
-	{"schema-objects", "INDEX WF_TASKS_DUE", "10_tables.sql", survey.Wrong, asOwner, "DROP INDEX WF_TASKS_DUE", "CREATE INDEX WF_TASKS_DUE ON WF_TASKS (DUE_ON_UTC)"},
+	{"schema-objects", "INDEX WF_TASKS_DUE", "10_tables.sql", survey.Wrong, asOwner, "DROP INDEX WF_TASKS_DUE", "CREATE INDEX WF_TASKS_DUE ON WF_TASKS ((CASE WHEN STATUS IN ('ready', 'reserved') THEN DUE_ON_UTC END))"},
 	{"schema-objects", "VIEW WF_V_NODES", "50_grants.sql AQUEDUCT_RUN", survey.Wrong, asOwner,
 		"REVOKE SELECT ON WF_V_NODES FROM AQUEDUCT_RUN", "GRANT SELECT ON WF_V_NODES TO AQUEDUCT_RUN"},
 	{"schema-invalid", "VIEW WF_V_TASKS", "ALTER VIEW AQUEDUCT.WF_V_TASKS COMPILE", survey.Wrong, "",
@@ -94,6 +94,11 @@ var plants = []plant{
 		"UPDATE ocisim.parameter SET value = '0', isdefault = 'FALSE' WHERE name = 'aq_tm_processes'", "UPDATE ocisim.parameter SET value = '1', isdefault = 'TRUE' WHERE name = 'aq_tm_processes'"},
 	{"parameter-job_queue_processes", "job_queue_processes = 0", "ALTER SYSTEM SET job_queue_processes", survey.Warning, "",
 		"UPDATE ocisim.parameter SET value = '0', isdefault = 'FALSE' WHERE name = 'job_queue_processes'", "UPDATE ocisim.parameter SET value = '20', isdefault = 'TRUE' WHERE name = 'job_queue_processes'"},
+	{"parameter-cursor_sharing", "cursor_sharing = FORCE", "ALTER SYSTEM SET cursor_sharing = EXACT", survey.Warning, "",
+		"UPDATE ocisim.parameter SET value = 'FORCE', isdefault = 'FALSE' WHERE name = 'cursor_sharing'", "UPDATE ocisim.parameter SET value = 'EXACT', isdefault = 'TRUE' WHERE name = 'cursor_sharing'"},
+	{"session-nls", "NLS_COMP = LINGUISTIC, NLS_SORT = GERMAN", "unset NLS_SORT and NLS_COMP", survey.Wrong, "",
+		"UPDATE ocisim.nls_parameter SET value = CASE parameter WHEN 'NLS_COMP' THEN 'LINGUISTIC' ELSE 'GERMAN' END WHERE parameter IN ('NLS_COMP', 'NLS_SORT')",
+		"UPDATE ocisim.nls_parameter SET value = 'BINARY' WHERE parameter IN ('NLS_COMP', 'NLS_SORT')"},
 	{"parameter-aq_tm_processes", "it could not be found out: ORA-01031", "GRANT SELECT ON SYS.V_$PARAMETER TO AQUEDUCT_RUN", survey.Warning, asSYS,
 		"REVOKE SELECT ON SYS.V_$PARAMETER FROM AQUEDUCT_RUN", "GRANT SELECT ON SYS.V_$PARAMETER TO AQUEDUCT_RUN"},
 	{"headroom", "it could not be found out", "GRANT SELECT ON SYS.V_$RESOURCE_LIMIT TO AQUEDUCT_RUN", survey.Warning, asSYS,
@@ -222,7 +227,7 @@ func TestExaminationReadsEveryRow(t *testing.T) {
 func TestExaminationOfOthers(t *testing.T) {
 	t.Parallel()
 	a := installApart(t)
-	warned := []string{"grants", "privileges-aqadm", "parameter-aq_tm_processes", "parameter-job_queue_processes", "headroom"} // he has no V$ views
+	warned := []string{"grants", "privileges-aqadm", "parameter-aq_tm_processes", "parameter-job_queue_processes", "parameter-cursor_sharing", "headroom"} // he has no V$ views
 	for check, f := range a.look(t, a.owner) {
 		if (f.Severity == survey.Warning) != slices.Contains(warned, check) || f.Severity == survey.Wrong {
 			t.Errorf("%+v", f)

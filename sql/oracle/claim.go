@@ -110,14 +110,14 @@ func redeem(ctx context.Context, session *aq.Session, raw *aq.Message) (*aq.Mess
 
 // discardLost makes a dead letter of a message whose payload is gone: it could
 // never be handled, and it would come again for ever.
-func (s *Store) discardLost(ctx context.Context, session *aq.Session, name store.Queue, raw *aq.Message, cause error) error {
+func (s receivers) discardLost(ctx context.Context, session *aq.Session, name store.Queue, raw *aq.Message, cause error) error {
 	s.log.Error("oracle: a message without its payload is a dead letter now", "queue", name, "message", raw.ID, "error", cause)
 	w := &work{}
 	w.deadLetter(nil, projections.DeadLetter{
 		ID: raw.ID, Queue: string(name), Envelope: raw.Body, Reason: ReasonClaimLost, Detail: cause.Error(), Attempts: raw.Rollbacks,
 		Node: s.o.Node, EnqueuedAt: raw.EnqueuedAt, DiedAt: s.clock.now(),
 	})
-	if err := s.execute(ctx, session, w, false); err != nil {
+	if err := execute(ctx, session, w, false); err != nil {
 		return err
 	}
 	return commit(session)
@@ -125,7 +125,7 @@ func (s *Store) discardLost(ctx context.Context, session *aq.Session, name store
 
 // sweepPayloads deletes what no message refers to any more: messages can be
 // purged by an operator, their payloads are not.
-func (s *Store) sweepPayloads(ctx context.Context, before time.Time) error {
+func (s janitor) sweepPayloads(ctx context.Context, before time.Time) error {
 	n, err := s.exec(ctx, "payload_orphans", stamp(before))
 	if n > 0 {
 		s.log.Info("oracle: payloads without a message were deleted", "count", n)

@@ -13,6 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
@@ -127,7 +128,7 @@ func TestAMessageWithoutItsPayloadIsADeadLetter(t *testing.T) {
 		t.Fatalf("%.40q", d.Message().Body)
 	}
 	must(t, d.Commit(ctx, store.Change{}))
-	deadLetters, err := s.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
+	deadLetters, err := s.Parts().DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{})
 	must(t, err)
 	if len(deadLetters.Items) != 1 || deadLetters.Items[0].Reason != ReasonClaimLost || !strings.Contains(deadLetters.Items[0].Detail, "is gone") {
 		t.Errorf("%+v", deadLetters)
@@ -144,11 +145,11 @@ func TestAnExpiredLargeMessageKeepsItsBytes(t *testing.T) {
 	if _, err := d.Postgres(ctx, "update ocisim.aq_msg set expire_at = now(); select ocisim.aq_sweep(null)"); err != nil {
 		t.Fatal(err)
 	}
-	n, err := s.Drain(ctx)
+	n, err := janitor{s}.Drain(ctx)
 	if err != nil || n != 1 || payloads(t, s) != 0 {
 		t.Fatalf("%d drained, %v, %d payloads", n, err, payloads(t, s))
 	}
-	deadLetters, err := s.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{})
+	deadLetters, err := s.Parts().DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{})
 	must(t, err)
 	l, err := s.Parts().DeadLetters.DeadLetter(ctx, deadLetters.Items[0].ID)
 	must(t, err)
@@ -200,7 +201,7 @@ func faultyLarge(t *testing.T, s *Store, action string, k int) {
 		}
 		largeTurn(ctx, d, id)
 	}
-	s.dropIdle()
+	s.pool.dropIdle()
 	got, err := s.Load(ctx, id)
 	if err != nil || got.Version != 2 {
 		t.Fatalf("%s: version %d, %v", id, got.Version, err)
@@ -215,7 +216,7 @@ func faultyLarge(t *testing.T, s *Store, action string, k int) {
 func largeTurn(ctx context.Context, d store.Delivery, id string) {
 	snap, err := d.Load(ctx, id)
 	if err != nil || d.Message().Attempts == 0 {
-		_ = d.Release(ctx, err) // it comes again in any case
+		release(ctx, d, err)
 		return
 	}
 	c := store.Change{}
@@ -225,6 +226,6 @@ func largeTurn(ctx context.Context, d store.Delivery, id string) {
 	}
 	err = d.Commit(ctx, c)
 	if err != nil && !errors.Is(err, store.ErrLost) && !errors.Is(err, store.ErrUnknown) {
-		_ = d.Release(ctx, err)
+		release(ctx, d, err)
 	}
 }

@@ -18,7 +18,7 @@ func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (created
 		Name: r.Name, Version: r.Version, Digest: r.Digest, Kind: r.Kind, Title: r.Title, Source: r.Source, Document: r.Document,
 		PublishedAt: r.PublishedAt, Ordinal: r.Ordinal,
 	})
-	err = s.statement(ctx, &o)
+	err = runStatement(ctx, s, &o)
 	if errors.Is(err, store.ErrDuplicate) {
 		return false, nil
 	}
@@ -31,13 +31,13 @@ func define(r *store.Definition) op {
 	}}
 }
 
-// statement executes one statement in a transaction of its own.
-func (s *Store) statement(ctx context.Context, o *op) error {
+// runStatement executes one statement in a transaction of its own.
+func runStatement(ctx context.Context, s *Store, o *op) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.leave()
-	return s.change(ctx, func(session *aq.Session) error {
+	return change(ctx, s, nil, func(session *aq.Session) error {
 		if err := o.run(ctx, session); err != nil {
 			return refused(o, err)
 		}

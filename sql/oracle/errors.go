@@ -35,7 +35,10 @@ func explain(err error) error {
 	case aq.Paused:
 		return problem.Wrap(err, problem.Unavailable, "store.paused", "the database needs its operator").
 			WithHint("a queue is stopped, or space is used up: nothing was written, the work is repeated")
-	case aq.Retry:
+	case aq.Locked:
+		return problem.Wrap(err, problem.Unavailable, "store.locked", "another session has rows locked that are to be written").
+			WithHint("nothing was written, messages come again later; V$LOCK and DBA_BLOCKERS show a session that does not commit")
+	case aq.Retry, aq.Broken:
 		return problem.Wrap(err, problem.Unavailable, "store.busy", "the database was busy with the same rows")
 	case aq.Data:
 		return problem.Wrap(err, problem.Invalid, "store.value", "the database does not take a value")
@@ -48,13 +51,48 @@ func explain(err error) error {
 	return problem.Wrap(err, problem.Internal, "store.sql", "the database refused a statement")
 }
 
-// isRefused says whether the database has refused a statement: for a value that
-// it never takes, or by a mistake of ours. The session goes on, and nothing of
-// the block that had the statement is written.
-func isRefused(err error) bool {
-	switch problem.CodeOf(err) {
-	case "store.value", "store.exists", "store.sql":
-		return !errors.Is(err, store.ErrLost) && !errors.Is(err, store.ErrUnknown)
+// act is what becomes of a delivery that could not be received, loaded for or
+// committed.
+type act int
+
+const (
+	actNone   act = iota // the error is an answer, not a fault
+	actPause             // the queue pauses; one delivery finds out in its transaction when the fault is over
+	actRedo              // again in the transaction that holds the message; then as actPause
+	actResend            // again in that transaction; then the runtime sends it again for later: others have nothing to do with it
+	actLose              // the session is gone, and the message comes back with it; the queue pauses
+	actOwner             // the author's or the sender's: the runtime decides, up to a dead letter
+)
+
+// acts is the table: what is done about a class, wherever it was met. Nothing
+// becomes a dead letter because the database, or this program, has a fault. What
+// is not known pauses (aq.Fatal).
+var acts = map[aq.Class]act{
+	aq.Paused:    actPause,
+	aq.Fatal:     actPause,
+	aq.Broken:    actPause,
+	aq.Retry:     actRedo,
+	aq.Locked:    actResend,
+	aq.Reconnect: actLose,
+	aq.Data:      actOwner,
+	aq.Duplicate: actOwner,
+}
+
+// actOf is what is done about an error.
+func actOf(err error) act {
+	class := aq.Classify(err)
+	if class == aq.Fatal && len(aq.Codes(err)) == 0 {
+		return actNone // not the database's
 	}
-	return false
+	return acts[class]
+}
+
+// unavailable is the error of a delivery whose message the node still holds, or has
+// given back, through no fault of the message's.
+func unavailable(err error) error {
+	if problem.KindOf(explain(err)) == problem.Unavailable {
+		return explain(err)
+	}
+	return problem.Wrap(err, problem.Unavailable, "store.paused", "the database refused a statement").
+		WithHint("the queue pauses on this node: nothing was written, the work is repeated; the log says what the database says")
 }

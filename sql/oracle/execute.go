@@ -13,20 +13,30 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// lockTries is how often a change is written again after a deadlock.
-const lockTries = 3
+// A change that meets rows locked by another session is written again, so often and
+// after pauses that double: it waits for no lock in the database, where it would keep a
+// session and a worker for as long as somebody forgets to commit.
+const (
+	lockTries = 4
+	lockPause = 10 * time.Millisecond
+)
 
 // op is one statement of a change.
 type op struct {
 	name   string // of the statement
 	args   []any
 	refuse error // when it changes no row; nil = that is no matter
+	locks  bool  // it is a select for update; another follows
 }
 
 // work is what a change writes, in this order: rows, then messages.
 type work struct {
-	ops   []op
-	sends []batch
+	ops     []op
+	sends   []batch
+	careful bool // all of it can be taken back, messages included: more round trips
+
+	apart          bool   // not in one block
+	module, action string // what the session works at, for who watches it
 }
 
 // batch is what a change sends to one queue.
@@ -39,53 +49,56 @@ func (w *work) add(refuse error, name string, args ...any) {
 	w.ops = append(w.ops, op{name: name, args: args, refuse: refuse})
 }
 
+// watched is a context under which the session says what it works at.
+func (w *work) watched(ctx context.Context) context.Context {
+	if w.module == "" {
+		return ctx
+	}
+	return aq.Doing(ctx, w.module, w.action)
+}
+
 // execute writes work on a session's transaction. With keep, what was dequeued
 // on it before stays so when the work is refused.
-func (s *Store) execute(ctx context.Context, session *aq.Session, w *work, keep bool) error {
-	ctx = context.WithoutCancel(ctx)
+func execute(ctx context.Context, session *aq.Session, w *work, keep bool) error {
+	ctx = w.watched(context.WithoutCancel(ctx))
 	if err := session.Begin(ctx); err != nil {
 		return err
 	}
-	err := s.rows(ctx, session, w.ops, keep)
-	for i := 0; err == nil && i < len(w.sends); i++ {
-		if err = session.Enqueue(ctx, w.sends[i].queue, w.sends[i].list); err != nil {
-			err = explain(err)
-			if keep { // the rows are written: only the end of the transaction takes them back
-				err = fmt.Errorf("%w: %w", store.ErrLost, err)
-			}
-			return err
-		}
-	}
-	return err
-}
-
-// rows executes statements: in one block where there are several, so that they
-// cost one round trip, and so that the database itself undoes all of them when
-// one fails.
-func (s *Store) rows(ctx context.Context, session *aq.Session, ops []op, keep bool) error {
-	if len(ops) == 0 {
-		return nil
-	}
-	parts := blocks(ops)
-	mark := keep && len(parts) > 1
+	parts := blocks(w.ops)
+	mark := keep && (w.careful || len(parts) > 1)
 	if mark {
 		if _, err := session.ExecContext(ctx, text("savepoint")); err != nil {
 			return explain(err)
 		}
 	}
+	// One block costs one round trip, and the database itself undoes all of its
+	// statements when one fails.
 	for _, part := range parts {
 		if err := block(ctx, session, part); err != nil {
-			return s.undo(ctx, session, mark, err)
+			return undo(ctx, session, mark, err)
 		}
+	}
+	for i := range w.sends {
+		err := explain(session.Enqueue(ctx, w.sends[i].queue, w.sends[i].list))
+		if err == nil {
+			continue
+		}
+		if keep && !mark { // the rows are written: only the end of the transaction takes them back
+			return fmt.Errorf("%w: %w", store.ErrLost, err)
+		}
+		return undo(ctx, session, mark, err)
 	}
 	return nil
 }
 
 // undo takes back what the refused work has written before, when there is a
 // mark to go back to.
-func (s *Store) undo(ctx context.Context, session *aq.Session, mark bool, err error) error {
-	if !mark || aq.Classify(err) == aq.Reconnect {
+func undo(ctx context.Context, session *aq.Session, mark bool, err error) error {
+	if !mark {
 		return err
+	}
+	if session.Lost(err) {
+		return fmt.Errorf("%w: %w", store.ErrLost, err)
 	}
 	if _, undo := session.ExecContext(ctx, text("rollback_to")); undo != nil {
 		return fmt.Errorf("%w: %w", store.ErrLost, explain(undo))
@@ -95,6 +108,9 @@ func (s *Store) undo(ctx context.Context, session *aq.Session, mark bool, err er
 
 // blocks cuts work into parts that one block holds.
 func blocks(ops []op) [][]op {
+	if len(ops) == 0 {
+		return nil
+	}
 	var parts [][]op
 	start, binds := 0, 0
 	for i := range ops {
@@ -160,6 +176,11 @@ func block(ctx context.Context, session *aq.Session, ops []op) error {
 	if _, err = session.ExecContext(ctx, text, args...); err == nil {
 		return nil
 	}
+	return refusedBlock(ops, err)
+}
+
+// refusedBlock is what an error of a block means for its change.
+func refusedBlock(ops []op, err error) error {
 	for _, code := range aq.Codes(err) {
 		if i := code - blockCode; i >= 0 && i < len(ops) && ops[i].refuse != nil {
 			return ops[i].refuse
@@ -180,12 +201,15 @@ func blockOf(ops []op) (string, []any, error) {
 				ops[i].name, len(st.binds), len(ops[i].args))
 		}
 		n := len(args)
-		b.WriteString(eachBind(st.text, func(string) string {
+		statement := eachBind(st.text, func(string) string {
 			n++
 			return ":" + strconv.Itoa(n)
-		}))
+		})
+		if ops[i].locks {
+			statement = "FOR L IN (" + statement + ") LOOP NULL; END LOOP"
+		}
 		args = append(args, ops[i].args...)
-		b.WriteString(";\n")
+		b.WriteString(statement + ";\n")
 		if ops[i].refuse != nil {
 			fmt.Fprintf(&b, "IF SQL%%ROWCOUNT = 0 THEN RAISE_APPLICATION_ERROR(-%d, '%s'); END IF;\n", blockCode+i, ops[i].name)
 		}
@@ -203,16 +227,16 @@ func (s *Store) Commit(ctx context.Context, c store.Change) error {
 		return wrap("commit", err)
 	}
 	defer s.leave()
-	w, err := s.plan(ctx, &c, nil)
+	w, err := planner{s}.plan(ctx, &c, nil)
 	if err != nil {
 		return wrap("commit", err)
 	}
-	return wrap("commit", s.change(ctx, func(session *aq.Session) error { return s.execute(ctx, session, w, false) }))
+	return wrap("commit", change(ctx, s, wholeOf(w), func(session *aq.Session) error { return execute(ctx, session, w, false) }))
 }
 
 // change runs a function on the transaction of a session of its own and
-// commits it.
-func (s *Store) change(ctx context.Context, run func(*aq.Session) error) error {
+// commits it; where all is given, it is the same in one call.
+func change(ctx context.Context, s *Store, all *whole, run func(*aq.Session) error) error {
 	select {
 	case s.writers <- struct{}{}:
 		defer func() { <-s.writers }()
@@ -221,7 +245,7 @@ func (s *Store) change(ctx context.Context, run func(*aq.Session) error) error {
 	}
 	var err error
 	for attempt := range 1 + lockTries {
-		if err = s.changeOnce(ctx, run); aq.Classify(err) != aq.Retry && aq.Classify(err) != aq.Reconnect || isOver(err) {
+		if err = changeOnce(ctx, s, all, run); !passing[aq.Classify(err)] || isOver(err) {
 			return err
 		}
 		if attempt < lockTries {
@@ -232,16 +256,23 @@ func (s *Store) change(ctx context.Context, run func(*aq.Session) error) error {
 	return err
 }
 
+// passing are the classes after which a change is worth a further attempt at once.
+var passing = map[aq.Class]bool{aq.Retry: true, aq.Locked: true, aq.Broken: true, aq.Reconnect: true}
+
 // changeOnce is one attempt. Until its commit is asked for, nothing is written,
-// and the attempt may be repeated on another session.
-func (s *Store) changeOnce(ctx context.Context, run func(*aq.Session) error) error {
-	session, err := s.session(ctx)
+// and the attempt may be repeated on another session. One whose connection may have
+// died while it was idle goes the longer way, which learns so before the commit.
+func changeOnce(ctx context.Context, s *Store, all *whole, run func(*aq.Session) error) error {
+	session, err := s.pool.take(ctx)
 	if err != nil {
 		return explain(err)
 	}
-	defer s.giveBack(session)
-	if err := s.begin(ctx, session); err != nil {
+	defer s.pool.giveBack(session)
+	if err := s.pool.begin(ctx, session); err != nil {
 		return explain(err)
+	}
+	if all != nil && session.Fresh() {
+		return all.run(ctx, session)
 	}
 	if err := run(session); err != nil {
 		return explain(err)

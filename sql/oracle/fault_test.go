@@ -65,7 +65,7 @@ func faulty(t *testing.T, s *Store, action string, k int) {
 		}
 		turnUnderFault(ctx, t, s, d, id, fault)
 	}
-	s.dropIdle()
+	s.pool.dropIdle()
 	got, err := s.Load(ctx, id)
 	entries, errStream := s.Parts().Streams.Stream(ctx, id, 0, 0)
 	if err != nil || errStream != nil || got.Version != 2 || len(entries) != 4 {
@@ -89,11 +89,11 @@ func messages(t *testing.T, s *Store) int {
 // turnUnderFault is what a worker does with a delivery.
 func turnUnderFault(ctx context.Context, t *testing.T, s *Store, d store.Delivery, id, fault string) {
 	t.Helper()
-	s.Enter(d)
-	defer s.Leave(d)
+	s.ledger.Enter(d)
+	defer s.ledger.Leave(d)
 	snap, err := d.Load(ctx, id)
 	if err != nil {
-		d.Release(ctx, err)
+		release(ctx, d, err)
 		return
 	}
 	c := store.Change{}
@@ -106,7 +106,18 @@ func turnUnderFault(ctx context.Context, t *testing.T, s *Store, d store.Deliver
 	switch {
 	case err == nil, errors.Is(err, store.ErrLost), errors.Is(err, store.ErrUnknown):
 	default:
-		d.Release(ctx, err)
+		release(ctx, d, err)
+	}
+}
+
+// release gives a message back as the runtime does: it keeps trying.
+func release(ctx context.Context, d store.Delivery, cause error) {
+	for {
+		err := d.Release(ctx, cause)
+		if err == nil || errors.Is(err, store.ErrLost) || ctx.Err() != nil {
+			return
+		}
+		pause(ctx, 20*time.Millisecond)
 	}
 }
 
@@ -114,8 +125,8 @@ func turnUnderFault(ctx context.Context, t *testing.T, s *Store, d store.Deliver
 // that waits for work. Its own rollback is the first call that is counted.
 func arm(t *testing.T, s *Store, action string, k int) {
 	t.Helper()
-	s.dropIdle()
-	session, err := s.session(t.Context())
+	s.pool.dropIdle()
+	session, err := s.pool.take(t.Context())
 	if err == nil {
 		err = session.Begin(t.Context())
 	}
@@ -125,7 +136,7 @@ func arm(t *testing.T, s *Store, action string, k int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.giveBack(session)
+	s.pool.giveBack(session)
 }
 
 // TestADataErrorOfASendLeavesNoRows: the rows of a turn are written before its
@@ -133,7 +144,7 @@ func arm(t *testing.T, s *Store, action string, k int) {
 // delivery next would commit the rows, too: the delivery is over instead.
 func TestADataErrorOfASendLeavesNoRows(t *testing.T) {
 	t.Parallel()
-	s := opened(t, Options{DSN: standIn(t).DSN(), Node: "n"})
+	s := opened(t, Options{DSN: standIn(t).DSN(), Node: "n", Apart: true})
 	ctx := t.Context()
 	snap := &snapshot.Snapshot{InstanceID: "i", Status: snapshot.Running}
 	first := storetest.Step(snap, "n")

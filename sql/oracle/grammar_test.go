@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
 )
 
 // Every statement, block and script is parsed with a grammar of Oracle's
@@ -83,10 +85,11 @@ func ended(text string) string {
 // gaps are what Oracle's manuals have and the grammar has not, which was made in
 // 2021. Each is parsed as what stands beside it, on the same line.
 var gaps = []struct{ ours, theirs string }{
-	{"NO AUTHENTICATION", "IDENTIFIED BY p_x"},                                                       // 18c
+	{"NO AUTHENTICATION", "IDENTIFIED BY p_x"}, // 18c
+	{"CREATE ROLE AQUEDUCT_OPERATOR", "CREATE USER AQUEDUCT_OPERATOR IDENTIFIED BY p_x"},
 	{"CREATE ROLE AQUEDUCT_APPLICATION", "CREATE USER AQUEDUCT_APPLICATION IDENTIFIED BY p_x"},       // it knows no roles
 	{"JSON_ARRAY(p_value RETURNING VARCHAR2(4000))", "JSON_ARRAY(p_value                         )"}, // 12.2
-	{"JSON_QUERY(R.STATE_JSON FORMAT JSON,", "COALESCE(R.STATE_JSON,              "},                 // 12.2
+	{" FORMAT JSON,", "            ,"},                                                               // 12.1
 	{" RETURNING CLOB)", ")              "},                                                          // 18c
 	{"v_text IS JSON STRICT WITH UNIQUE KEYS", "v_text IS NOT NULL                    "},             // 12.1
 	{"v_text IS JSON STRICT", "v_text IS NOT NULL   "},                                               // 12.1
@@ -112,6 +115,11 @@ func everything(t *testing.T) []parsed {
 		}
 		list = append(list, parsed{Name: "query/" + name + ".sql (block)", Text: text})
 	}
+	all := wholeOf(&work{ // of one statement and one message
+		ops:   []op{{name: "wait_delete", args: make([]any, len(statements["wait_delete"].binds))}},
+		sends: []batch{{list: []aq.Send{{Body: []byte("a"), Priority: 5}}}},
+	})
+	list = append(list, parsed{Name: "block that sends and commits", Text: all.text})
 	variable := regexp.MustCompile(`&(\w+)`)
 	names, err := fs.Glob(scripts, "schema/*.sql")
 	if err != nil {

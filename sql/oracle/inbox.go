@@ -9,21 +9,22 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
-// KeepEvent implements store.Inbox.
-func (s inbox) KeepEvent(ctx context.Context, e store.Event) error {
+// KeepEvent implements backend.Inbox.
+func (s inbox) KeepEvent(ctx context.Context, e backend.Event) error {
 	if err := rows.Fit(e); err != nil {
 		return wrap("keep event", err)
 	}
-	err := s.statement(ctx, &op{name: "inbox_insert", args: []any{e.Key, e.Type, stamp(e.ReceivedAt), stamp(e.ExpiresAt), e.Body}})
+	err := runStatement(ctx, s.Store, &op{name: "inbox_insert", args: []any{e.Key, e.Type, stamp(e.ReceivedAt), stamp(e.ExpiresAt), e.Body}})
 	if errors.Is(err, store.ErrDuplicate) {
 		return nil
 	}
 	return wrap("keep event "+e.Key, err)
 }
 
-// DropEvent implements store.Inbox.
+// DropEvent implements backend.Inbox.
 func (s inbox) DropEvent(ctx context.Context, key string) error {
 	return wrap("drop event "+key, s.dropEvents(ctx, key))
 }
@@ -33,17 +34,17 @@ func (s inbox) dropEvents(ctx context.Context, keys ...string) error {
 		return err
 	}
 	defer s.leave()
-	return s.change(ctx, func(session *aq.Session) error {
+	return change(ctx, s.Store, nil, func(session *aq.Session) error {
 		w := &work{}
 		for _, key := range keys {
 			w.add(nil, "inbox_delete", key)
 		}
-		return s.execute(ctx, session, w, false)
+		return execute(ctx, session, w, false)
 	})
 }
 
-// KeptEvents implements store.Inbox.
-func (s inbox) KeptEvents(ctx context.Context, eventType string, now time.Time, behind store.Event) ([]store.Event, error) {
+// KeptEvents implements backend.Inbox.
+func (s inbox) KeptEvents(ctx context.Context, eventType string, now time.Time, behind backend.Event) ([]backend.Event, error) {
 	r := read("inbox_select")
 	r.Equals("E.EVENT_TYPE", eventType)
 	r.Where("E.EXPIRES_ON_UTC > CAST(? AS TIMESTAMP(6))", stamp(now))
@@ -52,11 +53,11 @@ func (s inbox) KeptEvents(ctx context.Context, eventType string, now time.Time, 
 		r.Where("(E.RECEIVED_ON_UTC > CAST(? AS TIMESTAMP(6)) or E.RECEIVED_ON_UTC = CAST(? AS TIMESTAMP(6)) and E.EVENT_KEY > ?)", at, at, behind.Key)
 	}
 	r.Order("E.RECEIVED_ON_UTC, E.EVENT_KEY", projections.MaxLimit)
-	events, err := list[store.Event](ctx, s.Store, r)
+	events, err := list[backend.Event](ctx, s.Store, r)
 	return events, wrap("kept events", err)
 }
 
-// PurgeEvents implements store.Inbox.
+// PurgeEvents implements backend.Inbox.
 func (s inbox) PurgeEvents(ctx context.Context, expiredBefore time.Time, limit int) (int, error) {
 	found, err := list[struct {
 		Key string `db:"EVENT_KEY"`

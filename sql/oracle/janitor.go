@@ -25,7 +25,7 @@ const (
 
 // Drain moves messages from the exception queues to the dead letters, each in
 // one commit, and returns how many. Nodes call it now and then.
-func (s *Store) Drain(ctx context.Context) (int, error) {
+func (s janitor) Drain(ctx context.Context) (int, error) {
 	if err := s.enter(); err != nil {
 		return 0, wrap("drain", err)
 	}
@@ -49,8 +49,8 @@ func (s *Store) Drain(ctx context.Context) (int, error) {
 }
 
 // moveExpired moves one message.
-func (s *Store) moveExpired(ctx context.Context, name store.Queue, q aq.Queue) (moved bool, err error) {
-	err = s.change(ctx, func(session *aq.Session) error {
+func (s janitor) moveExpired(ctx context.Context, name store.Queue, q aq.Queue) (moved bool, err error) {
+	err = change(ctx, s.Store, nil, func(session *aq.Session) error {
 		raw, err := session.Dequeue(ctx, q)
 		if moved = raw != nil; err != nil || !moved {
 			return err
@@ -71,7 +71,7 @@ func (s *Store) moveExpired(ctx context.Context, name store.Queue, q aq.Queue) (
 		if c != nil {
 			w.add(nil, "payload_delete", c.ID)
 		}
-		return s.execute(ctx, session, w, false)
+		return execute(ctx, session, w, false)
 	})
 	return moved && err == nil, err
 }

@@ -8,10 +8,10 @@ import (
 
 	"github.com/godror/godror"
 
-	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // An application that sends with an expiry loses nothing: what expires becomes
@@ -39,7 +39,7 @@ func TestExpiredMessagesBecomeDeadLetters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body := `{"workflowInstanceId":"a","x":"Ω"}`
+	body := `{"workflowInstanceId":"a","waitingToken":"t","x":"Ω"}`
 	if err := q.Enqueue([]godror.Message{{Raw: []byte(body), Expiration: time.Second, Priority: 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -50,20 +50,23 @@ func TestExpiredMessagesBecomeDeadLetters(t *testing.T) {
 	if _, err := d.Postgres(ctx, "select ocisim.aq_sweep(null)"); err != nil { // Oracle's queue monitor does it by itself
 		t.Fatal(err)
 	}
+	if sent, err := s.Parts().Overdue.Sent(ctx, []string{"t", "none"}, time.Now()); err != nil || len(sent) != 1 || sent[0] != "t" {
+		t.Errorf("what the database gave up is a message: %v, %v", sent, err)
+	}
 	// The view of a queue table decodes each of its rows: nobody may look there
 	// every minute.
 	if _, err := d.Postgres(ctx, `drop view app."aq$wf_signal_qtab", app."aq$wf_schedule_qtab", app."aq$wf_command_qtab" cascade`); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	moved, err := s.Drain(ctx)
+	moved, err := janitor{s}.Drain(ctx)
 	if took := time.Since(began); took > 2500*time.Millisecond { // a second for each queue is the least that it could wait
 		t.Errorf("it took %s: it has waited for messages", took)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := s.Parts().DeadLetters.DeadLetters(ctx, projections.DeadLetterQuery{Reason: ReasonExpired, InstanceID: "a", Queue: "signal"})
+	page, err := s.Parts().DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{Reason: ReasonExpired, InstanceID: "a", Queue: "signal"})
 	if err != nil || moved != 1 || len(page.Items) != 1 || string(page.Items[0].Envelope) != body {
 		t.Fatalf("%d moved, %+v, %v", moved, page, err)
 	}

@@ -49,16 +49,16 @@ func newLedger(s *Store) *ledger {
 }
 
 // Enter implements store.Ledger.
-func (s *Store) Enter(d store.Delivery) {
+func (l *ledger) Enter(d store.Delivery) {
 	if d, ok := d.(*delivery); ok {
-		d.fence = s.ledger.enter(d.m.ID)
+		d.fence = l.enter(d.m.ID)
 	}
 }
 
 // Leave implements store.Ledger.
-func (s *Store) Leave(d store.Delivery) {
+func (l *ledger) Leave(d store.Delivery) {
 	if d, ok := d.(*delivery); ok {
-		s.ledger.leave(d.m.ID)
+		l.leave(d.m.ID)
 	}
 }
 

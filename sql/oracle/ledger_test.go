@@ -25,7 +25,7 @@ func TestAReleasedMessageHasNoCrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Enter(d)
+	a.ledger.Enter(d)
 	a.ledger.settle()
 	if err := b.ledger.refresh(ctx); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestAReleasedMessageHasNoCrash(t *testing.T) {
 	if m := got.Message(); m.Crashes != 0 || m.ID != d.Message().ID {
 		t.Errorf("%d crashes of %s", m.Crashes, m.ID)
 	}
-	a.Leave(d)
+	a.ledger.Leave(d)
 	if err := got.Commit(ctx, store.Change{}); err != nil {
 		t.Error(err)
 	}
@@ -141,7 +141,7 @@ func TestANoteGoesWithItsRelease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Enter(d)
+		s.ledger.Enter(d)
 		if i%2 == 0 {
 			s.ledger.settle()
 		}
@@ -159,7 +159,7 @@ func TestANoteGoesWithItsRelease(t *testing.T) {
 		if n != 0 {
 			t.Fatalf("release %d: the note is there", i)
 		}
-		s.Leave(d)
+		s.ledger.Leave(d)
 		again, err := s.Receive(ctx, store.Signals, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -23,6 +23,7 @@ type note struct {
 	id       string // of the message when it was sent first
 	enqueued time.Time
 	empty    bool // the body has no bytes; the queue holds one
+	faults   int  // how often it was sent again for a fault of the database
 }
 
 const noteMark = "aqueduct1"
@@ -38,15 +39,22 @@ func (n note) encode() string {
 	if n.empty {
 		empty = "e"
 	}
-	return strings.Join([]string{noteMark, strconv.Itoa(n.attempts), num(n.due), n.id, num(n.enqueued), empty}, ";")
+	f := []string{noteMark, strconv.Itoa(n.attempts), num(n.due), n.id, num(n.enqueued), empty}
+	if n.faults > 0 {
+		f = append(f, strconv.Itoa(n.faults))
+	}
+	return strings.Join(f, ";")
 }
 
 // parseNote reads a note. Anything else, such as an application's own
 // correlation, is none.
 func parseNote(s string) (n note, ok bool) {
 	f := strings.Split(s, ";")
-	if len(f) != 6 || f[0] != noteMark {
+	if len(f) != 6 && len(f) != 7 || f[0] != noteMark {
 		return note{}, false
+	}
+	if len(f) == 7 {
+		n.faults, _ = strconv.Atoi(f[6])
 	}
 	moment := func(s string) time.Time {
 		us, err := strconv.ParseInt(s, 36, 64)
@@ -60,8 +68,9 @@ func parseNote(s string) (n note, ok bool) {
 	return n, true
 }
 
-// head is what an envelope says of its times.
+// head is what an envelope says of itself and its times.
 type head struct {
+	SignalID   string    `json:"signalId"`
 	OccurredAt time.Time `json:"occurredAtUtc"`
 	DueAt      time.Time `json:"dueAtUtc"`
 }
@@ -123,9 +132,9 @@ func outgoing(m *store.Send, now time.Time) aq.Send {
 }
 
 // again is a message that is consumed and sent once more, as the same message.
-func again(m *store.Message, attempts int, delay time.Duration) aq.Send {
+func again(m *store.Message, attempts, faults int, delay time.Duration) aq.Send {
 	out := aq.Send{Body: m.Body, Priority: m.Priority, Delay: delay}
-	out.Note = note{attempts: attempts, due: m.DueAt, id: m.ID, enqueued: m.EnqueuedAt, empty: len(m.Body) == 0}.encode()
+	out.Note = note{attempts: attempts, due: m.DueAt, id: m.ID, enqueued: m.EnqueuedAt, empty: len(m.Body) == 0, faults: faults}.encode()
 	if len(out.Body) == 0 {
 		out.Body = []byte{0}
 	}

@@ -163,7 +163,7 @@ func (u unit) run(ctx context.Context, db *sql.DB) error {
 }
 
 // The owner's scripts, by what they hold.
-var ownerScripts = []string{"10_tables", "20_queues", "30_views", "40_package"}
+var ownerScripts = []string{"10_tables", "20_queues", "30_views", "40_package", "45_admin"}
 
 const grantsScript = "50_grants"
 

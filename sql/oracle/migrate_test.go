@@ -25,7 +25,7 @@ func TestMigrateTellsWhatDoesNotCompile(t *testing.T) {
 	}
 	body := -1
 	for i, u := range units {
-		if strings.HasPrefix(u.text, "CREATE OR REPLACE PACKAGE BODY") {
+		if strings.HasPrefix(u.text, "CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API") {
 			body = i
 		}
 	}

@@ -40,7 +40,7 @@ func (c *clock) measure(ctx context.Context, db querier) error {
 	return nil
 }
 
-// Now implements store.Clock.
+// Now implements backend.Clock.
 func (s *Store) Now() time.Time { return s.clock.now() }
 
 // Skew is how far the clock of the database is ahead of this host's.
@@ -57,7 +57,7 @@ func (s *Store) exec(ctx context.Context, name string, args ...any) (int64, erro
 
 // join makes this run of the node known. A live run of the same name keeps it;
 // one that is dead is waited out.
-func (s *Store) join(ctx context.Context) error {
+func (s member) join(ctx context.Context) error {
 	until := time.Now().Add(s.o.DeadAfter + s.o.Heartbeat)
 	for {
 		if _, err := s.exec(ctx, "node_remove", s.o.Node, s.o.DeadAfter.Seconds()); err != nil {
@@ -79,7 +79,7 @@ func (s *Store) join(ctx context.Context) error {
 }
 
 // beat renews the heartbeat until the end of the store.
-func (s *Store) beat() {
+func (s member) beat() {
 	tick, drain := time.NewTicker(s.o.Heartbeat), time.NewTicker(drainEvery)
 	defer tick.Stop()
 	defer drain.Stop()
@@ -88,11 +88,11 @@ func (s *Store) beat() {
 		case <-s.life.Done():
 			return
 		case <-drain.C:
-			trim(s)
+			s.pool.trim()
 			if _, err := s.exec(s.life, "inflight_old", crashMemory.Seconds()); err != nil && s.life.Err() == nil {
 				s.log.Warn("oracle: old notes of crashes", "error", explain(err))
 			}
-			if n, err := s.Drain(s.life); err != nil && s.life.Err() == nil {
+			if n, err := (janitor(s)).Drain(s.life); err != nil && s.life.Err() == nil {
 				s.log.Warn("oracle: exception queues", "error", err)
 			} else if n > 0 {
 				s.log.Error("oracle: messages that the database gave up are dead letters now", "count", n)
@@ -110,9 +110,9 @@ func (s *Store) beat() {
 // asks for the time and for the crashes of others.
 const beatStatements = 4
 
-func (s *Store) beatOnce(ctx context.Context) error {
+func (s member) beatOnce(ctx context.Context) error {
 	s.beatCalls.Add(beatStatements)
-	n, err := s.exec(ctx, "node_beat", s.heldOf(store.Signals), s.heldOf(store.Schedule), s.heldOf(store.Commands), s.run)
+	n, err := s.exec(ctx, "node_beat", receivers(s).heldOf(store.Signals), receivers(s).heldOf(store.Schedule), receivers(s).heldOf(store.Commands), s.run)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 const crashMemory = 24 * time.Hour
 
 // depart says that this run ends, and what it noted with it.
-func (s *Store) depart(ctx context.Context) error {
+func (s member) depart(ctx context.Context) error {
 	_, err := s.exec(ctx, "inflight_clear", s.run)
 	_, errNode := s.exec(ctx, "node_delete", s.run)
 	return errors.Join(err, errNode)
@@ -152,7 +152,7 @@ func (s *Store) depart(ctx context.Context) error {
 // schemaVersion is what this program knows.
 const schemaVersion = 1
 
-func (s *Store) checkSchema(ctx context.Context) error {
+func checkSchema(ctx context.Context, s *Store) error {
 	have, err := version(ctx, s.db)
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Defaults.
@@ -55,13 +56,14 @@ type Options struct {
 	Consumers int           // 0 = DefaultConsumers
 	Writers   int           // 0 = DefaultWriters
 	Readers   int           // 0 = DefaultReaders
+	Apart     bool          // a change is begun, written, sent and committed by calls of their own, not by one block
 	Heartbeat time.Duration // 0 = DefaultHeartbeat
 	DeadAfter time.Duration // without heartbeat a node is dead; 0 = DefaultDeadAfter
 	Log       *slog.Logger
 	Now       func() time.Time // this host's clock; nil = time.Now
 }
 
-// Store is a store.Store and a definition.Repository on one schema.
+// Store is a backend.Store and a definition.Repository on one schema.
 type Store struct {
 	o      Options
 	schema string
@@ -69,31 +71,37 @@ type Store struct {
 	aq     *aq.DB
 	db     *sql.DB // statements that stand alone
 	clock  clock
+	pool   *pool
 	ledger *ledger
 	failed chan struct{}
 	run    string // identity of this run of the node
 
-	life     context.Context // ends with Close
-	end      context.CancelFunc
-	mu       sync.Mutex
-	closed   bool
-	calls    sync.WaitGroup
-	beats    sync.WaitGroup
-	held     map[*delivery]struct{}
-	idle     []*aq.Session // the one used last is the next to be used
-	unused   int           // the fewest of idle since trim
-	slots    map[store.Queue]chan struct{}
-	lines    map[store.Queue]chan struct{} // of the receivers that wait
-	pauses   map[store.Queue]*pauses
-	writers  chan struct{}
-	died     atomic.Bool // tests: end like a killed process
-	sessions atomic.Int64
+	life    context.Context // ends with Close
+	end     context.CancelFunc
+	mu      sync.Mutex
+	closed  bool
+	calls   sync.WaitGroup
+	beats   sync.WaitGroup
+	held    map[*delivery]struct{}
+	slots   map[store.Queue]chan struct{}
+	lines   map[store.Queue]chan struct{} // of the receivers that wait
+	gates   map[store.Queue]*gate
+	writers chan struct{}
+	died    atomic.Bool // tests: end like a killed process
 
 	beatCalls atomic.Int64
 }
 
+// Parts of a store, which have it whole.
+type (
+	receivers struct{ *Store } // take messages, one session for each
+	planner   struct{ *Store } // says by which statements a change is written
+	member    struct{ *Store } // of the nodes of a database: its heartbeat
+	janitor   struct{ *Store } // moves what the database gave up, and sweeps what is left over
+)
+
 var (
-	_ store.Store           = (*Store)(nil)
+	_ backend.Store         = (*Store)(nil)
 	_ definition.Repository = (*Store)(nil)
 )
 
@@ -105,22 +113,22 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := aq.Open(aq.Options{DSN: o.DSN, Schema: o.Schema, Pooled: o.Pooled, Wait: o.Wait})
+	db, err := aq.Open(aq.Options{DSN: o.DSN, Schema: o.Schema, Pooled: o.Pooled, Wait: o.Wait, Client: o.Node})
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		o: o, log: o.Log, clock: clock{host: o.Now}, aq: db, db: db.Shared(o.Readers), failed: make(chan struct{}, 1), run: uuid.NewString(),
-		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, lines: map[store.Queue]chan struct{}{}, pauses: map[store.Queue]*pauses{},
+		o: o, log: o.Log, clock: clock{host: o.Now}, aq: db, db: db.Shared(o.Readers), pool: &pool{aq: db, log: o.Log}, failed: make(chan struct{}, 1), run: uuid.NewString(),
+		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, lines: map[store.Queue]chan struct{}{}, gates: map[store.Queue]*gate{},
 		writers: make(chan struct{}, o.Writers),
 	}
 	for q := range queueNames {
-		s.slots[q], s.lines[q], s.pauses[q] = make(chan struct{}, o.Consumers), make(chan struct{}, Waiters), &pauses{}
+		s.slots[q], s.lines[q], s.gates[q] = make(chan struct{}, o.Consumers), make(chan struct{}, Waiters), newGate(q, o.Log)
 	}
 	s.lines[store.Signals] = make(chan struct{}, 1)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.ledger = newLedger(s)
-	if err := s.start(ctx); err != nil {
+	if err := start(ctx, s); err != nil {
 		s.end()
 		s.ledger.stop()
 		db.Close()
@@ -163,26 +171,26 @@ func (o Options) complete() (Options, error) {
 }
 
 // start checks the schema and joins the nodes.
-func (s *Store) start(ctx context.Context) error {
+func start(ctx context.Context, s *Store) error {
 	if err := s.db.QueryRowContext(ctx, text("schema_name")).Scan(&s.schema); err != nil {
 		return err
 	}
-	if err := s.checkSchema(ctx); err != nil {
+	if err := checkSchema(ctx, s); err != nil {
 		return err
 	}
 	if err := s.clock.measure(ctx, s.db); err != nil {
 		return err
 	}
-	if err := s.join(ctx); err != nil {
+	if err := (member{s}).join(ctx); err != nil {
 		return err
 	}
-	if err := s.checkSchema(ctx); err != nil { // again: a migration that began before saw no node
-		return errors.Join(err, s.depart(ctx))
+	if err := checkSchema(ctx, s); err != nil { // again: a migration that began before saw no node
+		return errors.Join(err, member{s}.depart(ctx))
 	}
 	if err := s.ledger.refresh(ctx); err != nil {
 		return err
 	}
-	s.beats.Go(s.beat)
+	s.beats.Go(member{s}.beat)
 	return nil
 }
 
@@ -213,20 +221,18 @@ func (s *Store) Close() error {
 	s.calls.Wait()
 	s.beats.Wait()
 	s.mu.Lock()
-	held, idle := s.held, s.idle
-	s.held, s.idle = nil, nil
+	held := s.held
+	s.held = nil
 	s.mu.Unlock()
 	for d := range held {
-		s.drop(d.session)
+		s.pool.drop(d.session)
 	}
-	for _, session := range idle {
-		s.drop(session)
-	}
+	s.pool.close()
 	s.ledger.stop()
 	if !s.died.Load() {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 		defer cancel()
-		if err := s.depart(ctx); err != nil {
+		if err := (member{s}).depart(ctx); err != nil {
 			s.log.Warn("oracle: this node could not say that it leaves", "node", s.o.Node, "error", err)
 		}
 	}
@@ -236,10 +242,10 @@ func (s *Store) Close() error {
 // leaveTime bounds the last statements of a node whose database may be gone.
 const leaveTime = 5 * time.Second
 
-// Node implements store.Nodes.
+// Node implements backend.Nodes.
 func (s *Store) Node() string { return s.o.Node }
 
-// PeerFailures implements store.Nodes. Several failures may give one value.
+// PeerFailures implements backend.Nodes. Several failures may give one value.
 func (s *Store) PeerFailures() <-chan struct{} { return s.failed }
 
 // wrap says what was attempted.

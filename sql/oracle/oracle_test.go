@@ -12,21 +12,22 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestStore runs the suite as the owner of the schema on connections of its
-// own, and as a runtime user with the grants of the script on pooled ones.
+// own, and as a runtime user with the grants of the script on pooled ones, with
+// changes in calls of their own.
 func TestStore(t *testing.T) {
 	t.Run("standalone, as the owner", func(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, Options{DSN: fresh(t)}) })
 	})
 	t.Run("pooled, as the runtime user", func(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) storetest.Harness {
-			o := Options{Pooled: true}
+			o := Options{Pooled: true, Apart: true}
 			o.DSN, o.Schema = freshApart(t)
 			h := harness(t, o)
 			if !oracletest.Real() { // there it is the owner
@@ -85,7 +86,7 @@ func standIn(t testing.TB) *ocisim.Database {
 func harness(t *testing.T, o Options) storetest.Harness {
 	o = quick(o)
 	return storetest.Harness{
-		Open: func(ctx context.Context, node string) (store.Store, error) {
+		Open: func(ctx context.Context, node string) (backend.Store, error) {
 			o := o
 			o.Node = node
 			s, err := Open(ctx, o)
@@ -94,7 +95,7 @@ func harness(t *testing.T, o Options) storetest.Harness {
 			}
 			return s, nil
 		},
-		Kill:   func(s store.Store) { s.(*Store).kill() },
+		Kill:   func(s backend.Store) { s.(*Store).kill() },
 		Damage: func(table, column, id string) error { return damage(o, table, column, id) },
 	}
 }

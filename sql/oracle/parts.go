@@ -14,15 +14,16 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
-// Parts implements store.Store.
-func (s *Store) Parts() store.Parts {
-	return store.Parts{
+// Parts implements backend.Store.
+func (s *Store) Parts() backend.Parts {
+	return backend.Parts{
 		Queue: s, Writer: s, Instances: instances{s}, Streams: streams{s}, Waits: waits{s}, Tasks: tasks{s}, DeadLetters: deadLetters{s},
 		Identity: identity{s}, Nodes: s, Clock: s,
 		// Joins is not: each delivery has a session of its own, which has one transaction.
-		Ledger: s, Locks: jobs{s}, Retention: jobs{s}, Inbox: inbox{s}, Backlog: backlog{s}, Prober: s,
+		Ledger: s.ledger, Strays: receivers{s}, Locks: jobs{s}, Retention: jobs{s}, Overdue: overdue{s}, Inbox: inbox{s}, Backlog: backlog{s}, Prober: s,
 	}
 }
 
@@ -36,6 +37,7 @@ type (
 	backlog     struct{ *Store }
 	inbox       struct{ *Store }
 	jobs        struct{ *Store }
+	overdue     struct{ *Store }
 	identity    struct{ *Store }
 )
 
@@ -48,7 +50,7 @@ type orphan struct {
 	Attempts   int    `db:"ATTEMPTS"`
 }
 
-// Orphans implements store.Nodes. A node that was started again under the
+// Orphans implements backend.Nodes. A node that was started again under the
 // same name is another run: what the run before claimed is an orphan.
 func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 	found, err := list[orphan](ctx, s, read("stream_orphans", s.o.DeadAfter.Seconds(), limit))
@@ -60,7 +62,7 @@ func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 	}
 	defer s.leave()
 	count := 0
-	err = s.change(ctx, func(session *aq.Session) error {
+	err = change(ctx, s, nil, func(session *aq.Session) error {
 		count = 0
 		w := &work{}
 		var sends []store.Send
@@ -79,10 +81,10 @@ func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 			}
 			sends = append(sends, store.Send{Queue: store.Commands, Body: body})
 		}
-		if err := s.planSends(w, sends); err != nil {
+		if err := (planner{s}).planSends(w, sends); err != nil {
 			return err
 		}
-		return s.execute(ctx, session, w, false)
+		return execute(ctx, session, w, false)
 	})
 	if err != nil {
 		return 0, wrap("orphans", err)
@@ -104,13 +106,13 @@ func (o *orphan) free(ctx context.Context, session *aq.Session) (bool, error) {
 	return err == nil, err
 }
 
-// Replay implements store.DeadLetterStore.
+// Replay implements backend.DeadLetterStore.
 func (s deadLetters) Replay(ctx context.Context, id string) error {
 	if err := s.enter(); err != nil {
 		return wrap("replay", err)
 	}
 	defer s.leave()
-	return wrap("replay dead letter "+id, s.change(ctx, func(session *aq.Session) error {
+	return wrap("replay dead letter "+id, change(ctx, s.Store, nil, func(session *aq.Session) error {
 		var queue string
 		var body []byte
 		err := session.QueryRowContext(ctx, text("dead_letter_lock"), id).Scan(&rows.Into{To: &queue}, &rows.Into{To: &body})
@@ -122,24 +124,24 @@ func (s deadLetters) Replay(ctx context.Context, id string) error {
 		}
 		w := &work{}
 		w.add(store.ErrNotFound, "dead_letter_delete", id)
-		if err := s.planSends(w, []store.Send{{Queue: store.Queue(queue), Body: body}}); err != nil {
+		if err := (planner(s)).planSends(w, []store.Send{{Queue: store.Queue(queue), Body: body}}); err != nil {
 			return err
 		}
-		return s.execute(ctx, session, w, false)
+		return execute(ctx, session, w, false)
 	}))
 }
 
-// Discard implements store.DeadLetterStore.
+// Discard implements backend.DeadLetterStore.
 func (s deadLetters) Discard(ctx context.Context, id string) error {
-	return wrap("discard dead letter "+id, s.statement(ctx, &op{name: "dead_letter_delete", args: []any{id}, refuse: store.ErrNotFound}))
+	return wrap("discard dead letter "+id, runStatement(ctx, s.Store, &op{name: "dead_letter_delete", args: []any{id}, refuse: store.ErrNotFound}))
 }
 
-// Lock implements store.Locks, by the clock of the database.
+// Lock implements backend.Locks, by the clock of the database.
 func (s jobs) Lock(ctx context.Context, name string, ttl time.Duration) (bool, error) {
-	err := s.statement(ctx, &op{name: "lock_take", args: []any{s.o.Node, ttl.Seconds(), name, s.o.Node}, refuse: store.ErrTaken})
+	err := runStatement(ctx, s.Store, &op{name: "lock_take", args: []any{s.o.Node, ttl.Seconds(), name, s.o.Node}, refuse: store.ErrTaken})
 	if errors.Is(err, store.ErrTaken) {
 		// Held by another, or not there yet.
-		err = s.statement(ctx, &op{name: "lock_insert", args: []any{name, s.o.Node, ttl.Seconds()}})
+		err = runStatement(ctx, s.Store, &op{name: "lock_insert", args: []any{name, s.o.Node, ttl.Seconds()}})
 		if errors.Is(err, store.ErrDuplicate) {
 			return false, nil
 		}
@@ -147,15 +149,15 @@ func (s jobs) Lock(ctx context.Context, name string, ttl time.Duration) (bool, e
 	return err == nil, wrap("lock "+name, err)
 }
 
-// Unlock implements store.Locks. A lock that another holds stays theirs.
+// Unlock implements backend.Locks. A lock that another holds stays theirs.
 func (s jobs) Unlock(ctx context.Context, name string) error {
-	return wrap("unlock "+name, s.statement(ctx, &op{name: "lock_drop", args: []any{name, s.o.Node}}))
+	return wrap("unlock "+name, runStatement(ctx, s.Store, &op{name: "lock_drop", args: []any{name, s.o.Node}}))
 }
 
 // purgeBatch bounds the undo of a purge's transaction.
 const purgeBatch = 20
 
-// Purge implements store.Retention.
+// Purge implements backend.Retention.
 func (s jobs) Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error) {
 	count := 0
 	for count < limit {
@@ -172,7 +174,7 @@ func (s jobs) Purge(ctx context.Context, endedBefore time.Time, limit int) (int,
 			break
 		}
 	}
-	return count, wrap("purge", s.sweepPayloads(ctx, endedBefore))
+	return count, wrap("purge", janitor(s).sweepPayloads(ctx, endedBefore))
 }
 
 func (s jobs) purge(ctx context.Context, before time.Time, limit int) (int, error) {
@@ -186,14 +188,14 @@ func (s jobs) purge(ctx context.Context, before time.Time, limit int) (int, erro
 		return 0, err
 	}
 	defer s.leave()
-	return len(found), s.change(ctx, func(session *aq.Session) error {
+	return len(found), change(ctx, s.Store, nil, func(session *aq.Session) error {
 		w := &work{}
 		for _, i := range found {
-			for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "instance"} {
+			for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "requests", "instance"} {
 				w.add(nil, "purge_"+part, i.ID)
 			}
 		}
-		return s.execute(ctx, session, w, false)
+		return execute(ctx, session, w, false)
 	})
 }
 
@@ -202,7 +204,7 @@ const (
 	keyBytes = 32
 )
 
-// Key implements store.Identity: insert first, and look when it exists.
+// Key implements backend.Identity: insert first, and look when it exists.
 func (s identity) Key(ctx context.Context) ([]byte, error) {
 	fresh := make([]byte, keyBytes)
 	if _, err := rand.Read(fresh); err != nil {
@@ -213,7 +215,7 @@ func (s identity) Key(ctx context.Context) ([]byte, error) {
 	}
 	m, err := single[meta](ctx, s.Store, read("meta_value", keyName))
 	if errors.Is(err, store.ErrNotFound) {
-		err = s.statement(ctx, &op{name: "meta_insert", args: []any{keyName, fresh}})
+		err = runStatement(ctx, s.Store, &op{name: "meta_insert", args: []any{keyName, fresh}})
 		if err == nil || errors.Is(err, store.ErrDuplicate) {
 			m, err = single[meta](ctx, s.Store, read("meta_value", keyName))
 		}
@@ -228,7 +230,7 @@ func (s identity) Key(ctx context.Context) ([]byte, error) {
 // epoch, eight bytes, the highest first. The first epoch has none.
 const epochName = "epoch-"
 
-// Epoch implements store.Identity.
+// Epoch implements backend.Identity.
 func (s identity) Epoch(ctx context.Context) (int64, error) {
 	row, err := single[struct {
 		Value []byte `db:"VALUE"`
@@ -250,14 +252,14 @@ func epochOf(value []byte) (int64, error) {
 	return int64(binary.BigEndian.Uint64(value)), nil
 }
 
-// Raise implements store.Identity. A node that joins waits for the lock, and reads
+// Raise implements backend.Identity. A node that joins waits for the lock, and reads
 // the epoch after it.
 func (s identity) Raise(ctx context.Context) (from, to int64, err error) {
 	if err := s.enter(); err != nil {
 		return 0, 0, wrap("raise", err)
 	}
 	defer s.leave()
-	err = s.change(ctx, func(session *aq.Session) error {
+	err = change(ctx, s.Store, nil, func(session *aq.Session) error {
 		from, to, err = s.raise(ctx, session)
 		return err
 	})
@@ -273,7 +275,7 @@ func (s identity) raise(ctx context.Context, tx querier) (from, to int64, err er
 		return 0, 0, err
 	}
 	if others > 0 {
-		return 0, 0, store.NotAlone(others)
+		return 0, 0, backend.NotAlone(others)
 	}
 	from = 1
 	var value []byte
@@ -285,7 +287,7 @@ func (s identity) raise(ctx context.Context, tx querier) (from, to int64, err er
 	case !errors.Is(err, sql.ErrNoRows):
 		return 0, 0, err
 	}
-	to = store.NextEpoch(from, s.clock.now())
+	to = backend.NextEpoch(from, s.clock.now())
 	_, err = tx.ExecContext(ctx, text("meta_insert"), epochName+strconv.FormatInt(to, 10), binary.BigEndian.AppendUint64(nil, uint64(to)))
 	return from, to, err
 }

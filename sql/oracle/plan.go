@@ -8,15 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // textMax is what a VARCHAR2 column holds, in bytes.
@@ -25,11 +27,14 @@ const textMax = 4_000
 // plan says what a change writes. Guards come first, the likeliest before the
 // others, and rows are locked in the same order by everybody: state, stream,
 // tasks.
-func (s *Store) plan(ctx context.Context, c *store.Change, d *delivery) (*work, error) {
+func (s planner) plan(ctx context.Context, c *store.Change, d *delivery) (*work, error) {
 	if err := rows.Fit(c); err != nil {
 		return nil, err
 	}
-	w := &work{}
+	w := &work{apart: s.o.Apart}
+	if c.Snapshot != nil {
+		w.module, w.action = c.Snapshot.Definition.Name, doing(c)
+	}
 	if len(c.Also) > 0 {
 		return nil, problem.New(problem.Internal, "store.change", "a commit consumes %d further deliveries, which this store cannot join", len(c.Also))
 	}
@@ -67,7 +72,19 @@ func (s *Store) plan(ctx context.Context, c *store.Change, d *delivery) (*work, 
 	return w, nil
 }
 
-func (s *Store) planState(w *work, c *store.Change) error {
+// doing is the ACTION of a turn: its trace, which leads to all that was done for one
+// start, and without one the task that its instance is at.
+func doing(c *store.Change) string {
+	if parts := strings.Split(c.Snapshot.Headers[signal.HeaderTraceparent], "-"); len(parts) == 4 {
+		return parts[1]
+	}
+	if c.Rows.Instance != nil {
+		return c.Rows.Instance.Position
+	}
+	return ""
+}
+
+func (s planner) planState(w *work, c *store.Change) error {
 	n := c.Snapshot
 	if n == nil {
 		return nil
@@ -80,9 +97,8 @@ func (s *Store) planState(w *work, c *store.Change) error {
 		}
 	}
 	var kind, token, task string
-	var until time.Time
 	if p, ok := n.Primary(); ok {
-		kind, token, task, until = string(p.Kind), p.Token, p.TaskID, p.Until
+		kind, token, task = string(p.Kind), p.Token, p.TaskID
 	}
 	var lastError, errorCode string
 	if n.Error != nil {
@@ -93,13 +109,14 @@ func (s *Store) planState(w *work, c *store.Change) error {
 		resume = inJSON(r)
 	}
 	args := []any{n.Version, snapshot.SchemaVersion, n.Business.Key, within(inJSON(n.Business), textMax), string(n.Status),
-		kind, token, stamp(until), task, within(resume, textMax), c.Runtime.LastSignalID, within(errorCode, 512),
+		kind, token, stamp(c.Runtime.Due), task, within(resume, textMax), c.Runtime.LastSignalID, within(errorCode, 512),
 		within(lastError, textMax), c.Runtime.ExecutedBy, stamp(c.Runtime.ExecutedAt), projections.Sum(encoded), encoded}
 	if c.Base() == 0 {
 		w.add(nil, "state_insert", append([]any{n.InstanceID, n.InstanceID}, args...)...)
 		return nil
 	}
 	stale := fmt.Errorf("%s is not at version %d: %w", n.InstanceID, c.Base(), store.ErrStale)
+	w.ops = append(w.ops, op{name: "state_lock", args: []any{n.InstanceID}, locks: true})
 	w.add(stale, "state_update", append(args, n.InstanceID, c.Base())...)
 	return nil
 }
@@ -114,7 +131,7 @@ func inJSON(v any) string {
 }
 
 // planGuards refuses what is not as the change expects it.
-func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error {
+func (s planner) planGuards(ctx context.Context, w *work, c *store.Change) error {
 	id := instanceOf(c)
 	for i := range c.Rows.Settled {
 		s := &c.Rows.Settled[i]
@@ -145,14 +162,14 @@ func (s *Store) planGuards(ctx context.Context, w *work, c *store.Change) error 
 	}
 	for i := range c.Rows.TaskEnds {
 		e := &c.Rows.TaskEnds[i]
-		w.add(fmt.Errorf("end task %s: %w", e.ID, store.ErrStale), "task_end", e.Status, e.By, stamp(e.At), e.Outcome, e.Checksum(), e.Output, e.ID, some(e.Version))
+		w.add(fmt.Errorf("end task %s: %w", e.ID, store.ErrStale), "task_end", e.Status, e.By, stamp(e.At), e.Outcome, backend.EndSum(e), e.Output, e.ID, some(e.Version))
 	}
 	return nil
 }
 
 // runOf is the run of a node's name: that under which its claims are known to
 // be alive.
-func (s *Store) runOf(ctx context.Context, node string) (string, error) {
+func (s planner) runOf(ctx context.Context, node string) (string, error) {
 	switch node {
 	case "":
 		return "", nil
@@ -182,7 +199,7 @@ func instanceOf(c *store.Change) string {
 }
 
 // planRows writes the projections.
-func (s *Store) planRows(ctx context.Context, w *work, r *projections.Rows) error {
+func (s planner) planRows(ctx context.Context, w *work, r *projections.Rows) error {
 	if r.Instance != nil {
 		w.instance(r.Instance)
 	}
@@ -193,6 +210,9 @@ func (s *Store) planRows(ctx context.Context, w *work, r *projections.Rows) erro
 			return err
 		}
 		w.entry(e, run)
+		if isRequest(e.SignalID) {
+			w.add(nil, "request_done", s.o.Node, e.SignalID, e.InstanceID)
+		}
 	}
 	for i := range r.Tasks {
 		w.task(&r.Tasks[i])
@@ -221,8 +241,9 @@ func (w *work) instance(i *projections.Instance) {
 	if i.StartKey != "" {
 		digest = startDigest(i.Definition, i.BusinessKey, i.StartKey)
 	}
-	w.add(nil, "instance_insert", i.ID, i.Definition, i.DefVersion, i.BusinessKey, i.StartKey, i.Status, i.Position,
-		i.ParentID, i.Correlation, i.Version, i.ErrorType, detail, stamp(i.StartedAt), stamp(i.UpdatedAt), stamp(i.EndedAt), digest, ahead)
+	row := *i
+	row.ErrorDetail = detail
+	w.add(nil, "instance_insert", instanceColumns.Named(statements["instance_insert"].binds, &row, values, map[string]any{"START_DIGEST": digest})...)
 }
 
 // startDigest is what makes a start key unique, however long its parts are.
@@ -238,11 +259,10 @@ func (w *work) entry(e *projections.Entry, run string) {
 }
 
 func (w *work) task(k *projections.Task) {
-	sums := k.Sums(k.InstanceID)
-	w.add(nil, "task_insert", k.ID, k.InstanceID, k.Definition, k.BusinessKey, k.Name, k.Title, k.Status, k.Assignee,
-		k.CandidateUsers, k.CandidateGroups, k.ExcludedUsers, k.Outcomes, k.Priority, k.Token, k.Version,
-		stamp(k.CreatedAt), stamp(k.DueAt), stamp(k.EndedAt), k.EndedBy, k.Outcome, k.EscalateTo, stamp(k.EscalatedAt), k.Role,
-		sums.Made, sums.Assigned, sums.Candidates, some(sums.Ended), k.Payload, k.Form, k.Output)
+	sums := backend.SumsOf(k, k.InstanceID)
+	w.add(nil, "task_insert", taskColumns.Named(statements["task_insert"].binds, k, values, map[string]any{
+		"CHECKSUM": sums.Made, "ASSIGNED_CHECKSUM": sums.Assigned, "CANDIDATES_CHECKSUM": sums.Candidates, "END_CHECKSUM": some(sums.Ended),
+	})...)
 	w.actors(k.ID, "U", k.CandidateUsers)
 	w.actors(k.ID, "G", k.CandidateGroups)
 	w.actors(k.ID, "X", k.ExcludedUsers)
@@ -261,7 +281,7 @@ func (w *work) taskEvent(e *projections.TaskEvent, made []projections.Task, ende
 
 // eventOf writes an event of a task that the change has in its hands.
 func (w *work) eventOf(e *projections.TaskEvent) {
-	w.add(nil, "task_event_insert", e.TaskID, e.InstanceID, e.Event, e.Actor, stamp(e.At), e.Checksum(), e.Data)
+	w.add(nil, "task_event_insert", e.TaskID, e.InstanceID, e.Event, e.Actor, stamp(e.At), backend.EventSum(e), e.Data)
 }
 
 // deadLetter takes the delivery's message out of circulation.
@@ -279,10 +299,17 @@ func (w *work) deadLetter(d *delivery, l projections.DeadLetter) {
 	}
 	w.add(nil, "dead_letter_insert", l.ID, l.Queue, l.InstanceID, l.Reason, clip(l.Detail), l.Attempts, l.Node,
 		stamp(l.EnqueuedAt), stamp(l.DiedAt), l.Envelope)
+	if id := headOf(l.Envelope).SignalID; isRequest(id) {
+		w.add(nil, "request_refused", l.Reason, clip(l.Detail), l.Node, id)
+	}
 }
 
+// isRequest says whether a signal is what an operator has asked of AQUEDUCT_ADMIN,
+// and its verdict a row of WF_REQUESTS.
+func isRequest(signalID string) bool { return strings.HasPrefix(signalID, "operator-request-") }
+
 // planSends groups messages by queue, each in its order.
-func (s *Store) planSends(w *work, list []store.Send) error {
+func (s planner) planSends(w *work, list []store.Send) error {
 	now := s.clock.now()
 	at := map[string]int{}
 	for i := range list {

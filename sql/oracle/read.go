@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // dialect is Oracle's.
@@ -43,7 +44,7 @@ func scan[T any](ctx context.Context, s *Store, r *rows.Select) ([]T, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	items, err := rows.All[T](found, new(projections.Measure).With)
+	items, err := rows.All[T](found, projections.MaxPageBytes)
 	return items, explain(err)
 }
 
@@ -60,7 +61,7 @@ func single[T any](ctx context.Context, s *Store, r *rows.Select) (T, error) {
 	return items[0], nil
 }
 
-// Instance implements projections.InstanceReader.
+// Instance implements backend.InstanceReader.
 func (s instances) Instance(ctx context.Context, id string) (projections.Instance, error) {
 	r := read("instance_select")
 	r.Where("I.INSTANCE_ID = ?", id)
@@ -68,9 +69,9 @@ func (s instances) Instance(ctx context.Context, id string) (projections.Instanc
 	return i, wrap("instance "+id, err)
 }
 
-// Instances implements projections.InstanceReader. Of equal starts the larger id comes
+// Instances implements backend.InstanceReader. Of equal starts the larger id comes
 // first.
-func (s instances) Instances(ctx context.Context, q projections.InstanceQuery) (p projections.Page[projections.Instance], err error) {
+func (s instances) Instances(ctx context.Context, q backend.InstanceQuery) (p backend.Page[projections.Instance], err error) {
 	r, limit := read("instance_select"), projections.Bounded(q.Limit)
 	r.Equals("I.DEFINITION", q.Definition)
 	r.Equals("I.STATUS", q.Status)
@@ -82,7 +83,7 @@ func (s instances) Instances(ctx context.Context, q projections.InstanceQuery) (
 			return p, wrap("instances", err)
 		}
 		at := time.UnixMicro(us).UTC()
-		r.Where("(I.STARTED_ON_UTC < CAST(? AS TIMESTAMP(6)) or I.STARTED_ON_UTC = CAST(? AS TIMESTAMP(6)) and I.INSTANCE_ID < ?)", at, at, id)
+		behind(r, "I.STARTED_ON_UTC", "<", "CAST(? AS TIMESTAMP(6))", at, "I.INSTANCE_ID", id)
 	}
 	r.Order("I.STARTED_ON_UTC desc, I.INSTANCE_ID desc", limit+1)
 	found, err := list[lists.InstanceRow](ctx, s.Store, r)
@@ -90,7 +91,15 @@ func (s instances) Instances(ctx context.Context, q projections.InstanceQuery) (
 	return lists.Cut(found, limit, lists.InstanceRow.Item, mark), wrap("instances", err)
 }
 
-// Started implements projections.InstanceReader.
+// behind continues a list behind a row by its first column, with the value as it is
+// bound, and its second. The condition that repeats the other is a range, which
+// tells the database where in an index to begin: it makes none of an OR.
+func behind(r *rows.Select, first, than, value string, at any, second string, id any) {
+	r.Where(first+" "+than+"= "+value, at)
+	r.Where(fmt.Sprintf("(%s %s %s or %s = %s and %s %s ?)", first, than, value, first, value, second, than), at, at, id)
+}
+
+// Started implements backend.InstanceReader.
 func (s instances) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
 	r := read("instance_select")
 	r.Where("I.START_DIGEST = ?", startDigest(definition, businessKey, startKey))
@@ -101,7 +110,7 @@ func (s instances) Started(ctx context.Context, definition, businessKey, startKe
 // entries runs a reading of entries.
 func (s streams) entries(ctx context.Context, r *rows.Select) ([]projections.Entry, error) {
 	found, err := list[projections.EntryRow](ctx, s.Store, r)
-	return projections.Items(found, projections.EntryRow.Item), err
+	return rows.Items(found, projections.EntryRow.Item), err
 }
 
 // Stream implements projections.StreamReader.
@@ -141,13 +150,13 @@ func (s streams) Pending(ctx context.Context, id string, limit int) ([]projectio
 	return items, wrap("pending", err)
 }
 
-// WaitSpecs implements projections.WaitReader.
+// WaitSpecs implements backend.WaitReader.
 func (s waits) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
-	found, err := list[lists.SpecRow](ctx, s.Store, read("wait_specs", eventType, projections.MaxCount))
-	return projections.Items(found, lists.SpecRow.Item), wrap("specs of "+eventType, err)
+	found, err := list[lists.SpecRow](ctx, s.Store, read("wait_specs", eventType, backend.MaxCount))
+	return rows.Items(found, lists.SpecRow.Item), wrap("specs of "+eventType, err)
 }
 
-// Waits implements projections.WaitReader.
+// Waits implements backend.WaitReader.
 func (s waits) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
 	r := read("wait_select")
 	r.Where("W.EVENT_TYPE = ?", eventType)
@@ -165,7 +174,7 @@ func (s waits) Waits(ctx context.Context, eventType, spec, keyHash, after string
 	return items, wrap("waits for "+eventType, err)
 }
 
-// DeadLetter implements projections.DeadLetterReader.
+// DeadLetter implements backend.DeadLetterReader.
 func (s deadLetters) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
 	r := read("dead_letter_select")
 	r.Where("L.DEAD_LETTER_ID = ?", id)
@@ -173,8 +182,8 @@ func (s deadLetters) DeadLetter(ctx context.Context, id string) (projections.Dea
 	return row.DeadLetter, wrap("dead letter "+id, err)
 }
 
-// DeadLetters implements projections.DeadLetterReader.
-func (s deadLetters) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) (p projections.Page[projections.DeadLetter], err error) {
+// DeadLetters implements backend.DeadLetterReader.
+func (s deadLetters) DeadLetters(ctx context.Context, q backend.DeadLetterQuery) (p backend.Page[projections.DeadLetter], err error) {
 	r, limit := read("dead_letter_select"), projections.Bounded(q.Limit)
 	r.Equals("L.QUEUE", q.Queue)
 	r.Equals("L.REASON", q.Reason)
@@ -187,15 +196,15 @@ func (s deadLetters) DeadLetters(ctx context.Context, q projections.DeadLetterQu
 	return lists.Cut(found, limit, lists.DeadLetterRow.Item, lists.DeadLetterRow.Mark), wrap("dead letters", err)
 }
 
-// Gaps implements projections.BacklogReader.
-func (s backlog) Gaps(ctx context.Context) (projections.Gaps, error) {
-	gaps, err := single[projections.Gaps](ctx, s.Store, read("gaps", projections.MaxCount))
+// Gaps implements backend.BacklogReader.
+func (s backlog) Gaps(ctx context.Context) (backend.Gaps, error) {
+	gaps, err := single[backend.Gaps](ctx, s.Store, read("gaps", backend.MaxCount))
 	return gaps, wrap("gaps", err)
 }
 
-// Queues implements projections.BacklogReader. A message that a worker holds is still
+// Queues implements backend.BacklogReader. A message that a worker holds is still
 // ready in the view of the queue; what nodes say they hold is taken from that.
-func (s backlog) Queues(ctx context.Context) ([]projections.Queue, error) {
+func (s backlog) Queues(ctx context.Context) ([]backend.Queue, error) {
 	type held struct {
 		Signal   int `db:"HELD_SIGNAL"`
 		Schedule int `db:"HELD_SCHEDULE"`
@@ -205,7 +214,7 @@ func (s backlog) Queues(ctx context.Context) ([]projections.Queue, error) {
 	if err != nil {
 		return nil, wrap("queues", err)
 	}
-	queues := []projections.Queue{}
+	queues := []backend.Queue{}
 	for _, q := range []struct {
 		name   store.Queue
 		others int
@@ -214,12 +223,12 @@ func (s backlog) Queues(ctx context.Context) ([]projections.Queue, error) {
 			Ready   int       `db:"READY"`
 			Delayed int       `db:"DELAYED"`
 			Oldest  time.Time `db:"OLDEST_ON_UTC"`
-		}](ctx, s.Store, read("queue_"+string(q.name), projections.MaxCount))
+		}](ctx, s.Store, read("queue_"+string(q.name), backend.MaxCount))
 		if err != nil {
 			return nil, wrap("queues", err)
 		}
-		leased := min(s.heldOf(q.name)+q.others, depth.Ready)
-		row := projections.Queue{Name: string(q.name), Ready: depth.Ready - leased, Delayed: depth.Delayed, Leased: leased}
+		leased := min(receivers(s).heldOf(q.name)+q.others, depth.Ready)
+		row := backend.Queue{Name: string(q.name), Ready: depth.Ready - leased, Delayed: depth.Delayed, Leased: leased}
 		if row.Ready > 0 {
 			row.OldestAt = depth.Oldest
 		}

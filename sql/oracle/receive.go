@@ -15,11 +15,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// connectTries is how often a receiver connects again before its caller is
-// told; the delays between them add up to some seconds.
-const connectTries = 6
-
-// Receive implements store.Receiver. It waits inside the database.
+// Receive implements store.Receiver. It waits inside the database, and while the
+// queue pauses, for the end of that: only what no waiting mends is an error.
 func (s *Store) Receive(ctx context.Context, name store.Queue, arrived func(store.Message)) (store.Delivery, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -41,8 +38,8 @@ func (s *Store) Receive(ctx context.Context, name store.Queue, arrived func(stor
 		return nil, wrap("receive", store.ErrClosed)
 	}
 	var d *delivery
-	err := s.inLine(ctx, name, arrived, func() (err error) {
-		d, err = s.receive(ctx, name, q, arrived)
+	err := receivers{s}.inLine(ctx, name, arrived, func() (err error) {
+		d, err = receivers{s}.receive(ctx, name, q, arrived)
 		return err
 	})
 	if err != nil {
@@ -57,7 +54,7 @@ func (s *Store) Receive(ctx context.Context, name store.Queue, arrived func(stor
 // side. Those of the signal queue wait one after the other, so that messages
 // arrive in the order of the queue: two sessions that dequeue at the same moment
 // are answered in either order.
-func (s *Store) inLine(ctx context.Context, name store.Queue, arrived func(store.Message), f func() error) error {
+func (s receivers) inLine(ctx context.Context, name store.Queue, arrived func(store.Message), f func() error) error {
 	if arrived == nil {
 		return f()
 	}
@@ -73,15 +70,30 @@ func (s *Store) inLine(ctx context.Context, name store.Queue, arrived func(store
 	return f()
 }
 
-// receive waits with a slot, through the troubles that connecting again mends.
-func (s *Store) receive(ctx context.Context, name store.Queue, q aq.Queue, arrived func(store.Message)) (*delivery, error) {
+// receive waits with a slot, through the troubles of the database. While the queue
+// pauses it commits something of its own first: a database that takes no commit is
+// given no message to roll back.
+func (s receivers) receive(ctx context.Context, name store.Queue, q aq.Queue, arrived func(store.Message)) (*delivery, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
-	for attempt := 1; ; attempt++ {
-		d, err := s.wait(waiting, name, q, arrived)
-		if d != nil {
-			return d, nil
+	for {
+		p, err := s.gates[name].enter(waiting)
+		if err == nil {
+			var d *delivery
+			if p.tries() {
+				err = s.Probe(waiting)
+			}
+			if err == nil || errors.Is(err, store.ErrNotFound) { // no heartbeat: a node that was silent for long
+				d, err = s.wait(waiting, name, q, arrived, p)
+			}
+			if d != nil {
+				return d, nil
+			}
+			if err != nil && waiting.Err() == nil {
+				p.failed(err, false)
+			}
+			p.left()
 		}
 		if s.life.Err() != nil {
 			return nil, wrap("receive", store.ErrClosed)
@@ -89,30 +101,18 @@ func (s *Store) receive(ctx context.Context, name store.Queue, q aq.Queue, arriv
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		class := aq.Classify(err)
-		if attempt >= connectTries || class != aq.Reconnect && class != aq.Retry {
-			return nil, wrap("receive from "+string(name), explain(err))
-		}
-		s.log.Warn("oracle: receive", "queue", name, "attempt", attempt, "error", err)
-		pause := time.NewTimer(aq.Backoff(attempt))
-		select {
-		case <-pause.C:
-		case <-waiting.Done():
-			pause.Stop()
-		}
 	}
 }
 
-// wait takes a session and blocks on it until a message is due. The
-// transaction stays open over empty dequeues: they lock nothing.
-func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue, arrived func(store.Message)) (*delivery, error) {
-	session, err := s.session(ctx)
+// wait takes a session and blocks on it until a message is due, or the queue
+// pauses. The transaction stays open over empty dequeues: they lock nothing.
+func (s receivers) wait(ctx context.Context, name store.Queue, q aq.Queue, arrived func(store.Message), p *pass) (*delivery, error) {
+	session, err := s.pool.take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for ctx.Err() == nil {
-		s.pauses[name].wait(ctx)
-		if err = s.begin(ctx, session); err != nil {
+	for ctx.Err() == nil && !p.barred() {
+		if err = s.pool.begin(ctx, session); err != nil {
 			break
 		}
 		var raw *aq.Message
@@ -120,9 +120,10 @@ func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue, arrived 
 			break
 		}
 		if raw == nil {
+			p.empty()
 			continue
 		}
-		if ctx.Err() != nil || !session.Good() {
+		if ctx.Err() != nil || !session.Good() || p.barred() {
 			break // nobody waits any more; the rollback gives it back
 		}
 		d, errPayload := s.deliver(ctx, session, name, raw)
@@ -136,12 +137,13 @@ func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue, arrived 
 			}
 			continue
 		}
-		early := d.m.DueAt.Sub(s.clock.now())
-		if d.m.DueAt.IsZero() {
-			early = 0
+		d.pass = p
+		early := time.Duration(0)
+		if !d.m.DueAt.IsZero() {
+			early = max(d.m.DueAt.Sub(s.clock.now()), 0)
 		}
 		if early > 0 || raw.Rollbacks >= rollbacksMax {
-			if err = d.putBack(ctx, max(early, 0)); err != nil {
+			if err = d.putBack(ctx, early); err != nil {
 				break
 			}
 			continue
@@ -151,12 +153,12 @@ func (s *Store) wait(ctx context.Context, name store.Queue, q aq.Queue, arrived 
 		}
 		break
 	}
-	s.giveBack(session)
+	s.pool.giveBack(session)
 	return nil, err
 }
 
 // hold notes a delivery, so that Close can give it back.
-func (s *Store) hold(d *delivery, arrived func(store.Message)) bool {
+func (s receivers) hold(d *delivery, arrived func(store.Message)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -170,7 +172,7 @@ func (s *Store) hold(d *delivery, arrived func(store.Message)) bool {
 }
 
 // heldOf counts the deliveries of a queue on this node.
-func (s *Store) heldOf(q store.Queue) int {
+func (s receivers) heldOf(q store.Queue) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
@@ -182,9 +184,9 @@ func (s *Store) heldOf(q store.Queue) int {
 	return n
 }
 
-// Strays implements store.Ledger. A message is locked by the session that has
+// Strays implements backend.Strays. A message is locked by the session that has
 // dequeued it, and the session belongs to a delivery: to drop that rolls back.
-func (s *Store) Strays(_ context.Context, held func(string) bool) (int, error) {
+func (s receivers) Strays(_ context.Context, held func(string) bool) (int, error) {
 	if err := s.enter(); err != nil {
 		return 0, wrap("strays", err)
 	}
@@ -219,36 +221,42 @@ type delivery struct {
 	m       store.Message
 	claim   *claim          // on the message's body, when a row holds it
 	fence   <-chan struct{} // open while the ledger's note is on its way
+	pass    *pass           // through the gate of its queue
+	faults  int             // of the database, for which the message was sent again before
 	mu      sync.Mutex      // one call at a time: the session has one transaction
+	fault   *fault          // not nil: the runtime was told of it, and gives the message back
 	over    bool
 	stray   bool // nobody worked on it when Strays looked last
 }
 
-func (s *Store) deliver(ctx context.Context, session *aq.Session, name store.Queue, raw *aq.Message) (*delivery, error) {
+func (s receivers) deliver(ctx context.Context, session *aq.Session, name store.Queue, raw *aq.Message) (*delivery, error) {
 	whole, c, err := redeem(ctx, session, raw)
 	if err != nil {
 		return nil, err
 	}
-	d := &delivery{s: s, session: session, m: message(name, whole), claim: c}
+	d := &delivery{s: s.Store, session: session, m: message(name, whole), claim: c}
+	if n, ok := parseNote(whole.Note); ok {
+		d.faults = n.faults
+	}
 	d.m.Crashes = s.ledger.crashes(ctx, d.m.ID)
 	return d, nil
 }
 
 // again is the delivery's message, sent once more.
-func (d *delivery) again(attempts int, delay time.Duration) aq.Send {
+func (d *delivery) again(attempts, faults int, delay time.Duration) aq.Send {
 	if d.claim == nil {
-		return again(&d.m, attempts, delay)
+		return again(&d.m, attempts, faults, delay)
 	}
-	return d.claim.carry(again(&d.m, attempts, delay))
+	return d.claim.carry(again(&d.m, attempts, faults, delay))
 }
 
 func (d *delivery) Message() store.Message { return d.m }
 
-// putBack sends a message that came early again for the remainder, or one that was
-// rolled back so often that the database would give it up.
+// putBack sends a message again that came early, for the remainder, or has so many
+// rollbacks behind it that the database would give it up.
 func (d *delivery) putBack(ctx context.Context, early time.Duration) error {
 	q, _ := d.s.queue(d.m.Queue)
-	if err := d.session.Enqueue(ctx, q, []aq.Send{d.again(d.m.Attempts, early)}); err != nil {
+	if err := d.session.Enqueue(ctx, q, []aq.Send{d.again(d.m.Attempts, d.faults, early)}); err != nil {
 		return err
 	}
 	return d.session.Commit()
@@ -264,6 +272,12 @@ func (d *delivery) Load(ctx context.Context, id string) (snapshot.Snapshot, erro
 	}
 	defer d.s.leave()
 	snap, err := load(ctx, d.session, id)
+	if a := actOf(err); a != actNone && a != actOwner {
+		err = d.faulted(err, true, func(ctx context.Context) error {
+			_, err := load(ctx, d.session, id)
+			return err
+		})
+	}
 	if d.fence != nil {
 		late := time.NewTimer(fenceMax)
 		defer late.Stop()
@@ -300,32 +314,56 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 		return d.failed("commit", err)
 	}
 	defer d.s.leave()
-	work, err := d.s.plan(ctx, &c, d)
+	work, err := planner{d.s}.plan(ctx, &c, d)
 	if err != nil {
 		return d.failed("commit", err)
 	}
+	work.careful = d.pass.tries()
 	err = d.write(ctx, work)
-	if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrDuplicate) || errors.Is(err, store.ErrTaken) || isRefused(err) || errors.Is(err, store.ErrNotFound) {
-		return d.failed("commit", err)
-	}
-	if err != nil {
-		d.s.pauses[d.m.Queue].failed(d.s.log, string(d.m.Queue), err)
-		d.end()
-		if !errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrLost) {
-			err = fmt.Errorf("%w: %w", store.ErrLost, err)
+	for try := range lockTries { // at once: who is longer in the way is worth a pause of the queue, or the message's
+		a := actOf(err)
+		if d.isLost(err) || a != actRedo && a != actResend {
+			break
 		}
-		return d.failed("commit", err)
+		if a == actResend {
+			pause(ctx, lockPause<<try)
+		}
+		err = d.write(ctx, work)
 	}
-	d.s.pauses[d.m.Queue].passed(d.s.log, string(d.m.Queue))
-	d.end()
-	return nil
+	switch a := actOf(err); {
+	case err == nil:
+		d.pass.passed()
+		d.end()
+		return nil
+	case d.isLost(err):
+		err = d.lost(err)
+	case a == actResend:
+		err = explain(err)
+	case a != actNone && a != actOwner: // no answer
+		kept := work.careful || wholeOf(work) != nil
+		err = d.faulted(err, kept, func(ctx context.Context) error { return d.rehearse(ctx, work) })
+	}
+	return d.failed("commit", err)
+}
+
+// rehearse writes a plan and takes it back.
+func (d *delivery) rehearse(ctx context.Context, w *work) error {
+	w.careful = true
+	err := execute(ctx, d.session, w, true)
+	if err == nil {
+		_, err = d.session.ExecContext(ctx, text("rollback_to"))
+	}
+	return err
 }
 
 // write executes a plan on the delivery's transaction and commits it. What is
 // refused leaves the message dequeued and everything else as it was; after any
 // other error the transaction is rolled back, and the message comes again.
 func (d *delivery) write(ctx context.Context, w *work) error {
-	err := d.s.execute(ctx, d.session, w, true)
+	if all := wholeOf(w); all != nil && !w.careful {
+		return all.run(ctx, d.session)
+	}
+	err := execute(ctx, d.session, w, true)
 	if err != nil {
 		return err
 	}
@@ -340,8 +378,9 @@ func commit(session *aq.Session) error {
 	return nil
 }
 
-// Release implements store.Delivery: the message is consumed and sent again,
-// for the attempts that the database counts would count every lost session.
+// Release implements store.Delivery: the message is consumed and sent again, for
+// the attempts that the database counts would count every lost session. One that
+// failed by a fault of the database is held until that is over.
 func (d *delivery) Release(ctx context.Context, cause error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -350,20 +389,18 @@ func (d *delivery) Release(ctx context.Context, cause error) error {
 		return d.failed("release", err)
 	}
 	defer d.s.leave()
-	q, _ := d.s.queue(d.m.Queue)
-	err := d.s.ledger.erase(ctx, d.session, d.m.ID)
-	if err == nil {
-		err = d.session.Enqueue(ctx, q, []aq.Send{d.again(d.m.Attempts+1, 0)})
-	}
-	if err == nil {
-		if err = commit(d.session); err == nil {
-			d.s.ledger.erased(d.m.ID)
+	if d.fault == nil {
+		err := d.sendAgain(ctx, d.m.Attempts+1, d.faults, 0)
+		switch {
+		case err == nil:
+			d.end()
+			return nil
+		case d.isLost(err), actOf(err) == actNone:
+			return d.failed("release", d.lost(explain(err)))
 		}
-	} else {
-		err = fmt.Errorf("%w: %w", store.ErrLost, explain(err))
+		return d.failed("release", d.faulted(err, true, nil))
 	}
-	d.end()
-	if err != nil {
+	if err := d.resolve(ctx); err != nil {
 		return d.failed("release", err)
 	}
 	return nil
@@ -375,7 +412,8 @@ func (d *delivery) end() {
 	d.s.mu.Lock()
 	delete(d.s.held, d)
 	d.s.mu.Unlock()
-	d.s.giveBack(d.session)
+	d.s.pool.giveBack(d.session)
+	d.pass.left()
 	<-d.s.slots[d.m.Queue]
 }
 

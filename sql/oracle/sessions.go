@@ -2,6 +2,9 @@ package oracle
 
 import (
 	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -14,94 +17,120 @@ var queueNames = map[store.Queue]string{
 	store.Commands: "WF_COMMAND",
 }
 
+// What the sessions of a node work at before their first turn.
+const (
+	nodeModule = "aqueduct"
+	noTurn     = "no turn yet"
+)
+
 func (s *Store) queue(q store.Queue) (aq.Queue, bool) {
 	name, ok := queueNames[q]
 	return aq.Queue{Name: s.schema + "." + name + "_Q", Table: s.schema + "." + name + "_QTAB"}, ok
 }
 
-// session takes a session that nobody uses, or connects.
-func (s *Store) session(ctx context.Context) (*aq.Session, error) {
-	s.mu.Lock()
-	if last := len(s.idle) - 1; last >= 0 {
-		session := s.idle[last]
-		s.idle, s.unused = s.idle[:last], min(s.unused, last)
-		s.mu.Unlock()
+// pool has the sessions that nobody uses.
+type pool struct {
+	aq  *aq.DB
+	log *slog.Logger
+
+	mu     sync.Mutex
+	closed bool
+	idle   []*aq.Session // the one used last is the next to be used
+	unused int           // the fewest of idle since trim
+	open   atomic.Int64  // those in use, too
+}
+
+// take takes a session that nobody uses, or connects.
+func (p *pool) take(ctx context.Context) (*aq.Session, error) {
+	p.mu.Lock()
+	if last := len(p.idle) - 1; last >= 0 {
+		session := p.idle[last]
+		p.idle, p.unused = p.idle[:last], min(p.unused, last)
+		p.mu.Unlock()
 		return session, nil
 	}
-	s.mu.Unlock()
-	session, err := s.aq.Session(ctx)
+	p.mu.Unlock()
+	session, err := p.aq.Session(ctx)
 	if err == nil {
-		s.sessions.Add(1)
+		p.open.Add(1)
 	}
 	return session, err
 }
 
 // begin opens a transaction on a session. When the connection has died while it
 // waited for work, so have probably those beside it.
-func (s *Store) begin(ctx context.Context, session *aq.Session) error {
-	err := session.Begin(ctx)
+func (p *pool) begin(ctx context.Context, session *aq.Session) error {
+	err := session.Begin(aq.Doing(ctx, nodeModule, noTurn))
 	if aq.Classify(err) == aq.Reconnect {
-		s.dropIdle()
+		p.dropIdle()
 	}
 	return err
 }
 
 // dropIdle closes the sessions that wait for work.
-func (s *Store) dropIdle() {
-	s.mu.Lock()
-	idle := s.idle
-	s.idle = nil
-	s.mu.Unlock()
+func (p *pool) dropIdle() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle = nil
+	p.mu.Unlock()
 	for _, session := range idle {
-		s.drop(session)
+		p.drop(session)
 	}
 }
 
 // trim closes the sessions that nobody has used since it was called last, but for
 // one.
-func trim(s *Store) {
-	s.mu.Lock()
-	n := max(min(s.unused, len(s.idle))-1, 0)
-	old := s.idle[:n:n]
-	s.idle = s.idle[n:]
-	s.unused = len(s.idle)
-	s.mu.Unlock()
+func (p *pool) trim() {
+	p.mu.Lock()
+	n := max(min(p.unused, len(p.idle))-1, 0)
+	old := p.idle[:n:n]
+	p.idle = p.idle[n:]
+	p.unused = len(p.idle)
+	p.mu.Unlock()
 	for _, session := range old {
-		s.drop(session)
+		p.drop(session)
 	}
 }
 
 // giveBack keeps a session for the next user. One with an open transaction, or
-// with an error behind it, is closed.
-func (s *Store) giveBack(session *aq.Session) {
+// with an error behind it, is closed, and so is any once the pool is.
+func (p *pool) giveBack(session *aq.Session) {
 	if session.Open() {
 		if err := session.Rollback(); err != nil {
-			s.log.Warn("oracle: rollback", "error", err)
+			p.log.Warn("oracle: rollback", "error", err)
 		}
 	}
 	if session.Good() {
-		s.mu.Lock()
-		if !s.closed {
-			s.idle = append(s.idle, session)
-			s.mu.Unlock()
+		p.mu.Lock()
+		if !p.closed {
+			p.idle = append(p.idle, session)
+			p.mu.Unlock()
 			return
 		}
-		s.mu.Unlock()
+		p.mu.Unlock()
 	}
-	s.drop(session)
+	p.drop(session)
 }
 
 // drop closes a session; the database rolls back what it had open.
-func (s *Store) drop(session *aq.Session) {
-	s.sessions.Add(-1)
+func (p *pool) drop(session *aq.Session) {
+	p.open.Add(-1)
 	if err := session.Close(); err != nil {
-		s.log.Warn("oracle: close session", "error", err)
+		p.log.Warn("oracle: close session", "error", err)
 	}
+}
+
+// close has no session kept any more.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.dropIdle()
 }
 
 // Sessions is how many database sessions the store holds beside those for
 // reading.
-func (s *Store) Sessions() int { return int(s.sessions.Load()) }
+func (s *Store) Sessions() int { return int(s.pool.open.Load()) }
 
 // Calls counts the calls that turns and changes have made to the database: each
 // is a round trip, the loading of a snapshot two. Reading, heartbeats and the

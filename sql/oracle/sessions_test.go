@@ -54,8 +54,8 @@ func TestFewSessionsWait(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	trim(s) // from now on is counted what is used
-	trim(s)
+	s.pool.trim() // from now on is counted what is used
+	s.pool.trim()
 	until(idle+1, idle+1)
 	t.Cleanup(all.Wait)
 	t.Cleanup(func() { close(stop); _ = s.Close() })

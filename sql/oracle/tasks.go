@@ -9,13 +9,14 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // edit changes an open task.
 func (w *work) edit(e *store.TaskEdit) {
-	w.add(fmt.Errorf("task %s: %w", e.ID, store.ErrStale), "task_edit", e.Status, e.Assignee, e.Role, e.Checksum(), e.ID, e.Version)
+	w.add(fmt.Errorf("task %s: %w", e.ID, store.ErrStale), "task_edit", e.Status, e.Assignee, e.Role, backend.EditSum(e), e.ID, e.Version)
 	if x := e.Escalation; x != nil {
-		w.add(nil, "task_escalate", x.CandidateUsers, x.CandidateGroups, stamp(x.At), x.Checksum(e.ID), e.ID)
+		w.add(nil, "task_escalate", x.CandidateUsers, x.CandidateGroups, stamp(x.At), backend.EscalationSum(e.ID, x), e.ID)
 		w.add(nil, "task_actors_delete", e.ID)
 		w.actors(e.ID, "U", x.CandidateUsers)
 		w.actors(e.ID, "G", x.CandidateGroups)
@@ -30,7 +31,7 @@ func (w *work) edit(e *store.TaskEdit) {
 // actors writes who may or may not see a task, one row for each name.
 func (w *work) actors(task, kind, list string) {
 	seen := map[string]bool{"": true}
-	for _, name := range projections.Names(list) {
+	for _, name := range backend.Names(list) {
 		if !seen[name] {
 			seen[name] = true
 			w.add(nil, "task_actor_insert", task, kind, name)
@@ -38,7 +39,7 @@ func (w *work) actors(task, kind, list string) {
 	}
 }
 
-// Task implements projections.TaskReader.
+// Task implements backend.TaskReader.
 func (s tasks) Task(ctx context.Context, id string) (projections.Task, error) {
 	r := read("task_select")
 	r.Where("T.TASK_ID = ?", id)
@@ -46,11 +47,11 @@ func (s tasks) Task(ctx context.Context, id string) (projections.Task, error) {
 	return row.Task, wrap("task "+id, err)
 }
 
-// Tasks implements projections.TaskReader. A task without candidates is open to
+// Tasks implements backend.TaskReader. A task without candidates is open to
 // everybody.
-func (s tasks) Tasks(ctx context.Context, q projections.TaskQuery) (p projections.Page[projections.Task], err error) {
+func (s tasks) Tasks(ctx context.Context, q backend.TaskQuery) (p backend.Page[projections.Task], err error) {
 	r, limit := read("task_select"), projections.Bounded(q.Limit)
-	if q.Status == projections.TaskOpen {
+	if q.Status == backend.TaskOpen {
 		r.Where("T.STATUS in ('ready', 'reserved')")
 	} else {
 		r.Equals("T.STATUS", q.Status)
@@ -65,7 +66,7 @@ func (s tasks) Tasks(ctx context.Context, q projections.TaskQuery) (p projection
 		if err != nil {
 			return p, wrap("tasks", err)
 		}
-		r.Where("(T.PRIORITY > ? or T.PRIORITY = ? and T.TASK_NO > ?)", priority, priority, no)
+		behind(r, "T.PRIORITY", ">", "?", priority, "T.TASK_NO", no)
 	}
 	r.Order("T.PRIORITY, T.TASK_NO", limit+1)
 	found, err := list[lists.TaskRow](ctx, s.Store, r)
@@ -93,13 +94,13 @@ func visibleTo(r *rows.Select, user string, groups []string) {
 	r.Where("not exists (select 1 from WF_TASK_ACTORS X where X.TASK_ID = T.TASK_ID and X.KIND = 'X' and X.NAME = ?)", user)
 }
 
-// TaskEvents implements projections.TaskReader.
+// TaskEvents implements backend.TaskReader.
 func (s tasks) TaskEvents(ctx context.Context, id string) ([]projections.TaskEvent, error) {
-	found, err := list[lists.TaskEventRow](ctx, s.Store, read("task_events", id, projections.MaxCount))
+	found, err := list[lists.TaskEventRow](ctx, s.Store, read("task_events", id, backend.MaxCount))
 	if err == nil && len(found) == 0 {
 		_, err = single[struct {
 			ID string `db:"TASK_ID"`
 		}](ctx, s.Store, read("task_exists", id))
 	}
-	return projections.Items(found, lists.TaskEventRow.Item), wrap("events of task "+id, err)
+	return rows.Items(found, lists.TaskEventRow.Item), wrap("events of task "+id, err)
 }

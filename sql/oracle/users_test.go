@@ -26,7 +26,7 @@ func installApart(t *testing.T) apart {
 	t.Helper()
 	a := apart{d: empty(t), owner: "AQUEDUCT", runtime: "AQUEDUCT_RUN", application: "SHOP"}
 	a.script(t, "app", "00_users", a.owner, a.runtime, "USERS")
-	for _, name := range []string{"10_tables", "20_queues", "30_views", "40_package"} {
+	for _, name := range []string{"10_tables", "20_queues", "30_views", "40_package", "45_admin"} {
 		a.script(t, a.owner, name)
 	}
 	a.script(t, a.owner, "50_grants", a.runtime)

@@ -3,6 +3,9 @@ package oracle
 import (
 	"database/sql"
 	"time"
+
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 )
 
 // How Go values are bound: an empty text, a zero time and no bytes are null,
@@ -24,6 +27,15 @@ func stamp(t time.Time) time.Time {
 	}
 	return t.UTC().Truncate(time.Microsecond)
 }
+
+// What is inserted of a row whole. The statements are written from the same fields.
+var (
+	values = rows.Driver{
+		Text: func(s string) any { return s }, Bytes: func(b []byte) any { return b }, Time: func(t time.Time) any { return stamp(t) }, None: some(0),
+	}
+	instanceColumns = rows.ColumnsOf[projections.Instance]()
+	taskColumns     = rows.ColumnsOf[projections.Task]()
+)
 
 // some is a number, null when it is 0.
 func some(n int64) sql.NullInt64 { return sql.NullInt64{Int64: n, Valid: n != 0} }

@@ -79,15 +79,27 @@ func Each[T any](found *sql.Rows, take func(item *T, damage error) (more bool, e
 	return found.Err()
 }
 
-// All are the rows that a query found, up to the one with which a page is full.
-// One that is damaged is an error.
-func All[T any](found *sql.Rows, full func(row any) bool) ([]T, error) {
-	items := []T{}
+// All are the rows that a query found, up to the one with which their bodies have most
+// bytes, by the method Weight of a row. One that is damaged is an error.
+func All[T any](found *sql.Rows, most int) ([]T, error) {
+	items, bytes := []T{}, 0
 	err := Each(found, func(item *T, damage error) (bool, error) {
 		items = append(items, *item)
-		return !full(item), damage
+		if w, ok := any(item).(interface{ Weight() int }); ok {
+			bytes += w.Weight()
+		}
+		return bytes < most, damage
 	})
 	return items, err
+}
+
+// Items are what rows show.
+func Items[R, T any](list []R, item func(R) T) []T {
+	items := make([]T, len(list))
+	for i, r := range list {
+		items[i] = item(r)
+	}
+	return items
 }
 
 // Into scans a column into what To points to, null as zero. A time is a

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +61,9 @@ func (t *tx) change(d *delivery, c *store.Change) error {
 	if err := rows.Fit(c); err != nil {
 		return err
 	}
+	if len(t.w.extras) == 0 && c.HasExtras() {
+		return problem.New(problem.Internal, "store.change", "the change has tasks, waits or a definition, and the store was opened without them")
+	}
 	id := instanceOf(c)
 	no, err := t.snapshot(c, id)
 	if err != nil {
@@ -70,9 +72,9 @@ func (t *tx) change(d *delivery, c *store.Change) error {
 	if err := t.guards(no, id, c); err != nil {
 		return err
 	}
-	if r := c.Definition; r != nil {
-		if created, err := t.define(r); err != nil || !created {
-			return cmp.Or(err, fmt.Errorf("publish %s@%s: %w", r.Name, r.Version, store.ErrDuplicate))
+	for _, x := range t.w.extras {
+		if err := x.Guard(Tx{t}, c); err != nil {
+			return err
 		}
 	}
 	if d != nil {
@@ -86,6 +88,11 @@ func (t *tx) change(d *delivery, c *store.Change) error {
 	}
 	if err := t.rows(no, id, &c.Rows); err != nil {
 		return err
+	}
+	for _, x := range t.w.extras {
+		if err := x.Write(Tx{t}, no, id, c); err != nil {
+			return err
+		}
 	}
 	if c.DeadLetter != nil {
 		if err := t.deadLetter(d, *c.DeadLetter); err != nil {
@@ -160,13 +167,12 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 	if err := conn.Readable(encoded); err != nil {
 		return 0, err
 	}
-	var until, task any
+	r, task := &c.Runtime, any(nil)
 	if w, ok := s.Primary(); ok {
-		until, task = conn.Micros(w.Until), conn.Text(w.TaskID)
+		task = conn.Text(w.TaskID)
 	}
-	r := &c.Runtime
 	if c.Base() == 0 {
-		return t.start(c, until, task, encoded)
+		return t.start(c, task, encoded)
 	}
 	no, known := t.w.numbers[id]
 	for {
@@ -179,7 +185,7 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 				return 0, err
 			}
 		}
-		_, n, err := t.exec("state_update", s.Version, until, task, conn.Text(r.LastSignalID), conn.Text(r.ExecutedBy), conn.Micros(r.ExecutedAt),
+		_, n, err := t.exec("state_update", s.Version, conn.Micros(r.Due), task, conn.Text(r.LastSignalID), conn.Text(r.ExecutedBy), conn.Micros(r.ExecutedAt),
 			t.now, projections.Sum(encoded), encoded, no, id, c.Base())
 		if err != nil {
 			return 0, err
@@ -196,7 +202,7 @@ func (t *tx) snapshot(c *store.Change, id string) (int64, error) {
 }
 
 // start writes the first snapshot of an instance.
-func (t *tx) start(c *store.Change, until, task any, encoded []byte) (int64, error) {
+func (t *tx) start(c *store.Change, task any, encoded []byte) (int64, error) {
 	s, r := c.Snapshot, &c.Runtime
 	if i := c.Rows.Instance; i != nil && i.StartKey != "" {
 		row, err := t.w.c.One("instance_started", 1, i.StartKey, i.BusinessKey, i.Definition)
@@ -207,7 +213,7 @@ func (t *tx) start(c *store.Change, until, task any, encoded []byte) (int64, err
 			return 0, fmt.Errorf("start %s: start key %q has begun %v: %w", s.InstanceID, i.StartKey, row[0], store.ErrDuplicate)
 		}
 	}
-	no, n, err := t.exec("state_insert", s.InstanceID, s.Version, until, task, conn.Text(r.LastSignalID), conn.Text(r.ExecutedBy),
+	no, n, err := t.exec("state_insert", s.InstanceID, s.Version, conn.Micros(r.Due), task, conn.Text(r.LastSignalID), conn.Text(r.ExecutedBy),
 		conn.Micros(r.ExecutedAt), t.now, t.now, projections.Sum(encoded), encoded)
 	if err != nil {
 		return 0, err
@@ -257,18 +263,6 @@ func (t *tx) guards(no int64, id string, c *store.Change) error {
 	for _, m := range c.Claims {
 		if err := t.claimCommand(m); err != nil {
 			return fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, err)
-		}
-	}
-	for i := range c.Tasks {
-		if err := t.edit(&c.Tasks[i]); err != nil {
-			return fmt.Errorf("task %s: %w", c.Tasks[i].ID, err)
-		}
-	}
-	for i := range c.Rows.TaskEnds {
-		e := &c.Rows.TaskEnds[i]
-		err := t.guard(store.ErrStale, "task_end", e.Status, conn.Text(e.By), conn.Micros(e.At), conn.Text(e.Outcome), conn.Blob(e.Output), e.Checksum(), e.ID, e.Version)
-		if err != nil {
-			return fmt.Errorf("end task %s: %w", e.ID, err)
 		}
 	}
 	return nil
@@ -347,7 +341,7 @@ func (t *tx) deadLetter(d *delivery, l projections.DeadLetter) error {
 	}
 	_, _, err := t.exec("dead_letter_insert", l.ID, conn.Text(l.Queue), conn.Text(l.InstanceID), conn.Text(l.Reason), conn.Text(l.Detail), int64(l.Attempts),
 		conn.Text(l.Node), conn.Micros(l.EnqueuedAt), conn.Micros(l.DiedAt), l.Envelope)
-	return unique(err, fmt.Errorf("dead letter %s: %w", l.ID, store.ErrDuplicate))
+	return conn.Unique(err, fmt.Errorf("dead letter %s: %w", l.ID, store.ErrDuplicate))
 }
 
 // Load implements store.Writer.

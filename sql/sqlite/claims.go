@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql/driver"
+	"iter"
 	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
@@ -45,6 +46,17 @@ func (o *outbox) send(m store.Send) {
 type send struct {
 	store.Send
 	visible int64 // due time, 0 = at once
+}
+
+// due are the sends to a queue that are not for later.
+func (o *outbox) due(name store.Queue) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range o.sends {
+			if o.sends[i].Queue == name && o.sends[i].visible <= o.tx.now && !yield(i) {
+				return
+			}
+		}
+	}
 }
 
 // assignment is a message that a waiter gets when the transaction is
@@ -110,10 +122,8 @@ func (o *outbox) returnPrefetched(all bool) error {
 		keep := 0
 		if !all && !slices.Contains(o.returned, name) {
 			least := q.prefetched[len(q.prefetched)-1].m.Priority
-			for i := range o.sends {
-				if o.sends[i].Queue == name && o.sends[i].visible <= o.tx.now {
-					least = min(least, o.sends[i].Priority)
-				}
+			for i := range o.due(name) {
+				least = min(least, o.sends[i].Priority)
 			}
 			for keep < len(q.prefetched) && q.prefetched[keep].m.Priority <= least {
 				keep++
@@ -153,10 +163,8 @@ func (o *outbox) takeWaiters() []*wanting {
 		n := o.tx.w.batch
 		if !q.mayReady {
 			n = 0
-			for i := range o.sends {
-				if o.sends[i].Queue == name && o.sends[i].visible <= o.tx.now {
-					n++
-				}
+			for range o.due(name) {
+				n++
 			}
 		}
 		if n == 0 {
@@ -179,12 +187,7 @@ func (o *outbox) write(waiting []*wanting) error {
 		if v.ready {
 			continue
 		}
-		var mine []int
-		for i := range o.sends {
-			if o.sends[i].Queue == v.name && o.sends[i].visible <= o.tx.now {
-				mine = append(mine, i)
-			}
-		}
+		mine := slices.Collect(o.due(v.name))
 		slices.SortStableFunc(mine, func(a, b int) int { return o.sends[a].Priority - o.sends[b].Priority })
 		for _, i := range mine[:min(len(mine), len(v.waiters)+v.reserve)] {
 			direct[i] = true

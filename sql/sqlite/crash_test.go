@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded/schema"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -57,7 +58,7 @@ func work(ctx context.Context, s *Store, each func(last bool)) error {
 
 // child is the process that gets killed.
 func child(path string) error {
-	s, err := Open(context.Background(), Options{Path: path})
+	s, err := Open(context.Background(), Options{Schema: schema.Tables{}, Path: path})
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func TestKilledProcessesLoseAndDoubleNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	s, err := Open(ctx, Options{Path: path})
+	s, err := Open(ctx, Options{Schema: schema.Tables{}, Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}

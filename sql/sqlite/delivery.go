@@ -27,7 +27,7 @@ type delivery struct {
 
 func message(id int64, q store.Queue, prio, visible, enq, attempts, crashes int64, body []byte) *delivery {
 	d := &delivery{id: id, enq: enq, m: store.Message{
-		ID:    messageID(id, enq),
+		ID:    MessageID(id, enq),
 		Queue: q, Body: body, Priority: int(prio), Attempts: int(attempts), Crashes: int(crashes), EnqueuedAt: conn.FromMicros(enq),
 	}}
 	if visible != 0 {
@@ -36,9 +36,9 @@ func message(id int64, q store.Queue, prio, visible, enq, attempts, crashes int6
 	return d
 }
 
-// messageID names a message: a row id is used again after its row is gone; with
+// MessageID names a message: a row id is used again after its row is gone; with
 // its time it is unique.
-func messageID(id, enq int64) string {
+func MessageID(id, enq int64) string {
 	return strconv.FormatInt(id, 10) + "." + strconv.FormatInt(enq, 36)
 }
 

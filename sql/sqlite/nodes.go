@@ -72,11 +72,7 @@ func (n *nodes) register(c *conn.Conn) (map[int64]*os.File, error) {
 		return nil, err
 	}
 	// Under the lock of a migration: either sees the other.
-	have, known, err := Versions(c, n.s.path)
-	if err == nil && have != known {
-		err = newer(n.s.path, have, known)
-	}
-	if err != nil {
+	if err := n.s.schema.Check(c, n.s.path); err != nil {
 		return nil, err
 	}
 	if err := n.Name(n.no); err != nil {

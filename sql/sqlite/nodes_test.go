@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/aqueduct-engine/aqueduct/sql/embedded/schema"
 )
 
 // A node may close while it recovers peers: what locks their files must be over
@@ -14,13 +16,13 @@ func TestCloseWhilePeersAreRecovered(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	for range 5 {
-		a, err := Open(t.Context(), Options{Path: path})
+		a, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var killed sync.WaitGroup
 		for range 8 {
-			peer, err := Open(t.Context(), Options{Path: path})
+			peer, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: path})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/sql/embedded/schema"
 )
 
 func TestManyOpenANewFileAtOnce(t *testing.T) {
@@ -13,7 +15,7 @@ func TestManyOpenANewFileAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 6 {
 			wg.Go(func() {
-				s, err := Open(t.Context(), Options{Path: path})
+				s, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: path})
 				if err != nil {
 					t.Error(err)
 					return

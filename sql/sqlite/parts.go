@@ -2,34 +2,32 @@ package sqlite
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql/driver"
 	"encoding/binary"
-	"fmt"
-	"strconv"
+	"log/slog"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// Parts implements store.Store: those of the kernel; sql/embedded has all.
-// Deliveries are rows: a commit deletes any number.
-func (s *Store) Parts() store.Parts {
-	return store.Parts{
-		Queue: s, Writer: s, Streams: s, Identity: identity{s}, Nodes: s, Clock: s, Joins: true, Ledger: s, Prober: s,
-	}
-}
+// Path is where the database is, with links followed.
+func (s *Store) Path() string { return s.path }
 
-// Node implements store.Nodes.
+// Number is that of this node in the rows of the database.
+func (s *Store) Number() int64 { return s.nodes.no }
+
+// Log is the store's.
+func (s *Store) Log() *slog.Logger { return s.log }
+
+// Node implements backend.Nodes.
 func (s *Store) Node() string { return s.node }
 
-// PeerFailures implements store.Nodes. Several failures may give one value.
+// PeerFailures implements backend.Nodes. Several failures may give one value.
 func (s *Store) PeerFailures() <-chan struct{} { return s.failed }
 
-// Orphans implements store.Nodes. A node that was started again under the
+// Orphans implements backend.Nodes. A node that was started again under the
 // same name is another run: what the run before claimed is an orphan.
 func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 	count := 0
@@ -103,79 +101,18 @@ func orphans(t *tx, node int64, limit int) (int, error) {
 	return len(list), nil
 }
 
-// identity implements store.Identity.
-type identity struct{ *Store }
-
-const keyBytes = 32
-
-// Key implements store.Identity.
-func (s identity) Key(ctx context.Context) ([]byte, error) {
-	fresh := make([]byte, keyBytes)
-	if _, err := rand.Read(fresh); err != nil {
-		return nil, wrap("key", err)
-	}
-	var key []byte
-	err := s.do(ctx, func(t *tx) error {
-		if _, _, err := t.exec("meta_insert", "token-key", fresh); err != nil {
-			return err
-		}
-		row, err := t.w.c.One("meta_value", 1, "token-key")
-		if err != nil {
-			return err
-		}
-		if key, _ = row[0].([]byte); len(key) != keyBytes {
-			return fmt.Errorf("the key has %d bytes", len(key))
-		}
-		return nil
-	})
-	return key, wrap("key", err)
-}
-
-// Each restore has a row of WF_META: the name begins with this, the value is the
-// epoch, eight bytes, the highest first. The first epoch has none.
-const epochName = "epoch-"
-
-// Epoch implements store.Identity.
-func (s identity) Epoch(ctx context.Context) (epoch int64, err error) {
-	err = s.do(ctx, func(t *tx) error {
-		epoch, err = epochOf(t.w.c)
-		return err
-	})
-	return epoch, wrap("epoch", err)
-}
-
-func epochOf(c *conn.Conn) (int64, error) {
-	row, err := c.One("meta_epoch", 1)
-	if err != nil || row == nil {
-		return 1, err
-	}
-	value, _ := row[0].([]byte)
-	if len(value) != 8 {
-		return 0, fmt.Errorf("the epoch has %d bytes", len(value))
-	}
-	return int64(binary.BigEndian.Uint64(value)), nil
-}
-
-// Raise implements store.Identity. A node takes its name in a transaction and reads
-// the epoch after it: it is seen here, or sees the new one.
-func (s identity) Raise(ctx context.Context) (from, to int64, err error) {
-	err = s.do(ctx, func(t *tx) error {
-		nodes, err := files.Live(s.path)
-		if err != nil {
-			return err
-		}
-		if nodes > 1 { // beside this one
-			return store.NotAlone(nodes - 1)
-		}
-		if from, err = epochOf(t.w.c); err != nil {
-			return err
-		}
-		to = store.NextEpoch(from, s.now())
-		_, _, err = t.exec("meta_insert", epochName+strconv.FormatInt(to, 10), binary.BigEndian.AppendUint64(nil, uint64(to)))
-		return err
-	})
-	return from, to, wrap("raise", err)
-}
-
-// Now implements store.Clock.
+// Now implements backend.Clock.
 func (s *Store) Now() time.Time { return s.now() }
+
+// Probe implements store.Prober.
+func (s *Store) Probe(ctx context.Context) error {
+	err := s.place.Same()
+	if err == nil {
+		err = s.do(ctx, func(t *tx) error {
+			_, _, err := t.exec("meta_probe", binary.BigEndian.AppendUint64(nil, uint64(t.now)))
+			return err
+		})
+	}
+	s.probing.Note(s.log, "sqlite: the database is not ready", s.path, err)
+	return wrap("probe", conn.Explain(err, s.path))
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded/schema"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -145,7 +146,7 @@ func TestForeignDatabaseIsRefusedAndLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := must(os.ReadFile(path))
-			_, err := Open(t.Context(), Options{Path: path})
+			_, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: path})
 			wantCode(t, err, "store.foreign")
 			_, _, err = migrateAt(path)
 			wantCode(t, err, "store.foreign")
@@ -162,7 +163,7 @@ func TestOurDatabaseSaysSo(t *testing.T) {
 	open(t, path)
 	c := must(conn.Open(path, "", Statements))
 	defer c.Close()
-	if id, err := c.Number("pragma application_id"); err != nil || id != applicationID {
+	if id, err := c.Number("pragma application_id"); err != nil || id != schema.ApplicationID {
 		t.Errorf("%x, %v", id, err)
 	}
 }
@@ -178,7 +179,7 @@ func TestNoMigrationUnderALiveNode(t *testing.T) {
 	if err := c.Script(fmt.Sprintf("pragma user_version = %d", latest(t)-1)); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(t.Context(), Options{Path: path})
+	_, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: path})
 	wantCode(t, err, "store.in-use")
 	_, _, err = migrateAt(path)
 	wantCode(t, err, "store.in-use")
@@ -198,7 +199,7 @@ func TestNoNodeJoinsBehindAMigration(t *testing.T) {
 	if err := c.Script(fmt.Sprintf("pragma user_version = %d", latest(t)+1)); err != nil {
 		t.Fatal(err)
 	}
-	late := &Store{path: path, node: "late", now: time.Now, log: s.log, receivers: s.receivers} // it has seen the version before
+	late := &Store{path: path, node: "late", now: time.Now, log: s.log, receivers: s.receivers, schema: schema.Tables{}} // it has seen the version before
 	_, err := join(late, c, must(files.AccessOf("")))
 	wantCode(t, err, "store.newer")
 	if n := must(c.Number("select count(*) from WF_NODES where NODE = 'late'")); n != 0 {

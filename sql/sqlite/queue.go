@@ -199,12 +199,12 @@ func (q *queue) put(d *delivery) {
 	q.prefetched = slices.Insert(q.prefetched, i, d)
 }
 
-// prefetchedIDs are the messages that are kept for workers of this node.
-func (r *receivers) prefetchedIDs() map[string]bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// Prefetched are the ids of messages that are kept for workers of this node.
+func (s *Store) Prefetched() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	ids := map[string]bool{}
-	for _, q := range r.queues {
+	for _, q := range s.queues {
 		for _, d := range q.prefetched {
 			ids[d.m.ID] = true
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/sql/embedded/schema"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -14,7 +15,7 @@ import (
 // end of the transaction, which then has nothing for it.
 func TestReceiverThatLeavesDuringATransactionIsAnswered(t *testing.T) {
 	t.Parallel()
-	s, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "a.db")})
+	s, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: filepath.Join(t.TempDir(), "a.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +46,11 @@ func TestPeerIsNotifiedOfWhatWasCommittedBeforeItWasKnown(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	for range 20 {
-		a, err := Open(t.Context(), Options{Path: path})
+		a, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := Open(t.Context(), Options{Path: path})
+		b, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}

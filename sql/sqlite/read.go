@@ -34,7 +34,7 @@ func List[T any](ctx context.Context, s *Store, r *rows.Select) ([]T, error) {
 	if err != nil {
 		return nil, conn.Explain(err, s.path)
 	}
-	items, err := rows.All[T](found, new(projections.Measure).With)
+	items, err := rows.All[T](found, projections.MaxPageBytes)
 	return items, conn.Explain(err, s.path)
 }
 
@@ -59,7 +59,7 @@ func (s *Store) Stream(ctx context.Context, id string, after int64, limit int) (
 	r.Where("S.ENTRY_NO < (R.INSTANCE_NO + 1) << 24")
 	r.Order("S.ENTRY_NO", projections.Bounded(limit))
 	found, err := List[projections.EntryRow](ctx, s, r)
-	return projections.Items(found, projections.EntryRow.Item), wrap("stream of "+id, err)
+	return rows.Items(found, projections.EntryRow.Item), wrap("stream of "+id, err)
 }
 
 // exists is a row that says nothing but that there is one.
@@ -71,19 +71,4 @@ type exists struct {
 func (s *Store) Recorded(ctx context.Context, id, signalID string) (bool, error) {
 	found, err := List[exists](ctx, s, read("stream_recorded", id, signalID))
 	return len(found) > 0, wrap("signal "+signalID+" of "+id, err)
-}
-
-// Pending implements projections.StreamReader.
-func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projections.Entry, error) {
-	r := read("stream_select")
-	r.Where("S.PROCESSED = 0")
-	if id != "" {
-		r.Where("R.INSTANCE_ID = ?", id)
-		r.Where("S.ENTRY_NO between R.INSTANCE_NO << 24 and (R.INSTANCE_NO << 24) + 16777215")
-		r.Order("S.ENTRY_NO", projections.Bounded(limit))
-	} else {
-		r.Order("S.CLAIMED_BY, S.ENTRY_NO", projections.Bounded(limit))
-	}
-	found, err := List[projections.EntryRow](ctx, s, r)
-	return projections.Items(found, projections.EntryRow.Item), wrap("pending", err)
 }

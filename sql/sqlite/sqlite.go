@@ -58,9 +58,19 @@ const (
 	numbersMax     = 1 << 15              // instance numbers remembered
 )
 
-// Options says how to open a store. Path is required.
+// Schema makes the tables that the store works on.
+type Schema interface {
+	// Migrate makes them in a new database, and brings those of an older program up
+	// to date, all or nothing.
+	Migrate(c *conn.Conn, path string) error
+	// Check refuses a database whose tables are not those that Migrate makes.
+	Check(c *conn.Conn, path string) error
+}
+
+// Options says how to open a store. Path and Schema are required.
 type Options struct {
 	Path       string
+	Schema     Schema
 	Node       string // name under which work is claimed; default: a new UUID
 	Durability Durability
 	Batch      int // 0 = DefaultBatch
@@ -72,28 +82,27 @@ type Options struct {
 	Group string
 	Log   *slog.Logger
 	Now   func() time.Time // the clock of the database; nil = time.Now
-	// Statements are those that extras bring, beside the store's.
+	// Extras write what is theirs of a change, and bring statements of their own.
+	Extras     []Extra
 	Statements []embed.FS
 
 	given string        // Path as it was given, absolute; it may be a link
 	trust time.Duration // for tests
 }
 
-// Store is a store.Store on one file.
+// Store is a store on one file.
 type Store struct {
-	path string
-	node string
-	now  func() time.Time
-	log  *slog.Logger
+	path   string
+	schema Schema
+	node   string
+	now    func() time.Time
+	log    *slog.Logger
 
 	gate   sync.RWMutex // held for reading while a job is handed to the writer
 	closed bool
 	jobs   chan *job
 	failed chan struct{}
 	*receivers
-
-	straysMu sync.Mutex
-	strays   map[stray]bool // what Strays has found at its last call
 
 	place   *files.Place
 	probing conn.Trouble
@@ -104,8 +113,6 @@ type Store struct {
 	stats   counters
 	done    sync.WaitGroup
 }
-
-var _ store.Store = (*Store)(nil)
 
 // Open opens the store, makes or migrates its file, and returns what nodes
 // that have died held. Its problems: store.newer, store.corrupt,
@@ -126,7 +133,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, wrap("open", conn.Explain(err, o.Path))
 	}
-	if _, _, err := migrate(c, o.Path); err != nil {
+	if err := o.Schema.Migrate(c, o.Path); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -135,7 +142,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, wrap("open", conn.ExplainFile(err, o.Path))
 	}
 	s := &Store{
-		path: o.Path, node: o.Node, now: o.Now, log: o.Log,
+		path: o.Path, schema: o.Schema, node: o.Node, now: o.Now, log: o.Log,
 		jobs: make(chan *job, o.Backlog), failed: make(chan struct{}, 1),
 		receivers: newReceivers(func() int64 { return o.Now().UnixMicro() }), loaders: make(chan *conn.Conn, o.Readers),
 	}
@@ -149,6 +156,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 func (o Options) complete() (Options, error) {
 	if o.Path == "" {
 		return o, problem.New(problem.Invalid, "store.options", "the path of the database is missing")
+	}
+	if o.Schema == nil {
+		return o, problem.New(problem.Invalid, "store.options", "nobody makes the tables of the database %s", o.Path)
 	}
 	path, err := files.Located(o.Path)
 	if err != nil {

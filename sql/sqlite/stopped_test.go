@@ -21,6 +21,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded/schema"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
@@ -40,7 +41,7 @@ const (
 
 // holder is the process that gets stopped.
 func holder(path, where string) error {
-	s, err := Open(context.Background(), Options{Path: path, Node: "holder"})
+	s, err := Open(context.Background(), Options{Schema: schema.Tables{}, Path: path, Node: "holder"})
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func openLogged(t *testing.T, path string) (*Store, *lines) {
 func openTrusting(t *testing.T, path string, trust time.Duration) (*Store, *lines) {
 	t.Helper()
 	log := &lines{}
-	s, err := Open(t.Context(), Options{Path: path, Node: "live", Log: slog.New(slog.NewTextHandler(log, nil)), trust: trust})
+	s, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: path, Node: "live", Log: slog.New(slog.NewTextHandler(log, nil)), trust: trust})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,13 +14,14 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded/schema"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 func open(t *testing.T, path string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), Options{Path: path})
+	s, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func TestCorruptFileIsRefused(t *testing.T) {
 	if err := os.WriteFile(path, before, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(t.Context(), Options{Path: path})
+	_, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: path})
 	wantCode(t, err, "store.corrupt")
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
 		t.Fatal("the file was touched", err)
@@ -78,14 +79,14 @@ func TestNewerSchemaIsRefusedAndLeft(t *testing.T) {
 	}
 	c.Close()
 	before := must(os.ReadFile(path))
-	_, err := Open(t.Context(), Options{Path: path})
+	_, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: path})
 	wantCode(t, err, "store.newer")
 	_, _, err = migrateAt(path)
 	wantCode(t, err, "store.newer")
 	if !bytes.Equal(before, must(os.ReadFile(path))) {
 		t.Fatal("the file was touched")
 	}
-	have, known, err := Versions(must(conn.Open(path, "_query_only=1")), path)
+	have, known, err := schema.Versions(must(conn.Open(path, "_query_only=1")), path)
 	if have != 99 || known != latest(t) || err != nil {
 		t.Fatal(have, known, err)
 	}
@@ -98,13 +99,13 @@ func migrateAt(path string) (from, to int, err error) {
 		return 0, 0, err
 	}
 	defer c.Close()
-	return migrate(c, path)
+	return schema.Migrate(c, path)
 }
 
 // latest is the schema version of this program.
 func latest(t *testing.T) int {
 	t.Helper()
-	return len(must(fs.Glob(migrations, "schema/*.sql")))
+	return len(must(fs.Glob(os.DirFS("../embedded/schema"), "*.sql")))
 }
 
 func TestMigrateIsIdempotent(t *testing.T) {
@@ -124,7 +125,7 @@ func TestMigrateIsIdempotent(t *testing.T) {
 
 func TestMissingDirectoryIsUnreachable(t *testing.T) {
 	t.Parallel()
-	_, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "none", "a.db")})
+	_, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: filepath.Join(t.TempDir(), "none", "a.db")})
 	wantCode(t, err, "store.unreachable")
 }
 
@@ -152,7 +153,7 @@ func TestReadOnlyDiskIsRefused(t *testing.T) {
 	if err := unix.Mount("none", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Skip("cannot remount: ", err)
 	}
-	_, err := Open(t.Context(), Options{Path: path})
+	_, err := Open(t.Context(), Options{Schema: schema.Tables{}, Path: path})
 	wantCode(t, err, "store.read-only")
 }
 

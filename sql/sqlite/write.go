@@ -11,6 +11,17 @@ import (
 // own statements (Options.Statements).
 type Tx struct{ t *tx }
 
+// Extra writes what a change has for a feature outside of the kernel.
+type Extra interface {
+	// Guard refuses what is not as the change expects it, before rows are written.
+	Guard(t Tx, c *store.Change) error
+	// Write writes rows of a change, which is about the instance with a number and
+	// an id; 0 = it names none.
+	Write(t Tx, no int64, id string, c *store.Change) error
+	// Forget drops what was remembered of a transaction, which is rolled back.
+	Forget()
+}
+
 // Write has the writer run something in a transaction, maybe twice.
 func (s *Store) Write(ctx context.Context, run func(Tx) error) error {
 	return s.do(ctx, func(t *tx) error { return run(Tx{t}) })
@@ -35,11 +46,15 @@ func (x Tx) Guard(refusal error, name string, args ...any) error {
 // Send puts a message on its queue.
 func (x Tx) Send(m store.Send) { x.t.out.send(m) }
 
-// Edit changes an open task.
-func (x Tx) Edit(e *store.TaskEdit) error { return x.t.edit(e) }
+// Returned notes that a message of a queue, which this node had, is there for all.
+func (x Tx) Returned(q store.Queue) {
+	x.t.out.released(q)
+	x.t.out.returned = append(x.t.out.returned, q)
+}
 
-// Define stores a version of a definition; false: it is there, or another has its ordinal.
-func (x Tx) Define(r *store.Definition) (bool, error) { return x.t.define(r) }
+// Owner is the number of the instance that a row belongs to: of the change's, unless
+// the row names another.
+func (x Tx) Owner(no int64, id, other string) (int64, error) { return x.t.owner(no, id, other) }
 
 // Forget is for an instance that is deleted.
 func (x Tx) Forget(instance string) { delete(x.t.w.numbers, instance) }

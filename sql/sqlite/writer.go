@@ -26,10 +26,10 @@ type writer struct {
 	s       *Store
 	c       *conn.Conn
 	batch   int
+	extras  []Extra
 	relax   bool // a transaction that only claims is not synced
 	numbers map[string]int64
 	nodeNos map[string]int64
-	specs   map[[2]string]int64
 	timer   *time.Timer
 	members []*job
 	tx      tx
@@ -57,8 +57,8 @@ func (s *Store) Stats() Stats {
 
 func newWriter(s *Store, c *conn.Conn, o Options) *writer {
 	return &writer{
-		s: s, c: c, batch: o.Batch, relax: o.Durability == Full,
-		numbers: map[string]int64{}, nodeNos: map[string]int64{s.node: s.nodes.no}, specs: map[[2]string]int64{},
+		s: s, c: c, batch: o.Batch, extras: o.Extras, relax: o.Durability == Full,
+		numbers: map[string]int64{}, nodeNos: map[string]int64{s.node: s.nodes.no},
 		timer: time.NewTimer(time.Hour),
 	}
 }
@@ -357,9 +357,11 @@ func (w *writer) rollback() {
 // forget drops numbers that a rolled back transaction may have given.
 func (w *writer) forget() {
 	clear(w.numbers)
-	clear(w.specs)
 	clear(w.nodeNos)
 	w.nodeNos[w.s.node] = w.s.nodes.no
+	for _, x := range w.extras {
+		x.Forget()
+	}
 }
 
 // end returns this node's messages and closes everything.

@@ -13,6 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // benchCallers is how many goroutines work on a store at the same time.
@@ -20,7 +21,7 @@ const benchCallers = 64
 
 // Bench measures a store: the commit of a usual step, the way of a message
 // from commit to commit, and timers due at one moment.
-func Bench(b *testing.B, open func(b *testing.B) store.Store) {
+func Bench(b *testing.B, open func(b *testing.B) backend.Store) {
 	b.Run("step", func(b *testing.B) { benchSteps(b, open(b).Parts(), benchCallers) })
 	b.Run("step-alone", func(b *testing.B) { benchSteps(b, open(b).Parts(), 1) })
 	b.Run("message", func(b *testing.B) { benchMessages(b, open(b).Parts(), benchCallers) })
@@ -75,7 +76,7 @@ func each(b *testing.B, callers int, work func(caller int, next func() bool)) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 }
 
-func benchSteps(b *testing.B, s store.Parts, callers int) {
+func benchSteps(b *testing.B, s backend.Parts, callers int) {
 	ctx, node := context.Background(), s.Nodes.Node()
 	const instances = 8 // of each caller
 	list := make([]*snapshot.Snapshot, callers*instances)
@@ -96,7 +97,7 @@ func benchSteps(b *testing.B, s store.Parts, callers int) {
 }
 
 // benchMessages: every commit consumes a message and sends the next.
-func benchMessages(b *testing.B, s store.Parts, callers int) {
+func benchMessages(b *testing.B, s backend.Parts, callers int) {
 	ctx := context.Background()
 	again := store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte(strings.Repeat("m", 200))}}}
 	for range callers {
@@ -119,7 +120,7 @@ func benchMessages(b *testing.B, s store.Parts, callers int) {
 }
 
 // benchTurns: a step that a message causes, and that sends the next.
-func benchTurns(b *testing.B, s store.Parts) {
+func benchTurns(b *testing.B, s backend.Parts) {
 	ctx, node := context.Background(), s.Nodes.Node()
 	byID := sync.Map{}
 	for i := range benchCallers {
@@ -153,7 +154,7 @@ func benchTurns(b *testing.B, s store.Parts) {
 }
 
 // benchTimers: b.N messages due at one moment; reports how late the last is.
-func benchTimers(b *testing.B, s store.Parts) {
+func benchTimers(b *testing.B, s backend.Parts) {
 	ctx := context.Background()
 	moment := time.Now().Add(time.Duration(b.N)*100*time.Microsecond + 50*time.Millisecond)
 	for sent := 0; sent < b.N; {

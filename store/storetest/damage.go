@@ -10,6 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 var damageCases = map[string]func(*testCase){
@@ -125,7 +126,7 @@ func otherwise(f reflect.StructField, other string) string {
 // task has come to, and so is what makes it look like another that could be.
 func damagedTasks(k *testCase) {
 	k.commit(turn("elsewhere", 1))
-	columns := append(reflect.VisibleFields(reflect.TypeFor[projections.Task]()), reflect.VisibleFields(reflect.TypeFor[projections.TaskSums]())...)
+	columns := append(reflect.VisibleFields(reflect.TypeFor[projections.Task]()), reflect.VisibleFields(reflect.TypeFor[backend.TaskSums]())...)
 	for i, life := range taskLives {
 		var sets []string
 		for _, f := range columns {
@@ -155,7 +156,7 @@ func damagedTasks(k *testCase) {
 			if code := problem.CodeOf(err); code != "task.corrupt" && (!strings.HasPrefix(set, "TASK_ID") || !errors.Is(err, store.ErrNotFound)) {
 				k.Errorf("%s, and %s: the task is read with %v", life.name, set, err)
 			}
-			page, err := k.s.Tasks.Tasks(k.ctx, projections.TaskQuery{InstanceID: id})
+			page, err := k.s.Tasks.Tasks(k.ctx, backend.TaskQuery{InstanceID: id})
 			if code := problem.CodeOf(err); code != "task.corrupt" && (!strings.HasPrefix(set, "INSTANCE_ID") || err != nil || len(page.Items) > 0) {
 				k.Errorf("%s, and %s: tasks are listed with %v", life.name, set, err)
 			}
@@ -194,7 +195,7 @@ func damagedClaims(k *testCase) {
 	if !k.damage("WF_TASKS", "STATUS = 'ready', ASSIGNEE = null, ASSIGNED_AS = null", "i-1") {
 		return
 	}
-	_, err := k.s.Tasks.ClaimNext(k.ctx, store.NextClaim{User: "bob", Groups: []string{"clerks"}, Limit: 1, Event: "claimed", At: at})
+	_, err := k.s.Tasks.ClaimNext(k.ctx, backend.NextClaim{User: "bob", Groups: []string{"clerks"}, Limit: 1, Event: "claimed", At: at})
 	equal(k, problem.CodeOf(err), "task.corrupt")
 	_, err = k.s.Tasks.Task(k.ctx, task.ID) // and it was not made whole by that
 	equal(k, problem.CodeOf(err), "task.corrupt")

@@ -5,25 +5,25 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
-	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 var inboxCases = map[string]func(*testCase){
 	"an event is kept once until it expires": func(k *testCase) {
-		event := store.Event{Key: "k", Type: "t", ReceivedAt: at, ExpiresAt: at.Add(time.Hour), Body: []byte(`{"Ω":1}`)}
+		event := backend.Event{Key: "k", Type: "t", ReceivedAt: at, ExpiresAt: at.Add(time.Hour), Body: []byte(`{"Ω":1}`)}
 		k.ok(k.s.Inbox.KeepEvent(k.ctx, event))
 		again := event
 		again.Body = []byte("{}")
 		k.ok(k.s.Inbox.KeepEvent(k.ctx, again))
 		for eventType, want := range map[string]int{"t": 1, "": 1, "u": 0} {
-			got, err := k.s.Inbox.KeptEvents(k.ctx, eventType, at, store.Event{})
+			got, err := k.s.Inbox.KeptEvents(k.ctx, eventType, at, backend.Event{})
 			k.ok(err)
 			equal(k, len(got), want)
 			if want == 1 {
 				equal(k, got[0], event)
 			}
 		}
-		got, err := k.s.Inbox.KeptEvents(k.ctx, "t", at.Add(time.Hour), store.Event{})
+		got, err := k.s.Inbox.KeptEvents(k.ctx, "t", at.Add(time.Hour), backend.Event{})
 		k.ok(err)
 		equal(k, len(got), 0)
 		n, err := k.s.Inbox.PurgeEvents(k.ctx, at.Add(time.Hour), 10)
@@ -37,12 +37,12 @@ var inboxCases = map[string]func(*testCase){
 	"kept events come a page at a time, the first received first": func(k *testCase) {
 		const all = projections.MaxLimit + 3
 		for i := range all {
-			k.ok(k.s.Inbox.KeepEvent(k.ctx, store.Event{
+			k.ok(k.s.Inbox.KeepEvent(k.ctx, backend.Event{
 				Key: fmt.Sprintf("k-%03d", i), Type: "t", ReceivedAt: at.Add(time.Duration(i/2) * time.Second), ExpiresAt: at.Add(time.Hour), Body: []byte("{}"),
 			}))
 		}
 		k.ok(k.s.Inbox.DropEvent(k.ctx, "k-001"))
-		first, err := k.s.Inbox.KeptEvents(k.ctx, "t", at, store.Event{})
+		first, err := k.s.Inbox.KeptEvents(k.ctx, "t", at, backend.Event{})
 		k.ok(err)
 		equal(k, len(first), projections.MaxLimit)
 		second, err := k.s.Inbox.KeptEvents(k.ctx, "t", at, first[len(first)-1])

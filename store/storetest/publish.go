@@ -3,9 +3,11 @@ package storetest
 import (
 	"errors"
 
+	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 var publishCases = map[string]func(*testCase){
@@ -13,7 +15,7 @@ var publishCases = map[string]func(*testCase){
 		repo := k.repository()
 		k.commit(turn("old", 1))
 		with := []store.Change{turn("old", 2), turn("new", 1)}
-		with[1].Rows.Waits = []projections.Wait{{Token: "t", InstanceID: "new", EventType: "placed", Spec: "s", KeyHash: projections.KeyHash("k"), CreatedAt: at}}
+		with[1].Rows.Waits = []projections.Wait{{Token: "t", InstanceID: "new", EventType: "placed", Spec: "s", KeyHash: correlation.KeyHash("k"), CreatedAt: at}}
 		with[1].Send = []store.Send{{Queue: store.Signals, Body: []byte("hello")}}
 		k.commit(store.Change{Definition: publication("d", "1.0.0", 1), With: with})
 		r, err := repo.Definition(k.ctx, "d", "1.0.0")
@@ -72,7 +74,7 @@ var publishCases = map[string]func(*testCase){
 			}
 		}
 		equal(k, won, 1)
-		page, err := k.s.Instances.Instances(k.ctx, projections.InstanceQuery{})
+		page, err := k.s.Instances.Instances(k.ctx, backend.InstanceQuery{})
 		k.ok(err)
 		equal(k, len(page.Items), 1)
 	},

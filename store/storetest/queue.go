@@ -112,7 +112,7 @@ var queueCases = map[string]func(*testCase){
 	"a message that nobody works on is given back": func(k *testCase) {
 		strays := func(held ...string) int {
 			k.Helper()
-			n, err := k.s.Ledger.Strays(k.ctx, func(id string) bool { return slices.Contains(held, id) })
+			n, err := k.s.Strays.Strays(k.ctx, func(id string) bool { return slices.Contains(held, id) })
 			k.ok(err)
 			return n
 		}
@@ -136,7 +136,7 @@ var queueCases = map[string]func(*testCase){
 		k.send(sig("a"))
 		d := k.receive(k.s, store.Signals)
 		for range 3 {
-			n, err := k.s.Ledger.Strays(k.ctx, func(id string) bool { return id == d.Message().ID })
+			n, err := k.s.Strays.Strays(k.ctx, func(id string) bool { return id == d.Message().ID })
 			k.ok(err)
 			equal(k, n, 0)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 var readCases = map[string]func(*testCase){
@@ -22,7 +23,7 @@ var readCases = map[string]func(*testCase){
 		k.is(err, store.ErrNotFound)
 		_, err = k.s.DeadLetters.DeadLetter(k.ctx, "l")
 		k.is(err, store.ErrNotFound)
-		page, err := k.s.Instances.Instances(k.ctx, projections.InstanceQuery{})
+		page, err := k.s.Instances.Instances(k.ctx, backend.InstanceQuery{})
 		k.ok(err)
 		equal(k, len(page.Items), 0)
 		equal(k, page.Next, "")
@@ -106,7 +107,7 @@ var readCases = map[string]func(*testCase){
 			k.commit(c)
 		}
 		var got []string
-		q := projections.InstanceQuery{Limit: 3, Status: "waiting", Definition: "default/d"}
+		q := backend.InstanceQuery{Limit: 3, Status: "waiting", Definition: "default/d"}
 		for {
 			page, err := k.s.Instances.Instances(k.ctx, q)
 			k.ok(err)
@@ -118,13 +119,13 @@ var readCases = map[string]func(*testCase){
 			}
 		}
 		equal(k, got, []string{"a-6", "a-5", "a-4", "a-3", "a-2", "a-1", "a-0"})
-		page, err := k.s.Instances.Instances(k.ctx, projections.InstanceQuery{BusinessKey: "b-1"})
+		page, err := k.s.Instances.Instances(k.ctx, backend.InstanceQuery{BusinessKey: "b-1"})
 		k.ok(err)
 		equal(k, len(page.Items), 3)
-		page, err = k.s.Instances.Instances(k.ctx, projections.InstanceQuery{ParentID: "a-0"})
+		page, err = k.s.Instances.Instances(k.ctx, backend.InstanceQuery{ParentID: "a-0"})
 		k.ok(err)
 		equal(k, len(page.Items), 2)
-		for _, q := range []projections.InstanceQuery{{Status: "faulted"}, {Definition: "x"}, {BusinessKey: "x"}, {ParentID: "x"}} {
+		for _, q := range []backend.InstanceQuery{{Status: "faulted"}, {Definition: "x"}, {BusinessKey: "x"}, {ParentID: "x"}} {
 			page, err := k.s.Instances.Instances(k.ctx, q)
 			k.ok(err)
 			equal(k, len(page.Items), 0)
@@ -168,7 +169,7 @@ var readCases = map[string]func(*testCase){
 			for _, e := range rows {
 				positions, after = append(positions, int(e.Position)), e.Position
 			}
-			if pages = append(pages, len(rows)); !projections.Full(rows) {
+			if pages = append(pages, len(rows)); !backend.Full(rows) {
 				break
 			}
 		}
@@ -177,7 +178,7 @@ var readCases = map[string]func(*testCase){
 		rows, err := k.s.Streams.Pending(k.ctx, "a", 0)
 		k.ok(err)
 		equal(k, len(rows), 4)
-		q := projections.TaskQuery{InstanceID: "a"}
+		q := backend.TaskQuery{InstanceID: "a"}
 		ids := map[string]bool{}
 		for pages = nil; ; {
 			page, err := k.s.Tasks.Tasks(k.ctx, q)
@@ -287,14 +288,14 @@ var readCases = map[string]func(*testCase){
 			k.commit(store.Change{DeadLetter: &projections.DeadLetter{ID: fmt.Sprint("l-", i), Queue: "signal", InstanceID: fmt.Sprint("a-", i%2),
 				Envelope: []byte("e"), Reason: "r", EnqueuedAt: at, DiedAt: at.Add(time.Duration(i) * time.Second)}})
 		}
-		page, err := k.s.DeadLetters.DeadLetters(k.ctx, projections.DeadLetterQuery{Limit: 2})
+		page, err := k.s.DeadLetters.DeadLetters(k.ctx, backend.DeadLetterQuery{Limit: 2})
 		k.ok(err)
 		equal(k, page.Items[0].ID+page.Items[1].ID, "l-4l-3")
-		page, err = k.s.DeadLetters.DeadLetters(k.ctx, projections.DeadLetterQuery{Limit: 3, After: page.Next})
+		page, err = k.s.DeadLetters.DeadLetters(k.ctx, backend.DeadLetterQuery{Limit: 3, After: page.Next})
 		k.ok(err)
 		equal(k, page.Items[0].ID+page.Items[1].ID+page.Items[2].ID, "l-2l-1l-0")
 		equal(k, page.Next, "")
-		page, err = k.s.DeadLetters.DeadLetters(k.ctx, projections.DeadLetterQuery{InstanceID: "a-1", Queue: "signal", Reason: "r"})
+		page, err = k.s.DeadLetters.DeadLetters(k.ctx, backend.DeadLetterQuery{InstanceID: "a-1", Queue: "signal", Reason: "r"})
 		k.ok(err)
 		equal(k, len(page.Items), 2)
 	},
@@ -303,7 +304,7 @@ var readCases = map[string]func(*testCase){
 		held := k.receive(k.s, store.Signals)
 		queues, err := k.s.Backlog.Queues(k.ctx)
 		k.ok(err)
-		found := map[string]projections.Queue{}
+		found := map[string]backend.Queue{}
 		for _, q := range queues {
 			found[q.Name] = q
 		}
@@ -311,8 +312,8 @@ var readCases = map[string]func(*testCase){
 		if q.Ready != 2 || q.Leased != 1 || q.Delayed != 0 || q.OldestAt.IsZero() {
 			k.Fatalf("%+v", q)
 		}
-		equal(k, found["schedule"], projections.Queue{Name: "schedule", Delayed: 1})
-		equal(k, found["command"], projections.Queue{Name: "command"})
+		equal(k, found["schedule"], backend.Queue{Name: "schedule", Delayed: 1})
+		equal(k, found["command"], backend.Queue{Name: "command"})
 		k.ok(held.Commit(k.ctx, store.Change{}))
 	},
 	"gaps are counted while they are open": func(k *testCase) {
@@ -323,7 +324,7 @@ var readCases = map[string]func(*testCase){
 		}
 		gaps, err := k.s.Backlog.Gaps(k.ctx)
 		k.ok(err)
-		equal(k, gaps, projections.Gaps{Instances: 2, Signals: 7})
+		equal(k, gaps, backend.Gaps{Instances: 2, Signals: 7})
 		for i, ahead := range []int{0, 4, 5} {
 			c := turn(fmt.Sprint("g-", i), 2)
 			c.Rows.Instance.Ahead = ahead
@@ -334,13 +335,13 @@ var readCases = map[string]func(*testCase){
 		}
 		gaps, err = k.s.Backlog.Gaps(k.ctx)
 		k.ok(err)
-		equal(k, gaps, projections.Gaps{Instances: 2, Signals: 9})
+		equal(k, gaps, backend.Gaps{Instances: 2, Signals: 9})
 	},
 	"a damaged page mark is a problem": func(k *testCase) {
 		for _, err := range []error{
-			second(k.s.Instances.Instances(k.ctx, projections.InstanceQuery{After: "no page"})),
-			second(k.s.Tasks.Tasks(k.ctx, projections.TaskQuery{After: "no page"})),
-			second(k.s.DeadLetters.DeadLetters(k.ctx, projections.DeadLetterQuery{After: "no page"})),
+			second(k.s.Instances.Instances(k.ctx, backend.InstanceQuery{After: "no page"})),
+			second(k.s.Tasks.Tasks(k.ctx, backend.TaskQuery{After: "no page"})),
+			second(k.s.DeadLetters.DeadLetters(k.ctx, backend.DeadLetterQuery{After: "no page"})),
 		} {
 			equal(k, problem.KindOf(err), problem.Invalid)
 		}
@@ -376,7 +377,7 @@ func tasks(k *testCase) {
 	})
 	add("not-her", 1, func(t *projections.Task) { t.CandidateGroups, t.ExcludedUsers = `["clerks"]`, `["ann"]` })
 	k.commit(c)
-	ids := func(q projections.TaskQuery) []string {
+	ids := func(q backend.TaskQuery) []string {
 		k.Helper()
 		var got []string
 		for {
@@ -390,21 +391,21 @@ func tasks(k *testCase) {
 			}
 		}
 	}
-	open, clerks := projections.TaskOpen, []string{"x", "clerks"}
-	equal(k, ids(projections.TaskQuery{Limit: 2}), []string{"hers", "his", "done", "gone", "not-her", "open", "group", "theirs", "low"})
-	equal(k, ids(projections.TaskQuery{Status: open, Limit: 2}), []string{"hers", "his", "not-her", "open", "group", "theirs", "low"})
-	equal(k, ids(projections.TaskQuery{Status: open, User: "ann", Limit: 1}), []string{"hers", "open", "low"})
-	equal(k, ids(projections.TaskQuery{User: "ann", Limit: 1}), []string{"hers", "done", "open", "low"})
-	equal(k, ids(projections.TaskQuery{Status: open, User: "ann", Groups: clerks}), []string{"hers", "open", "group", "low"})
-	equal(k, ids(projections.TaskQuery{Status: open, User: "carl"}), []string{"open", "theirs"})
-	equal(k, ids(projections.TaskQuery{Status: open, User: "carl", Groups: clerks}), []string{"not-her", "open", "group", "theirs"})
-	equal(k, ids(projections.TaskQuery{Status: open, Groups: clerks}), []string{"not-her", "open", "group"})
-	equal(k, ids(projections.TaskQuery{Status: open, Groups: []string{"ann"}}), []string{"open"})
-	equal(k, ids(projections.TaskQuery{Assignee: "bob"}), []string{"his"})
-	equal(k, ids(projections.TaskQuery{Status: projections.TaskReserved}), []string{"hers", "his", "theirs"})
-	equal(k, ids(projections.TaskQuery{InstanceID: "a", Status: projections.TaskExpired}), []string(nil))
-	equal(k, len(ids(projections.TaskQuery{InstanceID: "a"})), 9)
-	equal(k, len(ids(projections.TaskQuery{InstanceID: "b"})), 0)
+	open, clerks := backend.TaskOpen, []string{"x", "clerks"}
+	equal(k, ids(backend.TaskQuery{Limit: 2}), []string{"hers", "his", "done", "gone", "not-her", "open", "group", "theirs", "low"})
+	equal(k, ids(backend.TaskQuery{Status: open, Limit: 2}), []string{"hers", "his", "not-her", "open", "group", "theirs", "low"})
+	equal(k, ids(backend.TaskQuery{Status: open, User: "ann", Limit: 1}), []string{"hers", "open", "low"})
+	equal(k, ids(backend.TaskQuery{User: "ann", Limit: 1}), []string{"hers", "done", "open", "low"})
+	equal(k, ids(backend.TaskQuery{Status: open, User: "ann", Groups: clerks}), []string{"hers", "open", "group", "low"})
+	equal(k, ids(backend.TaskQuery{Status: open, User: "carl"}), []string{"open", "theirs"})
+	equal(k, ids(backend.TaskQuery{Status: open, User: "carl", Groups: clerks}), []string{"not-her", "open", "group", "theirs"})
+	equal(k, ids(backend.TaskQuery{Status: open, Groups: clerks}), []string{"not-her", "open", "group"})
+	equal(k, ids(backend.TaskQuery{Status: open, Groups: []string{"ann"}}), []string{"open"})
+	equal(k, ids(backend.TaskQuery{Assignee: "bob"}), []string{"his"})
+	equal(k, ids(backend.TaskQuery{Status: projections.TaskReserved}), []string{"hers", "his", "theirs"})
+	equal(k, ids(backend.TaskQuery{InstanceID: "a", Status: projections.TaskExpired}), []string(nil))
+	equal(k, len(ids(backend.TaskQuery{InstanceID: "a"})), 9)
+	equal(k, len(ids(backend.TaskQuery{InstanceID: "b"})), 0)
 }
 
 func definitions(k *testCase) {

@@ -17,16 +17,17 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Harness is one empty database.
 type Harness struct {
 	// Open opens a store on the database, as a node of that name. It may be
 	// called again: for a second node, or after Close for a restart.
-	Open func(ctx context.Context, node string) (store.Store, error)
+	Open func(ctx context.Context, node string) (backend.Store, error)
 	// Kill ends a store as the death of its process would: nothing is given
 	// back. Nil skips the cases of a crash.
-	Kill func(store.Store)
+	Kill func(backend.Store)
 	// Damage changes a byte of a column, or what it names as assignments of an
 	// SQL update, in the rows that an instance has in a table. Nil, or
 	// errors.ErrUnsupported, skips.
@@ -49,10 +50,10 @@ type testCase struct {
 }
 
 // Run runs every case on databases made by fresh, but those of the parts that the
-// store lacks: fields of [store.Parts].
+// store lacks: fields of [backend.Parts].
 func Run(t *testing.T, fresh func(t *testing.T) Harness, lacks ...string) {
 	cases := map[string]bool{}
-	groups := []map[string]func(*testCase){queueCases, largeCases, commitCases, damageCases, publishCases, readCases, taskCases, partCases, inboxCases, nodeCases, widthCases}
+	groups := []map[string]func(*testCase){queueCases, largeCases, commitCases, damageCases, publishCases, readCases, taskCases, partCases, inboxCases, nodeCases, widthCases, fieldCases, overdueCases}
 	for _, group := range groups {
 		for name, run := range group {
 			cases[name] = true
@@ -74,8 +75,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Harness, lacks ...string) {
 
 // opened is an open store, with its parts at hand.
 type opened struct {
-	store.Parts
-	store.Store
+	backend.Parts
+	backend.Store
 }
 
 // open opens a further store and closes it with the case.

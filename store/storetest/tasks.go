@@ -8,6 +8,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // answerSizes are on each side of what a bind, a RAW and PL/SQL take.
@@ -36,11 +37,11 @@ var taskCases = map[string]func(*testCase){
 		want.CandidateUsers, want.CandidateGroups, want.EscalatedAt, want.Version = `["ann","carl"]`, `["clerks","leads"]`, late, 3
 		equal(k, got, want)
 		for user, groups := range map[string][]string{"ann": nil, "carl": nil, "dora": {"leads"}, "eve": {"clerks"}} {
-			p, err := k.s.Tasks.Tasks(k.ctx, projections.TaskQuery{User: user, Groups: groups})
+			p, err := k.s.Tasks.Tasks(k.ctx, backend.TaskQuery{User: user, Groups: groups})
 			k.ok(err)
 			equal(k, len(p.Items), 1)
 		}
-		p, err := k.s.Tasks.Tasks(k.ctx, projections.TaskQuery{User: "bob", Groups: []string{"leads"}})
+		p, err := k.s.Tasks.Tasks(k.ctx, backend.TaskQuery{User: "bob", Groups: []string{"leads"}})
 		k.ok(err)
 		equal(k, len(p.Items), 0)
 	},
@@ -107,7 +108,7 @@ var taskCases = map[string]func(*testCase){
 		}
 		k.commit(c)
 		claim := func(user string, groups []string, limit int) (ids []string) {
-			got, err := k.s.Tasks.ClaimNext(k.ctx, store.NextClaim{User: user, Groups: groups, Limit: limit, Event: "claimed", At: at})
+			got, err := k.s.Tasks.ClaimNext(k.ctx, backend.NextClaim{User: user, Groups: groups, Limit: limit, Event: "claimed", At: at})
 			k.ok(err)
 			for _, t := range got {
 				ids = append(ids, t.ID+" "+t.Role)
@@ -141,7 +142,7 @@ func claimNext(k *testCase) {
 		wait.Go(func() {
 			user := fmt.Sprintf("user-%d", i)
 			for idle := 0; idle < 3; {
-				got, err := nodes[i%len(nodes)].Tasks.ClaimNext(k.ctx, store.NextClaim{User: user, Groups: []string{"clerks"}, Limit: 3, Event: "claimed", At: at})
+				got, err := nodes[i%len(nodes)].Tasks.ClaimNext(k.ctx, backend.NextClaim{User: user, Groups: []string{"clerks"}, Limit: 3, Event: "claimed", At: at})
 				if err != nil {
 					k.Error(err)
 					return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -47,7 +48,7 @@ func Whole(id string, now time.Time) (store.Change, error) {
 				CandidateUsers: "[]", CandidateGroups: "[]", ExcludedUsers: "[]", Outcomes: "[]",
 			}},
 			TaskEvents: []projections.TaskEvent{{TaskID: id + "-task", InstanceID: id, Event: "created", At: now}},
-			Waits:      []projections.Wait{{Token: id + "-e", InstanceID: id, EventType: "go", Spec: "t/whole@1#/do/2", KeyHash: projections.KeyHash(""), CreatedAt: now}},
+			Waits:      []projections.Wait{{Token: id + "-e", InstanceID: id, EventType: "go", Spec: "t/whole@1#/do/2", KeyHash: correlation.KeyHash(""), CreatedAt: now}},
 		},
 		Send: []store.Send{{
 			Queue: store.Schedule, Due: now.Add(time.Hour),

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 var widthCases = map[string]func(*testCase){
@@ -42,7 +44,7 @@ var widthCases = map[string]func(*testCase){
 		}
 	},
 	"a kept event has no longer type than its column": func(k *testCase) {
-		e := store.Event{Key: strings.Repeat("k", 128), Type: strings.Repeat("é", 256), ReceivedAt: at, ExpiresAt: at.Add(time.Hour), Body: []byte("{}")}
+		e := backend.Event{Key: strings.Repeat("k", 128), Type: strings.Repeat("é", 256), ReceivedAt: at, ExpiresAt: at.Add(time.Hour), Body: []byte("{}")}
 		k.ok(k.s.Inbox.KeepEvent(k.ctx, e))
 		e.Key, e.Type = "k", e.Type+"x"
 		equal(k, problem.CodeOf(k.s.Inbox.KeepEvent(k.ctx, e)), "store.value")
@@ -67,7 +69,7 @@ var widest = map[string]func(n int, row func(any)) store.Change{
 	},
 	"wait": func(n int, row func(any)) store.Change {
 		c := turn(long("wait", n), 1)
-		c.Rows.Waits = []projections.Wait{{Token: long("token", n), InstanceID: c.Snapshot.InstanceID, EventType: "t", Spec: "s", KeyHash: projections.KeyHash("k"), CreatedAt: at}}
+		c.Rows.Waits = []projections.Wait{{Token: long("token", n), InstanceID: c.Snapshot.InstanceID, EventType: "t", Spec: "s", KeyHash: correlation.KeyHash("k"), CreatedAt: at}}
 		row(&c.Rows.Waits[0])
 		return c
 	},

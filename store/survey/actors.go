@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Actor is a task beside one of those that may or may not see it, as an index of
@@ -38,7 +38,7 @@ func (a *Actors) Row(row Actor) error {
 		a.end()
 		a.at, a.missing = row.TaskID, map[string]bool{}
 		for kind, list := range map[string]string{"U": row.CandidateUsers, "G": row.CandidateGroups, "X": row.ExcludedUsers} {
-			for _, name := range projections.Names(list) {
+			for _, name := range backend.Names(list) {
 				if name != "" {
 					a.missing[kind+" "+name] = true
 				}

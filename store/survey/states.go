@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -104,6 +105,7 @@ func (s *States) begin(snap *snapshot.Snapshot, have *projections.Instance) erro
 	if err != nil {
 		return err
 	}
+	correlation.Waits(&rows, nil, snap)
 	s.missing = map[string]projections.Wait{}
 	for _, w := range rows.Waits {
 		s.missing[w.Token] = w

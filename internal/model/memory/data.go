@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // data is the whole database. Its values are never changed, only replaced, so
@@ -30,7 +31,7 @@ type data struct {
 	waits       map[string]projections.Wait        // by token
 	deadLetters map[string]numbered[projections.DeadLetter]
 	messages    map[int64]message
-	inbox       map[string]store.Event
+	inbox       map[string]backend.Event
 	locks       map[string]lock
 	records     []definition.Record // in the order of publication
 }
@@ -39,6 +40,7 @@ type stored struct {
 	raw     []byte
 	sum     uint32
 	version int64
+	due     time.Time
 }
 
 // numbered is a row with the order in which it was made.
@@ -179,7 +181,7 @@ func (t *data) snapshot(c *store.Change) (string, error) {
 	case s.Version != 1 && had.version != c.Base():
 		return "", fmt.Errorf("%s is not at version %d: %w", s.InstanceID, c.Base(), store.ErrStale)
 	}
-	t.snapshots[s.InstanceID] = stored{raw: slices.Clone(raw), sum: crc32.ChecksumIEEE(raw), version: s.Version}
+	t.snapshots[s.InstanceID] = stored{raw: slices.Clone(raw), sum: crc32.ChecksumIEEE(raw), version: s.Version, due: c.Runtime.Due}
 	return s.InstanceID, nil
 }
 
@@ -388,7 +390,7 @@ func (t *data) append(s *Store, id string, e projections.Entry) error {
 }
 
 // publish adds a version of a definition.
-func (t *data) keep(e store.Event) error {
+func (t *data) keep(e backend.Event) error {
 	if err := rows.Fit(e); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Database is what nodes have together.
@@ -51,7 +52,7 @@ func New(now func() time.Time) *Database {
 		data: &data{
 			snapshots: map[string]stored{}, instances: map[string]numbered[projections.Instance]{}, streams: map[string][]entry{},
 			tasks: map[string]numbered[projections.Task]{}, events: map[string][]projections.TaskEvent{}, waits: map[string]projections.Wait{},
-			deadLetters: map[string]numbered[projections.DeadLetter]{}, messages: map[int64]message{}, inbox: map[string]store.Event{}, locks: map[string]lock{},
+			deadLetters: map[string]numbered[projections.DeadLetter]{}, messages: map[int64]message{}, inbox: map[string]backend.Event{}, locks: map[string]lock{},
 		},
 		live: map[string]*Store{}, changed: make(chan struct{}), now: func() time.Time { return now().UTC().Truncate(time.Microsecond) },
 		key: key, epoch: 1,
@@ -72,7 +73,7 @@ type Store struct {
 }
 
 var (
-	_ store.Store           = (*Store)(nil)
+	_ backend.Store         = (*Store)(nil)
 	_ definition.Repository = (*Store)(nil)
 )
 
@@ -110,7 +111,7 @@ func (s *Store) Kill() {
 	s.leave()
 }
 
-// Close implements store.Store.
+// Close implements backend.Store.
 func (s *Store) Close() error {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
@@ -342,7 +343,7 @@ func (s *Store) mark(d store.Delivery, in bool) {
 	}
 }
 
-// Strays implements store.Ledger.
+// Strays implements backend.Strays.
 func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error) {
 	count := 0
 	err := s.update(ctx, func(t *data) error {
@@ -366,51 +367,51 @@ func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error)
 	return count, err
 }
 
-// Parts implements store.Store.
-func (s *Store) Parts() store.Parts {
-	return store.Parts{
+// Parts implements backend.Store.
+func (s *Store) Parts() backend.Parts {
+	return backend.Parts{
 		Queue: s, Writer: s, Instances: s, Streams: s, Waits: s, Tasks: s, DeadLetters: s, Identity: s, Nodes: s, Clock: s,
-		Joins: true, Ledger: s, Locks: s, Retention: s, Inbox: s, Backlog: s, Prober: s,
+		Joins: true, Ledger: s, Strays: s, Locks: s, Retention: s, Overdue: s, Inbox: s, Backlog: s, Prober: s,
 	}
 }
 
-// Probe implements store.Prober.
+// Probe implements backend.Prober.
 func (s *Store) Probe(ctx context.Context) error {
 	return s.update(ctx, func(*data) error { return nil })
 }
 
-// Node implements store.Nodes.
+// Node implements backend.Nodes.
 func (s *Store) Node() string { return s.node }
 
-// PeerFailures implements store.Nodes: its nodes are not told.
+// PeerFailures implements backend.Nodes: its nodes are not told.
 func (s *Store) PeerFailures() <-chan struct{} { return nil }
 
-// Now implements store.Clock.
+// Now implements backend.Clock.
 func (s *Store) Now() time.Time { return s.db.now() }
 
-// Key implements store.Identity.
+// Key implements backend.Identity.
 func (s *Store) Key(context.Context) ([]byte, error) { return slices.Clone(s.db.key), nil }
 
-// Epoch implements store.Identity.
+// Epoch implements backend.Identity.
 func (s *Store) Epoch(context.Context) (int64, error) {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
 	return s.db.epoch, nil
 }
 
-// Raise implements store.Identity.
+// Raise implements backend.Identity.
 func (s *Store) Raise(context.Context) (from, to int64, err error) {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
 	if others := len(s.db.live) - 1; others > 0 {
-		return 0, 0, store.NotAlone(others)
+		return 0, 0, backend.NotAlone(others)
 	}
 	from = s.db.epoch
-	s.db.epoch = store.NextEpoch(from, s.db.now())
+	s.db.epoch = backend.NextEpoch(from, s.db.now())
 	return from, s.db.epoch, nil
 }
 
-// Orphans implements store.Nodes.
+// Orphans implements backend.Nodes.
 func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 	count := 0
 	err := s.update(ctx, func(t *data) error {

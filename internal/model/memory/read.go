@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 func bounded(limit int) int {
@@ -27,8 +28,8 @@ func bounded(limit int) int {
 func fits(want, got string) bool { return want == "" || want == got }
 
 // newest is a page of what fits, the highest number first.
-func newest[T any](rows map[string]numbered[T], after string, limit int, ok func(T) bool) (projections.Page[T], error) {
-	p := projections.Page[T]{Items: []T{}}
+func newest[T any](rows map[string]numbered[T], after string, limit int, ok func(T) bool) (backend.Page[T], error) {
+	p := backend.Page[T]{Items: []T{}}
 	before := int64(1 << 62)
 	if after != "" {
 		n, err := strconv.ParseInt(after, 10, 64)
@@ -54,7 +55,7 @@ func newest[T any](rows map[string]numbered[T], after string, limit int, ok func
 	return p, nil
 }
 
-// Instance implements projections.InstanceReader.
+// Instance implements backend.InstanceReader.
 func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, error) {
 	return view(ctx, s, func(t *data) (projections.Instance, error) {
 		r, ok := t.instances[id]
@@ -65,16 +66,16 @@ func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, 
 	})
 }
 
-// Instances implements projections.InstanceReader.
-func (s *Store) Instances(ctx context.Context, q projections.InstanceQuery) (projections.Page[projections.Instance], error) {
-	return view(ctx, s, func(t *data) (projections.Page[projections.Instance], error) {
+// Instances implements backend.InstanceReader.
+func (s *Store) Instances(ctx context.Context, q backend.InstanceQuery) (backend.Page[projections.Instance], error) {
+	return view(ctx, s, func(t *data) (backend.Page[projections.Instance], error) {
 		return newest(t.instances, q.After, q.Limit, func(i projections.Instance) bool {
 			return fits(q.Definition, i.Definition) && fits(q.Status, i.Status) && fits(q.BusinessKey, i.BusinessKey) && fits(q.ParentID, i.ParentID)
 		})
 	})
 }
 
-// Started implements projections.InstanceReader.
+// Started implements backend.InstanceReader.
 func (s *Store) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {
 	return view(ctx, s, func(t *data) (projections.Instance, error) {
 		for _, r := range t.instances {
@@ -90,7 +91,7 @@ func (s *Store) Started(ctx context.Context, definition, businessKey, startKey s
 func entries(list []entry, limit int, ok func(entry) bool) []projections.Entry {
 	out := []projections.Entry{}
 	for _, e := range list {
-		if ok(e) && len(out) < bounded(limit) && !projections.Full(out) {
+		if ok(e) && len(out) < bounded(limit) && !backend.Full(out) {
 			out = append(out, e.Entry)
 		}
 	}
@@ -124,7 +125,7 @@ func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projection
 	})
 }
 
-// Task implements projections.TaskReader.
+// Task implements backend.TaskReader.
 func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
 	return view(ctx, s, func(t *data) (projections.Task, error) {
 		r, ok := t.tasks[id]
@@ -142,10 +143,10 @@ func (t *data) sorted() []numbered[projections.Task] {
 	})
 }
 
-// Tasks implements projections.TaskReader.
-func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections.Page[projections.Task], error) {
-	return view(ctx, s, func(t *data) (projections.Page[projections.Task], error) {
-		p := projections.Page[projections.Task]{Items: []projections.Task{}}
+// Tasks implements backend.TaskReader.
+func (s *Store) Tasks(ctx context.Context, q backend.TaskQuery) (backend.Page[projections.Task], error) {
+	return view(ctx, s, func(t *data) (backend.Page[projections.Task], error) {
+		p := backend.Page[projections.Task]{Items: []projections.Task{}}
 		var priority int
 		var no int64
 		if q.After != "" {
@@ -160,7 +161,7 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections
 			if !behind || !inStatus(q.Status, k) || !fits(q.InstanceID, k.InstanceID) || !fits(q.Assignee, k.Assignee) || (q.User != "" || len(q.Groups) > 0) && !sees(k, q.User, q.Groups) {
 				continue
 			}
-			if len(p.Items) == bounded(q.Limit) || projections.Full(p.Items) {
+			if len(p.Items) == bounded(q.Limit) || backend.Full(p.Items) {
 				p.Next = fmt.Sprintf("%d.%d", last.row.Priority, last.no)
 				break
 			}
@@ -171,24 +172,24 @@ func (s *Store) Tasks(ctx context.Context, q projections.TaskQuery) (projections
 }
 
 func inStatus(want string, k projections.Task) bool {
-	return fits(want, k.Status) || want == projections.TaskOpen && awaits(k)
+	return fits(want, k.Status) || want == backend.TaskOpen && awaits(k)
 }
 
 // sees says whether a task is in the list of a person: it is theirs, or it is
 // nobody's and they may claim it.
 func sees(k projections.Task, user string, groups []string) bool {
-	if user != "" && slices.Contains(projections.Names(k.ExcludedUsers), user) {
+	if user != "" && slices.Contains(backend.Names(k.ExcludedUsers), user) {
 		return false
 	}
 	if k.Assignee != "" {
 		return k.Assignee == user
 	}
-	users, allowed := projections.Names(k.CandidateUsers), projections.Names(k.CandidateGroups)
+	users, allowed := backend.Names(k.CandidateUsers), backend.Names(k.CandidateGroups)
 	return len(users)+len(allowed) == 0 || user != "" && slices.Contains(users, user) ||
 		slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(allowed, g) })
 }
 
-// TaskEvents implements projections.TaskReader.
+// TaskEvents implements backend.TaskReader.
 func (s *Store) TaskEvents(ctx context.Context, id string) ([]projections.TaskEvent, error) {
 	return view(ctx, s, func(t *data) ([]projections.TaskEvent, error) {
 		if _, ok := t.tasks[id]; !ok {
@@ -198,8 +199,8 @@ func (s *Store) TaskEvents(ctx context.Context, id string) ([]projections.TaskEv
 	})
 }
 
-// ClaimNext implements store.TaskStore.
-func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections.Task, error) {
+// ClaimNext implements backend.TaskStore.
+func (s *Store) ClaimNext(ctx context.Context, c backend.NextClaim) ([]projections.Task, error) {
 	got := []projections.Task{}
 	err := s.update(ctx, func(t *data) error {
 		for _, r := range t.sorted() {
@@ -220,7 +221,7 @@ func (s *Store) ClaimNext(ctx context.Context, c store.NextClaim) ([]projections
 	return got, err
 }
 
-// WaitSpecs implements projections.WaitReader.
+// WaitSpecs implements backend.WaitReader.
 func (s *Store) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
 	return view(ctx, s, func(t *data) ([]string, error) {
 		list := []string{}
@@ -234,7 +235,7 @@ func (s *Store) WaitSpecs(ctx context.Context, eventType string) ([]string, erro
 	})
 }
 
-// Waits implements projections.WaitReader.
+// Waits implements backend.WaitReader.
 func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
 	return view(ctx, s, func(t *data) ([]projections.Wait, error) {
 		list := []projections.Wait{}
@@ -248,7 +249,7 @@ func (s *Store) Waits(ctx context.Context, eventType, spec, keyHash, after strin
 	})
 }
 
-// DeadLetter implements projections.DeadLetterReader.
+// DeadLetter implements backend.DeadLetterReader.
 func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
 	return view(ctx, s, func(t *data) (projections.DeadLetter, error) {
 		r, ok := t.deadLetters[id]
@@ -259,19 +260,19 @@ func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLett
 	})
 }
 
-// DeadLetters implements projections.DeadLetterReader.
-func (s *Store) DeadLetters(ctx context.Context, q projections.DeadLetterQuery) (projections.Page[projections.DeadLetter], error) {
-	return view(ctx, s, func(t *data) (projections.Page[projections.DeadLetter], error) {
+// DeadLetters implements backend.DeadLetterReader.
+func (s *Store) DeadLetters(ctx context.Context, q backend.DeadLetterQuery) (backend.Page[projections.DeadLetter], error) {
+	return view(ctx, s, func(t *data) (backend.Page[projections.DeadLetter], error) {
 		return newest(t.deadLetters, q.After, q.Limit, func(l projections.DeadLetter) bool {
 			return fits(q.Queue, l.Queue) && fits(q.Reason, l.Reason) && fits(q.InstanceID, l.InstanceID)
 		})
 	})
 }
 
-// Replay implements store.DeadLetterStore.
+// Replay implements backend.DeadLetterStore.
 func (s *Store) Replay(ctx context.Context, id string) error { return s.deadLetter(ctx, id, true) }
 
-// Discard implements store.DeadLetterStore.
+// Discard implements backend.DeadLetterStore.
 func (s *Store) Discard(ctx context.Context, id string) error { return s.deadLetter(ctx, id, false) }
 
 func (s *Store) deadLetter(ctx context.Context, id string, send bool) error {
@@ -288,9 +289,9 @@ func (s *Store) deadLetter(ctx context.Context, id string, send bool) error {
 	})
 }
 
-// Gaps implements projections.BacklogReader.
-func (s *Store) Gaps(ctx context.Context) (projections.Gaps, error) {
-	return view(ctx, s, func(t *data) (g projections.Gaps, err error) {
+// Gaps implements backend.BacklogReader.
+func (s *Store) Gaps(ctx context.Context) (backend.Gaps, error) {
+	return view(ctx, s, func(t *data) (g backend.Gaps, err error) {
 		for _, i := range t.instances {
 			if i.row.Ahead > 0 {
 				g.Instances, g.Signals = g.Instances+1, g.Signals+i.row.Ahead
@@ -300,13 +301,13 @@ func (s *Store) Gaps(ctx context.Context) (projections.Gaps, error) {
 	})
 }
 
-// Queues implements projections.BacklogReader.
-func (s *Store) Queues(ctx context.Context) ([]projections.Queue, error) {
-	return view(ctx, s, func(t *data) ([]projections.Queue, error) {
-		queues := []projections.Queue{{Name: string(store.Signals)}, {Name: string(store.Schedule)}, {Name: string(store.Commands)}}
+// Queues implements backend.BacklogReader.
+func (s *Store) Queues(ctx context.Context) ([]backend.Queue, error) {
+	return view(ctx, s, func(t *data) ([]backend.Queue, error) {
+		queues := []backend.Queue{{Name: string(store.Signals)}, {Name: string(store.Schedule)}, {Name: string(store.Commands)}}
 		now := s.db.now()
 		for _, m := range t.messages {
-			i := slices.IndexFunc(queues, func(q projections.Queue) bool { return q.Name == string(m.Queue) })
+			i := slices.IndexFunc(queues, func(q backend.Queue) bool { return q.Name == string(m.Queue) })
 			if i < 0 {
 				continue
 			}
@@ -330,7 +331,7 @@ func (s *Store) Queues(ctx context.Context) ([]projections.Queue, error) {
 	})
 }
 
-// Lock implements store.Locks.
+// Lock implements backend.Locks.
 func (s *Store) Lock(ctx context.Context, name string, ttl time.Duration) (bool, error) {
 	taken := errors.New("taken")
 	err := s.update(ctx, func(t *data) error {
@@ -346,7 +347,7 @@ func (s *Store) Lock(ctx context.Context, name string, ttl time.Duration) (bool,
 	return err == nil, err
 }
 
-// Unlock implements store.Locks.
+// Unlock implements backend.Locks.
 func (s *Store) Unlock(ctx context.Context, name string) error {
 	return s.update(ctx, func(t *data) error {
 		if t.locks[name].owner == s.node {
@@ -356,7 +357,7 @@ func (s *Store) Unlock(ctx context.Context, name string) error {
 	})
 }
 
-// Purge implements store.Retention.
+// Purge implements backend.Retention.
 func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error) {
 	count := 0
 	err := s.update(ctx, func(t *data) error {
@@ -395,25 +396,25 @@ func (t *data) forget(id string) {
 	}
 }
 
-// KeepEvent implements store.Inbox.
-func (s *Store) KeepEvent(ctx context.Context, e store.Event) error {
+// KeepEvent implements backend.Inbox.
+func (s *Store) KeepEvent(ctx context.Context, e backend.Event) error {
 	return s.update(ctx, func(t *data) error { return t.keep(e) })
 }
 
-// DropEvent implements store.Inbox.
+// DropEvent implements backend.Inbox.
 func (s *Store) DropEvent(ctx context.Context, key string) error {
 	return s.update(ctx, func(t *data) error { delete(t.inbox, key); return nil })
 }
 
-// KeptEvents implements store.Inbox.
-func (s *Store) KeptEvents(ctx context.Context, eventType string, now time.Time, behind store.Event) ([]store.Event, error) {
-	order := func(a, b store.Event) int {
+// KeptEvents implements backend.Inbox.
+func (s *Store) KeptEvents(ctx context.Context, eventType string, now time.Time, behind backend.Event) ([]backend.Event, error) {
+	order := func(a, b backend.Event) int {
 		return cmp.Or(a.ReceivedAt.Compare(b.ReceivedAt), cmp.Compare(a.Key, b.Key))
 	}
-	return view(ctx, s, func(t *data) ([]store.Event, error) {
-		list := []store.Event{}
+	return view(ctx, s, func(t *data) ([]backend.Event, error) {
+		list := []backend.Event{}
 		for _, e := range slices.SortedFunc(maps.Values(t.inbox), order) {
-			if fits(eventType, e.Type) && e.ExpiresAt.After(now) && (behind.Key == "" || order(e, behind) > 0) && len(list) < projections.MaxLimit && !projections.Full(list) {
+			if fits(eventType, e.Type) && e.ExpiresAt.After(now) && (behind.Key == "" || order(e, behind) > 0) && len(list) < projections.MaxLimit && !backend.Full(list) {
 				list = append(list, e)
 			}
 		}
@@ -421,11 +422,11 @@ func (s *Store) KeptEvents(ctx context.Context, eventType string, now time.Time,
 	})
 }
 
-// PurgeEvents implements store.Inbox.
+// PurgeEvents implements backend.Inbox.
 func (s *Store) PurgeEvents(ctx context.Context, expiredBefore time.Time, limit int) (int, error) {
 	count := 0
 	err := s.update(ctx, func(t *data) error {
-		for _, e := range slices.SortedFunc(maps.Values(t.inbox), func(a, b store.Event) int { return a.ExpiresAt.Compare(b.ExpiresAt) }) {
+		for _, e := range slices.SortedFunc(maps.Values(t.inbox), func(a, b backend.Event) int { return a.ExpiresAt.Compare(b.ExpiresAt) }) {
 			if count < limit && e.ExpiresAt.Before(expiredBefore) {
 				delete(t.inbox, e.Key)
 				count++

@@ -1,7 +1,7 @@
 // Calls that would cost Oracle a round trip: they are counted, and they fail
 // where a test wants it.
 //
-// A fault is op:nth:action[=argument]; several are separated by commas. ops:
+// A fault is op:nth:action[=argument], nth 0 is every call; several are separated by commas. ops:
 // connect execute fetch commit rollback ping aqenq aqdeq any. Actions:
 //   delay=ms         the call takes longer
 //   error=ORA        it fails and has no effect
@@ -94,15 +94,22 @@ void faults_parse(Pg *pg, const char *spec) {
     free(copy);
 }
 
-// faults_load reads the faults that table ocisim.fault has for this client.
-void faults_load(Pg *pg) {
+// faults_load reads the faults that table ocisim.fault has for this client, and
+// says whether they are others than those that it read last.
+int faults_load(Pg *pg) {
     const char *v[1] = {client_name()};
     PGresult *r =
         PQexecParams(pg->c, "SELECT string_agg(spec, ',') FROM ocisim.fault WHERE $1::text LIKE client", 1,
                      NULL, v, NULL, NULL, 0);
-    if (PQresultStatus(r) == PGRES_TUPLES_OK && !PQgetisnull(r, 0, 0))
-        faults_parse(pg, PQgetvalue(r, 0, 0));
+    int other = 0;
+    if (PQresultStatus(r) == PGRES_TUPLES_OK) {
+        char *spec = PQgetisnull(r, 0, 0) ? NULL : xstrdup(PQgetvalue(r, 0, 0));
+        other = !spec != !pg->told || (spec && strcmp(spec, pg->told));
+        free(pg->told);
+        pg->told = spec;
+    }
     PQclear(r);
+    return other;
 }
 
 // notifications reads what came in, without waiting. It says whether one was
@@ -122,14 +129,19 @@ int notifications(Pg *pg, const char *queue) {
     return found;
 }
 
-// faults_poll loads the faults anew when another session changed them.
+// faults_poll loads the faults anew when another session changed them. Within a
+// transaction PostgreSQL keeps the notification back: who has faults asks for their
+// end there.
 static void faults_poll(Pg *pg) {
     notifications(pg, NULL);
-    if (!pg->faults_changed || pg->dead || PQtransactionStatus(pg->c) == PQTRANS_INERROR)
+    if (pg->dead || PQtransactionStatus(pg->c) == PQTRANS_INERROR)
         return;
+    int held = pg->told && PQtransactionStatus(pg->c) == PQTRANS_INTRANS;
+    if (!pg->faults_changed && !held)
+        return;
+    if (faults_load(pg) || pg->faults_changed)
+        faults_parse(pg, pg->told);
     pg->faults_changed = 0;
-    pg->nfaults = 0;
-    faults_load(pg);
 }
 
 // cut loses the connection.
@@ -177,6 +189,16 @@ static void count(Pg *pg, const char *op, int rt) {
     pg->rt_total += (uint64_t)rt;
 }
 
+// latency waits as long as the network would take for a call of so many round trips:
+// OCISIM_LATENCY_US microseconds for each, for programs that ask what distance costs.
+static void latency(int rt) {
+    static long us = -1;
+    if (us < 0)
+        us = getenv("OCISIM_LATENCY_US") ? atol(getenv("OCISIM_LATENCY_US")) : 0;
+    if (us && rt)
+        usleep((useconds_t)(us * rt));
+}
+
 // call_begin begins a call of rt round trips. When it fails the call must not
 // be carried out, but call_end still follows.
 int call_begin(Pg *pg, Err *e, const char *op, int rt, Call *c) {
@@ -187,13 +209,14 @@ int call_begin(Pg *pg, Err *e, const char *op, int rt, Call *c) {
     pthread_mutex_unlock(&pg->mu);
     pg->timed_out = 0;
     count(pg, op, rt);
+    latency(rt);
     if (pg->dead)
         return seterr(e, 3114, "not connected to ORACLE");
     if (pg->c)
         faults_poll(pg);
     for (int i = 0; i < pg->nfaults; i++) {
         Fault *f = &pg->faults[i];
-        if ((strcmp(f->op, op) && strcmp(f->op, "any")) || ++f->seen != f->nth)
+        if ((strcmp(f->op, op) && strcmp(f->op, "any")) || (++f->seen != f->nth && f->nth))
             continue;
         if (fault_act(pg, e, f, c))
             return ERR;
@@ -223,6 +246,14 @@ int call_end(Pg *pg, Err *e, Call *c, int rc) {
     if (!strcmp(f->act, "error_after"))
         return seterr(e, f->arg, "injected error after the call took effect");
     return rc;
+}
+
+// is_broken says whether OCIBreak asked for the end of the call.
+int is_broken(Pg *pg) {
+    pthread_mutex_lock(&pg->mu);
+    int brk = pg->brk;
+    pthread_mutex_unlock(&pg->mu);
+    return brk;
 }
 
 // stats_publish lets SQL see the statistics, in v$mystat and ocisim.stat.

@@ -138,7 +138,8 @@ Pg *pg_open(const char *dsn, const char *user, const char *pass, Err *e) {
     }
     if (!rc) {
         setup(pg->c);
-        faults_load(pg);
+        if (faults_load(pg))
+            faults_parse(pg, pg->told);
     }
     if (call_end(pg, e, &c, rc)) {
         pg_close(pg);
@@ -160,6 +161,7 @@ void pg_close(Pg *pg) {
         free(p);
     }
     free(pg->dequeued);
+    free(pg->told);
     free(pg->user);
     free(pg->pass);
     free(pg->host);

@@ -93,14 +93,6 @@ static int take(Dequeue *d) {
     return rc;
 }
 
-// is_broken says whether OCIBreak asked for the end of the call.
-static int is_broken(Pg *pg) {
-    pthread_mutex_lock(&pg->mu);
-    int brk = pg->brk;
-    pthread_mutex_unlock(&pg->mu);
-    return brk;
-}
-
 // must_end says why the wait is over, if it is.
 static int must_end(Dequeue *d) {
     int64_t now = now_ms();

@@ -159,6 +159,8 @@ int pg_error(Pg *pg, Err *e, PGresult *r, int stype) {
         pg->timed_out = 0;
         return seterr(e, 3156, "OCI call timed out");
     }
+    if (is_broken(pg) && !strcmp(state, "25P02")) // the break ended an earlier statement of this call
+        return seterr(e, 1013, "user requested cancel of current operation");
     if (pg->dead || !*state || !strncmp(state, "57P", 3) || !strncmp(state, "08", 2))
         return lost_error(pg, e, message);
     if (special_error(e, r, stype))

@@ -398,6 +398,7 @@ EXPORT int OCIStmtExecute(void *sv, void *st, void *ev, uint32_t iters, uint32_t
         return seterr(ev, 3114, "not connected to ORACLE");
     if (call_begin(pg, ev, "execute", 1, &c))
         return call_end(pg, ev, &c, ERR);
+    names_send(pg);
     reset(s, ev, iters, mode);
     return call_end(pg, ev, &c, execute(s, ev, iters, mode));
 }

@@ -170,14 +170,18 @@ static int raise_statement(Block *b, int i) {
     return end + 1;
 }
 
-// commit_statement takes COMMIT as the last statement of a block only.
+// commit_statement takes COMMIT, which waits for the disk, as the last statement of a
+// block only.
 static int commit_statement(Block *b, int i) {
-    int last = is_punct(&b->k[i + 1], ";") && is_word(&b->k[i + 2], "END") && b->level == 1;
+    int end = find_end(b->k, i);
+    int last = is_word(&b->k[i], "COMMIT") && is_word(&b->k[end + 1], "END") && b->level == 1;
+    for (int j = i + 1; last && j < end; j++)
+        last = is_word(&b->k[j], "WRITE") || is_word(&b->k[j], "IMMEDIATE") || is_word(&b->k[j], "WAIT");
     if (!last)
         refuse(b->t, 20998, "ocisim: %s inside a block is not emulated", b->k[i].text);
     b->t->commit_after = 1;
     buf_str(b->out, " NULL;");
-    return find_end(b->k, i) + 1;
+    return end + 1;
 }
 
 // handler translates EXCEPTION: it must guard no more than one statement.

@@ -55,12 +55,11 @@ EXPORT int OCIBreak(void *s, void *e) {
     if (!pg)
         return OK;
     pthread_mutex_lock(&pg->mu);
-    int go = pg->in_call;
-    if (go)
+    if (pg->in_call) {
         pg->brk = 1;
+        pg_cancel(pg); // under the lock: it must not reach the session's next call
+    }
     pthread_mutex_unlock(&pg->mu);
-    if (go)
-        pg_cancel(pg);
     return OK;
 }
 
@@ -168,8 +167,30 @@ static int svc_attr_set(Svc *v, void *p, uint32_t a) {
     return OK;
 }
 
-// session_attr_set sets an attribute; module, action, client information and
-// the like have no effect.
+// names_send tells the server what the session works at, for SYS_CONTEXT.
+void names_send(Pg *pg) {
+    static const char sql[] = "SELECT set_config('ocisim.module',$1,false), set_config('ocisim.action',$2,false)";
+    static const Oid types[] = {PG_TEXT, PG_TEXT};
+    static const int fmt[] = {0, 0};
+    const char *v[] = {pg->module, pg->action};
+    const int len[] = {0, 0};
+    if (pg->named || pg->dead || PQtransactionStatus(pg->c) == PQTRANS_INERROR)
+        return;
+    pg->named = 1;
+    PQclear(pg_params(pg, sql, 2, types, v, len, fmt));
+}
+
+// name_set notes a name of the session's work. The server learns it with the
+// next statement: no round trip of Oracle's.
+static void name_set(Pg *pg, char *to, const char *p, uint32_t n) {
+    n = n < 64 ? n : 64;
+    pg->named &= strlen(to) == n && !memcmp(to, p, n);
+    memcpy(to, p, n);
+    to[n] = 0;
+}
+
+// session_attr_set sets an attribute; client information and the like have no
+// effect.
 int session_attr_set(void *h, uint32_t ht, void *p, uint32_t sz, uint32_t a) {
     if (ht == H_SVC)
         return svc_attr_set(h, p, a);
@@ -185,6 +206,10 @@ int session_attr_set(void *h, uint32_t ht, void *p, uint32_t sz, uint32_t a) {
         char **to = a == A_USERNAME ? &s->user : &s->pass;
         free(*to);
         *to = xstrndup(p, sz);
+    }
+    if (ht == H_SESSION && (a == A_MODULE || a == A_ACTION) && ((Session *)h)->pg) {
+        Pg *pg = ((Session *)h)->pg;
+        name_set(pg, a == A_MODULE ? pg->module : pg->action, p, sz);
     }
     return OK;
 }

@@ -4,7 +4,7 @@
 
 // txn_lost forgets the transaction: it ended, or its connection did.
 void txn_lost(Pg *pg) {
-    pg->in_txn = 0;
+    pg->in_txn = pg->named = 0;
     pg->ndequeued = 0;
 }
 
@@ -23,8 +23,10 @@ int txn_commit(Pg *pg, Err *e) {
     if (!pg->in_txn)
         return OK;
     PGresult *r = pg_query(pg, "COMMIT");
-    int rc = OK;
+    int rc = OK, named = pg->named;
     txn_lost(pg);
+    if (pg_ok(r) && !strcmp(PQcmdStatus(r), "COMMIT"))
+        pg->named = named;
     if (!pg_ok(r))
         rc = pg_error(pg, e, r, S_COMMIT);
     else if (!strcmp(PQcmdStatus(r), "ROLLBACK"))
@@ -42,7 +44,7 @@ int txn_rollback(Pg *pg, Err *e) {
     if (n)
         aq_after_rollback(pg, "aq_failed");
     int rc = pg_exec(pg, e, "ROLLBACK");
-    pg->in_txn = 0;
+    pg->in_txn = pg->named = 0;
     if (n && !rc)
         aq_after_rollback(pg, "aq_sweep");
     pg->ndequeued = 0;

@@ -1,4 +1,4 @@
--- Aqueduct: owner, runtime user, and the role of applications. Run once as SYS
+-- Aqueduct: owner, runtime user, and the roles of applications and operators. Run once as SYS
 -- in the pluggable database (SYSTEM may not grant what belongs to SYS), then
 -- set the passwords:
 --   sqlplus sys@service as sysdba @00_users.sql AQUEDUCT AQUEDUCT_RUN USERS
@@ -36,5 +36,9 @@ GRANT SELECT ON SYS.V_$STATNAME TO &runtime_user
 CREATE ROLE AQUEDUCT_APPLICATION
 /
 GRANT AQUEDUCT_APPLICATION TO &owner WITH ADMIN OPTION
+/
+CREATE ROLE AQUEDUCT_OPERATOR
+/
+GRANT AQUEDUCT_OPERATOR TO &owner WITH ADMIN OPTION
 /
 PROMPT Now: ALTER USER &owner IDENTIFIED BY ...; and ALTER USER &runtime_user IDENTIFIED BY ...;

@@ -12,6 +12,7 @@ PROMPT Aqueduct: installation for &1
 @@20_queues.sql
 @@30_views.sql
 @@40_package.sql
+@@45_admin.sql
 @@50_grants.sql &1
 
 -- SQL*Plus takes a package that does not compile for a warning.

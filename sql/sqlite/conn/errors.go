@@ -113,3 +113,11 @@ func isCode(err error, code sqlite3.ErrNo) bool {
 	var e sqlite3.Error
 	return errors.As(err, &e) && e.Code == code
 }
+
+// Unique turns the violation of a unique index into another error.
+func Unique(err, duplicate error) error {
+	if IsConstraint(err) {
+		return duplicate
+	}
+	return err
+}

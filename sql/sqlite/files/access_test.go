@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded/schema"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -70,7 +71,7 @@ func TestFilesAreOfTheirUserOrGroup(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Group: c.group})
+			s, err := sqlite.Open(t.Context(), sqlite.Options{Schema: schema.Tables{}, Path: path, Group: c.group})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +92,7 @@ func TestFilesAreOfTheirUserOrGroup(t *testing.T) {
 			}
 		})
 	}
-	_, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "a.db"), Group: "no-such-group"})
+	_, err := sqlite.Open(t.Context(), sqlite.Options{Schema: schema.Tables{}, Path: filepath.Join(t.TempDir(), "a.db"), Group: "no-such-group"})
 	if problem.CodeOf(err) != "store.no-group" {
 		t.Errorf("an unknown group: %v", err)
 	}

@@ -49,15 +49,19 @@ $$ SELECT decode(replace(gen_random_uuid()::text, '-', ''), 'hex') $$;
 -- JSON_VALUE of a BLOB that holds JSON; what is none has no value, as by default.
 CREATE FUNCTION ocisim.json_value(bytea, text) RETURNS varchar LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-  RETURN (jsonb_path_query_first(convert_from($1, 'UTF8')::jsonb, $2::jsonpath) #>> '{}')::varchar;
+  RETURN nullif(jsonb_path_query_first(convert_from($1, 'UTF8')::jsonb, $2::jsonpath) #>> '{}', '')::varchar;
 EXCEPTION WHEN data_exception OR invalid_text_representation THEN
   RETURN NULL;
 END $$;
 
--- JSON_QUERY of a BLOB: an object or array, and nothing of a scalar, as by default.
-CREATE FUNCTION ocisim.json_query(bytea, text) RETURNS ocisim.clob LANGUAGE sql IMMUTABLE AS $$
-  SELECT q.v::text::ocisim.clob FROM jsonb_path_query_first(convert_from($1, 'UTF8')::jsonb, $2::jsonpath) q (v)
-  WHERE jsonb_typeof(q.v) IN ('object', 'array') $$;
+-- JSON_QUERY of a BLOB: an object or array, and nothing of a scalar or of what is no JSON, as by default.
+CREATE FUNCTION ocisim.json_query(bytea, text) RETURNS ocisim.clob LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN (SELECT q.v::text::ocisim.clob FROM jsonb_path_query_first(convert_from($1, 'UTF8')::jsonb, $2::jsonpath) q (v)
+    WHERE jsonb_typeof(q.v) IN ('object', 'array'));
+EXCEPTION WHEN data_exception OR invalid_text_representation THEN
+  RETURN NULL;
+END $$;
 
 CREATE FUNCTION ocisim.instr(text, text) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT strpos($1, $2)::numeric $$;
 CREATE FUNCTION ocisim.nls_charset_id(text) RETURNS numeric LANGUAGE sql IMMUTABLE AS
@@ -82,7 +86,10 @@ CREATE FUNCTION ocisim.sys_context(text, text) RETURNS varchar LANGUAGE sql STAB
     WHEN 'SESSION_USER' THEN upper(session_user) WHEN 'SID' THEN pg_backend_pid()::text
     WHEN 'SESSIONID' THEN pg_backend_pid()::text WHEN 'DB_NAME' THEN upper(current_database())
     WHEN 'CON_NAME' THEN upper(current_database()) WHEN 'SERVICE_NAME' THEN current_database()
-    WHEN 'HOST' THEN 'localhost' END::varchar $$;
+    WHEN 'HOST' THEN 'localhost'
+    WHEN 'MODULE' THEN nullif(current_setting('ocisim.module', true), '')
+    WHEN 'ACTION' THEN nullif(current_setting('ocisim.action', true), '')
+    WHEN 'CLIENT_IDENTIFIER' THEN nullif(current_setting('ocisim.client_identifier', true), '') END::varchar $$;
 
 -- ||: NULL behaves as the empty string.
 CREATE FUNCTION ocisim.cat(text, text) RETURNS text LANGUAGE sql IMMUTABLE AS

@@ -10,6 +10,8 @@ CREATE SCHEMA utl_raw;
 CREATE SCHEMA utl_i18n;
 
 CREATE PROCEDURE dbms_session.sleep(seconds numeric) LANGUAGE sql AS $$ SELECT pg_sleep($1::float8) $$;
+CREATE PROCEDURE dbms_session.set_identifier(client_id text) LANGUAGE sql AS
+$$ SELECT set_config('ocisim.client_identifier', substr(coalesce($1, ''), 1, 64), false) $$;
 CREATE PROCEDURE dbms_lock.sleep(seconds numeric) LANGUAGE sql AS $$ SELECT pg_sleep($1::float8) $$;
 CREATE PROCEDURE dbms_output.put_line(line text) LANGUAGE plpgsql AS $$ BEGIN END $$;
 CREATE FUNCTION dbms_lob.getlength(bytea) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT length($1)::numeric $$;
@@ -138,11 +140,13 @@ LANGUAGE sql STABLE AS $$
 CREATE FUNCTION ocisim.queue_table_view(p_owner text, p_name text)
 RETURNS TABLE (queue varchar(128), msg_id bytea, corr_id varchar(128), msg_priority numeric, msg_state varchar(16),
   delay timestamp, expiration numeric, enq_time timestamp, retry_count numeric, original_queue_name varchar(128),
-  exception_queue varchar(128), user_data bytea)
+  exception_queue varchar(128), user_data bytea, expiration_reason varchar(19))
 LANGUAGE sql STABLE AS $$
   SELECT q.name, m.msgid, m.corrid, m.priority,
     CASE WHEN m.state = 0 AND m.visible_at > clock_timestamp() THEN 'WAIT' WHEN m.state = 3 THEN 'EXPIRED' ELSE 'READY' END,
-    m.visible_at::timestamp, m.expiration, m.enq_time::timestamp, coalesce(a.n, 0), was.name, m.excq, m.payload
+    CASE WHEN m.delay > 0 THEN m.visible_at::timestamp END, m.expiration, m.enq_time::timestamp, coalesce(a.n, 0),
+    CASE WHEN m.state = 3 THEN was.name END, m.excq, m.payload,
+    CASE WHEN m.state = 3 THEN CASE WHEN a.n > was.max_retries THEN 'MAX_RETRY_EXCEEDED' ELSE 'TIME_EXPIRATION' END END
   FROM ocisim.aq_msg m JOIN ocisim.aq_queue q ON q.qid = m.qid JOIN ocisim.aq_queue was ON was.qid = m.orig_qid
   LEFT JOIN ocisim.aq_attempt a ON a.msgid = m.msgid
   WHERE q.owner = p_owner AND q.queue_table = p_name $$;

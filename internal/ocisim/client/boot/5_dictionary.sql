@@ -2,7 +2,8 @@
 CREATE TABLE ocisim.fault (client text, spec text);
 CREATE TABLE ocisim.parameter (name varchar(80) PRIMARY KEY, value varchar(4000), isdefault varchar(9));
 INSERT INTO ocisim.parameter VALUES ('aq_tm_processes', '1', 'TRUE'), ('processes', '300', 'TRUE'),
-  ('sessions', '472', 'TRUE'), ('job_queue_processes', '20', 'TRUE'), ('open_cursors', '300', 'TRUE'), ('compatible', '19.0.0', 'TRUE');
+  ('sessions', '472', 'TRUE'), ('job_queue_processes', '20', 'TRUE'), ('open_cursors', '300', 'TRUE'), ('compatible', '19.0.0', 'TRUE'),
+  ('cursor_sharing', 'EXACT', 'TRUE');
 
 CREATE VIEW ocisim.v$parameter AS SELECT row_number() OVER (ORDER BY name)::numeric AS num, name, value, isdefault FROM ocisim.parameter;
 CREATE VIEW ocisim.v$version AS
@@ -16,8 +17,9 @@ CREATE VIEW ocisim.v$instance AS
     '23.0.0.0.0'::varchar(17) AS version, 'OPEN'::varchar(12) AS status, pg_postmaster_start_time()::timestamp(0) AS startup_time;
 CREATE TABLE ocisim.nls_parameter (parameter varchar(128) PRIMARY KEY, value varchar(64));
 INSERT INTO ocisim.nls_parameter VALUES ('NLS_CHARACTERSET', 'AL32UTF8'), ('NLS_NCHAR_CHARACTERSET', 'AL16UTF16'),
-  ('NLS_LENGTH_SEMANTICS', 'BYTE');
+  ('NLS_LENGTH_SEMANTICS', 'BYTE'), ('NLS_SORT', 'BINARY'), ('NLS_COMP', 'BINARY');
 CREATE VIEW ocisim.nls_database_parameters AS SELECT parameter, value FROM ocisim.nls_parameter;
+CREATE VIEW ocisim.nls_session_parameters AS SELECT parameter, value FROM ocisim.nls_parameter WHERE parameter NOT LIKE '%CHARACTERSET';
 CREATE VIEW ocisim.v$statname AS
   SELECT 1::numeric AS "statistic#", 'SQL*Net roundtrips to/from client'::varchar AS name
   UNION ALL SELECT 2, 'ocisim libpq requests' UNION ALL SELECT 3, 'ocisim calls counted for op all';

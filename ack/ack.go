@@ -1,0 +1,73 @@
+// Package ack is what the consumer of a command says of it, when the command asks
+// for that (D5).
+package ack
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Outcome is what a consumer says of a command that it got (D5).
+type Outcome string
+
+const (
+	Delivered Outcome = "delivered" // it has the command: the time until the next delivery begins anew
+	Processed Outcome = "processed" // it is done with it
+	Failed    Outcome = "failed"    // it cannot do it, now or ever
+	Retry     Outcome = "retry"     // it wants it once more
+)
+
+// Ack is an acknowledgement. Of the optional fields only that of its outcome
+// may be set.
+type Ack struct {
+	Outcome Outcome
+	Output  json.RawMessage // Processed: the result of the call, where somebody waits for it; nil = null
+	Error   *snapshot.Error // Failed: a field that is empty has its default; nil = all of them
+	Delay   time.Duration   // Retry: until the next delivery; 0 = at once
+	Actor   string          // who says so; "" = it is not said
+}
+
+// Check holds an acknowledgement to its rules. Problem: ack.invalid.
+func (a Ack) Check() error {
+	bad := func(format string, args ...any) error {
+		return problem.New(problem.Invalid, "ack.invalid", format, args...)
+	}
+	switch {
+	case !slices.Contains([]Outcome{Delivered, Processed, Failed, Retry}, a.Outcome):
+		return bad("outcome %q is none of delivered, processed, failed, retry", a.Outcome)
+	case len(a.Output) > 0 && a.Outcome != Processed:
+		return bad("only processed has an output, not %s", a.Outcome)
+	case len(a.Output) > 0 && !json.Valid(a.Output):
+		return bad("the output is not JSON")
+	case a.Error != nil && a.Outcome != Failed:
+		return bad("only failed has an error, not %s", a.Outcome)
+	case a.Delay != 0 && a.Outcome != Retry:
+		return bad("only retry has a delay, not %s", a.Outcome)
+	case a.Delay < 0:
+		return bad("the delay is negative")
+	}
+	return nil
+}
+
+// Failure is the workflow error of a command that failed at its consumer.
+func (a Ack) Failure() snapshot.Error {
+	e := snapshot.Error{}
+	if a.Error != nil {
+		e = *a.Error
+	}
+	if e.Type == "" {
+		e.Type = engine.ErrorBase + engine.ErrCommunication
+	}
+	if e.Status == 0 {
+		e.Status = 500
+	}
+	if e.Title == "" {
+		e.Title = "Failed at the consumer"
+	}
+	return e
+}

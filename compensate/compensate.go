@@ -1,0 +1,100 @@
+// Package compensate undoes what an instance has completed, the last step first: all
+// of it, after an error that nobody caught, or one step at a time as a definition
+// asks. What there is to compensate stands in the snapshot, and a definition that
+// never calls this package compensates nothing.
+package compensate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// All begins to compensate what the instance has recorded, after an error that
+// nobody caught: the instance is faulted with it when that is done. Until then the
+// definition has [Resume] and [Recover] take what it is asked.
+func All(t *engine.Turn, e snapshot.Error) {
+	t.Withdraw(engine.TaskCancelled, func(snapshot.Wait) bool { return true })
+	t.Snap.Error, t.Snap.Undo = &e, &snapshot.Undo{Error: e}
+	data, _ := json.Marshal(map[string]any{"error": e, "steps": len(t.Snap.Compensations)})
+	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: engine.EntryUndo, Data: data, Meta: engine.Meta{Pointer: e.Instance}})
+	next(t)
+}
+
+// next sends the command that compensates the step completed last, or faults the
+// instance when none is left.
+func next(t *engine.Turn) {
+	s := t.Snap
+	if len(s.Compensations) == 0 {
+		s.Undo = &snapshot.Undo{Error: s.Undo.Error, Done: true}
+		t.Fault(s.Undo.Error)
+		return
+	}
+	c := s.Compensations[len(s.Compensations)-1]
+	Send(t, c, snapshot.Wait{Pointer: c.Pointer})
+}
+
+// Send sends the command of one compensation, and adds the wait for its result,
+// whose arm is the compensation's step.
+func Send(t *engine.Turn, c snapshot.Compensation, w snapshot.Wait) {
+	w.Arm = c.Step
+	command := engine.Command{Target: c.Target, Input: c.Input, Pointer: c.Pointer, Key: c.Key, Compensates: true}
+	if command.Key == "" { // recorded before there were keys
+		command.Key = t.Effects.KeyIn(1, engine.Effect{Pointer: c.Pointer + "/compensate", Visit: "step" + strconv.Itoa(c.Step)}, &command)
+	}
+	t.Perform(command, w)
+}
+
+// Done takes the result of a compensation, and forgets it: a retry that runs its
+// task again makes another effect. One that failed for good is kept, and the error
+// names it.
+func Done(t *engine.Turn, w snapshot.Wait, res engine.Result) *snapshot.Error {
+	i := slices.IndexFunc(t.Snap.Compensations, func(c snapshot.Compensation) bool { return c.Step == w.Arm })
+	if res.Error != nil {
+		e := *res.Error
+		e.Instance = w.Pointer
+		if i >= 0 {
+			e.Instance = t.Snap.Compensations[i].Pointer
+		}
+		e.Detail = strings.TrimSuffix(fmt.Sprintf("compensation of %s failed: %s", e.Instance, e.Detail), ": ")
+		return &e
+	}
+	if i >= 0 {
+		t.Effects.Compensated(t.Snap.Compensations[i])
+		t.Snap.Compensations = slices.Delete(slices.Clone(t.Snap.Compensations), i, i+1)
+	}
+	return nil
+}
+
+// Resume goes on with what [All] began; false: it has not.
+func Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) bool {
+	if t.Snap.Undo == nil {
+		return false
+	}
+	if e := Done(t, w, res); e != nil {
+		t.Fault(*e)
+	} else {
+		next(t)
+	}
+	return true
+}
+
+// Recover has an operator's retry or skip go on with the compensation that failed,
+// which a skip takes as done; false: the instance has not begun to compensate.
+func Recover(t *engine.Turn, op engine.Operation) bool {
+	s := t.Snap
+	if s.Undo == nil {
+		return false
+	}
+	if last := len(s.Compensations) - 1; op == engine.Skip && last >= 0 {
+		s.Compensations = slices.Delete(slices.Clone(s.Compensations), last, last+1)
+	}
+	s.Error = &s.Undo.Error
+	next(t)
+	return true
+}

@@ -1,0 +1,138 @@
+package oracle
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// indexBytes is the most that a column adds to the key of an index, in AL32UTF8.
+func indexBytes(t *testing.T, kind string) int {
+	t.Helper()
+	m := regexp.MustCompile(`^(?:VARCHAR2|RAW|NUMBER)\((\d+)( CHAR)?\)$`).FindStringSubmatch(kind)
+	switch {
+	case kind == "TIMESTAMP(6)":
+		return 11
+	case strings.HasPrefix(kind, "NUMBER"):
+		return 22
+	case m == nil:
+		t.Fatalf("what has a key of %s?", kind)
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m[2] != "" {
+		n = min(4*n, 4_000)
+	}
+	return n
+}
+
+// TestIndexKeysFit: a key longer than three quarters of a block of 8 KB has no index
+// (ORA-01450), and one longer than about two fifths none that is rebuilt ONLINE. The
+// page says which.
+func TestIndexKeysFit(t *testing.T) {
+	t.Parallel()
+	const whole, online = 6_398, 3_215
+	all := tables(t)
+	keys := map[string][2]string{} // table and columns, by index
+	for _, u := range allUnits(t) {
+		if m := indexOn.FindStringSubmatch(u.text); m != nil {
+			keys[m[2]] = [2]string{m[3], m[4]}
+		}
+		if m := createTable.FindStringSubmatch(u.text); m != nil {
+			if k := primaryKey.FindStringSubmatch(u.text); k != nil {
+				keys[k[1]] = [2]string{m[1], k[2]}
+			}
+		}
+	}
+	page, err := os.ReadFile("../../docs/oracle.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := regexp.MustCompile(`\b[A-Z][A-Z_]+\b`)
+	for index, key := range keys {
+		bytes := 0
+		for part := range strings.SplitSeq(key[1], ", ") {
+			if _, then, ok := strings.Cut(part, " THEN "); ok {
+				part = then
+			}
+			for _, column := range name.FindAllString(literal.ReplaceAllString(part, ""), -1) {
+				if kind := all[key[0]][column]; kind != "" {
+					bytes += indexBytes(t, kind) + 2
+				}
+			}
+		}
+		if bytes == 0 || bytes > whole {
+			t.Errorf("%s has a key of %d bytes, at most %d", index, bytes, whole)
+		}
+		if offline := strings.Contains(string(page), "`"+index+"` cannot be rebuilt ONLINE"); offline != (bytes > online) {
+			t.Errorf("%s has a key of %d bytes; the page says that it cannot be rebuilt online: %t", index, bytes, offline)
+		}
+	}
+	if len(keys) < 35 {
+		t.Errorf("only %d keys", len(keys))
+	}
+}
+
+// TestWhatIsOverdueIsInAnIndex: of those that are open only.
+func TestWhatIsOverdueIsInAnIndex(t *testing.T) {
+	t.Parallel()
+	indexed := map[string]bool{}
+	view := ""
+	for _, u := range allUnits(t) {
+		if m := indexOn.FindStringSubmatch(u.text); m != nil {
+			indexed[m[3]+" "+strings.Trim(m[4], "()")] = true
+		}
+		if strings.HasPrefix(u.text, "CREATE OR REPLACE VIEW WF_V_OVERDUE") {
+			view = u.text
+		}
+	}
+	found := regexp.MustCompile(`FROM (\w+) [A-Z]\nWHERE (CASE .*? END) < `).FindAllStringSubmatch(view, -1)
+	if len(found) != 2 {
+		t.Fatalf("%d conditions in %s", len(found), view)
+	}
+	for _, m := range found {
+		expression := strings.Trim(regexp.MustCompile(`\b[RT]\.`).ReplaceAllString(m[2], ""), "()")
+		begins := func(key string) bool { return strings.HasPrefix(key+")", m[1]+" "+expression+")") }
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(indexed)), begins) {
+			t.Errorf("no index of %s is on %s", m[1], expression)
+		}
+	}
+}
+
+// TestAPageBeginsInTheIndex: an OR alone is a filter, with every page from the start.
+func TestAPageBeginsInTheIndex(t *testing.T) {
+	t.Parallel()
+	r := read("instance_select")
+	behind(r, "I.STARTED_ON_UTC", "<", "CAST(? AS TIMESTAMP(6))", time.Unix(1, 0).UTC(), "I.INSTANCE_ID", "i")
+	const want = "\nwhere I.STARTED_ON_UTC <= CAST(:1 AS TIMESTAMP(6)) and (I.STARTED_ON_UTC < CAST(:2 AS TIMESTAMP(6)) or I.STARTED_ON_UTC = CAST(:3 AS TIMESTAMP(6)) and I.INSTANCE_ID < :4)"
+	if _, got, _ := strings.Cut(r.Text(), "from WF_INSTANCES I"); strings.TrimSpace(got) != strings.TrimSpace(want) || len(r.Args) != 4 {
+		t.Errorf("%s with %d arguments", got, len(r.Args))
+	}
+}
+
+// TestLargeValuesOfTurnsAreCached: by default each is read from disk and written to it
+// by the turn that waits for it.
+func TestLargeValuesOfTurnsAreCached(t *testing.T) {
+	t.Parallel()
+	uncached := map[string]bool{"WF_DEFINITIONS": true, "WF_DEAD_LETTERS": true, "WF_INBOX": true} // no turn reads them
+	all := tables(t)
+	for _, u := range allUnits(t) {
+		m := createTable.FindStringSubmatch(u.text)
+		if m == nil {
+			continue
+		}
+		stored, _, _ := strings.Cut(m[3], ") STORE AS (CACHE)")
+		for column, kind := range all[m[1]] {
+			if named := regexp.MustCompile(`LOB \(.*\b` + column + `\b`).MatchString(stored); kind == "BLOB" && named == uncached[m[1]] {
+				t.Errorf("%s.%s: cached %t", m[1], column, named)
+			}
+		}
+	}
+}

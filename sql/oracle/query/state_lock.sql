@@ -1,0 +1,5 @@
+select R.INSTANCE_ID
+from WF_RUNTIME_STATES R
+join WF_INSTANCES I on I.INSTANCE_ID = R.INSTANCE_ID
+where R.INSTANCE_ID = :INSTANCE_ID
+for update nowait

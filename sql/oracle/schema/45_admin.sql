@@ -1,0 +1,367 @@
+-- Aqueduct: the package of operators. Run as the owner of the schema, who needs
+-- EXECUTE on DBMS_AQ by a direct grant.
+-- Everything is part of the caller's own transaction, and has its effect when he
+-- commits. Rights are the owner's; operators need EXECUTE, which they have with
+-- the role AQUEDUCT_OPERATOR. Each call is a row of WF_AUDIT in that transaction.
+PROMPT Aqueduct: package AQUEDUCT_ADMIN
+
+CREATE OR REPLACE PACKAGE AQUEDUCT_ADMIN AUTHID DEFINER AS
+
+  -- Errors: those of AQUEDUCT_API.
+  invalid_argument CONSTANT PLS_INTEGER := -20801;
+  too_large        CONSTANT PLS_INTEGER := -20802;
+  not_found        CONSTANT PLS_INTEGER := -20803;
+  not_possible     CONSTANT PLS_INTEGER := -20804;
+
+  -- Sends a dead letter to its queue again, its bytes unchanged, due at once and
+  -- with no attempts.
+  PROCEDURE replay(p_dead_letter_id IN VARCHAR2, p_reason IN VARCHAR2);
+
+  -- Removes a dead letter for good, and settles the command that it announces
+  -- where nobody performs it any more and nobody waits for its result.
+  PROCEDURE discard(p_dead_letter_id IN VARCHAR2, p_reason IN VARCHAR2);
+
+  -- Deletes instances that have ended, with all that is kept of them: one, or
+  -- those that ended before a moment, the oldest first, up to p_most. One with
+  -- open commands stays. The result says how many.
+  FUNCTION purge(
+    p_reason           IN VARCHAR2,
+    p_instance_id      IN VARCHAR2 DEFAULT NULL,
+    p_ended_before_utc IN TIMESTAMP DEFAULT NULL,
+    p_most             IN NUMBER DEFAULT 1000
+  ) RETURN NUMBER;
+
+  -- What the engine has to decide is a request: a signal to the instance, sent
+  -- when the caller commits. A node decides it, ahead of what waits in the queue;
+  -- the verdict is in WF_V_REQUESTS, by the id that is the result.
+
+  -- Signals are kept from now on.
+  FUNCTION suspend(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) RETURN VARCHAR2;
+
+  -- Those that were kept are applied now.
+  FUNCTION resume(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) RETURN VARCHAR2;
+
+  -- Runs the failed task of a faulted instance again. Where it would send another
+  -- request than the one before, of which nobody knows what became, p_effect says
+  -- what to do: same sends that one again under its key, new the new one under a
+  -- key of its own.
+  FUNCTION retry(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2, p_effect IN VARCHAR2 DEFAULT NULL) RETURN VARCHAR2;
+
+  -- Ends an instance; nothing is compensated.
+  FUNCTION cancel(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) RETURN VARCHAR2;
+
+END AQUEDUCT_ADMIN;
+/
+
+CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
+
+  c_bytes_max  CONSTANT PLS_INTEGER := 32000; -- of a message: what every peer can read
+  c_id_max     CONSTANT PLS_INTEGER := 128;   -- bytes of an id
+  c_reason_max CONSTANT PLS_INTEGER := 1000;  -- bytes of a reason
+  c_purge_max  CONSTANT PLS_INTEGER := 10000; -- instances of one purge: they are undo of one transaction
+  c_claim      CONSTANT VARCHAR2(14) := '{"claimCheck":'; -- begins what stands for a large body
+  c_request    CONSTANT VARCHAR2(17) := 'operator-request-'; -- begins the id of a request: nodes know it by that
+  c_first      CONSTANT PLS_INTEGER := 1; -- priority of what an operator asks
+  c_usual      CONSTANT PLS_INTEGER := 5; -- of what is sent again
+  c_note       CONSTANT VARCHAR2(16) := 'aqueduct1;0;;;;'; -- beside a body that says another time than the queue
+
+  PROCEDURE fail(p_code IN PLS_INTEGER, p_text IN VARCHAR2) IS
+  BEGIN
+    RAISE_APPLICATION_ERROR(p_code, 'AQUEDUCT: ' || p_text);
+  END fail;
+
+  PROCEDURE check_text(p_name IN VARCHAR2, p_value IN VARCHAR2, p_most IN PLS_INTEGER) IS
+  BEGIN
+    IF p_value IS NULL THEN
+      fail(invalid_argument, p_name || ' is missing');
+    END IF;
+    IF LENGTHB(p_value) > p_most THEN
+      fail(too_large, p_name || ' has more than ' || p_most || ' bytes');
+    END IF;
+  END check_text;
+
+  FUNCTION now_utc RETURN TIMESTAMP IS
+  BEGIN
+    RETURN SYS_EXTRACT_UTC(SYSTIMESTAMP);
+  END now_utc;
+
+  PROCEDURE note(p_action IN VARCHAR2, p_object_id IN VARCHAR2, p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) IS
+    v_id   VARCHAR2(32) := LOWER(RAWTOHEX(SYS_GUID()));
+    v_now  TIMESTAMP(6) := now_utc;
+    v_user VARCHAR2(128) := SYS_CONTEXT('USERENV', 'SESSION_USER');
+    v_who  VARCHAR2(64) := SYS_CONTEXT('USERENV', 'CLIENT_IDENTIFIER');
+  BEGIN
+    INSERT INTO WF_AUDIT (AUDIT_ID, OCCURRED_ON_UTC, ACTION, OBJECT_ID, INSTANCE_ID, USER_NAME, CLIENT_IDENTIFIER, REASON)
+    VALUES (v_id, v_now, p_action, p_object_id, p_instance_id, v_user, v_who, p_reason);
+  END note;
+
+  PROCEDURE enqueue(p_queue IN VARCHAR2, p_bytes IN RAW, p_correlation IN VARCHAR2, p_priority IN PLS_INTEGER) IS
+    v_options DBMS_AQ.ENQUEUE_OPTIONS_T;
+    v_message DBMS_AQ.MESSAGE_PROPERTIES_T;
+    v_id      RAW(16);
+    v_queue   VARCHAR2(300) := $$PLSQL_UNIT_OWNER || '.WF_' || UPPER(p_queue) || '_Q';
+  BEGIN
+    v_options.visibility := DBMS_AQ.ON_COMMIT;
+    v_message.priority := p_priority;
+    v_message.expiration := DBMS_AQ.NEVER;
+    v_message.correlation := p_correlation;
+    DBMS_AQ.ENQUEUE(queue_name => v_queue, enqueue_options => v_options, message_properties => v_message, payload => p_bytes, msgid => v_id);
+  END enqueue;
+
+  -- Sends bytes to a queue. What no message can hold, or would be taken for a
+  -- reference, is a row to which the message refers: see WF_PAYLOADS.
+  PROCEDURE send(p_queue IN VARCHAR2, p_body IN BLOB, p_instance_id IN VARCHAR2, p_note IN VARCHAR2) IS
+    v_bytes       RAW(32767);
+    v_claim       VARCHAR2(32);
+    v_correlation VARCHAR2(128) := p_note;
+    v_size        NUMBER := NVL(DBMS_LOB.GETLENGTH(p_body), 0);
+    v_now         TIMESTAMP(6) := now_utc;
+  BEGIN
+    IF v_size = 0 THEN
+      v_bytes := HEXTORAW('00');
+      v_correlation := 'aqueduct1;0;;;;e';
+    ELSE
+      v_bytes := DBMS_LOB.SUBSTR(p_body, c_bytes_max, 1);
+    END IF;
+    IF v_size > c_bytes_max OR SUBSTR(RAWTOHEX(v_bytes), 1, 28) = RAWTOHEX(UTL_I18N.STRING_TO_RAW(c_claim, 'AL32UTF8')) THEN
+      v_claim := LOWER(RAWTOHEX(SYS_GUID()));
+      INSERT INTO WF_PAYLOADS (PAYLOAD_ID, INSTANCE_ID, CREATED_ON_UTC, DATA) VALUES (v_claim, p_instance_id, v_now, p_body);
+      v_bytes := UTL_I18N.STRING_TO_RAW(c_claim || '{"id":"' || v_claim || '","bytes":' || v_size
+        || CASE WHEN p_note IS NOT NULL THEN ',"note":"' || p_note || '"' END || '}}', 'AL32UTF8');
+      v_correlation := v_claim;
+    END IF;
+    enqueue(p_queue, v_bytes, v_correlation, c_usual);
+  END send;
+
+  PROCEDURE replay(p_dead_letter_id IN VARCHAR2, p_reason IN VARCHAR2) IS
+    v_queue    WF_DEAD_LETTERS.QUEUE%TYPE;
+    v_instance WF_DEAD_LETTERS.INSTANCE_ID%TYPE;
+    v_body     BLOB;
+    v_due      VARCHAR2(4000);
+  BEGIN
+    check_text('p_dead_letter_id', p_dead_letter_id, c_id_max);
+    check_text('p_reason', p_reason, c_reason_max);
+    BEGIN
+      SELECT L.QUEUE, L.INSTANCE_ID, L.ENVELOPE, JSON_VALUE(L.ENVELOPE FORMAT JSON, '$.dueAtUtc')
+      INTO v_queue, v_instance, v_body, v_due
+      FROM WF_DEAD_LETTERS L
+      WHERE L.DEAD_LETTER_ID = p_dead_letter_id
+      FOR UPDATE WAIT 5;
+    EXCEPTION
+      WHEN NO_DATA_FOUND THEN
+        fail(not_found, 'dead letter ' || p_dead_letter_id || ' does not exist');
+    END;
+    IF v_queue IS NULL OR v_queue NOT IN ('signal', 'schedule', 'command') THEN
+      fail(not_possible, 'dead letter ' || p_dead_letter_id || ' is of no queue');
+    END IF;
+    DELETE FROM WF_DEAD_LETTERS WHERE DEAD_LETTER_ID = p_dead_letter_id;
+    send(v_queue, v_body, v_instance, CASE WHEN v_due IS NOT NULL THEN c_note END);
+    note('replay', p_dead_letter_id, v_instance, p_reason);
+  END replay;
+
+  -- A moment as an envelope says it, in the form of a column.
+  FUNCTION moment_of(p_text IN VARCHAR2) RETURN VARCHAR2 IS
+    v_text VARCHAR2(4000) := RTRIM(p_text, 'Z');
+  BEGIN
+    IF INSTR(v_text, '.') = 0 THEN
+      v_text := v_text || '.';
+    END IF;
+    RETURN RPAD(v_text, 26, '0');
+  END moment_of;
+
+  -- Settles a command that nobody performs or waits for. One that asks for an
+  -- acknowledgement is announced again and again: only the last one counts.
+  PROCEDURE forsake(p_instance_id IN VARCHAR2, p_position IN VARCHAR2, p_due IN VARCHAR2) IS
+    v_target VARCHAR2(4000);
+    v_token  VARCHAR2(4000);
+    v_ack    VARCHAR2(4000);
+    v_next   VARCHAR2(26);
+    v_now    TIMESTAMP(6) := now_utc;
+  BEGIN
+    IF p_position IS NULL OR NOT REGEXP_LIKE(p_position, '^[1-9][0-9]{0,17}$') THEN
+      RETURN;
+    END IF;
+    BEGIN
+      SELECT JSON_VALUE(S.DATA FORMAT JSON, '$.target'), JSON_VALUE(S.DATA FORMAT JSON, '$.token'), JSON_VALUE(S.DATA FORMAT JSON, '$.ack'),
+             TO_CHAR(S.NEXT_ATTEMPT_ON_UTC, 'YYYY-MM-DD"T"HH24:MI:SS.FF6')
+      INTO v_target, v_token, v_ack, v_next
+      FROM WF_STREAM S
+      WHERE S.INSTANCE_ID = p_instance_id AND S.POSITION = TO_NUMBER(p_position) AND S.PROCESSED = 0;
+    EXCEPTION
+      WHEN NO_DATA_FOUND THEN
+        RETURN;
+    END;
+    IF v_target IS NULL OR v_token IS NOT NULL THEN
+      RETURN;
+    END IF;
+    IF v_ack IS NOT NULL AND v_ack <> '0' AND NVL(moment_of(p_due), '-') <> NVL(v_next, '-') THEN
+      RETURN;
+    END IF;
+    UPDATE WF_STREAM
+    SET PROCESSED = 1, PROCESSED_ON_UTC = v_now, CLAIMED_RUN = NULL, NEXT_ATTEMPT_ON_UTC = NULL
+    WHERE INSTANCE_ID = p_instance_id AND POSITION = TO_NUMBER(p_position) AND PROCESSED = 0 AND CLAIMED_BY IS NULL;
+  END forsake;
+
+  PROCEDURE discard(p_dead_letter_id IN VARCHAR2, p_reason IN VARCHAR2) IS
+    v_queue    WF_DEAD_LETTERS.QUEUE%TYPE;
+    v_instance WF_DEAD_LETTERS.INSTANCE_ID%TYPE;
+    v_about    VARCHAR2(4000);
+    v_position VARCHAR2(4000);
+    v_due      VARCHAR2(4000);
+  BEGIN
+    check_text('p_dead_letter_id', p_dead_letter_id, c_id_max);
+    check_text('p_reason', p_reason, c_reason_max);
+    BEGIN
+      SELECT L.QUEUE, L.INSTANCE_ID, JSON_VALUE(L.ENVELOPE FORMAT JSON, '$.workflowInstanceId'), JSON_VALUE(L.ENVELOPE FORMAT JSON, '$.payload.command'),
+             JSON_VALUE(L.ENVELOPE FORMAT JSON, '$.dueAtUtc')
+      INTO v_queue, v_instance, v_about, v_position, v_due
+      FROM WF_DEAD_LETTERS L
+      WHERE L.DEAD_LETTER_ID = p_dead_letter_id
+      FOR UPDATE WAIT 5;
+    EXCEPTION
+      WHEN NO_DATA_FOUND THEN
+        fail(not_found, 'dead letter ' || p_dead_letter_id || ' does not exist');
+    END;
+    IF v_queue = 'command' THEN
+      forsake(v_about, v_position, v_due);
+    END IF;
+    DELETE FROM WF_DEAD_LETTERS WHERE DEAD_LETTER_ID = p_dead_letter_id;
+    note('discard', p_dead_letter_id, v_instance, p_reason);
+  END discard;
+
+  -- Says why one instance cannot be purged.
+  PROCEDURE check_ended(p_instance_id IN VARCHAR2) IS
+    v_status WF_INSTANCES.STATUS%TYPE;
+    v_open   NUMBER;
+  BEGIN
+    BEGIN
+      SELECT I.STATUS INTO v_status FROM WF_INSTANCES I WHERE I.INSTANCE_ID = p_instance_id;
+    EXCEPTION
+      WHEN NO_DATA_FOUND THEN
+        fail(not_found, 'instance ' || p_instance_id || ' does not exist');
+    END;
+    IF v_status NOT IN ('completed', 'cancelled') THEN
+      fail(not_possible, 'instance ' || p_instance_id || ' is ' || v_status);
+    END IF;
+    SELECT COUNT(*) INTO v_open
+    FROM WF_STREAM S
+    WHERE CASE WHEN S.PROCESSED = 0 THEN S.INSTANCE_ID END = p_instance_id;
+    IF v_open > 0 THEN
+      fail(not_possible, 'instance ' || p_instance_id || ' has ' || v_open || ' open commands');
+    END IF;
+  END check_ended;
+
+  -- The order is that of the nodes' own purge, so that the two do not lock each
+  -- other out; who finds the snapshot gone has nothing left to do.
+  FUNCTION purged(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) RETURN NUMBER IS
+    v_found NUMBER;
+  BEGIN
+    DELETE FROM WF_RUNTIME_STATES WHERE INSTANCE_ID = p_instance_id;
+    v_found := SQL%ROWCOUNT;
+    DELETE FROM WF_STREAM WHERE INSTANCE_ID = p_instance_id;
+    DELETE FROM WF_TASK_EVENTS WHERE INSTANCE_ID = p_instance_id;
+    DELETE FROM WF_TASK_ACTORS A WHERE A.TASK_ID IN (SELECT T.TASK_ID FROM WF_TASKS T WHERE T.INSTANCE_ID = p_instance_id);
+    DELETE FROM WF_TASKS WHERE INSTANCE_ID = p_instance_id;
+    DELETE FROM WF_WAITS WHERE INSTANCE_ID = p_instance_id;
+    DELETE FROM WF_REQUESTS WHERE INSTANCE_ID = p_instance_id;
+    DELETE FROM WF_INSTANCES WHERE INSTANCE_ID = p_instance_id;
+    IF v_found > 0 THEN
+      note('purge', p_instance_id, p_instance_id, p_reason);
+    END IF;
+    RETURN v_found;
+  END purged;
+
+  FUNCTION purge(
+    p_reason IN VARCHAR2, p_instance_id IN VARCHAR2 DEFAULT NULL, p_ended_before_utc IN TIMESTAMP DEFAULT NULL, p_most IN NUMBER DEFAULT 1000
+  ) RETURN NUMBER IS
+    v_count NUMBER := 0;
+  BEGIN
+    check_text('p_reason', p_reason, c_reason_max);
+    IF p_instance_id IS NULL AND p_ended_before_utc IS NULL THEN
+      fail(invalid_argument, 'p_instance_id is missing, or p_ended_before_utc');
+    END IF;
+    IF p_instance_id IS NOT NULL AND p_ended_before_utc IS NOT NULL THEN
+      fail(invalid_argument, 'p_instance_id and p_ended_before_utc exclude each other');
+    END IF;
+    IF p_most IS NULL OR p_most < 1 OR p_most > c_purge_max THEN
+      fail(invalid_argument, 'p_most is not a number from 1 to ' || c_purge_max);
+    END IF;
+    IF p_instance_id IS NOT NULL THEN
+      check_text('p_instance_id', p_instance_id, c_id_max);
+      check_ended(p_instance_id);
+      RETURN purged(p_instance_id, p_reason);
+    END IF;
+    FOR V IN (SELECT I.INSTANCE_ID FROM WF_INSTANCES I
+              WHERE I.ENDED_ON_UTC < p_ended_before_utc AND I.STATUS IN ('completed', 'cancelled')
+                AND NOT EXISTS (SELECT 1 FROM WF_STREAM S WHERE CASE WHEN S.PROCESSED = 0 THEN S.INSTANCE_ID END = I.INSTANCE_ID)
+              ORDER BY I.ENDED_ON_UTC) LOOP
+      EXIT WHEN v_count >= p_most;
+      v_count := v_count + purged(V.INSTANCE_ID, p_reason);
+    END LOOP;
+    RETURN v_count;
+  END purge;
+
+  -- The text as a JSON string.
+  FUNCTION quoted(p_value IN VARCHAR2) RETURN VARCHAR2 IS
+    v_array VARCHAR2(4000);
+  BEGIN
+    SELECT JSON_ARRAY(p_value RETURNING VARCHAR2(4000)) INTO v_array FROM DUAL;
+    RETURN SUBSTR(v_array, 2, LENGTH(v_array) - 2);
+  END quoted;
+
+  FUNCTION ask(p_operation IN VARCHAR2, p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) RETURN VARCHAR2 IS
+    v_id    VARCHAR2(64) := c_request || LOWER(RAWTOHEX(SYS_GUID()));
+    v_now   TIMESTAMP(6) := now_utc;
+    v_user  VARCHAR2(128) := SYS_CONTEXT('USERENV', 'SESSION_USER');
+    v_there NUMBER;
+    v_text  VARCHAR2(8000);
+  BEGIN
+    check_text('p_instance_id', p_instance_id, c_id_max);
+    check_text('p_reason', p_reason, c_reason_max);
+    IF REGEXP_LIKE(p_reason, '[[:cntrl:]]') THEN
+      fail(invalid_argument, 'p_reason holds a control character');
+    END IF;
+    SELECT COUNT(*) INTO v_there FROM WF_INSTANCES I WHERE I.INSTANCE_ID = p_instance_id;
+    IF v_there = 0 THEN
+      fail(not_found, 'instance ' || p_instance_id || ' does not exist');
+    END IF;
+    v_text := '{"signalId":"' || v_id || '","workflowInstanceId":' || quoted(p_instance_id)
+      || ',"runtimeProvider":"aqueduct","signalType":"OperatorRequest","expectedVersion":0'
+      || ',"occurredAtUtc":"' || TO_CHAR(v_now, 'YYYY-MM-DD"T"HH24:MI:SS.FF6"Z"') || '","headers":{"actor":' || quoted(v_user)
+      || '},"payload":{"operation":"' || p_operation || '","reason":' || quoted(p_reason) || '}}';
+    INSERT INTO WF_REQUESTS (REQUEST_ID, INSTANCE_ID, OPERATION, ASKED_ON_UTC, VERDICT)
+    VALUES (v_id, p_instance_id, p_operation, v_now, 'open');
+    enqueue('signal', UTL_I18N.STRING_TO_RAW(v_text, 'AL32UTF8'), NULL, c_first);
+    note(p_operation, v_id, p_instance_id, p_reason);
+    RETURN v_id;
+  END ask;
+
+  FUNCTION suspend(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) RETURN VARCHAR2 IS
+  BEGIN
+    RETURN ask('suspend', p_instance_id, p_reason);
+  END suspend;
+
+  FUNCTION resume(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) RETURN VARCHAR2 IS
+  BEGIN
+    RETURN ask('resume', p_instance_id, p_reason);
+  END resume;
+
+  FUNCTION retry(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2, p_effect IN VARCHAR2 DEFAULT NULL) RETURN VARCHAR2 IS
+    v_operation VARCHAR2(32) := 'retry';
+  BEGIN
+    IF p_effect IS NOT NULL THEN
+      IF p_effect NOT IN ('same', 'new') THEN
+        fail(invalid_argument, 'p_effect is neither same nor new');
+      END IF;
+      v_operation := v_operation || '-' || p_effect;
+    END IF;
+    RETURN ask(v_operation, p_instance_id, p_reason);
+  END retry;
+
+  FUNCTION cancel(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) RETURN VARCHAR2 IS
+  BEGIN
+    RETURN ask('cancel', p_instance_id, p_reason);
+  END cancel;
+
+END AQUEDUCT_ADMIN;
+/
