@@ -79,7 +79,8 @@ func together(out *engine.Outcome) error {
 	return nil
 }
 
-// goOn decides a shared signal: each wait goes on as if it had a message of its own, with its share of the steps of a turn. Whose wait is gone, or is left when the
+// goOn decides a shared signal: each wait goes on as if it had a message of its
+// own, with its share of the steps of a turn. Whose wait is gone, or is left when the
 // turn has written much, is as with messages of their own, too: stale, or the next's.
 func goOn(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 	var all branches

@@ -278,11 +278,42 @@ func (b *testCluster) settled(limit time.Duration) time.Duration {
 			return time.Since(begun)
 		}
 		if time.Since(begun) > limit {
-			b.t.Errorf("after %s %d instances are open and %d messages are left", limit, open, left)
+			b.t.Errorf("after %s %d instances are open and %d messages are left\n%s", limit, open, left, b.rest())
 			return limit
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// rest says what a cluster that does not settle has left.
+func (b *testCluster) rest() string {
+	var text strings.Builder
+	list := func(query string) {
+		rows, err := b.pool.Query(query)
+		if err != nil {
+			fmt.Fprintf(&text, "%s: %v\n", query, err)
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var a, b, c, d, e string
+			if err := rows.Scan(&a, &b, &c, &d, &e); err != nil {
+				fmt.Fprintf(&text, "%s: %v\n", query, err)
+				return
+			}
+			fmt.Fprintln(&text, a, b, c, d, e)
+		}
+	}
+	list("select 'instance', INSTANCE_ID, RUNTIME_STATUS, STATE_VERSION, UPDATED_ON_UTC from WF_RUNTIME_STATES where RUNTIME_STATUS <> 'completed'")
+	for _, q := range []string{"SIGNAL", "SCHEDULE", "COMMAND"} {
+		list("select QUEUE, rawtohex(MSG_ID), MSG_STATE, RETRY_COUNT, ENQ_TIME from AQ$WF_" + q + "_QTAB")
+	}
+	if b.standIn != nil {
+		sessions, err := b.standIn.Postgres(b.t.Context(), `select pid, application_name, state, now() - xact_start, now() - state_change, left(query, 200)
+			from pg_stat_activity where datname = current_database() and xact_start is not null`)
+		fmt.Fprintln(&text, sessions, err)
+	}
+	return text.String()
 }
 
 // judge reads the history, prints what is wrong with it, and returns it.

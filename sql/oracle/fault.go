@@ -104,7 +104,8 @@ func (d *delivery) resolve(ctx context.Context) error {
 	return unavailable(err)
 }
 
-// resend consumes the message and sends it again with delay. Where that is not to be had either, the message is held on.
+// resend consumes the message and sends it again with delay. Where that is not
+// to be had either, the message is held on.
 func (d *delivery) resend(ctx context.Context) error {
 	f := d.fault
 	err := d.sendAgain(ctx, d.m.Attempts, d.faults+1, pauseMax)
