@@ -93,7 +93,10 @@ func (s *Session) ExecCommit(ctx context.Context, block string, args ...any) err
 	s.dirty = true
 	_, err := s.tx.ExecContext(context.WithoutCancel(ctx), block, append(args, godror.NoRetry())...)
 	if err != nil {
-		return s.failed("execute and commit", err)
+		if Unanswered(err) {
+			s.spoil()
+		}
+		return fmt.Errorf("aq: execute and commit: %w", bare(err))
 	}
 	s.dirty, s.last = false, time.Now()
 	return nil

@@ -144,3 +144,26 @@ func spoilNext(t *testing.T, s *Store, fault string) {
 		t.Fatal(err)
 	}
 }
+
+// That another turn was faster is an answer: the session that heard it is used again.
+// Sessions cost the database a process each.
+func TestARefusalKeepsTheSession(t *testing.T) {
+	t.Parallel()
+	s := opened(t, Options{DSN: fresh(t), Node: "n"})
+	if err := s.Commit(t.Context(), starting("a")); err != nil {
+		t.Fatal(err)
+	}
+	before := s.Sessions()
+	for range 3 {
+		stale := storetest.Step(&snapshot.Snapshot{InstanceID: "a", Status: snapshot.Running, Version: 7}, "n")
+		if err := s.Commit(t.Context(), stale); !errors.Is(err, store.ErrStale) {
+			t.Fatal(err)
+		}
+		if n := s.Sessions(); n != before {
+			t.Errorf("%d sessions, %d before", n, before)
+		}
+	}
+	if err := s.Commit(t.Context(), starting("b")); err != nil {
+		t.Error(err)
+	}
+}
