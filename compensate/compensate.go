@@ -20,9 +20,9 @@ import (
 // definition has [Resume] and [Recover] take what it is asked.
 func All(t *engine.Turn, e snapshot.Error) {
 	t.Withdraw(engine.TaskCancelled, func(snapshot.Wait) bool { return true })
-	t.Snap.Error, t.Snap.Undo = &e, &snapshot.Undo{Error: e}
+	t.Snap.Error, t.Snap.Compensating = &e, &snapshot.Compensating{Error: e}
 	data, _ := json.Marshal(map[string]any{"error": e, "steps": len(t.Snap.Compensations)})
-	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: engine.EntryUndo, Data: data, Meta: engine.Meta{Pointer: e.Instance}})
+	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: engine.EntryCompensating, Data: data, Meta: engine.Meta{Pointer: e.Instance}})
 	next(t)
 }
 
@@ -31,8 +31,8 @@ func All(t *engine.Turn, e snapshot.Error) {
 func next(t *engine.Turn) {
 	s := t.Snap
 	if len(s.Compensations) == 0 {
-		s.Undo = &snapshot.Undo{Error: s.Undo.Error, Done: true}
-		t.Fault(s.Undo.Error)
+		s.Compensating = &snapshot.Compensating{Error: s.Compensating.Error, Done: true}
+		t.Fault(s.Compensating.Error)
 		return
 	}
 	c := s.Compensations[len(s.Compensations)-1]
@@ -73,7 +73,7 @@ func Done(t *engine.Turn, w snapshot.Wait, res engine.Result) *snapshot.Error {
 
 // Resume goes on with what [All] began; false: it has not.
 func Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) bool {
-	if t.Snap.Undo == nil {
+	if t.Snap.Compensating == nil {
 		return false
 	}
 	if e := Done(t, w, res); e != nil {
@@ -88,13 +88,13 @@ func Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) bool {
 // which a skip takes as done; false: the instance has not begun to compensate.
 func Recover(t *engine.Turn, op engine.Operation) bool {
 	s := t.Snap
-	if s.Undo == nil {
+	if s.Compensating == nil {
 		return false
 	}
 	if last := len(s.Compensations) - 1; op == engine.Skip && last >= 0 {
 		s.Compensations = slices.Delete(slices.Clone(s.Compensations), last, last+1)
 	}
-	s.Error = &s.Undo.Error
+	s.Error = &s.Compensating.Error
 	next(t)
 	return true
 }

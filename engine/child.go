@@ -136,11 +136,11 @@ func ChildError(definition, instanceID string, e snapshot.Error) *snapshot.Error
 
 // cancel ends the instance without a result.
 func cancel(t *Turn) {
-	if t.Snap.Status != snapshot.Faulted && t.Snap.Undo == nil { // else they have ended with the fault
+	if t.Snap.Status != snapshot.Faulted && t.Snap.Compensating == nil { // else they have ended with the fault
 		t.TellAll(TaskCancelledEvent)
 	}
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
-	t.Snap.Branches, t.Snap.Buffer, t.Snap.Ahead, t.Snap.Compensations, t.Snap.Undo = nil, nil, nil, nil, nil
+	t.Snap.Branches, t.Snap.Buffer, t.Snap.Ahead, t.Snap.Compensations, t.Snap.Compensating = nil, nil, nil, nil, nil
 	t.Snap.Status = snapshot.Cancelled
 	t.Tell(LifecycleEvent{Type: WorkflowCancelledEvent})
 }

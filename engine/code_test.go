@@ -45,9 +45,9 @@ func (s saga) Resume(t *engine.Turn, w snapshot.Wait, r engine.Result) error {
 	case r.Error != nil:
 		compensate.All(t, *r.Error)
 	case w.Pointer == booking:
-		undo := engine.Command{Target: "cancel", Input: r.Output, Compensates: true}
+		compensate := engine.Command{Target: "cancel", Input: r.Output, Compensates: true}
 		t.Snap.Compensations = []snapshot.Compensation{{
-			Step: 1, Pointer: booking, Target: undo.Target, Input: undo.Input, Key: t.Effects.Key(engine.Effect{Pointer: booking}, &undo),
+			Step: 1, Pointer: booking, Target: compensate.Target, Input: compensate.Input, Key: t.Effects.Key(engine.Effect{Pointer: booking}, &compensate),
 		}}
 		return send(t, payment, s.request)
 	default:
@@ -175,8 +175,8 @@ func TestATurnCompensatesByItself(t *testing.T) {
 		t.Fatalf("%s: %+v", r.snap.Status, r.snap.Error)
 	}
 	before := r.snap
-	if err := r.operate(engine.Skip); err != nil || r.sent() != nil || r.snap.Status != snapshot.Faulted || !r.snap.Undo.Done {
-		t.Errorf("skip: %v, %s, %+v", err, r.snap.Status, r.snap.Undo)
+	if err := r.operate(engine.Skip); err != nil || r.sent() != nil || r.snap.Status != snapshot.Faulted || !r.snap.Compensating.Done {
+		t.Errorf("skip: %v, %s, %+v", err, r.snap.Status, r.snap.Compensating)
 	}
 	r.snap = before
 	if err := r.operate(engine.Retry); err != nil {
@@ -184,8 +184,8 @@ func TestATurnCompensatesByItself(t *testing.T) {
 	}
 	asked("after the retry")
 	r.answer(`{"output": null}`)
-	if r.snap.Status != snapshot.Faulted || r.snap.Error.Detail != "no" || !r.snap.Undo.Done || len(r.snap.Compensations) > 0 {
-		t.Errorf("%s: %+v, %+v, %+v", r.snap.Status, r.snap.Error, r.snap.Undo, r.snap.Compensations)
+	if r.snap.Status != snapshot.Faulted || r.snap.Error.Detail != "no" || !r.snap.Compensating.Done || len(r.snap.Compensations) > 0 {
+		t.Errorf("%s: %+v, %+v, %+v", r.snap.Status, r.snap.Error, r.snap.Compensating, r.snap.Compensations)
 	}
 	if err := r.operate(engine.Retry); problem.CodeOf(err) != "instance.compensated" {
 		t.Errorf("a retry of what is compensated: %v", err)

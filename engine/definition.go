@@ -92,7 +92,7 @@ type Tasked interface{ IsTask(pointer string) bool }
 func Retries(def Definition, snap snapshot.Snapshot, token string, e snapshot.Error, in Input) (bool, error) {
 	d, ok := def.(Retrier)
 	w, waits := snap.Wait(token)
-	if !ok || !waits || w.Kind != snapshot.WaitCommand || snap.Undo != nil {
+	if !ok || !waits || w.Kind != snapshot.WaitCommand || snap.Compensating != nil {
 		return false, nil
 	}
 	return d.Retries(newTurn(snap.Clone(), in), w, e)

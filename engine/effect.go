@@ -142,7 +142,7 @@ func (t Effects) redone(p Effect) Effect {
 		same := e.Pointer == p.Pointer && e.Visit == p.Visit
 		inside := strings.HasPrefix(p.Pointer, e.Pointer+"/") && strings.HasPrefix(p.Visit, e.Visit+".")
 		if e.Arm == whole && (same || inside) {
-			times += e.Undone
+			times += e.Compensated
 		}
 	}
 	if times > 0 {
@@ -189,10 +189,10 @@ func (t Effects) newKeyAt(pointer string) bool {
 // retry that runs the task again makes another effect.
 func (t Effects) Compensated(c snapshot.Compensation) {
 	if e := t.past(Effect{c.Pointer, c.Visit, whole}); e != nil {
-		e.Undone++
+		e.Compensated++
 		return
 	}
-	t.Snap.Effects = append(t.Snap.Effects, snapshot.Effect{Pointer: c.Pointer, Visit: c.Visit, Arm: whole, Undone: 1})
+	t.Snap.Effects = append(t.Snap.Effects, snapshot.Effect{Pointer: c.Pointer, Visit: c.Visit, Arm: whole, Compensated: 1})
 }
 
 // opener tells which effects waits are for; it is asked so often.
@@ -220,7 +220,7 @@ func (t Effects) forgetEffects() {
 	}
 	d, repeats := t.def.(Repeater)
 	switch {
-	case s.Status.Closed() || s.Undo != nil:
+	case s.Status.Closed() || s.Compensating != nil:
 		s.Effects = nil
 		return
 	case s.Status == snapshot.Faulted || !repeats:
@@ -229,7 +229,7 @@ func (t Effects) forgetEffects() {
 	pointer, visit, ok := d.Outermost(s)
 	over := func(e snapshot.Effect) bool {
 		inside := ok && strings.HasPrefix(e.Pointer+"/", pointer+"/") && strings.HasPrefix(e.Visit+".", visit+".")
-		return !inside || !e.Unknown && e.Undone == 0
+		return !inside || !e.Unknown && e.Compensated == 0
 	}
 	some := 0 // mostly the one that has just ended
 	for _, e := range s.Effects {

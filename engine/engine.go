@@ -127,21 +127,21 @@ const (
 
 // Types of stream entries that the engine writes itself, beside signal types.
 const (
-	EntryStarted   = "InstanceStarted"
-	EntryCompleted = "InstanceCompleted"
-	EntryFaulted   = "InstanceFaulted"
-	EntryCancelled = "InstanceCancelled"
-	EntrySuspended = "InstanceSuspended"
-	EntryResumed   = "InstanceResumed"
-	EntryRetried   = "TaskRetried"
-	EntrySkipped   = "TaskSkipped"
-	EntryTask      = "TaskCreated"
-	EntryCall      = "Call"
-	EntryUndo      = "CompensationStarted"
-	EntryEmitted   = "EventEmitted"
-	EntryChild     = "ChildStarted"
-	EntryEscalated = "TaskEscalated"
-	EntryLifecycle = "LifecycleEvents"
+	EntryStarted      = "InstanceStarted"
+	EntryCompleted    = "InstanceCompleted"
+	EntryFaulted      = "InstanceFaulted"
+	EntryCancelled    = "InstanceCancelled"
+	EntrySuspended    = "InstanceSuspended"
+	EntryResumed      = "InstanceResumed"
+	EntryRetried      = "TaskRetried"
+	EntrySkipped      = "TaskSkipped"
+	EntryTask         = "TaskCreated"
+	EntryCall         = "Call"
+	EntryCompensating = "CompensationStarted"
+	EntryEmitted      = "EventEmitted"
+	EntryChild        = "ChildStarted"
+	EntryEscalated    = "TaskEscalated"
+	EntryLifecycle    = "LifecycleEvents"
 )
 
 // Entry is one message of an instance's stream.

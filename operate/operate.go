@@ -71,7 +71,7 @@ func goOn(def engine.Definition, t *engine.Turn, op engine.Operation, output jso
 	case op == engine.Retry && s.Error != nil && s.Error.Type == engine.TypeUndecided:
 		return problem.New(problem.Conflict, "effect.undecided", "instance %s: %s", s.InstanceID, s.Error.Detail).
 			WithHint("ask the outside what became of it, then retry-same, retry-new or skip")
-	case s.Undo != nil && s.Undo.Done:
+	case s.Compensating != nil && s.Compensating.Done:
 		return conflict(t, "instance.compensated", "has compensated what it had completed: start it anew, and cancel this one")
 	}
 	entry := engine.EntryRetried

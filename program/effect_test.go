@@ -21,12 +21,12 @@ type effects struct {
 	straight bool // each place is come to once, but for retries
 	once     bool // nothing is retried
 
-	bodies  map[string]string // by key: where it is asked for, and what
-	keys    map[string]string // by where and what: the key
-	asked   map[int64]string  // by the position of a command: its key
-	done    map[string]bool   // keys under which something has succeeded
-	undone  bool              // something has been compensated: a retry makes new effects
-	repeats int               // commands under a key that was there before
+	bodies      map[string]string // by key: where it is asked for, and what
+	keys        map[string]string // by where and what: the key
+	asked       map[int64]string  // by the position of a command: its key
+	done        map[string]bool   // keys under which something has succeeded
+	compensated bool              // something has been compensated: a retry makes new effects
+	repeats     int               // commands under a key that was there before
 }
 
 // see holds that no key has two bodies, and no effect two keys.
@@ -57,9 +57,9 @@ func (e *effects) see(out *engine.Outcome) error {
 			e.repeats++
 		}
 		e.bodies[c.Key] = body
-		e.undone = e.undone || c.Compensates
+		e.compensated = e.compensated || c.Compensates
 		where := body + " " + arm(c.Key)
-		if before, ok := e.keys[where]; ok && before != c.Key && e.straight && !e.undone {
+		if before, ok := e.keys[where]; ok && before != c.Key && e.straight && !e.compensated {
 			return fmt.Errorf("the effect %s has two keys:\n%s\n%s", where, before, c.Key)
 		}
 		e.keys[where] = c.Key

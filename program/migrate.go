@@ -104,7 +104,7 @@ func (w *move) snapshot(s *snapshot.Snapshot) {
 	}
 	for i := range s.Waits {
 		wait := &s.Waits[i]
-		if s.Undo != nil {
+		if s.Compensating != nil {
 			w.past(&wait.Pointer) // nothing runs any more but compensations
 			continue
 		}
@@ -122,10 +122,10 @@ func (w *move) snapshot(s *snapshot.Snapshot) {
 	if s.Error != nil {
 		w.past(&s.Error.Instance)
 	}
-	if s.Undo != nil {
-		undo := *s.Undo
-		w.past(&undo.Error.Instance)
-		s.Undo = &undo
+	if s.Compensating != nil {
+		compensating := *s.Compensating
+		w.past(&compensating.Error.Instance)
+		s.Compensating = &compensating
 	}
 	s.Compensations = slices.Clone(s.Compensations)
 	for i := range s.Compensations {

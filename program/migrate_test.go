@@ -393,8 +393,8 @@ func moveRenamed(a, b engine.Definition, s snapshot.Snapshot, n int) (snapshot.S
 		for _, c := range s.Compensations {
 			positions = append(positions, migration.Position{Pointer: c.Pointer})
 		}
-		if s.Undo != nil {
-			positions = append(positions, migration.Position{Pointer: s.Undo.Error.Instance})
+		if s.Compensating != nil {
+			positions = append(positions, migration.Position{Pointer: s.Compensating.Error.Instance})
 		}
 		for _, p := range positions {
 			if to := rename(p.Pointer); pointers[p.Pointer] != to && !isListPointer(p.Pointer) {

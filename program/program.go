@@ -55,24 +55,24 @@ type Info struct {
 type NodeKind string
 
 const (
-	KindList   NodeKind = "list" // a sequence of tasks; not itself a task
-	KindDo     NodeKind = "do"
-	KindSet    NodeKind = "set"
-	KindSwitch NodeKind = "switch"
-	KindFor    NodeKind = "for"
-	KindFork   NodeKind = "fork"
-	KindArms   NodeKind = "arms" // the tasks of a fork, each a branch of its own; not itself a task
-	KindRaise  NodeKind = "raise"
-	KindTry    NodeKind = "try"
-	KindWait   NodeKind = "wait"
-	KindListen NodeKind = "listen"
-	KindCall   NodeKind = "call"   // a command for a performer
-	KindEach   NodeKind = "each"   // call: forEach, one command per item, at once
-	KindPerson NodeKind = "person" // call: humanTask
-	KindUndo   NodeKind = "undo"   // call: compensate
-	KindEmit   NodeKind = "emit"
-	KindRun    NodeKind = "run"   // a sub-workflow
-	KindState  NodeKind = "state" // of a lifecycle
+	KindList       NodeKind = "list" // a sequence of tasks; not itself a task
+	KindDo         NodeKind = "do"
+	KindSet        NodeKind = "set"
+	KindSwitch     NodeKind = "switch"
+	KindFor        NodeKind = "for"
+	KindFork       NodeKind = "fork"
+	KindArms       NodeKind = "arms" // the tasks of a fork, each a branch of its own; not itself a task
+	KindRaise      NodeKind = "raise"
+	KindTry        NodeKind = "try"
+	KindWait       NodeKind = "wait"
+	KindListen     NodeKind = "listen"
+	KindCall       NodeKind = "call"   // a command for a performer
+	KindEach       NodeKind = "each"   // call: forEach, one command per item, at once
+	KindPerson     NodeKind = "person" // call: humanTask
+	KindCompensate NodeKind = "undo"   // call: compensate
+	KindEmit       NodeKind = "emit"
+	KindRun        NodeKind = "run"   // a sub-workflow
+	KindState      NodeKind = "state" // of a lifecycle
 )
 
 // Node is a task, or a list of tasks.

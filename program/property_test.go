@@ -420,7 +420,7 @@ func (p *player) branches(next snapshot.Snapshot) error {
 			return fmt.Errorf("branch %d waits for nothing", b.ID)
 		}
 	}
-	if u, last := next.Undo, len(next.Compensations)-1; u != nil && !u.Done && next.Status != snapshot.Faulted {
+	if u, last := next.Compensating, len(next.Compensations)-1; u != nil && !u.Done && next.Status != snapshot.Faulted {
 		if len(next.Waits) != 1 || next.Waits[0].Arm != next.Compensations[last].Step {
 			return fmt.Errorf("%+v is not the compensation of what was completed last", next.Waits)
 		}

@@ -131,7 +131,7 @@ func (r tries) due(policy *RetryPolicy, n int, token string, in *scope) (time.Ti
 func (p *Program) Retries(t *engine.Turn, w snapshot.Wait, e snapshot.Error) (bool, error) {
 	r := (&work{p: p, t: t}).branch(w.Branch)
 	n := p.nodes[w.Pointer]
-	if r == nil || r.gone() || n == nil || n.Kind == KindEach || n.Kind == KindUndo {
+	if r == nil || r.gone() || n == nil || n.Kind == KindEach || n.Kind == KindCompensate {
 		return false, nil // a fan-out gathers errors and raises none
 	}
 	if e.Instance == "" {

@@ -127,7 +127,7 @@ func (r *run) body(n *Node, in *scope) (waits bool, err error) {
 		return r.calls.each(n, in)
 	case KindPerson:
 		return true, r.calls.person(n, in)
-	case KindUndo:
+	case KindCompensate:
 		return r.undoing.compensateTried(n)
 	case KindEmit:
 		return false, r.calls.emit(n, in)

@@ -23,7 +23,7 @@ func (r waits) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool,
 		return r.states.stale(n)
 	case n.Kind == KindEach:
 		return r.calls.gather(n, w, res)
-	case n.Kind == KindUndo:
+	case n.Kind == KindCompensate:
 		return r.undoing.compensated(n, w, res)
 	case res.Error != nil:
 		return false, &raised{*res.Error}

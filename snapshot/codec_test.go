@@ -50,7 +50,7 @@ func tried() Snapshot {
 	s.Epoch, s.Moved = 2, map[string]string{"/do/1/b": "/do/0/b"}
 	s.Effects = []Effect{
 		{Pointer: "/do/1/loop/do/0/ask", Visit: "0.2.0", Arm: 1, Key: "INC/1/do/1/loop/do/0/ask/0.2.0/1/d", Command: 7, Unknown: true},
-		{Pointer: "/do/1/loop", Visit: "0", Arm: -1, Undone: 1},
+		{Pointer: "/do/1/loop", Visit: "0", Arm: -1, Compensated: 1},
 	}
 	s.Branches[0].Frames[0].Jumps, s.Branches[0].Frames[0].Epoch = 3, 1
 	s.Waits[0].Effect, s.Waits[0].Visit = "INC/2/x/0/0/d", "0"
@@ -298,7 +298,7 @@ func forked() Snapshot {
 	s.Ahead = []Buffered{{SignalID: "s-2", Type: "ExternalSignal", OccurredAt: s.StartedAt, Payload: json.RawMessage(`{"type":"late"}`), Sender: "crm", Sequence: 5}}
 	s.Compensations = []Compensation{{Step: 2, Pointer: "/do/0/pay", Target: "refund", Input: json.RawMessage(`{"n":1}`)}, {Step: 3, Pointer: "/do/1/ship", Target: "http"}}
 	s.Lifecycle = 9
-	s.LastStep, s.Undo = 3, &Undo{Error: Error{Type: "x", Status: 500}, Done: true}
+	s.LastStep, s.Compensating = 3, &Compensating{Error: Error{Type: "x", Status: 500}, Done: true}
 	s.Branches[0].Frames[2] = Frame{Pointer: "/do/1/loop/do/0/ask", Results: []json.RawMessage{json.RawMessage("null"), json.RawMessage(`1`)}, Open: 1, Done: []int{0, 2}, Bound: map[string]string{"k": `"v"`}, Mark: 2, Attempt: 2, FailedAt: s.StartedAt}
 	s.Branches = append(s.Branches, &Branch{ID: 5, Arm: 1, Frames: []Frame{{Pointer: "/x/fork/branches", Next: 1}, {Pointer: "/x/fork/branches/1/y"}}})
 	s.Branches = append(s.Branches, &Branch{ID: 7, Parent: 5, Frames: []Frame{{Pointer: "/x/fork/branches/1/y/fork/branches"}}, Data: json.RawMessage(`2`)})

@@ -69,7 +69,7 @@ type Snapshot struct {
 
 	Compensations []Compensation `json:"compensations,omitempty"` // what undoes the completed tasks that say how, in order of completion
 	LastStep      int            `json:"lastStep,omitempty"`      // Step of the compensation recorded last
-	Undo          *Undo          `json:"undo,omitempty"`          // of an instance that compensates, or has
+	Compensating  *Compensating  `json:"undo,omitempty"`          // of an instance that compensates, or has
 
 	Lifecycle int64 `json:"lifecycle,omitempty"` // position of the command that published lifecycle events last; 0 = none has
 
@@ -82,13 +82,13 @@ type Snapshot struct {
 // Effect is a call that is over, and that a retry may repeat. A retry that
 // finds none here makes the same key from the same place and request.
 type Effect struct {
-	Pointer string `json:"ptr"`
-	Visit   string `json:"visit"`             // of the place: see Wait
-	Arm     int    `json:"arm,omitempty"`     // of a fan-out
-	Key     string `json:"key,omitempty"`     // "" = it has been compensated since
-	Command int64  `json:"command,omitempty"` // stream position of the command, which has the request
-	Unknown bool   `json:"unknown,omitempty"` // nobody knows whether it was done
-	Undone  int    `json:"undone,omitempty"`  // how often it has been compensated
+	Pointer     string `json:"ptr"`
+	Visit       string `json:"visit"`             // of the place: see Wait
+	Arm         int    `json:"arm,omitempty"`     // of a fan-out
+	Key         string `json:"key,omitempty"`     // "" = it has been compensated since
+	Command     int64  `json:"command,omitempty"` // stream position of the command, which has the request
+	Unknown     bool   `json:"unknown,omitempty"` // nobody knows whether it was done
+	Compensated int    `json:"undone,omitempty"`  // how often it has been compensated
 }
 
 // Compensation is the command that undoes a completed task.
@@ -101,8 +101,8 @@ type Compensation struct {
 	Visit   string          `json:"visit,omitempty"` // of the task
 }
 
-// Undo says why an instance compensates.
-type Undo struct {
+// Compensating says why an instance compensates.
+type Compensating struct {
 	Error Error `json:"error"`          // that nobody caught
 	Done  bool  `json:"done,omitempty"` // nothing is left to compensate
 }

@@ -16,12 +16,12 @@ import (
 
 // Names that a call can have beside those of functions.
 const (
-	callHTTP   = "http"
-	callAPI    = "openapi"
-	callPerson = "humanTask"
-	callEach   = "forEach"
-	callAck    = "acknowledged"
-	callUndo   = "compensate"
+	callHTTP       = "http"
+	callAPI        = "openapi"
+	callPerson     = "humanTask"
+	callEach       = "forEach"
+	callAck        = "acknowledged"
+	callCompensate = "compensate"
 )
 
 // reserved are the protocols of the language outside the profile.
@@ -87,7 +87,7 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 		}
 	}
 	own := identity{}
-	if name != callPerson && name != callEach && name != callAck && name != callUndo {
+	if name != callPerson && name != callEach && name != callAck && name != callCompensate {
 		own, with = c.identity(p, with, vars)
 		defer func() { own.of(&r) }()
 	}
@@ -104,9 +104,9 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 		r.call = c.each(p, with, vars, inside)
 	case name == callAck:
 		r.call = c.acknowledged(p, with, vars, inside)
-	case name == callUndo:
-		r.kind = program.KindUndo
-		c.undo(at, with)
+	case name == callCompensate:
+		r.kind = program.KindCompensate
+		c.compensation(at, with)
 	case reserved[name]:
 		c.report(join(at, "call"), codeUnsupported, "", "calls of %s are outside the supported profile", name)
 	case cataloged.MatchString(name) || strings.Contains(name, "://") || c.functions[name] != nil && !plainCall(asObject(c.functions[name])):
@@ -196,7 +196,7 @@ func (c *compiler) register(at, name string) {
 // callable are the names of functions that a document may call without a program
 // that registers them.
 func (c *compiler) callable() []string {
-	return append(keys(c.functions), "http", "openapi", callPerson, callEach, callAck, callUndo)
+	return append(keys(c.functions), "http", "openapi", callPerson, callEach, callAck, callCompensate)
 }
 
 // nearly reports a name that is in all likelihood a mistyped one of the

@@ -58,8 +58,8 @@ func (c *compiler) metadata(at string, v any, n *program.Node, vars scope) {
 	}
 }
 
-// undo checks a call of compensate: it stands in a catch, and has no arguments.
-func (c *compiler) undo(at string, with any) {
+// compensation checks a call of compensate: it stands in a catch, and has no arguments.
+func (c *compiler) compensation(at string, with any) {
 	if c.catches == 0 {
 		c.report(join(at, "call"), codeType, "call it in the do of a catch", "compensate undoes what a try has completed, and is in no catch")
 	}

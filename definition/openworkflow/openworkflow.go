@@ -225,7 +225,7 @@ func (c *compiler) use(at string, v any) {
 	c.functions = c.anyObject(at, functions)
 	for _, name := range keys(c.functions) {
 		p := join(at, name)
-		if reserved[name] || name == callHTTP || name == callAPI || name == callPerson || name == callEach || name == callUndo {
+		if reserved[name] || name == callHTTP || name == callAPI || name == callPerson || name == callEach || name == callCompensate {
 			c.reportKey(p, codeType, "choose another name", "function %s would hide what the language calls so", clip(name))
 			continue
 		}

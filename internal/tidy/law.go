@@ -213,7 +213,3 @@ var bannedPackages = map[string]string{"places": "testdb", "bed": "test cluster"
 
 // allowedAfter are words that make a banned one what it should be.
 var allowedAfter = map[string][]string{"letter": {"dead"}, "letters": {"dead"}}
-
-// wordsLeft is how many names with a banned word there are still. It only
-// shrinks.
-var wordsLeft = map[string]int{"undo": 5, "undone": 2}

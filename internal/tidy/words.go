@@ -86,22 +86,14 @@ func words(name string) []string {
 	return parts
 }
 
-// check finds each name with a banned word, unless no more of them are left than
-// the list of those says.
+// check finds each name with a banned word.
 func (v *vocabulary) check() []Finding {
 	var found []Finding
 	for _, word := range slices.Sorted(maps.Keys(v.names)) {
-		names, left := v.names[word], wordsLeft[word]
-		if len(names) <= left {
-			continue
-		}
-		for _, name := range slices.Sorted(maps.Keys(names)) {
+		for _, name := range slices.Sorted(maps.Keys(v.names[word])) {
 			f := v.at[word+" "+name]
 			f.Rule = "vocabulary"
 			f.Text = fmt.Sprintf("%s: the word for %s is %s", name, word, bannedWords[word]+bannedPackages[word])
-			if left > 0 {
-				f.Text += fmt.Sprintf(" (%d names have it, %d may)", len(names), left)
-			}
 			found = append(found, f)
 		}
 	}

@@ -45,9 +45,9 @@ func (a apart) look(t *testing.T, user string) map[string]survey.Finding {
 
 // plant is a fault: how it comes, what is found then, and what takes it away.
 type plant struct {
-	check, found, fix string
-	severity          survey.Severity
-	user, fault, undo string // statements; user "" = PostgreSQL itself
+	check, found, fix    string
+	severity             survey.Severity
+	user, fault, restore string // statements; user "" = PostgreSQL itself
 }
 
 const (
@@ -140,7 +140,7 @@ func TestExaminationFindsWhatIsPlanted(t *testing.T) {
 			if f.Severity != p.severity || !strings.Contains(f.Found, p.found) || !strings.Contains(f.Fix, p.fix) {
 				t.Errorf("got %+v,\nwant %+v", f, p)
 			}
-			a.plant(t, p.user, p.undo)
+			a.plant(t, p.user, p.restore)
 		})
 	}
 	healthy("in the end")

@@ -75,7 +75,7 @@ func execute(ctx context.Context, session *aq.Session, w *work, keep bool) error
 	// statements when one fails.
 	for _, part := range parts {
 		if err := block(ctx, session, part); err != nil {
-			return undo(ctx, session, mark, err)
+			return rollBack(ctx, session, mark, err)
 		}
 	}
 	for i := range w.sends {
@@ -86,22 +86,22 @@ func execute(ctx context.Context, session *aq.Session, w *work, keep bool) error
 		if keep && !mark { // the rows are written: only the end of the transaction takes them back
 			return fmt.Errorf("%w: %w", store.ErrLost, err)
 		}
-		return undo(ctx, session, mark, err)
+		return rollBack(ctx, session, mark, err)
 	}
 	return nil
 }
 
-// undo takes back what the refused work has written before, when there is a
+// rollBack takes back what the refused work has written before, when there is a
 // mark to go back to.
-func undo(ctx context.Context, session *aq.Session, mark bool, err error) error {
+func rollBack(ctx context.Context, session *aq.Session, mark bool, err error) error {
 	if !mark {
 		return err
 	}
 	if session.Lost(err) {
 		return fmt.Errorf("%w: %w", store.ErrLost, err)
 	}
-	if _, undo := session.ExecContext(ctx, text("rollback_to")); undo != nil {
-		return fmt.Errorf("%w: %w", store.ErrLost, explain(undo))
+	if _, failed := session.ExecContext(ctx, text("rollback_to")); failed != nil {
+		return fmt.Errorf("%w: %w", store.ErrLost, explain(failed))
 	}
 	return err
 }
