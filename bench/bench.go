@@ -64,6 +64,7 @@ type Calls struct {
 	RoundTrips int64 // of consumers and changes
 	Dequeues   int64 // among them
 	Beats      int64 // statements of heartbeats, not among them
+	Sessions   int   // that are open, beside those for reading
 }
 
 // Row is one result. A zero figure does not apply to the workload.
@@ -87,6 +88,9 @@ type Row struct {
 	PeakMiB                   float64 `json:"peakMiB,omitempty"` // of memory that the process had
 
 	RoundTripsPerTurn       float64 `json:"roundTripsPerTurn,omitempty"`
+	RoundTripsPerWorkflow   float64 `json:"roundTripsPerWorkflow,omitempty"` // from the first start or signal on, with waits that ended
+	Sessions                int     `json:"sessions,omitempty"`              // open at the end, beside those for reading
+	RatePerSession          float64 `json:"ratePerSession,omitempty"`        // a second
 	IdleDequeuesPerMinute   float64 `json:"idleDequeuesPerMinute,omitempty"` // bounded waits that ended
 	IdleOtherCallsPerMinute float64 `json:"idleOtherCallsPerMinute"`         // of consumers: none
 	IdleBeatsPerMinute      float64 `json:"idleBeatsPerMinute,omitempty"`    // statements of the heartbeat
@@ -229,6 +233,30 @@ func (r *Row) percentiles(d []time.Duration) {
 	slices.Sort(d)
 	at := func(q float64) float64 { return ms(d[min(int(q*float64(len(d))), len(d)-1)]) }
 	r.P50Ms, r.P95Ms, r.P99Ms = at(0.50), at(0.95), at(0.99)
+}
+
+// spending begins to count what workflows cost their store; the result notes it in
+// a row whose number and rate are known.
+func (o *Options) spending(db Database) func(*Row) {
+	commits, calls := o.Transactions(db), Calls{}
+	if o.Calls != nil {
+		calls = o.Calls(db)
+	}
+	return func(r *Row) {
+		workflows := float64(max(r.Completed, 1))
+		r.CommitsPerWorkflow = float64(o.Transactions(db)-commits) / workflows
+		if o.Calls == nil {
+			return
+		}
+		now := o.Calls(db)
+		r.RoundTripsPerWorkflow, r.Sessions = float64(now.RoundTrips-calls.RoundTrips)/workflows, now.Sessions
+		r.RatePerSession = r.RatePerSecond / float64(max(r.Sessions, 1))
+		note := fmt.Sprintf("%.1f round trips each; %d sessions, %.0f a second each", r.RoundTripsPerWorkflow, r.Sessions, r.RatePerSession)
+		if r.Note != "" {
+			note = r.Note + "; " + note
+		}
+		r.Note = note
+	}
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -89,7 +89,7 @@ func steps(ctx context.Context, o *Options) ([]Row, error) {
 func (o *Options) load(ctx context.Context, n *node, name string, calls int, row *Row) error {
 	var mu sync.Mutex
 	var latencies []time.Duration
-	transactions := o.Transactions(n.db)
+	spent := o.spending(n.db)
 	begun := time.Now()
 	err := each(row.N, callers, func(int) error {
 		d, err := n.complete(ctx, name)
@@ -101,7 +101,7 @@ func (o *Options) load(ctx context.Context, n *node, name string, calls int, row
 	row.Seconds = time.Since(begun).Seconds()
 	row.Completed = len(latencies)
 	row.RatePerSecond = float64(calls*row.Completed) / row.Seconds
-	row.CommitsPerWorkflow = float64(o.Transactions(n.db)-transactions) / float64(max(row.Completed, 1))
+	spent(row)
 	row.percentiles(latencies)
 	return err
 }
@@ -115,7 +115,7 @@ func start(ctx context.Context, o *Options) ([]Row, error) {
 	row := Row{Workload: "start", N: o.count(1_000, 50)}
 	err = o.fresh(ctx, "start", []string{callDocument("one", 1)}, func(n *node, _ string) error {
 		var latencies []time.Duration
-		transactions := o.Transactions(n.db)
+		spent := o.spending(n.db)
 		begun := time.Now()
 		for range row.N {
 			d, err := n.complete(ctx, "one")
@@ -126,7 +126,7 @@ func start(ctx context.Context, o *Options) ([]Row, error) {
 		}
 		row.Seconds, row.Completed = time.Since(begun).Seconds(), len(latencies)
 		row.RatePerSecond = float64(row.Completed) / row.Seconds
-		row.CommitsPerWorkflow = float64(o.Transactions(n.db)-transactions) / float64(row.Completed)
+		spent(&row)
 		row.percentiles(latencies)
 		row.over(one, 3)
 		return nil
@@ -182,7 +182,7 @@ func signals(ctx context.Context, o *Options) ([]Row, error) {
 			if err := resumeAll(ctx, o, n, way.send(n), &loaded); err != nil {
 				return err
 			}
-			return resumeEach(ctx, n, way.send(n), &single)
+			return resumeEach(ctx, o, n, way.send(n), &single)
 		})
 		if err != nil {
 			return nil, err
@@ -215,7 +215,7 @@ func resumeAll(ctx context.Context, o *Options, n *node, send func(context.Conte
 		return err
 	}
 	sent := make([]time.Time, len(ids))
-	transactions := o.Transactions(n.db)
+	spent := o.spending(n.db)
 	begun := time.Now()
 	if err := each(len(ids), callers, func(i int) error {
 		sent[i] = time.Now()
@@ -237,18 +237,18 @@ func resumeAll(ctx context.Context, o *Options, n *node, send func(context.Conte
 	}
 	row.Seconds, row.Completed = last.Sub(begun).Seconds(), len(ids)
 	row.RatePerSecond = float64(row.Completed) / row.Seconds
-	row.CommitsPerWorkflow = float64(o.Transactions(n.db)-transactions) / float64(row.Completed)
+	spent(row)
 	row.percentiles(latencies)
 	return nil
 }
 
-func resumeEach(ctx context.Context, n *node, send func(context.Context, string) error, row *Row) error {
+func resumeEach(ctx context.Context, o *Options, n *node, send func(context.Context, string) error, row *Row) error {
 	ids, done, err := n.park(ctx, "park", row.N, map[string]any{"n": 1})
 	if err != nil {
 		return err
 	}
 	latencies := make([]time.Duration, len(ids))
-	begun := time.Now()
+	spent, begun := o.spending(n.db), time.Now()
 	for i, id := range ids {
 		sent := time.Now()
 		if err := send(ctx, id); err != nil {
@@ -262,6 +262,7 @@ func resumeEach(ctx context.Context, n *node, send func(context.Context, string)
 	}
 	row.Seconds, row.Completed = time.Since(begun).Seconds(), len(ids)
 	row.RatePerSecond = float64(row.Completed) / row.Seconds
+	spent(row)
 	row.percentiles(latencies)
 	return nil
 }
@@ -270,11 +271,14 @@ func resumeEach(ctx context.Context, n *node, send func(context.Context, string)
 func timers(ctx context.Context, o *Options) ([]Row, error) {
 	row := Row{Workload: "timer", N: o.count(10_000, 200)}
 	err := o.fresh(ctx, "timer", []string{sleepDocument}, func(n *node, _ string) error {
+		spent := o.spending(n.db)
 		due, done, err := n.sleepers(ctx, row.N, max(2*time.Second, time.Duration(row.N)*400*time.Microsecond))
 		if err != nil {
 			return err
 		}
-		return lateness(ctx, done, due, &row)
+		err = lateness(ctx, done, due, &row)
+		spent(&row)
+		return err
 	})
 	return []Row{row}, err
 }

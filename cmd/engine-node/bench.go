@@ -115,7 +115,7 @@ func (a *app) benchOracle(ctx context.Context, o bench.Options) error {
 	o.Transactions = func(s backend.Store) int64 { return s.(*oracle.Store).Commits() }
 	o.Calls = func(s backend.Store) bench.Calls {
 		st := s.(*oracle.Store)
-		return bench.Calls{RoundTrips: st.Calls(), Dequeues: st.Dequeues(), Beats: st.Beats()}
+		return bench.Calls{RoundTrips: st.Calls(), Dequeues: st.Dequeues(), Beats: st.Beats(), Sessions: st.Sessions()}
 	}
 	_, err = bench.Run(ctx, o)
 	return err
