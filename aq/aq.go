@@ -115,7 +115,7 @@ func (d *DB) Session(ctx context.Context) (*Session, error) {
 		conn.Close()
 		return nil, fmt.Errorf("aq: connect: %w", bare(err))
 	}
-	return &Session{conn: conn, raw: raw, wait: d.wait, grace: d.grace, calls: &d.calls, dequeues: &d.dequeues, commits: &d.commits, deq: map[string]*godror.Queue{}, enq: map[string]*godror.Queue{}}, nil
+	return &Session{conn: conn, raw: raw, wait: d.wait, grace: d.grace, calls: &d.calls, dequeues: &d.dequeues, commits: &d.commits, deq: map[Queue]*godror.Queue{}, enq: map[Queue]*godror.Queue{}}, nil
 }
 
 // Close ends the pools. Sessions must have been closed.

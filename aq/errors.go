@@ -33,8 +33,9 @@ const (
 
 // Codes that the package itself asks for.
 const (
-	codeBreak   = 1013
-	codeNoQueue = 24010
+	codeBreak     = 1013
+	codeNoQueue   = 24010
+	codeNoMessage = 25263 // with that id
 )
 
 // classes is what is known of codes; anything else is Fatal. The meanings are those

@@ -105,9 +105,38 @@ func (s *Session) taken(q Queue, m *Message, err error) (*Message, error) {
 		s.spoil()
 	}
 	if hasCode(err, codeNoQueue) {
-		delete(s.deq, q.Name) // the driver has closed it
+		delete(s.deq, q) // the driver has closed it
 	}
 	return nil, s.failed("dequeue from "+q.Name, err)
+}
+
+// Remove takes a message by its id within the open transaction, or returns false when
+// it is not there for the queue's consumer.
+func (s *Session) Remove(ctx context.Context, q Queue, id string) (bool, error) {
+	raw, err := hex.DecodeString(id)
+	if err != nil || len(raw) != len(godror.Message{}.MsgID) {
+		return false, problem.New(problem.Internal, "queue.message", "%.40q is no id of a message", id)
+	}
+	q.NoWait, q.Browse = true, false
+	queue, err := s.queue(ctx, q, s.deq)
+	if err != nil {
+		return false, err
+	}
+	s.calls.Add(1)
+	s.dirty = true
+	o := godror.DefaultDeqOptions
+	o.Navigation, o.Consumer, o.MsgID = godror.NavFirst, q.Consumer, raw
+	n, err := queue.DequeueWithOptions(make([]godror.Message, 1), &o)
+	switch {
+	case hasCode(err, codeNoMessage):
+		return false, nil
+	case hasCode(err, codeNoQueue):
+		delete(s.deq, q) // the driver has closed it
+	}
+	if err != nil {
+		return false, s.failed("remove from "+q.Name, err)
+	}
+	return n == 1, nil
 }
 
 // take is the blocking call: exactly one message, for the batch call of the
@@ -126,8 +155,8 @@ func take(queue *godror.Queue) (*Message, error) {
 }
 
 // queue returns the session's object for a queue, made once.
-func (s *Session) queue(ctx context.Context, q Queue, role map[string]*godror.Queue) (*godror.Queue, error) {
-	if queue := role[q.Name]; queue != nil {
+func (s *Session) queue(ctx context.Context, q Queue, role map[Queue]*godror.Queue) (*godror.Queue, error) {
+	if queue := role[q]; queue != nil {
 		return queue, nil
 	}
 	deq := godror.DefaultDeqOptions
@@ -136,13 +165,16 @@ func (s *Session) queue(ctx context.Context, q Queue, role map[string]*godror.Qu
 	if deq.Navigation, deq.Wait = godror.NavFirst, s.wait; q.NoWait {
 		deq.Wait = 0
 	}
+	if deq.Consumer = q.Consumer; q.Browse {
+		deq.Mode = godror.DeqBrowse
+	}
 	queue, err := godror.NewQueue(context.WithoutCancel(ctx), s.conn, q.Name, "", godror.WithQueueTable(q.Table),
 		godror.WithDeqOptions(deq), godror.WithEnqOptions(godror.DefaultEnqOptions))
 	if err != nil {
 		s.spoil() // the driver has closed its connection
 		return nil, fmt.Errorf("aq: queue %s: %w", q.Name, bare(err))
 	}
-	role[q.Name] = queue
+	role[q] = queue
 	return queue, nil
 }
 
@@ -173,7 +205,7 @@ func (s *Session) Enqueue(ctx context.Context, q Queue, list []Send) error {
 	s.dirty = true
 	if err := queue.Enqueue(messages); err != nil {
 		// After an error the object holds properties that are already freed.
-		delete(s.enq, q.Name)
+		delete(s.enq, q)
 		if !hasCode(err, codeNoQueue) {
 			err = errors.Join(err, queue.Close())
 		}

@@ -22,7 +22,9 @@ var (
 // Queue names a queue and its table, both with their owner.
 type Queue struct {
 	Name, Table string
-	NoWait      bool // a dequeue takes what is there
+	NoWait      bool   // a dequeue takes what is there
+	Consumer    string // who dequeues, where a queue has several
+	Browse      bool   // a dequeue only looks: the message stays, and nobody is kept from it
 }
 
 // Message is what a queue delivers.
@@ -51,7 +53,7 @@ type Session struct {
 	raw      godror.Conn
 	wait     time.Duration
 	grace    time.Duration
-	deq, enq map[string]*godror.Queue // one object per role: an enqueue leaves its properties behind
+	deq, enq map[Queue]*godror.Queue // one object per role: an enqueue leaves its properties behind
 	tx       *sql.Tx
 	calls    *atomic.Int64
 	dequeues *atomic.Int64
@@ -230,7 +232,7 @@ func (s *Session) close() error {
 		errs = append(errs, s.tx.Rollback())
 		s.tx = nil
 	}
-	for _, queues := range []map[string]*godror.Queue{s.deq, s.enq} {
+	for _, queues := range []map[Queue]*godror.Queue{s.deq, s.enq} {
 		for _, q := range queues {
 			errs = append(errs, q.Close())
 		}

@@ -157,6 +157,63 @@ func TestExpirationZeroExpiresAtOnce(t *testing.T) {
 	equal(t, "state", one[string](t, db, `SELECT msg_state FROM aq$qt`), "EXPIRED")
 }
 
+// Each subscriber gets a message once, whoever else has had it. With none, none can
+// be sent, and what expires lies in the exception queue once.
+func TestSubscribersGetEachMessageOnce(t *testing.T) {
+	d, db := open(t)
+	exec(t, db, `BEGIN
+	  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'QT', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => TRUE);
+	  DBMS_AQADM.CREATE_QUEUE(queue_name => 'Q', queue_table => 'QT', max_retries => 5);
+	  DBMS_AQADM.START_QUEUE(queue_name => 'Q');
+	  DBMS_AQADM.START_QUEUE(queue_name => 'AQ$_QT_E', enqueue => FALSE, dequeue => TRUE);
+	END;`)
+	tx := begin(t, db)
+	wantCode(t, queue(t, tx, "Q").Enqueue([]godror.Message{message("nobody")}), 24033)
+	must(t, tx.Rollback())
+	for _, name := range []string{"A", "B"} {
+		exec(t, db, "BEGIN DBMS_AQADM.ADD_SUBSCRIBER(queue_name => 'Q', subscriber => SYS.AQ$_AGENT('"+name+"', NULL, NULL)); END;")
+	}
+	_, err := db.Exec("BEGIN DBMS_AQADM.ADD_SUBSCRIBER(queue_name => 'Q', subscriber => SYS.AQ$_AGENT('A', NULL, NULL)); END;")
+	wantCode(t, err, 24034)
+	sent := send(t, db, message("m"))
+	as := func(consumer string) *godror.DeqOptions {
+		o := waiting(0)
+		o.Consumer = consumer
+		return o
+	}
+	browse := as("A")
+	browse.Mode = godror.DeqBrowse
+	byID := as("A")
+	byID.MsgID = sent[0].MsgID[:]
+	for i, step := range []struct {
+		o    *godror.DeqOptions
+		want bool
+	}{{browse, true}, {byID, true}, {as("A"), false}, {as("B"), true}, {as("B"), false}, {as("C"), false}} {
+		if m, got := take(t, db, "Q", step.o, true); got != step.want || got && string(m.Raw) != "m" {
+			t.Errorf("step %d: %t, %s", i, got, m.Raw)
+		}
+	}
+	tx = begin(t, db)
+	_, err = queue(t, tx, "Q").DequeueWithOptions(make([]godror.Message, 1), as(""))
+	wantCode(t, err, 25231)
+	must(t, tx.Rollback())
+	m := message("late")
+	m.Expiration = 0
+	send(t, db, m)
+	if _, err := d.Postgres(t.Context(), "SELECT ocisim.aq_sweep(NULL)"); err != nil {
+		t.Fatal(err)
+	}
+	var state string
+	var n int
+	must(t, db.QueryRow("select A.MSG_STATE, count(*) from AQ$QT A group by A.MSG_STATE").Scan(&state, &n))
+	if state != "EXPIRED" || n != 1 {
+		t.Errorf("what nobody took: %d %s", n, state)
+	}
+	if m, got := take(t, db, "AQ$_QT_E", waiting(0), true); !got || string(m.Raw) != "late" {
+		t.Errorf("from the exception queue: %t, %s", got, m.Raw)
+	}
+}
+
 func TestPriorityAndId(t *testing.T) {
 	_, db := open(t)
 	newQueue(t, db, 100)

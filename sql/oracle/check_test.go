@@ -89,7 +89,7 @@ var plants = []plant{
 	{"schema-package", "cannot call the package AQUEDUCT_API", "GRANT EXECUTE ON AQUEDUCT_API TO AQUEDUCT_RUN", survey.Wrong, asOwner,
 		"REVOKE EXECUTE ON AQUEDUCT_API FROM AQUEDUCT_RUN", "GRANT EXECUTE ON AQUEDUCT_API TO AQUEDUCT_RUN"},
 	{"schema-version", "version 9, this program knows", "run the program", survey.Wrong, "",
-		`UPDATE aqueduct.wf_meta SET value = '\x09' WHERE name = 'schema-version'`, `UPDATE aqueduct.wf_meta SET value = '\x01' WHERE name = 'schema-version'`},
+		`UPDATE aqueduct.wf_meta SET value = '\x09' WHERE name = 'schema-version'`, `UPDATE aqueduct.wf_meta SET value = '\x02' WHERE name = 'schema-version'`},
 	{"parameter-aq_tm_processes", "no timer comes", "ALTER SYSTEM RESET aq_tm_processes", survey.Wrong, "",
 		"UPDATE ocisim.parameter SET value = '0', isdefault = 'FALSE' WHERE name = 'aq_tm_processes'", "UPDATE ocisim.parameter SET value = '1', isdefault = 'TRUE' WHERE name = 'aq_tm_processes'"},
 	{"parameter-job_queue_processes", "job_queue_processes = 0", "ALTER SYSTEM SET job_queue_processes", survey.Warning, "",

@@ -27,6 +27,9 @@ type op struct {
 	args   []any
 	refuse error // when it changes no row; nil = that is no matter
 	locks  bool  // it is a select for update; another follows
+
+	block string // PL/SQL in the place of a statement
+	code  *int64 // in which it says what it has passed over
 }
 
 // work is what a change writes, in this order: rows, then messages.
@@ -135,6 +138,10 @@ func refused(o *op, err error) error {
 }
 
 func (o *op) run(ctx context.Context, tx querier) error {
+	if o.block != "" {
+		_, err := tx.ExecContext(ctx, o.block+";", o.args...)
+		return err
+	}
 	st, ok := statements[o.name]
 	if !ok || len(st.binds) != len(o.args) {
 		return problem.New(problem.Internal, "store.statement", "statement %s has %d binds and gets %d values", o.name, len(st.binds), len(o.args))
@@ -196,6 +203,9 @@ func blockOf(ops []op) (string, []any, error) {
 	b.WriteString("BEGIN\n")
 	for i := range ops {
 		st, ok := statements[ops[i].name]
+		if ops[i].block != "" {
+			st, ok = statement{text: ops[i].block, binds: bindsOf(ops[i].block)}, true
+		}
 		if !ok || len(st.binds) != len(ops[i].args) {
 			return "", nil, problem.New(problem.Internal, "store.statement", "statement %s has %d binds and gets %d values",
 				ops[i].name, len(st.binds), len(ops[i].args))
@@ -231,7 +241,11 @@ func (s *Store) Commit(ctx context.Context, c store.Change) error {
 	if err != nil {
 		return wrap("commit", err)
 	}
-	return wrap("commit", change(ctx, s, wholeOf(w), func(session *aq.Session) error { return execute(ctx, session, w, false) }))
+	err = change(ctx, s, wholeOf(w), func(session *aq.Session) error { return execute(ctx, session, w, false) })
+	if err == nil {
+		s.unsent(w)
+	}
+	return wrap("commit", err)
 }
 
 // change runs a function on the transaction of a session of its own and

@@ -12,6 +12,16 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
+// schemaFolder has the scripts as SQL*Plus finds them.
+func schemaFolder(t *testing.T) fs.FS {
+	t.Helper()
+	folder, err := fs.Sub(scripts, "schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
 // A DBA with nothing but SQL*Plus installs the schema by one script, and a node
 // runs on it.
 func TestInstallSQLMakesASchema(t *testing.T) {
@@ -19,10 +29,7 @@ func TestInstallSQLMakesASchema(t *testing.T) {
 	if oracletest.Real() {
 		return // its users are not ours to make
 	}
-	folder, err := fs.Sub(scripts, "schema")
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := schemaFolder(t)
 	d := ocisim.Start(t).NewCopy(t, "two users", func(ctx context.Context, d *ocisim.Database) error {
 		users, err := scripts.ReadFile("schema/00_users.sql")
 		if err != nil {

@@ -24,7 +24,8 @@ const (
 )
 
 // Drain moves messages from the exception queues to the dead letters, each in
-// one commit, and returns how many. Nodes call it now and then.
+// one commit, and returns how many. Nodes call it now and then. Notices that nobody
+// has read in time it drops.
 func (s janitor) Drain(ctx context.Context) (int, error) {
 	if err := s.enter(); err != nil {
 		return 0, wrap("drain", err)
@@ -45,7 +46,7 @@ func (s janitor) Drain(ctx context.Context) (int, error) {
 			count++
 		}
 	}
-	return count, nil
+	return count, wrap("drain", s.forgetNotices(ctx))
 }
 
 // moveExpired moves one message.
@@ -64,13 +65,14 @@ func (s janitor) moveExpired(ctx context.Context, name store.Queue, q aq.Queue) 
 		}
 		m := message(name, whole)
 		w := &work{}
-		w.deadLetter(nil, projections.DeadLetter{
+		planner{s.Store}.deadLetter(w, nil, projections.DeadLetter{
 			ID: m.ID, Queue: string(name), InstanceID: instanceIn(m.Body), Envelope: m.Body, Reason: ReasonExpired,
 			Detail: detail, Attempts: raw.Rollbacks, Node: s.o.Node, EnqueuedAt: m.EnqueuedAt, DiedAt: s.clock.now(),
 		})
 		if c != nil {
 			w.add(nil, "payload_delete", c.ID)
 		}
+		defer s.unsent(w)
 		return execute(ctx, session, w, false)
 	})
 	return moved && err == nil, err

@@ -14,7 +14,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 )
 
-//go:embed schema/*.sql
+//go:embed schema/*.sql schema/upgrade/*.sql
 var scripts embed.FS
 
 // unit is one statement or PL/SQL unit of a script.
@@ -27,7 +27,7 @@ type unit struct {
 // present are the codes that say an object is there already: a script may run
 // again.
 var present = map[int]bool{
-	955: true, 1408: true, 1430: true, 2260: true, 2261: true, 2275: true, 24001: true, 24006: true,
+	955: true, 1408: true, 1430: true, 2260: true, 2261: true, 2275: true, 24001: true, 24006: true, 24034: true,
 }
 
 // Installation says what Migrate installs, and where.
@@ -37,7 +37,8 @@ type Installation struct {
 	Version     string // of this program
 }
 
-// Migrate installs what the schema of a user lacks: tables, queues, views and
+// Migrate brings an older schema to the version of this program, and installs what
+// the schema of a user lacks: tables, queues, views and
 // the package, in the scripts that a DBA can run with SQL*Plus as well. The
 // user owns the objects; the scripts that need a DBA are not run. It returns
 // the schema versions before and after.
@@ -59,15 +60,24 @@ func Migrate(ctx context.Context, i Installation) (from, to int, err error) {
 			return from, from, wrap("migrate", explain(err))
 		}
 	}
+	upgrades, err := upgradesFrom(from)
+	if err != nil {
+		return from, from, err
+	}
 	units, err := i.units()
 	if err != nil {
 		return from, from, err
+	}
+	for _, u := range upgrades {
+		if err := u.run(ctx, pool, gone); err != nil {
+			return from, from, wrap("migrate", fmt.Errorf("%s, line %d: %w", u.script, u.line, err))
+		}
 	}
 	if err := executeAll(ctx, pool, units); err != nil {
 		return from, from, wrap("migrate", err)
 	}
 	if from < schemaVersion {
-		if err := setVersion(ctx, pool); err != nil {
+		if err := setVersion(ctx, pool, from); err != nil {
 			return from, from, wrap("migrate", explain(err))
 		}
 	}
@@ -78,7 +88,7 @@ func Migrate(ctx context.Context, i Installation) (from, to int, err error) {
 // and the database says so to who asks only.
 func executeAll(ctx context.Context, db *sql.DB, units []unit) error {
 	for _, u := range units {
-		if err := u.run(ctx, db); err != nil {
+		if err := u.run(ctx, db, nil); err != nil {
 			return fmt.Errorf("%s, line %d: %w", u.script, u.line, err)
 		}
 	}
@@ -143,7 +153,27 @@ func (i Installation) outdated(ctx context.Context, db *sql.DB, from int) error 
 		WithHint("stop them first, back up, and start the new program on all; a node that was killed counts for %s", DefaultDeadAfter)
 }
 
-func setVersion(ctx context.Context, db *sql.DB) error {
+// upgradesFrom are what an older schema needs before the scripts run.
+func upgradesFrom(from int) (list []unit, err error) {
+	for to := from + 1; from > 0 && to <= schemaVersion; to++ {
+		name := fmt.Sprintf("upgrade/%d.sql", to)
+		raw, err := scripts.ReadFile("schema/" + name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, split(name, string(raw))...)
+	}
+	return list, nil
+}
+
+// gone are the codes that say an object is gone already: an upgrade may run again.
+var gone = map[int]bool{942: true, 24002: true, 24010: true}
+
+func setVersion(ctx context.Context, db *sql.DB, from int) error {
+	if from > 0 {
+		_, err := db.ExecContext(ctx, text("meta_update"), []byte{schemaVersion}, versionName)
+		return err
+	}
 	_, err := db.ExecContext(ctx, text("meta_insert"), versionName, []byte{schemaVersion})
 	if aq.Classify(err) == aq.Duplicate {
 		return nil
@@ -151,11 +181,12 @@ func setVersion(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// run executes a unit; that its object is there is no error.
-func (u unit) run(ctx context.Context, db *sql.DB) error {
+// run executes a unit; that its object is there is no error, nor are the codes that
+// are passed.
+func (u unit) run(ctx context.Context, db *sql.DB, passed map[int]bool) error {
 	_, err := db.ExecContext(ctx, u.text)
 	for _, code := range aq.Codes(err) {
-		if present[code] {
+		if present[code] || passed[code] {
 			return nil
 		}
 	}

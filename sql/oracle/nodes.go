@@ -150,7 +150,7 @@ func (s member) depart(ctx context.Context) error {
 }
 
 // schemaVersion is what this program knows.
-const schemaVersion = 1
+const schemaVersion = 2
 
 func checkSchema(ctx context.Context, s *Store) error {
 	have, err := version(ctx, s.db)

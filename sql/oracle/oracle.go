@@ -59,6 +59,7 @@ type Options struct {
 	Apart     bool          // a change is begun, written, sent and committed by calls of their own, not by one block
 	Heartbeat time.Duration // 0 = DefaultHeartbeat
 	DeadAfter time.Duration // without heartbeat a node is dead; 0 = DefaultDeadAfter
+	Notices   time.Duration // how long the notice of a dead letter waits in WF_DLQ_Q, in whole seconds; 0 = backend.NoticesKept, negative = none is sent
 	Log       *slog.Logger
 	Now       func() time.Time // this host's clock; nil = time.Now
 }
@@ -160,6 +161,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.DeadAfter <= 0 {
 		o.DeadAfter = DefaultDeadAfter
+	}
+	if o.Notices == 0 {
+		o.Notices = backend.NoticesKept
 	}
 	if o.DeadAfter < 3*o.Heartbeat {
 		return o, problem.New(problem.Invalid, "store.options", "a node may not be dead after %s when its heart beats every %s", o.DeadAfter, o.Heartbeat)

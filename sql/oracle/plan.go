@@ -51,7 +51,7 @@ func (s planner) plan(ctx context.Context, c *store.Change, d *delivery) (*work,
 		w.ops = append(w.ops, define(c.Definition))
 	}
 	if c.DeadLetter != nil {
-		w.deadLetter(d, *c.DeadLetter)
+		s.deadLetter(w, d, *c.DeadLetter)
 	}
 	if d != nil && d.m.Crashes > 0 {
 		w.add(nil, "inflight_forget", d.m.ID)
@@ -285,7 +285,7 @@ func (w *work) eventOf(e *projections.TaskEvent) {
 }
 
 // deadLetter takes the delivery's message out of circulation.
-func (w *work) deadLetter(d *delivery, l projections.DeadLetter) {
+func (s planner) deadLetter(w *work, d *delivery, l projections.DeadLetter) {
 	if l.ID == "" {
 		l.ID = uuid.NewString()
 	}
@@ -299,6 +299,7 @@ func (w *work) deadLetter(d *delivery, l projections.DeadLetter) {
 	}
 	w.add(nil, "dead_letter_insert", l.ID, l.Queue, l.InstanceID, l.Reason, clip(l.Detail), l.Attempts, l.Node,
 		stamp(l.EnqueuedAt), stamp(l.DiedAt), l.Envelope)
+	s.notice(w, &l)
 	if id := headOf(l.Envelope).SignalID; isRequest(id) {
 		w.add(nil, "request_refused", l.Reason, clip(l.Detail), l.Node, id)
 	}

@@ -332,6 +332,7 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 	}
 	switch a := actOf(err); {
 	case err == nil:
+		d.s.unsent(work)
 		d.pass.passed()
 		d.end()
 		return nil

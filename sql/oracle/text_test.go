@@ -414,9 +414,11 @@ func TestScriptsAreSplitAsSQLPlusDoes(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	names, err := fs.Glob(scripts, "schema/*.sql")
-	if err != nil || len(names) != 9 {
-		t.Fatal(names, err)
+	upgrades, errUpgrades := fs.Glob(scripts, "schema/upgrade/*.sql")
+	if err != nil || errUpgrades != nil || len(names) != 9+len(upgrades) || len(upgrades) != schemaVersion-1 {
+		t.Fatal(names, upgrades, err, errUpgrades)
 	}
+	names = append(names, upgrades...)
 	for _, name := range names {
 		raw, err := scripts.ReadFile(name)
 		if err != nil {

@@ -30,7 +30,7 @@ func installApart(t *testing.T) apart {
 		a.script(t, a.owner, name)
 	}
 	a.script(t, a.owner, "50_grants", a.runtime)
-	a.run(t, a.owner, "INSERT INTO WF_META (NAME, VALUE) VALUES ('schema-version', HEXTORAW('01'))")
+	a.run(t, a.owner, "INSERT INTO WF_META (NAME, VALUE) VALUES ('schema-version', HEXTORAW('02'))")
 	if err := a.d.CreateUser(t.Context(), a.application); err != nil {
 		t.Fatal(err)
 	}

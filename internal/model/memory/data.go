@@ -30,6 +30,7 @@ type data struct {
 	events      map[string][]projections.TaskEvent // by task
 	waits       map[string]projections.Wait        // by token
 	deadLetters map[string]numbered[projections.DeadLetter]
+	notices     []backend.Notice
 	messages    map[int64]message
 	inbox       map[string]backend.Event
 	locks       map[string]lock
@@ -433,6 +434,10 @@ func (t *data) deadLetter(d *delivery, l projections.DeadLetter) error {
 	l.Envelope = append([]byte{}, l.Envelope...)
 	l.EnqueuedAt, l.DiedAt = micros(l.EnqueuedAt), micros(l.DiedAt)
 	t.deadLetters[l.ID] = numbered[projections.DeadLetter]{t.number(), l}
+	t.notices = append(slices.Clone(t.notices), backend.Notice{
+		Ref: strconv.FormatInt(t.number(), 10), DeadLetterID: l.ID, Queue: l.Queue, InstanceID: l.InstanceID, Reason: l.Reason, Detail: l.Detail,
+		Attempts: l.Attempts, Node: l.Node, DiedAt: l.DiedAt,
+	})
 	return nil
 }
 

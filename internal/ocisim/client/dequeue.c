@@ -45,15 +45,18 @@ int aq_after_rollback(Pg *pg, const char *function) {
     return rc;
 }
 
+// consumer is whose messages are asked for, NULL where there is but one.
+static const char *consumer(const Dequeue *d) { return d->o->consumer.n ? d->o->consumer.p : NULL; }
+
 // ready_in asks how many milliseconds it takes until there may be a message,
 // without locks: 0 = now.
 static int ready_in(Dequeue *d, int64_t *ms) {
-    static const Oid types[] = {PG_TEXT, PG_TEXT, PG_BYTEA};
-    static const int fmt[] = {0, 0, 1};
+    static const Oid types[] = {PG_TEXT, PG_TEXT, PG_BYTEA, PG_TEXT};
+    static const int fmt[] = {0, 0, 1, 0};
     const char *v[] = {d->queue, d->o->corr.n ? d->o->corr.p : NULL,
-                       d->o->msgid ? (char *)d->o->msgid->b : NULL};
-    int len[] = {0, 0, d->o->msgid ? (int)d->o->msgid->len : 0};
-    PGresult *r = pg_params(d->pg, "SELECT ocisim.aq_ready($1,$2,$3)", 3, types, v, len, fmt);
+                       d->o->msgid ? (char *)d->o->msgid->b : NULL, consumer(d)};
+    int len[] = {0, 0, d->o->msgid ? (int)d->o->msgid->len : 0, 0};
+    PGresult *r = pg_params(d->pg, "SELECT ocisim.aq_ready($1,$2,$3,$4)", 4, types, v, len, fmt);
     int rc = pg_ok(r) ? OK : pg_error(d->pg, d->e, r, S_SELECT);
     if (!rc)
         *ms = atoll(PQgetvalue(r, 0, 0));
@@ -63,20 +66,20 @@ static int ready_in(Dequeue *d, int64_t *ms) {
 
 // take locks and removes what is there; d->res stays NULL when nothing is.
 static int take(Dequeue *d) {
-    static const Oid types[] = {PG_TEXT, PG_INT4, PG_TEXT, PG_BYTEA, PG_INT4};
-    static const int fmt[] = {0, 0, 0, 1, 0};
+    static const Oid types[] = {PG_TEXT, PG_INT4, PG_TEXT, PG_BYTEA, PG_INT4, PG_TEXT};
+    static const int fmt[] = {0, 0, 0, 1, 0, 0};
     Pg *pg = d->pg;
     char mode[12], want[12];
     snprintf(mode, sizeof mode, "%u", d->o->mode);
     snprintf(want, sizeof want, "%u", d->want);
     const char *v[] = {d->queue, mode, d->o->corr.n ? d->o->corr.p : NULL,
-                       d->o->msgid ? (char *)d->o->msgid->b : NULL, want};
-    int len[] = {0, 0, 0, d->o->msgid ? (int)d->o->msgid->len : 0, 0};
+                       d->o->msgid ? (char *)d->o->msgid->b : NULL, want, consumer(d)};
+    int len[] = {0, 0, 0, d->o->msgid ? (int)d->o->msgid->len : 0, 0, 0};
     if (d->own && txn_begin(pg, d->e))
         return ERR;
     if (!d->own)
         pg_run(pg, "SAVEPOINT ocisim_q");
-    PGresult *r = pg_params(pg, "SELECT * FROM ocisim.aq_deq($1,$2,$3,$4,$5)", 5, types, v, len, fmt);
+    PGresult *r = pg_params(pg, "SELECT * FROM ocisim.aq_deq($1,$2,$3,$4,$5,$6)", 6, types, v, len, fmt);
     int rc = pg_ok(r) ? OK : pg_error(pg, d->e, r, S_SELECT);
     int got = !rc && PQntuples(r) > 0;
     if (!d->own && !pg->dead)

@@ -141,7 +141,7 @@ int rewrite_type(const Tok *k, int i, int plsql, Buf *out) {
 
 // is_builtin says whether a package is one of Oracle's: they are schemas here.
 static int is_builtin(const char *name) {
-    return !strncmp(name, "DBMS_", 5) || !strncmp(name, "UTL_", 4);
+    return !strncmp(name, "DBMS_", 5) || !strncmp(name, "UTL_", 4) || !strcmp(name, "SYS");
 }
 
 // chain_length counts the words of a.b.c from i.

@@ -1,6 +1,6 @@
 -- Aqueduct: queue tables and queues. Run as the owner of the schema, who needs
--- EXECUTE on DBMS_AQADM. It may be run again: ORA-24001 and ORA-24006 say that
--- a table or queue is there already.
+-- EXECUTE on DBMS_AQADM. It may be run again: ORA-24001, ORA-24006 and ORA-24034
+-- say that a table, queue or subscriber is there already.
 -- Classic queues of one consumer with RAW payload: one JSON envelope, UTF-8. A
 -- table of its own for each queue keeps purging, counting and statistics apart.
 -- MAX_RETRIES is a safety net only: retries are the engine's own.
@@ -57,12 +57,18 @@ BEGIN
 END;
 /
 
+-- Notices are for several consumers: the nodes are one together, and applications and
+-- tools subscribe as others. Without any subscriber no notice can be sent.
 BEGIN
-  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_DLQ_QTAB', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => FALSE, comment => 'Aqueduct: for who wants to push dead letters; nodes do not write to it');
+  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_DLQ_QTAB', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => TRUE, comment => 'Aqueduct: notices of dead letters, for nodes, applications and tools');
 END;
 /
 BEGIN
-  DBMS_AQADM.CREATE_QUEUE(queue_name => 'WF_DLQ_Q', queue_table => 'WF_DLQ_QTAB', max_retries => 10000, retry_delay => 0, retention_time => 0, comment => 'Aqueduct: for who wants to push dead letters; nodes do not write to it');
+  DBMS_AQADM.CREATE_QUEUE(queue_name => 'WF_DLQ_Q', queue_table => 'WF_DLQ_QTAB', max_retries => 10000, retry_delay => 0, retention_time => 0, comment => 'Aqueduct: notices of dead letters, for nodes, applications and tools');
+END;
+/
+BEGIN
+  DBMS_AQADM.ADD_SUBSCRIBER(queue_name => 'WF_DLQ_Q', subscriber => SYS.AQ$_AGENT('NODES', NULL, NULL));
 END;
 /
 BEGIN

@@ -163,6 +163,7 @@ COMMENT ON COLUMN WF_V_TIMELINE.DELIVERIES IS 'of a command that asks for an ack
 /
 
 -- Messages by queue and state. A message with a worker counts as ready. EXPIRED ones lie in the exception queue.
+-- A notice of a dead letter counts once for each subscriber that has not read it.
 -- The views of queue tables tell ENQ_TIME in the time zone of the session that looks.
 CREATE OR REPLACE VIEW WF_V_QUEUES AS
 SELECT 'signal' QUEUE_NAME, A.MSG_STATE, COUNT(*) MESSAGES, SYS_EXTRACT_UTC(FROM_TZ(CAST(MIN(A.ENQ_TIME) AS TIMESTAMP(6)), SESSIONTIMEZONE)) OLDEST_ON_UTC, MAX(A.RETRY_COUNT) RETRIES_MAX
@@ -179,6 +180,7 @@ GROUP BY A.MSG_STATE
 UNION ALL
 SELECT 'dlq' QUEUE_NAME, A.MSG_STATE, COUNT(*) MESSAGES, SYS_EXTRACT_UTC(FROM_TZ(CAST(MIN(A.ENQ_TIME) AS TIMESTAMP(6)), SESSIONTIMEZONE)) OLDEST_ON_UTC, MAX(A.RETRY_COUNT) RETRIES_MAX
 FROM AQ$WF_DLQ_QTAB A
+WHERE A.MSG_STATE <> 'PROCESSED'
 GROUP BY A.MSG_STATE
 /
 COMMENT ON COLUMN WF_V_QUEUES.QUEUE_NAME IS 'signal, schedule, command or dlq'
@@ -286,6 +288,7 @@ FROM (
          CASE WHEN P.PAYLOAD_ID IS NULL THEN A.USER_DATA ELSE P.DATA END BODY
   FROM AQ$WF_DLQ_QTAB A
   LEFT JOIN WF_PAYLOADS P ON P.PAYLOAD_ID = A.CORR_ID
+  WHERE A.MSG_STATE <> 'PROCESSED'
 ) M
 /
 COMMENT ON COLUMN WF_V_MESSAGES.QUEUE_NAME IS 'signal, schedule, command or dlq'

@@ -109,6 +109,11 @@ GRANT SELECT ON WF_V_REQUESTS TO AQUEDUCT_OPERATOR
 /
 GRANT EXECUTE ON AQUEDUCT_ADMIN TO AQUEDUCT_OPERATOR
 /
+-- Operators' tools block on the notices of dead letters, each as a subscriber of its own.
+BEGIN
+  DBMS_AQADM.GRANT_QUEUE_PRIVILEGE(privilege => 'DEQUEUE', queue_name => 'WF_DLQ_Q', grantee => 'AQUEDUCT_OPERATOR');
+END;
+/
 -- Applications send with the package, and need nothing else. The runtime user
 -- may do all of that anyway: with this he sees that the package is valid.
 GRANT EXECUTE ON AQUEDUCT_API TO AQUEDUCT_APPLICATION
@@ -160,6 +165,8 @@ BEGIN
 END;
 /
 GRANT SELECT ON AQ$WF_DLQ_QTAB TO &runtime_user
+/
+GRANT SELECT ON AQ$WF_DLQ_QTAB_S TO &runtime_user
 /
 BEGIN
   DBMS_AQADM.GRANT_QUEUE_PRIVILEGE(privilege => 'ENQUEUE', queue_name => 'WF_DLQ_Q', grantee => '&runtime_user');

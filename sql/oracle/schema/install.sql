@@ -2,7 +2,8 @@
 -- 00_users.sql:
 --   sqlplus owner@service @install.sql RUNTIME_USER
 -- It ends at the first error, and notes the version of the schema when everything
--- is valid. One that has tables already is upgraded by engine-node migrate.
+-- is valid. One that has tables already is upgraded by engine-node migrate,
+-- or by upgrade_2.sql.
 WHENEVER OSERROR EXIT FAILURE ROLLBACK
 WHENEVER SQLERROR EXIT FAILURE ROLLBACK
 SET VERIFY OFF
@@ -22,7 +23,7 @@ BEGIN
   END LOOP;
 END;
 /
-INSERT INTO WF_META (NAME, VALUE) VALUES ('schema-version', HEXTORAW('01'))
+INSERT INTO WF_META (NAME, VALUE) VALUES ('schema-version', HEXTORAW('02'))
 /
 COMMIT
 /

@@ -8,6 +8,7 @@ CREATE SCHEMA dbms_output;
 CREATE SCHEMA dbms_lob;
 CREATE SCHEMA utl_raw;
 CREATE SCHEMA utl_i18n;
+CREATE SCHEMA sys;
 
 CREATE PROCEDURE dbms_session.sleep(seconds numeric) LANGUAGE sql AS $$ SELECT pg_sleep($1::float8) $$;
 CREATE PROCEDURE dbms_session.set_identifier(client_id text) LANGUAGE sql AS
@@ -112,19 +113,27 @@ DECLARE
   o text := ocisim.own(queue_table);
   n text := ocisim.nam(queue_table);
 BEGIN
-  IF upper(queue_payload_type) <> 'RAW' OR multiple_consumers THEN
-    RAISE EXCEPTION 'ORA-20998: ocisim: only RAW queue tables of one consumer are emulated';
+  IF upper(queue_payload_type) <> 'RAW' THEN
+    RAISE EXCEPTION 'ORA-20998: ocisim: only RAW queue tables are emulated';
   END IF;
   IF EXISTS (SELECT 1 FROM ocisim.aq_queue_table t WHERE t.owner = o AND t.name = n) THEN
     RAISE EXCEPTION USING MESSAGE = format('ORA-24001: cannot create QUEUE_TABLE, %s.%s already exists', o, n);
   END IF;
-  INSERT INTO ocisim.aq_queue_table VALUES (o, n, 'RAW', coalesce(sort_list ILIKE 'PRIORITY%', false));
+  INSERT INTO ocisim.aq_queue_table VALUES (o, n, 'RAW', coalesce(sort_list ILIKE 'PRIORITY%', false), multiple_consumers);
   CALL dbms_aqadm.create_queue(o || '.AQ$_' || n || '_E', o || '.' || n, 1);
   EXECUTE format('CREATE VIEW %I.%I AS SELECT * FROM ocisim.queue_table_rows(%L, %L)', lower(o), lower(n), o, n);
   EXECUTE format('CREATE VIEW %I.%I AS SELECT * FROM ocisim.queue_table_view(%L, %L)', lower(o), 'aq$' || lower(n), o, n);
+  IF multiple_consumers THEN
+    EXECUTE format('CREATE OR REPLACE VIEW %I.%I AS SELECT queue, msg_id, corr_id, msg_priority, msg_state, delay, expiration, enq_time, retry_count,
+      original_queue_name, exception_queue, user_data, expiration_reason, consumer_name FROM ocisim.queue_table_view(%L, %L)', lower(o), 'aq$' || lower(n), o, n);
+    EXECUTE format('CREATE VIEW %I.%I AS SELECT * FROM ocisim.queue_table_subscribers(%L, %L)', lower(o), 'aq$' || lower(n) || '_s', o, n);
+  END IF;
   IF lower(o) <> current_user THEN
     EXECUTE format('ALTER VIEW %1$I.%2$I OWNER TO %1$I', lower(o), lower(n));
     EXECUTE format('ALTER VIEW %1$I.%2$I OWNER TO %1$I', lower(o), 'aq$' || lower(n));
+    IF multiple_consumers THEN
+      EXECUTE format('ALTER VIEW %1$I.%2$I OWNER TO %1$I', lower(o), 'aq$' || lower(n) || '_s');
+    END IF;
   END IF;
 END $$;
 
@@ -140,17 +149,49 @@ LANGUAGE sql STABLE AS $$
 CREATE FUNCTION ocisim.queue_table_view(p_owner text, p_name text)
 RETURNS TABLE (queue varchar(128), msg_id bytea, corr_id varchar(128), msg_priority numeric, msg_state varchar(16),
   delay timestamp, expiration numeric, enq_time timestamp, retry_count numeric, original_queue_name varchar(128),
-  exception_queue varchar(128), user_data bytea, expiration_reason varchar(19))
+  exception_queue varchar(128), user_data bytea, expiration_reason varchar(19), consumer_name varchar(128))
 LANGUAGE sql STABLE AS $$
   SELECT q.name, m.msgid, m.corrid, m.priority,
     CASE WHEN m.state = 0 AND m.visible_at > clock_timestamp() THEN 'WAIT' WHEN m.state = 3 THEN 'EXPIRED' ELSE 'READY' END,
     CASE WHEN m.delay > 0 THEN m.visible_at::timestamp END, m.expiration, m.enq_time::timestamp, coalesce(a.n, 0),
     CASE WHEN m.state = 3 THEN was.name END, m.excq, m.payload,
-    CASE WHEN m.state = 3 THEN CASE WHEN a.n > was.max_retries THEN 'MAX_RETRY_EXCEEDED' ELSE 'TIME_EXPIRATION' END END
+    CASE WHEN m.state = 3 THEN CASE WHEN a.n > was.max_retries THEN 'MAX_RETRY_EXCEEDED' ELSE 'TIME_EXPIRATION' END END,
+    nullif(m.consumer, '')
   FROM ocisim.aq_msg m JOIN ocisim.aq_queue q ON q.qid = m.qid JOIN ocisim.aq_queue was ON was.qid = m.orig_qid
   LEFT JOIN ocisim.aq_attempt a ON a.msgid = m.msgid
   WHERE q.owner = p_owner AND q.queue_table = p_name $$;
 
+CREATE FUNCTION ocisim.queue_table_subscribers(p_owner text, p_name text)
+RETURNS TABLE (queue varchar(128), name varchar(128), address varchar(1024), protocol numeric) LANGUAGE sql STABLE AS $$
+  SELECT q.name, s.name, NULL::text, 0 FROM ocisim.aq_subscriber s JOIN ocisim.aq_queue q ON q.qid = s.qid
+  WHERE q.owner = p_owner AND q.queue_table = p_name $$;
+CREATE TYPE sys.aq$_agent_t AS (name text, address text, protocol int);
+CREATE FUNCTION sys.aq$_agent(name text, address text, protocol numeric) RETURNS sys.aq$_agent_t LANGUAGE sql IMMUTABLE AS
+$$ SELECT $1, $2, coalesce($3, 0)::int $$;
+CREATE PROCEDURE dbms_aqadm.add_subscriber(queue_name text, subscriber sys.aq$_agent_t, rule text DEFAULT NULL,
+  transformation text DEFAULT NULL, queue_to_queue boolean DEFAULT false, delivery_mode int DEFAULT 1) LANGUAGE plpgsql AS $$
+DECLARE q ocisim.aq_queue := ocisim.aq_find(queue_name);
+BEGIN
+  IF NOT ocisim.aq_multi(q) THEN
+    RAISE EXCEPTION 'ORA-24039: queue % not created in queue table for multiple consumers', q.name;
+  END IF;
+  IF subscriber.address IS NOT NULL OR rule IS NOT NULL OR transformation IS NOT NULL THEN
+    RAISE EXCEPTION 'ORA-20998: ocisim: only subscribers with a name are emulated';
+  END IF;
+  INSERT INTO ocisim.aq_subscriber VALUES (q.qid, upper(subscriber.name)) ON CONFLICT DO NOTHING;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION USING MESSAGE = format('ORA-24034: application %s is already a subscriber for queue %s.%s', upper(subscriber.name), q.owner, q.name);
+  END IF;
+END $$;
+CREATE PROCEDURE dbms_aqadm.remove_subscriber(queue_name text, subscriber sys.aq$_agent_t) LANGUAGE plpgsql AS $$
+DECLARE q ocisim.aq_queue := ocisim.aq_find(queue_name);
+BEGIN
+  DELETE FROM ocisim.aq_subscriber s WHERE s.qid = q.qid AND s.name = upper(subscriber.name);
+  IF NOT FOUND THEN
+    RAISE EXCEPTION USING MESSAGE = format('ORA-24035: application %s is not a subscriber for queue %s.%s', upper(subscriber.name), q.owner, q.name);
+  END IF;
+  DELETE FROM ocisim.aq_msg m WHERE m.qid = q.qid AND m.consumer = upper(subscriber.name);
+END $$;
 CREATE PROCEDURE dbms_aqadm.start_queue(queue_name text, enqueue boolean DEFAULT true, dequeue boolean DEFAULT true)
 LANGUAGE plpgsql AS $$
 DECLARE q ocisim.aq_queue := ocisim.aq_find(queue_name);
@@ -200,7 +241,8 @@ BEGIN
   DELETE FROM ocisim.aq_msg m USING ocisim.aq_queue q WHERE q.qid = m.qid AND q.owner = o AND q.queue_table = n;
   DELETE FROM ocisim.aq_queue q WHERE q.owner = o AND q.queue_table = n;
   DELETE FROM ocisim.aq_queue_table t WHERE t.owner = o AND t.name = n;
-  EXECUTE format('DROP VIEW %I.%I, %I.%I', lower(o), lower(n), lower(o), 'aq$' || lower(n));
+  EXECUTE format('DROP VIEW %I.%I, %I.%I CASCADE', lower(o), lower(n), lower(o), 'aq$' || lower(n));
+  EXECUTE format('DROP VIEW IF EXISTS %I.%I CASCADE', lower(o), 'aq$' || lower(n) || '_s');
 END $$;
 CREATE TYPE dbms_aqadm.aq$_purge_options_t AS (block boolean, delivery_mode int);
 CREATE PROCEDURE dbms_aqadm.purge_queue_table(queue_table text, purge_condition text,

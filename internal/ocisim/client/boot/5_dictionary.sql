@@ -173,6 +173,6 @@ CREATE VIEW ocisim.user_queues AS
 CREATE VIEW ocisim.all_queue_tables AS
   SELECT owner::varchar(128), name::varchar(128) AS queue_table, payload_type::varchar(7) AS type,
     (CASE WHEN by_priority THEN 'PRIORITY, ENQUEUE_TIME' ELSE 'ENQUEUE_TIME' END)::varchar(22) AS sort_order,
-    'SINGLE'::varchar(8) AS recipients FROM ocisim.aq_queue_table;
+    (CASE WHEN multi THEN 'MULTIPLE' ELSE 'SINGLE' END)::varchar(8) AS recipients FROM ocisim.aq_queue_table;
 CREATE VIEW ocisim.user_queue_tables AS
   SELECT queue_table, type, sort_order, recipients FROM ocisim.all_queue_tables WHERE owner = upper(current_schema());

@@ -1,0 +1,34 @@
+package memory
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/store/backend"
+)
+
+// Next implements backend.Notices.
+func (s *Store) Next(ctx context.Context) (backend.Notice, error) {
+	for {
+		found, err := view(ctx, s, func(t *data) ([]backend.Notice, error) { return t.notices, nil })
+		if err != nil || len(found) > 0 {
+			return append(found, backend.Notice{})[0], err
+		}
+		again := time.NewTimer(10 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			again.Stop()
+			return backend.Notice{}, ctx.Err()
+		case <-again.C:
+		}
+	}
+}
+
+// Told implements backend.Notices.
+func (s *Store) Told(ctx context.Context, n backend.Notice) error {
+	return s.update(ctx, func(t *data) error {
+		t.notices = slices.DeleteFunc(slices.Clone(t.notices), func(o backend.Notice) bool { return o.Ref == n.Ref })
+		return nil
+	})
+}

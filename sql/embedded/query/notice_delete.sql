@@ -1,0 +1,1 @@
+delete from WF_NOTICES where NOTICE_NO = ?

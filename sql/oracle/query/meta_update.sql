@@ -1,0 +1,1 @@
+update WF_META set VALUE = :VALUE where NAME = :NAME

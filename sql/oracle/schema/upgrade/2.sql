@@ -1,0 +1,44 @@
+-- Aqueduct: from version 1 of the schema to 2. Run by upgrade_2.sql and engine-node migrate, as the owner, while no
+-- node runs. WF_DLQ_Q had one consumer, and nodes did not write to it: what it holds is somebody's, who takes it first.
+-- It may be run again: ORA-24010 and ORA-24002 say that the old queue or table is gone already.
+PROMPT Aqueduct: WF_DLQ_Q gets several consumers
+BEGIN
+  FOR M IN (SELECT COUNT(*) MESSAGES FROM AQ$WF_DLQ_QTAB A WHERE A.MSG_STATE IN ('READY', 'WAIT')) LOOP
+    IF M.MESSAGES > 0 THEN
+      RAISE_APPLICATION_ERROR(-20800, 'AQUEDUCT: WF_DLQ_Q holds ' || M.MESSAGES || ' messages, which would be lost: dequeue them first');
+    END IF;
+  END LOOP;
+END;
+/
+BEGIN
+  DBMS_AQADM.STOP_QUEUE(queue_name => 'WF_DLQ_Q');
+END;
+/
+BEGIN
+  DBMS_AQADM.DROP_QUEUE(queue_name => 'WF_DLQ_Q');
+END;
+/
+BEGIN
+  DBMS_AQADM.DROP_QUEUE_TABLE(queue_table => 'WF_DLQ_QTAB', force => TRUE);
+END;
+/
+BEGIN
+  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_DLQ_QTAB', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => TRUE, comment => 'Aqueduct: notices of dead letters, for nodes, applications and tools');
+END;
+/
+BEGIN
+  DBMS_AQADM.CREATE_QUEUE(queue_name => 'WF_DLQ_Q', queue_table => 'WF_DLQ_QTAB', max_retries => 10000, retry_delay => 0, retention_time => 0, comment => 'Aqueduct: notices of dead letters, for nodes, applications and tools');
+END;
+/
+BEGIN
+  DBMS_AQADM.ADD_SUBSCRIBER(queue_name => 'WF_DLQ_Q', subscriber => SYS.AQ$_AGENT('NODES', NULL, NULL));
+END;
+/
+BEGIN
+  DBMS_AQADM.START_QUEUE(queue_name => 'WF_DLQ_Q');
+END;
+/
+BEGIN
+  DBMS_AQADM.START_QUEUE(queue_name => 'AQ$_WF_DLQ_QTAB_E', enqueue => FALSE, dequeue => TRUE);
+END;
+/
