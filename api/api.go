@@ -41,7 +41,7 @@ const (
 	MaxDefinitionBytes = 1 << 20          // of a definition's source
 	MaxBodyBytes       = 256 << 10        // of any other body
 	MaxDepth           = 60               // nesting of a JSON body; an envelope has room for it
-	MaxWait            = 60 * time.Second // that a start waits for the instance's end
+	MaxWait            = 60 * time.Second // that a start waits for the instance's end, and a list of dead letters for another
 	bodyTimeout        = 10 * time.Second // for a body to arrive
 
 	// bodyFactor is how many bytes a request takes for each of its body: as it
@@ -265,7 +265,7 @@ func operation(id, method, path, tag, summary string, statuses ...int) huma.Oper
 func register[I, O any](s *service, h huma.API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
 	h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[client.Problem](), true, "Problem")
 	huma.Register(h, op, func(ctx context.Context, in *I) (out *O, err error) {
-		if op.Method == http.MethodGet && op.Tags[0] != healthTag || op.Tags[0] == taskTag {
+		if op.Method == http.MethodGet && op.Tags[0] != healthTag && op.OperationID != listDeadLetters || op.Tags[0] == taskTag {
 			err = s.reads(ctx) // what changes an instance reads it when that is done
 		}
 		if err == nil {

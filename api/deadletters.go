@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -13,8 +14,8 @@ import (
 
 func (s operatorAPI) deadLetterOperations(h huma.API) {
 	const path, tag = "/v1/dead-letters", "dead letters"
-	register(s.service, h, operation("list-dead-letters", http.MethodGet, path, tag,
-		"List dead letters, newest first"), s.listDeadLetters)
+	register(s.service, h, operation(listDeadLetters, http.MethodGet, path, tag,
+		"List dead letters, newest first, or wait for another"), s.listDeadLetters)
 	register(s.service, h, operation("get-dead-letter", http.MethodGet, path+"/{id}", tag,
 		"Show a dead letter and its envelope, byte for byte", http.StatusNotFound), s.getDeadLetter)
 	register(s.service, h, operation("replay-dead-letter", http.MethodPost, path+"/{id}/replay", tag,
@@ -30,12 +31,54 @@ type listDeadLettersInput struct {
 	Queue      string `query:"queue" enum:"signal,schedule,command"`
 	Reason     string `query:"reason" maxLength:"128" doc:"A problem's code."`
 	InstanceID string `query:"instance" maxLength:"128"`
+	Wait       string `query:"wait" maxLength:"32" doc:"Answer only when the newest is not the known one, or after this long; at most 60s." example:"30s"`
+	Known      string `query:"known" maxLength:"128" doc:"Id of the newest dead letter that the caller knows; absent: none."`
+}
+
+// listDeadLetters takes its memory when it has waited.
+const listDeadLetters = "list-dead-letters"
+
+// awaitDeadLetter returns when the newest dead letter is not the known one, or after d. Another
+// node may be the one that makes it, so that it is looked for while somebody waits.
+func (s operatorAPI) awaitDeadLetter(ctx context.Context, q backend.DeadLetterQuery, known string, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	q.After, q.Limit = "", 1
+	waiting, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-waiting.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+		p, err := s.Reader.DeadLetters.DeadLetters(waiting, q)
+		if waiting.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil || len(p.Items) > 0 && p.Items[0].ID != known || len(p.Items) == 0 && known != "" {
+			return err
+		}
+		timer.Reset(lookMax)
+	}
 }
 
 func (s operatorAPI) listDeadLetters(ctx context.Context, in *listDeadLettersInput) (*answer[client.Page[client.DeadLetter]], error) {
-	p, err := s.Reader.DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{
-		Queue: in.Queue, Reason: in.Reason, InstanceID: in.InstanceID, After: in.After, Limit: in.Limit,
-	})
+	wait, err := parseWait(in.Wait)
+	if err != nil {
+		return nil, err
+	}
+	q := backend.DeadLetterQuery{Queue: in.Queue, Reason: in.Reason, InstanceID: in.InstanceID, After: in.After, Limit: in.Limit}
+	if err := s.awaitDeadLetter(ctx, q, in.Known, wait); err != nil {
+		return nil, err
+	}
+	if err := s.reads(ctx); err != nil {
+		return nil, err
+	}
+	p, err := s.Reader.DeadLetters.DeadLetters(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -88,6 +88,7 @@ type Queue struct {
 	CommandConsumers  int           // that receive from the command queue
 	Wait              time.Duration // of one blocking dequeue; the embedded store blocks in memory and needs none
 	Handlers          int           // messages handled at once on this node
+	Notices           time.Duration // that the notice of a dead letter waits in WF_DLQ_Q; 0 = none is sent
 }
 
 // Retry is what happens to a message whose turn fails.
@@ -126,10 +127,11 @@ type Activity struct {
 
 // Events says what becomes of CloudEvents beside the instances that listen.
 type Events struct {
-	Sink      string        // http(s) URL that gets every emitted event; "" = none
-	SinkMode  string        // structured or binary
-	Lifecycle bool          // it gets the lifecycle events of workflows and tasks too
-	TTL       time.Duration // how long an event that nobody waited for is kept; 0 = not at all
+	Sink        string        // http(s) URL that gets every emitted event; "" = none
+	SinkMode    string        // structured or binary
+	DeadLetters bool          // it is told of dead letters
+	Lifecycle   bool          // it gets the lifecycle events of workflows and tasks too
+	TTL         time.Duration // how long an event that nobody waited for is kept; 0 = not at all
 }
 
 // Secrets says where the secrets that definitions name are found.
@@ -293,7 +295,7 @@ func Default() Config {
 			ConnectTimeout: 10 * time.Second, Keepalive: 2 * time.Minute, OneBlock: true,
 		},
 		Listen:     "127.0.0.1:8080",
-		Queue:      Queue{SignalConsumers: 64, ScheduleConsumers: 64, CommandConsumers: 8, Wait: 5 * time.Second, Handlers: 128},
+		Queue:      Queue{SignalConsumers: 64, ScheduleConsumers: 64, CommandConsumers: 8, Wait: 5 * time.Second, Handlers: 128, Notices: 7 * 24 * time.Hour},
 		Retry:      Retry{Max: 5, Delay: time.Second, DelayMax: 5 * time.Minute, Patience: 24 * time.Hour},
 		OrderGrace: 10 * time.Second,
 		CrashMax:   3,

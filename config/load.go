@@ -298,6 +298,9 @@ func (l *Loaded) check(all []setting) []problem.Place {
 	if l.Events.Lifecycle && l.Events.Sink == "" {
 		add("events.lifecycle", "config.needs", "needs a place to publish to", "set events.sink, or turn it off")
 	}
+	if l.Events.DeadLetters && l.Events.Sink == "" {
+		add("events.dead-letters", "config.needs", "needs a place to publish to", "set events.sink, or turn it off")
+	}
 	if strings.HasPrefix(l.Secrets.Prefix, prefix) {
 		add("secrets.prefix", "config.prefix", "is what settings begin with", "choose another prefix, such as SECRET_")
 	}

@@ -100,6 +100,8 @@ func queues() []setting {
 			meaning: "how long one dequeue blocks (Oracle; the embedded store needs none)"},
 		{key: "queue.handlers", field: func(c *Config) any { return &c.Queue.Handlers }, low: 1, high: 4096,
 			meaning: "messages handled at once on this node"},
+		{key: "queue.notices", field: func(c *Config) any { return &c.Queue.Notices }, unit: "duration", low: 0, high: 365 * 24 * hour,
+			meaning: "how long the notice of a dead letter waits in WF_DLQ_Q for each subscriber (Oracle); 0 = none is sent"},
 		{key: "retry.max", field: func(c *Config) any { return &c.Retry.Max }, low: 0, high: 1000,
 			meaning: "retries of a message that names what is not there, or not so, before it is a dead letter"},
 		{key: "retry.delay", field: func(c *Config) any { return &c.Retry.Delay }, unit: "duration", low: int64(time.Millisecond), high: hour,
@@ -180,6 +182,8 @@ func events() []setting {
 			meaning: "form in which the sink gets an event, as a body or with its attributes as headers"},
 		{key: "events.lifecycle", field: func(c *Config) any { return &c.Events.Lifecycle },
 			meaning: "whether the sink gets an event for each change in the life of a workflow or task, the same on every node"},
+		{key: "events.dead-letters", field: func(c *Config) any { return &c.Events.DeadLetters },
+			meaning: "whether the sink gets an event for each dead letter, the same on every node"},
 		{key: "events.ttl", field: func(c *Config) any { return &c.Events.TTL }, unit: "duration", low: 0, high: 30 * 24 * hour,
 			meaning: "how long an event that nobody waited for is kept for a listen that begins, the same on every node; 0 = not at all"},
 	}

@@ -17,10 +17,11 @@ type jobs struct {
 	retries *pump.Retries
 	strays  *strays
 	inbox   *events.Inbox
+	notices *noticeMetrics
 }
 
 func newJobs(r *Runtime) *jobs {
-	return &jobs{Config: &r.Config, metrics: r.metrics, retries: r.retries, strays: r.strays, inbox: r.Inbox}
+	return &jobs{Config: &r.Config, metrics: r.metrics, retries: r.retries, strays: r.strays, inbox: r.Inbox, notices: r.notices}
 }
 
 // adoptBatch is how many commands of dead nodes one commit announces again.

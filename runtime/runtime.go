@@ -88,7 +88,9 @@ type Config struct {
 	ReconcileEvery time.Duration // how often a node looks for waits that are overdue and have lost their message; default 1 min, negative = never
 	ReconcileGrace time.Duration // how long a wait is overdue before that; default 1 min
 	EventTTL       time.Duration // how long an event that nobody waited for is kept; 0 = not at all
-	Lifecycle      bool          // publish the lifecycle events of instances and tasks to the performer's engine.TargetEvent
+	// DeadLetterEvents publishes an event about each dead letter to the same target as Lifecycle.
+	DeadLetterEvents bool
+	Lifecycle        bool // publish the lifecycle events of instances and tasks to the performer's engine.TargetEvent
 }
 
 // Defaults of Config.
@@ -214,6 +216,7 @@ type Runtime struct {
 	retries *pump.Retries
 	pump    *pump.Pump
 	strays  *strays
+	notices *noticeMetrics
 }
 
 // New makes a node on an open store.
@@ -233,7 +236,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runtime: epoch: %w", err)
 	}
-	r := &Runtime{Config: c, key: key, epoch: epoch, strays: newStrays(c.Store.Strays), counts: newTurnMetrics(c.Log)}
+	r := &Runtime{Config: c, key: key, epoch: epoch, strays: newStrays(c.Store.Strays), notices: newNoticeMetrics(), counts: newTurnMetrics(c.Log)}
 	r.pace, r.metrics, r.retries = newPacer(c.Rates), newMetrics(r), r.retrying()
 	r.turns = turn.New(r.turning())
 	r.Router = events.New(r.routing())
@@ -249,7 +252,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		}
 	}
 	if c.Metrics != nil {
-		for _, m := range slices.Concat(commands.collectors(), r.Inbox.Collectors(), r.counts.collectors(), []prometheus.Collector{r.metrics, r.acks, r.strays.given}) {
+		for _, m := range slices.Concat(commands.collectors(), r.Inbox.Collectors(), r.counts.collectors(), r.notices.collectors(), []prometheus.Collector{r.metrics, r.acks, r.strays.given}) {
 			if err := c.Metrics.Register(m); err != nil {
 				return nil, fmt.Errorf("runtime: metrics: %w", err)
 			}
@@ -328,6 +331,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return newJobs(r).run(loops) })
 	g.Go(func() error { return newJobs(r).reconcile(loops) })
+	g.Go(func() error { return newJobs(r).tell(loops) })
 	watch.Go(func() { r.Watch(work) })
 	stopped := make(chan struct{})
 	defer close(stopped)

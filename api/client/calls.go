@@ -189,6 +189,12 @@ func (c *Client) DeadLetters(ctx context.Context, queue, reason, instanceID stri
 	return get[Page[DeadLetter]](ctx, c, deadLetters, l.in(values("queue", queue, "reason", reason, "instance", instanceID)))
 }
 
+// AwaitDeadLetters lists dead letters, newest first, when the newest is not the known
+// one ("" = none is known), or after d, which is at most 60 s.
+func (c *Client) AwaitDeadLetters(ctx context.Context, queue, reason, instanceID, known string, d time.Duration) (Page[DeadLetter], error) {
+	return get[Page[DeadLetter]](ctx, c, deadLetters, values("queue", queue, "reason", reason, "instance", instanceID, "known", known, "wait", d.String(), "limit", "500"))
+}
+
 // DeadLetter returns one dead letter.
 func (c *Client) DeadLetter(ctx context.Context, id string) (DeadLetterDetail, error) {
 	return get[DeadLetterDetail](ctx, c, deadLetters+"/"+url.PathEscape(id), nil)

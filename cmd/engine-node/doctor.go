@@ -50,9 +50,10 @@ func check(ctx context.Context, c config.Config, quick bool) []survey.Finding {
 	return embedded.Check(ctx, embedded.CheckOptions{Path: path, Verify: verify, Quick: quick})
 }
 
-// sessions is how many of the database a node takes at most.
+// sessions is how many of the database a node takes at most. One waits for notices of
+// dead letters, on the node that tells of them.
 func sessions(q config.Queue) int {
-	return q.SignalConsumers + q.ScheduleConsumers + q.CommandConsumers + oracle.DefaultWriters + oracle.DefaultReaders
+	return q.SignalConsumers + q.ScheduleConsumers + q.CommandConsumers + oracle.DefaultWriters + oracle.DefaultReaders + 1
 }
 
 // diagnosis is what the verb prints with --json.

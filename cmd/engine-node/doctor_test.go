@@ -7,11 +7,11 @@ import (
 )
 
 // docs/oracle.md, Sizing.
-func TestANodeTakesAtMost24Sessions(t *testing.T) {
+func TestANodeTakesAtMost25Sessions(t *testing.T) {
 	t.Parallel()
 	for most, q := range map[int]config.Queue{
-		24: {SignalConsumers: config.OracleSignalConsumers, ScheduleConsumers: config.OracleScheduleConsumers, CommandConsumers: config.OracleCommandConsumers},
-		66: {SignalConsumers: 32, ScheduleConsumers: 16, CommandConsumers: 8},
+		25: {SignalConsumers: config.OracleSignalConsumers, ScheduleConsumers: config.OracleScheduleConsumers, CommandConsumers: config.OracleCommandConsumers},
+		67: {SignalConsumers: 32, ScheduleConsumers: 16, CommandConsumers: 8},
 	} {
 		if got := sessions(q); got != most {
 			t.Errorf("%+v takes %d sessions, want %d", q, got, most)

@@ -170,7 +170,7 @@ func deadLettersCommand(a *app) *cobra.Command {
 			return a.page.showDeadLetter(d)
 		}),
 	}
-	return group("dlq", "Work on dead letters", list, show,
+	return group("dlq", "Work on dead letters", list, watchLettersCommand(a), show,
 		deadLetterCommand(a, "replay", "Send a dead letter to its queue again", (*client.Client).Replay),
 		deadLetterCommand(a, "discard", "Remove a dead letter for good", (*client.Client).Discard))
 }

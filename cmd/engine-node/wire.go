@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,6 +112,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 			Expression: jq.Limits{Steps: c.Limits.ExpressionSteps, Bytes: c.Limits.ExpressionBytes},
 		},
 		RetentionEvery: c.Retention.Interval, ReconcileEvery: c.Reconcile.Interval, ReconcileGrace: c.Reconcile.Grace, EventTTL: c.Events.TTL, Lifecycle: c.Events.Lifecycle,
+		DeadLetterEvents: c.Events.DeadLetters,
 	}
 	if c.Retry.Max == 0 {
 		rc.RetryMax = -1 // zero means the default there, none here
@@ -159,6 +161,7 @@ func openStore(ctx context.Context, c config.Store, q config.Queue, name string,
 		return oracle.Open(ctx, oracle.Options{
 			DSN: dsn, Schema: c.SchemaOwner(), Node: name, Version: version(), Wait: q.Wait, Log: log, Apart: !c.OneBlock,
 			Consumers: max(q.SignalConsumers, q.ScheduleConsumers, q.CommandConsumers),
+			Notices:   cmp.Or(q.Notices, -1),
 		})
 	}
 	path, ok := c.SQLite()

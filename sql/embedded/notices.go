@@ -20,7 +20,8 @@ type notices struct{ *sqlite.Store }
 const noticeEvery = time.Second
 
 // Next implements backend.Notices.
-func (s notices) Next(ctx context.Context) (backend.Notice, error) {
+func (s notices) Next(ctx context.Context, wait time.Duration) (backend.Notice, error) {
+	until := time.Now().Add(wait)
 	again := time.NewTimer(0)
 	defer again.Stop()
 	for {
@@ -30,7 +31,7 @@ func (s notices) Next(ctx context.Context) (backend.Notice, error) {
 		case <-again.C:
 		}
 		n, err := sqlite.One[backend.Notice](ctx, s.Store, read("notice_next"))
-		if !errors.Is(err, store.ErrNotFound) {
+		if !errors.Is(err, store.ErrNotFound) || !time.Now().Before(until) {
 			return n, wrap("notices", err)
 		}
 		again.Reset(noticeEvery)

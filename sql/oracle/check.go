@@ -73,7 +73,7 @@ func Check(ctx context.Context, e CheckOptions) []survey.Finding {
 	d, r, m := databaseCheck{x}, rightsCheck{x}, schemaCheck{x}
 	for _, check := range []func(){
 		d.client, d.version, d.charset, m.schemaVersion, m.objects, m.pkg, r.roles, r.privileges, r.grants, r.possessions,
-		m.queues, d.parameters, func() { nls(x) }, d.clock, d.exceptions, d.deadLetters, d.headroom,
+		m.queues, m.subscribers, d.parameters, func() { nls(x) }, d.clock, d.exceptions, d.deadLetters, d.headroom,
 	} {
 		if ctx.Err() != nil {
 			x.failed("examination", ctx.Err())

@@ -145,7 +145,7 @@ func (x databaseCheck) exceptions() {
 		case err != nil:
 			x.unread(check, "as the owner: GRANT SELECT ON AQ$"+q.name+"_QTAB TO "+x.user, err)
 		case n > 0 && q.name == "WF_DLQ":
-			x.warn(check, "SELECT * FROM AQ$WF_DLQ_QTAB WHERE MSG_STATE = 'EXPIRED', and dequeue them: no node does", "%d messages", n)
+			x.warn(check, "start a node: it drops expired notices within "+drainEvery.String()+"; if nodes run, look at their logs", "%d messages", n)
 		case n > 0:
 			x.warn(check, "start a node: it makes them dead letters within "+drainEvery.String()+"; if nodes run, look at their logs", "%d messages", n)
 		default:
@@ -169,7 +169,7 @@ func (x databaseCheck) deadLetters() {
 // headroom looks for the sessions that a node takes.
 func (x databaseCheck) headroom() {
 	if x.e.Sessions > 0 {
-		x.good("sessions", "a node takes at most %d; one with nothing to do keeps %d that wait for messages", x.e.Sessions, 1+2*Waiters)
+		x.good("sessions", "a node takes at most %d; one with nothing to do keeps %d that wait for messages", x.e.Sessions, 1+2*Waiters+1)
 	}
 	rows, err := x.rows("check_limits")
 	if err != nil || len(rows) == 0 {

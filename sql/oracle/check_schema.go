@@ -174,6 +174,26 @@ func (x schemaCheck) queues() {
 	}
 }
 
+// subscribers looks for the nodes among those who get notices of dead letters.
+func (x schemaCheck) subscribers() {
+	const check = "subscribers-" + noticeObject + "_Q"
+	found, err := x.rows("check_subscribers")
+	if err != nil {
+		x.unread(check, "as the owner: GRANT SELECT ON AQ$"+noticeObject+"_QTAB_S TO "+x.user, err)
+		return
+	}
+	var names []string
+	for _, r := range found {
+		names = append(names, r[0])
+	}
+	if !slices.Contains(names, noticeNodes) {
+		x.warn(check, "as the owner: BEGIN DBMS_AQADM.ADD_SUBSCRIBER(queue_name => '"+noticeObject+"_Q', subscriber => SYS.AQ$_AGENT('"+noticeNodes+"', NULL, NULL)); END;",
+			"nodes are told of no dead letter: %s is no subscriber", noticeNodes)
+		return
+	}
+	x.good(check, "%s", few(names))
+}
+
 func (x schemaCheck) queue(name string, r []string) {
 	check := "queue-" + name
 	if r == nil {

@@ -67,7 +67,7 @@ func (s planner) notice(w *work, l *projections.DeadLetter) {
 		}
 	}
 	o := op{block: noticeBlock, code: new(int64)}
-	o.args = []any{within(l.Reason, aq.MaxNote), priorityUsual, int64(s.o.Notices / time.Second), s.noticeQueue().Name, body, sql.Out{Dest: o.code}}
+	o.args = []any{within(l.Reason, aq.MaxNote), priorityUsual, int64((s.o.Notices + time.Second - 1) / time.Second), s.noticeQueue().Name, body, sql.Out{Dest: o.code}}
 	w.ops = append(w.ops, o)
 }
 
@@ -92,7 +92,7 @@ type notices struct{ *Store }
 
 // Next implements backend.Notices: it looks at the first message, and blocks in the
 // database while there is none.
-func (s notices) Next(ctx context.Context) (backend.Notice, error) {
+func (s notices) Next(ctx context.Context, wait time.Duration) (backend.Notice, error) {
 	if err := s.enter(); err != nil {
 		return backend.Notice{}, wrap("notices", err)
 	}
@@ -100,7 +100,7 @@ func (s notices) Next(ctx context.Context) (backend.Notice, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
-	n, err := s.next(waiting)
+	n, err := s.next(waiting, time.Now().Add(wait))
 	switch {
 	case s.life.Err() != nil:
 		err = store.ErrClosed
@@ -110,7 +110,7 @@ func (s notices) Next(ctx context.Context) (backend.Notice, error) {
 	return n, wrap("notices", explain(err))
 }
 
-func (s notices) next(ctx context.Context) (n backend.Notice, err error) {
+func (s notices) next(ctx context.Context, until time.Time) (n backend.Notice, err error) {
 	session, err := s.pool.take(ctx)
 	if err != nil {
 		return n, err
@@ -125,6 +125,9 @@ func (s notices) next(ctx context.Context) (n backend.Notice, err error) {
 		raw, err := session.Dequeue(ctx, q)
 		if err != nil {
 			return n, err
+		}
+		if raw == nil && !time.Now().Before(until) {
+			return n, store.ErrNotFound
 		}
 		if raw == nil {
 			continue

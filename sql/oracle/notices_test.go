@@ -221,7 +221,7 @@ func TestLettersOfTheDatabaseHaveNotices(t *testing.T) {
 	}()
 	var reasons []string
 	for range 2 {
-		n, err := s.Parts().Notices.Next(ctx)
+		n, err := s.Parts().Notices.Next(ctx, time.Minute)
 		if err == nil {
 			err = s.Parts().Notices.Told(ctx, n)
 		}
@@ -276,7 +276,7 @@ func TestNoticesExpireAndAreForgotten(t *testing.T) {
 	if err := s.Commit(ctx, letter("l-2")); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := s.Parts().Notices.Next(ctx); err != nil || n.DeadLetterID != "l-2" {
+	if n, err := s.Parts().Notices.Next(ctx, time.Minute); err != nil || n.DeadLetterID != "l-2" {
 		t.Errorf("behind what is no notice: %+v, %v", n, err)
 	}
 }
@@ -338,7 +338,7 @@ func TestTheDLQQueueGetsSeveralConsumers(t *testing.T) {
 			if err := s.Commit(t.Context(), letter("after")); err != nil {
 				t.Fatal(err)
 			}
-			if n, err := s.Parts().Notices.Next(t.Context()); err != nil || n.DeadLetterID != "after" {
+			if n, err := s.Parts().Notices.Next(t.Context(), time.Minute); err != nil || n.DeadLetterID != "after" {
 				t.Errorf("%+v, %v", n, err)
 			}
 			if _, err := s.Parts().DeadLetters.DeadLetter(t.Context(), "before"); err != nil {

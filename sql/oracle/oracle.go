@@ -43,6 +43,7 @@ const (
 	Waiters          = 2  // receivers of a queue that wait in the database at the same time; of signals one
 	DefaultHeartbeat = 3 * time.Second
 	DefaultDeadAfter = 15 * time.Second
+	DefaultNotices   = 7 * 24 * time.Hour
 )
 
 // Options says how to open a store. DSN is required.
@@ -59,7 +60,7 @@ type Options struct {
 	Apart     bool          // a change is begun, written, sent and committed by calls of their own, not by one block
 	Heartbeat time.Duration // 0 = DefaultHeartbeat
 	DeadAfter time.Duration // without heartbeat a node is dead; 0 = DefaultDeadAfter
-	Notices   time.Duration // how long the notice of a dead letter waits in WF_DLQ_Q, in whole seconds; 0 = backend.NoticesKept, negative = none is sent
+	Notices   time.Duration // how long the notice of a dead letter waits in WF_DLQ_Q, rounded up to seconds; 0 = DefaultNotices, negative = none is sent
 	Log       *slog.Logger
 	Now       func() time.Time // this host's clock; nil = time.Now
 }
@@ -163,7 +164,7 @@ func (o Options) complete() (Options, error) {
 		o.DeadAfter = DefaultDeadAfter
 	}
 	if o.Notices == 0 {
-		o.Notices = backend.NoticesKept
+		o.Notices = DefaultNotices
 	}
 	if o.DeadAfter < 3*o.Heartbeat {
 		return o, problem.New(problem.Invalid, "store.options", "a node may not be dead after %s when its heart beats every %s", o.DeadAfter, o.Heartbeat)

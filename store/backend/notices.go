@@ -9,9 +9,10 @@ import (
 // makes it. The letter is the truth, and needs no notice: one may be lost, when it
 // expires or somebody removes it, and one may come again.
 type Notices interface {
-	// Next blocks until there is a notice that no node has told of, and returns the
-	// oldest. It stays until Told: callers at once get the same.
-	Next(ctx context.Context) (Notice, error)
+	// Next waits for a notice that no node has told of, and returns the oldest, or
+	// ErrNotFound when none has come in about that time. It stays until Told: callers
+	// at once get the same.
+	Next(ctx context.Context, wait time.Duration) (Notice, error)
 	// Told removes a notice; that it is gone is no error.
 	Told(ctx context.Context, n Notice) error
 }
@@ -29,6 +30,3 @@ type Notice struct {
 	Node         string    `json:"node,omitempty" db:"NODE"`
 	DiedAt       time.Time `json:"diedAtUtc" db:"DIED_ON_UTC"`
 }
-
-// NoticesKept is how long a notice waits for who has not read it.
-const NoticesKept = 7 * 24 * time.Hour

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -19,9 +20,9 @@ func dead(id string) store.Change {
 // told waits for the next notice, compares it, and has it told.
 func (k *testCase) told(s *opened, letter string) {
 	k.Helper()
-	n, err := s.Notices.Next(k.ctx)
+	n, err := s.Notices.Next(k.ctx, time.Minute)
 	k.ok(err)
-	again, err := s.Notices.Next(k.ctx)
+	again, err := s.Notices.Next(k.ctx, time.Minute)
 	k.ok(err)
 	equal(k, again, n)
 	ref := n.Ref
@@ -63,14 +64,16 @@ var noticeCases = map[string]func(*testCase){
 		k.ok(d.Release(k.ctx, nil))
 	},
 	"who waits for a notice hears of another node's letter": func(k *testCase) {
+		_, err := k.s.Notices.Next(k.ctx, 0)
+		k.is(err, store.ErrNotFound)
 		ctx, cancel := context.WithCancel(k.ctx)
 		cancel()
-		if _, err := k.s.Notices.Next(ctx); !errors.Is(err, context.Canceled) {
+		if _, err := k.s.Notices.Next(ctx, time.Minute); !errors.Is(err, context.Canceled) {
 			k.Fatalf("a wait that nobody has: %v", err)
 		}
 		heard := make(chan error, 1)
 		go func() {
-			n, err := k.s.Notices.Next(k.ctx)
+			n, err := k.s.Notices.Next(k.ctx, time.Minute)
 			if err == nil && n.DeadLetterID != "l1" {
 				err = errors.New("it is " + n.DeadLetterID)
 			}
@@ -84,7 +87,7 @@ var noticeCases = map[string]func(*testCase){
 		ended := make(chan error, 1)
 		b := k.open("node-b")
 		go func() {
-			_, err := b.Notices.Next(k.ctx)
+			_, err := b.Notices.Next(k.ctx, time.Minute)
 			ended <- err
 		}()
 		k.ok(b.Close())

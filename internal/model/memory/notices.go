@@ -5,15 +5,20 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Next implements backend.Notices.
-func (s *Store) Next(ctx context.Context) (backend.Notice, error) {
+func (s *Store) Next(ctx context.Context, wait time.Duration) (backend.Notice, error) {
+	until := time.Now().Add(wait)
 	for {
 		found, err := view(ctx, s, func(t *data) ([]backend.Notice, error) { return t.notices, nil })
 		if err != nil || len(found) > 0 {
 			return append(found, backend.Notice{})[0], err
+		}
+		if !time.Now().Before(until) {
+			return backend.Notice{}, store.ErrNotFound
 		}
 		again := time.NewTimer(10 * time.Millisecond)
 		select {
