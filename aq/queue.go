@@ -115,7 +115,7 @@ func (s *Session) taken(q Queue, m *Message, err error) (*Message, error) {
 func (s *Session) Remove(ctx context.Context, q Queue, id string) (bool, error) {
 	raw, err := hex.DecodeString(id)
 	if err != nil || len(raw) != len(godror.Message{}.MsgID) {
-		return false, problem.New(problem.Internal, "queue.message", "%.40q is no id of a message", id)
+		return false, fmt.Errorf("aq: remove from %s: %.40q is no id of a message", q.Name, id)
 	}
 	q.NoWait, q.Browse = true, false
 	queue, err := s.queue(ctx, q, s.deq)

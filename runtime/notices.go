@@ -54,8 +54,8 @@ func (m *noticeMetrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.told, m.failed}
 }
 
-// teller tells of dead letters.
-type teller struct {
+// deadLetterPublisher tells of dead letters.
+type deadLetterPublisher struct {
 	*jobs
 	done string // notice that was told of, and may be there still
 	last bool   // this node has the lock
@@ -66,7 +66,7 @@ func (j *jobs) tell(ctx context.Context) error {
 	if j.Store.Notices == nil || j.Store.Locks == nil {
 		return nil
 	}
-	t := &teller{jobs: j}
+	t := &deadLetterPublisher{jobs: j}
 	for failures := 0; ctx.Err() == nil; {
 		err := t.next(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -88,7 +88,7 @@ func (j *jobs) tell(ctx context.Context) error {
 }
 
 // next tells of the next dead letter, if one comes, or waits for the node that does.
-func (t *teller) next(ctx context.Context) error {
+func (t *deadLetterPublisher) next(ctx context.Context) error {
 	mine, err := t.Store.Locks.Lock(ctx, tellLock, tellTTL)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func queueLabel(queue string) string {
 
 // publish has the sink told. What it refuses for good is passed over: the next letter
 // may be as it likes.
-func (t *teller) publish(ctx context.Context, n *backend.Notice) error {
+func (t *deadLetterPublisher) publish(ctx context.Context, n *backend.Notice) error {
 	if !t.DeadLetterEvents {
 		return nil
 	}

@@ -108,9 +108,9 @@ func TestADeadLetterIsToldOfOnce(t *testing.T) {
 	})
 }
 
-// TestALetterWithoutANoticeIsALetter: one whose notice is lost is listed and replayed
+// TestADeadLetterWithoutANoticeIsOne: one whose notice is lost is listed and replayed
 // as any; one that nobody was told of when it was made is told of when a node comes.
-func TestALetterWithoutANoticeIsALetter(t *testing.T) {
+func TestADeadLetterWithoutANoticeIsOne(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place, sink := fresh(), &deadLetterSink{}

@@ -184,15 +184,21 @@ func (c *Client) Complete(ctx context.Context, id string, r CompleteRequest) (Ta
 	return out, err
 }
 
-// DeadLetters lists dead letters, newest first.
-func (c *Client) DeadLetters(ctx context.Context, queue, reason, instanceID string, l List) (Page[DeadLetter], error) {
-	return get[Page[DeadLetter]](ctx, c, deadLetters, l.in(values("queue", queue, "reason", reason, "instance", instanceID)))
+// DeadLetterQuery selects dead letters.
+type DeadLetterQuery struct {
+	Queue, Reason, InstanceID string
+	Wait                      time.Duration // the answer comes when the newest is not the Known, or after this, at most 60 s
+	Known                     string        // id of the newest dead letter that the caller knows; "" = none
+	List
 }
 
-// AwaitDeadLetters lists dead letters, newest first, when the newest is not the known
-// one ("" = none is known), or after d, which is at most 60 s.
-func (c *Client) AwaitDeadLetters(ctx context.Context, queue, reason, instanceID, known string, d time.Duration) (Page[DeadLetter], error) {
-	return get[Page[DeadLetter]](ctx, c, deadLetters, values("queue", queue, "reason", reason, "instance", instanceID, "known", known, "wait", d.String(), "limit", "500"))
+// DeadLetters lists dead letters, newest first, or waits for another.
+func (c *Client) DeadLetters(ctx context.Context, q DeadLetterQuery) (Page[DeadLetter], error) {
+	v := values("queue", q.Queue, "reason", q.Reason, "instance", q.InstanceID, "known", q.Known)
+	if q.Wait > 0 {
+		v.Set("wait", q.Wait.String())
+	}
+	return get[Page[DeadLetter]](ctx, c, deadLetters, q.List.in(v))
 }
 
 // DeadLetter returns one dead letter.

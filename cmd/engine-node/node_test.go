@@ -199,7 +199,7 @@ func TestDeadLettersTravelByteForByte(t *testing.T) {
 	}
 	var id string
 	for w := new(await.Wait); id == ""; {
-		p, err := c.DeadLetters(ctx, "signal", "signal.not-utf8", "", client.List{})
+		p, err := c.DeadLetters(ctx, client.DeadLetterQuery{Queue: "signal", Reason: "signal.not-utf8"})
 		if err != nil || !w.Again(time.Millisecond, len(p.Items)) {
 			t.Fatalf("%+v %v", p, err)
 		}

@@ -135,14 +135,13 @@ func (a *app) worked(t client.TaskDetail, err error, what string) error {
 }
 
 func deadLettersCommand(a *app) *cobra.Command {
-	var l client.List
-	var queue, reason, instance string
+	var q client.DeadLetterQuery
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List dead letters, newest first",
 		Args:  cobra.NoArgs,
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
-			p, err := c.DeadLetters(ctx, queue, reason, instance, l)
+			p, err := c.DeadLetters(ctx, q)
 			if err != nil || a.json {
 				return a.page.orPrint(p, err)
 			}
@@ -153,11 +152,8 @@ func deadLettersCommand(a *app) *cobra.Command {
 			return t.end(len(p.Items), p.Next, "no dead letter")
 		}),
 	}
-	f := list.Flags()
-	f.StringVar(&queue, "queue", "", "only of this queue: signal, schedule, command")
-	f.StringVar(&reason, "reason", "", "only with this code")
-	f.StringVar(&instance, "instance", "", "only of this instance")
-	listFlags(list, &l)
+	deadLetterFlags(list.Flags(), &q)
+	listFlags(list, &q.List)
 	show := &cobra.Command{
 		Use:   "show LETTER",
 		Short: "Show a dead letter and its envelope",
@@ -170,7 +166,7 @@ func deadLettersCommand(a *app) *cobra.Command {
 			return a.page.showDeadLetter(d)
 		}),
 	}
-	return group("dlq", "Work on dead letters", list, watchLettersCommand(a), show,
+	return group("dlq", "Work on dead letters", list, watchDeadLettersCommand(a), show,
 		deadLetterCommand(a, "replay", "Send a dead letter to its queue again", (*client.Client).Replay),
 		deadLetterCommand(a, "discard", "Remove a dead letter for good", (*client.Client).Discard))
 }

@@ -111,8 +111,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 			Steps: c.Limits.Steps, FanOut: c.Limits.FanOut, Items: c.Limits.Items,
 			Expression: jq.Limits{Steps: c.Limits.ExpressionSteps, Bytes: c.Limits.ExpressionBytes},
 		},
-		RetentionEvery: c.Retention.Interval, ReconcileEvery: c.Reconcile.Interval, ReconcileGrace: c.Reconcile.Grace, EventTTL: c.Events.TTL, Lifecycle: c.Events.Lifecycle,
-		DeadLetterEvents: c.Events.DeadLetters,
+		RetentionEvery: c.Retention.Interval, ReconcileEvery: c.Reconcile.Interval, ReconcileGrace: c.Reconcile.Grace, EventTTL: c.Events.TTL, Lifecycle: c.Events.Lifecycle, DeadLetterEvents: c.Events.DeadLetters,
 	}
 	if c.Retry.Max == 0 {
 		rc.RetryMax = -1 // zero means the default there, none here

@@ -30,7 +30,7 @@ owner_scripts=(
 )
 
 # Codes that say that an object is there already, and the line that follows one.
-harmless='ORA-(00955|01408|01430|01920|01921|02260|02261|02275|24001|24006|06512)'
+harmless='ORA-(00955|01408|01430|01920|01921|02260|02261|02275|24001|24006|24034|06512)'
 
 # secret prints a password that SQL*Plus can be given in quotes.
 secret() {

@@ -120,7 +120,7 @@ func (s receivers) discardLost(ctx context.Context, session *aq.Session, name st
 	if err := execute(ctx, session, w, false); err != nil {
 		return err
 	}
-	s.unsent(w)
+	unsent(s.log, w)
 	return commit(session)
 }
 

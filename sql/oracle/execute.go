@@ -243,7 +243,7 @@ func (s *Store) Commit(ctx context.Context, c store.Change) error {
 	}
 	err = change(ctx, s, wholeOf(w), func(session *aq.Session) error { return execute(ctx, session, w, false) })
 	if err == nil {
-		s.unsent(w)
+		unsent(s.log, w)
 	}
 	return wrap("commit", err)
 }

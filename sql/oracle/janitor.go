@@ -72,7 +72,7 @@ func (s janitor) moveExpired(ctx context.Context, name store.Queue, q aq.Queue) 
 		if c != nil {
 			w.add(nil, "payload_delete", c.ID)
 		}
-		defer s.unsent(w)
+		defer unsent(s.log, w)
 		return execute(ctx, session, w, false)
 	})
 	return moved && err == nil, err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -67,7 +68,7 @@ func (s planner) notice(w *work, l *projections.DeadLetter) {
 		}
 	}
 	o := op{block: noticeBlock, code: new(int64)}
-	o.args = []any{within(l.Reason, aq.MaxNote), priorityUsual, int64((s.o.Notices + time.Second - 1) / time.Second), s.noticeQueue().Name, body, sql.Out{Dest: o.code}}
+	o.args = []any{within(l.Reason, aq.MaxNote), priorityUsual, int64((s.o.Notices + time.Second - 1) / time.Second), noticeQueue(s.schema).Name, body, sql.Out{Dest: o.code}}
 	w.ops = append(w.ops, o)
 }
 
@@ -75,16 +76,16 @@ func (s planner) notice(w *work, l *projections.DeadLetter) {
 const priorityUsual = 5
 
 // unsent says in the log which letters were written without their notice.
-func (s *Store) unsent(w *work) {
+func unsent(log *slog.Logger, w *work) {
 	for i := range w.ops {
 		if code := w.ops[i].code; code != nil && *code != 0 {
-			s.log.Error("oracle: a dead letter has no notice: the queue does not take it", "queue", noticeObject+"_Q", "error", fmt.Sprintf("ORA-%05d", -*code))
+			log.Error("oracle: a dead letter has no notice: the queue does not take it", "queue", noticeObject+"_Q", "error", fmt.Sprintf("ORA-%05d", -*code))
 		}
 	}
 }
 
-func (s *Store) noticeQueue() aq.Queue {
-	return aq.Queue{Name: s.schema + "." + noticeObject + "_Q", Table: s.schema + "." + noticeObject + "_QTAB", Consumer: noticeNodes}
+func noticeQueue(schema string) aq.Queue {
+	return aq.Queue{Name: schema + "." + noticeObject + "_Q", Table: schema + "." + noticeObject + "_QTAB", Consumer: noticeNodes}
 }
 
 // notices implements backend.Notices.
@@ -116,7 +117,7 @@ func (s notices) next(ctx context.Context, until time.Time) (n backend.Notice, e
 		return n, err
 	}
 	defer s.pool.giveBack(session)
-	q := s.noticeQueue()
+	q := noticeQueue(s.schema)
 	q.Browse = true
 	for ctx.Err() == nil {
 		if err := s.pool.begin(ctx, session); err != nil {
@@ -137,7 +138,7 @@ func (s notices) next(ctx context.Context, until time.Time) (n backend.Notice, e
 			return n, nil
 		}
 		s.log.Warn("oracle: a message of the DLQ queue is no notice, and is removed", "message", raw.ID)
-		if _, err := session.Remove(ctx, s.noticeQueue(), raw.ID); err != nil {
+		if _, err := session.Remove(ctx, noticeQueue(s.schema), raw.ID); err != nil {
 			return n, err
 		}
 		if err := commit(session); err != nil {
@@ -154,7 +155,7 @@ func (s notices) Told(ctx context.Context, n backend.Notice) error {
 	}
 	defer s.leave()
 	return wrap("notice "+n.Ref, change(ctx, s.Store, nil, func(session *aq.Session) error {
-		_, err := session.Remove(ctx, s.noticeQueue(), n.Ref)
+		_, err := session.Remove(ctx, noticeQueue(s.schema), n.Ref)
 		return err
 	}))
 }

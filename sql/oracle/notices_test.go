@@ -19,7 +19,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
-func letter(id string) store.Change {
+func deadLetterOf(id string) store.Change {
 	return store.Change{DeadLetter: &projections.DeadLetter{ID: id, Queue: "signal", InstanceID: "a", Reason: "signal.foreign", Envelope: []byte(id), DiedAt: time.Now()}}
 }
 
@@ -88,7 +88,7 @@ func readNotice(ctx context.Context, db *sql.DB, queue, consumer string, wait ti
 
 // An application, and a tool of an operator with nothing but his role, each hear of
 // every letter, once, by the commit that makes it, and of none that was rolled back.
-func TestAnApplicationHearsOfADeadLetterInItsCommit(t *testing.T) {
+func TestANoticeComesByTheCommitOfItsDeadLetter(t *testing.T) {
 	t.Parallel()
 	a := installApart(t)
 	s := opened(t, Options{DSN: a.d.UserDSN(a.runtime), Schema: a.owner, Node: "n", Notices: time.Hour})
@@ -97,22 +97,22 @@ func TestAnApplicationHearsOfADeadLetterInItsCommit(t *testing.T) {
 	subscribe(t, owner, "OPS")
 	a.run(t, a.owner, "GRANT AQUEDUCT_OPERATOR TO "+a.application)
 	tool := a.open(t, a.application)
-	type heard struct {
+	type got struct {
 		n   backend.Notice
 		m   godror.Message
 		err error
 	}
-	ch := make(chan heard, 1)
+	ch := make(chan got, 1)
 	go func() {
 		n, m, err := readNotice(t.Context(), tool, a.owner+".WF_DLQ_Q", "SHOP", 30*time.Second)
-		ch <- heard{n, m, err}
+		ch <- got{n, m, err}
 	}()
-	refused := letter("l-never")
+	refused := deadLetterOf("l-never")
 	refused.Claims = []store.Claim{{InstanceID: "nobody", Position: 1, Owner: "n"}}
 	if err := s.Commit(t.Context(), refused); err == nil {
 		t.Fatal("the change is refused")
 	}
-	if err := s.Commit(t.Context(), letter("l-1")); err != nil {
+	if err := s.Commit(t.Context(), deadLetterOf("l-1")); err != nil {
 		t.Fatal(err)
 	}
 	h := <-ch
@@ -137,12 +137,12 @@ func TestANoticeCostsNoRoundTrip(t *testing.T) {
 	calls := func(notices time.Duration) int64 {
 		s := opened(t, Options{DSN: fresh(t), Node: "n", Notices: notices})
 		for range 2 { // the second on a connection that is known to live
-			if err := s.Commit(t.Context(), letter("l"+time.Now().String())); err != nil {
+			if err := s.Commit(t.Context(), deadLetterOf("l"+time.Now().String())); err != nil {
 				t.Fatal(err)
 			}
 		}
 		before := s.Calls()
-		if err := s.Commit(t.Context(), letter("l")); err != nil {
+		if err := s.Commit(t.Context(), deadLetterOf("l")); err != nil {
 			t.Fatal(err)
 		}
 		return s.Calls() - before
@@ -154,7 +154,7 @@ func TestANoticeCostsNoRoundTrip(t *testing.T) {
 
 // A letter is written whatever is wrong with the queue of notices, and so are those
 // that the database itself has given up.
-func TestALetterNeedsNoNotice(t *testing.T) {
+func TestADeadLetterNeedsNoNotice(t *testing.T) {
 	t.Parallel()
 	d := standIn(t)
 	log := &texts{}
@@ -168,7 +168,7 @@ func TestALetterNeedsNoNotice(t *testing.T) {
 	}
 	written := func(id, code string) {
 		t.Helper()
-		if err := s.Commit(t.Context(), letter(id)); err != nil {
+		if err := s.Commit(t.Context(), deadLetterOf(id)); err != nil {
 			t.Fatalf("%s: %v", id, err)
 		}
 		if err := s.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte(id)}}}); err != nil {
@@ -178,7 +178,7 @@ func TestALetterNeedsNoNotice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Commit(t.Context(), letter(id+"-2")); err != nil {
+		if err := m.Commit(t.Context(), deadLetterOf(id+"-2")); err != nil {
 			t.Fatalf("%s: %v", id, err)
 		}
 		if _, err := s.Parts().DeadLetters.DeadLetter(t.Context(), id+"-2"); err != nil {
@@ -198,7 +198,7 @@ func TestALetterNeedsNoNotice(t *testing.T) {
 }
 
 // What the database gives up, and what has lost its payload, has a notice as any.
-func TestLettersOfTheDatabaseHaveNotices(t *testing.T) {
+func TestDeadLettersOfTheDatabaseHaveNotices(t *testing.T) {
 	t.Parallel()
 	d := standIn(t)
 	s := opened(t, Options{DSN: d.DSN(), Node: "n"})
@@ -244,7 +244,7 @@ func TestNoticesExpireAndAreForgotten(t *testing.T) {
 	ctx := t.Context()
 	db := connected(t, d.DSN())
 	subscribe(t, db, "OPS")
-	if err := s.Commit(ctx, letter("l-1")); err != nil {
+	if err := s.Commit(ctx, deadLetterOf("l-1")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Postgres(ctx, "UPDATE ocisim.aq_msg SET expire_at = expire_at - interval '2s'; SELECT ocisim.aq_sweep(NULL)"); err != nil {
@@ -273,7 +273,7 @@ func TestNoticesExpireAndAreForgotten(t *testing.T) {
 	if _, err := d.Postgres(ctx, "SELECT set_config('search_path', 'app,ocisim,pg_catalog', false); SELECT ocisim.aq_enq('APP.WF_DLQ_Q', '\\x01020304050607080910111213141516', NULL, 1, 0, -1, NULL, NULL, 'rubbish')"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Commit(ctx, letter("l-2")); err != nil {
+	if err := s.Commit(ctx, deadLetterOf("l-2")); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := s.Parts().Notices.Next(ctx, time.Minute); err != nil || n.DeadLetterID != "l-2" {
@@ -314,7 +314,7 @@ func TestTheDLQQueueGetsSeveralConsumers(t *testing.T) {
 			t.Parallel()
 			a := installApart(t)
 			s := opened(t, Options{DSN: a.d.UserDSN(a.runtime), Schema: a.owner, Node: "n"})
-			if err := s.Commit(t.Context(), letter("before")); err != nil {
+			if err := s.Commit(t.Context(), deadLetterOf("before")); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Close(); err != nil {
@@ -335,7 +335,7 @@ func TestTheDLQQueueGetsSeveralConsumers(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = opened(t, Options{DSN: a.d.UserDSN(a.runtime), Schema: a.owner, Node: "n"})
-			if err := s.Commit(t.Context(), letter("after")); err != nil {
+			if err := s.Commit(t.Context(), deadLetterOf("after")); err != nil {
 				t.Fatal(err)
 			}
 			if n, err := s.Parts().Notices.Next(t.Context(), time.Minute); err != nil || n.DeadLetterID != "after" {

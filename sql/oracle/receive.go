@@ -332,7 +332,7 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 	}
 	switch a := actOf(err); {
 	case err == nil:
-		d.s.unsent(work)
+		unsent(d.s.log, work)
 		d.pass.passed()
 		d.end()
 		return nil

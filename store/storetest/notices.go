@@ -18,7 +18,7 @@ func dead(id string) store.Change {
 }
 
 // told waits for the next notice, compares it, and has it told.
-func (k *testCase) told(s *opened, letter string) {
+func (k *testCase) told(s *opened, deadLetter string) {
 	k.Helper()
 	n, err := s.Notices.Next(k.ctx, time.Minute)
 	k.ok(err)
@@ -28,7 +28,7 @@ func (k *testCase) told(s *opened, letter string) {
 	ref := n.Ref
 	n.Ref = ""
 	equal(k, n, backend.Notice{
-		DeadLetterID: letter, Queue: "signal", InstanceID: "a", Reason: "signal.foreign", Detail: "Ω", Attempts: 2, Node: "node-a", DiedAt: at,
+		DeadLetterID: deadLetter, Queue: "signal", InstanceID: "a", Reason: "signal.foreign", Detail: "Ω", Attempts: 2, Node: "node-a", DiedAt: at,
 	})
 	n.Ref = ref
 	k.ok(s.Notices.Told(k.ctx, n))
@@ -71,17 +71,17 @@ var noticeCases = map[string]func(*testCase){
 		if _, err := k.s.Notices.Next(ctx, time.Minute); !errors.Is(err, context.Canceled) {
 			k.Fatalf("a wait that nobody has: %v", err)
 		}
-		heard := make(chan error, 1)
+		got := make(chan error, 1)
 		go func() {
 			n, err := k.s.Notices.Next(k.ctx, time.Minute)
 			if err == nil && n.DeadLetterID != "l1" {
 				err = errors.New("it is " + n.DeadLetterID)
 			}
-			heard <- err
+			got <- err
 		}()
 		b := k.open("node-b")
 		k.ok(b.Writer.Commit(k.ctx, dead("l1")))
-		k.ok(<-heard)
+		k.ok(<-got)
 	},
 	"a wait for a notice ends with the store": func(k *testCase) {
 		ended := make(chan error, 1)

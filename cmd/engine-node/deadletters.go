@@ -4,23 +4,26 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
-// lettersWait is how long one request waits for a dead letter.
-const lettersWait = 30 * time.Second
+// deadLettersWait is how long one request waits for a dead letter.
+const deadLettersWait = 30 * time.Second
 
-// letterSlack is by how much a dead letter may be older than one that came before it:
+// deadLetterSlack is by how much a dead letter may be older than one that came before it:
 // what was made first need not be committed first, and clocks of nodes differ.
-const letterSlack = time.Minute
+const deadLetterSlack = time.Minute
 
-// letterFeed tells new dead letters from those that were there.
-type letterFeed struct {
+// deadLetterFeed tells new dead letters from those that were there.
+type deadLetterFeed struct {
 	begun bool
 	since time.Time // older ones are not new
 	seen  map[string]time.Time
@@ -29,7 +32,7 @@ type letterFeed struct {
 
 // fresh are those of a list, newest first, that are new, the oldest first. What is
 // there at first is not.
-func (f *letterFeed) fresh(list []client.DeadLetter) []client.DeadLetter {
+func (f *deadLetterFeed) fresh(list []client.DeadLetter) []client.DeadLetter {
 	f.known = ""
 	if len(list) > 0 {
 		f.known = list[0].ID
@@ -40,7 +43,7 @@ func (f *letterFeed) fresh(list []client.DeadLetter) []client.DeadLetter {
 			fresh = append(fresh, d)
 		}
 		f.seen[d.ID] = d.DiedAt
-		if s := d.DiedAt.Add(-letterSlack); s.After(f.since) {
+		if s := d.DiedAt.Add(-deadLetterSlack); s.After(f.since) {
 			f.since = s
 		}
 	}
@@ -53,8 +56,8 @@ func (f *letterFeed) fresh(list []client.DeadLetter) []client.DeadLetter {
 	return fresh
 }
 
-func watchLettersCommand(a *app) *cobra.Command {
-	var queue, reason, instance string
+func watchDeadLettersCommand(a *app) *cobra.Command {
+	var q client.DeadLetterQuery
 	var count int
 	c := &cobra.Command{
 		Use:   "watch",
@@ -64,21 +67,24 @@ as --count have come. What was there before is not printed: dlq list shows it. W
 each is a line.`,
 		Args: cobra.NoArgs,
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
-			p, err := c.DeadLetters(ctx, queue, reason, instance, client.List{Limit: 500})
+			q.Limit = projections.MaxLimit
+			p, err := c.DeadLetters(ctx, q)
 			if err != nil {
 				return err
 			}
-			f := &letterFeed{seen: map[string]time.Time{}}
+			q.Wait = deadLettersWait
+			f := &deadLetterFeed{seen: map[string]time.Time{}}
 			f.fresh(p.Items)
 			for n := 0; ; {
-				if p, err = c.AwaitDeadLetters(ctx, queue, reason, instance, f.known, lettersWait); err != nil {
+				q.Known = f.known
+				if p, err = c.DeadLetters(ctx, q); err != nil {
 					if ctx.Err() != nil {
 						return nil // it was interrupted
 					}
 					return err
 				}
 				for _, d := range f.fresh(p.Items) {
-					if err := a.printLetter(d); err != nil {
+					if err := printDeadLetter(a.page.out, d, a.json); err != nil {
 						return err
 					}
 					if n++; n == count {
@@ -89,22 +95,27 @@ each is a line.`,
 		}),
 	}
 	flags := c.Flags()
-	flags.StringVar(&queue, "queue", "", "only of this queue: signal, schedule, command")
-	flags.StringVar(&reason, "reason", "", "only with this code")
-	flags.StringVar(&instance, "instance", "", "only of this instance")
+	deadLetterFlags(flags, &q)
 	flags.IntVar(&count, "count", 0, "end after so many; 0 = never")
 	return c
 }
 
-func (a *app) printLetter(d client.DeadLetter) error {
-	if a.json {
+func printDeadLetter(out io.Writer, d client.DeadLetter, asJSON bool) error {
+	if asJSON {
 		line, err := json.Marshal(d)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(a.page.out, "%s\n", line)
+		_, err = fmt.Fprintf(out, "%s\n", line)
 		return err
 	}
-	_, err := fmt.Fprintf(a.page.out, "%s  %s  %s  %s  %s\n", d.DiedAt.UTC().Format(time.RFC3339), d.ID, d.Queue, d.Reason, d.InstanceID)
+	_, err := fmt.Fprintf(out, "%s  %s  %s  %s  %s\n", d.DiedAt.UTC().Format(time.RFC3339), d.ID, d.Queue, d.Reason, d.InstanceID)
 	return err
+}
+
+// deadLetterFlags say which dead letters are meant.
+func deadLetterFlags(f *pflag.FlagSet, q *client.DeadLetterQuery) {
+	f.StringVar(&q.Queue, "queue", "", "only of this queue: signal, schedule, command")
+	f.StringVar(&q.Reason, "reason", "", "only with this code")
+	f.StringVar(&q.InstanceID, "instance", "", "only of this instance")
 }

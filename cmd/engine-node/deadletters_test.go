@@ -11,7 +11,7 @@ import (
 
 // A feed has each dead letter that comes once, one that was committed late too, and
 // none that was there before, whatever is discarded meanwhile.
-func TestAFeedHasEachNewLetterOnce(t *testing.T) {
+func TestAFeedHasEachNewDeadLetterOnce(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	page := func(ids string) []client.DeadLetter {
@@ -21,7 +21,7 @@ func TestAFeedHasEachNewLetterOnce(t *testing.T) {
 		}
 		return list
 	}
-	f := &letterFeed{seen: map[string]time.Time{}}
+	f := &deadLetterFeed{seen: map[string]time.Time{}}
 	old := client.DeadLetter{ID: "old", DiedAt: at.Add(-time.Hour)}
 	for i, step := range []struct {
 		list []client.DeadLetter
