@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 		os.Exit(crashChild(drive, flowDocument, crashChildDocument))
 	case "trigger":
 		os.Exit(crashChild(driveTriggers, crashLifecycle))
+	case "notices":
+		os.Exit(noticesChild())
 	case "chaos":
 		os.Exit(chaosChild())
 	case "pays":

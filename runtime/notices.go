@@ -22,7 +22,7 @@ import (
 
 const (
 	tellLock  = "notices"
-	tellTTL   = time.Minute
+	tellTTL   = 20 * time.Second
 	tellWait  = tellTTL / 2 // for a notice, or for another node to end
 	tellLeave = 5 * time.Second
 )

@@ -4,7 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,5 +151,101 @@ func TestADeadLetterWithoutANoticeIsOne(t *testing.T) {
 			t.Error(err)
 		}
 		eventually(t, "it dies again", func() bool { return len(sink.taken()) == 2 })
+	})
+}
+
+// failNotices counts the removal of a notice as a durable operation.
+type failNotices struct {
+	backend.Notices
+	f *failpoint
+}
+
+func (n failNotices) Told(ctx context.Context, notice backend.Notice) error {
+	return n.f.around(func() error { return n.Notices.Told(ctx, notice) })
+}
+
+// noticesChild is a node that works until every notice is told of, or until its
+// failpoint. It prints how many durable operations it made.
+func noticesChild() int {
+	at, _ := strconv.ParseInt(os.Getenv("AQUEDUCT_TEST_AT"), 10, 64)
+	var count atomic.Int64
+	f := &failpoint{count: &count, at: at, after: os.Getenv("AQUEDUCT_TEST_AFTER") != "", place: os.Getenv("AQUEDUCT_TEST_FILE")}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	n, err := openSet(ctx, f.place, func(c *runtime.Config) {
+		c.DeadLetterEvents = true
+		c.Store = f.wraps(c.Store)
+		c.Store.Notices = failNotices{c.Store.Notices, f}
+	}, outside(os.Getenv("AQUEDUCT_TEST_URL")))
+	for told := false; err == nil && !told; {
+		var page backend.Page[projections.DeadLetter]
+		if page, err = n.store.DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{}); err == nil && len(page.Items) > 0 {
+			_, err = n.store.Notices.Next(ctx, 0)
+			if told = errors.Is(err, store.ErrNotFound); told {
+				err = nil
+			}
+		}
+	}
+	if err == nil {
+		err = n.close()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "child:", err)
+		return 1
+	}
+	fmt.Println(count.Load())
+	return 0
+}
+
+// TestADeadLetterIsToldOfThroughEachCrash stops a process before and after each of its
+// durable operations: there is one letter, the sink is told of it, each time under the
+// same key, and no notice is left.
+func TestADeadLetterIsToldOfThroughEachCrash(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		run := func(t *testing.T, child func(place, url string) int64) (operations int64) {
+			place, w := fresh(), &world{effects: map[string]string{}}
+			srv := httptest.NewServer(w)
+			defer srv.Close()
+			send := func(change store.Change) *testdb.Database {
+				st, err := testdb.Open(t.Context(), place)
+				if err == nil {
+					err = st.Writer.Commit(t.Context(), change)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return st
+			}
+			if err := send(store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("no envelope")}}}).Close(); err != nil {
+				t.Fatal(err)
+			}
+			operations = child(place, srv.URL)
+			st := send(store.Change{})
+			defer st.Close()
+			page, err := st.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{})
+			if err != nil || len(page.Items) != 1 || len(w.effects) != 1 {
+				t.Errorf("%d letters, %v, the sink: %s", len(page.Items), err, w)
+			}
+			if n, err := st.Notices.Next(t.Context(), 0); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("a notice is left: %+v, %v", n, err)
+			}
+			return operations
+		}
+		operations := run(t, func(place, url string) int64 { return runToEnd(t, "notices", place, url) })
+		if operations < 2 {
+			t.Fatalf("%d operations", operations)
+		}
+		for k := int64(1); k <= operations; k++ {
+			for _, after := range []string{"", "1"} {
+				t.Run(fmt.Sprintf("%d%s", k, after), func(t *testing.T) {
+					t.Parallel()
+					run(t, func(place, url string) int64 {
+						killed(t, "notices", place, url, k, after)
+						return runToEnd(t, "notices", place, url)
+					})
+				})
+			}
+		}
 	})
 }

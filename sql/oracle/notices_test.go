@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -351,4 +353,70 @@ func TestTheDLQQueueGetsSeveralConsumers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Every client call of a commit that makes a dead letter fails, in each way: there are
+// as many notices as letters, of the same.
+func TestADeadLetterAndItsNoticeAreOneCommit(t *testing.T) {
+	t.Parallel()
+	for _, apart := range []bool{false, true} {
+		s := opened(t, Options{DSN: standIn(t).DSN(), Node: "n", Apart: apart})
+		made := 0
+		for _, action := range []string{"error=1555", "error_after=1013", "cut", "cut_after", "error_after=3113"} {
+			for k := 1; k <= 8; k++ {
+				diesUnderFault(t, s, action, k)
+				made++
+			}
+		}
+		var letters, told []string
+		page, err := s.Parts().DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{Limit: projections.MaxLimit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range page.Items {
+			letters = append(letters, l.ID)
+		}
+		for range letters {
+			n, err := s.Parts().Notices.Next(t.Context(), time.Minute)
+			if err == nil {
+				err = s.Parts().Notices.Told(t.Context(), n)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			told = append(told, n.DeadLetterID)
+		}
+		slices.Sort(letters)
+		slices.Sort(told)
+		if len(letters) != made || !slices.Equal(letters, told) {
+			t.Errorf("%d letters of %d, %q; told %q", len(letters), made, letters, told)
+		}
+		if n, err := s.Parts().Notices.Next(t.Context(), 0); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a notice without a letter: %+v, %v", n, err)
+		}
+	}
+}
+
+// diesUnderFault makes a dead letter of a message, on sessions of which the next fails.
+func diesUnderFault(t *testing.T, s *Store, action string, k int) {
+	t.Helper()
+	if err := s.Commit(t.Context(), store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte("go")}}}); err != nil {
+		t.Fatal(action, k, err)
+	}
+	arm(t, s, action, k)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for messages(t, s) > 0 {
+		d, err := s.Receive(ctx, store.Signals, nil)
+		if ctx.Err() != nil {
+			t.Fatal(action, k, err)
+		}
+		if err != nil {
+			continue
+		}
+		if err := d.Commit(ctx, deadLetterOf(fmt.Sprintf("%s-%d", action, k))); err != nil && !errors.Is(err, store.ErrLost) && !errors.Is(err, store.ErrUnknown) {
+			release(ctx, d, err)
+		}
+	}
+	s.pool.dropIdle()
 }
