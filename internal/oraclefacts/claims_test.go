@@ -261,6 +261,19 @@ func exceptions(r *rig) {
 	s, e := r.session("Q"), r.session("AQ$_QT_E")
 	s.send("a", time.Second, 0)
 	s.commit()
+	r.expires(func() bool {
+		m := e.take()
+		if m != nil && string(m.Raw) != "a" {
+			r.Errorf("%q came", m.Raw)
+		}
+		e.commit()
+		return m != nil
+	})
+}
+
+// expires waits until what has expired is there.
+func (r *rig) expires(there func() bool) {
+	r.Helper()
 	begun := time.Now()
 	for time.Since(begun) < 5*time.Minute {
 		time.Sleep(100 * time.Millisecond)
@@ -268,11 +281,7 @@ func exceptions(r *rig) {
 			_, err := r.there.Postgres(r.Context(), "select ocisim.aq_sweep(null)")
 			r.must(err)
 		}
-		if m := e.take(); m != nil {
-			e.commit()
-			if string(m.Raw) != "a" {
-				r.Errorf("%q came", m.Raw)
-			}
+		if there() {
 			r.note("there after %.1f s", time.Since(begun).Seconds())
 			return
 		}

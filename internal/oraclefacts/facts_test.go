@@ -43,6 +43,7 @@ var facts = []fact{
 	{claim: "INSERT ... SELECT takes a bind of 2,000 bytes; what it does with longer ones, also in a block, is printed", run: longBinds},
 	{claim: "two engines race for one instance and lose nothing", where: "internal/cluster: TestCluster, AQUEDUCT_CLUSTER_SECONDS=600"},
 	{claim: "expired messages come out of the exception queue", run: exceptions},
+	{claim: "each subscriber gets a message once; without one, none is sent (ORA-24033); what is browsed is removed by its id; what expires lies in the exception queue once, for nobody", run: subscribers},
 	{claim: "memory of the client library stays flat over many messages", run: memory},
 	{claim: "whether a SELECT FOR UPDATE outside a transaction is committed at once; the store has none", run: autocommit, real: "the stand-in does not commit it"},
 	{claim: "a block consumes what was dequeued before it when it ends with COMMIT, and not when it fails; the next dequeue needs no new transaction of the driver", run: blockCommits},

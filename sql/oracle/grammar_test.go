@@ -13,8 +13,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
 // Every statement, block and script is parsed with a grammar of Oracle's
@@ -120,11 +122,16 @@ func everything(t *testing.T) []parsed {
 		sends: []batch{{list: []aq.Send{{Body: []byte("a"), Priority: 5}}}},
 	})
 	list = append(list, parsed{Name: "block that sends and commits", Text: all.text})
+	notice := &work{}
+	planner{&Store{o: Options{Notices: time.Hour}}}.deadLetter(notice, nil, projections.DeadLetter{})
+	list = append(list, parsed{Name: "block with a notice", Text: wholeOf(notice).text})
 	variable := regexp.MustCompile(`&(\w+)`)
 	names, err := fs.Glob(scripts, "schema/*.sql")
-	if err != nil {
-		t.Fatal(err)
+	upgrades, errUpgrades := fs.Glob(scripts, "schema/upgrade/*.sql")
+	if err != nil || errUpgrades != nil {
+		t.Fatal(err, errUpgrades)
 	}
+	names = append(names, upgrades...)
 	needed := map[string]bool{}
 	for _, name := range names {
 		raw, err := scripts.ReadFile(name)
