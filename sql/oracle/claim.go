@@ -113,7 +113,7 @@ func redeem(ctx context.Context, session *aq.Session, raw *aq.Message) (*aq.Mess
 func (s receivers) discardLost(ctx context.Context, session *aq.Session, name store.Queue, raw *aq.Message, cause error) error {
 	s.log.Error("oracle: a message without its payload is a dead letter now", "queue", name, "message", raw.ID, "error", cause)
 	w := &work{}
-	planner{s.Store}.deadLetter(w, nil, projections.DeadLetter{
+	planner(s).deadLetter(w, nil, projections.DeadLetter{
 		ID: raw.ID, Queue: string(name), Envelope: raw.Body, Reason: ReasonClaimLost, Detail: cause.Error(), Attempts: raw.Rollbacks,
 		Node: s.o.Node, EnqueuedAt: raw.EnqueuedAt, DiedAt: s.clock.now(),
 	})

@@ -65,7 +65,7 @@ func (s janitor) moveExpired(ctx context.Context, name store.Queue, q aq.Queue) 
 		}
 		m := message(name, whole)
 		w := &work{}
-		planner{s.Store}.deadLetter(w, nil, projections.DeadLetter{
+		planner(s).deadLetter(w, nil, projections.DeadLetter{
 			ID: m.ID, Queue: string(name), InstanceID: instanceIn(m.Body), Envelope: m.Body, Reason: ReasonExpired,
 			Detail: detail, Attempts: raw.Rollbacks, Node: s.o.Node, EnqueuedAt: m.EnqueuedAt, DiedAt: s.clock.now(),
 		})

@@ -361,22 +361,22 @@ func TestADeadLetterAndItsNoticeAreOneCommit(t *testing.T) {
 	t.Parallel()
 	for _, apart := range []bool{false, true} {
 		s := opened(t, Options{DSN: standIn(t).DSN(), Node: "n", Apart: apart})
-		made := 0
+		count := 0
 		for _, action := range []string{"error=1555", "error_after=1013", "cut", "cut_after", "error_after=3113"} {
 			for k := 1; k <= 8; k++ {
 				diesUnderFault(t, s, action, k)
-				made++
+				count++
 			}
 		}
-		var letters, told []string
+		var made, told []string
 		page, err := s.Parts().DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{Limit: projections.MaxLimit})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, l := range page.Items {
-			letters = append(letters, l.ID)
+			made = append(made, l.ID)
 		}
-		for range letters {
+		for range made {
 			n, err := s.Parts().Notices.Next(t.Context(), time.Minute)
 			if err == nil {
 				err = s.Parts().Notices.Told(t.Context(), n)
@@ -386,10 +386,10 @@ func TestADeadLetterAndItsNoticeAreOneCommit(t *testing.T) {
 			}
 			told = append(told, n.DeadLetterID)
 		}
-		slices.Sort(letters)
+		slices.Sort(made)
 		slices.Sort(told)
-		if len(letters) != made || !slices.Equal(letters, told) {
-			t.Errorf("%d letters of %d, %q; told %q", len(letters), made, letters, told)
+		if len(made) != count || !slices.Equal(made, told) {
+			t.Errorf("%d letters of %d, %q; told %q", len(made), count, made, told)
 		}
 		if n, err := s.Parts().Notices.Next(t.Context(), 0); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a notice without a letter: %+v, %v", n, err)
