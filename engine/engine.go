@@ -12,6 +12,7 @@ package engine
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -47,6 +48,7 @@ type Input struct {
 	Own bool
 
 	Lifecycle bool // the turn publishes the lifecycle events of what it does
+	Crowded   bool // the turn has done so many steps of the application that the next is for another turn
 }
 
 // Limits bounds one turn. A zero field means the default.
@@ -198,6 +200,9 @@ type Command struct {
 	// it is given up and not sent any more; 0 = as the node says.
 	GiveUp time.Duration `json:"giveUp,omitempty"`
 }
+
+// Inside reports whether a target is a step of the application, in the turn's transaction.
+func Inside(target string) bool { return strings.Contains(target, "/") }
 
 // Destination is where a command goes. Those with one Target share a circuit
 // breaker, those with one Host a number of requests at once.

@@ -39,7 +39,7 @@ func (r *run) start() error {
 // enter begins the task n, the next of the list on top; it reports whether the
 // branch now waits.
 func (r *run) enter(n *Node) (waits bool, err error) {
-	if !r.t.Step(n.Pointer) {
+	if r.crowded(n) || !r.t.Step(n.Pointer) {
 		r.t.Await(snapshot.Wait{Kind: snapshot.WaitNext, Branch: r.b.ID, Pointer: r.top().Pointer})
 		return true, nil
 	}
@@ -95,6 +95,20 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 	}
 	r.push(f)
 	return r.body(n, &in)
+}
+
+// MaxSteps bounds the steps of the application that are asked for between two results:
+// they hold locks of the database, and an instance that wants more goes on in another
+// turn.
+const MaxSteps = 32
+
+// crowded reports whether a task is a step of the application that is for another turn.
+func (r *run) crowded(n *Node) bool {
+	if n.Kind != KindCall || !engine.Inside(n.Call.Target) {
+		return false
+	}
+	r.w.steps++
+	return r.t.In.Crowded || r.w.steps > MaxSteps
 }
 
 // body runs what is particular to a task. Its frame is on top.

@@ -18,6 +18,7 @@ type work struct {
 	p     *Program
 	t     *engine.Turn
 	ready []*run
+	steps int    // of the application that the turn was asked for
 	again string // pointer of the task that an operator has retried, until the flow has come to it
 }
 

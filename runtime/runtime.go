@@ -217,6 +217,7 @@ type Runtime struct {
 	pump    *pump.Pump
 	strays  *strays
 	notices *noticeMetrics
+	steps   insides
 }
 
 // New makes a node on an open store.
@@ -236,7 +237,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runtime: epoch: %w", err)
 	}
-	r := &Runtime{Config: c, key: key, epoch: epoch, strays: newStrays(c.Store.Strays), notices: newNoticeMetrics(), counts: newTurnMetrics(c.Log)}
+	r := &Runtime{Config: c, key: key, epoch: epoch, strays: newStrays(c.Store.Strays), notices: newNoticeMetrics(), counts: newTurnMetrics(c.Log), steps: newInsides()}
 	r.pace, r.metrics, r.retries = newPacer(c.Rates), newMetrics(r), r.retrying()
 	r.turns = turn.New(r.turning())
 	r.Router = events.New(r.routing())
@@ -252,7 +253,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		}
 	}
 	if c.Metrics != nil {
-		for _, m := range slices.Concat(commands.collectors(), r.Inbox.Collectors(), r.counts.collectors(), r.notices.collectors(), []prometheus.Collector{r.metrics, r.acks, r.strays.given}) {
+		for _, m := range slices.Concat(commands.collectors(), r.Inbox.Collectors(), r.counts.collectors(), r.notices.collectors(), []prometheus.Collector{r.metrics, r.acks, r.strays.given, r.steps.seconds}) {
 			if err := c.Metrics.Register(m); err != nil {
 				return nil, fmt.Errorf("runtime: metrics: %w", err)
 			}

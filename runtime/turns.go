@@ -60,7 +60,7 @@ func (r *Runtime) turning() turn.Config {
 		Claims:  func() turn.Claims { return &claims{dispatcher: r.Dispatcher} },
 		Blocks:  r.retries.Blocks,
 		Decided: func(out *engine.Outcome, about signal.Envelope) { trace(out, about.Headers[signal.HeaderLineage]) },
-		Before:  r.before, Amend: r.amend,
+		Before:  r.before, Amend: r.amend, Inside: r.steps.goOn,
 	}
 }
 

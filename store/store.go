@@ -8,6 +8,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -131,7 +132,7 @@ func (m *Send) Check() error {
 // Base is the version of the instance that the change is written over.
 func (c *Change) Base() int64 {
 	if c.Over != 0 || c.Snapshot == nil {
-		return c.Over
+		return max(c.Over, 0)
 	}
 	return c.Snapshot.Version - 1
 }
@@ -143,8 +144,8 @@ const DefaultPriority = 5
 // delivery, just consumes the message.
 type Change struct {
 	// Snapshot is the next snapshot, or nil. It is written only over version Over
-	// of the instance (0 = Snapshot.Version-1; none for version 1); otherwise the
-	// commit fails with ErrStale, or with ErrDuplicate for version 1. A change of
+	// of the instance (0 = Snapshot.Version-1; below: none is there); otherwise the
+	// commit fails with ErrStale, or with ErrDuplicate over none. A change of
 	// several signals advances the version by as many.
 	Snapshot *snapshot.Snapshot
 	Over     int64
@@ -169,7 +170,15 @@ type Change struct {
 	// With are changes of other instances that are part of this commit. They
 	// have no DeadLetter and no With of their own.
 	With []Change
+	// Inside, unless nil, makes the change in the transaction that commits it, each
+	// time that it is made, over the version that Snapshot and Over of this one say.
+	Inside func(do Perform) (Change, error)
 }
+
+// Perform does a step of the application in a transaction, behind a savepoint: one
+// that has failed has done nothing. With err the transaction is over; when failed is
+// there, too, that is what the step comes to in the next one.
+type Perform func(target string, input json.RawMessage) (output json.RawMessage, failed *snapshot.Error, err error)
 
 // HasExtras says whether the change has more than a turn decides about by itself:
 // human tasks, who waits for events, or a definition.

@@ -418,7 +418,7 @@ func (n *nodePlayer) seen() played {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	rows, err := n.db.Stream(n.t.Context(), aqueducttest.InstanceID, -1, 1000)
+	rows, err := n.db.Parts().Streams.Stream(n.t.Context(), aqueducttest.InstanceID, -1, 1000)
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -69,33 +69,42 @@ func (d *Decider) write(ctx context.Context, t *turn) (Committed, error) {
 // commit writes the outcome of a turn, and claims for this node what it can of
 // the commands.
 func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
-	out := t.out
-	buffer := buffers.Get().(*[]byte)
-	encoded, err := out.Snapshot.EncodeTo(*buffer)
-	if err != nil {
-		return Committed{}, Output(err)
+	buffer, c := buffers.Get().(*[]byte), &Committed{Outcome: t.out, Claims: d.Claims()}
+	change := store.Change{Snapshot: &t.out.Snapshot}
+	var err error
+	if goOn := d.Inside(t.out, t.in); goOn == nil {
+		change, err = d.change(ctx, t, c, buffer)
+	} else {
+		change.Over, _ = t.messages(false)
+		change.Inside = func(do store.Perform) (whole store.Change, err error) {
+			c.Claims.Cancel()
+			c.Claims = d.Claims()
+			c.Outcome, err = goOn(do, func(s *Signal, on *snapshot.Snapshot) (*engine.Outcome, error) { return d.once(ctx, &turn{}, on, s, false) })
+			if err == nil {
+				whole, err = d.change(ctx, t, c, buffer)
+			}
+			return whole, err
+		}
 	}
-	c := Committed{Outcome: out, Claims: d.Claims()}
-	change, err := d.change(ctx, t, encoded, c.Claims)
 	if err == nil {
 		err = unwritable(t.to.Commit(ctx, change))
 	}
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		d.Cache.Drop(out.Snapshot.InstanceID)
+		d.Cache.Drop(t.out.Snapshot.InstanceID)
 		c.Unknown = true
-		return c, err
+		return *c, err
 	case err != nil:
 		c.Claims.Cancel()
 		return Committed{}, err
 	}
-	d.Cache.Put(&out.Snapshot, len(encoded))
-	if cap(encoded) <= bufferMax {
-		*buffer = encoded
+	*t.out, c.Outcome = *c.Outcome, t.out
+	d.Cache.Put(&t.out.Snapshot, len(*buffer))
+	if cap(*buffer) <= bufferMax {
 		buffers.Put(buffer)
 	}
-	d.Metrics.Committed(t.prev, out)
-	return c, nil
+	d.Metrics.Committed(t.prev, t.out)
+	return *c, nil
 }
 
 // buffers are memory for encoded snapshots whose commits are over. After an error
@@ -105,11 +114,16 @@ var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, 2048)) }}
 // bufferMax is the size up to which a buffer is kept for the next turn.
 const bufferMax = 16 << 10
 
-// change is everything that a turn writes.
-func (d *Decider) change(ctx context.Context, t *turn, encoded []byte, claims Claims) (store.Change, error) {
-	out, now := t.out, d.Now()
+// change is everything that a turn writes, with its snapshot encoded in a buffer.
+func (d *Decider) change(ctx context.Context, t *turn, c *Committed, buffer *[]byte) (store.Change, error) {
+	out, now := c.Outcome, d.Now()
+	encoded, err := out.Snapshot.EncodeTo((*buffer)[:0])
+	if err != nil {
+		return store.Change{}, Output(err)
+	}
+	*buffer = encoded
 	rows, err := projections.Fold(t.prev, out, t.startKey, func(e *engine.Entry) (node string, attempts int) {
-		claimed, begun := claims.Claim(out.Snapshot.InstanceID, e, now)
+		claimed, begun := c.Claims.Claim(out.Snapshot.InstanceID, e, now)
 		if claimed {
 			node = d.Node
 		}
@@ -148,7 +162,7 @@ func (t *turn) messages(joins bool) (over int64, also []store.Message) {
 			also = append(also, s.Delivery.Message())
 		}
 	}
-	if t.prev != nil {
+	if over = -1; t.prev != nil {
 		over = t.prev.Version
 	}
 	return over, also

@@ -70,7 +70,13 @@ type Config struct {
 	// Before may change what a turn sends, and Amend what it commits.
 	Before func(ctx context.Context, out *engine.Outcome) error
 	Amend  func(ctx context.Context, prev *snapshot.Snapshot, out *engine.Outcome, c *store.Change) error
+	// Inside says how a decision goes on that asks for steps of the application, in the
+	// transaction of its commit and maybe more than once; nil = it asks for none.
+	Inside func(out *engine.Outcome, in engine.Input) GoOn
 }
+
+// GoOn does steps of the application and decides what they come to.
+type GoOn func(do store.Perform, decide func(*Signal, *snapshot.Snapshot) (*engine.Outcome, error)) (*engine.Outcome, error)
 
 // Cache keeps what was committed last. What it gives may be stale, and is a copy
 // until it is given back.
@@ -247,6 +253,9 @@ func (d *Decider) try(ctx context.Context, snap *snapshot.Snapshot, signals []*S
 	d.decide(ctx, &t, signals)
 	if len(t.signals) == 0 {
 		return Committed{}, errUndecided
+	}
+	if len(signals) > 1 && d.Inside(t.out, t.in) != nil {
+		return Committed{}, ErrUntouched // each needs a turn of its own
 	}
 	return d.write(ctx, &t)
 }

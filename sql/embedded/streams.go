@@ -6,15 +6,37 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
-	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 )
 
-// streams reads streams; the store below knows them by instance.
+// streams reads streams.
 type streams struct{ *sqlite.Store }
+
+// Stream implements projections.StreamReader.
+func (s streams) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
+	r := read("stream_select")
+	after = min(max(after, -1), 1<<sqlite.PositionBits-1)
+	r.Where("R.INSTANCE_ID = ?", id)
+	r.Where("S.ENTRY_NO > (R.INSTANCE_NO << 24) + ?", after)
+	r.Where("S.ENTRY_NO < (R.INSTANCE_NO + 1) << 24")
+	r.Order("S.ENTRY_NO", projections.Bounded(limit))
+	found, err := sqlite.List[projections.EntryRow](ctx, s.Store, r)
+	return rows.Items(found, projections.EntryRow.Item), wrap("stream of "+id, err)
+}
+
+// exists is a row that says nothing but that there is one.
+type exists struct {
+	Found int `db:"FOUND"`
+}
+
+// Recorded implements projections.StreamReader.
+func (s streams) Recorded(ctx context.Context, id, signalID string) (bool, error) {
+	found, err := sqlite.List[exists](ctx, s.Store, read("stream_recorded", id, signalID))
+	return len(found) > 0, wrap("signal "+signalID+" of "+id, err)
+}
 
 // Pending implements backend.StreamReader.
 func (s streams) Pending(ctx context.Context, id string, limit int) ([]projections.Entry, error) {
-	r := sqlite.Dialect.Select(conn.Statement("stream_select", sqlite.Statements))
+	r := read("stream_select")
 	r.Where("S.PROCESSED = 0")
 	if id != "" {
 		r.Where("R.INSTANCE_ID = ?", id)

@@ -28,6 +28,15 @@ const textMax = 4_000
 // others, and rows are locked in the same order by everybody: state, stream,
 // tasks.
 func (s planner) plan(ctx context.Context, c *store.Change, d *delivery) (*work, error) {
+	if c.Inside != nil {
+		whole, err := c.Inside(func(target string, _ json.RawMessage) (json.RawMessage, *snapshot.Error, error) {
+			return nil, nil, problem.New(problem.NotFound, "step.unknown", "this store has no step %s", target)
+		})
+		if err != nil {
+			return nil, err
+		}
+		c = &whole
+	}
 	if err := rows.Fit(c); err != nil {
 		return nil, err
 	}
@@ -44,7 +53,7 @@ func (s planner) plan(ctx context.Context, c *store.Change, d *delivery) (*work,
 	if err := s.planGuards(ctx, w, c); err != nil {
 		return nil, err
 	}
-	if err := s.planRows(ctx, w, &c.Rows); err != nil {
+	if err := s.planRows(ctx, w, &c.Rows, c.Snapshot != nil && c.Base() == 0); err != nil {
 		return nil, err
 	}
 	if c.Definition != nil {
@@ -198,10 +207,10 @@ func instanceOf(c *store.Change) string {
 	return ""
 }
 
-// planRows writes the projections.
-func (s planner) planRows(ctx context.Context, w *work, r *projections.Rows) error {
+// planRows writes the projections; first says that no turn of the instance was before.
+func (s planner) planRows(ctx context.Context, w *work, r *projections.Rows, first bool) error {
 	if r.Instance != nil {
-		w.instance(r.Instance)
+		w.instance(r.Instance, first || r.Instance.Version == 1)
 	}
 	for i := range r.Stream {
 		e := &r.Stream[i]
@@ -230,10 +239,10 @@ func (s planner) planRows(ctx context.Context, w *work, r *projections.Rows) err
 	return nil
 }
 
-func (w *work) instance(i *projections.Instance) {
+func (w *work) instance(i *projections.Instance, first bool) {
 	detail := clip(i.ErrorDetail)
 	ahead := some(int64(i.Ahead)) // null is in no index
-	if i.Version != 1 {
+	if !first {
 		w.add(nil, "instance_update", i.DefVersion, i.Status, i.Position, i.Version, i.ErrorType, detail, stamp(i.UpdatedAt), stamp(i.EndedAt), ahead, i.ID)
 		return
 	}

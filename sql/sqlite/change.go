@@ -58,6 +58,14 @@ func (s *Store) Commit(ctx context.Context, c store.Change) error {
 // change applies one change. Guards come first, the likeliest before the
 // others, so that a refused change has normally written nothing.
 func (t *tx) change(d *delivery, c *store.Change) error {
+	if c.Inside != nil {
+		t.wrote = true
+		whole, err := c.Inside(t.w.perform(Tx{t}))
+		if err != nil {
+			return err
+		}
+		c = &whole
+	}
 	if err := rows.Fit(c); err != nil {
 		return err
 	}

@@ -85,6 +85,7 @@ type Options struct {
 	// Extras write what is theirs of a change, and bring statements of their own.
 	Extras     []Extra
 	Statements []embed.FS
+	Perform    func(Tx) store.Perform // does steps of the application in a transaction
 
 	given string        // Path as it was given, absolute; it may be a link
 	trust time.Duration // for tests

@@ -27,6 +27,7 @@ type writer struct {
 	c       *conn.Conn
 	batch   int
 	extras  []Extra
+	perform func(Tx) store.Perform
 	relax   bool // a transaction that only claims is not synced
 	numbers map[string]int64
 	nodeNos map[string]int64
@@ -57,7 +58,7 @@ func (s *Store) Stats() Stats {
 
 func newWriter(s *Store, c *conn.Conn, o Options) *writer {
 	return &writer{
-		s: s, c: c, batch: o.Batch, extras: o.Extras, relax: o.Durability == Full,
+		s: s, c: c, batch: o.Batch, extras: o.Extras, perform: o.Perform, relax: o.Durability == Full,
 		numbers: map[string]int64{}, nodeNos: map[string]int64{s.node: s.nodes.no},
 		timer: time.NewTimer(time.Hour),
 	}
@@ -143,7 +144,7 @@ func (w *writer) claimOnly() {
 
 // group commits a job together with those that wait behind it.
 func (w *writer) group(first *job) {
-	w.members = w.members[:0]
+	w.members = append(w.members[:0], first)
 	err := w.transact(first)
 	if w.busy {
 		w.refuseWaiting()
@@ -191,7 +192,6 @@ func (w *writer) attempt(first *job) error {
 	w.tx.reset(w) // what the last one left is no business of this one, also when it does not begin
 	unlock, err := w.s.nodes.Turn()
 	if err != nil {
-		w.members = appendJob(w.members, first)
 		return conn.Explain(err, w.s.path)
 	}
 	defer unlock()
@@ -199,7 +199,6 @@ func (w *writer) attempt(first *job) error {
 		err = w.begin()
 	}
 	if err != nil {
-		w.members = appendJob(w.members, first)
 		return conn.Explain(err, w.s.path)
 	}
 	err = w.fill(first)
@@ -239,13 +238,6 @@ func (w *writer) attempt(first *job) error {
 	return nil
 }
 
-func appendJob(list []*job, j *job) []*job {
-	if j == nil {
-		return list
-	}
-	return append(list, j)
-}
-
 // errAgain says that a member failed after it had written.
 var errAgain = errors.New("run the group again")
 
@@ -254,7 +246,9 @@ var errAgain = errors.New("run the group again")
 func (w *writer) fill(j *job) error {
 	begun := time.Now()
 	for j != nil {
-		w.members = append(w.members, j)
+		if w.members[len(w.members)-1] != j { // the first is one
+			w.members = append(w.members, j)
+		}
 		w.tx.wrote = false
 		sends := len(w.tx.out.sends)
 		j.err = j.run(&w.tx)

@@ -177,9 +177,9 @@ func (t *data) snapshot(c *store.Change) (string, error) {
 	}
 	had, ok := t.snapshots[s.InstanceID]
 	switch {
-	case s.Version == 1 && ok:
+	case c.Base() == 0 && ok:
 		return "", fmt.Errorf("start %s: the instance exists: %w", s.InstanceID, store.ErrDuplicate)
-	case s.Version != 1 && had.version != c.Base():
+	case c.Base() != 0 && had.version != c.Base():
 		return "", fmt.Errorf("%s is not at version %d: %w", s.InstanceID, c.Base(), store.ErrStale)
 	}
 	t.snapshots[s.InstanceID] = stored{raw: slices.Clone(raw), sum: crc32.ChecksumIEEE(raw), version: s.Version, due: c.Runtime.Due}

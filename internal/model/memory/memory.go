@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -195,7 +196,23 @@ func view[T any](ctx context.Context, s *Store, read func(t *data) (T, error)) (
 
 // Commit implements store.Writer.
 func (s *Store) Commit(ctx context.Context, c store.Change) error {
-	return s.update(ctx, func(t *data) error { return t.apply(s, nil, &c) })
+	return s.update(ctx, func(t *data) error {
+		whole, err := made(c)
+		if err != nil {
+			return err
+		}
+		return t.apply(s, nil, &whole)
+	})
+}
+
+// made is a change with what is made of it inside, of no step: the model has none.
+func made(c store.Change) (store.Change, error) {
+	if c.Inside == nil {
+		return c, nil
+	}
+	return c.Inside(func(target string, _ json.RawMessage) (json.RawMessage, *snapshot.Error, error) {
+		return nil, nil, problem.New(problem.NotFound, "step.unknown", "the model has no step %s", target)
+	})
 }
 
 // Load implements store.Writer.
@@ -286,6 +303,10 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 	return d.s.update(ctx, func(t *data) error {
 		if d.over {
 			return store.ErrLost
+		}
+		c, err := made(c)
+		if err != nil {
+			return err
 		}
 		also := make([]*delivery, len(c.Also))
 		for i, m := range c.Also {
