@@ -26,8 +26,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/steps"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -128,6 +130,11 @@ func crashChild(drive func(context.Context, *testNode) error, documents ...strin
 
 // crashChildWith is crashChild with a function "effect" of its own.
 func crashChildWith(drive func(context.Context, *testNode) error, effect activity.Func, documents ...string) int {
+	return crashChildOn(drive, &steps.Set{}, effect, documents...)
+}
+
+// crashChildOn is crashChildWith on a store that has steps.
+func crashChildOn(drive func(context.Context, *testNode) error, set *steps.Set, effect activity.Func, documents ...string) int {
 	at, _ := strconv.ParseInt(os.Getenv("AQUEDUCT_TEST_AT"), 10, 64)
 	var count atomic.Int64
 	wrap := func(s backend.Parts) backend.Parts {
@@ -135,7 +142,11 @@ func crashChildWith(drive func(context.Context, *testNode) error, effect activit
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // on Oracle a retry's delay is a second at least
 	defer cancel()
-	n, err := open(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), wrap, effect, documents...)
+	var n *testNode
+	st, err := testdb.OpenWith(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), set)
+	if err == nil {
+		n, err = openOn(ctx, st, func(c *runtime.Config) { c.Store = wrap(c.Store) }, effect, documents...)
+	}
 	if err == nil {
 		err = drive(ctx, n)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,6 +46,8 @@ func TestMain(m *testing.M) {
 		os.Exit(chaosChild())
 	case "pays":
 		os.Exit(payChild())
+	case "steps":
+		os.Exit(stepsChild())
 	case "killer":
 		os.Exit(killerChild())
 	}
@@ -102,6 +105,11 @@ func openSet(ctx context.Context, file string, set func(*runtime.Config), effect
 	if err != nil {
 		return nil, err
 	}
+	return openOn(ctx, st, set, effect, documents...)
+}
+
+// openOn starts a node on a store that is open.
+func openOn(ctx context.Context, st *testdb.Database, set func(*runtime.Config), effect activity.Func, documents ...string) (_ *testNode, err error) {
 	n := &testNode{store: st, metrics: prometheus.NewRegistry(), done: make(chan error, 1)}
 	n.cat = definition.New(st, openworkflow.Parsers(), time.Now)
 	for i, d := range documents {
@@ -248,7 +256,22 @@ func die() {
 }
 
 func (f *failpoint) Commit(ctx context.Context, c store.Change) error {
-	return f.around(func() error { return f.Writer.Commit(ctx, c) })
+	return f.around(func() error { return f.Writer.Commit(ctx, f.inside(c)) })
+}
+
+// inside stops the process at the steps of a change, too.
+func (f *failpoint) inside(c store.Change) store.Change {
+	made := c.Inside
+	if made == nil {
+		return c
+	}
+	c.Inside = func(do store.Perform) (store.Change, error) {
+		return made(func(target string, input json.RawMessage) (output json.RawMessage, failed *snapshot.Error, err error) {
+			err = f.around(func() error { output, failed, err = do(target, input); return err })
+			return output, failed, err
+		})
+	}
+	return c
 }
 
 // wraps puts it over a store.
@@ -262,7 +285,7 @@ type failDelivery struct {
 }
 
 func (d *failDelivery) Commit(ctx context.Context, c store.Change) error {
-	return d.f.around(func() error { return d.Delivery.Commit(ctx, c) })
+	return d.f.around(func() error { return d.Delivery.Commit(ctx, d.f.inside(c)) })
 }
 
 func (d *failDelivery) Release(ctx context.Context, cause error) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/duration"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/program"
@@ -87,7 +88,7 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 		}
 	}
 	own := identity{}
-	if name != callPerson && name != callEach && name != callAck && name != callCompensate {
+	if name != callPerson && name != callEach && name != callAck && name != callCompensate && !isStep(c, name) {
 		own, with = c.identity(p, with, vars)
 		defer func() { own.of(&r) }()
 	}
@@ -107,6 +108,8 @@ func (c *compiler) call(at string, m map[string]any, vars scope, inside []string
 	case name == callCompensate:
 		r.kind = program.KindCompensate
 		c.compensation(at, with)
+	case isStep(c, name):
+		r.call = stepCalls{c}.compile(p, name, with, vars)
 	case reserved[name]:
 		c.report(join(at, "call"), codeUnsupported, "", "calls of %s are outside the supported profile", name)
 	case cataloged.MatchString(name) || strings.Contains(name, "://") || c.functions[name] != nil && !plainCall(asObject(c.functions[name])):
@@ -196,7 +199,7 @@ func (c *compiler) register(at, name string) {
 // callable are the names of functions that a document may call without a program
 // that registers them.
 func (c *compiler) callable() []string {
-	return append(keys(c.functions), "http", "openapi", callPerson, callEach, callAck, callCompensate)
+	return append(keys(c.functions), "http", "openapi", callPerson, callEach, callAck, callCompensate, "sql", "plsql", "go")
 }
 
 // nearly reports a name that is in all likelihood a mistyped one of the
@@ -448,6 +451,8 @@ func (c *compiler) inner(at string, m map[string]any, vars scope, inside []strin
 		c.report(p, codeType, "", "function %s calls itself, directly or by way of another", clip(name))
 	case r.kind != program.KindCall || outer == callAck && r.call != nil && r.call.Ack != nil:
 		c.report(p, codeUnsupported, "call http or a function", "%s of %s is outside the supported profile", outer, quoted(m["call"]))
+	case r.call != nil && engine.Inside(r.call.Target):
+		c.report(p, codeUnsupported, "call it in a for, or in a task of its own", "%s of a step in the transaction, %s, is outside the supported profile", outer, name)
 	case r.args != nil:
 		c.report(p, codeUnsupported, "give the function no with here", "arguments of a named function in %s are outside the supported profile", outer)
 	default:

@@ -4,6 +4,7 @@ package testdb
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -17,6 +18,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
+	"github.com/aqueduct-engine/aqueduct/sql/steps"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
@@ -64,12 +67,25 @@ func Install(ctx context.Context, dsn string) error {
 
 // Open opens a place. On Oracle a node has few sessions and is dead soon.
 func Open(ctx context.Context, place string) (*Database, error) {
+	return OpenWith(ctx, place, &steps.Set{})
+}
+
+// OpenWith opens a place whose turns may have steps of the application.
+func OpenWith(ctx context.Context, place string, set *steps.Set) (*Database, error) {
 	if strings.HasPrefix(place, "user=") {
 		return At(oracle.Open(ctx, oracle.Options{
 			DSN: place, Consumers: 4, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second,
 		}))
 	}
-	return At(embedded.Open(ctx, sqlite.Options{Path: place}))
+	return At(embedded.Open(ctx, sqlite.Options{Path: place, Perform: embedded.Steps(set)}))
+}
+
+// SQL opens a place as the application does that has tables there.
+func SQL(place string) (*sql.DB, error) {
+	if strings.HasPrefix(place, "user=") {
+		return sql.Open("godror", place)
+	}
+	return conn.Pool(place, "")
 }
 
 // At is a store that has been opened.

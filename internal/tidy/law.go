@@ -51,11 +51,12 @@ var law = []rule{
 	{5, "store/survey", []string{"correlation", "engine", "problem", "projections", "signal", "snapshot", "store", "store/backend"}, nil}, // for those who examine a database, which no node does
 	{5, "sql/lists", []string{"projections", "store/backend"}, nil},
 	{3, "sql/rows", []string{"problem"}, nil},
+	{3, "sql/steps", []string{"problem", "snapshot"}, nil}, // what documents may have done in transactions
 	{3, "sql/sqlite/conn", []string{"problem"}, nil},
 	{3, "sql/sqlite/files", []string{"problem"}, []string{"sql/embedded/schema", "sql/sqlite", "store"}},
 	{4, "sql/embedded/schema", []string{"problem", "sql/sqlite/conn", "sql/sqlite/files"}, nil},
-	{6, "sql/embedded", []string{"definition", "problem", "projections", "sql/lists", "sql/embedded/schema", "sql/rows", "sql/sqlite", "sql/sqlite/conn", "sql/sqlite/files", "store", "store/backend", "store/survey"}, []string{"signal", "snapshot", "store/storetest", "internal/..."}},
-	{6, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "sql/lists", "sql/rows", "store", "store/backend", "store/survey"}, []string{"store/storetest", "internal/..."}},
+	{6, "sql/embedded", []string{"definition", "problem", "projections", "snapshot", "sql/lists", "sql/embedded/schema", "sql/rows", "sql/sqlite", "sql/sqlite/conn", "sql/sqlite/files", "sql/steps", "store", "store/backend", "store/survey"}, []string{"signal", "snapshot", "store/storetest", "internal/..."}},
+	{6, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "sql/lists", "sql/rows", "sql/steps", "store", "store/backend", "store/survey"}, []string{"store/storetest", "internal/..."}},
 	{5, "sql/sqlite", []string{"problem", "projections", "signal", "snapshot", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "store"}, []string{"engine", "sql/embedded/schema", "store/backend", "store/storetest", "internal/..."}},
 	{3, "runtime/cache", []string{"snapshot"}, []string{"definition/...", "engine", "signal"}},
 	{3, "runtime/admission", []string{"problem"}, nil},

@@ -13,6 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
+	"github.com/aqueduct-engine/aqueduct/sql/steps"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -33,6 +34,9 @@ var (
 // Open is sqlite.Open with all tables.
 func Open(ctx context.Context, o sqlite.Options) (*Store, error) {
 	o.Schema = schema.Tables{}
+	if o.Perform == nil {
+		o.Perform = Steps(&steps.Set{})
+	}
 	o.Statements, o.Extras = append(o.Statements, queries), append(o.Extras, taskRows{}, waitRows{map[[2]string]int64{}}, definitionRows{})
 	s, err := sqlite.Open(ctx, o)
 	if err != nil {

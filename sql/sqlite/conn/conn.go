@@ -25,6 +25,7 @@ type Conn struct {
 	sources    []embed.FS
 	statements map[string]*Stmt
 	args       []driver.NamedValue // reused by every call
+	guard      *guard              // nil = no text of others has run
 }
 
 // Stmt is a statement that is prepared.

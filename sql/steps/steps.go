@@ -1,0 +1,325 @@
+// Package steps is what documents may have done in the transactions of turns: SQL
+// statements and procedures that the operator has listed, and Go functions of the
+// program that embeds a node.
+//
+// A document names a step and gives it arguments. It never gives text: statements stand
+// in files of the operator's, arguments are bound. A step runs behind a savepoint in the
+// transaction that commits the turn, so what it has written and what the instance
+// remembers are there together, or neither is. What it fails with is an error of its
+// task, which a document may catch.
+//
+// A step holds locks of the database, and has a time limit: what takes long is work
+// for a function or a worker, outside.
+package steps
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Kinds of steps: a command has the target KIND/NAME.
+const (
+	KindSQL   = "sql"
+	KindPLSQL = "plsql"
+	KindGo    = "go"
+)
+
+// Limits and their defaults.
+const (
+	DefaultLimit = 2 * time.Second // of one step
+	MaxRows      = 1_000           // of one answer
+	MaxBytes     = 1 << 20         // of an answer, as JSON
+)
+
+// Set is what a node lets documents do. It is filled before it is used.
+type Set struct {
+	Limit      time.Duration // of one step; 0 = DefaultLimit
+	statements map[string]Statement
+	functions  map[string]Func
+	procedures []string // PACKAGE.PROCEDURE, with * for any at the end
+}
+
+// Func is a step of the program that embeds a node. It may be called again when its
+// transaction is made again, and does nothing outside of tx that is not to be done
+// twice; it calls no method of the node, whose commits may wait for it. Its result is
+// written as JSON, and an error, a [*Failure] or any other, is that of its task.
+type Func func(ctx context.Context, tx Tx, args json.RawMessage) (any, error)
+
+// Tx is the transaction of a turn.
+type Tx interface {
+	// Run runs a statement that selects, inserts, updates, deletes or merges, with its
+	// parameters :name by their names.
+	Run(ctx context.Context, text string, args map[string]any) (Answer, error)
+}
+
+// Answer is what a statement has come to, and the output of a call of sql.
+type Answer struct {
+	Rows     []map[string]any `json:"rows"`     // by the names of columns
+	Affected int64            `json:"affected"` // rows that were inserted, updated or deleted
+}
+
+// Session is a transaction, as a store has it.
+type Session interface {
+	Tx
+	// Call calls a procedure and gives its out-parameters.
+	Call(ctx context.Context, procedure string, args map[string]any, out []string) (map[string]any, error)
+	Savepoint() error
+	RollBack() error // to the savepoint
+	// Failure is what an error of the database is to the task that ran into it; nil:
+	// the turn cannot go on with it. Over: the transaction is at its end.
+	Failure(err error) (f *Failure, over bool)
+}
+
+// Failure is the error of a step, as its task raises it.
+type Failure struct {
+	Type   string // one of the language's kinds, such as runtime, or a URI; "" = runtime
+	Status int    // 0 = 500
+	Title  string
+	Detail string
+}
+
+func (f *Failure) Error() string { return strings.TrimPrefix(f.Title+": "+f.Detail, ": ") }
+
+// errorBase is that of the standard errors' types.
+const errorBase = "https://open-workflow-specification.org/spec/1.0.0/errors/"
+
+func (f *Failure) raised() *snapshot.Error {
+	e := &snapshot.Error{Type: f.Type, Status: f.Status, Title: f.Title, Detail: f.Detail}
+	if e.Type == "" {
+		e.Type = "runtime"
+	}
+	if !strings.Contains(e.Type, ":") {
+		e.Type = errorBase + e.Type
+	}
+	if e.Status == 0 {
+		e.Status = 500
+	}
+	return e
+}
+
+// Register makes f the step that call: go names. A name that is empty or taken is a
+// bug of the program: it panics.
+func (s *Set) Register(name string, f Func) {
+	if name == "" || f == nil || s.functions[name] != nil {
+		panic(fmt.Sprintf("steps: register %q: the name is empty or taken, or the function is nil", name))
+	}
+	if s.functions == nil {
+		s.functions = map[string]Func{}
+	}
+	s.functions[name] = f
+}
+
+// Allow lets documents call procedures: PACKAGE.PROCEDURE, OWNER.PACKAGE.PROCEDURE or
+// PROCEDURE, where the last may be *.
+func (s *Set) Allow(patterns ...string) error {
+	for _, p := range patterns {
+		if name := strings.TrimSuffix(p, ".*"); !isProcedure(name) {
+			return problem.New(problem.Invalid, "config.type", "%q names no procedures", p).
+				WithHint("write PACKAGE.PROCEDURE, or PACKAGE.* for all of a package")
+		}
+		s.procedures = append(s.procedures, strings.ToUpper(p))
+	}
+	return nil
+}
+
+// Statements are those that call: sql may name, by name.
+func (s *Set) Statements() []Statement {
+	var list []Statement
+	for _, name := range slices.Sorted(maps.Keys(s.statements)) {
+		list = append(list, s.statements[name])
+	}
+	return list
+}
+
+// Procedures are the patterns of what call: plsql may name.
+func (s *Set) Procedures() []string { return s.procedures }
+
+// Find is a problem when no step of a target is listed on this node.
+func (s *Set) Find(target string) error {
+	_, err := s.find(target)
+	return err
+}
+
+// doing runs one step.
+type doing func(ctx context.Context, tx Session, in request) (any, error)
+
+func (s *Set) find(target string) (doing, error) {
+	kind, name, _ := strings.Cut(target, "/")
+	switch kind {
+	case KindSQL:
+		st, ok := s.statements[name]
+		if !ok {
+			return nil, unknown("statement", name, slices.Collect(maps.Keys(s.statements)), "put it into a file "+name+".sql of the folder that steps.sql names")
+		}
+		return st.run, nil
+	case KindGo:
+		f, ok := s.functions[name]
+		if !ok {
+			return nil, unknown("Go function", name, slices.Collect(maps.Keys(s.functions)), "the program that embeds the node registers it")
+		}
+		return func(ctx context.Context, tx Session, in request) (any, error) { return recovered(ctx, f, tx, in) }, nil
+	case KindPLSQL:
+		for _, p := range s.procedures {
+			if all, ok := strings.CutSuffix(p, "*"); p == name || ok && strings.HasPrefix(name, all) {
+				return func(ctx context.Context, tx Session, in request) (any, error) {
+					args, err := in.values()
+					if err != nil {
+						return nil, err
+					}
+					return tx.Call(ctx, name, args, in.Out)
+				}, nil
+			}
+		}
+		return nil, unknown("procedure", name, s.procedures, "list it in steps.plsql")
+	}
+	return nil, unknown("step", target, nil, "steps are of sql, plsql and go")
+}
+
+func unknown(what, name string, listed []string, hint string) error {
+	e := problem.New(problem.NotFound, "step.unknown", "no %s %s is listed on this node", what, name).WithHint("%s", hint)
+	if near, ok := problem.Nearest(name, listed); ok {
+		e = e.WithHint("did you mean %s? Else: %s", near, hint)
+	}
+	return e
+}
+
+func recovered(ctx context.Context, f Func, tx Session, in request) (value any, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			value, err = nil, &Failure{Title: "Function panicked", Detail: fmt.Sprint(v)}
+		}
+	}()
+	if len(in.Args) == 0 {
+		in.Args = jsontext.Value("{}")
+	}
+	return f(ctx, tx, json.RawMessage(in.Args))
+}
+
+// request is what a document asks a step for.
+type request struct {
+	Args jsontext.Value `json:"args"`
+	Out  []string       `json:"out"`
+}
+
+// values are the arguments as they are bound, by name.
+func (r request) values() (map[string]any, error) {
+	fields := map[string]jsontext.Value{}
+	if len(r.Args) > 0 {
+		if err := jsonv2.Unmarshal(r.Args, &fields); err != nil {
+			return nil, invalid("the arguments are no object: " + err.Error())
+		}
+	}
+	values := make(map[string]any, len(fields))
+	for name, raw := range fields {
+		v, err := valueOf(raw)
+		if err != nil {
+			return nil, invalid("argument " + name + ": " + err.Error())
+		}
+		values[name] = v
+	}
+	return values, nil
+}
+
+func invalid(detail string) *Failure {
+	return &Failure{Type: "validation", Status: 400, Title: "Invalid arguments", Detail: detail}
+}
+
+// valueOf is a JSON value as it is bound: an object or an array as its text.
+func valueOf(raw jsontext.Value) (any, error) {
+	switch raw.Kind() {
+	case 'n':
+		return nil, nil
+	case 't', 'f':
+		return raw.Kind() == 't', nil
+	case '"':
+		var s string
+		err := jsonv2.Unmarshal(raw, &s)
+		return s, err
+	case '0':
+		if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+			return n, nil
+		}
+		return strconv.ParseFloat(string(raw), 64)
+	}
+	return string(raw), nil
+}
+
+// Perform does the step that a target names in a transaction: see store.Perform.
+func (s *Set) Perform(session Session, target string, input json.RawMessage) (json.RawMessage, *snapshot.Error, error) {
+	do, err := s.find(target)
+	if err != nil {
+		return nil, nil, err
+	}
+	var in request
+	if err := jsonv2.Unmarshal(input, &in); err != nil {
+		return nil, invalid(err.Error()).raised(), nil
+	}
+	limit := s.Limit
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	if err := session.Savepoint(); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	value, err := do(ctx, session, in)
+	var output json.RawMessage
+	if err == nil {
+		output, err = encoded(value)
+	}
+	if err == nil {
+		return output, nil, nil
+	}
+	var f *Failure
+	over := false
+	if !errors.As(err, &f) {
+		f, over = session.Failure(err)
+	}
+	if f != nil && ctx.Err() != nil {
+		f = &Failure{Type: "timeout", Status: 408, Title: "Timeout", Detail: fmt.Sprintf(
+			"%s was not done in %s: it holds locks of the database for so long; do such work in a function or a worker, outside of the transaction", target, limit)}
+	}
+	switch {
+	case f == nil:
+		return nil, nil, err
+	case over:
+		return nil, f.raised(), fmt.Errorf("step %s: the transaction is over: %w", target, err)
+	}
+	if err := session.RollBack(); err != nil {
+		return nil, nil, err
+	}
+	return nil, f.raised(), nil
+}
+
+func encoded(value any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		return nil, &Failure{Title: "Result is no JSON", Detail: err.Error()}
+	}
+	if b.Len() > MaxBytes {
+		return nil, &Failure{Title: "Result too large", Detail: fmt.Sprintf("it has more than %d bytes of JSON; return a reference to large data", MaxBytes)}
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// TooManyRows is the failure of a statement that gives more than [MaxRows].
+func TooManyRows() *Failure {
+	return &Failure{Title: "Result too large", Detail: fmt.Sprintf("the statement gives more than %d rows", MaxRows)}
+}
