@@ -36,6 +36,7 @@ type Config struct {
 	Activity     Activity
 	Events       Events
 	Secrets      Secrets
+	Steps        Steps
 	Egress       Egress
 	MemoryLimit  int // bytes of the node; 0 = as its control group, or half of the machine
 	Limits       Limits
@@ -139,6 +140,13 @@ type Secrets struct {
 	Prefix string // of environment variables; "" = none is looked at
 	Dir    string // folder of files; "" = none
 	Hosts  string // where a secret may be sent: NAME=HOST, ...; see Bound
+}
+
+// Steps says what documents may have done in the transactions of turns.
+type Steps struct {
+	SQL    string        // folder of files NAME.sql, the statements of call: sql; "" = none
+	Tables string        // script that makes the application's tables in the embedded store; "" = none
+	Limit  time.Duration // of one step
 }
 
 // Bound returns the hosts to which a secret may be sent, by its name; a secret
@@ -313,6 +321,7 @@ func Default() Config {
 			Steps: 1_000, FanOut: 1_000, Items: 100_000,
 			ExpressionSteps: 1_000_000, ExpressionBytes: 1 << 20,
 		},
+		Steps:        Steps{Limit: 2 * time.Second},
 		Retention:    Retention{Enabled: true, Keep: 30 * day, Interval: time.Hour},
 		Reconcile:    Reconcile{Interval: time.Minute, Grace: time.Minute},
 		Log:          Log{Level: "info", Format: "text"},

@@ -51,6 +51,7 @@ func settings() []setting {
 	all := append(general(), queues()...)
 	all = append(all, activities()...)
 	all = append(all, egress()...)
+	all = append(all, stepping()...)
 	all = append(all, events()...)
 	return append(all, housekeeping()...)
 }
@@ -156,6 +157,18 @@ func activities() []setting {
 			meaning: "folder with a file, or a folder of files, for each secret; empty = none"},
 		{key: "secrets.hosts", field: func(c *Config) any { return &c.Secrets.Hosts },
 			meaning: "where secrets may be sent, a list of NAME=HOST, NAME=HOST:PORT or NAME=*.DOMAIN, separated by commas; a secret that it does not name goes to the hosts that definitions write out"},
+	}
+}
+
+// stepping says what is done in the transactions of turns.
+func stepping() []setting {
+	return []setting{
+		{key: "steps.sql", field: func(c *Config) any { return &c.Steps.SQL },
+			meaning: "folder of files NAME.sql, each a statement that call: sql may name, the same on every node; empty = none"},
+		{key: "steps.tables", field: func(c *Config) any { return &c.Steps.Tables },
+			meaning: "script that makes the application's own tables in the embedded store, run at every start; empty = none"},
+		{key: "steps.limit", field: func(c *Config) any { return &c.Steps.Limit }, unit: "duration", low: int64(10 * time.Millisecond), high: minute,
+			meaning: "longest time of one step in a transaction, whose locks others wait for"},
 	}
 }
 

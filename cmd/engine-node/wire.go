@@ -39,6 +39,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
+	"github.com/aqueduct-engine/aqueduct/sql/steps"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -72,7 +73,11 @@ func compiling(pool *memory.Pool) definition.Taker {
 func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (*node, error) {
 	metrics := prometheus.NewRegistry()
 	budget := memoryBudget(c.MemoryLimit, metrics)
-	db, err := openStore(ctx, c.Store, c.Queue, name, budget.Pages, log)
+	set, err := stepsOf(c.Steps)
+	if err != nil {
+		return nil, err
+	}
+	db, err := openWith(ctx, c, set, name, budget.Pages, log)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +161,12 @@ func rows(p backend.Parts) api.Reader {
 // openStore opens the database that an address names; an embedded one keeps so
 // many bytes of pages, 0 = its default.
 func openStore(ctx context.Context, c config.Store, q config.Queue, name string, pages int64, log *slog.Logger) (database, error) {
+	return openWith(ctx, config.Config{Store: c, Queue: q}, &steps.Set{}, name, pages, log)
+}
+
+// openWith is openStore for a node whose turns may have steps of the application.
+func openWith(ctx context.Context, all config.Config, set *steps.Set, name string, pages int64, log *slog.Logger) (database, error) {
+	c, q := all.Store, all.Queue
 	if dsn, ok := c.DataSource(); ok {
 		return oracle.Open(ctx, oracle.Options{
 			DSN: dsn, Schema: c.SchemaOwner(), Node: name, Version: version(), Wait: q.Wait, Log: log, Apart: !c.OneBlock,
@@ -172,7 +183,18 @@ func openStore(ctx context.Context, c config.Store, q config.Queue, name string,
 	if c.Durability == config.Normal {
 		durability = sqlite.ProcessCrash
 	}
-	return embedded.Open(ctx, sqlite.Options{Path: path, Node: name, Durability: durability, Group: c.Group, Cache: int(pages), Log: log})
+	s, err := embedded.Open(ctx, sqlite.Options{
+		Path: path, Node: name, Durability: durability, Group: c.Group, Cache: int(pages), Log: log, Perform: embedded.Steps(set),
+	})
+	if err == nil {
+		if err = prepareSteps(ctx, s, set, all.Steps.Tables); err != nil {
+			s.Close()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // sinkURL is where events are published; nil = nowhere.

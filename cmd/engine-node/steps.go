@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
+	"github.com/aqueduct-engine/aqueduct/sql/steps"
+)
+
+// stepsOf are the steps that the settings list.
+func stepsOf(c config.Steps) (*steps.Set, error) {
+	set := &steps.Set{Limit: c.Limit}
+	if c.SQL == "" {
+		return set, nil
+	}
+	return set, set.Read(c.SQL)
+}
+
+// prepareSteps makes the application's tables, and looks at its statements.
+func prepareSteps(ctx context.Context, s *embedded.Store, set *steps.Set, tables string) error {
+	if tables != "" {
+		script, err := os.ReadFile(tables)
+		if err != nil {
+			return problem.Wrap(err, problem.Invalid, "config.unreadable", "steps.tables: %s cannot be read", tables)
+		}
+		if err := s.MakeTables(ctx, string(script)); err != nil {
+			return err
+		}
+	}
+	return s.CheckSteps(ctx, set)
+}

@@ -1,0 +1,1 @@
+delete from SHOP_RESERVATIONS where ORDER_ID = :order

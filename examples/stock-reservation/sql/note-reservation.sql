@@ -1,0 +1,1 @@
+insert into SHOP_RESERVATIONS (ORDER_ID, ITEM, QTY) values (:order, :item, :qty)

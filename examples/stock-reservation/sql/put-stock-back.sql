@@ -1,0 +1,1 @@
+update SHOP_STOCK set LEFT_OVER = LEFT_OVER + :qty where ITEM = :item

@@ -1,0 +1,1 @@
+select ITEM, LEFT_OVER from SHOP_STOCK where ITEM = :item
