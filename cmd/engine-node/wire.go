@@ -39,7 +39,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
-	"github.com/aqueduct-engine/aqueduct/sql/steps"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -73,11 +72,7 @@ func compiling(pool *memory.Pool) definition.Taker {
 func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (*node, error) {
 	metrics := prometheus.NewRegistry()
 	budget := memoryBudget(c.MemoryLimit, metrics)
-	set, err := stepsOf(c.Steps)
-	if err != nil {
-		return nil, err
-	}
-	db, err := openWith(ctx, c, set, name, budget.Pages, log)
+	db, err := openWith(ctx, c, name, budget.Pages, log)
 	if err != nil {
 		return nil, err
 	}
@@ -161,12 +156,16 @@ func rows(p backend.Parts) api.Reader {
 // openStore opens the database that an address names; an embedded one keeps so
 // many bytes of pages, 0 = its default.
 func openStore(ctx context.Context, c config.Store, q config.Queue, name string, pages int64, log *slog.Logger) (database, error) {
-	return openWith(ctx, config.Config{Store: c, Queue: q}, &steps.Set{}, name, pages, log)
+	return openWith(ctx, config.Config{Store: c, Queue: q}, name, pages, log)
 }
 
 // openWith is openStore for a node whose turns may have steps of the application.
-func openWith(ctx context.Context, all config.Config, set *steps.Set, name string, pages int64, log *slog.Logger) (database, error) {
+func openWith(ctx context.Context, all config.Config, name string, pages int64, log *slog.Logger) (database, error) {
 	c, q := all.Store, all.Queue
+	set, err := stepsOf(all.Steps)
+	if err != nil {
+		return nil, err
+	}
 	if dsn, ok := c.DataSource(); ok {
 		return oracle.Open(ctx, oracle.Options{
 			DSN: dsn, Schema: c.SchemaOwner(), Node: name, Version: version(), Wait: q.Wait, Log: log, Apart: !c.OneBlock,

@@ -79,7 +79,9 @@ func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 		change.Inside = func(do store.Perform) (whole store.Change, err error) {
 			c.Claims.Cancel()
 			c.Claims = d.Claims()
-			c.Outcome, err = goOn(do, func(s *Signal, on *snapshot.Snapshot) (*engine.Outcome, error) { return d.once(ctx, &turn{}, on, s, false) })
+			c.Outcome, err = goOn(do, func(s *Signal, on *snapshot.Snapshot) (*engine.Outcome, error) {
+				return d.once(ctx, &turn{}, on, s, false)
+			})
 			if err == nil {
 				whole, err = d.change(ctx, t, c, buffer)
 			}
