@@ -70,8 +70,7 @@ func (d *Decider) write(ctx context.Context, t *turn) (Committed, error) {
 // the commands.
 func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 	buffer, c := buffers.Get().(*[]byte), &Committed{Outcome: t.out, Claims: d.Claims()}
-	change := store.Change{Snapshot: &t.out.Snapshot}
-	var err error
+	change, err := store.Change{Snapshot: &t.out.Snapshot}, error(nil)
 	if goOn := d.Inside(t.out, t.in); goOn == nil {
 		change, err = d.change(ctx, t, c, buffer)
 	} else {

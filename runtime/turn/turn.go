@@ -70,8 +70,7 @@ type Config struct {
 	// Before may change what a turn sends, and Amend what it commits.
 	Before func(ctx context.Context, out *engine.Outcome) error
 	Amend  func(ctx context.Context, prev *snapshot.Snapshot, out *engine.Outcome, c *store.Change) error
-	// Inside says how a decision goes on that asks for steps of the application, in the
-	// transaction of its commit and maybe more than once; nil = it asks for none.
+	// Inside says how a decision goes on in its transaction, each time; nil = it asks for no step there.
 	Inside func(out *engine.Outcome, in engine.Input) GoOn
 }
 
