@@ -55,7 +55,7 @@ func (s planner) notice(w *work, l *projections.DeadLetter) {
 	}
 	n := backend.Notice{
 		DeadLetterID: l.ID, Queue: l.Queue, InstanceID: l.InstanceID, Reason: l.Reason, Detail: clip(l.Detail), Attempts: l.Attempts,
-		Node: l.Node, DiedAt: l.DiedAt.UTC(),
+		Node: l.Node, DiedAt: l.DiedAt.UTC().Truncate(time.Microsecond),
 	}
 	body, err := json.Marshal(n)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/godror/godror"
 
+	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
@@ -283,18 +284,19 @@ func TestNoticesExpireAndAreForgotten(t *testing.T) {
 	}
 }
 
-// oneConsumer makes of a schema one of version 1, as far as its version and its DLQ
-// queue go.
-const oneConsumer = `BEGIN
-  DBMS_AQADM.STOP_QUEUE(queue_name => 'WF_DLQ_Q');
-  DBMS_AQADM.DROP_QUEUE(queue_name => 'WF_DLQ_Q');
-  DBMS_AQADM.DROP_QUEUE_TABLE(queue_table => 'WF_DLQ_QTAB', force => TRUE);
-  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_DLQ_QTAB', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => FALSE);
-  DBMS_AQADM.CREATE_QUEUE(queue_name => 'WF_DLQ_Q', queue_table => 'WF_DLQ_QTAB', max_retries => 10000, retry_delay => 0, retention_time => 0);
-  DBMS_AQADM.START_QUEUE(queue_name => 'WF_DLQ_Q');
-  DBMS_AQADM.START_QUEUE(queue_name => 'AQ$_WF_DLQ_QTAB_E', enqueue => FALSE, dequeue => TRUE);
-  UPDATE WF_META SET VALUE = HEXTORAW('01') WHERE NAME = 'schema-version';
-END;`
+// Each former version can be made, so that runtime's TestInstancesOutliveEachUpgrade
+// begins with it.
+func TestEachFormerVersionIsKnown(t *testing.T) {
+	t.Parallel()
+	for v := 1; v < schemaVersion; v++ {
+		if oracletest.Former[v] == "" {
+			t.Errorf("internal/oracletest/former.go does not say what version %d was", v)
+		}
+	}
+	if len(oracletest.Former) != schemaVersion-1 {
+		t.Errorf("%d former versions, the schema has %d", len(oracletest.Former), schemaVersion)
+	}
+}
 
 // A schema of version 1 becomes one of version 2 by engine-node migrate and by the
 // script of a DBA, but not under a live node, nor with messages in the queue.
@@ -322,7 +324,7 @@ func TestTheDLQQueueGetsSeveralConsumers(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			a.run(t, a.owner, oneConsumer)
+			a.run(t, a.owner, oracletest.Former[1])
 			put := "SELECT set_config('search_path', 'aqueduct,ocisim,pg_catalog', false); SELECT ocisim.aq_enq('AQUEDUCT.WF_DLQ_Q', '\\x01', NULL, 1, 0, -1, NULL, NULL, 'mine')"
 			if _, err := a.d.Postgres(t.Context(), put); err != nil {
 				t.Fatal(err)
