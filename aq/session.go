@@ -214,6 +214,21 @@ func (s *Session) Break() error {
 	return s.raw.Break()
 }
 
+// Within calls f, and breaks off the call of the database that it is in when ctx ends.
+// One that has ended meanwhile may have the next call of the session broken off.
+func (s *Session) Within(ctx context.Context, f func() error) error {
+	over := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(over)
+		_ = s.raw.Break() // f says what came of it
+	})
+	err := f()
+	if !stop() {
+		<-over
+	}
+	return err
+}
+
 // Close rolls back, and ends queues and connection.
 func (s *Session) Close() error {
 	s.mu.Lock()

@@ -144,7 +144,7 @@ func stepping(t *testing.T, place string, set *steps.Set, effect func(context.Co
 
 // stepPlaces runs a test on every store that has steps.
 func stepPlaces(t *testing.T, test func(t *testing.T, s *shop)) {
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); test(t, newShop(t, testdb.OnFile(t)())) })
+	testdb.Each(t, func(t *testing.T, fresh func() string) { test(t, newShop(t, fresh())) })
 }
 
 // head begins a document.

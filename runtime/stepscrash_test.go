@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -99,10 +100,21 @@ func stepsDone(t *testing.T, s *shop) (stream, table string, took int) {
 // the instance agree at every point, and when another node has finished all was done once.
 func TestCrashPointsOfSteps(t *testing.T) {
 	t.Parallel()
-	stepsCrashPoints(t, testdb.OnFile(t))
+	stepsCrashPoints(t, testdb.OnFile(t), 1, 1)
 }
 
-func stepsCrashPoints(t *testing.T, fresh func() string) {
+// TestCrashPointsOfStepsOnOracle does the same on the Oracle store: for one operation
+// in four, others in every run, and for each with AQUEDUCT_FAULTS=all.
+func TestCrashPointsOfStepsOnOracle(t *testing.T) {
+	t.Parallel()
+	first, step := 1+rand.Int64N(4), int64(4)
+	if os.Getenv("AQUEDUCT_FAULTS") == "all" {
+		first, step = 1, 1
+	}
+	stepsCrashPoints(t, testdb.OnOracle(t), first, step)
+}
+
+func stepsCrashPoints(t *testing.T, fresh func() string, first, step int64) {
 	var operations int64
 	const all = "begun charged caught rested approved looped looped"
 	run := func(k int64, after string) {
@@ -129,9 +141,9 @@ func stepsCrashPoints(t *testing.T, fresh func() string) {
 	if operations < 15 {
 		t.Fatalf("the undisturbed run has %d operations", operations)
 	}
-	for k := int64(1); k <= operations; k++ {
+	for k := first; k <= operations; k += step {
 		run(k, "")
 		run(k, "1")
 	}
-	t.Logf("%d operations, each stopped before and after", operations)
+	t.Logf("%d operations; from %d on, every %d was stopped before and after", operations, first, step)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
+	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/steps"
 )
 
@@ -20,15 +21,23 @@ func stepsOf(c config.Steps) (*steps.Set, error) {
 }
 
 // prepareSteps makes the application's tables, and looks at its statements.
-func prepareSteps(ctx context.Context, s *embedded.Store, set *steps.Set, tables string) error {
+func prepareSteps(ctx context.Context, s database, set *steps.Set, tables string) error {
+	file, embeds := s.(*embedded.Store)
+	if !embeds && tables != "" {
+		return problem.New(problem.Invalid, "config.needs", "steps.tables is for the embedded store").
+			WithHint("on Oracle the application's tables are made by its own installation")
+	}
+	if !embeds {
+		return oracle.CheckSteps(set)
+	}
 	if tables != "" {
 		script, err := os.ReadFile(tables)
 		if err != nil {
 			return problem.Wrap(err, problem.Invalid, "config.unreadable", "steps.tables: %s cannot be read", tables)
 		}
-		if err := s.MakeTables(ctx, string(script)); err != nil {
+		if err := file.MakeTables(ctx, string(script)); err != nil {
 			return err
 		}
 	}
-	return s.CheckSteps(ctx, set)
+	return file.CheckSteps(ctx, set)
 }

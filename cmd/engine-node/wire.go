@@ -167,11 +167,21 @@ func openWith(ctx context.Context, all config.Config, name string, pages int64, 
 		return nil, err
 	}
 	if dsn, ok := c.DataSource(); ok {
-		return oracle.Open(ctx, oracle.Options{
+		s, err := oracle.Open(ctx, oracle.Options{
 			DSN: dsn, Schema: c.SchemaOwner(), Node: name, Version: version(), Wait: q.Wait, Log: log, Apart: !c.OneBlock,
 			Consumers: max(q.SignalConsumers, q.ScheduleConsumers, q.CommandConsumers),
 			Notices:   cmp.Or(q.Notices, -1),
+			Steps:     set,
 		})
+		if err == nil {
+			if err = prepareSteps(ctx, s, set, all.Steps.Tables); err != nil {
+				s.Close()
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
 	}
 	path, ok := c.SQLite()
 	if !ok {

@@ -74,7 +74,7 @@ func Open(ctx context.Context, place string) (*Database, error) {
 func OpenWith(ctx context.Context, place string, set *steps.Set) (*Database, error) {
 	if strings.HasPrefix(place, "user=") {
 		return At(oracle.Open(ctx, oracle.Options{
-			DSN: place, Consumers: 4, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second,
+			DSN: place, Steps: set, Consumers: 4, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second,
 		}))
 	}
 	return At(embedded.Open(ctx, sqlite.Options{Path: place, Perform: embedded.Steps(set)}))

@@ -38,6 +38,9 @@ type work struct {
 	sends   []batch
 	careful bool // all of it can be taken back, messages included: more round trips
 
+	// made, unless nil, makes what is to be written, in its transaction.
+	made func(ctx context.Context, session *aq.Session) (*work, error)
+
 	apart          bool   // not in one block
 	module, action string // what the session works at, for who watches it
 }
@@ -64,6 +67,9 @@ func (w *work) watched(ctx context.Context) context.Context {
 // on it before stays so when the work is refused.
 func execute(ctx context.Context, session *aq.Session, w *work, keep bool) error {
 	ctx = w.watched(context.WithoutCancel(ctx))
+	if w.made != nil {
+		return executeInside(ctx, session, w)
+	}
 	if err := session.Begin(ctx); err != nil {
 		return err
 	}

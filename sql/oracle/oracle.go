@@ -31,6 +31,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/sql/steps"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -61,6 +62,7 @@ type Options struct {
 	Heartbeat time.Duration // 0 = DefaultHeartbeat
 	DeadAfter time.Duration // without heartbeat a node is dead; 0 = DefaultDeadAfter
 	Notices   time.Duration // how long the notice of a dead letter waits in WF_DLQ_Q, rounded up to seconds; 0 = DefaultNotices, negative = none is sent
+	Steps     *steps.Set    // what turns may have done in their transactions; nil = nothing
 	Log       *slog.Logger
 	Now       func() time.Time // this host's clock; nil = time.Now
 }
@@ -140,6 +142,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 }
 
 func (o Options) complete() (Options, error) {
+	if o.Steps == nil {
+		o.Steps = &steps.Set{}
+	}
 	if o.DSN == "" {
 		return o, problem.New(problem.Invalid, "store.options", "the data source name of the database is missing")
 	}

@@ -29,13 +29,7 @@ const textMax = 4_000
 // tasks.
 func (s planner) plan(ctx context.Context, c *store.Change, d *delivery) (*work, error) {
 	if c.Inside != nil {
-		whole, err := c.Inside(func(target string, _ json.RawMessage) (json.RawMessage, *snapshot.Error, error) {
-			return nil, nil, problem.New(problem.NotFound, "step.unknown", "this store has no step %s", target)
-		})
-		if err != nil {
-			return nil, err
-		}
-		c = &whole
+		return s.inside(c, d), nil
 	}
 	if err := rows.Fit(c); err != nil {
 		return nil, err

@@ -1,0 +1,1 @@
+savepoint AQUEDUCT_INSIDE
