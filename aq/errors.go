@@ -214,6 +214,13 @@ func Cause(err error) (code int, ok bool) {
 	return list[0], true
 }
 
+// Names says whether the text of an error names a code: that of PL/SQL which does not
+// compile has its reasons there only.
+func Names(err error, code int) bool {
+	o, ok := godror.AsOraErr(err)
+	return ok && slices.Contains(behind(o.Message()), code)
+}
+
 // Codes are the Oracle error codes in err, outermost first.
 func Codes(err error) []int { return codes(err) }
 

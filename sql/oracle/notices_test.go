@@ -15,6 +15,7 @@ import (
 
 	"github.com/godror/godror"
 
+	"github.com/aqueduct-engine/aqueduct/aq"
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -295,6 +296,33 @@ func TestEachFormerVersionIsKnown(t *testing.T) {
 	}
 	if len(oracletest.Former) != schemaVersion-1 {
 		t.Errorf("%d former versions, the schema has %d", len(oracletest.Former), schemaVersion)
+	}
+}
+
+// An upgrade that was broken off behind the end of the old queue goes on.
+func TestABrokenUpgradeGoesOn(t *testing.T) {
+	t.Parallel()
+	a := installApart(t)
+	a.run(t, a.owner, oracletest.Former[1])
+	a.run(t, a.owner, `BEGIN
+	  DBMS_AQADM.STOP_QUEUE(queue_name => 'WF_DLQ_Q');
+	  DBMS_AQADM.DROP_QUEUE(queue_name => 'WF_DLQ_Q');
+	  DBMS_AQADM.DROP_QUEUE_TABLE(queue_table => 'WF_DLQ_QTAB', force => TRUE);
+	END;`)
+	if from, to, err := Migrate(t.Context(), Installation{DSN: a.d.UserDSN(a.owner), RuntimeUser: a.runtime}); from != 1 || to != 2 || err != nil {
+		t.Fatal(from, to, err)
+	}
+	// What Oracle says of a block that reads a missing table, as the stand-in can say it.
+	_, err := a.open(t, a.owner).ExecContext(t.Context(), "BEGIN RAISE_APPLICATION_ERROR(-20001, 'line 2: ORA-00942: table or view does not exist'); END;")
+	if !aq.Names(err, 942) || aq.Names(err, 24010) || aq.Names(nil, 942) {
+		t.Errorf("the codes of %v", err)
+	}
+	s := opened(t, Options{DSN: a.d.UserDSN(a.runtime), Schema: a.owner, Node: "n"})
+	if err := s.Commit(t.Context(), deadLetterOf("l")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Parts().Notices.Next(t.Context(), time.Minute); err != nil || n.DeadLetterID != "l" {
+		t.Errorf("%+v, %v", n, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 -- Aqueduct: from version 1 of the schema to 2. Run by upgrade_2.sql and engine-node migrate, as the owner, while no
 -- node runs. WF_DLQ_Q had one consumer, and nodes did not write to it: what it holds is somebody's, who takes it first.
--- It may be run again: ORA-24010 and ORA-24002 say that the old queue or table is gone already.
+-- engine-node migrate goes on where it was broken off. With SQL*Plus run this file first then, by itself and without
+-- WHENEVER: ORA-06550, ORA-24010 and ORA-24002 say that the old queue or table is gone already.
 PROMPT Aqueduct: WF_DLQ_Q gets several consumers
 BEGIN
   FOR M IN (SELECT COUNT(*) MESSAGES FROM AQ$WF_DLQ_QTAB A WHERE A.MSG_STATE IN ('READY', 'WAIT')) LOOP
