@@ -15,6 +15,7 @@ package steps
 import (
 	"bytes"
 	"context"
+	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -206,7 +207,30 @@ func recovered(ctx context.Context, f Func, tx Session, in request) (value any, 
 	if len(in.Args) == 0 {
 		in.Args = jsontext.Value("{}")
 	}
-	return f(ctx, tx, json.RawMessage(in.Args))
+	return f(ctx, program{tx}, json.RawMessage(in.Args))
+}
+
+// program is a transaction for a Go function, whose statements are held to what those of
+// files are: one that ends the transaction would end the turn with it.
+type program struct{ to Tx }
+
+func (p program) Run(ctx context.Context, text string, args map[string]any) (Answer, error) {
+	st, wrong, hint := parse(text)
+	if wrong == "" {
+		wrong = st.fits(slices.Collect(maps.Keys(args)))
+	}
+	if wrong != "" {
+		return Answer{}, &Failure{Title: "Statement refused", Detail: strings.TrimSuffix(wrong+": "+hint, ": ")}
+	}
+	values := make(map[string]any, len(args))
+	for name, v := range args {
+		value, err := driver.DefaultParameterConverter.ConvertValue(v)
+		if err != nil {
+			return Answer{}, invalid("parameter " + name + ": " + err.Error())
+		}
+		values[name] = value
+	}
+	return p.to.Run(ctx, st.Text, values)
 }
 
 // request is what a document asks a step for.
