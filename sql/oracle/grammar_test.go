@@ -98,9 +98,8 @@ var gaps = []struct{ ours, theirs string }{
 	{"$$PLSQL_UNIT_OWNER", "  PLSQL_UNIT_OWNER"},                                                     // an inquiry directive, 12.1
 }
 
-// everything lists the statements, the blocks made of them, and the units of
-// every script.
-func everything(t *testing.T) []parsed {
+// statementTexts lists the statements and the blocks made of them.
+func statementTexts(t *testing.T) []parsed {
 	t.Helper()
 	var list []parsed
 	for _, name := range slices.Sorted(maps.Keys(statements)) {
@@ -121,10 +120,27 @@ func everything(t *testing.T) []parsed {
 		ops:   []op{{name: "wait_delete", args: make([]any, len(statements["wait_delete"].binds))}},
 		sends: []batch{{list: []aq.Send{{Body: []byte("a"), Priority: 5}}}},
 	})
-	list = append(list, parsed{Name: "block that sends and commits", Text: all.text})
+	list = append(list, parsed{Name: wholeBlock, Text: all.text})
 	notice := &work{}
 	planner{&Store{o: Options{Notices: time.Hour}}}.deadLetter(notice, nil, projections.DeadLetter{})
-	list = append(list, parsed{Name: "block with a notice", Text: wholeOf(notice).text})
+	return append(list, parsed{Name: blockOfNotice, Text: wholeOf(notice).text})
+}
+
+const (
+	wholeBlock    = "block that sends and commits"
+	blockOfNotice = "block with a notice"
+)
+
+// everything lists the statements, the blocks made of them, and the units of
+// every script.
+func everything(t *testing.T) []parsed {
+	t.Helper()
+	list := statementTexts(t)
+	for i := range list {
+		for _, g := range gaps {
+			list[i].Text = strings.ReplaceAll(list[i].Text, g.ours, g.theirs)
+		}
+	}
 	variable := regexp.MustCompile(`&(\w+)`)
 	names, err := fs.Glob(scripts, "schema/*.sql")
 	upgrades, errUpgrades := fs.Glob(scripts, "schema/upgrade/*.sql")

@@ -182,7 +182,7 @@ CORR_ID ALL_INDEXES ALL_OBJECTS ALL_QUEUES ALL_TAB_PRIVS AQUEDUCT_API CURRENT_UT
 ISDEFAULT LETTERS LIMIT_VALUE MAX_RETRIES NAME NEW_ID NLS_DATABASE_PARAMETERS OBJECT_NAME OBJECT_TYPE OWNED OWNER PARAMETER PRIVILEGE PRODUCT
 PRODUCT_COMPONENT_VERSION QUEUE_TYPE RESOURCE_LIMIT RESOURCE_NAME RETENTION RETRY_DELAY ROLE SESSION_PRIVS SESSION_ROLES SESSION_USER STATUS
 TABLE_NAME TABLE_OWNER TABLE_SCHEMA TRIM VALUE VERSION WF_DLQ_QTAB READY DELAYED EXPIRED OLDEST_ON_UTC MSG_STATE ENQ_TIME QUEUE HELD_SIGNAL HELD_SCHEDULE HELD_COMMAND INSTANCES SIGNALS MSG_ID USER_DATA ABOUT FOUND OTHERS AQ WF_SIGNAL_QTAB WF_SCHEDULE_QTAB WF_COMMAND_QTAB WF_DLQ_QTAB_S
-NLS_SESSION_PARAMETERS USER_ERRORS TYPE LINE POSITION TEXT ATTRIBUTE SEQUENCE JSON_VALUE JSON_QUERY INSTR SENT TOKEN TOKENS SYS_EXTRACT_UTC FROM_TZ DELAY SESSIONTIMEZONE DUE_ON_UTC TARGET ASKED PARENT CHILD SNAPSHOT_ID SNAPSHOT_VERSION`)
+NLS_SESSION_PARAMETERS USER_ERRORS TYPE LINE POSITION TEXT ATTRIBUTE SEQUENCE JSON_VALUE JSON_QUERY FORMAT JSON INSTR SENT TOKEN TOKENS SYS_EXTRACT_UTC FROM_TZ DELAY SESSIONTIMEZONE DUE_ON_UTC TARGET ASKED PARENT CHILD SNAPSHOT_ID SNAPSHOT_VERSION`)
 
 func TestStatementsNameWhatIsThere(t *testing.T) {
 	t.Parallel()
@@ -246,6 +246,31 @@ func TestStatementsAreOraclesAndBindOnce(t *testing.T) {
 		if strings.HasPrefix(lower, "select") && !strings.Contains(lower, " from ") && !strings.Contains(lower, "\nfrom ") {
 			t.Errorf("%s: select without from", name)
 		}
+	}
+}
+
+// What the JSON functions read here is bytes, of which Oracle wants to be told that
+// they are JSON: ORA-40499.
+func TestJSONInBytesSaysSo(t *testing.T) {
+	t.Parallel()
+	reads := regexp.MustCompile(`JSON_(?:VALUE|QUERY|EXISTS|TABLE)\(([^,]*),`)
+	found := 0
+	check := func(name, text string) {
+		for _, m := range reads.FindAllStringSubmatch(text, -1) {
+			found++
+			if !strings.HasSuffix(m[1], " FORMAT JSON") {
+				t.Errorf("%s: %s", name, m[0])
+			}
+		}
+	}
+	for name, st := range statements {
+		check(name, st.text)
+	}
+	for _, u := range allUnits(t) {
+		check(u.script, u.text)
+	}
+	if found < 30 {
+		t.Errorf("only %d", found)
 	}
 }
 

@@ -1,9 +1,9 @@
 with SENT as (
-  select JSON_VALUE(A.USER_DATA, '$.waitingToken') TOKEN, JSON_VALUE(A.USER_DATA, '$.workflowInstanceId') TARGET from AQ$WF_SIGNAL_QTAB A
+  select JSON_VALUE(A.USER_DATA FORMAT JSON, '$.waitingToken') TOKEN, JSON_VALUE(A.USER_DATA FORMAT JSON, '$.workflowInstanceId') TARGET from AQ$WF_SIGNAL_QTAB A
   union all
-  select JSON_VALUE(L.ENVELOPE, '$.waitingToken'), JSON_VALUE(L.ENVELOPE, '$.workflowInstanceId') from WF_DEAD_LETTERS L
+  select JSON_VALUE(L.ENVELOPE FORMAT JSON, '$.waitingToken'), JSON_VALUE(L.ENVELOPE FORMAT JSON, '$.workflowInstanceId') from WF_DEAD_LETTERS L
 ), ASKED as (
-  select S.INSTANCE_ID PARENT, JSON_VALUE(S.DATA, '$.instanceId') CHILD from WF_STREAM S where S.TYPE = 'ChildStarted'
+  select S.INSTANCE_ID PARENT, JSON_VALUE(S.DATA FORMAT JSON, '$.instanceId') CHILD from WF_STREAM S where S.TYPE = 'ChildStarted'
 )
 select V.ABOUT, V.FOUND from (
   select R.INSTANCE_ID ABOUT, 'it waits for a child, has asked for none that goes on, and nothing is on its way' FOUND
