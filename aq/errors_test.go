@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -85,6 +86,7 @@ func TestMessagesAreSentWithTheirProperties(t *testing.T) {
 	t.Parallel()
 	for delay, want := range map[time.Duration]time.Duration{
 		-time.Second: 0, 0: 0, 1: time.Second, time.Second: time.Second, 1001 * time.Millisecond: 2 * time.Second,
+		100 * 365 * 24 * time.Hour: maxDelay, math.MaxInt64: maxDelay, // the client library counts in 32 bits
 	} {
 		m := Send{Body: []byte("x"), Priority: 5, Delay: delay}.message()
 		if m.Delay != want || m.Expiration != -time.Second || m.Priority != 5 {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/godror/godror"
@@ -225,12 +226,16 @@ func (m Send) message() godror.Message {
 // Seconds is the delay as the database takes it.
 func (m Send) Seconds() int64 { return int64(wholeSeconds(m.Delay) / time.Second) }
 
+// maxDelay is the longest delay that the database takes, some 68 years. What is due
+// later comes early, and who receives it puts it back.
+const maxDelay = math.MaxInt32 * time.Second
+
 // wholeSeconds rounds up, so that no message is early.
 func wholeSeconds(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
 	}
-	return (d + time.Second - 1) / time.Second * time.Second
+	return (min(d, maxDelay) + time.Second - 1) / time.Second * time.Second
 }
 
 // Check refuses what no queue takes.

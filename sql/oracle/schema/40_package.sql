@@ -98,6 +98,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
   c_key_max   CONSTANT PLS_INTEGER := 256;   -- bytes of a key
   c_sequence_max CONSTANT NUMBER := 9223372036854775807; -- what every peer can read
   c_day       CONSTANT PLS_INTEGER := 86400; -- seconds
+  c_delay_max CONSTANT NUMBER := 2147483647; -- seconds of a delay
   c_lifecycle_key CONSTANT VARCHAR2(20) := 'lifecycle'; -- start key of the one instance of a reference
 
   PROCEDURE fail(p_code IN PLS_INTEGER, p_text IN VARCHAR2) IS
@@ -207,12 +208,13 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     RETURN SYS_EXTRACT_UTC(SYSTIMESTAMP);
   END now_utc;
 
-  -- Seconds until a moment, rounded up: no message is early.
+  -- Seconds until a moment, rounded up: no message is early. One that is due later
+  -- than the longest delay of a message is put back by the node that receives it.
   FUNCTION seconds_until(p_at_utc IN TIMESTAMP) RETURN PLS_INTEGER IS
     v_left INTERVAL DAY(9) TO SECOND(6) := p_at_utc - now_utc;
   BEGIN
-    RETURN GREATEST(0, CEIL(EXTRACT(DAY FROM v_left) * c_day + EXTRACT(HOUR FROM v_left) * 3600
-      + EXTRACT(MINUTE FROM v_left) * 60 + EXTRACT(SECOND FROM v_left)));
+    RETURN LEAST(c_delay_max, GREATEST(0, CEIL(EXTRACT(DAY FROM v_left) * c_day + EXTRACT(HOUR FROM v_left) * 3600
+      + EXTRACT(MINUTE FROM v_left) * 60 + EXTRACT(SECOND FROM v_left))));
   END seconds_until;
 
   -- The members of a sender and his sequence, or nothing.
