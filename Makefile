@@ -23,7 +23,7 @@ MODEL_CHECKS ?= 40
 RUNS ?= 100
 LOAD ?= 0
 
-.PHONY: asan chaos model scenarios run test test-short test-whole demo bench test-oracle ctk check fuzz build install
+.PHONY: asan chaos model scenarios run test test-short test-whole demo bench test-oracle test-ivory ctk check fuzz build install
 
 run: build ## serve on the embedded store with the examples and their outside world
 	@trap 'kill $$world 2>/dev/null || true' EXIT; \
@@ -54,6 +54,7 @@ bench: build ## measure a node beside its baseline
 check: ## what can be said without running it
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
+	go vet -tags ivory ./sql/oracle # which no gate runs
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
 
@@ -64,6 +65,12 @@ test-oracle: install ## the Oracle store: over the stand-in, or on the database 
 	.ci/install-postgres
 	[ "$${CI:-}" != true ] || .ci/install-grammar # where nothing may be skipped
 	.ci/test-oracle
+
+test-ivory: install ## the SQL and PL/SQL of the Oracle store on IvorySQL, of IVORYSQL_HOME; ends with a report
+	@if [ -z "$${IVORYSQL_HOME:-}" ]; then \
+		echo "test-ivory: set IVORYSQL_HOME to the folder of an installation of IvorySQL (github.com/IvorySQL/IvorySQL), with bin/initdb in it" >&2; exit 1; \
+	fi
+	go test -tags ivory -count=1 -timeout 20m -v -run '^TestOnIvorySQL$$' ./sql/oracle
 
 model: install ## random operations on every store and on a model of one: what may be seen is the same; MODEL_CHECKS
 	.ci/install-postgres
