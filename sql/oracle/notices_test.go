@@ -94,13 +94,11 @@ func readNotice(ctx context.Context, db *sql.DB, queue, consumer string, wait ti
 // every letter, once, by the commit that makes it, and of none that was rolled back.
 func TestANoticeComesByTheCommitOfItsDeadLetter(t *testing.T) {
 	t.Parallel()
-	a := installApart(t)
-	s := opened(t, Options{DSN: a.d.UserDSN(a.runtime), Schema: a.owner, Node: "n", Notices: time.Hour})
+	c := openControl(t)
+	a, s, tool := c.apart, c.node, c.db
 	owner := a.open(t, a.owner)
 	subscribe(t, owner, "SHOP")
 	subscribe(t, owner, "OPS")
-	a.run(t, a.owner, "GRANT AQUEDUCT_OPERATOR TO "+a.application)
-	tool := a.open(t, a.application)
 	type got struct {
 		n   backend.Notice
 		m   godror.Message
@@ -120,7 +118,7 @@ func TestANoticeComesByTheCommitOfItsDeadLetter(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := <-ch
-	if h.err != nil || h.n.DeadLetterID != "l-1" || h.n.Reason != "signal.foreign" || h.n.InstanceID != "a" || h.m.Correlation != "signal.foreign" || h.m.Expiration != time.Hour {
+	if h.err != nil || h.n.DeadLetterID != "l-1" || h.n.Reason != "signal.foreign" || h.n.InstanceID != "a" || h.m.Correlation != "signal.foreign" || h.m.Expiration != DefaultNotices {
 		t.Fatalf("%+v, %+v, %v", h.n, h.m, h.err)
 	}
 	for _, consumer := range []string{"OPS", noticeNodes} {

@@ -100,7 +100,8 @@ func TestOperatorsReadTheViews(t *testing.T) {
 	c := openControl(t)
 	c.furnish(t)
 	for _, q := range []struct{ query, want string }{
-		{"select count(*) from AQUEDUCT.WF_V_MESSAGES", "4"},
+		{"select count(*) from AQUEDUCT.WF_V_MESSAGES M where M.QUEUE_NAME <> 'dlq'", "4"},
+		{"select count(*) from AQUEDUCT.WF_V_MESSAGES M where M.QUEUE_NAME = 'dlq' and M.INSTANCE_ID = 'i-1'", "2"}, // notices
 		{"select M.INSTANCE_ID || ' ' || M.SIGNAL_TYPE || ' ' || M.QUEUE_NAME || ' ' || M.MSG_STATE from AQUEDUCT.WF_V_MESSAGES M where M.SIGNAL_ID = 's-small'", "i-1 ExternalSignal signal READY"},
 		{"select JSON_VALUE(UTL_RAW.CAST_TO_RAW(M.ENVELOPE_JSON) FORMAT JSON, '$.payload.n') from AQUEDUCT.WF_V_MESSAGES M where M.SIGNAL_ID = 's-small'", "Ω"},
 		{"select case when M.DUE_ON_UTC is null then 'at once' end from AQUEDUCT.WF_V_MESSAGES M where M.SIGNAL_ID = 's-small'", "at once"},
