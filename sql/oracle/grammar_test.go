@@ -116,6 +116,9 @@ func statementTexts(t *testing.T) []parsed {
 		}
 		list = append(list, parsed{Name: "query/" + name + ".sql (block)", Text: text})
 	}
+	for i, r := range readings(t) {
+		list = append(list, parsed{Name: fmt.Sprintf("reading %d (%s)", i, r.name), Text: ended(r.text), line: 1})
+	}
 	all := wholeOf(&work{ // of one statement and one message
 		ops:   []op{{name: "wait_delete", args: make([]any, len(statements["wait_delete"].binds))}},
 		sends: []batch{{list: []aq.Send{{Body: []byte("a"), Priority: 5}}}},

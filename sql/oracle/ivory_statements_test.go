@@ -219,7 +219,7 @@ func (s *ivory) execute(kind int, r *ran) {
 				s.t.Errorf("%s changes %d rows, its block says %v", name, n, blockErr)
 			}
 		case "lock", "savepoint", "rollback":
-			if _, err := s.rolledBack(ivoryRuntime, s.filled("savepoint", nil), text); err != nil {
+			if _, err := s.rolledBack(ivoryRuntime, append(savepoints(), text)...); err != nil {
 				s.t.Errorf("%s: %v", name, err)
 			}
 		default:
@@ -228,6 +228,47 @@ func (s *ivory) execute(kind int, r *ran) {
 			}
 		}
 	}
+}
+
+// savepoints are the statements that set one, to which others go back.
+func savepoints() []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(statements)) {
+		if strings.HasPrefix(text(name), "savepoint ") {
+			list = append(list, text(name))
+		}
+	}
+	return list
+}
+
+// readings executes what is put together from a file and what is asked for.
+func (s *ivory) readings() int {
+	s.t.Helper()
+	list := readings(s.t)
+	for _, r := range list {
+		text := inTheirWords(eachBind(r.text, func(n string) string { return literalOf(s.t, r.args[atoi(s.t, n)-1].Value) }))
+		if _, err := s.run(ivoryRuntime, text); err != nil {
+			s.t.Errorf("%s: %v\n%s", r.name, err, text)
+		}
+	}
+	return len(list)
+}
+
+// literalOf is a value as a literal. An empty text is null.
+func literalOf(t *testing.T, value any) string {
+	t.Helper()
+	switch v := value.(type) {
+	case string:
+		return "'" + strings.ReplaceAll(v, "'", "''") + "'"
+	case int, int64:
+		return fmt.Sprint(v)
+	case time.Time:
+		return "TIMESTAMP '" + v.Format("2006-01-02 15:04:05.000000") + "'"
+	case []byte:
+		return bytesOf(string(v))
+	}
+	t.Fatalf("no literal of %T", value)
+	return ""
 }
 
 // refusals executes the blocks of statements whose rows are gone: each is refused

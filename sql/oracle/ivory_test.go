@@ -71,6 +71,7 @@ func TestOnIvorySQL(t *testing.T) {
 	sent := s.checkSent()
 	views := s.views()
 	s.wholes()
+	put := s.readings()
 	ivoryValues["REQUEST_ID"] = "'" + s.one(ivoryOwner, "SELECT MAX(REQUEST_ID) FROM WF_REQUESTS") + "'"
 	ivoryValues["request_refused.REQUEST_ID"] = "'" + s.one(ivoryOwner, "SELECT MIN(REQUEST_ID) FROM WF_REQUESTS") + "'"
 	s.execute(1, &r)
@@ -83,8 +84,8 @@ func TestOnIvorySQL(t *testing.T) {
 		t.Errorf("90_uninstall.sql leaves %s objects", left)
 	}
 	t.Logf("%s\nunits of scripts: %d to install, %d to uninstall\ntables, indexes, views, sequences: %s\n"+
-		"units of packages: %d, calls: %d, envelopes read: %d\nviews with rows: %d\nstatements: %d, blocks of them: %d",
-		version, installed, s.used-installed, objects, units, len(packageCalls), sent, views, r.statements, r.blocks)
+		"units of packages: %d, calls: %d, envelopes read: %d\nviews with rows: %d\nstatements: %d, blocks of them: %d, readings: %d",
+		version, installed, s.used-installed, objects, units, len(packageCalls), sent, views, r.statements, r.blocks, put)
 }
 
 const objectCounts = `SELECT COUNT(CASE C.RELKIND WHEN 'r' THEN 1 END) || ', ' || COUNT(CASE C.RELKIND WHEN 'i' THEN 1 END) || ', ' ||
