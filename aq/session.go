@@ -216,7 +216,7 @@ func (s *Session) Break() error {
 
 // Within calls f, and breaks off the call of the database that it is in when ctx ends.
 // One that has ended meanwhile may have the next call of the session broken off.
-func (s *Session) Within(ctx context.Context, f func() error) error {
+func Within(ctx context.Context, s *Session, f func() error) error {
 	over := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(over)
@@ -228,6 +228,9 @@ func (s *Session) Within(ctx context.Context, f func() error) error {
 	}
 	return err
 }
+
+// Spoil has the session closed when it is given back.
+func Spoil(s *Session) { s.spoil() }
 
 // Close rolls back, and ends queues and connection.
 func (s *Session) Close() error {

@@ -146,6 +146,7 @@ type Secrets struct {
 type Steps struct {
 	SQL    string        // folder of files NAME.sql, the statements of call: sql; "" = none
 	Tables string        // script that makes the application's tables in the embedded store; "" = none
+	PLSQL  string        // procedures of call: plsql, a list; see List
 	Limit  time.Duration // of one step
 }
 

@@ -167,6 +167,8 @@ func stepping() []setting {
 			meaning: "folder of files NAME.sql, each a statement that call: sql may name, the same on every node; empty = none"},
 		{key: "steps.tables", field: func(c *Config) any { return &c.Steps.Tables },
 			meaning: "script that makes the application's own tables in the embedded store, run at every start; empty = none"},
+		{key: "steps.plsql", field: func(c *Config) any { return &c.Steps.PLSQL },
+			meaning: "procedures that call: plsql may name on Oracle, a list of PACKAGE.PROCEDURE or PACKAGE.*, separated by commas; empty = none"},
 		{key: "steps.limit", field: func(c *Config) any { return &c.Steps.Limit }, unit: "duration", low: int64(10 * time.Millisecond), high: minute,
 			meaning: "longest time of one step in a transaction, whose locks others wait for"},
 	}

@@ -2,11 +2,15 @@ package runtime_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/signal"
 )
 
 // A step that waits for a row that another session has locked is broken off after its
@@ -53,5 +57,83 @@ func TestAStepThatWaitsIsATimeoutOnOracle(t *testing.T) {
 	n.begin(t, "j", "t/waits", nil)
 	if n.output(t, "j"); s.left() != 9 {
 		t.Errorf("%d left: the session is of no use any more", s.left())
+	}
+}
+
+// shopPackage is of the application.
+var shopPackage = []string{
+	"create or replace package SHOP as\n  procedure RESERVE(P_ITEM in varchar2, P_ID in varchar2, P_WHAT out varchar2);\n" +
+		"  procedure REFUSE(P_WHY in varchar2);\n  procedure LEAVE;\nend SHOP;",
+	"create or replace package body SHOP as\n  procedure RESERVE(P_ITEM in varchar2, P_ID in varchar2, P_WHAT out varchar2) is\n  begin\n" +
+		"    update SHOP_STOCK set LEFT_OVER = LEFT_OVER - 1 where ITEM = P_ITEM;\n    insert into SHOP_DONE (NO, ORDER_ID, WHAT) values (1, P_ID, 'reserved');\n    P_WHAT := 'r-1';\n  end;\n" +
+		"  procedure REFUSE(P_WHY in varchar2) is\n  begin\n    update SHOP_STOCK set LEFT_OVER = 0 where ITEM = 'pen';\n    raise_application_error(-20123, P_WHY);\n  end;\n" +
+		"  procedure LEAVE is\n  begin\n    update SHOP_STOCK set LEFT_OVER = 0 where ITEM = 'pen';\n    DBMS_TRANSACTION.COMMIT;\n  end;\nend SHOP;",
+}
+
+const shopProcedures = `
+  - reserve: {call: plsql, with: {procedure: shop.reserve, args: {p_item: pen, p_id: '${ $workflow.id }'}, out: [p_what]}}
+  - try:
+      try:
+        - refuse: {call: plsql, with: {procedure: SHOP.REFUSE, args: {p_why: not today}}}
+      catch:
+        errors: {with: {title: ORA-20123}}
+        as: e
+        do:
+          - say: {set: {what: '${ .p_what }', why: '${ $e.detail }'}}
+  - again:
+      try:
+        - leave: {call: plsql, with: {procedure: SHOP.LEAVE}}
+      catch:
+        errors: {with: {title: ORA-00034}}
+        do:
+          - left: {set: '${ . + {left: false} }'}
+`
+
+// A listed procedure runs in the turn's transaction; its out-parameters are the output,
+// its errors those of the task, and it cannot commit.
+func TestProceduresAreStepsOnOracle(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, testdb.OnOracle(t)())
+	for _, text := range shopPackage {
+		s.exec(text)
+	}
+	set := shopSet(t)
+	if err := set.Allow("SHOP.*"); err != nil {
+		t.Fatal(err)
+	}
+	n := stepping(t, s.place, set, nil, head("calls")+shopProcedures, head("other")+"  - x: {call: plsql, with: {procedure: DBMS_LOCK.SLEEP, args: {seconds: 1}}}\n")
+	n.begin(t, "i", "t/calls", nil)
+	if got, want := n.output(t, "i"), `{"left":false,"what":"r-1","why":"not today"}`; got != want {
+		t.Errorf("output %s, want %s", got, want)
+	}
+	if got := strings.Join(s.texts("select ORDER_ID from SHOP_DONE"), " "); got != "i" || s.left() != 9 {
+		t.Errorf("done %q, %d left", got, s.left())
+	}
+	_, _, err := n.rt.Start(t.Context(), "j", signal.Start{Definition: "t/other", Input: json.RawMessage(`{}`)}, nil)
+	if problem.CodeOf(err) != "step.unknown" {
+		t.Errorf("a procedure that is on no list: %v", err)
+	}
+}
+
+// Where the database does not show that it keeps a procedure from committing, none is
+// called.
+func TestProceduresAreRefusedWithoutTheGuardOnOracle(t *testing.T) {
+	t.Parallel()
+	d := oracletest.StandIn(t, testdb.Install)
+	s := newShop(t, d.DSN())
+	for _, text := range shopPackage {
+		s.exec(text)
+	}
+	if _, err := d.Postgres(t.Context(), "insert into ocisim.parameter (name, value) values ('ocisim_no_guard', 'yes')"); err != nil {
+		t.Fatal(err)
+	}
+	set := shopSet(t)
+	if err := set.Allow("SHOP.RESERVE"); err != nil {
+		t.Fatal(err)
+	}
+	n := stepping(t, s.place, set, nil, head("calls")+shopProcedures)
+	_, _, err := n.rt.Start(t.Context(), "i", signal.Start{Definition: "t/calls", Input: json.RawMessage(`{}`)}, nil)
+	if problem.CodeOf(err) != "step.refused" || s.left() != 10 {
+		t.Errorf("%v, %d left", err, s.left())
 	}
 }

@@ -14,6 +14,9 @@ import (
 // stepsOf are the steps that the settings list.
 func stepsOf(c config.Steps) (*steps.Set, error) {
 	set := &steps.Set{Limit: c.Limit}
+	if err := set.Allow(config.List(c.PLSQL)...); err != nil {
+		return nil, err
+	}
 	if c.SQL == "" {
 		return set, nil
 	}

@@ -29,7 +29,7 @@ func (s planner) inside(c *store.Change, d *delivery) *work {
 			return nil, err
 		}
 		whole, err := c.Inside(func(target string, input json.RawMessage) (json.RawMessage, *snapshot.Error, error) {
-			return s.o.Steps.Perform(stepSession{session}, target, input)
+			return s.o.Steps.Perform(stepSession{session, s.guarded}, target, input)
 		})
 		if err != nil {
 			return nil, err
@@ -80,7 +80,10 @@ func executeInside(ctx context.Context, session *aq.Session, w *work) error {
 }
 
 // stepSession is the transaction of a change, as a step sees it.
-type stepSession struct{ *aq.Session }
+type stepSession struct {
+	*aq.Session
+	guarded bool // the database keeps procedures from committing
+}
 
 // Savepoint implements steps.Session.
 func (s stepSession) Savepoint() error {
@@ -104,7 +107,7 @@ func (s stepSession) Run(ctx context.Context, query string, args map[string]any)
 	for name, v := range args {
 		bound = append(bound, sql.Named(name, bindable(v)))
 	}
-	err := s.Within(ctx, func() error {
+	err := aq.Within(ctx, s.Session, func() error {
 		verb, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(query)), " ")
 		if verb = strings.TrimSpace(verb); !strings.HasPrefix(verb, "SELECT") && !strings.HasPrefix(verb, "WITH") {
 			r, err := s.ExecContext(ctx, query, bound...)
@@ -173,15 +176,14 @@ func bindable(v any) any {
 	return v
 }
 
-// Call implements steps.Session.
-func (s stepSession) Call(context.Context, string, map[string]any, []string) (map[string]any, error) {
-	return nil, problem.New(problem.NotFound, "step.unknown", "procedures are not called on this store yet")
-}
-
 // Failure implements steps.Session. What another attempt may mend, and what ails the
 // database or the session, is no error of the task: the turn is made again.
 func (s stepSession) Failure(err error) (*steps.Failure, bool) {
 	codes := aq.Codes(err)
+	var p *problem.Error
+	if errors.As(err, &p) {
+		return nil, false
+	}
 	switch aq.Classify(err) {
 	case aq.Retry, aq.Locked, aq.Reconnect, aq.Paused:
 		return nil, false
@@ -202,6 +204,9 @@ func detailOf(err error) string {
 		detail = e.Message()
 	}
 	detail, _, _ = strings.Cut(detail, "\nORA-06512")
+	if code, text, ok := strings.Cut(detail, ": "); ok && strings.HasPrefix(code, "ORA-") {
+		detail = text
+	}
 	return strings.TrimSpace(detail)
 }
 

@@ -76,9 +76,11 @@ type Store struct {
 	db     *sql.DB // statements that stand alone
 	clock  clock
 	pool   *pool
-	ledger *ledger
-	failed chan struct{}
-	run    string // identity of this run of the node
+
+	guarded bool // procedures cannot commit
+	ledger  *ledger
+	failed  chan struct{}
+	run     string // identity of this run of the node
 
 	life    context.Context // ends with Close
 	end     context.CancelFunc
@@ -137,6 +139,16 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.ledger.stop()
 		db.Close()
 		return nil, wrap("open", explain(err))
+	}
+	if len(o.Steps.Procedures()) == 0 {
+		return s, nil
+	}
+	if s.guarded, err = confirmed(ctx, s); err != nil {
+		s.Close()
+		return nil, wrap("open", err)
+	}
+	if !s.guarded {
+		o.Log.Error("oracle: call: plsql is refused: the database does not show that it keeps a procedure from committing", "procedures", o.Steps.Procedures())
 	}
 	return s, nil
 }

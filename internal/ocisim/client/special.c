@@ -60,8 +60,13 @@ static const char *next_option(const char *p, char *k, char *v, size_t size) {
     return n ? p + n : NULL;
 }
 
-// alter_session sets options: ALTER SESSION SET a = 'b' c = d.
+// alter_session sets options: ALTER SESSION SET a = 'b' c = d; and whether
+// DBMS_TRANSACTION.COMMIT, the only COMMIT in PL/SQL that there is, may commit.
 static int alter_session(Stmt *s, Err *e) {
+    if (strcasestr(s->sql, "COMMIT IN PROCEDURE"))
+        return pg_exec(s->svc->pg, e, strcasestr(s->sql, "DISABLE")
+                           ? "SELECT set_config('ocisim.no_commit', 'yes', false)"
+                           : "SELECT set_config('ocisim.no_commit', '', false)");
     const char *p = strcasestr(s->sql, "SET");
     char k[64], v[400];
     p = p ? p + 3 : NULL;

@@ -4,6 +4,7 @@ CREATE SCHEMA dbms_aqadm;
 CREATE SCHEMA dbms_aq;
 CREATE SCHEMA dbms_session;
 CREATE SCHEMA dbms_lock;
+CREATE SCHEMA dbms_transaction;
 CREATE SCHEMA dbms_output;
 CREATE SCHEMA dbms_lob;
 CREATE SCHEMA utl_raw;
@@ -13,6 +14,14 @@ CREATE SCHEMA sys;
 CREATE PROCEDURE dbms_session.sleep(seconds numeric) LANGUAGE sql AS $$ SELECT pg_sleep($1::float8) $$;
 CREATE PROCEDURE dbms_session.set_identifier(client_id text) LANGUAGE sql AS
 $$ SELECT set_config('ocisim.client_identifier', substr(coalesce($1, ''), 1, 64), false) $$;
+-- No procedure commits here; tests say by ocisim.guard = 'broken' that the database does not keep them from it.
+CREATE PROCEDURE dbms_transaction.commit() LANGUAGE plpgsql AS $$
+BEGIN
+  IF coalesce(current_setting('ocisim.no_commit', true), '') <> '' AND NOT EXISTS
+    (SELECT 1 FROM ocisim.parameter WHERE name = 'ocisim_no_guard') THEN
+    RAISE EXCEPTION 'ORA-00034: cannot COMMIT in current PL/SQL session';
+  END IF;
+END $$;
 CREATE PROCEDURE dbms_lock.sleep(seconds numeric) LANGUAGE sql AS $$ SELECT pg_sleep($1::float8) $$;
 CREATE PROCEDURE dbms_output.put_line(line text) LANGUAGE plpgsql AS $$ BEGIN END $$;
 CREATE FUNCTION dbms_lob.getlength(bytea) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT length($1)::numeric $$;

@@ -1,6 +1,6 @@
 -- Everybody may read the dictionary but its V$ views, and use queues as far as
 -- aq_find lets them; DBMS_AQ and DBMS_AQADM are for those they are granted to.
-GRANT USAGE ON SCHEMA ocisim, dbms_session, dbms_lock, dbms_output, dbms_lob, utl_raw, utl_i18n, sys TO PUBLIC;
+GRANT USAGE ON SCHEMA ocisim, dbms_session, dbms_lock, dbms_transaction, dbms_output, dbms_lob, utl_raw, utl_i18n, sys TO PUBLIC;
 GRANT USAGE, CREATE ON SCHEMA ocisim_blocks TO PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA ocisim TO PUBLIC;
 REVOKE SELECT ON ocisim.v$parameter, ocisim.v$resource_limit, ocisim.v$instance, ocisim.v$statname, ocisim.v$mystat,
