@@ -363,10 +363,10 @@ func retryCommit(ctx context.Context, f func() error) error {
 }
 
 // transient reports whether the same call may succeed later without anything
-// else having changed.
+// else having changed: whatever a database refuses, it may take when it is mended.
 func transient(err error) bool {
 	if errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrNotFound) {
 		return false
 	}
-	return errors.Is(err, store.ErrUnknown) || problem.KindOf(err) == problem.Unavailable
+	return errors.Is(err, store.ErrUnknown) || problem.KindOf(err) == problem.Unavailable || problem.CodeOf(err) == "store.sql"
 }
