@@ -3,14 +3,19 @@ package runtime_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/sql/steps"
 )
 
 // A step that waits for a row that another session has locked is broken off after its
@@ -135,5 +140,51 @@ func TestProceduresAreRefusedWithoutTheGuardOnOracle(t *testing.T) {
 	_, _, err := n.rt.Start(t.Context(), "i", signal.Start{Definition: "t/calls", Input: json.RawMessage(`{}`)}, nil)
 	if problem.CodeOf(err) != "step.refused" || s.left() != 10 {
 		t.Errorf("%v, %d left", err, s.left())
+	}
+}
+
+// Turns whose steps lock rows in opposite order: the database ends a deadlock, and the
+// turn that met it is made again. Each step is done once.
+func TestADeadlockOfStepsIsMadeAgainOnOracle(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, testdb.OnOracle(t)())
+	s.exec("insert into SHOP_STOCK (ITEM, LEFT_OVER) values ('ink', 10)")
+	set := shopSet(t)
+	set.Limit = time.Minute
+	var calls, locked atomic.Int64
+	set.Register("both", func(ctx context.Context, tx steps.Tx, args json.RawMessage) (any, error) {
+		var in struct{ First, Then string }
+		if err := json.Unmarshal(args, &in); err != nil {
+			return nil, err
+		}
+		calls.Add(1)
+		if _, err := tx.Run(ctx, shopStatements["take"], map[string]any{"item": in.First, "qty": 1}); err != nil {
+			return nil, err
+		}
+		locked.Add(1)
+		var w await.Wait
+		for locked.Load() < 2 && w.Again(time.Millisecond, locked.Load()) {
+			continue // until the other has its first row, too
+		}
+		return tx.Run(ctx, shopStatements["take"], map[string]any{"item": in.Then, "qty": 1})
+	})
+	n := stepping(t, s.place, set, nil, head("both")+"  - x: {call: go, with: {function: both, args: '${ . }'}}\n")
+	var wg sync.WaitGroup
+	for i, in := range []string{`{"first": "pen", "then": "ink"}`, `{"first": "ink", "then": "pen"}`} {
+		wg.Go(func() {
+			if _, _, err := n.rt.Start(t.Context(), fmt.Sprint("i-", i), signal.Start{Definition: "t/both", Input: json.RawMessage(in)}, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for i := range 2 {
+		n.until(t, fmt.Sprint("i-", i), status("completed"))
+	}
+	if pen, ink := s.left(), s.number("select LEFT_OVER from SHOP_STOCK where ITEM = 'ink'"); pen != 8 || ink != 8 {
+		t.Errorf("%d pens, %d inks", pen, ink)
+	}
+	if calls.Load() < 3 {
+		t.Errorf("%d calls: there was no deadlock", calls.Load())
 	}
 }
