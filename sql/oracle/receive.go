@@ -342,7 +342,11 @@ func (d *delivery) Commit(ctx context.Context, c store.Change) error {
 		err = explain(err)
 	case a != actNone && a != actOwner: // no answer
 		kept := work.careful || wholeOf(work) != nil
-		err = d.faulted(err, kept, func(ctx context.Context) error { return d.rehearse(ctx, work) })
+		redo := func(ctx context.Context) error { return d.rehearse(ctx, work) }
+		if work.made != nil { // the turn is over, and would claim its commands again: the message goes back instead
+			redo = nil
+		}
+		err = d.faulted(err, kept, redo)
 	}
 	return d.failed("commit", err)
 }
