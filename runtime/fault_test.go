@@ -24,6 +24,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
+	"github.com/aqueduct-engine/aqueduct/sql/steps"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -98,6 +99,10 @@ type faulty struct {
 	d     *ocisim.Database
 	watch *oracletest.Watcher
 	runs  int
+
+	document string
+	steps    *steps.Set
+
 	calls int // counted in the last scenario
 	log   *logged
 }
@@ -123,7 +128,7 @@ func (l *logged) String() string {
 func newFaulty(t *testing.T) *faulty {
 	t.Helper()
 	d := oracletest.StandIn(t, testdb.Install)
-	return &faulty{t: t, d: d, watch: oracletest.Watch(t, d)}
+	return &faulty{t: t, d: d, watch: oracletest.Watch(t, d), document: faultDocument}
 }
 
 func (f *faulty) number(query string) (n int) {
@@ -172,14 +177,14 @@ func (f *faulty) node(ctx context.Context, effects *sync.Map) (*testNode, error)
 	n := &testNode{done: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	err := again(ctx, func() (err error) {
-		n.store, err = testdb.At(oracle.Open(ctx, oracle.Options{DSN: f.d.DSN(), Consumers: 1, Wait: time.Second, Heartbeat: 2 * time.Second, DeadAfter: 6 * time.Second, Log: log}))
+		n.store, err = testdb.At(oracle.Open(ctx, oracle.Options{DSN: f.d.DSN(), Steps: f.steps, Consumers: 1, Wait: time.Second, Heartbeat: 2 * time.Second, DeadAfter: 6 * time.Second, Log: log}))
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	n.cat = definition.New(n.store, openworkflow.Parsers(), time.Now)
-	if err := again(ctx, func() error { _, _, err := n.cat.Publish(ctx, "f.yaml", []byte(faultDocument)); return err }); err != nil {
+	if err := again(ctx, func() error { _, _, err := n.cat.Publish(ctx, "f.yaml", []byte(f.document)); return err }); err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
 	}
 	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 5, Initial: 10 * time.Millisecond, Max: time.Second}})

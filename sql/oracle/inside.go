@@ -124,7 +124,16 @@ func (s stepSession) Run(ctx context.Context, query string, args map[string]any)
 		answer.Rows, err = rowsOf(found)
 		return err
 	})
-	return answer, err
+	return answer, late(ctx, err)
+}
+
+// late tells what was broken off because its time was over from what somebody else has
+// broken off.
+func late(ctx context.Context, err error) error {
+	if ctx.Err() != nil && aq.Classify(err) == aq.Broken {
+		return &steps.Failure{Title: "Timeout", Detail: err.Error()}
+	}
+	return err
 }
 
 // rowsOf are rows by the names of their columns.
@@ -185,7 +194,7 @@ func (s stepSession) Failure(err error) (*steps.Failure, bool) {
 		return nil, false
 	}
 	switch aq.Classify(err) {
-	case aq.Retry, aq.Locked, aq.Reconnect, aq.Paused:
+	case aq.Retry, aq.Locked, aq.Broken, aq.Reconnect, aq.Paused:
 		return nil, false
 	}
 	f := &steps.Failure{Title: "Step failed", Detail: err.Error()}

@@ -93,7 +93,7 @@ func (s stepSession) Call(ctx context.Context, procedure string, args map[string
 		return nil, problem.Wrap(off, problem.Unavailable, "store.busy", "the session is not rid of its guard")
 	}
 	if err != nil {
-		return nil, err
+		return nil, late(ctx, err)
 	}
 	output := map[string]any{}
 	for name, v := range taken {
