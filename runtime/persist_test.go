@@ -223,6 +223,7 @@ func persistNode(t *testing.T, d *ocisim.Database, apart bool, out *logged) (*te
 	w := &watched{Receiver: n.store.Queue, pauses: o.Pauses, done: make(chan struct{})}
 	parts := n.store.Parts
 	parts.Queue = w
+	parts.Notices = nil // to wait for one in the database would stop the clock, too
 	n.rt, err = runtime.New(ctx, runtime.Config{
 		Store: parts, Definitions: n.cat, Performer: activity.New(activity.Config{}), Log: log,
 		SignalConsumers: 1, ScheduleConsumers: 4, CommandConsumers: 1, StraysEvery: time.Hour,
