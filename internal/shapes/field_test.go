@@ -27,7 +27,7 @@ var aTaskField = []edit{
 	{"store/backend/sums.go", "\td.Number(int64(t.Priority))\n", "\tif t.Category != \"\" { // tasks of before have none\n\t\td.Texts(t.Category)\n\t}\n"},
 	{"api/client/wire.go", "type Task struct {\n", "\tCategory string `json:\"category,omitempty\" doc:\"What kind of work it is.\"`\n"},
 	{"docs/reference/language.md", "shown to the person |\n| `payload` | anything | shown to the person |\n", "| `category` | text, at most 100 characters | what kind of work it is |\n"},
-	{"CHANGELOG.md", "## [Unreleased]\n\n### Changed\n\n", "- A task may have a `category`.\n"},
+	{"CHANGELOG.md", "## [Unreleased]\n\n### Added\n\n", "- A task may have a `category`.\n"},
 }
 
 // anInstanceField is a text that a start says of an instance, and that the instance
@@ -43,7 +43,7 @@ var anInstanceField = []edit{
 	{"projections/rows.go", "type Instance struct {\n", "\tLabel string `db:\"LABEL\" width:\"256\" doc:\"what people call the instance\"`\n"},
 	{"projections/rows.go", "\t\tStartedAt: s.StartedAt, UpdatedAt: s.UpdatedAt,\n", "\t\tLabel: s.Business.Label,\n"},
 	{"docs/reference/cli.md", "| `start NAME` | start; `--input`, ", "`--label`, "},
-	{"CHANGELOG.md", "## [Unreleased]\n\n### Changed\n\n", "- A start may give an instance a `label`.\n"},
+	{"CHANGELOG.md", "## [Unreleased]\n\n### Added\n\n", "- A start may give an instance a `label`.\n"},
 }
 
 // asking is a definition whose task has the field.
