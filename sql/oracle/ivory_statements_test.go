@@ -25,7 +25,7 @@ var ivoryValues = map[string]string{
 	"WAITING_TOKEN": "'w-1'", "EVENT_KEY": "'e-1'", "PAYLOAD_ID": "'p-1'", "STATE_VERSION": "1", "TASK_VERSION": "1", "EXPECTED_VERSION": "1",
 	"EXPECTED_OWNER": "NULL", "PRESENT_OWNER": "'x'", "OWNER": "'AQUEDUCT'", "GRANTEE": "'AQUEDUCT_RUN'", "WF_HOST_LOCKS.OWNER": "'x'",
 	"ROWS_MAX": "10", "DEAD_SECONDS": "60", "TTL_SECONDS": "60", "AGE_SECONDS": "0",
-	"ENDED_BEFORE": late, "CREATED_BEFORE": late, "EXPIRED_BEFORE": late, "overdue_sent.DUE_ON_UTC": late,
+	"ENDED_BEFORE": longAfter, "CREATED_BEFORE": longAfter, "EXPIRED_BEFORE": longAfter, "overdue_sent.DUE_ON_UTC": longAfter,
 	"CLAIMED_BY": "'node-1'", "CLAIMED_RUN": "'r-1'", "stream_insert.CLAIMED_BY": "NULL", "stream_insert.CLAIMED_RUN": "NULL",
 	"WF_STREAM.KIND": "'command'", "WF_STREAM.TYPE": "'Command'", "WF_STREAM.PROCESSED": "0", "WF_STREAM.DATA": bytesOf(`{"target":"http"}`),
 	"WF_STREAM.PROCESSED_ON_UTC": "NULL", "WF_STREAM.DELIVERED_ON_UTC": "NULL", "WF_STREAM.NEXT_ATTEMPT_ON_UTC": "NULL",
@@ -41,8 +41,8 @@ var ivoryValues = map[string]string{
 }
 
 const (
-	early = "TIMESTAMP '2026-01-02 03:04:05.678901'"
-	late  = "TIMESTAMP '2100-01-01 00:00:00'"
+	longBefore = "TIMESTAMP '2026-01-02 03:04:05.678901'"
+	longAfter  = "TIMESTAMP '2100-01-01 00:00:00'"
 )
 
 // bytesOf is a text as a literal of bytes.
@@ -77,7 +77,7 @@ func (s *ivory) value(name, bind string, given map[string]string) string {
 	case "NUMBER":
 		return "1"
 	case "TIMESTAMP":
-		return early
+		return longBefore
 	case "BLOB", "RAW":
 		return bytesOf("{}")
 	}
@@ -148,9 +148,9 @@ func (s *ivory) rows() {
 	s.insert("stream_insert", map[string]string{"POSITION": "3", "SIGNAL_ID": "'s-acknowledged'", "DATA": bytesOf(`{"target":"http","ack":1}`)})
 	for id, status := range map[string]string{"i-over": "completed", "i-older": "cancelled", "i-open": "completed"} {
 		own := map[string]string{"INSTANCE_ID": "'" + id + "'", "RUNTIME_INSTANCE_ID": "'" + id + "'", "STATUS": "'" + status + "'", "RUNTIME_STATUS": "'" + status + "'",
-			"ENDED_ON_UTC": early, "START_DIGEST": bytesOf(id), "SIGNAL_ID": "'s-" + id + "'"}
+			"ENDED_ON_UTC": longBefore, "START_DIGEST": bytesOf(id), "SIGNAL_ID": "'s-" + id + "'"}
 		if id == "i-over" {
-			own["ENDED_ON_UTC"] = late
+			own["ENDED_ON_UTC"] = longAfter
 		}
 		s.insert("instance_insert", own)
 		s.insert("state_insert", own)
