@@ -5,6 +5,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ type Catalogue struct {
 	loads   singleflight.Group
 
 	resolver Resolver // nil = documents that refer to others are refused
+	steps    StepCheck
 	shelf    shelf
 
 	mu      sync.Mutex
@@ -118,7 +120,7 @@ func (c *Catalogue) Register(def engine.Definition) error {
 // The documents that it refers to are fetched once, now, and what is needed of
 // them is stored with it.
 //
-// Problems: definition.invalid with all findings, definition.unknown-kind,
+// Problems: definition.invalid with all findings, also about steps, definition.unknown-kind,
 // definition.cyclic, definition.conflict when the version is there with other
 // content, definition.resource-unavailable when something it refers to is out of
 // reach, and definition.memory when this node has too little to compile it.
@@ -157,7 +159,7 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 	if err := c.acyclic(ctx, parsed.Definition); err != nil {
 		return Record{}, false, err
 	}
-	stored, created, err = c.put(ctx, parsed.Definition, Record{
+	stored, created, err = c.put(ctx, parsed, Record{
 		Name: parsed.Ref.Name, Version: parsed.Ref.Version, Digest: parsed.Ref.Digest, Kind: kind, Title: parsed.Title,
 		Source: bytes.Clone(source), Document: parsed.Document, PublishedAt: c.now().UTC().Truncate(time.Microsecond),
 	})
@@ -165,7 +167,7 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 		return Record{}, false, err
 	}
 	c.shelf.keep(id, parsed.Definition, len(parsed.Document))
-	stored.Warnings = parsed.Warnings
+	stored.Warnings = append(slices.Clip(parsed.Warnings), stored.Warnings...)
 	return stored, created, nil
 }
 
@@ -175,7 +177,7 @@ const putMax = 100
 
 // put stores a version behind all others of its name, so that each publication
 // knows those before it.
-func (c *Catalogue) put(ctx context.Context, def engine.Definition, r Record) (stored Record, created bool, err error) {
+func (c *Catalogue) put(ctx context.Context, p Parsed, r Record) (stored Record, created bool, err error) {
 	for range putMax {
 		others, err := c.repo.Versions(ctx, r.Name)
 		if err != nil && problem.KindOf(err) != problem.NotFound {
@@ -190,7 +192,12 @@ func (c *Catalogue) put(ctx context.Context, def engine.Definition, r Record) (s
 			r.Ordinal = max(r.Ordinal, other.Ordinal+1)
 			newest = newest && CompareVersions(r.Version, other.Version) > 0
 		}
-		if created, err = c.store(ctx, def, &r, newest); err != nil || created {
+		warnings, err := c.checked(ctx, p) // only now: what is there may have lost its steps
+		if err != nil {
+			return Record{}, false, err
+		}
+		if created, err = c.store(ctx, p.Definition, &r, newest); err != nil || created {
+			r.Warnings = warnings
 			return r, created, err
 		}
 	}

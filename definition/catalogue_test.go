@@ -131,6 +131,55 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// A version with a step that cannot be done is not published, each finding at its place;
+// one that is published is not looked at again.
+func TestStepsAreCheckedWhenPublished(t *testing.T) {
+	t.Parallel()
+	const text = `document: {dsl: '1.0.3', namespace: t, name: s, version: '1.0.0'}
+do: [{a: {call: sql, with: {statement: one, args: {x: 1}}}}]
+`
+	var wrong, doubtful []problem.Place
+	var broken error
+	asked := 0
+	c := catalogue(&memory{})
+	c.CheckSteps(func(_ context.Context, s definition.Step) (_, _ []problem.Place, _ error) {
+		if asked++; s.Target != "sql/one" || string(s.Known["x"]) != "1" {
+			t.Errorf("asked about %+v", s)
+		}
+		return wrong, doubtful, broken
+	})
+	publish := func() (string, error) {
+		r, _, err := c.Publish(t.Context(), "s.yaml", []byte(text))
+		var at []string
+		for _, w := range r.Warnings {
+			at = append(at, w.String())
+		}
+		return strings.Join(at, " "), err
+	}
+	broken = problem.New(problem.Unavailable, "store.busy", "later")
+	if _, err := publish(); problem.CodeOf(err) != "store.busy" {
+		t.Errorf("a check that was not made: %v", err)
+	}
+	broken = nil
+	for range 120 {
+		wrong = append(wrong, problem.Place{Pointer: "/args/x", Code: "step.arguments", Detail: "no"})
+	}
+	_, err := publish()
+	var p *problem.Error
+	if !errors.As(err, &p) || p.Code != "definition.invalid" || len(p.Where) != 100 || p.Hint != "20 more findings are not shown" ||
+		p.Where[0].String() != "s.yaml:2:52: /do/0/a/with/args/x: no" || p.Where[0].Code != "step.arguments" {
+		t.Errorf("%v", err)
+	}
+	wrong, doubtful = nil, []problem.Place{{Pointer: "/statement", Code: "warning.unknown-step", Detail: "maybe"}}
+	if warned, err := publish(); err != nil || warned != "s.yaml:2:29: /do/0/a/with/statement: maybe" {
+		t.Errorf("%q, %v", warned, err)
+	}
+	wrong, asked = doubtful, 0
+	if warned, err := publish(); err != nil || warned != "" || asked > 0 {
+		t.Errorf("what is published: %q, %v, asked %d times", warned, err, asked)
+	}
+}
+
 func TestFindTheHighestVersion(t *testing.T) {
 	t.Parallel()
 	m := &memory{}

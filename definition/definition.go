@@ -56,6 +56,8 @@ type Parsed struct {
 	// of the first call.
 	Functions map[string]problem.Place
 	Known     []string // the functions of the language and of the document
+
+	Steps []Called // in the transactions of its turns
 }
 
 // Parser reads one kind of document, given the documents that it refers to. Its

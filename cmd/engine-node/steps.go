@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"os"
+	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
@@ -43,4 +45,31 @@ func prepareSteps(ctx context.Context, s database, set *steps.Set, tables string
 		}
 	}
 	return file.CheckSteps(ctx, set)
+}
+
+// lookAt is what a store knows of the steps of a set.
+func lookAt(db database, set *steps.Set) definition.StepCheck {
+	if o, ok := db.(*oracle.Store); ok {
+		return oracle.CheckStep(o)
+	}
+	return embedded.CheckStep(set)
+}
+
+// checkStep looks at a step that is published. A node refuses what it does not list, for
+// every node lists the same. A program beside them knows what they list only as far as
+// its own settings list something of that kind: else it warns.
+func (n *node) checkStep(ctx context.Context, step definition.Step) (wrong, doubtful []problem.Place, err error) {
+	wrong, doubtful, err = n.look(ctx, step)
+	if err != nil || !n.beside || n.set.Lists(step.Target) {
+		return wrong, doubtful, err
+	}
+	wrong = slices.DeleteFunc(wrong, func(p problem.Place) bool {
+		if p.Code != "step.unknown" {
+			return false
+		}
+		p.Code, p.Hint = "warning.unknown-step", "this program has no settings of steps; a node that publishes it would know"
+		doubtful = append(doubtful, p)
+		return true
+	})
+	return wrong, doubtful, nil
 }

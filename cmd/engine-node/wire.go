@@ -39,6 +39,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
+	"github.com/aqueduct-engine/aqueduct/sql/steps"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -57,6 +58,9 @@ type node struct {
 	runtime   *runtime.Runtime
 	handler   http.Handler
 	log       *slog.Logger
+	look      definition.StepCheck
+	set       *steps.Set
+	beside    bool // the nodes that run what is published are others
 }
 
 // compiling takes the memory for definitions that are compiled.
@@ -72,12 +76,16 @@ func compiling(pool *memory.Pool) definition.Taker {
 func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (*node, error) {
 	metrics := prometheus.NewRegistry()
 	budget := memoryBudget(c.MemoryLimit, metrics)
-	db, err := openWith(ctx, c, name, budget.Pages, log)
+	set, err := stepsOf(c.Steps)
+	if err != nil {
+		return nil, err
+	}
+	db, err := openWith(ctx, c, set, name, budget.Pages, log)
 	if err != nil {
 		return nil, err
 	}
 	ofProcess(metrics, db)
-	n, parts := &node{name: name, store: db, log: log}, db.Parts()
+	n, parts := &node{name: name, store: db, log: log, set: set, look: lookAt(db, set)}, db.Parts()
 	n.catalogue = definition.New(db, openworkflow.Parsers(), parts.Clock.Now)
 	sink, err := sinkURL(c.Events.Sink)
 	if err != nil {
@@ -85,18 +93,9 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		return nil, err
 	}
 	n.catalogue.Bound(budget.Definitions, compiling(budget.Compiles))
-	n.performer = activity.New(activity.Config{
-		Memory: budget.Answers, Sink: sink, SinkMode: c.Events.SinkMode,
-		Timeout: c.Activity.Timeout, MaxResponseBytes: int64(c.Activity.ResponseBytes), MaxResultBytes: c.Activity.ResultBytes,
-		IdlePerHost: c.Activity.PerHost,
-		Policy:      activity.Policy{MaxAttempts: c.Activity.Attempts, Initial: c.Activity.Delay, Max: c.Activity.DelayMax},
-		Secrets:     activity.SecretStore{Prefix: c.Secrets.Prefix, Lookup: os.LookupEnv, Dir: c.Secrets.Dir},
-		SecretHosts: secretHosts(c.Secrets),
-		Egress:      activity.Egress{Allow: config.List(c.Egress.Allow), Deny: config.List(c.Egress.Deny), Own: own(c.Listen), Name: "egress."},
-		FetchEgress: activity.Egress{Allow: config.List(c.Egress.FetchAllow), Deny: config.List(c.Egress.FetchDeny), Own: own(c.Listen), Name: "egress.fetch-"},
-		Metrics:     metrics, Log: log,
-	})
+	n.performer = activity.New(activities(c, sink, budget, metrics, log))
 	n.catalogue.ResolveWith(n.performer)
+	n.catalogue.CheckSteps(n.checkStep)
 	rc := runtime.Config{
 		Store: parts, Definitions: n.catalogue, Performer: n.performer, Log: log, Metrics: metrics,
 		Memory: budget, CacheBytes: int(budget.Snapshots),
@@ -140,6 +139,21 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	return n, nil
 }
 
+// activities is how functions and HTTP calls are performed.
+func activities(c config.Config, sink *url.URL, budget *memory.Budget, metrics prometheus.Registerer, log *slog.Logger) activity.Config {
+	return activity.Config{
+		Memory: budget.Answers, Sink: sink, SinkMode: c.Events.SinkMode,
+		Timeout: c.Activity.Timeout, MaxResponseBytes: int64(c.Activity.ResponseBytes), MaxResultBytes: c.Activity.ResultBytes,
+		IdlePerHost: c.Activity.PerHost,
+		Policy:      activity.Policy{MaxAttempts: c.Activity.Attempts, Initial: c.Activity.Delay, Max: c.Activity.DelayMax},
+		Secrets:     activity.SecretStore{Prefix: c.Secrets.Prefix, Lookup: os.LookupEnv, Dir: c.Secrets.Dir},
+		SecretHosts: secretHosts(c.Secrets),
+		Egress:      activity.Egress{Allow: config.List(c.Egress.Allow), Deny: config.List(c.Egress.Deny), Own: own(c.Listen), Name: "egress."},
+		FetchEgress: activity.Egress{Allow: config.List(c.Egress.FetchAllow), Deny: config.List(c.Egress.FetchDeny), Own: own(c.Listen), Name: "egress.fetch-"},
+		Metrics:     metrics, Log: log,
+	}
+}
+
 // ofProcess registers what is measured of the process, and of its store.
 func ofProcess(metrics *prometheus.Registry, db database) {
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -156,16 +170,12 @@ func rows(p backend.Parts) api.Reader {
 // openStore opens the database that an address names; an embedded one keeps so
 // many bytes of pages, 0 = its default.
 func openStore(ctx context.Context, c config.Store, q config.Queue, name string, pages int64, log *slog.Logger) (database, error) {
-	return openWith(ctx, config.Config{Store: c, Queue: q}, name, pages, log)
+	return openWith(ctx, config.Config{Store: c, Queue: q}, &steps.Set{}, name, pages, log)
 }
 
 // openWith is openStore for a node whose turns may have steps of the application.
-func openWith(ctx context.Context, all config.Config, name string, pages int64, log *slog.Logger) (database, error) {
+func openWith(ctx context.Context, all config.Config, set *steps.Set, name string, pages int64, log *slog.Logger) (database, error) {
 	c, q := all.Store, all.Queue
-	set, err := stepsOf(all.Steps)
-	if err != nil {
-		return nil, err
-	}
 	if dsn, ok := c.DataSource(); ok {
 		s, err := oracle.Open(ctx, oracle.Options{
 			DSN: dsn, Schema: c.SchemaOwner(), Node: name, Version: version(), Wait: q.Wait, Log: log, Apart: !c.OneBlock,
@@ -341,7 +351,11 @@ func (a *app) peer(ctx context.Context) (*node, error) {
 			return nil, missing(err, path).WithHint("make it: %s migrate --store %s", a.self, c.Store.URL)
 		}
 	}
-	return wire(ctx, c, "cli-"+uuid.NewString(), slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError})))
+	n, err := wire(ctx, c, "cli-"+uuid.NewString(), slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError})))
+	if n != nil {
+		n.beside = true
+	}
+	return n, err
 }
 
 // missing is the answer where no file is.

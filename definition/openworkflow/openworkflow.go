@@ -75,7 +75,7 @@ func Parse(file string, text []byte, given ...definition.Resource) (definition.P
 	}
 	if len(c.needs) > 0 {
 		return definition.Parsed{Ref: made.ID, Title: c.title, Document: document, Needs: c.needs, Warnings: c.warnings,
-			Functions: c.registered, Known: c.callable()}, nil
+			Functions: c.registered, Known: c.callable(), Steps: c.steps}, nil
 	}
 	sum := sha256.Sum256(document)
 	made.ID.Digest = hex.EncodeToString(sum[:])
@@ -89,7 +89,7 @@ func Parse(file string, text []byte, given ...definition.Resource) (definition.P
 		title = made.ID.Name
 	}
 	return definition.Parsed{Definition: p, Ref: made.ID, Title: title, Document: document, Warnings: c.warnings,
-		Functions: c.registered, Known: c.callable()}, nil
+		Functions: c.registered, Known: c.callable(), Steps: c.steps}, nil
 }
 
 // problem makes one problem of all findings.
@@ -123,8 +123,9 @@ type compiler struct {
 	needs      []definition.Need
 	warnings   []problem.Place
 	registered map[string]problem.Place // functions that a program has to register, by name
-	policies   map[string]any           // use.authentications
-	catalogs   map[string]string        // use.catalogs: their addresses
+	steps      []definition.Called
+	policies   map[string]any    // use.authentications
+	catalogs   map[string]string // use.catalogs: their addresses
 	extensions []extension
 	extending  bool            // inside of an extension, which no extension is for
 	expanding  []string        // functions whose calls are being expanded

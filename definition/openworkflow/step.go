@@ -1,10 +1,15 @@
 package openworkflow
 
 import (
+	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/program"
 )
 
@@ -47,14 +52,18 @@ func (c stepCalls) compile(at, kind string, v any, vars scope) *program.Call {
 	if kind == "plsql" {
 		name = strings.ToUpper(name)
 	}
-	input := map[string]any{}
+	input, step := map[string]any{}, definition.Step{Target: kind + "/" + name}
 	if args, ok := m["args"]; ok {
 		if text, isText := args.(string); isText {
 			if _, ok := jq.Wrapped(text); !ok {
 				c.wrong(join(at, "args"), "an object or ${ an expression }", args)
 			}
-		} else if c.anyObject(join(at, "args"), args) != nil && kind == "plsql" {
-			c.parameters(join(at, "args"), keys(args.(map[string]any)))
+			step.Open = true
+		} else if given := c.anyObject(join(at, "args"), args); given != nil {
+			if kind == "plsql" {
+				c.parameters(join(at, "args"), keys(given))
+			}
+			step.Args, step.Known = keys(given), known(given)
 		}
 		input["args"] = args
 	}
@@ -64,11 +73,55 @@ func (c stepCalls) compile(at, kind string, v any, vars scope) *program.Call {
 			c.wrong(join(at, "out"), "an array of 1 to 32 names", out)
 		}
 		for i, v := range list {
-			c.parameters(item(join(at, "out"), i), []string{c.text(item(join(at, "out"), i), v)})
+			name := c.text(item(join(at, "out"), i), v)
+			c.parameters(item(join(at, "out"), i), []string{name})
+			step.Out = append(step.Out, name)
 		}
 		input["out"] = out
 	}
-	return &program.Call{Target: kind + "/" + name, With: c.template(at, input, vars)}
+	c.note(at, step)
+	return &program.Call{Target: step.Target, With: c.template(at, input, vars)}
+}
+
+// note keeps a step for who publishes the document.
+func (c stepCalls) note(at string, step definition.Step) {
+	if slices.ContainsFunc(c.steps, func(s definition.Called) bool { return s.At("").Pointer == at }) {
+		return // of a function that is called twice
+	}
+	source := c.source
+	c.steps = append(c.steps, definition.Called{Step: step, At: func(below string) problem.Place {
+		pointer := at + below
+		p, ok := source.keys[pointer]
+		if !ok {
+			p, ok = source.at[pointer]
+		}
+		if !ok {
+			p = source.at[at]
+		}
+		return problem.Place{File: source.file, Line: p.line, Column: p.column, Pointer: pointer}
+	}})
+}
+
+// known are the fields that no expression has a part in, as JSON.
+func known(fields map[string]any) map[string]json.RawMessage {
+	all := map[string]json.RawMessage{}
+	for name, v := range fields {
+		if raw, err := jq.Encode(v, jq.DefaultBytes); err == nil && !dynamic(v) {
+			all[name] = raw
+		}
+	}
+	return all
+}
+
+// dynamic reports whether there is an expression in a value.
+func dynamic(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, dynamic)
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), dynamic)
+	}
+	return computed(v)
 }
 
 // parameters checks names of parameters of a procedure.

@@ -1,6 +1,8 @@
 package openworkflow
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,5 +49,48 @@ func TestSteps(t *testing.T) {
 	}
 	if _, err := Parse("a.yaml", []byte(head+"use: {functions: {sql: {call: http, with: {method: get, endpoint: 'http://a.example'}}}}\ndo: [{t: {call: sql}}]\n")); err != nil {
 		t.Errorf("a function of the document's own: %v", err)
+	}
+}
+
+// Every step of a document is known when it is published: also one in a named function,
+// once, and in a compensation; what of it is data, and where it stands.
+func TestStepsAreKnownBeforeTheyRun(t *testing.T) {
+	t.Parallel()
+	const text = `document: {dsl: '1.0.3', namespace: t, name: n, version: '1.0.0'}
+use: {functions: {f: {call: sql, with: {statement: inner}}}}
+do:
+- a: {call: f}
+- b: {call: f}
+- c:
+    set: {x: 1}
+    metadata: {compensate: {call: go, with: {function: back, args: '${ . }'}}}
+- d:
+    call: plsql
+    with: {procedure: shop.reserve, args: {p_a: 1, p_b: '${ .b }', p_c: {deep: ['${ 1 }']}, p_d: [1, 'a ${ .b }']}, out: [p_e]}
+`
+	p, err := Parse("a.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range p.Steps {
+		got = append(got, fmt.Sprintf("%s %v open=%t %s out=%v %s", s.Target, s.Args, s.Open, s.Known, s.Out, s.At("").String()))
+	}
+	want := []string{
+		"sql/inner [] open=false map[] out=[] a.yaml:2:34: /use/functions/f/with",
+		"go/back [] open=true map[] out=[] a.yaml:8:39: /do/2/c/metadata/compensate/with",
+		"plsql/SHOP.RESERVE [p_a p_b p_c p_d] open=false map[p_a:1 p_d:[1,\"a ${ .b }\"]] out=[p_e] a.yaml:11:5: /do/3/d/with",
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, s := range p.Steps {
+		if s.Out != nil {
+			if at := s.At("/args/p_a").String(); at != "a.yaml:11:44: /do/3/d/with/args/p_a" {
+				t.Errorf("an argument is at %s", at)
+			}
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
@@ -71,6 +72,17 @@ func (s *Store) CheckSteps(ctx context.Context, set *steps.Set) error {
 			WithHint("its tables are in the engine's database file; steps.tables names a script that makes them")
 	}
 	return nil
+}
+
+// CheckStep looks at a step of a document that is published: see
+// definition.Catalogue.CheckSteps.
+func CheckStep(set *steps.Set) definition.StepCheck {
+	return func(_ context.Context, step definition.Step) (wrong, _ []problem.Place, err error) {
+		if strings.HasPrefix(step.Target, steps.KindPLSQL+"/") {
+			return []problem.Place{{Pointer: "/procedure", Code: "step.refused", Detail: "the embedded store has no procedures", Hint: "use call: sql, or an Oracle database"}}, nil, nil
+		}
+		return set.Check(steps.Use(step)), nil, nil
+	}
 }
 
 // cause is what SQLite itself has said.

@@ -164,13 +164,13 @@ func (s *Set) find(target string) (doing, error) {
 	case KindSQL:
 		st, ok := s.statements[name]
 		if !ok {
-			return nil, unknown("statement", name, slices.Collect(maps.Keys(s.statements)), "put it into a file "+name+".sql of the folder that steps.sql names")
+			return nil, s.unknown(target)
 		}
 		return st.run, nil
 	case KindGo:
 		f, ok := s.functions[name]
 		if !ok {
-			return nil, unknown("Go function", name, slices.Collect(maps.Keys(s.functions)), "the program that embeds the node registers it")
+			return nil, s.unknown(target)
 		}
 		return func(ctx context.Context, tx Session, in request) (any, error) { return recovered(ctx, f, tx, in) }, nil
 	case KindPLSQL:
@@ -185,14 +185,15 @@ func (s *Set) find(target string) (doing, error) {
 				}, nil
 			}
 		}
-		return nil, unknown("procedure", name, s.procedures, "list it in steps.plsql")
 	}
-	return nil, unknown("step", target, nil, "steps are of sql, plsql and go")
+	return nil, s.unknown(target)
 }
 
-func unknown(what, name string, listed []string, hint string) error {
-	e := problem.New(problem.NotFound, "step.unknown", "no %s %s is listed on this node", what, name).WithHint("%s", hint)
-	if near, ok := problem.Nearest(name, listed); ok {
+func (s *Set) unknown(target string) error {
+	what, names, hint := s.listed(target)
+	_, name, _ := strings.Cut(target, "/")
+	e := problem.New(problem.NotFound, codeUnknown, "no %s %s is listed on this node", what, name).WithHint("%s", hint)
+	if near, ok := problem.Nearest(name, names); ok {
 		e = e.WithHint("did you mean %s? Else: %s", near, hint)
 	}
 	return e
