@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -116,7 +117,7 @@ func suggest(given string, all []setting, name func(setting) string) string {
 	for i, s := range all {
 		names[i] = name(s)
 	}
-	near, ok := problem.Nearest(given, names)
+	near, ok := nearest.Name(given, names)
 	if section, _, dotted := strings.Cut(given, "."); !ok && dotted && slices.Contains(names, section) {
 		near, ok = section, true // a value written as a section
 	}

@@ -3,6 +3,7 @@ package jq
 import (
 	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/itchyny/gojq"
 )
@@ -354,7 +355,7 @@ func (r *rewriter) variable(name string, s *scope) {
 	e := r.fail("variable %s is not known here", name)
 	if why, ok := refused[name]; ok {
 		_ = e.WithHint("%s", why)
-	} else if near, ok := problem.Nearest(name, r.vars); ok {
+	} else if near, ok := nearest.Name(name, r.vars); ok {
 		_ = e.WithHint("did you mean %s?", near)
 	}
 }
@@ -376,7 +377,7 @@ func (r *rewriter) unknown(name string, arity int) {
 		}
 	}
 	e := r.fail("function %s is not known", name)
-	if near, ok := problem.Nearest(name, names); ok {
+	if near, ok := nearest.Name(name, names); ok {
 		_ = e.WithHint("did you mean %s?", near)
 	}
 }

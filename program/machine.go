@@ -9,6 +9,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -214,7 +215,7 @@ func (m *Machine) find(name string) (*Event, error) {
 	}
 	slices.Sort(names)
 	hint := "its events are " + orNone(names)
-	if near, ok := problem.Nearest(name, names); ok {
+	if near, ok := nearest.Name(name, names); ok {
 		hint = "did you mean " + near + "?"
 	}
 	return nil, problem.New(problem.Invalid, "lifecycle.unknown-event", "the lifecycle has no event %q", name).WithHint("%s", hint)

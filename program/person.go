@@ -18,7 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/humantask"
-	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -109,7 +109,7 @@ func strictly(raw []byte, to any, what string, fields []string) error {
 		return fmt.Errorf("%s: %w", what, err)
 	case errors.Is(err, jsonv2.ErrUnknownName):
 		name := wrong.JSONPointer.LastToken()
-		if n, ok := problem.Nearest(name, fields); ok {
+		if n, ok := nearest.Name(name, fields); ok {
 			return fmt.Errorf("%s has the unknown field %q: did you mean %s?", what, name, n)
 		}
 		return fmt.Errorf("%s has the unknown field %q: known are %s", what, name, strings.Join(fields, ", "))

@@ -20,6 +20,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/diagram"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -94,7 +95,7 @@ func unregistered(p definition.Parsed, functions []string) []problem.Place {
 		if len(functions) > 0 {
 			place.Code = "definition.type"
 		}
-		if near, ok := problem.Nearest(name, slices.Concat(p.Known, functions)); ok {
+		if near, ok := nearest.Name(name, slices.Concat(p.Known, functions)); ok {
 			place.Hint = "did you mean " + near + "?"
 		}
 		found = append(found, place)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/jq"
-	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/nearest"
 )
 
 // secretName is what a secret can be called: a name that is also one of a file
@@ -41,7 +41,7 @@ func (c *compiler) secret(at, name string) {
 		return
 	}
 	hint := "list it under use.secrets"
-	if n, ok := problem.Nearest(name, keys(c.secrets)); ok {
+	if n, ok := nearest.Name(name, keys(c.secrets)); ok {
 		hint = "did you mean " + n + "?"
 	}
 	c.report(at, codeReference, hint, "no secret is named %s", clip(name))
@@ -218,7 +218,7 @@ func (c *compiler) authentication(at string, v any, vars scope, late *lateBound)
 	p, ok := c.policies[s]
 	if !ok {
 		hint := "define it under use.authentications"
-		if n, ok := problem.Nearest(s, keys(c.policies)); ok {
+		if n, ok := nearest.Name(s, keys(c.policies)); ok {
 			hint = "did you mean " + n + "?"
 		}
 		c.report(at, codeReference, hint, "no authentication policy is named %s", clip(s))

@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/program"
 )
@@ -206,7 +207,7 @@ func (c *compiler) callable() []string {
 // language: any other name is a function that a worker may serve.
 func (c *compiler) nearly(at, name string) {
 	known := []string{callPerson, callEach, callAck}
-	if n, ok := problem.Nearest(name, known); ok && strings.EqualFold(n, strings.NewReplacer("-", "", "_", "").Replace(name)) {
+	if n, ok := nearest.Name(name, known); ok && strings.EqualFold(n, strings.NewReplacer("-", "", "_", "").Replace(name)) {
 		c.report(at, codeType, "did you mean "+n+"?", "function %s is not known", clip(name))
 	}
 }

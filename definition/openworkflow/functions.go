@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/program"
 )
 
@@ -72,7 +72,7 @@ func (c *compiler) function(at string, m map[string]any) (name string, task any,
 		return "", nil, false
 	case found != nil && c.catalogs[found[3]] == "":
 		hint := "define it under use.catalogs"
-		if n, ok := problem.Nearest(found[3], append(keys(c.catalogs), defaultCatalog)); ok {
+		if n, ok := nearest.Name(found[3], append(keys(c.catalogs), defaultCatalog)); ok {
 			hint = "did you mean " + n + "?"
 		}
 		c.report(at, codeReference, hint, "no catalog is named %s", clip(found[3]))

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
-	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/program"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -218,7 +218,7 @@ func (c *compiler) known(at string, v any, what string, names []string) string {
 		return s
 	}
 	hint := "one of " + strings.Join(names, ", ")
-	if n, ok := problem.Nearest(s, names); ok {
+	if n, ok := nearest.Name(s, names); ok {
 		hint = "did you mean " + n + "?"
 	}
 	c.report(at, codeReference, hint, "no %s is named %s", what, clip(s))

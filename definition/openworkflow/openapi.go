@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/jq"
-	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/nearest"
 )
 
 // bodyParameter is the parameter that is the body of a request.
@@ -109,7 +109,7 @@ func (c *compiler) operation(at string, r *resource, id string) *operation {
 	}
 	if o == nil {
 		hint := ""
-		if n, ok := problem.Nearest(id, d.ids()); ok {
+		if n, ok := nearest.Name(id, d.ids()); ok {
 			hint = "did you mean " + n + "?"
 		}
 		c.report(join(at, "operationId"), codeResource, hint, "document %s has no operation %s", clip(r.URI), clip(id))
@@ -188,7 +188,7 @@ func (c *compiler) parameterHint(o *operation, name string) string {
 	for _, p := range o.params {
 		names = append(names, p.name)
 	}
-	if n, ok := problem.Nearest(name, names); ok {
+	if n, ok := nearest.Name(name, names); ok {
 		return "did you mean " + n + "?"
 	}
 	if len(names) == 0 {

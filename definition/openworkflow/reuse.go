@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/aqueduct-engine/aqueduct/jq"
-	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/program"
 )
 
@@ -58,7 +58,7 @@ func refer[T any](c *compiler, at, field, name string, named map[string]T) (res 
 		return v
 	}
 	hint := "define it under use." + field
-	if n, ok := problem.Nearest(name, keys(named)); ok {
+	if n, ok := nearest.Name(name, keys(named)); ok {
 		hint = "did you mean " + n + "?"
 	}
 	c.report(at, codeReference, hint, "use.%s has no %s", field, clip(name))

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/jq"
-	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/program"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -122,7 +122,7 @@ func (c *compiler) kindOfTask(at string, m map[string]any) *kind {
 	}
 	hint := "a task has one of " + strings.Join(known, ", ")
 	for _, k := range keys(m) {
-		if n, ok := problem.Nearest(k, known); ok {
+		if n, ok := nearest.Name(k, known); ok {
 			hint = "did you mean " + n + " instead of " + k + "?"
 			break
 		}
@@ -180,7 +180,7 @@ func (c *compiler) flow(at string, v any, names []string) program.Flow {
 		}
 	}
 	hint := "continue, exit, end, or a task of the same list"
-	if n, ok := problem.Nearest(s, append([]string{"continue", "exit", "end"}, names...)); ok {
+	if n, ok := nearest.Name(s, append([]string{"continue", "exit", "end"}, names...)); ok {
 		hint = "did you mean " + n + "?"
 	}
 	c.report(at, codeTarget, hint, "no task of this list is named %s", clip(s))

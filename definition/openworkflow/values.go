@@ -13,6 +13,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/jq"
+	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -47,7 +48,7 @@ func (c *compiler) object(at string, v any, s shape) map[string]any {
 			c.reportKey(join(at, k), codeUnsupported, "", "%s (%s) are outside the supported profile", what, k)
 		default:
 			hint := "known fields: " + strings.Join(slices.Sorted(slices.Values(s.fields)), ", ")
-			if n, ok := problem.Nearest(k, append(slices.Clone(s.fields), slices.Collect(maps.Keys(s.unsupported))...)); ok {
+			if n, ok := nearest.Name(k, append(slices.Clone(s.fields), slices.Collect(maps.Keys(s.unsupported))...)); ok {
 				hint = "did you mean " + n + "?"
 			}
 			c.reportKey(join(at, k), codeUnknown, hint, "field %s is not known here", clip(k))
@@ -141,7 +142,7 @@ func (c *compiler) oneOf(at string, v any, words ...string) string {
 	}
 	if !slices.Contains(words, s) {
 		hint := "one of " + strings.Join(words, ", ")
-		if n, ok := problem.Nearest(s, words); ok {
+		if n, ok := nearest.Name(s, words); ok {
 			hint = "did you mean " + n + "?"
 		}
 		c.report(at, codeType, hint, "%s is not a value of this field", clip(s))

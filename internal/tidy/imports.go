@@ -38,7 +38,7 @@ func extrasSeen(rules []rule, kernelSees map[string][]string) []string {
 			if matches(r.pkg, kernel) && !matches(seen, kernel) && !matches(seen, apart) && !slices.Contains(listed, seen) {
 				found = append(found, r.pkg+" sees "+seen+", which is an extra")
 			}
-			if matches(r.pkg, apart) && seen != "problem" {
+			if matches(r.pkg, apart) && seen != "problem" && !matches(seen, apart) {
 				found = append(found, r.pkg+" sees "+seen+", and is apart")
 			}
 		}

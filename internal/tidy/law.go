@@ -23,13 +23,14 @@ var support = []string{"store/...", "sql/...", "definition/...", "humantask", "p
 // fits counts.
 var law = []rule{
 	{-1, "appendjson", nil, nil},
+	{-1, "nearest", nil, nil},
 	{0, "problem", nil, nil},
 	{0, "signal", []string{"problem"}, nil},
 	{0, "snapshot", []string{"appendjson", "problem"}, nil},
-	{0, "jq", []string{"problem"}, nil},
+	{0, "jq", []string{"nearest", "problem"}, nil},
 	{0, "schema", []string{"problem"}, nil},
 	{0, "aq", []string{"problem"}, []string{"internal/..."}},
-	{0, "config", []string{"problem"}, nil},
+	{0, "config", []string{"nearest", "problem"}, nil},
 	{0, "memory", []string{"problem"}, nil},
 	{0, "duration", nil, nil},
 	{1, "engine", []string{"problem", "signal", "snapshot"}, []string{"compensate", "operate"}}, // a definition in Go, with all that one can do
@@ -39,11 +40,11 @@ var law = []rule{
 	{2, "migration", []string{"engine", "snapshot"}, nil},
 	{2, "operate", []string{"engine", "problem", "snapshot"}, nil},
 	{2, "schedule", []string{"duration", "engine", "signal", "snapshot"}, nil},
-	{3, "program", []string{"compensate", "duration", "engine", "humantask", "jq", "migration", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/...", "operate"}}, // scenarios are written in the language
+	{3, "program", []string{"compensate", "duration", "engine", "humantask", "jq", "migration", "nearest", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/...", "operate"}}, // scenarios are written in the language
 	{2, "projections", []string{"appendjson", "engine", "problem", "signal", "snapshot"}, nil},
 	{3, "definition", []string{"engine", "migration", "problem", "signal", "snapshot"}, []string{"definition/..."}},
 	{3, "definition/diagram", nil, []string{"definition/openworkflow"}}, // draws any document
-	{4, "definition/...", []string{"definition", "duration", "engine", "humantask", "jq", "problem", "program", "schedule", "schema", "signal", "snapshot"}, nil},
+	{4, "definition/...", []string{"definition", "duration", "engine", "humantask", "jq", "nearest", "problem", "program", "schedule", "schema", "signal", "snapshot"}, nil},
 	{3, "correlation", []string{"engine", "projections", "snapshot"}, nil},
 	{3, "store", []string{"problem", "projections", "signal", "snapshot"}, nil},
 	{4, "store/backend", []string{"engine", "humantask", "problem", "projections", "store"}, nil}, // a store whole: what a turn does not ask
@@ -51,7 +52,7 @@ var law = []rule{
 	{5, "store/survey", []string{"correlation", "engine", "problem", "projections", "signal", "snapshot", "store", "store/backend"}, nil}, // for those who examine a database, which no node does
 	{5, "sql/lists", []string{"projections", "store/backend"}, nil},
 	{3, "sql/rows", []string{"problem"}, nil},
-	{3, "sql/steps", []string{"problem", "snapshot"}, nil}, // what documents may have done in transactions
+	{3, "sql/steps", []string{"nearest", "problem", "snapshot"}, nil}, // what documents may have done in transactions
 	{3, "sql/sqlite/conn", []string{"problem"}, nil},
 	{3, "sql/sqlite/files", []string{"problem"}, []string{"sql/embedded/schema", "sql/sqlite", "store"}},
 	{4, "sql/embedded/schema", []string{"problem", "sql/sqlite/conn", "sql/sqlite/files"}, nil},
@@ -82,7 +83,7 @@ var law = []rule{
 }
 
 // pure packages decide; they do no I/O and read no clock.
-var pure = []string{"ack", "appendjson", "compensate", "correlation", "duration", "engine", "humantask", "migration", "operate", "schedule", "program", "signal", "snapshot", "projections", "jq", "schema", "definition/..."}
+var pure = []string{"ack", "appendjson", "nearest", "compensate", "correlation", "duration", "engine", "humantask", "migration", "operate", "schedule", "program", "signal", "snapshot", "projections", "jq", "schema", "definition/..."}
 
 // impure is what a pure package must not import.
 var impure = []string{
@@ -158,7 +159,7 @@ var kernel = []string{
 
 // apart are packages that know nothing of the house but its errors, as a library
 // does: the kernel may use them, and a newcomer need not read them.
-var apart = []string{"appendjson", "jq", "memory", "runtime/admission", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files"}
+var apart = []string{"appendjson", "jq", "memory", "nearest", "runtime/admission", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files"}
 
 // kernelSees lists what the kernel's packages still see of the extras. It only
 // shrinks.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -97,7 +98,7 @@ func choice(name string, names []string) string {
 	if more := len(names) - len(some); more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	if near, ok := problem.Nearest(name, names); ok {
+	if near, ok := nearest.Name(name, names); ok {
 		return "did you mean " + near + "? " + list
 	}
 	return list

@@ -28,6 +28,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -193,7 +194,7 @@ func (s *Set) unknown(target string) error {
 	what, names, hint := s.listed(target)
 	_, name, _ := strings.Cut(target, "/")
 	e := problem.New(problem.NotFound, codeUnknown, "no %s %s is listed on this node", what, name).WithHint("%s", hint)
-	if near, ok := problem.Nearest(name, names); ok {
+	if near, ok := nearest.Name(name, names); ok {
 		e = e.WithHint("did you mean %s? Else: %s", near, hint)
 	}
 	return e

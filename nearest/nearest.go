@@ -1,4 +1,5 @@
-package problem
+// Package nearest guesses which name somebody meant: for hints of errors.
+package nearest
 
 import (
 	"slices"
@@ -8,10 +9,10 @@ import (
 // maxLength bounds the names that are compared at all.
 const maxLength = 64
 
-// Nearest returns the name in names with the smallest edit distance to typed; ok
+// Name returns the name in names with the smallest edit distance to typed; ok
 // is false when none is near enough to be a good guess. Among equals the first
 // in order wins, so the guess does not depend on the order of names.
-func Nearest(typed string, names []string) (name string, ok bool) {
+func Name(typed string, names []string) (name string, ok bool) {
 	if len(typed) == 0 || len(typed) > maxLength {
 		return "", false
 	}
