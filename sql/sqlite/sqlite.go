@@ -204,7 +204,7 @@ func OpenWriter(o Options) (*conn.Conn, error) {
 		fmt.Sprintf("pragma cache_size = -%d", o.Cache/1024),
 		fmt.Sprintf("pragma wal_autocheckpoint = %d", LogPages),
 		"pragma temp_store = memory",
-		"pragma journal_size_limit = 134217728",
+		fmt.Sprintf("pragma journal_size_limit = %d", logMax),
 	} {
 		if err := c.Script(p); err != nil {
 			c.Close()

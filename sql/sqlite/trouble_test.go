@@ -3,12 +3,15 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -305,5 +308,57 @@ func TestUnknownCommitRedelivers(t *testing.T) {
 	}
 	if err := again.Commit(ctx, store.Change{}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Readers that take turns, of whom none reads for long, do not keep the log from
+// being begun anew: there is always one in it.
+func TestTheLogIsBegunAnewBesideReaders(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := open(t, path)
+	ctx, cancel := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer cancel()
+	for range 3 {
+		pool, err := conn.Pool(path, "_query_only=1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { pool.Close() })
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				read(ctx, pool, 100*time.Millisecond)
+			}
+		})
+	}
+	snap := &snapshot.Snapshot{InstanceID: "a", Status: snapshot.Running, State: snapshot.State{Input: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)}}
+	const bound = 4 * LogPages << 12
+	for written := 0; written < 2*bound; written += 1 << 20 {
+		snap.Version++
+		if err := s.Commit(ctx, store.Change{Snapshot: snap}); err != nil {
+			t.Fatal(err)
+		}
+		if log := must(os.Stat(path + "-wal")).Size(); log > bound {
+			t.Fatalf("%d MiB were written, and the log has %d MiB", written>>20, log>>20)
+		}
+	}
+}
+
+// read holds a reading transaction for a while.
+func read(ctx context.Context, pool *sql.DB, d time.Duration) {
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return
+	}
+	defer func() { _ = tx.Rollback() }() // it has only read
+	var n int
+	if err := tx.QueryRowContext(ctx, "select count(*) from WF_NODES").Scan(&n); err != nil {
+		return
+	}
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -38,7 +39,8 @@ type writer struct {
 	retryAt time.Time // not before this
 	pause   time.Duration
 	trouble conn.Trouble
-	busy    bool // another process held the write lock for busyWait
+	logNext int64 // bytes of the log at which readers are waited for again
+	busy    bool  // another process held the write lock for busyWait
 
 	suspects []*delivery
 }
@@ -157,6 +159,39 @@ func (w *writer) group(first *job) {
 	}
 	w.tx.out.handOver(err == nil)
 	clear(w.members)
+	if err == nil {
+		w.shorten()
+	}
+}
+
+// A log of LogPages is copied into the database after each commit, as far as
+// readers allow, and begun anew when nobody reads it. Readers that take turns
+// would let it grow for ever: beyond logMax, and with each LogPages more, the
+// writer waits for those who read now, who are followed by none in the log.
+const (
+	logMax  = 2 * logStep // what is left of a longer one that is begun anew
+	logStep = LogPages << 12
+	logWait = 500 * time.Millisecond
+)
+
+func (w *writer) shorten() {
+	log, err := os.Stat(w.s.path + "-wal")
+	if err != nil || log.Size() <= logMax {
+		w.logNext = 0
+		return
+	}
+	if log.Size() < w.logNext {
+		return
+	}
+	if w.logNext > 0 {
+		w.s.log.Warn("sqlite: the write-ahead log grows: somebody reads for long", "path", w.s.path, "bytes", log.Size())
+	}
+	w.logNext = log.Size() + logStep
+	err = w.c.Script(fmt.Sprintf("pragma busy_timeout = %d; pragma wal_checkpoint(restart); pragma busy_timeout = %d",
+		logWait.Milliseconds(), busyWait.Milliseconds()))
+	if err != nil {
+		w.s.log.Error("sqlite: the log cannot be begun anew", "path", w.s.path, "error", err)
+	}
 }
 
 // refuseWaiting makes members of those that wait behind a group that could not
