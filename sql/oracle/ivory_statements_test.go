@@ -38,6 +38,7 @@ var ivoryValues = map[string]string{
 	"inflight_delete.RUN_ID": "'r-2'", "inflight_forget.MESSAGE_ID": "'m-3'", "node_remove.NODE": "'node-2'", "node_remove.DEAD_SECONDS": "0",
 	"node_sweep.DEAD_SECONDS": "0", "task_actors_delete.TASK_ID": "'t-other'", "wait_delete.WAITING_TOKEN": "'w-other'",
 	"WF_DEAD_LETTERS.ENVELOPE": bytesOf(`{"signalId":"s","signalType":"T"}`), "SIGNAL_ID": "'s-1'",
+	"OBJECT_NAME": "'AQUEDUCT_API'", "SYNONYM_NAME": "'X'",
 }
 
 const (

@@ -54,7 +54,7 @@ func (s *Set) Check(u Use) []problem.Place {
 	if s.Find(u.Target) != nil {
 		what, names, hint := s.listed(u.Target)
 		return []problem.Place{{
-			Pointer: "/" + fieldOf[kind], Code: codeUnknown, Detail: fmt.Sprintf("no %s %s is listed on this node", what, clip(name)), Hint: choice(name, names) + "; " + hint,
+			Pointer: "/" + fieldOf[kind], Code: codeUnknown, Detail: fmt.Sprintf("no %s %s is listed on this node", what, clip(name)), Hint: Choice(name, names) + "; " + hint,
 		}}
 	}
 	if kind != KindSQL || u.Open {
@@ -64,12 +64,12 @@ func (s *Set) Check(u Use) []problem.Place {
 	st := s.statements[name]
 	for _, p := range st.Params {
 		if !slices.Contains(u.Args, p) {
-			found = append(found, argument("/args", choice("", st.Params), "statement %s needs the argument %s", name, p))
+			found = append(found, argument("/args", Choice("", st.Params), "statement %s needs the argument %s", name, p))
 		}
 	}
 	for _, a := range u.Args {
 		if !slices.Contains(st.Params, a) {
-			found = append(found, argument(at("args", a), choice(a, st.Params), "statement %s has no parameter %s", name, clip(a)))
+			found = append(found, argument(at("args", a), Choice(a, st.Params), "statement %s has no parameter %s", name, clip(a)))
 		}
 	}
 	return found
@@ -85,8 +85,8 @@ func argument(pointer, hint, format string, args ...any) problem.Place {
 // shownNames bounds how many names a hint lists.
 const shownNames = 10
 
-// choice is what a name may have been meant for.
-func choice(name string, names []string) string {
+// Choice is what a name may have been meant for.
+func Choice(name string, names []string) string {
 	if len(names) == 0 {
 		return "there are none"
 	}

@@ -176,3 +176,39 @@ CREATE VIEW ocisim.all_queue_tables AS
     (CASE WHEN multi THEN 'MULTIPLE' ELSE 'SINGLE' END)::varchar(8) AS recipients FROM ocisim.aq_queue_table;
 CREATE VIEW ocisim.user_queue_tables AS
   SELECT queue_table, type, sort_order, recipients FROM ocisim.all_queue_tables WHERE owner = upper(current_schema());
+
+-- Subprograms: of packages, by the heads of their specifications. Procedures that stand alone and synonyms of
+-- packages are not emulated: tests note their heads, which the dictionary shows.
+CREATE TABLE ocisim.standalone (owner text, head text);
+CREATE TABLE ocisim.synonym (owner text, name text, table_owner text, table_name text, db_link text);
+CREATE VIEW ocisim.all_synonyms AS
+  SELECT upper(owner)::varchar(128) AS owner, upper(name)::varchar(128) AS synonym_name, upper(table_owner)::varchar(128) AS table_owner,
+    upper(table_name)::varchar(128) AS table_name, db_link::varchar(128) AS db_link FROM ocisim.synonym;
+CREATE VIEW ocisim.subprogram AS
+  SELECT upper(p.owner)::varchar(128) AS owner, upper(p.name)::varchar(128) AS object_name,
+    split_part(u.head, ' ', 2)::varchar(128) AS procedure_name, hashtext(p.owner || '.' || p.name)::numeric AS object_id,
+    u.id::numeric AS subprogram_id, 'PACKAGE'::varchar(13) AS object_type, u.head
+  FROM ocisim.package p, unnest(p.heads) WITH ORDINALITY AS u (head, id) WHERE ocisim.sees_package(p.owner, p.name)
+  UNION ALL SELECT upper(p.owner), upper(p.name), NULL, hashtext(p.owner || '.' || p.name), 0, 'PACKAGE', ''
+  FROM ocisim.package p WHERE ocisim.sees_package(p.owner, p.name)
+  UNION ALL SELECT upper(s.owner), split_part(s.head, ' ', 2), NULL, hashtext(s.owner || '.' || s.head), 1, split_part(s.head, ' ', 1), s.head
+  FROM ocisim.standalone s;
+CREATE VIEW ocisim.all_procedures AS
+  SELECT owner, object_name, procedure_name, object_id, subprogram_id, object_type FROM ocisim.subprogram;
+CREATE FUNCTION ocisim.plsql_type(t text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN t LIKE '%\% ROWTYPE' THEN 'PL/SQL RECORD' WHEN t LIKE '%\% TYPE' THEN 'VARCHAR2' WHEN t LIKE '%. %TABLE' THEN 'PL/SQL TABLE'
+    WHEN t LIKE '%. %' THEN 'PL/SQL RECORD' WHEN t = 'BOOLEAN' THEN 'PL/SQL BOOLEAN' WHEN t = 'PLS_INTEGER' THEN 'BINARY_INTEGER'
+    WHEN t IN ('INTEGER', 'INT', 'SMALLINT', 'DECIMAL') THEN 'NUMBER' WHEN t = 'SYS_REFCURSOR' THEN 'REF CURSOR' ELSE t END $$;
+CREATE VIEW ocisim.all_arguments AS
+  SELECT s.owner, (CASE s.object_type WHEN 'PACKAGE' THEN s.object_name END)::varchar(128) AS package_name,
+    coalesce(s.procedure_name, s.object_name)::varchar(128) AS object_name, s.object_id, s.subprogram_id,
+    a.word[1]::varchar(128) AS argument_name, a.position::numeric AS position, 0::numeric AS data_level,
+    (CASE replace(trim(coalesce(a.word[2], 'IN')), ' ', '/') WHEN 'OUT' THEN 'OUT' WHEN 'IN/OUT' THEN 'IN/OUT' ELSE 'IN' END)::varchar(9) AS in_out,
+    ocisim.plsql_type(a.word[3])::varchar(30) AS data_type, (CASE WHEN a.text LIKE '% DEFAULT %' THEN 'Y' ELSE 'N' END)::varchar(1) AS defaulted
+  FROM ocisim.subprogram s, LATERAL (SELECT x.text, x.position,
+      regexp_match(split_part(x.text, ' DEFAULT ', 1), '^([^ ]+) ((?:IN )?(?:OUT )?)(?:NOCOPY )?(.*)$') AS word
+    FROM unnest(string_to_array(substring(s.head from '^[A-Z]+ [^ ]+ \( (.*) \)(?: RETURN .*)?$'), ' , '))
+      WITH ORDINALITY AS x (text, position)) a
+  UNION ALL SELECT s.owner, CASE s.object_type WHEN 'PACKAGE' THEN s.object_name END, coalesce(s.procedure_name, s.object_name), s.object_id,
+    s.subprogram_id, NULL, 0, 0, 'OUT', ocisim.plsql_type(substring(s.head from ' RETURN (.*)$')), 'N'
+  FROM ocisim.subprogram s WHERE s.head LIKE 'FUNCTION %';
