@@ -50,6 +50,7 @@ var facts = []fact{
 	{claim: "a block that begins by locking a join of rows, NOWAIT and in a loop of a cursor, is ORA-00054 where another session has either; the dequeue before it stays, and the block works when the lock is gone", run: blockLocks},
 	{claim: "ALTER SESSION DISABLE COMMIT IN PROCEDURE refuses COMMIT, ROLLBACK and DDL of a procedure (ORA-00034), and nothing else; what it says of ROLLBACK TO and autonomous transactions is printed", run: commitGuard, real: "no procedure commits on the stand-in"},
 	{claim: "ALL_PROCEDURES and ALL_ARGUMENTS describe the procedures of a package, overloads, defaults and directions, ALL_SYNONYMS its synonyms; the names of types are printed", run: described},
+	{claim: "RETURNING ... INTO sets texts, also of a number and of NULL; of no row it sets nothing, and of several the count of rows is known", run: returns},
 	{claim: "REMOVE_NODATA by id takes away a message that still waits", run: removal},
 }
 

@@ -64,6 +64,10 @@ func (s *Store) CheckSteps(ctx context.Context, set *steps.Set) error {
 			WithHint("use call: sql, or an Oracle database")
 	}
 	for _, st := range set.Statements() {
+		if len(st.Out) > 0 {
+			return problem.New(problem.Invalid, "step.statement", "statement %s in %s has RETURNING ... INTO, which the embedded store has not", st.Name, st.File).
+				WithHint("write returning COLUMN as NAME, which gives rows")
+		}
 		err := s.Write(ctx, func(t sqlite.Tx) error { return t.Conn().CheckFor(ofStep, st.Text) })
 		if err == nil {
 			continue

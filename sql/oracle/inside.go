@@ -104,7 +104,13 @@ func (s stepSession) RollBack() error {
 func (s stepSession) Run(ctx context.Context, query string, args map[string]any) (steps.Answer, error) {
 	answer := steps.Answer{Rows: []map[string]any{}}
 	bound := make([]any, 0, len(args))
+	set := map[string]*string{} // by RETURNING
 	for name, v := range args {
+		if _, out := v.(steps.Out); out {
+			set[name] = new(string)
+			bound = append(bound, sql.Named(name, sql.Out{Dest: set[name]}))
+			continue
+		}
 		bound = append(bound, sql.Named(name, bindable(v)))
 	}
 	err := aq.Within(ctx, s.Session, func() error {
@@ -113,6 +119,9 @@ func (s stepSession) Run(ctx context.Context, query string, args map[string]any)
 			r, err := s.ExecContext(ctx, query, bound...)
 			if err == nil {
 				answer.Affected, err = r.RowsAffected()
+			}
+			if err == nil && len(set) > 0 {
+				answer.Rows, err = returned(set, answer.Affected)
 			}
 			return err
 		}
@@ -125,6 +134,29 @@ func (s stepSession) Run(ctx context.Context, query string, args map[string]any)
 		return err
 	})
 	return answer, late(ctx, err)
+}
+
+// returned is the row that RETURNING has set, as texts; of no row there is none.
+func returned(set map[string]*string, affected int64) ([]map[string]any, error) {
+	switch {
+	case affected == 0:
+		return []map[string]any{}, nil
+	case affected > 1:
+		return nil, steps.SeveralRows(affected)
+	}
+	return []map[string]any{given(set)}, nil
+}
+
+// given is what came out, by name; an empty text is null.
+func given(set map[string]*string) map[string]any {
+	all := make(map[string]any, len(set))
+	for name, v := range set {
+		all[name] = nil
+		if *v != "" {
+			all[name] = *v
+		}
+	}
+	return all
 }
 
 // late tells what was broken off because its time was over from what somebody else has
@@ -231,13 +263,17 @@ func engineTable(query string) string {
 	return ""
 }
 
-// CheckSteps refuses statements that name what is the engine's. Whether the database
-// takes them is found out by their first call.
+// CheckSteps refuses statements that name what is the engine's, and RETURNING without
+// INTO. Whether the database takes them is found out by their first call.
 func CheckSteps(set *steps.Set) error {
 	for _, st := range set.Statements() {
 		if name := engineTable(st.Text); name != "" {
 			return problem.New(problem.Invalid, "step.statement", "statement %s in %s names %s, which is the engine's", st.Name, st.File, name).
 				WithHint("read what it shows by a view of the application's own")
+		}
+		if st.Gives && len(st.Out) == 0 {
+			return problem.New(problem.Invalid, "step.statement", "statement %s in %s has RETURNING without INTO", st.Name, st.File).
+				WithHint("write returning COLUMN into :name, whose value is in the output's row")
 		}
 	}
 	return nil

@@ -95,12 +95,5 @@ func (s stepSession) Call(ctx context.Context, procedure string, args map[string
 	if err != nil {
 		return nil, late(ctx, err)
 	}
-	output := map[string]any{}
-	for name, v := range taken {
-		output[name] = nil
-		if *v != "" {
-			output[name] = *v
-		}
-	}
-	return output, nil
+	return given(taken), nil
 }

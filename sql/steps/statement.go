@@ -18,7 +18,12 @@ type Statement struct {
 	File   string
 	Text   string   // without a semicolon at its end
 	Params []string // the names in it that have a colon before them, each once, in their order
+	Gives  bool     // it has RETURNING
+	Out    []string // what RETURNING puts a row INTO, on Oracle
 }
+
+// Out is the value of a parameter that a statement sets: of RETURNING ... INTO.
+type Out struct{}
 
 // maxStatement bounds the file of a statement, in bytes.
 const maxStatement = 64 << 10
@@ -82,7 +87,15 @@ func (st Statement) run(ctx context.Context, tx Session, in request) (any, error
 	if err := st.fits(slices.Collect(maps.Keys(args))); err != "" {
 		return nil, invalid("statement " + st.Name + " " + err)
 	}
-	return tx.Run(ctx, st.Text, args)
+	return tx.Run(ctx, st.Text, st.with(args))
+}
+
+// with adds what the statement sets to what it is given.
+func (st Statement) with(args map[string]any) map[string]any {
+	for _, name := range st.Out {
+		args[name] = Out{}
+	}
+	return args
 }
 
 // fits says what is wrong with the names of arguments; "" = nothing.
@@ -108,8 +121,9 @@ var verbs = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE",
 // parse finds the parameters of a statement.
 func parse(text string) (st Statement, wrong, hint string) {
 	s := scanner{text: text}
-	end := 0
+	end, c := 0, clause{}
 	for s.next() {
+		c.depth += strings.Count(s.token, "(") - strings.Count(s.token, ")")
 		switch {
 		case s.kind == wordToken && s.words == 1 && !slices.Contains(verbs, strings.ToUpper(s.token)):
 			return st, "it begins with " + s.token, "a step selects, inserts, updates, deletes or merges; what is to do more is a procedure, called by plsql"
@@ -118,6 +132,10 @@ func parse(text string) (st Statement, wrong, hint string) {
 		case s.kind == endToken:
 			s.ended = true
 			continue
+		case s.kind == wordToken:
+			c.word(s.token, &st)
+		case s.kind == bindToken && c.into:
+			st.Out = append(st.Out, s.token)
 		case s.kind == bindToken && !slices.Contains(st.Params, s.token):
 			st.Params = append(st.Params, s.token)
 		case s.kind == otherBind:
@@ -131,8 +149,34 @@ func parse(text string) (st Statement, wrong, hint string) {
 	case s.words == 0:
 		return st, "it is empty", "write one statement"
 	}
+	for i, name := range st.Out {
+		if slices.ContainsFunc(slices.Concat(st.Params, st.Out[:i]), func(o string) bool { return strings.EqualFold(o, name) }) {
+			return st, "its parameter " + name + " comes out of it and stands in it once more", "give what RETURNING sets a name of its own"
+		}
+	}
 	st.Text = strings.TrimSpace(text[:end])
 	return st, "", ""
+}
+
+// clause finds the RETURNING of a statement, and what is after its INTO. That of a
+// function stands between brackets.
+type clause struct {
+	writes, returns, into bool
+	depth                 int
+}
+
+func (c *clause) word(w string, st *Statement) {
+	if c.depth > 0 {
+		return
+	}
+	switch w = strings.ToUpper(w); w {
+	case "INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE":
+		c.writes = true
+	case "RETURNING", "RETURN":
+		c.returns = c.writes
+		st.Gives = st.Gives || c.writes && w == "RETURNING"
+	}
+	c.into = c.returns && w == "INTO"
 }
 
 // tokens that are told apart
@@ -207,7 +251,7 @@ func (s *scanner) skip(n int, what string) {
 	if n < 0 {
 		s.open, n = what, len(s.text)-s.at
 	}
-	s.kind, s.at = otherToken, s.at+n
+	s.kind, s.token, s.at = otherToken, "", s.at+n
 }
 
 var (

@@ -232,7 +232,7 @@ func (p program) Run(ctx context.Context, text string, args map[string]any) (Ans
 		}
 		values[name] = value
 	}
-	return p.to.Run(ctx, st.Text, values)
+	return p.to.Run(ctx, st.Text, st.with(values))
 }
 
 // request is what a document asks a step for.
@@ -343,6 +343,12 @@ func encoded(value any) (json.RawMessage, error) {
 		return nil, &Failure{Title: "Result too large", Detail: fmt.Sprintf("it has more than %d bytes of JSON; return a reference to large data", MaxBytes)}
 	}
 	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// SeveralRows is the failure of a statement whose RETURNING has a place for one row.
+func SeveralRows(n int64) *Failure {
+	return &Failure{Title: "Several rows", Detail: fmt.Sprintf(
+		"the statement has changed %d rows, and RETURNING ... INTO takes one; nothing was done: select them in a step of its own, or call a procedure", n)}
 }
 
 // TooManyRows is the failure of a statement that gives more than [MaxRows].
