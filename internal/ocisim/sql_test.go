@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -176,6 +177,47 @@ func TestLocks(t *testing.T) {
 	from := time.Now()
 	wantCode(t, b.QueryRow(`SELECT id FROM t WHERE id = 1 FOR UPDATE WAIT 1`).Scan(&y), 30006)
 	equal(t, "waited", time.Since(from) > 900*time.Millisecond, true)
+}
+
+// Blocks lock rows in loops that do nothing; an error says in which line.
+func TestLocksOfBlocks(t *testing.T) {
+	_, db := open(t)
+	exec(t, db, `CREATE TABLE t (id NUMBER(10) PRIMARY KEY, n NUMBER(10))`)
+	exec(t, db, `INSERT INTO t (id) VALUES (:1)`, []int{1, 2, 3})
+	a, b := begin(t, db), begin(t, db)
+	exec(t, a, `UPDATE t SET n = 1 WHERE id = 2`)
+	const block = "BEGIN\nFOR L IN (select 1\nfrom t\nwhere id = :1\nfor update nowait) LOOP NULL; END LOOP;\n" +
+		"FOR L IN (select 1\nfrom t where id = :2 for update %s) LOOP NULL; END LOOP;\nupdate t set n = 2 where id in (:1, :2);\n:3 := SQL%%ROWCOUNT;\nEND;"
+	n := 0
+	try := func(how string, first, second int) error {
+		_, err := b.Exec(fmt.Sprintf(block, how), first, second, sql.Out{Dest: &n})
+		return err
+	}
+	for _, k := range []struct {
+		how                       string
+		first, second, code, line int
+	}{{"nowait", 1, 2, 54, 6}, {"nowait", 2, 1, 54, 2}, {"wait 1", 1, 2, 30006, 6}} {
+		err := try(k.how, k.first, k.second)
+		wantCode(t, err, k.code)
+		if want := fmt.Sprintf("ORA-06512: at line %d", k.line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; %s", k.how, err, want)
+		}
+	}
+	must(t, try("nowait", 1, 3))
+	equal(t, "rows of the update, each bind given once", n, 2)
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.Exec("BEGIN\nFOR L IN (select 1 from t where id = 1 for update wait 1) LOOP NULL; END LOOP;\nupdate t set n = 3 where id = 2;\nEND;")
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Errorf("the limit of a lock bounds the update behind it: %v", err)
+	case <-time.After(1500 * time.Millisecond):
+	}
+	must(t, a.Rollback())
+	must(t, <-done)
+	must(t, begin(t, db).Commit())
 }
 
 func TestDeadlockEndsOneStatement(t *testing.T) {

@@ -381,7 +381,7 @@ func blockLocks(r *rig) {
 		r.must(err)
 	}
 	const block = "begin\nfor L in (select R.ID from FACT_ROWS R join FACT_NAMES N on N.ID = R.ID where R.ID = :1 for update nowait) loop null; end loop;\n" +
-		"update FACT_ROWS set TEXT = 'block' where ID = :2;\nend;"
+		"for L in (select 1\nfrom FACT_ROWS where ID = :1 for update nowait) loop null; end loop;\nupdate FACT_ROWS set TEXT = 'block' where ID = :1;\nend;"
 	s := r.session("Q")
 	s.send("a", never, 0)
 	s.commit()
@@ -393,12 +393,12 @@ func blockLocks(r *rig) {
 		r.must(err)
 		_, err = other.Exec("update " + table + " set TEXT = 'other' where ID = 1")
 		r.must(err)
-		if _, err := s.tx.Exec(block, 1, 1); aq.Classify(err) != aq.Locked {
+		if _, err := s.tx.Exec(block, 1); aq.Classify(err) != aq.Locked || !strings.Contains(err.Error(), "ORA-06512: at line 2") {
 			r.Errorf("with a lock on %s: %v", table, err)
 		}
 		r.must(other.Rollback())
 	}
-	s.exec(block, 1, 1)
+	s.exec(block, 1)
 	s.commit()
 	var text string
 	r.must(r.db.QueryRow("select TEXT from FACT_ROWS").Scan(&text))

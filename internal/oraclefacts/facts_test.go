@@ -47,7 +47,7 @@ var facts = []fact{
 	{claim: "memory of the client library stays flat over many messages", run: memory},
 	{claim: "whether a SELECT FOR UPDATE outside a transaction is committed at once; the store has none", run: autocommit, real: "the stand-in does not commit it"},
 	{claim: "a block consumes what was dequeued before it when it ends with COMMIT, and not when it fails; the next dequeue needs no new transaction of the driver", run: blockCommits},
-	{claim: "a block that begins by locking a join of rows, NOWAIT and in a loop of a cursor, is ORA-00054 where another session has either; the dequeue before it stays, and the block works when the lock is gone", run: blockLocks},
+	{claim: "a block that begins by locking a join of rows, NOWAIT and in a loop of a cursor, is ORA-00054 where another session has either; the dequeue before it stays, ORA-06512 says the line, a bind that stands twice is given once, and the block works when the lock is gone", run: blockLocks},
 	{claim: "ALTER SESSION DISABLE COMMIT IN PROCEDURE refuses COMMIT, ROLLBACK and DDL of a procedure (ORA-00034), and nothing else; what it says of ROLLBACK TO and autonomous transactions is printed", run: commitGuard, real: "no procedure commits on the stand-in"},
 	{claim: "ALL_PROCEDURES and ALL_ARGUMENTS describe the procedures of a package, overloads, defaults and directions, ALL_SYNONYMS its synonyms; the names of types are printed", run: described},
 	{claim: "RETURNING ... INTO sets texts, also of a number and of NULL; of no row it sets nothing, and of several the count of rows is known", run: returns},

@@ -131,9 +131,14 @@ static int special_error(Err *e, const PGresult *r, int stype) {
     const char *context = field(r, PG_DIAG_CONTEXT);
     if (!strcmp(state, "22001") && (strstr(context, "variable initialization") || strstr(context, "at assignment")))
         return seterr(e, 6502, "PL/SQL: numeric or value error: character string buffer too small");
-    if (!strcmp(state, "55P03"))
-        return seterr(e, strstr(message, "lock timeout") ? 30006 : 54,
-                      "resource busy and acquire with NOWAIT specified or timeout expired");
+    if (!strcmp(state, "55P03")) {
+        int code = strstr(message, "lock timeout") ? 30006 : 54;
+        const char *text = "resource busy and acquire with NOWAIT specified or timeout expired";
+        const char *line = strstr(context, " line ");
+        if (block && line) // of the function, whose text begins a line before the block's
+            return seterr(e, code, "%s\nORA-06512: at line %d", text, atoi(line + 6) - 1);
+        return seterr(e, code, "%s", text);
+    }
     int undeclared = !strcmp(state, "42883") || !strcmp(state, "3F000") ||
                      (!strcmp(state, "42501") && strstr(message, "schema"));
     if (block && undeclared)

@@ -137,11 +137,14 @@ static const char *lex_one(const char *s, Tok *t) {
 Tok *lex(const char *sql, int *n) {
     int cap = 64;
     Tok *t = xcalloc(sizeof(Tok) * (size_t)cap);
-    const char *s = sql;
+    const char *s = sql, *counted = sql;
+    int line = 1;
     *n = 0;
     for (;;) {
         const char *next = skip_space(s);
-        Tok one = {K_END, NULL, NULL, next != s};
+        for (; counted < next; counted++)
+            line += *counted == '\n';
+        Tok one = {K_END, NULL, NULL, next != s, line};
         s = next;
         if (*s)
             s = lex_one(s, &one);

@@ -17,6 +17,8 @@ typedef struct {
     Buf *out;
     int result;               // RETURN sets parameter ocisim_result
     int level;                // of BEGIN
+    int waits;                // a loop is open whose FOR UPDATE WAIT n sets a limit
+    int line;                 // of the text that is written; PL/pgSQL counts one more
     int effects[MAX_NESTING]; // statements with effects in each level
 } Block;
 
@@ -38,10 +40,26 @@ static void mark_set(Block *b, const Tok *tok) {
         b->t->isset[add_placeholder(b->t, tok->text, 0) - 1] = 1;
 }
 
+// set_wait sets how long locks are waited for, in seconds; 0 is for ever.
+static void set_wait(Block *b, int seconds) {
+    buf_fmt(b->out, " PERFORM set_config('lock_timeout','%dms',true);", seconds * 1000);
+}
+
+// wait_of is 1 + the seconds of FOR UPDATE WAIT n in [i, end), 0 for none.
+static int wait_of(const Block *b, int i, int end) {
+    for (; i + 3 < end + 1; i++)
+        if (is_word(&b->k[i], "FOR") && is_word(&b->k[i + 1], "UPDATE") && is_word(&b->k[i + 2], "WAIT"))
+            return 1 + atoi(b->k[i + 3].text);
+    return 0;
+}
+
 // sql_statement translates SQL, with its row count.
 static int sql_statement(Block *b, int i) {
     int end = find_end(b->k, i), query = is_word(&b->k[i], "SELECT") || is_word(&b->k[i], "WITH"), from = i;
+    int wait = wait_of(b, i, end);
     Tok *at = NULL;
+    if (wait)
+        set_wait(b, wait - 1);
     for (int j = i, depth = 0; j < end; j++) {
         depth += is_punct(&b->k[j], "(") - is_punct(&b->k[j], ")");
         if (depth == 0 && is_word(&b->k[j], "INTO") && (query || (j > i + 1 && !at)))
@@ -64,6 +82,8 @@ static int sql_statement(Block *b, int i) {
         effect(b);
     put(b, from, end);
     buf_str(b->out, "; GET DIAGNOSTICS ocisim_rowcount = ROW_COUNT;");
+    if (wait)
+        set_wait(b, 0);
     return end + 1;
 }
 
@@ -231,6 +251,11 @@ static int control(Block *b, int i) {
                         (is_word(&b->k[i], "CASE") && is_word(&b->k[j], "WHEN"))))
             break;
     }
+    int wait = wait_of(b, i, j);
+    if (wait) {
+        set_wait(b, wait - 1);
+        b->waits = 1;
+    }
     put(b, i, j);
     return j;
 }
@@ -245,6 +270,10 @@ static int end_statement(Block *b, int i) {
     else if (b->level > 0)
         b->level--;
     buf_str(b->out, ";");
+    if (b->waits && is_word(&b->k[i + 1], "LOOP")) {
+        set_wait(b, 0);
+        b->waits = 0;
+    }
     return end + 1;
 }
 
@@ -316,6 +345,8 @@ static int statement(Block *b, int i) {
     const Tok *tok = &b->k[i];
     if (in_words(tok, openers)) {
         buf_fmt(b->out, " %s", tok->text);
+        if (b->waits && is_word(tok, "LOOP"))
+            set_wait(b, 0);
         return i + 1;
     }
     if (in_words(tok, sql))
@@ -373,13 +404,29 @@ static int in_handler(const Tok *k, int from, int i) {
     return 0;
 }
 
+// is_cursor_loop says whether FOR r IN (SELECT ...) begins at i.
+static int is_cursor_loop(const Tok *k, int i) {
+    return is_word(&k[i], "FOR") && k[i + 1].kind == K_WORD && is_word(&k[i + 2], "IN") &&
+           is_punct(&k[i + 3], "(");
+}
+
 // loop_variables declares the records of FOR r IN (SELECT ...): PL/SQL does it
-// by itself.
+// by itself, for each loop anew.
 static void loop_variables(const Tok *k, int from, int to, Buf *out) {
-    for (int i = from; i + 3 < to; i++)
-        if (is_word(&k[i], "FOR") && k[i + 1].kind == K_WORD && is_word(&k[i + 2], "IN") &&
-            is_punct(&k[i + 3], "("))
+    for (int i = from; i + 3 < to; i++) {
+        int known = 0;
+        for (int j = from; j < i && !known; j++)
+            known = is_cursor_loop(k, j) && is_word(&k[j + 1], k[i + 1].text);
+        if (is_cursor_loop(k, i) && !known)
             buf_fmt(out, " %s record;", k[i + 1].raw);
+    }
+}
+
+// new_lines ends lines until the token at i stands in its own: errors say in which line
+// they were.
+static void new_lines(Block *b, int i) {
+    for (; b->line < b->k[i].line; b->line++)
+        buf_str(b->out, "\n");
 }
 
 // statements translates [from, to), which begins with BEGIN or declarations.
@@ -387,9 +434,12 @@ static void statements(Trans *t, const Tok *k, int from, int to, const Package *
     Block b = {.t = t, .k = k, .to = to, .pkg = pkg, .result = result, .out = out};
     buf_str(out, "#variable_conflict use_column\n DECLARE ocisim_rowcount numeric := 0;");
     loop_variables(k, from, to, out);
+    b.line = t->block ? 1 : k[from].line;
+    new_lines(&b, from);
     int i = declarations(&b, from);
     i = begin_statement(&b, i);
     while (i < to) {
+        new_lines(&b, i);
         if (is_word(&k[i], "WHEN") && in_handler(k, from, i))
             i = when_condition(&b, i);
         else

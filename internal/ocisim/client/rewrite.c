@@ -261,8 +261,9 @@ static int rw_clause(Rewriter *w, int i) {
     }
     if (is_word(tok, "UPDATE") && i > w->from && is_word(&k[i - 1], "FOR"))
         t->for_update = 1;
-    if (t->for_update && is_word(tok, "WAIT") && k[i + 1].kind == K_NUMBER) {
-        t->lock_wait = 1 + atoi(k[i + 1].text);
+    if ((t->for_update || is_word(&k[0], "LOCK")) && is_word(tok, "WAIT") && k[i + 1].kind == K_NUMBER) {
+        if (!(w->mode & RW_PLSQL)) // plsql.c bounds the statement alone
+            t->lock_wait = 1 + atoi(k[i + 1].text);
         return i + 2;
     }
     if (is_word(tok, "DELETE") && i == w->from && !is_word(&k[i + 1], "FROM")) {

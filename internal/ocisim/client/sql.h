@@ -12,6 +12,7 @@ typedef struct {
     char *text; // words in upper case, the inside of quotes, the name of a bind, punctuation
     char *raw;  // words as they were written
     int space;  // white space or a comment stood before it
+    int line;   // of the text, from 1
 } Tok;
 
 // Package is what a body being translated may call by its short name.

@@ -475,6 +475,9 @@ BEGIN
     FOREACH p IN ARRAY privileges LOOP
       EXECUTE format('%s %s ON %s %s %s', verb, p, c.oid::regclass, CASE verb WHEN 'GRANT' THEN 'TO' ELSE 'FROM' END, g);
     END LOOP;
+    IF verb = 'GRANT' AND c.relkind IN ('r', 'p') AND 'SELECT' = ANY (privileges) THEN -- who reads may lock: FOR UPDATE wants more here
+      EXECUTE format('GRANT UPDATE (%I) ON %s TO %s', (SELECT attname FROM pg_attribute WHERE attrelid = c.oid AND attnum = 1), c.oid::regclass, g);
+    END IF;
     IF c.relkind = 'S' THEN -- NEXTVAL needs it here
       EXECUTE format('%s USAGE ON SEQUENCE %s %s %s', verb, c.oid::regclass, CASE verb WHEN 'GRANT' THEN 'TO' ELSE 'FROM' END, g);
     END IF;
