@@ -4,14 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Somebody has a row of an instance locked, for as long as it takes: twice as many
@@ -86,6 +92,123 @@ func TestALockedInstanceHoldsUpNoOther(t *testing.T) {
 				if got != fmt.Sprintf("e-%d", i) {
 					t.Errorf("signal %d is %s", i, got)
 				}
+			}
+			n.quiet(t)
+		})
+	}
+}
+
+// Somebody has other rows of more instances locked than the node has workers: what waits
+// for events, tasks, commands under way. Others go on, calls are answered with whose rows
+// they are, the node stops in time, and when the lock is gone all is done, once.
+func TestLockedRowsHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	const many, drain = 12, 3 * time.Second
+	name := func(i int) string { return fmt.Sprintf("locked-%d", i) }
+	for table, k := range map[string]struct {
+		definition string
+		answer     func(ctx context.Context, n *testNode, id string) error // what the instance waits for; nil = its command comes to its end
+		told       bool                                                    // who answers hears of the lock
+	}{
+		"WF_WAITS": {"t/listen", func(ctx context.Context, n *testNode, id string) error {
+			event := must(json.Marshal(map[string]any{"specversion": "1.0", "id": "e-" + id, "type": "paid", "source": "s", "data": map[string]any{"order": id}}))
+			_, err := n.rt.PublishEvent(ctx, event, nil)
+			return err
+		}, false},
+		"WF_TASKS": {"t/ask", func(ctx context.Context, n *testNode, id string) error {
+			page, err := n.store.Tasks.Tasks(ctx, backend.TaskQuery{InstanceID: id})
+			if err != nil || len(page.Items) != 1 {
+				return fmt.Errorf("%d tasks, %w", len(page.Items), err)
+			}
+			k := page.Items[0]
+			if k.Assignee == "" {
+				_, err = n.rt.ClaimTask(ctx, k.ID, "ann", nil)
+			}
+			if err == nil {
+				_, err = n.rt.CompleteTask(ctx, k.ID, "ann", nil, "yes", nil)
+			}
+			return err
+		}, true},
+		"WF_STREAM": {"t/call", nil, false},
+	} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			place := testdb.OnOracle(t)()
+			locked, effects := make(chan struct{}), new(sync.Map)
+			effect := func(ctx context.Context, in json.RawMessage) (any, error) {
+				var call struct{ N int }
+				if err := json.Unmarshal(in, &call); err != nil {
+					return nil, err
+				}
+				if n, _ := effects.LoadOrStore(call.N, new(atomic.Int64)); n.(*atomic.Int64).Add(1) == 1 && call.N < many {
+					<-locked
+				}
+				return nil, nil
+			}
+			n, err := openSet(t.Context(), place, func(c *runtime.Config) { c.DrainTimeout = drain }, effect, listenDoc, askDoc, callDoc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin := func(id string, i int) {
+				n.begin(t, id, k.definition, map[string]any{"order": id, "n": i})
+				if k.answer != nil {
+					n.until(t, id, status("waiting"))
+				}
+			}
+			for i := range many {
+				begin(name(i), i)
+			}
+			if k.answer == nil {
+				eventually(t, "commands are under way", func() bool {
+					open, err := n.store.Streams.Pending(t.Context(), "", many)
+					return err == nil && len(open) == many && slices.ContainsFunc(open, func(e projections.Entry) bool { return e.ClaimedBy != "" })
+				})
+			}
+			release, err := testdb.Lock(t.Context(), place, "update "+table+" set INSTANCE_ID = INSTANCE_ID where INSTANCE_ID like 'locked-%'")
+			if err != nil {
+				t.Fatal(err)
+			}
+			close(locked)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			for i := range many {
+				if k.answer == nil {
+					break
+				}
+				switch err := k.answer(ctx, n, name(i)); {
+				case ctx.Err() != nil:
+					t.Fatalf("call %d waits for the lock: %v", i, err)
+				case err != nil && (problem.CodeOf(err) != "store.locked" || !strings.Contains(err.Error(), table)):
+					t.Error(err)
+				case err == nil && k.told:
+					t.Errorf("call %d was answered while its rows were locked", i)
+				}
+			}
+			for i := range 5 {
+				id := fmt.Sprintf("free-%d", i)
+				begin(id, many+i)
+				if k.answer != nil {
+					if err := k.answer(ctx, n, id); err != nil {
+						t.Fatal(id, err)
+					}
+				}
+				n.until(t, id, status("completed"))
+			}
+			from := time.Now()
+			if err := n.close(); err != nil || time.Since(from) > drain+5*time.Second {
+				t.Errorf("it stops after %s: %v", time.Since(from), err)
+			}
+			if err := release(); err != nil {
+				t.Fatal(err)
+			}
+			n = start(t, place, effect)
+			for i := range many {
+				if k.told {
+					if err := k.answer(ctx, n, name(i)); err != nil {
+						t.Error(i, err)
+					}
+				}
+				n.until(t, name(i), status("completed"))
 			}
 			n.quiet(t)
 		})

@@ -127,7 +127,7 @@ func (s receivers) discardLost(ctx context.Context, session *aq.Session, name st
 // sweepPayloads deletes what no message refers to any more: messages can be
 // purged by an operator, their payloads are not.
 func (s janitor) sweepPayloads(ctx context.Context, before time.Time) error {
-	n, err := s.exec(ctx, "payload_orphans", stamp(before))
+	n, err := sweep(ctx, s.db, "payload_orphans", "payload_delete", stamp(before))
 	if n > 0 {
 		s.log.Info("oracle: payloads without a message were deleted", "count", n)
 	}

@@ -38,10 +38,7 @@ func runStatement(ctx context.Context, s *Store, o *op) error {
 	}
 	defer s.leave()
 	return change(ctx, s, nil, func(session *aq.Session) error {
-		if err := o.run(ctx, session); err != nil {
-			return refused(o, err)
-		}
-		return nil
+		return block(ctx, session, []op{*o})
 	})
 }
 

@@ -36,8 +36,7 @@ func explain(err error) error {
 		return problem.Wrap(err, problem.Unavailable, "store.paused", "the database needs its operator").
 			WithHint("a queue is stopped, or space is used up: nothing was written, the work is repeated")
 	case aq.Locked:
-		return problem.Wrap(err, problem.Unavailable, "store.locked", "another session has rows locked that are to be written").
-			WithHint("nothing was written, messages come again later; V$LOCK and DBA_BLOCKERS show a session that does not commit")
+		return lockedIn("", err)
 	case aq.Retry, aq.Broken:
 		return problem.Wrap(err, problem.Unavailable, "store.busy", "the database was busy with the same rows")
 	case aq.Data:

@@ -2,8 +2,10 @@ package oracle
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,8 +27,8 @@ const (
 type op struct {
 	name   string // of the statement
 	args   []any
-	refuse error // when it changes no row; nil = that is no matter
-	locks  bool  // it is a select for update; another follows
+	refuse error  // when it changes no row; nil = that is no matter
+	count  *int64 // of the rows that it changes
 
 	block string // PL/SQL in the place of a statement
 	code  *int64 // in which it says what it has passed over
@@ -143,6 +145,7 @@ func refused(o *op, err error) error {
 	return fmt.Errorf("%s: %w", o.name, explain(err))
 }
 
+// run executes a statement by itself: one that waits for nobody's rows.
 func (o *op) run(ctx context.Context, tx querier) error {
 	if o.block != "" {
 		_, err := tx.ExecContext(ctx, o.block+";", o.args...)
@@ -175,7 +178,7 @@ const (
 // block executes statements in one round trip. An error undoes all of them and
 // nothing else.
 func block(ctx context.Context, session *aq.Session, ops []op) error {
-	if len(ops) == 1 {
+	if len(ops) == 1 && statements[ops[0].name].lock == "" {
 		err := ops[0].run(ctx, session)
 		if err != nil {
 			return refused(&ops[0], err)
@@ -189,49 +192,80 @@ func block(ctx context.Context, session *aq.Session, ops []op) error {
 	if _, err = session.ExecContext(ctx, text, args...); err == nil {
 		return nil
 	}
-	return refusedBlock(ops, err)
+	return refusedBlock(ops, text, err)
 }
 
 // refusedBlock is what an error of a block means for its change.
-func refusedBlock(ops []op, err error) error {
+func refusedBlock(ops []op, text string, err error) error {
 	for _, code := range aq.Codes(err) {
 		if i := code - blockCode; i >= 0 && i < len(ops) && ops[i].refuse != nil {
 			return ops[i].refuse
 		}
 	}
-	return refused(&op{name: "block"}, err)
+	if isLocked(err) {
+		err = lockedIn(text, err)
+	}
+	name := "block"
+	if len(ops) == 1 {
+		name = ops[0].name
+	}
+	return refused(&op{name: name}, err)
 }
 
-// blockOf writes statements as one anonymous block.
+// blockOf writes statements as one anonymous block. Each that changes rows follows a
+// select that takes them or fails.
 func blockOf(ops []op) (string, []any, error) {
-	var b strings.Builder
-	var args []any
+	b := blockWriter{taken: map[string]bool{}}
 	b.WriteString("BEGIN\n")
 	for i := range ops {
-		st, ok := statements[ops[i].name]
-		if ops[i].block != "" {
-			st, ok = statement{text: ops[i].block, binds: bindsOf(ops[i].block)}, true
-		}
-		if !ok || len(st.binds) != len(ops[i].args) {
-			return "", nil, problem.New(problem.Internal, "store.statement", "statement %s has %d binds and gets %d values",
-				ops[i].name, len(st.binds), len(ops[i].args))
-		}
-		n := len(args)
-		statement := eachBind(st.text, func(string) string {
-			n++
-			return ":" + strconv.Itoa(n)
-		})
-		if ops[i].locks {
-			statement = "FOR L IN (" + statement + ") LOOP NULL; END LOOP"
-		}
-		args = append(args, ops[i].args...)
-		b.WriteString(statement + ";\n")
-		if ops[i].refuse != nil {
-			fmt.Fprintf(&b, "IF SQL%%ROWCOUNT = 0 THEN RAISE_APPLICATION_ERROR(-%d, '%s'); END IF;\n", blockCode+i, ops[i].name)
+		if err := b.statement(&ops[i], i); err != nil {
+			return "", nil, err
 		}
 	}
 	b.WriteString("END;")
-	return b.String(), args, nil
+	return b.String(), b.args, nil
+}
+
+type blockWriter struct {
+	strings.Builder
+	args  []any
+	taken map[string]bool // rows that the block has locked
+}
+
+func (b *blockWriter) statement(o *op, i int) error {
+	st, ok := statements[o.name]
+	if o.block != "" {
+		st, ok = statement{text: o.block, binds: bindsOf(o.block)}, true
+	}
+	if !ok || len(st.binds) != len(o.args) {
+		return problem.New(problem.Internal, "store.statement", "statement %s has %d binds and gets %d values", o.name, len(st.binds), len(o.args))
+	}
+	numbers := map[string]string{}
+	bind := func(name string) string { // PL/SQL has one bind for one name, in the order of their first places
+		if numbers[name] == "" {
+			b.args = append(b.args, o.args[slices.Index(st.binds, name)])
+			numbers[name] = ":" + strconv.Itoa(len(b.args))
+		}
+		return numbers[name]
+	}
+	if st.lock != "" && !b.taken[o.rows(&st)] {
+		b.taken[o.rows(&st)] = true
+		b.WriteString("FOR L IN (" + eachBind(st.lock, bind) + ") LOOP NULL; END LOOP;\n")
+	}
+	b.WriteString(eachBind(st.text, bind) + ";\n")
+	if o.count != nil {
+		b.args = append(b.args, sql.Out{Dest: o.count})
+		fmt.Fprintf(b, ":%d := SQL%%ROWCOUNT;\n", len(b.args))
+	}
+	if o.refuse != nil {
+		fmt.Fprintf(b, "IF SQL%%ROWCOUNT = 0 THEN RAISE_APPLICATION_ERROR(-%d, '%s'); END IF;\n", blockCode+i, o.name)
+	}
+	return nil
+}
+
+// rows names what the lock of a statement takes.
+func (o *op) rows(st *statement) string {
+	return eachBind(st.lock, func(name string) string { return fmt.Sprintf("%q", fmt.Sprint(o.args[slices.Index(st.binds, name)])) })
 }
 
 // Commit implements store.Writer.

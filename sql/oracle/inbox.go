@@ -69,5 +69,9 @@ func (s inbox) PurgeEvents(ctx context.Context, expiredBefore time.Time, limit i
 	for i, e := range found {
 		keys[i] = e.Key
 	}
-	return len(keys), wrap("purge events", s.dropEvents(ctx, keys...))
+	passed, err := passingOver(keys, func(keys []string) error { return s.dropEvents(ctx, keys...) })
+	if err != nil {
+		return 0, wrap("purge events", err)
+	}
+	return len(keys) - len(passed), nil
 }

@@ -151,7 +151,7 @@ func (l *ledger) erase(ctx context.Context, session *aq.Session, id string) erro
 	if !noted && !flying {
 		return nil
 	}
-	_, err := session.ExecContext(ctx, text("inflight_delete"), id, l.s.run)
+	_, err := session.ExecContext(ctx, noteDropped, id, l.s.run)
 	return err
 }
 
@@ -242,7 +242,7 @@ func (l *ledger) flush(ctx context.Context) error {
 		}
 	}
 	l.mu.Unlock()
-	if err := l.each(ctx, "inflight_delete", drop); err != nil {
+	if err := l.each(ctx, noteDropped, drop); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -256,20 +256,23 @@ func (l *ledger) flush(ctx context.Context) error {
 // note writes the notes of messages. One that is in the table has one: an answer
 // was lost, or the array of an earlier one failed behind it.
 func (l *ledger) note(ctx context.Context, ids []string) error {
-	err := l.each(ctx, "inflight_insert", ids)
+	err := l.each(ctx, text("inflight_insert"), ids)
 	if problem.CodeOf(err) != "store.exists" {
 		return err
 	}
 	for _, id := range ids {
-		if err := l.each(ctx, "inflight_insert", []string{id}); err != nil && problem.CodeOf(err) != "store.exists" {
+		if err := l.each(ctx, text("inflight_insert"), []string{id}); err != nil && problem.CodeOf(err) != "store.exists" {
 			return err
 		}
 	}
 	return nil
 }
 
+// noteDropped deletes a note, unless somebody has it locked: it is forgotten with the run then.
+var noteDropped = "BEGIN\n" + sweepOf("inflight_delete", "inflight_delete") + "END LOOP;\nEND;"
+
 // each executes a statement for many messages at once.
-func (l *ledger) each(ctx context.Context, name string, ids []string) error {
+func (l *ledger) each(ctx context.Context, text string, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -277,7 +280,7 @@ func (l *ledger) each(ctx context.Context, name string, ids []string) error {
 	for i := range runs {
 		runs[i] = l.s.run
 	}
-	_, err := l.s.db.ExecContext(ctx, text(name), ids, runs)
+	_, err := l.s.db.ExecContext(ctx, text, ids, runs)
 	return explain(err)
 }
 

@@ -46,15 +46,6 @@ func (s *Store) Now() time.Time { return s.clock.now() }
 // Skew is how far the clock of the database is ahead of this host's.
 func (s *Store) Skew() time.Duration { return time.Duration(s.clock.ahead.Load()) }
 
-// exec executes a statement that commits by itself.
-func (s *Store) exec(ctx context.Context, name string, args ...any) (int64, error) {
-	res, err := s.db.ExecContext(ctx, text(name), args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
-}
-
 // join makes this run of the node known. A live run of the same name keeps it;
 // one that is dead is waited out.
 func (s member) join(ctx context.Context) error {
@@ -89,7 +80,7 @@ func (s member) beat() {
 			return
 		case <-drain.C:
 			s.pool.trim()
-			if _, err := s.exec(s.life, "inflight_old", crashMemory.Seconds()); err != nil && s.life.Err() == nil {
+			if _, err := sweep(s.life, s.db, "inflight_old", "inflight_delete", crashMemory.Seconds()); err != nil && s.life.Err() == nil {
 				s.log.Warn("oracle: old notes of crashes", "error", explain(err))
 			}
 			if n, err := (janitor(s)).Drain(s.life); err != nil && s.life.Err() == nil {
@@ -121,7 +112,7 @@ func (s member) beatOnce(ctx context.Context) error {
 			return err
 		}
 	}
-	dead, err := s.exec(ctx, "node_sweep", s.o.DeadAfter.Seconds())
+	dead, err := sweep(ctx, s.db, "node_sweep", "node_delete", s.o.DeadAfter.Seconds())
 	if err != nil {
 		return err
 	}
@@ -144,7 +135,7 @@ const crashMemory = 24 * time.Hour
 
 // depart says that this run ends, and what it noted with it.
 func (s member) depart(ctx context.Context) error {
-	_, err := s.exec(ctx, "inflight_clear", s.run)
+	_, err := sweep(ctx, s.db, "inflight_clear", "inflight_delete", s.run)
 	_, errNode := s.exec(ctx, "node_delete", s.run)
 	return errors.Join(err, errNode)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -72,7 +73,7 @@ func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 				return err
 			}
 			if !mine {
-				continue // another node was faster
+				continue // another node was faster, or somebody has the row locked
 			}
 			count++
 			body, err := signal.ForCommand(found[i].InstanceID, found[i].Position, found[i].Attempts, s.clock.now(), time.Time{}).Encode()
@@ -99,8 +100,8 @@ func (o *orphan) free(ctx context.Context, session *aq.Session) (bool, error) {
 		run = " "
 	}
 	update := op{name: "stream_orphan", args: []any{o.InstanceID, o.Position, o.Owner, run}, refuse: store.ErrTaken}
-	err := update.run(ctx, session)
-	if errors.Is(err, store.ErrTaken) {
+	err := block(ctx, session, []op{update})
+	if errors.Is(err, store.ErrTaken) || isLocked(err) {
 		return false, nil
 	}
 	return err == nil, err
@@ -157,47 +158,56 @@ func (s jobs) Unlock(ctx context.Context, name string) error {
 // purgeBatch bounds the undo of a purge's transaction.
 const purgeBatch = 20
 
-// Purge implements backend.Retention.
+// Purge implements backend.Retention. What somebody has locked is passed over.
 func (s jobs) Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error) {
-	count := 0
+	if err := s.enter(); err != nil {
+		return 0, wrap("purge", err)
+	}
+	defer s.leave()
+	count, passed := 0, map[endedRow]bool{}
 	for count < limit {
 		if err := ctx.Err(); err != nil {
 			return count, wrap("purge", err)
 		}
 		want := min(limit-count, purgeBatch)
-		n, err := s.purge(ctx, endedBefore, want)
+		found, err := list[endedRow](ctx, s.Store, read("purge_list", stamp(endedBefore), want+len(passed)))
+		last := len(found) < want+len(passed)
+		found = slices.DeleteFunc(found, func(i endedRow) bool { return passed[i] })
+		if err == nil && len(found) > 0 {
+			var over []endedRow
+			over, err = passingOver(found, func(list []endedRow) error { return s.purge(ctx, list) })
+			for _, i := range over {
+				passed[i] = true
+			}
+			count += len(found) - len(over)
+		}
 		if err != nil {
 			return count, wrap("purge", err)
 		}
-		count += n
-		if n < want {
+		if last {
 			break
 		}
 	}
 	return count, wrap("purge", janitor(s).sweepPayloads(ctx, endedBefore))
 }
 
-func (s jobs) purge(ctx context.Context, before time.Time, limit int) (int, error) {
-	found, err := list[struct {
-		ID string `db:"INSTANCE_ID"`
-	}](ctx, s.Store, read("purge_list", stamp(before), limit))
-	if err != nil || len(found) == 0 {
-		return 0, err
-	}
-	if err := s.enter(); err != nil {
-		return 0, err
-	}
-	defer s.leave()
-	return len(found), change(ctx, s.Store, nil, func(session *aq.Session) error {
-		w := &work{}
-		for _, i := range found {
-			for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "requests", "instance"} {
-				w.add(nil, "purge_"+part, i.ID)
-			}
-		}
-		return execute(ctx, session, w, false)
-	})
+// endedRow is an instance that may be purged.
+type endedRow struct {
+	ID string `db:"INSTANCE_ID"`
 }
+
+func (s jobs) purge(ctx context.Context, list []endedRow) error {
+	w := &work{}
+	for _, i := range list {
+		for _, part := range purged {
+			w.add(nil, "purge_"+part, i.ID)
+		}
+	}
+	return change(ctx, s.Store, nil, func(session *aq.Session) error { return execute(ctx, session, w, false) })
+}
+
+// purged is what is kept of an instance.
+var purged = []string{"state", "stream", "task_events", "actors", "tasks", "waits", "requests", "instance"}
 
 const (
 	keyName  = "token-key"

@@ -119,7 +119,6 @@ func (s planner) planState(w *work, c *store.Change) error {
 		return nil
 	}
 	stale := fmt.Errorf("%s is not at version %d: %w", n.InstanceID, c.Base(), store.ErrStale)
-	w.ops = append(w.ops, op{name: "state_lock", args: []any{n.InstanceID}, locks: true})
 	w.add(stale, "state_update", append(args, n.InstanceID, c.Base())...)
 	return nil
 }

@@ -16,6 +16,7 @@ var queryFiles embed.FS
 type statement struct {
 	text  string
 	binds []string // names, in the order of the text
+	lock  string   // takes the rows that it changes, or fails at once; "" = it changes none
 }
 
 // statements are the files by name. A test reads every one.
@@ -31,7 +32,12 @@ var statements = func() map[string]statement {
 			panic(err) // what is embedded can be read
 		}
 		text := strings.TrimSpace(string(raw))
-		m[strings.TrimSuffix(path.Base(name), ".sql")] = statement{text: text, binds: bindsOf(text)}
+		m[strings.TrimSuffix(path.Base(name), ".sql")] = statement{text: text, binds: bindsOf(text), lock: lockOf(text)}
+	}
+	for name, lock := range joint {
+		st := m[name]
+		st.lock = m[lock].text
+		m[name] = st
 	}
 	return m
 }()

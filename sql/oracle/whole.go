@@ -73,5 +73,5 @@ func (b *whole) run(ctx context.Context, session *aq.Session) error {
 	case aq.Unanswered(err):
 		return fmt.Errorf("%w: %w", store.ErrUnknown, explain(err))
 	}
-	return refusedBlock(b.work.ops, err)
+	return refusedBlock(b.work.ops, b.text, err)
 }

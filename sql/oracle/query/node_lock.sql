@@ -1,1 +1,1 @@
-lock table WF_NODES in exclusive mode
+lock table WF_NODES in exclusive mode wait 1

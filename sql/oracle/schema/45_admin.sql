@@ -197,6 +197,9 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     IF v_ack IS NOT NULL AND v_ack <> '0' AND NVL(moment_of(p_due), '-') <> NVL(v_next, '-') THEN
       RETURN;
     END IF;
+    FOR L IN (SELECT S.POSITION FROM WF_STREAM S WHERE S.INSTANCE_ID = p_instance_id AND S.POSITION = TO_NUMBER(p_position) FOR UPDATE WAIT 5) LOOP
+      NULL;
+    END LOOP;
     UPDATE WF_STREAM
     SET PROCESSED = 1, PROCESSED_ON_UTC = v_now, CLAIMED_RUN = NULL, NEXT_ATTEMPT_ON_UTC = NULL
     WHERE INSTANCE_ID = p_instance_id AND POSITION = TO_NUMBER(p_position) AND PROCESSED = 0 AND CLAIMED_BY IS NULL;
@@ -251,11 +254,43 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     END IF;
   END check_ended;
 
+  -- Takes all rows of an instance, waiting five seconds for each: a delete waits for
+  -- as long as somebody does not commit.
+  PROCEDURE take(p_instance_id IN VARCHAR2) IS
+  BEGIN
+    FOR L IN (SELECT R.INSTANCE_ID FROM WF_RUNTIME_STATES R WHERE R.INSTANCE_ID = p_instance_id FOR UPDATE WAIT 5) LOOP
+      NULL;
+    END LOOP;
+    FOR L IN (SELECT S.POSITION FROM WF_STREAM S WHERE S.INSTANCE_ID = p_instance_id FOR UPDATE WAIT 5) LOOP
+      NULL;
+    END LOOP;
+    FOR L IN (SELECT E.EVENT_NO FROM WF_TASK_EVENTS E WHERE E.INSTANCE_ID = p_instance_id FOR UPDATE WAIT 5) LOOP
+      NULL;
+    END LOOP;
+    FOR L IN (SELECT A.TASK_ID FROM WF_TASK_ACTORS A
+              WHERE A.TASK_ID IN (SELECT T.TASK_ID FROM WF_TASKS T WHERE T.INSTANCE_ID = p_instance_id) FOR UPDATE WAIT 5) LOOP
+      NULL;
+    END LOOP;
+    FOR L IN (SELECT T.TASK_ID FROM WF_TASKS T WHERE T.INSTANCE_ID = p_instance_id FOR UPDATE WAIT 5) LOOP
+      NULL;
+    END LOOP;
+    FOR L IN (SELECT W.WAITING_TOKEN FROM WF_WAITS W WHERE W.INSTANCE_ID = p_instance_id FOR UPDATE WAIT 5) LOOP
+      NULL;
+    END LOOP;
+    FOR L IN (SELECT Q.REQUEST_ID FROM WF_REQUESTS Q WHERE Q.INSTANCE_ID = p_instance_id FOR UPDATE WAIT 5) LOOP
+      NULL;
+    END LOOP;
+    FOR L IN (SELECT I.INSTANCE_ID FROM WF_INSTANCES I WHERE I.INSTANCE_ID = p_instance_id FOR UPDATE WAIT 5) LOOP
+      NULL;
+    END LOOP;
+  END take;
+
   -- The order is that of the nodes' own purge, so that the two do not lock each
   -- other out; who finds the snapshot gone has nothing left to do.
   FUNCTION purged(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) RETURN NUMBER IS
     v_found NUMBER;
   BEGIN
+    take(p_instance_id);
     DELETE FROM WF_RUNTIME_STATES WHERE INSTANCE_ID = p_instance_id;
     v_found := SQL%ROWCOUNT;
     DELETE FROM WF_STREAM WHERE INSTANCE_ID = p_instance_id;

@@ -1,0 +1,364 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
+)
+
+// swept are the statements whose rows are taken where they are free: the others are left
+// for the next time. Every other is refused at once.
+var swept = map[string]string{"node_sweep": "node_delete", "inflight_old": "inflight_delete", "inflight_clear": "inflight_delete", "payload_orphans": "payload_delete"}
+
+// unlocked are the statements that wait for locks, and why they may.
+var unlocked = map[string]string{
+	"meta_update": "executed by migrate alone, as the owner, while no node runs",
+	"node_lock":   "lock table wait 1: an operator's restore, who is told after some seconds",
+}
+
+// Law: each statement that changes rows which are there can take them without waiting,
+// and nobody executes one without.
+func TestEveryChangeOfARowIsBound(t *testing.T) {
+	t.Parallel()
+	change := regexp.MustCompile(`(?i)\b(update|delete|merge|lock table)\b`)
+	bound := 0
+	for name, st := range statements {
+		word := strings.ToLower(change.FindString(regexp.MustCompile(`(?i)for update`).ReplaceAllString(st.text, "")))
+		switch {
+		case word == "", unlocked[name] != "" && st.lock == "":
+			continue
+		case st.lock == "":
+			t.Errorf("%s: nothing takes its rows: locks.go knows no such statement", name)
+			continue
+		case !strings.HasSuffix(st.lock, "for update nowait"):
+			t.Errorf("%s: its rows are waited for: %s", name, st.lock)
+		case strings.Contains(st.text, "where") != strings.Contains(st.lock, "where"):
+			t.Errorf("%s: other rows are locked than changed: %s", name, st.lock)
+		}
+		for _, bind := range bindsOf(st.lock) {
+			if !slices.Contains(st.binds, bind) {
+				t.Errorf("%s: its lock has the bind %s", name, bind)
+			}
+		}
+		block, args, err := blockOf([]op{{name: name, args: make([]any, len(st.binds))}})
+		if err != nil || len(args) != len(st.binds) || strings.Index(block, "for update nowait) LOOP NULL") != strings.Index(block, "for update") || strings.Count(block, ";") != 4 {
+			t.Errorf("%s: %v\n%s", name, err, block)
+		}
+		bound++
+	}
+	if bound < 25 {
+		t.Errorf("only %d", bound)
+	}
+	for _, name := range unboundTexts(t) {
+		if unlocked[name] == "" {
+			t.Errorf("%s is executed by its text, without the block that takes its rows: use exec, sweep, runStatement or a change", name)
+		}
+	}
+}
+
+// unboundTexts are the statements that change rows and whose texts somebody asks for:
+// text is what goes to the database as it is.
+func unboundTexts(t *testing.T) (found []string) {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 20 {
+		t.Fatal(err, len(files))
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "text" && len(call.Args) == 1 {
+				if name, ok := call.Args[0].(*ast.BasicLit); ok {
+					if name, _ := strconv.Unquote(name.Value); statements[name].lock != "" {
+						found = append(found, name)
+					}
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// The packages change rows in the sessions of others: who calls them is told of a
+// lock after five seconds.
+func TestPackagesTakeTheirRowsWithABound(t *testing.T) {
+	t.Parallel()
+	verb := regexp.MustCompile(`(?i)\b(?:UPDATE|DELETE FROM) (WF_\w+)`)
+	count := 0
+	for _, script := range []string{"40_package", "45_admin"} {
+		raw, err := scripts.ReadFile("schema/" + script + ".sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sub := range regexp.MustCompile(`(?m)^  (?:PROCEDURE|FUNCTION) `).Split(string(raw), -1) {
+			for _, m := range verb.FindAllStringSubmatchIndex(sub, -1) {
+				count++
+				table := sub[m[2]:m[3]]
+				taken := regexp.MustCompile(`(?s)FROM ` + table + `\b[^;]*?FOR UPDATE WAIT \d`)
+				before := sub[:m[0]]
+				if strings.Contains(before, " take(p_instance_id);") {
+					_, before, _ = strings.Cut(string(raw), "PROCEDURE take(p_instance_id")
+					before, _, _ = strings.Cut(before, "END take;")
+				}
+				if !taken.MatchString(before) {
+					t.Errorf("%s: %s changes rows of %s that it has not taken", script, strings.Fields(sub)[0], table)
+				}
+			}
+		}
+	}
+	if count < 11 {
+		t.Errorf("only %d", count)
+	}
+}
+
+// stranger locks rows as a person does who has not committed.
+func stranger(t *testing.T, s *Store, statement string) (release func() error, err error) {
+	t.Helper()
+	tx, err := s.db.BeginTx(context.Background(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.ExecContext(t.Context(), statement); err != nil {
+		return nil, errors.Join(err, tx.Rollback())
+	}
+	return tx.Rollback, nil
+}
+
+// everyRow is a store with a row in every table.
+func everyRow(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Options{DSN: fresh(t), Node: "n", Wait: time.Second, Heartbeat: time.Hour, DeadAfter: 10 * time.Hour}) // it sweeps nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	snap := &snapshot.Snapshot{InstanceID: "a", Status: snapshot.Running}
+	c := storetest.Step(snap, "n")
+	now := c.Runtime.ExecutedAt
+	c.Rows.Instance = &projections.Instance{ID: "a", Definition: "d", Status: "waiting", Version: 1, StartedAt: now}
+	c.Rows.Waits = []projections.Wait{{Token: "t", InstanceID: "a", EventType: "paid", Spec: "s", KeyHash: "00", CreatedAt: now}}
+	c.Rows.Tasks = []projections.Task{{ID: "k", InstanceID: "a", Name: "n", Status: "ready", CandidateUsers: `["ann"]`, Version: 1, CreatedAt: now}}
+	c.Rows.TaskEvents = []projections.TaskEvent{{TaskID: "k", InstanceID: "a", Event: "created", At: now}}
+	c.DeadLetter = &projections.DeadLetter{ID: "l", Queue: "signal", InstanceID: "a", Reason: "r", DiedAt: now, EnqueuedAt: now, Envelope: []byte(`{}`)}
+	if err := s.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	old := now.Add(-48 * time.Hour)
+	for _, o := range []op{
+		{name: "inbox_insert", args: []any{"e", "paid", stamp(old), stamp(old), []byte("{}")}},
+		{name: "payload_insert", args: []any{"p", "a", stamp(old), []byte("{}")}},
+		{name: "lock_insert", args: []any{"job", "n", 60.0}},
+		{name: "node_insert", args: []any{"r", "gone", "v"}},
+		{name: "inflight_insert", args: []any{"m", "r"}},
+	} {
+		if err := runStatement(t.Context(), s, &o); err != nil {
+			t.Fatal(o.name, err)
+		}
+	}
+	_, err = s.db.ExecContext(t.Context(), "insert into WF_REQUESTS (REQUEST_ID, INSTANCE_ID, OPERATION, ASKED_ON_UTC, VERDICT) values ('q', 'a', 'suspend', CAST(:1 AS TIMESTAMP(6)), 'open')", stamp(now))
+	if err == nil {
+		_, err = s.db.ExecContext(t.Context(), "update WF_NODES set BEAT_ON_UTC = CAST(:1 AS TIMESTAMP(6)) where RUN_ID = 'r'", stamp(old))
+	}
+	if err == nil {
+		_, err = s.db.ExecContext(t.Context(), "update WF_INFLIGHT set ENTERED_ON_UTC = CAST(:1 AS TIMESTAMP(6)), RUN_ID = 'other'", stamp(old))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Every statement meets the lock of a stranger on its row: it is refused at once, and says
+// whose rows; what sweeps passes over it.
+func TestNoStatementWaitsForALock(t *testing.T) {
+	t.Parallel()
+	s := everyRow(t)
+	values := map[string]any{
+		"INSTANCE_ID": "a", "POSITION": int64(2), "TASK_ID": "k", "WAITING_TOKEN": "t", "DEAD_LETTER_ID": "l", "PAYLOAD_ID": "p", "MESSAGE_ID": "m", "EVENT_KEY": "e",
+		"NAME": "job", "OWNER": "n", "PRESENT_OWNER": "n", "REQUEST_ID": "q", "NODE": "gone", "RUN_ID": "r", "DEAD_SECONDS": 60.0, "AGE_SECONDS": 60.0,
+		"EXPECTED_VERSION": int64(1), "TASK_VERSION": int64(1), "CLAIMED_BY": "n", "EXPECTED_OWNER": "n", "CREATED_BEFORE": stamp(time.Now()), "TTL_SECONDS": 60.0,
+	}
+	run := map[string]string{"stream_orphan": s.run, "inflight_delete": "other", "inflight_clear": "other"}
+	for _, name := range slices.Sorted(maps.Keys(statements)) {
+		st := statements[name]
+		if st.lock == "" || unlocked[name] != "" {
+			continue
+		}
+		table := tableNames.FindString(st.text)
+		args := make([]any, len(st.binds))
+		for i, bind := range st.binds {
+			args[i] = values[bind]
+			if of := run[name]; of != "" && (bind == "RUN_ID" || bind == "CLAIMED_RUN") {
+				args[i] = of
+			}
+		}
+		column := regexp.MustCompile(`[A-Z_]+`).FindString(columnsOf(t, table))
+		release, err := stranger(t, s, fmt.Sprintf("update %s set %s = %s", table, column, column))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		err = soon(ctx, func() error {
+			if by := swept[name]; by != "" {
+				n, err := sweep(ctx, s.db, name, by, args...)
+				if n != 0 {
+					t.Errorf("%s: %d rows are swept, which others have locked", name, n)
+				}
+				return err
+			}
+			n, err := s.exec(ctx, name, args...)
+			if err == nil {
+				t.Errorf("%s changes %d rows: the test has locked others", name, n)
+				return err
+			}
+			return runStatement(ctx, s, &op{name: name, args: args})
+		})
+		cancel()
+		if by := swept[name]; by != "" && err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if by == "" && (problem.CodeOf(err) != "store.locked" || !strings.Contains(err.Error(), "rows of "+table) && joint[name] == "") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// columnsOf are the columns of a table, as its script has them.
+func columnsOf(t *testing.T, name string) string {
+	t.Helper()
+	return slices.Sorted(maps.Keys(tables(t)[name]))[0]
+}
+
+// soon waits for f as long as ctx lets it.
+func soon(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("it waits: %w", ctx.Err())
+	}
+}
+
+// What services do in several statements: the row that somebody has locked is passed
+// over, and the others are done.
+func TestSweepsPassOverLocks(t *testing.T) {
+	t.Parallel()
+	s := opened(t, Options{DSN: fresh(t), Node: "n"})
+	before := time.Now().Add(-time.Hour)
+	const many = purgeBatch + 5
+	for i := range many {
+		id := fmt.Sprintf("i-%02d", i)
+		c := storetest.Step(&snapshot.Snapshot{InstanceID: id, Status: snapshot.Completed}, "n")
+		c.Rows.Stream = nil
+		ended := before.Add(time.Duration(i-many) * time.Second)
+		c.Rows.Instance = &projections.Instance{ID: id, Definition: "d", Status: "completed", Version: 1, StartedAt: ended, EndedAt: ended}
+		if err := s.Commit(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Parts().Inbox.KeepEvent(t.Context(), backend.Event{Key: id, Type: "paid", ReceivedAt: ended, ExpiresAt: ended, Body: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, lock := range []string{"update WF_RUNTIME_STATES set STATE_VERSION = STATE_VERSION where INSTANCE_ID in ('i-00', 'i-02')", "update WF_INBOX set EVENT_TYPE = EVENT_TYPE where EVENT_KEY in ('i-01', 'i-07')"} {
+		release, err := stranger(t, s, lock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := release(); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if n, err := s.Parts().Retention.Purge(ctx, before, 1000); n != many-2 || err != nil {
+		t.Errorf("%d instances of %d are purged, of which two are locked: %v", n, many, err)
+	}
+	if n, err := s.Parts().Inbox.PurgeEvents(ctx, before, 1000); n != many-2 || err != nil {
+		t.Errorf("%d events of %d are purged, of which two are locked: %v", n, many, err)
+	}
+}
+
+// A caller is told at once whose rows are locked; when they are not any more, the same
+// change is written. One of several blocks is all or nothing, too.
+func TestACallerIsToldWhoseRowsAreLocked(t *testing.T) {
+	t.Parallel()
+	s := everyRow(t)
+	next := func() store.Change {
+		c := storetest.Step(&snapshot.Snapshot{InstanceID: "a", Status: snapshot.Running, Version: 1, Position: 2}, "n")
+		c.Rows.Instance = &projections.Instance{ID: "a", Definition: "d", Status: "waiting", Version: 2, StartedAt: c.Runtime.ExecutedAt}
+		c.Rows.WaitsGone = []string{"t"}
+		c.Rows.TaskEnds = []projections.TaskEnd{{ID: "k", Status: "completed", At: c.Runtime.ExecutedAt}}
+		return c
+	}
+	for table, column := range map[string]string{"WF_WAITS": "EVENT_TYPE", "WF_TASKS": "NAME", "WF_STREAM": "KIND", "WF_INSTANCES": "STATE"} {
+		release, err := stranger(t, s, fmt.Sprintf("update %s set %s = %s", table, column, column))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		from := time.Now()
+		err = soon(ctx, func() error { return s.Commit(ctx, next()) })
+		cancel()
+		if problem.CodeOf(err) != "store.locked" || !strings.Contains(err.Error(), table) {
+			t.Errorf("%s is locked: after %s %v", table, time.Since(from), err)
+		}
+		if err := release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Commit(t.Context(), next()); err != nil {
+		t.Error(err)
+	}
+	release, err := stranger(t, s, "update WF_NODES set NODE = NODE where RUN_ID = 'r'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err = soon(ctx, func() error { _, _, err := s.Parts().Identity.Raise(ctx); return err })
+	if problem.CodeOf(err) != "store.locked" {
+		t.Errorf("restoring ends with %v", err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+}
