@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -129,6 +130,8 @@ func (b *fixture) play(ctx context.Context, o options) (*report, error) {
 		return nil, err
 	}
 	fmt.Printf("chaos: %s: seed %d, %s, %d nodes\n", o.store, o.seed, o.length, o.nodes)
+	ctx, over := context.WithTimeoutCause(ctx, 2*o.length+2*settleMax, errors.New("the run does not end: no node works again"))
+	defer over()
 	working, quit := context.WithCancel(ctx)
 	finish, give := context.WithCancel(ctx)
 	defer give()
