@@ -9,8 +9,8 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
-// TypeAuthentication is raised when no token can be had.
-const TypeAuthentication = errorTypes + "authentication"
+// typeAuthentication is raised when no token can be had.
+const typeAuthentication = errorTypes + "authentication"
 
 // authentication is how a call shows who it is from: one of its fields is set.
 type authentication struct {

@@ -161,7 +161,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		if _, f = call(refs); f == nil || f.Retry || (f.Error.Type == TypeConfiguration) != (want == "[secret.form]") || !strings.Contains(f.Error.Detail, want) {
 			t.Errorf("%s: %+v", refs, f)
 		}
-		if f != nil && want != "[secret.form]" && (f.Error.Type != TypeAuthorization || f.Error.Status != 403) {
+		if f != nil && want != "[secret.form]" && (f.Error.Type != typeAuthorization || f.Error.Status != 403) {
 			t.Errorf("%s: %+v", refs, f)
 		}
 	}

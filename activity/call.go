@@ -17,15 +17,15 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
-// HeaderKey carries the idempotency key of a command.
-const HeaderKey = "Idempotency-Key"
+// headerKey carries the idempotency key of a command.
+const headerKey = "Idempotency-Key"
 
-// HeaderAck carries the path of the API at which a command is acknowledged, of
+// headerAck carries the path of the API at which a command is acknowledged, of
 // a command that asks for it.
-const HeaderAck = "Aqueduct-Ack"
+const headerAck = "Aqueduct-Ack"
 
-// HeaderCorrelation carries the correlation id of an instance.
-const HeaderCorrelation = "X-Correlation-Id"
+// headerCorrelation carries the correlation id of an instance.
+const headerCorrelation = "X-Correlation-Id"
 
 // The forms of an HTTP result.
 const (
@@ -130,7 +130,7 @@ func (c *call) request(ctx context.Context, cmd engine.Command, key string) (*ht
 	headers := http.Header{}
 	carry(headers, "Traceparent", cmd.Headers[signal.HeaderTraceparent])
 	carry(headers, "Tracestate", cmd.Headers["tracestate"])
-	carry(headers, HeaderCorrelation, cmd.Headers[signal.HeaderCorrelation])
+	carry(headers, headerCorrelation, cmd.Headers[signal.HeaderCorrelation])
 	for name, value := range c.Headers {
 		text, err := scalar(value)
 		if err != nil {
@@ -141,8 +141,8 @@ func (c *call) request(ctx context.Context, cmd engine.Command, key string) (*ht
 		}
 		headers.Set(name, text)
 	}
-	carry(headers, HeaderKey, key)
-	carry(headers, HeaderAck, ackPath(cmd))
+	carry(headers, headerKey, key)
+	carry(headers, headerAck, ackPath(cmd))
 	body, err := c.body(headers)
 	if err != nil {
 		return nil, err

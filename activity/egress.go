@@ -18,8 +18,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// TypeAuthorization is raised when a call is not allowed.
-const TypeAuthorization = errorTypes + "authorization"
+// typeAuthorization is raised when a call is not allowed.
+const typeAuthorization = errorTypes + "authorization"
 
 // Egress says where requests may go. A rule is an address, a range of addresses
 // such as 10.0.0.0/8, a host, or *.DOMAIN for all below it. Rules of addresses
@@ -245,5 +245,5 @@ func notAllowed(err error) *problem.Error {
 }
 
 func egressFailure(p *problem.Error) *engine.Failure {
-	return permanent(TypeAuthorization, http.StatusForbidden, "not allowed", p.Error())
+	return permanent(typeAuthorization, http.StatusForbidden, "not allowed", p.Error())
 }

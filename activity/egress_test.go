@@ -74,7 +74,7 @@ func TestRefusedConnections(t *testing.T) {
 		"a token": `{"uri":"` + open + `","authentication":{"oauth2":{"authority":"` + forbidden + `","grant":"client_credentials"}}}`,
 	} {
 		_, f := do(t, p, input, "")
-		if f == nil || f.Retry || f.Error.Type != TypeAuthorization || f.Error.Status != http.StatusForbidden || !strings.Contains(f.Error.Detail, "[egress.own]") {
+		if f == nil || f.Retry || f.Error.Type != typeAuthorization || f.Error.Status != http.StatusForbidden || !strings.Contains(f.Error.Detail, "[egress.own]") {
 			t.Errorf("%s: %+v", what, f)
 		}
 	}

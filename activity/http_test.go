@@ -51,8 +51,8 @@ func TestRequestCarriesWhatTheCallSays(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		h := r.Header
-		if h.Get(HeaderKey) != "i-1/7" || h.Get("Traceparent") != "00-aa-bb-01" || h.Get("Tracestate") != "v=1" ||
-			h.Get(HeaderCorrelation) != "c-9" || h.Get("Actor") != "" {
+		if h.Get(headerKey) != "i-1/7" || h.Get("Traceparent") != "00-aa-bb-01" || h.Get("Tracestate") != "v=1" ||
+			h.Get(headerCorrelation) != "c-9" || h.Get("Actor") != "" {
 			t.Errorf("headers %v", h)
 		}
 		fmt.Fprintf(w, "%s %s type=%s n=%s b=%s body=%s", r.Method, r.URL, h.Get("Content-Type"), h.Get("X-N"), h.Get("X-B"), body)
@@ -72,7 +72,7 @@ func TestRequestCarriesWhatTheCallSays(t *testing.T) {
 func TestAuthorsHeadersYieldToTheKeyOnly(t *testing.T) {
 	t.Parallel()
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, r.Header.Get(HeaderKey), " ", r.Header.Get("Traceparent"), " ", r.Host)
+		fmt.Fprint(w, r.Header.Get(headerKey), " ", r.Header.Get("Traceparent"), " ", r.Host)
 	})
 	result, f := do(t, performer(t, Config{}), `{"uri":"%s","headers":{"idempotency-key":"mine","traceparent":"t","host":"h.example"}}`, url)
 	if string(result) != `"i-1/7 t h.example"` {
@@ -136,7 +136,7 @@ func TestADeepAnswerIsAFailure(t *testing.T) {
 func TestDeliveryNamesWhereItIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, r.Header.Get(HeaderKey), " ", r.Header.Get(HeaderAck))
+		fmt.Fprint(w, r.Header.Get(headerKey), " ", r.Header.Get(headerAck))
 	})
 	p := performer(t, Config{})
 	p.Register("see", func(ctx context.Context, _ json.RawMessage) (any, error) { return Info(ctx).Ack, nil })

@@ -11,7 +11,7 @@ type once struct{ http.RoundTripper }
 
 // keyHeaders are what net/http looks for, in these very letters. HTTP knows no
 // case of names.
-var keyHeaders = map[string]string{HeaderKey: "idempotency-key", "X-" + HeaderKey: "x-idempotency-key"}
+var keyHeaders = map[string]string{headerKey: "idempotency-key", "X-" + headerKey: "x-idempotency-key"}
 
 // RoundTrip implements http.RoundTripper.
 func (o once) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -135,7 +135,7 @@ func secretError(code, format string, args ...any) error {
 // the node does not give is not authorized, as the language says.
 func secretFailure(err error) *engine.Failure {
 	if code := problem.CodeOf(err); code == "secret.missing" || code == "secret.unreadable" {
-		return permanent(TypeAuthorization, http.StatusForbidden, "secret", err.Error())
+		return permanent(typeAuthorization, http.StatusForbidden, "secret", err.Error())
 	}
 	return permanent(TypeConfiguration, http.StatusBadRequest, "secret", err.Error())
 }

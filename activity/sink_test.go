@@ -48,7 +48,7 @@ func TestSinkGetsTheEventWhole(t *testing.T) {
 		t.Fatal(f.Error)
 	}
 	if string(*body) != placed || got.Method != http.MethodPost || got.URL.Path != "/events" ||
-		got.Header.Get("Content-Type") != "application/cloudevents+json" || got.Header.Get(HeaderKey) != "i/3" {
+		got.Header.Get("Content-Type") != "application/cloudevents+json" || got.Header.Get(headerKey) != "i/3" {
 		t.Errorf("%s %s %v: %s", got.Method, got.URL, got.Header, *body)
 	}
 }

@@ -149,7 +149,7 @@ func (p *Performer) granted(ctx context.Context, g grant, discover bool, c *call
 			if errors.As(err, &f) {
 				return proof{}, f.failure
 			}
-			return proof{}, retryable(TypeAuthentication, http.StatusUnauthorized, "no token", err.Error())
+			return proof{}, retryable(typeAuthentication, http.StatusUnauthorized, "no token", err.Error())
 		}
 		k = got.(token)
 	}
@@ -182,7 +182,7 @@ func (f *tokenFailure) Error() string { return f.failure.Error.Detail }
 
 func refusedToken(retry bool, code, format string, args ...any) error {
 	e := problem.New(problem.Denied, code, format, args...)
-	f := permanent(TypeAuthentication, http.StatusUnauthorized, "no token", e.Error())
+	f := permanent(typeAuthentication, http.StatusUnauthorized, "no token", e.Error())
 	f.Retry = retry
 	return &tokenFailure{f}
 }

@@ -142,7 +142,7 @@ func TestNoToken(t *testing.T) {
 		{302, ``, "[auth.refused]", false},
 	} {
 		f := tokenCall(t, &authority{status: c.status, answer: c.answer}, &good, `"https://idp"`)()
-		if f == nil || f.Retry != c.retry || f.Error.Type != TypeAuthentication || !strings.Contains(f.Error.Detail, c.want) || strings.Contains(f.Error.Detail, "hunter2") {
+		if f == nil || f.Retry != c.retry || f.Error.Type != typeAuthentication || !strings.Contains(f.Error.Detail, c.want) || strings.Contains(f.Error.Detail, "hunter2") {
 			t.Errorf("%d %.40s: %+v", c.status, c.answer, f)
 		}
 	}

@@ -110,8 +110,8 @@ func (s operatorAPI) listQueues(ctx context.Context, _ *struct{}) (*answer[clien
 	return ok(client.Page[client.Queue]{Items: convert(rows, toQueue)}), nil
 }
 
-// Health is what the probes answer.
-type Health struct {
+// health is what the probes answer.
+type health struct {
 	Status string `json:"status" enum:"live,ready"`
 }
 
@@ -124,15 +124,15 @@ const (
 
 func (s *service) healthOperations(h huma.API) {
 	register(s, h, operation("get-health", http.MethodGet, "/healthz", healthTag, "Say that the process lives"),
-		func(context.Context, *struct{}) (*answer[Health], error) { return ok(Health{"live"}), nil })
+		func(context.Context, *struct{}) (*answer[health], error) { return ok(health{"live"}), nil })
 	register(s, h, operation(getReadiness, http.MethodGet, "/readyz", healthTag, "Say that the store answers"),
-		func(ctx context.Context, _ *struct{}) (*answer[Health], error) {
+		func(ctx context.Context, _ *struct{}) (*answer[health], error) {
 			if err := s.Ready(ctx); err != nil {
 				if problem.KindOf(err) == problem.Unavailable {
 					return nil, err
 				}
 				return nil, problem.Wrap(err, problem.Unavailable, "store.unavailable", "the store does not answer")
 			}
-			return ok(Health{"ready"}), nil
+			return ok(health{"ready"}), nil
 		})
 }

@@ -75,7 +75,7 @@ func (f *Form[T]) find(name string) int {
 }
 
 // Key begins a member.
-func Key(b []byte, name string) []byte { return append(String(comma(b), name), ':') }
+func Key(b []byte, name string) []byte { return append(appendString(comma(b), name), ':') }
 
 // comma separates a member from the one before.
 func comma(b []byte) []byte {
@@ -167,7 +167,7 @@ func writerOf(t reflect.Type) writer {
 	}
 	switch t.Kind() {
 	case reflect.String:
-		return func(b []byte, at unsafe.Pointer) []byte { return String(b, *(*string)(at)) }
+		return func(b []byte, at unsafe.Pointer) []byte { return appendString(b, *(*string)(at)) }
 	case reflect.Int:
 		return func(b []byte, at unsafe.Pointer) []byte { return strconv.AppendInt(b, int64(*(*int)(at)), 10) }
 	case reflect.Int64:
@@ -231,7 +231,7 @@ func list(element writer, size uintptr) writer {
 
 func stringMap(b []byte, at unsafe.Pointer) []byte {
 	m := *(*map[string]string)(at)
-	return sorted(b, m, func(b []byte, k string) []byte { return String(b, m[k]) })
+	return sorted(b, m, func(b []byte, k string) []byte { return appendString(b, m[k]) })
 }
 
 func rawMap(b []byte, at unsafe.Pointer) []byte {
@@ -253,9 +253,9 @@ func sorted[V any](b []byte, m map[string]V, value func(b []byte, key string) []
 	return append(b, '}')
 }
 
-// String appends s as a JSON string. All that is not plain ASCII goes
+// appendString appends s as a JSON string. All that is not plain ASCII goes
 // through encoding/json, which knows what to escape.
-func String(b []byte, s string) []byte {
+func appendString(b []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
 			var buf bytes.Buffer

@@ -118,7 +118,7 @@ func Classify(err error) Class {
 	if err == nil {
 		return None
 	}
-	if errors.Is(err, ErrDeaf) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone) {
+	if errors.Is(err, errDeaf) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone) {
 		return Reconnect
 	}
 	if errors.Is(err, ErrBroken) {

@@ -72,7 +72,7 @@ func TestErrorsWithoutACode(t *testing.T) {
 	}{
 		{nil, None},
 		{driver.ErrBadConn, Reconnect},
-		{fmt.Errorf("x: %w", ErrDeaf), Reconnect},
+		{fmt.Errorf("x: %w", errDeaf), Reconnect},
 		{fmt.Errorf("x: %w", ErrBroken), Broken},
 		{errors.New("no idea"), Fatal},
 	} {

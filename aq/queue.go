@@ -86,7 +86,7 @@ func (s *Session) abandon(q Queue) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.spoiled, s.abandoned = true, s.blocked
-	return fmt.Errorf("aq: dequeue from %s: %w", q.Name, ErrDeaf)
+	return fmt.Errorf("aq: dequeue from %s: %w", q.Name, errDeaf)
 }
 
 // taken judges the end of a dequeue. A break that came too late to end it

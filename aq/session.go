@@ -16,7 +16,7 @@ import (
 // Errors of a session.
 var (
 	ErrBroken = errors.New("the dequeue was broken off")
-	ErrDeaf   = errors.New("the session does not answer") // it must be closed
+	errDeaf   = errors.New("the session does not answer") // it must be closed
 )
 
 // Queue names a queue and its table, both with their owner.

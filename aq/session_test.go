@@ -176,7 +176,7 @@ func TestADeafSessionIsGivenUp(t *testing.T) {
 	}
 	begun := time.Now()
 	_, err := s.Dequeue(t.Context(), q)
-	if !errors.Is(err, ErrDeaf) || Classify(err) != Reconnect || s.Good() || time.Since(begun) > 7*time.Second {
+	if !errors.Is(err, errDeaf) || Classify(err) != Reconnect || s.Good() || time.Since(begun) > 7*time.Second {
 		t.Fatal(err, time.Since(begun))
 	}
 	if err := s.Close(); err != nil {

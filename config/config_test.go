@@ -24,7 +24,7 @@ func load(t *testing.T, file string, env []string, args ...string) (*Loaded, err
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		env = append(slices.Clone(env), FileVariable+"="+path)
+		env = append(slices.Clone(env), fileVariable+"="+path)
 	}
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	Flags(flags)

@@ -23,14 +23,14 @@ import (
 // prefix begins the name of every environment variable that is a setting.
 const prefix = "AQUEDUCT_"
 
-// FileFlag and FileVariable name the file to read.
+// fileFlag and fileVariable name the file to read.
 const (
-	FileFlag     = "config"
-	FileVariable = prefix + "CONFIG"
+	fileFlag     = "config"
+	fileVariable = prefix + "CONFIG"
 )
 
 // ignored are variables with our prefix that are no settings of a node.
-var ignored = []string{FileVariable, prefix + "ORACLE_DSN"}
+var ignored = []string{fileVariable, prefix + "ORACLE_DSN"}
 
 // Origin says where a value came from.
 type Origin string
@@ -57,7 +57,7 @@ type Loaded struct {
 
 // Flags defines one flag for every setting, and the one that names the file.
 func Flags(f *pflag.FlagSet) {
-	f.String(FileFlag, "", "configuration file (YAML)")
+	f.String(fileFlag, "", "configuration file (YAML)")
 	standard := Default()
 	for _, s := range settings() {
 		f.String(s.flag(), text(s.field(&standard)), s.usage())
@@ -75,8 +75,8 @@ func Flags(f *pflag.FlagSet) {
 // it.
 func Load(src Source) (*Loaded, error) {
 	env := environment(src.Env)
-	l := &Loaded{Config: Default(), Origins: map[string]Origin{}, File: env[FileVariable]}
-	if f := changed(src.Flags, FileFlag); f != nil {
+	l := &Loaded{Config: Default(), Origins: map[string]Origin{}, File: env[fileVariable]}
+	if f := changed(src.Flags, fileFlag); f != nil {
 		l.File = f.Value.String()
 	}
 	v := viper.New()

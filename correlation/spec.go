@@ -20,7 +20,7 @@ func Waits(rows *projections.Rows, prev, next *snapshot.Snapshot) {
 	if prev != nil {
 		for _, w := range prev.Waits {
 			if w.Kind == snapshot.WaitEvent {
-				had[w.Token] = Spec(prev.Definition, w)
+				had[w.Token] = spec(prev.Definition, w)
 			}
 		}
 	}
@@ -28,7 +28,7 @@ func Waits(rows *projections.Rows, prev, next *snapshot.Snapshot) {
 		if w.Kind != snapshot.WaitEvent {
 			continue
 		}
-		spec := Spec(next.Definition, w)
+		spec := spec(next.Definition, w)
 		if had[w.Token] == spec {
 			delete(had, w.Token)
 			continue
@@ -47,10 +47,10 @@ func Waits(rows *projections.Rows, prev, next *snapshot.Snapshot) {
 	}
 }
 
-// Spec says how the events of a wait are correlated: name@version#pointer, and
+// spec says how the events of a wait are correlated: name@version#pointer, and
 // before the pointer, where they are not zero, the arm and the set of bound
 // correlations: name@version#2.1/do/0/all.
-func Spec(d snapshot.Definition, w snapshot.Wait) string {
+func spec(d snapshot.Definition, w snapshot.Wait) string {
 	place := ""
 	if w.Arm != 0 || w.Bound != 0 {
 		place = strconv.Itoa(w.Arm)

@@ -17,7 +17,7 @@ func TestSpecIsReadBack(t *testing.T) {
 		{snapshot.Wait{Pointer: "/do/0/x", Arm: 2, Bound: 5}, "a/b@1.0.0#2.5/do/0/x"},
 		{snapshot.Wait{Pointer: "/do/0/x.2", Bound: 1}, "a/b@1.0.0#0.1/do/0/x.2"},
 	} {
-		spec := Spec(snapshot.Definition{Name: "a/b", Version: "1.0.0"}, c.wait)
+		spec := spec(snapshot.Definition{Name: "a/b", Version: "1.0.0"}, c.wait)
 		got, ok := ParseSpec(spec)
 		want := Place{Name: "a/b", Version: "1.0.0", Pointer: c.wait.Pointer, Arm: c.wait.Arm, Bound: c.wait.Bound}
 		if spec != c.spec || !ok || got != want {

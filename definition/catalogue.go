@@ -190,7 +190,7 @@ func (c *Catalogue) put(ctx context.Context, p Parsed, r Record) (stored Record,
 				return c.there(ctx, r)
 			}
 			r.Ordinal = max(r.Ordinal, other.Ordinal+1)
-			newest = newest && CompareVersions(r.Version, other.Version) > 0
+			newest = newest && compareVersions(r.Version, other.Version) > 0
 		}
 		warnings, err := c.checked(ctx, p) // only now: what is there may have lost its steps
 		if err != nil {
@@ -313,7 +313,7 @@ func (c *Catalogue) latest(ctx context.Context, name string) (string, error) {
 	}
 	best := ""
 	take := func(v string) {
-		if best == "" || CompareVersions(v, best) > 0 {
+		if best == "" || compareVersions(v, best) > 0 {
 			best = v
 		}
 	}

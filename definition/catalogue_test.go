@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -202,20 +201,6 @@ func TestFindTheHighestVersion(t *testing.T) {
 		if _, err := c.Find(t.Context(), "t/none", name); problem.CodeOf(err) != "definition.unknown" {
 			t.Errorf("unknown: %v", err)
 		}
-	}
-}
-
-func TestCompareVersions(t *testing.T) {
-	t.Parallel()
-	want := []string{
-		"", "latest", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "1.0.0",
-		"1.0.0+1", "1.2.0", "1.10.0", "10.0.0", "99999999999999999999.0.0",
-	}
-	got := slices.Clone(want)
-	slices.Reverse(got)
-	slices.SortFunc(got, definition.CompareVersions)
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
 	}
 }
 

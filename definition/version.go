@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// CompareVersions orders versions by semantic versioning: 1.10.0 is above
+// compareVersions orders versions by semantic versioning: 1.10.0 is above
 // 1.9.0, and 1.0.0-rc.1 below 1.0.0. Versions that differ in build metadata
 // alone are ordered by it, and texts that are no versions come below all that
 // are, so that the order is total and the highest is always the same one.
-func CompareVersions(a, b string) int {
+func compareVersions(a, b string) int {
 	x, okX := split(a)
 	y, okY := split(b)
 	if okX != okY {

@@ -76,9 +76,9 @@ const (
 func New(limit int64) *Budget {
 	share := func(hundredths int64) int64 { return limit / 100 * hundredths }
 	return &Budget{
-		Requests: NewPool(share(requestsShare)), Reads: NewPool(share(readsShare)),
-		Calls: NewPool(share(callsShare)), Answers: NewPool(share(answersShare)),
-		Loads: NewPool(share(loadsShare)), Turns: NewPool(share(turnsShare)), Compiles: NewPool(share(definitionsShare)),
+		Requests: newPool(share(requestsShare)), Reads: newPool(share(readsShare)),
+		Calls: newPool(share(callsShare)), Answers: newPool(share(answersShare)),
+		Loads: newPool(share(loadsShare)), Turns: newPool(share(turnsShare)), Compiles: newPool(share(definitionsShare)),
 		Definitions: share(definitionsShare), Snapshots: min(share(snapshotsShare), DefaultSnapshots),
 		Waiting: min(share(waitingShare), DefaultWaiting), Pages: min(share(pagesShare), DefaultPages),
 	}
@@ -104,8 +104,8 @@ type Pool struct {
 	waits   atomic.Int64
 }
 
-// NewPool makes a pool of so many bytes.
-func NewPool(size int64) *Pool {
+// newPool makes a pool of so many bytes.
+func newPool(size int64) *Pool {
 	size = max(size, 1)
 	return &Pool{size: size, parts: semaphore.NewWeighted(size)}
 }

@@ -18,7 +18,7 @@ import (
 // takes more than there is takes all.
 func TestPoolIsNeverOverdrawn(t *testing.T) {
 	t.Parallel()
-	p := NewPool(100)
+	p := newPool(100)
 	var now, most atomic.Int64
 	var all sync.WaitGroup
 	for i := range 200 {
@@ -45,7 +45,7 @@ func TestPoolIsNeverOverdrawn(t *testing.T) {
 func TestWaitingEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(10)
+		p := newPool(10)
 		part, _ := p.Take(t.Context(), 10)
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error)
@@ -76,7 +76,7 @@ func TestWaitingEnds(t *testing.T) {
 // have gone, until it is not needed; more of it is taken anew.
 func TestHoldKeepsWhatWasTaken(t *testing.T) {
 	t.Parallel()
-	p, other := NewPool(10), NewPool(10)
+	p, other := newPool(10), newPool(10)
 	ctx, part := p.Hold(t.Context())
 	take := func(of *Pool, bytes, used, usedOther int64) {
 		t.Helper()

@@ -10,11 +10,11 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// EntryCaught and EntryRetry are the stream's records that a try has taken an
+// entryCaught and entryRetry are the stream's records that a try has taken an
 // error, and, with {attempt, dueAtUtc, error}, that it is to run again.
 const (
-	EntryCaught = "ErrorCaught"
-	EntryRetry  = "RetryScheduled"
+	entryCaught = "ErrorCaught"
+	entryRetry  = "RetryScheduled"
 )
 
 // settle turns an error at n into the workflow's next state: the innermost try
@@ -159,7 +159,7 @@ func (r tries) caught(i int, e snapshot.Error) (verdict, error) {
 			return raises, nil
 		}
 	}
-	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: EntryCaught, Data: raw, Meta: engine.Meta{Pointer: e.Instance}})
+	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryCaught, Data: raw, Meta: engine.Meta{Pointer: e.Instance}})
 	f.Phase = phaseCatch
 	f.Vars = map[string]json.RawMessage{n.Catch.name(): raw}
 	if n.Catch.Body != nil {

@@ -68,15 +68,15 @@ const (
 	phaseHooks = "hooks" // of the transition
 )
 
-// EntryState is the stream's record that an instance left a state for another,
+// entryState is the stream's record that an instance left a state for another,
 // with {from, to, event}.
-const EntryState = "StateChanged"
+const entryState = "StateChanged"
 
-// EntryStale is the stream's notice that an instance has stayed in a state for
-// longer than its timeout, and TypeStale the type of the event that says so.
+// entryStale is the stream's notice that an instance has stayed in a state for
+// longer than its timeout, and typeStale the type of the event that says so.
 const (
-	EntryStale = "StateStale"
-	TypeStale  = "io.aqueduct.lifecycle.state-stale.v1"
+	entryStale = "StateStale"
+	typeStale  = "io.aqueduct.lifecycle.state-stale.v1"
 )
 
 // Variables of a lifecycle, without $. They exist from the moment an event is
@@ -86,8 +86,8 @@ const (
 	VarTransition = "transition" // {from, to, event}
 )
 
-// ActorSystem is who triggers the event of a timeout.
-const ActorSystem = "system"
+// actorSystem is who triggers the event of a timeout.
+const actorSystem = "system"
 
 // taken is what becomes of an event that a transition takes.
 type taken struct {
@@ -328,7 +328,7 @@ func (r states) depart(n *Node, c *taken) error {
 
 // move goes on to the state of a transition.
 func (r states) move(n *Node, tr *Transition) error {
-	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: EntryState, Data: r.b.Frames[0].Vars[VarTransition], Meta: engine.Meta{Pointer: n.Pointer}})
+	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryState, Data: r.b.Frames[0].Vars[VarTransition], Meta: engine.Meta{Pointer: n.Pointer}})
 	return r.complete(n, r.data, Flow{Directive: FlowTo, Target: tr.To})
 }
 
@@ -344,8 +344,8 @@ func (r states) stale(n *Node) (rests bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: EntryStale, Data: data, Meta: engine.Meta{Pointer: n.Pointer, Actor: ActorSystem}})
-	event, key, err := r.calls.cloudEvent(map[string]any{"type": TypeStale, "subject": r.t.Snap.InstanceID, "data": notice}, r.at(n, 0))
+	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryStale, Data: data, Meta: engine.Meta{Pointer: n.Pointer, Actor: actorSystem}})
+	event, key, err := r.calls.cloudEvent(map[string]any{"type": typeStale, "subject": r.t.Snap.InstanceID, "data": notice}, r.at(n, 0))
 	if err != nil {
 		return false, err
 	}
@@ -362,7 +362,7 @@ func (r states) stale(n *Node) (rests bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c, err := r.take(n, payload, ActorSystem)
+	c, err := r.take(n, payload, actorSystem)
 	if err != nil {
 		return true, nil // the notice says what it would have been
 	}

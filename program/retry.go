@@ -102,7 +102,7 @@ func (r tries) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool
 	if err != nil {
 		return false, err
 	}
-	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: EntryRetry, Data: data, Meta: engine.Meta{Pointer: e.Instance}})
+	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryRetry, Data: data, Meta: engine.Meta{Pointer: e.Instance}})
 	return true, nil
 }
 

@@ -27,8 +27,8 @@ const (
 	tellLeave = 5 * time.Second
 )
 
-// DeadLetterEvent is the type of the CloudEvent about a dead letter.
-const DeadLetterEvent = "io.aqueduct.dead-letter.v1"
+// deadLetterType is the type of the CloudEvent about a dead letter.
+const deadLetterType = "io.aqueduct.dead-letter.v1"
 
 // deadLetterSource is the source of these events.
 var deadLetterSource = engine.EventSource("dead-letters")
@@ -156,7 +156,7 @@ func (t *deadLetterPublisher) publish(ctx context.Context, n *backend.Notice) er
 func deadLetterEvent(n *backend.Notice) (id string, event json.RawMessage, err error) {
 	id = uuid.NewSHA1(engine.EventSpace, fmt.Appendf(nil, "dead-letter|%s|%d", n.DeadLetterID, n.DiedAt.UnixMicro())).String()
 	event, err = json.Marshal(map[string]any{
-		"specversion": "1.0", "id": id, "type": DeadLetterEvent, "source": deadLetterSource, "subject": n.DeadLetterID,
+		"specversion": "1.0", "id": id, "type": deadLetterType, "source": deadLetterSource, "subject": n.DeadLetterID,
 		"time": n.DiedAt.Format(time.RFC3339Nano), "datacontenttype": "application/json", "data": n,
 	})
 	return id, event, err

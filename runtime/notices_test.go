@@ -95,7 +95,7 @@ func TestADeadLetterIsToldOfOnce(t *testing.T) {
 			t.Fatalf("%d events", len(events))
 		}
 		data, _ := events[0]["data"].(map[string]any)
-		if events[0]["type"] != runtime.DeadLetterEvent || events[0]["subject"] != page.Items[0].ID || data["reason"] != "signal.not-json" || data["deadLetterId"] != page.Items[0].ID {
+		if events[0]["type"] != "io.aqueduct.dead-letter.v1" || events[0]["subject"] != page.Items[0].ID || data["reason"] != "signal.not-json" || data["deadLetterId"] != page.Items[0].ID {
 			t.Errorf("%v", events[0])
 		}
 		for _, n := range []*testNode{a, b} {

@@ -10,9 +10,9 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// EntryMissed is the stream's record of ticks that do not count any more, with
+// entryMissed is the stream's record of ticks that do not count any more, with
 // {count, after, next}.
-const EntryMissed = "TicksMissed"
+const entryMissed = "TicksMissed"
 
 func errNone(t *engine.Turn) error {
 	return fmt.Errorf("schedule: %s has no schedule", t.Snap.Definition.Name)
@@ -101,7 +101,7 @@ func (s *Schedule) ResumeSchedule(t *engine.Turn, w snapshot.Wait, res engine.Re
 	now.Due, now.Missed = due, now.Missed+missed
 	if missed > 0 {
 		data, _ := json.Marshal(map[string]any{"count": missed, "after": at, "next": due}) // plain data
-		t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: EntryMissed, Data: data, Meta: engine.Meta{Pointer: w.Pointer}})
+		t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryMissed, Data: data, Meta: engine.Meta{Pointer: w.Pointer}})
 	}
 	if now.Ticks < MaxGeneration {
 		s.arm(t)

@@ -13,13 +13,13 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// Lifecycle is the kind of a document that is a state machine: states, events
+// lifecycle is the kind of a document that is a state machine: states, events
 // and transitions (D1), whose hooks are tasks of the Open Workflow DSL.
-const Lifecycle = "lifecycle"
+const lifecycle = "lifecycle"
 
 // Parsers are the parsers of a catalogue, by kind of document.
 func Parsers() map[string]definition.Parser {
-	return map[string]definition.Parser{Kind: Parse, Lifecycle: Parse}
+	return map[string]definition.Parser{Kind: Parse, lifecycle: Parse}
 }
 
 // Warnings about a lifecycle.

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// Still is how long nothing may move, in pauses.
-const Still = time.Minute
+// still is how long nothing may move, in pauses.
+const still = time.Minute
 
 // most bounds what moves for ever and comes to nothing, in pauses.
-const most = 10 * Still
+const most = 10 * still
 
 // Wait is a wait for one thing; its zero value has not begun.
 type Wait struct {
@@ -33,7 +33,7 @@ func (w *Wait) Again(pause time.Duration, seen any) bool {
 		w.state, w.still = seen, 0
 	}
 	w.still, w.all = w.still+pause, w.all+pause
-	if w.still > Still || w.all > most {
+	if w.still > still || w.all > most {
 		return false
 	}
 	time.Sleep(pause)

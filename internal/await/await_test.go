@@ -13,7 +13,7 @@ func TestWhatStandsStillIsGivenUp(t *testing.T) {
 		var w Wait
 		for w.Again(time.Second, "the same") {
 		}
-		if took := time.Since(begun); took != Still {
+		if took := time.Since(begun); took != still {
 			t.Errorf("it took %s", took)
 		}
 	})
@@ -28,7 +28,7 @@ func TestSlowLooksAreNotHeldAgainstIt(t *testing.T) {
 			time.Sleep(time.Minute) // the look
 			looks++
 		}
-		if looks != int(Still/time.Second) {
+		if looks != int(still/time.Second) {
 			t.Errorf("%d looks", looks)
 		}
 	})
@@ -53,7 +53,7 @@ func TestWhatMovesIsWaitedFor(t *testing.T) {
 func TestReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := make(chan int, 1)
-		time.AfterFunc(2*Still, func() { c <- 7 })
+		time.AfterFunc(2*still, func() { c <- 7 })
 		n := 0
 		if v, ok := Receive(c, func() any { n++; return n }); !ok || v != 7 {
 			t.Error(v, ok)

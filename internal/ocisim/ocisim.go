@@ -21,9 +21,9 @@ import (
 	"testing"
 )
 
-// ErrMissing says that PostgreSQL or the C compiler is neither installed nor
+// errMissing says that PostgreSQL or the C compiler is neither installed nor
 // installable here.
-var ErrMissing = errors.New("ocisim: PostgreSQL and gcc are needed")
+var errMissing = errors.New("ocisim: PostgreSQL and gcc are needed")
 
 // Server is a private PostgreSQL with the stand-in library beside it.
 type Server struct {
@@ -82,7 +82,7 @@ var shared struct {
 func Start(t testing.TB) *Server {
 	t.Helper()
 	shared.Do(func() { shared.server, shared.err = run(context.Background(), memoryDir()) })
-	if errors.Is(shared.err, ErrMissing) && os.Getenv("CI") != "true" {
+	if errors.Is(shared.err, errMissing) && os.Getenv("CI") != "true" {
 		t.Skip(shared.err)
 	}
 	if shared.err != nil {

@@ -26,11 +26,11 @@ func findPostgres(ctx context.Context) (postgres, error) {
 		return pg, nil
 	}
 	if ierr := install(ctx); ierr != nil {
-		return postgres{}, fmt.Errorf("%w: %w; %w", ErrMissing, err, ierr)
+		return postgres{}, fmt.Errorf("%w: %w; %w", errMissing, err, ierr)
 	}
 	pg, err = lookPostgres()
 	if err != nil {
-		return postgres{}, fmt.Errorf("%w: %w", ErrMissing, err)
+		return postgres{}, fmt.Errorf("%w: %w", errMissing, err)
 	}
 	return pg, nil
 }

@@ -29,11 +29,11 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/ocisim"
 )
 
-// Env names a database for the tests: godror's data source name.
-const Env = "AQUEDUCT_ORACLE_DSN"
+// env names a database for the tests: godror's data source name.
+const env = "AQUEDUCT_ORACLE_DSN"
 
 // Real says whether tests run on a database that the environment names.
-func Real() bool { return os.Getenv(Env) != "" }
+func Real() bool { return os.Getenv(env) != "" }
 
 // Install makes the tables, queues and package of a schema; it may run again.
 // It is a parameter so that the store's own tests can use this package, and a
@@ -47,12 +47,12 @@ func Fresh(t testing.TB, install Install) string {
 	if !Real() {
 		return StandIn(t, install).DSN()
 	}
-	dsn := os.Getenv(Env)
+	dsn := os.Getenv(env)
 	own(t, dsn)
 	if err := install(t.Context(), dsn); err != nil {
 		t.Fatal(err)
 	}
-	if err := Wipe(t.Context(), dsn); err != nil {
+	if err := wipe(t.Context(), dsn); err != nil {
 		t.Fatal(err)
 	}
 	return dsn
@@ -137,8 +137,8 @@ func missing(err error) bool {
 	return errors.As(err, &e) && (e.Code() == 942 || e.Code() == 24002)
 }
 
-// Wipe empties a schema: messages, then rows.
-func Wipe(ctx context.Context, dsn string) error {
+// wipe empties a schema: messages, then rows.
+func wipe(ctx context.Context, dsn string) error {
 	db, err := sql.Open("godror", dsn)
 	if err != nil {
 		return err

@@ -96,9 +96,9 @@ func At(s Store, err error) (*Database, error) {
 	return &Database{s.Parts(), s}, nil
 }
 
-// ErrBroken is what Verify says of an invariant that does not hold; any other
+// errBroken is what Verify says of an invariant that does not hold; any other
 // error says that it could not look.
-var ErrBroken = errors.New("invariant")
+var errBroken = errors.New("invariant")
 
 // Verify says what breaks the invariants in a place, beside nodes or without.
 func Verify(ctx context.Context, place string) error {
@@ -108,7 +108,7 @@ func Verify(ctx context.Context, place string) error {
 	}
 	list, err := verify()
 	for _, v := range list {
-		err = errors.Join(err, fmt.Errorf("%w %s: %s: %s", ErrBroken, v.Invariant, v.About, v.Found))
+		err = errors.Join(err, fmt.Errorf("%w %s: %s: %s", errBroken, v.Invariant, v.About, v.Found))
 	}
 	return err
 }
@@ -155,7 +155,7 @@ func Watch(place string, pause time.Duration) (stop func() (held int, err error)
 			switch err := Verify(ctx, place); {
 			case err == nil:
 				held++
-			case errors.Is(err, ErrBroken):
+			case errors.Is(err, errBroken):
 				broken = err
 			}
 			select {

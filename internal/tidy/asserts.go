@@ -7,11 +7,11 @@ import (
 
 // checkAsserts finds assertions to a type that is asked for by interfaces only,
 // and cases of type switches that name it. A test may look inside.
-func checkAsserts(s source) []Finding {
+func checkAsserts(s source) []finding {
 	if s.isTest() {
 		return nil
 	}
-	var found []Finding
+	var found []finding
 	dirs := imports(s)
 	ast.Inspect(s.ast, func(n ast.Node) bool {
 		var types []ast.Expr

@@ -52,12 +52,12 @@ func extrasSeen(rules []rule, kernelSees map[string][]string) []string {
 }
 
 // checkImports applies the import law.
-func checkImports(s source) []Finding {
+func checkImports(s source) []finding {
 	r, ok := ruleOf(s.dir())
 	if !ok {
-		return []Finding{s.find(s.ast.Name.Pos(), "arrows", "package %s has no place in the house", s.dir())}
+		return []finding{s.find(s.ast.Name.Pos(), "arrows", "package %s has no place in the house", s.dir())}
 	}
-	var found []Finding
+	var found []finding
 	for _, spec := range s.ast.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
@@ -87,7 +87,7 @@ func isPure(s source) bool { return !s.isTest() && matches(s.dir(), pure) }
 
 // checkPurity finds reads of the clock in pure packages, whatever name the
 // package time has in the file.
-func checkPurity(s source) []Finding {
+func checkPurity(s source) []finding {
 	if !isPure(s) {
 		return nil
 	}
@@ -95,7 +95,7 @@ func checkPurity(s source) []Finding {
 }
 
 // checkSleeps finds what is more than the tests may sleep.
-func checkSleeps(sleeps []Finding) []Finding {
+func checkSleeps(sleeps []finding) []finding {
 	if len(sleeps) <= maxSleeps {
 		return nil
 	}
@@ -106,7 +106,7 @@ func checkSleeps(sleeps []Finding) []Finding {
 }
 
 // sleepsOf lists the sleeps of a test.
-func sleepsOf(s source) []Finding {
+func sleepsOf(s source) []finding {
 	if !s.isTest() {
 		return nil
 	}
@@ -114,7 +114,7 @@ func sleepsOf(s source) []Finding {
 }
 
 // checkKeys finds decoders that take other keys for ours.
-func checkKeys(s source) []Finding {
+func checkKeys(s source) []finding {
 	dir, _, _ := strings.Cut(s.dir(), "/")
 	if _, reason := exactKeys[s.Path]; reason || s.isTest() || slices.Contains([]string{"internal", "examples", "bench"}, dir) {
 		return nil
@@ -124,7 +124,7 @@ func checkKeys(s source) []Finding {
 
 // checkUse finds uses of functions of a package, whatever name the package has
 // in the file.
-func checkUse(s source, rule, pkg string, functions []string, why string) []Finding {
+func checkUse(s source, rule, pkg string, functions []string, why string) []finding {
 	name := ""
 	for _, spec := range s.ast.Imports {
 		if spec.Path.Value == strconv.Quote(pkg) {
@@ -135,9 +135,9 @@ func checkUse(s source, rule, pkg string, functions []string, why string) []Find
 		}
 	}
 	if name == "." {
-		return []Finding{s.find(s.ast.Name.Pos(), rule, "%s and must not dot-import %s", why, pkg)}
+		return []finding{s.find(s.ast.Name.Pos(), rule, "%s and must not dot-import %s", why, pkg)}
 	}
-	var found []Finding
+	var found []finding
 	ast.Inspect(s.ast, func(n ast.Node) bool {
 		sel, ok := n.(*ast.SelectorExpr)
 		if !ok {

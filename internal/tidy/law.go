@@ -194,8 +194,9 @@ var (
 )
 
 // maxUnused is how many exported names have no user outside their package, are no
-// part of what it exports, and do not stand in the docs. It only goes down.
-const maxUnused = 73
+// part of what it exports, and do not stand in the docs. Constants that are
+// declared together count as one, and what a struct embeds is used.
+const maxUnused = 0
 
 // One word per concept, the field's own: bannedWords are words that this house
 // had for itself, each with the one that everybody knows. A name of Go code and

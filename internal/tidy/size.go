@@ -20,8 +20,8 @@ type ratchet struct {
 }
 
 // check holds sizes against a ratchet; at says where each name stands.
-func (r ratchet) check(sizes map[string]int, at map[string]Finding) []Finding {
-	var found []Finding
+func (r ratchet) check(sizes map[string]int, at map[string]finding) []finding {
+	var found []finding
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
 		size, listed := sizes[name], r.over[name]
 		f := at[name]
@@ -46,16 +46,17 @@ type house struct {
 	askers   map[string]asker
 	files    map[string]int // lines
 	kernel   int            // lines
-	exported map[string]Finding
-	used     map[string]bool // outside its package, or as part of what that exports
-	docs     []byte          // all of them
-	at       map[string]Finding
+	exported map[string]finding
+	group    map[string]*ast.GenDecl // of constants
+	used     map[string]bool         // outside its package, or as part of what that exports
+	docs     []byte                  // all of them
+	at       map[string]finding
 }
 
 func newHouse() *house {
 	return &house{
 		methods: map[string]int{}, askers: map[string]asker{}, files: map[string]int{},
-		exported: map[string]Finding{}, used: map[string]bool{}, at: map[string]Finding{},
+		exported: map[string]finding{}, group: map[string]*ast.GenDecl{}, used: map[string]bool{}, at: map[string]finding{},
 	}
 }
 
@@ -72,7 +73,7 @@ func (h *house) text(f File) {
 			h.kernel += lines
 		}
 		if !sql && !strings.Contains("/"+f.Path, "/testdata/") {
-			h.files[f.Path], h.at[f.Path] = lines, Finding{Path: f.Path}
+			h.files[f.Path], h.at[f.Path] = lines, finding{Path: f.Path}
 		}
 	}
 }
@@ -110,6 +111,7 @@ func (h *house) source(s source) {
 					if spec.Name.IsExported() {
 						h.offers(s, spec.Type)
 					}
+					h.embeds(s, spec.Type)
 					name := s.dir() + "." + spec.Name.Name
 					h.at[name] = s.find(spec.Pos(), "", "")
 				case *ast.ValueSpec:
@@ -119,6 +121,9 @@ func (h *house) source(s source) {
 					}
 					for _, name := range spec.Names {
 						h.exports(s, name)
+						if d.Tok == token.CONST {
+							h.group[s.dir()+"."+name.Name] = d
+						}
 					}
 				}
 			}
@@ -129,6 +134,18 @@ func (h *house) source(s source) {
 func (h *house) exports(s source, name *ast.Ident) {
 	if name.IsExported() && !matches(s.dir(), library) {
 		h.exported[s.dir()+"."+name.Name] = s.find(name.Pos(), "unused", "")
+	}
+}
+
+// embeds notes the types that a struct embeds: reflection, which reads requests
+// and rows, sees the fields of exported ones only.
+func (h *house) embeds(s source, e ast.Expr) {
+	if t, ok := e.(*ast.StructType); ok {
+		for _, f := range t.Fields.List {
+			if len(f.Names) == 0 {
+				h.offers(s, f.Type)
+			}
+		}
 	}
 }
 
@@ -155,12 +172,12 @@ func (h *house) documented(name string) bool {
 }
 
 // uses notes what a file names of other packages of the house. What only a
-// package's own tests name has no user.
+// package's own tests name has no user, unless it serves tests.
 func (h *house) uses(s source) {
 	dirs := imports(s)
 	ast.Inspect(s.ast, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
-			if x, ok := sel.X.(*ast.Ident); ok && dirs[x.Name] != "" && dirs[x.Name] != s.dir() {
+			if x, ok := sel.X.(*ast.Ident); ok && dirs[x.Name] != "" && (dirs[x.Name] != s.dir() || matches(s.dir(), supporting)) {
 				h.used[dirs[x.Name]+"."+sel.Sel.Name] = true
 			}
 		}
@@ -201,7 +218,7 @@ func imports(s source) map[string]string {
 }
 
 // check applies the ratchets.
-func (h *house) check() []Finding {
+func (h *house) check() []finding {
 	widths := map[string]int{}
 	for name, a := range h.askers {
 		if !matches(a.dir, supporting) {
@@ -214,11 +231,15 @@ func (h *house) check() []Finding {
 		interfaceMethods.check(widths, h.at),
 	)
 	if h.kernel > maxKernel {
-		found = append(found, Finding{Path: "internal/tidy/law.go", Rule: "kernel-lines", Text: fmt.Sprintf("the kernel has %d lines of Go and SQL, the limit is %d", h.kernel, maxKernel)})
+		found = append(found, finding{Path: "internal/tidy/law.go", Rule: "kernel-lines", Text: fmt.Sprintf("the kernel has %d lines of Go and SQL, the limit is %d", h.kernel, maxKernel)})
 	}
-	var unused []Finding
+	grouped := map[*ast.GenDecl]bool{} // constants that are declared together are one thing: who uses one has all
+	for name, d := range h.group {
+		grouped[d] = grouped[d] || h.used[name] || h.documented(name)
+	}
+	var unused []finding
 	for _, name := range slices.Sorted(maps.Keys(h.exported)) {
-		if f := h.exported[name]; !h.used[name] && !h.documented(name) {
+		if f := h.exported[name]; !h.used[name] && !h.documented(name) && !grouped[h.group[name]] {
 			f.Text = name + " is exported, and nobody outside its package uses it"
 			unused = append(unused, f)
 		}

@@ -2,7 +2,7 @@
 // package may import which, what is pure, how long a file and a function may
 // be, and what is never committed.
 //
-// [Check] is a pure function of the files it is given; the law it applies is
+// [check] is a pure function of the files it is given; the law it applies is
 // data in law.go. A test runs it on the whole repository, and another on small
 // forbidden sources, so that every rule is known to fail when it should.
 //
@@ -26,9 +26,9 @@ import (
 
 // Limits of the house.
 const (
-	MaxFileLines     = 600 // of a test's file; those of others are in law.go
-	MaxFuncLines     = 70
-	MaxTestFuncLines = 120
+	maxFileLines     = 600 // of a test's file; those of others are in law.go
+	maxFuncLines     = 70
+	maxTestFuncLines = 120
 )
 
 // File is a file of the repository.
@@ -37,15 +37,15 @@ type File struct {
 	Source []byte
 }
 
-// Finding is a broken rule.
-type Finding struct {
+// finding is a broken rule.
+type finding struct {
 	Path string
 	Line int // 0 = the whole file
 	Rule string
 	Text string
 }
 
-func (f Finding) String() string {
+func (f finding) String() string {
 	return fmt.Sprintf("%s:%d: %s (%s)", f.Path, f.Line, f.Text, f.Rule)
 }
 
@@ -60,15 +60,15 @@ func (s source) dir() string  { return path.Dir(s.Path) }
 func (s source) isTest() bool { return strings.HasSuffix(s.Path, "_test.go") }
 
 // find makes a finding at a position of the file.
-func (s source) find(at token.Pos, rule, text string, args ...any) Finding {
-	return Finding{Path: s.Path, Line: s.set.Position(at).Line, Rule: rule, Text: fmt.Sprintf(text, args...)}
+func (s source) find(at token.Pos, rule, text string, args ...any) finding {
+	return finding{Path: s.Path, Line: s.set.Position(at).Line, Rule: rule, Text: fmt.Sprintf(text, args...)}
 }
 
-// Check returns everything in files that breaks the law, in order of place.
-func Check(files []File) []Finding {
-	var found []Finding
+// check returns everything in files that breaks the law, in order of place.
+func check(files []File) []finding {
+	var found []finding
 	documented := map[string]bool{}
-	var sleeps []Finding
+	var sleeps []finding
 	house, vocabulary := newHouse(), newVocabulary()
 	for _, f := range files {
 		found = append(found, checkText(f)...)
@@ -80,7 +80,7 @@ func Check(files []File) []Finding {
 		set := token.NewFileSet()
 		parsed, err := parser.ParseFile(set, f.Path, f.Source, parser.ParseComments)
 		if err != nil {
-			found = append(found, Finding{Path: f.Path, Rule: "go", Text: err.Error()})
+			found = append(found, finding{Path: f.Path, Rule: "go", Text: err.Error()})
 			continue
 		}
 		s := source{File: f, set: set, ast: parsed}
@@ -98,13 +98,13 @@ func Check(files []File) []Finding {
 	}
 	for dir, ok := range documented {
 		if !ok {
-			found = append(found, Finding{Path: dir, Rule: "package-doc", Text: "the package has no doc comment"})
+			found = append(found, finding{Path: dir, Rule: "package-doc", Text: "the package has no doc comment"})
 		}
 	}
 	found = append(found, checkSleeps(sleeps)...)
 	found = append(found, house.check()...)
 	found = append(found, vocabulary.check()...)
-	slices.SortFunc(found, func(a, b Finding) int {
+	slices.SortFunc(found, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Text, b.Text))
 	})
 	return found
@@ -118,11 +118,11 @@ var (
 )
 
 // checkText looks at every line of any text file.
-func checkText(f File) []Finding {
+func checkText(f File) []finding {
 	if bytes.IndexByte(f.Source, 0) >= 0 {
 		return nil
 	}
-	var found []Finding
+	var found []finding
 	for i, line := range bytes.Split(f.Source, []byte("\n")) {
 		for _, p := range []struct {
 			pattern    *regexp.Regexp
@@ -133,7 +133,7 @@ func checkText(f File) []Finding {
 			{registry, "registry", "the address of a package registry"},
 		} {
 			if m := p.pattern.Find(line); m != nil {
-				found = append(found, Finding{Path: f.Path, Line: i + 1, Rule: p.rule, Text: p.text + ": " + strconv.Quote(string(m))})
+				found = append(found, finding{Path: f.Path, Line: i + 1, Rule: p.rule, Text: p.text + ": " + strconv.Quote(string(m))})
 			}
 		}
 	}
@@ -141,21 +141,21 @@ func checkText(f File) []Finding {
 }
 
 // checkShape looks at names, lengths and layout.
-func checkShape(s source) []Finding {
-	var found []Finding
-	if lines := bytes.Count(s.Source, []byte("\n")); s.isTest() && lines > MaxFileLines {
-		found = append(found, Finding{Path: s.Path, Rule: "file-lines", Text: fmt.Sprintf("%d lines, the limit is %d", lines, MaxFileLines)})
+func checkShape(s source) []finding {
+	var found []finding
+	if lines := bytes.Count(s.Source, []byte("\n")); s.isTest() && lines > maxFileLines {
+		found = append(found, finding{Path: s.Path, Rule: "file-lines", Text: fmt.Sprintf("%d lines, the limit is %d", lines, maxFileLines)})
 	}
 	if formatted, err := format.Source(s.Source); err != nil || !bytes.Equal(formatted, s.Source) {
-		found = append(found, Finding{Path: s.Path, Rule: "gofmt", Text: "is not formatted by gofmt"})
+		found = append(found, finding{Path: s.Path, Rule: "gofmt", Text: "is not formatted by gofmt"})
 	}
 	name := strings.TrimSuffix(s.ast.Name.Name, "_test")
 	if slices.Contains(bannedNames, name) {
 		found = append(found, s.find(s.ast.Name.Pos(), "package-name", "package %s says nothing", name))
 	}
-	limit := MaxFuncLines
+	limit := maxFuncLines
 	if s.isTest() {
-		limit = MaxTestFuncLines
+		limit = maxTestFuncLines
 	}
 	for _, d := range s.ast.Decls {
 		f, ok := d.(*ast.FuncDecl)

@@ -17,7 +17,7 @@ func TestHouse(t *testing.T) {
 	if len(files) < 20 {
 		t.Fatalf("only %d files found: this is not the repository", len(files))
 	}
-	for _, f := range Check(files) {
+	for _, f := range check(files) {
 		t.Error(f)
 	}
 }
@@ -122,7 +122,7 @@ func TestEveryRuleFails(t *testing.T) {
 		{"runtime/a.go", "import e \"" + module + "/program\"\n\nvar p, ok = any(nil).(*e.Program)", "assertion"},
 		{"engine/a.go", "var  x int", "gofmt"},
 		{"engine/a.go", strings.Repeat("\nvar _ int", fileLines.limit), "file-lines"},
-		{"engine/a_test.go", strings.Repeat("\nvar _ int", MaxFileLines), "file-lines"},
+		{"engine/a_test.go", strings.Repeat("\nvar _ int", maxFileLines), "file-lines"},
 		{"engine/a.go", "type t int\n" + repeated("\nfunc (t) f%d() {}\n", typeMethods.limit+1), "type-methods"},
 		{"engine/a.go", "type t[K any] int\n" + repeated("\nfunc (*t[K]) f%d() {}\n", typeMethods.limit+1), "type-methods"},
 		{"engine/a.go", "type t interface {" + repeated("\n\tf%d()", interfaceMethods.limit+1) + "\n}", "interface-methods"},
@@ -132,8 +132,8 @@ func TestEveryRuleFails(t *testing.T) {
 		{"engine/a.go", "type a interface {" + repeated("\n\tf%d()", 4) + "\n}\n\ntype b interface {" + repeated("\n\tg%d()", 3) + "\n}\n\ntype u struct {\n\ta\n\tb\n}", "interface-methods"},
 		{"engine/a.go", "type a interface {" + repeated("\n\tf%d()", 4) + "\n}\n\ntype b interface {" + repeated("\n\tg%d()", 3) + "\n}\n\ntype c = b\n\ntype s struct{ c }\n\ntype u struct {\n\ta\n\t*s\n}", "interface-methods"},
 		{"problem/a.go", repeated("\nvar V%d int", maxUnused+1), "unused"},
-		{"engine/a.go", "func f() {" + strings.Repeat("\n\t_ = 0", MaxFuncLines-1) + "\n}", "func-lines"},
-		{"engine/a_test.go", "func f() {" + strings.Repeat("\n\t_ = 0", MaxTestFuncLines-1) + "\n}", "func-lines"},
+		{"engine/a.go", "func f() {" + strings.Repeat("\n\t_ = 0", maxFuncLines-1) + "\n}", "func-lines"},
+		{"engine/a_test.go", "func f() {" + strings.Repeat("\n\t_ = 0", maxTestFuncLines-1) + "\n}", "func-lines"},
 		{"engine/a.go", "// TO" + "DO: later", "unfinished"},
 		{"docs/a.md", "see /wor" + "k/notes", "machine-path"},
 		{"engine/testdata/a.txt", "/tm" + "p/x", "machine-path"},
@@ -153,7 +153,7 @@ func TestEveryRuleFails(t *testing.T) {
 		if strings.HasSuffix(c.path, ".go") && !strings.HasPrefix(source, "package ") {
 			source = "// Package a is here.\npackage a\n\n" + strings.TrimPrefix(c.body, "\n") + "\n"
 		}
-		found := Check([]File{{Path: c.path, Source: []byte(source)}})
+		found := check([]File{{Path: c.path, Source: []byte(source)}})
 		ok := false
 		for _, f := range found {
 			ok = ok || f.Rule == c.rule && f.Path == c.path
@@ -194,7 +194,7 @@ func TestUnionsAreCounted(t *testing.T) {
 	below := File{"signal/a.go", []byte("// Package signal is.\npackage signal\n\n// A is.\ntype A interface {" + repeated("\n\tF%d()", interfaceMethods.limit) + "\n}\n")}
 	wide := func(fields string) bool {
 		above := File{"engine/a.go", []byte("// Package engine is.\npackage engine\n\nimport s \"" + module + "/signal\"\n\ntype b interface{ g() }\n\ntype u struct {\n" + fields + "}\n")}
-		return slices.ContainsFunc(Check([]File{below, above}), func(f Finding) bool { return f.Rule == "interface-methods" && f.Path == above.Path })
+		return slices.ContainsFunc(check([]File{below, above}), func(f finding) bool { return f.Rule == "interface-methods" && f.Path == above.Path })
 	}
 	if !wide("\ts.A\n\tb\n") {
 		t.Error("a union is accepted")
@@ -209,7 +209,7 @@ func TestTheKernelIsMeasured(t *testing.T) {
 	t.Parallel()
 	limit := maxKernel
 	over := func(files ...File) bool {
-		return slices.ContainsFunc(Check(files), func(f Finding) bool { return f.Rule == "kernel-lines" })
+		return slices.ContainsFunc(check(files), func(f finding) bool { return f.Rule == "kernel-lines" })
 	}
 	lines := func(path string, n int) File { return File{Path: path, Source: []byte(strings.Repeat("\n", n))} }
 	if !over(lines("store/a.sql", limit), lines("sql/sqlite/query/b.sql", 1)) {
@@ -223,11 +223,11 @@ func TestTheKernelIsMeasured(t *testing.T) {
 func TestPackagesHaveNamesAndDocs(t *testing.T) {
 	t.Parallel()
 	undocumented := []File{{Path: "engine/a.go", Source: []byte("package engine\n")}, {Path: "engine/a_test.go", Source: []byte("// Doc.\npackage engine\n")}}
-	if found := Check(undocumented); len(found) != 1 || found[0].Rule != "package-doc" {
+	if found := check(undocumented); len(found) != 1 || found[0].Rule != "package-doc" {
 		t.Errorf("no doc: %v", found)
 	}
 	for _, name := range bannedNames {
-		found := Check([]File{{Path: "internal/x/a.go", Source: []byte("// Package x is.\npackage " + name + "\n")}})
+		found := check([]File{{Path: "internal/x/a.go", Source: []byte("// Package x is.\npackage " + name + "\n")}})
 		if len(found) != 1 || found[0].Rule != "package-name" || !strings.HasPrefix(found[0].String(), "internal/x/a.go:2: ") {
 			t.Errorf("%s: %v", name, found)
 		}
@@ -247,12 +247,12 @@ func TestTheAllowedIsAccepted(t *testing.T) {
 		{"cmd/engine-node/a.go", body(module+"/runtime", "github.com/spf13/cobra")},
 		{"engine/a.go", []byte("// Package a is.\npackage a\n\nimport \"time\"\n\nvar d = 2 * time.Second\n")},
 		{"engine/b.go", []byte("package a\n\nvar _, ok = any(nil).(Scheduled)\n")},
-		{"engine/c.go", []byte("package a\n\nvar deadLetterString, DeadLetters, places, undoubted int\n")},
+		{"engine/c.go", []byte("package a\n\nvar deadLetterString, deadLettersOf, places, undoubted int\n")},
 		{"engine/b_test.go", []byte("package a\n\nvar _, asserted = any(nil).(*Program)\n")},
 		{"engine/testdata/bad.go", []byte("package  x")},
 		{"deploy/logo.png", []byte("\x00 TO" + "DO")},
 	}
-	for _, f := range Check(files) {
+	for _, f := range check(files) {
 		t.Error(f)
 	}
 }

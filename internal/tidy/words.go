@@ -14,11 +14,11 @@ import (
 // stands.
 type vocabulary struct {
 	names map[string]map[string]bool // by word
-	at    map[string]Finding         // of a name that a word was found in first
+	at    map[string]finding         // of a name that a word was found in first
 }
 
 func newVocabulary() *vocabulary {
-	return &vocabulary{names: map[string]map[string]bool{}, at: map[string]Finding{}}
+	return &vocabulary{names: map[string]map[string]bool{}, at: map[string]finding{}}
 }
 
 // file notes the name of a file of Go or SQL.
@@ -27,7 +27,7 @@ func (v *vocabulary) file(p string) {
 	if ext := path.Ext(p); ext != ".go" && ext != ".sql" {
 		return
 	}
-	v.name(name, Finding{Path: p})
+	v.name(name, finding{Path: p})
 }
 
 // source notes the names in a Go file.
@@ -43,7 +43,7 @@ func (v *vocabulary) source(s source) {
 	})
 }
 
-func (v *vocabulary) name(name string, at Finding) {
+func (v *vocabulary) name(name string, at finding) {
 	parts := words(name)
 	for i, word := range parts {
 		if bannedWords[word] == "" || i > 0 && slices.Contains(allowedAfter[word], parts[i-1]) {
@@ -53,7 +53,7 @@ func (v *vocabulary) name(name string, at Finding) {
 	}
 }
 
-func (v *vocabulary) note(word, name string, at Finding) {
+func (v *vocabulary) note(word, name string, at finding) {
 	if v.names[word] == nil {
 		v.names[word] = map[string]bool{}
 	}
@@ -87,8 +87,8 @@ func words(name string) []string {
 }
 
 // check finds each name with a banned word.
-func (v *vocabulary) check() []Finding {
-	var found []Finding
+func (v *vocabulary) check() []finding {
+	var found []finding
 	for _, word := range slices.Sorted(maps.Keys(v.names)) {
 		for _, name := range slices.Sorted(maps.Keys(v.names[word])) {
 			f := v.at[word+" "+name]

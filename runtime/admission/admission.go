@@ -326,7 +326,7 @@ func (a *Admission[J]) rang() {
 				}
 			}
 		}
-		if t.breaker.state(time.Now()) == Open {
+		if t.breaker.state(time.Now()) == breakerOpen {
 			a.alarm.set(time.Until(t.breaker.until))
 		}
 	}

@@ -13,9 +13,9 @@ const (
 
 // States of a breaker.
 const (
-	Closed   = "closed"    // commands are sent
-	Open     = "open"      // none is
-	HalfOpen = "half-open" // one is, and decides
+	breakerClosed   = "closed"    // commands are sent
+	breakerOpen     = "open"      // none is
+	breakerHalfOpen = "half-open" // one is, and decides
 )
 
 // breakFirst is how long a breaker is open at first; it doubles each time that
@@ -73,9 +73,9 @@ func (b *breaker) received(h Health, from string, probe bool, now time.Time, aft
 func (b *breaker) state(now time.Time) string {
 	switch {
 	case b.until.IsZero():
-		return Closed
+		return breakerClosed
 	case now.Before(b.until):
-		return Open
+		return breakerOpen
 	}
-	return HalfOpen
+	return breakerHalfOpen
 }

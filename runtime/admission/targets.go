@@ -30,7 +30,7 @@ func (a *Admission[J]) States() []State {
 		shown := State{
 			Destination: t.to, Breaker: t.breaker.state(now), Failures: t.breaker.failures, Running: t.running, Waiting: t.waiting,
 		}
-		if shown.Breaker == Open {
+		if shown.Breaker == breakerOpen {
 			shown.OpenUntil = moment(a.Now(), t.breaker.until)
 		}
 		if t.queued > 0 {
@@ -67,7 +67,7 @@ func (a *Admission[J]) Load() (running, waiting int) {
 // why says what commands for a destination wait for.
 func (a *Admission[J]) why(t *target[J]) string {
 	switch {
-	case t.breaker.state(time.Now()) == Open:
+	case t.breaker.state(time.Now()) == breakerOpen:
 		return fmt.Sprintf("the circuit breaker of %s, which is open until %s", t.to.Target, moment(a.Now(), t.breaker.until).Format(time.RFC3339Nano))
 	case t.breaker.probing:
 		return fmt.Sprintf("the circuit breaker of %s: one command tries whether it works again", t.to.Target)

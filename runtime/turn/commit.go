@@ -212,7 +212,7 @@ func (d *Decider) faulted(ctx context.Context, t *turn, cause error) (Committed,
 	case out.Disposition == engine.Buffered: // it asks for nothing but to be kept
 		return Committed{}, problem.New(problem.TooLarge, "limit.buffer", "instance %s has no room to keep the signal: %v", prev.InstanceID, cause)
 	case prev.Status == snapshot.Faulted || prev.Status.Closed():
-		return Committed{}, &OutputError{problem.Wrap(cause, problem.Conflict, "instance.full", "instance %s is %s and has no room for the signal", prev.InstanceID, prev.Status).
+		return Committed{}, &outputError{problem.Wrap(cause, problem.Conflict, "instance.full", "instance %s is %s and has no room for the signal", prev.InstanceID, prev.Status).
 			WithHint("cancel it, and let another do its work")}
 	}
 	fault, err := engine.FaultWith(*prev, engine.Unwritten(cause), t.in)
@@ -240,15 +240,15 @@ func (d *Decider) writeFault(ctx context.Context, t *turn, fault *engine.Outcome
 	return c, err
 }
 
-// OutputError is an error of what a turn writes, found after the decision. The
+// outputError is an error of what a turn writes, found after the decision. The
 // message that led to it is sound.
-type OutputError struct{ Cause error }
+type outputError struct{ Cause error }
 
-func (e *OutputError) Error() string { return e.Cause.Error() }
-func (e *OutputError) Unwrap() error { return e.Cause }
+func (e *outputError) Error() string { return e.Cause.Error() }
+func (e *outputError) Unwrap() error { return e.Cause }
 
 // IsOutput reports whether an error is of what a turn writes.
-func IsOutput(err error) bool { return err != nil && errors.As(err, new(*OutputError)) }
+func IsOutput(err error) bool { return err != nil && errors.As(err, new(*outputError)) }
 
 // Output marks an error of what a turn writes as such, where it is not ours.
 func Output(err error) error {
@@ -256,7 +256,7 @@ func Output(err error) error {
 		return nil
 	}
 	if k := problem.KindOf(err); k == problem.Invalid || k == problem.TooLarge {
-		return &OutputError{err}
+		return &outputError{err}
 	}
 	return err
 }

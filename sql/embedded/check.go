@@ -26,8 +26,8 @@ import (
 
 // Room on the disk of the database, in bytes.
 const (
-	MinFree  = 64 << 20 // below it a node may stop at any moment
-	WarnFree = 1 << 30
+	minFree  = 64 << 20 // below it a node may stop at any moment
+	warnFree = 1 << 30
 )
 
 // CheckOptions says what Check looks at.
@@ -153,10 +153,10 @@ func (x *checker) disk() {
 	free := int64(s.Bavail) * int64(s.Bsize) //nolint:unconvert // their types differ between systems
 	fix := "make room on the disk of " + x.path
 	switch {
-	case free < MinFree:
-		x.wrong("disk-free", fix, "%d MiB free, less than %d", free>>20, MinFree>>20)
-	case free < WarnFree:
-		x.add("disk-free", survey.Warning, fix, "%d MiB free, less than %d", free>>20, WarnFree>>20)
+	case free < minFree:
+		x.wrong("disk-free", fix, "%d MiB free, less than %d", free>>20, minFree>>20)
+	case free < warnFree:
+		x.add("disk-free", survey.Warning, fix, "%d MiB free, less than %d", free>>20, warnFree>>20)
 	default:
 		x.good("disk-free", "%d MiB", free>>20)
 	}

@@ -69,7 +69,7 @@ func (r *messageRow) Verify() error {
 	id, body := hex.EncodeToString(r.ID), r.Body
 	if c, ok := claimOf(body); ok {
 		if body = r.Payload; len(body) != c.Bytes {
-			return problem.New(problem.Internal, ReasonClaimLost, "message %s: its payload %s has %d bytes of %d", id, c.ID, len(body), c.Bytes)
+			return problem.New(problem.Internal, reasonClaimLost, "message %s: its payload %s has %d bytes of %d", id, c.ID, len(body), c.Bytes)
 		}
 	}
 	return survey.VerifyMessage(id, body)

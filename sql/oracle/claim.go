@@ -41,8 +41,8 @@ var referenceHead = []byte(`{"claimCheck":`)
 // errClaimLost says that a message refers to a payload that is not there.
 var errClaimLost = errors.New("the payload of the message is gone")
 
-// ReasonClaimLost is the reason of a dead letter whose envelope is but a reference.
-const ReasonClaimLost = "message.claim-lost"
+// reasonClaimLost is the reason of a dead letter whose envelope is but a reference.
+const reasonClaimLost = "message.claim-lost"
 
 // claimOf reads a reference; ok is false for a body that is none.
 func claimOf(body []byte) (c claim, ok bool) {
@@ -114,7 +114,7 @@ func (s receivers) discardLost(ctx context.Context, session *aq.Session, name st
 	s.log.Error("oracle: a message without its payload is a dead letter now", "queue", name, "message", raw.ID, "error", cause)
 	w := &work{}
 	planner(s).deadLetter(w, nil, projections.DeadLetter{
-		ID: raw.ID, Queue: string(name), Envelope: raw.Body, Reason: ReasonClaimLost, Detail: cause.Error(), Attempts: raw.Rollbacks,
+		ID: raw.ID, Queue: string(name), Envelope: raw.Body, Reason: reasonClaimLost, Detail: cause.Error(), Attempts: raw.Rollbacks,
 		Node: s.o.Node, EnqueuedAt: raw.EnqueuedAt, DiedAt: s.clock.now(),
 	})
 	if err := execute(ctx, session, w, false); err != nil {

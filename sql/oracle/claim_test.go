@@ -130,7 +130,7 @@ func TestAMessageWithoutItsPayloadIsADeadLetter(t *testing.T) {
 	must(t, d.Commit(ctx, store.Change{}))
 	deadLetters, err := s.Parts().DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{})
 	must(t, err)
-	if len(deadLetters.Items) != 1 || deadLetters.Items[0].Reason != ReasonClaimLost || !strings.Contains(deadLetters.Items[0].Detail, "is gone") {
+	if len(deadLetters.Items) != 1 || deadLetters.Items[0].Reason != reasonClaimLost || !strings.Contains(deadLetters.Items[0].Detail, "is gone") {
 		t.Errorf("%+v", deadLetters)
 	}
 }
@@ -153,7 +153,7 @@ func TestAnExpiredLargeMessageKeepsItsBytes(t *testing.T) {
 	must(t, err)
 	l, err := s.Parts().DeadLetters.DeadLetter(ctx, deadLetters.Items[0].ID)
 	must(t, err)
-	if !bytes.Equal(l.Envelope, bigBody("a")) || l.Reason != ReasonExpired {
+	if !bytes.Equal(l.Envelope, bigBody("a")) || l.Reason != reasonExpired {
 		t.Errorf("%d bytes, %s", len(l.Envelope), l.Reason)
 	}
 }

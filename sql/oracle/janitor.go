@@ -15,8 +15,8 @@ import (
 // application has given it. Nobody looks there, so what lies there becomes dead
 // letters.
 
-// ReasonExpired is the reason of a dead letter that the database gave up.
-const ReasonExpired = "message.expired"
+// reasonExpired is the reason of a dead letter that the database gave up.
+const reasonExpired = "message.expired"
 
 const (
 	drainEvery = time.Minute
@@ -66,7 +66,7 @@ func (s janitor) moveExpired(ctx context.Context, name store.Queue, q aq.Queue) 
 		m := message(name, whole)
 		w := &work{}
 		planner(s).deadLetter(w, nil, projections.DeadLetter{
-			ID: m.ID, Queue: string(name), InstanceID: instanceIn(m.Body), Envelope: m.Body, Reason: ReasonExpired,
+			ID: m.ID, Queue: string(name), InstanceID: instanceIn(m.Body), Envelope: m.Body, Reason: reasonExpired,
 			Detail: detail, Attempts: raw.Rollbacks, Node: s.o.Node, EnqueuedAt: m.EnqueuedAt, DiedAt: s.clock.now(),
 		})
 		if c != nil {

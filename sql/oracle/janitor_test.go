@@ -66,7 +66,7 @@ func TestExpiredMessagesBecomeDeadLetters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := s.Parts().DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{Reason: ReasonExpired, InstanceID: "a", Queue: "signal"})
+	page, err := s.Parts().DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{Reason: reasonExpired, InstanceID: "a", Queue: "signal"})
 	if err != nil || moved != 1 || len(page.Items) != 1 || string(page.Items[0].Envelope) != body {
 		t.Fatalf("%d moved, %+v, %v", moved, page, err)
 	}

@@ -233,7 +233,7 @@ func TestDeadLettersOfTheDatabaseHaveNotices(t *testing.T) {
 		reasons = append(reasons, n.Reason)
 	}
 	slices.Sort(reasons)
-	if want := []string{ReasonClaimLost, ReasonExpired}; !slices.Equal(reasons, want) {
+	if want := []string{reasonClaimLost, reasonExpired}; !slices.Equal(reasons, want) {
 		t.Errorf("got %q, want %q", reasons, want)
 	}
 }

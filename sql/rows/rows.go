@@ -48,8 +48,8 @@ func (r *Row[T]) Scan(from Scanner, item *T) error {
 	return from.Scan(r.to...)
 }
 
-// Verifier is a row with checksums; what is read is verified.
-type Verifier interface{ Verify() error }
+// verifier is a row with checksums; what is read is verified.
+type verifier interface{ Verify() error }
 
 // Each gives every row that a query found to take, verified or with what ails
 // it, until it returns false or an error, and closes them.
@@ -69,7 +69,7 @@ func Each[T any](found *sql.Rows, take func(item *T, damage error) (more bool, e
 			return err
 		}
 		var damage error
-		if v, ok := any(item).(Verifier); ok {
+		if v, ok := any(item).(verifier); ok {
 			damage = v.Verify()
 		}
 		if more, err := take(item, damage); err != nil || !more {

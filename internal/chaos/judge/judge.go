@@ -65,8 +65,8 @@ const (
 	Twice      = "twice"      // an event began several instances
 )
 
-// All are all kinds, in the order of a report.
-var All = []string{Lost, Doubled, Keys, Bodies, Order, Starved, Unfinished, Phantom, DeadLetter, Deaf, Twice}
+// all are all kinds, in the order of a report.
+var all = []string{Lost, Doubled, Keys, Bodies, Order, Starved, Unfinished, Phantom, DeadLetter, Deaf, Twice}
 
 // Anomaly is something that must not be.
 type Anomaly struct {
@@ -122,7 +122,7 @@ func Check(h History) []Anomaly {
 		c.add(DeadLetter, "", "%s", l)
 	}
 	slices.SortStableFunc(c.found, func(a, b Anomaly) int {
-		return cmp.Compare(slices.Index(All, a.Kind), slices.Index(All, b.Kind))
+		return cmp.Compare(slices.Index(all, a.Kind), slices.Index(all, b.Kind))
 	})
 	return c.found
 }
