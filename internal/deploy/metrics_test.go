@@ -157,8 +157,13 @@ func TestPageNamesWhatTheSchemaHas(t *testing.T) {
 	for _, name := range regexp.MustCompile(`\b(?:WF|AQ\$_?WF)_[A-Z_]+\b`).FindAllString(page, -1) {
 		names[name] = true
 	}
+	ofQueueTable := regexp.MustCompile(`^AQ\$_(WF_[A-Z]+_QTAB)_[ITHG]$`) // which Oracle makes with it
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if !strings.Contains(schema.String(), name) {
+		made := name
+		if m := ofQueueTable.FindStringSubmatch(name); m != nil {
+			made = "queue_table => '" + m[1] + "'"
+		}
+		if !strings.Contains(schema.String(), made) {
 			t.Errorf("docs/oracle.md: %s is not in the schema", name)
 		}
 	}

@@ -154,7 +154,7 @@ func makeQueue(ctx context.Context, dsn string) error {
 		return err
 	}
 	for _, block := range []string{
-		"BEGIN DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'QT', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME'); END;",
+		"BEGIN DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'QT', queue_payload_type => 'RAW', storage_clause => 'INITRANS 8 LOB (USER_DATA) STORE AS (CACHE)', sort_list => 'PRIORITY,ENQ_TIME'); END;",
 		"BEGIN DBMS_AQADM.CREATE_QUEUE(queue_name => 'Q', queue_table => 'QT', max_retries => 100); END;",
 		"BEGIN DBMS_AQADM.START_QUEUE(queue_name => 'Q'); END;",
 		"BEGIN DBMS_AQADM.START_QUEUE(queue_name => 'AQ$_QT_E', enqueue => FALSE, dequeue => TRUE); END;",

@@ -14,7 +14,7 @@ import (
 // somebody has subscribed, so that this comes first.
 func subscribers(r *rig) {
 	r.block("DBMS_AQADM.DROP_QUEUE_TABLE(queue_table => 'QT', force => TRUE);")
-	r.block("DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'QT', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => TRUE);")
+	r.block("DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'QT', queue_payload_type => 'RAW', storage_clause => 'INITRANS 8 LOB (USER_DATA) STORE AS (CACHE)', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => TRUE);")
 	r.block("DBMS_AQADM.CREATE_QUEUE(queue_name => 'Q', queue_table => 'QT', max_retries => 100);")
 	r.block("DBMS_AQADM.START_QUEUE(queue_name => 'Q');")
 	r.block("DBMS_AQADM.START_QUEUE(queue_name => 'AQ$_QT_E', enqueue => FALSE, dequeue => TRUE);")

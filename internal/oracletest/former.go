@@ -11,6 +11,8 @@ var Former = map[int]string{
   DBMS_AQADM.CREATE_QUEUE(queue_name => 'WF_DLQ_Q', queue_table => 'WF_DLQ_QTAB', max_retries => 10000, retry_delay => 0, retention_time => 0);
   DBMS_AQADM.START_QUEUE(queue_name => 'WF_DLQ_Q');
   DBMS_AQADM.START_QUEUE(queue_name => 'AQ$_WF_DLQ_QTAB_E', enqueue => FALSE, dequeue => TRUE);
+  EXECUTE IMMEDIATE 'DROP INDEX WF_WAITS_KEY';
+  EXECUTE IMMEDIATE 'CREATE INDEX WF_WAITS_KEY ON WF_WAITS (EVENT_TYPE, SPEC, KEY_HASH, WAITING_TOKEN)';
   UPDATE WF_META SET VALUE = HEXTORAW('01') WHERE NAME = 'schema-version';
 END;`,
 }

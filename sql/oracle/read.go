@@ -160,6 +160,7 @@ func (s waits) WaitSpecs(ctx context.Context, eventType string) ([]string, error
 func (s waits) Waits(ctx context.Context, eventType, spec, keyHash, after string, limit int) ([]projections.Wait, error) {
 	r := read("wait_select")
 	r.Where("W.EVENT_TYPE = ?", eventType)
+	r.Where("STANDARD_HASH(W.SPEC, 'SHA256') = STANDARD_HASH(?, 'SHA256')", spec) // which the index has: a spec is too long for it
 	r.Where("W.SPEC = ?", spec)
 	if keyHash == "" {
 		r.Where("W.KEY_HASH is null")

@@ -4,10 +4,12 @@
 -- Classic queues of one consumer with RAW payload: one JSON envelope, UTF-8. A
 -- table of its own for each queue keeps purging, counting and statistics apart.
 -- MAX_RETRIES is a safety net only: retries are the engine's own.
+-- Their rows live for seconds, and many sessions lock rows of one block: places for
+-- eight transactions, and payloads that are too long for their rows in the cache.
 PROMPT Aqueduct: queues
 
 BEGIN
-  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_SIGNAL_QTAB', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => FALSE, comment => 'Aqueduct: signals that are due at once');
+  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_SIGNAL_QTAB', queue_payload_type => 'RAW', storage_clause => 'INITRANS 8 LOB (USER_DATA) STORE AS (CACHE)', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => FALSE, comment => 'Aqueduct: signals that are due at once');
 END;
 /
 BEGIN
@@ -24,7 +26,7 @@ END;
 /
 
 BEGIN
-  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_SCHEDULE_QTAB', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => FALSE, comment => 'Aqueduct: signals that are due at a time');
+  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_SCHEDULE_QTAB', queue_payload_type => 'RAW', storage_clause => 'INITRANS 8 LOB (USER_DATA) STORE AS (CACHE)', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => FALSE, comment => 'Aqueduct: signals that are due at a time');
 END;
 /
 BEGIN
@@ -41,7 +43,7 @@ END;
 /
 
 BEGIN
-  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_COMMAND_QTAB', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => FALSE, comment => 'Aqueduct: commands announced to every node');
+  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_COMMAND_QTAB', queue_payload_type => 'RAW', storage_clause => 'INITRANS 8 LOB (USER_DATA) STORE AS (CACHE)', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => FALSE, comment => 'Aqueduct: commands announced to every node');
 END;
 /
 BEGIN
@@ -60,7 +62,7 @@ END;
 -- Notices are for several consumers: the nodes are one together, and applications and
 -- tools subscribe as others. Without any subscriber no notice can be sent.
 BEGIN
-  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_DLQ_QTAB', queue_payload_type => 'RAW', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => TRUE, comment => 'Aqueduct: notices of dead letters, for nodes, applications and tools');
+  DBMS_AQADM.CREATE_QUEUE_TABLE(queue_table => 'WF_DLQ_QTAB', queue_payload_type => 'RAW', storage_clause => 'INITRANS 8 LOB (USER_DATA) STORE AS (CACHE)', sort_list => 'PRIORITY,ENQ_TIME', multiple_consumers => TRUE, comment => 'Aqueduct: notices of dead letters, for nodes, applications and tools');
 END;
 /
 BEGIN

@@ -125,6 +125,10 @@ BEGIN
   IF upper(queue_payload_type) <> 'RAW' THEN
     RAISE EXCEPTION 'ORA-20998: ocisim: only RAW queue tables are emulated';
   END IF;
+  IF storage_clause !~* ('^(\s*(TABLESPACE\s+\w+|(PCTFREE|INITRANS)\s+\d+|'
+      'LOB\s*\(USER_DATA\)\s*STORE\s+AS\s+(SECUREFILE\s*|BASICFILE\s*)?\((CACHE|NOCACHE|ENABLE STORAGE IN ROW|\s)+\)))+\s*$') THEN
+    RAISE EXCEPTION 'ORA-20998: ocisim: storage_clause % is none that is known to be taken', storage_clause;
+  END IF;
   IF EXISTS (SELECT 1 FROM ocisim.aq_queue_table t WHERE t.owner = o AND t.name = n) THEN
     RAISE EXCEPTION USING MESSAGE = format('ORA-24001: cannot create QUEUE_TABLE, %s.%s already exists', o, n);
   END IF;
