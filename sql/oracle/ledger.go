@@ -242,7 +242,7 @@ func (l *ledger) flush(ctx context.Context) error {
 		}
 	}
 	l.mu.Unlock()
-	if err := l.each(ctx, noteDropped, drop); err != nil {
+	if err := l.drop(ctx, drop); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -266,6 +266,18 @@ func (l *ledger) note(ctx context.Context, ids []string) error {
 		}
 	}
 	return nil
+}
+
+// drop deletes notes, many in one statement; where somebody has one locked, row by row.
+func (l *ledger) drop(ctx context.Context, ids []string) error {
+	bounded, cancel := context.WithCancel(ctx) // not a deadline, which the driver leaves on the connection
+	defer cancel()
+	defer time.AfterFunc(fenceMax, cancel).Stop()
+	err := l.each(bounded, text("inflight_delete"), ids)
+	if bounded.Err() == nil {
+		return err
+	}
+	return l.each(ctx, noteDropped, ids)
 }
 
 // noteDropped deletes a note, unless somebody has it locked: it is forgotten with the run then.

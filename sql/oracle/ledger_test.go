@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"sync/atomic"
@@ -197,5 +198,42 @@ func TestANoteThatIsThereIsOne(t *testing.T) {
 	await.Until(t, "the notes are gone", func() (bool, any) { n := count(); return n == 0, n })
 	if n := log.lines.Load(); n != 0 {
 		t.Errorf("%d lines in the log", n)
+	}
+}
+
+// A note that somebody has locked is given up, once; those beside it are dropped.
+func TestALockedNoteHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	s := opened(t, Options{DSN: fresh(t), Node: "n"})
+	s.ledger.enter("one")
+	s.ledger.enter("two")
+	s.ledger.settle()
+	release, err := stranger(t, s, "update WF_INFLIGHT set ENTERED_ON_UTC = ENTERED_ON_UTC where MESSAGE_ID = 'one'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s.ledger.leave("one")
+	s.ledger.leave("two")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		var left int
+		if err := s.db.QueryRowContext(ctx, "select COUNT(*) from WF_INFLIGHT where MESSAGE_ID = 'two'").Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		if left == 0 {
+			break
+		}
+		pause(ctx, 10*time.Millisecond)
+	}
+	s.ledger.enter("three")
+	s.ledger.settle()
+	if err := soon(ctx, func() error { _, err := s.exec(ctx, "inflight_delete", "two", s.run); return err }); err != nil {
+		t.Error(err)
 	}
 }

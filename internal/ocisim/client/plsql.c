@@ -336,6 +336,29 @@ static int begin_statement(Block *b, int i) {
     return i + 1;
 }
 
+// is_cursor_loop says whether FOR r IN (SELECT ...) begins at i.
+static int is_cursor_loop(const Tok *k, int i) {
+    return is_word(&k[i], "FOR") && k[i + 1].kind == K_WORD && is_word(&k[i + 2], "IN") &&
+           is_punct(&k[i + 3], "(");
+}
+
+// lock_loop translates FOR r IN (SELECT ...) LOOP NULL; END LOOP: rows are looked at,
+// that is locked, and no more. Returns 0 when the loop at i is another.
+static int lock_loop(Block *b, int i) {
+    int close = find_close(b->k, i + 3);
+    if (!is_cursor_loop(b->k, i) || !is_word(&b->k[i + 4], "SELECT") || *seq(b->k, close + 1, "LOOP NULL ; END LOOP ;"))
+        return 0;
+    int wait = wait_of(b, i, close);
+    if (wait)
+        set_wait(b, wait - 1);
+    buf_str(b->out, " PERFORM");
+    put(b, i + 5, close);
+    buf_str(b->out, ";");
+    if (wait)
+        set_wait(b, 0);
+    return close + 7;
+}
+
 // statement translates the statement at i and returns the start of the next.
 static int statement(Block *b, int i) {
     static const char *const sql[] = {"INSERT", "UPDATE", "DELETE", "MERGE", "SELECT", "WITH", "LOCK", NULL};
@@ -351,6 +374,9 @@ static int statement(Block *b, int i) {
     }
     if (in_words(tok, sql))
         return sql_statement(b, i);
+    int next = lock_loop(b, i);
+    if (next)
+        return next;
     if (in_words(tok, heads))
         return control(b, i);
     if (in_words(tok, plain))
@@ -402,12 +428,6 @@ static int in_handler(const Tok *k, int from, int i) {
             return 0;
     }
     return 0;
-}
-
-// is_cursor_loop says whether FOR r IN (SELECT ...) begins at i.
-static int is_cursor_loop(const Tok *k, int i) {
-    return is_word(&k[i], "FOR") && k[i + 1].kind == K_WORD && is_word(&k[i + 2], "IN") &&
-           is_punct(&k[i + 3], "(");
 }
 
 // loop_variables declares the records of FOR r IN (SELECT ...): PL/SQL does it
