@@ -64,6 +64,8 @@ type Calls struct {
 	RoundTrips int64 // of consumers and changes
 	Dequeues   int64 // among them
 	Beats      int64 // statements of heartbeats, not among them
+	Reads      int64 // queries, not among them
+	Notes      int64 // statements of the ledger of messages under way, not among them
 	Sessions   int   // that are open, beside those for reading
 }
 
@@ -89,6 +91,8 @@ type Row struct {
 
 	RoundTripsPerTurn       float64 `json:"roundTripsPerTurn,omitempty"`
 	RoundTripsPerWorkflow   float64 `json:"roundTripsPerWorkflow,omitempty"` // from the first start or signal on, with waits that ended
+	ReadsPerWorkflow        float64 `json:"readsPerWorkflow,omitempty"`      // queries beside those
+	NotesPerWorkflow        float64 `json:"notesPerWorkflow,omitempty"`      // statements of the ledger beside those
 	Sessions                int     `json:"sessions,omitempty"`              // open at the end, beside those for reading
 	RatePerSession          float64 `json:"ratePerSession,omitempty"`        // a second
 	IdleDequeuesPerMinute   float64 `json:"idleDequeuesPerMinute,omitempty"` // bounded waits that ended
@@ -250,8 +254,9 @@ func (o *Options) spending(db Database) func(*Row) {
 		}
 		now := o.Calls(db)
 		r.RoundTripsPerWorkflow, r.Sessions = float64(now.RoundTrips-calls.RoundTrips)/workflows, now.Sessions
+		r.ReadsPerWorkflow, r.NotesPerWorkflow = float64(now.Reads-calls.Reads)/workflows, float64(now.Notes-calls.Notes)/workflows
 		r.RatePerSession = r.RatePerSecond / float64(max(r.Sessions, 1))
-		note := fmt.Sprintf("%.1f round trips each; %d sessions, %.0f a second each", r.RoundTripsPerWorkflow, r.Sessions, r.RatePerSession)
+		note := fmt.Sprintf("%.1f round trips each, %.2f reads, %.2f of the ledger; %d sessions, %.0f a second each", r.RoundTripsPerWorkflow, r.ReadsPerWorkflow, r.NotesPerWorkflow, r.Sessions, r.RatePerSession)
 		if r.Note != "" {
 			note = r.Note + "; " + note
 		}

@@ -112,10 +112,11 @@ func (a *app) benchOracle(ctx context.Context, o bench.Options) error {
 	o.Open = func(ctx context.Context, _ string) (bench.Database, error) {
 		return openStore(ctx, l.Store, l.Queue, "", 0, slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError})))
 	}
-	o.Transactions = func(s backend.Store) int64 { return s.(*oracle.Store).Commits() }
+	o.Transactions = func(s backend.Store) int64 { return s.(*oracle.Store).Counts().Commits }
 	o.Calls = func(s backend.Store) bench.Calls {
 		st := s.(*oracle.Store)
-		return bench.Calls{RoundTrips: st.Calls(), Dequeues: st.Dequeues(), Beats: st.Beats(), Sessions: st.Sessions()}
+		c := st.Counts()
+		return bench.Calls{RoundTrips: c.Calls, Dequeues: c.Dequeues, Beats: c.Beats, Reads: c.Reads, Notes: c.Notes, Sessions: st.Sessions()}
 	}
 	_, err = bench.Run(ctx, o)
 	return err

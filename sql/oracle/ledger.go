@@ -120,6 +120,7 @@ func (l *ledger) crashes(ctx context.Context, id string) int {
 		return 0
 	}
 	var now int
+	l.s.noteCalls.Add(1)
 	if err := l.s.db.QueryRowContext(ctx, text("inflight_crashes"), id, l.s.run).Scan(&rows.Into{To: &now}); err != nil {
 		l.s.log.Warn("oracle: ledger", "message", id, "error", explain(err))
 		return n
@@ -164,6 +165,7 @@ func (l *ledger) erased(id string) {
 
 // refresh learns what other runs have noted.
 func (l *ledger) refresh(ctx context.Context) error {
+	l.s.noteCalls.Add(1)
 	found, err := l.s.db.QueryContext(ctx, text("inflight_others"), l.s.run)
 	if err != nil {
 		return err
@@ -292,6 +294,7 @@ func (l *ledger) each(ctx context.Context, text string, ids []string) error {
 	for i := range runs {
 		runs[i] = l.s.run
 	}
+	l.s.noteCalls.Add(1)
 	_, err := l.s.db.ExecContext(ctx, text, ids, runs)
 	return explain(err)
 }

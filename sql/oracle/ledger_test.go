@@ -66,7 +66,7 @@ func TestIdleConsumersOnlyDequeue(t *testing.T) {
 		go func() { _, _ = s.Receive(t.Context(), q, nil) }() // until Close
 	}
 	until := func(n int64) {
-		for s.Dequeues() < n {
+		for s.Counts().Dequeues < n {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
@@ -74,9 +74,9 @@ func TestIdleConsumersOnlyDequeue(t *testing.T) {
 	if err := d.Fault(t.Context(), "oracle.test%", "execute:1:cut,fetch:1:cut,commit:1:cut,rollback:1:cut,ping:1:cut"); err != nil {
 		t.Fatal(err)
 	}
-	other, before := s.Calls()-s.Dequeues(), s.Dequeues()
+	other, before := s.Counts().Calls-s.Counts().Dequeues, s.Counts().Dequeues
 	until(before + 3*int64(len(queues)))
-	if now := s.Calls() - s.Dequeues(); now != other || log.lines.Load() != 0 {
+	if now := s.Counts().Calls - s.Counts().Dequeues; now != other || log.lines.Load() != 0 {
 		t.Errorf("%d calls beside the dequeues, %d lines in the log", now-other, log.lines.Load())
 	}
 	if err := d.Fault(t.Context(), "oracle.test%", ""); err != nil {

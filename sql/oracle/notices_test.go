@@ -143,11 +143,11 @@ func TestANoticeCostsNoRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		before := s.Calls()
+		before := s.Counts().Calls
 		if err := s.Commit(t.Context(), deadLetterOf("l")); err != nil {
 			t.Fatal(err)
 		}
-		return s.Calls() - before
+		return s.Counts().Calls - before
 	}
 	if with, without := calls(0), calls(-1); with != without {
 		t.Errorf("%d calls, %d without a notice", with, without)

@@ -95,7 +95,7 @@ type Store struct {
 	writers chan struct{}
 	died    atomic.Bool // tests: end like a killed process
 
-	beatCalls atomic.Int64
+	beatCalls, readCalls, noteCalls atomic.Int64
 }
 
 // Parts of a store, which have it whole.

@@ -179,6 +179,7 @@ func (s planner) runOf(ctx context.Context, node string) (string, error) {
 		return s.run, nil
 	}
 	run := ""
+	s.readCalls.Add(1)
 	err := s.db.QueryRowContext(ctx, text("node_run"), node).Scan(&run)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil

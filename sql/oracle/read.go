@@ -40,6 +40,7 @@ func list[T any](ctx context.Context, s *Store, r *rows.Select) ([]T, error) {
 const readTries = 3
 
 func scan[T any](ctx context.Context, s *Store, r *rows.Select) ([]T, error) {
+	s.readCalls.Add(1)
 	found, err := s.db.QueryContext(ctx, r.Text(), r.Args...)
 	if err != nil {
 		return nil, explain(err)

@@ -132,18 +132,17 @@ func (p *pool) close() {
 // reading.
 func (s *Store) Sessions() int { return int(s.pool.open.Load()) }
 
-// Calls counts the calls that turns and changes have made to the database: each
-// is a round trip, the loading of a snapshot two. Reading, heartbeats and the
-// ledger are not counted.
-func (s *Store) Calls() int64 { return s.aq.Calls() }
+// Counts are the calls that a store has made to its database.
+type Counts struct {
+	Calls    int64 // of turns and changes: each is a round trip, the loading of a snapshot two
+	Dequeues int64 // among Calls: all that consumers with nothing to do are allowed
+	Commits  int64 // among Calls
+	Beats    int64 // statements of heartbeats: beatStatements each, whatever the number of consumers
+	Reads    int64 // queries of everybody who asks: a round trip each, more for many or large rows
+	Notes    int64 // statements of the ledger of messages under way, each for all that there are at the time
+}
 
-// Dequeues counts the dequeues among Calls: all that consumers with nothing to
-// do are allowed.
-func (s *Store) Dequeues() int64 { return s.aq.Dequeues() }
-
-// Commits counts the commits among Calls.
-func (s *Store) Commits() int64 { return s.aq.Commits() }
-
-// Beats counts the statements of heartbeats: beatStatements each, whatever the
-// number of consumers.
-func (s *Store) Beats() int64 { return s.beatCalls.Load() }
+// Counts says what the store has asked of the database so far.
+func (s *Store) Counts() Counts {
+	return Counts{s.aq.Calls(), s.aq.Dequeues(), s.aq.Commits(), s.beatCalls.Load(), s.readCalls.Load(), s.noteCalls.Load()}
+}

@@ -31,7 +31,7 @@ func trips(t *testing.T, s *Store) (database, program int64) {
 	if err := session.QueryRowContext(t.Context(), roundTrips).Scan(&rows.Into{To: &n}); err != nil {
 		t.Fatal(err)
 	}
-	program = s.Calls()
+	program = s.Counts().Calls
 	if err := errors.Join(session.Rollback(), session.Begin(t.Context())); err != nil {
 		t.Fatal(err)
 	}
