@@ -28,7 +28,7 @@ LOAD ?= 0
 run: build ## serve on the embedded store with the examples and their outside world
 	@trap 'kill $$world 2>/dev/null || true' EXIT; \
 	bin/services -state aqueduct-data/services.jsonl -node http://127.0.0.1:8080 & world=$$!; \
-	bin/engine-node serve --watch examples
+	bin/engine-node serve --watch examples --steps-sql examples/stock-reservation/sql --steps-tables examples/stock-reservation/tables.sql
 
 test: install ## before a change is shown to others: every test but what takes long, and check
 	.ci/install-postgres
