@@ -214,3 +214,59 @@ func TestLockedRowsHoldUpNoOther(t *testing.T) {
 		})
 	}
 }
+
+// More signals wait for an instance that is locked than come at once, each a message that comes
+// again: signals of another instance are applied meanwhile, few messages are sent again
+// in a second, and when the lock is gone all are applied in their order, each once.
+func TestALongLineKeepsItsOrder(t *testing.T) {
+	t.Parallel()
+	place := testdb.OnOracle(t)()
+	n := start(t, place, nil, circleDoc)
+	send := func(reference string, first, last int) {
+		t.Helper()
+		var list []store.Send
+		for i := first; i <= last; i++ {
+			s := trigger("t/ring", reference, fmt.Sprintf("e-%d", i), "")
+			s.Signal.Type, s.Signal.Data = []string{"ab", "bc", "ca"}[i%3], json.RawMessage(`{}`)
+			list = append(list, store.Send{Queue: store.Signals, Body: must(signal.Envelope{
+				SignalID: fmt.Sprintf("s-%d", i), InstanceID: reference, Type: signal.StartRequest, OccurredAt: time.Now(), Payload: must(json.Marshal(s)),
+			}.Encode())})
+		}
+		if err := n.store.Writer.Commit(t.Context(), store.Change{Send: list}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	applied := func(reference string, count int) {
+		t.Helper()
+		n.until(t, reference, func(projections.Instance) bool { return len(n.signals(t, reference)) == count })
+	}
+	send("locked", 0, 0)
+	applied("locked", 1)
+	release, err := testdb.Lock(t.Context(), place, "update WF_RUNTIME_STATES set LAST_EXECUTED_BY = 'dba' where INSTANCE_ID = 'locked'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const signals = 150 // whose entries are a page
+	send("locked", 1, signals-1)
+	again := func() int { return n.counted(t, "aqueduct_message_retries_total")["signal"] }
+	eventually(t, "all have come once", func() bool { return again() >= signals-1 })
+	for i := range 10 {
+		send("free", i, i)
+		applied("free", i+1)
+	}
+	before, since := again(), time.Now()
+	eventually(t, "all have come again", func() bool { return again() >= before+signals })
+	if rate := float64(again()-before) / time.Since(since).Seconds(); rate > 150 {
+		t.Errorf("%.0f messages are sent again in a second", rate)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	applied("locked", signals)
+	for i, got := range n.signals(t, "locked") {
+		if got != fmt.Sprintf("e-%d", i) {
+			t.Fatalf("signal %d is %s", i, got)
+		}
+	}
+	n.quiet(t)
+}

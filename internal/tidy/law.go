@@ -61,9 +61,10 @@ var law = []rule{
 	{5, "sql/sqlite", []string{"problem", "projections", "signal", "snapshot", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "store"}, []string{"engine", "sql/embedded/schema", "store/backend", "store/storetest", "internal/..."}},
 	{3, "runtime/cache", []string{"snapshot"}, []string{"definition/...", "engine", "signal"}},
 	{3, "runtime/admission", []string{"problem"}, nil},
+	{3, "runtime/line", []string{"problem"}, nil},
 	{4, "runtime/turn", []string{"engine", "memory", "problem", "projections", "signal", "snapshot", "store"}, []string{"definition/..."}},
 	{5, "runtime/dispatch", []string{"engine", "memory", "problem", "projections", "runtime/admission", "runtime/turn", "signal", "snapshot", "store"}, nil},
-	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/turn", "signal", "store"}, []string{"runtime/cache", "snapshot"}},
+	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/line", "runtime/turn", "signal", "store"}, []string{"runtime/cache", "snapshot"}},
 	{5, "runtime/events", []string{"correlation", "engine", "problem", "projections", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, nil},
 	{5, "runtime/service", []string{"definition", "engine", "humantask", "migration", "operate", "problem", "projections", "runtime/turn", "schedule", "schema", "signal", "snapshot", "store", "store/backend"}, nil},
 	{6, "runtime", []string{"ack", "correlation", "definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/cache", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, append([]string{"activity"}, support...)},
@@ -159,7 +160,7 @@ var kernel = []string{
 
 // apart are packages that know nothing of the house but its errors, as a library
 // does: the kernel may use them, and a newcomer need not read them.
-var apart = []string{"appendjson", "jq", "memory", "nearest", "runtime/admission", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files"}
+var apart = []string{"appendjson", "jq", "memory", "nearest", "runtime/admission", "runtime/line", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files"}
 
 // kernelSees lists what the kernel's packages still see of the extras. It only
 // shrinks.

@@ -24,7 +24,7 @@ type ends struct{ *Config }
 type resend struct {
 	d        store.Delivery
 	cause    error
-	due      time.Time
+	due      func() time.Time // asked for right before it is sent
 	attempts int
 }
 
@@ -34,38 +34,39 @@ func (e *ends) sendLater(ctx, stop context.Context, list ...resend) {
 	if len(list) > 1 && e.Joins {
 		var c store.Change
 		for i, s := range list {
-			c.Send = append(c.Send, s.d.Message().Again(s.due, s.attempts))
+			c.Send = append(c.Send, s.d.Message().Again(s.due(), s.attempts))
 			if i > 0 {
 				c.Also = append(c.Also, s.d.Message())
 			}
 		}
 		if list[0].d.Commit(ctx, c) == nil {
-			for _, s := range list {
-				e.retried(s)
+			for i, s := range list {
+				e.retried(s, c.Send[i].Due)
 			}
 			return
 		}
 	}
 	var back []resend
 	for _, s := range list {
-		if err := s.d.Commit(ctx, store.Change{Send: []store.Send{s.d.Message().Again(s.due, s.attempts)}}); err != nil {
+		due := s.due()
+		if err := s.d.Commit(ctx, store.Change{Send: []store.Send{s.d.Message().Again(due, s.attempts)}}); err != nil {
 			s.cause = err
 			back = append(back, s)
 			continue
 		}
-		e.retried(s)
+		e.retried(s, due)
 	}
 	e.release(ctx, stop, back...)
 }
 
 // retried says and counts that a message comes again.
-func (e *ends) retried(s resend) {
+func (e *ends) retried(s resend, due time.Time) {
 	m := s.d.Message()
 	level, by := slog.LevelWarn, owners[e.Retries.ownerOf(s.cause)]
 	if errors.As(s.cause, new(*turn.Behind)) {
 		level, by = slog.LevelDebug, "order"
 	}
-	e.Log.Log(context.Background(), level, "message failed and is tried again", "queue", m.Queue, "message", m.ID, "attempt", s.attempts, "due", s.due, "by", by, "error", s.cause)
+	e.Log.Log(context.Background(), level, "message failed and is tried again", "queue", m.Queue, "message", m.ID, "attempt", s.attempts, "due", due, "by", by, "error", s.cause)
 	e.Metrics.Retried(m.Queue, by)
 }
 

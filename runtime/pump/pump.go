@@ -177,7 +177,7 @@ func (u *Pump) handle(ctx, stop context.Context, d store.Delivery) {
 		}
 		u.ends.toDeadLetter(ctx, stop, d, err)
 	default:
-		u.ends.sendLater(ctx, stop, resend{d: d, cause: err, due: u.Now().Add(u.Retries.delay(f, m, m.ID)), attempts: f.attempts(m)})
+		u.ends.sendLater(ctx, stop, resend{d: d, cause: err, due: func() time.Time { return u.Now().Add(u.Retries.delay(f, m, m.ID)) }, attempts: f.attempts(m)})
 	}
 }
 
@@ -275,16 +275,16 @@ func (u *Pump) Instead(ctx context.Context, d store.Delivery, held string, env s
 
 // Standing says whether messages of an instance are in line to come again: what
 // is sent to it now is to be queued behind them.
-func (u *Pump) Standing(instance string) bool { return u.server.lines.standing(instance, u.Now()) }
+func (u *Pump) Standing(instance string) bool { return u.server.lines.Standing(instance, u.Now()) }
 
 // Enqueue sends a signal, encoded as body, to the queue. What its sender sends next
 // does not overtake it on this node.
 func (u *Pump) Enqueue(ctx context.Context, to store.Writer, env signal.Envelope, body []byte) error {
 	p, now := &post{Signal: turn.Signal{Envelope: env}}, u.Now()
-	u.server.lines.hold(p, now, now, holdGrace, errors.New("an earlier signal is queued"), true)
+	u.server.lines.Hold(p, now, now, errors.New("an earlier signal is queued"), true)
 	err := to.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
 	if err != nil && !errors.Is(err, store.ErrUnknown) {
-		u.server.lines.passed(p, now)
+		u.server.lines.Passed(env.InstanceID, env.SignalID)
 	}
 	return err
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/line"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -18,7 +20,7 @@ import (
 type server struct {
 	*Config
 	mail  *mailboxes
-	lines *lines
+	lines *line.Lines[*post]
 	ends  *ends
 	slots chan struct{} // one for each message being handled
 
@@ -69,6 +71,45 @@ func (s *server) serve(ctx context.Context, posts []*post) {
 		s.Turns.Metrics.Count(did)
 		p.Out, p.Err = &engine.Outcome{Disposition: did}, nil
 		p.Left = p.Delivery != nil
+	}
+}
+
+// newLines are the lines of posts.
+func newLines() *line.Lines[*post] {
+	return &line.Lines[*post]{Of: func(p *post) line.Message {
+		e := p.Envelope
+		m := line.Message{Instance: e.InstanceID, Signal: e.SignalID, Occurred: e.OccurredAt, Ordered: p.queued(), Begins: e.Type == signal.StartRequest}
+		if p.Delivery != nil {
+			d := p.Delivery.Message()
+			m.Sent, m.Again = d.EnqueuedAt, !d.DueAt.IsZero() && !d.DueAt.Equal(e.DueAt)
+		}
+		return m
+	}}
+}
+
+// firstsMax is how many firsts of a line, that are late, a turn asks for.
+const firstsMax = 64
+
+// follow says which of the messages that have come wait for one that is tried
+// again. Where that is late, another node may have had it: nobody waits for what
+// the instance has recorded.
+func (s *server) follow(ctx context.Context, posts []*post) {
+	id := posts[0].Envelope.InstanceID
+	for range firstsMax {
+		waits, cause := s.lines.Follow(posts, s.Now())
+		for i, p := range posts {
+			if p.Behind = nil; waits[i] {
+				p.Behind = &turn.Behind{Cause: cause}
+			}
+		}
+		first, late := s.lines.First(id, s.Now())
+		if !late || !slices.Contains(waits, true) {
+			return
+		}
+		if recorded, err := s.Streams.Recorded(ctx, id, first); err != nil || !recorded {
+			return
+		}
+		s.lines.Passed(id, first)
 	}
 }
 
@@ -236,18 +277,19 @@ func (s *server) sendAgain(ctx context.Context, posts []*post) {
 			p.settled = true
 		}
 		if f == ended || f == deadLettered || f == refused {
-			s.lines.passed(p, s.Now())
+			s.lines.Passed(p.Envelope.InstanceID, p.Envelope.SignalID)
 		}
 		if f == ended || f == deadLettered || f == released {
 			continue
 		}
-		delay := holdPause
+		delay := line.Pause
 		if f != followed {
 			delay = s.Retries.delay(f, m, p.Envelope.InstanceID)
 		}
-		due := s.Now().Add(delay)
+		due := func() time.Time { return s.Now().Add(delay) }
 		if f.blocks() {
-			due = s.lines.hold(p, s.Now(), due, holdGrace, p.Err, f == followed || first != nil)
+			follows := f == followed || first != nil
+			due = func() time.Time { return s.lines.Hold(p, s.Now(), s.Now().Add(delay), p.Err, follows) }
 			first = p
 		}
 		p.settled = true
@@ -256,7 +298,7 @@ func (s *server) sendAgain(ctx context.Context, posts []*post) {
 	s.ends.sendLater(ctx, stop, sends...)
 	s.ends.release(ctx, stop, back...)
 	for i, p := range given { // those that came meanwhile follow them
-		s.lines.hold(p, s.Now(), s.Now(), holdGrace, p.Err, i > 0 || p.Behind != nil)
+		s.lines.Hold(p, s.Now(), s.Now(), p.Err, i > 0 || p.Behind != nil)
 	}
 }
 
