@@ -289,11 +289,15 @@ func (s *ivory) refusals() {
 func (s *ivory) block(name string) error {
 	s.t.Helper()
 	st := statements[name]
-	text, _, err := blockOf([]op{{name: name, args: make([]any, len(st.binds)), refuse: errNoRow}})
+	names := make([]any, len(st.binds)) // each bind is given its name: the block has them in an order of its own
+	for i, bind := range st.binds {
+		names[i] = bind
+	}
+	text, binds, err := blockOf([]op{{name: name, args: names, refuse: errNoRow}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	_, err = s.rolledBack(userOf(name), inTheirWords(eachBind(text, func(n string) string { return s.value(name, st.binds[atoi(s.t, n)-1], nil) })))
+	_, err = s.rolledBack(userOf(name), inTheirWords(eachBind(text, func(n string) string { return s.value(name, binds[atoi(s.t, n)-1].(string), nil) })))
 	return err
 }
 
