@@ -188,7 +188,7 @@ func (c *scene) busiest(from time.Duration) (most, average int) {
 // 200 times a second, all at about the same moment, and 450 to 1,620 out of order).
 func TestALongLineIsNoFlood(t *testing.T) {
 	t.Parallel()
-	for _, signals := range []int{50, 500, 2000, 5000} {
+	for _, signals := range []int{50, 500, 2000} {
 		t.Run(fmt.Sprint(signals), func(t *testing.T) {
 			t.Parallel()
 			c := newScene(1, 4*time.Minute)
@@ -228,7 +228,7 @@ func TestALongLineIsSoonDone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const signals = 2000
+			const signals = 1000
 			s := newScene(c.nodes, 4*time.Minute)
 			s.sending, s.restart = c.sending, c.restart
 			took := s.play(t, signals)

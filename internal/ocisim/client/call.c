@@ -17,8 +17,10 @@
 // together, connects included; setting it again begins anew. Sessions that have
 // the fault exempt:1:all do not count: those of who watches.
 #include "ocisim.h"
+#include <errno.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_DATABASES = 64 };
@@ -156,11 +158,26 @@ static int cut(Pg *pg, Err *e) {
     return ERR;
 }
 
+// pause_us lets time pass. A signal ends a sleep too soon, and Go's scheduler sends
+// them: it goes on until the moment has come.
+static void pause_us(long us) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += us / 1000000;
+    until.tv_nsec += us % 1000000 * 1000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        ;
+}
+
 // fault_act carries out a fault before its call.
 static int fault_act(Pg *pg, Err *e, Fault *f, Call *c) {
     debug("fault %s:%d:%s=%d", f->op, f->nth, f->act, f->arg);
     if (!strcmp(f->act, "delay")) {
-        usleep((useconds_t)f->arg * 1000);
+        pause_us(f->arg * 1000L);
         return OK;
     }
     if (!strcmp(f->act, "error"))
@@ -196,7 +213,7 @@ static void latency(int rt) {
     if (us < 0)
         us = getenv("OCISIM_LATENCY_US") ? atol(getenv("OCISIM_LATENCY_US")) : 0;
     if (us && rt)
-        usleep((useconds_t)(us * rt));
+        pause_us(us * rt);
 }
 
 // call_begin begins a call of rt round trips. When it fails the call must not
