@@ -25,11 +25,13 @@ import (
 type Options struct {
 	Store      string // its name, for the rows
 	Durability string
-	Workloads  []string // empty = all
-	N          int      // of workflows; 0 = each workload's own number
-	Quick      bool     // small numbers: a smoke test, not a measurement
-	Dir        string   // where databases are made; "" = a temporary directory
-	Self       []string // command line that runs Child in a process of its own; nil leaves out restart
+	Workloads  []string                  // empty = all
+	N          int                       // of workflows; 0 = each workload's own number
+	Quick      bool                      // small numbers: a smoke test, not a measurement
+	Dir        string                    // where databases are made; "" = a temporary directory
+	Self       []string                  // command line that runs Child in a process of its own; nil leaves out restart
+	Bare       []string                  // that runs Bare, to which the address that is called is added; nil leaves out http
+	Node       func(dir string) []string // that runs a node on a database in dir, and prints a line of JSON with its url
 
 	// Open opens the store in a directory, Transactions counts its durable
 	// transactions so far, Size is what it takes on disk.
@@ -82,6 +84,8 @@ type Row struct {
 	P50Ms         float64 `json:"p50Ms"`
 	P95Ms         float64 `json:"p95Ms"`
 	P99Ms         float64 `json:"p99Ms"`
+	P999Ms        float64 `json:"p999Ms"`
+	CPUMicros     float64 `json:"cpuMicros,omitempty"` // of processors, for each workflow or request, in the process that is measured
 
 	CommitsPerWorkflow        float64 `json:"commitsPerWorkflow"`
 	BytesPerInstance          float64 `json:"bytesPerInstance"`
@@ -127,6 +131,9 @@ func workloads() []workload {
 		{name: "timer", what: "sleepers due at one moment: lateness", run: timers},
 		{name: "beside", what: "workflows of one call, two at a time, alone and beside wide instances, and beside 10^5 sleepers due at one moment", run: beside},
 		{name: "parked", what: "bytes and memory of a waiting instance with 1 KB of state", run: parked, fits: ownFiles},
+		{name: "http", what: "starts, signals, waiting starts and workflows of 5 HTTP calls by the API of a node in a process of its own", run: overHTTP, fits: func(o *Options) bool { return o.Bare != nil && o.Node != nil }},
+		{name: "burst", what: "workflows of 5 calls with 64 to 4,096 callers at once", run: burst},
+		{name: "versions", what: "starts without a version, of a definition with 1 and with 1,000 of them", run: versions, fits: ownFiles},
 		{name: "idle", what: "transactions of a node with nothing to do", run: idle},
 		{name: "restart", what: "from process start to first progress after SIGKILL", run: restart, fits: ownFiles},
 		{name: "backlog", what: "steps with 10^3, 10^5 and 10^6 parked instances and pending timers", run: backlog, fits: ownFiles},
@@ -195,10 +202,10 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 // table prints the rows for people.
 func table(w io.Writer, rows []Row) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\nworkload\tn\tdone\tseconds\trate/s\tp50 ms\tp95 ms\tp99 ms\tcommits/wf\tbytes/inst\tmem/inst\tidle tx/min\tfloor/s\tratio\tcommit ms\t")
+	fmt.Fprintln(t, "\nworkload\tn\tdone\tseconds\trate/s\tp50 ms\tp95 ms\tp99 ms\tp99.9 ms\tCPU us\tcommits/wf\tbytes/inst\tmem/inst\tidle tx/min\tfloor/s\tratio\tcommit ms\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Workload, r.N, r.Completed, r.Seconds,
-			cell(r.RatePerSecond, 0), cell(r.P50Ms, 2), cell(r.P95Ms, 2), cell(r.P99Ms, 2), cell(r.CommitsPerWorkflow, 2),
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Workload, r.N, r.Completed, r.Seconds,
+			cell(r.RatePerSecond, 0), cell(r.P50Ms, 2), cell(r.P95Ms, 2), cell(r.P99Ms, 2), cell(r.P999Ms, 2), cell(r.CPUMicros, 0), cell(r.CommitsPerWorkflow, 2),
 			cell(r.BytesPerInstance, 0), cell(r.MemoryPerInstance, 0), idleCell(r), cell(r.BaselinePerSecond, 0),
 			cell(r.RatioToBaseline, 2), cell(r.BaselineP50Ms, 2))
 	}
@@ -236,7 +243,7 @@ func (r *Row) percentiles(d []time.Duration) {
 	}
 	slices.Sort(d)
 	at := func(q float64) float64 { return ms(d[min(int(q*float64(len(d))), len(d)-1)]) }
-	r.P50Ms, r.P95Ms, r.P99Ms = at(0.50), at(0.95), at(0.99)
+	r.P50Ms, r.P95Ms, r.P99Ms, r.P999Ms = at(0.50), at(0.95), at(0.99), at(0.999)
 }
 
 // spending begins to count what workflows cost their store; the result notes it in

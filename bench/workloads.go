@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
 
@@ -87,22 +86,17 @@ func steps(ctx context.Context, o *Options) ([]Row, error) {
 
 // load runs row.N workflows, callers at once, and fills in the row.
 func (o *Options) load(ctx context.Context, n *node, name string, calls int, row *Row) error {
-	var mu sync.Mutex
-	var latencies []time.Duration
-	spent := o.spending(n.db)
-	begun := time.Now()
-	err := each(row.N, callers, func(int) error {
-		d, err := n.complete(ctx, name)
-		mu.Lock()
-		latencies = append(latencies, d)
-		mu.Unlock()
+	note, spent := row.Note, o.spending(n.db)
+	loaded, err := measured(row.Workload, row.N, callers, ownCPU, func(int) error {
+		_, err := n.complete(ctx, name)
 		return err
 	})
-	row.Seconds = time.Since(begun).Seconds()
-	row.Completed = len(latencies)
-	row.RatePerSecond = float64(calls*row.Completed) / row.Seconds
+	*row = loaded
+	row.RatePerSecond *= float64(calls)
+	if note != "" {
+		row.Note = note + "; " + row.Note
+	}
 	spent(row)
-	row.percentiles(latencies)
 	return err
 }
 

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +24,7 @@ import (
 
 func benchCommand(a *app) *cobra.Command {
 	var o bench.Options
-	var child, durability string
+	var child, bare, durability string
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure a node, on the embedded store each figure beside a baseline measured in the same run",
@@ -47,6 +49,11 @@ waiting and completed instances, is not removed: take a schema for trying out.`,
 			default:
 				return usage("--durability is %q: write %s or %s", durability, config.Full, config.Normal)
 			}
+			if bare != "" {
+				ended, restore := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
+				defer restore()
+				return bench.Bare(ended, bare, a.page.out)
+			}
 			if a.store != "" {
 				return a.benchOracle(cmd.Context(), o)
 			}
@@ -63,6 +70,11 @@ waiting and completed instances, is not removed: take a schema for trying out.`,
 				return err
 			}
 			o.Self = []string{self, "bench", "--durability", durability, "--child"}
+			o.Bare = []string{self, "bench", "--bare"}
+			o.Node = func(dir string) []string {
+				return []string{self, "serve", "--json", "--listen=127.0.0.1:0", "--log-level=error",
+					"--store-durability=" + durability, "--store-url=sqlite://" + filepath.Join(dir, "bench.db")}
+			}
 			_, err = bench.Run(cmd.Context(), o)
 			return err
 		},
@@ -74,7 +86,10 @@ waiting and completed instances, is not removed: take a schema for trying out.`,
 	f.StringVar(&o.Dir, "dir", ".", "folder on the disk to measure")
 	f.StringVar(&durability, "durability", string(config.Full), "what a commit survives: full (a power failure) or normal (the death of the process)")
 	f.StringVar(&child, "child", "", "run the node that the restart workload kills, in this folder")
-	_ = f.MarkHidden("child") // the flag exists
+	f.StringVar(&bare, "bare", "", "serve the requests of the http workload without an engine, with calls to this address")
+	for _, name := range []string{"child", "bare"} {
+		_ = f.MarkHidden(name) // the flag exists
+	}
 	return c
 }
 
