@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -203,12 +204,10 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestGuaranteesNameTests checks that what is said to hold a promise exists:
+// TestPromisesNameTests checks that what is said to hold a promise exists:
 // `TestX`, a case of the store's suite in quotes, a script, a scenario.
-func TestGuaranteesNameTests(t *testing.T) {
+func TestPromisesNameTests(t *testing.T) {
 	t.Parallel()
-	const page = "docs/guarantees.md"
-	body := read(t, page)
 	tests, cases := map[string]bool{}, map[string]bool{}
 	for _, f := range goFiles(t) {
 		if f.test {
@@ -220,24 +219,61 @@ func TestGuaranteesNameTests(t *testing.T) {
 			maps.Copy(cases, literals([]file{f}))
 		}
 	}
-	named := found("`((?:Test|Fuzz)[A-Za-z]+)", body)
-	if len(named) < 10 {
-		t.Errorf("%s: only %d tests are named", page, len(named))
-	}
-	for name := range named {
-		if !tests[name] {
-			t.Errorf("%s: there is no test %s", page, name)
+	for _, page := range []string{"docs/guarantees.md", "docs/requirements.md"} {
+		body := read(t, page)
+		named := found("`((?:Test|Fuzz)[A-Za-z]+)", body)
+		if len(named) < 10 {
+			t.Errorf("%s: only %d tests are named", page, len(named))
+		}
+		for name := range named {
+			if !tests[name] {
+				t.Errorf("%s: there is no test %s", page, name)
+			}
+		}
+		for name := range found("“([^”]+)”", strings.Join(strings.Fields(body), " ")) {
+			if !cases[name] {
+				t.Errorf("%s: the suite of stores has no case %q", page, name)
+			}
+		}
+		for name := range found("`([a-z/-]+\\.(?:txtar|txt))`", body) {
+			if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
 		}
 	}
-	for name := range found("“([^”]+)”", strings.Join(strings.Fields(body), " ")) {
-		if !cases[name] {
-			t.Errorf("%s: the suite of stores has no case %q", page, name)
+}
+
+// TestEveryRequirementHasItsPlace checks that each requirement has a row with a
+// folder that exists and a test, or is said to be open.
+func TestEveryRequirementHasItsPlace(t *testing.T) {
+	t.Parallel()
+	const page = "docs/requirements.md"
+	table, open, _ := strings.Cut(read(t, page), "\nOpen:")
+	rows := map[string][]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| ([A-E][0-9]+) \\| [^|]+ \\| `([a-z/-]+)` \\| ([^|]+) \\|$").FindAllStringSubmatch(table, -1) {
+		rows[m[1]] = m[2:]
+	}
+	for group, last := range map[string]int{"A": 15, "B": 11, "C": 7, "D": 9, "E": 8} {
+		for n := 1; n <= last; n++ {
+			number := group + strconv.Itoa(n)
+			row := rows[number]
+			delete(rows, number)
+			if row == nil {
+				if !regexp.MustCompile(`\b` + number + `\b`).MatchString(open) {
+					t.Errorf("%s: %s is neither in the table nor open", page, number)
+				}
+				continue
+			}
+			if s, err := os.Stat(filepath.Join(root, row[0])); err != nil || !s.IsDir() {
+				t.Errorf("%s: %s: there is no folder %s", page, number, row[0])
+			}
+			if !strings.Contains(row[1], "`Test") && !strings.Contains(row[1], "“") {
+				t.Errorf("%s: %s: nothing holds it", page, number)
+			}
 		}
 	}
-	for name := range found("`([a-z/-]+\\.(?:txtar|txt))`", body) {
-		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
-			t.Errorf("%s: %v", page, err)
-		}
+	for number := range rows {
+		t.Errorf("%s: nobody asked for %s", page, number)
 	}
 }
 
