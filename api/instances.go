@@ -176,7 +176,7 @@ func (s instanceAPI) detail(ctx context.Context, id string) (client.InstanceDeta
 	}
 	d := client.InstanceDetail{
 		Instance: toInstance(row), Digest: snap.Definition.Digest, Input: snap.State.Input, Output: snap.State.Output,
-		Waits: convert(snap.Waits, toWait), Commands: convert(pending, toCommand), Buffered: len(snap.Buffer), Gaps: gapsOf(&snap),
+		Context: snap.State.Context, Branches: branchesOf(&snap), Waits: convert(snap.Waits, toWait), Commands: convert(pending, toCommand), Buffered: len(snap.Buffer), Gaps: gapsOf(&snap),
 	}
 	for i, w := range snap.Waits {
 		d.Waits[i].Child = childOf(snap, w.Token)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -51,6 +52,26 @@ func toWait(w snapshot.Wait) client.Wait {
 		out.Key = object(key)
 	}
 	return out
+}
+
+// branchesOf is what an instance knows. The first line has the input of the instance until a task has replaced it.
+func branchesOf(s *snapshot.Snapshot) []client.Branch {
+	var list []client.Branch
+	for _, b := range s.Branches {
+		out, vars := client.Branch{ID: b.ID, Parent: b.Parent, Data: b.Data}, map[string]json.RawMessage{}
+		if b.ID == 0 && b.Data == nil {
+			out.Data = s.State.Input
+		}
+		for i := range b.Frames { // an inner one hides an outer one
+			out.Pointer = b.Frames[i].Pointer
+			maps.Copy(vars, b.Frames[i].Vars)
+		}
+		if len(vars) > 0 {
+			out.Variables = object(vars)
+		}
+		list = append(list, out)
+	}
+	return list
 }
 
 // object is a map as JSON; its values are strings or JSON already.

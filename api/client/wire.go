@@ -95,12 +95,23 @@ type InstanceDetail struct {
 	KeyParts json.RawMessage `json:"keyParts,omitempty" doc:"The business key, taken apart, an object of strings, for those who read it; it is no part of what makes a start the same."`
 	Input    json.RawMessage `json:"input,omitempty"`
 	Output   json.RawMessage `json:"output,omitempty" doc:"Of a completed instance."`
+	Context  json.RawMessage `json:"context,omitempty" doc:"What was exported last; absent: nothing was."`
+	Branches []Branch        `json:"branches,omitempty" doc:"What each line of execution knows now, the first one first; none has an instance that has ended." nullable:"false"`
 	Waits    []Wait          `json:"waits" nullable:"false"`
 	Commands []Command       `json:"commands" doc:"Work for the outside world that is not done yet." nullable:"false"`
 	Buffered int             `json:"buffered,omitempty" doc:"Signals that are kept for later."`
 	Gaps     []Gap           `json:"gaps,omitempty" nullable:"false" doc:"What senders have not sent, and later signals of theirs wait for."`
 
 	Disposition string `json:"disposition,omitempty" enum:"applied,buffered,duplicate,queued,closed" doc:"Only in the answer to a start with a signal: what the signal did. closed: the new instance ran to its end and did not listen."`
+}
+
+// Branch is a line of execution: the first of an instance, or one that a fork has made.
+type Branch struct {
+	ID        int             `json:"id" doc:"0: the first one."`
+	Parent    int             `json:"parent,omitempty" doc:"The line whose fork has made it."`
+	Pointer   string          `json:"pointer,omitempty" doc:"JSON pointer of the innermost task that it is in."`
+	Data      json.RawMessage `json:"data,omitempty" doc:"The input of its next task; absent: still that of its parent."`
+	Variables json.RawMessage `json:"variables,omitempty" doc:"An object: those of the loops, catches and events that it is in."`
 }
 
 // Gap is a sequence that is missing.

@@ -168,8 +168,11 @@ func (p *page) showInstance(i client.InstanceDetail) error {
 	others := p.others(&i.Instance, "ID", "Definition", "Version", "BusinessKey", "Status", "State", "ParentID", "CorrelationID", "StartedAt", "UpdatedAt", "EndedAt")
 	p.fields(slices.Concat([]string{"instance", i.ID, "definition", i.Definition + "@" + i.Version, "status", status, "key", i.BusinessKey}, others, []string{
 		"parent", i.ParentID, "correlation", i.CorrelationID, "started", p.moment(i.StartedAt), "updated", p.moment(i.UpdatedAt),
-		"ended", p.momentOrNone(i.EndedAt), "error", failure, "input", pretty(i.Input, indent), "output", pretty(i.Output, indent),
+		"ended", p.momentOrNone(i.EndedAt), "error", failure, "input", pretty(i.Input, indent), "output", pretty(i.Output, indent), "context", pretty(i.Context, indent),
 	})...)
+	if err := p.showBranches(i.Branches); err != nil {
+		return err
+	}
 	if len(i.Waits) > 0 {
 		fmt.Fprintln(p.out, "\nwaits for")
 		t := p.table("  KIND", "DUE", "AT", "FOR")
@@ -210,6 +213,19 @@ func (p *page) showInstance(i client.InstanceDetail) error {
 		fmt.Fprintf(p.out, "  %d: key %s, %d attempts, outcome %s\n", c.Position, c.Key, c.Attempts, said)
 	}
 	return nil
+}
+
+// showBranches says what each line of execution knows now.
+func (p *page) showBranches(branches []client.Branch) error {
+	if len(branches) == 0 {
+		return nil
+	}
+	fmt.Fprintln(p.out, "\nknows now")
+	t := p.table("  LINE", "AT", "DATA", "VARIABLES")
+	for _, b := range branches {
+		t.row("  "+fmt.Sprint(b.ID), b.Pointer, cut(string(b.Data)), cut(string(b.Variables)))
+	}
+	return t.end(len(branches), "", "")
 }
 
 // showGaps says which signals of which senders are missing.

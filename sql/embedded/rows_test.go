@@ -122,3 +122,29 @@ func TestExaminationComparesWhatIsDerived(t *testing.T) {
 		}
 	}
 }
+
+// TestTheViewShowsWhatAnInstanceKnows: its data, its context, and the variables it is in.
+func TestTheViewShowsWhatAnInstanceKnows(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := open(t, path)
+	if err := s.Commit(t.Context(), storetest.Knowing()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(t.Context(), crumb("none")); err != nil {
+		t.Fatal(err)
+	}
+	db := must(conn.Pool(path, "_query_only=1"))
+	defer db.Close()
+	var got [3]string
+	if err := db.QueryRow(storetest.KnownSQL).Scan(&got[0], &got[1], &got[2]); err != nil {
+		t.Fatal(err)
+	}
+	if err := storetest.CheckKnown(got); err != nil {
+		t.Error(err)
+	}
+	var n int
+	if err := db.QueryRow("select count(*) from WF_V_STATES where DATA_JSON is null and VARIABLES_JSON is null").Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d instances that know nothing, %v", n, err)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
 // An application that sends with an expiry loses nothing: what expires becomes
@@ -122,5 +123,20 @@ func TestWhatNoColumnHoldsIsSeenInAView(t *testing.T) {
 		if err != nil || (column == "") != (id == "long") || !strings.Contains(view, `"`+detail+`"`) {
 			t.Errorf("%s: %d bytes in the column, %d in the view, %v", id, len(column), len(view), err)
 		}
+	}
+}
+
+// TestTheViewShowsWhatAnInstanceKnows: its data, its context, and the variables it is in.
+func TestTheViewShowsWhatAnInstanceKnows(t *testing.T) {
+	s := opened(t, Options{DSN: fresh(t), Node: "n"})
+	if err := s.Commit(t.Context(), storetest.Knowing()); err != nil {
+		t.Fatal(err)
+	}
+	var got [3]string
+	if err := s.db.QueryRow(storetest.KnownSQL).Scan(&rows.Into{To: &got[0]}, &rows.Into{To: &got[1]}, &rows.Into{To: &got[2]}); err != nil {
+		t.Fatal(err)
+	}
+	if err := storetest.CheckKnown(got); err != nil {
+		t.Error(err)
 	}
 }

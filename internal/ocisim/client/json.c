@@ -35,6 +35,10 @@ int rewrite_json(Rewriter *w, int i) {
     int type = is_word(&k[i + 1], "VARCHAR2") || is_word(&k[i + 1], "CLOB");
     if (is_word(&k[i], "RETURNING") && type && w->depth > 0)
         return is_punct(&k[i + 2], "(") ? find_close(k, i + 2) + 1 : i + 2;
+    if (is_word(&k[i], "WITH") && is_word(&k[i + 1], "WRAPPER") && w->depth > 0) {
+        buf_str(w->out, ", true");
+        return i + 2;
+    }
     if (is_word(&k[i], "FORMAT") && is_word(&k[i + 1], "JSON") && w->depth > 0)
         return i + 2;
     if (is_word(&k[i], "JSON_ARRAY_T") && !*seq(k, i + 1, ". PARSE")) {

@@ -51,11 +51,15 @@ COMMENT ON COLUMN WF_V_INSTANCES.UPDATED_ON_UTC IS 'last visible change'
 COMMENT ON COLUMN WF_V_INSTANCES.ENDED_ON_UTC IS 'end'
 /
 
--- What a snapshot says of business, place and error, of any length: WF_RUNTIME_STATES has it up to 4,000 bytes.
+-- What a snapshot says of business, place and error, of any length (WF_RUNTIME_STATES has it up to 4,000 bytes), and what
+-- the instance knows now. Data that are no object and no array have no JSON here.
 CREATE OR REPLACE VIEW WF_V_STATES AS
 SELECT R.INSTANCE_ID, R.STATE_VERSION, JSON_QUERY(R.STATE_JSON FORMAT JSON, '$.businessReference' RETURNING CLOB) BUSINESS_REFERENCE,
        JSON_QUERY(R.STATE_JSON FORMAT JSON, '$.resume' RETURNING CLOB) RESUME_POINTER_JSON,
-       JSON_QUERY(R.STATE_JSON FORMAT JSON, '$.error' RETURNING CLOB) LAST_ERROR_JSON
+       JSON_QUERY(R.STATE_JSON FORMAT JSON, '$.error' RETURNING CLOB) LAST_ERROR_JSON,
+       JSON_QUERY(R.STATE_JSON FORMAT JSON, '$.workflowState' RETURNING CLOB) WORKFLOW_STATE_JSON,
+       JSON_QUERY(R.STATE_JSON FORMAT JSON, '$.branches[0].data' RETURNING CLOB) DATA_JSON,
+       JSON_QUERY(R.STATE_JSON FORMAT JSON, '$.branches[*].frames[*].vars' RETURNING CLOB WITH WRAPPER) VARIABLES_JSON
 FROM WF_RUNTIME_STATES R
 /
 COMMENT ON COLUMN WF_V_STATES.INSTANCE_ID IS 'identity of the instance'
@@ -67,6 +71,12 @@ COMMENT ON COLUMN WF_V_STATES.BUSINESS_REFERENCE IS 'business reference as JSON:
 COMMENT ON COLUMN WF_V_STATES.RESUME_POINTER_JSON IS 'where the instance goes on, as JSON'
 /
 COMMENT ON COLUMN WF_V_STATES.LAST_ERROR_JSON IS 'last error as JSON'
+/
+COMMENT ON COLUMN WF_V_STATES.WORKFLOW_STATE_JSON IS 'input, context, output and name of the state'
+/
+COMMENT ON COLUMN WF_V_STATES.DATA_JSON IS 'data of the first line of execution; null: still the input, or no object and no array'
+/
+COMMENT ON COLUMN WF_V_STATES.VARIABLES_JSON IS 'variables of loops, catches and events, an array from the outer to the inner ones'
 /
 
 -- Human tasks.

@@ -63,6 +63,14 @@ EXCEPTION WHEN data_exception OR invalid_text_representation THEN
   RETURN NULL;
 END $$;
 
+-- JSON_QUERY ... WITH WRAPPER: an array of all that the path finds, and nothing where it finds nothing.
+CREATE FUNCTION ocisim.json_query(bytea, text, boolean) RETURNS ocisim.clob LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN nullif(jsonb_path_query_array(convert_from($1, 'UTF8')::jsonb, $2::jsonpath), '[]')::text::ocisim.clob;
+EXCEPTION WHEN data_exception OR invalid_text_representation THEN
+  RETURN NULL;
+END $$;
+
 CREATE FUNCTION ocisim.instr(text, text) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT strpos($1, $2)::numeric $$;
 CREATE FUNCTION ocisim.nls_charset_id(text) RETURNS numeric LANGUAGE sql IMMUTABLE AS
 $$ SELECT CASE upper($1) WHEN 'AL32UTF8' THEN 873 END::numeric $$;
