@@ -22,6 +22,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/activity"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -130,11 +131,12 @@ func crashChild(drive func(context.Context, *testNode) error, documents ...strin
 
 // crashChildWith is crashChild with a function "effect" of its own.
 func crashChildWith(drive func(context.Context, *testNode) error, effect activity.Func, documents ...string) int {
-	return crashChildOn(drive, &steps.Set{}, effect, documents...)
+	return crashChildOn(drive, &steps.Set{}, effect, nil, documents...)
 }
 
-// crashChildOn is crashChildWith on a store that has steps.
-func crashChildOn(drive func(context.Context, *testNode) error, set *steps.Set, effect activity.Func, documents ...string) int {
+// crashChildOn is crashChildWith on a store that has steps, and with definitions that
+// are Go code.
+func crashChildOn(drive func(context.Context, *testNode) error, set *steps.Set, effect activity.Func, code []engine.Definition, documents ...string) int {
 	at, _ := strconv.ParseInt(os.Getenv("AQUEDUCT_TEST_AT"), 10, 64)
 	var count atomic.Int64
 	wrap := func(s backend.Parts) backend.Parts {
@@ -145,7 +147,7 @@ func crashChildOn(drive func(context.Context, *testNode) error, set *steps.Set, 
 	var n *testNode
 	st, err := testdb.OpenWith(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), set)
 	if err == nil {
-		n, err = openOn(ctx, st, func(c *runtime.Config) { c.Store = wrap(c.Store) }, effect, documents...)
+		n, err = openOn(ctx, st, func(c *runtime.Config) { c.Store = wrap(c.Store); register(c, code...) }, effect, documents...)
 	}
 	if err == nil {
 		err = drive(ctx, n)

@@ -24,6 +24,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/steps"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,6 +37,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "crash":
 		os.Exit(crashChild(drive, crashDocument, crashChildDocument))
+	case "go":
+		os.Exit(crashChildOn(drive, &steps.Set{}, outside(os.Getenv("AQUEDUCT_TEST_URL")), crashWorkflow(), crashChildDocument))
 	case "flow":
 		os.Exit(crashChild(drive, flowDocument, crashChildDocument))
 	case "trigger":

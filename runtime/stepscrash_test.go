@@ -49,7 +49,7 @@ func stepsChild() int {
 		fmt.Fprintln(os.Stderr, "child:", err)
 		return 1
 	}
-	return crashChildOn(drive, set, outside(os.Getenv("AQUEDUCT_TEST_URL")), stepsDocument)
+	return crashChildOn(drive, set, outside(os.Getenv("AQUEDUCT_TEST_URL")), nil, stepsDocument)
 }
 
 // stepsDone are the steps that the instance has done, by what they have noted, as its

@@ -16,7 +16,7 @@ type rule struct {
 }
 
 // support is what tests of the upper floors may lean on: SQLite is our fake.
-var support = []string{"store/...", "sql/...", "definition/...", "humantask", "program", "internal/..."}
+var support = []string{"store/...", "sql/...", "definition/...", "humantask", "program", "workflow", "internal/..."}
 
 // law lists every package of the house, from the ground up. Arrows go down
 // only; neighbours do not see each other; only cmd wires. The first rule that
@@ -41,6 +41,7 @@ var law = []rule{
 	{2, "operate", []string{"engine", "problem", "snapshot"}, nil},
 	{2, "schedule", []string{"duration", "engine", "signal", "snapshot"}, nil},
 	{3, "program", []string{"compensate", "duration", "engine", "humantask", "jq", "migration", "nearest", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/...", "operate"}}, // scenarios are written in the language
+	{3, "workflow", []string{"compensate", "engine", "humantask", "problem", "schema", "signal", "snapshot"}, []string{"aqueducttest", "definition/...", "operate"}},                                      // workflows in Go
 	{2, "projections", []string{"appendjson", "engine", "problem", "signal", "snapshot"}, nil},
 	{3, "definition", []string{"engine", "migration", "problem", "signal", "snapshot"}, []string{"definition/..."}},
 	{3, "definition/diagram", nil, []string{"definition/openworkflow"}}, // draws any document
@@ -84,7 +85,7 @@ var law = []rule{
 }
 
 // pure packages decide; they do no I/O and read no clock.
-var pure = []string{"ack", "appendjson", "nearest", "compensate", "correlation", "duration", "engine", "humantask", "migration", "operate", "schedule", "program", "signal", "snapshot", "projections", "jq", "schema", "definition/..."}
+var pure = []string{"ack", "appendjson", "nearest", "compensate", "correlation", "duration", "engine", "humantask", "migration", "operate", "schedule", "program", "signal", "snapshot", "projections", "jq", "schema", "workflow", "definition/..."}
 
 // impure is what a pure package must not import.
 var impure = []string{
@@ -171,7 +172,7 @@ var supporting = []string{"internal/...", "examples/...", "bench"}
 
 // library is documented for those who build on the house: what it exports needs
 // no user here.
-var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/..."}
+var library = []string{"api/client", "aqueducttest", "cmd/...", "examples/...", "workflow"}
 
 // maxKernel bounds the kernel: lines of Go and SQL, without tests. It is to be
 // 10,000, and only goes down.

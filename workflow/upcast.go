@@ -1,0 +1,69 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// upcast takes the state of one version to another.
+type upcast struct {
+	from, to string
+	do       func(json.RawMessage) (json.RawMessage, error)
+}
+
+// chain takes the state of a version to the present one, step by step.
+type chain []upcast
+
+// Upcast has instances that began in an older version go on in this one: f makes the
+// state of the version to out of that of the version from. Where to is not the
+// version of the workflow, another Upcast leads on from it.
+func Upcast[Old, New, S any](w *Workflow[S], from, to string, f func(Old) (New, error)) {
+	w.upcasts = append(w.upcasts, upcast{from, to, func(raw json.RawMessage) (json.RawMessage, error) {
+		var old Old
+		if err := decode(raw, &old); err != nil {
+			return nil, faultOf("workflow.state", "the state of version %s is no %T: %v", from, old, err)
+		}
+		s, err := f(old)
+		if err != nil {
+			return nil, faultOf("workflow.upcast", "from version %s to %s: %v", from, to, err)
+		}
+		return encode(s)
+	}})
+}
+
+// chains follows the upcasts from each version to the present one.
+func chains(all []upcast, version string) (map[string]chain, []problem.Place) {
+	next := map[string]upcast{}
+	var wrong []problem.Place
+	find := func(code, from, detail string, args ...any) {
+		wrong = append(wrong, problem.Place{Pointer: "/upcast/" + from, Code: code, Detail: fmt.Sprintf(detail, args...)})
+	}
+	for _, u := range all {
+		if _, twice := next[u.from]; twice {
+			find("workflow.upcast-twice", u.from, "two upcasts begin at version %s", u.from)
+		}
+		if u.from == version {
+			find("workflow.upcast-cycle", u.from, "an upcast leads away from the present version %s", version)
+		}
+		next[u.from] = u
+	}
+	list := map[string]chain{}
+	for _, u := range all {
+		at := u.from
+		for len(list[u.from]) <= len(all) && at != version {
+			n, ok := next[at]
+			if !ok {
+				find("workflow.upcast-hole", u.from, "the upcasts from version %s end at %s, and no one leads from there to %s", u.from, at, version)
+				break
+			}
+			list[u.from] = append(list[u.from], n)
+			at = n.to
+		}
+		if len(list[u.from]) > len(all) {
+			find("workflow.upcast-cycle", u.from, "the upcasts from version %s lead in a circle", u.from)
+		}
+	}
+	return list, wrong
+}
