@@ -107,8 +107,15 @@ func isFinal(state any) bool {
 	return s["category"] == "final"
 }
 
-// transition says what takes an instance along it.
+// transition is the label of an arrow.
 func transition(tr map[string]any, from any) string {
+	return colons.Replace(label(transitionText(tr, from)))
+}
+
+func sorted(all map[string]any) []string { return slices.Sorted(maps.Keys(all)) }
+
+// transitionText says what takes an instance along it.
+func transitionText(tr map[string]any, from any) string {
 	s := text(tr["event"])
 	if state, _ := from.(map[string]any); s != "" && state["timeoutEvent"] == s {
 		s += " (after " + describe(state["timeout"]) + ")"
@@ -116,5 +123,5 @@ func transition(tr map[string]any, from any) string {
 	if when := bare(text(tr["when"])); when != "" {
 		s += " [" + when + "]"
 	}
-	return colons.Replace(label(s))
+	return s
 }
