@@ -161,7 +161,7 @@ func (a *app) ready(url string, n *node, l *config.Loaded, w *watcher) {
 		fmt.Fprintf(a.page.out, "%s\n", line)
 		return
 	}
-	fmt.Fprintf(a.page.out, "aqueduct serves at %s\nnode %s, store %s, durability %s\n\nto try in another terminal:\n", url, n.name, shown(l), l.Store.Durability)
+	fmt.Fprintf(a.page.out, "aqueduct serves at %s\nnode %s, store %s, durability %s\n\nopen %s/console/ in a browser\nto try in another terminal:\n", url, n.name, shown(l), l.Store.Durability, url)
 	server := ""
 	if url != defaultServer {
 		server = " --server " + url

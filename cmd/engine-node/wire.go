@@ -28,6 +28,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/api"
 	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/console"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -132,11 +133,32 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		Memory: budget, Definitions: db, Reader: rows(parts), Ready: (&readiness{store: parts.Prober}).ready, Now: parts.Clock.Now, Version: version(), Log: log, Registerer: metrics,
 		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 	})
+	if err == nil {
+		n.handler, err = withConsole(n.handler)
+	}
 	if err != nil {
 		n.close()
 		return nil, err
 	}
 	return n, nil
+}
+
+// withConsole puts the pages beside the API, and leads a browser to them.
+func withConsole(api http.Handler) (http.Handler, error) {
+	pages, err := console.Handler(console.Options{API: api})
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.Path; {
+		case path == "/" && strings.Contains(r.Header.Get("Accept"), "text/html"):
+			http.Redirect(w, r, "/console/", http.StatusSeeOther)
+		case path == "/console" || strings.HasPrefix(path, "/console/"):
+			pages.ServeHTTP(w, r)
+		default:
+			api.ServeHTTP(w, r)
+		}
+	}), nil
 }
 
 // activities is how functions and HTTP calls are performed.

@@ -1,0 +1,78 @@
+package console
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// inside is a way to the API that never leaves the process. A request has the
+// host, the address and the credentials of the person that a page is for, so that
+// the API decides on it as on one of theirs.
+type inside struct {
+	api  http.Handler
+	from *http.Request
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
+	in := r.Clone(r.Context())
+	in.Host, in.RemoteAddr, in.TLS = t.from.Host, t.from.RemoteAddr, t.from.TLS
+	in.RequestURI = r.URL.RequestURI()
+	for _, name := range []string{"Authorization", "Cookie", "X-Request-Id", "Traceparent"} {
+		if values := t.from.Header.Values(name); len(values) > 0 {
+			in.Header[name] = values
+		}
+	}
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	out := &answer{header: http.Header{}, status: http.StatusOK}
+	t.api.ServeHTTP(out, in)
+	return &http.Response{
+		StatusCode: out.status, Status: http.StatusText(out.status), Header: out.header, Request: r,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: io.NopCloser(bytes.NewReader(out.body.Bytes())), ContentLength: int64(out.body.Len()),
+	}, nil
+}
+
+// answer keeps what a handler answers.
+type answer struct {
+	header  http.Header
+	status  int
+	written bool
+	body    bytes.Buffer
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(status int) {
+	if !a.written {
+		a.status, a.written = status, true
+	}
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	a.written = true
+	return a.body.Write(b)
+}
+
+// who is the person that asks. Where the API asks nobody who they are, they say
+// it themselves, as with the command line's --user and --group.
+type who struct {
+	User   string
+	Groups []string
+}
+
+// whoCookie keeps what a person said of themselves.
+const whoCookie = "aqueduct-who"
+
+func whoAsks(r *http.Request) who {
+	c, err := r.Cookie(whoCookie)
+	if err != nil {
+		return who{}
+	}
+	user, groups, _ := strings.Cut(c.Value, "|")
+	return who{unquoted(user), list(unquoted(groups))}
+}

@@ -1,0 +1,145 @@
+package console
+
+import (
+	"html/template"
+	"strconv"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/definition/diagram"
+)
+
+// statuses are those that a list can be narrowed to.
+var statuses = []string{"running", "waiting", "faulted", "suspended", "completed", "cancelled"}
+
+// instanceList is a list of instances, and what it can be narrowed to.
+type instanceList struct {
+	Items    client.Page[client.Instance]
+	Statuses []string
+}
+
+func instances(v *visit) (content, error) {
+	q := v.URL.Query()
+	l := client.List{After: q.Get("after"), Limit: pageItems}
+	var p client.Page[client.Instance]
+	var err error
+	if parent := q.Get("parent"); parent != "" {
+		p, err = v.api.Children(v.Context(), parent, l)
+	} else {
+		p, err = v.api.Instances(v.Context(), q.Get("definition"), q.Get("status"), q.Get("key"), l)
+	}
+	return content{"instances", "Instances", true, instanceList{p, statuses}}, err
+}
+
+// whole is everything of an instance that its page shows.
+type whole struct {
+	client.InstanceDetail
+	Picture  template.HTML
+	Entries  client.Page[client.Entry]
+	Tasks    []client.Task
+	Children []client.Instance
+	Dead     []client.DeadLetter
+	Open     bool
+	Events   []string // that it waits for
+}
+
+func instance(v *visit) (content, error) {
+	id := v.PathValue("id")
+	i, err := v.api.Instance(v.Context(), id)
+	if err != nil {
+		return content{}, err
+	}
+	w := whole{InstanceDetail: i, Open: i.Status != "completed" && i.Status != "cancelled"}
+	after, _ := strconv.ParseInt(v.URL.Query().Get("after"), 10, 64) // anything else is the begin
+	if w.Entries, err = v.api.Stream(v.Context(), id, after, streamItems); err != nil {
+		return content{}, err
+	}
+	tasks, err := v.api.Tasks(v.Context(), client.TaskQuery{Status: "all", InstanceID: id, List: client.List{Limit: pageItems}})
+	if err != nil {
+		return content{}, err
+	}
+	children, err := v.api.Children(v.Context(), id, client.List{Limit: pageItems})
+	if err != nil {
+		return content{}, err
+	}
+	dead, err := v.api.DeadLetters(v.Context(), client.DeadLetterQuery{InstanceID: id, List: client.List{Limit: pageItems}})
+	if err != nil {
+		return content{}, err
+	}
+	w.Tasks, w.Children, w.Dead = tasks.Items, children.Items, dead.Items
+	for _, wait := range i.Waits {
+		if wait.Event != "" {
+			w.Events = append(w.Events, wait.Event)
+		}
+	}
+	w.Picture = v.pictureOf(w)
+	return content{"instance", id, true, w}, nil
+}
+
+// pictureOf draws the definition of an instance with the path that it took, as
+// far as the page's part of the stream tells.
+func (v *visit) pictureOf(w whole) template.HTML {
+	document, err := v.document(w.Definition, w.Version)
+	if err != nil {
+		return "" // code in Go has no document; the rest of the page is there
+	}
+	view := diagram.View{Path: map[string]bool{}, Ended: w.Status == "completed"}
+	for _, e := range w.Entries.Items {
+		for _, step := range e.Steps {
+			view.Path[step] = true
+		}
+		if e.Pointer != "" {
+			view.Path[e.Pointer] = true
+		}
+	}
+	for _, wait := range w.Waits {
+		view.Marks = append(view.Marks, diagram.Mark{Pointer: wait.Pointer, Text: waitsFor(wait)})
+	}
+	if w.Error != nil && w.Status == "faulted" {
+		view.Marks = append(view.Marks, diagram.Mark{Pointer: w.Error.Pointer, Fault: true, Text: "failed: " + w.Error.Title})
+	}
+	return template.HTML(diagram.SVG(document, view)) // diagram escapes what is in it
+}
+
+// waitsFor says in words what an instance waits for.
+func waitsFor(w client.Wait) string {
+	switch {
+	case w.Event != "":
+		return "waits for the event " + w.Event
+	case w.TaskID != "":
+		return "waits for a person"
+	case w.Child != "":
+		return "waits for " + w.Child
+	case !w.Until.IsZero():
+		return "waits until " + w.Until.UTC().Format("2006-01-02 15:04:05Z")
+	}
+	return "waits: " + strings.ToLower(w.Kind)
+}
+
+func operate(v *visit) (string, string, error) {
+	output, err := data(v.PostForm.Get("output"), "the output")
+	if err != nil {
+		return "", "", err
+	}
+	op := v.PostForm.Get("operation")
+	i, err := v.api.Operate(v.Context(), v.PathValue("id"), client.OperationRequest{Operation: op, Output: output})
+	return op + " was done: the instance is " + i.Status + ".", "", err
+}
+
+func signal(v *visit) (string, string, error) {
+	payload, err := data(v.PostForm.Get("data"), "the data")
+	if err != nil {
+		return "", "", err
+	}
+	a, err := v.api.Signal(v.Context(), v.PathValue("id"), client.SignalRequest{Type: strings.TrimSpace(v.PostForm.Get("type")), Data: payload, SignalID: v.PostForm.Get("request")})
+	return "The signal was " + a.Disposition + ".", "", err
+}
+
+// document is a definition as its author wrote it, decoded.
+func (v *visit) document(definition, version string) (any, error) {
+	source, err := v.api.Source(v.Context(), definition, version)
+	if err != nil {
+		return nil, err
+	}
+	return decoded(source)
+}
