@@ -18,6 +18,8 @@ require (
 
 require (
 	github.com/VictoriaMetrics/easyproto v0.1.4 // indirect
+	github.com/chromedp/cdproto v0.159.0 // indirect
+	github.com/chromedp/chromedp v0.23.0 // indirect
 	github.com/cucumber/gherkin/go/v26 v26.2.0 // indirect
 	github.com/cucumber/messages/go/v21 v21.0.1 // indirect
 	github.com/go-logfmt/logfmt v0.6.0 // indirect

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"html/template"
 	"strconv"
 	"strings"
@@ -92,8 +93,17 @@ func (v *visit) pictureOf(w whole) template.HTML {
 			view.Path[e.Pointer] = true
 		}
 	}
+	counts := map[diagram.Mark]int{}
 	for _, wait := range w.Waits {
-		view.Marks = append(view.Marks, diagram.Mark{Pointer: wait.Pointer, Text: waitsFor(wait)})
+		m := diagram.Mark{Pointer: wait.Pointer, Text: waitsFor(wait)}
+		if counts[m]++; counts[m] == 1 {
+			view.Marks = append(view.Marks, m)
+		}
+	}
+	for i, m := range view.Marks {
+		if n := counts[m]; n > 1 {
+			view.Marks[i].Text += fmt.Sprintf(" (%d times)", n)
+		}
 	}
 	if w.Error != nil && w.Status == "faulted" {
 		view.Marks = append(view.Marks, diagram.Mark{Pointer: w.Error.Pointer, Fault: true, Text: "failed: " + w.Error.Title})
@@ -103,7 +113,12 @@ func (v *visit) pictureOf(w whole) template.HTML {
 
 // waitsFor says in words what an instance waits for.
 func waitsFor(w client.Wait) string {
+	until := w.Until.UTC().Format(" 2006-01-02 15:04:05Z")
 	switch {
+	case w.Kind == "Due":
+		return "its person is reminded" + until
+	case w.Kind == "Timeout":
+		return "its time is over" + until
 	case w.Event != "":
 		return "waits for the event " + w.Event
 	case w.TaskID != "":
@@ -111,7 +126,7 @@ func waitsFor(w client.Wait) string {
 	case w.Child != "":
 		return "waits for " + w.Child
 	case !w.Until.IsZero():
-		return "waits until " + w.Until.UTC().Format("2006-01-02 15:04:05Z")
+		return "waits until" + until
 	}
 	return "waits: " + strings.ToLower(w.Kind)
 }
