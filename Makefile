@@ -23,7 +23,7 @@ MODEL_CHECKS ?= 40
 RUNS ?= 100
 LOAD ?= 0
 
-.PHONY: asan chaos model scenarios run test test-short test-whole demo bench test-oracle test-ivory ctk check fuzz build install
+.PHONY: pictures asan chaos model scenarios run test test-short test-whole demo bench test-oracle test-ivory ctk check fuzz build install
 
 run: build ## serve on the embedded store with the examples and their outside world
 	@trap 'kill $$world 2>/dev/null || true' EXIT; \
@@ -32,6 +32,7 @@ run: build ## serve on the embedded store with the examples and their outside wo
 
 test: install ## before a change is shown to others: every test but what takes long, and check
 	.ci/install-postgres
+	.ci/install-browser
 	[ "$${CI:-}" != true ] || .ci/install-grammar # where nothing may be skipped
 	.ci/test
 	$(MAKE) --no-print-directory check
@@ -42,11 +43,16 @@ test-short: install ## for the inner loop: without the race detector, Oracle's s
 test-whole: install ## what the gate runs: every test, fuzzing, check
 	.ci/install-postgres
 	.ci/install-grammar
+	.ci/install-browser
 	.ci/test whole
 	$(MAKE) --no-print-directory fuzz check
 
 demo: install ## kill a node in the middle of a loan, and see nothing lost
 	go run ./examples/demo
+
+pictures: install ## the pictures of the console in docs/pictures, as a browser sees it now
+	.ci/install-browser
+	AQUEDUCT_PICTURES=$(CURDIR)/docs/pictures go test -count=1 ./cmd/engine-node -run TestAPersonAtABrowser
 
 bench: build ## measure a node beside its baseline
 	bin/engine-node bench

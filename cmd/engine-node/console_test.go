@@ -75,6 +75,7 @@ func (p *person) read(path string, res *http.Response, err error, status int, sa
 
 const forms = `document: {dsl: '1.0.3', namespace: test, name: form, version: 1.0.0, title: "<b>Form</b>"}
 do:
+  - prepare: {set: '${ . }'}
   - ask:
       call: humanTask
       with:
