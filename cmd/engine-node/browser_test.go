@@ -159,12 +159,10 @@ func TestAPersonAtABrowser(t *testing.T) {
 	b.write("input[name=groups]", "clerks")
 	b.press("That is me")
 	b.says("kim")
-	picture(t, b, "inbox")
 	b.open("/tasks?status=all")
 	b.do(chromedp.Click(chromedp.CSS("tbody a")))
 	b.press("Claim")
 	b.says("It is yours.")
-	picture(t, b, "task")
 	b.write(`[name="field.amount"]`, "12345678901234567890")
 	b.press("yes")
 	b.says("It is done.")
@@ -174,7 +172,6 @@ func TestAPersonAtABrowser(t *testing.T) {
 	if n := value[int](b, `document.querySelectorAll("svg .done").length`); n == 0 {
 		t.Error("the path is not drawn")
 	}
-	picture(t, b, "instance")
 	b.open("/instances?status=completed&definition=test/form")
 	b.do(chromedp.Click(chromedp.CSS("tbody a")))
 	b.says("Timeline")
@@ -250,5 +247,50 @@ func TestABrowserOutlivesItsNode(t *testing.T) {
 	b.says("on behalf of another site")
 	if i, err := c.Instance(t.Context(), "back-1"); err != nil || i.Status != "waiting" {
 		t.Errorf("%s %v", i.Status, err)
+	}
+}
+
+// Who is new starts the loan of the examples, approves it and sees its path, by
+// what the pages say alone.
+func TestALoanIsApprovedAtABrowser(t *testing.T) {
+	t.Parallel()
+	_, c, base := running(t)
+	source, err := os.ReadFile("../../examples/loan-approval/workflow.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Publish(t.Context(), "workflow.yaml", source); err != nil {
+		t.Fatal(err)
+	}
+	services := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"score": 640}`)
+	}))
+	defer services.Close()
+	b := atBrowser(t, base)
+	b.open("/definitions")
+	b.do(chromedp.Click(chromedp.CSS("tbody a")))
+	b.says("Picture")
+	b.write("[name=input]", fmt.Sprintf(`{"services": %q, "applicant": "ada", "amount": 25000, "income": 9000}`, services.URL))
+	b.write("[name=id]", "loan-4711")
+	b.press("Start")
+	b.says("waits for a person")
+	picture(t, b, "instance")
+	b.do(chromedp.Click(chromedp.CSS("header summary")))
+	b.write("input[name=user]", "olga")
+	b.write("input[name=groups]", "loan-officers")
+	b.press("That is me")
+	b.says("olga")
+	b.open("/tasks")
+	picture(t, b, "inbox")
+	b.press("Claim the next task")
+	b.says("It is yours.")
+	picture(t, b, "task")
+	b.press("approved")
+	b.says("It is done.")
+	b.open("/instances/loan-4711")
+	b.says("completed")
+	if n := value[int](b, `document.querySelectorAll("svg .fault").length`); n > 0 {
+		t.Error("a loan that went well has a fault")
 	}
 }
