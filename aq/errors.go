@@ -35,6 +35,8 @@ const (
 const (
 	codeBreak     = 1013
 	codeNoQueue   = 24010
+	codeEmpty     = 25228
+	codeTooLong   = 6502  // for a variable of PL/SQL
 	codeNoMessage = 25263 // with that id
 )
 

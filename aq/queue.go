@@ -23,6 +23,11 @@ func (s *Session) Dequeue(ctx context.Context, q Queue) (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
+	return during(ctx, s, q, func() (*Message, error) { return take(queue) })
+}
+
+// during waits for the end of a dequeue of a session.
+func during(ctx context.Context, s *Session, q Queue, take func() (*Message, error)) (*Message, error) {
 	type result struct {
 		m   *Message
 		err error
@@ -36,7 +41,7 @@ func (s *Session) Dequeue(ctx context.Context, q Queue) (*Message, error) {
 	s.blocked, s.broken = true, false
 	s.mu.Unlock()
 	go func() {
-		m, err := take(queue)
+		m, err := take()
 		s.mu.Lock()
 		s.blocked = false
 		left := s.abandoned

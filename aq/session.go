@@ -36,6 +36,7 @@ type Message struct {
 	Rollbacks  int           // of transactions that had dequeued it
 	Delay      time.Duration // it was sent with
 	EnqueuedAt time.Time     // to the second
+	Beside     []byte        // what Beside has found for it
 }
 
 // Send is a message to put on a queue.

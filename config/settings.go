@@ -73,7 +73,7 @@ func general() []setting {
 		{key: "store.keepalive", field: func(c *Config) any { return &c.Store.Keepalive }, unit: "duration", low: 0, high: 24 * hour,
 			meaning: "time between probes of a quiet connection to Oracle, in whole minutes, for firewalls that forget; 0 = none"},
 		{key: "store.one-block", field: func(c *Config) any { return &c.Store.OneBlock },
-			meaning: "Oracle gets a change, its messages and the commit in one block, one round trip; false = in calls of their own"},
+			meaning: "Oracle gets a change, its messages and the commit in one block, one round trip, and gives the snapshot with the message; false = in calls of their own"},
 		{key: "store.durability", field: func(c *Config) any { return &c.Store.Durability }, choices: []string{string(Full), string(Normal)},
 			meaning: "what a commit on the embedded store survives, a power failure or only the death of the process"},
 		{key: "store.group", field: func(c *Config) any { return &c.Store.Group },

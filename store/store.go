@@ -78,6 +78,14 @@ type Delivery interface {
 	Release(ctx context.Context, cause error) error
 }
 
+// Carrier is a delivery that may have brought the snapshot of its instance along, so
+// that it need not be loaded. A store need not have any.
+type Carrier interface {
+	// Carried returns the snapshot and its size when encoded, once; nil when none came.
+	// It is what was committed when the message was received, and may be old since.
+	Carried() (snap *snapshot.Snapshot, encoded int)
+}
+
 // Ledger knows what the workers of a node are at. What a worker is about to execute
 // is noted where a crash leaves it readable: a message that was entered and not left
 // when its process died comes back with Crashes + 1. Both calls are cheap (no commit,

@@ -60,6 +60,8 @@ func faulty(t *testing.T, s *Store, action string, k int) {
 			err := d.Commit(ctx, store.Change{})
 			if err == nil || errors.Is(err, store.ErrUnknown) && messages(t, s) == 0 {
 				dones++
+			} else if !errors.Is(err, store.ErrLost) && !errors.Is(err, store.ErrUnknown) {
+				release(ctx, d, err)
 			}
 			continue
 		}

@@ -124,14 +124,16 @@ func statementTexts(t *testing.T) []parsed {
 		sends: []batch{{list: []aq.Send{{Body: []byte("a"), Priority: 5}}}},
 	})
 	list = append(list, parsed{Name: wholeBlock, Text: all.text})
+	list = append(list, parsed{Name: blockOfDequeue, Text: (&aq.Beside{Declare: carriedVars, Do: carriedDo}).Block()})
 	notice := &work{}
 	planner{&Store{o: Options{Notices: time.Hour}}}.deadLetter(notice, nil, projections.DeadLetter{})
 	return append(list, parsed{Name: blockOfNotice, Text: wholeOf(notice).text})
 }
 
 const (
-	wholeBlock    = "block that sends and commits"
-	blockOfNotice = "block with a notice"
+	wholeBlock     = "block that sends and commits"
+	blockOfNotice  = "block with a notice"
+	blockOfDequeue = "block that dequeues"
 )
 
 // everything lists the statements, the blocks made of them, and the units of

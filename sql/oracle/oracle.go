@@ -82,18 +82,20 @@ type Store struct {
 	failed  chan struct{}
 	run     string // identity of this run of the node
 
-	life    context.Context // ends with Close
-	end     context.CancelFunc
-	mu      sync.Mutex
-	closed  bool
-	calls   sync.WaitGroup
-	beats   sync.WaitGroup
-	held    map[*delivery]struct{}
-	slots   map[store.Queue]chan struct{}
-	lines   map[store.Queue]chan struct{} // of the receivers that wait
-	gates   map[store.Queue]*gate
-	writers chan struct{}
-	died    atomic.Bool // tests: end like a killed process
+	life      context.Context // ends with Close
+	end       context.CancelFunc
+	mu        sync.Mutex
+	closed    bool
+	calls     sync.WaitGroup
+	beats     sync.WaitGroup
+	held      map[*delivery]struct{}
+	slots     map[store.Queue]chan struct{}
+	lines     map[store.Queue]chan struct{} // of the receivers that wait
+	gates     map[store.Queue]*gate
+	writers   chan struct{}
+	opened    time.Time   // by this host's clock
+	unblocked atomic.Bool // the database takes no block that dequeues
+	died      atomic.Bool // tests: end like a killed process
 
 	beatCalls, readCalls, noteCalls atomic.Int64
 }
@@ -126,7 +128,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		o: o, log: o.Log, clock: clock{host: o.Now}, aq: db, db: db.Shared(o.Readers), pool: &pool{aq: db, log: o.Log}, failed: make(chan struct{}, 1), run: uuid.NewString(),
 		held: map[*delivery]struct{}{}, slots: map[store.Queue]chan struct{}{}, lines: map[store.Queue]chan struct{}{}, gates: map[store.Queue]*gate{},
-		writers: make(chan struct{}, o.Writers),
+		writers: make(chan struct{}, o.Writers), opened: o.Now(),
 	}
 	for q := range queueNames {
 		s.slots[q], s.lines[q], s.gates[q] = make(chan struct{}, o.Consumers), make(chan struct{}, Waiters), newGate(q, o.Log)

@@ -116,7 +116,7 @@ func (s receivers) wait(ctx context.Context, name store.Queue, q aq.Queue, arriv
 			break
 		}
 		var raw *aq.Message
-		if raw, err = session.Dequeue(ctx, q); err != nil {
+		if raw, err = s.dequeue(ctx, session, name, q); err != nil {
 			break
 		}
 		if raw == nil {
@@ -222,6 +222,7 @@ type delivery struct {
 	claim   *claim          // on the message's body, when a row holds it
 	fence   <-chan struct{} // open while the ledger's note is on its way
 	pass    *pass           // through the gate of its queue
+	beside  []byte          // the snapshot that came with the message
 	faults  int             // of the database, for which the message was sent again before
 	mu      sync.Mutex      // one call at a time: the session has one transaction
 	fault   *fault          // not nil: the runtime was told of it, and gives the message back
@@ -234,7 +235,7 @@ func (s receivers) deliver(ctx context.Context, session *aq.Session, name store.
 	if err != nil {
 		return nil, err
 	}
-	d := &delivery{s: s.Store, session: session, m: message(name, whole), claim: c}
+	d := &delivery{s: s.Store, session: session, m: message(name, whole), claim: c, beside: raw.Beside}
 	if n, ok := parseNote(whole.Note); ok {
 		d.faults = n.faults
 	}

@@ -37,7 +37,7 @@ func wholeOf(w *work) *whole {
 	for _, b := range w.sends {
 		sends += len(b.list)
 	}
-	if len(parts) > 1 || sends > wholeSends || binds+sends*sendBinds > bindsMax || len(w.ops)+sends == 0 {
+	if len(parts) > 1 || sends > wholeSends || binds+sends*sendBinds > bindsMax {
 		return nil
 	}
 	rows, args, err := blockOf(w.ops)

@@ -76,7 +76,10 @@ static PGconn *connect_raw(const Pg *pg, const char *role) {
 
 // show_notice receives what PostgreSQL remarks.
 static void show_notice(void *a, const PGresult *r) {
+    const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
     debug("notice %s", PQresultErrorMessage(r));
+    if (a && text)
+        block_notice(a, text);
 }
 
 // asks says whether a question is answered with true.
@@ -138,6 +141,7 @@ Pg *pg_open(const char *dsn, const char *user, const char *pass, Err *e) {
     }
     if (!rc) {
         setup(pg->c);
+        PQsetNoticeReceiver(pg->c, show_notice, pg);
         if (faults_load(pg))
             faults_parse(pg, pg->told);
     }

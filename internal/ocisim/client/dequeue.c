@@ -161,6 +161,56 @@ static void remember(Pg *pg, const unsigned char *id) {
     memcpy(pg->dequeued[pg->ndequeued++], id, 16);
 }
 
+// block_begins forgets what the block before has taken.
+void block_begins(Pg *pg) {
+    pg->ntook = 0;
+    *pg->waits_for = 0;
+}
+
+// block_notice reads what DBMS_AQ.DEQUEUE says: that it took a message, or found none.
+void block_notice(Pg *pg, const char *text) {
+    static const char took[] = "ocisim took ", waits[] = "ocisim waits ";
+    if (!strncmp(text, took, sizeof took - 1) && pg->ntook < MAX_TOOK) {
+        for (int i = 0; i < 16; i++)
+            sscanf(text + sizeof took - 1 + 2 * i, "%2hhx", &pg->took[pg->ntook][i]);
+        pg->ntook++;
+    } else if (!strncmp(text, waits, sizeof waits - 1)) {
+        int seconds = 0;
+        sscanf(text + sizeof waits - 1, "%d %139s", &seconds, pg->waits_for);
+        pg->waits_ms = 1000LL * seconds;
+    }
+}
+
+// block_took remembers what a block has taken.
+void block_took(Pg *pg) {
+    for (int i = 0; i < pg->ntook; i++)
+        remember(pg, pg->took[i]);
+}
+
+// block_waits waits until a block that has found nothing is to look again. What ends
+// the wait is its error.
+int block_waits(Pg *pg, Err *e, int64_t begun) {
+    DeqOpt none = {0};
+    Dequeue d = {.pg = pg, .e = e, .queue = pg->waits_for, .o = &none, .own = !pg->in_txn};
+    int64_t ms = 0, longest = d.own ? LOOK_ROUND_MS : IN_TXN_MS;
+    d.end = pg->waits_ms < 0 ? INT64_MAX : begun + pg->waits_ms;
+    d.timeout = pg->call_timeout ? begun + pg->call_timeout : INT64_MAX;
+    if (must_end(&d))
+        return ERR;
+    if (d.own && !pg->listening) {
+        pg_run(pg, "LISTEN ocisim_aq");
+        pg->listening = 1;
+        return OK;
+    }
+    do {
+        if (wait_some(&d, ms > 0 && ms < longest ? ms : longest) || must_end(&d))
+            return ERR;
+        if (d.own && ready_in(&d, &ms))
+            return ERR;
+    } while (d.own && ms > 0);
+    return OK;
+}
+
 // raw_field reads a bytea of a row into a Raw; NULL is empty. Returns whether
 // there was one.
 static int raw_field(const PGresult *r, int row, int col, Raw **to) {

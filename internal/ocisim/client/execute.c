@@ -327,6 +327,21 @@ static int execute_in_txn(Stmt *s, Err *e, uint32_t iters, uint32_t mode) {
     return rc;
 }
 
+// execute_waiting executes a block that takes messages, again as long as it waits for
+// the first of them.
+static int execute_waiting(Stmt *s, Err *e, uint32_t mode) {
+    Pg *pg = s->svc->pg;
+    int64_t begun = now_ms();
+    int rc;
+    do {
+        block_begins(pg);
+        rc = execute_in_txn(s, e, 1, mode);
+    } while (rc && e->code == 25228 && *pg->waits_for && !(rc = block_waits(pg, e, begun)));
+    if (!rc)
+        block_took(pg);
+    return rc;
+}
+
 // reset prepares a statement for its next execution.
 static void reset(Stmt *s, Err *e, uint32_t iters, uint32_t mode) {
     stmt_clear(s);
@@ -375,7 +390,7 @@ static int execute(Stmt *s, Err *e, uint32_t iters, uint32_t mode) {
         free(dty);
         return ok ? OK : ERR;
     }
-    int rc = execute_in_txn(s, e, iters, mode);
+    int rc = s->t.dequeues ? execute_waiting(s, e, mode) : execute_in_txn(s, e, iters, mode);
     if (!rc && s->t.type == S_SELECT) {
         rc = describe(s, e);
         s->rt_left = s->prefetch;
@@ -396,7 +411,8 @@ EXPORT int OCIStmtExecute(void *sv, void *st, void *ev, uint32_t iters, uint32_t
     Pg *pg = s->svc->pg;
     if (!pg)
         return seterr(ev, 3114, "not connected to ORACLE");
-    if (call_begin(pg, ev, "execute", 1, &c))
+    const char *op = s->t.dequeues && !s->t.commit_after ? "aqdeq" : "execute";
+    if (call_begin(pg, ev, op, 1, &c))
         return call_end(pg, ev, &c, ERR);
     names_send(pg);
     reset(s, ev, iters, mode);

@@ -120,6 +120,8 @@ static int call_statement(Block *b, int i) {
     mark_arguments(b, i, end);
     if (is_punct(&b->k[i + 1], ".") && (!builtin || is_word(&b->k[i], "DBMS_AQ")))
         effect(b);
+    if (is_word(&b->k[i], "DBMS_AQ") && is_word(&b->k[i + 2], "DEQUEUE"))
+        b->t->dequeues = 1;
     buf_str(b->out, " CALL ");
     if (is_punct(&b->k[end - 1], ")"))
         put(b, i, end);

@@ -59,7 +59,7 @@ $$ SELECT convert_to($1, 'UTF8') $$;
 CREATE FUNCTION utl_raw.length(bytea) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT pg_catalog.length($1)::numeric $$;
 CREATE FUNCTION utl_raw.concat(bytea, bytea) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$ SELECT $1 OPERATOR(pg_catalog.||) $2 $$;
 
--- DBMS_AQ, enqueue only: the project dequeues through the driver.
+-- DBMS_AQ. What a block has dequeued, and for what it would wait, the client learns by notices.
 CREATE TYPE dbms_aq.enqueue_options_t AS (
   visibility int, relative_msgid bytea, sequence_deviation int, transformation text, delivery_mode int);
 CREATE TYPE dbms_aq.message_properties_t AS (
@@ -81,6 +81,33 @@ BEGIN
   PERFORM ocisim.aq_enq(queue_name, msgid, message_properties.correlation, coalesce(message_properties.priority, 1),
     coalesce(message_properties.delay, 0)::int, coalesce(message_properties.expiration, -1)::int,
     message_properties.exception_queue, message_properties.original_msgid, payload);
+END $$;
+CREATE TYPE dbms_aq.dequeue_options_t AS (
+  consumer_name text, dequeue_mode int, navigation int, visibility int, wait numeric, msgid bytea, correlation text);
+CREATE FUNCTION dbms_aq.forever() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT -1';
+CREATE FUNCTION dbms_aq.first_message() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1';
+CREATE PROCEDURE dbms_aq.dequeue(queue_name text, dequeue_options dbms_aq.dequeue_options_t,
+  INOUT message_properties dbms_aq.message_properties_t, INOUT payload bytea, INOUT msgid bytea) LANGUAGE plpgsql AS $$
+DECLARE
+  r record;
+  o dbms_aq.dequeue_options_t := dequeue_options;
+BEGIN
+  IF coalesce(o.visibility, 2) <> 2 OR coalesce(o.dequeue_mode, 3) <> 3 OR o.consumer_name IS NOT NULL OR o.msgid IS NOT NULL
+      OR o.correlation IS NOT NULL THEN
+    RAISE EXCEPTION 'ORA-20998: ocisim: of DBMS_AQ.DEQUEUE only the removal of the next message with the transaction is emulated';
+  END IF;
+  SELECT * INTO r FROM ocisim.aq_deq(queue_name, 3, NULL, NULL, 1, NULL);
+  IF r.msgid IS NULL THEN
+    RAISE NOTICE 'ocisim waits % %', coalesce(o.wait, -1)::int, queue_name;
+    RAISE EXCEPTION USING MESSAGE = format('ORA-25228: timeout or end-of-fetch during message dequeue from %s', queue_name);
+  END IF;
+  IF pg_catalog.length(r.payload) > 32767 THEN
+    RAISE EXCEPTION 'ORA-06502: PL/SQL: numeric or value error: raw variable length too long';
+  END IF;
+  RAISE NOTICE 'ocisim took %', encode(r.msgid, 'hex');
+  message_properties := (r.priority, r.delay, r.expiration, r.corrid, r.attempts, r.excq, r.enq_time::timestamp, r.state, r.orig_msgid, 1);
+  payload := r.payload;
+  msgid := r.msgid;
 END $$;
 
 -- DBMS_AQADM.
