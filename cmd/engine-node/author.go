@@ -286,10 +286,12 @@ func evaluate(expression string, values map[string]any) (json.RawMessage, error)
 
 func diagramCommand(a *app) *cobra.Command {
 	var instance string
+	var picture bool
 	c := &cobra.Command{
 		Use:   "diagram [FILE]",
-		Short: "Draw a definition as a Mermaid flowchart, with an instance on it",
-		Long: `Draw a definition as a Mermaid flowchart; - is standard input.
+		Short: "Draw a definition as a Mermaid flowchart or as SVG, with an instance on it",
+		Long: `Draw a definition as a Mermaid flowchart, or with --svg as a picture; - is
+standard input.
 
 With --instance the tasks at which the instance rests or failed are marked. The
 node is asked for it, and without FILE for the definition as well.`,
@@ -299,7 +301,7 @@ node is asked for it, and without FILE for the definition as well.`,
 				return usage("diagram needs a FILE or an --instance")
 			}
 			if instance == "" {
-				return a.draw(args[0], nil)
+				return a.draw(args[0], nil, picture)
 			}
 			return a.with(func(ctx context.Context, c *client.Client, args []string) error {
 				i, err := c.Instance(ctx, instance)
@@ -307,29 +309,30 @@ node is asked for it, and without FILE for the definition as well.`,
 					return err
 				}
 				if len(args) > 0 {
-					return a.draw(args[0], &i)
+					return a.draw(args[0], &i, picture)
 				}
 				source, err := c.Source(ctx, i.Definition, i.Version)
 				if err != nil {
 					return err
 				}
-				return a.drawSource(definition.ID(i.Definition, i.Version), source, &i)
+				return a.drawSource(definition.ID(i.Definition, i.Version), source, &i, picture)
 			})(cmd, args)
 		},
 	}
 	c.Flags().StringVar(&instance, "instance", "", "mark where this instance is")
+	c.Flags().BoolVar(&picture, "svg", false, "draw SVG, with a style of its own")
 	return c
 }
 
-func (a *app) draw(file string, i *client.InstanceDetail) error {
+func (a *app) draw(file string, i *client.InstanceDetail, picture bool) error {
 	source, err := a.given.read(file)
 	if err != nil {
 		return err
 	}
-	return a.drawSource(file, source, i)
+	return a.drawSource(file, source, i, picture)
 }
 
-func (a *app) drawSource(file string, source []byte, i *client.InstanceDetail) error {
+func (a *app) drawSource(file string, source []byte, i *client.InstanceDetail, picture bool) error {
 	p, err := openworkflow.Parse(file, source)
 	if err != nil {
 		return err
@@ -342,9 +345,13 @@ func (a *app) drawSource(file string, source []byte, i *client.InstanceDetail) e
 	if err != nil {
 		return err
 	}
-	text := diagram.Mermaid(document, marks(i), i != nil && i.Status == "completed")
+	ended, form := i != nil && i.Status == "completed", "mermaid"
+	text := diagram.Mermaid(document, marks(i), ended)
+	if picture {
+		form, text = "svg", diagram.Alone(diagram.SVG(document, diagram.View{Marks: marks(i), Ended: ended}))
+	}
 	if a.json {
-		return a.page.print(map[string]string{"name": p.Ref.Name, "version": p.Ref.Version, "mermaid": text})
+		return a.page.print(map[string]string{"name": p.Ref.Name, "version": p.Ref.Version, form: text})
 	}
 	_, err = io.WriteString(a.page.out, text)
 	return err

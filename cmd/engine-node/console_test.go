@@ -129,7 +129,7 @@ func TestATaskIsDoneAtTheConsole(t *testing.T) {
 		t.Errorf("%s %v", d.Output, err)
 	}
 	p.page("/instances?status=completed&definition=test/form", "f-1", "completed")
-	p.page("/instances/f-1", `<rect class="node call done"`, `<rect class="end-point here"`)
+	p.page("/instances/f-1", `<rect class="node call done"`, `<rect class="end-point done"`)
 	p.press(http.StatusConflict, "/instances/f-1/operate", url.Values{"operation": {"cancel"}}, "instance.closed")
 }
 

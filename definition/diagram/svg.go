@@ -61,12 +61,21 @@ func SVG(document any, v View) string {
 	}
 	last := p.leaf("", "end-point", []string{"end"})
 	if v.Ended {
-		last = p.leaf("", "end-point here", []string{"end"})
+		last = p.leaf("", "end-point done", []string{"end"})
 	}
 	all := p.column(append(boxes, last))
 	all.draw(padding, padding)
 	return p.whole(all.w+2*padding, all.h+2*padding)
 }
+
+// style is what a picture looks like that stands alone, on light and dark paper.
+const style = `<style>text{font:12px system-ui,sans-serif;fill:currentColor;text-anchor:middle}text.more{font-size:11px;opacity:.7}` +
+	`svg{color-scheme:light dark}rect{fill:none;stroke:#7b8794}.done{fill:#4caf5033;stroke:#22713c}.here{fill:#ffd43b55;stroke:#b07500;stroke-width:2}` +
+	`.fault{fill:#ff6b6b44;stroke:#c92a2a;stroke-width:2}.frame{stroke-dasharray:4 3}.none{stroke:none}.edge{fill:none;stroke:#7b8794}.tip{fill:#7b8794}</style>`
+
+// Alone gives a picture the style that a file of its own needs; in a page the
+// page's style sheet has it.
+func Alone(svg string) string { return strings.Replace(svg, "<defs>", style+"<defs>", 1) }
 
 // picture is an SVG in the making.
 type picture struct {

@@ -97,11 +97,14 @@ func TestWhatAnInstanceDidIsInItsPicture(t *testing.T) {
 	}))
 	for _, want := range []string{
 		`<rect class="node wait done"`, `► waits for an event`, `<rect class="frame fault"`, `12 here`,
-		`<rect class="end-point here"`, `.x == 3 → exit`, `then → end`, `href="#/do/1/ask"`, `Approve &lt;this&gt; #1`,
+		`<rect class="end-point done"`, `.x == 3 → exit`, `then → end`, `href="#/do/1/ask"`, `Approve &lt;this&gt; #1`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %s", want)
 		}
+	}
+	if !strings.Contains(diagram.Alone(text), "<style>") {
+		t.Error("a picture alone has no style")
 	}
 	again := diagram.SVG(decode(t, []byte(everyKind)), diagram.View{})
 	if again != diagram.SVG(decode(t, []byte(everyKind)), diagram.View{}) {
