@@ -29,9 +29,9 @@ type Config struct {
 	Watch        string // folder whose definitions are published as they change; "" = none
 	Queue        Queue
 	Retry        Retry
-	OrderGrace   time.Duration    // how long an event from the queue that a state refuses waits for one that should have come before it
-	CrashMax     int              // times a message may kill its process before it is a dead letter
-	AckMax       int              // deliveries of a command that is not acknowledged, before it is given up
+	OrderGrace   time.Duration // how long an event from the queue that a state refuses waits for one that should have come before it
+	CrashMax     int           // times a message may kill its process before it is a dead letter
+	Ack          Ack
 	DeadLetter   DeadLetterPolicy // what happens to an instance whose message is a dead letter
 	Activity     Activity
 	Events       Events
@@ -90,6 +90,12 @@ type Queue struct {
 	Wait              time.Duration // of one blocking dequeue; the embedded store blocks in memory and needs none
 	Handlers          int           // messages handled at once on this node
 	Notices           time.Duration // that the notice of a dead letter waits in WF_DLQ_Q; 0 = none is sent
+}
+
+// Ack is what happens to a command that is not acknowledged.
+type Ack struct {
+	Age   time.Duration // how long it is delivered again, before it is given up
+	Pause time.Duration // between two deliveries, at most
 }
 
 // Retry is what happens to a message whose turn fails.
@@ -308,7 +314,7 @@ func Default() Config {
 		Retry:      Retry{Max: 5, Delay: time.Second, DelayMax: 5 * time.Minute, Patience: 24 * time.Hour},
 		OrderGrace: 10 * time.Second,
 		CrashMax:   3,
-		AckMax:     100,
+		Ack:        Ack{Age: 24 * time.Hour, Pause: 15 * time.Minute},
 		DeadLetter: DeadLetterKeep,
 		Activity: Activity{
 			Concurrency: 256, Timeout: 30 * time.Second, ResponseBytes: 1 << 20, ResultBytes: 1 << 20,

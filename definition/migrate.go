@@ -67,6 +67,9 @@ const EntryMigrated = "DefinitionMigrated"
 // position that has no place in the new version, definition.digest.
 func (m *MigrationPlan) Migrate(snap snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 	return engine.Decide(nil, snap, in, func(t *engine.Turn) error {
+		if snap.Status.Closed() {
+			return problem.New(problem.Conflict, "instance.closed", "instance %s is %s", snap.InstanceID, snap.Status)
+		}
 		if m.from != t.Snap.Definition {
 			return problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %s with %.12s",
 				snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, m.from.Version, m.from.Digest)

@@ -29,7 +29,7 @@ var Operations = []Operation{Suspend, Resume, Retry, RetrySame, RetryNew, Skip, 
 // without a definition nothing runs, and none is. Problems: instance.closed, and those
 // of change.
 func Decide(def Definition, snap snapshot.Snapshot, in Input, change func(t *Turn) error) (*Outcome, error) {
-	if snap.Status.Closed() {
+	if snap.Status.Closed() && def != nil {
 		return nil, problem.New(problem.Conflict, "instance.closed", "instance %s is %s", snap.InstanceID, snap.Status)
 	}
 	t := newTurn(snap.Clone(), in)

@@ -29,11 +29,12 @@ const codeAckFailed = "ack.failed"
 // acknowledger takes what consumers say of commands.
 type acknowledger struct {
 	dispatcher *dispatch.Dispatcher
+	notes      *ackNotes
 	acks       *prometheus.CounterVec
 }
 
-func newAcknowledger(d *dispatch.Dispatcher) *acknowledger {
-	return &acknowledger{d, prometheus.NewCounterVec(prometheus.CounterOpts{
+func newAcknowledger(d *dispatch.Dispatcher, n *ackNotes) *acknowledger {
+	return &acknowledger{d, n, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "aqueduct_acknowledgements_total", Help: "Acknowledgements of commands.",
 	}, []string{"outcome"})}
 }
@@ -70,7 +71,7 @@ func (a *acknowledger) Acknowledge(ctx context.Context, instance string, positio
 		if err == nil {
 			did, err = a.acknowledge(ctx, row, said)
 		}
-		if settled := errors.Is(err, errSettled) || errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrDuplicate); settled {
+		if settled := errors.Is(err, errSettled) || errors.Is(err, store.ErrTaken) || did == engine.Duplicate; settled {
 			if did, err = engine.Duplicate, nil; try > 0 {
 				did = engine.Applied // by the commit whose outcome was unknown
 			}
@@ -84,6 +85,9 @@ func (a *acknowledger) Acknowledge(ctx context.Context, instance string, positio
 		label := string(said.Outcome)
 		if did == engine.Duplicate {
 			label = string(engine.Duplicate)
+			if err := a.repeated(ctx, row, said); err != nil {
+				return "", err
+			}
 		}
 		a.acks.WithLabelValues(label).Inc()
 		return did, nil
@@ -132,22 +136,25 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 		})
 	case ack.Processed:
 		if c.Token != "" {
-			return a.acknowledged(ctx, c, dispatch.Payload(said.Output), said.Actor)
+			return a.acknowledged(ctx, c, dispatch.Payload(said.Output), saidOf(c, said, deliveries))
 		}
 		change.Claims = []store.Claim{{InstanceID: c.Instance, Position: c.Position, Any: true, Done: true}}
 	case ack.Failed:
 		e := said.Failure()
 		if c.Token != "" {
-			return a.acknowledged(ctx, c, dispatch.Failed(&e, false), said.Actor)
+			return a.acknowledged(ctx, c, dispatch.Failed(&e, false), saidOf(c, said, deliveries))
 		}
 		change = a.dispatcher.Record.Abandon(j, store.Claim{Any: true}, codeAckFailed, e)
 		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, fmt.Appendf(nil, "%s/%d", c.Instance, c.Position)).String()
 	}
-	if err == nil {
-		err = a.dispatcher.Writer.Commit(ctx, change)
-	}
 	if err != nil {
 		return "", err
+	}
+	n := saidOf(c, said, deliveries)
+	n.NextAttempt = noteOf(c, &change).NextAttempt
+	did, err := a.notes.note(ctx, c, &change, func(t *engine.Turn) error { return n.record(t, c, ackEntries[said.Outcome], "") })
+	if err != nil || did == engine.Duplicate {
+		return did, err
 	}
 	if change.DeadLetter != nil {
 		a.dispatcher.Log.Error("command failed at its consumer and is a dead letter now", "instance", c.Instance, "command", c.Position, "target", c.Target)
@@ -159,11 +166,11 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 // acknowledged gives a command's result to who waits for it, as a turn of the
 // instance, which settles the row. Nothing is recorded when it is settled; and
 // a suspended instance keeps one, by its signal id.
-func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, result json.RawMessage, actor string) (engine.Disposition, error) {
+func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, result json.RawMessage, n ackNote) (engine.Disposition, error) {
 	now := a.dispatcher.Now()
 	env := signal.Envelope{
 		SignalID: c.Token + "/ack", InstanceID: c.Instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
-		WaitingToken: c.Token, OccurredAt: now, Headers: service.ActorHeader(actor), Payload: result,
+		WaitingToken: c.Token, OccurredAt: now, Headers: service.ActorHeader(n.Actor), Payload: result,
 	}
 	body, err := env.Encode()
 	if err != nil {
@@ -173,7 +180,15 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, resul
 		if _, waits := snap.Wait(c.Token); !waits {
 			return nil, errSettled
 		}
-		return turn.Step(def, snap, in)
+		first, err := ackTurn(snap, in, func(t *engine.Turn) error { return n.record(t, c, ackEntries[n.Outcome], "") })
+		if err != nil {
+			return nil, err
+		}
+		out, err := turn.Step(def, &first.Snapshot, in)
+		if err != nil {
+			return nil, err
+		}
+		return first.Then(out), nil
 	})
 	var p *problem.Error
 	undecided := errors.As(err, &p) && (p.Kind == problem.Internal || p.Kind == problem.Unavailable || p.Code == "definition.unknown")

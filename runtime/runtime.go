@@ -76,7 +76,8 @@ type Config struct {
 	Patience      time.Duration // how long a message that fails by a fault of the engine's own is tried again; default 24 h, negative = without end
 	OrderGrace    time.Duration // how long a refused message of the queue waits for one that should have come before it; default 10 s, negative = not at all
 	CrashMax      int           // processes a message may kill before it is a dead letter; default 3
-	AckMax        int           // deliveries of a command that is not acknowledged; default 100
+	AckAge        time.Duration // how long a command is delivered again that is not acknowledged; default 24 h
+	AckPause      time.Duration // bound of the pause between two deliveries; default 15 min
 	// SuspendOnDeadLetter suspends the instance whose message became a dead
 	// letter, so that it stands among what operators look at.
 	SuspendOnDeadLetter bool
@@ -113,7 +114,8 @@ const (
 	DefaultPatience          = 24 * time.Hour
 	DefaultOrderGrace        = 10 * time.Second
 	DefaultCrashMax          = 3
-	DefaultAckMax            = 100
+	DefaultAckAge            = 24 * time.Hour
+	DefaultAckPause          = 15 * time.Minute
 	DefaultDrainTimeout      = 30 * time.Second
 	DefaultRetentionEvery    = time.Hour
 	DefaultStraysEvery       = time.Minute
@@ -140,7 +142,8 @@ func (c Config) withDefaults() Config {
 	or(&c.Patience, DefaultPatience)
 	or(&c.OrderGrace, DefaultOrderGrace)
 	or(&c.CrashMax, DefaultCrashMax)
-	or(&c.AckMax, DefaultAckMax)
+	or(&c.AckAge, DefaultAckAge)
+	or(&c.AckPause, DefaultAckPause)
 	or(&c.DrainTimeout, DefaultDrainTimeout)
 	or(&c.RetentionEvery, DefaultRetentionEvery)
 	or(&c.StraysEvery, DefaultStraysEvery)
@@ -243,9 +246,10 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	r.Router = events.New(r.routing())
 	r.pump = pump.New(r.pumping())
 	commands := newCommandMetrics(r.Activities, r.Waiting)
-	r.Dispatcher = dispatch.New(r.dispatching(commands))
+	notes := &ackNotes{&r.Config, r.pump, commands.redelivered}
+	r.Dispatcher = dispatch.New(r.dispatching(commands, notes))
 	commands.d = r.Dispatcher
-	r.acknowledger, r.targets = newAcknowledger(r.Dispatcher), &targets{r.Admission, c.Log}
+	r.acknowledger, r.targets = newAcknowledger(r.Dispatcher, notes), &targets{r.Admission, c.Log}
 	r.Services = r.serving()
 	if p, ok := c.Definitions.(publisher); ok {
 		if err := p.Through(ctx, r.Publish); err != nil {
@@ -263,7 +267,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 }
 
 // dispatching wires the dispatcher of the node's commands.
-func (r *Runtime) dispatching(m *commandMetrics) dispatch.Config {
+func (r *Runtime) dispatching(m *commandMetrics, n *ackNotes) dispatch.Config {
 	return dispatch.Config{
 		Writer: r.Store.Writer, Streams: r.Store.Streams, Node: r.Store.Nodes.Node(), Performer: r.Performer, Memory: r.Memory, Log: r.Log, Now: r.Now,
 		Turn: r.pump.Turn,
@@ -271,10 +275,10 @@ func (r *Runtime) dispatching(m *commandMetrics) dispatch.Config {
 			return r.turns.Load(ctx, d, id)
 		},
 		Publish: r.PublishEvent, Lifecycle: newLifecycle(r).publish, Backoff: r.retries.Backoff,
-		Dead: r.counts.deadLetters.WithLabelValues(string(store.Commands)), GivenUp: m.givenUp, Crowded: m.crowded, Redelivered: m.redelivered,
+		Dead: r.counts.deadLetters.WithLabelValues(string(store.Commands)), GivenUp: m.givenUp, Crowded: m.crowded,
 		Opened:     func(to admission.Destination) { m.opened.WithLabelValues(m.host(to)).Inc() },
 		Activities: r.Activities, PerHost: r.PerHost, Waiting: r.Waiting, WaitingBytes: r.WaitingBytes,
-		BreakAfter: r.BreakAfter, BreakFor: r.BreakFor, GiveUpAfter: r.GiveUpAfter, AckMax: r.AckMax,
+		BreakAfter: r.BreakAfter, BreakFor: r.BreakFor, GiveUpAfter: r.GiveUpAfter, AckAge: r.AckAge, AckPause: n.pause, Repeats: repeats, Noted: n.noted,
 	}
 }
 

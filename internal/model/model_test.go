@@ -28,7 +28,7 @@ import (
 )
 
 // worlds are a node on each store.
-func worlds(t *testing.T) []*world {
+func worlds(t *testing.T, set ...func(*world)) []*world {
 	t.Helper()
 	clocks := [3]*clock{{}, {}, {}}
 	db := memory.New(clocks[0].now)
@@ -49,6 +49,9 @@ func worlds(t *testing.T) []*world {
 		{name: "oracle", clock: clocks[2], leap: leap, place: schema, sick: sick, open: func(ctx context.Context) (*testdb.Database, error) { return testdb.Open(ctx, schema) }},
 	}
 	for _, w := range list {
+		for _, do := range set {
+			do(w)
+		}
 		if err := w.start(t.Context()); err != nil {
 			t.Fatalf("%s: %v", w.name, err)
 		}

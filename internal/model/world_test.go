@@ -16,6 +16,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -73,6 +74,9 @@ type world struct {
 
 	operations int
 
+	more      []string // documents beside those of all
+	published func(ctx context.Context, event json.RawMessage) (any, error)
+
 	clock *clock                                           // nil = the machine's
 	leap  func(ctx context.Context, d time.Duration) error // advances the clock of the database, where it has one
 
@@ -91,13 +95,16 @@ func (w *world) start(ctx context.Context) error {
 	}
 	cat := definition.New(w.st, openworkflow.Parsers(), w.clock.now)
 	w.cat = cat
-	for i, d := range documents {
+	for i, d := range append(slices.Clone(documents), w.more...) {
 		if _, _, err := cat.Publish(ctx, fmt.Sprintf("doc-%d.yaml", i), []byte(d)); err != nil {
 			return fmt.Errorf("document %d: %w", i, err)
 		}
 	}
 	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 1}})
 	performer.Register("effect", w.effect)
+	if w.published != nil {
+		performer.Register(engine.TargetEvent, w.published)
+	}
 	w.rt, err = runtime.New(ctx, runtime.Config{
 		Store: w.st.Parts, Definitions: cat, Performer: performer, Now: w.clock.now, RetryMax: -1, BreakAfter: 1 << 20, SignalConsumers: 2, ScheduleConsumers: 2, CommandConsumers: 2,
 	})

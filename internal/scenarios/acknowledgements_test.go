@@ -4,35 +4,37 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/cucumber/godog"
 
 	"github.com/aqueduct-engine/aqueduct/ack"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // acknowledgements are the steps about commands that a consumer acknowledges.
 func (w *world) acknowledgements(sc *godog.ScenarioContext) {
-	sc.Step(`^command (\d+) of "([^"]+)" is delivered (\d+) times?$`, func(ctx context.Context, position int64, id string, times int) error {
-		return w.command(ctx, id, position, func(e projections.Entry) bool { return e.Deliveries >= times && !e.DeliveredAt.IsZero() })
+	sc.Step(`^command (\d+|"[^"]+") of "([^"]+)" is delivered (\d+) times?$`, func(ctx context.Context, at, id string, times int) error {
+		return w.command(ctx, id, at, func(e projections.Entry) bool { return e.Deliveries >= times && !e.DeliveredAt.IsZero() })
 	})
-	sc.Step(`^command (\d+) of "([^"]+)" has the notice "([^"]+)"$`, func(ctx context.Context, position int64, id, notice string) error {
-		return w.command(ctx, id, position, func(e projections.Entry) bool { return strings.HasPrefix(e.LastError, notice+": ") })
+	sc.Step(`^command (\d+|"[^"]+") of "([^"]+)" has the notice "([^"]+)"$`, func(ctx context.Context, at, id, notice string) error {
+		return w.command(ctx, id, at, func(e projections.Entry) bool { return strings.HasPrefix(e.LastError, notice+": ") })
 	})
-	sc.Step(`^command (\d+) of "([^"]+)" is acknowledged as processed with (.+)$`, func(ctx context.Context, position int64, id, output string) error {
-		return w.acknowledge(ctx, id, position, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(output)})
+	sc.Step(`^command (\d+|"[^"]+") of "([^"]+)" is acknowledged as processed with (.+)$`, func(ctx context.Context, at, id, output string) error {
+		return w.acknowledge(ctx, id, at, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(output)})
 	})
-	sc.Step(`^command (\d+) of "([^"]+)" is acknowledged as failed with "([^"]+)"$`, func(ctx context.Context, position int64, id, title string) error {
-		return w.acknowledge(ctx, id, position, ack.Ack{Outcome: ack.Failed, Error: &snapshot.Error{Title: title}})
+	sc.Step(`^command (\d+|"[^"]+") of "([^"]+)" is acknowledged as failed with "([^"]+)"$`, func(ctx context.Context, at, id, title string) error {
+		return w.acknowledge(ctx, id, at, ack.Ack{Outcome: ack.Failed, Error: &snapshot.Error{Title: title}})
 	})
-	sc.Step(`^command (\d+) of "([^"]+)" is acknowledged as retry$`, func(ctx context.Context, position int64, id string) error {
-		return w.acknowledge(ctx, id, position, ack.Ack{Outcome: ack.Retry})
+	sc.Step(`^command (\d+|"[^"]+") of "([^"]+)" is acknowledged as retry$`, func(ctx context.Context, at, id string) error {
+		return w.acknowledge(ctx, id, at, ack.Ack{Outcome: ack.Retry})
 	})
 	sc.Step(`^the function "([^"]+)" acknowledges as processed with (.+) before it answers$`, func(ctx context.Context, name, output string) {
 		w.function(name).onCall = func(int) {
-			if err := w.acknowledge(ctx, "i", 2, ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(output)}); err != nil {
+			if err := w.acknowledge(ctx, "i", "2", ack.Ack{Outcome: ack.Processed, Output: json.RawMessage(output)}); err != nil {
 				w.log.Error("acknowledgement", "error", err)
 			}
 		}
@@ -79,22 +81,43 @@ func (w *world) acknowledgements(sc *godog.ScenarioContext) {
 	})
 }
 
+// command is that at a position, or the last of a task whose name is in quotes.
+func (n *node) command(ctx context.Context, id, at string) (found projections.Entry, err error) {
+	rows, err := n.db.Parts().Streams.Stream(ctx, id, 0, projections.MaxLimit)
+	for _, row := range rows {
+		if strconv.FormatInt(row.Position, 10) == at || row.Type == engine.EntryCall && strings.Contains(string(row.Metadata), "/"+strings.Trim(at, `"`)+`"`) {
+			found = row
+		}
+	}
+	if err == nil && found.Position == 0 {
+		err = fmt.Errorf("%s has no command %s: %+v", id, at, rows)
+	}
+	return found, err
+}
+
 // command waits until a command's row is as a step says.
-func (w *world) command(ctx context.Context, id string, position int64, ok func(projections.Entry) bool) error {
+func (w *world) command(ctx context.Context, id, at string, ok func(projections.Entry) bool) error {
 	return eventually(func() error {
 		return w.with(ctx, func(n *node) error {
-			rows, err := n.db.Parts().Streams.Stream(ctx, id, position-1, 1)
-			if err == nil && (len(rows) == 0 || rows[0].Position != position || !ok(rows[0])) {
-				err = fmt.Errorf("command %d of %s: %+v", position, id, rows)
+			row, err := n.command(ctx, id, at)
+			if err == nil && !ok(row) {
+				err = fmt.Errorf("command %s of %s: %+v", at, id, row)
 			}
 			return err
 		})
 	})
 }
 
-func (w *world) acknowledge(ctx context.Context, id string, position int64, a ack.Ack) error {
+func (w *world) acknowledge(ctx context.Context, id, at string, a ack.Ack) error {
 	return w.told(w.with(ctx, func(n *node) error {
-		did, err := n.rt.Acknowledge(ctx, id, position, a)
+		row, err := n.command(ctx, id, at)
+		if err != nil {
+			row.Position, err = strconv.ParseInt(at, 10, 64) // of none
+		}
+		if err != nil {
+			return err
+		}
+		did, err := n.rt.Acknowledge(ctx, id, row.Position, a)
 		w.answer = string(did)
 		return err
 	}))

@@ -20,7 +20,7 @@ import (
 // Notices of D5: what a row says of a command that is performed again.
 const (
 	NoticeRetry    = "AckRetryPending"             // it was not delivered, or the consumer asks for it
-	noticeReminder = "AckReminderProcessedPending" // it was delivered, and not processed in time
+	NoticeReminder = "AckReminderProcessedPending" // it was delivered, and not processed in time
 )
 
 // codeAckMissing is the reason of the dead letter of a command that nobody waits
@@ -52,7 +52,7 @@ func (r Record) delivered(ctx context.Context, j *Job) error {
 	if j.deliveries > 0 {
 		note = j.note
 	}
-	change, err := r.Again(j, j.command.Ack, store.Claim{
+	change, err := r.Again(j, r.AckPause(j.command.Ack, j.deliveries+1), store.Claim{
 		Expect: r.Node, Delivered: r.Now(), Deliveries: j.deliveries + 1, Error: note,
 	})
 	if err != nil {
@@ -96,25 +96,11 @@ func (r Record) outdated(ctx context.Context, delivery store.Delivery, env signa
 	return slices.ContainsFunc(snap.Buffer, func(b snapshot.Buffered) bool { return b.Token == j.command.Token }), nil
 }
 
-// remind says that a command is performed again, and why.
-func (r Record) remind(j *Job, row projections.Entry) {
-	if j.command.Ack <= 0 || j.attempt() == 1 {
-		return
-	}
-	notice := NoticeRetry
-	if awaiting(row) {
-		notice = noticeReminder
-		r.Redelivered.WithLabelValues(j.command.Target).Inc()
-	}
-	r.Log.Info("command is delivered again", "notice", notice, "instance", j.Instance, "command", j.position, "target", j.command.Target,
-		"deliveries", j.deliveries, "failures", j.failures)
-}
-
-// unacknowledged gives up a command that was delivered AckMax times.
+// unacknowledged gives up a command that nobody has acknowledged for AckAge.
 func (r Record) unacknowledged(ctx context.Context, delivery store.Delivery, j *Job) error {
 	j.unknown = true // it was delivered
 	return r.giveUp(ctx, delivery, j, codeAckMissing, snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrTimeout, Status: 504, Title: "Not acknowledged",
-		Detail: fmt.Sprintf("%d deliveries were not acknowledged within %s each", j.deliveries, j.command.Ack),
+		Detail: fmt.Sprintf("not acknowledged within %s, after %d deliveries and %d failed attempts", r.AckAge, j.deliveries, j.failures),
 	})
 }

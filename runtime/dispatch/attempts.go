@@ -30,7 +30,8 @@ type Job struct {
 	// Of a command that asks for an acknowledgement.
 	deliveries int // so far
 	delivered  time.Time
-	note       string // of the claim; what the row says last
+	since      time.Time // its age counts from then
+	note       string    // of the claim; what the row says last
 
 	inside bool // of an event: it has been published to the instances
 
@@ -86,7 +87,12 @@ func (d *Dispatcher) Reserve(instance string, position int64, c engine.Command, 
 // on, for as long as its definition or the node says.
 func (d *Dispatcher) reserve(j *Job, since time.Time) bool {
 	j.To = admission.Destination(d.outside.destination(j))
-	j.Late = since.Add(cmp.Or(j.command.GiveUp, d.GiveUpAfter))
+	if j.Late = since.Add(cmp.Or(j.command.GiveUp, d.GiveUpAfter)); j.command.Ack > 0 {
+		if j.Late = d.Now().Add(d.AckAge); j.attempt() == 1 {
+			since = d.Now()
+		}
+		j.since = since
+	}
 	return d.Admission.Reserve(&j.Ticket)
 }
 
@@ -225,7 +231,11 @@ func (d *Dispatcher) finish(ctx context.Context, j *Job, output json.RawMessage,
 func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) error {
 	j.unknown = j.unknown || f.Unknown
 	delay, again := d.Performer.Backoff(j.failures+1, j.Key)
-	if f.Retry && again && j.command.Token != "" {
+	retry := f.Retry && again
+	if j.command.Ack > 0 {
+		retry, delay = d.Repeats(f), d.AckPause(0, j.failures+1)
+	}
+	if retry && j.command.Token != "" {
 		if over, err := d.Record.overtaken(ctx, j); over || err != nil {
 			return err
 		}
@@ -234,7 +244,7 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 			return err
 		}
 	}
-	if f.Retry && again {
+	if retry {
 		return retryCommit(ctx, func() error { return d.Record.later(ctx, j, max(delay, f.After), f.Error) })
 	}
 	if over, err := d.Record.overtaken(ctx, j); over || err != nil {
@@ -315,9 +325,10 @@ func (r Record) answer(ctx context.Context, j *Job, result json.RawMessage, deci
 
 // later gives a command back and announces it again for after the delay.
 func (r Record) later(ctx context.Context, j *Job, delay time.Duration, e snapshot.Error) error {
-	note := e.Title + ": " + e.Detail
+	note, commit := e.Title+": "+e.Detail, r.Writer.Commit
 	if j.command.Ack > 0 {
 		note = NoticeRetry + ": " + note
+		commit = func(ctx context.Context, c store.Change) error { return r.Noted(ctx, j.command, NoticeRetry, c) }
 	}
 	change, err := r.Again(j, delay, store.Claim{
 		Expect: r.Node, Attempts: j.failures + 1, Error: note, Delivered: j.delivered, Deliveries: j.deliveries,
@@ -325,7 +336,7 @@ func (r Record) later(ctx context.Context, j *Job, delay time.Duration, e snapsh
 	if err != nil {
 		return err
 	}
-	err = r.Writer.Commit(ctx, change)
+	err = commit(ctx, change)
 	if errors.Is(err, store.ErrTaken) {
 		return nil // the wait is gone: nobody wants the result any more
 	}
@@ -338,6 +349,9 @@ func (r Record) later(ctx context.Context, j *Job, delay time.Duration, e snapsh
 func (r Record) Again(j *Job, delay time.Duration, claim store.Claim) (store.Change, error) {
 	now := r.Now()
 	due := now.Add(delay).Truncate(time.Microsecond) // as stores keep it
+	if j.command.Ack > 0 {
+		now = j.since
+	}
 	body, err := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due).Encode()
 	claim.InstanceID, claim.Position, claim.NextAt, claim.Unknown = j.Instance, j.position, due, j.unknown
 	return store.Change{

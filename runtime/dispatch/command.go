@@ -45,10 +45,10 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	if !d.outside.can(j.command.Target) {
 		return d.Record.pass(ctx, delivery, j)
 	}
-	if _, again := d.Performer.Backoff(j.failures, j.Key); j.failures > 0 && !again {
+	if _, again := d.Performer.Backoff(j.failures, j.Key); j.failures > 0 && !again && j.command.Ack == 0 {
 		return d.Record.exhausted(ctx, delivery, j, row.LastError)
 	}
-	if j.command.Ack > 0 && j.deliveries >= d.AckMax {
+	if j.command.Ack > 0 && j.attempt() > 1 && !env.DueAt.Before(env.OccurredAt.Add(d.AckAge)) { // by when it was to be, however late it comes
 		return d.Record.unacknowledged(ctx, delivery, j)
 	}
 	if stop.Err() != nil {
@@ -68,7 +68,6 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 		}
 		return err
 	}
-	d.Record.remind(j, row)
 	d.Launch(j)
 	return nil
 }
@@ -101,14 +100,19 @@ func jobOf(row projections.Entry) (*Job, error) {
 // resume takes from the row what attempts before have come to.
 func (j *Job) resume(row projections.Entry) {
 	j.unknown = row.Unknown
-	j.failures, j.deliveries, j.delivered, j.note = row.Attempts, row.Deliveries, row.DeliveredAt, row.LastError
+	j.failures, j.deliveries, j.delivered, j.note, j.since = row.Attempts, row.Deliveries, row.DeliveredAt, row.LastError, row.CreatedAt
 }
 
 func (r Record) claim(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {
-	if awaiting(row) {
-		j.note = fmt.Sprintf("%s: delivery %d was not acknowledged within %s", noticeReminder, j.deliveries, j.command.Ack)
+	if !awaiting(row) {
+		return delivery.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(r.Node, "")}})
 	}
-	return delivery.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(r.Node, "")}})
+	j.note = fmt.Sprintf("%s: delivery %d was not acknowledged", NoticeReminder, j.deliveries)
+	if err := r.Noted(ctx, j.command, NoticeReminder, store.Change{Claims: []store.Claim{j.hold(r.Node, "")}}); err != nil {
+		return err
+	}
+	_ = delivery.Commit(ctx, store.Change{}) // an announcement that comes again finds the command claimed
+	return nil
 }
 
 // hold is the claim of a node on a command, with the attempt that has begun.

@@ -61,13 +61,18 @@ type Config struct {
 	// for it, and Lifecycle the events of one to the outside.
 	Publish   func(ctx context.Context, event json.RawMessage, headers map[string]string) (int, error)
 	Lifecycle func(ctx context.Context, c engine.Command, attempt int) *engine.Failure
+	// Noted commits a change of a command that asks for an acknowledgement, with a
+	// notice of its instance that says why.
+	Noted func(ctx context.Context, c engine.Command, notice string, change store.Change) error
 	// Backoff is the pause before something is tried again for the given time.
 	Backoff func(attempt int, seed string) time.Duration
+	// AckPause is the time until the nth repetition of what is done after first, 0 = a
+	// failed delivery; Repeats says that such a one may yet succeed.
+	AckPause func(first time.Duration, n int) time.Duration
+	Repeats  func(f *engine.Failure) bool
 	// What is counted: dead letters; commands that were given up while they waited,
-	// announcements that found no room, deliveries that were not acknowledged, and
-	// breakers that have opened.
+	// announcements that found no room, and breakers that have opened.
 	Dead, GivenUp, Crowded prometheus.Counter
-	Redelivered            *prometheus.CounterVec // by target
 	Opened                 func(admission.Destination)
 
 	Activities   int           // commands performed at once
@@ -77,7 +82,7 @@ type Config struct {
 	BreakAfter   int           // failures in a row that open the circuit breaker of a destination
 	BreakFor     time.Duration // that it stays open at most
 	GiveUpAfter  time.Duration // how long a command may wait for its place where its definition does not say
-	AckMax       int           // deliveries of a command that is not acknowledged
+	AckAge       time.Duration // how long a command is delivered again that is not acknowledged
 }
 
 // Dispatcher performs the commands of a node, between Accept and Close. Its

@@ -10,6 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
@@ -35,7 +36,7 @@ func (ts *Tasks) OnTaskCompleted(ctx context.Context, s *turn.Signal) {
 		id = w.TaskID
 		return turn.Step(def, snap, in)
 	}
-	s.Amend = func(ends []projections.TaskEnd) { overTask(ends, id, version) }
+	s.Amend = func(c *store.Change) { overTask(c.Rows.TaskEnds, id, version) }
 }
 
 // overTask has a turn end a task only at a version.

@@ -95,7 +95,7 @@ func (ts *Tasks) CompleteTask(ctx context.Context, id, user string, groups []str
 		return t, err
 	}
 	var version int64
-	s := turn.Signal{Envelope: env, Now: now, Amend: func(ends []projections.TaskEnd) { overTask(ends, id, version) }}
+	s := turn.Signal{Envelope: env, Now: now, Amend: func(c *store.Change) { overTask(c.Rows.TaskEnds, id, version) }}
 	s.Decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		// The guards hold for the very version of the task that the commit ends (B3).
 		now, err := ts.openTask(ctx, id)

@@ -141,16 +141,16 @@ func (d *Decider) change(ctx context.Context, t *turn, c *Committed, buffer *[]b
 		Runtime: store.Runtime{LastSignalID: t.in.Signal.SignalID, ExecutedBy: d.Node, ExecutedAt: now},
 	}
 	change.Over, change.Also = t.messages(d.Joins)
-	for _, s := range t.signals {
-		if s.Amend != nil {
-			s.Amend(change.Rows.TaskEnds)
-		}
-	}
 	if err := d.Before(ctx, out); err != nil {
 		return change, err
 	}
 	if change.Send, err = Sends(rows, out, now); err != nil {
 		return change, Output(err)
+	}
+	for _, s := range t.signals {
+		if s.Amend != nil {
+			s.Amend(&change)
+		}
 	}
 	return change, d.Amend(ctx, t.prev, out, &change)
 }

@@ -12,12 +12,12 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
-	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -116,10 +116,11 @@ type Signal struct {
 	Envelope signal.Envelope
 	Now      time.Time // when it came, as the instance sees it
 	Decide   Decision
-	Amend    func([]projections.TaskEnd) // has the last word on how the turn ends tasks; may be nil
-	Delivery store.Delivery              // nil = no message
-	Ordered  bool                        // it came through a queue, and keeps its place among those of the instance
-	Behind   *Behind                     // not nil: it waits for one that is tried again
+	Amend    func(*store.Change) // has the last word on what the turn commits; may be nil
+	Delivery store.Delivery      // nil = no message
+	Alone    bool                // it shares its commit with no other
+	Ordered  bool                // it came through a queue, and keeps its place among those of the instance
+	Behind   *Behind             // not nil: it waits for one that is tried again
 
 	Out  *engine.Outcome // what it came to; nil while there is nothing
 	Err  error
@@ -253,7 +254,7 @@ func (d *Decider) try(ctx context.Context, snap *snapshot.Snapshot, signals []*S
 	if len(t.signals) == 0 {
 		return Committed{}, errUndecided
 	}
-	if len(signals) > 1 && d.Inside(t.out, t.in) != nil {
+	if len(signals) > 1 && (d.Inside(t.out, t.in) != nil || slices.ContainsFunc(signals, func(s *Signal) bool { return s.Alone })) {
 		return Committed{}, ErrUntouched // each needs a turn of its own
 	}
 	return d.write(ctx, &t)

@@ -133,10 +133,10 @@ Feature: Acknowledgements
     Then command 2 of "i" is delivered 1 time
     When command 2 of "i" is acknowledged as processed with {"n": 1}
     Then "i" waits at "/do/2/again"
-    And command 5 of "i" is delivered 1 time
-    When command 5 of "i" is acknowledged as processed with {"n": 3}
+    And command "again" of "i" is delivered 1 time
+    When command "again" of "i" is acknowledged as processed with {"n": 3}
     Then "i" is completed with {"n": 3}
-    When command 4 of "i" is acknowledged as processed with {}
+    When command "tell" of "i" is acknowledged as processed with {}
     Then the stream of "i" has 2 "TaskCompleted"
     And the function "ship" has been called under 3 keys
     And no command is open

@@ -1,0 +1,206 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/aqueduct-engine/aqueduct/ack"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
+	"github.com/aqueduct-engine/aqueduct/runtime/pump"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// What consumers say of commands, and what the engine has to say of those that
+// are not acknowledged, are entries of the stream (D4, D5): written by a turn, in
+// the commit that they are about, which also makes the command of their event.
+
+// ackEventPrefix begins the types of these events: io.aqueduct.ack.retry-pending.v1
+// is that of AckRetryPending.
+const ackEventPrefix = "io.aqueduct.ack."
+
+// entryRepeated is the entry of the first acknowledgement of a command that was
+// settled already. Those that follow are counted on it.
+const entryRepeated = "AckRepeated"
+
+// ackEntries are the types of what consumers say.
+var ackEntries = map[ack.Outcome]string{
+	ack.Delivered: "AckDelivered", ack.Processed: "AckProcessed", ack.Failed: "AckFailed", ack.Retry: "AckRetry",
+}
+
+// ackNote is what an entry, and the event about it, say of an acknowledgement.
+type ackNote struct {
+	InstanceID  string          `json:"instanceId"`
+	Reference   string          `json:"reference,omitempty"`
+	Definition  string          `json:"definition"`
+	Command     int64           `json:"command"`
+	Key         string          `json:"key"`
+	Consumer    string          `json:"consumer"`
+	Actor       string          `json:"actor,omitempty"`
+	Outcome     ack.Outcome     `json:"outcome,omitempty"`
+	Deliveries  int             `json:"deliveries,omitempty"`
+	Attempts    int             `json:"attempts,omitempty"` // since the last delivery
+	NextAttempt *time.Time      `json:"nextAttemptAt,omitempty"`
+	Reason      string          `json:"reason,omitempty"`
+	Error       *snapshot.Error `json:"error,omitempty"`
+}
+
+// consumerOf names the consumer of a command: that of a policy, or the task.
+func consumerOf(c engine.Command) string { return c.Pointer[strings.LastIndexByte(c.Pointer, '/')+1:] }
+
+// noteOf is what a change of a command's claim comes to.
+func noteOf(c engine.Command, change *store.Change) ackNote {
+	n := ackNote{Command: c.Position, Key: c.Key, Consumer: consumerOf(c)}
+	for _, m := range change.Claims {
+		n.Deliveries, n.Attempts, n.Reason = m.Deliveries, m.Attempts, m.Error
+		if !m.NextAt.IsZero() && m.Owner == "" {
+			n.NextAttempt = &m.NextAt
+		}
+	}
+	return n
+}
+
+// record adds an entry and the command that publishes its event. A signal id makes
+// it one that is recorded once.
+func (n ackNote) record(t *engine.Turn, c engine.Command, entry, once string) error {
+	n.InstanceID, n.Reference, n.Definition = t.Snap.InstanceID, t.Snap.Business.Key, t.Snap.Definition.Name
+	data, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	dir := engine.Out
+	if n.Outcome != "" {
+		dir = engine.In
+	}
+	at := t.Append(engine.Entry{
+		Kind: engine.KindEvent, Dir: dir, Type: entry, Data: data, SignalID: once, Meta: engine.Meta{Pointer: c.Pointer, Actor: n.Actor, Command: c.Position},
+	})
+	id := uuid.NewSHA1(engine.EventSpace, fmt.Appendf(nil, "ack|%s|%s|%d", t.Snap.InstanceID, t.Snap.Incarnation, at)).String()
+	event, err := json.Marshal(map[string]any{
+		"specversion": "1.0", "id": id, "type": ackEventType(entry), "source": engine.EventSource(n.Definition), "subject": n.InstanceID,
+		"time": t.In.Now.Format(time.RFC3339Nano), "datacontenttype": "application/json", "data": json.RawMessage(data),
+	})
+	t.Emit(event, c.Pointer, "")
+	return err
+}
+
+// ackEventType is the type of the event about an entry.
+func ackEventType(entry string) string {
+	var kebab strings.Builder
+	for i, r := range strings.TrimPrefix(entry, "Ack") {
+		if r >= 'A' && r <= 'Z' {
+			if i > 0 {
+				kebab.WriteByte('-')
+			}
+			r += 'a' - 'A'
+		}
+		kebab.WriteRune(r)
+	}
+	return ackEventPrefix + kebab.String() + ".v1"
+}
+
+// ackNotes makes the turns that record notes.
+type ackNotes struct {
+	*Config
+	pump        *pump.Pump
+	redelivered *prometheus.CounterVec // by target
+}
+
+// noted commits a change of a command with a notice about it.
+func (a *ackNotes) noted(ctx context.Context, c engine.Command, notice string, change store.Change) error {
+	n := noteOf(c, &change)
+	n.Reason = strings.TrimPrefix(n.Reason, notice+": ")
+	_, err := a.note(ctx, c, &change, func(t *engine.Turn) error { return n.record(t, c, notice, "") })
+	if err == nil && notice == dispatch.NoticeReminder {
+		a.redelivered.WithLabelValues(c.Target).Inc()
+	}
+	return err
+}
+
+// ackTurn decides a turn that only records something: of an instance in whatever
+// state, which shows nothing of it.
+func ackTurn(snap *snapshot.Snapshot, in engine.Input, record func(t *engine.Turn) error) (*engine.Outcome, error) {
+	return engine.Decide(nil, *snap, in, func(t *engine.Turn) error {
+		t.Snap.UpdatedAt = snap.UpdatedAt
+		return record(t)
+	})
+}
+
+// ackPause is the time until the nth repetition of a delivery: the first pause,
+// doubled each time. Only an author may have it longer than ack.pause.
+func (a *ackNotes) pause(first time.Duration, n int) time.Duration {
+	if first == 0 { // it has failed
+		first, _ = a.Performer.Backoff(1, "")
+		first = cmp.Or(first, time.Second)
+	}
+	pause := first
+	for ; n > 1 && pause < a.AckPause; n-- {
+		pause *= 2
+	}
+	return max(first, min(pause, a.AckPause))
+}
+
+// repeats reports whether a delivery that has failed so may yet succeed: whatever
+// the consumer has answered, and whatever happened on the way to it.
+func repeats(f *engine.Failure) bool {
+	return f.Retry || engine.SameType(f.Error.Type, engine.ErrorBase+engine.ErrCommunication)
+}
+
+// note commits a change as a turn of the command's instance, which records something.
+// Where no turn can be made, as for want of the definition, the change counts, and
+// the log has the notice.
+func (a *ackNotes) note(ctx context.Context, c engine.Command, change *store.Change, record func(t *engine.Turn) error) (engine.Disposition, error) {
+	now := a.Now()
+	env := signal.Envelope{
+		SignalID: "ack/" + uuid.NewString(), InstanceID: c.Instance, RuntimeProvider: signal.Provider, Type: signal.RetryDue, OccurredAt: now,
+	}
+	s := turn.Signal{Envelope: env, Now: now, Alone: change.DeadLetter != nil, Amend: func(whole *store.Change) {
+		whole.Claims = append(whole.Claims, change.Claims...)
+		whole.Send = append(whole.Send, change.Send...)
+		if change.DeadLetter != nil {
+			whole.DeadLetter = change.DeadLetter
+		}
+	}}
+	s.Decide = func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+		return ackTurn(snap, in, record)
+	}
+	out, err := a.pump.Submit(ctx, s)
+	var p *problem.Error
+	if !errors.As(err, &p) || p.Kind == problem.Unavailable {
+		return out.Disposition, err
+	}
+	a.Log.Warn("notice of a command could not be recorded", "instance", c.Instance, "command", c.Position, "error", err)
+	return engine.Applied, a.Store.Writer.Commit(ctx, *change)
+}
+
+// saidOf is what a consumer says of a command that was delivered so often.
+func saidOf(c engine.Command, said ack.Ack, deliveries int) ackNote {
+	return ackNote{Command: c.Position, Key: c.Key, Consumer: consumerOf(c), Outcome: said.Outcome, Actor: said.Actor, Error: said.Error, Deliveries: deliveries}
+}
+
+// repeated records that a consumer has spoken of a command that is settled: once,
+// however often it does.
+func (a *acknowledger) repeated(ctx context.Context, row projections.Entry, said ack.Ack) error {
+	c, err := commandOf(row)
+	if err != nil {
+		return err
+	}
+	n := saidOf(c, said, row.Deliveries)
+	_, err = a.notes.note(ctx, c, &store.Change{}, func(t *engine.Turn) error {
+		return n.record(t, c, entryRepeated, fmt.Sprintf("%s/%d", entryRepeated, c.Position))
+	})
+	return err
+}
