@@ -226,10 +226,16 @@ func overlay(i *client.Instance, snap snapshot.Snapshot) {
 	if snap.Status.Closed() {
 		i.EndedAt = snap.UpdatedAt.UTC()
 	}
-	i.Error, i.State = nil, snap.At()
-	if e := snap.Error; e != nil {
-		i.Error = &client.InstanceError{Type: e.Type, Status: e.Status, Title: e.Title, Detail: e.Detail, Pointer: e.Instance}
+	i.State = snap.At()
+	i.Error = toError(snap.Error)
+}
+
+// toError is an error as clients get it, or nil.
+func toError(e *snapshot.Error) *client.InstanceError {
+	if e == nil {
+		return nil
 	}
+	return &client.InstanceError{Type: e.Type, Status: e.Status, Title: e.Title, Detail: e.Detail, Pointer: e.Instance}
 }
 
 type streamInput struct {

@@ -64,7 +64,7 @@ func (s instanceAPI) trigger(ctx context.Context, in *triggerInput) (*answer[cli
 		return nil, unknownInstance(err, id)
 	}
 	return created(client.Triggered{
-		InstanceID: id, Created: isNew, Disposition: string(did), State: stateOf(snap), Status: string(snap.Status),
+		InstanceID: id, Created: isNew, Disposition: string(did), State: stateOf(snap), Status: string(snap.Status), Error: toError(snap.Error),
 	}, isNew), nil
 }
 

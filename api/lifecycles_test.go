@@ -51,6 +51,12 @@ func TestTriggerIsAStartWithASignal(t *testing.T) {
 			t.Errorf("%s: %d", bad, w.Code)
 		}
 	}
+	b.snap.Status, b.snap.Error = snapshot.Faulted, &snapshot.Error{Type: "t", Status: 400, Title: "Expression failed", Detail: "no", Instance: "/states/Open/policies/0/billing"}
+	w = call(h, "POST", "/v1/lifecycles/shop/loan/L-1/events", `{"event":"x"}`)
+	faulted := `"status":"faulted","error":{"type":"t","status":400,"title":"Expression failed","detail":"no","pointer":"/states/Open/policies/0/billing"}}`
+	if w.Code != http.StatusCreated || !strings.Contains(w.Body.String(), faulted) {
+		t.Errorf("faulted: %d %s", w.Code, w.Body)
+	}
 	b.err = problem.New(problem.Conflict, "lifecycle.refused", "not now")
 	if p := problemOf(t, call(h, "POST", "/v1/lifecycles/shop/loan/L-1/events", `{"event":"x"}`)); p.Status != 409 || p.Code != "lifecycle.refused" {
 		t.Errorf("%+v", p)

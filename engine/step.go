@@ -142,7 +142,8 @@ func lasting(headers map[string]string) map[string]string {
 // token applies a signal to the wait that has its token.
 func (t intake) token(def Definition) (*Outcome, error) {
 	w, ok := t.Snap.Wait(t.In.Signal.WaitingToken)
-	if !ok || !fits(t.In.Signal.Type, w.Kind) {
+	env := &t.In.Signal
+	if !ok || !fits(env.Type, w.Kind) || (env.Type == signal.TimerDue || env.Type == signal.RetryDue) && w.Until.After(t.In.Now) && w.Until.After(env.DueAt) {
 		return t.ignore(Stale)
 	}
 	if t.Snap.Status == snapshot.Suspended {
@@ -156,7 +157,8 @@ func (t intake) token(def Definition) (*Outcome, error) {
 }
 
 // fits reports whether a type of signal can satisfy a kind of wait, so that a
-// timer's token, say, is no way to forge a result.
+// timer's token, say, is no way to forge a result. Nor is it one to have it earlier:
+// a timer that is not due yet is stale.
 func fits(t signal.Type, k snapshot.WaitKind) bool {
 	switch k {
 	case snapshot.WaitCommand, snapshot.WaitTask:

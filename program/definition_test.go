@@ -204,7 +204,7 @@ func TestSchedulesAreThoseOfDocumentsAndOfGoCode(t *testing.T) {
 		if w.Kind != snapshot.WaitTimer || !w.Until.Equal(epoch.Add(time.Hour)) {
 			t.Errorf("%s: waits for %+v", name, w)
 		}
-		out, err = engine.Step(def, out.Snapshot, at(1, signal.Envelope{SignalID: "s", InstanceID: id, Type: signal.TimerDue, WaitingToken: w.Token}))
+		out, err = engine.Step(def, out.Snapshot, at(1, signal.Envelope{SignalID: "s", InstanceID: id, Type: signal.TimerDue, WaitingToken: w.Token, DueAt: w.Until}))
 		if err != nil || len(out.Send) != 2 || out.Send[0].Envelope.Type != signal.StartRequest || !out.Send[1].Due.Equal(epoch.Add(2*time.Hour)) {
 			t.Fatalf("%s: a tick: %+v, %v", name, out, err)
 		}

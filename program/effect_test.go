@@ -140,7 +140,7 @@ func (h *hand) step(kind snapshot.WaitKind, typ signal.Type, payload string) {
 	h.in.Now = h.in.Now.Add(time.Minute)
 	for _, w := range h.snap.Waits {
 		if w.Kind == kind {
-			h.in.Signal = signal.Envelope{SignalID: "s", InstanceID: "i", Type: typ, WaitingToken: w.Token, Payload: json.RawMessage(payload)}
+			h.in.Signal = signal.Envelope{SignalID: "s", InstanceID: "i", Type: typ, WaitingToken: w.Token, DueAt: w.Until, Payload: json.RawMessage(payload)}
 			h.accept(engine.Step(h.def, h.snap, h.in))
 			return
 		}

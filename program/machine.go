@@ -83,7 +83,7 @@ const (
 // taken until the instance rests again.
 const (
 	VarEvent      = "event"      // {name, code, data, actor}
-	VarTransition = "transition" // {from, to, event}
+	VarTransition = "transition" // {from, to, event, occurredAt}
 )
 
 // actorSystem is who triggers the event of a timeout.
@@ -169,7 +169,7 @@ func (r states) consider(n *Node, tr *Transition, event *Event, data json.RawMes
 	var err error
 	for name, v := range map[string]any{
 		VarEvent:      map[string]any{"name": event.Name, "code": orNil(event.Code), "data": data, "actor": orNil(actor)},
-		VarTransition: map[string]string{"from": n.Name, "to": tr.To, "event": event.Name},
+		VarTransition: map[string]string{"from": n.Name, "to": tr.To, "event": event.Name, "occurredAt": r.t.In.Now.Format(time.RFC3339Nano)},
 	} {
 		if c.vars[name], err = json.Marshal(v); err != nil {
 			return nil, err

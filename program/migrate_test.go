@@ -63,6 +63,7 @@ func answerWait(w snapshot.Wait, n int) signal.Envelope {
 	default:
 		env.Type = signal.TimerDue
 	}
+	env.DueAt = w.Until
 	return env
 }
 

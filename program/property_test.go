@@ -365,7 +365,7 @@ func (p *player) signal() signal.Envelope {
 		return env
 	}
 	w := p.snap.Waits[p.IntN(len(p.snap.Waits))]
-	env.WaitingToken = w.Token
+	env.WaitingToken, env.DueAt = w.Token, w.Until
 	env.Type = map[snapshot.WaitKind]signal.Type{
 		snapshot.WaitCommand: signal.TaskCompleted, snapshot.WaitTask: signal.TaskCompleted, snapshot.WaitTimer: signal.TimerDue,
 		snapshot.WaitTimeout: signal.TimerDue, snapshot.WaitEvent: signal.ExternalSignal, snapshot.WaitRetry: signal.RetryDue, snapshot.WaitNext: signal.InternalContinue,

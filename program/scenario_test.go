@@ -214,7 +214,7 @@ func (w *world) signal(verb, arg, tail, rest string) string {
 		for _, wait := range w.snap.Waits {
 			for _, k := range kinds {
 				if wait.Kind == k && (wait.Pointer == arg || fmt.Sprintf("%s[%d]", wait.Pointer, wait.Arm) == arg) {
-					env.WaitingToken = wait.Token
+					env.WaitingToken, env.DueAt = wait.Token, wait.Until
 					return
 				}
 			}

@@ -211,10 +211,14 @@ func (r *reconciler) again(ctx context.Context, id string, before time.Time, los
 		if n++; n == 1 {
 			first = w
 		}
-		out.Send = append(out.Send, engine.Message{Envelope: signal.Envelope{
+		env := signal.Envelope{
 			SignalID: signal.Bounded(fmt.Sprintf("%s.%d.again.%d", id, s.Version, i)), InstanceID: id, RuntimeProvider: signal.Provider,
 			Type: signalOf[w.Kind], WaitingToken: w.Token, OccurredAt: r.Now(), Headers: s.Headers,
-		}})
+		}
+		if w.Kind != snapshot.WaitNext {
+			env.DueAt = before // all of them were due by then, who may share it
+		}
+		out.Send = append(out.Send, engine.Message{Envelope: env})
 	}
 	if n == 0 {
 		return nil, 0, nil

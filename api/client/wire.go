@@ -241,6 +241,8 @@ type Triggered struct {
 	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued,closed" doc:"As of a signal. closed: the new instance ran to its end and did not listen."`
 	State       string `json:"state" doc:"Where the instance is after it; its status when it rests nowhere."`
 	Status      string `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
+
+	Error *InstanceError `json:"error,omitempty" doc:"Why it is faulted: the event was taken, and what comes with it has failed, as the data of a policy."`
 }
 
 // Lifecycle is in which state the instance of a reference is.

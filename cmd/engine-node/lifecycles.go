@@ -43,6 +43,9 @@ refused changes nothing. A repeat with the same --request-id changes nothing.`,
 				begun = ", begun"
 			}
 			fmt.Fprintf(a.page.out, "%s: %s is now %s (instance %s%s)\n", got.Disposition, args[1], got.State, got.InstanceID, begun)
+			if e := got.Error; e != nil {
+				fmt.Fprintf(a.page.out, "faulted at %s: %s: %s\n", e.Pointer, e.Title, e.Detail)
+			}
 			return nil
 		}),
 	}

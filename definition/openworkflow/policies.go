@@ -115,8 +115,9 @@ func (c *compiler) delivery(state string, to consumer, policy map[string]any, aw
 			"definition": c.id.Name, "version": c.id.Version,
 			"instanceId": "${ $workflow.id }", "reference": "${ $workflow.businessKey }",
 			"from": "${ $" + program.VarTransition + ".from }", "to": state, "event": "${ $" + program.VarTransition + ".event }",
-			"actor": "${ $" + program.VarEvent + ".actor }",
-			"route": policy["route"], "data": policy["data"],
+			"actor":      "${ $" + program.VarEvent + ".actor }",
+			"occurredAt": "${ if $" + program.VarTransition + " then $" + program.VarTransition + ".occurredAt else $workflow.startedAt.iso8601 end }",
+			"route":      policy["route"], "data": policy["data"],
 		}},
 	}
 	if to.within != nil {

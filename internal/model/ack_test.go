@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -53,6 +52,7 @@ type applications struct {
 	requests  map[string]int // by consumer
 	delivered map[string]int // by consumer and key
 	processed map[string]int // by consumer and key
+	bad       []string       // bodies that are not of a transition
 	acks      []string       // to be made: consumer and path
 	events    map[string]map[string]any
 }
@@ -61,7 +61,13 @@ type applications struct {
 func (a *applications) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, _ = io.Copy(io.Discard, r.Body)
+	var body struct {
+		InstanceID string
+		OccurredAt time.Time
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.InstanceID != "order" || body.OccurredAt.Sub(a.begun).Abs() > time.Minute {
+		a.bad = append(a.bad, fmt.Sprint(body, err))
+	}
 	who, age := strings.TrimPrefix(r.URL.Path, "/"), a.clock.now().Sub(a.begun)
 	a.requests[who]++
 	switch {
@@ -190,6 +196,9 @@ func (a *applications) check(t *testing.T, w *world, entries []projections.Entry
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if len(a.bad) > 0 {
+		t.Errorf("%s: bodies %q", w.name, a.bad)
+	}
 	if len(a.processed) != 6 {
 		t.Errorf("%s: processed %v", w.name, a.processed)
 	}

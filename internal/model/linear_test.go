@@ -295,7 +295,7 @@ func TestTicksAreLinearizable(t *testing.T) {
 			}
 			h.call(caller, step{thing: snap.Waits[0].Token, op: "tick"}, func() string {
 				did, err := w.rt.Signal(t.Context(), signal.Envelope{
-					SignalID: fmt.Sprint("tick-", caller), InstanceID: id, Type: signal.TimerDue, WaitingToken: snap.Waits[0].Token, OccurredAt: time.Now(),
+					SignalID: fmt.Sprint("tick-", caller), InstanceID: id, Type: signal.TimerDue, WaitingToken: snap.Waits[0].Token, OccurredAt: time.Now(), DueAt: snap.Waits[0].Until,
 				})
 				if err != nil {
 					return code(err)

@@ -228,7 +228,7 @@ func (u *Pump) posted(ctx context.Context, d store.Delivery, env signal.Envelope
 // early is how long a message has come before its time: the queue's clock ran
 // ahead (design 4.8).
 func early(m store.Message, env signal.Envelope, now time.Time) time.Duration {
-	if env.DueAt.IsZero() || m.Queue != store.Schedule {
+	if env.DueAt.IsZero() {
 		return 0
 	}
 	return env.DueAt.Sub(now)
