@@ -388,6 +388,9 @@ func (c *Catalogue) Verify(ctx context.Context, r Record) error {
 // read compiles the record of name@version.
 func (c *Catalogue) read(ctx context.Context, name, version string, r Record) (def engine.Definition, document int, err error) {
 	parse := c.parsers[r.Kind]
+	if r.Kind == kindGo {
+		return nil, 0, elsewhere(name, version)
+	}
 	if parse == nil {
 		return nil, 0, problem.New(problem.Unavailable, "definition.unknown-kind", "this node reads no documents of kind %s", r.Kind).
 			WithHint("upgrade this node; another one has published the definition")

@@ -42,7 +42,7 @@ func (c *Catalogue) acyclic(ctx context.Context, def engine.Definition) error {
 			}
 			seen[id] = true
 			next, err := c.Find(ctx, child.Definition, child.Version)
-			if problem.KindOf(err) == problem.NotFound {
+			if problem.KindOf(err) == problem.NotFound || problem.CodeOf(err) == engine.CodeElsewhere {
 				continue
 			}
 			if err != nil {

@@ -42,6 +42,10 @@ type Scheduled interface {
 	ResumeSchedule(t *Turn, w snapshot.Wait, r Result) error
 }
 
+// Superseded is a definition whose instances go on in a newer version from their next
+// turn on, which Resume and Recover set. Absent: they stay what they are.
+type Superseded interface{ Successor() Definition }
+
 // Stateful is a definition whose instances rest in states, at waits of the kind
 // [snapshot.WaitState], as those of lifecycles do: an event is taken at once or
 // refused. Absent, or HasStates false: one that nothing takes is kept for later.

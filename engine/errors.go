@@ -19,6 +19,10 @@ const (
 	ErrRuntime        = "runtime"        // 500
 )
 
+// CodeElsewhere is that of the problem of a definition which is Go code of other nodes:
+// they have its instances' messages and results, whatever is to become of them.
+const CodeElsewhere = "definition.elsewhere"
+
 // typeAliases are the host and path families under which the standard error
 // types have been published; they all mean the same kind (dsl-facts 1.1).
 var typeAliases = []string{

@@ -78,6 +78,9 @@ func followed(def Definition, out *Outcome, in Input) *Outcome {
 	did := out.Disposition
 	in.Own = false // what one that is refused has changed must not stay
 	for {
+		if d, ok := def.(Superseded); ok && out.Snapshot.Definition != def.Ref() {
+			def = d.Successor()
+		}
 		i := out.Snapshot.NextAhead()
 		if i < 0 || out.Snapshot.Status.Closed() {
 			return out

@@ -36,7 +36,7 @@ func (r *Runtime) pin(ctx context.Context, messages []engine.Message) error {
 			continue
 		}
 		def, err := r.Definitions.Find(ctx, start.Definition, "")
-		if problem.KindOf(err) == problem.NotFound {
+		if problem.KindOf(err) == problem.NotFound || problem.CodeOf(err) == engine.CodeElsewhere {
 			continue
 		}
 		if err != nil {

@@ -96,7 +96,7 @@ func (d Decider[S, E]) handler(t Taken) *handler {
 			if err != nil {
 				return nil, faultOf("workflow.event", "an event cannot be written as JSON: %v", err)
 			}
-			did.events = append(did.events, happened{nameOf(e), data})
+			did.events = append(did.events, Happened{nameOf(e), data})
 			s = d.Evolve(s, e)
 		}
 		if did.state, err = encode(s); err != nil {

@@ -41,12 +41,12 @@ func (d *Definition) declared() declared {
 // the same.
 func (d *Definition) Declared() json.RawMessage { return slices.Clone(d.document) }
 
-// Functions are the registered functions that its steps call, by step.
+// Functions are the registered functions that its steps call, by pointer.
 func (d *Definition) Functions() map[string]string {
 	all := map[string]string{}
-	for _, s := range d.steps {
+	for at, s := range d.steps {
 		if s.Kind == kindCall {
-			all[s.Name] = s.Target
+			all[at] = s.Target
 		}
 	}
 	return all

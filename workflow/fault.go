@@ -37,10 +37,15 @@ func (f *fault) with(hint string, args ...any) *fault {
 	return f
 }
 
+// panicked is the fault of a function that panics.
+func panicked(v any) *fault {
+	return faultOf("workflow.panic", "panic: %s", strings.TrimSpace(fmt.Sprint(v))).with("at %s", panickedAt())
+}
+
 // panickedAt is the first place outside of this package and the Go runtime.
 func panickedAt() string {
 	var at [32]uintptr
-	frames := runtime.CallersFrames(at[:runtime.Callers(3, at[:])])
+	frames := runtime.CallersFrames(at[:runtime.Callers(4, at[:])])
 	for {
 		f, more := frames.Next()
 		if !strings.HasPrefix(f.Function, "runtime.") {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -194,7 +193,7 @@ func checkForm(raw []byte) error {
 func asked(h *handler, state []byte, in Input[rawJSON]) (did *decision, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			did, err = nil, faultOf("workflow.panic", "panic: %s", strings.TrimSpace(fmt.Sprint(v))).with("at %s", panickedAt())
+			did, err = nil, panicked(v)
 		}
 	}()
 	return h.decide(state, in)

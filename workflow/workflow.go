@@ -97,14 +97,8 @@ type handler struct {
 // decision is what a function returned, as data.
 type decision struct {
 	state  json.RawMessage
-	events []happened
+	events []Happened
 	do     Do
-}
-
-// happened is an event of a [Decider].
-type happened struct {
-	Type string
-	Data json.RawMessage
 }
 
 // Path says where a function may lead to; see [To].

@@ -72,8 +72,8 @@ var law = []rule{
 	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
 	{5, "api", []string{"ack", "api/client", "definition", "duration", "engine", "memory", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store", "store/backend"}, support},
-	{4, "console", []string{"api/client", "definition/diagram", "problem"}, []string{"internal/..."}},                                             // a client of the API that is asked in the process
-	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "humantask", "operate", "problem", "schema", "signal", "snapshot"}, nil}, // no store: a test of a definition needs none
+	{4, "console", []string{"api/client", "definition/diagram", "problem"}, []string{"internal/..."}},                                                         // a client of the API that is asked in the process
+	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "humantask", "operate", "problem", "schema", "signal", "snapshot", "workflow"}, nil}, // no store: a test of a definition needs none
 	{7, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store", "store/backend"}, support},
 	{7, "cmd/...", []string{everything}, nil},
 	{7, "examples/...", []string{everything}, nil},

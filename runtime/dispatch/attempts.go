@@ -223,7 +223,7 @@ func (d *Dispatcher) finish(ctx context.Context, j *Job, output json.RawMessage,
 	case j.command.Token == "":
 		return d.Record.done(ctx, j)
 	}
-	return d.Record.answer(ctx, j, Payload(output), turn.Step)
+	return d.Record.answer(ctx, j, Payload(output), turn.Step, true)
 }
 
 // failed commits that an attempt had no result: the time of the next one, or
@@ -239,8 +239,8 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 		if over, err := d.Record.overtaken(ctx, j); over || err != nil {
 			return err
 		}
-		err := d.Record.answer(ctx, j, Failed(&f.Error, j.unknown), authors(j.command.Token, f.Error))
-		if !errors.Is(err, errOwnRetry) {
+		err := d.Record.answer(ctx, j, Failed(&f.Error, j.unknown), authors(j.command.Token, f.Error), false)
+		if !errors.Is(err, errOwnRetry) && problem.CodeOf(err) != engine.CodeElsewhere { // where nobody knows its author's policy
 			return err
 		}
 	}
@@ -253,7 +253,7 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 	if j.command.Token == "" {
 		return d.Record.undelivered(ctx, j, f.Error)
 	}
-	return d.Record.answer(ctx, j, Failed(&f.Error, j.unknown), turn.Step)
+	return d.Record.answer(ctx, j, Failed(&f.Error, j.unknown), turn.Step, true)
 }
 
 // errOwnRetry says that no policy of the author is for a failure, so that the
@@ -295,9 +295,9 @@ func Payload(output json.RawMessage) json.RawMessage {
 }
 
 // answer applies a result as the instance's next turn. When the turn cannot be
-// decided, the result goes to the signal queue, where the rules for failing
+// decided, a final result goes to the signal queue, where the rules for failing
 // messages hold.
-func (r Record) answer(ctx context.Context, j *Job, result json.RawMessage, decide turn.Decision) error {
+func (r Record) answer(ctx context.Context, j *Job, result json.RawMessage, decide turn.Decision, final bool) error {
 	now := r.Now()
 	env := signal.Envelope{
 		SignalID: j.command.Token + "/" + strconv.Itoa(j.attempt()), InstanceID: j.Instance, RuntimeProvider: signal.Provider,
@@ -313,7 +313,7 @@ func (r Record) answer(ctx context.Context, j *Job, result json.RawMessage, deci
 		_, err := r.Turn(ctx, env, now, decide)
 		unknown = unknown || errors.Is(err, store.ErrUnknown)
 		var p *problem.Error
-		if !errors.As(err, &p) || p.Kind == problem.Unavailable {
+		if elsewhere := problem.CodeOf(err) == engine.CodeElsewhere; !errors.As(err, &p) || p.Kind == problem.Unavailable && !elsewhere || elsewhere && !final {
 			return err
 		}
 		if body, e := env.Encode(); e == nil {
@@ -382,5 +382,5 @@ func transient(err error) bool {
 	if errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrNotFound) {
 		return false
 	}
-	return errors.Is(err, store.ErrUnknown) || problem.KindOf(err) == problem.Unavailable || problem.CodeOf(err) == "store.sql"
+	return errors.Is(err, store.ErrUnknown) || problem.KindOf(err) == problem.Unavailable && problem.CodeOf(err) != engine.CodeElsewhere || problem.CodeOf(err) == "store.sql"
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
@@ -48,7 +49,7 @@ const (
 	byDatabase              // it takes nothing now: given back until it does
 	byNode                  // it has no memory to look at the message now: tried again until it has
 	byLock                  // another session has the rows of the instance: tried again until it has not
-	byUpgrade               // a newer node's: tried again until one has it
+	byUpgrade               // another node's, newer or with other code: tried again until one has it
 	byDamage                // what is stored is damaged: a dead letter, to be replayed after a restore
 )
 
@@ -57,7 +58,7 @@ var owners = map[owner]string{
 	byUs: "engine", bySender: "sender", byAbsence: "absence", byAuthor: "author", byDatabase: "database", byNode: "node", byLock: "lock", byUpgrade: "upgrade", byDamage: "damage",
 }
 
-var ownerOfCode = map[string]owner{memory.CodeBusy: byNode, "store.locked": byLock, "snapshot.newer": byUpgrade}
+var ownerOfCode = map[string]owner{memory.CodeBusy: byNode, "store.locked": byLock, "snapshot.newer": byUpgrade, engine.CodeElsewhere: byUpgrade}
 
 // ownerOf says whose fault it is that a message could not be handled.
 func (r *Retries) ownerOf(err error) owner {

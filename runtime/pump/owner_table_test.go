@@ -54,6 +54,7 @@ func TestEveryFaultHasItsOwnerAndItsEnd(t *testing.T) {
 		{byNode, p(problem.Unavailable, memory.CodeBusy), waited, waited, waited},
 		{byLock, p(problem.Unavailable, "store.locked"), waited, waited, waited},
 		{byUpgrade, p(problem.Unavailable, "snapshot.newer"), waited, waited, waited},
+		{byUpgrade, p(problem.Unavailable, "definition.elsewhere"), waited, waited, waited},
 		{byDamage, p(problem.Internal, "snapshot.corrupt"), deadLettered, deadLettered, deadLettered},
 		{byDamage, p(problem.Internal, "stream.corrupt"), deadLettered, deadLettered, deadLettered},
 		{byDamage, fmt.Errorf("commit: %w", store.ErrTaken), deadLettered, deadLettered, deadLettered},

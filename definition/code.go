@@ -1,0 +1,140 @@
+package definition
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// kindGo is the kind of the record of a definition that is Go code: its document is
+// what the code declares, and only programs with the code run it.
+const kindGo = "go"
+
+// coded is a definition that is Go code and says what it declares.
+type coded interface {
+	// Declared is what it says of itself, as JSON; its digest is of that.
+	Declared() json.RawMessage
+	// Functions are the names of the functions that it calls, by pointer.
+	Functions() map[string]string
+	// From is how the instances of an older version go on in it; false = they cannot.
+	From(older snapshot.Definition) (engine.Definition, bool)
+}
+
+// Code is what the publication of Go code asks. What is nil is not asked.
+type Code struct {
+	Live func(ctx context.Context, name, version string) (bool, error) // whether instances run a version; backend.Live answers
+	Can  func(function string) bool                                    // activity.Performer.Can
+}
+
+// PublishCode registers a definition that is Go code, and stores that there is such a
+// version: a node without its code hands on what is for its instances. Instances of
+// older versions go on in it, where it can; a program that has their code registers
+// that first. Publishing the same again changes nothing.
+//
+// Problems: definition.invalid, definition.conflict, workflow.function-unknown, and
+// workflow.upcast-missing when instances run a version that leads nowhere.
+func (c *Catalogue) PublishCode(ctx context.Context, def engine.Definition, ask Code) (created bool, err error) {
+	ref := def.Ref()
+	code, ok := def.(coded)
+	if !ok {
+		return false, problem.New(problem.Invalid, "definition.invalid", "definition %s is Go code that does not say what it declares", ID(ref.Name, ref.Version)).
+			WithHint("register it on every node instead")
+	}
+	if err := functions(ref, code, ask.Can); err != nil {
+		return false, err
+	}
+	older, err := olderVersions(ctx, c, ref, code, ask.Live)
+	if err != nil {
+		return false, err
+	}
+	if err := c.Register(def); err != nil {
+		return false, err
+	}
+	declared := []byte(code.Declared())
+	_, created, err = c.put(ctx, Parsed{Definition: def, Ref: ref}, Record{
+		Name: ref.Name, Version: ref.Version, Digest: ref.Digest, Kind: kindGo, Source: declared, Document: declared,
+		PublishedAt: c.now().UTC().Truncate(time.Microsecond),
+	})
+	if err != nil {
+		return false, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.Copy(c.code, older)
+	return created, nil
+}
+
+// functions refuses what calls functions that nobody has registered.
+func functions(ref snapshot.Definition, def coded, can func(string) bool) error {
+	called := def.Functions()
+	var wrong []problem.Place
+	for _, at := range slices.Sorted(maps.Keys(called)) {
+		if f := called[at]; can != nil && !can(f) {
+			wrong = append(wrong, problem.Place{Pointer: at, Code: "workflow.function-unknown", Detail: "the function " + f + " is not registered"})
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	e := problem.New(problem.Invalid, "workflow.function-unknown", "%s calls functions that this program does not have", ID(ref.Name, ref.Version)).
+		WithHint("register them before the workflow")
+	e.Where = wrong
+	return e
+}
+
+// olderVersions are the versions that were Go code, and whose instances go on in def, by ID.
+func olderVersions(
+	ctx context.Context, c *Catalogue, ref snapshot.Definition, def coded, live func(ctx context.Context, name, version string) (bool, error),
+) (map[string]engine.Definition, error) {
+	records, err := c.repo.Versions(ctx, ref.Name)
+	if err != nil && problem.KindOf(err) != problem.NotFound {
+		return nil, err
+	}
+	all := map[string]engine.Definition{}
+	var holes []problem.Place
+	for _, r := range records {
+		id := ID(r.Name, r.Version)
+		if have := c.registered(id); r.Kind != kindGo || compareVersions(r.Version, ref.Version) >= 0 || have != nil && have.Ref().Version == r.Version && !passedOn(have) {
+			continue
+		}
+		if old, ok := def.From(snapshot.Definition{Name: r.Name, Version: r.Version, Digest: r.Digest}); ok {
+			all[id] = old
+			continue
+		}
+		if live == nil {
+			continue
+		}
+		runs, err := live(ctx, r.Name, r.Version)
+		if err != nil {
+			return nil, err
+		}
+		if runs {
+			holes = append(holes, problem.Place{Pointer: "/upcast/" + r.Version, Code: "workflow.upcast-missing", Detail: "instances run version " + r.Version + ", and no upcast begins there"})
+		}
+	}
+	if len(holes) == 0 {
+		return all, nil
+	}
+	e := problem.New(problem.Conflict, "workflow.upcast-missing", "%s cannot go on with instances of %d older versions", ID(ref.Name, ref.Version), len(holes)).
+		WithHint("add an upcast from each, or publish the code of these versions, too")
+	e.Where = holes
+	return nil, e
+}
+
+// passedOn reports whether a definition has its instances go on in a newer version,
+// which a still newer one may do in its place.
+func passedOn(def engine.Definition) bool {
+	_, ok := def.(engine.Superseded)
+	return ok
+}
+
+func elsewhere(name, version string) error {
+	return problem.New(problem.Unavailable, engine.CodeElsewhere, "definition %s is Go code, which this node does not have", ID(name, version)).
+		WithHint("run the program that has it on a node; what is for its instances waits until then")
+}

@@ -1,0 +1,94 @@
+package workflow
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// older is a definition as instances of an older version of it see it: their next turn
+// takes them to the present one.
+type older struct {
+	*Definition
+	ref   snapshot.Definition
+	chain chain
+}
+
+// entryMigrated is the stream's record of a migration, as that of a document.
+const entryMigrated = "DefinitionMigrated"
+
+// From is how the instances of an older version go on in this one; false: no upcast
+// leads from there to here.
+func (d *Definition) From(ref snapshot.Definition) (engine.Definition, bool) {
+	c, ok := d.upcasts[ref.Version]
+	if !ok || ref.Name != d.ref.Name {
+		return nil, false
+	}
+	return &older{Definition: d, ref: ref, chain: c}, true
+}
+
+// Ref is the older version.
+func (o *older) Ref() snapshot.Definition { return o.ref }
+
+// Successor is the present version.
+func (o *older) Successor() engine.Definition { return o.Definition }
+
+// Begin begins an instance, in the present version: nobody has the code of the older.
+func (o *older) Begin(t *engine.Turn, input json.RawMessage) error {
+	t.Snap.Definition = o.Definition.ref
+	return o.Definition.Begin(t, input)
+}
+
+// Resume goes on in the present version.
+func (o *older) Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) error {
+	if err := o.upcast(t); err != nil {
+		r, at := o.at(t)
+		if at != nil {
+			return at
+		}
+		return r.broken(arrival{w.Pointer, w.Arm, res}, err)
+	}
+	return o.Definition.Resume(t, w, res)
+}
+
+// Recover goes on in the present version.
+func (o *older) Recover(t *engine.Turn, op engine.Operation, output json.RawMessage) error {
+	var f *fault
+	err := o.upcast(t)
+	if errors.As(err, &f) {
+		t.Halt(snapshot.Error{Type: TypeBase + f.code, Status: 500, Title: "Decision failed", Detail: f.Error()})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return o.Definition.Recover(t, op, output)
+}
+
+// upcast makes an instance one of the present version.
+func (o *older) upcast(t *engine.Turn) (err error) {
+	b := t.Snap.Branch(0)
+	if t.Snap.Definition != o.ref || b == nil {
+		return nil
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = panicked(v)
+		}
+	}()
+	state := b.Data
+	for _, u := range o.chain {
+		if state, err = u.do(state); err != nil {
+			return err
+		}
+	}
+	data, err := encode(map[string]snapshot.Definition{"from": o.ref, "to": o.Definition.ref})
+	if err != nil {
+		return err
+	}
+	b.Data, t.Snap.Definition = state, o.Definition.ref
+	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.In, Type: entryMigrated, Data: data})
+	return nil
+}
