@@ -56,6 +56,10 @@ const (
 
 // Starter begins instances, or signals those that are there.
 type Starter interface {
+	// IDOf is the id of the instance that a start asks for, which may leave it to the node.
+	IDOf(id string, start signal.Start) string
+	// Follow calls told after each turn of an instance that this node commits, until leave.
+	Follow(id string, told func(*snapshot.Snapshot, *projections.Rows)) (leave func())
 	StartOrSignal(ctx context.Context, id string, start signal.Start, headers map[string]string) (instanceID string, created bool, did engine.Disposition, err error)
 }
 

@@ -63,6 +63,10 @@ func (b *node) StartOrSignal(_ context.Context, id string, s signal.Start, h map
 	b.start, b.headers = s, h
 	return id, true, engine.Applied, b.err
 }
+func (b *node) IDOf(id string, _ signal.Start) string { return id }
+func (b *node) Follow(string, func(*snapshot.Snapshot, *projections.Rows)) func() {
+	return func() {}
+}
 func (b *node) Started(_ context.Context, definition, business, key string) (projections.Instance, error) {
 	if definition+business+key != "shop/loanL/1"+signal.LifecycleKey {
 		return projections.Instance{}, store.ErrNotFound

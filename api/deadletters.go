@@ -47,7 +47,7 @@ func (s operatorAPI) awaitDeadLetter(ctx context.Context, q backend.DeadLetterQu
 	q.After, q.Limit = "", 1
 	waiting, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	timer := time.NewTimer(0)
+	delay, timer := lookFirst, time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
@@ -62,7 +62,8 @@ func (s operatorAPI) awaitDeadLetter(ctx context.Context, q backend.DeadLetterQu
 		if err != nil || len(p.Items) > 0 && p.Items[0].ID != known || len(p.Items) == 0 && known != "" {
 			return err
 		}
-		timer.Reset(lookMax)
+		timer.Reset(delay)
+		delay = min(delay*3/2, lookMax)
 	}
 }
 

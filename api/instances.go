@@ -11,6 +11,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
@@ -58,14 +59,20 @@ func (s instanceAPI) start(ctx context.Context, in *startInput) (*answer[client.
 		start.Signal = &signal.FirstSignal{ID: firstID(b.Signal.SignalID, in.Key), Type: b.Signal.Type, Data: b.Signal.Data,
 			Sender: b.Signal.Sender, Sequence: b.Signal.Sequence}
 	}
-	id, isNew, did, err := s.Starter.StartOrSignal(ctx, b.InstanceID, start, in.headers())
+	f := s.follow(s.Starter.IDOf(b.InstanceID, start), wait > 0)
+	defer func() { f.leave() }()
+	id, isNew, did, err := s.Starter.StartOrSignal(ctx, f.id, start, in.headers())
 	if err != nil {
 		return nil, err
 	}
-	if err := s.await(ctx, id, wait); err != nil {
+	if id != f.id { // an instance of the same start key, begun under another id
+		f.leave()
+		f = s.follow(id, wait > 0)
+	}
+	if err := s.await(ctx, f, !isNew, wait); err != nil {
 		return nil, err
 	}
-	d, err := s.detail(ctx, id)
+	d, err := s.started(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -82,45 +89,6 @@ func parseWait(text string) (time.Duration, error) {
 		return 0, invalid("query.wait", "wait is not a duration from 0s to %s", MaxWait)
 	}
 	return d, nil
-}
-
-// Delays between two looks at an instance that a client waits for.
-const (
-	lookFirst = 20 * time.Millisecond
-	lookMax   = 500 * time.Millisecond
-)
-
-// await returns when an instance is closed or faulted, or after d. Another
-// node may be the one that closes it, so it is looked at, less and less often,
-// and only while somebody waits.
-func (s instanceAPI) await(ctx context.Context, id string, d time.Duration) error {
-	if d == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	delay := lookFirst
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
-		row, err := s.Reader.Instances.Instance(ctx, id)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if st := snapshot.Status(row.Status); st.Closed() || st == snapshot.Faulted {
-			return nil
-		}
-		delay = min(delay*5/4, lookMax)
-		timer.Reset(delay)
-	}
 }
 
 type listInstancesInput struct {
@@ -174,21 +142,26 @@ func (s instanceAPI) detail(ctx context.Context, id string) (client.InstanceDeta
 	if err != nil {
 		return client.InstanceDetail{}, err
 	}
+	return s.shown(row, &snap, pending), nil
+}
+
+// shown is an instance as its row, its snapshot and its pending commands say it is.
+func (s instanceAPI) shown(row projections.Instance, snap *snapshot.Snapshot, pending []projections.Entry) client.InstanceDetail {
 	d := client.InstanceDetail{
 		Instance: toInstance(row), Digest: snap.Definition.Digest, Input: snap.State.Input, Output: snap.State.Output,
-		Context: snap.State.Context, Branches: branchesOf(&snap), Waits: convert(snap.Waits, toWait), Commands: convert(pending, toCommand), Buffered: len(snap.Buffer), Gaps: gapsOf(&snap),
+		Context: snap.State.Context, Branches: branchesOf(snap), Waits: convert(snap.Waits, toWait), Commands: convert(pending, toCommand), Buffered: len(snap.Buffer), Gaps: gapsOf(snap),
 	}
 	for i, w := range snap.Waits {
 		d.Waits[i].Child = childOf(snap, w.Token)
 	}
 	for i := range d.Commands {
-		d.Commands[i].WaitsFor = s.Dispatcher.WaitsFor(id, d.Commands[i].Position)
+		d.Commands[i].WaitsFor = s.Dispatcher.WaitsFor(row.ID, d.Commands[i].Position)
 	}
 	if len(snap.Business.Parts) > 0 {
 		d.KeyParts = object(snap.Business.Parts)
 	}
 	overlay(&d.Instance, snap)
-	return d, nil
+	return d
 }
 
 // gapsOf are the sequences that signals wait for.
@@ -209,7 +182,7 @@ func gapsOf(s *snapshot.Snapshot) []client.Gap {
 }
 
 // childOf is the instance that a wait is for, if it is for one.
-func childOf(snap snapshot.Snapshot, token string) string {
+func childOf(snap *snapshot.Snapshot, token string) string {
 	for _, f := range snap.SubFrames {
 		if f.Token == token {
 			return f.InstanceID
@@ -220,7 +193,7 @@ func childOf(snap snapshot.Snapshot, token string) string {
 
 // overlay takes from the snapshot what it knows better: the row is not written
 // by turns that change nothing people look for.
-func overlay(i *client.Instance, snap snapshot.Snapshot) {
+func overlay(i *client.Instance, snap *snapshot.Snapshot) {
 	i.Status, i.StateVersion, i.UpdatedAt = string(snap.Status), snap.Version, snap.UpdatedAt.UTC()
 	i.EndedAt = time.Time{}
 	if snap.Status.Closed() {

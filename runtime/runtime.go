@@ -306,6 +306,7 @@ func (r *Runtime) serving() service.Services {
 			Writer: r.Store.Writer, Instances: r.Store.Instances, Turns: r.turns, Pump: r.pump, Signals: signals, Now: r.Now,
 			Committed: r.committed, Refused: r.refused,
 		},
+		Followers:   &service.Followers{},
 		Signals:     signals,
 		Tasks:       &service.Tasks{Writer: r.Store.Writer, Tasks: r.Store.Tasks, Pump: r.pump, Now: r.Now},
 		Operator:    operator,

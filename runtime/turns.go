@@ -24,6 +24,7 @@ func (r *Runtime) committed(c turn.Committed) {
 		r.Resolve(jobs...)
 		return
 	}
+	r.Tell(&c)
 	r.Withdrawn(c.Outcome.Snapshot.InstanceID, c.Outcome.Settled)
 	r.Launch(jobs...)
 }

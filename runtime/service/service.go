@@ -25,6 +25,7 @@ import (
 // Services is all of them, with the methods of each.
 type Services struct {
 	*Starts
+	*Followers
 	*Signals
 	*Tasks
 	*Operator

@@ -49,12 +49,7 @@ func (s *Starts) StartOrSignal(ctx context.Context, id string, start signal.Star
 	if err := start.Validate(); err != nil {
 		return "", false, "", err
 	}
-	if id == "" {
-		id = NewID()
-		if start.StartKey != "" {
-			id = uuid.NewSHA1(startSpace, fmt.Appendf(nil, "%q %q %q", start.Definition, start.BusinessKey, start.StartKey)).String()
-		}
-	}
+	id = s.IDOf(id, start)
 	if err := Reserved(id); err != nil {
 		return "", false, "", err
 	}
@@ -83,6 +78,18 @@ func (s *Starts) StartOrSignal(ctx context.Context, id string, start signal.Star
 		return id, err == nil, "", err
 	}
 	return id, true, out.Disposition, nil
+}
+
+// IDOf is the id of the instance that a start with an id, or none, asks for. Without a start
+// key it is another each time.
+func (s *Starts) IDOf(id string, start signal.Start) string {
+	switch {
+	case id != "":
+		return id
+	case start.StartKey == "":
+		return NewID()
+	}
+	return uuid.NewSHA1(startSpace, fmt.Appendf(nil, "%q %q %q", start.Definition, start.BusinessKey, start.StartKey)).String()
 }
 
 // signalFirst gives the signal of a start, if it has one, to the instance that

@@ -136,6 +136,7 @@ func (d *Decider) change(ctx context.Context, t *turn, c *Committed, buffer *[]b
 	if err != nil {
 		return store.Change{}, Output(err)
 	}
+	c.Rows = rows
 	change := store.Change{
 		Snapshot: &out.Snapshot, Encoded: encoded, Rows: rows,
 		Runtime: store.Runtime{LastSignalID: t.in.Signal.SignalID, ExecutedBy: d.Node, ExecutedAt: now},

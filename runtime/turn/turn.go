@@ -18,6 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -108,6 +109,7 @@ type Claims interface {
 type Committed struct {
 	Unknown bool // nobody knows whether it was
 	Outcome *engine.Outcome
+	Rows    projections.Rows // of the outcome
 	Claims  Claims
 }
 
