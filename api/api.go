@@ -106,7 +106,7 @@ type Publisher interface {
 // Definitions reads what is published; definition.Repository is one.
 type Definitions interface {
 	Definition(ctx context.Context, name, version string) (definition.Record, error)
-	Versions(ctx context.Context, name string) ([]definition.Record, error)
+	Versions(ctx context.Context, name string, after int) ([]definition.Record, error)
 	Definitions(ctx context.Context, after string, limit int) ([]definition.Record, error)
 }
 

@@ -140,7 +140,7 @@ func (b *node) Publish(_ context.Context, file string, source []byte) (definitio
 func (b *node) Definition(context.Context, string, string) (definition.Record, error) {
 	return definition.Record{Source: []byte(" {}")}, b.err
 }
-func (b *node) Versions(context.Context, string) ([]definition.Record, error) {
+func (b *node) Versions(context.Context, string, int) ([]definition.Record, error) {
 	return b.versions, b.err
 }
 func (b *node) Definitions(context.Context, string, int) ([]definition.Record, error) {

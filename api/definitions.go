@@ -90,7 +90,7 @@ type versionInput struct {
 }
 
 func (s definitionAPI) listVersions(ctx context.Context, in *ByName) (*answer[client.Page[client.Definition]], error) {
-	rows, err := s.Definitions.Versions(ctx, in.full())
+	rows, err := s.Definitions.Versions(ctx, in.full(), 0)
 	if err != nil {
 		return nil, err
 	}

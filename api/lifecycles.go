@@ -126,7 +126,7 @@ func (s instanceAPI) getLifecycle(ctx context.Context, in *ByReference) (*answer
 // noLifecycle says whether it is the definition or the instance that is not
 // there.
 func (s instanceAPI) noLifecycle(ctx context.Context, in *ByReference) error {
-	versions, err := s.Definitions.Versions(ctx, in.full())
+	versions, err := s.Definitions.Versions(ctx, in.full(), 0)
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,9 @@ const (
 // It is safe for use by many goroutines.
 //
 // A version never changes once it is published, so its compiled form is kept.
-// Which version is the latest is asked of the repository each time, for any
-// node may publish one.
+// Which version is the highest is remembered; the repository is asked each time
+// for those that were published since, by any node: whoever has heard that a
+// version is published starts no lower one.
 type Catalogue struct {
 	repo    Repository
 	parsers map[string]Parser // by kind
@@ -44,6 +45,7 @@ type Catalogue struct {
 	resolver Resolver // nil = documents that refer to others are refused
 	steps    StepCheck
 	shelf    shelf
+	newest   newest
 
 	mu      sync.Mutex
 	code    map[string]engine.Definition // registered, by name@version
@@ -68,7 +70,7 @@ func (c *Catalogue) Bound(most int64, take Taker) { c.shelf.most, c.shelf.take =
 // New makes a catalogue of a repository.
 func New(repo Repository, parsers map[string]Parser, now func() time.Time) *Catalogue {
 	return &Catalogue{
-		repo: repo, parsers: parsers, now: now, code: map[string]engine.Definition{},
+		repo: repo, parsers: parsers, now: now, code: map[string]engine.Definition{}, newest: newest{repo: repo, of: map[string]highest{}},
 		shelf: shelf{most: MaxCompiledBytes, compiled: map[string]*list.Element{}},
 	}
 }
@@ -179,7 +181,7 @@ const putMax = 100
 // knows those before it.
 func (c *Catalogue) put(ctx context.Context, p Parsed, r Record) (stored Record, created bool, err error) {
 	for range putMax {
-		others, err := c.repo.Versions(ctx, r.Name)
+		others, err := c.repo.Versions(ctx, r.Name, 0)
 		if err != nil && problem.KindOf(err) != problem.NotFound {
 			return Record{}, false, err
 		}
@@ -307,23 +309,14 @@ func (c *Catalogue) Source(ctx context.Context, name, version string) (Record, e
 
 // latest returns the highest version of a name.
 func (c *Catalogue) latest(ctx context.Context, name string) (string, error) {
-	records, err := c.repo.Versions(ctx, name)
-	if err != nil && problem.KindOf(err) != problem.NotFound {
+	best, err := c.newest.version(ctx, name)
+	if err != nil {
 		return "", err
-	}
-	best := ""
-	take := func(v string) {
-		if best == "" || compareVersions(v, best) > 0 {
-			best = v
-		}
-	}
-	for _, r := range records {
-		take(r.Version)
 	}
 	c.mu.Lock()
 	for _, def := range c.code {
 		if ref := def.Ref(); ref.Name == name {
-			take(ref.Version)
+			best = higher(best, ref.Version)
 		}
 	}
 	c.mu.Unlock()
@@ -331,6 +324,54 @@ func (c *Catalogue) latest(ctx context.Context, name string) (string, error) {
 		return "", problem.New(problem.NotFound, "definition.unknown", "definition %s is not known", name)
 	}
 	return best, nil
+}
+
+// newest remembers the highest published version of each name, with the ordinal up to
+// which it has compared.
+type newest struct {
+	repo Repository
+	mu   sync.Mutex
+	of   map[string]highest
+}
+
+type highest struct {
+	ordinal int
+	version string
+}
+
+// highestMax bounds the names of which it is remembered.
+const highestMax = 10_000
+
+// version returns the highest version of a name that is published, "" for none. It is
+// compared with those that are new.
+func (n *newest) version(ctx context.Context, name string) (string, error) {
+	n.mu.Lock()
+	h := n.of[name]
+	n.mu.Unlock()
+	records, err := n.repo.Versions(ctx, name, h.ordinal)
+	if err != nil && problem.KindOf(err) != problem.NotFound {
+		return "", err
+	}
+	if len(records) == 0 {
+		return h.version, nil
+	}
+	for _, r := range records {
+		h = highest{max(h.ordinal, r.Ordinal), higher(h.version, r.Version)}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.of) >= highestMax {
+		clear(n.of)
+	}
+	n.of[name] = h
+	return h.version, nil
+}
+
+func higher(a, b string) string {
+	if a == "" || compareVersions(b, a) > 0 {
+		return b
+	}
+	return a
 }
 
 func (c *Catalogue) registered(id string) engine.Definition {

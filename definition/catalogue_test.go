@@ -24,6 +24,7 @@ type memory struct {
 	mu      sync.Mutex
 	records map[string]definition.Record
 	loads   int
+	read    int // versions
 	fail    error
 	gate    chan struct{}
 }
@@ -66,12 +67,13 @@ func (m *memory) Definition(ctx context.Context, name, version string) (definiti
 	return r, nil
 }
 
-func (m *memory) Versions(_ context.Context, name string) ([]definition.Record, error) {
+func (m *memory) Versions(_ context.Context, name string, after int) ([]definition.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var res []definition.Record
 	for _, r := range m.records {
-		if r.Name == name {
+		if r.Name == name && r.Ordinal > after {
+			m.read++
 			res = append(res, definition.Record{Name: r.Name, Version: r.Version, Digest: r.Digest, Ordinal: r.Ordinal})
 		}
 	}
@@ -377,4 +379,40 @@ func TestCompilingTakesMemory(t *testing.T) {
 	if _, _, err := c.Publish(t.Context(), "n.yaml", large); problem.CodeOf(err) != "definition.memory" || problem.KindOf(err) != problem.TooLarge {
 		t.Errorf("a definition that is too large: %v", err)
 	}
+}
+
+// TestTheHighestVersionIsRemembered: starts without a version read each version of a
+// name once, whichever node has published it.
+func TestTheHighestVersionIsRemembered(t *testing.T) {
+	t.Parallel()
+	repo := &memory{}
+	here, there := catalogue(repo), catalogue(repo)
+	want := func(version string, read int) {
+		t.Helper()
+		for range 3 {
+			d, err := here.Find(t.Context(), "t/n", "")
+			if err != nil || d.Ref().Version != version {
+				t.Fatalf("%v %v, want %s", d, err, version)
+			}
+		}
+		if repo.read != read {
+			t.Errorf("%d versions were read, want %d", repo.read, read)
+		}
+		repo.read = 0
+	}
+	another := func(c *definition.Catalogue, version string) {
+		t.Helper()
+		publish(t, c, version)
+		repo.read = 0
+	}
+	if _, err := here.Find(t.Context(), "t/n", ""); problem.CodeOf(err) != "definition.unknown" {
+		t.Error(err)
+	}
+	another(here, "1.0.0")
+	want("1.0.0", 1)
+	another(there, "1.10.0")
+	want("1.10.0", 1)
+	another(there, "1.9.0") // last, and not the highest
+	want("1.10.0", 1)
+	want("1.10.0", 0)
 }

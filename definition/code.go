@@ -92,7 +92,7 @@ func functions(ref snapshot.Definition, def coded, can func(string) bool) error 
 func olderVersions(
 	ctx context.Context, c *Catalogue, ref snapshot.Definition, def coded, live func(ctx context.Context, name, version string) (bool, error),
 ) (map[string]engine.Definition, error) {
-	records, err := c.repo.Versions(ctx, ref.Name)
+	records, err := c.repo.Versions(ctx, ref.Name, 0)
 	if err != nil && problem.KindOf(err) != problem.NotFound {
 		return nil, err
 	}

@@ -35,8 +35,9 @@ type Repository interface {
 	PutDefinition(ctx context.Context, r Record) (created bool, err error)
 	// Definition returns name@version, or the problem definition.unknown.
 	Definition(ctx context.Context, name, version string) (Record, error)
-	// Versions returns the records of a name, without Source and Document.
-	Versions(ctx context.Context, name string) ([]Record, error)
+	// Versions returns the records of a name behind an ordinal, in order of it,
+	// without Source and Document. Those before it cost nothing.
+	Versions(ctx context.Context, name string, after int) ([]Record, error)
 	// Definitions returns records without Source and Document, in order of
 	// name and version, behind after ("name@version").
 	Definitions(ctx context.Context, after string, limit int) ([]Record, error)

@@ -174,7 +174,7 @@ func TestAVersionWithoutAWayIsRefused(t *testing.T) {
 		if problem.CodeOf(err) != "workflow.upcast-missing" || !strings.Contains(err.Error(), "/upcast/1.0.0") {
 			t.Errorf("a version without a way from the one that lives: %v", err)
 		}
-		if list := must(n.store.Versions(t.Context(), "t/paying")); len(list) != 1 {
+		if list := must(n.store.Versions(t.Context(), "t/paying", 0)); len(list) != 1 {
 			t.Errorf("versions %+v", list)
 		}
 		if _, err := other.PublishCode(t.Context(), payingFirst(t), code); err != nil {

@@ -52,8 +52,8 @@ func (s *Store) Definition(ctx context.Context, name, version string) (definitio
 }
 
 // Versions implements definition.Repository: in the order of publication.
-func (s *Store) Versions(ctx context.Context, name string) ([]definition.Record, error) {
-	list, err := list[definition.Record](ctx, s, read("definition_versions", name))
+func (s *Store) Versions(ctx context.Context, name string, after int) ([]definition.Record, error) {
+	list, err := list[definition.Record](ctx, s, read("definition_versions", name, after))
 	return list, wrap("versions of "+name, err)
 }
 

@@ -439,9 +439,17 @@ func definitions(k *testCase) {
 	other.Name = "default/e"
 	put(other, true)
 	brief := func(r definition.Record) definition.Record { r.Source, r.Document = nil, nil; return r }
-	versions, err := repo.Versions(k.ctx, "default/d")
+	versions, err := repo.Versions(k.ctx, "default/d", 0)
 	k.ok(err)
 	equal(k, versions, []definition.Record{brief(r), brief(next)})
+	for after, want := range [][]definition.Record{1: {brief(next)}, 2: {}} {
+		if after > 0 {
+			versions, err = repo.Versions(k.ctx, "default/d", after)
+			k.ok(err)
+			equal(k, len(versions), len(want))
+			equal(k, append([]definition.Record{}, versions...), want)
+		}
+	}
 	all, err := repo.Definitions(k.ctx, "", 2)
 	k.ok(err)
 	equal(k, all, []definition.Record{brief(r), brief(next)})

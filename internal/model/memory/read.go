@@ -464,11 +464,11 @@ func (s *Store) Definition(ctx context.Context, name, version string) (definitio
 }
 
 // Versions implements definition.Repository: in the order of publication.
-func (s *Store) Versions(ctx context.Context, name string) ([]definition.Record, error) {
+func (s *Store) Versions(ctx context.Context, name string, after int) ([]definition.Record, error) {
 	return view(ctx, s, func(t *data) ([]definition.Record, error) {
 		list := []definition.Record{}
 		for _, r := range t.records {
-			if r.Name == name {
+			if r.Name == name && r.Ordinal > after {
 				r.Source, r.Document = nil, nil
 				list = append(list, r)
 			}

@@ -1,2 +1,2 @@
 select NAME, VERSION, DIGEST, KIND, TITLE, PUBLISHED_ON_UTC, ORDINAL from WF_DEFINITIONS
-where NAME = ? order by ORDINAL
+where NAME = ? and ORDINAL > ? order by ORDINAL
