@@ -39,7 +39,6 @@ func (c *console) functions() template.FuncMap {
 		"first":     func(s *shell) string { return s.with("after", "") },
 		"filter":    func(s *shell, name, value string) string { return s.without("after").with(name, value) },
 		"q":         func(s *shell, name string) string { return s.query.Get(name) },
-		"waitsFor":  waitsFor,
 		"unique":    uuid.NewString,
 		"menu":      func() []entry { return menu },
 	}

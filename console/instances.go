@@ -42,6 +42,7 @@ type whole struct {
 	Dead     []client.DeadLetter
 	Open     bool
 	Events   []string // that it waits for
+	Why      []client.Reason
 }
 
 func instance(v *visit) (content, error) {
@@ -73,7 +74,11 @@ func instance(v *visit) (content, error) {
 			w.Events = append(w.Events, wait.Event)
 		}
 	}
-	w.Picture = v.pictureOf(w)
+	why, err := v.api.Why(v.Context(), id)
+	if err != nil {
+		return content{}, err
+	}
+	w.Why, w.Picture = why.Reasons, v.pictureOf(w)
 	return content{"instance", id, true, w}, nil
 }
 

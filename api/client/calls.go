@@ -64,6 +64,11 @@ func (c *Client) Instance(ctx context.Context, id string) (InstanceDetail, error
 	return get[InstanceDetail](ctx, c, instances+"/"+url.PathEscape(id), nil)
 }
 
+// Why says why an instance does not move, and what would move it.
+func (c *Client) Why(ctx context.Context, id string) (Why, error) {
+	return get[Why](ctx, c, instances+"/"+url.PathEscape(id)+"/why", nil)
+}
+
 // Stream returns the messages of an instance behind a position, in order.
 func (c *Client) Stream(ctx context.Context, id string, after int64, limit int) (Page[Entry], error) {
 	l := List{Limit: limit}

@@ -114,6 +114,27 @@ type Branch struct {
 	Variables json.RawMessage `json:"variables,omitempty" doc:"An object: those of the loops, catches and events that it is in."`
 }
 
+// Why says why an instance does not move.
+type Why struct {
+	InstanceID string    `json:"instanceId"`
+	Status     string    `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
+	Since      time.Time `json:"since" doc:"When it moved last."`
+	Reasons    []Reason  `json:"reasons" nullable:"false" doc:"Each of which it waits for, or that stops it."`
+}
+
+// Reason is one thing that an instance waits for, or that stops it.
+type Reason struct {
+	Code       string    `json:"code" doc:"ended, suspended, faulted, person, due, timer, timeout, retry, event, state, child, call, line, acknowledgement, unclaimed, result, gap, dead-letter, working; or the kind of a wait in lower case."`
+	Text       string    `json:"text" doc:"For people."`
+	Hint       string    `json:"hint,omitempty" doc:"What moves it."`
+	Pointer    string    `json:"pointer,omitempty" doc:"JSON pointer of the task that waits."`
+	Until      time.Time `json:"until,omitzero" doc:"When it goes on by itself."`
+	TaskID     string    `json:"taskId,omitempty"`
+	Command    int64     `json:"command,omitempty" doc:"Stream position of the command."`
+	Child      string    `json:"child,omitempty"`
+	DeadLetter string    `json:"deadLetter,omitempty"`
+}
+
 // Gap is a sequence that is missing.
 type Gap struct {
 	Sender   string `json:"sender"`

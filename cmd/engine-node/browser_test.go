@@ -274,7 +274,7 @@ func TestALoanIsApprovedAtABrowser(t *testing.T) {
 	b.write("[name=input]", fmt.Sprintf(`{"services": %q, "applicant": "ada", "amount": 25000, "income": 9000}`, services.URL))
 	b.write("[name=id]", "loan-4711")
 	b.press("Start")
-	b.says("waits for a person")
+	b.says("nobody has claimed the task")
 	picture(t, b, "instance")
 	b.do(chromedp.Click(chromedp.CSS("header summary")))
 	b.write("input[name=user]", "olga")

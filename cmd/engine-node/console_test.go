@@ -105,7 +105,7 @@ func TestATaskIsDoneAtTheConsole(t *testing.T) {
 	p.press(http.StatusOK, "/definitions", url.Values{"source": {forms}}, "It is published.", "ask (humanTask")
 	p.press(http.StatusUnprocessableEntity, "/definitions/test/form/1.0.0/start", url.Values{"input": {`{"who": ann}`}}, "the input is no JSON", "{&#34;who&#34;: ann}")
 	p.press(http.StatusOK, "/definitions/test/form/1.0.0/start", url.Values{"input": {`{"who": "</title>", "n": 12345678901234567890}`}, "id": {"f-1"}},
-		"It has begun.", "12345678901234567890", "waits for a person", `<rect class="node call here"`)
+		"It has begun.", "12345678901234567890", "nobody has claimed the task, which is for clerks", `<rect class="node call here"`)
 	asked, err := c.Tasks(t.Context(), client.TaskQuery{InstanceID: "f-1"})
 	if err != nil || len(asked.Items) != 1 {
 		t.Fatalf("%+v %v", asked, err)
@@ -155,7 +155,7 @@ do:
 	p.page("/instances/i-1", "it &lt;broke&gt;", `<rect class="node raise fault"`, "Retry", `<rect class="node set done"`)
 	p.press(http.StatusOK, "/instances/i-1/operate", url.Values{"operation": {"retry"}}, "retry was done: the instance is faulted")
 	p.press(http.StatusUnprocessableEntity, "/instances/i-1/operate", url.Values{"operation": {"skip"}, "output": {"{"}}, "the output is no JSON")
-	p.press(http.StatusOK, "/instances/i-1/operate", url.Values{"operation": {"skip"}, "output": {`{"b": 2}`}}, "the instance is waiting", "waits for the event paid")
+	p.press(http.StatusOK, "/instances/i-1/operate", url.Values{"operation": {"skip"}, "output": {`{"b": 2}`}}, "the instance is waiting", "no event paid has come")
 	p.press(http.StatusOK, "/instances/i-1/operate", url.Values{"operation": {"suspend"}}, "suspended", "Resume")
 	p.press(http.StatusOK, "/instances/i-1/operate", url.Values{"operation": {"resume"}}, "waiting")
 	p.press(http.StatusOK, "/instances/i-1/signal", url.Values{"type": {"paid"}, "data": {"9007199254740993"}, "request": {"r-1"}}, "The signal was applied.", "9007199254740993")

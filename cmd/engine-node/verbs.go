@@ -246,6 +246,35 @@ func showCommand(a *app) *cobra.Command {
 	return c
 }
 
+func whyCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "why ID",
+		Short: "Say why an instance does not move, and what would move it",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			w, err := c.Why(ctx, args[0])
+			if err != nil || a.json {
+				return a.page.orPrint(w, err)
+			}
+			fmt.Fprintf(a.page.out, "%s is %s since %s\n", w.InstanceID, w.Status, a.page.ago(w.Since))
+			for _, r := range w.Reasons {
+				fmt.Fprintf(a.page.out, "  %s: %s%s\n", r.Code, r.Text, inBrackets(r.Pointer))
+				if r.Hint != "" {
+					fmt.Fprintf(a.page.out, "    %s\n", r.Hint)
+				}
+			}
+			return nil
+		}),
+	}
+}
+
+func inBrackets(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " [" + s + "]"
+}
+
 // Limits of a timeline.
 const (
 	streamPage = 500

@@ -1,0 +1,202 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
+)
+
+// lookBack is how many entries of a stream are searched for who suspended an
+// instance, and maxReasons how many dead letters are named.
+const (
+	lookBack   = 500
+	maxReasons = 10
+)
+
+func (s instanceAPI) whyOperations(h huma.API) {
+	op := operation("explain-instance", http.MethodGet, "/v1/instances/{id}/why", "instances",
+		"Say why an instance does not move, and what would move it", http.StatusNotFound)
+	op.Description = "Everything that it waits for, with who or what it is up to, as this node sees it: places at hosts and circuit breakers are each node's own. " +
+		"An instance that has ended, or that a node works on, has one reason, which says so."
+	register(s.service, h, op, s.why)
+}
+
+func (s instanceAPI) why(ctx context.Context, in *ByID) (*answer[client.Why], error) {
+	d, err := s.detail(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	w := client.Why{InstanceID: d.ID, Status: d.Status, Since: d.UpdatedAt}
+	switch snapshot.Status(d.Status) {
+	case snapshot.Completed, snapshot.Cancelled:
+		w.Reasons = []client.Reason{{Code: "ended", Text: "it has ended: " + d.Status}}
+		return ok(w), nil
+	case snapshot.Suspended:
+		r, err := s.suspended(ctx, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		w.Reasons = append(w.Reasons, r)
+	case snapshot.Faulted:
+		w.Reasons = append(w.Reasons, faulted(d))
+	}
+	for _, wait := range d.Waits {
+		r, err := s.waits(ctx, wait, d.Commands)
+		if err != nil {
+			return nil, err
+		}
+		w.Reasons = append(w.Reasons, r)
+	}
+	for _, g := range d.Gaps {
+		w.Reasons = append(w.Reasons, client.Reason{Code: "gap", Text: fmt.Sprintf("%d signals of %s wait for their number %d, which has not come", g.Waiting, g.Sender, g.Sequence),
+			Hint: "have it sent again, or send an empty signal with that number"})
+	}
+	if err := s.dead(ctx, &w); err != nil {
+		return nil, err
+	}
+	if len(w.Reasons) == 0 {
+		w.Reasons = []client.Reason{{Code: "working", Text: "it waits for nothing: a node is at it, or a message for it is in a queue", Hint: "see queues, if it stays so"}}
+	}
+	return ok(w), nil
+}
+
+// suspended says who suspended an instance.
+func (s instanceAPI) suspended(ctx context.Context, id string) (client.Reason, error) {
+	r := client.Reason{Code: "suspended", Text: "it is suspended", Hint: "resume it; signals are kept meanwhile"}
+	snap, err := s.Operator.Snapshot(ctx, id)
+	if err != nil {
+		return r, unknownInstance(err, id)
+	}
+	entries, err := s.Reader.Streams.Stream(ctx, id, max(0, snap.Position-lookBack), lookBack)
+	for _, e := range entries {
+		if e.Type == engine.EntrySuspended {
+			shown := toEntry(e)
+			r.Text = "it was suspended " + at(shown.At)
+			if shown.Actor != "" {
+				r.Text += " by " + shown.Actor
+			}
+		}
+	}
+	return r, err
+}
+
+func faulted(d client.InstanceDetail) client.Reason {
+	r := client.Reason{Code: "faulted", Text: "an error that nothing caught", Hint: "mend the cause and retry, or skip the task with an output"}
+	if e := d.Error; e != nil {
+		r.Pointer, r.Text = e.Pointer, strings.TrimSuffix("an error that nothing caught: "+strings.TrimSpace(e.Title+" "+e.Detail), ": ")
+	}
+	return r
+}
+
+// waits says of one wait who or what ends it.
+func (s instanceAPI) waits(ctx context.Context, w client.Wait, commands []client.Command) (client.Reason, error) {
+	r := client.Reason{Pointer: w.Pointer, Until: w.Until}
+	switch {
+	case w.Kind == string(snapshot.WaitDue):
+		r.Code, r.Text = "due", "its task is due "+at(w.Until)
+	case w.Kind == string(snapshot.WaitTimeout):
+		r.Code, r.Text = "timeout", "its time is over "+at(w.Until)
+	case w.TaskID != "":
+		return s.person(ctx, r, w.TaskID)
+	case w.Child != "":
+		return s.child(ctx, r, w.Child)
+	case w.Command != 0:
+		for _, c := range commands {
+			if c.Position == w.Command {
+				called(&r, c, s.Now())
+				return r, nil
+			}
+		}
+		r.Code, r.Text = "result", fmt.Sprintf("the result of command %d is on its way", w.Command)
+	case w.Kind == string(snapshot.WaitState):
+		r.Code, r.Text, r.Hint = "state", "it rests in its state until an event is triggered that the state takes", "see which with state"
+	case w.Event != "":
+		r.Code, r.Text = "event", "no event "+w.Event+" has come"
+		if len(w.Key) > 0 {
+			r.Text += " that fits " + string(w.Key)
+		}
+		r.Hint = "publish or signal it"
+	case !w.Until.IsZero():
+		r.Code, r.Text = strings.ToLower(w.Kind), "it goes on "+at(w.Until)
+	default:
+		r.Code, r.Text = strings.ToLower(w.Kind), "it waits: "+w.Kind
+	}
+	return r, nil
+}
+
+func at(t time.Time) string { return "at " + t.UTC().Format(time.RFC3339) }
+
+// person says whose task it is.
+func (s instanceAPI) person(ctx context.Context, r client.Reason, id string) (client.Reason, error) {
+	r.Code, r.TaskID = "person", id
+	row, err := s.Reader.Tasks.Task(ctx, id)
+	if err != nil {
+		return r, missing(err, "task.unknown", "task %s does not exist", clip(id))
+	}
+	t := toTask(row)
+	switch {
+	case t.Assignee != "":
+		r.Text = t.Assignee + " has the task since it was claimed, and has not answered"
+		r.Hint = "ask them, or reassign it"
+	default:
+		r.Text = "nobody has claimed the task"
+		if c := append(t.CandidateGroups, t.CandidateUsers...); len(c) > 0 {
+			r.Text += ", which is for " + strings.Join(c, ", ")
+		}
+		r.Hint = "have it claimed"
+	}
+	return r, nil
+}
+
+// child says how it is with an instance that is waited for.
+func (s instanceAPI) child(ctx context.Context, r client.Reason, id string) (client.Reason, error) {
+	r.Code, r.Child = "child", id
+	row, err := s.Reader.Instances.Instance(ctx, id)
+	if err != nil {
+		r.Text = "its child " + id + " has not begun"
+		return r, nil //nolint:nilerr // that it is not there is the answer
+	}
+	r.Text, r.Hint = "its child "+id+" has not ended: "+row.Status, "ask why of that one"
+	return r, nil
+}
+
+// called says how far a command is.
+func called(r *client.Reason, c client.Command, now time.Time) {
+	r.Command, r.Code = c.Position, "call"
+	switch {
+	case c.WaitsFor != "":
+		r.Code, r.Text, r.Hint = "line", "the call of "+c.Target+" is not sent yet: it waits for "+c.WaitsFor, "see targets; a breaker can be reset"
+	case !c.DeliveredAt.IsZero():
+		r.Code, r.Text = "acknowledgement", fmt.Sprintf("its consumer got it %s, delivery %d, and has not acknowledged it", at(c.DeliveredAt), c.Deliveries)
+	case c.NextAt.After(now):
+		r.Code, r.Text, r.Until = "retry", fmt.Sprintf("attempt %d at %s failed; the next is %s", c.Attempts, c.Target, at(c.NextAt)), c.NextAt
+	case c.ClaimedBy != "":
+		r.Text = fmt.Sprintf("node %s calls %s, attempt %d", c.ClaimedBy, c.Target, c.Attempts)
+	default:
+		r.Code, r.Text, r.Hint = "unclaimed", "no node has taken the call of "+c.Target+" yet", "see queues: is a node at work?"
+	}
+	if c.LastError != "" {
+		r.Text += ": " + c.LastError
+	}
+}
+
+// dead names the dead letters of an instance: what it may wait for in vain.
+func (s instanceAPI) dead(ctx context.Context, w *client.Why) error {
+	p, err := s.Reader.DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{InstanceID: w.InstanceID, Limit: maxReasons})
+	if err != nil {
+		return err
+	}
+	for _, l := range p.Items {
+		w.Reasons = append(w.Reasons, client.Reason{Code: "dead-letter", DeadLetter: l.ID, Text: "a message for it could not be handled: " + l.Reason, Hint: "mend the cause and replay it"})
+	}
+	return nil
+}
