@@ -12,7 +12,7 @@ const instances, tasks, deadLetters, definitions = "/v1/instances", "/v1/tasks",
 
 // Publish publishes a definition's source; file names it in findings. created
 // is false when the same one was published before.
-func (c *Client) Publish(ctx context.Context, file string, source []byte) (d Definition, created bool, err error) {
+func (c definitionCalls) Publish(ctx context.Context, file string, source []byte) (d Definition, created bool, err error) {
 	status, err := c.send(ctx, request{
 		method: http.MethodPost, path: definitions, query: values("file", file), body: source, into: &d,
 		headers: map[string]string{"Content-Type": "application/yaml"},
@@ -21,25 +21,25 @@ func (c *Client) Publish(ctx context.Context, file string, source []byte) (d Def
 }
 
 // Definitions lists what is published, in order of name and version.
-func (c *Client) Definitions(ctx context.Context, l List) (Page[Definition], error) {
-	return get[Page[Definition]](ctx, c, definitions, l.in(url.Values{}))
+func (c definitionCalls) Definitions(ctx context.Context, l List) (Page[Definition], error) {
+	return get[Page[Definition]](ctx, c.caller, definitions, l.in(url.Values{}))
 }
 
 // Schedules lists the schedules of definitions, the last set up first;
 // definition "" lists all.
-func (c *Client) Schedules(ctx context.Context, definition string, l List) (Page[Schedule], error) {
-	return get[Page[Schedule]](ctx, c, "/v1/schedules", l.in(values("definition", definition)))
+func (c definitionCalls) Schedules(ctx context.Context, definition string, l List) (Page[Schedule], error) {
+	return get[Page[Schedule]](ctx, c.caller, "/v1/schedules", l.in(values("definition", definition)))
 }
 
 // Source returns what the author of a definition wrote; name is
 // namespace/name.
-func (c *Client) Source(ctx context.Context, name, version string) ([]byte, error) {
-	return get[[]byte](ctx, c, definitions+"/"+name+"/"+url.PathEscape(version)+"/source", nil)
+func (c definitionCalls) Source(ctx context.Context, name, version string) ([]byte, error) {
+	return get[[]byte](ctx, c.caller, definitions+"/"+name+"/"+url.PathEscape(version)+"/source", nil)
 }
 
 // Start begins an instance, and waits up to d until it is closed or faulted.
 // created is false when the same request began it before.
-func (c *Client) Start(ctx context.Context, s StartRequest, d time.Duration) (i InstanceDetail, created bool, err error) {
+func (c instanceCalls) Start(ctx context.Context, s StartRequest, d time.Duration) (i InstanceDetail, created bool, err error) {
 	r, err := jsonRequest(instances, s, &i)
 	if err != nil {
 		return i, false, err
@@ -50,51 +50,51 @@ func (c *Client) Start(ctx context.Context, s StartRequest, d time.Duration) (i 
 }
 
 // Instances lists instances, newest start first.
-func (c *Client) Instances(ctx context.Context, definition, status, businessKey string, l List) (Page[Instance], error) {
-	return get[Page[Instance]](ctx, c, instances, l.in(values("definition", definition, "status", status, "businessKey", businessKey)))
+func (c instanceCalls) Instances(ctx context.Context, definition, status, businessKey string, l List) (Page[Instance], error) {
+	return get[Page[Instance]](ctx, c.caller, instances, l.in(values("definition", definition, "status", status, "businessKey", businessKey)))
 }
 
 // Children lists the instances that one started, newest start first.
-func (c *Client) Children(ctx context.Context, parent string, l List) (Page[Instance], error) {
-	return get[Page[Instance]](ctx, c, instances, l.in(values("parent", parent)))
+func (c instanceCalls) Children(ctx context.Context, parent string, l List) (Page[Instance], error) {
+	return get[Page[Instance]](ctx, c.caller, instances, l.in(values("parent", parent)))
 }
 
 // Instance returns one instance.
-func (c *Client) Instance(ctx context.Context, id string) (InstanceDetail, error) {
-	return get[InstanceDetail](ctx, c, instances+"/"+url.PathEscape(id), nil)
+func (c instanceCalls) Instance(ctx context.Context, id string) (InstanceDetail, error) {
+	return get[InstanceDetail](ctx, c.caller, instances+"/"+url.PathEscape(id), nil)
 }
 
 // Why says why an instance does not move, and what would move it.
-func (c *Client) Why(ctx context.Context, id string) (Why, error) {
-	return get[Why](ctx, c, instances+"/"+url.PathEscape(id)+"/why", nil)
+func (c instanceCalls) Why(ctx context.Context, id string) (Why, error) {
+	return get[Why](ctx, c.caller, instances+"/"+url.PathEscape(id)+"/why", nil)
 }
 
 // Stream returns the messages of an instance behind a position, in order.
-func (c *Client) Stream(ctx context.Context, id string, after int64, limit int) (Page[Entry], error) {
+func (c instanceCalls) Stream(ctx context.Context, id string, after int64, limit int) (Page[Entry], error) {
 	l := List{Limit: limit}
 	if after > 0 {
 		l.After = strconv.FormatInt(after, 10)
 	}
-	return get[Page[Entry]](ctx, c, instances+"/"+url.PathEscape(id)+"/stream", l.in(url.Values{}))
+	return get[Page[Entry]](ctx, c.caller, instances+"/"+url.PathEscape(id)+"/stream", l.in(url.Values{}))
 }
 
 // Signal says something to one instance; it is durable when Signal returns.
-func (c *Client) Signal(ctx context.Context, id string, s SignalRequest) (Accepted, error) {
-	out, _, err := post[Accepted](ctx, c, instances+"/"+url.PathEscape(id)+"/signals", s)
+func (c instanceCalls) Signal(ctx context.Context, id string, s SignalRequest) (Accepted, error) {
+	out, _, err := post[Accepted](ctx, c.caller, instances+"/"+url.PathEscape(id)+"/signals", s)
 	return out, err
 }
 
 // Trigger tells what a reference names of an event, and begins its instance
 // when there is none. definition is environment/definition. A request without a
 // RequestID is not repeated safely.
-func (c *Client) Trigger(ctx context.Context, definition, reference string, t TriggerRequest) (Triggered, error) {
-	out, _, err := post[Triggered](ctx, c, lifecycle(definition, reference)+"/events", t)
+func (c instanceCalls) Trigger(ctx context.Context, definition, reference string, t TriggerRequest) (Triggered, error) {
+	out, _, err := post[Triggered](ctx, c.caller, lifecycle(definition, reference)+"/events", t)
 	return out, err
 }
 
 // Lifecycle returns in which state the instance of a reference is.
-func (c *Client) Lifecycle(ctx context.Context, definition, reference string) (Lifecycle, error) {
-	return get[Lifecycle](ctx, c, lifecycle(definition, reference), nil)
+func (c instanceCalls) Lifecycle(ctx context.Context, definition, reference string) (Lifecycle, error) {
+	return get[Lifecycle](ctx, c.caller, lifecycle(definition, reference), nil)
 }
 
 func lifecycle(definition, reference string) string {
@@ -103,21 +103,21 @@ func lifecycle(definition, reference string) string {
 
 // Acknowledge says what became of a command that a consumer got, by its place
 // in the stream of an instance; it is durable when Acknowledge returns.
-func (c *Client) Acknowledge(ctx context.Context, id string, position int64, a AckRequest) (Acknowledged, error) {
+func (c instanceCalls) Acknowledge(ctx context.Context, id string, position int64, a AckRequest) (Acknowledged, error) {
 	path := instances + "/" + url.PathEscape(id) + "/commands/" + strconv.FormatInt(position, 10) + "/ack"
-	out, _, err := post[Acknowledged](ctx, c, path, a)
+	out, _, err := post[Acknowledged](ctx, c.caller, path, a)
 	return out, err
 }
 
 // Operate does what an operator asks.
-func (c *Client) Operate(ctx context.Context, id string, o OperationRequest) (InstanceDetail, error) {
-	out, _, err := post[InstanceDetail](ctx, c, instances+"/"+url.PathEscape(id)+"/operations", o)
+func (c instanceCalls) Operate(ctx context.Context, id string, o OperationRequest) (InstanceDetail, error) {
+	out, _, err := post[InstanceDetail](ctx, c.caller, instances+"/"+url.PathEscape(id)+"/operations", o)
 	return out, err
 }
 
 // Event publishes a CloudEvent in structured JSON, and returns how many
 // instances it reached.
-func (c *Client) Event(ctx context.Context, event []byte) (int, error) {
+func (c instanceCalls) Event(ctx context.Context, event []byte) (int, error) {
 	var out Reached
 	_, err := c.send(ctx, request{
 		method: http.MethodPost, path: "/v1/events", body: event, into: &out,
@@ -138,54 +138,54 @@ type TaskQuery struct {
 }
 
 // Tasks lists tasks, most urgent first.
-func (c *Client) Tasks(ctx context.Context, q TaskQuery) (Page[Task], error) {
+func (c taskCalls) Tasks(ctx context.Context, q TaskQuery) (Page[Task], error) {
 	v := values("status", q.Status, "instance", q.InstanceID, "assignee", q.Assignee, "user", q.User)
 	for _, g := range q.Groups {
 		v.Add("group", g)
 	}
-	return get[Page[Task]](ctx, c, tasks, q.in(v))
+	return get[Page[Task]](ctx, c.caller, tasks, q.in(v))
 }
 
 // Task returns one task.
-func (c *Client) Task(ctx context.Context, id string) (TaskDetail, error) {
-	return get[TaskDetail](ctx, c, tasks+"/"+url.PathEscape(id), nil)
+func (c taskCalls) Task(ctx context.Context, id string) (TaskDetail, error) {
+	return get[TaskDetail](ctx, c.caller, tasks+"/"+url.PathEscape(id), nil)
 }
 
 // Claim reserves a task for a user.
-func (c *Client) Claim(ctx context.Context, id string, r ClaimRequest) (TaskDetail, error) {
-	out, _, err := post[TaskDetail](ctx, c, tasks+"/"+url.PathEscape(id)+"/claim", r)
+func (c taskCalls) Claim(ctx context.Context, id string, r ClaimRequest) (TaskDetail, error) {
+	out, _, err := post[TaskDetail](ctx, c.caller, tasks+"/"+url.PathEscape(id)+"/claim", r)
 	return out, err
 }
 
 // Release gives a task back to its candidates.
-func (c *Client) Release(ctx context.Context, id string, r ReleaseRequest) (TaskDetail, error) {
-	out, _, err := post[TaskDetail](ctx, c, tasks+"/"+url.PathEscape(id)+"/release", r)
+func (c taskCalls) Release(ctx context.Context, id string, r ReleaseRequest) (TaskDetail, error) {
+	out, _, err := post[TaskDetail](ctx, c.caller, tasks+"/"+url.PathEscape(id)+"/release", r)
 	return out, err
 }
 
 // Delegate hands a task on to another user.
-func (c *Client) Delegate(ctx context.Context, id string, r DelegateRequest) (TaskDetail, error) {
-	out, _, err := post[TaskDetail](ctx, c, tasks+"/"+url.PathEscape(id)+"/delegate", r)
+func (c taskCalls) Delegate(ctx context.Context, id string, r DelegateRequest) (TaskDetail, error) {
+	out, _, err := post[TaskDetail](ctx, c.caller, tasks+"/"+url.PathEscape(id)+"/delegate", r)
 	return out, err
 }
 
 // Reassign gives a task to a user, whoever has it; it is an administrator's.
-func (c *Client) Reassign(ctx context.Context, id string, r ReassignRequest) (TaskDetail, error) {
-	out, _, err := post[TaskDetail](ctx, c, tasks+"/"+url.PathEscape(id)+"/reassign", r)
+func (c taskCalls) Reassign(ctx context.Context, id string, r ReassignRequest) (TaskDetail, error) {
+	out, _, err := post[TaskDetail](ctx, c.caller, tasks+"/"+url.PathEscape(id)+"/reassign", r)
 	return out, err
 }
 
 // ClaimNext reserves the most urgent tasks that a user may do, and returns
 // them; none when there is nothing to do.
-func (c *Client) ClaimNext(ctx context.Context, r ClaimNextRequest) (Page[Task], error) {
-	out, _, err := post[Page[Task]](ctx, c, tasks+"/claim-next", r)
+func (c taskCalls) ClaimNext(ctx context.Context, r ClaimNextRequest) (Page[Task], error) {
+	out, _, err := post[Page[Task]](ctx, c.caller, tasks+"/claim-next", r)
 	return out, err
 }
 
 // Complete answers a task. A second completion is the problem task.completed,
 // and changes nothing.
-func (c *Client) Complete(ctx context.Context, id string, r CompleteRequest) (TaskDetail, error) {
-	out, _, err := post[TaskDetail](ctx, c, tasks+"/"+url.PathEscape(id)+"/complete", r)
+func (c taskCalls) Complete(ctx context.Context, id string, r CompleteRequest) (TaskDetail, error) {
+	out, _, err := post[TaskDetail](ctx, c.caller, tasks+"/"+url.PathEscape(id)+"/complete", r)
 	return out, err
 }
 
@@ -198,46 +198,46 @@ type DeadLetterQuery struct {
 }
 
 // DeadLetters lists dead letters, newest first, or waits for another.
-func (c *Client) DeadLetters(ctx context.Context, q DeadLetterQuery) (Page[DeadLetter], error) {
+func (c operatorCalls) DeadLetters(ctx context.Context, q DeadLetterQuery) (Page[DeadLetter], error) {
 	v := values("queue", q.Queue, "reason", q.Reason, "instance", q.InstanceID, "known", q.Known)
 	if q.Wait > 0 {
 		v.Set("wait", q.Wait.String())
 	}
-	return get[Page[DeadLetter]](ctx, c, deadLetters, q.List.in(v))
+	return get[Page[DeadLetter]](ctx, c.caller, deadLetters, q.List.in(v))
 }
 
 // DeadLetter returns one dead letter.
-func (c *Client) DeadLetter(ctx context.Context, id string) (DeadLetterDetail, error) {
-	return get[DeadLetterDetail](ctx, c, deadLetters+"/"+url.PathEscape(id), nil)
+func (c operatorCalls) DeadLetter(ctx context.Context, id string) (DeadLetterDetail, error) {
+	return get[DeadLetterDetail](ctx, c.caller, deadLetters+"/"+url.PathEscape(id), nil)
 }
 
 // Replay sends a dead letter to its queue again.
-func (c *Client) Replay(ctx context.Context, id string) error {
+func (c operatorCalls) Replay(ctx context.Context, id string) error {
 	_, err := c.send(ctx, request{method: http.MethodPost, path: deadLetters + "/" + url.PathEscape(id) + "/replay"})
 	return err
 }
 
 // Discard removes a dead letter for good.
-func (c *Client) Discard(ctx context.Context, id string) error {
+func (c operatorCalls) Discard(ctx context.Context, id string) error {
 	_, err := c.send(ctx, request{method: http.MethodDelete, path: deadLetters + "/" + url.PathEscape(id)})
 	return err
 }
 
 // Queues says how full the queues are.
-func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
-	p, err := get[Page[Queue]](ctx, c, "/v1/queues", nil)
+func (c operatorCalls) Queues(ctx context.Context) ([]Queue, error) {
+	p, err := get[Page[Queue]](ctx, c.caller, "/v1/queues", nil)
 	return p.Items, err
 }
 
 // Targets says where the node sends commands, with circuit breakers and what
 // waits.
-func (c *Client) Targets(ctx context.Context) ([]Target, error) {
-	p, err := get[Page[Target]](ctx, c, "/v1/targets", nil)
+func (c operatorCalls) Targets(ctx context.Context) ([]Target, error) {
+	p, err := get[Page[Target]](ctx, c.caller, "/v1/targets", nil)
 	return p.Items, err
 }
 
 // ResetTarget closes the circuit breaker of a target on the node.
-func (c *Client) ResetTarget(ctx context.Context, name string) error {
+func (c operatorCalls) ResetTarget(ctx context.Context, name string) error {
 	r, err := jsonRequest("/v1/targets/reset", ResetTargetRequest{Target: name}, nil)
 	if err == nil {
 		_, err = c.send(ctx, r)

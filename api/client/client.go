@@ -26,8 +26,26 @@ import (
 // maxAnswerBytes bounds what is read of one answer.
 const maxAnswerBytes = 64 << 20
 
-// Client speaks to one node. It may be used from many goroutines.
+// Client speaks to one node. It may be used from many goroutines. Its field Actor
+// says who asks, for the stream.
 type Client struct {
+	*caller
+	definitionCalls
+	instanceCalls
+	taskCalls
+	operatorCalls
+}
+
+// What a client asks, by what it is about.
+type (
+	definitionCalls struct{ *caller } // definitions, their schedules and migrations
+	instanceCalls   struct{ *caller } // instances, lifecycles, what is said to them and of their commands
+	taskCalls       struct{ *caller } // human tasks
+	operatorCalls   struct{ *caller } // dead letters, queues, targets
+)
+
+// caller makes requests to one node.
+type caller struct {
 	base  string
 	http  *http.Client
 	Actor string // who asks, for the stream; "" = nobody says
@@ -44,7 +62,8 @@ func New(base string, hc *http.Client) (*Client, error) {
 	if hc == nil {
 		hc = http.DefaultClient
 	}
-	return &Client{base: strings.TrimSuffix(base, "/"), http: hc}, nil
+	c := &caller{base: strings.TrimSuffix(base, "/"), http: hc}
+	return &Client{c, definitionCalls{c}, instanceCalls{c}, taskCalls{c}, operatorCalls{c}}, nil
 }
 
 // request is one call: what it sends, and where its answer goes.
@@ -58,7 +77,7 @@ type request struct {
 }
 
 // send makes a request and returns the answer's status.
-func (c *Client) send(ctx context.Context, r request) (int, error) {
+func (c *caller) send(ctx context.Context, r request) (int, error) {
 	target := c.base + r.path
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
@@ -143,13 +162,13 @@ func kind(status int) problem.Kind {
 }
 
 // get, post and remove are the three forms of a call.
-func get[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
+func get[T any](ctx context.Context, c *caller, path string, query url.Values) (T, error) {
 	var out T
 	_, err := c.send(ctx, request{method: http.MethodGet, path: path, query: query, into: &out})
 	return out, err
 }
 
-func post[T any](ctx context.Context, c *Client, path string, body any) (T, int, error) {
+func post[T any](ctx context.Context, c *caller, path string, body any) (T, int, error) {
 	var out T
 	r, err := jsonRequest(path, body, &out)
 	if err != nil {

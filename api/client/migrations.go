@@ -51,13 +51,13 @@ type MigrationReport struct {
 
 // CompareVersions says how two versions of a definition differ, and what a
 // migration would do to live instances; name is namespace/name.
-func (c *Client) CompareVersions(ctx context.Context, name, from, to string) (MigrationReport, error) {
-	return get[MigrationReport](ctx, c, definitions+"/"+name+"/"+url.PathEscape(from)+"/diff/"+url.PathEscape(to), nil)
+func (c definitionCalls) CompareVersions(ctx context.Context, name, from, to string) (MigrationReport, error) {
+	return get[MigrationReport](ctx, c.caller, definitions+"/"+name+"/"+url.PathEscape(from)+"/diff/"+url.PathEscape(to), nil)
 }
 
 // Migrate moves live instances of one version of a definition to another, as
 // many as one request does: repeat it while Left is not 0.
-func (c *Client) Migrate(ctx context.Context, name string, m MigrationRequest) (MigrationReport, error) {
-	out, _, err := post[MigrationReport](ctx, c, definitions+"/"+name+"/migrations", m)
+func (c definitionCalls) Migrate(ctx context.Context, name string, m MigrationRequest) (MigrationReport, error) {
+	out, _, err := post[MigrationReport](ctx, c.caller, definitions+"/"+name+"/migrations", m)
 	return out, err
 }
