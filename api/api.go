@@ -187,7 +187,7 @@ func New(c Config) (http.Handler, error) {
 	definitionAPI{s}.definitionOperations(h)
 	definitionAPI{s}.migrationOperations(h)
 	instanceAPI{s}.instanceOperations(h)
-	instanceAPI{s}.whyOperations(h)
+	whyAPI{instanceAPI{s}}.whyOperations(h)
 	instanceAPI{s}.lifecycleOperations(h)
 	instanceAPI{s}.ackOperations(h)
 	instanceAPI{s}.eventOperations(h)

@@ -22,7 +22,10 @@ const (
 	maxReasons = 10
 )
 
-func (s instanceAPI) whyOperations(h huma.API) {
+// whyAPI is why instances do not move.
+type whyAPI struct{ instanceAPI }
+
+func (s whyAPI) whyOperations(h huma.API) {
 	op := operation("explain-instance", http.MethodGet, "/v1/instances/{id}/why", "instances",
 		"Say why an instance does not move, and what would move it", http.StatusNotFound)
 	op.Description = "Everything that it waits for, with who or what it is up to, as this node sees it: places at hosts and circuit breakers are each node's own. " +
@@ -30,7 +33,7 @@ func (s instanceAPI) whyOperations(h huma.API) {
 	register(s.service, h, op, s.why)
 }
 
-func (s instanceAPI) why(ctx context.Context, in *ByID) (*answer[client.Why], error) {
+func (s whyAPI) why(ctx context.Context, in *ByID) (*answer[client.Why], error) {
 	d, err := s.detail(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -70,7 +73,7 @@ func (s instanceAPI) why(ctx context.Context, in *ByID) (*answer[client.Why], er
 }
 
 // suspended says who suspended an instance.
-func (s instanceAPI) suspended(ctx context.Context, id string) (client.Reason, error) {
+func (s whyAPI) suspended(ctx context.Context, id string) (client.Reason, error) {
 	r := client.Reason{Code: "suspended", Text: "it is suspended", Hint: "resume it; signals are kept meanwhile"}
 	snap, err := s.Operator.Snapshot(ctx, id)
 	if err != nil {
@@ -98,7 +101,7 @@ func faulted(d client.InstanceDetail) client.Reason {
 }
 
 // waits says of one wait who or what ends it.
-func (s instanceAPI) waits(ctx context.Context, w client.Wait, commands []client.Command) (client.Reason, error) {
+func (s whyAPI) waits(ctx context.Context, w client.Wait, commands []client.Command) (client.Reason, error) {
 	r := client.Reason{Pointer: w.Pointer, Until: w.Until}
 	switch {
 	case w.Kind == string(snapshot.WaitDue):
@@ -136,7 +139,7 @@ func (s instanceAPI) waits(ctx context.Context, w client.Wait, commands []client
 func at(t time.Time) string { return "at " + t.UTC().Format(time.RFC3339) }
 
 // person says whose task it is.
-func (s instanceAPI) person(ctx context.Context, r client.Reason, id string) (client.Reason, error) {
+func (s whyAPI) person(ctx context.Context, r client.Reason, id string) (client.Reason, error) {
 	r.Code, r.TaskID = "person", id
 	row, err := s.Reader.Tasks.Task(ctx, id)
 	if err != nil {
@@ -158,7 +161,7 @@ func (s instanceAPI) person(ctx context.Context, r client.Reason, id string) (cl
 }
 
 // child says how it is with an instance that is waited for.
-func (s instanceAPI) child(ctx context.Context, r client.Reason, id string) (client.Reason, error) {
+func (s whyAPI) child(ctx context.Context, r client.Reason, id string) (client.Reason, error) {
 	r.Code, r.Child = "child", id
 	row, err := s.Reader.Instances.Instance(ctx, id)
 	if err != nil {
@@ -190,7 +193,7 @@ func called(r *client.Reason, c client.Command, now time.Time) {
 }
 
 // dead names the dead letters of an instance: what it may wait for in vain.
-func (s instanceAPI) dead(ctx context.Context, w *client.Why) error {
+func (s whyAPI) dead(ctx context.Context, w *client.Why) error {
 	p, err := s.Reader.DeadLetters.DeadLetters(ctx, backend.DeadLetterQuery{InstanceID: w.InstanceID, Limit: maxReasons})
 	if err != nil {
 		return err
