@@ -22,6 +22,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	checkout "github.com/aqueduct-engine/aqueduct/examples/group-checkout"
+	fine "github.com/aqueduct-engine/aqueduct/examples/traffic-fine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -29,6 +31,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/workflow"
 )
 
 // outside is the program services, running.
@@ -124,6 +127,15 @@ func serve(t *testing.T, place string) node {
 			t.Fatal(err)
 		}
 	}
+	for _, made := range []func() (*workflow.Definition, error){fine.Workflow, checkout.Workflow} {
+		def, err := made()
+		if err == nil {
+			_, err = cat.PublishCode(t.Context(), def, definition.Code{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	performer := activity.New(activity.Config{Policy: activity.Policy{MaxAttempts: 4, Initial: 5 * time.Millisecond}})
 	rt, err := runtime.New(t.Context(), runtime.Config{Store: st.Parts, Definitions: cat, Performer: performer, Now: time.Now, BreakAfter: 100})
 	if err != nil {
@@ -159,7 +171,7 @@ func documents(t *testing.T) []string {
 // start begins an example on its own input, with some fields changed.
 func (n node) start(t *testing.T, example string, change map[string]any) string {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(example, "input.json"))
+	raw, err := os.ReadFile(filepath.Join(strings.TrimSuffix(example, "-go"), "input.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,12 +266,22 @@ func (n node) officer(t *testing.T, id, outcome string) {
 	}
 }
 
+// inBoth tests an example on both stores, as a document and as a workflow in Go.
+func inBoth(t *testing.T, example string, test func(t *testing.T, example string, fresh func() string)) {
+	for _, name := range []string{example, example + "-go"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testdb.Each(t, func(t *testing.T, fresh func() string) { test(t, name, fresh) })
+		})
+	}
+}
+
 func TestTrafficFine(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, fresh func() string) {
+	inBoth(t, "traffic-fine", func(t *testing.T, example string, fresh func() string) {
 		world, n := services(t), serve(t, fresh())
-		mine := n.start(t, "traffic-fine", map[string]any{"services": world.url})
-		other := n.start(t, "traffic-fine", map[string]any{"services": world.url, "policeReport": "PR-1"})
+		mine := n.start(t, example, map[string]any{"services": world.url})
+		other := n.start(t, example, map[string]any{"services": world.url, "policeReport": "PR-1"})
 		n.until(t, mine, waitsFor(snapshot.WaitEvent))
 		n.until(t, other, waitsFor(snapshot.WaitEvent))
 		event, err := os.ReadFile("traffic-fine/event.json")
@@ -285,11 +307,11 @@ func TestTrafficFine(t *testing.T) {
 
 func TestGroupCheckout(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, fresh func() string) {
+	inBoth(t, "group-checkout", func(t *testing.T, example string, fresh func() string) {
 		world, n := services(t), serve(t, fresh())
 		world.put(t, "/control/checkout/grace", `{"fail": -1, "status": 402}`)
 		world.put(t, "/control/checkout/edsger", `{"fail": 2, "status": 503}`)
-		id := n.start(t, "group-checkout", map[string]any{"services": world.url})
+		id := n.start(t, example, map[string]any{"services": world.url})
 		var out struct {
 			Status     string
 			CheckedOut []string
@@ -301,7 +323,7 @@ func TestGroupCheckout(t *testing.T) {
 		if out.Status != "failed" || fmt.Sprint(out.CheckedOut) != "[ada edsger barbara]" || len(out.Failed) != 1 || out.Failed[0].Guest != "grace" {
 			t.Errorf("output %+v", out)
 		}
-		all := n.start(t, "group-checkout", map[string]any{"services": world.url, "guests": []string{"ada", "barbara"}})
+		all := n.start(t, example, map[string]any{"services": world.url, "guests": []string{"ada", "barbara"}})
 		if got := n.output(t, all); !strings.Contains(got, `"status":"completed"`) {
 			t.Errorf("output %s", got)
 		}
