@@ -126,6 +126,7 @@ func workloads() []workload {
 		{name: "turn", what: "round trips of a turn to a database server", run: turns, fits: func(o *Options) bool { return o.Calls != nil }},
 		{name: "pure", what: "tasks that wait for nothing: the interpreter without a store, on one processor", run: pure},
 		{name: "steps", what: "workflows of 5 calls in sequence, 64 at once, each result durable before the next begins", run: steps},
+		{name: "code", what: "workflows of 5 calls as a document and in Go, in pairs", run: code},
 		{name: "start", what: "start to completed of a workflow of one call, one at a time", run: start},
 		{name: "signal", what: "parked instances resumed by one signal each, and one at a time", run: signals},
 		{name: "timer", what: "sleepers due at one moment: lateness", run: timers},

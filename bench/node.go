@@ -22,8 +22,11 @@ type node struct {
 	db    Database
 	store *watched
 	rt    *runtime.Runtime
-	stop  context.CancelFunc
-	done  chan error
+
+	catalogue *definition.Catalogue
+
+	stop context.CancelFunc
+	done chan error
 }
 
 // noop performs every function at once, but for the slow one, and answers with a
@@ -75,7 +78,7 @@ func (o *Options) begin(ctx context.Context, dir string, documents ...string) (*
 		}
 	}
 	parts := db.Parts()
-	n := &node{db: db, store: &watched{Receiver: parts.Queue, Writer: parts.Writer, Ledger: parts.Ledger, waiting: map[string]chan time.Time{}}, done: make(chan error, 1)}
+	n := &node{db: db, catalogue: catalogue, store: &watched{Receiver: parts.Queue, Writer: parts.Writer, Ledger: parts.Ledger, waiting: map[string]chan time.Time{}}, done: make(chan error, 1)}
 	parts.Queue, parts.Writer, parts.Ledger = n.store, n.store, n.store
 	n.rt, err = runtime.New(ctx, runtime.Config{Store: parts, Definitions: catalogue, Performer: noop{}})
 	if err != nil {

@@ -17,7 +17,7 @@ type Do []Effect
 // Effect is one of them: plain data, made by a step or by a function of this
 // package. Its methods return a changed copy.
 type Effect struct {
-	Kind       string            `json:"kind"`
+	Kind       string            `json:"kind,omitempty"`
 	Step       string            `json:"step,omitempty"`
 	Item       int               `json:"item,omitempty"`
 	Target     string            `json:"target,omitempty"`
@@ -37,7 +37,7 @@ type Effect struct {
 type Retry struct {
 	Times  int           `json:"times"`           // after the first attempt
 	Delay  time.Duration `json:"delay,omitzero"`  // before the first of them
-	Factor float64       `json:"factor,omitzero"` // by which each delay is longer; 0 = 1
+	Factor int           `json:"factor,omitzero"` // by which each delay is longer than the one before; 0 = 1
 }
 
 // FunctionCall is a call of a function that compensates.

@@ -17,10 +17,15 @@ import (
 // open asks the outside for the step of a frame. An event that was kept for it comes
 // at once.
 func (r *run) open(f *snapshot.Frame) []arrival {
-	e, err := effectOf(f)
+	e, err := r.d.effectOf(f)
 	if err != nil { // this package has written it
 		panic(err)
 	}
+	return r.openWith(f, e)
+}
+
+// openWith is open with the effect of the frame.
+func (r *run) openWith(f *snapshot.Frame, e Effect) []arrival {
 	w := snapshot.Wait{Pointer: f.Pointer, Arm: f.Next}
 	if e.Limit > 0 {
 		r.t.Await(snapshot.Wait{Kind: snapshot.WaitTimeout, Pointer: f.Pointer, Arm: f.Next, Until: r.t.In.Now.Add(e.Limit)})
@@ -127,8 +132,11 @@ func (r *run) record(pointer string, item int, u *FunctionCall) {
 
 // settleCompensation forgets what compensates a step that is known to have done nothing.
 func (r *run) settleCompensation(f *snapshot.Frame, res engine.Result) {
-	e, err := effectOf(f)
-	if err != nil || e.Compensate == nil || res.Error == nil || res.Unknown {
+	if res.Error == nil || res.Unknown {
+		return
+	}
+	e, err := r.d.effectOf(f)
+	if err != nil || e.Compensate == nil {
 		return
 	}
 	c := engine.Command{Target: e.Compensate.Function, Input: e.Compensate.Input, Compensates: true}

@@ -15,19 +15,28 @@ import (
 // maxCompensations bounds what an instance records to undo, as of documents.
 const maxCompensations = 1_000
 
+// opening is a step that a decision opens.
+type opening struct {
+	frame  snapshot.Frame
+	effect Effect
+}
+
 // plan checks what a decision asks for, before any of it is done, and gives the
-// frames of the steps that it opens.
-func (r *run) plan(a arrival, h *handler, did *decision) ([]snapshot.Frame, error) {
+// steps that it opens.
+func (r *run) plan(a arrival, h *handler, did *decision) ([]opening, error) {
 	if len(did.do) > MaxDo {
 		return nil, faultOf("workflow.effect", "a decision asks for %d effects; at most %d", len(did.do), MaxDo)
 	}
-	open := map[string]bool{} // pointer and item
-	place := func(pointer string, item int) string { return fmt.Sprintf("%s %d", pointer, item) }
-	for _, f := range r.b.Frames {
-		open[place(f.Pointer, f.Next)] = true
+	type place struct {
+		pointer string
+		item    int
 	}
-	delete(open, place(a.pointer, a.item))
-	var frames []snapshot.Frame
+	open := map[place]bool{}
+	for _, f := range r.b.Frames {
+		open[place{f.Pointer, f.Next}] = true
+	}
+	delete(open, place{a.pointer, a.item})
+	var frames []opening
 	compensations := len(r.t.Snap.Compensations)
 	for i, e := range did.do {
 		wrong := func(code, detail string, args ...any) error {
@@ -36,7 +45,7 @@ func (r *run) plan(a arrival, h *handler, did *decision) ([]snapshot.Frame, erro
 		if e.err != nil {
 			return nil, wrong("workflow.effect", "%v", e.err)
 		}
-		at := place(pointerOf(e.Step), e.Item)
+		at := place{pointerOf(e.Step), e.Item}
 		if e.Compensate != nil {
 			compensations++
 		}
@@ -55,20 +64,20 @@ func (r *run) plan(a arrival, h *handler, did *decision) ([]snapshot.Frame, erro
 			}
 			continue
 		}
-		if code, err := r.checkStep(h, &e); err != nil {
+		if code, err := r.checkStep(h, at.pointer, &e); err != nil {
 			return nil, wrong(code, "%v", err)
 		}
 		if open[at] {
 			return nil, wrong("workflow.effect-open", "the step %s is open already; wait for it, withdraw it, or tell the two apart by Of", e.Step)
 		}
 		open[at] = true
-		raw, err := encode(e)
+		raw, err := stored(e)
 		if err != nil {
 			return nil, wrong("workflow.effect", "%v", err)
 		}
-		frames = append(frames, snapshot.Frame{
-			Pointer: pointerOf(e.Step), Next: e.Item, Input: raw, Jumps: int(r.t.Snap.Version), Epoch: r.t.Snap.Epoch,
-		})
+		frames = append(frames, opening{snapshot.Frame{
+			Pointer: at.pointer, Next: e.Item, Input: raw, Jumps: int(r.t.Snap.Version), Epoch: r.t.Snap.Epoch,
+		}, e})
 	}
 	if compensations > maxCompensations {
 		return nil, faultOf("workflow.effect", "%d compensations would be recorded; at most %d", compensations, maxCompensations)
@@ -98,11 +107,11 @@ func (r *run) checkLoose(e Effect, i int) error {
 }
 
 // checkStep says what is wrong with an effect of a step, and completes it.
-func (r *run) checkStep(h *handler, e *Effect) (code string, err error) {
+func (r *run) checkStep(h *handler, pointer string, e *Effect) (code string, err error) {
 	if e.Step == "" {
 		return "workflow.effect-name", errors.New("it is of no step")
 	}
-	s := r.d.steps[pointerOf(e.Step)]
+	s := r.d.steps[pointer]
 	switch {
 	case s == nil:
 		return "workflow.step-unknown", fmt.Errorf("no function takes the results of the step %s", e.Step)

@@ -207,7 +207,7 @@ func (r *run) input(s *step, a arrival) (Input[json.RawMessage], error) {
 }
 
 // apply makes a decision that holds the state of the instance.
-func (r *run) apply(a arrival, did *decision, plan []snapshot.Frame) error {
+func (r *run) apply(a arrival, did *decision, plan []opening) error {
 	r.told(a)
 	if i := r.index(a.pointer, a.item); i >= 0 {
 		r.settleCompensation(&r.b.Frames[i], a.result)
@@ -235,7 +235,8 @@ func (r *run) apply(a arrival, did *decision, plan []snapshot.Frame) error {
 			r.t.Complete(e.Input)
 			return nil
 		default:
-			f := plan[0]
+			f := plan[0].frame
+			e = plan[0].effect
 			plan = plan[1:]
 			r.b.Frames = append(r.b.Frames, f)
 			if e.Compensate != nil {
@@ -243,7 +244,7 @@ func (r *run) apply(a arrival, did *decision, plan []snapshot.Frame) error {
 			}
 			r.t.Tell(engine.LifecycleEvent{Type: engine.TaskCreatedEvent, Task: f.Pointer})
 			r.t.Tell(engine.LifecycleEvent{Type: engine.TaskStartedEvent, Task: f.Pointer})
-			r.ready = append(r.ready, r.open(&r.b.Frames[len(r.b.Frames)-1])...)
+			r.ready = append(r.ready, r.openWith(&r.b.Frames[len(r.b.Frames)-1], e)...)
 		}
 	}
 	return nil
@@ -260,6 +261,9 @@ func (r *run) told(a arrival) {
 
 // withdraw removes the waits of a step.
 func (r *run) withdraw(f *snapshot.Frame, how engine.TaskEvent) {
+	if !slices.ContainsFunc(r.t.Snap.Waits, func(w snapshot.Wait) bool { return w.Pointer == f.Pointer }) {
+		return
+	}
 	task := ""
 	for _, w := range r.t.Snap.Waits {
 		if w.Pointer == f.Pointer && w.Arm == f.Next && w.TaskID != "" && w.Kind == snapshot.WaitTask {
@@ -280,13 +284,13 @@ func (r *run) retry(f *snapshot.Frame, res engine.Result) (bool, error) {
 	if res.Error == nil {
 		return false, nil
 	}
-	e, err := effectOf(f)
+	e, err := r.d.effectOf(f)
 	if err != nil || e.Again == nil || f.Attempt >= e.Again.Times {
 		return false, err
 	}
 	delay := float64(e.Again.Delay)
 	for range f.Attempt {
-		delay *= max(e.Again.Factor, 1)
+		delay *= float64(max(e.Again.Factor, 1))
 	}
 	f.Attempt++
 	until := r.t.In.Now.Add(min(time.Duration(min(delay, float64(maxDelay))), maxDelay))
@@ -312,15 +316,28 @@ func (d *Definition) Retries(t *engine.Turn, w snapshot.Wait, _ snapshot.Error) 
 	if f == nil {
 		return false, nil
 	}
-	e, err := effectOf(f)
+	e, err := d.effectOf(f)
 	return err == nil && e.Again != nil, err
 }
 
+// stored is an effect as its frame has it: what the step declares is not repeated.
+func stored(e Effect) (json.RawMessage, error) {
+	e.Kind, e.Step, e.Target, e.Item = "", "", "", 0
+	if e.Keys == nil && e.Until.IsZero() && e.Limit == 0 && e.Ack == 0 && e.Again == nil && e.Compensate == nil && len(e.Input) > 0 {
+		return slices.Concat([]byte(`{"input":`), e.Input, []byte("}")), nil // as most do
+	}
+	return encode(e)
+}
+
 // effectOf is what asked for an open step.
-func effectOf(f *snapshot.Frame) (e Effect, err error) {
+func (d *Definition) effectOf(f *snapshot.Frame) (e Effect, err error) {
 	if len(f.Input) > 0 {
 		err = decode(f.Input, &e)
 	}
+	if s := d.steps[f.Pointer]; s != nil {
+		e.Kind, e.Step, e.Target = s.Kind, s.Name, s.Target
+	}
+	e.Item = f.Next
 	return e, err
 }
 

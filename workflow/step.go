@@ -70,9 +70,10 @@ func (s *step) check(all map[string]*step) (wrong []problem.Place) {
 }
 
 // pointerOf is where a step is, as operators see it.
-func pointerOf(name string) string {
-	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
+func pointerOf(name string) string { return "/" + escape.Replace(name) }
+
+// escape writes a key of a JSON pointer.
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
 // CallStep calls a function of the program.
 type CallStep[I, O any] struct{ typed[O] }

@@ -74,7 +74,7 @@ var law = []rule{
 	{5, "api", []string{"ack", "api/client", "definition", "duration", "engine", "memory", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store", "store/backend"}, support},
 	{4, "console", []string{"api/client", "definition/diagram", "problem"}, []string{"internal/..."}},                                                         // a client of the API that is asked in the process
 	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "humantask", "operate", "problem", "schema", "signal", "snapshot", "workflow"}, nil}, // no store: a test of a definition needs none
-	{7, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store", "store/backend"}, support},
+	{7, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store", "store/backend", "workflow"}, support},
 	{7, "cmd/...", []string{everything}, nil},
 	{7, "examples/...", []string{everything}, nil},
 	{0, "internal/tidy", nil, nil},
