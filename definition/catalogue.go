@@ -422,6 +422,9 @@ func (c *Catalogue) compile(ctx context.Context, name, version string) (def engi
 
 // Verify says what is wrong with a stored record, as whoever needs it would hear.
 func (c *Catalogue) Verify(ctx context.Context, r Record) error {
+	if r.Kind == kindGo {
+		return verifyCode(r)
+	}
 	_, _, err := c.read(ctx, r.Name, r.Version, r)
 	return err
 }

@@ -2,6 +2,8 @@ package definition
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -137,4 +139,13 @@ func passedOn(def engine.Definition) bool {
 func elsewhere(name, version string) error {
 	return problem.New(problem.Unavailable, engine.CodeElsewhere, "definition %s is Go code, which this node does not have", ID(name, version)).
 		WithHint("run the program that has it on a node; what is for its instances waits until then")
+}
+
+// verifyCode says what is wrong with the record of Go code.
+func verifyCode(r Record) error {
+	sum := sha256.Sum256(r.Document)
+	if got := hex.EncodeToString(sum[:]); got != r.Digest {
+		return problem.New(problem.Internal, "definition.digest", "definition %s is stored with the digest %.12s, and what it declares has %.12s", ID(r.Name, r.Version), r.Digest, got)
+	}
+	return nil
 }

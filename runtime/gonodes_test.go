@@ -106,6 +106,15 @@ func TestWhatIsForCodeElsewhereIsHandedOn(t *testing.T) {
 		eventually(t, "messages that come again and again", func() bool {
 			return bare.retriedBy(t, "upgrade") > 3
 		})
+		records := must(bare.store.Versions(t.Context(), "t/paying", 0))
+		stored := must(bare.store.Definition(t.Context(), "t/paying", records[0].Version))
+		if err := bare.cat.Verify(t.Context(), stored); err != nil {
+			t.Errorf("its record is not sound: %v", err)
+		}
+		stored.Document = append(stored.Document, ' ')
+		if err := bare.cat.Verify(t.Context(), stored); problem.CodeOf(err) != "definition.digest" {
+			t.Errorf("its record is damaged, and that is not found: %v", err)
+		}
 		dead := must(bare.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{}))
 		if len(dead.Items) > 0 {
 			t.Errorf("dead letters %+v", dead.Items)

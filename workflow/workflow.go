@@ -111,7 +111,7 @@ type Target interface{ target() string }
 // decision that asks for another faults; the diagram has an arrow for each.
 func To(steps ...Target) Path {
 	return func(h *handler) {
-		h.said = true
+		h.said, h.to = true, append([]string{}, h.to...)
 		for _, s := range steps {
 			h.to = append(h.to, s.target())
 		}

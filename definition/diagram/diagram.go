@@ -37,6 +37,9 @@ func Mermaid(document any, marks []Mark, ended bool) string {
 	if root["states"] != nil {
 		return states(root, marks)
 	}
+	if root["workflow"] != nil {
+		return coded(root, marks, ended)
+	}
 	list := tasks("/do", root["do"])
 	known := map[string]bool{}
 	for _, t := range list {
