@@ -319,7 +319,7 @@ func Default() Config {
 		Activity: Activity{
 			Concurrency: 256, Timeout: 30 * time.Second, ResponseBytes: 1 << 20, ResultBytes: 1 << 20,
 			PerHost: 64, BreakAfter: 5, BreakFor: 30 * time.Second,
-			Waiting: 2_048, WaitingBytes: 64 << 20, GiveUpAfter: time.Hour,
+			Waiting: 8_192, WaitingBytes: 64 << 20, GiveUpAfter: time.Hour,
 			Attempts: 5, Delay: time.Second, DelayMax: time.Minute,
 		},
 		Events: Events{SinkMode: "structured"},

@@ -19,6 +19,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/runtime/admission"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -197,6 +198,36 @@ func TestAWideFanOutStaysOffTheQueue(t *testing.T) {
 	n.until(t, "i", status("completed"))
 	if got := c.announced.Load() - before; got != 0 {
 		t.Errorf("%d commands went by way of the queue", got)
+	}
+}
+
+// Thousands of callers at once, far beyond the slots, wait in the memory of their node: the
+// command queue would have their commands come again later and later, in no order.
+func TestABurstStaysOffTheQueue(t *testing.T) {
+	t.Parallel()
+	const callers, each = 64, 64
+	c, free := &counting{}, make(chan struct{})
+	n := sending(t, t.TempDir()+"/a.db", func(*http.Request) int { <-free; return 204 }, func(rc *runtime.Config) {
+		c.Writer, rc.Store.Writer = rc.Store.Writer, c
+	}, getDoc("held", "/"))
+	before := c.announced.Load()
+	var all sync.WaitGroup
+	for k := range callers {
+		all.Go(func() {
+			for i := range each {
+				if _, _, err := n.rt.Start(t.Context(), fmt.Sprint("i-", k, "-", i), signal.Start{Definition: "t/held"}, nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := c.announced.Load() - before; got != 0 {
+		t.Errorf("%d of %d commands went by way of the queue", got, callers*each)
+	}
+	close(free)
+	for k := range callers {
+		n.until(t, fmt.Sprint("i-", k, "-", each-1), status("completed"))
 	}
 }
 

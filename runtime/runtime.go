@@ -58,7 +58,7 @@ type Config struct {
 	Handlers          int // messages handled at once, whatever their queue; default 128
 	Activities        int // commands performed at once; default 256
 	PerHost           int // requests to one host at once; default 64
-	Waiting           int // commands for one destination that wait on this node; default 2,048
+	Waiting           int // commands for one destination that wait on this node; default 8,192
 	WaitingBytes      int // of all commands that wait on this node; default 64 MiB
 	CacheBytes        int // of snapshots kept in memory; default 64 MiB
 	Limits            engine.Limits
@@ -102,7 +102,7 @@ const (
 	DefaultHandlers          = 128
 	DefaultActivities        = 256
 	DefaultPerHost           = 64
-	DefaultWaiting           = 2_048
+	DefaultWaiting           = 8_192
 	DefaultWaitingBytes      = 64 << 20
 	DefaultBreakAfter        = 5
 	DefaultBreakFor          = 30 * time.Second
