@@ -191,16 +191,21 @@ func saidOf(c engine.Command, said ack.Ack, deliveries int) ackNote {
 	return ackNote{Command: c.Position, Key: c.Key, Consumer: consumerOf(c), Outcome: said.Outcome, Actor: said.Actor, Error: said.Error, Deliveries: deliveries}
 }
 
-// repeated records that a consumer has spoken of a command that is settled: once,
-// however often it does.
+// repeated records that a consumer has spoken of a command that is settled: once.
+// How often it does so again is counted there.
 func (a *acknowledger) repeated(ctx context.Context, row projections.Entry, said ack.Ack) error {
 	c, err := commandOf(row)
 	if err != nil {
 		return err
 	}
 	n := saidOf(c, said, row.Deliveries)
-	_, err = a.notes.note(ctx, c, &store.Change{}, func(t *engine.Turn) error {
-		return n.record(t, c, entryRepeated, fmt.Sprintf("%s/%d", entryRepeated, c.Position))
-	})
-	return err
+	once, repeats := fmt.Sprintf("%s/%d", entryRepeated, c.Position), a.notes.Store.Repeats
+	did, err := a.notes.note(ctx, c, &store.Change{}, func(t *engine.Turn) error { return n.record(t, c, entryRepeated, once) })
+	if err != nil || did != engine.Duplicate || repeats == nil {
+		return err
+	}
+	if err := repeats.Repeated(ctx, c.Instance, once); !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return nil // the instance is gone since
 }

@@ -265,6 +265,9 @@ func (p *page) showTimeline(entries []client.Entry) error {
 		if e.Outcome == "unknown" {
 			what += fmt.Sprintf(" (key %s, %d attempts, outcome unknown)", e.Key, e.Attempts)
 		}
+		if e.Kind == "event" && e.Attempts > 0 {
+			what += fmt.Sprintf(" (and %d times again)", e.Attempts)
+		}
 		if e.Answers != 0 {
 			what += fmt.Sprintf(" of #%d", e.Answers)
 		}

@@ -227,6 +227,9 @@ func (a *applications) check(t *testing.T, w *world, entries []projections.Entry
 			t.Fatal(err)
 		}
 		notes[e.Type+" "+n.Consumer]++
+		if again := e.Type == "AckRepeated"; again && e.Attempts != 1 || !again && e.Attempts != 0 {
+			t.Errorf("%s: %s was said %d times again", w.name, e.Data, e.Attempts)
+		}
 		if said := e.Type == "AckProcessed" || e.Type == "AckRepeated"; said != (n.Actor == n.Consumer) {
 			t.Errorf("%s: %s by %q", w.name, e.Data, n.Actor)
 		}

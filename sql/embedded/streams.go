@@ -6,6 +6,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // streams reads streams.
@@ -32,6 +33,13 @@ type exists struct {
 func (s streams) Recorded(ctx context.Context, id, signalID string) (bool, error) {
 	found, err := sqlite.List[exists](ctx, s.Store, read("stream_recorded", id, signalID))
 	return len(found) > 0, wrap("signal "+signalID+" of "+id, err)
+}
+
+// Repeated implements backend.Repeats.
+func (s streams) Repeated(ctx context.Context, id, signalID string) error {
+	return wrap("repeat of "+signalID+" at "+id, s.Write(ctx, func(t sqlite.Tx) error {
+		return t.Guard(store.ErrNotFound, "stream_repeated", id, signalID)
+	}))
 }
 
 // Pending implements backend.StreamReader.

@@ -22,7 +22,7 @@ import (
 func (s *Store) Parts() backend.Parts {
 	return backend.Parts{
 		Queue: s, Writer: s, Instances: instances{s}, Streams: streams{s}, Waits: waits{s}, Tasks: tasks{s}, DeadLetters: deadLetters{s}, Notices: notices{s},
-		Identity: identity{s}, Nodes: s, Clock: s,
+		Repeats: streams{s}, Identity: identity{s}, Nodes: s, Clock: s,
 		// Joins is not: each delivery has a session of its own, which has one transaction.
 		Ledger: s.ledger, Strays: receivers{s}, Locks: jobs{s}, Retention: jobs{s}, Overdue: overdue{s}, Inbox: inbox{s}, Backlog: backlog{s}, Prober: s,
 	}

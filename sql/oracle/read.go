@@ -132,6 +132,12 @@ func (s streams) Recorded(ctx context.Context, id, signalID string) (bool, error
 	return len(found) > 0, wrap("signal "+signalID+" of "+id, err)
 }
 
+// Repeated implements backend.Repeats.
+func (s streams) Repeated(ctx context.Context, id, signalID string) error {
+	o := op{name: "stream_repeated", args: []any{id, signalID}, refuse: store.ErrNotFound}
+	return wrap("repeat of "+signalID+" at "+id, runStatement(ctx, s.Store, &o))
+}
+
 // pendingKey is the expression of the index on unprocessed commands.
 const (
 	pendingKey      = "(CASE WHEN PROCESSED = 0 THEN INSTANCE_ID END)"

@@ -48,6 +48,7 @@ type Parts struct {
 	Retention Retention     // a job of one node; nil = what is over stays
 	Overdue   Overdue       // a job of one node; with Locks. nil = a message that is lost stays so
 	Notices   Notices       // a job of one node, of dead letters; with Locks. nil = it tells of none
+	Repeats   Repeats       // acknowledgements that come again; nil = only their first is known
 	Inbox     Inbox         // events that nobody waits for; nil = they are not kept
 	Backlog   BacklogReader // metrics and the API; nil = they do not show it
 	Prober    Prober        // readiness, which is no part of a runtime

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -12,6 +13,41 @@ import (
 )
 
 var partCases = map[string]func(*testCase){
+	"what comes again is counted on the entry that has recorded it": func(k *testCase) {
+		for _, id := range []string{"a", "b"} {
+			c := turn(id, 1)
+			c.Rows.Stream = []projections.Entry{
+				{InstanceID: id, Position: 1, Kind: "event", Direction: "in", Type: "AckRepeated", SignalID: "s"},
+				{InstanceID: id, Position: 2, Kind: "event", Direction: "in", Type: "AckRepeated", SignalID: "other"},
+			}
+			k.commit(c)
+		}
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				for { // who finds the row locked comes again
+					err := k.s.Repeats.Repeated(k.ctx, "a", "s")
+					if problem.CodeOf(err) != "store.locked" {
+						k.ok(err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		for _, none := range [][2]string{{"a", "none"}, {"c", "s"}, {"a", ""}} {
+			k.is(k.s.Repeats.Repeated(k.ctx, none[0], none[1]), store.ErrNotFound)
+		}
+		for id, want := range map[string][]int{"a": {3, 0}, "b": {0, 0}} {
+			entries, err := k.s.Streams.Stream(k.ctx, id, 0, 0)
+			k.ok(err)
+			var got []int
+			for _, e := range entries {
+				got = append(got, e.Attempts)
+			}
+			equal(k, got, want)
+		}
+	},
 	"a probe is a commit, and says when there is none": func(k *testCase) {
 		k.ok(k.s.Prober.Probe(k.ctx))
 		k.ok(k.s.Prober.Probe(k.ctx))

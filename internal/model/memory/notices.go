@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -34,6 +35,20 @@ func (s *Store) Next(ctx context.Context, wait time.Duration) (backend.Notice, e
 func (s *Store) Told(ctx context.Context, n backend.Notice) error {
 	return s.update(ctx, func(t *data) error {
 		t.notices = slices.DeleteFunc(slices.Clone(t.notices), func(o backend.Notice) bool { return o.Ref == n.Ref })
+		return nil
+	})
+}
+
+// Repeated implements backend.Repeats.
+func (s *Store) Repeated(ctx context.Context, id, signalID string) error {
+	return s.update(ctx, func(t *data) error {
+		i := slices.IndexFunc(t.streams[id], func(e entry) bool { return e.SignalID == signalID })
+		if i < 0 || signalID == "" {
+			return fmt.Errorf("repeat of %s at %s: %w", signalID, id, store.ErrNotFound)
+		}
+		e := t.streams[id][i]
+		e.Attempts++
+		t.replace(id, i, e)
 		return nil
 	})
 }

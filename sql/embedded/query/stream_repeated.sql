@@ -1,0 +1,2 @@
+update WF_STREAM set ATTEMPTS = ATTEMPTS + 1
+where INSTANCE_NO = (select R.INSTANCE_NO from WF_STATES R where R.INSTANCE_ID = ?) and SIGNAL_ID = ?
