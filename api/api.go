@@ -27,6 +27,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
@@ -83,6 +84,8 @@ type Tasks interface {
 type Operator interface {
 	Snapshot(ctx context.Context, id string) (snapshot.Snapshot, error)
 	Takes(ctx context.Context, s snapshot.Snapshot) (events []string, err error)
+	// SearchAttributes are those that a version of a definition declares; "" = the highest.
+	SearchAttributes(ctx context.Context, name, version string) ([]attribute.Declared, error)
 	Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error)
 }
 

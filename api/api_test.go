@@ -18,6 +18,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/humantask"
@@ -104,6 +105,12 @@ func (b *node) CompleteTask(context.Context, string, string, []string, string, j
 }
 func (b *node) Snapshot(context.Context, string) (snapshot.Snapshot, error) {
 	return b.snap, b.err
+}
+func (b *node) SearchAttributes(_ context.Context, name, version string) ([]attribute.Declared, error) {
+	if version == "2" {
+		return []attribute.Declared{{Name: "former", Kind: attribute.Text}}, nil
+	}
+	return []attribute.Declared{{Name: "amount", Kind: attribute.Decimal}}, b.err
 }
 func (b *node) Takes(context.Context, snapshot.Snapshot) ([]string, error) {
 	return b.takes, b.err

@@ -24,7 +24,7 @@ func (s instanceAPI) instanceOperations(h huma.API) {
 	start.DefaultStatus = http.StatusCreated
 	register(s.service, h, start, s.start)
 	register(s.service, h, operation("list-instances", http.MethodGet, "/v1/instances", "instances",
-		"List instances, newest start first"), s.listInstances)
+		"List instances, newest start first", http.StatusNotFound), s.listInstances)
 	register(s.service, h, operation("get-instance", http.MethodGet, "/v1/instances/{id}", "instances",
 		"Show an instance: what it waits for and what it came to", http.StatusNotFound), s.getInstance)
 	register(s.service, h, operation("get-stream", http.MethodGet, "/v1/instances/{id}/stream", "instances",
@@ -91,24 +91,6 @@ func parseWait(text string) (time.Duration, error) {
 	return d, nil
 }
 
-type listInstancesInput struct {
-	Paging
-	Definition  string `query:"definition" maxLength:"256"`
-	Status      string `query:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
-	BusinessKey string `query:"businessKey" maxLength:"256"`
-	Parent      string `query:"parent" maxLength:"128" doc:"Only those that this instance started."`
-}
-
-func (s instanceAPI) listInstances(ctx context.Context, in *listInstancesInput) (*answer[client.Page[client.Instance]], error) {
-	p, err := s.Reader.Instances.Instances(ctx, backend.InstanceQuery{
-		Definition: in.Definition, Status: in.Status, BusinessKey: in.BusinessKey, ParentID: in.Parent, After: in.After, Limit: in.Limit,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return ok(client.Page[client.Instance]{Items: convert(p.Items, toInstance), Next: p.Next}), nil
-}
-
 // ByID names what a request is about.
 type ByID struct {
 	ID string `path:"id" maxLength:"128"`
@@ -142,7 +124,13 @@ func (s instanceAPI) detail(ctx context.Context, id string) (client.InstanceDeta
 	if err != nil {
 		return client.InstanceDetail{}, err
 	}
-	return s.shown(row, &snap, pending), nil
+	found, err := s.Reader.Instances.Attributes(ctx, id)
+	if err != nil {
+		return client.InstanceDetail{}, err
+	}
+	d := s.shown(row, &snap, pending)
+	d.Attributes = toAttributes(found)
+	return d, nil
 }
 
 // shown is an instance as its row, its snapshot and its pending commands say it is.

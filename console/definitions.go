@@ -110,11 +110,11 @@ func welcome(v *visit) (content, error) {
 	const few = 8
 	var o overview
 	l := client.List{Limit: few}
-	recent, err := v.api.Instances(v.Context(), "", "", "", l)
+	recent, err := v.api.Instances(v.Context(), client.InstanceQuery{List: l})
 	if err != nil {
 		return content{}, err
 	}
-	faulted, err := v.api.Instances(v.Context(), "", "faulted", "", l)
+	faulted, err := v.api.Instances(v.Context(), client.InstanceQuery{Status: "faulted", List: l})
 	if err != nil {
 		return content{}, err
 	}

@@ -25,9 +25,9 @@ func instances(v *visit) (content, error) {
 	var p client.Page[client.Instance]
 	var err error
 	if parent := q.Get("parent"); parent != "" {
-		p, err = v.api.Children(v.Context(), parent, l)
+		p, err = v.api.Instances(v.Context(), client.InstanceQuery{Parent: parent, List: l})
 	} else {
-		p, err = v.api.Instances(v.Context(), q.Get("definition"), q.Get("status"), q.Get("key"), l)
+		p, err = v.api.Instances(v.Context(), client.InstanceQuery{Definition: q.Get("definition"), Status: q.Get("status"), BusinessKey: q.Get("key"), List: l})
 	}
 	return content{"instances", "Instances", true, instanceList{p, statuses}}, err
 }
@@ -60,7 +60,7 @@ func instance(v *visit) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	children, err := v.api.Children(v.Context(), id, client.List{Limit: pageItems})
+	children, err := v.api.Instances(v.Context(), client.InstanceQuery{Parent: id, List: client.List{Limit: pageItems}})
 	if err != nil {
 		return content{}, err
 	}

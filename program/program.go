@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/schema"
@@ -32,12 +33,17 @@ type Program struct {
 	Machine *Machine     // of a lifecycle, whose root list has states; nil = its tasks run one after the other
 	Root    *Node        // KindList at "/do", or at "/states"
 
+	Attributes []attribute.Declared // what instances are found by
+
 	// When instances begin by themselves; nil = never. Its On is a Node, KindListen
 	// at /schedule/on: each event that one of its filters takes.
 	*schedule.Schedule
 
 	nodes map[string]*Node
 }
+
+// SearchAttributes implements attribute.Searchable.
+func (p *Program) SearchAttributes() []attribute.Declared { return p.Attributes }
 
 // Schemas are what the data of a task or a workflow must fit; nil = anything.
 type Schemas struct {

@@ -24,6 +24,7 @@ type Rows struct {
 	TaskEvents []TaskEvent      // appended
 	Waits      []Wait           // inserted
 	WaitsGone  []string         // tokens of waits that were consumed or withdrawn
+	Attributes []Attribute      // of the instance: each in the place of what it had under the name
 }
 
 // Instance is a row of WF_INSTANCES, for people. What names columns is written from it: see internal/shapes.
@@ -188,6 +189,15 @@ type Wait struct {
 	Spec       string    `db:"SPEC" width:"4000B"`   // name@version#pointer, with arm and bound correlations: how events are correlated
 	KeyHash    string    `db:"KEY_HASH" width:"128"` // hex of 128 bits of the correlation key's SHA-256
 	CreatedAt  time.Time `db:"CREATED_ON_UTC"`
+}
+
+// Attribute is a row of WF_ATTRIBUTES: a value that an instance is found by.
+type Attribute struct {
+	InstanceID string `db:"INSTANCE_ID" width:"128"`
+	Name       string `db:"NAME" width:"64"`
+	Kind       string `db:"KIND" width:"8"`
+	Value      string `db:"VALUE" width:"256"`
+	Key        []byte `db:"VALUE_KEY"` // in the order of values; nil = it has none any more
 }
 
 // DeadLetter is a row of WF_DEAD_LETTERS.

@@ -85,10 +85,13 @@ func (r *Runtime) before(ctx context.Context, out *engine.Outcome) error {
 	return r.pin(ctx, out.Send)
 }
 
-// amend says when the instance is due and for which events it waits, has it look for
+// amend says when the instance is due, for which events it waits and by what it is found, has it look for
 // kept events that its waits are for, and hands tasks on that are overdue.
 func (r *Runtime) amend(ctx context.Context, prev *snapshot.Snapshot, out *engine.Outcome, c *store.Change) error {
 	correlation.Waits(&c.Rows, prev, &out.Snapshot)
+	if err := searchable(ctx, r.Definitions, prev, &out.Snapshot, &c.Rows); err != nil {
+		return err
+	}
 	c.Runtime.Due = firstDue(&out.Snapshot)
 	look, err := r.Inbox.Looks(&out.Snapshot, c.Rows)
 	if err != nil {

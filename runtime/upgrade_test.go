@@ -146,7 +146,7 @@ func sound(t *testing.T, place string) {
 const upgradeFiles = "testdata/upgrade/%d.db.gz"
 
 // upgradeMade is when, and upgradeLater a moment after every timer.
-var upgradeMade = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
+var upgradeMade = time.Date(2026, 11, 23, 15, 45, 0, 0, time.UTC)
 
 const upgradeLater = 2 * time.Hour
 

@@ -192,7 +192,7 @@ type Perform func(target string, input json.RawMessage) (output json.RawMessage,
 // human tasks, who waits for events, or a definition.
 func (c *Change) HasExtras() bool {
 	r := &c.Rows
-	return c.Definition != nil || len(c.Tasks)+len(r.Tasks)+len(r.TaskEnds)+len(r.TaskEvents)+len(r.Waits)+len(r.WaitsGone) > 0
+	return c.Definition != nil || len(c.Tasks)+len(r.Tasks)+len(r.TaskEnds)+len(r.TaskEvents)+len(r.Waits)+len(r.WaitsGone)+len(r.Attributes) > 0
 }
 
 // Definition is a version of a definition: a row of WF_DEFINITIONS.

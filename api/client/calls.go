@@ -49,14 +49,19 @@ func (c instanceCalls) Start(ctx context.Context, s StartRequest, d time.Duratio
 	return i, status == http.StatusCreated, err
 }
 
-// Instances lists instances, newest start first.
-func (c instanceCalls) Instances(ctx context.Context, definition, status, businessKey string, l List) (Page[Instance], error) {
-	return get[Page[Instance]](ctx, c.caller, instances, l.in(values("definition", definition, "status", status, "businessKey", businessKey)))
+// InstanceQuery selects instances. Empty fields do not restrict.
+type InstanceQuery struct {
+	Definition, Status, BusinessKey string
+	Parent                          string // the instance that started them
+	Where                           string // a filter: amount > 1000 and state = "Review"
+	OrderBy                         string // a search attribute, with - before it the largest value first; "" = newest start first
+	List
 }
 
-// Children lists the instances that one started, newest start first.
-func (c instanceCalls) Children(ctx context.Context, parent string, l List) (Page[Instance], error) {
-	return get[Page[Instance]](ctx, c.caller, instances, l.in(values("parent", parent)))
+// Instances lists instances.
+func (c instanceCalls) Instances(ctx context.Context, q InstanceQuery) (Page[Instance], error) {
+	return get[Page[Instance]](ctx, c.caller, instances, q.in(values("definition", q.Definition, "status", q.Status, "businessKey", q.BusinessKey,
+		"parent", q.Parent, "where", q.Where, "orderBy", q.OrderBy)))
 }
 
 // Instance returns one instance.

@@ -91,16 +91,17 @@ type InstanceError struct {
 // InstanceDetail is an instance with what it waits for and what it came to.
 type InstanceDetail struct {
 	Instance
-	Digest   string          `json:"digest" doc:"Of the definition."`
-	KeyParts json.RawMessage `json:"keyParts,omitempty" doc:"The business key, taken apart, an object of strings, for those who read it; it is no part of what makes a start the same."`
-	Input    json.RawMessage `json:"input,omitempty"`
-	Output   json.RawMessage `json:"output,omitempty" doc:"Of a completed instance."`
-	Context  json.RawMessage `json:"context,omitempty" doc:"What was exported last; absent: nothing was."`
-	Branches []Branch        `json:"branches,omitempty" doc:"What each line of execution knows now, the first one first; none has an instance that has ended." nullable:"false"`
-	Waits    []Wait          `json:"waits" nullable:"false"`
-	Commands []Command       `json:"commands" doc:"Work for the outside world that is not done yet." nullable:"false"`
-	Buffered int             `json:"buffered,omitempty" doc:"Signals that are kept for later."`
-	Gaps     []Gap           `json:"gaps,omitempty" nullable:"false" doc:"What senders have not sent, and later signals of theirs wait for."`
+	Digest     string          `json:"digest" doc:"Of the definition."`
+	KeyParts   json.RawMessage `json:"keyParts,omitempty" doc:"The business key, taken apart, an object of strings, for those who read it; it is no part of what makes a start the same."`
+	Input      json.RawMessage `json:"input,omitempty"`
+	Output     json.RawMessage `json:"output,omitempty" doc:"Of a completed instance."`
+	Context    json.RawMessage `json:"context,omitempty" doc:"What was exported last; absent: nothing was."`
+	Attributes json.RawMessage `json:"attributes,omitempty" doc:"An object: the search attributes by which it is found. Not in the answer to a start."`
+	Branches   []Branch        `json:"branches,omitempty" doc:"What each line of execution knows now, the first one first; none has an instance that has ended." nullable:"false"`
+	Waits      []Wait          `json:"waits" nullable:"false"`
+	Commands   []Command       `json:"commands" doc:"Work for the outside world that is not done yet." nullable:"false"`
+	Buffered   int             `json:"buffered,omitempty" doc:"Signals that are kept for later."`
+	Gaps       []Gap           `json:"gaps,omitempty" nullable:"false" doc:"What senders have not sent, and later signals of theirs wait for."`
 
 	Disposition string `json:"disposition,omitempty" enum:"applied,buffered,duplicate,queued,closed" doc:"Only in the answer to a start with a signal: what the signal did. closed: the new instance ran to its end and did not listen."`
 }

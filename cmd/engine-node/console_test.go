@@ -234,7 +234,7 @@ func TestTheConsoleIsGuarded(t *testing.T) {
 	if w := ask(shows, "GET", "/look/definitions/test/ask/1.0.0"); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "<button>Start") || !strings.Contains(w.Body.String(), `href="/look/instances`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if p, err := c.Instances(t.Context(), "", "", "", client.List{}); err != nil || len(p.Items) != 0 {
+	if p, err := c.Instances(t.Context(), client.InstanceQuery{}); err != nil || len(p.Items) != 0 {
 		t.Errorf("%+v %v", p, err)
 	}
 	if w := ask(n.handler, "GET", "/", "Accept", "text/html"); w.Header().Get("Location") != "/console/" {

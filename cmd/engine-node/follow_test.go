@@ -144,7 +144,7 @@ func TestWaitIsToldByTheCommit(t *testing.T) {
 	}()
 	var id string
 	await.Until(t, "the instance waits", func() (bool, any) {
-		p, err := c.Instances(t.Context(), "test/go", "waiting", "", client.List{})
+		p, err := c.Instances(t.Context(), client.InstanceQuery{Definition: "test/go", Status: "waiting"})
 		if len(p.Items) == 1 {
 			id = p.Items[0].ID
 		}

@@ -94,7 +94,7 @@ func TestEveryOperation(t *testing.T) {
 	if again, created, err := c.Start(ctx, client.StartRequest{Definition: "test/ask", BusinessKey: "k", StartKey: "s"}, 50*time.Millisecond); err != nil || created || again.ID != i.ID {
 		t.Errorf("%+v %t %v", again, created, err)
 	}
-	if p, err := c.Instances(ctx, "test/ask", "waiting", "k", client.List{}); err != nil || len(p.Items) != 1 || p.Items[0].ID != i.ID {
+	if p, err := c.Instances(ctx, client.InstanceQuery{Definition: "test/ask", Status: "waiting", BusinessKey: "k"}); err != nil || len(p.Items) != 1 || p.Items[0].ID != i.ID {
 		t.Errorf("%+v %v", p, err)
 	}
 

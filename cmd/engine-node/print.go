@@ -169,6 +169,7 @@ func (p *page) showInstance(i client.InstanceDetail) error {
 	p.fields(slices.Concat([]string{"instance", i.ID, "definition", i.Definition + "@" + i.Version, "status", status, "key", i.BusinessKey}, others, []string{
 		"parent", i.ParentID, "correlation", i.CorrelationID, "started", p.moment(i.StartedAt), "updated", p.moment(i.UpdatedAt),
 		"ended", p.momentOrNone(i.EndedAt), "error", failure, "input", pretty(i.Input, indent), "output", pretty(i.Output, indent), "context", pretty(i.Context, indent),
+		"found by", pretty(i.Attributes, indent),
 	})...)
 	if err := p.showBranches(i.Branches); err != nil {
 		return err

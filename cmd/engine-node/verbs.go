@@ -300,20 +300,20 @@ func stream(ctx context.Context, c *client.Client, id string) ([]client.Entry, e
 }
 
 func listCommand(a *app) *cobra.Command {
-	var l client.List
-	var definition, status, key, parent string
+	var q client.InstanceQuery
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List instances, newest start first",
-		Args:  cobra.NoArgs,
+		Long: `List instances, newest start first.
+
+--where has conditions with "and" between them, each a name, a comparison (=, !=,
+<, <=, >, >=, in, startsWith) and a value: "text", 12.5, true, 2026-01-31,
+2026-01-31T12:00:00Z. A name is a search attribute that the definition declares,
+or state, status, businessKey, startedAt, updatedAt. An instance without a value
+fits no condition on it.`,
+		Args: cobra.NoArgs,
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
-			var p client.Page[client.Instance]
-			var err error
-			if parent != "" {
-				p, err = c.Children(ctx, parent, l)
-			} else {
-				p, err = c.Instances(ctx, definition, status, key, l)
-			}
+			p, err := c.Instances(ctx, q)
 			if err != nil || a.json {
 				return a.page.orPrint(p, err)
 			}
@@ -325,14 +325,13 @@ func listCommand(a *app) *cobra.Command {
 		}),
 	}
 	f := c.Flags()
-	f.StringVar(&definition, "definition", "", "only of this definition: namespace/name")
-	f.StringVar(&status, "status", "", "only in this status")
-	f.StringVar(&key, "key", "", "only with this business key")
-	f.StringVar(&parent, "parent", "", "only those that this instance started")
-	for _, other := range []string{"definition", "status", "key"} {
-		c.MarkFlagsMutuallyExclusive("parent", other)
-	}
-	listFlags(c, &l)
+	f.StringVar(&q.Definition, "definition", "", "only of this definition: namespace/name")
+	f.StringVar(&q.Status, "status", "", "only in this status")
+	f.StringVar(&q.BusinessKey, "key", "", "only with this business key")
+	f.StringVar(&q.Parent, "parent", "", "only those that this instance started")
+	f.StringVar(&q.Where, "where", "", `conditions on search attributes and fields: 'amount > 1000 and state = "Review"'`)
+	f.StringVar(&q.OrderBy, "order-by", "", "only those that have this search attribute, in its order; -NAME: the largest first")
+	listFlags(c, &q.List)
 	return c
 }
 

@@ -57,7 +57,7 @@ type machine struct {
 func (c *compiler) lifecycle() (p program.Program) {
 	root := c.object("", c.root, shape{
 		fields: []string{
-			"lifecycle", "environment", "definition", "version", "title", "summary", "use", "input", "output",
+			"lifecycle", "environment", "definition", "version", "title", "summary", "metadata", "use", "input", "output",
 			"states", "events", "transitions", "consumers", "policies",
 		},
 		required: []string{"lifecycle", "environment", "definition", "version", "states", "events", "transitions"},
@@ -73,6 +73,9 @@ func (c *compiler) lifecycle() (p program.Program) {
 	c.id, c.title = p.ID, c.text("/title", root["title"])
 	bounded(c, "/title", "the title", c.title, maxTitle)
 	c.text("/summary", root["summary"])
+	if v, ok := root["metadata"]; ok {
+		p.Attributes = searchAttributes(c, "/metadata", c.anyObject("/metadata", v))
+	}
 	if v, ok := root["use"]; ok {
 		c.use("/use", v)
 	}

@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/program"
@@ -132,7 +133,8 @@ type compiler struct {
 	secrets    map[string]bool // use.secrets
 	reusable   reusable
 	patience   time.Duration // how long a command may wait for a place; 0 = the document does not say
-	catches    int           // how many catches are around what is being compiled
+	searchable []attribute.Declared
+	catches    int // how many catches are around what is being compiled
 }
 
 func (c *compiler) workflow() (p program.Program) {
@@ -144,7 +146,7 @@ func (c *compiler) workflow() (p program.Program) {
 		return p
 	}
 	p.ID = c.document("/document", root["document"])
-	c.id = p.ID
+	c.id, p.Attributes = p.ID, c.searchable
 	if v, ok := root["evaluate"]; ok {
 		c.evaluate("/evaluate", v)
 	}
@@ -201,6 +203,7 @@ func (c *compiler) document(at string, v any) (id snapshot.Definition) {
 			m := c.anyObject(join(at, f), v)
 			if f == "metadata" {
 				c.patience = c.giveUp(join(at, f), m)
+				c.searchable = searchAttributes(c, join(at, f), m)
 			}
 		}
 	}

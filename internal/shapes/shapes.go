@@ -40,6 +40,7 @@ var shapes = []shape{
 		hidden: []string{"START_KEY", "AHEAD"}, kept: []string{"START_DIGEST"}, inserts: "sql/sqlite/query/instance_insert.sql",
 		lists: []list{
 			{"sql/embedded/query/instance_select.sql", "", "INSTANCE_NO"}, {"sql/oracle/query/instance_select.sql", "I.", ""},
+			{"sql/embedded/query/instance_ordered.sql", "I.", "I.INSTANCE_NO, O.VALUE_KEY"}, {"sql/oracle/query/instance_ordered.sql", "I.", "O.VALUE_KEY"},
 			{"sql/embedded/query/state_all.sql", "I.", ""}, {"sql/oracle/query/state_all.sql", "I.", ""},
 		},
 	},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/program"
@@ -57,7 +58,7 @@ func TestWidthsAreThoseOfTheColumns(t *testing.T) {
 	all := columns(t)
 	for table, row := range map[string]any{
 		"WF_INSTANCES": projections.Instance{}, "WF_STREAM": projections.Entry{}, "WF_TASKS": projections.Task{}, "WF_TASK_EVENTS": projections.TaskEvent{},
-		"WF_WAITS": projections.Wait{}, "WF_DEAD_LETTERS": projections.DeadLetter{}, "WF_INBOX": backend.Event{},
+		"WF_WAITS": projections.Wait{}, "WF_ATTRIBUTES": projections.Attribute{}, "WF_DEAD_LETTERS": projections.DeadLetter{}, "WF_INBOX": backend.Event{},
 	} {
 		for column, width := range rows.Widths(reflect.TypeOf(row)) {
 			if all[table+"."+column] != width {
@@ -109,7 +110,7 @@ var elsewhere = map[string]int{
 	"WF_TASK_ACTORS.TASK_ID": signal.MaxIDBytes, "WF_TASK_ACTORS.KIND": 1, "WF_TASK_ACTORS.NAME": humantask.MaxName,
 	"WF_HOST_LOCKS.NAME": 32, "WF_HOST_LOCKS.OWNER": 128,
 	"WF_PAYLOADS.PAYLOAD_ID": 36, "WF_PAYLOADS.INSTANCE_ID": signal.MaxIDBytes,
-	"WF_INSTANCES.START_DIGEST": 32,
+	"WF_INSTANCES.START_DIGEST": 32, "WF_ATTRIBUTES.VALUE_KEY": attribute.MaxKey,
 	// Checked by AQUEDUCT_ADMIN, or names of the database.
 	"WF_AUDIT.AUDIT_ID": 32, "WF_AUDIT.ACTION": 16, "WF_AUDIT.OBJECT_ID": signal.MaxIDBytes, "WF_AUDIT.INSTANCE_ID": signal.MaxIDBytes,
 	"WF_AUDIT.USER_NAME": 128, "WF_AUDIT.CLIENT_IDENTIFIER": 64, "WF_AUDIT.REASON": 1_000,
@@ -198,7 +199,7 @@ const (
 // characters are the columns whose limit counts characters.
 var characters = map[string]bool{
 	"WF_TASKS.ENDED_BY": true, "WF_TASKS.OUTCOME": true, "WF_TASKS.ASSIGNED_AS": true,
-	"WF_TASK_EVENTS.ACTOR": true, "WF_TASK_ACTORS.NAME": true,
+	"WF_ATTRIBUTES.VALUE": true, "WF_TASK_EVENTS.ACTOR": true, "WF_TASK_ACTORS.NAME": true,
 }
 
 // holder is what an escalation adds to a list of users, as JSON: each character
@@ -221,6 +222,8 @@ var feeders = map[string]int{
 	"WF_TASKS.WAITING_TOKEN":    id, "WF_TASKS.ENDED_BY": humantask.MaxName, "WF_TASKS.OUTCOME": humantask.MaxName, "WF_TASKS.ASSIGNED_AS": humantask.MaxName,
 	"WF_TASK_EVENTS.TASK_ID": id, "WF_TASK_EVENTS.INSTANCE_ID": id, "WF_TASK_EVENTS.EVENT": len("reassigned"), "WF_TASK_EVENTS.ACTOR": humantask.MaxName,
 	"WF_WAITS.WAITING_TOKEN": id, "WF_WAITS.INSTANCE_ID": id, "WF_WAITS.EVENT_TYPE": name, "WF_WAITS.KEY_HASH": digest / 2,
+	"WF_ATTRIBUTES.INSTANCE_ID": id, "WF_ATTRIBUTES.NAME": attribute.MaxName, "WF_ATTRIBUTES.KIND": len(attribute.Decimal),
+	"WF_ATTRIBUTES.VALUE": max(attribute.MaxText, len("-0.")+attribute.MaxExponent+attribute.MaxDigits), // characters
 	"WF_WAITS.SPEC":       key + len("@") + key + len("#") + 2*len("9223372036854775807.") + place,
 	"WF_DEFINITIONS.NAME": 2*63 + len("/"), "WF_DEFINITIONS.VERSION": name,
 	"WF_DEFINITIONS.TITLE":           1_000,

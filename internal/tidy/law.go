@@ -34,24 +34,25 @@ var law = []rule{
 	{0, "memory", []string{"problem"}, nil},
 	{0, "duration", nil, nil},
 	{1, "engine", []string{"problem", "signal", "snapshot"}, []string{"compensate", "operate"}}, // a definition in Go, with all that one can do
+	{1, "attribute", []string{"problem", "snapshot"}, nil},                                      // what instances are found by
 	{2, "ack", []string{"engine", "problem", "snapshot"}, nil},
 	{2, "compensate", []string{"engine", "snapshot"}, nil},
 	{2, "humantask", []string{"engine"}, nil},
 	{2, "migration", []string{"engine", "snapshot"}, nil},
 	{2, "operate", []string{"engine", "problem", "snapshot"}, nil},
 	{2, "schedule", []string{"duration", "engine", "signal", "snapshot"}, nil},
-	{3, "program", []string{"compensate", "duration", "engine", "humantask", "jq", "migration", "nearest", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/...", "operate"}}, // scenarios are written in the language
-	{3, "workflow", []string{"compensate", "engine", "humantask", "problem", "schema", "signal", "snapshot"}, []string{"aqueducttest", "definition/...", "operate"}},                                      // workflows in Go
+	{3, "program", []string{"attribute", "compensate", "duration", "engine", "humantask", "jq", "migration", "nearest", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/...", "operate"}}, // scenarios are written in the language
+	{3, "workflow", []string{"compensate", "engine", "humantask", "problem", "schema", "signal", "snapshot"}, []string{"aqueducttest", "definition/...", "operate"}},                                                   // workflows in Go
 	{2, "projections", []string{"appendjson", "engine", "problem", "signal", "snapshot"}, nil},
 	{3, "definition", []string{"engine", "migration", "problem", "signal", "snapshot"}, []string{"definition/..."}},
 	{3, "definition/diagram", nil, []string{"definition/openworkflow"}}, // draws any document
-	{4, "definition/...", []string{"definition", "duration", "engine", "humantask", "jq", "nearest", "problem", "program", "schedule", "schema", "signal", "snapshot"}, nil},
+	{4, "definition/...", []string{"attribute", "definition", "duration", "engine", "humantask", "jq", "nearest", "problem", "program", "schedule", "schema", "signal", "snapshot"}, nil},
 	{3, "correlation", []string{"engine", "projections", "snapshot"}, nil},
 	{3, "store", []string{"problem", "projections", "signal", "snapshot"}, nil},
-	{4, "store/backend", []string{"engine", "humantask", "problem", "projections", "store"}, nil}, // a store whole: what a turn does not ask
-	{5, "store/storetest", []string{"correlation", "definition", "engine", "problem", "projections", "signal", "snapshot", "store", "store/backend"}, []string{"internal/..."}},
+	{4, "store/backend", []string{"attribute", "engine", "humantask", "problem", "projections", "store"}, nil}, // a store whole: what a turn does not ask
+	{5, "store/storetest", []string{"attribute", "correlation", "definition", "engine", "problem", "projections", "signal", "snapshot", "store", "store/backend"}, []string{"internal/..."}},
 	{5, "store/survey", []string{"correlation", "engine", "problem", "projections", "signal", "snapshot", "store", "store/backend"}, nil}, // for those who examine a database, which no node does
-	{5, "sql/lists", []string{"projections", "store/backend"}, nil},
+	{5, "sql/lists", []string{"attribute", "problem", "projections", "sql/rows", "store/backend"}, nil},
 	{3, "sql/rows", []string{"problem"}, nil},
 	{3, "sql/steps", []string{"nearest", "problem", "snapshot"}, nil}, // what documents may have done in transactions
 	{3, "sql/sqlite/conn", []string{"problem"}, nil},
@@ -67,11 +68,11 @@ var law = []rule{
 	{5, "runtime/dispatch", []string{"engine", "memory", "problem", "projections", "runtime/admission", "runtime/turn", "signal", "snapshot", "store"}, nil},
 	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/line", "runtime/turn", "signal", "store"}, []string{"runtime/cache", "snapshot"}},
 	{5, "runtime/events", []string{"correlation", "engine", "problem", "projections", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, nil},
-	{5, "runtime/service", []string{"definition", "engine", "humantask", "migration", "operate", "problem", "projections", "runtime/turn", "schedule", "schema", "signal", "snapshot", "store", "store/backend"}, nil},
-	{6, "runtime", []string{"ack", "correlation", "definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/cache", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, append([]string{"activity"}, support...)},
+	{5, "runtime/service", []string{"attribute", "definition", "engine", "humantask", "migration", "operate", "problem", "projections", "runtime/turn", "schedule", "schema", "signal", "snapshot", "store", "store/backend"}, nil},
+	{6, "runtime", []string{"ack", "attribute", "correlation", "definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/cache", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, append([]string{"activity"}, support...)},
 	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
-	{5, "api", []string{"ack", "api/client", "definition", "duration", "engine", "memory", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store", "store/backend"}, support},
+	{5, "api", []string{"ack", "api/client", "attribute", "definition", "duration", "engine", "memory", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store", "store/backend"}, support},
 	{4, "console", []string{"api/client", "definition/diagram", "problem"}, []string{"internal/..."}},                                                         // a client of the API that is asked in the process
 	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "humantask", "operate", "problem", "schema", "signal", "snapshot", "workflow"}, nil}, // no store: a test of a definition needs none
 	{7, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store", "store/backend", "workflow"}, support},
@@ -85,7 +86,7 @@ var law = []rule{
 }
 
 // pure packages decide; they do no I/O and read no clock.
-var pure = []string{"ack", "appendjson", "nearest", "compensate", "correlation", "duration", "engine", "humantask", "migration", "operate", "schedule", "program", "signal", "snapshot", "projections", "jq", "schema", "workflow", "definition/..."}
+var pure = []string{"ack", "appendjson", "attribute", "nearest", "compensate", "correlation", "duration", "engine", "humantask", "migration", "operate", "schedule", "program", "signal", "snapshot", "projections", "jq", "schema", "workflow", "definition/..."}
 
 // impure is what a pure package must not import.
 var impure = []string{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -37,6 +38,19 @@ func (o *Operator) Takes(ctx context.Context, s snapshot.Snapshot) ([]string, er
 		return nil, nil
 	}
 	return p.Takes(&s), nil
+}
+
+// SearchAttributes are those that a version of a definition declares; version "" is the
+// highest. Problem: definition.unknown.
+func (o *Operator) SearchAttributes(ctx context.Context, name, version string) ([]attribute.Declared, error) {
+	def, err := o.Definitions.Find(ctx, name, version)
+	if err != nil {
+		return nil, err
+	}
+	if d, ok := def.(attribute.Searchable); ok {
+		return d.SearchAttributes(), nil
+	}
+	return nil, nil
 }
 
 // Operate does what an operator asks, in one turn (B8). Problems:

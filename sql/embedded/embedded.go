@@ -37,7 +37,7 @@ func Open(ctx context.Context, o sqlite.Options) (*Store, error) {
 	if o.Perform == nil {
 		o.Perform = Steps(&steps.Set{})
 	}
-	o.Statements, o.Extras = append(o.Statements, queries), append(o.Extras, taskRows{}, waitRows{map[[2]string]int64{}}, definitionRows{})
+	o.Statements, o.Extras = append(o.Statements, queries), append(o.Extras, taskRows{}, waitRows{map[[2]string]int64{}}, attributeRows{}, definitionRows{})
 	s, err := sqlite.Open(ctx, o)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/lists"
@@ -26,11 +27,12 @@ func (s instances) Instance(ctx context.Context, id string) (projections.Instanc
 // Instances implements backend.InstanceReader. The order is that in which the
 // starts were committed.
 func (s instances) Instances(ctx context.Context, q backend.InstanceQuery) (p backend.Page[projections.Instance], err error) {
+	if q.OrderBy != "" {
+		return s.ordered(ctx, &q, &lists.Filter{Alias: "I.", Key: "INSTANCE_NO", Time: microseconds})
+	}
 	r, limit := read("instance_select"), projections.Bounded(q.Limit)
-	r.Equals("DEFINITION", q.Definition)
-	r.Equals("STATUS", q.Status)
-	r.Equals("BUSINESS_KEY", q.BusinessKey)
-	r.Equals("PARENT_ID", q.ParentID)
+	filter := lists.Filter{Alias: "WF_INSTANCES.", Key: "INSTANCE_NO", Time: microseconds}
+	filter.Where(r, &q)
 	if err := r.Behind("INSTANCE_NO", q.After); err != nil {
 		return p, wrap("instances", err)
 	}
@@ -39,6 +41,9 @@ func (s instances) Instances(ctx context.Context, q backend.InstanceQuery) (p ba
 	mark := func(i lists.InstanceRow) string { return strconv.FormatInt(i.No, 10) }
 	return lists.Cut(found, limit, lists.InstanceRow.Item, mark), wrap("instances", err)
 }
+
+// microseconds is how a moment is compared.
+func microseconds(t time.Time) (bind string, arg any) { return "?", t.UnixMicro() }
 
 // Started implements backend.InstanceReader.
 func (s instances) Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error) {

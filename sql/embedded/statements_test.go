@@ -21,7 +21,7 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 	defer db.Close()
 	cold := map[string]bool{
 		"node_list": true, "node_number": true, "definition_versions": true, "meta_epoch": true, // few rows
-		"instance_select": true, "dead_letter_select": true, "inbox_select": true, "stream_select": true, "task_select": true, "task_events": true, // heads; see below
+		"instance_select": true, "instance_ordered": true, "dead_letter_select": true, "inbox_select": true, "stream_select": true, "task_select": true, "task_events": true, // heads; see below
 		"task_next":   true,                                                            // walks the index of open tasks in its order, and lists within a row, as far as its limit
 		"queue_ready": true, "queue_delayed": true, "queue_leased": true, "gaps": true, // bounded counts over one index
 		"state_all": true, "message_all": true, "definition_all": true, // of doctor, who reads everything
@@ -39,6 +39,8 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 	for name, text := range map[string]string{
 		"instance":      conn.Statement("instance_select", queries, sqlite.Statements) + " where INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = 'a')",
 		"started":       conn.Statement("instance_select", queries, sqlite.Statements) + " where " + startedBy,
+		"ordered":       conn.Statement("instance_ordered", queries, sqlite.Statements) + " where O.NAME = 'a' and O.VALUE_KEY >= x'64' and (O.VALUE_KEY > x'64' or O.VALUE_KEY = x'64' and O.INSTANCE_NO > 1) order by O.VALUE_KEY, O.INSTANCE_NO limit 5",
+		"ordered-down":  conn.Statement("instance_ordered", queries, sqlite.Statements) + " where O.NAME = 'a' order by O.VALUE_KEY desc, O.INSTANCE_NO desc limit 5",
 		"stream":        conn.Statement("stream_select", queries, sqlite.Statements) + " where R.INSTANCE_ID = 'a' and S.ENTRY_NO > (R.INSTANCE_NO << 24) + 1 and S.ENTRY_NO < (R.INSTANCE_NO + 1) << 24 order by S.ENTRY_NO limit 5",
 		"task":          conn.Statement("task_select", queries, sqlite.Statements) + " where T.TASK_ID = 'a'",
 		"task-instance": conn.Statement("task_select", queries, sqlite.Statements) + " where T.INSTANCE_NO = 1",

@@ -173,6 +173,7 @@ func everyRow(t *testing.T) *Store {
 	c.Rows.Waits = []projections.Wait{{Token: "t", InstanceID: "a", EventType: "paid", Spec: "s", KeyHash: "00", CreatedAt: now}}
 	c.Rows.Tasks = []projections.Task{{ID: "k", InstanceID: "a", Name: "n", Status: "ready", CandidateUsers: `["ann"]`, Version: 1, CreatedAt: now}}
 	c.Rows.TaskEvents = []projections.TaskEvent{{TaskID: "k", InstanceID: "a", Event: "created", At: now}}
+	c.Rows.Attributes = []projections.Attribute{{InstanceID: "a", Name: "job", Kind: "text", Key: []byte("s")}}
 	c.DeadLetter = &projections.DeadLetter{ID: "l", Queue: "signal", InstanceID: "a", Reason: "r", DiedAt: now, EnqueuedAt: now, Envelope: []byte(`{}`)}
 	if err := s.Commit(t.Context(), c); err != nil {
 		t.Fatal(err)

@@ -207,7 +207,7 @@ func (s jobs) purge(ctx context.Context, list []endedRow) error {
 }
 
 // purged is what is kept of an instance.
-var purged = []string{"state", "stream", "task_events", "actors", "tasks", "waits", "requests", "instance"}
+var purged = []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "requests", "instance"}
 
 const (
 	keyName  = "token-key"

@@ -230,6 +230,9 @@ func (s planner) planRows(ctx context.Context, w *work, r *projections.Rows, fir
 		v := &r.Waits[i]
 		w.add(nil, "wait_insert", v.Token, v.InstanceID, v.EventType, v.Spec, v.KeyHash, stamp(v.CreatedAt))
 	}
+	for i := range r.Attributes {
+		w.attribute(&r.Attributes[i], first)
+	}
 	return nil
 }
 

@@ -73,11 +73,12 @@ func (s instances) Instance(ctx context.Context, id string) (projections.Instanc
 // Instances implements backend.InstanceReader. Of equal starts the larger id comes
 // first.
 func (s instances) Instances(ctx context.Context, q backend.InstanceQuery) (p backend.Page[projections.Instance], err error) {
+	filter := lists.Filter{Alias: "I.", Key: "INSTANCE_ID", Time: func(t time.Time) (string, any) { return "CAST(? AS TIMESTAMP(6))", t }}
+	if q.OrderBy != "" {
+		return s.ordered(ctx, &q, &filter)
+	}
 	r, limit := read("instance_select"), projections.Bounded(q.Limit)
-	r.Equals("I.DEFINITION", q.Definition)
-	r.Equals("I.STATUS", q.Status)
-	r.Equals("I.BUSINESS_KEY", q.BusinessKey)
-	r.Equals("I.PARENT_ID", q.ParentID)
+	filter.Where(r, &q)
 	if q.After != "" {
 		us, id, err := rows.Mark(q.After)
 		if err != nil {

@@ -113,7 +113,7 @@ func TestViewsHaveCommentsOnEveryColumn(t *testing.T) {
 			views[m[1]] = len(splitTop(head))
 		}
 	}
-	if len(views) != 14 || !reflect.DeepEqual(comments, views) {
+	if len(views) != 15 || !reflect.DeepEqual(comments, views) {
 		t.Errorf("columns with comment %v, columns %v", comments, views)
 	}
 }
@@ -347,7 +347,7 @@ func TestRowsHaveTheTagsOfTheirColumns(t *testing.T) {
 	all := tables(t)
 	for name, row := range map[string]any{
 		"WF_INSTANCES": projections.Instance{}, "WF_STREAM": projections.Entry{}, "WF_TASKS": projections.Task{},
-		"WF_TASK_EVENTS": projections.TaskEvent{}, "WF_WAITS": projections.Wait{}, "WF_DEAD_LETTERS": projections.DeadLetter{},
+		"WF_TASK_EVENTS": projections.TaskEvent{}, "WF_WAITS": projections.Wait{}, "WF_ATTRIBUTES": projections.Attribute{}, "WF_DEAD_LETTERS": projections.DeadLetter{},
 		"WF_DEFINITIONS": definition.Record{},
 	} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(row)) {
@@ -392,7 +392,7 @@ func TestStatementsAndTheirCallersAgree(t *testing.T) {
 			return true
 		})
 	}
-	for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "requests", "instance"} {
+	for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "requests", "instance"} {
 		used["purge_"+part] = true
 	}
 	for q := range queueNames {

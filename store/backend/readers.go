@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
@@ -16,6 +17,8 @@ type InstanceReader interface {
 	Instances(ctx context.Context, q InstanceQuery) (Page[projections.Instance], error)
 	// Started returns the instance that a start with a start key began.
 	Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error)
+	// Attributes are the values that an instance is found by, in order of name.
+	Attributes(ctx context.Context, id string) ([]projections.Attribute, error)
 }
 
 // StreamReader reads what instances have got and asked for.
@@ -66,12 +69,16 @@ type Page[T any] struct {
 }
 
 // InstanceQuery selects instances, newest start first. Empty fields do not
-// restrict.
+// restrict. With OrderBy it selects those that have an attribute of this name, in
+// the order of its values.
 type InstanceQuery struct {
 	Definition  string
 	Status      string
 	BusinessKey string
 	ParentID    string // the instance that started them
+	Where       []attribute.Condition
+	OrderBy     string
+	Descending  bool // with OrderBy: the largest value first
 	After       string
 	Limit       int
 }

@@ -27,8 +27,9 @@ type data struct {
 	instances   map[string]numbered[projections.Instance]
 	streams     map[string][]entry // by instance, in order of position
 	tasks       map[string]numbered[projections.Task]
-	events      map[string][]projections.TaskEvent // by task
-	waits       map[string]projections.Wait        // by token
+	events      map[string][]projections.TaskEvent          // by task
+	waits       map[string]projections.Wait                 // by token
+	attributes  map[string]map[string]projections.Attribute // by instance and name
 	deadLetters map[string]numbered[projections.DeadLetter]
 	notices     []backend.Notice
 	messages    map[int64]message
@@ -69,6 +70,7 @@ type lock struct {
 func (t *data) clone() *data {
 	c := *t
 	c.snapshots, c.instances, c.streams = maps.Clone(t.snapshots), maps.Clone(t.instances), maps.Clone(t.streams)
+	c.attributes = maps.Clone(t.attributes)
 	c.tasks, c.events, c.waits = maps.Clone(t.tasks), maps.Clone(t.events), maps.Clone(t.waits)
 	c.deadLetters, c.messages, c.inbox, c.locks = maps.Clone(t.deadLetters), maps.Clone(t.messages), maps.Clone(t.inbox), maps.Clone(t.locks)
 	return &c
@@ -338,6 +340,7 @@ func (t *data) rows(s *Store, id string, r *projections.Rows) error {
 		w.CreatedAt = micros(w.CreatedAt)
 		t.waits[w.Token] = w
 	}
+	t.attribute(id, r.Attributes)
 	return nil
 }
 

@@ -52,7 +52,7 @@ func New(now func() time.Time) *Database {
 	return &Database{
 		data: &data{
 			snapshots: map[string]stored{}, instances: map[string]numbered[projections.Instance]{}, streams: map[string][]entry{},
-			tasks: map[string]numbered[projections.Task]{}, events: map[string][]projections.TaskEvent{}, waits: map[string]projections.Wait{},
+			tasks: map[string]numbered[projections.Task]{}, events: map[string][]projections.TaskEvent{}, waits: map[string]projections.Wait{}, attributes: map[string]map[string]projections.Attribute{},
 			deadLetters: map[string]numbered[projections.DeadLetter]{}, messages: map[int64]message{}, inbox: map[string]backend.Event{}, locks: map[string]lock{},
 		},
 		live: map[string]*Store{}, changed: make(chan struct{}), now: func() time.Time { return now().UTC().Truncate(time.Microsecond) },

@@ -69,9 +69,13 @@ func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, 
 // Instances implements backend.InstanceReader.
 func (s *Store) Instances(ctx context.Context, q backend.InstanceQuery) (backend.Page[projections.Instance], error) {
 	return view(ctx, s, func(t *data) (backend.Page[projections.Instance], error) {
-		return newest(t.instances, q.After, q.Limit, func(i projections.Instance) bool {
-			return fits(q.Definition, i.Definition) && fits(q.Status, i.Status) && fits(q.BusinessKey, i.BusinessKey) && fits(q.ParentID, i.ParentID)
-		})
+		fit := func(i projections.Instance) bool {
+			return fits(q.Definition, i.Definition) && fits(q.Status, i.Status) && fits(q.BusinessKey, i.BusinessKey) && fits(q.ParentID, i.ParentID) && t.where(i, q.Where)
+		}
+		if q.OrderBy != "" {
+			return t.ordered(q, fit)
+		}
+		return newest(t.instances, q.After, q.Limit, fit)
 	})
 }
 
@@ -376,24 +380,6 @@ func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (in
 		return nil
 	})
 	return count, err
-}
-
-// forget deletes everything of an instance.
-func (t *data) forget(id string) {
-	delete(t.instances, id)
-	delete(t.snapshots, id)
-	delete(t.streams, id)
-	for token, w := range t.waits {
-		if w.InstanceID == id {
-			delete(t.waits, token)
-		}
-	}
-	for task, r := range t.tasks {
-		if r.row.InstanceID == id {
-			delete(t.tasks, task)
-			delete(t.events, task)
-		}
-	}
 }
 
 // KeepEvent implements backend.Inbox.

@@ -7,6 +7,9 @@ union all
 select W.WAITING_TOKEN, 'the instance of the wait is not there' from WF_WAITS W
 where not exists (select 1 from WF_STATES R where R.INSTANCE_NO = W.INSTANCE_NO)
 union all
+select 'search attribute ' || A.NAME, 'its instance is not there' from WF_ATTRIBUTES A
+where not exists (select 1 from WF_STATES R where R.INSTANCE_NO = A.INSTANCE_NO)
+union all
 select 'task event ' || E.EVENT_NO, 'its task is not there' from WF_TASK_EVENTS E
 where not exists (select 1 from WF_TASKS T where T.TASK_NO = E.TASK_NO)
 limit ?

@@ -1,0 +1,280 @@
+// Package attribute is what instances are found by beside their keys: values of
+// their data that a definition has declared, each of one type, as rows that every
+// database compares in the same order, and the filters that people write.
+//
+// The values of an instance are a function of its snapshot: [Of]. A value has a key
+// of bytes whose order is that of the values of its type, so that no store compares
+// decimals, texts or moments in a way of its own. [Where] reads filters. The package
+// is pure; its limits are the constants Max.
+package attribute
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// Kind is the type of an attribute.
+type Kind string
+
+// The kinds, as documents name them.
+const (
+	Text    Kind = "text"
+	Decimal Kind = "decimal"
+	Boolean Kind = "boolean"
+	Time    Kind = "time"
+)
+
+// Kinds are all of them.
+var Kinds = []Kind{Text, Decimal, Boolean, Time}
+
+// Limits.
+const (
+	Max         = 16  // attributes of a definition
+	MaxName     = 64  // bytes of a name
+	MaxText     = 256 // characters of a text
+	MaxDigits   = 38  // of a decimal, without zeros at its ends
+	MaxExponent = 100 // a decimal is less than 10 to this, and no smaller than 10 to minus this
+)
+
+// masked stands in what a server has answered for what it quoted of a secret.
+const masked = "[secret]"
+
+// Root is where a path begins.
+type Root string
+
+// The roots, as paths name them.
+const (
+	Data    Root = ""                // the data of the first line of execution; the output of a completed instance
+	Context Root = "$context"        //
+	Input   Root = "$workflow.input" // of the instance
+)
+
+// Declared is an attribute of a definition.
+type Declared struct {
+	Name string
+	Kind Kind
+	Root Root
+	Path []string // names of members, from the root on
+	At   string   // JSON pointer of the declaration
+}
+
+// Searchable is a definition whose instances have attributes.
+type Searchable interface{ SearchAttributes() []Declared }
+
+// Path is how the author has written the place of the value.
+func (d *Declared) path() string { return string(d.Root) + "." + strings.Join(d.Path, ".") }
+
+// Value is what an instance has of an attribute.
+type Value struct {
+	Name string
+	Kind Kind
+	Text string // the canonical form, as people read it
+	Key  []byte // in the order of the values of its kind
+}
+
+// Of are the values that an instance has, in the order of their declarations. What
+// is absent or null has none. What is of another type than is declared, or too long,
+// or has been masked, is an error of the author's: attribute.type,
+// attribute.too-long, attribute.secret. An instance that is faulted has no value
+// for it: else it could not say that it is.
+func Of(s *snapshot.Snapshot, list []Declared) ([]Value, error) {
+	var values []Value
+	found := map[Root]map[string]any{}
+	for i := range list {
+		d := &list[i]
+		if found[d.Root] == nil {
+			found[d.Root] = members(list, d.Root)
+			if err := find(rootOf(s, d.Root), found[d.Root]); err != nil {
+				return nil, problem.Wrap(err, problem.Internal, "attribute.data", "the data of instance %s are no JSON", s.InstanceID)
+			}
+		}
+		raw := at(found[d.Root], d.Path)
+		if raw == nil || raw.Kind() == 'n' {
+			continue
+		}
+		v, err := d.value(raw)
+		switch {
+		case err != nil && faulted(s):
+		case err != nil:
+			return nil, err
+		default:
+			values = append(values, v)
+		}
+	}
+	return values, nil
+}
+
+// Same says that two snapshots of a definition have the same values, without looking
+// for them: nothing that they are in has changed.
+func Same(a, b *snapshot.Snapshot, list []Declared) bool {
+	if a.Status != b.Status && (faulted(a) || faulted(b)) {
+		return false
+	}
+	for _, root := range []Root{Data, Context, Input} {
+		used := false
+		for i := range list {
+			used = used || list[i].Root == root
+		}
+		if used && !bytes.Equal(rootOf(a, root), rootOf(b, root)) {
+			return false
+		}
+	}
+	return true
+}
+
+func faulted(s *snapshot.Snapshot) bool {
+	return s.Status == snapshot.Faulted || s.Status == snapshot.Suspended && s.ResumeAs == snapshot.Faulted || s.Status == snapshot.Cancelled && s.Error != nil
+}
+
+func rootOf(s *snapshot.Snapshot, root Root) []byte {
+	switch {
+	case root == Context:
+		return s.State.Context
+	case root == Data && s.Status == snapshot.Completed:
+		return s.State.Output
+	case root == Data && len(s.Branches) > 0 && s.Branches[0].Data != nil:
+		return s.Branches[0].Data
+	}
+	return s.State.Input
+}
+
+// members are the names that paths of a root go by: maps, and at their ends nil.
+func members(list []Declared, root Root) map[string]any {
+	top := map[string]any{}
+	for i := range list {
+		if list[i].Root != root {
+			continue
+		}
+		m := top
+		for j, name := range list[i].Path {
+			if j == len(list[i].Path)-1 {
+				if _, deeper := m[name]; !deeper {
+					m[name] = nil
+				}
+				break
+			}
+			in, _ := m[name].(map[string]any)
+			if in == nil {
+				in = map[string]any{}
+				m[name] = in
+			}
+			m = in
+		}
+	}
+	return top
+}
+
+// whole is, of a member that has others below, the member itself.
+const whole = "\x00"
+
+// find replaces the ends of paths by what is there.
+func find(raw []byte, names map[string]any) error {
+	if len(raw) == 0 || jsontext.Value(raw).Kind() != '{' {
+		return nil
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(raw))
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		in, wanted := names[name.String()]
+		if !wanted {
+			if err := dec.SkipValue(); err != nil {
+				return err
+			}
+			continue
+		}
+		key := name.String()
+		v, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		v = v.Clone()
+		below, ok := in.(map[string]any)
+		if !ok {
+			names[key] = v
+			continue
+		}
+		if err := find(v, below); err != nil {
+			return err
+		}
+		below[whole] = v
+	}
+	_, err := dec.ReadToken()
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// at is what find has found at a path; nil = nothing.
+func at(names map[string]any, path []string) jsontext.Value {
+	for _, name := range path[:len(path)-1] {
+		names, _ = names[name].(map[string]any)
+	}
+	switch v := names[path[len(path)-1]].(type) {
+	case jsontext.Value:
+		return v
+	case map[string]any:
+		v2, _ := v[whole].(jsontext.Value)
+		return v2
+	}
+	return nil
+}
+
+// value reads what is at the path of an attribute.
+func (d *Declared) value(raw jsontext.Value) (Value, error) {
+	v := Value{Name: d.Name, Kind: d.Kind}
+	is := map[jsontext.Kind]string{'{': "an object", '[': "an array", '"': "a text", '0': "a number", 't': "true", 'f': "false"}[raw.Kind()]
+	text := string(raw)
+	if raw.Kind() == '"' {
+		unquoted, err := jsontext.AppendUnquote(nil, raw)
+		if err != nil {
+			return v, d.wrong("attribute.type", "it is no text: %v", err)
+		}
+		text = string(unquoted)
+	}
+	var err error
+	switch {
+	case raw.Kind() == '"' && strings.Contains(text, masked):
+		return v, d.wrong("attribute.secret", "it has been made of a secret, which is not to be found")
+	case raw.Kind() == '"' && (d.Kind == Text || d.Kind == Time), raw.Kind() == '0' && d.Kind == Decimal, (raw.Kind() == 't' || raw.Kind() == 'f') && d.Kind == Boolean:
+		v.Text, v.Key, err = encode(d.Kind, text)
+	default:
+		return v, d.wrong("attribute.type", "it is %s, and the attribute is declared as %s", is, d.Kind)
+	}
+	if err != nil {
+		return v, d.wrong(problem.CodeOf(err), "%s", detail(err))
+	}
+	return v, nil
+}
+
+// detail is what an error of this package says.
+func detail(err error) string {
+	var e *problem.Error
+	if errors.As(err, &e) {
+		return e.Detail
+	}
+	return err.Error()
+}
+
+// wrong is an error that names the attribute, and where it is declared.
+func (d *Declared) wrong(code, format string, args ...any) error {
+	said := fmt.Sprintf(format, args...)
+	e := problem.New(problem.Invalid, code, "the value of the search attribute %s at %s: %s", d.Name, d.path(), said).
+		WithHint("publish a version whose data fit the attribute, or that declares it otherwise, and move the instance to it")
+	e.Where = []problem.Place{{Pointer: d.At, Code: code, Detail: said}}
+	return e
+}

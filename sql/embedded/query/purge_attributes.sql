@@ -1,0 +1,1 @@
+delete from WF_ATTRIBUTES where INSTANCE_NO = ?
