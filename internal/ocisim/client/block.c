@@ -36,24 +36,66 @@ static void block_name(const Stmt *s, const uint16_t *dty, char *name, size_t n)
     snprintf(name, n, "ocisim_blocks.b%016llx", (unsigned long long)h);
 }
 
+// Of more parameters PostgreSQL takes no function: the binds come as an array then.
+enum { MAX_PARAMETERS = 100 };
+
+// put_element writes how element i of the array becomes a bind's value: by the function
+// that reads the type, since casts from texts are Oracle's here.
+static void put_element(Buf *b, int i, const char *type) {
+    static const struct {
+        const char *type, *by, *more;
+    } readers[] = {{"bytea", "byteain", ""},           {"numeric", "numeric_in", ", 0, -1"},
+                   {"float8", "float8in", ""},         {"timestamptz", "timestamptz_in", ", 0, -1"},
+                   {"interval", "interval_in", ", 0, -1"}, {"timestamp", "timestamp_in", ", 0, -1"},
+                   {"boolean", "boolin", ""}};
+    for (size_t j = 0; j < sizeof readers / sizeof *readers; j++)
+        if (!strcmp(type, readers[j].type)) {
+            buf_fmt(b, "ocisim_b%d := pg_catalog.%s(pg_catalog.textout(ocisim_in[%d] #>> '{}')%s); ", i, readers[j].by, i,
+                    readers[j].more);
+            return;
+        }
+    buf_fmt(b, "ocisim_b%d := ocisim_in[%d] #>> '{}'; ", i, i);
+}
+
+// block_parameters writes the parameters of the function, how it is called, and what
+// goes before the body.
+static void block_parameters(const Stmt *s, const uint16_t *dty, Buf *head, Buf *call, Buf *before) {
+    int many = s->t.nph > MAX_PARAMETERS;
+    buf_str(before, many ? "#variable_conflict use_column\n BEGIN " : "");
+    if (many) {
+        buf_str(head, "ocisim_in jsonb[]");
+        buf_str(call, "ARRAY[");
+    }
+    for (int i = 0; i < s->t.nph; i++) {
+        const char *type = parameter_type(dty[i]);
+        buf_fmt(head, "%s%s ocisim_b%d %s", many || i ? "," : "", many ? "OUT" : "INOUT", i + 1, type);
+        buf_fmt(call, many ? "%sto_jsonb($%d::%s)" : "%s$%d::%s", i ? "," : "", i + 1, type);
+        if (many)
+            put_element(before, i + 1, type);
+    }
+    if (many)
+        buf_str(call, "]");
+}
+
 // block_create makes the function unless it is there, and makes the statement
 // a call of it. What is prepared has its function.
 int block_create(Pg *pg, Err *e, Stmt *s, const uint16_t *dty) {
     char name[64];
-    Buf b = {0}, call = {0};
+    static const char directive[] = "#variable_conflict use_column\n";
+    Buf b = {0}, call = {0}, before = {0};
     block_name(s, dty, name, sizeof name);
     buf_fmt(&call, "SELECT * FROM %s(", name);
     buf_fmt(&b, "CREATE FUNCTION %s(", name);
-    for (int i = 0; i < s->t.nph; i++) {
-        buf_fmt(&b, "%sINOUT ocisim_b%d %s", i ? "," : "", i + 1, parameter_type(dty[i]));
-        buf_fmt(&call, "%s$%d::%s", i ? "," : "", i + 1, parameter_type(dty[i]));
-    }
+    block_parameters(s, dty, &b, &call, &before);
     buf_str(&call, ")");
     int rc = OK;
     free(s->t.sql);
     s->t.sql = call.p;
     int known = prepared_known(pg, s, dty);
-    buf_fmt(&b, ") %sLANGUAGE plpgsql AS $ocisim$%s$ocisim$", s->t.nph ? "" : "RETURNS void ", s->t.block);
+    const char *body = s->t.block + (*before.p ? sizeof directive - 1 : 0);
+    buf_fmt(&b, ") %sLANGUAGE plpgsql AS $ocisim$%s%s%s$ocisim$", s->t.nph ? "" : "RETURNS void ", before.p, body,
+            *before.p ? " END;" : "");
+    free(before.p);
     if (!known) {
         if (helper_conn(pg)) {
             rc = seterr(e, 12541, "TNS:no listener");

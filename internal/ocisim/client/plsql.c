@@ -436,10 +436,10 @@ static int in_handler(const Tok *k, int from, int i) {
 // by itself, for each loop anew.
 static void loop_variables(const Tok *k, int from, int to, Buf *out) {
     for (int i = from; i + 3 < to; i++) {
-        int known = 0;
+        int known = !is_cursor_loop(k, i);
         for (int j = from; j < i && !known; j++)
             known = is_cursor_loop(k, j) && is_word(&k[j + 1], k[i + 1].text);
-        if (is_cursor_loop(k, i) && !known)
+        if (!known)
             buf_fmt(out, " %s record;", k[i + 1].raw);
     }
 }
