@@ -281,11 +281,29 @@ func (s *Store) Commit(ctx context.Context, c store.Change) error {
 	if err != nil {
 		return wrap("commit", err)
 	}
-	err = change(ctx, s, wholeOf(w), func(session *aq.Session) error { return execute(ctx, session, w, false) })
+	err = write(ctx, s, w)
 	if err == nil {
 		unsent(s.log, w)
 	}
 	return wrap("commit", err)
+}
+
+// write writes a change on a session of its own, or has another write it with theirs.
+func write(ctx context.Context, s *Store, w *work) error {
+	all := wholeOf(w)
+	run := func(session *aq.Session) error { return execute(ctx, session, w, false) }
+	if all == nil {
+		return change(ctx, s, all, run)
+	}
+	p := &waiter{work: w, all: all, ended: make(chan error, 1)}
+	if err := s.group.join(ctx, s, p); !errors.Is(err, errAlone) {
+		return err
+	}
+	defer func() { <-s.writers }()
+	if err := together(ctx, s, p); !errors.Is(err, errAlone) {
+		return err
+	}
+	return attempts(ctx, s, all, run)
 }
 
 // change runs a function on the transaction of a session of its own and
@@ -297,6 +315,11 @@ func change(ctx context.Context, s *Store, all *whole, run func(*aq.Session) err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return attempts(ctx, s, all, run)
+}
+
+// attempts makes a change again when the database asks for it.
+func attempts(ctx context.Context, s *Store, all *whole, run func(*aq.Session) error) error {
 	var err error
 	for attempt := range 1 + lockTries {
 		if err = changeOnce(ctx, s, all, run); !passing[aq.Classify(err)] || isOver(err) {

@@ -93,6 +93,7 @@ type Store struct {
 	lines     map[store.Queue]chan struct{} // of the receivers that wait
 	gates     map[store.Queue]*gate
 	writers   chan struct{}
+	group     group       // of changes that wait for one
 	opened    time.Time   // by this host's clock
 	unblocked atomic.Bool // the database takes no block that dequeues
 	died      atomic.Bool // tests: end like a killed process

@@ -40,6 +40,12 @@ func wholeOf(w *work) *whole {
 	if len(parts) > 1 || sends > wholeSends || binds+sends*sendBinds > bindsMax {
 		return nil
 	}
+	return blockOfWork(w)
+}
+
+// blockOfWork writes the block of a change that one holds.
+func blockOfWork(w *work) *whole {
+	sends := len(w.sends)
 	rows, args, err := blockOf(w.ops)
 	if err != nil {
 		return nil // the usual way says what is wrong
