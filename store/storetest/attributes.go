@@ -93,6 +93,9 @@ var attributeCases = map[string]func(*testCase){
 		last.Snapshot.Status, last.Rows.Instance.Status, last.Rows.Instance.EndedAt = "completed", "completed", at
 		last.Encoded = encode(last.Snapshot)
 		k.commit(last)
+		if k.s.Retention == nil { // a part that a store may lack
+			return
+		}
 		n, err := k.s.Retention.Purge(k.ctx, at.Add(time.Hour), 10)
 		k.ok(err)
 		equal(k, n, 1)
