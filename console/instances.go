@@ -21,14 +21,10 @@ type instanceList struct {
 
 func instances(v *visit) (content, error) {
 	q := v.URL.Query()
-	l := client.List{After: q.Get("after"), Limit: pageItems}
-	var p client.Page[client.Instance]
-	var err error
-	if parent := q.Get("parent"); parent != "" {
-		p, err = v.api.Instances(v.Context(), client.InstanceQuery{Parent: parent, List: l})
-	} else {
-		p, err = v.api.Instances(v.Context(), client.InstanceQuery{Definition: q.Get("definition"), Status: q.Get("status"), BusinessKey: q.Get("key"), List: l})
-	}
+	p, err := v.api.Instances(v.Context(), client.InstanceQuery{
+		Definition: q.Get("definition"), Status: q.Get("status"), BusinessKey: q.Get("key"), Parent: q.Get("parent"),
+		Where: q.Get("where"), OrderBy: q.Get("order"), List: client.List{After: q.Get("after"), Limit: pageItems},
+	})
 	return content{"instances", "Instances", true, instanceList{p, statuses}}, err
 }
 

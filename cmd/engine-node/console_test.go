@@ -129,6 +129,11 @@ func TestATaskIsDoneAtTheConsole(t *testing.T) {
 		t.Errorf("%s %v", d.Output, err)
 	}
 	p.page("/instances?status=completed&definition=test/form", "f-1", "completed")
+	const odd = "/instances?definition=test/form&where="
+	res, err := p.http.Get(base + "/console" + odd + url.QueryEscape(`n >> 12`))
+	p.read(odd, res, err, http.StatusUnprocessableEntity, []string{"filter.invalid", `value="n &gt;&gt; 12"`})
+	res, err = p.http.Get(base + "/console" + odd + url.QueryEscape(`n > 12`))
+	p.read(odd, res, err, http.StatusUnprocessableEntity, []string{"filter.attribute", `value="n &gt; 12"`})
 	p.page("/instances/f-1", `<rect class="node call done"`, `<rect class="end-point done"`)
 	p.press(http.StatusConflict, "/instances/f-1/operate", url.Values{"operation": {"cancel"}}, "instance.closed")
 }
