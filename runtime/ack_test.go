@@ -307,7 +307,7 @@ func TestUnacknowledgedIsGivenUp(t *testing.T) {
 			return nil
 		}}
 		n := start(t, fresh(), c.take, ackDoc, tellDoc)
-		n.rt.Dispatcher.AckAge = 400 * time.Millisecond
+		n.rt.Dispatcher.AckAge = 2 * time.Second
 		n.begin(t, "i", "t/ack", map[string]any{"within": "PT0.05S"})
 		n.begin(t, "told", "t/tell", map[string]any{"within": "PT0.05S"})
 		n.until(t, "i", status("faulted"))
