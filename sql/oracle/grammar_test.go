@@ -93,6 +93,7 @@ var gaps = []struct{ ours, theirs string }{
 	{"JSON_ARRAY(p_value RETURNING VARCHAR2(4000))", "JSON_ARRAY(p_value                         )"}, // 12.2
 	{" FORMAT JSON,", "            ,"},                                                               // 12.1
 	{" RETURNING CLOB)", ")              "},                                                          // 18c
+	{" RETURNING CLOB WITH WRAPPER)", ")                            "},                               // 18c
 	{"v_text IS JSON STRICT WITH UNIQUE KEYS", "v_text IS NOT NULL                    "},             // 12.1
 	{"v_text IS JSON STRICT", "v_text IS NOT NULL   "},                                               // 12.1
 	{"$$PLSQL_UNIT_OWNER", "  PLSQL_UNIT_OWNER"},                                                     // an inquiry directive, 12.1
