@@ -175,6 +175,8 @@ type Change struct {
 	// Definition publishes a version of a definition. It fails the commit with
 	// ErrDuplicate when the version is there, or another has its Ordinal.
 	Definition *Definition
+	// Audit says who has had it made; what the stream tells needs none.
+	Audit []Audit
 	// With are changes of other instances that are part of this commit. They
 	// have no DeadLetter and no With of their own.
 	With []Change
@@ -192,7 +194,26 @@ type Perform func(target string, input json.RawMessage) (output json.RawMessage,
 // human tasks, who waits for events, or a definition.
 func (c *Change) HasExtras() bool {
 	r := &c.Rows
-	return c.Definition != nil || len(c.Tasks)+len(r.Tasks)+len(r.TaskEnds)+len(r.TaskEvents)+len(r.Waits)+len(r.WaitsGone)+len(r.Attributes) > 0
+	return c.Definition != nil || len(c.Audit)+len(c.Tasks)+len(r.Tasks)+len(r.TaskEnds)+len(r.TaskEvents)+len(r.Waits)+len(r.WaitsGone)+len(r.Attributes) > 0
+}
+
+// Audit is who has done something, or was refused it: a row of WF_AUDIT, which nothing
+// changes or deletes.
+type Audit struct {
+	ID         string    `db:"AUDIT_ID" width:"36"`
+	At         time.Time `db:"OCCURRED_ON_UTC"`
+	Action     string    `db:"ACTION" width:"32"`
+	Target     string    `db:"OBJECT_ID" width:"128"`
+	InstanceID string    `db:"INSTANCE_ID" width:"128"`
+	User       string    `db:"USER_NAME" width:"128"`        // who it was; "" = nobody has asked
+	Claimed    string    `db:"CLIENT_IDENTIFIER" width:"64"` // in whose name they said they did it
+	Kind       string    `db:"KIND" width:"16"`              // how it is known who it was
+	Via        string    `db:"VIA" width:"16"`
+	Before     int64     `db:"VERSION_BEFORE"` // of the instance; 0 = it is about none
+	After      int64     `db:"VERSION_AFTER"`
+	Result     string    `db:"RESULT" width:"256"` // a problem's code; "" = done
+	Reason     string    `db:"REASON" width:"1000"`
+	Request    string    `db:"REQUEST_ID" width:"64"`
 }
 
 // Definition is a version of a definition: a row of WF_DEFINITIONS.

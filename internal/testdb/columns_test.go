@@ -59,6 +59,7 @@ func TestWidthsAreThoseOfTheColumns(t *testing.T) {
 	for table, row := range map[string]any{
 		"WF_INSTANCES": projections.Instance{}, "WF_STREAM": projections.Entry{}, "WF_TASKS": projections.Task{}, "WF_TASK_EVENTS": projections.TaskEvent{},
 		"WF_WAITS": projections.Wait{}, "WF_ATTRIBUTES": projections.Attribute{}, "WF_DEAD_LETTERS": projections.DeadLetter{}, "WF_INBOX": backend.Event{},
+		"WF_AUDIT": store.Audit{}, "WF_TOKENS": backend.Token{},
 	} {
 		for column, width := range rows.Widths(reflect.TypeOf(row)) {
 			if all[table+"."+column] != width {
@@ -111,9 +112,14 @@ var elsewhere = map[string]int{
 	"WF_HOST_LOCKS.NAME": 32, "WF_HOST_LOCKS.OWNER": 128,
 	"WF_PAYLOADS.PAYLOAD_ID": 36, "WF_PAYLOADS.INSTANCE_ID": signal.MaxIDBytes,
 	"WF_INSTANCES.START_DIGEST": 32, "WF_ATTRIBUTES.VALUE_KEY": attribute.MaxKey,
-	// Checked by AQUEDUCT_ADMIN, or names of the database.
-	"WF_AUDIT.AUDIT_ID": 32, "WF_AUDIT.ACTION": 16, "WF_AUDIT.OBJECT_ID": signal.MaxIDBytes, "WF_AUDIT.INSTANCE_ID": signal.MaxIDBytes,
-	"WF_AUDIT.USER_NAME": 128, "WF_AUDIT.CLIENT_IDENTIFIER": 64, "WF_AUDIT.REASON": 1_000,
+	// Shortened by package audit, checked by AQUEDUCT_ADMIN, or names of the database.
+	"WF_AUDIT.AUDIT_ID": 36, "WF_AUDIT.ACTION": word, "WF_AUDIT.OBJECT_ID": signal.MaxIDBytes, "WF_AUDIT.INSTANCE_ID": signal.MaxIDBytes,
+	"WF_AUDIT.USER_NAME": 128, "WF_AUDIT.CLIENT_IDENTIFIER": 64, "WF_AUDIT.REASON": 1_000, "WF_AUDIT.KIND": 16, "WF_AUDIT.VIA": 16,
+	"WF_AUDIT.RESULT": word, "WF_AUDIT.REQUEST_ID": 36,
+	// Checked by package access.
+	"WF_TOKENS.TOKEN_ID": 16, "WF_TOKENS.NAME": 128, "WF_TOKENS.ROLES": 1_000, "WF_TOKENS.MEMBER_OF": 4_000, "WF_TOKENS.HASH": 32,
+	"WF_TOKENS.CREATED_BY": 128, "WF_TOKENS.REVOKED_BY": 128,
+	// Checked by AQUEDUCT_ADMIN.
 	"WF_REQUESTS.REQUEST_ID": 64, "WF_REQUESTS.INSTANCE_ID": signal.MaxIDBytes, "WF_REQUESTS.OPERATION": 16, "WF_REQUESTS.VERDICT": 8,
 	"WF_REQUESTS.CODE": word, "WF_REQUESTS.DETAIL": 4_000, "WF_REQUESTS.DECIDED_BY": 128,
 }

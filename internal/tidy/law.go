@@ -33,8 +33,11 @@ var law = []rule{
 	{0, "config", []string{"nearest", "problem"}, nil},
 	{0, "memory", []string{"problem"}, nil},
 	{0, "duration", nil, nil},
-	{1, "engine", []string{"problem", "signal", "snapshot"}, []string{"compensate", "operate"}}, // a definition in Go, with all that one can do
-	{1, "attribute", []string{"problem", "snapshot"}, nil},                                      // what instances are found by
+	{0, "principal", nil, nil},
+	{4, "audit", []string{"principal", "store"}, []string{"snapshot"}},
+	{5, "access", []string{"audit", "principal", "problem", "store", "store/backend"}, []string{"internal/..."}}, // without it nobody is known, and a node is its host's alone
+	{1, "engine", []string{"problem", "signal", "snapshot"}, []string{"compensate", "operate"}},                  // a definition in Go, with all that one can do
+	{1, "attribute", []string{"problem", "snapshot"}, nil},                                                       // what instances are found by
 	{2, "ack", []string{"engine", "problem", "snapshot"}, nil},
 	{2, "compensate", []string{"engine", "snapshot"}, nil},
 	{2, "humantask", []string{"engine"}, nil},
@@ -52,7 +55,7 @@ var law = []rule{
 	{4, "store/backend", []string{"attribute", "engine", "humantask", "problem", "projections", "store"}, nil}, // a store whole: what a turn does not ask
 	{5, "store/storetest", []string{"attribute", "correlation", "definition", "engine", "problem", "projections", "signal", "snapshot", "store", "store/backend"}, []string{"internal/..."}},
 	{5, "store/survey", []string{"correlation", "engine", "problem", "projections", "signal", "snapshot", "store", "store/backend"}, nil}, // for those who examine a database, which no node does
-	{5, "sql/lists", []string{"attribute", "problem", "projections", "sql/rows", "store/backend"}, nil},
+	{5, "sql/lists", []string{"attribute", "problem", "projections", "sql/rows", "store", "store/backend"}, nil},
 	{3, "sql/rows", []string{"problem"}, nil},
 	{3, "sql/steps", []string{"nearest", "problem", "snapshot"}, nil}, // what documents may have done in transactions
 	{3, "sql/sqlite/conn", []string{"problem"}, nil},
@@ -68,11 +71,11 @@ var law = []rule{
 	{5, "runtime/dispatch", []string{"engine", "memory", "problem", "projections", "runtime/admission", "runtime/turn", "signal", "snapshot", "store"}, nil},
 	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/line", "runtime/turn", "signal", "store"}, []string{"runtime/cache", "snapshot"}},
 	{5, "runtime/events", []string{"correlation", "engine", "problem", "projections", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, nil},
-	{5, "runtime/service", []string{"attribute", "definition", "engine", "humantask", "migration", "operate", "problem", "projections", "runtime/turn", "schedule", "schema", "signal", "snapshot", "store", "store/backend"}, nil},
-	{6, "runtime", []string{"ack", "attribute", "correlation", "definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/cache", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, append([]string{"activity"}, support...)},
+	{5, "runtime/service", []string{"attribute", "audit", "definition", "engine", "humantask", "migration", "operate", "problem", "projections", "runtime/turn", "schedule", "schema", "signal", "snapshot", "store", "store/backend"}, nil},
+	{6, "runtime", []string{"ack", "attribute", "audit", "correlation", "definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/cache", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, append([]string{"activity"}, support...)},
 	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
-	{5, "api", []string{"ack", "api/client", "attribute", "definition", "duration", "engine", "memory", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store", "store/backend"}, support},
+	{6, "api", []string{"access", "ack", "api/client", "attribute", "definition", "duration", "engine", "memory", "principal", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store", "store/backend"}, support},
 	{4, "console", []string{"api/client", "definition/diagram", "problem"}, []string{"internal/..."}},                                                         // a client of the API that is asked in the process
 	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "humantask", "operate", "problem", "schema", "signal", "snapshot", "workflow"}, nil}, // no store: a test of a definition needs none
 	{7, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store", "store/backend", "workflow"}, support},

@@ -36,8 +36,8 @@ func (s deadLetters) DeadLetters(ctx context.Context, q backend.DeadLetterQuery)
 }
 
 // Replay implements backend.DeadLetterStore.
-func (s deadLetters) Replay(ctx context.Context, id string) error {
-	return s.deadLetter(ctx, "replay", id, func(t sqlite.Tx) error {
+func (s deadLetters) Replay(ctx context.Context, id string, by ...store.Audit) error {
+	return s.deadLetter(ctx, "replay", id, by, func(t sqlite.Tx) error {
 		row, err := t.Conn().One("dead_letter_envelope", 2, id)
 		if err != nil {
 			return err
@@ -53,16 +53,19 @@ func (s deadLetters) Replay(ctx context.Context, id string) error {
 }
 
 // Discard implements backend.DeadLetterStore.
-func (s deadLetters) Discard(ctx context.Context, id string) error {
-	return s.deadLetter(ctx, "discard", id, func(sqlite.Tx) error { return nil })
+func (s deadLetters) Discard(ctx context.Context, id string, by ...store.Audit) error {
+	return s.deadLetter(ctx, "discard", id, by, func(sqlite.Tx) error { return nil })
 }
 
-func (s deadLetters) deadLetter(ctx context.Context, what, id string, before func(sqlite.Tx) error) error {
+func (s deadLetters) deadLetter(ctx context.Context, what, id string, by []store.Audit, before func(sqlite.Tx) error) error {
 	err := s.Write(ctx, func(t sqlite.Tx) error {
 		if err := before(t); err != nil {
 			return err
 		}
-		return t.Guard(store.ErrNotFound, "dead_letter_delete", id)
+		if err := t.Guard(store.ErrNotFound, "dead_letter_delete", id); err != nil {
+			return err
+		}
+		return writeAudit(t, by)
 	})
 	return wrap(what+" dead letter "+id, err)
 }

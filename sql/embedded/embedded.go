@@ -37,7 +37,7 @@ func Open(ctx context.Context, o sqlite.Options) (*Store, error) {
 	if o.Perform == nil {
 		o.Perform = Steps(&steps.Set{})
 	}
-	o.Statements, o.Extras = append(o.Statements, queries), append(o.Extras, taskRows{}, waitRows{map[[2]string]int64{}}, attributeRows{}, definitionRows{})
+	o.Statements, o.Extras = append(o.Statements, queries), append(o.Extras, taskRows{}, waitRows{map[[2]string]int64{}}, attributeRows{}, definitionRows{}, auditRows{})
 	s, err := sqlite.Open(ctx, o)
 	if err != nil {
 		return nil, err
@@ -51,6 +51,7 @@ func (s *Store) Parts() backend.Parts {
 		Queue: s, Writer: s, Instances: instances{s.Store}, Streams: streams{s.Store}, Waits: instances{s.Store}, Tasks: tasks{s.Store},
 		DeadLetters: deadLetters{s.Store}, Notices: notices{s.Store}, Repeats: streams{s.Store}, Identity: identity{s.Store}, Nodes: s, Clock: s, Joins: true, // deliveries are rows: a commit deletes any number
 		Ledger: s, Strays: s.strays, Locks: jobs{s.Store}, Retention: jobs{s.Store}, Overdue: overdue{s.Store}, Inbox: inbox{s.Store}, Backlog: backlog{s.Store}, Prober: s,
+		Tokens: people{s.Store}, Audit: people{s.Store},
 	}
 }
 

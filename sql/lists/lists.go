@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -65,6 +66,17 @@ type SpecRow struct {
 
 // Item is what the row shows.
 func (s SpecRow) Item() string { return s.Spec }
+
+// Itself is the item of a row that is shown as it is.
+func Itself[T any](row T) T { return row }
+
+// AuditMark is where the page behind a row of the audit begins.
+func AuditMark(a store.Audit) string { return strconv.FormatInt(a.At.UnixMicro(), 10) + "." + a.ID }
+
+// TokenMark is where the page behind a token begins.
+func TokenMark(k backend.Token) string {
+	return strconv.FormatInt(k.CreatedAt.UnixMicro(), 10) + "." + k.ID
+}
 
 // Cut makes a page of a list that was asked for one row more than limit; mark is
 // where the next page goes on behind a row.

@@ -316,7 +316,9 @@ func TestThePackageOfOperatorsRefuses(t *testing.T) {
 	c.refuses(t, c.application, "BEGIN AQUEDUCT.AQUEDUCT_ADMIN.REPLAY('l-1', 'r'); END;", undeclared, unknown, noRight)
 	c.refuses(t, operator, "BEGIN AQUEDUCT.AQUEDUCT_ADMIN.NOTE('a', 'b', 'c', 'd'); END;", undeclared, unknown, noRight)
 	c.refuses(t, operator, "delete from AQUEDUCT.WF_AUDIT", noRight, 942)
-	c.refuses(t, c.runtime, "insert into AQUEDUCT.WF_AUDIT (AUDIT_ID) values ('x')", noRight, 942)
+	c.refuses(t, c.runtime, "delete from AQUEDUCT.WF_AUDIT", noRight, 942)
+	c.refuses(t, c.runtime, "update AQUEDUCT.WF_AUDIT set REASON = 'x'", noRight, 942)
+	c.refuses(t, c.runtime, "delete from AQUEDUCT.WF_TOKENS", noRight, 942)
 }
 
 func (c control) refused(t *testing.T, err error, what string, code int, text string) {

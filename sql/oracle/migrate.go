@@ -167,7 +167,7 @@ func upgradesFrom(from int) (list []unit, err error) {
 }
 
 // gone are the codes that say an object is gone already: an upgrade may run again.
-var gone = map[int]bool{942: true, 1418: true, 24002: true, 24010: true}
+var gone = map[int]bool{942: true, 1418: true, 1451: true, 24002: true, 24010: true}
 
 func setVersion(ctx context.Context, db *sql.DB, from int) error {
 	if from > 0 {

@@ -322,6 +322,9 @@ func TestABrokenUpgradeGoesOn(t *testing.T) {
 	if n, err := s.Parts().Notices.Next(t.Context(), time.Minute); err != nil || n.DeadLetterID != "l" {
 		t.Errorf("%+v, %v", n, err)
 	}
+	if err := s.Commit(t.Context(), store.Change{Audit: []store.Audit{{ID: "a", At: time.Now(), Action: "discard", Target: "l", Kind: "nobody", Via: "api"}}}); err != nil {
+		t.Errorf("an audit without a name and a reason: %v", err)
+	}
 }
 
 // A schema of version 1 becomes one of version 2 by engine-node migrate and by the

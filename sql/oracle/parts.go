@@ -24,7 +24,7 @@ func (s *Store) Parts() backend.Parts {
 		Queue: s, Writer: s, Instances: instances{s}, Streams: streams{s}, Waits: waits{s}, Tasks: tasks{s}, DeadLetters: deadLetters{s}, Notices: notices{s},
 		Repeats: streams{s}, Identity: identity{s}, Nodes: s, Clock: s,
 		// Joins is not: each delivery has a session of its own, which has one transaction.
-		Ledger: s.ledger, Strays: receivers{s}, Locks: jobs{s}, Retention: jobs{s}, Overdue: overdue{s}, Inbox: inbox{s}, Backlog: backlog{s}, Prober: s,
+		Ledger: s.ledger, Strays: receivers{s}, Locks: jobs{s}, Retention: jobs{s}, Overdue: overdue{s}, Inbox: inbox{s}, Backlog: backlog{s}, Prober: s, Tokens: people{s}, Audit: people{s},
 	}
 }
 
@@ -40,6 +40,7 @@ type (
 	jobs        struct{ *Store }
 	overdue     struct{ *Store }
 	identity    struct{ *Store }
+	people      struct{ *Store }
 )
 
 // orphan is a command whose node is dead.
@@ -108,7 +109,7 @@ func (o *orphan) free(ctx context.Context, session *aq.Session) (bool, error) {
 }
 
 // Replay implements backend.DeadLetterStore.
-func (s deadLetters) Replay(ctx context.Context, id string) error {
+func (s deadLetters) Replay(ctx context.Context, id string, by ...store.Audit) error {
 	if err := s.enter(); err != nil {
 		return wrap("replay", err)
 	}
@@ -125,6 +126,7 @@ func (s deadLetters) Replay(ctx context.Context, id string) error {
 		}
 		w := &work{}
 		w.add(store.ErrNotFound, "dead_letter_delete", id)
+		w.audit(by)
 		if err := (planner(s)).planSends(w, []store.Send{{Queue: store.Queue(queue), Body: body}}); err != nil {
 			return err
 		}
@@ -133,8 +135,8 @@ func (s deadLetters) Replay(ctx context.Context, id string) error {
 }
 
 // Discard implements backend.DeadLetterStore.
-func (s deadLetters) Discard(ctx context.Context, id string) error {
-	return wrap("discard dead letter "+id, runStatement(ctx, s.Store, &op{name: "dead_letter_delete", args: []any{id}, refuse: store.ErrNotFound}))
+func (s deadLetters) Discard(ctx context.Context, id string, by ...store.Audit) error {
+	return wrap("discard dead letter "+id, runAudited(ctx, s.Store, by, "dead_letter_delete", id))
 }
 
 // Lock implements backend.Locks, by the clock of the database.

@@ -53,6 +53,7 @@ func (s planner) plan(ctx context.Context, c *store.Change, d *delivery) (*work,
 	if c.Definition != nil {
 		w.ops = append(w.ops, define(c.Definition))
 	}
+	w.audit(c.Audit)
 	if c.DeadLetter != nil {
 		s.deadLetter(w, d, *c.DeadLetter)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // How Go values are bound: an empty text, a zero time and no bytes are null,
@@ -35,6 +37,8 @@ var (
 	}
 	instanceColumns = rows.ColumnsOf[projections.Instance]()
 	taskColumns     = rows.ColumnsOf[projections.Task]()
+	auditColumns    = rows.ColumnsOf[store.Audit]()
+	tokenColumns    = rows.ColumnsOf[backend.Token]()
 )
 
 // some is a number, null when it is 0.

@@ -52,6 +52,8 @@ type Parts struct {
 	Inbox     Inbox         // events that nobody waits for; nil = they are not kept
 	Backlog   BacklogReader // metrics and the API; nil = they do not show it
 	Prober    Prober        // readiness, which is no part of a runtime
+	Tokens    Tokens        // who asks, where nodes ask; nil = nobody has a token
+	Audit     AuditReader   // the API; nil = it shows none
 }
 
 // Nodes knows the nodes on the database, and moves commands between them.
@@ -127,10 +129,11 @@ func (c *NextClaim) Edit(t projections.Task) (store.TaskEdit, bool) {
 type DeadLetterStore interface {
 	DeadLetterReader
 	// Replay sends a dead letter's envelope to its queue again, with no
-	// attempts on it, and removes the dead letter, in one commit.
-	Replay(ctx context.Context, id string) error
-	// Discard removes a dead letter for good.
-	Discard(ctx context.Context, id string) error
+	// attempts on it, and removes the dead letter, in one commit, with who has done
+	// it.
+	Replay(ctx context.Context, id string, by ...store.Audit) error
+	// Discard removes a dead letter for good, with who has done it.
+	Discard(ctx context.Context, id string, by ...store.Audit) error
 }
 
 // Locks lets one node run a hosted job (A14).

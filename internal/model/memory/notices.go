@@ -52,3 +52,28 @@ func (s *Store) Repeated(ctx context.Context, id, signalID string) error {
 		return nil
 	})
 }
+
+// Replay implements backend.DeadLetterStore.
+func (s *Store) Replay(ctx context.Context, id string, by ...store.Audit) error {
+	return s.deadLetter(ctx, id, true, by)
+}
+
+// Discard implements backend.DeadLetterStore.
+func (s *Store) Discard(ctx context.Context, id string, by ...store.Audit) error {
+	return s.deadLetter(ctx, id, false, by)
+}
+
+func (s *Store) deadLetter(ctx context.Context, id string, send bool, by []store.Audit) error {
+	return s.update(ctx, func(t *data) error {
+		l, ok := t.deadLetters[id]
+		if !ok {
+			return fmt.Errorf("memory: dead letter %s: %w", id, store.ErrNotFound)
+		}
+		delete(t.deadLetters, id)
+		t.noteAudit(by)
+		if send {
+			t.send(store.Send{Queue: store.Queue(l.row.Queue), Body: l.row.Envelope})
+		}
+		return nil
+	})
+}

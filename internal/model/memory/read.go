@@ -273,26 +273,6 @@ func (s *Store) DeadLetters(ctx context.Context, q backend.DeadLetterQuery) (bac
 	})
 }
 
-// Replay implements backend.DeadLetterStore.
-func (s *Store) Replay(ctx context.Context, id string) error { return s.deadLetter(ctx, id, true) }
-
-// Discard implements backend.DeadLetterStore.
-func (s *Store) Discard(ctx context.Context, id string) error { return s.deadLetter(ctx, id, false) }
-
-func (s *Store) deadLetter(ctx context.Context, id string, send bool) error {
-	return s.update(ctx, func(t *data) error {
-		l, ok := t.deadLetters[id]
-		if !ok {
-			return fmt.Errorf("memory: dead letter %s: %w", id, store.ErrNotFound)
-		}
-		delete(t.deadLetters, id)
-		if send {
-			t.send(store.Send{Queue: store.Queue(l.row.Queue), Body: l.row.Envelope})
-		}
-		return nil
-	})
-}
-
 // Gaps implements backend.BacklogReader.
 func (s *Store) Gaps(ctx context.Context) (backend.Gaps, error) {
 	return view(ctx, s, func(t *data) (g backend.Gaps, err error) {

@@ -60,9 +60,16 @@ static int create_index(Trans *t, const Tok *k, int n, Buf *out) {
     return 1;
 }
 
-// alter_table writes ADD (a, b) as two columns.
+// alter_table writes ADD (a, b) as two columns, and MODIFY (a NULL).
 static int alter_table(Trans *t, const Tok *k, int n, Buf *out) {
     int i = name_end(k, 2);
+    if (is_word(&k[i], "MODIFY") && is_punct(&k[i + 1], "(") && is_word(&k[i + 3], "NULL") && is_punct(&k[i + 4], ")")) {
+        rewrite(t, k, 0, i, RW_DDL, NULL, out);
+        buf_str(out, " ALTER COLUMN ");
+        rewrite(t, k, i + 2, i + 3, RW_DDL, NULL, out);
+        buf_str(out, " DROP NOT NULL");
+        return 1;
+    }
     if (!is_word(&k[i], "ADD") || !is_punct(&k[i + 1], "(")) {
         put_table_part(t, k, 0, n, out);
         return 1;

@@ -613,29 +613,87 @@ CREATE TABLE WF_AUDIT (
   ACTION VARCHAR2(32 CHAR) NOT NULL,
   OBJECT_ID VARCHAR2(128 CHAR) NOT NULL,
   INSTANCE_ID VARCHAR2(128 CHAR),
-  USER_NAME VARCHAR2(128 CHAR) NOT NULL,
+  USER_NAME VARCHAR2(128 CHAR),
   CLIENT_IDENTIFIER VARCHAR2(64 CHAR),
-  REASON VARCHAR2(1000 CHAR) NOT NULL,
+  REASON VARCHAR2(1000 CHAR),
+  KIND VARCHAR2(16 CHAR),
+  VIA VARCHAR2(16 CHAR),
+  VERSION_BEFORE NUMBER(18),
+  VERSION_AFTER NUMBER(18),
+  RESULT VARCHAR2(256 CHAR),
+  REQUEST_ID VARCHAR2(64 CHAR),
   CONSTRAINT WF_AUDIT_PK PRIMARY KEY (AUDIT_ID)
 )
 /
-COMMENT ON TABLE WF_AUDIT IS 'What operators have done by AQUEDUCT_ADMIN. Append-only; nothing deletes from it'
+COMMENT ON TABLE WF_AUDIT IS 'Who has done what, and was refused what. Append-only: nodes insert, and nothing deletes from it'
 /
 COMMENT ON COLUMN WF_AUDIT.AUDIT_ID IS 'identity'
 /
 COMMENT ON COLUMN WF_AUDIT.OCCURRED_ON_UTC IS 'when'
 /
-COMMENT ON COLUMN WF_AUDIT.ACTION IS 'replay, discard or purge, or the operation that a request asks for'
+COMMENT ON COLUMN WF_AUDIT.ACTION IS 'what: replay, discard, purge, suspend, retry, publish, migrate and others'
 /
-COMMENT ON COLUMN WF_AUDIT.OBJECT_ID IS 'dead letter, instance or request'
+COMMENT ON COLUMN WF_AUDIT.OBJECT_ID IS 'of what: dead letter, instance, request, definition, task, token or target, shortened to the width'
 /
 COMMENT ON COLUMN WF_AUDIT.INSTANCE_ID IS 'instance, where it is known'
 /
-COMMENT ON COLUMN WF_AUDIT.USER_NAME IS 'SESSION_USER: who was logged in'
+COMMENT ON COLUMN WF_AUDIT.USER_NAME IS 'who it was: SESSION_USER, name of the token or of the person; null where nobody is asked'
 /
-COMMENT ON COLUMN WF_AUDIT.CLIENT_IDENTIFIER IS 'CLIENT_IDENTIFIER: whom their program names'
+COMMENT ON COLUMN WF_AUDIT.CLIENT_IDENTIFIER IS 'whom their program names, or they themselves; nobody has found out whether that is so'
 /
 COMMENT ON COLUMN WF_AUDIT.REASON IS 'why, in their words'
+/
+COMMENT ON COLUMN WF_AUDIT.KIND IS 'how it is known who it was: database, user, token, node or nobody'
+/
+COMMENT ON COLUMN WF_AUDIT.VIA IS 'which way they came: plsql, api, cli or go'
+/
+COMMENT ON COLUMN WF_AUDIT.VERSION_BEFORE IS 'version of the instance that it was done on'
+/
+COMMENT ON COLUMN WF_AUDIT.VERSION_AFTER IS 'version of the instance that it has made'
+/
+COMMENT ON COLUMN WF_AUDIT.RESULT IS 'null when it was done; of a refused one: code of the problem'
+/
+COMMENT ON COLUMN WF_AUDIT.REQUEST_ID IS 'identity of the request, X-Request-Id of its answer'
+/
+
+CREATE TABLE WF_TOKENS (
+  TOKEN_ID VARCHAR2(32 CHAR) NOT NULL,
+  NAME VARCHAR2(128 CHAR) NOT NULL,
+  ROLES VARCHAR2(1000 CHAR) NOT NULL,
+  MEMBER_OF VARCHAR2(4000),
+  HASH RAW(32) NOT NULL,
+  CREATED_ON_UTC TIMESTAMP(6) NOT NULL,
+  CREATED_BY VARCHAR2(128 CHAR),
+  EXPIRES_ON_UTC TIMESTAMP(6) NOT NULL,
+  REVOKED_ON_UTC TIMESTAMP(6),
+  REVOKED_BY VARCHAR2(128 CHAR),
+  LAST_USED_ON_UTC TIMESTAMP(6),
+  CONSTRAINT WF_TOKENS_PK PRIMARY KEY (TOKEN_ID)
+)
+/
+COMMENT ON TABLE WF_TOKENS IS 'By which programs and people are known to nodes. The secret of a token is not kept'
+/
+COMMENT ON COLUMN WF_TOKENS.TOKEN_ID IS 'identity, which is part of the token'
+/
+COMMENT ON COLUMN WF_TOKENS.NAME IS 'who bears it'
+/
+COMMENT ON COLUMN WF_TOKENS.ROLES IS 'JSON array: what they may do'
+/
+COMMENT ON COLUMN WF_TOKENS.MEMBER_OF IS 'JSON array: groups, as tasks name them'
+/
+COMMENT ON COLUMN WF_TOKENS.HASH IS 'SHA-256 of the secret'
+/
+COMMENT ON COLUMN WF_TOKENS.CREATED_ON_UTC IS 'when it was made'
+/
+COMMENT ON COLUMN WF_TOKENS.CREATED_BY IS 'by whom'
+/
+COMMENT ON COLUMN WF_TOKENS.EXPIRES_ON_UTC IS 'until when it is valid'
+/
+COMMENT ON COLUMN WF_TOKENS.REVOKED_ON_UTC IS 'when it was revoked'
+/
+COMMENT ON COLUMN WF_TOKENS.REVOKED_BY IS 'by whom'
+/
+COMMENT ON COLUMN WF_TOKENS.LAST_USED_ON_UTC IS 'about when it was used last'
 /
 
 CREATE TABLE WF_REQUESTS (
@@ -741,6 +799,8 @@ CREATE INDEX WF_AUDIT_AGE ON WF_AUDIT (OCCURRED_ON_UTC)
 CREATE INDEX WF_AUDIT_INSTANCE ON WF_AUDIT (INSTANCE_ID)
 /
 CREATE INDEX WF_AUDIT_OBJECT ON WF_AUDIT (OBJECT_ID)
+/
+CREATE INDEX WF_TOKENS_AGE ON WF_TOKENS (CREATED_ON_UTC)
 /
 CREATE INDEX WF_REQUESTS_INSTANCE ON WF_REQUESTS (INSTANCE_ID)
 /

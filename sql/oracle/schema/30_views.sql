@@ -445,26 +445,39 @@ COMMENT ON COLUMN WF_V_LETTERS.DIED_ON_UTC IS 'when it was given up'
 COMMENT ON COLUMN WF_V_LETTERS.ENVELOPE_JSON IS 'the envelope as JSON text; null when it is no JSON'
 /
 
--- What operators have done by AQUEDUCT_ADMIN.
+-- Who has done what, and was refused what.
 CREATE OR REPLACE VIEW WF_V_AUDIT AS
-SELECT A.AUDIT_ID, A.OCCURRED_ON_UTC, A.ACTION, A.OBJECT_ID, A.INSTANCE_ID, A.USER_NAME, A.CLIENT_IDENTIFIER, A.REASON
+SELECT A.AUDIT_ID, A.OCCURRED_ON_UTC, A.ACTION, A.OBJECT_ID, A.INSTANCE_ID, A.USER_NAME, A.CLIENT_IDENTIFIER, A.REASON,
+       A.KIND, A.VIA, A.VERSION_BEFORE, A.VERSION_AFTER, A.RESULT, A.REQUEST_ID
 FROM WF_AUDIT A
 /
 COMMENT ON COLUMN WF_V_AUDIT.AUDIT_ID IS 'identity'
 /
 COMMENT ON COLUMN WF_V_AUDIT.OCCURRED_ON_UTC IS 'when'
 /
-COMMENT ON COLUMN WF_V_AUDIT.ACTION IS 'replay, discard or purge, or the operation that a request asks for'
+COMMENT ON COLUMN WF_V_AUDIT.ACTION IS 'what: replay, discard, purge, suspend, retry, publish, migrate and others'
 /
-COMMENT ON COLUMN WF_V_AUDIT.OBJECT_ID IS 'dead letter, instance or request'
+COMMENT ON COLUMN WF_V_AUDIT.OBJECT_ID IS 'of what: dead letter, instance, request, definition, task, token or target'
 /
 COMMENT ON COLUMN WF_V_AUDIT.INSTANCE_ID IS 'instance, where it is known'
 /
-COMMENT ON COLUMN WF_V_AUDIT.USER_NAME IS 'who was logged in'
+COMMENT ON COLUMN WF_V_AUDIT.USER_NAME IS 'who it was; null where nobody is asked'
 /
-COMMENT ON COLUMN WF_V_AUDIT.CLIENT_IDENTIFIER IS 'whom their program names'
+COMMENT ON COLUMN WF_V_AUDIT.CLIENT_IDENTIFIER IS 'whom their program names, or they themselves'
 /
 COMMENT ON COLUMN WF_V_AUDIT.REASON IS 'why, in their words'
+/
+COMMENT ON COLUMN WF_V_AUDIT.KIND IS 'how it is known who it was: database, user, token, node or nobody'
+/
+COMMENT ON COLUMN WF_V_AUDIT.VIA IS 'which way they came: plsql, api, cli or go'
+/
+COMMENT ON COLUMN WF_V_AUDIT.VERSION_BEFORE IS 'version of the instance that it was done on'
+/
+COMMENT ON COLUMN WF_V_AUDIT.VERSION_AFTER IS 'version of the instance that it has made'
+/
+COMMENT ON COLUMN WF_V_AUDIT.RESULT IS 'null when it was done; of a refused one: code of the problem'
+/
+COMMENT ON COLUMN WF_V_AUDIT.REQUEST_ID IS 'identity of the request, X-Request-Id of its answer'
 /
 
 -- What operators have asked of instances, with the verdict of a node.

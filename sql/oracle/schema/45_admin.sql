@@ -91,8 +91,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     v_user VARCHAR2(128) := SYS_CONTEXT('USERENV', 'SESSION_USER');
     v_who  VARCHAR2(64) := SYS_CONTEXT('USERENV', 'CLIENT_IDENTIFIER');
   BEGIN
-    INSERT INTO WF_AUDIT (AUDIT_ID, OCCURRED_ON_UTC, ACTION, OBJECT_ID, INSTANCE_ID, USER_NAME, CLIENT_IDENTIFIER, REASON)
-    VALUES (v_id, v_now, p_action, p_object_id, p_instance_id, v_user, v_who, p_reason);
+    INSERT INTO WF_AUDIT (AUDIT_ID, OCCURRED_ON_UTC, ACTION, OBJECT_ID, INSTANCE_ID, USER_NAME, CLIENT_IDENTIFIER, REASON, KIND, VIA)
+    VALUES (v_id, v_now, p_action, p_object_id, p_instance_id, v_user, v_who, p_reason, 'database', 'plsql');
   END note;
 
   PROCEDURE enqueue(p_queue IN VARCHAR2, p_bytes IN RAW, p_correlation IN VARCHAR2, p_priority IN PLS_INTEGER) IS

@@ -1,0 +1,1 @@
+update WF_TOKENS set LAST_USED_ON_UTC = ? where TOKEN_ID = ?
