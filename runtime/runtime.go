@@ -311,7 +311,7 @@ func (r *Runtime) serving() service.Services {
 		Tasks:       &service.Tasks{Writer: r.Store.Writer, Tasks: r.Store.Tasks, Pump: r.pump, Now: r.Now},
 		Operator:    operator,
 		Migrator:    &service.Migrator{Instances: r.Store.Instances, Pump: r.pump, Definitions: r.Definitions, Operator: operator, Now: r.Now},
-		DeadLetters: &service.DeadLetters{Writer: r.Store.Writer, DeadLetters: r.Store.DeadLetters, Commands: commands},
+		DeadLetters: &service.DeadLetters{Writer: r.Store.Writer, DeadLetters: r.Store.DeadLetters, Commands: commands, Now: r.Now},
 	}
 }
 

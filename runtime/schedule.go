@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/aqueduct-engine/aqueduct/audit"
 	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -65,6 +66,7 @@ func (r *Runtime) publication(ctx context.Context, def engine.Definition, record
 			Name: record.Name, Version: record.Version, Digest: record.Digest, Kind: record.Kind, Title: record.Title,
 			Source: record.Source, Document: record.Document, PublishedAt: record.PublishedAt, Ordinal: record.Ordinal,
 		}
+		c.Audit = []store.Audit{audit.Row(ctx, r.Now(), "publish", definition.ID(record.Name, record.Version), "")}
 	}
 	if !newest {
 		return c, nil, nil

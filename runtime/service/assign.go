@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/audit"
 	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -90,7 +91,7 @@ func (ts *Tasks) ReassignTask(ctx context.Context, id, actor, to string) (projec
 			return nil, nil
 		}
 		return handOn(t, taskReassigned, actor, to)
-	})
+	}, audit.As(audit.Row(ctx, ts.Now(), "reassign", id, ""), actor))
 }
 
 // ClaimMax bounds how many tasks one ClaimNext reserves.

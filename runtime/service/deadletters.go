@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/aqueduct-engine/aqueduct/audit"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -11,7 +12,11 @@ import (
 
 // Replay sends a dead letter to its queue again.
 func (l *DeadLetters) Replay(ctx context.Context, id string) error {
-	return l.DeadLetters.Replay(ctx, id)
+	deadLetter, err := l.DeadLetters.DeadLetter(ctx, id)
+	if err != nil {
+		return err
+	}
+	return l.DeadLetters.Replay(ctx, id, audit.Row(ctx, l.Now(), "replay", id, deadLetter.InstanceID))
 }
 
 // Discard removes a dead letter for good, and with it the command that nobody
@@ -26,7 +31,7 @@ func (l *DeadLetters) Discard(ctx context.Context, id string) error {
 	if err := l.forsake(ctx, deadLetter); err != nil {
 		return err
 	}
-	return l.DeadLetters.Discard(ctx, id)
+	return l.DeadLetters.Discard(ctx, id, audit.Row(ctx, l.Now(), "discard", id, deadLetter.InstanceID))
 }
 
 // forsake settles the command that a dead letter announces, when it is nobody's

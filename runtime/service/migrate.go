@@ -9,13 +9,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/audit"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/migration"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -162,12 +165,14 @@ func (g *Migrator) migrate(ctx context.Context, plan *definition.MigrationPlan, 
 	from, _ := plan.Refs()
 	now := g.Now()
 	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: ActorHeader(actor)}
-	_, err = g.Pump.Turn(ctx, env, now, func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	by := audit.As(audit.Row(ctx, now, "migrate", id, id), actor)
+	decide := func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if snap.Status.Closed() || snap.Definition != from {
 			return nil, errElsewhere
 		}
 		return plan.Migrate(*snap, in)
-	})
+	}
+	_, err = g.Pump.Submit(ctx, turn.Signal{Envelope: env, Now: now, Decide: decide, Amend: func(c *store.Change) { audit.Over(c, by) }})
 	if errors.Is(err, errElsewhere) || problem.CodeOf(err) == "instance.unknown" {
 		return false, nil
 	}

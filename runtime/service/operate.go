@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 
 	"github.com/aqueduct-engine/aqueduct/attribute"
+	"github.com/aqueduct-engine/aqueduct/audit"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
@@ -58,7 +60,10 @@ func (o *Operator) SearchAttributes(ctx context.Context, name, version string) (
 func (o *Operator) Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error) {
 	now := o.Now()
 	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: ActorHeader(actor)}
-	out, err := o.Pump.Turn(ctx, env, now, o.decision(ctx, op, output))
+	by := audit.As(audit.Row(ctx, now, string(op), id, id), actor)
+	out, err := o.Pump.Submit(ctx, turn.Signal{
+		Envelope: env, Now: now, Decide: o.decision(ctx, op, output), Amend: func(c *store.Change) { audit.Over(c, by) },
+	})
 	return out.Snapshot, err
 }
 

@@ -108,6 +108,7 @@ type DeadLetters struct {
 	Writer      store.Writer
 	DeadLetters backend.DeadLetterStore
 	Commands    Commands
+	Now         func() time.Time
 }
 
 // ActorHeader is the header that says who has sent a signal; nil for nobody.

@@ -22,7 +22,7 @@ import (
 
 // editTask changes an open task as edit says, again when somebody was faster.
 // Nobody who is excluded gets it, however it is handed on.
-func (ts *Tasks) editTask(ctx context.Context, id string, edit func(projections.Task) (*store.TaskEdit, error)) (projections.Task, error) {
+func (ts *Tasks) editTask(ctx context.Context, id string, edit func(projections.Task) (*store.TaskEdit, error), by ...store.Audit) (projections.Task, error) {
 	for range turn.StaleMax {
 		t, err := ts.openTask(ctx, id)
 		if err != nil {
@@ -37,7 +37,10 @@ func (ts *Tasks) editTask(ctx context.Context, id string, edit func(projections.
 		}
 		e.ID, e.Version = id, t.Version
 		e.Event.TaskID, e.Event.InstanceID, e.Event.At = id, t.InstanceID, ts.Now()
-		err = ts.Writer.Commit(ctx, store.Change{Tasks: []store.TaskEdit{*e}})
+		for i := range by {
+			by[i].InstanceID = t.InstanceID
+		}
+		err = ts.Writer.Commit(ctx, store.Change{Tasks: []store.TaskEdit{*e}, Audit: by})
 		if errors.Is(err, store.ErrStale) {
 			continue
 		}
