@@ -7,9 +7,10 @@
 // the handlers, so it cannot disagree with them.
 //
 // Limits: bodies, nesting, waiting and the connection itself are bounded by
-// the constants of this package. The API asks nobody who they are; it is served
-// on the loopback interface, to programs of the same machine, and refuses what
-// a browser sends on behalf of another site.
+// the constants of this package. Who asks, and whether they may, [Access] says.
+// Without one the API asks nobody who they are; it is served on the loopback
+// interface then, to programs of the same machine. It refuses what a browser sends
+// on behalf of another site.
 package api
 
 import (
@@ -25,12 +26,14 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
+	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -119,6 +122,25 @@ type Migrator interface {
 	Migrate(ctx context.Context, m definition.Migration) (definition.MigrationReport, error)
 }
 
+// Access says who asks for an operation, by the Authorization header, and whether
+// they may. Who is known and may not is returned beside the error.
+type Access interface {
+	Admit(ctx context.Context, authorization, operation string) (principal.Principal, error)
+}
+
+// Tokens are by which programs and people are known, where the API asks who they are.
+type Tokens interface {
+	Create(ctx context.Context, w access.Wanted) (k backend.Token, secret string, err error)
+	Tokens(ctx context.Context, after string, limit int) (backend.Page[backend.Token], error)
+	Revoke(ctx context.Context, id string) error
+}
+
+// Auditor writes what somebody has done that no other commit is of, or with a code what
+// they were refused.
+type Auditor interface {
+	Note(ctx context.Context, action, target, code string) error
+}
+
 // Reader reads the rows that the API shows.
 type Reader struct {
 	Instances   backend.InstanceReader
@@ -126,10 +148,11 @@ type Reader struct {
 	Tasks       backend.TaskReader
 	DeadLetters backend.DeadLetterReader
 	Backlog     backend.BacklogReader
+	Audit       backend.AuditReader
 }
 
-// Config wires the API. Everything but Log, Registerer, Metrics and Version is
-// required.
+// Config wires the API. Everything but Access, Log, Registerer, Metrics and Version
+// is required.
 type Config struct {
 	Starter      Starter
 	Signaller    Signaller
@@ -141,10 +164,14 @@ type Config struct {
 	Publisher    Publisher
 	Migrator     Migrator
 	Definitions  Definitions
+	Tokens       Tokens
+	Auditor      Auditor
 	Reader       Reader
 	Ready        func(context.Context) error // nil error = the store answers
 	Now          func() time.Time
 
+	Access     Access                // nil = nobody is asked who they are
+	AnyHost    bool                  // requests for other hosts than loopback are served, too, although nobody is asked
 	Version    string                // of the program
 	Log        *slog.Logger          // nil = discard
 	Registerer prometheus.Registerer // of the request metrics; nil = not registered
@@ -155,6 +182,7 @@ type Config struct {
 // service is what every part of the API has; the parts hold the handlers.
 type service struct {
 	Config
+	operations map[string]string // their ids, by their patterns in the multiplexer
 }
 
 type (
@@ -162,12 +190,13 @@ type (
 	instanceAPI   struct{ *service } // instances, what is said to them and of their commands
 	taskAPI       struct{ *service } // human tasks
 	operatorAPI   struct{ *service } // dead letters, queues, targets
+	adminAPI      struct{ *service } // who may do what, and who has done what
 )
 
 // New makes the handler of the whole API.
 func New(c Config) (http.Handler, error) {
 	v := reflect.ValueOf(c)
-	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "DeadLetters", "Dispatcher", "Publisher", "Migrator", "Definitions", "Ready", "Now"} {
+	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "DeadLetters", "Dispatcher", "Publisher", "Migrator", "Definitions", "Tokens", "Auditor", "Ready", "Now"} {
 		if v.FieldByName(name).IsNil() {
 			return nil, fmt.Errorf("api: %s is required", name)
 		}
@@ -183,7 +212,8 @@ func New(c Config) (http.Handler, error) {
 	if c.Memory == nil {
 		c.Memory = &memory.Budget{}
 	}
-	s := &service{c}
+	s := &service{c, map[string]string{"GET /metrics": "get-metrics", "GET /openapi.json": "get-openapi", "GET /openapi.yaml": "get-openapi",
+		"GET /openapi-3.0.json": "get-openapi", "GET /openapi-3.0.yaml": "get-openapi"}}
 	mux := http.NewServeMux()
 	h := humago.New(mux, s.humaConfig())
 	s.healthOperations(h)
@@ -197,6 +227,8 @@ func New(c Config) (http.Handler, error) {
 	taskAPI{s}.taskOperations(h)
 	operatorAPI{s}.deadLetterOperations(h)
 	operatorAPI{s}.targetOperations(h)
+	adminAPI{s}.tokenOperations(h)
+	adminAPI{s}.auditOperations(h)
 	tidySchemas(h.OpenAPI())
 	if c.Metrics != nil {
 		mux.Handle("GET /metrics", c.Metrics)
@@ -272,6 +304,7 @@ func operation(id, method, path, tag, summary string, statuses ...int) huma.Oper
 // register adds an operation whose errors are translated at this one place.
 func register[I, O any](s *service, h huma.API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
 	h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[client.Problem](), true, "Problem")
+	s.operations[op.Method+" "+op.Path] = op.OperationID
 	huma.Register(h, op, func(ctx context.Context, in *I) (out *O, err error) {
 		if op.Method == http.MethodGet && op.Tags[0] != healthTag && op.OperationID != listDeadLetters || op.Tags[0] == taskTag {
 			err = s.reads(ctx) // what changes an instance reads it when that is done
@@ -299,7 +332,7 @@ type Paging struct {
 type Caller struct {
 	Traceparent string `header:"traceparent" maxLength:"512" doc:"W3C trace context; a malformed one is ignored."`
 	Correlation string `header:"X-Correlation-Id" maxLength:"256" doc:"Follows everything that the request causes."`
-	Actor       string `header:"X-Aqueduct-Actor" maxLength:"128" doc:"Who does it, for the stream."`
+	Actor       string `header:"X-Aqueduct-Actor" maxLength:"128" doc:"Who does it, for the stream. Where the node asks who sends a request, it is who that is, unless they may speak for others."`
 }
 
 // headers are those of the signal that the request becomes.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/attribute"
@@ -23,6 +24,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/memory"
+	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/admission"
@@ -55,6 +57,25 @@ type node struct {
 	takes     []string
 	versions  []definition.Record
 	ack       map[string]any
+	noted     []string
+	tasks     map[string]projections.Task // nil = each is one that ann has ended
+	asked     backend.TaskQuery
+}
+
+func (b *node) Create(context.Context, access.Wanted) (backend.Token, string, error) {
+	return backend.Token{}, "", b.err
+}
+func (b *node) Tokens(context.Context, string, int) (backend.Page[backend.Token], error) {
+	return backend.Page[backend.Token]{}, b.err
+}
+func (b *node) Revoke(context.Context, string) error { return b.err }
+func (b *node) Audit(context.Context, backend.AuditQuery) (backend.Page[store.Audit], error) {
+	return backend.Page[store.Audit]{}, b.err
+}
+func (b *node) Note(ctx context.Context, action, target, code string) error {
+	p := principal.Of(ctx)
+	b.noted = append(b.noted, strings.Join([]string{p.Name, action, target, code, p.Reason}, " "))
+	return nil
 }
 
 func (b *node) StartOrSignal(_ context.Context, id string, s signal.Start, h map[string]string) (string, bool, engine.Disposition, error) {
@@ -153,8 +174,19 @@ func (b *node) Versions(context.Context, string, int) ([]definition.Record, erro
 func (b *node) Definitions(context.Context, string, int) ([]definition.Record, error) {
 	return nil, b.err
 }
+func (b *node) TaskEvents(context.Context, string) ([]projections.TaskEvent, error) { return nil, nil }
+func (b *node) Tasks(_ context.Context, q backend.TaskQuery) (backend.Page[projections.Task], error) {
+	b.asked = q
+	return backend.Page[projections.Task]{}, nil
+}
 func (b *node) Queues(context.Context) ([]backend.Queue, error) { return nil, b.err }
-func (b *node) Task(context.Context, string) (projections.Task, error) {
+func (b *node) Task(_ context.Context, id string) (projections.Task, error) {
+	if t, ok := b.tasks[id]; ok || b.tasks != nil {
+		if !ok {
+			return t, store.ErrNotFound
+		}
+		return t, nil
+	}
 	return projections.Task{EndedBy: "ann", EndedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, nil
 }
 
@@ -167,8 +199,8 @@ func handler(t *testing.T, b *node) http.Handler {
 func within(t *testing.T, b *node, budget *memory.Budget) http.Handler {
 	t.Helper()
 	h, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b,
-		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b},
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b,
+		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b},
 		Ready:  func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
 		Registerer: prometheus.NewRegistry(), Version: "test", Memory: budget,
 	})
@@ -183,8 +215,8 @@ func TestAMissingReaderIsNamed(t *testing.T) {
 	t.Parallel()
 	b := &node{}
 	_, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b,
-		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b},
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b,
+		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b, Audit: b},
 		Ready:  func(context.Context) error { return nil }, Now: time.Now,
 	})
 	if err == nil || err.Error() != "api: Reader.Tasks is required" {
@@ -541,7 +573,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if operations != 36 {
+	if operations != 40 {
 		t.Errorf("%d operations", operations)
 	}
 	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {

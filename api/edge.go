@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/memory"
+	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -26,7 +27,7 @@ const (
 )
 
 // NewServer makes a server with the limits of this package; its caller
-// listens, on the loopback interface.
+// listens: on the loopback interface, where nobody is asked who they are.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
@@ -37,6 +38,7 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 // edge stands around the routes: it refuses what must not reach them, gives a
 // problem to what no route takes, and counts.
 type edge struct {
+	service  *service
 	memory   *memory.Budget
 	mux      *http.ServeMux
 	log      *slog.Logger
@@ -49,7 +51,7 @@ type edge struct {
 
 func (s *service) edge(mux *http.ServeMux) (http.Handler, error) {
 	e := &edge{
-		mux: mux, log: s.Log, now: s.Now, memory: s.Memory, origin: http.NewCrossOriginProtection(),
+		service: s, mux: mux, log: s.Log, now: s.Now, memory: s.Memory, origin: http.NewCrossOriginProtection(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "aqueduct_http_requests_total", Help: "Requests answered, by route and class of status.",
 		}, []string{"route", "class"}),
@@ -98,7 +100,7 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out.Header().Set("X-Content-Type-Options", "nosniff")
 	out.Header().Set("Cache-Control", "no-store")
 	switch {
-	case !isLoopback(r.Host):
+	case e.service.Access == nil && !e.service.AnyHost && !isLoopback(r.Host):
 		refuseWith(out, newFailure(http.StatusForbidden, "request.host", "the request is for another host than this one",
 			"ask 127.0.0.1 or localhost; a proxy in front must say so in Host"))
 	case e.origin.Check(r) != nil:
@@ -106,21 +108,41 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case route == "":
 		e.lost(out, r, h)
 	default:
-		size := r.ContentLength
-		if size < 0 || size > MaxDefinitionBytes {
-			size = MaxDefinitionBytes // what is larger is refused at that
-		}
-		part, err := e.memory.Requests.Take(r.Context(), size*bodyFactor)
-		if err != nil {
-			refuseWith(out, newFailure(http.StatusServiceUnavailable, memory.CodeBusy, "the node has no memory for the request now", "try again"))
-			return
-		}
-		defer part.Release()
-		ctx, read := e.memory.Reads.Hold(r.Context())
-		defer read.Release()
-		out.read = read
-		e.mux.ServeHTTP(out, r.WithContext(ctx))
+		e.admitted(out, r, route)
 	}
+}
+
+// admitted serves a request of whoever may make it.
+func (e *edge) admitted(out *recorder, r *http.Request, route string) {
+	who, err := e.service.admit(out, r, e.service.operations[route])
+	if err != nil {
+		f := e.service.refused(r.Context(), e.service.operations[route], err)
+		refuseWith(out, f)
+		if f.Status == http.StatusForbidden {
+			e.service.noteRefusal(r, who, e.service.operations[route], f.Code)
+		}
+		return
+	}
+	size := r.ContentLength
+	if size < 0 || size > MaxDefinitionBytes {
+		size = MaxDefinitionBytes // what is larger is refused at that
+	}
+	part, err := e.memory.Requests.Take(r.Context(), size*bodyFactor)
+	if err != nil {
+		refuseWith(out, newFailure(http.StatusServiceUnavailable, memory.CodeBusy, "the node has no memory for the request now", "try again"))
+		return
+	}
+	defer part.Release()
+	ctx, read := e.memory.Reads.Hold(principal.With(r.Context(), who))
+	defer read.Release()
+	out.read = read
+	r = r.WithContext(context.WithValue(ctx, recorderKey{}, out))
+	if actor := who.Actor(); actor != who.Claimed {
+		r.Header = r.Header.Clone()
+		r.Header.Set(actorHeader, actor)
+	}
+	e.mux.ServeHTTP(out, r)
+	e.service.noteRefusal(r, who, e.service.operations[route], out.refusal)
 }
 
 // reads takes the memory for what an operation reads, until its answer is
@@ -160,6 +182,9 @@ func refuseWith(w http.ResponseWriter, f *failure) {
 	if f.Code == memory.CodeBusy {
 		w.Header().Set("Retry-After", busyAfter)
 	}
+	if f.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="aqueduct"`)
+	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(f.Status)
 	_ = json.NewEncoder(w).Encode(f.Problem) // the client may be gone
@@ -168,8 +193,9 @@ func refuseWith(w http.ResponseWriter, f *failure) {
 // recorder remembers the status of an answer.
 type recorder struct {
 	http.ResponseWriter
-	status int
-	read   *memory.Part // for the answer; nil = none
+	status  int
+	read    *memory.Part // for the answer; nil = none
+	refusal string       // the code with which it is refused what the request asks for
 }
 
 func (r *recorder) WriteHeader(status int) {

@@ -34,6 +34,9 @@ func statusOf(p *problem.Error) int {
 	case problem.Conflict:
 		return http.StatusConflict
 	case problem.Denied:
+		if strings.HasPrefix(p.Code, "access.token-") {
+			return http.StatusUnauthorized
+		}
 		return http.StatusForbidden
 	case problem.TooLarge:
 		return http.StatusRequestEntityTooLarge
@@ -48,6 +51,8 @@ func title(status int) string {
 	switch status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return "The input is wrong"
+	case http.StatusUnauthorized:
+		return "The caller is not known"
 	case http.StatusNotFound:
 		return "It does not exist"
 	case http.StatusConflict:
@@ -96,6 +101,12 @@ const getReadiness = "get-readiness"
 // refuse translates an error of a service into what the caller may see. What
 // is our own fault is logged, and told to the caller by its code only.
 func (s *service) refuse(ctx context.Context, operation string, err error) error {
+	f := s.refused(ctx, operation, err)
+	remember(ctx, f.Status, f.Code)
+	return f
+}
+
+func (s *service) refused(ctx context.Context, operation string, err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
 		return f

@@ -42,6 +42,9 @@ type resetTargetInput struct {
 	Body client.ResetTargetRequest
 }
 
-func (s operatorAPI) resetTarget(_ context.Context, in *resetTargetInput) (*struct{}, error) {
-	return nil, s.Dispatcher.ResetTarget(in.Body.Target)
+func (s operatorAPI) resetTarget(ctx context.Context, in *resetTargetInput) (*struct{}, error) {
+	if err := s.Dispatcher.ResetTarget(in.Body.Target); err != nil {
+		return nil, err
+	}
+	return nil, s.Auditor.Note(ctx, "reset-target", in.Body.Target, "")
 }

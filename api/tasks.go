@@ -7,7 +7,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -50,6 +52,14 @@ func (s taskAPI) listTasks(ctx context.Context, in *listTasksInput) (*answer[cli
 	if status == allTasks {
 		status = ""
 	}
+	if who := principal.Of(ctx); onlyTheirs(who) {
+		if in.User != "" || len(in.Groups) > 0 {
+			if err := yourself(ctx, in.User, in.Groups); err != nil {
+				return nil, err
+			}
+		}
+		in.User, in.Groups = who.Name, who.Groups
+	}
 	p, err := s.Reader.Tasks.Tasks(ctx, backend.TaskQuery{
 		Status: status, InstanceID: in.InstanceID, Assignee: in.Assignee, User: in.User, Groups: in.Groups, After: in.After, Limit: in.Limit,
 	})
@@ -61,6 +71,9 @@ func (s taskAPI) listTasks(ctx context.Context, in *listTasksInput) (*answer[cli
 
 func (s taskAPI) getTask(ctx context.Context, in *ByID) (*answer[client.TaskDetail], error) {
 	t, err := s.Reader.Tasks.Task(ctx, in.ID)
+	if err == nil && !sees(principal.Of(ctx), t) {
+		err = store.ErrNotFound
+	}
 	if err != nil {
 		return nil, missing(err, "task.unknown", "task %s does not exist", clip(in.ID))
 	}
@@ -81,6 +94,9 @@ type claimInput struct {
 }
 
 func (s taskAPI) claimTask(ctx context.Context, in *claimInput) (*answer[client.TaskDetail], error) {
+	if err := yourself(ctx, in.Body.User, in.Body.Groups); err != nil {
+		return nil, err
+	}
 	t, err := s.Tasks.ClaimTask(ctx, in.ID, in.Body.User, in.Body.Groups)
 	if err != nil {
 		return nil, s.completedBy(ctx, in.ID, err)
@@ -94,6 +110,9 @@ type releaseInput struct {
 }
 
 func (s taskAPI) releaseTask(ctx context.Context, in *releaseInput) (*answer[client.TaskDetail], error) {
+	if err := yourself(ctx, in.Body.User, nil); err != nil {
+		return nil, err
+	}
 	t, err := s.Tasks.ReleaseTask(ctx, in.ID, in.Body.User)
 	if err != nil {
 		return nil, s.completedBy(ctx, in.ID, err)
@@ -107,6 +126,9 @@ type completeInput struct {
 }
 
 func (s taskAPI) completeTask(ctx context.Context, in *completeInput) (*answer[client.TaskDetail], error) {
+	if err := yourself(ctx, in.Body.User, in.Body.Groups); err != nil {
+		return nil, err
+	}
 	t, err := s.Tasks.CompleteTask(ctx, in.ID, in.Body.User, in.Body.Groups, in.Body.Outcome, in.Body.Data)
 	if err != nil {
 		return nil, s.completedBy(ctx, in.ID, err)
@@ -120,6 +142,9 @@ type delegateInput struct {
 }
 
 func (s taskAPI) delegateTask(ctx context.Context, in *delegateInput) (*answer[client.TaskDetail], error) {
+	if err := yourself(ctx, in.Body.User, nil); err != nil {
+		return nil, err
+	}
 	t, err := s.Tasks.DelegateTask(ctx, in.ID, in.Body.User, in.Body.To)
 	if err != nil {
 		return nil, s.completedBy(ctx, in.ID, err)
@@ -133,6 +158,9 @@ type reassignInput struct {
 }
 
 func (s taskAPI) reassignTask(ctx context.Context, in *reassignInput) (*answer[client.TaskDetail], error) {
+	if err := yourself(ctx, in.Body.User, nil); err != nil {
+		return nil, err
+	}
 	t, err := s.Tasks.ReassignTask(ctx, in.ID, in.Body.User, in.Body.To)
 	if err != nil {
 		return nil, s.completedBy(ctx, in.ID, err)
@@ -146,6 +174,9 @@ type claimNextInput struct {
 
 // claimNext answers with what the user has got, which may be nothing.
 func (s taskAPI) claimNext(ctx context.Context, in *claimNextInput) (*answer[client.Page[client.Task]], error) {
+	if err := yourself(ctx, in.Body.User, in.Body.Groups); err != nil {
+		return nil, err
+	}
 	list, err := s.Tasks.ClaimNext(ctx, in.Body.User, in.Body.Groups, max(in.Body.Count, 1))
 	if err != nil {
 		return nil, err

@@ -24,7 +24,8 @@ import (
 // stand in the table of settings.go.
 type Config struct {
 	Store        Store
-	Listen       string // host:port of the API; loopback only
+	Listen       string // host:port of the API
+	Access       Access
 	Node         string // name of this node, unique among those of a store; "" = made from the host's name
 	Watch        string // folder whose definitions are published as they change; "" = none
 	Queue        Queue
@@ -62,6 +63,15 @@ type Store struct {
 	Keepalive      time.Duration // between probes of a quiet connection, rounded up to minutes; 0 = none
 	OneBlock       bool          // Oracle gets a change, its messages and the commit in one block
 }
+
+// Access says whether the API asks who sends a request.
+type Access struct {
+	Tokens  bool // it asks for a token
+	Anybody bool // the API may be reached from other machines although it asks nobody
+}
+
+// Asks says whether the API asks who sends a request.
+func (a Access) Asks() bool { return a.Tokens }
 
 // Durability says what a commit on the embedded store survives.
 type Durability string

@@ -125,7 +125,7 @@ func TestBadConfiguration(t *testing.T) {
 		{"negative", "queue: {wait: -1s}", nil, nil, "config.range", "from 1s to 30s"},
 		{"choice", "log: {level: loud}", nil, nil, "config.choice", "debug or info or warn or error"},
 		{"durability", "store: {durability: none}", nil, nil, "config.choice", "full or normal"},
-		{"open address", "listen: 0.0.0.0:8080", nil, nil, "config.not-loopback", "no authentication"},
+		{"open address", "listen: 0.0.0.0:8080", nil, nil, "config.not-loopback", "asks nobody"},
 		{"every address", "", nil, []string{"--listen=:8080"}, "config.not-loopback", "reached from other machines"},
 		{"host name", "listen: example.com:80", nil, nil, "config.not-loopback", "example.com"},
 		{"no port", "listen: 127.0.0.1", nil, nil, "config.address", "not host:port"},

@@ -289,7 +289,7 @@ func (l *Loaded) check(all []setting) []problem.Place {
 	case l.Store.Oracle() && len(l.Store.URL) == len(schemeOracle):
 		add("store.url", "config.store", "names no database", "write oracle://USER:PASSWORD@HOST:PORT/SERVICE")
 	}
-	if code, detail, hint := checkListen(l.Listen); code != "" {
+	if code, detail, hint := checkListen(l.Listen, l.Access); code != "" {
 		add("listen", code, detail, hint)
 	}
 	if u, err := url.Parse(l.Events.Sink); l.Events.Sink != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "") {
@@ -358,9 +358,9 @@ func isSecretHost(text string) bool {
 	return isHost(u.Hostname()) || notAddress == nil && !below
 }
 
-// checkListen refuses every address from which another machine could reach
-// the API, since it asks nobody who they are.
-func checkListen(address string) (code, detail, hint string) {
+// checkListen refuses every address from which another machine could reach the API,
+// where that asks nobody who they are.
+func checkListen(address string, a Access) (code, detail, hint string) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "config.address", strconv.Quote(address) + " is not host:port", "write 127.0.0.1:8080"
@@ -368,9 +368,9 @@ func checkListen(address string) (code, detail, hint string) {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
 		return "config.address", strconv.Quote(port) + " is not a port number", "write a number from 0 to 65535; 0 = any free port"
 	}
-	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() {
+	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() || a.Asks() || a.Anybody {
 		return "", "", ""
 	}
-	return "config.not-loopback", strconv.Quote(host) + " can be reached from other machines, and the API has no authentication",
-		"listen on 127.0.0.1, ::1 or localhost, and put a proxy that authenticates in front"
+	return "config.not-loopback", strconv.Quote(host) + " can be reached from other machines, and the API asks nobody who they are",
+		"set access.tokens, or listen on 127.0.0.1, ::1 or localhost with a proxy in front that authenticates"
 }

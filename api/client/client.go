@@ -46,9 +46,11 @@ type (
 
 // caller makes requests to one node.
 type caller struct {
-	base  string
-	http  *http.Client
-	Actor string // who asks, for the stream; "" = nobody says
+	base   string
+	http   *http.Client
+	Actor  string // who asks, for the stream; "" = nobody says
+	Token  string // sent with every request; "" = none
+	Reason string // why it is done, for the audit
 }
 
 // New makes a client of the node at an http(s) URL; hc nil means
@@ -87,8 +89,13 @@ func (c *caller) send(ctx context.Context, r request) (int, error) {
 		return 0, fmt.Errorf("client: %s %s: %w", r.method, r.path, err)
 	}
 	req.Header.Set("Accept", "application/json")
-	if c.Actor != "" {
-		req.Header.Set("X-Aqueduct-Actor", c.Actor)
+	for name, value := range map[string]string{"X-Aqueduct-Actor": c.Actor, "X-Aqueduct-Reason": c.Reason} {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
 	}
 	for name, value := range r.headers {
 		if value != "" {

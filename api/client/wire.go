@@ -441,3 +441,49 @@ type Target struct {
 type ResetTargetRequest struct {
 	Target string `json:"target" minLength:"1" maxLength:"256"`
 }
+
+// TokenRequest asks for a token.
+type TokenRequest struct {
+	Name     string   `json:"name" minLength:"1" maxLength:"128" doc:"Who bears it: the actor of what they do, and the user of tasks."`
+	Roles    []string `json:"roles" minItems:"1" maxItems:"6" enum:"viewer,task-user,operator,author,application,admin" doc:"What they may do."`
+	Groups   []string `json:"groups,omitempty" maxItems:"50" doc:"Of which they are a member, as tasks name them."`
+	Lifetime string   `json:"lifetime,omitempty" maxLength:"32" doc:"How long it is valid, at most 8784h; absent: 2160h." example:"2160h"`
+}
+
+// Token is by whom a program or a person is known; its secret is not kept.
+type Token struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Roles     []string  `json:"roles"`
+	Groups    []string  `json:"groups,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	CreatedBy string    `json:"createdBy,omitempty"`
+	ExpiresAt time.Time `json:"expiresAt"`
+	RevokedAt time.Time `json:"revokedAt,omitzero"`
+	RevokedBy string    `json:"revokedBy,omitempty"`
+	UsedAt    time.Time `json:"usedAt,omitzero" doc:"About when it was used last."`
+}
+
+// NewToken is a token that was just made.
+type NewToken struct {
+	Token
+	Secret string `json:"secret" doc:"What its bearer sends: Authorization: Bearer SECRET. It is not shown again."`
+}
+
+// AuditEntry says who has done something, or was refused it.
+type AuditEntry struct {
+	ID            string    `json:"id"`
+	At            time.Time `json:"at"`
+	Action        string    `json:"action" doc:"What: discard, replay, purge, suspend, resume, retry, skip, cancel, migrate, publish, reassign and others."`
+	Target        string    `json:"target" doc:"Of what: an id, a name or, of what was refused, the path."`
+	InstanceID    string    `json:"instanceId,omitempty"`
+	User          string    `json:"user,omitempty" doc:"Who it was; absent where nobody was asked."`
+	Claimed       string    `json:"claimed,omitempty" doc:"In whose name they said they did it."`
+	Kind          string    `json:"kind,omitempty" doc:"How it is known who it was: user, token, database, node or nobody."`
+	Via           string    `json:"via,omitempty" doc:"Which way they came: api, cli, plsql or go."`
+	VersionBefore int64     `json:"versionBefore,omitempty" doc:"Of the instance."`
+	VersionAfter  int64     `json:"versionAfter,omitempty"`
+	Result        string    `json:"result" doc:"done, or the code of the problem with which it was refused."`
+	Reason        string    `json:"reason,omitempty"`
+	RequestID     string    `json:"requestId,omitempty" doc:"X-Request-Id of the answer."`
+}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -31,8 +32,10 @@ const (
 
 // Names of what is read from the environment beside the settings of a node.
 const (
-	serverVariable = "AQUEDUCT_SERVER"
-	defaultServer  = "http://127.0.0.1:8080"
+	serverVariable    = "AQUEDUCT_SERVER"
+	tokenVariable     = "AQUEDUCT_TOKEN"
+	tokenFileVariable = "AQUEDUCT_TOKEN_FILE"
+	defaultServer     = "http://127.0.0.1:8080"
 )
 
 // app is one run of the program.
@@ -46,6 +49,8 @@ type app struct {
 	server string
 	store  string
 	actor  string
+	reason string
+	token  string // file that holds it
 	json   bool
 }
 
@@ -91,7 +96,9 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 not found,
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.server, "server", "", "address of a node's API (default: "+serverVariable+", else "+defaultServer+")")
 	flags.StringVar(&a.store, "store", "", "work on this database instead: sqlite://PATH")
-	flags.StringVar(&a.actor, "actor", os.Getenv("USER"), "who does it, for the stream")
+	flags.StringVar(&a.actor, "actor", os.Getenv("USER"), "who does it, for the stream and the audit")
+	flags.StringVar(&a.reason, "because", "", "why it is done, for the audit")
+	flags.StringVar(&a.token, "token-file", "", "file that holds the token for --server (default: "+tokenFileVariable+", else the token is in "+tokenVariable+")")
 	flags.BoolVar(&a.json, "json", false, "print JSON, for programs")
 	root.MarkFlagsMutuallyExclusive("server", "store")
 	root.AddCommand(commands(a)...)
@@ -118,7 +125,7 @@ func commands(a *app) []*cobra.Command {
 		serveCommand(a), migrateCommand(a), restoreCommand(a), doctorCommand(a), verifyCommand(a), configCommand(a), versionCommand(a),
 		validateCommand(a), evalCommand(a), diagramCommand(a), publishCommand(a), definitionsCommand(a), schedulesCommand(a),
 		startCommand(a), signalCommand(a), eventCommand(a), triggerCommand(a), stateCommand(a), ackCommand(a),
-		showCommand(a), whyCommand(a), listCommand(a), tasksCommand(a), deadLettersCommand(a), queuesCommand(a), targetsCommand(a), benchCommand(a),
+		showCommand(a), whyCommand(a), listCommand(a), tasksCommand(a), deadLettersCommand(a), queuesCommand(a), targetsCommand(a), tokensCommand(a), auditCommand(a), benchCommand(a),
 		operationCommand(a, "suspend", "Stop an instance; its signals are kept"),
 		operationCommand(a, "resume", "Go on with a suspended instance"),
 		operationCommand(a, "retry", "Run the failed task of a faulted instance again"),
@@ -159,14 +166,35 @@ func (a *app) connect(ctx context.Context) (*client.Client, func(), error) {
 		if base == "" {
 			base = defaultServer
 		}
-		c, err = client.New(base, nil)
+		if c, err = client.New(base, nil); err == nil {
+			c.Token, err = bearer(a)
+		}
 	}
 	if err != nil {
 		end()
 		return nil, nil, err
 	}
-	c.Actor = a.actor
+	c.Actor, c.Reason = a.actor, a.reason
 	return c, end, nil
+}
+
+// bearer is the token that a node is shown; "" = none.
+func bearer(a *app) (string, error) {
+	file := a.token
+	if file == "" {
+		if token := a.variable(tokenVariable); token != "" {
+			return token, nil
+		}
+		if file = a.variable(tokenFileVariable); file == "" {
+			return "", nil
+		}
+	}
+	b, err := a.given.read(file)
+	token := strings.TrimSpace(string(b))
+	if err == nil && (token == "" || strings.ContainsFunc(token, unicode.IsSpace)) {
+		err = problem.New(problem.Invalid, "cli.token", "%s holds no token", file)
+	}
+	return token, err
 }
 
 func (a *app) variable(name string) string {

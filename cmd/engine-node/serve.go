@@ -28,7 +28,8 @@ func serveCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a node: perform workflows and serve the API",
-		Long: `Run a node: perform workflows and serve the API, on the loopback interface.
+		Long: `Run a node: perform workflows and serve the API. It asks nobody who they are,
+and is served on the loopback interface, unless --access-tokens is set.
 
 The first SIGTERM or SIGINT drains: nothing new is taken, turns under way are
 finished, running calls are waited for. A second one ends the process at once;
@@ -105,6 +106,9 @@ func (a *app) serve(ctx context.Context, l *config.Loaded) error {
 		}
 		defer w.close()
 	}
+	if log.Info("who may use the API", "access", whoMay(c.Access)); c.Access.Anybody && !c.Access.Asks() {
+		log.Warn("whoever reaches the API may do everything", "listen", c.Listen)
+	}
 	url := "http://" + listener.Addr().String()
 	work, fail := errgroup.WithContext(ctx)
 	server := api.NewServer(n.handler, log)
@@ -117,6 +121,17 @@ func (a *app) serve(ctx context.Context, l *config.Loaded) error {
 	err = work.Wait()
 	log.Info("node stopped", "node", n.name)
 	return err
+}
+
+// whoMay says in words whom the API lets in.
+func whoMay(a config.Access) string {
+	switch {
+	case a.Asks():
+		return "who bears a token, by its roles"
+	case a.Anybody:
+		return "everybody, from anywhere: nobody is asked who they are"
+	}
+	return "everybody on this host: nobody is asked who they are"
 }
 
 func listen(ctx context.Context, address string) (net.Listener, error) {

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -25,8 +26,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/api"
+	"github.com/aqueduct-engine/aqueduct/audit"
 	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/console"
 	"github.com/aqueduct-engine/aqueduct/definition"
@@ -34,6 +37,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/memory"
+	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
@@ -128,7 +132,9 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		n.close()
 		return nil, err
 	}
+	tokens := access.NewTokens(parts.Tokens, parts.Clock.Now, log)
 	n.handler, err = api.New(api.Config{
+		Access: gate(c.Access, tokens), AnyHost: c.Access.Anybody, Tokens: tokens, Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now},
 		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, DeadLetters: n.runtime, Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime,
 		Memory: budget, Definitions: db, Reader: rows(parts), Ready: (&readiness{store: parts.Prober}).ready, Now: parts.Clock.Now, Version: version(), Log: log, Registerer: metrics,
 		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
@@ -161,6 +167,14 @@ func withConsole(api http.Handler) (http.Handler, error) {
 	}), nil
 }
 
+// gate is who asks who sends a request; nil = nobody.
+func gate(c config.Access, tokens *access.Tokens) api.Access {
+	if !c.Asks() {
+		return nil
+	}
+	return &access.Gate{Verifiers: []access.Verifier{tokens}}
+}
+
 // activities is how functions and HTTP calls are performed.
 func activities(c config.Config, sink *url.URL, budget *memory.Budget, metrics prometheus.Registerer, log *slog.Logger) activity.Config {
 	return activity.Config{
@@ -186,7 +200,7 @@ func ofProcess(metrics *prometheus.Registry, db database) {
 
 // rows are those that the API shows.
 func rows(p backend.Parts) api.Reader {
-	return api.Reader{Instances: p.Instances, Streams: p.Streams, Tasks: p.Tasks, DeadLetters: p.DeadLetters, Backlog: p.Backlog}
+	return api.Reader{Instances: p.Instances, Streams: p.Streams, Tasks: p.Tasks, DeadLetters: p.DeadLetters, Backlog: p.Backlog, Audit: p.Audit}
 }
 
 // openStore opens the database that an address names; an embedded one keeps so
@@ -398,14 +412,31 @@ func storeURL(text string) (string, error) {
 
 // settings is the environment without what is not a setting of a node.
 func (a *app) settings() []string {
-	return slices.DeleteFunc(slices.Clone(a.env), func(e string) bool { return strings.HasPrefix(e, serverVariable+"=") })
+	return slices.DeleteFunc(slices.Clone(a.env), func(e string) bool {
+		return strings.HasPrefix(e, serverVariable+"=") || strings.HasPrefix(e, tokenVariable+"=") || strings.HasPrefix(e, tokenFileVariable+"=")
+	})
 }
 
-// inProcess is a client of a handler in this process.
-func inProcess(h http.Handler) *http.Client { return &http.Client{Transport: direct{h}} }
+// inProcess is a client of a handler in this process: of who may open the database,
+// by the account on this host.
+func inProcess(h http.Handler) *http.Client {
+	return &http.Client{Transport: direct{h, principal.Principal{Name: account(), Kind: principal.User, Via: principal.CLI, Speaks: true}}}
+}
+
+// account is who runs this program, by the host.
+func account() string {
+	u, err := user.Current()
+	if err != nil {
+		return "uid " + strconv.Itoa(os.Getuid())
+	}
+	return u.Username
+}
 
 // direct is a transport without a network.
-type direct struct{ handler http.Handler }
+type direct struct {
+	handler http.Handler
+	who     principal.Principal
+}
 
 // RoundTrip implements http.RoundTripper.
 func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -414,7 +445,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r.Host = r.URL.Host
 	w := &answer{header: http.Header{}}
-	d.handler.ServeHTTP(w, r)
+	d.handler.ServeHTTP(w, r.WithContext(principal.With(r.Context(), d.who)))
 	return &http.Response{
 		Status: fmt.Sprint(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,

@@ -1,0 +1,88 @@
+package access
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// Role is a set of operations. None contains another: who needs two has both.
+type Role = string
+
+const (
+	Viewer      Role = "viewer"      // looks
+	TaskUser    Role = "task-user"   // works on human tasks
+	Operator    Role = "operator"    // puts right what went wrong
+	Author      Role = "author"      // publishes definitions
+	Application Role = "application" // starts, signals and acknowledges, in the name of its users
+	Admin       Role = "admin"       // says who may do what, and sees who did what
+)
+
+// Roles lists them all.
+var Roles = []Role{Viewer, TaskUser, Operator, Author, Application, Admin}
+
+// anybody may ask these without saying who they are: they tell of the process
+// and of the API, and of nothing that it holds.
+var anybody = []string{"get-health", "get-readiness", "get-openapi"}
+
+// Sets of roles that many operations have.
+var (
+	lookers = []Role{Viewer, Operator, Author, Application, Admin}
+	workers = []Role{TaskUser, Application}
+)
+
+// operations says, by its id in the API, which roles an operation takes: one of
+// them. What does not stand here nobody may do.
+var operations = map[string][]Role{
+	"list-definitions": lookers, "list-versions": lookers, "get-definition": lookers, "get-source": lookers,
+	"compare-versions": lookers, "list-schedules": lookers,
+	"list-instances": lookers, "get-instance": lookers, "get-stream": lookers, "explain-instance": lookers, "get-lifecycle": lookers,
+	"list-queues": lookers, "list-targets": lookers,
+	"list-dead-letters": {Viewer, Operator}, "get-dead-letter": {Viewer, Operator},
+	"get-metrics": {Viewer, Operator},
+
+	"start-instance": {Application, Operator}, "signal-instance": {Application, Operator}, "publish-event": {Application, Operator},
+	"trigger-event": {Application, Operator}, "acknowledge-command": {Application, Operator},
+
+	"list-tasks": {Viewer, TaskUser, Operator, Application, Admin}, "get-task": {Viewer, TaskUser, Operator, Application, Admin},
+	"claim-task": workers, "release-task": workers, "delegate-task": workers, "claim-next-tasks": workers, "complete-task": workers,
+	"reassign-task": {Operator, Admin},
+
+	"publish-definition": {Author},
+
+	"operate-instance": {Operator}, "migrate-instances": {Operator},
+	"replay-dead-letter": {Operator}, "discard-dead-letter": {Operator}, "reset-target": {Operator},
+
+	"create-token": {Admin}, "list-tokens": {Admin}, "revoke-token": {Admin}, "list-audit": {Admin},
+}
+
+// May says whether one of the roles lets somebody do an operation.
+func May(operation string, roles []Role) bool {
+	for _, role := range operations[operation] {
+		if slices.Contains(roles, role) {
+			return true
+		}
+	}
+	return false
+}
+
+// Anybody says whether an operation is everybody's, known or not.
+func Anybody(operation string) bool { return slices.Contains(anybody, operation) }
+
+// Operations lists those that need a role, in their order.
+func Operations() []string { return slices.Sorted(maps.Keys(operations)) }
+
+// checkRoles refuses names that are no roles.
+func checkRoles(roles []Role) error {
+	if len(roles) == 0 {
+		return problem.New(problem.Invalid, "access.role", "no role is named").WithHint("one or more of %s", strings.Join(Roles, ", "))
+	}
+	for _, role := range roles {
+		if !slices.Contains(Roles, role) {
+			return problem.New(problem.Invalid, "access.role", "%.40q is no role", role).WithHint("the roles are %s", strings.Join(Roles, ", "))
+		}
+	}
+	return nil
+}

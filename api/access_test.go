@@ -1,0 +1,243 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/aqueduct-engine/aqueduct/access"
+	"github.com/aqueduct-engine/aqueduct/principal"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
+)
+
+// bearers are known by what they bear: "NAME:ROLE,ROLE".
+type bearers struct{ err error }
+
+func (b bearers) Verify(_ context.Context, bearer string) (principal.Principal, error) {
+	name, roles, ok := strings.Cut(bearer, ":")
+	if !ok {
+		return principal.Principal{}, access.ErrOther
+	}
+	return principal.Principal{Name: name, Kind: principal.Token, Roles: strings.Split(roles, ",")}, b.err
+}
+
+// guarded is a node's API that asks who sends a request.
+func guarded(t *testing.T, b *node, err error) http.Handler {
+	t.Helper()
+	return guardedBy(t, b, bearers{err})
+}
+
+func guardedBy(t *testing.T, b *node, v access.Verifier) http.Handler {
+	t.Helper()
+	h, failed := New(Config{
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b,
+		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b},
+		Ready:  func(context.Context) error { return nil }, Now: func() time.Time { return time.Unix(0, 0) },
+		Registerer: prometheus.NewRegistry(), Metrics: http.NotFoundHandler(), Access: &access.Gate{Verifiers: []access.Verifier{v}},
+	})
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	return h
+}
+
+// described are the operations of the API, by its own document, and the two paths
+// beside it: a method and a path of each.
+func described(t *testing.T) map[string][2]string {
+	t.Helper()
+	var doc struct {
+		Paths map[string]map[string]struct {
+			OperationID string `json:"operationId"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(call(handler(t, &node{}), "GET", "/openapi.json", "").Body.Bytes(), &doc); err != nil || len(doc.Paths) < 20 {
+		t.Fatal(len(doc.Paths), err)
+	}
+	found := map[string][2]string{"get-metrics": {"GET", "/metrics"}, "get-openapi": {"GET", "/openapi.json"}}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			found[op.OperationID] = [2]string{strings.ToUpper(method), path}
+		}
+	}
+	return found
+}
+
+// TestEveryOperationHasRoles: an operation that no role is given for, and a role for
+// an operation that is not there.
+func TestEveryOperationHasRoles(t *testing.T) {
+	t.Parallel()
+	all := described(t)
+	for id := range all {
+		if !access.Anybody(id) && !slices.Contains(access.Operations(), id) {
+			t.Errorf("%s: which roles may do it? access/roles.go says it of every operation", id)
+		}
+	}
+	for _, id := range access.Operations() {
+		if all[id][0] == "" {
+			t.Errorf("access/roles.go gives roles for %s, which the API does not have", id)
+		}
+	}
+}
+
+// TestMatrix asks for every operation with every role, with none and with a token
+// that nobody knows: it is refused before its body is read, or not at all.
+func TestMatrix(t *testing.T) {
+	t.Parallel()
+	h := guarded(t, &node{err: problem.New(problem.NotFound, "x.unknown", "x")}, nil)
+	path := strings.NewReplacer("{id}", "x", "{namespace}", "a", "{name}", "b", "{version}", "1", "{to}", "2", "{position}", "1",
+		"{environment}", "a", "{definition}", "b", "{reference}", "c")
+	for id, op := range described(t) {
+		ask := func(authorization string) (int, string) {
+			w := call(h, op[0], path.Replace(op[1]), "", "Authorization", authorization, "Host", "node.example")
+			if w.Header().Get(requestHeader) == "" {
+				t.Errorf("%s: the answer does not say which request it is of", id)
+			}
+			if w.Code != http.StatusUnauthorized && w.Code != http.StatusForbidden {
+				return w.Code, ""
+			}
+			return w.Code, problemOf(t, w).Code
+		}
+		for authorization, want := range map[string]string{"": "access.token-missing", "Basic YTpi": "access.token-missing", "Bearer ": "access.token-missing",
+			"Bearer x": "access.token-refused", "Bearer x" + strings.Repeat("x", 24<<10): "access.token-refused"} {
+			if authorization == "" && access.Anybody(id) {
+				want = ""
+			}
+			if status, code := ask(authorization); code != want || want != "" && status != http.StatusUnauthorized {
+				t.Errorf("%s with %.20q: %d %s, want %s", id, authorization, status, code, want)
+			}
+		}
+		for _, role := range access.Roles {
+			want := ""
+			if !access.Anybody(id) && !access.May(id, []access.Role{role}) {
+				want = "access.denied"
+			}
+			if status, code := ask("bearer ann:" + role); code != want {
+				t.Errorf("%s as %s: %d %s, want %q", id, role, status, code, want)
+			}
+		}
+	}
+}
+
+// TestAccessUnavailable: who cannot be asked about is not let in, and not refused for
+// good either.
+func TestAccessUnavailable(t *testing.T) {
+	t.Parallel()
+	h := guarded(t, &node{}, problem.New(problem.Unavailable, "access.unavailable", "the database does not answer"))
+	p := problemOf(t, call(h, "GET", "/v1/instances", "", "Authorization", "Bearer ann:viewer"))
+	if p.Status != http.StatusServiceUnavailable || p.Code != "access.unavailable" {
+		t.Errorf("%d %s", p.Status, p.Code)
+	}
+}
+
+// TestTheActorIsTheIdentity: what a request says of itself counts only for those who
+// may speak for others.
+func TestTheActorIsTheIdentity(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ bearer, claims, want string }{
+		{"ann:operator", "", "ann"},
+		{"ann:operator", "eve", "ann"},
+		{"shop:application", "eve", "eve"},
+		{"shop:application", "", "shop"},
+	} {
+		b := &node{}
+		h := guarded(t, b, nil)
+		call(h, "POST", "/v1/events", `{"specversion":"1.0","id":"1","source":"s","type":"t"}`,
+			"Authorization", "Bearer "+c.bearer, actorHeader, c.claims, "Content-Type", "application/cloudevents+json")
+		if got := b.headers[signal.HeaderActor]; got != c.want {
+			t.Errorf("%s as %q: %q", c.bearer, c.claims, got)
+		}
+	}
+}
+
+// groups gives who bears something groups of tasks.
+type groups struct{ bearers }
+
+func (g groups) Verify(ctx context.Context, bearer string) (principal.Principal, error) {
+	p, err := g.bearers.Verify(ctx, bearer)
+	p.Groups = []string{"clerks"}
+	return p, err
+}
+
+// TestPeopleWorkAsThemselves: the user of a task is the identity, but of those who may
+// speak for others; and who works on tasks alone sees those that they may do.
+func TestPeopleWorkAsThemselves(t *testing.T) {
+	t.Parallel()
+	b := &node{tasks: map[string]projections.Task{
+		"mine": {ID: "mine", Status: projections.TaskReserved, Assignee: "ann"}, "his": {ID: "his", Status: projections.TaskReserved, Assignee: "bob"},
+		"ours": {ID: "ours", CandidateGroups: `["clerks"]`}, "theirs": {ID: "theirs", CandidateGroups: `["managers"]`},
+	}}
+	h := guardedBy(t, b, groups{})
+	for _, c := range []struct{ bearer, method, path, body, code string }{
+		{"ann:task-user", "POST", "/v1/tasks/x/claim", `{"user":"ann","groups":["clerks"]}`, ""},
+		{"ann:task-user", "POST", "/v1/tasks/x/claim", `{"user":"eve"}`, "access.not-you"},
+		{"ann:task-user", "POST", "/v1/tasks/x/claim", `{"user":"ann","groups":["managers"]}`, "access.not-you"},
+		{"ann:task-user", "POST", "/v1/tasks/x/release", `{"user":"eve"}`, "access.not-you"},
+		{"ann:task-user", "POST", "/v1/tasks/x/complete", `{"user":"eve","outcome":"ok"}`, "access.not-you"},
+		{"ann:task-user", "POST", "/v1/tasks/x/delegate", `{"user":"eve","to":"ann"}`, "access.not-you"},
+		{"ann:task-user", "POST", "/v1/tasks/claim-next", `{"user":"eve"}`, "access.not-you"},
+		{"ann:operator", "POST", "/v1/tasks/x/reassign", `{"user":"eve","to":"ann"}`, "access.not-you"},
+		{"shop:application", "POST", "/v1/tasks/x/claim", `{"user":"eve","groups":["managers"]}`, ""},
+		{"ann:task-user", "GET", "/v1/tasks?user=eve", "", "access.not-you"},
+		{"ann:task-user", "GET", "/v1/tasks/mine", "", ""},
+		{"ann:task-user", "GET", "/v1/tasks/ours", "", ""},
+		{"ann:task-user", "GET", "/v1/tasks/his", "", "task.unknown"},
+		{"ann:task-user", "GET", "/v1/tasks/theirs", "", "task.unknown"},
+		{"ann:task-user", "GET", "/v1/tasks/none", "", "task.unknown"},
+		{"ann:task-user,viewer", "GET", "/v1/tasks/his", "", ""},
+	} {
+		w := call(h, c.method, c.path, c.body, "Authorization", "Bearer "+c.bearer, "Content-Type", "application/json")
+		code := ""
+		if w.Code >= 400 {
+			code = problemOf(t, w).Code
+		}
+		if code != c.code {
+			t.Errorf("%s %s %s %s: %d %s, want %q", c.bearer, c.method, c.path, c.body, w.Code, code, c.code)
+		}
+	}
+	for bearer, want := range map[string]backend.TaskQuery{
+		"ann:task-user": {Status: backend.TaskOpen, User: "ann", Groups: []string{"clerks"}, Limit: 50},
+		"ann:viewer":    {Status: backend.TaskOpen, Limit: 50},
+	} {
+		call(h, "GET", "/v1/tasks", "", "Authorization", "Bearer "+bearer)
+		if !reflect.DeepEqual(b.asked, want) {
+			t.Errorf("%s asked for %+v", bearer, b.asked)
+		}
+	}
+}
+
+// TestRefusalsAreNoted: of those who are known, where they would have changed something.
+func TestRefusalsAreNoted(t *testing.T) {
+	t.Parallel()
+	b := &node{err: problem.New(problem.Conflict, "instance.not-faulted", "it is not faulted")}
+	h := guarded(t, b, nil)
+	operate := `{"operation":"retry"}`
+	for _, c := range []struct{ bearer, method, path, body, note string }{
+		{"ann:viewer", "DELETE", "/v1/dead-letters/l", "", "ann discard /v1/dead-letters/l access.denied why"},
+		{"ann:viewer", "POST", "/v1/tokens", "{", "ann create-token /v1/tokens access.denied why"},
+		{"ann:operator", "POST", "/v1/instances/i/operations", operate, "ann operate /v1/instances/i/operations instance.not-faulted why"},
+		{"ann:task-user", "GET", "/v1/instances", "", ""},
+		{"ann:operator", "POST", "/v1/instances/i/operations", "{", ""},
+		{"nobody", "DELETE", "/v1/dead-letters/l", "", ""},
+	} {
+		b.noted = nil
+		call(h, c.method, c.path, c.body, "Authorization", "Bearer "+c.bearer, reasonHeader, "why", "Content-Type", "application/json")
+		if got := strings.Join(b.noted, ", "); got != c.note {
+			t.Errorf("%s %s %s: %q, want %q", c.bearer, c.method, c.path, got, c.note)
+		}
+	}
+	for _, reason := range []string{strings.Repeat("x", 1001), "a\xffb"} {
+		if w := call(h, "DELETE", "/v1/dead-letters/l", "", "Authorization", "Bearer ann:operator", reasonHeader, reason); problemOf(t, w).Code != "request.invalid" {
+			t.Errorf("%.10q: %d", reason, w.Code)
+		}
+	}
+}

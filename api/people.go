@@ -1,0 +1,129 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/aqueduct-engine/aqueduct/access"
+	"github.com/aqueduct-engine/aqueduct/principal"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
+)
+
+// Headers of a request that say who acts and why, and which request it is.
+const (
+	actorHeader   = "X-Aqueduct-Actor"
+	reasonHeader  = "X-Aqueduct-Reason"
+	requestHeader = "X-Request-Id"
+)
+
+// maxReason is how long a reason may be, in characters.
+const maxReason = 1000
+
+// admit says who makes a request, and refuses who may not. A context that says so
+// already is that of a program in the same process, which needs no leave.
+func (s *service) admit(w http.ResponseWriter, r *http.Request, operation string) (who principal.Principal, err error) {
+	switch {
+	case principal.In(r.Context()):
+		who = principal.Of(r.Context())
+	case s.Access == nil:
+		who = principal.Principal{Kind: principal.Nobody, Via: principal.API}
+	default:
+		who, err = s.Access.Admit(r.Context(), r.Header.Get("Authorization"), operation)
+	}
+	who.Claimed, who.Reason, who.Request = r.Header.Get(actorHeader), r.Header.Get(reasonHeader), uuid.NewString()
+	w.Header().Set(requestHeader, who.Request)
+	if err == nil && (!utf8.ValidString(who.Reason) || utf8.RuneCountInString(who.Reason) > maxReason || containsControl(who.Reason)) {
+		err = invalid("header."+reasonHeader, "the reason is not a text of UTF-8 of up to %d characters", maxReason)
+	}
+	return who, err
+}
+
+func containsControl(s string) bool {
+	for _, c := range s {
+		if unicode.IsControl(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// actions are the words of the audit for operations that PL/SQL has a word for, or
+// whose word stands in the request.
+var actions = map[string]string{
+	"replay-dead-letter": "replay", "discard-dead-letter": "discard", "operate-instance": "operate", "migrate-instances": "migrate",
+	"publish-definition": "publish", "reassign-task": "reassign",
+}
+
+type recorderKey struct{}
+
+// remember notes with which code a request is refused.
+func remember(ctx context.Context, status int, code string) {
+	if out, ok := ctx.Value(recorderKey{}).(*recorder); ok && (status == http.StatusForbidden || status == http.StatusConflict) {
+		out.refusal = code
+	}
+}
+
+// noteRefusal has it in the audit that somebody was refused. What is only read is in
+// none.
+func (s *service) noteRefusal(r *http.Request, who principal.Principal, operation, code string) {
+	if code == "" || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return
+	}
+	action := actions[operation]
+	if action == "" {
+		action = operation
+	}
+	ctx := principal.With(context.WithoutCancel(r.Context()), who)
+	if err := s.Auditor.Note(ctx, action, r.URL.Path, code); err != nil {
+		s.Log.Error("a refusal is not in the audit", "operation", operation, "user", who.Name, "code", code, "error", err)
+	}
+}
+
+// actor is who has done what a body says that somebody has done.
+func actor(ctx context.Context, said string) string {
+	if who := principal.Of(ctx); who.Name != "" && (!who.Speaks || said == "") {
+		return who.Actor()
+	}
+	return said
+}
+
+// yourself refuses who works on tasks as somebody that they are not, or as a member of
+// a group that they are not of. Where nobody is asked who they are, what they say counts,
+// and so it does of those who may speak for others.
+func yourself(ctx context.Context, user string, groups []string) error {
+	who := principal.Of(ctx)
+	if who.Name == "" || who.Speaks {
+		return nil
+	}
+	if user != "" && user != who.Name {
+		return problem.New(problem.Denied, "access.not-you", "%s may not work on tasks as %s", who.Name, clip(user)).
+			WithHint("who may speak for others has one of the roles %s, %s", access.Application, access.Admin)
+	}
+	for _, g := range groups {
+		if !slices.Contains(who.Groups, g) {
+			return problem.New(problem.Denied, "access.not-you", "%s is not in the group %s", who.Name, clip(g))
+		}
+	}
+	return nil
+}
+
+// onlyTheirs says whether somebody sees of tasks only those that they may do.
+func onlyTheirs(who principal.Principal) bool {
+	return len(who.Roles) > 0 && !slices.ContainsFunc(who.Roles, func(role string) bool { return role != access.TaskUser && access.May("list-tasks", []string{role}) })
+}
+
+// sees says whether somebody may look at a task.
+func sees(who principal.Principal, t projections.Task) bool {
+	if !onlyTheirs(who) || t.Assignee == who.Name || t.EndedBy == who.Name {
+		return true
+	}
+	_, may := (&backend.NextClaim{User: who.Name, Groups: who.Groups}).Edit(t)
+	return may && t.Assignee == ""
+}
