@@ -148,7 +148,7 @@ const upgradeFiles = "testdata/upgrade/%d.db.gz"
 // upgradeMade is when, and upgradeLater a moment after every timer.
 var upgradeMade = time.Date(2026, 11, 23, 15, 45, 0, 0, time.UTC)
 
-const upgradeLater = 2 * time.Hour
+const upgradeLater = 10 * time.Hour
 
 // TestInstancesOutliveEachUpgrade: whatever version a database has, its instances come
 // to their ends on the newest.
