@@ -17,8 +17,25 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
+
+func (b *node) Create(context.Context, access.Wanted) (backend.Token, string, error) {
+	return backend.Token{}, "", b.err
+}
+func (b *node) Tokens(context.Context, string, int) (backend.Page[backend.Token], error) {
+	return backend.Page[backend.Token]{}, b.err
+}
+func (b *node) Revoke(context.Context, string) error { return b.err }
+func (b *node) Audit(context.Context, backend.AuditQuery) (backend.Page[store.Audit], error) {
+	return backend.Page[store.Audit]{}, b.err
+}
+func (b *node) Note(ctx context.Context, action, target, code string) error {
+	p := principal.Of(ctx)
+	b.noted = append(b.noted, strings.Join([]string{p.Name, action, target, code, p.Reason}, " "))
+	return nil
+}
 
 // bearers are known by what they bear: "NAME:ROLE,ROLE".
 type bearers struct{ err error }

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/attribute"
@@ -24,7 +23,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/memory"
-	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime/admission"
@@ -60,22 +58,6 @@ type node struct {
 	noted     []string
 	tasks     map[string]projections.Task // nil = each is one that ann has ended
 	asked     backend.TaskQuery
-}
-
-func (b *node) Create(context.Context, access.Wanted) (backend.Token, string, error) {
-	return backend.Token{}, "", b.err
-}
-func (b *node) Tokens(context.Context, string, int) (backend.Page[backend.Token], error) {
-	return backend.Page[backend.Token]{}, b.err
-}
-func (b *node) Revoke(context.Context, string) error { return b.err }
-func (b *node) Audit(context.Context, backend.AuditQuery) (backend.Page[store.Audit], error) {
-	return backend.Page[store.Audit]{}, b.err
-}
-func (b *node) Note(ctx context.Context, action, target, code string) error {
-	p := principal.Of(ctx)
-	b.noted = append(b.noted, strings.Join([]string{p.Name, action, target, code, p.Reason}, " "))
-	return nil
 }
 
 func (b *node) StartOrSignal(_ context.Context, id string, s signal.Start, h map[string]string) (string, bool, engine.Disposition, error) {
