@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/api"
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/audit"
 	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -59,6 +61,7 @@ func counted(t *testing.T, n *node) (*client.Client, *countedRows, *countedSnaps
 		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: s, Acknowledger: n.runtime, DeadLetters: n.runtime,
 		Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime, Definitions: n.store, Reader: read,
 		Ready: parts.Prober.Probe, Now: parts.Clock.Now,
+		Tokens: access.NewTokens(parts.Tokens, parts.Clock.Now, n.log), Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now},
 	})
 	if err != nil {
 		t.Fatal(err)
