@@ -122,6 +122,7 @@ func (c *console) routes() *http.ServeMux {
 	get("/queues", queues)
 	post("/queues/reset", resetTarget, queues)
 	mux.HandleFunc("POST "+c.Prefix+"/who", c.remember)
+	mux.HandleFunc("POST "+c.Prefix+"/sign-in", c.signIn)
 	files, _ := fs.Sub(static, "static") // the folder is embedded
 	mux.Handle("GET "+c.Prefix+"/static/", http.StripPrefix(c.Prefix+"/static/", unchanging(http.FileServerFS(files))))
 	mux.HandleFunc(c.Prefix+"/", c.show(func(*visit) (content, error) {
@@ -255,6 +256,7 @@ type shell struct {
 	Refresh              string
 	ReadOnly             bool
 	Who                  who
+	SignedIn             bool
 	Did                  string
 	Problem              *told
 	Data                 any
@@ -273,7 +275,7 @@ func (c *console) answer(w http.ResponseWriter, v *visit, p page, refused error)
 	status := http.StatusOK
 	s := &shell{
 		Base: c.Prefix, Refresh: refresh, ReadOnly: c.ReadOnly, Who: v.who, URL: v.URL.RequestURI(), query: v.URL.Query(),
-		Section: section(c.Prefix, v.URL.Path), Did: v.URL.Query().Get("did"),
+		SignedIn: signedInAs(v.Request), Section: section(c.Prefix, v.URL.Path), Did: v.URL.Query().Get("did"),
 	}
 	for _, e := range []error{err, refused} {
 		if e != nil {
@@ -283,6 +285,9 @@ func (c *console) answer(w http.ResponseWriter, v *visit, p page, refused error)
 	}
 	if content.template == "" {
 		content = contentOf(content, err)
+	}
+	if status == http.StatusUnauthorized {
+		content.template, content.title = "sign-in", "Sign in"
 	}
 	s.Title, s.Data, s.MayLive = content.title, content.data, content.live && v.Method == http.MethodGet
 	s.Live = s.MayLive && v.URL.Query().Get("live") != "off"
@@ -317,6 +322,9 @@ func tell(err error) *told {
 	}[p.Kind]
 	if !ok {
 		status = http.StatusInternalServerError
+	}
+	if p.Kind == problem.Denied && strings.HasPrefix(p.Code, "access.token-") {
+		status = http.StatusUnauthorized
 	}
 	return &told{p, status}
 }

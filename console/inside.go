@@ -25,6 +25,9 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 			in.Header[name] = values
 		}
 	}
+	if c, err := t.from.Cookie(tokenCookie); err == nil && in.Header.Get("Authorization") == "" {
+		in.Header.Set("Authorization", "Bearer "+c.Value)
+	}
 	if in.Body == nil {
 		in.Body = http.NoBody
 	}
@@ -65,8 +68,39 @@ type who struct {
 	Groups []string
 }
 
+// tokenCookie keeps the token that a person has signed in with. No script reads it,
+// and no other site's page sends it.
+const tokenCookie = "aqueduct-token"
+
+// signIn keeps a token for the pages that a person sees next; without one it
+// forgets it.
+func (c *console) signIn(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	token := strings.TrimSpace(r.PostForm.Get("token"))
+	cookie := &http.Cookie{
+		Name: tokenCookie, Value: token, Path: c.Prefix + "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode, MaxAge: signedIn,
+	}
+	if token == "" {
+		cookie.MaxAge = -1
+	}
+	http.SetCookie(w, cookie)
+	http.Redirect(w, r, c.Prefix+"/", http.StatusSeeOther)
+}
+
+// signedIn is how long a browser keeps a token, in seconds; the token may end
+// sooner.
+const signedIn = 12 * 3600
+
 // whoCookie keeps what a person said of themselves.
 const whoCookie = "aqueduct-who"
+
+func signedInAs(r *http.Request) bool {
+	_, err := r.Cookie(tokenCookie)
+	return err == nil
+}
 
 func whoAsks(r *http.Request) who {
 	c, err := r.Cookie(whoCookie)

@@ -2,14 +2,19 @@ package main
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/console"
 )
 
@@ -271,5 +276,48 @@ func TestTheFirstPageIsLight(t *testing.T) {
 	}
 	if total > 100<<10 {
 		t.Errorf("%d bytes", total)
+	}
+}
+
+// Where the API asks who somebody is, so does the console: by a token, which stands
+// in a cookie that no script reads. Each sees what their roles let them.
+func TestTheConsoleAsksForAToken(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	c.Store.URL = "sqlite://" + filepath.Join(t.TempDir(), "a.db")
+	c.Access.Tokens = true
+	n, err := wire(t.Context(), c, "n1", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.close)
+	if _, _, err := n.catalogue.Publish(t.Context(), "a.yaml", []byte(asking)); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(n.handler)
+	t.Cleanup(server.Close)
+	tokens := access.NewTokens(n.store.Parts().Tokens, time.Now, n.log)
+	token := func(w access.Wanted) string {
+		_, secret, err := tokens.Create(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secret
+	}
+	p := atConsole(t, server.URL)
+	for _, path := range []string{"/", "/instances", "/definitions/test/ask/1.0.0"} {
+		res, err := p.http.Get(server.URL + "/console" + path)
+		if body := p.read(path, res, err, http.StatusUnauthorized, []string{"Sign in", "access.token-missing"}); strings.Contains(body, "test/ask</a>") {
+			t.Errorf("%s tells a stranger what is there", path)
+		}
+	}
+	p.press(http.StatusUnauthorized, "/sign-in", url.Values{"token": {"aq_none"}}, "access.token-refused", "Sign in")
+	p.press(http.StatusOK, "/sign-in", url.Values{"token": {token(access.Wanted{Name: "kim", Roles: []access.Role{access.TaskUser}, Groups: []string{"clerks"}})}}, "Overview", "Sign out")
+	p.press(http.StatusForbidden, "/definitions/test/ask/1.0.0/start", url.Values{"id": {"i-1"}}, "access.denied")
+	p.press(http.StatusUnauthorized, "/sign-in", url.Values{"token": {""}}, "access.token-missing")
+	p.press(http.StatusOK, "/sign-in", url.Values{"token": {token(access.Wanted{Name: "olga", Roles: []access.Role{access.Operator}})}}, "Overview", "signal")
+	p.press(http.StatusOK, "/definitions/test/ask/1.0.0/start", url.Values{"id": {"i-1"}}, "It has begun.")
+	if i, err := n.store.Parts().Instances.Instance(t.Context(), "i-1"); err != nil || i.ID != "i-1" {
+		t.Errorf("%+v %v", i, err)
 	}
 }
