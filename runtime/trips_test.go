@@ -76,13 +76,14 @@ func TestATurnAfterAnotherNodesIsTwoRoundTripsOnOracle(t *testing.T) {
 	usually(t, took, 1)
 }
 
-// usually says that most rounds have made so many calls beside their dequeues: sessions
-// that are opened meanwhile begin transactions of their own.
+// usually says that no round has made fewer calls beside its dequeues, and a third of them
+// not more: on a busy machine sessions are opened meanwhile, which begin transactions of
+// their own, and heartbeats come.
 func usually(t *testing.T, took []int64, want int64) {
 	t.Helper()
 	t.Log("calls of each round beside its dequeues:", took)
-	if slices.Sort(took); took[len(took)/2] != want {
-		t.Errorf("most rounds make %d calls beside their dequeues, %d expected", took[len(took)/2], want)
+	if slices.Sort(took); took[0] != want || took[len(took)/3] != want {
+		t.Errorf("rounds make %d calls beside their dequeues, %d expected", took, want)
 	}
 }
 

@@ -152,7 +152,7 @@ func TestABrokenDecisionIsMadeAgain(t *testing.T) {
 		{"open", "workflow.effect-open", "call"},
 		{"unknown", "workflow.step-unknown", "gone"},
 		{"nameless", "workflow.effect-name", "no step"},
-		{"value", "workflow.effect", "cannot"},
+		{"value", "workflow.effect", "func()"},
 		{"input", "workflow.input", "string"},
 	} {
 		mode := c.mode
