@@ -20,8 +20,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/api"
+	"github.com/aqueduct-engine/aqueduct/audit"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/runtime"
@@ -242,7 +244,8 @@ func runQuoted(t *testing.T, c activity.Config, document string, log *bytes.Buff
 	parts := db.Parts()
 	handler, err := api.New(api.Config{
 		Starter: rt, Signaller: rt, Tasks: rt, Operator: rt, Acknowledger: rt, DeadLetters: rt, Dispatcher: rt, Publisher: catalogue, Migrator: rt,
-		Definitions: db, Reader: api.Reader{Instances: parts.Instances, Streams: parts.Streams, Tasks: parts.Tasks, DeadLetters: parts.DeadLetters, Backlog: parts.Backlog},
+		Definitions: db, Reader: api.Reader{Instances: parts.Instances, Streams: parts.Streams, Tasks: parts.Tasks, DeadLetters: parts.DeadLetters, Backlog: parts.Backlog, Audit: parts.Audit},
+		Tokens: access.NewTokens(parts.Tokens, time.Now, logger), Auditor: &audit.Log{Writer: parts.Writer, Now: time.Now},
 		Ready: func(context.Context) error { return nil }, Now: time.Now, Log: logger,
 	})
 	if err != nil {
