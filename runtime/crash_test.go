@@ -324,7 +324,7 @@ func must[T any](v T, err error) T {
 // incarnation begins what an instance makes: keys and the ids of tasks.
 var incarnation = regexp.MustCompile(`[A-Za-z0-9_-]{16}(/1/|\.1\.)`)
 
-var volatile = regexp.MustCompile(`"(token|completedAtUtc|id|time|instanceId|child)":"[^"]*"`)
+var volatile = regexp.MustCompile(`"(token|completedAtUtc|id|time|occurredAt|instanceId|child)":"[^"]*"`)
 
 // notice is the event of a notice about a delivery: a crash makes one more of them.
 var notice = regexp.MustCompile(`"type":"io\.aqueduct\.ack\.(re[a-z-]+)\.v1"`)
