@@ -27,6 +27,7 @@ import (
 // Limits of a page.
 const (
 	MaxFormBytes = 1 << 20 // of what a form sends
+	MaxPages     = 4       // made at once: each holds what the API has answered, decoded, until it is written
 	pageItems    = 50      // rows of a list
 	streamItems  = 200     // entries of a timeline on one page
 	refresh      = "3s"    // between two looks at a page that is open
@@ -51,11 +52,12 @@ type Options struct {
 	Now      func() time.Time // nil = time.Now
 }
 
-// Console is the handler of the pages.
+// console is the handler of the pages.
 type console struct {
 	Options
 	pages  map[string]*template.Template
 	origin *http.CrossOriginProtection
+	making chan struct{} // has room for MaxPages
 }
 
 // Handler makes the handler of the pages, which serves every path below the
@@ -71,7 +73,7 @@ func Handler(o Options) (http.Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &console{Options: o, pages: map[string]*template.Template{}, origin: http.NewCrossOriginProtection()}
+	c := &console{Options: o, pages: map[string]*template.Template{}, origin: http.NewCrossOriginProtection(), making: make(chan struct{}, MaxPages)}
 	names, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
 		return nil, err
@@ -156,6 +158,12 @@ func (c *console) guarded(h http.Handler) http.Handler {
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, MaxFormBytes)
+		select {
+		case c.making <- struct{}{}:
+		case <-r.Context().Done(): // who has left needs no page
+			return
+		}
+		defer func() { <-c.making }()
 		h.ServeHTTP(w, r)
 	})
 }

@@ -20,7 +20,7 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	in := r.Clone(r.Context())
 	in.Host, in.RemoteAddr, in.TLS = t.from.Host, t.from.RemoteAddr, t.from.TLS
 	in.RequestURI = r.URL.RequestURI()
-	for _, name := range []string{"Authorization", "Cookie", "X-Request-Id", "Traceparent"} {
+	for _, name := range []string{"Authorization", "X-Request-Id", "Traceparent"} {
 		if values := t.from.Header.Values(name); len(values) > 0 {
 			in.Header[name] = values
 		}
