@@ -222,7 +222,11 @@ func (p *picture) task(t task) box {
 	lines = p.marked(t.pointer, lines)
 	parts := t.parts()
 	if len(parts) == 0 {
-		b := p.leaf(t.pointer, "node "+t.kind+p.class(t.pointer), lines)
+		class := "node" + p.class(t.pointer)
+		if !strings.ContainsFunc(t.kind, func(r rune) bool { return r < 'a' || r > 'z' }) { // else none that we know
+			class = "node " + t.kind + p.class(t.pointer)
+		}
+		b := p.leaf(t.pointer, class, lines)
 		b.straight = straight && t.kind != "raise"
 		return b
 	}
@@ -288,6 +292,11 @@ func statesSVG(root map[string]any, v View) string {
 		}
 	}
 	order, arcs := statesInOrder(all, transitions)
+	if len(order) == 0 { // as while somebody writes it
+		b := p.leaf("", "none", []string{"no states"})
+		b.draw(padding, padding)
+		return p.whole(b.w+2*padding, b.h+2*padding)
+	}
 	boxes, w := make([]box, len(order)), 0
 	for i, name := range order {
 		boxes[i] = p.state(name, all, arcs[name])

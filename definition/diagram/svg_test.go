@@ -71,7 +71,7 @@ func TestPicturesAreSound(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	documents := []string{`null`, `[]`, `{}`, `{"do":{}}`, `{"do":[{"a\u0001\uffff\ud800":{"set":{}}}]}`, `{"do":[1,{},{"a":1,"b":2},{"c":{"do":7}},{"d":{"switch":3,"try":[1]}},{"e":{"for":1}},{"f":{"raise":"x"}}]}`, `{"states": {"<A&B>": {}}, "transitions": [{"from": "<A&B>", "to": "<A&B>", "event": "\"x\""}]}`}
+	documents := []string{`null`, `[]`, `{}`, `{"states":[]}`, `{"states":{}}`, `{"do":{}}`, `{"do":[{"a\u0001\uffff\ud800":{"set":{}}}]}`, `{"do":[1,{},{"a":1,"b":2},{"c":{"do":7}},{"d":{"switch":3,"try":[1]}},{"e":{"for":1}},{"f":{"raise":"x"}}]}`, `{"do":[{"a":{"&k\"><script/>":1}},{"b":{"x y":1}}]}`, `{"states": {"<A&B>": {}}, "transitions": [{"from": "<A&B>", "to": "<A&B>", "event": "\"x\""}]}`}
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {
