@@ -226,6 +226,7 @@ func (p *Performer) call(ctx context.Context, f Func, c engine.Command, key stri
 	defer cancel()
 	limited = context.WithValue(limited, attemptKey{}, Attempt{
 		Target: c.Target, Key: key, Number: attempt, Instance: c.Instance, Pointer: c.Pointer, Headers: c.Headers, Ack: ackPath(c),
+		Reverses: c.Reverses,
 	})
 	value, err := p.recovered(limited, f, c)
 	if err == nil {
@@ -264,6 +265,7 @@ type Attempt struct {
 	Instance string            // the workflow instance that asked
 	Pointer  string            // of the task in its definition
 	Headers  map[string]string // trace and correlation ids
+	Reverses string            // key of the call that this one compensates; "" = it compensates none
 	Ack      string            // path of the API at which the command is acknowledged; "" = the function's result is the call's
 }
 

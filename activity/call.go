@@ -24,6 +24,9 @@ const headerKey = "Idempotency-Key"
 // a command that asks for it.
 const headerAck = "Aqueduct-Ack"
 
+// headerReverses carries the idempotency key of the call that this one compensates.
+const headerReverses = "Aqueduct-Reverses"
+
 // headerCorrelation carries the correlation id of an instance.
 const headerCorrelation = "X-Correlation-Id"
 
@@ -143,6 +146,7 @@ func (c *call) request(ctx context.Context, cmd engine.Command, key string) (*ht
 	}
 	carry(headers, headerKey, key)
 	carry(headers, headerAck, ackPath(cmd))
+	carry(headers, headerReverses, cmd.Reverses)
 	body, err := c.body(headers)
 	if err != nil {
 		return nil, err

@@ -36,14 +36,31 @@ func next(t *engine.Turn) {
 		return
 	}
 	c := s.Compensations[len(s.Compensations)-1]
+	if e := Lacking(c); e != nil {
+		t.Fault(*e)
+		return
+	}
 	Send(t, c, snapshot.Wait{Pointer: c.Pointer})
+}
+
+// Lacking is the error of a compensation that cannot be sent, because its arguments
+// are made of an answer that never came; nil = it can.
+func Lacking(c snapshot.Compensation) *snapshot.Error {
+	if c.Lacks == "" {
+		return nil
+	}
+	return &snapshot.Error{
+		Type: engine.ErrorBase + engine.ErrExpression, Status: 400, Title: "Compensation without arguments", Instance: c.Pointer,
+		Detail: fmt.Sprintf("nobody knows what became of %s, sent as %s, and without its output its compensation has no arguments: %s. "+
+			"Ask the outside, undo it there if it was done, and skip it", c.Pointer, c.Effect, c.Lacks),
+	}
 }
 
 // Send sends the command of one compensation, and adds the wait for its result,
 // whose arm is the compensation's step.
 func Send(t *engine.Turn, c snapshot.Compensation, w snapshot.Wait) {
 	w.Arm = c.Step
-	command := engine.Command{Target: c.Target, Input: c.Input, Pointer: c.Pointer, Key: c.Key, Compensates: true}
+	command := engine.Command{Target: c.Target, Input: c.Input, Pointer: c.Pointer, Key: c.Key, Compensates: true, Reverses: c.Effect}
 	if command.Key == "" { // recorded before there were keys
 		command.Key = t.Effects.KeyIn(1, engine.Effect{Pointer: c.Pointer + "/compensate", Visit: "step" + strconv.Itoa(c.Step)}, &command)
 	}

@@ -194,7 +194,8 @@ type Command struct {
 	// again. 0 = the performer's answer is the result.
 	Ack time.Duration `json:"ack,omitempty"`
 
-	Compensates bool `json:"compensates,omitempty"` // it undoes the task at Pointer
+	Compensates bool   `json:"compensates,omitempty"` // it undoes the task at Pointer
+	Reverses    string `json:"reverses,omitempty"`    // key of the command that it undoes; "" = it has none
 
 	// GiveUp is how long the command may wait for a place, in nanoseconds, before
 	// it is given up and not sent any more; 0 = as the node says.

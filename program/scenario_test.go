@@ -228,6 +228,9 @@ func (w *world) signal(verb, arg, tail, rest string) string {
 	case "fail":
 		env.Type, env.Payload = signal.TaskCompleted, json.RawMessage(`{"error":`+tail+`}`)
 		pick(snapshot.WaitCommand)
+	case "lose":
+		env.Type, env.Payload = signal.TaskCompleted, json.RawMessage(`{"error":`+tail+`,"unknown":true}`)
+		pick(snapshot.WaitCommand)
 	case "child":
 		env.Type, env.Payload = signal.SubWorkflowCompleted, json.RawMessage(tail)
 		pick(snapshot.WaitChild)
@@ -379,7 +382,11 @@ func (w *world) showState(b *strings.Builder, s snapshot.Snapshot) {
 		fmt.Fprintf(b, "  context %s\n", s.State.Context)
 	}
 	for _, c := range s.Compensations {
-		fmt.Fprintf(b, "  undoes %s by %s %s\n", c.Pointer, c.Target, c.Input)
+		fmt.Fprintf(b, "  undoes %s by %s %s%s", c.Pointer, c.Target, c.Input, c.Lacks)
+		if c.Open {
+			b.WriteString(" (open)")
+		}
+		b.WriteByte('\n')
 	}
 	for _, br := range s.Branches {
 		if len(br.Data) > 0 {

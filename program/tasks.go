@@ -214,6 +214,7 @@ func (r calls) call(n *Node, in *scope) (waits bool, err error) {
 		r.t.Detach(c)
 		return false, r.complete(n, r.data, n.Then)
 	}
+	r.undoing.sent(n, in, at.Visit, c.Key)
 	r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Effect: c.Key, Visit: at.Visit})
 	return true, nil
 }
@@ -307,6 +308,8 @@ func (r calls) each(n *Node, in *scope) (waits bool, err error) {
 	}
 	f := r.top()
 	f.Items, f.Open, f.Results = items, len(items), make([]json.RawMessage, len(items))
+	in.vars = nil
+	r.undoing.sent(n, in, at.Visit, commands[0].Key)
 	for i, c := range commands {
 		r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Arm: i, Effect: c.Key, Visit: at.Visit})
 	}

@@ -10,6 +10,9 @@ import (
 // resumed applies a result to the task on top; it reports whether the branch
 // still waits there.
 func (r waits) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool, err error) {
+	if n.Kind == KindCall {
+		r.undoing.answered(n, w, res)
+	}
 	switch {
 	case w.Kind == snapshot.WaitNext:
 		return false, nil

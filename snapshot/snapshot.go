@@ -91,14 +91,19 @@ type Effect struct {
 	Compensated int    `json:"undone,omitempty"`  // how often it has been compensated
 }
 
-// Compensation is the command that undoes a completed task.
+// Compensation is the command that undoes a task which is completed, or whose command
+// was sent.
 type Compensation struct {
 	Step    int             `json:"step"` // counts the compensations recorded by the instance, from 1
 	Pointer string          `json:"ptr"`  // of the task
 	Target  string          `json:"target"`
 	Input   json.RawMessage `json:"input,omitempty"`
-	Key     string          `json:"key,omitempty"`   // idempotency key, whenever and however often it is performed
-	Visit   string          `json:"visit,omitempty"` // of the task
+	Key     string          `json:"key,omitempty"`     // idempotency key, whenever and however often it is performed
+	Visit   string          `json:"visit,omitempty"`   // of the task
+	Effect  string          `json:"effect,omitempty"`  // idempotency key of the task's command; "" = it has none
+	Open    bool            `json:"open,omitempty"`    // the command was sent, and nobody has heard that it was done
+	Unknown bool            `json:"unknown,omitempty"` // with Open: it was sent before this, and nobody knows what that did
+	Lacks   string          `json:"lacks,omitempty"`   // why there is no input: it is made of an answer that never came
 }
 
 // Compensating says why an instance compensates.

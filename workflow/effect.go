@@ -100,7 +100,8 @@ func (e Effect) CompensateWith(function string, input any) Effect {
 }
 
 // Compensation records that a function undoes something when the workflow fails, for
-// what is only known from a result. The last recorded is undone first.
+// what is only known from a result. The last recorded is undone first. Of the name of
+// the step that is decided about, it takes the place of the step's CompensateWith.
 func Compensation(name, function string, input any) Effect {
 	e := Effect{Kind: kindCompensate, Step: name}.CompensateWith(function, input)
 	return e

@@ -89,7 +89,7 @@ func (r *run) fail(a arrival) error {
 		return fmt.Errorf("workflow: %s: nothing is open at %s", r.t.Snap.InstanceID, a.pointer)
 	}
 	r.told(a)
-	r.settleCompensation(f, a.result)
+	compensations{r}.settle(f, a.result)
 	f.Phase = phaseFailed
 	e := *a.result.Error
 	if e.Instance == "" {
@@ -117,7 +117,7 @@ func (r *run) failed(a arrival, e Effect) error {
 	if f.Status == 0 {
 		f.Status = 500
 	}
-	r.settleCompensation(r.frame(a.pointer, a.item), a.result)
+	compensations{r}.settle(r.frame(a.pointer, a.item), a.result)
 	r.end(snapshot.Error{Type: f.Type, Status: f.Status, Title: f.Title, Detail: f.Detail, Instance: a.pointer})
 	return nil
 }
@@ -163,6 +163,7 @@ func (d *Definition) Recover(t *engine.Turn, op engine.Operation, output json.Ra
 			arrivals = append(arrivals, a)
 		default:
 			f.Attempt = 0
+			compensations{r}.settle(f, timedOut(f.Pointer)) // it was withdrawn while it may have been under way
 			t.Tell(engine.LifecycleEvent{Type: engine.TaskRetriedEvent, Task: f.Pointer})
 			arrivals = append(arrivals, r.open(f)...)
 		}

@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +33,13 @@ func (r *run) openWith(f *snapshot.Frame, e Effect) []arrival {
 	case kindCall, kindHTTP:
 		c := engine.Command{Target: e.Target, Input: e.Input, Pointer: f.Pointer, Ack: e.Ack}
 		c.Key = r.key(f, &c)
+		if e.Compensate != nil {
+			undoes := compensations{r}.of(f)
+			if undoes == nil { // not yet, or it was refused before
+				undoes = compensations{r}.record(f, e.Compensate)
+			}
+			undoes.Effect, undoes.Open = c.Key, true
+		}
 		w.Effect, w.Visit = c.Key, visitOf(f)
 		r.t.Perform(c, w)
 	case kindTask:
@@ -117,33 +123,4 @@ func (r *run) event(e Effect, i int) (json.RawMessage, string, error) {
 		"type": e.Target, "time": r.t.In.Now.Format(time.RFC3339Nano), "data": e.Input,
 	})
 	return raw, key, err
-}
-
-// record notes what compensates a step.
-func (r *run) record(pointer string, item int, u *FunctionCall) {
-	s := r.t.Snap
-	s.LastStep++
-	at := engine.Effect{Pointer: pointer + "/compensate", Visit: visitOf(&snapshot.Frame{Jumps: int(s.Version)}), Arm: item}
-	c := engine.Command{Target: u.Function, Input: u.Input, Compensates: true}
-	s.Compensations = append(slices.Clip(s.Compensations), snapshot.Compensation{
-		Step: s.LastStep, Pointer: pointer, Target: c.Target, Input: c.Input, Key: r.t.Effects.KeyIn(s.Epoch, at, &c), Visit: at.Visit,
-	})
-}
-
-// settleCompensation forgets what compensates a step that is known to have done nothing.
-func (r *run) settleCompensation(f *snapshot.Frame, res engine.Result) {
-	if res.Error == nil || res.Unknown {
-		return
-	}
-	e, err := r.d.effectOf(f)
-	if err != nil || e.Compensate == nil {
-		return
-	}
-	c := engine.Command{Target: e.Compensate.Function, Input: e.Compensate.Input, Compensates: true}
-	key := r.t.Effects.KeyIn(f.Epoch, engine.Effect{Pointer: f.Pointer + "/compensate", Visit: visitOf(f), Arm: f.Next}, &c)
-	s := r.t.Snap
-	s.Compensations = slices.DeleteFunc(slices.Clone(s.Compensations), func(c snapshot.Compensation) bool { return c.Key == key })
-	if len(s.Compensations) == 0 {
-		s.Compensations = nil
-	}
 }

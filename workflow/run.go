@@ -209,8 +209,11 @@ func (r *run) input(s *step, a arrival) (Input[json.RawMessage], error) {
 // apply makes a decision that holds the state of the instance.
 func (r *run) apply(a arrival, did *decision, plan []opening) error {
 	r.told(a)
+	recorded := 0
 	if i := r.index(a.pointer, a.item); i >= 0 {
-		r.settleCompensation(&r.b.Frames[i], a.result)
+		if c := (compensations{r}).settle(&r.b.Frames[i], a.result); c != nil {
+			recorded = c.Step
+		}
 		r.b.Frames = slices.Delete(slices.Clone(r.b.Frames), i, i+1)
 	}
 	r.b.Data = did.state
@@ -230,7 +233,7 @@ func (r *run) apply(a arrival, did *decision, plan []opening) error {
 				return err
 			}
 		case kindCompensate:
-			r.record(pointerOf(e.Step), i, e.Compensate)
+			compensations{r}.replace(a, recorded, i, e)
 		case kindComplete:
 			r.t.Complete(e.Input)
 			return nil
@@ -239,9 +242,6 @@ func (r *run) apply(a arrival, did *decision, plan []opening) error {
 			e = plan[0].effect
 			plan = plan[1:]
 			r.b.Frames = append(r.b.Frames, f)
-			if e.Compensate != nil {
-				r.record(f.Pointer, f.Next, e.Compensate)
-			}
 			r.t.Tell(engine.LifecycleEvent{Type: engine.TaskCreatedEvent, Task: f.Pointer})
 			r.t.Tell(engine.LifecycleEvent{Type: engine.TaskStartedEvent, Task: f.Pointer})
 			r.ready = append(r.ready, r.openWith(&r.b.Frames[len(r.b.Frames)-1], e)...)
@@ -293,6 +293,7 @@ func (r *run) retry(f *snapshot.Frame, res engine.Result) (bool, error) {
 		delay *= float64(max(e.Again.Factor, 1))
 	}
 	f.Attempt++
+	compensations{r}.settle(f, res)
 	until := r.t.In.Now.Add(min(time.Duration(min(delay, float64(maxDelay))), maxDelay))
 	r.t.Await(snapshot.Wait{Kind: snapshot.WaitRetry, Pointer: f.Pointer, Arm: f.Next, Until: until})
 	data, err := encode(map[string]any{"attempt": f.Attempt, "dueAtUtc": until, "error": res.Error})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -267,6 +268,62 @@ func TestFailCompensatesTheLastFirst(t *testing.T) {
 	}
 	if s := k.Snapshot(); s.Error == nil || s.Error.Type != "urn:full" || !s.Compensating.Done {
 		t.Errorf("%+v", s.Error)
+	}
+}
+
+// TestWhatOneAttemptLeftOpenIsCompensated: the refusal of a later attempt says nothing of the
+// one before, and what is known from a result takes the place of what was not.
+func TestWhatOneAttemptLeftOpenIsCompensated(t *testing.T) {
+	t.Parallel()
+	a, b := workflow.Call[int, string]("a", "f"), workflow.Call[int, string]("b", "g")
+	w := workflow.New[notes]("t/saga", "1.0.0")
+	workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
+		return n, workflow.Do{a.With(1).CompensateWith("release", "a")}
+	})
+	workflow.On(w, a, func(n notes, in workflow.Input[string]) (notes, workflow.Do) {
+		return n, workflow.Do{workflow.Compensation("a", "release", in.Value), b.With(2).CompensateWith("release", "b").Retry(workflow.Retry{Times: 1})}
+	})
+	workflow.On(w, b, func(n notes, _ workflow.Input[string]) (notes, workflow.Do) {
+		return n, workflow.Do{workflow.Complete(n)}
+	})
+	def := made(t, w)
+	for _, unknown := range []bool{true, false} {
+		in := engine.Input{Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Key: []byte("k"), Incarnation: "inc"}
+		out, err := engine.Begin(def, "i", signal.Start{}, in)
+		var released []string
+		answer := func(kind snapshot.WaitKind, payload string) {
+			t.Helper()
+			for _, w := range out.Snapshot.Waits {
+				if err == nil && w.Kind == kind {
+					in.Signal = signal.Envelope{SignalID: "s", InstanceID: "i", Type: signal.TaskCompleted, WaitingToken: w.Token, Payload: json.RawMessage(payload)}
+					if kind == snapshot.WaitRetry {
+						in.Signal.Type, in.Signal.DueAt = signal.RetryDue, w.Until
+					}
+					out, err = engine.Step(def, out.Snapshot, in)
+					for _, e := range out.Entries {
+						if e.Command != nil && e.Command.Target == "release" {
+							released = append(released, string(e.Command.Input))
+						}
+					}
+					return
+				}
+			}
+			t.Fatalf("%v: nothing waits by %s: %+v", err, kind, out)
+		}
+		answer(snapshot.WaitCommand, `{"output":"id of a"}`)
+		answer(snapshot.WaitCommand, fmt.Sprintf(`{"error":{"type":"x","status":503},"unknown":%t}`, unknown))
+		answer(snapshot.WaitRetry, ``)
+		answer(snapshot.WaitCommand, `{"error":{"type":"x","status":409}}`)
+		for len(out.Snapshot.Waits) > 0 {
+			answer(snapshot.WaitCommand, `{"output":null}`)
+		}
+		want := []string{`"b"`, `"id of a"`}
+		if !unknown {
+			want = want[1:]
+		}
+		if !slices.Equal(released, want) {
+			t.Errorf("unknown %t: released %q, want %q", unknown, released, want)
+		}
 	}
 }
 

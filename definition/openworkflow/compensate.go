@@ -47,7 +47,7 @@ func (c *compiler) metadata(at string, v any, n *program.Node, vars scope) {
 	if m == nil {
 		return
 	}
-	r := c.call(at, m, vars.with("output"), c.expanding, true)
+	r := c.call(at, m, vars.with("output", "key"), c.expanding, true)
 	switch {
 	case r.kind != program.KindCall || r.call != nil && r.call.Ack != nil:
 		c.report(join(at, "call"), codeUnsupported, "call http or a function", "a compensation by %s is outside the supported profile", quoted(m["call"]))

@@ -1,0 +1,80 @@
+package workflow
+
+import (
+	"slices"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// compensations is what a run records of how its steps are compensated.
+type compensations struct{ *run }
+
+// record notes what compensates the step of a frame.
+func (r compensations) record(f *snapshot.Frame, u *FunctionCall) *snapshot.Compensation {
+	s := r.t.Snap
+	s.LastStep++
+	c := snapshot.Compensation{Step: s.LastStep, Pointer: f.Pointer}
+	r.fill(&c, f, u)
+	s.Compensations = append(slices.Clip(s.Compensations), c)
+	return &s.Compensations[len(s.Compensations)-1]
+}
+
+// fill gives a compensation its function and a key.
+func (r compensations) fill(c *snapshot.Compensation, f *snapshot.Frame, u *FunctionCall) {
+	command := engine.Command{Target: u.Function, Input: u.Input, Compensates: true}
+	c.Target, c.Input, c.Visit = command.Target, command.Input, visitOf(f)
+	c.Key = r.t.Effects.KeyIn(f.Epoch, engine.Effect{Pointer: f.Pointer + "/compensate", Visit: c.Visit, Arm: f.Next}, &command)
+}
+
+// of is what compensates an open step; nil = nothing does.
+func (r compensations) of(f *snapshot.Frame) *snapshot.Compensation {
+	e, err := r.d.effectOf(f)
+	if err != nil || e.Compensate == nil {
+		return nil
+	}
+	c := engine.Command{Target: e.Compensate.Function, Input: e.Compensate.Input, Compensates: true}
+	key := r.t.Effects.KeyIn(f.Epoch, engine.Effect{Pointer: f.Pointer + "/compensate", Visit: visitOf(f), Arm: f.Next}, &c)
+	s := r.t.Snap
+	i := slices.IndexFunc(s.Compensations, func(c snapshot.Compensation) bool { return c.Key == key })
+	if i < 0 {
+		return nil
+	}
+	s.Compensations = slices.Clone(s.Compensations)
+	return &s.Compensations[i]
+}
+
+// settle notes what a result says of what compensates the step, and
+// forgets it when the step is known to have done nothing. What one attempt left open,
+// the failure of another does not settle.
+func (r compensations) settle(f *snapshot.Frame, res engine.Result) *snapshot.Compensation {
+	c := r.of(f)
+	switch {
+	case c == nil:
+	case res.Error == nil:
+		c.Open, c.Unknown = false, false
+	case res.Unknown:
+		c.Unknown = true
+	case !c.Unknown:
+		s, step := r.t.Snap, c.Step
+		s.Compensations = slices.DeleteFunc(s.Compensations, func(c snapshot.Compensation) bool { return c.Step == step })
+		if len(s.Compensations) == 0 {
+			s.Compensations = nil
+		}
+		return nil
+	}
+	return c
+}
+
+// replace records a compensation. One of the name of the step that is decided about
+// takes the place of what was recorded when the step was sent.
+func (r compensations) replace(a arrival, recorded, i int, e Effect) {
+	s := r.t.Snap
+	at := slices.IndexFunc(s.Compensations, func(c snapshot.Compensation) bool { return c.Step == recorded })
+	f := snapshot.Frame{Pointer: pointerOf(e.Step), Next: i, Jumps: int(s.Version), Epoch: s.Epoch}
+	if at < 0 || f.Pointer != a.pointer {
+		r.record(&f, e.Compensate)
+		return
+	}
+	r.fill(&s.Compensations[at], &f, e.Compensate)
+}
