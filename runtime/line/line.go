@@ -31,6 +31,7 @@ const (
 
 	lockedMax, lockedGap = 15 * time.Second, 200 * time.Millisecond // of one that met another session's lock, and of those behind it
 	spacing, free        = 20 * time.Millisecond, 50                // between those behind it, but for so many
+	round                = 10 * time.Millisecond                    // for each message of a long line, one comes again
 )
 
 // Message is what a line knows of a message.
@@ -65,6 +66,7 @@ type line struct {
 type place struct {
 	signal   string
 	occurred time.Time
+	sent     time.Time // to its queue, when it came into the line
 	due      time.Time // when it comes again
 	at       int       // its index, when that was last counted
 }
@@ -90,6 +92,11 @@ func (l *Lines[T]) Follow(come []T, now time.Time) (waits []bool, cause error) {
 	h, ok := l.line(now, come...)
 	if !ok {
 		return waits, nil
+	}
+	for _, c := range come {
+		if m := l.Of(c); m.Ordered && h.in[m.Signal] == nil {
+			h.rejoin(m, now)
+		}
 	}
 	for i, q := range h.list {
 		q.at = i
@@ -236,19 +243,36 @@ func (h *line) enter(m Message, first bool) int {
 	if q := h.in[m.Signal]; q != nil {
 		return slices.Index(h.list, q)
 	}
-	at := len(h.list)
-	if at >= Max {
-		return at
-	}
-	for m.Again && at > 1 && h.list[at-1].occurred.After(m.Occurred) {
-		at--
+	at := h.order(m)
+	if len(h.list) >= Max {
+		return len(h.list)
 	}
 	if first {
 		at = 0
 	}
-	q := &place{signal: m.Signal, occurred: m.Occurred}
+	q := &place{signal: m.Signal, occurred: m.Occurred, sent: m.Sent}
 	h.list, h.in[q.signal] = slices.Insert(h.list, at, q), q
 	return at
+}
+
+// order is the place of a message that is in no line: before those that occurred
+// later, if it may have been before them in the queue. It was in this node's hands
+// before, which lost it with its session, or let those behind it go on when it was
+// refused for want of one before it; or it was in another's.
+func (h *line) order(m Message) int {
+	at := len(h.list)
+	for at > 0 && h.list[at-1].occurred.After(m.Occurred) && (m.Again || !m.Sent.After(h.list[at-1].sent)) {
+		at--
+	}
+	return at
+}
+
+// rejoin puts a message that has come between those that wait, if that is its place;
+// one that is behind them all has none before it has to wait.
+func (h *line) rejoin(m Message, now time.Time) {
+	if h.order(m) < len(h.list) && len(h.list) < Max {
+		h.list[h.enter(m, false)].due = now
+	}
 }
 
 // behind is when one comes that follows the first of the line: with it. Behind a lock
@@ -264,6 +288,10 @@ func (h *line) behind(at int, now, due time.Time) time.Time {
 	latest(now.Add(min(now.Sub(first)/4, pauseMax)))
 	latest(first)
 	if h.gap == 0 {
+		if at >= free {
+			latest(now.Add(round * time.Duration(len(h.list)-free)))
+			latest(h.list[at-1].due)
+		}
 		return due
 	}
 	due = due.Add(lockedGap + h.gap*time.Duration(max(at-free, 0)))

@@ -75,6 +75,41 @@ func TestWhatAnotherNodeHasSentAgainHasItsPlace(t *testing.T) {
 	}
 }
 
+// A message that the node lost with its session, or that was refused for want of one
+// before it and comes again, goes before those that were behind it in the queue: it
+// had to wait for them, and each of them was refused for want of it.
+func TestWhatWasBeforeALineGoesBeforeIt(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	at := func(n int, again bool) Message {
+		m := message(fmt.Sprint(n), now)
+		if m.Occurred = now.Add(time.Duration(n) * time.Millisecond); again {
+			m.Again, m.Sent = true, m.Occurred
+		}
+		return m
+	}
+	for _, again := range []bool{false, true} {
+		l := newLines()
+		for n := 45; n < 48; n++ {
+			l.Hold(at(n, false), now, now, errNotNow, n > 45)
+		}
+		if got, want := come(l, now, at(46, true), at(44, again)), []string{"44", "46 waits"}; !slices.Equal(got, want) {
+			t.Errorf("sent again %t: %v, want %v", again, got, want)
+		}
+		l.Passed("i", "44")
+		if got, want := come(l, now, at(45, true)), []string{"45"}; !slices.Equal(got, want) {
+			t.Errorf("sent again %t: then %v, want %v", again, got, want)
+		}
+		l.Passed("i", "45")
+		later := at(40, false) // by a sender whose clock is late
+		later.Sent = now.Add(time.Second)
+		l.Hold(at(46, true), now, now.Add(time.Second), errNotNow, false)
+		if got, want := come(l, now, later), []string{"40 waits"}; !slices.Equal(got, want) {
+			t.Errorf("sent again %t: what came into the queue later: %v, want %v", again, got, want)
+		}
+	}
+}
+
 // When the first of a line is given up, those that are known to be in the queue
 // keep their order.
 func TestThoseBehindOneThatNeverComesKeepTheirOrder(t *testing.T) {

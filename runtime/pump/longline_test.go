@@ -84,8 +84,8 @@ func (m *sent) Commit(_ context.Context, change store.Change) error {
 	return nil
 }
 
-// receive takes up to 64 messages that are there, or waits for one until a moment.
-func (c *scene) receive(until time.Time) (posts []*post) {
+// receive takes up to most messages that are there, or waits for one until a moment.
+func (c *scene) receive(until time.Time, most int) (posts []*post) {
 	next := until
 	var rest []*sent
 	for i, m := range c.queue {
@@ -94,7 +94,7 @@ func (c *scene) receive(until time.Time) (posts []*post) {
 			if m.visible.Before(next) {
 				next = m.visible
 			}
-		case len(posts) < 64:
+		case len(posts) < most:
 			env := signal.Envelope{InstanceID: "i", SignalID: fmt.Sprint(m.n), OccurredAt: c.begun.Add(time.Duration(m.n) * time.Millisecond)}
 			posts = append(posts, &post{Signal: turn.Signal{Envelope: env, Delivery: m}, stop: context.Background()})
 			if rest == nil {
@@ -155,7 +155,7 @@ func (c *scene) play(t *testing.T, signals int) time.Duration {
 		if c.restart && c.now.Sub(c.begun) > c.lock/2 {
 			c.restart, c.nodes[0].lines, c.nodes[len(c.nodes)/2].lines = false, newLines(), newLines()
 		}
-		if posts := c.receive(at); len(posts) > 0 {
+		if posts := c.receive(at, 64); len(posts) > 0 {
 			c.serve(t, c.nodes[c.rng.IntN(len(c.nodes))], posts)
 		}
 	}
