@@ -307,9 +307,9 @@ func TestUnacknowledgedIsGivenUp(t *testing.T) {
 			return nil
 		}}
 		n := start(t, fresh(), c.take, ackDoc, tellDoc)
-		n.rt.Dispatcher.AckAge = 2 * time.Second
+		n.rt.Dispatcher.AckAge = 5 * time.Second // in which even a busy machine delivers twice
 		if strings.HasSuffix(t.Name(), "/oracle") {
-			n.rt.Dispatcher.AckAge = 8 * time.Second // delays are whole seconds there
+			n.rt.Dispatcher.AckAge = 12 * time.Second // delays are whole seconds there
 		}
 		n.begin(t, "i", "t/ack", map[string]any{"within": "PT0.05S"})
 		n.begin(t, "told", "t/tell", map[string]any{"within": "PT0.05S"})

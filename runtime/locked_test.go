@@ -169,14 +169,16 @@ func TestLockedRowsHoldUpNoOther(t *testing.T) {
 				t.Fatal(err)
 			}
 			close(locked)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
 			for i := range many {
 				if k.answer == nil {
 					break
 				}
-				switch err := k.answer(ctx, n, name(i)); {
-				case ctx.Err() != nil:
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // which no lock of this test outlasts
+				err := k.answer(ctx, n, name(i))
+				late := ctx.Err() != nil
+				cancel()
+				switch {
+				case late:
 					t.Fatalf("call %d waits for the lock: %v", i, err)
 				case err != nil && (problem.CodeOf(err) != "store.locked" || !strings.Contains(err.Error(), table)):
 					t.Error(err)
@@ -188,7 +190,7 @@ func TestLockedRowsHoldUpNoOther(t *testing.T) {
 				id := fmt.Sprintf("free-%d", i)
 				begin(id, many+i)
 				if k.answer != nil {
-					if err := k.answer(ctx, n, id); err != nil {
+					if err := k.answer(t.Context(), n, id); err != nil {
 						t.Fatal(id, err)
 					}
 				}
@@ -204,7 +206,7 @@ func TestLockedRowsHoldUpNoOther(t *testing.T) {
 			n = start(t, place, effect)
 			for i := range many {
 				if k.told {
-					if err := k.answer(ctx, n, name(i)); err != nil {
+					if err := k.answer(t.Context(), n, name(i)); err != nil {
 						t.Error(i, err)
 					}
 				}

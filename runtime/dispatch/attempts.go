@@ -157,6 +157,9 @@ func (d *Dispatcher) worker(work context.Context, j *Job) {
 // instance's next turn, or the failure and the time of the next attempt. It
 // reports whether the command goes on at another destination.
 func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *Job) (moved bool) {
+	if ctx.Err() != nil { // what gave it its place was given up with the node's work: it is not begun
+		return false
+	}
 	room, err := d.Memory.Calls.Take(ctx, int64(callFactor*j.Size))
 	if err != nil { // which is no attempt
 		if ctx.Err() == nil {
