@@ -219,6 +219,7 @@ func New(c Config) (http.Handler, error) {
 	s.healthOperations(h)
 	definitionAPI{s}.definitionOperations(h)
 	definitionAPI{s}.migrationOperations(h)
+	definitionAPI{s}.policyOperations(h)
 	instanceAPI{s}.instanceOperations(h)
 	whyAPI{instanceAPI{s}}.whyOperations(h)
 	instanceAPI{s}.lifecycleOperations(h)

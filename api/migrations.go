@@ -68,11 +68,13 @@ func toReport(r definition.MigrationReport) client.MigrationReport {
 	}
 	return client.MigrationReport{
 		From: ref(r.From), To: ref(r.To), Pointers: pointers, Live: r.Live, Moved: r.Moved, Left: r.Left,
-		Changes: convert(r.Changes, func(c definition.Change) client.DefinitionChange {
-			return client.DefinitionChange{Kind: string(c.Kind), Old: c.Old, New: c.New, Task: c.Task, Fields: c.Fields}
-		}),
+		Changes: convert(r.Changes, toChange),
 		Positions: convert(r.Positions, func(p definition.LivePosition) client.LivePosition {
 			return client.LivePosition{Pointer: p.Pointer, To: p.To, Problem: p.Problem, Instances: p.Instances}
 		}),
 	}
+}
+
+func toChange(c definition.Change) client.DefinitionChange {
+	return client.DefinitionChange{Kind: string(c.Kind), Old: c.Old, New: c.New, Task: c.Task, Fields: c.Fields}
 }

@@ -118,7 +118,7 @@ func toEntry(r projections.Entry) client.Entry {
 	_ = json.Unmarshal(r.Metadata, &m) // written by us; what cannot be read is not shown
 	e := client.Entry{
 		Position: r.Position, Kind: r.Kind, Direction: r.Direction, Type: r.Type, At: r.CreatedAt.UTC(),
-		Pointer: m.Pointer, Actor: m.Actor, Disposition: string(m.Disposition), Sender: m.Sender, Sequence: m.Sequence, Refusal: m.Refusal, Answers: m.Command, Steps: m.Steps,
+		Pointer: m.Pointer, Actor: m.Actor, Disposition: string(m.Disposition), Sender: m.Sender, Sequence: m.Sequence, Refusal: m.Refusal, Policy: m.Policy, Answers: m.Command, Steps: m.Steps,
 		StateVersion: m.Version, CorrelationID: m.Correlation, SignalID: r.SignalID, Data: document(r.Data),
 		Processed: r.Processed, ProcessedAt: utc(r.ProcessedAt), ClaimedBy: r.ClaimedBy, Attempts: r.Attempts,
 		NextAt: utc(r.NextAttemptAt), LastError: r.LastError, DeliveredAt: utc(r.DeliveredAt), Deliveries: r.Deliveries,

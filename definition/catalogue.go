@@ -46,6 +46,7 @@ type Catalogue struct {
 	steps    StepCheck
 	shelf    shelf
 	newest   newest
+	policies
 
 	mu      sync.Mutex
 	code    map[string]engine.Definition // registered, by name@version
@@ -71,7 +72,8 @@ func (c *Catalogue) Bound(most int64, take Taker) { c.shelf.most, c.shelf.take =
 func New(repo Repository, parsers map[string]Parser, now func() time.Time) *Catalogue {
 	return &Catalogue{
 		repo: repo, parsers: parsers, now: now, code: map[string]engine.Definition{}, newest: newest{repo: repo, of: map[string]highest{}},
-		shelf: shelf{most: MaxCompiledBytes, compiled: map[string]*list.Element{}},
+		policies: policies{repo: repo, of: map[string]engine.Policy{}},
+		shelf:    shelf{most: MaxCompiledBytes, compiled: map[string]*list.Element{}},
 	}
 }
 
@@ -158,7 +160,10 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 		return Record{}, false, problem.New(problem.Conflict, "definition.conflict", "definition %s is Go code of this node", id).
 			WithHint("choose another name or version")
 	}
-	if err := c.acyclic(ctx, parsed.Definition); err != nil {
+	if kind == KindPolicy {
+		parsed.file = file
+		defer c.forget(parsed.Ref.Name)
+	} else if err := c.acyclic(ctx, parsed.Definition); err != nil {
 		return Record{}, false, err
 	}
 	stored, created, err = c.put(ctx, parsed, Record{
@@ -168,7 +173,9 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 	if err != nil {
 		return Record{}, false, err
 	}
-	c.shelf.keep(id, parsed.Definition, len(parsed.Document))
+	if parsed.Definition != nil {
+		c.shelf.keep(id, parsed.Definition, len(parsed.Document))
+	}
 	stored.Warnings = append(slices.Clip(parsed.Warnings), stored.Warnings...)
 	return stored, created, nil
 }
@@ -195,10 +202,14 @@ func (c *Catalogue) put(ctx context.Context, p Parsed, r Record) (stored Record,
 			newest = newest && compareVersions(r.Version, other.Version) > 0
 		}
 		warnings, err := c.checked(ctx, p) // only now: what is there may have lost its steps
+		if err == nil && r.Kind == KindPolicy {
+			p.Warnings, err = laying{c}.laid(ctx, p, r.Source, newest)
+			warnings = append(warnings, p.Warnings...)
+		}
 		if err != nil {
 			return Record{}, false, err
 		}
-		if created, err = c.store(ctx, p.Definition, &r, newest); err != nil || created {
+		if created, err = c.store(ctx, p.Definition, &r, newest && p.Definition != nil); err != nil || created {
 			r.Warnings = warnings
 			return r, created, err
 		}
@@ -230,7 +241,7 @@ func (c *Catalogue) store(ctx context.Context, def engine.Definition, r *Record,
 		return through(ctx, def, r, newest)
 	}
 	created, err := c.repo.PutDefinition(ctx, *r)
-	if created {
+	if created && def != nil {
 		c.mu.Lock()
 		c.early = append(c.early, def)
 		c.mu.Unlock()
@@ -256,8 +267,8 @@ func kindOf(source []byte) (kind string, err error) {
 			switch top.Content[i].Value {
 			case "document":
 				return openworkflow, nil
-			case lifecycle:
-				return lifecycle, nil
+			case lifecycle, KindPolicy:
+				return top.Content[i].Value, nil
 			}
 		}
 	}
@@ -274,7 +285,8 @@ func (c *Catalogue) Find(ctx context.Context, name, version string) (engine.Defi
 			return nil, err
 		}
 	}
-	return c.load(ctx, name, version)
+	def, err := c.load(ctx, name, version)
+	return laying{c}.under(ctx, def, err)
 }
 
 // Pinned returns exactly the definition that an instance runs. Problems:
@@ -289,7 +301,7 @@ func (c *Catalogue) Pinned(ctx context.Context, ref snapshot.Definition) (engine
 		return nil, problem.New(problem.Internal, "definition.digest", "definition %s has the digest %.12s, not %.12s", ID(ref.Name, ref.Version), got, ref.Digest).
 			WithHint("a version must not change; publish or register the content that the instance was started on")
 	}
-	return def, nil
+	return laying{c}.under(ctx, def, nil)
 }
 
 // Source returns the record of a published document; version "" is the
@@ -383,6 +395,22 @@ func (c *Catalogue) registered(id string) engine.Definition {
 // load returns a version, compiled at most once by all who ask at the same
 // time. Who asked first may leave: the load goes on for the others.
 func (c *Catalogue) load(ctx context.Context, name, version string) (engine.Definition, error) {
+	return c.loaded(ctx, name, version, func(ctx context.Context) (engine.Definition, int, error) {
+		r, err := c.repo.Definition(ctx, name, version)
+		if err != nil {
+			return nil, 0, err
+		}
+		p, err := c.read(ctx, name, version, r)
+		if err == nil && p.Definition == nil {
+			err = problem.New(problem.NotFound, "definition.unknown", "%s is a policy, and nothing runs it", ID(name, version))
+		}
+		return p.Definition, len(r.Document), err
+	})
+}
+
+func (c *Catalogue) loaded(
+	ctx context.Context, name, version string, compile func(context.Context) (def engine.Definition, document int, err error),
+) (engine.Definition, error) {
 	if def := c.kept(name, version); def != nil {
 		return def, nil
 	}
@@ -394,7 +422,7 @@ func (c *Catalogue) load(ctx context.Context, name, version string) (engine.Defi
 		}
 		ctx, cancel := context.WithTimeout(detached, LoadTimeout)
 		defer cancel()
-		def, document, err := c.compile(ctx, name, version)
+		def, document, err := compile(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -412,51 +440,43 @@ func (c *Catalogue) load(ctx context.Context, name, version string) (engine.Defi
 	}
 }
 
-func (c *Catalogue) compile(ctx context.Context, name, version string) (def engine.Definition, document int, err error) {
-	r, err := c.repo.Definition(ctx, name, version)
-	if err != nil {
-		return nil, 0, err
-	}
-	return c.read(ctx, name, version, r)
-}
-
 // Verify says what is wrong with a stored record, as whoever needs it would hear.
 func (c *Catalogue) Verify(ctx context.Context, r Record) error {
 	if r.Kind == kindGo {
 		return verifyCode(r)
 	}
-	_, _, err := c.read(ctx, r.Name, r.Version, r)
+	_, err := c.read(ctx, r.Name, r.Version, r)
 	return err
 }
 
-// read compiles the record of name@version.
-func (c *Catalogue) read(ctx context.Context, name, version string, r Record) (def engine.Definition, document int, err error) {
+// read compiles the record of name@version, with what it is given besides.
+func (c *Catalogue) read(ctx context.Context, name, version string, r Record, besides ...Resource) (Parsed, error) {
 	parse := c.parsers[r.Kind]
 	if r.Kind == kindGo {
-		return nil, 0, elsewhere(name, version)
+		return Parsed{}, elsewhere(name, version)
 	}
 	if parse == nil {
-		return nil, 0, problem.New(problem.Unavailable, "definition.unknown-kind", "this node reads no documents of kind %s", r.Kind).
+		return Parsed{}, problem.New(problem.Unavailable, "definition.unknown-kind", "this node reads no documents of kind %s", r.Kind).
 			WithHint("upgrade this node; another one has published the definition")
 	}
 	release, err := c.shelf.compiling(ctx, len(r.Document))
 	if err != nil {
-		return nil, 0, err
+		return Parsed{}, err
 	}
 	defer release()
 	given, err := pinned(r.Document)
 	var p Parsed
 	if err == nil {
-		p, err = parse(ID(name, version), r.Source, given...)
+		p, err = parse(ID(name, version), r.Source, append(given, besides...)...)
 	}
 	if err == nil && len(p.Needs) > 0 {
 		err = fmt.Errorf("the document at %s is not stored with it", p.Needs[0].URI)
 	}
 	if err != nil {
-		return nil, 0, problem.Wrap(err, problem.Internal, "definition.stored", "definition %s is stored and cannot be compiled", ID(name, version))
+		return Parsed{}, problem.Wrap(err, problem.Internal, "definition.stored", "definition %s is stored and cannot be compiled", ID(name, version))
 	}
 	if p.Ref.Digest != r.Digest || p.Ref.Name != name || p.Ref.Version != version {
-		return nil, 0, problem.New(problem.Internal, "definition.digest", "definition %s is stored with the digest %.12s, and its source has %.12s", ID(name, version), r.Digest, p.Ref.Digest)
+		return Parsed{}, problem.New(problem.Internal, "definition.digest", "definition %s is stored with the digest %.12s, and its source has %.12s", ID(name, version), r.Digest, p.Ref.Digest)
 	}
-	return p.Definition, len(r.Document), nil
+	return p, nil
 }

@@ -39,13 +39,14 @@ type Repository interface {
 	// without Source and Document. Those before it cost nothing.
 	Versions(ctx context.Context, name string, after int) ([]Record, error)
 	// Definitions returns records without Source and Document, in order of
-	// name and version, behind after ("name@version").
+	// name and version, behind after ("name@version"). Policies are among them when
+	// after has [PolicyPrefix], and then nothing else is.
 	Definitions(ctx context.Context, after string, limit int) ([]Record, error)
 }
 
 // Parsed is a document that a parser accepted.
 type Parsed struct {
-	Definition engine.Definition // nil as long as something is needed
+	Definition engine.Definition // nil as long as something is needed, and of a policy
 	Ref        snapshot.Definition
 	Title      string
 	Document   []byte          // canonical JSON, with the resources it uses: what the digest is of
@@ -59,6 +60,12 @@ type Parsed struct {
 	Known     []string // the functions of the language and of the document
 
 	Steps []Called // in the transactions of its turns
+
+	// Unknown are the names of the policy that was given with a lifecycle which this
+	// version of it does not know: with what it says of them left out.
+	Unknown []problem.Place
+
+	file string // what findings call it
 }
 
 // Parser reads one kind of document, given the documents that it refers to. Its

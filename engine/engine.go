@@ -95,7 +95,20 @@ type Outcome struct {
 	Settled     []Settled         // commands that are done with, here or by cancellation
 	Send        []Message         // signals to other turns
 	Tasks       []TaskChange      // human tasks made, completed, withdrawn
+	Policy      *Policy           // that it was decided by; nil = by none. A newer one refuses the commit
 }
+
+// Policy is the newest that is known of a definition: which publication of its name.
+type Policy struct {
+	Name, Version string // "" = none is published
+	Ordinal       int
+}
+
+// PolicyPrefix is what the name of a definition has before it as that of its policies.
+const PolicyPrefix = "policy:"
+
+// Under says by which policy a turn is decided.
+func Under(t *Turn, p *Policy) { t.out.Policy = p }
 
 // Settled is a command that is done with.
 type Settled struct {
@@ -111,6 +124,9 @@ func (o *Outcome) Then(next *Outcome) *Outcome {
 	both.Settled = append(o.Settled, next.Settled...)
 	both.Send = append(o.Send, next.Send...)
 	both.Tasks = append(o.Tasks, next.Tasks...)
+	if p := o.Policy; p != nil && (next.Policy == nil || p.Ordinal < next.Policy.Ordinal) {
+		both.Policy = p
+	}
 	return &both
 }
 
@@ -172,6 +188,7 @@ type Meta struct {
 	Refusal     string      `json:"refusal,omitempty"`  // why the signal was refused
 	Steps       []string    `json:"steps,omitempty"`    // pointers of the pure tasks the turn ran
 	Version     int64       `json:"version,omitempty"`  // of the snapshot the turn wrote
+	Policy      string      `json:"policy,omitempty"`   // version of the policy that it was decided by
 }
 
 // Command is work for the outside world. Its stream position identifies it.

@@ -359,6 +359,9 @@ func (t *Turn) finish() (*Outcome, error) {
 	if n := len(t.out.Entries); n > 0 {
 		t.out.Entries[0].Meta.Steps = t.ran
 		t.out.Entries[0].Meta.Version = s.Version
+		if p := t.out.Policy; p != nil {
+			t.out.Entries[0].Meta.Policy = p.Version
+		}
 	}
 	return &t.out, nil
 }

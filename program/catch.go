@@ -85,7 +85,7 @@ func (r tries) settle(n *Node, err error) error {
 func (r tries) taker(e snapshot.Error) (i int, ok bool, err error) {
 	for i = len(r.b.Frames) - 1; i >= 0; i-- {
 		f := &r.b.Frames[i]
-		n := r.p.nodes[f.Pointer]
+		n := r.p.node(f.Pointer)
 		if n == nil || n.Kind != KindTry || f.Phase == phaseCatch {
 			continue
 		}
@@ -140,7 +140,7 @@ const (
 func (r tries) caught(i int, e snapshot.Error) (verdict, error) {
 	r.waits.unwind(i, engine.TaskCancelled)
 	f := r.top()
-	n := r.p.nodes[f.Pointer]
+	n := r.p.node(f.Pointer)
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return goesOn, err
@@ -214,7 +214,7 @@ func (r tries) rewind() error {
 	r.forks.prune(engine.TaskCancelled)
 	for len(r.b.Frames) > 1 {
 		top := r.top()
-		if k := r.p.nodes[top.Pointer]; k != nil && k.Kind == KindList {
+		if k := r.p.node(top.Pointer); k != nil && k.Kind == KindList {
 			break
 		}
 		r.restore(*top)
@@ -231,6 +231,7 @@ func (r tries) rewind() error {
 
 // Recover runs the failed task of a faulted instance again, or takes it as done.
 func (p *Program) Recover(t *engine.Turn, op engine.Operation, output json.RawMessage) error {
+	engine.Under(t, p.Policy)
 	if compensate.Recover(t, op) {
 		return nil
 	}
@@ -238,7 +239,7 @@ func (p *Program) Recover(t *engine.Turn, op engine.Operation, output json.RawMe
 	if err != nil || r == nil {
 		return err
 	}
-	if f, list := r.top(), p.nodes[r.top().Pointer]; op == engine.Skip {
+	if f, list := r.top(), p.node(r.top().Pointer); op == engine.Skip {
 		if p.Machine != nil && list == p.Root {
 			return problem.New(problem.Conflict, "lifecycle.not-skippable", "instance %s failed at a state, which cannot be skipped", t.Snap.InstanceID).
 				WithHint("retry it, or cancel it")
@@ -281,7 +282,7 @@ func (r tries) again() error {
 	in := scope{input: r.data}
 	for i := range r.b.Frames {
 		f := &r.b.Frames[i]
-		n := r.p.nodes[f.Pointer]
+		n := r.p.node(f.Pointer)
 		if n == nil {
 			continue
 		}

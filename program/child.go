@@ -59,7 +59,7 @@ func (r calls) child(n *Node, in *scope) (waits bool, err error) {
 func (p *Program) Children() []engine.Child {
 	var list []engine.Child
 	for _, pointer := range slices.Sorted(maps.Keys(p.nodes)) {
-		if n := p.nodes[pointer]; n.Run != nil && n.Run.Await {
+		if n := p.node(pointer); n.Run != nil && n.Run.Await {
 			list = append(list, engine.Child{Definition: n.Run.Definition, Version: n.Run.Version, Pointer: pointer})
 		}
 	}

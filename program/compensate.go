@@ -171,7 +171,7 @@ func (r undoing) compensateTried(n *Node) (rests bool, err error) {
 	}
 	underWay := map[int]bool{} // by another branch of the catch
 	for _, w := range r.t.Snap.Waits {
-		if at := r.p.nodes[w.Pointer]; at != nil && at.Kind == KindCompensate {
+		if at := r.p.node(w.Pointer); at != nil && at.Kind == KindCompensate {
 			underWay[w.Arm] = true
 		}
 	}

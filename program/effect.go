@@ -30,7 +30,7 @@ func line(s *snapshot.Snapshot, b *snapshot.Branch) []*snapshot.Frame {
 func (p *Program) visit(frames []*snapshot.Frame) string {
 	var b []byte
 	for _, f := range frames {
-		n := p.nodes[f.Pointer]
+		n := p.node(f.Pointer)
 		count := f.Jumps
 		switch {
 		case n == nil:
@@ -57,7 +57,7 @@ func (p *Program) Outermost(s *snapshot.Snapshot) (pointer, visit string, ok boo
 		return "", "", false
 	}
 	root := &b.Frames[0]
-	n := p.nodes[root.Pointer]
+	n := p.node(root.Pointer)
 	if n == nil || root.Next < 0 || root.Next >= len(n.List) {
 		return "", "", false
 	}
@@ -97,6 +97,6 @@ func (r *run) halt(u *undecided) error {
 
 // NewKey reports whether a call may be sent anew without a retry's key.
 func (p *Program) NewKey(pointer string) bool {
-	n := p.nodes[pointer]
+	n := p.node(pointer)
 	return n != nil && n.Call != nil && n.Call.NewKey
 }

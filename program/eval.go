@@ -148,7 +148,7 @@ func (r evals) task() (any, error) {
 		return nil, err
 	}
 	shown := in.node
-	if of := r.p.nodes[shown.Of]; of != nil {
+	if of := r.p.node(shown.Of); of != nil {
 		shown = of
 	}
 	task := map[string]any{

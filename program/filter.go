@@ -100,7 +100,7 @@ func (p *Program) Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawM
 }
 
 func (p *Program) filter(pointer string, arm int) *Filter {
-	n := p.nodes[pointer]
+	n := p.node(pointer)
 	if n == nil || n.Listen == nil {
 		return nil
 	}

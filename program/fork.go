@@ -72,7 +72,7 @@ func (r forks) forked() *Node {
 	if r.b.ID == 0 {
 		return nil
 	}
-	if arms := r.p.nodes[r.b.Frames[0].Pointer]; arms != nil {
+	if arms := r.p.node(r.b.Frames[0].Pointer); arms != nil {
 		return arms.parent
 	}
 	return nil

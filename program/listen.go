@@ -400,7 +400,7 @@ func (r listens) next(n *Node) (bool, error) {
 // after the other, each when it is known that the one before was not the last,
 // and is at work on one.
 func (p *Program) Postpones(s *snapshot.Snapshot, w snapshot.Wait) bool {
-	n, b := p.nodes[w.Pointer], s.Branch(w.Branch)
+	n, b := p.node(w.Pointer), s.Branch(w.Branch)
 	if n == nil || n.Listen == nil || n.Listen.Until == nil || n.Listen.Each == nil || b == nil {
 		return false
 	}

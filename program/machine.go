@@ -103,10 +103,10 @@ func (p *Program) HasStates() bool { return p.Machine != nil }
 // lifecycle.unknown-event, lifecycle.invalid-payload, lifecycle.refused.
 func (p *Program) Admit(t *engine.Turn, w snapshot.Wait, event engine.Result) error {
 	r := (&work{p: p, t: t}).branch(w.Branch)
-	if r == nil || p.nodes[w.Pointer] == nil {
+	if r == nil || p.node(w.Pointer) == nil {
 		return fmt.Errorf("program: %s: nothing rests at %s", t.Snap.InstanceID, w.Pointer)
 	}
-	_, err := r.states.take(p.nodes[w.Pointer], event.Output, event.Actor)
+	_, err := r.states.take(p.node(w.Pointer), event.Output, event.Actor)
 	return err
 }
 
@@ -114,7 +114,7 @@ func (p *Program) Admit(t *engine.Turn, w snapshot.Wait, event engine.Result) er
 // aside; none between two states, and for other definitions.
 func (p *Program) Takes(s *snapshot.Snapshot) []string {
 	w, ok := s.Resting()
-	if n := p.nodes[w.Pointer]; ok && n != nil {
+	if n := p.node(w.Pointer); ok && n != nil {
 		return n.State.events()
 	}
 	return nil
@@ -328,7 +328,7 @@ func (r states) depart(n *Node, c *taken) error {
 
 // move goes on to the state of a transition.
 func (r states) move(n *Node, tr *Transition) error {
-	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryState, Data: r.b.Frames[0].Vars[VarTransition], Meta: engine.Meta{Pointer: n.Pointer}})
+	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryState, Data: r.b.Frames[0].Vars[VarTransition], Meta: engine.Meta{Pointer: n.Pointer, Policy: r.p.Policy.Version}})
 	return r.complete(n, r.data, Flow{Directive: FlowTo, Target: tr.To})
 }
 
@@ -344,7 +344,7 @@ func (r states) stale(n *Node) (rests bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryStale, Data: data, Meta: engine.Meta{Pointer: n.Pointer, Actor: actorSystem}})
+	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryStale, Data: data, Meta: engine.Meta{Pointer: n.Pointer, Actor: actorSystem, Policy: r.p.Policy.Version}})
 	event, key, err := r.calls.cloudEvent(map[string]any{"type": typeStale, "subject": r.t.Snap.InstanceID, "data": notice}, r.at(n, 0))
 	if err != nil {
 		return false, err

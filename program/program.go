@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/attribute"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/schedule"
 	"github.com/aqueduct-engine/aqueduct/schema"
@@ -39,7 +40,33 @@ type Program struct {
 	// at /schedule/on: each event that one of its filters takes.
 	*schedule.Schedule
 
+	policed
+}
+
+// policed are the tasks of a program, with what a policy has laid over them.
+type policed struct {
+	// Policy is that of a lifecycle, which lies over its states; nil = it is no
+	// lifecycle. Former is the program with the policy that the hooks under way are of,
+	// where that is another; nil = none is.
+	Policy *engine.Policy
+	Former *Program
+
 	nodes map[string]*Node
+}
+
+// ByPolicy says by which policy the program's instances go; nil = it is no lifecycle.
+func (p *policed) ByPolicy() *engine.Policy { return p.Policy }
+
+// GoBy says which policy was laid over a program that nobody else has yet.
+func (p *policed) GoBy(policy engine.Policy) { p.Policy = &policy }
+
+// node is the task at a pointer, or nil.
+func (p *policed) node(pointer string) *Node {
+	n := p.nodes[pointer]
+	if n == nil && p.Former != nil {
+		return p.Former.nodes[pointer]
+	}
+	return n
 }
 
 // SearchAttributes implements attribute.Searchable.
@@ -205,6 +232,9 @@ func New(p Program) (*Program, error) {
 	p.nodes = map[string]*Node{}
 	if p.Root == nil || p.Root.Kind != KindList {
 		return nil, fmt.Errorf("program: program %s has no root list", p.ID.Name)
+	}
+	if p.Machine != nil && p.Policy == nil {
+		p.Policy = &engine.Policy{Name: engine.PolicyPrefix + p.ID.Name}
 	}
 	if err := p.index(p.Root, nil, 0); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 )
 
 // IsTask reports whether a task is at a pointer.
-func (p *Program) IsTask(pointer string) bool { return p.nodes[pointer].isTask() }
+func (p *Program) IsTask(pointer string) bool { return p.node(pointer).isTask() }
 
 // isTask reports whether a node is a task that the author has written where it
 // runs: not a list, nor a part of an extension.
@@ -125,7 +125,7 @@ func (r progress) mending() {
 	for _, f := range r.b.Frames {
 		r.w.tell(engine.TaskRetriedEvent, f.Pointer, nil)
 	}
-	if list := r.p.nodes[r.top().Pointer]; list != nil && r.top().Next < len(list.List) {
+	if list := r.p.node(r.top().Pointer); list != nil && r.top().Next < len(list.List) {
 		r.w.again = list.List[r.top().Next].Pointer
 	}
 }

@@ -130,7 +130,7 @@ func (r tries) due(policy *RetryPolicy, n int, token string, in *scope) (time.Ti
 // Retries looks for the try that takes e, and whether its policy is for it.
 func (p *Program) Retries(t *engine.Turn, w snapshot.Wait, e snapshot.Error) (bool, error) {
 	r := (&work{p: p, t: t}).branch(w.Branch)
-	n := p.nodes[w.Pointer]
+	n := p.node(w.Pointer)
 	if r == nil || r.gone() || n == nil || n.Kind == KindEach || n.Kind == KindCompensate {
 		return false, nil // a fan-out gathers errors and raises none
 	}
@@ -163,7 +163,7 @@ func (r tries) retried(e snapshot.Error) (bool, error) {
 	}
 	r.b.Frames = r.b.Frames[:i+1]
 	f := r.top()
-	n := r.p.nodes[f.Pointer]
+	n := r.p.node(f.Pointer)
 	if n.Catch.Retry == nil {
 		return false, nil
 	}

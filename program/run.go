@@ -227,7 +227,7 @@ func (r *run) follow(flow Flow) error {
 		flow.Up = false
 		return r.follow(flow)
 	}
-	list := r.p.nodes[f.Pointer]
+	list := r.p.node(f.Pointer)
 	f.Epoch = 0 // what comes next begins now
 	switch flow.Directive {
 	case FlowContinue:
@@ -253,7 +253,7 @@ func (r *run) listEnd(list *Node) error {
 	}
 	r.lift(*r.top())
 	r.pop()
-	if r.p.nodes[r.top().Pointer].Kind == KindState {
+	if r.p.node(r.top().Pointer).Kind == KindState {
 		return nil // it goes on by itself
 	}
 	n := list.parent

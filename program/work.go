@@ -120,7 +120,7 @@ func (r *run) pop()                  { r.b.Frames = r.b.Frames[:len(r.b.Frames)-
 // tick runs the next task of the branch.
 func (r *run) tick() error {
 	f := r.top()
-	n := r.p.nodes[f.Pointer]
+	n := r.p.node(f.Pointer)
 	if n == nil {
 		return fmt.Errorf("program: %s: no task at %s in %s", r.t.Snap.InstanceID, f.Pointer, r.p.ID.Digest)
 	}
@@ -181,6 +181,7 @@ func (r *run) save() error {
 
 // Begin makes the root branch and runs it.
 func (p *Program) Begin(t *engine.Turn, input json.RawMessage) error {
+	engine.Under(t, p.Policy)
 	t.Snap.Branches = []*snapshot.Branch{{Frames: []snapshot.Frame{{Pointer: p.Root.Pointer}}}}
 	w := &work{p: p, t: t}
 	r := w.branch(0)
@@ -193,12 +194,13 @@ func (p *Program) Begin(t *engine.Turn, input json.RawMessage) error {
 
 // Resume goes on where w waited.
 func (p *Program) Resume(t *engine.Turn, wait snapshot.Wait, res engine.Result) error {
+	engine.Under(t, p.Policy)
 	if compensate.Resume(t, wait, res) {
 		return nil
 	}
 	w := &work{p: p, t: t}
 	r := w.branch(wait.Branch)
-	n := p.nodes[wait.Pointer]
+	n := p.node(wait.Pointer)
 	if r == nil || n == nil || r.gone() {
 		return fmt.Errorf("program: %s: nothing waits at %s", t.Snap.InstanceID, wait.Pointer)
 	}

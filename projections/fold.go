@@ -15,7 +15,7 @@ import (
 // commit, "" for nobody, and says how many attempts begin with that.
 func Fold(prev *snapshot.Snapshot, out *engine.Outcome, startKey string, claim func(*engine.Entry) (node string, attempts int)) (Rows, error) {
 	next := &out.Snapshot
-	rows := Rows{Stream: make([]Entry, 0, len(out.Entries))}
+	rows := Rows{Stream: make([]Entry, 0, len(out.Entries)), Policy: out.Policy}
 	if prev == nil || visible(prev, next) {
 		rows.Instance = instance(next, startKey)
 	}

@@ -25,6 +25,7 @@ type Rows struct {
 	Waits      []Wait           // inserted
 	WaitsGone  []string         // tokens of waits that were consumed or withdrawn
 	Attributes []Attribute      // of the instance: each in the place of what it had under the name
+	Policy     *engine.Policy   // the commit is stale when a newer one is published; nil = that is no matter
 }
 
 // Instance is a row of WF_INSTANCES, for people. What names columns is written from it: see internal/shapes.

@@ -252,6 +252,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	r.acknowledger, r.targets = newAcknowledger(r.Dispatcher, notes), &targets{r.Admission, c.Log}
 	r.Services = r.serving()
 	if p, ok := c.Definitions.(publisher); ok {
+		p.LiveBy(backend.LiveVersions(c.Store.Instances))
 		if err := p.Through(ctx, r.Publish); err != nil {
 			return nil, fmt.Errorf("runtime: schedules: %w", err)
 		}

@@ -20,9 +20,12 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
-// publisher is a catalogue that has its versions published by somebody else.
+// publisher is a catalogue that has its versions published by somebody else, and policies
+// besides.
 type publisher interface {
 	Through(ctx context.Context, f definition.Publication) error
+	LiveBy(versions func(ctx context.Context, name string) ([]string, error))
+	Outdated(p *engine.Policy)
 }
 
 // newerVersion is who ends the schedule of a version.

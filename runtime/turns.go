@@ -62,6 +62,11 @@ func (r *Runtime) turning() turn.Config {
 		Blocks:  r.retries.Blocks,
 		Decided: func(out *engine.Outcome, about signal.Envelope) { trace(out, about.Headers[signal.HeaderLineage]) },
 		Before:  r.before, Amend: r.amend, Inside: r.steps.goOn,
+		Outdated: func(p *engine.Policy) {
+			if d, ok := r.Definitions.(publisher); ok {
+				d.Outdated(p)
+			}
+		},
 	}
 }
 

@@ -213,6 +213,7 @@ type Entry struct {
 	Answers       int64           `json:"answers,omitempty" doc:"Position of the command that this answers."`
 	Steps         []string        `json:"steps,omitempty" doc:"Pointers of the pure tasks that the turn ran."`
 	StateVersion  int64           `json:"stateVersion,omitempty"`
+	Policy        string          `json:"policy,omitempty" doc:"Version of the lifecycle's policy that the turn was decided by."`
 	CorrelationID string          `json:"correlationId,omitempty"`
 	SignalID      string          `json:"signalId,omitempty"`
 	Data          json.RawMessage `json:"data,omitempty"`

@@ -123,7 +123,7 @@ func (a *app) mark(c *cobra.Command) {
 func commands(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		serveCommand(a), migrateCommand(a), restoreCommand(a), doctorCommand(a), verifyCommand(a), configCommand(a), versionCommand(a),
-		validateCommand(a), evalCommand(a), diagramCommand(a), publishCommand(a), definitionsCommand(a), schedulesCommand(a),
+		validateCommand(a), evalCommand(a), diagramCommand(a), publishCommand(a), definitionsCommand(a), policiesCommand(a), schedulesCommand(a),
 		startCommand(a), signalCommand(a), eventCommand(a), triggerCommand(a), stateCommand(a), ackCommand(a),
 		showCommand(a), whyCommand(a), listCommand(a), tasksCommand(a), deadLettersCommand(a), queuesCommand(a), targetsCommand(a), tokensCommand(a), auditCommand(a), benchCommand(a),
 		operationCommand(a, "suspend", "Stop an instance; its signals are kept"),

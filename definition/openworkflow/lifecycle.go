@@ -19,7 +19,7 @@ const lifecycle = "lifecycle"
 
 // Parsers are the parsers of a catalogue, by kind of document.
 func Parsers() map[string]definition.Parser {
-	return map[string]definition.Parser{Kind: Parse, lifecycle: Parse}
+	return map[string]definition.Parser{Kind: Parse, lifecycle: Parse, definition.KindPolicy: Parse}
 }
 
 // Warnings about a lifecycle.
@@ -93,6 +93,7 @@ func (c *compiler) lifecycle() (p program.Program) {
 	c.transitions(m, root["transitions"])
 	c.deliveries(m, c.consumers(root["consumers"]), root["policies"])
 	c.connected(m)
+	c.machine = m
 	p.Machine = &program.Machine{Events: m.events}
 	p.Root = &program.Node{Pointer: "/states", Kind: program.KindList}
 	for _, name := range m.order {
@@ -220,12 +221,16 @@ func (c *compiler) known(at string, v any, what string, names []string) string {
 	case slices.Contains(names, s):
 		return s
 	}
-	hint := "one of " + strings.Join(names, ", ")
-	if n, ok := nearest.Name(s, names); ok {
-		hint = "did you mean " + n + "?"
-	}
-	c.report(at, codeReference, hint, "no %s is named %s", what, clip(s))
+	c.report(at, codeReference, one(s, names), "no %s is named %s", what, clip(s))
 	return ""
+}
+
+// one is the hint for a name that is none of those that are there.
+func one(name string, names []string) string {
+	if n, ok := nearest.Name(name, names); ok {
+		return "did you mean " + n + "?"
+	}
+	return "one of " + strings.Join(names, ", ")
 }
 
 func (c *compiler) transitions(m *machine, v any) {

@@ -63,12 +63,22 @@ func Parse(file string, text []byte, given ...definition.Resource) (definition.P
 		c.resources[r.URI] = &resource{Resource: r}
 	}
 	compile := c.workflow
-	if top, _ := s.root.(map[string]any); top["lifecycle"] != nil {
+	switch top, _ := s.root.(map[string]any); {
+	case top[definition.KindPolicy] != nil && top["document"] == nil:
+		return policyCompiler{c}.parse()
+	case top[lifecycle] != nil:
 		compile = c.lifecycle
 	}
 	made := compile()
 	if len(s.findings) > 0 {
 		return definition.Parsed{}, s.problem()
+	}
+	var unknown []problem.Place
+	if policy := policyAmong(given); policy != nil && c.machine != nil {
+		var err error
+		if unknown, err = lay(c, c.machine, policy); err != nil {
+			return definition.Parsed{}, err
+		}
 	}
 	document, err := c.canonical()
 	if err != nil {
@@ -78,8 +88,7 @@ func Parse(file string, text []byte, given ...definition.Resource) (definition.P
 		return definition.Parsed{Ref: made.ID, Title: c.title, Document: document, Needs: c.needs, Warnings: c.warnings,
 			Functions: c.registered, Known: c.callable(), Steps: c.steps}, nil
 	}
-	sum := sha256.Sum256(document)
-	made.ID.Digest = hex.EncodeToString(sum[:])
+	made.ID.Digest = digest(document)
 	made.Info = program.Info{Document: s.root}
 	p, err := program.New(made)
 	if err != nil {
@@ -89,8 +98,13 @@ func Parse(file string, text []byte, given ...definition.Resource) (definition.P
 	if title == "" {
 		title = made.ID.Name
 	}
-	return definition.Parsed{Definition: p, Ref: made.ID, Title: title, Document: document, Warnings: c.warnings,
+	return definition.Parsed{Definition: p, Ref: made.ID, Title: title, Document: document, Warnings: c.warnings, Unknown: unknown,
 		Functions: c.registered, Known: c.callable(), Steps: c.steps}, nil
+}
+
+func digest(document []byte) string {
+	sum := sha256.Sum256(document)
+	return hex.EncodeToString(sum[:])
 }
 
 // problem makes one problem of all findings.
@@ -134,7 +148,8 @@ type compiler struct {
 	reusable   reusable
 	patience   time.Duration // how long a command may wait for a place; 0 = the document does not say
 	searchable []attribute.Declared
-	catches    int // how many catches are around what is being compiled
+	machine    *machine // of a lifecycle
+	catches    int      // how many catches are around what is being compiled
 }
 
 func (c *compiler) workflow() (p program.Program) {

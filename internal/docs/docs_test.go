@@ -292,7 +292,7 @@ var exampleBlocks = regexp.MustCompile("(?ms)^```yaml( refused)?\n(.*?)^```")
 
 // wholeExample is an example as a document: many are lists of tasks.
 func wholeExample(doc string) string {
-	if strings.HasPrefix(doc, "document:") || strings.HasPrefix(doc, "lifecycle:") {
+	if strings.HasPrefix(doc, "document:") || strings.HasPrefix(doc, "lifecycle:") || strings.HasPrefix(doc, "policy:") {
 		return doc
 	}
 	return head + "do:\n" + doc

@@ -17,7 +17,16 @@ import (
 // Begin decides and commits the first turn of an instance, with an incarnation
 // that no other has. Its errors are the catalogue's, the engine's and
 // store.ErrDuplicate where the instance, or one of its start key, is there.
-func (d *Decider) Begin(ctx context.Context, to store.Writer, env signal.Envelope, start signal.Start, now time.Time, incarnation string) (Committed, error) {
+func (d *Decider) Begin(ctx context.Context, to store.Writer, env signal.Envelope, start signal.Start, now time.Time, incarnation string) (c Committed, err error) {
+	for range StaleMax { // while policies are published
+		if c, err = d.begin(ctx, to, env, start, now, incarnation); !errors.Is(err, store.ErrStale) {
+			break
+		}
+	}
+	return c, err
+}
+
+func (d *Decider) begin(ctx context.Context, to store.Writer, env signal.Envelope, start signal.Start, now time.Time, incarnation string) (Committed, error) {
 	def, err := d.Definitions.Find(ctx, start.Definition, start.Version)
 	if err != nil {
 		return Committed{}, err
@@ -96,6 +105,9 @@ func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 		c.Unknown = true
 		return *c, err
 	case err != nil:
+		if p := c.Outcome.Policy; p != nil && d.Outdated != nil && errors.Is(err, store.ErrStale) {
+			d.Outdated(p)
+		}
 		c.Claims.Cancel()
 		return Committed{}, err
 	}

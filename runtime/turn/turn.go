@@ -71,6 +71,8 @@ type Config struct {
 	// Before may change what a turn sends, and Amend what it commits.
 	Before func(ctx context.Context, out *engine.Outcome) error
 	Amend  func(ctx context.Context, prev *snapshot.Snapshot, out *engine.Outcome, c *store.Change) error
+	// Outdated is told by what a turn was decided that was refused as stale; nil = nobody asks.
+	Outdated func(p *engine.Policy)
 	// Inside says how a decision goes on in its transaction, each time; nil = it asks for no step there.
 	Inside func(out *engine.Outcome, in engine.Input) GoOn
 }

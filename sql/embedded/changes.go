@@ -162,6 +162,15 @@ type definitionRows struct{}
 // Guard implements sqlite.Extra. A version that is there refuses the change, and one
 // that is not is written here: nothing refers to it.
 func (definitionRows) Guard(t sqlite.Tx, c *store.Change) error {
+	if p := c.Rows.Policy; p != nil {
+		newer, err := t.Conn().One("policy_newer", 1, p.Name, int64(p.Ordinal))
+		if err != nil {
+			return err
+		}
+		if newer != nil {
+			return fmt.Errorf("%s is published with a higher ordinal than %d: %w", p.Name, p.Ordinal, store.ErrStale)
+		}
+	}
 	r := c.Definition
 	if r == nil {
 		return nil

@@ -46,6 +46,6 @@ func (s *Store) Definitions(ctx context.Context, after string, limit int) ([]def
 	if i := strings.LastIndexByte(after, '@'); i >= 0 {
 		name, version = after[:i], after[i+1:]
 	}
-	list, err := sqlite.List[definition.Record](ctx, s.Store, read("definition_list", name, version, projections.Bounded(limit)))
+	list, err := sqlite.List[definition.Record](ctx, s.Store, read("definition_list", name, version, strings.HasPrefix(after, definition.PolicyPrefix), projections.Bounded(limit)))
 	return list, wrap("definitions", err)
 }

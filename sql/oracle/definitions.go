@@ -66,6 +66,11 @@ func (s *Store) Definitions(ctx context.Context, after string, limit int) ([]def
 	} else if after != "" {
 		r.Where("D.NAME > ?", after)
 	}
+	if strings.HasPrefix(after, definition.PolicyPrefix) {
+		r.Where("D.NAME like ?", definition.PolicyPrefix+"%")
+	} else {
+		r.Where("D.NAME not like ?", definition.PolicyPrefix+"%")
+	}
 	r.Order("D.NAME, D.VERSION", projections.Bounded(limit))
 	list, err := list[definition.Record](ctx, s, r)
 	return list, wrap("definitions", err)

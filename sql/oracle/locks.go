@@ -19,7 +19,7 @@ import (
 // What sweeps takes the rows that are free and leaves the others for its next time.
 
 // joint are statements whose rows one select takes together, for a change writes both.
-var joint = map[string]string{"state_update": "state_lock", "instance_update": "state_lock"}
+var joint = map[string]string{"state_update": "state_lock", "instance_update": "state_lock", "policy_guard": "state_lock"}
 
 var changing = regexp.MustCompile(`^(?:update|delete from) (WF_\w+(?: [A-Z])?)\s`)
 

@@ -136,6 +136,9 @@ func inJSON(v any) string {
 // planGuards refuses what is not as the change expects it.
 func (s planner) planGuards(ctx context.Context, w *work, c *store.Change) error {
 	id := instanceOf(c)
+	if p := c.Rows.Policy; p != nil && c.Snapshot != nil {
+		w.add(fmt.Errorf("%s goes by a newer policy than %d: %w", id, p.Ordinal, store.ErrStale), "policy_guard", id, p.Name, p.Ordinal)
+	}
 	for i := range c.Rows.Settled {
 		s := &c.Rows.Settled[i]
 		w.add(fmt.Errorf("settle %s/%d: %w", id, s.Position, store.ErrTaken), "stream_settle", flag(&s.Unknown), id, s.Position)

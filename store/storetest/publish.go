@@ -5,6 +5,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
@@ -54,6 +55,31 @@ var publishCases = map[string]func(*testCase){
 		k.is(err, store.ErrNotFound)
 		k.empty(store.Signals)
 		k.commit(store.Change{Definition: publication("d", "2.0.0", 2), With: []store.Change{turn("old", 2)}})
+	},
+	"a turn that was decided by an older policy is refused": func(k *testCase) {
+		k.repository()
+		by := func(c store.Change, ordinal int) store.Change {
+			c.Rows.Policy = &engine.Policy{Name: "policy:d", Ordinal: ordinal}
+			c.Send = []store.Send{{Queue: store.Signals, Body: []byte("hello")}}
+			return c
+		}
+		k.commit(by(turn("a", 1), 0)) // there is none
+		k.take(store.Signals, "hello")
+		k.commit(store.Change{Definition: publication("policy:d", "1.0.0", 1)})
+		k.commit(store.Change{Definition: publication("policy:other", "1.0.0", 1)})
+		k.is(k.s.Writer.Commit(k.ctx, by(turn("a", 2), 0)), store.ErrStale)
+		k.is(k.s.Writer.Commit(k.ctx, by(turn("b", 1), 0)), store.ErrStale) // the first turn of an instance, too
+		_, err := k.s.Writer.Load(k.ctx, "b")
+		k.is(err, store.ErrNotFound)
+		k.empty(store.Signals)
+		k.send(store.Send{Queue: store.Signals, Body: []byte("go")})
+		d := k.receive(k.s, store.Signals)
+		k.is(d.Commit(k.ctx, by(turn("a", 2), 0)), store.ErrStale)
+		k.ok(d.Commit(k.ctx, by(turn("a", 2), 1))) // it still has its message
+		k.commit(by(turn("b", 1), 1))
+		s, err := k.s.Writer.Load(k.ctx, "a")
+		k.ok(err)
+		equal(k, s.Version, 2)
 	},
 	"of many first versions each has its own place": func(k *testCase) {
 		const publishers = 8

@@ -126,6 +126,9 @@ func (t *data) apply(s *Store, d *delivery, c *store.Change) error {
 	if err := t.guards(s, id, c); err != nil {
 		return err
 	}
+	if p := c.Rows.Policy; p != nil && slices.ContainsFunc(t.records, func(r definition.Record) bool { return r.Name == p.Name && r.Ordinal > p.Ordinal }) {
+		return store.ErrStale
+	}
 	if err := t.rows(s, id, &c.Rows); err != nil {
 		return err
 	}

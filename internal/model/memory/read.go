@@ -455,7 +455,8 @@ func (s *Store) Definitions(ctx context.Context, after string, limit int) ([]def
 		})
 		list := []definition.Record{}
 		for _, r := range sorted {
-			if cmp.Or(cmp.Compare(r.Name, name), cmp.Compare(r.Version, version)) > 0 && len(list) < bounded(limit) {
+			if cmp.Or(cmp.Compare(r.Name, name), cmp.Compare(r.Version, version)) > 0 && len(list) < bounded(limit) &&
+				strings.HasPrefix(r.Name, definition.PolicyPrefix) == strings.HasPrefix(after, definition.PolicyPrefix) {
 				r.Source, r.Document = nil, nil
 				list = append(list, r)
 			}

@@ -1,2 +1,2 @@
 select NAME, VERSION, DIGEST, KIND, TITLE, PUBLISHED_ON_UTC, ORDINAL from WF_DEFINITIONS
-where (NAME, VERSION) > (?, ?) order by NAME, VERSION limit ?
+where (NAME, VERSION) > (?, ?) and (NAME like 'policy:%') = ? order by NAME, VERSION limit ?

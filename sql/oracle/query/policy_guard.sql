@@ -1,0 +1,3 @@
+update WF_RUNTIME_STATES set STATE_VERSION = STATE_VERSION
+where INSTANCE_ID = :INSTANCE_ID
+  and not exists (select 1 from WF_DEFINITIONS D where D.NAME = :NAME and D.ORDINAL > :ORDINAL)
