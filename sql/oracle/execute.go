@@ -70,7 +70,7 @@ func (w *work) watched(ctx context.Context) context.Context {
 func execute(ctx context.Context, session *aq.Session, w *work, keep bool) error {
 	ctx = w.watched(context.WithoutCancel(ctx))
 	if w.made != nil {
-		return executeInside(ctx, session, w)
+		return executeInside(ctx, session, w, keep)
 	}
 	if err := session.Begin(ctx); err != nil {
 		return err

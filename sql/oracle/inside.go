@@ -53,22 +53,25 @@ func holds(ctx context.Context, session *aq.Session, c *store.Change) error {
 	return explain(err)
 }
 
-// executeInside makes work and writes it. What it has done is taken back when it is
-// refused, the steps included; what was dequeued before stays.
-func executeInside(ctx context.Context, session *aq.Session, w *work) error {
+// executeInside makes work and writes it. With keep, what it has done is taken back when
+// it is refused, the steps included, and what was dequeued before stays; without, the
+// end of the transaction takes it back.
+func executeInside(ctx context.Context, session *aq.Session, w *work, keep bool) error {
 	if err := session.Begin(ctx); err != nil {
 		return err
 	}
-	if _, err := session.ExecContext(ctx, text("inside_savepoint")); err != nil {
-		return explain(err)
+	if keep {
+		if _, err := session.ExecContext(ctx, text("inside_savepoint")); err != nil {
+			return explain(err)
+		}
 	}
 	whole, err := w.made(ctx, session)
 	if err == nil {
 		whole.apart, whole.careful = true, false
 		err = execute(ctx, session, whole, false)
 	}
-	if err == nil {
-		return nil
+	if err == nil || !keep {
+		return err
 	}
 	if session.Lost(err) {
 		return fmt.Errorf("%w: %w", store.ErrLost, err)
