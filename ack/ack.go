@@ -12,6 +12,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
+// ByNote is what the [engine.Basis] of a turn says that records something of an
+// acknowledgement, and changes nothing.
+const ByNote = "note"
+
 // Outcome is what a consumer says of a command that it got (D5).
 type Outcome string
 

@@ -121,7 +121,13 @@ func parse(t TB, name string, source []byte, given []definition.Resource) *Workf
 		t.Fatalf("aqueducttest: %v", err)
 		return nil
 	}
-	return Definition(t, p.Definition)
+	w := Definition(t, p.Definition)
+	t.Cleanup(func() {
+		if !t.Failed() {
+			Replay(w)
+		}
+	})
+	return w
 }
 
 // Definition tests any definition, one that is Go code included.

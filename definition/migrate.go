@@ -14,6 +14,7 @@ import (
 type MigrationPlan struct {
 	from, to snapshot.Definition
 	move     migration.Move
+	pointers json.RawMessage // nil = no map
 }
 
 // PlanMigration checks a map of pointers, which says where the tasks of one
@@ -39,7 +40,10 @@ func PlanMigration(from, to engine.Definition, pointers map[string]string) (*Mig
 	if m.move = move; move == nil {
 		return nil, errNotMigratable()
 	}
-	return m, nil
+	if len(pointers) > 0 {
+		m.pointers, err = json.Marshal(pointers)
+	}
+	return m, err
 }
 
 func errNotMigratable() error {
@@ -57,6 +61,9 @@ func (m *MigrationPlan) Positions(s snapshot.Snapshot) []migration.Position {
 	c := s.Clone()
 	return m.move(&c)
 }
+
+// ByMigration is what the [engine.Basis] of a migration says, with its map of pointers.
+const ByMigration = "migration"
 
 // EntryMigrated is the stream's record of a migration.
 const EntryMigrated = "DefinitionMigrated"
@@ -86,6 +93,7 @@ func (m *MigrationPlan) Migrate(snap snapshot.Snapshot, in engine.Input) (*engin
 			return p
 		}
 		t.Snap.Definition = m.to
+		t.Basis.By, t.Basis.With = ByMigration, m.pointers
 		data, err := json.Marshal(map[string]snapshot.Definition{"from": m.from, "to": m.to})
 		t.Append(engine.Entry{
 			Kind: engine.KindEvent, Dir: engine.In, Type: EntryMigrated, Data: data, Meta: engine.Meta{Actor: in.Signal.Headers[signal.HeaderActor]},

@@ -47,8 +47,9 @@ type Input struct {
 	// copy it: what the decision before has left. An error leaves it spoilt.
 	Own bool
 
-	Lifecycle bool // the turn publishes the lifecycle events of what it does
-	Crowded   bool // the turn has done so many steps of the application that the next is for another turn
+	Engine    string // version of the program that decides
+	Lifecycle bool   // the turn publishes the lifecycle events of what it does
+	Crowded   bool   // the turn has done so many steps of the application that the next is for another turn
 }
 
 // Limits bounds one turn. A zero field means the default.
@@ -189,6 +190,7 @@ type Meta struct {
 	Steps       []string    `json:"steps,omitempty"`    // pointers of the pure tasks the turn ran
 	Version     int64       `json:"version,omitempty"`  // of the snapshot the turn wrote
 	Policy      string      `json:"policy,omitempty"`   // version of the policy that it was decided by
+	Basis       *Basis      `json:"basis,omitempty"`    // of the decision that begins with the entry
 }
 
 // Command is work for the outside world. Its stream position identifies it.

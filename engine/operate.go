@@ -105,6 +105,8 @@ func FaultFirst(def Definition, begun snapshot.Snapshot, e snapshot.Error, in In
 		StartedAt: begun.StartedAt, Headers: begun.Headers, State: snapshot.State{Input: begun.State.Input},
 		Parent: begun.Parent, Schedule: begun.Schedule, Incarnation: begun.Incarnation,
 	}, in)
+	t.Basis.begun(*t.Snap)
+	t.Basis.By = EntryFaulted
 	watch(t, def)
 	intake{t}.started()
 	t.Fault(e)
@@ -124,6 +126,7 @@ func Unwritten(cause error) snapshot.Error {
 // it decided, such as a snapshot over its size limit.
 func FaultWith(snap snapshot.Snapshot, e snapshot.Error, in Input) (*Outcome, error) {
 	t := newTurn(snap.Clone(), in)
+	t.Basis.By = EntryFaulted
 	watch(t, nil)
 	t.Fault(e)
 	return t.finish()

@@ -67,7 +67,7 @@ func (t intake) keepAhead() (*Outcome, error) {
 	}
 	b := buffered(env)
 	b.Sender, b.Sequence = env.Sender, env.Sequence
-	t.Snap.Ahead = append(t.Snap.Ahead, b)
+	t.Snap.Ahead, t.Basis.Occurred = append(t.Snap.Ahead, b), env.OccurredAt
 	return t.ignore(Buffered)
 }
 
@@ -107,6 +107,7 @@ func followed(def Definition, out *Outcome, in Input) *Outcome {
 				return out
 			}
 		}
+		next.Entries[0].Meta.Basis = nil // the decision before leads to it
 		out = out.Then(next)
 		out.Disposition = did
 	}

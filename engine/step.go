@@ -35,6 +35,7 @@ func Begin(def Definition, instanceID string, start signal.Start, in Input) (*Ou
 	if s := start.Schedule; s != nil {
 		t.Snap.Schedule = &snapshot.Schedule{Generation: s.Generation, Due: s.Due}
 	}
+	t.Basis.begun(*t.Snap)
 	watch(t, def)
 	intake{t}.started()
 	var err error
@@ -361,7 +362,7 @@ func (t intake) buffer() error {
 	if err := t.roomFor(env); err != nil {
 		return err
 	}
-	t.Snap.Buffer = append(t.Snap.Buffer, buffered(env))
+	t.Snap.Buffer, t.Basis.Occurred = append(t.Snap.Buffer, buffered(env)), env.OccurredAt
 	return nil
 }
 

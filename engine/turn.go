@@ -29,6 +29,7 @@ type Turn struct {
 	Effects Effects
 
 	Retry Operation // RetrySame or RetryNew: what an operator has decided; "" = nothing
+	Basis Basis     // who decides without a signal says By and With
 
 	out     Outcome
 	first   [2]Entry   // of the outcome: what came, and a command, in most turns
@@ -61,12 +62,12 @@ func newTurn(s snapshot.Snapshot, in Input) *Turn {
 	l.Steps, l.FanOut, l.Items = cmp.Or(l.Steps, DefaultSteps), cmp.Or(l.FanOut, DefaultFanOut), cmp.Or(l.Items, DefaultItems)
 	in.Now = in.Now.UTC().Truncate(time.Microsecond)
 	in.Epoch = max(in.Epoch, 1)
-	s.EnterEpoch(in.Epoch)
-	s.Version++
-	s.UpdatedAt = in.Now
-	t := &Turn{In: in, out: Outcome{Snapshot: s, Disposition: Applied}}
+	t := &Turn{In: in, Basis: in.basis(&s), out: Outcome{Snapshot: s, Disposition: Applied}}
 	t.out.Entries = t.first[:0]
 	t.Snap, t.Effects = &t.out.Snapshot, Effects{t}
+	t.Snap.EnterEpoch(in.Epoch)
+	t.Snap.Version++
+	t.Snap.UpdatedAt = in.Now
 	return t
 }
 
@@ -357,10 +358,10 @@ func (t *Turn) finish() (*Outcome, error) {
 		return nil, err
 	}
 	if n := len(t.out.Entries); n > 0 {
-		t.out.Entries[0].Meta.Steps = t.ran
-		t.out.Entries[0].Meta.Version = s.Version
+		m := &t.out.Entries[0].Meta
+		m.Steps, m.Version, m.Basis = t.ran, s.Version, &t.Basis
 		if p := t.out.Policy; p != nil {
-			t.out.Entries[0].Meta.Policy = p.Version
+			m.Policy = p.Version
 		}
 	}
 	return &t.out, nil

@@ -15,6 +15,7 @@ import (
 // instance.suspended, instance.not-suspended, effect.undecided.
 func Operate(def engine.Definition, snap snapshot.Snapshot, op engine.Operation, output json.RawMessage, in engine.Input) (*engine.Outcome, error) {
 	return engine.Decide(def, snap, in, func(t *engine.Turn) error {
+		t.Basis.By, t.Basis.With = string(op), output
 		switch op {
 		case engine.Suspend:
 			return suspend(t)

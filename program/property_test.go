@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/operate"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/replay"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -228,6 +231,9 @@ type player struct {
 	sent   []signal.Envelope // every signal ever sent
 	clock  int
 
+	stream   []projections.Entry      // of all turns
+	commands map[int64]engine.Command // in it
+
 	effects *effects // what was asked of the outside; nil = it is not watched
 	epoch   int64    // of the database; 0 = the first
 	once    bool     // no operator retries
@@ -240,7 +246,7 @@ func playWith(doc string, p *player) error {
 	if err != nil {
 		return err
 	}
-	p.def, p.tokens = parsed.Definition, map[string]bool{}
+	p.def, p.tokens, p.commands = parsed.Definition, map[string]bool{}, map[int64]engine.Command{}
 	in := p.input(signal.Envelope{SignalID: "start", InstanceID: "i", Type: signal.StartRequest})
 	out, err := engine.Begin(p.def, "i", signal.Start{Input: json.RawMessage(`{"n": 0}`)}, in)
 	if err != nil {
@@ -252,6 +258,46 @@ func playWith(doc string, p *player) error {
 	for range *turns {
 		if err := p.turn(); err != nil {
 			return err
+		}
+	}
+	return p.replay()
+}
+
+// replay makes the instance again from its stream: it comes to the same entries and
+// the same snapshot.
+func (p *player) replay() error {
+	stored, err := p.snap.Encode()
+	if err != nil {
+		return err
+	}
+	found, err := replay.Replayer{Definitions: p, Key: []byte("k")}.Verify(context.Background(), "i", stored, func(yield func(projections.Entry, error) bool) {
+		for _, e := range p.stream {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	})
+	if err == nil && (found.Verdict != replay.Equal || found.Through != p.snap.Position) {
+		err = fmt.Errorf("replay: %s", found)
+	}
+	return err
+}
+
+// Pinned implements replay.Definitions.
+func (p *player) Pinned(context.Context, snapshot.Definition) (engine.Definition, error) {
+	return p.def, nil
+}
+
+// write keeps the entries of a turn as a store does.
+func (p *player) write(out *engine.Outcome) error {
+	rows, err := projections.Fold(nil, out, "", func(*engine.Entry) (string, int) { return "", 0 })
+	if err != nil {
+		return err
+	}
+	p.stream = append(p.stream, rows.Stream...)
+	for _, e := range out.Entries {
+		if e.Command != nil {
+			p.commands[e.Position] = *e.Command
 		}
 	}
 	return nil
@@ -345,7 +391,9 @@ func (p *player) operate() error {
 	if p.once && strings.HasPrefix(string(op), "retry") {
 		return nil
 	}
-	out, err := operate.Operate(p.def, p.snap, op, json.RawMessage(`{"n": 9}`), p.input(signal.Envelope{SignalID: "op", InstanceID: "i"}))
+	in := p.input(signal.Envelope{SignalID: "op", InstanceID: "i"})
+	in.Requests = p.commands
+	out, err := operate.Operate(p.def, p.snap, op, json.RawMessage(`{"n": 9}`), in)
 	if err != nil {
 		return nil // not in this state
 	}
@@ -435,6 +483,9 @@ func (p *player) branches(next snapshot.Snapshot) error {
 func (p *player) accept(out *engine.Outcome) error {
 	next := out.Snapshot
 	if err := p.effects.see(out); err != nil {
+		return err
+	}
+	if err := p.write(out); err != nil {
 		return err
 	}
 	if next.Version != p.snap.Version+1 {

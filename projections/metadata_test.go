@@ -4,16 +4,25 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
+
+var at = time.Date(2026, 5, 1, 9, 0, 0, 1000, time.UTC)
 
 // What is written without reflection is what the tags of the struct say, for every field.
 func TestMetadataIsThatOfItsTags(t *testing.T) {
 	t.Parallel()
 	texts := []string{"", "plain", "<&>\"\\\n\u2028 Ω", "\xff"}
 	numbers := []int64{0, 7, -1, 1 << 60}
+	bases := []*engine.Basis{nil, {}, {By: "skip", With: json.RawMessage(`{"n":1}`), Wait: -1, Expected: 3, Epoch: 2, Limits: []int{1, 0, 3}, Lifecycle: true, Crowded: true, Engine: "v1"}, {
+		Due: at, Occurred: at, Clock: at, Origin: &snapshot.Snapshot{
+			InstanceID: "i", Parent: &snapshot.Parent{InstanceID: "p", Token: "t"}, Schedule: &snapshot.Schedule{Due: at}, Headers: map[string]string{"a": "b"},
+			State: snapshot.State{Input: json.RawMessage(`"digest"`)},
+		},
+	}}
 	whole := engine.Meta{}
 	check := func(m engine.Meta) {
 		t.Helper()
@@ -45,6 +54,8 @@ func TestMetadataIsThatOfItsTags(t *testing.T) {
 					f.SetInt(numbers[k])
 				case reflect.Slice:
 					f.Set(reflect.ValueOf(texts[:k]))
+				case reflect.Pointer:
+					f.Set(reflect.ValueOf(bases[k]))
 				default:
 					t.Fatalf("a field of kind %s is not written", f.Kind())
 				}

@@ -134,7 +134,7 @@ func (a *ackNotes) noted(ctx context.Context, c engine.Command, notice string, c
 // state, which shows nothing of it.
 func ackTurn(snap *snapshot.Snapshot, in engine.Input, record func(t *engine.Turn) error) (*engine.Outcome, error) {
 	return engine.Decide(nil, *snap, in, func(t *engine.Turn) error {
-		t.Snap.UpdatedAt = snap.UpdatedAt
+		t.Basis.By, t.Snap.UpdatedAt = ack.ByNote, snap.UpdatedAt
 		return record(t)
 	})
 }

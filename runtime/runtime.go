@@ -62,6 +62,7 @@ type Config struct {
 	WaitingBytes      int // of all commands that wait on this node; default 64 MiB
 	CacheBytes        int // of snapshots kept in memory; default 64 MiB
 	Limits            engine.Limits
+	Engine            string         // version of the program, which every turn records
 	Memory            *memory.Budget // nil = as much as there is
 	Rates             Rates          // of what definitions cause to themselves
 

@@ -88,7 +88,7 @@ func (r *Runtime) publication(ctx context.Context, def engine.Definition, record
 	now := r.Now()
 	in := engine.Input{
 		Signal: signal.Envelope{SignalID: service.NewID(), OccurredAt: now, Headers: service.ActorHeader(newerVersion)},
-		Now:    now, Clock: now, Key: r.key, Epoch: r.epoch, Incarnation: service.NewIncarnation(), Limits: r.Limits,
+		Now:    now, Clock: now, Key: r.key, Epoch: r.epoch, Incarnation: service.NewIncarnation(), Limits: r.Limits, Engine: r.Engine,
 	}
 	ended, begun, err := schedule.HandOver(old, snap, def, in)
 	if err != nil {

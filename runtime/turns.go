@@ -56,7 +56,7 @@ func (c *claims) Cancel() { c.dispatcher.Cancel(c.jobs...) }
 func (r *Runtime) turning() turn.Config {
 	return turn.Config{
 		Writer: r.Store.Writer, Joins: r.Store.Joins, Node: r.Store.Nodes.Node(), Definitions: r.Definitions, Memory: r.Memory, Log: r.Log, Now: r.Now,
-		Key: r.key, Epoch: r.epoch, Limits: r.Limits, Lifecycle: r.Lifecycle, Cache: cache.New(r.CacheBytes),
+		Key: r.key, Epoch: r.epoch, Limits: r.Limits, Engine: r.Engine, Lifecycle: r.Lifecycle, Cache: cache.New(r.CacheBytes),
 		Metrics: r.counts, Room: r.room,
 		Claims:  func() turn.Claims { return &claims{dispatcher: r.Dispatcher} },
 		Blocks:  r.retries.Blocks,

@@ -1,9 +1,18 @@
 package schedule
 
 import (
+	"encoding/json"
+
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+)
+
+// What the [engine.Basis] of a turn says that hands a schedule over: the one that
+// ends, with the id of the instance that goes on, and that one's first.
+const (
+	ByHandOver = "hand-over"
+	ByHeir     = "heir"
 )
 
 // HandOver decides how a newer version of a definition takes its schedule over
@@ -17,12 +26,11 @@ import (
 func HandOver(old engine.Definition, snap *snapshot.Snapshot, next engine.Definition, in engine.Input) (ended, begun *engine.Outcome, err error) {
 	id, start, ok := Start(next)
 	if snap != nil {
-		left := *snap
+		heir := ""
 		if ok {
-			s := *snap.Schedule
-			s.Successor, left.Schedule = id, &s
+			heir = id
 		}
-		if ended, err = engine.Decide(old, left, in, cancel); err != nil {
+		if ended, err = End(old, *snap, heir, in); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -36,11 +44,21 @@ func HandOver(old engine.Definition, snap *snapshot.Snapshot, next engine.Defini
 	return ended, begun, err
 }
 
-// cancel ends the schedule instance of the version before.
-func cancel(t *engine.Turn) error {
-	t.Operated(engine.EntryCancelled)
-	t.Cancel()
-	return nil
+// End ends a schedule instance, for the one with an id that goes on; "" = none does.
+func End(old engine.Definition, left snapshot.Snapshot, successor string, in engine.Input) (*engine.Outcome, error) {
+	if successor != "" {
+		s := *left.Schedule
+		s.Successor, left.Schedule = successor, &s
+	}
+	return engine.Decide(old, left, in, func(t *engine.Turn) (err error) {
+		t.Basis.By = ByHandOver
+		if t.Basis.With, err = json.Marshal(successor); err != nil {
+			return err
+		}
+		t.Operated(engine.EntryCancelled)
+		t.Cancel()
+		return nil
+	})
 }
 
 // heir is a definition whose schedule instance goes on from that of the version
@@ -57,6 +75,7 @@ type heir struct {
 // a run that was waited for is waited for; what was paused is paused, with the
 // events that it has kept.
 func (h *heir) BeginSchedule(t *engine.Turn) error {
+	t.Basis.By = ByHeir
 	if err := h.goOn(t); err != nil {
 		return err
 	}

@@ -94,6 +94,7 @@ func (s *Schedule) ResumeSchedule(t *engine.Turn, w snapshot.Wait, res engine.Re
 	if err != nil || after {
 		return err
 	}
+	t.Basis.Clock = t.In.Clock
 	due, missed, err := s.next(at, t.In.Clock)
 	if err != nil {
 		return err

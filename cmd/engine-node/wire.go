@@ -110,10 +110,10 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		Waiting: c.Activity.Waiting, WaitingBytes: min(c.Activity.WaitingBytes, int(budget.Waiting)), GiveUpAfter: c.Activity.GiveUpAfter,
 		RetryMax: c.Retry.Max, RetryDelay: c.Retry.Delay, RetryDelayMax: c.Retry.DelayMax, Patience: c.Retry.Patience, OrderGrace: c.OrderGrace, CrashMax: c.CrashMax, AckAge: c.Ack.Age, AckPause: c.Ack.Pause,
 		SuspendOnDeadLetter: c.DeadLetter == config.DeadLetterSuspend, DrainTimeout: c.DrainTimeout,
-		Rates: runtime.Rates(c.Rates),
+		Rates: runtime.Rates(c.Rates), Engine: version(),
 		Limits: engine.Limits{
 			Steps: c.Limits.Steps, FanOut: c.Limits.FanOut, Items: c.Limits.Items,
-			Expression: jq.Limits{Steps: c.Limits.ExpressionSteps, Bytes: c.Limits.ExpressionBytes},
+			Expression: jq.Limits{Steps: unusual(c.Limits.ExpressionSteps, jq.DefaultSteps), Bytes: unusual(c.Limits.ExpressionBytes, jq.DefaultBytes)},
 		},
 		RetentionEvery: c.Retention.Interval, ReconcileEvery: c.Reconcile.Interval, ReconcileGrace: c.Reconcile.Grace, EventTTL: c.Events.TTL, Lifecycle: c.Events.Lifecycle, DeadLetterEvents: c.Events.DeadLetters,
 	}
@@ -470,4 +470,12 @@ func (a *answer) WriteHeader(status int) {
 func (a *answer) Write(b []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(b)
+}
+
+// unusual is a limit that every turn records, where it is not the default.
+func unusual(limit, usual int) int {
+	if limit == usual {
+		return 0
+	}
+	return limit
 }

@@ -44,12 +44,13 @@ var law = []rule{
 	{2, "migration", []string{"engine", "snapshot"}, nil},
 	{2, "operate", []string{"engine", "problem", "snapshot"}, nil},
 	{2, "schedule", []string{"duration", "engine", "signal", "snapshot"}, nil},
-	{3, "program", []string{"attribute", "compensate", "duration", "engine", "humantask", "jq", "migration", "nearest", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/...", "operate"}}, // scenarios are written in the language
-	{3, "workflow", []string{"compensate", "engine", "humantask", "problem", "schema", "signal", "snapshot"}, []string{"aqueducttest", "definition/...", "operate"}},                                                   // workflows in Go
+	{3, "program", []string{"attribute", "compensate", "duration", "engine", "humantask", "jq", "migration", "nearest", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/...", "operate", "projections", "replay"}}, // scenarios are written in the language
+	{3, "workflow", []string{"compensate", "engine", "humantask", "problem", "schema", "signal", "snapshot"}, []string{"aqueducttest", "definition/...", "operate"}},                                                                            // workflows in Go
 	{2, "projections", []string{"appendjson", "engine", "problem", "signal", "snapshot"}, nil},
 	{3, "definition", []string{"engine", "migration", "problem", "signal", "snapshot"}, []string{"definition/..."}},
 	{3, "definition/diagram", nil, []string{"definition/openworkflow"}}, // draws any document
 	{4, "definition/...", []string{"attribute", "definition", "duration", "engine", "humantask", "jq", "nearest", "problem", "program", "schedule", "schema", "signal", "snapshot"}, nil},
+	{4, "replay", []string{"ack", "definition", "engine", "operate", "problem", "projections", "schedule", "signal", "snapshot"}, []string{"definition/..."}}, // without it nobody can prove that a stream and a snapshot belong together
 	{3, "correlation", []string{"engine", "projections", "snapshot"}, nil},
 	{3, "store", []string{"problem", "projections", "signal", "snapshot"}, nil},
 	{4, "store/backend", []string{"attribute", "engine", "humantask", "problem", "projections", "store"}, nil}, // a store whole: what a turn does not ask
@@ -76,8 +77,8 @@ var law = []rule{
 	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
 	{6, "api", []string{"access", "ack", "api/client", "attribute", "definition", "duration", "engine", "memory", "principal", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store", "store/backend"}, support},
-	{4, "console", []string{"api/client", "definition/diagram", "problem"}, []string{"internal/..."}},                                                         // a client of the API that is asked in the process
-	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "humantask", "operate", "problem", "schema", "signal", "snapshot", "workflow"}, nil}, // no store: a test of a definition needs none
+	{4, "console", []string{"api/client", "definition/diagram", "problem"}, []string{"internal/..."}},                                                                                  // a client of the API that is asked in the process
+	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "humantask", "operate", "problem", "projections", "replay", "schema", "signal", "snapshot", "workflow"}, nil}, // no store: a test of a definition needs none
 	{7, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store", "store/backend", "workflow"}, support},
 	{7, "cmd/...", []string{everything}, nil},
 	{7, "examples/...", []string{everything}, nil},
@@ -89,7 +90,7 @@ var law = []rule{
 }
 
 // pure packages decide; they do no I/O and read no clock.
-var pure = []string{"ack", "appendjson", "attribute", "nearest", "compensate", "correlation", "duration", "engine", "humantask", "migration", "operate", "schedule", "program", "signal", "snapshot", "projections", "jq", "schema", "workflow", "definition/..."}
+var pure = []string{"ack", "appendjson", "attribute", "nearest", "compensate", "correlation", "duration", "engine", "humantask", "migration", "operate", "schedule", "program", "signal", "snapshot", "projections", "jq", "schema", "workflow", "replay", "definition/..."}
 
 // impure is what a pure package must not import.
 var impure = []string{
@@ -151,6 +152,8 @@ var exactKeys = map[string]string{
 	"store/backend/parts.go":          "rows that nodes have written",
 	"runtime/dispatch/command.go":     "rows that nodes have written",
 	"runtime/lifecycle.go":            "rows that nodes have written",
+	"replay/compare.go":               "into any, whose keys are exact",
+	"replay/replay.go":                "rows that nodes have written",
 	"schema/schema.go":                "into any, whose keys are exact",
 	"snapshot/codec.go":               "what nodes have written, with a checksum",
 }

@@ -37,7 +37,7 @@ func (d *Decider) begin(ctx context.Context, to store.Writer, env signal.Envelop
 	}
 	defer room.Release()
 	t := turn{to: to, startKey: start.StartKey}
-	t.in = engine.Input{Signal: env, Now: now, Key: d.Key, Epoch: d.Epoch, Incarnation: incarnation, Limits: d.Limits, Lifecycle: d.Lifecycle}
+	t.in = engine.Input{Signal: env, Now: now, Key: d.Key, Epoch: d.Epoch, Incarnation: incarnation, Limits: d.Limits, Engine: d.Engine, Lifecycle: d.Lifecycle}
 	if t.out, err = engine.Begin(def, env.InstanceID, start, t.in); err != nil {
 		return Committed{}, err
 	}

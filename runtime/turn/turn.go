@@ -53,7 +53,8 @@ type Config struct {
 	Key       []byte // from which tokens are derived
 	Epoch     int64  // of the database
 	Limits    engine.Limits
-	Lifecycle bool // publish the lifecycle events of instances and tasks
+	Engine    string // version of the program
+	Lifecycle bool   // publish the lifecycle events of instances and tasks
 	Cache     Cache
 	Metrics   Metrics
 
@@ -387,7 +388,7 @@ func (d *Decider) once(ctx context.Context, t *turn, snap *snapshot.Snapshot, s 
 	if err != nil {
 		return nil, err
 	}
-	in := engine.Input{Signal: s.Envelope, Now: s.Now, Clock: d.Now(), Key: d.Key, Epoch: d.Epoch, Limits: d.Limits, Lifecycle: d.Lifecycle, Own: own}
+	in := engine.Input{Signal: s.Envelope, Now: s.Now, Clock: d.Now(), Key: d.Key, Epoch: d.Epoch, Limits: d.Limits, Engine: d.Engine, Lifecycle: d.Lifecycle, Own: own}
 	if out, err = s.Decide(def, snap, in); err != nil {
 		return nil, err
 	}
