@@ -42,8 +42,8 @@ func Replay(w *Workflow) {
 	}
 }
 
-// Pinned implements replay.Definitions.
-func (w driver) Pinned(_ context.Context, ref snapshot.Definition) (engine.Definition, error) {
+// Under implements replay.Definitions.
+func (w driver) Under(_ context.Context, ref snapshot.Definition, _ string) (engine.Definition, error) {
 	if w.def.Ref() != ref {
 		return nil, fmt.Errorf("it is not the one of the test, %s@%s", w.def.Ref().Name, w.def.Ref().Version)
 	}

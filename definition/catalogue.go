@@ -293,6 +293,12 @@ func (c *Catalogue) Find(ctx context.Context, name, version string) (engine.Defi
 // definition.unknown, and definition.digest when what is there now under its
 // name and version is something else.
 func (c *Catalogue) Pinned(ctx context.Context, ref snapshot.Definition) (engine.Definition, error) {
+	def, err := laying{c}.exactly(ctx, ref)
+	return laying{c}.under(ctx, def, err)
+}
+
+// exactly is what a reference says, with no policy.
+func (c laying) exactly(ctx context.Context, ref snapshot.Definition) (engine.Definition, error) {
 	def, err := c.load(ctx, ref.Name, ref.Version)
 	if err != nil {
 		return nil, err
@@ -301,7 +307,7 @@ func (c *Catalogue) Pinned(ctx context.Context, ref snapshot.Definition) (engine
 		return nil, problem.New(problem.Internal, "definition.digest", "definition %s has the digest %.12s, not %.12s", ID(ref.Name, ref.Version), got, ref.Digest).
 			WithHint("a version must not change; publish or register the content that the instance was started on")
 	}
-	return laying{c}.under(ctx, def, nil)
+	return def, nil
 }
 
 // Source returns the record of a published document; version "" is the

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // PolicyPrefix is what the name of a lifecycle has before it as that of its policies.
@@ -89,7 +90,11 @@ func (c laying) under(ctx context.Context, def engine.Definition, err error) (en
 	if err != nil || policy.Ordinal == 0 {
 		return def, err
 	}
-	ref := def.Ref()
+	return c.over(ctx, def.Ref(), policy)
+}
+
+// over is a version with a policy laid over it.
+func (c laying) over(ctx context.Context, ref snapshot.Definition, policy engine.Policy) (engine.Definition, error) {
 	return c.loaded(ctx, ref.Name, ref.Version+"+"+policy.Version, func(ctx context.Context) (engine.Definition, int, error) {
 		r, err := c.repo.Definition(ctx, ref.Name, ref.Version)
 		if err != nil {

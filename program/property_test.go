@@ -283,8 +283,8 @@ func (p *player) replay() error {
 	return err
 }
 
-// Pinned implements replay.Definitions.
-func (p *player) Pinned(context.Context, snapshot.Definition) (engine.Definition, error) {
+// Under implements replay.Definitions.
+func (p *player) Under(context.Context, snapshot.Definition, string) (engine.Definition, error) {
 	return p.def, nil
 }
 

@@ -29,6 +29,7 @@ func (u *unverifiable) Error() string { return u.why }
 func (p *player) decide(ctx context.Context, group []row) (*engine.Outcome, error) {
 	first := &group[0]
 	b := first.meta.Basis
+	p.policed = p.policed || first.meta.Policy != ""
 	in := p.input(first)
 	if b.Origin != nil {
 		return p.begin(ctx, group, in)
@@ -43,7 +44,7 @@ func (p *player) decide(ctx context.Context, group []row) (*engine.Outcome, erro
 		}
 		return engine.FaultWith(p.snap, e, in)
 	}
-	def, err := p.definition(ctx, p.snap.Definition)
+	def, err := p.definition(ctx, p.snap.Definition, first.meta.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +68,8 @@ func (p *player) decide(ctx context.Context, group []row) (*engine.Outcome, erro
 }
 
 // definition is what an instance runs.
-func (p *player) definition(ctx context.Context, ref snapshot.Definition) (engine.Definition, error) {
-	def, err := p.Definitions.Pinned(ctx, ref)
+func (p *player) definition(ctx context.Context, ref snapshot.Definition, policy string) (engine.Definition, error) {
+	def, err := p.Definitions.Under(ctx, ref, policy)
 	if err != nil {
 		return nil, &unverifiable{fmt.Sprintf("definition %s@%s: %v", ref.Name, ref.Version, err)}
 	}
@@ -121,18 +122,20 @@ func (p *player) input(first *row) engine.Input {
 // begin makes the first turn.
 func (p *player) begin(ctx context.Context, group []row, in engine.Input) (*engine.Outcome, error) {
 	first, o := &group[0], *group[0].meta.Basis.Origin
-	if first.meta.Basis.By == schedule.ByHeir {
-		return nil, &unverifiable{"the schedule goes on from the instance of another version, whose state is not in this stream"}
-	}
 	input := first.Data
 	if digest(input) != string(o.State.Input) { // a store may give it with other spaces
 		if input = p.given; digest(input) != string(o.State.Input) {
 			return nil, fmt.Errorf("the input has the digest %s, and began with %s", digest(input), o.State.Input)
 		}
 	}
-	def, err := p.definition(ctx, o.Definition)
+	def, err := p.definition(ctx, o.Definition, first.meta.Policy)
 	if err != nil {
 		return nil, err
+	}
+	if first.meta.Basis.By == schedule.ByHeir {
+		if def, err = p.heir(ctx, def, first.meta.Basis.With); err != nil {
+			return nil, err
+		}
 	}
 	in.Incarnation = o.Incarnation
 	o.State.Input = input
@@ -160,6 +163,20 @@ func (p *player) begin(ctx context.Context, group []row, in engine.Input) (*engi
 		}
 	}
 	return engine.Begin(def, p.found.Instance, start, in)
+}
+
+// heir is the definition of a schedule that goes on from the instance of another
+// version, which has left a snapshot.
+func (p *player) heir(ctx context.Context, next engine.Definition, left []byte) (engine.Definition, error) {
+	snap, err := snapshot.Decode(left)
+	if err != nil {
+		return nil, err
+	}
+	old, err := p.definition(ctx, snap.Definition, "")
+	if err != nil {
+		return nil, err
+	}
+	return schedule.Heir(next, old, &snap), nil
 }
 
 // digest is that of an input, as the basis has it.
@@ -221,15 +238,19 @@ func (p *player) migrate(ctx context.Context, from engine.Definition, first *row
 			return nil, err
 		}
 	}
-	to, err := p.definition(ctx, refs.To)
+	to, err := p.definition(ctx, refs.To, "")
 	if err != nil {
 		return nil, err
 	}
 	plan, err := definition.PlanMigration(from, to, pointers)
-	if err != nil {
-		return nil, err
+	var out *engine.Outcome
+	if err == nil {
+		out, err = plan.Migrate(p.snap, in)
 	}
-	return plan.Migrate(p.snap, in)
+	if err != nil && p.policed {
+		return nil, &unverifiable{"the migration was planned under policies, which its entry does not name: " + err.Error()}
+	}
+	return out, err
 }
 
 // note records what a consumer has said, or was told: of the instance it changes

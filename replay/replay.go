@@ -19,9 +19,11 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
-// Definitions finds what instances run; definition.Catalogue is one.
+// Definitions finds what instances ran; definition.Past is one.
 type Definitions interface {
-	Pinned(ctx context.Context, ref snapshot.Definition) (engine.Definition, error)
+	// Under finds exactly what an instance runs, as it was with a version of its policy;
+	// "" = with none.
+	Under(ctx context.Context, ref snapshot.Definition, policy string) (engine.Definition, error)
 }
 
 // Verdict says what became of an instance that was made again.
@@ -54,7 +56,7 @@ func (f Finding) String() string {
 	switch {
 	case f.Verdict == Equal:
 		return fmt.Sprintf("%s: equal, %d turns through position %d", f.Instance, f.Turns, f.Through)
-	case f.Verdict == Unverifiable && f.Turns == 0:
+	case f.Verdict == Unverifiable && f.Turns == 0 && f.Position > 1:
 		return fmt.Sprintf("%s: unverifiable before %d: %s", f.Instance, f.Position, f.Why)
 	case f.Verdict == Unverifiable:
 		return fmt.Sprintf("%s: equal through position %d, unverifiable at %d: %s", f.Instance, f.Through, f.Position, f.Why)
@@ -115,6 +117,7 @@ type player struct {
 	snap     snapshot.Snapshot        // after the last turn
 	commands map[int64]engine.Command // that are open, or of which nobody knows what became
 	given    json.RawMessage          // as the snapshot has it, byte for byte
+	policed  bool                     // a turn was decided by a policy
 	found    Finding
 }
 

@@ -56,8 +56,8 @@ func newInstance(t *testing.T) *instance {
 	return i
 }
 
-// Pinned implements replay.Definitions.
-func (i *instance) Pinned(_ context.Context, ref snapshot.Definition) (engine.Definition, error) {
+// Under implements replay.Definitions.
+func (i *instance) Under(_ context.Context, ref snapshot.Definition, _ string) (engine.Definition, error) {
 	if def := i.defs[ref.Digest]; def != nil {
 		return def, nil
 	}
@@ -235,10 +235,10 @@ func TestDifferencesAreNamed(t *testing.T) {
 		position int64
 		change   func(e *projections.Entry)
 	}{
-		"DATA/n":        {1, func(e *projections.Entry) { e.Data = json.RawMessage(`{"n":2}`) }},
-		"TYPE":          {3, func(e *projections.Entry) { e.Type = "Other" }},
-		"DIRECTION":     {2, func(e *projections.Entry) { e.Direction = "in" }},
-		"DATA/input/of": {2, func(e *projections.Entry) { e.Data = []byte(strings.Replace(string(e.Data), "ann", "bob", 1)) }},
+		"DATA/applicant": {1, func(e *projections.Entry) { e.Data = json.RawMessage(`{"n":2}`) }},
+		"TYPE":           {3, func(e *projections.Entry) { e.Type = "Other" }},
+		"DIRECTION":      {2, func(e *projections.Entry) { e.Direction = "in" }},
+		"DATA/input/of":  {2, func(e *projections.Entry) { e.Data = []byte(strings.Replace(string(e.Data), "ann", "bob", 1)) }},
 		"DATA/key": {2, func(e *projections.Entry) {
 			e.Data = []byte(strings.Replace(string(e.Data), `"key":"inc`, `"key":"ink`, 1))
 		}},

@@ -21,6 +21,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/replay"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -178,8 +179,23 @@ func startSet(t *testing.T, place string, set func(*runtime.Config), effect acti
 		if err := n.close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
+		if !t.Failed() {
+			replayed(t, place, definition.PastOf(n.cat))
+		}
 	})
 	return n
+}
+
+// replayed makes again what a test has left: no instance comes to something else.
+func replayed(t *testing.T, place string, defs replay.Definitions) {
+	t.Helper()
+	unverifiable, err := testdb.Replay(context.Background(), place, defs)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, f := range unverifiable {
+		t.Log(f)
+	}
 }
 
 // begin starts an instance of a definition.

@@ -9,7 +9,8 @@ import (
 )
 
 // What the [engine.Basis] of a turn says that hands a schedule over: the one that
-// ends, with the id of the instance that goes on, and that one's first.
+// ends, with the id of the instance that goes on, and that one's first, with the snapshot
+// of the other.
 const (
 	ByHandOver = "hand-over"
 	ByHeir     = "heir"
@@ -38,7 +39,7 @@ func HandOver(old engine.Definition, snap *snapshot.Snapshot, next engine.Defini
 		return ended, nil, nil
 	}
 	if snap != nil {
-		next = &heir{next, Of(next), Of(old), snap}
+		next = Heir(next, old, snap)
 	}
 	begun, err = engine.Begin(next, id, start, in)
 	return ended, begun, err
@@ -61,6 +62,12 @@ func End(old engine.Definition, left snapshot.Snapshot, successor string, in eng
 	})
 }
 
+// Heir is a definition whose first turn goes on from the schedule instance of the
+// version before.
+func Heir(next, old engine.Definition, snap *snapshot.Snapshot) engine.Definition {
+	return &heir{next, Of(next), Of(old), snap}
+}
+
 // heir is a definition whose schedule instance goes on from that of the version
 // before.
 type heir struct {
@@ -75,7 +82,11 @@ type heir struct {
 // a run that was waited for is waited for; what was paused is paused, with the
 // events that it has kept.
 func (h *heir) BeginSchedule(t *engine.Turn) error {
-	t.Basis.By = ByHeir
+	left, err := h.snap.Encode()
+	if err != nil {
+		return err
+	}
+	t.Basis.By, t.Basis.With = ByHeir, left
 	if err := h.goOn(t); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -216,6 +217,7 @@ func eventCommand(a *app) *cobra.Command {
 
 func showCommand(a *app) *cobra.Command {
 	var timeline bool
+	var at int64
 	c := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show an instance: what it waits for, what it came to, and how",
@@ -243,6 +245,15 @@ func showCommand(a *app) *cobra.Command {
 		}),
 	}
 	c.Flags().BoolVar(&timeline, "timeline", false, "every message of the instance, in order")
+	c.Flags().Int64Var(&at, "at", 0, "the state after the turn of this position of the stream, from the database that the configuration names")
+	now := c.RunE
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("at") {
+			return showAt(a, cmd, args[0], at)
+		}
+		return now(cmd, args)
+	}
+	config.Flags(c.Flags())
 	return c
 }
 

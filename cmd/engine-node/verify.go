@@ -21,14 +21,20 @@ const (
 )
 
 func verifyCommand(a *app) *cobra.Command {
-	var invariants bool
+	var invariants, all bool
 	var limit int
 	var timeout time.Duration
 	c := &cobra.Command{
-		Use:   "verify",
-		Short: "Look for rows that contradict each other in the database that the configuration names; it only reads, beside nodes or without",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:   "verify [INSTANCE]",
+		Short: "Look for rows that contradict each other, or make instances again from their streams, in the database that the configuration names",
+		Long: `Without an instance, look for rows that contradict each other. With one, or with --all,
+make it again from its stream with the engine, and compare what comes of each turn, and
+at the end the snapshot. It only reads, beside nodes or without.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 || all {
+				return verifyStreams(a, cmd, args, all)
+			}
 			if !invariants {
 				return usage("nothing is to be verified").WithHint("write verify --invariants")
 			}
@@ -50,8 +56,9 @@ func verifyCommand(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&invariants, "invariants", true, "what holds in every committed state")
+	c.Flags().BoolVar(&all, "all", false, "make every instance again from its stream")
 	c.Flags().IntVar(&limit, "limit", verifyLimit, "violations of one invariant that are shown, at most")
-	c.Flags().DurationVar(&timeout, "timeout", verifyTimeout, "how long it may read")
+	c.Flags().DurationVar(&timeout, "timeout", verifyTimeout, "how long it may look for contradictions")
 	config.Flags(c.Flags())
 	return c
 }

@@ -14,8 +14,13 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/oracletest"
+	"github.com/aqueduct-engine/aqueduct/replay"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
+	"github.com/aqueduct-engine/aqueduct/sql/history"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
@@ -111,6 +116,48 @@ func Verify(ctx context.Context, place string) error {
 		err = errors.Join(err, fmt.Errorf("%w %s: %s: %s", errBroken, v.Invariant, v.About, v.Found))
 	}
 	return err
+}
+
+// Replay makes every instance in a place again from its stream, and says which come to
+// something else than is stored. Definitions are those that are published there; code is
+// that of defs, which is nil where there is none. What cannot be made again is listed.
+func Replay(ctx context.Context, place string, defs replay.Definitions) (unverifiable []replay.Finding, err error) {
+	from, err := histories(place)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	known := either{definition.Reading(from, openworkflow.Parsers()), defs}
+	var wrong error
+	err = replay.All(ctx, from, known, func(f replay.Finding) error {
+		switch f.Verdict {
+		case replay.Different:
+			wrong = errors.Join(wrong, fmt.Errorf("%w: made again, %s", errBroken, f))
+		case replay.Unverifiable:
+			unverifiable = append(unverifiable, f)
+		}
+		return nil
+	})
+	return unverifiable, errors.Join(err, wrong)
+}
+
+// either finds what is published in a place, and what code a test has.
+type either struct{ published, code replay.Definitions }
+
+// Under implements replay.Definitions.
+func (e either) Under(ctx context.Context, ref snapshot.Definition, policy string) (engine.Definition, error) {
+	def, err := e.published.Under(ctx, ref, policy)
+	if err != nil && e.code != nil {
+		def, err = e.code.Under(ctx, ref, policy)
+	}
+	return def, err
+}
+
+func histories(place string) (*history.Reader, error) {
+	if strings.HasPrefix(place, "user=") {
+		return oracle.Histories(oracle.CheckOptions{DSN: place})
+	}
+	return embedded.Histories(place)
 }
 
 // Check says which rows of a place a check finds to be damaged, or to

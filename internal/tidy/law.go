@@ -57,13 +57,14 @@ var law = []rule{
 	{5, "store/storetest", []string{"attribute", "correlation", "definition", "engine", "problem", "projections", "signal", "snapshot", "store", "store/backend"}, []string{"internal/..."}},
 	{5, "store/survey", []string{"correlation", "engine", "problem", "projections", "signal", "snapshot", "store", "store/backend"}, nil}, // for those who examine a database, which no node does
 	{5, "sql/lists", []string{"attribute", "problem", "projections", "sql/rows", "store", "store/backend"}, nil},
+	{5, "sql/history", []string{"definition", "problem", "projections", "sql/rows"}, nil}, // instances whole, for those who verify them
 	{3, "sql/rows", []string{"problem"}, nil},
 	{3, "sql/steps", []string{"nearest", "problem", "snapshot"}, nil}, // what documents may have done in transactions
 	{3, "sql/sqlite/conn", []string{"problem"}, nil},
 	{3, "sql/sqlite/files", []string{"problem"}, []string{"sql/embedded/schema", "sql/sqlite", "store"}},
 	{4, "sql/embedded/schema", []string{"problem", "sql/sqlite/conn", "sql/sqlite/files"}, nil},
-	{6, "sql/embedded", []string{"definition", "problem", "projections", "snapshot", "sql/lists", "sql/embedded/schema", "sql/rows", "sql/sqlite", "sql/sqlite/conn", "sql/sqlite/files", "sql/steps", "store", "store/backend", "store/survey"}, []string{"signal", "snapshot", "store/storetest", "internal/..."}},
-	{6, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "sql/lists", "sql/rows", "sql/steps", "store", "store/backend", "store/survey"}, []string{"store/storetest", "internal/..."}},
+	{6, "sql/embedded", []string{"definition", "problem", "projections", "snapshot", "sql/history", "sql/lists", "sql/embedded/schema", "sql/rows", "sql/sqlite", "sql/sqlite/conn", "sql/sqlite/files", "sql/steps", "store", "store/backend", "store/survey"}, []string{"signal", "snapshot", "store/storetest", "internal/..."}},
+	{6, "sql/oracle", []string{"aq", "definition", "problem", "projections", "signal", "snapshot", "sql/history", "sql/lists", "sql/rows", "sql/steps", "store", "store/backend", "store/survey"}, []string{"store/storetest", "internal/..."}},
 	{5, "sql/sqlite", []string{"problem", "projections", "signal", "snapshot", "sql/rows", "sql/sqlite/conn", "sql/sqlite/files", "store"}, []string{"engine", "sql/embedded/schema", "store/backend", "store/storetest", "internal/..."}},
 	{3, "runtime/cache", []string{"snapshot"}, []string{"definition/...", "engine", "signal"}},
 	{3, "runtime/admission", []string{"problem"}, nil},
@@ -73,7 +74,7 @@ var law = []rule{
 	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/line", "runtime/turn", "signal", "store"}, []string{"runtime/cache", "snapshot"}},
 	{5, "runtime/events", []string{"correlation", "engine", "problem", "projections", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, nil},
 	{5, "runtime/service", []string{"attribute", "audit", "definition", "engine", "humantask", "migration", "operate", "problem", "projections", "runtime/turn", "schedule", "schema", "signal", "snapshot", "store", "store/backend"}, nil},
-	{6, "runtime", []string{"ack", "attribute", "audit", "correlation", "definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/cache", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, append([]string{"activity"}, support...)},
+	{6, "runtime", []string{"ack", "attribute", "audit", "correlation", "definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/cache", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, append([]string{"activity", "replay"}, support...)},
 	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
 	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
 	{6, "api", []string{"access", "ack", "api/client", "attribute", "definition", "duration", "engine", "memory", "principal", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store", "store/backend"}, support},

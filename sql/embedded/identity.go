@@ -16,7 +16,10 @@ import (
 // identity implements backend.Identity.
 type identity struct{ *sqlite.Store }
 
-const keyBytes = 32
+const (
+	keyBytes = 32
+	keyName  = "token-key"
+)
 
 // Key implements backend.Identity.
 func (s identity) Key(ctx context.Context) ([]byte, error) {
@@ -26,10 +29,10 @@ func (s identity) Key(ctx context.Context) ([]byte, error) {
 	}
 	var key []byte
 	err := s.Write(ctx, func(t sqlite.Tx) error {
-		if _, _, err := t.Exec("meta_insert", "token-key", fresh); err != nil {
+		if _, _, err := t.Exec("meta_insert", keyName, fresh); err != nil {
 			return err
 		}
-		row, err := t.Conn().One("meta_value", 1, "token-key")
+		row, err := t.Conn().One("meta_value", 1, keyName)
 		if err != nil {
 			return err
 		}

@@ -15,13 +15,17 @@ type streams struct{ *sqlite.Store }
 // Stream implements projections.StreamReader.
 func (s streams) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
 	r := read("stream_select")
-	after = min(max(after, -1), 1<<sqlite.PositionBits-1)
-	r.Where("R.INSTANCE_ID = ?", id)
-	r.Where("S.ENTRY_NO > (R.INSTANCE_NO << 24) + ?", after)
-	r.Where("S.ENTRY_NO < (R.INSTANCE_NO + 1) << 24")
-	r.Order("S.ENTRY_NO", projections.Bounded(limit))
+	behind(r, id, after, limit)
 	found, err := sqlite.List[projections.EntryRow](ctx, s.Store, r)
 	return rows.Items(found, projections.EntryRow.Item), wrap("stream of "+id, err)
+}
+
+// behind selects the entries of an instance behind a position, in their order.
+func behind(r *rows.Select, id string, after int64, limit int) {
+	r.Where("R.INSTANCE_ID = ?", id)
+	r.Where("S.ENTRY_NO > (R.INSTANCE_NO << 24) + ?", min(max(after, -1), 1<<sqlite.PositionBits-1))
+	r.Where("S.ENTRY_NO < (R.INSTANCE_NO + 1) << 24")
+	r.Order("S.ENTRY_NO", projections.Bounded(limit))
 }
 
 // exists is a row that says nothing but that there is one.

@@ -118,11 +118,16 @@ func (s streams) entries(ctx context.Context, r *rows.Select) ([]projections.Ent
 // Stream implements projections.StreamReader.
 func (s streams) Stream(ctx context.Context, id string, after int64, limit int) ([]projections.Entry, error) {
 	r := read("stream_select")
+	behindPosition(r, id, after, limit)
+	items, err := s.entries(ctx, r)
+	return items, wrap("stream of "+id, err)
+}
+
+// behindPosition selects the entries of an instance behind a position, in their order.
+func behindPosition(r *rows.Select, id string, after int64, limit int) {
 	r.Where("S.INSTANCE_ID = ?", id)
 	r.Where("S.POSITION > ?", after)
 	r.Order("S.POSITION", projections.Bounded(limit))
-	items, err := s.entries(ctx, r)
-	return items, wrap("stream of "+id, err)
 }
 
 // Recorded implements projections.StreamReader.

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aqueduct-engine/aqueduct/config"
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/replay"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/embedded"
+	"github.com/aqueduct-engine/aqueduct/sql/history"
+	"github.com/aqueduct-engine/aqueduct/sql/oracle"
+)
+
+// histories reads the instances of the store that a configuration names.
+func histories(c config.Config) (*history.Reader, error) {
+	if dsn, ok := c.Store.DataSource(); ok {
+		return oracle.Histories(oracle.CheckOptions{DSN: dsn, Schema: c.Store.SchemaOwner()})
+	}
+	path, _ := c.Store.SQLite() // the configuration has been checked: it is one of the two
+	return embedded.Histories(path)
+}
+
+// progressEvery is how often a long verification says how far it is.
+const progressEvery = 5 * time.Second
+
+// replays is what verify prints of instances that were made again.
+type replays struct {
+	Store        string           `json:"store"`
+	Equal        int              `json:"equal"`
+	Different    int              `json:"different"`
+	Unverifiable int              `json:"unverifiable"`
+	Turns        int              `json:"turns"`    // that were made again
+	Findings     []replay.Finding `json:"findings"` // of those that are not equal
+}
+
+// verifyStreams is verify of one instance, or of all.
+func verifyStreams(a *app, cmd *cobra.Command, args []string, all bool) error {
+	if all == (len(args) > 0) {
+		return usage("name an instance, or write --all: not both")
+	}
+	l, err := a.load(cmd)
+	if err != nil {
+		return err
+	}
+	id := ""
+	if !all {
+		id = args[0]
+	}
+	return replayed(cmd.Context(), a, l, id)
+}
+
+// replayed makes instances again, one by id or all, and says what it has found.
+func replayed(ctx context.Context, a *app, l *config.Loaded, id string) error {
+	from, err := histories(l.Config)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	result, begun := replays{Store: shown(l), Findings: []replay.Finding{}}, time.Now()
+	said := begun
+	take := func(f replay.Finding) error {
+		result.take(f)
+		if !a.json && (f.Verdict != replay.Equal || id != "") {
+			fmt.Fprintln(a.page.out, f)
+		}
+		if time.Since(said) > progressEvery {
+			said = time.Now()
+			fmt.Fprintf(a.err, "%s, through %s\n", result, f.Instance)
+		}
+		return nil
+	}
+	defs := definition.Reading(from, openworkflow.Parsers())
+	if id == "" {
+		err = replay.All(ctx, from, defs, take)
+	} else {
+		var f replay.Finding
+		if f, err = replay.One(ctx, from, defs, id); err == nil {
+			err = take(f)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = a.page.print(result)
+	} else {
+		fmt.Fprintf(a.page.out, "%s, %s\n", result, time.Since(begun).Round(time.Millisecond))
+	}
+	if err == nil && result.Different > 0 {
+		err = problem.New(problem.Internal, "verify.different", "%d instances of %s are not what their streams make of them", result.Different, result.Store).
+			WithHint("keep a copy of the database; a node goes on by the snapshot, and the stream is what people see")
+	}
+	return err
+}
+
+// String says it in one line.
+func (r replays) String() string {
+	return fmt.Sprintf("%d turns made again: %d instances equal, %d different, %d unverifiable", r.Turns, r.Equal, r.Different, r.Unverifiable)
+}
+
+func (r *replays) take(f replay.Finding) {
+	r.Turns += f.Turns
+	switch f.Verdict {
+	case replay.Equal:
+		r.Equal++
+		return
+	case replay.Different:
+		r.Different++
+	case replay.Unverifiable:
+		r.Unverifiable++
+	}
+	r.Findings = append(r.Findings, f)
+}
+
+// showAt prints the state of an instance after the turn of a position, as snapshots are
+// stored.
+func showAt(a *app, cmd *cobra.Command, id string, position int64) error {
+	l, err := a.load(cmd)
+	if err != nil {
+		return err
+	}
+	from, err := histories(l.Config)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	ctx := cmd.Context()
+	key, err := from.Secret(ctx)
+	if err != nil {
+		return err
+	}
+	var state snapshot.Snapshot
+	err = from.History(ctx, id, func(stored []byte, stream replay.Stream) error {
+		s, found, err := replay.Replayer{Definitions: definition.Reading(from, openworkflow.Parsers()), Key: key}.At(ctx, id, stored, position, stream)
+		if err == nil && found.Verdict != replay.Equal {
+			err = problem.New(problem.Internal, "verify.different", "%s", found)
+		}
+		state = s
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	raw, err := state.Encode()
+	if err != nil {
+		return err
+	}
+	return a.page.print(json.RawMessage(raw))
+}

@@ -1,0 +1,1 @@
+select R.INSTANCE_ID from WF_STATES R

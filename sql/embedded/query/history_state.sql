@@ -1,0 +1,1 @@
+select STATE_CHECKSUM, STATE_JSON from WF_STATES where INSTANCE_ID = ?
