@@ -176,7 +176,7 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, resul
 	if err != nil {
 		return "", err
 	}
-	out, err := a.dispatcher.Turn(ctx, env, now, func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	decide := func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		if _, waits := snap.Wait(c.Token); !waits {
 			return nil, errSettled
 		}
@@ -189,7 +189,8 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, resul
 			return nil, err
 		}
 		return first.Then(out), nil
-	})
+	}
+	out, err := a.notes.pump.Submit(ctx, turn.Signal{Envelope: env, Now: now, Decide: decide})
 	var p *problem.Error
 	undecided := errors.As(err, &p) && (p.Kind == problem.Internal || p.Kind == problem.Unavailable || p.Code == "definition.unknown")
 	if !undecided {

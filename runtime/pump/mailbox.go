@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -31,9 +32,14 @@ const (
 	restMax     = 200 * time.Millisecond
 )
 
+// CallMax is how long a call waits until its instance can be served: a message of it
+// may be in hand while the store is in trouble.
+const CallMax = 30 * time.Second
+
 // post is one signal in a mailbox.
 type post struct {
 	turn.Signal
+	call    bool            // somebody waits for the answer who may come again
 	stop    context.Context // of the consumer that has the message
 	noted   bool            // the ledger has a note of the message already
 	solo    *Handler        // not nil: has the instance for itself
@@ -231,14 +237,22 @@ func (m *mailboxes) sort(msg store.Message, p *post) {
 
 // woken waits until a post is to serve; false: it has been served, or taken back.
 func (m *mailboxes) woken(ctx context.Context, p *post) bool {
+	var late <-chan time.Time
+	if p.call {
+		late = time.After(CallMax)
+	}
+	var err error
 	select {
 	case lead := <-p.wake:
 		return lead
+	case <-late:
+		err = problem.New(problem.Unavailable, "instance.contended", "instance %q could not be asked for %s", p.Envelope.InstanceID, CallMax)
 	case <-ctx.Done():
-		if m.leave(p) {
-			p.Err = ctx.Err()
-			return false
-		}
-		return <-p.wake
+		err = ctx.Err()
 	}
+	if m.leave(p) {
+		p.Err = err
+		return false
+	}
+	return <-p.wake
 }

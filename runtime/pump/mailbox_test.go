@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 )
@@ -46,4 +47,27 @@ func TestAfterATurnOfManyOthersGoFirst(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While a message of an instance is in hand that the store cannot take, a call of the
+// API is told so; the result of a command waits, and a message has its place.
+func TestACallHasAnAnswerWhileAMessageIsInHand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMailboxes()
+		come(m, "i", 1)
+		inHand := m.take("i")
+		call := &post{Signal: turn.Signal{Envelope: signal.Envelope{InstanceID: "i"}}, call: true}
+		result := &post{Signal: call.Signal}
+		m.enter(call)
+		m.enter(result)
+		begun := time.Now()
+		if m.woken(t.Context(), call) || problem.CodeOf(call.Err) != "instance.contended" || time.Since(begun) != CallMax {
+			t.Errorf("after %s: %v", time.Since(begun), call.Err)
+		}
+		time.AfterFunc(time.Hour, func() { m.done("i") })
+		if !m.woken(t.Context(), result) || time.Since(begun) < time.Hour || len(inHand) != 1 {
+			t.Errorf("the result does not serve, after %s: %v", time.Since(begun), result.Err)
+		}
+	})
 }

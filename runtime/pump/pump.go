@@ -255,9 +255,10 @@ func (u *Pump) Turn(ctx context.Context, env signal.Envelope, now time.Time, dec
 	return u.server.submit(ctx, &post{Signal: turn.Signal{Envelope: env, Now: now, Decide: decide}})
 }
 
-// Submit is Turn for a signal that has more to it.
+// Submit is Turn for a call of somebody who may come again: one whose turn does not
+// begin within [CallMax] is instance.contended, and has changed nothing.
 func (u *Pump) Submit(ctx context.Context, s turn.Signal) (*engine.Outcome, error) {
-	return u.server.submit(ctx, &post{Signal: s})
+	return u.server.submit(ctx, &post{Signal: s, call: true})
 }
 
 // Instead gives a signal to its instance in place of a message: that of d, which

@@ -36,7 +36,6 @@ type Services struct {
 // Pump gives signals to instances; pump.Pump is one. What its methods promise is
 // said there.
 type Pump interface {
-	Turn(ctx context.Context, env signal.Envelope, now time.Time, decide turn.Decision) (*engine.Outcome, error)
 	Submit(ctx context.Context, s turn.Signal) (*engine.Outcome, error)
 	Instead(ctx context.Context, d store.Delivery, held string, env signal.Envelope, now time.Time) error
 	Standing(instance string) bool

@@ -26,7 +26,7 @@ func (s *Signals) Signal(ctx context.Context, env signal.Envelope) (engine.Dispo
 	if s.Pump.Standing(env.InstanceID) { // one before it is in the queue
 		return s.enqueued(ctx, env, body)
 	}
-	out, err := s.Pump.Turn(ctx, env, s.Now(), signalled)
+	out, err := s.Pump.Submit(ctx, turn.Signal{Envelope: env, Now: s.Now(), Decide: signalled})
 	if k := problem.KindOf(err); err == nil || k != problem.Internal && k != problem.Unavailable && problem.CodeOf(err) != "definition.unknown" {
 		return out.Disposition, err
 	}

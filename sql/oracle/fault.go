@@ -26,17 +26,25 @@ const (
 	// its locks, and a firewall, must not see it for days. Rolling back so often
 	// takes a message that nothing else happens to three months to its limit.
 	holdMax = 10 * time.Minute
-	// suspectMax is the same where only this message may be what fails: after
-	// that it is sent again for later, and others have the try.
-	suspectMax = 2 * time.Minute
+	// suspectMax is the same where this message alone may be what fails, as when the
+	// row of its instance cannot be written: after that it is sent again for later,
+	// and others have the try.
+	suspectMax = 5 * time.Second
+	// resendAfter is how much later: by then those behind it for its instance still wait for
+	// it (line.Grace).
+	resendAfter = 10 * time.Second
 	// rollbacksMax is how many rollbacks a message may have behind it before it is
 	// sent again as a new one: a twentieth of what the queue allows.
 	rollbacksMax = 500
 )
 
-// suspect says that the message may be to blame: its statements met a code of
-// which nothing is known, or a bug of ours that others need not meet.
-func (f *fault) suspect() bool { return aq.Classify(f.cause) == aq.Fatal }
+// suspect says that the message may be to blame: others need not meet a bug of ours,
+// a damaged block, or a table that has no room, when the database takes what the
+// message is sent again with.
+func (f *fault) suspect() bool {
+	c := aq.Classify(f.cause)
+	return c == aq.Fatal || c == aq.Paused
+}
 
 // faulted notes a fault and returns what the runtime is told. The queue pauses, but
 // for a fault of a message that has failed so before while others did not.
@@ -108,7 +116,7 @@ func (d *delivery) resolve(ctx context.Context) error {
 // to be had either, the message is held on.
 func (d *delivery) resend(ctx context.Context) error {
 	f := d.fault
-	err := d.sendAgain(ctx, d.m.Attempts, d.faults+1, pauseMax)
+	err := d.sendAgain(ctx, d.m.Attempts, d.faults+1, resendAfter)
 	switch {
 	case err == nil:
 		d.end()
