@@ -31,7 +31,7 @@ const (
 	MaxBytes      = 1 << 20 // of an encoded envelope
 	MaxIDBytes    = 128     // of signalId, workflowInstanceId, waitingToken, sender
 	MaxHeaders    = 32      // entries in headers
-	MaxHeaderSize = 1_024   // bytes of one header's key and value together
+	MaxHeaderSize = 1_024   // bytes of one header's key, and of its value: the longest name of a person has so many
 	MaxDepth      = 64      // nesting of the payload
 )
 
@@ -274,8 +274,8 @@ func (e Envelope) Validate() error {
 		return problem.New(problem.TooLarge, "signal.too-large", "%d headers exceed %d", len(e.Headers), MaxHeaders)
 	}
 	for k, v := range e.Headers {
-		if len(k)+len(v) > MaxHeaderSize {
-			return problem.New(problem.TooLarge, "signal.too-large", "header %q of %d bytes exceeds %d", clip(k), len(k)+len(v), MaxHeaderSize)
+		if n := max(len(k), len(v)); n > MaxHeaderSize {
+			return problem.New(problem.TooLarge, "signal.too-large", "key or value of header %q has %d bytes; at most %d", clip(k), n, MaxHeaderSize)
 		}
 	}
 	return nil

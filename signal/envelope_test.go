@@ -67,7 +67,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"no time", strings.Replace(with(`"payload":{}`), `2026-01-01T00:00:00Z`, `0001-01-01T00:00:00Z`, 1), "signal.invalid"},
 		{"ancient time", strings.Replace(with(`"payload":{}`), `2026-01-01T00:00:00Z`, `1869-01-01T00:00:00Z`, 1), "signal.invalid"},
 		{"a number as id", strings.Replace(with(`"payload":{}`), `"signalId":"s"`, `"signalId":7`, 1), "signal.not-json"},
-		{"large header", with(`"payload":{},"headers":{"a":"` + strings.Repeat("x", 2000) + `"}`), "signal.too-large"},
+		{"large header", with(`"payload":{},"headers":{"a":"` + strings.Repeat("x", MaxHeaderSize+1) + `"}`), "signal.too-large"},
+		{"large key of a header", with(`"payload":{},"headers":{"` + strings.Repeat("x", MaxHeaderSize+1) + `":"a"}`), "signal.too-large"},
 	} {
 		if _, err := Decode([]byte(c.raw)); problem.CodeOf(err) != c.code {
 			t.Errorf("%s: %v, want %s", c.name, err, c.code)

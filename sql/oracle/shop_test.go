@@ -60,14 +60,20 @@ func (s shop) orders(t *testing.T) (n int) {
 // longTask is an id of as many bytes as one may have.
 var longTask = strings.Repeat("t", signal.MaxIDBytes)
 
-// withTask makes two tasks that somebody has claimed.
+// longName is the name of a user or an outcome of as many characters, and bytes, as one
+// may have: humantask.MaxName, which the columns of the tables hold.
+var longName = strings.Repeat("𝔞", 256)
+
+// withTask makes three tasks that somebody has claimed.
 func (s shop) withTask(t *testing.T) {
 	t.Helper()
 	task := projections.Task{ID: "t-1", InstanceID: "i-1", Name: "approve", Status: projections.TaskReserved, Assignee: "ann",
 		CandidateUsers: "[]", CandidateGroups: "[]", ExcludedUsers: "[]", Outcomes: projections.List([]string{"yes", "no", `R&D <"b">`}), Token: "tok", Version: 1, CreatedAt: s.node.clock.now()}
 	longest := task
 	longest.ID, longest.Token = longTask, "tok-2"
-	if err := s.node.Commit(t.Context(), store.Change{Rows: projections.Rows{Tasks: []projections.Task{task, longest}}}); err != nil {
+	named := task
+	named.ID, named.Token, named.Assignee, named.Outcomes = "t-long", "tok-3", longName, projections.List([]string{longName})
+	if err := s.node.Commit(t.Context(), store.Change{Rows: projections.Rows{Tasks: []projections.Task{task, longest, named}}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -110,6 +116,8 @@ func TestAnApplicationSendsWithItsRow(t *testing.T) {
 			[]any{"t-1", "ann", `R&D <"b">`}, []string{`"outcome":"R&D <\"b\">"`}},
 		{"complete_task of the longest id", "COMPLETE_TASK(p_task_id => :2, p_user => :3, p_outcome => :4)", signal.TaskCompleted,
 			[]any{longTask, "ann", "no"}, []string{`"taskId":"` + longTask + `"`}},
+		{"complete_task by the longest names", "COMPLETE_TASK(p_task_id => :2, p_user => :3, p_outcome => :4)", signal.TaskCompleted,
+			[]any{"t-long", longName, longName}, []string{`"outcome":"` + longName + `"`, `"completedBy":"` + longName + `"`}},
 		{"signal nested as deep as an envelope may be", "SIGNAL(p_instance_id => :2, p_type => :3, p_data => :4)", signal.ExternalSignal,
 			[]any{"i-1", "paid", nested(signal.MaxDepth - 2)}, []string{nested(signal.MaxDepth - 2)}},
 	} {
@@ -207,6 +215,8 @@ func TestThePackageRefusesArguments(t *testing.T) {
 		{"START_INSTANCE('d', p_signal_type => 't', p_signal_id => '" + long + "')", large, "p_signal_id has more than 128 bytes"},
 		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', p_request_id => '" + long + "')", large, "p_request_id has more than 128 bytes"},
 		{"COMPLETE_TASK('" + long + "', 'ann')", large, "p_task_id has more than 128 bytes"},
+		{"COMPLETE_TASK('t-long', '" + longName + "x')", large, "p_user has more than 256 characters"},
+		{"COMPLETE_TASK('t-1', 'ann', '" + longName + "x')", large, "p_outcome has more than 256 characters"},
 		{"SIGNAL('i', 'paid', '{\"a\":1,\"a\":2}')", invalid, "p_data has a key twice"},
 		{"SIGNAL('i', 'paid', '[{\"b\":{\"\\u0061\":1,\"a\":2}}]')", invalid, "p_data has a key twice"},
 		{"START_INSTANCE('d', p_input => '{\"a\":1,\"a\":1}')", invalid, "p_input has a key twice"},

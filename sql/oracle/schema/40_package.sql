@@ -96,6 +96,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
   c_depth_max CONSTANT PLS_INTEGER := 64;    -- nesting of an envelope
   c_id_max    CONSTANT PLS_INTEGER := 128;   -- bytes of an id
   c_key_max   CONSTANT PLS_INTEGER := 256;   -- bytes of a key
+  c_name_max  CONSTANT PLS_INTEGER := 256;   -- characters of the name of a user or an outcome
   c_sequence_max CONSTANT NUMBER := 9223372036854775807; -- what every peer can read
   c_day       CONSTANT PLS_INTEGER := 86400; -- seconds
   c_delay_max CONSTANT NUMBER := 2147483647; -- seconds of a delay
@@ -131,6 +132,13 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
       fail(too_large, p_name || ' has more than ' || c_key_max || ' bytes');
     END IF;
   END check_key;
+
+  PROCEDURE check_name(p_name IN VARCHAR2, p_value IN VARCHAR2) IS
+  BEGIN
+    IF LENGTH(p_value) > c_name_max THEN
+      fail(too_large, p_name || ' has more than ' || c_name_max || ' characters');
+    END IF;
+  END check_name;
 
   -- A sender and a sequence stand together or not at all.
   PROCEDURE check_sequence(p_sender IN VARCHAR2, p_sequence IN NUMBER) IS
@@ -471,8 +479,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     IF p_user IS NULL THEN
       fail(invalid_argument, 'p_user is missing');
     END IF;
-    check_key('p_user', p_user);
-    check_key('p_outcome', p_outcome);
+    check_name('p_user', p_user);
+    check_name('p_outcome', p_outcome);
     check_json('p_data', p_data, FALSE);
     BEGIN
       SELECT T.INSTANCE_ID, T.WAITING_TOKEN, T.STATUS, T.ASSIGNEE, T.OUTCOMES
