@@ -3,14 +3,13 @@ package pump
 import (
 	"context"
 	"errors"
-	"fmt"
-	"hash/fnv"
 	"strings"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/line"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -158,14 +157,9 @@ func (r *Retries) fate(m store.Message, err error) fate {
 // for it.
 func (r *Retries) Blocks(m store.Message, err error) bool { return r.fate(m, err).blocks() }
 
-// waitedFor is how long a message has waited before its retry n, about; no
-// longer than needed to pass limit.
+// waitedFor is how long a message has waited before its retry n, about.
 func (r *Retries) waitedFor(n int, limit time.Duration) time.Duration {
-	var sum time.Duration
-	for i := 1; i <= n && sum <= limit; i++ {
-		sum += r.Backoff(i, "")
-	}
-	return sum
+	return line.Waited(r.Delay, r.DelayMax, n, limit)
 }
 
 // grace is what is left of the time for which a refused message is tried, if
@@ -198,15 +192,7 @@ func (r *Retries) outOfPatience(m store.Message) bool {
 	return err != nil || r.Now().Sub(since) > r.Patience
 }
 
-// Backoff is 1, 2, 4, 8, 16 s … (design 4.5), capped, less up to a fifth of
-// jitter taken from a hash of the attempt and seed, so that a repeated decision
-// repeats it.
+// Backoff is the pause before a retry: 1, 2, 4, 8, 16 s … (design 4.5).
 func (r *Retries) Backoff(attempt int, seed string) time.Duration {
-	d := r.DelayMax
-	if shift := max(attempt-1, 0); r.Delay <= d>>shift {
-		d = r.Delay << shift
-	}
-	h := fnv.New32a()
-	fmt.Fprintf(h, "%s#%d", seed, attempt)
-	return d - time.Duration(h.Sum32()%200)*(d/1000)
+	return line.Backoff(r.Delay, r.DelayMax, attempt, seed)
 }

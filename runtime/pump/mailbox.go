@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime/line"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -59,7 +60,7 @@ func (p *post) queued() bool {
 type mailboxes struct {
 	mu    sync.Mutex
 	open  map[string]*mailbox
-	came  map[store.Queue]*arrivals
+	came  line.Arrivals[*post]
 	spare []*mailbox
 	turns int // counts those of all instances
 }
@@ -77,7 +78,7 @@ type mailbox struct {
 const spareMailboxes = 256
 
 func newMailboxes() *mailboxes {
-	return &mailboxes{open: map[string]*mailbox{}, came: map[store.Queue]*arrivals{}}
+	return &mailboxes{open: map[string]*mailbox{}}
 }
 
 // enter puts a post behind those of its instance. It leads, or is woken.
@@ -190,29 +191,11 @@ func (m *mailboxes) leave(p *post) bool {
 	return false
 }
 
-// arrivals are messages that the queue has handed to this node and that are not
-// in a mailbox yet, in order. Workers read them side by side; here they get
-// into line again.
-type arrivals struct {
-	order []string         // ids of messages
-	read  map[string]*post // nil = it goes into no mailbox
-}
-
-func (m *mailboxes) arrivals(q store.Queue) *arrivals {
-	a := m.came[q]
-	if a == nil {
-		a = &arrivals{read: map[string]*post{}}
-		m.came[q] = a
-	}
-	return a
-}
-
 // arrived notes a message that is about to be handed to one of the workers.
 func (m *mailboxes) arrived(msg store.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a := m.arrivals(msg.Queue)
-	a.order = append(a.order, msg.ID)
+	m.came.Come(string(msg.Queue), msg.ID)
 }
 
 // sort puts what a worker has read into its mailbox, when all that came before
@@ -220,19 +203,11 @@ func (m *mailboxes) arrived(msg store.Message) {
 func (m *mailboxes) sort(msg store.Message, p *post) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a := m.arrivals(msg.Queue)
-	a.read[msg.ID] = p
-	for len(a.order) > 0 {
-		p, ok := a.read[a.order[0]]
-		if !ok {
-			return
-		}
-		delete(a.read, a.order[0])
-		a.order = a.order[1:]
+	m.came.Read(string(msg.Queue), msg.ID, p, func(p *post) {
 		if p != nil {
 			m.add(p)
 		}
-	}
+	})
 }
 
 // woken waits until a post is to serve; false: it has been served, or taken back.
