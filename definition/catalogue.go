@@ -286,7 +286,7 @@ func (c *Catalogue) Find(ctx context.Context, name, version string) (engine.Defi
 		}
 	}
 	def, err := c.load(ctx, name, version)
-	return laying{c}.under(ctx, def, err)
+	return laying{c}.under(ctx, def, "", err)
 }
 
 // Pinned returns exactly the definition that an instance runs. Problems:
@@ -294,7 +294,7 @@ func (c *Catalogue) Find(ctx context.Context, name, version string) (engine.Defi
 // name and version is something else.
 func (c *Catalogue) Pinned(ctx context.Context, ref snapshot.Definition) (engine.Definition, error) {
 	def, err := laying{c}.exactly(ctx, ref)
-	return laying{c}.under(ctx, def, err)
+	return laying{c}.under(ctx, def, ref.Policy, err)
 }
 
 // exactly is what a reference says, with no policy.

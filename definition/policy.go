@@ -13,10 +13,10 @@ import (
 )
 
 // PolicyPrefix is what the name of a lifecycle has before it as that of its policies.
-const PolicyPrefix = engine.PolicyPrefix
+const PolicyPrefix = "policy:"
 
 // KindPolicy is the kind of a document that lies over the versions of a lifecycle. Its
-// name is that of the lifecycle behind [engine.PolicyPrefix], and the version that was
+// name is that of the lifecycle behind [PolicyPrefix], and the version that was
 // published last counts, which is the highest.
 const KindPolicy = "policy"
 
@@ -24,8 +24,9 @@ const KindPolicy = "policy"
 type policed interface {
 	// ByPolicy names the policy; nil = it goes by none.
 	ByPolicy() *engine.Policy
-	// GoBy says which policy was laid over a definition that is just made.
-	GoBy(policy engine.Policy)
+	// GoBy says which policy was laid over a definition that is just made, and which
+	// one has the hooks of an older policy; nil = none.
+	GoBy(policy engine.Policy, former engine.Definition)
 }
 
 // policies remembers which policy of each name was published last.
@@ -80,8 +81,9 @@ func (p *policies) current(ctx context.Context, name string) (engine.Policy, err
 // laying is what the catalogue does with policies.
 type laying struct{ *Catalogue }
 
-// under is a version with the newest policy laid over it.
-func (c laying) under(ctx context.Context, def engine.Definition, err error) (engine.Definition, error) {
+// under is a version with the newest policy laid over it. Where hooks of another are
+// under way, it has these, too.
+func (c laying) under(ctx context.Context, def engine.Definition, hooks string, err error) (engine.Definition, error) {
 	p, ok := def.(policed)
 	if err != nil || !ok || p.ByPolicy() == nil {
 		return def, err
@@ -90,17 +92,28 @@ func (c laying) under(ctx context.Context, def engine.Definition, err error) (en
 	if err != nil || policy.Ordinal == 0 {
 		return def, err
 	}
-	return c.over(ctx, def.Ref(), policy)
+	return c.by(ctx, def.Ref(), policy, hooks)
 }
 
-// over is a version with a policy laid over it.
-func (c laying) over(ctx context.Context, ref snapshot.Definition, policy engine.Policy) (engine.Definition, error) {
-	return c.loaded(ctx, ref.Name, ref.Version+"+"+policy.Version, func(ctx context.Context) (engine.Definition, int, error) {
+// by is a version with a policy laid over it, and with the hooks of another.
+func (c laying) by(ctx context.Context, ref snapshot.Definition, policy engine.Policy, hooks string) (engine.Definition, error) {
+	if hooks == "" || hooks == policy.Version {
+		return c.over(ctx, ref, policy, "", nil)
+	}
+	former, err := c.over(ctx, ref, engine.Policy{Name: policy.Name, Version: hooks}, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.over(ctx, ref, policy, "+"+hooks, former)
+}
+
+func (c laying) over(ctx context.Context, ref snapshot.Definition, policy engine.Policy, with string, former engine.Definition) (engine.Definition, error) {
+	return c.loaded(ctx, ref.Name, ref.Version+"+"+policy.Version+with, func(ctx context.Context) (engine.Definition, int, error) {
 		r, err := c.repo.Definition(ctx, ref.Name, ref.Version)
 		if err != nil {
 			return nil, 0, err
 		}
-		given, size, err := c.policy(ctx, policy)
+		given, laid, err := c.policy(ctx, policy)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -108,19 +121,20 @@ func (c laying) over(ctx context.Context, ref snapshot.Definition, policy engine
 		if err != nil {
 			return nil, 0, err
 		}
-		parsed.Definition.(policed).GoBy(policy)
-		return parsed.Definition, len(r.Document) + size, nil
+		policy.Ordinal = laid.Ordinal
+		parsed.Definition.(policed).GoBy(policy, former)
+		return parsed.Definition, len(r.Document) + len(laid.Document), nil
 	})
 }
 
 // policy reads a policy, as what a lifecycle is given.
-func (c laying) policy(ctx context.Context, p engine.Policy) ([]Resource, int, error) {
+func (c laying) policy(ctx context.Context, p engine.Policy) ([]Resource, Record, error) {
 	r, err := c.repo.Definition(ctx, p.Name, p.Version)
 	if err != nil {
-		return nil, 0, err
+		return nil, r, err
 	}
 	given, err := pinned(r.Document)
-	return append(given, Resource{URI: ID(r.Name, r.Version), Digest: r.Digest, Content: r.Source}), len(r.Document), err
+	return append(given, Resource{URI: ID(r.Name, r.Version), Digest: r.Digest, Content: r.Source}), r, err
 }
 
 // laid tries a policy on the versions of its lifecycle. What none of those that live
@@ -130,7 +144,7 @@ func (c laying) laid(ctx context.Context, policy Parsed, source []byte, newest b
 		return nil, problem.New(problem.Conflict, "policy.outdated", "policy %s is not the highest version", ID(policy.Ref.Name, policy.Ref.Version)).
 			WithHint("the version that is published last counts: give it a higher one than all others")
 	}
-	name := strings.TrimPrefix(policy.Ref.Name, engine.PolicyPrefix)
+	name := strings.TrimPrefix(policy.Ref.Name, PolicyPrefix)
 	versions, err := c.alive(ctx, name)
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func (p Past) Under(ctx context.Context, ref snapshot.Definition, policy string)
 	c := laying{p.of}
 	def, err := c.exactly(ctx, ref)
 	if over, ok := def.(policed); err == nil && ok && policy != "" && over.ByPolicy() != nil {
-		return c.over(ctx, ref, engine.Policy{Name: over.ByPolicy().Name, Version: policy, Ordinal: 1})
+		return c.by(ctx, ref, engine.Policy{Name: over.ByPolicy().Name, Version: policy}, ref.Policy)
 	}
 	return def, err
 }

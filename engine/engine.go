@@ -105,9 +105,6 @@ type Policy struct {
 	Ordinal       int
 }
 
-// PolicyPrefix is what the name of a definition has before it as that of its policies.
-const PolicyPrefix = "policy:"
-
 // Under says by which policy a turn is decided.
 func Under(t *Turn, p *Policy) { t.out.Policy = p }
 

@@ -94,7 +94,7 @@ func Step(def Definition, snap snapshot.Snapshot, in Input) (*Outcome, error) {
 
 // step is Step for one signal.
 func step(def Definition, snap *snapshot.Snapshot, in Input) (*Outcome, error) {
-	if def.Ref() != snap.Definition {
+	if def.Ref() != snap.Definition.Alone() {
 		return nil, problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %.12s",
 			snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, def.Ref().Digest)
 	}

@@ -290,7 +290,7 @@ func (r states) stay(n *Node) (rests bool, err error) {
 			return false, err
 		}
 	}
-	r.b.Frames[0].Vars, r.t.Snap.State.Name = nil, n.Name
+	r.b.Frames[0].Vars, r.t.Snap.State.Name, r.t.Snap.Definition.Policy = nil, n.Name, ""
 	if n.State.Final {
 		return false, r.complete(n, r.data, Flow{Directive: FlowEnd})
 	}

@@ -57,8 +57,14 @@ type policed struct {
 // ByPolicy says by which policy the program's instances go; nil = it is no lifecycle.
 func (p *policed) ByPolicy() *engine.Policy { return p.Policy }
 
-// GoBy says which policy was laid over a program that nobody else has yet.
-func (p *policed) GoBy(policy engine.Policy) { p.Policy = &policy }
+// GoBy says which policy was laid over a program that nobody else has yet, and which
+// program has the hooks that are under way; nil = itself.
+func (p *policed) GoBy(policy engine.Policy, former engine.Definition) {
+	p.Policy = &policy
+	if t, ok := former.(tree); ok {
+		p.Former = t.program()
+	}
+}
 
 // node is the task at a pointer, or nil.
 func (p *policed) node(pointer string) *Node {
@@ -114,6 +120,7 @@ type Node struct {
 	Name    string
 	Kind    NodeKind
 	Of      string // pointer of the task that this one extends and that $task shows; "" = none
+	Policy  string // version of the policy whose hooks are inside; "" = it is no policy's
 
 	If      *jq.Template // nil = always; else a truthy value runs the task
 	Input   *jq.Template // input.from; nil = as it is
@@ -234,7 +241,7 @@ func New(p Program) (*Program, error) {
 		return nil, fmt.Errorf("program: program %s has no root list", p.ID.Name)
 	}
 	if p.Machine != nil && p.Policy == nil {
-		p.Policy = &engine.Policy{Name: engine.PolicyPrefix + p.ID.Name}
+		p.Policy = &engine.Policy{}
 	}
 	if err := p.index(p.Root, nil, 0); err != nil {
 		return nil, err

@@ -93,6 +93,9 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 	if !again {
 		r.w.tell(engine.TaskStartedEvent, n.Pointer, nil)
 	}
+	if n.Policy != "" {
+		r.t.Snap.Definition.Policy = n.Policy
+	}
 	r.push(f)
 	return r.body(n, &in)
 }

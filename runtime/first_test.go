@@ -347,6 +347,15 @@ transitions:
   - {from: Review, event: close, to: Done}
 `
 
+// crashPolicy lies over it, and has a hook, too.
+const crashPolicy = `
+policy: '1.0'
+environment: t
+definition: loan
+version: '1.0.0'
+states: {Review: {timeout: PT1H, onEnter: [{look: {call: effect, with: {do: look}}}]}}
+`
+
 // driveTriggers plays an application that says everything again until it sees
 // that it was done: the first event by the API, the second through the queue,
 // and one that is refused.

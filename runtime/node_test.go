@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	case "flow":
 		os.Exit(crashChild(drive, flowDocument, crashChildDocument))
 	case "trigger":
-		os.Exit(crashChild(driveTriggers, crashLifecycle))
+		os.Exit(crashChild(driveTriggers, crashLifecycle, crashPolicy))
 	case "notices":
 		os.Exit(noticesChild())
 	case "chaos":

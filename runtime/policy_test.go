@@ -1,14 +1,21 @@
 package runtime_test
 
 import (
+	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -152,12 +159,149 @@ func TestAPolicyOfUnknownNames(t *testing.T) {
 				t.Errorf("%s: %+v", text, err)
 			}
 		}
+		for rest, want := range map[string]string{
+			"deliveries: [{states: Revue, consumers: a}]":                                         "policy.unknown-state",
+			"deliveries: [{states: [Review, Revue], consumers: a}]":                               "policy.unknown-state",
+			"deliveries: [{states: Review, event: none, consumers: a}]":                           "policy.unknown-event",
+			"deliveries: [{states: Review, consumers: b}]":                                        "definition.unknown-reference",
+			"deliveries: [{states: Review, consumers: a, ackRequired: 1}]":                        "definition.type",
+			"deliveries: [{states: Review, consumers: a, ackRequired: false, await: true}]":       "definition.type",
+			"states: {Done: {onExit: [a: {call: effect}]}}":                                       "policy.unknown-state",
+			"states: {Review: {onEnter: [a: {listen: {to: {one: {with: {type: x}}}}}]}}":          "definition.unsupported",
+			"states: {Review: {onEnter: [a: {call: effect, metadata: {compensate: {call: b}}}]}}": "definition.unsupported",
+		} {
+			head, _, _ := strings.Cut(policyOf("1.0.0", ""), "states:")
+			_, _, err := n.cat.Publish(t.Context(), "p.yaml", []byte(head+"consumers: {a: {endpoint: 'http://a.example'}}\n"+rest))
+			p, ok := err.(*problem.Error) //nolint:errorlint // it is not wrapped
+			if !ok || len(p.Where) != 1 || p.Where[0].Code != want || p.Where[0].Line != 6 {
+				t.Errorf("%s: %+v", rest, err)
+			}
+		}
 		other := strings.ReplaceAll(policyOf("1.0.0", "{Review: {timeout: PT1H}}"), "policed", "nobody")
 		if _, _, err := n.cat.Publish(t.Context(), "p.yaml", []byte(other)); problem.CodeOf(err) != "policy.unknown-definition" {
 			t.Errorf("of no definition: %v", err)
 		}
 		if list, err := n.store.Store.Versions(t.Context(), "policy:t/policed", 0); len(list) > 0 {
 			t.Errorf("stored: %v, %v", list, err)
+		}
+	})
+}
+
+// Hooks of a policy that wait go on as they were, also when another policy is
+// published meanwhile, by whatever node; the state that they lead to is the newest's.
+func TestHooksOfAnOlderPolicyGoOn(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		var mu sync.Mutex
+		var done []string
+		effect := func(_ context.Context, input json.RawMessage) (any, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			done = append(done, string(input))
+			return nil, nil
+		}
+		told := make(chan string, 10)
+		consumer := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			told <- string(body)
+		}))
+		defer consumer.Close()
+		place := fresh()
+		n := start(t, place, effect, policedDocument)
+		other := start(t, place, effect)
+		other.publish(t, policyOf("1.0.0", "{Review: {timeout: PT1H, onEnter: [ask: {call: humanTask, with: {title: Look, candidateUsers: [ann]}}, then: {call: effect, with: {hook: old}}]}}"))
+		id, err := n.trigger(t, "t/policed", "a", "submit")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := n.store.Writer.Load(t.Context(), id)
+		if err != nil || s.Definition.Policy != "1.0.0" || len(s.Waits) != 1 || s.Waits[0].Kind != snapshot.WaitTask {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		n.publish(t, policyOf("1.1.0", `{Review: {timeout: PT2H, onEnter: [other: {call: effect, with: {hook: new}}]}, Draft: {onExit: [out: {call: effect, with: {hook: out}}]}}
+consumers: {audit: {endpoint: '`+consumer.URL+`'}}
+deliveries: [{states: Review, event: submit, consumers: audit, ackRequired: false}]`))
+		if _, err := other.rt.ClaimTask(t.Context(), s.Waits[0].TaskID, "ann", nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.rt.CompleteTask(t.Context(), s.Waits[0].TaskID, "ann", nil, "", nil); err != nil {
+			t.Fatal(err)
+		}
+		n.until(t, id, func(row projections.Instance) bool { return row.Position == "Review" && row.Status == "waiting" })
+		if s, err = n.store.Writer.Load(t.Context(), id); err != nil || s.Definition.Policy != "" || n.timer(t, id) != 2*time.Hour {
+			t.Errorf("at rest by policy %q, for %v, %v", s.Definition.Policy, n.timer(t, id), err)
+		}
+		b, err := n.trigger(t, "t/policed", "b", "submit")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.until(t, b, func(row projections.Instance) bool { return row.Position == "Review" && row.Status == "waiting" })
+		if got := <-told; !strings.Contains(got, `"definition":"t/policed"`) || !strings.Contains(got, `"version":"1.0.0"`) || !strings.Contains(got, `"to":"Review"`) {
+			t.Errorf("told %s", got)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if got, want := strings.Join(done, " "), `{"hook":"old"} {"hook":"out"} {"hook":"new"}`; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		rows, err := n.store.Streams.Stream(t.Context(), b, 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows { // what needs no acknowledgement is done with when it is sent
+			if r.Kind == "command" && strings.Contains(string(r.Data), consumer.URL) && strings.Contains(string(r.Data), `"ack"`) {
+				t.Errorf("acknowledged: %s", r.Data)
+			}
+		}
+	})
+}
+
+// What only some of the versions know that count is a warning, and is left out in the
+// others: the newest counts, and those that instances run.
+func TestAPolicyOfSeveralVersions(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n := start(t, fresh(), nil, policedDocument)
+		id, err := n.trigger(t, "t/policed", "a", "submit")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.publish(t, strings.NewReplacer("1.0.0", "2.0.0", "Review", "Check").Replace(policedDocument))
+		r, _, err := n.cat.Publish(t.Context(), "p.yaml", []byte(policyOf("1.0.0", "{Review: {timeout: PT1H}, Check: {timeout: PT2H}}")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range r.Warnings {
+			got = append(got, w.Code+" "+w.Pointer+" "+w.Detail)
+		}
+		want := []string{
+			"warning.unknown-state /states/Check the lifecycle has no state \"Check\", in version 1.0.0",
+			"warning.unknown-state /states/Review the lifecycle has no state \"Review\", in version 2.0.0",
+		}
+		if !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+			t.Errorf("warnings %q", got)
+		}
+		b, err := n.trigger(t, "t/policed", "b", "submit")
+		if err != nil || n.timer(t, b) != 2*time.Hour {
+			t.Errorf("version 2.0.0: %v, %v", n.timer(t, b), err)
+		}
+		for _, event := range []string{"back", "submit.again"} {
+			name, _, _ := strings.Cut(event, ".")
+			if _, _, _, err := n.rt.StartOrSignal(t.Context(), "", signal.Start{
+				Definition: "t/policed", BusinessKey: "a", StartKey: signal.LifecycleKey, Signal: &signal.FirstSignal{ID: event, Type: name},
+			}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n.timer(t, id) != time.Hour {
+			t.Errorf("version 1.0.0: %v", n.timer(t, id))
+		}
+		if _, err := n.trigger(t, "t/policed", "a", "expire"); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := n.cat.Publish(t.Context(), "p.yaml", []byte(policyOf("1.1.0", "{Review: {timeout: PT1H}}"))); problem.CodeOf(err) != "policy.invalid" {
+			t.Errorf("a state of a version that nothing runs: %v", err)
 		}
 	})
 }

@@ -116,8 +116,12 @@ type Compensating struct {
 type Definition struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	Digest  string `json:"digest"` // hex SHA-256 of the canonical source
+	Digest  string `json:"digest"`           // hex SHA-256 of the canonical source
+	Policy  string `json:"policy,omitempty"` // version of the policy whose hooks are under way; "" = of none
 }
+
+// Alone is the definition whatever the policy.
+func (d Definition) Alone() Definition { d.Policy = ""; return d }
 
 // BusinessReference is the application's own key for the instance.
 type BusinessReference struct {

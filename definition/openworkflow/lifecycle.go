@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/program"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -91,9 +92,10 @@ func (c *compiler) lifecycle() (p program.Program) {
 	c.machineEvents(m, root["events"])
 	c.states(m, root["states"])
 	c.transitions(m, root["transitions"])
-	c.deliveries(m, c.consumers(root["consumers"]), root["policies"])
+	c.deliveries(m, "/policies", c.consumers(root["consumers"]), root["policies"])
 	c.connected(m)
 	c.machine = m
+	p.Policy = &engine.Policy{Name: definition.PolicyPrefix + p.ID.Name}
 	p.Machine = &program.Machine{Events: m.events}
 	p.Root = &program.Node{Pointer: "/states", Kind: program.KindList}
 	for _, name := range m.order {

@@ -65,7 +65,7 @@ func Parse(file string, text []byte, given ...definition.Resource) (definition.P
 	compile := c.workflow
 	switch top, _ := s.root.(map[string]any); {
 	case top[definition.KindPolicy] != nil && top["document"] == nil:
-		return policyCompiler{c}.parse()
+		return policyCompiler{compiler: c}.parse()
 	case top[lifecycle] != nil:
 		compile = c.lifecycle
 	}

@@ -40,24 +40,23 @@ func (c *compiler) consumers(v any) map[string]consumer {
 
 // deliveries puts the calls to consumers before the hooks of the states
 // that they are for.
-func (c *compiler) deliveries(m *machine, consumers map[string]consumer, v any) {
+func (c *compiler) deliveries(m *machine, where string, consumers map[string]consumer, v any) {
 	if v == nil {
 		return
 	}
 	list, ok := v.([]any)
 	if !ok {
-		c.wrong("/policies", "a list of policies", v)
+		c.wrong(where, "a list", v)
 		return
 	}
 	for i, x := range slices.Backward(list) {
-		c.policy(m, consumers, i, x)
+		c.policy(m, item(where, i), consumers, i, x)
 	}
 }
 
-func (c *compiler) policy(m *machine, consumers map[string]consumer, i int, v any) {
-	at := item("/policies", i)
+func (c *compiler) policy(m *machine, at string, consumers map[string]consumer, i int, v any) {
 	fields := c.object(at, v, shape{
-		fields: []string{"states", "event", "consumers", "route", "data", "await"}, required: []string{"states", "consumers"},
+		fields: []string{"states", "event", "consumers", "route", "data", "await", "ackRequired"}, required: []string{"states", "consumers"},
 	})
 	before := len(c.findings) + c.dropped
 	var only *jq.Template
@@ -75,6 +74,15 @@ func (c *compiler) policy(m *machine, consumers map[string]consumer, i int, v an
 	await, isBool := fields["await"].(bool)
 	if v, ok := fields["await"]; ok && !isBool {
 		c.wrong(join(at, "await"), "a boolean", v)
+	}
+	if v, ok := fields["ackRequired"]; ok {
+		acks, isBool := v.(bool)
+		switch {
+		case !isBool:
+			c.wrong(join(at, "ackRequired"), "a boolean", v)
+		case !acks && await:
+			c.report(join(at, "await"), codeType, "leave one of both out", "nobody can wait for what is not acknowledged")
+		}
 	}
 	var states, names []string
 	if v, ok := fields["states"]; ok {
@@ -124,6 +132,9 @@ func (c *compiler) delivery(state string, to consumer, policy map[string]any, aw
 		with["within"] = to.within
 	}
 	r := c.call("", map[string]any{"call": callAck, "with": with}, hookScope, nil, false)
+	if policy["ackRequired"] == false && r.call != nil { // sent once, whatever the consumer does with it
+		r.call.Ack = nil
+	}
 	return keepsData(&program.Node{Kind: r.kind, Call: r.call})
 }
 

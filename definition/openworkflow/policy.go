@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
-	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/program"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -18,20 +17,24 @@ const (
 )
 
 // policyCompiler reads policies.
-type policyCompiler struct{ *compiler }
+type policyCompiler struct {
+	*compiler
+	of snapshot.Definition // what the policy is laid over
+}
 
-// overlay is a policy while it is compiled: what lies over a lifecycle, by the names of
-// its states and events.
+// overlay is a policy while it is compiled: what lies over a lifecycle.
 type overlay struct {
 	id     snapshot.Definition
-	states map[string]*program.State
-	at     map[string]string // pointers of the states
+	states map[string]*program.Node // by name; those of a lifecycle, with what the policy adds to them
+	said   []string                 // names of states that the policy says something of by themselves
+	events map[string][]string      // pointers where an event is named, by its name
+	named  map[string][]string      // pointers where a state is named, by its name
 }
 
 // parse reads a document that lies over the versions of a lifecycle, by itself:
 // which of its names they know is found when it is laid over them.
 func (c policyCompiler) parse() (definition.Parsed, error) {
-	o := c.policyDocument()
+	o := c.policyDocument(nil)
 	if len(c.findings) > 0 {
 		return definition.Parsed{}, c.problem()
 	}
@@ -49,40 +52,92 @@ func (c policyCompiler) parse() (definition.Parsed, error) {
 	return p, nil
 }
 
-func (c policyCompiler) policyDocument() *overlay {
+// policyDocument compiles a policy for a lifecycle with states, in their order; those that
+// only the policy names are there, too.
+func (c policyCompiler) policyDocument(order []string) *overlay {
 	root := c.object("", c.root, shape{
-		fields:   []string{"policy", "environment", "definition", "version", "title", "summary", "states"},
-		required: []string{"policy", "environment", "definition", "version", "states"},
+		fields:   []string{"policy", "environment", "definition", "version", "title", "summary", "use", "states", "consumers", "deliveries"},
+		required: []string{"policy", "environment", "definition", "version"},
 	})
 	if v := c.text("/policy", root["policy"]); v != "" && !lifecycleVersion.MatchString(v) {
 		c.report("/policy", codeUnsupported, "write policy: '1.0'", "version %s of policies", clip(v))
 	}
-	o := &overlay{states: map[string]*program.State{}, at: map[string]string{}}
+	o := &overlay{states: map[string]*program.Node{}, events: map[string][]string{}, named: map[string][]string{}}
 	o.id = snapshot.Definition{
-		Name: engine.PolicyPrefix + c.matching("/environment", root["environment"], label, "a name of up to 63 letters, digits and hyphens") + "/" +
+		Name: definition.PolicyPrefix + c.matching("/environment", root["environment"], label, "a name of up to 63 letters, digits and hyphens") + "/" +
 			c.matching("/definition", root["definition"], label, "a name of up to 63 letters, digits and hyphens"),
 		Version: c.matching("/version", root["version"], semantic, "a semantic version such as '1.0.0'"),
 	}
-	c.id, c.title = o.id, c.text("/title", root["title"])
+	if c.id = c.of; c.of.Name == "" {
+		c.id = o.id
+	}
+	c.title = c.text("/title", root["title"])
 	bounded(c.compiler, "/title", "the title", c.title, maxTitle)
 	c.text("/summary", root["summary"])
+	if v, ok := root["use"]; ok {
+		c.use("/use", v)
+	}
+	if _, ok := root["deliveries"]; root["states"] == nil && !ok {
+		c.report("", codeMissing, "give it states or deliveries", "the policy says nothing")
+	}
+	all := map[string]any{}
 	if v, ok := root["states"]; ok {
-		all := c.anyObject("/states", v)
-		if all != nil && len(all) == 0 {
+		if all = c.anyObject("/states", v); all != nil && len(all) == 0 {
 			c.report("/states", codeMissing, "name a state of the lifecycle", "the policy says nothing")
 		}
-		for _, name := range keys(all) {
-			at := join("/states", name)
-			o.states[name], o.at[name] = c.policyState(at, all[name]), at
+	}
+	o.said = keys(all)
+	c.names(o, root["deliveries"])
+	m := &machine{states: o.states, order: slices.Clone(order), events: map[string]*program.Event{}}
+	for _, name := range slices.Concat(order, o.said, keys(o.named)) {
+		if o.states[name] == nil {
+			o.states[name] = &program.Node{Pointer: join("/states", name), Name: name, State: &program.State{}}
 		}
+		if !slices.Contains(m.order, name) {
+			m.order = append(m.order, name)
+		}
+	}
+	for name := range o.events {
+		m.events[name] = &program.Event{Name: name}
+	}
+	c.deliveries(m, "/deliveries", c.consumers(root["consumers"]), root["deliveries"])
+	for _, name := range o.said {
+		at := join("/states", name)
+		o.named[name] = append(o.named[name], at)
+		c.policyState(o, at, all[name], o.states[name].State)
 	}
 	return o
 }
 
-// policyState takes what a policy says of a state.
-func (c policyCompiler) policyState(at string, v any) *program.State {
-	s := &program.State{}
-	fields := c.object(at, v, shape{fields: []string{"timeout", "timeoutEvent"}})
+// names notes which states and events deliveries name; whether they are names is for
+// deliveries to say.
+func (c policyCompiler) names(o *overlay, v any) {
+	list, _ := v.([]any)
+	for i, x := range list {
+		fields, _ := x.(map[string]any)
+		at := item("/deliveries", i)
+		if name, ok := fields["event"].(string); ok {
+			o.events[name] = append(o.events[name], join(at, "event"))
+		}
+		switch states := fields["states"].(type) {
+		case string:
+			if states != everywhere {
+				o.named[states] = append(o.named[states], join(at, "states"))
+			}
+		case []any:
+			for j, x := range states {
+				if name, ok := x.(string); ok {
+					o.named[name] = append(o.named[name], item(join(at, "states"), j))
+				}
+			}
+		}
+	}
+}
+
+// policyState takes what a policy says of a state. Its hooks come behind what tells the
+// consumers.
+func (c policyCompiler) policyState(o *overlay, at string, v any, s *program.State) {
+	fields := c.object(at, v, shape{fields: []string{"timeout", "timeoutEvent", "onEnter", "onExit"}})
 	if fields != nil && len(fields) == 0 {
 		c.report(at, codeMissing, "", "the policy says nothing of the state")
 	}
@@ -92,40 +147,91 @@ func (c policyCompiler) policyState(at string, v any) *program.State {
 	if v, ok := fields["timeoutEvent"]; ok {
 		s.Expire = c.matching(join(at, "timeoutEvent"), v, stateName, nameForm)
 	}
-	return s
+	if v, ok := fields["onEnter"]; ok {
+		hooks := c.hooks(join(at, "onEnter"), v)
+		if s.Enter != nil {
+			hooks.List = append(s.Enter.List, hooks.List...)
+		}
+		s.Enter = hooks
+	}
+	if v, ok := fields["onExit"]; ok {
+		s.Exit = c.hooks(join(at, "onExit"), v)
+	}
+}
+
+// hooks compiles hooks of a policy. They can neither be found by events nor be
+// compensated, which is done by the definition that an instance runs.
+func (c policyCompiler) hooks(at string, v any) *program.Node {
+	list := c.list(at, v, hookScope)
+	each(list, func(n *program.Node) {
+		switch {
+		case n.Kind == program.KindListen:
+			c.report(n.Pointer, codeUnsupported, "listen in a hook of the lifecycle", "listening in a hook of a policy")
+		case n.Compensate != nil || n.Kind == program.KindCompensate:
+			c.report(n.Pointer, codeUnsupported, "compensate in a hook of the lifecycle", "compensation in a hook of a policy")
+		}
+	})
+	return list
+}
+
+// each visits a task and those inside it.
+func each(n *program.Node, visit func(*program.Node)) {
+	if n == nil {
+		return
+	}
+	visit(n)
+	for _, child := range n.List {
+		each(child, visit)
+	}
+	each(n.Body, visit)
+	if n.Catch != nil {
+		each(n.Catch.Body, visit)
+	}
 }
 
 // lay has the policy among the documents that were given lie over a lifecycle. What it
 // names and the lifecycle does not have is left out, and told.
 func lay(c *compiler, m *machine, policy *definition.Resource) (unknown []problem.Place, err error) {
 	s := read(policy.URI, policy.Content)
-	over := policyCompiler{&compiler{source: s, resources: c.resources}}
+	over := policyCompiler{&compiler{source: s, resources: c.resources}, c.id}
 	var o *overlay
 	if len(s.findings) == 0 {
-		o = over.policyDocument()
+		o = over.policyDocument(m.order)
 	}
 	if len(s.findings) > 0 {
 		return nil, s.problem()
 	}
+	over.warnings = nil // they were told when it was published
+	for _, name := range keys(o.events) {
+		for _, at := range o.events[name] {
+			if m.events[name] == nil {
+				over.warn(at, codePolicyEvent, one(name, keys(m.events)), "the lifecycle has no event %s", clip(name))
+			}
+		}
+	}
 	for _, name := range keys(o.states) {
-		n, at := m.states[name], o.at[name]
-		if n == nil {
-			over.warn(at, codePolicyState, one(name, m.order), "the lifecycle has no state %s", clip(name))
+		n := m.states[name]
+		if n != nil {
+			over.layState(n, join("/states", name), o.states[name].State, o.id.Version)
 			continue
 		}
-		over.layState(n, at, o.states[name])
+		for _, at := range o.named[name] {
+			over.warn(at, codePolicyState, one(name, m.order), "the lifecycle has no state %s", clip(name))
+		}
 	}
 	return over.warnings, nil
 }
 
-func (c policyCompiler) layState(n *program.Node, at string, over *program.State) {
-	if n.State.Final && over.Timeout != nil {
-		c.warn(join(at, "timeout"), codePolicyState, "", "state %s is final, is not left, and has no timeout", clip(n.Name))
-		return
+func (c policyCompiler) layState(n *program.Node, at string, over *program.State, version string) {
+	if n.State.Final && (over.Timeout != nil || over.Exit != nil) {
+		c.warn(at, codePolicyState, "", "state %s is final, is not left, and has neither timeout nor onExit", clip(n.Name))
+		over.Timeout, over.Exit = nil, nil
 	}
 	if over.Timeout != nil {
 		n.State.Timeout = over.Timeout
 	}
+	n.State.Enter = behind(n.State.Enter, join(n.Pointer, "onEnter"), over.Enter, version)
+	n.State.Exit = behind(n.State.Exit, join(n.Pointer, "onExit"), over.Exit, version)
 	switch e := over.Expire; {
 	case e == "":
 	case !slices.ContainsFunc(n.State.On, func(tr *program.Transition) bool { return tr.Event == e }):
@@ -141,10 +247,30 @@ func (c policyCompiler) layState(n *program.Node, at string, over *program.State
 	}
 }
 
+// behind puts the hooks of a policy behind those of the lifecycle, as one task whose
+// pointers name the version: an instance that is among them goes on in the same ones.
+func behind(list *program.Node, at string, hooks *program.Node, version string) *program.Node {
+	if hooks == nil {
+		return list
+	}
+	if list == nil {
+		list = &program.Node{Pointer: at, Kind: program.KindList}
+	}
+	each(hooks, func(n *program.Node) {
+		n.Pointer = "/policy/" + version + n.Pointer
+		if n.Of != "" {
+			n.Of = "/policy/" + version + n.Of
+		}
+	})
+	task := &program.Node{Pointer: hooks.Pointer + "/policy", Name: "policy " + version, Kind: program.KindDo, Policy: version, Body: hooks}
+	list.List = append(list.List, task)
+	return list
+}
+
 // policyAmong is the policy among the documents that a lifecycle is given; nil = none.
 func policyAmong(given []definition.Resource) *definition.Resource {
 	for i := range given {
-		if strings.HasPrefix(given[i].URI, engine.PolicyPrefix) {
+		if strings.HasPrefix(given[i].URI, definition.PolicyPrefix) {
 			return &given[i]
 		}
 	}

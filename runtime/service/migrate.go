@@ -117,7 +117,7 @@ func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, r
 				if err != nil {
 					return nil, err
 				}
-				if s.Status.Closed() || s.Definition != report.From {
+				if s.Status.Closed() || s.Definition.Alone() != report.From {
 					continue
 				}
 				ids = append(ids, row.ID)
@@ -167,7 +167,7 @@ func (g *Migrator) migrate(ctx context.Context, plan *definition.MigrationPlan, 
 	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: ActorHeader(actor)}
 	by := audit.As(audit.Row(ctx, now, "migrate", id, id), actor)
 	decide := func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
-		if snap.Status.Closed() || snap.Definition != from {
+		if snap.Status.Closed() || snap.Definition.Alone() != from {
 			return nil, errElsewhere
 		}
 		return plan.Migrate(*snap, in)

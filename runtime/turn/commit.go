@@ -18,10 +18,8 @@ import (
 // that no other has. Its errors are the catalogue's, the engine's and
 // store.ErrDuplicate where the instance, or one of its start key, is there.
 func (d *Decider) Begin(ctx context.Context, to store.Writer, env signal.Envelope, start signal.Start, now time.Time, incarnation string) (c Committed, err error) {
-	for range StaleMax { // while policies are published
-		if c, err = d.begin(ctx, to, env, start, now, incarnation); !errors.Is(err, store.ErrStale) {
-			break
-		}
+	for n := 0; n == 0 || n < StaleMax && errors.Is(err, store.ErrStale); n++ { // while policies are published
+		c, err = d.begin(ctx, to, env, start, now, incarnation)
 	}
 	return c, err
 }
