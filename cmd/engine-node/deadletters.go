@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
@@ -56,6 +57,71 @@ func (f *deadLetterFeed) fresh(list []client.DeadLetter) []client.DeadLetter {
 	return fresh
 }
 
+// next has what a node knows that the feed may not, newest first: as many pages as that
+// takes, for much may have died while no node answered.
+func (f *deadLetterFeed) next(ctx context.Context, c *client.Client, q client.DeadLetterQuery) ([]client.DeadLetter, error) {
+	q.Wait, q.Known = deadLettersWait, f.known
+	var list []client.DeadLetter
+	for {
+		p, err := c.DeadLetters(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p.Items...)
+		if p.Next == "" || f.reaches(list) {
+			return list, nil
+		}
+		q.Wait, q.After = 0, p.Next
+	}
+}
+
+// reaches says that what follows a list, newest first, is not new.
+func (f *deadLetterFeed) reaches(list []client.DeadLetter) bool {
+	if len(list) == 0 {
+		return true
+	}
+	last := list[len(list)-1]
+	_, ok := f.seen[last.ID]
+	return ok || last.DiedAt.Before(f.since)
+}
+
+// Pauses of who watches, before they ask again where no node answers: the first, doubled
+// up to the longest.
+const (
+	watchPause    = 250 * time.Millisecond
+	watchPauseMax = 5 * time.Second
+)
+
+// watch gives each dead letter that comes to show, until the context ends, or show says
+// that it was the last. A node that does not answer comes again, or another in its place.
+func (f *deadLetterFeed) watch(ctx context.Context, c *client.Client, q client.DeadLetterQuery, complain io.Writer, show func(client.DeadLetter) (bool, error)) error {
+	for pause := watchPause; ; {
+		list, err := f.next(ctx, c, q)
+		switch {
+		case ctx.Err() != nil:
+			return nil // it was interrupted
+		case problem.KindOf(err) == problem.Unavailable:
+			if pause == watchPause {
+				fmt.Fprintf(complain, "%v; it is asked again until it answers\n", err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+			pause = min(2*pause, watchPauseMax)
+			continue
+		case err != nil:
+			return err
+		}
+		pause = watchPause
+		for _, d := range f.fresh(list) {
+			if over, err := show(d); over || err != nil {
+				return err
+			}
+		}
+	}
+}
+
 func watchDeadLettersCommand(a *app) *cobra.Command {
 	var q client.DeadLetterQuery
 	var count int
@@ -63,8 +129,8 @@ func watchDeadLettersCommand(a *app) *cobra.Command {
 		Use:   "watch",
 		Short: "Wait for dead letters and print them as they come",
 		Long: `Wait for dead letters and print each as it comes, until it is interrupted or as many
-as --count have come. What was there before is not printed: dlq list shows it. With --json
-each is a line.`,
+as --count have come. What was there before is not printed: dlq list shows it. While no node
+answers it asks again, and prints then what has come meanwhile. With --json each is a line.`,
 		Args: cobra.NoArgs,
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
 			q.Limit = projections.MaxLimit
@@ -72,26 +138,13 @@ each is a line.`,
 			if err != nil {
 				return err
 			}
-			q.Wait = deadLettersWait
 			f := &deadLetterFeed{seen: map[string]time.Time{}}
 			f.fresh(p.Items)
-			for n := 0; ; {
-				q.Known = f.known
-				if p, err = c.DeadLetters(ctx, q); err != nil {
-					if ctx.Err() != nil {
-						return nil // it was interrupted
-					}
-					return err
-				}
-				for _, d := range f.fresh(p.Items) {
-					if err := printDeadLetter(a.page.out, d, a.json); err != nil {
-						return err
-					}
-					if n++; n == count {
-						return nil
-					}
-				}
-			}
+			n := 0
+			return f.watch(ctx, c, q, a.err, func(d client.DeadLetter) (bool, error) {
+				n++
+				return n == count, printDeadLetter(a.page.out, d, a.json)
+			})
 		}),
 	}
 	flags := c.Flags()

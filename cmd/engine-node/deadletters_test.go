@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,5 +46,70 @@ func TestAFeedHasEachNewDeadLetterOnce(t *testing.T) {
 		if !slices.Equal(got, strings.Fields(step.want)) {
 			t.Errorf("step %d: got %q, want %q", i, got, step.want)
 		}
+	}
+}
+
+// restarting is a node whose dead letters are got as it goes down, while it is away,
+// while it comes up, and when it is there again with more of them than a page has.
+type restarting struct {
+	mu    sync.Mutex
+	asked int
+	died  time.Time
+}
+
+func (r *restarting) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked++
+	deadLetter := func(i int) string {
+		return fmt.Sprintf(`{"id":"l%d","queue":"signal","reason":"signal.not-json","diedAt":%q}`, i, r.died.Add(time.Duration(i)*time.Hour).Format(time.RFC3339))
+	}
+	answer := func(next string, ids ...int) {
+		var items []string
+		for _, i := range ids {
+			items = append(items, deadLetter(i))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"items":[%s],"next":%q}`, strings.Join(items, ","), next)
+	}
+	after := req.URL.Query().Get("after")
+	switch {
+	case r.asked == 1:
+		answer("", 1)
+	case r.asked == 2:
+		answer("", 2, 1)
+	case r.asked == 3 || r.asked == 4:
+		panic(http.ErrAbortHandler) // the connection breaks off
+	case r.asked == 5:
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, `{"status":503,"code":"store.unreachable","detail":"the database cannot be reached"}`)
+	case after == "":
+		answer("p2", 6, 5)
+	case after == "p2":
+		answer("p3", 4, 3)
+	default:
+		answer("", 2, 1)
+	}
+}
+
+// Who watches dead letters sees each once, also those that died while no node answered.
+func TestAWatchGoesOnOverARestart(t *testing.T) {
+	t.Parallel()
+	node := httptest.NewServer(&restarting{died: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
+	defer node.Close()
+	var out, complaints bytes.Buffer
+	if code := Run(t.Context(), []string{"--server", node.URL, "dlq", "watch", "--count", "5"}, nil, &out, &complaints); code != 0 {
+		t.Fatalf("exit %d: %s", code, &complaints)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.Fields(line)[1])
+	}
+	if want := []string{"l2", "l3", "l4", "l5", "l6"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if n := strings.Count(complaints.String(), "asked again"); n != 1 || !strings.Contains(complaints.String(), "api.unreachable") {
+		t.Errorf("%d complaints: %s", n, &complaints)
 	}
 }
