@@ -14,7 +14,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // compareEntries holds what a decision has come to, to the entries that are stored.
@@ -88,6 +90,10 @@ func (p *player) compareSnapshot(stored []byte) {
 	last := row{Entry: projections.Entry{Position: p.found.Through}}
 	if err != nil {
 		p.differs(last, "snapshot", "", err.Error())
+		return
+	}
+	if _, err := snapshot.Decode(stored); problem.CodeOf(err) == "snapshot.newer" {
+		p.unverifiable(p.found.Through, "%s", err)
 		return
 	}
 	if path, was, is := differ(stored, again, nil); path != "" {

@@ -335,6 +335,11 @@ func TestWhatIsNotRecordedIsUnverifiable(t *testing.T) {
 		t.Errorf("without a stream: %s", f)
 	}
 	i = loan(t)
+	stored, _ := i.snap.Encode()
+	if f := i.against([]byte(strings.Replace(string(stored), `"engineSchemaVersion":1`, `"engineSchemaVersion":2`, 1))); f.Verdict != replay.Unverifiable || f.Turns != 5 {
+		t.Errorf("with a snapshot of a newer engine: %s", f)
+	}
+	i = loan(t)
 	i.defs = nil
 	if f := i.verify(); f.Verdict != replay.Unverifiable || f.Position != 1 {
 		t.Errorf("without its definition: %s", f)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -158,7 +159,7 @@ func (c *chaos) check() {
 	if err := embedded.CheckIntegrity(c.file); err != nil {
 		t.Error(err)
 	}
-	if err := testdb.Verify(t.Context(), c.file); err != nil {
+	if err := errors.Join(testdb.Verify(t.Context(), c.file), testdb.Remade(t.Context(), c.file)); err != nil {
 		t.Error(err)
 	}
 	st, err := testdb.Open(t.Context(), c.file)

@@ -225,6 +225,9 @@ func (s *scenario) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := testdb.Remade(ctx, s.job.Place); err != nil {
+		return err
+	}
 	s.ran = nil
 	for _, e := range entries {
 		var meta struct {

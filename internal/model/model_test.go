@@ -6,6 +6,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -65,7 +66,8 @@ func worlds(t *testing.T, set ...func(*world)) []*world {
 	})
 	for place, name := range map[string]string{file: "sqlite", schema: "oracle"} {
 		t.Cleanup(func() {
-			if err := testdb.Verify(context.WithoutCancel(t.Context()), place); err != nil {
+			ctx := context.WithoutCancel(t.Context())
+			if err := errors.Join(testdb.Verify(ctx, place), testdb.Remade(ctx, place)); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		})

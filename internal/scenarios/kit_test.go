@@ -21,6 +21,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -297,7 +298,8 @@ func newNodePlayer(t *testing.T, c kitCase) *nodePlayer {
 	t.Cleanup(n.server.Close)
 	t.Cleanup(func() { close(stopped) })
 	var err error
-	if n.db, err = embedded.Open(t.Context(), sqlite.Options{Path: t.TempDir() + "/a.db"}); err != nil {
+	file := t.TempDir() + "/a.db"
+	if n.db, err = embedded.Open(t.Context(), sqlite.Options{Path: file}); err != nil {
 		t.Fatal(err)
 	}
 	cat := definition.New(n.db, openworkflow.Parsers(), time.Now)
@@ -324,7 +326,7 @@ func newNodePlayer(t *testing.T, c kitCase) *nodePlayer {
 	go func() { done <- n.rt.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := errors.Join(<-done, n.db.Close()); err != nil {
+		if err := errors.Join(<-done, n.db.Close(), testdb.Remade(context.Background(), file)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -3,6 +3,7 @@ package scenarios_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -90,9 +91,9 @@ func run(t *testing.T, where func() (place, func(), error)) {
 				w.place, err = w.elsewhere()
 				return ctx, err
 			})
-			sc.After(func(ctx context.Context, _ *godog.Scenario, err error) (context.Context, error) {
-				if err == nil {
-					err = testdb.Check(ctx, cmp.Or(w.place.dsn, w.place.dir+"/a.db"))
+			sc.After(func(ctx context.Context, is *godog.Scenario, err error) (context.Context, error) {
+				if where := cmp.Or(w.place.dsn, w.place.dir+"/a.db"); err == nil {
+					err = errors.Join(testdb.Check(ctx, where), remade(ctx, where, is.Name))
 				}
 				if closed := w.close(); err == nil {
 					err = closed
@@ -112,4 +113,16 @@ func run(t *testing.T, where func() (place, func(), error)) {
 	if code := suite.Run(); code != 0 {
 		t.Errorf("%d of the scenarios' runs failed", code)
 	}
+}
+
+// remade makes again what a scenario has left. A snapshot of a newer engine cannot be
+// compared here, and is named.
+func remade(ctx context.Context, where, scenario string) error {
+	err := testdb.Remade(ctx, where)
+	if newer := strings.Contains(scenario, "newer engine"); newer && err != nil && strings.Contains(err.Error(), "unverifiable") {
+		return nil
+	} else if newer && err == nil {
+		return errors.New("a snapshot of a newer engine is taken for equal")
+	}
+	return err
 }

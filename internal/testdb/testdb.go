@@ -141,6 +141,15 @@ func Replay(ctx context.Context, place string, defs replay.Definitions) (unverif
 	return unverifiable, errors.Join(err, wrong)
 }
 
+// Remade is Replay of a place whose instances run documents only: each can be made again.
+func Remade(ctx context.Context, place string) error {
+	unverifiable, err := Replay(ctx, place, nil)
+	for _, f := range unverifiable {
+		err = errors.Join(err, fmt.Errorf("%w: made again, %s", errBroken, f))
+	}
+	return err
+}
+
 // either finds what is published in a place, and what code a test has.
 type either struct{ published, code replay.Definitions }
 
