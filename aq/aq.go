@@ -40,6 +40,7 @@ type Options struct {
 	Schema string        // owner of tables and queues; empty = the user's own
 	Pooled bool          // OCI's session pool instead of connections of their own
 	Wait   time.Duration // of a dequeue, in whole seconds; 0 = DefaultWait
+	Idle   time.Duration // after which a connection of Shared that nobody uses is closed; 0 = not for that
 	Client string        // CLIENT_IDENTIFIER of its sessions, set when they connect; 64 bytes count, empty = none
 }
 
@@ -49,6 +50,7 @@ type DB struct {
 	shared   *sql.DB // for reading and small writes
 	wait     time.Duration
 	grace    time.Duration // deafAfter
+	idle     time.Duration
 	calls    atomic.Int64
 	dequeues atomic.Int64
 	commits  atomic.Int64
@@ -90,7 +92,7 @@ func Open(o Options) (*DB, error) {
 	params.StandaloneConnection = godror.Bool(!o.Pooled)
 	// Standalone connections run their initial statements only while this is off.
 	params.InitOnNewConn = o.Pooled
-	d := &DB{sessions: sql.OpenDB(godror.NewConnector(params)), shared: sql.OpenDB(godror.NewConnector(params)), wait: o.Wait, grace: deafAfter}
+	d := &DB{sessions: sql.OpenDB(godror.NewConnector(params)), shared: sql.OpenDB(godror.NewConnector(params)), wait: o.Wait, grace: deafAfter, idle: o.Idle}
 	d.sessions.SetMaxIdleConns(0)
 	return d, nil
 }
@@ -101,6 +103,7 @@ func (d *DB) Shared(size int) *sql.DB {
 	d.shared.SetMaxOpenConns(size)
 	d.shared.SetMaxIdleConns(size) // many reconnects upset the client library
 	d.shared.SetConnMaxLifetime(30 * time.Minute)
+	d.shared.SetConnMaxIdleTime(d.idle)
 	return d.shared
 }
 

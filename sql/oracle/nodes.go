@@ -71,15 +71,18 @@ func (s member) join(ctx context.Context) error {
 
 // beat renews the heartbeat until the end of the store.
 func (s member) beat() {
-	tick, drain := time.NewTicker(s.o.Heartbeat), time.NewTicker(drainEvery)
+	tick, drain, idle := time.NewTicker(s.o.Heartbeat), time.NewTicker(drainEvery), time.NewTicker(s.o.Idle)
 	defer tick.Stop()
+	defer idle.Stop()
 	defer drain.Stop()
 	for {
 		select {
 		case <-s.life.Done():
 			return
-		case <-drain.C:
+		case <-idle.C:
 			s.pool.trim()
+			continue
+		case <-drain.C:
 			if _, err := sweep(s.life, s.db, "inflight_old", "inflight_delete", crashMemory.Seconds()); err != nil && s.life.Err() == nil {
 				s.log.Warn("oracle: old notes of crashes", "error", explain(err))
 			}

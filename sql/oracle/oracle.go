@@ -43,6 +43,7 @@ const (
 	DefaultReaders   = 4  // connections for reading
 	Waiters          = 2  // receivers of a queue that wait in the database at the same time; of signals one
 	DefaultHeartbeat = 3 * time.Second
+	DefaultIdle      = time.Minute
 	DefaultDeadAfter = 15 * time.Second
 	DefaultNotices   = 7 * 24 * time.Hour
 )
@@ -60,6 +61,7 @@ type Options struct {
 	Readers   int           // 0 = DefaultReaders
 	Apart     bool          // a change is begun, written, sent and committed by calls of their own, not by one block
 	Heartbeat time.Duration // 0 = DefaultHeartbeat
+	Idle      time.Duration // after which sessions that nobody uses are closed; 0 = DefaultIdle
 	DeadAfter time.Duration // without heartbeat a node is dead; 0 = DefaultDeadAfter
 	Notices   time.Duration // how long the notice of a dead letter waits in WF_DLQ_Q, rounded up to seconds; 0 = DefaultNotices, negative = none is sent
 	Steps     *steps.Set    // what turns may have done in their transactions; nil = nothing
@@ -122,7 +124,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := aq.Open(aq.Options{DSN: o.DSN, Schema: o.Schema, Pooled: o.Pooled, Wait: o.Wait, Client: o.Node})
+	db, err := aq.Open(aq.Options{DSN: o.DSN, Schema: o.Schema, Pooled: o.Pooled, Wait: o.Wait, Idle: o.Idle, Client: o.Node})
 	if err != nil {
 		return nil, err
 	}
@@ -179,6 +181,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
+	}
+	if o.Idle <= 0 {
+		o.Idle = DefaultIdle
 	}
 	if o.DeadAfter <= 0 {
 		o.DeadAfter = DefaultDeadAfter
