@@ -103,8 +103,8 @@ func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 		c.Unknown = true
 		return *c, err
 	case err != nil:
-		if p := c.Outcome.Policy; p != nil && d.Outdated != nil && errors.Is(err, store.ErrStale) {
-			d.Outdated(p)
+		if o := c.Outcome; o != nil && o.Policy != nil && d.Outdated != nil && errors.Is(err, store.ErrStale) {
+			d.Outdated(o.Policy)
 		}
 		c.Claims.Cancel()
 		return Committed{}, err
