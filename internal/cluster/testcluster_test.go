@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -323,7 +324,7 @@ func (b *testCluster) judge(log []history.Signal) history.State {
 	if b.t.Logf("the invariants held %d times", held); err != nil || held == 0 {
 		b.t.Errorf("the invariants held %d times, then: %v", held, err)
 	}
-	if err := testdb.Verify(b.t.Context(), b.dsn); err != nil {
+	if err := errors.Join(testdb.Verify(b.t.Context(), b.dsn), testdb.Remade(b.t.Context(), b.dsn)); err != nil {
 		b.t.Error(err)
 	}
 	s, err := history.Read(b.t.Context(), b.pool, b.world.counts())
