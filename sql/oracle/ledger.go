@@ -30,7 +30,14 @@ type ledger struct {
 	want   map[string]*entry // by message id; entered and not left
 	noted  map[string]bool   // in the table
 	others map[string]int    // crashes of other runs
+
+	said   time.Time // when the log heard last that the table cannot be written; of write
+	unsaid int       // failures since
 }
+
+// ledgerQuiet is how long the log hears nothing more of a table that cannot be written:
+// every message tries it.
+const ledgerQuiet = time.Minute
 
 // entry is a message that was entered.
 type entry struct {
@@ -198,10 +205,20 @@ func (l *ledger) write() {
 		case <-l.wake:
 		}
 		if err := l.flush(context.Background()); err != nil {
-			l.s.log.Warn("oracle: ledger", "error", err)
+			l.complain(err)
 			l.release()
 		}
 	}
+}
+
+// complain says that the table cannot be written, once in a while.
+func (l *ledger) complain(err error) {
+	if now := l.s.o.Now(); l.said.IsZero() || now.Sub(l.said) >= ledgerQuiet {
+		l.s.log.Warn("oracle: ledger", "error", err, "failures", l.unsaid+1)
+		l.said, l.unsaid = now, 0
+		return
+	}
+	l.unsaid++
 }
 
 // release lets everybody go on when the table cannot be written: the ledger is

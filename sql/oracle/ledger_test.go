@@ -1,9 +1,12 @@
 package oracle
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -235,5 +238,25 @@ func TestALockedNoteHoldsNobodyUp(t *testing.T) {
 	s.ledger.settle()
 	if err := soon(ctx, func() error { _, err := s.exec(ctx, "inflight_delete", "two", s.run); return err }); err != nil {
 		t.Error(err)
+	}
+}
+
+// A table that cannot be written is a line of the log in a minute, which says how often
+// it failed, not one for each message.
+func TestALedgerThatFailsIsNoFloodOfTheLog(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	l := &ledger{s: &Store{o: Options{Now: func() time.Time { return now }}, log: slog.New(slog.NewTextHandler(&out, nil))}}
+	for range 150 {
+		l.complain(errors.New("ORA-01653"))
+		now = now.Add(time.Second)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, line[strings.Index(line, "failures="):len(line)-1])
+	}
+	if want := []string{"failures=1", "failures=60", "failures=60"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
