@@ -16,7 +16,7 @@ type listInstancesInput struct {
 	After       string `query:"after" maxLength:"4096" doc:"The next of the page before."`
 	Limit       int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Items at most."`
 	Definition  string `query:"definition" maxLength:"256"`
-	Status      string `query:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
+	Status      string `query:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed,compensated"`
 	BusinessKey string `query:"businessKey" maxLength:"256"`
 	Parent      string `query:"parent" maxLength:"128" doc:"Only those that this instance started."`
 	Where       string `query:"where" maxLength:"4096" doc:"Conditions on search attributes, and on state, status, businessKey, startedAt and updatedAt, with and between them." example:"amount > 1000 and state = \"Review\""`

@@ -40,7 +40,7 @@ func (s whyAPI) why(ctx context.Context, in *ByID) (*answer[client.Why], error) 
 	}
 	w := client.Why{InstanceID: d.ID, Status: d.Status, Since: d.UpdatedAt}
 	switch snapshot.Status(d.Status) {
-	case snapshot.Completed, snapshot.Cancelled:
+	case snapshot.Completed, snapshot.Cancelled, snapshot.Compensated:
 		w.Reasons = []client.Reason{{Code: "ended", Text: "it has ended: " + d.Status}}
 		return ok(w), nil
 	case snapshot.Suspended:

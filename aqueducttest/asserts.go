@@ -42,13 +42,13 @@ func (w *Workflow) Output(v any) {
 	}
 }
 
-// Faulted fails the test unless the instance is faulted with an error of a
-// kind: a standard one such as "communication", or any other type as a URI.
+// Faulted fails the test unless the instance is faulted, or has ended compensated, with
+// an error of a kind: a standard one such as "communication", or any other type as a URI.
 // It returns the error.
 func (w *Workflow) Faulted(kind string) snapshot.Error {
 	w.t.Helper()
 	w.driver.started()
-	if w.snap.Status != snapshot.Faulted || w.snap.Error == nil {
+	if w.snap.Status != snapshot.Faulted && w.snap.Status != snapshot.Compensated || w.snap.Error == nil {
 		w.t.Fatalf("aqueducttest: the instance is not faulted, it is %s", w.driver.where())
 		return snapshot.Error{}
 	}

@@ -131,7 +131,7 @@ func Same(a, b *snapshot.Snapshot, list []Declared) bool {
 }
 
 func faulted(s *snapshot.Snapshot) bool {
-	return s.Status == snapshot.Faulted || s.Status == snapshot.Suspended && s.ResumeAs == snapshot.Faulted || s.Status == snapshot.Cancelled && s.Error != nil
+	return s.Status == snapshot.Faulted || s.Status == snapshot.Suspended && s.ResumeAs == snapshot.Faulted || (s.Status == snapshot.Cancelled || s.Status == snapshot.Compensated) && s.Error != nil
 }
 
 func rootOf(s *snapshot.Snapshot, root Root) []byte {

@@ -16,28 +16,45 @@ import (
 )
 
 // All begins to compensate what the instance has recorded, after an error that
-// nobody caught: the instance is faulted with it when that is done. Until then the
+// nobody caught: the instance ends with it when that is done. Until then the
 // definition has [Resume] and [Recover] take what it is asked.
-func All(t *engine.Turn, e snapshot.Error) {
-	t.Withdraw(engine.TaskCancelled, func(snapshot.Wait) bool { return true })
-	t.Snap.Error, t.Snap.Compensating = &e, &snapshot.Compensating{Error: e}
-	data, _ := json.Marshal(map[string]any{"error": e, "steps": len(t.Snap.Compensations)})
-	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: engine.EntryCompensating, Data: data, Meta: engine.Meta{Pointer: e.Instance}})
-	next(t)
+func All(t *engine.Turn, e snapshot.Error) { begin(t, snapshot.Compensating{Error: e}) }
+
+// Compensator is embedded by a definition whose instances compensate when somebody
+// ends them.
+type Compensator struct{}
+
+// Compensate is [All] for an instance that somebody ends, whatever its state.
+func (Compensator) Compensate(t *engine.Turn, e snapshot.Error) {
+	if t.Snap.Status != snapshot.Faulted { // else they have ended with the fault
+		t.TellAll(engine.TaskCancelledEvent)
+	}
+	t.Snap.Status, t.Snap.ResumeAs = snapshot.Running, ""
+	begin(t, snapshot.Compensating{Error: e, Cancelled: true})
 }
 
-// next sends the command that compensates the step completed last, or faults the
-// instance when none is left.
+func begin(t *engine.Turn, why snapshot.Compensating) {
+	why.Children = engine.EndChildren(t)
+	t.Withdraw(engine.TaskCancelled, func(w snapshot.Wait) bool { return w.Kind != snapshot.WaitChild })
+	t.Snap.Error, t.Snap.Compensating = &why.Error, &why
+	data, _ := json.Marshal(map[string]any{"error": why.Error, "steps": len(t.Snap.Compensations)})
+	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: engine.EntryCompensating, Data: data, Meta: engine.Meta{Pointer: why.Error.Instance}})
+	if !why.Children {
+		next(t)
+	}
+}
+
+// next sends the command that compensates the step sent last, or ends the instance
+// when none is left.
 func next(t *engine.Turn) {
 	s := t.Snap
 	if len(s.Compensations) == 0 {
-		s.Compensating = &snapshot.Compensating{Error: s.Compensating.Error, Done: true}
-		t.Fault(s.Compensating.Error)
+		engine.Compensated(t)
 		return
 	}
 	c := s.Compensations[len(s.Compensations)-1]
 	if e := Lacking(c); e != nil {
-		t.Fault(*e)
+		t.Halt(*e)
 		return
 	}
 	Send(t, c, snapshot.Wait{Pointer: c.Pointer})
@@ -88,16 +105,24 @@ func Done(t *engine.Turn, w snapshot.Wait, res engine.Result) *snapshot.Error {
 	return nil
 }
 
-// Resume goes on with what [All] began; false: it has not.
+// Resume goes on with what [All] or a [Compensator] began; false: nothing has.
 func Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) bool {
-	if t.Snap.Compensating == nil {
+	why := t.Snap.Compensating
+	switch {
+	case why == nil:
 		return false
+	case why.Children && len(t.Snap.SubFrames) > 0:
+		return true
+	case why.Children:
+		after := *why
+		after.Children, t.Snap.Compensating = false, &after
+	default:
+		if e := Done(t, w, res); e != nil {
+			t.Halt(*e) // who waits for the instance waits on, for it has not ended
+			return true
+		}
 	}
-	if e := Done(t, w, res); e != nil {
-		t.Fault(*e)
-	} else {
-		next(t)
-	}
+	next(t)
 	return true
 }
 

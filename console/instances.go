@@ -11,7 +11,7 @@ import (
 )
 
 // statuses are those that a list can be narrowed to.
-var statuses = []string{"running", "waiting", "faulted", "suspended", "completed", "cancelled"}
+var statuses = []string{"running", "waiting", "faulted", "suspended", "completed", "cancelled", "compensated"}
 
 // instanceList is a list of instances, and what it can be narrowed to.
 type instanceList struct {
@@ -47,7 +47,7 @@ func instance(v *visit) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	w := whole{InstanceDetail: i, Open: i.Status != "completed" && i.Status != "cancelled"}
+	w := whole{InstanceDetail: i, Open: i.Status != "completed" && i.Status != "cancelled" && i.Status != "compensated"}
 	after, _ := strconv.ParseInt(v.URL.Query().Get("after"), 10, 64) // anything else is the begin
 	if w.Entries, err = v.api.Stream(v.Context(), id, after, streamItems); err != nil {
 		return content{}, err
@@ -106,7 +106,7 @@ func (v *visit) pictureOf(w whole) template.HTML {
 			view.Marks[i].Text += fmt.Sprintf(" (%d times)", n)
 		}
 	}
-	if w.Error != nil && w.Status == "faulted" {
+	if w.Error != nil && (w.Status == "faulted" || w.Status == "compensated") {
 		view.Marks = append(view.Marks, diagram.Mark{Pointer: w.Error.Pointer, Fault: true, Text: "failed: " + w.Error.Title})
 	}
 	return template.HTML(diagram.SVG(document, view)) // diagram escapes what is in it

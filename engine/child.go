@@ -73,11 +73,24 @@ func forgetChild(t *Turn, w snapshot.Wait, ended bool) {
 			continue
 		}
 		if !ended && t.Snap.Schedule == nil { // the end of a schedule ends no run
-			payload, _ := json.Marshal(signal.Cancellation{Token: w.Token}) // a string cannot fail
-			t.send(f.InstanceID, signal.CancelRequest, "", time.Time{}, payload)
+			endChild(t, f, signal.Cancellation{Token: w.Token, Compensate: !t.keeps})
 		}
 	}
 	t.Snap.SubFrames = kept
+}
+
+func endChild(t *Turn, f snapshot.SubFrame, c signal.Cancellation) {
+	payload, _ := json.Marshal(c) // strings cannot fail
+	t.send(f.InstanceID, signal.CancelRequest, "", time.Time{}, payload)
+}
+
+// EndChildren has the children that are waited for end and compensate first. Their
+// ends are waited for; false: there are none.
+func EndChildren(t *Turn) bool {
+	for _, f := range t.Snap.SubFrames {
+		endChild(t, f, signal.Cancellation{Token: f.Token, Compensate: true, Await: true})
+	}
+	return len(t.Snap.SubFrames) > 0
 }
 
 // ChildEnd is the payload of a SubWorkflowCompleted. Its token names the wait
@@ -85,23 +98,30 @@ func forgetChild(t *Turn, w snapshot.Wait, ended bool) {
 type ChildEnd struct {
 	Child  string          `json:"child"`            // the instance that ended
 	Output json.RawMessage `json:"output,omitempty"` // absent with Stored or Error
-	Stored bool            `json:"stored,omitempty"` // the output is in the child's snapshot
+	Stored bool            `json:"stored,omitempty"` // output and compensations are in the child's snapshot
 	Error  *snapshot.Error `json:"error,omitempty"`
+
+	Compensations []snapshot.Compensation `json:"compensations,omitempty"` // what undoes a child that has completed
 }
 
 // tellParent sends what the instance came to, to the instance that waits for
 // it.
-func tellParent(t *Turn, output json.RawMessage, e *snapshot.Error) {
+func tellParent(t *Turn, output json.RawMessage, e *snapshot.Error, done ...snapshot.Compensation) {
 	p := t.Snap.Parent
 	if p == nil || p.Token == "" {
 		return
 	}
-	end := ChildEnd{Child: t.Snap.InstanceID}
+	end := ChildEnd{Child: t.Snap.InstanceID, Compensations: done}
+	size := len(output)
+	for _, c := range done {
+		size += len(c.Input) + compensationBytes
+	}
 	switch {
 	case e != nil:
 		end.Error = ChildError(t.Snap.Definition.Name, t.Snap.InstanceID, *e)
-	case len(output) > MaxChildBytes:
-		end.Stored = true
+	case size > MaxChildBytes:
+		end.Stored, end.Compensations = true, nil
+		t.Snap.Compensations = done
 	case len(output) == 0:
 		end.Output = json.RawMessage("null")
 	default:
@@ -109,6 +129,18 @@ func tellParent(t *Turn, output json.RawMessage, e *snapshot.Error) {
 	}
 	payload, _ := json.Marshal(end) // JSON already
 	t.send(p.InstanceID, signal.SubWorkflowCompleted, p.Token, time.Time{}, payload)
+}
+
+// compensationBytes is the room of a compensation in a message, beside its input.
+const compensationBytes = 1_000
+
+// adopt makes the parent's what undoes a child that was waited for at w.
+func adopt(t *Turn, w snapshot.Wait, done []snapshot.Compensation) {
+	for _, c := range done {
+		t.Snap.LastStep++
+		c.Step, c.Pointer = t.Snap.LastStep, w.Pointer
+		t.Snap.Compensations = append(t.Snap.Compensations, c)
+	}
 }
 
 // maxChildDetail bounds the text of a child's error, in bytes.
@@ -136,6 +168,7 @@ func ChildError(definition, instanceID string, e snapshot.Error) *snapshot.Error
 
 // cancel ends the instance without a result.
 func cancel(t *Turn) {
+	t.keeps = true
 	if t.Snap.Status != snapshot.Faulted && t.Snap.Compensating == nil { // else they have ended with the fault
 		t.TellAll(TaskCancelledEvent)
 	}
@@ -148,11 +181,17 @@ func cancel(t *Turn) {
 // Cancel ends the instance, and tells its parent.
 func (t *Turn) Cancel() {
 	cancel(t)
-	tellParent(t, nil, &snapshot.Error{Type: ErrorBase + ErrRuntime, Status: 500, Title: "Cancelled", Detail: "it was cancelled"})
+	e := Cancellation()
+	tellParent(t, nil, &e)
+}
+
+// Cancellation is the error of an instance that somebody has ended.
+func Cancellation() snapshot.Error {
+	return snapshot.Error{Type: ErrorBase + ErrRuntime, Status: 500, Title: "Cancelled", Detail: "it was cancelled"}
 }
 
 // onCancel applies a CancelRequest: the parent does not wait any more.
-func (t intake) onCancel() (*Outcome, error) {
+func (t intake) onCancel(def Definition) (*Outcome, error) {
 	c, err := signal.DecodeCancellation(t.In.Signal.Payload)
 	if err != nil {
 		return nil, err
@@ -164,7 +203,20 @@ func (t intake) onCancel() (*Outcome, error) {
 	t.Append(Entry{
 		Kind: KindEvent, Dir: In, Type: EntryCancelled, Data: data, SignalID: t.In.Signal.SignalID,
 	})
-	cancel(t.Turn)
+	d, ok := def.(Compensator)
+	if ok = ok && c.Compensate && t.Snap.Schedule == nil; !ok {
+		cancel(t.Turn)
+	}
+	e, p := Cancellation(), *t.Snap.Parent
+	if !c.Await {
+		p.Token = ""
+	}
+	switch t.Snap.Parent = &p; {
+	case !ok:
+		tellParent(t.Turn, nil, &e)
+	case t.Snap.Compensating == nil:
+		d.Compensate(t.Turn, e)
+	}
 	return t.finish()
 }
 

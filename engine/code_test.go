@@ -175,7 +175,7 @@ func TestATurnCompensatesByItself(t *testing.T) {
 		t.Fatalf("%s: %+v", r.snap.Status, r.snap.Error)
 	}
 	before := r.snap
-	if err := r.operate(engine.Skip); err != nil || r.sent() != nil || r.snap.Status != snapshot.Faulted || !r.snap.Compensating.Done {
+	if err := r.operate(engine.Skip); err != nil || r.sent() != nil || r.snap.Status != snapshot.Compensated || !r.snap.Compensating.Done {
 		t.Errorf("skip: %v, %s, %+v", err, r.snap.Status, r.snap.Compensating)
 	}
 	r.snap = before
@@ -184,10 +184,10 @@ func TestATurnCompensatesByItself(t *testing.T) {
 	}
 	asked("after the retry")
 	r.answer(`{"output": null}`)
-	if r.snap.Status != snapshot.Faulted || r.snap.Error.Detail != "no" || !r.snap.Compensating.Done || len(r.snap.Compensations) > 0 {
+	if r.snap.Status != snapshot.Compensated || r.snap.Error.Detail != "no" || !r.snap.Compensating.Done || len(r.snap.Compensations) > 0 {
 		t.Errorf("%s: %+v, %+v, %+v", r.snap.Status, r.snap.Error, r.snap.Compensating, r.snap.Compensations)
 	}
-	if err := r.operate(engine.Retry); problem.CodeOf(err) != "instance.compensated" {
+	if err := r.operate(engine.Retry); problem.CodeOf(err) != "instance.closed" {
 		t.Errorf("a retry of what is compensated: %v", err)
 	}
 }

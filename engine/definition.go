@@ -74,6 +74,12 @@ type Repeater interface {
 	NewKey(pointer string) bool
 }
 
+// Compensator is a definition whose instances undo what they have done when somebody
+// ends them with the error that they were cancelled. Absent: nothing is compensated.
+type Compensator interface {
+	Compensate(t *Turn, e snapshot.Error)
+}
+
 // Postponer is a definition that keeps an event for a wait while its work on the
 // one before goes on. Absent: each goes at once to all waits that it satisfies.
 type Postponer interface {

@@ -27,6 +27,8 @@ type Result struct {
 	Error  *snapshot.Error // of a failed command or child
 	Actor  string
 
+	Compensations []snapshot.Compensation // of a completed child: they are its parent's now
+
 	Unknown bool // with Error: nobody knows whether the command has done what it should
 }
 
@@ -154,6 +156,7 @@ const (
 	EntryTask         = "TaskCreated"
 	EntryCall         = "Call"
 	EntryCompensating = "CompensationStarted"
+	EntryCompensated  = "InstanceCompensated"
 	EntryEmitted      = "EventEmitted"
 	EntryChild        = "ChildStarted"
 	EntryEscalated    = "TaskEscalated"

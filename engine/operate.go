@@ -19,10 +19,12 @@ const (
 	RetryNew  Operation = "retry-new"  // send the new one, under a key of its own
 	Skip      Operation = "skip"       // take it as done, with an output
 	Cancel    Operation = "cancel"     // end the instance; nothing is compensated
+
+	Compensate Operation = "compensate" // end the instance once what it has done is compensated
 )
 
 // Operations lists them all.
-var Operations = []Operation{Suspend, Resume, Retry, RetrySame, RetryNew, Skip, Cancel}
+var Operations = []Operation{Suspend, Resume, Retry, RetrySame, RetryNew, Skip, Cancel, Compensate}
 
 // Decide decides a turn that no signal makes: change says what it does, and in.Signal
 // who asks. Signals that were kept until their turn came are applied when it has come;

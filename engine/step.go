@@ -112,7 +112,7 @@ func step(def Definition, snap *snapshot.Snapshot, in Input) (*Outcome, error) {
 		passOn(t)
 		return intake{t}.ignore(Closed)
 	case env.Type == signal.CancelRequest:
-		return intake{t}.onCancel()
+		return intake{t}.onCancel(def)
 	case env.WaitingToken != "":
 		return intake{t}.token(def)
 	case env.Sequence > 0:
@@ -194,14 +194,15 @@ func result(env signal.Envelope) (Result, error) {
 		Output json.RawMessage `json:"output"`
 		Error  *snapshot.Error `json:"error"`
 
-		Unknown bool `json:"unknown"`
+		Compensations []snapshot.Compensation `json:"compensations"`
+		Unknown       bool                    `json:"unknown"`
 	}
 	if len(env.Payload) > 0 {
 		if err := jsonv2.Unmarshal(env.Payload, &p); err != nil {
 			return Result{}, problem.Wrap(err, problem.Invalid, "signal.invalid", "payload is not a result")
 		}
 	}
-	return Result{Output: p.Output, Error: p.Error, Unknown: p.Unknown, Actor: actor}, nil
+	return Result{Output: p.Output, Error: p.Error, Unknown: p.Unknown, Actor: actor, Compensations: p.Compensations}, nil
 }
 
 // outputOf reads a payload that says nothing but its output, as most do: a part
@@ -230,6 +231,7 @@ func (t intake) apply(def Definition, w snapshot.Wait, r Result, env signal.Enve
 		e.SignalID = env.SignalID
 	}
 	t.Append(e)
+	adopt(t.Turn, w, r.Compensations)
 	switch w.Kind {
 	case snapshot.WaitTask:
 		t.out.Tasks = append(t.out.Tasks, completion(w, r))

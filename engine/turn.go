@@ -40,6 +40,7 @@ type Turn struct {
 	life    *life      // nil = no lifecycle events
 	refusal string     // why the signal, which nobody has any more, is refused
 	awaits  bool       // the turn adds a wait
+	keeps   bool       // what children have done stays done: nobody undoes it
 	def     Definition // what the instance runs; nil = nothing
 }
 
@@ -305,6 +306,8 @@ func (t *Turn) Early(waits []snapshot.Wait) (i int, event json.RawMessage, ok bo
 
 // Complete ends the instance with its output.
 func (t *Turn) Complete(output json.RawMessage) {
+	t.keeps = true
+	done := t.Snap.Compensations
 	t.TellAll(TaskCancelledEvent)
 	t.Withdraw(TaskCancelled, func(snapshot.Wait) bool { return true })
 	t.Snap.Branches, t.Snap.Buffer, t.Snap.Ahead, t.Snap.Error, t.Snap.Compensations = nil, nil, nil, nil, nil
@@ -312,7 +315,24 @@ func (t *Turn) Complete(output json.RawMessage) {
 	t.Snap.Status = snapshot.Completed
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCompleted, Data: output})
 	t.Tell(LifecycleEvent{Type: WorkflowCompletedEvent})
-	tellParent(t, output, nil)
+	tellParent(t, output, nil, done...)
+}
+
+// Compensated ends an instance that has compensated what it had done, and tells its
+// parent why.
+func Compensated(t *Turn) {
+	c := *t.Snap.Compensating
+	c.Done = true
+	t.Snap.Branches, t.Snap.Buffer, t.Snap.Ahead, t.Snap.Compensations = nil, nil, nil, nil
+	t.Snap.Status, t.Snap.Error, t.Snap.Compensating = snapshot.Compensated, &c.Error, &c
+	data, _ := json.Marshal(c.Error)
+	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCompensated, Data: data, Meta: Meta{Pointer: c.Error.Instance}})
+	if c.Cancelled {
+		t.Tell(LifecycleEvent{Type: WorkflowCancelledEvent})
+	} else {
+		t.Tell(LifecycleEvent{Type: WorkflowFaultedEvent, Error: &c.Error})
+	}
+	tellParent(t, nil, &c.Error)
 }
 
 // Fault stops the instance with an error that nobody caught. Its branches stay,

@@ -12,7 +12,8 @@ import (
 // Operate decides what an operation does. in.Signal carries the actor in its
 // headers; output is what a skipped task is taken to have answered (nil = null).
 // Problems: instance.closed, instance.not-faulted, instance.compensated,
-// instance.suspended, instance.not-suspended, effect.undecided.
+// instance.suspended, instance.not-suspended, instance.not-compensable,
+// instance.compensating, effect.undecided.
 func Operate(def engine.Definition, snap snapshot.Snapshot, op engine.Operation, output json.RawMessage, in engine.Input) (*engine.Outcome, error) {
 	return engine.Decide(def, snap, in, func(t *engine.Turn) error {
 		t.Basis.By, t.Basis.With = string(op), output
@@ -25,6 +26,8 @@ func Operate(def engine.Definition, snap snapshot.Snapshot, op engine.Operation,
 			t.Operated(engine.EntryCancelled)
 			t.Cancel()
 			return nil
+		case engine.Compensate:
+			return compensated(def, t)
 		case engine.Retry, engine.RetrySame, engine.RetryNew, engine.Skip:
 			return goOn(def, t, op, output)
 		}
@@ -32,7 +35,7 @@ func Operate(def engine.Definition, snap snapshot.Snapshot, op engine.Operation,
 	})
 }
 
-func conflict(t *engine.Turn, code, detail string) error {
+func conflict(t *engine.Turn, code, detail string) *problem.Error {
 	return problem.New(problem.Conflict, code, "instance %s %s", t.Snap.InstanceID, detail)
 }
 
@@ -61,6 +64,21 @@ func resume(t *engine.Turn) error {
 	t.Tell(engine.LifecycleEvent{Type: engine.WorkflowResumedEvent})
 	t.TellAll(engine.TaskResumedEvent)
 	return t.CatchUp()
+}
+
+// compensated ends the instance once what it has done is compensated.
+func compensated(def engine.Definition, t *engine.Turn) error {
+	d, ok := def.(engine.Compensator)
+	c := t.Snap.Compensating
+	switch {
+	case !ok || t.Snap.Schedule != nil:
+		return conflict(t, "instance.not-compensable", "runs nothing that can be compensated").WithHint("cancel it without")
+	case c != nil && !c.Done:
+		return conflict(t, "instance.compensating", "compensates already").WithHint("where it is stuck, retry or skip what failed")
+	}
+	t.Operated(engine.EntryCancelled)
+	d.Compensate(t, engine.Cancellation())
+	return nil
 }
 
 // goOn has a faulted instance go on.

@@ -193,7 +193,7 @@ func (r tries) restore(f snapshot.Frame) {
 	}
 }
 
-// fault stops the instance, once what it has completed is compensated.
+// fault stops the instance, or ends it once what it has done is compensated.
 func (r tries) fault(e snapshot.Error) error {
 	if err := r.rewind(); err != nil {
 		return err

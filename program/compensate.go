@@ -112,6 +112,11 @@ func (r undoing) record(n *Node, in *scope) error {
 	}
 	out, s := r.data, r.t.Snap
 	in.out = &out
+	if n.Kind == KindRun { // it takes the place of what the child has recorded
+		s.Compensations = slices.DeleteFunc(slices.Clone(s.Compensations), func(c snapshot.Compensation) bool {
+			return c.Pointer == n.Pointer && !strings.HasPrefix(c.Key, s.Incarnation+"/")
+		})
+	}
 	frames := line(s, r.b) // with the task's own, which is no loop around it
 	c := snapshot.Compensation{Pointer: n.Pointer, Visit: r.p.visit(frames[:len(frames)-1])}
 	sent := -1

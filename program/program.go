@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/attribute"
+	"github.com/aqueduct-engine/aqueduct/compensate"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/schedule"
@@ -25,6 +26,8 @@ import (
 // tasks, each addressed by the JSON pointer it has in the document. The
 // pointer is also what a frame of a snapshot remembers.
 type Program struct {
+	compensate.Compensator
+
 	ID      snapshot.Definition
 	Info    Info
 	Input   *jq.Template // input.from of the workflow; nil = as it is

@@ -236,6 +236,8 @@ func (w *world) signal(verb, arg, tail, rest string) string {
 		pick(snapshot.WaitChild)
 	case "disown":
 		env.Type, env.Payload = signal.CancelRequest, json.RawMessage(`{"token":"`+arg+`"}`)
+	case "onCancel":
+		env.Type, env.Payload = signal.CancelRequest, json.RawMessage(`{"token":"`+arg+`",`+strings.TrimPrefix(tail, "{"))
 	case "timer":
 		env.Type = signal.TimerDue
 		pick(snapshot.WaitTimer, snapshot.WaitTimeout)
@@ -287,6 +289,9 @@ func (w *world) show(out *engine.Outcome, err error) string {
 		}
 		if e.Command != nil {
 			fmt.Fprintf(&b, " %s %s", e.Command.Target, e.Command.Input)
+			if e.Command.Reverses != "" {
+				fmt.Fprintf(&b, " reverses %s", e.Command.Reverses)
+			}
 			if e.Command.Ack > 0 {
 				fmt.Fprintf(&b, " acknowledged within %s", e.Command.Ack)
 			}

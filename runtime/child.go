@@ -134,7 +134,7 @@ func (r *Runtime) fetch(ctx context.Context, d store.Delivery, env signal.Envelo
 		return env, turn.Unknown(err, end.Child)
 	}
 	defer part.Release()
-	end.Output, end.Stored = child.State.Output, false
+	end.Output, end.Stored, end.Compensations = child.State.Output, false, child.Compensations
 	env.Payload, err = json.Marshal(end)
 	return env, err
 }

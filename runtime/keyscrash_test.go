@@ -232,7 +232,7 @@ func drivePays(ctx context.Context, n *testNode) error {
 		switch {
 		case err != nil:
 			return err
-		case s.Status == snapshot.Completed, s.Status == snapshot.Faulted && s.Compensating != nil && s.Compensating.Done:
+		case s.Status == snapshot.Completed, s.Status == snapshot.Compensated:
 			return nil
 		case s.Status == snapshot.Faulted && s.Error.Status == http.StatusGone:
 			return nil // nothing to compensate

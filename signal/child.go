@@ -25,7 +25,9 @@ type Schedule struct {
 // Cancellation is the payload of a CancelRequest: the parent does not wait any
 // more. The instance ends only when it was started under just this token.
 type Cancellation struct {
-	Token string `json:"token"`
+	Token      string `json:"token"`
+	Compensate bool   `json:"compensate,omitempty"` // what it has done is undone first
+	Await      bool   `json:"await,omitempty"`      // the parent waits until it is
 }
 
 // DecodeCancellation reads the payload of a CancelRequest. Its problem has the

@@ -36,11 +36,13 @@ const (
 	Cancelled Status = "cancelled"
 	Faulted   Status = "faulted" // an error nobody caught; an operator may retry, skip or cancel
 	Completed Status = "completed"
+
+	Compensated Status = "compensated" // ended by an error or by somebody, and what it had done is undone
 )
 
 // Closed reports whether nothing can happen to the instance any more. A
 // faulted instance is not closed: an operator can still mend it.
-func (s Status) Closed() bool { return s == Cancelled || s == Completed }
+func (s Status) Closed() bool { return s == Cancelled || s == Completed || s == Compensated }
 
 // Snapshot is the state of one instance after a turn. Its tags are those of the
 // stored document, which has more members: see the codec.
@@ -108,8 +110,10 @@ type Compensation struct {
 
 // Compensating says why an instance compensates.
 type Compensating struct {
-	Error Error `json:"error"`          // that nobody caught
-	Done  bool  `json:"done,omitempty"` // nothing is left to compensate
+	Error     Error `json:"error"`               // that nobody caught, or that it was cancelled
+	Done      bool  `json:"done,omitempty"`      // nothing is left to compensate
+	Cancelled bool  `json:"cancelled,omitempty"` // somebody has ended it
+	Children  bool  `json:"children,omitempty"`  // it waits for its children, which compensate first
 }
 
 // Definition pins the exact definition an instance runs on.

@@ -122,7 +122,7 @@ func (r *run) failed(a arrival, e Effect) error {
 	return nil
 }
 
-// end compensates what is recorded, and faults the instance.
+// end compensates what is recorded, which ends the instance; without that it is faulted.
 func (r *run) end(e snapshot.Error) {
 	if len(r.t.Snap.Compensations) > 0 {
 		compensate.All(r.t, e)

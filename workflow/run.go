@@ -18,6 +18,8 @@ import (
 // frames are the steps that are open, each with the effect that asked for it, so
 // that a retry asks for the same.
 type Definition struct {
+	compensate.Compensator
+
 	ref      snapshot.Definition
 	document json.RawMessage
 	start    *handler

@@ -87,7 +87,7 @@ func TestAFailureCompensates(t *testing.T) {
 	w.OnCall("refund").Return(`null`)
 	w.OnCall("POST https://shop.example/told").Fail("communication", 500, "no")
 	w.Start(`{"cents": 5}`).Attempts(1).Advance(time.Hour)
-	if s := w.Snapshot(); s.Status != snapshot.Faulted || s.Error.Instance != "/tell" || !s.Compensating.Done {
+	if s := w.Snapshot(); s.Status != snapshot.Compensated || s.Error.Instance != "/tell" || !s.Compensating.Done {
 		t.Fatalf("%s: %+v", s.Status, s.Error)
 	}
 }

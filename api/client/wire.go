@@ -56,7 +56,7 @@ type Instance struct {
 	Definition    string         `json:"definition"`
 	Version       string         `json:"version" doc:"Of the definition."`
 	BusinessKey   string         `json:"businessKey,omitempty"`
-	Status        string         `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
+	Status        string         `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed,compensated"`
 	State         string         `json:"state,omitempty" doc:"The task at which it rests."`
 	ParentID      string         `json:"parentId,omitempty" doc:"The instance that started it."`
 	CorrelationID string         `json:"correlationId,omitempty"`
@@ -118,7 +118,7 @@ type Branch struct {
 // Why says why an instance does not move.
 type Why struct {
 	InstanceID string    `json:"instanceId"`
-	Status     string    `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
+	Status     string    `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed,compensated"`
 	Since      time.Time `json:"since" doc:"When it moved last."`
 	Reasons    []Reason  `json:"reasons" nullable:"false" doc:"Each of which it waits for, or that stops it."`
 }
@@ -263,7 +263,7 @@ type Triggered struct {
 	Created     bool   `json:"created" doc:"The event began the instance."`
 	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued,closed" doc:"As of a signal. closed: the new instance ran to its end and did not listen."`
 	State       string `json:"state" doc:"Where the instance is after it; its status when it rests nowhere."`
-	Status      string `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
+	Status      string `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed,compensated"`
 
 	Error *InstanceError `json:"error,omitempty" doc:"Why it is faulted: the event was taken, and what comes with it has failed, as the data of a policy."`
 }
@@ -276,7 +276,7 @@ type Lifecycle struct {
 	Reference  string    `json:"reference" doc:"The application's own key."`
 	State      string    `json:"state" doc:"The state; FROM->TO between two. Of any other definition: the task where the instance rests, or its status."`
 	Events     []string  `json:"events" doc:"The events that the state takes; a guard may still refuse one."`
-	Status     string    `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed"`
+	Status     string    `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed,compensated"`
 	Since      time.Time `json:"since" doc:"When it came there, or to its status."`
 	UpdatedAt  time.Time `json:"updatedAt" doc:"When something happened to it last."`
 }
@@ -288,7 +288,7 @@ type Reached struct {
 
 // OperationRequest is what an operator asks of one instance.
 type OperationRequest struct {
-	Operation string          `json:"operation" enum:"suspend,resume,retry,retry-same,retry-new,skip,cancel"`
+	Operation string          `json:"operation" enum:"suspend,resume,retry,retry-same,retry-new,skip,cancel,compensate" doc:"compensate cancels the instance once what it has done is compensated; cancel compensates nothing."`
 	Output    json.RawMessage `json:"output,omitempty" doc:"Of a skip: what the task is taken to have answered."`
 }
 

@@ -375,7 +375,7 @@ func marks(i *client.InstanceDetail) []diagram.Mark {
 			all[n].Text += fmt.Sprintf(" (%d times)", c)
 		}
 	}
-	if e := i.Error; e != nil && i.Status == "faulted" {
+	if e := i.Error; e != nil && (i.Status == "faulted" || i.Status == "compensated") {
 		all = append(all, diagram.Mark{Pointer: e.Pointer, Fault: true, Text: "faulted: " + or(e.Title, e.Type)})
 	}
 	return all

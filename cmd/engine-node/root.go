@@ -132,7 +132,7 @@ func commands(a *app) []*cobra.Command {
 		operationCommand(a, "retry-same", "Retry with the request whose outcome is unknown, under its key"),
 		operationCommand(a, "retry-new", "Retry with the new request although the outcome of the one before is unknown"),
 		operationCommand(a, "skip", "Take the failed task of a faulted instance as done"),
-		operationCommand(a, "cancel", "End an instance; nothing is compensated"),
+		operationCommand(a, "cancel", "End an instance; nothing is compensated but with --compensate"),
 	}
 }
 

@@ -115,8 +115,8 @@ the instance is closed or faulted, or after that long; a faulted one fails it.`,
 			if err := a.started(i, created, wait > 0); err != nil {
 				return err
 			}
-			if wait > 0 && i.Status == "faulted" {
-				return problem.New(problem.Invalid, "instance.faulted", "instance %s is faulted", i.ID).
+			if wait > 0 && (i.Status == "faulted" || i.Status == "compensated") {
+				return problem.New(problem.Invalid, "instance.faulted", "instance %s is %s", i.ID, i.Status).
 					WithHint("%s show %s --timeline", a.self, i.ID)
 			}
 			return nil
@@ -348,6 +348,7 @@ fits no condition on it.`,
 
 func operationCommand(a *app, name, short string) *cobra.Command {
 	var output string
+	var compensates bool
 	c := &cobra.Command{
 		Use:   name + " ID",
 		Short: short,
@@ -357,7 +358,11 @@ func operationCommand(a *app, name, short string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			i, err := c.Operate(ctx, args[0], client.OperationRequest{Operation: name, Output: data})
+			operation := name
+			if compensates {
+				operation = string(engine.Compensate)
+			}
+			i, err := c.Operate(ctx, args[0], client.OperationRequest{Operation: operation, Output: data})
 			if err != nil || a.json {
 				return a.page.orPrint(i, err)
 			}
@@ -365,7 +370,10 @@ func operationCommand(a *app, name, short string) *cobra.Command {
 			return nil
 		}),
 	}
-	if engine.Operation(name) == engine.Skip {
+	switch engine.Operation(name) {
+	case engine.Cancel:
+		c.Flags().BoolVar(&compensates, "compensate", false, "compensate what the instance has done, the last first")
+	case engine.Skip:
 		c.Flags().StringVar(&output, "output", "", "what the task is taken to have answered: JSON, @FILE, or -")
 	}
 	return c

@@ -83,7 +83,7 @@ func (o *Operator) OnRequest(ctx context.Context, s *turn.Signal) {
 // Refusals are the codes with which an operation is refused.
 var Refusals = []string{
 	"instance.closed", "instance.not-faulted", "instance.compensated", "instance.suspended", "instance.not-suspended", "instance.faulted",
-	"effect.undecided", "operation.unknown",
+	"instance.not-compensable", "instance.compensating", "effect.undecided", "operation.unknown",
 }
 
 func (o *Operator) decision(ctx context.Context, op engine.Operation, output json.RawMessage) turn.Decision {

@@ -245,7 +245,7 @@ func announced(k *testCase, id string, positions ...int64) {
 
 func purge(k *testCase) {
 	open := false
-	for i, status := range []string{"completed", "cancelled", "faulted", "waiting", "completed", "completed"} {
+	for i, status := range []string{"completed", "cancelled", "faulted", "waiting", "completed", "completed", "compensated"} {
 		id := fmt.Sprint(status, "-", i)
 		c := turn(id, 1)
 		c.Rows.Stream = []projections.Entry{{InstanceID: id, Position: 1, Kind: "event", SignalID: "s"}}
@@ -267,10 +267,10 @@ func purge(k *testCase) {
 	equal(k, n, 1)
 	n, err = k.s.Retention.Purge(k.ctx, at.Add(4*time.Second), 10)
 	k.ok(err)
-	equal(k, n, 1)
+	equal(k, n, 2)
 	_, err = k.s.Writer.Load(k.ctx, "completed-5")
 	k.ok(err)
-	for _, id := range []string{"completed-0", "cancelled-1"} {
+	for _, id := range []string{"completed-0", "cancelled-1", "compensated-6"} {
 		_, err := k.s.Writer.Load(k.ctx, id)
 		k.is(err, store.ErrNotFound)
 		_, err = k.s.Instances.Instance(k.ctx, id)

@@ -350,7 +350,7 @@ func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (in
 		})
 		for _, r := range over {
 			i := r.row
-			closed := i.Status == "completed" || i.Status == "cancelled"
+			closed := i.Status == "completed" || i.Status == "cancelled" || i.Status == "compensated"
 			if count == limit || !closed || i.EndedAt.IsZero() || !i.EndedAt.Before(endedBefore) || slices.ContainsFunc(t.streams[i.ID], open) {
 				continue
 			}

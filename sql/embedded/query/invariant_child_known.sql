@@ -16,7 +16,7 @@ union all
 select R.INSTANCE_ID, 'it waits for the child ' || (F.value ->> '$.instanceId') || ', which is ' || coalesce(C.STATUS, 'not there') || ', and nothing is on its way'
 from WF_STATES R, json_each(cast(R.STATE_JSON as text), '$.subWorkflowFrames') F
 left join WF_INSTANCES C on C.INSTANCE_ID = F.value ->> '$.instanceId'
-where (C.STATUS is null or C.STATUS in ('completed', 'cancelled'))
+where (C.STATUS is null or C.STATUS in ('completed', 'cancelled', 'compensated'))
   and F.value ->> '$.token' not in (select TOKEN from SENT where TOKEN is not null)
   and (C.STATUS is not null or F.value ->> '$.instanceId' not in (select TARGET from SENT where TARGET is not null))
   and not exists (select 1 from json_each(cast(R.STATE_JSON as text), '$.continuationBuffer') B where B.value ->> '$.waitingToken' = F.value ->> '$.token')

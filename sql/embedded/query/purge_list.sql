@@ -1,5 +1,5 @@
 select I.INSTANCE_NO, I.INSTANCE_ID from WF_INSTANCES I indexed by WF_INSTANCES_ENDED
-where I.ENDED_ON_UTC < ? and I.STATUS in ('completed', 'cancelled')
+where I.ENDED_ON_UTC < ? and I.STATUS in ('completed', 'cancelled', 'compensated')
   and not exists (select 1 from WF_STREAM S not indexed
                   where S.ENTRY_NO between I.INSTANCE_NO << 24 and (I.INSTANCE_NO + 1 << 24) - 1 and S.PROCESSED = 0)
 order by I.ENDED_ON_UTC

@@ -11,7 +11,7 @@ select V.ABOUT, V.FOUND from (
   where R.RUNTIME_STATUS in ('waiting', 'running') and R.WAITING_KIND = 'SubWorkflow'
     and not exists (select 1 from ASKED A
       left join WF_INSTANCES C on C.INSTANCE_ID = A.CHILD
-      where A.PARENT = R.INSTANCE_ID and (C.STATUS not in ('completed', 'cancelled')
+      where A.PARENT = R.INSTANCE_ID and (C.STATUS not in ('completed', 'cancelled', 'compensated')
         or C.STATUS is null and A.CHILD in (select N.TARGET from SENT N where N.TARGET is not null)))
     and R.WAITING_TOKEN not in (select N.TOKEN from SENT N where N.TOKEN is not null)
   union all

@@ -50,6 +50,9 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_ADMIN AUTHID DEFINER AS
   -- Ends an instance; nothing is compensated.
   FUNCTION cancel(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) RETURN VARCHAR2;
 
+  -- Ends an instance once what it has done is compensated.
+  FUNCTION compensate(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) RETURN VARCHAR2;
+
 END AQUEDUCT_ADMIN;
 /
 
@@ -243,7 +246,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
       WHEN NO_DATA_FOUND THEN
         fail(not_found, 'instance ' || p_instance_id || ' does not exist');
     END;
-    IF v_status NOT IN ('completed', 'cancelled') THEN
+    IF v_status NOT IN ('completed', 'cancelled', 'compensated') THEN
       fail(not_possible, 'instance ' || p_instance_id || ' is ' || v_status);
     END IF;
     SELECT COUNT(*) INTO v_open
@@ -331,7 +334,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
       RETURN purged(p_instance_id, p_reason);
     END IF;
     FOR V IN (SELECT I.INSTANCE_ID FROM WF_INSTANCES I
-              WHERE I.ENDED_ON_UTC < p_ended_before_utc AND I.STATUS IN ('completed', 'cancelled')
+              WHERE I.ENDED_ON_UTC < p_ended_before_utc AND I.STATUS IN ('completed', 'cancelled', 'compensated')
                 AND NOT EXISTS (SELECT 1 FROM WF_STREAM S WHERE CASE WHEN S.PROCESSED = 0 THEN S.INSTANCE_ID END = I.INSTANCE_ID)
               ORDER BY I.ENDED_ON_UTC) LOOP
       EXIT WHEN v_count >= p_most;
@@ -401,6 +404,11 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
   BEGIN
     RETURN ask('cancel', p_instance_id, p_reason);
   END cancel;
+
+  FUNCTION compensate(p_instance_id IN VARCHAR2, p_reason IN VARCHAR2) RETURN VARCHAR2 IS
+  BEGIN
+    RETURN ask('compensate', p_instance_id, p_reason);
+  END compensate;
 
 END AQUEDUCT_ADMIN;
 /
