@@ -40,6 +40,8 @@ func TestMain(m *testing.M) {
 		os.Exit(crashChild(drive, crashDocument, crashChildDocument))
 	case "go":
 		os.Exit(crashChildOn(drive, &steps.Set{}, outside(os.Getenv("AQUEDUCT_TEST_URL")), crashWorkflow(), crashChildDocument))
+	case "saga":
+		os.Exit(sagaChild())
 	case "flow":
 		os.Exit(crashChild(drive, flowDocument, crashChildDocument))
 	case "trigger":

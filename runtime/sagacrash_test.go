@@ -1,0 +1,382 @@
+package runtime_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/activity"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/sql/steps"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
+	"github.com/aqueduct-engine/aqueduct/workflow"
+)
+
+// sagaSteps is how many steps a saga has, each with a compensation.
+const sagaSteps = 5
+
+// sagaDocument is the saga as a document.
+func sagaDocument() string {
+	b := strings.Builder{}
+	b.WriteString("document: {dsl: '1.0.3', namespace: t, name: saga-doc, version: '1.0.0'}\ndo:\n")
+	for i := 1; i <= sagaSteps; i++ {
+		with := fmt.Sprintf("saga: '${ $workflow.id }', step: %d", i)
+		fmt.Fprintf(&b, "  - s%d: {call: effect, with: {%s}, metadata: {compensate: {call: effect, with: {%s, back: true, of: '${ $key }'}}}}\n", i, with, with)
+	}
+	return b.String()
+}
+
+// sagaCode is the saga in Go.
+func sagaCode() engine.Definition {
+	w := workflow.New[struct{}]("t/saga-go", "1.0.0")
+	var calls [sagaSteps + 1]workflow.CallStep[booking, any]
+	for i := range calls {
+		calls[i] = workflow.Call[booking, any](fmt.Sprintf("s%d", i+1), "effect")
+	}
+	goOn := func(instance string, done int) workflow.Do {
+		if done == sagaSteps {
+			return workflow.Do{workflow.Complete(nil)}
+		}
+		b := booking{Saga: instance, Step: done + 1}
+		e := calls[done].With(b)
+		b.Back = true
+		return workflow.Do{e.CompensateWith("effect", b)}
+	}
+	workflow.Start(w, func(s struct{}, in workflow.Input[any]) (struct{}, workflow.Do) { return s, goOn(in.Instance, 0) })
+	for i := range sagaSteps {
+		workflow.On(w, calls[i], func(s struct{}, in workflow.Input[any]) (struct{}, workflow.Do) { return s, goOn(in.Instance, i+1) })
+	}
+	def, err := w.Definition()
+	if err != nil {
+		panic(err)
+	}
+	return def
+}
+
+// sagaEffect asks the books.
+func sagaEffect(url string) activity.Func {
+	return func(ctx context.Context, input json.RawMessage) (any, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(input))
+		if err != nil {
+			return nil, err
+		}
+		info := activity.Info(ctx)
+		req.Header.Set("Idempotency-Key", info.Key)
+		req.Header.Set("Aqueduct-Reverses", info.Reverses)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return nil, err
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		switch {
+		case err != nil:
+			return nil, activity.Unknown(err)
+		case resp.StatusCode == http.StatusUnprocessableEntity:
+			return nil, activity.Permanent(errors.New("refused"))
+		case resp.StatusCode == http.StatusGatewayTimeout:
+			return nil, activity.Permanent(activity.Unknown(errors.New("no answer")))
+		case resp.StatusCode != http.StatusOK:
+			return nil, errors.New(resp.Status)
+		}
+		return json.RawMessage(body), nil
+	}
+}
+
+// brink is a store that stops each instance at its k-th durable operation, just
+// before it or just after it, and keeps it there: when all are, the process ends.
+type brink struct {
+	handing
+	at    int
+	after bool
+
+	mu      sync.Mutex
+	count   map[string]int
+	stopped map[string]bool
+}
+
+func (b *brink) wraps(whole backend.Parts) backend.Parts {
+	return b.over(whole, b, func(d store.Delivery) store.Delivery { return &brinkDelivery{d, b} })
+}
+
+// around counts an operation of instances, and stops at it.
+func (b *brink) around(ids []string, op func() error) error {
+	b.mu.Lock()
+	stops := false
+	for _, id := range ids {
+		b.count[id]++
+		stops = stops || b.at > 0 && b.count[id] >= b.at
+	}
+	b.mu.Unlock()
+	if stops && !b.after {
+		b.stop(ids)
+	}
+	err := op()
+	if stops {
+		b.stop(ids)
+	}
+	return err
+}
+
+func (b *brink) stop(ids []string) {
+	b.mu.Lock()
+	for _, id := range ids {
+		b.stopped[id] = true
+	}
+	b.mu.Unlock()
+	select {} // until the process ends
+}
+
+func idsOf(c store.Change) (ids []string) {
+	switch {
+	case c.Snapshot != nil:
+		ids = append(ids, c.Snapshot.InstanceID)
+	case len(c.Claims) > 0:
+		ids = append(ids, c.Claims[0].InstanceID)
+	}
+	for _, other := range c.With {
+		ids = append(ids, idsOf(other)...)
+	}
+	return ids
+}
+
+func (b *brink) Commit(ctx context.Context, c store.Change) error {
+	return b.around(idsOf(c), func() error { return b.Writer.Commit(ctx, c) })
+}
+
+type brinkDelivery struct {
+	store.Delivery
+	b *brink
+}
+
+func (d *brinkDelivery) Commit(ctx context.Context, c store.Change) error {
+	return d.b.around(idsOf(c), func() error { return d.Delivery.Commit(ctx, c) })
+}
+
+// sagaChild is a node that drives sagas to their ends, or ends when all have come to
+// the brink. It prints how many operations the longest has made.
+func sagaChild() int {
+	at, _ := strconv.Atoi(os.Getenv("AQUEDUCT_TEST_AT"))
+	b := &brink{at: at, after: os.Getenv("AQUEDUCT_TEST_AFTER") != "", count: map[string]int{}, stopped: map[string]bool{}}
+	url := os.Getenv("AQUEDUCT_TEST_URL")
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	st, err := testdb.OpenWith(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), &steps.Set{})
+	if err == nil {
+		var n *testNode
+		set := func(c *runtime.Config) {
+			c.Store = b.wraps(c.Store)
+			register(c, sagaCode())
+			if !strings.HasPrefix(os.Getenv("AQUEDUCT_TEST_FILE"), "user=") {
+				c.SignalConsumers, c.CommandConsumers = 48, 48 // each saga may hold one
+			}
+		}
+		if n, err = openOn(ctx, st, set, sagaEffect(url), sagaDocument()); err == nil {
+			err = b.drive(ctx, n, url, strings.Split(os.Getenv("AQUEDUCT_TEST_SAGAS"), ","))
+		}
+		if err == nil {
+			err = n.close()
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "child:", err)
+		return 1
+	}
+	most := 0
+	for _, n := range b.count {
+		most = max(most, n)
+	}
+	fmt.Println(most)
+	return 0
+}
+
+// drive plays the application for each saga, until all have ended or stand at the
+// brink.
+func (b *brink) drive(ctx context.Context, n *testNode, url string, ids []string) error {
+	type end struct {
+		id  string
+		err error
+	}
+	ends, over := make(chan end, len(ids)), map[string]bool{}
+	for _, id := range ids {
+		go func() { ends <- end{id, driveSaga(ctx, n, url, sagaOf(id))} }()
+	}
+	for len(over) < len(ids) {
+		select {
+		case e := <-ends:
+			if e.err != nil {
+				return fmt.Errorf("%s: %w", e.id, e.err)
+			}
+			over[e.id] = true
+		case <-time.After(5 * time.Millisecond):
+		}
+		b.mu.Lock()
+		if len(b.stopped) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return !over[id] && !b.stopped[id] }) {
+			die()
+		}
+		b.mu.Unlock()
+	}
+	return nil
+}
+
+// driveSaga starts a saga, and cancels it when its step is under way, if so it shall
+// be.
+func driveSaga(ctx context.Context, n *testNode, url string, s saga) error {
+	if _, _, err := n.rt.Start(ctx, s.id(), signal.Start{Definition: "t/saga-" + s.language, Input: json.RawMessage(`{}`)}, nil); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		snap, err := n.store.Writer.Load(ctx, s.id())
+		switch {
+		case err != nil:
+			return err
+		case snap.Status.Closed():
+			return nil
+		case snap.Status == snapshot.Faulted && (s != saga{s.language, "fails", 1} || snap.Error.Detail != "refused"):
+			return fmt.Errorf("faulted: %+v", snap.Error)
+		case snap.Status == snapshot.Faulted:
+			return nil // it has done nothing
+		case s.how == "cancelled" && snap.Compensating == nil && underWay(ctx, url, s):
+			if _, err := n.rt.Operate(ctx, s.id(), engine.Compensate, nil, "ann"); err != nil && problem.KindOf(err) != problem.Conflict {
+				return err
+			}
+		}
+		select { // between two looks at the database
+		case <-ctx.Done():
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	return ctx.Err()
+}
+
+// underWay reports whether the outside has been asked for the step of a saga.
+func underWay(ctx context.Context, url string, s saga) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s?saga=%s&step=%d", url, s.id(), s.at), nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return err == nil && string(body) == "true"
+}
+
+// sagasRun runs sagas to their ends, after a crash at the k-th durable operation of
+// each; 0 = undisturbed. It gives how many operations the last node counted.
+func sagasRun(t *testing.T, place string, all []saga, k int, after string) int {
+	t.Helper()
+	b := &books{
+		booked: map[booking]string{}, reached: map[booking]bool{}, back: map[booking]string{}, order: map[string][]int{},
+		refused: map[string]bool{}, attempts: map[booking]int{},
+	}
+	srv := httptest.NewServer(b)
+	defer srv.Close()
+	ids := make([]string, len(all))
+	for i, s := range all {
+		ids[i] = s.id()
+	}
+	list := "AQUEDUCT_TEST_SAGAS=" + strings.Join(ids, ",")
+	if k > 0 {
+		cmd := child(t, "saga", place, srv.URL, list, fmt.Sprintf("AQUEDUCT_TEST_AT=%d", k), "AQUEDUCT_TEST_AFTER="+after)
+		if err := cmd.Run(); err == nil && k <= 2*sagaSteps {
+			t.Errorf("no saga has %d operations", k)
+		} else if err != nil && cmd.ProcessState.ExitCode() != -1 {
+			t.Errorf("operation %d: child ended with %v", k, err)
+		}
+		if err := errors.Join(testdb.Verify(t.Context(), place), testdb.Check(t.Context(), place)); err != nil {
+			t.Error(err)
+		}
+	}
+	out, err := child(t, "saga", place, srv.URL, list).Output()
+	if err != nil {
+		t.Fatalf("the node that finishes: %v", err)
+	}
+	for _, wrong := range b.wrong {
+		t.Error(wrong)
+	}
+	st, err := testdb.Open(t.Context(), place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	for _, s := range all {
+		snap, err := st.Writer.Load(t.Context(), s.id())
+		want := snapshot.Compensated
+		switch {
+		case s.how == "well":
+			want = snapshot.Completed
+		case s.last() == 0:
+			want = snapshot.Faulted
+		}
+		if k > 0 && s.how == "fails" && s.last() == 0 {
+			want = snap.Status // the crash may have left its first attempt open
+		}
+		if err != nil || snap.Status != want {
+			t.Errorf("%s is %s: %v", s.id(), snap.Status, err)
+		}
+		if err := b.agree(s, k > 0); err != nil {
+			t.Error(err)
+		}
+	}
+	if dead := must(st.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{})); len(dead.Items) > 0 {
+		t.Errorf("%+v", dead.Items)
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(out)))
+	return n
+}
+
+// TestSagasSurviveEachCrash runs sagas of five steps, as documents and in Go, of which
+// each step in turn fails, has an unknown outcome, or is cancelled meanwhile. The
+// process is killed just before and just after each durable operation of every saga,
+// and another finishes: what was or may have been done is taken back once, in
+// reverse, and the books of the outside agree.
+func TestSagasSurviveEachCrash(t *testing.T) {
+	t.Parallel()
+	place, all := testdb.OnFile(t), sagas(1, 2, 3, 4, 5)
+	most := sagasRun(t, place(), all, 0, "")
+	if most < 2*sagaSteps {
+		t.Fatalf("the longest saga has %d operations", most)
+	}
+	step := 1
+	if testing.Short() {
+		step = 5
+	}
+	for k := 1; k <= most; k += step {
+		for _, after := range []string{"", "1"} {
+			t.Run(fmt.Sprintf("%d%s", k, after), func(t *testing.T) { sagasRun(t, place(), all, k, after) })
+		}
+	}
+	t.Logf("%d sagas of at most %d operations, each stopped before and after", len(all), most)
+}
+
+// TestSagasSurviveACrashOnOracle does so on the Oracle store, at one operation, another
+// in every run, of sagas that go wrong at one step.
+func TestSagasSurviveACrashOnOracle(t *testing.T) {
+	t.Parallel()
+	place, k := testdb.OnOracle(t), 2+rand.IntN(2*sagaSteps-4)
+	sagasRun(t, place(), []saga{
+		{"doc", "fails", 4}, {"doc", "unknown", 3}, {"doc", "cancelled", 4}, {"go", "fails", 4}, {"go", "unknown", 3}, {"go", "cancelled", 4},
+	}, k, []string{"", "1"}[rand.IntN(2)])
+}
