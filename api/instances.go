@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -138,6 +139,12 @@ func (s instanceAPI) shown(row projections.Instance, snap *snapshot.Snapshot, pe
 	d := client.InstanceDetail{
 		Instance: toInstance(row), Digest: snap.Definition.Digest, Input: snap.State.Input, Output: snap.State.Output,
 		Context: snap.State.Context, Branches: branchesOf(snap), Waits: convert(snap.Waits, toWait), Commands: convert(pending, toCommand), Buffered: len(snap.Buffer), Gaps: gapsOf(snap),
+	}
+	if c := snap.Compensating; c != nil {
+		d.Why = toError(&c.Error)
+	}
+	for _, c := range slices.Backward(snap.Compensations) {
+		d.Reversals = append(d.Reversals, client.Reversal{Pointer: c.Pointer, Target: c.Target, Input: c.Input, Key: c.Key, Reverses: c.Effect, Open: c.Open})
 	}
 	for i, w := range snap.Waits {
 		d.Waits[i].Child = childOf(snap, w.Token)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -51,6 +52,11 @@ func (s whyAPI) why(ctx context.Context, in *ByID) (*answer[client.Why], error) 
 		w.Reasons = append(w.Reasons, r)
 	case snapshot.Faulted:
 		w.Reasons = append(w.Reasons, faulted(d))
+	default:
+		if d.Why != nil {
+			text := fmt.Sprintf("it compensates what it has done, because of %s: %d steps are left", errorText(d.Why), len(d.Reversals))
+			w.Reasons = append(w.Reasons, client.Reason{Code: "compensates", Text: text, Pointer: d.Why.Pointer})
+		}
 	}
 	for _, wait := range d.Waits {
 		r, err := s.waits(ctx, wait, d.Commands)
@@ -95,9 +101,21 @@ func (s whyAPI) suspended(ctx context.Context, id string) (client.Reason, error)
 func faulted(d client.InstanceDetail) client.Reason {
 	r := client.Reason{Code: "faulted", Text: "an error that nothing caught", Hint: "mend the cause and retry, or skip the task with an output"}
 	if e := d.Error; e != nil {
-		r.Pointer, r.Text = e.Pointer, strings.TrimSuffix("an error that nothing caught: "+strings.TrimSpace(e.Title+" "+e.Detail), ": ")
+		r.Pointer, r.Text = e.Pointer, strings.TrimSuffix("an error that nothing caught: "+errorText(e), ": ")
 	}
+	if d.Why == nil || len(d.Reversals) == 0 || d.Error == nil {
+		return r
+	}
+	next := d.Reversals[0]
+	r.Code, r.Text = "compensation", fmt.Sprintf("the compensation of %s by %s is stuck, and %d more wait behind it: %s. It compensates because of %s",
+		next.Pointer, next.Target, len(d.Reversals)-1, errorText(d.Error), errorText(d.Why))
+	r.Hint = "mend the cause and retry: it is sent again under its key; or undo by hand what " + next.Pointer + " has done, and skip"
 	return r
+}
+
+// errorText is an error in words; its type, where it has none.
+func errorText(e *client.InstanceError) string {
+	return cmp.Or(strings.TrimSpace(e.Title+" "+e.Detail), e.Type)
 }
 
 // waits says of one wait who or what ends it.

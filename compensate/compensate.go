@@ -15,6 +15,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
+// TypeStuck is the type of the error of an instance whose compensation has failed for
+// good, so that lists show it: it goes on by an operator's retry or skip.
+const TypeStuck = "urn:aqueduct:error:compensation-stuck"
+
 // All begins to compensate what the instance has recorded, after an error that
 // nobody caught: the instance ends with it when that is done. Until then the
 // definition has [Resume] and [Recover] take what it is asked.
@@ -67,7 +71,7 @@ func Lacking(c snapshot.Compensation) *snapshot.Error {
 		return nil
 	}
 	return &snapshot.Error{
-		Type: engine.ErrorBase + engine.ErrExpression, Status: 400, Title: "Compensation without arguments", Instance: c.Pointer,
+		Type: TypeStuck, Status: 400, Title: "Compensation without arguments", Instance: c.Pointer,
 		Detail: fmt.Sprintf("nobody knows what became of %s, sent as %s, and without its output its compensation has no arguments: %s. "+
 			"Ask the outside, undo it there if it was done, and skip it", c.Pointer, c.Effect, c.Lacks),
 	}
@@ -118,6 +122,8 @@ func Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) bool {
 		after.Children, t.Snap.Compensating = false, &after
 	default:
 		if e := Done(t, w, res); e != nil {
+			e.Detail += " (" + e.Type + ")"
+			e.Type = TypeStuck
 			t.Halt(*e) // who waits for the instance waits on, for it has not ended
 			return true
 		}

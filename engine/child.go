@@ -203,8 +203,11 @@ func (t intake) onCancel(def Definition) (*Outcome, error) {
 	t.Append(Entry{
 		Kind: KindEvent, Dir: In, Type: EntryCancelled, Data: data, SignalID: t.In.Signal.SignalID,
 	})
+	if c.Compensate {
+		t.Basis.With, _ = json.Marshal(signal.Cancellation{Compensate: true, Await: c.Await}) // the token is the parent's
+	}
 	d, ok := def.(Compensator)
-	if ok = ok && c.Compensate && t.Snap.Schedule == nil; !ok {
+	if ok = ok && c.Compensate && t.Snap.Schedule == nil && len(t.Snap.Compensations)+len(t.Snap.SubFrames) > 0; !ok {
 		cancel(t.Turn)
 	}
 	e, p := Cancellation(), *t.Snap.Parent

@@ -171,7 +171,7 @@ func TestATurnCompensatesByItself(t *testing.T) {
 	}
 	asked("after the failure")
 	r.answer(failed)
-	if r.snap.Status != snapshot.Faulted || r.snap.Error.Detail != "compensation of /booking failed: no" || r.snap.Error.Instance != booking {
+	if r.snap.Status != snapshot.Faulted || r.snap.Error.Type != compensate.TypeStuck || r.snap.Error.Detail != "compensation of /booking failed: no (https://example.org/e)" || r.snap.Error.Instance != booking {
 		t.Fatalf("%s: %+v", r.snap.Status, r.snap.Error)
 	}
 	before := r.snap

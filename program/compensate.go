@@ -183,7 +183,7 @@ func (r undoing) compensateTried(n *Node) (rests bool, err error) {
 	for _, c := range slices.Backward(r.t.Snap.Compensations) {
 		if !underWay[c.Step] && c.Step > f.Mark && strings.HasPrefix(c.Pointer, try.Body.Pointer+"/") {
 			if e := compensate.Lacking(c); e != nil {
-				e.Instance = n.Pointer
+				e.Type, e.Instance = engine.ErrorBase+engine.ErrExpression, n.Pointer
 				return false, &raised{*e}
 			}
 			compensate.Send(r.t, c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})

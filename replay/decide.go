@@ -113,7 +113,12 @@ func (p *player) input(first *row) engine.Input {
 		env.Type = signal.OperatorRequest
 	case b.By == "" && first.Type == engine.EntryCancelled && p.snap.Parent != nil: // of whose word only this is left
 		env.Type = signal.CancelRequest
-		env.Payload, _ = json.Marshal(signal.Cancellation{Token: p.snap.Parent.Token}) // a string cannot fail
+		var c signal.Cancellation
+		if len(b.With) > 0 {
+			_ = jsonv2.Unmarshal(b.With, &c) // what the engine has written
+		}
+		c.Token = p.snap.Parent.Token
+		env.Payload, _ = json.Marshal(c) // strings cannot fail
 	}
 	in.Signal = env
 	return in

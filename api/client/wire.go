@@ -100,6 +100,8 @@ type InstanceDetail struct {
 	Branches   []Branch        `json:"branches,omitempty" doc:"What each line of execution knows now, the first one first; none has an instance that has ended." nullable:"false"`
 	Waits      []Wait          `json:"waits" nullable:"false"`
 	Commands   []Command       `json:"commands" doc:"Work for the outside world that is not done yet." nullable:"false"`
+	Reversals  []Reversal      `json:"compensations,omitempty" nullable:"false" doc:"What undoes what it has done, or may have done, the next first. An instance that compensates sends them one after the other."`
+	Why        *InstanceError  `json:"compensates,omitempty" doc:"The error because of which it compensates; absent: it does not."`
 	Buffered   int             `json:"buffered,omitempty" doc:"Signals that are kept for later."`
 	Gaps       []Gap           `json:"gaps,omitempty" nullable:"false" doc:"What senders have not sent, and later signals of theirs wait for."`
 
@@ -125,7 +127,7 @@ type Why struct {
 
 // Reason is one thing that an instance waits for, or that stops it.
 type Reason struct {
-	Code       string    `json:"code" doc:"ended, suspended, faulted, person, due, timer, timeout, retry, event, state, child, call, line, acknowledgement, unclaimed, result, gap, dead-letter, working; or the kind of a wait in lower case."`
+	Code       string    `json:"code" doc:"ended, suspended, faulted, compensation (one that is stuck), compensates, person, due, timer, timeout, retry, event, state, child, call, line, acknowledgement, unclaimed, result, gap, dead-letter, working; or the kind of a wait in lower case."`
 	Text       string    `json:"text" doc:"For people."`
 	Hint       string    `json:"hint,omitempty" doc:"What moves it."`
 	Pointer    string    `json:"pointer,omitempty" doc:"JSON pointer of the task that waits."`

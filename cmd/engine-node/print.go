@@ -191,6 +191,9 @@ func (p *page) showInstance(i client.InstanceDetail) error {
 			return err
 		}
 	}
+	if err := p.showReversals(&i); err != nil {
+		return err
+	}
 	if err := p.showGaps(i.Gaps); err != nil || len(i.Commands) == 0 {
 		return err
 	}
@@ -227,6 +230,27 @@ func (p *page) showBranches(branches []client.Branch) error {
 		t.row("  "+fmt.Sprint(b.ID), b.Pointer, cut(string(b.Data)), cut(string(b.Variables)))
 	}
 	return t.end(len(branches), "", "")
+}
+
+// showReversals says what undoes what an instance has done, the next first.
+func (p *page) showReversals(i *client.InstanceDetail) error {
+	if len(i.Reversals) == 0 {
+		return nil
+	}
+	title := "is compensated by, the last first"
+	if e := i.Why; e != nil {
+		title = "compensates because of " + oneLine(strings.Trim(e.Title+": "+e.Detail, ": ")+" ("+e.Type+")")
+	}
+	fmt.Fprintln(p.out, "\n"+title)
+	t := p.table("  STEP", "BY", "WITH", "DONE", "KEY")
+	for _, r := range i.Reversals {
+		done := "yes"
+		if r.Open {
+			done = "unknown"
+		}
+		t.row("  "+r.Pointer, r.Target, cut(string(r.Input)), done, r.Key)
+	}
+	return t.end(len(i.Reversals), "", "")
 }
 
 // showGaps says which signals of which senders are missing.

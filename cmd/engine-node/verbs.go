@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/compensate"
 	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -330,7 +331,11 @@ fits no condition on it.`,
 			}
 			t := a.page.table("INSTANCE", "DEFINITION", "STATUS", "AT", "KEY", "STARTED", "UPDATED")
 			for _, i := range p.Items {
-				t.row(i.ID, i.Definition+"@"+i.Version, i.Status, i.State, i.BusinessKey, a.page.ago(i.StartedAt), a.page.ago(i.UpdatedAt))
+				status := i.Status
+				if i.Error != nil && i.Error.Type == compensate.TypeStuck {
+					status += ", compensation stuck"
+				}
+				t.row(i.ID, i.Definition+"@"+i.Version, status, i.State, i.BusinessKey, a.page.ago(i.StartedAt), a.page.ago(i.UpdatedAt))
 			}
 			return t.end(len(p.Items), p.Next, "no instance")
 		}),
