@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -29,16 +30,63 @@ func All(t *engine.Turn, e snapshot.Error) { begin(t, snapshot.Compensating{Erro
 type Compensator struct{}
 
 // Compensate is [All] for an instance that somebody ends, whatever its state.
-func (Compensator) Compensate(t *engine.Turn, e snapshot.Error) {
-	if t.Snap.Status != snapshot.Faulted { // else they have ended with the fault
+func (Compensator) Compensate(t *engine.Turn, alone bool) bool {
+	s := t.Snap
+	if s.Schedule != nil || len(s.Compensations)+len(s.SubFrames) == 0 {
+		return false
+	}
+	if alone && s.Parent != nil {
+		p := *s.Parent
+		p.Token, s.Parent = "", &p
+	}
+	if s.Compensating != nil { // already
+		return true
+	}
+	if s.Status != snapshot.Faulted { // else they have ended with the fault
 		t.TellAll(engine.TaskCancelledEvent)
 	}
-	t.Snap.Status, t.Snap.ResumeAs = snapshot.Running, ""
-	begin(t, snapshot.Compensating{Error: e, Cancelled: true})
+	s.Status, s.ResumeAs = snapshot.Running, ""
+	begin(t, snapshot.Compensating{Cancelled: true, Error: snapshot.Error{
+		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Cancelled", Detail: "it was cancelled",
+	}})
+	return true
+}
+
+// adopt makes the parent's what undoes a child that was waited for at w.
+func adopt(t *engine.Turn, w snapshot.Wait, done []snapshot.Compensation) {
+	for _, c := range done {
+		t.Snap.LastStep++
+		c.Step, c.Pointer = t.Snap.LastStep, w.Pointer
+		t.Snap.Compensations = append(slices.Clip(t.Snap.Compensations), c)
+	}
+}
+
+// entryCompensated is the stream's record of the end of an instance that has
+// compensated what it had done.
+const entryCompensated = "InstanceCompensated"
+
+// end ends an instance that has compensated what it had done, and tells its parent
+// why.
+func end(t *engine.Turn) {
+	c := *t.Snap.Compensating
+	c.Done = true
+	t.Snap.Branches, t.Snap.Buffer, t.Snap.Ahead, t.Snap.Compensations = nil, nil, nil, nil
+	t.Snap.Status, t.Snap.Error, t.Snap.Compensating = snapshot.Compensated, &c.Error, &c
+	data, _ := json.Marshal(c.Error)
+	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryCompensated, Data: data, Meta: engine.Meta{Pointer: c.Error.Instance}})
+	if c.Cancelled {
+		t.Tell(engine.LifecycleEvent{Type: engine.WorkflowCancelledEvent})
+	} else {
+		t.Tell(engine.LifecycleEvent{Type: engine.WorkflowFaultedEvent, Error: &c.Error})
+	}
+	engine.TellParent(t, nil, &c.Error)
 }
 
 func begin(t *engine.Turn, why snapshot.Compensating) {
-	why.Children = engine.EndChildren(t)
+	for _, f := range t.Snap.SubFrames { // they compensate first
+		engine.EndChild(t, f, signal.Cancellation{Token: f.Token, Compensate: true, Await: true})
+		why.Children = true
+	}
 	t.Withdraw(engine.TaskCancelled, func(w snapshot.Wait) bool { return w.Kind != snapshot.WaitChild })
 	t.Snap.Error, t.Snap.Compensating = &why.Error, &why
 	data, _ := json.Marshal(map[string]any{"error": why.Error, "steps": len(t.Snap.Compensations)})
@@ -53,7 +101,7 @@ func begin(t *engine.Turn, why snapshot.Compensating) {
 func next(t *engine.Turn) {
 	s := t.Snap
 	if len(s.Compensations) == 0 {
-		engine.Compensated(t)
+		end(t)
 		return
 	}
 	c := s.Compensations[len(s.Compensations)-1]
@@ -111,6 +159,7 @@ func Done(t *engine.Turn, w snapshot.Wait, res engine.Result) *snapshot.Error {
 
 // Resume goes on with what [All] or a [Compensator] began; false: nothing has.
 func Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) bool {
+	adopt(t, w, res.Compensations)
 	why := t.Snap.Compensating
 	switch {
 	case why == nil:

@@ -73,24 +73,16 @@ func forgetChild(t *Turn, w snapshot.Wait, ended bool) {
 			continue
 		}
 		if !ended && t.Snap.Schedule == nil { // the end of a schedule ends no run
-			endChild(t, f, signal.Cancellation{Token: w.Token, Compensate: !t.keeps})
+			EndChild(t, f, signal.Cancellation{Token: w.Token, Compensate: !t.keeps})
 		}
 	}
 	t.Snap.SubFrames = kept
 }
 
-func endChild(t *Turn, f snapshot.SubFrame, c signal.Cancellation) {
+// EndChild tells a child to end.
+func EndChild(t *Turn, f snapshot.SubFrame, c signal.Cancellation) {
 	payload, _ := json.Marshal(c) // strings cannot fail
 	t.send(f.InstanceID, signal.CancelRequest, "", time.Time{}, payload)
-}
-
-// EndChildren has the children that are waited for end and compensate first. Their
-// ends are waited for; false: there are none.
-func EndChildren(t *Turn) bool {
-	for _, f := range t.Snap.SubFrames {
-		endChild(t, f, signal.Cancellation{Token: f.Token, Compensate: true, Await: true})
-	}
-	return len(t.Snap.SubFrames) > 0
 }
 
 // ChildEnd is the payload of a SubWorkflowCompleted. Its token names the wait
@@ -104,22 +96,19 @@ type ChildEnd struct {
 	Compensations []snapshot.Compensation `json:"compensations,omitempty"` // what undoes a child that has completed
 }
 
-// tellParent sends what the instance came to, to the instance that waits for
+// TellParent sends what the instance came to, to the instance that waits for
 // it.
-func tellParent(t *Turn, output json.RawMessage, e *snapshot.Error, done ...snapshot.Compensation) {
+func TellParent(t *Turn, output json.RawMessage, e *snapshot.Error, done ...snapshot.Compensation) {
 	p := t.Snap.Parent
 	if p == nil || p.Token == "" {
 		return
 	}
 	end := ChildEnd{Child: t.Snap.InstanceID, Compensations: done}
-	size := len(output)
-	for _, c := range done {
-		size += len(c.Input) + compensationBytes
-	}
+	raw, _ := json.Marshal(done) // JSON already
 	switch {
 	case e != nil:
 		end.Error = ChildError(t.Snap.Definition.Name, t.Snap.InstanceID, *e)
-	case size > MaxChildBytes:
+	case len(output)+len(raw) > MaxChildBytes:
 		end.Stored, end.Compensations = true, nil
 		t.Snap.Compensations = done
 	case len(output) == 0:
@@ -129,18 +118,6 @@ func tellParent(t *Turn, output json.RawMessage, e *snapshot.Error, done ...snap
 	}
 	payload, _ := json.Marshal(end) // JSON already
 	t.send(p.InstanceID, signal.SubWorkflowCompleted, p.Token, time.Time{}, payload)
-}
-
-// compensationBytes is the room of a compensation in a message, beside its input.
-const compensationBytes = 1_000
-
-// adopt makes the parent's what undoes a child that was waited for at w.
-func adopt(t *Turn, w snapshot.Wait, done []snapshot.Compensation) {
-	for _, c := range done {
-		t.Snap.LastStep++
-		c.Step, c.Pointer = t.Snap.LastStep, w.Pointer
-		t.Snap.Compensations = append(t.Snap.Compensations, c)
-	}
 }
 
 // maxChildDetail bounds the text of a child's error, in bytes.
@@ -181,13 +158,7 @@ func cancel(t *Turn) {
 // Cancel ends the instance, and tells its parent.
 func (t *Turn) Cancel() {
 	cancel(t)
-	e := Cancellation()
-	tellParent(t, nil, &e)
-}
-
-// Cancellation is the error of an instance that somebody has ended.
-func Cancellation() snapshot.Error {
-	return snapshot.Error{Type: ErrorBase + ErrRuntime, Status: 500, Title: "Cancelled", Detail: "it was cancelled"}
+	TellParent(t, nil, &snapshot.Error{Type: ErrorBase + ErrRuntime, Status: 500, Title: "Cancelled", Detail: "it was cancelled"})
 }
 
 // onCancel applies a CancelRequest: the parent does not wait any more.
@@ -206,19 +177,12 @@ func (t intake) onCancel(def Definition) (*Outcome, error) {
 	if c.Compensate {
 		t.Basis.With, _ = json.Marshal(signal.Cancellation{Compensate: true, Await: c.Await}) // the token is the parent's
 	}
-	d, ok := def.(Compensator)
-	if ok = ok && c.Compensate && t.Snap.Schedule == nil && len(t.Snap.Compensations)+len(t.Snap.SubFrames) > 0; !ok {
+	switch d, ok := def.(Compensator); {
+	case ok && c.Compensate && d.Compensate(t.Turn, !c.Await):
+	case c.Await:
+		t.Cancel()
+	default:
 		cancel(t.Turn)
-	}
-	e, p := Cancellation(), *t.Snap.Parent
-	if !c.Await {
-		p.Token = ""
-	}
-	switch t.Snap.Parent = &p; {
-	case !ok:
-		tellParent(t.Turn, nil, &e)
-	case t.Snap.Compensating == nil:
-		d.Compensate(t.Turn, e)
 	}
 	return t.finish()
 }

@@ -74,10 +74,10 @@ type Repeater interface {
 	NewKey(pointer string) bool
 }
 
-// Compensator is a definition whose instances undo what they have done when somebody
-// ends them with the error that they were cancelled. Absent: nothing is compensated.
+// Compensator is a definition whose instances undo what they have done when somebody ends them, and tell no parent
+// when they are alone; false: there is nothing. Absent: nothing is compensated.
 type Compensator interface {
-	Compensate(t *Turn, e snapshot.Error)
+	Compensate(t *Turn, alone bool) bool
 }
 
 // Postponer is a definition that keeps an event for a wait while its work on the

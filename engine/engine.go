@@ -28,8 +28,7 @@ type Result struct {
 	Actor  string
 
 	Compensations []snapshot.Compensation // of a completed child: they are its parent's now
-
-	Unknown bool // with Error: nobody knows whether the command has done what it should
+	Unknown       bool                    // with Error: nobody knows whether the command has done what it should
 }
 
 // Input is what a turn is decided on beside the definition and the snapshot.
@@ -156,7 +155,6 @@ const (
 	EntryTask         = "TaskCreated"
 	EntryCall         = "Call"
 	EntryCompensating = "CompensationStarted"
-	EntryCompensated  = "InstanceCompensated"
 	EntryEmitted      = "EventEmitted"
 	EntryChild        = "ChildStarted"
 	EntryEscalated    = "TaskEscalated"

@@ -15,11 +15,10 @@ const (
 	Retry   Operation = "retry"   // run the failed task of a faulted instance again
 	// What a retry does where it would send another request than the one before,
 	// of which nobody knows what became:
-	RetrySame Operation = "retry-same" // send that one again, under its key
-	RetryNew  Operation = "retry-new"  // send the new one, under a key of its own
-	Skip      Operation = "skip"       // take it as done, with an output
-	Cancel    Operation = "cancel"     // end the instance; nothing is compensated
-
+	RetrySame  Operation = "retry-same" // send that one again, under its key
+	RetryNew   Operation = "retry-new"  // send the new one, under a key of its own
+	Skip       Operation = "skip"       // take it as done, with an output
+	Cancel     Operation = "cancel"     // end the instance; nothing is compensated
 	Compensate Operation = "compensate" // end the instance once what it has done is compensated
 )
 

@@ -191,9 +191,8 @@ func result(env signal.Envelope) (Result, error) {
 		return Result{Output: output, Actor: actor}, nil
 	}
 	var p struct {
-		Output json.RawMessage `json:"output"`
-		Error  *snapshot.Error `json:"error"`
-
+		Output        json.RawMessage         `json:"output"`
+		Error         *snapshot.Error         `json:"error"`
 		Compensations []snapshot.Compensation `json:"compensations"`
 		Unknown       bool                    `json:"unknown"`
 	}
@@ -231,7 +230,6 @@ func (t intake) apply(def Definition, w snapshot.Wait, r Result, env signal.Enve
 		e.SignalID = env.SignalID
 	}
 	t.Append(e)
-	adopt(t.Turn, w, r.Compensations)
 	switch w.Kind {
 	case snapshot.WaitTask:
 		t.out.Tasks = append(t.out.Tasks, completion(w, r))

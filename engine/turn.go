@@ -315,31 +315,14 @@ func (t *Turn) Complete(output json.RawMessage) {
 	t.Snap.Status = snapshot.Completed
 	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCompleted, Data: output})
 	t.Tell(LifecycleEvent{Type: WorkflowCompletedEvent})
-	tellParent(t, output, nil, done...)
-}
-
-// Compensated ends an instance that has compensated what it had done, and tells its
-// parent why.
-func Compensated(t *Turn) {
-	c := *t.Snap.Compensating
-	c.Done = true
-	t.Snap.Branches, t.Snap.Buffer, t.Snap.Ahead, t.Snap.Compensations = nil, nil, nil, nil
-	t.Snap.Status, t.Snap.Error, t.Snap.Compensating = snapshot.Compensated, &c.Error, &c
-	data, _ := json.Marshal(c.Error)
-	t.Append(Entry{Kind: KindEvent, Dir: Out, Type: EntryCompensated, Data: data, Meta: Meta{Pointer: c.Error.Instance}})
-	if c.Cancelled {
-		t.Tell(LifecycleEvent{Type: WorkflowCancelledEvent})
-	} else {
-		t.Tell(LifecycleEvent{Type: WorkflowFaultedEvent, Error: &c.Error})
-	}
-	tellParent(t, nil, &c.Error)
+	TellParent(t, output, nil, done...)
 }
 
 // Fault stops the instance with an error that nobody caught. Its branches stay,
 // so that an operator can retry or skip the task that failed.
 func (t *Turn) Fault(e snapshot.Error) {
 	t.Halt(e)
-	tellParent(t, nil, &e)
+	TellParent(t, nil, &e)
 }
 
 // Halt is Fault for an instance that may yet go on as if nothing had been: who

@@ -77,7 +77,9 @@ func compensated(def engine.Definition, t *engine.Turn) error {
 		return conflict(t, "instance.compensating", "compensates already").WithHint("where it is stuck, retry or skip what failed")
 	}
 	t.Operated(engine.EntryCancelled)
-	d.Compensate(t, engine.Cancellation())
+	if !d.Compensate(t, false) {
+		t.Cancel() // it has done nothing
+	}
 	return nil
 }
 

@@ -29,14 +29,13 @@ const MaxBytes = 4 << 20
 type Status string
 
 const (
-	Pending   Status = "pending"
-	Running   Status = "running"   // a turn is due: a continuation is in the queue
-	Waiting   Status = "waiting"   // every branch waits for something
-	Suspended Status = "suspended" // an operator stopped it; signals are kept
-	Cancelled Status = "cancelled"
-	Faulted   Status = "faulted" // an error nobody caught; an operator may retry, skip or cancel
-	Completed Status = "completed"
-
+	Pending     Status = "pending"
+	Running     Status = "running"   // a turn is due: a continuation is in the queue
+	Waiting     Status = "waiting"   // every branch waits for something
+	Suspended   Status = "suspended" // an operator stopped it; signals are kept
+	Cancelled   Status = "cancelled"
+	Faulted     Status = "faulted" // an error nobody caught; an operator may retry, skip or cancel
+	Completed   Status = "completed"
 	Compensated Status = "compensated" // ended by an error or by somebody, and what it had done is undone
 )
 

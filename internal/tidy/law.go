@@ -39,7 +39,7 @@ var law = []rule{
 	{1, "engine", []string{"problem", "signal", "snapshot"}, []string{"compensate", "operate"}},                  // a definition in Go, with all that one can do
 	{1, "attribute", []string{"problem", "snapshot"}, nil},                                                       // what instances are found by
 	{2, "ack", []string{"engine", "problem", "snapshot"}, nil},
-	{2, "compensate", []string{"engine", "snapshot"}, nil},
+	{2, "compensate", []string{"engine", "signal", "snapshot"}, nil},
 	{2, "humantask", []string{"engine"}, nil},
 	{2, "migration", []string{"engine", "snapshot"}, nil},
 	{2, "operate", []string{"engine", "problem", "snapshot"}, nil},
