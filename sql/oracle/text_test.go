@@ -366,6 +366,7 @@ func TestStatementsAndTheirCallersAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, "../history/history.go") // which both stores give their statements to
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
