@@ -25,7 +25,7 @@ type recorder struct {
 
 func (r *recorder) Standing(string) bool { return r.standing }
 
-func (r *recorder) Turn(context.Context, signal.Envelope, time.Time, turn.Decision) (*engine.Outcome, error) {
+func (r *recorder) Submit(context.Context, turn.Signal) (*engine.Outcome, error) {
 	r.turns++
 	return &engine.Outcome{Disposition: engine.Applied}, r.err
 }

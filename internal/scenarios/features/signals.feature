@@ -70,7 +70,7 @@ Feature: Signals and tokens
       do:
         - guarded:
             try:
-              - work: {call: work, timeout: {after: PT1H}}
+              - work: {call: work, timeout: {after: <timeout>}}
             catch: {do: [{late: {set: {late: true}}}]}
         - hear: {listen: {to: {one: {with: {type: done}}}}, output: {as: '${ $input }'}}
       """
@@ -87,9 +87,9 @@ Feature: Signals and tokens
     And no message is left but later
 
     Examples:
-      | first                                     | second                                    | output         | loser         |
-      | the result {"n": 1} arrives for "result"  | the timer of "timeout" fires              | {"n": 1}       | TimerDue      |
-      | the timer of "timeout" fires              | the result {"n": 1} arrives for "result"  | {"late": true} | TaskCompleted |
+      | timeout | first                                    | second                                   | output         | loser         |
+      | PT1H    | the result {"n": 1} arrives for "result" | the timer of "timeout" fires             | {"n": 1}       | TimerDue      |
+      | PT3S    | "i" waits at "/do/1/hear"                | the result {"n": 1} arrives for "result" | {"late": true} | TaskCompleted |
 
   @S16
   Scenario: A signal over the limit is refused and changes nothing
