@@ -72,7 +72,7 @@ func Check(ctx context.Context, e CheckOptions) []survey.Finding {
 	x.good("connection", "user %s, schema %s", x.user, x.owner)
 	d, r, m := databaseCheck{x}, rightsCheck{x}, schemaCheck{x}
 	for _, check := range []func(){
-		d.client, d.version, d.charset, m.schemaVersion, m.objects, m.pkg, r.roles, r.privileges, r.grants, r.possessions,
+		d.client, d.version, d.charset, m.schemaVersion, m.objects, m.columns, m.pkg, r.roles, r.privileges, r.grants, r.possessions,
 		m.queues, m.subscribers, d.parameters, func() { nls(x) }, d.clock, d.exceptions, d.deadLetters, d.headroom,
 	} {
 		if ctx.Err() != nil {

@@ -125,6 +125,45 @@ func (x schemaCheck) invalid(status map[string]string) {
 	x.wrong("schema-invalid", "as the owner: "+strings.Join(fix, "; "), "%s", few(bad))
 }
 
+var makesColumn = regexp.MustCompile(`(?m)^  (\w+) (?:VARCHAR2|NUMBER|RAW|TIMESTAMP|CLOB|BLOB)\b.*?,?$`)
+
+// columns looks for every column of the tables that are there. Scripts that are run
+// again leave a table as it is.
+func (x schemaCheck) columns() {
+	units, err := Installation{}.units()
+	var rows [][]string
+	if err == nil {
+		rows, err = x.rows("check_columns", x.owner)
+	}
+	if err != nil {
+		x.failed("schema-columns", err)
+		return
+	}
+	there := map[string]bool{}
+	for _, r := range rows {
+		there[r[0]], there[r[0]+"."+r[1]] = true, true
+	}
+	count := 0
+	var missing, fix []string
+	for _, u := range units {
+		m := makes.FindStringSubmatch(u.text)
+		if m == nil || m[1] != "TABLE" || !there[m[2]] {
+			continue
+		}
+		for _, c := range makesColumn.FindAllStringSubmatch(u.text, -1) {
+			if count++; !there[m[2]+"."+c[1]] {
+				missing = append(missing, m[2]+"."+c[1])
+				fix = append(fix, "ALTER TABLE "+x.owner+"."+m[2]+" ADD ("+strings.TrimRight(strings.TrimSpace(c[0]), ",")+")")
+			}
+		}
+	}
+	if len(missing) == 0 {
+		x.good("schema-columns", "all %d are there", count)
+		return
+	}
+	x.wrong("schema-columns", "as the owner: "+strings.Join(fix, "; ")+"; then the scripts again", "missing: %s", few(missing))
+}
+
 // few shortens a list for a line.
 func few(list []string) string {
 	const most = 8

@@ -84,6 +84,8 @@ var plants = []plant{
 	{"schema-objects", "INDEX WF_TASKS_DUE", "10_tables.sql", survey.Wrong, asOwner, "DROP INDEX WF_TASKS_DUE", "CREATE INDEX WF_TASKS_DUE ON WF_TASKS ((CASE WHEN STATUS IN ('ready', 'reserved') THEN DUE_ON_UTC END))"},
 	{"schema-objects", "VIEW WF_V_NODES", "50_grants.sql AQUEDUCT_RUN", survey.Wrong, asOwner,
 		"REVOKE SELECT ON WF_V_NODES FROM AQUEDUCT_RUN", "GRANT SELECT ON WF_V_NODES TO AQUEDUCT_RUN"},
+	{"schema-columns", "missing: WF_HOST_LOCKS.OWNER", "ALTER TABLE AQUEDUCT.WF_HOST_LOCKS ADD (OWNER VARCHAR2(128 CHAR) NOT NULL)", survey.Wrong, asOwner,
+		"ALTER TABLE WF_HOST_LOCKS DROP COLUMN OWNER", "ALTER TABLE WF_HOST_LOCKS ADD (OWNER VARCHAR2(128 CHAR) NOT NULL)"},
 	{"schema-invalid", "VIEW WF_V_TASKS", "ALTER VIEW AQUEDUCT.WF_V_TASKS COMPILE", survey.Wrong, "",
 		"INSERT INTO ocisim.invalid VALUES ('aqueduct', 'wf_v_tasks')", "DELETE FROM ocisim.invalid"},
 	{"schema-package", "cannot call the package AQUEDUCT_API", "GRANT EXECUTE ON AQUEDUCT_API TO AQUEDUCT_RUN", survey.Wrong, asOwner,
