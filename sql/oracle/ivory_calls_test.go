@@ -100,6 +100,8 @@ var packageCalls = []packageCall{
 	{"AQUEDUCT_ADMIN.RETRY", "'i-1', 'the host is back', 'both'", "20801"},
 	{"AQUEDUCT_ADMIN.CANCEL", "'i-1', 'nobody wants it'", ""},
 	{"AQUEDUCT_ADMIN.CANCEL", "NULL, 'nobody wants it'", "20801"},
+	{"AQUEDUCT_ADMIN.COMPENSATE", "'i-1', 'nobody wants it any more'", ""},
+	{"AQUEDUCT_ADMIN.COMPENSATE", "'i-none', 'nobody wants it any more'", "20803"},
 
 	{"AQUEDUCT_ADMIN.PURGE", "p_reason => 'old', p_instance_id => 'i-over'", ""},
 	{"AQUEDUCT_ADMIN.PURGE", "p_reason => 'old', p_ended_before_utc => TIMESTAMP '2026-06-01 00:00:00', p_most => 10", ""},

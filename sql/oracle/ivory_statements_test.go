@@ -21,6 +21,7 @@ import (
 // one table, or of every bind of the name. Others are given a value of the type of
 // the column that has their name.
 var ivoryValues = map[string]string{
+	"state_carry.SINCE": longAfter, "token_insert.REVOKED_ON_UTC": "NULL", "purge_attributes.INSTANCE_ID": "'i-other'", "policy_guard.NAME": "'policy:shop/order'", "policy_guard.ORDINAL": "1",
 	"INSTANCE_ID": "'i-1'", "TASK_ID": "'t-1'", "POSITION": "1", "DEAD_LETTER_ID": "'d-1'", "MESSAGE_ID": "'m-1'", "RUN_ID": "'r-1'", "meta_update.VALUE": bytesOf("2"), "NODE": "'node-1'",
 	"WAITING_TOKEN": "'w-1'", "EVENT_KEY": "'e-1'", "PAYLOAD_ID": "'p-1'", "STATE_VERSION": "1", "TASK_VERSION": "1", "EXPECTED_VERSION": "1",
 	"EXPECTED_OWNER": "NULL", "PRESENT_OWNER": "'x'", "OWNER": "'AQUEDUCT'", "GRANTEE": "'AQUEDUCT_RUN'", "WF_HOST_LOCKS.OWNER": "'x'",
@@ -178,6 +179,7 @@ func (s *ivory) spares() {
 	}
 	s.insert("payload_insert", map[string]string{"PAYLOAD_ID": "'p-2'"})
 	s.insert("task_actor_insert", map[string]string{"TASK_ID": "'t-other'"})
+	s.insert("attribute_insert", map[string]string{"INSTANCE_ID": "'i-other'"})
 	s.insert("wait_insert", map[string]string{"WAITING_TOKEN": "'w-other'", "INSTANCE_ID": "'i-other'"})
 }
 

@@ -101,13 +101,13 @@ func (s *ivory) effects() {
 		"SELECT COUNT(*) FROM WF_STREAM WHERE INSTANCE_ID = 'i-1' AND POSITION = 1 AND PROCESSED = 0":                       "1",
 		"SELECT COUNT(*) FROM WF_INSTANCES WHERE INSTANCE_ID IN ('i-over', 'i-older')":                                      "0",
 		"SELECT COUNT(*) FROM WF_RUNTIME_STATES WHERE INSTANCE_ID = 'i-open'":                                               "1",
-		"SELECT COUNT(*) FROM WF_REQUESTS WHERE VERDICT = 'open'":                                                           "5",
+		"SELECT COUNT(*) FROM WF_REQUESTS WHERE VERDICT = 'open'":                                                           "6",
 		"SELECT COUNT(*) FROM WF_AUDIT WHERE ACTION IN ('replay', 'discard', 'purge')":                                      "10",
 		"SELECT COUNT(*) FROM WF_DEAD_LETTERS WHERE DEAD_LETTER_ID <> 'd-1'":                                                "0",
 		"SELECT COUNT(*) FROM AQ$WF_SCHEDULE_QTAB WHERE MSG_STATE = 'WAIT'":                                                 "2",
 		"SELECT COUNT(*) FROM AQ$WF_SIGNAL_QTAB A JOIN WF_PAYLOADS P ON P.PAYLOAD_ID = A.CORR_ID WHERE LENGTH(P.DATA) > 35": "2",
 		"SELECT COUNT(*) FROM AQ$WF_SIGNAL_QTAB WHERE CORR_ID = 'aqueduct1;0;;;;e' AND USER_DATA = HEXTORAW('00')":          "1",
-		"SELECT COUNT(*) FROM AQ$WF_SIGNAL_QTAB WHERE MSG_PRIORITY = 1":                                                     "5",
+		"SELECT COUNT(*) FROM AQ$WF_SIGNAL_QTAB WHERE MSG_PRIORITY = 1":                                                     "6",
 	})
 }
 
