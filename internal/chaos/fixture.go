@@ -206,6 +206,20 @@ func (b *fixture) verify(ctx context.Context, after string) {
 	}
 }
 
+// remade makes every instance again from its stream: none is another.
+func (b *fixture) remade(ctx context.Context) {
+	begun := time.Now()
+	err := testdb.Remade(ctx, b.place.name())
+	if err == nil {
+		b.count("times that all was made again")
+		fmt.Fprintf(os.Stderr, "every instance was made again in %s\n", time.Since(begun).Round(time.Millisecond))
+		return
+	}
+	for _, line := range strings.Split(err.Error(), "\n") {
+		b.wrong("made again from their streams: %s", line)
+	}
+}
+
 // rest stops every node in order.
 func (b *fixture) rest() error {
 	errs := make([]error, len(b.slots))

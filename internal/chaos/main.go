@@ -155,6 +155,7 @@ func (b *fixture) play(ctx context.Context, o options) (*report, error) {
 	}
 	settling := time.Since(begun)
 	b.verify(ctx, "everything")
+	b.remade(ctx)
 	ending, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(len(b.works))*10*time.Millisecond)
 	defer cancel()
 	h, err := b.history(ending)
