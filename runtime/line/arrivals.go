@@ -16,8 +16,8 @@ func (a *Arrivals[T]) Come(queue, id string) {
 	a.order[queue] = append(a.order[queue], id)
 }
 
-// Read says what a message is, and gives next what can go on: those before which all
-// have been read, in their order.
+// Read says what a message is that has come, and gives next what can go on: those
+// before which all have been read, in their order.
 func (a *Arrivals[T]) Read(queue, id string, what T, next func(T)) {
 	a.read[id] = what
 	order := a.order[queue]

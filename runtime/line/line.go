@@ -31,7 +31,7 @@ const (
 
 	lockedMax, lockedGap = 15 * time.Second, 200 * time.Millisecond // of one that met another session's lock, and of those behind it
 	spacing, free        = 20 * time.Millisecond, 50                // between those behind it, but for so many
-	round                = 10 * time.Millisecond                    // for each message of a long line, one comes again
+	round                = 10 * time.Millisecond                    // between those that come again without a lock, in a long line
 )
 
 // Message is what a line knows of a message.
@@ -258,10 +258,11 @@ func (h *line) enter(m Message, first bool) int {
 // order is the place of a message that is in no line: before those that occurred
 // later, if it may have been before them in the queue. It was in this node's hands
 // before, which lost it with its session, or let those behind it go on when it was
-// refused for want of one before it; or it was in another's.
+// refused for want of one before it; or it was in another's. One that is about to be
+// sent was not, whatever the clocks of those in line say.
 func (h *line) order(m Message) int {
 	at := len(h.list)
-	for at > 0 && h.list[at-1].occurred.After(m.Occurred) && (m.Again || !m.Sent.After(h.list[at-1].sent)) {
+	for at > 0 && h.list[at-1].occurred.After(m.Occurred) && (m.Again || !m.Sent.IsZero() && !m.Sent.After(h.list[at-1].sent)) {
 		at--
 	}
 	return at
@@ -275,9 +276,9 @@ func (h *line) rejoin(m Message, now time.Time) {
 	}
 }
 
-// behind is when one comes that follows the first of the line: with it. Behind a lock
-// it comes after the one before it, and all but some as often as makes them one each
-// spacing, however long the line is.
+// behind is when one comes that follows the first of the line: with it, but that all
+// but some come round as often as makes them one each round, however long the line is.
+// Behind a lock it comes after the one before it, and there it is one each spacing.
 func (h *line) behind(at int, now, due time.Time) time.Time {
 	latest := func(t time.Time) {
 		if t.After(due) {

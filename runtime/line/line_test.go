@@ -104,6 +104,12 @@ func TestWhatWasBeforeALineGoesBeforeIt(t *testing.T) {
 		later := at(40, false) // by a sender whose clock is late
 		later.Sent = now.Add(time.Second)
 		l.Hold(at(46, true), now, now.Add(time.Second), errNotNow, false)
+		called := at(41, false) // through the API, on a node whose clock is late
+		called.Sent = time.Time{}
+		l.Hold(called, now, now, errNotNow, true)
+		if first, _ := l.First("i", now.Add(time.Hour)); first != "46" {
+			t.Errorf("sent again %t: what is about to be sent is in front: %s", again, first)
+		}
 		if got, want := come(l, now, later), []string{"40 waits"}; !slices.Equal(got, want) {
 			t.Errorf("sent again %t: what came into the queue later: %v, want %v", again, got, want)
 		}
