@@ -437,9 +437,15 @@ func (o *Options) asked(s backend.Store) Calls {
 // but dequeues for a while.
 func (o *Options) settle(ctx context.Context, s backend.Store) error {
 	const calm, most = 2 * time.Second, 30 * time.Second
-	other := func() int64 { c := o.asked(s); return c.RoundTrips - c.Dequeues }
+	other := func() int64 {
+		if o.Calls == nil {
+			return o.Transactions(s)
+		}
+		c := o.asked(s)
+		return c.RoundTrips - c.Dequeues
+	}
 	last, since := other(), time.Now()
-	for begun := time.Now(); o.Calls != nil && time.Since(since) < calm && time.Since(begun) < most; {
+	for begun := time.Now(); time.Since(since) < calm && time.Since(begun) < most; {
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
