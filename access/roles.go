@@ -46,6 +46,8 @@ var operations = map[string][]Role{
 
 	"start-instance": {Application, Operator}, "signal-instance": {Application, Operator}, "publish-event": {Application, Operator},
 	"trigger-event": {Application, Operator}, "acknowledge-command": {Application, Operator},
+	"list-activities": lookers, "get-activity": lookers,
+	"attach-activity": {Application, Operator}, "update-activity": {Application, Operator}, "freeze-activity": {Application, Operator},
 
 	"list-tasks": {Viewer, TaskUser, Operator, Application, Admin}, "get-task": {Viewer, TaskUser, Operator, Application, Admin},
 	"claim-task": workers, "release-task": workers, "delegate-task": workers, "claim-next-tasks": workers, "complete-task": workers,

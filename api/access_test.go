@@ -31,6 +31,20 @@ func (b *node) Revoke(context.Context, string) error { return b.err }
 func (b *node) Audit(context.Context, backend.AuditQuery) (backend.Page[store.Audit], error) {
 	return backend.Page[store.Audit]{}, b.err
 }
+func (b *node) Attach(_ context.Context, a backend.Activity) (backend.Activity, bool, error) {
+	b.attached = a
+	return a, true, b.err
+}
+func (b *node) Change(_ context.Context, c backend.ActivityChange) (backend.Activity, error) {
+	b.change = c
+	return backend.Activity{InstanceID: c.InstanceID, ID: c.ID}, b.err
+}
+func (b *node) Activity(_ context.Context, instance, id string) (backend.Activity, error) {
+	return backend.Activity{InstanceID: instance, ID: id}, b.err
+}
+func (b *node) Activities(context.Context, string, string, int) (backend.Page[backend.Activity], error) {
+	return backend.Page[backend.Activity]{Items: make([]backend.Activity, 1)}, b.err
+}
 func (b *node) Note(ctx context.Context, action, target, code string) error {
 	p := principal.Of(ctx)
 	b.noted = append(b.noted, strings.Join([]string{p.Name, action, target, code, p.Reason}, " "))
@@ -57,8 +71,8 @@ func guarded(t *testing.T, b *node, err error) http.Handler {
 func guardedBy(t *testing.T, b *node, v access.Verifier) http.Handler {
 	t.Helper()
 	h, failed := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b,
-		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b},
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b,
+		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b},
 		Ready:  func(context.Context) error { return nil }, Now: func() time.Time { return time.Unix(0, 0) },
 		Registerer: prometheus.NewRegistry(), Metrics: http.NotFoundHandler(), Access: &access.Gate{Verifiers: []access.Verifier{v}},
 	})

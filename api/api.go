@@ -135,6 +135,12 @@ type Tokens interface {
 	Revoke(ctx context.Context, id string) error
 }
 
+// Activities keeps what applications note of instances.
+type Activities interface {
+	Attach(ctx context.Context, a backend.Activity) (made backend.Activity, isNew bool, err error)
+	Change(ctx context.Context, c backend.ActivityChange) (backend.Activity, error)
+}
+
 // Auditor writes what somebody has done that no other commit is of, or with a code what
 // they were refused.
 type Auditor interface {
@@ -149,6 +155,7 @@ type Reader struct {
 	DeadLetters backend.DeadLetterReader
 	Backlog     backend.BacklogReader
 	Audit       backend.AuditReader
+	Activities  backend.ActivityReader
 }
 
 // Config wires the API. Everything but Access, Log, Registerer, Metrics and Version
@@ -166,6 +173,7 @@ type Config struct {
 	Definitions  Definitions
 	Tokens       Tokens
 	Auditor      Auditor
+	Activities   Activities
 	Reader       Reader
 	Ready        func(context.Context) error // nil error = the store answers
 	Now          func() time.Time
@@ -196,7 +204,7 @@ type (
 // New makes the handler of the whole API.
 func New(c Config) (http.Handler, error) {
 	v := reflect.ValueOf(c)
-	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "DeadLetters", "Dispatcher", "Publisher", "Migrator", "Definitions", "Tokens", "Auditor", "Ready", "Now"} {
+	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "DeadLetters", "Dispatcher", "Publisher", "Migrator", "Definitions", "Tokens", "Auditor", "Activities", "Ready", "Now"} {
 		if v.FieldByName(name).IsNil() {
 			return nil, fmt.Errorf("api: %s is required", name)
 		}
@@ -225,6 +233,7 @@ func New(c Config) (http.Handler, error) {
 	instanceAPI{s}.lifecycleOperations(h)
 	instanceAPI{s}.ackOperations(h)
 	instanceAPI{s}.eventOperations(h)
+	activityAPI{instanceAPI{s}}.activityOperations(h)
 	taskAPI{s}.taskOperations(h)
 	operatorAPI{s}.deadLetterOperations(h)
 	operatorAPI{s}.targetOperations(h)

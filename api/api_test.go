@@ -56,6 +56,8 @@ type node struct {
 	versions  []definition.Record
 	ack       map[string]any
 	noted     []string
+	attached  backend.Activity
+	change    backend.ActivityChange
 	tasks     map[string]projections.Task // nil = each is one that ann has ended
 	asked     backend.TaskQuery
 }
@@ -181,8 +183,8 @@ func handler(t *testing.T, b *node) http.Handler {
 func within(t *testing.T, b *node, budget *memory.Budget) http.Handler {
 	t.Helper()
 	h, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b,
-		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b},
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b,
+		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b},
 		Ready:  func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
 		Registerer: prometheus.NewRegistry(), Version: "test", Memory: budget,
 	})
@@ -197,8 +199,8 @@ func TestAMissingReaderIsNamed(t *testing.T) {
 	t.Parallel()
 	b := &node{}
 	_, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b,
-		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b, Audit: b},
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b,
+		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b},
 		Ready:  func(context.Context) error { return nil }, Now: time.Now,
 	})
 	if err == nil || err.Error() != "api: Reader.Tasks is required" {
@@ -555,7 +557,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if operations != 44 {
+	if operations != 49 {
 		t.Errorf("%d operations", operations)
 	}
 	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {

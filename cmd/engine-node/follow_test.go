@@ -18,6 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/service"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -61,7 +62,7 @@ func counted(t *testing.T, n *node) (*client.Client, *countedRows, *countedSnaps
 		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: s, Acknowledger: n.runtime, DeadLetters: n.runtime,
 		Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime, Definitions: n.store, Reader: read,
 		Ready: parts.Prober.Probe, Now: parts.Clock.Now,
-		Tokens: access.NewTokens(parts.Tokens, parts.Clock.Now, n.log), Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now},
+		Tokens: access.NewTokens(parts.Tokens, parts.Clock.Now, n.log), Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now}, Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock},
 	})
 	if err != nil {
 		t.Fatal(err)

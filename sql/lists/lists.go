@@ -78,6 +78,11 @@ func TokenMark(k backend.Token) string {
 	return strconv.FormatInt(k.CreatedAt.UnixMicro(), 10) + "." + k.ID
 }
 
+// ActivityMark is where the page behind an activity begins.
+func ActivityMark(a backend.Activity) string {
+	return strconv.FormatInt(a.CreatedAt.UnixMicro(), 10) + "." + a.ID
+}
+
 // Cut makes a page of a list that was asked for one row more than limit; mark is
 // where the next page goes on behind a row.
 func Cut[R, T any](list []R, limit int, item func(R) T, mark func(R) string) backend.Page[T] {

@@ -24,7 +24,7 @@ func (s *Store) Parts() backend.Parts {
 		Queue: s, Writer: s, Instances: instances{s}, Streams: streams{s}, Waits: waits{s}, Tasks: tasks{s}, DeadLetters: deadLetters{s}, Notices: notices{s},
 		Repeats: streams{s}, Identity: identity{s}, Nodes: s, Clock: s,
 		// Joins is not: each delivery has a session of its own, which has one transaction.
-		Ledger: s.ledger, Strays: receivers{s}, Locks: jobs{s}, Retention: jobs{s}, Overdue: overdue{s}, Inbox: inbox{s}, Backlog: backlog{s}, Prober: s, Tokens: people{s}, Audit: people{s},
+		Ledger: s.ledger, Strays: receivers{s}, Locks: jobs{s}, Retention: jobs{s}, Overdue: overdue{s}, Inbox: inbox{s}, Backlog: backlog{s}, Prober: s, Tokens: people{s}, Audit: people{s}, Activities: activities{s},
 	}
 }
 
@@ -41,6 +41,7 @@ type (
 	overdue     struct{ *Store }
 	identity    struct{ *Store }
 	people      struct{ *Store }
+	activities  struct{ *Store }
 )
 
 // orphan is a command whose node is dead.
@@ -209,7 +210,7 @@ func (s jobs) purge(ctx context.Context, list []endedRow) error {
 }
 
 // purged is what is kept of an instance.
-var purged = []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "requests", "instance"}
+var purged = []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "requests", "instance"}
 
 const (
 	keyName  = "token-key"

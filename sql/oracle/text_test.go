@@ -16,6 +16,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 	"github.com/aqueduct-engine/aqueduct/store/survey"
 )
 
@@ -113,7 +114,7 @@ func TestViewsHaveCommentsOnEveryColumn(t *testing.T) {
 			views[m[1]] = len(splitTop(head))
 		}
 	}
-	if len(views) != 15 || !reflect.DeepEqual(comments, views) {
+	if len(views) != 16 || !reflect.DeepEqual(comments, views) {
 		t.Errorf("columns with comment %v, columns %v", comments, views)
 	}
 }
@@ -348,7 +349,7 @@ func TestRowsHaveTheTagsOfTheirColumns(t *testing.T) {
 	for name, row := range map[string]any{
 		"WF_INSTANCES": projections.Instance{}, "WF_STREAM": projections.Entry{}, "WF_TASKS": projections.Task{},
 		"WF_TASK_EVENTS": projections.TaskEvent{}, "WF_WAITS": projections.Wait{}, "WF_ATTRIBUTES": projections.Attribute{}, "WF_DEAD_LETTERS": projections.DeadLetter{},
-		"WF_DEFINITIONS": definition.Record{},
+		"WF_DEFINITIONS": definition.Record{}, "WF_ACTIVITIES": backend.Activity{},
 	} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(row)) {
 			if tag := f.Tag.Get("db"); tag != "-" && tag != "" && all[name][tag] == "" {
@@ -393,7 +394,7 @@ func TestStatementsAndTheirCallersAgree(t *testing.T) {
 			return true
 		})
 	}
-	for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "requests", "instance"} {
+	for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "requests", "instance"} {
 		used["purge_"+part] = true
 	}
 	for q := range queueNames {

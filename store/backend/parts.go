@@ -54,6 +54,8 @@ type Parts struct {
 	Prober    Prober        // readiness, which is no part of a runtime
 	Tokens    Tokens        // who asks, where nodes ask; nil = nobody has a token
 	Audit     AuditReader   // the API; nil = it shows none
+
+	Activities Activities // what applications note of instances; nil = they cannot
 }
 
 // Nodes knows the nodes on the database, and moves commands between them.

@@ -32,8 +32,9 @@ type data struct {
 	attributes  map[string]map[string]projections.Attribute // by instance and name
 	deadLetters map[string]numbered[projections.DeadLetter]
 	notices     []backend.Notice
-	audit       []store.Audit            // in the order of the commits
-	tokens      map[string]backend.Token // by id
+	audit       []store.Audit                  // in the order of the commits
+	tokens      map[string]backend.Token       // by id
+	activities  map[[2]string]backend.Activity // by instance and id
 	messages    map[int64]message
 	inbox       map[string]backend.Event
 	locks       map[string]lock
@@ -74,7 +75,7 @@ func (t *data) clone() *data {
 	c.snapshots, c.instances, c.streams = maps.Clone(t.snapshots), maps.Clone(t.instances), maps.Clone(t.streams)
 	c.attributes = maps.Clone(t.attributes)
 	c.tasks, c.events, c.waits = maps.Clone(t.tasks), maps.Clone(t.events), maps.Clone(t.waits)
-	c.tokens = maps.Clone(t.tokens)
+	c.tokens, c.activities = maps.Clone(t.tokens), maps.Clone(t.activities)
 	c.deadLetters, c.messages, c.inbox, c.locks = maps.Clone(t.deadLetters), maps.Clone(t.messages), maps.Clone(t.inbox), maps.Clone(t.locks)
 	return &c
 }

@@ -54,7 +54,7 @@ func New(now func() time.Time) *Database {
 			snapshots: map[string]stored{}, instances: map[string]numbered[projections.Instance]{}, streams: map[string][]entry{},
 			tasks: map[string]numbered[projections.Task]{}, events: map[string][]projections.TaskEvent{}, waits: map[string]projections.Wait{}, attributes: map[string]map[string]projections.Attribute{},
 			deadLetters: map[string]numbered[projections.DeadLetter]{}, messages: map[int64]message{}, inbox: map[string]backend.Event{}, locks: map[string]lock{},
-			tokens: map[string]backend.Token{},
+			tokens: map[string]backend.Token{}, activities: map[[2]string]backend.Activity{},
 		},
 		live: map[string]*Store{}, changed: make(chan struct{}), now: func() time.Time { return now().UTC().Truncate(time.Microsecond) },
 		key: key, epoch: 1,
@@ -393,7 +393,7 @@ func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error)
 func (s *Store) Parts() backend.Parts {
 	return backend.Parts{
 		Queue: s, Writer: s, Instances: s, Streams: s, Waits: s, Tasks: s, DeadLetters: s, Notices: s, Repeats: s, Identity: s, Nodes: s, Clock: s,
-		Joins: true, Ledger: s, Strays: s, Locks: s, Retention: s, Overdue: s, Inbox: s, Backlog: s, Prober: s, Tokens: people{s}, Audit: people{s},
+		Joins: true, Ledger: s, Strays: s, Locks: s, Retention: s, Overdue: s, Inbox: s, Backlog: s, Prober: s, Tokens: people{s}, Audit: people{s}, Activities: people{s},
 	}
 }
 

@@ -480,6 +480,35 @@ COMMENT ON COLUMN WF_V_AUDIT.RESULT IS 'null when it was done; of a refused one:
 COMMENT ON COLUMN WF_V_AUDIT.REQUEST_ID IS 'identity of the request, X-Request-Id of its answer'
 /
 
+-- What applications note of instances.
+CREATE OR REPLACE VIEW WF_V_ACTIVITIES AS
+SELECT A.INSTANCE_ID, A.ACTIVITY_ID, A.NAME, A.STATUS, A.ACTIVITY_VERSION, A.CREATED_ON_UTC, A.CREATED_BY, A.UPDATED_ON_UTC, A.UPDATED_BY, A.FROZEN_ON_UTC,
+       JSON_QUERY(A.DATA FORMAT JSON, '$' RETURNING CLOB) DATA_JSON
+FROM WF_ACTIVITIES A
+/
+COMMENT ON COLUMN WF_V_ACTIVITIES.INSTANCE_ID IS 'instance'
+/
+COMMENT ON COLUMN WF_V_ACTIVITIES.ACTIVITY_ID IS 'identity within the instance, of the application'
+/
+COMMENT ON COLUMN WF_V_ACTIVITIES.NAME IS 'what it is'
+/
+COMMENT ON COLUMN WF_V_ACTIVITIES.STATUS IS 'how it stands, in words of the application'
+/
+COMMENT ON COLUMN WF_V_ACTIVITIES.ACTIVITY_VERSION IS 'counts its changes, from 1; guards each'
+/
+COMMENT ON COLUMN WF_V_ACTIVITIES.CREATED_ON_UTC IS 'when it was attached'
+/
+COMMENT ON COLUMN WF_V_ACTIVITIES.CREATED_BY IS 'by whom'
+/
+COMMENT ON COLUMN WF_V_ACTIVITIES.UPDATED_ON_UTC IS 'when it was changed last'
+/
+COMMENT ON COLUMN WF_V_ACTIVITIES.UPDATED_BY IS 'by whom'
+/
+COMMENT ON COLUMN WF_V_ACTIVITIES.FROZEN_ON_UTC IS 'since when nobody can change it; null: it may change'
+/
+COMMENT ON COLUMN WF_V_ACTIVITIES.DATA_JSON IS 'data of the application; null: none, or no object and no array'
+/
+
 -- What operators have asked of instances, with the verdict of a node.
 CREATE OR REPLACE VIEW WF_V_REQUESTS AS
 SELECT R.REQUEST_ID, R.INSTANCE_ID, R.OPERATION, R.VERDICT, R.CODE, R.DETAIL, R.ASKED_ON_UTC, R.DECIDED_ON_UTC, R.DECIDED_BY,

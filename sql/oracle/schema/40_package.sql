@@ -84,6 +84,36 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_API AUTHID DEFINER AS
     p_data    IN CLOB DEFAULT 'null'
   ) RETURN RAW;
 
+  -- Notes something of an instance that is there, under an id of the caller's own
+  -- within it: what it is, how it stands, and any JSON. No node looks there. A
+  -- repeat changes nothing. Each of the three gives the version that it has then;
+  -- who is noted is SESSION_USER, in the audit, too.
+  FUNCTION attach_activity(
+    p_instance_id IN VARCHAR2,
+    p_activity_id IN VARCHAR2,
+    p_name        IN VARCHAR2,
+    p_status      IN VARCHAR2 DEFAULT NULL,
+    p_data        IN CLOB DEFAULT 'null'
+  ) RETURN NUMBER;
+
+  -- Says how an activity stands now. When it has another version than the one that
+  -- is given, or is frozen, nothing is done. What is null stays as it is; data 'null'
+  -- are none.
+  FUNCTION update_activity(
+    p_instance_id IN VARCHAR2,
+    p_activity_id IN VARCHAR2,
+    p_version     IN NUMBER,
+    p_status      IN VARCHAR2 DEFAULT NULL,
+    p_data        IN CLOB DEFAULT NULL
+  ) RETURN NUMBER;
+
+  -- Freezes an activity: nobody changes it any more.
+  FUNCTION freeze_activity(
+    p_instance_id IN VARCHAR2,
+    p_activity_id IN VARCHAR2,
+    p_version     IN NUMBER
+  ) RETURN NUMBER;
+
 END AQUEDUCT_API;
 /
 
@@ -100,6 +130,9 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
   c_sequence_max CONSTANT NUMBER := 9223372036854775807; -- what every peer can read
   c_day       CONSTANT PLS_INTEGER := 86400; -- seconds
   c_delay_max CONSTANT NUMBER := 2147483647; -- seconds of a delay
+  c_activities_max CONSTANT PLS_INTEGER := 1000; -- activities of an instance
+  c_data_max    CONSTANT PLS_INTEGER := 16384;  -- bytes of the data of one
+  c_status_max  CONSTANT PLS_INTEGER := 64;     -- characters of how one stands
   c_lifecycle_key CONSTANT VARCHAR2(20) := 'lifecycle'; -- start key of the one instance of a reference
 
   PROCEDURE fail(p_code IN PLS_INTEGER, p_text IN VARCHAR2) IS
@@ -517,6 +550,154 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     v_tail := ',"completedBy":' || quoted(p_user) || ',"completedAtUtc":"' || moment(now_utc) || '","taskId":' || quoted(p_task_id) || '}}';
     RETURN send(envelope('TaskCompleted', v_signal, v_instance, v_token, NULL, p_user, v_head || p_data || v_tail), v_instance, NULL);
   END complete_task;
+
+  -- The data of an activity as they are kept; null are none.
+  FUNCTION data_of(p_data IN CLOB) RETURN BLOB IS
+    v_body    BLOB;
+    v_to      NUMBER := 1;
+    v_from    NUMBER := 1;
+    v_context NUMBER := DBMS_LOB.DEFAULT_LANG_CTX;
+    v_warning NUMBER;
+  BEGIN
+    IF DBMS_LOB.GETLENGTH(p_data) > c_data_max THEN
+      fail(too_large, 'p_data has more than ' || c_data_max || ' bytes');
+    END IF;
+    check_json('p_data', p_data, FALSE);
+    check_depth(p_data);
+    IF TRIM(DBMS_LOB.SUBSTR(p_data, 100, 1)) = 'null' THEN
+      RETURN NULL;
+    END IF;
+    DBMS_LOB.CREATETEMPORARY(v_body, TRUE, DBMS_LOB.CALL);
+    DBMS_LOB.CONVERTTOBLOB(dest_lob => v_body, src_clob => p_data, amount => DBMS_LOB.LOBMAXSIZE, dest_offset => v_to,
+      src_offset => v_from, blob_csid => NLS_CHARSET_ID('AL32UTF8'), lang_context => v_context, warning => v_warning);
+    IF DBMS_LOB.GETLENGTH(v_body) > c_data_max THEN
+      fail(too_large, 'p_data has more than ' || c_data_max || ' bytes');
+    END IF;
+    RETURN v_body;
+  END data_of;
+
+  PROCEDURE check_status(p_status IN VARCHAR2) IS
+  BEGIN
+    IF LENGTH(p_status) > c_status_max THEN
+      fail(too_large, 'p_status has more than ' || c_status_max || ' characters');
+    END IF;
+  END check_status;
+
+  PROCEDURE note_activity(p_action IN VARCHAR2, p_activity_id IN VARCHAR2, p_instance_id IN VARCHAR2) IS
+    v_id   VARCHAR2(32) := LOWER(RAWTOHEX(SYS_GUID()));
+    v_now  TIMESTAMP(6) := now_utc;
+    v_user VARCHAR2(128) := SYS_CONTEXT('USERENV', 'SESSION_USER');
+    v_who  VARCHAR2(64) := SYS_CONTEXT('USERENV', 'CLIENT_IDENTIFIER');
+  BEGIN
+    INSERT INTO WF_AUDIT (AUDIT_ID, OCCURRED_ON_UTC, ACTION, OBJECT_ID, INSTANCE_ID, USER_NAME, CLIENT_IDENTIFIER, KIND, VIA)
+    VALUES (v_id, v_now, p_action, p_activity_id, p_instance_id, v_user, v_who, 'database', 'plsql');
+  END note_activity;
+
+  FUNCTION attach_activity(
+    p_instance_id IN VARCHAR2, p_activity_id IN VARCHAR2, p_name IN VARCHAR2, p_status IN VARCHAR2 DEFAULT NULL, p_data IN CLOB DEFAULT 'null'
+  ) RETURN NUMBER IS
+    v_there   NUMBER;
+    v_count   NUMBER;
+    v_version NUMBER;
+    v_body    BLOB;
+    v_now     TIMESTAMP(6) := now_utc;
+    v_user    VARCHAR2(128) := SYS_CONTEXT('USERENV', 'SESSION_USER');
+  BEGIN
+    check_id('p_instance_id', p_instance_id, TRUE);
+    check_id('p_activity_id', p_activity_id, TRUE);
+    IF p_name IS NULL THEN
+      fail(invalid_argument, 'p_name is missing');
+    END IF;
+    check_name('p_name', p_name);
+    check_status(p_status);
+    v_body := data_of(p_data);
+    SELECT COUNT(*) INTO v_there FROM WF_INSTANCES I WHERE I.INSTANCE_ID = p_instance_id;
+    IF v_there = 0 THEN
+      fail(not_found, 'instance ' || p_instance_id || ' does not exist');
+    END IF;
+    SELECT COUNT(*), MAX(CASE WHEN A.ACTIVITY_ID = p_activity_id THEN A.ACTIVITY_VERSION END) INTO v_count, v_version
+    FROM WF_ACTIVITIES A
+    WHERE A.INSTANCE_ID = p_instance_id;
+    IF v_version IS NOT NULL THEN
+      RETURN v_version;
+    END IF;
+    IF v_count >= c_activities_max THEN
+      fail(not_possible, 'instance ' || p_instance_id || ' has ' || v_count || ' activities, as many as it may');
+    END IF;
+    BEGIN
+      INSERT INTO WF_ACTIVITIES (INSTANCE_ID, ACTIVITY_ID, NAME, STATUS, ACTIVITY_VERSION, CREATED_ON_UTC, CREATED_BY, UPDATED_ON_UTC, UPDATED_BY, DATA)
+      VALUES (p_instance_id, p_activity_id, p_name, p_status, 1, v_now, v_user, v_now, v_user, v_body);
+    EXCEPTION
+      WHEN DUP_VAL_ON_INDEX THEN
+        SELECT A.ACTIVITY_VERSION INTO v_version
+        FROM WF_ACTIVITIES A
+        WHERE A.INSTANCE_ID = p_instance_id AND A.ACTIVITY_ID = p_activity_id;
+        RETURN v_version;
+    END;
+    note_activity('attach-activity', p_activity_id, p_instance_id);
+    RETURN 1;
+  END attach_activity;
+
+  -- Takes an activity that has a version and may change, waiting five seconds.
+  PROCEDURE take_activity(p_instance_id IN VARCHAR2, p_activity_id IN VARCHAR2, p_version IN NUMBER) IS
+    v_version NUMBER;
+    v_frozen  TIMESTAMP(6);
+  BEGIN
+    check_id('p_instance_id', p_instance_id, TRUE);
+    check_id('p_activity_id', p_activity_id, TRUE);
+    IF p_version IS NULL THEN
+      fail(invalid_argument, 'p_version is missing');
+    END IF;
+    BEGIN
+      SELECT A.ACTIVITY_VERSION, A.FROZEN_ON_UTC INTO v_version, v_frozen
+      FROM WF_ACTIVITIES A
+      WHERE A.INSTANCE_ID = p_instance_id AND A.ACTIVITY_ID = p_activity_id
+      FOR UPDATE WAIT 5;
+    EXCEPTION
+      WHEN NO_DATA_FOUND THEN
+        fail(not_found, 'instance ' || p_instance_id || ' has no activity ' || p_activity_id);
+    END;
+    IF v_frozen IS NOT NULL THEN
+      fail(not_possible, 'activity ' || p_activity_id || ' of ' || p_instance_id || ' is frozen since ' || moment(v_frozen));
+    END IF;
+    IF v_version <> p_version THEN
+      fail(not_possible, 'activity ' || p_activity_id || ' of ' || p_instance_id || ' has version ' || v_version || ', not ' || p_version);
+    END IF;
+  END take_activity;
+
+  FUNCTION update_activity(
+    p_instance_id IN VARCHAR2, p_activity_id IN VARCHAR2, p_version IN NUMBER, p_status IN VARCHAR2 DEFAULT NULL, p_data IN CLOB DEFAULT NULL
+  ) RETURN NUMBER IS
+    v_body BLOB;
+    v_now  TIMESTAMP(6) := now_utc;
+    v_user VARCHAR2(128) := SYS_CONTEXT('USERENV', 'SESSION_USER');
+  BEGIN
+    check_status(p_status);
+    IF p_data IS NOT NULL THEN
+      v_body := data_of(p_data);
+    END IF;
+    take_activity(p_instance_id, p_activity_id, p_version);
+    IF p_data IS NOT NULL THEN
+      UPDATE WF_ACTIVITIES SET DATA = v_body WHERE INSTANCE_ID = p_instance_id AND ACTIVITY_ID = p_activity_id;
+    END IF;
+    UPDATE WF_ACTIVITIES
+    SET STATUS = NVL(p_status, STATUS), ACTIVITY_VERSION = p_version + 1, UPDATED_ON_UTC = v_now, UPDATED_BY = v_user
+    WHERE INSTANCE_ID = p_instance_id AND ACTIVITY_ID = p_activity_id;
+    note_activity('update-activity', p_activity_id, p_instance_id);
+    RETURN p_version + 1;
+  END update_activity;
+
+  FUNCTION freeze_activity(p_instance_id IN VARCHAR2, p_activity_id IN VARCHAR2, p_version IN NUMBER) RETURN NUMBER IS
+    v_now  TIMESTAMP(6) := now_utc;
+    v_user VARCHAR2(128) := SYS_CONTEXT('USERENV', 'SESSION_USER');
+  BEGIN
+    take_activity(p_instance_id, p_activity_id, p_version);
+    UPDATE WF_ACTIVITIES
+    SET FROZEN_ON_UTC = v_now, ACTIVITY_VERSION = p_version + 1, UPDATED_ON_UTC = v_now, UPDATED_BY = v_user
+    WHERE INSTANCE_ID = p_instance_id AND ACTIVITY_ID = p_activity_id;
+    note_activity('freeze-activity', p_activity_id, p_instance_id);
+    RETURN p_version + 1;
+  END freeze_activity;
 
 END AQUEDUCT_API;
 /

@@ -44,6 +44,8 @@ GRANT SELECT, INSERT, UPDATE ON WF_TOKENS TO &runtime_user
 /
 GRANT SELECT, UPDATE, DELETE ON WF_REQUESTS TO &runtime_user
 /
+GRANT SELECT, INSERT, UPDATE, DELETE ON WF_ACTIVITIES TO &runtime_user
+/
 GRANT SELECT ON WF_TASK_SEQ TO &runtime_user
 /
 GRANT SELECT ON WF_TASK_EVENT_SEQ TO &runtime_user
@@ -82,6 +84,8 @@ GRANT SELECT ON WF_V_AUDIT TO &runtime_user
 /
 GRANT SELECT ON WF_V_REQUESTS TO &runtime_user
 /
+GRANT SELECT ON WF_V_ACTIVITIES TO &runtime_user
+/
 -- Operators read the views and call their package, and need nothing else. The owner may not make roles:
 -- ORA-01917 or ORA-01919 here says that 00_users.sql has not made this one.
 PROMPT Aqueduct: views and package for AQUEDUCT_OPERATOR, a role that 00_users.sql makes as SYS
@@ -114,6 +118,8 @@ GRANT SELECT ON WF_V_ATTRIBUTES TO AQUEDUCT_OPERATOR
 GRANT SELECT ON WF_V_AUDIT TO AQUEDUCT_OPERATOR
 /
 GRANT SELECT ON WF_V_REQUESTS TO AQUEDUCT_OPERATOR
+/
+GRANT SELECT ON WF_V_ACTIVITIES TO AQUEDUCT_OPERATOR
 /
 GRANT EXECUTE ON AQUEDUCT_ADMIN TO AQUEDUCT_OPERATOR
 /

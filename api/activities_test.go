@@ -1,0 +1,56 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
+)
+
+// What a request says of an activity arrives as it is meant: a member that is absent leaves
+// what there is, and null takes it away.
+func TestActivitiesAreChangedAsAsked(t *testing.T) {
+	t.Parallel()
+	b := &node{}
+	h := handler(t, b)
+	w := call(h, "POST", "/v1/instances/i%201/activities", `{"id":"x","name":"survey","status":"begun","data":{"n":1.50}}`, "X-Aqueduct-Actor", "ann")
+	want := backend.Activity{InstanceID: "i 1", ID: "x", Name: "survey", Status: "begun", Data: []byte(`{"n":1.50}`), UpdatedBy: "ann"}
+	if w.Code != http.StatusCreated || !reflect.DeepEqual(b.attached, want) {
+		t.Errorf("%d %s: %+v", w.Code, w.Body, b.attached)
+	}
+	status := ""
+	for body, want := range map[string]backend.ActivityChange{
+		`{"version":3}`:             {Version: 3},
+		`{"version":3,"status":""}`: {Version: 3, Status: &status},
+		`{"version":3,"data":null}`: {Version: 3, Data: json.RawMessage("null")},
+		`{"version":3,"data":[1]}`:  {Version: 3, Data: json.RawMessage("[1]")},
+	} {
+		want.InstanceID, want.ID, want.Actor = "i", "x/y", "ann"
+		w := call(h, "POST", "/v1/instances/i/activities/x%2Fy/update", body, "X-Aqueduct-Actor", "ann")
+		if w.Code != http.StatusOK || !reflect.DeepEqual(b.change, want) {
+			t.Errorf("%s: %d %s: %+v", body, w.Code, w.Body, b.change)
+		}
+	}
+	w = call(h, "POST", "/v1/instances/i/activities/x/freeze", `{"version":4}`)
+	if want := (backend.ActivityChange{InstanceID: "i", ID: "x", Version: 4, Freeze: true}); w.Code != http.StatusOK || !reflect.DeepEqual(b.change, want) {
+		t.Errorf("%d %s: %+v", w.Code, w.Body, b.change)
+	}
+	for _, c := range []struct{ path, body string }{
+		{"", `{"name":"n"}`}, {"", `{"id":"x"}`}, {"", `{"id":"","name":"n"}`}, {"/x/update", `{}`}, {"/x/update", `{"version":0}`}, {"/x/freeze", `{}`}, {"/x/freeze", `{"version":1,"status":"x"}`},
+	} {
+		if w := call(h, "POST", "/v1/instances/i/activities"+c.path, c.body); w.Code != http.StatusUnprocessableEntity {
+			t.Errorf("%s %s: %d %s", c.path, c.body, w.Code, w.Body)
+		}
+	}
+	for code, status := range map[problem.Kind]int{problem.Conflict: 409, problem.TooLarge: 413, problem.NotFound: 404} {
+		b.err = problem.New(code, "activity.some", "a reason")
+		w := call(h, "POST", "/v1/instances/i/activities/x/freeze", `{"version":4}`)
+		if w.Code != status || !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%v: %s", code, fmt.Sprint(w.Code, w.Body))
+		}
+	}
+}

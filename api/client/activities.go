@@ -1,0 +1,84 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"time"
+)
+
+// Activities is what an application notes of instances.
+type Activities struct{ c *Client }
+
+// NewActivities is what a client notes.
+func NewActivities(c *Client) Activities { return Activities{c} }
+
+func activitiesOf(instance string) string {
+	return instances + "/" + url.PathEscape(instance) + "/activities"
+}
+
+// Attach notes something of an instance. A repeat with the same id changes nothing, and
+// gives what is there.
+func (a Activities) Attach(ctx context.Context, instance string, r AttachRequest) (Activity, error) {
+	out, _, err := post[Activity](ctx, a.c.caller, activitiesOf(instance), r)
+	return out, err
+}
+
+// List lists what was noted of an instance, oldest first.
+func (a Activities) List(ctx context.Context, instance string, l List) (Page[Activity], error) {
+	return get[Page[Activity]](ctx, a.c.caller, activitiesOf(instance), l.in(url.Values{}))
+}
+
+// Get returns one activity.
+func (a Activities) Get(ctx context.Context, instance, id string) (Activity, error) {
+	return get[Activity](ctx, a.c.caller, activitiesOf(instance)+"/"+url.PathEscape(id), nil)
+}
+
+// Update says how an activity stands now. One that another has changed meanwhile is the
+// problem activity.version, and a frozen one activity.frozen.
+func (a Activities) Update(ctx context.Context, instance, id string, r UpdateActivityRequest) (Activity, error) {
+	out, _, err := post[Activity](ctx, a.c.caller, activitiesOf(instance)+"/"+url.PathEscape(id)+"/update", r)
+	return out, err
+}
+
+// Freeze ends the changes of an activity.
+func (a Activities) Freeze(ctx context.Context, instance, id string, r FreezeActivityRequest) (Activity, error) {
+	out, _, err := post[Activity](ctx, a.c.caller, activitiesOf(instance)+"/"+url.PathEscape(id)+"/freeze", r)
+	return out, err
+}
+
+// Activity is something that an application has noted of an instance. Nothing that a
+// node decides depends on it.
+type Activity struct {
+	InstanceID string          `json:"instanceId"`
+	ID         string          `json:"id"`
+	Name       string          `json:"name"`
+	Status     string          `json:"status,omitempty"`
+	Data       json.RawMessage `json:"data,omitempty"`
+	Version    int64           `json:"version" doc:"Counts its changes, from 1."`
+	CreatedAt  time.Time       `json:"createdAt"`
+	CreatedBy  string          `json:"createdBy,omitempty"`
+	UpdatedAt  time.Time       `json:"updatedAt"`
+	UpdatedBy  string          `json:"updatedBy,omitempty"`
+	FrozenAt   time.Time       `json:"frozenAt,omitzero" doc:"Since when nobody can change it."`
+}
+
+// AttachRequest notes something of an instance.
+type AttachRequest struct {
+	ID     string          `json:"id" minLength:"1" maxLength:"128" doc:"The application's own, within the instance: a repeat changes nothing."`
+	Name   string          `json:"name" minLength:"1" maxLength:"256" doc:"What it is."`
+	Status string          `json:"status,omitempty" maxLength:"64" doc:"How it stands, in words of the application."`
+	Data   json.RawMessage `json:"data,omitempty" doc:"Any JSON, 16 KiB at most."`
+}
+
+// UpdateActivityRequest says how an activity stands now.
+type UpdateActivityRequest struct {
+	Version int64           `json:"version" minimum:"1" doc:"That it has: of another the update is refused."`
+	Status  *string         `json:"status,omitempty" maxLength:"64" doc:"Absent: as it is."`
+	Data    json.RawMessage `json:"data,omitempty" doc:"In the place of what it has; null: none. Absent: as they are."`
+}
+
+// FreezeActivityRequest ends the changes of an activity.
+type FreezeActivityRequest struct {
+	Version int64 `json:"version" minimum:"1" doc:"That it has: of another the freeze is refused."`
+}

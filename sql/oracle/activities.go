@@ -1,0 +1,97 @@
+package oracle
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/lists"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
+)
+
+var activityColumns = rows.ColumnsOf[backend.Activity]()
+
+// AttachActivity implements backend.Activities.
+func (s activities) AttachActivity(ctx context.Context, a backend.Activity, by store.Audit) error {
+	what := "attach activity " + a.ID + " to " + a.InstanceID
+	if err := fitting(&a, by); err != nil {
+		return wrap(what, err)
+	}
+	if err := s.enter(); err != nil {
+		return wrap(what, err)
+	}
+	defer s.leave()
+	return wrap(what, change(ctx, s.Store, nil, func(session *aq.Session) error {
+		var attached, same int
+		err := session.QueryRowContext(ctx, text("activity_count"), a.ID, a.InstanceID).Scan(&rows.Into{To: &attached}, &rows.Into{To: &same})
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return store.ErrNotFound
+		case err != nil:
+			return err
+		case same > 0:
+			return store.ErrDuplicate
+		case attached >= backend.MaxActivities:
+			return backend.ErrFull
+		}
+		w := &work{}
+		w.add(nil, "activity_insert", activityColumns.Named(statements["activity_insert"].binds, &a, values, nil)...)
+		w.audit([]store.Audit{by})
+		return execute(ctx, session, w, false)
+	}))
+}
+
+// fitting says what of an activity or its audit no column takes.
+func fitting(a *backend.Activity, by store.Audit) error {
+	if err := rows.Fit(a); err != nil {
+		return err
+	}
+	return rows.Fit(&by)
+}
+
+// ChangeActivity implements backend.Activities.
+func (s activities) ChangeActivity(ctx context.Context, a backend.Activity, by store.Audit) error {
+	what := "change activity " + a.ID + " of " + a.InstanceID
+	if err := fitting(&a, by); err != nil {
+		return wrap(what, err)
+	}
+	if err := s.enter(); err != nil {
+		return wrap(what, err)
+	}
+	defer s.leave()
+	w := &work{}
+	args := activityColumns.Named(statements["activity_update"].binds, &a, values, map[string]any{"VERSION_BEFORE": a.Version - 1})
+	w.add(store.ErrStale, "activity_update", args...)
+	w.audit([]store.Audit{by})
+	return wrap(what, change(ctx, s.Store, nil, func(session *aq.Session) error { return execute(ctx, session, w, false) }))
+}
+
+// Activity implements backend.Activities.
+func (s activities) Activity(ctx context.Context, instanceID, id string) (backend.Activity, error) {
+	r := read("activity_select")
+	r.Where("A.INSTANCE_ID = ?", instanceID)
+	r.Where("A.ACTIVITY_ID = ?", id)
+	a, err := single[backend.Activity](ctx, s.Store, r)
+	return a, wrap("activity "+id+" of "+instanceID, err)
+}
+
+// Activities implements backend.Activities.
+func (s activities) Activities(ctx context.Context, instanceID, after string, limit int) (p backend.Page[backend.Activity], err error) {
+	r, limit := read("activity_select"), projections.Bounded(limit)
+	r.Where("A.INSTANCE_ID = ?", instanceID)
+	if after != "" {
+		us, last, err := rows.Mark(after)
+		if err != nil {
+			return p, wrap("activities of "+instanceID, err)
+		}
+		behind(r, "A.CREATED_ON_UTC", ">", "CAST(? AS TIMESTAMP(6))", time.UnixMicro(us).UTC(), "A.ACTIVITY_ID", last)
+	}
+	r.Order("A.CREATED_ON_UTC, A.ACTIVITY_ID", limit+1)
+	found, err := list[backend.Activity](ctx, s.Store, r)
+	return lists.Cut(found, limit, lists.Itself, lists.ActivityMark), wrap("activities of "+instanceID, err)
+}

@@ -1,0 +1,1 @@
+delete from WF_ACTIVITIES where INSTANCE_ID = :INSTANCE_ID

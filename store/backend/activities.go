@@ -1,0 +1,68 @@
+package backend
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Activities keeps what applications note of their instances (D8). Nothing that a
+// node decides looks there: without it one feature is gone.
+type Activities interface {
+	// AttachActivity adds one to its instance, with its audit: store.ErrDuplicate where
+	// the instance has one of its id, store.ErrNotFound where there is no instance,
+	// ErrFull where the instance has MaxActivities.
+	AttachActivity(ctx context.Context, a Activity, by store.Audit) error
+	// ChangeActivity writes what of an activity may change, with its audit, where it has
+	// the version before and is not frozen: else store.ErrStale.
+	ChangeActivity(ctx context.Context, a Activity, by store.Audit) error
+	ActivityReader
+}
+
+// ActivityReader reads what applications note of their instances.
+type ActivityReader interface {
+	Activity(ctx context.Context, instanceID, id string) (Activity, error)
+	// Activities lists those of an instance, oldest first, in pages by key.
+	Activities(ctx context.Context, instanceID, after string, limit int) (Page[Activity], error)
+}
+
+// Limits of what applications note.
+const (
+	MaxActivities    = 1000     // of an instance; on Oracle a few more, when many attach at once
+	MaxActivityBytes = 16 << 10 // of the data of one
+)
+
+// ErrFull says that an instance has as many activities as it may.
+var ErrFull = errors.New("the instance has as many activities as it may")
+
+// Activity is something that an application has noted of an instance: what it is, how
+// it stands, and data of its own. A row of WF_ACTIVITIES.
+type Activity struct {
+	InstanceID string    `db:"INSTANCE_ID" width:"128"`
+	ID         string    `db:"ACTIVITY_ID" width:"128"` // the application's, within the instance
+	Name       string    `db:"NAME" width:"256"`
+	Status     string    `db:"STATUS" width:"64"`
+	Version    int64     `db:"ACTIVITY_VERSION"` // from 1; guards every change
+	CreatedAt  time.Time `db:"CREATED_ON_UTC"`
+	CreatedBy  string    `db:"CREATED_BY" width:"128"`
+	UpdatedAt  time.Time `db:"UPDATED_ON_UTC"`
+	UpdatedBy  string    `db:"UPDATED_BY" width:"128"`
+	FrozenAt   time.Time `db:"FROZEN_ON_UTC"` // zero: it may change
+	Data       []byte    `db:"DATA"`          // JSON; nil = none
+}
+
+// Weight is what the activity adds to a page.
+func (a *Activity) Weight() int { return len(a.Data) }
+
+// ActivityChange is what an application says of an activity that is there.
+type ActivityChange struct {
+	InstanceID, ID string
+	Version        int64           // that it has
+	Status         *string         // nil = as it is
+	Data           json.RawMessage // nil = as they are; null = none
+	Freeze         bool            // nobody changes it any more
+	Actor          string
+}

@@ -1,0 +1,125 @@
+package storetest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
+)
+
+// noted is an activity of an instance, of that many seconds later.
+func noted(instance, id string, n int) backend.Activity {
+	then := at.Add(time.Duration(n) * time.Second)
+	return backend.Activity{
+		InstanceID: instance, ID: id, Name: "inspection", Status: "begun, Ω", Version: 1,
+		CreatedAt: then, CreatedBy: "änn", UpdatedAt: then, UpdatedBy: "änn", Data: []byte(`{"km":12}`),
+	}
+}
+
+// activitiesOf are the ids of all pages.
+func (k *testCase) activitiesOf(instance string, limit int) (ids []string) {
+	k.Helper()
+	for after := ""; ; {
+		p, err := k.s.Activities.Activities(k.ctx, instance, after, limit)
+		k.ok(err)
+		for _, a := range p.Items {
+			ids = append(ids, a.ID)
+		}
+		if after = p.Next; after == "" {
+			return ids
+		}
+	}
+}
+
+// activityCases are about what applications note of instances.
+var activityCases = map[string]func(*testCase){
+	"an activity is attached once, changed by version, and frozen for good": func(k *testCase) {
+		k.commit(turn("a", 1))
+		k.is(k.s.Activities.AttachActivity(k.ctx, noted("nobody", "x", 0), audited(9)), store.ErrNotFound)
+		k.ok(k.s.Activities.AttachActivity(k.ctx, noted("a", "x", 0), audited(1)))
+		k.is(k.s.Activities.AttachActivity(k.ctx, noted("a", "x", 5), audited(9)), store.ErrDuplicate)
+		b := k.open("node-b")
+		got, err := b.Activities.Activity(k.ctx, "a", "x")
+		k.ok(err)
+		equal(k, got, noted("a", "x", 0))
+
+		changed := noted("a", "x", 0)
+		changed.Version, changed.Status, changed.Data, changed.UpdatedAt, changed.UpdatedBy = 2, "done", nil, at.Add(time.Minute), "bob"
+		k.ok(b.Activities.ChangeActivity(k.ctx, changed, audited(2)))
+		k.is(k.s.Activities.ChangeActivity(k.ctx, changed, audited(9)), store.ErrStale) // it was another's version 1
+		got, err = k.s.Activities.Activity(k.ctx, "a", "x")
+		k.ok(err)
+		equal(k, got, changed)
+
+		changed.Version, changed.FrozenAt = 3, at.Add(time.Hour)
+		k.ok(k.s.Activities.ChangeActivity(k.ctx, changed, audited(3)))
+		again := changed
+		again.Version, again.Status, again.FrozenAt = 4, "other", time.Time{}
+		k.is(b.Activities.ChangeActivity(k.ctx, again, audited(9)), store.ErrStale)
+		got, err = b.Activities.Activity(k.ctx, "a", "x")
+		k.ok(err)
+		equal(k, got, changed)
+		k.is(k.s.Activities.ChangeActivity(k.ctx, noted("a", "y", 0), audited(9)), store.ErrStale)
+		_, err = k.s.Activities.Activity(k.ctx, "a", "y")
+		k.is(err, store.ErrNotFound)
+		equal(k, k.auditOf(backend.AuditQuery{}), []string{"a-03", "a-02", "a-01"})
+	},
+	"activities are listed from the oldest on, and go with their instance": func(k *testCase) {
+		k.commit(turn("a", 1))
+		over := turn("b", 1)
+		over.Rows.Instance.Status, over.Rows.Instance.EndedAt = "completed", at
+		k.commit(over)
+		for n := range 5 {
+			k.ok(k.s.Activities.AttachActivity(k.ctx, noted("a", fmt.Sprint("x", 4-n), n/2), audited(n)))
+			k.ok(k.s.Activities.AttachActivity(k.ctx, noted("b", fmt.Sprint("x", n), 0), audited(10+n)))
+		}
+		for _, limit := range []int{1, 2, 5, 0} {
+			equal(k, k.activitiesOf("a", limit), []string{"x3", "x4", "x1", "x2", "x0"})
+		}
+		equal(k, k.activitiesOf("b", 2), []string{"x0", "x1", "x2", "x3", "x4"})
+		equal(k, len(k.activitiesOf("c", 2)), 0)
+		if _, err := k.s.Activities.Activities(k.ctx, "a", "x", 1); problem.CodeOf(err) != "page.invalid" {
+			k.Fatal(err)
+		}
+		if k.s.Retention == nil { // a part that a store may lack
+			return
+		}
+		n, err := k.s.Retention.Purge(k.ctx, at.Add(time.Hour), 10)
+		k.ok(err)
+		equal(k, n, 1)
+		equal(k, len(k.activitiesOf("b", 2)), 0)
+		k.commit(turn("b", 1)) // it begins again, and has no past
+		equal(k, len(k.activitiesOf("b", 2)), 0)
+		equal(k, len(k.activitiesOf("a", 0)), 5)
+	},
+	"an instance has so many activities, and their texts have a width": func(k *testCase) {
+		k.commit(turn("a", 1))
+		k.commit(turn("b", 1))
+		wide := noted("b", strings.Repeat("ä", 128), 0)
+		wide.Name, wide.Status, wide.CreatedBy = strings.Repeat("é", 256), strings.Repeat("é", 64), strings.Repeat("é", 128)
+		wide.Data = []byte(`"` + strings.Repeat("x", backend.MaxActivityBytes-2) + `"`)
+		k.ok(k.s.Activities.AttachActivity(k.ctx, wide, audited(0)))
+		got, err := k.s.Activities.Activity(k.ctx, "b", wide.ID)
+		k.ok(err)
+		equal(k, got, wide)
+		wide.ID, wide.Status = "y", wide.Status+"x"
+		if err := k.s.Activities.AttachActivity(k.ctx, wide, audited(1)); problem.CodeOf(err) != "store.value" {
+			k.Fatal(err)
+		}
+		if testing.Short() {
+			return
+		}
+		for n := range backend.MaxActivities {
+			a := audited(0)
+			a.ID = fmt.Sprint("n", n)
+			k.ok(k.s.Activities.AttachActivity(k.ctx, noted("a", fmt.Sprint("x", n), 0), a))
+		}
+		k.is(k.s.Activities.AttachActivity(k.ctx, noted("a", "one more", 0), audited(1)), backend.ErrFull)
+		k.is(k.s.Activities.AttachActivity(k.ctx, noted("a", "x7", 0), audited(1)), store.ErrDuplicate)
+		equal(k, len(k.activitiesOf("a", 500)), backend.MaxActivities)
+	},
+}
