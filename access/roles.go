@@ -40,6 +40,7 @@ var operations = map[string][]Role{
 	"compare-versions": lookers, "list-schedules": lookers,
 	"list-policies": lookers, "list-policy-versions": lookers, "get-policy": lookers, "compare-policies": lookers,
 	"list-instances": lookers, "get-instance": lookers, "get-stream": lookers, "explain-instance": lookers, "get-lifecycle": lookers,
+	"list-commands": lookers, "get-command": lookers,
 	"list-queues": lookers, "list-targets": lookers,
 	"list-dead-letters": {Viewer, Operator}, "get-dead-letter": {Viewer, Operator},
 	"get-metrics": {Viewer, Operator},
@@ -48,6 +49,7 @@ var operations = map[string][]Role{
 	"trigger-event": {Application, Operator}, "acknowledge-command": {Application, Operator},
 	"list-activities": lookers, "get-activity": lookers,
 	"attach-activity": {Application, Operator}, "update-activity": {Application, Operator}, "freeze-activity": {Application, Operator},
+	"claim-command": {Application, Operator}, "complete-command": {Application, Operator}, "fail-command": {Application, Operator},
 
 	"list-tasks": {Viewer, TaskUser, Operator, Application, Admin}, "get-task": {Viewer, TaskUser, Operator, Application, Admin},
 	"claim-task": workers, "release-task": workers, "delegate-task": workers, "claim-next-tasks": workers, "complete-task": workers,
@@ -55,7 +57,7 @@ var operations = map[string][]Role{
 
 	"publish-definition": {Author},
 
-	"operate-instance": {Operator}, "migrate-instances": {Operator},
+	"operate-instance": {Operator}, "retry-command": {Operator}, "migrate-instances": {Operator},
 	"replay-dead-letter": {Operator}, "discard-dead-letter": {Operator}, "reset-target": {Operator},
 
 	"create-token": {Admin}, "list-tokens": {Admin}, "revoke-token": {Admin}, "list-audit": {Admin},

@@ -5,6 +5,7 @@ package ack
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -15,6 +16,23 @@ import (
 // ByNote is what the [engine.Basis] of a turn says that records something of an
 // acknowledgement, and changes nothing.
 const ByNote = "note"
+
+// claimed begins the note of a command that somebody outside has claimed.
+const claimed = "CommandClaimed: "
+
+// Claimed is the note of a command that a worker outside has claimed: while it is
+// theirs, no node tries it again.
+func Claimed(worker string) string { return claimed + worker }
+
+// Claimant is who has claimed a command outside, by its note and the moment until
+// which it is theirs; "" = nobody, or not any more.
+func Claimant(note string, until, now time.Time) string {
+	worker, ok := strings.CutPrefix(note, claimed)
+	if !ok || !until.After(now) {
+		return ""
+	}
+	return worker
+}
 
 // Outcome is what a consumer says of a command that it got (D5).
 type Outcome string

@@ -3,13 +3,11 @@ package api
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/api/client"
-	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -31,17 +29,12 @@ type ackInput struct {
 
 func (s instanceAPI) acknowledge(ctx context.Context, in *ackInput) (*answer[client.Acknowledged], error) {
 	b := &in.Body
-	a := ack.Ack{Outcome: ack.Outcome(b.Outcome), Output: b.Output, Actor: in.Actor}
-	if b.Error != nil {
-		a.Error = &snapshot.Error{Type: b.Error.Type, Status: b.Error.Status, Title: b.Error.Title, Detail: b.Error.Detail}
-	}
+	a := ack.Ack{Outcome: ack.Outcome(b.Outcome), Output: b.Output, Error: toAckError(b.Error), Actor: in.Actor}
 	if b.Delay != "" {
-		at := time.Unix(0, 0)
-		until, err := duration.After(at, b.Delay)
-		if err != nil {
-			return nil, invalid("/delay", "%s", err)
+		var err error
+		if a.Delay, err = parseDuration("/delay", b.Delay); err != nil {
+			return nil, err
 		}
-		a.Delay = until.Sub(at)
 	}
 	did, err := s.Acknowledger.Acknowledge(ctx, in.ID, in.Position, a)
 	if err != nil {
@@ -50,4 +43,11 @@ func (s instanceAPI) acknowledge(ctx context.Context, in *ackInput) (*answer[cli
 	return &answer[client.Acknowledged]{http.StatusAccepted, client.Acknowledged{
 		InstanceID: in.ID, Position: in.Position, Disposition: string(did),
 	}}, nil
+}
+
+func toAckError(e *client.AckError) *snapshot.Error {
+	if e == nil {
+		return nil
+	}
+	return &snapshot.Error{Type: e.Type, Status: e.Status, Title: e.Title, Detail: e.Detail}
 }

@@ -92,9 +92,12 @@ type Operator interface {
 	Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error)
 }
 
-// Acknowledger takes what consumers say of commands.
+// Acknowledger takes what consumers, workers outside and operators say of commands.
 type Acknowledger interface {
 	Acknowledge(ctx context.Context, instanceID string, position int64, a ack.Ack) (engine.Disposition, error)
+	ClaimCommand(ctx context.Context, instanceID string, position int64, worker string, lease time.Duration) (projections.Entry, error)
+	RetryCommand(ctx context.Context, instanceID string, position int64, actor string) (projections.Entry, error)
+	SettleCommand(ctx context.Context, instanceID string, position int64, a ack.Ack) (engine.Disposition, error)
 }
 
 // DeadLetters works on dead letters.
@@ -237,6 +240,7 @@ func New(c Config) (http.Handler, error) {
 	taskAPI{s}.taskOperations(h)
 	operatorAPI{s}.deadLetterOperations(h)
 	operatorAPI{s}.targetOperations(h)
+	operatorAPI{s}.commandOperations(h)
 	adminAPI{s}.tokenOperations(h)
 	adminAPI{s}.auditOperations(h)
 	tidySchemas(h.OpenAPI())

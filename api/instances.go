@@ -138,7 +138,7 @@ func (s instanceAPI) detail(ctx context.Context, id string) (client.InstanceDeta
 func (s instanceAPI) shown(row projections.Instance, snap *snapshot.Snapshot, pending []projections.Entry) client.InstanceDetail {
 	d := client.InstanceDetail{
 		Instance: toInstance(row), Digest: snap.Definition.Digest, Input: snap.State.Input, Output: snap.State.Output,
-		Context: snap.State.Context, Branches: branchesOf(snap), Waits: convert(snap.Waits, toWait), Commands: convert(pending, toCommand), Buffered: len(snap.Buffer), Gaps: gapsOf(snap),
+		Context: snap.State.Context, Branches: branchesOf(snap), Waits: convert(snap.Waits, toWait), Commands: convert(pending, s.command), Buffered: len(snap.Buffer), Gaps: gapsOf(snap),
 	}
 	if c := snap.Compensating; c != nil {
 		d.Why = toError(&c.Error)
@@ -148,9 +148,6 @@ func (s instanceAPI) shown(row projections.Instance, snap *snapshot.Snapshot, pe
 	}
 	for i, w := range snap.Waits {
 		d.Waits[i].Child = childOf(snap, w.Token)
-	}
-	for i := range d.Commands {
-		d.Commands[i].WaitsFor = s.Dispatcher.WaitsFor(row.ID, d.Commands[i].Position)
 	}
 	if len(snap.Business.Parts) > 0 {
 		d.KeyParts = object(snap.Business.Parts)

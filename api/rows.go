@@ -102,6 +102,14 @@ func toCommand(e projections.Entry) client.Command {
 	}
 }
 
+func toCommandDetail(e projections.Entry) client.CommandDetail {
+	var c engine.Command
+	_ = json.Unmarshal(e.Data, &c) // as above
+	return client.CommandDetail{
+		Command: toCommand(e), Input: c.Input, Acknowledged: c.Ack > 0, Awaited: c.Token != "", Processed: *e.Processed, ProcessedAt: utc(e.ProcessedAt),
+	}
+}
+
 // outcome says of a command's attempts whether it is known what they have done.
 func outcome(e projections.Entry) string {
 	switch {

@@ -23,6 +23,9 @@ func (counted) Instance(_ context.Context, id string) (projections.Instance, err
 
 func (counted) Attributes(context.Context, string) ([]projections.Attribute, error) { return nil, nil }
 func (counted) Pending(context.Context, string, int) ([]projections.Entry, error)   { return nil, nil }
+func (counted) Commands(context.Context, backend.CommandQuery) (backend.Page[projections.Entry], error) {
+	return backend.Page[projections.Entry]{}, nil
+}
 
 // What a sender counts arrives with its number on each of the three ways, to
 // the largest, and one that only takes its number says nothing.

@@ -59,17 +59,40 @@ var errSettled = errors.New("the command is settled")
 // Problems: ack.invalid, command.unknown, ack.unexpected (the command asks for
 // none), signal.too-large, limit.buffer.
 func (a *acknowledger) Acknowledge(ctx context.Context, instance string, position int64, said ack.Ack) (engine.Disposition, error) {
+	return a.take(ctx, place{instance, position}, said, func(_ projections.Entry, c engine.Command) error {
+		if c.Ack <= 0 {
+			return problem.New(problem.Conflict, "ack.unexpected", "command %d of %s asks for no acknowledgement", position, instance)
+		}
+		return nil
+	})
+}
+
+// place is where a command is.
+type place struct {
+	instance string
+	position int64
+}
+
+// take settles a command, or has it tried again, as somebody says who may; by is the
+// audit of it.
+func (a *acknowledger) take(ctx context.Context, at place, said ack.Ack, may func(projections.Entry, engine.Command) error, by ...store.Audit) (engine.Disposition, error) {
 	if err := said.Check(); err != nil {
 		return "", err
 	}
 	var did engine.Disposition
 	for try := 0; ; try++ {
-		row, err := a.expecting(ctx, instance, position)
+		for i := range by {
+			by[i].ID = uuid.NewString() // the commit before may have been made
+		}
+		row, c, err := a.command(ctx, at)
+		if err == nil {
+			err = may(row, c)
+		}
 		if err == nil && *row.Processed {
 			err = errSettled
 		}
 		if err == nil {
-			did, err = a.acknowledge(ctx, row, said)
+			did, err = a.acknowledge(ctx, row, said, by)
 		}
 		if settled := errors.Is(err, errSettled) || errors.Is(err, store.ErrTaken) || did == engine.Duplicate; settled {
 			if did, err = engine.Duplicate, nil; try > 0 {
@@ -94,21 +117,18 @@ func (a *acknowledger) Acknowledge(ctx context.Context, instance string, positio
 	}
 }
 
-// expecting finds a command that asks for an acknowledgement.
-func (a *acknowledger) expecting(ctx context.Context, instance string, position int64) (projections.Entry, error) {
-	row, ok, err := a.dispatcher.Record.Entry(ctx, instance, position)
+// command finds a command, which may be settled. Problems: command.unknown, command.corrupt.
+func (a *acknowledger) command(ctx context.Context, at place) (projections.Entry, engine.Command, error) {
+	row, ok, err := a.dispatcher.Record.Entry(ctx, at.instance, at.position)
 	if err != nil {
-		return projections.Entry{}, err
+		return row, engine.Command{}, err
 	}
 	if !ok || row.Processed == nil {
-		return projections.Entry{}, problem.New(problem.NotFound, "command.unknown",
-			"instance %s has no command at position %d", instance, position)
+		return row, engine.Command{}, problem.New(problem.NotFound, "command.unknown",
+			"instance %s has no command at position %d", at.instance, at.position)
 	}
 	c, err := commandOf(row)
-	if err == nil && c.Ack <= 0 {
-		err = problem.New(problem.Conflict, "ack.unexpected", "command %d of %s asks for no acknowledgement", position, instance)
-	}
-	return row, err
+	return row, c, err
 }
 
 // commandOf is a command as its row has it. The problem is command.corrupt.
@@ -120,7 +140,7 @@ func commandOf(row projections.Entry) (engine.Command, error) {
 // acknowledge applies an acknowledgement to a command that is open. Whoever
 // performs the command has it no more: what comes of that attempt does not
 // count.
-func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, said ack.Ack) (engine.Disposition, error) {
+func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, said ack.Ack, by []store.Audit) (engine.Disposition, error) {
 	j, deliveries, err := dispatch.Spoken(row)
 	if err != nil {
 		return "", err
@@ -136,13 +156,13 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 		})
 	case ack.Processed:
 		if c.Token != "" {
-			return a.acknowledged(ctx, c, dispatch.Payload(said.Output), saidOf(c, said, deliveries))
+			return a.acknowledged(ctx, c, dispatch.Payload(said.Output), saidOf(c, said, deliveries), by)
 		}
 		change.Claims = []store.Claim{{InstanceID: c.Instance, Position: c.Position, Any: true, Done: true}}
 	case ack.Failed:
 		e := said.Failure()
 		if c.Token != "" {
-			return a.acknowledged(ctx, c, dispatch.Failed(&e, false), saidOf(c, said, deliveries))
+			return a.acknowledged(ctx, c, dispatch.Failed(&e, false), saidOf(c, said, deliveries), by)
 		}
 		change = a.dispatcher.Record.Abandon(j, store.Claim{Any: true}, codeAckFailed, e)
 		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, fmt.Appendf(nil, "%s/%d", c.Instance, c.Position)).String()
@@ -151,8 +171,9 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 		return "", err
 	}
 	n := saidOf(c, said, deliveries)
+	change.Audit = by
 	n.NextAttempt = noteOf(c, &change).NextAttempt
-	did, err := a.notes.note(ctx, c, &change, func(t *engine.Turn) error { return n.record(t, c, ackEntries[said.Outcome], "") })
+	did, err := a.notes.note(ctx, c, &change, func(t *engine.Turn) error { return n.record(t, c, entryOf(c, said.Outcome), "") })
 	if err != nil || did == engine.Duplicate {
 		return did, err
 	}
@@ -166,7 +187,7 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 // acknowledged gives a command's result to who waits for it, as a turn of the
 // instance, which settles the row. Nothing is recorded when it is settled; and
 // a suspended instance keeps one, by its signal id.
-func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, result json.RawMessage, n ackNote) (engine.Disposition, error) {
+func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, result json.RawMessage, n ackNote, by []store.Audit) (engine.Disposition, error) {
 	now := a.dispatcher.Now()
 	env := signal.Envelope{
 		SignalID: c.Token + "/ack", InstanceID: c.Instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
@@ -180,7 +201,7 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, resul
 		if _, waits := snap.Wait(c.Token); !waits {
 			return nil, errSettled
 		}
-		first, err := ackTurn(snap, in, func(t *engine.Turn) error { return n.record(t, c, ackEntries[n.Outcome], "") })
+		first, err := ackTurn(snap, in, func(t *engine.Turn) error { return n.record(t, c, entryOf(c, n.Outcome), "") })
 		if err != nil {
 			return nil, err
 		}
@@ -190,12 +211,12 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, resul
 		}
 		return first.Then(out), nil
 	}
-	out, err := a.notes.pump.Submit(ctx, turn.Signal{Envelope: env, Now: now, Decide: decide})
+	out, err := a.notes.pump.Submit(ctx, turn.Signal{Envelope: env, Now: now, Decide: decide, Amend: audited(by)})
 	var p *problem.Error
 	undecided := errors.As(err, &p) && (p.Kind == problem.Internal || p.Kind == problem.Unavailable || p.Code == "definition.unknown")
 	if !undecided {
 		return out.Disposition, err
 	}
 	a.dispatcher.Log.Warn("acknowledgement could not be applied at once and is queued", "instance", c.Instance, "command", c.Position, "error", err)
-	return engine.Queued, a.dispatcher.Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}})
+	return engine.Queued, a.dispatcher.Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: body}}, Audit: by})
 }

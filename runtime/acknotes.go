@@ -41,6 +41,18 @@ var ackEntries = map[ack.Outcome]string{
 	ack.Delivered: "AckDelivered", ack.Processed: "AckProcessed", ack.Failed: "AckFailed", ack.Retry: "AckRetry",
 }
 
+// entryOf is the type of what is said of a command: by a consumer, or by an operator or
+// a worker outside of one that asks for no acknowledgement.
+func entryOf(c engine.Command, said ack.Outcome) string {
+	switch {
+	case c.Ack > 0:
+		return ackEntries[said]
+	case said == ack.Failed:
+		return entryCommandFailed
+	}
+	return entryCommandCompleted
+}
+
 // ackNote is what an entry, and the event about it, say of an acknowledgement.
 type ackNote struct {
 	InstanceID  string          `json:"instanceId"`
@@ -82,7 +94,7 @@ func (n ackNote) record(t *engine.Turn, c engine.Command, entry, once string) er
 		return err
 	}
 	dir := engine.Out
-	if n.Outcome != "" {
+	if n.Outcome != "" || c.Ack <= 0 {
 		dir = engine.In
 	}
 	at := t.Append(engine.Entry{
@@ -93,7 +105,9 @@ func (n ackNote) record(t *engine.Turn, c engine.Command, entry, once string) er
 		"specversion": "1.0", "id": id, "type": ackEventType(entry), "source": engine.EventSource(n.Definition), "subject": n.InstanceID,
 		"time": t.In.Now.Format(time.RFC3339Nano), "datacontenttype": "application/json", "data": json.RawMessage(data),
 	})
-	t.Emit(event, c.Pointer, "")
+	if c.Ack > 0 { // somebody else than who has asked is told
+		t.Emit(event, c.Pointer, "")
+	}
 	return err
 }
 
@@ -170,6 +184,7 @@ func (a *ackNotes) note(ctx context.Context, c engine.Command, change *store.Cha
 	s := turn.Signal{Envelope: env, Now: now, Alone: change.DeadLetter != nil, Amend: func(whole *store.Change) {
 		whole.Claims = append(whole.Claims, change.Claims...)
 		whole.Send = append(whole.Send, change.Send...)
+		audited(change.Audit)(whole)
 		if change.DeadLetter != nil {
 			whole.DeadLetter = change.DeadLetter
 		}
@@ -199,8 +214,12 @@ func (a *acknowledger) repeated(ctx context.Context, row projections.Entry, said
 		return err
 	}
 	n := saidOf(c, said, row.Deliveries)
-	once, repeats := fmt.Sprintf("%s/%d", entryRepeated, c.Position), a.notes.Store.Repeats
-	did, err := a.notes.note(ctx, c, &store.Change{}, func(t *engine.Turn) error { return n.record(t, c, entryRepeated, once) })
+	entry := entryRepeated
+	if c.Ack <= 0 {
+		entry = entryCommandRepeated
+	}
+	once, repeats := fmt.Sprintf("%s/%d", entry, c.Position), a.notes.Store.Repeats
+	did, err := a.notes.note(ctx, c, &store.Change{}, func(t *engine.Turn) error { return n.record(t, c, entry, once) })
 	if err != nil || did != engine.Duplicate || repeats == nil {
 		return err
 	}

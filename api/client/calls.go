@@ -109,9 +109,12 @@ func lifecycle(definition, reference string) string {
 // Acknowledge says what became of a command that a consumer got, by its place
 // in the stream of an instance; it is durable when Acknowledge returns.
 func (c instanceCalls) Acknowledge(ctx context.Context, id string, position int64, a AckRequest) (Acknowledged, error) {
-	path := instances + "/" + url.PathEscape(id) + "/commands/" + strconv.FormatInt(position, 10) + "/ack"
-	out, _, err := post[Acknowledged](ctx, c.caller, path, a)
+	out, _, err := post[Acknowledged](ctx, c.caller, command(id, position)+"/ack", a)
 	return out, err
+}
+
+func command(id string, position int64) string {
+	return instances + "/" + url.PathEscape(id) + "/commands/" + strconv.FormatInt(position, 10)
 }
 
 // Operate does what an operator asks.

@@ -34,6 +34,7 @@ type Client struct {
 	instanceCalls
 	taskCalls
 	operatorCalls
+	commandCalls
 }
 
 // What a client asks, by what it is about.
@@ -42,6 +43,7 @@ type (
 	instanceCalls   struct{ *caller } // instances, lifecycles, what is said to them and of their commands
 	taskCalls       struct{ *caller } // human tasks
 	operatorCalls   struct{ *caller } // dead letters, queues, targets
+	commandCalls    struct{ *caller } // commands that are not done yet
 )
 
 // caller makes requests to one node.
@@ -65,7 +67,7 @@ func New(base string, hc *http.Client) (*Client, error) {
 		hc = http.DefaultClient
 	}
 	c := &caller{base: strings.TrimSuffix(base, "/"), http: hc}
-	return &Client{c, definitionCalls{c}, instanceCalls{c}, taskCalls{c}, operatorCalls{c}}, nil
+	return &Client{c, definitionCalls{c}, instanceCalls{c}, taskCalls{c}, operatorCalls{c}, commandCalls{c}}, nil
 }
 
 // request is one call: what it sends, and where its answer goes.

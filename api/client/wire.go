@@ -157,25 +157,6 @@ type Wait struct {
 	Child   string          `json:"child,omitempty" doc:"The instance whose end is awaited."`
 }
 
-// Command is work for the outside world that is not done yet.
-type Command struct {
-	Position  int64     `json:"position" doc:"In the instance's stream."`
-	Target    string    `json:"target" doc:"http, or the name of a function."`
-	Pointer   string    `json:"pointer,omitempty"`
-	Attempts  int       `json:"attempts" doc:"Begun, the one under way included; since the last delivery."`
-	ClaimedBy string    `json:"claimedBy,omitempty" doc:"The node that performs it."`
-	NextAt    time.Time `json:"nextAt,omitzero" doc:"When it is tried again."`
-	LastError string    `json:"lastError,omitempty"`
-	CreatedAt time.Time `json:"createdAt"`
-
-	DeliveredAt time.Time `json:"deliveredAt,omitzero" doc:"When it was delivered last, of a command that is to be acknowledged."`
-	Deliveries  int       `json:"deliveries,omitempty" doc:"That were not acknowledged as processed."`
-	WaitsFor    string    `json:"waitsFor,omitempty" doc:"What it waits for on the node that is asked before it is sent: a place at its host, a slot, a circuit breaker."`
-
-	Key     string `json:"key,omitempty" doc:"Idempotency key: the same in every command that repeats the effect."`
-	Outcome string `json:"outcome,omitempty" enum:"known,unknown" doc:"Of the attempts so far: unknown, when the outside may have done it and no attempt had an answer. Absent before the first."`
-}
-
 // AckRequest is what a consumer says of a command that it got.
 type AckRequest struct {
 	Outcome string          `json:"outcome" enum:"delivered,processed,failed,retry" doc:"delivered: it has it; the time until the next delivery begins anew. processed: it is done. failed: it cannot do it. retry: it wants it once more."`

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 )
@@ -48,12 +49,17 @@ it once more, after --delay).`,
 	f.StringVar(&r.Outcome, "outcome", "", "delivered, processed, failed or retry")
 	f.StringVar(&output, "output", "", "of processed, the result of the call: JSON, @FILE, or - for standard input")
 	f.StringVar(&r.Delay, "delay", "", "of retry: an ISO 8601 duration, such as PT1M (default: at once)")
-	f.StringVar(&failure.Type, "type", "", "of failed: type of the error (default: communication)")
-	f.IntVar(&failure.Status, "status", 0, "of failed: status of the error (default: 500)")
-	f.StringVar(&failure.Title, "title", "", "of failed: title of the error")
-	f.StringVar(&failure.Detail, "detail", "", "of failed: detail of the error")
+	failureFlags(f, &failure, "of failed: ")
 	_ = c.MarkFlagRequired("outcome") // the flag exists
 	return c
+}
+
+// failureFlags are those of the error of a call.
+func failureFlags(f *pflag.FlagSet, e *client.AckError, of string) {
+	f.StringVar(&e.Type, "type", "", of+"type of the error (default: communication)")
+	f.IntVar(&e.Status, "status", 0, of+"status of the error (default: 500)")
+	f.StringVar(&e.Title, "title", "", of+"title of the error")
+	f.StringVar(&e.Detail, "detail", "", of+"detail of the error")
 }
 
 // commandKey takes an idempotency key apart.

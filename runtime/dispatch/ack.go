@@ -76,11 +76,11 @@ func (r Record) overtaken(ctx context.Context, j *Job) (bool, error) {
 	return over, err
 }
 
-// outdated reports whether an announcement of an acknowledged command is not
-// the last one made of it, or finds the answer kept by a suspended instance.
+// outdated reports whether an announcement is not the last one made of its command,
+// or finds the answer to an acknowledged one kept by a suspended instance.
 func (r Record) outdated(ctx context.Context, delivery store.Delivery, env signal.Envelope, j *Job, row projections.Entry) (bool, error) {
-	if j.command.Ack <= 0 {
-		return false, nil
+	if j.command.Ack <= 0 { // who claims it outside, or has it tried at once, announces it anew
+		return env.DueAt.Before(row.NextAttemptAt), nil
 	}
 	if !env.DueAt.Equal(row.NextAttemptAt) {
 		return true, nil

@@ -4,9 +4,12 @@ import (
 	"context"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // streams reads streams.
@@ -59,4 +62,25 @@ func (s streams) Pending(ctx context.Context, id string, limit int) ([]projectio
 	}
 	found, err := sqlite.List[projections.EntryRow](ctx, s.Store, r)
 	return rows.Items(found, projections.EntryRow.Item), wrap("pending", err)
+}
+
+// Commands implements backend.StreamReader.
+func (s streams) Commands(ctx context.Context, q backend.CommandQuery) (backend.Page[projections.Entry], error) {
+	r := read("stream_select")
+	r.Where("S.PROCESSED = 0")
+	r.Equals("R.INSTANCE_ID", q.InstanceID)
+	if !q.Before.IsZero() {
+		r.Where("S.CREATED_ON_UTC < ?", conn.Micros(q.Before))
+	}
+	if q.After != "" {
+		position, id, err := rows.Mark(q.After)
+		if err != nil {
+			return backend.Page[projections.Entry]{}, err
+		}
+		r.Where("(R.INSTANCE_ID > ? or R.INSTANCE_ID = ? and S.POSITION > ?)", id, id, position)
+	}
+	limit := projections.Bounded(q.Limit)
+	r.Order("R.INSTANCE_ID, S.POSITION", limit+1)
+	found, err := sqlite.List[projections.EntryRow](ctx, s.Store, r)
+	return lists.Cut(found, limit, projections.EntryRow.Item, lists.CommandMark), wrap("commands", err)
 }

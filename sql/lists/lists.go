@@ -70,6 +70,11 @@ func (s SpecRow) Item() string { return s.Spec }
 // Itself is the item of a row that is shown as it is.
 func Itself[T any](row T) T { return row }
 
+// CommandMark is where the page behind a command begins.
+func CommandMark(e projections.EntryRow) string {
+	return strconv.FormatInt(e.Position, 10) + "." + e.InstanceID
+}
+
 // AuditMark is where the page behind a row of the audit begins.
 func AuditMark(a store.Audit) string { return strconv.FormatInt(a.At.UnixMicro(), 10) + "." + a.ID }
 

@@ -163,6 +163,27 @@ func (s streams) Pending(ctx context.Context, id string, limit int) ([]projectio
 	return items, wrap("pending", err)
 }
 
+// Commands implements backend.StreamReader.
+func (s streams) Commands(ctx context.Context, q backend.CommandQuery) (backend.Page[projections.Entry], error) {
+	r := read("stream_select")
+	r.Where(pendingKey + " is not null")
+	r.Equals(pendingKey, q.InstanceID)
+	if !q.Before.IsZero() {
+		r.Where("S.CREATED_ON_UTC < CAST(? AS TIMESTAMP(6))", q.Before)
+	}
+	if q.After != "" {
+		position, id, err := rows.Mark(q.After)
+		if err != nil {
+			return backend.Page[projections.Entry]{}, err
+		}
+		behind(r, pendingKey, ">", "?", id, pendingPosition, position)
+	}
+	limit := projections.Bounded(q.Limit)
+	r.Order(pendingKey+", "+pendingPosition, limit+1)
+	found, err := list[projections.EntryRow](ctx, s.Store, r)
+	return lists.Cut(found, limit, projections.EntryRow.Item, lists.CommandMark), wrap("commands", err)
+}
+
 // WaitSpecs implements backend.WaitReader.
 func (s waits) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
 	found, err := list[lists.SpecRow](ctx, s.Store, read("wait_specs", eventType, backend.MaxCount))

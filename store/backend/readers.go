@@ -26,6 +26,16 @@ type StreamReader interface {
 	projections.StreamReader
 	// Pending returns unprocessed commands, of one instance when id is given.
 	Pending(ctx context.Context, instanceID string, limit int) ([]projections.Entry, error)
+	// Commands is a page of unprocessed commands, in order of instance and position.
+	Commands(ctx context.Context, q CommandQuery) (Page[projections.Entry], error)
+}
+
+// CommandQuery selects unprocessed commands. Empty fields do not restrict.
+type CommandQuery struct {
+	InstanceID string
+	Before     time.Time // created before it
+	After      string
+	Limit      int
 }
 
 // TaskReader reads human tasks, with their history.

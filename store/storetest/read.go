@@ -230,6 +230,37 @@ var readCases = map[string]func(*testCase){
 		k.ok(err)
 		equal(k, len(got), 2)
 	},
+	"commands that are not processed page by instance and position": func(k *testCase) {
+		for i, id := range []string{"b", "a"} {
+			c := turn(id, 1)
+			for p := int64(1); p <= 3; p++ {
+				e := command(id, p, "")
+				e.CreatedAt = at.Add(time.Duration(i) * time.Hour)
+				c.Rows.Stream = append(c.Rows.Stream, e)
+			}
+			k.commit(c)
+		}
+		c := turn("a", 2)
+		c.Rows.Settled = []engine.Settled{{Position: 2}}
+		k.commit(c)
+		list := func(q backend.CommandQuery) (found []string) {
+			for {
+				p, err := k.s.Streams.Commands(k.ctx, q)
+				k.ok(err)
+				for _, e := range p.Items {
+					found = append(found, fmt.Sprint(e.InstanceID, e.Position))
+				}
+				if q.After = p.Next; p.Next == "" {
+					return found
+				}
+			}
+		}
+		equal(k, list(backend.CommandQuery{}), []string{"a1", "a3", "b1", "b2", "b3"})
+		equal(k, list(backend.CommandQuery{Limit: 2}), []string{"a1", "a3", "b1", "b2", "b3"})
+		equal(k, list(backend.CommandQuery{Limit: 1, InstanceID: "b"}), []string{"b1", "b2", "b3"})
+		equal(k, list(backend.CommandQuery{Before: at.Add(time.Hour)}), []string{"b1", "b2", "b3"})
+		equal(k, list(backend.CommandQuery{Before: at}), []string(nil))
+	},
 	"a task comes back as it was": func(k *testCase) {
 		c := turn("a", 1)
 		bare := projections.Task{ID: "bare", InstanceID: "a", Status: projections.TaskReady, Version: 1, CreatedAt: at}

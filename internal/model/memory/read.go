@@ -129,6 +129,26 @@ func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projection
 	})
 }
 
+// Commands implements backend.StreamReader.
+func (s *Store) Commands(ctx context.Context, q backend.CommandQuery) (backend.Page[projections.Entry], error) {
+	return view(ctx, s, func(t *data) (p backend.Page[projections.Entry], err error) {
+		mark := func(id string, position int64) string { return fmt.Sprintf("%s\x00%020d", id, position) }
+		var found []entry
+		for _, of := range slices.Sorted(maps.Keys(t.streams)) {
+			for _, e := range t.streams[of] {
+				if fits(q.InstanceID, of) && open(e) && mark(of, e.Position) > q.After && (q.Before.IsZero() || e.CreatedAt.Before(q.Before)) {
+					found = append(found, e)
+				}
+			}
+		}
+		p.Items = entries(found, q.Limit, open)
+		if n := len(p.Items); n < len(found) {
+			p.Next = mark(p.Items[n-1].InstanceID, p.Items[n-1].Position)
+		}
+		return p, nil
+	})
+}
+
 // Task implements backend.TaskReader.
 func (s *Store) Task(ctx context.Context, id string) (projections.Task, error) {
 	return view(ctx, s, func(t *data) (projections.Task, error) {

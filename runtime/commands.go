@@ -1,0 +1,168 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/aqueduct-engine/aqueduct/ack"
+	"github.com/aqueduct-engine/aqueduct/audit"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
+	"github.com/aqueduct-engine/aqueduct/runtime/turn"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// A pending command is performed by nodes, and besides by whoever claims it outside, or
+// knows what became of it (C3). Of several who end it one is in time: the others find it
+// settled, or their result stale.
+
+// What people and workers outside do with commands, as entries of the stream.
+const (
+	entryCommandClaimed   = "CommandClaimed"
+	entryCommandRetried   = "CommandRetried"
+	entryCommandCompleted = "CommandCompleted"
+	entryCommandFailed    = "CommandFailed"
+	entryCommandRepeated  = "CommandRepeated" // the first of those who came too late, as entryRepeated is
+)
+
+// Bounds of what is said of a claim.
+const (
+	workerMax = 128
+	leaseMin  = time.Second
+	leaseMax  = 7 * 24 * time.Hour
+)
+
+func taken(row projections.Entry, by string) error {
+	return problem.New(problem.Conflict, "command.taken", "command %d of %s is claimed by %s", row.Position, row.InstanceID, by).
+		WithHint("complete and fail end it over a node's claim; a worker's ends with its lease, or by retry")
+}
+
+// ClaimCommand gives a pending command that no node performs to a worker outside, until
+// the lease ends: then nodes try it again, under the same key, as after an attempt of
+// which nobody knows what it did. Who has it may claim it again, for longer. Problems:
+// command.invalid, command.unknown, command.settled, command.taken.
+func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, position int64, worker string, lease time.Duration) (projections.Entry, error) {
+	switch {
+	case worker == "" || !utf8.ValidString(worker) || utf8.RuneCountInString(worker) > workerMax:
+		return projections.Entry{}, problem.New(problem.Invalid, "command.invalid", "who claims a command has a name of 1 to %d characters", workerMax)
+	case lease < leaseMin || lease > leaseMax:
+		return projections.Entry{}, problem.New(problem.Invalid, "command.invalid", "a lease lasts between %s and %s, not %s", leaseMin, leaseMax, lease)
+	}
+	return a.change(ctx, place{instance, position}, entryCommandClaimed, worker, func(j *dispatch.Job, row projections.Entry) (store.Change, error) {
+		if by := ack.Claimant(row.LastError, row.NextAttemptAt, a.dispatcher.Now()); by != "" && by != worker {
+			return store.Change{}, taken(row, by)
+		}
+		c, err := a.dispatcher.Record.Again(j, lease, store.Claim{
+			Attempts: row.Attempts, Delivered: row.DeliveredAt, Deliveries: row.Deliveries, Error: ack.Claimed(worker),
+		})
+		for i := range c.Claims {
+			c.Claims[i].Unknown = true // unless they say what they did
+		}
+		return c, err
+	})
+}
+
+// RetryCommand has nodes try a pending command at once, with all its attempts before it,
+// whoever has claimed it outside. Problems: as of ClaimCommand.
+func (a *acknowledger) RetryCommand(ctx context.Context, instance string, position int64, actor string) (projections.Entry, error) {
+	return a.change(ctx, place{instance, position}, entryCommandRetried, actor, func(j *dispatch.Job, row projections.Entry) (store.Change, error) {
+		return a.dispatcher.Record.Again(j, 0, store.Claim{Delivered: row.DeliveredAt, Deliveries: row.Deliveries, Error: row.LastError})
+	})
+}
+
+// SettleCommand ends a pending command: processed with its output, or failed with an
+// error. What a node makes of it then is stale, and its attempt is aborted where it can
+// be. Problems: ack.invalid, command.unknown, command.taken (a worker outside has it who
+// is another), signal.too-large, limit.buffer.
+func (a *acknowledger) SettleCommand(ctx context.Context, instance string, position int64, said ack.Ack) (engine.Disposition, error) {
+	action := "complete-command"
+	if said.Outcome == ack.Failed {
+		action = "fail-command"
+	}
+	by := audit.As(audit.Row(ctx, a.dispatcher.Now(), action, dispatch.Key(engine.Command{Instance: instance, Position: position}), instance), said.Actor)
+	return a.take(ctx, place{instance, position}, said, func(row projections.Entry, _ engine.Command) error {
+		if who := ack.Claimant(row.LastError, row.NextAttemptAt, a.dispatcher.Now()); !*row.Processed && who != "" && who != said.Actor {
+			return taken(row, who)
+		}
+		return nil
+	}, by)
+}
+
+// change commits what becomes of a command that no node performs, in a turn of its
+// instance: of several who ask, each sees what the one before has done.
+func (a *acknowledger) change(ctx context.Context, at place, entry, actor string, decide func(*dispatch.Job, projections.Entry) (store.Change, error)) (projections.Entry, error) {
+	by := audit.As(audit.Row(ctx, a.dispatcher.Now(), auditActions[entry], dispatch.Key(engine.Command{Instance: at.instance, Position: at.position}), at.instance), actor)
+	for try := 0; ; try++ {
+		by.ID = uuid.NewString() // the commit before may have been made
+		err := a.changed(ctx, at, entry, actor, decide, by)
+		if errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrUnknown) { // it is looked at again
+			if try < ackTries && turn.Pause(ctx, 50*time.Millisecond) {
+				continue
+			}
+		}
+		if err != nil {
+			return projections.Entry{}, err
+		}
+		row, _, err := a.command(ctx, at)
+		return row, err
+	}
+}
+
+// auditActions are the actions of operators by their entries.
+var auditActions = map[string]string{entryCommandClaimed: "claim-command", entryCommandRetried: "retry-command"}
+
+func (a *acknowledger) changed(ctx context.Context, at place, entry, actor string, decide func(*dispatch.Job, projections.Entry) (store.Change, error), by store.Audit) error {
+	now := a.dispatcher.Now()
+	var change store.Change
+	s := turn.Signal{
+		Envelope: signal.Envelope{
+			SignalID: "command/" + uuid.NewString(), InstanceID: at.instance, RuntimeProvider: signal.Provider, Type: signal.RetryDue, OccurredAt: now,
+		},
+		Now: now, Alone: true, // two claims in one turn would not see each other
+		Amend: func(whole *store.Change) {
+			whole.Claims = append(whole.Claims, change.Claims...)
+			whole.Send = append(whole.Send, change.Send...)
+			audit.Over(whole, by)
+		},
+	}
+	s.Decide = func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+		row, c, err := a.command(ctx, at)
+		switch {
+		case err != nil:
+			return nil, err
+		case *row.Processed:
+			return nil, problem.New(problem.Conflict, "command.settled", "command %d of %s is settled", at.position, at.instance)
+		case row.ClaimedBy != "":
+			return nil, taken(row, row.ClaimedBy)
+		}
+		j, _, err := dispatch.Spoken(row)
+		if err == nil {
+			change, err = decide(j, row)
+		}
+		if err != nil {
+			return nil, err
+		}
+		n := noteOf(c, &change)
+		n.Actor, n.Reason = actor, ""
+		return ackTurn(snap, in, func(t *engine.Turn) error { return n.record(t, c, entry, "") })
+	}
+	_, err := a.notes.pump.Submit(ctx, s)
+	return err
+}
+
+// audited has a turn written with rows of the audit.
+func audited(by []store.Audit) func(*store.Change) {
+	return func(c *store.Change) {
+		for _, row := range by {
+			audit.Over(c, row)
+		}
+	}
+}
