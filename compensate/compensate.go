@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -83,8 +82,10 @@ func end(t *engine.Turn) {
 }
 
 func begin(t *engine.Turn, why snapshot.Compensating) {
-	for _, f := range t.Snap.SubFrames { // they compensate first
-		engine.EndChild(t, f, signal.Cancellation{Token: f.Token, Compensate: true, Await: true})
+	for _, f := range t.Snap.SubFrames { // they compensate first, or end what they compensate
+		if w, _ := t.Snap.Wait(f.Token); !undoes(w) {
+			engine.EndChild(t, f, signal.Cancellation{Token: f.Token, Compensate: true, Await: true})
+		}
 		why.Children = true
 	}
 	t.Withdraw(engine.TaskCancelled, func(w snapshot.Wait) bool { return w.Kind != snapshot.WaitChild })
@@ -105,19 +106,14 @@ func next(t *engine.Turn) {
 		return
 	}
 	c := s.Compensations[len(s.Compensations)-1]
-	if e := Lacking(c); e != nil {
+	if e := Send(t, c, snapshot.Wait{Pointer: c.Pointer}); e != nil {
 		t.Halt(*e)
-		return
 	}
-	Send(t, c, snapshot.Wait{Pointer: c.Pointer})
 }
 
-// Lacking is the error of a compensation that cannot be sent, because its arguments
-// are made of an answer that never came; nil = it can.
-func Lacking(c snapshot.Compensation) *snapshot.Error {
-	if c.Lacks == "" {
-		return nil
-	}
+// lacking is the error of a compensation that cannot be sent, because its arguments
+// are made of an answer that never came.
+func lacking(c snapshot.Compensation) *snapshot.Error {
 	return &snapshot.Error{
 		Type: TypeStuck, Status: 400, Title: "Compensation without arguments", Instance: c.Pointer,
 		Detail: fmt.Sprintf("nobody knows what became of %s, sent as %s, and without its output its compensation has no arguments: %s. "+
@@ -125,22 +121,14 @@ func Lacking(c snapshot.Compensation) *snapshot.Error {
 	}
 }
 
-// Send sends the command of one compensation, and adds the wait for its result,
-// whose arm is the compensation's step.
-func Send(t *engine.Turn, c snapshot.Compensation, w snapshot.Wait) {
-	w.Arm = c.Step
-	command := engine.Command{Target: c.Target, Input: c.Input, Pointer: c.Pointer, Key: c.Key, Compensates: true, Reverses: c.Effect}
-	if command.Key == "" { // recorded before there were keys
-		command.Key = t.Effects.KeyIn(1, engine.Effect{Pointer: c.Pointer + "/compensate", Visit: "step" + strconv.Itoa(c.Step)}, &command)
-	}
-	t.Perform(command, w)
-}
-
 // Done takes the result of a compensation, and forgets it: a retry that runs its
 // task again makes another effect. One that failed for good is kept, and the error
 // names it.
 func Done(t *engine.Turn, w snapshot.Wait, res engine.Result) *snapshot.Error {
 	i := slices.IndexFunc(t.Snap.Compensations, func(c snapshot.Compensation) bool { return c.Step == w.Arm })
+	if i >= 0 && res.Error == nil {
+		res.Error = refused(t.Snap.Compensations[i], res.Output)
+	}
 	if res.Error != nil {
 		e := *res.Error
 		e.Instance = w.Pointer
@@ -159,8 +147,12 @@ func Done(t *engine.Turn, w snapshot.Wait, res engine.Result) *snapshot.Error {
 
 // Resume goes on with what [All] or a [Compensator] began; false: nothing has.
 func Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) bool {
-	adopt(t, w, res.Compensations)
 	why := t.Snap.Compensating
+	if !undoes(w) { // what undoes a compensation nobody wants
+		adopt(t, w, res.Compensations)
+	} else if why != nil && why.Children {
+		Done(t, w, res) // it was under way in a catch; one that has failed is asked for again
+	}
 	switch {
 	case why == nil:
 		return false

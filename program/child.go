@@ -59,8 +59,15 @@ func (r calls) child(n *Node, in *scope) (waits bool, err error) {
 func (p *Program) Children() []engine.Child {
 	var list []engine.Child
 	for _, pointer := range slices.Sorted(maps.Keys(p.nodes)) {
-		if n := p.node(pointer); n.Run != nil && n.Run.Await {
-			list = append(list, engine.Child{Definition: n.Run.Definition, Version: n.Run.Version, Pointer: pointer})
+		n := p.node(pointer)
+		by := []*Node{n, n.Compensate}
+		if n.Call != nil {
+			by = append(by, n.Call.Compensate)
+		}
+		for _, n := range by {
+			if n != nil && n.Run != nil && n.Run.Await {
+				list = append(list, engine.Child{Definition: n.Run.Definition, Version: n.Run.Version, Pointer: pointer})
+			}
 		}
 	}
 	return list

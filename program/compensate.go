@@ -7,8 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"github.com/aqueduct-engine/aqueduct/compensate"
+	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -16,58 +20,114 @@ import (
 // that has one and would begin beyond it raises an error instead.
 const MaxCompensations = 1_000
 
+// asks are the expressions of what undoes a task; none of nil.
+func (n *Node) asks() []*jq.Template {
+	switch {
+	case n == nil:
+		return nil
+	case n.Kind == KindPerson:
+		return []*jq.Template{n.Person.With}
+	case n.Kind == KindRun:
+		return []*jq.Template{n.Run.Input}
+	}
+	return []*jq.Template{n.Call.With, n.Call.Ack}
+}
+
 // compensable raises an error when there is no room for what the task n would
-// record at its end: an effect that cannot be compensated is not begun.
-func (r undoing) compensable(n *Node) error {
-	if n.Compensate != nil && len(r.t.Snap.Compensations) >= MaxCompensations {
-		return raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("%d compensations are recorded", MaxCompensations))
+// record, so many times: an effect that cannot be compensated is not begun.
+func (r undoing) compensable(by *Node, times int) error {
+	if by != nil && len(r.t.Snap.Compensations)+times > MaxCompensations {
+		return raise(engine.ErrRuntime, 500, "Limit exceeded", fmt.Sprintf("more than %d compensations would be recorded", MaxCompensations))
 	}
 	return nil
 }
 
-// arguments evaluates what the compensation of n is called with: on the task's
-// output, or on null while it has none. $key is the key of the task's command.
-func (r undoing) arguments(n *Node, data value, in scope, key string) (json.RawMessage, error) {
+// subject is a task, or one item of it, that something compensates.
+type subject struct {
+	n   *Node
+	by  *Node // what compensates it
+	arm int   // of a fan-out
+}
+
+// means evaluates what undoes a task: on its output, or on null while it has none. $key
+// is the key of the task's command.
+func (r undoing) means(u subject, data value, in scope, key string) (target string, input json.RawMessage, err error) {
 	in.vars = maps.Clone(in.vars)
 	if in.vars == nil {
 		in.vars = map[string]json.RawMessage{}
 	}
 	in.vars["key"] = json.RawMessage("null")
 	if key != "" {
-		raw, err := json.Marshal(key)
-		if err != nil {
-			return nil, err
+		if in.vars["key"], err = json.Marshal(key); err != nil {
+			return "", nil, err
 		}
-		in.vars["key"] = raw
 	}
-	v, err := r.evals.evalOn(n.Compensate.With, &data, &in)
+	var made [2]json.RawMessage
+	for i, t := range u.by.asks() {
+		if made[i] = json.RawMessage("null"); t == nil {
+			continue
+		}
+		v, err := r.evals.evalOn(t, &data, &in)
+		if err != nil {
+			return "", nil, err
+		}
+		whole := anyValue(v)
+		if made[i], err = whole.Raw(r.t.In.Limits.Expression.Bytes); err != nil {
+			return "", nil, err
+		}
+	}
+	switch by := u.by; {
+	case by.Kind == KindRun:
+		target, input, err = compensate.Targeted(compensate.Run{Definition: by.Run.Definition, Version: by.Run.Version, Input: made[0]})
+	case by.Kind == KindPerson:
+		var task engine.Task
+		if task, err = r.calls.task(made[0]); err != nil {
+			return "", nil, err
+		}
+		ask := compensate.Ask{Task: task}
+		if !task.DueAt.IsZero() {
+			ask.DueNanos = int64(task.DueAt.Sub(r.t.In.Now))
+		}
+		target, input, err = compensate.Targeted(ask)
+	case by.Call.Ack != nil:
+		var within string
+		if err = jsonv2.Unmarshal(made[1], &within); err != nil {
+			return "", nil, raise(engine.ErrExpression, 400, "Invalid duration", "within is no text")
+		}
+		until, err := duration.After(r.t.In.Now, within)
+		if err != nil || !until.After(r.t.In.Now) {
+			return "", nil, raise(engine.ErrExpression, 400, "Invalid duration", "an acknowledgement cannot come within "+within)
+		}
+		return compensate.Targeted(compensate.Delivery{Call: by.Call.Target, With: made[0], WithinNanos: int64(until.Sub(r.t.In.Now))})
+	default:
+		return by.Call.Target, made[0], nil
+	}
 	if err != nil {
-		return nil, err
+		return "", nil, raise(engine.ErrRuntime, 500, "Limit exceeded", err.Error())
 	}
-	made := anyValue(v)
-	return made.Raw(r.t.In.Limits.Expression.Bytes)
+	return target, input, nil
 }
 
-// fill gives a compensation its arguments and its key, which no other has.
-func (r undoing) fill(n *Node, c *snapshot.Compensation, input json.RawMessage) {
-	c.Target, c.Input, c.Lacks = n.Compensate.Target, input, ""
+// fill gives a compensation its target, its arguments and its key, which no other has.
+func (r undoing) fill(u subject, c *snapshot.Compensation, target string, input json.RawMessage) {
+	c.Target, c.Input, c.Lacks = target, input, ""
 	command := engine.Command{Target: c.Target, Input: input, Compensates: true}
-	at := engine.Effect{Pointer: c.Pointer, Visit: c.Visit}
+	at := engine.Effect{Pointer: c.Pointer, Visit: c.Visit, Arm: u.arm}
 	c.Key = r.t.Effects.Key(at, &command)
 	for _, other := range r.t.Snap.Compensations {
 		if c.Effect != "" && other.Effect != "" && other.Key == c.Key && other.Step != c.Step { // of another request of the task
-			at.Arm = c.Step
+			at.Visit += "." + itoa(c.Step)
 			c.Key = r.t.Effects.Key(at, &command)
 			break
 		}
 	}
 }
 
-// sent notes what undoes the task n before its command is sent: should nobody ever
+// sent notes what undoes a task before its command is sent: should nobody ever
 // hear what became of it, it is undone, too. What it is undone with is known of its
 // input and its key; see record.
-func (r undoing) sent(n *Node, in *scope, visit, key string) {
-	if n.Compensate == nil {
+func (r undoing) sent(u subject, in *scope, visit, key string) {
+	if u.by == nil {
 		return
 	}
 	s := r.t.Snap
@@ -80,19 +140,34 @@ func (r undoing) sent(n *Node, in *scope, visit, key string) {
 			return
 		}
 	}
-	c := snapshot.Compensation{Step: s.LastStep, Pointer: n.Pointer, Target: n.Compensate.Target, Visit: visit, Effect: key, Open: true}
-	if input, err := r.arguments(n, rawValue(json.RawMessage("null")), *in, key); err == nil {
-		r.fill(n, &c, input)
+	c := snapshot.Compensation{Step: s.LastStep, Pointer: u.n.Pointer, Target: u.by.target(), Visit: visit, Effect: key, Open: true}
+	if target, input, err := r.means(u, rawValue(json.RawMessage("null")), *in, key); err == nil {
+		r.fill(u, &c, target, input)
+	} else if e, ok := asRaised(err); ok {
+		c.Lacks = e.e.Detail
 	} else {
 		c.Lacks = err.Error()
 	}
 	s.Compensations = append(slices.Clip(s.Compensations), c)
 }
 
-// answered forgets what undoes the task n when the outside is known to have refused
+// target is that of what undoes a task, before its arguments are known.
+func (n *Node) target() string {
+	switch {
+	case n.Kind == KindPerson:
+		return compensate.TargetPerson
+	case n.Kind == KindRun:
+		return compensate.TargetRun
+	case n.Call.Ack != nil:
+		return compensate.TargetAcknowledged
+	}
+	return n.Call.Target
+}
+
+// answered forgets what undoes a command when the outside is known to have refused
 // what it was asked for.
-func (r undoing) answered(n *Node, w snapshot.Wait, res engine.Result) {
-	if n.Compensate == nil || res.Error == nil || res.Unknown || w.Effect == "" {
+func (r undoing) answered(by *Node, w snapshot.Wait, res engine.Result) {
+	if by == nil || res.Error == nil || res.Unknown || w.Effect == "" {
 		return
 	}
 	s := r.t.Snap
@@ -125,7 +200,8 @@ func (r undoing) record(n *Node, in *scope) error {
 			c, sent = open, i
 		}
 	}
-	input, err := r.arguments(n, out, *in, c.Effect)
+	u := subject{n: n, by: n.Compensate}
+	target, input, err := r.means(u, out, *in, c.Effect)
 	if err != nil {
 		return err
 	}
@@ -133,7 +209,7 @@ func (r undoing) record(n *Node, in *scope) error {
 		s.LastStep++
 		c.Step = s.LastStep
 	}
-	r.fill(n, &c, input)
+	r.fill(u, &c, target, input)
 	// A retry has run the task again, which has done nothing more than before:
 	// it keeps its place, and belongs to this run of the try around it.
 	same := slices.IndexFunc(s.Compensations, func(old snapshot.Compensation) bool { return old.Key == c.Key && old.Effect == "" })
@@ -149,6 +225,27 @@ func (r undoing) record(n *Node, in *scope) error {
 	default:
 		s.Compensations = append(s.Compensations, c)
 	}
+	return nil
+}
+
+// recordItem notes what undoes one item of the fan-out n, whose output has come.
+func (r undoing) recordItem(n *Node, w snapshot.Wait, item, output json.RawMessage) error {
+	s := r.t.Snap
+	i := slices.IndexFunc(s.Compensations, func(c snapshot.Compensation) bool { return c.Effect == w.Effect })
+	if n.Call.Compensate == nil || i < 0 {
+		return nil
+	}
+	out, u := rawValue(output), subject{n: n, by: n.Call.Compensate, arm: w.Arm}
+	in := about(n, r.top())
+	in.out, in.vars = &out, map[string]json.RawMessage{n.Call.Each: item}
+	target, input, err := r.means(u, out, in, w.Effect)
+	if err != nil {
+		return err
+	}
+	s.Compensations = slices.Clone(s.Compensations)
+	c := &s.Compensations[i]
+	c.Open, c.Unknown = false, false
+	r.fill(u, c, target, input)
 	return nil
 }
 
@@ -182,11 +279,10 @@ func (r undoing) compensateTried(n *Node) (rests bool, err error) {
 	}
 	for _, c := range slices.Backward(r.t.Snap.Compensations) {
 		if !underWay[c.Step] && c.Step > f.Mark && strings.HasPrefix(c.Pointer, try.Body.Pointer+"/") {
-			if e := compensate.Lacking(c); e != nil {
+			if e := compensate.Send(r.t, c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer}); e != nil {
 				e.Type, e.Instance = engine.ErrorBase+engine.ErrExpression, n.Pointer
 				return false, &raised{*e}
 			}
-			compensate.Send(r.t, c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
 			return true, nil
 		}
 	}

@@ -113,7 +113,9 @@ func (w *move) snapshot(s *snapshot.Snapshot) {
 		}
 	}
 	for i := range s.SubFrames {
-		if target := w.live(s.SubFrames[i].Pointer); target != nil {
+		if s.Compensating != nil {
+			w.past(&s.SubFrames[i].Pointer)
+		} else if target := w.live(s.SubFrames[i].Pointer); target != nil {
 			s.SubFrames[i].Pointer = target.Pointer
 		}
 	}

@@ -81,20 +81,29 @@ func (r calls) person(n *Node, in *scope) error {
 	if err != nil {
 		return err
 	}
-	var a asked
-	if err := strictly(raw, &a, "with", slices.Concat(PersonFields, DueFields)); err != nil {
-		return raise(engine.ErrValidation, 400, "Invalid task", err.Error())
-	}
-	task, err := a.task(r.t.In.Now)
+	task, err := r.task(raw)
 	if err != nil {
-		return raise(engine.ErrValidation, 400, "Invalid task", err.Error())
-	}
-	if err := askable(task.Form); err != nil {
-		return raise(engine.ErrValidation, 400, "Invalid form", err.Error())
+		return err
 	}
 	task.Name, task.Pointer = n.Name, n.Pointer
 	r.t.Ask(task, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer})
 	return nil
+}
+
+// task is what a person is asked, of its arguments as an expression has made them.
+func (r calls) task(raw []byte) (engine.Task, error) {
+	var a asked
+	if err := strictly(raw, &a, "with", slices.Concat(PersonFields, DueFields)); err != nil {
+		return engine.Task{}, raise(engine.ErrValidation, 400, "Invalid task", err.Error())
+	}
+	task, err := a.task(r.t.In.Now)
+	if err != nil {
+		return engine.Task{}, raise(engine.ErrValidation, 400, "Invalid task", err.Error())
+	}
+	if err := askable(task.Form); err != nil {
+		return engine.Task{}, raise(engine.ErrValidation, 400, "Invalid form", err.Error())
+	}
+	return task, nil
 }
 
 // strictly decodes what an expression may have made: a field that nobody reads

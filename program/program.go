@@ -138,7 +138,7 @@ type Node struct {
 	// says nothing, as the node.
 	GiveUp time.Duration
 
-	Compensate *Call // the command that undoes the task once it is completed; nil = none
+	Compensate *Node // what undoes the task: KindCall, KindPerson or KindRun, in no list; nil = nothing does
 
 	List    []*Node      // KindList, KindArms: the tasks in order
 	Body    *Node        // KindDo, KindFor, KindTry: a KindList; KindFork: a KindArms; KindListen: foreach.do
@@ -215,6 +215,8 @@ type Call struct {
 	With   *jq.Template // the command's input, as the performer of Target expects it
 	In     *jq.Template // KindEach: the items
 	Each   string       // KindEach: variable of the item in With, without $
+
+	Compensate *Node // KindEach: what undoes the command of one item; nil = nothing does
 
 	// Key is the author's own idempotency key; nil = that of the effect.
 	Key *jq.Template
@@ -332,8 +334,9 @@ func (n *Node) keepsInput() bool {
 	if n.Listen != nil {
 		asks = append(asks, n.Listen.Until)
 	}
-	if n.Compensate != nil {
-		asks = append(asks, n.Compensate.With)
+	asks = append(asks, n.Compensate.asks()...)
+	if n.Call != nil {
+		asks = append(asks, n.Call.Compensate.asks()...)
 	}
 	for _, t := range asks {
 		if t != nil && (t.Uses("$input") || t.Uses("$task")) {

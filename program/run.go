@@ -84,7 +84,7 @@ func (r *run) enter(n *Node) (waits bool, err error) {
 			return false, err
 		}
 	}
-	if err := r.undoing.compensable(n); err != nil {
+	if err := r.undoing.compensable(n.Compensate, 1); err != nil {
 		return false, err
 	}
 	if n.Kind == KindTry {

@@ -214,7 +214,7 @@ func (r calls) call(n *Node, in *scope) (waits bool, err error) {
 		r.t.Detach(c)
 		return false, r.complete(n, r.data, n.Then)
 	}
-	r.undoing.sent(n, in, at.Visit, c.Key)
+	r.undoing.sent(subject{n: n, by: n.Compensate}, in, at.Visit, c.Key)
 	r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Effect: c.Key, Visit: at.Visit})
 	return true, nil
 }
@@ -281,6 +281,9 @@ func (r calls) each(n *Node, in *scope) (waits bool, err error) {
 	if len(items) == 0 && !n.Call.Detached {
 		return false, r.complete(n, anyValue([]any{}), n.Then)
 	}
+	if err := r.undoing.compensable(n.Call.Compensate, len(items)); err != nil {
+		return false, err
+	}
 	commands := make([]engine.Command, len(items))
 	bytes := 0
 	for i := range items {
@@ -309,8 +312,10 @@ func (r calls) each(n *Node, in *scope) (waits bool, err error) {
 	f := r.top()
 	f.Items, f.Open, f.Results = items, len(items), make([]json.RawMessage, len(items))
 	in.vars = nil
-	r.undoing.sent(n, in, at.Visit, commands[0].Key)
+	r.undoing.sent(subject{n: n, by: n.Compensate}, in, at.Visit, commands[0].Key)
 	for i, c := range commands {
+		in.vars = map[string]json.RawMessage{n.Call.Each: items[i]}
+		r.undoing.sent(subject{n, n.Call.Compensate, i}, in, at.Visit, c.Key)
 		r.t.Perform(c, snapshot.Wait{Branch: r.b.ID, Pointer: n.Pointer, Arm: i, Effect: c.Key, Visit: at.Visit})
 	}
 	return true, nil
@@ -323,7 +328,12 @@ func (r calls) gather(n *Node, w snapshot.Wait, res engine.Result) (waits bool, 
 		return false, fmt.Errorf("program: %s: no fan-out waits at %s", r.t.Snap.InstanceID, n.Pointer)
 	}
 	entry := map[string]json.RawMessage{"item": f.Items[w.Arm], "output": orNull(res.Output)}
-	if res.Error != nil {
+	if res.Error == nil {
+		if err := r.undoing.recordItem(n, w, f.Items[w.Arm], orNull(res.Output)); err != nil {
+			return false, err
+		}
+	} else {
+		r.undoing.answered(n.Call.Compensate, w, res)
 		delete(entry, "output")
 		if entry["error"], err = json.Marshal(res.Error); err != nil {
 			return false, err

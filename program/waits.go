@@ -11,7 +11,7 @@ import (
 // still waits there.
 func (r waits) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool, err error) {
 	if n.Kind == KindCall {
-		r.undoing.answered(n, w, res)
+		r.undoing.answered(n.Compensate, w, res)
 	}
 	switch {
 	case w.Kind == snapshot.WaitNext:

@@ -35,8 +35,8 @@ func sagaOf(id string) saga {
 }
 
 // sagas are all of them, in which the steps go wrong that are given.
-func sagas(at ...int) (all []saga) {
-	for _, language := range []string{"doc", "go"} {
+func sagas(languages []string, at ...int) (all []saga) {
+	for _, language := range languages {
 		all = append(all, saga{language, "well", 0})
 		for _, how := range []string{"fails", "unknown", "cancelled"} {
 			for _, n := range at {
@@ -49,14 +49,17 @@ func sagas(at ...int) (all []saga) {
 
 // last is the last step that was done, or may have been.
 func (s saga) last() int {
-	switch s.how {
-	case "well":
+	switch {
+	case s.how == "well" || s.language == "items": // all are asked for at once
 		return sagaSteps
-	case "fails":
+	case s.how == "fails":
 		return s.at - 1
 	}
 	return s.at
 }
+
+// refuses reports whether a step is refused.
+func (s saga) refuses(step int) bool { return s.how == "fails" && s.at == step }
 
 // books are what the outside keeps: who has booked what, under which keys.
 type books struct {
@@ -74,21 +77,23 @@ func (b *books) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	raw, _ := io.ReadAll(r.Body)
 	var asked booking
 	if r.Method == http.MethodGet { // the driver wants to know how far a saga is
-		asked = booking{Saga: r.FormValue("saga")}
+		asked = booking{Saga: r.FormValue("saga"), Back: r.FormValue("back") == "true"}
 		asked.Step, _ = strconv.Atoi(r.FormValue("step"))
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		fmt.Fprint(rw, b.reached[asked])
+		fmt.Fprint(rw, b.reached[asked] || b.back[asked] != "")
 		return
 	}
-	if err := json.Unmarshal(raw, &asked); err != nil {
-		http.Error(rw, err.Error(), http.StatusBadRequest)
+	if err := json.Unmarshal(raw, &asked); err != nil || asked.Saga == "" {
+		b.note("%s is no booking: %v", raw, err)
+		http.Error(rw, "no booking", http.StatusUnprocessableEntity)
 		return
 	}
 	key, of := r.Header.Get("Idempotency-Key"), r.Header.Get("Aqueduct-Reverses")
-	if asked.Of != "" && asked.Of != of {
+	if asked.Of != "" && cmp.Or(of, asked.Of) != asked.Of {
 		b.note("%+v says the key %s, and reverses %s", asked, asked.Of, of)
 	}
+	of = cmp.Or(of, asked.Of) // of a sub-workflow nobody knows what it undoes but its input
 	asked.Of = ""
 	if asked.Back {
 		rw.WriteHeader(b.takesBack(asked, key, of))
@@ -116,13 +121,13 @@ func (b *books) books(asked booking, key string) (status int, holds bool) {
 	defer b.mu.Unlock()
 	s := sagaOf(asked.Saga)
 	b.reached[asked] = true
-	if b.refused[key] && s.how == "cancelled" && asked.Step == s.at {
+	if b.refused[key] && s.how == "cancelled" && (asked.Step == s.at || s.language == "items") {
 		return http.StatusConflict, false // it was on its way when it was withdrawn, and what reverses it was faster
 	}
-	if asked.Step > s.last() && !(s.how == "fails" && asked.Step == s.at) || b.refused[key] {
+	if asked.Step > s.last() && !s.refuses(asked.Step) || b.refused[key] {
 		b.wrong = append(b.wrong, fmt.Sprintf("%+v is booked as %s", asked, key))
 	}
-	if s.how == "fails" && s.at == asked.Step {
+	if s.refuses(asked.Step) {
 		return http.StatusUnprocessableEntity, false
 	}
 	if s.how != "unknown" || s.at != asked.Step || s.at%2 == 1 { // every other of unknown outcome is done
@@ -145,6 +150,9 @@ func (b *books) takesBack(asked booking, key, of string) int {
 		return http.StatusServiceUnavailable
 	}
 	booked := b.booked[booking{Saga: asked.Saga, Step: asked.Step}]
+	if of == "" { // of a sub-workflow in Go, whose input does not say it
+		of = booked
+	}
 	if before := cmp.Or(b.back[asked], key); before != key || booked != "" && booked != of {
 		b.wrong = append(b.wrong, fmt.Sprintf("%+v, booked as %q, is taken back as %s of %s, before as %s", asked, booked, key, of, before))
 	}
@@ -163,21 +171,23 @@ func (b *books) agree(s saga, crashed bool) error {
 	defer b.mu.Unlock()
 	var want []int
 	for i := s.last(); i > 0 && s.how != "well"; i-- {
-		want = append(want, i)
+		if !s.refuses(i) {
+			want = append(want, i)
+		}
 	}
-	got := b.order[s.id()]
-	if crashed && s.how == "fails" && len(got) > 0 && got[0] == s.at {
-		got = got[1:]
+	got := slices.Clone(b.order[s.id()])
+	if i := slices.Index(got, s.at); crashed && s.how == "fails" && (i == 0 || i > 0 && s.language == "items") {
+		got = slices.Delete(got, i, i+1)
 	}
 	if !slices.Equal(got, want) {
 		return fmt.Errorf("%s took back %v, want %v", s.id(), got, want)
 	}
 	for i := 1; i <= sagaSteps; i++ {
 		booked := b.booked[booking{Saga: s.id(), Step: i}] != ""
-		if s.how == "cancelled" && i == s.at {
+		if s.how == "cancelled" && (i == s.at || s.language == "items") {
 			continue // its request may have been overtaken
 		}
-		if should := i <= s.last() && !(s.how == "unknown" && i == s.at && i%2 == 0); booked != should {
+		if should := i <= s.last() && !s.refuses(i) && !(s.how == "unknown" && i == s.at && i%2 == 0); booked != should {
 			return fmt.Errorf("%s: step %d is booked: %t", s.id(), i, booked)
 		}
 	}

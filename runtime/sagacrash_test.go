@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/activity"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
@@ -28,78 +30,47 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/steps"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
-	"github.com/aqueduct-engine/aqueduct/workflow"
 )
 
 // sagaSteps is how many steps a saga has, each with a compensation.
 const sagaSteps = 5
 
-// sagaDocument is the saga as a document.
-func sagaDocument() string {
-	b := strings.Builder{}
-	b.WriteString("document: {dsl: '1.0.3', namespace: t, name: saga-doc, version: '1.0.0'}\ndo:\n")
-	for i := 1; i <= sagaSteps; i++ {
-		with := fmt.Sprintf("saga: '${ $workflow.id }', step: %d", i)
-		fmt.Fprintf(&b, "  - s%d: {call: effect, with: {%s}, metadata: {compensate: {call: effect, with: {%s, back: true, of: '${ $key }'}}}}\n", i, with, with)
-	}
-	return b.String()
-}
-
-// sagaCode is the saga in Go.
-func sagaCode() engine.Definition {
-	w := workflow.New[struct{}]("t/saga-go", "1.0.0")
-	var calls [sagaSteps + 1]workflow.CallStep[booking, any]
-	for i := range calls {
-		calls[i] = workflow.Call[booking, any](fmt.Sprintf("s%d", i+1), "effect")
-	}
-	goOn := func(instance string, done int) workflow.Do {
-		if done == sagaSteps {
-			return workflow.Do{workflow.Complete(nil)}
-		}
-		b := booking{Saga: instance, Step: done + 1}
-		e := calls[done].With(b)
-		b.Back = true
-		return workflow.Do{e.CompensateWith("effect", b)}
-	}
-	workflow.Start(w, func(s struct{}, in workflow.Input[any]) (struct{}, workflow.Do) { return s, goOn(in.Instance, 0) })
-	for i := range sagaSteps {
-		workflow.On(w, calls[i], func(s struct{}, in workflow.Input[any]) (struct{}, workflow.Do) { return s, goOn(in.Instance, i+1) })
-	}
-	def, err := w.Definition()
-	if err != nil {
-		panic(err)
-	}
-	return def
-}
-
 // sagaEffect asks the books.
 func sagaEffect(url string) activity.Func {
 	return func(ctx context.Context, input json.RawMessage) (any, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(input))
-		if err != nil {
-			return nil, err
-		}
 		info := activity.Info(ctx)
-		req.Header.Set("Idempotency-Key", info.Key)
-		req.Header.Set("Aqueduct-Reverses", info.Reverses)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return nil, err
+		if info.Target == engine.TargetEvent { // of an acknowledgement
+			return nil, nil
 		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		switch {
-		case err != nil:
-			return nil, activity.Unknown(err)
-		case resp.StatusCode == http.StatusUnprocessableEntity:
-			return nil, activity.Permanent(errors.New("refused"))
-		case resp.StatusCode == http.StatusGatewayTimeout:
-			return nil, activity.Permanent(activity.Unknown(errors.New("no answer")))
-		case resp.StatusCode != http.StatusOK:
-			return nil, errors.New(resp.Status)
-		}
-		return json.RawMessage(body), nil
+		return enter(ctx, url, input, info.Key, info.Reverses)
 	}
+}
+
+// enter has something entered into the books.
+func enter(ctx context.Context, url string, input json.RawMessage, key, reverses string) (any, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(input))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Idempotency-Key", key)
+	req.Header.Set("Aqueduct-Reverses", reverses)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil:
+		return nil, activity.Unknown(err)
+	case resp.StatusCode == http.StatusUnprocessableEntity:
+		return nil, activity.Permanent(errors.New("refused"))
+	case resp.StatusCode == http.StatusGatewayTimeout:
+		return nil, activity.Permanent(activity.Unknown(errors.New("no answer")))
+	case resp.StatusCode != http.StatusOK:
+		return nil, errors.New(resp.Status)
+	}
+	return json.RawMessage(body), nil
 }
 
 // brink is a store that stops each instance at its k-th durable operation, just
@@ -110,6 +81,7 @@ type brink struct {
 	after bool
 
 	mu      sync.Mutex
+	root    map[string]string // of a child: the saga that it is part of
 	count   map[string]int
 	stopped map[string]bool
 }
@@ -146,21 +118,29 @@ func (b *brink) stop(ids []string) {
 	select {} // until the process ends
 }
 
-func idsOf(c store.Change) (ids []string) {
+// idsOf are the sagas that a change is of.
+func (b *brink) idsOf(c store.Change) (ids []string) {
+	b.mu.Lock()
 	switch {
 	case c.Snapshot != nil:
-		ids = append(ids, c.Snapshot.InstanceID)
+		id := c.Snapshot.InstanceID
+		if p := c.Snapshot.Parent; p != nil {
+			b.root[id] = cmp.Or(b.root[p.InstanceID], p.InstanceID)
+		}
+		ids = append(ids, cmp.Or(b.root[id], id))
 	case len(c.Claims) > 0:
-		ids = append(ids, c.Claims[0].InstanceID)
+		id := c.Claims[0].InstanceID
+		ids = append(ids, cmp.Or(b.root[id], id))
 	}
+	b.mu.Unlock()
 	for _, other := range c.With {
-		ids = append(ids, idsOf(other)...)
+		ids = append(ids, b.idsOf(other)...)
 	}
 	return ids
 }
 
 func (b *brink) Commit(ctx context.Context, c store.Change) error {
-	return b.around(idsOf(c), func() error { return b.Writer.Commit(ctx, c) })
+	return b.around(b.idsOf(c), func() error { return b.Writer.Commit(ctx, c) })
 }
 
 type brinkDelivery struct {
@@ -169,14 +149,14 @@ type brinkDelivery struct {
 }
 
 func (d *brinkDelivery) Commit(ctx context.Context, c store.Change) error {
-	return d.b.around(idsOf(c), func() error { return d.Delivery.Commit(ctx, c) })
+	return d.b.around(d.b.idsOf(c), func() error { return d.Delivery.Commit(ctx, c) })
 }
 
 // sagaChild is a node that drives sagas to their ends, or ends when all have come to
 // the brink. It prints how many operations the longest has made.
 func sagaChild() int {
 	at, _ := strconv.Atoi(os.Getenv("AQUEDUCT_TEST_AT"))
-	b := &brink{at: at, after: os.Getenv("AQUEDUCT_TEST_AFTER") != "", count: map[string]int{}, stopped: map[string]bool{}}
+	b := &brink{at: at, after: os.Getenv("AQUEDUCT_TEST_AFTER") != "", root: map[string]string{}, count: map[string]int{}, stopped: map[string]bool{}}
 	url := os.Getenv("AQUEDUCT_TEST_URL")
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -185,12 +165,13 @@ func sagaChild() int {
 		var n *testNode
 		set := func(c *runtime.Config) {
 			c.Store = b.wraps(c.Store)
-			register(c, sagaCode())
+			register(c, sagaCode("go", plain))
+			register(c, sagaCode("gomeans", means))
 			if !strings.HasPrefix(os.Getenv("AQUEDUCT_TEST_FILE"), "user=") {
-				c.SignalConsumers, c.CommandConsumers = 48, 48 // each saga may hold one
+				c.SignalConsumers, c.CommandConsumers = 100, 100 // each saga may hold one, and each of its children
 			}
 		}
-		if n, err = openOn(ctx, st, set, sagaEffect(url), sagaDocument()); err == nil {
+		if n, err = openOn(ctx, st, set, sagaEffect(url), sagaDocuments()...); err == nil {
 			err = b.drive(ctx, n, url, strings.Split(os.Getenv("AQUEDUCT_TEST_SAGAS"), ","))
 		}
 		if err == nil {
@@ -244,33 +225,87 @@ func driveSaga(ctx context.Context, n *testNode, url string, s saga) error {
 	if _, _, err := n.rt.Start(ctx, s.id(), signal.Start{Definition: "t/saga-" + s.language, Input: json.RawMessage(`{}`)}, nil); err != nil {
 		return err
 	}
+	var snap snapshot.Snapshot
+	var err error
 	for ctx.Err() == nil {
-		snap, err := n.store.Writer.Load(ctx, s.id())
+		snap, err = n.store.Writer.Load(ctx, s.id())
 		switch {
 		case err != nil:
 			return err
 		case snap.Status.Closed():
 			return nil
-		case snap.Status == snapshot.Faulted && (s != saga{s.language, "fails", 1} || snap.Error.Detail != "refused"):
+		case snap.Status == snapshot.Faulted && (s.last() > 0 || snap.Error.Detail != "refused"):
 			return fmt.Errorf("faulted: %+v", snap.Error)
 		case snap.Status == snapshot.Faulted:
 			return nil // it has done nothing
 		case s.how == "cancelled" && snap.Compensating == nil && underWay(ctx, url, s):
-			if _, err := n.rt.Operate(ctx, s.id(), engine.Compensate, nil, "ann"); err != nil && problem.KindOf(err) != problem.Conflict {
+			if _, err := n.rt.Operate(ctx, s.id(), engine.Compensate, nil, "ann"); !passing(err) {
 				return err
 			}
+		}
+		if err := answer(ctx, n, url, &snap); err != nil {
+			return err
 		}
 		select { // between two looks at the database
 		case <-ctx.Done():
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-	return ctx.Err()
+	return fmt.Errorf("%w: it is %s, waits for %+v, and has %d steps to compensate", ctx.Err(), snap.Status, snap.Waits, len(snap.Compensations))
+}
+
+// answer plays the person and the consumer that an instance waits for when it compensates.
+func answer(ctx context.Context, n *testNode, url string, snap *snapshot.Snapshot) error {
+	if snap.Compensating == nil || len(snap.Compensations) == 0 {
+		return nil
+	}
+	c := snap.Compensations[len(snap.Compensations)-1]
+	i := slices.IndexFunc(snap.Waits, func(w snapshot.Wait) bool { return w.Arm == c.Step })
+	if i < 0 {
+		return nil
+	}
+	var err error
+	switch w := snap.Waits[i]; c.Target {
+	case "call:humanTask":
+		var asked struct{ Task engine.Task }
+		if err := json.Unmarshal(c.Input, &asked); err != nil {
+			return err
+		}
+		key := "person of " + snap.InstanceID + c.Pointer
+		if _, err := enter(ctx, url, asked.Task.Payload, key, c.Effect); err != nil {
+			return nil //nolint:nilerr // he will try again
+		}
+		_, err = n.rt.CompleteTask(ctx, w.TaskID, "ann", nil, "done", nil)
+	case "call:acknowledged":
+		var asked struct{ With booking }
+		if err := json.Unmarshal(c.Input, &asked); err != nil {
+			return err
+		}
+		if asked.With.Of = ""; has(ctx, url, asked.With) {
+			_, err = n.rt.Acknowledge(ctx, snap.InstanceID, w.Command, ack.Ack{Outcome: ack.Processed})
+		}
+	}
+	if passing(err) {
+		return nil
+	}
+	return err
+}
+
+// passing reports whether what was asked may be asked again: the snapshot was old, or
+// somebody else wrote just then.
+func passing(err error) bool {
+	k := problem.KindOf(err)
+	return err == nil || k == problem.Conflict || k == problem.NotFound || k == problem.Unavailable
 }
 
 // underWay reports whether the outside has been asked for the step of a saga.
 func underWay(ctx context.Context, url string, s saga) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s?saga=%s&step=%d", url, s.id(), s.at), nil)
+	return has(ctx, url, booking{Saga: s.id(), Step: s.at})
+}
+
+// has reports whether the outside has been asked for something.
+func has(ctx context.Context, url string, asked booking) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s?saga=%s&step=%d&back=%t", url, asked.Saga, asked.Step, asked.Back), nil)
 	if err != nil {
 		return false
 	}
@@ -348,35 +383,48 @@ func sagasRun(t *testing.T, place string, all []saga, k int, after string) int {
 }
 
 // TestSagasSurviveEachCrash runs sagas of five steps, as documents and in Go, of which
-// each step in turn fails, has an unknown outcome, or is cancelled meanwhile. The
-// process is killed just before and just after each durable operation of every saga,
-// and another finishes: what was or may have been done is taken back once, in
-// reverse, and the books of the outside agree.
+// each step in turn fails, has an unknown outcome, or is cancelled meanwhile. What
+// undoes a step is a call, a sub-workflow, a person or an acknowledged command; the
+// steps of some are the items of a fan-out. The process is killed just before and just
+// after each durable operation of every saga and of its sub-workflows, and another
+// finishes: what was or may have been done is taken back once, in reverse, and the
+// books of the outside agree.
 func TestSagasSurviveEachCrash(t *testing.T) {
 	t.Parallel()
-	place, all := testdb.OnFile(t), sagas(1, 2, 3, 4, 5)
-	most := sagasRun(t, place(), all, 0, "")
-	if most < 2*sagaSteps {
-		t.Fatalf("the longest saga has %d operations", most)
+	for name, languages := range map[string][]string{"calls": {"doc", "go"}, "means": {"means", "gomeans", "items"}} {
+		t.Run(name, func(t *testing.T) {
+			place, all := testdb.OnFile(t), sagas(languages, 1, 2, 3, 4, 5)
+			most := sagasRun(t, place(), all, 0, "")
+			if most < 2*sagaSteps {
+				t.Fatalf("the longest saga has %d operations", most)
+			}
+			step := 1
+			if testing.Short() {
+				step = 5
+			}
+			for k := 1; k <= most; k += step {
+				for _, after := range []string{"", "1"} {
+					t.Run(fmt.Sprintf("%d%s", k, after), func(t *testing.T) { sagasRun(t, place(), all, k, after) })
+				}
+			}
+			t.Logf("%d sagas of at most %d operations, each stopped before and after", len(all), most)
+		})
 	}
-	step := 1
-	if testing.Short() {
-		step = 5
-	}
-	for k := 1; k <= most; k += step {
-		for _, after := range []string{"", "1"} {
-			t.Run(fmt.Sprintf("%d%s", k, after), func(t *testing.T) { sagasRun(t, place(), all, k, after) })
-		}
-	}
-	t.Logf("%d sagas of at most %d operations, each stopped before and after", len(all), most)
 }
 
 // TestSagasSurviveACrashOnOracle does so on the Oracle store, at one operation, another
 // in every run, of sagas that go wrong at one step.
 func TestSagasSurviveACrashOnOracle(t *testing.T) {
 	t.Parallel()
-	place, k := testdb.OnOracle(t), 2+rand.IntN(2*sagaSteps-4)
-	sagasRun(t, place(), []saga{
-		{"doc", "fails", 4}, {"doc", "unknown", 3}, {"doc", "cancelled", 4}, {"go", "fails", 4}, {"go", "unknown", 3}, {"go", "cancelled", 4},
-	}, k, []string{"", "1"}[rand.IntN(2)])
+	for name, languages := range map[string][]string{"calls": {"doc", "go"}, "means": {"means", "gomeans", "items"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var all []saga
+			for _, language := range languages {
+				all = append(all, saga{language, "fails", 4}, saga{language, "unknown", 3}, saga{language, "cancelled", 4})
+			}
+			place, k := testdb.OnOracle(t), 2+rand.IntN(2*sagaSteps-4)
+			sagasRun(t, place(), all, k, []string{"", "1"}[rand.IntN(2)])
+		})
+	}
 }

@@ -1,8 +1,11 @@
 package workflow
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/compensate"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -77,4 +80,35 @@ func (r compensations) replace(a arrival, recorded, i int, e Effect) {
 		return
 	}
 	r.fill(&s.Compensations[at], &f, e.Compensate)
+}
+
+// meansOf is what is recorded of an effect that compensates.
+func meansOf(by Effect) (*FunctionCall, error) {
+	switch {
+	case by.err != nil:
+		return nil, by.err
+	case by.Limit > 0 || by.Again != nil || by.Compensate != nil || by.Item != 0:
+		return nil, fmt.Errorf("what compensates, %s, has no timeout, retry, item or compensation of its own", by.Step)
+	}
+	var means any
+	switch by.Kind {
+	case kindCall, kindHTTP:
+		if by.Ack <= 0 {
+			return &FunctionCall{by.Target, by.Input}, nil
+		}
+		means = compensate.Delivery{Call: by.Target, With: by.Input, WithinNanos: int64(by.Ack)}
+	case kindTask:
+		p, err := person(by.Input)
+		if err != nil {
+			return nil, err
+		}
+		means = compensate.Ask{Task: taskOf(p), DueNanos: int64(p.Due)}
+	case kindChild:
+		name, version, _ := strings.Cut(by.Target, "@")
+		means = compensate.Run{Definition: name, Version: version, Input: by.Input}
+	default:
+		return nil, fmt.Errorf("%s %s compensates nothing: it is no call, person or child", by.Kind, by.Step)
+	}
+	target, input, err := compensate.Targeted(means)
+	return &FunctionCall{target, input}, err
 }

@@ -40,7 +40,8 @@ type Retry struct {
 	Factor int           `json:"factor,omitzero"` // by which each delay is longer than the one before; 0 = 1
 }
 
-// FunctionCall is a call of a function that compensates.
+// FunctionCall is a call of a function that compensates, or what stands for a person,
+// a child or an acknowledged call.
 type FunctionCall struct {
 	Function string          `json:"function"`
 	Input    json.RawMessage `json:"input,omitempty"`
@@ -105,6 +106,24 @@ func (e Effect) CompensateWith(function string, input any) Effect {
 func Compensation(name, function string, input any) Effect {
 	e := Effect{Kind: kindCompensate, Step: name}.CompensateWith(function, input)
 	return e
+}
+
+// CompensateBy is CompensateWith for what is more than a function: the effect of a step
+// asks a person, runs a child, or makes a call, acknowledged or not. The next
+// compensation begins when it has ended. No function decides about its result: a
+// child that fails, a command whose consumer says so, and a person who gives another
+// outcome than the first of the Outcomes stop the instance, for an operator.
+func (e Effect) CompensateBy(by Effect) Effect {
+	var err error
+	if e.Compensate, err = meansOf(by); err != nil {
+		e.err = err
+	}
+	return e
+}
+
+// CompensationBy is [Compensation] by the effect of a step.
+func CompensationBy(name string, by Effect) Effect {
+	return Effect{Kind: kindCompensate, Step: name}.CompensateBy(by)
 }
 
 // Emit publishes a CloudEvent. Its id is made of the instance and the moment, so that

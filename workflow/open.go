@@ -87,8 +87,17 @@ func personOf(f *snapshot.Frame, e Effect, now time.Time) engine.Task {
 	if err != nil {
 		panic(err)
 	}
+	t := taskOf(p)
+	t.Name, t.Pointer = strings.NewReplacer("~1", "/", "~0", "~").Replace(f.Pointer[1:]), f.Pointer
+	if p.Due > 0 {
+		t.DueAt = now.Add(p.Due).Truncate(time.Microsecond)
+	}
+	return t
+}
+
+// taskOf is what a person is asked, wherever that is.
+func taskOf(p Person) engine.Task {
 	t := engine.Task{
-		Name: strings.NewReplacer("~1", "/", "~0", "~").Replace(f.Pointer[1:]), Pointer: f.Pointer,
 		Title: p.Title, Assignee: p.Assignee, CandidateUsers: p.CandidateUsers, CandidateGroups: p.CandidateGroups, ExcludedUsers: p.ExcludedUsers,
 		Form: p.Form, Priority: humantask.DefaultPriority, EscalateTo: p.EscalateTo, Outcomes: p.Outcomes,
 	}
@@ -97,9 +106,6 @@ func personOf(f *snapshot.Frame, e Effect, now time.Time) engine.Task {
 	}
 	if p.Payload != nil {
 		t.Payload, _ = encode(p.Payload) // it was JSON
-	}
-	if p.Due > 0 {
-		t.DueAt = now.Add(p.Due).Truncate(time.Microsecond)
 	}
 	return t
 }

@@ -62,7 +62,7 @@ func TestAcknowledgedFindings(t *testing.T) {
 		"call: ship, with: {order|call: acknowledged, with: {call: ship, with: {}}, x: {y": `acknowledged of "acknowledged" is outside the supported profile`,
 		"{call: ask, within|{call: ask, with: {id: 1}, within":                             `arguments of a named function in acknowledged are outside the supported profile`,
 		"{call: ask, within|{call: notify, within":                                         `acknowledged of "notify" is outside the supported profile`,
-		"- b: {call: notify}|- b: {call: x, metadata: {compensate: {call: notify}}}":       `a compensation by "notify" is outside the supported profile`,
+		"- b: {call: notify}|- b: {call: x, metadata: {compensate: {call: notify}}}":       `a compensation that nobody waits for is outside the supported profile (leave await out)`,
 		"- b: {call: notify}|- b: {call: Acknowledged}":                                    `function "Acknowledged" is not known (did you mean acknowledged?)`,
 	} {
 		old, replacement, _ := strings.Cut(change, "|")

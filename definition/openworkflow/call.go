@@ -39,6 +39,7 @@ func (c *compiler) callTask(at string, m map[string]any, n *program.Node, vars s
 	}
 	r := c.call(at, m, vars, nil, true)
 	n.Kind, n.Call, n.Person = r.kind, r.call, r.person
+	compensations{c}.once(at, n)
 	if r.args == nil {
 		return
 	}
@@ -420,9 +421,9 @@ func literal(s string) string {
 	return string(b)
 }
 
-// each compiles the arguments of a fan-out: {in, each, call, with}.
+// each compiles the arguments of a fan-out: {in, each, call, with, compensate}.
 func (c *compiler) each(at string, v any, vars scope, inside []string) *program.Call {
-	m := c.object(at, v, shape{fields: []string{"in", "each", "call", "with"}, required: []string{"in", "call"}})
+	m := c.object(at, v, shape{fields: []string{"in", "each", "call", "with", "compensate"}, required: []string{"in", "call"}})
 	res := &program.Call{Each: c.variable(join(at, "each"), m["each"], "item")}
 	if in, ok := m["in"]; ok {
 		switch in.(type) {
@@ -438,6 +439,7 @@ func (c *compiler) each(at string, v any, vars scope, inside []string) *program.
 		res.Target, res.With, res.Ack, res.Detached = inner.Target, inner.With, inner.Ack, inner.Detached
 		res.Key, res.NewKey = inner.Key, inner.NewKey
 	}
+	compensations{c}.ofItem(at, m, res, vars)
 	return res
 }
 

@@ -42,20 +42,79 @@ func (c *compiler) metadata(at string, v any, n *program.Node, vars scope) {
 	if !ok {
 		return
 	}
-	at = join(at, "compensate")
-	m = c.object(at, v, shape{fields: []string{"call", "with"}, required: []string{"call"}})
-	if m == nil {
+	n.Compensate = compensations{c}.by(join(at, "compensate"), v, vars)
+}
+
+// compensations compiles what compensates tasks.
+type compensations struct{ *compiler }
+
+// ofItem compiles what compensates one item of a fan-out.
+func (c compensations) ofItem(at string, m map[string]any, of *program.Call, vars scope) {
+	v, ok := m["compensate"]
+	if !ok {
 		return
 	}
-	r := c.call(at, m, vars.with("output", "key"), c.expanding, true)
+	of.Compensate = c.by(join(at, "compensate"), v, vars.with(of.Each))
+	if of.Detached {
+		c.report(join(at, "compensate"), codeUnsupported, "leave await: false out, or compensate the task", "items that nobody waits for are not compensated")
+	}
+}
+
+// once checks that a task and its items are not both compensated.
+func (c compensations) once(at string, n *program.Node) {
+	if n.Compensate != nil && n.Call != nil && n.Call.Compensate != nil {
+		c.report(join(at, "with/compensate"), codeUnsupported, "keep one of both", "the task as a whole and each of its items are compensated")
+	}
+}
+
+// by compiles what compensates a task, or an item of it: {call, with} or {run}; nil
+// when there is something wrong with it.
+func (c compensations) by(at string, v any, vars scope) *program.Node {
+	m := c.object(at, v, shape{fields: []string{"call", "with", "run"}})
+	if m == nil {
+		return nil
+	}
+	vars = vars.with("output", "key")
+	_, calls := m["call"]
+	_, runs := m["run"]
 	switch {
-	case r.kind != program.KindCall || r.call != nil && r.call.Ack != nil:
-		c.report(join(at, "call"), codeUnsupported, "call http or a function", "a compensation by %s is outside the supported profile", quoted(m["call"]))
+	case calls == runs:
+		c.report(at, codeMissing, "write {call, with}, or {run: {workflow: …}}", "a compensation needs either call or run")
+		return nil
+	case runs:
+		return c.byWorkflow(at, m, vars)
+	}
+	r := c.call(at, m, vars, c.expanding, true)
+	switch {
+	case r.kind == program.KindPerson:
+		return &program.Node{Kind: r.kind, Person: r.person}
+	case r.kind != program.KindCall:
+		c.report(join(at, "call"), codeUnsupported, "call http, a function, humanTask or acknowledged, or run a workflow",
+			"a compensation by %s is outside the supported profile", quoted(m["call"]))
 	case r.args != nil:
 		c.report(join(at, "call"), codeUnsupported, "give the function no with here", "arguments of a named function in a compensation are outside the supported profile")
-	default:
-		n.Compensate = r.call
+	case r.call != nil && r.call.Detached:
+		c.report(join(at, "call"), codeUnsupported, "leave await out", "a compensation that nobody waits for is outside the supported profile")
+	case r.call != nil:
+		return &program.Node{Kind: r.kind, Call: r.call}
 	}
+	return nil
+}
+
+// byWorkflow compiles a compensation by a sub-workflow.
+func (c compensations) byWorkflow(at string, m map[string]any, vars scope) *program.Node {
+	if _, ok := m["with"]; ok {
+		c.reportKey(join(at, "with"), codeType, "write run: {workflow: {…, input: …}}", "a sub-workflow has no with")
+	}
+	n := &program.Node{Kind: program.KindRun}
+	c.run(at, m, n, vars, nil)
+	if n.Run == nil || n.Run.Definition == "" {
+		return nil
+	}
+	if !n.Run.Await {
+		c.report(join(at, "run"), codeUnsupported, "leave await out", "a compensation that nobody waits for is outside the supported profile")
+	}
+	return n
 }
 
 // compensation checks a call of compensate: it stands in a catch, and has no arguments.

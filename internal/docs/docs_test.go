@@ -283,7 +283,7 @@ const head = "document: {dsl: '1.0.3', namespace: docs, name: example, version: 
 // tasks. Those marked refused must be refused for what they use.
 func TestLanguageExamples(t *testing.T) {
 	t.Parallel()
-	for page, least := range map[string]int{"docs/reference/language.md": 12, "docs/reference/lifecycle.md": 2} {
+	for page, least := range map[string]int{"docs/reference/language.md": 12, "docs/reference/lifecycle.md": 2, "docs/sagas.md": 1} {
 		examples(t, page, least)
 	}
 }

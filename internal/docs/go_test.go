@@ -8,11 +8,10 @@ import (
 	"testing"
 )
 
-// TestGoIsCompiled: every line of Go in docs/go.md stands in a test that is run, in that
-// order.
+// TestGoIsCompiled: every line of Go in docs/go.md and docs/sagas.md stands in a test that
+// is run, in that order.
 func TestGoIsCompiled(t *testing.T) {
 	t.Parallel()
-	const page = "docs/go.md"
 	source, err := os.ReadFile(filepath.Join(root, "workflow/example_test.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -25,13 +24,15 @@ func TestGoIsCompiled(t *testing.T) {
 		return strings.Join(lines, "\n")
 	}
 	all := bare(string(source))
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)\n```").FindAllStringSubmatch(read(t, page), -1)
-	if len(blocks) < 4 {
-		t.Fatalf("%s has %d blocks of Go", page, len(blocks))
-	}
-	for _, b := range blocks {
-		if !strings.Contains(all, bare(b[1])) {
-			t.Errorf("%s: this is not in workflow/example_test.go:\n%s", page, b[1])
+	for page, least := range map[string]int{"docs/go.md": 4, "docs/sagas.md": 1} {
+		blocks := regexp.MustCompile("(?s)```go\n(.*?)\n```").FindAllStringSubmatch(read(t, page), -1)
+		if len(blocks) < least {
+			t.Fatalf("%s has %d blocks of Go", page, len(blocks))
+		}
+		for _, b := range blocks {
+			if !strings.Contains(all, bare(b[1])) {
+				t.Errorf("%s: this is not in workflow/example_test.go:\n%s", page, b[1])
+			}
 		}
 	}
 }

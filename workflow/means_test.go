@@ -1,0 +1,93 @@
+package workflow_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/aqueducttest"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/workflow"
+)
+
+// TestWhatCompensatesNeedNotBeAFunction: a child, a person and an acknowledged call
+// compensate, one after the other, and who fails stops the instance for an operator.
+func TestWhatCompensatesNeedNotBeAFunction(t *testing.T) {
+	t.Parallel()
+	book := workflow.Call[int, string]("book", "f")
+	free := workflow.Child[int, any]("free", "t/free@1.0.0")
+	unpack := workflow.Task[any]("unpack")
+	credit := workflow.Call[int, any]("credit", "credit")
+	w := workflow.New[notes]("t/saga", "1.0.0")
+	workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
+		return n, workflow.Do{
+			book.With(1).Of(1).CompensateBy(free.With(1)),
+			workflow.CompensationBy("box", unpack.With(workflow.Person{Title: "Unpack", CandidateGroups: []string{"stock"}, Due: time.Hour, Outcomes: []string{"done", "lost"}})),
+			book.With(2).Of(2).CompensateBy(credit.With(2).Acknowledged(time.Minute)),
+			book.With(3).Of(3),
+		}
+	})
+	workflow.On(w, book, func(n notes, in workflow.Input[string]) (notes, workflow.Do) {
+		if in.Item < 3 {
+			return n, nil
+		}
+		return n, workflow.Do{workflow.Fail(workflow.Failure{Type: "urn:full", Status: 409})}
+	})
+	k := aqueducttest.Definition(t, made(t, w))
+	k.OnCall("f").Return(`""`)
+	k.OnCall("credit").Fail("urn:closed", 409, "closed").Return(nil)
+	k.OnCall("run t/free").Fail("urn:no", 409, "no").Return(nil)
+	k.Start(`{}`)
+	stuck := func(what string) {
+		t.Helper()
+		if s := k.Snapshot(); s.Status != snapshot.Faulted || s.Error.Type != "urn:aqueduct:error:compensation-stuck" || !strings.Contains(s.Error.Detail, what) {
+			t.Fatalf("%s: %+v, not stuck with %s", s.Status, s.Error, what)
+		}
+		k.Operate(engine.Retry, nil)
+	}
+	stuck("closed")
+	if c := k.Calls("credit"); len(c) != 2 || string(c[1].Input) != "2" || c[0].Key != c[1].Key {
+		t.Errorf("%+v", c)
+	}
+	if asked := k.Task("box"); !asked.MayClaim("ann", "stock") || asked.Title != "Unpack" || asked.DueAt.IsZero() {
+		t.Errorf("%+v", asked)
+	}
+	k.Task("box").Claim("ann", "stock").Complete("lost", nil)
+	stuck(`says "lost", not "done"`)
+	k.Task("box").Claim("ann", "stock").Complete("done", nil)
+	stuck("no")
+	if s := k.Snapshot(); s.Status != snapshot.Compensated || s.Error.Type != "urn:full" {
+		t.Errorf("%s: %+v", s.Status, s.Error)
+	}
+	if c := k.Calls("run t/free"); len(c) != 2 || string(c[1].Input) != "1" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestWhatCannotCompensate is refused where it is asked for.
+func TestWhatCannotCompensate(t *testing.T) {
+	t.Parallel()
+	book := workflow.Call[int, string]("book", "f")
+	for want, by := range map[string]workflow.Effect{
+		"timer later compensates nothing":             workflow.Timer("later").After(time.Hour),
+		"what compensates, book, has no timeout":      book.With(1).Timeout(time.Hour),
+		"Title has more than":                         workflow.Task[any]("ask").With(workflow.Person{Title: strings.Repeat("x", 2000)}),
+		"an input of 30002 bytes exceeds 28000; pass": workflow.Child[string, any]("free", "t/free").With(strings.Repeat("x", 30_000)),
+	} {
+		w := workflow.New[notes]("t/saga", "1.0.0")
+		workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
+			return n, workflow.Do{book.With(1).CompensateBy(by)}
+		})
+		workflow.On(w, book, func(n notes, _ workflow.Input[string]) (notes, workflow.Do) {
+			return n, workflow.Do{workflow.Complete(nil)}
+		})
+		k := aqueducttest.Definition(t, made(t, w))
+		k.Start(`{}`)
+		raw, _ := json.Marshal(k.Snapshot().Error)
+		if s := k.Snapshot(); s.Status != snapshot.Faulted || !strings.Contains(string(raw), want) {
+			t.Errorf("%s: %s, not %s", s.Status, raw, want)
+		}
+	}
+}
