@@ -39,7 +39,7 @@ var operations = map[string][]Role{
 	"list-definitions": lookers, "list-versions": lookers, "get-definition": lookers, "get-source": lookers,
 	"compare-versions": lookers, "list-schedules": lookers,
 	"list-policies": lookers, "list-policy-versions": lookers, "get-policy": lookers, "compare-policies": lookers,
-	"list-instances": lookers, "get-instance": lookers, "get-stream": lookers, "explain-instance": lookers, "get-lifecycle": lookers,
+	"list-instances": lookers, "get-instance": lookers, "get-stream": lookers, "explain-instance": lookers, "get-past-instance": lookers, "get-lifecycle": lookers,
 	"list-commands": lookers, "get-command": lookers,
 	"list-queues": lookers, "list-targets": lookers,
 	"list-dead-letters": {Viewer, Operator}, "get-dead-letter": {Viewer, Operator},

@@ -17,6 +17,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -30,6 +31,11 @@ func (b *node) Tokens(context.Context, string, int) (backend.Page[backend.Token]
 func (b *node) Revoke(context.Context, string) error { return b.err }
 func (b *node) Audit(context.Context, backend.AuditQuery) (backend.Page[store.Audit], error) {
 	return backend.Page[store.Audit]{}, b.err
+}
+func (b *node) At(_ context.Context, id string, position int64) (snapshot.Snapshot, error) {
+	s := b.snap
+	s.Position = position
+	return s, b.err
 }
 func (b *node) Attach(_ context.Context, a backend.Activity) (backend.Activity, bool, error) {
 	b.attached = a
@@ -71,7 +77,7 @@ func guarded(t *testing.T, b *node, err error) http.Handler {
 func guardedBy(t *testing.T, b *node, v access.Verifier) http.Handler {
 	t.Helper()
 	h, failed := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b,
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b,
 		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b},
 		Ready:  func(context.Context) error { return nil }, Now: func() time.Time { return time.Unix(0, 0) },
 		Registerer: prometheus.NewRegistry(), Metrics: http.NotFoundHandler(), Access: &access.Gate{Verifiers: []access.Verifier{v}},

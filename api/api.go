@@ -144,6 +144,12 @@ type Activities interface {
 	Change(ctx context.Context, c backend.ActivityChange) (backend.Activity, error)
 }
 
+// Past says what instances were.
+type Past interface {
+	// At is the state after the turn of a position of the stream.
+	At(ctx context.Context, id string, position int64) (snapshot.Snapshot, error)
+}
+
 // Auditor writes what somebody has done that no other commit is of, or with a code what
 // they were refused.
 type Auditor interface {
@@ -177,6 +183,7 @@ type Config struct {
 	Tokens       Tokens
 	Auditor      Auditor
 	Activities   Activities
+	Past         Past
 	Reader       Reader
 	Ready        func(context.Context) error // nil error = the store answers
 	Now          func() time.Time
@@ -207,7 +214,7 @@ type (
 // New makes the handler of the whole API.
 func New(c Config) (http.Handler, error) {
 	v := reflect.ValueOf(c)
-	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "DeadLetters", "Dispatcher", "Publisher", "Migrator", "Definitions", "Tokens", "Auditor", "Activities", "Ready", "Now"} {
+	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "DeadLetters", "Dispatcher", "Publisher", "Migrator", "Definitions", "Tokens", "Auditor", "Activities", "Past", "Ready", "Now"} {
 		if v.FieldByName(name).IsNil() {
 			return nil, fmt.Errorf("api: %s is required", name)
 		}
@@ -233,6 +240,7 @@ func New(c Config) (http.Handler, error) {
 	definitionAPI{s}.policyOperations(h)
 	instanceAPI{s}.instanceOperations(h)
 	whyAPI{instanceAPI{s}}.whyOperations(h)
+	pastAPI{instanceAPI{s}}.pastOperations(h)
 	instanceAPI{s}.lifecycleOperations(h)
 	instanceAPI{s}.ackOperations(h)
 	instanceAPI{s}.eventOperations(h)

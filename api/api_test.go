@@ -183,7 +183,7 @@ func handler(t *testing.T, b *node) http.Handler {
 func within(t *testing.T, b *node, budget *memory.Budget) http.Handler {
 	t.Helper()
 	h, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b,
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b,
 		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b},
 		Ready:  func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
 		Registerer: prometheus.NewRegistry(), Version: "test", Memory: budget,
@@ -199,7 +199,7 @@ func TestAMissingReaderIsNamed(t *testing.T) {
 	t.Parallel()
 	b := &node{}
 	_, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b,
+		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b,
 		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b},
 		Ready:  func(context.Context) error { return nil }, Now: time.Now,
 	})
@@ -557,7 +557,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if operations != 55 {
+	if operations != 56 {
 		t.Errorf("%d operations", operations)
 	}
 	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {

@@ -69,6 +69,12 @@ func (c instanceCalls) Instance(ctx context.Context, id string) (InstanceDetail,
 	return get[InstanceDetail](ctx, c.caller, instances+"/"+url.PathEscape(id), nil)
 }
 
+// InstanceAt returns an instance as it was after the turn of a position of its stream,
+// without what was pending then.
+func (c instanceCalls) InstanceAt(ctx context.Context, id string, position int64) (InstanceDetail, error) {
+	return get[InstanceDetail](ctx, c.caller, instances+"/"+url.PathEscape(id)+"/at/"+strconv.FormatInt(position, 10), nil)
+}
+
 // Why says why an instance does not move, and what would move it.
 func (c instanceCalls) Why(ctx context.Context, id string) (Why, error) {
 	return get[Why](ctx, c.caller, instances+"/"+url.PathEscape(id)+"/why", nil)

@@ -62,7 +62,7 @@ func counted(t *testing.T, n *node) (*client.Client, *countedRows, *countedSnaps
 		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: s, Acknowledger: n.runtime, DeadLetters: n.runtime,
 		Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime, Definitions: n.store, Reader: read,
 		Ready: parts.Prober.Probe, Now: parts.Clock.Now,
-		Tokens: access.NewTokens(parts.Tokens, parts.Clock.Now, n.log), Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now}, Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock},
+		Tokens: access.NewTokens(parts.Tokens, parts.Clock.Now, n.log), Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now}, Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock}, Past: n.past,
 	})
 	if err != nil {
 		t.Fatal(err)

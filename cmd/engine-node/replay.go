@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/history"
 	"github.com/aqueduct-engine/aqueduct/sql/oracle"
+	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // histories reads the instances of the store that a configuration names.
@@ -154,4 +156,48 @@ func showAt(a *app, cmd *cobra.Command, id string, position int64) error {
 		return err
 	}
 	return a.page.print(json.RawMessage(raw))
+}
+
+// past says what instances of a node's database were. It opens the database once more,
+// for reading, when somebody asks first.
+type past struct {
+	config config.Config
+
+	mu     sync.Mutex
+	from   *history.Reader
+	of     *replay.Past
+	closed bool
+}
+
+// At implements api.Past.
+func (p *past) At(ctx context.Context, id string, position int64) (snapshot.Snapshot, error) {
+	of, err := p.open()
+	if err != nil {
+		return snapshot.Snapshot{}, err
+	}
+	return of.At(ctx, id, position)
+}
+
+func (p *past) open() (*replay.Past, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, store.ErrClosed
+	}
+	if p.of == nil {
+		from, err := histories(p.config)
+		if err != nil {
+			return nil, err
+		}
+		p.from, p.of = from, replay.NewPast(from, definition.Reading(from, openworkflow.Parsers()))
+	}
+	return p.of, nil
+}
+
+func (p *past) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed = true; p.from != nil {
+		_ = p.from.Close() // it has written nothing
+	}
 }

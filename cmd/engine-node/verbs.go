@@ -246,13 +246,22 @@ func showCommand(a *app) *cobra.Command {
 		}),
 	}
 	c.Flags().BoolVar(&timeline, "timeline", false, "every message of the instance, in order")
-	c.Flags().Int64Var(&at, "at", 0, "the state after the turn of this position of the stream, from the database that the configuration names")
+	c.Flags().Int64Var(&at, "at", 0, "the state after the turn of this position of the stream; with --store or a setting of it, without a bound")
 	now := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if cmd.Flags().Changed("at") {
+		switch f := cmd.Flags(); {
+		case !f.Changed("at"):
+			return now(cmd, args)
+		case a.store != "" || f.Changed("store-url") || f.Changed("config"):
 			return showAt(a, cmd, args[0], at)
 		}
-		return now(cmd, args)
+		return a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			i, err := c.InstanceAt(ctx, args[0], at)
+			if err != nil || a.json {
+				return a.page.orPrint(i, err)
+			}
+			return a.page.showInstance(i)
+		})(cmd, args)
 	}
 	config.Flags(c.Flags())
 	return c

@@ -66,6 +66,7 @@ type node struct {
 	log       *slog.Logger
 	look      definition.StepCheck
 	set       *steps.Set
+	past      *past
 	beside    bool // the nodes that run what is published are others
 }
 
@@ -91,7 +92,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		return nil, err
 	}
 	ofProcess(metrics, db)
-	n, parts := &node{name: name, store: db, log: log, set: set, look: lookAt(db, set)}, db.Parts()
+	n, parts := &node{name: name, store: db, log: log, set: set, look: lookAt(db, set), past: &past{config: c}}, db.Parts()
 	n.catalogue = definition.New(db, openworkflow.Parsers(), parts.Clock.Now)
 	sink, err := sinkURL(c.Events.Sink)
 	if err != nil {
@@ -135,7 +136,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	}
 	tokens := access.NewTokens(parts.Tokens, parts.Clock.Now, log)
 	n.handler, err = api.New(api.Config{
-		Access: gate(c.Access, tokens), AnyHost: c.Access.Anybody, Tokens: tokens, Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now}, Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock},
+		Access: gate(c.Access, tokens), AnyHost: c.Access.Anybody, Tokens: tokens, Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now}, Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock}, Past: n.past,
 		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, DeadLetters: n.runtime, Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime,
 		Memory: budget, Definitions: db, Reader: rows(parts), Ready: (&readiness{store: parts.Prober}).ready, Now: parts.Clock.Now, Version: version(), Log: log, Registerer: metrics,
 		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
@@ -346,6 +347,7 @@ func (r *readiness) ready(ctx context.Context) error {
 
 func (n *node) close() {
 	n.performer.Close()
+	n.past.close()
 	if err := n.store.Close(); err != nil {
 		n.log.Error("the store was not closed in order", "error", err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/audit"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
+	"github.com/aqueduct-engine/aqueduct/replay"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/runtime/service"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -246,7 +247,7 @@ func runQuoted(t *testing.T, c activity.Config, document string, log *bytes.Buff
 	handler, err := api.New(api.Config{
 		Starter: rt, Signaller: rt, Tasks: rt, Operator: rt, Acknowledger: rt, DeadLetters: rt, Dispatcher: rt, Publisher: catalogue, Migrator: rt,
 		Definitions: db, Reader: api.Reader{Instances: parts.Instances, Streams: parts.Streams, Tasks: parts.Tasks, DeadLetters: parts.DeadLetters, Backlog: parts.Backlog, Audit: parts.Audit, Activities: parts.Activities},
-		Tokens: access.NewTokens(parts.Tokens, time.Now, logger), Auditor: &audit.Log{Writer: parts.Writer, Now: time.Now}, Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock},
+		Tokens: access.NewTokens(parts.Tokens, time.Now, logger), Auditor: &audit.Log{Writer: parts.Writer, Now: time.Now}, Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock}, Past: replay.NewPast(nil, nil),
 		Ready: func(context.Context) error { return nil }, Now: time.Now, Log: logger,
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 	cold := map[string]bool{
 		"node_list": true, "node_number": true, "definition_versions": true, "meta_epoch": true, // few rows
 		"instance_select": true, "instance_ordered": true, "dead_letter_select": true, "inbox_select": true, "stream_select": true, "task_select": true, "task_events": true, // heads; see below
-		"audit_select": true, "token_select": true, "history_ids": true, // so are these
+		"audit_select": true, "token_select": true, "activity_select": true, "history_ids": true, // so are these
 		"task_next":   true,                                                            // walks the index of open tasks in its order, and lists within a row, as far as its limit
 		"queue_ready": true, "queue_delayed": true, "queue_leased": true, "gaps": true, // bounded counts over one index
 		"state_all": true, "message_all": true, "definition_all": true, // of doctor, who reads everything
@@ -48,6 +48,8 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 		"letter":        conn.Statement("dead_letter_select", queries, sqlite.Statements) + " where DEAD_LETTER_ID = 'a'",
 		"token":         conn.Statement("token_select", queries, sqlite.Statements) + " where TOKEN_ID = 'a'",
 		"tokens":        conn.Statement("token_select", queries, sqlite.Statements) + " where (CREATED_ON_UTC, TOKEN_ID) < (1, 'a') order by CREATED_ON_UTC desc, TOKEN_ID desc limit 5",
+		"activity":      conn.Statement("activity_select", queries, sqlite.Statements) + " where R.INSTANCE_ID = 'a' and A.ACTIVITY_ID = 'a'",
+		"activities":    conn.Statement("activity_select", queries, sqlite.Statements) + " where R.INSTANCE_ID = 'a' and (A.CREATED_ON_UTC, A.ACTIVITY_ID) > (1, 'a') order by A.CREATED_ON_UTC, A.ACTIVITY_ID limit 5",
 		"audit":         conn.Statement("audit_select", queries, sqlite.Statements) + " where (OCCURRED_ON_UTC, AUDIT_ID) < (1, 'a') order by OCCURRED_ON_UTC desc, AUDIT_ID desc limit 5",
 		"history":       conn.Statement("history_ids", queries, sqlite.Statements) + " where R.INSTANCE_ID > 'a' order by R.INSTANCE_ID limit 5",
 		"inbox":         conn.Statement("inbox_select", queries, sqlite.Statements) + " where EVENT_TYPE = 'a' and EXPIRES_ON_UTC > 1 order by RECEIVED_ON_UTC, EVENT_KEY limit 5",

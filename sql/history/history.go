@@ -1,6 +1,6 @@
 // Package history reads instances whole, each as it is at one moment, from a database
 // that nodes may be at work on. It writes nothing. Who makes instances again from their
-// streams asks it; no node does.
+// streams asks it; a node does for who asks what one was.
 package history
 
 import (

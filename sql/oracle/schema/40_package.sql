@@ -638,10 +638,15 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     RETURN 1;
   END attach_activity;
 
-  -- Takes an activity that has a version and may change, waiting five seconds.
-  PROCEDURE take_activity(p_instance_id IN VARCHAR2, p_activity_id IN VARCHAR2, p_version IN NUMBER) IS
+  -- Changes an activity that has a version and is not frozen: its status unless that is null, its data when they are
+  -- given, or freezes it. It waits five seconds for a row that somebody has locked.
+  FUNCTION change_activity(
+    p_action IN VARCHAR2, p_instance_id IN VARCHAR2, p_activity_id IN VARCHAR2, p_version IN NUMBER, p_status IN VARCHAR2, p_given IN PLS_INTEGER, p_body IN BLOB
+  ) RETURN NUMBER IS
     v_version NUMBER;
     v_frozen  TIMESTAMP(6);
+    v_now     TIMESTAMP(6) := now_utc;
+    v_user    VARCHAR2(128) := SYS_CONTEXT('USERENV', 'SESSION_USER');
   BEGIN
     check_id('p_instance_id', p_instance_id, TRUE);
     check_id('p_activity_id', p_activity_id, TRUE);
@@ -663,40 +668,34 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     IF v_version <> p_version THEN
       fail(not_possible, 'activity ' || p_activity_id || ' of ' || p_instance_id || ' has version ' || v_version || ', not ' || p_version);
     END IF;
-  END take_activity;
+    IF p_given = 1 THEN
+      UPDATE WF_ACTIVITIES SET DATA = p_body WHERE INSTANCE_ID = p_instance_id AND ACTIVITY_ID = p_activity_id;
+    END IF;
+    UPDATE WF_ACTIVITIES
+    SET STATUS = NVL(p_status, STATUS), ACTIVITY_VERSION = p_version + 1, UPDATED_ON_UTC = v_now, UPDATED_BY = v_user,
+        FROZEN_ON_UTC = CASE WHEN p_action = 'freeze-activity' THEN v_now END
+    WHERE INSTANCE_ID = p_instance_id AND ACTIVITY_ID = p_activity_id;
+    note_activity(p_action, p_activity_id, p_instance_id);
+    RETURN p_version + 1;
+  END change_activity;
 
   FUNCTION update_activity(
     p_instance_id IN VARCHAR2, p_activity_id IN VARCHAR2, p_version IN NUMBER, p_status IN VARCHAR2 DEFAULT NULL, p_data IN CLOB DEFAULT NULL
   ) RETURN NUMBER IS
-    v_body BLOB;
-    v_now  TIMESTAMP(6) := now_utc;
-    v_user VARCHAR2(128) := SYS_CONTEXT('USERENV', 'SESSION_USER');
+    v_body  BLOB;
+    v_given PLS_INTEGER := 0;
   BEGIN
     check_status(p_status);
     IF p_data IS NOT NULL THEN
       v_body := data_of(p_data);
+      v_given := 1;
     END IF;
-    take_activity(p_instance_id, p_activity_id, p_version);
-    IF p_data IS NOT NULL THEN
-      UPDATE WF_ACTIVITIES SET DATA = v_body WHERE INSTANCE_ID = p_instance_id AND ACTIVITY_ID = p_activity_id;
-    END IF;
-    UPDATE WF_ACTIVITIES
-    SET STATUS = NVL(p_status, STATUS), ACTIVITY_VERSION = p_version + 1, UPDATED_ON_UTC = v_now, UPDATED_BY = v_user
-    WHERE INSTANCE_ID = p_instance_id AND ACTIVITY_ID = p_activity_id;
-    note_activity('update-activity', p_activity_id, p_instance_id);
-    RETURN p_version + 1;
+    RETURN change_activity('update-activity', p_instance_id, p_activity_id, p_version, p_status, v_given, v_body);
   END update_activity;
 
   FUNCTION freeze_activity(p_instance_id IN VARCHAR2, p_activity_id IN VARCHAR2, p_version IN NUMBER) RETURN NUMBER IS
-    v_now  TIMESTAMP(6) := now_utc;
-    v_user VARCHAR2(128) := SYS_CONTEXT('USERENV', 'SESSION_USER');
   BEGIN
-    take_activity(p_instance_id, p_activity_id, p_version);
-    UPDATE WF_ACTIVITIES
-    SET FROZEN_ON_UTC = v_now, ACTIVITY_VERSION = p_version + 1, UPDATED_ON_UTC = v_now, UPDATED_BY = v_user
-    WHERE INSTANCE_ID = p_instance_id AND ACTIVITY_ID = p_activity_id;
-    note_activity('freeze-activity', p_activity_id, p_instance_id);
-    RETURN p_version + 1;
+    RETURN change_activity('freeze-activity', p_instance_id, p_activity_id, p_version, NULL, 0, NULL);
   END freeze_activity;
 
 END AQUEDUCT_API;
