@@ -52,7 +52,7 @@ const commandsLookedAt = 2_000
 type listCommandsInput struct {
 	Paging
 	InstanceID string `query:"instance" maxLength:"128"`
-	Type       string `query:"type" maxLength:"256" doc:"Its target: http, the name of a function, event:publish; or its entry's type: Call, EventEmitted, LifecycleEvents."`
+	Type       string `query:"type" maxLength:"256" doc:"Its name in the definition, its target (http, a function, event:publish), or the type of its entry (Call, EventEmitted, LifecycleEvents)."`
 	OlderThan  string `query:"olderThan" maxLength:"64" doc:"Made longer ago than this ISO 8601 duration." example:"PT5M"`
 }
 
@@ -73,7 +73,7 @@ func (s operatorAPI) listCommands(ctx context.Context, in *listCommandsInput) (*
 			return nil, err
 		}
 		for _, e := range p.Items {
-			if c := s.command(e); in.Type == "" || in.Type == c.Target || in.Type == e.Type {
+			if c := s.command(e); in.Type == "" || in.Type == c.Target || in.Type == c.Name || in.Type == e.Type {
 				page.Items = append(page.Items, c)
 			}
 		}

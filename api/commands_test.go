@@ -14,6 +14,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
 func (b *node) ClaimCommand(_ context.Context, id string, position int64, worker string, lease time.Duration) (projections.Entry, error) {
@@ -64,5 +65,17 @@ func TestCommandsAreClaimedAndEnded(t *testing.T) {
 		if w.Code != c.status || !reflect.DeepEqual(b.ack, c.did) && c.did != nil || !strings.Contains(w.Body.String(), c.says) || strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("%s %s: %d %s, %+v", c.verb, c.body, w.Code, w.Body, b.ack)
 		}
+	}
+}
+
+// What the views of stores say of the same entries.
+func TestEntriesHaveTheNamesOfTheirAuthors(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, e := range storetest.Named("i", 1, time.Unix(0, 0)) {
+		names = append(names, toEntry(e).Name)
+	}
+	if got := strings.Join(names, " "); got != "told paid submit a/b ask" {
+		t.Errorf("names %s", got)
 	}
 }

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -96,10 +98,29 @@ func toCommand(e projections.Entry) client.Command {
 	var c engine.Command
 	_ = json.Unmarshal(e.Data, &c) // written by us; what cannot be read is not shown
 	return client.Command{
-		Position: e.Position, Target: c.Target, Pointer: c.Pointer, Attempts: e.Attempts, ClaimedBy: e.ClaimedBy,
+		Position: e.Position, Name: nameOf(e.Type, c.Pointer, e.Data), Target: c.Target, Pointer: c.Pointer, Attempts: e.Attempts, ClaimedBy: e.ClaimedBy,
 		NextAt: utc(e.NextAttemptAt), LastError: e.LastError, CreatedAt: e.CreatedAt.UTC(),
 		DeliveredAt: utc(e.DeliveredAt), Deliveries: e.Deliveries, Key: e.Key, Outcome: outcome(e),
 	}
+}
+
+// nameOf is what the author of a definition calls an entry. The views of stores say the
+// same (WF_V_TIMELINE, WF_V_STREAM).
+func nameOf(entry, pointer string, data []byte) string {
+	var said struct {
+		Type  string `json:"type"`
+		Event string `json:"event"`
+		Input struct {
+			Type string `json:"type"`
+		} `json:"input"`
+	}
+	switch entry {
+	case string(signal.ExternalSignal), engine.EntryEmitted, "StateChanged":
+		_ = json.Unmarshal(data, &said) // what is no object names none
+		return cmp.Or(said.Input.Type, said.Event, said.Type)
+	}
+	name := pointer[strings.LastIndexByte(pointer, '/')+1:]
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
 }
 
 func toCommandDetail(e projections.Entry) client.CommandDetail {
@@ -125,7 +146,7 @@ func toEntry(r projections.Entry) client.Entry {
 	var m engine.Meta
 	_ = json.Unmarshal(r.Metadata, &m) // written by us; what cannot be read is not shown
 	e := client.Entry{
-		Position: r.Position, Kind: r.Kind, Direction: r.Direction, Type: r.Type, At: r.CreatedAt.UTC(),
+		Position: r.Position, Kind: r.Kind, Direction: r.Direction, Type: r.Type, Name: nameOf(r.Type, m.Pointer, r.Data), At: r.CreatedAt.UTC(),
 		Pointer: m.Pointer, Actor: m.Actor, Disposition: string(m.Disposition), Sender: m.Sender, Sequence: m.Sequence, Refusal: m.Refusal, Policy: m.Policy, Answers: m.Command, Steps: m.Steps,
 		StateVersion: m.Version, CorrelationID: m.Correlation, SignalID: r.SignalID, Data: document(r.Data),
 		Processed: r.Processed, ProcessedAt: utc(r.ProcessedAt), ClaimedBy: r.ClaimedBy, Attempts: r.Attempts,

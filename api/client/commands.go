@@ -11,6 +11,7 @@ import (
 type Command struct {
 	InstanceID string    `json:"instanceId"`
 	Position   int64     `json:"position" doc:"In the instance's stream."`
+	Name       string    `json:"name,omitempty" doc:"As the definition has it: of the task, or the event that is emitted."`
 	Target     string    `json:"target" doc:"http, or the name of a function."`
 	Pointer    string    `json:"pointer,omitempty"`
 	Attempts   int       `json:"attempts" doc:"Begun, the one under way included; since the last delivery."`

@@ -186,6 +186,7 @@ type Entry struct {
 	Kind          string          `json:"kind" enum:"command,event"`
 	Direction     string          `json:"direction" enum:"in,out"`
 	Type          string          `json:"type"`
+	Name          string          `json:"name,omitempty" doc:"As the definition has it: of the event that came, was emitted or led to a state; else of the task."`
 	At            time.Time       `json:"at"`
 	Pointer       string          `json:"pointer,omitempty"`
 	Actor         string          `json:"actor,omitempty"`

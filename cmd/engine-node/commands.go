@@ -31,16 +31,16 @@ func listCommandsCommand(a *app) *cobra.Command {
 			if err != nil || a.json {
 				return a.page.orPrint(p, err)
 			}
-			t := a.page.table("COMMAND", "TARGET", "CREATED", "ATTEMPTS", "NEXT", "CLAIMED BY", "LAST ERROR")
+			t := a.page.table("COMMAND", "NAME", "TARGET", "CREATED", "ATTEMPTS", "NEXT", "CLAIMED BY", "LAST ERROR")
 			for _, x := range p.Items {
-				t.row(commandText(x), x.Target, a.page.ago(x.CreatedAt), fmt.Sprint(x.Attempts), a.page.ago(x.NextAt), x.ClaimedBy, x.LastError)
+				t.row(commandText(x), x.Name, x.Target, a.page.ago(x.CreatedAt), fmt.Sprint(x.Attempts), a.page.ago(x.NextAt), x.ClaimedBy, x.LastError)
 			}
 			return t.end(len(p.Items), p.Next, "no command is pending")
 		}),
 	}
 	f := c.Flags()
 	f.StringVar(&q.InstanceID, "instance", "", "only of this instance")
-	f.StringVar(&q.Type, "type", "", "only for this target (http, a function, event:publish), or of entries of this type (Call, EventEmitted)")
+	f.StringVar(&q.Type, "type", "", "only with this name in the definition, for this target (http, a function, event:publish), or of entries of this type (Call, EventEmitted)")
 	f.StringVar(&q.OlderThan, "older-than", "", "only those made longer ago: an ISO 8601 duration, such as PT5M")
 	listFlags(c, &q.List)
 	return c
@@ -99,7 +99,7 @@ func onCommand(a *app, do func(c *client.Client, ctx context.Context, id string,
 		if d.Processed {
 			state = "settled"
 		}
-		a.page.fields("command", commandText(d.Command), "state", state, "target", d.Target, "key", d.Key, "task", d.Pointer,
+		a.page.fields("command", commandText(d.Command), "state", state, "name", d.Name, "target", d.Target, "key", d.Key, "task", d.Pointer,
 			"created", a.page.moment(d.CreatedAt), "settled", a.page.momentOrNone(d.ProcessedAt), "claimed by", d.ClaimedBy,
 			"attempts", fmt.Sprint(d.Attempts), "next", a.page.momentOrNone(d.NextAt), "last error", d.LastError, "input", oneLine(string(d.Input)))
 		return nil

@@ -281,6 +281,9 @@ func (p *page) showTimeline(entries []client.Entry) error {
 			arrow = "->"
 		}
 		what := e.Type
+		if e.Name != "" && !strings.HasSuffix(e.Pointer, "/"+e.Name) {
+			what += " " + e.Name
+		}
 		if e.Disposition != "" {
 			what += " (" + e.Disposition + ")"
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
 // control is an installation with an operator: a user with the role and nothing else.
@@ -61,7 +62,7 @@ func (c control) furnish(t *testing.T) {
 		Snapshot: &snap, Runtime: store.Runtime{Due: now.Add(time.Hour)},
 		Rows: projections.Rows{
 			Instance: &projections.Instance{ID: "i-1", Definition: "shop/order", DefVersion: "1.0.0", Status: "waiting", Version: 1, StartedAt: now, UpdatedAt: now},
-			Stream:   []projections.Entry{command(1, &open), command(2, &done)},
+			Stream:   append([]projections.Entry{command(1, &open), command(2, &done)}, storetest.Named("i-1", 3, now)...),
 			Waits:    []projections.Wait{{Token: "t-event", InstanceID: "i-1", EventType: "paid", Spec: "shop/order /do/1", CreatedAt: now}},
 			Tasks: []projections.Task{{ID: "task-1", InstanceID: "i-1", Name: "approve", Status: projections.TaskReady, CandidateUsers: "[]",
 				CandidateGroups: "[]", ExcludedUsers: "[]", Outcomes: "[]", Token: "t-task", Version: 1, CreatedAt: now}},
@@ -109,7 +110,15 @@ func TestOperatorsReadTheViews(t *testing.T) {
 		{"select M.MSG_STATE || M.INSTANCE_ID from AQUEDUCT.WF_V_MESSAGES M where M.ENVELOPE_JSON is null", "READY"},
 		{"select M.QUEUE_NAME || ' ' || M.MSG_STATE from AQUEDUCT.WF_V_MESSAGES M where M.SIGNAL_ID = 's-later'", "schedule WAIT"},
 		{"select TO_CHAR(C.POSITION) || ' ' || C.TARGET from AQUEDUCT.WF_V_COMMANDS C where C.STATUS = 'open'", "1 http"},
-		{"select TO_CHAR(C.POSITION) from AQUEDUCT.WF_V_COMMANDS C where C.STATUS = 'processed'", "2"},
+		{"select TO_CHAR(C.POSITION) from AQUEDUCT.WF_V_COMMANDS C where C.STATUS = 'processed' and C.POSITION < 3", "2"},
+		{"select C.NAME from AQUEDUCT.WF_V_COMMANDS C where C.POSITION = 6", "a/b"},
+		{"select C.NAME from AQUEDUCT.WF_V_COMMANDS C where C.POSITION = 3", "told"},
+		{"select T.NAME from AQUEDUCT.WF_V_TIMELINE T where T.KIND <> 'task' and T.POSITION = 3", "told"},
+		{"select T.NAME from AQUEDUCT.WF_V_TIMELINE T where T.KIND <> 'task' and T.POSITION = 4", "paid"},
+		{"select T.NAME from AQUEDUCT.WF_V_TIMELINE T where T.KIND <> 'task' and T.POSITION = 5", "submit"},
+		{"select T.NAME from AQUEDUCT.WF_V_TIMELINE T where T.KIND <> 'task' and T.POSITION = 6", "a/b"},
+		{"select T.NAME from AQUEDUCT.WF_V_TIMELINE T where T.KIND <> 'task' and T.POSITION = 7", "ask"},
+		{"select T.NAME from AQUEDUCT.WF_V_TIMELINE T where T.KIND <> 'task' and T.POSITION = 1", ""},
 		{"select count(*) from AQUEDUCT.WF_V_WAITS W where W.INSTANCE_ID = 'i-1'", "3"},
 		{"select W.EVENT_TYPE || ' ' || W.PLACE from AQUEDUCT.WF_V_WAITS W where W.KIND = 'Event'", "paid shop/order /do/1"},
 		{"select W.TASK_ID from AQUEDUCT.WF_V_WAITS W where W.KIND = 'Task'", "task-1"},

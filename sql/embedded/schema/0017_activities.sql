@@ -19,3 +19,26 @@ select R.INSTANCE_ID, A.ACTIVITY_ID, A.NAME, A.STATUS, A.ACTIVITY_VERSION, A.CRE
        cast(A.DATA as text) as DATA_JSON
 from WF_ACTIVITIES A
 join WF_STATES R on R.INSTANCE_NO = A.INSTANCE_NO;
+
+-- Names: an entry is shown with what the author of its definition calls it, as the API
+-- does: the event that came, was emitted or led to a state, else the task.
+drop view WF_V_STREAM;
+create view WF_V_STREAM as
+select R.INSTANCE_ID, S.POSITION, S.KIND, S.DIRECTION, S.TYPE,
+       case
+         when S.TYPE in ('ExternalSignal', 'EventEmitted', 'StateChanged') then
+           case when json_valid(cast(S.DATA as text)) then json_extract(cast(S.DATA as text),
+             case S.TYPE when 'ExternalSignal' then '$.type' when 'EventEmitted' then '$.input.type' else '$.event' end) end
+         else (
+           select replace(replace(replace(P.PTR, rtrim(P.PTR, replace(P.PTR, '/', '')), ''), '~1', '/'), '~0', '~')
+           from (select json_extract(cast(S.METADATA as text), '$.ptr') as PTR where json_valid(cast(S.METADATA as text))) P)
+       end as NAME,
+       S.SIGNAL_ID, S.CREATED_ON_UTC, S.PROCESSED,
+       S.PROCESSED_ON_UTC, N.NODE as CLAIMED_BY, S.ATTEMPTS, S.NEXT_ATTEMPT_ON_UTC, S.LAST_ERROR, S.DELIVERED_ON_UTC, S.DELIVERIES,
+       case when S.PROCESSED is not null and json_valid(cast(S.DATA as text)) then json_extract(cast(S.DATA as text), '$.key') end as EFFECT_KEY,
+       S.OUTCOME_UNKNOWN,
+       case when length(S.DATA) = 0 then cast(R.STATE_JSON -> '$.workflowState.input' as blob) else S.DATA end as DATA,
+       S.METADATA
+from WF_STREAM S
+join WF_STATES R on R.INSTANCE_NO = S.INSTANCE_NO
+left join WF_NODES N on N.NODE_NO = S.CLAIMED_BY;
