@@ -126,6 +126,9 @@ func lacking(c snapshot.Compensation) *snapshot.Error {
 // names it.
 func Done(t *engine.Turn, w snapshot.Wait, res engine.Result) *snapshot.Error {
 	i := slices.IndexFunc(t.Snap.Compensations, func(c snapshot.Compensation) bool { return c.Step == w.Arm })
+	if e := over(t, w); e != nil {
+		res.Error = e
+	}
 	if i >= 0 && res.Error == nil {
 		res.Error = refused(t.Snap.Compensations[i], res.Output)
 	}

@@ -3,6 +3,7 @@ package compensate
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,8 +23,15 @@ const (
 	TargetAcknowledged = "call:acknowledged" // a [Delivery]
 )
 
+// Limit is how long one may take that is no plain command.
+type Limit struct {
+	TimeoutNanos int64 `json:"timeoutNanos,omitzero"` // after which it has failed, and is withdrawn; 0 = without end
+}
+
 // Run is a compensation by a sub-workflow.
 type Run struct {
+	Limit
+
 	Definition string          `json:"definition"`
 	Version    string          `json:"version,omitempty"` // "" = the latest, when it begins
 	Input      json.RawMessage `json:"input"`
@@ -32,12 +40,16 @@ type Run struct {
 // Ask is a compensation by a person. Of a task that names outcomes the first says that
 // it is done.
 type Ask struct {
+	Limit
+
 	Task     engine.Task `json:"task"`
 	DueNanos int64       `json:"dueNanos,omitzero"` // from when it is asked; 0 = none
 }
 
 // Delivery is a compensation by a command whose consumer says that it is done.
 type Delivery struct {
+	Limit
+
 	Call        string          `json:"call"`
 	With        json.RawMessage `json:"with"`
 	WithinNanos int64           `json:"withinNanos"` // see [engine.Command.Ack]
@@ -69,6 +81,7 @@ func Send(t *engine.Turn, c snapshot.Compensation, w snapshot.Wait) *snapshot.Er
 		return lacking(c)
 	}
 	w.Arm = c.Step
+	limit := w
 	if c.Key == "" { // recorded before there were keys
 		command := engine.Command{Target: c.Target, Input: c.Input}
 		c.Key = t.Effects.KeyIn(1, engine.Effect{Pointer: c.Pointer + "/compensate", Visit: fmt.Sprintf("step%d", c.Step)}, &command)
@@ -88,12 +101,37 @@ func Send(t *engine.Turn, c snapshot.Compensation, w snapshot.Wait) *snapshot.Er
 		perform(t, engine.Command{Target: c.Target, Input: c.Input}, c, w)
 	}
 	if err == nil {
+		limited(t, c, limit)
 		return nil
 	}
 	return &snapshot.Error{
 		Type: TypeStuck, Status: 500, Title: "Compensation not possible", Instance: c.Pointer,
 		Detail: fmt.Sprintf("the compensation of %s by %s cannot be asked for: %v", c.Pointer, c.Target, err),
 	}
+}
+
+// limited has a compensation that was asked for fail after its time.
+func limited(t *engine.Turn, c snapshot.Compensation, w snapshot.Wait) {
+	var l Limit
+	if slices.Contains([]string{TargetRun, TargetPerson, TargetAcknowledged}, c.Target) && jsonv2.Unmarshal(c.Input, &l) == nil && l.TimeoutNanos > 0 {
+		w.Kind, w.Until = snapshot.WaitTimeout, t.In.Now.Add(time.Duration(l.TimeoutNanos))
+		t.Await(w)
+	}
+}
+
+// over withdraws what is left of a compensation that has its result, or whose time is
+// over, which is an error.
+func over(t *engine.Turn, w snapshot.Wait) *snapshot.Error {
+	left := func(x snapshot.Wait) bool {
+		return x.Branch == w.Branch && x.Pointer == w.Pointer && (x.Arm == w.Arm || x.Kind == snapshot.WaitDue)
+	}
+	if slices.ContainsFunc(t.Snap.Waits, left) {
+		t.Withdraw(engine.TaskExpired, left)
+	}
+	if w.Kind != snapshot.WaitTimeout {
+		return nil
+	}
+	return &snapshot.Error{Type: engine.ErrorBase + engine.ErrTimeout, Status: 408, Title: "Timeout", Detail: "it was not done in time"}
 }
 
 func perform(t *engine.Turn, command engine.Command, c snapshot.Compensation, w snapshot.Wait) {

@@ -20,17 +20,18 @@ import (
 // that has one and would begin beyond it raises an error instead.
 const MaxCompensations = 1_000
 
-// asks are the expressions of what undoes a task; none of nil.
+// asks are the expressions of what undoes a task: its arguments, within, timeout and
+// key, any of which may be nil; none of nil.
 func (n *Node) asks() []*jq.Template {
 	switch {
 	case n == nil:
 		return nil
 	case n.Kind == KindPerson:
-		return []*jq.Template{n.Person.With}
+		return []*jq.Template{n.Person.With, nil, n.Timeout, nil}
 	case n.Kind == KindRun:
-		return []*jq.Template{n.Run.Input}
+		return []*jq.Template{n.Run.Input, nil, n.Timeout, nil}
 	}
-	return []*jq.Template{n.Call.With, n.Call.Ack}
+	return []*jq.Template{n.Call.With, n.Call.Ack, n.Timeout, n.Call.Key}
 }
 
 // compensable raises an error when there is no room for what the task n would
@@ -50,8 +51,55 @@ type subject struct {
 }
 
 // means evaluates what undoes a task: on its output, or on null while it has none. $key
-// is the key of the task's command.
-func (r undoing) means(u subject, data value, in scope, key string) (target string, input json.RawMessage, err error) {
+// is the key of the task's command; the Key that is made is the author's own.
+func (r undoing) means(u subject, data value, in scope, key string) (c snapshot.Compensation, err error) {
+	made, err := r.arguments(u.by, data, in, key)
+	if err != nil {
+		return c, err
+	}
+	by, means := u.by, any(nil)
+	if by.Call != nil && by.Call.Key != nil {
+		if err := jsonv2.Unmarshal(made[3], &c.Key); err != nil || !engine.ValidKey(c.Key) {
+			return c, raise(engine.ErrValidation, 400, "Invalid idempotency key",
+				fmt.Sprintf("idempotencyKey gives %s, not a text of 1 to %d visible ASCII characters", made[3], engine.MaxOwnKeyBytes))
+		}
+	}
+	limit := compensate.Limit{}
+	if by.Timeout != nil {
+		if limit.TimeoutNanos, err = r.span(made[2], "a compensation cannot be over after"); err != nil {
+			return c, err
+		}
+	}
+	switch {
+	case by.Kind == KindRun:
+		means = compensate.Run{Limit: limit, Definition: by.Run.Definition, Version: by.Run.Version, Input: made[0]}
+	case by.Kind == KindPerson:
+		ask := compensate.Ask{Limit: limit}
+		if ask.Task, err = r.calls.task(made[0]); err != nil {
+			return c, err
+		}
+		if !ask.Task.DueAt.IsZero() {
+			ask.DueNanos = int64(ask.Task.DueAt.Sub(r.t.In.Now))
+		}
+		means = ask
+	case by.Call.Ack != nil:
+		d := compensate.Delivery{Limit: limit, Call: by.Call.Target, With: made[0]}
+		if d.WithinNanos, err = r.span(made[1], "an acknowledgement cannot come within"); err != nil {
+			return c, err
+		}
+		means = d
+	default:
+		c.Target, c.Input = by.Call.Target, made[0]
+		return c, nil
+	}
+	if c.Target, c.Input, err = compensate.Targeted(means); err != nil {
+		return c, raise(engine.ErrRuntime, 500, "Limit exceeded", err.Error())
+	}
+	return c, nil
+}
+
+// arguments evaluates the expressions of what undoes a task; null where there is none.
+func (r undoing) arguments(by *Node, data value, in scope, key string) (made [4]json.RawMessage, err error) {
 	in.vars = maps.Clone(in.vars)
 	if in.vars == nil {
 		in.vars = map[string]json.RawMessage{}
@@ -59,59 +107,45 @@ func (r undoing) means(u subject, data value, in scope, key string) (target stri
 	in.vars["key"] = json.RawMessage("null")
 	if key != "" {
 		if in.vars["key"], err = json.Marshal(key); err != nil {
-			return "", nil, err
+			return made, err
 		}
 	}
-	var made [2]json.RawMessage
-	for i, t := range u.by.asks() {
+	for i, t := range by.asks() {
 		if made[i] = json.RawMessage("null"); t == nil {
 			continue
 		}
 		v, err := r.evals.evalOn(t, &data, &in)
 		if err != nil {
-			return "", nil, err
+			return made, err
 		}
 		whole := anyValue(v)
 		if made[i], err = whole.Raw(r.t.In.Limits.Expression.Bytes); err != nil {
-			return "", nil, err
+			return made, err
 		}
 	}
-	switch by := u.by; {
-	case by.Kind == KindRun:
-		target, input, err = compensate.Targeted(compensate.Run{Definition: by.Run.Definition, Version: by.Run.Version, Input: made[0]})
-	case by.Kind == KindPerson:
-		var task engine.Task
-		if task, err = r.calls.task(made[0]); err != nil {
-			return "", nil, err
-		}
-		ask := compensate.Ask{Task: task}
-		if !task.DueAt.IsZero() {
-			ask.DueNanos = int64(task.DueAt.Sub(r.t.In.Now))
-		}
-		target, input, err = compensate.Targeted(ask)
-	case by.Call.Ack != nil:
-		var within string
-		if err = jsonv2.Unmarshal(made[1], &within); err != nil {
-			return "", nil, raise(engine.ErrExpression, 400, "Invalid duration", "within is no text")
-		}
-		until, err := duration.After(r.t.In.Now, within)
-		if err != nil || !until.After(r.t.In.Now) {
-			return "", nil, raise(engine.ErrExpression, 400, "Invalid duration", "an acknowledgement cannot come within "+within)
-		}
-		return compensate.Targeted(compensate.Delivery{Call: by.Call.Target, With: made[0], WithinNanos: int64(until.Sub(r.t.In.Now))})
-	default:
-		return by.Call.Target, made[0], nil
-	}
-	if err != nil {
-		return "", nil, raise(engine.ErrRuntime, 500, "Limit exceeded", err.Error())
-	}
-	return target, input, nil
+	return made, nil
 }
 
-// fill gives a compensation its target, its arguments and its key, which no other has.
-func (r undoing) fill(u subject, c *snapshot.Compensation, target string, input json.RawMessage) {
-	c.Target, c.Input, c.Lacks = target, input, ""
-	command := engine.Command{Target: c.Target, Input: input, Compensates: true}
+// span is a duration that an expression has made.
+func (r undoing) span(raw json.RawMessage, wrong string) (int64, error) {
+	var text string
+	if err := jsonv2.Unmarshal(raw, &text); err != nil {
+		return 0, raise(engine.ErrExpression, 400, "Invalid duration", fmt.Sprintf("%s %s", wrong, raw))
+	}
+	until, err := duration.After(r.t.In.Now, text)
+	if err != nil || !until.After(r.t.In.Now) {
+		return 0, raise(engine.ErrExpression, 400, "Invalid duration", wrong+" "+text)
+	}
+	return int64(until.Sub(r.t.In.Now)), nil
+}
+
+// fill gives a compensation its target, its arguments and its key, which no other has, unless it is the author's.
+func (r undoing) fill(u subject, c *snapshot.Compensation, made snapshot.Compensation) {
+	c.Target, c.Input, c.Lacks = made.Target, made.Input, ""
+	if c.Key = made.Key; c.Key != "" {
+		return
+	}
+	command := engine.Command{Target: c.Target, Input: c.Input, Compensates: true}
 	at := engine.Effect{Pointer: c.Pointer, Visit: c.Visit, Arm: u.arm}
 	c.Key = r.t.Effects.Key(at, &command)
 	for _, other := range r.t.Snap.Compensations {
@@ -141,8 +175,8 @@ func (r undoing) sent(u subject, in *scope, visit, key string) {
 		}
 	}
 	c := snapshot.Compensation{Step: s.LastStep, Pointer: u.n.Pointer, Target: u.by.target(), Visit: visit, Effect: key, Open: true}
-	if target, input, err := r.means(u, rawValue(json.RawMessage("null")), *in, key); err == nil {
-		r.fill(u, &c, target, input)
+	if made, err := r.means(u, rawValue(json.RawMessage("null")), *in, key); err == nil {
+		r.fill(u, &c, made)
 	} else if e, ok := asRaised(err); ok {
 		c.Lacks = e.e.Detail
 	} else {
@@ -201,7 +235,7 @@ func (r undoing) record(n *Node, in *scope) error {
 		}
 	}
 	u := subject{n: n, by: n.Compensate}
-	target, input, err := r.means(u, out, *in, c.Effect)
+	made, err := r.means(u, out, *in, c.Effect)
 	if err != nil {
 		return err
 	}
@@ -209,7 +243,7 @@ func (r undoing) record(n *Node, in *scope) error {
 		s.LastStep++
 		c.Step = s.LastStep
 	}
-	r.fill(u, &c, target, input)
+	r.fill(u, &c, made)
 	// A retry has run the task again, which has done nothing more than before:
 	// it keeps its place, and belongs to this run of the try around it.
 	same := slices.IndexFunc(s.Compensations, func(old snapshot.Compensation) bool { return old.Key == c.Key && old.Effect == "" })
@@ -238,14 +272,14 @@ func (r undoing) recordItem(n *Node, w snapshot.Wait, item, output json.RawMessa
 	out, u := rawValue(output), subject{n: n, by: n.Call.Compensate, arm: w.Arm}
 	in := about(n, r.top())
 	in.out, in.vars = &out, map[string]json.RawMessage{n.Call.Each: item}
-	target, input, err := r.means(u, out, in, w.Effect)
+	made, err := r.means(u, out, in, w.Effect)
 	if err != nil {
 		return err
 	}
 	s.Compensations = slices.Clone(s.Compensations)
 	c := &s.Compensations[i]
 	c.Open, c.Unknown = false, false
-	r.fill(u, c, target, input)
+	r.fill(u, c, made)
 	return nil
 }
 

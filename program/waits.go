@@ -18,7 +18,7 @@ func (r waits) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool,
 		return false, nil
 	case w.Kind == snapshot.WaitRetry:
 		return false, r.tries.attempt(n)
-	case w.Kind == snapshot.WaitTimeout:
+	case w.Kind == snapshot.WaitTimeout && (n.Kind != KindCompensate || w.Arm == 0): // else of one compensation
 		return false, r.timeout(n, w)
 	case n.Kind == KindState && w.Kind == snapshot.WaitState:
 		return r.states.triggered(n, res.Output, res.Actor)

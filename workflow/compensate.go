@@ -87,25 +87,28 @@ func meansOf(by Effect) (*FunctionCall, error) {
 	switch {
 	case by.err != nil:
 		return nil, by.err
-	case by.Limit > 0 || by.Again != nil || by.Compensate != nil || by.Item != 0:
-		return nil, fmt.Errorf("what compensates, %s, has no timeout, retry, item or compensation of its own", by.Step)
+	case by.Again != nil || by.Compensate != nil || by.Item != 0:
+		return nil, fmt.Errorf("what compensates, %s, has no retry, item or compensation of its own", by.Step)
+	case by.Limit < 0 || by.Limit > 0 && by.Ack <= 0 && (by.Kind == kindCall || by.Kind == kindHTTP):
+		return nil, fmt.Errorf("what compensates, %s, is a mere call, which has the timeout of the node, or its timeout is negative", by.Step)
 	}
+	limit := compensate.Limit{TimeoutNanos: int64(by.Limit)}
 	var means any
 	switch by.Kind {
 	case kindCall, kindHTTP:
 		if by.Ack <= 0 {
 			return &FunctionCall{by.Target, by.Input}, nil
 		}
-		means = compensate.Delivery{Call: by.Target, With: by.Input, WithinNanos: int64(by.Ack)}
+		means = compensate.Delivery{Limit: limit, Call: by.Target, With: by.Input, WithinNanos: int64(by.Ack)}
 	case kindTask:
 		p, err := person(by.Input)
 		if err != nil {
 			return nil, err
 		}
-		means = compensate.Ask{Task: taskOf(p), DueNanos: int64(p.Due)}
+		means = compensate.Ask{Limit: limit, Task: taskOf(p), DueNanos: int64(p.Due)}
 	case kindChild:
 		name, version, _ := strings.Cut(by.Target, "@")
-		means = compensate.Run{Definition: name, Version: version, Input: by.Input}
+		means = compensate.Run{Limit: limit, Definition: name, Version: version, Input: by.Input}
 	default:
 		return nil, fmt.Errorf("%s %s compensates nothing: it is no call, person or child", by.Kind, by.Step)
 	}

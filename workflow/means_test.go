@@ -23,7 +23,7 @@ func TestWhatCompensatesNeedNotBeAFunction(t *testing.T) {
 	w := workflow.New[notes]("t/saga", "1.0.0")
 	workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
 		return n, workflow.Do{
-			book.With(1).Of(1).CompensateBy(free.With(1)),
+			book.With(1).Of(1).CompensateBy(free.With(1).Timeout(time.Hour)),
 			workflow.CompensationBy("box", unpack.With(workflow.Person{Title: "Unpack", CandidateGroups: []string{"stock"}, Due: time.Hour, Outcomes: []string{"done", "lost"}})),
 			book.With(2).Of(2).CompensateBy(credit.With(2).Acknowledged(time.Minute)),
 			book.With(3).Of(3),
@@ -38,7 +38,7 @@ func TestWhatCompensatesNeedNotBeAFunction(t *testing.T) {
 	k := aqueducttest.Definition(t, made(t, w))
 	k.OnCall("f").Return(`""`)
 	k.OnCall("credit").Fail("urn:closed", 409, "closed").Return(nil)
-	k.OnCall("run t/free").Fail("urn:no", 409, "no").Return(nil)
+	k.OnCall("run t/free").Fail("urn:no", 409, "no").Never()
 	k.Start(`{}`)
 	stuck := func(what string) {
 		t.Helper()
@@ -58,6 +58,11 @@ func TestWhatCompensatesNeedNotBeAFunction(t *testing.T) {
 	stuck(`says "lost", not "done"`)
 	k.Task("box").Claim("ann", "stock").Complete("done", nil)
 	stuck("no")
+	k.Advance(time.Hour)
+	if s := k.Snapshot(); s.Status != snapshot.Faulted || !strings.Contains(s.Error.Detail, "it was not done in time") {
+		t.Errorf("%s: %+v", s.Status, s.Error)
+	}
+	k.Operate(engine.Skip, nil)
 	if s := k.Snapshot(); s.Status != snapshot.Compensated || s.Error.Type != "urn:full" {
 		t.Errorf("%s: %+v", s.Status, s.Error)
 	}
@@ -72,7 +77,8 @@ func TestWhatCannotCompensate(t *testing.T) {
 	book := workflow.Call[int, string]("book", "f")
 	for want, by := range map[string]workflow.Effect{
 		"timer later compensates nothing":             workflow.Timer("later").After(time.Hour),
-		"what compensates, book, has no timeout":      book.With(1).Timeout(time.Hour),
+		"what compensates, book, is a mere call":      book.With(1).Timeout(time.Hour),
+		"what compensates, book, has no retry":        book.With(1).Retry(workflow.Retry{Times: 1}),
 		"Title has more than":                         workflow.Task[any]("ask").With(workflow.Person{Title: strings.Repeat("x", 2000)}),
 		"an input of 30002 bytes exceeds 28000; pass": workflow.Child[string, any]("free", "t/free").With(strings.Repeat("x", 30_000)),
 	} {

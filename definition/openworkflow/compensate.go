@@ -70,20 +70,34 @@ func (c compensations) once(at string, n *program.Node) {
 // by compiles what compensates a task, or an item of it: {call, with} or {run}; nil
 // when there is something wrong with it.
 func (c compensations) by(at string, v any, vars scope) *program.Node {
-	m := c.object(at, v, shape{fields: []string{"call", "with", "run"}})
+	m := c.object(at, v, shape{fields: []string{"call", "with", "run", "timeout"}})
 	if m == nil {
 		return nil
 	}
 	vars = vars.with("output", "key")
 	_, calls := m["call"]
 	_, runs := m["run"]
+	var n *program.Node
 	switch {
 	case calls == runs:
 		c.report(at, codeMissing, "write {call, with}, or {run: {workflow: …}}", "a compensation needs either call or run")
-		return nil
 	case runs:
-		return c.byWorkflow(at, m, vars)
+		n = c.byWorkflow(at, m, vars)
+	default:
+		n = c.byCall(at, m, vars)
 	}
+	limit, ok := m["timeout"]
+	if n == nil || !ok {
+		return n
+	}
+	if n.Timeout = c.timeout(join(at, "timeout"), limit, vars, true); n.Kind == program.KindCall && n.Call.Ack == nil {
+		c.report(join(at, "timeout"), codeUnsupported, "leave it out: each attempt has the timeout of the node", "a timeout of a compensation by a mere call is outside the supported profile")
+	}
+	return n
+}
+
+// byCall compiles a compensation by a call, of whatever it calls.
+func (c compensations) byCall(at string, m map[string]any, vars scope) *program.Node {
 	r := c.call(at, m, vars, c.expanding, true)
 	switch {
 	case r.kind == program.KindPerson:
