@@ -66,6 +66,8 @@ var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // Workflow is one instance of a definition under test. It is not safe for use
 // by several goroutines.
 type Workflow struct {
+	Groups map[string][]string // of people, by their names: of which roles of events they are
+
 	t     TB
 	def   engine.Definition
 	snap  snapshot.Snapshot

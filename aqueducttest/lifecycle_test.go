@@ -71,3 +71,33 @@ func TestLifecycles(t *testing.T) {
 		}
 	}
 }
+
+// An event that names roles is taken from a person who is in one of these groups.
+func TestEventsOfRoles(t *testing.T) {
+	t.Parallel()
+	guarded := func(t aqueducttest.TB) *aqueducttest.Workflow {
+		w := aqueducttest.Text(t, "lifecycle: '1.0'\nenvironment: t\ndefinition: g\nversion: '1.0.0'\nstates: {Open: {category: initial}, Paid: {category: final}}\n"+
+			"events: {pay: {roles: [cashier, boss]}}\ntransitions: [{from: Open, event: pay, to: Paid}]\n")
+		w.Groups = map[string][]string{"ann": {"staff", "cashier"}, "bob": {"staff"}}
+		return w.Start(nil)
+	}
+	w := aqueducttest.Forbids(guarded(t), "bob", "pay")
+	aqueducttest.Forbids(w, "eve", "pay")
+	if got := w.TriggerAs("ann", "pay", nil).State(); got != "Paid" {
+		t.Errorf("state %s", got)
+	}
+	if got := guarded(t).Trigger("pay", nil).State(); got != "Paid" {
+		t.Errorf("by the program: state %s", got)
+	}
+	for name, f := range map[string]func(aqueducttest.TB){
+		"bob pays":       func(t aqueducttest.TB) { guarded(t).TriggerAs("bob", "pay", nil) },
+		"ann may":        func(t aqueducttest.TB) { aqueducttest.Forbids(guarded(t), "ann", "pay") },
+		"another reason": func(t aqueducttest.TB) { aqueducttest.Forbids(guarded(t), "bob", "sell") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fails(f); got == "" {
+				t.Error("it does not fail")
+			}
+		})
+	}
+}

@@ -9,6 +9,8 @@ package audit
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -102,4 +104,20 @@ func (l *Log) pays(name string, now time.Time) bool {
 	}
 	l.until[name] = until.Add(refusedEvery)
 	return true
+}
+
+// By is who acts in a context, as a signal says who has sent it: {kind, name, groups}.
+// Who runs a command on the database itself is of the group os:NAME.
+func By(ctx context.Context) json.RawMessage {
+	p := principal.Of(ctx)
+	groups := slices.Clone(p.Groups)
+	if p.Kind == principal.User && p.Via == principal.CLI {
+		groups = append(groups, "os:"+p.Name)
+	}
+	raw, _ := json.Marshal(struct { // of texts
+		Kind   principal.Kind `json:"kind"`
+		Name   string         `json:"name,omitempty"`
+		Groups []string       `json:"groups,omitempty"`
+	}{p.Kind, p.Name, groups})
+	return raw
 }

@@ -79,3 +79,21 @@ func TestRowsFitTheirColumns(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+// TestASignalSaysWhoHasSentIt: in the words that the definition of an event asks for.
+func TestASignalSaysWhoHasSentIt(t *testing.T) {
+	t.Parallel()
+	for want, p := range map[string]principal.Principal{
+		`{"kind":"token","name":"ann","groups":["cashier"]}`: {Name: "ann", Kind: principal.Token, Via: principal.API, Groups: []string{"cashier"}, Claimed: "eve", Speaks: true},
+		`{"kind":"user","name":"ann","groups":["os:ann"]}`:   {Name: "ann", Kind: principal.User, Via: principal.CLI},
+		`{"kind":"user","name":"ann"}`:                       {Name: "ann", Kind: principal.User, Via: principal.API},
+		`{"kind":"nobody"}`:                                  {Kind: principal.Nobody, Via: principal.API, Claimed: "ann"},
+	} {
+		if got := string(By(principal.With(t.Context(), p))); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got := string(By(t.Context())); got != `{"kind":"node"}` {
+		t.Errorf("the program itself: %s", got)
+	}
+}

@@ -24,6 +24,7 @@ type Basis struct {
 	Epoch     int64              `json:"epoch,omitempty"`    // where another begins
 	Limits    []int              `json:"limits,omitempty"`   // in the order of their struct; absent = the defaults
 	Lifecycle bool               `json:"lifecycle,omitempty"`
+	Principal json.RawMessage    `json:"principal,omitempty"` // who has sent the signal
 	Crowded   bool               `json:"crowded,omitempty"`
 	Engine    string             `json:"engine,omitempty"` // version of the program
 	Origin    *snapshot.Snapshot `json:"origin,omitempty"` // of a first turn, with the digest of its input for it
@@ -36,7 +37,7 @@ func (b *Basis) begun(s snapshot.Snapshot) {
 
 // basis is that of a decision on s, which nothing has changed yet.
 func (in *Input) basis(s *snapshot.Snapshot) Basis {
-	b := Basis{Expected: in.Signal.ExpectedVersion, Lifecycle: in.Lifecycle, Crowded: in.Crowded, Engine: in.Engine}
+	b := Basis{Expected: in.Signal.ExpectedVersion, Lifecycle: in.Lifecycle, Crowded: in.Crowded, Engine: in.Engine, Principal: in.Signal.Principal}
 	if token := in.Signal.WaitingToken; token != "" {
 		b.Wait = cmp.Or(1+slices.IndexFunc(s.Waits, func(w snapshot.Wait) bool { return w.Token == token }), -1)
 	}

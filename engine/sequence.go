@@ -90,7 +90,7 @@ func followed(def Definition, out *Outcome, in Input) *Outcome {
 		s.Ahead = slices.Delete(slices.Clone(s.Ahead), i, i+1)
 		in.Signal = signal.Envelope{
 			InstanceID: s.InstanceID, RuntimeProvider: signal.Provider, Type: signal.Type(b.Type), OccurredAt: b.OccurredAt,
-			Payload: b.Payload, Sender: b.Sender, Sequence: b.Sequence,
+			Payload: b.Payload, Sender: b.Sender, Sequence: b.Sequence, Principal: b.Principal,
 		}
 		if b.Actor != "" {
 			in.Signal.Headers = map[string]string{signal.HeaderActor: b.Actor}

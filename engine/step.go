@@ -52,7 +52,7 @@ func Begin(def Definition, instanceID string, start signal.Start, in Input) (*Ou
 	if start.Signal == nil {
 		return t.finish()
 	}
-	env, err := start.Signal.Envelope(instanceID, in.Signal.OccurredAt, in.Signal.Headers)
+	env, err := start.Signal.Envelope(instanceID, in.Signal)
 	if err != nil {
 		return nil, err
 	}
@@ -372,11 +372,11 @@ func (t intake) roomFor(env signal.Envelope) error {
 	if env.WaitingToken != "" {
 		return nil
 	}
-	n := len(env.Payload)
+	n := len(env.Payload) + len(env.Principal)
 	for _, kept := range [][]snapshot.Buffered{t.Snap.Buffer, t.Snap.Ahead} {
 		for i := range kept {
 			if kept[i].Token == "" {
-				n += len(kept[i].Payload)
+				n += len(kept[i].Payload) + len(kept[i].Principal)
 			}
 		}
 	}
@@ -390,7 +390,7 @@ func (t intake) roomFor(env signal.Envelope) error {
 func buffered(env signal.Envelope) snapshot.Buffered {
 	return snapshot.Buffered{
 		SignalID: env.SignalID, Type: string(env.Type), Token: env.WaitingToken, OccurredAt: env.OccurredAt,
-		Actor: env.Headers[signal.HeaderActor], Payload: env.Payload,
+		Actor: env.Headers[signal.HeaderActor], Payload: env.Payload, Principal: env.Principal,
 	}
 }
 

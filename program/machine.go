@@ -29,6 +29,7 @@ type Event struct {
 	Name   string
 	Code   string         // another name, such as a number; "" = none
 	Schema *schema.Schema // of the data; nil = anything
+	Roles  []string       // of which who triggers it has one; none = whoever may trigger events
 }
 
 // State is where an instance of a lifecycle rests.
@@ -100,13 +101,13 @@ type taken struct {
 func (p *Program) HasStates() bool { return p.Machine != nil }
 
 // Admit refuses an event that no transition takes. Problems:
-// lifecycle.unknown-event, lifecycle.invalid-payload, lifecycle.refused.
+// lifecycle.unknown-event, event.forbidden, lifecycle.invalid-payload, lifecycle.refused.
 func (p *Program) Admit(t *engine.Turn, w snapshot.Wait, event engine.Result) error {
 	r := (&work{p: p, t: t}).branch(w.Branch)
 	if r == nil || p.node(w.Pointer) == nil {
 		return fmt.Errorf("program: %s: nothing rests at %s", t.Snap.InstanceID, w.Pointer)
 	}
-	_, err := r.states.take(p.node(w.Pointer), event.Output, event.Actor)
+	_, err := r.states.take(p.node(w.Pointer), event.Output, event.Actor, true)
 	return err
 }
 
@@ -121,8 +122,8 @@ func (p *Program) Takes(s *snapshot.Snapshot) []string {
 }
 
 // take finds the transition that takes an event in the state n, with nothing
-// changed.
-func (r states) take(n *Node, payload json.RawMessage, actor string) (*taken, error) {
+// changed. Who has sent the event is asked where that is still to be done.
+func (r states) take(n *Node, payload json.RawMessage, actor string, asked bool) (*taken, error) {
 	var body struct {
 		Type string          `json:"type"`
 		Data json.RawMessage `json:"data"`
@@ -133,6 +134,11 @@ func (r states) take(n *Node, payload json.RawMessage, actor string) (*taken, er
 	event, err := r.p.Machine.find(body.Type)
 	if err != nil {
 		return nil, err
+	}
+	if asked {
+		if err := r.allowed(n, event, actor); err != nil {
+			return nil, err
+		}
 	}
 	if body.Data = orNull(body.Data); event.Schema != nil {
 		if places := event.Schema.Check(body.Data); len(places) > 0 {
@@ -303,7 +309,7 @@ func (r states) stay(n *Node) (rests bool, err error) {
 
 // triggered leaves the state on top by the transition that takes an event.
 func (r states) triggered(n *Node, payload json.RawMessage, actor string) (rests bool, err error) {
-	c, err := r.take(n, payload, actor)
+	c, err := r.take(n, payload, actor, false) // Admit has asked
 	if err != nil {
 		return false, err
 	}
@@ -362,7 +368,7 @@ func (r states) stale(n *Node) (rests bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c, err := r.take(n, payload, actorSystem)
+	c, err := r.take(n, payload, actorSystem, false)
 	if err != nil {
 		return true, nil // the notice says what it would have been
 	}

@@ -94,7 +94,7 @@ func (p *player) input(first *row) engine.Input {
 	env := signal.Envelope{
 		SignalID: first.SignalID, InstanceID: p.found.Instance, RuntimeProvider: signal.Provider, Type: signal.Type(first.Type), Payload: first.Data,
 		Sender: first.meta.Sender, Sequence: first.meta.Sequence, ExpectedVersion: b.Expected, DueAt: b.Due,
-		OccurredAt: first.CreatedAt,
+		OccurredAt: first.CreatedAt, Principal: b.Principal,
 	}
 	if !b.Occurred.IsZero() {
 		env.OccurredAt = b.Occurred

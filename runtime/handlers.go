@@ -23,7 +23,14 @@ func (r *Runtime) pumping() pump.Config {
 		Queue: carrying{r.Store.Queue, r.turns.Cache}, Ledger: r.Store.Ledger, Joins: r.Store.Joins, Streams: r.Store.Streams,
 		Node: r.Store.Nodes.Node(), Turns: r.turns, Retries: r.retries, Log: r.Log, Now: r.Now,
 		Handlers: map[signal.Type]*pump.Handler{
-			signal.StartRequest:         {Alone: r.onStart, Refusal: r.refusal},
+			signal.StartRequest: {Alone: r.onStart, Refusal: func(env signal.Envelope, cause error) (store.Send, bool) {
+				r.notes.forbade(context.Background(), cause)
+				return r.refusal(env, cause)
+			}},
+			signal.ExternalSignal: {Refusal: func(_ signal.Envelope, cause error) (s store.Send, ok bool) {
+				r.notes.forbade(context.Background(), cause)
+				return s, ok
+			}},
 			signal.CancelRequest:        {Moot: unbegun},
 			signal.SubWorkflowCompleted: {For: storedOutput, Complete: r.fetch},
 			signal.TaskCompleted:        {Bind: func(ctx context.Context, s *turn.Signal) { r.OnTaskCompleted(ctx, s) }},
@@ -83,7 +90,7 @@ func (r *Runtime) retrying() *pump.Retries {
 func blame(p *problem.Error) pump.Blame {
 	ours := p.Kind == problem.Internal || p.Kind == problem.Unavailable
 	return pump.Blame{
-		Sender: !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle.") || p.Code == service.CodeTaken || p.Code == service.CodeReserved ||
+		Sender: !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle.") || p.Code == codeForbidden || p.Code == service.CodeTaken || p.Code == service.CodeReserved ||
 			slices.Contains(service.Refusals, p.Code)),
 		Passing:   p.Code == "lifecycle.in-transition",
 		Overtaken: p.Code == "lifecycle.refused",

@@ -300,7 +300,7 @@ func (r *Runtime) routing() events.Config {
 
 // serving wires what people and the API ask.
 func (r *Runtime) serving() service.Services {
-	signals := &service.Signals{Writer: r.Store.Writer, Pump: r.pump, Log: r.Log, Now: r.Now}
+	signals := &service.Signals{Writer: r.Store.Writer, Pump: r.pump, Log: r.Log, Now: r.Now, Forbade: r.notes.forbade}
 	commands := service.Commands{Entry: r.Record.Entry, Command: commandOf}
 	operator := &service.Operator{Writer: r.Store.Writer, Turns: r.turns, Pump: r.pump, Definitions: r.Definitions, Commands: commands, Now: r.Now}
 	return service.Services{

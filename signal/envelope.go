@@ -86,6 +86,8 @@ type Envelope struct {
 	// that comes before its turn waits. Both or neither.
 	Sender   string `json:"sender,omitempty"`
 	Sequence int64  `json:"sequence,omitempty"`
+	// Principal is who sends it, in the words of whoever has let them in.
+	Principal json.RawMessage `json:"principal,omitempty"`
 
 	// Unknown holds the fields this version does not know. Encode writes them back, last, in order of name.
 	Unknown map[string]json.RawMessage `json:"-"`
@@ -95,7 +97,7 @@ type Envelope struct {
 var known = map[string]bool{
 	"signalId": true, "workflowInstanceId": true, "runtimeProvider": true, "signalType": true, "expectedVersion": true,
 	"waitingToken": true, "occurredAtUtc": true, "dueAtUtc": true, "headers": true, "payload": true,
-	"sender": true, "sequence": true,
+	"sender": true, "sequence": true, "principal": true,
 }
 
 // Decode reads and validates an envelope. Errors are problems with the codes

@@ -189,28 +189,29 @@ func TestFirstSignalIsAnExternalSignal(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)
 	headers := map[string]string{HeaderActor: "app", HeaderCorrelation: "c"}
 	f := FirstSignal{ID: "r-1", Type: "submit", Data: json.RawMessage(`{"n":1.10}`), Actor: "ann"}
-	got, err := f.Envelope("i-1", at, headers)
+	got, err := f.Envelope("i-1", Envelope{OccurredAt: at, Headers: headers, Principal: json.RawMessage(`{"kind":"node"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Envelope{
 		SignalID: "r-1", InstanceID: "i-1", RuntimeProvider: Provider, Type: ExternalSignal, OccurredAt: at,
-		Headers: map[string]string{HeaderActor: "ann", HeaderCorrelation: "c"},
-		Payload: json.RawMessage(`{"id":"r-1","type":"submit","source":"start","data":{"n":1.10},"time":"2026-01-02T03:04:05.678901Z"}`),
+		Headers:   map[string]string{HeaderActor: "ann", HeaderCorrelation: "c"},
+		Payload:   json.RawMessage(`{"id":"r-1","type":"submit","source":"start","data":{"n":1.10},"time":"2026-01-02T03:04:05.678901Z"}`),
+		Principal: json.RawMessage(`{"kind":"node"}`),
 	}
 	if !reflect.DeepEqual(got, want) || headers[HeaderActor] != "app" {
 		t.Errorf("got  %+v\nwant %+v, headers %v", got, want, headers)
 	}
 	f.Actor, f.Data = "", nil
-	if got, err := f.Envelope("i-1", at, headers); err != nil || got.Headers[HeaderActor] != "app" || strings.Contains(string(got.Payload), "data") {
+	if got, err := f.Envelope("i-1", Envelope{OccurredAt: at, Headers: headers, Principal: json.RawMessage(`{"kind":"node"}`)}); err != nil || got.Headers[HeaderActor] != "app" || strings.Contains(string(got.Payload), "data") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	f.Actor = "ann"
-	if got, err := f.Envelope("i-1", at, nil); err != nil || got.Headers[HeaderActor] != "ann" {
+	if got, err := f.Envelope("i-1", Envelope{OccurredAt: at}); err != nil || got.Headers[HeaderActor] != "ann" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	f.Data = json.RawMessage(`{`)
-	if _, err := f.Envelope("i-1", at, nil); problem.CodeOf(err) != "signal.not-json" {
+	if _, err := f.Envelope("i-1", Envelope{OccurredAt: at}); problem.CodeOf(err) != "signal.not-json" {
 		t.Errorf("bad data: %v", err)
 	}
 }

@@ -54,9 +54,10 @@ type FirstSignal struct {
 	Sequence int64  `json:"sequence,omitempty"` // of the sender at the instance, from 1
 }
 
-// Envelope is the signal to an instance, said at a time under the headers of
-// the start. The source of its event is "start".
-func (f FirstSignal) Envelope(instanceID string, at time.Time, headers map[string]string) (Envelope, error) {
+// Envelope is the signal to an instance, said when the start was, by who says that
+// and under its headers. The source of its event is "start".
+func (f FirstSignal) Envelope(instanceID string, start Envelope) (Envelope, error) {
+	at, headers := start.OccurredAt, start.Headers
 	event, err := marshal(struct {
 		ID     string          `json:"id"`
 		Type   string          `json:"type"`
@@ -76,7 +77,7 @@ func (f FirstSignal) Envelope(instanceID string, at time.Time, headers map[strin
 	}
 	e := Envelope{
 		SignalID: f.ID, InstanceID: instanceID, RuntimeProvider: Provider, Type: ExternalSignal, OccurredAt: at, Headers: headers, Payload: event,
-		Sender: f.Sender, Sequence: f.Sequence,
+		Sender: f.Sender, Sequence: f.Sequence, Principal: start.Principal,
 	}
 	return e, e.Validate()
 }

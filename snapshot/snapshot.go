@@ -241,6 +241,7 @@ type Buffered struct {
 	Payload    json.RawMessage `json:"payload,omitempty"`
 	Sender     string          `json:"sender,omitempty"` // of one that waits for its turn
 	Sequence   int64           `json:"sequence,omitempty"`
+	Principal  json.RawMessage `json:"principal,omitempty"`
 }
 
 // Sender is who numbers the signals that it sends to the instance.

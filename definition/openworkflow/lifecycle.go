@@ -117,9 +117,12 @@ func (c *compiler) machineEvents(m *machine, v any) {
 		if !stateName.MatchString(name) {
 			c.reportKey(at, codeType, "", "%s is not %s", clip(name), nameForm)
 		}
-		fields := c.object(at, all[name], shape{fields: []string{"code", "title", "schema"}})
+		fields := c.object(at, all[name], shape{fields: []string{"code", "title", "schema", "roles"}})
 		c.text(join(at, "title"), fields["title"])
 		e := &program.Event{Name: name, Schema: c.schemaOf(at, all[name])}
+		if v, ok := fields["roles"]; ok {
+			e.Roles = roles(c, join(at, "roles"), v)
+		}
 		if v, ok := fields["code"]; ok {
 			e.Code = c.code(join(at, "code"), v)
 		}

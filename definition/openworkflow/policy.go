@@ -28,6 +28,7 @@ type overlay struct {
 	states map[string]*program.Node // by name; those of a lifecycle, with what the policy adds to them
 	said   []string                 // names of states that the policy says something of by themselves
 	events map[string][]string      // pointers where an event is named, by its name
+	roles  map[string][]string      // that events are for, by their names
 	named  map[string][]string      // pointers where a state is named, by its name
 }
 
@@ -56,13 +57,13 @@ func (c policyCompiler) parse() (definition.Parsed, error) {
 // only the policy names are there, too.
 func (c policyCompiler) policyDocument(order []string) *overlay {
 	root := c.object("", c.root, shape{
-		fields:   []string{"policy", "environment", "definition", "version", "title", "summary", "use", "states", "consumers", "deliveries"},
+		fields:   []string{"policy", "environment", "definition", "version", "title", "summary", "use", "states", "events", "consumers", "deliveries"},
 		required: []string{"policy", "environment", "definition", "version"},
 	})
 	if v := c.text("/policy", root["policy"]); v != "" && !lifecycleVersion.MatchString(v) {
 		c.report("/policy", codeUnsupported, "write policy: '1.0'", "version %s of policies", clip(v))
 	}
-	o := &overlay{states: map[string]*program.Node{}, events: map[string][]string{}, named: map[string][]string{}}
+	o := &overlay{states: map[string]*program.Node{}, events: map[string][]string{}, named: map[string][]string{}, roles: map[string][]string{}}
 	o.id = snapshot.Definition{
 		Name: definition.PolicyPrefix + c.matching("/environment", root["environment"], label, "a name of up to 63 letters, digits and hyphens") + "/" +
 			c.matching("/definition", root["definition"], label, "a name of up to 63 letters, digits and hyphens"),
@@ -77,8 +78,8 @@ func (c policyCompiler) policyDocument(order []string) *overlay {
 	if v, ok := root["use"]; ok {
 		c.use("/use", v)
 	}
-	if _, ok := root["deliveries"]; root["states"] == nil && !ok {
-		c.report("", codeMissing, "give it states or deliveries", "the policy says nothing")
+	if _, ok := root["deliveries"]; root["states"] == nil && root["events"] == nil && !ok {
+		c.report("", codeMissing, "give it states, events or deliveries", "the policy says nothing")
 	}
 	all := map[string]any{}
 	if v, ok := root["states"]; ok {
@@ -88,6 +89,7 @@ func (c policyCompiler) policyDocument(order []string) *overlay {
 	}
 	o.said = keys(all)
 	c.names(o, root["deliveries"])
+	c.policyEvents(o, root["events"])
 	m := &machine{states: o.states, order: slices.Clone(order), events: map[string]*program.Event{}}
 	for _, name := range slices.Concat(order, o.said, keys(o.named)) {
 		if o.states[name] == nil {
@@ -107,6 +109,25 @@ func (c policyCompiler) policyDocument(order []string) *overlay {
 		c.policyState(o, at, all[name], o.states[name].State)
 	}
 	return o
+}
+
+// policyEvents takes what a policy says of events: the roles that they are for.
+func (c policyCompiler) policyEvents(o *overlay, v any) {
+	if v == nil {
+		return
+	}
+	all := c.anyObject("/events", v)
+	if all != nil && len(all) == 0 {
+		c.report("/events", codeMissing, "name an event of the lifecycle", "the policy says nothing")
+	}
+	for _, name := range keys(all) {
+		at := join("/events", name)
+		o.events[name] = append(o.events[name], at)
+		fields := c.object(at, all[name], shape{fields: []string{"roles"}, required: []string{"roles"}})
+		if v, ok := fields["roles"]; ok {
+			o.roles[name] = roles(c.compiler, join(at, "roles"), v)
+		}
+	}
 }
 
 // names notes which states and events deliveries name; whether they are names is for
@@ -207,6 +228,11 @@ func lay(c *compiler, m *machine, policy *definition.Resource) (unknown []proble
 			if m.events[name] == nil {
 				over.warn(at, codePolicyEvent, one(name, keys(m.events)), "the lifecycle has no event %s", clip(name))
 			}
+		}
+	}
+	for name, only := range o.roles {
+		if e := m.events[name]; e != nil {
+			e.Roles = only
 		}
 	}
 	for _, name := range keys(o.states) {

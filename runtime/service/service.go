@@ -63,6 +63,9 @@ type Signals struct {
 	Pump   Pump
 	Log    *slog.Logger
 	Now    func() time.Time
+
+	// Forbade records that an event was refused to who has sent it.
+	Forbade func(ctx context.Context, err error)
 }
 
 // Tasks works on human tasks.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 
+	"github.com/aqueduct-engine/aqueduct/audit"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
@@ -17,8 +18,12 @@ import (
 //
 // Problems: instance.unknown, instance.closed, signal.stale (its token or its
 // expected version is not the instance's), limit.buffer, signal.*. None of them
-// has changed anything.
+// has changed anything; event.forbidden is recorded. A signal that does not say who
+// sends it is from whoever acts in ctx.
 func (s *Signals) Signal(ctx context.Context, env signal.Envelope) (engine.Disposition, error) {
+	if len(env.Principal) == 0 && env.Type == signal.ExternalSignal {
+		env.Principal = audit.By(ctx)
+	}
 	body, err := env.Encode()
 	if err != nil {
 		return "", err
@@ -28,6 +33,9 @@ func (s *Signals) Signal(ctx context.Context, env signal.Envelope) (engine.Dispo
 	}
 	out, err := s.Pump.Submit(ctx, turn.Signal{Envelope: env, Now: s.Now(), Decide: signalled})
 	if k := problem.KindOf(err); err == nil || k != problem.Internal && k != problem.Unavailable && problem.CodeOf(err) != "definition.unknown" {
+		if k == problem.Denied {
+			s.Forbade(ctx, err)
+		}
 		return out.Disposition, err
 	}
 	s.Log.Warn("signal could not be applied at once and is queued", "instance", env.InstanceID, "signal", env.SignalID, "error", err)

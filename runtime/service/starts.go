@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/audit"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/schedule"
@@ -64,6 +65,7 @@ func (s *Starts) StartOrSignal(ctx context.Context, id string, start signal.Star
 		return "", false, "", err
 	}
 	if start.Signal != nil { // what a new instance would refuse, one that is there may take
+		env.Principal = audit.By(ctx)
 		first, there, err := s.find(ctx, id, start)
 		if err != nil || there {
 			return s.signalFirst(ctx, first, start, env, err)
@@ -98,7 +100,7 @@ func (s *Starts) signalFirst(ctx context.Context, id string, start signal.Start,
 	if err != nil || start.Signal == nil {
 		return id, false, "", err
 	}
-	if env, err = start.Signal.Envelope(id, env.OccurredAt, env.Headers); err != nil {
+	if env, err = start.Signal.Envelope(id, env); err != nil {
 		return id, false, "", err
 	}
 	did, err := s.Signals.Signal(ctx, env)
@@ -197,7 +199,7 @@ func (s *Starts) startedBefore(ctx context.Context, d store.Delivery, held, id s
 	if start.Signal == nil {
 		return d.Commit(ctx, store.Change{})
 	}
-	env, err := start.Signal.Envelope(id, env.OccurredAt, env.Headers)
+	env, err := start.Signal.Envelope(id, env)
 	if err != nil {
 		return err
 	}

@@ -144,6 +144,10 @@ func TestAnApplicationSendsWithItsRow(t *testing.T) {
 			if err != nil || e.Type != c.kind {
 				t.Fatal(e.Type, err)
 			}
+			who := strings.ToUpper(s.application)
+			if want := `{"kind":"db","name":"` + who + `","groups":["db:` + who + `"]}`; string(e.Principal) != want {
+				t.Errorf("sent by %s, want %s", e.Principal, want)
+			}
 			if task, ok := c.args[0].(string); ok && c.kind == signal.TaskCompleted && e.SignalID != signal.Bounded("task-"+task) {
 				t.Errorf("signal %s, by the API it would have another id", e.SignalID)
 			}

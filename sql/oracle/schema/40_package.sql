@@ -60,8 +60,9 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_API AUTHID DEFINER AS
   -- Triggers an event, by its name or its code, of the instance that a
   -- definition has for a reference, the application's own key. The first event
   -- begins it. The payload is any JSON. A repeat with the same request id changes
-  -- nothing. An event that the state refuses is a dead letter. Sender and
-  -- sequence are as those of a signal.
+  -- nothing. An event that the state refuses is a dead letter, and so is one that
+  -- is for others: to roles of an event the user of the session is db:USER. Sender
+  -- and sequence are as those of a signal.
   FUNCTION trigger_event(
     p_environment IN VARCHAR2,
     p_definition  IN VARCHAR2,
@@ -267,12 +268,15 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     RETURN ',"sender":' || quoted(p_sender) || ',"sequence":' || p_sequence;
   END sequence_members;
 
+  -- The user who is logged in is who sends it: nobody else can say so. What the
+  -- program says of him, an actor or CLIENT_IDENTIFIER, grants nothing.
   FUNCTION envelope(
     p_type IN VARCHAR2, p_signal_id IN VARCHAR2, p_instance_id IN VARCHAR2, p_token IN VARCHAR2,
     p_due_at_utc IN TIMESTAMP, p_actor IN VARCHAR2, p_payload IN CLOB, p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL
   ) RETURN CLOB IS
     v_headers VARCHAR2(4000);
     v_head    VARCHAR2(8000);
+    v_user    VARCHAR2(128) := SYS_CONTEXT('USERENV', 'SESSION_USER');
   BEGIN
     IF p_actor IS NOT NULL THEN
       v_headers := '"actor":' || quoted(p_actor);
@@ -284,6 +288,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
       || ',"occurredAtUtc":"' || moment(now_utc) || '"'
       || CASE WHEN p_due_at_utc IS NOT NULL THEN ',"dueAtUtc":"' || moment(p_due_at_utc) || '"' END
       || CASE WHEN v_headers IS NOT NULL THEN ',"headers":{' || v_headers || '}' END
+      || ',"principal":{"kind":"db","name":' || quoted(v_user) || ',"groups":[' || quoted('db:' || v_user) || ']}'
       || ',"payload":';
     RETURN v_head || p_payload || '}';
   END envelope;
