@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // booking is what a step asks of the outside; Back is asked by its compensation.
@@ -56,6 +58,17 @@ func (s saga) last() int {
 		return s.at - 1
 	}
 	return s.at
+}
+
+// status is the one with which it ends.
+func (s saga) status() snapshot.Status {
+	switch {
+	case s.how == "well":
+		return snapshot.Completed
+	case s.last() == 0 || s.language == "levels" && s.how != "cancelled":
+		return snapshot.Faulted
+	}
+	return snapshot.Compensated
 }
 
 // refuses reports whether a step is refused.

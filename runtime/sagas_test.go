@@ -41,7 +41,7 @@ do:
         with: {saga: '${ $workflow.id }', step: '${ $item }'}
         compensate: {call: effect, with: {saga: '${ $workflow.id }', step: '${ $item }', back: true, of: '${ $key }'}}
   - check: {if: '${ $workflow.id | test("well") | not }', raise: {error: {type: 'urn:lost', status: 409}}}
-`,
+`, sagaLevels(),
 	}
 }
 
@@ -50,17 +50,41 @@ func sagaDocument(name string, by func(step int) int) string {
 	b := strings.Builder{}
 	fmt.Fprintf(&b, "document: {dsl: '1.0.3', namespace: t, name: saga-%s, version: '1.0.0'}\ndo:\n", name)
 	for i := 1; i <= sagaSteps; i++ {
-		with := fmt.Sprintf("saga: '${ $workflow.id }', step: %d", i)
-		back := with + ", back: true, of: '${ $key }'"
-		means := map[int]string{
-			byChild:    "run: {workflow: {namespace: t, name: saga-undo, version: '1.0.0', input: {%s}}}",
-			byPerson:   "call: humanTask, with: {title: Undo, assignee: ann, outcomes: [done, lost], payload: {%s}}",
-			byConsumer: "call: acknowledged, with: {call: effect, with: {%s}, within: PT10S}",
-			byCall:     "call: effect, with: {%s}",
-		}[by(i)]
-		fmt.Fprintf(&b, "  - s%d: {call: effect, with: {%s}, metadata: {compensate: {%s}}}\n", i, with, fmt.Sprintf(means, back))
+		fmt.Fprintf(&b, "  - s%d: %s\n", i, sagaStep(fmt.Sprint(i), by(i)))
 	}
 	return b.String()
+}
+
+// sagaStep is a step of a document.
+func sagaStep(number string, by int) string {
+	with := fmt.Sprintf("saga: '${ $workflow.id }', step: %s", number)
+	means := map[int]string{
+		byChild:    "run: {workflow: {namespace: t, name: saga-undo, version: '1.0.0', input: {%s}}}",
+		byPerson:   "call: humanTask, with: {title: Undo, assignee: ann, outcomes: [done, lost], payload: {%s}}",
+		byConsumer: "call: acknowledged, with: {call: effect, with: {%s}, within: PT10S}",
+		byCall:     "call: effect, with: {%s}",
+	}[by]
+	return fmt.Sprintf("{call: effect, with: {%s}, metadata: {compensate: {%s}}}", with, fmt.Sprintf(means, with+", back: true, of: '${ $key }'"))
+}
+
+// sagaLevels has the steps in a loop and in a try, inside another try: each undoes what it
+// has done, and the instance is faulted.
+func sagaLevels() string {
+	const again = "catch: {do: [{undo: {call: compensate}}, {again: {raise: {error: {type: 'urn:lost', status: 409}}}}]}"
+	return fmt.Sprintf(`
+document: {dsl: '1.0.3', namespace: t, name: saga-levels, version: '1.0.0'}
+do:
+  - all:
+      try:
+        - rounds: {for: {each: n, in: '${ [1, 2] }'}, do: [{step: %s}]}
+        - inner:
+            try:
+              - s3: %s
+              - s4: %s
+              - s5: %s
+            %s
+      %s
+`, sagaStep("'${ $n }'", byChild), sagaStep("3", byPerson), sagaStep("4", byConsumer), sagaStep("5", byCall), again, again)
 }
 
 // sagaCode is a saga in Go.
