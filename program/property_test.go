@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,7 +77,11 @@ func (g *generator) list(b *strings.Builder, indent, depth int) {
 		fmt.Fprintf(b, "%s- %s:\n", strings.Repeat("  ", indent), name)
 		g.task(b, indent+2, depth, names[i:])
 		if g.IntN(6) == 0 {
-			fmt.Fprintf(b, "%smetadata: {compensate: {call: undo, with: {of: %q}}}\n", strings.Repeat("  ", indent+2), "-"+name) // which no renaming changes: that would be another request
+			by := []string{
+				"call: undo, with: {of: %q}", "call: undo, with: {of: %q}", "call: humanTask, with: {title: %q}, timeout: {after: PT1H}",
+				"call: acknowledged, with: {call: undo, with: {of: %q}}", "run: {workflow: {namespace: t, name: undo, input: {of: %q}}}",
+			}[g.IntN(5)]
+			fmt.Fprintf(b, "%smetadata: {compensate: {"+by+"}}\n", strings.Repeat("  ", indent+2), "-"+name) // which no renaming changes: that would be another request
 		}
 	}
 }
@@ -417,6 +422,7 @@ func (p *player) signal() signal.Envelope {
 	env.Type = map[snapshot.WaitKind]signal.Type{
 		snapshot.WaitCommand: signal.TaskCompleted, snapshot.WaitTask: signal.TaskCompleted, snapshot.WaitTimer: signal.TimerDue,
 		snapshot.WaitTimeout: signal.TimerDue, snapshot.WaitEvent: signal.ExternalSignal, snapshot.WaitRetry: signal.RetryDue, snapshot.WaitNext: signal.InternalContinue,
+		snapshot.WaitChild: signal.SubWorkflowCompleted,
 	}[w.Kind]
 	switch p.IntN(8) {
 	case 0:
@@ -424,7 +430,7 @@ func (p *player) signal() signal.Envelope {
 	case 1:
 		env.Type = signal.Types[p.IntN(len(signal.Types)-5)]
 	case 2:
-		if w.Kind == snapshot.WaitCommand {
+		if w.Kind == snapshot.WaitCommand || w.Kind == snapshot.WaitChild {
 			env.Payload = json.RawMessage(fmt.Sprintf(`{"error": {"type": "x", "status": %d, "title": "no"}}`, 500+p.IntN(2)))
 		}
 	}
@@ -468,8 +474,9 @@ func (p *player) branches(next snapshot.Snapshot) error {
 			return fmt.Errorf("branch %d waits for nothing", b.ID)
 		}
 	}
-	if u, last := next.Compensating, len(next.Compensations)-1; u != nil && !u.Done && next.Status != snapshot.Faulted {
-		if len(next.Waits) != 1 || next.Waits[0].Arm != next.Compensations[last].Step {
+	if u, last := next.Compensating, len(next.Compensations)-1; u != nil && !u.Done && !u.Children && next.Status != snapshot.Faulted {
+		one := func(w snapshot.Wait) bool { return w.Arm != next.Compensations[last].Step }
+		if len(next.Waits) == 0 || slices.ContainsFunc(next.Waits, one) {
 			return fmt.Errorf("%+v is not the compensation of what was completed last", next.Waits)
 		}
 	}
