@@ -92,6 +92,19 @@ do:
 `,
 		replies: map[string][]reply{"f": {{body: `1`}}, "g": {{err: activity.Permanent(errPlain)}}},
 	},
+	"a saga undone by others": {
+		do: `do:
+  - one: {call: f, with: {n: 1}, metadata: {compensate: {run: {workflow: {namespace: t, name: child, version: '1.0.0', input: {n: 1}}}}}}
+  - two: {call: f, with: {n: 2}, metadata: {compensate: {call: humanTask, with: {candidateUsers: [ann], outcomes: [done, lost]}}}}
+  - items: {call: forEach, with: {in: '${ [3] }', call: f, with: {n: '${ $item }'}, compensate: {call: f, with: {undo: '${ $item }'}}}}
+  - three: {call: g, with: {n: 4}}
+`,
+		replies: map[string][]reply{"f": {{body: `1`}}, "g": {{err: activity.Permanent(errPlain)}}, "run t/child": {{body: `{"sum":2}`}}},
+		acts: []func(player){
+			func(p player) { p.complete("two", "ann", "lost", `{}`) },
+			func(p player) { p.operate(engine.Skip) },
+		},
+	},
 	"rounds of a loop": {
 		do:      `do: [{each: {for: {each: x, in: '${ [1, 2, 3] }'}, do: [{ask: {call: f, with: {n: '${ $x }'}}}]}}]`,
 		replies: map[string][]reply{"f": {{body: `1`}, {err: errPlain}, {body: `2`}}},
