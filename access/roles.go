@@ -47,7 +47,7 @@ var operations = map[string][]Role{
 
 	"start-instance": {Application, Operator}, "signal-instance": {Application, Operator}, "publish-event": {Application, Operator},
 	"trigger-event": {Application, Operator}, "acknowledge-command": {Application, Operator},
-	"list-activities": lookers, "get-activity": lookers,
+	"get-timeline": lookers, "list-activities": lookers, "get-activity": lookers,
 	"attach-activity": {Application, Operator}, "update-activity": {Application, Operator}, "freeze-activity": {Application, Operator},
 	"claim-command": {Application, Operator}, "complete-command": {Application, Operator}, "fail-command": {Application, Operator},
 

@@ -37,6 +37,10 @@ func (b *node) At(_ context.Context, id string, position int64) (snapshot.Snapsh
 	s.Position = position
 	return s, b.err
 }
+func (b *node) Moments(_ context.Context, q backend.MomentQuery) (backend.Page[backend.Moment], error) {
+	b.moments = q
+	return backend.Page[backend.Moment]{Items: []backend.Moment{{Kind: "task", Ref: "t"}, {Kind: "activity", Ref: "a"}}}, b.err
+}
 func (b *node) Attach(_ context.Context, a backend.Activity) (backend.Activity, bool, error) {
 	b.attached = a
 	return a, true, b.err
@@ -78,7 +82,7 @@ func guardedBy(t *testing.T, b *node, v access.Verifier) http.Handler {
 	t.Helper()
 	h, failed := New(Config{
 		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b,
-		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b},
+		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b, Moments: b},
 		Ready:  func(context.Context) error { return nil }, Now: func() time.Time { return time.Unix(0, 0) },
 		Registerer: prometheus.NewRegistry(), Metrics: http.NotFoundHandler(), Access: &access.Gate{Verifiers: []access.Verifier{v}},
 	})

@@ -14,6 +14,7 @@ import (
 type activityAPI struct{ instanceAPI }
 
 func (s activityAPI) activityOperations(h huma.API) {
+	s.timelineOperations(h)
 	const path, tag = "/v1/instances/{id}/activities", "activities"
 	attach := operation("attach-activity", http.MethodPost, path, tag, "Note something of an instance", http.StatusNotFound, http.StatusConflict)
 	attach.Description = "What is noted is the application's own: no node reads it. Idempotent by id: a repeat answers 200 with what is there."

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -51,6 +52,28 @@ func TestActivitiesAreChangedAsAsked(t *testing.T) {
 		w := call(h, "POST", "/v1/instances/i/activities/x/freeze", `{"version":4}`)
 		if w.Code != status || !json.Valid(w.Body.Bytes()) {
 			t.Errorf("%v: %s", code, fmt.Sprint(w.Code, w.Body))
+		}
+	}
+}
+
+// A timeline is asked of a business key or of an instance, and says of what each moment is.
+func TestTimelineIsOfOne(t *testing.T) {
+	t.Parallel()
+	b := &node{}
+	h := handler(t, b)
+	w := call(h, "GET", "/v1/timeline?businessKey=L%201&definition=shop/loan&kind=command&kind=task&after=x&limit=7", "")
+	want := backend.MomentQuery{BusinessKey: "L 1", Definition: "shop/loan", Kinds: []string{"command", "task"}, After: "x", Limit: 7}
+	if w.Code != http.StatusOK || !reflect.DeepEqual(b.moments, want) {
+		t.Errorf("%d %s: %+v", w.Code, w.Body, b.moments)
+	}
+	for _, part := range []string{`"taskId":"t"`, `"activityId":"a"`} {
+		if !strings.Contains(w.Body.String(), part) {
+			t.Errorf("no %s in %s", part, w.Body)
+		}
+	}
+	for _, query := range []string{"", "?businessKey=a&instance=b", "?businessKey=a&kind=other"} {
+		if w := call(h, "GET", "/v1/timeline"+query, ""); w.Code != http.StatusBadRequest && w.Code != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
 		}
 	}
 }

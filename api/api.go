@@ -165,6 +165,7 @@ type Reader struct {
 	Backlog     backend.BacklogReader
 	Audit       backend.AuditReader
 	Activities  backend.ActivityReader
+	Moments     backend.MomentReader
 }
 
 // Config wires the API. Everything but Access, Log, Registerer, Metrics and Version

@@ -57,6 +57,7 @@ type node struct {
 	ack       map[string]any
 	noted     []string
 	attached  backend.Activity
+	moments   backend.MomentQuery
 	change    backend.ActivityChange
 	tasks     map[string]projections.Task // nil = each is one that ann has ended
 	asked     backend.TaskQuery
@@ -184,7 +185,7 @@ func within(t *testing.T, b *node, budget *memory.Budget) http.Handler {
 	t.Helper()
 	h, err := New(Config{
 		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b,
-		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b},
+		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b, Moments: b},
 		Ready:  func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
 		Registerer: prometheus.NewRegistry(), Version: "test", Memory: budget,
 	})
@@ -200,7 +201,7 @@ func TestAMissingReaderIsNamed(t *testing.T) {
 	b := &node{}
 	_, err := New(Config{
 		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b,
-		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b},
+		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b, Moments: b},
 		Ready:  func(context.Context) error { return nil }, Now: time.Now,
 	})
 	if err == nil || err.Error() != "api: Reader.Tasks is required" {
@@ -557,7 +558,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if operations != 56 {
+	if operations != 57 {
 		t.Errorf("%d operations", operations)
 	}
 	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {

@@ -82,3 +82,43 @@ type UpdateActivityRequest struct {
 type FreezeActivityRequest struct {
 	Version int64 `json:"version" minimum:"1" doc:"That it has: of another the freeze is refused."`
 }
+
+// TimelineQuery selects what has happened to all instances of a business key, or to one:
+// one of the two is given. Other empty fields do not restrict.
+type TimelineQuery struct {
+	BusinessKey, InstanceID string
+	Definition              string
+	Kinds                   []string // event, command, task, activity
+	List
+}
+
+// Timeline tells what has happened, oldest first.
+func (a Activities) Timeline(ctx context.Context, q TimelineQuery) (Page[Moment], error) {
+	v := values("businessKey", q.BusinessKey, "instance", q.InstanceID, "definition", q.Definition)
+	for _, kind := range q.Kinds {
+		v.Add("kind", kind)
+	}
+	return get[Page[Moment]](ctx, a.c.caller, "/v1/timeline", q.in(v))
+}
+
+// Moment is something that has happened to an instance: an entry of its stream, a task, or
+// an activity that an application has noted.
+type Moment struct {
+	At            time.Time `json:"at" doc:"When; of a task or an activity: when it was made."`
+	BusinessKey   string    `json:"businessKey,omitempty"`
+	Definition    string    `json:"definition"`
+	InstanceID    string    `json:"instanceId"`
+	Kind          string    `json:"kind" doc:"event or command: of the stream; task; activity: of an application."`
+	Direction     string    `json:"direction,omitempty" doc:"Of the stream: in or out."`
+	Position      int64     `json:"position,omitempty" doc:"In the stream."`
+	TaskID        string    `json:"taskId,omitempty"`
+	ActivityID    string    `json:"activityId,omitempty"`
+	Name          string    `json:"name" doc:"Type of the entry, name of the task or activity."`
+	Status        string    `json:"status,omitempty" doc:"How it stands now: of a command open, claimed, delivered or processed."`
+	EndedAt       time.Time `json:"endedAt,omitzero" doc:"Of a command: when its result was applied; of a task: its end; of an activity: since when it is frozen."`
+	Actor         string    `json:"actor,omitempty" doc:"Who did it; of a task who has or ended it, of an activity who changed it last."`
+	Pointer       string    `json:"pointer,omitempty" doc:"Place in the definition."`
+	CorrelationID string    `json:"correlationId,omitempty"`
+	Attempts      int       `json:"attempts,omitempty"`
+	LastError     string    `json:"lastError,omitempty"`
+}

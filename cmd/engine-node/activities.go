@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -131,4 +132,49 @@ func noted(a *app, x client.Activity, err error) error {
 	}
 	fmt.Fprintf(a.page.out, "activity %s of %s: version %d%s\n", x.ID, x.InstanceID, x.Version, frozen)
 	return nil
+}
+
+func timelineCommand(a *app) *cobra.Command {
+	var q client.TimelineQuery
+	c := &cobra.Command{
+		Use:   "timeline [KEY]",
+		Short: "Tell what has happened to all instances of a business key, or to one",
+		Long: `Tell what has happened to all instances of a business key, oldest first: entries of
+their streams, tasks, and activities that applications have noted. With --instance, to
+one of them. What nodes do are --kind command,task.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			if (len(args) == 1) == (q.InstanceID != "") {
+				return usage("name a business key, or write --instance: one of the two")
+			}
+			if len(args) == 1 {
+				q.BusinessKey = args[0]
+			}
+			p, err := client.NewActivities(c).Timeline(ctx, q)
+			if err != nil || a.json {
+				return a.page.orPrint(p, err)
+			}
+			t := a.page.table("WHEN", "INSTANCE", "KIND", "WHAT", "NAME", "STATUS", "TOOK", "ATTEMPTS", "ACTOR")
+			for _, m := range p.Items {
+				what, took, attempts := m.TaskID+m.ActivityID, "", ""
+				if m.Position > 0 {
+					what = fmt.Sprint(m.Position)
+				}
+				if !m.EndedAt.IsZero() {
+					took = m.EndedAt.Sub(m.At).Round(time.Millisecond).String()
+				}
+				if m.Attempts > 0 {
+					attempts = fmt.Sprint(m.Attempts)
+				}
+				t.row(m.At.UTC().Format("2006-01-02 15:04:05.000Z"), m.InstanceID, m.Kind, what, m.Name, m.Status, took, attempts, m.Actor)
+			}
+			return t.end(len(p.Items), p.Next, "nothing has happened")
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&q.InstanceID, "instance", "", "of this instance")
+	f.StringVar(&q.Definition, "definition", "", "only of instances of this definition")
+	f.StringSliceVar(&q.Kinds, "kind", nil, "only of this kind: event, command, task, activity; may be repeated")
+	listFlags(c, &q.List)
+	return c
 }

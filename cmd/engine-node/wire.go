@@ -202,7 +202,7 @@ func ofProcess(metrics *prometheus.Registry, db database) {
 
 // rows are those that the API shows.
 func rows(p backend.Parts) api.Reader {
-	return api.Reader{Instances: p.Instances, Streams: p.Streams, Tasks: p.Tasks, DeadLetters: p.DeadLetters, Backlog: p.Backlog, Audit: p.Audit, Activities: p.Activities}
+	return api.Reader{Instances: p.Instances, Streams: p.Streams, Tasks: p.Tasks, DeadLetters: p.DeadLetters, Backlog: p.Backlog, Audit: p.Audit, Activities: p.Activities, Moments: p.Moments}
 }
 
 // openStore opens the database that an address names; an embedded one keeps so

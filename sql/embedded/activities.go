@@ -97,3 +97,19 @@ func (s activities) Activities(ctx context.Context, instanceID, after string, li
 	found, err := sqlite.List[backend.Activity](ctx, s.Store, r)
 	return lists.Cut(found, limit, lists.Itself, lists.ActivityMark), wrap("activities of "+instanceID, err)
 }
+
+// Moments implements backend.MomentReader.
+func (s activities) Moments(ctx context.Context, q backend.MomentQuery) (p backend.Page[backend.Moment], err error) {
+	r, limit := read("moment_select"), projections.Bounded(q.Limit)
+	lists.MomentsWhere(r, &q, "M.INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = ?)")
+	if q.After != "" {
+		us, instance, place, err := lists.AfterMoment(q.After)
+		if err != nil {
+			return p, wrap("moments", err)
+		}
+		r.Where("(M.OCCURRED_ON_UTC, M.INSTANCE_ID, M.PLACE) > (?, ?, ?)", us, instance, place)
+	}
+	r.Order("M.OCCURRED_ON_UTC, M.INSTANCE_ID, M.PLACE", limit+1)
+	found, err := sqlite.List[backend.Moment](ctx, s.Store, r)
+	return lists.Cut(found, limit, lists.Itself, lists.MomentMark), wrap("moments", err)
+}

@@ -22,7 +22,7 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 	cold := map[string]bool{
 		"node_list": true, "node_number": true, "definition_versions": true, "meta_epoch": true, // few rows
 		"instance_select": true, "instance_ordered": true, "dead_letter_select": true, "inbox_select": true, "stream_select": true, "task_select": true, "task_events": true, // heads; see below
-		"audit_select": true, "token_select": true, "activity_select": true, "history_ids": true, // so are these
+		"audit_select": true, "token_select": true, "activity_select": true, "moment_select": true, "history_ids": true, // so are these
 		"task_next":   true,                                                            // walks the index of open tasks in its order, and lists within a row, as far as its limit
 		"queue_ready": true, "queue_delayed": true, "queue_leased": true, "gaps": true, // bounded counts over one index
 		"state_all": true, "message_all": true, "definition_all": true, // of doctor, who reads everything
@@ -57,6 +57,49 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 	} {
 		plan(t, db, name, text)
 	}
+}
+
+// A timeline sorts what it has found, and finds it by the business key or by the instance.
+func TestTimelinesSearch(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	open(t, path)
+	db := must(conn.Pool(path, "_query_only=1"))
+	defer db.Close()
+	for _, where := range []string{"M.BUSINESS_KEY = ?", "M.INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = ?)"} {
+		text := conn.Statement("moment_select", queries) + " where " + where + " and (M.OCCURRED_ON_UTC, M.INSTANCE_ID, M.PLACE) > (?, ?, ?) order by M.OCCURRED_ON_UTC, M.INSTANCE_ID, M.PLACE limit 5"
+		searched := 0
+		for _, step := range planned(t, db, text) {
+			if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "CONSTANT") && step != "SCAN M" {
+				t.Errorf("%s: %s", where, step)
+			}
+			if strings.HasPrefix(step, "SEARCH") {
+				searched++
+			}
+		}
+		if searched < 6 {
+			t.Errorf("%s: %d searches", where, searched)
+		}
+	}
+}
+
+// planned are the steps of the plan of a statement.
+func planned(t *testing.T, db *sql.DB, text string) (list []string) {
+	t.Helper()
+	rows, err := db.Query("explain query plan "+text, make([]any, strings.Count(text, "?"))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var a, b, c any
+		var detail string
+		if err := rows.Scan(&a, &b, &c, &detail); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, detail)
+	}
+	return list
 }
 
 func plan(t *testing.T, db *sql.DB, name, text string) {

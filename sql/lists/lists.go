@@ -3,9 +3,12 @@
 package lists
 
 import (
+	"cmp"
 	"strconv"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/rows"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -86,6 +89,38 @@ func TokenMark(k backend.Token) string {
 // ActivityMark is where the page behind an activity begins.
 func ActivityMark(a backend.Activity) string {
 	return strconv.FormatInt(a.CreatedAt.UnixMicro(), 10) + "." + a.ID
+}
+
+// MomentMark is where the page behind a moment begins.
+func MomentMark(m backend.Moment) string {
+	return strconv.FormatInt(m.At.UnixMicro(), 10) + "." + strconv.Itoa(len(m.InstanceID)) + "." + m.InstanceID + m.Place
+}
+
+// AfterMoment reads such a mark.
+func AfterMoment(mark string) (us int64, instance, place string, err error) {
+	us, rest, err := rows.Mark(mark)
+	n, rest, errN := rows.Mark(rest)
+	if err = cmp.Or(err, errN); err != nil || n < 0 || n > int64(len(rest)) {
+		return 0, "", "", problem.New(problem.Invalid, "page.invalid", "%.64q is not the end of a page", mark)
+	}
+	return us, rest[:n], rest[n:], nil
+}
+
+// MomentsWhere adds what a query asks for of WF_V_MOMENTS but its page; instance is the
+// condition that names one.
+func MomentsWhere(r *rows.Select, q *backend.MomentQuery, instance string) {
+	r.Equals("M.BUSINESS_KEY", q.BusinessKey)
+	if q.InstanceID != "" {
+		r.Where(instance, q.InstanceID)
+	}
+	r.Equals("M.DEFINITION", q.Definition)
+	if len(q.Kinds) > 0 {
+		args := make([]any, len(q.Kinds))
+		for i, kind := range q.Kinds {
+			args[i] = kind
+		}
+		r.Where("M.KIND in ("+marks(len(args))+")", args...)
+	}
 }
 
 // Cut makes a page of a list that was asked for one row more than limit; mark is

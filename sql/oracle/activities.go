@@ -95,3 +95,22 @@ func (s activities) Activities(ctx context.Context, instanceID, after string, li
 	found, err := list[backend.Activity](ctx, s.Store, r)
 	return lists.Cut(found, limit, lists.Itself, lists.ActivityMark), wrap("activities of "+instanceID, err)
 }
+
+// Moments implements backend.MomentReader.
+func (s activities) Moments(ctx context.Context, q backend.MomentQuery) (p backend.Page[backend.Moment], err error) {
+	r, limit := read("moment_select"), projections.Bounded(q.Limit)
+	lists.MomentsWhere(r, &q, "M.INSTANCE_ID = ?")
+	if q.After != "" {
+		us, instance, place, err := lists.AfterMoment(q.After)
+		if err != nil {
+			return p, wrap("moments", err)
+		}
+		const value = "CAST(? AS TIMESTAMP(6))"
+		at := time.UnixMicro(us).UTC()
+		r.Where("M.OCCURRED_ON_UTC >= "+value, at)
+		r.Where("(M.OCCURRED_ON_UTC > "+value+" or M.INSTANCE_ID > ? or M.INSTANCE_ID = ? and M.PLACE > ?)", at, instance, instance, place)
+	}
+	r.Order("M.OCCURRED_ON_UTC, M.INSTANCE_ID, M.PLACE", limit+1)
+	found, err := list[backend.Moment](ctx, s.Store, r)
+	return lists.Cut(found, limit, lists.Itself, lists.MomentMark), wrap("moments", err)
+}

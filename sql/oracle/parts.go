@@ -24,7 +24,7 @@ func (s *Store) Parts() backend.Parts {
 		Queue: s, Writer: s, Instances: instances{s}, Streams: streams{s}, Waits: waits{s}, Tasks: tasks{s}, DeadLetters: deadLetters{s}, Notices: notices{s},
 		Repeats: streams{s}, Identity: identity{s}, Nodes: s, Clock: s,
 		// Joins is not: each delivery has a session of its own, which has one transaction.
-		Ledger: s.ledger, Strays: receivers{s}, Locks: jobs{s}, Retention: jobs{s}, Overdue: overdue{s}, Inbox: inbox{s}, Backlog: backlog{s}, Prober: s, Tokens: people{s}, Audit: people{s}, Activities: activities{s},
+		Ledger: s.ledger, Strays: receivers{s}, Locks: jobs{s}, Retention: jobs{s}, Overdue: overdue{s}, Inbox: inbox{s}, Backlog: backlog{s}, Prober: s, Tokens: people{s}, Audit: people{s}, Activities: activities{s}, Moments: activities{s},
 	}
 }
 

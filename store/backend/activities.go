@@ -66,3 +66,50 @@ type ActivityChange struct {
 	Freeze         bool            // nobody changes it any more
 	Actor          string
 }
+
+// MomentReader tells what has happened to instances: entries of their streams, tasks, and
+// what applications have noted.
+type MomentReader interface {
+	// Moments is a page in order of time, oldest first.
+	Moments(ctx context.Context, q MomentQuery) (Page[Moment], error)
+}
+
+// MomentQuery selects moments of all instances of a business key, or of one instance: one
+// of the two is given. Empty fields do not restrict.
+type MomentQuery struct {
+	BusinessKey string
+	InstanceID  string
+	Definition  string
+	Kinds       []string
+	After       string
+	Limit       int
+}
+
+// Kinds of moments. What nodes do are commands and tasks.
+const (
+	MomentEvent    = "event"
+	MomentCommand  = "command"
+	MomentTask     = "task"
+	MomentActivity = "activity" // of an application
+)
+
+// Moment is a row of WF_V_MOMENTS.
+type Moment struct {
+	BusinessKey string    `db:"BUSINESS_KEY"`
+	Definition  string    `db:"DEFINITION"`
+	InstanceID  string    `db:"INSTANCE_ID"`
+	At          time.Time `db:"OCCURRED_ON_UTC"`
+	Place       string    `db:"PLACE"` // orders those of an instance and a moment
+	Kind        string    `db:"KIND"`
+	Direction   string    `db:"DIRECTION"`
+	Position    int64     `db:"POSITION"` // in the stream; 0 = it is not there
+	Ref         string    `db:"REF_ID"`   // task or activity
+	Name        string    `db:"NAME"`
+	Status      string    `db:"STATUS"`
+	EndedAt     time.Time `db:"ENDED_ON_UTC"`
+	Actor       string    `db:"ACTOR"`
+	Pointer     string    `db:"POINTER"`
+	Correlation string    `db:"CORRELATION_ID"`
+	Attempts    int       `db:"ATTEMPTS"`
+	LastError   string    `db:"LAST_ERROR"`
+}

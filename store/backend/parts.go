@@ -55,7 +55,8 @@ type Parts struct {
 	Tokens    Tokens        // who asks, where nodes ask; nil = nobody has a token
 	Audit     AuditReader   // the API; nil = it shows none
 
-	Activities Activities // what applications note of instances; nil = they cannot
+	Activities Activities   // what applications note of instances; nil = they cannot
+	Moments    MomentReader // what has happened, in time; nil = the API does not say
 }
 
 // Nodes knows the nodes on the database, and moves commands between them.

@@ -30,6 +30,7 @@ var needs = map[string]string{
 	"tokens are kept, found, listed and revoked, with who does it":          "Tokens",
 	"an activity is attached once, changed by version, and frozen for good": "Activities",
 	"activities are listed from the oldest on, and go with their instance":  "Activities",
+	"moments of a business key are those of all its instances, in time":     "Moments",
 	"an instance has so many activities, and their texts have a width":      "Activities",
 }
 

@@ -1,12 +1,15 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -95,6 +98,69 @@ var activityCases = map[string]func(*testCase){
 		k.commit(turn("b", 1)) // it begins again, and has no past
 		equal(k, len(k.activitiesOf("b", 2)), 0)
 		equal(k, len(k.activitiesOf("a", 0)), 5)
+	},
+	"moments of a business key are those of all its instances, in time": func(k *testCase) {
+		for n, id := range []string{"b", "a", "other"} {
+			c := turn(id, 1)
+			c.Rows.Instance.BusinessKey, c.Rows.Instance.Definition, c.Rows.Instance.Correlation = "L-1", "shop/"+id, "c-"+id
+			if id == "other" {
+				c.Rows.Instance.BusinessKey = "L-2"
+			}
+			in := projections.Entry{InstanceID: id, Position: 1, Kind: "event", Direction: "in", Type: "InstanceStarted", CreatedAt: at.Add(time.Duration(n) * time.Second), Metadata: []byte(`{"actor":"änn"}`)}
+			out := command(id, 2, "node-a")
+			out.CreatedAt, out.Metadata = in.CreatedAt, []byte(`{"ptr":"/do/0/call"}`)
+			late := command(id, 3, "")
+			late.CreatedAt, late.Metadata = at.Add(time.Hour), nil
+			c.Rows.Stream = []projections.Entry{in, out, late}
+			c.Rows.Tasks = []projections.Task{task("t-"+id, id)}
+			c.Rows.Tasks[0].CreatedAt = in.CreatedAt
+			k.commit(c)
+			k.ok(k.s.Activities.AttachActivity(k.ctx, noted(id, "x", 1), audited(n)))
+		}
+		c := turn("a", 2)
+		c.Rows.Settled = []engine.Settled{{Position: 2}}
+		k.commit(c)
+		list := func(q backend.MomentQuery) (all []backend.Moment) {
+			k.Helper()
+			for {
+				p, err := k.s.Moments.Moments(k.ctx, q)
+				k.ok(err)
+				all = append(all, p.Items...)
+				if q.After = p.Next; q.After == "" {
+					return all
+				}
+			}
+		}
+		told := func(q backend.MomentQuery) (text []string) {
+			k.Helper()
+			for _, m := range list(q) {
+				text = append(text, fmt.Sprint(m.InstanceID, " ", m.Kind, " ", cmp.Or(m.Ref, fmt.Sprint(m.Position)), " ", m.Status))
+			}
+			return text
+		}
+		want := []string{
+			"b event 1 ", "b command 2 claimed", "b task t-b ready",
+			"a event 1 ", "a command 2 processed", "a activity x begun, Ω", "a task t-a ready", "b activity x begun, Ω",
+			"a command 3 open", "b command 3 open",
+		}
+		for _, limit := range []int{1, 2, 3, 7, 0} {
+			equal(k, told(backend.MomentQuery{BusinessKey: "L-1", Limit: limit}), want)
+		}
+		all := list(backend.MomentQuery{BusinessKey: "L-1"})
+		equal(k, all[0], backend.Moment{BusinessKey: "L-1", Definition: "shop/b", InstanceID: "b", At: at, Place: "00000000000000000001", Kind: "event", Direction: "in",
+			Position: 1, Name: "InstanceStarted", Actor: "änn", Correlation: "c-b"})
+		equal(k, all[1].Pointer, "/do/0/call")
+		equal(k, all[4].EndedAt.IsZero(), false)
+		equal(k, all[5], backend.Moment{BusinessKey: "L-1", Definition: "shop/a", InstanceID: "a", At: at.Add(time.Second), Place: "activity/x", Kind: "activity",
+			Ref: "x", Name: "inspection", Status: "begun, Ω", Actor: "änn", Correlation: "c-a"})
+		equal(k, told(backend.MomentQuery{BusinessKey: "L-1", Definition: "shop/a", Kinds: []string{"command", "task"}, Limit: 1}), []string{"a command 2 processed", "a task t-a ready", "a command 3 open"})
+		equal(k, told(backend.MomentQuery{InstanceID: "other", Kinds: []string{"activity"}}), []string{"other activity x begun, Ω"})
+		equal(k, len(told(backend.MomentQuery{BusinessKey: "nothing"})), 0)
+		for _, mark := range []string{"x", "1.a", "1.9.a", "1.-1.a"} {
+			if _, err := k.s.Moments.Moments(k.ctx, backend.MomentQuery{BusinessKey: "L-1", After: mark}); problem.CodeOf(err) != "page.invalid" {
+				k.Error(mark, err)
+			}
+		}
 	},
 	"an instance has so many activities, and their texts have a width": func(k *testCase) {
 		k.commit(turn("a", 1))

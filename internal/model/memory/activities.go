@@ -3,8 +3,11 @@ package memory
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/sql/rows"
@@ -95,4 +98,73 @@ func (s people) Activities(ctx context.Context, instanceID, after string, limit 
 		limit = projections.Bounded(limit)
 		return lists.Cut(all[:min(len(all), limit+1)], limit, lists.Itself, lists.ActivityMark), nil
 	})
+}
+
+// Moments implements backend.MomentReader.
+func (s people) Moments(ctx context.Context, q backend.MomentQuery) (backend.Page[backend.Moment], error) {
+	return view(ctx, s.Store, func(t *data) (p backend.Page[backend.Moment], err error) {
+		var us int64
+		var instance, place string
+		if q.After != "" {
+			if us, instance, place, err = lists.AfterMoment(q.After); err != nil {
+				return p, err
+			}
+		}
+		var all []backend.Moment
+		for _, i := range t.instances {
+			if fits(q.BusinessKey, i.row.BusinessKey) && fits(q.InstanceID, i.row.ID) && fits(q.Definition, i.row.Definition) {
+				all = append(all, t.moments(i.row)...)
+			}
+		}
+		all = slices.DeleteFunc(all, func(m backend.Moment) bool {
+			return len(q.Kinds) > 0 && !slices.Contains(q.Kinds, m.Kind) ||
+				cmp.Or(cmp.Compare(m.At.UnixMicro(), us), cmp.Compare(m.InstanceID, instance), cmp.Compare(m.Place, place)) <= 0
+		})
+		slices.SortFunc(all, func(a, b backend.Moment) int {
+			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.InstanceID, b.InstanceID), cmp.Compare(a.Place, b.Place))
+		})
+		limit := projections.Bounded(q.Limit)
+		return lists.Cut(all[:min(len(all), limit+1)], limit, lists.Itself, lists.MomentMark), nil
+	})
+}
+
+// moments are those of one instance.
+func (t *data) moments(i projections.Instance) (all []backend.Moment) {
+	of := backend.Moment{BusinessKey: i.BusinessKey, Definition: i.Definition, InstanceID: i.ID, Correlation: i.Correlation}
+	for _, e := range t.streams[i.ID] {
+		m := of
+		var meta engine.Meta
+		_ = json.Unmarshal(e.Metadata, &meta) // what is none says nothing
+		m.At, m.Place, m.Kind, m.Direction, m.Position, m.Name = e.CreatedAt, fmt.Sprintf("%020d", e.Position), e.Kind, e.Direction, e.Position, e.Type
+		m.Actor, m.Pointer, m.Attempts, m.LastError, m.EndedAt = meta.Actor, meta.Pointer, e.Attempts, e.LastError, e.ProcessedAt
+		switch {
+		case e.Processed == nil:
+		case *e.Processed:
+			m.Status = "processed"
+		case !e.DeliveredAt.IsZero():
+			m.Status = "delivered"
+		case e.ClaimedBy != "":
+			m.Status = "claimed"
+		default:
+			m.Status = "open"
+		}
+		all = append(all, m)
+	}
+	for _, r := range t.tasks {
+		if k := r.row; k.InstanceID == i.ID {
+			m := of
+			m.At, m.Place, m.Kind, m.Ref, m.Name, m.Status = k.CreatedAt, "task/"+k.ID, backend.MomentTask, k.ID, k.Name, k.Status
+			m.EndedAt, m.Actor = k.EndedAt, cmp.Or(k.EndedBy, k.Assignee)
+			all = append(all, m)
+		}
+	}
+	for id, a := range t.activities {
+		if id[0] == i.ID {
+			m := of
+			m.At, m.Place, m.Kind, m.Ref, m.Name, m.Status = a.CreatedAt, "activity/"+a.ID, backend.MomentActivity, a.ID, a.Name, a.Status
+			m.EndedAt, m.Actor = a.FrozenAt, a.UpdatedBy
+			all = append(all, m)
+		}
+	}
+	return all
 }

@@ -393,7 +393,7 @@ func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error)
 func (s *Store) Parts() backend.Parts {
 	return backend.Parts{
 		Queue: s, Writer: s, Instances: s, Streams: s, Waits: s, Tasks: s, DeadLetters: s, Notices: s, Repeats: s, Identity: s, Nodes: s, Clock: s,
-		Joins: true, Ledger: s, Strays: s, Locks: s, Retention: s, Overdue: s, Inbox: s, Backlog: s, Prober: s, Tokens: people{s}, Audit: people{s}, Activities: people{s},
+		Joins: true, Ledger: s, Strays: s, Locks: s, Retention: s, Overdue: s, Inbox: s, Backlog: s, Prober: s, Tokens: people{s}, Audit: people{s}, Activities: people{s}, Moments: people{s},
 	}
 }
 

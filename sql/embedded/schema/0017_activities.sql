@@ -42,3 +42,25 @@ select R.INSTANCE_ID, S.POSITION, S.KIND, S.DIRECTION, S.TYPE,
 from WF_STREAM S
 join WF_STATES R on R.INSTANCE_NO = S.INSTANCE_NO
 left join WF_NODES N on N.NODE_NO = S.CLAIMED_BY;
+-- What has happened to instances, in time: order by OCCURRED_ON_UTC, INSTANCE_ID, PLACE. What nodes do is read from the stream and the tasks.
+create view WF_V_MOMENTS as
+select I.INSTANCE_NO, I.BUSINESS_KEY, I.DEFINITION, I.INSTANCE_ID, S.CREATED_ON_UTC as OCCURRED_ON_UTC, printf('%020d', S.ENTRY_NO & 16777215) as PLACE, S.KIND,
+       S.DIRECTION, S.ENTRY_NO & 16777215 as POSITION, null as REF_ID, S.TYPE as NAME,
+       case when S.PROCESSED = 1 then 'processed' when S.DELIVERED_ON_UTC is not null then 'delivered' when S.CLAIMED_BY is not null then 'claimed'
+            when S.PROCESSED = 0 then 'open' end as STATUS,
+       S.PROCESSED_ON_UTC as ENDED_ON_UTC,
+       case when json_valid(cast(S.METADATA as text)) then json_extract(cast(S.METADATA as text), '$.actor') end as ACTOR,
+       case when json_valid(cast(S.METADATA as text)) then json_extract(cast(S.METADATA as text), '$.ptr') end as POINTER,
+       I.CORRELATION_ID, S.ATTEMPTS, S.LAST_ERROR
+from WF_INSTANCES I
+join WF_STREAM S on S.ENTRY_NO > (I.INSTANCE_NO << 24) and S.ENTRY_NO < ((I.INSTANCE_NO + 1) << 24)
+union all
+select I.INSTANCE_NO, I.BUSINESS_KEY, I.DEFINITION, I.INSTANCE_ID, T.CREATED_ON_UTC, 'task/' || T.TASK_ID, 'task',
+       null, null, T.TASK_ID, T.NAME, T.STATUS, T.ENDED_ON_UTC, coalesce(T.ENDED_BY, T.ASSIGNEE), null, I.CORRELATION_ID, null, null
+from WF_INSTANCES I
+join WF_TASKS T on T.INSTANCE_NO = I.INSTANCE_NO
+union all
+select I.INSTANCE_NO, I.BUSINESS_KEY, I.DEFINITION, I.INSTANCE_ID, A.CREATED_ON_UTC, 'activity/' || A.ACTIVITY_ID, 'activity',
+       null, null, A.ACTIVITY_ID, A.NAME, A.STATUS, A.FROZEN_ON_UTC, A.UPDATED_BY, null, I.CORRELATION_ID, null, null
+from WF_INSTANCES I
+join WF_ACTIVITIES A on A.INSTANCE_NO = I.INSTANCE_NO;

@@ -519,6 +519,65 @@ COMMENT ON COLUMN WF_V_ACTIVITIES.FROZEN_ON_UTC IS 'since when nobody can change
 COMMENT ON COLUMN WF_V_ACTIVITIES.DATA_JSON IS 'data of the application; null: none, or no object and no array'
 /
 
+-- What has happened to instances, in time: order by OCCURRED_ON_UTC, INSTANCE_ID, PLACE. What nodes do is read from the
+-- stream and the tasks. Ask by BUSINESS_KEY or by INSTANCE_ID.
+CREATE OR REPLACE VIEW WF_V_MOMENTS AS
+SELECT I.BUSINESS_KEY, I.DEFINITION, I.INSTANCE_ID, S.CREATED_ON_UTC OCCURRED_ON_UTC, CAST(LPAD(TO_CHAR(S.POSITION), 20, '0') AS VARCHAR2(256 CHAR)) PLACE, S.KIND,
+       S.DIRECTION, S.POSITION, CAST(NULL AS VARCHAR2(128 CHAR)) REF_ID, S.TYPE NAME,
+       CASE WHEN S.PROCESSED = 1 THEN 'processed' WHEN S.DELIVERED_ON_UTC IS NOT NULL THEN 'delivered' WHEN S.CLAIMED_BY IS NOT NULL THEN 'claimed'
+            WHEN S.PROCESSED = 0 THEN 'open' END STATUS,
+       S.PROCESSED_ON_UTC ENDED_ON_UTC, JSON_VALUE(S.METADATA FORMAT JSON, '$.actor') ACTOR, JSON_VALUE(S.METADATA FORMAT JSON, '$.ptr') POINTER,
+       I.CORRELATION_ID, S.ATTEMPTS, S.LAST_ERROR
+FROM WF_INSTANCES I
+JOIN WF_STREAM S ON S.INSTANCE_ID = I.INSTANCE_ID
+UNION ALL
+SELECT I.BUSINESS_KEY, I.DEFINITION, I.INSTANCE_ID, T.CREATED_ON_UTC, 'task/' || T.TASK_ID, 'task', CAST(NULL AS VARCHAR2(8 CHAR)), CAST(NULL AS NUMBER(18)),
+       T.TASK_ID, T.NAME, T.STATUS, T.ENDED_ON_UTC, NVL(T.ENDED_BY, T.ASSIGNEE), CAST(NULL AS VARCHAR2(4000)), I.CORRELATION_ID,
+       CAST(NULL AS NUMBER(9)), CAST(NULL AS VARCHAR2(4000))
+FROM WF_INSTANCES I
+JOIN WF_TASKS T ON T.INSTANCE_ID = I.INSTANCE_ID
+UNION ALL
+SELECT I.BUSINESS_KEY, I.DEFINITION, I.INSTANCE_ID, A.CREATED_ON_UTC, 'activity/' || A.ACTIVITY_ID, 'activity', CAST(NULL AS VARCHAR2(8 CHAR)), CAST(NULL AS NUMBER(18)),
+       A.ACTIVITY_ID, A.NAME, A.STATUS, A.FROZEN_ON_UTC, A.UPDATED_BY, CAST(NULL AS VARCHAR2(4000)), I.CORRELATION_ID,
+       CAST(NULL AS NUMBER(9)), CAST(NULL AS VARCHAR2(4000))
+FROM WF_INSTANCES I
+JOIN WF_ACTIVITIES A ON A.INSTANCE_ID = I.INSTANCE_ID
+/
+COMMENT ON COLUMN WF_V_MOMENTS.BUSINESS_KEY IS 'key of the application for the instance'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.DEFINITION IS 'name of its definition'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.INSTANCE_ID IS 'instance'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.OCCURRED_ON_UTC IS 'when it happened; of a task or an activity: when it was made'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.PLACE IS 'order of what happened to an instance at one moment'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.KIND IS 'event or command of the stream, task, or activity, which an application has noted'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.DIRECTION IS 'of the stream: in or out'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.POSITION IS 'place in the stream'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.REF_ID IS 'task or activity'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.NAME IS 'type of the entry, name of the task or activity'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.STATUS IS 'of a command: open, claimed, delivered or processed; of a task or an activity: how it stands'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.ENDED_ON_UTC IS 'of a command: when its result was applied; of a task: its end; of an activity: since when it is frozen'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.ACTOR IS 'who did it: of a task who has or ended it, of an activity who changed it last'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.POINTER IS 'of the stream: place in the definition'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.CORRELATION_ID IS 'follows everything one request causes'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.ATTEMPTS IS 'of a command: attempts begun'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.LAST_ERROR IS 'of a command: error of the last attempt'
+/
+
 -- What operators have asked of instances, with the verdict of a node.
 CREATE OR REPLACE VIEW WF_V_REQUESTS AS
 SELECT R.REQUEST_ID, R.INSTANCE_ID, R.OPERATION, R.VERDICT, R.CODE, R.DETAIL, R.ASKED_ON_UTC, R.DECIDED_ON_UTC, R.DECIDED_BY,

@@ -86,6 +86,8 @@ GRANT SELECT ON WF_V_REQUESTS TO &runtime_user
 /
 GRANT SELECT ON WF_V_ACTIVITIES TO &runtime_user
 /
+GRANT SELECT ON WF_V_MOMENTS TO &runtime_user
+/
 -- Operators read the views and call their package, and need nothing else. The owner may not make roles:
 -- ORA-01917 or ORA-01919 here says that 00_users.sql has not made this one.
 PROMPT Aqueduct: views and package for AQUEDUCT_OPERATOR, a role that 00_users.sql makes as SYS
@@ -120,6 +122,8 @@ GRANT SELECT ON WF_V_AUDIT TO AQUEDUCT_OPERATOR
 GRANT SELECT ON WF_V_REQUESTS TO AQUEDUCT_OPERATOR
 /
 GRANT SELECT ON WF_V_ACTIVITIES TO AQUEDUCT_OPERATOR
+/
+GRANT SELECT ON WF_V_MOMENTS TO AQUEDUCT_OPERATOR
 /
 GRANT EXECUTE ON AQUEDUCT_ADMIN TO AQUEDUCT_OPERATOR
 /
