@@ -100,7 +100,9 @@ func sagaCode(name string, by func(step int) int) engine.Definition {
 		}
 		b := booking{Saga: instance, Step: done + 1}
 		e := calls[done].With(b)
-		b.Back = true
+		if b.Back = true; done%2 == 0 { // the others leave it to the header
+			b.Of = workflow.CallKey
+		}
 		switch by(done + 1) {
 		case byChild:
 			return workflow.Do{e.CompensateBy(workflow.Child[booking, any]("back", "t/saga-undo@1.0.0").With(b))}

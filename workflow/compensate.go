@@ -1,6 +1,8 @@
 package workflow
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,11 +15,12 @@ import (
 // compensations is what a run records of how its steps are compensated.
 type compensations struct{ *run }
 
-// record notes what compensates the step of a frame.
-func (r compensations) record(f *snapshot.Frame, u *FunctionCall) *snapshot.Compensation {
+// record notes what compensates the step of a frame, whose call has a key; "" = it is of
+// no call.
+func (r compensations) record(f *snapshot.Frame, u *FunctionCall, key string) *snapshot.Compensation {
 	s := r.t.Snap
 	s.LastStep++
-	c := snapshot.Compensation{Step: s.LastStep, Pointer: f.Pointer}
+	c := snapshot.Compensation{Step: s.LastStep, Pointer: f.Pointer, Effect: key}
 	r.fill(&c, f, u)
 	s.Compensations = append(slices.Clip(s.Compensations), c)
 	return &s.Compensations[len(s.Compensations)-1]
@@ -26,8 +29,18 @@ func (r compensations) record(f *snapshot.Frame, u *FunctionCall) *snapshot.Comp
 // fill gives a compensation its function and a key.
 func (r compensations) fill(c *snapshot.Compensation, f *snapshot.Frame, u *FunctionCall) {
 	command := engine.Command{Target: u.Function, Input: u.Input, Compensates: true}
-	c.Target, c.Input, c.Visit = command.Target, command.Input, visitOf(f)
+	c.Target, c.Input, c.Visit = command.Target, withKey(u.Input, c.Effect), visitOf(f)
 	c.Key = r.t.Effects.KeyIn(f.Epoch, engine.Effect{Pointer: f.Pointer + "/compensate", Visit: c.Visit, Arm: f.Next}, &command)
+}
+
+// withKey is an input with the key of a call where its author has written [CallKey]. A key
+// is visible ASCII, of which JSON escapes some.
+func withKey(input []byte, key string) []byte {
+	if key == "" || !bytes.Contains(input, []byte(CallKey)) {
+		return input
+	}
+	text, _ := json.Marshal(key) // a text
+	return bytes.ReplaceAll(input, []byte(CallKey), text[1:len(text)-1])
 }
 
 // of is what compensates an open step; nil = nothing does.
@@ -76,7 +89,7 @@ func (r compensations) replace(a arrival, recorded, i int, e Effect) {
 	at := slices.IndexFunc(s.Compensations, func(c snapshot.Compensation) bool { return c.Step == recorded })
 	f := snapshot.Frame{Pointer: pointerOf(e.Step), Next: i, Jumps: int(s.Version), Epoch: s.Epoch}
 	if at < 0 || f.Pointer != a.pointer {
-		r.record(&f, e.Compensate)
+		r.record(&f, e.Compensate, "")
 		return
 	}
 	r.fill(&s.Compensations[at], &f, e.Compensate)

@@ -108,6 +108,10 @@ func Compensation(name, function string, input any) Effect {
 	return e
 }
 
+// CallKey stands, in the input of what compensates a call, for the idempotency key of that
+// call, which is not known when it is asked for: alone or inside a text.
+const CallKey = "aqueduct:key-of-the-call"
+
 // CompensateBy is CompensateWith for what is more than a function: the effect of a step
 // asks a person, runs a child, or makes a call, acknowledged or not. The next
 // compensation begins when it has ended. No function decides about its result: a

@@ -71,6 +71,63 @@ func TestWhatCompensatesNeedNotBeAFunction(t *testing.T) {
 	}
 }
 
+// TestWhatCompensatesKnowsTheCall by the key of it, wherever its author writes that.
+func TestWhatCompensatesKnowsTheCall(t *testing.T) {
+	t.Parallel()
+	book := workflow.Call[int, string]("book", "f")
+	w := workflow.New[notes]("t/saga", "1.0.0")
+	workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
+		return n, workflow.Do{
+			book.With(1).Of(1).CompensateBy(workflow.Child[map[string]string, any]("free", "t/free").With(map[string]string{"of": workflow.CallKey})),
+			book.With(2).Of(2).CompensateBy(workflow.Task[any]("unpack").With(workflow.Person{Title: "Undo " + workflow.CallKey, CandidateUsers: []string{"ann"}})),
+			book.With(3).Of(3).CompensateWith("release", []string{workflow.CallKey}),
+			book.With(4).Of(4),
+		}
+	})
+	workflow.On(w, book, func(n notes, in workflow.Input[string]) (notes, workflow.Do) {
+		switch in.Item {
+		case 3:
+			return n, workflow.Do{workflow.Compensation("book", "release", []string{workflow.CallKey, "known"})}
+		case 4:
+			return n, workflow.Do{workflow.Fail(workflow.Failure{Type: "urn:full"})}
+		}
+		return n, nil
+	})
+	k := aqueducttest.Definition(t, made(t, w))
+	k.OnCall("*").Return(`""`)
+	k.Start(`{}`)
+	calls := k.Calls("f")
+	if title := k.Task("book").Title; title != "Undo "+calls[1].Key {
+		t.Errorf("a person is asked to %s", title)
+	}
+	k.Task("book").Claim("ann").Complete("", nil)
+	if c := k.Calls("release"); len(c) != 1 || string(c[0].Input) != `["`+calls[2].Key+`","known"]` {
+		t.Errorf("%+v", c)
+	}
+	if c := k.Calls("run t/free"); len(c) != 1 || string(c[0].Input) != `{"of":"`+calls[0].Key+`"}` {
+		t.Errorf("%+v", c)
+	}
+	if k.Status() != snapshot.Compensated {
+		t.Error(k.Status())
+	}
+}
+
+// TestACompensationOfNoCallHasNoKeyOfOne.
+func TestACompensationOfNoCallHasNoKeyOfOne(t *testing.T) {
+	t.Parallel()
+	w := workflow.New[notes]("t/saga", "1.0.0")
+	later := workflow.Timer("later")
+	workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
+		return n, workflow.Do{workflow.Compensation("book", "release", workflow.CallKey), later.After(time.Hour)}
+	})
+	workflow.On(w, later, func(n notes, _ workflow.Input[workflow.Fired]) (notes, workflow.Do) { return n, nil })
+	k := aqueducttest.Definition(t, made(t, w))
+	k.Start(`{}`)
+	if s := k.Snapshot(); s.Status != snapshot.Faulted || !strings.Contains(s.Error.Detail, "so there is no CallKey") {
+		t.Errorf("%s: %+v", s.Status, s.Error)
+	}
+}
+
 // TestWhatCannotCompensate is refused where it is asked for.
 func TestWhatCannotCompensate(t *testing.T) {
 	t.Parallel()

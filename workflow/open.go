@@ -36,7 +36,7 @@ func (r *run) openWith(f *snapshot.Frame, e Effect) []arrival {
 		if e.Compensate != nil {
 			undoes := compensations{r}.of(f)
 			if undoes == nil { // not yet, or it was refused before
-				undoes = compensations{r}.record(f, e.Compensate)
+				undoes = compensations{r}.record(f, e.Compensate, c.Key)
 			}
 			undoes.Effect, undoes.Open = c.Key, true
 		}

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -61,6 +62,9 @@ func (r *run) plan(a arrival, h *handler, did *decision) ([]opening, error) {
 		case kindEmit, kindCompensate:
 			if err := r.checkLoose(e, i); err != nil {
 				return nil, wrong("workflow.effect", "%v", err)
+			}
+			if e.Compensate != nil && at.pointer != a.pointer && bytes.Contains(e.Compensate.Input, []byte(CallKey)) {
+				return nil, wrong("workflow.effect", "%s is the name of no call that is decided about, so there is no CallKey", e.Step)
 			}
 			continue
 		}
