@@ -10,10 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/storetest"
 )
 
@@ -77,5 +81,53 @@ func TestEntriesHaveTheNamesOfTheirAuthors(t *testing.T) {
 	}
 	if got := strings.Join(names, " "); got != "told paid submit a/b ask" {
 		t.Errorf("names %s", got)
+	}
+}
+
+// repeating has a signal with a key, which comes again.
+type repeating struct{ *node }
+
+func (repeating) Received(_ context.Context, id, signalID string) (projections.Entry, error) {
+	if signalID != "key:order-7" {
+		return projections.Entry{}, store.ErrNotFound
+	}
+	return projections.Entry{InstanceID: id, Position: 4, Kind: "event", Type: "ExternalSignal", Metadata: []byte(`{"disposition":"buffered"}`)}, nil
+}
+
+func (repeating) Signal(context.Context, signal.Envelope) (engine.Disposition, error) {
+	return engine.Duplicate, nil
+}
+
+func (repeating) StartOrSignal(context.Context, string, signal.Start, map[string]string) (string, bool, engine.Disposition, error) {
+	return "i", false, engine.Duplicate, nil
+}
+
+// A repeat gets the verdict of the first, by its key, whatever id it has.
+func TestARepeatGetsTheFirstVerdict(t *testing.T) {
+	t.Parallel()
+	b := &node{snap: waiting}
+	x := repeating{b}
+	h, err := New(Config{
+		Starter: x, Signaller: x, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b,
+		Reader: Reader{Instances: b, Streams: x, Tasks: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b},
+		Ready:  func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
+		Registerer: prometheus.NewRegistry(), Version: "test", Memory: nil,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const first = `"first":{"position":4,"disposition":"buffered"`
+	for path, body := range map[string]string{
+		"/v1/instances/i/signals":           `{"type":"paid","signalId":"m-2","dedupeKey":"order-7"}`,
+		"/v1/lifecycles/shop/loan/L/events": `{"event":"pay","requestId":"r-2","dedupeKey":"order-7"}`,
+	} {
+		w := call(h, "POST", path, body, "Content-Type", "application/json")
+		if w.Code > 202 || !strings.Contains(w.Body.String(), first) || !strings.Contains(w.Body.String(), `"duplicate"`) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+		w = call(h, "POST", path, strings.Replace(body, "order-7", "order-8", 1), "Content-Type", "application/json")
+		if w.Code > 202 || strings.Contains(w.Body.String(), `"first"`) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
 	}
 }

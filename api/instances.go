@@ -57,7 +57,7 @@ func (s instanceAPI) start(ctx context.Context, in *startInput) (*answer[client.
 	}
 	start := starts.of(b)
 	if b.Signal != nil {
-		start.Signal = &signal.FirstSignal{ID: firstID(b.Signal.SignalID, in.Key), Type: b.Signal.Type, Data: b.Signal.Data,
+		start.Signal = &signal.FirstSignal{ID: firstID(keyed(b.Signal.DedupeKey), b.Signal.SignalID, in.Key), Type: b.Signal.Type, Data: b.Signal.Data,
 			Sender: b.Signal.Sender, Sequence: b.Signal.Sequence}
 	}
 	f := s.follow(s.Starter.IDOf(b.InstanceID, start), wait > 0)
@@ -256,14 +256,16 @@ func (s instanceAPI) signal(ctx context.Context, in *signalInput) (*answer[clien
 		event = json.RawMessage("{}")
 	}
 	headers := in.headers()
+	known := firstID(keyed(in.Body.DedupeKey), id)
 	did, err := s.Signaller.Signal(ctx, signal.Envelope{
-		SignalID: id, InstanceID: in.ID, RuntimeProvider: signal.Provider, Type: signal.ExternalSignal,
+		SignalID: known, DedupeKey: in.Body.DedupeKey, InstanceID: in.ID, RuntimeProvider: signal.Provider, Type: signal.ExternalSignal,
 		OccurredAt: now, Headers: headers, Payload: event, Sender: in.Body.Sender, Sequence: in.Body.Sequence,
 	})
 	if err != nil {
 		return nil, unknownInstance(err, in.ID)
 	}
-	return &answer[client.Accepted]{http.StatusAccepted, client.Accepted{InstanceID: in.ID, SignalID: id, Disposition: string(did)}}, nil
+	first, err := s.first(ctx, in.ID, known, did)
+	return &answer[client.Accepted]{http.StatusAccepted, client.Accepted{InstanceID: in.ID, SignalID: id, Disposition: string(did), First: first}}, err
 }
 
 type operateInput struct {

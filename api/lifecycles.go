@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -51,9 +53,10 @@ func (s instanceAPI) trigger(ctx context.Context, in *triggerInput) (*answer[cli
 	if err != nil {
 		return nil, err
 	}
+	known := firstID(keyed(in.Body.DedupeKey), in.Body.RequestID, in.Key)
 	id, isNew, did, err := s.Starter.StartOrSignal(ctx, "", signal.Start{
 		Definition: in.full(), Version: in.Body.Version, BusinessKey: in.Reference, StartKey: signal.LifecycleKey, Input: in.Body.Input,
-		Signal: &signal.FirstSignal{ID: firstID(in.Body.RequestID, in.Key), Type: event, Data: in.Body.Payload, Actor: actor(ctx, in.Body.Actor),
+		Signal: &signal.FirstSignal{ID: known, Type: event, Data: in.Body.Payload, Actor: actor(ctx, in.Body.Actor),
 			Sender: in.Body.Sender, Sequence: in.Body.Sequence},
 	}, in.headers())
 	if err != nil {
@@ -63,8 +66,12 @@ func (s instanceAPI) trigger(ctx context.Context, in *triggerInput) (*answer[cli
 	if err != nil {
 		return nil, unknownInstance(err, id)
 	}
+	first, err := s.first(ctx, id, known, did)
+	if err != nil {
+		return nil, err
+	}
 	return created(client.Triggered{
-		InstanceID: id, Created: isNew, Disposition: string(did), State: stateOf(snap), Status: string(snap.Status), Error: toError(snap.Error),
+		InstanceID: id, Created: isNew, Disposition: string(did), First: first, State: stateOf(snap), Status: string(snap.Status), Error: toError(snap.Error),
 	}, isNew), nil
 }
 
@@ -76,6 +83,30 @@ func firstID(ids ...string) string {
 		}
 	}
 	return uuid.Must(uuid.NewV7()).String()
+}
+
+// keyed is the id of what has a key of the application; "" = it has none.
+func keyed(dedupeKey string) string {
+	if dedupeKey == "" {
+		return ""
+	}
+	return signal.Keyed(dedupeKey)
+}
+
+// first is what became of the first of several messages that are one.
+func (s instanceAPI) first(ctx context.Context, instance, signalID string, did engine.Disposition) (*client.First, error) {
+	if did != engine.Duplicate {
+		return nil, nil
+	}
+	e, err := s.Reader.Streams.Received(ctx, instance, signalID)
+	if errors.Is(err, store.ErrNotFound) { // only its sequence was taken
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	x := toEntry(e)
+	return &client.First{Position: x.Position, Disposition: cmp.Or(x.Disposition, string(engine.Applied)), Refusal: x.Refusal, At: x.At}, nil
 }
 
 // eventName reads an event's name, or its code, as a text.

@@ -23,6 +23,9 @@ func (counted) Instance(_ context.Context, id string) (projections.Instance, err
 
 func (counted) Attributes(context.Context, string) ([]projections.Attribute, error) { return nil, nil }
 func (counted) Pending(context.Context, string, int) ([]projections.Entry, error)   { return nil, nil }
+func (counted) Received(context.Context, string, string) (projections.Entry, error) {
+	return projections.Entry{}, nil
+}
 func (counted) Commands(context.Context, backend.CommandQuery) (backend.Page[projections.Entry], error) {
 	return backend.Page[projections.Entry]{}, nil
 }

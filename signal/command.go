@@ -15,13 +15,8 @@ import (
 // with a due time, for its next attempt.
 func ForCommand(instanceID string, position int64, attempt int, at, due time.Time) Envelope {
 	return Envelope{
-		SignalID:        Bounded(fmt.Sprintf("%s/%d/%d", instanceID, position, attempt)),
-		InstanceID:      instanceID,
-		RuntimeProvider: Provider,
-		Type:            RetryDue,
-		OccurredAt:      at,
-		DueAt:           due,
-		Payload:         json.RawMessage(fmt.Sprintf(`{"command":%d}`, position)),
+		SignalID: Bounded(fmt.Sprintf("%s/%d/%d", instanceID, position, attempt)), InstanceID: instanceID, RuntimeProvider: Provider,
+		Type: RetryDue, OccurredAt: at, DueAt: due, Payload: json.RawMessage(fmt.Sprintf(`{"command":%d}`, position)),
 	}
 }
 
@@ -34,6 +29,9 @@ func Bounded(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return "~" + hex.EncodeToString(sum[:])
 }
+
+// Keyed is the id of every signal that has a key of the application, whatever message brings it.
+func Keyed(dedupeKey string) string { return Bounded("key:" + dedupeKey) }
 
 // CommandPosition reads the payload of an envelope made by ForCommand.
 func CommandPosition(payload json.RawMessage) (int64, error) {

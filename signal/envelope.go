@@ -71,6 +71,7 @@ const (
 // Envelope is one signal. Its JSON form is the contract with applications.
 type Envelope struct {
 	SignalID        string            `json:"signalId"`
+	DedupeKey       string            `json:"dedupeKey,omitempty"` // of the application (B7): who has one is known by it, not by the SignalID
 	InstanceID      string            `json:"workflowInstanceId"`
 	RuntimeProvider string            `json:"runtimeProvider"`
 	Type            Type              `json:"signalType"`
@@ -97,7 +98,7 @@ type Envelope struct {
 var known = map[string]bool{
 	"signalId": true, "workflowInstanceId": true, "runtimeProvider": true, "signalType": true, "expectedVersion": true,
 	"waitingToken": true, "occurredAtUtc": true, "dueAtUtc": true, "headers": true, "payload": true,
-	"sender": true, "sequence": true, "principal": true,
+	"sender": true, "sequence": true, "principal": true, "dedupeKey": true,
 }
 
 // Decode reads and validates an envelope. Errors are problems with the codes
@@ -124,7 +125,9 @@ func Decode(raw []byte) (Envelope, error) {
 		return Envelope{}, problem.Wrap(err, problem.Invalid, "signal.not-json", "envelope is not the expected JSON object")
 	}
 	e := w.Envelope
-	e.Unknown = w.Unknown
+	if e.Unknown = w.Unknown; e.DedupeKey != "" {
+		e.SignalID = Keyed(e.DedupeKey)
+	}
 	return e, e.Validate()
 }
 
@@ -246,9 +249,9 @@ func (e Envelope) Validate() error {
 			WithHint("one of %v", Types)
 	}
 	for _, f := range []struct{ name, value string }{
-		{"workflowInstanceId", e.InstanceID}, {"signalId", e.SignalID}, {"waitingToken", e.WaitingToken},
+		{"workflowInstanceId", e.InstanceID}, {"signalId", e.SignalID}, {"waitingToken", e.WaitingToken}, {"dedupeKey", e.DedupeKey},
 	} {
-		if f.value == "" && f.name == "waitingToken" {
+		if f.value == "" && (f.name == "waitingToken" || f.name == "dedupeKey") {
 			continue
 		}
 		if err := checkID(f.name, f.value); err != nil {

@@ -220,6 +220,8 @@ type SignalRequest struct {
 	SignalID string          `json:"signalId,omitempty" doc:"A repeat is recorded once. Absent: the Idempotency-Key header, else the node chooses one."`
 	Sender   string          `json:"sender,omitempty" maxLength:"128" doc:"Who counts the signals that they send to the instance."`
 	Sequence int64           `json:"sequence,omitempty" doc:"Of the sender at the instance, from 1: signals are applied in this order, and one that comes before its turn is buffered."`
+
+	DedupeKey string `json:"dedupeKey,omitempty" maxLength:"128" doc:"Of the application: of all that comes to the instance with one key, on whatever way, the first is applied, the others are duplicates. It counts instead of the signalId."`
 }
 
 // Accepted says that a signal is durable, and what it did.
@@ -227,6 +229,15 @@ type Accepted struct {
 	InstanceID  string `json:"instanceId"`
 	SignalID    string `json:"signalId"`
 	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued" doc:"applied: the instance moved on. buffered: kept until it waits for it. duplicate: applied before. queued: could not be applied at once and will be."`
+	First       *First `json:"first,omitempty" doc:"Of a duplicate: what became of the first."`
+}
+
+// First is what became of the first of several messages that are one.
+type First struct {
+	Position    int64     `json:"position" doc:"In the instance's stream."`
+	Disposition string    `json:"disposition" doc:"What it did, as that of a signal."`
+	Refusal     string    `json:"refusal,omitempty" doc:"Why it was refused, when its turn came."`
+	At          time.Time `json:"at"`
 }
 
 // TriggerRequest is an event of the application, for what a reference names.
@@ -239,6 +250,7 @@ type TriggerRequest struct {
 	Version   string          `json:"version,omitempty" doc:"Of the definition, when the event begins the instance. Absent: the highest published, by semantic versioning."`
 	Sender    string          `json:"sender,omitempty" maxLength:"128" doc:"Who counts the events that they send to the instance."`
 	Sequence  int64           `json:"sequence,omitempty" doc:"Of the sender at the instance, from 1: see the signals of an instance."`
+	DedupeKey string          `json:"dedupeKey,omitempty" maxLength:"128" doc:"Of the application, instead of the requestId: see the signals of an instance."`
 }
 
 // Triggered says what an event did.
@@ -248,6 +260,8 @@ type Triggered struct {
 	Disposition string `json:"disposition" enum:"applied,buffered,duplicate,queued,closed" doc:"As of a signal. closed: the new instance ran to its end and did not listen."`
 	State       string `json:"state" doc:"Where the instance is after it; its status when it rests nowhere."`
 	Status      string `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed,compensated"`
+
+	First *First `json:"first,omitempty" doc:"Of a duplicate: what became of the first."`
 
 	Error *InstanceError `json:"error,omitempty" doc:"Why it is faulted: the event was taken, and what comes with it has failed, as the data of a policy."`
 }

@@ -51,6 +51,7 @@ refused changes nothing. A repeat with the same --request-id changes nothing.`,
 	}
 	f := c.Flags()
 	f.StringVar(&r.RequestID, "request-id", "", "a repeat with the same id is applied once")
+	f.StringVar(&r.DedupeKey, "dedupe-key", "", "a key of your own instead: of all that comes with it, on whatever way, the first is applied")
 	sequenceFlags(f, &r.Sender, &r.Sequence)
 	f.StringVar(&payload, "payload", "", "data of the event: JSON, @FILE, or - for standard input")
 	f.StringVar(&input, "input", "", "of the instance, when it begins: JSON, @FILE, or -")

@@ -185,6 +185,7 @@ will come.`,
 	f.StringVar(&r.Type, "type", "", "type of the event, as the definition listens for it")
 	f.StringVar(&data, "data", "", "data: JSON, @FILE, or - for standard input")
 	f.StringVar(&r.SignalID, "signal-id", "", "a repeat with the same id is recorded once")
+	f.StringVar(&r.DedupeKey, "dedupe-key", "", "a key of your own instead: of all that comes with it, on whatever way, the first is applied")
 	sequenceFlags(f, &r.Sender, &r.Sequence)
 	c.MarkFlagsOneRequired("type", "sequence")
 	return c

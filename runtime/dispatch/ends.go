@@ -98,16 +98,11 @@ func (r Record) Abandon(j *Job, claim store.Claim, reason string, e snapshot.Err
 	}
 }
 
-// Reasons of dead letters that announce what nobody waits for, and whose
-// attempts are used up.
-const (
-	codeUndelivered        = "event.undelivered"
-	codeCommandUndelivered = "command.undelivered"
-)
-
+// undeliveredCode is the reason of the dead letter that announces what nobody waits
+// for, and whose attempts are used up.
 func undeliveredCode(j *Job) string {
 	if j.command.Target == engine.TargetEvent || j.command.Target == engine.TargetLifecycle {
-		return codeUndelivered
+		return "event.undelivered"
 	}
-	return codeCommandUndelivered
+	return "command.undelivered"
 }

@@ -18,13 +18,14 @@ import (
 // PublishEvent gives a CloudEvent to every instance that waits for it: those
 // whose listen has its type, its filter and its correlation. It returns how
 // many waits it fits. An instance gets it once, however many of its waits it
-// fits and however often the event (source and id) is published. Problems: event.invalid, signal.too-large.
+// fits and however often the event (source and id, or its dedupekey) is published. Problems: event.invalid, signal.too-large.
 func (r *Router) PublishEvent(ctx context.Context, event json.RawMessage, headers map[string]string) (int, error) {
 	var e struct {
 		SpecVersion string `json:"specversion"`
 		ID          string `json:"id"`
 		Source      string `json:"source"`
 		Type        string `json:"type"`
+		DedupeKey   string `json:"dedupekey"`
 	}
 	if err := jsonv2.Unmarshal(event, &e); err != nil {
 		return 0, problem.Wrap(err, problem.Invalid, "event.invalid", "event is not a CloudEvent in JSON")
@@ -38,6 +39,13 @@ func (r *Router) PublishEvent(ctx context.Context, event json.RawMessage, header
 		return 0, problem.New(problem.Invalid, "event.invalid", "the type of the event has %d bytes; at most %d", n, signal.MaxKeyBytes)
 	}
 	signalID := "ce-" + correlation.KeyHash(e.Source+"\x00"+e.ID)
+	if e.DedupeKey != "" {
+		probe := signal.Envelope{SignalID: "s", InstanceID: "i", Type: signal.ExternalSignal, OccurredAt: r.Now(), DedupeKey: e.DedupeKey}
+		if err := probe.Validate(); err != nil {
+			return 0, problem.Wrap(err, problem.Invalid, "event.invalid", "dedupekey of the event cannot be one")
+		}
+		signalID = signal.Keyed(e.DedupeKey)
+	}
 	if err := r.Inbox.keep(ctx, e.Type, signalID, event); err != nil {
 		return 0, err
 	}

@@ -84,3 +84,18 @@ func (s streams) Commands(ctx context.Context, q backend.CommandQuery) (backend.
 	found, err := sqlite.List[projections.EntryRow](ctx, s.Store, r)
 	return lists.Cut(found, limit, projections.EntryRow.Item, lists.CommandMark), wrap("commands", err)
 }
+
+// Received implements backend.StreamReader.
+func (s streams) Received(ctx context.Context, id, signalID string) (projections.Entry, error) {
+	r := read("stream_select")
+	r.Where("S.INSTANCE_NO = (select X.INSTANCE_NO from WF_STATES X where X.INSTANCE_ID = ?)", id)
+	r.Where("S.SIGNAL_ID = ?", signalID)
+	found, err := sqlite.List[projections.EntryRow](ctx, s.Store, r)
+	if err == nil && len(found) == 0 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return projections.Entry{}, wrap("signal "+signalID+" of "+id, err)
+	}
+	return found[0].Item(), nil
+}

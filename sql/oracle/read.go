@@ -163,6 +163,15 @@ func (s streams) Pending(ctx context.Context, id string, limit int) ([]projectio
 	return items, wrap("pending", err)
 }
 
+// Received implements backend.StreamReader.
+func (s streams) Received(ctx context.Context, id, signalID string) (projections.Entry, error) {
+	r := read("stream_select")
+	r.Where("(CASE WHEN S.SIGNAL_ID is not null THEN S.INSTANCE_ID END) = ?", id)
+	r.Where("S.SIGNAL_ID = ?", signalID)
+	row, err := single[projections.EntryRow](ctx, s.Store, r)
+	return row.Item(), wrap("signal "+signalID+" of "+id, err)
+}
+
 // Commands implements backend.StreamReader.
 func (s streams) Commands(ctx context.Context, q backend.CommandQuery) (backend.Page[projections.Entry], error) {
 	r := read("stream_select")

@@ -26,6 +26,8 @@ type StreamReader interface {
 	projections.StreamReader
 	// Pending returns unprocessed commands, of one instance when id is given.
 	Pending(ctx context.Context, instanceID string, limit int) ([]projections.Entry, error)
+	// Received is what came to an instance under a signal id.
+	Received(ctx context.Context, instanceID, signalID string) (projections.Entry, error)
 	// Commands is a page of unprocessed commands, in order of instance and position.
 	Commands(ctx context.Context, q CommandQuery) (Page[projections.Entry], error)
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -209,6 +210,13 @@ var readCases = map[string]func(*testCase){
 			got, err := k.s.Streams.Recorded(k.ctx, q.instance, q.signal)
 			k.ok(err)
 			equal(k, got, q.want)
+			e, err := k.s.Streams.Received(k.ctx, q.instance, q.signal)
+			if q.want {
+				k.ok(err)
+				equal(k, e, c.Rows.Stream[1])
+			} else if !errors.Is(err, store.ErrNotFound) {
+				k.Errorf("%s of %s: %v", q.signal, q.instance, err)
+			}
 		}
 	},
 	"pending lists unprocessed commands": func(k *testCase) {

@@ -129,6 +129,17 @@ func (s *Store) Pending(ctx context.Context, id string, limit int) ([]projection
 	})
 }
 
+// Received implements backend.StreamReader.
+func (s *Store) Received(ctx context.Context, id, signalID string) (projections.Entry, error) {
+	return view(ctx, s, func(t *data) (projections.Entry, error) {
+		i := slices.IndexFunc(t.streams[id], func(e entry) bool { return signalID != "" && e.SignalID == signalID })
+		if i < 0 {
+			return projections.Entry{}, fmt.Errorf("memory: signal %s of %s: %w", signalID, id, store.ErrNotFound)
+		}
+		return t.streams[id][i].Entry, nil
+	})
+}
+
 // Commands implements backend.StreamReader.
 func (s *Store) Commands(ctx context.Context, q backend.CommandQuery) (backend.Page[projections.Entry], error) {
 	return view(ctx, s, func(t *data) (p backend.Page[projections.Entry], err error) {
