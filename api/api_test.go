@@ -183,12 +183,20 @@ func handler(t *testing.T, b *node) http.Handler {
 // within is handler with a budget of memory.
 func within(t *testing.T, b *node, budget *memory.Budget) http.Handler {
 	t.Helper()
-	h, err := New(Config{
+	return handlerWith(t, b, func(c *Config) { c.Memory = budget })
+}
+
+// handlerWith is handler with settings of its own.
+func handlerWith(t *testing.T, b *node, set func(*Config)) http.Handler {
+	t.Helper()
+	c := Config{
 		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b,
 		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b, Moments: b},
 		Ready:  func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
-		Registerer: prometheus.NewRegistry(), Version: "test", Memory: budget,
-	})
+		Registerer: prometheus.NewRegistry(), Version: "test",
+	}
+	set(&c)
+	h, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}

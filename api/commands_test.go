@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -107,15 +105,7 @@ func TestARepeatGetsTheFirstVerdict(t *testing.T) {
 	t.Parallel()
 	b := &node{snap: waiting}
 	x := repeating{b}
-	h, err := New(Config{
-		Starter: x, Signaller: x, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b,
-		Reader: Reader{Instances: b, Streams: x, Tasks: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b},
-		Ready:  func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
-		Registerer: prometheus.NewRegistry(), Version: "test", Memory: nil,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := handlerWith(t, b, func(c *Config) { c.Starter, c.Signaller, c.Reader.Streams = x, x, x })
 	const first = `"first":{"position":4,"disposition":"buffered"`
 	for path, body := range map[string]string{
 		"/v1/instances/i/signals":           `{"type":"paid","signalId":"m-2","dedupeKey":"order-7"}`,
