@@ -40,7 +40,11 @@ func sagaOf(id string) saga {
 func sagas(languages []string, at ...int) (all []saga) {
 	for _, language := range languages {
 		all = append(all, saga{language, "well", 0})
-		for _, how := range []string{"fails", "unknown", "cancelled"} {
+		ways := []string{"fails", "unknown", "cancelled"}
+		if language == "levels" { // cancelled when a catch has begun to compensate
+			ways = append(ways, "ended")
+		}
+		for _, how := range ways {
 			for _, n := range at {
 				all = append(all, saga{language, how, n})
 			}
@@ -54,7 +58,7 @@ func (s saga) last() int {
 	switch {
 	case s.how == "well" || s.language == "items": // all are asked for at once
 		return sagaSteps
-	case s.how == "fails":
+	case s.refuses(s.at):
 		return s.at - 1
 	}
 	return s.at
@@ -72,7 +76,7 @@ func (s saga) status() snapshot.Status {
 }
 
 // refuses reports whether a step is refused.
-func (s saga) refuses(step int) bool { return s.how == "fails" && s.at == step }
+func (s saga) refuses(step int) bool { return (s.how == "fails" || s.how == "ended") && s.at == step }
 
 // books are what the outside keeps: who has booked what, under which keys.
 type books struct {
@@ -189,7 +193,7 @@ func (b *books) agree(s saga, crashed bool) error {
 		}
 	}
 	got := slices.Clone(b.order[s.id()])
-	if i := slices.Index(got, s.at); crashed && s.how == "fails" && (i == 0 || i > 0 && s.language == "items") {
+	if i := slices.Index(got, s.at); crashed && s.refuses(s.at) && (i == 0 || i > 0 && s.language == "items") {
 		got = slices.Delete(got, i, i+1)
 	}
 	if !slices.Equal(got, want) {
