@@ -332,7 +332,7 @@ func Default() Config {
 			Waiting: 8_192, WaitingBytes: 64 << 20, GiveUpAfter: time.Hour,
 			Attempts: 5, Delay: time.Second, DelayMax: time.Minute,
 		},
-		Events: Events{SinkMode: "structured"},
+		Events: Events{SinkMode: "structured", TTL: time.Hour},
 		Rates:  Rates{Starts: 50, Events: 100, Loops: 20, Burst: 1_000},
 		Limits: Limits{
 			Steps: 1_000, FanOut: 1_000, Items: 100_000,

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
 func triggerCommand(a *app) *cobra.Command {
@@ -35,8 +37,15 @@ refused changes nothing. A repeat with the same --request-id changes nothing.`,
 			}
 			r.Event = args[2]
 			got, err := c.Trigger(ctx, definition, args[1], r)
-			if err != nil || a.json {
-				return a.page.orPrint(got, err)
+			if err != nil {
+				return err
+			}
+			if got.Disposition == "applied" && got.Status == "faulted" { // the event has counted, and what followed from it has failed
+				err = problem.New(problem.Invalid, "instance.faulted", "the event is applied, and instance %s is faulted", got.InstanceID).
+					WithHint("%s show %s says why; mend what is wrong, and retry it", a.self, got.InstanceID)
+			}
+			if a.json {
+				return errors.Join(a.page.print(got), err)
 			}
 			begun := ""
 			if got.Created {
@@ -46,7 +55,7 @@ refused changes nothing. A repeat with the same --request-id changes nothing.`,
 			if e := got.Error; e != nil {
 				fmt.Fprintf(a.page.out, "faulted at %s: %s: %s\n", e.Pointer, e.Title, e.Detail)
 			}
-			return nil
+			return err
 		}),
 	}
 	f := c.Flags()
