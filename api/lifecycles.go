@@ -57,7 +57,7 @@ func (s instanceAPI) trigger(ctx context.Context, in *triggerInput) (*answer[cli
 	id, isNew, did, err := s.Starter.StartOrSignal(ctx, "", signal.Start{
 		Definition: in.full(), Version: in.Body.Version, BusinessKey: in.Reference, StartKey: signal.LifecycleKey, Input: in.Body.Input,
 		Signal: &signal.FirstSignal{ID: known, Type: event, Data: in.Body.Payload, Actor: actor(ctx, in.Body.Actor),
-			Sender: in.Body.Sender, Sequence: in.Body.Sequence},
+			Sender: in.Body.Sender, Sequence: in.Body.Sequence, AckRequired: in.Body.AckRequired},
 	}, in.headers())
 	if err != nil {
 		return nil, err

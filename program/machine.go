@@ -83,12 +83,20 @@ const (
 // Variables of a lifecycle, without $. They exist from the moment an event is
 // taken until the instance rests again.
 const (
-	VarEvent      = "event"      // {name, code, data, actor}
+	VarEvent      = "event"      // {name, code, data, actor}, and ackRequired where it is false
 	VarTransition = "transition" // {from, to, event, occurredAt}
 )
 
 // actorSystem is who triggers the event of a timeout.
 const actorSystem = "system"
+
+// trigger is an event as somebody has sent it.
+type trigger struct {
+	event *Event
+	data  json.RawMessage
+	actor string
+	once  bool // who is told of it is told once, and acknowledges nothing
+}
 
 // taken is what becomes of an event that a transition takes.
 type taken struct {
@@ -127,9 +135,10 @@ func (r states) take(n *Node, payload json.RawMessage, actor string, asked bool)
 	var body struct {
 		Type string          `json:"type"`
 		Data json.RawMessage `json:"data"`
+		Acks *bool           `json:"ackRequired"`
 	}
 	if err := jsonv2.Unmarshal(payload, &body); err != nil {
-		return nil, problem.Wrap(err, problem.Invalid, "signal.invalid", "the event is not {type, data}")
+		return nil, problem.Wrap(err, problem.Invalid, "signal.invalid", "the event is not {type, data, ackRequired}")
 	}
 	event, err := r.p.Machine.find(body.Type)
 	if err != nil {
@@ -153,7 +162,7 @@ func (r states) take(n *Node, payload json.RawMessage, actor string, asked bool)
 		if tr.Event != event.Name {
 			continue
 		}
-		c, err := r.consider(n, tr, event, body.Data, actor)
+		c, err := r.consider(n, tr, trigger{event, body.Data, actor, body.Acks != nil && !*body.Acks})
 		if err != nil {
 			return refuse(err.Error()) // as good as a guard that does not hold
 		}
@@ -170,12 +179,16 @@ func (r states) take(n *Node, payload json.RawMessage, actor string, asked bool)
 
 // consider evaluates the guard of a transition and the data it makes; nil when
 // the guard does not hold.
-func (r states) consider(n *Node, tr *Transition, event *Event, data json.RawMessage, actor string) (*taken, error) {
+func (r states) consider(n *Node, tr *Transition, by trigger) (*taken, error) {
+	event := map[string]any{"name": by.event.Name, "code": orNil(by.event.Code), "data": by.data, "actor": orNil(by.actor)}
+	if by.once {
+		event["ackRequired"] = false
+	}
 	c := &taken{transition: tr, data: r.data, vars: make(map[string]json.RawMessage, 2)}
 	var err error
 	for name, v := range map[string]any{
-		VarEvent:      map[string]any{"name": event.Name, "code": orNil(event.Code), "data": data, "actor": orNil(actor)},
-		VarTransition: map[string]string{"from": n.Name, "to": tr.To, "event": event.Name, "occurredAt": r.t.In.Now.Format(time.RFC3339Nano)},
+		VarEvent:      event,
+		VarTransition: map[string]string{"from": n.Name, "to": tr.To, "event": by.event.Name, "occurredAt": r.t.In.Now.Format(time.RFC3339Nano)},
 	} {
 		if c.vars[name], err = json.Marshal(v); err != nil {
 			return nil, err

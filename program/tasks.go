@@ -236,6 +236,11 @@ func (r calls) command(n *Node, in *scope) (engine.Command, error) {
 	if n.Call.Ack == nil {
 		return c, nil
 	}
+	if n.Call.AckIf != nil {
+		if v, err := r.evals.evalAny(n.Call.AckIf, in); err != nil || !jq.Truthy(v) {
+			return c, err
+		}
+	}
 	until, err := r.waits.after(n.Call.Ack, in)
 	if err != nil {
 		return engine.Command{}, err

@@ -207,6 +207,7 @@ func said(x row, occurred time.Time, exact bool) (*signal.FirstSignal, time.Time
 		Type string          `json:"type"`
 		Data json.RawMessage `json:"data"`
 		Time time.Time       `json:"time"`
+		Acks *bool           `json:"ackRequired"`
 	}
 	if err := jsonv2.Unmarshal(x.Data, &event, jsonv2.RejectUnknownMembers(false)); err != nil {
 		return nil, occurred, fmt.Errorf("entry %d is no event: %w", x.Position, err)
@@ -216,6 +217,7 @@ func said(x row, occurred time.Time, exact bool) (*signal.FirstSignal, time.Time
 	}
 	return &signal.FirstSignal{
 		ID: cmp.Or(x.SignalID, event.ID), Type: event.Type, Data: event.Data, Actor: x.meta.Actor, Sender: x.meta.Sender, Sequence: x.meta.Sequence,
+		AckRequired: event.Acks,
 	}, occurred, nil
 }
 

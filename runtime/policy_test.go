@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -302,6 +304,65 @@ func TestAPolicyOfSeveralVersions(t *testing.T) {
 		}
 		if _, _, err := n.cat.Publish(t.Context(), "p.yaml", []byte(policyOf("1.1.0", "{Review: {timeout: PT1H}}"))); problem.CodeOf(err) != "policy.invalid" {
 			t.Errorf("a state of a version that nothing runs: %v", err)
+		}
+	})
+}
+
+// Who triggers an event may say that nobody need acknowledge what follows: each consumer
+// is told once, and nobody waits for more than that.
+func TestATriggerNeedsNoAcknowledgement(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		var told atomic.Int32
+		consumer := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { told.Add(1) }))
+		defer consumer.Close()
+		n := start(t, fresh(), nil, policedDocument)
+		n.publish(t, policyOf("1.0.0", `{Draft: {timeout: PT9H}}
+consumers: {a: {endpoint: '`+consumer.URL+`', within: PT0.1S}, b: {endpoint: '`+consumer.URL+`', within: PT0.1S}}
+deliveries: [{states: [Review], consumers: [a, b], await: true}, {states: [Draft], consumers: a}]`))
+		no, yes := false, true
+		trigger := func(reference, event string, acks *bool) string {
+			t.Helper()
+			id, _, _, err := n.rt.StartOrSignal(t.Context(), "", signal.Start{
+				Definition: "t/policed", BusinessKey: reference, StartKey: signal.LifecycleKey,
+				Signal: &signal.FirstSignal{ID: event, Type: event, AckRequired: acks},
+			}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		acknowledged := func(id string) (commands, acks int) {
+			rows, err := n.store.Streams.Stream(t.Context(), id, 0, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rows {
+				if r.Kind == "command" && strings.Contains(string(r.Data), consumer.URL) {
+					if commands++; strings.Contains(string(r.Data), `"ack":`) {
+						acks++
+					}
+				}
+			}
+			return commands, acks
+		}
+		id := trigger("once", "submit", &no)
+		n.until(t, id, func(row projections.Instance) bool { return row.Position == "Review" && row.Status == "waiting" })
+		trigger("once", "back", &no)
+		await.Until(t, "all are told", func() (bool, any) { return told.Load() >= 3, told.Load() })
+		n.until(t, id, func(row projections.Instance) bool { return row.Position == "Draft" })
+		if commands, acks := acknowledged(id); commands != 4 || acks != 1 { // the initial state was entered by no event
+			t.Errorf("%d deliveries, %d of them to be acknowledged", commands, acks)
+		}
+		for name, given := range map[string]*bool{"yes": &yes, "none": nil} {
+			id := trigger(name, "submit", given)
+			if commands, acks := acknowledged(id); commands != 3 || acks != 3 {
+				t.Errorf("%s: %d deliveries, %d of them to be acknowledged", name, commands, acks)
+			}
+			await.Until(t, "a reminder", func() (bool, any) { l := n.entries(t, id, "AckReminderProcessedPending"); return len(l) > 0, l })
+		}
+		if got := n.last(t, id, "AckReminderProcessedPending"); strings.Contains(got.Pointer, "Review") {
+			t.Errorf("reminded at %s", got.Pointer)
 		}
 	})
 }

@@ -85,10 +85,9 @@ type Envelope struct {
 	// Sender and Sequence put the signals of one sender to one instance in order,
 	// on whatever ways and nodes they come: the first has the sequence 1. A signal
 	// that comes before its turn waits. Both or neither.
-	Sender   string `json:"sender,omitempty"`
-	Sequence int64  `json:"sequence,omitempty"`
-	// Principal is who sends it, in the words of whoever has let them in.
-	Principal json.RawMessage `json:"principal,omitempty"`
+	Sender    string          `json:"sender,omitempty"`
+	Sequence  int64           `json:"sequence,omitempty"`
+	Principal json.RawMessage `json:"principal,omitempty"` // who sends it, in the words of whoever has let them in
 
 	// Unknown holds the fields this version does not know. Encode writes them back, last, in order of name.
 	Unknown map[string]json.RawMessage `json:"-"`

@@ -45,13 +45,13 @@ const LifecycleKey = "lifecycle"
 // that is there gets it as an ExternalSignal. It is what Temporal calls
 // SignalWithStart.
 type FirstSignal struct {
-	ID    string          `json:"id"`              // the signal id: an instance that has recorded it takes it for a repeat (B7)
-	Type  string          `json:"type"`            // of the event
-	Data  json.RawMessage `json:"data,omitempty"`  // any JSON
-	Actor string          `json:"actor,omitempty"` // who says it; empty = the actor of the start
-
-	Sender   string `json:"sender,omitempty"`   // with Sequence: see Envelope
-	Sequence int64  `json:"sequence,omitempty"` // of the sender at the instance, from 1
+	ID          string          `json:"id"`                    // the signal id: an instance that has recorded it takes it for a repeat (B7)
+	Type        string          `json:"type"`                  // of the event
+	Data        json.RawMessage `json:"data,omitempty"`        // any JSON
+	Actor       string          `json:"actor,omitempty"`       // who says it; empty = the actor of the start
+	Sender      string          `json:"sender,omitempty"`      // with Sequence: see Envelope
+	Sequence    int64           `json:"sequence,omitempty"`    // of the sender at the instance, from 1
+	AckRequired *bool           `json:"ackRequired,omitempty"` // false = who is told of it is told once; nil = true
 }
 
 // Envelope is the signal to an instance, said when the start was, by who says that
@@ -64,7 +64,8 @@ func (f FirstSignal) Envelope(instanceID string, start Envelope) (Envelope, erro
 		Source string          `json:"source"`
 		Data   json.RawMessage `json:"data,omitempty"`
 		Time   time.Time       `json:"time"`
-	}{f.ID, f.Type, "start", f.Data, at.UTC().Truncate(time.Microsecond)})
+		Ack    *bool           `json:"ackRequired,omitempty"`
+	}{f.ID, f.Type, "start", f.Data, at.UTC().Truncate(time.Microsecond), f.AckRequired})
 	if err != nil {
 		return Envelope{}, notJSON(err)
 	}

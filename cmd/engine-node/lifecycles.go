@@ -15,6 +15,7 @@ import (
 func triggerCommand(a *app) *cobra.Command {
 	var r client.TriggerRequest
 	var payload, input string
+	acks := true
 	c := &cobra.Command{
 		Use:   "trigger ENVIRONMENT/DEFINITION REFERENCE EVENT",
 		Short: "Trigger an event of what a reference names; the first one begins its instance",
@@ -35,7 +36,9 @@ refused changes nothing. A repeat with the same --request-id changes nothing.`,
 			if r.Input, err = a.given.document("input", input); err != nil {
 				return err
 			}
-			r.Event = args[2]
+			if r.Event = args[2]; !acks {
+				r.AckRequired = &acks
+			}
 			got, err := c.Trigger(ctx, definition, args[1], r)
 			if err != nil {
 				return err
@@ -64,6 +67,7 @@ refused changes nothing. A repeat with the same --request-id changes nothing.`,
 	sequenceFlags(f, &r.Sender, &r.Sequence)
 	f.StringVar(&payload, "payload", "", "data of the event: JSON, @FILE, or - for standard input")
 	f.StringVar(&input, "input", "", "of the instance, when it begins: JSON, @FILE, or -")
+	f.BoolVar(&acks, "ack-required", true, "consumers of the transition acknowledge it; =false: they are told once, and not reminded")
 	f.StringVar(&r.Version, "definition-version", "", "version of the definition, when the instance begins (default: the latest)")
 	return c
 }

@@ -135,6 +135,9 @@ func (c *compiler) delivery(state string, to consumer, policy map[string]any, aw
 	if policy["ackRequired"] == false && r.call != nil { // sent once, whatever the consumer does with it
 		r.call.Ack = nil
 	}
+	if r.call != nil && r.call.Ack != nil { // unless the event says that nobody need acknowledge it
+		r.call.AckIf, _ = jq.Expression("$"+program.VarEvent+".ackRequired != false", hookScope) // it compiles
+	}
 	return keepsData(&program.Node{Kind: r.kind, Call: r.call})
 }
 

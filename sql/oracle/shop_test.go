@@ -110,6 +110,8 @@ func TestAnApplicationSendsWithItsRow(t *testing.T) {
 			signal.StartRequest, []any{"shop/order", "paid", "crm", 1}, []string{`"type":"paid","data":null,"sender":"crm","sequence":1}}`}},
 		{"trigger_event in a sequence", "TRIGGER_EVENT(p_environment => :2, p_definition => :3, p_reference => :4, p_event => :5, p_sender => :6, p_sequence => :7)",
 			signal.StartRequest, []any{"shop", "loan", "L-1", "submit", "crm", 20}, []string{`"type":"submit","data":null,"sender":"crm","sequence":20}}`}},
+		{"trigger_event that nobody acknowledges", "TRIGGER_EVENT(p_environment => :2, p_definition => :3, p_reference => :4, p_event => :5, p_ack_required => FALSE)",
+			signal.StartRequest, []any{"shop", "loan", "L-1", "submit"}, []string{`"type":"submit","data":null,"ackRequired":false}}`}},
 		{"complete_task", "COMPLETE_TASK(p_task_id => :2, p_user => :3, p_outcome => :4, p_data => :5)", signal.TaskCompleted,
 			[]any{"t-1", "ann", "yes", `{"note":"fine"}`}, []string{`"outcome":"yes"`, `"note":"fine"`, `"completedBy":"ann"`, `"taskId":"t-1"`}},
 		{"complete_task with signs that JSON may escape", "COMPLETE_TASK(p_task_id => :2, p_user => :3, p_outcome => :4)", signal.TaskCompleted,

@@ -54,7 +54,8 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_API AUTHID DEFINER AS
     p_signal_data  IN CLOB DEFAULT 'null',
     p_signal_id    IN VARCHAR2 DEFAULT NULL,
     p_sender       IN VARCHAR2 DEFAULT NULL,
-    p_sequence     IN NUMBER DEFAULT NULL
+    p_sequence     IN NUMBER DEFAULT NULL,
+    p_ack_required IN BOOLEAN DEFAULT TRUE
   ) RETURN RAW;
 
   -- Triggers an event, by its name or its code, of the instance that a
@@ -62,7 +63,8 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_API AUTHID DEFINER AS
   -- begins it. The payload is any JSON. A repeat with the same request id changes
   -- nothing. An event that the state refuses is a dead letter, and so is one that
   -- is for others: to roles of an event the user of the session is db:USER. Sender
-  -- and sequence are as those of a signal.
+  -- and sequence are as those of a signal. Where no acknowledgement is required,
+  -- who is told of the transition is told once, and not reminded.
   FUNCTION trigger_event(
     p_environment IN VARCHAR2,
     p_definition  IN VARCHAR2,
@@ -74,7 +76,8 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_API AUTHID DEFINER AS
     p_input       IN CLOB DEFAULT 'null',
     p_version     IN VARCHAR2 DEFAULT NULL,
     p_sender      IN VARCHAR2 DEFAULT NULL,
-    p_sequence    IN NUMBER DEFAULT NULL
+    p_sequence    IN NUMBER DEFAULT NULL,
+    p_ack_required IN BOOLEAN DEFAULT TRUE
   ) RETURN RAW;
 
   -- Completes a human task that the user has claimed. The data is any JSON.
@@ -420,7 +423,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     p_definition IN VARCHAR2, p_instance_id IN VARCHAR2 DEFAULT NULL, p_input IN CLOB DEFAULT 'null', p_business_key IN VARCHAR2 DEFAULT NULL,
     p_start_key IN VARCHAR2 DEFAULT NULL, p_version IN VARCHAR2 DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL,
     p_signal_type IN VARCHAR2 DEFAULT NULL, p_signal_data IN CLOB DEFAULT 'null', p_signal_id IN VARCHAR2 DEFAULT NULL,
-    p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL
+    p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL, p_ack_required IN BOOLEAN DEFAULT TRUE
   ) RETURN RAW IS
     v_head VARCHAR2(8000);
     v_body CLOB;
@@ -449,7 +452,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
       check_key('p_signal_type', p_signal_type);
       check_json('p_signal_data', p_signal_data, FALSE);
       v_head := ',"signal":{"id":' || quoted(NVL(p_signal_id, new_id)) || ',"type":' || quoted(p_signal_type) || ',"data":';
-      v_body := v_body || v_head || p_signal_data || sequence_members(p_sender, p_sequence) || '}';
+      v_body := v_body || v_head || p_signal_data || sequence_members(p_sender, p_sequence)
+        || CASE WHEN NOT p_ack_required THEN ',"ackRequired":false' END || '}';
     ELSIF p_signal_id IS NOT NULL OR p_sequence IS NOT NULL THEN
       fail(invalid_argument, 'p_signal_type is missing');
     END IF;
@@ -459,7 +463,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
   FUNCTION trigger_event(
     p_environment IN VARCHAR2, p_definition IN VARCHAR2, p_reference IN VARCHAR2, p_event IN VARCHAR2, p_request_id IN VARCHAR2 DEFAULT NULL,
     p_payload IN CLOB DEFAULT 'null', p_actor IN VARCHAR2 DEFAULT NULL, p_input IN CLOB DEFAULT 'null', p_version IN VARCHAR2 DEFAULT NULL,
-    p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL
+    p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL, p_ack_required IN BOOLEAN DEFAULT TRUE
   ) RETURN RAW IS
     v_name     VARCHAR2(1000);
     v_instance WF_INSTANCES.INSTANCE_ID%TYPE;
@@ -496,7 +500,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     RETURN start_instance(
       p_definition => v_name, p_instance_id => v_instance, p_input => p_input, p_business_key => p_reference, p_start_key => c_lifecycle_key,
       p_version => p_version, p_actor => p_actor, p_signal_type => p_event, p_signal_data => p_payload, p_signal_id => p_request_id,
-      p_sender => p_sender, p_sequence => p_sequence);
+      p_sender => p_sender, p_sequence => p_sequence, p_ack_required => p_ack_required);
   END trigger_event;
 
   FUNCTION complete_task(
