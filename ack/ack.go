@@ -52,6 +52,8 @@ type Ack struct {
 	Error   *snapshot.Error // Failed: a field that is empty has its default; nil = all of them
 	Delay   time.Duration   // Retry: until the next delivery; 0 = at once
 	Actor   string          // who says so; "" = it is not said
+
+	Consumer string // as which consumer they say it; "" = as that of the command
 }
 
 // Check holds an acknowledgement to its rules. Problem: ack.invalid.

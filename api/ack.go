@@ -29,7 +29,7 @@ type ackInput struct {
 
 func (s instanceAPI) acknowledge(ctx context.Context, in *ackInput) (*answer[client.Acknowledged], error) {
 	b := &in.Body
-	a := ack.Ack{Outcome: ack.Outcome(b.Outcome), Output: b.Output, Error: toAckError(b.Error), Actor: in.Actor}
+	a := ack.Ack{Outcome: ack.Outcome(b.Outcome), Output: b.Output, Error: toAckError(b.Error), Actor: in.Actor, Consumer: b.Consumer}
 	if b.Delay != "" {
 		var err error
 		if a.Delay, err = parseDuration("/delay", b.Delay); err != nil {

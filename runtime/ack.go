@@ -57,11 +57,15 @@ var errSettled = errors.New("the command is settled")
 // delivers the command.
 //
 // Problems: ack.invalid, command.unknown, ack.unexpected (the command asks for
-// none), signal.too-large, limit.buffer.
+// none), ack.wrong-consumer (it is another's), signal.too-large, limit.buffer.
 func (a *acknowledger) Acknowledge(ctx context.Context, instance string, position int64, said ack.Ack) (engine.Disposition, error) {
 	return a.take(ctx, place{instance, position}, said, func(_ projections.Entry, c engine.Command) error {
 		if c.Ack <= 0 {
 			return problem.New(problem.Conflict, "ack.unexpected", "command %d of %s asks for no acknowledgement", position, instance)
+		}
+		if is := consumerOf(c); said.Consumer != "" && said.Consumer != is {
+			return problem.New(problem.Conflict, "ack.wrong-consumer", "command %d of %s is for %s, not for %.64q", position, instance, is, said.Consumer).
+				WithHint("the path of an acknowledgement is in the header Aqueduct-Ack of the consumer's own delivery")
 		}
 		return nil
 	})

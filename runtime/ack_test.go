@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -335,6 +336,35 @@ func TestUnacknowledgedIsGivenUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.settled(t)
+	})
+}
+
+// An acknowledgement by the wrong consumer changes nothing; twice and late ones are
+// duplicates, of which the first is in the stream.
+func TestAcksOfTheWrongConsumerTwiceAndLate(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		c := &consumer{}
+		n := start(t, fresh(), c.take, ackDoc)
+		n.begin(t, "i", "t/ack", nil)
+		before := n.delivered(t, "i", 1)
+		for _, outcome := range []ack.Outcome{ack.Processed, ack.Failed, ack.Delivered, ack.Retry} {
+			_, err := n.rt.Acknowledge(t.Context(), "i", 2, ack.Ack{Outcome: outcome, Consumer: "billing"})
+			code(t, err, "ack.wrong-consumer")
+		}
+		if row := n.row(t, "i"); !reflect.DeepEqual(row, before) || len(n.types(t, "i")) != 2 {
+			t.Errorf("%+v, %v", row, n.types(t, "i"))
+		}
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Processed, Consumer: "ship"})
+		n.until(t, "i", status("completed"))
+		for range 3 {
+			n.ack(t, "i", engine.Duplicate, ack.Ack{Outcome: ack.Processed, Consumer: "ship"})
+		}
+		n.ack(t, "i", engine.Duplicate, ack.Ack{Outcome: ack.Failed})
+		e, err := n.store.Streams.Received(t.Context(), "i", "AckRepeated/2")
+		if err != nil || e.Attempts != 3 || n.types(t, "i")["AckRepeated"] != 1 {
+			t.Errorf("%+v, %v", e, err)
+		}
 	})
 }
 

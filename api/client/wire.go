@@ -159,10 +159,11 @@ type Wait struct {
 
 // AckRequest is what a consumer says of a command that it got.
 type AckRequest struct {
-	Outcome string          `json:"outcome" enum:"delivered,processed,failed,retry" doc:"delivered: it has it; the time until the next delivery begins anew. processed: it is done. failed: it cannot do it. retry: it wants it once more."`
-	Output  json.RawMessage `json:"output,omitempty" doc:"Of processed: the result of the call, where somebody waits for it."`
-	Error   *AckError       `json:"error,omitempty" doc:"Of failed: the error of the call."`
-	Delay   string          `json:"delay,omitempty" maxLength:"64" doc:"Of retry: an ISO 8601 duration until the next delivery; absent: at once." example:"PT1M"`
+	Outcome  string          `json:"outcome" enum:"delivered,processed,failed,retry" doc:"delivered: it has it; the time until the next delivery begins anew. processed: it is done. failed: it cannot do it. retry: it wants it once more."`
+	Output   json.RawMessage `json:"output,omitempty" doc:"Of processed: the result of the call, where somebody waits for it."`
+	Error    *AckError       `json:"error,omitempty" doc:"Of failed: the error of the call."`
+	Consumer string          `json:"consumer,omitempty" maxLength:"256" doc:"Who says it, as the policy or the task names its consumer: of another's command nothing is taken. Absent: it is not asked."`
+	Delay    string          `json:"delay,omitempty" maxLength:"64" doc:"Of retry: an ISO 8601 duration until the next delivery; absent: at once." example:"PT1M"`
 }
 
 // AckError is a workflow error that a consumer gives.

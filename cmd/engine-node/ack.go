@@ -48,6 +48,7 @@ it once more, after --delay).`,
 	f := c.Flags()
 	f.StringVar(&r.Outcome, "outcome", "", "delivered, processed, failed or retry")
 	f.StringVar(&output, "output", "", "of processed, the result of the call: JSON, @FILE, or - for standard input")
+	f.StringVar(&r.Consumer, "consumer", "", "as which consumer; refused when the command is another's (default: it is not asked)")
 	f.StringVar(&r.Delay, "delay", "", "of retry: an ISO 8601 duration, such as PT1M (default: at once)")
 	failureFlags(f, &failure, "of failed: ")
 	_ = c.MarkFlagRequired("outcome") // the flag exists
