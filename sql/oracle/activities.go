@@ -65,7 +65,7 @@ func (s activities) ChangeActivity(ctx context.Context, a backend.Activity, by s
 	}
 	defer s.leave()
 	w := &work{}
-	args := activityColumns.Named(statements["activity_update"].binds, &a, values, map[string]any{"VERSION_BEFORE": a.Version - 1})
+	args := activityColumns.Named(statements["activity_update"].binds, &a, values, map[string]any{"EXPECTED_VERSION": a.Version - 1})
 	w.add(store.ErrStale, "activity_update", args...)
 	w.audit([]store.Audit{by})
 	return wrap(what, change(ctx, s.Store, nil, func(session *aq.Session) error { return execute(ctx, session, w, false) }))

@@ -213,7 +213,7 @@ func TestNoStatementWaitsForALock(t *testing.T) {
 	values := map[string]any{
 		"INSTANCE_ID": "a", "POSITION": int64(2), "TASK_ID": "k", "WAITING_TOKEN": "t", "DEAD_LETTER_ID": "l", "PAYLOAD_ID": "p", "MESSAGE_ID": "m", "EVENT_KEY": "e",
 		"TOKEN_ID": "tk", "NAME": "job", "OWNER": "n", "PRESENT_OWNER": "n", "REQUEST_ID": "q", "NODE": "gone", "RUN_ID": "r", "DEAD_SECONDS": 60.0, "AGE_SECONDS": 60.0,
-		"ACTIVITY_ID": "x", "ACTIVITY_VERSION": int64(2), "VERSION_BEFORE": int64(1),
+		"ACTIVITY_ID": "x", "ACTIVITY_VERSION": int64(2),
 		"SIGNAL_ID": "a/0/0", "EXPECTED_VERSION": int64(1), "TASK_VERSION": int64(1), "CLAIMED_BY": "n", "EXPECTED_OWNER": "n", "CREATED_BEFORE": stamp(time.Now()), "TTL_SECONDS": 60.0,
 	}
 	run := map[string]string{"stream_orphan": s.run, "inflight_delete": "other", "inflight_clear": "other"}

@@ -340,7 +340,7 @@ func TestLargeValuesAreBoundLast(t *testing.T) {
 			}
 		}
 	}
-	keys := []string{"INSTANCE_ID", "EXPECTED_VERSION", "TASK_ID", "TASK_VERSION"}
+	keys := []string{"INSTANCE_ID", "EXPECTED_VERSION", "TASK_ID", "TASK_VERSION", "ACTIVITY_ID"}
 	for name, st := range statements {
 		behind := false
 		for _, b := range st.binds {

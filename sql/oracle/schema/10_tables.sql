@@ -710,6 +710,7 @@ CREATE TABLE WF_ACTIVITIES (
   DATA BLOB,
   CONSTRAINT WF_ACTIVITIES_PK PRIMARY KEY (INSTANCE_ID, ACTIVITY_ID)
 )
+LOB (DATA) STORE AS (CACHE)
 /
 COMMENT ON TABLE WF_ACTIVITIES IS 'What applications note of instances: nothing that a node decides looks there; gone with the instance'
 /
