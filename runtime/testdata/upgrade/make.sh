@@ -4,7 +4,7 @@
 # last program of a schema version, before the script of the next is written:
 #
 #   go build -o /some/engine-node ./cmd/engine-node
-#   runtime/testdata/upgrade/make.sh /some/engine-node runtime/testdata/upgrade/15.db.gz
+#   runtime/testdata/upgrade/make.sh /some/engine-node runtime/testdata/upgrade/16.db.gz
 set -euo pipefail
 node=$1 out=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 place=$(mktemp -d) api=127.0.0.1:19187
