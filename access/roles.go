@@ -23,9 +23,9 @@ const (
 // Roles lists them all.
 var Roles = []Role{Viewer, TaskUser, Operator, Author, Application, Admin}
 
-// anybody may ask these without saying who they are: they tell of the process
-// and of the API, and of nothing that it holds.
-var anybody = []string{"get-health", "get-readiness", "get-openapi"}
+// anybody may ask these without saying who they are: they tell of the process, of
+// the API and of how one gets in, and of nothing that it holds.
+var anybody = []string{"get-health", "get-readiness", "get-openapi", "get-login"}
 
 // Sets of roles that many operations have.
 var (
@@ -79,8 +79,8 @@ func Anybody(operation string) bool { return slices.Contains(anybody, operation)
 // Operations lists those that need a role, in their order.
 func Operations() []string { return slices.Sorted(maps.Keys(operations)) }
 
-// checkRoles refuses names that are no roles.
-func checkRoles(roles []Role) error {
+// CheckRoles refuses names that are no roles, and none at all. Problem: access.role.
+func CheckRoles(roles []Role) error {
 	if len(roles) == 0 {
 		return problem.New(problem.Invalid, "access.role", "no role is named").WithHint("one or more of %s", strings.Join(Roles, ", "))
 	}

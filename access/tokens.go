@@ -189,7 +189,7 @@ func (w *Wanted) check() error {
 	if w.Life < time.Minute || w.Life > MaxLife {
 		return problem.New(problem.Invalid, "access.life", "a token lasts from a minute to %d days, not %s", MaxLife/(24*time.Hour), w.Life)
 	}
-	return checkRoles(w.Roles)
+	return CheckRoles(w.Roles)
 }
 
 // Create makes a token. Its secret is in the answer, and never again. Problems:

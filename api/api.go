@@ -190,6 +190,7 @@ type Config struct {
 	Now          func() time.Time
 
 	Access     Access                // nil = nobody is asked who they are
+	Login      *client.Login         // how a person gets a token of an identity provider; nil = in no way that the API knows
 	AnyHost    bool                  // requests for other hosts than loopback are served, too, although nobody is asked
 	Version    string                // of the program
 	Log        *slog.Logger          // nil = discard

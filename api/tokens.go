@@ -9,12 +9,16 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 func (s adminAPI) tokenOperations(h huma.API) {
 	const path, tag = "/v1/tokens", "access"
+	login := operation("get-login", http.MethodGet, "/v1/login", tag, "Say where a person gets a token", http.StatusNotFound)
+	login.Description = "It is asked before anybody is known, by engine-node login: a token of the identity provider is got there by the device flow, RFC 8628."
+	register(s.service, h, login, s.getLogin)
 	create := operation("create-token", http.MethodPost, path, tag, "Make a token, by which a program or a person is known")
 	create.Description = "Its secret is in the answer, and never again. A node asks for tokens where access.tokens is set."
 	create.DefaultStatus = http.StatusCreated
@@ -22,6 +26,14 @@ func (s adminAPI) tokenOperations(h huma.API) {
 	register(s.service, h, operation("list-tokens", http.MethodGet, path, tag, "List tokens, newest first"), s.listTokens)
 	register(s.service, h, operation("revoke-token", http.MethodDelete, path+"/{id}", tag,
 		"End a token, on every node within a second", http.StatusNotFound), s.revokeToken)
+}
+
+func (s adminAPI) getLogin(context.Context, *struct{}) (*answer[client.Login], error) {
+	if s.Login == nil {
+		return nil, problem.New(problem.NotFound, "access.no-login", "this node knows of no identity provider that gives tokens to people").
+			WithHint("access.oidc-issuer and access.oidc-client name one; a token of the node's own is made by engine-node tokens create")
+	}
+	return ok(*s.Login), nil
 }
 
 type createTokenInput struct {

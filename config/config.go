@@ -66,12 +66,37 @@ type Store struct {
 
 // Access says whether the API asks who sends a request.
 type Access struct {
-	Tokens  bool // it asks for a token
-	Anybody bool // the API may be reached from other machines although it asks nobody
+	Tokens   bool // it asks for a token
+	Anybody  bool // the API may be reached from other machines although it asks nobody
+	Issuer   string
+	Audience string // a list; see List
+	User     string // claim
+	Groups   string // claim
+	Roles    string // see Members
+	Client   string // by which engine-node login is known to the provider
+	Scopes   string // that it asks for, separated by blanks
 }
 
 // Asks says whether the API asks who sends a request.
-func (a Access) Asks() bool { return a.Tokens }
+func (a Access) Asks() bool { return a.Tokens || a.Issuer != "" }
+
+// Members says what the members of a group may do, by group. The setting is a list,
+// separated by semicolons, of ROLE=GROUP: names of groups have commas and equals signs
+// in directories.
+func (a Access) Members() (map[string][]string, error) {
+	members := map[string][]string{}
+	for pair := range strings.SplitSeq(a.Roles, ";") {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		role, group, ok := strings.Cut(pair, "=")
+		if role, group = strings.TrimSpace(role), strings.TrimSpace(group); !ok || role == "" || group == "" {
+			return nil, fmt.Errorf("%q is not ROLE=GROUP", pair)
+		}
+		members[group] = append(members[group], role)
+	}
+	return members, nil
+}
 
 // Durability says what a commit on the embedded store survives.
 type Durability string
@@ -320,6 +345,7 @@ func Default() Config {
 			ConnectTimeout: 10 * time.Second, Keepalive: 2 * time.Minute, OneBlock: true,
 		},
 		Listen:     "127.0.0.1:8080",
+		Access:     Access{User: "sub", Groups: "groups", Scopes: "openid profile"},
 		Queue:      Queue{SignalConsumers: 64, ScheduleConsumers: 64, CommandConsumers: 8, Wait: 5 * time.Second, Handlers: 128, Notices: 7 * 24 * time.Hour},
 		Retry:      Retry{Max: 5, Delay: time.Second, DelayMax: 5 * time.Minute, Patience: 24 * time.Hour},
 		OrderGrace: 10 * time.Second,

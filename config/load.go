@@ -292,6 +292,9 @@ func (l *Loaded) check(all []setting) []problem.Place {
 	if code, detail, hint := checkListen(l.Listen, l.Access); code != "" {
 		add("listen", code, detail, hint)
 	}
+	for key, detail := range checkProvider(l.Access) {
+		add(key, "config.needs", detail, "see docs/operating.md, Identities")
+	}
 	if u, err := url.Parse(l.Events.Sink); l.Events.Sink != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "") {
 		add("events.sink", "config.url", "is not an http or https URL", "write https://HOST/PATH")
 	}
@@ -358,6 +361,34 @@ func isSecretHost(text string) bool {
 	return isHost(u.Hostname()) || notAddress == nil && !below
 }
 
+// checkProvider finds what is missing to believe an identity provider, by setting.
+func checkProvider(a Access) map[string]string {
+	found := map[string]string{}
+	if a.Issuer == "" {
+		for key, text := range map[string]string{"access.oidc-audience": a.Audience, "access.oidc-roles": a.Roles, "access.oidc-client": a.Client} {
+			if text != "" {
+				found[key] = "needs access.oidc-issuer"
+			}
+		}
+		return found
+	}
+	if len(List(a.Audience)) == 0 {
+		found["access.oidc-audience"] = "is empty: a token for any other service of the provider would do"
+	}
+	if a.User == "" {
+		found["access.oidc-user"] = "is empty: nobody would have a name"
+	}
+	if members, err := a.Members(); err != nil {
+		found["access.oidc-roles"] = err.Error()
+	} else if len(members) == 0 {
+		found["access.oidc-roles"] = "is empty: nobody could do anything"
+	}
+	if a.Client != "" && !slices.Contains(List(a.Audience), a.Client) {
+		found["access.oidc-client"] = "is none of access.oidc-audience: the node would refuse who has logged in"
+	}
+	return found
+}
+
 // checkListen refuses every address from which another machine could reach the API,
 // where that asks nobody who they are.
 func checkListen(address string, a Access) (code, detail, hint string) {
@@ -372,5 +403,5 @@ func checkListen(address string, a Access) (code, detail, hint string) {
 		return "", "", ""
 	}
 	return "config.not-loopback", strconv.Quote(host) + " can be reached from other machines, and the API asks nobody who they are",
-		"set access.tokens, or listen on 127.0.0.1, ::1 or localhost with a proxy in front that authenticates"
+		"set access.tokens or access.oidc-issuer, or listen on 127.0.0.1, ::1 or localhost with a proxy in front that authenticates"
 }

@@ -15,6 +15,12 @@ type Admin struct{ c *Client }
 // NewAdmin is what a client asks as an administrator.
 func NewAdmin(c *Client) Admin { return Admin{c} }
 
+// Login says where a person gets a token of an identity provider. Problem:
+// access.no-login.
+func (a Admin) Login(ctx context.Context) (Login, error) {
+	return get[Login](ctx, a.c.caller, "/v1/login", nil)
+}
+
 // CreateToken makes a token. Its secret is in the answer, and never again.
 func (a Admin) CreateToken(ctx context.Context, r TokenRequest) (NewToken, error) {
 	out, _, err := post[NewToken](ctx, a.c.caller, tokens, r)

@@ -444,6 +444,13 @@ type ResetTargetRequest struct {
 	Target string `json:"target" minLength:"1" maxLength:"256"`
 }
 
+// Login says where a person gets a token of an identity provider.
+type Login struct {
+	Issuer   string `json:"issuer" doc:"URL of the OpenID Connect provider."`
+	ClientID string `json:"clientId" doc:"By which who logs in is known to the provider; it has no secret."`
+	Scopes   string `json:"scopes" doc:"What is asked for, separated by blanks."`
+}
+
 // TokenRequest asks for a token.
 type TokenRequest struct {
 	Name     string   `json:"name" minLength:"1" maxLength:"128" doc:"Who bears it: the actor of what they do, and the user of tasks."`

@@ -125,7 +125,7 @@ func commands(a *app) []*cobra.Command {
 		serveCommand(a), migrateCommand(a), restoreCommand(a), doctorCommand(a), verifyCommand(a), configCommand(a), versionCommand(a),
 		validateCommand(a), evalCommand(a), diagramCommand(a), publishCommand(a), definitionsCommand(a), policiesCommand(a), schedulesCommand(a),
 		startCommand(a), signalCommand(a), eventCommand(a), triggerCommand(a), stateCommand(a), ackCommand(a),
-		showCommand(a), whyCommand(a), listCommand(a), tasksCommand(a), deadLettersCommand(a), queuesCommand(a), targetsCommand(a), commandsCommand(a), tokensCommand(a), auditCommand(a), activitiesCommand(a), timelineCommand(a), benchCommand(a),
+		showCommand(a), whyCommand(a), listCommand(a), tasksCommand(a), deadLettersCommand(a), queuesCommand(a), targetsCommand(a), commandsCommand(a), tokensCommand(a), loginCommand(a), logoutCommand(a), auditCommand(a), activitiesCommand(a), timelineCommand(a), benchCommand(a),
 		operationCommand(a, "suspend", "Stop an instance; its signals are kept"),
 		operationCommand(a, "resume", "Go on with a suspended instance"),
 		operationCommand(a, "retry", "Run the failed task of a faulted instance again"),
@@ -149,7 +149,7 @@ func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 // connect returns a client of the node that the flags name, or of the database
 // itself, and what ends it.
 func (a *app) connect(ctx context.Context) (*client.Client, func(), error) {
-	base, end := a.server, func() {}
+	end := func() {}
 	var c *client.Client
 	var err error
 	if a.store != "" {
@@ -157,17 +157,11 @@ func (a *app) connect(ctx context.Context) (*client.Client, func(), error) {
 		if n, err = a.peer(ctx); err != nil {
 			return nil, nil, err
 		}
-		base, end = "http://localhost", n.close
-		c, err = client.New(base, inProcess(n.handler))
+		end = n.close
+		c, err = client.New("http://localhost", inProcess(n.handler))
 	} else {
-		if base == "" {
-			base = a.variable(serverVariable)
-		}
-		if base == "" {
-			base = defaultServer
-		}
-		if c, err = client.New(base, nil); err == nil {
-			c.Token, err = bearer(a)
+		if c, err = client.New(visitorOf(a).server, nil); err == nil {
+			c.Token, err = bearer(ctx, a)
 		}
 	}
 	if err != nil {
@@ -179,14 +173,14 @@ func (a *app) connect(ctx context.Context) (*client.Client, func(), error) {
 }
 
 // bearer is the token that a node is shown; "" = none.
-func bearer(a *app) (string, error) {
+func bearer(ctx context.Context, a *app) (string, error) {
 	file := a.token
 	if file == "" {
 		if token := a.variable(tokenVariable); token != "" {
 			return token, nil
 		}
 		if file = a.variable(tokenFileVariable); file == "" {
-			return "", nil
+			return visitorOf(a).bearer(ctx)
 		}
 	}
 	b, err := a.given.read(file)

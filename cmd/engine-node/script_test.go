@@ -70,7 +70,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"node": startNode, "drain": drainNode, "crash": crashNode, "freeze": freezeNode, "thaw": thawNode, "asked": asked, "answered": answered, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue,
-			"bank": pays.command,
+			"bank": pays.command, "idp": provides,
 		},
 	})
 }

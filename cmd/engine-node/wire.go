@@ -134,13 +134,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		n.close()
 		return nil, err
 	}
-	tokens := access.NewTokens(parts.Tokens, parts.Clock.Now, log)
-	n.handler, err = api.New(api.Config{
-		Access: gate(c.Access, tokens), AnyHost: c.Access.Anybody, Tokens: tokens, Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now}, Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock}, Past: n.past,
-		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, DeadLetters: n.runtime, Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime,
-		Memory: budget, Definitions: db, Reader: rows(parts), Ready: (&readiness{store: parts.Prober}).ready, Now: parts.Clock.Now, Version: version(), Log: log, Registerer: metrics,
-		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
-	})
+	n.handler, err = n.api(c, parts, budget, metrics, log)
 	if err == nil {
 		n.handler, err = withConsole(n.handler)
 	}
@@ -149,6 +143,22 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 		return nil, err
 	}
 	return n, nil
+}
+
+// api is what the node answers.
+func (n *node) api(c config.Config, parts backend.Parts, budget *memory.Budget, metrics *prometheus.Registry, log *slog.Logger) (http.Handler, error) {
+	tokens := access.NewTokens(parts.Tokens, parts.Clock.Now, log)
+	gate, err := gate(c.Access, tokens, parts.Clock.Now, log)
+	if err != nil {
+		return nil, err
+	}
+	return api.New(api.Config{
+		Access: gate, Login: login(c.Access), AnyHost: c.Access.Anybody, Tokens: tokens, Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now},
+		Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock}, Past: n.past,
+		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, DeadLetters: n.runtime, Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime,
+		Memory: budget, Definitions: n.store, Reader: rows(parts), Ready: (&readiness{store: parts.Prober}).ready, Now: parts.Clock.Now, Version: version(), Log: log, Registerer: metrics,
+		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
+	})
 }
 
 // withConsole puts the pages beside the API, and leads a browser to them.
@@ -167,14 +177,6 @@ func withConsole(api http.Handler) (http.Handler, error) {
 			api.ServeHTTP(w, r)
 		}
 	}), nil
-}
-
-// gate is who asks who sends a request; nil = nobody.
-func gate(c config.Access, tokens *access.Tokens) api.Access {
-	if !c.Asks() {
-		return nil
-	}
-	return &access.Gate{Verifiers: []access.Verifier{tokens}}
 }
 
 // activities is how functions and HTTP calls are performed.

@@ -36,6 +36,7 @@ var law = []rule{
 	{0, "principal", nil, nil},
 	{4, "audit", []string{"principal", "store"}, []string{"snapshot"}},
 	{5, "access", []string{"audit", "principal", "problem", "store", "store/backend"}, []string{"internal/..."}}, // without it nobody is known, and a node is its host's alone
+	{6, "access/provider", []string{"access", "principal", "problem"}, []string{"internal/..."}},                 // without it nodes know the bearers of their own tokens alone
 	{1, "engine", []string{"problem", "signal", "snapshot"}, []string{"compensate", "operate"}},                  // a definition in Go, with all that one can do
 	{1, "attribute", []string{"problem", "snapshot"}, nil},                                                       // what instances are found by
 	{2, "ack", []string{"engine", "problem", "snapshot"}, nil},

@@ -1,0 +1,242 @@
+package provider
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/aqueduct-engine/aqueduct/access"
+	"github.com/aqueduct-engine/aqueduct/internal/idp"
+	"github.com/aqueduct-engine/aqueduct/principal"
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+func believing(t *testing.T) (*idp.Server, *Provider) {
+	t.Helper()
+	s := idp.Run()
+	t.Cleanup(s.Close)
+	p, err := New(Options{
+		Issuer: s.URL, Audiences: []string{"aqueduct", "engine-node"}, Name: "sub", Groups: "groups",
+		Roles: map[string][]string{"ops": {access.Operator, access.Viewer}, "sre": {access.Operator}, "clerks": {access.TaskUser}},
+		Now:   time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, p
+}
+
+func code(err error) string {
+	p := &problem.Error{}
+	if errors.As(err, &p) {
+		return p.Code
+	}
+	return fmt.Sprint(err)
+}
+
+func anna(more map[string]any) map[string]any {
+	all := map[string]any{"sub": "anna", "aud": "aqueduct", "groups": []string{"ops", "sre", "beekeepers"}}
+	maps.Copy(all, more)
+	return all
+}
+
+// E7: who bears a token of the provider is known by its claims, with the roles of their groups.
+func TestATokenOfTheProvider(t *testing.T) {
+	s, p := believing(t)
+	who, err := p.Verify(t.Context(), s.Sign(anna(nil)))
+	want := principal.Principal{Name: "anna", Kind: principal.User, Roles: []string{"operator", "viewer"}, Groups: []string{"ops", "sre", "beekeepers"}}
+	if err != nil || !reflect.DeepEqual(who, want) {
+		t.Fatalf("%+v, %v", who, err)
+	}
+	for name, claims := range map[string]map[string]any{
+		"one group": anna(map[string]any{"groups": "clerks"}), "several audiences": anna(map[string]any{"aud": []string{"other", "engine-node"}, "groups": []any{"clerks", 7}}),
+	} {
+		if who, err := p.Verify(t.Context(), s.Sign(claims)); err != nil || !reflect.DeepEqual(who.Roles, []string{"task-user"}) || who.Groups[0] != "clerks" {
+			t.Errorf("%s: %+v, %v", name, who, err)
+		}
+	}
+	who, err = p.Verify(t.Context(), s.Sign(anna(map[string]any{"groups": []string{"beekeepers"}})))
+	if err != nil || who.Roles == nil || len(who.Roles) != 0 {
+		t.Errorf("of no role: %+v, %v", who, err)
+	}
+	p.Name, p.Groups = "who.name", "realm_access.roles"
+	who, err = p.Verify(t.Context(), s.Sign(anna(map[string]any{"who": map[string]any{"name": "Ann"}, "realm_access": map[string]any{"roles": []string{"clerks"}}})))
+	if err != nil || who.Name != "Ann" || !reflect.DeepEqual(who.Roles, []string{"task-user"}) {
+		t.Errorf("claims inside others: %+v, %v", who, err)
+	}
+	p.Name = "email"
+	for verified, want := range map[any]string{true: "<nil>", "true": "<nil>", false: "access.token-refused", nil: "access.token-refused", "yes": "access.token-refused"} {
+		_, err := p.Verify(t.Context(), s.Sign(anna(map[string]any{"email": "a@b.example", "email_verified": verified})))
+		if code(err) != want {
+			t.Errorf("email_verified %v: %v", verified, err)
+		}
+	}
+	many := make([]string, MaxGroups)
+	for i := range many {
+		many[i] = fmt.Sprintf("group-of-the-directory-%04d", i)
+	}
+	p.Name, p.Groups = "sub", "groups"
+	if who, err := p.Verify(t.Context(), s.Sign(anna(map[string]any{"groups": many}))); err != nil || len(who.Groups) != len(many) {
+		t.Errorf("as many groups as there may be: %v", err)
+	}
+	if _, err := p.Verify(t.Context(), s.Sign(anna(map[string]any{"groups": append(many, "one")}))); code(err) != "access.token-refused" || !strings.Contains(err.Error(), "it names 101 groups") {
+		t.Errorf("one more: %v", err)
+	}
+}
+
+// E7: what is forged, expired, or made for others is refused.
+func TestWhatIsNoTokenOfTheProvider(t *testing.T) {
+	s, p := believing(t)
+	other := idp.Run()
+	t.Cleanup(other.Close)
+	good := s.Sign(anna(nil))
+	parts := strings.Split(good, ".")
+	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	payload := fmt.Sprintf(`{"iss":%q,"aud":"aqueduct","sub":"anna","exp":%d}`, s.URL, time.Now().Add(time.Hour).Unix())
+	for name, c := range map[string]struct{ token, code string }{
+		"another audience":      {s.Sign(anna(map[string]any{"aud": "payroll"})), "access.token-refused"},
+		"no audience":           {s.Sign(anna(map[string]any{"aud": nil})), "access.token-refused"},
+		"expired":               {s.Sign(anna(map[string]any{"exp": time.Now().Add(-time.Second).Unix()})), "access.token-refused"},
+		"that never expires":    {s.Sign(anna(map[string]any{"exp": nil})), "access.token-refused"},
+		"not yet valid":         {s.Sign(anna(map[string]any{"nbf": time.Now().Add(time.Hour).Unix()})), "access.token-refused"},
+		"another issuer":        {other.Sign(anna(nil)), "access.token-refused"},
+		"another's key":         {other.Sign(anna(map[string]any{"iss": s.URL})), "access.token-refused"},
+		"no signature":          {part(`{"alg":"none"}`) + "." + part(payload) + ".", "access.token-refused"},
+		"a cut signature":       {parts[0] + "." + parts[1] + "." + parts[2][:20], "access.token-refused"},
+		"another's claims":      {parts[0] + "." + part(payload) + "." + parts[2], "access.token-refused"},
+		"the key as a password": {hmacOf(t, s, payload), "access.token-refused"},
+		"no name":               {s.Sign(anna(map[string]any{"sub": ""})), "access.token-refused"},
+		"a name of a line":      {s.Sign(anna(map[string]any{"sub": "anna\nroot"})), "access.token-refused"},
+		"a long name":           {s.Sign(anna(map[string]any{"sub": strings.Repeat("ä", maxName/2+1)})), "access.token-refused"},
+		"a name of numbers":     {s.Sign(anna(map[string]any{"sub": 17})), "access.token-refused"},
+		"no token of a kind":    {"eyJ.eyJ.x", "access.token-refused"},
+		"one of ours":           {"aq_0123_4567", access.ErrOther.Error()},
+		"none at all":           {"hello", access.ErrOther.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			who, err := p.Verify(t.Context(), c.token)
+			if code(err) != c.code || who.Name != "" {
+				t.Errorf("%+v, %v", who, err)
+			}
+		})
+	}
+}
+
+// hmacOf signs with the public key as if it were a shared secret.
+func hmacOf(t *testing.T, s *idp.Server, payload string) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: []byte(s.URL + strings.Repeat("k", 32))}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := signer.Sign([]byte(payload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := signed.CompactSerialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// A key that is changed is known at its first use, one that is gone no more, and who
+// sends tokens of keys that nobody has does not have the provider asked with each.
+func TestKeysChange(t *testing.T) {
+	s, p := believing(t)
+	old := s.Sign(anna(nil))
+	if _, err := p.Verify(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	s.Rotate()
+	if _, err := p.Verify(t.Context(), s.Sign(anna(nil))); err != nil {
+		t.Fatal("the new key:", err)
+	}
+	if _, err := p.Verify(t.Context(), old); code(err) != "access.token-refused" {
+		t.Error("the old key:", err)
+	}
+	stranger := idp.Run()
+	t.Cleanup(stranger.Close)
+	for range 3 {
+		stranger.Rotate()
+	}
+	before := s.Asked("/keys")
+	forged := stranger.Sign(anna(map[string]any{"iss": s.URL}))
+	var group sync.WaitGroup
+	for range 50 {
+		group.Go(func() { _, _ = p.Verify(t.Context(), forged) })
+	}
+	group.Wait()
+	if asked := s.Asked("/keys") - before; asked > 3 {
+		t.Errorf("50 forged tokens had the provider asked %d times", asked)
+	}
+	if _, err := p.Verify(t.Context(), s.Sign(anna(nil))); err != nil {
+		t.Error("beside forged ones:", err)
+	}
+}
+
+// While the provider is away, who it vouched for is let in, and of others it is said
+// that nobody knows.
+func TestTheProviderAway(t *testing.T) {
+	s, p := believing(t)
+	s.Away(true)
+	if _, err := p.Verify(t.Context(), s.Sign(anna(nil))); code(err) != "access.unavailable" {
+		t.Fatal("at the start:", err)
+	}
+	asked := s.Asked("/.well-known/openid-configuration")
+	if _, err := p.Verify(t.Context(), s.Sign(anna(nil))); code(err) != "access.unavailable" || s.Asked("/.well-known/openid-configuration") != asked {
+		t.Fatal("at once again:", err)
+	}
+	s.Away(false)
+	p.tried = p.tried.Add(-again)
+	known := s.Sign(anna(nil))
+	if _, err := p.Verify(t.Context(), known); err != nil {
+		t.Fatal("back:", err)
+	}
+	s.Rotate()
+	s.Away(true)
+	if _, err := p.Verify(t.Context(), known); err != nil {
+		t.Error("of a key that is known:", err)
+	}
+	if _, err := p.Verify(t.Context(), s.Sign(anna(nil))); code(err) != "access.unavailable" {
+		t.Error("of a key that nobody can ask for:", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Verify(ctx, s.Sign(anna(nil))); !errors.Is(err, context.Canceled) {
+		t.Error("who has left:", err)
+	}
+}
+
+func TestWhomToBelieveIsChecked(t *testing.T) {
+	good := Options{Issuer: "https://id.example", Audiences: []string{"aqueduct"}, Name: "sub", Roles: map[string][]string{"ops": {"operator"}}}
+	for name, c := range map[string]struct {
+		change func(*Options)
+		code   string
+	}{
+		"as it should be":       {func(*Options) {}, "<nil>"},
+		"loopback":              {func(o *Options) { o.Issuer = "http://127.0.0.1:5556/dex" }, "<nil>"},
+		"http from elsewhere":   {func(o *Options) { o.Issuer = "http://id.example" }, "config.url"},
+		"no URL":                {func(o *Options) { o.Issuer = "id.example" }, "config.url"},
+		"no audience":           {func(o *Options) { o.Audiences = nil }, "config.needs"},
+		"a role that is none":   {func(o *Options) { o.Roles["ops"] = []string{"root"} }, "config.role"},
+		"a group without roles": {func(o *Options) { o.Roles["ops"] = nil }, "config.role"},
+	} {
+		o := good
+		o.Roles = maps.Clone(good.Roles)
+		c.change(&o)
+		if _, err := New(o); code(err) != c.code {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+	"golang.org/x/oauth2"
+
+	"github.com/aqueduct-engine/aqueduct/access/provider"
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// early is how long before its end a token is not used any more.
+const early = 30 * time.Second
+
+// visitor is somebody at a node, with what they have logged in with.
+type visitor struct {
+	*app
+	server string // address of the node
+}
+
+func visitorOf(a *app) visitor {
+	return visitor{a, strings.TrimSuffix(cmp.Or(a.server, a.variable(serverVariable), defaultServer), "/")}
+}
+
+// credentials are those of a person at the nodes that they have logged in to, by the
+// address of the node. A file of their own holds them.
+type credentials map[string]credential
+
+type credential struct {
+	Issuer   string    `json:"issuer"`
+	ClientID string    `json:"clientId"`
+	Token    string    `json:"token"`
+	Refresh  string    `json:"refresh,omitempty"`
+	Expires  time.Time `json:"expires"`
+}
+
+func loginCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "login",
+		Short: "Get a token for a node from its identity provider, in a browser",
+		Long: `Get a token for --server from the identity provider that the node believes. It
+prints an address to open in a browser, on this machine or another, and waits until
+you have agreed there. The token is kept in a file of your own, is used for that
+server alone, and is renewed for as long as the provider does so.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.store != "" {
+				return problem.New(problem.Invalid, "cli.login", "a database is opened by who may, and needs no login")
+			}
+			of := visitorOf(a)
+			c, err := client.New(of.server, nil) // without a token: that may be why they log in
+			if err != nil {
+				return err
+			}
+			return of.login(cmd.Context(), c)
+		},
+	}
+}
+
+func logoutCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "logout",
+		Short: "Forget the token for a node",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			a := visitorOf(a)
+			all, file, err := a.credentials()
+			if err != nil {
+				return err
+			}
+			if _, ok := all[a.server]; !ok {
+				return problem.New(problem.NotFound, "cli.no-login", "nobody is logged in to %s", a.server)
+			}
+			delete(all, a.server)
+			return all.write(file)
+		},
+	}
+}
+
+func (a visitor) login(ctx context.Context, c *client.Client) error {
+	l, err := client.NewAdmin(c).Login(ctx)
+	if err != nil {
+		return err
+	}
+	o, v, err := believe(ctx, l)
+	if err != nil {
+		return problem.Wrap(err, problem.Unavailable, "cli.login", "nobody can log in")
+	}
+	asked, err := o.DeviceAuth(ctx)
+	if err != nil {
+		return problem.Wrap(err, problem.Denied, "cli.login", "the identity provider %s begins no login", l.Issuer).
+			WithHint("the client %s must be a public one, for which the device flow is allowed", l.ClientID)
+	}
+	at := asked.VerificationURIComplete
+	if at == "" {
+		at = asked.VerificationURI
+	}
+	fmt.Fprintf(a.err, "open %s\nand say yes to the code %s\n", at, asked.UserCode)
+	t, err := o.DeviceAccessToken(ctx, asked)
+	if err != nil {
+		return problem.Wrap(err, problem.Denied, "cli.login", "the identity provider gives no token")
+	}
+	kept, err := credentialOf(ctx, l, v, t)
+	if err != nil {
+		return problem.Wrap(err, problem.Denied, "cli.login", "nobody is logged in")
+	}
+	all, file, err := a.credentials()
+	if err != nil {
+		return err
+	}
+	all[a.server] = kept
+	if err := all.write(file); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.err, "logged in to %s; the token expires %s\n", a.server, a.page.ago(kept.Expires))
+	return nil
+}
+
+// believe asks the provider how it is asked, and by what its tokens are known.
+func believe(ctx context.Context, l client.Login) (*oauth2.Config, *oidc.IDTokenVerifier, error) {
+	if err := provider.CheckIssuer(l.Issuer); err != nil {
+		return nil, nil, err
+	}
+	p, err := oidc.NewProvider(ctx, l.Issuer)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the identity provider %s does not answer: %w", l.Issuer, err)
+	}
+	return &oauth2.Config{ClientID: l.ClientID, Endpoint: p.Endpoint(), Scopes: strings.Fields(l.Scopes)}, p.Verifier(&oidc.Config{ClientID: l.ClientID}), nil
+}
+
+// credentialOf is what is kept of a provider's answer: its identity token, which is
+// made for this client, unlike an access token, which need not be one that a node can read.
+func credentialOf(ctx context.Context, l client.Login, v *oidc.IDTokenVerifier, t *oauth2.Token) (credential, error) {
+	k := credential{Issuer: l.Issuer, ClientID: l.ClientID, Refresh: t.RefreshToken}
+	k.Token, _ = t.Extra("id_token").(string)
+	if k.Token == "" {
+		return k, errors.New("the identity provider gives no identity token: access.oidc-scopes of the node must have openid")
+	}
+	token, err := v.Verify(ctx, k.Token)
+	if err != nil {
+		return k, fmt.Errorf("the identity provider gives a token that no node would take: %w", err)
+	}
+	k.Expires = token.Expiry
+	return k, nil
+}
+
+// bearer is the token of who has logged in to the server; "" = nobody has.
+func (a visitor) bearer(ctx context.Context) (string, error) {
+	all, file, err := a.credentials()
+	if err != nil {
+		return "", err
+	}
+	k, ok := all[a.server]
+	if !ok || time.Until(k.Expires) > early {
+		return k.Token, nil
+	}
+	if k.Refresh == "" {
+		return "", problem.New(problem.Denied, "cli.login", "the login to %s has expired", a.server).WithHint("engine-node login")
+	}
+	renewed, err := k.renew(ctx)
+	if err != nil {
+		// Another run may have renewed it: a refresh token may be good for one use.
+		if now, _, failed := a.credentials(); failed == nil && time.Until(now[a.server].Expires) > early {
+			return now[a.server].Token, nil
+		}
+		return "", problem.New(problem.Denied, "cli.login", "the login to %s has expired, and is not renewed: %s", a.server, err).WithHint("engine-node login")
+	}
+	all[a.server] = renewed
+	return renewed.Token, all.write(file)
+}
+
+// renew asks the provider for another token.
+func (k credential) renew(ctx context.Context) (credential, error) {
+	l := client.Login{Issuer: k.Issuer, ClientID: k.ClientID}
+	o, v, err := believe(ctx, l)
+	if err != nil {
+		return k, err
+	}
+	t, err := o.TokenSource(ctx, &oauth2.Token{RefreshToken: k.Refresh}).Token()
+	if err != nil {
+		return k, err
+	}
+	return credentialOf(ctx, l, v, t)
+}
+
+// credentials reads the file, which need not be there.
+func (a visitor) credentials() (all credentials, file string, err error) {
+	folder := a.variable("XDG_CONFIG_HOME")
+	if folder == "" {
+		if folder, err = os.UserConfigDir(); err != nil {
+			return credentials{}, "", nil // who has no folder of their own has not logged in
+		}
+	}
+	file = filepath.Join(folder, "aqueduct", "credentials.json")
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return credentials{}, file, nil
+	}
+	if err == nil {
+		err = jsonv2.Unmarshal(text, &all)
+	}
+	if err != nil {
+		return nil, "", problem.Wrap(err, problem.Invalid, "cli.file", "%s cannot be read", file).WithHint("remove it, and log in again")
+	}
+	return all, file, nil
+}
+
+// write puts the file there whole, or not at all: two that run at once must not leave
+// half of it.
+func (all credentials) write(file string) error {
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return problem.Wrap(err, problem.Unavailable, "cli.file", "%s cannot be written", file)
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), "credentials-*") // readable by its owner alone
+	if err != nil {
+		return problem.Wrap(err, problem.Unavailable, "cli.file", "%s cannot be written", file)
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // what failed is told
+		return problem.Wrap(err, problem.Unavailable, "cli.file", "%s cannot be written", file)
+	}
+	return nil
+}
