@@ -329,7 +329,7 @@ func TestTheLogIsBegunAnewBesideReaders(t *testing.T) {
 		t.Cleanup(func() { pool.Close() })
 		readers.Go(func() {
 			for ctx.Err() == nil {
-				read(ctx, pool, 100*time.Millisecond)
+				read(ctx, pool, 20*time.Millisecond)
 			}
 		})
 	}
