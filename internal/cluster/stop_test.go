@@ -25,7 +25,10 @@ func TestStopDrainsWithinTheDequeueWait(t *testing.T) {
 	}
 	defer p.disconnect(nil)
 
-	idle := b.must("idle", "--queue-wait", stopWait.String())
+	// A turn that begins to wait has its instance look for events that have come
+	// before, which another node may do as well.
+	const keepNone = "--events-ttl=0s"
+	idle := b.must("idle", "--queue-wait", stopWait.String(), keepNone)
 	b.send(p, "before", "i", true)
 	b.eventually("the node works", time.Minute, func() bool { return b.applied() == 1 })
 	time.Sleep(time.Second) // its consumers are in their dequeues again
@@ -38,7 +41,7 @@ func TestStopDrainsWithinTheDequeueWait(t *testing.T) {
 	}
 
 	hold := b.occupy("i")
-	busy := b.must("busy", "--queue-wait", stopWait.String())
+	busy := b.must("busy", "--queue-wait", stopWait.String(), keepNone)
 	b.eventually("the node has the message in hand", time.Minute, func() bool { return !b.free() })
 	time.Sleep(time.Second) // and its turn waits for the place: one that is only dequeued would be given back
 	asked := make(chan time.Duration, 1)
