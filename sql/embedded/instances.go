@@ -56,6 +56,12 @@ func (s instances) Started(ctx context.Context, definition, businessKey, startKe
 // startedBy is the key of the index on start keys.
 const startedBy = "START_KEY = ? and coalesce(BUSINESS_KEY, '') = ? and coalesce(DEFINITION, '') = ?"
 
+// NextLive implements backend.InstanceReader.
+func (s instances) NextLive(ctx context.Context, definition, after string) (string, error) {
+	found, err := sqlite.List[lists.VersionRow](ctx, s.Store, read("instance_live", definition, after))
+	return lists.First(found, lists.VersionRow.Item), wrap("versions of "+definition+" that live", err)
+}
+
 // WaitSpecs implements backend.WaitReader.
 func (s instances) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
 	found, err := sqlite.List[lists.SpecRow](ctx, s.Store, read("wait_specs", eventType, backend.MaxCount))

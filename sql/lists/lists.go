@@ -70,6 +70,22 @@ type SpecRow struct {
 // Item is what the row shows.
 func (s SpecRow) Item() string { return s.Spec }
 
+// VersionRow is a version that instances run; "" = there is none.
+type VersionRow struct {
+	Version string `db:"DEFINITION_VERSION"`
+}
+
+// Item is what the row shows.
+func (v VersionRow) Item() string { return v.Version }
+
+// First is what the first row shows, or nothing.
+func First[R any, T any](found []R, item func(R) T) (first T) {
+	for _, row := range found[:min(1, len(found))] {
+		first = item(row)
+	}
+	return first
+}
+
 // Itself is the item of a row that is shown as it is.
 func Itself[T any](row T) T { return row }
 

@@ -109,6 +109,18 @@ func (s instances) Started(ctx context.Context, definition, businessKey, startKe
 	return i, wrap("start key "+startKey, err)
 }
 
+// NextLive implements backend.InstanceReader. What it compares is the index on instances
+// that have not ended.
+func (s instances) NextLive(ctx context.Context, definition, after string) (string, error) {
+	r := read("instance_live")
+	r.Where("CASE WHEN I.ENDED_ON_UTC IS NULL THEN I.DEFINITION END = ?", definition)
+	if after != "" { // which is null here, and nothing is behind it
+		r.Where("CASE WHEN I.ENDED_ON_UTC IS NULL THEN I.DEFINITION_VERSION END > ?", after)
+	}
+	found, err := list[lists.VersionRow](ctx, s.Store, r)
+	return lists.First(found, lists.VersionRow.Item), wrap("versions of "+definition+" that live", err)
+}
+
 // entries runs a reading of entries.
 func (s streams) entries(ctx context.Context, r *rows.Select) ([]projections.Entry, error) {
 	found, err := list[projections.EntryRow](ctx, s.Store, r)

@@ -2,59 +2,38 @@ package backend
 
 import (
 	"context"
-	"maps"
 	"slices"
 
-	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// open are the statuses of instances that have not ended.
-var open = []string{"waiting", "running", "suspended", "faulted", "pending"}
+// MaxLiveVersions is how many versions of a definition may run at once for what is asked
+// of all of them: each is read and compiled.
+const MaxLiveVersions = 1_000
 
 // Live says whether instances that have not ended run a version of a definition. One
 // that begins or changes meanwhile may be missed.
 func Live(instances InstanceReader) func(ctx context.Context, name, version string) (bool, error) {
+	versions := LiveVersions(instances)
 	return func(ctx context.Context, name, version string) (bool, error) {
-		for _, status := range open {
-			q := InstanceQuery{Definition: name, Status: status, Limit: projections.MaxLimit}
-			for {
-				page, err := instances.Instances(ctx, q)
-				if err != nil {
-					return false, err
-				}
-				for i := range page.Items {
-					if page.Items[i].DefVersion == version {
-						return true, nil
-					}
-				}
-				if q.After = page.Next; q.After == "" {
-					break
-				}
-			}
-		}
-		return false, nil
+		all, err := versions(ctx, name)
+		return slices.Contains(all, version), err
 	}
 }
 
-// LiveVersions says which versions of a definition instances run that have not ended.
+// LiveVersions says which versions of a definition instances run that have not ended:
+// one look-up for each version, however many instances there are. Problem:
+// definition.versions.
 func LiveVersions(instances InstanceReader) func(ctx context.Context, name string) ([]string, error) {
-	return func(ctx context.Context, name string) ([]string, error) {
-		found := map[string]bool{}
-		for _, status := range open {
-			q := InstanceQuery{Definition: name, Status: status, Limit: projections.MaxLimit}
-			for {
-				page, err := instances.Instances(ctx, q)
-				if err != nil {
-					return nil, err
-				}
-				for i := range page.Items {
-					found[page.Items[i].DefVersion] = true
-				}
-				if q.After = page.Next; q.After == "" {
-					break
-				}
+	return func(ctx context.Context, name string) (versions []string, err error) {
+		for last := ""; ; versions = append(versions, last) {
+			if last, err = instances.NextLive(ctx, name, last); err != nil || last == "" {
+				return versions, err
+			}
+			if len(versions) == MaxLiveVersions {
+				return nil, problem.New(problem.Conflict, "definition.versions", "instances run more than %d versions of %s", MaxLiveVersions, name).
+					WithHint("migrate instances of old versions, or let them end")
 			}
 		}
-		return slices.Sorted(maps.Keys(found)), nil
 	}
 }

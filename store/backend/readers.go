@@ -17,6 +17,10 @@ type InstanceReader interface {
 	Instances(ctx context.Context, q InstanceQuery) (Page[projections.Instance], error)
 	// Started returns the instance that a start with a start key began.
 	Started(ctx context.Context, definition, businessKey, startKey string) (projections.Instance, error)
+	// NextLive is the version behind another, in the order of the database, that
+	// instances of a definition run which have not ended; "" = there is none. It is
+	// looked up, however many instances there are.
+	NextLive(ctx context.Context, definition, after string) (version string, err error)
 	// Attributes are the values that an instance is found by, in order of name.
 	Attributes(ctx context.Context, id string) ([]projections.Attribute, error)
 }

@@ -1,11 +1,14 @@
 package storetest
 
 import (
+	"context"
 	"errors"
+	"fmt"
 
 	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
@@ -81,6 +84,42 @@ var publishCases = map[string]func(*testCase){
 		k.ok(err)
 		equal(k, s.Version, 2)
 	},
+	"versions that live are looked up, not counted": func(k *testCase) {
+		for i, c := range []struct{ definition, version, status string }{
+			{"d", "1.0.0", "completed"}, {"d", "1.1.0", "waiting"}, {"d", "1.1.0", "faulted"}, {"e", "1.2.0", "waiting"},
+			{"d", "1.10.0", "suspended"}, {"d", "2.0.0", "running"}, {"d", "2.0.0", "completed"},
+		} {
+			change := turn(fmt.Sprint("a-", i), 1)
+			row := change.Rows.Instance
+			row.Definition, row.DefVersion, row.Status = c.definition, c.version, c.status
+			if c.status == "completed" {
+				row.EndedAt = at
+			}
+			k.commit(change)
+		}
+		versions, live := backend.LiveVersions(lookedUp{k.s.Instances}), backend.Live(lookedUp{k.s.Instances})
+		for definition, want := range map[string][]string{"d": {"1.1.0", "1.10.0", "2.0.0"}, "e": {"1.2.0"}, "f": nil} {
+			got, err := versions(k.ctx, definition)
+			k.ok(err)
+			equal(k, got, want)
+		}
+		for version, want := range map[string]bool{"1.0.0": false, "1.10.0": true, "1.2.0": false} {
+			got, err := live(k.ctx, "d", version)
+			k.ok(err)
+			equal(k, got, want)
+		}
+		end := turn("a-4", 2)
+		*end.Rows.Instance = projections.Instance{ID: "a-4", Definition: "d", DefVersion: "1.10.0", Status: "completed", Version: 2, StartedAt: at, UpdatedAt: at, EndedAt: at}
+		k.commit(end)
+		got, err := versions(k.ctx, "d")
+		k.ok(err)
+		equal(k, got, []string{"1.1.0", "2.0.0"})
+	},
+	"more versions than may live are refused": func(k *testCase) {
+		got, err := backend.LiveVersions(endless{k.s.Instances})(k.ctx, "d")
+		equal(k, got, nil)
+		equal(k, problem.CodeOf(err), "definition.versions")
+	},
 	"of many first versions each has its own place": func(k *testCase) {
 		const publishers = 8
 		errs := make(chan error, publishers)
@@ -119,4 +158,23 @@ func publication(name, version string, ordinal int) *store.Definition {
 		Name: name, Version: version, Digest: "aa", Kind: "openworkflow", Source: []byte("src"), Document: []byte(`{}`),
 		PublishedAt: at, Ordinal: ordinal,
 	}
+}
+
+// lookedUp reads no lists of instances.
+type lookedUp struct{ backend.InstanceReader }
+
+// Instances implements backend.InstanceReader.
+func (lookedUp) Instances(context.Context, backend.InstanceQuery) (backend.Page[projections.Instance], error) {
+	return backend.Page[projections.Instance]{}, errors.New("instances are listed")
+}
+
+// endless has a version behind every other.
+type endless struct{ backend.InstanceReader }
+
+// NextLive implements backend.InstanceReader.
+func (endless) NextLive(_ context.Context, _, after string) (string, error) {
+	if len(after) > 2*backend.MaxLiveVersions {
+		return "", errors.New("nobody has stopped")
+	}
+	return after + "1", nil
 }

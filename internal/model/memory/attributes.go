@@ -154,3 +154,15 @@ func (t *data) forget(id string) {
 		}
 	}
 }
+
+// NextLive implements backend.InstanceReader.
+func (s *Store) NextLive(ctx context.Context, definition, after string) (string, error) {
+	return view(ctx, s, func(t *data) (next string, err error) {
+		for _, r := range t.instances {
+			if i := r.row; i.Definition == definition && i.EndedAt.IsZero() && i.DefVersion > after && (next == "" || i.DefVersion < next) {
+				next = i.DefVersion
+			}
+		}
+		return next, nil
+	})
+}

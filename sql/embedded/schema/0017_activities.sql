@@ -64,3 +64,6 @@ select I.INSTANCE_NO, I.BUSINESS_KEY, I.DEFINITION, I.INSTANCE_ID, A.CREATED_ON_
        null, null, A.ACTIVITY_ID, A.NAME, A.STATUS, A.FROZEN_ON_UTC, A.UPDATED_BY, null, I.CORRELATION_ID, null, null
 from WF_INSTANCES I
 join WF_ACTIVITIES A on A.INSTANCE_NO = I.INSTANCE_NO;
+
+-- Versions that live: which ones instances run that have not ended.
+create index WF_INSTANCES_LIVE on WF_INSTANCES (DEFINITION, DEFINITION_VERSION) where ENDED_ON_UTC is null;
