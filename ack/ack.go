@@ -17,17 +17,21 @@ import (
 // acknowledgement, and changes nothing.
 const ByNote = "note"
 
-// claimed begins the note of a command that somebody outside has claimed.
-const claimed = "CommandClaimed: "
+// claimed begins the note of a command that somebody outside has claimed, until a
+// moment. What an attempt failed with is a note, too, in words that may come from
+// outside: they cannot name the moment at which the row's next attempt will be.
+func claimed(until time.Time) string {
+	return "CommandClaimed until " + until.UTC().Format("2006-01-02T15:04:05.000000Z") + ": "
+}
 
-// Claimed is the note of a command that a worker outside has claimed: while it is
-// theirs, no node tries it again.
-func Claimed(worker string) string { return claimed + worker }
+// Claimed is the note of a command that a worker outside has claimed until a moment:
+// while it is theirs, no node tries it again.
+func Claimed(worker string, until time.Time) string { return claimed(until) + worker }
 
 // Claimant is who has claimed a command outside, by its note and the moment until
 // which it is theirs; "" = nobody, or not any more.
 func Claimant(note string, until, now time.Time) string {
-	worker, ok := strings.CutPrefix(note, claimed)
+	worker, ok := strings.CutPrefix(note, claimed(until))
 	if !ok || !until.After(now) {
 		return ""
 	}

@@ -61,10 +61,11 @@ func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, positi
 			return store.Change{}, taken(row, by)
 		}
 		c, err := a.dispatcher.Record.Again(j, lease, store.Claim{
-			Attempts: row.Attempts, Delivered: row.DeliveredAt, Deliveries: row.Deliveries, Error: ack.Claimed(worker),
+			Attempts: row.Attempts, Delivered: row.DeliveredAt, Deliveries: row.Deliveries,
 		})
 		for i := range c.Claims {
-			c.Claims[i].Unknown = true // unless they say what they did
+			claim := &c.Claims[i]
+			claim.Error, claim.Unknown = ack.Claimed(worker, claim.NextAt), true // unless they say what they did
 		}
 		return c, err
 	})
@@ -74,7 +75,11 @@ func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, positi
 // whoever has claimed it outside. Problems: as of ClaimCommand.
 func (a *acknowledger) RetryCommand(ctx context.Context, instance string, position int64, actor string) (projections.Entry, error) {
 	return a.change(ctx, place{instance, position}, entryCommandRetried, actor, func(j *dispatch.Job, row projections.Entry) (store.Change, error) {
-		return a.dispatcher.Record.Again(j, 0, store.Claim{Delivered: row.DeliveredAt, Deliveries: row.Deliveries, Error: row.LastError})
+		note := row.LastError
+		if ack.Claimant(note, row.NextAttemptAt, a.dispatcher.Now()) != "" {
+			note = ""
+		}
+		return a.dispatcher.Record.Again(j, 0, store.Claim{Delivered: row.DeliveredAt, Deliveries: row.Deliveries, Error: note})
 	})
 }
 

@@ -342,10 +342,12 @@ func sagasRun(t *testing.T, place string, all []saga, k int, after string) int {
 	list := "AQUEDUCT_TEST_SAGAS=" + strings.Join(ids, ",")
 	if k > 0 {
 		cmd := child(t, "saga", place, srv.URL, list, fmt.Sprintf("AQUEDUCT_TEST_AT=%d", k), "AQUEDUCT_TEST_AFTER="+after)
+		var said strings.Builder
+		cmd.Stderr = &said
 		if err := cmd.Run(); err == nil && k <= 2*sagaSteps {
 			t.Errorf("no saga has %d operations", k)
 		} else if err != nil && cmd.ProcessState.ExitCode() != -1 {
-			t.Errorf("operation %d: child ended with %v", k, err)
+			t.Errorf("operation %d%s: child ended with %v: %s", k, after, err, said.String())
 		}
 		if err := errors.Join(testdb.Verify(t.Context(), place), testdb.Check(t.Context(), place)); err != nil {
 			t.Error(err)
