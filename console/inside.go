@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -86,9 +87,18 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) {
 	if token == "" {
 		cookie.MaxAge = -1
 	}
+	if err := cookie.Valid(); err != nil || len(token) > tokenRoom {
+		http.Error(w, fmt.Sprintf("this is no token that a browser keeps: at most %d letters, digits and signs of ASCII", tokenRoom), http.StatusBadRequest)
+		return
+	}
 	http.SetCookie(w, cookie)
 	http.Redirect(w, r, c.Prefix+"/", http.StatusSeeOther)
 }
+
+// tokenRoom is how long a token may be that a browser keeps: a cookie has 4096 bytes
+// with its name and attributes (RFC 6265 section 6.1), and a longer one is dropped
+// without a word.
+const tokenRoom = 3800
 
 // signedIn is how long a browser keeps a token, in seconds; the token may end
 // sooner.

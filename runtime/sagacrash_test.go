@@ -27,7 +27,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
-	"github.com/aqueduct-engine/aqueduct/sql/steps"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -160,16 +159,15 @@ func sagaChild() int {
 	url := os.Getenv("AQUEDUCT_TEST_URL")
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	st, err := testdb.OpenWith(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), &steps.Set{})
+	const held = 100 // each saga that is stopped may hold a delivery, and each of its children
+	st, err := testdb.OpenWide(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), held)
 	if err == nil {
 		var n *testNode
 		set := func(c *runtime.Config) {
 			c.Store = b.wraps(c.Store)
 			register(c, sagaCode("go", plain))
 			register(c, sagaCode("gomeans", means))
-			if !strings.HasPrefix(os.Getenv("AQUEDUCT_TEST_FILE"), "user=") {
-				c.SignalConsumers, c.CommandConsumers = 100, 100 // each saga may hold one, and each of its children
-			}
+			c.SignalConsumers, c.CommandConsumers = held, held
 		}
 		if n, err = openOn(ctx, st, set, sagaEffect(url), sagaDocuments()...); err == nil {
 			err = b.drive(ctx, n, url, strings.Split(os.Getenv("AQUEDUCT_TEST_SAGAS"), ","))

@@ -312,6 +312,8 @@ func TestTheConsoleAsksForAToken(t *testing.T) {
 		}
 	}
 	p.press(http.StatusUnauthorized, "/sign-in", url.Values{"token": {"aq_none"}}, "access.token-refused", "Sign in")
+	p.press(http.StatusBadRequest, "/sign-in", url.Values{"token": {strings.Repeat("a", 4000)}}, "no token that a browser keeps")
+	p.press(http.StatusBadRequest, "/sign-in", url.Values{"token": {"a;b"}}, "no token that a browser keeps")
 	p.press(http.StatusOK, "/sign-in", url.Values{"token": {token(access.Wanted{Name: "kim", Roles: []access.Role{access.TaskUser}, Groups: []string{"clerks"}})}}, "Overview", "Sign out")
 	p.press(http.StatusForbidden, "/definitions/test/ask/1.0.0/start", url.Values{"id": {"i-1"}}, "access.denied")
 	p.press(http.StatusUnauthorized, "/sign-in", url.Values{"token": {""}}, "access.token-missing")

@@ -91,6 +91,9 @@ func logoutCommand(a *app) *cobra.Command {
 }
 
 func (a visitor) login(ctx context.Context, c *client.Client) error {
+	if err := a.writable(); err != nil {
+		return err
+	}
 	l, err := client.NewAdmin(c).Login(ctx)
 	if err != nil {
 		return err
@@ -215,7 +218,27 @@ func (a visitor) credentials() (all credentials, file string, err error) {
 	if err != nil {
 		return nil, "", problem.Wrap(err, problem.Invalid, "cli.file", "%s cannot be read", file).WithHint("remove it, and log in again")
 	}
+	if all == nil { // the file holds null
+		all = credentials{}
+	}
 	return all, file, nil
+}
+
+// writable reports whether a login can be kept, before somebody has gone to a browser
+// for it.
+func (a visitor) writable() error {
+	_, file, err := a.credentials()
+	if err != nil {
+		return err
+	}
+	if file == "" {
+		return problem.New(problem.Invalid, "cli.file", "there is no folder for a login: neither XDG_CONFIG_HOME nor HOME is set")
+	}
+	f, err := beside(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // write puts the file there whole, or not at all: two that run at once must not leave
@@ -225,12 +248,9 @@ func (all credentials) write(file string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return problem.Wrap(err, problem.Unavailable, "cli.file", "%s cannot be written", file)
-	}
-	f, err := os.CreateTemp(filepath.Dir(file), "credentials-*") // readable by its owner alone
+	f, err := beside(file)
 	if err != nil {
-		return problem.Wrap(err, problem.Unavailable, "cli.file", "%s cannot be written", file)
+		return err
 	}
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Close()); err == nil {
@@ -241,4 +261,16 @@ func (all credentials) write(file string) error {
 		return problem.Wrap(err, problem.Unavailable, "cli.file", "%s cannot be written", file)
 	}
 	return nil
+}
+
+// beside makes a file next to another, readable by its owner alone.
+func beside(file string) (*os.File, error) {
+	err := os.MkdirAll(filepath.Dir(file), 0o700)
+	if err == nil {
+		var f *os.File
+		if f, err = os.CreateTemp(filepath.Dir(file), "credentials-*"); err == nil {
+			return f, nil
+		}
+	}
+	return nil, problem.Wrap(err, problem.Unavailable, "cli.file", "%s cannot be written", file)
 }

@@ -70,16 +70,28 @@ func Install(ctx context.Context, dsn string) error {
 	return err
 }
 
+// fewConsumers is how many deliveries of a queue a node of a test holds at once.
+const fewConsumers = 4
+
 // Open opens a place. On Oracle a node has few sessions and is dead soon.
 func Open(ctx context.Context, place string) (*Database, error) {
-	return OpenWith(ctx, place, &steps.Set{})
+	return open(ctx, place, &steps.Set{}, fewConsumers)
 }
 
 // OpenWith opens a place whose turns may have steps of the application.
 func OpenWith(ctx context.Context, place string, set *steps.Set) (*Database, error) {
+	return open(ctx, place, set, fewConsumers)
+}
+
+// OpenWide opens a place for a node that holds so many deliveries of a queue at once.
+func OpenWide(ctx context.Context, place string, consumers int) (*Database, error) {
+	return open(ctx, place, &steps.Set{}, consumers)
+}
+
+func open(ctx context.Context, place string, set *steps.Set, consumers int) (*Database, error) {
 	if strings.HasPrefix(place, "user=") {
 		return At(oracle.Open(ctx, oracle.Options{
-			DSN: place, Steps: set, Consumers: 4, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second,
+			DSN: place, Steps: set, Consumers: consumers, Wait: time.Second, Heartbeat: 200 * time.Millisecond, DeadAfter: time.Second,
 		}))
 	}
 	return At(embedded.Open(ctx, sqlite.Options{Path: place, Perform: embedded.Steps(set)}))
