@@ -100,7 +100,7 @@ func toCommand(e projections.Entry) client.Command {
 	return client.Command{
 		Position: e.Position, Name: nameOf(e.Type, c.Pointer, e.Data), Target: c.Target, Pointer: c.Pointer, Attempts: e.Attempts, ClaimedBy: e.ClaimedBy,
 		NextAt: utc(e.NextAttemptAt), LastError: e.LastError, CreatedAt: e.CreatedAt.UTC(),
-		DeliveredAt: utc(e.DeliveredAt), Deliveries: e.Deliveries, Key: e.Key, Outcome: outcome(e),
+		DeliveredAt: utc(e.DeliveredAt), Deliveries: e.Deliveries, Await: c.Await, Key: e.Key, Outcome: outcome(e),
 	}
 }
 

@@ -209,7 +209,8 @@ type Command struct {
 	// the consumer acknowledges later (D5), and a command that is not
 	// acknowledged for so long after a delivery, in nanoseconds, is performed
 	// again. 0 = the performer's answer is the result.
-	Ack time.Duration `json:"ack,omitempty"`
+	Ack   time.Duration `json:"ack,omitempty"`
+	Await string        `json:"await,omitempty"` // any = of those that are asked at once, one is enough
 
 	Compensates bool   `json:"compensates,omitempty"` // it undoes the task at Pointer
 	Reverses    string `json:"reverses,omitempty"`    // key of the command that it undoes; "" = it has none

@@ -53,6 +53,11 @@ func (r tries) settle(n *Node, err error) error {
 			if fork == nil {
 				return r.fault(e.e)
 			}
+			if fork.Any {
+				if others, err := r.forks.outlived(fork, e.e); others || err != nil {
+					return err
+				}
+			}
 			r.b.Frames = r.b.Frames[:1] // the others have failed
 			if r.run, err = r.forks.up(fork); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -43,6 +44,9 @@ func (r forks) join(n *Node) error {
 	}
 	f, arm := up.top(), r.b.Arm
 	if n.Compete {
+		if err := up.forks.superseded(n, arm); err != nil {
+			return err
+		}
 		up.forks.prune(engine.TaskCancelled)
 		return up.rest(n, false, up.complete(n, rawValue(raw), n.Then))
 	}
@@ -56,6 +60,42 @@ func (r forks) join(n *Node) error {
 		return err
 	}
 	return up.rest(n, false, up.complete(n, rawValue(all), n.Then))
+}
+
+// superseded records which consumers the fork n, one of which was enough, stops
+// telling: the one of arm was first.
+func (r forks) superseded(n *Node, arm int) error {
+	if !n.Any {
+		return nil
+	}
+	for _, w := range slices.Clone(r.t.Snap.Waits) {
+		if b := r.t.Snap.Branch(w.Branch); w.Command == 0 || b == nil || b.ID == 0 || b.Parent != r.b.ID || b.Arm == arm {
+			continue
+		}
+		if err := ack.Supersede(r.t, w, n.Body.List[arm].Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outlived ends a branch whose arm of the fork n has failed, when one of the others may
+// yet be what the fork waits for; else it says false.
+func (r forks) outlived(n *Node, e snapshot.Error) (bool, error) {
+	up, err := r.up(n)
+	if err != nil {
+		return false, err
+	}
+	f := up.top()
+	if f.Open <= 1 {
+		return false, nil
+	}
+	f.Open--
+	raw, err := json.Marshal(e)
+	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryCaught, Data: raw, Meta: engine.Meta{Pointer: e.Instance}})
+	r.waits.unwind(0, engine.TaskCancelled)
+	r.remove()
+	return true, err
 }
 
 // up prepares work on the branch that forked this one at n.

@@ -146,6 +146,7 @@ type Node struct {
 	Cases   []Case       // KindSwitch
 	For     *For         // KindFor
 	Compete bool         // KindFork: the first arm that ends is the output
+	Any     bool         // KindFork that competes: arms may fail, as long as another has not
 	Raise   *Raise       // KindRaise
 	Catch   *Catch       // KindTry
 	Wait    *jq.Template // KindWait: an ISO 8601 duration

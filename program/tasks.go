@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
@@ -247,6 +248,9 @@ func (r calls) command(n *Node, in *scope) (engine.Command, error) {
 	}
 	if c.Ack = until.Sub(r.t.In.Now); c.Ack <= 0 {
 		return engine.Command{}, raise(engine.ErrExpression, 400, "Invalid duration", "an acknowledgement cannot come within no time")
+	}
+	if arms := n.parent; arms != nil && arms.Kind == KindArms && arms.parent.Any {
+		c.Await = ack.Any
 	}
 	return c, nil
 }

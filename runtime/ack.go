@@ -63,7 +63,7 @@ func (a *acknowledger) Acknowledge(ctx context.Context, instance string, positio
 		if c.Ack <= 0 {
 			return problem.New(problem.Conflict, "ack.unexpected", "command %d of %s asks for no acknowledgement", position, instance)
 		}
-		if is := consumerOf(c); said.Consumer != "" && said.Consumer != is {
+		if is := ack.Consumer(c.Pointer); said.Consumer != "" && said.Consumer != is {
 			return problem.New(problem.Conflict, "ack.wrong-consumer", "command %d of %s is for %s, not for %.64q", position, instance, is, said.Consumer).
 				WithHint("the path of an acknowledgement is in the header Aqueduct-Ack of the consumer's own delivery")
 		}
@@ -177,7 +177,7 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 	n := saidOf(c, said, deliveries)
 	change.Audit = by
 	n.NextAttempt = noteOf(c, &change).NextAttempt
-	did, err := a.notes.note(ctx, c, &change, func(t *engine.Turn) error { return n.record(t, c, entryOf(c, said.Outcome), "") })
+	did, err := a.notes.note(ctx, c, &change, func(t *engine.Turn) error { return n.Record(t, c, entryOf(c, said.Outcome), "") })
 	if err != nil || did == engine.Duplicate {
 		return did, err
 	}
@@ -191,7 +191,7 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 // acknowledged gives a command's result to who waits for it, as a turn of the
 // instance, which settles the row. Nothing is recorded when it is settled; and
 // a suspended instance keeps one, by its signal id.
-func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, result json.RawMessage, n ackNote, by []store.Audit) (engine.Disposition, error) {
+func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, result json.RawMessage, n ack.Note, by []store.Audit) (engine.Disposition, error) {
 	now := a.dispatcher.Now()
 	env := signal.Envelope{
 		SignalID: c.Token + "/ack", InstanceID: c.Instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
@@ -205,7 +205,7 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, resul
 		if _, waits := snap.Wait(c.Token); !waits {
 			return nil, errSettled
 		}
-		first, err := ackTurn(snap, in, func(t *engine.Turn) error { return n.record(t, c, entryOf(c, n.Outcome), "") })
+		first, err := ackTurn(snap, in, func(t *engine.Turn) error { return n.Record(t, c, entryOf(c, n.Outcome), "") })
 		if err != nil {
 			return nil, err
 		}

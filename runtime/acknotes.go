@@ -3,7 +3,6 @@ package runtime
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,10 +27,6 @@ import (
 // are not acknowledged, are entries of the stream (D4, D5): written by a turn, in
 // the commit that they are about, which also makes the command of their event.
 
-// ackEventPrefix begins the types of these events: io.aqueduct.ack.retry-pending.v1
-// is that of AckRetryPending.
-const ackEventPrefix = "io.aqueduct.ack."
-
 // entryRepeated is the entry of the first acknowledgement of a command that was
 // settled already. Those that follow are counted on it.
 const entryRepeated = "AckRepeated"
@@ -53,29 +48,9 @@ func entryOf(c engine.Command, said ack.Outcome) string {
 	return entryCommandCompleted
 }
 
-// ackNote is what an entry, and the event about it, say of an acknowledgement.
-type ackNote struct {
-	InstanceID  string          `json:"instanceId"`
-	Reference   string          `json:"reference,omitempty"`
-	Definition  string          `json:"definition"`
-	Command     int64           `json:"command"`
-	Key         string          `json:"key"`
-	Consumer    string          `json:"consumer"`
-	Actor       string          `json:"actor,omitempty"`
-	Outcome     ack.Outcome     `json:"outcome,omitempty"`
-	Deliveries  int             `json:"deliveries,omitempty"`
-	Attempts    int             `json:"attempts,omitempty"` // since the last delivery
-	NextAttempt *time.Time      `json:"nextAttemptAt,omitempty"`
-	Reason      string          `json:"reason,omitempty"`
-	Error       *snapshot.Error `json:"error,omitempty"`
-}
-
-// consumerOf names the consumer of a command: that of a policy, or the task.
-func consumerOf(c engine.Command) string { return c.Pointer[strings.LastIndexByte(c.Pointer, '/')+1:] }
-
 // noteOf is what a change of a command's claim comes to.
-func noteOf(c engine.Command, change *store.Change) ackNote {
-	n := ackNote{Command: c.Position, Key: c.Key, Consumer: consumerOf(c)}
+func noteOf(c engine.Command, change *store.Change) ack.Note {
+	n := ack.Note{Command: c.Position, Key: c.Key, Consumer: ack.Consumer(c.Pointer)}
 	for _, m := range change.Claims {
 		n.Deliveries, n.Attempts, n.Reason = m.Deliveries, m.Attempts, m.Error
 		if !m.NextAt.IsZero() && m.Owner == "" {
@@ -83,47 +58,6 @@ func noteOf(c engine.Command, change *store.Change) ackNote {
 		}
 	}
 	return n
-}
-
-// record adds an entry and the command that publishes its event. A signal id makes
-// it one that is recorded once.
-func (n ackNote) record(t *engine.Turn, c engine.Command, entry, once string) error {
-	n.InstanceID, n.Reference, n.Definition = t.Snap.InstanceID, t.Snap.Business.Key, t.Snap.Definition.Name
-	data, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	dir := engine.Out
-	if n.Outcome != "" || c.Ack <= 0 {
-		dir = engine.In
-	}
-	at := t.Append(engine.Entry{
-		Kind: engine.KindEvent, Dir: dir, Type: entry, Data: data, SignalID: once, Meta: engine.Meta{Pointer: c.Pointer, Actor: n.Actor, Command: c.Position},
-	})
-	id := uuid.NewSHA1(engine.EventSpace, fmt.Appendf(nil, "ack|%s|%s|%d", t.Snap.InstanceID, t.Snap.Incarnation, at)).String()
-	event, err := json.Marshal(map[string]any{
-		"specversion": "1.0", "id": id, "type": ackEventType(entry), "source": engine.EventSource(n.Definition), "subject": n.InstanceID,
-		"time": t.In.Now.Format(time.RFC3339Nano), "datacontenttype": "application/json", "data": json.RawMessage(data),
-	})
-	if c.Ack > 0 { // somebody else than who has asked is told
-		t.Emit(event, c.Pointer, "")
-	}
-	return err
-}
-
-// ackEventType is the type of the event about an entry.
-func ackEventType(entry string) string {
-	var kebab strings.Builder
-	for i, r := range strings.TrimPrefix(entry, "Ack") {
-		if r >= 'A' && r <= 'Z' {
-			if i > 0 {
-				kebab.WriteByte('-')
-			}
-			r += 'a' - 'A'
-		}
-		kebab.WriteRune(r)
-	}
-	return ackEventPrefix + kebab.String() + ".v1"
 }
 
 // ackNotes makes the turns that record notes.
@@ -137,7 +71,7 @@ type ackNotes struct {
 func (a *ackNotes) noted(ctx context.Context, c engine.Command, notice string, change store.Change) error {
 	n := noteOf(c, &change)
 	n.Reason = strings.TrimPrefix(n.Reason, notice+": ")
-	_, err := a.note(ctx, c, &change, func(t *engine.Turn) error { return n.record(t, c, notice, "") })
+	_, err := a.note(ctx, c, &change, func(t *engine.Turn) error { return n.Record(t, c, notice, "") })
 	if err == nil && notice == dispatch.NoticeReminder {
 		a.redelivered.WithLabelValues(c.Target).Inc()
 	}
@@ -202,8 +136,8 @@ func (a *ackNotes) note(ctx context.Context, c engine.Command, change *store.Cha
 }
 
 // saidOf is what a consumer says of a command that was delivered so often.
-func saidOf(c engine.Command, said ack.Ack, deliveries int) ackNote {
-	return ackNote{Command: c.Position, Key: c.Key, Consumer: consumerOf(c), Outcome: said.Outcome, Actor: said.Actor, Error: said.Error, Deliveries: deliveries}
+func saidOf(c engine.Command, said ack.Ack, deliveries int) ack.Note {
+	return ack.Note{Command: c.Position, Key: c.Key, Consumer: ack.Consumer(c.Pointer), Outcome: said.Outcome, Actor: said.Actor, Error: said.Error, Deliveries: deliveries}
 }
 
 // repeated records that a consumer has spoken of a command that is settled: once.
@@ -219,7 +153,7 @@ func (a *acknowledger) repeated(ctx context.Context, row projections.Entry, said
 		entry = entryCommandRepeated
 	}
 	once, repeats := fmt.Sprintf("%s/%d", entry, c.Position), a.notes.Store.Repeats
-	did, err := a.notes.note(ctx, c, &store.Change{}, func(t *engine.Turn) error { return n.record(t, c, entry, once) })
+	did, err := a.notes.note(ctx, c, &store.Change{}, func(t *engine.Turn) error { return n.Record(t, c, entry, once) })
 	if err != nil || did != engine.Duplicate || repeats == nil {
 		return err
 	}

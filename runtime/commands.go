@@ -157,7 +157,7 @@ func (a *acknowledger) changed(ctx context.Context, at place, entry, actor strin
 		}
 		n := noteOf(c, &change)
 		n.Actor, n.Reason = actor, ""
-		return ackTurn(snap, in, func(t *engine.Turn) error { return n.record(t, c, entry, "") })
+		return ackTurn(snap, in, func(t *engine.Turn) error { return n.Record(t, c, entry, "") })
 	}
 	_, err := a.notes.pump.Submit(ctx, s)
 	return err

@@ -22,6 +22,7 @@ type Command struct {
 
 	DeliveredAt time.Time `json:"deliveredAt,omitzero" doc:"When it was delivered last, of a command that is to be acknowledged."`
 	Deliveries  int       `json:"deliveries,omitempty" doc:"That were not acknowledged as processed."`
+	Await       string    `json:"await,omitempty" enum:"any" doc:"any: several consumers are asked at once, and the first that has processed it is enough. Absent: each is asked by itself, or all are waited for."`
 	WaitsFor    string    `json:"waitsFor,omitempty" doc:"What it waits for on the node that is asked before it is sent: a place at its host, a slot, a circuit breaker."`
 
 	Key     string `json:"key,omitempty" doc:"Idempotency key: the same in every command that repeats the effect."`

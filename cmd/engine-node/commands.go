@@ -99,7 +99,7 @@ func onCommand(a *app, do func(c *client.Client, ctx context.Context, id string,
 		if d.Processed {
 			state = "settled"
 		}
-		a.page.fields("command", commandText(d.Command), "state", state, "name", d.Name, "target", d.Target, "key", d.Key, "task", d.Pointer,
+		a.page.fields("command", commandText(d.Command), "state", state, "name", d.Name, "target", d.Target, "key", d.Key, "task", d.Pointer, "await", d.Await,
 			"created", a.page.moment(d.CreatedAt), "settled", a.page.momentOrNone(d.ProcessedAt), "claimed by", d.ClaimedBy,
 			"attempts", fmt.Sprint(d.Attempts), "next", a.page.momentOrNone(d.NextAt), "last error", d.LastError, "input", oneLine(string(d.Input)))
 		return nil

@@ -214,6 +214,9 @@ func (p *page) showInstance(i client.InstanceDetail) error {
 		if c.Outcome != "" {
 			said = c.Outcome
 		}
+		if c.Await != "" {
+			said += ", " + c.Await + " of several is enough"
+		}
 		fmt.Fprintf(p.out, "  %d: key %s, %d attempts, outcome %s\n", c.Position, c.Key, c.Attempts, said)
 	}
 	return nil

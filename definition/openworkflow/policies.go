@@ -71,10 +71,7 @@ func (c *compiler) policy(m *machine, at string, consumers map[string]consumer, 
 	if v, ok := fields["data"]; ok {
 		c.template(join(at, "data"), v, hookScope)
 	}
-	await, isBool := fields["await"].(bool)
-	if v, ok := fields["await"]; ok && !isBool {
-		c.wrong(join(at, "await"), "a boolean", v)
-	}
+	await, anyOf := awaits(c, join(at, "await"), fields["await"])
 	if v, ok := fields["ackRequired"]; ok {
 		acks, isBool := v.(bool)
 		switch {
@@ -108,10 +105,24 @@ func (c *compiler) policy(m *machine, at string, consumers map[string]consumer, 
 		}
 		if await && len(deliveries) > 1 {
 			arms := &program.Node{Pointer: group + "/consumers", Kind: program.KindArms, List: deliveries}
-			deliveries = []*program.Node{keepsData(&program.Node{Pointer: group, Name: "policy " + strconv.Itoa(i), Kind: program.KindFork, Body: arms})}
+			deliveries = []*program.Node{keepsData(&program.Node{Pointer: group, Name: "policy " + strconv.Itoa(i), Kind: program.KindFork, Compete: anyOf, Any: anyOf, Body: arms})}
 		}
 		n.State.Enter.List = append(deliveries, n.State.Enter.List...)
 	}
+}
+
+// awaits says whether consumers are waited for, and whether one of them is enough.
+func awaits(c *compiler, at string, v any) (await, anyOf bool) {
+	switch v {
+	case nil, false:
+		return false, false
+	case true, "all":
+		return true, false
+	case "any":
+		return true, true
+	}
+	c.report(at, codeType, "all (or true) waits for all consumers, any for the first that has processed it", "want all, any, or a boolean, not %s", quoted(v))
+	return false, false
 }
 
 // delivery is the acknowledged call that tells a consumer.

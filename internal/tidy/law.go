@@ -45,8 +45,8 @@ var law = []rule{
 	{2, "migration", []string{"engine", "snapshot"}, nil},
 	{2, "operate", []string{"engine", "problem", "snapshot"}, nil},
 	{2, "schedule", []string{"duration", "engine", "signal", "snapshot"}, nil},
-	{3, "program", []string{"attribute", "compensate", "duration", "engine", "humantask", "jq", "migration", "nearest", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/...", "operate", "projections", "replay"}}, // scenarios are written in the language
-	{3, "workflow", []string{"compensate", "engine", "humantask", "problem", "schema", "signal", "snapshot"}, []string{"aqueducttest", "definition/...", "operate"}},                                                                            // workflows in Go
+	{3, "program", []string{"ack", "attribute", "compensate", "duration", "engine", "humantask", "jq", "migration", "nearest", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/...", "operate", "projections", "replay"}}, // scenarios are written in the language
+	{3, "workflow", []string{"compensate", "engine", "humantask", "problem", "schema", "signal", "snapshot"}, []string{"aqueducttest", "definition/...", "operate"}},                                                                                   // workflows in Go
 	{2, "projections", []string{"appendjson", "engine", "problem", "signal", "snapshot"}, nil},
 	{3, "definition", []string{"engine", "migration", "problem", "signal", "snapshot"}, []string{"definition/..."}},
 	{3, "definition/diagram", nil, []string{"definition/openworkflow"}}, // draws any document

@@ -56,7 +56,7 @@ func (c control) furnish(t *testing.T) {
 	open, done := false, true
 	command := func(position int64, processed *bool) projections.Entry {
 		return projections.Entry{InstanceID: "i-1", Position: position, Kind: "command", Direction: "out", Type: "Command", CreatedAt: now,
-			Processed: processed, Data: []byte(`{"target":"http","token":""}`), Key: "k"}
+			Processed: processed, Data: []byte(`{"target":"http","token":"","await":"any"}`), Key: "k"}
 	}
 	change := store.Change{
 		Snapshot: &snap, Runtime: store.Runtime{Due: now.Add(time.Hour)},
@@ -113,6 +113,7 @@ func TestOperatorsReadTheViews(t *testing.T) {
 		{"select TO_CHAR(C.POSITION) from AQUEDUCT.WF_V_COMMANDS C where C.STATUS = 'processed' and C.POSITION < 3", "2"},
 		{"select C.NAME from AQUEDUCT.WF_V_COMMANDS C where C.POSITION = 6", "a/b"},
 		{"select C.NAME from AQUEDUCT.WF_V_COMMANDS C where C.POSITION = 3", "told"},
+		{"select C.AWAIT from AQUEDUCT.WF_V_COMMANDS C where C.STATUS = 'open'", "any"},
 		{"select T.NAME from AQUEDUCT.WF_V_TIMELINE T where T.KIND <> 'task' and T.POSITION = 3", "told"},
 		{"select T.NAME from AQUEDUCT.WF_V_TIMELINE T where T.KIND <> 'task' and T.POSITION = 4", "paid"},
 		{"select T.NAME from AQUEDUCT.WF_V_TIMELINE T where T.KIND <> 'task' and T.POSITION = 5", "submit"},
