@@ -204,6 +204,10 @@ func (p *Performer) Backoff(failures int, key string) (delay time.Duration, ok b
 	return p.config.Policy.Backoff(failures, key), true
 }
 
+// told reports whether a command is but told to somebody: that it was taken is all
+// that its performer can answer, and what else there is in the answer is nobody's.
+func told(c engine.Command) bool { return c.Ack != 0 || c.Target == engine.TargetEvent }
+
 // tooLarge is the failure of an answer over a limit. It is permanent, because
 // the same request has the same answer.
 func tooLarge(code, what string, limit int) *engine.Failure {
@@ -229,6 +233,9 @@ func (p *Performer) call(ctx context.Context, f Func, c engine.Command, key stri
 		Reverses: c.Reverses,
 	})
 	value, err := p.recovered(limited, f, c)
+	if err == nil && told(c) {
+		return nil, nil
+	}
 	if err == nil {
 		encoded, err := json.Marshal(value)
 		if err != nil {

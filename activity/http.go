@@ -118,6 +118,10 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 		return nil, unreachable(ctx, call, err)
 	}
 	defer resp.Body.Close()
+	if told(c) && !refused(resp.StatusCode, call.Redirect) {
+		_, _ = io.CopyN(io.Discard, resp.Body, smallBytes) // the connection may serve again
+		return nil, nil
+	}
 	body, part, err := p.read(ctx, resp)
 	if err != nil {
 		call.starved = errors.As(err, new(starvedError))

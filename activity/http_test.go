@@ -135,24 +135,25 @@ func TestADeepAnswerIsAFailure(t *testing.T) {
 // command that asks for it.
 func TestDeliveryNamesWhereItIsAcknowledged(t *testing.T) {
 	t.Parallel()
-	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, r.Header.Get(headerKey), " ", r.Header.Get(headerAck))
+	got := ""
+	url := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get(headerKey) + " " + r.Header.Get(headerAck)
 	})
 	p := performer(t, Config{})
-	p.Register("see", func(ctx context.Context, _ json.RawMessage) (any, error) { return Info(ctx).Ack, nil })
+	p.Register("see", func(ctx context.Context, _ json.RawMessage) (any, error) { got = Info(ctx).Ack; return nil, nil })
 	input := json.RawMessage(`{"uri":"` + url + `","headers":{"aqueduct-ack":"mine"}}`)
 	for _, c := range []struct {
 		target string
 		ack    time.Duration
 		want   string
 	}{
-		{TargetHTTP, time.Minute, `"i 1/7 /v1/instances/i%201/commands/7/ack"`},
-		{TargetHTTP, 0, `"i 1/7 mine"`},
-		{"see", time.Minute, `"/v1/instances/i%201/commands/7/ack"`},
-		{"see", 0, `""`},
+		{TargetHTTP, time.Minute, "i 1/7 /v1/instances/i%201/commands/7/ack"},
+		{TargetHTTP, 0, "i 1/7 mine"},
+		{TargetHTTP, -1, "i 1/7 mine"},
+		{"see", time.Minute, "/v1/instances/i%201/commands/7/ack"},
+		{"see", 0, ""},
 	} {
-		got, f := p.Perform(context.Background(), engine.Command{Target: c.target, Input: input, Ack: c.ack, Instance: "i 1", Position: 7}, "i 1/7", 1)
-		if string(got) != c.want {
+		if _, f := p.Perform(context.Background(), engine.Command{Target: c.target, Input: input, Ack: c.ack, Instance: "i 1", Position: 7}, "i 1/7", 1); f != nil || got != c.want {
 			t.Errorf("%s within %s: %s, %+v", c.target, c.ack, got, f)
 		}
 	}
