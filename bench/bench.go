@@ -47,6 +47,8 @@ type Options struct {
 
 	Out  io.Writer // progress and the table; nil = nowhere
 	JSON io.Writer // one object per row; nil = none
+
+	eventTTL time.Duration // of its nodes
 }
 
 // Database is what a node needs of its store.
@@ -127,6 +129,8 @@ func workloads() []workload {
 		{name: "pure", what: "tasks that wait for nothing: the interpreter without a store, on one processor", run: pure},
 		{name: "steps", what: "workflows of 5 calls in sequence, 64 at once, each result durable before the next begins", run: steps},
 		{name: "code", what: "workflows of 5 calls as a document and in Go, in pairs", run: code},
+		{name: "attributes", what: "workflows of 5 calls that change a number, in pairs: searchable by it, and not", run: attributes},
+		{name: "kept", what: "workflows that listen, in pairs: on a node that keeps early events, and on one that does not", run: kept},
 		{name: "start", what: "start to completed of a workflow of one call, one at a time", run: start},
 		{name: "signal", what: "parked instances resumed by one signal each, and one at a time", run: signals},
 		{name: "timer", what: "sleepers due at one moment: lateness", run: timers},

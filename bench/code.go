@@ -3,58 +3,25 @@ package bench
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/workflow"
 )
 
-// pairs is how often both are measured, one after the other and the other way round.
-const pairs = 10
-
-// code: workflows of five calls as a document and in Go, in pairs, so that what else
-// the machine does is in both.
-func code(ctx context.Context, o *Options) ([]Row, error) {
+// code: workflows of five calls as a document and in Go, in pairs.
+func code(ctx context.Context, o *Options) (rows []Row, err error) {
 	const document, coded = "steps-5", "steps-5-go"
-	rows := map[string]*Row{document: {Workload: document}, coded: {Workload: coded}}
-	var ratios []float64
-	err := o.fresh(ctx, "code", []string{callDocument(document, 5)}, func(n *node, _ string) error {
+	err = o.fresh(ctx, "code", []string{callDocument(document, 5)}, func(n *node, _ string) error {
 		def, err := callWorkflow(coded, 5)
 		if err == nil {
 			_, err = n.catalogue.PublishCode(ctx, def, definition.Code{})
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			rows, err = o.paired(8_000, 5, n.variant(ctx, document), n.variant(ctx, coded))
 		}
-		each := o.count(8_000, 200) / pairs
-		for i := range pairs {
-			order := []string{document, coded}
-			if i%2 == 1 {
-				slices.Reverse(order)
-			}
-			cpu := map[string]float64{}
-			for _, name := range order {
-				row, err := measured(name, each, callers, ownCPU, func(int) error {
-					_, err := n.complete(ctx, name)
-					return err
-				})
-				if err != nil {
-					return err
-				}
-				all := rows[name]
-				all.N, all.Completed, all.Seconds, all.CPUMicros = all.N+row.N, all.Completed+row.Completed, all.Seconds+row.Seconds, all.CPUMicros+row.CPUMicros/pairs
-				all.RatePerSecond = 5 * float64(all.Completed) / all.Seconds
-				cpu[name] = row.CPUMicros
-			}
-			ratios = append(ratios, cpu[coded]/cpu[document])
-		}
-		return nil
+		return err
 	})
-	slices.Sort(ratios)
-	if len(ratios) > 0 {
-		rows[coded].Note = fmt.Sprintf("of %d pairs: %.2f times the CPU of the document, %.2f to %.2f", len(ratios), ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1])
-	}
-	return []Row{*rows[document], *rows[coded]}, err
+	return rows, err
 }
 
 // callWorkflow is callDocument in Go.

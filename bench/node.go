@@ -80,7 +80,7 @@ func (o *Options) begin(ctx context.Context, dir string, documents ...string) (*
 	parts := db.Parts()
 	n := &node{db: db, catalogue: catalogue, store: &watched{Receiver: parts.Queue, Writer: parts.Writer, Ledger: parts.Ledger, waiting: map[string]chan time.Time{}}, done: make(chan error, 1)}
 	parts.Queue, parts.Writer, parts.Ledger = n.store, n.store, n.store
-	n.rt, err = runtime.New(ctx, runtime.Config{Store: parts, Definitions: catalogue, Performer: noop{}})
+	n.rt, err = runtime.New(ctx, runtime.Config{Store: parts, Definitions: catalogue, Performer: noop{}, EventTTL: o.eventTTL})
 	if err != nil {
 		return nil, err
 	}
