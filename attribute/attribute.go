@@ -13,7 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -86,21 +88,16 @@ type Value struct {
 // attribute.too-long, attribute.secret. An instance that is faulted has no value
 // for it: else it could not say that it is.
 func Of(s *snapshot.Snapshot, list []Declared) ([]Value, error) {
+	raws, err := texts(s, list)
+	if err != nil {
+		return nil, err
+	}
 	var values []Value
-	found := map[Root]map[string]any{}
-	for i := range list {
-		d := &list[i]
-		if found[d.Root] == nil {
-			found[d.Root] = members(list, d.Root)
-			if err := find(rootOf(s, d.Root), found[d.Root]); err != nil {
-				return nil, problem.Wrap(err, problem.Internal, "attribute.data", "the data of instance %s are no JSON", s.InstanceID)
-			}
-		}
-		raw := at(found[d.Root], d.Path)
-		if raw == nil || raw.Kind() == 'n' {
+	for i, raw := range raws {
+		if raw == nil {
 			continue
 		}
-		v, err := d.value(raw)
+		v, err := list[i].value(raw)
 		switch {
 		case err != nil && faulted(s):
 		case err != nil:
@@ -112,9 +109,88 @@ func Of(s *snapshot.Snapshot, list []Declared) ([]Value, error) {
 	return values, nil
 }
 
-// Same says that two snapshots of a definition have the same values, without looking
+// Changes are what is to be written when an instance goes from one snapshot of a
+// definition to the next: values, of which those without a key are gone. The errors are
+// those of [Of].
+func Changes(prev, next *snapshot.Snapshot, list []Declared) ([]Value, error) {
+	if len(list) == 0 || same(prev, next, list) {
+		return nil, nil
+	}
+	if faulted(prev) || faulted(next) { // which have no value for what is wrong
+		had, err := Of(prev, list)
+		if err != nil {
+			return nil, err
+		}
+		has, err := Of(next, list)
+		return Differences(had, has), err
+	}
+	before, err := texts(prev, list)
+	if err != nil {
+		return nil, err
+	}
+	after, err := texts(next, list)
+	if err != nil {
+		return nil, err
+	}
+	var changes []Value
+	for i := range list {
+		d := &list[i]
+		switch {
+		case bytes.Equal(before[i], after[i]):
+		case after[i] == nil:
+			changes = append(changes, Value{Name: d.Name, Kind: d.Kind})
+		default:
+			v, err := d.value(after[i])
+			if err != nil {
+				return nil, err
+			}
+			changes = append(changes, v)
+		}
+	}
+	return changes, nil
+}
+
+// Differences are what is to be written where there were values, and are others now, as
+// of [Changes].
+func Differences(had, has []Value) []Value {
+	named := func(list []Value, name string) int {
+		return slices.IndexFunc(list, func(v Value) bool { return v.Name == name })
+	}
+	var changes []Value
+	for _, v := range has {
+		if i := named(had, v.Name); i < 0 || !bytes.Equal(had[i].Key, v.Key) {
+			changes = append(changes, v)
+		}
+	}
+	for _, h := range had {
+		if named(has, h.Name) < 0 {
+			changes = append(changes, Value{Name: h.Name, Kind: h.Kind})
+		}
+	}
+	return changes
+}
+
+// texts are the values as the data have them; nil = absent or null.
+func texts(s *snapshot.Snapshot, list []Declared) ([]jsontext.Value, error) {
+	raws, found := make([]jsontext.Value, len(list)), map[Root]map[string]any{}
+	for i := range list {
+		d := &list[i]
+		if found[d.Root] == nil {
+			found[d.Root] = members(list, d.Root)
+			if err := find(rootOf(s, d.Root), found[d.Root]); err != nil {
+				return nil, problem.Wrap(err, problem.Internal, "attribute.data", "the data of instance %s are no JSON", s.InstanceID)
+			}
+		}
+		if raw := at(found[d.Root], d.Path); raw != nil && raw.Kind() != 'n' {
+			raws[i] = raw
+		}
+	}
+	return raws, nil
+}
+
+// same says that two snapshots of a definition have the same values, without looking
 // for them: nothing that they are in has changed.
-func Same(a, b *snapshot.Snapshot, list []Declared) bool {
+func same(a, b *snapshot.Snapshot, list []Declared) bool {
 	if a.Status != b.Status && (faulted(a) || faulted(b)) {
 		return false
 	}
@@ -175,12 +251,17 @@ func members(list []Declared, root Root) map[string]any {
 // whole is, of a member that has others below, the member itself.
 const whole = "\x00"
 
+// decoders are used again: each has a buffer.
+var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
+
 // find replaces the ends of paths by what is there.
 func find(raw []byte, names map[string]any) error {
 	if len(raw) == 0 || jsontext.Value(raw).Kind() != '{' {
 		return nil
 	}
-	dec := jsontext.NewDecoder(bytes.NewReader(raw))
+	dec, _ := decoders.Get().(*jsontext.Decoder)
+	defer decoders.Put(dec)
+	dec.Reset(bytes.NewReader(raw))
 	if _, err := dec.ReadToken(); err != nil {
 		return err
 	}
@@ -234,10 +315,11 @@ func at(names map[string]any, path []string) jsontext.Value {
 	return nil
 }
 
+var kinds = map[jsontext.Kind]string{'{': "an object", '[': "an array", '"': "a text", '0': "a number", 't': "true", 'f': "false"}
+
 // value reads what is at the path of an attribute.
 func (d *Declared) value(raw jsontext.Value) (Value, error) {
 	v := Value{Name: d.Name, Kind: d.Kind}
-	is := map[jsontext.Kind]string{'{': "an object", '[': "an array", '"': "a text", '0': "a number", 't': "true", 'f': "false"}[raw.Kind()]
 	text := string(raw)
 	if raw.Kind() == '"' {
 		unquoted, err := jsontext.AppendUnquote(nil, raw)
@@ -253,7 +335,7 @@ func (d *Declared) value(raw jsontext.Value) (Value, error) {
 	case raw.Kind() == '"' && (d.Kind == Text || d.Kind == Time), raw.Kind() == '0' && d.Kind == Decimal, (raw.Kind() == 't' || raw.Kind() == 'f') && d.Kind == Boolean:
 		v.Text, v.Key, err = encode(d.Kind, text)
 	default:
-		return v, d.wrong("attribute.type", "it is %s, and the attribute is declared as %s", is, d.Kind)
+		return v, d.wrong("attribute.type", "it is %s, and the attribute is declared as %s", kinds[raw.Kind()], d.Kind)
 	}
 	if err != nil {
 		return v, d.wrong(problem.CodeOf(err), "%s", detail(err))

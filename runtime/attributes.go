@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -18,35 +17,30 @@ func searchable(ctx context.Context, all Definitions, prev, next *snapshot.Snaps
 	if err != nil {
 		return err
 	}
-	var had []attribute.Value
-	if prev != nil {
-		before := list
-		if prev.Definition != next.Definition {
-			if before, err = declared(ctx, all, prev); err != nil {
+	var changes []attribute.Value
+	if prev != nil && prev.Definition == next.Definition {
+		if changes, err = attribute.Changes(prev, next, list); err != nil {
+			return turn.Output(err)
+		}
+	} else {
+		var had []attribute.Value
+		if prev != nil {
+			before, err := declared(ctx, all, prev)
+			if err == nil {
+				had, err = attribute.Of(prev, before)
+			}
+			if err != nil {
 				return err
 			}
-		} else if len(list) == 0 || attribute.Same(prev, next, list) {
-			return nil
 		}
-		if had, err = attribute.Of(prev, before); err != nil {
-			return err
+		has, err := attribute.Of(next, list)
+		if err != nil {
+			return turn.Output(err)
 		}
+		changes = attribute.Differences(had, has)
 	}
-	has, err := attribute.Of(next, list)
-	if err != nil {
-		return turn.Output(err)
-	}
-	for _, v := range has {
-		i := slices.IndexFunc(had, func(h attribute.Value) bool { return h.Name == v.Name })
-		if i >= 0 && slices.Equal(had[i].Key, v.Key) {
-			continue
-		}
+	for _, v := range changes {
 		rows.Attributes = append(rows.Attributes, projections.Attribute{InstanceID: next.InstanceID, Name: v.Name, Kind: string(v.Kind), Value: v.Text, Key: v.Key})
-	}
-	for _, h := range had {
-		if !slices.ContainsFunc(has, func(v attribute.Value) bool { return h.Name == v.Name }) {
-			rows.Attributes = append(rows.Attributes, projections.Attribute{InstanceID: next.InstanceID, Name: h.Name, Kind: string(h.Kind)})
-		}
 	}
 	return nil
 }
