@@ -55,7 +55,7 @@ var operations = map[string][]Role{
 	"claim-task": workers, "release-task": workers, "delegate-task": workers, "claim-next-tasks": workers, "complete-task": workers,
 	"reassign-task": {Operator, Admin},
 
-	"publish-definition": {Author},
+	"publish-definition": {Author}, "publish-together": {Author},
 
 	"operate-instance": {Operator}, "retry-command": {Operator}, "migrate-instances": {Operator},
 	"replay-dead-letter": {Operator}, "discard-dead-letter": {Operator}, "reset-target": {Operator},

@@ -42,11 +42,15 @@ import (
 
 // Limits of a request.
 const (
-	MaxDefinitionBytes = 1 << 20          // of a definition's source
-	MaxBodyBytes       = 256 << 10        // of any other body
-	MaxDepth           = 60               // nesting of a JSON body; an envelope has room for it
-	MaxWait            = 60 * time.Second // that a start waits for the instance's end, and a list of dead letters for another
-	bodyTimeout        = 10 * time.Second // for a body to arrive
+	MaxDefinitionBytes = 1 << 20   // of a definition's source
+	MaxBodyBytes       = 256 << 10 // of any other body, but for one:
+
+	// MaxPublicationBytes is of definitions and policies that are published together, as JSON.
+	MaxPublicationBytes = 4 << 20
+
+	MaxDepth    = 60               // nesting of a JSON body; an envelope has room for it
+	MaxWait     = 60 * time.Second // that a start waits for the instance's end, and a list of dead letters for another
+	bodyTimeout = 10 * time.Second // for a body to arrive
 
 	// bodyFactor is how many bytes a request takes for each of its body: as it
 	// arrived, decoded, checked and encoded again.
@@ -107,8 +111,9 @@ type DeadLetters interface {
 	Discard(ctx context.Context, id string) error
 }
 
-// Publisher publishes definitions; file names the source in findings.
+// Publisher publishes definitions and policies; file names the source in findings.
 type Publisher interface {
+	PublishAll(ctx context.Context, documents []definition.Document) ([]definition.Published, error)
 	Publish(ctx context.Context, file string, source []byte) (r definition.Record, created bool, err error)
 }
 

@@ -27,6 +27,12 @@ func (s definitionAPI) definitionOperations(h huma.API) {
 		"application/json": {}, "text/plain": {Schema: &huma.Schema{Type: "string"}},
 	}}
 	register(s.service, h, publish, s.publish)
+	all := operation(publishAll, http.MethodPost, "/v1/publications", "definitions",
+		"Publish definitions and policies, all of them in one commit or none", http.StatusConflict)
+	all.Description = "Each document may name what another of them defines, and their order means nothing. A problem names the file of the document."
+	all.DefaultStatus = http.StatusCreated
+	all.MaxBodyBytes = MaxPublicationBytes + 1
+	register(s.service, h, all, s.publishAll)
 	register(s.service, h, operation("list-definitions", http.MethodGet, "/v1/definitions", "definitions",
 		"List the published definitions, in order of name and version"), s.listDefinitions)
 	register(s.service, h, operation("list-versions", http.MethodGet, "/v1/definitions/{namespace}/{name}", "definitions",
@@ -61,6 +67,29 @@ func (s definitionAPI) publish(ctx context.Context, in *publishInput) (*answer[c
 		return nil, err
 	}
 	return created(toDefinition(r), isNew), nil
+}
+
+// publishAll is the operation that publishes several documents.
+const publishAll = "publish-together"
+
+type publishAllInput struct{ Body client.PublishRequest }
+
+func (s definitionAPI) publishAll(ctx context.Context, in *publishAllInput) (*answer[client.Publication], error) {
+	documents := make([]definition.Document, len(in.Body.Documents))
+	for i, d := range in.Body.Documents {
+		documents[i] = definition.Document{File: d.File, Source: []byte(d.Source)}
+	}
+	all, err := s.Publisher.PublishAll(ctx, documents)
+	if err != nil {
+		return nil, err
+	}
+	var out client.Publication
+	isNew := false
+	for _, p := range all {
+		out.Items = append(out.Items, client.Published{Definition: toDefinition(p.Record), Created: p.Created})
+		isNew = isNew || p.Created
+	}
+	return created(out, isNew), nil
 }
 
 func (s definitionAPI) listDefinitions(ctx context.Context, in *struct{ Paging }) (*answer[client.Page[client.Definition]], error) {

@@ -124,8 +124,12 @@ func (e *edge) admitted(out *recorder, r *http.Request, route string) {
 		return
 	}
 	size := r.ContentLength
-	if size < 0 || size > MaxDefinitionBytes {
-		size = MaxDefinitionBytes // what is larger is refused at that
+	most := int64(MaxDefinitionBytes)
+	if e.service.operations[route] == publishAll {
+		most = MaxPublicationBytes
+	}
+	if size < 0 || size > most {
+		size = most // what is larger is refused at that
 	}
 	part, err := e.memory.Requests.Take(r.Context(), size*bodyFactor)
 	if err != nil {

@@ -58,7 +58,7 @@ func containsControl(s string) bool {
 // whose word stands in the request.
 var actions = map[string]string{
 	"replay-dead-letter": "replay", "discard-dead-letter": "discard", "operate-instance": "operate", "migrate-instances": "migrate",
-	"publish-definition": "publish", "reassign-task": "reassign",
+	"publish-definition": "publish", publishAll: "publish", "reassign-task": "reassign",
 }
 
 type recorderKey struct{}

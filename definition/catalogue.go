@@ -1,11 +1,9 @@
 package definition
 
 import (
-	"bytes"
 	"container/list"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -54,12 +52,6 @@ type Catalogue struct {
 	early   []engine.Definition // published while through was nil
 }
 
-// Publication stores a version of a definition, and what its publication
-// changes besides, in one commit; created is false when the version is there, or
-// another of its name has its ordinal. Newest says that no version of the name
-// is higher. A record that is nil is stored already.
-type Publication func(ctx context.Context, def engine.Definition, r *Record, newest bool) (created bool, err error)
-
 // Taker takes so many bytes of memory, when they are free, until release.
 type Taker func(ctx context.Context, bytes int64) (release func(), err error)
 
@@ -89,7 +81,7 @@ func (c *Catalogue) Through(ctx context.Context, f Publication) error {
 		if err != nil {
 			return err
 		}
-		if _, err := f(ctx, def, nil, highest == def.Ref().Version); err != nil {
+		if _, err := f(ctx, []Version{{Definition: def, Newest: highest == def.Ref().Version}}); err != nil {
 			return err
 		}
 	}
@@ -116,137 +108,6 @@ func (c *Catalogue) Register(def engine.Definition) error {
 	}
 	c.code[id] = def
 	return nil
-}
-
-// Publish parses a document and stores it. Publishing the same document again
-// changes nothing; created is false then.
-//
-// The documents that it refers to are fetched once, now, and what is needed of
-// them is stored with it.
-//
-// Problems: definition.invalid with all findings, also about steps, definition.unknown-kind,
-// definition.cyclic, definition.conflict when the version is there with other
-// content, definition.resource-unavailable when something it refers to is out of
-// reach, and definition.memory when this node has too little to compile it.
-func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (stored Record, created bool, err error) {
-	if err := c.shelf.compilable(len(source)); err != nil {
-		return Record{}, false, err
-	}
-	release, err := c.shelf.compiling(ctx, len(source))
-	if err != nil {
-		return Record{}, false, err
-	}
-	kind, err := kindOf(source)
-	if release(); err != nil {
-		return Record{}, false, err
-	}
-	parse := c.parsers[kind]
-	if parse == nil {
-		return Record{}, false, problem.New(problem.Invalid, "definition.unknown-kind", "this node reads no documents of kind %s", kind)
-	}
-	parsed, before, err := c.resolved(ctx, c.shelf.bounded(ctx, parse), file, source)
-	if err == nil {
-		err = c.shelf.compilable(len(parsed.Document))
-	}
-	if err != nil {
-		return Record{}, false, err
-	}
-	if before != nil {
-		before.Warnings = parsed.Warnings
-		return *before, false, nil
-	}
-	id := ID(parsed.Ref.Name, parsed.Ref.Version)
-	if c.registered(id) != nil {
-		return Record{}, false, problem.New(problem.Conflict, "definition.conflict", "definition %s is Go code of this node", id).
-			WithHint("choose another name or version")
-	}
-	if kind == KindPolicy {
-		parsed.file = file
-		defer c.forget(parsed.Ref.Name)
-	} else if err := c.acyclic(ctx, parsed.Definition); err != nil {
-		return Record{}, false, err
-	}
-	stored, created, err = c.put(ctx, parsed, Record{
-		Name: parsed.Ref.Name, Version: parsed.Ref.Version, Digest: parsed.Ref.Digest, Kind: kind, Title: parsed.Title,
-		Source: bytes.Clone(source), Document: parsed.Document, PublishedAt: c.now().UTC().Truncate(time.Microsecond),
-	})
-	if err != nil {
-		return Record{}, false, err
-	}
-	if parsed.Definition != nil {
-		c.shelf.keep(id, parsed.Definition, len(parsed.Document))
-	}
-	stored.Warnings = append(slices.Clip(parsed.Warnings), stored.Warnings...)
-	return stored, created, nil
-}
-
-// putMax bounds how often a publication is tried again because another of its
-// name was faster. Each time one has been stored.
-const putMax = 100
-
-// put stores a version behind all others of its name, so that each publication
-// knows those before it.
-func (c *Catalogue) put(ctx context.Context, p Parsed, r Record) (stored Record, created bool, err error) {
-	for range putMax {
-		others, err := c.repo.Versions(ctx, r.Name, 0)
-		if err != nil && problem.KindOf(err) != problem.NotFound {
-			return Record{}, false, err
-		}
-		r.Ordinal = 1
-		newest := true
-		for _, other := range others {
-			if other.Version == r.Version {
-				return c.there(ctx, r)
-			}
-			r.Ordinal = max(r.Ordinal, other.Ordinal+1)
-			newest = newest && compareVersions(r.Version, other.Version) > 0
-		}
-		warnings, err := c.checked(ctx, p) // only now: what is there may have lost its steps
-		if err == nil && r.Kind == KindPolicy {
-			p.Warnings, err = laying{c}.laid(ctx, p, r.Source, newest)
-			warnings = append(warnings, p.Warnings...)
-		}
-		if err != nil {
-			return Record{}, false, err
-		}
-		if created, err = c.store(ctx, p.Definition, &r, newest && p.Definition != nil); err != nil || created {
-			r.Warnings = warnings
-			return r, created, err
-		}
-	}
-	return Record{}, false, problem.New(problem.Unavailable, "definition.contended", "%d versions of %s were published at the same time", putMax, r.Name).
-		WithHint("publish it again")
-}
-
-// there returns the version that is stored already, if it has the same content.
-func (c *Catalogue) there(ctx context.Context, r Record) (Record, bool, error) {
-	stored, err := c.repo.Definition(ctx, r.Name, r.Version)
-	if err != nil {
-		return Record{}, false, err
-	}
-	if stored.Digest != r.Digest {
-		return Record{}, false, problem.New(problem.Conflict, "definition.conflict", "%s is published with digest %.12s, this document has %.12s",
-			ID(r.Name, r.Version), stored.Digest, r.Digest).
-			WithHint("a published definition never changes; give the document a new version")
-	}
-	return stored, false, nil
-}
-
-// store writes a version, by way of who else has to do with it.
-func (c *Catalogue) store(ctx context.Context, def engine.Definition, r *Record, newest bool) (bool, error) {
-	c.mu.Lock()
-	through := c.through
-	c.mu.Unlock()
-	if through != nil {
-		return through(ctx, def, r, newest)
-	}
-	created, err := c.repo.PutDefinition(ctx, *r)
-	if created && def != nil {
-		c.mu.Lock()
-		c.early = append(c.early, def)
-		c.mu.Unlock()
-	}
-	return created, err
 }
 
 // kindOf recognises the kind of a document by its first-level fields. A text

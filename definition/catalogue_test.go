@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -29,19 +30,20 @@ type memory struct {
 	gate    chan struct{}
 }
 
-func (m *memory) PutDefinition(_ context.Context, r definition.Record) (bool, error) {
+func (m *memory) PutDefinitions(_ context.Context, records []definition.Record) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	id := definition.ID(r.Name, r.Version)
-	for _, old := range m.records {
-		if old.Name == r.Name && (old.Version == r.Version || old.Ordinal == r.Ordinal) {
-			return false, nil
+	next := map[string]definition.Record{}
+	maps.Copy(next, m.records)
+	for _, r := range records {
+		for _, old := range next {
+			if old.Name == r.Name && (old.Version == r.Version || old.Ordinal == r.Ordinal) {
+				return false, nil
+			}
 		}
+		next[definition.ID(r.Name, r.Version)] = r
 	}
-	if m.records == nil {
-		m.records = map[string]definition.Record{}
-	}
-	m.records[id] = r
+	m.records = next
 	return true, nil
 }
 
@@ -365,7 +367,7 @@ func TestCompilingTakesMemory(t *testing.T) {
 		most = max(most, taken)
 		return func() { taken -= bytes }, nil
 	})
-	if err := c.Through(t.Context(), func(context.Context, engine.Definition, *definition.Record, bool) (bool, error) {
+	if err := c.Through(t.Context(), func(context.Context, []definition.Version) (bool, error) {
 		stored = taken
 		return true, nil
 	}); err != nil {

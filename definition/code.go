@@ -59,17 +59,17 @@ func (c *Catalogue) PublishCode(ctx context.Context, def engine.Definition, ask 
 		return false, err
 	}
 	declared := []byte(code.Declared())
-	_, created, err = c.put(ctx, Parsed{Definition: def, Ref: ref}, Record{
+	p := &candidate{parsed: Parsed{Definition: def, Ref: ref}, Published: Published{Record: Record{
 		Name: ref.Name, Version: ref.Version, Digest: ref.Digest, Kind: kindGo, Source: declared, Document: declared,
 		PublishedAt: c.now().UTC().Truncate(time.Microsecond),
-	})
-	if err != nil {
+	}}}
+	if err := (publishing{c}).put(ctx, []*candidate{p}); err != nil {
 		return false, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.Copy(c.code, older)
-	return created, nil
+	return p.Created, nil
 }
 
 // functions refuses what calls functions that nobody has registered.

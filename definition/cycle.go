@@ -18,10 +18,10 @@ type parent interface {
 // what leads back by way of more is left to the depth limit at run time.
 const maxLineage = 1_000
 
-// acyclic refuses a definition that, by way of what is published now, would
+// acyclic refuses a definition that, by way of what is published now or with it, would
 // wait for another run of itself. What is not published yet cannot be seen;
 // the depth limit of the engine bounds it.
-func (c *Catalogue) acyclic(ctx context.Context, def engine.Definition) error {
+func (c publishing) acyclic(ctx context.Context, def engine.Definition, with []*candidate) error {
 	self := def.Ref()
 	seen := map[string]bool{}
 	var follow func(def engine.Definition, path []string) error
@@ -41,7 +41,7 @@ func (c *Catalogue) acyclic(ctx context.Context, def engine.Definition) error {
 				continue
 			}
 			seen[id] = true
-			next, err := c.Find(ctx, child.Definition, child.Version)
+			next, err := c.among(ctx, child, with)
 			if problem.KindOf(err) == problem.NotFound || problem.CodeOf(err) == engine.CodeElsewhere {
 				continue
 			}
@@ -55,4 +55,26 @@ func (c *Catalogue) acyclic(ctx context.Context, def engine.Definition) error {
 		return nil
 	}
 	return follow(def, []string{self.Name})
+}
+
+// among finds a child among what is published, and what is published with it.
+func (c publishing) among(ctx context.Context, child engine.Child, with []*candidate) (engine.Definition, error) {
+	version := child.Version
+	if version == "" {
+		var err error
+		if version, err = c.latest(ctx, child.Definition); err != nil && problem.KindOf(err) != problem.NotFound {
+			return nil, err
+		}
+		for _, p := range with {
+			if p.Name == child.Definition {
+				version = higher(version, p.Version)
+			}
+		}
+	}
+	for _, p := range with {
+		if p.Name == child.Definition && p.Version == version && p.parsed.Definition != nil {
+			return p.parsed.Definition, nil
+		}
+	}
+	return c.Find(ctx, child.Definition, version)
 }

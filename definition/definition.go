@@ -30,9 +30,9 @@ type Record struct {
 
 // Repository keeps records. Stores implement it.
 type Repository interface {
-	// PutDefinition stores r, unless its version is there or another version of
-	// its name has its ordinal: created is false then.
-	PutDefinition(ctx context.Context, r Record) (created bool, err error)
+	// PutDefinitions stores records, all of them or none, unless the version of one
+	// is there or another version of its name has its ordinal: created is false then.
+	PutDefinitions(ctx context.Context, records []Record) (created bool, err error)
 	// Definition returns name@version, or the problem definition.unknown.
 	Definition(ctx context.Context, name, version string) (Record, error)
 	// Versions returns the records of a name behind an ordinal, in order of it,

@@ -138,14 +138,16 @@ func (c laying) policy(ctx context.Context, p engine.Policy) ([]Resource, Record
 }
 
 // laid tries a policy on the versions of its lifecycle. What none of those that live
-// knows is refused; what only some know is a warning.
-func (c laying) laid(ctx context.Context, policy Parsed, source []byte, newest bool) ([]problem.Place, error) {
-	if !newest {
+// knows is refused; what only some know is a warning. Those that are published with it
+// count as if they were.
+func (c laying) laid(ctx context.Context, p *candidate, fresh []*candidate) ([]problem.Place, error) {
+	policy := p.parsed
+	if !p.newest {
 		return nil, problem.New(problem.Conflict, "policy.outdated", "policy %s is not the highest version", ID(policy.Ref.Name, policy.Ref.Version)).
 			WithHint("the version that is published last counts: give it a higher one than all others")
 	}
 	name := strings.TrimPrefix(policy.Ref.Name, PolicyPrefix)
-	versions, err := c.alive(ctx, name)
+	versions, err := c.alive(ctx, name, fresh)
 	if err != nil {
 		return nil, err
 	}
@@ -153,11 +155,11 @@ func (c laying) laid(ctx context.Context, policy Parsed, source []byte, newest b
 	if err != nil {
 		return nil, err
 	}
-	given = append(given, Resource{URI: ID(policy.Ref.Name, policy.Ref.Version), Digest: policy.Ref.Digest, Content: source})
+	given = append(given, Resource{URI: ID(policy.Ref.Name, policy.Ref.Version), Digest: policy.Ref.Digest, Content: p.Source})
 	type miss struct{ pointer, code string }
 	places, lacking := map[miss]problem.Place{}, map[miss][]string{}
 	for _, version := range versions {
-		r, err := c.repo.Definition(ctx, name, version)
+		r, err := c.record(ctx, name, version, fresh)
 		if err != nil {
 			return nil, err
 		}
@@ -198,14 +200,19 @@ var someKnow = map[string]string{"policy.unknown-state": "warning.unknown-state"
 
 // alive are the versions of a definition that a policy has to do with: the newest, and
 // those that instances run.
-func (c laying) alive(ctx context.Context, name string) ([]string, error) {
+func (c laying) alive(ctx context.Context, name string, fresh []*candidate) ([]string, error) {
 	newest, err := c.newest.version(ctx, name)
 	if err != nil {
 		return nil, err
 	}
+	for _, p := range fresh {
+		if p.Name == name {
+			newest = higher(newest, p.Version)
+		}
+	}
 	if newest == "" {
 		return nil, problem.New(problem.Invalid, "policy.unknown-definition", "no definition is named %s", name).
-			WithHint("publish the lifecycle first, or import both")
+			WithHint("publish the lifecycle first, or both together")
 	}
 	versions := []string{newest}
 	if c.policies.live == nil {
@@ -218,4 +225,14 @@ func (c laying) alive(ctx context.Context, name string) ([]string, error) {
 		}
 	}
 	return versions, err
+}
+
+// record is a version that is published, or about to be.
+func (c laying) record(ctx context.Context, name, version string, fresh []*candidate) (Record, error) {
+	for _, p := range fresh {
+		if p.Name == name && p.Version == version {
+			return p.Record, nil
+		}
+	}
+	return c.repo.Definition(ctx, name, version)
 }

@@ -35,8 +35,8 @@ func errReading() error {
 	return problem.New(problem.Unavailable, "definition.unlisted", "definitions are read here, not listed or published")
 }
 
-// PutDefinition implements Repository.
-func (reading) PutDefinition(context.Context, Record) (created bool, err error) {
+// PutDefinitions implements Repository.
+func (reading) PutDefinitions(context.Context, []Record) (created bool, err error) {
 	return false, errReading()
 }
 

@@ -48,6 +48,8 @@ func TestMain(m *testing.M) {
 		os.Exit(crashChild(driveTriggers, crashLifecycle, crashPolicy))
 	case "notices":
 		os.Exit(noticesChild())
+	case "publish":
+		os.Exit(publishChild())
 	case "chaos":
 		os.Exit(chaosChild())
 	case "pays":

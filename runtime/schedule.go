@@ -31,12 +31,12 @@ type publisher interface {
 // newerVersion is who ends the schedule of a version.
 const newerVersion = "a newer version of the definition"
 
-// Publish stores a version of a definition and, when it is the newest, hands
-// the schedule over to it: in one commit, so that each tick and each event is
-// one version's, on every node from then on. It is a definition.Publication.
-func (r *Runtime) Publish(ctx context.Context, def engine.Definition, record *definition.Record, newest bool) (bool, error) {
+// Publish stores versions of definitions and hands the schedule of each name over to
+// its newest, with that one: in one commit, so that each tick and each event is one
+// version's, on every node from then on. It is a definition.Publication.
+func (r *Runtime) Publish(ctx context.Context, versions []definition.Version) (bool, error) {
 	for range turn.StaleMax {
-		change, ids, err := r.publication(ctx, def, record, newest)
+		change, ids, err := publications(ctx, r, versions)
 		if errors.Is(err, store.ErrStale) {
 			r.turns.Metrics.Conflicted()
 			continue
@@ -57,21 +57,36 @@ func (r *Runtime) Publish(ctx context.Context, def engine.Definition, record *de
 			return err == nil, err
 		}
 	}
-	return false, problem.New(problem.Unavailable, "definition.contended", "the schedule of %s changed %d times while a version was published", def.Ref().Name, turn.StaleMax).
-		WithHint("publish it again")
+	return false, problem.New(problem.Unavailable, "definition.contended", "schedules changed %d times while versions were published", turn.StaleMax).
+		WithHint("publish them again")
+}
+
+// publications is what the publication of versions changes, and the instances of that.
+func publications(ctx context.Context, r *Runtime, versions []definition.Version) (c store.Change, ids []string, err error) {
+	for i := range versions {
+		part, of, err := r.publication(ctx, &versions[i])
+		if err != nil {
+			return c, nil, err
+		}
+		with := part.With
+		part.With = nil // changes that are part of another have none of their own
+		c.With, ids = append(append(c.With, part), with...), append(ids, of...)
+	}
+	return c, ids, nil
 }
 
 // publication is what the publication of a version changes, and the instances
 // of that.
-func (r *Runtime) publication(ctx context.Context, def engine.Definition, record *definition.Record, newest bool) (c store.Change, ids []string, err error) {
-	if record != nil {
+func (r *Runtime) publication(ctx context.Context, v *definition.Version) (c store.Change, ids []string, err error) {
+	def := v.Definition
+	if record := v.Record; record != nil {
 		c.Definition = &store.Definition{
 			Name: record.Name, Version: record.Version, Digest: record.Digest, Kind: record.Kind, Title: record.Title,
 			Source: record.Source, Document: record.Document, PublishedAt: record.PublishedAt, Ordinal: record.Ordinal,
 		}
 		c.Audit = []store.Audit{audit.Row(ctx, r.Now(), "publish", definition.ID(record.Name, record.Version), "")}
 	}
-	if !newest {
+	if !v.Newest {
 		return c, nil, nil
 	}
 	snap, err := r.listening(ctx, def.Ref().Name)

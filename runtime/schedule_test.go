@@ -213,12 +213,12 @@ func TestScheduleOfAFailedPublication(t *testing.T) {
 		place := fresh()
 		n := start(t, place, nil, scheduledDoc("never", "1.0.0", "{every: PT1H}"))
 		other := start(t, place, nil)
-		if err := other.cat.Through(t.Context(), func(ctx context.Context, def engine.Definition, r *definition.Record, newest bool) (bool, error) {
-			if r.Version != "1.1.0" || !newest {
-				t.Fatalf("%+v, newest %t", r, newest)
+		if err := other.cat.Through(t.Context(), func(ctx context.Context, versions []definition.Version) (bool, error) {
+			if len(versions) != 1 || versions[0].Record.Version != "1.1.0" || !versions[0].Newest {
+				t.Fatalf("%+v", versions)
 			}
 			publish(t, n, scheduledDoc("never", "1.2.0", "{every: PT1H}")) // while the other is about to
-			if created, err := other.rt.Publish(ctx, def, r, newest); created || err != nil {
+			if created, err := other.rt.Publish(ctx, versions); created || err != nil {
 				t.Errorf("published as well: %t, %v", created, err)
 			}
 			return false, errors.New("power failure")

@@ -18,36 +18,56 @@ import (
 func publishCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "publish FILE...",
-		Short: "Publish definitions; - is standard input",
-		Args:  cobra.MinimumNArgs(1),
+		Short: "Publish definitions and policies, several all or none; - is standard input",
+		Long: `Publish definitions and policies. Several are published in one commit, all of them
+or none: each may name what another of them defines, and their order means
+nothing.`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, files []string) error {
-			for _, file := range files {
+			documents := make([]client.Document, len(files))
+			for i, file := range files {
 				source, err := a.given.read(file)
 				if err != nil {
 					return err
 				}
-				d, created, err := c.Publish(ctx, file, source)
-				if err != nil {
+				documents[i] = client.Document{File: file, Source: string(source)}
+			}
+			published, err := publishAll(ctx, c, documents)
+			if err != nil {
+				return err
+			}
+			for i := range published {
+				if err := showPublished(a, &published[i]); err != nil {
 					return err
-				}
-				if a.json {
-					if err := a.page.print(d); err != nil {
-						return err
-					}
-					continue
-				}
-				verb := "published"
-				if !created {
-					verb = "unchanged"
-				}
-				fmt.Fprintf(a.page.out, "%s %s@%s (digest %.12s)\n", verb, d.Name, d.Version, d.Digest)
-				for _, w := range d.Warnings {
-					fmt.Fprintf(a.err, "warning: %s [%s]\n", problem.Place(w), w.Code)
 				}
 			}
 			return nil
 		}),
 	}
+}
+
+// publishAll publishes one document as nodes of before know it, too.
+func publishAll(ctx context.Context, c *client.Client, documents []client.Document) ([]client.Published, error) {
+	if len(documents) > 1 {
+		return c.PublishAll(ctx, documents)
+	}
+	d, created, err := c.Publish(ctx, documents[0].File, []byte(documents[0].Source))
+	return []client.Published{{Definition: d, Created: created}}, err
+}
+
+func showPublished(a *app, d *client.Published) error {
+	if a.json {
+		return a.page.print(d.Definition)
+	}
+	verb := "published"
+	if !d.Created {
+		verb = "unchanged"
+	}
+	fmt.Fprintf(a.page.out, "%s %s@%s (digest %.12s)\n", verb, d.Name, d.Version, d.Digest)
+	for _, w := range d.Warnings {
+		fmt.Fprintf(a.err, "warning: %s [%s]\n", problem.Place(w), w.Code)
+	}
+	return nil
 }
 
 // listFlags are those of every list.

@@ -15,6 +15,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/aqueduct-engine/aqueduct/api"
+	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -132,12 +133,9 @@ func (w *watcher) expand(changed map[string]bool) []string {
 }
 
 func (w *watcher) publish(ctx context.Context, files []string) {
-	for _, file := range files {
-		source, ok := w.definition(file)
-		if !ok {
-			continue
-		}
-		r, created, err := w.publisher.Publish(ctx, file, source)
+	for _, d := range w.documents(files) {
+		file := d.File
+		r, created, err := w.publisher.Publish(ctx, file, d.Source)
 		var p *problem.Error
 		switch {
 		case errors.As(err, &p):
@@ -158,8 +156,29 @@ func (w *watcher) publish(ctx context.Context, files []string) {
 	}
 }
 
-// definitionKey is how a definition is told from any other YAML or JSON.
-var definitionKey = regexp.MustCompile(`(?m)^(document|lifecycle)[ \t]*:|^[ \t]*["'](document|lifecycle)["'][ \t]*:|^\s*\{\s*["']?(document|lifecycle)["']?\s*:`)
+// documents are the definitions among files, and behind them policies: what lies over a
+// lifecycle needs it to be there.
+func (w *watcher) documents(files []string) []definition.Document {
+	var definitions, policies []definition.Document
+	for _, file := range files {
+		source, ok := w.definition(file)
+		switch {
+		case ok && policyKey.Match(source):
+			policies = append(policies, definition.Document{File: file, Source: source})
+		case ok:
+			definitions = append(definitions, definition.Document{File: file, Source: source})
+		}
+	}
+	return append(definitions, policies...)
+}
+
+// definitionKey is how a definition is told from any other YAML or JSON, and policyKey
+// how a policy is.
+var definitionKey, policyKey = begins("document|lifecycle|policy"), begins("policy")
+
+func begins(with string) *regexp.Regexp {
+	return regexp.MustCompile(strings.ReplaceAll(`(?m)^(KEY)[ \t]*:|^[ \t]*["'](KEY)["'][ \t]*:|^\s*\{\s*["']?(KEY)["']?\s*:`, "KEY", with))
+}
 
 // definition reads a file that looks like a definition.
 func (w *watcher) definition(file string) ([]byte, bool) {

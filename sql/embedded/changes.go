@@ -171,15 +171,10 @@ func (definitionRows) Guard(t sqlite.Tx, c *store.Change) error {
 			return fmt.Errorf("%s is published with a higher ordinal than %d: %w", p.Name, p.Ordinal, store.ErrStale)
 		}
 	}
-	r := c.Definition
-	if r == nil {
+	if c.Definition == nil {
 		return nil
 	}
-	created, err := define(t, r)
-	if err != nil || created {
-		return err
-	}
-	return fmt.Errorf("publish %s@%s: %w", r.Name, r.Version, store.ErrDuplicate)
+	return define(t, c.Definition)
 }
 
 // Write implements sqlite.Extra.
@@ -188,10 +183,13 @@ func (definitionRows) Write(sqlite.Tx, int64, string, *store.Change) error { ret
 // Forget implements sqlite.Extra.
 func (definitionRows) Forget() {}
 
-// define stores a version of a definition; it reports false when it is there,
-// or another has its ordinal.
-func define(t sqlite.Tx, r *store.Definition) (bool, error) {
+// define stores a version of a definition, unless it is there or another has its
+// ordinal.
+func define(t sqlite.Tx, r *store.Definition) error {
 	_, n, err := t.Exec("definition_insert", r.Name, r.Version, r.Digest, conn.Text(r.Kind), conn.Text(r.Title), conn.Micros(r.PublishedAt),
 		conn.Blob(r.Source), conn.Blob(r.Document), int64(r.Ordinal))
-	return n == 1, err
+	if err == nil && n != 1 {
+		err = store.ErrDuplicate
+	}
+	return wrap("publish "+r.Name+"@"+r.Version, err)
 }

@@ -60,7 +60,7 @@ func TestExaminationReadsEveryRow(t *testing.T) {
 		OccurredAt: time.Now(), Payload: []byte(`{"type":"whole"}`)}.Encode())
 	c.Send = []store.Send{{Queue: store.Signals, Body: body}, {Queue: store.Signals, Body: []byte("of an application")}}
 	ok(t, s.Commit(t.Context(), c))
-	if _, err := s.PutDefinition(t.Context(), definition.Record{Name: "a/b", Version: "1", Digest: "whole", Source: []byte("whole")}); err != nil {
+	if _, err := s.PutDefinitions(t.Context(), []definition.Record{definition.Record{Name: "a/b", Version: "1", Digest: "whole", Source: []byte("whole")}}); err != nil {
 		t.Fatal(err)
 	}
 	for check, f := range look(t, path) {

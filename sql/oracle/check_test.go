@@ -191,7 +191,7 @@ func TestExaminationReadsEveryRow(t *testing.T) {
 	if err := s.Commit(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.PutDefinition(t.Context(), definition.Record{Name: "a/b", Version: "1", Digest: "whole", Source: []byte("whole"), Document: []byte("{}"), PublishedAt: time.Now()}); err != nil {
+	if _, err := s.PutDefinitions(t.Context(), []definition.Record{definition.Record{Name: "a/b", Version: "1", Digest: "whole", Source: []byte("whole"), Document: []byte("{}"), PublishedAt: time.Now()}}); err != nil {
 		t.Fatal(err)
 	}
 	for check, f := range a.look(t, a.runtime) {

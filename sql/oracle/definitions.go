@@ -12,17 +12,20 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// PutDefinition implements definition.Repository.
-func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (created bool, err error) {
-	o := define(&store.Definition{
-		Name: r.Name, Version: r.Version, Digest: r.Digest, Kind: r.Kind, Title: r.Title, Source: r.Source, Document: r.Document,
-		PublishedAt: r.PublishedAt, Ordinal: r.Ordinal,
-	})
-	err = runStatement(ctx, s, &o)
+// PutDefinitions implements definition.Repository.
+func (s *Store) PutDefinitions(ctx context.Context, records []definition.Record) (created bool, err error) {
+	var c store.Change
+	for _, r := range records {
+		c.With = append(c.With, store.Change{Definition: &store.Definition{
+			Name: r.Name, Version: r.Version, Digest: r.Digest, Kind: r.Kind, Title: r.Title, Source: r.Source, Document: r.Document,
+			PublishedAt: r.PublishedAt, Ordinal: r.Ordinal,
+		}})
+	}
+	err = s.Commit(ctx, c)
 	if errors.Is(err, store.ErrDuplicate) {
 		return false, nil
 	}
-	return err == nil, wrap("publish "+r.Name+"@"+r.Version, err)
+	return err == nil, err
 }
 
 func define(r *store.Definition) op {

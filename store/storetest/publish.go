@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/definition"
@@ -34,6 +36,43 @@ var publishCases = map[string]func(*testCase){
 		k.ok(err)
 		equal(k, specs, []string{"s"})
 		k.take(store.Signals, "hello")
+	},
+	"versions are published together, or none of them": func(k *testCase) {
+		repo := k.repository()
+		long := publication("d", "1.0.0", 1)
+		long.Source = bytes.Repeat([]byte("Ω"), 200_000)
+		all := []store.Change{
+			{Definition: long, Audit: []store.Audit{audited(1)}},
+			{Definition: publication("policy:d", "1.0.0", 1), Audit: []store.Audit{audited(2)}},
+			{Definition: publication("d", "1.1.0", 2), Audit: []store.Audit{audited(3)}},
+		}
+		records := func() (n int) {
+			for _, name := range []string{"d", "policy:d"} {
+				r, err := repo.Versions(k.ctx, name, 0)
+				k.ok(err)
+				n += len(r)
+			}
+			return n
+		}
+		for _, clash := range []*store.Definition{publication("d", "1.0.0", 3), publication("d", "3.0.0", 2)} { // a version, an ordinal
+			k.is(k.s.Writer.Commit(k.ctx, store.Change{With: append(slices.Clone(all), store.Change{Definition: clash})}), store.ErrDuplicate)
+			created, err := repo.PutDefinitions(k.ctx, []definition.Record{record(all[0].Definition), record(all[1].Definition), record(all[2].Definition), record(clash)})
+			k.ok(err)
+			equal(k, created, false)
+		}
+		equal(k, records(), 0)
+		k.commit(store.Change{With: all})
+		equal(k, records(), 3)
+		r, err := repo.Definition(k.ctx, "d", "1.0.0")
+		k.ok(err)
+		equal(k, len(r.Source), len(long.Source))
+		page, err := k.s.Audit.Audit(k.ctx, backend.AuditQuery{})
+		k.ok(err)
+		equal(k, len(page.Items), 3)
+		created, err := repo.PutDefinitions(k.ctx, []definition.Record{record(publication("d", "2.0.0", 3)), record(publication("e", "1.0.0", 1))})
+		k.ok(err)
+		equal(k, created, true)
+		equal(k, records(), 4)
 	},
 	"a publication that is refused changes no instance": func(k *testCase) {
 		k.repository()
@@ -151,6 +190,12 @@ func (k *testCase) repository() definition.Repository {
 		k.Skip("the store keeps no definitions")
 	}
 	return repo
+}
+
+func record(d *store.Definition) definition.Record {
+	return definition.Record{
+		Name: d.Name, Version: d.Version, Digest: d.Digest, Kind: d.Kind, Source: d.Source, Document: d.Document, PublishedAt: d.PublishedAt, Ordinal: d.Ordinal,
+	}
 }
 
 func publication(name, version string, ordinal int) *store.Definition {

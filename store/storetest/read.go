@@ -456,7 +456,7 @@ func definitions(k *testCase) {
 		Document: []byte(`{}`), PublishedAt: at, Ordinal: 1}
 	put := func(r definition.Record, want bool) {
 		k.Helper()
-		created, err := repo.PutDefinition(k.ctx, r)
+		created, err := repo.PutDefinitions(k.ctx, []definition.Record{r})
 		k.ok(err)
 		equal(k, created, want)
 	}

@@ -434,14 +434,16 @@ func (s *Store) PurgeEvents(ctx context.Context, expiredBefore time.Time, limit 
 	return count, err
 }
 
-// PutDefinition implements definition.Repository.
-func (s *Store) PutDefinition(ctx context.Context, r definition.Record) (bool, error) {
-	err := s.update(ctx, func(t *data) error {
-		return t.publish(&store.Definition{
+// PutDefinitions implements definition.Repository.
+func (s *Store) PutDefinitions(ctx context.Context, records []definition.Record) (created bool, err error) {
+	var c store.Change
+	for _, r := range records {
+		c.With = append(c.With, store.Change{Definition: &store.Definition{
 			Name: r.Name, Version: r.Version, Digest: r.Digest, Kind: r.Kind, Title: r.Title, Source: r.Source, Document: r.Document,
 			PublishedAt: r.PublishedAt, Ordinal: r.Ordinal,
-		})
-	})
+		}})
+	}
+	err = s.Commit(ctx, c)
 	if errors.Is(err, store.ErrDuplicate) {
 		return false, nil
 	}
