@@ -302,7 +302,7 @@ func (c publishing) tried(ctx context.Context, p *candidate, fresh []*candidate,
 	warnings, err := c.checked(ctx, p.parsed)
 	if err == nil && p.Kind == KindPolicy {
 		var some []problem.Place
-		some, err = laying{c.Catalogue}.laid(ctx, p, fresh)
+		some, err = laying(c).laid(ctx, p, fresh)
 		warnings = append(warnings, some...)
 	}
 	p.warned = warnings
