@@ -33,6 +33,13 @@ func Row(ctx context.Context, now time.Time, action, target, instance string) st
 	}
 }
 
+// Because is a context in which whoever acts does it for a reason.
+func Because(ctx context.Context, reason string) context.Context {
+	p := principal.Of(ctx)
+	p.Reason = reason
+	return principal.With(ctx, p)
+}
+
 // As is a row that says in whose name it was done, where nothing has said it yet.
 func As(a store.Audit, actor string) store.Audit {
 	if a.Claimed == "" && actor != a.User {

@@ -244,11 +244,14 @@ type Rates struct {
 	Burst  int // of each, that go at once
 }
 
-// Retention says when closed instances are deleted.
+// Retention says when what is over is deleted; 0 = never, but for Keep.
 type Retention struct {
-	Enabled  bool
-	Keep     time.Duration // after their end
-	Interval time.Duration // between two runs of the job
+	Enabled     bool
+	Keep        time.Duration // closed instances, after their end
+	DeadLetters time.Duration // after they died
+	Tokens      time.Duration // after they expired or were revoked
+	Policies    time.Duration // versions, after a newer one was published
+	Interval    time.Duration // between two runs of the job
 }
 
 // Reconcile says when messages are looked for that instances wait for and that are gone.
@@ -365,7 +368,7 @@ func Default() Config {
 			ExpressionSteps: 1_000_000, ExpressionBytes: 1 << 20,
 		},
 		Steps:        Steps{Limit: 2 * time.Second},
-		Retention:    Retention{Enabled: true, Keep: 30 * day, Interval: time.Hour},
+		Retention:    Retention{Enabled: true, Keep: 30 * day, Tokens: 90 * day, Policies: 90 * day, Interval: time.Hour},
 		Reconcile:    Reconcile{Interval: time.Minute, Grace: time.Minute},
 		Log:          Log{Level: "info", Format: "text"},
 		DrainTimeout: 30 * time.Second,

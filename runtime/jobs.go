@@ -18,10 +18,11 @@ type jobs struct {
 	strays  *strays
 	inbox   *events.Inbox
 	notices *noticeMetrics
+	discard func(ctx context.Context, deadLetter string) error
 }
 
 func newJobs(r *Runtime) *jobs {
-	return &jobs{Config: &r.Config, metrics: r.metrics, retries: r.retries, strays: r.strays, inbox: r.Inbox, notices: r.notices}
+	return &jobs{Config: &r.Config, metrics: r.metrics, retries: r.retries, strays: r.strays, inbox: r.Inbox, notices: r.notices, discard: r.Discard}
 }
 
 // adoptBatch is how many commands of dead nodes one commit announces again.
@@ -83,39 +84,4 @@ func (j *jobs) run(ctx context.Context) error {
 			retention.Reset(j.RetentionEvery)
 		}
 	}
-}
-
-// Retention works in small commits, so that it never holds up the pump.
-const (
-	retentionLock  = "retention"
-	retentionBatch = 100
-	retentionTTL   = time.Minute
-)
-
-// retain deletes instances that ended long enough ago, while this node holds
-// the job's lock.
-func (j *jobs) retain(ctx context.Context) error {
-	if j.RetentionKeep == 0 {
-		return nil
-	}
-	total := 0
-	for ctx.Err() == nil {
-		ok, err := j.Store.Locks.Lock(ctx, retentionLock, retentionTTL)
-		if err != nil || !ok {
-			return err
-		}
-		n, err := j.Store.Retention.Purge(ctx, j.Now().Add(-j.RetentionKeep), retentionBatch)
-		if err != nil {
-			return err
-		}
-		total += n
-		j.metrics.purged.Add(float64(n))
-		if n < retentionBatch {
-			break
-		}
-	}
-	if total > 0 {
-		j.Log.Info("retention deleted closed instances", "instances", total)
-	}
-	return j.Store.Locks.Unlock(context.WithoutCancel(ctx), retentionLock)
 }

@@ -12,7 +12,7 @@ import (
 type metrics struct {
 	r       *Runtime
 	adopted prometheus.Counter
-	purged  prometheus.Counter
+	purged  *prometheus.CounterVec
 	resent  prometheus.Counter
 	paced   *prometheus.CounterVec
 
@@ -30,7 +30,7 @@ func newMetrics(r *Runtime) *metrics {
 	return &metrics{
 		r:       r,
 		adopted: counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
-		purged:  counter("aqueduct_instances_purged_total", "Closed instances deleted by retention."),
+		purged:  vec("aqueduct_purged_total", "What retention has deleted past its window.", "what"),
 		resent:  counter("aqueduct_waits_resent_total", "Waits that were overdue and had no message, and whose message was sent again."),
 		paced:   vec("aqueduct_paced_total", "Starts, events and loops that definitions caused to themselves faster than their rates, and that were delayed.", "cause"),
 		depth:   prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),

@@ -85,6 +85,7 @@ type Config struct {
 
 	DrainTimeout   time.Duration // how long running activities are waited for at shutdown; default 30 s
 	RetentionKeep  time.Duration // closed instances are deleted after this; 0 = never
+	Windows        Windows       // how long the rest is kept
 	RetentionEvery time.Duration // how often; default 1 h
 	StraysEvery    time.Duration // how often a node that works looks for messages it has locked and nobody works on; default 1 min
 	ReconcileEvery time.Duration // how often a node looks for waits that are overdue and have lost their message; default 1 min, negative = never
@@ -186,7 +187,7 @@ func (c *Config) complete() error {
 		{"Queue", s.Queue == nil}, {"Writer", s.Writer == nil}, {"Instances", s.Instances == nil}, {"Streams", s.Streams == nil},
 		{"Waits", s.Waits == nil}, {"Tasks", s.Tasks == nil}, {"DeadLetters", s.DeadLetters == nil}, {"Identity", s.Identity == nil},
 		{"Nodes", s.Nodes == nil}, {"Clock, or set Now", s.Clock == nil && c.Now == nil},
-		{"Retention and Locks, or set no RetentionKeep", c.RetentionKeep != 0 && (s.Retention == nil || s.Locks == nil)},
+		{"Retention and Locks, or set no RetentionKeep and no Windows", (c.RetentionKeep != 0 || c.Windows != Windows{}) && (s.Retention == nil || s.Locks == nil)},
 		{"Inbox, or set no EventTTL", c.EventTTL != 0 && s.Inbox == nil},
 	} {
 		if part.absent {

@@ -26,7 +26,8 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 		"task_next":   true,                                                            // walks the index of open tasks in its order, and lists within a row, as far as its limit
 		"queue_ready": true, "queue_delayed": true, "queue_leased": true, "gaps": true, // bounded counts over one index
 		"state_all": true, "message_all": true, "definition_all": true, // of doctor, who reads everything
-		"notice_next":  true, // the first in the order of the table
+		"notice_next":       true,                              // the first in the order of the table
+		"purge_tokens_list": true, "purge_policies_list": true, // of retention, beside the writer
 		"overdue_sent": true, // what is due in a queue, when a wait is overdue
 		"begin":        true, "commit": true, "savepoint": true, "release": true, "rollback_to": true,
 	}

@@ -309,6 +309,17 @@ func TestThePackageOfOperatorsRefuses(t *testing.T) {
 		_, err := c.db.ExecContext(context.WithoutCancel(t.Context()), "BEGIN :1 := AQUEDUCT.AQUEDUCT_ADMIN.PURGE("+r.args+"); END;", sql.Out{Dest: &n})
 		c.refused(t, err, r.args, r.code, r.text)
 	}
+	for _, name := range []string{"PURGE_TOKENS", "PURGE_POLICIES"} {
+		const moment = "SYS_EXTRACT_UTC(SYSTIMESTAMP)"
+		for args, text := range map[string]string{
+			"NULL, " + moment: "p_reason is missing", "'r', NULL": "_before_utc is missing",
+			"'r', " + moment + ", 0": "p_most is not a number from 1 to 10000", "'r', " + moment + ", 10001": "p_most is not a number from 1 to 10000",
+		} {
+			var n int
+			_, err := c.db.ExecContext(context.WithoutCancel(t.Context()), "BEGIN :1 := AQUEDUCT.AQUEDUCT_ADMIN."+name+"("+args+"); END;", sql.Out{Dest: &n})
+			c.refused(t, err, name+args, invalid, text)
+		}
+	}
 	if n := c.text(t, "select count(*) from AQUEDUCT.WF_V_AUDIT"); n != "0" {
 		t.Errorf("%s refusals are audited", n)
 	}
@@ -319,6 +330,7 @@ func TestThePackageOfOperatorsRefuses(t *testing.T) {
 	c.refuses(t, c.runtime, "delete from AQUEDUCT.WF_AUDIT", noRight, 942)
 	c.refuses(t, c.runtime, "update AQUEDUCT.WF_AUDIT set REASON = 'x'", noRight, 942)
 	c.refuses(t, c.runtime, "delete from AQUEDUCT.WF_TOKENS", noRight, 942)
+	c.refuses(t, c.runtime, "delete from AQUEDUCT.WF_DEFINITIONS", noRight, 942)
 }
 
 func (c control) refused(t *testing.T, err error, what string, code int, text string) {

@@ -111,6 +111,11 @@ var packageCalls = []packageCall{
 	{"AQUEDUCT_ADMIN.PURGE", "p_reason => 'old'", "20801"},
 	{"AQUEDUCT_ADMIN.PURGE", "p_reason => 'old', p_instance_id => 'i-1', p_ended_before_utc => TIMESTAMP '2026-06-01 00:00:00'", "20801"},
 	{"AQUEDUCT_ADMIN.PURGE", "p_reason => 'old', p_ended_before_utc => TIMESTAMP '2026-06-01 00:00:00', p_most => 0", "20801"},
+
+	{"AQUEDUCT_ADMIN.PURGE_TOKENS", "p_reason => 'old', p_over_before_utc => TIMESTAMP '2026-06-01 00:00:00'", ""},
+	{"AQUEDUCT_ADMIN.PURGE_TOKENS", "'old', NULL", "20801"},
+	{"AQUEDUCT_ADMIN.PURGE_POLICIES", "p_reason => 'old', p_replaced_before_utc => TIMESTAMP '2026-06-01 00:00:00', p_most => 10", ""},
+	{"AQUEDUCT_ADMIN.PURGE_POLICIES", "'old', TIMESTAMP '2026-06-01 00:00:00', 10001", "20801"},
 }
 
 var (

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -157,60 +156,6 @@ func (s jobs) Lock(ctx context.Context, name string, ttl time.Duration) (bool, e
 func (s jobs) Unlock(ctx context.Context, name string) error {
 	return wrap("unlock "+name, runStatement(ctx, s.Store, &op{name: "lock_drop", args: []any{name, s.o.Node}}))
 }
-
-// purgeBatch bounds the undo of a purge's transaction.
-const purgeBatch = 20
-
-// Purge implements backend.Retention. What somebody has locked is passed over.
-func (s jobs) Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error) {
-	if err := s.enter(); err != nil {
-		return 0, wrap("purge", err)
-	}
-	defer s.leave()
-	count, passed := 0, map[endedRow]bool{}
-	for count < limit {
-		if err := ctx.Err(); err != nil {
-			return count, wrap("purge", err)
-		}
-		want := min(limit-count, purgeBatch)
-		found, err := list[endedRow](ctx, s.Store, read("purge_list", stamp(endedBefore), want+len(passed)))
-		last := len(found) < want+len(passed)
-		found = slices.DeleteFunc(found, func(i endedRow) bool { return passed[i] })
-		if err == nil && len(found) > 0 {
-			var over []endedRow
-			over, err = passingOver(found, func(list []endedRow) error { return s.purge(ctx, list) })
-			for _, i := range over {
-				passed[i] = true
-			}
-			count += len(found) - len(over)
-		}
-		if err != nil {
-			return count, wrap("purge", err)
-		}
-		if last {
-			break
-		}
-	}
-	return count, wrap("purge", janitor(s).sweepPayloads(ctx, endedBefore))
-}
-
-// endedRow is an instance that may be purged.
-type endedRow struct {
-	ID string `db:"INSTANCE_ID"`
-}
-
-func (s jobs) purge(ctx context.Context, list []endedRow) error {
-	w := &work{}
-	for _, i := range list {
-		for _, part := range purged {
-			w.add(nil, "purge_"+part, i.ID)
-		}
-	}
-	return change(ctx, s.Store, nil, func(session *aq.Session) error { return execute(ctx, session, w, false) })
-}
-
-// purged is what is kept of an instance.
-var purged = []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "requests", "instance"}
 
 const (
 	keyName  = "token-key"

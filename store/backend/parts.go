@@ -147,15 +147,6 @@ type Locks interface {
 	Unlock(ctx context.Context, name string) error
 }
 
-// Retention removes what is over. It never touches an instance that is not
-// closed, nor a message.
-type Retention interface {
-	// Purge deletes up to limit instances that ended before a moment, with
-	// everything that belongs to them, and returns how many. One that has a
-	// command which is not processed is kept: the command would be lost with it.
-	Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error)
-}
-
 // Identity tells a database, and a life of it, from others. What is done after a
 // backup was restored is not what was done after it was made: the epoch is in the
 // keys of effects, in tokens and in the ids of signals, so that none comes twice.

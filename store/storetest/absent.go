@@ -31,6 +31,9 @@ var needs = map[string]string{
 	"an activity is attached once, changed by version, and frozen for good": "Activities",
 	"activities are listed from the oldest on, and go with their instance":  "Activities",
 	"moments of a business key are those of all its instances, in time":     "Moments",
+	"tokens are purged after their end, each with its audit":                "Retention",
+	"a policy is purged when no instance is kept that went by it":           "Retention",
+	"old dead letters are found but those of what lives":                    "Retention",
 	"an instance has so many activities, and their texts have a width":      "Activities",
 }
 

@@ -372,27 +372,6 @@ func (s *Store) Unlock(ctx context.Context, name string) error {
 	})
 }
 
-// Purge implements backend.Retention.
-func (s *Store) Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error) {
-	count := 0
-	err := s.update(ctx, func(t *data) error {
-		over := slices.SortedFunc(maps.Values(t.instances), func(a, b numbered[projections.Instance]) int {
-			return a.row.EndedAt.Compare(b.row.EndedAt)
-		})
-		for _, r := range over {
-			i := r.row
-			closed := i.Status == "completed" || i.Status == "cancelled" || i.Status == "compensated"
-			if count == limit || !closed || i.EndedAt.IsZero() || !i.EndedAt.Before(endedBefore) || slices.ContainsFunc(t.streams[i.ID], open) {
-				continue
-			}
-			t.forget(i.ID)
-			count++
-		}
-		return nil
-	})
-	return count, err
-}
-
 // KeepEvent implements backend.Inbox.
 func (s *Store) KeepEvent(ctx context.Context, e backend.Event) error {
 	return s.update(ctx, func(t *data) error { return t.keep(e) })

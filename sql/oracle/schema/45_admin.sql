@@ -31,6 +31,15 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_ADMIN AUTHID DEFINER AS
     p_most             IN NUMBER DEFAULT 1000
   ) RETURN NUMBER;
 
+  -- Deletes tokens that expired, or were revoked, before a moment that has passed,
+  -- up to p_most. What somebody has locked stays. The result says how many.
+  FUNCTION purge_tokens(p_reason IN VARCHAR2, p_over_before_utc IN TIMESTAMP, p_most IN NUMBER DEFAULT 1000) RETURN NUMBER;
+
+  -- Deletes versions of policies in whose place a newer one was published before a
+  -- moment, up to p_most. One stays while an instance of its lifecycle is kept that
+  -- began before that, or within a day after it. The result says how many.
+  FUNCTION purge_policies(p_reason IN VARCHAR2, p_replaced_before_utc IN TIMESTAMP, p_most IN NUMBER DEFAULT 1000) RETURN NUMBER;
+
   -- What the engine has to decide is a request: a signal to the instance, sent
   -- when the caller commits. A node decides it, ahead of what waits in the queue;
   -- the verdict is in WF_V_REQUESTS, by the id that is the result.
@@ -346,6 +355,55 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     END LOOP;
     RETURN v_count;
   END purge;
+
+  PROCEDURE check_purge(p_reason IN VARCHAR2, p_name IN VARCHAR2, p_before_utc IN TIMESTAMP, p_most IN NUMBER) IS
+  BEGIN
+    check_text('p_reason', p_reason, c_reason_max);
+    IF p_before_utc IS NULL THEN
+      fail(invalid_argument, p_name || ' is missing');
+    END IF;
+    IF p_most IS NULL OR p_most < 1 OR p_most > c_purge_max THEN
+      fail(invalid_argument, 'p_most is not a number from 1 to ' || c_purge_max);
+    END IF;
+  END check_purge;
+
+  FUNCTION purge_tokens(p_reason IN VARCHAR2, p_over_before_utc IN TIMESTAMP, p_most IN NUMBER DEFAULT 1000) RETURN NUMBER IS
+    v_before TIMESTAMP(6);
+    v_count  NUMBER := 0;
+  BEGIN
+    check_purge(p_reason, 'p_over_before_utc', p_over_before_utc, p_most);
+    v_before := LEAST(p_over_before_utc, now_utc);
+    FOR V IN (SELECT T.TOKEN_ID FROM WF_TOKENS T
+              WHERE LEAST(T.EXPIRES_ON_UTC, NVL(T.REVOKED_ON_UTC, T.EXPIRES_ON_UTC)) < v_before
+              FOR UPDATE SKIP LOCKED) LOOP
+      EXIT WHEN v_count >= p_most;
+      DELETE FROM WF_TOKENS WHERE TOKEN_ID = V.TOKEN_ID;
+      v_count := v_count + 1;
+      note('purge', V.TOKEN_ID, NULL, p_reason);
+    END LOOP;
+    RETURN v_count;
+  END purge_tokens;
+
+  FUNCTION purge_policies(p_reason IN VARCHAR2, p_replaced_before_utc IN TIMESTAMP, p_most IN NUMBER DEFAULT 1000) RETURN NUMBER IS
+    v_count NUMBER := 0;
+  BEGIN
+    check_purge(p_reason, 'p_replaced_before_utc', p_replaced_before_utc, p_most);
+    FOR V IN (SELECT P.NAME, P.VERSION FROM WF_DEFINITIONS P
+              WHERE P.NAME LIKE 'policy:%'
+                AND (SELECT MIN(N.PUBLISHED_ON_UTC) FROM WF_DEFINITIONS N WHERE N.NAME = P.NAME AND N.ORDINAL > P.ORDINAL) < p_replaced_before_utc
+                AND NOT EXISTS (
+                  SELECT 1 FROM WF_INSTANCES I
+                  WHERE I.DEFINITION = SUBSTR(P.NAME, 8)
+                    AND (I.STARTED_ON_UTC IS NULL OR I.STARTED_ON_UTC - INTERVAL '1' DAY <
+                      (SELECT MIN(N.PUBLISHED_ON_UTC) FROM WF_DEFINITIONS N WHERE N.NAME = P.NAME AND N.ORDINAL > P.ORDINAL)))
+              FOR UPDATE SKIP LOCKED) LOOP
+      EXIT WHEN v_count >= p_most;
+      DELETE FROM WF_DEFINITIONS WHERE NAME = V.NAME AND VERSION = V.VERSION;
+      v_count := v_count + 1;
+      note('purge', SUBSTR(V.NAME || '@' || V.VERSION, 1, 128), NULL, p_reason);
+    END LOOP;
+    RETURN v_count;
+  END purge_policies;
 
   -- The text as a JSON string.
   FUNCTION quoted(p_value IN VARCHAR2) RETURN VARCHAR2 IS

@@ -1,0 +1,136 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/audit"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
+)
+
+// Windows say how long is kept what instances do not take with them; 0 = for ever.
+type Windows struct {
+	DeadLetters time.Duration // after they died; those of instances that live stay
+	Tokens      time.Duration // after they expired or were revoked
+	Policies    time.Duration // after a newer version was published; those stay by which an instance that is kept may have gone
+}
+
+// Retention works in small commits, so that it never holds up the pump.
+const (
+	retentionLock  = "retention"
+	retentionBatch = 100
+	retentionTTL   = time.Minute
+)
+
+// window is one kind of what retention deletes: how, in one step that says whether
+// there may be more.
+type window struct {
+	what string // as the metric has it
+	keep time.Duration
+	step func(ctx context.Context, before time.Time) (count int, more bool, err error)
+}
+
+// windows are those that are set.
+func (j *jobs) windows() (set []window) {
+	for _, w := range []window{
+		{"instances", j.RetentionKeep, func(ctx context.Context, before time.Time) (int, bool, error) {
+			n, err := j.Store.Retention.Purge(ctx, before, retentionBatch)
+			return n, n == retentionBatch && err == nil, err
+		}},
+		{"dead-letters", j.Windows.DeadLetters, j.deadLetters()},
+		{"tokens", j.Windows.Tokens, j.kept(backend.KeptTokens, j.Windows.Tokens)},
+		{"policies", j.Windows.Policies, j.kept(backend.KeptPolicies, j.Windows.Policies)},
+	} {
+		if w.keep > 0 {
+			set = append(set, w)
+		}
+	}
+	return set
+}
+
+// retain deletes what is past its window, while this node holds the job's lock. What
+// cannot be deleted of one kind keeps none of the others.
+func (j *jobs) retain(ctx context.Context) error {
+	var failed []error
+	locked := false
+	for _, w := range j.windows() {
+		ok, err := j.clear(ctx, w)
+		locked = locked || ok
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", w.what, err))
+		}
+		if !ok {
+			break // another node does it
+		}
+	}
+	if locked {
+		failed = append(failed, j.Store.Locks.Unlock(context.WithoutCancel(ctx), retentionLock))
+	}
+	return errors.Join(failed...)
+}
+
+// clear deletes what is past one window; locked says whether the job is this node's.
+func (j *jobs) clear(ctx context.Context, w window) (locked bool, err error) {
+	total := 0
+	for more := true; more && ctx.Err() == nil; {
+		ok, lost := j.Store.Locks.Lock(ctx, retentionLock, retentionTTL)
+		if locked = ok && lost == nil; !locked {
+			return false, cmp.Or(err, lost)
+		}
+		var n int
+		var failed error
+		n, more, failed = w.step(ctx, j.Now().Add(-w.keep))
+		total += n
+		j.metrics.purged.WithLabelValues(w.what).Add(float64(n))
+		err = cmp.Or(err, failed)
+	}
+	if total > 0 {
+		j.Log.Info("retention has deleted what is past its window", "what", w.what, "count", total, "kept", w.keep)
+	}
+	return locked, err
+}
+
+// purging is a context in which retention acts, for the audit.
+func purging(ctx context.Context, setting string, keep time.Duration) context.Context {
+	return audit.Because(ctx, fmt.Sprintf("retention.%s: kept for %s", setting, keep))
+}
+
+// kept deletes what the store can delete by itself.
+func (j *jobs) kept(what backend.Kept, keep time.Duration) func(context.Context, time.Time) (int, bool, error) {
+	return func(ctx context.Context, before time.Time) (int, bool, error) {
+		ctx = purging(ctx, string(what), keep)
+		n, err := j.Store.Retention.PurgeKept(ctx, what, before, retentionBatch, func(target string) store.Audit {
+			return audit.Row(ctx, j.Now(), "purge", target, "")
+		})
+		return n, n > 0 && err == nil, err
+	}
+}
+
+// deadLetters discards dead letters as an operator would: with the command that nobody
+// performs any more and nobody waits for, which would keep its instance.
+func (j *jobs) deadLetters() func(context.Context, time.Time) (int, bool, error) {
+	after := ""
+	return func(ctx context.Context, before time.Time) (count int, more bool, err error) {
+		ctx = purging(ctx, "dead-letters", j.Windows.DeadLetters)
+		ids, err := j.Store.Retention.OldDeadLetters(ctx, before, after, retentionBatch)
+		if err != nil || len(ids) == 0 {
+			return 0, false, err
+		}
+		failures := 0
+		for _, id := range ids {
+			switch failed := j.discard(ctx, id); {
+			case failed == nil:
+				count++
+			case !errors.Is(failed, store.ErrNotFound): // else an operator was faster
+				failures++
+				err = failed
+			}
+		}
+		after = ids[len(ids)-1]
+		return count, len(ids) == retentionBatch && failures < len(ids), err // those that fail do not keep those behind them
+	}
+}

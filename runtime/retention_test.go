@@ -1,0 +1,97 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/activity"
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
+	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
+)
+
+// retaining starts a node that deletes at once what is over; its function never succeeds.
+func retaining(t *testing.T, place string, set func(*runtime.Config), documents ...string) *testNode {
+	t.Helper()
+	n, err := openSet(context.Background(), place, func(c *runtime.Config) {
+		c.RetentionEvery = 20 * time.Millisecond
+		set(c)
+	}, func(context.Context, json.RawMessage) (any, error) {
+		return nil, activity.Permanent(errors.New("gone"))
+	}, documents...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// auditedAs waits for what the audit says of a target, and returns its reason.
+func (n *testNode) auditedAs(t *testing.T, action, target string) (reason string) {
+	t.Helper()
+	eventually(t, action+" of "+target+" in the audit", func() bool {
+		p, err := n.store.Audit.Audit(t.Context(), backend.AuditQuery{Action: action, Target: target})
+		if err == nil && len(p.Items) == 1 {
+			reason = p.Items[0].Reason
+		}
+		return reason != ""
+	})
+	return reason
+}
+
+// TestEachKindHasItsWindow: what is past it is gone, and the audit says why; what an
+// instance that lives may need stays.
+func TestEachKindHasItsWindow(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n := retaining(t, fresh(), func(c *runtime.Config) {
+			c.RetentionKeep = time.Millisecond
+			c.Windows = runtime.Windows{DeadLetters: time.Millisecond, Tokens: time.Millisecond, Policies: time.Millisecond}
+		}, emitDoc, listenDoc, policedDocument)
+		n.begin(t, "live", "t/listen", map[string]any{"order": 1})
+		n.send(t, `{"signalId":"s","workflowInstanceId":"live","runtimeProvider":"aqueduct","signalType":"TaskCompleted","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{}}`)
+		live := n.deadLetter(t, "live")
+		now := time.Now()
+		token := backend.Token{ID: "k-1", Name: "ann", Roles: "[]", Hash: []byte("0123456789abcdef0123456789abcdef"), CreatedAt: now.Add(-time.Hour), ExpiresAt: now.Add(-time.Minute)}
+		if err := n.store.Tokens.MakeToken(t.Context(), token, store.Audit{ID: "make", At: now, Action: "create-token", Target: "k-1"}); err != nil {
+			t.Fatal(err)
+		}
+		n.publish(t, policyOf("1.0.0", "{Review: {timeout: PT1H}}"))
+		n.publish(t, policyOf("1.1.0", "{Review: {timeout: PT2H}}"))
+		n.begin(t, "told", "t/emit", nil)
+		eventually(t, "the instance whose event is a dead letter is gone", func() bool { // the letter kept the command, and the command the instance
+			_, err := n.store.Writer.Load(t.Context(), "told")
+			return errors.Is(err, store.ErrNotFound) && n.counted(t, "aqueduct_purged_total")["instances"] == 1
+		})
+		for target, setting := range map[string]string{"k-1": "tokens", "policy:t/policed@1.0.0": "policies"} {
+			if got := n.auditedAs(t, "purge", target); got != "retention."+setting+": kept for 1ms" {
+				t.Errorf("%s is gone because of %q", target, got)
+			}
+		}
+		p, err := n.store.Audit.Audit(t.Context(), backend.AuditQuery{Action: "discard", InstanceID: "told"})
+		if err != nil || len(p.Items) != 1 || p.Items[0].Kind != "node" || !strings.HasPrefix(p.Items[0].Reason, "retention.dead-letters: ") {
+			t.Errorf("the dead letter is gone because of %+v, %v", p.Items, err)
+		}
+		eventually(t, "all is counted", func() bool {
+			got := n.counted(t, "aqueduct_purged_total")
+			return got["dead-letters"] == 1 && got["tokens"] == 1 && got["policies"] == 1
+		})
+		if _, err := n.store.DeadLetters.DeadLetter(t.Context(), live.ID); err != nil {
+			t.Errorf("the dead letter of an instance that lives: %v", err)
+		}
+		left, err := n.store.Versions(t.Context(), definition.PolicyPrefix+"t/policed", 0)
+		if err != nil || len(left) != 1 {
+			t.Errorf("policies that are left: %+v, %v", left, err)
+		}
+	})
+}

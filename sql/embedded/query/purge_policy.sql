@@ -1,0 +1,1 @@
+delete from WF_DEFINITIONS where DEFINITION_NO = cast(? as integer)

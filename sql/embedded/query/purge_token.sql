@@ -1,0 +1,1 @@
+delete from WF_TOKENS where TOKEN_ID = ?

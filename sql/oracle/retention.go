@@ -1,0 +1,101 @@
+package oracle
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
+)
+
+// purgeBatch bounds the undo of a purge's transaction.
+const purgeBatch = 20
+
+// Purge implements backend.Retention. What somebody has locked is passed over.
+func (s jobs) Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error) {
+	if err := s.enter(); err != nil {
+		return 0, wrap("purge", err)
+	}
+	defer s.leave()
+	count, passed := 0, map[endedRow]bool{}
+	for count < limit {
+		if err := ctx.Err(); err != nil {
+			return count, wrap("purge", err)
+		}
+		want := min(limit-count, purgeBatch)
+		found, err := list[endedRow](ctx, s.Store, read("purge_list", stamp(endedBefore), want+len(passed)))
+		last := len(found) < want+len(passed)
+		found = slices.DeleteFunc(found, func(i endedRow) bool { return passed[i] })
+		if err == nil && len(found) > 0 {
+			var over []endedRow
+			over, err = passingOver(found, func(list []endedRow) error { return s.purge(ctx, list) })
+			for _, i := range over {
+				passed[i] = true
+			}
+			count += len(found) - len(over)
+		}
+		if err != nil {
+			return count, wrap("purge", err)
+		}
+		if last {
+			break
+		}
+	}
+	return count, wrap("purge", janitor(s).sweepPayloads(ctx, endedBefore))
+}
+
+// endedRow is an instance that may be purged.
+type endedRow struct {
+	ID string `db:"INSTANCE_ID"`
+}
+
+func (s jobs) purge(ctx context.Context, list []endedRow) error {
+	w := &work{}
+	for _, i := range list {
+		for _, part := range purged {
+			w.add(nil, "purge_"+part, i.ID)
+		}
+	}
+	return change(ctx, s.Store, nil, func(session *aq.Session) error { return execute(ctx, session, w, false) })
+}
+
+// purged is what is kept of an instance.
+var purged = []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "requests", "instance"}
+
+// keptBlocks are what deletes each kind: procedures of the owner, for the runtime user
+// may delete neither tokens nor what was published. They refuse what is not over.
+var keptBlocks = map[backend.Kept]string{
+	backend.KeptTokens:   "BEGIN :COUNTED := AQUEDUCT_ADMIN.PURGE_TOKENS(:REASON, CAST(:OVER_BEFORE AS TIMESTAMP), :ROWS_MAX); END",
+	backend.KeptPolicies: "BEGIN :COUNTED := AQUEDUCT_ADMIN.PURGE_POLICIES(:REASON, CAST(:OVER_BEFORE AS TIMESTAMP), :ROWS_MAX); END",
+}
+
+// PurgeKept implements backend.Retention. The audit says that the runtime user has
+// called the procedure, and why.
+func (s jobs) PurgeKept(ctx context.Context, what backend.Kept, before time.Time, limit int, by backend.Purger) (int, error) {
+	if err := s.enter(); err != nil {
+		return 0, wrap("purge "+string(what), err)
+	}
+	defer s.leave()
+	var count int64
+	err := change(ctx, s.Store, nil, func(session *aq.Session) error {
+		return block(ctx, session, []op{{block: keptBlocks[what], args: []any{sql.Out{Dest: &count}, by("").Reason, stamp(before), min(limit, purgeBatch)}}})
+	})
+	return int(count), wrap("purge "+string(what), err)
+}
+
+// OldDeadLetters implements backend.Retention.
+func (s jobs) OldDeadLetters(ctx context.Context, diedBefore time.Time, after string, limit int) ([]string, error) {
+	if after == "" {
+		after = " " // an empty text is null
+	}
+	found, err := list[struct {
+		ID string `db:"DEAD_LETTER_ID"`
+	}](ctx, s.Store, read("dead_letter_old", stamp(diedBefore), after, limit))
+	ids := make([]string, len(found))
+	for i, r := range found {
+		ids[i] = r.ID
+	}
+	return ids, wrap("old dead letters", err)
+}

@@ -1,0 +1,45 @@
+package backend
+
+import (
+	"context"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/store"
+)
+
+// Retention removes what is over. It never touches an instance that is not
+// closed, nor a message.
+type Retention interface {
+	// Purge deletes up to limit instances that ended before a moment, with
+	// everything that belongs to them, and returns how many. One that has a
+	// command which is not processed is kept: the command would be lost with it.
+	Purge(ctx context.Context, endedBefore time.Time, limit int) (int, error)
+	// PurgeKept deletes something else that was over before a moment, up to limit or
+	// what a commit should have, each with its audit, and returns how many. What
+	// somebody has locked is passed over.
+	PurgeKept(ctx context.Context, what Kept, before time.Time, limit int, by Purger) (int, error)
+	// OldDeadLetters lists ids of dead letters that died before a moment, behind one, in
+	// the order of their ids: those of no instance that is there and has not ended. Who
+	// deletes one looks again.
+	OldDeadLetters(ctx context.Context, diedBefore time.Time, after string, limit int) ([]string, error)
+}
+
+// Kept is what retention deletes beside instances.
+type Kept string
+
+const (
+	// KeptTokens are over when they have expired or were revoked, and never before.
+	KeptTokens Kept = "tokens"
+	// KeptPolicies are versions of policies, over when a newer one was published. One
+	// stays while an instance is kept, though it has ended, which began before that or
+	// within PolicyMargin: its stream cannot be read without what it was decided by.
+	KeptPolicies Kept = "policies"
+)
+
+// PolicyMargin covers what clocks of nodes differ by, and a turn that is decided while
+// a policy is published.
+const PolicyMargin = 24 * time.Hour
+
+// Purger is the audit of what is deleted. A store that has it deleted by a procedure of
+// the database takes the reason, and the procedure says who has called it.
+type Purger func(target string) store.Audit
