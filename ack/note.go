@@ -16,6 +16,9 @@ import (
 // is enough ([engine.Command.Await]).
 const Any = "any"
 
+// Unsent begins the last error of the command of a notice that waits for a node with a sink.
+const Unsent = "NoticeUnsent"
+
 // entrySuperseded is the entry of a command that its consumer need not do any more,
 // because another of several was first.
 const entrySuperseded = "AckSuperseded"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -30,7 +31,7 @@ func (s whyAPI) whyOperations(h huma.API) {
 	op := operation("explain-instance", http.MethodGet, "/v1/instances/{id}/why", "instances",
 		"Say why an instance does not move, and what would move it", http.StatusNotFound)
 	op.Description = "Everything that it waits for, with who or what it is up to, as this node sees it: places at hosts and circuit breakers are each node's own. " +
-		"An instance that has ended, or that a node works on, has one reason, which says so."
+		"An instance that has ended, or that a node works on, has one reason, which says so, and one for notices that wait for a sink."
 	register(s.service, h, op, s.why)
 }
 
@@ -42,7 +43,7 @@ func (s whyAPI) why(ctx context.Context, in *ByID) (*answer[client.Why], error) 
 	w := client.Why{InstanceID: d.ID, Status: d.Status, Since: d.UpdatedAt}
 	switch snapshot.Status(d.Status) {
 	case snapshot.Completed, snapshot.Cancelled, snapshot.Compensated:
-		w.Reasons = []client.Reason{{Code: "ended", Text: "it has ended: " + d.Status}}
+		w.Reasons = append([]client.Reason{{Code: "ended", Text: "it has ended: " + d.Status}}, unsent(d)...)
 		return ok(w), nil
 	case snapshot.Suspended:
 		r, err := s.suspended(ctx, in.ID)
@@ -72,10 +73,24 @@ func (s whyAPI) why(ctx context.Context, in *ByID) (*answer[client.Why], error) 
 	if err := s.dead(ctx, &w); err != nil {
 		return nil, err
 	}
-	if len(w.Reasons) == 0 {
+	if w.Reasons = append(w.Reasons, unsent(d)...); len(w.Reasons) == 0 {
 		w.Reasons = []client.Reason{{Code: "working", Text: "it waits for nothing: a node is at it, or a message for it is in a queue", Hint: "see queues, if it stays so"}}
 	}
 	return ok(w), nil
+}
+
+// unsent says that notices of an instance wait for a sink, for which nothing else waits.
+func unsent(d client.InstanceDetail) []client.Reason {
+	n := 0
+	for _, c := range d.Commands {
+		if strings.HasPrefix(c.LastError, ack.Unsent) {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return []client.Reason{{Code: "unsent", Text: fmt.Sprintf("%d of its notices wait for a node with a sink", n), Hint: "set events.sink, or queue.notices: 0 to keep none"}}
 }
 
 // suspended says who suspended an instance.

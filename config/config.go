@@ -124,7 +124,7 @@ type Queue struct {
 	CommandConsumers  int           // that receive from the command queue
 	Wait              time.Duration // of one blocking dequeue; the embedded store blocks in memory and needs none
 	Handlers          int           // messages handled at once on this node
-	Notices           time.Duration // that the notice of a dead letter waits in WF_DLQ_Q; 0 = none is sent
+	Notices           time.Duration // that the notice of a dead letter waits in WF_DLQ_Q, and any other for a sink; 0 = none waits
 }
 
 // Ack is what happens to a command that is not acknowledged.

@@ -120,7 +120,7 @@ func queues() []setting {
 		{key: "queue.handlers", field: func(c *Config) any { return &c.Queue.Handlers }, low: 1, high: 4096,
 			meaning: "messages handled at once on this node"},
 		{key: "queue.notices", field: func(c *Config) any { return &c.Queue.Notices }, unit: "duration", low: 0, high: 365 * 24 * hour,
-			meaning: "how long the notice of a dead letter waits in WF_DLQ_Q for each subscriber (Oracle); 0 = none is sent"},
+			meaning: "how long the notice of a dead letter waits in WF_DLQ_Q for each subscriber (Oracle), and any other notice for a node with events.sink; 0 = none waits"},
 		{key: "retry.max", field: func(c *Config) any { return &c.Retry.Max }, low: 0, high: 1000,
 			meaning: "retries of a message that names what is not there, or not so, before it is a dead letter"},
 		{key: "retry.delay", field: func(c *Config) any { return &c.Retry.Delay }, unit: "duration", low: int64(time.Millisecond), high: hour,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/runtime/events"
 	"github.com/aqueduct-engine/aqueduct/runtime/pump"
 )
@@ -19,10 +20,16 @@ type jobs struct {
 	inbox   *events.Inbox
 	notices *noticeMetrics
 	discard func(ctx context.Context, deadLetter string) error
+	sending *unsentMetrics
+
+	dispatcher *dispatch.Dispatcher
 }
 
 func newJobs(r *Runtime) *jobs {
-	return &jobs{Config: &r.Config, metrics: r.metrics, retries: r.retries, strays: r.strays, inbox: r.Inbox, notices: r.notices, discard: r.Discard}
+	return &jobs{
+		Config: &r.Config, metrics: r.metrics, retries: r.retries, strays: r.strays, inbox: r.Inbox, notices: r.notices, discard: r.Discard,
+		sending: r.sending, dispatcher: r.Dispatcher,
+	}
 }
 
 // adoptBatch is how many commands of dead nodes one commit announces again.

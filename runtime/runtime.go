@@ -90,6 +90,8 @@ type Config struct {
 	StraysEvery    time.Duration // how often a node that works looks for messages it has locked and nobody works on; default 1 min
 	ReconcileEvery time.Duration // how often a node looks for waits that are overdue and have lost their message; default 1 min, negative = never
 	ReconcileGrace time.Duration // how long a wait is overdue before that; default 1 min
+	NoticeKeep     time.Duration // how long a notice that no node could send for want of a sink is kept; default 7 d, negative = not at all
+	UnsentEvery    time.Duration // how often a node looks for such notices; default 1 min
 	EventTTL       time.Duration // how long an event that nobody waited for is kept; 0 = not at all
 	// DeadLetterEvents publishes an event about each dead letter to the same target as Lifecycle.
 	DeadLetterEvents bool
@@ -123,6 +125,8 @@ const (
 	DefaultStraysEvery       = time.Minute
 	DefaultReconcileEvery    = time.Minute
 	DefaultReconcileGrace    = time.Minute
+	DefaultNoticeKeep        = 7 * 24 * time.Hour
+	DefaultUnsentEvery       = time.Minute
 )
 
 func (c Config) withDefaults() Config {
@@ -151,6 +155,8 @@ func (c Config) withDefaults() Config {
 	or(&c.StraysEvery, DefaultStraysEvery)
 	or(&c.ReconcileEvery, DefaultReconcileEvery)
 	or(&c.ReconcileGrace, DefaultReconcileGrace)
+	or(&c.NoticeKeep, DefaultNoticeKeep)
+	or(&c.UnsentEvery, DefaultUnsentEvery)
 	or(&c.Rates.Starts, DefaultSelfStarts)
 	or(&c.Rates.Events, DefaultSelfEvents)
 	or(&c.Rates.Loops, DefaultSelfLoops)
@@ -222,6 +228,7 @@ type Runtime struct {
 	pump    *pump.Pump
 	strays  *strays
 	notices *noticeMetrics
+	sending *unsentMetrics
 	steps   insides
 }
 
@@ -242,7 +249,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runtime: epoch: %w", err)
 	}
-	r := &Runtime{Config: c, key: key, epoch: epoch, strays: newStrays(c.Store.Strays), notices: newNoticeMetrics(), counts: newTurnMetrics(c.Log), steps: newInsides()}
+	r := &Runtime{Config: c, key: key, epoch: epoch, strays: newStrays(c.Store.Strays), notices: newNoticeMetrics(), sending: newUnsentMetrics(), counts: newTurnMetrics(c.Log), steps: newInsides()}
 	r.pace, r.metrics, r.retries = newPacer(c.Rates), newMetrics(r), r.retrying()
 	r.turns = turn.New(r.turning())
 	r.Router = events.New(r.routing())
@@ -260,7 +267,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		}
 	}
 	if c.Metrics != nil {
-		for _, m := range slices.Concat(commands.collectors(), r.Inbox.Collectors(), r.counts.collectors(), r.notices.collectors(), []prometheus.Collector{r.metrics, r.acks, r.strays.given, r.steps.seconds}) {
+		for _, m := range slices.Concat(commands.collectors(), r.Inbox.Collectors(), r.counts.collectors(), r.notices.collectors(), r.sending.collectors(), []prometheus.Collector{r.metrics, r.acks, r.strays.given, r.steps.seconds}) {
 			if err := c.Metrics.Register(m); err != nil {
 				return nil, fmt.Errorf("runtime: metrics: %w", err)
 			}
@@ -282,6 +289,7 @@ func (r *Runtime) dispatching(m *commandMetrics, n *ackNotes) dispatch.Config {
 		Opened:     func(to admission.Destination) { m.opened.WithLabelValues(m.host(to)).Inc() },
 		Activities: r.Activities, PerHost: r.PerHost, Waiting: r.Waiting, WaitingBytes: r.WaitingBytes,
 		BreakAfter: r.BreakAfter, BreakFor: r.BreakFor, GiveUpAfter: r.GiveUpAfter, AckAge: r.AckAge, AckPause: n.pause, Repeats: repeats, Noted: n.noted,
+		Unsent: r.Config.unsent,
 	}
 }
 
@@ -341,6 +349,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 	g.Go(func() error { return newJobs(r).run(loops) })
 	g.Go(func() error { return newJobs(r).reconcile(loops) })
 	g.Go(func() error { return newJobs(r).tell(loops) })
+	g.Go(func() error { return newJobs(r).send(loops) })
 	watch.Go(func() { r.Watch(work) })
 	stopped := make(chan struct{})
 	defer close(stopped)

@@ -118,6 +118,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 			Expression: jq.Limits{Steps: unusual(c.Limits.ExpressionSteps, jq.DefaultSteps), Bytes: unusual(c.Limits.ExpressionBytes, jq.DefaultBytes)},
 		},
 		RetentionEvery: c.Retention.Interval, ReconcileEvery: c.Reconcile.Interval, ReconcileGrace: c.Reconcile.Grace, EventTTL: c.Events.TTL, Lifecycle: c.Events.Lifecycle, DeadLetterEvents: c.Events.DeadLetters,
+		NoticeKeep: cmp.Or(c.Queue.Notices, -1),
 	}
 	if c.Retry.Max == 0 {
 		rc.RetryMax = -1 // zero means the default there, none here

@@ -76,7 +76,7 @@ func boot(ctx context.Context, w *world, mode mode) (*node, error) {
 		Store: parts, Definitions: n.cat, Performer: performer,
 		Limits: w.limits, EventTTL: w.ttl, Lifecycle: w.sink != nil,
 		RetryMax: 2, RetryDelay: 20 * time.Millisecond, SignalConsumers: 4, ScheduleConsumers: 4, CommandConsumers: 4,
-		DrainTimeout: 50 * time.Millisecond, Log: w.log, BreakAfter: 1000,
+		DrainTimeout: 50 * time.Millisecond, Log: w.log, BreakAfter: 1000, NoticeKeep: -1, // who asks for notices has a sink
 	})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

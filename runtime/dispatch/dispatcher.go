@@ -70,6 +70,8 @@ type Config struct {
 	// failed delivery; Repeats says that such a one may yet succeed.
 	AckPause func(first time.Duration, n int) time.Duration
 	Repeats  func(f *engine.Failure) bool
+	// Unsent says why a command that was performed is not done, and waits for another node; "" = it is.
+	Unsent func(c engine.Command) string
 	// What is counted: dead letters; commands that were given up while they waited,
 	// announcements that found no room, and breakers that have opened.
 	Dead, GivenUp, Crowded prometheus.Counter

@@ -53,9 +53,9 @@ func (o outside) emit(ctx context.Context, j *Job) *engine.Failure {
 
 // done ends a command that nobody waits for.
 func (r Record) done(ctx context.Context, j *Job) error {
-	return r.ended(ctx, store.Change{Claims: []store.Claim{{
-		InstanceID: j.Instance, Position: j.position, Expect: r.Node, Done: true,
-	}}})
+	unsent := r.Unsent(j.command)
+	claim := store.Claim{InstanceID: j.Instance, Position: j.position, Expect: r.Node, Done: unsent == "", Error: unsent}
+	return r.ended(ctx, store.Change{Claims: []store.Claim{claim}})
 }
 
 // undelivered makes a dead letter of a command that nobody waits for.

@@ -72,6 +72,9 @@ func (s streams) Commands(ctx context.Context, q backend.CommandQuery) (backend.
 	if !q.Before.IsZero() {
 		r.Where("S.CREATED_ON_UTC < ?", conn.Micros(q.Before))
 	}
+	if q.Error != "" {
+		r.Where("substr(S.LAST_ERROR, 1, length(?)) = ?", q.Error, q.Error)
+	}
 	if q.After != "" {
 		position, id, err := rows.Mark(q.After)
 		if err != nil {

@@ -40,6 +40,7 @@ type StreamReader interface {
 type CommandQuery struct {
 	InstanceID string
 	Before     time.Time // created before it
+	Error      string    // that the last error begins with
 	After      string
 	Limit      int
 }

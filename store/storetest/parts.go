@@ -10,6 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 var partCases = map[string]func(*testCase){
@@ -47,6 +48,39 @@ var partCases = map[string]func(*testCase){
 			}
 			equal(k, got, want)
 		}
+	},
+	"commands that are not processed are found by how their last error begins": func(k *testCase) {
+		for i, id := range []string{"a", "b"} {
+			c := turn(id, 1)
+			for p := int64(1); p <= 3; p++ {
+				e := command(id, p, "")
+				e.CreatedAt = at.Add(time.Duration(i) * time.Hour)
+				c.Rows.Stream = append(c.Rows.Stream, e)
+			}
+			k.commit(c)
+		}
+		for p, said := range []string{"Unsent: no sink", "unsent", "it is Unsent"} {
+			for _, id := range []string{"a", "b"} {
+				k.commit(store.Change{Claims: []store.Claim{{InstanceID: id, Position: int64(p) + 1, Error: said}}})
+			}
+		}
+		list := func(q backend.CommandQuery) (found []string) {
+			for q.Error = "Unsent"; ; {
+				p, err := k.s.Streams.Commands(k.ctx, q)
+				k.ok(err)
+				for _, e := range p.Items {
+					found = append(found, fmt.Sprint(e.InstanceID, e.Position))
+				}
+				if q.After = p.Next; p.Next == "" {
+					return found
+				}
+			}
+		}
+		equal(k, list(backend.CommandQuery{Limit: 1}), []string{"a1", "b1"})
+		equal(k, list(backend.CommandQuery{InstanceID: "b"}), []string{"b1"})
+		equal(k, list(backend.CommandQuery{Before: at.Add(time.Hour)}), []string{"a1"})
+		k.commit(store.Change{Claims: []store.Claim{{InstanceID: "a", Position: 1, Done: true}}})
+		equal(k, list(backend.CommandQuery{}), []string{"b1"})
 	},
 	"a probe is a commit, and says when there is none": func(k *testCase) {
 		k.ok(k.s.Prober.Probe(k.ctx))

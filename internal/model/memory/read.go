@@ -147,7 +147,7 @@ func (s *Store) Commands(ctx context.Context, q backend.CommandQuery) (backend.P
 		var found []entry
 		for _, of := range slices.Sorted(maps.Keys(t.streams)) {
 			for _, e := range t.streams[of] {
-				if fits(q.InstanceID, of) && open(e) && mark(of, e.Position) > q.After && (q.Before.IsZero() || e.CreatedAt.Before(q.Before)) {
+				if fits(q.InstanceID, of) && open(e) && mark(of, e.Position) > q.After && (q.Before.IsZero() || e.CreatedAt.Before(q.Before)) && strings.HasPrefix(e.LastError, q.Error) {
 					found = append(found, e)
 				}
 			}
