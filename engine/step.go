@@ -373,11 +373,9 @@ func (t intake) roomFor(env signal.Envelope) error {
 		return nil
 	}
 	n := len(env.Payload) + len(env.Principal)
-	for _, kept := range [][]snapshot.Buffered{t.Snap.Buffer, t.Snap.Ahead} {
-		for i := range kept {
-			if kept[i].Token == "" {
-				n += len(kept[i].Payload) + len(kept[i].Principal)
-			}
+	for _, kept := range slices.Concat(t.Snap.Buffer, t.Snap.Ahead) {
+		if kept.Token == "" {
+			n += len(kept.Payload) + len(kept.Principal)
 		}
 	}
 	if n > snapshot.MaxBufferedBytes {

@@ -13,6 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime/service"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -40,8 +41,8 @@ func (r *Runtime) pumping() pump.Config {
 		OnCommand: func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
 			return r.OnCommand(ctx, stop, d, env)
 		},
-		Committed: r.committed,
-		Metrics:   r.counts, Hands: r.strays, AtOnce: r.Handlers, CrashMax: r.CrashMax,
+		Committed: r.committed, TakesNumber: takesNumber,
+		Metrics: r.counts, Hands: r.strays, AtOnce: r.Handlers, CrashMax: r.CrashMax,
 	}
 	for _, all := range shared {
 		c.Handlers[all] = &pump.Handler{Bind: func(_ context.Context, s *turn.Signal) { s.Decide = goOn }}
@@ -53,6 +54,16 @@ func (r *Runtime) pumping() pump.Config {
 		}
 	}
 	return c
+}
+
+// takesNumber decides about a signal that has come before, under another number of its
+// sender: an empty one takes that number, unless somebody has it or waits for it.
+func takesNumber(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	e := in.Signal
+	if last, _ := snap.Last(e.Sender); snap.Status.Closed() || e.Sequence <= last || snap.Waiting(e.Sender, e.Sequence) >= 0 {
+		return nil, turn.ErrUntouched
+	}
+	return turn.Step(def, snap, in)
 }
 
 // onStart begins the instance that a program, a schedule or a parent asked for

@@ -200,15 +200,11 @@ func (e Envelope) Encode() ([]byte, error) {
 		sort.Strings(names)
 		b = b[:len(b)-1]
 		for _, name := range names {
-			key, err := marshal(name)
+			field, err := marshal(map[string]json.RawMessage{name: e.Unknown[name]})
 			if err != nil {
 				return nil, notJSON(err)
 			}
-			value, err := marshal(e.Unknown[name])
-			if err != nil {
-				return nil, notJSON(err)
-			}
-			b = append(append(append(append(b, ','), key...), ':'), value...)
+			b = append(append(b, ','), field[1:len(field)-1]...)
 		}
 		b = append(b, '}')
 	}

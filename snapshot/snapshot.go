@@ -289,10 +289,8 @@ const (
 // Last is the sequence that the instance took last from a sender, 0 when it
 // took none; known says whether it has heard of the sender.
 func (s *Snapshot) Last(sender string) (last int64, known bool) {
-	for _, x := range s.Senders {
-		if x.Name == sender {
-			return x.Last, true
-		}
+	if i := slices.IndexFunc(s.Senders, func(x Sender) bool { return x.Name == sender }); i >= 0 {
+		return s.Senders[i].Last, true
 	}
 	return 0, false
 }

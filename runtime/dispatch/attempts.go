@@ -189,8 +189,7 @@ func (d *Dispatcher) perform(ctx context.Context, abort context.CancelFunc, j *J
 		d.Record.giveBack(ctx, j)
 		return false
 	}
-	err = d.finish(ctx, j, output, failure)
-	if err == nil || ctx.Err() != nil {
+	if err = d.finish(ctx, j, output, failure); err == nil || ctx.Err() != nil {
 		return false
 	}
 	d.Log.Error("the result of a command could not be committed; it will be performed again",
@@ -339,8 +338,7 @@ func (r Record) later(ctx context.Context, j *Job, delay time.Duration, e snapsh
 	if err != nil {
 		return err
 	}
-	err = commit(ctx, change)
-	if errors.Is(err, store.ErrTaken) {
+	if err = commit(ctx, change); errors.Is(err, store.ErrTaken) {
 		return nil // the wait is gone: nobody wants the result any more
 	}
 	return err

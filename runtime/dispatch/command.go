@@ -99,8 +99,8 @@ func jobOf(row projections.Entry) (*Job, error) {
 
 // resume takes from the row what attempts before have come to.
 func (j *Job) resume(row projections.Entry) {
-	j.unknown = row.Unknown
-	j.failures, j.deliveries, j.delivered, j.note, j.since = row.Attempts, row.Deliveries, row.DeliveredAt, row.LastError, row.CreatedAt
+	j.failures, j.unknown, j.deliveries, j.delivered = row.Attempts, row.Unknown, row.Deliveries, row.DeliveredAt
+	j.note, j.since = row.LastError, row.CreatedAt
 }
 
 func (r Record) claim(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {

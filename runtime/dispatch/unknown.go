@@ -113,10 +113,8 @@ func (p *performing) untrack(j *Job) {
 		at = &(*at).next
 	}
 	*at = j.next
-	if first == nil {
+	if p.jobs[j.at()] = first; first == nil {
 		delete(p.jobs, j.at())
-	} else {
-		p.jobs[j.at()] = first
 	}
 }
 

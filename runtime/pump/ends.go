@@ -120,8 +120,7 @@ func (e *ends) toDeadLetter(ctx, stop context.Context, d store.Delivery, cause e
 			}
 		}
 	}
-	err := d.Commit(ctx, change)
-	if err != nil {
+	if err := d.Commit(ctx, change); err != nil {
 		e.release(ctx, stop, resend{d: d, cause: err})
 		return
 	}

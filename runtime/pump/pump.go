@@ -64,6 +64,8 @@ type Config struct {
 	OnCommand func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error
 	// Committed acts on what a turn has committed.
 	Committed func(c turn.Committed)
+	// TakesNumber decides that a duplicate takes its number, or is ErrUntouched.
+	TakesNumber turn.Decision
 	// Suspend suspends the instance of a dead letter; nil = it is left as it is.
 	Suspend func(ctx context.Context, instance string) error
 

@@ -69,8 +69,20 @@ func (s *server) serve(ctx context.Context, posts []*post) {
 			continue
 		}
 		s.Turns.Metrics.Count(did)
-		p.Out, p.Err = &engine.Outcome{Disposition: did}, nil
-		p.Left = p.Delivery != nil
+		p.Out, p.Err, p.Left = &engine.Outcome{Disposition: did}, nil, p.Delivery != nil
+		if p.Envelope.Sequence > 0 && did == engine.Duplicate {
+			s.takeNumber(ctx, p)
+		}
+	}
+}
+
+// takeNumber has a duplicate take its number, which is its own, in a turn that says
+// nothing else.
+func (s *server) takeNumber(ctx context.Context, p *post) {
+	q := &post{Signal: p.Signal, noted: p.noted}
+	q.Decide, q.Amend, q.Envelope.SignalID, q.Envelope.Payload = s.TakesNumber, nil, "", nil
+	if s.together(ctx, []*post{q}); !errors.Is(q.Err, turn.ErrUntouched) {
+		p.Err, p.Left = q.Err, q.Left
 	}
 }
 
