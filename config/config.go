@@ -249,6 +249,7 @@ type Retention struct {
 	Enabled     bool
 	Keep        time.Duration // closed instances, after their end
 	DeadLetters time.Duration // after they died
+	Audit       time.Duration // its rows; on Oracle the owner's nodes alone may
 	Tokens      time.Duration // after they expired or were revoked
 	Policies    time.Duration // versions, after a newer one was published
 	Interval    time.Duration // between two runs of the job
@@ -368,7 +369,7 @@ func Default() Config {
 			ExpressionSteps: 1_000_000, ExpressionBytes: 1 << 20,
 		},
 		Steps:        Steps{Limit: 2 * time.Second},
-		Retention:    Retention{Enabled: true, Keep: 30 * day, Tokens: 90 * day, Policies: 90 * day, Interval: time.Hour},
+		Retention:    Retention{Enabled: true, Keep: 30 * day, Audit: 730 * day, Tokens: 90 * day, Policies: 90 * day, Interval: time.Hour},
 		Reconcile:    Reconcile{Interval: time.Minute, Grace: time.Minute},
 		Log:          Log{Level: "info", Format: "text"},
 		DrainTimeout: 30 * time.Second,

@@ -136,6 +136,7 @@ func TestBadConfiguration(t *testing.T) {
 		{"no database", "store: {url: 'oracle://'}", nil, nil, "config.store", "names no database"},
 		{"no sink", "events: {sink: 'ftp://root:hunter2@h/d'}", nil, nil, "config.url", "is not an http or https URL"},
 		{"sink without a host", "events: {sink: 'https:///x'}", nil, nil, "config.url", "is not an http or https URL"},
+		{"audit of another owner", "store: {url: 'oracle://u:p@h/s', owner: AQ}\nretention: {audit: 30d}", nil, nil, "config.needs", "needs the rights of AQ"},
 		{"lifecycle without a sink", "events: {lifecycle: true}", nil, nil, "config.needs", "needs a place"},
 		{"list as secret", "store: {url: [hunter2]}", nil, nil, "config.type", "the value is not a single value"},
 		{"delays crossed", "retry: {delay: 10s, delay-max: 5s}", nil, nil, "config.order", "at least 10s"},
@@ -238,5 +239,19 @@ func TestPrintReportsAFailingWriter(t *testing.T) {
 	l := &Loaded{Config: Default(), File: "f"}
 	if l.Print(&full{}, false) == nil || l.Print(&full{room: 20}, false) == nil || l.Print(&full{}, true) == nil {
 		t.Error("a failing writer goes unnoticed")
+	}
+}
+
+// TestTheAuditOfAnotherOwnerIsKept: where nodes may not delete from it, nobody has to say
+// that they shall not.
+func TestTheAuditOfAnotherOwnerIsKept(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]time.Duration{
+		"sqlite://a.db": 730 * day, "oracle://u:p@h/s": 730 * day, "oracle://u:p@h/s?schema=AQ": 0,
+	} {
+		l, err := load(t, "", []string{"AQUEDUCT_STORE_URL=" + url})
+		if err != nil || l.Retention.Audit != want {
+			t.Errorf("%s: %v, %v", url, l, err)
+		}
 	}
 }

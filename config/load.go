@@ -109,6 +109,9 @@ func Load(src Source) (*Loaded, error) {
 	}
 	if l.Store.Oracle() {
 		l.fewerConsumers()
+		if l.Store.SchemaOwner() != "" && l.Origins["retention.audit"] == FromDefault {
+			l.Retention.Audit = 0 // nodes that are not the owner may not
+		}
 	}
 	if wrong := l.readPassword(); wrong != nil {
 		found = append(found, *wrong)
@@ -303,6 +306,10 @@ func (l *Loaded) check(all []setting) []problem.Place {
 	}
 	if l.Events.DeadLetters && l.Events.Sink == "" {
 		add("events.dead-letters", "config.needs", "needs a place to publish to", "set events.sink, or turn it off")
+	}
+	if l.Store.Oracle() && l.Store.SchemaOwner() != "" && l.Retention.Audit > 0 {
+		add("retention.audit", "config.needs", "needs the rights of "+l.Store.SchemaOwner()+": nodes that are not the owner may not delete from the audit",
+			"set it to 0, and have the owner call AQUEDUCT_ADMIN.PURGE_AUDIT")
 	}
 	if strings.HasPrefix(l.Secrets.Prefix, prefix) {
 		add("secrets.prefix", "config.prefix", "is what settings begin with", "choose another prefix, such as SECRET_")

@@ -252,6 +252,8 @@ func housekeeping() []setting {
 			meaning: "how long a closed instance is kept after its end"},
 		{key: "retention.dead-letters", field: func(c *Config) any { return &c.Retention.DeadLetters }, unit: "duration", low: 0, high: 100 * year,
 			meaning: "how long a dead letter is kept after it died, where its instance has ended or is gone; 0 = for ever"},
+		{key: "retention.audit", field: func(c *Config) any { return &c.Retention.Audit }, unit: "duration", low: 0, high: 100 * year,
+			meaning: "how long a row of the audit is kept; 0 = for ever. On Oracle with store.owner nodes may not delete any, and it is 0"},
 		{key: "retention.tokens", field: func(c *Config) any { return &c.Retention.Tokens }, unit: "duration", low: 0, high: 100 * year,
 			meaning: "how long a token is kept after it expired or was revoked; 0 = for ever"},
 		{key: "retention.policies", field: func(c *Config) any { return &c.Retention.Policies }, unit: "duration", low: 0, high: 100 * year,

@@ -15,6 +15,7 @@ import (
 // Windows say how long is kept what instances do not take with them; 0 = for ever.
 type Windows struct {
 	DeadLetters time.Duration // after they died; those of instances that live stay
+	Audit       time.Duration // after what a row says
 	Tokens      time.Duration // after they expired or were revoked
 	Policies    time.Duration // after a newer version was published; those stay by which an instance that is kept may have gone
 }
@@ -24,6 +25,7 @@ const (
 	retentionLock  = "retention"
 	retentionBatch = 100
 	retentionTTL   = time.Minute
+	auditBatch     = 1000 // rows, which are short, and leave one
 )
 
 // window is one kind of what retention deletes: how, in one step that says whether
@@ -42,6 +44,7 @@ func (j *jobs) windows() (set []window) {
 			return n, n == retentionBatch && err == nil, err
 		}},
 		{"dead-letters", j.Windows.DeadLetters, j.deadLetters()},
+		{"audit", j.Windows.Audit, j.kept(backend.KeptAudit, j.Windows.Audit)},
 		{"tokens", j.Windows.Tokens, j.kept(backend.KeptTokens, j.Windows.Tokens)},
 		{"policies", j.Windows.Policies, j.kept(backend.KeptPolicies, j.Windows.Policies)},
 	} {
@@ -101,9 +104,13 @@ func purging(ctx context.Context, setting string, keep time.Duration) context.Co
 
 // kept deletes what the store can delete by itself.
 func (j *jobs) kept(what backend.Kept, keep time.Duration) func(context.Context, time.Time) (int, bool, error) {
+	limit := retentionBatch
+	if what == backend.KeptAudit {
+		limit = auditBatch
+	}
 	return func(ctx context.Context, before time.Time) (int, bool, error) {
 		ctx = purging(ctx, string(what), keep)
-		n, err := j.Store.Retention.PurgeKept(ctx, what, before, retentionBatch, func(target string) store.Audit {
+		n, err := j.Store.Retention.PurgeKept(ctx, what, before, limit, func(target string) store.Audit {
 			return audit.Row(ctx, j.Now(), "purge", target, "")
 		})
 		return n, n > 0 && err == nil, err

@@ -95,3 +95,27 @@ func TestEachKindHasItsWindow(t *testing.T) {
 		}
 	})
 }
+
+// TestTheAuditHasAWindow: what is past it is gone, and a row says how much that was.
+func TestTheAuditHasAWindow(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n := retaining(t, fresh(), func(c *runtime.Config) { c.Windows.Audit = time.Hour })
+		now := time.Now()
+		rows := []store.Audit{{ID: "young", At: now.Add(-time.Minute), Action: "discard", Target: "young"}}
+		for _, id := range []string{"old-1", "old-2"} {
+			rows = append(rows, store.Audit{ID: id, At: now.Add(-2 * time.Hour), Action: "discard", Target: id})
+		}
+		if err := n.store.Writer.Commit(t.Context(), store.Change{Audit: rows}); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.auditedAs(t, "purge", "audit"); got != "2 rows: retention.audit: kept for 1h0m0s" {
+			t.Errorf("the purge is audited as %q", got)
+		}
+		p, err := n.store.Audit.Audit(t.Context(), backend.AuditQuery{Action: "discard"})
+		if err != nil || len(p.Items) != 1 || p.Items[0].ID != "young" {
+			t.Errorf("left are %+v, %v", p.Items, err)
+		}
+		eventually(t, "it is counted", func() bool { return n.counted(t, "aqueduct_purged_total")["audit"] == 2 })
+	})
+}

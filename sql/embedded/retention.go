@@ -76,6 +76,9 @@ type keptRow struct {
 
 // PurgeKept implements backend.Retention. What is over is looked for beside the writer.
 func (s jobs) PurgeKept(ctx context.Context, what backend.Kept, before time.Time, limit int, by backend.Purger) (count int, err error) {
+	if what == backend.KeptAudit {
+		return s.purgeAudit(ctx, before, limit, by)
+	}
 	names, limit := keptStatements[what], min(limit, purgeBatch)
 	found, err := sqlite.List[keptRow](ctx, s.Store, read(names[0], min(before.UnixMicro(), s.Now().UnixMicro()), limit))
 	if err != nil || len(found) == 0 {
@@ -96,6 +99,19 @@ func (s jobs) PurgeKept(ctx context.Context, what backend.Kept, before time.Time
 		return nil
 	})
 	return count, wrap("purge "+string(what), err)
+}
+
+// purgeAudit deletes the oldest rows of the audit.
+func (s jobs) purgeAudit(ctx context.Context, before time.Time, limit int, by backend.Purger) (int, error) {
+	var gone int64
+	err := s.Write(ctx, func(t sqlite.Tx) error {
+		var err error
+		if _, gone, err = t.Exec("purge_audit", before.UnixMicro(), int64(limit)); err != nil || gone == 0 {
+			return err
+		}
+		return writeAudit(t, []store.Audit{backend.AuditPurged(int(gone), by)})
+	})
+	return int(gone), wrap("purge audit", err)
 }
 
 // OldDeadLetters implements backend.Retention.

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // call runs a block of the operator's, in a transaction that they commit or not.
@@ -331,6 +333,32 @@ func TestThePackageOfOperatorsRefuses(t *testing.T) {
 	c.refuses(t, c.runtime, "update AQUEDUCT.WF_AUDIT set REASON = 'x'", noRight, 942)
 	c.refuses(t, c.runtime, "delete from AQUEDUCT.WF_TOKENS", noRight, 942)
 	c.refuses(t, c.runtime, "delete from AQUEDUCT.WF_DEFINITIONS", noRight, 942)
+}
+
+// TestTheOwnerAlonePurgesTheAudit: neither operators nor nodes, who may call all of the
+// package; and what is deleted has a row that says so.
+func TestTheOwnerAlonePurgesTheAudit(t *testing.T) {
+	t.Parallel()
+	c := openControl(t)
+	c.dead(t, "l-1", store.Signals, []byte("x"))
+	if err := c.call(t, true, "DISCARD('l-1', 'r')"); err != nil {
+		t.Fatal(err)
+	}
+	const block, impossible = "DECLARE N NUMBER; BEGIN N := AQUEDUCT.AQUEDUCT_ADMIN.PURGE_AUDIT('old', SYS_EXTRACT_UTC(SYSTIMESTAMP)); END;", 20804
+	for _, user := range []string{operator, c.runtime} {
+		c.refuses(t, user, block, impossible)
+	}
+	by := func(string) store.Audit { return store.Audit{Reason: "old"} }
+	if _, err := c.node.Parts().Retention.PurgeKept(t.Context(), backend.KeptAudit, time.Now(), 10, by); problem.CodeOf(err) != "audit.append-only" {
+		t.Errorf("a node that is not the owner: %v", err)
+	}
+	if n := c.text(t, "select count(*) from AQUEDUCT.WF_V_AUDIT"); n != "1" {
+		t.Errorf("%s rows are left", n)
+	}
+	c.run(t, c.owner, block)
+	if n, got := c.text(t, "select count(*) from AQUEDUCT.WF_V_AUDIT"), c.text(t, "select A.ACTION || '|' || A.USER_NAME || '|' || A.REASON from AQUEDUCT.WF_V_AUDIT A where A.OBJECT_ID = 'audit'"); n != "1" || got != "purge|"+c.owner+"|1 rows: old" {
+		t.Errorf("%s rows, the purge is %q", n, got)
+	}
 }
 
 func (c control) refused(t *testing.T, err error, what string, code int, text string) {

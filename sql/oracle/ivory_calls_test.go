@@ -116,6 +116,8 @@ var packageCalls = []packageCall{
 	{"AQUEDUCT_ADMIN.PURGE_TOKENS", "'old', NULL", "20801"},
 	{"AQUEDUCT_ADMIN.PURGE_POLICIES", "p_reason => 'old', p_replaced_before_utc => TIMESTAMP '2026-06-01 00:00:00', p_most => 10", ""},
 	{"AQUEDUCT_ADMIN.PURGE_POLICIES", "'old', TIMESTAMP '2026-06-01 00:00:00', 10001", "20801"},
+	{"AQUEDUCT_ADMIN.PURGE_AUDIT", "'old', NULL", "20801"},
+	{"AQUEDUCT_ADMIN.PURGE_AUDIT", "p_reason => 'old', p_before_utc => TIMESTAMP '2026-06-01 00:00:00'", ""},
 }
 
 var (

@@ -68,6 +68,7 @@ var purged = []string{"state", "stream", "task_events", "actors", "tasks", "wait
 // may delete neither tokens nor what was published. They refuse what is not over.
 var keptBlocks = map[backend.Kept]string{
 	backend.KeptTokens:   "BEGIN :COUNTED := AQUEDUCT_ADMIN.PURGE_TOKENS(:REASON, CAST(:OVER_BEFORE AS TIMESTAMP), :ROWS_MAX); END",
+	backend.KeptAudit:    "BEGIN :COUNTED := AQUEDUCT_ADMIN.PURGE_AUDIT(:REASON, CAST(:OVER_BEFORE AS TIMESTAMP), :ROWS_MAX); END",
 	backend.KeptPolicies: "BEGIN :COUNTED := AQUEDUCT_ADMIN.PURGE_POLICIES(:REASON, CAST(:OVER_BEFORE AS TIMESTAMP), :ROWS_MAX); END",
 }
 
@@ -80,10 +81,16 @@ func (s jobs) PurgeKept(ctx context.Context, what backend.Kept, before time.Time
 	defer s.leave()
 	var count int64
 	err := change(ctx, s.Store, nil, func(session *aq.Session) error {
-		return block(ctx, session, []op{{block: keptBlocks[what], args: []any{sql.Out{Dest: &count}, by("").Reason, stamp(before), min(limit, purgeBatch)}}})
+		return block(ctx, session, []op{{block: keptBlocks[what], args: []any{sql.Out{Dest: &count}, by("").Reason, stamp(before), limit}}})
 	})
+	if what == backend.KeptAudit && slices.Contains(aq.Codes(err), notPossible) {
+		err = backend.AppendOnly()
+	}
 	return int(count), wrap("purge "+string(what), err)
 }
+
+// notPossible is what the package answers who is not the owner.
+const notPossible = 20804
 
 // OldDeadLetters implements backend.Retention.
 func (s jobs) OldDeadLetters(ctx context.Context, diedBefore time.Time, after string, limit int) ([]string, error) {

@@ -2,8 +2,10 @@ package backend
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -34,11 +36,28 @@ const (
 	// stays while an instance is kept, though it has ended, which began before that or
 	// within PolicyMargin: its stream cannot be read without what it was decided by.
 	KeptPolicies Kept = "policies"
+	// KeptAudit are rows of the audit. What is deleted at once has one row in their
+	// place, which says how many they were before its reason. Problem: audit.append-only
+	// where that is not for nodes to do.
+	KeptAudit Kept = "audit"
 )
 
 // PolicyMargin covers what clocks of nodes differ by, and a turn that is decided while
 // a policy is published.
 const PolicyMargin = 24 * time.Hour
+
+// AppendOnly is the refusal of KeptAudit to who is not the owner of the database.
+func AppendOnly() error {
+	return problem.New(problem.Denied, "audit.append-only", "this user may not delete from the audit: its owner may").
+		WithHint("set retention.audit to 0, and have the owner call AQUEDUCT_ADMIN.PURGE_AUDIT")
+}
+
+// AuditPurged is the audit of rows of the audit that were deleted.
+func AuditPurged(count int, by Purger) store.Audit {
+	a := by("audit")
+	a.Reason = fmt.Sprintf("%d rows: %s", count, a.Reason)
+	return a
+}
 
 // Purger is the audit of what is deleted. A store that has it deleted by a procedure of
 // the database takes the reason, and the procedure says who has called it.

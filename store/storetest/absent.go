@@ -32,6 +32,7 @@ var needs = map[string]string{
 	"activities are listed from the oldest on, and go with their instance":  "Activities",
 	"moments of a business key are those of all its instances, in time":     "Moments",
 	"tokens are purged after their end, each with its audit":                "Retention",
+	"rows of the audit are purged by who may, and a row says so":            "Retention",
 	"a policy is purged when no instance is kept that went by it":           "Retention",
 	"old dead letters are found but those of what lives":                    "Retention",
 	"an instance has so many activities, and their texts have a width":      "Activities",

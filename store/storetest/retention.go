@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
@@ -51,6 +52,32 @@ var retentionCases = map[string]func(*testCase){
 		k.ok(err)
 		_, err = k.s.Tokens.Token(k.ctx, "t-late")
 		k.is(err, store.ErrNotFound)
+	},
+	"rows of the audit are purged by who may, and a row says so": func(k *testCase) {
+		for n := range 5 {
+			k.commit(store.Change{Audit: []store.Audit{audited(n)}})
+		}
+		by := func(target string) store.Audit {
+			return store.Audit{ID: "purge-" + target, At: k.s.Clock.Now(), Action: "purge", Target: target, Kind: "node", Reason: "retention"}
+		}
+		purge := func() (int, error) {
+			return k.s.Retention.PurgeKept(k.ctx, backend.KeptAudit, at.Add(3*time.Second), 10, by)
+		}
+		n, err := purge()
+		if problem.CodeOf(err) == "audit.append-only" { // of who is not the owner
+			equal(k, len(k.auditOf(backend.AuditQuery{})), 5)
+			return
+		}
+		k.ok(err)
+		equal(k, n, 3)
+		n, err = purge()
+		k.ok(err)
+		equal(k, n, 0)
+		equal(k, k.auditOf(backend.AuditQuery{Action: "discard"}), []string{"a-04", "a-03"})
+		p, err := k.s.Audit.Audit(k.ctx, backend.AuditQuery{Action: "purge"})
+		k.ok(err)
+		equal(k, len(p.Items), 1)
+		equal(k, []string{p.Items[0].Target, p.Items[0].Reason}, []string{"audit", "3 rows: retention"})
 	},
 	"a policy is purged when no instance is kept that went by it": func(k *testCase) {
 		repo := k.repository()

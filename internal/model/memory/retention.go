@@ -54,6 +54,17 @@ func (s *Store) PurgeKept(ctx context.Context, what backend.Kept, before time.Ti
 			t.records = slices.DeleteFunc(slices.Clone(t.records), func(r definition.Record) bool {
 				return purged(t, definition.ID(r.Name, r.Version), strings.HasPrefix(r.Name, definition.PolicyPrefix) && t.unused(r, before))
 			})
+		case backend.KeptAudit:
+			t.audit = slices.DeleteFunc(slices.Clone(t.audit), func(a store.Audit) bool {
+				over := a.At.Before(before) && count < limit
+				if over {
+					count++
+				}
+				return over
+			})
+			if count > 0 {
+				t.noteAudit([]store.Audit{backend.AuditPurged(count, by)})
+			}
 		}
 		return nil
 	})

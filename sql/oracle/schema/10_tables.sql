@@ -625,7 +625,7 @@ CREATE TABLE WF_AUDIT (
   CONSTRAINT WF_AUDIT_PK PRIMARY KEY (AUDIT_ID)
 )
 /
-COMMENT ON TABLE WF_AUDIT IS 'Who has done what, and was refused what. Append-only: nodes insert, and nothing deletes from it'
+COMMENT ON TABLE WF_AUDIT IS 'Who has done what, and was refused what. Append-only: nodes insert, and the owner alone deletes what is old'
 /
 COMMENT ON COLUMN WF_AUDIT.AUDIT_ID IS 'identity'
 /

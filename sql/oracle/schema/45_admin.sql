@@ -40,6 +40,10 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_ADMIN AUTHID DEFINER AS
   -- began before that, or within a day after it. The result says how many.
   FUNCTION purge_policies(p_reason IN VARCHAR2, p_replaced_before_utc IN TIMESTAMP, p_most IN NUMBER DEFAULT 1000) RETURN NUMBER;
 
+  -- Deletes rows of the audit of before a moment, up to p_most, for the owner of the
+  -- schema and for nobody else. One row says how many they were. The result does, too.
+  FUNCTION purge_audit(p_reason IN VARCHAR2, p_before_utc IN TIMESTAMP, p_most IN NUMBER DEFAULT 1000) RETURN NUMBER;
+
   -- What the engine has to decide is a request: a signal to the instance, sent
   -- when the caller commits. A node decides it, ahead of what waits in the queue;
   -- the verdict is in WF_V_REQUESTS, by the id that is the result.
@@ -404,6 +408,25 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     END LOOP;
     RETURN v_count;
   END purge_policies;
+
+  FUNCTION purge_audit(p_reason IN VARCHAR2, p_before_utc IN TIMESTAMP, p_most IN NUMBER DEFAULT 1000) RETURN NUMBER IS
+    v_count NUMBER := 0;
+    v_owner VARCHAR2(128) := $$PLSQL_UNIT_OWNER;
+  BEGIN
+    IF SYS_CONTEXT('USERENV', 'SESSION_USER') <> v_owner THEN
+      fail(not_possible, 'only ' || v_owner || ' may delete from the audit');
+    END IF;
+    check_purge(p_reason, 'p_before_utc', p_before_utc, p_most);
+    FOR V IN (SELECT A.AUDIT_ID FROM WF_AUDIT A WHERE A.OCCURRED_ON_UTC < p_before_utc FOR UPDATE SKIP LOCKED) LOOP
+      EXIT WHEN v_count >= p_most;
+      DELETE FROM WF_AUDIT WHERE AUDIT_ID = V.AUDIT_ID;
+      v_count := v_count + 1;
+    END LOOP;
+    IF v_count > 0 THEN
+      note('purge', 'audit', NULL, SUBSTR(v_count || ' rows: ' || p_reason, 1, c_reason_max));
+    END IF;
+    RETURN v_count;
+  END purge_audit;
 
   -- The text as a JSON string.
   FUNCTION quoted(p_value IN VARCHAR2) RETURN VARCHAR2 IS
