@@ -17,6 +17,10 @@ import (
 // acknowledgement, and changes nothing.
 const ByNote = "note"
 
+// None is the [engine.Command.Ack] of a command that is but told: it is delivered as one that
+// asks for an acknowledgement, until its consumer has taken it, and is done with then.
+const None time.Duration = -1
+
 // claimed begins the note of a command that somebody outside has claimed, until a
 // moment. What an attempt failed with is a note, too, in words that may come from
 // outside: they cannot name the moment at which the row's next attempt will be.

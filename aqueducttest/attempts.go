@@ -58,7 +58,7 @@ func (w driver) attempt(j *job) {
 	switch {
 	case j.command.Ack > 0 && a.never:
 		return
-	case j.command.Ack == 0 && (a.never || a.after >= limit):
+	case j.command.Ack <= 0 && (a.never || a.after >= limit):
 		a.after, a.do = limit, func(Call) (any, *engine.Failure) { return nil, overdue(c, limit) }
 	}
 	v, failure := a.do(c)
@@ -103,7 +103,7 @@ func (w driver) ended(j *job, output json.RawMessage, f *engine.Failure) {
 			payload["unknown"] = true
 		}
 	}
-	if f != nil && f.Retry && j.command.Ack == 0 && j.failures+1 < w.policy.WithDefaults().MaxAttempts {
+	if f != nil && f.Retry && j.command.Ack <= 0 && j.failures+1 < w.policy.WithDefaults().MaxAttempts {
 		authors, err := engine.Retries(w.def, w.snap, token, f.Error, w.input(signal.Envelope{}))
 		if err != nil {
 			w.t.Fatalf("aqueducttest: %v", err)

@@ -208,7 +208,7 @@ type Command struct {
 	// Ack makes of the performer's success a delivery only: the result is what
 	// the consumer acknowledges later (D5), and a command that is not
 	// acknowledged for so long after a delivery, in nanoseconds, is performed
-	// again. 0 = the performer's answer is the result.
+	// again. 0 = the performer's answer is the result; less: its first success is all.
 	Ack   time.Duration `json:"ack,omitempty"`
 	Await string        `json:"await,omitempty"` // any = of those that are asked at once, one is enough
 

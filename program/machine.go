@@ -95,7 +95,7 @@ type trigger struct {
 	event *Event
 	data  json.RawMessage
 	actor string
-	once  bool // who is told of it is told once, and acknowledges nothing
+	once  bool // who is told of it has but to take it, and acknowledges nothing
 }
 
 // taken is what becomes of an event that a transition takes.

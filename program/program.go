@@ -228,7 +228,7 @@ type Call struct {
 	// Ack is an ISO 8601 duration (see [engine.Command.Ack]); nil = the performer's
 	// answer is the result.
 	Ack *jq.Template
-	// AckIf says whether Ack counts; nil = it does.
+	// AckIf says whether Ack counts; nil = it does. Else the command is but told: see [ack.None].
 	AckIf *jq.Template
 	// Detached says that nobody waits: the task is completed at once, with its
 	// input as its output, and a command that fails is a dead letter.

@@ -239,6 +239,7 @@ func (r calls) command(n *Node, in *scope) (engine.Command, error) {
 	}
 	if n.Call.AckIf != nil {
 		if v, err := r.evals.evalAny(n.Call.AckIf, in); err != nil || !jq.Truthy(v) {
+			c.Ack = ack.None
 			return c, err
 		}
 	}

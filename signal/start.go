@@ -51,7 +51,7 @@ type FirstSignal struct {
 	Actor       string          `json:"actor,omitempty"`       // who says it; empty = the actor of the start
 	Sender      string          `json:"sender,omitempty"`      // with Sequence: see Envelope
 	Sequence    int64           `json:"sequence,omitempty"`    // of the sender at the instance, from 1
-	AckRequired *bool           `json:"ackRequired,omitempty"` // false = who is told of it is told once; nil = true
+	AckRequired *bool           `json:"ackRequired,omitempty"` // false = who is told of it has but to take it; nil = true
 }
 
 // Envelope is the signal to an instance, said when the start was, by who says that

@@ -253,7 +253,7 @@ type TriggerRequest struct {
 	Sequence  int64           `json:"sequence,omitempty" doc:"Of the sender at the instance, from 1: see the signals of an instance."`
 	DedupeKey string          `json:"dedupeKey,omitempty" maxLength:"128" doc:"Of the application, instead of the requestId: see the signals of an instance."`
 
-	AckRequired *bool `json:"ackRequired,omitempty" doc:"Absent: true. false: consumers are told of the transition once, acknowledge nothing and are not reminded."`
+	AckRequired *bool `json:"ackRequired,omitempty" doc:"Absent: true. false: consumers of the transition are told until they have taken it, acknowledge nothing and are not reminded."`
 }
 
 // Triggered says what an event did.

@@ -67,7 +67,7 @@ refused changes nothing. A repeat with the same --request-id changes nothing.`,
 	sequenceFlags(f, &r.Sender, &r.Sequence)
 	f.StringVar(&payload, "payload", "", "data of the event: JSON, @FILE, or - for standard input")
 	f.StringVar(&input, "input", "", "of the instance, when it begins: JSON, @FILE, or -")
-	f.BoolVar(&acks, "ack-required", true, "consumers of the transition acknowledge it; =false: they are told once, and not reminded")
+	f.BoolVar(&acks, "ack-required", true, "consumers of the transition acknowledge it; =false: they have but to take it, and are not reminded")
 	f.StringVar(&r.Version, "definition-version", "", "version of the definition, when the instance begins (default: the latest)")
 	return c
 }

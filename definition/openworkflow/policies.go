@@ -143,10 +143,11 @@ func (c *compiler) delivery(state string, to consumer, policy map[string]any, aw
 		with["within"] = to.within
 	}
 	r := c.call("", map[string]any{"call": callAck, "with": with}, hookScope, nil, false)
-	if policy["ackRequired"] == false && r.call != nil { // sent once, whatever the consumer does with it
-		r.call.Ack = nil
-	}
-	if r.call != nil && r.call.Ack != nil { // unless the event says that nobody need acknowledge it
+	switch {
+	case r.call == nil:
+	case policy["ackRequired"] == false:
+		r.call.AckIf = jq.Constant(false)
+	default: // unless the event says that nobody need acknowledge it
 		r.call.AckIf, _ = jq.Expression("$"+program.VarEvent+".ackRequired != false", hookScope) // it compiles
 	}
 	return keepsData(&program.Node{Kind: r.kind, Call: r.call})

@@ -96,11 +96,14 @@ func (r Record) outdated(ctx context.Context, delivery store.Delivery, env signa
 	return slices.ContainsFunc(snap.Buffer, func(b snapshot.Buffered) bool { return b.Token == j.command.Token }), nil
 }
 
-// unacknowledged gives up a command that nobody has acknowledged for AckAge.
+// unacknowledged gives up a command that nobody has acknowledged, or taken, for AckAge.
 func (r Record) unacknowledged(ctx context.Context, delivery store.Delivery, j *Job) error {
+	e := snapshot.Error{Type: engine.ErrorBase + engine.ErrTimeout, Status: 504}
+	if j.command.Ack < 0 {
+		e.Title, e.Detail = "Not delivered", fmt.Sprintf("not delivered within %s: %s", r.AckAge, j.note)
+		return r.giveUp(ctx, delivery, j, undeliveredCode(j), e)
+	}
 	j.unknown = true // it was delivered
-	return r.giveUp(ctx, delivery, j, codeAckMissing, snapshot.Error{
-		Type: engine.ErrorBase + engine.ErrTimeout, Status: 504, Title: "Not acknowledged",
-		Detail: fmt.Sprintf("not acknowledged within %s, after %d deliveries and %d failed attempts", r.AckAge, j.deliveries, j.failures),
-	})
+	e.Title, e.Detail = "Not acknowledged", fmt.Sprintf("not acknowledged within %s, after %d deliveries and %d failed attempts", r.AckAge, j.deliveries, j.failures)
+	return r.giveUp(ctx, delivery, j, codeAckMissing, e)
 }

@@ -87,7 +87,7 @@ func (d *Dispatcher) Reserve(instance string, position int64, c engine.Command, 
 // on, for as long as its definition or the node says.
 func (d *Dispatcher) reserve(j *Job, since time.Time) bool {
 	j.To = admission.Destination(d.outside.destination(j))
-	if j.Late = since.Add(cmp.Or(j.command.GiveUp, d.GiveUpAfter)); j.command.Ack > 0 {
+	if j.Late = since.Add(cmp.Or(j.command.GiveUp, d.GiveUpAfter)); j.command.Ack != 0 {
 		if j.Late = d.Now().Add(d.AckAge); j.attempt() == 1 {
 			since = d.Now()
 		}
@@ -234,13 +234,13 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 	j.unknown = j.unknown || f.Unknown
 	delay, again := d.Performer.Backoff(j.failures+1, j.Key)
 	retry := f.Retry && again
-	if j.command.Ack > 0 {
+	if j.command.Ack != 0 {
 		retry, delay = d.Repeats(f), d.AckPause(0, j.failures+1)
 	}
+	if over, err := d.Record.overtaken(ctx, j); over || err != nil {
+		return err
+	}
 	if retry && j.command.Token != "" {
-		if over, err := d.Record.overtaken(ctx, j); over || err != nil {
-			return err
-		}
 		err := d.Record.answer(ctx, j, Failed(&f.Error, j.unknown), authors(j.command.Token, f.Error), false)
 		if !errors.Is(err, errOwnRetry) && problem.CodeOf(err) != engine.CodeElsewhere { // where nobody knows its author's policy
 			return err
@@ -248,9 +248,6 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 	}
 	if retry {
 		return retryCommit(ctx, func() error { return d.Record.later(ctx, j, max(delay, f.After), f.Error) })
-	}
-	if over, err := d.Record.overtaken(ctx, j); over || err != nil {
-		return err
 	}
 	if j.command.Token == "" {
 		return d.Record.undelivered(ctx, j, f.Error)
@@ -350,7 +347,7 @@ func (r Record) later(ctx context.Context, j *Job, delay time.Duration, e snapsh
 func (r Record) Again(j *Job, delay time.Duration, claim store.Claim) (store.Change, error) {
 	now := r.Now()
 	due := now.Add(delay).Truncate(time.Microsecond) // as stores keep it
-	if j.command.Ack > 0 {
+	if j.command.Ack != 0 {
 		now = j.since
 	}
 	body, err := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due).Encode()

@@ -48,7 +48,7 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	if _, again := d.Performer.Backoff(j.failures, j.Key); j.failures > 0 && !again && j.command.Ack == 0 {
 		return d.Record.exhausted(ctx, delivery, j, row.LastError)
 	}
-	if j.command.Ack > 0 && j.attempt() > 1 && !env.DueAt.Before(env.OccurredAt.Add(d.AckAge)) { // by when it was to be, however late it comes
+	if j.command.Ack != 0 && j.attempt() > 1 && !env.DueAt.Before(env.OccurredAt.Add(d.AckAge)) { // by when it was to be, however late it comes
 		return d.Record.unacknowledged(ctx, delivery, j)
 	}
 	if stop.Err() != nil {
@@ -130,11 +130,10 @@ func (j *Job) hold(node, expect string) store.Claim {
 // exhausted answers a command whose attempts are used up without an answer:
 // each was lost with the process that made it.
 func (r Record) exhausted(ctx context.Context, delivery store.Delivery, j *Job, last string) error {
-	e := snapshot.Error{
+	return r.giveUp(ctx, delivery, j, undeliveredCode(j), snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Attempts used up",
 		Detail: strings.TrimSuffix(fmt.Sprintf("%d attempts were lost or failed: %s", j.failures, last), ": "),
-	}
-	return r.giveUp(ctx, delivery, j, undeliveredCode(j), e)
+	})
 }
 
 // giveUp ends a command that will not be performed, by an error for who waits
@@ -161,11 +160,10 @@ const passMax = 30
 func (r Record) pass(ctx context.Context, delivery store.Delivery, j *Job) error {
 	m := delivery.Message()
 	if m.Attempts >= passMax {
-		e := snapshot.Error{
+		return r.giveUp(ctx, delivery, j, undeliveredCode(j), snapshot.Error{
 			Type: engine.ErrorBase + engine.ErrConfiguration, Status: 400, Title: "No performer",
 			Detail: fmt.Sprintf("no node can perform %q", j.command.Target),
-		}
-		return r.giveUp(ctx, delivery, j, undeliveredCode(j), e)
+		})
 	}
 	due := r.Now().Add(r.Backoff(m.Attempts+1, j.Key))
 	return delivery.Commit(ctx, store.Change{Send: []store.Send{m.Again(due, m.Attempts+1)}})

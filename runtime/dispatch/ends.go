@@ -86,7 +86,7 @@ func (r Record) Abandon(j *Job, claim store.Claim, reason string, e snapshot.Err
 	body, _ := envelope.Encode() // ids of the store's own
 	claim.InstanceID, claim.Position, claim.Error, claim.Delivered = j.Instance, j.position, e.Title+": "+e.Detail, j.delivered
 	claim.Unknown = j.unknown
-	if j.command.Ack > 0 {
+	if j.command.Ack != 0 {
 		claim.NextAt = due // announcements before this one are superseded
 	}
 	return store.Change{

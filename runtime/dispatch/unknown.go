@@ -68,9 +68,7 @@ func (d *Dispatcher) claimed(ctx context.Context, j *Job) (claimed, known bool, 
 		return false, true, nil
 	}
 	j.command = made.command
-	begun := j.Counted
-	j.resume(row)
-	if begun {
+	if j.resume(row); j.Counted {
 		j.failures = max(j.failures-1, 0) // the row counts the attempt that this is
 	}
 	// An announced command that nobody has may still become this node's.

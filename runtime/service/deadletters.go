@@ -53,7 +53,7 @@ func (l *DeadLetters) forsake(ctx context.Context, deadLetter projections.DeadLe
 	if err != nil {
 		return nil // damaged: the dead letter goes, the row stays to be mended
 	}
-	if superseded := c.Ack > 0 && !env.DueAt.Equal(row.NextAttemptAt); superseded || c.Token != "" {
+	if superseded := c.Ack != 0 && !env.DueAt.Equal(row.NextAttemptAt); superseded || c.Token != "" {
 		return nil
 	}
 	err = l.Writer.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: env.InstanceID, Position: position, Done: true, Unknown: true}}})

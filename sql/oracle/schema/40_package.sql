@@ -64,7 +64,7 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_API AUTHID DEFINER AS
   -- nothing. An event that the state refuses is a dead letter, and so is one that
   -- is for others: to roles of an event the user of the session is db:USER. Sender
   -- and sequence are as those of a signal. Where no acknowledgement is required,
-  -- who is told of the transition is told once, and not reminded.
+  -- who is told of the transition has but to take it, and is not reminded.
   FUNCTION trigger_event(
     p_environment IN VARCHAR2,
     p_definition  IN VARCHAR2,
