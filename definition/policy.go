@@ -44,6 +44,25 @@ func (p *policies) LiveBy(f func(ctx context.Context, name string) ([]string, er
 // Outdated forgets a policy that is not the newest any more: it is asked for again.
 func (p *policies) Outdated(old *engine.Policy) { p.forget(old.Name) }
 
+// Newer reports whether a policy was published since the one by which the instances of a
+// definition go, and has them go by that one from now on.
+func (p *policies) Newer(ctx context.Context, def engine.Definition) (bool, error) {
+	over, ok := def.(policed)
+	if !ok || over.ByPolicy() == nil || over.ByPolicy().Name == "" {
+		return false, nil
+	}
+	old := over.ByPolicy()
+	since, err := p.repo.Versions(ctx, old.Name, old.Ordinal)
+	if problem.KindOf(err) == problem.NotFound {
+		err = nil
+	}
+	if err != nil || len(since) == 0 {
+		return false, err
+	}
+	p.forget(old.Name)
+	return true, nil
+}
+
 func (p *policies) forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

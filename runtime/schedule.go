@@ -26,6 +26,7 @@ type publisher interface {
 	Through(ctx context.Context, f definition.Publication) error
 	LiveBy(versions func(ctx context.Context, name string) ([]string, error))
 	Outdated(p *engine.Policy)
+	Newer(ctx context.Context, def engine.Definition) (bool, error)
 }
 
 // newerVersion is who ends the schedule of a version.

@@ -2,10 +2,12 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/runtime/cache"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
@@ -62,12 +64,35 @@ func (r *Runtime) turning() turn.Config {
 		Blocks:  r.retries.Blocks,
 		Decided: func(out *engine.Outcome, about signal.Envelope) { trace(out, about.Headers[signal.HeaderLineage]) },
 		Before:  r.before, Amend: r.amend, Inside: r.steps.goOn,
-		Outdated: func(p *engine.Policy) {
-			if d, ok := r.Definitions.(publisher); ok {
-				d.Outdated(p)
-			}
-		},
+		Failed: newestOnly{r.Definitions}.failed, Refused: newestOnly{r.Definitions}.refused,
 	}
+}
+
+// newestOnly keeps decisions by a policy that is not the newest from standing.
+type newestOnly struct{ Definitions }
+
+// failed forgets the policy by which a turn was decided that another has made stale.
+func (l newestOnly) failed(out *engine.Outcome, err error) {
+	if d, ok := l.Definitions.(publisher); ok && out != nil && out.Policy != nil && errors.Is(err, store.ErrStale) {
+		d.Outdated(out.Policy)
+	}
+}
+
+// refused says why a decision was refused. No commit finds out that it was decided by a
+// policy which is not the newest: the store is asked.
+func (l newestOnly) refused(ctx context.Context, def engine.Definition, refused error) error {
+	d, ok := l.Definitions.(publisher)
+	if !ok {
+		return refused
+	}
+	newer, err := d.Newer(ctx, def)
+	switch {
+	case err != nil:
+		return problem.Wrap(err, problem.Unavailable, "policy.unread", "whether a newer policy is published cannot be read, and %v", refused)
+	case newer:
+		return store.ErrStale
+	}
+	return refused
 }
 
 // before names the versions of the instances that a turn starts, and delays what

@@ -72,8 +72,10 @@ func (m *told) handled(t *testing.T, table map[signal.Type]*Handler, suspend boo
 	c := Config{
 		Ledger: m, Joins: true, Streams: m, Node: "n", Retries: retries, Log: slog.New(slog.DiscardHandler), Now: now, Handlers: table, AtOnce: 1, CrashMax: 3, Metrics: uncounted{},
 		Turns: turn.New(turn.Config{
-			Inside: func(*engine.Outcome, engine.Input) turn.GoOn { return nil },
-			Writer: m, Joins: true, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, Cache: cache.New(1 << 10), Blocks: retries.Blocks, Metrics: uncounted{},
+			Inside:  func(*engine.Outcome, engine.Input) turn.GoOn { return nil },
+			Failed:  func(*engine.Outcome, error) {},
+			Refused: func(_ context.Context, _ engine.Definition, err error) error { return err },
+			Writer:  m, Joins: true, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, Cache: cache.New(1 << 10), Blocks: retries.Blocks, Metrics: uncounted{},
 		}),
 		OnCommand: func(_, _ context.Context, d store.Delivery, _ signal.Envelope) error {
 			m.note("announced")

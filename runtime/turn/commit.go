@@ -37,7 +37,7 @@ func (d *Decider) begin(ctx context.Context, to store.Writer, env signal.Envelop
 	t := turn{to: to, startKey: start.StartKey}
 	t.in = engine.Input{Signal: env, Now: now, Key: d.Key, Epoch: d.Epoch, Incarnation: incarnation, Limits: d.Limits, Engine: d.Engine, Lifecycle: d.Lifecycle}
 	if t.out, err = engine.Begin(def, env.InstanceID, start, t.in); err != nil {
-		return Committed{}, err
+		return Committed{}, d.Refused(ctx, def, err)
 	}
 	d.Decided(t.out, signal.Envelope{})
 	c, err := d.commit(ctx, &t)
@@ -103,9 +103,7 @@ func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 		c.Unknown = true
 		return *c, err
 	case err != nil:
-		if o := c.Outcome; o != nil && o.Policy != nil && d.Outdated != nil && errors.Is(err, store.ErrStale) {
-			d.Outdated(o.Policy)
-		}
+		d.Failed(c.Outcome, err)
 		c.Claims.Cancel()
 		return Committed{}, err
 	}

@@ -72,8 +72,9 @@ type Config struct {
 	// Before may change what a turn sends, and Amend what it commits.
 	Before func(ctx context.Context, out *engine.Outcome) error
 	Amend  func(ctx context.Context, prev *snapshot.Snapshot, out *engine.Outcome, c *store.Change) error
-	// Outdated is told by what a turn was decided that was refused as stale; nil = nobody asks.
-	Outdated func(p *engine.Policy)
+	// Failed is told of a turn that was not committed. Refused makes store.ErrStale of a refusal by what is out of date.
+	Failed  func(out *engine.Outcome, err error)
+	Refused func(ctx context.Context, def engine.Definition, err error) error
 	// Inside says how a decision goes on in its transaction, each time; nil = it asks for no step there.
 	Inside func(out *engine.Outcome, in engine.Input) GoOn
 }
@@ -265,8 +266,7 @@ func (d *Decider) try(ctx context.Context, snap *snapshot.Snapshot, signals []*S
 	return d.write(ctx, &t)
 }
 
-// errUndecided says that nothing could be decided on a snapshot of the cache,
-// which may be old.
+// errUndecided says that nothing could be decided on a snapshot of the cache, which may be old.
 var errUndecided = errors.New("turn: nothing was decided")
 
 // fail ends signals with an error, but for those that wait for another anyway.
@@ -356,12 +356,10 @@ func (d *Decider) decideAll(ctx context.Context, t *turn, signals []*Signal, inP
 	return true
 }
 
-// ErrUntouched is in the error of a decision that was refused before it changed
-// anything.
+// ErrUntouched is in the error of a decision that was refused before it changed anything.
 var ErrUntouched = errors.New("turn: refused before anything was changed")
 
-// recordedIn reports whether an outcome records a signal that is among those
-// seen, else it adds its own.
+// recordedIn reports whether an outcome records a signal that is among those seen, else it adds its own.
 func recordedIn(seen map[string]bool, out *engine.Outcome) bool {
 	for i := range out.Entries {
 		if id := out.Entries[i].SignalID; id != "" && seen[id] {
@@ -390,7 +388,10 @@ func (d *Decider) once(ctx context.Context, t *turn, snap *snapshot.Snapshot, s 
 	}
 	in := engine.Input{Signal: s.Envelope, Now: s.Now, Clock: d.Now(), Key: d.Key, Epoch: d.Epoch, Limits: d.Limits, Engine: d.Engine, Lifecycle: d.Lifecycle, Own: own}
 	if out, err = s.Decide(def, snap, in); err != nil {
-		return nil, err
+		if err = d.Refused(ctx, def, err); own || !errors.Is(err, store.ErrStale) {
+			return nil, err
+		}
+		return d.once(ctx, t, snap, s, own)
 	}
 	d.Decided(out, s.Envelope)
 	t.in = in
