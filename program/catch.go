@@ -3,6 +3,7 @@ package program
 import (
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/compensate"
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -203,6 +204,14 @@ func (r tries) fault(e snapshot.Error) error {
 	if err := r.rewind(); err != nil {
 		return err
 	}
+	again, err := r.retryHook(e)
+	if of, isRaised := asRaised(err); isRaised {
+		if e = of.e; e.Instance == "" {
+			e.Instance = r.top().Pointer
+		}
+	} else if again || err != nil {
+		return err
+	}
 	if len(r.t.Snap.Compensations) > 0 {
 		compensate.All(r.t, e)
 		return nil
@@ -268,6 +277,7 @@ func (p *Program) mended(t *engine.Turn) (*run, error) {
 	if err := r.tries.rewind(); err != nil { // one that FaultWith stopped stands where it stood
 		return nil, err
 	}
+	r.top().Attempt, r.top().FailedAt = 0, time.Time{}
 	r.progress.mending()
 	if err := r.tries.again(); err != nil {
 		return nil, err

@@ -39,6 +39,7 @@ type State struct {
 	On      []*Transition // of one event the first whose guard holds is taken
 	Timeout *jq.Template  // an ISO 8601 duration after which its stay is stale (D6); nil = it may stay for ever
 	Expire  string        // name of the event that the system triggers then; "" = none
+	Retry   *RetryPolicy  // of hooks that fail on entering and leaving; AttemptFor is none of its; nil = none
 	Final   bool          // the instance is complete when it is there
 }
 

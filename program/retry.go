@@ -79,6 +79,13 @@ func (r tries) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool
 	if ok, err := r.forRetry(n, f, &in); err != nil || !ok {
 		return false, err
 	}
+	return r.plan(policy, n.Pointer, e, raw, &in)
+}
+
+// plan arranges the next attempt at what the frame on top is of, unless there were as
+// many as the policy has.
+func (r tries) plan(policy *RetryPolicy, pointer string, e snapshot.Error, raw json.RawMessage, in *scope) (again bool, err error) {
+	f := r.top()
 	if policy.Limited && f.Attempt >= policy.Count {
 		return false, nil
 	}
@@ -86,17 +93,20 @@ func (r tries) retry(n *Node, e snapshot.Error, raw json.RawMessage) (again bool
 	if first.IsZero() {
 		first = r.t.In.Now
 	}
-	w := snapshot.Wait{Kind: snapshot.WaitRetry, Token: r.t.NewToken(), Branch: r.b.ID, Pointer: n.Pointer}
-	if w.Until, err = r.due(policy, f.Attempt+1, w.Token, &in); err != nil {
+	w := snapshot.Wait{Kind: snapshot.WaitRetry, Token: r.t.NewToken(), Branch: r.b.ID, Pointer: pointer}
+	if w.Until, err = r.due(policy, f.Attempt+1, w.Token, in); err != nil {
 		return false, err
 	}
 	if policy.For != nil {
-		end, err := r.waits.from(first, policy.For, &in)
+		end, err := r.waits.from(first, policy.For, in)
 		if err != nil || w.Until.After(end) {
 			return false, err
 		}
 	}
 	f.Attempt, f.FailedAt = f.Attempt+1, first
+	if r.p.node(pointer).Kind == KindList {
+		r.withdrawn()
+	}
 	w = r.t.Await(w)
 	data, err := json.Marshal(map[string]any{"attempt": f.Attempt, "dueAtUtc": w.Until, "error": raw})
 	if err != nil {
@@ -153,7 +163,7 @@ func (r tries) retried(e snapshot.Error) (bool, error) {
 	if !taken {
 		fork := r.forks.forked()
 		if fork == nil {
-			return false, nil
+			return r.forHook(e)
 		}
 		up, err := r.forks.up(fork)
 		if err != nil {

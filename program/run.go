@@ -232,6 +232,7 @@ func (r *run) follow(flow Flow) error {
 	}
 	list := r.p.node(f.Pointer)
 	f.Epoch = 0 // what comes next begins now
+	f.Attempt, f.FailedAt = 0, time.Time{}
 	switch flow.Directive {
 	case FlowContinue:
 		f.Next++

@@ -16,6 +16,8 @@ func (r waits) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool,
 	switch {
 	case w.Kind == snapshot.WaitNext:
 		return false, nil
+	case w.Kind == snapshot.WaitRetry && n.Kind == KindList:
+		return r.tries.attemptHook(n)
 	case w.Kind == snapshot.WaitRetry:
 		return false, r.tries.attempt(n)
 	case w.Kind == snapshot.WaitTimeout && (n.Kind != KindCompensate || w.Arm == 0): // else of one compensation

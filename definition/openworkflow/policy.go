@@ -158,7 +158,7 @@ func (c policyCompiler) names(o *overlay, v any) {
 // policyState takes what a policy says of a state. Its hooks come behind what tells the
 // consumers.
 func (c policyCompiler) policyState(o *overlay, at string, v any, s *program.State) {
-	fields := c.object(at, v, shape{fields: []string{"timeout", "timeoutEvent", "onEnter", "onExit"}})
+	fields := c.object(at, v, shape{fields: []string{"timeout", "timeoutEvent", "onEnter", "onExit", "retry"}})
 	if fields != nil && len(fields) == 0 {
 		c.report(at, codeMissing, "", "the policy says nothing of the state")
 	}
@@ -167,6 +167,9 @@ func (c policyCompiler) policyState(o *overlay, at string, v any, s *program.Sta
 	}
 	if v, ok := fields["timeoutEvent"]; ok {
 		s.Expire = c.matching(join(at, "timeoutEvent"), v, stateName, nameForm)
+	}
+	if v, ok := fields["retry"]; ok {
+		s.Retry = hookRetry(c.compiler, join(at, "retry"), v)
 	}
 	if v, ok := fields["onEnter"]; ok {
 		hooks := c.hooks(join(at, "onEnter"), v)
@@ -255,6 +258,9 @@ func (c policyCompiler) layState(n *program.Node, at string, over *program.State
 	}
 	if over.Timeout != nil {
 		n.State.Timeout = over.Timeout
+	}
+	if over.Retry != nil {
+		n.State.Retry = over.Retry
 	}
 	n.State.Enter = behind(n.State.Enter, join(n.Pointer, "onEnter"), over.Enter, version)
 	n.State.Exit = behind(n.State.Exit, join(n.Pointer, "onExit"), over.Exit, version)

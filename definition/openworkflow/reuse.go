@@ -73,6 +73,15 @@ func (c *compiler) retry(at string, v any, vars scope) *program.RetryPolicy {
 	return c.retryPolicy(at, v, vars)
 }
 
+// hookRetry takes how the hooks of a state are tried again.
+func hookRetry(c *compiler, at string, v any) *program.RetryPolicy {
+	policy := c.retry(at, v, guardScope.with("error"))
+	if policy != nil && policy.AttemptFor != nil {
+		c.report(at, codeUnsupported, "give the call a timeout", "limit.attempt.duration of hooks")
+	}
+	return policy
+}
+
 func (c *compiler) retryPolicy(at string, v any, vars scope) *program.RetryPolicy {
 	m := c.object(at, v, shape{fields: []string{"when", "exceptWhen", "delay", "backoff", "limit", "jitter"}})
 	res := &program.RetryPolicy{}
