@@ -62,6 +62,7 @@ type Ack struct {
 	Actor   string          // who says so; "" = it is not said
 
 	Consumer string // as which consumer they say it; "" = as that of the command
+	Signal   string // id of the message that says it, which counts once; "" = it came by none
 }
 
 // Check holds an acknowledgement to its rules. Problem: ack.invalid.

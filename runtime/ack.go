@@ -160,13 +160,13 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 		})
 	case ack.Processed:
 		if c.Token != "" {
-			return a.acknowledged(ctx, c, dispatch.Payload(said.Output), saidOf(c, said, deliveries), by)
+			return a.acknowledged(ctx, c, dispatch.Payload(said.Output), said, deliveries, by)
 		}
 		change.Claims = []store.Claim{{InstanceID: c.Instance, Position: c.Position, Any: true, Done: true}}
 	case ack.Failed:
 		e := said.Failure()
 		if c.Token != "" {
-			return a.acknowledged(ctx, c, dispatch.Failed(&e, false), saidOf(c, said, deliveries), by)
+			return a.acknowledged(ctx, c, dispatch.Failed(&e, false), said, deliveries, by)
 		}
 		change = a.dispatcher.Record.Abandon(j, store.Claim{Any: true}, codeAckFailed, e)
 		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, fmt.Appendf(nil, "%s/%d", c.Instance, c.Position)).String()
@@ -177,7 +177,7 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 	n := saidOf(c, said, deliveries)
 	change.Audit = by
 	n.NextAttempt = noteOf(c, &change).NextAttempt
-	did, err := a.notes.note(ctx, c, &change, func(t *engine.Turn) error { return n.Record(t, c, entryOf(c, said.Outcome), "") })
+	did, err := a.notes.note(ctx, c, &change, func(t *engine.Turn) error { return n.Record(t, c, entryOf(c, said.Outcome), said.Signal) })
 	if err != nil || did == engine.Duplicate {
 		return did, err
 	}
@@ -191,8 +191,8 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 // acknowledged gives a command's result to who waits for it, as a turn of the
 // instance, which settles the row. Nothing is recorded when it is settled; and
 // a suspended instance keeps one, by its signal id.
-func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, result json.RawMessage, n ack.Note, by []store.Audit) (engine.Disposition, error) {
-	now := a.dispatcher.Now()
+func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, result json.RawMessage, said ack.Ack, deliveries int, by []store.Audit) (engine.Disposition, error) {
+	n, now := saidOf(c, said, deliveries), a.dispatcher.Now()
 	env := signal.Envelope{
 		SignalID: c.Token + "/ack", InstanceID: c.Instance, RuntimeProvider: signal.Provider, Type: signal.TaskCompleted,
 		WaitingToken: c.Token, OccurredAt: now, Headers: service.ActorHeader(n.Actor), Payload: result,
@@ -205,7 +205,7 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, resul
 		if _, waits := snap.Wait(c.Token); !waits {
 			return nil, errSettled
 		}
-		first, err := ackTurn(snap, in, func(t *engine.Turn) error { return n.Record(t, c, entryOf(c, n.Outcome), "") })
+		first, err := ackTurn(snap, in, func(t *engine.Turn) error { return n.Record(t, c, entryOf(c, n.Outcome), said.Signal) })
 		if err != nil {
 			return nil, err
 		}

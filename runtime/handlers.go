@@ -36,6 +36,7 @@ func (r *Runtime) pumping() pump.Config {
 			signal.SubWorkflowCompleted: {For: storedOutput, Complete: r.fetch},
 			signal.TaskCompleted:        {Bind: func(ctx context.Context, s *turn.Signal) { r.OnTaskCompleted(ctx, s) }},
 			signal.OperatorRequest:      {Bind: func(ctx context.Context, s *turn.Signal) { r.OnRequest(ctx, s) }},
+			signal.AckRequest:           {Outside: func(ctx context.Context, d store.Delivery, env signal.Envelope) error { return r.onAck(ctx, d, env) }},
 			signal.InternalContinue:     {For: events.IsLook, Outside: r.Inbox.Look},
 		},
 		OnCommand: func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error {
@@ -101,7 +102,7 @@ func (r *Runtime) retrying() *pump.Retries {
 func blame(p *problem.Error) pump.Blame {
 	ours := p.Kind == problem.Internal || p.Kind == problem.Unavailable
 	return pump.Blame{
-		Sender: !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle.") || p.Code == codeForbidden || p.Code == service.CodeTaken || p.Code == service.CodeReserved ||
+		Sender: !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle.") || strings.HasPrefix(p.Code, "ack.") || p.Code == codeForbidden || p.Code == service.CodeTaken || p.Code == service.CodeReserved ||
 			slices.Contains(service.Refusals, p.Code)),
 		Passing:   p.Code == "lifecycle.in-transition",
 		Overtaken: p.Code == "lifecycle.refused",

@@ -52,10 +52,11 @@ const (
 	StartRequest         Type = "StartRequest"         // begin an instance; the payload is a Start
 	CancelRequest        Type = "CancelRequest"        // end a child instance; the payload is a Cancellation
 	OperatorRequest      Type = "OperatorRequest"      // do what an operator asks; the payload names the operation
+	AckRequest           Type = "AckRequest"           // what a consumer says of a command; the payload names both
 )
 
 // Types lists every type a node accepts.
-var Types = []Type{TaskCompleted, TimerDue, RetryDue, ExternalSignal, SubWorkflowCompleted, InternalContinue, CancelRequest, StartRequest, OperatorRequest, InternalContinueAll, TimerDueAll, RetryDueAll}
+var Types = []Type{TaskCompleted, TimerDue, RetryDue, ExternalSignal, SubWorkflowCompleted, InternalContinue, CancelRequest, StartRequest, OperatorRequest, AckRequest, InternalContinueAll, TimerDueAll, RetryDueAll}
 
 // Provider is the runtimeProvider of envelopes addressed to Aqueduct.
 const Provider = "aqueduct"

@@ -66,6 +66,18 @@ var packageCalls = []packageCall{
 	{"AQUEDUCT_API.TRIGGER_EVENT", "p_environment => 'shop', p_definition => 'loan', p_reference => 'L-1', p_event => NULL", "20801"},
 	{"AQUEDUCT_API.TRIGGER_EVENT", "p_environment => 'shop', p_definition => 'loan', p_reference => 'L-1', p_event => RPAD('e', 257, 'e')", "20802"},
 
+	{"AQUEDUCT_API.SIGNAL", "p_instance_id => 'i-1', p_type => 'paid', p_dedupe_key => 'order-1'", ""},
+	{"AQUEDUCT_API.SIGNAL", "p_instance_id => 'i-1', p_type => 'paid', p_dedupe_key => RPAD('k', 128, 'k')", ""}, // its signal id is a digest
+	{"AQUEDUCT_API.SIGNAL", "p_instance_id => 'i-1', p_type => 'paid', p_dedupe_key => 'a b'", "20801"},
+
+	{"AQUEDUCT_API.ACKNOWLEDGE", `p_instance_id => 'i-1', p_command => 6, p_outcome => 'processed', p_consumer => 'ship', p_output => '{"n":1}', p_signal_id => 's-ack'`, ""},
+	{"AQUEDUCT_API.ACKNOWLEDGE", `p_instance_id => 'i-1', p_command => 6, p_outcome => 'failed', p_error => '{"title":"Sold out"}', p_signal_id => 's-ack-failed'`, ""},
+	{"AQUEDUCT_API.ACKNOWLEDGE", "p_instance_id => 'i-1', p_command => 6, p_outcome => 'retry', p_delay_seconds => 90, p_actor => 'ann', p_signal_id => 's-ack-retry'", ""},
+	{"AQUEDUCT_API.ACKNOWLEDGE", "p_instance_id => 'i-1', p_command => 6, p_outcome => 'processed', p_consumer => 'bill'", "20804"},
+	{"AQUEDUCT_API.ACKNOWLEDGE", "p_instance_id => 'i-1', p_command => 5, p_outcome => 'processed'", "20804"},
+	{"AQUEDUCT_API.ACKNOWLEDGE", "p_instance_id => 'i-1', p_command => 99, p_outcome => 'processed'", "20803"},
+	{"AQUEDUCT_API.ACKNOWLEDGE", "p_instance_id => 'i-1', p_command => 6, p_outcome => 'done'", "20801"},
+
 	{"AQUEDUCT_API.COMPLETE_TASK", `p_task_id => 't-1', p_user => 'ann', p_outcome => 'yes', p_data => '{"n":1}'`, ""},
 	{"AQUEDUCT_API.COMPLETE_TASK", "p_task_id => RPAD('t', 128, 't'), p_user => 'ann', p_outcome => 'no'", ""}, // its signal id is a digest
 	{"AQUEDUCT_API.COMPLETE_TASK", "p_task_id => 't-1', p_user => 'ann', p_outcome => 'maybe'", "20801"},

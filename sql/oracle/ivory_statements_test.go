@@ -167,7 +167,8 @@ func (s *ivory) rows() {
 // spares are rows for statements that find the first ones changed or deleted.
 func (s *ivory) spares() {
 	s.t.Helper()
-	for i, own := range []map[string]string{{"CLAIMED_BY": "'node-1'", "CLAIMED_RUN": "'r-1'"}, {}} {
+	acknowledged := map[string]string{"DATA": bytesOf(`{"target":"http","ptr":"/do/0/ship","ack":5}`)}
+	for i, own := range []map[string]string{{"CLAIMED_BY": "'node-1'", "CLAIMED_RUN": "'r-1'"}, {}, acknowledged} {
 		own["POSITION"], own["SIGNAL_ID"] = strconv.Itoa(4+i), fmt.Sprintf("'s-spare-%d'", i)
 		s.insert("stream_insert", own)
 	}

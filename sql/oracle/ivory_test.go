@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/signal"
 )
 
 // The third witness, beside the stand-in and the grammar: IvorySQL compiles and
@@ -119,7 +121,8 @@ func (s *ivory) checkSent() int {
 		"s-1":     {`"data":{"amount":120,"of":"Ω"}`, `"type":"paid"`},
 		"s-long":  {strings.Repeat("x", 19_999)},
 		"s-large": {strings.Repeat("x", 39_999)},
-		"s-due":   nil, "s-distant": nil, "s-last": nil, "s-deep": nil, "s-token": nil, "task-t-1": {`"outcome":"yes"`, `"completedBy":"ann"`},
+		"s-due":   nil, "s-distant": nil, "s-last": nil, "s-deep": nil, "s-token": nil, "key:order-1": nil, signal.Keyed(strings.Repeat("k", 128)): nil,
+		"s-ack": {`{"command":6,"outcome":"processed","consumer":"ship","output":{"n":1}}`}, "s-ack-retry": {`"delaySeconds":90}`}, "task-t-1": {`"outcome":"yes"`, `"completedBy":"ann"`},
 	} {
 		e, found := sent[id]
 		if !found || e.InstanceID != "i-1" {

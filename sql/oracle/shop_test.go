@@ -60,6 +60,9 @@ func (s shop) orders(t *testing.T) (n int) {
 // longTask is an id of as many bytes as one may have.
 var longTask = strings.Repeat("t", signal.MaxIDBytes)
 
+// longKey is a key of the application of as many bytes as one may have.
+var longKey = strings.Repeat("k", signal.MaxIDBytes)
+
 // longName is the name of a user or an outcome of as many characters, and bytes, as one
 // may have: humantask.MaxName, which the columns of the tables hold.
 var longName = strings.Repeat("𝔞", 256)
@@ -73,7 +76,13 @@ func (s shop) withTask(t *testing.T) {
 	longest.ID, longest.Token = longTask, "tok-2"
 	named := task
 	named.ID, named.Token, named.Assignee, named.Outcomes = "t-long", "tok-3", longName, projections.List([]string{longName})
-	if err := s.node.Commit(t.Context(), store.Change{Rows: projections.Rows{Tasks: []projections.Task{task, longest, named}}}); err != nil {
+	open := false
+	command := projections.Entry{InstanceID: "i-1", Position: 2, Kind: "command", Direction: "out", Type: "Call", Processed: &open, CreatedAt: task.CreatedAt,
+		Data: []byte(`{"target":"http","ptr":"/states/Paid/policies/0/billing","ack":5000}`), Metadata: []byte("{}")}
+	plain := command
+	plain.Position, plain.Data = 3, []byte(`{"target":"http","ptr":"/do/0/ship"}`)
+	rows := projections.Rows{Tasks: []projections.Task{task, longest, named}, Stream: []projections.Entry{command, plain}}
+	if err := s.node.Commit(t.Context(), store.Change{Rows: rows}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -112,6 +121,20 @@ func TestAnApplicationSendsWithItsRow(t *testing.T) {
 			signal.StartRequest, []any{"shop", "loan", "L-1", "submit", "crm", 20}, []string{`"type":"submit","data":null,"sender":"crm","sequence":20}}`}},
 		{"trigger_event that nobody acknowledges", "TRIGGER_EVENT(p_environment => :2, p_definition => :3, p_reference => :4, p_event => :5, p_ack_required => FALSE)",
 			signal.StartRequest, []any{"shop", "loan", "L-1", "submit"}, []string{`"type":"submit","data":null,"ackRequired":false}}`}},
+		{"signal by a key of the application", "SIGNAL(p_instance_id => :2, p_type => :3, p_signal_id => :4, p_dedupe_key => :5)", signal.ExternalSignal,
+			[]any{"i-1", "paid", "s-1", "order-1"}, []string{`{"id":"key:order-1",`}},
+		{"signal by a key that is too long for an id", "SIGNAL(p_instance_id => :2, p_type => :3, p_dedupe_key => :4)", signal.ExternalSignal,
+			[]any{"i-1", "paid", longKey}, []string{`{"id":"` + signal.Keyed(longKey) + `",`}},
+		{"start_instance with a signal by a key", "START_INSTANCE(p_definition => :2, p_signal_type => :3, p_dedupe_key => :4)", signal.StartRequest,
+			[]any{"shop/order", "paid", longKey}, []string{`"signal":{"id":"` + signal.Keyed(longKey) + `",`}},
+		{"trigger_event by a key", "TRIGGER_EVENT(p_environment => :2, p_definition => :3, p_reference => :4, p_event => :5, p_dedupe_key => :6)", signal.StartRequest,
+			[]any{"shop", "loan", "L-1", "submit", "Ω-1"}, []string{`"signal":{"id":"key:Ω-1",`}},
+		{"acknowledge", "ACKNOWLEDGE(p_instance_id => :2, p_command => :3, p_outcome => :4, p_consumer => :5, p_output => :6)", signal.AckRequest,
+			[]any{"i-1", 2, "processed", "billing", `{"n":"Ω"}`}, []string{`{"command":2,"outcome":"processed","consumer":"billing","output":{"n":"Ω"}}`}},
+		{"acknowledge what failed", "ACKNOWLEDGE(p_instance_id => :2, p_command => :3, p_outcome => :4, p_error => :5, p_dedupe_key => :6)", signal.AckRequest,
+			[]any{"i-1", 2, "failed", `{"title":"Sold \"out\""}`, "k"}, []string{`{"command":2,"outcome":"failed","error":{"title":"Sold \"out\""}}`}},
+		{"acknowledge for once more", "ACKNOWLEDGE(p_instance_id => :2, p_command => :3, p_outcome => :4, p_delay_seconds => :5)", signal.AckRequest,
+			[]any{"i-1", 2, "retry", 90}, []string{`{"command":2,"outcome":"retry","delaySeconds":90}`}},
 		{"complete_task", "COMPLETE_TASK(p_task_id => :2, p_user => :3, p_outcome => :4, p_data => :5)", signal.TaskCompleted,
 			[]any{"t-1", "ann", "yes", `{"note":"fine"}`}, []string{`"outcome":"yes"`, `"note":"fine"`, `"completedBy":"ann"`, `"taskId":"t-1"`}},
 		{"complete_task with signs that JSON may escape", "COMPLETE_TASK(p_task_id => :2, p_user => :3, p_outcome => :4)", signal.TaskCompleted,
@@ -244,6 +267,25 @@ func TestThePackageRefusesArguments(t *testing.T) {
 		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', 'a b')", invalid, "p_request_id holds a space"},
 		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', 'r', '{')", invalid, "p_payload is not JSON"},
 		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', p_input => 'x')", invalid, "p_input is not JSON"},
+		{"SIGNAL('i', 'paid', p_dedupe_key => 'a b')", invalid, "p_dedupe_key holds a space"},
+		{"SIGNAL('i', 'paid', p_dedupe_key => '" + long + "')", large, "p_dedupe_key has more than 128 bytes"},
+		{"START_INSTANCE('shop/order', p_dedupe_key => 's')", invalid, "p_signal_type is missing"},
+		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', p_dedupe_key => '..')", invalid, "p_dedupe_key is a path"},
+		{"ACKNOWLEDGE(NULL, 2, 'processed')", invalid, "p_instance_id is missing"},
+		{"ACKNOWLEDGE('i-1', 1.5, 'processed')", invalid, "p_command is not the position of a command"},
+		{"ACKNOWLEDGE('i-1', NULL, 'processed')", invalid, "p_command is not the position of a command"},
+		{"ACKNOWLEDGE('i-1', 2, 'done')", invalid, "p_outcome is none of delivered, processed, failed, retry"},
+		{"ACKNOWLEDGE('i-1', 2, NULL)", invalid, "p_outcome is none of"},
+		{"ACKNOWLEDGE('i-1', 2, 'failed', p_output => '1')", invalid, "p_output is for processed alone"},
+		{"ACKNOWLEDGE('i-1', 2, 'processed', p_output => '{')", invalid, "p_output is not JSON"},
+		{"ACKNOWLEDGE('i-1', 2, 'processed', p_error => '{}')", invalid, "p_error is for failed alone"},
+		{"ACKNOWLEDGE('i-1', 2, 'failed', p_error => '1')", invalid, "p_error is not a JSON object"},
+		{"ACKNOWLEDGE('i-1', 2, 'delivered', p_delay_seconds => 1)", invalid, "p_delay_seconds is for retry alone"},
+		{"ACKNOWLEDGE('i-1', 2, 'retry', p_delay_seconds => -1)", invalid, "p_delay_seconds is for retry alone, from 0 to 31536000"},
+		{"ACKNOWLEDGE('i-1', 1, 'processed')", missing, "instance i-1 has no command 1"},
+		{"ACKNOWLEDGE('nobody', 2, 'processed')", missing, "instance nobody has no command 2"},
+		{"ACKNOWLEDGE('i-1', 3, 'processed')", impossible, "command 3 asks for no acknowledgement"},
+		{"ACKNOWLEDGE('i-1', 2, 'processed', 'stock')", impossible, "command 2 is for billing, not for stock"},
 		{"COMPLETE_TASK('nobody', 'ann')", missing, "task nobody does not exist"},
 		{"COMPLETE_TASK('t-1', 'eve', 'yes')", impossible, "task t-1 is not claimed by eve"},
 		{"COMPLETE_TASK('t-1', NULL, 'yes')", invalid, "p_user is missing"},

@@ -16,7 +16,9 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_API AUTHID DEFINER AS
 
   -- Tells an instance something: an event of a type, as its definition listens
   -- for it, with data that are any JSON. A signal id that the instance has seen
-  -- before changes nothing; none makes a new one. With a due time the signal
+  -- before changes nothing; none makes a new one. Of all that comes to it with one
+  -- dedupe key of the application the first counts, instead of their ids. With a
+  -- due time the signal
   -- comes then, not before. With a sender and a sequence, which he counts from 1
   -- for the instance, his signals are applied in that order; one without a type
   -- and data takes its number and says nothing.
@@ -29,7 +31,8 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_API AUTHID DEFINER AS
     p_due_at_utc    IN TIMESTAMP DEFAULT NULL,
     p_actor         IN VARCHAR2 DEFAULT NULL,
     p_sender        IN VARCHAR2 DEFAULT NULL,
-    p_sequence      IN NUMBER DEFAULT NULL
+    p_sequence      IN NUMBER DEFAULT NULL,
+    p_dedupe_key    IN VARCHAR2 DEFAULT NULL
   ) RETURN RAW;
 
   -- A new id for an instance.
@@ -55,7 +58,8 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_API AUTHID DEFINER AS
     p_signal_id    IN VARCHAR2 DEFAULT NULL,
     p_sender       IN VARCHAR2 DEFAULT NULL,
     p_sequence     IN NUMBER DEFAULT NULL,
-    p_ack_required IN BOOLEAN DEFAULT TRUE
+    p_ack_required IN BOOLEAN DEFAULT TRUE,
+    p_dedupe_key   IN VARCHAR2 DEFAULT NULL
   ) RETURN RAW;
 
   -- Triggers an event, by its name or its code, of the instance that a
@@ -77,7 +81,27 @@ CREATE OR REPLACE PACKAGE AQUEDUCT_API AUTHID DEFINER AS
     p_version     IN VARCHAR2 DEFAULT NULL,
     p_sender      IN VARCHAR2 DEFAULT NULL,
     p_sequence    IN NUMBER DEFAULT NULL,
-    p_ack_required IN BOOLEAN DEFAULT TRUE
+    p_ack_required IN BOOLEAN DEFAULT TRUE,
+    p_dedupe_key  IN VARCHAR2 DEFAULT NULL
+  ) RETURN RAW;
+
+  -- Acknowledges a command that asks for it, by its place in the stream of its
+  -- instance: delivered, processed (with an output, any JSON), failed (with an
+  -- error, {"type", "status", "title", "detail"}) or retry (after a delay). With a
+  -- consumer it is refused when the command is another's. One that comes when the
+  -- command is settled changes nothing. Who says so is the user of the session,
+  -- unless there is an actor.
+  FUNCTION acknowledge(
+    p_instance_id   IN VARCHAR2,
+    p_command       IN NUMBER,
+    p_outcome       IN VARCHAR2,
+    p_consumer      IN VARCHAR2 DEFAULT NULL,
+    p_output        IN CLOB DEFAULT NULL,
+    p_error         IN CLOB DEFAULT NULL,
+    p_delay_seconds IN NUMBER DEFAULT NULL,
+    p_actor         IN VARCHAR2 DEFAULT NULL,
+    p_signal_id     IN VARCHAR2 DEFAULT NULL,
+    p_dedupe_key    IN VARCHAR2 DEFAULT NULL
   ) RETURN RAW;
 
   -- Completes a human task that the user has claimed. The data is any JSON.
@@ -134,6 +158,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
   c_sequence_max CONSTANT NUMBER := 9223372036854775807; -- what every peer can read
   c_day       CONSTANT PLS_INTEGER := 86400; -- seconds
   c_delay_max CONSTANT NUMBER := 2147483647; -- seconds of a delay
+  c_ack_delay_max CONSTANT PLS_INTEGER := 31536000; -- seconds until a delivery that a consumer asks for
   c_activities_max CONSTANT PLS_INTEGER := 1000; -- activities of an instance
   c_data_max    CONSTANT PLS_INTEGER := 16384;  -- bytes of the data of one
   c_status_max  CONSTANT PLS_INTEGER := 64;     -- characters of how one stands
@@ -384,10 +409,27 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     RETURN v_id;
   END send;
 
+  -- The id by which a signal is known: that of its dedupe key, its own, or a new one.
+  -- A key that is too long for an id is digested, as nodes do it.
+  FUNCTION known_by(p_signal_id IN VARCHAR2, p_dedupe_key IN VARCHAR2) RETURN VARCHAR2 IS
+    v_id VARCHAR2(200);
+  BEGIN
+    check_id('p_signal_id', p_signal_id, FALSE);
+    check_id('p_dedupe_key', p_dedupe_key, FALSE);
+    IF p_dedupe_key IS NULL THEN
+      RETURN NVL(p_signal_id, new_id);
+    END IF;
+    v_id := 'key:' || p_dedupe_key;
+    IF LENGTHB(v_id) > c_id_max THEN
+      SELECT '~' || LOWER(RAWTOHEX(STANDARD_HASH(v_id, 'SHA256'))) INTO v_id FROM DUAL;
+    END IF;
+    RETURN v_id;
+  END known_by;
+
   FUNCTION signal(
     p_instance_id IN VARCHAR2, p_type IN VARCHAR2 DEFAULT NULL, p_data IN CLOB DEFAULT 'null', p_waiting_token IN VARCHAR2 DEFAULT NULL,
     p_signal_id IN VARCHAR2 DEFAULT NULL, p_due_at_utc IN TIMESTAMP DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL,
-    p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL
+    p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL, p_dedupe_key IN VARCHAR2 DEFAULT NULL
   ) RETURN RAW IS
     v_id    VARCHAR2(128);
     v_event VARCHAR2(4000);
@@ -395,9 +437,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
   BEGIN
     check_id('p_instance_id', p_instance_id, TRUE);
     check_id('p_waiting_token', p_waiting_token, FALSE);
-    check_id('p_signal_id', p_signal_id, FALSE);
+    v_id := known_by(p_signal_id, p_dedupe_key);
     check_sequence(p_sender, p_sequence);
-    v_id := NVL(p_signal_id, new_id);
     IF p_type IS NULL AND p_sequence IS NULL THEN
       fail(invalid_argument, 'p_type is missing');
     END IF;
@@ -423,11 +464,13 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     p_definition IN VARCHAR2, p_instance_id IN VARCHAR2 DEFAULT NULL, p_input IN CLOB DEFAULT 'null', p_business_key IN VARCHAR2 DEFAULT NULL,
     p_start_key IN VARCHAR2 DEFAULT NULL, p_version IN VARCHAR2 DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL,
     p_signal_type IN VARCHAR2 DEFAULT NULL, p_signal_data IN CLOB DEFAULT 'null', p_signal_id IN VARCHAR2 DEFAULT NULL,
-    p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL, p_ack_required IN BOOLEAN DEFAULT TRUE
+    p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL, p_ack_required IN BOOLEAN DEFAULT TRUE,
+    p_dedupe_key IN VARCHAR2 DEFAULT NULL
   ) RETURN RAW IS
     v_head VARCHAR2(8000);
     v_body CLOB;
     v_instance VARCHAR2(128);
+    v_id VARCHAR2(128);
   BEGIN
     IF p_definition IS NULL THEN
       fail(invalid_argument, 'p_definition is missing');
@@ -439,7 +482,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     check_key('p_actor', p_actor);
     check_json('p_input', p_input, FALSE);
     check_id('p_instance_id', p_instance_id, FALSE);
-    check_id('p_signal_id', p_signal_id, FALSE);
+    v_id := known_by(p_signal_id, p_dedupe_key);
     check_sequence(p_sender, p_sequence);
     v_instance := NVL(p_instance_id, new_id);
     v_head := '{"definition":' || quoted(p_definition)
@@ -451,10 +494,10 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     IF p_signal_type IS NOT NULL THEN
       check_key('p_signal_type', p_signal_type);
       check_json('p_signal_data', p_signal_data, FALSE);
-      v_head := ',"signal":{"id":' || quoted(NVL(p_signal_id, new_id)) || ',"type":' || quoted(p_signal_type) || ',"data":';
+      v_head := ',"signal":{"id":' || quoted(v_id) || ',"type":' || quoted(p_signal_type) || ',"data":';
       v_body := v_body || v_head || p_signal_data || sequence_members(p_sender, p_sequence)
         || CASE WHEN NOT p_ack_required THEN ',"ackRequired":false' END || '}';
-    ELSIF p_signal_id IS NOT NULL OR p_sequence IS NOT NULL THEN
+    ELSIF p_signal_id IS NOT NULL OR p_dedupe_key IS NOT NULL OR p_sequence IS NOT NULL THEN
       fail(invalid_argument, 'p_signal_type is missing');
     END IF;
     RETURN send(envelope('StartRequest', 'start-' || RAWTOHEX(SYS_GUID()), v_instance, NULL, NULL, p_actor, v_body || '}'), v_instance, NULL);
@@ -463,7 +506,8 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
   FUNCTION trigger_event(
     p_environment IN VARCHAR2, p_definition IN VARCHAR2, p_reference IN VARCHAR2, p_event IN VARCHAR2, p_request_id IN VARCHAR2 DEFAULT NULL,
     p_payload IN CLOB DEFAULT 'null', p_actor IN VARCHAR2 DEFAULT NULL, p_input IN CLOB DEFAULT 'null', p_version IN VARCHAR2 DEFAULT NULL,
-    p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL, p_ack_required IN BOOLEAN DEFAULT TRUE
+    p_sender IN VARCHAR2 DEFAULT NULL, p_sequence IN NUMBER DEFAULT NULL, p_ack_required IN BOOLEAN DEFAULT TRUE,
+    p_dedupe_key IN VARCHAR2 DEFAULT NULL
   ) RETURN RAW IS
     v_name     VARCHAR2(1000);
     v_instance WF_INSTANCES.INSTANCE_ID%TYPE;
@@ -500,8 +544,67 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     RETURN start_instance(
       p_definition => v_name, p_instance_id => v_instance, p_input => p_input, p_business_key => p_reference, p_start_key => c_lifecycle_key,
       p_version => p_version, p_actor => p_actor, p_signal_type => p_event, p_signal_data => p_payload, p_signal_id => p_request_id,
-      p_sender => p_sender, p_sequence => p_sequence, p_ack_required => p_ack_required);
+      p_sender => p_sender, p_sequence => p_sequence, p_ack_required => p_ack_required, p_dedupe_key => p_dedupe_key);
   END trigger_event;
+
+  FUNCTION acknowledge(
+    p_instance_id IN VARCHAR2, p_command IN NUMBER, p_outcome IN VARCHAR2, p_consumer IN VARCHAR2 DEFAULT NULL, p_output IN CLOB DEFAULT NULL,
+    p_error IN CLOB DEFAULT NULL, p_delay_seconds IN NUMBER DEFAULT NULL, p_actor IN VARCHAR2 DEFAULT NULL,
+    p_signal_id IN VARCHAR2 DEFAULT NULL, p_dedupe_key IN VARCHAR2 DEFAULT NULL
+  ) RETURN RAW IS
+    v_id       VARCHAR2(128);
+    v_body     CLOB;
+    v_pointer  VARCHAR2(4000);
+    v_within   VARCHAR2(64);
+    v_consumer VARCHAR2(4000);
+  BEGIN
+    check_id('p_instance_id', p_instance_id, TRUE);
+    v_id := known_by(p_signal_id, p_dedupe_key);
+    check_key('p_actor', p_actor);
+    check_key('p_consumer', p_consumer);
+    IF p_command IS NULL OR p_command < 1 OR p_command <> TRUNC(p_command) OR p_command > c_sequence_max THEN
+      fail(invalid_argument, 'p_command is not the position of a command');
+    END IF;
+    IF p_outcome IS NULL OR p_outcome NOT IN ('delivered', 'processed', 'failed', 'retry') THEN
+      fail(invalid_argument, 'p_outcome is none of delivered, processed, failed, retry');
+    END IF;
+    IF p_output IS NOT NULL AND p_outcome <> 'processed' THEN
+      fail(invalid_argument, 'p_output is for processed alone');
+    END IF;
+    IF p_error IS NOT NULL AND p_outcome <> 'failed' THEN
+      fail(invalid_argument, 'p_error is for failed alone');
+    END IF;
+    IF p_delay_seconds IS NOT NULL AND (p_outcome <> 'retry' OR p_delay_seconds < 0 OR p_delay_seconds > c_ack_delay_max) THEN
+      fail(invalid_argument, 'p_delay_seconds is for retry alone, from 0 to ' || c_ack_delay_max);
+    END IF;
+    BEGIN
+      SELECT JSON_VALUE(S.DATA FORMAT JSON, '$.ptr'), JSON_VALUE(S.DATA FORMAT JSON, '$.ack') INTO v_pointer, v_within
+      FROM WF_STREAM S
+      WHERE S.INSTANCE_ID = p_instance_id AND S.POSITION = p_command AND S.PROCESSED IS NOT NULL;
+    EXCEPTION
+      WHEN NO_DATA_FOUND THEN
+        fail(not_found, 'instance ' || p_instance_id || ' has no command ' || p_command);
+    END;
+    IF v_within IS NULL THEN
+      fail(not_possible, 'command ' || p_command || ' asks for no acknowledgement');
+    END IF;
+    v_consumer := REGEXP_SUBSTR(v_pointer, '[^/]+$');
+    IF p_consumer <> v_consumer THEN
+      fail(not_possible, 'command ' || p_command || ' is for ' || v_consumer || ', not for ' || p_consumer);
+    END IF;
+    v_body := '{"command":' || p_command || ',"outcome":"' || p_outcome || '"'
+      || CASE WHEN p_consumer IS NOT NULL THEN ',"consumer":' || quoted(p_consumer) END
+      || CASE WHEN p_delay_seconds IS NOT NULL THEN ',"delaySeconds":' || TRUNC(p_delay_seconds) END;
+    IF p_output IS NOT NULL THEN
+      check_json('p_output', p_output, FALSE);
+      v_body := v_body || ',"output":' || p_output;
+    END IF;
+    IF p_error IS NOT NULL THEN
+      check_json('p_error', p_error, TRUE);
+      v_body := v_body || ',"error":' || p_error;
+    END IF;
+    RETURN send(envelope('AckRequest', v_id, p_instance_id, NULL, NULL, NVL(p_actor, SYS_CONTEXT('USERENV', 'SESSION_USER')), v_body || '}'), p_instance_id, NULL);
+  END acknowledge;
 
   FUNCTION complete_task(
     p_task_id IN VARCHAR2, p_user IN VARCHAR2, p_outcome IN VARCHAR2 DEFAULT NULL, p_data IN CLOB DEFAULT 'null'
