@@ -237,6 +237,9 @@ func (r calls) command(n *Node, in *scope) (engine.Command, error) {
 	if n.Call.Ack == nil {
 		return c, nil
 	}
+	if arms := n.parent; arms != nil && arms.Kind == KindArms && arms.parent.Any {
+		c.Await = ack.Any
+	}
 	if n.Call.AckIf != nil {
 		if v, err := r.evals.evalAny(n.Call.AckIf, in); err != nil || !jq.Truthy(v) {
 			c.Ack = ack.None
@@ -249,9 +252,6 @@ func (r calls) command(n *Node, in *scope) (engine.Command, error) {
 	}
 	if c.Ack = until.Sub(r.t.In.Now); c.Ack <= 0 {
 		return engine.Command{}, raise(engine.ErrExpression, 400, "Invalid duration", "an acknowledgement cannot come within no time")
-	}
-	if arms := n.parent; arms != nil && arms.Kind == KindArms && arms.parent.Any {
-		c.Await = ack.Any
 	}
 	return c, nil
 }

@@ -81,7 +81,9 @@ func (s shop) withTask(t *testing.T) {
 		Data: []byte(`{"target":"http","ptr":"/states/Paid/policies/0/billing","ack":5000}`), Metadata: []byte("{}")}
 	plain := command
 	plain.Position, plain.Data = 3, []byte(`{"target":"http","ptr":"/do/0/ship"}`)
-	rows := projections.Rows{Tasks: []projections.Task{task, longest, named}, Stream: []projections.Entry{command, plain}}
+	told := command
+	told.Position, told.Data = 4, []byte(`{"target":"http","ptr":"/states/Paid/policies/0/billing","ack":-1}`)
+	rows := projections.Rows{Tasks: []projections.Task{task, longest, named}, Stream: []projections.Entry{command, plain, told}}
 	if err := s.node.Commit(t.Context(), store.Change{Rows: rows}); err != nil {
 		t.Fatal(err)
 	}
@@ -285,6 +287,7 @@ func TestThePackageRefusesArguments(t *testing.T) {
 		{"ACKNOWLEDGE('i-1', 1, 'processed')", missing, "instance i-1 has no command 1"},
 		{"ACKNOWLEDGE('nobody', 2, 'processed')", missing, "instance nobody has no command 2"},
 		{"ACKNOWLEDGE('i-1', 3, 'processed')", impossible, "command 3 asks for no acknowledgement"},
+		{"ACKNOWLEDGE('i-1', 4, 'processed')", impossible, "command 4 asks for no acknowledgement"},
 		{"ACKNOWLEDGE('i-1', 2, 'processed', 'stock')", impossible, "command 2 is for billing, not for stock"},
 		{"COMPLETE_TASK('nobody', 'ann')", missing, "task nobody does not exist"},
 		{"COMPLETE_TASK('t-1', 'eve', 'yes')", impossible, "task t-1 is not claimed by eve"},

@@ -585,7 +585,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
       WHEN NO_DATA_FOUND THEN
         fail(not_found, 'instance ' || p_instance_id || ' has no command ' || p_command);
     END;
-    IF v_within IS NULL THEN
+    IF v_within IS NULL OR SUBSTR(v_within, 1, 1) = '-' THEN -- below 0: it is but told
       fail(not_possible, 'command ' || p_command || ' asks for no acknowledgement');
     END IF;
     v_consumer := REGEXP_SUBSTR(v_pointer, '[^/]+$');
