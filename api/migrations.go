@@ -19,7 +19,7 @@ func (s definitionAPI) migrationOperations(h huma.API) {
 	migrate := operation("migrate-instances", http.MethodPost, "/v1/definitions/{namespace}/{name}/migrations", "definitions",
 		"Move live instances of one version to another", http.StatusNotFound, http.StatusConflict)
 	migrate.Description = "None is moved when any is live where the map leads nowhere. Each is moved in a turn of its own; " +
-		"while left is not 0, the same request again goes on. A repeat moves nothing twice."
+		"while left is more than waiting, the same request again goes on. A repeat moves nothing twice."
 	register(s.service, h, migrate, s.migrate)
 }
 
@@ -67,10 +67,10 @@ func toReport(r definition.MigrationReport) client.MigrationReport {
 		pointers = map[string]string{}
 	}
 	return client.MigrationReport{
-		From: ref(r.From), To: ref(r.To), Pointers: pointers, Live: r.Live, Moved: r.Moved, Left: r.Left,
+		From: ref(r.From), To: ref(r.To), Pointers: pointers, Live: r.Live, Moved: r.Moved, Left: r.Left, Waiting: r.Waiting,
 		Changes: convert(r.Changes, toChange),
 		Positions: convert(r.Positions, func(p definition.LivePosition) client.LivePosition {
-			return client.LivePosition{Pointer: p.Pointer, To: p.To, Problem: p.Problem, Instances: p.Instances}
+			return client.LivePosition{Pointer: p.Pointer, To: p.To, Problem: p.Problem, Passing: p.Passing, Instances: p.Instances}
 		}),
 	}
 }

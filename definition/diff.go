@@ -47,6 +47,7 @@ type MigrationReport struct {
 	Positions []LivePosition
 	Moved     int // by this call
 	Left      int // live and not moved yet: call again
+	Waiting   int // of those left: they are in hooks of a policy, and can be moved when they rest
 }
 
 // LivePosition counts the instances that are at a task.
@@ -54,6 +55,7 @@ type LivePosition struct {
 	Pointer   string
 	To        string // where they go on; "" = nowhere
 	Problem   string // why they cannot
+	Passing   bool   // the problem ends by itself, and holds up no other instance
 	Instances int
 }
 

@@ -2,6 +2,8 @@ package definition
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/migration"
@@ -58,8 +60,31 @@ func (m *MigrationPlan) Refs() (from, to snapshot.Definition) { return m.from, m
 // it there, in order of pointers. The instance can be moved when none has a
 // problem.
 func (m *MigrationPlan) Positions(s snapshot.Snapshot) []migration.Position {
+	if places := hooked(&s); places != nil {
+		return places
+	}
 	c := s.Clone()
 	return m.move(&c)
+}
+
+// CodeHooked is the problem of an instance that is in hooks of a policy: they are in no
+// version of its definition.
+const CodeHooked = "migration.policy-hook"
+
+// hooked are the places of an instance in hooks of a policy; nil = it is in none.
+func hooked(s *snapshot.Snapshot) (places []migration.Position) {
+	if s.Definition.Policy == "" {
+		return nil
+	}
+	for _, b := range s.Branches {
+		if n := len(b.Frames); n > 0 && !slices.ContainsFunc(places, func(p migration.Position) bool { return p.Pointer == b.Frames[n-1].Pointer }) {
+			places = append(places, migration.Position{
+				Pointer: b.Frames[n-1].Pointer, Problem: "it is in a hook of policy " + s.Definition.Policy + ": it can be moved when it rests in its next state", Passing: true,
+			})
+		}
+	}
+	slices.SortFunc(places, func(a, b migration.Position) int { return strings.Compare(a.Pointer, b.Pointer) })
+	return places
 }
 
 // ByMigration is what the [engine.Basis] of a migration says, with its map of pointers.
@@ -71,15 +96,23 @@ const EntryMigrated = "DefinitionMigrated"
 // Migrate moves an instance to the other version of its definition. What it
 // waits for and what is buffered stay as they are; nothing runs. Its Input
 // carries the actor. Problems: instance.closed, migration.unmapped with every
-// position that has no place in the new version, definition.digest.
+// position that has no place in the new version, migration.policy-hook, definition.digest.
 func (m *MigrationPlan) Migrate(snap snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 	return engine.Decide(nil, snap, in, func(t *engine.Turn) error {
 		if snap.Status.Closed() {
 			return problem.New(problem.Conflict, "instance.closed", "instance %s is %s", snap.InstanceID, snap.Status)
 		}
-		if m.from != t.Snap.Definition {
+		if m.from != t.Snap.Definition.Alone() {
 			return problem.New(problem.Internal, "definition.digest", "instance %s runs %s@%s with digest %.12s, not %s with %.12s",
 				snap.InstanceID, snap.Definition.Name, snap.Definition.Version, snap.Definition.Digest, m.from.Version, m.from.Digest)
+		}
+		if places := hooked(t.Snap); places != nil {
+			p := problem.New(problem.Conflict, CodeHooked, "instance %s is in a hook of policy %s, which is in no version of %s", snap.InstanceID, snap.Definition.Policy, m.to.Name).
+				WithHint("ask again when it rests in a state")
+			for _, at := range places {
+				p.Where = append(p.Where, problem.Place{Pointer: at.Pointer, Code: CodeHooked, Detail: at.Problem})
+			}
+			return p
 		}
 		var wrong []problem.Place
 		for _, p := range m.move(t.Snap) {

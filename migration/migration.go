@@ -27,4 +27,5 @@ type Position struct {
 	Pointer string
 	To      string // where it goes on; "" = nowhere
 	Problem string // why it cannot
+	Passing bool   // the problem ends by itself, and holds up no other instance
 }

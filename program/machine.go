@@ -88,6 +88,10 @@ const (
 	VarTransition = "transition" // {from, to, event, occurredAt}
 )
 
+// betweenStates is between the names of two states, for an instance that goes from one
+// to the other.
+const betweenStates = "->"
+
 // actorSystem is who triggers the event of a timeout.
 const actorSystem = "system"
 
@@ -336,7 +340,7 @@ func (r states) depart(n *Node, c *taken) error {
 	f := r.top()
 	f.Next = slices.Index(n.State.On, c.transition)
 	r.data, r.b.Frames[0].Vars = c.data, c.vars
-	r.t.Snap.State.Name = n.Name + "->" + c.transition.To
+	r.t.Snap.State.Name = n.Name + betweenStates + c.transition.To
 	switch {
 	case n.State.Exit != nil:
 		return r.hook(phaseExit, n.State.Exit)

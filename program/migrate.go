@@ -57,11 +57,26 @@ func (m *mapping) rewrite(s *snapshot.Snapshot) (list []migration.Position) {
 	for _, b := range s.Branches {
 		for _, f := range b.Frames {
 			if n := m.to.nodes[f.Pointer]; n != nil && n.State != nil {
-				s.State.Name = n.Name
+				s.State.Name = m.stateName(s.State.Name, n.Name)
 			}
 		}
 	}
 	return list
+}
+
+// stateName is the name of the state that an instance is in, or enters, as it is called
+// while it is between two.
+func (m *mapping) stateName(old, name string) string {
+	from, _, between := strings.Cut(old, betweenStates)
+	if !between {
+		return name
+	}
+	if left := m.from.nodes["/states/"+from]; left != nil {
+		if n := m.to.nodes[m.translate(left)]; n != nil && n.State != nil {
+			from = n.Name
+		}
+	}
+	return from + betweenStates + name
 }
 
 func (m *mapping) checkEntry(old, target string) string {

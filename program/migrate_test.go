@@ -488,7 +488,11 @@ func TestStatesMove(t *testing.T) {
 			continue
 		}
 		s := out.Snapshot
-		if at := strings.Split(c.want, "/")[2]; s.At() != at {
+		at := strings.Split(c.want, "/")[2]
+		if what == "enters B" {
+			at = "A->" + at
+		}
+		if s.At() != at {
 			t.Errorf("%s: it is in %s, not %s", what, s.At(), at)
 		}
 		if what == "enters B" {

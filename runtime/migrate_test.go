@@ -262,3 +262,84 @@ func migrationGoesOn(t *testing.T, place string) {
 		}
 	}
 }
+
+const migratedHooks = `
+lifecycle: '1.0'
+environment: t
+definition: hooked
+version: '%s'
+states:
+  A: {category: initial}
+  B: {onEnter: [{look: {call: humanTask, with: {title: Look, candidateUsers: [ann]}}}]}
+  C: {}
+  Z: {category: final}
+events: {go: {}, rest: {}, end: {}}
+transitions:
+  - {from: A, event: go, to: B}
+  - {from: A, event: rest, to: C}
+  - {from: [B, C], event: end, to: Z}
+`
+
+// An instance in a hook of a policy is in no version of its definition: it is passed over,
+// with its place, holds up nobody, and is moved when it rests. One in a hook of its
+// lifecycle is moved, and is between two states as before.
+func TestMigrationPassesOverHooksOfAPolicy(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n := start(t, fresh(), nil, fmt.Sprintf(migratedHooks, "1.0.0"))
+		trigger := func(reference, event string) string {
+			t.Helper()
+			id, err := n.trigger(t, "t/hooked", reference, event)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		own, rests := trigger("own", "go"), trigger("rests", "rest")
+		n.publish(t, "policy: '1.0'\nenvironment: t\ndefinition: hooked\nversion: '1.0.0'\nstates: {C: {onEnter: [{ask: {call: humanTask, with: {title: Ask}}}]}}\n")
+		hook := trigger("hook", "rest")
+		n.publish(t, fmt.Sprintf(migratedHooks, "2.0.0"))
+		version := func(id string) string {
+			t.Helper()
+			s, err := n.store.Writer.Load(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.Definition.Version + " " + s.State.Name
+		}
+		m := definition.Migration{Name: "t/hooked", From: "1.0.0", To: "2.0.0", DryRun: true}
+		r, err := n.rt.Migrate(t.Context(), m)
+		if err != nil || r.Live != 3 || r.Left != 3 || r.Waiting != 1 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		passed := false
+		for _, p := range r.Positions {
+			if p.Passing {
+				passed = p.Instances == 1 && strings.HasPrefix(p.Pointer, "/policy/1.0.0/states/C/onEnter/0/ask") && strings.Contains(p.Problem, "policy 1.0.0")
+			} else if p.Problem != "" {
+				t.Errorf("%+v", p)
+			}
+		}
+		if !passed {
+			t.Errorf("the hook of the policy is not told: %+v", r.Positions)
+		}
+		m.DryRun = false
+		for i := range 2 {
+			if r, err = n.rt.Migrate(t.Context(), m); err != nil || r.Moved != 2-2*i || r.Left != 1 || r.Waiting != 1 {
+				t.Errorf("%d: %+v, %v", i, r, err)
+			}
+		}
+		for id, want := range map[string]string{own: "2.0.0 A->B", rests: "2.0.0 C", hook: "1.0.0 A->C"} {
+			if got := version(id); got != want {
+				t.Errorf("%s is at %s, want %s", id, got, want)
+			}
+		}
+		complete(t, n, hook)
+		n.until(t, hook, func(i projections.Instance) bool { return i.Position == "C" })
+		if r, err = n.rt.Migrate(t.Context(), m); err != nil || r.Moved != 1 || r.Left != 0 || version(hook) != "2.0.0 C" {
+			t.Errorf("%+v, %v, %s", r, err, version(hook))
+		}
+		complete(t, n, own)
+		n.until(t, own, func(i projections.Instance) bool { return i.Position == "B" })
+	})
+}

@@ -26,6 +26,7 @@ type LivePosition struct {
 	Pointer   string `json:"pointer" doc:"JSON pointer in the old version."`
 	To        string `json:"to,omitempty" doc:"Where they go on in the new version; absent: nowhere."`
 	Problem   string `json:"problem,omitempty" doc:"Why they cannot go on."`
+	Passing   bool   `json:"passing,omitempty" doc:"The problem ends by itself: they are in hooks of a policy, and hold up no other instance."`
 	Instances int    `json:"instances"`
 }
 
@@ -47,6 +48,7 @@ type MigrationReport struct {
 	Positions []LivePosition     `json:"positions" nullable:"false"`
 	Moved     int                `json:"moved" doc:"By this request."`
 	Left      int                `json:"left" doc:"Live and not moved yet: send the request again."`
+	Waiting   int                `json:"waiting" doc:"Of those left: they are in hooks of a policy, and can be moved when they rest."`
 }
 
 // CompareVersions says how two versions of a definition differ, and what a
@@ -56,7 +58,7 @@ func (c definitionCalls) CompareVersions(ctx context.Context, name, from, to str
 }
 
 // Migrate moves live instances of one version of a definition to another, as
-// many as one request does: repeat it while Left is not 0.
+// many as one request does: repeat it while Left is more than Waiting.
 func (c definitionCalls) Migrate(ctx context.Context, name string, m MigrationRequest) (MigrationReport, error) {
 	out, _, err := post[MigrationReport](ctx, c.caller, definitions+"/"+name+"/migrations", m)
 	return out, err

@@ -96,7 +96,8 @@ func migrateInstancesCommand(a *app) *cobra.Command {
 --map is a JSON object of old JSON pointers to new ones, or what definitions
 diff --json prints. Equal pointers of the same kind of task need no entry, and a
 task takes those inside it along. When any instance is live where the map leads
-nowhere, none is moved. A migration that was interrupted goes on when it is
+nowhere, none is moved; those in a hook of a policy stay until they rest in a
+state. A migration that was interrupted goes on when it is
 asked for again.`,
 		Args: cobra.ExactArgs(3),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
@@ -126,8 +127,7 @@ asked for again.`,
 				if dry {
 					return a.page.showReport(r)
 				}
-				_, err = fmt.Fprintf(a.page.out, "moved %d instances of %s from %s to %s\n", moved, args[0], args[1], args[2])
-				return err
+				return a.page.showMoved(r)
 			}
 		}),
 	}
@@ -171,7 +171,10 @@ func (p *page) showReport(r client.MigrationReport) error {
 	stuck := false
 	for _, x := range r.Positions {
 		to := x.To
-		if x.Problem != "" {
+		switch {
+		case x.Passing:
+			to = "later: " + x.Problem
+		case x.Problem != "":
 			to, stuck = "nowhere: "+x.Problem, true
 		}
 		t.row("  "+fmt.Sprint(x.Instances), x.Pointer, to)
@@ -182,6 +185,22 @@ func (p *page) showReport(r client.MigrationReport) error {
 	if stuck {
 		_, err := fmt.Fprintln(p.out, "a migration would be refused")
 		return err
+	}
+	return nil
+}
+
+// showMoved says how many instances a migration has moved, and where those are that it
+// has passed over.
+func (p *page) showMoved(r client.MigrationReport) error {
+	_, err := fmt.Fprintf(p.out, "moved %d instances of %s from %s to %s\n", r.Moved, r.From.Name, r.From.Version, r.To.Version)
+	if r.Waiting == 0 || err != nil {
+		return err
+	}
+	fmt.Fprintf(p.out, "%d are in hooks of a policy; ask again when they rest in a state:\n", r.Waiting)
+	for _, x := range r.Positions {
+		if x.Passing {
+			fmt.Fprintf(p.out, "  %d at %s\n", x.Instances, x.Pointer)
+		}
 	}
 	return nil
 }

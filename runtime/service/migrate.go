@@ -37,6 +37,7 @@ func (g *Migrator) CompareVersions(ctx context.Context, name, from, to string) (
 // each in a turn of its own, suspended and faulted ones included (E8). It
 // moves none when any of them is live where the map leads nowhere; an instance
 // that goes there meanwhile ends the call, and those moved before stay moved.
+// Those in hooks of a policy stay, and hold up nobody else.
 // Calling again goes on with those that are left. It is safe beside running
 // nodes and signals: whoever commits second decides again.
 //
@@ -74,18 +75,23 @@ func (g *Migrator) Migrate(ctx context.Context, m definition.Migration) (definit
 	if err := unmapped(&report); err != nil {
 		return report, err
 	}
+	report.Waiting = 0 // it is found out by the attempt
 	until := g.Now().Add(MaxMigration)
 	for _, id := range ids {
-		moved, err := g.migrate(ctx, plan, id, m.Actor)
-		if err != nil {
-			return report, err
-		}
-		if report.Left--; moved {
-			report.Moved++
-		}
 		if g.Now().After(until) {
 			break
 		}
+		moved, err := g.migrate(ctx, plan, id, m.Actor)
+		switch {
+		case problem.CodeOf(err) == definition.CodeHooked:
+			report.Waiting++
+			continue
+		case err != nil:
+			return report, err
+		case moved:
+			report.Moved++
+		}
+		report.Left--
 	}
 	return report, nil
 }
@@ -121,8 +127,12 @@ func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, r
 					continue
 				}
 				ids = append(ids, row.ID)
-				for _, p := range plan.Positions(s) {
+				places := plan.Positions(s)
+				for _, p := range places {
 					counts[p]++
+				}
+				if len(places) > 0 && places[0].Passing {
+					report.Waiting++
 				}
 			}
 			if q.After = page.Next; q.After == "" {
@@ -134,7 +144,7 @@ func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, r
 	for _, p := range slices.SortedFunc(maps.Keys(counts), func(a, b migration.Position) int {
 		return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Problem, b.Problem))
 	}) {
-		report.Positions = append(report.Positions, definition.LivePosition{Pointer: p.Pointer, To: p.To, Problem: p.Problem, Instances: counts[p]})
+		report.Positions = append(report.Positions, definition.LivePosition{Pointer: p.Pointer, To: p.To, Problem: p.Problem, Passing: p.Passing, Instances: counts[p]})
 	}
 	return ids, nil
 }
@@ -143,7 +153,7 @@ func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, r
 func unmapped(report *definition.MigrationReport) error {
 	var where []problem.Place
 	for _, p := range report.Positions {
-		if p.Problem != "" {
+		if p.Problem != "" && !p.Passing {
 			where = append(where, problem.Place{Pointer: p.Pointer, Code: "migration.unmapped", Detail: fmt.Sprintf("%d instances: %s", p.Instances, p.Problem)})
 		}
 	}
