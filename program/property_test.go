@@ -428,7 +428,7 @@ func (p *player) signal() signal.Envelope {
 	case 0:
 		env.WaitingToken = "forged"
 	case 1:
-		env.Type = signal.Types[p.IntN(len(signal.Types)-5)]
+		env.Type = signal.Types[p.IntN(len(signal.Types)-6)]
 	case 2:
 		if w.Kind == snapshot.WaitCommand || w.Kind == snapshot.WaitChild {
 			env.Payload = json.RawMessage(fmt.Sprintf(`{"error": {"type": "x", "status": %d, "title": "no"}}`, 500+p.IntN(2)))
