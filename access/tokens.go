@@ -225,7 +225,8 @@ func list(texts []string) string {
 func (t *Tokens) Revoke(ctx context.Context, id string) error {
 	err := t.store.RevokeToken(ctx, id, audit.Row(ctx, t.now(), "revoke-token", id, ""))
 	if errors.Is(err, store.ErrNotFound) {
-		return problem.Wrap(err, problem.NotFound, "access.unknown", "there is no token %.40q that has not been revoked", id)
+		return problem.Wrap(err, problem.NotFound, "access.unknown", "there is no token %.16q that has not been revoked", strings.TrimPrefix(id, "aq_")).
+			WithHint("the ID of aq_ID_SECRET stands in the list of tokens")
 	}
 	t.mu.Lock()
 	delete(t.verdicts, id)

@@ -21,25 +21,39 @@ const ByNote = "note"
 // asks for an acknowledgement, until its consumer has taken it, and is done with then.
 const None time.Duration = -1
 
+const claimBegins = "CommandClaimed until "
+
 // claimed begins the note of a command that somebody outside has claimed, until a
 // moment. What an attempt failed with is a note, too, in words that may come from
 // outside: they cannot name the moment at which the row's next attempt will be.
 func claimed(until time.Time) string {
-	return "CommandClaimed until " + until.UTC().Format("2006-01-02T15:04:05.000000Z") + ": "
+	return claimBegins + until.UTC().Format("2006-01-02T15:04:05.000000Z") + ": "
 }
 
-// Claimed is the note of a command that a worker outside has claimed until a moment:
-// while it is theirs, no node tries it again.
-func Claimed(worker string, until time.Time) string { return claimed(until) + worker }
+// Claimed is the note of a command that a worker outside has claimed until a moment,
+// over what an attempt before has said of it: while it is theirs, no node tries it again.
+// The name of a worker has no control character.
+func Claimed(worker string, until time.Time, said string) string {
+	return claimed(until) + worker + "\n" + said
+}
 
 // Claimant is who has claimed a command outside, by its note and the moment until
 // which it is theirs; "" = nobody, or not any more.
 func Claimant(note string, until, now time.Time) string {
-	worker, ok := strings.CutPrefix(note, claimed(until))
+	note, ok := strings.CutPrefix(note, claimed(until))
 	if !ok || !until.After(now) {
 		return ""
 	}
+	worker, _, _ := strings.Cut(note, "\n")
 	return worker
+}
+
+// Said is what an attempt has said, under the claims that were made since.
+func Said(note string) string {
+	if strings.HasPrefix(note, claimBegins) {
+		_, note, _ = strings.Cut(note, "\n")
+	}
+	return note
 }
 
 // Outcome is what a consumer says of a command that it got (D5).

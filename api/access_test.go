@@ -282,3 +282,16 @@ func TestRefusalsAreNoted(t *testing.T) {
 		}
 	}
 }
+
+// Of two headers that say who asks, a proxy may have looked at the other one.
+func TestTwoAuthorizationsAreRefused(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest("GET", "/v1/instances", nil)
+	r.Host = "node.example"
+	r.Header["Authorization"] = []string{"Bearer ann:viewer", "Bearer bob:admin"}
+	w := httptest.NewRecorder()
+	guarded(t, &node{}, nil).ServeHTTP(w, r)
+	if w.Code != 400 || problemOf(t, w).Code != "request.invalid" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

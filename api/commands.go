@@ -90,8 +90,9 @@ func (s *service) command(e projections.Entry) client.Command {
 	c := toCommand(e)
 	c.InstanceID = e.InstanceID
 	c.WaitsFor = s.Dispatcher.WaitsFor(e.InstanceID, e.Position)
+	c.LastError = ack.Said(e.LastError)
 	if who := ack.Claimant(e.LastError, e.NextAttemptAt, s.Now()); who != "" {
-		c.ClaimedBy, c.LastError = who, ""
+		c.ClaimedBy = who
 	}
 	return c
 }

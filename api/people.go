@@ -30,6 +30,8 @@ const maxReason = 1000
 // already is that of a program in the same process, which needs no leave.
 func (s *service) admit(w http.ResponseWriter, r *http.Request, operation string) (who principal.Principal, err error) {
 	switch {
+	case len(r.Header.Values("Authorization")) > 1:
+		err = invalid("header.Authorization", "two headers say who asks: one may")
 	case principal.In(r.Context()):
 		who = principal.Of(r.Context())
 	case s.Access == nil:

@@ -213,6 +213,9 @@ func called(r *client.Reason, c client.Command, now time.Time) {
 		r.Code, r.Text, r.Hint = "line", "the call of "+c.Target+" is not sent yet: it waits for "+c.WaitsFor, "see targets; a breaker can be reset"
 	case !c.DeliveredAt.IsZero():
 		r.Code, r.Text = "acknowledgement", fmt.Sprintf("its consumer got it %s, delivery %d, and has not acknowledged it", at(c.DeliveredAt), c.Deliveries)
+	case c.ClaimedBy != "" && c.NextAt.After(now):
+		r.Code, r.Text, r.Until = "claimed", fmt.Sprintf("%s has claimed the call of %s, until %s", c.ClaimedBy, c.Target, at(c.NextAt)[len("at "):]), c.NextAt
+		r.Hint = "ask them, or have nodes try it: commands retry"
 	case c.NextAt.After(now):
 		r.Code, r.Text, r.Until = "retry", fmt.Sprintf("attempt %d at %s failed; the next is %s", c.Attempts, c.Target, at(c.NextAt)), c.NextAt
 	case c.ClaimedBy != "":

@@ -58,6 +58,8 @@ func (f Finding) String() string {
 		return fmt.Sprintf("%s: equal, %d turns through position %d", f.Instance, f.Turns, f.Through)
 	case f.Verdict == Unverifiable && f.Turns == 0 && f.Position > 1:
 		return fmt.Sprintf("%s: unverifiable before %d: %s", f.Instance, f.Position, f.Why)
+	case f.Verdict == Unverifiable && f.Through == 0:
+		return fmt.Sprintf("%s: unverifiable: %s", f.Instance, f.Why)
 	case f.Verdict == Unverifiable:
 		return fmt.Sprintf("%s: equal through position %d, unverifiable at %d: %s", f.Instance, f.Through, f.Position, f.Why)
 	case f.Why != "":
@@ -95,11 +97,14 @@ func (r Replayer) Verify(ctx context.Context, id string, stored []byte, stream S
 // At is the state of an instance after the turn of a position, and what was found on
 // the way there. Problem: stream.position, when no turn has it.
 func (r Replayer) At(ctx context.Context, id string, stored []byte, position int64, stream Stream) (snapshot.Snapshot, Finding, error) {
+	if position < 1 {
+		return snapshot.Snapshot{}, Finding{}, problem.New(problem.NotFound, "stream.position", "instance %s has no entry %d: its stream begins at 1", id, position)
+	}
 	p := r.player(id, stored)
-	if err := p.play(ctx, stream, max(position, 1)); err != nil {
+	if err := p.play(ctx, stream, position); err != nil {
 		return snapshot.Snapshot{}, p.found, err
 	}
-	if p.found.Verdict == Equal && p.found.Through < position || position < 1 {
+	if p.found.Verdict == Equal && p.found.Through < position {
 		return snapshot.Snapshot{}, p.found, problem.New(problem.NotFound, "stream.position", "instance %s has no entry %d: its stream ends at %d", id, position, p.found.Through)
 	}
 	return p.snap, p.found, nil

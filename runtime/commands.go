@@ -3,7 +3,9 @@ package runtime
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -51,8 +53,9 @@ func taken(row projections.Entry, by string) error {
 // command.invalid, command.unknown, command.settled, command.taken.
 func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, position int64, worker string, lease time.Duration) (projections.Entry, error) {
 	switch {
-	case worker == "" || !utf8.ValidString(worker) || utf8.RuneCountInString(worker) > workerMax:
-		return projections.Entry{}, problem.New(problem.Invalid, "command.invalid", "who claims a command has a name of 1 to %d characters", workerMax)
+	case worker == "" || !utf8.ValidString(worker) || utf8.RuneCountInString(worker) > workerMax || strings.ContainsFunc(worker, unicode.IsControl):
+		return projections.Entry{}, problem.New(problem.Invalid, "command.invalid", "who claims a command has a name of 1 to %d characters, and no control character", workerMax).
+			WithHint("engine-node takes it from --actor, the API from X-Aqueduct-Actor where nobody is asked for a token")
 	case lease < leaseMin || lease > leaseMax:
 		return projections.Entry{}, problem.New(problem.Invalid, "command.invalid", "a lease lasts between %s and %s, not %s", leaseMin, leaseMax, lease)
 	}
@@ -65,7 +68,7 @@ func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, positi
 		})
 		for i := range c.Claims {
 			claim := &c.Claims[i]
-			claim.Error, claim.Unknown = ack.Claimed(worker, claim.NextAt), true // unless they say what they did
+			claim.Error, claim.Unknown = ack.Claimed(worker, claim.NextAt, ack.Said(row.LastError)), true // unless they say what they did
 		}
 		return c, err
 	})
@@ -75,11 +78,7 @@ func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, positi
 // whoever has claimed it outside. Problems: as of ClaimCommand.
 func (a *acknowledger) RetryCommand(ctx context.Context, instance string, position int64, actor string) (projections.Entry, error) {
 	return a.change(ctx, place{instance, position}, entryCommandRetried, actor, func(j *dispatch.Job, row projections.Entry) (store.Change, error) {
-		note := row.LastError
-		if ack.Claimant(note, row.NextAttemptAt, a.dispatcher.Now()) != "" {
-			note = ""
-		}
-		return a.dispatcher.Record.Again(j, 0, store.Claim{Delivered: row.DeliveredAt, Deliveries: row.Deliveries, Error: note})
+		return a.dispatcher.Record.Again(j, 0, store.Claim{Delivered: row.DeliveredAt, Deliveries: row.Deliveries, Error: ack.Said(row.LastError)})
 	})
 }
 

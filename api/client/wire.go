@@ -127,7 +127,7 @@ type Why struct {
 
 // Reason is one thing that an instance waits for, or that stops it.
 type Reason struct {
-	Code       string    `json:"code" doc:"ended, suspended, faulted, compensation (one that is stuck), compensates, person, due, timer, timeout, retry, event, state, child, call, line, acknowledgement, unclaimed, result, gap, dead-letter, working; or the kind of a wait in lower case."`
+	Code       string    `json:"code" doc:"ended, suspended, faulted, compensation (one that is stuck), compensates, person, due, timer, timeout, retry, event, state, child, call, claimed, line, acknowledgement, unclaimed, result, gap, dead-letter, working; or the kind of a wait in lower case."`
 	Text       string    `json:"text" doc:"For people."`
 	Hint       string    `json:"hint,omitempty" doc:"What moves it."`
 	Pointer    string    `json:"pointer,omitempty" doc:"JSON pointer of the task that waits."`

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,8 +24,12 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// early is how long before its end a token is not used any more.
-const early = 30 * time.Second
+const (
+	early            = 30 * time.Second // before its end a token is not used any more
+	providerPatience = 30 * time.Second // for one answer of an identity provider
+	intervalMax      = 60               // seconds between two questions whether somebody has agreed
+	loginMax         = 30 * time.Minute // for somebody to agree
+)
 
 // visitor is somebody at a node, with what they have logged in with.
 type visitor struct {
@@ -98,20 +104,20 @@ func (a visitor) login(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return err
 	}
+	ctx = patient(ctx)
 	o, v, err := believe(ctx, l)
 	if err != nil {
 		return problem.Wrap(err, problem.Unavailable, "cli.login", "nobody can log in")
 	}
 	asked, err := o.DeviceAuth(ctx)
+	if err == nil {
+		err = bounded(asked)
+	}
 	if err != nil {
 		return problem.Wrap(err, problem.Denied, "cli.login", "the identity provider %s begins no login", l.Issuer).
 			WithHint("the client %s must be a public one, for which the device flow is allowed", l.ClientID)
 	}
-	at := asked.VerificationURIComplete
-	if at == "" {
-		at = asked.VerificationURI
-	}
-	fmt.Fprintf(a.err, "open %s\nand say yes to the code %s\n", at, asked.UserCode)
+	fmt.Fprintf(a.err, "open %s\nand say yes to the code %s\n", cmp.Or(asked.VerificationURIComplete, asked.VerificationURI), oneLine(asked.UserCode))
 	t, err := o.DeviceAccessToken(ctx, asked)
 	if err != nil {
 		return problem.Wrap(err, problem.Denied, "cli.login", "the identity provider gives no token")
@@ -132,6 +138,32 @@ func (a visitor) login(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
+// patient has each request to a provider end by itself.
+func patient(ctx context.Context) context.Context {
+	return oidc.ClientContext(ctx, &http.Client{Timeout: providerPatience})
+}
+
+// bounded holds what a provider answers to what RFC 8628 section 3.2 says, and to bounds
+// of our own: somebody waits for it at a terminal.
+func bounded(asked *oauth2.DeviceAuthResponse) error {
+	for _, at := range []string{asked.VerificationURI, asked.VerificationURIComplete} {
+		u, err := url.Parse(at)
+		if at != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || at != oneLine(at)) {
+			return fmt.Errorf("it names the address %.200q, which is none to open", at)
+		}
+	}
+	switch {
+	case asked.VerificationURI == "" || asked.DeviceCode == "" || asked.UserCode == "":
+		return errors.New("its answer lacks device_code, user_code or verification_uri")
+	case asked.Interval < 0 || asked.Interval > intervalMax:
+		return fmt.Errorf("it wants to be asked every %d s, not 1 to %d", asked.Interval, intervalMax)
+	}
+	if last := time.Now().Add(loginMax); asked.Expiry.IsZero() || asked.Expiry.After(last) {
+		asked.Expiry = last
+	}
+	return nil
+}
+
 // believe asks the provider how it is asked, and by what its tokens are known.
 func believe(ctx context.Context, l client.Login) (*oauth2.Config, *oidc.IDTokenVerifier, error) {
 	if err := provider.CheckIssuer(l.Issuer); err != nil {
@@ -139,7 +171,7 @@ func believe(ctx context.Context, l client.Login) (*oauth2.Config, *oidc.IDToken
 	}
 	p, err := oidc.NewProvider(ctx, l.Issuer)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the identity provider %s does not answer: %w", l.Issuer, err)
+		return nil, nil, fmt.Errorf("the identity provider %s does not answer: %.500s", l.Issuer, err) // which may quote all of an answer
 	}
 	return &oauth2.Config{ClientID: l.ClientID, Endpoint: p.Endpoint(), Scopes: strings.Fields(l.Scopes)}, p.Verifier(&oidc.Config{ClientID: l.ClientID}), nil
 }
@@ -187,7 +219,7 @@ func (a visitor) bearer(ctx context.Context) (string, error) {
 
 // renew asks the provider for another token.
 func (k credential) renew(ctx context.Context) (credential, error) {
-	l := client.Login{Issuer: k.Issuer, ClientID: k.ClientID}
+	l, ctx := client.Login{Issuer: k.Issuer, ClientID: k.ClientID}, patient(ctx)
 	o, v, err := believe(ctx, l)
 	if err != nil {
 		return k, err

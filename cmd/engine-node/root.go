@@ -9,9 +9,9 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -177,18 +177,26 @@ func bearer(ctx context.Context, a *app) (string, error) {
 	file := a.token
 	if file == "" {
 		if token := a.variable(tokenVariable); token != "" {
-			return token, nil
+			return tokenIn(tokenVariable, token)
 		}
 		if file = a.variable(tokenFileVariable); file == "" {
 			return visitorOf(a).bearer(ctx)
 		}
 	}
 	b, err := a.given.read(file)
-	token := strings.TrimSpace(string(b))
-	if err == nil && (token == "" || strings.ContainsFunc(token, unicode.IsSpace)) {
-		err = problem.New(problem.Invalid, "cli.token", "%s holds no token", file)
+	if err != nil {
+		return "", err
 	}
-	return token, err
+	return tokenIn(file, string(b))
+}
+
+// tokenIn is the token that a file or a variable holds.
+func tokenIn(place, text string) (string, error) {
+	token := strings.TrimSpace(text)
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", problem.New(problem.Invalid, "cli.token", "%s holds no token: one is a word of ASCII", place)
+	}
+	return token, nil
 }
 
 func (a *app) variable(name string) string {
@@ -212,6 +220,13 @@ func (a *app) with(do func(ctx context.Context, c *client.Client, args []string)
 	}
 }
 
+// wrongUsage begins the codes of what the command line says wrong, whoever found it:
+// the program, or the node that was asked.
+var wrongUsage = []string{"cli.", "config.", "request.", "filter."}
+
+// wrongWords are others: they are about what was written, when they are no conflict.
+var wrongWords = []string{"access.life", "access.role", "access.group", "access.name", "ack.invalid", "command.invalid"}
+
 // finish reports an error, and chooses the exit code.
 func (a *app) finish(err error) int {
 	if err == nil {
@@ -226,7 +241,9 @@ func (a *app) finish(err error) int {
 	}
 	a.report(p)
 	switch {
-	case strings.HasPrefix(p.Code, "cli.") || strings.HasPrefix(p.Code, "config."):
+	case slices.ContainsFunc(wrongUsage, func(prefix string) bool { return strings.HasPrefix(p.Code, prefix) }):
+		return exitUsage
+	case p.Kind == problem.Invalid && slices.Contains(wrongWords, p.Code):
 		return exitUsage
 	case p.Kind == problem.NotFound:
 		return exitNotFound
