@@ -240,7 +240,7 @@ func TestACommandIsClaimedOutside(t *testing.T) {
 		if got := n.output(t, "lapsed"); got != `"the answer of a delivery"` {
 			t.Errorf("output %s", got)
 		}
-		if row, err := n.rt.RetryCommand(t.Context(), "again", 2, "olga"); err != nil || row.LastError != "" {
+		if row, err := n.rt.RetryCommand(t.Context(), "again", 2, "olga"); err != nil || row.LastError != "function failed: away" {
 			t.Errorf("%+v, %v", row, err)
 		}
 		eventually(t, "an attempt", func() bool { return c.count() >= 5 })
