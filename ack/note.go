@@ -43,6 +43,20 @@ type Note struct {
 	NextAttempt *time.Time      `json:"nextAttemptAt,omitempty"`
 	Reason      string          `json:"reason,omitempty"`
 	Error       *snapshot.Error `json:"error,omitempty"`
+
+	Stays bool `json:"-"` // the entry has no event
+}
+
+// Quieter is a definition that says which notices leave as events.
+type Quieter interface {
+	Tells(pointer, notice string) bool
+	ByPolicy() *engine.Policy // by which it says so
+}
+
+// Stays says whether a notice about what is at a pointer has no event, by a definition.
+func Stays(def engine.Definition, pointer, notice string) bool {
+	d, ok := def.(Quieter)
+	return ok && !d.Tells(pointer, notice)
 }
 
 // Consumer names the consumer of a command at a pointer: that of a policy, or the task.
@@ -68,7 +82,7 @@ func (n Note) Record(t *engine.Turn, c engine.Command, entry, once string) error
 		"specversion": "1.0", "id": id, "type": eventType(entry), "source": engine.EventSource(n.Definition), "subject": n.InstanceID,
 		"time": t.In.Now.Format(time.RFC3339Nano), "datacontenttype": "application/json", "data": json.RawMessage(data),
 	})
-	if c.Ack > 0 { // somebody else than who has asked is told
+	if c.Ack > 0 && !n.Stays { // somebody else than who has asked is told
 		t.Emit(event, c.Pointer, "")
 	}
 	return err
@@ -76,8 +90,8 @@ func (n Note) Record(t *engine.Turn, c engine.Command, entry, once string) error
 
 // Supersede records that nobody waits any more for the consumer of the command of w: the
 // one called by was first.
-func Supersede(t *engine.Turn, w snapshot.Wait, by string) error {
-	n := Note{Command: w.Command, Key: w.Effect, Consumer: Consumer(w.Pointer), Reason: by + " was first"}
+func Supersede(t *engine.Turn, d Quieter, w snapshot.Wait, by string) error {
+	n := Note{Command: w.Command, Key: w.Effect, Consumer: Consumer(w.Pointer), Reason: by + " was first", Stays: !d.Tells(w.Pointer, entrySuperseded)}
 	return n.Record(t, engine.Command{Position: w.Command, Pointer: w.Pointer, Ack: 1}, entrySuperseded, "")
 }
 

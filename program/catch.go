@@ -249,7 +249,7 @@ func (p *Program) Recover(t *engine.Turn, op engine.Operation, output json.RawMe
 	if compensate.Recover(t, op) {
 		return nil
 	}
-	r, err := p.mended(t)
+	r, err := mended(p, t)
 	if err != nil || r == nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (p *Program) Recover(t *engine.Turn, op engine.Operation, output json.RawMe
 
 // mended prepares a faulted instance for going on. The run is nil when it has
 // faulted again, or gone on elsewhere, at once.
-func (p *Program) mended(t *engine.Turn) (*run, error) {
+func mended(p *Program, t *engine.Turn) (*run, error) {
 	w := &work{p: p, t: t}
 	r := w.branch(0)
 	t.Snap.Error = nil

@@ -72,7 +72,7 @@ func (r forks) superseded(n *Node, arm int) error {
 		if b := r.t.Snap.Branch(w.Branch); w.Command == 0 || b == nil || b.ID == 0 || b.Parent != r.b.ID || b.Arm == arm {
 			continue
 		}
-		if err := ack.Supersede(r.t, w, n.Body.List[arm].Name); err != nil {
+		if err := ack.Supersede(r.t, r.p, w, n.Body.List[arm].Name); err != nil {
 			return err
 		}
 	}

@@ -34,13 +34,14 @@ type Event struct {
 
 // State is where an instance of a lifecycle rests.
 type State struct {
-	Enter   *Node         // KindList: hooks that run before it rests; nil = none
-	Exit    *Node         // KindList: hooks that run when it leaves; nil = none
-	On      []*Transition // of one event the first whose guard holds is taken
-	Timeout *jq.Template  // an ISO 8601 duration after which its stay is stale (D6); nil = it may stay for ever
-	Expire  string        // name of the event that the system triggers then; "" = none
-	Retry   *RetryPolicy  // of hooks that fail on entering and leaving; AttemptFor is none of its; nil = none
-	Final   bool          // the instance is complete when it is there
+	Enter   *Node           // KindList: hooks that run before it rests; nil = none
+	Exit    *Node           // KindList: hooks that run when it leaves; nil = none
+	On      []*Transition   // of one event the first whose guard holds is taken
+	Timeout *jq.Template    // an ISO 8601 duration after which its stay is stale (D6); nil = it may stay for ever
+	Expire  string          // name of the event that the system triggers then; "" = none
+	Notices map[string]bool // whether one leaves as a CloudEvent; what is not there does
+	Retry   *RetryPolicy    // of hooks that fail on entering and leaving; AttemptFor is none of its; nil = none
+	Final   bool            // the instance is complete when it is there
 }
 
 // Transition leads from the state that has it to another. While its hooks wait
@@ -369,16 +370,11 @@ func (r states) stale(n *Node) (rests bool, err error) {
 		return false, err
 	}
 	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryStale, Data: data, Meta: engine.Meta{Pointer: n.Pointer, Actor: actorSystem, Policy: r.p.Policy.Version}})
-	event, key, err := r.calls.cloudEvent(map[string]any{"type": typeStale, "subject": r.t.Snap.InstanceID, "data": notice}, r.at(n, 0))
-	if err != nil {
-		return false, err
+	if n.State.tells(entryStale) {
+		if err := r.tellStale(n, notice); err != nil {
+			return false, err
+		}
 	}
-	whole := anyValue(event)
-	raw, err := whole.Raw(engine.MaxEventBytes)
-	if err != nil {
-		return false, err
-	}
-	r.t.Emit(raw, n.Pointer, key)
 	if n.State.Expire == "" {
 		return true, nil
 	}
@@ -391,4 +387,18 @@ func (r states) stale(n *Node) (rests bool, err error) {
 		return true, nil // the notice says what it would have been
 	}
 	return false, r.depart(n, c)
+}
+
+// tellStale has the notice of a stay that is over its timeout leave.
+func (r states) tellStale(n *Node, notice map[string]any) error {
+	event, key, err := r.calls.cloudEvent(map[string]any{"type": typeStale, "subject": r.t.Snap.InstanceID, "data": notice}, r.at(n, 0))
+	if err != nil {
+		return err
+	}
+	whole := anyValue(event)
+	raw, err := whole.Raw(engine.MaxEventBytes)
+	if err == nil {
+		r.t.Emit(raw, n.Pointer, key)
+	}
+	return err
 }

@@ -177,7 +177,7 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 	n := saidOf(c, said, deliveries)
 	change.Audit = by
 	n.NextAttempt = noteOf(c, &change).NextAttempt
-	did, err := a.notes.note(ctx, c, &change, func(t *engine.Turn) error { return n.Record(t, c, entryOf(c, said.Outcome), said.Signal) })
+	did, err := a.notes.note(ctx, c, &change, n, entryOf(c, said.Outcome), said.Signal)
 	if err != nil || did == engine.Duplicate {
 		return did, err
 	}
@@ -205,7 +205,8 @@ func (a *acknowledger) acknowledged(ctx context.Context, c engine.Command, resul
 		if _, waits := snap.Wait(c.Token); !waits {
 			return nil, errSettled
 		}
-		first, err := ackTurn(snap, in, func(t *engine.Turn) error { return n.Record(t, c, entryOf(c, n.Outcome), said.Signal) })
+		n.Stays = ack.Stays(def, c.Pointer, entryOf(c, n.Outcome))
+		first, err := ackTurn(def, snap, in, func(t *engine.Turn) error { return n.Record(t, c, entryOf(c, n.Outcome), said.Signal) })
 		if err != nil {
 			return nil, err
 		}

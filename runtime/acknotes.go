@@ -71,7 +71,7 @@ type ackNotes struct {
 func (a *ackNotes) noted(ctx context.Context, c engine.Command, notice string, change store.Change) error {
 	n := noteOf(c, &change)
 	n.Reason = strings.TrimPrefix(n.Reason, notice+": ")
-	_, err := a.note(ctx, c, &change, func(t *engine.Turn) error { return n.Record(t, c, notice, "") })
+	_, err := a.note(ctx, c, &change, n, notice, "")
 	if err == nil && notice == dispatch.NoticeReminder {
 		a.redelivered.WithLabelValues(c.Target).Inc()
 	}
@@ -80,8 +80,11 @@ func (a *ackNotes) noted(ctx context.Context, c engine.Command, notice string, c
 
 // ackTurn decides a turn that only records something: of an instance in whatever
 // state, which shows nothing of it.
-func ackTurn(snap *snapshot.Snapshot, in engine.Input, record func(t *engine.Turn) error) (*engine.Outcome, error) {
+func ackTurn(def engine.Definition, snap *snapshot.Snapshot, in engine.Input, record func(t *engine.Turn) error) (*engine.Outcome, error) {
 	return engine.Decide(nil, *snap, in, func(t *engine.Turn) error {
+		if by, ok := def.(ack.Quieter); ok { // whether a notice leaves is the newest policy's to say
+			engine.Under(t, by.ByPolicy())
+		}
 		t.Basis.By, t.Snap.UpdatedAt = ack.ByNote, snap.UpdatedAt
 		return record(t)
 	})
@@ -110,7 +113,7 @@ func repeats(f *engine.Failure) bool {
 // note commits a change as a turn of the command's instance, which records something.
 // Where no turn can be made, as for want of the definition, the change counts, and
 // the log has the notice.
-func (a *ackNotes) note(ctx context.Context, c engine.Command, change *store.Change, record func(t *engine.Turn) error) (engine.Disposition, error) {
+func (a *ackNotes) note(ctx context.Context, c engine.Command, change *store.Change, n ack.Note, entry, once string) (engine.Disposition, error) {
 	now := a.Now()
 	env := signal.Envelope{
 		SignalID: "ack/" + uuid.NewString(), InstanceID: c.Instance, RuntimeProvider: signal.Provider, Type: signal.RetryDue, OccurredAt: now,
@@ -123,8 +126,9 @@ func (a *ackNotes) note(ctx context.Context, c engine.Command, change *store.Cha
 			whole.DeadLetter = change.DeadLetter
 		}
 	}}
-	s.Decide = func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
-		return ackTurn(snap, in, record)
+	s.Decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+		n.Stays = ack.Stays(def, c.Pointer, entry)
+		return ackTurn(def, snap, in, func(t *engine.Turn) error { return n.Record(t, c, entry, once) })
 	}
 	out, err := a.pump.Submit(ctx, s)
 	var p *problem.Error
@@ -153,7 +157,7 @@ func (a *acknowledger) repeated(ctx context.Context, row projections.Entry, said
 		entry = entryCommandRepeated
 	}
 	once, repeats := fmt.Sprintf("%s/%d", entry, c.Position), a.notes.Store.Repeats
-	did, err := a.notes.note(ctx, c, &store.Change{}, func(t *engine.Turn) error { return n.Record(t, c, entry, once) })
+	did, err := a.notes.note(ctx, c, &store.Change{}, n, entry, once)
 	if err != nil || did != engine.Duplicate || repeats == nil {
 		return err
 	}

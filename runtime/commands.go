@@ -137,7 +137,7 @@ func (a *acknowledger) changed(ctx context.Context, at place, entry, actor strin
 			audit.Over(whole, by)
 		},
 	}
-	s.Decide = func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+	s.Decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
 		row, c, err := a.command(ctx, at)
 		switch {
 		case err != nil:
@@ -156,7 +156,8 @@ func (a *acknowledger) changed(ctx context.Context, at place, entry, actor strin
 		}
 		n := noteOf(c, &change)
 		n.Actor, n.Reason = actor, ""
-		return ackTurn(snap, in, func(t *engine.Turn) error { return n.Record(t, c, entry, "") })
+		n.Stays = ack.Stays(def, c.Pointer, entry)
+		return ackTurn(def, snap, in, func(t *engine.Turn) error { return n.Record(t, c, entry, "") })
 	}
 	_, err := a.notes.pump.Submit(ctx, s)
 	return err

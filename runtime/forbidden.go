@@ -9,11 +9,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // An event that its sender may not trigger changes nothing of its instance, but it is
@@ -65,8 +67,14 @@ func (a *ackNotes) forbid(ctx context.Context, instance, actor, once string, dat
 	s := turn.Signal{Now: now, Envelope: signal.Envelope{
 		SignalID: "forbidden/" + uuid.NewString(), InstanceID: instance, RuntimeProvider: signal.Provider, Type: signal.RetryDue, OccurredAt: now,
 	}}
-	s.Decide = func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
-		return ackTurn(snap, in, func(t *engine.Turn) error {
+	var refused struct {
+		State string `json:"state"`
+	}
+	if err := jsonv2.Unmarshal(data, &refused); err != nil {
+		return "", err
+	}
+	s.Decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+		return ackTurn(def, snap, in, func(t *engine.Turn) error {
 			at := t.Append(engine.Entry{
 				Kind: engine.KindEvent, Dir: engine.In, Type: entryForbidden, Data: data, SignalID: once,
 				Meta: engine.Meta{Actor: actor, Disposition: engine.Refused, Refusal: codeForbidden},
@@ -76,7 +84,9 @@ func (a *ackNotes) forbid(ctx context.Context, instance, actor, once string, dat
 				"specversion": "1.0", "id": id, "type": typeForbidden, "source": engine.EventSource(t.Snap.Definition.Name), "subject": t.Snap.InstanceID,
 				"time": t.In.Now.Format(time.RFC3339Nano), "datacontenttype": "application/json", "data": data,
 			})
-			t.Emit(event, "", "")
+			if !ack.Stays(def, "/states/"+refused.State, entryForbidden) {
+				t.Emit(event, "", "")
+			}
 			return err
 		})
 	}

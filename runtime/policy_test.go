@@ -168,6 +168,8 @@ func TestAPolicyOfUnknownNames(t *testing.T) {
 			"deliveries: [{states: Review, consumers: b}]":                                        "definition.unknown-reference",
 			"deliveries: [{states: Review, consumers: a, ackRequired: 1}]":                        "definition.type",
 			"deliveries: [{states: Review, consumers: a, ackRequired: false, await: true}]":       "definition.type",
+			"states: {Review: {notices: {StateStaled: false}}}":                                   "definition.unknown-reference",
+			"states: {Review: {notices: {StateStale: never}}}":                                    "definition.type",
 			"states: {Review: {retry: none}}":                                                     "definition.unknown-reference",
 			"states: {Review: {retry: {delay: soon}}}":                                            "definition.type",
 			"states: {Review: {retry: {limit: {attempt: {duration: PT1S}}}}}":                     "definition.unsupported",

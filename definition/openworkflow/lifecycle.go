@@ -185,7 +185,7 @@ func (c *compiler) states(m *machine, v any) {
 
 // state compiles one state, and returns its category.
 func (c *compiler) state(m *machine, at string, v any, s *program.State) string {
-	fields := c.object(at, v, shape{fields: []string{"category", "title", "timeout", "timeoutEvent", "onEnter", "onExit", "retry"}})
+	fields := c.object(at, v, shape{fields: []string{"category", "title", "timeout", "timeoutEvent", "onEnter", "onExit", "retry", "notices"}})
 	category := intermediate
 	if v, ok := fields["category"]; ok {
 		category = c.oneOf(join(at, "category"), v, initial, intermediate, final)
@@ -207,6 +207,9 @@ func (c *compiler) state(m *machine, at string, v any, s *program.State) string 
 	}
 	if v, ok := fields["onExit"]; ok {
 		s.Exit = c.list(join(at, "onExit"), v, hookScope)
+	}
+	if v, ok := fields["notices"]; ok {
+		s.Notices = notices(c, join(at, "notices"), v)
 	}
 	if v, ok := fields["retry"]; ok {
 		s.Retry = hookRetry(c, join(at, "retry"), v)

@@ -37,6 +37,8 @@ func TestLifecycleFindings(t *testing.T) {
 		{"category: initial", "category: begin", "type /states/Draft/category 6:"},
 		{"{category: initial}", "{}", "missing-field /states 6: give one state category: initial"},
 		{"Review: {", "Review: {category: initial, ", "type /states/Review "},
+		{"Review: {", "Review: {notices: {AckRetryPendin: false}, ", "unknown-reference /states/Review/notices/AckRetryPendin 7: did you mean AckRetryPending?"},
+		{"Review: {", "Review: {notices: {StateStale: 0}, ", "type /states/Review/notices/StateStale 7:"},
 		{"Review: {", "Review: {retry: often, ", "unknown-reference /states/Review/retry 7: define it under use.retries"},
 		{"Review: {", "Review: {retry: {delay: soon}, ", "type /states/Review/retry/delay 7:"},
 		{"Review: {", "Review: {retry: {limit: {attempt: {duration: PT1S}}, delay: PT1S}, ", "unsupported /states/Review/retry 7: give the call a timeout"},

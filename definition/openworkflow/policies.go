@@ -181,3 +181,21 @@ func (c *compiler) several(at string, v any, what string, all []string) []string
 	}
 	return names
 }
+
+// notices takes which notices of a state leave as CloudEvents.
+func notices(c *compiler, at string, v any) map[string]bool {
+	said := map[string]bool{}
+	all := c.anyObject(at, v)
+	for _, name := range keys(all) {
+		leaves, isBool := all[name].(bool)
+		switch {
+		case !slices.Contains(program.Notices, name):
+			c.reportKey(join(at, name), codeReference, one(name, program.Notices), "no notice is named %s", clip(name))
+		case !isBool:
+			c.wrong(join(at, name), "a boolean: whether it leaves as a CloudEvent", all[name])
+		default:
+			said[name] = leaves
+		}
+	}
+	return said
+}

@@ -158,7 +158,7 @@ func (c policyCompiler) names(o *overlay, v any) {
 // policyState takes what a policy says of a state. Its hooks come behind what tells the
 // consumers.
 func (c policyCompiler) policyState(o *overlay, at string, v any, s *program.State) {
-	fields := c.object(at, v, shape{fields: []string{"timeout", "timeoutEvent", "onEnter", "onExit", "retry"}})
+	fields := c.object(at, v, shape{fields: []string{"timeout", "timeoutEvent", "onEnter", "onExit", "retry", "notices"}})
 	if fields != nil && len(fields) == 0 {
 		c.report(at, codeMissing, "", "the policy says nothing of the state")
 	}
@@ -167,6 +167,9 @@ func (c policyCompiler) policyState(o *overlay, at string, v any, s *program.Sta
 	}
 	if v, ok := fields["timeoutEvent"]; ok {
 		s.Expire = c.matching(join(at, "timeoutEvent"), v, stateName, nameForm)
+	}
+	if v, ok := fields["notices"]; ok {
+		s.Notices = notices(c.compiler, join(at, "notices"), v)
 	}
 	if v, ok := fields["retry"]; ok {
 		s.Retry = hookRetry(c.compiler, join(at, "retry"), v)
@@ -258,6 +261,12 @@ func (c policyCompiler) layState(n *program.Node, at string, over *program.State
 	}
 	if over.Timeout != nil {
 		n.State.Timeout = over.Timeout
+	}
+	for notice, leaves := range over.Notices {
+		if n.State.Notices == nil {
+			n.State.Notices = map[string]bool{}
+		}
+		n.State.Notices[notice] = leaves
 	}
 	if over.Retry != nil {
 		n.State.Retry = over.Retry
