@@ -106,7 +106,7 @@ func (w *world) start(ctx context.Context) error {
 		performer.Register(engine.TargetEvent, w.published)
 	}
 	w.rt, err = runtime.New(ctx, runtime.Config{
-		Store: w.st.Parts, Definitions: cat, Performer: performer, Now: w.clock.now, RetryMax: -1, BreakAfter: 1 << 20, SignalConsumers: 2, ScheduleConsumers: 2, CommandConsumers: 2,
+		Store: w.st.Parts, Definitions: cat, Performer: performer, Now: w.clock.now, RetryMax: -1, NoticeKeep: -1, BreakAfter: 1 << 20, SignalConsumers: 2, ScheduleConsumers: 2, CommandConsumers: 2,
 	})
 	if err != nil {
 		return err
