@@ -21,6 +21,9 @@ const ByNote = "note"
 // asks for an acknowledgement, until its consumer has taken it, and is done with then.
 const None time.Duration = -1
 
+// MaxDelay bounds what a consumer may ask for with Retry: no command is that old.
+const MaxDelay = 365 * 24 * time.Hour
+
 const claimBegins = "CommandClaimed until "
 
 // claimed begins the note of a command that somebody outside has claimed, until a
@@ -97,6 +100,8 @@ func (a Ack) Check() error {
 		return bad("only retry has a delay, not %s", a.Outcome)
 	case a.Delay < 0:
 		return bad("the delay is negative")
+	case a.Delay > MaxDelay:
+		return bad("the delay of %s exceeds %s", a.Delay, MaxDelay)
 	}
 	return nil
 }

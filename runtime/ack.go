@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,10 +38,6 @@ func newAcknowledger(d *dispatch.Dispatcher, n *ackNotes) *acknowledger {
 		Name: "aqueduct_acknowledgements_total", Help: "Acknowledgements of commands.",
 	}, []string{"outcome"})}
 }
-
-// ackSpace is the namespace of the dead letters of failed commands: a repeated
-// acknowledgement makes no second one.
-var ackSpace = uuid.MustParse("2f0c3a57-6a0e-5a43-9d2c-4f2f8e2f9b1d")
 
 // ackTries is how often an acknowledgement is tried again whose commit had an
 // unknown outcome. What it writes is guarded.
@@ -92,13 +88,13 @@ func (a *acknowledger) take(ctx context.Context, at place, said ack.Ack, may fun
 		if err == nil {
 			err = may(row, c)
 		}
-		if err == nil && *row.Processed {
-			err = errSettled
+		if err == nil {
+			err = settled(row, c, said)
 		}
 		if err == nil {
 			did, err = a.acknowledge(ctx, row, said, by)
 		}
-		if settled := errors.Is(err, errSettled) || errors.Is(err, store.ErrTaken) || did == engine.Duplicate; settled {
+		if errors.Is(err, errSettled) || errors.Is(err, store.ErrTaken) || did == engine.Duplicate {
 			if did, err = engine.Duplicate, nil; try > 0 {
 				did = engine.Applied // by the commit whose outcome was unknown
 			}
@@ -141,10 +137,27 @@ func commandOf(row projections.Entry) (engine.Command, error) {
 	return j.Command(), err
 }
 
+// givenUp reports whether a command is what a dead letter announces, and nobody performs it.
+func givenUp(row projections.Entry) bool {
+	return row.ClaimedBy == "" && strings.HasPrefix(row.LastError, dispatch.NoticeGivenUp)
+}
+
+// settled is errSettled when what is said of a command comes too late: it is done with, or
+// given up, and an operator has its dead letter. That it was processed after all counts.
+func settled(row projections.Entry, c engine.Command, said ack.Ack) error {
+	if *row.Processed || c.Ack > 0 && said.Outcome != ack.Processed && givenUp(row) {
+		return errSettled
+	}
+	return nil
+}
+
 // acknowledge applies an acknowledgement to a command that is open. Whoever
 // performs the command has it no more: what comes of that attempt does not
 // count.
 func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, said ack.Ack, by []store.Audit) (engine.Disposition, error) {
+	if now := a.dispatcher.Now(); !row.CreatedAt.Add(a.dispatcher.AckAge).After(now) {
+		row.CreatedAt = now // it was replayed since, which has begun a new age
+	}
 	j, deliveries, err := dispatch.Spoken(row)
 	if err != nil {
 		return "", err
@@ -169,7 +182,7 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 			return a.acknowledged(ctx, c, dispatch.Failed(&e, false), said, deliveries, by)
 		}
 		change = a.dispatcher.Record.Abandon(j, store.Claim{Any: true}, codeAckFailed, e)
-		change.DeadLetter.ID = uuid.NewSHA1(ackSpace, fmt.Appendf(nil, "%s/%d", c.Instance, c.Position)).String()
+		change.DeadLetter.Attempts = row.Attempts + row.Deliveries
 	}
 	if err != nil {
 		return "", err
@@ -177,7 +190,14 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 	n := saidOf(c, said, deliveries)
 	change.Audit = by
 	n.NextAttempt = noteOf(c, &change).NextAttempt
-	did, err := a.notes.note(ctx, c, &change, n, entryOf(c, said.Outcome), said.Signal)
+	open := func() error { // to what is said, after the turn before
+		row, _, err := a.command(ctx, place{c.Instance, c.Position})
+		if err != nil {
+			return err
+		}
+		return settled(row, c, said)
+	}
+	did, err := a.notes.note(ctx, c, &change, n, entryOf(c, said.Outcome), said.Signal, open)
 	if err != nil || did == engine.Duplicate {
 		return did, err
 	}

@@ -229,7 +229,7 @@ func TestAckDuringItsDelivery(t *testing.T) {
 			n.until(t, "ack-processed-"+end, status("completed"))
 			n.until(t, "ack-failed-"+end, status("faulted"))
 			n.until(t, "ack-delivered-"+end, status("waiting"))
-			if row := n.row(t, "tell-failed-"+end); *row.Processed || row.LastError != "Sold out: " || row.ClaimedBy != "" {
+			if row := n.row(t, "tell-failed-"+end); *row.Processed || row.LastError != "AckGivenUp: Sold out: " || row.ClaimedBy != "" {
 				t.Errorf("failed: %+v", row)
 			}
 		}

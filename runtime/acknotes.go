@@ -71,7 +71,7 @@ type ackNotes struct {
 func (a *ackNotes) noted(ctx context.Context, c engine.Command, notice string, change store.Change) error {
 	n := noteOf(c, &change)
 	n.Reason = strings.TrimPrefix(n.Reason, notice+": ")
-	_, err := a.note(ctx, c, &change, n, notice, "")
+	_, err := a.note(ctx, c, &change, n, notice, "", nil)
 	if err == nil && notice == dispatch.NoticeReminder {
 		a.redelivered.WithLabelValues(c.Target).Inc()
 	}
@@ -112,8 +112,8 @@ func repeats(f *engine.Failure) bool {
 
 // note commits a change as a turn of the command's instance, which records something.
 // Where no turn can be made, as for want of the definition, the change counts, and
-// the log has the notice.
-func (a *ackNotes) note(ctx context.Context, c engine.Command, change *store.Change, n ack.Note, entry, once string) (engine.Disposition, error) {
+// the log has the notice. What open says against it is the error; nil = nothing.
+func (a *ackNotes) note(ctx context.Context, c engine.Command, change *store.Change, n ack.Note, entry, once string, open func() error) (engine.Disposition, error) {
 	now := a.Now()
 	env := signal.Envelope{
 		SignalID: "ack/" + uuid.NewString(), InstanceID: c.Instance, RuntimeProvider: signal.Provider, Type: signal.RetryDue, OccurredAt: now,
@@ -127,6 +127,11 @@ func (a *ackNotes) note(ctx context.Context, c engine.Command, change *store.Cha
 		}
 	}}
 	s.Decide = func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+		if open != nil {
+			if err := open(); err != nil {
+				return nil, err
+			}
+		}
 		n.Stays = ack.Stays(def, c.Pointer, entry)
 		return ackTurn(def, snap, in, func(t *engine.Turn) error { return n.Record(t, c, entry, once) })
 	}
@@ -157,7 +162,7 @@ func (a *acknowledger) repeated(ctx context.Context, row projections.Entry, said
 		entry = entryCommandRepeated
 	}
 	once, repeats := fmt.Sprintf("%s/%d", entry, c.Position), a.notes.Store.Repeats
-	did, err := a.notes.note(ctx, c, &store.Change{}, n, entry, once)
+	did, err := a.notes.note(ctx, c, &store.Change{}, n, entry, once, nil)
 	if err != nil || did != engine.Duplicate || repeats == nil {
 		return err
 	}

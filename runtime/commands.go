@@ -78,7 +78,11 @@ func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, positi
 // whoever has claimed it outside. Problems: as of ClaimCommand.
 func (a *acknowledger) RetryCommand(ctx context.Context, instance string, position int64, actor string) (projections.Entry, error) {
 	return a.change(ctx, place{instance, position}, entryCommandRetried, actor, func(j *dispatch.Job, row projections.Entry) (store.Change, error) {
-		return a.dispatcher.Record.Again(j, 0, store.Claim{Delivered: row.DeliveredAt, Deliveries: row.Deliveries, Error: ack.Said(row.LastError)})
+		note := ack.Said(row.LastError)
+		if givenUp(row) {
+			note = ""
+		}
+		return a.dispatcher.Record.Again(j, 0, store.Claim{Delivered: row.DeliveredAt, Deliveries: row.Deliveries, Error: note})
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 const (
 	NoticeRetry    = "AckRetryPending"             // it was not delivered, or the consumer asks for it
 	NoticeReminder = "AckReminderProcessedPending" // it was delivered, and not processed in time
+	NoticeGivenUp  = "AckGivenUp"                  // it is a dead letter, and is not performed before that is replayed
 )
 
 // codeAckMissing is the reason of the dead letter of a command that nobody waits
@@ -32,7 +33,7 @@ const codeAckMissing = "ack.missing"
 // who has the command by a claim of any owner's: see Again and Abandon.
 func Spoken(row projections.Entry) (j *Job, deliveries int, err error) {
 	j, err = jobOf(row)
-	if row.ClaimedBy != "" || !awaiting(row) {
+	if row.ClaimedBy != "" || row.Attempts > 0 {
 		j.deliveries++ // it has not been counted yet
 	}
 	return j, j.deliveries, err

@@ -88,7 +88,7 @@ func (d *Dispatcher) Reserve(instance string, position int64, c engine.Command, 
 func (d *Dispatcher) reserve(j *Job, since time.Time) bool {
 	j.To = admission.Destination(d.outside.destination(j))
 	if j.Late = since.Add(cmp.Or(j.command.GiveUp, d.GiveUpAfter)); j.command.Ack != 0 {
-		if j.Late = d.Now().Add(d.AckAge); j.attempt() == 1 {
+		if j.Late = d.Now().Add(d.AckAge); j.attempt() == 1 || j.since.IsZero() {
 			since = d.Now()
 		}
 		j.since = since
@@ -250,6 +250,7 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 		return retryCommit(ctx, func() error { return d.Record.later(ctx, j, max(delay, f.After), f.Error) })
 	}
 	if j.command.Token == "" {
+		j.failures++
 		return d.Record.undelivered(ctx, j, f.Error)
 	}
 	return d.Record.answer(ctx, j, Failed(&f.Error, j.unknown), turn.Step, true)
@@ -346,10 +347,11 @@ func (r Record) later(ctx context.Context, j *Job, delay time.Duration, e snapsh
 // row's.
 func (r Record) Again(j *Job, delay time.Duration, claim store.Claim) (store.Change, error) {
 	now := r.Now()
-	due := now.Add(delay).Truncate(time.Microsecond) // as stores keep it
-	if j.command.Ack != 0 {
-		now = j.since
+	due := now.Add(delay)
+	if j.command.Ack != 0 && !j.since.IsZero() {
+		now, due = j.since, slices.MinFunc([]time.Time{due, j.since.Add(r.AckAge)}, time.Time.Compare)
 	}
+	due = due.Truncate(time.Microsecond) // as stores keep it
 	body, err := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due).Encode()
 	claim.InstanceID, claim.Position, claim.NextAt, claim.Unknown = j.Instance, j.position, due, j.unknown
 	return store.Change{

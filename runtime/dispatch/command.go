@@ -100,7 +100,9 @@ func jobOf(row projections.Entry) (*Job, error) {
 // resume takes from the row what attempts before have come to.
 func (j *Job) resume(row projections.Entry) {
 	j.failures, j.unknown, j.deliveries, j.delivered = row.Attempts, row.Unknown, row.Deliveries, row.DeliveredAt
-	j.note, j.since = row.LastError, row.CreatedAt
+	if !strings.HasPrefix(row.LastError, NoticeGivenUp) { // else it begins anew
+		j.note, j.since = row.LastError, row.CreatedAt
+	}
 }
 
 func (r Record) claim(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {

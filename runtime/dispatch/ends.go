@@ -85,15 +85,15 @@ func (r Record) Abandon(j *Job, claim store.Claim, reason string, e snapshot.Err
 	envelope := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due)
 	body, _ := envelope.Encode() // ids of the store's own
 	claim.InstanceID, claim.Position, claim.Error, claim.Delivered = j.Instance, j.position, e.Title+": "+e.Detail, j.delivered
-	claim.Unknown = j.unknown
-	if j.command.Ack != 0 {
-		claim.NextAt = due // announcements before this one are superseded
+	claim.Deliveries, claim.Unknown = j.deliveries, j.unknown
+	if j.command.Ack != 0 { // announcements before this one are superseded
+		claim.NextAt, claim.Error = due, NoticeGivenUp+": "+claim.Error
 	}
 	return store.Change{
 		Claims: []store.Claim{claim},
 		DeadLetter: &projections.DeadLetter{
 			ID: uuid.Must(uuid.NewV7()).String(), Queue: string(store.Commands), InstanceID: j.Instance, Envelope: body, Reason: reason,
-			Detail: e.Title + ": " + e.Detail, Attempts: j.attempt(), Node: r.Node, EnqueuedAt: now, DiedAt: now,
+			Detail: e.Title + ": " + e.Detail, Attempts: j.failures + j.deliveries, Node: r.Node, EnqueuedAt: now, DiedAt: now,
 		},
 	}
 }

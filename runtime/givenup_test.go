@@ -1,0 +1,133 @@
+package runtime_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/ack"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/internal/testdb"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
+)
+
+// noteOf is what the last entry of a type says of a command.
+func (n *testNode) noteOf(t *testing.T, id, entryType string) (note ack.Note) {
+	t.Helper()
+	l := n.entries(t, id, entryType)
+	if err := json.Unmarshal(l[len(l)-1].Data, &note); err != nil {
+		t.Fatal(err)
+	}
+	return note
+}
+
+func givenUp(row projections.Entry) bool { return strings.HasPrefix(row.LastError, "AckGivenUp: ") }
+
+// After failed, whose dead letter an operator has, a consumer changes nothing but by
+// processed; a replay begins anew, with what was counted before.
+func TestAfterFailedOnlyProcessedCounts(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		c := &consumer{}
+		n := start(t, fresh(), c.take, tellDoc)
+		n.begin(t, "i", "t/tell", nil)
+		n.delivered(t, "i", 1)
+		for times := 2; times <= 3; times++ {
+			n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Retry})
+			n.delivered(t, "i", times)
+		}
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Retry, Delay: time.Hour})
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Failed, Error: &snapshot.Error{Title: "No"}})
+		if note := n.noteOf(t, "i", "AckFailed"); note.Deliveries != 3 {
+			t.Errorf("failed after %d deliveries", note.Deliveries)
+		}
+		unchanged := func(row projections.Entry) {
+			t.Helper()
+			for _, o := range []ack.Outcome{ack.Delivered, ack.Retry, ack.Failed, ack.Retry} {
+				n.ack(t, "i", engine.Duplicate, ack.Ack{Outcome: o})
+			}
+			if got := n.row(t, "i"); !got.NextAttemptAt.Equal(row.NextAttemptAt) || got.LastError != row.LastError || got.ClaimedBy != "" {
+				t.Errorf("%+v, before %+v", got, row)
+			}
+		}
+		row := n.row(t, "i")
+		if row.Deliveries != 3 || *row.Processed || row.LastError != "AckGivenUp: No: " || !givenUp(row) {
+			t.Errorf("%+v", row)
+		}
+		unchanged(row)
+		l := n.deadLetters(t, 1)
+		if l[0].Reason != "ack.failed" || l[0].Attempts != 3 {
+			t.Errorf("%+v", l[0])
+		}
+		if err := n.rt.Replay(t.Context(), l[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		if row = n.delivered(t, "i", 4); givenUp(row) || c.count() != 4 || !row.NextAttemptAt.After(time.Now()) {
+			t.Errorf("replayed: %+v, %d", row, c.count())
+		}
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Retry, Delay: time.Hour})
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Failed})
+		row = n.row(t, "i")
+		unchanged(row)
+		n.deadLetters(t, 1)
+		if _, err := n.rt.RetryCommand(t.Context(), "i", 2, "op"); err != nil { // whose letter an operator leaves where it is
+			t.Fatal(err)
+		}
+		n.delivered(t, "i", 5)
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Failed})
+		n.deadLetters(t, 2)
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Processed})
+		n.settled(t)
+		n.ack(t, "i", engine.Duplicate, ack.Ack{Outcome: ack.Processed})
+	})
+}
+
+// Whatever a consumer asks for, its command is given up at its age: the next look is no
+// later. A replay begins a new age.
+func TestNoDelayOutlivesTheAge(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		c := &consumer{}
+		n := start(t, fresh(), c.take, tellDoc)
+		age := 3 * time.Second
+		n.rt.Dispatcher.AckAge = age
+		n.begin(t, "i", "t/tell", map[string]any{"within": "P2D"})
+		row := n.delivered(t, "i", 1)
+		if row.NextAttemptAt.Sub(row.CreatedAt) > age+time.Second {
+			t.Errorf("the next look is at %s, made at %s", row.NextAttemptAt, row.CreatedAt)
+		}
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Retry, Delay: ack.MaxDelay})
+		var page backend.Page[projections.DeadLetter]
+		given := func() {
+			t.Helper()
+			eventually(t, "it is given up", func() bool {
+				var err error
+				page, err = n.store.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{Reason: "ack.missing"})
+				return err == nil && len(page.Items) == 1
+			})
+		}
+		given()
+		row = n.row(t, "i")
+		if l := page.Items[0]; l.Attempts != 1 || !strings.Contains(l.Detail, "after 1 deliveries and 0 failed attempts") || row.Deliveries != 1 || !givenUp(row) {
+			t.Errorf("%+v, %+v", l, row)
+		}
+		n.ack(t, "i", engine.Duplicate, ack.Ack{Outcome: ack.Retry})
+		if err := n.rt.Replay(t.Context(), page.Items[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		row = n.delivered(t, "i", 2)
+		if left := time.Until(row.NextAttemptAt); left < age/3 {
+			t.Errorf("the new age ends in %s", left)
+		}
+		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Retry}) // which begins no age that is over
+		n.delivered(t, "i", 3)
+		given()
+		code(t, func() error {
+			_, err := n.rt.Acknowledge(t.Context(), "i", 2, ack.Ack{Outcome: ack.Retry, Delay: ack.MaxDelay + 1})
+			return err
+		}(), "ack.invalid")
+	})
+}
