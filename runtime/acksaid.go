@@ -33,9 +33,6 @@ type ackSaid struct {
 	} `json:"error"`
 }
 
-// maxAckDelay is the longest delay that a message may ask for, a year.
-const maxAckDelay = 365 * 24 * time.Hour
-
 // onAck takes an acknowledgement from the queue. What it commits has the id of the message,
 // so that one which comes again finds it.
 func (a *acknowledger) onAck(ctx context.Context, d store.Delivery, env signal.Envelope) error {
@@ -43,8 +40,8 @@ func (a *acknowledger) onAck(ctx context.Context, d store.Delivery, env signal.E
 	if err := jsonv2.Unmarshal(env.Payload, &p, jsonv2.RejectUnknownMembers(true)); err != nil {
 		return problem.Wrap(err, problem.Invalid, "ack.invalid", "the payload is not {command, outcome, consumer, output, error, delaySeconds}")
 	}
-	if p.Command < 1 || p.DelaySeconds < 0 || p.DelaySeconds > maxAckDelay.Seconds() {
-		return problem.New(problem.Invalid, "ack.invalid", "command %d and delaySeconds %g are not a position and a delay of up to %s", p.Command, p.DelaySeconds, maxAckDelay)
+	if p.Command < 1 || p.DelaySeconds < 0 || p.DelaySeconds > ack.MaxDelay.Seconds() {
+		return problem.New(problem.Invalid, "ack.invalid", "command %d and delaySeconds %g are not a position and a delay of up to %s", p.Command, p.DelaySeconds, ack.MaxDelay)
 	}
 	known, err := a.dispatcher.Streams.Recorded(ctx, env.InstanceID, env.SignalID)
 	if err != nil {
