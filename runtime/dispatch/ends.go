@@ -81,9 +81,8 @@ func (r Record) ended(ctx context.Context, c store.Change) error {
 // has it.
 func (r Record) Abandon(j *Job, claim store.Claim, reason string, e snapshot.Error) store.Change {
 	now := r.Now()
-	due := now.Truncate(time.Microsecond) // as stores keep it
-	envelope := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due)
-	body, _ := envelope.Encode() // ids of the store's own
+	due := now.Truncate(time.Microsecond)                                                // as stores keep it
+	body, _ := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due).Encode() // ids of the store's own
 	claim.InstanceID, claim.Position, claim.Error, claim.Delivered = j.Instance, j.position, e.Title+": "+e.Detail, j.delivered
 	claim.Deliveries, claim.Unknown = j.deliveries, j.unknown
 	if j.command.Ack != 0 { // announcements before this one are superseded
