@@ -203,10 +203,10 @@ func (c *compiler) state(m *machine, at string, v any, s *program.State) string 
 		}
 	}
 	if v, ok := fields["onEnter"]; ok {
-		s.Enter = c.list(join(at, "onEnter"), v, hookScope)
+		s.Enter = c.hooks(join(at, "onEnter"), v)
 	}
 	if v, ok := fields["onExit"]; ok {
-		s.Exit = c.list(join(at, "onExit"), v, hookScope)
+		s.Exit = c.hooks(join(at, "onExit"), v)
 	}
 	if v, ok := fields["notices"]; ok {
 		s.Notices = notices(c, join(at, "notices"), v)
@@ -220,6 +220,13 @@ func (c *compiler) state(m *machine, at string, v any, s *program.State) string 
 		}
 	}
 	return category
+}
+
+// hooks compiles the tasks between two states.
+func (c *compiler) hooks(at string, v any) *program.Node {
+	c.hooking = true
+	defer func() { c.hooking = false }()
+	return c.list(at, v, hookScope)
 }
 
 // known takes a name that the document must define.
@@ -286,7 +293,7 @@ func (c *compiler) transition(m *machine, at string, v any) {
 		}
 	}
 	if v, ok := fields["hooks"]; ok {
-		tr.Hooks = c.list(join(at, "hooks"), v, hookScope)
+		tr.Hooks = c.hooks(join(at, "hooks"), v)
 	}
 	if v, ok := fields["from"]; ok {
 		for _, name := range c.from(m, join(at, "from"), v) {

@@ -83,6 +83,13 @@ func TestLifecycleFindings(t *testing.T) {
 		{"events:", policy("{states: Draft, consumers: billing, route: ''}"), "type /policies/0/route 12:"},
 		{"events:", policy("{states: Draft, consumers: billing, data: '${ $inputs }'}"), "expression /policies/0/data 12:"},
 		{"events:", "consumers: {billing: {endpoint: 'ftp://x'}}\nevents:", "type /consumers/billing/endpoint 9: begin it with https://"},
+		{"events:", policy("{states: Draft, consumers: billing}", "PT0S"), "type /consumers/billing/within 10: write PT5M"},
+		{"events:", policy("{states: Draft, consumers: billing}", "-PT5M"), "type /consumers/billing/within 10:"},
+		{"submit: {", "submit: {roles: [\"a\\u0000b\"], ", "type /events/submit/roles/0 10:"},
+		{"{category: initial}", "{category: initial, onEnter: [{a: {set: {n: 1}, then: end}}]}", "unsupported /states/Draft/onEnter/0/a/then 6: write exit"},
+		{"{category: initial}", "{category: initial, onExit: [{a: {switch: [{s: {then: end}}]}}]}", "unsupported /states/Draft/onExit/0/a/switch/0/s/then 6: write exit"},
+		{"when: '.n > 0'", "hooks: [{a: {do: [{b: {set: {n: 1}, then: end}}]}}]", "unsupported /transitions/0/hooks/0/a/do/0/b/then 13: write exit"},
+		{"{category: initial}", "{category: initial, onEnter: [{a: {set: {n: 1}, then: exit}}]}", "ok"},
 		{"events:", "consumers: {billing: {}}\nevents:", "missing-field /consumers/billing "},
 		{"events:", "consumers: {billing: {endpoint: 'http://x', within: soon}}\nevents:", "type /consumers/billing/within 9:"},
 	} {
@@ -90,15 +97,23 @@ func TestLifecycleFindings(t *testing.T) {
 		if doc == loan {
 			t.Fatalf("%q is not in the document", c.old)
 		}
-		if got := lifecycleFindings(doc); !strings.Contains(got, c.want) {
+		got := lifecycleFindings(doc)
+		if strings.Contains(got, "/with/") {
+			t.Errorf("%s: %s is in no document", c.new, got)
+		}
+		if !strings.Contains(got, c.want) {
 			t.Errorf("%s -> %s\n got %s\nwant %s", c.old, c.new, got, c.want)
 		}
 	}
 }
 
 // policy is a part of a document, before its events.
-func policy(text string) string {
-	return "consumers:\n  billing: {endpoint: 'https://billing.example/{id}', within: PT1M}\n  stock: {endpoint: 'https://stock.example'}\npolicies: [" + text + "]\nevents:"
+func policy(text string, within ...string) string {
+	w := "PT1M"
+	if len(within) > 0 {
+		w = within[0]
+	}
+	return "consumers:\n  billing: {endpoint: 'https://billing.example/{id}', within: " + w + "}\n  stock: {endpoint: 'https://stock.example'}\npolicies: [" + text + "]\nevents:"
 }
 
 func lifecycleFindings(doc string) string {

@@ -150,6 +150,7 @@ type compiler struct {
 	searchable []attribute.Declared
 	machine    *machine // of a lifecycle
 	catches    int      // how many catches are around what is being compiled
+	hooking    bool     // inside of a hook, which ends no instance
 }
 
 func (c *compiler) workflow() (p program.Program) {

@@ -12,6 +12,7 @@ import (
 type consumer struct {
 	endpoint any // as the author wrote it
 	within   any // nil = the default of acknowledged calls
+	wrong    bool
 }
 
 // consumers takes the applications that policies name.
@@ -26,14 +27,15 @@ func (c *compiler) consumers(v any) map[string]consumer {
 		if !stateName.MatchString(name) {
 			c.reportKey(at, codeType, "", "%s is not %s", clip(name), nameForm)
 		}
+		before := len(c.findings) + c.dropped
 		fields := c.object(at, named[name], shape{fields: []string{"endpoint", "within"}, required: []string{"endpoint"}})
 		if v, ok := fields["endpoint"]; ok {
 			c.http(at, map[string]any{"method": "post", "endpoint": v}, hookScope)
 		}
 		if v, ok := fields["within"]; ok {
-			c.duration(join(at, "within"), v, hookScope)
+			c.within(join(at, "within"), v, hookScope)
 		}
-		all[name] = consumer{fields["endpoint"], fields["within"]}
+		all[name] = consumer{fields["endpoint"], fields["within"], len(c.findings)+c.dropped > before}
 	}
 	return all
 }
@@ -88,7 +90,7 @@ func (c *compiler) policy(m *machine, at string, consumers map[string]consumer, 
 	if v, ok := fields["consumers"]; ok {
 		names = c.several(join(at, "consumers"), v, "consumer", keys(consumers))
 	}
-	if len(c.findings)+c.dropped > before {
+	if len(c.findings)+c.dropped > before || slices.ContainsFunc(names, func(name string) bool { return consumers[name].wrong }) {
 		return
 	}
 	for _, state := range states {

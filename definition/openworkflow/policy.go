@@ -189,7 +189,7 @@ func (c policyCompiler) policyState(o *overlay, at string, v any, s *program.Sta
 // hooks compiles hooks of a policy. They can neither be found by events nor be
 // compensated, which is done by the definition that an instance runs.
 func (c policyCompiler) hooks(at string, v any) *program.Node {
-	list := c.list(at, v, hookScope)
+	list := c.compiler.hooks(at, v)
 	each(list, func(n *program.Node) {
 		switch {
 		case n.Kind == program.KindListen:

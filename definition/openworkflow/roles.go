@@ -1,6 +1,10 @@
 package openworkflow
 
-import "slices"
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
 
 // Limits of the roles of an event. A name has the length of that of a group.
 const (
@@ -26,6 +30,8 @@ func roles(c *compiler, at string, v any) []string {
 			c.wrong(item(at, i), "a string: the name of a group", x)
 		case name == "" || len(name) > maxRoleName:
 			c.report(item(at, i), codeType, "", "%s is no name of a role: it has from 1 to %d bytes", quoted(clip(name)), maxRoleName)
+		case strings.ContainsFunc(name, unicode.IsControl):
+			c.report(item(at, i), codeType, "", "%s is no name of a role: it has control characters", quoted(clip(name)))
 		case slices.Contains(names, name):
 			c.report(item(at, i), codeType, "", "role %s is there twice", clip(name))
 		default:

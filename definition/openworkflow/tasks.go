@@ -172,6 +172,10 @@ func (c *compiler) flow(at string, v any, names []string) program.Flow {
 	case "exit":
 		return program.Flow{Directive: program.FlowExit}
 	case "end":
+		if c.hooking {
+			c.report(at, codeUnsupported, "write exit to leave out the hooks behind it; a transition to a state of category: final completes an instance",
+				"a hook would end the instance between two states")
+		}
 		return program.Flow{Directive: program.FlowEnd}
 	}
 	for _, n := range names {
