@@ -62,7 +62,8 @@ type Parsed struct {
 	Steps []Called // in the transactions of its turns
 
 	// Unknown are the names of the policy that was given with a lifecycle which this
-	// version of it does not know: with what it says of them left out.
+	// version of it does not know: with what it says of them left out. Warnings of what
+	// the policy makes of this version are among them.
 	Unknown []problem.Place
 
 	file string // what findings call it

@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -198,12 +199,14 @@ func (c laying) laid(ctx context.Context, p *candidate, fresh []*candidate) ([]p
 	var wrong, warnings []problem.Place
 	for _, m := range slices.SortedFunc(maps.Keys(places), func(a, b miss) int { return places[a].Line - places[b].Line }) {
 		p := places[m]
-		if len(lacking[m]) == len(versions) {
+		code, unknown := someKnow[p.Code]
+		if all := len(lacking[m]) == len(versions); all && unknown {
 			wrong = append(wrong, p)
 			continue
+		} else if !all {
+			p.Detail += ", in version " + strings.Join(lacking[m], ", ")
 		}
-		p.Code = someKnow[p.Code]
-		p.Detail += ", in version " + strings.Join(lacking[m], ", ")
+		p.Code = cmp.Or(code, p.Code)
 		warnings = append(warnings, p)
 	}
 	if len(wrong) == 0 {

@@ -135,3 +135,49 @@ func (m *mute) Versions(ctx context.Context, name string, after int) ([]definiti
 	}
 	return m.Repository.Versions(ctx, name, after)
 }
+
+// An initial state that waits takes no first event. Whoever publishes a policy that makes
+// it wait is told, and so is who triggers one: of nothing that is there, for nothing is.
+func TestAnInitialStateThatWaitsTakesNoFirstEvent(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n := start(t, fresh(), nil, policedDocument)
+		for i, c := range []struct{ rest, at string }{
+			{"states: {Draft: {onEnter: [{nap: {wait: PT1H}}]}}", "/states/Draft/onEnter/0/nap"},
+			{"consumers: {a: {endpoint: 'http://127.0.0.1:1/'}}\ndeliveries: [{states: Review, consumers: a}, {states: '*', consumers: a, await: true}]", "/deliveries/1/await"},
+			{"states: {Review: {onEnter: [{nap: {wait: PT1H}}]}}", ""},
+		} {
+			head := fmt.Sprintf("policy: '1.0'\nenvironment: t\ndefinition: policed\nversion: '1.%d.0'\n", i)
+			r, _, err := n.cat.Publish(t.Context(), "p.yaml", []byte(head+c.rest))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, w := range r.Warnings {
+				got += w.Code + " " + w.Pointer
+			}
+			want, code := "", ""
+			if c.at != "" {
+				want, code = "warning.first-event "+c.at, "lifecycle.first-event"
+			}
+			if got != want || want != "" && r.Warnings[0].Line < 5 {
+				t.Errorf("%s: %+v", c.rest, r.Warnings)
+			}
+			id, err := n.trigger(t, "t/policed", "L", "submit")
+			if err == nil && code != "" || err != nil && problem.CodeOf(err) != code {
+				t.Errorf("%s: %v", c.rest, err)
+			}
+			if _, there := n.store.Writer.Load(t.Context(), id); code != "" && there == nil {
+				t.Error("it is begun")
+			}
+			n.request(t, "L", signal.Start{
+				Definition: "t/policed", BusinessKey: "Q", StartKey: signal.LifecycleKey, Signal: &signal.FirstSignal{ID: "q", Type: "submit"},
+			})
+			if code != "" {
+				if l := n.deadLetters(t, 1)[0]; l.Reason != code || n.store.DeadLetters.Discard(t.Context(), l.ID) != nil {
+					t.Errorf("by the queue: %+v", l)
+				}
+			}
+		}
+	})
+}

@@ -468,8 +468,8 @@ func (c *compiler) inner(at string, m map[string]any, vars scope, inside []strin
 // say.
 const ackWithin = "PT5M"
 
-// within takes the time that a consumer has for an acknowledgement.
-func (c *compiler) within(at string, v any, vars scope) *jq.Template {
+// ackTime takes the time that a consumer has for an acknowledgement.
+func ackTime(c *compiler, at string, v any, vars scope) *jq.Template {
 	text, _ := v.(string)
 	if until, err := duration.After(time.Unix(0, 0), text); err == nil && until.Equal(time.Unix(0, 0)) {
 		c.report(at, codeType, "write PT5M", "an acknowledgement cannot come within no time")
@@ -483,7 +483,7 @@ func (c *compiler) acknowledged(at string, v any, vars scope, inside []string) *
 	m := c.object(at, v, shape{fields: []string{"call", "with", "within", "await"}, required: []string{"call"}})
 	res := &program.Call{Ack: jq.Constant(ackWithin)}
 	if within, ok := m["within"]; ok {
-		res.Ack = c.within(join(at, "within"), within, vars)
+		res.Ack = ackTime(c, join(at, "within"), within, vars)
 	}
 	if await, ok := m["await"]; ok {
 		waits, isBool := await.(bool)

@@ -203,10 +203,10 @@ func (c *compiler) state(m *machine, at string, v any, s *program.State) string 
 		}
 	}
 	if v, ok := fields["onEnter"]; ok {
-		s.Enter = c.hooks(join(at, "onEnter"), v)
+		s.Enter = hooks(c, join(at, "onEnter"), v)
 	}
 	if v, ok := fields["onExit"]; ok {
-		s.Exit = c.hooks(join(at, "onExit"), v)
+		s.Exit = hooks(c, join(at, "onExit"), v)
 	}
 	if v, ok := fields["notices"]; ok {
 		s.Notices = notices(c, join(at, "notices"), v)
@@ -223,7 +223,7 @@ func (c *compiler) state(m *machine, at string, v any, s *program.State) string 
 }
 
 // hooks compiles the tasks between two states.
-func (c *compiler) hooks(at string, v any) *program.Node {
+func hooks(c *compiler, at string, v any) *program.Node {
 	c.hooking = true
 	defer func() { c.hooking = false }()
 	return c.list(at, v, hookScope)
@@ -293,7 +293,7 @@ func (c *compiler) transition(m *machine, at string, v any) {
 		}
 	}
 	if v, ok := fields["hooks"]; ok {
-		tr.Hooks = c.hooks(join(at, "hooks"), v)
+		tr.Hooks = hooks(c, join(at, "hooks"), v)
 	}
 	if v, ok := fields["from"]; ok {
 		for _, name := range c.from(m, join(at, "from"), v) {
@@ -347,10 +347,7 @@ func (c *compiler) connected(m *machine) {
 			}
 		}
 	}
-	if n := waiting(m.states[m.order[0]].State.Enter); n != nil {
-		c.warn(n.Pointer, warnFirstEvent, "start the instance first, or let a hook of the transitions do it",
-			"this hook of the initial state waits: the first event triggered for a reference is refused with lifecycle.in-transition")
-	}
+	warnFirst(c, m.states[m.order[0]], "/policies")
 	for _, name := range m.order {
 		n := m.states[name]
 		if !reached[name] {
@@ -366,6 +363,22 @@ func (c *compiler) connected(m *machine) {
 	}
 }
 
+// warnFirst warns of what an initial state waits for: its hooks, and consumers that are
+// told by the rules at a pointer.
+func warnFirst(c *compiler, n *program.Node, rules string) {
+	at := waiting(n.State.Enter)
+	if at == nil {
+		return
+	}
+	pointer := at.Pointer
+	if i, told := strings.CutPrefix(pointer, n.Pointer+"/policies/"); told {
+		i, _, _ = strings.Cut(i, "/")
+		pointer = join(join(rules, i), "await")
+	}
+	c.warn(pointer, warnFirstEvent, "start the instance first, or leave it to the hooks and rules of the states behind it",
+		"the initial state waits here: the first event triggered for a reference is refused with lifecycle.first-event")
+}
+
 // waiting is the first task of a list that needs something from outside before
 // the list ends; nil = there is none.
 func waiting(n *program.Node) *program.Node {
@@ -376,7 +389,7 @@ func waiting(n *program.Node) *program.Node {
 	case program.KindWait, program.KindListen, program.KindEach, program.KindPerson:
 		return n
 	case program.KindCall:
-		if !n.Call.Detached {
+		if told := n.If != nil && strings.Contains(n.Pointer, "/policies/"); !n.Call.Detached && !told { // of an event, and none has led here
 			return n
 		}
 	case program.KindRun:

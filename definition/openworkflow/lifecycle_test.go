@@ -140,6 +140,9 @@ func TestLifecycleWarnings(t *testing.T) {
 		{"when: '.n > 0'}", "title}", ""},
 		{", when: '.n > 0'}", "}\n  - {from: Draft, event: submit, to: Done}", "warning.shadowed /transitions/1"},
 		{"{category: initial}", "{category: initial, onEnter: [{calm: {do: [{rest: {wait: PT1S}}]}}]}", "warning.first-event /states/Draft/onEnter/0/calm/do/0/rest"},
+		{"events:", policy("{states: '*', consumers: billing, await: true}"), "warning.first-event /policies/0/await"},
+		{"events:", policy("{states: [Review, Draft], consumers: [billing, stock], await: any}"), "warning.first-event /policies/0/await"},
+		{"events:", policy("{states: Review, consumers: billing, await: true}, {states: '*', consumers: billing, await: true, event: submit}, {states: Draft, consumers: stock}"), ""},
 		{"{category: initial}", "{category: initial, onEnter: [{note: {set: {n: 1}}}, {tell: {emit: {event: {with: {type: t, source: 'https://s'}}}}}]}", ""},
 	} {
 		p, err := Parse("l.yaml", []byte(strings.Replace(strings.Replace(loan, c.old, c.new, 1), "title}", "}", 1)))

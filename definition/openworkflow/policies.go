@@ -33,7 +33,7 @@ func (c *compiler) consumers(v any) map[string]consumer {
 			c.http(at, map[string]any{"method": "post", "endpoint": v}, hookScope)
 		}
 		if v, ok := fields["within"]; ok {
-			c.within(join(at, "within"), v, hookScope)
+			ackTime(c, join(at, "within"), v, hookScope)
 		}
 		all[name] = consumer{fields["endpoint"], fields["within"], len(c.findings)+c.dropped > before}
 	}

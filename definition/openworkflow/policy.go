@@ -189,7 +189,7 @@ func (c policyCompiler) policyState(o *overlay, at string, v any, s *program.Sta
 // hooks compiles hooks of a policy. They can neither be found by events nor be
 // compensated, which is done by the definition that an instance runs.
 func (c policyCompiler) hooks(at string, v any) *program.Node {
-	list := c.compiler.hooks(at, v)
+	list := hooks(c.compiler, at, v)
 	each(list, func(n *program.Node) {
 		switch {
 		case n.Kind == program.KindListen:
@@ -240,6 +240,9 @@ func lay(c *compiler, m *machine, policy *definition.Resource) (unknown []proble
 		if e := m.events[name]; e != nil {
 			e.Roles = only
 		}
+	}
+	if first := o.states[m.order[0]]; waiting(m.states[m.order[0]].State.Enter) == nil {
+		warnFirst(over.compiler, first, "/deliveries")
 	}
 	for _, name := range keys(o.states) {
 		n := m.states[name]

@@ -210,6 +210,10 @@ func (s *Starts) startedBefore(ctx context.Context, d store.Delivery, held, id s
 func (s *Starts) Begin(ctx context.Context, to store.Writer, env signal.Envelope, start signal.Start, now time.Time) (*engine.Outcome, error) {
 	c, err := s.Turns.Begin(ctx, to, env, start, now, NewIncarnation())
 	s.Committed(c)
+	if start.Signal != nil && problem.CodeOf(err) == "lifecycle.in-transition" { // nothing is, and none that comes again finds another
+		err = problem.Wrap(err, problem.Conflict, "lifecycle.first-event", "the initial state of %s waits, so that it takes no first event: nothing was begun", start.Definition).
+			WithHint("start the instance of the reference without an event, and trigger when it rests; or publish a policy that does not wait there")
+	}
 	return c.Outcome, err
 }
 
