@@ -57,7 +57,11 @@ func (s instanceAPI) start(ctx context.Context, in *startInput) (*answer[client.
 	}
 	start := starts.of(b)
 	if b.Signal != nil {
-		start.Signal = &signal.FirstSignal{ID: firstID(keyed(b.Signal.DedupeKey), b.Signal.SignalID, in.Key), Type: b.Signal.Type, Data: b.Signal.Data,
+		known, err := knownBy(b.Signal.DedupeKey, b.Signal.SignalID, in.Key)
+		if err != nil {
+			return nil, err
+		}
+		start.Signal = &signal.FirstSignal{ID: known, Type: b.Signal.Type, Data: b.Signal.Data,
 			Sender: b.Signal.Sender, Sequence: b.Signal.Sequence}
 	}
 	f := s.follow(s.Starter.IDOf(b.InstanceID, start), wait > 0)
@@ -256,7 +260,10 @@ func (s instanceAPI) signal(ctx context.Context, in *signalInput) (*answer[clien
 		event = json.RawMessage("{}")
 	}
 	headers := in.headers()
-	known := firstID(keyed(in.Body.DedupeKey), id)
+	known, err := knownBy(in.Body.DedupeKey, id)
+	if err != nil {
+		return nil, err
+	}
 	did, err := s.Signaller.Signal(ctx, signal.Envelope{
 		SignalID: known, DedupeKey: in.Body.DedupeKey, InstanceID: in.ID, RuntimeProvider: signal.Provider, Type: signal.ExternalSignal,
 		OccurredAt: now, Headers: headers, Payload: event, Sender: in.Body.Sender, Sequence: in.Body.Sequence,

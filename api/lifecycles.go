@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -53,7 +54,10 @@ func (s instanceAPI) trigger(ctx context.Context, in *triggerInput) (*answer[cli
 	if err != nil {
 		return nil, err
 	}
-	known := firstID(keyed(in.Body.DedupeKey), in.Body.RequestID, in.Key)
+	known, err := knownBy(in.Body.DedupeKey, in.Body.RequestID, in.Key)
+	if err != nil {
+		return nil, err
+	}
 	id, isNew, did, err := s.Starter.StartOrSignal(ctx, "", signal.Start{
 		Definition: in.full(), Version: in.Body.Version, BusinessKey: in.Reference, StartKey: signal.LifecycleKey, Input: in.Body.Input,
 		Signal: &signal.FirstSignal{ID: known, Type: event, Data: in.Body.Payload, Actor: actor(ctx, in.Body.Actor),
@@ -85,12 +89,20 @@ func firstID(ids ...string) string {
 	return uuid.Must(uuid.NewV7()).String()
 }
 
-// keyed is the id of what has a key of the application; "" = it has none.
-func keyed(dedupeKey string) string {
-	if dedupeKey == "" {
-		return ""
+// knownBy is the id by which the instance knows what is said: that of a key of the
+// application, else the first that is given, or a new one. None is taken for that of a key.
+func knownBy(dedupeKey string, ids ...string) (string, error) {
+	for _, id := range ids {
+		if strings.HasPrefix(id, signal.Keyed("")) {
+			return "", problem.New(problem.Invalid, "signal.invalid", "the id %.64q begins as those of dedupe keys do", id).
+				WithHint("say the key as dedupeKey, or choose another id")
+		}
 	}
-	return signal.Keyed(dedupeKey)
+	if dedupeKey == "" {
+		return firstID(ids...), nil
+	}
+	probe := signal.Envelope{SignalID: "s", InstanceID: "i", Type: signal.ExternalSignal, OccurredAt: time.Unix(0, 0), DedupeKey: dedupeKey}
+	return signal.Keyed(dedupeKey), probe.Validate()
 }
 
 // first is what became of the first of several messages that are one.

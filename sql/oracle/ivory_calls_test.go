@@ -69,6 +69,7 @@ var packageCalls = []packageCall{
 	{"AQUEDUCT_API.SIGNAL", "p_instance_id => 'i-1', p_type => 'paid', p_dedupe_key => 'order-1'", ""},
 	{"AQUEDUCT_API.SIGNAL", "p_instance_id => 'i-1', p_type => 'paid', p_dedupe_key => RPAD('k', 128, 'k')", ""}, // its signal id is a digest
 	{"AQUEDUCT_API.SIGNAL", "p_instance_id => 'i-1', p_type => 'paid', p_dedupe_key => 'a b'", "20801"},
+	{"AQUEDUCT_API.SIGNAL", "p_instance_id => 'i-1', p_type => 'paid', p_signal_id => 'key:K'", "20801"},
 
 	{"AQUEDUCT_API.ACKNOWLEDGE", `p_instance_id => 'i-1', p_command => 6, p_outcome => 'processed', p_consumer => 'ship', p_output => '{"n":1}', p_signal_id => 's-ack'`, ""},
 	{"AQUEDUCT_API.ACKNOWLEDGE", `p_instance_id => 'i-1', p_command => 6, p_outcome => 'failed', p_error => '{"title":"Sold out"}', p_signal_id => 's-ack-failed'`, ""},

@@ -269,6 +269,8 @@ func TestThePackageRefusesArguments(t *testing.T) {
 		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', 'a b')", invalid, "p_request_id holds a space"},
 		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', 'r', '{')", invalid, "p_payload is not JSON"},
 		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', p_input => 'x')", invalid, "p_input is not JSON"},
+		{"SIGNAL('i', 'paid', p_signal_id => 'key:K')", invalid, "the id begins as those of dedupe keys do"},
+		{"TRIGGER_EVENT('shop', 'loan', 'L-1', 'submit', 'key:K')", invalid, "the id begins as those of dedupe keys do"},
 		{"SIGNAL('i', 'paid', p_dedupe_key => 'a b')", invalid, "p_dedupe_key holds a space"},
 		{"SIGNAL('i', 'paid', p_dedupe_key => '" + long + "')", large, "p_dedupe_key has more than 128 bytes"},
 		{"START_INSTANCE('shop/order', p_dedupe_key => 's')", invalid, "p_signal_type is missing"},

@@ -416,6 +416,9 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
   BEGIN
     check_id('p_signal_id', p_signal_id, FALSE);
     check_id('p_dedupe_key', p_dedupe_key, FALSE);
+    IF p_signal_id LIKE 'key:%' THEN
+      fail(invalid_argument, 'the id begins as those of dedupe keys do; say p_dedupe_key');
+    END IF;
     IF p_dedupe_key IS NULL THEN
       RETURN NVL(p_signal_id, new_id);
     END IF;

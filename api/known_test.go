@@ -1,0 +1,49 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A key of the application, and an id, are held to one rule on each way in; and no id is
+// taken for the key of another.
+func TestKeysAndIDsAreHeldToOneRule(t *testing.T) {
+	t.Parallel()
+	b := &node{snap: waiting}
+	x := repeating{b}
+	h := handlerWith(t, b, func(c *Config) { c.Starter, c.Signaller, c.Reader.Streams = x, x, x })
+	ways := map[string]string{
+		"/v1/instances/i/signals":           `{"type":"paid","%s":%q}`,
+		"/v1/lifecycles/shop/loan/L/events": `{"event":"pay","%s":%q}`,
+		"/v1/instances":                     `{"definition":"shop/loan","signal":{"type":"paid","%s":%q}}`,
+	}
+	for path, body := range ways {
+		id := "signalId"
+		if strings.HasSuffix(path, "events") {
+			id = "requestId"
+		}
+		for field, values := range map[string][]string{
+			"dedupeKey": {strings.Repeat("ä", 65), ".", "..", "a b"}, id: {"key:K", "key:"},
+		} {
+			for _, v := range values {
+				w := call(h, "POST", path, fmt.Sprintf(body, field, v), "Content-Type", "application/json")
+				if w.Code != 400 || !strings.Contains(w.Body.String(), "signal.invalid") {
+					t.Errorf("%s %s %.8q: %d %s", path, field, v, w.Code, w.Body)
+				}
+			}
+		}
+		for field, v := range map[string]string{"dedupeKey": "key:K", id: "K"} {
+			if w := call(h, "POST", path, fmt.Sprintf(body, field, v), "Content-Type", "application/json"); strings.Contains(w.Body.String(), "signal.invalid") {
+				t.Errorf("%s %s %q: %d %s", path, field, v, w.Code, w.Body)
+			}
+		}
+		w := call(h, "POST", path, strings.Replace(fmt.Sprintf(body, "type", "paid"), `"type":"paid","type"`, `"type"`, 1), "Content-Type", "application/json", "Idempotency-Key", "key:K")
+		if strings.HasSuffix(path, "events") {
+			w = call(h, "POST", path, `{"event":"pay"}`, "Content-Type", "application/json", "Idempotency-Key", "key:K")
+		}
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "signal.invalid") {
+			t.Errorf("%s by header: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
