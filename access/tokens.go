@@ -94,7 +94,7 @@ func (t *Tokens) Verify(ctx context.Context, bearer string) (principal.Principal
 		return principal.Principal{}, refused()
 	}
 	t.used(ctx, v, now)
-	return principal.Principal{Name: v.token.Name, Kind: principal.Token, Roles: backend.Names(v.token.Roles), Groups: backend.Names(v.token.Groups)}, nil
+	return principal.Principal{Name: v.token.Name, Kind: principal.Token, Roles: backend.Names(v.token.Roles), Groups: principal.Believed(backend.Names(v.token.Groups))}, nil
 }
 
 // verdict is what the database says of an id, or said within the last second.
@@ -182,6 +182,10 @@ func (w *Wanted) check() error {
 		return problem.New(problem.Invalid, "access.group", "%d groups are named, at most %d may be", len(w.Groups), MaxGroups)
 	}
 	for _, g := range w.Groups {
+		if principal.Reserved(g) {
+			return problem.New(problem.Invalid, "access.group", "group %.40q is reserved: os: is the account on a host, db: the user of a database", g).
+				WithHint("give the group another name, or have them come that way")
+		}
 		if g == "" || len(g) > maxGroup {
 			return problem.New(problem.Invalid, "access.group", "%.40q is no name of a group: it has 1 to %d bytes", g, maxGroup)
 		}

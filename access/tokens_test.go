@@ -210,6 +210,11 @@ func TestWantedTokensAreChecked(t *testing.T) {
 			t.Errorf("%+v: %v", w, err)
 		}
 	}
+	for _, group := range []string{"os:root", "db:TILL"} { // which who bears a token is in by no admin's word
+		if _, _, err := a.Create(t.Context(), Wanted{Name: "a", Roles: []Role{Viewer}, Groups: []string{"clerks", group}}); problem.CodeOf(err) != "access.group" {
+			t.Errorf("%s: %v", group, err)
+		}
+	}
 	if _, _, err := a.Create(t.Context(), Wanted{Name: "a"}); problem.CodeOf(err) != "access.role" {
 		t.Error(err)
 	}

@@ -5,6 +5,7 @@ package principal
 import (
 	"context"
 	"slices"
+	"strings"
 )
 
 // Kind says how it is known who acts.
@@ -38,6 +39,18 @@ type Principal struct {
 	Request string   // identity of the request
 	Reason  string   // why they do it, in their words
 }
+
+// reserved begins names of groups that nobody is in by what is said of them: the account
+// on the host, and the user of a database's session.
+var reserved = []string{"os:", "db:"}
+
+// Reserved reports whether a name of a group says how it is known who is in it.
+func Reserved(group string) bool {
+	return slices.ContainsFunc(reserved, func(prefix string) bool { return strings.HasPrefix(group, prefix) })
+}
+
+// Believed are the groups among those that are said of somebody which may be.
+func Believed(groups []string) []string { return slices.DeleteFunc(groups, Reserved) }
 
 // Has says whether they have a role.
 func (p *Principal) Has(role string) bool { return slices.Contains(p.Roles, role) }

@@ -218,6 +218,7 @@ func (p *Provider) who(claims map[string]any) (who principal.Principal, why stri
 			}
 		}
 	}
+	who.Groups = principal.Believed(who.Groups)
 	if len(who.Groups) > MaxGroups {
 		return principal.Principal{}, fmt.Sprintf("it names %d groups, the limit is %d: let the provider send those of this service, in a claim that access.oidc-groups names", len(who.Groups), MaxGroups)
 	}

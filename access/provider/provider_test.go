@@ -69,6 +69,10 @@ func TestATokenOfTheProvider(t *testing.T) {
 	if err != nil || who.Roles == nil || len(who.Roles) != 0 {
 		t.Errorf("of no role: %+v, %v", who, err)
 	}
+	who, err = p.Verify(t.Context(), s.Sign(anna(map[string]any{"groups": []string{"os:root", "clerks", "db:TILL"}})))
+	if err != nil || !reflect.DeepEqual(who.Groups, []string{"clerks"}) {
+		t.Errorf("groups that say how somebody has come are believed: %v, %v", who.Groups, err)
+	}
 	p.Name, p.Groups = "who.name", "realm_access.roles"
 	who, err = p.Verify(t.Context(), s.Sign(anna(map[string]any{"who": map[string]any{"name": "Ann"}, "realm_access": map[string]any{"roles": []string{"clerks"}}})))
 	if err != nil || who.Name != "Ann" || !reflect.DeepEqual(who.Roles, []string{"task-user"}) {
