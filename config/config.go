@@ -248,6 +248,7 @@ type Rates struct {
 type Retention struct {
 	Enabled     bool
 	Keep        time.Duration // closed instances, after their end
+	Faulted     time.Duration // faulted instances, since they were touched; then they are cancelled
 	DeadLetters time.Duration // after they died
 	Audit       time.Duration // its rows; on Oracle the owner's nodes alone may
 	Tokens      time.Duration // after they expired or were revoked

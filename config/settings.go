@@ -250,6 +250,8 @@ func housekeeping() []setting {
 			meaning: "whether what is over is deleted in time"},
 		{key: "retention.keep", field: func(c *Config) any { return &c.Retention.Keep }, unit: "duration", low: minute, high: 100 * year,
 			meaning: "how long a closed instance is kept after its end"},
+		{key: "retention.faulted", field: func(c *Config) any { return &c.Retention.Faulted }, unit: "duration", low: 0, high: 100 * year,
+			meaning: "how long a faulted instance that nobody touches is kept; then it is cancelled, and retention.keep is its window; 0 = for ever"},
 		{key: "retention.dead-letters", field: func(c *Config) any { return &c.Retention.DeadLetters }, unit: "duration", low: 0, high: 100 * year,
 			meaning: "how long a dead letter is kept after it died, where its instance has ended or is gone; 0 = for ever"},
 		{key: "retention.audit", field: func(c *Config) any { return &c.Retention.Audit }, unit: "duration", low: 0, high: 100 * year,

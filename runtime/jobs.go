@@ -20,6 +20,7 @@ type jobs struct {
 	inbox   *events.Inbox
 	notices *noticeMetrics
 	discard func(ctx context.Context, deadLetter string) error
+	giveUp  func(ctx context.Context, instance string, faultedBefore time.Time, actor string) (bool, error)
 	sending *unsentMetrics
 
 	dispatcher *dispatch.Dispatcher
@@ -27,7 +28,7 @@ type jobs struct {
 
 func newJobs(r *Runtime) *jobs {
 	return &jobs{
-		Config: &r.Config, metrics: r.metrics, retries: r.retries, strays: r.strays, inbox: r.Inbox, notices: r.notices, discard: r.Discard,
+		Config: &r.Config, metrics: r.metrics, retries: r.retries, strays: r.strays, inbox: r.Inbox, notices: r.notices, discard: r.Discard, giveUp: r.GiveUp,
 		sending: r.sending, dispatcher: r.Dispatcher,
 	}
 }

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/audit"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Windows say how long is kept what instances do not take with them; 0 = for ever.
 type Windows struct {
+	Faulted     time.Duration // instances since they were touched; then they are cancelled, and RetentionKeep is theirs
 	DeadLetters time.Duration // after they died; those of instances that live stay
 	Audit       time.Duration // after what a row says
 	Tokens      time.Duration // after they expired or were revoked
@@ -43,6 +45,7 @@ func (j *jobs) windows() (set []window) {
 			n, err := j.Store.Retention.Purge(ctx, before, retentionBatch)
 			return n, n == retentionBatch && err == nil, err
 		}},
+		{"faulted", j.Windows.Faulted, j.faulted()},
 		{"dead-letters", j.Windows.DeadLetters, j.deadLetters()},
 		{"audit", j.Windows.Audit, j.kept(backend.KeptAudit, j.Windows.Audit)},
 		{"tokens", j.Windows.Tokens, j.kept(backend.KeptTokens, j.Windows.Tokens)},
@@ -117,6 +120,52 @@ func (j *jobs) kept(what backend.Kept, keep time.Duration) func(context.Context,
 	}
 }
 
+// faulted gives up instances that nobody has touched: they are cancelled, and their
+// dead letters discarded, which would keep them.
+func (j *jobs) faulted() func(context.Context, time.Time) (int, bool, error) {
+	after := ""
+	return func(ctx context.Context, before time.Time) (count int, more bool, err error) {
+		ctx = purging(ctx, "faulted", j.Windows.Faulted)
+		page, err := j.Store.Instances.Instances(ctx, backend.InstanceQuery{Status: string(snapshot.Faulted), After: after, Limit: retentionBatch})
+		if err != nil {
+			return 0, false, err
+		}
+		for _, i := range page.Items {
+			if !i.UpdatedAt.Before(before) {
+				continue
+			}
+			given, failed := j.giveUp(ctx, i.ID, before, "retention")
+			if given {
+				count++
+				failed = j.discardAll(ctx, backend.DeadLetterQuery{InstanceID: i.ID, Limit: retentionBatch})
+			}
+			if failed != nil {
+				err = failed
+			}
+		}
+		after = page.Next
+		return count, after != "", err
+	}
+}
+
+// discardAll discards the dead letters that a query selects.
+func (j *jobs) discardAll(ctx context.Context, q backend.DeadLetterQuery) error {
+	for {
+		page, err := j.Store.DeadLetters.DeadLetters(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, l := range page.Items {
+			if err := j.discard(ctx, l.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+		}
+		if q.After = page.Next; q.After == "" {
+			return nil
+		}
+	}
+}
+
 // deadLetters discards dead letters as an operator would: with the command that nobody
 // performs any more and nobody waits for, which would keep its instance.
 func (j *jobs) deadLetters() func(context.Context, time.Time) (int, bool, error) {
@@ -127,17 +176,15 @@ func (j *jobs) deadLetters() func(context.Context, time.Time) (int, bool, error)
 		if err != nil || len(ids) == 0 {
 			return 0, false, err
 		}
-		failures := 0
 		for _, id := range ids {
 			switch failed := j.discard(ctx, id); {
 			case failed == nil:
 				count++
 			case !errors.Is(failed, store.ErrNotFound): // else an operator was faster
-				failures++
 				err = failed
 			}
 		}
 		after = ids[len(ids)-1]
-		return count, len(ids) == retentionBatch && failures < len(ids), err // those that fail do not keep those behind them
+		return count, len(ids) == retentionBatch, err // those that fail do not keep those behind them
 	}
 }

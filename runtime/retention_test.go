@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -19,12 +20,18 @@ import (
 // retaining starts a node that deletes at once what is over; its function never succeeds.
 func retaining(t *testing.T, place string, set func(*runtime.Config), documents ...string) *testNode {
 	t.Helper()
+	return retainingOf(t, place, set, func(context.Context, json.RawMessage) (any, error) {
+		return nil, activity.Permanent(errors.New("gone"))
+	}, documents...)
+}
+
+// retainingOf has another function.
+func retainingOf(t *testing.T, place string, set func(*runtime.Config), effect activity.Func, documents ...string) *testNode {
+	t.Helper()
 	n, err := openSet(context.Background(), place, func(c *runtime.Config) {
 		c.RetentionEvery = 20 * time.Millisecond
 		set(c)
-	}, func(context.Context, json.RawMessage) (any, error) {
-		return nil, activity.Permanent(errors.New("gone"))
-	}, documents...)
+	}, effect, documents...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,5 +124,60 @@ func TestTheAuditHasAWindow(t *testing.T) {
 			t.Errorf("left are %+v, %v", p.Items, err)
 		}
 		eventually(t, "it is counted", func() bool { return n.counted(t, "aqueduct_purged_total")["audit"] == 2 })
+	})
+}
+
+// TestFaultedInstancesHaveAWindow: those that nobody touches are cancelled, and go with
+// all that they have, their dead letters too; what only a person can end stays.
+func TestFaultedInstancesHaveAWindow(t *testing.T) {
+	t.Parallel()
+	lostDoc := doc("lost", "  - lost: {raise: {error: {type: 'urn:lost', status: 500}}}\n")
+	stuckDoc := doc("stuck", `
+  - one: {call: effect, with: {back: false}, metadata: {compensate: {call: effect, with: {back: true}}}}
+  - two: {raise: {error: {type: 'urn:lost', status: 500}}}
+`)
+	waitingDoc := doc("waiting", "  - on: {run: {workflow: {namespace: t, name: stuck}}}\n")
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		effect := func(_ context.Context, input json.RawMessage) (any, error) {
+			if strings.Contains(string(input), `"back":true`) {
+				return nil, activity.Permanent(errors.New("cannot be undone"))
+			}
+			return 1, nil
+		}
+		n := retainingOf(t, fresh(), func(c *runtime.Config) {
+			c.RetentionKeep, c.Windows.Faulted = time.Millisecond, 500*time.Millisecond
+		}, effect, lostDoc, stuckDoc, waitingDoc, listenDoc, fmt.Sprintf(carefulDoc, "lost"))
+		n.begin(t, "live", "t/listen", map[string]any{"order": 1})
+		n.begin(t, "waiting", "t/waiting", nil)
+		n.begin(t, "stuck", "t/stuck", nil)
+		stuck := n.childOf(t, "waiting").ID
+		for _, id := range []string{"stuck", stuck} {
+			n.until(t, id, status("faulted"))
+		}
+		n.begin(t, "lost", "t/lost", nil)
+		n.send(t, `{"signalId":"s","workflowInstanceId":"lost","runtimeProvider":"aqueduct","signalType":"TaskCompleted","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{}}`)
+		n.begin(t, "parent", "t/careful", nil) // it has ended, and is gone, long before its child
+		for _, definition := range []string{"t/lost", "t/careful"} {
+			eventually(t, "all of "+definition+" are gone", func() bool {
+				p, err := n.store.Instances.Instances(t.Context(), backend.InstanceQuery{Definition: definition})
+				return err == nil && len(p.Items) == 0 && n.counted(t, "aqueduct_purged_total")["instances"] == 3
+			})
+		}
+		if got := n.auditedAs(t, "cancel", "lost"); got != "retention.faulted: kept for 500ms" {
+			t.Errorf("it was cancelled because of %q", got)
+		}
+		p, err := n.store.Audit.Audit(t.Context(), backend.AuditQuery{Action: "discard", InstanceID: "lost"})
+		if err != nil || len(p.Items) != 1 || p.Items[0].Reason != "retention.faulted: kept for 500ms" {
+			t.Errorf("its dead letter is discarded as %+v, %v", p.Items, err)
+		}
+		for id, want := range map[string]string{"live": "waiting", "stuck": "faulted", stuck: "faulted", "waiting": "waiting"} {
+			if row, err := n.store.Instances.Instance(t.Context(), id); err != nil || row.Status != want {
+				t.Errorf("%s: %+v, %v", id, row, err)
+			}
+		}
+		n.quiet(t)
+		if got := n.counted(t, "aqueduct_purged_total")["faulted"]; got != 2 {
+			t.Errorf("%d were given up", got)
+		}
 	})
 }

@@ -130,7 +130,7 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	}
 	if c.Retention.Enabled {
 		rc.RetentionKeep = c.Retention.Keep
-		rc.Windows = runtime.Windows{DeadLetters: c.Retention.DeadLetters, Audit: c.Retention.Audit, Tokens: c.Retention.Tokens, Policies: c.Retention.Policies}
+		rc.Windows = runtime.Windows{Faulted: c.Retention.Faulted, DeadLetters: c.Retention.DeadLetters, Audit: c.Retention.Audit, Tokens: c.Retention.Tokens, Policies: c.Retention.Policies}
 	}
 	if n.runtime, err = runtime.New(ctx, rc); err != nil {
 		n.close()
