@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -177,6 +178,38 @@ func TestAnInitialStateThatWaitsTakesNoFirstEvent(t *testing.T) {
 				if l := n.deadLetters(t, 1)[0]; l.Reason != code || n.store.DeadLetters.Discard(t.Context(), l.ID) != nil {
 					t.Errorf("by the queue: %+v", l)
 				}
+			}
+		}
+	})
+}
+
+// Roles of a version are for its instances. Whoever names a version that has none begins
+// one without; a policy lies over all of them.
+func TestRolesOfAVersionAreItsOwnAndAPolicysAreOfAll(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		closed := strings.NewReplacer("version: '1.0.0'", "version: '2.0.0'", "order: {}", "order: {roles: [cashier]}").Replace(guardedDocument)
+		n := start(t, fresh(), nil, guardedDocument, closed)
+		first := func(reference, version string) error {
+			s := signal.Start{
+				Definition: "t/guarded", Version: version, BusinessKey: reference, StartKey: signal.LifecycleKey, Input: json.RawMessage("null"),
+				Signal: &signal.FirstSignal{ID: reference, Type: "order"},
+			}
+			id := n.rt.IDOf("", s)
+			env := signal.Envelope{SignalID: id, InstanceID: id, RuntimeProvider: signal.Provider, Type: signal.StartRequest, OccurredAt: time.Now(), Principal: json.RawMessage(byClerk)}
+			_, err := n.rt.Begin(t.Context(), n.store.Writer, env, s, time.Now())
+			return err
+		}
+		if err := first("highest", ""); problem.CodeOf(err) != "event.forbidden" {
+			t.Errorf("the highest version: %v", err)
+		}
+		if err := first("older", "1.0.0"); err != nil {
+			t.Errorf("an older version has no roles: %v", err)
+		}
+		n.publish(t, rolesPolicy("1.0.0", "cashier"))
+		for _, version := range []string{"", "1.0.0", "2.0.0"} {
+			if err := first("policed"+version, version); problem.CodeOf(err) != "event.forbidden" {
+				t.Errorf("version %q under the policy: %v", version, err)
 			}
 		}
 	})
