@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -37,15 +38,33 @@ type ByLifecycle struct {
 
 func (p ByLifecycle) full() string { return p.Environment + "/" + p.Definition }
 
-func (s definitionAPI) listPolicyVersions(ctx context.Context, in *ByLifecycle) (*answer[client.Page[client.Definition]], error) {
-	rows, err := s.Definitions.Versions(ctx, definition.PolicyPrefix+in.full(), 0)
-	if err == nil && len(rows) == 0 {
+type policyVersionsInput struct {
+	ByLifecycle
+	Paging
+}
+
+func (s definitionAPI) listPolicyVersions(ctx context.Context, in *policyVersionsInput) (*answer[client.Page[client.Definition]], error) {
+	after := 0 // the ordinal of the last one of the page before
+	if in.After != "" {
+		var err error
+		if after, err = strconv.Atoi(in.After); err != nil || after < 1 {
+			return nil, problem.New(problem.Invalid, "page.invalid", "%s is not the next of a page", clip(in.After))
+		}
+	}
+	rows, err := s.Definitions.Versions(ctx, definition.PolicyPrefix+in.full(), after)
+	if problem.KindOf(err) == problem.NotFound && err != nil || err == nil && len(rows) == 0 && after == 0 {
 		err = problem.New(problem.NotFound, "policy.unknown", "%s has no policy", clip(in.full()))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return ok(client.Page[client.Definition]{Items: convert(rows, toDefinition)}), nil
+	page := client.Page[client.Definition]{}
+	if len(rows) > in.Limit {
+		rows = rows[:in.Limit]
+		page.Next = strconv.Itoa(rows[in.Limit-1].Ordinal)
+	}
+	page.Items = convert(rows, toDefinition)
+	return ok(page), nil
 }
 
 type policyInput struct {

@@ -26,7 +26,7 @@ type PolicyComparison struct {
 // published as definitions are.
 func (c definitionCalls) Policies(ctx context.Context, lifecycle string, l List) (Page[Definition], error) {
 	if lifecycle != "" {
-		return get[Page[Definition]](ctx, c.caller, policies+"/"+lifecycle, nil)
+		return get[Page[Definition]](ctx, c.caller, policies+"/"+lifecycle, l.in(url.Values{}))
 	}
 	return get[Page[Definition]](ctx, c.caller, policies, l.in(url.Values{}))
 }
