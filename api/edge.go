@@ -8,9 +8,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/principal"
@@ -105,6 +107,8 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"ask 127.0.0.1 or localhost; a proxy in front must say so in Host"))
 	case e.origin.Check(r) != nil:
 		refuseWith(out, newFailure(http.StatusForbidden, "request.cross-origin", "a browser sent the request on behalf of another site", ""))
+	case !isText(r.URL):
+		refuseWith(out, newFailure(http.StatusBadRequest, "request.invalid", "the address is not text in UTF-8", "escape the bytes of its UTF-8"))
 	case route == "":
 		e.lost(out, r, h)
 	default:
@@ -165,6 +169,13 @@ func isLoopback(host string) bool {
 	host = strings.Trim(host, "[]")
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
+
+// isText reports whether an address is text in UTF-8 with its escapes undone: what is not
+// would be looked for, and never found.
+func isText(u *url.URL) bool {
+	query, err := url.QueryUnescape(u.RawQuery)
+	return err == nil && utf8.ValidString(query) && utf8.ValidString(u.Path)
 }
 
 // lost answers what no route takes: h is the multiplexer's own answer, 404 or

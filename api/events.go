@@ -3,14 +3,20 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"mime"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -100,7 +106,49 @@ func (in *eventInput) cloudEvent() (json.RawMessage, error) {
 			return nil, problem.New(problem.Invalid, "event.invalid", "event has no %s", f.name)
 		}
 	}
-	return event, nil
+	return event, checkAttributes(event)
+}
+
+// checkAttributes holds what else there is in an event to CloudEvents 1.0: the time, the
+// names and the values of extensions, and that it has its data once. An attribute that is
+// null is not there.
+func checkAttributes(event json.RawMessage) error {
+	bad := func(format string, args ...any) error {
+		return problem.New(problem.Invalid, "event.invalid", format, args...)
+	}
+	attributes := map[string]jsontext.Value{}
+	if err := jsonv2.Unmarshal(event, &attributes); err != nil {
+		return problem.Wrap(err, problem.Invalid, "event.invalid", "event is not a CloudEvent in JSON")
+	}
+	if attributes["data"] != nil && attributes["data_base64"] != nil {
+		return bad("event has data and data_base64")
+	}
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		v := attributes[name]
+		var text string
+		isText := v.Kind() == '"' && jsonv2.Unmarshal(v, &text) == nil
+		switch {
+		case name == "data" || v.Kind() == 'n':
+		case name == "data_base64":
+			if _, err := base64.StdEncoding.DecodeString(text); !isText || err != nil {
+				return bad("data_base64 of the event is not base64")
+			}
+		case name == "time":
+			if _, err := time.Parse(time.RFC3339Nano, text); err != nil {
+				return bad("time of the event is %.64s, not as 2026-01-31T12:00:00Z", v)
+			}
+		case slices.Contains([]string{"datacontenttype", "dataschema", "subject"}, name) && !isText:
+			return bad("%s of the event is not a text", name)
+		case strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789") != "" || name == "":
+			return bad("attribute %.64q of the event is not named of lower-case letters and digits", name)
+		case isText || v.Kind() == 't' || v.Kind() == 'f':
+		default:
+			if _, err := strconv.ParseInt(string(v), 10, 32); err != nil {
+				return bad("attribute %.64q of the event is not a text, a boolean or an integer of 32 bits", name)
+			}
+		}
+	}
+	return nil
 }
 
 func isJSON(media string) bool {
