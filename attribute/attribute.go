@@ -43,7 +43,7 @@ const (
 	MaxName     = 64  // bytes of a name
 	MaxText     = 256 // characters of a text
 	MaxDigits   = 38  // of a decimal, without zeros at its ends
-	MaxExponent = 100 // a decimal is less than 10 to this, and no smaller than 10 to minus this
+	MaxExponent = 100 // a decimal is at most 10 to this, and no smaller than 10 to minus this
 )
 
 // masked stands in what a server has answered for what it quoted of a secret.

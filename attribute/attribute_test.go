@@ -18,7 +18,7 @@ func TestKeysKeepTheOrderOfDecimals(t *testing.T) {
 	t.Parallel()
 	const seed = 7
 	r := rand.New(rand.NewPCG(seed, seed))
-	texts := []string{"0", "-0", "0.0", "1", "1.0", "10e-1", "0.1", "-0.1", "-1", "1e99", "-1e99", "1e-99", "-1e-99", "99999999999999999999999999999999999999"}
+	texts := []string{"0", "-0", "0.0", "1", "1.0", "10e-1", "0.1", "-0.1", "-1", "1e99", "-1e99", "1e-99", "-1e-99", "1e100", "-1e100", "9.9e99", "1e-100", "-1e-100", "99999999999999999999999999999999999999"}
 	for range 500 {
 		n := []byte{"-"[0]}[:r.IntN(2)]
 		for range 1 + r.IntN(12) {
@@ -71,6 +71,9 @@ func TestWhatNoValueCanBe(t *testing.T) {
 		"a long text":          {`"` + strings.Repeat("ä", MaxText+1) + `"`, Text, "attribute.too-long"},
 		"many digits":          {strings.Repeat("1", MaxDigits+1), Decimal, "attribute.too-long"},
 		"a huge number":        {`1e101`, Decimal, "attribute.too-long"},
+		"one too large":        {`1.01e100`, Decimal, "attribute.too-long"},
+		"twice the largest":    {`-2e100`, Decimal, "attribute.too-long"},
+		"one too small":        {`9.9e-101`, Decimal, "attribute.too-long"},
 		"a huge exponent":      {`1e9223372036854775807`, Decimal, "attribute.too-long"},
 		"a tiny number":        {`1e-101`, Decimal, "attribute.too-long"},
 		"a secret":             {`"key [secret]"`, Text, "attribute.secret"},

@@ -89,7 +89,7 @@ func decimal(text string) (d number, err error) {
 	switch {
 	case len(digits) > MaxDigits:
 		return d, tooLong("it has %d digits; an attribute has at most %d", len(digits), MaxDigits)
-	case exponent > MaxExponent || exponent <= -MaxExponent:
+	case exponent > MaxExponent && (exponent > MaxExponent+1 || digits != "1") || exponent <= -MaxExponent:
 		return d, tooLong("%.64s is not between 1e-%d and 1e%d", text, MaxExponent, MaxExponent)
 	}
 	return number{negative, digits, exponent}, nil
