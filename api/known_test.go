@@ -47,3 +47,14 @@ func TestKeysAndIDsAreHeldToOneRule(t *testing.T) {
 		}
 	}
 }
+
+// What is no text is no address of anything.
+func TestAnAddressIsText(t *testing.T) {
+	t.Parallel()
+	h := handlerWith(t, &node{snap: waiting}, func(*Config) {})
+	for _, path := range []string{"/v1/instances?businessKey=%ff", "/v1/instances/%ff", "/v1/instances?businessKey=a%zz"} {
+		if w := call(h, "GET", path, ""); w.Code != 400 || !strings.Contains(w.Body.String(), "request.invalid") || !strings.Contains(w.Body.String(), "UTF-8") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
