@@ -152,8 +152,12 @@ func (w *Workflow) Calls(name string) []Call {
 // child has a stub play an instance that the workflow starts.
 func (w driver) child(env signal.Envelope) {
 	w.t.Helper()
+	if env.Type == signal.CancelRequest {
+		endChild(w, env)
+		return
+	}
 	if env.Type != signal.StartRequest {
-		return // a message to another instance, such as a cancellation
+		return // a message to another instance
 	}
 	var start signal.Start
 	if err := json.Unmarshal(env.Payload, &start); err != nil {
@@ -186,6 +190,22 @@ func (w driver) child(env signal.Envelope) {
 		end.Error = engine.ChildError(start.Definition, env.InstanceID, failure.Error)
 	}
 	w.reply(a.after, w.signal(signal.SubWorkflowCompleted, token, end, ""))
+}
+
+// endChild has an instance that is told to end, and waited for, say that it has: a stub
+// undoes nothing.
+func endChild(w driver, env signal.Envelope) {
+	w.t.Helper()
+	c, err := signal.DecodeCancellation(env.Payload)
+	if err != nil {
+		w.t.Fatalf("aqueducttest: %v", err)
+	}
+	if c.Await {
+		end := engine.ChildEnd{Child: env.InstanceID, Error: &snapshot.Error{
+			Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Cancelled", Detail: "it was cancelled",
+		}}
+		w.reply(0, w.signal(signal.SubWorkflowCompleted, c.Token, end, ""))
+	}
 }
 
 // reply delivers an answer when it comes.

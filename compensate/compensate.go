@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
@@ -21,8 +20,15 @@ const TypeStuck = "urn:aqueduct:error:compensation-stuck"
 
 // All begins to compensate what the instance has recorded, after an error that
 // nobody caught: the instance ends with it when that is done. Until then the
-// definition has [Resume] and [Recover] take what it is asked.
-func All(t *engine.Turn, e snapshot.Error) { begin(t, snapshot.Compensating{Error: e}) }
+// definition has [Resume] and [Recover] take what it is asked. Where nothing is recorded,
+// and no child has anything either, the instance is faulted.
+func All(t *engine.Turn, e snapshot.Error) {
+	if len(t.Snap.Compensations)+len(t.Snap.SubFrames) == 0 {
+		t.Fault(e)
+		return
+	}
+	begin(t, snapshot.Compensating{Error: e})
+}
 
 // Compensator is embedded by a definition whose instances compensate when somebody
 // ends them.
@@ -44,10 +50,20 @@ func (Compensator) Compensate(t *engine.Turn, alone bool) bool {
 	if s.Status != snapshot.Faulted { // else they have ended with the fault
 		t.TellAll(engine.TaskCancelledEvent)
 	}
+	kept := s.Status == snapshot.Suspended
 	s.Status, s.ResumeAs = snapshot.Running, ""
 	begin(t, snapshot.Compensating{Cancelled: true, Error: snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Cancelled", Detail: "it was cancelled",
 	}})
+	if !kept {
+		return true
+	}
+	if err := t.CatchUp(); err != nil { // a child may have ended meanwhile
+		t.Halt(snapshot.Error{
+			Type: TypeStuck, Status: 500, Title: "Compensation not possible",
+			Detail: "what came while it was suspended cannot be applied: " + err.Error(),
+		})
+	}
 	return true
 }
 
@@ -82,13 +98,8 @@ func end(t *engine.Turn) {
 }
 
 func begin(t *engine.Turn, why snapshot.Compensating) {
-	for _, f := range t.Snap.SubFrames { // they compensate first, or end what they compensate
-		if w, _ := t.Snap.Wait(f.Token); !undoes(w) {
-			engine.EndChild(t, f, signal.Cancellation{Token: f.Token, Compensate: true, Await: true})
-		}
-		why.Children = true
-	}
-	t.Withdraw(engine.TaskCancelled, func(w snapshot.Wait) bool { return w.Kind != snapshot.WaitChild })
+	t.Withdraw(engine.TaskCancelled, func(w snapshot.Wait) bool { return !undoes(w) })
+	why.Children = len(t.Snap.SubFrames) > 0 // they compensate first, or end what they compensate
 	t.Snap.Error, t.Snap.Compensating = &why.Error, &why
 	data, _ := json.Marshal(map[string]any{"error": why.Error, "steps": len(t.Snap.Compensations)})
 	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: engine.EntryCompensating, Data: data, Meta: engine.Meta{Pointer: why.Error.Instance}})
@@ -164,6 +175,11 @@ func Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) bool {
 	case why.Children:
 		after := *why
 		after.Children, t.Snap.Compensating = false, &after
+		if len(t.Snap.Compensations) == 0 && !why.Cancelled { // it has done nothing, and can be mended
+			t.Snap.Compensating = nil
+			t.Fault(why.Error)
+			return true
+		}
 	default:
 		if e := Done(t, w, res); e != nil {
 			e.Detail += " (" + e.Type + ")"
@@ -187,6 +203,8 @@ func Recover(t *engine.Turn, op engine.Operation) bool {
 		s.Compensations = slices.Delete(slices.Clone(s.Compensations), last, last+1)
 	}
 	s.Error = &s.Compensating.Error
-	next(t)
+	if !s.Compensating.Children || len(s.SubFrames) == 0 {
+		next(t)
+	}
 	return true
 }

@@ -60,29 +60,26 @@ func (t *Turn) Start(id string, start signal.Start) error {
 	return err
 }
 
-// forgetChild forgets the child that a wait was for. A child that has not ended is
-// told to end.
-func forgetChild(t *Turn, w snapshot.Wait, ended bool) {
-	if w.Kind != snapshot.WaitChild {
-		return
-	}
+// forgetChild forgets the child that a wait was for. A child that has not ended is told
+// to end; one that is to undo what it has done stays, as one that was left: it may have
+// completed by now, and its answer says so.
+func forgetChild(t *Turn, w *snapshot.Wait, ended bool) (stays bool) {
 	var kept []snapshot.SubFrame
 	for _, f := range t.Snap.SubFrames {
-		if f.Token != w.Token {
-			kept = append(kept, f)
-			continue
+		if f.Token == w.Token && !ended && w.Left == 0 && t.Snap.Schedule == nil { // the end of a schedule ends no run
+			if stays = !t.keeps && w.Effect == ""; stays { // what compensates nobody undoes
+				t.Snap.LastStep++
+				w.Branch, w.Left = 0, t.Snap.LastStep
+			}
+			payload, _ := json.Marshal(signal.Cancellation{Token: w.Token, Compensate: !t.keeps, Await: stays}) // strings cannot fail
+			t.send(f.InstanceID, signal.CancelRequest, "", time.Time{}, payload)
 		}
-		if !ended && t.Snap.Schedule == nil { // the end of a schedule ends no run
-			EndChild(t, f, signal.Cancellation{Token: w.Token, Compensate: !t.keeps})
+		if f.Token != w.Token || stays {
+			kept = append(kept, f)
 		}
 	}
 	t.Snap.SubFrames = kept
-}
-
-// EndChild tells a child to end.
-func EndChild(t *Turn, f snapshot.SubFrame, c signal.Cancellation) {
-	payload, _ := json.Marshal(c) // strings cannot fail
-	t.send(f.InstanceID, signal.CancelRequest, "", time.Time{}, payload)
+	return stays
 }
 
 // ChildEnd is the payload of a SubWorkflowCompleted. Its token names the wait

@@ -220,10 +220,10 @@ func (t Effects) forgetEffects() {
 	}
 	d, repeats := t.def.(Repeater)
 	switch {
-	case s.Status.Closed() || s.Compensating != nil:
+	case s.Status.Closed() || s.Compensating != nil && !s.Compensating.Children:
 		s.Effects = nil
 		return
-	case s.Status == snapshot.Faulted || !repeats:
+	case s.Status == snapshot.Faulted || !repeats || s.Compensating != nil:
 		return
 	}
 	pointer, visit, ok := d.Outermost(s)

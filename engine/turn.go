@@ -249,7 +249,7 @@ func (t *Turn) send(to string, typ signal.Type, token string, due time.Time, pay
 func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 	var kept []snapshot.Wait
 	for _, w := range t.Snap.Waits {
-		if !gone(w) {
+		if !gone(w) || w.Left > 0 && !t.keeps || w.Kind == snapshot.WaitChild && forgetChild(t, &w, false) {
 			kept = append(kept, w)
 			continue
 		}
@@ -260,7 +260,6 @@ func (t *Turn) Withdraw(how TaskEvent, gone func(snapshot.Wait) bool) {
 		if w.Kind == snapshot.WaitTask {
 			t.out.Tasks = append(t.out.Tasks, TaskChange{ID: w.TaskID, Event: how})
 		}
-		forgetChild(t, w, false)
 	}
 	t.Snap.Waits = kept
 }
@@ -280,7 +279,9 @@ func (t *Turn) take(w snapshot.Wait, unknown bool) {
 	if w.Command > 0 {
 		t.out.Settled = append(t.out.Settled, Settled{Position: w.Command, Unknown: unknown})
 	}
-	forgetChild(t, w, true)
+	if w.Kind == snapshot.WaitChild {
+		forgetChild(t, &w, true)
+	}
 }
 
 // Early takes the first kept signal that satisfies one of the waits to come, and
@@ -390,7 +391,7 @@ func check(s *snapshot.Snapshot, awaits bool) error {
 		}
 	}
 	stopped := s.Status.Closed() || s.Status == snapshot.Faulted
-	if stopped && len(s.Waits) > 0 {
+	if stopped && slices.ContainsFunc(s.Waits, func(w snapshot.Wait) bool { return w.Left == 0 || s.Status.Closed() }) {
 		return fmt.Errorf("engine: %s: %s with %d waits", s.InstanceID, s.Status, len(s.Waits))
 	}
 	if !stopped && len(s.Waits) == 0 {

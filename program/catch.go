@@ -212,11 +212,7 @@ func (r tries) fault(e snapshot.Error) error {
 	} else if again || err != nil {
 		return err
 	}
-	if len(r.t.Snap.Compensations) > 0 {
-		compensate.All(r.t, e)
-		return nil
-	}
-	r.t.Fault(e)
+	compensate.All(r.t, e)
 	return nil
 }
 

@@ -223,7 +223,7 @@ func (r undoing) record(n *Node, in *scope) error {
 	in.out = &out
 	if n.Kind == KindRun { // it takes the place of what the child has recorded
 		s.Compensations = slices.DeleteFunc(slices.Clone(s.Compensations), func(c snapshot.Compensation) bool {
-			return c.Pointer == n.Pointer && !strings.HasPrefix(c.Key, s.Incarnation+"/")
+			return c.Pointer == n.Pointer && c.Step > r.w.since && !strings.HasPrefix(c.Key, s.Incarnation+"/")
 		})
 	}
 	frames := line(s, r.b) // with the task's own, which is no loop around it
@@ -307,6 +307,9 @@ func (r undoing) compensateTried(n *Node) (rests bool, err error) {
 	}
 	underWay := map[int]bool{} // by another branch of the catch
 	for _, w := range r.t.Snap.Waits {
+		if w.Left > f.Mark && strings.HasPrefix(w.Pointer, try.Body.Pointer+"/") {
+			return true, nil // a child compensates first, or says what undoes it; see settled
+		}
 		if at := r.p.node(w.Pointer); at != nil && at.Kind == KindCompensate {
 			underWay[w.Arm] = true
 		}

@@ -119,7 +119,7 @@ func (w *move) snapshot(s *snapshot.Snapshot) {
 	}
 	for i := range s.Waits {
 		wait := &s.Waits[i]
-		if s.Compensating != nil {
+		if s.Compensating != nil || wait.Left > 0 {
 			w.past(&wait.Pointer) // nothing runs any more but compensations
 			continue
 		}
@@ -128,7 +128,7 @@ func (w *move) snapshot(s *snapshot.Snapshot) {
 		}
 	}
 	for i := range s.SubFrames {
-		if s.Compensating != nil {
+		if of, _ := s.Wait(s.SubFrames[i].Token); s.Compensating != nil || of.Left > 0 {
 			w.past(&s.SubFrames[i].Pointer)
 		} else if target := w.live(s.SubFrames[i].Pointer); target != nil {
 			s.SubFrames[i].Pointer = target.Pointer

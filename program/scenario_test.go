@@ -370,6 +370,9 @@ func (w *world) showState(b *strings.Builder, s snapshot.Snapshot) {
 		if len(x.Key) > 0 {
 			line += " " + engine.Key(x.Key)
 		}
+		if x.Left > 0 {
+			line += " (left)"
+		}
 		waits = append(waits, line+"\n")
 	}
 	sort.Strings(waits)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/compensate"
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -18,6 +19,7 @@ type work struct {
 	p     *Program
 	t     *engine.Turn
 	ready []*run
+	since int    // LastStep when the turn began
 	steps int    // of the application that the turn was asked for
 	again string // pointer of the task that an operator has retried, until the flow has come to it
 }
@@ -195,10 +197,13 @@ func (p *Program) Begin(t *engine.Turn, input json.RawMessage) error {
 // Resume goes on where w waited.
 func (p *Program) Resume(t *engine.Turn, wait snapshot.Wait, res engine.Result) error {
 	engine.Under(t, p.Policy)
+	w := &work{p: p, t: t, since: t.Snap.LastStep}
 	if compensate.Resume(t, wait, res) {
 		return nil
 	}
-	w := &work{p: p, t: t}
+	if wait.Left > 0 {
+		return w.settled()
+	}
 	r := w.branch(wait.Branch)
 	n := p.node(wait.Pointer)
 	if r == nil || n == nil || r.gone() {
@@ -207,6 +212,27 @@ func (p *Program) Resume(t *engine.Turn, wait snapshot.Wait, res engine.Result) 
 	waits, err := r.waits.resumed(n, wait, res)
 	if err := r.rest(n, waits, err); err != nil {
 		return err
+	}
+	return w.drive()
+}
+
+// settled goes on with catches that compensate, and have waited for a child that was left.
+func (w *work) settled() error {
+	for _, b := range slices.Clone(w.t.Snap.Branches) {
+		r := w.branch(b.ID)
+		if r == nil || r.gone() || w.t.Snap.Status == snapshot.Faulted {
+			continue
+		}
+		n := w.p.node(r.top().Pointer)
+		if n == nil || n.Kind != KindCompensate || slices.ContainsFunc(w.t.Snap.Waits, func(x snapshot.Wait) bool {
+			return x.Branch == b.ID && x.Pointer == n.Pointer && x.Arm > 0
+		}) {
+			continue
+		}
+		rests, err := r.undoing.compensateTried(n)
+		if err := r.rest(n, rests, err); err != nil {
+			return err
+		}
 	}
 	return w.drive()
 }

@@ -50,25 +50,29 @@ func (r *Runtime) pin(ctx context.Context, messages []engine.Message) error {
 	return nil
 }
 
+// errLeft is why a child does not begin that was left before it had.
+var errLeft = errors.New("its parent has left it before it began")
+
 // wanted reports whether the parent of a requested instance still waits for
-// it. Its cancellation of the child may have come before the child.
-func (r *Runtime) wanted(ctx context.Context, c store.Writer, p *signal.Parent) (bool, error) {
+// it. Its cancellation of the child may have come before the child: left, when it
+// waits for nothing but what became of it.
+func (r *Runtime) wanted(ctx context.Context, c store.Writer, p *signal.Parent) (ok, left bool, err error) {
 	if p == nil || p.Token == "" {
-		return true, nil
+		return true, false, nil
 	}
 	snap, part, err := r.turns.Load(ctx, c, p.InstanceID)
 	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
+		return false, false, nil
 	}
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	defer part.Release()
 	if snap.Schedule != nil { // the end of a schedule ends no run
-		return true, nil
+		return true, false, nil
 	}
-	_, waits := snap.Wait(p.Token)
-	return waits, nil
+	w, waits := snap.Wait(p.Token)
+	return waits && w.Left == 0, waits && w.Left > 0, nil
 }
 
 // refusal is the answer to a parent whose child cannot begin; ok is false when

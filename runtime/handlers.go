@@ -77,12 +77,16 @@ func (r *Runtime) onStart(ctx context.Context, d store.Delivery, env signal.Enve
 	if err := r.allowed(ctx, d, env.InstanceID, start); err != nil {
 		return err
 	}
-	ok, err := r.wanted(ctx, d, start.Parent)
+	ok, left, err := r.wanted(ctx, d, start.Parent)
 	if err != nil {
 		return err
 	}
-	if !ok {
-		return d.Commit(ctx, store.Change{}) // its parent has gone on without it
+	if !ok { // its parent has gone on without it
+		var c store.Change
+		if answer, told := r.refusal(env, errLeft); left && told {
+			c.Send = []store.Send{answer}
+		}
+		return d.Commit(ctx, c)
 	}
 	return r.OnStart(ctx, d, env, start, now)
 }

@@ -205,6 +205,7 @@ type Wait struct {
 	Bound   int               `json:"bound,omitempty"`   // bit i: correlation i of the filter has the value that came first
 	Effect  string            `json:"effect,omitempty"`  // idempotency key of the command
 	Visit   string            `json:"visit,omitempty"`   // of the command's place: the rounds and jumps of the lists and loops around it
+	Left    int               `json:"left,omitempty"`    // of a child that was told to undo what it has done: LastStep when it was; 0 = it was not
 }
 
 // SubFrame is a child instance this one waits for.
@@ -332,7 +333,8 @@ func (s *Snapshot) Wait(token string) (Wait, bool) {
 // somebody who must act comes before what the engine does by itself.
 var standing = []WaitKind{WaitTask, WaitEvent, WaitState, WaitChild, WaitTimer, WaitRetry, WaitCommand, WaitNext}
 
-func rank(k WaitKind) int { return slices.Index(standing, k) }
+// A child that was left comes last.
+func rank(w Wait) int { return slices.Index(standing, w.Kind) + len(standing)*min(w.Left, 1) }
 
 // Primary returns the wait that stands for the instance in its summary: a
 // person's before an event's, a child's, a moment's and a command's; of one
@@ -348,7 +350,7 @@ func (s *Snapshot) Primary() (Wait, bool) {
 func (s *Snapshot) primary() int {
 	best := -1
 	for i, w := range s.Waits {
-		if w.Kind != WaitTimeout && w.Kind != WaitDue && (best < 0 || rank(w.Kind) < rank(s.Waits[best].Kind)) {
+		if w.Kind != WaitTimeout && w.Kind != WaitDue && (best < 0 || rank(w) < rank(s.Waits[best])) {
 			best = i
 		}
 	}
@@ -362,7 +364,7 @@ func (s *Snapshot) At() string {
 		return s.State.Name
 	}
 	pointer := ""
-	if w, ok := s.Primary(); ok {
+	if w, ok := s.Primary(); ok && s.Status != Faulted {
 		pointer = w.Pointer
 	} else if s.Error != nil {
 		pointer = s.Error.Instance

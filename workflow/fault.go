@@ -124,11 +124,7 @@ func (r *run) failed(a arrival, e Effect) error {
 
 // end compensates what is recorded, which ends the instance; without that it is faulted.
 func (r *run) end(e snapshot.Error) {
-	if len(r.t.Snap.Compensations) > 0 {
-		compensate.All(r.t, e)
-		return
-	}
-	r.t.Fault(e)
+	compensate.All(r.t, e)
 }
 
 // Recover has a faulted instance go on: it decides again about what could not be

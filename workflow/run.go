@@ -85,7 +85,7 @@ func (d *Definition) Begin(t *engine.Turn, input json.RawMessage) error {
 // Resume decides about what came for a step, or sends it again.
 func (d *Definition) Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) error {
 	r, err := d.at(t)
-	if err != nil || compensate.Resume(t, w, res) {
+	if err != nil || compensate.Resume(t, w, res) || w.Left > 0 {
 		return err
 	}
 	f := r.frame(w.Pointer, w.Arm)
