@@ -1,9 +1,14 @@
 package api
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/projections"
 )
 
 // A key of the application, and an id, are held to one rule on each way in; and no id is
@@ -54,6 +59,43 @@ func TestAnAddressIsText(t *testing.T) {
 	h := handlerWith(t, &node{snap: waiting}, func(*Config) {})
 	for _, path := range []string{"/v1/instances?businessKey=%ff", "/v1/instances/%ff", "/v1/instances?businessKey=a%zz"} {
 		if w := call(h, "GET", path, ""); w.Code != 400 || !strings.Contains(w.Body.String(), "request.invalid") || !strings.Contains(w.Body.String(), "UTF-8") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// counting has a sender's second signal, whose number another has taken.
+type counting struct{ repeating }
+
+func (counting) entry(position int64, m engine.Meta) projections.Entry {
+	b, _ := json.Marshal(m)
+	return projections.Entry{InstanceID: "i", Position: position, Kind: "event", Type: "ExternalSignal", Metadata: b}
+}
+
+func (c counting) Received(context.Context, string, string) (projections.Entry, error) {
+	return c.entry(9, engine.Meta{Sender: "s", Sequence: 2, Disposition: engine.Duplicate}), nil
+}
+
+func (c counting) Stream(_ context.Context, _ string, after int64, _ int) ([]projections.Entry, error) {
+	all := []projections.Entry{
+		c.entry(4, engine.Meta{Sender: "s", Sequence: 1}), c.entry(5, engine.Meta{Sender: "other", Sequence: 2}),
+		c.entry(6, engine.Meta{Sender: "s", Sequence: 2, Disposition: engine.Buffered}), c.entry(7, engine.Meta{Sender: "s", Sequence: 2}),
+		c.entry(8, engine.Meta{Sender: "s", Sequence: 2, Disposition: engine.Duplicate}), c.entry(9, engine.Meta{Sender: "s", Sequence: 2, Disposition: engine.Duplicate}),
+	}
+	return all[min(max(0, after-3), 6):], nil
+}
+
+// The first of a duplicate by its number is who took that, not the duplicate itself.
+func TestTheFirstOfANumberIsWhoTookIt(t *testing.T) {
+	t.Parallel()
+	b := &node{snap: waiting}
+	x := counting{repeating{b}}
+	h := handlerWith(t, b, func(c *Config) { c.Starter, c.Signaller, c.Reader.Streams = x, x, x })
+	for path, body := range map[string]string{
+		"/v1/instances/i/signals":           `{"type":"paid","signalId":"m-2","sender":"s","sequence":2}`,
+		"/v1/lifecycles/shop/loan/L/events": `{"event":"pay","requestId":"r-2","sender":"s","sequence":2}`,
+	} {
+		if w := call(h, "POST", path, body, "Content-Type", "application/json"); w.Code > 202 || !strings.Contains(w.Body.String(), `"first":{"position":6,"disposition":"buffered"`) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -118,6 +119,21 @@ func (s instanceAPI) first(ctx context.Context, instance, signalID string, did e
 		return nil, err
 	}
 	x := toEntry(e)
+	if x.Disposition == string(engine.Duplicate) { // by its sequence, which another has taken
+		rows, err := s.Reader.Streams.Stream(ctx, instance, max(0, x.Position-1-lookBack), lookBack)
+		if err != nil {
+			return nil, err
+		}
+		by := func(e projections.Entry) bool {
+			o := toEntry(e)
+			return o.Position < x.Position && o.Sender == x.Sender && o.Sequence == x.Sequence && o.Disposition != x.Disposition
+		}
+		i := slices.IndexFunc(rows, by)
+		if i < 0 {
+			return nil, nil // it is long ago
+		}
+		x = toEntry(rows[i])
+	}
 	return &client.First{Position: x.Position, Disposition: cmp.Or(x.Disposition, string(engine.Applied)), Refusal: x.Refusal, At: x.At}, nil
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // lookBack is how many entries of a stream are searched for who suspended an
-// instance, and maxReasons how many dead letters are named.
+// instance, or took a number, and maxReasons how many dead letters are named.
 const (
 	lookBack   = 500
 	maxReasons = 10
