@@ -304,6 +304,10 @@ func (c publishing) tried(ctx context.Context, p *candidate, fresh []*candidate,
 		var some []problem.Place
 		some, err = laying(c).laid(ctx, p, fresh)
 		warnings = append(warnings, some...)
+	} else if err == nil {
+		var some []problem.Place
+		some, err = c.unguarded(ctx, p)
+		warnings = append(warnings, some...)
 	}
 	p.warned = warnings
 	return named(err, p.parsed.file, of)

@@ -112,7 +112,7 @@ type taken struct {
 }
 
 // HasStates reports whether the program is a lifecycle.
-func (p *Program) HasStates() bool { return p.Machine != nil }
+func (p *policed) HasStates() bool { return p.Policy != nil }
 
 // Admit refuses an event that no transition takes. Problems:
 // lifecycle.unknown-event, event.forbidden, lifecycle.invalid-payload, lifecycle.refused.

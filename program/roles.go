@@ -9,6 +9,18 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
+// EventRoles are the roles that events of a lifecycle are for, by the names of events; none =
+// whoever may trigger events.
+func (p *Program) EventRoles() map[string][]string {
+	all := map[string][]string{}
+	if p.Machine != nil {
+		for _, e := range p.Machine.Events {
+			all[e.Name] = e.Roles
+		}
+	}
+	return all
+}
+
 // sender is who has sent a signal, as whoever has let them in says.
 type sender struct {
 	Kind   string   `json:"kind"`

@@ -189,7 +189,21 @@ func TestRolesOfAVersionAreItsOwnAndAPolicysAreOfAll(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		closed := strings.NewReplacer("version: '1.0.0'", "version: '2.0.0'", "order: {}", "order: {roles: [cashier]}").Replace(guardedDocument)
-		n := start(t, fresh(), nil, guardedDocument, closed)
+		n := start(t, fresh(), nil, guardedDocument)
+		warned := func(document string) (all []string) {
+			t.Helper()
+			r, _, err := n.cat.Publish(t.Context(), "l.yaml", []byte(document))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range r.Warnings {
+				all = append(all, w.Code+" "+w.Pointer+" "+w.File)
+			}
+			return all
+		}
+		if got := warned(closed); len(got) != 1 || got[0] != "warning.roles-of-version /events/order/roles l.yaml" {
+			t.Errorf("warned of %v", got)
+		}
 		first := func(reference, version string) error {
 			s := signal.Start{
 				Definition: "t/guarded", Version: version, BusinessKey: reference, StartKey: signal.LifecycleKey, Input: json.RawMessage("null"),
@@ -211,6 +225,14 @@ func TestRolesOfAVersionAreItsOwnAndAPolicysAreOfAll(t *testing.T) {
 			if err := first("policed"+version, version); problem.CodeOf(err) != "event.forbidden" {
 				t.Errorf("version %q under the policy: %v", version, err)
 			}
+		}
+		open := strings.Replace(guardedDocument, "version: '1.0.0'", "version: '3.0.0'", 1)
+		if got := warned(strings.Replace(open, "delay: {}", "delay: {roles: [cashier]}", 1)); len(got) != 1 || got[0] != "warning.roles-of-version /events/delay/roles l.yaml" {
+			t.Errorf("warned of %v", got)
+		}
+		n.publish(t, strings.Replace(open, "3.0.0", "4.0.0", 1))
+		if got := warned(strings.Replace(closed, "2.0.0", "5.0.0", 1)); len(got) != 0 {
+			t.Errorf("the policy has these roles: %v", got)
 		}
 	})
 }
