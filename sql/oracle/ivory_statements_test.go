@@ -21,7 +21,7 @@ import (
 // one table, or of every bind of the name. Others are given a value of the type of
 // the column that has their name.
 var ivoryValues = map[string]string{
-	"state_carry.SINCE": longAfter, "token_insert.REVOKED_ON_UTC": "NULL", "purge_attributes.INSTANCE_ID": "'i-other'", "policy_guard.NAME": "'policy:shop/order'", "policy_guard.ORDINAL": "1",
+	"state_carry.SINCE": longAfter, "token_insert.REVOKED_ON_UTC": "NULL", "token_insert.EXPIRES_ON_UTC": longAfter, "purge_attributes.INSTANCE_ID": "'i-other'", "policy_guard.NAME": "'policy:shop/order'", "policy_guard.ORDINAL": "1",
 	"INSTANCE_ID": "'i-1'", "TASK_ID": "'t-1'", "POSITION": "1", "DEAD_LETTER_ID": "'d-1'", "MESSAGE_ID": "'m-1'", "RUN_ID": "'r-1'", "meta_update.VALUE": bytesOf("2"), "NODE": "'node-1'",
 	"WAITING_TOKEN": "'w-1'", "EVENT_KEY": "'e-1'", "PAYLOAD_ID": "'p-1'", "STATE_VERSION": "1", "TASK_VERSION": "1", "EXPECTED_VERSION": "1",
 	"EXPECTED_OWNER": "NULL", "PRESENT_OWNER": "'x'", "OWNER": "'AQUEDUCT'", "GRANTEE": "'AQUEDUCT_RUN'", "WF_HOST_LOCKS.OWNER": "'x'",
@@ -34,6 +34,7 @@ var ivoryValues = map[string]string{
 	"WF_RUNTIME_STATES.RUNTIME_STATUS": "'waiting'", "WF_RUNTIME_STATES.WAITING_KIND": "'Timer'", "WF_INSTANCES.STATUS": "'waiting'",
 	"WF_RUNTIME_STATES.STATE_JSON": bytesOf(`{"businessReference":{"key":"k"},"resume":{"at":1},"error":{"type":"t"}}`),
 	"WF_INSTANCES.ENDED_ON_UTC":    "NULL", "QUEUE": "'signal'", "EFFECT_KEY": "'aaaaaaaaaaaaaaaa/b/c/dddddddddddd'",
+	"DIED_BEFORE": longAfter, "AFTER_ID": "'!'", "activity_insert.FROZEN_ON_UTC": "NULL",
 	// Rows of their own, for others have changed or deleted the first.
 	"stream_orphan.POSITION": "4", "stream_settle.POSITION": "5", "task_end.TASK_VERSION": "NULL", "inflight_delete.MESSAGE_ID": "'m-2'",
 	"inflight_delete.RUN_ID": "'r-2'", "inflight_forget.MESSAGE_ID": "'m-3'", "node_remove.NODE": "'node-2'", "node_remove.DEAD_SECONDS": "0",
