@@ -172,20 +172,23 @@ func Differences(had, has []Value) []Value {
 
 // texts are the values as the data have them; nil = absent or null.
 func texts(s *snapshot.Snapshot, list []Declared) ([]jsontext.Value, error) {
-	raws, found := make([]jsontext.Value, len(list)), map[Root]map[string]any{}
-	for i := range list {
-		d := &list[i]
-		if found[d.Root] == nil {
-			found[d.Root] = members(list, d.Root)
-			if err := find(rootOf(s, d.Root), found[d.Root]); err != nil {
-				return nil, problem.Wrap(err, problem.Internal, "attribute.data", "the data of instance %s are no JSON", s.InstanceID)
+	found := make([]jsontext.Value, len(list))
+	var wanted [Max]int
+	for _, root := range []Root{Data, Context, Input} {
+		of := wanted[:0]
+		for i := range list {
+			if list[i].Root == root {
+				of = append(of, i)
 			}
 		}
-		if raw := at(found[d.Root], d.Path); raw != nil && raw.Kind() != 'n' {
-			raws[i] = raw
+		if len(of) == 0 {
+			continue
+		}
+		if err := find(rootOf(s, root), list, of, 0, found); err != nil {
+			return nil, problem.Wrap(err, problem.Internal, "attribute.data", "the data of instance %s are no JSON", s.InstanceID)
 		}
 	}
-	return raws, nil
+	return found, nil
 }
 
 // same says that two snapshots of a definition have the same values, without looking
@@ -222,97 +225,69 @@ func rootOf(s *snapshot.Snapshot, root Root) []byte {
 	return s.State.Input
 }
 
-// members are the names that paths of a root go by: maps, and at their ends nil.
-func members(list []Declared, root Root) map[string]any {
-	top := map[string]any{}
-	for i := range list {
-		if list[i].Root != root {
-			continue
-		}
-		m := top
-		for j, name := range list[i].Path {
-			if j == len(list[i].Path)-1 {
-				if _, deeper := m[name]; !deeper {
-					m[name] = nil
-				}
-				break
-			}
-			in, _ := m[name].(map[string]any)
-			if in == nil {
-				in = map[string]any{}
-				m[name] = in
-			}
-			m = in
-		}
-	}
-	return top
-}
-
-// whole is, of a member that has others below, the member itself.
-const whole = "\x00"
-
 // decoders are used again: each has a buffer.
 var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
 
-// find replaces the ends of paths by what is there.
-func find(raw []byte, names map[string]any) error {
+// find looks in a value for those of a list of attributes whose paths lead to it with
+// their first names, so many as depth says.
+func find(raw []byte, list []Declared, of []int, depth int, found []jsontext.Value) error {
 	if len(raw) == 0 || jsontext.Value(raw).Kind() != '{' {
 		return nil
 	}
 	dec, _ := decoders.Get().(*jsontext.Decoder)
 	defer decoders.Put(dec)
-	dec.Reset(bytes.NewReader(raw))
+	dec.Reset(bytes.NewBuffer(raw)) // which it reads where it lies
 	if _, err := dec.ReadToken(); err != nil {
 		return err
 	}
+	var wanted [Max]int
 	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
+		name, err := dec.ReadValue()
 		if err != nil {
 			return err
 		}
-		in, wanted := names[name.String()]
-		if !wanted {
+		if name = name[1 : len(name)-1]; bytes.IndexByte(name, '\\') >= 0 {
+			if name, err = jsontext.AppendUnquote(nil, raw[dec.InputOffset()-int64(len(name))-2:dec.InputOffset()]); err != nil {
+				return err
+			}
+		}
+		here := wanted[:0]
+		for _, i := range of {
+			if list[i].Path[depth] == string(name) {
+				here = append(here, i)
+			}
+		}
+		if len(here) == 0 {
 			if err := dec.SkipValue(); err != nil {
 				return err
 			}
 			continue
 		}
-		key := name.String()
 		v, err := dec.ReadValue()
 		if err != nil {
 			return err
 		}
-		v = v.Clone()
-		below, ok := in.(map[string]any)
-		if !ok {
-			names[key] = v
-			continue
+		v = raw[dec.InputOffset()-int64(len(v)) : dec.InputOffset()]
+		deeper := here[:0]
+		for _, i := range here {
+			switch {
+			case len(list[i].Path) > depth+1:
+				deeper = append(deeper, i)
+			case v.Kind() != 'n':
+				found[i] = v
+			}
 		}
-		if err := find(v, below); err != nil {
-			return err
+		if len(deeper) > 0 {
+			if err := find(v, list, deeper, depth+1, found); err != nil {
+				return err
+			}
 		}
-		below[whole] = v
 	}
 	_, err := dec.ReadToken()
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-// at is what find has found at a path; nil = nothing.
-func at(names map[string]any, path []string) jsontext.Value {
-	for _, name := range path[:len(path)-1] {
-		names, _ = names[name].(map[string]any)
-	}
-	switch v := names[path[len(path)-1]].(type) {
-	case jsontext.Value:
-		return v
-	case map[string]any:
-		v2, _ := v[whole].(jsontext.Value)
-		return v2
-	}
-	return nil
 }
 
 var kinds = map[jsontext.Kind]string{'{': "an object", '[': "an array", '"': "a text", '0': "a number", 't': "true", 'f': "false"}

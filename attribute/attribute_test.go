@@ -184,3 +184,37 @@ func FuzzWhere(f *testing.F) {
 		}
 	})
 }
+
+// Names are what JSON says they are, however they are written, at every depth.
+func TestValuesAreFoundByWhatNamesSay(t *testing.T) {
+	t.Parallel()
+	s := &snapshot.Snapshot{Status: snapshot.Completed}
+	s.State.Output = []byte(`{"skip":{"a":1,"b":[{"a":2}]},"a\u0062":{"c d":"x","n":null,"e":{"f":"y"}},"":{"":"z"},"last":"w"}`)
+	list := []Declared{
+		{Name: "escaped", Kind: Text, Path: []string{"ab", "c d"}},
+		{Name: "null", Kind: Text, Path: []string{"ab", "n"}},
+		{Name: "deep", Kind: Text, Path: []string{"ab", "e", "f"}},
+		{Name: "under a text", Kind: Text, Path: []string{"last", "x"}},
+		{Name: "empty", Kind: Text, Path: []string{"", ""}},
+		{Name: "absent", Kind: Text, Path: []string{"b"}},
+		{Name: "last", Kind: Text, Path: []string{"last"}},
+		{Name: "last again", Kind: Text, Path: []string{"last"}},
+	}
+	values, err := Of(s, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, v := range values {
+		got += v.Name + "=" + v.Text + " "
+	}
+	if got != "escaped=x deep=y empty=z last=w last again=w " {
+		t.Error(got)
+	}
+	for _, broken := range []string{`{"a":`, `{"ab":{"c d"`, `{`, `{"last":"w"`, `{"last":"w",}`} {
+		s.State.Output = []byte(broken)
+		if _, err := Of(s, list); err == nil {
+			t.Errorf("%s is taken", broken)
+		}
+	}
+}
