@@ -79,30 +79,33 @@ func TestDiscardLeavesWhatGoesOn(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		c := &consumer{}
 		n := start(t, fresh(), c.take, tellDoc, ackDoc)
-		n.begin(t, "told", "t/tell", nil)
-		n.delivered(t, "told", 1)
-		n.ack(t, "told", engine.Applied, ack.Ack{Outcome: ack.Failed})
-		deadLetter := n.deadLetter(t, "told")
-		n.ack(t, "told", engine.Applied, ack.Ack{Outcome: ack.Retry, Delay: time.Hour}) // the consumer changes its mind
-		n.discard(t, deadLetter.ID)
-		if row := n.row(t, "told"); *row.Processed || n.purged(t) != 0 {
-			t.Errorf("announced again, and given up: %+v", row)
-		}
-
-		n.begin(t, "awaited", "t/ack", nil)
-		row := n.delivered(t, "awaited", 1)
-		body, err := signal.ForCommand("awaited", row.Position, 1, time.Now(), row.NextAttemptAt).Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for id, body := range map[string][]byte{"of a wait": body, "of nothing": []byte("{")} {
-			deadLetter := projections.DeadLetter{ID: id, Queue: string(store.Commands), InstanceID: "awaited", Envelope: body, Reason: "r"}
+		discarded := func(instance, id string, body []byte) {
+			deadLetter := projections.DeadLetter{ID: id, Queue: string(store.Commands), InstanceID: instance, Envelope: body, Reason: "r"}
 			if err := n.store.Writer.Commit(t.Context(), store.Change{DeadLetter: &deadLetter}); err != nil {
 				t.Fatal(err)
 			}
 			n.discard(t, id)
 		}
+		n.begin(t, "told", "t/tell", nil)
+		discarded("told", "of what is delivered again", announced(t, n.delivered(t, "told", 1), time.Second)) // of an attempt before
+		if row := n.row(t, "told"); *row.Processed || n.purged(t) != 0 {
+			t.Errorf("delivered again, and given up: %+v", row)
+		}
+
+		n.begin(t, "awaited", "t/ack", nil)
+		discarded("awaited", "of a wait", announced(t, n.delivered(t, "awaited", 1), 0))
+		discarded("awaited", "of nothing", []byte("{"))
 		n.ack(t, "awaited", engine.Applied, ack.Ack{Outcome: ack.Processed})
 		n.output(t, "awaited")
 	})
+}
+
+// announced is the message that announces a command, or that did so for an attempt before.
+func announced(t *testing.T, row projections.Entry, before time.Duration) []byte {
+	t.Helper()
+	body, err := signal.ForCommand(row.InstanceID, row.Position, 1, time.Now(), row.NextAttemptAt.Add(-before)).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
 }
