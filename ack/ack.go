@@ -35,9 +35,26 @@ func claimed(until time.Time) string {
 
 // Claimed is the note of a command that a worker outside has claimed until a moment,
 // over what an attempt before has said of it: while it is theirs, no node tries it again.
-// The name of a worker has no control character.
-func Claimed(worker string, until time.Time, said string) string {
+// The name of a worker has no control character. Open: an attempt before it has left open
+// what it did.
+func Claimed(worker string, until time.Time, said string, open bool) string {
+	if open {
+		worker += leftOpen
+	}
 	return claimed(until) + worker + "\n" + said
+}
+
+// leftOpen ends the name of a worker in the note of a claim, before which an attempt has
+// left open what it did.
+const leftOpen = "\tunknown"
+
+// LeftOpen reports whether nobody knows what was done of a command before a worker says what
+// they have done: of one that they have claimed, before they did.
+func LeftOpen(note string, until time.Time, worker string, unknown bool) bool {
+	if worker != "" && Claimant(note, until, time.Time{}) == worker {
+		return strings.HasPrefix(note, claimed(until)+worker+leftOpen+"\n")
+	}
+	return unknown
 }
 
 // Claimant is who has claimed a command outside, by its note and the moment until
@@ -48,7 +65,7 @@ func Claimant(note string, until, now time.Time) string {
 		return ""
 	}
 	worker, _, _ := strings.Cut(note, "\n")
-	return worker
+	return strings.TrimSuffix(worker, leftOpen)
 }
 
 // Said is what an attempt has said, under the claims that were made since.
@@ -69,6 +86,9 @@ const (
 	Retry     Outcome = "retry"     // it wants it once more
 )
 
+// engineTypes begins the types of errors of instances that wait for an operator.
+const engineTypes = "urn:aqueduct:error:"
+
 // Ack is an acknowledgement. Of the optional fields only that of its outcome
 // may be set.
 type Ack struct {
@@ -80,6 +100,7 @@ type Ack struct {
 
 	Consumer string // as which consumer they say it; "" = as that of the command
 	Signal   string // id of the message that says it, which counts once; "" = it came by none
+	Settles  bool   // they end the command of somebody else, and know what they did themselves
 }
 
 // Check holds an acknowledgement to its rules. Problem: ack.invalid.
@@ -88,6 +109,8 @@ func (a Ack) Check() error {
 		return problem.New(problem.Invalid, "ack.invalid", format, args...)
 	}
 	switch {
+	case a.Error != nil && strings.HasPrefix(a.Error.Type, engineTypes):
+		return bad("errors of the type %s... are the engine's own", engineTypes)
 	case !slices.Contains([]Outcome{Delivered, Processed, Failed, Retry}, a.Outcome):
 		return bad("outcome %q is none of delivered, processed, failed, retry", a.Outcome)
 	case len(a.Output) > 0 && a.Outcome != Processed:

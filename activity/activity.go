@@ -185,8 +185,10 @@ func (p *Performer) Perform(ctx context.Context, c engine.Command, key string, a
 	case failure != nil:
 	case len(result) > p.config.MaxResultBytes:
 		failure = tooLarge("limit.result", "result", p.config.MaxResultBytes)
+		failure.Open = true // there is a result, so it was done
 	case signal.Depth(result) > MaxResultDepth:
 		failure = tooDeep()
+		failure.Open = true
 	}
 	if failure != nil {
 		result = nil
@@ -239,8 +241,9 @@ func (p *Performer) call(ctx context.Context, f Func, c engine.Command, key stri
 	if err == nil {
 		encoded, err := json.Marshal(value)
 		if err != nil {
-			return nil, permanent(TypeRuntime, http.StatusInternalServerError, "result is not JSON",
-				fmt.Sprintf("result of function %q: %v", c.Target, err))
+			f := permanent(TypeRuntime, http.StatusInternalServerError, "result is not JSON", fmt.Sprintf("result of function %q: %v", c.Target, err))
+			f.Open = true // it has returned
+			return nil, f
 		}
 		return encoded, nil
 	}

@@ -57,6 +57,7 @@ type call struct {
 	keep    *secrecy          // what must not leave the attempt
 	sent    map[string]string // headers of the request, as the result shows them
 	begun   atomic.Bool       // something may have been sent
+	status  int               // of the answer; 0 = none has come
 	starved bool              // an answer came, and the node had no memory for it
 }
 

@@ -84,6 +84,9 @@ func (p *Performer) attempt(ctx context.Context, c engine.Command, key string, k
 		f.Ill = !call.starved
 		return nil, maybe(f, call.begun.Load())
 	}
+	if failure != nil && call.begun.Load() {
+		failure.Open = !failure.Unknown && !Refuses(call.status, call.Method)
+	}
 	return result, failure
 }
 
@@ -118,6 +121,7 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 		return nil, unreachable(ctx, call, err)
 	}
 	defer resp.Body.Close()
+	call.status = resp.StatusCode
 	if told(c) && !refused(resp.StatusCode, call.Redirect) {
 		_, _ = io.CopyN(io.Discard, resp.Body, smallBytes) // the connection may serve again
 		return nil, nil
@@ -236,6 +240,14 @@ func MayPass(status int) bool {
 // that got no answer speaks for itself, not for who should have it.
 func LeavesOpen(status int) bool {
 	return status == http.StatusBadGateway || status == http.StatusGatewayTimeout
+}
+
+// Refuses reports whether a status says that nothing was done: a 4xx of a server that did
+// not wait in vain for the request, and a redirect of what only asks. Any other error, and
+// an answer that cannot be read, leaves open what was done.
+func Refuses(status int, method string) bool {
+	asks := method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+	return status >= 400 && status < 500 && status != http.StatusRequestTimeout || asks && status >= 300 && status < 400
 }
 
 // excerpt is the beginning of an error answer, for people to read.

@@ -87,3 +87,50 @@ func TestFailureSaysWhetherItMayHaveHappened(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswerSaysWhetherItMayHaveHappened: only what says that nothing was done counts as
+// a refusal, for those who would undo it.
+func TestAnswerSaysWhetherItMayHaveHappened(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", MaxResultDepth+1) + strings.Repeat("]", MaxResultDepth+1)
+	bodies := map[string]string{"short": "{", "binary": "\"\xff\xfe\"", "deep": deep, "large": `"` + strings.Repeat("x", 5_000) + `"`}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		var status int
+		if _, err := fmt.Sscanf(r.URL.Path, "/%d", &status); err == nil {
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(status)
+			return
+		}
+		_, _ = io.WriteString(w, bodies[r.URL.Path[1:]])
+	}))
+	defer server.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "http://" + closed.Addr().String()
+	closed.Close()
+	p := performer(t, Config{Timeout: time.Minute, MaxResponseBytes: 4_000})
+	for _, c := range []struct {
+		method, uri   string
+		open, unknown bool
+	}{
+		{"POST", nobody, false, false}, {"POST", "/400", false, false}, {"POST", "/404", false, false}, {"POST", "/409", false, false},
+		{"POST", "/422", false, false}, {"POST", "/429", false, false}, {"POST", "/499", false, false},
+		{"POST", "/408", true, false}, {"POST", "/500", true, false}, {"POST", "/501", true, false}, {"POST", "/503", true, false},
+		{"POST", "/505", true, false}, {"POST", "/507", true, false}, {"POST", "/520", true, false}, {"POST", "/599", true, false},
+		{"POST", "/502", false, true}, {"POST", "/504", false, true},
+		{"POST", "/302", true, false}, {"POST", "/307", true, false}, {"GET", "/302", false, false},
+		{"POST", "/short", true, false}, {"POST", "/binary", true, false}, {"POST", "/deep", true, false}, {"POST", "/large", true, false},
+	} {
+		uri := c.uri
+		if uri[0] == '/' {
+			uri = server.URL + uri
+		}
+		_, f := p.Perform(context.Background(), engine.Command{Target: TargetHTTP, Input: json.RawMessage(fmt.Sprintf(`{"method":%q,"uri":%q}`, c.method, uri))}, "k", 1)
+		if f == nil || f.Open != c.open || f.Unknown != c.unknown {
+			t.Errorf("%s %s: %+v, want open %t, unknown %t", c.method, c.uri, f, c.open, c.unknown)
+		}
+	}
+}

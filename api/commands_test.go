@@ -39,7 +39,7 @@ func pendingCommand(worker string, there bool) projections.Entry {
 		Data: []byte(`{"target":"ship","token":"secret","input":{"order":7},"ptr":"/do/0/ship","key":"k"}`),
 	}
 	if there && worker != "" {
-		e.LastError, e.NextAttemptAt = ack.Claimed(worker, time.Unix(300, 0), "it was away"), time.Unix(300, 0)
+		e.LastError, e.NextAttemptAt = ack.Claimed(worker, time.Unix(300, 0), "it was away", true), time.Unix(300, 0)
 	}
 	return e
 }

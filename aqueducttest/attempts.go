@@ -102,6 +102,9 @@ func (w driver) ended(j *job, output json.RawMessage, f *engine.Failure) {
 		if j.unknown {
 			payload["unknown"] = true
 		}
+		if f.Open {
+			payload["open"] = true
+		}
 	}
 	if f != nil && f.Retry && j.command.Ack <= 0 && j.failures+1 < w.policy.WithDefaults().MaxAttempts {
 		authors, err := engine.Retries(w.def, w.snap, token, f.Error, w.input(signal.Envelope{}))

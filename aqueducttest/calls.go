@@ -93,6 +93,7 @@ func judged(c Call, e snapshot.Error) *engine.Failure {
 		f.Retry, f.Unknown = true, true
 	case engine.SameType(e.Type, activity.TypeCommunication):
 		f.Retry, f.Unknown = activity.MayPass(e.Status), activity.LeavesOpen(e.Status)
+		f.Open = !f.Unknown && !activity.Refuses(e.Status, "POST")
 	}
 	return f
 }

@@ -125,10 +125,15 @@ func next(t *engine.Turn) {
 // lacking is the error of a compensation that cannot be sent, because its arguments
 // are made of an answer that never came.
 func lacking(c snapshot.Compensation) *snapshot.Error {
+	detail := "nobody knows what became of %s, sent as %s, and without its output its compensation has no arguments: %s. " +
+		"Ask the outside, undo it there if it was done, and skip it"
+	if !c.Open {
+		detail = "%s, sent as %s, was done, and its compensation has no arguments: they failed on its output, and on its input alone: %s. " +
+			"Undo it by hand, and skip it"
+	}
 	return &snapshot.Error{
 		Type: TypeStuck, Status: 400, Title: "Compensation without arguments", Instance: c.Pointer,
-		Detail: fmt.Sprintf("nobody knows what became of %s, sent as %s, and without its output its compensation has no arguments: %s. "+
-			"Ask the outside, undo it there if it was done, and skip it", c.Pointer, c.Effect, c.Lacks),
+		Detail: fmt.Sprintf(detail, c.Pointer, c.Effect, c.Lacks),
 	}
 }
 

@@ -60,9 +60,8 @@ func (t *Turn) Start(id string, start signal.Start) error {
 	return err
 }
 
-// forgetChild forgets the child that a wait was for. A child that has not ended is told
-// to end; one that is to undo what it has done stays, as one that was left: it may have
-// completed by now, and its answer says so.
+// forgetChild forgets the child that a wait was for. One that has not ended is told to; if it is to
+// undo what it has done, it stays, as one that was left: it may have completed, and its answer says so.
 func forgetChild(t *Turn, w *snapshot.Wait, ended bool) (stays bool) {
 	var kept []snapshot.SubFrame
 	for _, f := range t.Snap.SubFrames {

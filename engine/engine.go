@@ -28,7 +28,7 @@ type Result struct {
 	Actor  string
 
 	Compensations []snapshot.Compensation // of a completed child: they are its parent's now
-	Unknown       bool                    // with Error: nobody knows whether the command has done what it should
+	Unknown, Open bool                    // with Error: nobody knows whether the command was done; no answer says that it was not
 }
 
 // Input is what a turn is decided on beside the definition and the snapshot.
@@ -299,6 +299,6 @@ type Failure struct {
 
 	// Unknown says that the outside may have done what the command asks for: it
 	// was sent, and no answer came. Else the outside has answered, or nothing
-	// was sent.
-	Unknown bool
+	// was sent: Open, when the answer does not say that nothing was done.
+	Unknown, Open bool
 }

@@ -195,13 +195,14 @@ func result(env signal.Envelope) (Result, error) {
 		Error         *snapshot.Error         `json:"error"`
 		Compensations []snapshot.Compensation `json:"compensations"`
 		Unknown       bool                    `json:"unknown"`
+		Open          bool                    `json:"open"`
 	}
 	if len(env.Payload) > 0 {
 		if err := jsonv2.Unmarshal(env.Payload, &p); err != nil {
 			return Result{}, problem.Wrap(err, problem.Invalid, "signal.invalid", "payload is not a result")
 		}
 	}
-	return Result{Output: p.Output, Error: p.Error, Unknown: p.Unknown, Actor: actor, Compensations: p.Compensations}, nil
+	return Result{Output: p.Output, Error: p.Error, Unknown: p.Unknown, Open: p.Open, Actor: actor, Compensations: p.Compensations}, nil
 }
 
 // outputOf reads a payload that says nothing but its output, as most do: a part

@@ -279,9 +279,7 @@ func (t *Turn) take(w snapshot.Wait, unknown bool) {
 	if w.Command > 0 {
 		t.out.Settled = append(t.out.Settled, Settled{Position: w.Command, Unknown: unknown})
 	}
-	if w.Kind == snapshot.WaitChild {
-		forgetChild(t, &w, true)
-	}
+	forgetChild(t, &w, true)
 }
 
 // Early takes the first kept signal that satisfies one of the waits to come, and

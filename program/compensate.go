@@ -199,9 +199,9 @@ func (n *Node) target() string {
 }
 
 // answered forgets what undoes a command when the outside is known to have refused
-// what it was asked for.
+// what it was asked for: it has said that it has done nothing.
 func (r undoing) answered(by *Node, w snapshot.Wait, res engine.Result) {
-	if by == nil || res.Error == nil || res.Unknown || w.Effect == "" {
+	if by == nil || res.Error == nil || res.Unknown || res.Open || w.Effect == "" {
 		return
 	}
 	s := r.t.Snap
@@ -236,6 +236,10 @@ func (r undoing) record(n *Node, in *scope) error {
 	}
 	u := subject{n: n, by: n.Compensate}
 	made, err := r.means(u, out, *in, c.Effect)
+	if err != nil && sent >= 0 { // it is done
+		s.Compensations = slices.Clone(s.Compensations)
+		s.Compensations[sent].Open, s.Compensations[sent].Unknown = false, false
+	}
 	if err != nil {
 		return err
 	}
@@ -272,13 +276,13 @@ func (r undoing) recordItem(n *Node, w snapshot.Wait, item, output json.RawMessa
 	out, u := rawValue(output), subject{n: n, by: n.Call.Compensate, arm: w.Arm}
 	in := about(n, r.top())
 	in.out, in.vars = &out, map[string]json.RawMessage{n.Call.Each: item}
+	s.Compensations = slices.Clone(s.Compensations)
+	c := &s.Compensations[i]
+	c.Open, c.Unknown = false, false
 	made, err := r.means(u, out, in, w.Effect)
 	if err != nil {
 		return err
 	}
-	s.Compensations = slices.Clone(s.Compensations)
-	c := &s.Compensations[i]
-	c.Open, c.Unknown = false, false
 	r.fill(u, c, made)
 	return nil
 }

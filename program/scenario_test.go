@@ -35,6 +35,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the scenarios give into te
 //	child PTR JSON     the sub-workflow at a pointer ended so
 //	disown TOKEN       the parent waits no more
 //	result PTR JSON    answer the command that waits at a pointer (fail PTR JSON: with an error)
+//	open PTR JSON      as fail, by an answer that does not say that nothing was done (lose PTR JSON: by none)
 //	task PTR JSON      complete the human task at a pointer
 //	timer PTR          the timer or timeout at a pointer is due
 //	due PTR            the due date of the human task at a pointer passes
@@ -230,6 +231,9 @@ func (w *world) signal(verb, arg, tail, rest string) string {
 		pick(snapshot.WaitCommand)
 	case "lose":
 		env.Type, env.Payload = signal.TaskCompleted, json.RawMessage(`{"error":`+tail+`,"unknown":true}`)
+		pick(snapshot.WaitCommand)
+	case "open":
+		env.Type, env.Payload = signal.TaskCompleted, json.RawMessage(`{"error":`+tail+`,"open":true}`)
 		pick(snapshot.WaitCommand)
 	case "child":
 		env.Type, env.Payload = signal.SubWorkflowCompleted, json.RawMessage(tail)

@@ -179,7 +179,7 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 	case ack.Failed:
 		e := said.Failure()
 		if c.Token != "" {
-			return a.acknowledged(ctx, c, dispatch.Failed(&e, false), said, deliveries, by)
+			return a.acknowledged(ctx, c, dispatch.Failed(&e, said.Settles && ack.LeftOpen(row.LastError, row.NextAttemptAt, said.Actor, row.Unknown), false), said, deliveries, by)
 		}
 		change = a.dispatcher.Record.Abandon(j, store.Claim{Any: true}, codeAckFailed, e)
 		change.DeadLetter.Attempts = row.Attempts + row.Deliveries

@@ -68,7 +68,8 @@ func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, positi
 		})
 		for i := range c.Claims {
 			claim := &c.Claims[i]
-			claim.Error, claim.Unknown = ack.Claimed(worker, claim.NextAt, ack.Said(row.LastError)), true // unless they say what they did
+			open := ack.LeftOpen(row.LastError, row.NextAttemptAt, worker, row.Unknown)
+			claim.Error, claim.Unknown = ack.Claimed(worker, claim.NextAt, ack.Said(row.LastError), open), true // unless they say what they did
 		}
 		return c, err
 	})
@@ -91,6 +92,7 @@ func (a *acknowledger) RetryCommand(ctx context.Context, instance string, positi
 // be. Problems: ack.invalid, command.unknown, command.taken (a worker outside has it who
 // is another), signal.too-large, limit.buffer.
 func (a *acknowledger) SettleCommand(ctx context.Context, instance string, position int64, said ack.Ack) (engine.Disposition, error) {
+	said.Settles = true
 	action := "complete-command"
 	if said.Outcome == ack.Failed {
 		action = "fail-command"

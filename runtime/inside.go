@@ -72,7 +72,7 @@ func (s insides) goOn(out *engine.Outcome, in engine.Input) turn.GoOn {
 			payload := dispatch.Payload(output)
 			if failed != nil {
 				failed.Instance = e.Command.Pointer
-				payload = dispatch.Failed(failed, false)
+				payload = dispatch.Failed(failed, false, false)
 			}
 			crowded = crowded || done >= insideMax || time.Since(begun) > insideTime
 			next, err := decide(&turn.Signal{Now: in.Now, Envelope: signal.Envelope{

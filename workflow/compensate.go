@@ -69,7 +69,7 @@ func (r compensations) settle(f *snapshot.Frame, res engine.Result) *snapshot.Co
 	case c == nil:
 	case res.Error == nil:
 		c.Open, c.Unknown = false, false
-	case res.Unknown:
+	case res.Unknown, res.Open:
 		c.Unknown = true
 	case !c.Unknown:
 		s, step := r.t.Snap, c.Step

@@ -77,7 +77,7 @@ func (r *run) keep(a arrival) error {
 	if f == nil {
 		return fmt.Errorf("workflow: %s: nothing is open at %s", r.t.Snap.InstanceID, a.pointer)
 	}
-	raw, err := encode(kept{Output: a.result.Output, Error: a.result.Error, Actor: a.result.Actor, Unknown: a.result.Unknown})
+	raw, err := encode(kept{Output: a.result.Output, Error: a.result.Error, Actor: a.result.Actor, Unknown: a.result.Unknown, Open: a.result.Open})
 	f.Phase, f.Raw = phaseDecide, raw
 	return err
 }
@@ -155,7 +155,7 @@ func (d *Definition) Recover(t *engine.Turn, op engine.Operation, output json.Ra
 			if err := decode(f.Raw, &k); err != nil {
 				return err
 			}
-			a.result = engine.Result{Output: k.Output, Error: k.Error, Actor: k.Actor, Unknown: k.Unknown}
+			a.result = engine.Result{Output: k.Output, Error: k.Error, Actor: k.Actor, Unknown: k.Unknown, Open: k.Open}
 			arrivals = append(arrivals, a)
 		default:
 			f.Attempt = 0

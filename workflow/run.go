@@ -73,6 +73,7 @@ type kept struct {
 	Error   *snapshot.Error `json:"error,omitempty"`
 	Actor   string          `json:"actor,omitempty"`
 	Unknown bool            `json:"unknown,omitempty"`
+	Open    bool            `json:"open,omitempty"`
 }
 
 // Begin decides about the start.

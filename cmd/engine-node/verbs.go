@@ -362,8 +362,14 @@ fits no condition on it.`,
 			t := a.page.table("INSTANCE", "DEFINITION", "STATUS", "AT", "KEY", "STARTED", "UPDATED")
 			for _, i := range p.Items {
 				status := i.Status
-				if i.Error != nil && i.Error.Type == compensate.TypeStuck {
-					status += ", compensation stuck"
+				if i.Error != nil && i.Error.Type == compensate.TypeStuck { // or an error of the same type that its author raised
+					d, err := c.Instance(ctx, i.ID)
+					if err != nil {
+						return err
+					}
+					if d.Why != nil && len(d.Reversals) > 0 {
+						status += ", compensation stuck"
+					}
 				}
 				t.row(i.ID, i.Definition+"@"+i.Version, status, i.State, i.BusinessKey, a.page.ago(i.StartedAt), a.page.ago(i.UpdatedAt))
 			}

@@ -241,7 +241,7 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 		return err
 	}
 	if retry && j.command.Token != "" {
-		err := d.Record.answer(ctx, j, Failed(&f.Error, j.unknown), authors(j.command.Token, f.Error), false)
+		err := d.Record.answer(ctx, j, Failed(&f.Error, j.unknown, f.Open), authors(j.command.Token, f.Error), false)
 		if !errors.Is(err, errOwnRetry) && problem.CodeOf(err) != engine.CodeElsewhere { // where nobody knows its author's policy
 			return err
 		}
@@ -253,7 +253,7 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 		j.failures++
 		return d.Record.undelivered(ctx, j, f.Error)
 	}
-	return d.Record.answer(ctx, j, Failed(&f.Error, j.unknown), turn.Step, true)
+	return d.Record.answer(ctx, j, Failed(&f.Error, j.unknown, f.Open), turn.Step, true)
 }
 
 // errOwnRetry says that no policy of the author is for a failure, so that the
@@ -277,10 +277,12 @@ func authors(token string, e snapshot.Error) turn.Decision {
 }
 
 // Failed is what a TaskCompleted says about a command that has failed for good.
-func Failed(e *snapshot.Error, unknown bool) json.RawMessage {
+func Failed(e *snapshot.Error, unknown, open bool) json.RawMessage {
 	said := map[string]any{"error": e}
-	if unknown {
-		said["unknown"] = true
+	for word, is := range map[string]bool{"unknown": unknown, "open": open} {
+		if is {
+			said[word] = true
+		}
 	}
 	b, _ := json.Marshal(said) // plain data cannot fail
 	return b

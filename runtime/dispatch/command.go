@@ -148,7 +148,7 @@ func (r Record) giveUp(ctx context.Context, delivery store.Delivery, j *Job, rea
 		r.Dead.Inc()
 		return nil
 	}
-	if err := r.answer(ctx, j, Failed(&e, j.unknown), turn.Step, true); err != nil {
+	if err := r.answer(ctx, j, Failed(&e, j.unknown, false), turn.Step, true); err != nil {
 		return err
 	}
 	return delivery.Commit(ctx, store.Change{})

@@ -127,7 +127,7 @@ func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
 	if j.command.Token == "" {
 		return d.Record.undelivered(ctx, j, e)
 	}
-	return d.Record.answer(ctx, j, Failed(&e, false), turn.Step, true)
+	return d.Record.answer(ctx, j, Failed(&e, j.unknown, false), turn.Step, true)
 }
 
 // notSent is the error of a command that has waited for a place until it was
