@@ -156,6 +156,11 @@ func (a *acknowledger) repeated(ctx context.Context, row projections.Entry, said
 	if err != nil {
 		return err
 	}
+	if said.Signal != "" { // the same message may have been taken by another consumer at the same time
+		if known, err := a.dispatcher.Streams.Recorded(ctx, c.Instance, said.Signal); known || err != nil {
+			return err
+		}
+	}
 	n := saidOf(c, said, row.Deliveries)
 	entry := entryRepeated
 	if c.Ack <= 0 {

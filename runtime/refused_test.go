@@ -101,10 +101,22 @@ func TestARefusalThatCannotBeCheckedIsNone(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		place := fresh()
-		other := start(t, place, nil, guardedDocument, rolesPolicy("1.0.0", "directors"))
+		other, err := testdb.Open(t.Context(), place) // no node, which would refuse by the policy that is the newest then
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		publish := func(document string) {
+			t.Helper()
+			if _, _, err := definition.New(other.Store, openworkflow.Parsers(), time.Now).Publish(t.Context(), "doc.yaml", []byte(document)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		publish(guardedDocument)
+		publish(rolesPolicy("1.0.0", "directors"))
 		var repo mute
 		n := startSet(t, place, func(c *runtime.Config) {
-			repo.Repository = other.store.Store
+			repo.Repository = other.Store
 			c.Definitions = definition.New(&repo, openworkflow.Parsers(), time.Now)
 		}, nil)
 		id, err := n.trigger(t, "t/guarded", "a", "order")
@@ -118,7 +130,7 @@ func TestARefusalThatCannotBeCheckedIsNone(t *testing.T) {
 		if did, err := n.rt.Signal(t.Context(), sentBy(id, "2", "pay", byClerk)); err != nil || did != engine.Queued {
 			t.Errorf("%s, %v", did, err)
 		}
-		other.publish(t, rolesPolicy("1.1.0", "staff"))
+		publish(rolesPolicy("1.1.0", "staff"))
 		repo.away.Store(false)
 		n.until(t, id, func(projections.Instance) bool { return n.state(t, id) == "Paid" })
 	})

@@ -203,6 +203,10 @@ func TestTheExamplesOfOperatorsRun(t *testing.T) {
 			user = c.owner
 		}
 		count++
+		if _, job, ok := strings.Cut(statement, "job_action => '"); ok { // the stand-in keeps no jobs: what it would do is done
+			job, _, _ = strings.Cut(job, "END;')")
+			user, statement = c.owner, strings.ReplaceAll(job, "''", "'")+"END;"
+		}
 		c.run(t, user, strings.NewReplacer("order-4711", "i-1", "0197f0c2-7d1e-7cc2-8d1a-5f6d2f0f3a11", "l-2").Replace(statement))
 	}
 	if count < 12 {
