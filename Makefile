@@ -23,17 +23,31 @@ MODEL_CHECKS ?= 40
 RUNS ?= 100
 LOAD ?= 0
 
-.PHONY: pictures asan chaos model scenarios run test test-short test-whole demo bench test-oracle test-ivory ctk check fuzz build install
+.PHONY: demo-login size pictures asan chaos model scenarios run test test-short test-whole demo bench test-oracle test-ivory ctk check fuzz build install
 
 run: build ## serve on the embedded store with the examples and their outside world
 	@trap 'kill $$world 2>/dev/null || true' EXIT; \
 	bin/services -state aqueduct-data/services.jsonl -node http://127.0.0.1:8080 & world=$$!; \
 	bin/engine-node serve --watch examples --steps-sql examples/stock-reservation/sql --steps-tables examples/stock-reservation/tables.sql
 
+demo-login: build ## serve as run does, where people log in: as a clerk, an operator or an author, of whom nobody proves anything; for trying out
+	@trap 'kill $$world $$people 2>/dev/null || true' EXIT; \
+	bin/services -state aqueduct-data/services.jsonl & world=$$!; \
+	bin/identities & people=$$!; \
+	store=sqlite://aqueduct-data/demo-login.db; \
+	bin/engine-node migrate --store $$store; \
+	bin/engine-node publish examples/loan-approval/workflow.yaml --store $$store; \
+	bin/engine-node start examples/loan-approval --id loan-1 --input @examples/loan-approval/input.json --store $$store; \
+	echo "log in at http://127.0.0.1:8080/console/ as clerk, operator or author"; \
+	bin/engine-node serve --store-url $$store --watch examples --steps-sql examples/stock-reservation/sql --steps-tables examples/stock-reservation/tables.sql \
+		--access-oidc-issuer http://127.0.0.1:8095 --access-oidc-audience aqueduct --access-oidc-client aqueduct \
+		--access-oidc-roles 'task-user=loan-officers; operator=operators; viewer=operators; admin=operators; author=authors'
+
 test: install ## before a change is shown to others: every test but what takes long, and check
 	.ci/install-postgres
 	.ci/install-browser
 	[ "$${CI:-}" != true ] || .ci/install-grammar # where nothing may be skipped
+	[ "$${CI:-}" != true ] || .ci/install-promtool
 	.ci/test
 	$(MAKE) --no-print-directory check
 
@@ -44,6 +58,7 @@ test-whole: install ## what the gate runs: every test, fuzzing, check
 	.ci/install-postgres
 	.ci/install-grammar
 	.ci/install-browser
+	.ci/install-promtool
 	.ci/test whole
 	$(MAKE) --no-print-directory fuzz check
 
@@ -63,6 +78,9 @@ check: ## what can be said without running it
 	go vet -tags ivory ./sql/oracle # which no gate runs
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
+
+size: ## that the program weighs no more than it may, as the image has it
+	.ci/size
 
 fuzz: ## every fuzz target for a moment
 	FUZZ_TIME=$(FUZZ_TIME) .ci/fuzz
@@ -101,7 +119,7 @@ ctk: install ## the conformance kit of the Open Workflow DSL, of AQUEDUCT_CNCF, 
 
 build: install
 	@mkdir -p aqueduct-data
-	go build -o bin/ ./cmd/engine-node ./examples/services
+	go build -o bin/ ./cmd/engine-node ./examples/services ./examples/identities
 
 install:
 	@.ci/install

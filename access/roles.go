@@ -41,8 +41,9 @@ var operations = map[string][]Role{
 	"list-policies": lookers, "list-policy-versions": lookers, "get-policy": lookers, "compare-policies": lookers,
 	"list-instances": lookers, "get-instance": lookers, "get-stream": lookers, "explain-instance": lookers, "get-past-instance": lookers, "get-lifecycle": lookers,
 	"list-commands": lookers, "get-command": lookers,
-	"list-queues": lookers, "list-targets": lookers,
-	"list-dead-letters": {Viewer, Operator}, "get-dead-letter": {Viewer, Operator},
+	"list-bulk": {Viewer, Operator}, "get-bulk": {Viewer, Operator}, "list-bulk-items": {Viewer, Operator},
+	"list-dead-letters": {Viewer, Operator}, "get-dead-letter": {Viewer, Operator}, "list-dead-letter-edits": {Viewer, Operator},
+	"list-queues": lookers, "list-targets": lookers, "list-nodes": lookers,
 	"get-metrics": {Viewer, Operator},
 
 	"start-instance": {Application, Operator}, "signal-instance": {Application, Operator}, "publish-event": {Application, Operator},
@@ -53,24 +54,24 @@ var operations = map[string][]Role{
 
 	"list-tasks": {Viewer, TaskUser, Operator, Application, Admin}, "get-task": {Viewer, TaskUser, Operator, Application, Admin},
 	"claim-task": workers, "release-task": workers, "delegate-task": workers, "claim-next-tasks": workers, "complete-task": workers,
+	"comment-task":  {TaskUser, Application, Operator},
 	"reassign-task": {Operator, Admin},
 
 	"publish-definition": {Author}, "publish-together": {Author},
 
-	"operate-instance": {Operator}, "retry-command": {Operator}, "migrate-instances": {Operator},
-	"replay-dead-letter": {Operator}, "discard-dead-letter": {Operator}, "reset-target": {Operator},
+	"plan-bulk": {Operator}, "run-bulk": {Operator}, "stop-bulk": {Operator},
+	"replay-dead-letter": {Operator}, "edit-dead-letter": {Operator}, "discard-dead-letter": {Operator}, "reset-target": {Operator},
+	"operate-instance": {Operator}, "rewind-instance": {Operator}, "retry-command": {Operator}, "migrate-instances": {Operator},
 
 	"create-token": {Admin}, "list-tokens": {Admin}, "revoke-token": {Admin}, "list-audit": {Admin},
 }
 
 // May says whether one of the roles lets somebody do an operation.
 func May(operation string, roles []Role) bool {
-	for _, role := range operations[operation] {
-		if slices.Contains(roles, role) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(roles, func(granted string) bool {
+		role, _ := split(granted)
+		return slices.Contains(operations[operation], role)
+	})
 }
 
 // Anybody says whether an operation is everybody's, known or not.
@@ -85,9 +86,12 @@ func CheckRoles(roles []Role) error {
 		return problem.New(problem.Invalid, "access.role", "no role is named").WithHint("one or more of %s", strings.Join(Roles, ", "))
 	}
 	for _, role := range roles {
-		if !slices.Contains(Roles, role) {
-			return problem.New(problem.Invalid, "access.role", "%.40q is no role", role).WithHint("the roles are %s", strings.Join(Roles, ", "))
+		if err := checkRole(role); err != nil {
+			return err
 		}
+	}
+	if n := len(list(roles)); n > maxRoles {
+		return problem.New(problem.Invalid, "access.role", "the roles have %d bytes with their namespaces, at most %d may be", n, maxRoles)
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ const (
 	Life      = 90 * 24 * time.Hour  // where nobody says how long
 
 	maxGroup    = 64
+	maxRoles    = 1000 // of JSON
 	prefix      = "aq_"
 	idBytes     = 8
 	secretBytes = 32
@@ -54,6 +55,7 @@ type Tokens struct {
 	store backend.Tokens
 	now   func() time.Time
 	log   *slog.Logger
+	idle  time.Duration // after which a session ends that nobody uses
 
 	mu       sync.Mutex
 	verdicts map[string]verdict
@@ -77,8 +79,13 @@ type verdict struct {
 
 // Verify implements Verifier.
 func (t *Tokens) Verify(ctx context.Context, bearer string) (principal.Principal, error) {
+	return t.bearer(ctx, bearer, principal.Token)
+}
+
+// bearer is who bears a token of a kind. That of a person is a session: see Sessions.
+func (t *Tokens) bearer(ctx context.Context, bearer string, kind principal.Kind) (principal.Principal, error) {
 	rest, ours := strings.CutPrefix(bearer, prefix)
-	if !ours {
+	if !ours || isSession(rest) != (kind == principal.User) {
 		return principal.Principal{}, ErrOther
 	}
 	id, secret, ok := strings.Cut(rest, "_")
@@ -90,11 +97,11 @@ func (t *Tokens) Verify(ctx context.Context, bearer string) (principal.Principal
 		return principal.Principal{}, err
 	}
 	hash, now := sha256.Sum256([]byte(secret)), t.now()
-	if !v.known || subtle.ConstantTimeCompare(hash[:], v.token.Hash) != 1 || !v.token.RevokedAt.IsZero() || !now.Before(v.token.ExpiresAt) {
+	if !v.known || subtle.ConstantTimeCompare(hash[:], v.token.Hash) != 1 || !v.token.RevokedAt.IsZero() || !now.Before(v.token.ExpiresAt) || t.isIdle(v, now) {
 		return principal.Principal{}, refused()
 	}
 	t.used(ctx, v, now)
-	return principal.Principal{Name: v.token.Name, Kind: principal.Token, Roles: backend.Names(v.token.Roles), Groups: principal.Believed(backend.Names(v.token.Groups))}, nil
+	return principal.Principal{Name: v.token.Name, Kind: kind, Roles: backend.Names(v.token.Roles), Groups: principal.Believed(backend.Names(v.token.Groups))}, nil
 }
 
 // verdict is what the database says of an id, or said within the last second.
@@ -205,13 +212,21 @@ func (t *Tokens) Create(ctx context.Context, w Wanted) (k backend.Token, secret 
 	if err := w.check(); err != nil {
 		return k, "", err
 	}
+	id, text := mint()
+	by := audit.Row(ctx, t.now(), "create-token", id, "")
+	return t.keep(ctx, id, text, w, by)
+}
+
+// mint makes an id and a secret.
+func mint() (id, text string) {
 	raw := make([]byte, idBytes+secretBytes)
 	_, _ = rand.Read(raw) // it never fails
-	id := hex.EncodeToString(raw[:idBytes])
-	text := new(big.Int).SetBytes(raw[idBytes:]).Text(base)
-	text = strings.Repeat("0", secretChars-len(text)) + text
+	text = new(big.Int).SetBytes(raw[idBytes:]).Text(base)
+	return hex.EncodeToString(raw[:idBytes]), strings.Repeat("0", secretChars-len(text)) + text
+}
+
+func (t *Tokens) keep(ctx context.Context, id, text string, w Wanted, by store.Audit) (k backend.Token, secret string, err error) {
 	hash := sha256.Sum256([]byte(text))
-	by := audit.Row(ctx, t.now(), "create-token", id, "")
 	k = backend.Token{
 		ID: id, Name: w.Name, Roles: list(w.Roles), Groups: list(w.Groups), Hash: hash[:],
 		CreatedAt: by.At, CreatedBy: by.User, ExpiresAt: by.At.Add(w.Life),
@@ -227,11 +242,16 @@ func list(texts []string) string {
 
 // Revoke ends a token, on every node within a second. Problem: access.unknown.
 func (t *Tokens) Revoke(ctx context.Context, id string) error {
-	err := t.store.RevokeToken(ctx, id, audit.Row(ctx, t.now(), "revoke-token", id, ""))
+	err := t.end(ctx, id, "revoke-token")
 	if errors.Is(err, store.ErrNotFound) {
 		return problem.Wrap(err, problem.NotFound, "access.unknown", "there is no token %.16q that has not been revoked", strings.TrimPrefix(id, "aq_")).
 			WithHint("the ID of aq_ID_SECRET stands in the list of tokens")
 	}
+	return err
+}
+
+func (t *Tokens) end(ctx context.Context, id, action string) error {
+	err := t.store.RevokeToken(ctx, id, audit.Row(ctx, t.now(), action, id, ""))
 	t.mu.Lock()
 	delete(t.verdicts, id)
 	t.mu.Unlock()

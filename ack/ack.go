@@ -24,6 +24,10 @@ const None time.Duration = -1
 // MaxDelay bounds what a consumer may ask for with Retry: no command is that old.
 const MaxDelay = 365 * 24 * time.Hour
 
+// Open begins the note of a command of which an attempt was answered, by something that does
+// not say that nothing was done: what that may have done no later attempt settles.
+const Open = "OutcomeOpen: "
+
 const claimBegins = "CommandClaimed until "
 
 // claimed begins the note of a command that somebody outside has claimed, until a
@@ -41,7 +45,20 @@ func Claimed(worker string, until time.Time, said string, open bool) string {
 	if open {
 		worker += leftOpen
 	}
-	return claimed(until) + worker + "\n" + said
+	claim := claimed(until) + worker + "\n" + Said(said)
+	if StaysOpen(said) {
+		claim = Open + claim
+	}
+	return claim
+}
+
+// StaysOpen reports whether an attempt at a command has left open what it did, by its note.
+func StaysOpen(note string) bool { return strings.HasPrefix(note, Open) }
+
+// Under is the note of a claim, over what is said of the command since.
+func Under(claim, said string) string {
+	head, _, _ := strings.Cut(claim, "\n")
+	return head + "\n" + said
 }
 
 // leftOpen ends the name of a worker in the note of a claim, before which an attempt has
@@ -52,7 +69,7 @@ const leftOpen = "\tunknown"
 // they have done: of one that they have claimed, before they did.
 func LeftOpen(note string, until time.Time, worker string, unknown bool) bool {
 	if worker != "" && Claimant(note, until, time.Time{}) == worker {
-		return strings.HasPrefix(note, claimed(until)+worker+leftOpen+"\n")
+		return strings.HasPrefix(strings.TrimPrefix(note, Open), claimed(until)+worker+leftOpen+"\n")
 	}
 	return unknown
 }
@@ -60,7 +77,7 @@ func LeftOpen(note string, until time.Time, worker string, unknown bool) bool {
 // Claimant is who has claimed a command outside, by its note and the moment until
 // which it is theirs; "" = nobody, or not any more.
 func Claimant(note string, until, now time.Time) string {
-	note, ok := strings.CutPrefix(note, claimed(until))
+	note, ok := strings.CutPrefix(strings.TrimPrefix(note, Open), claimed(until))
 	if !ok || !until.After(now) {
 		return ""
 	}
@@ -70,6 +87,7 @@ func Claimant(note string, until, now time.Time) string {
 
 // Said is what an attempt has said, under the claims that were made since.
 func Said(note string) string {
+	note = strings.TrimPrefix(note, Open)
 	if strings.HasPrefix(note, claimBegins) {
 		_, note, _ = strings.Cut(note, "\n")
 	}

@@ -22,9 +22,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -71,6 +73,8 @@ type Config struct {
 	Metrics          prometheus.Registerer    // nil = not registered
 	Memory           *memory.Pool             // for answers that are large; nil = as much as there is
 	Log              *slog.Logger             // nil = silent
+	// SinkAuthorization is what requests to the sink have in Authorization, asked at each; nil = nothing.
+	SinkAuthorization func() (string, error)
 }
 
 // withDefaults returns the configuration, and the transport of what is fetched
@@ -145,6 +149,18 @@ func (p *Performer) Register(name string, f Func) {
 // Can reports whether this Performer can perform commands for target.
 func (p *Performer) Can(target string) bool {
 	return target == TargetHTTP || p.function(target) != nil || target == engine.TargetEvent && p.config.Sink != nil
+}
+
+// Targets lists, in order, the targets for which this Performer can perform commands.
+func (p *Performer) Targets() []string {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	all := append(slices.Collect(maps.Keys(p.funcs)), TargetHTTP)
+	if p.config.Sink != nil && p.funcs[engine.TargetEvent] == nil {
+		all = append(all, engine.TargetEvent)
+	}
+	slices.Sort(all)
+	return all
 }
 
 func (p *Performer) function(target string) Func {
@@ -286,6 +302,13 @@ type attemptKey struct{}
 func Info(ctx context.Context) Attempt {
 	a, _ := ctx.Value(attemptKey{}).(Attempt)
 	return a
+}
+
+type statusKey struct{}
+
+// WithStatus is a context whose attempt notes the status of the HTTP answer that it gets.
+func WithStatus(ctx context.Context, status *int) context.Context {
+	return context.WithValue(ctx, statusKey{}, status)
 }
 
 // ackPath is where the API takes the acknowledgement of a command, "" for one

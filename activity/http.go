@@ -122,6 +122,9 @@ func (p *Performer) send(ctx context.Context, call *call, c engine.Command, key 
 	}
 	defer resp.Body.Close()
 	call.status = resp.StatusCode
+	if status, ok := ctx.Value(statusKey{}).(*int); ok {
+		*status = call.status
+	}
 	if told(c) && !refused(resp.StatusCode, call.Redirect) {
 		_, _ = io.CopyN(io.Discard, resp.Body, smallBytes) // the connection may serve again
 		return nil, nil

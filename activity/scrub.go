@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"html"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -163,7 +164,7 @@ func (s *secrecy) ranges(t []byte) [][2]int {
 	if s.steps > maxSteps {
 		return [][2]int{{0, len(t)}}
 	}
-	slices.SortFunc(found, func(a, b [2]int) int { return a[0] - b[0] })
+	sort.Slice(found, func(a, b int) bool { return found[a][0] < found[b][0] })
 	return found
 }
 

@@ -21,12 +21,20 @@ const (
 // every HTTP call. An answer of 200 to 299 takes it; redirects are not
 // followed.
 func (p *Performer) publish(ctx context.Context, c engine.Command, key string) *engine.Failure {
-	input, err := sinkCall(p.config.Sink, p.config.SinkMode, c.Input)
+	keep, authorization := &secrecy{}, ""
+	if p.config.SinkAuthorization != nil {
+		var err error
+		if authorization, err = p.config.SinkAuthorization(); err != nil || authorization == "" {
+			return retryable(typeAuthorization, http.StatusForbidden, "secret", "the file of events.sink-authorization-file is empty, or cannot be read")
+		}
+		_, credentials, _ := strings.Cut(authorization, " ")
+		keep.add(authorization, credentials)
+	}
+	input, err := sinkCall(p.config.Sink, p.config.SinkMode, authorization, c.Input)
 	if err != nil {
 		return permanent(TypeValidation, http.StatusBadRequest, "invalid event", err.Error())
 	}
 	c.Input = input
-	keep := &secrecy{}
 	for _, values := range p.config.Sink.Query() {
 		keep.add(values...) // whoever takes events may want a key there
 	}
@@ -35,7 +43,7 @@ func (p *Performer) publish(ctx context.Context, c engine.Command, key string) *
 }
 
 // sinkCall is the HTTP call that carries an event.
-func sinkCall(sink *url.URL, mode string, event json.RawMessage) (json.RawMessage, error) {
+func sinkCall(sink *url.URL, mode, authorization string, event json.RawMessage) (json.RawMessage, error) {
 	headers := map[string]string{"Content-Type": "application/cloudevents+json"}
 	body := event
 	if mode == SinkBinary {
@@ -57,6 +65,9 @@ func sinkCall(sink *url.URL, mode string, event json.RawMessage) (json.RawMessag
 			}
 			headers["ce-"+name] = escapeHeader(text)
 		}
+	}
+	if authorization != "" {
+		headers["Authorization"] = authorization
 	}
 	return json.Marshal(map[string]any{
 		"method": http.MethodPost, "uri": sink.String(), "headers": headers, "body": body, "output": outputRaw,

@@ -3,10 +3,13 @@ package activity
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -71,6 +74,38 @@ func TestSinkGetsTheEventInParts(t *testing.T) {
 	}
 	if string(*body) != `{"order":7}` {
 		t.Errorf("body %s", *body)
+	}
+}
+
+// TestTheSinkIsShownItsSecret: as it is at each request, and in no failure.
+func TestTheSinkIsShownItsSecret(t *testing.T) {
+	t.Parallel()
+	u, got, _ := sink(t, http.StatusNoContent)
+	secret, failed := "Bearer first-of-all-secrets", error(nil)
+	p := New(Config{Sink: u, SinkAuthorization: func() (string, error) { return secret, failed }})
+	defer p.Close()
+	for _, text := range []string{"Bearer first-of-all-secrets", "Bearer second-of-all-secrets"} {
+		secret = text
+		if _, f := p.Perform(t.Context(), event(), "i/3", 1); f != nil || got.Header.Get("Authorization") != text {
+			t.Fatal(f, got.Header)
+		}
+	}
+	got.Header = http.Header{}
+	for secret, failed = range map[string]error{"": nil, "x": errors.New("no file")} {
+		if _, f := p.Perform(t.Context(), event(), "i/3", 1); f == nil || !f.Retry || len(got.Header) != 0 {
+			t.Errorf("an event is sent without: %+v", f)
+		}
+	}
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, r.Header.Get("Authorization"))
+	}))
+	defer echo.Close()
+	u, _ = url.Parse(echo.URL)
+	q := New(Config{Sink: u, SinkAuthorization: func() (string, error) { return "Bearer third-of-all-secrets", nil }})
+	defer q.Close()
+	if _, f := q.Perform(t.Context(), event(), "i/3", 1); f == nil || strings.Contains(fmt.Sprintf("%+v", f), "third-of") {
+		t.Errorf("%+v", f)
 	}
 }
 

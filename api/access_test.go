@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/aqueduct-engine/aqueduct/access"
+	"github.com/aqueduct-engine/aqueduct/internal/pki"
 	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -76,16 +79,21 @@ func (b bearers) Verify(_ context.Context, bearer string) (principal.Principal, 
 // guarded is a node's API that asks who sends a request.
 func guarded(t *testing.T, b *node, err error) http.Handler {
 	t.Helper()
-	return guardedBy(t, b, bearers{err})
+	return guardedBy(t, b, &access.Gate{Verifiers: []access.Verifier{bearers{err}}})
 }
 
-func guardedBy(t *testing.T, b *node, v access.Verifier) http.Handler {
+func guardedBy(t *testing.T, b *node, g *access.Gate) http.Handler {
+	t.Helper()
+	return guardedAt(t, b, g, func() time.Time { return time.Unix(0, 0) })
+}
+
+func guardedAt(t *testing.T, b *node, g *access.Gate, now func() time.Time) http.Handler {
 	t.Helper()
 	h, failed := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b,
-		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b, Moments: b},
-		Ready:  func(context.Context) error { return nil }, Now: func() time.Time { return time.Unix(0, 0) },
-		Registerer: prometheus.NewRegistry(), Metrics: http.NotFoundHandler(), Access: &access.Gate{Verifiers: []access.Verifier{v}},
+		Starter: b, Signaller: b, Tasks: b, Commenter: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b, Bulk: bulkNode{b},
+		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Members: b, Audit: b, Activities: b, Moments: b, Plans: bulkNode{b}},
+		Ready:  func(context.Context) error { return nil }, Now: now,
+		Registerer: prometheus.NewRegistry(), Metrics: http.NotFoundHandler(), Access: g,
 	})
 	if failed != nil {
 		t.Fatal(failed)
@@ -131,24 +139,39 @@ func TestEveryOperationHasRoles(t *testing.T) {
 	}
 }
 
-// TestMatrix asks for every operation with every role, with none and with a token
-// that nobody knows: it is refused before its body is read, or not at all.
+// TestMatrix asks for every operation with every role, by a token and by a certificate,
+// with none, and with a token and a certificate that nobody knows: it is refused before
+// its body is read, or not at all.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
-	h := guarded(t, &node{err: problem.New(problem.NotFound, "x.unknown", "x")}, nil)
+	ours := pki.New("ours")
+	by := &access.Certificates{Authorities: ours.Pool, Roles: map[string][]access.Role{}, Now: time.Now}
+	held := map[access.Role]*x509.Certificate{}
+	for _, role := range access.Roles {
+		by.Roles["CN=of-"+role] = []access.Role{role}
+		held[role] = ours.Sign(x509.Certificate{Subject: pkix.Name{CommonName: "of-" + role}}).X509()
+	}
+	strange := pki.New("strange").Sign(x509.Certificate{Subject: pkix.Name{CommonName: "of-admin"}}).X509()
+	h := guardedBy(t, &node{err: problem.New(problem.NotFound, "x.unknown", "x")}, &access.Gate{Verifiers: []access.Verifier{bearers{}}, Certificates: by})
 	path := strings.NewReplacer("{id}", "x", "{namespace}", "a", "{name}", "b", "{version}", "1", "{to}", "2", "{position}", "1",
 		"{environment}", "a", "{definition}", "b", "{reference}", "c")
 	for id, op := range described(t) {
-		ask := func(authorization string) (int, string) {
-			w := call(h, op[0], path.Replace(op[1]), "", "Authorization", authorization, "Host", "node.example")
+		show := func(authorization string, held ...*x509.Certificate) (int, string) {
+			r := httptest.NewRequest(op[0], "https://node.example"+path.Replace(op[1]), nil)
+			if r.TLS.PeerCertificates = held; authorization != "" {
+				r.Header.Set("Authorization", authorization)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
 			if w.Header().Get(requestHeader) == "" {
 				t.Errorf("%s: the answer does not say which request it is of", id)
 			}
-			if w.Code != http.StatusUnauthorized && w.Code != http.StatusForbidden {
+			if w.Code != http.StatusUnauthorized && w.Code != http.StatusForbidden && (w.Code != http.StatusBadRequest || held == nil) {
 				return w.Code, ""
 			}
 			return w.Code, problemOf(t, w).Code
 		}
+		ask := func(authorization string) (int, string) { return show(authorization) }
 		for authorization, want := range map[string]string{"": "access.token-missing", "Basic YTpi": "access.token-missing", "Bearer ": "access.token-missing",
 			"Bearer x": "access.token-refused", "Bearer x" + strings.Repeat("x", 24<<10): "access.token-refused"} {
 			if authorization == "" && access.Anybody(id) {
@@ -166,6 +189,15 @@ func TestMatrix(t *testing.T) {
 			if status, code := ask("bearer ann:" + role); code != want {
 				t.Errorf("%s as %s: %d %s, want %q", id, role, status, code, want)
 			}
+			if status, code := show("", held[role]); code != want && (want != "" || status != http.StatusBadRequest) {
+				t.Errorf("%s with a certificate of %s: %d %s, want %q", id, role, status, code, want)
+			}
+			if status, code := show("bearer ann:"+role, held[role]); status != http.StatusBadRequest || code != "request.invalid" {
+				t.Errorf("%s as two: %d %s", id, status, code)
+			}
+		}
+		if status, code := show("", strange); !access.Anybody(id) && (status != http.StatusUnauthorized || code != "access.certificate-refused") {
+			t.Errorf("%s with a strange certificate: %d %s", id, status, code)
 		}
 	}
 }
@@ -178,6 +210,49 @@ func TestAccessUnavailable(t *testing.T) {
 	p := problemOf(t, call(h, "GET", "/v1/instances", "", "Authorization", "Bearer ann:viewer"))
 	if p.Status != http.StatusServiceUnavailable || p.Code != "access.unavailable" {
 		t.Errorf("%d %s", p.Status, p.Code)
+	}
+}
+
+// forgotten are known for a number of requests, and refused after them.
+type forgotten struct {
+	bearers
+	left *int
+}
+
+func (f forgotten) Verify(ctx context.Context, bearer string) (principal.Principal, error) {
+	if *f.left--; *f.left < 0 {
+		return principal.Principal{}, problem.New(problem.Denied, "access.token-refused", "it is revoked")
+	}
+	return f.bearers.Verify(ctx, bearer)
+}
+
+// TestWhoIsRefusedWhileTheyWaitIsToldNothing: a token that is revoked while a request waits
+// is not good for its answer; what was done by then is said.
+func TestWhoIsRefusedWhileTheyWaitIsToldNothing(t *testing.T) {
+	t.Parallel()
+	left, step, at := 0, time.Duration(0), time.Unix(0, 0)
+	b := &node{}
+	h := guardedAt(t, b, &access.Gate{Verifiers: []access.Verifier{forgotten{left: &left}}}, func() time.Time { at = at.Add(step); return at })
+	for _, c := range []struct {
+		known        int
+		step         time.Duration
+		method, path string
+		status       int
+	}{
+		{1, time.Second, "GET", "/v1/tasks?limit=1", http.StatusUnauthorized},
+		{2, time.Second, "GET", "/v1/tasks?limit=1", http.StatusOK},
+		{1, time.Millisecond, "GET", "/v1/tasks?limit=1", http.StatusOK},
+		{1, time.Second, "GET", "/openapi.json", http.StatusUnauthorized},
+		{1, time.Second, "DELETE", "/v1/dead-letters/l", http.StatusNoContent},
+	} {
+		left, step = c.known, c.step
+		w := call(h, c.method, c.path, "", "Authorization", "Bearer ann:viewer,operator")
+		if w.Code != c.status {
+			t.Errorf("%s, known %d times, after %s: %d %s", c.path, c.known, c.step, w.Code, w.Body)
+		}
+		if w.Code == http.StatusUnauthorized && (problemOf(t, w).Code != "access.token-refused" || strings.Contains(w.Body.String(), "items")) {
+			t.Errorf("%s: %s", c.path, w.Body)
+		}
 	}
 }
 
@@ -201,6 +276,33 @@ func TestTheActorIsTheIdentity(t *testing.T) {
 	}
 }
 
+// TestEventsHaveTypes: an event of a type that is not for who sends it reaches nobody, in
+// either mode.
+func TestEventsHaveTypes(t *testing.T) {
+	t.Parallel()
+	b := &node{}
+	h := guardedBy(t, b, &access.Gate{Verifiers: []access.Verifier{bearers{}}, Events: access.EventTypes{"order.*": {access.Application}}})
+	structured := func(typ string) (string, []string) {
+		return `{"specversion":"1.0","id":"1","source":"s","type":"` + typ + `"}`, []string{"Content-Type", "application/cloudevents+json"}
+	}
+	binary := func(typ string) (string, []string) {
+		return `1`, []string{"Content-Type", "application/json", "ce-id", "1", "ce-source", "s", "ce-specversion", "1.0", "ce-type", typ}
+	}
+	for _, mode := range []func(string) (string, []string){structured, binary} {
+		for _, c := range []struct {
+			role, typ string
+			status    int
+		}{{"application", "order.paid", 202}, {"application", "pay.done", 403}, {"operator", "order.paid", 403}} {
+			b.headers = nil
+			body, headers := mode(c.typ)
+			w := call(h, "POST", "/v1/events", body, append(headers, "Authorization", "Bearer ann:"+c.role, actorHeader, "ann")...)
+			if w.Code != c.status || (b.headers != nil) != (c.status == 202) {
+				t.Errorf("%s of %s: %d %s", c.typ, c.role, w.Code, w.Body)
+			}
+		}
+	}
+}
+
 // groups gives who bears something groups of tasks.
 type groups struct{ bearers }
 
@@ -218,14 +320,15 @@ func TestPeopleWorkAsThemselves(t *testing.T) {
 		"mine": {ID: "mine", Status: projections.TaskReserved, Assignee: "ann"}, "his": {ID: "his", Status: projections.TaskReserved, Assignee: "bob"},
 		"ours": {ID: "ours", CandidateGroups: `["clerks"]`}, "theirs": {ID: "theirs", CandidateGroups: `["managers"]`},
 	}}
-	h := guardedBy(t, b, groups{})
+	h := guardedBy(t, b, &access.Gate{Verifiers: []access.Verifier{groups{}}})
 	for _, c := range []struct{ bearer, method, path, body, code string }{
-		{"ann:task-user", "POST", "/v1/tasks/x/claim", `{"user":"ann","groups":["clerks"]}`, ""},
-		{"ann:task-user", "POST", "/v1/tasks/x/claim", `{"user":"eve"}`, "access.not-you"},
-		{"ann:task-user", "POST", "/v1/tasks/x/claim", `{"user":"ann","groups":["managers"]}`, "access.not-you"},
-		{"ann:task-user", "POST", "/v1/tasks/x/release", `{"user":"eve"}`, "access.not-you"},
-		{"ann:task-user", "POST", "/v1/tasks/x/complete", `{"user":"eve","outcome":"ok"}`, "access.not-you"},
-		{"ann:task-user", "POST", "/v1/tasks/x/delegate", `{"user":"eve","to":"ann"}`, "access.not-you"},
+		{"ann:task-user", "POST", "/v1/tasks/ours/claim", `{"user":"ann","groups":["clerks"]}`, ""},
+		{"ann:task-user", "POST", "/v1/tasks/ours/claim", `{"user":"eve"}`, "access.not-you"},
+		{"ann:task-user", "POST", "/v1/tasks/ours/claim", `{"user":"ann","groups":["managers"]}`, "access.not-you"},
+		{"ann:task-user", "POST", "/v1/tasks/ours/release", `{"user":"eve"}`, "access.not-you"},
+		{"ann:task-user", "POST", "/v1/tasks/ours/complete", `{"user":"eve","outcome":"ok"}`, "access.not-you"},
+		{"ann:task-user", "POST", "/v1/tasks/ours/delegate", `{"user":"eve","to":"ann"}`, "access.not-you"},
+		{"ann:task-user", "POST", "/v1/tasks/ours/comments", `{"user":"eve","text":"x"}`, "access.not-you"},
 		{"ann:task-user", "POST", "/v1/tasks/claim-next", `{"user":"eve"}`, "access.not-you"},
 		{"ann:operator", "POST", "/v1/tasks/x/reassign", `{"user":"eve","to":"ann"}`, "access.not-you"},
 		{"shop:application", "POST", "/v1/tasks/x/claim", `{"user":"eve","groups":["managers"]}`, ""},
@@ -235,6 +338,12 @@ func TestPeopleWorkAsThemselves(t *testing.T) {
 		{"ann:task-user", "GET", "/v1/tasks/his", "", "task.unknown"},
 		{"ann:task-user", "GET", "/v1/tasks/theirs", "", "task.unknown"},
 		{"ann:task-user", "GET", "/v1/tasks/none", "", "task.unknown"},
+		{"ann:task-user", "POST", "/v1/tasks/theirs/claim", `{"user":"ann"}`, "task.unknown"},
+		{"ann:task-user", "POST", "/v1/tasks/theirs/release", `{"user":"ann"}`, "task.unknown"},
+		{"ann:task-user", "POST", "/v1/tasks/theirs/delegate", `{"user":"ann","to":"bob"}`, "task.unknown"},
+		{"ann:task-user", "POST", "/v1/tasks/theirs/complete", `{"user":"ann","outcome":"ok"}`, "task.unknown"},
+		{"ann:task-user", "POST", "/v1/tasks/none/claim", `{"user":"ann"}`, "task.unknown"},
+		{"shop:application", "POST", "/v1/tasks/theirs/claim", `{"user":"ann"}`, ""},
 		{"ann:task-user,viewer", "GET", "/v1/tasks/his", "", ""},
 	} {
 		w := call(h, c.method, c.path, c.body, "Authorization", "Bearer "+c.bearer, "Content-Type", "application/json")
@@ -295,4 +404,10 @@ func TestTwoAuthorizationsAreRefused(t *testing.T) {
 	if w.Code != 400 || problemOf(t, w).Code != "request.invalid" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+}
+
+func (b *node) Members(context.Context) ([]backend.Node, error) { return nil, b.err }
+
+func (b *node) CommentTask(context.Context, string, string, string) (projections.Task, error) {
+	return projections.Task{}, b.err
 }

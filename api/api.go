@@ -45,8 +45,9 @@ const (
 	MaxDefinitionBytes = 1 << 20   // of a definition's source
 	MaxBodyBytes       = 256 << 10 // of any other body, but for one:
 
-	// MaxPublicationBytes is of definitions and policies that are published together, as JSON.
-	MaxPublicationBytes = 4 << 20
+	// MaxPublicationBytes is of definitions and policies that are published together, as JSON,
+	// in which quotes and line breaks of their sources are two bytes each.
+	MaxPublicationBytes = 8 << 20
 
 	MaxDepth    = 60               // nesting of a JSON body; an envelope has room for it
 	MaxWait     = 60 * time.Second // that a start waits for the instance's end, and a list of dead letters for another
@@ -83,7 +84,7 @@ type Tasks interface {
 	ReleaseTask(ctx context.Context, id, user string) (projections.Task, error)
 	DelegateTask(ctx context.Context, id, user, to string) (projections.Task, error)
 	ReassignTask(ctx context.Context, id, actor, to string) (projections.Task, error)
-	ClaimNext(ctx context.Context, user string, groups []string, count int) ([]projections.Task, error)
+	ClaimNext(ctx context.Context, user string, groups []string, scope backend.Scope, count int) ([]projections.Task, error)
 	CompleteTask(ctx context.Context, id, user string, groups []string, outcome string, data json.RawMessage) (projections.Task, error)
 }
 
@@ -93,7 +94,16 @@ type Operator interface {
 	Takes(ctx context.Context, s snapshot.Snapshot) (events []string, err error)
 	// SearchAttributes are those that a version of a definition declares; "" = the highest.
 	SearchAttributes(ctx context.Context, name, version string) ([]attribute.Declared, error)
-	Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error)
+	Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (engine.Disposition, error)
+	// RunNow ends what an instance waits for the end of, at the pointer of a task.
+	RunNow(ctx context.Context, id, wait, actor string) (engine.Disposition, error)
+	// Rewind takes an instance back to what it was, or says in a dry run whether it can.
+	Rewind(ctx context.Context, s, past *snapshot.Snapshot, newKeys, dryRun bool, actor string) error
+}
+
+// Commenter adds to the history of a task what people say of it.
+type Commenter interface {
+	CommentTask(ctx context.Context, id, user, text string) (projections.Task, error)
 }
 
 // Acknowledger takes what consumers, workers outside and operators say of commands.
@@ -102,11 +112,16 @@ type Acknowledger interface {
 	ClaimCommand(ctx context.Context, instanceID string, position int64, worker string, lease time.Duration) (projections.Entry, error)
 	RetryCommand(ctx context.Context, instanceID string, position int64, actor string) (projections.Entry, error)
 	SettleCommand(ctx context.Context, instanceID string, position int64, a ack.Ack) (engine.Disposition, error)
+	// Retries say how often the consumer of a command is told again, as it is now.
+	Retries(ctx context.Context, row projections.Entry) ack.Retries
 }
 
 // DeadLetters works on dead letters.
 type DeadLetters interface {
-	Replay(ctx context.Context, id string) error
+	// Edit puts other bytes in the place of what died.
+	Edit(ctx context.Context, id string, e backend.DeadLetterChange) (backend.DeadLetterEdit, error)
+	// Replay returns the number of the edit that it has sent; 0 = what died.
+	Replay(ctx context.Context, id string) (int64, error)
 	// Discard also gives up the command that nobody performs or waits for then.
 	Discard(ctx context.Context, id string) error
 }
@@ -130,10 +145,10 @@ type Migrator interface {
 	Migrate(ctx context.Context, m definition.Migration) (definition.MigrationReport, error)
 }
 
-// Access says who asks for an operation, by the Authorization header, and whether
-// they may. Who is known and may not is returned beside the error.
+// Access says who asks for an operation, by what a request shows, and whether they
+// may. Who is known and may not is returned beside the error.
 type Access interface {
-	Admit(ctx context.Context, authorization, operation string) (principal.Principal, error)
+	Admit(ctx context.Context, s access.Shown, operation string) (principal.Principal, error)
 }
 
 // Tokens are by which programs and people are known, where the API asks who they are.
@@ -168,9 +183,11 @@ type Reader struct {
 	Tasks       backend.TaskReader
 	DeadLetters backend.DeadLetterReader
 	Backlog     backend.BacklogReader
+	Members     backend.NodeReader
 	Audit       backend.AuditReader
 	Activities  backend.ActivityReader
 	Moments     backend.MomentReader
+	Plans       backend.BulkReader
 }
 
 // Config wires the API. Everything but Access, Log, Registerer, Metrics and Version
@@ -179,6 +196,7 @@ type Config struct {
 	Starter      Starter
 	Signaller    Signaller
 	Tasks        Tasks
+	Commenter    Commenter
 	Operator     Operator
 	Acknowledger Acknowledger
 	DeadLetters  DeadLetters
@@ -190,6 +208,7 @@ type Config struct {
 	Auditor      Auditor
 	Activities   Activities
 	Past         Past
+	Bulk         Bulk
 	Reader       Reader
 	Ready        func(context.Context) error // nil error = the store answers
 	Now          func() time.Time
@@ -221,7 +240,7 @@ type (
 // New makes the handler of the whole API.
 func New(c Config) (http.Handler, error) {
 	v := reflect.ValueOf(c)
-	for _, name := range []string{"Starter", "Signaller", "Tasks", "Operator", "Acknowledger", "DeadLetters", "Dispatcher", "Publisher", "Migrator", "Definitions", "Tokens", "Auditor", "Activities", "Past", "Ready", "Now"} {
+	for _, name := range []string{"Starter", "Signaller", "Tasks", "Commenter", "Operator", "Acknowledger", "DeadLetters", "Dispatcher", "Publisher", "Migrator", "Definitions", "Tokens", "Auditor", "Activities", "Past", "Bulk", "Ready", "Now"} {
 		if v.FieldByName(name).IsNil() {
 			return nil, fmt.Errorf("api: %s is required", name)
 		}
@@ -231,6 +250,7 @@ func New(c Config) (http.Handler, error) {
 			return nil, fmt.Errorf("api: Reader.%s is required", part.Name)
 		}
 	}
+	c.Reader, c.Definitions = c.Reader.scoped(), &scopedDefinitions{c.Definitions}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -248,6 +268,7 @@ func New(c Config) (http.Handler, error) {
 	instanceAPI{s}.instanceOperations(h)
 	whyAPI{instanceAPI{s}}.whyOperations(h)
 	pastAPI{instanceAPI{s}}.pastOperations(h)
+	pastAPI{instanceAPI{s}}.rewindOperations(h)
 	instanceAPI{s}.lifecycleOperations(h)
 	instanceAPI{s}.ackOperations(h)
 	instanceAPI{s}.eventOperations(h)
@@ -256,6 +277,7 @@ func New(c Config) (http.Handler, error) {
 	operatorAPI{s}.deadLetterOperations(h)
 	operatorAPI{s}.targetOperations(h)
 	operatorAPI{s}.commandOperations(h)
+	bulkAPI{instanceAPI{s}}.bulkOperations(h)
 	adminAPI{s}.tokenOperations(h)
 	adminAPI{s}.auditOperations(h)
 	tidySchemas(h.OpenAPI())
@@ -279,7 +301,6 @@ func (s *service) humaConfig() huma.Config {
 		"Lists page by key: pass the `next` of a page as `after`."
 	c.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", nil
-	c.RejectUnknownQueryParameters = true
 	strict := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}
 	c.Formats = map[string]huma.Format{"application/json": strict, "json": strict}
 	c.Transformers = []huma.Transformer{s.translate}
@@ -291,64 +312,6 @@ func tidySchemas(doc *huma.OpenAPI) {
 	schemas := doc.Components.Schemas.Map()
 	delete(schemas, "ErrorModel")
 	delete(schemas, "ErrorDetail")
-}
-
-// answer is a document with its status.
-type answer[T any] struct {
-	Status int
-	Body   T
-}
-
-func ok[T any](body T) *answer[T] { return &answer[T]{http.StatusOK, body} }
-
-// created answers 201 for what is new and 200 for what was there.
-func created[T any](body T, isNew bool) *answer[T] {
-	if isNew {
-		return &answer[T]{http.StatusCreated, body}
-	}
-	return ok(body)
-}
-
-// operation describes an operation; statuses are those of its problems beside
-// 422 and 500, which every one has.
-func operation(id, method, path, tag, summary string, statuses ...int) huma.Operation {
-	op := huma.Operation{
-		OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{tag},
-		MaxBodyBytes: MaxBodyBytes + 1, BodyReadTimeout: bodyTimeout, Responses: map[string]*huma.Response{},
-	}
-	if method == http.MethodPost {
-		statuses = append(statuses, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusForbidden)
-	}
-	for _, status := range append(statuses, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusServiceUnavailable) {
-		op.Responses[fmt.Sprint(status)] = &huma.Response{
-			Description: http.StatusText(status),
-			Content: map[string]*huma.MediaType{
-				"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/Problem"}},
-			},
-		}
-	}
-	return op
-}
-
-// register adds an operation whose errors are translated at this one place.
-func register[I, O any](s *service, h huma.API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
-	h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[client.Problem](), true, "Problem")
-	s.operations[op.Method+" "+op.Path] = op.OperationID
-	huma.Register(h, op, func(ctx context.Context, in *I) (out *O, err error) {
-		if op.Method == http.MethodGet && op.Tags[0] != healthTag && op.OperationID != listDeadLetters || op.Tags[0] == taskTag {
-			err = s.reads(ctx) // what changes an instance reads it when that is done
-		}
-		if err == nil {
-			out, err = f(ctx, in)
-		}
-		if err != nil {
-			return nil, s.refuse(ctx, op.OperationID, err)
-		}
-		return out, nil
-	})
-	if r, ok := op.Responses["201"]; ok { // the repeat of a request that creates
-		op.Responses["200"] = &huma.Response{Description: "It was there before", Content: r.Content}
-	}
 }
 
 // Paging is the part of a list that a request asks for.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,17 +51,18 @@ type node struct {
 	event   json.RawMessage
 	headers map[string]string
 
-	migration definition.Migration
-	snap      snapshot.Snapshot
-	takes     []string
-	versions  []definition.Record
-	ack       map[string]any
-	noted     []string
-	attached  backend.Activity
-	moments   backend.MomentQuery
-	change    backend.ActivityChange
-	tasks     map[string]projections.Task // nil = each is one that ann has ended
-	asked     backend.TaskQuery
+	migration   definition.Migration
+	snap        snapshot.Snapshot
+	takes       []string
+	versions    []definition.Record
+	ack         map[string]any
+	noted, bulk []string
+	did         engine.Disposition // of an operation
+	attached    backend.Activity
+	moments     backend.MomentQuery
+	change      backend.ActivityChange
+	tasks       map[string]projections.Task // nil = each is one that ann has ended
+	asked       backend.TaskQuery
 }
 
 func (b *node) StartOrSignal(_ context.Context, id string, s signal.Start, h map[string]string) (string, bool, engine.Disposition, error) {
@@ -97,12 +99,10 @@ func (b *node) ReleaseTask(context.Context, string, string) (projections.Task, e
 func (b *node) DelegateTask(context.Context, string, string, string) (projections.Task, error) {
 	return projections.Task{}, b.err
 }
-
 func (b *node) ReassignTask(context.Context, string, string, string) (projections.Task, error) {
 	return projections.Task{}, b.err
 }
-
-func (b *node) ClaimNext(context.Context, string, []string, int) ([]projections.Task, error) {
+func (b *node) ClaimNext(_ context.Context, _ string, _ []string, scope backend.Scope, _ int) ([]projections.Task, error) {
 	return nil, b.err
 }
 
@@ -121,8 +121,8 @@ func (b *node) SearchAttributes(_ context.Context, name, version string) ([]attr
 func (b *node) Takes(context.Context, snapshot.Snapshot) ([]string, error) {
 	return b.takes, b.err
 }
-func (b *node) Operate(context.Context, string, engine.Operation, json.RawMessage, string) (snapshot.Snapshot, error) {
-	return snapshot.Snapshot{}, b.err
+func (b *node) Operate(context.Context, string, engine.Operation, json.RawMessage, string) (engine.Disposition, error) {
+	return cmp.Or(b.did, engine.Applied), b.err
 }
 func (b *node) Acknowledge(_ context.Context, id string, position int64, a ack.Ack) (engine.Disposition, error) {
 	b.ack = map[string]any{id + "/" + strconv.FormatInt(position, 10): a}
@@ -135,8 +135,8 @@ func (b *node) Migrate(_ context.Context, m definition.Migration) (definition.Mi
 	b.migration = m
 	return definition.MigrationReport{Live: 2, Left: 1, Moved: 1, Positions: []definition.LivePosition{{Pointer: "/do/0/a", Instances: 2}}}, b.err
 }
-func (b *node) Replay(context.Context, string) error  { return b.err }
-func (b *node) Discard(context.Context, string) error { return b.err }
+func (b *node) Replay(context.Context, string) (int64, error) { return 0, b.err }
+func (b *node) Discard(context.Context, string) error         { return b.err }
 func (b *node) Targets() []admission.State {
 	return []admission.State{{Destination: admission.Destination{Target: "GET h/{id}", Host: "h"}, Breaker: "open", Failures: 5, Waiting: 2, WaitsFor: "the breaker"}}
 }
@@ -157,7 +157,7 @@ func (b *node) Versions(context.Context, string, int) ([]definition.Record, erro
 	return b.versions, b.err
 }
 func (b *node) Definitions(context.Context, string, int) ([]definition.Record, error) {
-	return nil, b.err
+	return b.versions[:min(1, len(b.versions))], b.err
 }
 func (b *node) TaskEvents(context.Context, string) ([]projections.TaskEvent, error) { return nil, nil }
 func (b *node) Tasks(_ context.Context, q backend.TaskQuery) (backend.Page[projections.Task], error) {
@@ -190,8 +190,8 @@ func within(t *testing.T, b *node, budget *memory.Budget) http.Handler {
 func handlerWith(t *testing.T, b *node, set func(*Config)) http.Handler {
 	t.Helper()
 	c := Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b,
-		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b, Moments: b},
+		Starter: b, Signaller: b, Tasks: b, Commenter: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b, Bulk: bulkNode{b},
+		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Members: b, Audit: b, Activities: b, Moments: b, Plans: bulkNode{b}},
 		Ready:  func(context.Context) error { return b.err }, Now: func() time.Time { return time.Unix(0, 0) },
 		Registerer: prometheus.NewRegistry(), Version: "test",
 	}
@@ -208,8 +208,8 @@ func TestAMissingReaderIsNamed(t *testing.T) {
 	t.Parallel()
 	b := &node{}
 	_, err := New(Config{
-		Starter: b, Signaller: b, Tasks: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b,
-		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b, Audit: b, Activities: b, Moments: b},
+		Starter: b, Signaller: b, Tasks: b, Commenter: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b, Bulk: bulkNode{b},
+		Reader: Reader{Instances: b, Streams: b, DeadLetters: b, Backlog: b, Members: b, Audit: b, Activities: b, Moments: b, Plans: bulkNode{b}},
 		Ready:  func(context.Context) error { return nil }, Now: time.Now,
 	})
 	if err == nil || err.Error() != "api: Reader.Tasks is required" {
@@ -566,7 +566,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if operations != 59 {
+	if operations != 70 {
 		t.Errorf("%d operations", operations)
 	}
 	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {

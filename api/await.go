@@ -121,5 +121,5 @@ func (s instanceAPI) started(ctx context.Context, f *follower) (client.InstanceD
 			return client.InstanceDetail{}, err
 		}
 	}
-	return s.shown(*row, snap, pending), nil
+	return s.shown(ctx, *row, snap, pending), nil
 }

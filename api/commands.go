@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -21,8 +22,8 @@ import (
 
 func (s operatorAPI) commandOperations(h huma.API) {
 	const path, tag = "/v1/instances/{id}/commands/{position}", "commands"
-	list := operation("list-commands", http.MethodGet, "/v1/commands", tag, "List pending commands, by instance and position")
-	list.Description = "Work for the outside world that is not done yet. With a type, a page may have fewer than its limit, or none, and still a next."
+	list := operation("list-commands", http.MethodGet, "/v1/commands", tag, "List pending commands, by instance and position", http.StatusNotFound)
+	list.Description = "Work for the outside world that is not done yet."
 	register(s.service, h, list, s.listCommands)
 	register(s.service, h, operation("get-command", http.MethodGet, path, tag,
 		"Show a command with its input, also one that is settled", http.StatusNotFound), s.getCommand)
@@ -46,9 +47,6 @@ func (s operatorAPI) commandOperations(h huma.API) {
 	}
 }
 
-// Bounds of a list of commands by type: so many are looked at for one answer.
-const commandsLookedAt = 2_000
-
 type listCommandsInput struct {
 	Paging
 	InstanceID string `query:"instance" maxLength:"128"`
@@ -57,32 +55,16 @@ type listCommandsInput struct {
 }
 
 func (s operatorAPI) listCommands(ctx context.Context, in *listCommandsInput) (*answer[client.Page[client.Command]], error) {
-	q := backend.CommandQuery{InstanceID: in.InstanceID, After: in.After, Limit: in.Limit}
-	if in.OlderThan != "" {
-		d, err := parseDuration("/olderThan", in.OlderThan)
-		if err != nil {
-			return nil, err
-		}
-		q.Before = s.Now().Add(-d)
+	q := backend.CommandQuery{InstanceID: in.InstanceID, Type: in.Type, After: in.After, Limit: in.Limit}
+	var err error
+	if q.Before, err = s.before("/olderThan", in.OlderThan); err != nil {
+		return nil, err
 	}
-	page := client.Page[client.Command]{Items: []client.Command{}}
-	want := cmp.Or(in.Limit, projections.DefaultLimit)
-	for seen := 0; ; {
-		p, err := s.Reader.Streams.Commands(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range p.Items {
-			if c := s.command(e); in.Type == "" || in.Type == c.Target || in.Type == c.Name || in.Type == e.Type {
-				page.Items = append(page.Items, c)
-			}
-		}
-		seen += len(p.Items)
-		q.After, q.Limit = p.Next, want-len(page.Items)
-		if page.Next = p.Next; p.Next == "" || q.Limit <= 0 || seen >= commandsLookedAt {
-			return ok(page), nil
-		}
+	p, err := s.Reader.Streams.Commands(ctx, q)
+	if err != nil {
+		return nil, err
 	}
+	return ok(client.Page[client.Command]{Items: s.commands(ctx, p.Items), Next: p.Next}), s.isThere(ctx, in.InstanceID, in.After, len(p.Items))
 }
 
 // command is a command as it is shown, by whoever has claimed it.
@@ -95,6 +77,25 @@ func (s *service) command(e projections.Entry) client.Command {
 		c.ClaimedBy = who
 	}
 	return c
+}
+
+// commands are commands as they are shown, and which of them wait for a node that has
+// their function.
+func (s *service) commands(ctx context.Context, rows []projections.Entry) []client.Command {
+	all, unserved := make([]client.Command, 0, len(rows)), map[string]bool{}
+	for _, e := range rows {
+		c := s.command(e)
+		if c.ClaimedBy == "" && c.WaitsFor == "" && c.DeliveredAt.IsZero() && e.Processed != nil && !*e.Processed {
+			if _, asked := unserved[c.Target]; !asked {
+				unserved[c.Target] = s.Dispatcher.Unserved(ctx, c.Target)
+			}
+			if c.Unserved = unserved[c.Target]; c.Unserved {
+				c.WaitsFor = "a node that has the function " + c.Target + ": none does that is at work"
+			}
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // CommandID names the command that a request is about.
@@ -111,12 +112,16 @@ func (s operatorAPI) getCommand(ctx context.Context, in *CommandID) (*answer[cli
 	if i := slices.IndexFunc(rows, func(e projections.Entry) bool { return e.Position == in.Position && e.Processed != nil }); i < 0 {
 		return nil, problem.New(problem.NotFound, "command.unknown", "instance %s has no command at position %d", clip(in.ID), in.Position)
 	}
-	return ok(s.commandDetail(rows[0])), nil
+	return ok(s.commandDetail(ctx, rows[0])), nil
 }
 
-func (s operatorAPI) commandDetail(e projections.Entry) client.CommandDetail {
+func (s operatorAPI) commandDetail(ctx context.Context, e projections.Entry) client.CommandDetail {
 	d := toCommandDetail(e)
-	d.Command = s.command(e)
+	d.Command = s.commands(ctx, []projections.Entry{e})[0]
+	if d.Retry != nil {
+		r := s.Acknowledger.Retries(ctx, e)
+		d.Retry = &client.Redelivery{Delay: duration.Format(r.Delay), DelayMax: duration.Format(r.DelayMax), Limit: client.RedeliveryLimit{Duration: duration.Format(r.For)}}
+	}
 	return d
 }
 
@@ -135,7 +140,7 @@ func (s operatorAPI) claimCommand(ctx context.Context, in *claimCommandInput) (*
 	if err != nil {
 		return nil, unknownInstance(err, in.ID)
 	}
-	return ok(s.commandDetail(row)), nil
+	return ok(s.commandDetail(ctx, row)), nil
 }
 
 type retryCommandInput struct {
@@ -148,7 +153,7 @@ func (s operatorAPI) retryCommand(ctx context.Context, in *retryCommandInput) (*
 	if err != nil {
 		return nil, unknownInstance(err, in.ID)
 	}
-	return ok(s.commandDetail(row)), nil
+	return ok(s.commandDetail(ctx, row)), nil
 }
 
 type settleInput struct {
@@ -176,12 +181,14 @@ func (s operatorAPI) settle(ctx context.Context, in *settleInput, outcome ack.Ou
 	}}, nil
 }
 
-// parseDuration reads an ISO 8601 duration.
+// parseDuration reads a duration, as settings and flags have it.
 func parseDuration(where, text string) (time.Duration, error) {
-	at := time.Unix(0, 0)
-	until, err := duration.After(at, text)
+	d, err := duration.Parse(text)
+	if err == nil && d < 0 {
+		err = fmt.Errorf("%q is less than nothing", text)
+	}
 	if err != nil {
 		return 0, invalid(where, "%s", err)
 	}
-	return until.Sub(at), nil
+	return d, nil
 }

@@ -23,9 +23,22 @@ func (b *node) ClaimCommand(_ context.Context, id string, position int64, worker
 	b.ack = map[string]any{"claim": fmt.Sprint(id, "/", position, " ", worker, " ", lease)}
 	return pendingCommand(worker, b.err == nil), b.err
 }
+func (b *node) Unserved(_ context.Context, target string) bool { return target == "nobodys" }
+func (b *node) Retries(context.Context, projections.Entry) ack.Retries {
+	return ack.Retries{Delay: time.Second, DelayMax: 15 * time.Minute, For: 36 * time.Hour}
+}
+
 func (b *node) RetryCommand(_ context.Context, id string, position int64, actor string) (projections.Entry, error) {
 	b.ack = map[string]any{"retry": fmt.Sprint(id, "/", position, " ", actor)}
 	return pendingCommand("", true), b.err
+}
+func (b *node) RunNow(_ context.Context, id, wait, actor string) (engine.Disposition, error) {
+	b.ack = map[string]any{"run-now": fmt.Sprint(id, " ", wait, " ", actor)}
+	return engine.Applied, b.err
+}
+func (b *node) Rewind(_ context.Context, s, past *snapshot.Snapshot, newKeys, dryRun bool, actor string) error {
+	b.ack = map[string]any{"rewind": fmt.Sprint(s.InstanceID, " ", s.Version, " to ", past.Position, " ", newKeys, dryRun, " ", actor)}
+	return b.err
 }
 func (b *node) SettleCommand(_ context.Context, id string, position int64, a ack.Ack) (engine.Disposition, error) {
 	b.ack = map[string]any{"settle " + id + "/" + strconv.FormatInt(position, 10): a}
@@ -118,6 +131,46 @@ func TestARepeatGetsTheFirstVerdict(t *testing.T) {
 		w = call(h, "POST", path, strings.Replace(body, "order-7", "order-8", 1), "Content-Type", "application/json")
 		if w.Code > 202 || strings.Contains(w.Body.String(), `"first"`) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// TestOnlyRunNowTakesAWait: what is to run now is said by the pointer of its task.
+func TestOnlyRunNowTakesAWait(t *testing.T) {
+	t.Parallel()
+	b := &node{}
+	const path = "/v1/instances/i/operations"
+	call(handler(t, b), "POST", path, `{"operation":"run-now","wait":"/do/0/a"}`, "X-Aqueduct-Actor", "ann")
+	if got := b.ack["run-now"]; got != "i /do/0/a ann" {
+		t.Errorf("asked for %q", got)
+	}
+	for body, want := range map[string]string{
+		`{"operation":"retry","wait":"/do/0/a"}`: "only run-now takes a wait", `{"operation":"run-now","output":1}`: "only skip takes an output",
+	} {
+		if w := call(handler(t, b), "POST", path, body); w.Code != 400 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+	}
+}
+
+// TestARewindIsOfTheVersionThatWasShown: else it is refused, and a dry run does nothing.
+func TestARewindIsOfTheVersionThatWasShown(t *testing.T) {
+	t.Parallel()
+	b := &node{}
+	const path = "/v1/instances/i/rewind"
+	for _, c := range []struct {
+		body, says string
+		status     int
+	}{
+		{`{"to":1,"stateVersion":99}`, "rewind.stale", 409},
+		{`{"to":0}`, "request.invalid", 422},
+		{`{"to":1,"dryRun":true}`, `"dryRun":true`, 200},
+		{`{"to":1,"newKeys":true}`, `"newKeys":true`, 200},
+	} {
+		b.ack = nil
+		w := call(handler(t, b), "POST", path, c.body, "X-Aqueduct-Actor", "ann")
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) || (b.ack != nil) != (c.status == 200) {
+			t.Errorf("%s: %d %s, %v", c.body, w.Code, w.Body, b.ack)
 		}
 	}
 }

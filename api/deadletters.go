@@ -9,6 +9,8 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -18,8 +20,14 @@ func (s operatorAPI) deadLetterOperations(h huma.API) {
 		"List dead letters, newest first, or wait for another"), s.listDeadLetters)
 	register(s.service, h, operation("get-dead-letter", http.MethodGet, path+"/{id}", tag,
 		"Show a dead letter and its envelope, byte for byte", http.StatusNotFound), s.getDeadLetter)
+	register(s.service, h, operation("list-dead-letter-edits", http.MethodGet, path+"/{id}/edits", tag,
+		"List the edits of a dead letter, the newest first, and last what died", http.StatusNotFound), s.listDeadLetterEdits)
+	edit := operation("edit-dead-letter", http.MethodPost, path+"/{id}/edits", tag, "Put other bytes in the place of what died", http.StatusNotFound, http.StatusConflict)
+	edit.Description = "What died stays beside, byte for byte. The newest edit is what a replay sends."
+	edit.MaxBodyBytes = signal.MaxBytes + MaxBodyBytes + 1
+	register(s.service, h, edit, s.editDeadLetter)
 	register(s.service, h, operation("replay-dead-letter", http.MethodPost, path+"/{id}/replay", tag,
-		"Send a dead letter to its queue again", http.StatusNotFound), s.replayDeadLetter)
+		"Send a dead letter to its queue again, as it was edited last", http.StatusNotFound, http.StatusConflict), s.replayDeadLetter)
 	register(s.service, h, operation("discard-dead-letter", http.MethodDelete, path+"/{id}", tag,
 		"Remove a dead letter for good", http.StatusNotFound), s.discardDeadLetter)
 	register(s.service, h, operation("list-queues", http.MethodGet, "/v1/queues", "queues",
@@ -31,6 +39,9 @@ type listDeadLettersInput struct {
 	Queue      string `query:"queue" enum:"signal,schedule,command"`
 	Reason     string `query:"reason" maxLength:"128" doc:"A problem's code."`
 	InstanceID string `query:"instance" maxLength:"128"`
+	Definition string `query:"definition" maxLength:"256" doc:"Of the instance, where it is there."`
+	Text       string `query:"text" maxLength:"256" doc:"In the words of the reason."`
+	OlderThan  string `query:"olderThan" maxLength:"32" doc:"Died longer ago." example:"1h"`
 	Wait       string `query:"wait" maxLength:"32" doc:"Answer only when the newest is not the known one, or after this long; at most 60s." example:"30s"`
 	Known      string `query:"known" maxLength:"128" doc:"Id of the newest dead letter that the caller knows; absent: none."`
 }
@@ -72,7 +83,10 @@ func (s operatorAPI) listDeadLetters(ctx context.Context, in *listDeadLettersInp
 	if err != nil {
 		return nil, err
 	}
-	q := backend.DeadLetterQuery{Queue: in.Queue, Reason: in.Reason, InstanceID: in.InstanceID, After: in.After, Limit: in.Limit}
+	q := backend.DeadLetterQuery{Queue: in.Queue, Reason: in.Reason, InstanceID: in.InstanceID, Definition: in.Definition, Text: in.Text, After: in.After, Limit: in.Limit}
+	if q.Before, err = s.before("query.olderThan", in.OlderThan); err != nil {
+		return nil, err
+	}
 	if err := s.awaitDeadLetter(ctx, q, in.Known, wait); err != nil {
 		return nil, err
 	}
@@ -92,11 +106,64 @@ func unknownDeadLetter(err error, id string) error {
 
 func (s operatorAPI) getDeadLetter(ctx context.Context, in *ByID) (*answer[client.DeadLetterDetail], error) {
 	r, err := s.Reader.DeadLetters.DeadLetter(ctx, in.ID)
-	return ok(toDeadLetterDetail(r)), unknownDeadLetter(err, in.ID)
+	if err != nil {
+		return nil, unknownDeadLetter(err, in.ID)
+	}
+	d := toDeadLetterDetail(r)
+	edits, err := s.Reader.DeadLetters.DeadLetterEdits(ctx, in.ID, "", 1)
+	if err != nil {
+		return nil, err
+	}
+	if e := backend.First(edits); e.No > 0 {
+		edit := toDeadLetterEdit(e)
+		d.Edit = &edit
+	}
+	env, err := signal.Decode(r.Envelope)
+	if err != nil {
+		d.Unreadable = err.Error()
+		return ok(d), nil
+	}
+	d.Message = r.Envelope
+	if position, err := signal.CommandPosition(env.Payload); err == nil && r.Queue == string(store.Commands) {
+		c, err := s.getCommand(ctx, &CommandID{ByID{env.InstanceID}, position})
+		if err == nil {
+			d.Command = &c.Body
+		} else if problem.CodeOf(err) != "command.unknown" {
+			return nil, err
+		}
+	}
+	return ok(d), nil
 }
 
-func (s operatorAPI) replayDeadLetter(ctx context.Context, in *ByID) (*struct{}, error) {
-	return nil, unknownDeadLetter(s.DeadLetters.Replay(ctx, in.ID), in.ID)
+type deadLetterEditsInput struct {
+	ByID
+	Paging
+}
+
+func (s operatorAPI) listDeadLetterEdits(ctx context.Context, in *deadLetterEditsInput) (*answer[client.Page[client.DeadLetterEdit]], error) {
+	p, err := s.Reader.DeadLetters.DeadLetterEdits(ctx, in.ID, in.After, in.Limit)
+	if err == nil && len(p.Items) == 0 && in.After == "" {
+		_, err = s.Reader.DeadLetters.DeadLetter(ctx, in.ID)
+	}
+	return ok(client.Page[client.DeadLetterEdit]{Items: convert(p.Items, toDeadLetterEdit), Next: p.Next}), unknownDeadLetter(err, in.ID)
+}
+
+type editDeadLetterInput struct {
+	ByID
+	Body client.EditDeadLetterRequest
+}
+
+func (s operatorAPI) editDeadLetter(ctx context.Context, in *editDeadLetterInput) (*answer[client.DeadLetterEdit], error) {
+	b := &in.Body
+	e, err := s.DeadLetters.Edit(ctx, in.ID, backend.DeadLetterChange{
+		After: b.After, Envelope: b.Envelope, Input: b.Input, Key: b.Key, Original: b.Original, Another: b.Another,
+	})
+	return ok(toDeadLetterEdit(e)), unknownDeadLetter(err, in.ID)
+}
+
+func (s operatorAPI) replayDeadLetter(ctx context.Context, in *ByID) (*answer[client.Replayed], error) {
+	edit, err := s.DeadLetters.Replay(ctx, in.ID)
+	return ok(client.Replayed{Edit: edit}), unknownDeadLetter(err, in.ID)
 }
 
 func (s operatorAPI) discardDeadLetter(ctx context.Context, in *ByID) (*struct{}, error) {

@@ -29,7 +29,7 @@ func (s definitionAPI) definitionOperations(h huma.API) {
 	register(s.service, h, publish, s.publish)
 	all := operation(publishAll, http.MethodPost, "/v1/publications", "definitions",
 		"Publish definitions and policies, all of them in one commit or none", http.StatusConflict)
-	all.Description = "Each document may name what another of them defines, and their order means nothing. A problem names the file of the document."
+	all.Description = "Each document may name what another of them defines, and their order means nothing. A problem names the file of the document, or its place, as in documents[3], when it has none."
 	all.DefaultStatus = http.StatusCreated
 	all.MaxBodyBytes = MaxPublicationBytes + 1
 	register(s.service, h, all, s.publishAll)
@@ -142,6 +142,10 @@ func (s definitionAPI) record(ctx context.Context, in *versionInput) (definition
 type sourceOutput struct {
 	ContentType string `header:"Content-Type"`
 	Body        []byte
+}
+
+func (o *sourceOutput) response() (status int, contentType string, body any) {
+	return http.StatusOK, o.ContentType, o.Body
 }
 
 func (s definitionAPI) getSource(ctx context.Context, in *versionInput) (*sourceOutput, error) {

@@ -26,6 +26,7 @@ const (
 	writeTimeout      = memory.Wait + MaxWait + 15*time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
+	lateAfter         = time.Second // who waited longer is looked at again before they are told
 )
 
 // NewServer makes a server with the limits of this package; its caller
@@ -96,6 +97,7 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if route == "" {
 			route = "none" // the path is the client's: not a label
 		}
+		e.requests.WithLabelValues(route, "5xx") // zero, before one fails
 		e.requests.WithLabelValues(route, out.class()).Inc()
 		e.seconds.WithLabelValues(route).Observe(e.now().Sub(begun).Seconds())
 	}()
@@ -144,6 +146,10 @@ func (e *edge) admitted(out *recorder, r *http.Request, route string) {
 	ctx, read := e.memory.Reads.Hold(principal.With(r.Context(), who))
 	defer read.Release()
 	out.read = read
+	if r.Method == http.MethodGet { // what was done is done, whoever hears of it
+		begun, asked := e.now(), r.Clone(r.Context())
+		out.late = func() *failure { return e.late(begun, asked, route) }
+	}
 	r = r.WithContext(context.WithValue(ctx, recorderKey{}, out))
 	if actor := who.Actor(); actor != who.Claimed {
 		r.Header = r.Header.Clone()
@@ -151,6 +157,18 @@ func (e *edge) admitted(out *recorder, r *http.Request, route string) {
 	}
 	e.mux.ServeHTTP(out, r)
 	e.service.noteRefusal(r, who, e.service.operations[route], out.refusal)
+}
+
+// late refuses to tell what was waited for to who may not read it any more.
+func (e *edge) late(begun time.Time, r *http.Request, route string) *failure {
+	if e.now().Sub(begun) < lateAfter {
+		return nil
+	}
+	operation := e.service.operations[route]
+	if _, err := e.service.admit(&silent{header: http.Header{}}, r, operation); err != nil {
+		return e.service.refused(r.Context(), operation, err)
+	}
+	return nil
 }
 
 // reads takes the memory for what an operation reads, until its answer is
@@ -209,11 +227,23 @@ func refuseWith(w http.ResponseWriter, f *failure) {
 type recorder struct {
 	http.ResponseWriter
 	status  int
-	read    *memory.Part // for the answer; nil = none
-	refusal string       // the code with which it is refused what the request asks for
+	read    *memory.Part    // for the answer; nil = none
+	refusal string          // the code with which it is refused what the request asks for
+	late    func() *failure // says whether it may still be told; nil = it may
+	mute    bool            // it may not
 }
 
 func (r *recorder) WriteHeader(status int) {
+	if late := r.late; late != nil {
+		r.late = nil
+		if f := late(); f != nil {
+			r.mute, r.status = true, f.Status
+			refuseWith(r.ResponseWriter, f)
+		}
+	}
+	if r.mute {
+		return
+	}
 	if r.status == 0 {
 		r.status = status
 	}
@@ -222,7 +252,10 @@ func (r *recorder) WriteHeader(status int) {
 
 func (r *recorder) Write(b []byte) (int, error) {
 	if r.status == 0 {
-		r.status = http.StatusOK
+		r.WriteHeader(http.StatusOK)
+	}
+	if r.mute {
+		return len(b), nil
 	}
 	if r.read != nil { // all that was read is in b now, which a slow client may take long to read
 		r.read.Keep(int64(writtenFactor * len(b)))

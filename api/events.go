@@ -18,7 +18,9 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -54,7 +56,10 @@ func (in *eventInput) Resolve(ctx huma.Context) []error {
 }
 
 func (s instanceAPI) event(ctx context.Context, in *eventInput) (*answer[client.Reached], error) {
-	event, err := in.cloudEvent()
+	event, typ, err := in.cloudEvent()
+	if err == nil {
+		err = access.Publishes(principal.Of(ctx), typ)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -67,26 +72,26 @@ func (s instanceAPI) event(ctx context.Context, in *eventInput) (*answer[client.
 
 // cloudEvent is the event in structured mode, checked as far as CloudEvents
 // 1.0 says what an event is.
-func (in *eventInput) cloudEvent() (json.RawMessage, error) {
+func (in *eventInput) cloudEvent() (event json.RawMessage, typ string, err error) {
 	media, _, err := mime.ParseMediaType(in.mediaType)
 	if in.mediaType != "" && err != nil || strings.HasPrefix(media, "application/cloudevents-batch") ||
 		strings.HasPrefix(media, "application/cloudevents") && media != "application/cloudevents+json" {
-		return nil, newFailure(http.StatusUnsupportedMediaType, "request.content-type", "the body's content type is not understood",
+		return nil, "", newFailure(http.StatusUnsupportedMediaType, "request.content-type", "the body's content type is not understood",
 			"send one event as Content-Type: application/cloudevents+json, or its attributes as ce-* headers")
 	}
 	structured := media == "application/cloudevents+json" || len(in.binary) == 0
 	if structured && media != "" && !isJSON(media) {
-		return nil, newFailure(http.StatusUnsupportedMediaType, "request.content-type", "the body's content type is not understood",
+		return nil, "", newFailure(http.StatusUnsupportedMediaType, "request.content-type", "the body's content type is not understood",
 			"send one event as Content-Type: application/cloudevents+json, or its attributes as ce-* headers")
 	}
-	event := bytes.Clone(in.RawBody)
+	event = bytes.Clone(in.RawBody)
 	if !structured {
 		if event, err = in.fromBinary(media); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	if err := checkJSON(event); err != nil {
-		return nil, problem.New(problem.Invalid, "event.invalid", "the event cannot be read: %s", err)
+		return nil, "", problem.New(problem.Invalid, "event.invalid", "the event cannot be read: %s", err)
 	}
 	var e struct {
 		SpecVersion *string `json:"specversion"`
@@ -95,18 +100,18 @@ func (in *eventInput) cloudEvent() (json.RawMessage, error) {
 		Type        string  `json:"type"`
 	}
 	if err := jsonv2.Unmarshal(event, &e); err != nil {
-		return nil, problem.Wrap(err, problem.Invalid, "event.invalid", "event is not a CloudEvent in JSON")
+		return nil, "", problem.Wrap(err, problem.Invalid, "event.invalid", "event is not a CloudEvent in JSON")
 	}
 	if e.SpecVersion == nil || *e.SpecVersion != "1.0" {
-		return nil, problem.New(problem.Invalid, "event.invalid", "specversion of the event is not 1.0").
+		return nil, "", problem.New(problem.Invalid, "event.invalid", "specversion of the event is not 1.0").
 			WithHint(`write "specversion": "1.0"`)
 	}
 	for _, f := range []struct{ name, value string }{{"id", e.ID}, {"source", e.Source}, {"type", e.Type}} {
 		if f.value == "" {
-			return nil, problem.New(problem.Invalid, "event.invalid", "event has no %s", f.name)
+			return nil, "", problem.New(problem.Invalid, "event.invalid", "event has no %s", f.name)
 		}
 	}
-	return event, checkAttributes(event)
+	return event, e.Type, checkAttributes(event)
 }
 
 // checkAttributes holds what else there is in an event to CloudEvents 1.0: the time, the

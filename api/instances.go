@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -35,8 +36,11 @@ func (s instanceAPI) instanceOperations(h huma.API) {
 	signalOp.Description = "Durable and applied when the answer comes; disposition says how. One that comes before the instance waits for it is kept."
 	signalOp.DefaultStatus = http.StatusAccepted
 	register(s.service, h, signalOp, s.signal)
-	register(s.service, h, operation("operate-instance", http.MethodPost, "/v1/instances/{id}/operations", "instances",
-		"Suspend, resume, retry, skip or cancel an instance", http.StatusNotFound, http.StatusConflict), s.operate)
+	operateOp := operation("operate-instance", http.MethodPost, "/v1/instances/{id}/operations", "instances",
+		"Suspend, resume, retry, skip, cancel or run an instance now", http.StatusNotFound, http.StatusConflict)
+	operateOp.Description = "Done when the answer comes, 200. Of an instance of Go code that this node does not have: 202 with the disposition queued; " +
+		"a node that has the code does it, and the same asked again before that is the same request."
+	register(s.service, h, operateOp, s.operate)
 }
 
 type startInput struct {
@@ -54,6 +58,12 @@ func (s instanceAPI) start(ctx context.Context, in *startInput) (*answer[client.
 	b := in.Body
 	if b.StartKey == "" {
 		b.StartKey = in.Key
+	}
+	if scope := scopeOf(ctx); !scope.Has(b.Definition) {
+		return nil, unknownDefinition(b.Definition)
+	} else if scope != nil && b.InstanceID != "" {
+		return nil, problem.New(problem.Denied, "access.denied", "who starts instances in some namespaces alone does not choose their ids").
+			WithHint("leave instanceId out: a startKey makes the start idempotent")
 	}
 	start := starts.of(b)
 	if b.Signal != nil {
@@ -89,7 +99,7 @@ func parseWait(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
-	d, err := time.ParseDuration(text)
+	d, err := duration.Parse(text)
 	if err != nil || d < 0 || d > MaxWait {
 		return 0, invalid("query.wait", "wait is not a duration from 0s to %s", MaxWait)
 	}
@@ -108,6 +118,15 @@ func (s instanceAPI) getInstance(ctx context.Context, in *ByID) (*answer[client.
 
 func unknownInstance(err error, id string) error {
 	return missing(err, "instance.unknown", "instance %s does not exist", clip(id))
+}
+
+// isThere refuses a list of one instance in which nothing is, when the instance is not there either.
+func (s *service) isThere(ctx context.Context, id, after string, found int) error {
+	if id == "" || after != "" || found > 0 {
+		return nil
+	}
+	_, err := s.Reader.Instances.Instance(ctx, id)
+	return unknownInstance(err, id)
 }
 
 // maxCommands bounds the pending commands that an instance shows.
@@ -133,16 +152,16 @@ func (s instanceAPI) detail(ctx context.Context, id string) (client.InstanceDeta
 	if err != nil {
 		return client.InstanceDetail{}, err
 	}
-	d := s.shown(row, &snap, pending)
+	d := s.shown(ctx, row, &snap, pending)
 	d.Attributes = toAttributes(found)
 	return d, nil
 }
 
 // shown is an instance as its row, its snapshot and its pending commands say it is.
-func (s instanceAPI) shown(row projections.Instance, snap *snapshot.Snapshot, pending []projections.Entry) client.InstanceDetail {
+func (s instanceAPI) shown(ctx context.Context, row projections.Instance, snap *snapshot.Snapshot, pending []projections.Entry) client.InstanceDetail {
 	d := client.InstanceDetail{
 		Instance: toInstance(row), Digest: snap.Definition.Digest, Input: snap.State.Input, Output: snap.State.Output,
-		Context: snap.State.Context, Branches: branchesOf(snap), Waits: convert(snap.Waits, toWait), Commands: convert(pending, s.command), Buffered: len(snap.Buffer), Gaps: gapsOf(snap),
+		Context: snap.State.Context, Branches: branchesOf(snap), Waits: waitsOf(snap), Commands: s.commands(ctx, pending), Buffered: len(snap.Buffer), Gaps: gapsOf(snap),
 	}
 	if c := snap.Compensating; c != nil {
 		d.Why = toError(&c.Error)
@@ -275,6 +294,9 @@ func (s instanceAPI) signal(ctx context.Context, in *signalInput) (*answer[clien
 	return &answer[client.Accepted]{http.StatusAccepted, client.Accepted{InstanceID: in.ID, SignalID: id, Disposition: string(did), First: first}}, err
 }
 
+// runNow is the operation that takes a wait.
+const runNow = "run-now"
+
 type operateInput struct {
 	ByID
 	Caller
@@ -286,9 +308,23 @@ func (s instanceAPI) operate(ctx context.Context, in *operateInput) (*answer[cli
 	if len(in.Body.Output) > 0 && op != engine.Skip {
 		return nil, invalid("/output", "only skip takes an output, not %s", op)
 	}
-	if _, err := s.Operator.Operate(ctx, in.ID, op, in.Body.Output, in.Actor); err != nil {
+	if in.Body.Wait != "" && op != runNow {
+		return nil, invalid("/wait", "only run-now takes a wait, not %s", op)
+	}
+	var did engine.Disposition
+	var err error
+	if op == runNow {
+		did, err = s.Operator.RunNow(ctx, in.ID, in.Body.Wait, in.Actor)
+	} else {
+		did, err = s.Operator.Operate(ctx, in.ID, op, in.Body.Output, in.Actor)
+	}
+	if err != nil {
 		return nil, unknownInstance(err, in.ID)
 	}
 	d, err := s.detail(ctx, in.ID)
-	return ok(d), err
+	if did != engine.Queued {
+		return ok(d), err
+	}
+	d.Disposition = string(did)
+	return &answer[client.InstanceDetail]{http.StatusAccepted, d}, err
 }

@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // A key of the application, and an id, are held to one rule on each way in; and no id is
@@ -99,4 +103,49 @@ func TestTheFirstOfANumberIsWhoTookIt(t *testing.T) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
+}
+
+// TestAnOperationForOtherNodesIsAccepted: what only a node with the code can do is
+// accepted and queued, and what is done here is done.
+func TestAnOperationForOtherNodesIsAccepted(t *testing.T) {
+	t.Parallel()
+	for did, want := range map[engine.Disposition]int{engine.Applied: http.StatusOK, engine.Queued: http.StatusAccepted} {
+		b := &node{snap: waiting, did: did}
+		b.InstanceReader, b.StreamReader = counted{}, counted{}
+		w := call(handler(t, b), "POST", "/v1/instances/i/operations", `{"operation":"retry"}`)
+		if says := strings.Contains(w.Body.String(), `"disposition":"queued"`); w.Code != want || says != (did == engine.Queued) {
+			t.Errorf("%s: %d %s", did, w.Code, w.Body)
+		}
+	}
+}
+
+// codeAway is a node without the code of its instances.
+type codeAway struct{ *node }
+
+func (codeAway) Takes(context.Context, snapshot.Snapshot) ([]string, error) {
+	return nil, problem.New(problem.Unavailable, engine.CodeElsewhere, "it is not here")
+}
+
+// TestWhySaysThatTheCodeIsElsewhere: what has come for the instance waits for other nodes.
+func TestWhySaysThatTheCodeIsElsewhere(t *testing.T) {
+	t.Parallel()
+	b := &node{snap: waiting}
+	b.InstanceReader, b.StreamReader, b.DeadLetterReader = counted{}, counted{}, noneDead{}
+	for _, away := range []bool{false, true} {
+		w := call(handlerWith(t, b, func(c *Config) {
+			if away {
+				c.Operator = codeAway{b}
+			}
+		}), "GET", "/v1/instances/i/why", "")
+		if says := strings.Contains(w.Body.String(), `"code":"elsewhere"`); w.Code != http.StatusOK || says != away {
+			t.Errorf("away %t: %d %s", away, w.Code, w.Body)
+		}
+	}
+}
+
+// noneDead has none.
+type noneDead struct{ backend.DeadLetterReader }
+
+func (noneDead) DeadLetters(context.Context, backend.DeadLetterQuery) (backend.Page[projections.DeadLetter], error) {
+	return backend.Page[projections.DeadLetter]{}, nil
 }

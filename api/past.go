@@ -35,5 +35,5 @@ func (s pastAPI) at(ctx context.Context, in *atInput) (*answer[client.InstanceDe
 		return nil, err
 	}
 	row.DefVersion = snap.Definition.Version // it may have been migrated since
-	return ok(s.shown(row, &snap, nil)), nil
+	return ok(s.shown(ctx, row, &snap, nil)), nil
 }

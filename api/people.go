@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/access"
+	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -29,15 +30,21 @@ const maxReason = 1000
 // admit says who makes a request, and refuses who may not. A context that says so
 // already is that of a program in the same process, which needs no leave.
 func (s *service) admit(w http.ResponseWriter, r *http.Request, operation string) (who principal.Principal, err error) {
-	switch {
-	case len(r.Header.Values("Authorization")) > 1:
+	shown := access.Shown{Authorization: r.Header.Get("Authorization")}
+	if r.TLS != nil {
+		shown.Certificates = r.TLS.PeerCertificates
+	}
+	switch headers := len(r.Header.Values("Authorization")); {
+	case headers > 1:
 		err = invalid("header.Authorization", "two headers say who asks: one may")
+	case headers == 1 && len(shown.Certificates) > 0:
+		err = invalid("header.Authorization", "a header and a certificate say who asks: one may")
 	case principal.In(r.Context()):
 		who = principal.Of(r.Context())
 	case s.Access == nil:
 		who = principal.Principal{Kind: principal.Nobody, Via: principal.API}
 	default:
-		who, err = s.Access.Admit(r.Context(), r.Header.Get("Authorization"), operation)
+		who, err = s.Access.Admit(r.Context(), shown, operation)
 	}
 	who.Claimed, who.Reason, who.Request = r.Header.Get(actorHeader), r.Header.Get(reasonHeader), uuid.NewString()
 	w.Header().Set(requestHeader, who.Request)
@@ -118,7 +125,7 @@ func yourself(ctx context.Context, user string, groups []string) error {
 
 // onlyTheirs says whether somebody sees of tasks only those that they may do.
 func onlyTheirs(who principal.Principal) bool {
-	return len(who.Roles) > 0 && !slices.ContainsFunc(who.Roles, func(role string) bool { return role != access.TaskUser && access.May("list-tasks", []string{role}) })
+	return len(who.Roles) > 0 && !access.Cover(who.Roles, who.Scope, access.Viewer, access.Operator, access.Application, access.Admin)
 }
 
 // sees says whether somebody may look at a task.
@@ -126,6 +133,15 @@ func sees(who principal.Principal, t projections.Task) bool {
 	if !onlyTheirs(who) || t.Assignee == who.Name || t.EndedBy == who.Name {
 		return true
 	}
-	_, may := (&backend.NextClaim{User: who.Name, Groups: who.Groups}).Edit(t)
-	return may && t.Assignee == ""
+	return t.Assignee == "" && knows(who, t)
+}
+
+// knows says whether somebody may hear of a task: who may do it hears of it from who has
+// been faster, too.
+func knows(who principal.Principal, t projections.Task) bool {
+	if !onlyTheirs(who) || t.Assignee == who.Name || t.EndedBy == who.Name {
+		return true
+	}
+	_, may := humantask.Candidate(backend.Asked(t), who.Name, who.Groups)
+	return may
 }

@@ -34,7 +34,7 @@ func statusOf(p *problem.Error) int {
 	case problem.Conflict:
 		return http.StatusConflict
 	case problem.Denied:
-		if strings.HasPrefix(p.Code, "access.token-") {
+		if strings.HasPrefix(p.Code, "access.token-") || p.Code == "access.certificate-refused" {
 			return http.StatusUnauthorized
 		}
 		return http.StatusForbidden
@@ -194,8 +194,12 @@ func (s *service) translate(ctx huma.Context, _ string, v any) (any, error) {
 	default:
 		f = newFailure(m.Status, "request.invalid", m.Detail, "")
 	}
-	for _, e := range m.Errors {
-		f.Where = append(f.Where, client.Place{Pointer: pointer(e.Location), Detail: e.Message})
+	for _, ofBody := range []bool{false, true} { // parameters first
+		for _, e := range m.Errors {
+			if strings.HasPrefix(e.Location, "body") == ofBody {
+				f.Where = append(f.Where, client.Place{Pointer: pointer(e.Location), Detail: e.Message})
+			}
+		}
 	}
 	if len(f.Where) > 0 && f.Code == "request.invalid" {
 		f.Detail = "the request is wrong in " + count(len(f.Where), "place")

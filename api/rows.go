@@ -9,6 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -56,6 +59,28 @@ func toWait(w snapshot.Wait) client.Wait {
 	return out
 }
 
+// waitsOf are the waits of an instance; of a retry it says why.
+func waitsOf(s *snapshot.Snapshot) []client.Wait {
+	list := convert(s.Waits, toWait)
+	for i, w := range s.Waits {
+		b := s.Branch(w.Branch)
+		if w.Kind != snapshot.WaitRetry || b == nil {
+			continue
+		}
+		for _, f := range b.Frames {
+			if f.Pointer != w.Pointer || f.Attempt == 0 {
+				continue
+			}
+			list[i].Retry = &client.Retrying{Attempt: f.Attempt, FailedAt: f.FailedAt.UTC()}
+			var e snapshot.Error
+			if len(f.Results) == 1 && jsonv2.Unmarshal(f.Results[0], &e) == nil {
+				list[i].Retry.Error = toError(&e)
+			}
+		}
+	}
+	return list
+}
+
 // branchesOf is what an instance knows. The first line has the input of the instance until a task has replaced it.
 func branchesOf(s *snapshot.Snapshot) []client.Branch {
 	var list []client.Branch
@@ -99,9 +124,15 @@ func toCommand(e projections.Entry) client.Command {
 	_ = json.Unmarshal(e.Data, &c) // written by us; what cannot be read is not shown
 	return client.Command{
 		Position: e.Position, Name: nameOf(e.Type, c.Pointer, e.Data), Target: c.Target, Pointer: c.Pointer, Attempts: e.Attempts, ClaimedBy: e.ClaimedBy,
-		NextAt: utc(e.NextAttemptAt), LastError: e.LastError, CreatedAt: e.CreatedAt.UTC(),
-		DeliveredAt: utc(e.DeliveredAt), Deliveries: e.Deliveries, Await: c.Await, Key: e.Key, Outcome: outcome(e),
+		NextAt: utc(e.NextAttemptAt), LastError: strings.TrimPrefix(e.LastError, ack.Open), CreatedAt: e.CreatedAt.UTC(),
+		DeliveredAt: utc(e.DeliveredAt), Deliveries: e.Deliveries, Await: c.Await, Key: e.Key, Outcome: outcome(e), State: commandState(e),
 	}
+}
+
+// undoes reports whether a command undoes what another has done: whose key is spent.
+func undoes(row projections.Entry) bool {
+	var c engine.Command
+	return json.Unmarshal(row.Data, &c) == nil && c.Compensates
 }
 
 // nameOf is what the author of a definition calls an entry. The views of stores say the
@@ -126,9 +157,32 @@ func nameOf(entry, pointer string, data []byte) string {
 func toCommandDetail(e projections.Entry) client.CommandDetail {
 	var c engine.Command
 	_ = json.Unmarshal(e.Data, &c) // as above
-	return client.CommandDetail{
-		Command: toCommand(e), Input: c.Input, Acknowledged: c.Ack > 0, Awaited: c.Token != "", Processed: *e.Processed, ProcessedAt: utc(e.ProcessedAt),
+	d := client.CommandDetail{
+		Command: toCommand(e), Input: c.Input, Acknowledged: c.Ack > 0, Awaited: c.Token != "", Processed: commandState(e) == "processed", ProcessedAt: utc(e.ProcessedAt),
 	}
+	if c.Ack != 0 && !*e.Processed {
+		d.Retry = &client.Redelivery{} // whoever shows it knows
+	}
+	return d
+}
+
+// stateOf says how far a command has come; the views of stores say the same. "" = it is none.
+func commandState(e projections.Entry) string {
+	switch {
+	case e.Processed == nil:
+		return ""
+	case !e.GivenUpAt.IsZero() && *e.Processed:
+		return "discarded"
+	case !e.GivenUpAt.IsZero():
+		return "given-up"
+	case *e.Processed:
+		return "processed"
+	case !e.DeliveredAt.IsZero():
+		return "delivered"
+	case e.ClaimedBy != "":
+		return "claimed"
+	}
+	return "open"
 }
 
 // outcome says of a command's attempts whether it is known what they have done.
@@ -150,8 +204,11 @@ func toEntry(r projections.Entry) client.Entry {
 		Pointer: m.Pointer, Actor: m.Actor, Disposition: string(m.Disposition), Sender: m.Sender, Sequence: m.Sequence, Refusal: m.Refusal, Policy: m.Policy, Answers: m.Command, Steps: m.Steps,
 		StateVersion: m.Version, CorrelationID: m.Correlation, SignalID: r.SignalID, Data: document(r.Data),
 		Processed: r.Processed, ProcessedAt: utc(r.ProcessedAt), ClaimedBy: r.ClaimedBy, Attempts: r.Attempts,
-		NextAt: utc(r.NextAttemptAt), LastError: r.LastError, DeliveredAt: utc(r.DeliveredAt), Deliveries: r.Deliveries,
-		Key: r.Key, Outcome: outcome(r),
+		NextAt: utc(r.NextAttemptAt), LastError: strings.TrimPrefix(r.LastError, ack.Open), DeliveredAt: utc(r.DeliveredAt), Deliveries: r.Deliveries,
+		Key: r.Key, Outcome: outcome(r), State: commandState(r),
+	}
+	if !r.GivenUpAt.IsZero() {
+		e.Processed = new(bool)
 	}
 	if r.Kind == string(engine.KindCommand) {
 		e.Data = withoutToken(e.Data)
@@ -193,7 +250,7 @@ func toTaskEvent(r projections.TaskEvent) client.TaskEvent {
 func toDeadLetter(r projections.DeadLetter) client.DeadLetter {
 	return client.DeadLetter{
 		ID: r.ID, Queue: r.Queue, InstanceID: r.InstanceID, Reason: r.Reason, Detail: r.Detail, Attempts: r.Attempts,
-		Node: r.Node, EnqueuedAt: r.EnqueuedAt.UTC(), DiedAt: r.DiedAt.UTC(),
+		Node: r.Node, EnqueuedAt: r.EnqueuedAt.UTC(), DiedAt: r.DiedAt.UTC(), Priority: r.Priority,
 	}
 }
 
@@ -201,6 +258,14 @@ func toDeadLetterDetail(r projections.DeadLetter) client.DeadLetterDetail {
 	d := client.DeadLetterDetail{DeadLetter: toDeadLetter(r), Envelope: r.Envelope}
 	if utf8.Valid(r.Envelope) {
 		d.Text = string(r.Envelope)
+	}
+	return d
+}
+
+func toDeadLetterEdit(e backend.DeadLetterEdit) client.DeadLetterEdit {
+	d := client.DeadLetterEdit{No: e.No, What: e.What, At: e.At.UTC(), By: e.By, Reason: e.Reason, Body: e.Body}
+	if utf8.Valid(e.Body) {
+		d.Text = string(e.Body)
 	}
 	return d
 }

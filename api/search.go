@@ -3,10 +3,14 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"hash/crc32"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/attribute"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -19,12 +23,22 @@ type listInstancesInput struct {
 	Status      string `query:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed,compensated"`
 	BusinessKey string `query:"businessKey" maxLength:"256"`
 	Parent      string `query:"parent" maxLength:"128" doc:"Only those that this instance started."`
+	ErrorCode   string `query:"errorCode" maxLength:"512" doc:"Only those that stand at an error of this type, or of this part of it behind the last /."`
+	Text        string `query:"text" maxLength:"256" doc:"Only those with this in the words of that error."`
+	OlderThan   string `query:"olderThan" maxLength:"32" doc:"Only those that have not visibly changed for so long." example:"1h"`
 	Where       string `query:"where" maxLength:"4096" doc:"Conditions on search attributes, and on state, status, businessKey, startedAt and updatedAt, with and between them." example:"amount > 1000 and state = \"Review\""`
 	OrderBy     string `query:"orderBy" maxLength:"65" doc:"Only those that have this search attribute, in the order of its values; with - before it the largest first." example:"-amount"`
 }
 
 func (s instanceAPI) listInstances(ctx context.Context, in *listInstancesInput) (*answer[client.Page[client.Instance]], error) {
-	q := backend.InstanceQuery{Definition: in.Definition, Status: in.Status, BusinessKey: in.BusinessKey, ParentID: in.Parent, After: in.After, Limit: in.Limit}
+	q := backend.InstanceQuery{Definition: in.Definition, Status: in.Status, BusinessKey: in.BusinessKey, ParentID: in.Parent, ErrorCode: in.ErrorCode, Text: in.Text, After: in.After, Limit: in.Limit}
+	var err error
+	if q.Before, err = s.before("query.olderThan", in.OlderThan); err != nil {
+		return nil, err
+	}
+	if q.Definition != "" && !scopeOf(ctx).Has(q.Definition) { // it is none, as one that is not there
+		return ok(client.Page[client.Instance]{Items: []client.Instance{}}), nil
+	}
 	q.OrderBy, q.Descending = strings.CutPrefix(in.OrderBy, "-")
 	if in.OrderBy != "" {
 		if why := attribute.Named(q.OrderBy); why != "" {
@@ -32,7 +46,6 @@ func (s instanceAPI) listInstances(ctx context.Context, in *listInstancesInput) 
 		}
 	}
 	if in.Where != "" {
-		var err error
 		if q.Where, err = attribute.Where(in.Where); err != nil {
 			return nil, err
 		}
@@ -40,11 +53,74 @@ func (s instanceAPI) listInstances(ctx context.Context, in *listInstancesInput) 
 	if err := s.searched(ctx, &q); err != nil {
 		return nil, err
 	}
+	if err := inOrder(in.OrderBy, &q.After); err != nil {
+		return nil, err
+	}
 	p, err := s.Reader.Instances.Instances(ctx, q)
+	if err == nil && len(p.Items) == 0 && q.After == "" {
+		err = s.declared(ctx, &q)
+	}
 	if err != nil {
 		return nil, err
 	}
+	if p.Next != "" && in.OrderBy != "" {
+		p.Next = orderMark(in.OrderBy) + p.Next
+	}
 	return ok(client.Page[client.Instance]{Items: convert(p.Items, toInstance), Next: p.Next}), nil
+}
+
+// orderMark begins the ends of pages in an order: they say nothing in another one.
+func orderMark(orderBy string) string {
+	return strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(orderBy))), 36) + "."
+}
+
+// inOrder takes its order from the end of a page. The problem is page.invalid.
+func inOrder(orderBy string, after *string) error {
+	if orderBy == "" || *after == "" {
+		return nil
+	}
+	rest, of := strings.CutPrefix(*after, orderMark(orderBy))
+	if !of {
+		return problem.New(problem.Invalid, "page.invalid", "%s is not the next of a page in the order %s", clip(*after), clip(orderBy)).
+			WithHint("give after with the orderBy of the page that it is from")
+	}
+	*after = rest
+	return nil
+}
+
+// declaredMax is how many definitions are asked whether they declare what a filter without
+// a definition is for. Beyond them it finds nothing, and says nothing.
+const declaredMax = 200
+
+// declared holds a filter that has found nothing, in no definition, against what all of them
+// declare in any version: a name that nobody has declared is a mistake.
+func (s instanceAPI) declared(ctx context.Context, q *backend.InstanceQuery) error {
+	isAttribute := func(c attribute.Condition) bool { return !c.IsField() }
+	if q.Definition != "" || q.OrderBy == "" && !slices.ContainsFunc(q.Where, isAttribute) {
+		return nil
+	}
+	list, err := s.Definitions.Definitions(ctx, "", declaredMax+1)
+	if err != nil || len(list) > declaredMax {
+		return err
+	}
+	var known []attribute.Declared
+	for _, d := range list {
+		versions, err := s.Definitions.Versions(ctx, d.Name, 0)
+		if err != nil {
+			return err
+		}
+		for _, v := range versions {
+			more, err := s.Operator.SearchAttributes(ctx, v.Name, v.Version)
+			if err != nil {
+				return nil // what it declares is not known here: the list stands as it is
+			}
+			known = append(known, more...)
+		}
+		if attribute.Check(q.Where, q.OrderBy, known) == nil {
+			return nil
+		}
+	}
+	return attribute.Check(q.Where, q.OrderBy, known)
 }
 
 // searched holds a filter against what the definition declares that it is for, in any of its

@@ -32,7 +32,9 @@ func TestFilters(t *testing.T) {
 	}{
 		"fits":                  {`where=amount > 1 and state = "Review"&definition=a/b&orderBy=-amount`, 200, nil},
 		"of an older version":   {`where=former = "x"&definition=a/b`, 200, nil},
-		"of no definition":      {`where=anything = 1`, 200, nil},
+		"of no definition":      {`where=amount = 1 and former = "x"`, 200, nil},
+		"a page of this order":  {`orderBy=amount&after=` + orderMark("amount") + `ff.i`, 200, nil},
+		"a page of another":     {`orderBy=-amount&after=` + orderMark("amount") + `ff.i`, 400, []string{"page.invalid", "in the order -amount"}},
 		"no expression":         {`where=amount > > 1`, 400, []string{"filter.invalid", `"column":10`, "> stands where a value is expected"}},
 		"of another type":       {`where=amount = "1"&definition=a/b`, 400, []string{"filter.attribute", `"column":1`, "amount is a decimal, and is compared with a text"}},
 		"an unknown name":       {`where=state = "x" and amuont = 1&definition=a/b`, 400, []string{"filter.attribute", `"column":17`, "amuont"}},
@@ -66,6 +68,20 @@ func TestFilters(t *testing.T) {
 				t.Errorf("%+v", q)
 			}
 		})
+	}
+}
+
+// A filter for no definition that finds nothing is held against all of them.
+func TestAFilterOfNoDefinitionNamesWhatSomebodyDeclares(t *testing.T) {
+	t.Parallel()
+	for query, code := range map[string]int{
+		"where=amuont+%3D+1": 400, "orderBy=amuont": 400, "where=amount+%3D+%22x%22": 400, "where=former+%3D+%22x%22": 200, "where=state+%3D+%22x%22": 200,
+	} {
+		b := &node{versions: []definition.Record{{Name: "a/b", Version: "2"}, {Name: "a/b", Version: "3"}}}
+		b.InstanceReader = asked{q: new(backend.InstanceQuery)}
+		if w := call(handler(t, b), "GET", "/v1/instances?"+query, ""); w.Code != code || code == 400 && !strings.Contains(w.Body.String(), "filter.attribute") {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/runtime/admission"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // Dispatcher decides which command of this node is sent next.
@@ -16,6 +17,8 @@ type Dispatcher interface {
 	ResetTarget(name string) error
 	// WaitsFor says what a command waits for on this node; "" = it does not.
 	WaitsFor(instance string, position int64) string
+	// Unserved reports whether no live node of the database performs commands for a target.
+	Unserved(ctx context.Context, target string) bool
 }
 
 func (s operatorAPI) targetOperations(h huma.API) {
@@ -23,6 +26,8 @@ func (s operatorAPI) targetOperations(h huma.API) {
 	list := operation("list-targets", http.MethodGet, path, tag, "List where this node sends commands, with circuit breakers and what waits")
 	list.Description = "Functions, and methods and paths of hosts. Breakers, places and lines are each node's own; a node remembers what it has sent to."
 	register(s.service, h, list, s.listTargets)
+	register(s.service, h, operation("list-nodes", http.MethodGet, "/v1/nodes", "nodes",
+		"List the nodes on the database, with their last sign of life"), s.listNodes)
 	reset := operation("reset-target", http.MethodPost, path+"/reset", tag, "Close the circuit breaker of a target on this node", http.StatusNotFound)
 	register(s.service, h, reset, s.resetTarget)
 }
@@ -36,6 +41,15 @@ func toTarget(d admission.State) client.Target {
 		Name: d.Target, Host: d.Host, Breaker: d.Breaker, Failures: d.Failures, OpenUntil: utc(d.OpenUntil),
 		Running: d.Running, Waiting: d.Waiting, WaitsFor: d.WaitsFor,
 	}
+}
+
+func (s operatorAPI) listNodes(ctx context.Context, _ *struct{}) (*answer[client.Page[client.Node]], error) {
+	rows, err := s.Reader.Members.Members(ctx)
+	return ok(client.Page[client.Node]{Items: convert(rows, toNode)}), err
+}
+
+func toNode(n backend.Node) client.Node {
+	return client.Node{Name: n.Name, Version: n.Version, StartedAt: n.StartedAt.UTC(), SeenAt: n.SeenAt.UTC(), Held: n.Held}
 }
 
 type resetTargetInput struct {

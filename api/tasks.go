@@ -20,6 +20,8 @@ func (s taskAPI) taskOperations(h huma.API) {
 		"Show a task and what happened to it", http.StatusNotFound), s.getTask)
 	register(s.service, h, operation("claim-task", http.MethodPost, "/v1/tasks/{id}/claim", taskTag,
 		"Reserve a task for a user", http.StatusNotFound, http.StatusConflict), s.claimTask)
+	register(s.service, h, operation("comment-task", http.MethodPost, "/v1/tasks/{id}/comments", taskTag,
+		"Say something of an open task, which stays in its history", http.StatusNotFound, http.StatusConflict), s.commentTask)
 	register(s.service, h, operation("release-task", http.MethodPost, "/v1/tasks/{id}/release", taskTag,
 		"Give a task back to its candidates", http.StatusNotFound, http.StatusConflict), s.releaseTask)
 	register(s.service, h, operation("delegate-task", http.MethodPost, "/v1/tasks/{id}/delegate", taskTag,
@@ -104,6 +106,25 @@ func (s taskAPI) claimTask(ctx context.Context, in *claimInput) (*answer[client.
 	return s.taskDetail(ctx, t)
 }
 
+type commentInput struct {
+	ByID
+	Body client.CommentRequest
+}
+
+func (s taskAPI) commentTask(ctx context.Context, in *commentInput) (*answer[client.TaskDetail], error) {
+	if err := yourself(ctx, in.Body.User, nil); err != nil {
+		return nil, err
+	}
+	if _, err := s.getTask(ctx, &in.ByID); err != nil { // nobody says anything of what they do not see
+		return nil, err
+	}
+	t, err := s.Commenter.CommentTask(ctx, in.ID, in.Body.User, in.Body.Text)
+	if err != nil {
+		return nil, s.completedBy(ctx, in.ID, err)
+	}
+	return s.taskDetail(ctx, t)
+}
+
 type releaseInput struct {
 	ByID
 	Body client.ReleaseRequest
@@ -177,7 +198,7 @@ func (s taskAPI) claimNext(ctx context.Context, in *claimNextInput) (*answer[cli
 	if err := yourself(ctx, in.Body.User, in.Body.Groups); err != nil {
 		return nil, err
 	}
-	list, err := s.Tasks.ClaimNext(ctx, in.Body.User, in.Body.Groups, max(in.Body.Count, 1))
+	list, err := s.Tasks.ClaimNext(ctx, in.Body.User, in.Body.Groups, scopeOf(ctx), max(in.Body.Count, 1))
 	if err != nil {
 		return nil, err
 	}

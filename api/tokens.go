@@ -44,8 +44,11 @@ func (s adminAPI) createToken(ctx context.Context, in *createTokenInput) (*answe
 	w := access.Wanted{Name: in.Body.Name, Roles: in.Body.Roles, Groups: in.Body.Groups}
 	if in.Body.Lifetime != "" {
 		var err error
-		if w.Life, err = time.ParseDuration(in.Body.Lifetime); err != nil {
-			return nil, invalid("/lifetime", "%q is not a duration, as 2160h is", in.Body.Lifetime)
+		if w.Life, err = parseDuration("/lifetime", in.Body.Lifetime); err != nil {
+			return nil, err
+		}
+		if w.Life == 0 { // which would be what is taken where nobody says how long
+			return nil, invalid("/lifetime", "a token lasts from a minute on")
 		}
 	}
 	k, secret, err := s.Tokens.Create(ctx, w)

@@ -13,6 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -59,6 +60,9 @@ func (s whyAPI) why(ctx context.Context, in *ByID) (*answer[client.Why], error) 
 			w.Reasons = append(w.Reasons, client.Reason{Code: "compensates", Text: text, Pointer: d.Why.Pointer})
 		}
 	}
+	if r := s.elsewhere(ctx, d); r != nil {
+		w.Reasons = append(w.Reasons, *r)
+	}
 	for _, wait := range d.Waits {
 		r, err := s.waits(ctx, wait, d.Commands)
 		if err != nil {
@@ -79,6 +83,22 @@ func (s whyAPI) why(ctx context.Context, in *ByID) (*answer[client.Why], error) 
 	return ok(w), nil
 }
 
+// elsewhere says that only other nodes have the code of an instance, so that what has come
+// for it may wait, whatever it waits for; nil = this node has it.
+func (s whyAPI) elsewhere(ctx context.Context, d client.InstanceDetail) *client.Reason {
+	snap, err := s.Operator.Snapshot(ctx, d.ID)
+	if err == nil {
+		_, err = s.Operator.Takes(ctx, snap) // which needs what it runs
+	}
+	if err == nil || problem.CodeOf(err) != engine.CodeElsewhere {
+		return nil
+	}
+	return &client.Reason{
+		Code: "elsewhere", Text: fmt.Sprintf("this node does not have the Go code of %s@%s: events, results and operations that have come for it wait in the queue", d.Definition, d.Version),
+		Hint: "they are taken when the program that has the code runs on a node",
+	}
+}
+
 // unsent says that notices of an instance wait for a sink, for which nothing else waits.
 func unsent(d client.InstanceDetail) []client.Reason {
 	n := 0
@@ -95,7 +115,7 @@ func unsent(d client.InstanceDetail) []client.Reason {
 
 // suspended says who suspended an instance.
 func (s whyAPI) suspended(ctx context.Context, id string) (client.Reason, error) {
-	r := client.Reason{Code: "suspended", Text: "it is suspended", Hint: "resume it; signals are kept meanwhile"}
+	r := client.Reason{Code: "suspended", Text: "it is suspended", Hint: "resume it; signals are kept meanwhile, events of a lifecycle refused"}
 	snap, err := s.Operator.Snapshot(ctx, id)
 	if err != nil {
 		return r, unknownInstance(err, id)
@@ -117,6 +137,12 @@ func faulted(d client.InstanceDetail) client.Reason {
 	r := client.Reason{Code: "faulted", Text: "an error that nothing caught", Hint: "mend the cause and retry, or skip the task with an output"}
 	if e := d.Error; e != nil {
 		r.Pointer, r.Text = e.Pointer, strings.TrimSuffix("an error that nothing caught: "+errorText(e), ": ")
+	}
+	if e := d.Error; e != nil && (engine.SameType(e.Type, engine.ErrorBase+engine.ErrExpression) || engine.SameType(e.Type, engine.ErrorBase+engine.ErrConfiguration)) {
+		r.Hint = "mend the definition, and migrate to it, or the configuration; then retry, or skip the task with an output"
+	}
+	if d.Why == nil && len(d.Reversals) > 0 {
+		r.Hint += fmt.Sprintf("; what it has done stays (%d steps): cancel --compensate undoes it", len(d.Reversals))
 	}
 	if d.Why == nil || len(d.Reversals) == 0 || d.Error == nil {
 		return r
@@ -161,12 +187,24 @@ func (s whyAPI) waits(ctx context.Context, w client.Wait, commands []client.Comm
 			r.Text += " that fits " + string(w.Key)
 		}
 		r.Hint = "publish or signal it"
+	case w.Retry != nil:
+		r.Code, r.Text = "retry", fmt.Sprintf("it has failed since %s; retry %d begins %s", at(w.Retry.FailedAt)[len("at "):], w.Retry.Attempt, at(w.Until))
+		if e := w.Retry.Error; e != nil {
+			r.Pointer, r.Text = cmp.Or(e.Pointer, r.Pointer), r.Text+": "+errorText(e)
+		}
+		sooner(&r, w.Pointer)
 	case !w.Until.IsZero():
 		r.Code, r.Text = strings.ToLower(w.Kind), "it goes on "+at(w.Until)
+		sooner(&r, w.Pointer)
 	default:
 		r.Code, r.Text = strings.ToLower(w.Kind), "it waits: "+w.Kind
 	}
 	return r, nil
+}
+
+// sooner says how what is waited for at a pointer comes at once.
+func sooner(r *client.Reason, pointer string) {
+	r.RunNow, r.Hint = pointer, "run-now --wait "+pointer+" has it come at once"
 }
 
 func at(t time.Time) string { return "at " + t.UTC().Format(time.RFC3339) }
@@ -209,6 +247,9 @@ func (s whyAPI) child(ctx context.Context, r client.Reason, id string) (client.R
 func called(r *client.Reason, c client.Command, now time.Time) {
 	r.Command, r.Code = c.Position, "call"
 	switch {
+	case c.Unserved:
+		r.Code, r.Text = "unserved", "no node that is at work has the function "+c.Target
+		r.Hint = "start a node that has it; without one the call fails after about half an hour, with an error of the configuration"
 	case c.WaitsFor != "":
 		r.Code, r.Text, r.Hint = "line", "the call of "+c.Target+" is not sent yet: it waits for "+c.WaitsFor, "see targets; a breaker can be reset"
 	case !c.DeliveredAt.IsZero():
@@ -218,6 +259,7 @@ func called(r *client.Reason, c client.Command, now time.Time) {
 		r.Hint = "ask them, or have nodes try it: commands retry"
 	case c.NextAt.After(now):
 		r.Code, r.Text, r.Until = "retry", fmt.Sprintf("attempt %d at %s failed; the next is %s", c.Attempts, c.Target, at(c.NextAt)), c.NextAt
+		sooner(r, c.Pointer)
 	case c.ClaimedBy != "":
 		r.Text = fmt.Sprintf("node %s calls %s, attempt %d", c.ClaimedBy, c.Target, c.Attempts)
 	default:

@@ -42,6 +42,8 @@ type Options struct {
 	Wait   time.Duration // of a dequeue, in whole seconds; 0 = DefaultWait
 	Idle   time.Duration // after which a connection of Shared that nobody uses is closed; 0 = not for that
 	Client string        // CLIENT_IDENTIFIER of its sessions, set when they connect; 64 bytes count, empty = none
+	// Password is asked for each connection; nil = it is as in DSN.
+	Password func() (string, error)
 }
 
 // DB opens sessions and pooled connections.
@@ -92,7 +94,7 @@ func Open(o Options) (*DB, error) {
 	params.StandaloneConnection = godror.Bool(!o.Pooled)
 	// Standalone connections run their initial statements only while this is off.
 	params.InitOnNewConn = o.Pooled
-	d := &DB{sessions: sql.OpenDB(godror.NewConnector(params)), shared: sql.OpenDB(godror.NewConnector(params)), wait: o.Wait, grace: deafAfter, idle: o.Idle}
+	d := &DB{sessions: sql.OpenDB(newConnector(params, o.Password)), shared: sql.OpenDB(newConnector(params, o.Password)), wait: o.Wait, grace: deafAfter, idle: o.Idle}
 	d.sessions.SetMaxIdleConns(0)
 	return d, nil
 }

@@ -183,7 +183,7 @@ func (w *Workflow) StartWithKey(key string, input any) *Workflow {
 }
 
 func (w driver) input(env signal.Envelope) engine.Input {
-	return engine.Input{Signal: env, Now: w.now, Key: []byte(InstanceID), Epoch: 1, Incarnation: incarnation}
+	return engine.Input{Signal: env, Now: w.now, Clock: w.now, Key: []byte(InstanceID), Epoch: 1, Incarnation: incarnation}
 }
 
 // json is a value as JSON.

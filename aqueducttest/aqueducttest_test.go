@@ -260,3 +260,27 @@ func TestTheSameTestGivesTheSame(t *testing.T) {
 		t.Errorf("%s\n%s\n%s\n%s", a, b, first, second)
 	}
 }
+
+// TestALateRetryDoesNotBegin: the time of all retries is over when the instance is resumed.
+func TestALateRetryDoesNotBegin(t *testing.T) {
+	t.Parallel()
+	w := aqueducttest.Text(t, `
+document: {dsl: '1.0.3', namespace: t, name: late, version: '1.0.0'}
+do:
+  - safe:
+      try: [{pay: {call: http, with: {method: post, endpoint: 'https://pay.example/'}}}]
+      catch:
+        retry: {delay: PT1M, limit: {duration: PT90S}}
+        do: [{give: {set: {status: '${ $error.status }'}}}]
+`)
+	w.Attempts(1)
+	w.OnCall("POST https://pay.example/").Fail("communication", 503, "busy")
+	w.Start(nil)
+	w.Operate(engine.Suspend, nil)
+	w.Advance(2 * time.Minute)
+	w.Operate(engine.Resume, nil)
+	w.Completed(`{"status": 503}`)
+	if n := len(w.Calls("POST *")); n != 1 {
+		t.Errorf("%d calls", n)
+	}
+}

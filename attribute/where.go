@@ -261,7 +261,7 @@ func Check(list []Condition, order string, known []Declared) error {
 		kinds[d.Name] = append(kinds[d.Name], d.Kind)
 	}
 	unknown := func(name, where string, column int) error {
-		e := problem.New(problem.Invalid, "filter.attribute", "the definition declares no search attribute %s", shown(name))
+		e := problem.New(problem.Invalid, "filter.attribute", "no version declares a search attribute %s", shown(name))
 		e.Where = []problem.Place{{Pointer: where, Line: 1, Column: column, Code: "filter.attribute", Detail: e.Detail}}
 		return e
 	}

@@ -40,12 +40,25 @@ func Because(ctx context.Context, reason string) context.Context {
 	return principal.With(ctx, p)
 }
 
+// Within is a context in which whoever acts does it as a part of a request, for a reason.
+func Within(ctx context.Context, request, reason string) context.Context {
+	p := principal.Of(ctx)
+	p.Request, p.Reason = request, reason
+	return principal.With(ctx, p)
+}
+
 // As is a row that says in whose name it was done, where nothing has said it yet.
 func As(a store.Audit, actor string) store.Audit {
 	if a.Claimed == "" && actor != a.User {
 		a.Claimed = clip(actor, 64)
 	}
 	return a
+}
+
+// Silent says whether who acts is known to the node, and does not say why.
+func Silent(ctx context.Context) bool {
+	p := principal.Of(ctx)
+	return p.Roles != nil && p.Reason == ""
 }
 
 // Over has a change written with a row, which says of which version and to which.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/workflow"
 )
 
@@ -14,7 +13,7 @@ func code(ctx context.Context, o *Options) (rows []Row, err error) {
 	err = o.fresh(ctx, "code", []string{callDocument(document, 5)}, func(n *node, _ string) error {
 		def, err := callWorkflow(coded, 5)
 		if err == nil {
-			_, err = n.catalogue.PublishCode(ctx, def, definition.Code{})
+			_, err = n.catalogue.PublishCode(ctx, def)
 		}
 		if err == nil {
 			rows, err = o.paired(8_000, 5, n.variant(ctx, document), n.variant(ctx, coded))

@@ -21,13 +21,22 @@ const TypeStuck = "urn:aqueduct:error:compensation-stuck"
 // All begins to compensate what the instance has recorded, after an error that
 // nobody caught: the instance ends with it when that is done. Until then the
 // definition has [Resume] and [Recover] take what it is asked. Where nothing is recorded,
-// and no child has anything either, the instance is faulted.
+// and no child has anything either, the instance is faulted; so it is by an error that
+// is the author's to mend, whatever is recorded.
 func All(t *engine.Turn, e snapshot.Error) {
-	if len(t.Snap.Compensations)+len(t.Snap.SubFrames) == 0 {
+	switch s := t.Snap; {
+	case len(s.Compensations)+len(s.SubFrames) == 0:
 		t.Fault(e)
-		return
+	case authors(e):
+		t.Halt(e) // who waits for the instance waits on: it goes on when it is mended, or undoes what it has done
+	default:
+		begin(t, snapshot.Compensating{Error: e})
 	}
-	begin(t, snapshot.Compensating{Error: e})
+}
+
+// authors reports whether an error is the author's to mend: what was done before it was right.
+func authors(e snapshot.Error) bool {
+	return engine.SameType(e.Type, engine.ErrorBase+engine.ErrExpression) || engine.SameType(e.Type, engine.ErrorBase+engine.ErrConfiguration)
 }
 
 // Compensator is embedded by a definition whose instances compensate when somebody
@@ -169,7 +178,7 @@ func Resume(t *engine.Turn, w snapshot.Wait, res engine.Result) bool {
 	why := t.Snap.Compensating
 	if !undoes(w) { // what undoes a compensation nobody wants
 		adopt(t, w, res.Compensations)
-	} else if why != nil && why.Children {
+	} else if w.Left > 0 || why != nil && why.Children {
 		Done(t, w, res) // it was under way in a catch; one that has failed is asked for again
 	}
 	switch {

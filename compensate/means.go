@@ -119,11 +119,20 @@ func limited(t *engine.Turn, c snapshot.Compensation, w snapshot.Wait) {
 	}
 }
 
+// expired is the Left of a wait for a sub-workflow whose time is over: it ends, and
+// nobody waits for it.
+const expired = -1
+
 // over withdraws what is left of a compensation that has its result, or whose time is
 // over, which is an error.
 func over(t *engine.Turn, w snapshot.Wait) *snapshot.Error {
 	left := func(x snapshot.Wait) bool {
 		return x.Branch == w.Branch && x.Pointer == w.Pointer && (x.Arm == w.Arm || x.Kind == snapshot.WaitDue)
+	}
+	for i, x := range t.Snap.Waits {
+		if left(x) && undoes(x) {
+			t.Snap.Waits[i].Left = expired
+		}
 	}
 	if slices.ContainsFunc(t.Snap.Waits, left) {
 		t.Withdraw(engine.TaskExpired, left)

@@ -25,6 +25,7 @@ import (
 type Config struct {
 	Store        Store
 	Listen       string // host:port of the API
+	TLS          TLS
 	Access       Access
 	Node         string // name of this node, unique among those of a store; "" = made from the host's name
 	Watch        string // folder whose definitions are published as they change; "" = none
@@ -45,6 +46,7 @@ type Config struct {
 	Retention    Retention
 	Reconcile    Reconcile
 	Log          Log
+	Tracing      Tracing
 	DrainTimeout time.Duration // how long running commands are waited for at shutdown
 }
 
@@ -64,28 +66,60 @@ type Store struct {
 	OneBlock       bool          // Oracle gets a change, its messages and the commit in one block
 }
 
+// TLS says by which certificate the API is known to those who connect. Its files are read
+// again when they change.
+type TLS struct {
+	Certificate string // file of PEM: the node's own first, then those that signed it; "" = the API speaks HTTP
+	Key         string // file of PEM
+}
+
+// On says whether the API speaks TLS.
+func (t TLS) On() bool { return t.Certificate != "" }
+
 // Access says whether the API asks who sends a request.
 type Access struct {
-	Tokens   bool // it asks for a token
-	Anybody  bool // the API may be reached from other machines although it asks nobody
+	Tokens   bool   // it asks for a token
+	Anybody  bool   // the API may be reached from other machines although it asks nobody
+	CA       string // file of who signs certificates of programs
+	Holders  string // what those may do; see Holding
+	Types    string // of events, and who may publish them; see Publishing
 	Issuer   string
-	Audience string // a list; see List
-	User     string // claim
-	Groups   string // claim
-	Roles    string // see Members
-	Client   string // by which engine-node login is known to the provider
-	Scopes   string // that it asks for, separated by blanks
+	Audience string        // a list; see List
+	User     string        // claim
+	Groups   string        // claim
+	Roles    string        // see Members
+	Client   string        // by which engine-node login and the console are known to the provider
+	Secret   string        // file of the client's secret; "" = it has none
+	Origins  string        // a list, of addresses of the console behind a proxy
+	Idle     time.Duration // after which a session ends that nobody uses
+	Life     time.Duration // of a session, at most
+	Scopes   string        // that it asks for, separated by blanks
 }
 
 // Asks says whether the API asks who sends a request.
-func (a Access) Asks() bool { return a.Tokens || a.Issuer != "" }
+func (a Access) Asks() bool { return a.Tokens || a.Issuer != "" || a.CA != "" }
 
 // Members says what the members of a group may do, by group. The setting is a list,
 // separated by semicolons, of ROLE=GROUP: names of groups have commas and equals signs
 // in directories.
-func (a Access) Members() (map[string][]string, error) {
+func (a Access) Members() (map[string][]string, error) { return roles(a.Roles) }
+
+// Holding says what who holds a certificate may do, by what is in it. The setting is as
+// that of groups.
+func (a Access) Holding() (map[string][]string, error) { return roles(a.Holders) }
+
+// Publishing says who may publish which events, by their types; nil = who may publish may
+// publish any. The setting is as that of groups.
+func (a Access) Publishing() (map[string][]string, error) {
+	if a.Types == "" {
+		return nil, nil
+	}
+	return roles(a.Types)
+}
+
+func roles(list string) (map[string][]string, error) {
 	members := map[string][]string{}
-	for pair := range strings.SplitSeq(a.Roles, ";") {
+	for pair := range strings.SplitSeq(list, ";") {
 		if pair = strings.TrimSpace(pair); pair == "" {
 			continue
 		}
@@ -171,9 +205,22 @@ type Activity struct {
 type Events struct {
 	Sink        string        // http(s) URL that gets every emitted event; "" = none
 	SinkMode    string        // structured or binary
+	SinkSecret  string        // file of what requests to it have in Authorization; "" = nothing
 	DeadLetters bool          // it is told of dead letters
 	Lifecycle   bool          // it gets the lifecycle events of workflows and tasks too
 	TTL         time.Duration // how long an event that nobody waited for is kept; 0 = not at all
+}
+
+// ShownSink is the sink without what is secret of it.
+func (e Events) ShownSink() string { return mask(e.Sink) }
+
+// Tracing says who gets spans of what the node does.
+type Tracing struct {
+	Endpoint     string  // http(s) URL of a receiver of OTLP; "" = nobody
+	HeadersFile  string  // with the headers of each request to it; "" = none
+	Ratio        float64 // of the instances that nobody traced has started, from 0 to 1
+	Service      string  // service.name
+	OracleAction bool    // the ACTION of a session is the traceparent, not the trace alone
 }
 
 // Secrets says where the secrets that definitions name are found.
@@ -253,6 +300,7 @@ type Retention struct {
 	Audit       time.Duration // its rows; on Oracle the owner's nodes alone may
 	Tokens      time.Duration // after they expired or were revoked
 	Policies    time.Duration // versions, after a newer one was published
+	Bulk        time.Duration // plans of what is done to many, after they were made or run last
 	Interval    time.Duration // between two runs of the job
 }
 
@@ -350,7 +398,7 @@ func Default() Config {
 			ConnectTimeout: 10 * time.Second, Keepalive: 2 * time.Minute, OneBlock: true,
 		},
 		Listen:     "127.0.0.1:8080",
-		Access:     Access{User: "sub", Groups: "groups", Scopes: "openid profile"},
+		Access:     Access{User: "sub", Groups: "groups", Scopes: "openid profile", Idle: time.Hour, Life: 12 * time.Hour},
 		Queue:      Queue{SignalConsumers: 64, ScheduleConsumers: 64, CommandConsumers: 8, Wait: 5 * time.Second, Handlers: 128, Notices: 7 * 24 * time.Hour},
 		Retry:      Retry{Max: 5, Delay: time.Second, DelayMax: 5 * time.Minute, Patience: 24 * time.Hour},
 		OrderGrace: 10 * time.Second,
@@ -370,9 +418,10 @@ func Default() Config {
 			ExpressionSteps: 1_000_000, ExpressionBytes: 1 << 20,
 		},
 		Steps:        Steps{Limit: 2 * time.Second},
-		Retention:    Retention{Enabled: true, Keep: 30 * day, Audit: 730 * day, Tokens: 90 * day, Policies: 90 * day, Interval: time.Hour},
+		Retention:    Retention{Enabled: true, Keep: 30 * day, Audit: 730 * day, Tokens: 90 * day, Policies: 90 * day, Bulk: 30 * day, Interval: time.Hour},
 		Reconcile:    Reconcile{Interval: time.Minute, Grace: time.Minute},
 		Log:          Log{Level: "info", Format: "text"},
+		Tracing:      Tracing{Ratio: 1, Service: "aqueduct"},
 		DrainTimeout: 30 * time.Second,
 	}
 }

@@ -126,6 +126,9 @@ func TestBadConfiguration(t *testing.T) {
 		{"choice", "log: {level: loud}", nil, nil, "config.choice", "debug or info or warn or error"},
 		{"durability", "store: {durability: none}", nil, nil, "config.choice", "full or normal"},
 		{"open address", "listen: 0.0.0.0:8080", nil, nil, "config.not-loopback", "asks nobody"},
+		{"open address by TLS", "listen: 0.0.0.0:8080\ntls: {certificate: c, key: k}", nil, nil, "config.not-loopback", "asks nobody"},
+		{"certificate without a key", "tls: {certificate: c}", nil, nil, "config.needs", "needs tls.key"},
+		{"key without a certificate", "", nil, []string{"--tls-key=k"}, "config.needs", "needs tls.certificate"},
 		{"every address", "", nil, []string{"--listen=:8080"}, "config.not-loopback", "reached from other machines"},
 		{"host name", "listen: example.com:80", nil, nil, "config.not-loopback", "example.com"},
 		{"no port", "listen: 127.0.0.1", nil, nil, "config.address", "not host:port"},
@@ -253,5 +256,55 @@ func TestTheAuditOfAnotherOwnerIsKept(t *testing.T) {
 		if err != nil || l.Retention.Audit != want {
 			t.Errorf("%s: %v, %v", url, l, err)
 		}
+	}
+}
+
+// TestThePasswordFileIsReadAgain: of an address without a password, which would count.
+func TestThePasswordFileIsReadAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("first\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	load := func(url string) Store {
+		t.Helper()
+		l, err := Load(Source{Env: []string{"AQUEDUCT_STORE_URL=" + url, "AQUEDUCT_STORE_PASSWORD_FILE=" + file}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.Store
+	}
+	if load("oracle://u:p@db:1521/S").Rotating() != nil {
+		t.Error("the password of the address does not count")
+	}
+	s := load("oracle://u@db:1521/S")
+	if dsn, _ := s.DataSource(); !strings.Contains(dsn, `password="first"`) {
+		t.Error(dsn)
+	}
+	if err := os.WriteFile(file, []byte("second\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := s.Rotating()(); text != "second" || err != nil {
+		t.Error(text, err)
+	}
+	if (Store{URL: "oracle://u@db"}).Rotating() != nil {
+		t.Error("a password is read that no file holds")
+	}
+}
+
+// TestEventTypesNeedIdentities: where nobody has a role, nothing is for a role.
+func TestEventTypesNeedIdentities(t *testing.T) {
+	t.Parallel()
+	for env, want := range map[string]string{"application=a; operator=b": "config.needs", "application": "config.needs", "": ""} {
+		_, err := Load(Source{Env: []string{"AQUEDUCT_ACCESS_EVENT_TYPES=" + env}})
+		if got := problem.CodeOf(err); err != nil && got != want || err == nil && want != "" {
+			t.Errorf("%q: %v", env, err)
+		}
+	}
+	l, err := Load(Source{Env: []string{"AQUEDUCT_ACCESS_EVENT_TYPES=application=a; operator=a; operator=b", "AQUEDUCT_ACCESS_TOKENS=true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.Access.Publishing(); err != nil || len(got["a"]) != 2 || len(got["b"]) != 1 {
+		t.Error(got, err)
 	}
 }

@@ -1,15 +1,14 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 	"os"
 	"regexp"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -129,13 +128,31 @@ func (l *Loaded) readPassword() *problem.Place {
 	if file == "" {
 		return nil
 	}
-	raw, err := os.ReadFile(file)
+	text, err := passwordOf(file)
 	if err != nil {
 		return &problem.Place{Code: "config.unreadable", Pointer: pointer("store.password-file"), Detail: err.Error(),
 			Hint: "name a file that this user may read"}
 	}
-	l.Store.Password = strings.TrimRight(string(raw), "\r\n")
+	l.Store.Password = text
 	return nil
+}
+
+func passwordOf(file string) (string, error) {
+	raw, err := os.ReadFile(file)
+	return strings.TrimRight(string(raw), "\r\n"), err
+}
+
+// Rotating reads the password of the Oracle user anew, as it is now; nil = it stays what
+// DataSource says.
+func (s Store) Rotating() func() (string, error) {
+	u, err := url.Parse(s.URL)
+	if err != nil || s.PasswordFile == "" {
+		return nil
+	}
+	if written, _ := u.User.Password(); written != "" {
+		return nil
+	}
+	return func() (string, error) { return passwordOf(s.PasswordFile) }
 }
 
 // fewerConsumers sets the consumers that nobody has set to what a database
@@ -257,7 +274,7 @@ func unknownVariables(env map[string]string, all []setting) []problem.Place {
 			})
 		}
 	}
-	slices.SortFunc(found, func(a, b problem.Place) int { return cmp.Compare(a.Detail, b.Detail) })
+	sort.Slice(found, func(a, b int) bool { return found[a].Detail < found[b].Detail })
 	return found
 }
 
@@ -295,11 +312,20 @@ func (l *Loaded) check(all []setting) []problem.Place {
 	if code, detail, hint := checkListen(l.Listen, l.Access); code != "" {
 		add("listen", code, detail, hint)
 	}
+	for key, detail := range checkTLS(l.TLS, l.Access) {
+		add(key, "config.needs", detail, "see docs/operating.md, TLS")
+	}
 	for key, detail := range checkProvider(l.Access) {
 		add(key, "config.needs", detail, "see docs/operating.md, Identities")
 	}
 	if u, err := url.Parse(l.Events.Sink); l.Events.Sink != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "") {
 		add("events.sink", "config.url", "is not an http or https URL", "write https://HOST/PATH")
+	}
+	if l.Events.SinkSecret != "" && l.Events.Sink == "" {
+		add("events.sink-authorization-file", "config.needs", "is for a sink, and there is none", "set events.sink")
+	}
+	if key, code, detail, hint := checkTracing(l.Tracing); code != "" {
+		add(key, code, detail, hint)
 	}
 	if l.Events.Lifecycle && l.Events.Sink == "" {
 		add("events.lifecycle", "config.needs", "needs a place to publish to", "set events.sink, or turn it off")
@@ -366,49 +392,4 @@ func isSecretHost(text string) bool {
 	}
 	_, notAddress := netip.ParseAddr(u.Hostname())
 	return isHost(u.Hostname()) || notAddress == nil && !below
-}
-
-// checkProvider finds what is missing to believe an identity provider, by setting.
-func checkProvider(a Access) map[string]string {
-	found := map[string]string{}
-	if a.Issuer == "" {
-		for key, text := range map[string]string{"access.oidc-audience": a.Audience, "access.oidc-roles": a.Roles, "access.oidc-client": a.Client} {
-			if text != "" {
-				found[key] = "needs access.oidc-issuer"
-			}
-		}
-		return found
-	}
-	if len(List(a.Audience)) == 0 {
-		found["access.oidc-audience"] = "is empty: a token for any other service of the provider would do"
-	}
-	if a.User == "" {
-		found["access.oidc-user"] = "is empty: nobody would have a name"
-	}
-	if members, err := a.Members(); err != nil {
-		found["access.oidc-roles"] = err.Error()
-	} else if len(members) == 0 {
-		found["access.oidc-roles"] = "is empty: nobody could do anything"
-	}
-	if a.Client != "" && !slices.Contains(List(a.Audience), a.Client) {
-		found["access.oidc-client"] = "is none of access.oidc-audience: the node would refuse who has logged in"
-	}
-	return found
-}
-
-// checkListen refuses every address from which another machine could reach the API,
-// where that asks nobody who they are.
-func checkListen(address string, a Access) (code, detail, hint string) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return "config.address", strconv.Quote(address) + " is not host:port", "write 127.0.0.1:8080"
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
-		return "config.address", strconv.Quote(port) + " is not a port number", "write a number from 0 to 65535; 0 = any free port"
-	}
-	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() || a.Asks() || a.Anybody {
-		return "", "", ""
-	}
-	return "config.not-loopback", strconv.Quote(host) + " can be reached from other machines, and the API asks nobody who they are",
-		"set access.tokens or access.oidc-issuer, or listen on 127.0.0.1, ::1 or localhost with a proxy in front that authenticates"
 }

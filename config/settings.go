@@ -11,7 +11,7 @@ const day = 24 * time.Hour
 // means, and what values it takes.
 type setting struct {
 	key     string            // in the file; sections are separated by dots
-	field   func(*Config) any // *string, *int, *bool, *time.Duration, *Durability or *DeadLetterPolicy
+	field   func(*Config) any // *string, *int, *float64, *bool, *time.Duration, *Durability or *DeadLetterPolicy
 	unit    string            // "" = none
 	low     int64             // bounds of a number, inclusive; of a duration in nanoseconds
 	high    int64
@@ -48,12 +48,14 @@ const (
 // settings is the table of everything that can be set, in the order in which
 // it is printed.
 func settings() []setting {
-	all := append(general(), queues()...)
+	all := append(general(), reaching()...)
+	all = append(all, queues()...)
 	all = append(all, activities()...)
 	all = append(all, egress()...)
 	all = append(all, stepping()...)
 	all = append(all, events()...)
-	return append(all, housekeeping()...)
+	all = append(all, housekeeping()...)
+	return append(all, tracing()...)
 }
 
 func general() []setting {
@@ -63,7 +65,7 @@ func general() []setting {
 		{key: "store.password", field: func(c *Config) any { return &c.Store.Password }, secret: true,
 			meaning: "password of the Oracle user, where the address has none; best given as AQUEDUCT_STORE_PASSWORD"},
 		{key: "store.password-file", field: func(c *Config) any { return &c.Store.PasswordFile },
-			meaning: "file that holds the password of the Oracle user; empty = none"},
+			meaning: "file that holds the password of the Oracle user, read again for each connection; empty = none"},
 		{key: "store.wallet", field: func(c *Config) any { return &c.Store.Wallet },
 			meaning: "folder of an Oracle wallet: an address by host is then reached by TLS, one without a user by the wallet's; empty = none"},
 		{key: "store.owner", field: func(c *Config) any { return &c.Store.Schema },
@@ -80,8 +82,30 @@ func general() []setting {
 			meaning: "group of the host whose members may use the files of the embedded store, too; empty = the node's user alone"},
 		{key: "listen", field: func(c *Config) any { return &c.Listen },
 			meaning: "address of the API, host:port; loopback only, unless the API asks who sends a request"},
+		{key: "node", field: func(c *Config) any { return &c.Node },
+			meaning: "name of this node, unique among those of the store; empty = made from the host's name"},
+		{key: "drain-timeout", field: func(c *Config) any { return &c.DrainTimeout }, unit: "duration", low: second, high: hour,
+			meaning: "how long running commands are waited for at shutdown; then they are performed again elsewhere"},
+		{key: "watch", field: func(c *Config) any { return &c.Watch },
+			meaning: "folder whose definitions are published as they change; empty = none"},
+	}
+}
+
+// reaching is who may reach the API, and how they are known.
+func reaching() []setting {
+	return []setting{
+		{key: "tls.certificate", field: func(c *Config) any { return &c.TLS.Certificate },
+			meaning: "file of the certificate by which the API speaks TLS, in PEM, with those that signed it behind it, read again when it changes; empty = the API speaks HTTP"},
+		{key: "tls.key", field: func(c *Config) any { return &c.TLS.Key },
+			meaning: "file of the key of tls.certificate, in PEM, without a password, read again when it changes"},
 		{key: "access.tokens", field: func(c *Config) any { return &c.Access.Tokens },
 			meaning: "the API asks for a token, which engine-node tokens create makes, and lets do what its roles say; false = it asks nobody"},
+		{key: "access.certificate-ca", field: func(c *Config) any { return &c.Access.CA },
+			meaning: "file of who signs certificates by which programs are known to the API, in PEM, read again when it changes; empty = nobody is known by one"},
+		{key: "access.certificate-roles", field: func(c *Config) any { return &c.Access.Holders },
+			meaning: "what who holds such a certificate may do, a list of ROLE=CN=NAME, ROLE=OU=UNIT or ROLE=URI=URI, separated by semicolons"},
+		{key: "access.event-types", field: func(c *Config) any { return &c.Access.Types },
+			meaning: "which events who may publish by the API, a list of ROLE=TYPE, ROLE=PREFIX* or group:NAME=TYPE, separated by semicolons; empty = who may publish may publish any"},
 		{key: "access.oidc-issuer", field: func(c *Config) any { return &c.Access.Issuer },
 			meaning: "URL of the OpenID Connect provider whose tokens the API takes, as they name it; empty = none's"},
 		{key: "access.oidc-audience", field: func(c *Config) any { return &c.Access.Audience },
@@ -93,17 +117,19 @@ func general() []setting {
 		{key: "access.oidc-roles", field: func(c *Config) any { return &c.Access.Roles },
 			meaning: "what members of groups may do, a list of ROLE=GROUP, separated by semicolons"},
 		{key: "access.oidc-client", field: func(c *Config) any { return &c.Access.Client },
-			meaning: "public client by which engine-node login is known to the provider, one of access.oidc-audience; empty = nobody can log in so"},
+			meaning: "client by which engine-node login and the console are known to the provider, one of access.oidc-audience; empty = nobody can log in so"},
+		{key: "access.oidc-secret-file", field: func(c *Config) any { return &c.Access.Secret },
+			meaning: "file of the secret by which the console proves to the provider that it is the client, read at each login; empty = the client is a public one"},
+		{key: "access.public-origins", field: func(c *Config) any { return &c.Access.Origins },
+			meaning: "https addresses by which browsers reach the console through a proxy that ends TLS, a list separated by commas; empty = there is none"},
+		{key: "access.session-idle", field: func(c *Config) any { return &c.Access.Idle }, unit: "duration", low: 5 * minute, high: 24 * hour,
+			meaning: "how long a session of the console lasts that nobody uses"},
+		{key: "access.session-life", field: func(c *Config) any { return &c.Access.Life }, unit: "duration", low: 10 * minute, high: 7 * 24 * hour,
+			meaning: "how long a session of the console lasts at most"},
 		{key: "access.oidc-scopes", field: func(c *Config) any { return &c.Access.Scopes },
-			meaning: "what engine-node login asks the provider for, separated by blanks"},
+			meaning: "what a login asks the provider for, separated by blanks"},
 		{key: "access.anybody-from-anywhere", field: func(c *Config) any { return &c.Access.Anybody },
 			meaning: "the API listens beyond loopback although it asks nobody who they are: whoever reaches it may do everything"},
-		{key: "node", field: func(c *Config) any { return &c.Node },
-			meaning: "name of this node, unique among those of the store; empty = made from the host's name"},
-		{key: "drain-timeout", field: func(c *Config) any { return &c.DrainTimeout }, unit: "duration", low: second, high: hour,
-			meaning: "how long running commands are waited for at shutdown; then they are performed again elsewhere"},
-		{key: "watch", field: func(c *Config) any { return &c.Watch },
-			meaning: "folder whose definitions are published as they change; empty = none"},
 	}
 }
 
@@ -215,6 +241,8 @@ func events() []setting {
 			meaning: "http or https URL that gets every emitted event, the same on every node; empty = none"},
 		{key: "events.sink-mode", field: func(c *Config) any { return &c.Events.SinkMode }, choices: []string{"structured", "binary"},
 			meaning: "form in which the sink gets an event, as a body or with its attributes as headers"},
+		{key: "events.sink-authorization-file", field: func(c *Config) any { return &c.Events.SinkSecret },
+			meaning: "file of what requests to the sink have in the header Authorization, as Bearer TOKEN, read at each; empty = they have none"},
 		{key: "events.lifecycle", field: func(c *Config) any { return &c.Events.Lifecycle },
 			meaning: "whether the sink gets an event for each change in the life of a workflow or task, the same on every node"},
 		{key: "events.dead-letters", field: func(c *Config) any { return &c.Events.DeadLetters },
@@ -260,6 +288,8 @@ func housekeeping() []setting {
 			meaning: "how long a token is kept after it expired or was revoked; 0 = for ever"},
 		{key: "retention.policies", field: func(c *Config) any { return &c.Retention.Policies }, unit: "duration", low: 0, high: 100 * year,
 			meaning: "how long a version of a policy is kept after a newer one was published, where no instance is left that may have gone by it; 0 = for ever"},
+		{key: "retention.bulk", field: func(c *Config) any { return &c.Retention.Bulk }, unit: "duration", low: 0, high: 100 * year,
+			meaning: "how long a plan of what is done to many is kept, with its items, after it was made, run, stopped or done last; 0 = for ever"},
 		{key: "retention.interval", field: func(c *Config) any { return &c.Retention.Interval }, unit: "duration", low: minute, high: 7 * 24 * hour,
 			meaning: "time between two runs of the retention job"},
 		{key: "reconcile.interval", field: func(c *Config) any { return &c.Reconcile.Interval }, unit: "duration", low: 0, high: 24 * hour,
@@ -270,5 +300,21 @@ func housekeeping() []setting {
 			meaning: "least important message that is logged"},
 		{key: "log.format", field: func(c *Config) any { return &c.Log.Format }, choices: []string{"text", "json"},
 			meaning: "form of the log"},
+	}
+}
+
+// tracing says who gets spans.
+func tracing() []setting {
+	return []setting{
+		{key: "tracing.endpoint", field: func(c *Config) any { return &c.Tracing.Endpoint },
+			meaning: "http or https URL of a receiver of OpenTelemetry, which gets spans of turns and of attempts at /v1/traces as OTLP in JSON; empty = nobody"},
+		{key: "tracing.headers-file", field: func(c *Config) any { return &c.Tracing.HeadersFile },
+			meaning: "file with the headers of each request to tracing.endpoint, a line NAME: VALUE for each, read again when it changes; empty = none"},
+		{key: "tracing.ratio", field: func(c *Config) any { return &c.Tracing.Ratio }, low: 0, high: 1,
+			meaning: "how many of the instances that nobody traced has started are sampled, from 0 to 1, chosen by the id of the trace; who is traced says so themselves"},
+		{key: "tracing.service", field: func(c *Config) any { return &c.Tracing.Service },
+			meaning: "service.name of the spans"},
+		{key: "tracing.oracle-action", field: func(c *Config) any { return &c.Tracing.OracleAction },
+			meaning: "V$SESSION.ACTION is the traceparent of the instance (Oracle); false = the id of its trace"},
 	}
 }

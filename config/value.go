@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -33,10 +34,19 @@ func (s setting) assign(c *Config, raw any) *problem.Place {
 			return wrong
 		}
 		*field = n
-	case *time.Duration:
-		d, err := parseDuration(given)
+	case *float64:
+		f, err := strconv.ParseFloat(given, 64)
 		if err != nil {
-			return s.notA("a duration such as 30s, 5m, 2h or 30d", given)
+			return s.notA("a number", given)
+		}
+		if !(f >= float64(s.low) && f <= float64(s.high)) { // it may be none
+			return s.bounded(s.high+1, strconv.FormatInt(s.low, 10), strconv.FormatInt(s.high, 10))
+		}
+		*field = f
+	case *time.Duration:
+		d, err := duration.Parse(given)
+		if err != nil {
+			return s.notA("a duration such as 30s, 5m, 2h, 30d or P30D", given)
 		}
 		low, high := time.Duration(s.low), time.Duration(s.high)
 		if wrong := s.bounded(int64(d), text(&low), text(&high)); wrong != nil {
@@ -75,15 +85,6 @@ func (s setting) bounded(n int64, low, high string) *problem.Place {
 	return &problem.Place{Code: "config.range", Detail: "is out of range", Hint: "from " + low + " to " + high}
 }
 
-// parseDuration reads a Go duration, or a number of days: "30d".
-func parseDuration(s string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16)
-		return time.Duration(n) * day, err
-	}
-	return time.ParseDuration(s)
-}
-
 func isBool(field any) bool {
 	_, ok := field.(*bool)
 	return ok
@@ -92,23 +93,9 @@ func isBool(field any) bool {
 // text writes a field so that assign reads it back.
 func text(field any) string {
 	if d, ok := field.(*time.Duration); ok {
-		return durationText(*d)
+		return duration.Text(*d)
 	}
 	return fmt.Sprint(reflect.ValueOf(field).Elem().Interface())
-}
-
-func durationText(d time.Duration) string {
-	if d > 0 && d%day == 0 {
-		return strconv.FormatInt(int64(d/day), 10) + "d"
-	}
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 // suggest is the hint for a name that is not a setting's.

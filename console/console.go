@@ -10,10 +10,10 @@ package console
 
 import (
 	"bytes"
+	"compress/gzip"
 	"embed"
 	"errors"
-	"fmt"
-	"html/template"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -21,16 +21,18 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	h "github.com/aqueduct-engine/aqueduct/console/html"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
 // Limits of a page.
 const (
-	MaxFormBytes = 1 << 20 // of what a form sends
-	MaxPages     = 4       // made at once: each holds what the API has answered, decoded, until it is written
-	pageItems    = 50      // rows of a list
-	streamItems  = 200     // entries of a timeline on one page
-	refresh      = "3s"    // between two looks at a page that is open
+	MaxFormBytes = 1 << 20         // of what a form sends
+	MaxPages     = 4               // made at once: each holds what the API has answered, decoded, until it is written
+	MaxLogins    = 16              // under way at once: each may wait for the identity provider
+	pageItems    = 50              // rows of a list
+	streamItems  = 200             // entries of a timeline on one page
+	refresh      = 3 * time.Second // between two looks at a page that is open
 )
 
 // policy allows the node's own style, script and pictures: nothing inline, nothing
@@ -41,23 +43,31 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 //go:embed static
 var static embed.FS
 
-//go:embed templates
-var templates embed.FS
-
 // Options are what a console is made of.
 type Options struct {
 	API      http.Handler     // of the node, that of package api
 	Prefix   string           // the path of the pages; "" = /console
 	ReadOnly bool             // actions are neither shown nor taken
+	Logins   Logins           // by an identity provider; nil = people show a token
 	Now      func() time.Time // nil = time.Now
+}
+
+// Logins let people in by an identity provider. What they refuse is told on a page.
+type Logins interface {
+	// Of is what the session of a request bears to the API, and who has logged in; "" =
+	// nobody has, or the API will say why it does not count.
+	Of(r *http.Request) (bearer, name string, groups []string)
+	Login(w http.ResponseWriter, r *http.Request) error    // sends a browser to the provider
+	Callback(w http.ResponseWriter, r *http.Request) error // the provider has sent it back
+	Logout(w http.ResponseWriter, r *http.Request) error
 }
 
 // console is the handler of the pages.
 type console struct {
 	Options
-	pages  map[string]*template.Template
 	origin *http.CrossOriginProtection
 	making chan struct{} // has room for MaxPages
+	logins chan struct{} // for MaxLogins
 }
 
 // Handler makes the handler of the pages, which serves every path below the
@@ -73,23 +83,27 @@ func Handler(o Options) (http.Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &console{Options: o, pages: map[string]*template.Template{}, origin: http.NewCrossOriginProtection(), making: make(chan struct{}, MaxPages)}
-	names, err := fs.Glob(templates, "templates/*.html")
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		page := strings.TrimSuffix(strings.TrimPrefix(name, "templates/"), ".html")
-		if page == "layout" {
-			continue
-		}
-		t, err := template.New(page).Funcs(c.functions()).ParseFS(templates, "templates/layout.html", name)
-		if err != nil {
-			return nil, fmt.Errorf("console: %w", err)
-		}
-		c.pages[page] = t
-	}
+	c := &console{Options: o, origin: http.NewCrossOriginProtection(), making: make(chan struct{}, MaxPages), logins: make(chan struct{}, MaxLogins)}
 	return c.guarded(c.routes()), nil
+}
+
+// path is a path of the console.
+//
+//go:noinline
+func (c *console) path(elements ...string) h.Address { return h.At(c.Prefix, elements...) }
+
+// ofVersion is the page of a version of a definition.
+//
+//go:noinline
+func (c *console) ofVersion(definition, version string) h.Address {
+	namespace, name, _ := strings.Cut(definition, "/")
+	return c.path("definitions", namespace, name, version)
+}
+
+// ofLifecycle is the page of the references of a lifecycle.
+func (c *console) ofLifecycle(definition string) h.Address {
+	namespace, name, _ := strings.Cut(definition, "/")
+	return c.path("lifecycles", namespace, name)
 }
 
 // routes are the pages, and the actions that forms ask for.
@@ -106,31 +120,57 @@ func (c *console) routes() *http.ServeMux {
 	post("/tasks/{id}/delegate", delegate, task)
 	post("/tasks/{id}/reassign", reassign, task)
 	post("/tasks/{id}/complete", complete, task)
+	post("/tasks/{id}/comment", comment, task)
 	get("/instances", instances)
 	get("/instances/{id}", instance)
 	post("/instances/{id}/operate", operate, instance)
 	post("/instances/{id}/signal", signal, instance)
 	get("/dead-letters", deadLetters)
 	get("/dead-letters/{id}", deadLetter)
+	post("/dead-letters/{id}/edit", editDeadLetter, deadLetter)
 	post("/dead-letters/{id}/replay", replay, deadLetter)
 	post("/dead-letters/{id}/discard", discard, deadLetter)
 	get("/definitions", definitions)
 	get("/definitions/{namespace}/{name}/{version}", definition)
 	post("/definitions", publish, definitions)
 	post("/definitions/{namespace}/{name}/{version}/start", start, definition)
+	get("/lifecycles", lifecycles)
 	get("/lifecycles/{namespace}/{name}", entity)
 	post("/lifecycles/{namespace}/{name}/trigger", trigger, entity)
 	get("/schedules", schedules)
 	get("/queues", queues)
+	get("/audit", audit)
 	post("/queues/reset", resetTarget, queues)
 	mux.HandleFunc("POST "+c.Prefix+"/who", c.remember)
-	mux.HandleFunc("POST "+c.Prefix+"/sign-in", c.signIn)
+	mux.HandleFunc("POST "+c.Prefix+"/sign-in", c.keepToken)
+	if c.Logins != nil {
+		mux.HandleFunc("GET "+c.Prefix+"/login", c.or(c.Logins.Login))
+		mux.HandleFunc("GET "+c.Prefix+"/login/callback", c.or(c.Logins.Callback))
+		mux.HandleFunc("POST "+c.Prefix+"/logout", c.or(c.Logins.Logout))
+	}
+	mux.Handle("GET "+c.Prefix+"/static/htmx.min.js", unchanging(http.HandlerFunc(script)))
 	files, _ := fs.Sub(static, "static") // the folder is embedded
 	mux.Handle("GET "+c.Prefix+"/static/", http.StripPrefix(c.Prefix+"/static/", unchanging(http.FileServerFS(files))))
 	mux.HandleFunc(c.Prefix+"/", c.show(func(*visit) (content, error) {
 		return content{}, problem.New(problem.NotFound, "console.unknown", "there is no such page").WithHint("the pages are in the menu")
 	}))
 	return mux
+}
+
+// script is htmx, which is in the binary as it travels: a third of what it weighs.
+func script(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Type", "text/javascript; charset=utf-8")
+	header.Set("Vary", "Accept-Encoding")
+	packed, _ := static.ReadFile("static/htmx.min.js.gz") // it is embedded
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		header.Set("Content-Encoding", "gzip")
+		_, _ = w.Write(packed) // its reader may be gone
+		return
+	}
+	if in, err := gzip.NewReader(bytes.NewReader(packed)); err == nil {
+		_, _ = io.Copy(w, in)
+	}
 }
 
 // unchanging lets browsers keep files, whose names change with the program.
@@ -158,12 +198,16 @@ func (c *console) guarded(h http.Handler) http.Handler {
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, MaxFormBytes)
+		room := c.making
+		if strings.HasPrefix(r.URL.Path, c.Prefix+"/login") { // a provider that is slow keeps no page from anybody
+			room = c.logins
+		}
 		select {
-		case c.making <- struct{}{}:
+		case room <- struct{}{}:
 		case <-r.Context().Done(): // who has left needs no page
 			return
 		}
-		defer func() { <-c.making }()
+		defer func() { <-room }()
 		h.ServeHTTP(w, r)
 	})
 }
@@ -172,45 +216,56 @@ func (c *console) guarded(h http.Handler) http.Handler {
 // did, and which page shows it, "" = the one that the form was on.
 type (
 	page   func(*visit) (content, error)
-	action func(*visit) (did, next string, err error)
+	action func(*visit) (did string, next h.Address, err error)
 )
 
-// content is a page's own part.
+// content is a page's own part: what it shows, and what can be done there.
 type content struct {
-	template string
-	title    string
-	live     bool // it is looked at again while it is open
-	data     any
+	title      string
+	live       bool // it is looked at again while it is open
+	body, acts func(*shell) h.Node
 }
 
 // visit is one request of a person.
 type visit struct {
 	*http.Request
-	console *console
-	api     *client.Client
-	who     who
-	form    url.Values // what an action that was refused had been asked
+	*console
+	api  *client.Client
+	who  who
+	form url.Values // what an action that was refused had been asked
+
+	loggedIn bool      // by the identity provider, which says who they are
+	again    h.Address // at which the page is looked at again; none = where it is
 }
 
 func (c *console) visit(r *http.Request) (*visit, error) {
 	v := &visit{Request: r, console: c, who: whoAsks(r)}
+	bearer := ""
+	if c.Logins != nil {
+		var name string
+		var groups []string
+		if bearer, name, groups = c.Logins.Of(r); name != "" {
+			v.who, v.loggedIn = who{name, groups}, true
+		}
+	}
 	var err error
-	v.api, err = client.New("http://"+r.Host, &http.Client{Transport: inside{c.API, r}})
+	v.api, err = client.New("http://"+r.Host, &http.Client{Transport: inside{c.API, r, bearer}})
 	if err == nil {
 		v.api.Actor = v.who.User
 	}
 	return v, err
 }
 
-// path is a path of the console.
-func (v *visit) path(elements ...string) string {
-	p := v.console.Prefix
-	for _, e := range elements {
-		p += "/" + url.PathEscape(e)
+// or does what logs people in or out, or tells why that is refused.
+func (c *console) or(do func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := do(w, r); err != nil {
+			c.show(func(*visit) (content, error) { return content{}, err })(w, r)
+		}
 	}
-	return p
 }
 
+//go:noinline
 func (c *console) show(p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, err := c.visit(r)
@@ -224,6 +279,8 @@ func (c *console) show(p page) http.HandlerFunc {
 
 // act does what a form asks, and leads to the page that shows it. What is refused
 // is told on the page of the form, which keeps what was written into it.
+//
+//go:noinline
 func (c *console) act(a action, p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, err := c.visit(r)
@@ -248,27 +305,11 @@ func (c *console) act(a action, p page) http.HandlerFunc {
 			c.answer(w, v, p, err)
 			return
 		}
-		if next == "" {
-			next = strings.TrimSuffix(r.URL.Path, r.URL.Path[strings.LastIndexByte(r.URL.Path, '/'):])
+		if next == (h.Address{}) {
+			next = h.Here(r.URL).Above()
 		}
-		http.Redirect(w, r, next+"?"+url.Values{"did": {did}}.Encode(), http.StatusSeeOther)
+		http.Redirect(w, r, next.With("did", did).String(), http.StatusSeeOther)
 	}
-}
-
-// shell is what is around a page's own part.
-type shell struct {
-	Base, Title, Section string
-	URL                  string // of the page, as it is
-	Live                 bool   // it is looked at again
-	MayLive              bool
-	Refresh              string
-	ReadOnly             bool
-	Who                  who
-	SignedIn             bool
-	Did                  string
-	Problem              *told
-	Data                 any
-	query                url.Values
 }
 
 // told is a problem as it is shown.
@@ -282,40 +323,34 @@ func (c *console) answer(w http.ResponseWriter, v *visit, p page, refused error)
 	content, err := p(v)
 	status := http.StatusOK
 	s := &shell{
-		Base: c.Prefix, Refresh: refresh, ReadOnly: c.ReadOnly, Who: v.who, URL: v.URL.RequestURI(), query: v.URL.Query(),
-		SignedIn: signedInAs(v.Request), Section: section(c.Prefix, v.URL.Path), Did: v.URL.Query().Get("did"),
+		console: c, who: v.who, here: h.Here(v.URL), query: v.URL.Query(), signedIn: signedInAs(v.Request), loggedIn: v.loggedIn,
+		section: section(c.Prefix, v.URL.Path), did: v.URL.Query().Get("did"),
 	}
 	for _, e := range []error{err, refused} {
 		if e != nil {
-			s.Problem = tell(e)
-			status = s.Problem.Status
+			s.problem = tell(e)
+			status = s.problem.Status
 		}
 	}
-	if content.template == "" {
-		content = contentOf(content, err)
+	if content.body == nil { // there is nothing to show but the problem
+		content.title, content.body = either(content.title, tell(err).Code), noPage
 	}
 	if status == http.StatusUnauthorized {
-		content.template, content.title = "sign-in", "Sign in"
+		content.title, content.body, content.acts = "Sign in", signIn, nil
 	}
-	s.Title, s.Data, s.MayLive = content.title, content.data, content.live && v.Method == http.MethodGet
-	s.Live = s.MayLive && v.URL.Query().Get("live") != "off"
+	if s.again = v.again; s.again == (h.Address{}) {
+		s.again = s.here
+	}
+	s.content, s.mayLook = content, content.live && v.Method == http.MethodGet
+	s.looks = s.mayLook && s.q("live") != "off"
 	var out bytes.Buffer
-	if err := c.pages[content.template].ExecuteTemplate(&out, "layout", s); err != nil {
+	if err := s.page().Render(&out); err != nil {
 		http.Error(w, "the page could not be made: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(out.Bytes()) // its reader may be gone
-}
-
-// contentOf is the page of a problem: there is nothing else to show.
-func contentOf(c content, err error) content {
-	if c.title == "" {
-		c.title = tell(err).Code
-	}
-	c.template = "problem"
-	return c
 }
 
 // tell translates an error, with the status that the API answers it with.
@@ -331,7 +366,7 @@ func tell(err error) *told {
 	if !ok {
 		status = http.StatusInternalServerError
 	}
-	if p.Kind == problem.Denied && strings.HasPrefix(p.Code, "access.token-") {
+	if p.Kind == problem.Denied && (strings.HasPrefix(p.Code, "access.token-") || p.Code == "access.certificate-refused") {
 		status = http.StatusUnauthorized
 	}
 	return &told{p, status}

@@ -1,6 +1,8 @@
 package console_test
 
 import (
+	"compress/gzip"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/console"
 )
@@ -54,9 +57,107 @@ func TestPagesAreMadeInTurns(t *testing.T) {
 	}
 }
 
+// slow is an identity provider that does not answer.
+type slow struct{ came, leave chan struct{} }
+
+func (s slow) Of(*http.Request) (bearer, name string, groups []string) { return "", "", nil }
+func (s slow) Login(w http.ResponseWriter, r *http.Request) error {
+	s.came <- struct{}{}
+	<-s.leave
+	return nil
+}
+func (s slow) Callback(w http.ResponseWriter, r *http.Request) error { return s.Login(w, r) }
+func (s slow) Logout(http.ResponseWriter, *http.Request) error       { return nil }
+
+// Those who wait for the identity provider keep no page from those who are in.
+func TestLoginsKeepNoPageWaiting(t *testing.T) {
+	t.Parallel()
+	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"items": []}`)
+	})
+	s := slow{make(chan struct{}), make(chan struct{})}
+	h, err := console.Handler(console.Options{API: api, Logins: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range console.MaxLogins {
+		path := []string{"/console/login", "/console/login/callback?code=x"}[i%2]
+		all.Go(func() { h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "http://127.0.0.1"+path, nil)) })
+	}
+	for range console.MaxPages { // as many as there may be pages, at least
+		<-s.came
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1/console/schedules", nil).WithContext(ctx))
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "No schedule") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	close(s.leave)
+	for range console.MaxLogins - console.MaxPages {
+		<-s.came
+	}
+	all.Wait()
+}
+
 func TestAConsoleNeedsAnAPI(t *testing.T) {
 	t.Parallel()
 	if _, err := console.Handler(console.Options{}); err == nil {
 		t.Error("a console of nothing")
+	}
+}
+
+// What is not counted to the end says so.
+func TestCountsOfALifecycleAreBounded(t *testing.T) {
+	t.Parallel()
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		q := r.URL.Query()
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/source"):
+			_, _ = io.WriteString(w, `{"states": {"A": {}}}`)
+		case q.Get("status") == "waiting" && q.Get("where") == "" && q.Get("limit") == "500":
+			_, _ = io.WriteString(w, `{"items": [{"id": "i", "state": "A", "status": "waiting"}], "next": "x"}`)
+		case strings.HasPrefix(r.URL.Path, "/v1/instances"):
+			_, _ = io.WriteString(w, `{"items": []}`)
+		default:
+			_, _ = io.WriteString(w, `{"items": [{"name": "a/b", "version": "1.0.0"}]}`)
+		}
+	})
+	h, err := console.Handler(console.Options{API: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1/console/lifecycles/a/b", nil))
+	if page := w.Body.String(); !strings.Contains(page, "the newest 500 are counted; there are more") || !strings.Contains(page, "1 here") {
+		t.Errorf("%s", page)
+	}
+}
+
+// The script is the same to those who take it packed and to those who do not.
+func TestTheScriptIsPacked(t *testing.T) {
+	t.Parallel()
+	h, err := console.Handler(console.Options{API: http.NotFoundHandler()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(takes string) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest("GET", "http://127.0.0.1/console/static/htmx.min.js", nil), httptest.NewRecorder()
+		r.Header.Set("Accept-Encoding", takes)
+		h.ServeHTTP(w, r)
+		return w
+	}
+	packed, plain := ask("gzip, br"), ask("")
+	unpacked, err := gzip.NewReader(packed.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(unpacked)
+	if err != nil || string(text) != plain.Body.String() || !strings.HasPrefix(string(text), "var htmx=") || packed.Header().Get("Content-Encoding") != "gzip" || plain.Header().Get("Content-Encoding") != "" {
+		t.Errorf("%v, %d bytes and %d, %.40s", err, len(text), plain.Body.Len(), text)
 	}
 }

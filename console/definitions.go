@@ -1,37 +1,51 @@
 package console
 
 import (
-	"html/template"
 	"net/http"
+	"net/url"
 	"strings"
 
+	"github.com/google/uuid"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	h "github.com/aqueduct-engine/aqueduct/console/html"
 	"github.com/aqueduct-engine/aqueduct/definition/diagram"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// definitionList is what is published, and what a refused form had.
-type definitionList struct {
-	Items  client.Page[client.Definition]
-	Source string
+func definitions(v *visit) (content, error) {
+	p, err := v.api.Definitions(v.Context(), client.List{After: v.URL.Query().Get("after"), Limit: pageItems})
+	return content{"Definitions", false, func(s *shell) h.Node { return s.definitions(p) }, func(s *shell) h.Node { return s.publish(v.form.Get("source")) }}, err
 }
 
-func definitions(v *visit) (content, error) {
-	q := v.URL.Query()
-	p, err := v.api.Definitions(v.Context(), client.List{After: q.Get("after"), Limit: pageItems})
-	return content{"definitions", "Definitions", false, definitionList{p, v.form.Get("source")}}, err
+func (s *shell) definitions(p client.Page[client.Definition]) h.Node {
+	list := nothing(text("Nothing is published yet."))
+	if len(p.Items) > 0 {
+		list = table("Definition|Version|Title|Kind|Published|", h.Map(p.Items, func(d client.Definition) h.Node {
+			return h.Tr(cell(h.A(s.ofVersion(d.Name, d.Version), text(d.Name))), cell(text(d.Version)), cell(text(d.Title)), cell(text(d.Kind)),
+				cell(s.moment(d.PublishedAt)), cell(h.A(s.path("instances").With("definition", d.Name), text("instances"))))
+		}))
+	}
+	return h.Group{list, s.nextPage("Next page", p.Next)}
+}
+
+// publish is the form for a definition, with what was refused.
+func (s *shell) publish(written string) h.Node {
+	if s.ReadOnly {
+		return nil
+	}
+	return acts("Publish", h.Post(s.path("definitions"), h.Class("fields"),
+		label("Definition", small(text("YAML or JSON")), area("source", written, 14, h.Verbatim())), button("Publish")))
 }
 
 // definitionPage is one version of a definition.
 type definitionPage struct {
-	client.Definition
-	Namespace string
-	Source    string
-	Picture   template.HTML
-	Lifecycle bool
-	Written   map[string]string
+	Name, Version string
+	Source        string
+	Picture       h.Node
+	Lifecycle     bool
+	written       url.Values // into the form that was refused
 }
 
 func definition(v *visit) (content, error) {
@@ -40,27 +54,43 @@ func definition(v *visit) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	d := definitionPage{Namespace: v.PathValue("namespace"), Source: string(source), Written: map[string]string{}}
-	d.Name, d.Version = name, version
-	for k := range v.form {
-		d.Written[k] = v.form.Get(k)
-	}
+	d := definitionPage{Name: name, Version: version, Source: string(source), written: v.form}
 	if document, err := decoded(source); err == nil {
 		root, _ := document.(map[string]any)
 		d.Lifecycle = root["states"] != nil
-		d.Picture = template.HTML(diagram.SVG(document, diagram.View{})) // diagram escapes what is in it
+		d.Picture = h.Drawn(document, diagram.View{})
 	}
-	return content{"definition", name + "@" + version, false, d}, nil
+	return content{name + "@" + version, false, d.body, d.acts}, nil
 }
 
-func publish(v *visit) (string, string, error) {
+func (d definitionPage) body(s *shell) h.Node {
+	return h.Group{
+		paragraph(h.A(s.path("instances").With("definition", d.Name), text("Its instances")),
+			h.If(d.Lifecycle, h.Group{text(" · "), h.A(s.ofLifecycle(d.Name), text("Trigger an event"))})),
+		h.If(d.Picture != nil, titled("Picture", picture(d.Picture))),
+		titled("Source", h.Pre(h.Class("source"), text(d.Source))),
+	}
+}
+
+func (d definitionPage) acts(s *shell) h.Node {
+	if s.ReadOnly || d.Lifecycle {
+		return nil
+	}
+	return acts("Start", h.Post(s.ofVersion(d.Name, d.Version).Below("start"), h.Class("fields"),
+		jsonLabel("Input", area("input", d.written.Get("input"), 6, h.Verbatim())),
+		label("Instance id", input("id", either(d.written.Get("id"), uuid.NewString()))),
+		label("Business key", input("key", d.written.Get("key"))),
+		button("Start")))
+}
+
+func publish(v *visit) (string, h.Address, error) {
 	source := v.PostForm.Get("source")
 	if strings.TrimSpace(source) == "" {
-		return "", "", problem.New(problem.Invalid, "console.source", "there is nothing to publish").WithHint("write a definition as YAML or JSON")
+		return "", h.Address{}, problem.New(problem.Invalid, "console.source", "there is nothing to publish").WithHint("write a definition as YAML or JSON")
 	}
 	d, created, err := v.api.Publish(v.Context(), "source", []byte(source))
 	if err != nil {
-		return "", "", err
+		return "", h.Address{}, err
 	}
 	did := "It is published."
 	if !created {
@@ -69,13 +99,13 @@ func publish(v *visit) (string, string, error) {
 	for _, w := range d.Warnings {
 		did += " Warning: " + w.Detail + "."
 	}
-	return did, v.console.ofVersion(d.Name, d.Version), nil
+	return did, v.ofVersion(d.Name, d.Version), nil
 }
 
-func start(v *visit) (string, string, error) {
+func start(v *visit) (string, h.Address, error) {
 	input, err := data(v.PostForm.Get("input"), "the input")
 	if err != nil {
-		return "", "", err
+		return "", h.Address{}, err
 	}
 	i, created, err := v.api.Start(v.Context(), client.StartRequest{
 		Definition: v.PathValue("namespace") + "/" + v.PathValue("name"), Version: v.PathValue("version"), Input: input,
@@ -137,7 +167,33 @@ func welcome(v *visit) (content, error) {
 	o.Recent, o.Faulted, o.Tasks, o.Dead, o.Definitions = recent.Items, faulted.Items, tasks.Items, dead.Items, len(published.Items)
 	o.MoreFaulted, o.MoreDead = faulted.Next != "", dead.Next != ""
 	o.Queues, err = v.api.Queues(v.Context())
-	return content{"welcome", "Overview", true, o}, unless(err)
+	return content{"Overview", true, o.body, nil}, unless(err)
+}
+
+func (o overview) body(s *shell) h.Node {
+	all := func(says string, to h.Address) h.Node { return paragraph(h.A(to, text(says))) }
+	tasks := nothing(text("No open task. A definition asks a person with "), code("call: humanTask"), text("."))
+	if len(o.Tasks) > 0 {
+		tasks = h.Group{s.tasks(o.Tasks), all("All tasks", s.path("tasks"))}
+	}
+	faulted := nothing(text("Nothing is faulted."))
+	if len(o.Faulted) > 0 {
+		faulted = h.Group{s.instances(o.Faulted), h.If(o.MoreFaulted, all("All that are faulted", s.path("instances").With("status", "faulted")))}
+	}
+	dead := nothing(text("There are none."))
+	if len(o.Dead) > 0 {
+		dead = h.Group{s.dead(o.Dead), h.If(o.MoreDead, all("All dead letters", s.path("dead-letters")))}
+	}
+	recent := nothing(text("No instance yet. "), h.A(s.path("definitions"), text("Choose a definition")), text(" and start one."))
+	if len(o.Recent) > 0 {
+		recent = h.Group{s.instances(o.Recent), all("All instances", s.path("instances"))}
+	}
+	return h.Group{
+		h.If(o.Definitions == 0, nothing(text("Nothing is published yet. "), h.A(s.path("definitions"), text("Publish a definition")),
+			text(", or start the node with "), code("--watch FOLDER"), text("."))),
+		h.Section(h.H2(text("Tasks"), after(" for ", s.who.User)), tasks), titled("Faulted", faulted), titled("Dead letters", dead),
+		h.If(len(o.Queues) > 0, titled("Queues", s.queues(o.Queues))), titled("Begun last", recent),
+	}
 }
 
 // unless is an error, but for that of a person who is known and may not.

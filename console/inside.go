@@ -12,8 +12,9 @@ import (
 // host, the address and the credentials of the person that a page is for, so that
 // the API decides on it as on one of theirs.
 type inside struct {
-	api  http.Handler
-	from *http.Request
+	api     http.Handler
+	from    *http.Request
+	session string // what it bears; "" = there is none
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -26,8 +27,12 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 			in.Header[name] = values
 		}
 	}
-	if c, err := t.from.Cookie(tokenCookie); err == nil && in.Header.Get("Authorization") == "" {
-		in.Header.Set("Authorization", "Bearer "+c.Value)
+	bearer := t.session
+	if c, err := t.from.Cookie(tokenCookie); err == nil && bearer == "" {
+		bearer = c.Value
+	}
+	if bearer != "" && in.Header.Get("Authorization") == "" {
+		in.Header.Set("Authorization", "Bearer "+bearer)
 	}
 	if in.Body == nil {
 		in.Body = http.NoBody
@@ -73,9 +78,9 @@ type who struct {
 // and no other site's page sends it.
 const tokenCookie = "aqueduct-token"
 
-// signIn keeps a token for the pages that a person sees next; without one it
+// keepToken keeps a token for the pages that a person sees next; without one it
 // forgets it.
-func (c *console) signIn(w http.ResponseWriter, r *http.Request) {
+func (c *console) keepToken(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

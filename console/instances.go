@@ -2,22 +2,16 @@ package console
 
 import (
 	"fmt"
-	"html/template"
 	"strconv"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	h "github.com/aqueduct-engine/aqueduct/console/html"
 	"github.com/aqueduct-engine/aqueduct/definition/diagram"
 )
 
 // statuses are those that a list can be narrowed to.
 var statuses = []string{"running", "waiting", "faulted", "suspended", "completed", "cancelled", "compensated"}
-
-// instanceList is a list of instances, and what it can be narrowed to.
-type instanceList struct {
-	Items    client.Page[client.Instance]
-	Statuses []string
-}
 
 func instances(v *visit) (content, error) {
 	q := v.URL.Query()
@@ -25,20 +19,49 @@ func instances(v *visit) (content, error) {
 		Definition: q.Get("definition"), Status: q.Get("status"), BusinessKey: q.Get("key"), Parent: q.Get("parent"),
 		Where: q.Get("where"), OrderBy: q.Get("order"), List: client.List{After: q.Get("after"), Limit: pageItems},
 	})
-	return content{"instances", "Instances", true, instanceList{p, statuses}}, err
+	return content{"Instances", true, func(s *shell) h.Node { return s.instanceList(p) }, findInstances}, err
+}
+
+func (s *shell) instanceList(p client.Page[client.Instance]) h.Node {
+	var list h.Node
+	switch {
+	case len(p.Items) > 0:
+		list = s.instances(p.Items)
+	case s.problem == nil: // else it is not known
+		list = nothing(text("No such instance. "), h.A(s.path("definitions"), text("Start one")), text("."))
+	}
+	return h.Group{
+		h.P(h.Class("filters"), s.filter("status", "", s.q("status") == "", text("all")), text("\n"),
+			h.Map(statuses, func(st string) h.Node {
+				return h.Group{s.filter("status", st, s.q("status") == st, text(st)), text("\n")}
+			}),
+			s.narrowed("definition", "any definition", text), s.narrowed("where", "without this filter", code),
+			s.narrowed("key", "any key", func(key string) h.Node { return text("key " + key) }),
+			s.narrowed("order", "newest start first", func(by string) h.Node { return h.Group{text("in the order "), code(by)} }),
+			s.narrowed("parent", "any parent", func(id string) h.Node { return h.Group{text("children of "), s.toInstance(id)} })),
+		list, s.nextPage("Next page", p.Next),
+	}
+}
+
+func findInstances(s *shell) h.Node {
+	return acts("Find", h.Find(s.path("instances"), h.Class("fields"),
+		s.find("Definition", "definition", "definition", "namespace/name"), s.find("Business key", "key", "businessKey", ""),
+		s.find("Where", "where", "where", `amount > 1000 and state = "Review"`), s.find("Order by", "order", "orderBy", "newest start first; -amount"),
+		note(text("Search attributes are what a definition names under "), code("metadata.searchAttributes"), text(".")),
+		s.keeps("status", "parent"), button("Find")))
 }
 
 // whole is everything of an instance that its page shows.
 type whole struct {
 	client.InstanceDetail
-	Picture  template.HTML
+	Picture  h.Node
 	Entries  client.Page[client.Entry]
 	Tasks    []client.Task
 	Children []client.Instance
 	Dead     []client.DeadLetter
 	Open     bool
 	Events   []string // that it waits for
-	Why      []client.Reason
+	Reasons  []client.Reason
 }
 
 func instance(v *visit) (content, error) {
@@ -74,16 +97,16 @@ func instance(v *visit) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	w.Why, w.Picture = why.Reasons, v.pictureOf(w)
-	return content{"instance", id, true, w}, nil
+	w.Reasons, w.Picture = why.Reasons, v.pictureOf(w)
+	return content{id, true, w.body, w.acts}, nil
 }
 
 // pictureOf draws the definition of an instance with the path that it took, as
 // far as the page's part of the stream tells.
-func (v *visit) pictureOf(w whole) template.HTML {
+func (v *visit) pictureOf(w whole) h.Node {
 	document, err := v.document(w.Definition, w.Version)
 	if err != nil {
-		return "" // code in Go has no document; the rest of the page is there
+		return nil // code in Go has no document; the rest of the page is there
 	}
 	view := diagram.View{Path: map[string]bool{}, Ended: w.Status == "completed"}
 	for _, e := range w.Entries.Items {
@@ -109,7 +132,7 @@ func (v *visit) pictureOf(w whole) template.HTML {
 	if w.Error != nil && (w.Status == "faulted" || w.Status == "compensated") {
 		view.Marks = append(view.Marks, diagram.Mark{Pointer: w.Error.Pointer, Fault: true, Text: "failed: " + w.Error.Title})
 	}
-	return template.HTML(diagram.SVG(document, view)) // diagram escapes what is in it
+	return h.Drawn(document, view)
 }
 
 // waitsFor says in words what an instance waits for.
@@ -132,23 +155,26 @@ func waitsFor(w client.Wait) string {
 	return "waits: " + strings.ToLower(w.Kind)
 }
 
-func operate(v *visit) (string, string, error) {
+func operate(v *visit) (string, h.Address, error) {
 	output, err := data(v.PostForm.Get("output"), "the output")
 	if err != nil {
-		return "", "", err
+		return "", h.Address{}, err
 	}
 	op := v.PostForm.Get("operation")
-	i, err := v.api.Operate(v.Context(), v.PathValue("id"), client.OperationRequest{Operation: op, Output: output})
-	return op + " was done: the instance is " + i.Status + ".", "", err
+	i, err := v.api.Operate(v.Context(), v.PathValue("id"), client.OperationRequest{Operation: op, Output: output, Wait: v.PostForm.Get("wait")})
+	if i.Disposition == "queued" {
+		return op + " was handed on: a node with the Go code of " + i.Definition + " does it.", h.Address{}, err
+	}
+	return op + " was done: the instance is " + i.Status + ".", h.Address{}, err
 }
 
-func signal(v *visit) (string, string, error) {
+func signal(v *visit) (string, h.Address, error) {
 	payload, err := data(v.PostForm.Get("data"), "the data")
 	if err != nil {
-		return "", "", err
+		return "", h.Address{}, err
 	}
 	a, err := v.api.Signal(v.Context(), v.PathValue("id"), client.SignalRequest{Type: strings.TrimSpace(v.PostForm.Get("type")), Data: payload, SignalID: v.PostForm.Get("request")})
-	return "The signal was " + a.Disposition + ".", "", err
+	return "The signal was " + a.Disposition + ".", h.Address{}, err
 }
 
 // document is a definition as its author wrote it, decoded.

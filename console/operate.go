@@ -1,9 +1,12 @@
 package console
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	h "github.com/aqueduct-engine/aqueduct/console/html"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -35,23 +38,132 @@ func deadLetters(v *visit) (content, error) {
 		}
 		d.Reasons[i].Count++
 	}
-	return content{"dead-letters", "Dead letters", true, d}, err
+	return content{"Dead letters", true, d.body, nil}, err
+}
+
+func (d deadList) body(s *shell) h.Node {
+	list := nothing(text("No dead letter"), after(" with the reason ", s.q("reason")), text(". A message becomes one when nobody can handle it."))
+	if len(d.Reasons) > 0 {
+		list = h.Group{
+			h.P(h.Class("filters"), h.Map(d.Reasons, func(r counted) h.Node {
+				return h.Group{s.filter("reason", r.Text, s.q("reason") == r.Text, code(r.Text), text(" "), number(r.Count)), text(" ")}
+			}), h.If(s.q("reason") != "", s.filter("reason", "", false, text("any reason")))),
+			s.dead(d.Items.Items),
+		}
+	}
+	return h.Group{list, s.nextPage("Next page", d.Items.Next)}
 }
 
 func deadLetter(v *visit) (content, error) {
 	l, err := v.api.DeadLetter(v.Context(), v.PathValue("id"))
-	return content{"dead-letter", "Dead letter", false, l}, err
+	return content{"Dead letter", false, deadPage(l).body, deadPage(l).acts}, err
 }
 
-func replay(v *visit) (string, string, error) {
-	err := v.api.Replay(v.Context(), v.PathValue("id"))
-	return "It was sent to its queue again.", v.path("dead-letters"), err
-}
+// deadPage is what is known of one dead letter; nothing, of one that could not be
+// read.
+type deadPage client.DeadLetterDetail
 
-func discard(v *visit) (string, string, error) {
-	if v.PostForm.Get("sure") == "" {
-		return "", "", problem.New(problem.Invalid, "console.sure", "a dead letter that is discarded is gone for good").WithHint("say that you are sure")
+func (d deadPage) body(s *shell) h.Node {
+	if d.ID == "" {
+		return nil
 	}
+	sent := d.Text
+	if sent == "" {
+		sent = fmt.Sprintf("%d bytes that are no text", len(d.Envelope))
+	}
+	return h.Group{
+		facts(
+			fact("Reason", code(d.Reason), text(" "+d.Detail)),
+			factIf(d.InstanceID != "", "Instance", s.toInstance(d.InstanceID)),
+			fact("Queue", text(d.Queue)), fact("Attempts", number(d.Attempts)), fact("Node", text(d.Node)),
+			fact("Sent", s.moment(d.EnqueuedAt)), fact("Dead since", s.moment(d.DiedAt))),
+		titled("What was sent", source(sent)),
+		d.command(s),
+		d.edited(s),
+	}
+}
+
+// command is what is known of the command that a letter is about.
+func (d deadPage) command(s *shell) h.Node {
+	c := d.Command
+	if c == nil {
+		return nil
+	}
+	return titled("The command that it is about", facts(
+		fact("Of", s.toInstance(c.InstanceID), text(" at "), number(int(c.Position))), fact("State", status(c.State)), fact("Target", code(c.Target)),
+		factIf(c.Pointer != "", "Task", code(c.Pointer)), factIf(c.Key != "", "Key", code(c.Key)), factIf(c.Outcome != "", "Outcome", text(c.Outcome)),
+		fact("Attempts", number(c.Attempts)), factIf(c.LastError != "", "Last error", text(c.LastError))), source(string(c.Input)))
+}
+
+// edited is what is sent instead.
+func (d deadPage) edited(s *shell) h.Node {
+	e := d.Edit
+	if e == nil {
+		return nil
+	}
+	return titled("What a replay sends", paragraph(text("Edit "), number(int(e.No)), text(", "+e.What), after(", by ", e.By), text(", "), s.moment(e.At), after(": ", e.Reason)),
+		h.If(e.What != "original", source(e.Text)))
+}
+
+func (d deadPage) acts(s *shell) h.Node {
+	if d.ID == "" || s.ReadOnly {
+		return nil
+	}
+	at, seen, now := s.path("dead-letters", d.ID), "0", d.Text
+	if d.Command != nil {
+		now = string(d.Command.Input)
+	}
+	if e := d.Edit; e != nil {
+		seen = fmt.Sprint(e.No)
+		if e.What != "original" {
+			now = e.Text
+		}
+	}
+	why := func() h.Node { return label("Why", input("why", "")) }
+	return acts("Do", h.Post(at.Below("replay"), button("Send it to its queue again")),
+		h.Post(at.Below("edit"), hidden("after", seen), h.If(d.Command != nil, hidden("input", "yes")), label("Sent instead", area("body", now, 8)), why(),
+			h.If(d.Command != nil, check("It may be done beside the former: under a new key", h.Name("key"), h.Value("new"))),
+			button("Edit"), button("Undo the edits", h.Name("original"), h.Value("yes"))),
+		h.Post(at.Below("discard"), why(), check("I am sure: it is gone for good", h.Name("sure"), h.Value("yes")), button("Discard", h.Class("danger"))))
+}
+
+func replay(v *visit) (string, h.Address, error) {
+	r, err := v.api.Replay(v.Context(), v.PathValue("id"))
+	says := "It was sent to its queue again."
+	if r.Edit > 0 {
+		says = fmt.Sprintf("It was sent to its queue again, as edit %d has it.", r.Edit)
+	}
+	return says, v.path("dead-letters"), err
+}
+
+func editDeadLetter(v *visit) (string, h.Address, error) {
+	at := v.path("dead-letters", v.PathValue("id"))
+	seen, err := strconv.ParseInt(v.PostForm.Get("after"), 10, 64)
+	if err != nil {
+		return "", at, problem.New(problem.Invalid, "console.form", "the form does not say which edit it has seen")
+	}
+	r := client.EditDeadLetterRequest{After: seen, Original: v.PostForm.Get("original") != ""}
+	if !r.Original {
+		body, err := data(v.PostForm.Get("body"), "what is sent instead")
+		if err != nil {
+			return "", at, err
+		}
+		if r.Key = v.PostForm.Get("key"); v.PostForm.Get("input") != "" {
+			r.Input = body
+		} else {
+			r.Envelope = body
+		}
+	}
+	v.api.Reason = strings.TrimSpace(v.PostForm.Get("why"))
+	e, err := v.api.EditDeadLetter(v.Context(), v.PathValue("id"), r)
+	return fmt.Sprintf("It is edit %d now.", e.No), at, err
+}
+
+func discard(v *visit) (string, h.Address, error) {
+	if v.PostForm.Get("sure") == "" {
+		return "", h.Address{}, problem.New(problem.Invalid, "console.sure", "a dead letter that is discarded is gone for good").WithHint("say that you are sure")
+	}
+	v.api.Reason = strings.TrimSpace(v.PostForm.Get("why"))
 	err := v.api.Discard(v.Context(), v.PathValue("id"))
 	return "It was discarded.", v.path("dead-letters"), err
 }
@@ -59,63 +171,16 @@ func discard(v *visit) (string, string, error) {
 func schedules(v *visit) (content, error) {
 	q := v.URL.Query()
 	p, err := v.api.Schedules(v.Context(), q.Get("definition"), client.List{After: q.Get("after"), Limit: pageItems})
-	return content{"schedules", "Schedules", true, p}, err
+	return content{"Schedules", true, func(s *shell) h.Node { return s.schedules(p) }, nil}, err
 }
 
-// traffic is what waits, and where commands go.
-type traffic struct {
-	Queues  []client.Queue
-	Targets []client.Target
-}
-
-func queues(v *visit) (content, error) {
-	var t traffic
-	var err error
-	if t.Queues, err = v.api.Queues(v.Context()); err == nil {
-		t.Targets, err = v.api.Targets(v.Context())
+func (s *shell) schedules(p client.Page[client.Schedule]) h.Node {
+	list := nothing(text("No schedule. A definition has one when it says "), code("schedule:"), text("."))
+	if len(p.Items) > 0 {
+		list = table("Definition|Kind|Status|Next|Ticks|Missed|Kept by", h.Map(p.Items, func(i client.Schedule) h.Node {
+			return h.Tr(cell(s.version(i.Definition, i.Version)), cell(text(i.Kind)), cell(status(i.Status)), cell(s.moment(i.Next)),
+				cell(number(i.Ticks)), cell(number(i.Missed)), cell(s.toInstance(i.InstanceID)))
+		}))
 	}
-	return content{"queues", "Queues and targets", true, t}, err
-}
-
-func resetTarget(v *visit) (string, string, error) {
-	err := v.api.ResetTarget(v.Context(), v.PostForm.Get("target"))
-	return "The circuit breaker is closed on this node.", "", err
-}
-
-// entityPage is what a lifecycle says of one reference.
-type entityPage struct {
-	Name, Reference string
-	*client.Lifecycle
-}
-
-func entity(v *visit) (content, error) {
-	e := entityPage{Name: v.PathValue("namespace") + "/" + v.PathValue("name"), Reference: v.URL.Query().Get("reference")}
-	if v.form != nil {
-		e.Reference = v.form.Get("reference")
-	}
-	c := content{"entity", e.Name, false, e}
-	if e.Reference == "" {
-		return c, nil
-	}
-	l, err := v.api.Lifecycle(v.Context(), e.Name, e.Reference)
-	if err != nil && tell(err).Kind == problem.NotFound {
-		return c, nil // a first event begins it
-	}
-	e.Lifecycle, c.data = &l, e
-	if err == nil {
-		c.data = e
-	}
-	return c, err
-}
-
-func trigger(v *visit) (string, string, error) {
-	name, reference := v.PathValue("namespace")+"/"+v.PathValue("name"), strings.TrimSpace(v.PostForm.Get("reference"))
-	payload, err := data(v.PostForm.Get("payload"), "the payload")
-	if err != nil {
-		return "", "", err
-	}
-	t, err := v.api.Trigger(v.Context(), name, reference, client.TriggerRequest{
-		Event: strings.TrimSpace(v.PostForm.Get("event")), RequestID: v.PostForm.Get("request"), Actor: v.who.User, Payload: payload,
-	})
-	return "It was " + t.Disposition + "; the state is " + t.State + ".", v.path("instances", t.InstanceID), err
+	return h.Group{list, s.nextPage("Next page", p.Next)}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	h "github.com/aqueduct-engine/aqueduct/console/html"
 )
 
 // inbox is a list of tasks, as one person sees it.
@@ -22,7 +23,31 @@ func tasks(v *visit) (content, error) {
 	}
 	var err error
 	box.Tasks, err = v.api.Tasks(v.Context(), query)
-	return content{"tasks", "Tasks", true, box}, err
+	return content{"Tasks", true, box.body, box.acts}, err
+}
+
+func (b inbox) body(s *shell) h.Node {
+	whose := h.Group{s.filter("all", "", b.Mine, text("mine")), text("\n"), s.filter("all", "1", !b.Mine, text("everybody’s")), text(" · ")}
+	of := func(status, says string) h.Node { return s.filter("status", status, b.Status == status, text(says)) }
+	none := nothing(text("No such task."))
+	if b.Mine {
+		none = nothing(text("Nothing for "+s.who.User), after(" or ", strings.Join(s.who.Groups, ", ")), text(" now. Groups are said beside your name, above."))
+	}
+	list := h.If(s.problem == nil, none) // else it is not known
+	if len(b.Tasks.Items) > 0 {
+		list = s.tasks(b.Tasks.Items)
+	}
+	return h.Group{
+		h.P(h.Class("filters"), h.If(s.who.User != "", whose), of("", "open"), text("\n"), of("completed", "completed"), text("\n"), of("all", "all")),
+		list, s.nextPage("Next page", b.Tasks.Next),
+	}
+}
+
+func (b inbox) acts(s *shell) h.Node {
+	if s.ReadOnly || s.who.User == "" {
+		return nil
+	}
+	return h.Post(s.path("tasks", "claim-next"), button("Claim the next task", h.AccessKey("n")))
 }
 
 // work is one task, with the form that its answer is given in.
@@ -32,6 +57,7 @@ type work struct {
 	Free    bool // any JSON is an answer
 	Data    string
 	Outcome string
+	Comment string // that was refused
 	Open    bool
 	Held    bool // by the person
 }
@@ -41,21 +67,17 @@ func task(v *visit) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	w := work{TaskDetail: t, Outcome: v.form.Get("outcome"), Data: v.form.Get("data")}
+	w := work{TaskDetail: t, Outcome: v.form.Get("outcome"), Data: v.form.Get("data"), Comment: v.form.Get("comment")}
 	w.Open = t.Status == "ready" || t.Status == "reserved"
 	w.Held = t.Status == "reserved" && t.Assignee == v.who.User && v.who.User != ""
 	w.Fields, w.Free = formOf(t.Form, v.form)
-	title := t.Title
-	if title == "" {
-		title = t.Name
-	}
-	return content{"task", title, false, w}, nil
+	return content{either(t.Title, t.Name), false, w.body, w.acts}, nil
 }
 
-func claimNext(v *visit) (string, string, error) {
+func claimNext(v *visit) (string, h.Address, error) {
 	p, err := v.api.ClaimNext(v.Context(), client.ClaimNextRequest{User: v.who.User, Groups: v.who.Groups})
 	if err != nil {
-		return "", "", err
+		return "", h.Address{}, err
 	}
 	if len(p.Items) == 0 {
 		return "There is nothing to claim for you now.", v.path("tasks"), nil
@@ -63,42 +85,47 @@ func claimNext(v *visit) (string, string, error) {
 	return "It is yours.", v.path("tasks", p.Items[0].ID), nil
 }
 
-func claim(v *visit) (string, string, error) {
+func claim(v *visit) (string, h.Address, error) {
 	_, err := v.api.Claim(v.Context(), v.PathValue("id"), client.ClaimRequest{User: v.who.User, Groups: v.who.Groups})
-	return "It is yours.", "", err
+	return "It is yours.", h.Address{}, err
 }
 
-func release(v *visit) (string, string, error) {
+func release(v *visit) (string, h.Address, error) {
 	_, err := v.api.Release(v.Context(), v.PathValue("id"), client.ReleaseRequest{User: v.who.User})
-	return "It was given back.", "", err
+	return "It was given back.", h.Address{}, err
 }
 
-func delegate(v *visit) (string, string, error) {
+func comment(v *visit) (string, h.Address, error) {
+	_, err := v.api.Comment(v.Context(), v.PathValue("id"), client.CommentRequest{User: v.who.User, Text: v.PostForm.Get("comment")})
+	return "It stands in the history.", h.Address{}, err
+}
+
+func delegate(v *visit) (string, h.Address, error) {
 	to := strings.TrimSpace(v.PostForm.Get("to"))
 	_, err := v.api.Delegate(v.Context(), v.PathValue("id"), client.DelegateRequest{User: v.who.User, To: to})
-	return to + " has it now.", "", err
+	return to + " has it now.", h.Address{}, err
 }
 
-func reassign(v *visit) (string, string, error) {
+func reassign(v *visit) (string, h.Address, error) {
 	to := strings.TrimSpace(v.PostForm.Get("to"))
 	_, err := v.api.Reassign(v.Context(), v.PathValue("id"), client.ReassignRequest{User: v.who.User, To: to})
 	if to == "" {
 		to = "Nobody"
 	}
-	return to + " has it now.", "", err
+	return to + " has it now.", h.Address{}, err
 }
 
-func complete(v *visit) (string, string, error) {
+func complete(v *visit) (string, h.Address, error) {
 	t, err := v.api.Task(v.Context(), v.PathValue("id"))
 	if err != nil {
-		return "", "", err
+		return "", h.Address{}, err
 	}
 	answer, err := answerOf(t.Form, v.PostForm)
 	if err != nil {
-		return "", "", err
+		return "", h.Address{}, err
 	}
 	_, err = v.api.Complete(v.Context(), t.ID, client.CompleteRequest{
 		User: v.who.User, Groups: v.who.Groups, Outcome: v.PostForm.Get("outcome"), Data: answer,
 	})
-	return "It is done.", "", err
+	return "It is done.", h.Address{}, err
 }

@@ -44,12 +44,14 @@ type Catalogue struct {
 	steps    StepCheck
 	shelf    shelf
 	newest   newest
+	served   func(ctx context.Context, functions []string) (unserved []string, err error)
+	can      func(function string) bool // nil = whoever publishes code is not asked
 	policies
 
 	mu      sync.Mutex
 	code    map[string]engine.Definition // registered, by name@version
 	through Publication
-	early   []engine.Definition // published while through was nil
+	early   []Version // published while through was nil
 }
 
 // Taker takes so many bytes of memory, when they are free, until release.
@@ -76,12 +78,13 @@ func (c *Catalogue) Through(ctx context.Context, f Publication) error {
 	early := c.early
 	c.through, c.early = f, nil
 	c.mu.Unlock()
-	for _, def := range early {
-		highest, err := c.latest(ctx, def.Ref().Name)
+	for _, v := range early {
+		highest, err := c.latest(ctx, v.Record.Name)
 		if err != nil {
 			return err
 		}
-		if _, err := f(ctx, []Version{{Definition: def, Newest: highest == def.Ref().Version}}); err != nil {
+		v.Stored, v.Newest = true, highest == v.Record.Version
+		if _, err := f(ctx, []Version{v}); err != nil {
 			return err
 		}
 	}

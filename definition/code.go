@@ -24,14 +24,13 @@ type coded interface {
 	Declared() json.RawMessage
 	// Functions are the names of the functions that it calls, by pointer.
 	Functions() map[string]string
-	// From is how the instances of an older version go on in it; false = they cannot.
-	From(older snapshot.Definition) (engine.Definition, bool)
+	Newer
 }
 
-// Code is what the publication of Go code asks. What is nil is not asked.
-type Code struct {
-	Live func(ctx context.Context, name, version string) (bool, error) // whether instances run a version; backend.Live answers
-	Can  func(function string) bool                                    // activity.Performer.Can
+// Newer is a definition in which instances of older versions go on.
+type Newer interface {
+	// From is how those of one go on in it; false = they cannot.
+	From(older snapshot.Definition) (engine.Definition, bool)
 }
 
 // PublishCode registers a definition that is Go code, and stores that there is such a
@@ -39,19 +38,23 @@ type Code struct {
 // older versions go on in it, where it can; a program that has their code registers
 // that first. Publishing the same again changes nothing.
 //
+// It asks which versions instances run, and which functions there are, of who has said so
+// by LiveBy and CanBy: runtime.New says both, so a program publishes its code after that,
+// and before the node runs.
+//
 // Problems: definition.invalid, definition.conflict, workflow.function-unknown, and
 // workflow.upcast-missing when instances run a version that leads nowhere.
-func (c *Catalogue) PublishCode(ctx context.Context, def engine.Definition, ask Code) (created bool, err error) {
+func (c *Catalogue) PublishCode(ctx context.Context, def engine.Definition) (created bool, err error) {
 	ref := def.Ref()
 	code, ok := def.(coded)
 	if !ok {
 		return false, problem.New(problem.Invalid, "definition.invalid", "definition %s is Go code that does not say what it declares", ID(ref.Name, ref.Version)).
 			WithHint("register it on every node instead")
 	}
-	if err := functions(ref, code, ask.Can); err != nil {
+	if err := functions(ref, code, c.can); err != nil {
 		return false, err
 	}
-	older, err := olderVersions(ctx, c, ref, code, ask.Live)
+	older, err := olderVersions(ctx, c, ref, code)
 	if err != nil {
 		return false, err
 	}
@@ -63,7 +66,7 @@ func (c *Catalogue) PublishCode(ctx context.Context, def engine.Definition, ask 
 		Name: ref.Name, Version: ref.Version, Digest: ref.Digest, Kind: kindGo, Source: declared, Document: declared,
 		PublishedAt: c.now().UTC().Truncate(time.Microsecond),
 	}}}
-	if err := (publishing{c}).put(ctx, []*candidate{p}); err != nil {
+	if err := (publishing{c}).put(ctx, []*candidate{p}, findings{of: 1}); err != nil {
 		return false, err
 	}
 	c.mu.Lock()
@@ -71,6 +74,10 @@ func (c *Catalogue) PublishCode(ctx context.Context, def engine.Definition, ask 
 	maps.Copy(c.code, older)
 	return p.Created, nil
 }
+
+// CanBy says which functions the program has; activity.Performer.Can answers. It is called
+// once, before use.
+func (c *Catalogue) CanBy(can func(function string) bool) { c.can = can }
 
 // functions refuses what calls functions that nobody has registered.
 func functions(ref snapshot.Definition, def coded, can func(string) bool) error {
@@ -91,15 +98,14 @@ func functions(ref snapshot.Definition, def coded, can func(string) bool) error 
 }
 
 // olderVersions are the versions that were Go code, and whose instances go on in def, by ID.
-func olderVersions(
-	ctx context.Context, c *Catalogue, ref snapshot.Definition, def coded, live func(ctx context.Context, name, version string) (bool, error),
-) (map[string]engine.Definition, error) {
+func olderVersions(ctx context.Context, c *Catalogue, ref snapshot.Definition, def coded) (map[string]engine.Definition, error) {
 	records, err := c.repo.Versions(ctx, ref.Name, 0)
 	if err != nil && problem.KindOf(err) != problem.NotFound {
 		return nil, err
 	}
 	all := map[string]engine.Definition{}
 	var holes []problem.Place
+	var without []string // versions from which no way leads
 	for _, r := range records {
 		id := ID(r.Name, r.Version)
 		if have := c.registered(id); r.Kind != kindGo || compareVersions(r.Version, ref.Version) >= 0 || have != nil && have.Ref().Version == r.Version && !passedOn(have) {
@@ -109,15 +115,18 @@ func olderVersions(
 			all[id] = old
 			continue
 		}
-		if live == nil {
-			continue
-		}
-		runs, err := live(ctx, r.Name, r.Version)
-		if err != nil {
-			return nil, err
-		}
-		if runs {
-			holes = append(holes, problem.Place{Pointer: "/upcast/" + r.Version, Code: "workflow.upcast-missing", Detail: "instances run version " + r.Version + ", and no upcast begins there"})
+		without = append(without, r.Version)
+	}
+	if len(without) == 0 || c.policies.live == nil {
+		return all, nil
+	}
+	live, err := c.policies.live(ctx, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range without {
+		if slices.Contains(live, v) {
+			holes = append(holes, problem.Place{Pointer: "/upcast/" + v, Code: "workflow.upcast-missing", Detail: "instances run version " + v + ", and no upcast begins there"})
 		}
 	}
 	if len(holes) == 0 {
@@ -138,7 +147,7 @@ func passedOn(def engine.Definition) bool {
 
 func elsewhere(name, version string) error {
 	return problem.New(problem.Unavailable, engine.CodeElsewhere, "definition %s is Go code, which this node does not have", ID(name, version)).
-		WithHint("run the program that has it on a node; what is for its instances waits until then")
+		WithHint("run the program that has it on a node, or ask that node; messages for its instances wait until then")
 }
 
 // verifyCode says what is wrong with the record of Go code.

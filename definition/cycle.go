@@ -21,16 +21,11 @@ const maxLineage = 1_000
 // acyclic refuses a definition that, by way of what is published now or with it, would
 // wait for another run of itself. What is not published yet cannot be seen;
 // the depth limit of the engine bounds it.
-func (c publishing) acyclic(ctx context.Context, def engine.Definition, with []*candidate) error {
-	self := def.Ref()
+func (c publishing) acyclic(ctx context.Context, self *candidate, with []*candidate) error {
 	seen := map[string]bool{}
-	var follow func(def engine.Definition, path []string) error
-	follow = func(def engine.Definition, path []string) error {
-		p, ok := def.(parent)
-		if !ok {
-			return nil
-		}
-		for _, child := range p.Children() {
+	var follow func(runs []engine.Child, path []string) error
+	follow = func(runs []engine.Child, path []string) error {
+		for _, child := range runs {
 			if child.Definition == self.Name && (child.Version == "" || child.Version == self.Version) {
 				return problem.New(problem.Invalid, "definition.cyclic", "definition %s waits for another run of itself: %s",
 					ID(self.Name, self.Version), strings.Join(append(path, self.Name), " runs ")).
@@ -54,11 +49,11 @@ func (c publishing) acyclic(ctx context.Context, def engine.Definition, with []*
 		}
 		return nil
 	}
-	return follow(def, []string{self.Name})
+	return follow(self.runs, []string{self.Name})
 }
 
-// among finds a child among what is published, and what is published with it.
-func (c publishing) among(ctx context.Context, child engine.Child, with []*candidate) (engine.Definition, error) {
+// among is what a child waits for that is published, or published with it.
+func (c publishing) among(ctx context.Context, child engine.Child, with []*candidate) ([]engine.Child, error) {
 	version := child.Version
 	if version == "" {
 		var err error
@@ -72,9 +67,13 @@ func (c publishing) among(ctx context.Context, child engine.Child, with []*candi
 		}
 	}
 	for _, p := range with {
-		if p.Name == child.Definition && p.Version == version && p.parsed.Definition != nil {
-			return p.parsed.Definition, nil
+		if p.Name == child.Definition && p.Version == version && p.Kind != KindPolicy {
+			return p.runs, nil
 		}
 	}
-	return c.Find(ctx, child.Definition, version)
+	def, err := c.Find(ctx, child.Definition, version)
+	if p, ok := def.(parent); ok && err == nil {
+		return p.Children(), nil
+	}
+	return nil, err
 }

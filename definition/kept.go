@@ -51,6 +51,30 @@ func (s *shelf) compiling(ctx context.Context, document int) (release func(), er
 	}, nil
 }
 
+// hold makes room for a compiled definition that is not published yet, beside what is
+// being compiled and a document that comes; false = there is none.
+func (s *shelf) hold(document, coming int) (release func(), ok bool) {
+	if s.take == nil {
+		return func() {}, true
+	}
+	bytes := int64(document) * CompiledFactor
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.making+bytes+int64(coming)*CompilingFactor > s.most {
+		return func() {}, false
+	}
+	s.making += bytes
+	s.shrink(0)
+	var once sync.Once
+	return func() {
+		once.Do(func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.making -= bytes
+		})
+	}, true
+}
+
 // bounded is a parser that takes memory for as long as it works: neither while
 // documents are fetched nor while a definition is stored, which may wait for
 // turns that wait for a definition.

@@ -3,7 +3,7 @@ package definition
 import (
 	"encoding/json"
 	"slices"
-	"strings"
+	"sort"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/migration"
@@ -83,7 +83,7 @@ func hooked(s *snapshot.Snapshot) (places []migration.Position) {
 			})
 		}
 	}
-	slices.SortFunc(places, func(a, b migration.Position) int { return strings.Compare(a.Pointer, b.Pointer) })
+	sort.Slice(places, func(a, b int) bool { return places[a].Pointer < places[b].Pointer })
 	return places
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 
@@ -38,7 +39,7 @@ type policies struct {
 	of   map[string]engine.Policy
 }
 
-// LiveBy has policies checked against the versions of a definition that instances run,
+// LiveBy has policies, and code, checked against the versions of a definition that instances run,
 // beside the newest; backend.LiveVersions answers. It is called once, before use.
 func (p *policies) LiveBy(f func(ctx context.Context, name string) ([]string, error)) { p.live = f }
 
@@ -157,6 +158,9 @@ func (c laying) policy(ctx context.Context, p engine.Policy) ([]Resource, Record
 	return append(given, Resource{URI: ID(r.Name, r.Version), Digest: r.Digest, Content: r.Source}), r, err
 }
 
+// codeNoDefinition is that of a policy that lies over nothing.
+const codeNoDefinition = "policy.unknown-definition"
+
 // laid tries a policy on the versions of its lifecycle. What none of those that live
 // knows is refused; what only some know is a warning. Those that are published with it
 // count as if they were.
@@ -197,7 +201,9 @@ func (c laying) laid(ctx context.Context, p *candidate, fresh []*candidate) ([]p
 		}
 	}
 	var wrong, warnings []problem.Place
-	for _, m := range slices.SortedFunc(maps.Keys(places), func(a, b miss) int { return places[a].Line - places[b].Line }) {
+	order := slices.Collect(maps.Keys(places))
+	sort.Slice(order, func(a, b int) bool { return places[order[a]].Line < places[order[b]].Line })
+	for _, m := range order {
 		p := places[m]
 		code, unknown := someKnow[p.Code]
 		if all := len(lacking[m]) == len(versions); all && unknown {
@@ -233,7 +239,7 @@ func (c laying) alive(ctx context.Context, name string, fresh []*candidate) ([]s
 		}
 	}
 	if newest == "" {
-		return nil, problem.New(problem.Invalid, "policy.unknown-definition", "no definition is named %s", name).
+		return nil, problem.New(problem.Invalid, codeNoDefinition, "no definition is named %s", name).
 			WithHint("publish the lifecycle first, or both together")
 	}
 	versions := []string{newest}

@@ -1,13 +1,11 @@
 package definition
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -34,9 +32,10 @@ type Published struct {
 
 // Version is what a publication stores of one version.
 type Version struct {
-	Definition engine.Definition // nil of a policy
-	Record     *Record           // nil = it is stored already
-	Newest     bool              // no version of the name is higher, in the publication neither
+	Definition func(context.Context) (engine.Definition, error) // nil of a policy; one that was not kept is compiled again
+	Record     *Record
+	Stored     bool // already: it is told, and not stored again
+	Newest     bool // no version of the name is higher, in the publication neither
 }
 
 // Publication stores versions, and what their publication changes besides, in one
@@ -46,15 +45,6 @@ type Publication func(ctx context.Context, versions []Version) (created bool, er
 
 // publishing is what the catalogue does with documents that become versions.
 type publishing struct{ *Catalogue }
-
-// candidate is a document on its way to be a version.
-type candidate struct {
-	Published
-	parsed Parsed
-	there  bool            // it is stored already
-	newest bool            // of its name, when those before it are stored
-	warned []problem.Place // of what it has to do with others
-}
 
 // Publish parses a document and stores it. Publishing the same document again
 // changes nothing; created is false then.
@@ -83,10 +73,16 @@ func (c *Catalogue) Publish(ctx context.Context, file string, source []byte) (st
 // MaxDocumentsBytes.
 func (c *Catalogue) PublishAll(ctx context.Context, documents []Document) ([]Published, error) {
 	p := publishing{c}
-	if err := p.bearable(documents); err != nil {
+	if err := bearable(documents); err != nil {
 		return nil, err
 	}
-	all, err := p.candidates(ctx, documents)
+	documents = called(documents)
+	all, found, err := p.candidates(ctx, documents)
+	defer func() {
+		for _, p := range all {
+			p.release()
+		}
+	}()
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +91,12 @@ func (c *Catalogue) PublishAll(ctx context.Context, documents []Document) ([]Pub
 			defer c.forget(p.Name)
 		}
 	}
-	if err := p.put(ctx, all); err != nil {
+	if err := p.put(ctx, all, found); err != nil {
 		return nil, err
 	}
 	out := make([]Published, len(all))
 	for i, p := range all {
-		if p.parsed.Definition != nil {
+		if p.release(); p.parsed.Definition != nil {
 			c.shelf.keep(ID(p.Name, p.Version), p.parsed.Definition, len(p.parsed.Document))
 		}
 		out[i] = p.Published
@@ -109,8 +105,8 @@ func (c *Catalogue) PublishAll(ctx context.Context, documents []Document) ([]Pub
 	return out, nil
 }
 
-// bearable refuses what is too much for one commit, or for this node to compile.
-func (c publishing) bearable(documents []Document) error {
+// bearable refuses what is too much for one commit.
+func bearable(documents []Document) error {
 	bytes := 0
 	for i := range documents {
 		bytes += len(documents[i].Source)
@@ -119,113 +115,19 @@ func (c publishing) bearable(documents []Document) error {
 		return problem.New(problem.TooLarge, "definition.too-many", "%d documents of %d bytes, of 1 to %d of up to %d bytes together", n, bytes, MaxDocuments, MaxDocumentsBytes).
 			WithHint("publish first what the others name")
 	}
-	return c.shelf.compilable(bytes)
+	return nil
 }
 
-// candidates parses documents, and says all that is wrong with any of them.
-func (c publishing) candidates(ctx context.Context, documents []Document) ([]*candidate, error) {
-	var all []*candidate
-	var wrong []error
-	size := 0
-	for _, d := range documents {
-		p, err := c.candidate(ctx, d)
-		if err = named(err, d.File, len(documents)); problem.KindOf(err) == problem.Invalid {
-			wrong = append(wrong, err)
-			continue
-		}
-		if err != nil { // it is not of the document alone
-			return nil, err
-		}
-		size += len(p.parsed.Document)
-		for _, other := range all {
-			if other.Name == p.Name && other.Version == p.Version {
-				return nil, problem.New(problem.Conflict, "definition.conflict", "%s and %s are both %s", other.parsed.file, d.File, ID(p.Name, p.Version)).
-					WithHint("leave one out, or give it another version")
-			}
-		}
-		all = append(all, p)
+// called has each of several documents called something: its file, or its place.
+func called(documents []Document) []Document {
+	if len(documents) == 1 {
+		return documents
 	}
-	if len(wrong) > 0 {
-		return nil, together(wrong)
+	documents = slices.Clone(documents)
+	for i := range documents {
+		documents[i].File = cmp.Or(documents[i].File, fmt.Sprintf("documents[%d]", i))
 	}
-	for _, p := range all {
-		if p.parsed.Definition == nil || p.there {
-			continue
-		}
-		if err := c.acyclic(ctx, p.parsed.Definition, all); err != nil {
-			return nil, named(err, p.parsed.file, len(documents))
-		}
-	}
-	return all, c.shelf.compilable(size)
-}
-
-// candidate parses one document.
-func (c publishing) candidate(ctx context.Context, d Document) (*candidate, error) {
-	release, err := c.shelf.compiling(ctx, len(d.Source))
-	if err != nil {
-		return nil, err
-	}
-	kind, err := kindOf(d.Source)
-	if release(); err != nil {
-		return nil, err
-	}
-	parse := c.parsers[kind]
-	if parse == nil {
-		return nil, problem.New(problem.Invalid, "definition.unknown-kind", "this node reads no documents of kind %s", kind)
-	}
-	parsed, before, err := c.resolved(ctx, c.shelf.bounded(ctx, parse), d.File, d.Source)
-	if err == nil {
-		err = c.shelf.compilable(len(parsed.Document))
-	}
-	if err != nil {
-		return nil, err
-	}
-	parsed.file = d.File
-	if before != nil {
-		return &candidate{Published: Published{Record: *before}, parsed: parsed, there: true}, nil
-	}
-	if id := ID(parsed.Ref.Name, parsed.Ref.Version); c.registered(id) != nil {
-		return nil, problem.New(problem.Conflict, "definition.conflict", "definition %s is Go code of this node", id).
-			WithHint("choose another name or version")
-	}
-	return &candidate{parsed: parsed, Published: Published{Record: Record{
-		Name: parsed.Ref.Name, Version: parsed.Ref.Version, Digest: parsed.Ref.Digest, Kind: kind, Title: parsed.Title,
-		Source: bytes.Clone(d.Source), Document: parsed.Document, PublishedAt: c.now().UTC().Truncate(time.Microsecond),
-	}}}, nil
-}
-
-// named has a problem say which of several documents it is about.
-func named(err error, file string, of int) error {
-	var p *problem.Error
-	if of == 1 || !errors.As(err, &p) || len(p.Where) > 0 && p.Where[0].File == file {
-		return err
-	}
-	e := *p
-	e.Detail = file + ": " + e.Detail
-	return &e
-}
-
-// together makes one problem of those of several documents.
-func together(wrong []error) error {
-	if len(wrong) == 1 {
-		return wrong[0]
-	}
-	var first *problem.Error
-	errors.As(wrong[0], &first)
-	e := *first
-	e.Where = slices.Clone(first.Where)
-	var others []string
-	for _, err := range wrong[1:] {
-		var p *problem.Error
-		errors.As(err, &p)
-		if len(p.Where) == 0 {
-			others = append(others, p.Detail)
-		}
-		e.Where = append(e.Where, p.Where...)
-	}
-	e.Where = e.Where[:min(len(e.Where), maxFindings)]
-	e.Detail += "; of the other documents " + cmp.Or(strings.Join(others, "; "), "see the places")
-	return &e
+	return documents
 }
 
 // putMax bounds how often a publication is tried again because another of its
@@ -233,20 +135,27 @@ func together(wrong []error) error {
 const putMax = 100
 
 // put stores versions behind all others of their names, so that each publication
-// knows those before it.
-func (c publishing) put(ctx context.Context, all []*candidate) error {
+// knows those before it. Nothing is stored when something is wrong with any document.
+func (c publishing) put(ctx context.Context, all []*candidate, found findings) error {
 	for range putMax {
-		fresh, err := c.arrange(ctx, all)
-		if err != nil || len(fresh) == 0 {
+		wrong := findings{list: slices.Clone(found.list), unread: found.unread, of: found.of}
+		fresh, err := c.arrange(ctx, all, &wrong)
+		if err != nil {
 			return err
 		}
 		versions := make([]Version, len(fresh))
 		for i, p := range fresh {
-			if err := c.tried(ctx, p, fresh, len(all)); err != nil { // only now: what is there may have lost its steps
+			if err := c.tried(ctx, p, fresh, &wrong); err != nil { // only now: what is there may have lost its steps
 				return err
 			}
 			last := i == len(fresh)-1 || fresh[i+1].Name != p.Name
-			versions[i] = Version{Definition: p.parsed.Definition, Record: &p.Record, Newest: p.newest && last && p.parsed.Definition != nil}
+			versions[i] = Version{Record: &p.Record}
+			if p.Kind != KindPolicy {
+				versions[i].Definition, versions[i].Newest = c.definition(p), p.newest && last
+			}
+		}
+		if err := wrong.together(); err != nil || len(fresh) == 0 {
+			return err
 		}
 		created, err := c.store(ctx, versions)
 		if err != nil {
@@ -265,7 +174,7 @@ func (c publishing) put(ctx context.Context, all []*candidate) error {
 
 // arrange gives each its place among the versions of its name, in the order in which they
 // come there, and returns those that are not stored yet.
-func (c publishing) arrange(ctx context.Context, all []*candidate) (fresh []*candidate, err error) {
+func (c publishing) arrange(ctx context.Context, all []*candidate, wrong *findings) (fresh []*candidate, err error) {
 	inOrder := slices.SortedFunc(slices.Values(all), func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), compareVersions(a.Version, b.Version))
 	})
@@ -290,27 +199,37 @@ func (c publishing) arrange(ctx context.Context, all []*candidate) (fresh []*can
 			continue
 		}
 		known[p.Name] = others
-		if p.Record, err = c.stored(ctx, p.Record); err != nil {
-			return nil, named(err, p.parsed.file, len(all))
+		stored, err := c.stored(ctx, p.Record)
+		if err = wrong.add(p.at, p.parsed.file, err); err != nil {
+			return nil, err
 		}
+		p.Record = stored
 	}
 	return fresh, nil
 }
 
 // tried looks at what a version has to do with others.
-func (c publishing) tried(ctx context.Context, p *candidate, fresh []*candidate, of int) error {
+func (c publishing) tried(ctx context.Context, p *candidate, fresh []*candidate, wrong *findings) error {
 	warnings, err := c.checked(ctx, p.parsed)
-	if err == nil && p.Kind == KindPolicy {
-		var some []problem.Place
-		some, err = laying(c).laid(ctx, p, fresh)
-		warnings = append(warnings, some...)
-	} else if err == nil {
-		var some []problem.Place
-		some, err = c.unguarded(ctx, p)
-		warnings = append(warnings, some...)
+	if err = wrong.add(p.at, p.parsed.file, err); err != nil {
+		return err
 	}
-	p.warned = warnings
-	return named(err, p.parsed.file, of)
+	var some []problem.Place
+	if p.Kind == KindPolicy {
+		some, err = laying(c).laid(ctx, p, fresh)
+		if wrong.perhaps(strings.TrimPrefix(p.Name, PolicyPrefix), err) {
+			err = nil
+		}
+	} else {
+		some, err = c.unguarded(ctx, p)
+	}
+	if err == nil {
+		var nobodys []problem.Place
+		nobodys, err = c.unserved(ctx, p.parsed)
+		some = append(some, nobodys...)
+	}
+	p.warned = append(warnings, some...)
+	return wrong.add(p.at, p.parsed.file, err)
 }
 
 // stored returns the version that is stored already, if it has the same content.
@@ -345,7 +264,7 @@ func (c publishing) store(ctx context.Context, versions []Version) (bool, error)
 		defer c.mu.Unlock()
 		for _, v := range versions {
 			if v.Definition != nil {
-				c.early = append(c.early, v.Definition)
+				c.early = append(c.early, v)
 			}
 		}
 	}

@@ -132,6 +132,123 @@ func TestPublishAllOrNone(t *testing.T) {
 	}
 }
 
+// What is wrong with a policy is said beside what is wrong with the other documents, unless
+// one of those may be the lifecycle that the policy means.
+func TestAllThatIsWrongIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	other := strings.NewReplacer("claim", "order")
+	cycle := strings.Replace(claim("1.0.0", "Review"), "to: Done", "to: Gone", 1)
+	for _, c := range []struct {
+		docs      []definition.Document
+		says, not []string
+	}{
+		{documents(claim("1.0.0", "Review"), other.Replace(claim("1.0.0", "Review")), policyOn("1.0.0", "Revue"), other.Replace(policyOn("1.0.0", "Rewiew"))),
+			[]string{"c.yaml:5", "Revue", "d.yaml:5", "Rewiew"}, nil},
+		{documents(claim("1.0.0", "Review"), "{{", policyOn("1.0.0", "Revue")), []string{"b.yaml", "c.yaml:5"}, nil},
+		{documents(claim("1.0.0", "Review"), set("1.0.0", 1), set("1.0.0", 2), policyOn("1.0.0", "Revue")), []string{"b.yaml and c.yaml are both", "d.yaml:5"}, nil},
+		{documents(cycle, policyOn("1.0.0", "Revue")), []string{"a.yaml"}, []string{"b.yaml"}}, // nobody knows the states yet
+		{documents("{{", policyOn("1.0.0", "Review")), []string{"a.yaml"}, []string{"b.yaml"}},
+		{documents("document: {}", policyOn("1.0.0", "Review")), []string{"a.yaml", "b.yaml: no definition"}, nil},
+		{documents(running("x", "y"), running("y", "x"), claim("1.0.0", "Review"), policyOn("1.0.0", "Revue")), []string{"a.yaml: ", "b.yaml: ", "d.yaml:5"}, nil},
+		{documents(set("0.1.0", 2), claim("1.0.0", "Review"), policyOn("1.0.0", "Revue")), []string{"a.yaml: t/n@0.1.0 is published", "c.yaml:5"}, nil},
+	} {
+		m := &memory{}
+		cat := catalogue(m)
+		publish(t, cat, "0.1.0")
+		_, err := cat.PublishAll(t.Context(), c.docs)
+		if err == nil || len(m.records) != 1 {
+			t.Fatalf("%v, %q", err, m.ids())
+		}
+		for _, want := range c.says {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v does not say %q", err, want)
+			}
+		}
+		for _, no := range c.not {
+			if strings.Contains(err.Error(), no) {
+				t.Errorf("%v says %q", err, no)
+			}
+		}
+	}
+}
+
+// A document without a file is called by its place.
+func TestDocumentsWithoutAFile(t *testing.T) {
+	t.Parallel()
+	unnamed := func(texts ...string) (all []definition.Document) {
+		for _, text := range texts {
+			all = append(all, definition.Document{Source: []byte(text)})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		docs []definition.Document
+		says string
+	}{
+		{unnamed(set("1.0.0", 1), set("1.0.0", 1)), "documents[0] and documents[1] are both t/n@1.0.0"},
+		{unnamed(set("1.0.0", 1), claim("1.0.0", "Review"), policyOn("1.0.0", "Revue")), "documents[2]:5"},
+		{unnamed(set("1.0.0", 1), "document: {}"), "documents[1]:1"},
+	} {
+		_, err := catalogue(&memory{}).PublishAll(t.Context(), c.docs)
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v does not say %q", err, c.says)
+		}
+	}
+	if _, err := catalogue(&memory{}).PublishAll(t.Context(), unnamed("document: {}")); err == nil || strings.Contains(err.Error(), "documents[0]") {
+		t.Errorf("the only one: %v", err)
+	}
+}
+
+// Several documents take the memory of one after the other, and what a publication keeps
+// of them until they are stored has room beside that. One that is too large is named.
+func TestSeveralDocumentsTakeTheMemoryOfOne(t *testing.T) {
+	t.Parallel()
+	m := &memory{}
+	c := catalogue(m)
+	one := len(claim("1.0.0", "Review")) * 2 // what is stored is longer than what was written
+	most := int64(one) * definition.CompilingFactor
+	var taken int64
+	c.Bound(most, func(_ context.Context, bytes int64) (func(), error) {
+		if taken += bytes; taken > most {
+			t.Errorf("%d bytes of %d are taken", taken, most)
+		}
+		return func() { taken -= bytes }, nil
+	})
+	newest := 0
+	if err := c.Through(t.Context(), func(ctx context.Context, versions []definition.Version) (bool, error) {
+		var records []definition.Record
+		for _, v := range versions {
+			records = append(records, *v.Record)
+			if !v.Newest {
+				continue
+			}
+			if def, err := v.Definition(ctx); err != nil || def.Ref().Digest != v.Record.Digest {
+				t.Errorf("%s is %v, %v", v.Record.Name, def, err)
+			}
+			newest++
+		}
+		return m.PutDefinitions(ctx, records)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for i := range 20 {
+		texts = append(texts, strings.ReplaceAll(claim("1.0.0", "Review"), "claim", fmt.Sprintf("claim%d", i)))
+	}
+	out, err := c.PublishAll(t.Context(), documents(texts...))
+	if err != nil || len(out) != 20 || newest != 20 || len(m.records) != 20 || taken != 0 {
+		t.Fatalf("%d, %d newest, %d bytes taken, %v", len(out), newest, taken, err)
+	}
+	if _, err := c.Find(t.Context(), "t/claim7", ""); err != nil {
+		t.Error(err)
+	}
+	large := set("1.0.0", 1) + "#" + strings.Repeat("x", 2*one)
+	_, err = c.PublishAll(t.Context(), documents(texts[0], large))
+	if problem.CodeOf(err) != "definition.memory" || !strings.Contains(err.Error(), "b.yaml: a definition of") || len(m.records) != 20 {
+		t.Errorf("%v", err)
+	}
+}
+
 // Who publishes through somebody gives all versions to one call: lower ones are not the newest.
 func TestPublishAllThrough(t *testing.T) {
 	t.Parallel()

@@ -18,8 +18,8 @@ type guarded interface {
 // version before it begins an instance in which they are for everybody. A policy that has
 // roles for them lies over that one, too.
 func (c publishing) unguarded(ctx context.Context, p *candidate) (warnings []problem.Place, err error) {
-	now, ok := p.parsed.Definition.(guarded)
-	if !ok || len(now.EventRoles()) == 0 {
+	roles := p.guards
+	if len(roles) == 0 {
 		return nil, nil
 	}
 	before, err := c.newest.version(ctx, p.Name)
@@ -31,7 +31,6 @@ func (c publishing) unguarded(ctx context.Context, p *candidate) (warnings []pro
 	if err != nil || !ok { // what cannot be read begins nothing here, and is no reason to refuse another
 		return nil, ctx.Err()
 	}
-	roles := now.EventRoles()
 	former := old.EventRoles()
 	for _, event := range slices.Sorted(maps.Keys(roles)) {
 		if had, known := former[event]; known && len(had) == 0 && len(roles[event]) > 0 {

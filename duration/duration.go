@@ -1,7 +1,9 @@
-// Package duration reads ISO 8601 durations, by the calendar and in UTC.
+// Package duration reads durations: those of ISO 8601 by the calendar and in UTC, and
+// those of settings and flags, which no calendar is for.
 package duration
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -62,6 +64,44 @@ func After(t time.Time, iso string) (time.Time, error) {
 	return t.Add(time.Duration(math.Round(exact * float64(time.Second)))), nil
 }
 
+// Parse reads a duration that begins at no certain moment: of Go ("90s", "2h30m"), a
+// number of days ("30d"), or of ISO 8601 ("P30D", "PT5M"), where a month has 31 days and
+// a year 365.
+func Parse(s string) (time.Duration, error) {
+	if strings.HasPrefix(s, "P") {
+		began := time.Unix(0, 0)
+		until, err := After(began, s)
+		return until.Sub(began), err
+	}
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		if d := time.Duration(n) * 24 * time.Hour; err == nil && d <= Longest {
+			return d, nil
+		}
+		if err == nil || errors.Is(err, strconv.ErrRange) {
+			return 0, fmt.Errorf("%q is longer than 100 years", s)
+		}
+	} else if d, err := time.ParseDuration(s); err == nil {
+		return d, nil
+	}
+	return 0, fmt.Errorf("%q is not a duration such as 90s, 2h30m, 30d or P30D", s)
+}
+
+// Text writes a duration as [Parse] reads it: in days where it has only those.
+func Text(d time.Duration) string {
+	if d > 0 && d%(24*time.Hour) == 0 {
+		return strconv.FormatInt(int64(d/(24*time.Hour)), 10) + "d"
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
 // addMonths is time.AddDate with the day kept inside the target month.
 func addMonths(t time.Time, months int) time.Time {
 	first := time.Date(t.Year(), t.Month(), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
@@ -89,4 +129,18 @@ func units(s, allowed string, add func(unit byte, n float64)) error {
 		allowed, s = allowed[at+1:], s[i+1:]
 	}
 	return nil
+}
+
+// Format writes a duration as ISO 8601 has it, in hours, minutes and seconds: PT1H30M.
+func Format(d time.Duration) string {
+	text := strings.ToUpper(d.String())
+	switch {
+	case d%time.Second != 0 || d <= 0:
+		return fmt.Sprintf("PT%sS", strconv.FormatFloat(d.Seconds(), 'f', -1, 64))
+	case strings.HasSuffix(text, "H0M0S"):
+		text = strings.TrimSuffix(text, "0M0S")
+	case strings.HasSuffix(text, "M0S"):
+		text = strings.TrimSuffix(text, "0S")
+	}
+	return "PT" + text
 }

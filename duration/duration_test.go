@@ -1,6 +1,7 @@
 package duration
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -29,6 +30,49 @@ func TestAfter(t *testing.T) {
 			t.Errorf("%q is taken: %s", c.iso, got)
 		case c.want != "" && (err != nil || got.Format(time.RFC3339Nano) != c.want):
 			t.Errorf("%q: %s, %v, want %s", c.iso, got.Format(time.RFC3339Nano), err, c.want)
+		}
+	}
+}
+
+// TestParse reads what people write in settings and flags, and what Text has written.
+func TestParse(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for text, want := range map[string]time.Duration{
+		"90s": 90 * time.Second, "2h30m": 150 * time.Minute, "0": 0, "0d": 0, "30d": 30 * day, "P30D": 30 * day, "P4W": 28 * day,
+		"PT5M": 5 * time.Minute, "P1M": 31 * day, "P1Y": 365 * day, "P1DT1H": 25 * time.Hour, "720h": 30 * day, "-1s": -time.Second,
+	} {
+		got, err := Parse(text)
+		if err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+		if again, err := Parse(Text(got)); err != nil || again != got {
+			t.Errorf("%s is written %s, which is %v, %v", text, Text(got), again, err)
+		}
+	}
+	for _, text := range []string{"", "d", "30", "-1d", "1.5d", "30D", "1d12h", "40000d", "99999999d", "P", "P-1D", "PT", "p30d", "a day", "P101Y"} {
+		if got, err := Parse(text); err == nil {
+			t.Errorf("%q is %v", text, got)
+		}
+	}
+	for _, text := range []string{"40000d", "400000d"} {
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), "longer than 100 years") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestFormatIsReadBack(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		time.Second: "PT1S", 15 * time.Minute: "PT15M", 24 * time.Hour: "PT24H", 90 * time.Minute: "PT1H30M", 1500 * time.Millisecond: "PT1.5S",
+		time.Hour + time.Second: "PT1H0M1S", time.Millisecond: "PT0.001S", 10 * time.Hour: "PT10H", 10 * time.Second: "PT10S", time.Minute + 10*time.Second: "PT1M10S", 0: "PT0S",
+	} {
+		got := Format(d)
+		at := time.Unix(0, 0)
+		until, err := After(at, got)
+		if got != want || err != nil || until.Sub(at) != d {
+			t.Errorf("%s: %s, want %s; %v, %v", d, got, want, until, err)
 		}
 	}
 }

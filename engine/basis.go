@@ -20,7 +20,7 @@ type Basis struct {
 	Expected  int64              `json:"expected,omitempty"` // version
 	Due       time.Time          `json:"due,omitzero"`       // of the signal, when it came early
 	Occurred  time.Time          `json:"occurred,omitzero"`  // the signal, when it is kept
-	Clock     time.Time          `json:"clock,omitzero"`     // of the turn of a schedule
+	Clock     time.Time          `json:"clock,omitzero"`     // of the turn, where it counts
 	Epoch     int64              `json:"epoch,omitempty"`    // where another begins
 	Limits    []int              `json:"limits,omitempty"`   // in the order of their struct; absent = the defaults
 	Lifecycle bool               `json:"lifecycle,omitempty"`

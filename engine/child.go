@@ -60,18 +60,18 @@ func (t *Turn) Start(id string, start signal.Start) error {
 	return err
 }
 
-// forgetChild forgets the child that a wait was for. One that has not ended is told to; if it is to
-// undo what it has done, it stays, as one that was left: it may have completed, and its answer says so.
+// forgetChild forgets the child that a wait was for. One that has not ended stays, as one that was left: it may
+// complete, and its answer says so. It is told to undo what it has done, but not who undoes something: that goes on.
 func forgetChild(t *Turn, w *snapshot.Wait, ended bool) (stays bool) {
 	var kept []snapshot.SubFrame
 	for _, f := range t.Snap.SubFrames {
-		if f.Token == w.Token && !ended && w.Left == 0 && t.Snap.Schedule == nil { // the end of a schedule ends no run
-			if stays = !t.keeps && w.Effect == ""; stays { // what compensates nobody undoes
-				t.Snap.LastStep++
-				w.Branch, w.Left = 0, t.Snap.LastStep
+		if f.Token == w.Token && !ended && w.Left <= 0 && t.Snap.Schedule == nil { // the end of a schedule ends no run
+			if stays = !t.keeps && w.Left == 0; stays {
+				w.Branch, w.Left, t.Snap.LastStep = 0, t.Snap.LastStep+1, t.Snap.LastStep+1
 			}
-			payload, _ := json.Marshal(signal.Cancellation{Token: w.Token, Compensate: !t.keeps, Await: stays}) // strings cannot fail
-			t.send(f.InstanceID, signal.CancelRequest, "", time.Time{}, payload)
+			if payload, _ := json.Marshal(signal.Cancellation{Token: w.Token, Compensate: !t.keeps, Await: stays}); w.Effect == "" || !stays { // strings cannot fail
+				t.send(f.InstanceID, signal.CancelRequest, "", time.Time{}, payload)
+			}
 		}
 		if f.Token != w.Token || stays {
 			kept = append(kept, f)

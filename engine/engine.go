@@ -35,7 +35,7 @@ type Result struct {
 type Input struct {
 	Signal signal.Envelope
 	Now    time.Time // the moment of the signal by the database's clock: the same at every delivery
-	Clock  time.Time // when it is decided, by the database's clock; only a schedule reads it, to pass over missed ticks
+	Clock  time.Time // when it is decided, by the database's clock; only what may be missed reads it: a tick, a late retry
 	Key    []byte    // secret from which tokens are derived, the same on every node
 	Epoch  int64     // of the database; 0 = the first, 1
 

@@ -50,7 +50,7 @@ func Decide(def Definition, snap snapshot.Snapshot, in Input, change func(t *Tur
 // nothing stay kept, and so do all that follow a fault.
 func (t *Turn) CatchUp() error {
 	kept := t.Snap.Buffer
-	t.Snap.Buffer = nil
+	t.Kept, t.Snap.Buffer = kept, nil
 	for i, b := range kept {
 		if t.Snap.Status.Closed() {
 			return nil

@@ -120,5 +120,5 @@ func final(err error) bool {
 	case problem.Internal, problem.Unavailable, problem.TooLarge:
 		return false
 	}
-	return problem.CodeOf(err) != codeInTransition
+	return !slices.Contains(Passing, problem.CodeOf(err))
 }

@@ -286,18 +286,18 @@ func (t intake) external(def Definition) (*Outcome, error) {
 	return t.keep()
 }
 
-// codeInTransition is that of an event which comes between two states.
-const codeInTransition = "lifecycle.in-transition"
+// Passing are the codes of events which come between two states, or to who is held.
+var Passing = []string{"lifecycle.in-transition", "lifecycle.held"}
 
 // inTransition is the problem of an event that comes while an instance rests in
 // no state.
 func inTransition(s *snapshot.Snapshot) error {
-	why := "is between two states"
+	code, why, hint := Passing[0], "is between two states", "trigger it again when it rests in a state"
 	if s.Status == snapshot.Suspended || s.Status == snapshot.Faulted {
-		why = "is " + string(s.Status)
+		code, why, hint = Passing[1], "is "+string(s.Status), "resume a suspended one, retry or skip what has failed, and trigger it again then"
 	}
-	return problem.New(problem.Conflict, codeInTransition, "instance %s %s and takes no event now", s.InstanceID, why).
-		WithHint("trigger it again when it rests in a state")
+	return problem.New(problem.Conflict, code, "instance %s %s and takes no event now", s.InstanceID, why).
+		WithHint("%s", hint)
 }
 
 // deliverEvent gives an event to every listen that it satisfies now: branches that
@@ -348,11 +348,7 @@ func (t intake) keep() (*Outcome, error) {
 	if err := t.buffer(); err != nil {
 		return nil, err
 	}
-	t.note(Buffered)
-	status := t.Snap.Status
-	out, err := t.finish()
-	out.Snapshot.Status = status
-	return out, err
+	return t.ignore(Buffered)
 }
 
 func (t intake) buffer() error {
@@ -393,7 +389,7 @@ func buffered(env signal.Envelope) snapshot.Buffered {
 	}
 }
 
-// ignore records a signal that changes nothing.
+// ignore records a signal that changes nothing else.
 func (t intake) ignore(d Disposition) (*Outcome, error) {
 	t.note(d)
 	status := t.Snap.Status

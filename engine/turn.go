@@ -28,8 +28,9 @@ type Turn struct {
 	In      Input
 	Effects Effects
 
-	Retry Operation // RetrySame or RetryNew: what an operator has decided; "" = nothing
-	Basis Basis     // who decides without a signal says By and With
+	Retry Operation           // RetrySame or RetryNew: what an operator has decided; "" = nothing
+	Basis Basis               // who decides without a signal says By and With
+	Kept  []snapshot.Buffered // what CatchUp applies: in Snap it is no more
 
 	out     Outcome
 	first   [2]Entry   // of the outcome: what came, and a command, in most turns

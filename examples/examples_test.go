@@ -130,7 +130,7 @@ func serve(t *testing.T, place string) node {
 	for _, made := range []func() (*workflow.Definition, error){fine.Workflow, checkout.Workflow} {
 		def, err := made()
 		if err == nil {
-			_, err = cat.PublishCode(t.Context(), def, definition.Code{})
+			_, err = cat.PublishCode(t.Context(), def)
 		}
 		if err != nil {
 			t.Fatal(err)

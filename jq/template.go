@@ -1,6 +1,7 @@
 package jq
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -13,6 +14,7 @@ type Template struct {
 	value    any         // of a constant
 	expr     *expression // or an expression
 	source   string      // of the expression
+	place    string      // of the expression in its document, for errors; "" = unknown
 	array    []*Template // or an array with expressions in it
 	keys     []string    // or an object with expressions in it
 	fields   []*Template
@@ -134,6 +136,32 @@ func (t *Template) String() string {
 	return string(raw)
 }
 
+// Placed has errors say where an expression stands: place gives the words for a JSON
+// pointer below the template. It is called before the template is used.
+func (t *Template) Placed(place func(below string) string) { t.placed("", place) }
+
+func (t *Template) placed(below string, place func(below string) string) {
+	if t.expr != nil {
+		t.place = place(below)
+	}
+	for i, k := range t.array {
+		k.placed(below+"/"+strconv.Itoa(i), place)
+	}
+	for i, k := range t.fields {
+		k.placed(below+"/"+pointerKey.Replace(t.keys[i]), place)
+	}
+}
+
+var pointerKey = strings.NewReplacer("~", "~0", "/", "~1")
+
+// failed says of an error where the expression stands.
+func (t *Template) failed(err error) error {
+	if p, ok := err.(*problem.Error); ok && t.place != "" && strings.HasPrefix(p.Code, "expression.") {
+		p.Detail += ", in " + t.place
+	}
+	return err
+}
+
 // MaxShown bounds what String shows, in bytes.
 const MaxShown = 64 << 10
 
@@ -218,7 +246,11 @@ func (t *Template) eval(data any, lookup Lookup, lim Limits) (any, error) {
 	case t.constant:
 		return t.value, nil
 	case t.expr != nil:
-		return t.expr.eval(data, lookup, lim)
+		v, err := t.expr.eval(data, lookup, lim)
+		if err != nil {
+			err = t.failed(err)
+		}
+		return v, err
 	case t.array != nil:
 		res := make([]any, len(t.array))
 		for i, k := range t.array {

@@ -10,10 +10,11 @@ import (
 )
 
 // Operate decides what an operation does. in.Signal carries the actor in its
-// headers; output is what a skipped task is taken to have answered (nil = null).
-// Problems: instance.closed, instance.not-faulted, instance.compensated,
-// instance.suspended, instance.not-suspended, instance.not-compensable,
-// instance.compensating, effect.undecided.
+// headers; output is what a skipped task is taken to have answered (nil = null), and
+// [Which] of a RunNow. Problems: instance.closed, instance.not-faulted,
+// instance.compensated, instance.suspended, instance.not-suspended,
+// instance.not-compensable, instance.compensating, effect.undecided,
+// instance.nothing-to-run, instance.several-to-run.
 func Operate(def engine.Definition, snap snapshot.Snapshot, op engine.Operation, output json.RawMessage, in engine.Input) (*engine.Outcome, error) {
 	return engine.Decide(def, snap, in, func(t *engine.Turn) error {
 		t.Basis.By, t.Basis.With = string(op), output
@@ -30,6 +31,10 @@ func Operate(def engine.Definition, snap snapshot.Snapshot, op engine.Operation,
 			return compensated(def, t)
 		case engine.Retry, engine.RetrySame, engine.RetryNew, engine.Skip:
 			return goOn(def, t, op, output)
+		case RunNow:
+			return runNow(t, output)
+		case Rewind:
+			return rewind(def, t, output)
 		}
 		return problem.New(problem.Invalid, "operation.unknown", "operation %q is unknown", op)
 	})

@@ -12,19 +12,21 @@ import (
 type Kind string
 
 const (
-	Nobody Kind = "nobody" // whoever reaches the node may: nobody has asked who it is
-	User   Kind = "user"   // a person, by an identity provider or by the account on the host
-	Token  Kind = "token"  // who holds a token of ours
-	Node   Kind = "node"   // the program that the node is part of
+	Nobody      Kind = "nobody"      // whoever reaches the node may: nobody has asked who it is
+	User        Kind = "user"        // a person, by an identity provider or by the account on the host
+	Token       Kind = "token"       // who holds a token of ours
+	Certificate Kind = "certificate" // who holds a certificate that an authority of ours has signed
+	Node        Kind = "node"        // the program that the node is part of
 )
 
 // Via says which way somebody came.
 type Via string
 
 const (
-	API Via = "api" // a request to a node
-	CLI Via = "cli" // the command line, on the database itself
-	Go  Via = "go"  // a program that embeds the node
+	API     Via = "api"     // a request to a node
+	Console Via = "console" // a page of a node, by a session
+	CLI     Via = "cli"     // the command line, on the database itself
+	Go      Via = "go"      // a program that embeds the node
 )
 
 // Principal is who acts.
@@ -33,6 +35,8 @@ type Principal struct {
 	Kind    Kind     //
 	Via     Via      //
 	Roles   []string // what they may do; nil where nobody asks
+	Scope   []string // namespaces of definitions in which they may do what they do now; nil = all
+	Types   []string // of events that they may publish, or what they begin with and a star; nil = any
 	Groups  []string // of which a person is a member, as tasks name them
 	Speaks  bool     // may say in whose name they act
 	Claimed string   // in whose name they say they act; nobody has found out whether that is so
@@ -51,9 +55,6 @@ func Reserved(group string) bool {
 
 // Believed are the groups among those that are said of somebody which may be.
 func Believed(groups []string) []string { return slices.DeleteFunc(groups, Reserved) }
-
-// Has says whether they have a role.
-func (p *Principal) Has(role string) bool { return slices.Contains(p.Roles, role) }
 
 // Actor is who the stream says has done it.
 func (p *Principal) Actor() string {

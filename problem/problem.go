@@ -1,12 +1,10 @@
 // Package problem is an error that a user of Aqueduct is meant to read.
 //
-// It carries a stable code for programs, and for people what is wrong, where,
-// and what to do about it. Every package reports bad input with it; the HTTP
-// API turns it into an RFC 9457 problem document, the CLI into a message and
-// an exit status, the pump into the reason of a dead letter.
+// It carries a stable code for programs, and for people what is wrong, where, and what to do about it. Every package
+// reports bad input with it; the HTTP API turns it into an RFC 9457 problem document, the CLI into a message and an
+// exit status, the pump into the reason of a dead letter.
 //
-// A code never changes its meaning once released. docs/reference/errors.md
-// lists them all.
+// A code never changes its meaning once released; docs/reference/errors.md lists them all.
 package problem
 
 import (
@@ -72,7 +70,9 @@ func (p Place) String() string {
 	return s
 }
 
-// New makes a problem; args format detail.
+// New makes a problem; args format detail. Written into its 500 callers, it would be 0.1 MB of the program.
+//
+//go:noinline
 func New(kind Kind, code, detail string, args ...any) *Error {
 	return &Error{Code: code, Kind: kind, Detail: fmt.Sprintf(detail, args...)}
 }
@@ -85,6 +85,8 @@ func Wrap(cause error, kind Kind, code, detail string, args ...any) *Error {
 }
 
 // WithHint returns e after setting what to do about it.
+//
+//go:noinline
 func (e *Error) WithHint(format string, args ...any) *Error {
 	e.Hint = fmt.Sprintf(format, args...)
 	return e
@@ -109,8 +111,7 @@ func (e *Error) Unwrap() error { return e.Cause }
 // CodeOf returns the code of the first problem in err's chain, or "internal"
 // when there is none.
 func CodeOf(err error) string {
-	var p *Error
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*Error](err); ok {
 		return p.Code
 	}
 	return "internal"
@@ -118,8 +119,7 @@ func CodeOf(err error) string {
 
 // KindOf returns the kind of the first problem in err's chain, or Internal.
 func KindOf(err error) Kind {
-	var p *Error
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*Error](err); ok {
 		return p.Kind
 	}
 	return Internal

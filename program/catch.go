@@ -157,16 +157,22 @@ func (r tries) caught(i int, e snapshot.Error) (verdict, error) {
 		if again {
 			return retries, nil
 		}
-		f.Phase = phaseCatch // an error of the policy goes outwards
 		if err != nil {
+			f.Phase = phaseCatch // an error of the policy goes outwards
 			return goesOn, err
 		}
-		if n.Catch.Body == nil {
-			return raises, nil
-		}
+	}
+	return r.over(n, e, raw)
+}
+
+// over goes on in the catch of the try on top, which does not run again.
+func (r tries) over(n *Node, e snapshot.Error, raw json.RawMessage) (verdict, error) {
+	f := r.top()
+	f.Phase = phaseCatch
+	if n.Catch.Retry != nil && n.Catch.Body == nil {
+		return raises, nil
 	}
 	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryCaught, Data: raw, Meta: engine.Meta{Pointer: e.Instance}})
-	f.Phase = phaseCatch
 	f.Vars = map[string]json.RawMessage{n.Catch.name(): raw}
 	if n.Catch.Body != nil {
 		r.push(snapshot.Frame{Pointer: n.Catch.Body.Pointer})

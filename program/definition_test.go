@@ -159,7 +159,7 @@ func TestStatesAreThoseOfDocumentsAndOfGoCode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := event(def, suspended.Snapshot, "close"); problem.CodeOf(err) != "lifecycle.in-transition" {
+		if _, err := event(def, suspended.Snapshot, "close"); problem.CodeOf(err) != "lifecycle.held" {
 			t.Errorf("%s: an event while it is suspended: %v", name, err)
 		}
 		if out, err := event(def, s, "close"); err != nil || out.Disposition != engine.Applied || out.Snapshot.Status != snapshot.Completed {

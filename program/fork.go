@@ -72,6 +72,9 @@ func (r forks) superseded(n *Node, arm int) error {
 		if b := r.t.Snap.Branch(w.Branch); w.Command == 0 || b == nil || b.ID == 0 || b.Parent != r.b.ID || b.Arm == arm {
 			continue
 		}
+		if slices.ContainsFunc(r.t.Kept, func(k snapshot.Buffered) bool { return k.Token == w.Token }) {
+			continue // its consumer has spoken while the instance was suspended
+		}
 		if err := ack.Supersede(r.t, r.p, w, n.Body.List[arm].Name); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/aqueduct-engine/aqueduct/compensate"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
@@ -66,11 +67,23 @@ func (r tries) forHook(e snapshot.Error) (bool, error) {
 }
 
 // attemptHook goes on with the failed hook of the list on top; it reports whether the
-// branch is not to go on now, or does so already.
-func (r tries) attemptHook(list *Node) (rests bool, err error) {
+// branch is not to go on now, or does so already. One that comes too late has failed.
+func (r tries) attemptHook(list *Node, w snapshot.Wait) (rests bool, err error) {
 	f := r.top()
 	if f.Pointer != list.Pointer || f.Next >= len(list.List) {
 		return false, fmt.Errorf("program: %s: no hook at %s waits for a retry", r.t.Snap.InstanceID, list.Pointer)
+	}
+	e, late, err := r.late(r.ofHooks(), w, r.failedHook)
+	if of, isRaised := asRaised(err); isRaised {
+		if e, late = of.e, true; e.Instance == "" {
+			e.Instance = list.Pointer
+		}
+	} else if err != nil {
+		return false, err
+	}
+	if f.Results = nil; late {
+		compensate.All(r.t, e)
+		return true, nil
 	}
 	r.w.again = list.List[f.Next].Pointer
 	if err := r.again(); err != nil {

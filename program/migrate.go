@@ -1,11 +1,13 @@
 package program
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/migration"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -59,6 +61,11 @@ func (m *mapping) rewrite(s *snapshot.Snapshot) (list []migration.Position) {
 			if n := m.to.nodes[f.Pointer]; n != nil && n.State != nil {
 				s.State.Name = m.stateName(s.State.Name, n.Name)
 			}
+		}
+	}
+	if _, err := attribute.Of(s, m.to.Attributes); err != nil {
+		for i := range list { // it could not be written
+			list[i].Problem = cmp.Or(list[i].Problem, err.Error())
 		}
 	}
 	return list

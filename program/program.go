@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/ack"
 	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/compensate"
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -230,6 +231,8 @@ type Call struct {
 	Ack *jq.Template
 	// AckIf says whether Ack counts; nil = it does. Else the command is but told: see [ack.None].
 	AckIf *jq.Template
+	// Retries of a delivery, as the rule says that has it told.
+	Retries ack.Retries
 	// Detached says that nobody waits: the task is completed at once, with its
 	// input as its output, and a command that fails is a dead letter.
 	Detached bool

@@ -8,6 +8,8 @@ import (
 	"math"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
@@ -33,6 +35,7 @@ type RetryPolicy struct {
 const (
 	MaxRetries    = 1_000_000   // of limit.attempt.count
 	EagerRetries  = 10          // come as early as the policy says
+	MaxRetryLate  = time.Second // behind its moment, for one that would begin when its policy's time is over
 	MinRetryDelay = time.Second // before each of those that come after the eager ones
 )
 
@@ -103,7 +106,7 @@ func (r tries) plan(policy *RetryPolicy, pointer string, e snapshot.Error, raw j
 			return false, err
 		}
 	}
-	f.Attempt, f.FailedAt = f.Attempt+1, first
+	f.Attempt, f.FailedAt, f.Results = f.Attempt+1, first, []json.RawMessage{raw}
 	if r.p.node(pointer).Kind == KindList {
 		r.withdrawn()
 	}
@@ -114,6 +117,26 @@ func (r tries) plan(policy *RetryPolicy, pointer string, e snapshot.Error, raw j
 	}
 	r.t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.Out, Type: entryRetry, Data: data, Meta: engine.Meta{Pointer: e.Instance}})
 	return true, nil
+}
+
+// late reports whether the retry w, whose moment has come, would begin when the time of
+// its policy is over, and because of which error. What a node takes to begin it is not
+// counted: a policy may end in the moment of its last retry.
+func (r tries) late(policy *RetryPolicy, w snapshot.Wait, scoped func(raw json.RawMessage) scope) (e snapshot.Error, late bool, err error) {
+	f := r.top()
+	if policy == nil || policy.For == nil || len(f.Results) != 1 || jsonv2.Unmarshal(f.Results[0], &e) != nil {
+		return e, false, nil // as was decided by a node that kept no error
+	}
+	in := scoped(f.Results[0])
+	end, err := r.waits.from(f.FailedAt, policy.For, &in)
+	if err != nil {
+		return e, false, err
+	}
+	r.t.Basis.Clock = r.t.In.Clock
+	if soon := w.Until.Add(MaxRetryLate); soon.After(end) {
+		end = soon
+	}
+	return e, r.t.In.Clock.After(end), nil
 }
 
 // due is when the nth retry begins.
@@ -204,15 +227,28 @@ func caughtAt(n *Node, f *snapshot.Frame, raw json.RawMessage) scope {
 }
 
 // attempt begins the body of the try on top again, with the input of the try
-// and fresh frames.
-func (r tries) attempt(n *Node) error {
+// and fresh frames. One that comes too late does not begin: the catch goes on.
+func (r tries) attempt(n *Node, w snapshot.Wait) error {
 	f := r.top()
 	if f.Pointer != n.Pointer || n.Kind != KindTry {
 		return fmt.Errorf("program: %s: %s does not wait for a retry", r.t.Snap.InstanceID, n.Pointer)
 	}
+	e, late, err := r.late(n.Catch.Retry, w, func(raw json.RawMessage) scope { return caughtAt(n, f, raw) })
+	raw := f.Results
+	if f.Results = nil; err != nil {
+		f.Phase = phaseCatch
+		return err
+	}
+	r.data = rawValue(f.Input)
+	if late {
+		what, err := r.over(n, e, raw[0])
+		if what == raises && err == nil {
+			err = &raised{e}
+		}
+		return err
+	}
 	r.w.tell(engine.TaskRetriedEvent, n.Pointer, nil)
 	in := about(n, f)
-	r.data = rawValue(f.Input)
 	body := snapshot.Frame{Pointer: n.Body.Pointer}
 	if err := r.attemptDeadline(n, &body, &in); err != nil {
 		f.Phase = phaseCatch // what the policy itself does wrong is not its own to retry

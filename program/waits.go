@@ -17,9 +17,9 @@ func (r waits) resumed(n *Node, w snapshot.Wait, res engine.Result) (waits bool,
 	case w.Kind == snapshot.WaitNext:
 		return false, nil
 	case w.Kind == snapshot.WaitRetry && n.Kind == KindList:
-		return r.tries.attemptHook(n)
+		return r.tries.attemptHook(n, w)
 	case w.Kind == snapshot.WaitRetry:
-		return false, r.tries.attempt(n)
+		return false, r.tries.attempt(n, w)
 	case w.Kind == snapshot.WaitTimeout && (n.Kind != KindCompensate || w.Arm == 0): // else of one compensation
 		return false, r.timeout(n, w)
 	case n.Kind == KindState && w.Kind == snapshot.WaitState:

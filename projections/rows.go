@@ -91,10 +91,10 @@ type Entry struct {
 	NextAttemptAt time.Time `db:"NEXT_ATTEMPT_ON_UTC"`
 	LastError     string    `db:"LAST_ERROR"`
 
-	// Of a command: the effect that it is, and whether the outside may have done
-	// it although no attempt had an answer.
-	Key     string `db:"EFFECT_KEY" width:"1024"`
-	Unknown bool   `db:"OUTCOME_UNKNOWN"`
+	// Of a command.
+	Key       string    `db:"EFFECT_KEY" width:"1024"` // the effect that it is
+	Unknown   bool      `db:"OUTCOME_UNKNOWN"`         // the outside may have done it although no attempt had an answer
+	GivenUpAt time.Time `db:"GIVEN_UP_ON_UTC"`         // processed then means discarded; zero = it is not given up
 
 	// Of a command that asks for an acknowledgement (D5).
 	DeliveredAt time.Time `db:"DELIVERED_ON_UTC"` // last; zero = not yet
@@ -176,7 +176,7 @@ type TaskEnd struct {
 type TaskEvent struct {
 	TaskID     string    `db:"TASK_ID" width:"128"`
 	InstanceID string    `db:"INSTANCE_ID" width:"128"`
-	Event      string    `db:"EVENT" width:"32"` // created, claimed, released, delegated, reassigned, escalated, completed, cancelled, expired
+	Event      string    `db:"EVENT" width:"32"` // created, claimed, released, delegated, reassigned, commented, escalated, completed, cancelled, expired
 	Actor      string    `db:"ACTOR" width:"256"`
 	Data       []byte    `db:"DATA"`
 	At         time.Time `db:"OCCURRED_ON_UTC"`
@@ -213,4 +213,5 @@ type DeadLetter struct {
 	Node       string    `db:"NODE" width:"128"`
 	EnqueuedAt time.Time `db:"ENQUEUED_ON_UTC"`
 	DiedAt     time.Time `db:"DIED_ON_UTC"`
+	Priority   int       `db:"PRIORITY"` // that its message had; 0 = the usual one
 }

@@ -44,7 +44,7 @@ func (p *player) decide(ctx context.Context, group []row) (*engine.Outcome, erro
 		}
 		return engine.FaultWith(p.snap, e, in)
 	}
-	def, err := p.definition(ctx, p.snap.Definition, first.meta.Policy)
+	def, err := p.goneOn(ctx, group, p.snap.Definition, first.meta.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (p *player) decide(ctx context.Context, group []row) (*engine.Outcome, erro
 			return nil, fmt.Errorf("the basis hands over what is no schedule, or to %s", b.With)
 		}
 		return schedule.End(def, p.snap, successor, in)
-	case slices.Contains(engine.Operations, op):
+	case op == operate.RunNow, op == operate.Rewind, slices.Contains(engine.Operations, op):
 		in.Requests = p.commands
 		return operate.Operate(def, p.snap, op, b.With, in)
 	}
@@ -77,6 +77,31 @@ func (p *player) definition(ctx context.Context, ref snapshot.Definition, policy
 		return nil, &unverifiable{fmt.Sprintf("definition %s@%s is Go code, and this program has it as %s only", ref.Name, ref.Version, s.Successor().Ref().Version)}
 	}
 	return def, nil
+}
+
+// goneOn is what a turn was decided by: what the instance ran, or the version in which it
+// has gone on in that turn, by upcasts.
+func (p *player) goneOn(ctx context.Context, group []row, ref snapshot.Definition, policy string) (engine.Definition, error) {
+	i := slices.IndexFunc(group, func(x row) bool { return x.Type == definition.EntryMigrated })
+	if i < 0 || group[0].meta.Basis.By == definition.ByMigration {
+		return p.definition(ctx, ref, policy)
+	}
+	var to struct {
+		To snapshot.Definition `json:"to"`
+	}
+	if err := jsonv2.Unmarshal(group[i].Data, &to); err != nil {
+		return nil, fmt.Errorf("entry %d does not say what the instance has gone on in: %w", group[i].Position, err)
+	}
+	next, err := p.definition(ctx, to.To, policy)
+	if err != nil {
+		return nil, err
+	}
+	if newer, ok := next.(definition.Newer); ok {
+		if def, leads := newer.From(ref); leads {
+			return def, nil
+		}
+	}
+	return nil, &unverifiable{fmt.Sprintf("definition %s@%s goes on with no instance of version %s here", to.To.Name, to.To.Version, ref.Version)}
 }
 
 // input is what a turn was decided on. The moment and what the signal said stand in
@@ -133,7 +158,7 @@ func (p *player) begin(ctx context.Context, group []row, in engine.Input) (*engi
 			return nil, fmt.Errorf("the input has the digest %s, and began with %s", digest(input), o.State.Input)
 		}
 	}
-	def, err := p.definition(ctx, o.Definition, first.meta.Policy)
+	def, err := p.goneOn(ctx, group, o.Definition, first.meta.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -274,10 +299,11 @@ func (p *player) note(group []row, in engine.Input) (*engine.Outcome, error) {
 			}
 			e.Meta.Steps, e.Meta.Version, e.Meta.Basis = nil, 0, nil
 			if e.Kind == engine.KindCommand {
-				e.Data, e.Command = nil, &engine.Command{}
-				if err := jsonv2.Unmarshal(x.Data, e.Command); err != nil {
+				var err error
+				if e.Command, err = commandIn(x.Data); err != nil {
 					return err
 				}
+				e.Data = nil
 			}
 			t.Append(e)
 		}

@@ -269,3 +269,10 @@ func (p *player) remember(out *engine.Outcome) {
 	}
 	p.commands = needed
 }
+
+// commandIn reads a command of the stream, which has durations.
+func commandIn(data []byte) (*engine.Command, error) {
+	var c engine.Command
+	err := json.Unmarshal(data, &c)
+	return &c, err
+}

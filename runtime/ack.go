@@ -34,17 +34,17 @@ type acknowledger struct {
 }
 
 func newAcknowledger(d *dispatch.Dispatcher, n *ackNotes) *acknowledger {
-	return &acknowledger{d, n, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "aqueduct_acknowledgements_total", Help: "Acknowledgements of commands.",
-	}, []string{"outcome"})}
+	return &acknowledger{d, n, counters("aqueduct_acknowledgements_total", "Acknowledgements of commands.", "outcome", "delivered", "processed", "failed", "retry", "duplicate")}
 }
 
 // ackTries is how often an acknowledgement is tried again whose commit had an
 // unknown outcome. What it writes is guarded.
 const ackTries = 20
 
-// errSettled says that a command is done with.
-var errSettled = errors.New("the command is settled")
+var (
+	errSettled = errors.New("the command is settled")                        // it is done with
+	errMoved   = errors.New("the command is not as it was when it was read") // somebody has it since, or not any more
+)
 
 // Acknowledge takes what a consumer says of a command that it got, by its
 // place in the stream of its instance. It is durable when Acknowledge returns:
@@ -80,6 +80,7 @@ func (a *acknowledger) take(ctx context.Context, at place, said ack.Ack, may fun
 		return "", err
 	}
 	var did engine.Disposition
+	unknown := false // a commit may have been made
 	for try := 0; ; try++ {
 		for i := range by {
 			by[i].ID = uuid.NewString() // the commit before may have been made
@@ -94,13 +95,15 @@ func (a *acknowledger) take(ctx context.Context, at place, said ack.Ack, may fun
 		if err == nil {
 			did, err = a.acknowledge(ctx, row, said, by)
 		}
-		if errors.Is(err, errSettled) || errors.Is(err, store.ErrTaken) || did == engine.Duplicate {
-			if did, err = engine.Duplicate, nil; try > 0 {
+		if errors.Is(err, errSettled) || did == engine.Duplicate {
+			if did, err = engine.Duplicate, nil; unknown {
 				did = engine.Applied // by the commit whose outcome was unknown
 			}
 		}
-		if errors.Is(err, store.ErrUnknown) && try < ackTries && turn.Pause(ctx, 50*time.Millisecond) {
-			continue
+		unknown = unknown || errors.Is(err, store.ErrUnknown)
+		again := errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrTaken) || errors.Is(err, errMoved)
+		if again && try < ackTries && turn.Pause(ctx, 50*time.Millisecond) {
+			continue // it is looked at again
 		}
 		if err != nil {
 			return "", err
@@ -133,7 +136,7 @@ func (a *acknowledger) command(ctx context.Context, at place) (projections.Entry
 
 // commandOf is a command as its row has it. The problem is command.corrupt.
 func commandOf(row projections.Entry) (engine.Command, error) {
-	j, _, err := dispatch.Spoken(row)
+	j, _, err := dispatch.Spoken(row, 0)
 	return j.Command(), err
 }
 
@@ -145,43 +148,79 @@ func givenUp(row projections.Entry) bool {
 // settled is errSettled when what is said of a command comes too late: it is done with, or
 // given up, and an operator has its dead letter. That it was processed after all counts.
 func settled(row projections.Entry, c engine.Command, said ack.Ack) error {
-	if *row.Processed || c.Ack > 0 && said.Outcome != ack.Processed && givenUp(row) {
+	if *row.Processed || c.Ack != 0 && said.Outcome != ack.Processed && givenUp(row) {
 		return errSettled
 	}
 	return nil
 }
 
-// acknowledge applies an acknowledgement to a command that is open. Whoever
+// job is a command that is open, and how often it was delivered. One that is past its age
+// was replayed since, which has begun a new one.
+func (a *acknowledger) job(ctx context.Context, row projections.Entry) (*dispatch.Job, int, error) {
+	c, err := commandOf(row)
+	if err != nil {
+		return nil, 0, err
+	}
+	_, age := a.notes.times(ctx, c, 0, 1)
+	if now := a.dispatcher.Now(); !row.CreatedAt.Add(age).After(now) {
+		row.CreatedAt = now
+	}
+	return dispatch.Spoken(row, age)
+}
+
+// leased is the change by which what is said of a command that a worker has claimed is kept:
+// the claim stays, and with it the announcement for the end of the lease.
+func leased(row projections.Entry, deliveries int, delivered time.Time, note string) store.Change {
+	return store.Change{Claims: []store.Claim{{
+		InstanceID: row.InstanceID, Position: row.Position, ExpectNext: row.NextAttemptAt, NextAt: row.NextAttemptAt, Unknown: row.Unknown,
+		Delivered: delivered, Deliveries: deliveries, Error: note,
+	}}}
+}
+
+// noteAsked is the note of a command that its consumer wants once more.
+const noteAsked = dispatch.NoticeRetry + ": the consumer asks for it once more"
+
+// again has a command delivered again, later or at once, as is said: but while a worker has
+// claimed it, not before the lease ends, unless they say so themselves.
+func (a *acknowledger) again(j *dispatch.Job, row projections.Entry, said ack.Ack, deliveries int) (store.Change, error) {
+	now := a.dispatcher.Now()
+	who := ack.Claimant(row.LastError, row.NextAttemptAt, now)
+	switch {
+	case said.Outcome == ack.Delivered && who != "":
+		return leased(row, deliveries, now, row.LastError), nil
+	case said.Outcome == ack.Delivered:
+		return a.dispatcher.Record.Again(j, j.Command().Ack, store.Claim{
+			Any: true, ExpectNext: row.NextAttemptAt, Delivered: now, Deliveries: deliveries, Error: row.LastError,
+		})
+	case who != "" && who != said.Actor:
+		return leased(row, deliveries, time.Time{}, ack.Under(row.LastError, noteAsked)), nil
+	}
+	return a.dispatcher.Record.Again(j, said.Delay, store.Claim{Any: true, ExpectNext: row.NextAttemptAt, Deliveries: deliveries, Error: noteAsked})
+}
+
+// acknowledge applies an acknowledgement to a command that is open. The node that
 // performs the command has it no more: what comes of that attempt does not
 // count.
 func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, said ack.Ack, by []store.Audit) (engine.Disposition, error) {
-	if now := a.dispatcher.Now(); !row.CreatedAt.Add(a.dispatcher.AckAge).After(now) {
-		row.CreatedAt = now // it was replayed since, which has begun a new age
-	}
-	j, deliveries, err := dispatch.Spoken(row)
+	j, deliveries, err := a.job(ctx, row)
 	if err != nil {
 		return "", err
 	}
 	c := j.Command()
 	var change store.Change
 	switch said.Outcome {
-	case ack.Delivered:
-		change, err = a.dispatcher.Record.Again(j, c.Ack, store.Claim{Any: true, Delivered: a.dispatcher.Now(), Deliveries: deliveries, Error: row.LastError})
-	case ack.Retry:
-		change, err = a.dispatcher.Record.Again(j, said.Delay, store.Claim{
-			Any: true, Deliveries: deliveries, Error: dispatch.NoticeRetry + ": the consumer asks for it once more",
-		})
+	case ack.Delivered, ack.Retry:
+		change, err = a.again(j, row, said, deliveries)
 	case ack.Processed:
 		if c.Token != "" {
 			return a.acknowledged(ctx, c, dispatch.Payload(said.Output), said, deliveries, by)
 		}
 		change.Claims = []store.Claim{{InstanceID: c.Instance, Position: c.Position, Any: true, Done: true}}
 	case ack.Failed:
-		e := said.Failure()
 		if c.Token != "" {
-			return a.acknowledged(ctx, c, dispatch.Failed(&e, said.Settles && ack.LeftOpen(row.LastError, row.NextAttemptAt, said.Actor, row.Unknown), false), said, deliveries, by)
+			return a.acknowledged(ctx, c, failure(row, said), said, deliveries, by)
 		}
-		change = a.dispatcher.Record.Abandon(j, store.Claim{Any: true}, codeAckFailed, e)
+		change = a.dispatcher.Record.Abandon(j, store.Claim{Any: true, ExpectNext: row.NextAttemptAt}, codeAckFailed, said.Failure())
 		change.DeadLetter.Attempts = row.Attempts + row.Deliveries
 	}
 	if err != nil {
@@ -191,11 +230,14 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 	change.Audit = by
 	n.NextAttempt = noteOf(c, &change).NextAttempt
 	open := func() error { // to what is said, after the turn before
-		row, _, err := a.command(ctx, place{c.Instance, c.Position})
-		if err != nil {
-			return err
+		now, _, err := a.command(ctx, place{c.Instance, c.Position})
+		if err == nil {
+			err = settled(now, c, said)
 		}
-		return settled(row, c, said)
+		if err == nil && said.Outcome != ack.Processed && (now.ClaimedBy != row.ClaimedBy || !now.NextAttemptAt.Equal(row.NextAttemptAt)) {
+			err = errMoved
+		}
+		return err
 	}
 	did, err := a.notes.note(ctx, c, &change, n, entryOf(c, said.Outcome), said.Signal, open)
 	if err != nil || did == engine.Duplicate {
@@ -206,6 +248,20 @@ func (a *acknowledger) acknowledge(ctx context.Context, row projections.Entry, s
 		a.dispatcher.Dead.Inc()
 	}
 	return engine.Applied, nil
+}
+
+// failure is the result of a command that somebody has failed. A consumer knows what became
+// of it. Who ends the command of another knows what they have done themselves: what attempts
+// before have left open stays so, one that is under way has not said yet what it does, and
+// neither has a consumer to whom it was delivered.
+func failure(row projections.Entry, said ack.Ack) json.RawMessage {
+	e := said.Failure()
+	if !said.Settles {
+		return dispatch.Failed(&e, false, false)
+	}
+	underway := row.ClaimedBy != "" && row.Attempts > 0
+	unknown := ack.LeftOpen(row.LastError, row.NextAttemptAt, said.Actor, row.Unknown)
+	return dispatch.Failed(&e, unknown || underway, ack.StaysOpen(row.LastError) || row.Deliveries > 0)
 }
 
 // acknowledged gives a command's result to who waits for it, as a turn of the

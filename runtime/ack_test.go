@@ -265,7 +265,7 @@ func TestFailedIsAnErrorOrOneDeadLetter(t *testing.T) {
 		if err != nil || len(page.Items) != 1 || page.Items[0].Reason != "ack.failed" || page.Items[0].InstanceID != "told" || c.count() != before {
 			t.Fatalf("%+v, %v, %d deliveries, then %d", page.Items, err, before, c.count())
 		}
-		if err := n.store.DeadLetters.Replay(t.Context(), page.Items[0].ID); err != nil {
+		if err := n.store.DeadLetters.Replay(t.Context(), page.Items[0].ID, 0, nil); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "replay", func() bool { return c.count() > before })
@@ -308,9 +308,9 @@ func TestUnacknowledgedIsGivenUp(t *testing.T) {
 			return nil
 		}}
 		n := start(t, fresh(), c.take, ackDoc, tellDoc)
-		n.rt.Dispatcher.AckAge = 5 * time.Second // in which even a busy machine delivers twice
+		n.rt.Config.AckAge = 5 * time.Second // in which even a busy machine delivers twice
 		if strings.HasSuffix(t.Name(), "/oracle") {
-			n.rt.Dispatcher.AckAge = 12 * time.Second // delays are whole seconds there
+			n.rt.Config.AckAge = 12 * time.Second // delays are whole seconds there
 		}
 		n.begin(t, "i", "t/ack", map[string]any{"within": "PT0.05S"})
 		n.begin(t, "told", "t/tell", map[string]any{"within": "PT0.05S"})
@@ -332,7 +332,7 @@ func TestUnacknowledgedIsGivenUp(t *testing.T) {
 			t.Errorf("%+v, %v", row, inputs)
 		}
 		n.ack(t, "told", engine.Applied, ack.Ack{Outcome: ack.Processed}) // late, and still right
-		if err := n.store.DeadLetters.Replay(t.Context(), page.Items[0].ID); err != nil {
+		if err := n.store.DeadLetters.Replay(t.Context(), page.Items[0].ID, 0, nil); err != nil {
 			t.Fatal(err)
 		}
 		n.settled(t)

@@ -1,12 +1,10 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -88,20 +86,6 @@ func ackTurn(def engine.Definition, snap *snapshot.Snapshot, in engine.Input, re
 		t.Basis.By, t.Snap.UpdatedAt = ack.ByNote, snap.UpdatedAt
 		return record(t)
 	})
-}
-
-// ackPause is the time until the nth repetition of a delivery: the first pause,
-// doubled each time. Only an author may have it longer than ack.pause.
-func (a *ackNotes) pause(first time.Duration, n int) time.Duration {
-	if first == 0 { // it has failed
-		first, _ = a.Performer.Backoff(1, "")
-		first = cmp.Or(first, time.Second)
-	}
-	pause := first
-	for ; n > 1 && pause < a.AckPause; n-- {
-		pause *= 2
-	}
-	return max(first, min(pause, a.AckPause))
 }
 
 // repeats reports whether a delivery that has failed so may yet succeed: whatever

@@ -48,11 +48,11 @@ func TestTasksAreHandedOn(t *testing.T) {
 		code(t, err, "task.user-missing")
 		k, err = n.rt.ReassignTask(ctx, id, "root", "")
 		has(k, err, "")
-		got, err := n.rt.ClaimNext(ctx, "eve", []string{"finance"}, 1)
+		got, err := n.rt.ClaimNext(ctx, "eve", []string{"finance"}, nil, 1)
 		if err != nil || len(got) != 0 {
 			t.Fatalf("eve has %v, %v", got, err)
 		}
-		_, err = n.rt.ClaimNext(ctx, "ann", nil, 51)
+		_, err = n.rt.ClaimNext(ctx, "ann", nil, nil, 51)
 		code(t, err, "task.count")
 		k, err = n.rt.ReassignTask(ctx, id, "root", "dora")
 		has(k, err, "dora")

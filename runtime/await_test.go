@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -65,6 +66,14 @@ func (n *testNode) said(t *testing.T, id string) string {
 	return strings.Join(said, ", ")
 }
 
+// operate does what an operator does.
+func (n *testNode) operate(t *testing.T, id string, op engine.Operation) {
+	t.Helper()
+	if _, err := n.rt.Operate(t.Context(), id, op, nil, "olga"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestOneOfSeveralConsumersIsEnough has three consumers of a transition, of whom one is
 // to process it: whose policy it is makes no difference.
 func TestOneOfSeveralConsumersIsEnough(t *testing.T) {
@@ -108,6 +117,26 @@ func TestOneOfSeveralConsumersIsEnough(t *testing.T) {
 			}
 			if got, want := n.said(t, id), "AckFailed a 0, AckProcessed b 0, AckRepeated c 2, AckSuperseded c 0"; got != want {
 				t.Errorf("%s: %s, want %s", definition, got, want)
+			}
+
+			for reference, others := range map[string]map[string]ack.Outcome{"all": {"b": ack.Processed, "c": ack.Failed}, "first": {}} {
+				want := "AckProcessed a 0, AckSuperseded b 0, AckSuperseded c 0"
+				if len(others) > 0 { // who has spoken is superseded by nobody
+					want = "AckFailed c 0, AckProcessed a 0, AckProcessed b 0"
+				}
+				if id, err = n.trigger(t, definition, reference, "submit"); err != nil {
+					t.Fatal(err)
+				}
+				n.operate(t, id, engine.Suspend)
+				say(id, "a", engine.Buffered, ack.Ack{Outcome: ack.Processed})
+				for _, who := range slices.Sorted(maps.Keys(others)) {
+					say(id, who, engine.Buffered, ack.Ack{Outcome: others[who]})
+				}
+				n.operate(t, id, engine.Resume)
+				n.until(t, id, func(row projections.Instance) bool { return row.Position == "Review" && row.Status == "waiting" })
+				if got := n.said(t, id); got != want {
+					t.Errorf("%s: %s, want %s", definition, got, want)
+				}
 			}
 
 			id, err = n.trigger(t, definition, "none", "submit")

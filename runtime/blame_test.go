@@ -23,6 +23,7 @@ func TestWhoIsToBlame(t *testing.T) {
 		{problem.Internal, "task.form", pump.Blame{}},
 		{problem.Conflict, "lifecycle.refused", pump.Blame{Sender: true, Overtaken: true}},
 		{problem.Conflict, "lifecycle.in-transition", pump.Blame{Sender: true, Passing: true}},
+		{problem.Conflict, "lifecycle.held", pump.Blame{Sender: true, Passing: true}},
 		{problem.Invalid, "lifecycle.unknown-event", pump.Blame{Sender: true}},
 		{problem.Conflict, service.CodeTaken, pump.Blame{Sender: true}},
 		{problem.Invalid, service.CodeReserved, pump.Blame{Sender: true}},

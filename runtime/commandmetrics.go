@@ -49,6 +49,7 @@ func (m *commandMetrics) host(to admission.Destination) string {
 			return otherHosts
 		}
 		m.hosts[to.Host] = true
+		m.opened.WithLabelValues(to.Host) // zero, before it opens
 	}
 	return to.Host
 }
@@ -72,7 +73,7 @@ func newCommandMetrics(activities, waiting int) *commandMetrics {
 	m.room = gauge("aqueduct_commands_waiting_limit", "Commands that may wait on this node.", func() float64 { return float64(admission.WaitingTargets * waiting) })
 	m.givenUp = counter("aqueduct_commands_given_up_total", "Commands that waited for a place for too long and were not sent.")
 	m.crowded = counter("aqueduct_commands_crowded_total", "Announcements of commands put off because this node had no room for them.")
-	m.opened = vec("aqueduct_activity_breaker_opened_total", "Times a circuit breaker of a host opened.", "host")
+	m.opened = counters("aqueduct_activity_breaker_opened_total", "Times a circuit breaker of a host opened.", "host", functionHost, otherHosts)
 	m.breakers = prometheus.NewDesc("aqueduct_activity_breakers", "Circuit breakers, by the host of their destination and by state.", []string{"host", "state"}, nil)
 	m.inFlight = prometheus.NewDesc("aqueduct_activity_requests_in_flight", "Commands under way, by the host of their destination.", []string{"host"}, nil)
 	return m

@@ -47,17 +47,24 @@ func taken(row projections.Entry, by string) error {
 		WithHint("complete and fail end it over a node's claim; a worker's ends with its lease, or by retry")
 }
 
+// isGivenUp refuses what would have a command tried, or fail, beside its dead letter.
+func isGivenUp(row projections.Entry) error {
+	return problem.New(problem.Conflict, "command.given-up", "command %d of %s was given up: %s", row.Position, row.InstanceID,
+		strings.TrimPrefix(row.LastError, dispatch.NoticeGivenUp+": ")).
+		WithHint("it is an operator's, by its dead letter (engine-node dlq list): replay that, or discard it; complete ends the command, too")
+}
+
 // ClaimCommand gives a pending command that no node performs to a worker outside, until
 // the lease ends: then nodes try it again, under the same key, as after an attempt of
 // which nobody knows what it did. Who has it may claim it again, for longer. Problems:
-// command.invalid, command.unknown, command.settled, command.taken.
+// command.invalid, command.unknown, command.settled, command.taken, command.given-up.
 func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, position int64, worker string, lease time.Duration) (projections.Entry, error) {
 	switch {
 	case worker == "" || !utf8.ValidString(worker) || utf8.RuneCountInString(worker) > workerMax || strings.ContainsFunc(worker, unicode.IsControl):
 		return projections.Entry{}, problem.New(problem.Invalid, "command.invalid", "who claims a command has a name of 1 to %d characters, and no control character", workerMax).
 			WithHint("engine-node takes it from --actor, the API from X-Aqueduct-Actor where nobody is asked for a token")
 	case lease < leaseMin || lease > leaseMax:
-		return projections.Entry{}, problem.New(problem.Invalid, "command.invalid", "a lease lasts between %s and %s, not %s", leaseMin, leaseMax, lease)
+		return projections.Entry{}, problem.New(problem.Invalid, "command.invalid", "a lease lasts between %s and %d days, not %s", leaseMin, leaseMax/(24*time.Hour), lease)
 	}
 	return a.change(ctx, place{instance, position}, entryCommandClaimed, worker, func(j *dispatch.Job, row projections.Entry) (store.Change, error) {
 		if by := ack.Claimant(row.LastError, row.NextAttemptAt, a.dispatcher.Now()); by != "" && by != worker {
@@ -69,7 +76,7 @@ func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, positi
 		for i := range c.Claims {
 			claim := &c.Claims[i]
 			open := ack.LeftOpen(row.LastError, row.NextAttemptAt, worker, row.Unknown)
-			claim.Error, claim.Unknown = ack.Claimed(worker, claim.NextAt, ack.Said(row.LastError), open), true // unless they say what they did
+			claim.Error, claim.Unknown = ack.Claimed(worker, claim.NextAt, row.LastError, open), true // unless they say what they did
 		}
 		return c, err
 	})
@@ -80,8 +87,8 @@ func (a *acknowledger) ClaimCommand(ctx context.Context, instance string, positi
 func (a *acknowledger) RetryCommand(ctx context.Context, instance string, position int64, actor string) (projections.Entry, error) {
 	return a.change(ctx, place{instance, position}, entryCommandRetried, actor, func(j *dispatch.Job, row projections.Entry) (store.Change, error) {
 		note := ack.Said(row.LastError)
-		if givenUp(row) {
-			note = ""
+		if ack.StaysOpen(row.LastError) {
+			note = ack.Open + note
 		}
 		return a.dispatcher.Record.Again(j, 0, store.Claim{Delivered: row.DeliveredAt, Deliveries: row.Deliveries, Error: note})
 	})
@@ -98,7 +105,10 @@ func (a *acknowledger) SettleCommand(ctx context.Context, instance string, posit
 		action = "fail-command"
 	}
 	by := audit.As(audit.Row(ctx, a.dispatcher.Now(), action, dispatch.Key(engine.Command{Instance: instance, Position: position}), instance), said.Actor)
-	return a.take(ctx, place{instance, position}, said, func(row projections.Entry, _ engine.Command) error {
+	return a.take(ctx, place{instance, position}, said, func(row projections.Entry, c engine.Command) error {
+		if !*row.Processed && said.Outcome == ack.Failed && c.Ack != 0 && givenUp(row) {
+			return isGivenUp(row)
+		}
 		if who := ack.Claimant(row.LastError, row.NextAttemptAt, a.dispatcher.Now()); !*row.Processed && who != "" && who != said.Actor {
 			return taken(row, who)
 		}
@@ -152,13 +162,18 @@ func (a *acknowledger) changed(ctx context.Context, at place, entry, actor strin
 			return nil, problem.New(problem.Conflict, "command.settled", "command %d of %s is settled", at.position, at.instance)
 		case row.ClaimedBy != "":
 			return nil, taken(row, row.ClaimedBy)
+		case c.Ack != 0 && givenUp(row):
+			return nil, isGivenUp(row)
 		}
-		j, _, err := dispatch.Spoken(row)
+		j, _, err := a.job(ctx, row)
 		if err == nil {
 			change, err = decide(j, row)
 		}
 		if err != nil {
 			return nil, err
+		}
+		for i := range change.Claims { // a node may give it up meanwhile, which is no turn
+			change.Claims[i].ExpectNext = row.NextAttemptAt
 		}
 		n := noteOf(c, &change)
 		n.Actor, n.Reason = actor, ""

@@ -139,7 +139,7 @@ func TestUndeliveredEventIsADeadLetterThatCanBeReplayed(t *testing.T) {
 	out.mu.Lock()
 	out.fail = nil
 	out.mu.Unlock()
-	if err := n.store.DeadLetters.Replay(t.Context(), deadLetter.ID); err != nil {
+	if err := n.store.DeadLetters.Replay(t.Context(), deadLetter.ID, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	n.settled(t)

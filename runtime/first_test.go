@@ -358,7 +358,7 @@ states: {Review: {timeout: PT1H, onEnter: [{look: {call: effect, with: {do: look
 
 // driveTriggers plays an application that says everything again until it sees
 // that it was done: the first event by the API, the second through the queue,
-// and one that is refused.
+// one that is refused, and one that is refused under a key.
 func driveTriggers(ctx context.Context, n *testNode) error {
 	for ctx.Err() == nil {
 		if _, _, _, err := n.rt.StartOrSignal(ctx, "i", event("L-1", "r-1", "submit", "7"), nil); err != nil {
@@ -379,6 +379,11 @@ func driveTriggers(ctx context.Context, n *testNode) error {
 			}
 		}
 		if w, _ := s.Primary(); w.Kind == snapshot.WaitState {
+			said := sentBy("i", "k", "submit", "")
+			said.SignalID, said.DedupeKey = signal.Keyed("k"), "k"
+			if _, err := n.rt.Signal(ctx, said); problem.CodeOf(err) != "lifecycle.refused" { // kept under its key, once
+				return fmt.Errorf("an event that the state refuses: %w", err)
+			}
 			payload, err := json.Marshal(event("L-1", "r-2", "close", "8"))
 			if err != nil {
 				return err

@@ -26,6 +26,18 @@ func (n *testNode) noteOf(t *testing.T, id, entryType string) (note ack.Note) {
 
 func givenUp(row projections.Entry) bool { return strings.HasPrefix(row.LastError, "AckGivenUp: ") }
 
+// isAnOperators holds a command that was given up to be claimed, tried again and failed by
+// nobody.
+func (n *testNode) isAnOperators(t *testing.T, id string, position int64) {
+	t.Helper()
+	_, claimed := n.rt.ClaimCommand(t.Context(), id, position, "press-7", time.Second)
+	_, retried := n.rt.RetryCommand(t.Context(), id, position, "op")
+	_, failed := n.rt.SettleCommand(t.Context(), id, position, ack.Ack{Outcome: ack.Failed, Actor: "op"})
+	for _, err := range []error{claimed, retried, failed} {
+		code(t, err, "command.given-up")
+	}
+}
+
 // After failed, whose dead letter an operator has, a consumer changes nothing but by
 // processed; a replay begins anew, with what was counted before.
 func TestAfterFailedOnlyProcessedCounts(t *testing.T) {
@@ -62,7 +74,7 @@ func TestAfterFailedOnlyProcessedCounts(t *testing.T) {
 		if l[0].Reason != "ack.failed" || l[0].Attempts != 3 {
 			t.Errorf("%+v", l[0])
 		}
-		if err := n.rt.Replay(t.Context(), l[0].ID); err != nil {
+		if _, err := n.rt.Replay(t.Context(), l[0].ID); err != nil {
 			t.Fatal(err)
 		}
 		if row = n.delivered(t, "i", 4); givenUp(row) || c.count() != 4 || !row.NextAttemptAt.After(time.Now()) {
@@ -73,12 +85,22 @@ func TestAfterFailedOnlyProcessedCounts(t *testing.T) {
 		row = n.row(t, "i")
 		unchanged(row)
 		n.deadLetters(t, 1)
-		if _, err := n.rt.RetryCommand(t.Context(), "i", 2, "op"); err != nil { // whose letter an operator leaves where it is
+		n.isAnOperators(t, "i", 2)
+		if l = n.deadLetters(t, 1); len(l) != 1 || c.count() != 4 {
+			t.Errorf("%+v, %d deliveries", l, c.count())
+		}
+		unchanged(row)
+		if _, err := n.rt.Replay(t.Context(), l[0].ID); err != nil {
 			t.Fatal(err)
 		}
 		n.delivered(t, "i", 5)
+		if _, err := n.rt.ClaimCommand(t.Context(), "i", 2, "press-7", time.Hour); err != nil { // as any that is open
+			t.Error(err)
+		}
 		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Failed})
-		n.deadLetters(t, 2)
+		if l = n.deadLetters(t, 1); len(l) != 1 {
+			t.Errorf("%+v", l)
+		}
 		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Processed})
 		n.settled(t)
 		n.ack(t, "i", engine.Duplicate, ack.Ack{Outcome: ack.Processed})
@@ -93,7 +115,7 @@ func TestNoDelayOutlivesTheAge(t *testing.T) {
 		c := &consumer{}
 		n := start(t, fresh(), c.take, tellDoc)
 		age := 3 * time.Second
-		n.rt.Dispatcher.AckAge = age
+		n.rt.Config.AckAge = age
 		n.begin(t, "i", "t/tell", map[string]any{"within": "P2D"})
 		row := n.delivered(t, "i", 1)
 		if row.NextAttemptAt.Sub(row.CreatedAt) > age+time.Second {
@@ -115,7 +137,7 @@ func TestNoDelayOutlivesTheAge(t *testing.T) {
 			t.Errorf("%+v, %+v", l, row)
 		}
 		n.ack(t, "i", engine.Duplicate, ack.Ack{Outcome: ack.Retry})
-		if err := n.rt.Replay(t.Context(), page.Items[0].ID); err != nil {
+		if _, err := n.rt.Replay(t.Context(), page.Items[0].ID); err != nil {
 			t.Fatal(err)
 		}
 		row = n.delivered(t, "i", 2)
@@ -124,6 +146,11 @@ func TestNoDelayOutlivesTheAge(t *testing.T) {
 		}
 		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Retry}) // which begins no age that is over
 		n.delivered(t, "i", 3)
+		before := time.Now()
+		claimed, err := n.rt.ClaimCommand(t.Context(), "i", 2, "ann", time.Hour)
+		if left := claimed.NextAttemptAt.Sub(before); err != nil || left < age/3 || left > age+time.Second {
+			t.Errorf("a claim for an hour is for %s, %v", left, err)
+		}
 		given()
 		code(t, func() error {
 			_, err := n.rt.Acknowledge(t.Context(), "i", 2, ack.Ack{Outcome: ack.Retry, Delay: ack.MaxDelay + 1})

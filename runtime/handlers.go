@@ -25,11 +25,11 @@ func (r *Runtime) pumping() pump.Config {
 		Node: r.Store.Nodes.Node(), Turns: r.turns, Retries: r.retries, Log: r.Log, Now: r.Now,
 		Handlers: map[signal.Type]*pump.Handler{
 			signal.StartRequest: {Alone: r.onStart, Refusal: func(env signal.Envelope, cause error) (store.Send, bool) {
-				r.notes.forbade(context.Background(), cause)
+				r.verdicts.refusedMessage(env, cause)
 				return r.refusal(env, cause)
 			}},
-			signal.ExternalSignal: {Refusal: func(_ signal.Envelope, cause error) (s store.Send, ok bool) {
-				r.notes.forbade(context.Background(), cause)
+			signal.ExternalSignal: {Refusal: func(env signal.Envelope, cause error) (s store.Send, ok bool) {
+				r.verdicts.refusedMessage(env, cause)
 				return s, ok
 			}},
 			signal.CancelRequest:        {Moot: unbegun},
@@ -43,6 +43,7 @@ func (r *Runtime) pumping() pump.Config {
 			return r.OnCommand(ctx, stop, d, env)
 		},
 		Committed: r.committed, TakesNumber: takesNumber,
+		First:   func(ctx context.Context, env signal.Envelope) error { return r.verdicts.first(ctx, env) },
 		Metrics: r.counts, Hands: r.strays, AtOnce: r.Handlers, CrashMax: r.CrashMax,
 	}
 	for _, all := range shared {
@@ -108,7 +109,7 @@ func blame(p *problem.Error) pump.Blame {
 	return pump.Blame{
 		Sender: !ours && (strings.HasPrefix(p.Code, "task.") || strings.HasPrefix(p.Code, "lifecycle.") || strings.HasPrefix(p.Code, "ack.") || p.Code == codeForbidden || p.Code == service.CodeTaken || p.Code == service.CodeReserved ||
 			slices.Contains(service.Refusals, p.Code)),
-		Passing:   p.Code == "lifecycle.in-transition",
+		Passing:   slices.Contains(engine.Passing, p.Code),
 		Overtaken: p.Code == "lifecycle.refused",
 	}
 }

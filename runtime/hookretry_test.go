@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // failing is an outside that does what is asked of it unless it is told to fail, and
@@ -52,6 +53,22 @@ func (f *failing) called(hook string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls[hook]
+}
+
+// hooked checks which fields the commands of an instance stand in, by its timeline.
+func (n *testNode) hooked(t *testing.T, id, want string) {
+	t.Helper()
+	p, err := n.store.Moments.Moments(t.Context(), backend.MomentQuery{InstanceID: id, Kinds: []string{backend.MomentCommand}, Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range p.Items {
+		got = append(got, m.Hook)
+	}
+	if strings.Join(got, " ") != want {
+		t.Errorf("hooks %q, want %s", got, want)
+	}
 }
 
 const hookedDocument = `
@@ -111,6 +128,7 @@ func TestHooksAreTriedAgain(t *testing.T) {
 		if s, err := n.store.Writer.Load(t.Context(), a); err != nil || string(s.Branches[0].Data) != `{"n":7}` || len(n.entries(t, a, "RetryScheduled")) != 2 {
 			t.Errorf("%s, %v, %d retries", s.Branches[0].Data, err, len(n.entries(t, a, "RetryScheduled")))
 		}
+		n.hooked(t, a, "onExit onEnter onEnter onEnter onEnter onEnter")
 		out.fails("one", -1)
 		b := enter("b")
 		n.until(t, b, status("faulted"))
@@ -149,6 +167,65 @@ func TestHooksAreTriedAgain(t *testing.T) {
 		n.until(t, e, status("faulted"))
 		if s, err := n.store.Writer.Load(t.Context(), e); err != nil || s.Error.Type != engine.ErrorBase+engine.ErrExpression || !strings.Contains(s.Error.Instance, "onEnter") {
 			t.Errorf("%+v, %v", s.Error, err)
+		}
+		if err := testdb.Remade(t.Context(), place); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+const lateDocument = `
+document: {dsl: '1.0.3', namespace: t, name: late, version: '1.0.0'}
+do:
+  - safe:
+      try: [{pay: {call: effect, with: {hook: pay}}}]
+      catch:
+        retry: {delay: PT8S, limit: {duration: PT8.5S}}
+        do: [{give: {set: {up: '${ $error.title != null }'}}}]
+`
+
+// A retry that comes when the time of all is over does not begin, as if there were none:
+// the catch goes on, a hook has failed. The stream says so to whoever decides it again.
+func TestALateRetryDoesNotBegin(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		out := &failing{down: map[string]int{"pay": -1, "first": -1}, calls: map[string]int{}}
+		place := fresh()
+		n := start(t, place, out.effect, hookedDocument, lateDocument)
+		n.publish(t, policyOf("1.0.0", "{Review: {retry: {delay: PT8S, limit: {duration: PT8.5S}}}}"))
+		hooked, err := n.trigger(t, "t/policed", "late", "submit")
+		if err != nil {
+			t.Fatal(err)
+		}
+		const caught = "caught"
+		n.begin(t, caught, "t/late", nil)
+		var due time.Time
+		for _, id := range []string{hooked, caught} {
+			n.until(t, id, func(projections.Instance) bool { return len(n.entries(t, id, "RetryScheduled")) > 0 })
+			if _, err := n.rt.Operate(t.Context(), id, engine.Suspend, nil, "ops"); err != nil {
+				t.Fatal(err)
+			}
+			s, err := n.store.Writer.Load(t.Context(), id)
+			if err != nil || len(s.Waits) != 1 || s.Waits[0].Kind != snapshot.WaitRetry {
+				t.Fatalf("%+v, %v", s.Waits, err)
+			}
+			if until := s.Waits[0].Until; until.After(due) {
+				due = until
+			}
+		}
+		await.Until(t, "the time of all retries passes", func() (bool, any) {
+			now := n.store.Clock.Now()
+			return now.After(due.Add(1100 * time.Millisecond)), now
+		})
+		for _, id := range []string{hooked, caught} {
+			if _, err := n.rt.Operate(t.Context(), id, engine.Resume, nil, "ops"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.until(t, hooked, status("faulted"))
+		n.until(t, caught, status("completed"))
+		if out.called("first") != 1 || out.called("pay") != 1 {
+			t.Errorf("called %d and %d times, not once", out.called("first"), out.called("pay"))
 		}
 		if err := testdb.Remade(t.Context(), place); err != nil {
 			t.Error(err)

@@ -1,12 +1,19 @@
 package runtime_test
 
 import (
+	"context"
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/definition"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/runtime"
 )
 
 const manyDoc = `
@@ -101,4 +108,49 @@ func eventFindsItsFilter(t *testing.T, place string) {
 			t.Errorf("waits for %s are left behind: %v, %v", typ, specs, err)
 		}
 	}
+}
+
+// unread is a catalogue that cannot read one definition for a while.
+type unread struct {
+	*definition.Catalogue
+	name atomic.Value
+}
+
+func (u *unread) Find(ctx context.Context, name, version string) (engine.Definition, error) {
+	if name == u.name.Load() {
+		return nil, problem.New(problem.Internal, "definition.stored", "definition %s cannot be read", name)
+	}
+	return u.Catalogue.Find(ctx, name, version)
+}
+
+// TestWhoCanBeReadGetsTheEvent: of two who wait the definition of one cannot be read. The
+// other has the event, the publication fails, and when it is made again both have it once.
+func TestWhoCanBeReadGetsTheEvent(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		defs := &unread{}
+		n, err := openSet(t.Context(), fresh(), func(c *runtime.Config) {
+			defs.Catalogue = c.Definitions.(*definition.Catalogue)
+			c.Definitions = defs
+		}, nil, listenDoc, takePaidDoc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.close()
+		for id, def := range map[string]string{"a": "t/listen", "b": "t/takePaid"} {
+			n.begin(t, id, def, map[string]int{"order": 1})
+			n.until(t, id, func(i projections.Instance) bool { return i.Status == "waiting" })
+		}
+		event := json.RawMessage(`{"specversion":"1.0","id":"1","source":"x","type":"paid","data":{"order":1}}`)
+		defs.name.Store("t/listen")
+		if got, err := n.rt.PublishEvent(t.Context(), event, nil); got != 1 || problem.CodeOf(err) != "definition.stored" {
+			t.Errorf("the event reached %d: %v", got, err)
+		}
+		n.output(t, "b")
+		defs.name.Store("")
+		if got, err := n.rt.PublishEvent(t.Context(), event, nil); got != 1 || err != nil {
+			t.Errorf("the event reached %d: %v", got, err)
+		}
+		n.output(t, "a")
+	})
 }

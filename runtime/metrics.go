@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // metrics is everything a node counts. Labels come from closed sets; no
@@ -13,36 +16,52 @@ type metrics struct {
 	r       *Runtime
 	adopted prometheus.Counter
 	purged  *prometheus.CounterVec
+	left    prometheus.Counter
 	resent  prometheus.Counter
 	paced   *prometheus.CounterVec
 
 	depth, age  *prometheus.Desc
 	gaps, ahead *prometheus.Desc
+	unserved    *prometheus.Desc
+
+	open map[string]*prometheus.Desc // by what the store counts
 }
 
 func newMetrics(r *Runtime) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
-	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	}
 	return &metrics{
-		r:       r,
-		adopted: counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
-		purged:  vec("aqueduct_purged_total", "What retention has deleted past its window.", "what"),
-		resent:  counter("aqueduct_waits_resent_total", "Waits that were overdue and had no message, and whose message was sent again."),
-		paced:   vec("aqueduct_paced_total", "Starts, events and loops that definitions caused to themselves faster than their rates, and that were delayed.", "cause"),
-		depth:   prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
-		gaps:    prometheus.NewDesc("aqueduct_sequence_gaps", "Instances that keep signals until an earlier one of their sender comes, counted up to 10,000.", nil, nil),
-		ahead:   prometheus.NewDesc("aqueduct_sequence_ahead", "Signals that these instances keep.", nil, nil),
-		age:     prometheus.NewDesc("aqueduct_queue_oldest_seconds", "Age of the oldest message that is due.", []string{"queue"}, nil),
+		r:        r,
+		adopted:  counter("aqueduct_commands_adopted_total", "Commands of dead nodes announced again."),
+		purged:   counters("aqueduct_purged_total", "What retention has deleted past its window.", "what", windowNames...),
+		left:     counter("aqueduct_retention_left_total", "Faulted instances past their window that were left to a node with their code."),
+		resent:   counter("aqueduct_waits_resent_total", "Waits that were overdue and had no message, and whose message was sent again."),
+		paced:    counters("aqueduct_paced_total", "Starts, events and loops that definitions caused to themselves faster than their rates, and that were delayed.", "cause", selfStart, selfEvent, selfLoop),
+		depth:    prometheus.NewDesc("aqueduct_queue_messages", "Messages in a queue, counted up to 10,000.", []string{"queue", "state"}, nil),
+		gaps:     prometheus.NewDesc("aqueduct_sequence_gaps", "Instances that keep signals until an earlier one of their sender comes, counted up to 10,000.", nil, nil),
+		ahead:    prometheus.NewDesc("aqueduct_sequence_ahead", "Signals that these instances keep.", nil, nil),
+		unserved: prometheus.NewDesc("aqueduct_commands_unserved", "Pending commands for functions that no live node has, of the first 1,000 that no node has claimed.", nil, nil),
+		age:      prometheus.NewDesc("aqueduct_queue_oldest_seconds", "Age of the oldest message that is due.", []string{"queue"}, nil),
+		open: map[string]*prometheus.Desc{
+			backend.CountInstances:   prometheus.NewDesc("aqueduct_instances", "Instances that have not ended, counted up to 100,000.", []string{"status"}, nil),
+			backend.CountTasks:       prometheus.NewDesc("aqueduct_tasks", "Tasks that people may work on, counted up to 100,000.", []string{"status"}, nil),
+			backend.CountDeadLetters: prometheus.NewDesc("aqueduct_dead_letters", "Dead letters that wait for an operator, counted up to 100,000.", []string{"queue"}, nil),
+		},
 	}
+}
+
+// gauged are the labels that what is counted always has: a gauge that comes and goes
+// with its rows has no zero.
+var gauged = map[string][]string{
+	backend.CountInstances:   {string(snapshot.Pending), string(snapshot.Running), string(snapshot.Waiting), string(snapshot.Suspended), string(snapshot.Faulted)},
+	backend.CountTasks:       {backend.TaskOpen},
+	backend.CountDeadLetters: queueLabels,
 }
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.adopted, m.purged, m.resent, m.paced,
+		m.adopted, m.purged, m.left, m.resent, m.paced,
 	}
 }
 
@@ -54,7 +73,21 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.depth
 	ch <- m.age
 	ch <- m.gaps
+	ch <- m.unserved
 	ch <- m.ahead
+	for _, desc := range m.open {
+		ch <- desc
+	}
+}
+
+// counters is a counter by one label, whose values are there from the start: to those who
+// ask for an increase, a series that begins with one has none.
+func counters(name, help, label string, values ...string) *prometheus.CounterVec {
+	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	for _, v := range values {
+		vec.WithLabelValues(v)
+	}
+	return vec
 }
 
 // scrapeTimeout bounds the queries that a scrape makes.
@@ -82,6 +115,12 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(m.gaps, prometheus.GaugeValue, float64(gaps.Instances))
 		ch <- prometheus.MustNewConstMetric(m.ahead, prometheus.GaugeValue, float64(gaps.Signals))
 	}
+	if n, err := m.r.waiting(ctx); err != nil {
+		m.r.Log.Warn("commands that no node performs cannot be counted", "error", err)
+	} else {
+		ch <- prometheus.MustNewConstMetric(m.unserved, prometheus.GaugeValue, float64(n))
+	}
+	m.collectOpen(ctx, ch)
 	now := m.r.Now()
 	for _, q := range queues {
 		for state, n := range map[string]int{"ready": q.Ready, "delayed": q.Delayed, "leased": q.Leased} {
@@ -92,5 +131,31 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 			age = max(now.Sub(q.OldestAt).Seconds(), 0)
 		}
 		ch <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, age, q.Name)
+	}
+}
+
+// collectOpen gives the gauges of what has not ended.
+func (m *metrics) collectOpen(ctx context.Context, ch chan<- prometheus.Metric) {
+	counts, err := m.r.Store.Backlog.Counts(ctx)
+	if err != nil {
+		m.r.Log.Warn("instances cannot be counted", "error", err)
+		return
+	}
+	for what, names := range gauged {
+		rows := map[string]int{}
+		for _, name := range names {
+			rows[name] = 0
+		}
+		for _, c := range counts {
+			if what == backend.CountDeadLetters {
+				c.Name = queueLabel(c.Name)
+			}
+			if c.What == what {
+				rows[c.Name] += c.Rows
+			}
+		}
+		for name, n := range rows {
+			ch <- prometheus.MustNewConstMetric(m.open[what], prometheus.GaugeValue, float64(n), name)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -341,5 +342,38 @@ func TestMigrationPassesOverHooksOfAPolicy(t *testing.T) {
 		}
 		complete(t, n, own)
 		n.until(t, own, func(i projections.Instance) bool { return i.Position == "B" })
+	})
+}
+
+// What instances hold must be what the new version declares its search attributes to be: else
+// the turn that moves one could not be written, and would fault it. None is moved.
+func TestMigrationToOtherAttributesIsRefused(t *testing.T) {
+	t.Parallel()
+	document := `
+document: {dsl: '1.0.3', namespace: t, name: found, version: '%s', metadata: {searchAttributes: {a: {path: .a, type: %s}}}}
+do: [{hear: {listen: {to: {one: {with: {type: go}}}}}}]
+`
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n := start(t, fresh(), nil, fmt.Sprintf(document, "1.0.0", "decimal"))
+		n.begin(t, "five", "t/found", map[string]any{"a": 5})
+		n.begin(t, "none", "t/found", map[string]any{})
+		publish(t, n, fmt.Sprintf(document, "2.0.0", "text"))
+		m := definition.Migration{Name: "t/found", From: "1.0.0", To: "2.0.0", DryRun: true}
+		r, err := n.rt.Migrate(t.Context(), m)
+		if err != nil || r.Live != 2 || !slices.ContainsFunc(r.Positions, func(p definition.LivePosition) bool {
+			return p.Instances == 1 && strings.Contains(p.Problem, "declared as text")
+		}) {
+			t.Errorf("%+v, %v", r, err)
+		}
+		m.DryRun = false
+		r, err = n.rt.Migrate(t.Context(), m)
+		if code(t, err, "migration.unmapped"); r.Moved != 0 {
+			t.Errorf("%+v", r)
+		}
+		for _, id := range []string{"five", "none"} {
+			if s, err := n.store.Writer.Load(t.Context(), id); err != nil || s.Status != snapshot.Waiting || s.Definition.Version != "1.0.0" {
+				t.Errorf("%s is %s under %s: %v", id, s.Status, s.Definition.Version, err)
+			}
+		}
 	})
 }

@@ -90,7 +90,9 @@ func (n *testNode) counted(t *testing.T, name string) map[string]int {
 			for _, l := range m.GetLabel() {
 				label = l.GetValue()
 			}
-			got[label] = int(m.GetCounter().GetValue()+m.GetGauge().GetValue()) + int(m.GetHistogram().GetSampleCount())
+			if n := int(m.GetCounter().GetValue()+m.GetGauge().GetValue()) + int(m.GetHistogram().GetSampleCount()); n != 0 {
+				got[label] += n
+			}
 		}
 	}
 	return got

@@ -41,9 +41,7 @@ type noticeMetrics struct {
 
 func newNoticeMetrics() *noticeMetrics {
 	return &noticeMetrics{
-		told: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "aqueduct_dead_letters_told_total", Help: "Dead letters of the database that this node has told of, whoever has made them.",
-		}, []string{"queue"}),
+		told: counters("aqueduct_dead_letters_told_total", "Dead letters of the database that this node has told of, whoever has made them.", "queue", append(queueLabels, noQueue)...),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "aqueduct_dead_letters_untold_total", Help: "Attempts to tell of a dead letter that have failed.",
 		}),
@@ -116,6 +114,11 @@ func (t *deadLetterPublisher) next(ctx context.Context) error {
 	return t.Store.Notices.Told(ctx, n)
 }
 
+// queueLabels are the queues, as labels; noQueue is that of a letter that is of none.
+var queueLabels = []string{string(store.Signals), string(store.Schedule), string(store.Commands)}
+
+const noQueue = "none"
+
 // queueLabel keeps the label to a closed set: who may send to the queue of notices
 // says what he likes.
 func queueLabel(queue string) string {
@@ -123,7 +126,7 @@ func queueLabel(queue string) string {
 	case store.Signals, store.Schedule, store.Commands:
 		return queue
 	}
-	return "none"
+	return noQueue
 }
 
 // publish has the sink told. What it refuses for good is passed over: the next letter

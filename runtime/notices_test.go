@@ -147,7 +147,7 @@ func TestADeadLetterWithoutANoticeIsOne(t *testing.T) {
 		if sink.taken()[0]["subject"] != "waits" {
 			t.Errorf("%v", sink.taken())
 		}
-		if err := node.rt.Replay(t.Context(), "lost"); err != nil {
+		if _, err := node.rt.Replay(t.Context(), "lost"); err != nil {
 			t.Error(err)
 		}
 		eventually(t, "it dies again", func() bool { return len(sink.taken()) == 2 })

@@ -178,11 +178,17 @@ func TestWaitsThatHaveLostTheirMessageGetAnother(t *testing.T) {
 // What an instance leaves to its next turn has a message, too.
 func TestATurnThatWasLostIsTakenAgain(t *testing.T) {
 	t.Parallel()
+	var tasks strings.Builder // of two turns
+	for i := range 15 {
+		fmt.Fprintf(&tasks, "\n  - t%d: {set: {n: %d}}", i, i)
+	}
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		a := startAged(t, fresh(), func(c *runtime.Config) {
-			c.Limits.Steps, c.Rates = 10, runtime.Rates{Loops: 1, Burst: 1} // its next turn is a second away
-			c.ReconcileGrace = time.Millisecond
-		}, doc("next", "\n  - count: {for: {each: i, in: '${ [range(20)] }'}, do: [{one: {set: {n: '${ $i }'}}}]}\n"))
+			c.Limits.Steps, c.Rates = 10, runtime.Rates{Loops: 1, Burst: 1}
+		}, doc("next", tasks.String()+"\n"))
+		for before := range 30 { // each has a second: the next turn of the last is half a minute away
+			a.begin(t, fmt.Sprint("before-", before), "t/next", map[string]any{})
+		}
 		a.begin(t, "i", "t/next", map[string]any{})
 		a.waits(t, "i", snapshot.WaitNext)
 		a.looked(t)
@@ -190,6 +196,7 @@ func TestATurnThatWasLostIsTakenAgain(t *testing.T) {
 			t.Errorf("%d turns have a message, and get another", n)
 		}
 		a.purge(t)
+		a.ahead.Store(int64(2 * time.Hour))
 		a.output(t, "i")
 		if n := a.resent(t); n == 0 {
 			t.Error("it went on by itself")

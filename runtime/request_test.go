@@ -66,6 +66,8 @@ func TestARequestOfAnOperatorIsDecidedByANode(t *testing.T) {
 			{`{"operation":"resume"}`, "instance.not-suspended"},
 			{`{"operation":"retry"}`, "instance.not-faulted"},
 			{`{"operation":"explode"}`, "operation.unknown"},
+			{`{"operation":"rewind","output":{"to":1,"version":1,"state":{}}}`, "operation.unknown"}, // only the API takes it
+			{`{"operation":"run-now"}`, "instance.nothing-to-run"},
 			{`{"operation":7}`, "operation.unknown"},
 		} {
 			id := fmt.Sprintf("refused-%d", k)

@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/audit"
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
@@ -20,6 +23,7 @@ type Windows struct {
 	Audit       time.Duration // after what a row says
 	Tokens      time.Duration // after they expired or were revoked
 	Policies    time.Duration // after a newer version was published; those stay by which an instance that is kept may have gone
+	Bulk        time.Duration // plans of what is done to many, after they were made or run last
 }
 
 // Retention works in small commits, so that it never holds up the pump.
@@ -38,6 +42,9 @@ type window struct {
 	step func(ctx context.Context, before time.Time) (count int, more bool, err error)
 }
 
+// windowNames are what is kept for a window each.
+var windowNames = []string{"instances", "faulted", "dead-letters", "audit", "tokens", "policies", "bulk"}
+
 // windows are those that are set.
 func (j *jobs) windows() (set []window) {
 	for _, w := range []window{
@@ -50,6 +57,7 @@ func (j *jobs) windows() (set []window) {
 		{"audit", j.Windows.Audit, j.kept(backend.KeptAudit, j.Windows.Audit)},
 		{"tokens", j.Windows.Tokens, j.kept(backend.KeptTokens, j.Windows.Tokens)},
 		{"policies", j.Windows.Policies, j.kept(backend.KeptPolicies, j.Windows.Policies)},
+		{"bulk", j.Windows.Bulk, j.kept(backend.KeptBulk, j.Windows.Bulk)},
 	} {
 		if w.keep > 0 {
 			set = append(set, w)
@@ -102,8 +110,10 @@ func (j *jobs) clear(ctx context.Context, w window) (locked bool, err error) {
 
 // purging is a context in which retention acts, for the audit.
 func purging(ctx context.Context, setting string, keep time.Duration) context.Context {
-	return audit.Because(ctx, fmt.Sprintf("retention.%s: kept for %s", setting, keep))
+	return audit.Because(ctx, fmt.Sprintf("%s%s", because(setting), keep))
 }
+
+func because(setting string) string { return "retention." + setting + ": kept for " }
 
 // kept deletes what the store can delete by itself.
 func (j *jobs) kept(what backend.Kept, keep time.Duration) func(context.Context, time.Time) (int, bool, error) {
@@ -121,11 +131,17 @@ func (j *jobs) kept(what backend.Kept, keep time.Duration) func(context.Context,
 }
 
 // faulted gives up instances that nobody has touched: they are cancelled, and their
-// dead letters discarded, which would keep them.
+// dead letters discarded, which would keep them. Those of Go code that this node does not
+// have are left to one that has it, whose turn it is at another interval. Then come the dead
+// letters of those that a node has cancelled whose end it was.
 func (j *jobs) faulted() func(context.Context, time.Time) (int, bool, error) {
-	after := ""
+	after, rest, left := "", false, j.leftBehind()
 	return func(ctx context.Context, before time.Time) (count int, more bool, err error) {
 		ctx = purging(ctx, "faulted", j.Windows.Faulted)
+		if rest {
+			more, err = left(ctx, before)
+			return 0, more, err
+		}
 		page, err := j.Store.Instances.Instances(ctx, backend.InstanceQuery{Status: string(snapshot.Faulted), After: after, Limit: retentionBatch})
 		if err != nil {
 			return 0, false, err
@@ -139,13 +155,60 @@ func (j *jobs) faulted() func(context.Context, time.Time) (int, bool, error) {
 				count++
 				failed = j.discardAll(ctx, backend.DeadLetterQuery{InstanceID: i.ID, Limit: retentionBatch})
 			}
-			if failed != nil {
+			if problem.CodeOf(failed) == engine.CodeElsewhere {
+				j.metrics.left.Inc()
+				j.Log.Debug("retention leaves an instance to a node with its code", "instance", i.ID, "definition", i.Definition)
+			} else if failed != nil {
 				err = failed
 			}
 		}
 		after = page.Next
-		return count, after != "", err
+		rest = after == ""
+		return count, true, err
 	}
+}
+
+// leftBehind discards dead letters of instances that retention has cancelled, and that
+// are older than its window: a node that ended between the two has left them.
+func (j *jobs) leftBehind() func(context.Context, time.Time) (bool, error) {
+	after, given := "", map[string]time.Time{} // when an instance was cancelled
+	return func(ctx context.Context, before time.Time) (more bool, err error) {
+		ids, err := j.Store.Retention.OldDeadLetters(ctx, before, after, retentionBatch)
+		if err != nil || len(ids) == 0 {
+			return false, err
+		}
+		for _, id := range ids {
+			if failed := j.discardLeft(ctx, id, given); failed != nil && !errors.Is(failed, store.ErrNotFound) {
+				err = failed
+			}
+		}
+		after = ids[len(ids)-1]
+		return len(ids) == retentionBatch, err
+	}
+}
+
+// discardLeft discards a dead letter when retention has cancelled its instance since.
+func (j *jobs) discardLeft(ctx context.Context, id string, given map[string]time.Time) error {
+	l, err := j.Store.DeadLetters.DeadLetter(ctx, id)
+	if err != nil || l.InstanceID == "" {
+		return err
+	}
+	at, known := given[l.InstanceID]
+	if !known {
+		by := audit.Row(ctx, j.Now(), string(engine.Cancel), l.InstanceID, l.InstanceID)
+		p, err := j.Store.Audit.Audit(ctx, backend.AuditQuery{Action: string(engine.Cancel), InstanceID: l.InstanceID, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(p.Items) > 0 && p.Items[0].Kind == by.Kind && strings.HasPrefix(p.Items[0].Reason, because("faulted")) {
+			at = p.Items[0].At
+		}
+		given[l.InstanceID] = at
+	}
+	if !l.DiedAt.Before(at) {
+		return nil
+	}
+	return j.discard(ctx, id)
 }
 
 // discardAll discards the dead letters that a query selects.

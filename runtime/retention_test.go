@@ -63,7 +63,7 @@ func TestEachKindHasItsWindow(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		n := retaining(t, fresh(), func(c *runtime.Config) {
 			c.RetentionKeep = time.Millisecond
-			c.Windows = runtime.Windows{DeadLetters: time.Millisecond, Tokens: time.Millisecond, Policies: time.Millisecond}
+			c.Windows = runtime.Windows{DeadLetters: time.Millisecond, Tokens: time.Millisecond, Policies: time.Millisecond, Bulk: time.Millisecond}
 		}, emitDoc, listenDoc, policedDocument)
 		n.begin(t, "live", "t/listen", map[string]any{"order": 1})
 		n.send(t, `{"signalId":"s","workflowInstanceId":"live","runtimeProvider":"aqueduct","signalType":"TaskCompleted","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{}}`)
@@ -73,6 +73,10 @@ func TestEachKindHasItsWindow(t *testing.T) {
 		if err := n.store.Tokens.MakeToken(t.Context(), token, store.Audit{ID: "make", At: now, Action: "create-token", Target: "k-1"}); err != nil {
 			t.Fatal(err)
 		}
+		done := backend.Bulk{ID: "b-1", Operation: "retry", Status: backend.BulkDone, Version: 1, CreatedAt: now.Add(-time.Hour), UpdatedAt: now.Add(-time.Minute), Asked: []byte(`{}`)}
+		if err := n.store.Bulk.MakeBulk(t.Context(), done); err != nil {
+			t.Fatal(err)
+		}
 		n.publish(t, policyOf("1.0.0", "{Review: {timeout: PT1H}}"))
 		n.publish(t, policyOf("1.1.0", "{Review: {timeout: PT2H}}"))
 		n.begin(t, "told", "t/emit", nil)
@@ -80,7 +84,7 @@ func TestEachKindHasItsWindow(t *testing.T) {
 			_, err := n.store.Writer.Load(t.Context(), "told")
 			return errors.Is(err, store.ErrNotFound) && n.counted(t, "aqueduct_purged_total")["instances"] == 1
 		})
-		for target, setting := range map[string]string{"k-1": "tokens", "policy:t/policed@1.0.0": "policies"} {
+		for target, setting := range map[string]string{"k-1": "tokens", "b-1": "bulk", "policy:t/policed@1.0.0": "policies"} {
 			if got := n.auditedAs(t, "purge", target); got != "retention."+setting+": kept for 1ms" {
 				t.Errorf("%s is gone because of %q", target, got)
 			}
@@ -91,7 +95,7 @@ func TestEachKindHasItsWindow(t *testing.T) {
 		}
 		eventually(t, "all is counted", func() bool {
 			got := n.counted(t, "aqueduct_purged_total")
-			return got["dead-letters"] == 1 && got["tokens"] == 1 && got["policies"] == 1
+			return got["dead-letters"] == 1 && got["tokens"] == 1 && got["policies"] == 1 && got["bulk"] == 1
 		})
 		if _, err := n.store.DeadLetters.DeadLetter(t.Context(), live.ID); err != nil {
 			t.Errorf("the dead letter of an instance that lives: %v", err)
@@ -136,6 +140,10 @@ func TestFaultedInstancesHaveAWindow(t *testing.T) {
   - one: {call: effect, with: {back: false}, metadata: {compensate: {call: effect, with: {back: true}}}}
   - two: {raise: {error: {type: 'urn:lost', status: 500}}}
 `)
+	typoDoc := doc("typo", `
+  - one: {call: effect, with: {back: false}, metadata: {compensate: {call: effect, with: {back: true}}}}
+  - two: {set: {n: '${ 1 + {} }'}}
+`)
 	waitingDoc := doc("waiting", "  - on: {run: {workflow: {namespace: t, name: stuck}}}\n")
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		effect := func(_ context.Context, input json.RawMessage) (any, error) {
@@ -146,12 +154,13 @@ func TestFaultedInstancesHaveAWindow(t *testing.T) {
 		}
 		n := retainingOf(t, fresh(), func(c *runtime.Config) {
 			c.RetentionKeep, c.Windows.Faulted = time.Millisecond, 500*time.Millisecond
-		}, effect, lostDoc, stuckDoc, waitingDoc, listenDoc, fmt.Sprintf(carefulDoc, "lost"))
+		}, effect, lostDoc, stuckDoc, typoDoc, waitingDoc, listenDoc, fmt.Sprintf(carefulDoc, "lost"))
 		n.begin(t, "live", "t/listen", map[string]any{"order": 1})
 		n.begin(t, "waiting", "t/waiting", nil)
 		n.begin(t, "stuck", "t/stuck", nil)
+		n.begin(t, "typo", "t/typo", nil)
 		stuck := n.childOf(t, "waiting").ID
-		for _, id := range []string{"stuck", stuck} {
+		for _, id := range []string{"stuck", stuck, "typo"} {
 			n.until(t, id, status("faulted"))
 		}
 		n.begin(t, "lost", "t/lost", nil)
@@ -170,7 +179,7 @@ func TestFaultedInstancesHaveAWindow(t *testing.T) {
 		if err != nil || len(p.Items) != 1 || p.Items[0].Reason != "retention.faulted: kept for 500ms" {
 			t.Errorf("its dead letter is discarded as %+v, %v", p.Items, err)
 		}
-		for id, want := range map[string]string{"live": "waiting", "stuck": "faulted", stuck: "faulted", "waiting": "waiting"} {
+		for id, want := range map[string]string{"live": "waiting", "stuck": "faulted", stuck: "faulted", "typo": "faulted", "waiting": "waiting"} {
 			if row, err := n.store.Instances.Instance(t.Context(), id); err != nil || row.Status != want {
 				t.Errorf("%s: %+v, %v", id, row, err)
 			}

@@ -42,6 +42,15 @@ type Definitions = turn.Definitions
 // Performer performs commands; activity.Performer is one.
 type Performer = dispatch.Performer
 
+// Traces is told of turns, and says in which traces instances are.
+type Traces interface {
+	// Headers are those of a start, with the trace of its instance.
+	Headers(headers map[string]string, instance, incarnation string) map[string]string
+	// Turn is told of a turn that is over. It returns the id of its trace, "" = it is in
+	// none. It must not block, nor keep anything of the turn.
+	Turn(made turn.Made, over time.Time) (trace string)
+}
+
 // Config wires a node. Store, Definitions and Performer are required; a zero
 // number means its default. Which parts a store may lack is said at backend.Parts.
 type Config struct {
@@ -51,6 +60,7 @@ type Config struct {
 	Now         func() time.Time      // nil = the clock of the store
 	Log         *slog.Logger          // nil = discard
 	Metrics     prometheus.Registerer // nil = not registered
+	Traces      Traces                // nil = nobody traces
 
 	SignalConsumers   int // that receive from the signal queue; default 64
 	ScheduleConsumers int // that receive from the schedule queue; default 64
@@ -216,6 +226,7 @@ type Runtime struct {
 	*dispatch.Dispatcher
 	*acknowledger
 	*targets
+	*functions
 	*events.Router
 	service.Services
 	key     []byte
@@ -230,6 +241,8 @@ type Runtime struct {
 	notices *noticeMetrics
 	sending *unsentMetrics
 	steps   insides
+
+	verdicts *verdicts
 }
 
 // New makes a node on an open store.
@@ -249,7 +262,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runtime: epoch: %w", err)
 	}
-	r := &Runtime{Config: c, key: key, epoch: epoch, strays: newStrays(c.Store.Strays), notices: newNoticeMetrics(), sending: newUnsentMetrics(), counts: newTurnMetrics(c.Log), steps: newInsides()}
+	r := &Runtime{Config: c, functions: &functions{Config: &c}, key: key, epoch: epoch, strays: newStrays(c.Store.Strays), notices: newNoticeMetrics(), sending: newUnsentMetrics(), counts: newTurnMetrics(&c), steps: newInsides()}
 	r.pace, r.metrics, r.retries = newPacer(c.Rates), newMetrics(r), r.retrying()
 	r.turns = turn.New(r.turning())
 	r.Router = events.New(r.routing())
@@ -259,9 +272,12 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	r.Dispatcher = dispatch.New(r.dispatching(commands, notes))
 	commands.d = r.Dispatcher
 	r.acknowledger, r.targets = newAcknowledger(r.Dispatcher, notes), &targets{r.Admission, c.Log}
+	r.verdicts = &verdicts{r, notes}
 	r.Services = r.serving()
 	if p, ok := c.Definitions.(publisher); ok {
 		p.LiveBy(backend.LiveVersions(c.Store.Instances))
+		p.CanBy(c.Performer.Can)
+		p.ServedBy(r.unserved)
 		if err := p.Through(ctx, r.Publish); err != nil {
 			return nil, fmt.Errorf("runtime: schedules: %w", err)
 		}
@@ -288,7 +304,7 @@ func (r *Runtime) dispatching(m *commandMetrics, n *ackNotes) dispatch.Config {
 		Dead: r.counts.deadLetters.WithLabelValues(string(store.Commands)), GivenUp: m.givenUp, Crowded: m.crowded,
 		Opened:     func(to admission.Destination) { m.opened.WithLabelValues(m.host(to)).Inc() },
 		Activities: r.Activities, PerHost: r.PerHost, Waiting: r.Waiting, WaitingBytes: r.WaitingBytes,
-		BreakAfter: r.BreakAfter, BreakFor: r.BreakFor, GiveUpAfter: r.GiveUpAfter, AckAge: r.AckAge, AckPause: n.pause, Repeats: repeats, Noted: n.noted,
+		BreakAfter: r.BreakAfter, BreakFor: r.BreakFor, GiveUpAfter: r.GiveUpAfter, AckAge: r.AckAge, AckTimes: n.times, Repeats: repeats, Noted: n.noted,
 		Unsent: r.Config.unsent,
 	}
 }
@@ -297,7 +313,7 @@ func (r *Runtime) dispatching(m *commandMetrics, n *ackNotes) dispatch.Config {
 func (r *Runtime) routing() events.Config {
 	return events.Config{
 		Writer: r.Store.Writer, Waits: r.Store.Waits, Events: r.Store.Inbox, Turns: r.turns, Definitions: r.Definitions, Now: r.Now, TTL: r.EventTTL,
-		Begins: r.begins,
+		Begins: r.begins, Declared: declarations(r.Definitions),
 		Paced: func(headers map[string]string, definition string) (due time.Time) {
 			if causedBy(headers, definition) {
 				due = r.paced(selfEvent, definition)
@@ -309,20 +325,24 @@ func (r *Runtime) routing() events.Config {
 
 // serving wires what people and the API ask.
 func (r *Runtime) serving() service.Services {
-	signals := &service.Signals{Writer: r.Store.Writer, Pump: r.pump, Log: r.Log, Now: r.Now, Forbade: r.notes.forbade}
-	commands := service.Commands{Entry: r.Record.Entry, Command: commandOf}
+	signals := &service.Signals{Writer: r.Store.Writer, Pump: r.pump, Log: r.Log, Now: r.Now, Refused: r.verdicts.refused}
+	commands := service.Commands{Entry: r.Record.Entry, Command: commandOf, Sleeping: sleeping(r.Store.Streams, r.Now), Retry: r.RetryCommand}
+	var traced func(headers map[string]string, instance, incarnation string) map[string]string
+	if r.Traces != nil {
+		traced = r.Traces.Headers
+	}
 	operator := &service.Operator{Writer: r.Store.Writer, Turns: r.turns, Pump: r.pump, Definitions: r.Definitions, Commands: commands, Now: r.Now}
 	return service.Services{
 		Starts: &service.Starts{
 			Writer: r.Store.Writer, Instances: r.Store.Instances, Turns: r.turns, Pump: r.pump, Signals: signals, Now: r.Now,
-			Committed: r.committed, Refused: r.refused,
+			Committed: r.committed, Refused: r.refused, Traced: traced,
 		},
 		Followers:   &service.Followers{},
 		Signals:     signals,
 		Tasks:       &service.Tasks{Writer: r.Store.Writer, Tasks: r.Store.Tasks, Pump: r.pump, Now: r.Now},
 		Operator:    operator,
 		Migrator:    &service.Migrator{Instances: r.Store.Instances, Pump: r.pump, Definitions: r.Definitions, Operator: operator, Now: r.Now},
-		DeadLetters: &service.DeadLetters{Writer: r.Store.Writer, DeadLetters: r.Store.DeadLetters, Commands: commands, Now: r.Now},
+		DeadLetters: &service.DeadLetters{Writer: r.Store.Writer, DeadLetters: r.Store.DeadLetters, Commands: commands, Pump: r.pump, Note: ackTurn, Recorded: r.Store.Streams.Recorded, Anew: r.verdicts.anew, Now: r.Now},
 	}
 }
 
@@ -338,6 +358,9 @@ func (r *Runtime) Run(ctx context.Context) error {
 	defer giveUp()
 	r.pump.Accept(work)
 	r.Accept(work)
+	if err := r.declare(ctx); err != nil {
+		r.Log.Warn("the other nodes do not know which functions this one has", "error", err)
+	}
 	g, loops := errgroup.WithContext(ctx)
 	for queue, consumers := range map[store.Queue]int{
 		store.Signals: r.SignalConsumers, store.Schedule: r.ScheduleConsumers, store.Commands: r.CommandConsumers,

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,7 +160,8 @@ func sagaChild() int {
 	url := os.Getenv("AQUEDUCT_TEST_URL")
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	const held = 100 // each saga that is stopped may hold a delivery, and each of its children
+	ids := strings.Split(os.Getenv("AQUEDUCT_TEST_SAGAS"), ",")
+	held := len(ids) * (sagaSteps + 1) // each saga that is stopped may hold a delivery of each of its items or children, and of its own
 	st, err := testdb.OpenWide(ctx, os.Getenv("AQUEDUCT_TEST_FILE"), held)
 	if err == nil {
 		var n *testNode
@@ -167,10 +169,10 @@ func sagaChild() int {
 			c.Store = b.wraps(c.Store)
 			register(c, sagaCode("go", plain))
 			register(c, sagaCode("gomeans", means))
-			c.SignalConsumers, c.CommandConsumers = held, held
+			c.SignalConsumers, c.CommandConsumers, c.Handlers = held, held, 2*held
 		}
 		if n, err = openOn(ctx, st, set, sagaEffect(url), sagaDocuments()...); err == nil {
-			err = b.drive(ctx, n, url, strings.Split(os.Getenv("AQUEDUCT_TEST_SAGAS"), ","))
+			err = b.drive(ctx, n, url, ids)
 		}
 		if err == nil {
 			err = n.close()
@@ -178,6 +180,9 @@ func sagaChild() int {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "child:", err)
+		if errors.Is(err, context.DeadlineExceeded) { // who waits for whom
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+		}
 		return 1
 	}
 	most := 0

@@ -25,8 +25,25 @@ import (
 type publisher interface {
 	Through(ctx context.Context, f definition.Publication) error
 	LiveBy(versions func(ctx context.Context, name string) ([]string, error))
+	CanBy(can func(function string) bool)
+	ServedBy(unserved func(ctx context.Context, functions []string) ([]string, error))
 	Outdated(p *engine.Policy)
 	Newer(ctx context.Context, def engine.Definition) (bool, error)
+}
+
+// declarations says what a version declares whose Go code this node does not have; nil, when
+// its definitions are no catalogue.
+func declarations(of Definitions) func(ctx context.Context, name, version string) ([]byte, error) {
+	from, ok := of.(interface {
+		Source(ctx context.Context, name, version string) (definition.Record, error)
+	})
+	if !ok {
+		return nil
+	}
+	return func(ctx context.Context, name, version string) ([]byte, error) {
+		record, err := from.Source(ctx, name, version)
+		return record.Document, err
+	}
 }
 
 // newerVersion is who ends the schedule of a version.
@@ -39,7 +56,7 @@ func (r *Runtime) Publish(ctx context.Context, versions []definition.Version) (b
 	for range turn.StaleMax {
 		change, ids, err := publications(ctx, r, versions)
 		if errors.Is(err, store.ErrStale) {
-			r.turns.Metrics.Conflicted()
+			r.counts.conflicts.Inc()
 			continue
 		}
 		if err != nil {
@@ -51,7 +68,7 @@ func (r *Runtime) Publish(ctx context.Context, versions []definition.Version) (b
 		}
 		switch {
 		case errors.Is(err, store.ErrStale): // a tick was faster
-			r.turns.Metrics.Conflicted()
+			r.counts.conflicts.Inc()
 		case errors.Is(err, store.ErrDuplicate):
 			return false, nil
 		default:
@@ -79,8 +96,7 @@ func publications(ctx context.Context, r *Runtime, versions []definition.Version
 // publication is what the publication of a version changes, and the instances
 // of that.
 func (r *Runtime) publication(ctx context.Context, v *definition.Version) (c store.Change, ids []string, err error) {
-	def := v.Definition
-	if record := v.Record; record != nil {
+	if record := v.Record; !v.Stored {
 		c.Definition = &store.Definition{
 			Name: record.Name, Version: record.Version, Digest: record.Digest, Kind: record.Kind, Title: record.Title,
 			Source: record.Source, Document: record.Document, PublishedAt: record.PublishedAt, Ordinal: record.Ordinal,
@@ -90,7 +106,11 @@ func (r *Runtime) publication(ctx context.Context, v *definition.Version) (c sto
 	if !v.Newest {
 		return c, nil, nil
 	}
-	snap, err := r.listening(ctx, def.Ref().Name)
+	def, err := v.Definition(ctx)
+	if err != nil {
+		return c, nil, err
+	}
+	snap, err := r.listening(ctx, v.Record.Name)
 	if err != nil {
 		return c, nil, err
 	}

@@ -381,7 +381,7 @@ func TestReplayedDeadLetterIsApplied(t *testing.T) {
 		n.send(t, body)
 		l := n.deadLetters(t, 1)[0]
 		n.begin(t, "late", "t/listen", map[string]any{"order": 1})
-		if err := n.store.DeadLetters.Replay(t.Context(), l.ID); err != nil {
+		if err := n.store.DeadLetters.Replay(t.Context(), l.ID, 0, nil); err != nil {
 			t.Fatal(err)
 		}
 		if out := n.output(t, "late"); out != `{"order":1}` {

@@ -64,7 +64,7 @@ func (r *Runtime) turning() turn.Config {
 		Blocks:  r.retries.Blocks,
 		Decided: func(out *engine.Outcome, about signal.Envelope) { trace(out, about.Headers[signal.HeaderLineage]) },
 		Before:  r.before, Amend: r.amend, Inside: r.steps.goOn,
-		Failed: newestOnly{r.Definitions}.failed, Refused: newestOnly{r.Definitions}.refused,
+		Refused: newestOnly{r.Definitions}.refused,
 	}
 }
 

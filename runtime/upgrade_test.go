@@ -145,8 +145,8 @@ func sound(t *testing.T, place string) {
 // script of the next is written.
 const upgradeFiles = "testdata/upgrade/%d.db.gz"
 
-// upgradeMade is when, and upgradeLater a moment after every timer.
-var upgradeMade = time.Date(2026, 11, 23, 15, 45, 0, 0, time.UTC)
+// upgradeMade is when the newest was, and upgradeLater a moment after every timer.
+var upgradeMade = time.Date(2026, 11, 26, 0, 5, 0, 0, time.UTC)
 
 const upgradeLater = 10 * time.Hour
 
@@ -183,7 +183,7 @@ func TestInstancesOutliveEachUpgrade(t *testing.T) {
 			if err != nil || len(dead.Items) != 1 {
 				t.Fatalf("%+v, %v", dead, err)
 			}
-			if err := n.rt.Replay(t.Context(), dead.Items[0].ID); err != nil {
+			if _, err := n.rt.Replay(t.Context(), dead.Items[0].ID); err != nil {
 				t.Error(err)
 			}
 			n.settled(t)

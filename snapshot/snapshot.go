@@ -159,7 +159,7 @@ type Frame struct {
 	Input     json.RawMessage            `json:"input,omitempty"`    // the task's input, where something still asks for it
 	Raw       json.RawMessage            `json:"raw,omitempty"`      // its raw input, where a retry may ask for it
 	Items     []json.RawMessage          `json:"items,omitempty"`    // for: what is left of the frozen collection; listen: events not yet processed
-	Results   []json.RawMessage          `json:"results,omitempty"`  // fork: outputs of the arms, null until done; listen: of the events
+	Results   []json.RawMessage          `json:"results,omitempty"`  // fork: outputs of the arms, null until done; listen: of the events; try and hooks: the error that is to be retried
 	Open      int                        `json:"open,omitempty"`     // fork: arms still running
 	Done      []int                      `json:"done,omitempty"`     // listen: filters that have had their event
 	Bound     map[string]string          `json:"bound,omitempty"`    // listen: correlation values that came first, each canonical JSON
@@ -205,7 +205,7 @@ type Wait struct {
 	Bound   int               `json:"bound,omitempty"`   // bit i: correlation i of the filter has the value that came first
 	Effect  string            `json:"effect,omitempty"`  // idempotency key of the command
 	Visit   string            `json:"visit,omitempty"`   // of the command's place: the rounds and jumps of the lists and loops around it
-	Left    int               `json:"left,omitempty"`    // of a child that was told to undo what it has done: LastStep when it was; 0 = it was not
+	Left    int               `json:"left,omitempty"`    // of a child whose task was left: LastStep when it was; 0 = it was not
 }
 
 // SubFrame is a child instance this one waits for.

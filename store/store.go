@@ -239,19 +239,20 @@ type Runtime struct {
 type Claim struct {
 	InstanceID string
 	Position   int64
-	Expect     string // node; "" = nobody
-	Any        bool   // whoever has it: Expect does not count
-	Owner      string `width:"128"` // node; "" = gives it back
-	Attempts   int    // the new count
+	Expect     string    // node; "" = nobody
+	Any        bool      // whoever has it: Expect does not count
+	ExpectNext time.Time // its next attempt, on which this was decided; zero = whichever. It does not count for Done
+	Owner      string    `width:"128"` // node; "" = gives it back
+	Attempts   int       // the new count
 	NextAt     time.Time
 	Error      string
 	Delivered  time.Time // when it was delivered last; zero = not yet, or not any more
 	Deliveries int       // the new count
 	Unknown    bool      // nobody knows whether the outside has done it
-	// Done marks the command as processed: it was performed, and no wait takes
-	// a result. Of the fields above only Expect, Any and Unknown count then; as
-	// with Rows.Settled, its row says that the outcome is unknown when it said so
-	// before, or when an attempt is under way.
+	GivenUp    time.Time // since when it is not tried any more; zero = it is
+	// Done marks the command as settled: as processed, unless it is GivenUp. Of the
+	// others only Expect, Any and Unknown count then; as with Rows.Settled, its row says
+	// that the outcome is unknown when it said so before, or an attempt is under way.
 	Done bool
 }
 

@@ -37,7 +37,9 @@ func (o *older) Successor() engine.Definition { return o.Definition }
 
 // Begin begins an instance, in the present version: nobody has the code of the older.
 func (o *older) Begin(t *engine.Turn, input json.RawMessage) error {
-	t.Snap.Definition = o.Definition.ref
+	if err := o.migrated(t); err != nil {
+		return err
+	}
 	return o.Definition.Begin(t, input)
 }
 
@@ -84,11 +86,20 @@ func (o *older) upcast(t *engine.Turn) (err error) {
 			return err
 		}
 	}
+	if err := o.migrated(t); err != nil {
+		return err
+	}
+	b.Data = state
+	return nil
+}
+
+// migrated notes that an instance is one of the present version.
+func (o *older) migrated(t *engine.Turn) error {
 	data, err := encode(map[string]snapshot.Definition{"from": o.ref, "to": o.Definition.ref})
 	if err != nil {
 		return err
 	}
-	b.Data, t.Snap.Definition = state, o.Definition.ref
+	t.Snap.Definition = o.Definition.ref
 	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.In, Type: entryMigrated, Data: data})
 	return nil
 }

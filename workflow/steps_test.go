@@ -12,6 +12,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/aqueducttest"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/workflow"
@@ -268,6 +269,50 @@ func TestFailCompensatesTheLastFirst(t *testing.T) {
 	}
 	if s := k.Snapshot(); s.Error == nil || s.Error.Type != "urn:full" || !s.Compensating.Done {
 		t.Errorf("%+v", s.Error)
+	}
+}
+
+// TestAnAuthorsErrorUndoesNothing: a call that fails by the configuration faults the
+// instance, which goes on after a retry, and is reversed when somebody asks.
+func TestAnAuthorsErrorUndoesNothing(t *testing.T) {
+	t.Parallel()
+	a, b := workflow.Call[int, string]("a", "f"), workflow.Call[int, string]("b", "g")
+	w := workflow.New[notes]("t/saga", "1.0.0")
+	workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
+		return n, workflow.Do{a.With(1).CompensateWith("release", workflow.CallKey)}
+	})
+	workflow.On(w, a, func(n notes, _ workflow.Input[string]) (notes, workflow.Do) { return n, workflow.Do{b.With(2)} })
+	workflow.On(w, b, func(n notes, _ workflow.Input[string]) (notes, workflow.Do) {
+		return n, workflow.Do{workflow.Complete(n)}
+	})
+	def := made(t, w)
+	in := engine.Input{Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Key: []byte("k"), Incarnation: "inc"}
+	out, err := engine.Begin(def, "i", signal.Start{}, in)
+	answer := func(payload string) {
+		t.Helper()
+		if err != nil || len(out.Snapshot.Waits) != 1 {
+			t.Fatalf("%v: %+v", err, out)
+		}
+		in.Signal = signal.Envelope{
+			SignalID: "s", InstanceID: "i", Type: signal.TaskCompleted, WaitingToken: out.Snapshot.Waits[0].Token, Payload: json.RawMessage(payload),
+		}
+		out, err = engine.Step(def, out.Snapshot, in)
+	}
+	answer(`{"output":"id of a"}`)
+	answer(`{"error":{"type":"https://serverlessworkflow.io/spec/1.0.0/errors/configuration","status":400}}`)
+	if s := out.Snapshot; err != nil || s.Status != snapshot.Faulted || len(s.Compensations) != 1 || s.Compensating != nil {
+		t.Fatalf("%v: %+v", err, s)
+	}
+	in.Signal = signal.Envelope{}
+	stopped := out.Snapshot
+	reversed, err := operate.Operate(def, stopped, engine.Compensate, nil, in)
+	if err != nil || reversed.Entries[2].Command.Target != "release" {
+		t.Fatalf("%v: %+v", err, reversed)
+	}
+	out, err = operate.Operate(def, stopped, engine.Retry, nil, in)
+	answer(`{"output":""}`)
+	if s := out.Snapshot; err != nil || s.Status != snapshot.Completed {
+		t.Fatalf("%v: %+v", err, s)
 	}
 }
 

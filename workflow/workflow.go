@@ -43,6 +43,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -222,7 +223,7 @@ func (w *Workflow[S]) Definition() (*Definition, error) {
 	if _, err := encode(*new(S)); err != nil {
 		wrong = append(wrong, problem.Place{Code: "workflow.state", Detail: fmt.Sprintf("the state cannot be written as JSON: %v", err)})
 	}
-	upcasts, holes := chains(w.upcasts, w.version)
+	upcasts, holes := chains(w.upcasts, w.version, reflect.TypeFor[S]())
 	if wrong = append(wrong, holes...); len(wrong) > 0 {
 		e := problem.New(problem.Invalid, "workflow.invalid", "workflow %s@%s: %d findings", w.name, w.version, len(wrong))
 		e.Where = wrong

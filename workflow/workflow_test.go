@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,41 @@ func TestBadDeclarationsAreFound(t *testing.T) {
 	}
 	if !strings.Contains(err.Error(), "/charge: it leads to the step \"pause\"") {
 		t.Errorf("no place in: %v", err)
+	}
+}
+
+// TestUpcastsFitTogether: what one makes the next one takes, and the last one makes the
+// state of the workflow. The finding names both.
+func TestUpcastsFitTogether(t *testing.T) {
+	t.Parallel()
+	type first struct{ Euros int }
+	type second struct{ Cents int }
+	onward := func(w *workflow.Workflow[order]) {
+		workflow.Upcast(w, "2.0.0", "3.0.0", func(s second) (order, error) { return order{Cents: s.Cents}, nil })
+	}
+	for name, c := range map[string]struct {
+		upcast func(w *workflow.Workflow[order])
+		want   string
+	}{
+		"it ends at another state": {func(w *workflow.Workflow[order]) {
+			workflow.Upcast(w, "1.0.0", "3.0.0", func(s first) (first, error) { return s, nil })
+		}, "/upcast/1.0.0: the upcast from version 1.0.0 to 3.0.0 makes a workflow_test.first, and the state of version 3.0.0 is a workflow_test.order"},
+		"the next one takes another": {func(w *workflow.Workflow[order]) {
+			workflow.Upcast(w, "1.0.0", "2.0.0", func(s first) (first, error) { return s, nil })
+			onward(w)
+		}, "/upcast/1.0.0: the upcast from version 1.0.0 to 2.0.0 makes a workflow_test.first, and that from 2.0.0 to 3.0.0 takes a workflow_test.second"},
+		"they fit": {func(w *workflow.Workflow[order]) {
+			workflow.Upcast(w, "1.0.0", "2.0.0", func(s first) (second, error) { return second{100 * s.Euros}, nil })
+			onward(w)
+		}, ""},
+	} {
+		w := workflow.New[order]("shop/fit", "3.0.0")
+		workflow.Start(w, func(o order, _ workflow.Input[any]) (order, workflow.Do) { return o, workflow.Do{workflow.Complete(o)} })
+		c.upcast(w)
+		_, err := w.Definition()
+		if got := fmt.Sprint(err); (err == nil) != (c.want == "") || !strings.Contains(got, c.want) || err != nil && !findings(err)["workflow.upcast-type"] {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
 
 	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/principal"
@@ -55,6 +56,8 @@ type Provider struct {
 
 	mu       sync.Mutex // held while the provider is discovered: all who come then wait for it
 	verifier *oidc.IDTokenVerifier
+	endpoint oauth2.Endpoint // where a browser logs in, and its code is exchanged
+	inHeader bool            // a client shows its secret in a header there, else in the form
 	tried    time.Time
 	failed   error
 }
@@ -92,6 +95,11 @@ func CheckIssuer(issuer string) error {
 
 // Verify implements access.Verifier.
 func (p *Provider) Verify(ctx context.Context, bearer string) (principal.Principal, error) {
+	return p.vouched(ctx, bearer, func(*oidc.IDToken) bool { return true })
+}
+
+// vouched is whom the provider vouches for by a token that is as somebody wants it.
+func (p *Provider) vouched(ctx context.Context, bearer string, fits func(*oidc.IDToken) bool) (principal.Principal, error) {
 	if strings.Count(bearer, ".") != 2 || !strings.HasPrefix(bearer, "ey") {
 		return principal.Principal{}, access.ErrOther
 	}
@@ -106,6 +114,9 @@ func (p *Provider) Verify(ctx context.Context, bearer string) (principal.Princip
 	}
 	if !slices.ContainsFunc(token.Audience, func(a string) bool { return slices.Contains(p.Audiences, a) }) {
 		return principal.Principal{}, refused("it was made for another service: its audience is none of this API's")
+	}
+	if !fits(token) {
+		return principal.Principal{}, refused("it is of another login")
 	}
 	var claims map[string]any
 	if err := token.Claims(&claims); err != nil {
@@ -161,11 +172,13 @@ func (p *Provider) discovered(ctx context.Context) (*oidc.IDTokenVerifier, error
 	var says struct {
 		Keys       string   `json:"jwks_uri"`
 		Algorithms []string `json:"id_token_signing_alg_values_supported"`
+		Confided   []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	if err := found.Claims(&says); err != nil {
 		p.failed = err
 		return nil, err
 	}
+	p.endpoint, p.inHeader = found.Endpoint(), len(says.Confided) == 0 || slices.Contains(says.Confided, "client_secret_basic")
 	// Of several audiences one must fit, which Verify sees to.
 	p.verifier = oidc.NewVerifier(p.Issuer, &keys{oidc.NewRemoteKeySet(oidc.ClientContext(context.WithoutCancel(ctx), p.client), says.Keys)},
 		&oidc.Config{SkipClientIDCheck: true, Now: p.Now, SupportedSigningAlgs: asymmetric(says.Algorithms)})

@@ -212,7 +212,13 @@ func TestTheProviderAway(t *testing.T) {
 	if _, err := p.Verify(t.Context(), known); err != nil {
 		t.Error("of a key that is known:", err)
 	}
-	if _, err := p.Verify(t.Context(), s.Sign(anna(nil))); code(err) != "access.unavailable" {
+	// go-oidc gives an answer to who waits before it forgets the question: who asks in
+	// between has the keys of before.
+	_, err := p.Verify(t.Context(), s.Sign(anna(nil)))
+	if code(err) == "access.token-refused" {
+		_, err = p.Verify(t.Context(), s.Sign(anna(nil)))
+	}
+	if code(err) != "access.unavailable" {
 		t.Error("of a key that nobody can ask for:", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

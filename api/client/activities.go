@@ -118,6 +118,7 @@ type Moment struct {
 	EndedAt       time.Time `json:"endedAt,omitzero" doc:"Of a command: when its result was applied; of a task: its end; of an activity: since when it is frozen."`
 	Actor         string    `json:"actor,omitempty" doc:"Who did it; of a task who has or ended it, of an activity who changed it last."`
 	Pointer       string    `json:"pointer,omitempty" doc:"Place in the definition."`
+	Hook          string    `json:"hook,omitempty" enum:"onEnter,onExit,hooks" doc:"Of the stream: a hook did it, and in which field of its state or transition that stands."`
 	CorrelationID string    `json:"correlationId,omitempty"`
 	Attempts      int       `json:"attempts,omitempty"`
 	LastError     string    `json:"lastError,omitempty"`

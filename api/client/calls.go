@@ -25,6 +25,13 @@ func (c definitionCalls) Definitions(ctx context.Context, l List) (Page[Definiti
 	return get[Page[Definition]](ctx, c.caller, definitions, l.in(url.Values{}))
 }
 
+// Versions lists the versions of a definition, at least one, the last published last; name is
+// namespace/name. Problem: definition.unknown.
+func (c definitionCalls) Versions(ctx context.Context, name string) ([]Definition, error) {
+	p, err := get[Page[Definition]](ctx, c.caller, definitions+"/"+name, nil)
+	return p.Items, err
+}
+
 // Schedules lists the schedules of definitions, the last set up first;
 // definition "" lists all.
 func (c definitionCalls) Schedules(ctx context.Context, definition string, l List) (Page[Schedule], error) {
@@ -53,6 +60,8 @@ func (c instanceCalls) Start(ctx context.Context, s StartRequest, d time.Duratio
 type InstanceQuery struct {
 	Definition, Status, BusinessKey string
 	Parent                          string // the instance that started them
+	ErrorCode, Text                 string // type of the error that they stand at, or its part behind the last /; in its words
+	OlderThan                       string // a duration: that have not visibly changed for so long
 	Where                           string // a filter: amount > 1000 and state = "Review"
 	OrderBy                         string // a search attribute, with - before it the largest value first; "" = newest start first
 	List
@@ -61,7 +70,7 @@ type InstanceQuery struct {
 // Instances lists instances.
 func (c instanceCalls) Instances(ctx context.Context, q InstanceQuery) (Page[Instance], error) {
 	return get[Page[Instance]](ctx, c.caller, instances, q.in(values("definition", q.Definition, "status", q.Status, "businessKey", q.BusinessKey,
-		"parent", q.Parent, "where", q.Where, "orderBy", q.OrderBy)))
+		"parent", q.Parent, "errorCode", q.ErrorCode, "text", q.Text, "olderThan", q.OlderThan, "where", q.Where, "orderBy", q.OrderBy)))
 }
 
 // Instance returns one instance.
@@ -123,7 +132,8 @@ func command(id string, position int64) string {
 	return instances + "/" + url.PathEscape(id) + "/commands/" + strconv.FormatInt(position, 10)
 }
 
-// Operate does what an operator asks.
+// Operate does what an operator asks. Where the Disposition is queued, a node with the
+// code of the instance has yet to do it.
 func (c instanceCalls) Operate(ctx context.Context, id string, o OperationRequest) (InstanceDetail, error) {
 	out, _, err := post[InstanceDetail](ctx, c.caller, instances+"/"+url.PathEscape(id)+"/operations", o)
 	return out, err
@@ -201,40 +211,6 @@ func (c taskCalls) ClaimNext(ctx context.Context, r ClaimNextRequest) (Page[Task
 func (c taskCalls) Complete(ctx context.Context, id string, r CompleteRequest) (TaskDetail, error) {
 	out, _, err := post[TaskDetail](ctx, c.caller, tasks+"/"+url.PathEscape(id)+"/complete", r)
 	return out, err
-}
-
-// DeadLetterQuery selects dead letters.
-type DeadLetterQuery struct {
-	Queue, Reason, InstanceID string
-	Wait                      time.Duration // the answer comes when the newest is not the Known, or after this, at most 60 s
-	Known                     string        // id of the newest dead letter that the caller knows; "" = none
-	List
-}
-
-// DeadLetters lists dead letters, newest first, or waits for another.
-func (c operatorCalls) DeadLetters(ctx context.Context, q DeadLetterQuery) (Page[DeadLetter], error) {
-	v := values("queue", q.Queue, "reason", q.Reason, "instance", q.InstanceID, "known", q.Known)
-	if q.Wait > 0 {
-		v.Set("wait", q.Wait.String())
-	}
-	return get[Page[DeadLetter]](ctx, c.caller, deadLetters, q.List.in(v))
-}
-
-// DeadLetter returns one dead letter.
-func (c operatorCalls) DeadLetter(ctx context.Context, id string) (DeadLetterDetail, error) {
-	return get[DeadLetterDetail](ctx, c.caller, deadLetters+"/"+url.PathEscape(id), nil)
-}
-
-// Replay sends a dead letter to its queue again.
-func (c operatorCalls) Replay(ctx context.Context, id string) error {
-	_, err := c.send(ctx, request{method: http.MethodPost, path: deadLetters + "/" + url.PathEscape(id) + "/replay"})
-	return err
-}
-
-// Discard removes a dead letter for good.
-func (c operatorCalls) Discard(ctx context.Context, id string) error {
-	_, err := c.send(ctx, request{method: http.MethodDelete, path: deadLetters + "/" + url.PathEscape(id)})
-	return err
 }
 
 // Queues says how full the queues are.

@@ -9,6 +9,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,6 +114,11 @@ func (c *caller) send(ctx context.Context, r request) (int, error) {
 		if errors.As(err, &cause) {
 			err = cause.Err
 		}
+		var stranger *tls.CertificateVerificationError
+		if errors.As(err, &stranger) {
+			return 0, problem.Wrap(stranger.Err, problem.Denied, "api.certificate", "the certificate of %s is not believed", c.base).
+				WithHint("name who signs it, or reach the node by a name that is in it: engine-node takes --ca-file")
+		}
 		return 0, problem.Wrap(err, problem.Unavailable, "api.unreachable", "no node answers at %s", c.base).
 			WithHint("start one with `engine-node serve`, or name another with --server")
 	}
@@ -173,18 +179,28 @@ func kind(status int) problem.Kind {
 // get, post and remove are the three forms of a call.
 func get[T any](ctx context.Context, c *caller, path string, query url.Values) (T, error) {
 	var out T
-	_, err := c.send(ctx, request{method: http.MethodGet, path: path, query: query, into: &out})
+	err := c.get(ctx, path, query, &out)
 	return out, err
+}
+
+//go:noinline
+func (c *caller) get(ctx context.Context, path string, query url.Values, into any) error {
+	_, err := c.send(ctx, request{method: http.MethodGet, path: path, query: query, into: into})
+	return err
 }
 
 func post[T any](ctx context.Context, c *caller, path string, body any) (T, int, error) {
 	var out T
-	r, err := jsonRequest(path, body, &out)
-	if err != nil {
-		return out, 0, err
-	}
-	status, err := c.send(ctx, r)
+	status, err := c.post(ctx, path, body, &out)
 	return out, status, err
+}
+
+func (c *caller) post(ctx context.Context, path string, body, into any) (int, error) {
+	r, err := jsonRequest(path, body, into)
+	if err != nil {
+		return 0, err
+	}
+	return c.send(ctx, r)
 }
 
 func jsonRequest(path string, body, into any) (request, error) {
@@ -201,6 +217,8 @@ func jsonRequest(path string, body, into any) (request, error) {
 }
 
 // values makes a query of the parameters that are not empty.
+//
+//go:noinline
 func values(pairs ...string) url.Values {
 	q := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -218,6 +236,7 @@ type List struct {
 	Limit int
 }
 
+//go:noinline
 func (l List) in(q url.Values) url.Values {
 	if l.After != "" {
 		q.Set("after", l.After)

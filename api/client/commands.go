@@ -23,10 +23,12 @@ type Command struct {
 	DeliveredAt time.Time `json:"deliveredAt,omitzero" doc:"When it was delivered last, of a command that is to be acknowledged."`
 	Deliveries  int       `json:"deliveries,omitempty" doc:"That were not acknowledged as processed."`
 	Await       string    `json:"await,omitempty" enum:"any" doc:"any: several consumers are asked at once, and the first that has processed it is enough. Absent: each is asked by itself, or all are waited for."`
-	WaitsFor    string    `json:"waitsFor,omitempty" doc:"What it waits for on the node that is asked before it is sent: a place at its host, a slot, a circuit breaker."`
+	WaitsFor    string    `json:"waitsFor,omitempty" doc:"What it waits for on the node that is asked before it is sent: a place at its host, a slot, a circuit breaker; or a node that has its function."`
+	Unserved    bool      `json:"unserved,omitempty" doc:"No node that is at work has its function."`
 
 	Key     string `json:"key,omitempty" doc:"Idempotency key: the same in every command that repeats the effect."`
 	Outcome string `json:"outcome,omitempty" enum:"known,unknown" doc:"Of the attempts so far: unknown, when the outside may have done it and no attempt had an answer. Absent before the first."`
+	State   string `json:"state" enum:"open,claimed,delivered,given-up,discarded,processed" doc:"How far it has come. given-up: its dead letter waits for an operator; discarded: it was given up for good, and nobody has processed it."`
 }
 
 // CommandDetail is a command with what it is to do.
@@ -35,8 +37,21 @@ type CommandDetail struct {
 	Input        json.RawMessage `json:"input,omitempty" doc:"Arguments of the call, the request of http, or the event."`
 	Acknowledged bool            `json:"acknowledged,omitempty" doc:"Its consumer is to acknowledge it."`
 	Awaited      bool            `json:"awaited,omitempty" doc:"The instance waits for its result."`
-	Processed    bool            `json:"processed" doc:"It is settled."`
-	ProcessedAt  time.Time       `json:"processedAt,omitzero"`
+	Processed    bool            `json:"processed" doc:"It is settled, and was not discarded."`
+	ProcessedAt  time.Time       `json:"processedAt,omitzero" doc:"When it was processed, or discarded."`
+	Retry        *Redelivery     `json:"retry,omitempty" doc:"How often its consumer is told again, until it is settled: as the rule of the newest policy says, else the node."`
+}
+
+// Redelivery says how often a consumer is told again, in ISO 8601 durations.
+type Redelivery struct {
+	Delay    string          `json:"delay" doc:"Before a delivery that failed is repeated; twice as long before the next."`
+	DelayMax string          `json:"delayMax" doc:"The longest, also of a reminder."`
+	Limit    RedeliveryLimit `json:"limit"`
+}
+
+// RedeliveryLimit says for how long.
+type RedeliveryLimit struct {
+	Duration string `json:"duration" doc:"The age at which the command is given up: since it was made, or replayed."`
 }
 
 // ClaimCommandRequest claims a command for who asks.
@@ -58,8 +73,7 @@ type CommandQuery struct {
 	List
 }
 
-// Commands lists pending commands, by instance and position. A page of one type may be
-// short, and still have a next.
+// Commands lists pending commands, by instance and position.
 func (c commandCalls) Commands(ctx context.Context, q CommandQuery) (Page[Command], error) {
 	v := values("instance", q.InstanceID, "type", q.Type, "olderThan", q.OlderThan)
 	return get[Page[Command]](ctx, c.caller, "/v1/commands", q.in(v))

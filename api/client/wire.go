@@ -105,7 +105,7 @@ type InstanceDetail struct {
 	Buffered   int             `json:"buffered,omitempty" doc:"Signals that are kept for later."`
 	Gaps       []Gap           `json:"gaps,omitempty" nullable:"false" doc:"What senders have not sent, and later signals of theirs wait for."`
 
-	Disposition string `json:"disposition,omitempty" enum:"applied,buffered,duplicate,queued,closed" doc:"Only in the answer to a start with a signal: what the signal did. closed: the new instance ran to its end and did not listen."`
+	Disposition string `json:"disposition,omitempty" enum:"applied,buffered,duplicate,queued,closed" doc:"Only in the answer to a start with a signal, what the signal did: closed, the new instance ran to its end and did not listen; and to an operation that a node with the code of the instance has yet to do: queued."`
 }
 
 // Branch is a line of execution: the first of an instance, or one that a fork has made.
@@ -115,27 +115,6 @@ type Branch struct {
 	Pointer   string          `json:"pointer,omitempty" doc:"JSON pointer of the innermost task that it is in."`
 	Data      json.RawMessage `json:"data,omitempty" doc:"The input of its next task; absent: still that of its parent."`
 	Variables json.RawMessage `json:"variables,omitempty" doc:"An object: those of the loops, catches and events that it is in."`
-}
-
-// Why says why an instance does not move.
-type Why struct {
-	InstanceID string    `json:"instanceId"`
-	Status     string    `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed,compensated"`
-	Since      time.Time `json:"since" doc:"When it moved last."`
-	Reasons    []Reason  `json:"reasons" nullable:"false" doc:"Each of which it waits for, or that stops it."`
-}
-
-// Reason is one thing that an instance waits for, or that stops it.
-type Reason struct {
-	Code       string    `json:"code" doc:"ended, suspended, faulted, compensation (one that is stuck), compensates, person, due, timer, timeout, retry, event, state, child, call, claimed, line, acknowledgement, unclaimed, result, gap, dead-letter, working; or the kind of a wait in lower case."`
-	Text       string    `json:"text" doc:"For people."`
-	Hint       string    `json:"hint,omitempty" doc:"What moves it."`
-	Pointer    string    `json:"pointer,omitempty" doc:"JSON pointer of the task that waits."`
-	Until      time.Time `json:"until,omitzero" doc:"When it goes on by itself."`
-	TaskID     string    `json:"taskId,omitempty"`
-	Command    int64     `json:"command,omitempty" doc:"Stream position of the command."`
-	Child      string    `json:"child,omitempty"`
-	DeadLetter string    `json:"deadLetter,omitempty"`
 }
 
 // Gap is a sequence that is missing.
@@ -155,6 +134,7 @@ type Wait struct {
 	Event   string          `json:"event,omitempty" doc:"Type of the event."`
 	Key     json.RawMessage `json:"key,omitempty" doc:"Correlation values that the event must have."`
 	Child   string          `json:"child,omitempty" doc:"The instance whose end is awaited."`
+	Retry   *Retrying       `json:"retry,omitempty" doc:"Of Retry: what is tried again."`
 }
 
 // AckRequest is what a consumer says of a command that it got.
@@ -212,6 +192,7 @@ type Entry struct {
 	Deliveries    int             `json:"deliveries,omitempty"`
 	Key           string          `json:"key,omitempty" doc:"Of a command: its idempotency key, the same in every command that repeats the effect."`
 	Outcome       string          `json:"outcome,omitempty" enum:"known,unknown" doc:"Of the attempts at a command: unknown, when the outside may have done it and no attempt had an answer, not even the last. Absent before the first, and while one is under way."`
+	State         string          `json:"state,omitempty" enum:"open,claimed,delivered,given-up,discarded,processed" doc:"Of a command: how far it has come."`
 }
 
 // SignalRequest is something the application says to one instance.
@@ -222,7 +203,7 @@ type SignalRequest struct {
 	Sender   string          `json:"sender,omitempty" maxLength:"128" doc:"Who counts the signals that they send to the instance."`
 	Sequence int64           `json:"sequence,omitempty" doc:"Of the sender at the instance, from 1: signals are applied in this order, and one that comes before its turn is buffered."`
 
-	DedupeKey string `json:"dedupeKey,omitempty" maxLength:"128" doc:"Of the application: of all that comes to the instance with one key, on whatever way, the first is applied, the others are duplicates. It counts instead of the signalId."`
+	DedupeKey string `json:"dedupeKey,omitempty" maxLength:"128" doc:"Of the application: of all that comes to the instance with one key, on whatever way, the first is applied, the others are duplicates; where a lifecycle refused the first, they are refused alike. It counts instead of the signalId."`
 }
 
 // Accepted says that a signal is durable, and what it did.
@@ -289,8 +270,9 @@ type Reached struct {
 
 // OperationRequest is what an operator asks of one instance.
 type OperationRequest struct {
-	Operation string          `json:"operation" enum:"suspend,resume,retry,retry-same,retry-new,skip,cancel,compensate" doc:"compensate cancels the instance once what it has done is compensated; cancel compensates nothing."`
+	Operation string          `json:"operation" enum:"suspend,resume,retry,retry-same,retry-new,skip,cancel,compensate,run-now" doc:"compensate cancels the instance once what it has done is compensated; cancel compensates nothing. run-now ends a timer, the pause before a retry or before the next attempt at a command."`
 	Output    json.RawMessage `json:"output,omitempty" doc:"Of a skip: what the task is taken to have answered."`
+	Wait      string          `json:"wait,omitempty" maxLength:"1024" doc:"Of run-now: the pointer of the task that waits, where several do; of several at one place the first."`
 }
 
 // Task is a piece of work for a person.
@@ -329,7 +311,7 @@ type TaskDetail struct {
 
 // TaskEvent is something that happened to a task.
 type TaskEvent struct {
-	Event string          `json:"event" doc:"created, claimed, released, delegated, reassigned, escalated, completed, cancelled, expired"`
+	Event string          `json:"event" doc:"created, claimed, released, delegated, reassigned, commented, escalated, completed, cancelled, expired"`
 	Actor string          `json:"actor,omitempty"`
 	At    time.Time       `json:"at"`
 	Data  json.RawMessage `json:"data,omitempty"`
@@ -371,26 +353,6 @@ type CompleteRequest struct {
 	Groups  []string        `json:"groups,omitzero" nullable:"false" maxItems:"100" doc:"Of the user now. When given, and they claimed the task as a member of a group, they must still be one."`
 	Outcome string          `json:"outcome,omitempty" maxLength:"256"`
 	Data    json.RawMessage `json:"data,omitempty"`
-}
-
-// DeadLetter is a message taken out of circulation.
-type DeadLetter struct {
-	ID         string    `json:"id"`
-	Queue      string    `json:"queue" enum:"signal,schedule,command"`
-	InstanceID string    `json:"instanceId,omitempty"`
-	Reason     string    `json:"reason" doc:"A problem's code."`
-	Detail     string    `json:"detail"`
-	Attempts   int       `json:"attempts"`
-	Node       string    `json:"node"`
-	EnqueuedAt time.Time `json:"enqueuedAt"`
-	DiedAt     time.Time `json:"diedAt"`
-}
-
-// DeadLetterDetail is a dead letter with what was sent.
-type DeadLetterDetail struct {
-	DeadLetter
-	Envelope []byte `json:"envelope" doc:"Byte for byte, in base64."`
-	Text     string `json:"text,omitempty" doc:"The same, when it is valid UTF-8."`
 }
 
 // Queue is how full a queue is.
@@ -454,14 +416,14 @@ type Login struct {
 // TokenRequest asks for a token.
 type TokenRequest struct {
 	Name     string   `json:"name" minLength:"1" maxLength:"128" doc:"Who bears it: the actor of what they do, and the user of tasks."`
-	Roles    []string `json:"roles" minItems:"1" maxItems:"6" enum:"viewer,task-user,operator,author,application,admin" doc:"What they may do."`
+	Roles    []string `json:"roles" minItems:"1" maxItems:"50" doc:"What they may do: viewer, task-user, operator, author, application, admin; ROLE@NAMESPACE is viewer, task-user, operator or application for one namespace of definitions."`
 	Groups   []string `json:"groups,omitempty" maxItems:"50" doc:"Of which they are a member, as tasks name them."`
-	Lifetime string   `json:"lifetime,omitempty" maxLength:"32" doc:"How long it is valid, at most 8784h; absent: 2160h." example:"2160h"`
+	Lifetime string   `json:"lifetime,omitempty" maxLength:"32" doc:"How long it is valid, at most 366d; absent: 90d. Days, hours (720h), or an ISO 8601 duration (P30D)." example:"30d"`
 }
 
 // Token is by whom a program or a person is known; its secret is not kept.
 type Token struct {
-	ID        string    `json:"id"`
+	ID        string    `json:"id" doc:"That of a session of the console begins with s."`
 	Name      string    `json:"name"`
 	Roles     []string  `json:"roles"`
 	Groups    []string  `json:"groups,omitempty"`
@@ -488,8 +450,8 @@ type AuditEntry struct {
 	InstanceID    string    `json:"instanceId,omitempty"`
 	User          string    `json:"user,omitempty" doc:"Who it was; absent where nobody was asked."`
 	Claimed       string    `json:"claimed,omitempty" doc:"In whose name they said they did it."`
-	Kind          string    `json:"kind,omitempty" doc:"How it is known who it was: user, token, database, node or nobody."`
-	Via           string    `json:"via,omitempty" doc:"Which way they came: api, cli, plsql or go."`
+	Kind          string    `json:"kind,omitempty" doc:"How it is known who it was: user, token, certificate, database, node or nobody."`
+	Via           string    `json:"via,omitempty" doc:"Which way they came: api, console, cli, plsql or go."`
 	VersionBefore int64     `json:"versionBefore,omitempty" doc:"Of the instance."`
 	VersionAfter  int64     `json:"versionAfter,omitempty"`
 	Result        string    `json:"result" doc:"done, or the code of the problem with which it was refused."`

@@ -141,7 +141,8 @@ func timelineCommand(a *app) *cobra.Command {
 		Short: "Tell what has happened to all instances of a business key, or to one",
 		Long: `Tell what has happened to all instances of a business key, oldest first: entries of
 their streams, tasks, and activities that applications have noted. With --instance, to
-one of them. What nodes do are --kind command,task.`,
+one of them. What nodes do are --kind command,task; HOOK says which of it hooks of a
+lifecycle have done.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
 			if (len(args) == 1) == (q.InstanceID != "") {
@@ -154,7 +155,7 @@ one of them. What nodes do are --kind command,task.`,
 			if err != nil || a.json {
 				return a.page.orPrint(p, err)
 			}
-			t := a.page.table("WHEN", "INSTANCE", "KIND", "WHAT", "NAME", "STATUS", "TOOK", "ATTEMPTS", "ACTOR")
+			t := a.page.table("WHEN", "INSTANCE", "KIND", "WHAT", "NAME", "STATUS", "HOOK", "TOOK", "ATTEMPTS", "ACTOR")
 			for _, m := range p.Items {
 				what, took, attempts := m.TaskID+m.ActivityID, "", ""
 				if m.Position > 0 {
@@ -166,7 +167,7 @@ one of them. What nodes do are --kind command,task.`,
 				if m.Attempts > 0 {
 					attempts = fmt.Sprint(m.Attempts)
 				}
-				t.row(m.At.UTC().Format("2006-01-02 15:04:05.000Z"), m.InstanceID, m.Kind, what, m.Name, m.Status, took, attempts, m.Actor)
+				t.row(m.At.UTC().Format("2006-01-02 15:04:05.000Z"), m.InstanceID, m.Kind, what, m.Name, m.Status, m.Hook, took, attempts, m.Actor)
 			}
 			return t.end(len(p.Items), p.Next, "nothing has happened")
 		}),

@@ -81,6 +81,7 @@ func configCommand(a *app) *cobra.Command {
 		},
 	}
 	config.Flags(c.Flags())
+	c.AddCommand(acceptCommand(a), recordedCommand(a))
 	return c
 }
 
@@ -91,12 +92,42 @@ func versionCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if a.json {
-				return a.page.print(map[string]string{"version": version()})
+				return a.page.print(map[string]string{"version": version(), "commit": commit()})
 			}
-			fmt.Fprintln(a.page.out, "engine-node", version())
+			fmt.Fprintln(a.page.out, versionText())
 			return nil
 		},
 	}
+}
+
+// versionText is a line that says which program this is.
+func versionText() string {
+	if c := commit(); c != "" {
+		return "engine-node " + version() + " (" + c + ")"
+	}
+	return "engine-node " + version()
+}
+
+// commit is of what sources the Go tool built the program: 12 digits, and + where they
+// were changed; "" where it was not said.
+func commit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	digits, changed := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			digits = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = "+"
+		}
+	}
+	if digits == "" {
+		return ""
+	}
+	return digits + changed
 }
 
 // version is what the Go tool stamped into the program.

@@ -15,6 +15,9 @@ func claimNextCommand(a *app) *cobra.Command {
 		Short: "Reserve the most urgent tasks that a user may do",
 		Args:  cobra.NoArgs,
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
+			if r.Count < 1 {
+				return usage("--count is %d: it is more than nothing", r.Count)
+			}
 			p, err := c.ClaimNext(ctx, r)
 			if err != nil || a.json {
 				return a.page.orPrint(p, err)

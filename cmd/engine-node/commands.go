@@ -24,16 +24,13 @@ func listCommandsCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
 			p, err := c.Commands(ctx, q)
-			for err == nil && len(p.Items) == 0 && p.Next != "" { // of its type there was none among those
-				q.After = p.Next
-				p, err = c.Commands(ctx, q)
-			}
 			if err != nil || a.json {
 				return a.page.orPrint(p, err)
 			}
-			t := a.page.table("COMMAND", "NAME", "TARGET", "CREATED", "ATTEMPTS", "NEXT", "CLAIMED BY", "LAST ERROR")
+			t := a.page.tableAndMore([]string{"AT", "DELIVERED", "DELIVERIES", "OUTCOME", "KEY"}, "COMMAND", "NAME", "TARGET", "CREATED", "ATTEMPTS", "NEXT", "CLAIMED BY", "LAST ERROR")
 			for _, x := range p.Items {
-				t.row(commandText(x), x.Name, x.Target, a.page.ago(x.CreatedAt), fmt.Sprint(x.Attempts), a.page.ago(x.NextAt), x.ClaimedBy, x.LastError)
+				t.row(commandText(x), x.Name, x.Target, a.page.ago(x.CreatedAt), fmt.Sprint(x.Attempts), a.page.ago(x.NextAt), x.ClaimedBy, x.LastError,
+					x.Pointer, a.page.ago(x.DeliveredAt), fmt.Sprint(x.Deliveries), x.Outcome, x.Key)
 			}
 			return t.end(len(p.Items), p.Next, "no command is pending")
 		}),
@@ -41,7 +38,7 @@ func listCommandsCommand(a *app) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&q.InstanceID, "instance", "", "only of this instance")
 	f.StringVar(&q.Type, "type", "", "only with this name in the definition, for this target (http, a function, event:publish), or of entries of this type (Call, EventEmitted)")
-	f.StringVar(&q.OlderThan, "older-than", "", "only those made longer ago: an ISO 8601 duration, such as PT5M")
+	f.StringVar(&q.OlderThan, "older-than", "", "only those made longer ago: a duration such as PT5M or 30d")
 	listFlags(c, &q.List)
 	return c
 }
@@ -71,7 +68,7 @@ same key. Claim it again for a longer lease; end it by complete or fail.`,
 			return c.ClaimCommand(ctx, id, position, r)
 		}),
 	}
-	c.Flags().StringVar(&r.Lease, "lease", "", "ISO 8601 duration after which nodes try it again (default: PT5M)")
+	c.Flags().StringVar(&r.Lease, "lease", "", "duration, such as PT1H or 2d, after which nodes try it again (default: PT5M)")
 	return c
 }
 
@@ -85,6 +82,8 @@ func retryCommandCommand(a *app) *cobra.Command {
 }
 
 // onCommand runs what shows a command.
+//
+//go:noinline
 func onCommand(a *app, do func(c *client.Client, ctx context.Context, id string, position int64) (client.CommandDetail, error)) func(*cobra.Command, []string) error {
 	return a.with(func(ctx context.Context, c *client.Client, args []string) error {
 		id, position, err := commandKey(args[0])
@@ -96,12 +95,19 @@ func onCommand(a *app, do func(c *client.Client, ctx context.Context, id string,
 			return a.page.orPrint(d, err)
 		}
 		state := "pending"
-		if d.Processed {
+		switch d.State {
+		case "given-up", "discarded":
+			state = d.State
+		case "processed":
 			state = "settled"
+		}
+		again := ""
+		if r := d.Retry; r != nil {
+			again = fmt.Sprintf("after %s, at most %s, for %s", r.Delay, r.DelayMax, r.Limit.Duration)
 		}
 		a.page.fields("command", commandText(d.Command), "state", state, "name", d.Name, "target", d.Target, "key", d.Key, "task", d.Pointer, "await", d.Await,
 			"created", a.page.moment(d.CreatedAt), "settled", a.page.momentOrNone(d.ProcessedAt), "claimed by", d.ClaimedBy,
-			"attempts", fmt.Sprint(d.Attempts), "next", a.page.momentOrNone(d.NextAt), "last error", d.LastError, "input", oneLine(string(d.Input)))
+			"attempts", fmt.Sprint(d.Attempts), "next", a.page.momentOrNone(d.NextAt), "told again", again, "last error", d.LastError, "input", oneLine(string(d.Input)))
 		return nil
 	})
 }

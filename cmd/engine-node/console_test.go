@@ -143,6 +143,27 @@ func TestATaskIsDoneAtTheConsole(t *testing.T) {
 	p.press(http.StatusConflict, "/instances/f-1/operate", url.Values{"operation": {"cancel"}}, "instance.closed")
 }
 
+// What waits for a time has a button, where it is said what must happen next.
+func TestATimerIsRunNowAtTheConsole(t *testing.T) {
+	t.Parallel()
+	_, c, base := running(t)
+	p, ctx := atConsole(t, base), t.Context()
+	const later = `document: {dsl: '1.0.3', namespace: test, name: later, version: 1.0.0}
+do:
+  - both: {fork: {branches: [{a: {wait: {days: 1}}}, {b: {wait: {days: 2}}}]}}
+`
+	if _, _, err := c.Publish(ctx, "l.yaml", []byte(later)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Start(ctx, client.StartRequest{Definition: "test/later", InstanceID: "l-1"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	p.page("/instances/l-1", "Run now", `name="wait" value="/do/0/both/fork/branches/1/b"`)
+	p.press(http.StatusConflict, "/instances/l-1/operate", url.Values{"operation": {"run-now"}}, "instance.several-to-run")
+	p.press(http.StatusOK, "/instances/l-1/operate", url.Values{"operation": {"run-now"}, "wait": {"/do/0/both/fork/branches/1/b"}}, "run-now was done: the instance is waiting")
+	p.press(http.StatusOK, "/instances/l-1/operate", url.Values{"operation": {"run-now"}, "wait": {"/do/0/both/fork/branches/0/a"}}, "run-now was done: the instance is completed")
+}
+
 // An operator mends an instance where its error is shown, and a message where it
 // is listed.
 func TestAnOperatorWorksAtTheConsole(t *testing.T) {
@@ -162,7 +183,9 @@ do:
 		t.Fatal(err)
 	}
 	p.page("/", "i-1", "faulted")
-	p.page("/instances/i-1", "it &lt;broke&gt;", `<rect class="node raise fault"`, "Retry", `<rect class="node set done"`)
+	if page := p.page("/instances/i-1", "it &lt;broke&gt;", `<rect class="node raise fault"`, "Retry", `<rect class="node set done"`); strings.Contains(page, "It compensates") {
+		t.Error("the page says of an instance that only failed that it compensates")
+	}
 	p.press(http.StatusOK, "/instances/i-1/operate", url.Values{"operation": {"retry"}}, "retry was done: the instance is faulted")
 	p.press(http.StatusUnprocessableEntity, "/instances/i-1/operate", url.Values{"operation": {"skip"}, "output": {"{"}}, "the output is no JSON")
 	p.press(http.StatusOK, "/instances/i-1/operate", url.Values{"operation": {"skip"}, "output": {`{"b": 2}`}}, "the instance is waiting", "no event paid has come")
@@ -174,7 +197,7 @@ do:
 		t.Fatal(err)
 	}
 	p.page("/dead-letters", "No dead letter")
-	p.page("/queues", "signal", "schedule", "This node has called nothing lately")
+	p.page("/queues", "signal", "schedule", "This node has called nothing lately", "Measure it from now on", "Last sign of life", "<td>"+version()+"</td>")
 	p.page("/schedules", "No schedule")
 	p.press(http.StatusNotFound, "/dead-letters/none/replay", nil, "dead-letter.unknown")
 	p.press(http.StatusNotFound, "/queues/reset", url.Values{"target": {"nobody"}}, "target.unknown")

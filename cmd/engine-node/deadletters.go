@@ -171,4 +171,6 @@ func deadLetterFlags(f *pflag.FlagSet, q *client.DeadLetterQuery) {
 	f.StringVar(&q.Queue, "queue", "", "only of this queue: signal, schedule, command")
 	f.StringVar(&q.Reason, "reason", "", "only with this code")
 	f.StringVar(&q.InstanceID, "instance", "", "only of this instance")
+	f.StringVar(&q.Definition, "definition", "", "only of instances of this definition: namespace/name")
+	f.StringVar(&q.Text, "text", "", "only with this text in the words of the reason")
 }

@@ -59,10 +59,10 @@ func counted(t *testing.T, n *node) (*client.Client, *countedRows, *countedSnaps
 	read := rows(parts)
 	read.Instances, read.Streams = a, a
 	h, err := api.New(api.Config{
-		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: s, Acknowledger: n.runtime, DeadLetters: n.runtime,
+		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Commenter: n.runtime, Operator: s, Acknowledger: n.runtime, DeadLetters: n.runtime,
 		Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime, Definitions: n.store, Reader: read,
 		Ready: parts.Prober.Probe, Now: parts.Clock.Now,
-		Tokens: access.NewTokens(parts.Tokens, parts.Clock.Now, n.log), Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now}, Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock}, Past: n.past,
+		Tokens: access.NewTokens(parts.Tokens, parts.Clock.Now, n.log), Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now}, Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock}, Past: n.past, Bulk: &service.Bulk{},
 	})
 	if err != nil {
 		t.Fatal(err)

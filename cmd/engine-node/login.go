@@ -41,6 +41,27 @@ func visitorOf(a *app) visitor {
 	return visitor{a, strings.TrimSuffix(cmp.Or(a.server, a.variable(serverVariable), defaultServer), "/")}
 }
 
+// client is one of the node, without a token.
+func (a visitor) client() (*client.Client, error) {
+	t := client.TLS{
+		CA:          cmp.Or(a.tls.CA, a.variable(caVariable)),
+		Certificate: cmp.Or(a.tls.Certificate, a.variable(certVariable)), Key: cmp.Or(a.tls.Key, a.variable(keyVariable)),
+	}
+	switch isHTTPS := strings.HasPrefix(a.server, "https://"); {
+	case (t.Certificate == "") != (t.Key == ""):
+		return nil, usage("a certificate and its key are named together: --cert-file and --key-file")
+	case !isHTTPS && (a.tls.CA != "" || a.tls.Certificate != ""):
+		return nil, usage("%s is no https address: there is nobody to show a certificate, and none to believe", a.server)
+	case !isHTTPS:
+		return client.New(a.server, nil)
+	}
+	hc, err := t.HTTP()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(a.server, hc)
+}
+
 // credentials are those of a person at the nodes that they have logged in to, by the
 // address of the node. A file of their own holds them.
 type credentials map[string]credential
@@ -67,7 +88,7 @@ server alone, and is renewed for as long as the provider does so.`,
 				return problem.New(problem.Invalid, "cli.login", "a database is opened by who may, and needs no login")
 			}
 			of := visitorOf(a)
-			c, err := client.New(of.server, nil) // without a token: that may be why they log in
+			c, err := of.client() // without a token: that may be why they log in
 			if err != nil {
 				return err
 			}

@@ -214,7 +214,8 @@ func TestDeadLettersTravelByteForByte(t *testing.T) {
 		t.Error(err)
 	}
 	refused(t, c.Discard(ctx, id), "dead-letter.unknown", problem.NotFound)
-	refused(t, c.Replay(ctx, id), "dead-letter.unknown", problem.NotFound)
+	_, replayed := c.Replay(ctx, id)
+	refused(t, replayed, "dead-letter.unknown", problem.NotFound)
 	_, err := c.DeadLetter(ctx, id)
 	refused(t, err, "dead-letter.unknown", problem.NotFound)
 }

@@ -18,7 +18,7 @@ func TestScriptsOnOracle(t *testing.T) {
 	services := httptest.NewServer(outside())
 	t.Cleanup(services.Close)
 	files := []string{filepath.Join("testdata", "oracle", "oracle.txtar"), filepath.Join("testdata", "oracle", "bench.txtar")}
-	for _, name := range []string{"run", "tasks", "operate", "dlq", "watch", "trigger", "knows", "search", "sagas"} {
+	for _, name := range []string{"run", "tasks", "operate", "dlq", "edits", "watch", "trigger", "knows", "search", "sagas", "runnow", "rewind", "unserved"} {
 		files = append(files, filepath.Join("testdata", name+".txtar"))
 	}
 	testscript.Run(t, testscript.Params{

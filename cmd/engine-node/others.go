@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"github.com/spf13/pflag"
+
+	"github.com/aqueduct-engine/aqueduct/duration"
 )
 
 // others are the names and values of what a document says in texts, lists, counts and
@@ -66,3 +68,18 @@ func spelled(f reflect.StructField, between rune) string {
 	}
 	return string(words)
 }
+
+// period is the value of a flag that takes a duration as settings do.
+type period struct{ time.Duration }
+
+// Set implements pflag.Value.
+func (p *period) Set(text string) (err error) {
+	p.Duration, err = duration.Parse(text)
+	return err
+}
+
+// Type implements pflag.Value.
+func (p *period) Type() string { return "duration" }
+
+// String implements pflag.Value.
+func (p *period) String() string { return duration.Text(p.Duration) }

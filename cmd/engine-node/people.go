@@ -21,7 +21,7 @@ func tokensCommand(a *app) *cobra.Command {
 
 func createTokenCommand(a *app) *cobra.Command {
 	var r client.TokenRequest
-	var lifetime time.Duration
+	lifetime := period{access.Life}
 	c := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a token, and print it once",
@@ -43,9 +43,9 @@ with --access-tokens.`,
 		}),
 	}
 	f := c.Flags()
-	f.StringSliceVar(&r.Roles, "role", nil, "what its bearer may do; may be repeated")
+	f.StringSliceVar(&r.Roles, "role", nil, "what its bearer may do, everywhere or as ROLE@NAMESPACE; may be repeated")
 	f.StringSliceVar(&r.Groups, "group", nil, "of which its bearer is a member, as tasks name it; may be repeated")
-	f.DurationVar(&lifetime, "lifetime", access.Life, "how long it is valid")
+	f.Var(&lifetime, "lifetime", "how long it is valid: 12h, 30d, P30D")
 	_ = c.MarkFlagRequired("role") // it is there
 	return c
 }
@@ -74,7 +74,7 @@ func listTokensCommand(a *app) *cobra.Command {
 
 func revokeTokenCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "revoke ID",
+		Use:   "revoke TOKEN",
 		Short: "End a token, on every node within a second",
 		Args:  cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {

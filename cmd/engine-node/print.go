@@ -10,13 +10,17 @@ import (
 	"text/tabwriter"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/signal"
 )
 
 // page is what a run of the program prints on.
 type page struct {
-	out io.Writer
-	now func() time.Time
+	out  io.Writer
+	now  func() time.Time
+	wide bool // more columns, nothing cut
 }
 
 // print writes a document as JSON.
@@ -28,6 +32,8 @@ func (p *page) print(v any) error {
 }
 
 // orPrint returns err, or prints v.
+//
+//go:noinline
 func (p *page) orPrint(v any, err error) error {
 	if err != nil {
 		return err
@@ -76,33 +82,33 @@ func (p *page) momentOrNone(t time.Time) string {
 
 // table prints aligned columns; a cell keeps to one line.
 type table struct {
-	p *page
-	w *tabwriter.Writer
-	b bytes.Buffer
+	p       *page
+	w       *tabwriter.Writer
+	b       bytes.Buffer
+	columns int // of a row that are printed
 }
 
 func (p *page) table(titles ...string) *table {
-	t := &table{p: p}
+	t := &table{p: p, columns: len(titles)}
 	t.w = tabwriter.NewWriter(&t.b, 0, 0, 2, ' ', 0)
 	t.row(titles...)
 	return t
 }
 
+// tableAndMore has columns that are printed only where more of them are asked for.
+func (p *page) tableAndMore(more []string, titles ...string) *table {
+	if p.wide {
+		return p.table(append(titles, more...)...)
+	}
+	return p.table(titles...)
+}
+
 func (t *table) row(cells ...string) {
+	cells = cells[:min(t.columns, len(cells))]
 	for i, c := range cells {
 		cells[i] = oneLine(c)
 	}
 	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
-}
-
-// oneLine keeps what others wrote from breaking a terminal.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r <= 0x9f {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // end writes the table, or says that there is nothing.
@@ -132,6 +138,9 @@ func (p *page) fields(pairs ...string) {
 		}
 	}
 	for i := 0; i < len(pairs); i += 2 {
+		if !json.Valid([]byte(pairs[i+1])) { // what is set out in lines is JSON
+			pairs[i+1] = oneLine(pairs[i+1])
+		}
 		if pairs[i+1] != "" {
 			fmt.Fprintf(p.out, "%-*s  %s\n", width, pairs[i], pairs[i+1])
 		}
@@ -160,15 +169,11 @@ func (p *page) showInstance(i client.InstanceDetail) error {
 	if i.State != "" {
 		status += " at " + i.State
 	}
-	failure := ""
-	if e := i.Error; e != nil {
-		failure = oneLine(strings.Trim(e.Title+": "+e.Detail, ": ") + " (" + e.Type + ", at " + e.Pointer + ")")
-	}
 	const indent = "             "
 	others := p.others(&i.Instance, "ID", "Definition", "Version", "BusinessKey", "Status", "State", "ParentID", "CorrelationID", "StartedAt", "UpdatedAt", "EndedAt")
 	p.fields(slices.Concat([]string{"instance", i.ID, "definition", i.Definition + "@" + i.Version, "status", status, "key", i.BusinessKey}, others, []string{
 		"parent", i.ParentID, "correlation", i.CorrelationID, "started", p.moment(i.StartedAt), "updated", p.moment(i.UpdatedAt),
-		"ended", p.momentOrNone(i.EndedAt), "error", failure, "input", pretty(i.Input, indent), "output", pretty(i.Output, indent), "context", pretty(i.Context, indent),
+		"ended", p.momentOrNone(i.EndedAt), "error", failureText(i.Error), "input", pretty(i.Input, indent), "output", pretty(i.Output, indent), "context", pretty(i.Context, indent),
 		"found by", pretty(i.Attributes, indent),
 	})...)
 	if err := p.showBranches(i.Branches); err != nil {
@@ -184,6 +189,9 @@ func (p *page) showInstance(i client.InstanceDetail) error {
 			}
 			if w.Child != "" {
 				what = "instance " + w.Child
+			}
+			if r := w.Retry; r != nil && r.Error != nil {
+				what = strings.TrimSpace(fmt.Sprintf("retry %d after %s %s", r.Attempt, or(r.Error.Title, r.Error.Type), r.Error.Detail))
 			}
 			t.row("  "+w.Kind, p.ago(w.Until), w.Pointer, what)
 		}
@@ -222,6 +230,14 @@ func (p *page) showInstance(i client.InstanceDetail) error {
 	return nil
 }
 
+// failureText is an error of an instance on one line; "" for none.
+func failureText(e *client.InstanceError) string {
+	if e == nil {
+		return ""
+	}
+	return oneLine(strings.Trim(e.Title+": "+e.Detail, ": ") + " (" + e.Type + ", at " + e.Pointer + ")")
+}
+
 // showBranches says what each line of execution knows now.
 func (p *page) showBranches(branches []client.Branch) error {
 	if len(branches) == 0 {
@@ -230,7 +246,7 @@ func (p *page) showBranches(branches []client.Branch) error {
 	fmt.Fprintln(p.out, "\nknows now")
 	t := p.table("  LINE", "AT", "DATA", "VARIABLES")
 	for _, b := range branches {
-		t.row("  "+fmt.Sprint(b.ID), b.Pointer, cut(string(b.Data)), cut(string(b.Variables)))
+		t.row("  "+fmt.Sprint(b.ID), b.Pointer, p.cut(string(b.Data)), p.cut(string(b.Variables)))
 	}
 	return t.end(len(branches), "", "")
 }
@@ -251,7 +267,7 @@ func (p *page) showReversals(i *client.InstanceDetail) error {
 		if r.Open {
 			done = "unknown"
 		}
-		t.row("  "+r.Pointer, r.Target, cut(string(r.Input)), done, r.Key)
+		t.row("  "+r.Pointer, r.Target, p.cut(string(r.Input)), done, r.Key)
 	}
 	return t.end(len(i.Reversals), "", "")
 }
@@ -302,7 +318,7 @@ func (p *page) showTimeline(entries []client.Entry) error {
 		if e.Answers != 0 {
 			what += fmt.Sprintf(" of #%d", e.Answers)
 		}
-		t.row(fmt.Sprint(e.Position), at, arrow, what, e.Pointer, e.Actor, cut(string(e.Data)))
+		t.row(fmt.Sprint(e.Position), at, arrow, what, e.Pointer, e.Actor, p.cut(string(e.Data)))
 	}
 	return t.end(len(entries), "", "no message")
 }
@@ -318,6 +334,10 @@ func progress(e client.Entry) string {
 		delivered = fmt.Sprintf("delivered %d times", e.Deliveries)
 	}
 	switch {
+	case e.State == "given-up":
+		return " (given up: " + oneLine(strings.TrimPrefix(e.LastError, "AckGivenUp: ")) + ")"
+	case e.State == "discarded":
+		return " (discarded, not processed)"
 	case *e.Processed && !e.DeliveredAt.IsZero():
 		return " (" + delivered + ", processed)"
 	case *e.Processed:
@@ -328,7 +348,10 @@ func progress(e client.Entry) string {
 	return " (not done" + notice + ")"
 }
 
-func cut(s string) string {
+func (p *page) cut(s string) string {
+	if p.wide {
+		return s
+	}
 	if r := []rune(s); len(r) > maxCell {
 		return string(r[:maxCell]) + "…"
 	}
@@ -341,22 +364,50 @@ func (p *page) showTask(t client.TaskDetail) error {
 	p.fields(slices.Concat([]string{"task", t.ID, "title", oneLine(taskTitle(t.Task)), "status", t.Status, "assignee", t.Assignee}, others, []string{
 		"instance", t.InstanceID, "definition", t.Definition, "key", t.BusinessKey, "created", p.moment(t.CreatedAt),
 		"due", p.momentOrNone(t.DueAt), "ended", p.momentOrNone(t.EndedAt), "completed by", t.CompletedBy, "outcome", t.Outcome,
-		"payload", pretty(t.Payload, indent), "output", pretty(t.Output, indent),
+		"payload", pretty(t.Payload, indent), "form", pretty(t.Form, indent), "output", pretty(t.Output, indent),
 	})...)
 	fmt.Fprintln(p.out)
-	events := p.table("TIME", "EVENT", "WHO")
+	events := p.table("TIME", "EVENT", "WHO", "SAID")
 	for _, e := range t.Events {
-		events.row(e.At.Format("2006-01-02 15:04:05.000"), e.Event, e.Actor)
+		events.row(e.At.Format("2006-01-02 15:04:05.000"), e.Event, e.Actor, p.cut(oneLine(e.Said())))
 	}
 	return events.end(len(t.Events), "", "no event")
 }
 
 func (p *page) showDeadLetter(d client.DeadLetterDetail) error {
+	const indent = "             "
 	text := oneLine(d.Text)
 	if d.Text == "" {
-		text = fmt.Sprintf("%d bytes that are not UTF-8; --json has them in base64", len(d.Envelope))
+		text = fmt.Sprintf("%d bytes that are not UTF-8, in base64 with --json: %s", len(d.Envelope), bytesText(d.Envelope))
 	}
 	p.fields("dead letter", d.ID, "queue", d.Queue, "instance", d.InstanceID, "reason", d.Reason, "detail", oneLine(d.Detail),
-		"attempts", fmt.Sprint(d.Attempts), "node", d.Node, "enqueued", p.moment(d.EnqueuedAt), "died", p.moment(d.DiedAt), "envelope", text)
+		"attempts", fmt.Sprint(d.Attempts), "priority", numberText(int64(d.Priority)), "node", d.Node, "enqueued", p.moment(d.EnqueuedAt), "died", p.moment(d.DiedAt), "envelope", text, "unreadable", d.Unreadable)
+	var m signal.Envelope
+	if jsonv2.Unmarshal(d.Message, &m) == nil {
+		headers, _ := json.Marshal(m.Headers) // texts cannot fail
+		if len(m.Headers) == 0 {
+			headers = nil
+		}
+		fmt.Fprintln(p.out)
+		p.fields("message", string(m.Type), "signal", m.SignalID, "dedupe key", m.DedupeKey, "of instance", m.InstanceID, "sender", m.Sender, "sequence", numberText(m.Sequence),
+			"version", numberText(m.ExpectedVersion), "occurred", p.momentOrNone(m.OccurredAt), "due", p.momentOrNone(m.DueAt), "sent by", oneLine(string(m.Principal)),
+			"headers", string(headers), "payload", pretty(m.Payload, indent))
+	}
+	if c := d.Command; c != nil {
+		fmt.Fprintln(p.out)
+		p.fields("command", commandText(c.Command), "state", c.State, "name", c.Name, "target", c.Target, "task", c.Pointer, "key", c.Key, "outcome", c.Outcome,
+			"attempts", fmt.Sprint(c.Attempts), "deliveries", numberText(int64(c.Deliveries)), "last error", oneLine(c.LastError), "input", pretty(c.Input, indent))
+	}
+	if e := d.Edit; e != nil {
+		fmt.Fprintln(p.out)
+		p.fields("edit", fmt.Sprint(e.No), "what", e.What, "edited", p.moment(e.At), "by", e.By, "because", oneLine(e.Reason), "sent instead", pretty(e.Body, indent))
+	}
 	return nil
+}
+
+func numberText(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
 }

@@ -44,7 +44,7 @@ type replays struct {
 }
 
 // verifyStreams is verify of one instance, or of all.
-func verifyStreams(a *app, cmd *cobra.Command, args []string, all bool) error {
+func verifyStreams(a *app, cmd *cobra.Command, args []string, all, strict bool) error {
 	if all == (len(args) > 0) {
 		return usage("name an instance, or write --all: not both")
 	}
@@ -56,11 +56,11 @@ func verifyStreams(a *app, cmd *cobra.Command, args []string, all bool) error {
 	if !all {
 		id = args[0]
 	}
-	return replayed(cmd.Context(), a, l, id)
+	return replayed(cmd.Context(), a, l, id, strict)
 }
 
 // replayed makes instances again, one by id or all, and says what it has found.
-func replayed(ctx context.Context, a *app, l *config.Loaded, id string) error {
+func replayed(ctx context.Context, a *app, l *config.Loaded, id string, strict bool) error {
 	from, err := histories(l.Config)
 	if err != nil {
 		return err
@@ -96,11 +96,27 @@ func replayed(ctx context.Context, a *app, l *config.Loaded, id string) error {
 	} else {
 		fmt.Fprintf(a.page.out, "%s, %s\n", result, time.Since(begun).Round(time.Millisecond))
 	}
-	if err == nil && result.Different > 0 {
-		err = problem.New(problem.Internal, "verify.different", "%d instances of %s are not what their streams make of them", result.Different, result.Store).
-			WithHint("keep a copy of the database; a node goes on by the snapshot, and the stream is what people see")
+	if err != nil {
+		return err
 	}
-	return err
+	if result.Unverifiable > 0 && !strict {
+		fmt.Fprintf(a.err, "unverifiable: %d; with --strict they fail the command\n", result.Unverifiable)
+	}
+	return result.failure(strict)
+}
+
+// failure is the error of a verification: a difference fails it, and what cannot be said
+// only where somebody asks for that.
+func (r replays) failure(strict bool) error {
+	switch {
+	case r.Different > 0:
+		return problem.New(problem.Internal, "verify.different", "%d instances of %s are not what their streams make of them", r.Different, r.Store).
+			WithHint("keep a copy of the database; a node goes on by the snapshot, and the stream is what people see")
+	case strict && r.Unverifiable > 0:
+		return problem.New(problem.Internal, "verify.unverifiable", "%d instances of %s cannot be made again", r.Unverifiable, r.Store).
+			WithHint("it is said of each why; without --strict they are counted only")
+	}
+	return nil
 }
 
 // String says it in one line.

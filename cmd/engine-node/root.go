@@ -12,10 +12,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -35,6 +37,9 @@ const (
 	serverVariable    = "AQUEDUCT_SERVER"
 	tokenVariable     = "AQUEDUCT_TOKEN"
 	tokenFileVariable = "AQUEDUCT_TOKEN_FILE"
+	caVariable        = "AQUEDUCT_CA_FILE"
+	certVariable      = "AQUEDUCT_CERT_FILE"
+	keyVariable       = "AQUEDUCT_KEY_FILE"
 	defaultServer     = "http://127.0.0.1:8080"
 )
 
@@ -51,6 +56,7 @@ type app struct {
 	actor  string
 	reason string
 	token  string // file that holds it
+	tls    client.TLS
 	json   bool
 }
 
@@ -59,7 +65,11 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	// A node has its own log. net/http prints here what a server sends without
 	// having been asked, byte for byte: it may quote a secret.
 	log.SetOutput(io.Discard)
-	a := &app{self: self(), env: os.Environ(), given: given{stdin}, err: stderr, page: &page{stdout, time.Now}}
+	out, errs := &terminal{to: stdout}, &terminal{to: stderr}
+	defer out.end()
+	defer errs.end()
+	stdout, stderr = out, errs
+	a := &app{self: self(), env: os.Environ(), given: given{stdin}, err: stderr, page: &page{out: stdout, now: time.Now}}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -90,27 +100,56 @@ waits for one.
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 not found,
 4 the state does not allow it.`,
 		SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args: wordOf,
 	}
+	// Not cobra's own: a template for its text would keep every method of the program
+	// (docs/decisions/0126).
+	asksVersion := root.Flags().BoolP("version", "v", false, "version for engine-node")
+	root.RunE = func(c *cobra.Command, _ []string) error {
+		if *asksVersion {
+			fmt.Fprintln(a.page.out, versionText())
+			return nil
+		}
+		return c.Help()
+	}
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.server, "server", "", "address of a node's API (default: "+serverVariable+", else "+defaultServer+")")
 	flags.StringVar(&a.store, "store", "", "work on this database instead: sqlite://PATH")
 	flags.StringVar(&a.actor, "actor", os.Getenv("USER"), "who does it, for the stream and the audit")
 	flags.StringVar(&a.reason, "because", "", "why it is done, for the audit")
 	flags.StringVar(&a.token, "token-file", "", "file that holds the token for --server (default: "+tokenFileVariable+", else the token is in "+tokenVariable+")")
+	flags.StringVar(&a.tls.CA, "ca-file", "", "file of who signs the certificate of an https --server (default: "+caVariable+", else whom this host believes)")
+	flags.StringVar(&a.tls.Certificate, "cert-file", "", "file of the certificate by which you are known to --server (default: "+certVariable+")")
+	flags.StringVar(&a.tls.Key, "key-file", "", "file of the key of --cert-file (default: "+keyVariable+")")
 	flags.BoolVar(&a.json, "json", false, "print JSON, for programs")
+	flags.BoolVar(&a.page.wide, "wide", false, "more columns in lists, and data that are not cut")
 	root.MarkFlagsMutuallyExclusive("server", "store")
 	root.AddCommand(commands(a)...)
 	a.mark(root)
 	return root
 }
 
-// mark has every command note that it runs: what failed before was its usage.
+// mark has every command note that it runs: what failed before was its usage, and
+// is told with what the usage is. Its arguments are completed.
 func (a *app) mark(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return argumentError(c, err)
+			}
+			return nil
+		}
+	}
+	if !c.HasSubCommands() {
+		c.ValidArgsFunction = offer(a, c.Use)
+	}
 	if do := c.RunE; do != nil {
 		c.RunE = func(c *cobra.Command, args []string) error {
 			a.begun = true
+			if err := sound(c, args); err != nil {
+				return err
+			}
 			return do(c, args)
 		}
 	}
@@ -119,19 +158,44 @@ func (a *app) mark(c *cobra.Command) {
 	}
 }
 
+// neverEmpty are flags that mean something else when they are left out: an empty one is a
+// variable of a script that nobody has set.
+var neverEmpty = []string{
+	"id", "input", "signal", "signal-data", "signal-id", "key", "start-key", "dedupe-key", "definition-version", "data", "user", "instance", "where",
+}
+
+// sound refuses arguments and flags that are given, and say nothing.
+func sound(c *cobra.Command, args []string) (err error) {
+	if slices.Contains(args, "") {
+		return usage("an argument of %s is empty", c.UseLine())
+	}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		value := f.Value.String()
+		switch {
+		case value == "" && slices.Contains(neverEmpty, f.Name):
+			err = usage("--%s is empty: leave it out, or say what it is", f.Name)
+		case f.Name == "limit" && (value == "0" || strings.HasPrefix(value, "-")), f.Name == "wait" && strings.HasPrefix(value, "-"):
+			err = usage("--%s is %s: it is more than nothing", f.Name, value)
+		}
+	})
+	return err
+}
+
 // commands lists every verb.
 func commands(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		serveCommand(a), migrateCommand(a), restoreCommand(a), doctorCommand(a), verifyCommand(a), configCommand(a), versionCommand(a),
 		validateCommand(a), evalCommand(a), diagramCommand(a), publishCommand(a), definitionsCommand(a), policiesCommand(a), schedulesCommand(a),
 		startCommand(a), signalCommand(a), eventCommand(a), triggerCommand(a), stateCommand(a), ackCommand(a),
-		showCommand(a), whyCommand(a), listCommand(a), tasksCommand(a), deadLettersCommand(a), queuesCommand(a), targetsCommand(a), commandsCommand(a), tokensCommand(a), loginCommand(a), logoutCommand(a), auditCommand(a), activitiesCommand(a), timelineCommand(a), benchCommand(a),
+		showCommand(a), whyCommand(a), listCommand(a), tasksCommand(a), deadLettersCommand(a), bulkCommand(a), queuesCommand(a), targetsCommand(a), nodesCommand(a), commandsCommand(a), tokensCommand(a), loginCommand(a), logoutCommand(a), auditCommand(a), activitiesCommand(a), timelineCommand(a), benchCommand(a),
 		operationCommand(a, "suspend", "Stop an instance; its signals are kept"),
 		operationCommand(a, "resume", "Go on with a suspended instance"),
 		operationCommand(a, "retry", "Run the failed task of a faulted instance again"),
 		operationCommand(a, "retry-same", "Retry with the request whose outcome is unknown, under its key"),
 		operationCommand(a, "retry-new", "Retry with the new request although the outcome of the one before is unknown"),
 		operationCommand(a, "skip", "Take the failed task of a faulted instance as done"),
+		operationCommand(a, "run-now", "End a timer, the pause before a retry or before the next attempt at a command"),
+		rewindCommand(a),
 		operationCommand(a, "cancel", "End an instance; nothing is compensated but with --compensate"),
 	}
 }
@@ -139,7 +203,7 @@ func commands(a *app) []*cobra.Command {
 // group is a command that only has commands.
 func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
-		Use: use, Short: short, Args: cobra.NoArgs,
+		Use: use, Short: short, Args: wordOf,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(verbs...)
@@ -149,6 +213,11 @@ func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 // connect returns a client of the node that the flags name, or of the database
 // itself, and what ends it.
 func (a *app) connect(ctx context.Context) (*client.Client, func(), error) {
+	for flag, text := range map[string]string{"actor": a.actor, "because": a.reason} {
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			return nil, nil, usage("--%s has a control character: %q", flag, text)
+		}
+	}
 	end := func() {}
 	var c *client.Client
 	var err error
@@ -160,7 +229,7 @@ func (a *app) connect(ctx context.Context) (*client.Client, func(), error) {
 		end = n.close
 		c, err = client.New("http://localhost", inProcess(n.handler))
 	} else {
-		if c, err = client.New(visitorOf(a).server, nil); err == nil {
+		if c, err = visitorOf(a).client(); err == nil {
 			c.Token, err = bearer(ctx, a)
 		}
 	}
@@ -209,6 +278,8 @@ func (a *app) variable(name string) string {
 }
 
 // with runs a verb on a client.
+//
+//go:noinline
 func (a *app) with(do func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, end, err := a.connect(cmd.Context())
@@ -225,7 +296,11 @@ func (a *app) with(do func(ctx context.Context, c *client.Client, args []string)
 var wrongUsage = []string{"cli.", "config.", "request.", "filter."}
 
 // wrongWords are others: they are about what was written, when they are no conflict.
-var wrongWords = []string{"access.life", "access.role", "access.group", "access.name", "ack.invalid", "command.invalid"}
+var wrongWords = []string{
+	"access.life", "access.role", "access.group", "access.name", "ack.invalid", "command.invalid", "api.certificate",
+	"signal.invalid", "signal.invalid-start", "page.invalid", "activity.invalid", "migration.invalid", "replay.too-long",
+	"lifecycle.unknown-event",
+}
 
 // finish reports an error, and chooses the exit code.
 func (a *app) finish(err error) int {
@@ -260,11 +335,16 @@ func (a *app) report(p *problem.Error) {
 		detail += ": " + p.Cause.Error()
 	}
 	if a.json {
-		doc := client.Problem{Code: p.Code, Detail: detail, Hint: p.Hint}
+		doc := struct {
+			Code   string         `json:"code"`
+			Detail string         `json:"detail"`
+			Hint   string         `json:"hint,omitempty"`
+			Where  []client.Place `json:"where,omitempty"`
+		}{Code: p.Code, Detail: detail, Hint: p.Hint}
 		for _, w := range p.Where {
 			doc.Where = append(doc.Where, client.Place(w))
 		}
-		b, _ := json.Marshal(map[string]any{"code": doc.Code, "detail": doc.Detail, "hint": doc.Hint, "where": doc.Where}) // plain data
+		b, _ := json.Marshal(doc) // plain data
 		fmt.Fprintf(a.err, "%s\n", b)
 		return
 	}
@@ -278,6 +358,8 @@ func (a *app) report(p *problem.Error) {
 }
 
 // usage is an error in how the program was called.
+//
+//go:noinline
 func usage(detail string, args ...any) *problem.Error {
 	return problem.New(problem.Invalid, "cli.usage", detail, args...)
 }

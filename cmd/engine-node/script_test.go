@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
+	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
@@ -43,6 +45,9 @@ func TestMain(m *testing.M) {
 //	exits N CMD...          the command ends with this exit status
 //	retry REGEXP CMD...     repeat the command until it succeeds and its output matches
 //	enqueue DATABASE BYTES  put raw bytes on the signal queue
+//	script DATABASE SQL     run SQL on a database that no node has open
+//	outage DATABASE [late]  leave 500 dead letters of five kinds in a database that no node has open, or one more
+//	midway NAME FILE        SIGKILL to the node when it has done a part of the plan whose id is in the file
 //	bank NAME ...           what the bank at $SERVICES/bank/NAME does, and has done: see banks
 //
 // and $SERVICES, which plays the outside world, and $EXAMPLES.
@@ -69,8 +74,9 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"node": startNode, "drain": drainNode, "crash": crashNode, "freeze": freezeNode, "thaw": thawNode, "asked": asked, "answered": answered, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue,
-			"bank": pays.command, "idp": provides,
+			"node": startNode, "drain": drainNode, "crash": crashNode, "freeze": freezeNode, "thaw": thawNode, "asked": asked, "answered": answered, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue, "script": script,
+			"outage": outage, "midway": midway,
+			"bank": pays.command, "idp": provides, "pki": signs,
 		},
 	})
 }
@@ -296,4 +302,11 @@ func enqueue(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ts.Check(s.Parts().Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte(args[1])}}}))
 	ts.Check(s.Close())
+}
+
+func script(ts *testscript.TestScript, _ bool, args []string) {
+	c, err := conn.Open(strings.TrimPrefix(args[0], "sqlite://"), "")
+	ts.Check(err)
+	ts.Check(c.Script(args[1]))
+	ts.Check(c.Close())
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api"
 	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // shutdownTimeout is how long requests under way may take when a node stops.
@@ -94,7 +95,8 @@ func (a *app) serve(ctx context.Context, l *config.Loaded) error {
 	}
 	defer listener.Close()
 	c.Listen = listener.Addr().String() // with the port, where any free one was asked for
-	n, err := wire(ctx, c, nodeName(c.Node), log)
+	name := nodeName(c.Node)
+	n, err := wireOn(ctx, c, name, log, func(c *config.Config, parts backend.Parts) error { return join(ctx, name, *c, parts) })
 	if err != nil {
 		return err
 	}
@@ -109,9 +111,13 @@ func (a *app) serve(ctx context.Context, l *config.Loaded) error {
 	if log.Info("who may use the API", "access", whoMay(c.Access)); c.Access.Anybody && !c.Access.Asks() {
 		log.Warn("whoever reaches the API may do everything", "listen", c.Listen)
 	}
+	reachedBy(c, log)
 	url := "http://" + listener.Addr().String()
-	work, fail := errgroup.WithContext(ctx)
 	server := api.NewServer(n.handler, log)
+	if n.shown != nil {
+		url, server.TLSConfig = "https://"+listener.Addr().String(), n.shown.server()
+	}
+	work, fail := errgroup.WithContext(ctx)
 	work.Go(func() error { return n.runtime.Run(fail) })
 	work.Go(func() error { return serveHTTP(fail, server, listener) })
 	if w != nil {
@@ -127,7 +133,7 @@ func (a *app) serve(ctx context.Context, l *config.Loaded) error {
 func whoMay(a config.Access) string {
 	switch {
 	case a.Asks():
-		return "who bears a token, by its roles"
+		return "who bears a token or a certificate, by their roles"
 	case a.Anybody:
 		return "everybody, from anywhere: nobody is asked who they are"
 	}
@@ -159,7 +165,11 @@ func serveHTTP(ctx context.Context, server *http.Server, l net.Listener) error {
 			_ = server.Close() // those who still wait are told by the closed connection
 		}
 	}()
-	err := server.Serve(l)
+	serve := server.Serve
+	if server.TLSConfig != nil {
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") } // it has them already
+	}
+	err := serve(l)
 	if ctx.Err() == nil {
 		return problem.Wrap(err, problem.Unavailable, "listen.failed", "the API stopped")
 	}

@@ -42,6 +42,25 @@ func targetsCommand(a *app) *cobra.Command {
 	return group("targets", "Work on where a node sends commands: circuit breakers and what waits", list, reset)
 }
 
+func nodesCommand(a *app) *cobra.Command {
+	return group("nodes", "See the nodes on a database", &cobra.Command{
+		Use:   "list",
+		Short: "List the nodes on the database, with their last sign of life",
+		Args:  cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
+			list, err := c.Nodes(ctx)
+			if err != nil || a.json {
+				return a.page.orPrint(client.Page[client.Node]{Items: list}, err)
+			}
+			t := a.page.table("NODE", "VERSION", "STARTED", "SEEN", "WITH WORKERS")
+			for _, n := range list {
+				t.row(n.Name, n.Version, a.page.ago(n.StartedAt), a.page.ago(n.SeenAt), fmt.Sprint(n.Held))
+			}
+			return t.end(len(list), "", "no node is on the database")
+		}),
+	})
+}
+
 // ofNode runs a verb on a node: what it asks for is in no database.
 func (a *app) ofNode(do func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	run := a.with(do)

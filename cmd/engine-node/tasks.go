@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +13,7 @@ import (
 
 func tasksCommand(a *app) *cobra.Command {
 	return group("tasks", "Work on human tasks",
-		listTasksCommand(a), showTaskCommand(a), claimCommand(a), claimNextCommand(a), releaseCommand(a),
+		listTasksCommand(a), showTaskCommand(a), claimCommand(a), claimNextCommand(a), commentCommand(a), releaseCommand(a),
 		delegateCommand(a), reassignCommand(a), completeCommand(a))
 }
 
@@ -27,9 +28,10 @@ func listTasksCommand(a *app) *cobra.Command {
 			if err != nil || a.json {
 				return a.page.orPrint(p, err)
 			}
-			t := a.page.table("TASK", "TITLE", "STATUS", "ASSIGNEE", "CREATED", "DUE", "INSTANCE")
+			t := a.page.tableAndMore([]string{"KEY", "DEFINITION", "PRIORITY", "GROUPS", "USERS", "OUTCOME"}, "TASK", "TITLE", "STATUS", "ASSIGNEE", "CREATED", "DUE", "INSTANCE")
 			for _, k := range p.Items {
-				t.row(k.ID, taskTitle(k), k.Status, k.Assignee, a.page.ago(k.CreatedAt), a.page.ago(k.DueAt), k.InstanceID)
+				t.row(k.ID, taskTitle(k), k.Status, k.Assignee, a.page.ago(k.CreatedAt), a.page.ago(k.DueAt), k.InstanceID,
+					k.BusinessKey, k.Definition, fmt.Sprint(k.Priority), strings.Join(k.CandidateGroups, " "), strings.Join(k.CandidateUsers, " "), k.Outcome)
 			}
 			return t.end(len(p.Items), p.Next, "no task")
 		}),
@@ -84,6 +86,22 @@ func claimCommand(a *app) *cobra.Command {
 	}
 	userFlag(c, &r.User)
 	c.Flags().StringSliceVar(&r.Groups, "group", nil, "a group of the user; may be repeated")
+	return c
+}
+
+func commentCommand(a *app) *cobra.Command {
+	var r client.CommentRequest
+	c := &cobra.Command{
+		Use:   "comment TASK TEXT",
+		Short: "Say something of an open task, which stays in its history",
+		Args:  cobra.ExactArgs(2),
+		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
+			r.Text = args[1]
+			t, err := c.Comment(ctx, args[0], r)
+			return a.worked(t, err, "commented")
+		}),
+	}
+	userFlag(c, &r.User)
 	return c
 }
 
@@ -153,10 +171,11 @@ func deadLettersCommand(a *app) *cobra.Command {
 		}),
 	}
 	deadLetterFlags(list.Flags(), &q)
+	list.Flags().StringVar(&q.OlderThan, "older-than", "", "only those that died longer ago: 1h, 30d, P30D")
 	listFlags(list, &q.List)
 	show := &cobra.Command{
 		Use:   "show LETTER",
-		Short: "Show a dead letter and its envelope",
+		Short: "Show a dead letter whole: what died, its edit, and the command that it is about",
 		Args:  cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
 			d, err := c.DeadLetter(ctx, args[0])
@@ -166,8 +185,7 @@ func deadLettersCommand(a *app) *cobra.Command {
 			return a.page.showDeadLetter(d)
 		}),
 	}
-	return group("dlq", "Work on dead letters", list, watchDeadLettersCommand(a), show,
-		deadLetterCommand(a, "replay", "Send a dead letter to its queue again", (*client.Client).Replay),
+	return group("dlq", "Work on dead letters", list, watchDeadLettersCommand(a), show, editDeadLetterCommand(a), diffDeadLetterCommand(a), replayDeadLettersCommand(a),
 		deadLetterCommand(a, "discard", "Remove a dead letter for good", (*client.Client).Discard))
 }
 
@@ -198,7 +216,7 @@ func queuesCommand(a *app) *cobra.Command {
 		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
 			queues, err := c.Queues(ctx)
 			if err != nil || a.json {
-				return a.page.orPrint(queues, err)
+				return a.page.orPrint(client.Page[client.Queue]{Items: queues}, err)
 			}
 			t := a.page.table("QUEUE", "READY", "DELAYED", "LEASED", "OLDEST")
 			for _, q := range queues {

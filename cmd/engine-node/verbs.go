@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,6 +12,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/compensate"
 	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
@@ -33,13 +34,11 @@ nothing.`,
 				documents[i] = client.Document{File: file, Source: string(source)}
 			}
 			published, err := publishAll(ctx, c, documents)
-			if err != nil {
-				return err
+			if err != nil || a.json {
+				return a.page.orPrint(client.Publication{Items: published}, err)
 			}
 			for i := range published {
-				if err := showPublished(a, &published[i]); err != nil {
-					return err
-				}
+				showPublished(a, &published[i])
 			}
 			return nil
 		}),
@@ -55,10 +54,7 @@ func publishAll(ctx context.Context, c *client.Client, documents []client.Docume
 	return []client.Published{{Definition: d, Created: created}}, err
 }
 
-func showPublished(a *app, d *client.Published) error {
-	if a.json {
-		return a.page.print(d.Definition)
-	}
+func showPublished(a *app, d *client.Published) {
 	verb := "published"
 	if !d.Created {
 		verb = "unchanged"
@@ -67,7 +63,6 @@ func showPublished(a *app, d *client.Published) error {
 	for _, w := range d.Warnings {
 		fmt.Fprintf(a.err, "warning: %s [%s]\n", problem.Place(w), w.Code)
 	}
-	return nil
 }
 
 // listFlags are those of every list.
@@ -103,13 +98,13 @@ func startCommand(a *app) *cobra.Command {
 	var r client.StartRequest
 	var first client.SignalRequest
 	var input, data string
-	var wait time.Duration
+	var wait period
 	c := &cobra.Command{
-		Use:   "start NAME",
+		Use:   "start DEFINITION",
 		Short: "Start an instance of a definition, or find the one that the same request started",
-		Long: `Start an instance of the definition namespace/name.
+		Long: `Start an instance of a definition, namespace/name.
 
-A repeat with the same --id, or the same NAME, --key and --start-key, starts
+A repeat with the same --id, or the same DEFINITION, --key and --start-key, starts
 nothing and shows the first one's instance. With --signal that instance, new or
 not, gets an event in the same commit; a repeat with the same --signal-id is
 applied once, and one that is refused starts nothing. With --wait the command returns when
@@ -129,14 +124,14 @@ the instance is closed or faulted, or after that long; a faulted one fails it.`,
 				return usage("--signal-data and --signal-id need --signal")
 			}
 			r.Definition = args[0]
-			i, created, err := c.Start(ctx, r, wait)
+			i, created, err := c.Start(ctx, r, wait.Duration)
 			if err != nil {
 				return err
 			}
-			if err := a.started(i, created, wait > 0); err != nil {
+			if err := a.started(i, created, wait.Duration > 0); err != nil {
 				return err
 			}
-			if wait > 0 && (i.Status == "faulted" || i.Status == "compensated") {
+			if wait.Duration > 0 && (i.Status == "faulted" || i.Status == "compensated") {
 				return problem.New(problem.Invalid, "instance.faulted", "instance %s is %s", i.ID, i.Status).
 					WithHint("%s show %s --timeline", a.self, i.ID)
 			}
@@ -153,7 +148,7 @@ the instance is closed or faulted, or after that long; a faulted one fails it.`,
 	f.StringVar(&first.Type, "signal", "", "type of an event for the instance, whether it begins or is there")
 	f.StringVar(&data, "signal-data", "", "data of the event: JSON, @FILE, or -")
 	f.StringVar(&first.SignalID, "signal-id", "", "a repeat of the event with the same id is applied once")
-	f.DurationVar(&wait, "wait", 0, "wait up to this long (at most 60s) for the instance's end")
+	f.Var(&wait, "wait", "wait up to this long (at most 60s) for the instance's end")
 	return c
 }
 
@@ -223,7 +218,7 @@ func eventCommand(a *app) *cobra.Command {
 		Short: "Publish a CloudEvent in JSON to every instance that waits for it; - is standard input",
 		Args:  cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
-			event, err := a.given.read(args[0])
+			event, err := a.given.read(strings.TrimPrefix(args[0], "@")) // as --data takes a file
 			if err != nil {
 				return err
 			}
@@ -359,7 +354,7 @@ fits no condition on it.`,
 			if err != nil || a.json {
 				return a.page.orPrint(p, err)
 			}
-			t := a.page.table("INSTANCE", "DEFINITION", "STATUS", "AT", "KEY", "STARTED", "UPDATED")
+			t := a.page.tableAndMore([]string{"ENDED", "PARENT", "CORRELATION", "ERROR"}, "INSTANCE", "DEFINITION", "STATUS", "AT", "KEY", "STARTED", "UPDATED")
 			for _, i := range p.Items {
 				status := i.Status
 				if i.Error != nil && i.Error.Type == compensate.TypeStuck { // or an error of the same type that its author raised
@@ -371,7 +366,8 @@ fits no condition on it.`,
 						status += ", compensation stuck"
 					}
 				}
-				t.row(i.ID, i.Definition+"@"+i.Version, status, i.State, i.BusinessKey, a.page.ago(i.StartedAt), a.page.ago(i.UpdatedAt))
+				t.row(i.ID, i.Definition+"@"+i.Version, status, i.State, i.BusinessKey, a.page.ago(i.StartedAt), a.page.ago(i.UpdatedAt),
+					a.page.ago(i.EndedAt), i.ParentID, i.CorrelationID, failureText(i.Error))
 			}
 			return t.end(len(p.Items), p.Next, "no instance")
 		}),
@@ -381,6 +377,9 @@ fits no condition on it.`,
 	f.StringVar(&q.Status, "status", "", "only in this status")
 	f.StringVar(&q.BusinessKey, "key", "", "only with this business key")
 	f.StringVar(&q.Parent, "parent", "", "only those that this instance started")
+	f.StringVar(&q.ErrorCode, "error-code", "", "only those at an error of this type, or of the part of it behind the last /")
+	f.StringVar(&q.Text, "text", "", "only those with this text in the words of that error")
+	f.StringVar(&q.OlderThan, "older-than", "", "only those that have not visibly changed for so long: 1h, 30d, P30D")
 	f.StringVar(&q.Where, "where", "", `conditions on search attributes and fields: 'amount > 1000 and state = "Review"'`)
 	f.StringVar(&q.OrderBy, "order-by", "", "only those that have this search attribute, in its order; -NAME: the largest first")
 	listFlags(c, &q.List)
@@ -388,7 +387,7 @@ fits no condition on it.`,
 }
 
 func operationCommand(a *app, name, short string) *cobra.Command {
-	var output string
+	var output, wait string
 	var compensates bool
 	c := &cobra.Command{
 		Use:   name + " ID",
@@ -403,9 +402,13 @@ func operationCommand(a *app, name, short string) *cobra.Command {
 			if compensates {
 				operation = string(engine.Compensate)
 			}
-			i, err := c.Operate(ctx, args[0], client.OperationRequest{Operation: operation, Output: data})
+			i, err := c.Operate(ctx, args[0], client.OperationRequest{Operation: operation, Output: data, Wait: wait})
 			if err != nil || a.json {
 				return a.page.orPrint(i, err)
+			}
+			if i.Disposition == string(engine.Queued) {
+				fmt.Fprintf(a.page.out, "%s: handed on; a node with the Go code of %s@%s does it, and %s is %s until then\n", name, i.Definition, i.Version, i.ID, i.Status)
+				return nil
 			}
 			fmt.Fprintf(a.page.out, "%s: %s is %s\n", name, i.ID, i.Status)
 			return nil
@@ -414,6 +417,8 @@ func operationCommand(a *app, name, short string) *cobra.Command {
 	switch engine.Operation(name) {
 	case engine.Cancel:
 		c.Flags().BoolVar(&compensates, "compensate", false, "compensate what the instance has done, the last first")
+	case operate.RunNow:
+		c.Flags().StringVar(&wait, "wait", "", "pointer of the task that waits, where several do")
 	case engine.Skip:
 		c.Flags().StringVar(&output, "output", "", "what the task is taken to have answered: JSON, @FILE, or -")
 	}

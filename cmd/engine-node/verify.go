@@ -21,31 +21,36 @@ const (
 )
 
 func verifyCommand(a *app) *cobra.Command {
-	var invariants, all bool
+	var invariants, all, strict bool
 	var limit int
-	var timeout time.Duration
+	timeout := period{verifyTimeout}
 	c := &cobra.Command{
 		Use:   "verify [INSTANCE]",
 		Short: "Look for rows that contradict each other, or make instances again from their streams, in the database that the configuration names",
 		Long: `Without an instance, look for rows that contradict each other. With one, or with --all,
 make it again from its stream with the engine, and compare what comes of each turn, and
-at the end the snapshot. It only reads, beside nodes or without.`,
+at the end the snapshot. It only reads, beside nodes or without. An instance that cannot
+be made again is no difference: the command says on standard error how many there are,
+and fails because of them with --strict.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 || all {
-				return verifyStreams(a, cmd, args, all)
+				return verifyStreams(a, cmd, args, all, strict)
 			}
 			if !invariants {
 				return usage("nothing is to be verified").WithHint("write verify --invariants")
 			}
-			if limit < 1 || timeout <= 0 {
+			if strict {
+				return usage("--strict is of instances that are made again: name one, or write --all")
+			}
+			if limit < 1 || timeout.Duration <= 0 {
 				return usage("--limit and --timeout are more than 0")
 			}
 			l, err := a.load(cmd)
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout.Duration)
 			defer cancel()
 			begun := time.Now()
 			list, err := verify(ctx, l.Config, limit)
@@ -57,8 +62,9 @@ at the end the snapshot. It only reads, beside nodes or without.`,
 	}
 	c.Flags().BoolVar(&invariants, "invariants", true, "what holds in every committed state")
 	c.Flags().BoolVar(&all, "all", false, "make every instance again from its stream")
+	c.Flags().BoolVar(&strict, "strict", false, "of instances made again: fail also when one is unverifiable")
 	c.Flags().IntVar(&limit, "limit", verifyLimit, "violations of one invariant that are shown, at most")
-	c.Flags().DurationVar(&timeout, "timeout", verifyTimeout, "how long it may look for contradictions")
+	c.Flags().Var(&timeout, "timeout", "how long it may look for contradictions")
 	config.Flags(c.Flags())
 	return c
 }

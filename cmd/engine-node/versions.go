@@ -89,7 +89,7 @@ func migrateInstancesCommand(a *app) *cobra.Command {
 	var file string
 	var dry bool
 	c := &cobra.Command{
-		Use:   "migrate NAME FROM TO",
+		Use:   "migrate DEFINITION FROM TO",
 		Short: "Move live instances of one version to another",
 		Long: `Move the live instances of version FROM of a definition to version TO.
 

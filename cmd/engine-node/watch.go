@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,6 +35,7 @@ type watcher struct {
 	events    *fsnotify.Watcher
 	folders   int
 	published map[string]string // file -> name of what it defines
+	refused   map[string]bool   // files of policies that were not published: the lifecycle may come later
 }
 
 // watch begins to watch a folder and publishes what is in it. A definition
@@ -43,7 +45,7 @@ func watch(ctx context.Context, root string, p api.Publisher, log *slog.Logger) 
 	if err != nil {
 		return nil, problem.Wrap(err, problem.Unavailable, "watch.failed", "folder %s cannot be watched", root)
 	}
-	w := &watcher{root: root, publisher: p, log: log, events: events, published: map[string]string{}}
+	w := &watcher{root: root, publisher: p, log: log, events: events, published: map[string]string{}, refused: map[string]bool{}}
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
 		w.close()
 		return nil, problem.New(problem.NotFound, "watch.missing", "there is no folder %s", root)
@@ -133,27 +135,44 @@ func (w *watcher) expand(changed map[string]bool) []string {
 }
 
 func (w *watcher) publish(ctx context.Context, files []string) {
+	lifecycle := false
 	for _, d := range w.documents(files) {
-		file := d.File
-		r, created, err := w.publisher.Publish(ctx, file, d.Source)
-		var p *problem.Error
-		switch {
-		case errors.As(err, &p):
-			w.log.Error("definition is not published", "file", file, "code", p.Code, "problem", p.Error())
-		case err != nil:
-			w.log.Error("definition is not published", "file", file, "error", err)
-		default:
-			if r.Kind == openworkflow.Kind { // a lifecycle begins with an event, which only its reader knows
-				w.published[file] = r.Name
-			}
-			for _, p := range r.Warnings {
-				w.log.Warn("definition may not be what is meant", "file", file, "code", p.Code, "warning", p.String())
-			}
-			if created {
-				w.log.Info("definition is published", "file", file, "definition", r.Name+"@"+r.Version)
-			}
-		}
+		lifecycle = w.publishOne(ctx, d) || lifecycle
 	}
+	if !lifecycle || len(w.refused) == 0 {
+		return
+	}
+	for _, d := range w.documents(slices.Sorted(maps.Keys(w.refused))) {
+		w.publishOne(ctx, d)
+	}
+}
+
+// publishOne publishes a document, and reports whether a lifecycle has come with it.
+func (w *watcher) publishOne(ctx context.Context, d definition.Document) (lifecycle bool) {
+	file := d.File
+	r, created, err := w.publisher.Publish(ctx, file, d.Source)
+	if delete(w.refused, file); err != nil && policyKey.Match(d.Source) {
+		w.refused[file] = true
+	}
+	var p *problem.Error
+	switch {
+	case errors.As(err, &p):
+		w.log.Error("definition is not published", "file", file, "code", p.Code, "problem", p.Error())
+	case err != nil:
+		w.log.Error("definition is not published", "file", file, "error", err)
+	default:
+		if r.Kind == openworkflow.Kind { // a lifecycle begins with an event, which only its reader knows
+			w.published[file] = r.Name
+		}
+		for _, p := range r.Warnings {
+			w.log.Warn("definition may not be what is meant", "file", file, "code", p.Code, "warning", p.String())
+		}
+		if created {
+			w.log.Info("definition is published", "file", file, "definition", r.Name+"@"+r.Version)
+		}
+		return created && r.Kind == "lifecycle"
+	}
+	return false
 }
 
 // documents are the definitions among files, and behind them policies: what lies over a

@@ -31,11 +31,8 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api"
 	"github.com/aqueduct-engine/aqueduct/audit"
 	"github.com/aqueduct-engine/aqueduct/config"
-	"github.com/aqueduct-engine/aqueduct/console"
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
-	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -47,6 +44,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/files"
 	"github.com/aqueduct-engine/aqueduct/sql/steps"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
+	"github.com/aqueduct-engine/aqueduct/tracing/otlp"
 )
 
 // database is what a node needs of its store.
@@ -67,7 +65,10 @@ type node struct {
 	look      definition.StepCheck
 	set       *steps.Set
 	past      *past
-	beside    bool // the nodes that run what is published are others
+	shown     *certificates  // by which the API is known; nil = it speaks HTTP
+	beside    bool           // the nodes that run what is published are others
+	spans     *otlp.Exporter // nil = nobody gets any
+	flush     time.Duration  // how long those that wait are sent when the node stops
 }
 
 // compiling takes the memory for definitions that are compiled.
@@ -81,6 +82,12 @@ func compiling(pool *memory.Pool) definition.Taker {
 // wire builds a node by hand. It does not work until its runtime runs, but its
 // services do.
 func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (*node, error) {
+	return wireOn(ctx, c, name, log, nil)
+}
+
+// wireOn is wire for one that compares its settings with those of the nodes on the
+// database first; nil = it does not.
+func wireOn(ctx context.Context, c config.Config, name string, log *slog.Logger, compare func(*config.Config, backend.Parts) error) (*node, error) {
 	metrics := prometheus.NewRegistry()
 	budget := memoryBudget(c.MemoryLimit, metrics)
 	set, err := stepsOf(c.Steps)
@@ -93,6 +100,12 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	}
 	ofProcess(metrics, db)
 	n, parts := &node{name: name, store: db, log: log, set: set, look: lookAt(db, set), past: &past{config: c}}, db.Parts()
+	if compare != nil {
+		if err := compare(&c, parts); err != nil {
+			n.store.Close()
+			return nil, err
+		}
+	}
 	n.catalogue = definition.New(db, openworkflow.Parsers(), parts.Clock.Now)
 	sink, err := sinkURL(c.Events.Sink)
 	if err != nil {
@@ -103,44 +116,18 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 	n.performer = activity.New(activities(c, sink, budget, metrics, log))
 	n.catalogue.ResolveWith(n.performer)
 	n.catalogue.CheckSteps(n.checkStep)
-	rc := runtime.Config{
-		Store: parts, Definitions: n.catalogue, Performer: n.performer, Log: log, Metrics: metrics,
-		Memory: budget, CacheBytes: int(budget.Snapshots),
-		SignalConsumers: c.Queue.SignalConsumers, ScheduleConsumers: c.Queue.ScheduleConsumers,
-		CommandConsumers: c.Queue.CommandConsumers, Handlers: c.Queue.Handlers, Activities: c.Activity.Concurrency,
-		PerHost: c.Activity.PerHost, BreakAfter: c.Activity.BreakAfter, BreakFor: c.Activity.BreakFor,
-		Waiting: c.Activity.Waiting, WaitingBytes: min(c.Activity.WaitingBytes, int(budget.Waiting)), GiveUpAfter: c.Activity.GiveUpAfter,
-		RetryMax: c.Retry.Max, RetryDelay: c.Retry.Delay, RetryDelayMax: c.Retry.DelayMax, Patience: c.Retry.Patience, OrderGrace: c.OrderGrace, CrashMax: c.CrashMax, AckAge: c.Ack.Age, AckPause: c.Ack.Pause,
-		SuspendOnDeadLetter: c.DeadLetter == config.DeadLetterSuspend, DrainTimeout: c.DrainTimeout,
-		Rates: runtime.Rates(c.Rates), Engine: version(),
-		Limits: engine.Limits{
-			Steps: c.Limits.Steps, FanOut: c.Limits.FanOut, Items: c.Limits.Items,
-			Expression: jq.Limits{Steps: unusual(c.Limits.ExpressionSteps, jq.DefaultSteps), Bytes: unusual(c.Limits.ExpressionBytes, jq.DefaultBytes)},
-		},
-		RetentionEvery: c.Retention.Interval, ReconcileEvery: c.Reconcile.Interval, ReconcileGrace: c.Reconcile.Grace, EventTTL: c.Events.TTL, Lifecycle: c.Events.Lifecycle, DeadLetterEvents: c.Events.DeadLetters,
-		NoticeKeep: cmp.Or(c.Queue.Notices, -1),
-	}
-	if c.Retry.Max == 0 {
-		rc.RetryMax = -1 // zero means the default there, none here
-	}
-	for _, d := range []*time.Duration{&rc.OrderGrace, &rc.Patience, &rc.ReconcileEvery} {
-		if *d == 0 {
-			*d = -1
-		}
-	}
-	if c.Retention.Enabled {
-		rc.RetentionKeep = c.Retention.Keep
-		rc.Windows = runtime.Windows{Faulted: c.Retention.Faulted, DeadLetters: c.Retention.DeadLetters, Audit: c.Retention.Audit, Tokens: c.Retention.Tokens, Policies: c.Retention.Policies}
+	rc := working(c)
+	rc.Store, rc.Definitions, rc.Performer, rc.Log, rc.Metrics = parts, n.catalogue, n.performer, log, metrics
+	rc.Memory, rc.CacheBytes, rc.WaitingBytes = budget, int(budget.Snapshots), min(c.Activity.WaitingBytes, int(budget.Waiting))
+	if err = n.trace(ctx, c, parts, metrics, log, &rc); err != nil {
+		n.close()
+		return nil, err
 	}
 	if n.runtime, err = runtime.New(ctx, rc); err != nil {
 		n.close()
 		return nil, err
 	}
-	n.handler, err = n.api(c, parts, budget, metrics, log)
-	if err == nil {
-		n.handler, err = withConsole(n.handler)
-	}
-	if err != nil {
+	if n.handler, err = n.api(c, parts, budget, metrics, log); err != nil {
 		n.close()
 		return nil, err
 	}
@@ -149,42 +136,36 @@ func wire(ctx context.Context, c config.Config, name string, log *slog.Logger) (
 
 // api is what the node answers.
 func (n *node) api(c config.Config, parts backend.Parts, budget *memory.Budget, metrics *prometheus.Registry, log *slog.Logger) (http.Handler, error) {
+	if c.TLS.On() {
+		var err error
+		if n.shown, err = newCertificates(c.TLS, c.Access.CA, time.Now, log); err != nil {
+			return nil, err
+		}
+		n.shown.measure(metrics)
+	}
 	tokens := access.NewTokens(parts.Tokens, parts.Clock.Now, log)
-	gate, err := gate(c.Access, tokens, parts.Clock.Now, log)
+	gate, logins, err := gate(c.Access, parts.Tokens, tokens, n.shown, parts.Clock.Now, log)
 	if err != nil {
 		return nil, err
 	}
-	return api.New(api.Config{
+	answers, err := api.New(api.Config{
 		Access: gate, Login: login(c.Access), AnyHost: c.Access.Anybody, Tokens: tokens, Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now},
 		Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock}, Past: n.past,
-		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, DeadLetters: n.runtime, Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime,
+		Bulk:    &service.Bulk{Bulk: parts.Bulk, Plans: parts.Plans, Audit: parts.Audit, Operator: n.runtime.Operator, Migrator: n.runtime.Migrator, DeadLetters: n.runtime.DeadLetters, Now: parts.Clock.Now},
+		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Commenter: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, DeadLetters: n.runtime, Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime,
 		Memory: budget, Definitions: n.store, Reader: rows(parts), Ready: (&readiness{store: parts.Prober}).ready, Now: parts.Clock.Now, Version: version(), Log: log, Registerer: metrics,
-		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
+		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}),
 	})
-}
-
-// withConsole puts the pages beside the API, and leads a browser to them.
-func withConsole(api http.Handler) (http.Handler, error) {
-	pages, err := console.Handler(console.Options{API: api})
 	if err != nil {
 		return nil, err
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch path := r.URL.Path; {
-		case path == "/" && strings.Contains(r.Header.Get("Accept"), "text/html"):
-			http.Redirect(w, r, "/console/", http.StatusSeeOther)
-		case path == "/console" || strings.HasPrefix(path, "/console/"):
-			pages.ServeHTTP(w, r)
-		default:
-			api.ServeHTTP(w, r)
-		}
-	}), nil
+	return withConsole(answers, logins)
 }
 
 // activities is how functions and HTTP calls are performed.
 func activities(c config.Config, sink *url.URL, budget *memory.Budget, metrics prometheus.Registerer, log *slog.Logger) activity.Config {
 	return activity.Config{
-		Memory: budget.Answers, Sink: sink, SinkMode: c.Events.SinkMode,
+		Memory: budget.Answers, Sink: sink, SinkMode: c.Events.SinkMode, SinkAuthorization: secretOf(c.Events.SinkSecret),
 		Timeout: c.Activity.Timeout, MaxResponseBytes: int64(c.Activity.ResponseBytes), MaxResultBytes: c.Activity.ResultBytes,
 		IdlePerHost: c.Activity.PerHost,
 		Policy:      activity.Policy{MaxAttempts: c.Activity.Attempts, Initial: c.Activity.Delay, Max: c.Activity.DelayMax},
@@ -206,7 +187,7 @@ func ofProcess(metrics *prometheus.Registry, db database) {
 
 // rows are those that the API shows.
 func rows(p backend.Parts) api.Reader {
-	return api.Reader{Instances: p.Instances, Streams: p.Streams, Tasks: p.Tasks, DeadLetters: p.DeadLetters, Backlog: p.Backlog, Audit: p.Audit, Activities: p.Activities, Moments: p.Moments}
+	return api.Reader{Instances: p.Instances, Streams: p.Streams, Tasks: p.Tasks, DeadLetters: p.DeadLetters, Backlog: p.Backlog, Members: p.Members, Audit: p.Audit, Activities: p.Activities, Moments: p.Moments, Plans: p.Plans}
 }
 
 // openStore opens the database that an address names; an embedded one keeps so
@@ -220,10 +201,10 @@ func openWith(ctx context.Context, all config.Config, set *steps.Set, name strin
 	c, q := all.Store, all.Queue
 	if dsn, ok := c.DataSource(); ok {
 		s, err := oracle.Open(ctx, oracle.Options{
-			DSN: dsn, Schema: c.SchemaOwner(), Node: name, Version: version(), Wait: q.Wait, Log: log, Apart: !c.OneBlock,
+			DSN: dsn, Password: c.Rotating(), Schema: c.SchemaOwner(), Node: name, Version: version(), Wait: q.Wait, Log: log, Apart: !c.OneBlock,
 			Consumers: max(q.SignalConsumers, q.ScheduleConsumers, q.CommandConsumers),
 			Notices:   cmp.Or(q.Notices, -1),
-			Steps:     set,
+			Steps:     set, Traced: all.Tracing.OracleAction,
 		})
 		if err == nil {
 			if err = prepareSteps(ctx, s, set, all.Steps.Tables); err != nil {
@@ -248,7 +229,10 @@ func openWith(ctx context.Context, all config.Config, set *steps.Set, name strin
 		Path: path, Node: name, Durability: durability, Group: c.Group, Cache: int(pages), Log: log, Perform: embedded.Steps(set),
 	})
 	if err == nil {
-		if err = prepareSteps(ctx, s, set, all.Steps.Tables); err != nil {
+		if err = s.Runs(ctx, version()); err == nil {
+			err = prepareSteps(ctx, s, set, all.Steps.Tables)
+		}
+		if err != nil {
 			s.Close()
 		}
 	}
@@ -350,6 +334,7 @@ func (r *readiness) ready(ctx context.Context) error {
 }
 
 func (n *node) close() {
+	n.untraced()
 	n.performer.Close()
 	n.past.close()
 	if err := n.store.Close(); err != nil {
@@ -389,12 +374,14 @@ func (a *app) peer(ctx context.Context) (*node, error) {
 		return nil, err
 	}
 	c := l.Config
+	c.TLS, c.Access.CA = config.TLS{}, "" // nobody connects to it
 	if path, ok := c.Store.SQLite(); ok {
 		if _, err := os.Stat(path); err != nil {
 			return nil, missing(err, path).WithHint("make it: %s migrate --store %s", a.self, c.Store.URL)
 		}
 	}
-	n, err := wire(ctx, c, "cli-"+uuid.NewString(), slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError})))
+	log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError}))
+	n, err := wireOn(ctx, c, "cli-"+uuid.NewString(), log, func(c *config.Config, parts backend.Parts) error { return asTheNodes(ctx, c, parts) })
 	if n != nil {
 		n.beside = true
 	}
@@ -420,7 +407,8 @@ func storeURL(text string) (string, error) {
 // settings is the environment without what is not a setting of a node.
 func (a *app) settings() []string {
 	return slices.DeleteFunc(slices.Clone(a.env), func(e string) bool {
-		return strings.HasPrefix(e, serverVariable+"=") || strings.HasPrefix(e, tokenVariable+"=") || strings.HasPrefix(e, tokenFileVariable+"=")
+		name, _, _ := strings.Cut(e, "=")
+		return slices.Contains([]string{serverVariable, tokenVariable, tokenFileVariable, caVariable, certVariable, keyVariable}, name)
 	})
 }
 

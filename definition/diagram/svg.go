@@ -47,7 +47,7 @@ func SVG(document any, v View) string {
 	for _, m := range v.Marks {
 		at := m.Pointer
 		for at != "" && !known[at] {
-			at = at[:strings.LastIndexByte(at, '/')]
+			at = at[:max(0, strings.LastIndexByte(at, '/'))]
 		}
 		p.marks[at] = append(p.marks[at], m)
 	}

@@ -112,6 +112,17 @@ func TestWhatAnInstanceDidIsInItsPicture(t *testing.T) {
 	}
 }
 
+// What is marked may be anywhere; what is nowhere stands at the start.
+func TestAMarkThatIsNowhereIsDrawn(t *testing.T) {
+	t.Parallel()
+	text := picture(t, diagram.SVG(decode(t, []byte(everyKind)), diagram.View{Marks: []diagram.Mark{{Pointer: "x", Text: "no pointer"}, {Pointer: "/do/99/y", Text: "another document"}}}))
+	for _, want := range []string{"no pointer", "another document"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s in\n%s", want, text)
+		}
+	}
+}
+
 func TestStatesAreDrawnWithTheirArcs(t *testing.T) {
 	t.Parallel()
 	text := picture(t, diagram.SVG(decode(t, []byte(loan)), diagram.View{

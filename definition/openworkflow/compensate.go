@@ -15,22 +15,29 @@ func (c *compiler) giveUp(at string, metadata map[string]any) time.Duration {
 		return 0
 	}
 	at = join(at, "giveUpAfter")
+	after, ok := span(c, at, v)
+	if ok && after <= 0 {
+		c.report(at, codeType, "write PT10M", "a command cannot be given up before it is sent")
+	}
+	return after
+}
+
+// span takes a duration that is known when the document is published; a day has 24 hours.
+func span(c *compiler, at string, v any) (time.Duration, bool) {
 	text, isText := v.(string)
 	if fields, ok := v.(map[string]any); ok {
 		text = c.units(at, fields)
 	} else if !isText {
 		c.wrong(at, "a duration", v)
-		return 0
+		return 0, false
 	}
 	zero := time.Unix(0, 0)
 	until, err := duration.After(zero, text)
-	switch {
-	case err != nil:
+	if err != nil {
 		c.report(at, codeType, "write PT10M", "%s", err)
-	case !until.After(zero):
-		c.report(at, codeType, "write PT10M", "a command cannot be given up before it is sent")
+		return 0, false
 	}
-	return until.Sub(zero)
+	return until.Sub(zero), true
 }
 
 // metadata takes what is nobody's business but the author's, and of it

@@ -3,6 +3,7 @@ package openworkflow
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/program"
@@ -58,7 +59,7 @@ func (c *compiler) deliveries(m *machine, where string, consumers map[string]con
 
 func (c *compiler) policy(m *machine, at string, consumers map[string]consumer, i int, v any) {
 	fields := c.object(at, v, shape{
-		fields: []string{"states", "event", "consumers", "route", "data", "await", "ackRequired"}, required: []string{"states", "consumers"},
+		fields: []string{"states", "event", "consumers", "route", "data", "await", "ackRequired", "retry"}, required: []string{"states", "consumers"},
 	})
 	before := len(c.findings) + c.dropped
 	var only *jq.Template
@@ -73,15 +74,16 @@ func (c *compiler) policy(m *machine, at string, consumers map[string]consumer, 
 	if v, ok := fields["data"]; ok {
 		c.template(join(at, "data"), v, hookScope)
 	}
-	await, anyOf := awaits(c, join(at, "await"), fields["await"])
+	v, says := fields["await"]
+	await, anyOf := awaits(c, join(at, "await"), v, says)
 	if v, ok := fields["ackRequired"]; ok {
-		acks, isBool := v.(bool)
-		switch {
-		case !isBool:
+		if _, isBool := v.(bool); !isBool {
 			c.wrong(join(at, "ackRequired"), "a boolean", v)
-		case !acks && await:
-			c.report(join(at, "await"), codeType, "leave one of both out", "nobody can wait for what is not acknowledged")
 		}
+	}
+	var again redelivery
+	if v, ok := fields["retry"]; ok {
+		again = redeliveries(c, join(at, "retry"), v)
 	}
 	var states, names []string
 	if v, ok := fields["states"]; ok {
@@ -102,6 +104,9 @@ func (c *compiler) policy(m *machine, at string, consumers map[string]consumer, 
 		var deliveries []*program.Node
 		for _, name := range names {
 			d := c.delivery(state, consumers[name], fields, await)
+			if d.Call != nil {
+				d.Call.Retries.Delay, d.Call.Retries.DelayMax, d.Call.Retries.For = again.delay, again.delayMax, again.age
+			}
 			d.Pointer, d.Name, d.If = join(group, name), name, only
 			deliveries = append(deliveries, d)
 		}
@@ -113,10 +118,67 @@ func (c *compiler) policy(m *machine, at string, consumers map[string]consumer, 
 	}
 }
 
+// redelivery is how often a rule has consumers told again; 0 = as the node says.
+type redelivery struct{ delay, delayMax, age time.Duration }
+
+// Bounds of what a rule says of deliveries: those of the settings ack.pause and ack.age.
+const (
+	minRedelivery    = time.Millisecond
+	maxRedelivery    = 24 * time.Hour
+	minRedeliveryAge = time.Second
+	maxRedeliveryAge = 365 * 24 * time.Hour
+)
+
+// redeliveries takes how often consumers are told again, and for how long.
+func redeliveries(c *compiler, at string, v any) redelivery {
+	m := c.object(at, v, shape{fields: []string{"delay", "delayMax", "limit"}})
+	if m != nil && len(m) == 0 {
+		c.report(at, codeMissing, "delay, delayMax, limit", "the retry says nothing")
+	}
+	var r redelivery
+	between := func(at string, v any, low, high time.Duration) time.Duration {
+		d, ok := span(c, at, v)
+		if ok && (d < low || d > high) {
+			c.report(at, codeType, "", "want a duration between %s and %s, not %s", low, high, quoted(v))
+			return 0
+		}
+		return d
+	}
+	if v, ok := m["delay"]; ok {
+		r.delay = between(join(at, "delay"), v, minRedelivery, maxRedelivery)
+	}
+	if v, ok := m["delayMax"]; ok {
+		r.delayMax = between(join(at, "delayMax"), v, minRedelivery, maxRedelivery)
+	}
+	if v, ok := m["limit"]; ok {
+		limit := c.object(join(at, "limit"), v, shape{fields: []string{"duration"}, required: []string{"duration"}})
+		if v, ok := limit["duration"]; ok {
+			r.age = between(join(join(at, "limit"), "duration"), v, minRedeliveryAge, maxRedeliveryAge)
+		}
+	}
+	for _, p := range []struct {
+		name  string
+		pause time.Duration
+		than  string
+		limit time.Duration
+	}{
+		{"delay", r.delay, "delayMax", r.delayMax}, {"delay", r.delay, "the limit", r.age}, {"delayMax", r.delayMax, "the limit", r.age},
+	} {
+		if p.limit > 0 && p.pause > p.limit {
+			c.report(join(at, p.name), codeType, "make it shorter, or "+p.than+" longer", "%s is %s, longer than %s, %s", p.name, p.pause, p.than, p.limit)
+		}
+	}
+	return r
+}
+
 // awaits says whether consumers are waited for, and whether one of them is enough.
-func awaits(c *compiler, at string, v any) (await, anyOf bool) {
+func awaits(c *compiler, at string, v any, says bool) (await, anyOf bool) {
 	switch v {
-	case nil, false:
+	case nil:
+		if !says {
+			return false, false
+		}
+	case false:
 		return false, false
 	case true, "all":
 		return true, false

@@ -3,7 +3,10 @@ package openworkflow
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
+	"time"
 
+	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/nearest"
 	"github.com/aqueduct-engine/aqueduct/program"
@@ -83,6 +86,7 @@ func hookRetry(c *compiler, at string, v any) *program.RetryPolicy {
 }
 
 func (c *compiler) retryPolicy(at string, v any, vars scope) *program.RetryPolicy {
+	before := len(c.findings) + c.dropped
 	m := c.object(at, v, shape{fields: []string{"when", "exceptWhen", "delay", "backoff", "limit", "jitter"}})
 	res := &program.RetryPolicy{}
 	for _, f := range []struct {
@@ -105,10 +109,40 @@ func (c *compiler) retryPolicy(at string, v any, vars scope) *program.RetryPolic
 	if v, ok := m["jitter"]; ok {
 		c.jitter(join(at, "jitter"), v, vars, res)
 	}
+	if len(c.findings)+c.dropped == before {
+		retrySpans(c, at, res)
+	}
 	if m != nil && !res.Limited && res.For == nil && res.Delay == nil && res.JitterTo == nil {
 		c.warn(at, warnEndless, "add a delay, and a limit", "it retries for ever and without a delay: after %d retries it waits %s before each", program.EagerRetries, program.MinRetryDelay)
 	}
 	return res
+}
+
+// retrySpans refuses durations with which nothing would ever be tried again, and a range
+// that ends before it begins. What expressions give is for the run.
+func retrySpans(c *compiler, at string, p *program.RetryPolicy) {
+	most, limited := fixed(p.For)
+	delay, delayed := fixed(p.Delay)
+	switch where := at + "/limit/duration"; {
+	case limited && most <= 0:
+		c.report(where, codeType, "leave retry out where nothing is to be tried again", "no retry begins within %s", most)
+	case limited && delayed && delay > most:
+		c.report(where, codeType, "make it longer, or the delay shorter", "no retry begins: the delay is %s, and the limit %s", delay, most)
+	}
+	from, begins := fixed(p.JitterFrom)
+	if to, ends := fixed(p.JitterTo); begins && ends && from > to {
+		c.report(join(at, "jitter"), codeType, "write the shorter one as from", "the range begins at %s and ends at %s", from, to)
+	}
+}
+
+// fixed is a duration that the author has written; false = an expression, or none.
+func fixed(t *jq.Template) (time.Duration, bool) {
+	if t == nil || !t.Constant() {
+		return 0, false
+	}
+	zero := time.Unix(0, 0)
+	until, err := duration.After(zero, strings.Trim(t.String(), `"`))
+	return until.Sub(zero), err == nil
 }
 
 var backoffs = map[string]program.Backoff{

@@ -12,6 +12,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/aqueduct-engine/aqueduct/jq"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"go.yaml.in/yaml/v3"
 )
@@ -65,6 +66,18 @@ func (s *source) place(p position, pointer, code, hint, detail string) {
 // join appends a key to a JSON pointer.
 func join(pointer, key string) string {
 	return pointer + "/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
+
+// placed has errors of a template at run time say where it stands, and in which line.
+func (s *source) placed(at string, t *jq.Template) *jq.Template {
+	t.Placed(func(below string) string {
+		pos, ok := s.at[at+below]
+		if !ok || pos.line == 0 {
+			return at + below
+		}
+		return at + below + " (line " + strconv.Itoa(pos.line) + ")"
+	})
+	return t
 }
 
 func item(pointer string, i int) string { return pointer + "/" + strconv.Itoa(i) }

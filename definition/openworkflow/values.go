@@ -202,7 +202,7 @@ func (c *compiler) expression(at string, v any, vars scope) *jq.Template {
 		c.failed(at, s, err)
 		return nil
 	}
-	return t
+	return c.placed(at, t)
 }
 
 // template takes a value whose strings may be expressions with ${ }.
@@ -217,7 +217,7 @@ func (c *compiler) template(at string, v any, vars scope) *jq.Template {
 		c.failed(at, "", err)
 		return nil
 	}
-	return t
+	return c.placed(at, t)
 }
 
 // probe reports each expression in v that does not compile, at its own place.

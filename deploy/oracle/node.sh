@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Starts a program of the image. With STORE_PASSWORD_FILE it first makes the
-# address of the store from its parts, so that the password stays in a file:
+# address of the store from its parts. The password stays in its file, which the
+# node reads for each connection:
 #
 #   STORE_USER           runtime user of the database
 #   STORE_PASSWORD_FILE  file that holds its password
@@ -25,17 +26,16 @@ encoded() {
 
 if [ -n "${STORE_PASSWORD_FILE:-}" ]; then
 	: "${STORE_USER:?is missing}" "${STORE_CONNECT:?is missing}"
-	password=$(<"$STORE_PASSWORD_FILE")
-	if [ -z "$password" ]; then
+	if ! [ -s "$STORE_PASSWORD_FILE" ]; then
 		echo "node.sh: $STORE_PASSWORD_FILE is empty" >&2
 		exit 2
 	fi
-	url="oracle://$(encoded "$STORE_USER"):$(encoded "$password")@$STORE_CONNECT"
+	url="oracle://$(encoded "$STORE_USER")@$STORE_CONNECT"
 	if [ -n "${STORE_SCHEMA:-}" ]; then
 		url+="?schema=$(encoded "$STORE_SCHEMA")"
 	fi
-	export AQUEDUCT_STORE_URL=$url
-	unset password url
+	export AQUEDUCT_STORE_URL=$url AQUEDUCT_STORE_PASSWORD_FILE=$STORE_PASSWORD_FILE
+	unset url
 fi
 
 exec "$@"

@@ -1,5 +1,5 @@
-// Program embedded uses Aqueduct as a library: a store, two functions of its
-// own, one definition, and a workflow run to its end in this process.
+// Program embedded uses Aqueduct as a library: a store, functions of its own, a
+// definition as a document and one in Go, each run to its end in this process.
 //
 //	go run ./examples/embedded [DATABASE]
 //
@@ -19,11 +19,13 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/settings"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/sql/embedded"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
+	"github.com/aqueduct-engine/aqueduct/workflow"
 )
 
 const order = `
@@ -64,19 +66,32 @@ func run(ctx context.Context, db database, out io.Writer) (err error) {
 	functions := activity.New(activity.Config{})
 	functions.Register("chargeCard", chargeCard(out))
 	functions.Register("shipParcel", shipParcel(out))
+	functions.Register("sendCard", func(_ context.Context, to json.RawMessage) (any, error) { return "to " + string(to), nil })
 
 	definitions := definition.New(db, openworkflow.Parsers(), time.Now)
-	if _, _, err := definitions.Publish(ctx, "order.yaml", []byte(order)); err != nil {
+	config := runtime.Config{Store: db.Parts(), Definitions: definitions, Performer: functions}
+	nodes := settings.Book{Kept: config.Store.Settings, Now: time.Now}
+	if err := nodes.Join(ctx, "shop", config.Settings()); err != nil {
 		return err
 	}
-	node, err := runtime.New(ctx, runtime.Config{Store: db.Parts(), Definitions: definitions, Performer: functions})
+	node, err := runtime.New(ctx, config)
 	if err != nil {
+		return err
+	}
+	thanks, err := thanking()
+	if err != nil {
+		return err
+	}
+	if _, err := definitions.PublishCode(ctx, thanks); err != nil { // after runtime.New, before Run
 		return err
 	}
 	working, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- node.Run(working) }()
 	defer func() { stop(); err = errors.Join(err, <-done) }()
+	if _, _, err := definitions.Publish(ctx, "order.yaml", []byte(order)); err != nil {
+		return err
+	}
 
 	// The start key makes this idempotent: the second run of the program finds
 	// the first one's order.
@@ -93,7 +108,26 @@ func run(ctx context.Context, db database, out io.Writer) (err error) {
 		return err
 	}
 	fmt.Fprintf(out, "%s: %s\n", s.Status, s.State.Output)
-	return nil
+	if id, _, err = node.Start(ctx, "", signal.Start{Definition: "shop/thanks", StartKey: "order-7", BusinessKey: "order-7", Input: json.RawMessage(`"1 Main Street"`)}, nil); err != nil {
+		return err
+	}
+	if s, err = wait(ctx, node, id); err == nil {
+		fmt.Fprintf(out, "%s: %s\n", s.Status, s.State.Output)
+	}
+	return err
+}
+
+// thanking is a workflow in Go: a card is sent to who has ordered.
+func thanking() (*workflow.Definition, error) {
+	card := workflow.Call[string, string]("card", "sendCard")
+	w := workflow.New[string]("shop/thanks", "1.0.0")
+	workflow.Start(w, func(_ string, in workflow.Input[string]) (string, workflow.Do) {
+		return in.Value, workflow.Do{card.With(in.Value)}
+	}, workflow.To(card))
+	workflow.On(w, card, func(address string, in workflow.Input[string]) (string, workflow.Do) {
+		return address, workflow.Do{workflow.Complete("thanked " + in.Value)}
+	}, workflow.To())
+	return w.Definition()
 }
 
 // chargeCard is an ordinary function. Its key is the same on every attempt, so

@@ -43,7 +43,7 @@ func TestSecondRunFindsTheFirstOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want := `completed: {"address":"1 Main Street","cents":1999,"parcel":"p-1","receipt":"r-1"}` + "\n"
+		want := `completed: {"address":"1 Main Street","cents":1999,"parcel":"p-1","receipt":"r-1"}` + "\n" + `completed: "thanked to \"1 Main Street\""` + "\n"
 		if got := first.String(); !strings.HasSuffix(got, want) || strings.Count(got, "charging") != 1 {
 			t.Errorf("first run:\n%s", got)
 		}

@@ -245,9 +245,9 @@ func runQuoted(t *testing.T, c activity.Config, document string, log *bytes.Buff
 	}
 	parts := db.Parts()
 	handler, err := api.New(api.Config{
-		Starter: rt, Signaller: rt, Tasks: rt, Operator: rt, Acknowledger: rt, DeadLetters: rt, Dispatcher: rt, Publisher: catalogue, Migrator: rt,
-		Definitions: db, Reader: api.Reader{Instances: parts.Instances, Streams: parts.Streams, Tasks: parts.Tasks, DeadLetters: parts.DeadLetters, Backlog: parts.Backlog, Audit: parts.Audit, Activities: parts.Activities, Moments: parts.Moments},
-		Tokens: access.NewTokens(parts.Tokens, time.Now, logger), Auditor: &audit.Log{Writer: parts.Writer, Now: time.Now}, Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock}, Past: replay.NewPast(nil, nil),
+		Starter: rt, Signaller: rt, Tasks: rt, Commenter: rt, Operator: rt, Acknowledger: rt, DeadLetters: rt, Dispatcher: rt, Publisher: catalogue, Migrator: rt,
+		Definitions: db, Reader: api.Reader{Instances: parts.Instances, Streams: parts.Streams, Tasks: parts.Tasks, DeadLetters: parts.DeadLetters, Backlog: parts.Backlog, Members: parts.Members, Audit: parts.Audit, Activities: parts.Activities, Moments: parts.Moments, Plans: parts.Plans},
+		Tokens: access.NewTokens(parts.Tokens, time.Now, logger), Auditor: &audit.Log{Writer: parts.Writer, Now: time.Now}, Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock}, Past: replay.NewPast(nil, nil), Bulk: &service.Bulk{},
 		Ready: func(context.Context) error { return nil }, Now: time.Now, Log: logger,
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -245,6 +246,9 @@ func TestNodesAreConfigured(t *testing.T) {
 			t.Errorf("service %s: another node is %s or listens on %s", name, l.Node, l.Listen)
 		}
 		seen[l.Node], seen[l.Listen] = true, true
+		if !l.Access.Asks() {
+			t.Errorf("service %s asks nobody who they are", name)
+		}
 		if s.NetworkMode != "service:pod" {
 			t.Errorf("service %s listens on loopback, and its network is %q", name, s.NetworkMode)
 		}
@@ -273,12 +277,15 @@ func TestVariablesAreSettings(t *testing.T) {
 	}
 }
 
-// The proxy and Prometheus ask each node where it listens.
+// The proxy and Prometheus ask each node where it listens, Prometheus with the token that
+// is made for it.
 func TestNodesAreAsked(t *testing.T) {
 	t.Parallel()
-	proxy := regexp.MustCompile(`(?m)^\s+server (\S+) (\S+)$`).FindAllStringSubmatch(read(t, "deploy/haproxy.cfg"), -1)
 	var scraped struct {
 		ScrapeConfigs []struct {
+			Authorization struct {
+				File string `yaml:"credentials_file"`
+			}
 			StaticConfigs []struct {
 				Targets []string
 				Labels  map[string]string
@@ -292,18 +299,35 @@ func TestNodesAreAsked(t *testing.T) {
 	for _, f := range scraped.RuleFiles {
 		read(t, "deploy/prometheus/"+f)
 	}
-	got, watched, want := map[string]string{}, map[string]string{}, map[string]string{}
-	for _, m := range proxy {
-		got[m[1]] = m[2]
-	}
+	watched, want := map[string]string{}, map[string]string{}
 	for _, s := range scraped.ScrapeConfigs[0].StaticConfigs {
 		watched[s.Labels["node"]] = s.Targets[0]
 	}
 	for _, s := range nodes(t) {
 		want[s.Environment["AQUEDUCT_NODE"]] = s.Environment["AQUEDUCT_LISTEN"]
 	}
-	if !maps.Equal(got, want) {
-		t.Errorf("haproxy.cfg: servers %v, want %v", got, want)
+	proxies := glob(t, "deploy/haproxy*.cfg")
+	if len(proxies) != 3 {
+		t.Errorf("files for the proxy: %v", proxies)
+	}
+	for _, file := range proxies {
+		text, got := read(t, file), map[string]string{}
+		for _, m := range regexp.MustCompile(`(?m)^\s+server (\S+) (\S+)$`).FindAllStringSubmatch(text, -1) {
+			got[m[1]] = m[2]
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: servers %v, want %v", file, got, want)
+		}
+		if tool, err := exec.LookPath("haproxy"); err == nil && !strings.Contains(text, "ssl crt ") {
+			if out, err := exec.Command(tool, "-c", "-f", filepath.Join(root, file)).CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", file, err, out)
+			}
+		}
+	}
+	folder, name := filepath.Split(scraped.ScrapeConfigs[0].Authorization.File)
+	if !slices.Contains(compose(t).Services["prometheus"].Volumes, "tokens:"+strings.TrimSuffix(folder, "/")+":ro") ||
+		!regexp.MustCompile(`(?m)^token `+name+` viewer$`).MatchString(read(t, "deploy/oracle/tokens.sh")) {
+		t.Errorf("prometheus.yml: nobody makes %s", scraped.ScrapeConfigs[0].Authorization.File)
 	}
 	if !maps.Equal(watched, want) {
 		t.Errorf("prometheus.yml: targets %v, want %v", watched, want)

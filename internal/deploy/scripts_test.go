@@ -148,26 +148,88 @@ func TestSchemaAgreesWithMigrate(t *testing.T) {
 	}
 }
 
-// node.sh makes an address from which the parts can be read again.
+// node.sh makes an address from which the parts can be read again, and leaves the
+// password in its file.
 func TestNodeAddress(t *testing.T) {
 	t.Parallel()
-	const password = `p/a@s:s ?#%&"é+$(id)` + "`"
+	const user, password = `r/u@n:`, `p/a@s:s ?#%&"é+$(id)` + "`"
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("bash", filepath.Join(root, "deploy/oracle/node.sh"), "bash", "-c", `printf %s "$AQUEDUCT_STORE_URL"`)
-	cmd.Env = append(os.Environ(), "STORE_USER=RUN", "STORE_PASSWORD_FILE="+file, "STORE_CONNECT=host:1521/S", "STORE_SCHEMA=OWN")
+	cmd := exec.Command("bash", filepath.Join(root, "deploy/oracle/node.sh"), "bash", "-c", `printf '%s %s' "$AQUEDUCT_STORE_URL" "$AQUEDUCT_STORE_PASSWORD_FILE"`)
+	cmd.Env = append(os.Environ(), "STORE_USER="+user, "STORE_PASSWORD_FILE="+file, "STORE_CONNECT=host:1521/S", "STORE_SCHEMA=OWN")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := url.Parse(string(out))
+	address, named, _ := strings.Cut(string(out), " ")
+	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _ := u.User.Password()
-	if got != password || u.User.Username() != "RUN" || u.Host != "host:1521" || u.Path != "/S" || u.Query().Get("schema") != "OWN" {
+	_, written := u.User.Password()
+	if written || named != file || u.User.Username() != user || u.Host != "host:1521" || u.Path != "/S" || u.Query().Get("schema") != "OWN" {
 		t.Errorf("node.sh makes %q", out)
+	}
+}
+
+// tokens.sh makes each token once, whole or not at all, and keeps those that are there.
+func TestTokensAreMadeOnce(t *testing.T) {
+	t.Parallel()
+	dir, said := t.TempDir(), filepath.Join(t.TempDir(), "said")
+	path := program(t, "engine-node", `echo "$*" >>"$SAID"; echo "aq_of_$3"; [ "$3" != "${FAILS:-}" ]`)
+	run := func(fails string) bool {
+		t.Helper()
+		cmd := exec.Command("bash", filepath.Join(root, "deploy/oracle/tokens.sh"), dir)
+		cmd.Env = append(os.Environ(), "PATH="+path, "SAID="+said, "FAILS="+fails, "AQUEDUCT_STORE_URL=oracle://u@db:1/S")
+		out, err := cmd.CombinedOutput()
+		if strings.Contains(string(out), "aq_") {
+			t.Errorf("tokens.sh prints a token: %s", out)
+		}
+		return err == nil
+	}
+	files := func() (names []string) {
+		t.Helper()
+		found, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if !strings.HasPrefix(f.Name(), ".") {
+				names = append(names, f.Name())
+			}
+		}
+		return names
+	}
+	if run("prometheus") || !slices.Equal(files(), []string{"root"}) {
+		t.Errorf("a token that is not made: %v", files())
+	}
+	if first, again := run(""), run(""); !first || !again || !slices.Equal(files(), []string{"prometheus", "root"}) {
+		t.Errorf("tokens.sh makes %v", files())
+	}
+	text, err := os.ReadFile(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(text), "tokens create root --role admin "); got != 1 || !strings.Contains(string(text), "tokens create prometheus --role viewer --lifetime 365d --store oracle://u@db:1/S\n") {
+		t.Errorf("it asks for\n%s", text)
+	}
+	token, err := os.ReadFile(filepath.Join(dir, "root"))
+	if info, failed := os.Stat(filepath.Join(dir, "root")); err != nil || failed != nil || string(token) != "aq_of_root\n" || info.Mode().Perm() != 0o444 {
+		t.Errorf("%q %v %v", token, err, failed)
+	}
+}
+
+// schema.sh says of what it installs that it is of the version that install.sql says.
+func TestSchemaHasItsVersion(t *testing.T) {
+	t.Parallel()
+	if !exists(t, schemaFolder) {
+		return
+	}
+	version := regexp.MustCompile(`'schema-version', (HEXTORAW\('\d+'\))`)
+	want, got := version.FindStringSubmatch(read(t, schemaFolder+"/install.sql")), version.FindStringSubmatch(read(t, "deploy/oracle/schema.sh"))
+	if want == nil || got == nil || got[1] != want[1] {
+		t.Errorf("schema.sh says %v, install.sql %v", got, want)
 	}
 }

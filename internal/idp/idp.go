@@ -1,16 +1,21 @@
-// Package idp is an identity provider for tests: OpenID Connect's discovery, keys that
-// change, and the device flow of RFC 8628, for one person who agrees to everything.
+// Package idp is an identity provider for tests and for trying out: OpenID Connect's
+// discovery, keys that change, the code flow with PKCE, and the device flow of RFC 8628,
+// for one person who agrees to everything, or for several of whom one says who one is.
+// Nobody proves anything.
 package idp
 
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync"
 	"time"
 
@@ -31,18 +36,36 @@ type Server struct {
 	claims  map[string]any // of the person, once they have agreed
 	life    time.Duration
 	refresh int
+	logins  map[string]url.Values // what a browser was sent here with, by the code that it got
+	secret  string                // of the client; "" = it is a public one
+	people  []Person
 }
 
 // Run starts a provider.
 func Run() *Server {
-	s := &Server{asks: map[string]int{}, life: time.Hour}
+	s := New("")
+	s.http = httptest.NewServer(s.Handler())
+	s.URL = s.http.URL
+	return s
+}
+
+// New makes a provider that is to be served at an address.
+func New(address string) *Server {
+	s := &Server{URL: address, asks: map[string]int{}, life: time.Hour, logins: map[string]url.Values{}}
 	s.Rotate()
+	return s
+}
+
+// Handler is what the provider answers.
+func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", s.discovery)
 	mux.HandleFunc("GET /keys", s.keys)
+	mux.HandleFunc("GET /authorize", s.authorize)
+	mux.HandleFunc("GET /activate", s.activate)
 	mux.HandleFunc("POST /device", s.device)
 	mux.HandleFunc("POST /token", s.token)
-	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.asks[r.URL.Path]++
 		away := s.away
@@ -52,9 +75,7 @@ func Run() *Server {
 			return
 		}
 		mux.ServeHTTP(w, r)
-	}))
-	s.URL = s.http.URL
-	return s
+	})
 }
 
 // Close ends it.
@@ -139,7 +160,57 @@ func (s *Server) keys(w http.ResponseWriter, _ *http.Request) {
 	}})
 }
 
+// Confide gives the client a secret, which it must know from now on.
+func (s *Server) Confide(secret string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.secret = secret
+}
+
+// authorize sends the browser back: the person agrees, if somebody has said who they are.
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q, back := r.URL.Query(), url.Values{"state": {r.URL.Query().Get("state")}}
+	switch {
+	case q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" || q.Get("nonce") == "":
+		back.Set("error", "invalid_request")
+	case len(s.people) > 0 && !here(q.Get("redirect_uri")):
+		http.Error(w, "nobody is sent elsewhere than to a node on this machine", http.StatusBadRequest)
+		return
+	case len(s.people) > 0 && q.Get(chosen) == "":
+		s.ask(w, r)
+		return
+	case len(s.people) > 0 && s.person(q.Get(chosen)) != nil, len(s.people) == 0 && s.claims != nil:
+		code := rand.Text()
+		s.logins[code] = q
+		back.Set("code", code)
+	default:
+		back.Set("error", "access_denied")
+		back.Set("error_description", "nobody <is> here")
+	}
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+}
+
+// logged is the login of a code, which is good for one use, by who has begun it.
+func (s *Server) logged(r *http.Request) (url.Values, bool) {
+	code := r.FormValue("code")
+	q, ok := s.logins[code]
+	delete(s.logins, code)
+	hash := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+	_, secret, _ := r.BasicAuth()
+	if secret == "" {
+		secret = r.FormValue("client_secret")
+	}
+	return q, ok && q.Get("code_challenge") == base64.RawURLEncoding.EncodeToString(hash[:]) && q.Get("redirect_uri") == r.FormValue("redirect_uri") && secret == s.secret
+}
+
 func (s *Server) device(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.people) > 0 {
+		s.claims = nil // they have not said yet who they are
+	}
 	answer(w, http.StatusOK, map[string]any{
 		"device_code": "the-device", "user_code": "WDJB-MJHT", "verification_uri": s.URL + "/activate",
 		"expires_in": 600, "interval": 1,
@@ -150,7 +221,18 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	grant, code := r.FormValue("grant_type"), r.FormValue("device_code")
+	of := map[string]any{}
 	switch {
+	case grant == "authorization_code":
+		q, ok := s.logged(r)
+		if !ok {
+			answer(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant"})
+			return
+		}
+		of["nonce"] = q.Get("nonce")
+		if who := s.person(q.Get(chosen)); who != nil {
+			s.claims = who
+		}
 	case grant == "urn:ietf:params:oauth:grant-type:device_code" && code == "the-device" && s.claims == nil:
 		answer(w, http.StatusBadRequest, map[string]any{"error": "authorization_pending"})
 		return
@@ -165,13 +247,14 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	if id, _, ok := r.BasicAuth(); ok {
 		client = id
 	}
-	of := map[string]any{"aud": client}
+	of["aud"] = client
 	maps.Copy(of, s.claims)
 	signed := s.sign(of, s.life)
-	answer(w, http.StatusOK, map[string]any{
-		"access_token": signed, "id_token": signed, "token_type": "Bearer",
-		"expires_in": int(s.life / time.Second), "refresh_token": fmt.Sprint("refresh-", s.refresh),
-	})
+	said := map[string]any{"access_token": signed, "id_token": signed, "token_type": "Bearer", "expires_in": int(s.life / time.Second)}
+	if len(s.people) == 0 { // else it would not be known whose it is
+		said["refresh_token"] = fmt.Sprint("refresh-", s.refresh)
+	}
+	answer(w, http.StatusOK, said)
 }
 
 func answer(w http.ResponseWriter, status int, v any) {

@@ -137,7 +137,7 @@ func (w *world) rest(t *testing.T, id string) []projections.Entry {
 		}
 		busy, state := 0, ""
 		for _, e := range entries {
-			if e.Processed != nil && !*e.Processed && (e.ClaimedBy != "" || !e.NextAttemptAt.After(w.clock.now())) {
+			if e.Processed != nil && !*e.Processed && !strings.HasPrefix(e.LastError, "AckGivenUp") && (e.ClaimedBy != "" || !e.NextAttemptAt.After(w.clock.now())) {
 				busy++
 			}
 			state += fmt.Sprint(e.Attempts, e.Deliveries, e.ClaimedBy, " ")

@@ -406,7 +406,8 @@ func (w *world) deadLetter(ctx context.Context, prefix string, i int, replay boo
 		return strings.Compare(a.InstanceID+" "+a.Reason, b.InstanceID+" "+b.Reason)
 	})
 	if replay {
-		return w.rt.Replay(ctx, list[i].ID)
+		_, err := w.rt.Replay(ctx, list[i].ID)
+		return err
 	}
 	return w.rt.Discard(ctx, list[i].ID)
 }

@@ -128,7 +128,7 @@ func lockFile(dsn string) (func() error, error) {
 // tables are emptied by Wipe; what is in WF_META stays.
 var tables = []string{
 	"WF_NODES", "WF_RUNTIME_STATES", "WF_INSTANCES", "WF_STREAM", "WF_TASKS", "WF_TASK_ACTORS", "WF_TASK_EVENTS",
-	"WF_WAITS", "WF_ATTRIBUTES", "WF_ACTIVITIES", "WF_DEFINITIONS", "WF_DEAD_LETTERS", "WF_HOST_LOCKS", "WF_INFLIGHT", "WF_PAYLOADS",
+	"WF_WAITS", "WF_ATTRIBUTES", "WF_ACTIVITIES", "WF_BULK_PLANS", "WF_BULK_ITEMS", "WF_DEFINITIONS", "WF_DEAD_LETTERS", "WF_LETTER_EDITS", "WF_HOST_LOCKS", "WF_INFLIGHT", "WF_PAYLOADS",
 }
 
 // missing says that what is to be emptied does not exist.

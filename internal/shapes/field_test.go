@@ -42,7 +42,7 @@ var anInstanceField = []edit{
 	{"snapshot/snapshot.go", "\tParts map[string]string `json:\"parts,omitempty\"`\n", "\tLabel string `json:\"label,omitempty\"`\n"},
 	{"projections/rows.go", "type Instance struct {\n", "\tLabel string `db:\"LABEL\" width:\"256\" doc:\"what people call the instance\"`\n"},
 	{"projections/rows.go", "\t\tStartedAt: s.StartedAt, UpdatedAt: s.UpdatedAt,\n", "\t\tLabel: s.Business.Label,\n"},
-	{"docs/reference/cli.md", "| `start NAME` | start; `--input`, ", "`--label`, "},
+	{"docs/reference/cli.md", "| `start DEFINITION` | start; `--input`, ", "`--label`, "},
 	{"CHANGELOG.md", "## [Unreleased]\n\n### Added\n\n", "- A start may give an instance a `label`.\n"},
 }
 

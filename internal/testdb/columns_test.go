@@ -59,7 +59,7 @@ func TestWidthsAreThoseOfTheColumns(t *testing.T) {
 	for table, row := range map[string]any{
 		"WF_INSTANCES": projections.Instance{}, "WF_STREAM": projections.Entry{}, "WF_TASKS": projections.Task{}, "WF_TASK_EVENTS": projections.TaskEvent{},
 		"WF_WAITS": projections.Wait{}, "WF_ATTRIBUTES": projections.Attribute{}, "WF_DEAD_LETTERS": projections.DeadLetter{}, "WF_INBOX": backend.Event{},
-		"WF_AUDIT": store.Audit{}, "WF_TOKENS": backend.Token{}, "WF_ACTIVITIES": backend.Activity{},
+		"WF_AUDIT": store.Audit{}, "WF_TOKENS": backend.Token{}, "WF_ACTIVITIES": backend.Activity{}, "WF_BULK_PLANS": backend.Bulk{}, "WF_BULK_ITEMS": backend.BulkItem{}, "WF_LETTER_EDITS": backend.DeadLetterEdit{},
 	} {
 		for column, width := range rows.Widths(reflect.TypeOf(row)) {
 			if all[table+"."+column] != width {
@@ -119,9 +119,15 @@ var elsewhere = map[string]int{
 	// Checked by package access.
 	"WF_TOKENS.TOKEN_ID": 16, "WF_TOKENS.NAME": 128, "WF_TOKENS.ROLES": 1_000, "WF_TOKENS.MEMBER_OF": 4_000, "WF_TOKENS.HASH": 32,
 	"WF_TOKENS.CREATED_BY": 128, "WF_TOKENS.REVOKED_BY": 128,
+	// Of runtime/service, which shortens what others say.
+	"WF_BULK_PLANS.PLAN_ID": 36, "WF_BULK_PLANS.OPERATION": 10, "WF_BULK_PLANS.STATUS": 8, "WF_BULK_PLANS.REASON": 1000, "WF_BULK_PLANS.CREATED_BY": 128, "WF_BULK_PLANS.RUN_BY": 128,
+	"WF_BULK_ITEMS.PLAN_ID": 36, "WF_BULK_ITEMS.TARGET_ID": signal.MaxIDBytes, "WF_BULK_ITEMS.TARGET_KIND": snapshot.MaxErrorType, "WF_BULK_ITEMS.OUTCOME": 7,
+	"WF_BULK_ITEMS.CODE": 128, "WF_BULK_ITEMS.DETAIL": 1000,
 	// Checked by runtime/service and AQUEDUCT_API.
 	"WF_ACTIVITIES.INSTANCE_ID": signal.MaxIDBytes, "WF_ACTIVITIES.ACTIVITY_ID": signal.MaxIDBytes, "WF_ACTIVITIES.NAME": 256, "WF_ACTIVITIES.STATUS": 64,
 	"WF_ACTIVITIES.CREATED_BY": 128, "WF_ACTIVITIES.UPDATED_BY": 128,
+	"WF_LETTER_EDITS.DEAD_LETTER_ID": signal.MaxIDBytes, "WF_LETTER_EDITS.INSTANCE_ID": signal.MaxIDBytes, "WF_LETTER_EDITS.WHAT": len(backend.EditEnvelope),
+	"WF_LETTER_EDITS.EDITED_BY": 128, "WF_LETTER_EDITS.REASON": 1_000, // as the audit
 	// Checked by AQUEDUCT_ADMIN.
 	"WF_REQUESTS.REQUEST_ID": 64, "WF_REQUESTS.INSTANCE_ID": signal.MaxIDBytes, "WF_REQUESTS.OPERATION": 16, "WF_REQUESTS.VERDICT": 8,
 	"WF_REQUESTS.CODE": word, "WF_REQUESTS.DETAIL": 4_000, "WF_REQUESTS.DECIDED_BY": 128,

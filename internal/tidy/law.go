@@ -24,26 +24,27 @@ var support = []string{"store/...", "sql/...", "definition/...", "humantask", "p
 var law = []rule{
 	{-1, "appendjson", nil, nil},
 	{-1, "nearest", nil, nil},
+	{-1, "duration", nil, nil},
 	{0, "problem", nil, nil},
 	{0, "signal", []string{"problem"}, nil},
 	{0, "snapshot", []string{"appendjson", "problem"}, nil},
 	{0, "jq", []string{"nearest", "problem"}, nil},
 	{0, "schema", []string{"problem"}, nil},
 	{0, "aq", []string{"problem"}, []string{"internal/..."}},
-	{0, "config", []string{"nearest", "problem"}, nil},
+	{0, "config", []string{"duration", "nearest", "problem"}, nil},
 	{0, "memory", []string{"problem"}, nil},
-	{0, "duration", nil, nil},
 	{0, "principal", nil, nil},
 	{4, "audit", []string{"principal", "store"}, []string{"snapshot"}},
 	{5, "access", []string{"audit", "principal", "problem", "store", "store/backend"}, []string{"internal/..."}}, // without it nobody is known, and a node is its host's alone
 	{6, "access/provider", []string{"access", "principal", "problem"}, []string{"internal/..."}},                 // without it nodes know the bearers of their own tokens alone
+	{5, "settings", []string{"audit", "problem", "store", "store/backend"}, []string{"sql/..."}},                 // without it nodes of one database may do what must be alike each in its own way
 	{1, "engine", []string{"problem", "signal", "snapshot"}, []string{"compensate", "operate"}},                  // a definition in Go, with all that one can do
 	{1, "attribute", []string{"problem", "snapshot"}, nil},                                                       // what instances are found by
 	{2, "ack", []string{"engine", "problem", "snapshot"}, nil},
 	{2, "compensate", []string{"engine", "signal", "snapshot"}, nil},
 	{2, "humantask", []string{"engine"}, nil},
 	{2, "migration", []string{"engine", "snapshot"}, nil},
-	{2, "operate", []string{"engine", "problem", "snapshot"}, nil},
+	{2, "operate", []string{"engine", "problem", "signal", "snapshot"}, nil},
 	{2, "schedule", []string{"duration", "engine", "signal", "snapshot"}, nil},
 	{3, "program", []string{"ack", "attribute", "compensate", "duration", "engine", "humantask", "jq", "migration", "nearest", "problem", "schedule", "schema", "signal", "snapshot"}, []string{"definition/...", "operate", "projections", "replay"}}, // scenarios are written in the language
 	{3, "workflow", []string{"compensate", "engine", "humantask", "problem", "schema", "signal", "snapshot"}, []string{"aqueducttest", "definition/...", "operate"}},                                                                                   // workflows in Go
@@ -75,11 +76,14 @@ var law = []rule{
 	{5, "runtime/pump", []string{"engine", "memory", "problem", "projections", "runtime/line", "runtime/turn", "signal", "store"}, []string{"runtime/cache", "snapshot"}},
 	{5, "runtime/events", []string{"correlation", "engine", "problem", "projections", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, nil},
 	{5, "runtime/service", []string{"attribute", "audit", "definition", "engine", "humantask", "migration", "operate", "problem", "projections", "runtime/turn", "schedule", "schema", "signal", "snapshot", "store", "store/backend"}, nil},
-	{6, "runtime", []string{"ack", "attribute", "audit", "correlation", "definition", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/cache", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, append([]string{"activity", "replay"}, support...)},
+	{6, "runtime", []string{"ack", "attribute", "audit", "correlation", "definition", "duration", "engine", "memory", "problem", "projections", "runtime/admission", "runtime/cache", "runtime/dispatch", "runtime/events", "runtime/pump", "runtime/service", "runtime/turn", "schedule", "signal", "snapshot", "store", "store/backend"}, append([]string{"activity", "replay"}, support...)},
 	{4, "activity", []string{"engine", "memory", "problem", "signal", "snapshot"}, []string{"internal/..."}},
-	{3, "api/client", []string{"problem"}, nil}, // the wire types and a client, for programs that are no node
-	{6, "api", []string{"access", "ack", "api/client", "attribute", "definition", "duration", "engine", "memory", "principal", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store", "store/backend"}, support},
-	{4, "console", []string{"api/client", "definition/diagram", "problem"}, []string{"internal/..."}},                                                                                  // a client of the API that is asked in the process
+	{3, "api/client", []string{"problem"}, nil},                                                                                                                   // the wire types and a client, for programs that are no node
+	{5, "tracing", []string{"activity", "engine", "problem", "runtime/turn", "schedule", "signal", "snapshot", "store"}, append([]string{"runtime"}, support...)}, // without it nobody sees turns as spans
+	{6, "tracing/otlp", []string{"tracing"}, []string{"internal/..."}},                                                                                            // who sends spans elsewhere needs none of it
+	{6, "api", []string{"access", "ack", "api/client", "attribute", "definition", "duration", "engine", "humantask", "memory", "principal", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store", "store/backend"}, support},
+	{4, "console/html", []string{"definition/diagram"}, nil},                                                                                                                           // what pages are made of
+	{5, "console", []string{"api/client", "console/html", "definition/diagram", "problem"}, []string{"internal/..."}},                                                                  // a client of the API that is asked in the process
 	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "humantask", "operate", "problem", "projections", "replay", "schema", "signal", "snapshot", "workflow"}, nil}, // no store: a test of a definition needs none
 	{7, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store", "store/backend", "workflow"}, support},
 	{7, "cmd/...", []string{everything}, nil},
@@ -120,6 +124,8 @@ var only = []struct {
 	{[]string{"github.com/itchyny/gojq/..."}, []string{"jq"}, "expressions are bounded by jq"},
 	{[]string{"github.com/santhosh-tekuri/jsonschema/..."}, []string{"schema", "internal/..."}, "schemas are bounded by schema"},
 	{[]string{"github.com/robfig/cron/..."}, []string{"schedule"}, "cron expressions are read where ticks are made"},
+	{[]string{"maragu.dev/gomponents/..."}, []string{"console/html"}, "pages are made of what cannot harm their reader"},
+	{[]string{"html/template", "text/template"}, nil, "a template calls methods by name, so that the linker keeps every exported one"},
 	{[]string{"github.com/prometheus/..."}, []string{"runtime/...", "activity", "api", "cmd/..."}, "metrics live where things happen"},
 }
 

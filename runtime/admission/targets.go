@@ -1,9 +1,8 @@
 package admission
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -38,7 +37,7 @@ func (a *Admission[J]) States() []State {
 		}
 		list = append(list, shown)
 	}
-	slices.SortFunc(list, func(a, b State) int { return cmp.Compare(a.Target, b.Target) })
+	sort.Slice(list, func(a, b int) bool { return list[a].Target < list[b].Target })
 	return list
 }
 

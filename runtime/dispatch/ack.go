@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -19,6 +20,7 @@ import (
 
 // Notices of D5: what a row says of a command that is performed again.
 const (
+	NoticeOpen     = "OutcomeOpen: "               // begins what is said of one that may have been done: an answer has left it open
 	NoticeRetry    = "AckRetryPending"             // it was not delivered, or the consumer asks for it
 	NoticeReminder = "AckReminderProcessedPending" // it was delivered, and not processed in time
 	NoticeGivenUp  = "AckGivenUp"                  // it is a dead letter, and is not performed before that is replayed
@@ -28,11 +30,12 @@ const (
 // for, and that nobody has acknowledged.
 const codeAckMissing = "ack.missing"
 
-// Spoken is a command of which its consumer speaks, and how often it was
-// delivered, with the delivery that is spoken of. What a consumer says changes
+// Spoken is a command of which its consumer speaks, how often it was delivered,
+// with the delivery that is spoken of, and its age. What a consumer says changes
 // who has the command by a claim of any owner's: see Again and Abandon.
-func Spoken(row projections.Entry) (j *Job, deliveries int, err error) {
+func Spoken(row projections.Entry, age time.Duration) (j *Job, deliveries int, err error) {
 	j, err = jobOf(row)
+	j.age = age
 	if row.ClaimedBy != "" || row.Attempts > 0 {
 		j.deliveries++ // it has not been counted yet
 	}
@@ -42,10 +45,6 @@ func Spoken(row projections.Entry) (j *Job, deliveries int, err error) {
 // Command is the command of a job.
 func (j *Job) Command() engine.Command { return j.command }
 
-// awaiting reports whether the last that is known of a command is that it was
-// delivered.
-func awaiting(row projections.Entry) bool { return !row.DeliveredAt.IsZero() && row.Attempts == 0 }
-
 // delivered records that the consumer has got a command. When it has spoken
 // already, that counts, and this does not.
 func (r Record) delivered(ctx context.Context, j *Job) error {
@@ -53,9 +52,9 @@ func (r Record) delivered(ctx context.Context, j *Job) error {
 	if j.deliveries > 0 {
 		note = j.note
 	}
-	change, err := r.Again(j, r.AckPause(j.command.Ack, j.deliveries+1), store.Claim{
-		Expect: r.Node, Delivered: r.Now(), Deliveries: j.deliveries + 1, Error: note,
-	})
+	pause, age := r.AckTimes(ctx, j.command, j.command.Ack, j.deliveries+1)
+	j.age = age
+	change, err := r.Again(j, pause, store.Claim{Expect: r.Node, Delivered: r.Now(), Deliveries: j.deliveries + 1, Error: note})
 	if err != nil {
 		return err
 	}
@@ -80,7 +79,7 @@ func (r Record) overtaken(ctx context.Context, j *Job) (bool, error) {
 // outdated reports whether an announcement is not the last one made of its command,
 // or finds the answer to an acknowledged one kept by a suspended instance.
 func (r Record) outdated(ctx context.Context, delivery store.Delivery, env signal.Envelope, j *Job, row projections.Entry) (bool, error) {
-	if j.command.Ack <= 0 { // who claims it outside, or has it tried at once, announces it anew
+	if j.command.Ack == 0 { // who claims it outside, or has it tried at once, announces it anew
 		return env.DueAt.Before(row.NextAttemptAt), nil
 	}
 	if !env.DueAt.Equal(row.NextAttemptAt) {
@@ -101,10 +100,10 @@ func (r Record) outdated(ctx context.Context, delivery store.Delivery, env signa
 func (r Record) unacknowledged(ctx context.Context, delivery store.Delivery, j *Job) error {
 	e := snapshot.Error{Type: engine.ErrorBase + engine.ErrTimeout, Status: 504}
 	if j.command.Ack < 0 {
-		e.Title, e.Detail = "Not delivered", fmt.Sprintf("not delivered within %s: %s", r.AckAge, j.note)
+		e.Title, e.Detail = "Not delivered", fmt.Sprintf("not delivered within %s: %s", j.age, j.note)
 		return r.giveUp(ctx, delivery, j, undeliveredCode(j), e)
 	}
 	j.unknown = true // it was delivered
-	e.Title, e.Detail = "Not acknowledged", fmt.Sprintf("not acknowledged within %s, after %d deliveries and %d failed attempts", r.AckAge, j.deliveries, j.failures)
+	e.Title, e.Detail = "Not acknowledged", fmt.Sprintf("not acknowledged within %s, after %d deliveries and %d failed attempts", j.age, j.deliveries, j.failures)
 	return r.giveUp(ctx, delivery, j, codeAckMissing, e)
 }

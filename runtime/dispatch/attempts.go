@@ -22,16 +22,18 @@ import (
 // Job is a command that this node has claimed.
 type Job struct {
 	admission.Ticket[*Job]
-	position int64
-	command  engine.Command
-	failures int  // attempts before this one, since the last delivery
-	unknown  bool // an attempt may have done it without an answer
+	position      int64
+	command       engine.Command
+	failures      int       // attempts before this one, since the last delivery
+	unknown, open bool      // an attempt may have done it: without an answer; with one that does not say that it has not
+	nextAt        time.Time // of the row when it was read
 
 	// Of a command that asks for an acknowledgement.
 	deliveries int // so far
 	delivered  time.Time
 	since      time.Time // its age counts from then
-	note       string    // of the claim; what the row says last
+	age        time.Duration
+	note       string // of the claim; what the row says last
 
 	inside bool // of an event: it has been published to the instances
 
@@ -88,7 +90,7 @@ func (d *Dispatcher) Reserve(instance string, position int64, c engine.Command, 
 func (d *Dispatcher) reserve(j *Job, since time.Time) bool {
 	j.To = admission.Destination(d.outside.destination(j))
 	if j.Late = since.Add(cmp.Or(j.command.GiveUp, d.GiveUpAfter)); j.command.Ack != 0 {
-		if j.Late = d.Now().Add(d.AckAge); j.attempt() == 1 || j.since.IsZero() {
+		if j.Late = d.Now().Add(cmp.Or(j.age, d.AckAge)); j.attempt() == 1 || j.since.IsZero() {
 			since = d.Now()
 		}
 		j.since = since
@@ -231,17 +233,18 @@ func (d *Dispatcher) finish(ctx context.Context, j *Job, output json.RawMessage,
 // failed commits that an attempt had no result: the time of the next one, or
 // the end of the command.
 func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) error {
-	j.unknown = j.unknown || f.Unknown
+	j.unknown, j.open = j.unknown || f.Unknown || f.Open && j.command.Ack > 0, j.open || f.Open
 	delay, again := d.Performer.Backoff(j.failures+1, j.Key)
 	retry := f.Retry && again
 	if j.command.Ack != 0 {
-		retry, delay = d.Repeats(f), d.AckPause(0, j.failures+1)
+		retry = d.Repeats(f)
+		delay, j.age = d.AckTimes(ctx, j.command, 0, j.failures+1)
 	}
 	if over, err := d.Record.overtaken(ctx, j); over || err != nil {
 		return err
 	}
 	if retry && j.command.Token != "" {
-		err := d.Record.answer(ctx, j, Failed(&f.Error, j.unknown, f.Open), authors(j.command.Token, f.Error), false)
+		err := d.Record.answer(ctx, j, Failed(&f.Error, j.unknown, j.open), authors(j.command.Token, f.Error), false)
 		if !errors.Is(err, errOwnRetry) && problem.CodeOf(err) != engine.CodeElsewhere { // where nobody knows its author's policy
 			return err
 		}
@@ -253,7 +256,7 @@ func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) erro
 		j.failures++
 		return d.Record.undelivered(ctx, j, f.Error)
 	}
-	return d.Record.answer(ctx, j, Failed(&f.Error, j.unknown, f.Open), turn.Step, true)
+	return d.Record.answer(ctx, j, Failed(&f.Error, j.unknown, j.open), turn.Step, true)
 }
 
 // errOwnRetry says that no policy of the author is for a failure, so that the
@@ -278,13 +281,11 @@ func authors(token string, e snapshot.Error) turn.Decision {
 
 // Failed is what a TaskCompleted says about a command that has failed for good.
 func Failed(e *snapshot.Error, unknown, open bool) json.RawMessage {
-	said := map[string]any{"error": e}
-	for word, is := range map[string]bool{"unknown": unknown, "open": open} {
-		if is {
-			said[word] = true
-		}
-	}
-	b, _ := json.Marshal(said) // plain data cannot fail
+	b, _ := json.Marshal(struct { // plain data cannot fail
+		Error   *snapshot.Error `json:"error"`
+		Open    bool            `json:"open,omitempty"`
+		Unknown bool            `json:"unknown,omitempty"`
+	}{e, open, unknown})
 	return b
 }
 
@@ -328,13 +329,13 @@ func (r Record) answer(ctx context.Context, j *Job, result json.RawMessage, deci
 // later gives a command back and announces it again for after the delay.
 func (r Record) later(ctx context.Context, j *Job, delay time.Duration, e snapshot.Error) error {
 	note, commit := e.Title+": "+e.Detail, r.Writer.Commit
-	if j.command.Ack > 0 {
+	if j.open && j.command.Ack == 0 {
+		note = NoticeOpen + note
+	} else if j.command.Ack > 0 {
 		note = NoticeRetry + ": " + note
 		commit = func(ctx context.Context, c store.Change) error { return r.Noted(ctx, j.command, NoticeRetry, c) }
 	}
-	change, err := r.Again(j, delay, store.Claim{
-		Expect: r.Node, Attempts: j.failures + 1, Error: note, Delivered: j.delivered, Deliveries: j.deliveries,
-	})
+	change, err := r.Again(j, delay, store.Claim{Expect: r.Node, Attempts: j.failures + 1, Error: note, Delivered: j.delivered, Deliveries: j.deliveries})
 	if err != nil {
 		return err
 	}
@@ -351,7 +352,7 @@ func (r Record) Again(j *Job, delay time.Duration, claim store.Claim) (store.Cha
 	now := r.Now()
 	due := now.Add(delay)
 	if j.command.Ack != 0 && !j.since.IsZero() {
-		now, due = j.since, slices.MinFunc([]time.Time{due, j.since.Add(r.AckAge)}, time.Time.Compare)
+		now, due = j.since, slices.MinFunc([]time.Time{due, j.since.Add(cmp.Or(j.age, r.AckAge))}, time.Time.Compare)
 	}
 	due = due.Truncate(time.Microsecond) // as stores keep it
 	body, err := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due).Encode()

@@ -48,8 +48,11 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	if _, again := d.Performer.Backoff(j.failures, j.Key); j.failures > 0 && !again && j.command.Ack == 0 {
 		return d.Record.exhausted(ctx, delivery, j, row.LastError)
 	}
-	if j.command.Ack != 0 && j.attempt() > 1 && !env.DueAt.Before(env.OccurredAt.Add(d.AckAge)) { // by when it was to be, however late it comes
-		return d.Record.unacknowledged(ctx, delivery, j)
+	if j.command.Ack != 0 && j.attempt() > 1 {
+		_, j.age = d.AckTimes(ctx, j.command, 0, 1)
+		if !env.DueAt.Before(env.OccurredAt.Add(j.age)) { // by when it was to be, however late it comes
+			return d.Record.unacknowledged(ctx, delivery, j)
+		}
 	}
 	if stop.Err() != nil {
 		return delivery.Release(ctx, context.Canceled)
@@ -99,14 +102,15 @@ func jobOf(row projections.Entry) (*Job, error) {
 
 // resume takes from the row what attempts before have come to.
 func (j *Job) resume(row projections.Entry) {
-	j.failures, j.unknown, j.deliveries, j.delivered = row.Attempts, row.Unknown, row.Deliveries, row.DeliveredAt
+	j.failures, j.unknown, j.deliveries, j.delivered, j.nextAt = row.Attempts, row.Unknown, row.Deliveries, row.DeliveredAt, row.NextAttemptAt
+	j.open = strings.HasPrefix(row.LastError, NoticeOpen)
 	if !strings.HasPrefix(row.LastError, NoticeGivenUp) { // else it begins anew
 		j.note, j.since = row.LastError, row.CreatedAt
 	}
 }
 
 func (r Record) claim(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {
-	if !awaiting(row) {
+	if row.DeliveredAt.IsZero() || row.Attempts > 0 { // the last that is known is no delivery
 		return delivery.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(r.Node, "")}})
 	}
 	j.note = fmt.Sprintf("%s: delivery %d was not acknowledged", NoticeReminder, j.deliveries)
@@ -134,7 +138,7 @@ func (j *Job) hold(node, expect string) store.Claim {
 func (r Record) exhausted(ctx context.Context, delivery store.Delivery, j *Job, last string) error {
 	return r.giveUp(ctx, delivery, j, undeliveredCode(j), snapshot.Error{
 		Type: engine.ErrorBase + engine.ErrRuntime, Status: 500, Title: "Attempts used up",
-		Detail: strings.TrimSuffix(fmt.Sprintf("%d attempts were lost or failed: %s", j.failures, last), ": "),
+		Detail: strings.TrimSuffix(fmt.Sprintf("%d attempts were lost or failed: %s", j.failures, strings.TrimPrefix(last, NoticeOpen)), ": "),
 	})
 }
 
@@ -142,13 +146,15 @@ func (r Record) exhausted(ctx context.Context, delivery store.Delivery, j *Job, 
 // for it, else by a dead letter.
 func (r Record) giveUp(ctx context.Context, delivery store.Delivery, j *Job, reason string, e snapshot.Error) error {
 	if j.command.Token == "" {
-		if err := delivery.Commit(ctx, r.Abandon(j, store.Claim{}, reason, e)); err != nil {
-			return err
+		err := delivery.Commit(ctx, r.Abandon(j, store.Claim{ExpectNext: j.nextAt}, reason, e))
+		if errors.Is(err, store.ErrTaken) { // by another announcement, or it was announced anew since
+			return delivery.Commit(ctx, store.Change{})
+		} else if err == nil {
+			r.Dead.Inc()
 		}
-		r.Dead.Inc()
-		return nil
+		return err
 	}
-	if err := r.answer(ctx, j, Failed(&e, j.unknown, false), turn.Step, true); err != nil {
+	if err := r.answer(ctx, j, Failed(&e, j.unknown, j.open), turn.Step, true); err != nil {
 		return err
 	}
 	return delivery.Commit(ctx, store.Change{})
@@ -167,6 +173,5 @@ func (r Record) pass(ctx context.Context, delivery store.Delivery, j *Job) error
 			Detail: fmt.Sprintf("no node can perform %q", j.command.Target),
 		})
 	}
-	due := r.Now().Add(r.Backoff(m.Attempts+1, j.Key))
-	return delivery.Commit(ctx, store.Change{Send: []store.Send{m.Again(due, m.Attempts+1)}})
+	return delivery.Commit(ctx, store.Change{Send: []store.Send{m.Again(r.Now().Add(r.Backoff(m.Attempts+1, j.Key)), m.Attempts+1)}})
 }

@@ -66,9 +66,9 @@ type Config struct {
 	Noted func(ctx context.Context, c engine.Command, notice string, change store.Change) error
 	// Backoff is the pause before something is tried again for the given time.
 	Backoff func(attempt int, seed string) time.Duration
-	// AckPause is the time until the nth repetition of what is done after first, 0 = a
-	// failed delivery; Repeats says that such a one may yet succeed.
-	AckPause func(first time.Duration, n int) time.Duration
+	// AckTimes are the time until the nth repetition of a command that is done after first,
+	// 0 = a failed delivery, and its age; Repeats says that such a one may yet succeed.
+	AckTimes func(ctx context.Context, c engine.Command, first time.Duration, n int) (pause, age time.Duration)
 	Repeats  func(f *engine.Failure) bool
 	// Unsent says why a command that was performed is not done, and waits for another node; "" = it is.
 	Unsent func(c engine.Command) string
@@ -84,7 +84,7 @@ type Config struct {
 	BreakAfter   int           // failures in a row that open the circuit breaker of a destination
 	BreakFor     time.Duration // that it stays open at most
 	GiveUpAfter  time.Duration // how long a command may wait for its place where its definition does not say
-	AckAge       time.Duration // how long a command is delivered again that is not acknowledged
+	AckAge       time.Duration // how long such a command waits for its first attempt
 }
 
 // Dispatcher performs the commands of a node, between Accept and Close. Its

@@ -80,13 +80,12 @@ func (r Record) ended(ctx context.Context, c store.Change) error {
 // replays that, with all its attempts and deliveries before it. Claim says who
 // has it.
 func (r Record) Abandon(j *Job, claim store.Claim, reason string, e snapshot.Error) store.Change {
-	now := r.Now()
-	due := now.Truncate(time.Microsecond)                                                // as stores keep it
-	body, _ := signal.ForCommand(j.Instance, j.position, j.attempt(), now, due).Encode() // ids of the store's own
-	claim.InstanceID, claim.Position, claim.Error, claim.Delivered = j.Instance, j.position, e.Title+": "+e.Detail, j.delivered
-	claim.Deliveries, claim.Unknown = j.deliveries, j.unknown
+	now := r.Now().Truncate(time.Microsecond)                                            // as stores keep it
+	body, _ := signal.ForCommand(j.Instance, j.position, j.attempt(), now, now).Encode() // ids of the store's own
+	claim.InstanceID, claim.Position, claim.Delivered, claim.Deliveries, claim.Unknown = j.Instance, j.position, j.delivered, j.deliveries, j.unknown
+	claim.Error, claim.GivenUp = e.Title+": "+e.Detail, now
 	if j.command.Ack != 0 { // announcements before this one are superseded
-		claim.NextAt, claim.Error = due, NoticeGivenUp+": "+claim.Error
+		claim.NextAt, claim.Error = now, NoticeGivenUp+": "+claim.Error
 	}
 	return store.Change{
 		Claims: []store.Claim{claim},

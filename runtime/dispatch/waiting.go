@@ -44,8 +44,7 @@ func (r Record) began(ctx context.Context, j *Job) (bool, error) {
 		return true, nil
 	}
 	j.Counted = true
-	node := r.Node
-	err := retryCommit(ctx, func() error { return r.Writer.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(node, node)}}) })
+	err := retryCommit(ctx, func() error { return r.Writer.Commit(ctx, store.Change{Claims: []store.Claim{j.hold(r.Node, r.Node)}}) })
 	if errors.Is(err, store.ErrTaken) {
 		return false, nil
 	}
@@ -63,8 +62,7 @@ const (
 // put sends the announcement of a command for which this node has no room once
 // more, for later: the older the command, the later. That is no attempt at it.
 func (r Record) put(ctx context.Context, delivery store.Delivery, j *Job, row projections.Entry) error {
-	m := delivery.Message()
-	now := r.Now()
+	m, now := delivery.Message(), r.Now()
 	if !j.Late.After(now) {
 		r.GivenUp.Inc()
 		return r.giveUp(ctx, delivery, j, undeliveredCode(j), notSent("room on a node for commands to "+j.To.Target))
@@ -97,8 +95,7 @@ func (r Record) giveBack(ctx context.Context, jobs ...*Job) {
 func (r Record) announce(ctx context.Context, jobs []*Job) error {
 	var all store.Change
 	for _, j := range jobs {
-		claim := j.hold("", r.Node)
-		change, err := r.Again(j, 0, claim)
+		change, err := r.Again(j, 0, j.hold("", r.Node))
 		if err != nil {
 			return err
 		}
@@ -127,7 +124,7 @@ func (d *Dispatcher) giveUpWaiting(ctx context.Context, j *Job) error {
 	if j.command.Token == "" {
 		return d.Record.undelivered(ctx, j, e)
 	}
-	return d.Record.answer(ctx, j, Failed(&e, j.unknown, false), turn.Step, true)
+	return d.Record.answer(ctx, j, Failed(&e, j.unknown, j.open), turn.Step, true)
 }
 
 // notSent is the error of a command that has waited for a place until it was

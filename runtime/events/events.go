@@ -29,6 +29,9 @@ type Config struct {
 	Definitions turn.Definitions
 	Now         func() time.Time
 
+	// Declared is what a version declares whose Go code this node does not have.
+	Declared func(ctx context.Context, name, version string) (document []byte, err error)
+
 	TTL time.Duration // how long an event that nobody waited for is kept; 0 = not at all
 
 	// Begins makes of an event the request for the instance that it begins at the

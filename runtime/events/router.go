@@ -3,8 +3,10 @@ package events
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -50,13 +52,25 @@ func (r *Router) PublishEvent(ctx context.Context, event json.RawMessage, header
 		return 0, err
 	}
 	sent := map[string]bool{} // by the token of the wait
+	var left error            // of waits that could not be looked at
 	for _, eventType := range []string{e.Type, engine.AnyType} {
-		if err := r.routeAll(ctx, eventType, event, signalID, headers, sent); err != nil {
+		if err := r.routeAll(ctx, eventType, event, signalID, headers, sent); errors.As(err, new(*unreadable)) {
+			left = err
+		} else if err != nil {
 			return len(sent), err
 		}
 	}
+	if left != nil {
+		return len(sent), left
+	}
 	return len(sent), r.Inbox.reached(ctx, signalID, len(sent))
 }
+
+// unreadable is why the waits of one definition cannot be looked at. Those of the others
+// get the event nevertheless, and get it once when it is published again.
+type unreadable struct{ error }
+
+func (u *unreadable) Unwrap() error { return u.error }
 
 // looksMax bounds how often an event looks for waits while versions are
 // published under it.
@@ -64,24 +78,29 @@ const looksMax = 100
 
 // routeAll sends an event to every wait of its type. A migration may move a
 // wait from a spec that was not looked at yet to one that was, and a newer
-// version takes the place of another; so it looks until nothing has moved.
+// version takes the place of another; so it looks until nothing has moved. The error
+// is unreadable when all those have it whose definitions can be read.
 func (r *Router) routeAll(ctx context.Context, eventType string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
 	var before []string
+	var left error
 	for range looksMax {
 		specs, err := r.Waits.WaitSpecs(ctx, eventType)
 		if err != nil {
 			return err
 		}
 		if before != nil && !mayHaveMoved(before, specs) {
-			return nil
+			return left
 		}
+		left = nil
 		for _, spec := range specs {
-			if err := r.route(ctx, eventType, spec, event, signalID, headers, sent); err != nil {
+			if err := r.route(ctx, eventType, spec, event, signalID, headers, sent); errors.As(err, new(*unreadable)) {
+				left = err
+			} else if err != nil {
 				return err
 			}
 		}
 		if len(specs) == 0 || slices.Equal(before, specs) {
-			return nil
+			return left
 		}
 		before = specs
 	}
@@ -110,11 +129,7 @@ func (r *Router) route(ctx context.Context, eventType, spec string, event json.R
 	if !ok {
 		return fmt.Errorf("events: spec %q of a wait is not one", spec)
 	}
-	def, err := r.Definitions.Find(ctx, place.Name, place.Version)
-	if err != nil {
-		return err
-	}
-	key, ok, err := def.Correlate(place.Pointer, place.Arm, place.Bound, event)
+	def, key, ok, err := r.correlate(ctx, place, event)
 	if err != nil || !ok {
 		return err
 	}
@@ -166,6 +181,29 @@ func (r *Router) route(ctx context.Context, eventType, spec string, event json.R
 			return nil
 		}
 	}
+}
+
+// correlate gives the key of an event for those who wait at a place. Of Go code that
+// only other nodes have it is known what the code declares, and no definition: who
+// waits gets the event by the queue, as any signal that waits for such a node.
+func (r *Router) correlate(ctx context.Context, p correlation.Place, event json.RawMessage) (def engine.Definition, key string, ok bool, err error) {
+	def, err = r.Definitions.Find(ctx, p.Name, p.Version)
+	if problem.CodeOf(err) == engine.CodeElsewhere && r.Declared != nil && !schedule.IsSubscription(p.Pointer) {
+		document, unread := r.Declared(ctx, p.Name, p.Version)
+		if unread != nil {
+			return nil, "", false, unread
+		}
+		if key, ok, declared := correlation.Declared(document, p.Pointer, event); declared {
+			return nil, key, ok, nil
+		}
+	}
+	if err == nil {
+		key, ok, err = def.Correlate(p.Pointer, p.Arm, p.Bound, event)
+	}
+	if err != nil && ctx.Err() == nil && !strings.HasPrefix(problem.CodeOf(err), "store.") {
+		err = &unreadable{err}
+	}
+	return def, key, ok, err
 }
 
 // deliverTo commits the messages to who waits for an event, and notes it.

@@ -62,7 +62,7 @@ func (e *ends) sendLater(ctx, stop context.Context, list ...resend) {
 // retried says and counts that a message comes again.
 func (e *ends) retried(s resend, due time.Time) {
 	m := s.d.Message()
-	level, by := slog.LevelWarn, owners[e.Retries.ownerOf(s.cause)]
+	level, by := slog.LevelWarn, Owners[e.Retries.ownerOf(s.cause)]
 	if errors.As(s.cause, new(*turn.Behind)) {
 		level, by = slog.LevelDebug, "order"
 	}

@@ -52,8 +52,8 @@ const (
 	byDamage                // what is stored is damaged: a dead letter, to be replayed after a restore
 )
 
-// owners are their names, as labels.
-var owners = map[owner]string{
+// Owners are their names, as labels; by "order" is who waits for an earlier message.
+var Owners = map[owner]string{
 	byUs: "engine", bySender: "sender", byAbsence: "absence", byAuthor: "author", byDatabase: "database", byNode: "node", byLock: "lock", byUpgrade: "upgrade", byDamage: "damage",
 }
 

@@ -64,9 +64,9 @@ func TestEveryFaultHasItsOwnerAndItsEnd(t *testing.T) {
 		{byUs, p(problem.Internal, "instance.unwritable"), repeated, repeated, deadLettered},
 		{byUs, errors.New("nobody has thought of it"), repeated, repeated, deadLettered},
 	} {
-		seen[owners[c.by]] = true
+		seen[Owners[c.by]] = true
 		if got := r.ownerOf(c.err); got != c.by {
-			t.Errorf("%v: %s, want %s", c.err, owners[got], owners[c.by])
+			t.Errorf("%v: %s, want %s", c.err, Owners[got], Owners[c.by])
 		}
 		for attempts, want := range map[int]fate{0: c.fresh, 5: c.tried, 400: c.late} {
 			if got := r.fate(messageOf(attempts, now.Add(-25*time.Hour)), c.err); got != want {
@@ -96,7 +96,7 @@ func TestEveryFaultHasItsOwnerAndItsEnd(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\| [^|]+ \\| [^|]+ \\|$").FindAllSubmatch(page, -1) {
 		rows[string(m[1])] = true
 	}
-	if names := slices.Sorted(maps.Values(owners)); !slices.Equal(slices.Sorted(maps.Keys(rows)), names) || len(seen) != len(names) {
+	if names := slices.Sorted(maps.Values(Owners)); !slices.Equal(slices.Sorted(maps.Keys(rows)), names) || len(seen) != len(names) {
 		t.Errorf("the page has %v, the code %v, looked at were %v", rows, names, seen)
 	}
 }

@@ -64,6 +64,8 @@ type Config struct {
 	OnCommand func(ctx, stop context.Context, d store.Delivery, env signal.Envelope) error
 	// Committed acts on what a turn has committed.
 	Committed func(c turn.Committed)
+	// First is the problem by which the first of signals that are one was refused, or nil.
+	First func(ctx context.Context, env signal.Envelope) error
 	// TakesNumber decides that a duplicate takes its number, or is ErrUntouched.
 	TakesNumber turn.Decision
 	// Suspend suspends the instance of a dead letter; nil = it is left as it is.

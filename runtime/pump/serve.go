@@ -1,6 +1,7 @@
 package pump
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -66,6 +67,8 @@ func (s *server) serve(ctx context.Context, posts []*post) {
 			did = engine.Closed
 		} else if err := s.repeated(ctx, p.Envelope, p.Err); !errors.Is(err, store.ErrDuplicate) {
 			p.Err = err
+			continue
+		} else if p.Err = s.First(ctx, p.Envelope); p.Err != nil {
 			continue
 		}
 		s.Turns.Metrics.Count(did)
@@ -259,14 +262,10 @@ func (s *server) repeated(ctx context.Context, env signal.Envelope, cause error)
 	if k := problem.KindOf(cause); env.Type != signal.ExternalSignal && env.Type != signal.OperatorRequest || k == problem.Internal || k == problem.Unavailable || k == problem.NotFound {
 		return cause
 	}
-	recorded, err := s.Streams.Recorded(ctx, env.InstanceID, env.SignalID)
-	switch {
-	case err != nil:
-		return err
-	case recorded:
-		return store.ErrDuplicate
+	if recorded, err := s.Streams.Recorded(ctx, env.InstanceID, env.SignalID); err != nil || !recorded {
+		return cmp.Or(err, cause)
 	}
-	return cause
+	return store.ErrDuplicate
 }
 
 // sendAgain gives those messages of a turn back that failed and are to come again.

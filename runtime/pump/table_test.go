@@ -57,12 +57,10 @@ func (m *told) Commit(_ context.Context, c store.Change) error {
 // uncounted counts nothing.
 type uncounted struct{}
 
-func (uncounted) Retried(store.Queue, string)                   {}
-func (uncounted) DeadLetter(store.Queue)                        {}
-func (uncounted) Count(engine.Disposition)                      {}
-func (uncounted) Conflicted()                                   {}
-func (uncounted) Signals(int)                                   {}
-func (uncounted) Committed(*snapshot.Snapshot, *engine.Outcome) {}
+func (uncounted) Retried(store.Queue, string) {}
+func (uncounted) DeadLetter(store.Queue)      {}
+func (uncounted) Count(engine.Disposition)    {}
+func (uncounted) Over(turn.Made)              {}
 
 // handled has a pump with a table handle a message.
 func (m *told) handled(t *testing.T, table map[signal.Type]*Handler, suspend bool) {
@@ -73,7 +71,6 @@ func (m *told) handled(t *testing.T, table map[signal.Type]*Handler, suspend boo
 		Ledger: m, Joins: true, Streams: m, Node: "n", Retries: retries, Log: slog.New(slog.DiscardHandler), Now: now, Handlers: table, AtOnce: 1, CrashMax: 3, Metrics: uncounted{},
 		Turns: turn.New(turn.Config{
 			Inside:  func(*engine.Outcome, engine.Input) turn.GoOn { return nil },
-			Failed:  func(*engine.Outcome, error) {},
 			Refused: func(_ context.Context, _ engine.Definition, err error) error { return err },
 			Writer:  m, Joins: true, Memory: &memory.Budget{}, Log: slog.New(slog.DiscardHandler), Now: now, Cache: cache.New(1 << 10), Blocks: retries.Blocks, Metrics: uncounted{},
 		}),

@@ -34,6 +34,9 @@ func (s *Activities) Attach(ctx context.Context, a backend.Activity) (made backe
 	case a.Name == "":
 		return a, false, problem.New(problem.Invalid, "activity.invalid", "activity %s has no name", a.ID).WithHint("say what it is")
 	}
+	if err = plain(a.ID, a.Status); err != nil {
+		return a, false, err
+	}
 	if a.Data, err = dataOf(a.ID, a.Data); err != nil {
 		return a, false, err
 	}
@@ -62,6 +65,15 @@ func validID(id string) bool {
 		!strings.ContainsFunc(id, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 }
 
+// plain refuses a status that is more than words: it is shown in lists.
+func plain(id, status string) error {
+	if i := strings.IndexFunc(status, unicode.IsControl); i >= 0 {
+		return problem.New(problem.Invalid, "activity.invalid", "the status of activity %s has a control character at byte %d", id, i).
+			WithHint("say it in one line, and keep the rest in data")
+	}
+	return nil
+}
+
 // dataOf are data as they are kept; null are none.
 func dataOf(id string, data []byte) ([]byte, error) {
 	if data = bytes.TrimSpace(data); len(data) == 0 || string(data) == "null" {
@@ -76,7 +88,7 @@ func dataOf(id string, data []byte) ([]byte, error) {
 
 // Change says how an activity stands, or freezes it. A repeat of the change that was made last
 // changes nothing. Problems: activity.unknown, activity.frozen, activity.version,
-// activity.too-large.
+// activity.too-large, activity.invalid.
 func (s *Activities) Change(ctx context.Context, c backend.ActivityChange) (backend.Activity, error) {
 	for {
 		old, err := s.Activities.Activity(ctx, c.InstanceID, c.ID)
@@ -109,6 +121,9 @@ func changed(c *backend.ActivityChange, old backend.Activity) (backend.Activity,
 	next := old
 	next.Version, next.UpdatedBy = c.Version+1, c.Actor
 	if c.Status != nil {
+		if err := plain(c.ID, *c.Status); err != nil {
+			return old, err
+		}
 		next.Status = *c.Status
 	}
 	if c.Data != nil {

@@ -101,14 +101,14 @@ const ClaimMax = 50
 // claim, the most urgent first (B10). Many may ask at once: each gets tasks of
 // their own. It returns none when there is nothing to do. Problems:
 // task.user-missing, task.count.
-func (ts *Tasks) ClaimNext(ctx context.Context, user string, groups []string, count int) ([]projections.Task, error) {
+func (ts *Tasks) ClaimNext(ctx context.Context, user string, groups []string, scope backend.Scope, count int) ([]projections.Task, error) {
 	if user == "" {
 		return nil, problem.New(problem.Invalid, "task.user-missing", "claiming tasks needs a user")
 	}
 	if count < 1 || count > ClaimMax {
 		return nil, problem.New(problem.Invalid, "task.count", "%d tasks cannot be claimed at once", count).WithHint("1 to %d", ClaimMax)
 	}
-	return ts.Tasks.ClaimNext(ctx, backend.NextClaim{User: user, Groups: groups, Limit: count, Event: taskClaimed, At: ts.Now()})
+	return ts.Tasks.ClaimNext(ctx, backend.NextClaim{User: user, Groups: groups, Scope: scope, Limit: count, Event: taskClaimed, At: ts.Now()})
 }
 
 // handOn gives a task to a user in person, or to nobody.

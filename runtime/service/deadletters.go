@@ -8,22 +8,61 @@ import (
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
-// Replay sends a dead letter to its queue again.
-func (l *DeadLetters) Replay(ctx context.Context, id string) error {
+// Replay sends a dead letter to its queue again, where it is decided anew: as it was
+// edited last, which is the number, or 0 where what died is sent. Problem:
+// dead-letter.edited, of an edit that came meanwhile, and those of what was edited.
+func (l *DeadLetters) Replay(ctx context.Context, id string) (int64, error) {
 	deadLetter, err := l.DeadLetters.DeadLetter(ctx, id)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return l.DeadLetters.Replay(ctx, id, audit.Row(ctx, l.Now(), "replay", id, deadLetter.InstanceID))
+	p, err := l.DeadLetters.DeadLetterEdits(ctx, id, "", 1)
+	if err != nil {
+		return 0, err
+	}
+	edit, sent := backend.First(p), int64(0)
+	by := audit.Row(ctx, l.Now(), "replay", id, deadLetter.InstanceID)
+	if edit.What != backend.EditOriginal {
+		sent, by.Action = edit.No, "replay-edited"
+	}
+	var body []byte
+	switch edit.What {
+	case backend.EditInput, backend.EditSameKey:
+		body, err = []byte{}, l.ask(ctx, deadLetter, edit, by)
+	case backend.EditEnvelope:
+		deadLetter.Envelope = edit.Body
+		body, err = l.Anew(ctx, deadLetter)
+		if body == nil {
+			body = edit.Body
+		}
+	default:
+		body, err = l.Anew(ctx, deadLetter)
+	}
+	if err != nil {
+		return 0, err
+	}
+	audited := []store.Audit{by}
+	if body != nil && len(body) == 0 {
+		audited = nil // the turn has it
+	}
+	err = l.DeadLetters.Replay(ctx, id, edit.No, body, audited...)
+	if errors.Is(err, store.ErrStale) {
+		err = l.edited(ctx, id)
+	}
+	return sent, err
 }
 
 // Discard removes a dead letter for good, and with it the command that nobody
 // performs any more then and nobody waits for: an open one would keep its
 // instance from retention for ever. When it fails between the two, the dead letter is
-// still there, and to discard it again ends it.
+// still there, and to discard it again ends it. Problem: dead-letter.reason.
 func (l *DeadLetters) Discard(ctx context.Context, id string) error {
+	if err := reasoned(ctx); err != nil {
+		return err
+	}
 	deadLetter, err := l.DeadLetters.DeadLetter(ctx, id)
 	if err != nil {
 		return err
@@ -37,26 +76,19 @@ func (l *DeadLetters) Discard(ctx context.Context, id string) error {
 // forsake settles the command that a dead letter announces, when it is nobody's
 // and nobody waits for it.
 func (l *DeadLetters) forsake(ctx context.Context, deadLetter projections.DeadLetter) error {
-	env, err := signal.Decode(deadLetter.Envelope)
-	if deadLetter.Queue != string(store.Commands) || err != nil {
-		return nil // it announces none
-	}
-	position, err := signal.CommandPosition(env.Payload)
-	if err != nil {
-		return nil
-	}
-	row, ok, err := l.Commands.Entry(ctx, env.InstanceID, position)
-	if !ok || row.Processed == nil || *row.Processed {
-		return err // gone, or settled
+	row, ok, err := l.about(ctx, deadLetter)
+	if !ok || *row.Processed {
+		return err // it announces none, or one that is gone, or settled
 	}
 	c, err := l.Commands.Command(row)
 	if err != nil {
 		return nil // damaged: the dead letter goes, the row stays to be mended
 	}
+	env, _ := signal.Decode(deadLetter.Envelope) // as it could be before
 	if superseded := c.Ack != 0 && !env.DueAt.Equal(row.NextAttemptAt); superseded || c.Token != "" {
 		return nil
 	}
-	err = l.Writer.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: env.InstanceID, Position: position, Done: true, Unknown: true}}})
+	err = l.Writer.Commit(ctx, store.Change{Claims: []store.Claim{{InstanceID: row.InstanceID, Position: row.Position, Done: true, Unknown: true, GivenUp: l.Now()}}})
 	if errors.Is(err, store.ErrTaken) {
 		return nil // somebody performs it after all
 	}

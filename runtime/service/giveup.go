@@ -21,7 +21,7 @@ var errNeeded = errors.New("not given up")
 // GiveUp cancels an instance that is faulted since before a moment, as an operator
 // would, and reports whether it has. Its turn looks whether that is still so. Not given
 // up is what nobody but a person can end: one whose compensation is stuck, or whose
-// effect is undecided; nor one for which its parent waits.
+// effect is undecided, or who has something to undo; nor one for which its parent waits.
 func (o *Operator) GiveUp(ctx context.Context, id string, before time.Time, actor string) (bool, error) {
 	s, err := o.Snapshot(ctx, id)
 	if err != nil || !hopeless(&s, before) {
@@ -57,11 +57,11 @@ func (o *Operator) GiveUp(ctx context.Context, id string, before time.Time, acto
 }
 
 // hopeless says whether a faulted instance has been left alone since before a moment,
-// and has nothing that is open outside.
+// and has done nothing that is open outside, or to be undone.
 func hopeless(s *snapshot.Snapshot, before time.Time) bool {
-	stuck := s.Compensating != nil && !s.Compensating.Done
+	undoes := len(s.Compensations)+len(s.SubFrames) > 0 || s.Compensating != nil && !s.Compensating.Done
 	undecided := s.Error != nil && s.Error.Type == engine.TypeUndecided
-	return s.Status == snapshot.Faulted && s.UpdatedAt.Before(before) && !stuck && !undecided
+	return s.Status == snapshot.Faulted && s.UpdatedAt.Before(before) && !undoes && !undecided
 }
 
 // gone is no error of an instance that is not there any more.

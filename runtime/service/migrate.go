@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/audit"
@@ -81,7 +82,7 @@ func (g *Migrator) Migrate(ctx context.Context, m definition.Migration) (definit
 		if g.Now().After(until) {
 			break
 		}
-		moved, err := g.migrate(ctx, plan, id, m.Actor)
+		moved, err := g.migrate(ctx, plan, id, 0, m.Actor)
 		switch {
 		case problem.CodeOf(err) == definition.CodeHooked:
 			report.Waiting++
@@ -141,9 +142,11 @@ func (g *Migrator) census(ctx context.Context, plan *definition.MigrationPlan, r
 		}
 	}
 	report.Live, report.Left = len(ids), len(ids)
-	for _, p := range slices.SortedFunc(maps.Keys(counts), func(a, b migration.Position) int {
-		return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Problem, b.Problem))
-	}) {
+	order := slices.Collect(maps.Keys(counts))
+	sort.Slice(order, func(a, b int) bool {
+		return cmp.Or(cmp.Compare(order[a].Pointer, order[b].Pointer), cmp.Compare(order[a].Problem, order[b].Problem)) < 0
+	})
+	for _, p := range order {
 		report.Positions = append(report.Positions, definition.LivePosition{Pointer: p.Pointer, To: p.To, Problem: p.Problem, Passing: p.Passing, Instances: counts[p]})
 	}
 	return ids, nil
@@ -170,13 +173,17 @@ func unmapped(report *definition.MigrationReport) error {
 // errElsewhere says that an instance needs no migration any more.
 var errElsewhere = errors.New("service: closed, or under another version")
 
-// migrate moves one instance; moved is false when there was nothing to move.
-func (g *Migrator) migrate(ctx context.Context, plan *definition.MigrationPlan, id, actor string) (moved bool, err error) {
+// migrate moves one instance that has a version, 0 = any; moved is false when there was
+// nothing to move.
+func (g *Migrator) migrate(ctx context.Context, plan *definition.MigrationPlan, id string, version int64, actor string) (moved bool, err error) {
 	from, _ := plan.Refs()
 	now := g.Now()
 	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: ActorHeader(actor)}
 	by := audit.As(audit.Row(ctx, now, "migrate", id, id), actor)
 	decide := func(_ engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+		if err := changedSince(snap, version); err != nil {
+			return nil, err
+		}
 		if snap.Status.Closed() || snap.Definition.Alone() != from {
 			return nil, errElsewhere
 		}

@@ -55,46 +55,70 @@ func (o *Operator) SearchAttributes(ctx context.Context, name, version string) (
 	return nil, nil
 }
 
-// Operate does what an operator asks, in one turn (B8). Problems:
-// instance.unknown and those of engine.Operate.
-func (o *Operator) Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (snapshot.Snapshot, error) {
+// Operate does what an operator asks, in one turn (B8): applied. Where only another node
+// has the code of the instance it is queued, and that node does it. Problems:
+// instance.unknown and those of operate.Operate.
+func (o *Operator) Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (engine.Disposition, error) {
+	return o.operate(ctx, id, request{Operation: op, Output: output}, actor)
+}
+
+func (o *Operator) operate(ctx context.Context, id string, r request, actor string) (engine.Disposition, error) {
 	now := o.Now()
 	env := signal.Envelope{SignalID: NewID(), InstanceID: id, Type: signal.ExternalSignal, OccurredAt: now, Headers: ActorHeader(actor)}
-	by := audit.As(audit.Row(ctx, now, string(op), id, id), actor)
+	by := audit.As(audit.Row(ctx, now, string(r.Operation), id, id), actor)
 	out, err := o.Pump.Submit(ctx, turn.Signal{
-		Envelope: env, Now: now, Decide: o.decision(ctx, op, output), Amend: func(c *store.Change) { audit.Over(c, by) },
+		Envelope: env, Now: now, Decide: o.decision(ctx, r), Amend: func(c *store.Change) { audit.Over(c, by) },
 	})
-	return out.Snapshot, err
+	if problem.CodeOf(err) == engine.CodeElsewhere && r.Operation != operate.Rewind {
+		return engine.Queued, o.handOn(ctx, env, r, by)
+	}
+	return out.Disposition, err
 }
 
 // OnRequest has an OperatorRequest from the queue decided as Operate decides. One
 // that is refused is a dead letter with the code that the API gives.
 func (o *Operator) OnRequest(ctx context.Context, s *turn.Signal) {
-	var request struct {
-		Operation engine.Operation `json:"operation"`
-		Output    json.RawMessage  `json:"output"`
+	var r request
+	if err := jsonv2.Unmarshal(s.Envelope.Payload, &r); err != nil {
+		r.Operation = "" // which is none
 	}
-	if err := jsonv2.Unmarshal(s.Envelope.Payload, &request); err != nil {
-		request.Operation = "" // which is none
+	if r.Operation == operate.Rewind { // whoever may send messages would write what an instance remembers
+		r.Operation = ""
 	}
-	s.Decide = o.decision(ctx, request.Operation, request.Output)
+	s.Decide = o.decision(ctx, r)
 }
 
 // Refusals are the codes with which an operation is refused.
 var Refusals = []string{
 	"instance.closed", "instance.not-faulted", "instance.compensated", "instance.suspended", "instance.not-suspended", "instance.faulted",
-	"instance.not-compensable", "instance.compensating", "effect.undecided", "operation.unknown",
+	"instance.not-compensable", "instance.compensating", "effect.undecided", "operation.unknown", codeChanged,
+	"instance.nothing-to-run", "instance.several-to-run",
 }
 
-func (o *Operator) decision(ctx context.Context, op engine.Operation, output json.RawMessage) turn.Decision {
+// codeChanged refuses what was asked of an instance as it was.
+const codeChanged = "instance.changed"
+
+// changedSince says that an instance is not what it was at a version; 0 = whatever it is.
+func changedSince(snap *snapshot.Snapshot, version int64) error {
+	if version == 0 || snap.Version == version {
+		return nil
+	}
+	return problem.Wrap(turn.ErrUntouched, problem.Conflict, codeChanged, "instance %s has version %d, not %d", snap.InstanceID, snap.Version, version)
+}
+
+func (o *Operator) decision(ctx context.Context, r request) turn.Decision {
+	op := r.Operation
 	return func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input) (*engine.Outcome, error) {
+		if err := changedSince(snap, r.Version); err != nil {
+			return nil, err
+		}
 		if op == engine.RetrySame {
 			var err error
 			if in.Requests, err = o.requests(ctx, snap); err != nil {
 				return nil, err
 			}
 		}
-		return operate.Operate(def, *snap, op, output, in)
+		return operate.Operate(def, *snap, op, r.Output, in)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/schema"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -55,6 +56,8 @@ type Starts struct {
 	Committed func(c turn.Committed)
 	// Refused ends the message of an instance that cannot begin, or returns why.
 	Refused func(ctx context.Context, d store.Delivery, env signal.Envelope, cause error) error
+	// Traced are the headers of an instance that begins, with its trace; nil = as they are.
+	Traced func(headers map[string]string, instance, incarnation string) map[string]string
 }
 
 // Signals gives signals to instances.
@@ -64,8 +67,9 @@ type Signals struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 
-	// Forbade records that an event was refused to who has sent it.
-	Forbade func(ctx context.Context, err error)
+	// Refused records that a signal was refused, where that is to be known. Overtaken: what
+	// another of its key has done is the answer.
+	Refused func(ctx context.Context, env signal.Envelope, err error) (overtaken bool)
 }
 
 // Tasks works on human tasks.
@@ -78,12 +82,15 @@ type Tasks struct {
 	forms schema.Cache
 }
 
-// Commands reads the commands of instances.
+// Commands is what the services ask of the commands of instances.
 type Commands struct {
 	// Entry finds what an instance has at a position of its stream.
 	Entry func(ctx context.Context, instance string, position int64) (projections.Entry, bool, error)
 	// Command is a command as its row has it.
 	Command func(row projections.Entry) (engine.Command, error)
+	// Sleeping are those whose next attempt is not due, and Retry has nodes try one at once.
+	Sleeping func(ctx context.Context, instance string) ([]Sleeping, error)
+	Retry    func(ctx context.Context, instance string, position int64, actor string) (projections.Entry, error)
 }
 
 // Operator looks into one instance and does what an operator asks of it.
@@ -110,7 +117,15 @@ type DeadLetters struct {
 	Writer      store.Writer
 	DeadLetters backend.DeadLetterStore
 	Commands    Commands
+	Pump        Pump
 	Now         func() time.Time
+	// Note decides a turn of an instance that records something, and changes nothing else.
+	Note func(def engine.Definition, snap *snapshot.Snapshot, in engine.Input, record func(t *engine.Turn) error) (*engine.Outcome, error)
+	// Recorded says whether an instance has an entry with a signal id.
+	Recorded func(ctx context.Context, instance, signalID string) (bool, error)
+	// Anew is what is sent in place of a dead letter that would be refused as it was, to be
+	// decided anew; nil = the bytes that it has.
+	Anew func(ctx context.Context, l projections.DeadLetter) ([]byte, error)
 }
 
 // ActorHeader is the header that says who has sent a signal; nil for nobody.

@@ -33,9 +33,10 @@ func (s *Signals) Signal(ctx context.Context, env signal.Envelope) (engine.Dispo
 	}
 	out, err := s.Pump.Submit(ctx, turn.Signal{Envelope: env, Now: s.Now(), Decide: signalled})
 	if k := problem.KindOf(err); err == nil || k != problem.Internal && k != problem.Unavailable && problem.CodeOf(err) != "definition.unknown" {
-		if k == problem.Denied {
-			s.Forbade(ctx, err)
+		if err == nil || !s.Refused(ctx, env, err) {
+			return out.Disposition, err
 		}
+		out, err = s.Pump.Submit(ctx, turn.Signal{Envelope: env, Now: s.Now(), Decide: signalled})
 		return out.Disposition, err
 	}
 	s.Log.Warn("signal could not be applied at once and is queued", "instance", env.InstanceID, "signal", env.SignalID, "error", err)

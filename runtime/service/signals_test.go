@@ -55,10 +55,11 @@ func TestSignalIsQueuedOrRefused(t *testing.T) {
 		{name: "no definition here", pump: recorder{err: problem.New(problem.NotFound, "definition.unknown", "x")}, want: engine.Queued, turns: 1, queued: true},
 		{name: "others in line", pump: recorder{standing: true}, want: engine.Queued, queued: true},
 	} {
-		s := &Signals{Pump: &c.pump, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+		var told error
+		s := &Signals{Pump: &c.pump, Log: slog.New(slog.DiscardHandler), Now: time.Now, Refused: func(_ context.Context, _ signal.Envelope, err error) (overtaken bool) { told = err; return false }}
 		env := signal.Envelope{SignalID: "s", InstanceID: "i", Type: signal.ExternalSignal, OccurredAt: time.Now(), Payload: []byte(`{}`)}
 		did, err := s.Signal(t.Context(), env)
-		if did != c.want || err != c.err || c.pump.turns != c.turns || (len(c.pump.sent) == 1) != c.queued {
+		if did != c.want || err != c.err || told != c.err || c.pump.turns != c.turns || (len(c.pump.sent) == 1) != c.queued {
 			t.Errorf("%s: %q %v, %d turns, %q queued", c.name, did, err, c.pump.turns, c.pump.sent)
 		}
 	}

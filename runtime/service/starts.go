@@ -66,7 +66,7 @@ func (s *Starts) StartOrSignal(ctx context.Context, id string, start signal.Star
 	}
 	if start.Signal != nil { // what a new instance would refuse, one that is there may take
 		env.Principal = audit.By(ctx)
-		first, there, err := s.find(ctx, id, start)
+		first, there, err := s.Find(ctx, id, start)
 		if err != nil || there {
 			return s.signalFirst(ctx, first, start, env, err)
 		}
@@ -109,7 +109,7 @@ func (s *Starts) signalFirst(ctx context.Context, id string, start signal.Start,
 
 // first finds the instance that the same request began before.
 func (s *Starts) first(ctx context.Context, id string, start signal.Start) (string, error) {
-	first, there, err := s.find(ctx, id, start)
+	first, there, err := s.Find(ctx, id, start)
 	if err == nil && !there {
 		err = problem.New(problem.Unavailable, "instance.contended", "the instance of start key %q is being deleted", start.StartKey)
 	}
@@ -131,15 +131,15 @@ func Reserved(id string) error {
 		WithHint("choose another id")
 }
 
-// find looks for the instance of a start: by its id, or, when that came from
+// Find looks for the instance of a start: by its id, or, when that came from
 // elsewhere, by its start key. An id that an instance of another definition has
 // is the problem instance.id-taken.
-func (s *Starts) find(ctx context.Context, id string, start signal.Start) (string, bool, error) {
+func (s *Starts) Find(ctx context.Context, id string, start signal.Start) (string, bool, error) {
 	row, err := s.Instances.Instance(ctx, id)
 	return s.found(ctx, id, row.Definition, start, err)
 }
 
-// found is find, when definition and err are what was found by the id.
+// found is Find, when definition and err are what was found by the id.
 func (s *Starts) found(ctx context.Context, id, definition string, start signal.Start, err error) (string, bool, error) {
 	if err == nil && definition != start.Definition {
 		return "", false, problem.New(problem.Conflict, CodeTaken, "instance %s is of definition %s, not %s", id, definition, start.Definition).
@@ -208,7 +208,11 @@ func (s *Starts) startedBefore(ctx context.Context, d store.Delivery, held, id s
 
 // Begin decides and commits the first turn of an instance.
 func (s *Starts) Begin(ctx context.Context, to store.Writer, env signal.Envelope, start signal.Start, now time.Time) (*engine.Outcome, error) {
-	c, err := s.Turns.Begin(ctx, to, env, start, now, NewIncarnation())
+	incarnation := NewIncarnation()
+	if s.Traced != nil {
+		env.Headers = s.Traced(env.Headers, env.InstanceID, incarnation)
+	}
+	c, err := s.Turns.Begin(ctx, to, env, start, now, incarnation)
 	s.Committed(c)
 	if start.Signal != nil && problem.CodeOf(err) == "lifecycle.in-transition" { // nothing is, and none that comes again finds another
 		err = problem.Wrap(err, problem.Conflict, "lifecycle.first-event", "the initial state of %s waits, so that it takes no first event: nothing was begun", start.Definition).

@@ -34,7 +34,7 @@ func (d *Decider) begin(ctx context.Context, to store.Writer, env signal.Envelop
 		return Committed{}, err
 	}
 	defer room.Release()
-	t := turn{to: to, startKey: start.StartKey}
+	t := turn{to: to, startKey: start.StartKey, began: d.Now()}
 	t.in = engine.Input{Signal: env, Now: now, Key: d.Key, Epoch: d.Epoch, Incarnation: incarnation, Limits: d.Limits, Engine: d.Engine, Lifecycle: d.Lifecycle}
 	if t.out, err = engine.Begin(def, env.InstanceID, start, t.in); err != nil {
 		return Committed{}, d.Refused(ctx, def, err)
@@ -46,9 +46,6 @@ func (d *Decider) begin(ctx context.Context, to store.Writer, env signal.Envelop
 		if fault, err = engine.FaultFirst(def, t.out.Snapshot, engine.Unwritten(err), t.in); err == nil {
 			c, err = d.writeFault(ctx, &t, fault)
 		}
-	}
-	if err == nil {
-		d.Metrics.Count(t.out.Disposition)
 	}
 	return c, err
 }
@@ -62,15 +59,10 @@ func (d *Decider) write(ctx context.Context, t *turn) (Committed, error) {
 	if len(t.signals) == 1 && IsOutput(err) {
 		c, err = d.faulted(ctx, t, err)
 	}
-	if err != nil {
-		return c, err
-	}
 	for _, s := range t.signals {
-		s.Left = s.Delivery != nil && s.Delivery != t.to && !d.Joins
-		d.Metrics.Count(s.Out.Disposition)
+		s.Left = err == nil && s.Delivery != nil && s.Delivery != t.to && !d.Joins
 	}
-	d.Metrics.Signals(len(t.signals))
-	return c, nil
+	return c, err
 }
 
 // commit writes the outcome of a turn, and claims for this node what it can of
@@ -97,13 +89,13 @@ func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 	if err == nil {
 		err = unwritable(t.to.Commit(ctx, change))
 	}
+	d.Metrics.Over(Made{t.began, t.to, t.prev, t.signals, c.Outcome, err})
 	switch {
 	case errors.Is(err, store.ErrUnknown):
 		d.Cache.Drop(t.out.Snapshot.InstanceID)
 		c.Unknown = true
 		return *c, err
 	case err != nil:
-		d.Failed(c.Outcome, err)
 		c.Claims.Cancel()
 		return Committed{}, err
 	}
@@ -112,7 +104,6 @@ func (d *Decider) commit(ctx context.Context, t *turn) (Committed, error) {
 	if cap(*buffer) <= bufferMax {
 		buffers.Put(buffer)
 	}
-	d.Metrics.Committed(t.prev, t.out)
 	return *c, nil
 }
 

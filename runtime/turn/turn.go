@@ -72,8 +72,7 @@ type Config struct {
 	// Before may change what a turn sends, and Amend what it commits.
 	Before func(ctx context.Context, out *engine.Outcome) error
 	Amend  func(ctx context.Context, prev *snapshot.Snapshot, out *engine.Outcome, c *store.Change) error
-	// Failed is told of a turn that was not committed. Refused makes store.ErrStale of a refusal by what is out of date.
-	Failed  func(out *engine.Outcome, err error)
+	// Refused makes store.ErrStale of a refusal by what is out of date.
 	Refused func(ctx context.Context, def engine.Definition, err error) error
 	// Inside says how a decision goes on in its transaction, each time; nil = it asks for no step there.
 	Inside func(out *engine.Outcome, in engine.Input) GoOn
@@ -93,10 +92,18 @@ type Cache interface {
 
 // Metrics counts what turns do.
 type Metrics interface {
-	Count(did engine.Disposition) // a turn, by what it did with a signal
-	Conflicted()                  // it is decided again because another was faster
-	Signals(n int)                // that were decided in one turn
-	Committed(prev *snapshot.Snapshot, out *engine.Outcome)
+	Count(did engine.Disposition) // a signal that needed no turn, by what was done with it
+	Over(m Made)
+}
+
+// Made is a turn that is over. Nothing of it may be kept.
+type Made struct {
+	Began   time.Time
+	To      store.Writer       // where it was to be committed: the delivery of a message, if it has one
+	Prev    *snapshot.Snapshot // nil: there was none
+	Signals []*Signal          // none: it was to begin an instance
+	Out     *engine.Outcome    // nil: nothing was decided
+	Err     error              // nil: it is committed
 }
 
 // Claims are the commands that a turn claims for this node, in its commit.
@@ -170,7 +177,7 @@ func (d *Decider) Take(ctx context.Context, signals []*Signal) (c Committed, don
 		}
 	}()
 	for round := range StaleMax {
-		snap := d.Cache.Get(id)
+		snap, began := d.Cache.Get(id), d.Now()
 		cached := snap != nil
 		var loaded *memory.Part
 		if !cached {
@@ -186,7 +193,7 @@ func (d *Decider) Take(ctx context.Context, signals []*Signal) (c Committed, don
 			fail(signals, err)
 			return c, true
 		}
-		c, err = d.try(ctx, snap, signals, room)
+		c, err = d.try(ctx, snap, signals, room, began)
 		if cached {
 			d.Cache.Release(snap)
 		}
@@ -198,13 +205,13 @@ func (d *Decider) Take(ctx context.Context, signals []*Signal) (c Committed, don
 			fail(signals, err)
 			return c, true
 		case errors.Is(err, store.ErrStale):
-			d.Metrics.Conflicted()
 			if len(signals) > 1 && round > 0 {
 				return c, false
 			}
 		case len(signals) > 1 && !errors.Is(err, errUndecided):
 			return c, false
 		case !cached && errors.Is(err, errUndecided):
+			d.Metrics.Over(Made{Began: began, Prev: snap, Signals: signals, Err: signals[0].Err})
 			return c, true
 		case errors.Is(err, store.ErrDuplicate), !cached:
 			fail(signals, err)
@@ -253,9 +260,9 @@ func payloads(signals []*Signal) (n int) {
 
 // try decides signals on a snapshot, commits what can be decided, and gives back
 // the memory for it.
-func (d *Decider) try(ctx context.Context, snap *snapshot.Snapshot, signals []*Signal, room *memory.Part) (Committed, error) {
+func (d *Decider) try(ctx context.Context, snap *snapshot.Snapshot, signals []*Signal, room *memory.Part, began time.Time) (Committed, error) {
 	defer room.Release()
-	t := turn{prev: snap}
+	t := turn{prev: snap, began: began}
 	d.decide(ctx, &t, signals)
 	if len(t.signals) == 0 {
 		return Committed{}, errUndecided
@@ -281,6 +288,7 @@ func fail(signals []*Signal, err error) {
 // turn is what one or several decisions on a snapshot come to, in order, and
 // where that is committed.
 type turn struct {
+	began    time.Time
 	to       store.Writer
 	prev     *snapshot.Snapshot // decided on; nil: there was none
 	signals  []*Signal          // that were decided; the others have their errors. None for the first turn of an instance

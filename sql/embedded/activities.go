@@ -95,7 +95,7 @@ func (s activities) Activities(ctx context.Context, instanceID, after string, li
 	}
 	r.Order("A.CREATED_ON_UTC, A.ACTIVITY_ID", limit+1)
 	found, err := sqlite.List[backend.Activity](ctx, s.Store, r)
-	return lists.Cut(found, limit, lists.Itself, lists.ActivityMark), wrap("activities of "+instanceID, err)
+	return lists.Page(found, limit, lists.ActivityMark), wrap("activities of "+instanceID, err)
 }
 
 // Moments implements backend.MomentReader.
@@ -111,5 +111,5 @@ func (s activities) Moments(ctx context.Context, q backend.MomentQuery) (p backe
 	}
 	r.Order("M.OCCURRED_ON_UTC, M.INSTANCE_ID, M.PLACE", limit+1)
 	found, err := sqlite.List[backend.Moment](ctx, s.Store, r)
-	return lists.Cut(found, limit, lists.Itself, lists.MomentMark), wrap("moments", err)
+	return lists.Page(found, limit, lists.MomentMark), wrap("moments", err)
 }

@@ -19,6 +19,12 @@ func (s backlog) Gaps(ctx context.Context) (backend.Gaps, error) {
 	return gaps, wrap("gaps", err)
 }
 
+// Counts implements backend.BacklogReader.
+func (s backlog) Counts(ctx context.Context) ([]backend.Count, error) {
+	counts, err := sqlite.List[backend.Count](ctx, s.Store, read("open_counts", backend.MaxOpen))
+	return counts, wrap("counts", err)
+}
+
 // Queues implements backend.BacklogReader.
 func (s backlog) Queues(ctx context.Context) ([]backend.Queue, error) {
 	queues := []backend.Queue{{Name: string(store.Signals)}, {Name: string(store.Schedule)}, {Name: string(store.Commands)}}

@@ -50,8 +50,9 @@ func (s *Store) Parts() backend.Parts {
 	return backend.Parts{
 		Queue: s, Writer: s, Instances: instances{s.Store}, Streams: streams{s.Store}, Waits: instances{s.Store}, Tasks: tasks{s.Store},
 		DeadLetters: deadLetters{s.Store}, Notices: notices{s.Store}, Repeats: streams{s.Store}, Identity: identity{s.Store}, Nodes: s, Clock: s, Joins: true, // deliveries are rows: a commit deletes any number
-		Ledger: s, Strays: s.strays, Locks: jobs{s.Store}, Retention: jobs{s.Store}, Overdue: overdue{s.Store}, Inbox: inbox{s.Store}, Backlog: backlog{s.Store}, Prober: s,
-		Tokens: people{s.Store}, Audit: people{s.Store}, Activities: activities{s.Store}, Moments: activities{s.Store},
+		Ledger: s, Strays: s.strays, Locks: jobs{s.Store}, Retention: jobs{s.Store}, Overdue: overdue{s.Store}, Inbox: inbox{s.Store}, Backlog: backlog{s.Store}, Prober: s, Members: s,
+		Tokens: people{s.Store}, Audit: people{s.Store}, Functions: backlog{s.Store}, Activities: activities{s.Store}, Moments: activities{s.Store}, Settings: identity{s.Store},
+		Bulk: bulk{s.Store}, Plans: bulk{s.Store},
 	}
 }
 

@@ -68,7 +68,7 @@ func (s people) Audit(ctx context.Context, q backend.AuditQuery) (p backend.Page
 	}
 	r.Order("OCCURRED_ON_UTC desc, AUDIT_ID desc", limit+1)
 	found, err := sqlite.List[store.Audit](ctx, s.Store, r)
-	return lists.Cut(found, limit, lists.Itself, lists.AuditMark), wrap("audit", err)
+	return lists.Page(found, limit, lists.AuditMark), wrap("audit", err)
 }
 
 // newer continues a list, newest first, behind a mark of a moment and an id.
@@ -113,7 +113,7 @@ func (s people) Tokens(ctx context.Context, after string, limit int) (p backend.
 	limit = projections.Bounded(limit)
 	r.Order("CREATED_ON_UTC desc, TOKEN_ID desc", limit+1)
 	found, err := sqlite.List[backend.Token](ctx, s.Store, r)
-	return lists.Cut(found, limit, lists.Itself, lists.TokenMark), wrap("tokens", err)
+	return lists.Page(found, limit, lists.TokenMark), wrap("tokens", err)
 }
 
 // RevokeToken implements backend.Tokens.

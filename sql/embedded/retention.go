@@ -51,7 +51,7 @@ func purge(t sqlite.Tx, before time.Time, limit int) (int, error) {
 		if _, _, err := t.Exec("purge_stream", no<<sqlite.PositionBits, (no+1)<<sqlite.PositionBits-1); err != nil {
 			return 0, err
 		}
-		for _, name := range []string{"purge_task_events", "purge_tasks", "purge_waits", "purge_attributes", "purge_activities", "purge_state", "purge_instance"} {
+		for _, name := range []string{"purge_task_events", "purge_tasks", "purge_waits", "purge_attributes", "purge_activities", "purge_dead_letter_edits", "purge_state", "purge_instance"} {
 			if _, _, err := t.Exec(name, no); err != nil {
 				return 0, err
 			}
@@ -78,6 +78,9 @@ type keptRow struct {
 func (s jobs) PurgeKept(ctx context.Context, what backend.Kept, before time.Time, limit int, by backend.Purger) (count int, err error) {
 	if what == backend.KeptAudit {
 		return s.purgeAudit(ctx, before, limit, by)
+	}
+	if what == backend.KeptBulk {
+		return s.purgeBulk(ctx, before, limit, by)
 	}
 	names, limit := keptStatements[what], min(limit, purgeBatch)
 	found, err := sqlite.List[keptRow](ctx, s.Store, read(names[0], min(before.UnixMicro(), s.Now().UnixMicro()), limit))

@@ -66,9 +66,22 @@ func (s streams) Pending(ctx context.Context, id string, limit int) ([]projectio
 
 // Commands implements backend.StreamReader.
 func (s streams) Commands(ctx context.Context, q backend.CommandQuery) (backend.Page[projections.Entry], error) {
+	r, err := commandsOf(&q)
+	if err != nil {
+		return backend.Page[projections.Entry]{}, err
+	}
+	found, err := sqlite.List[projections.EntryRow](ctx, s.Store, r)
+	return lists.Cut(found, projections.Bounded(q.Limit), projections.EntryRow.Item, lists.CommandMark), wrap("commands", err)
+}
+
+func commandsOf(q *backend.CommandQuery) (*rows.Select, error) {
 	r := read("stream_select")
 	r.Where("S.PROCESSED = 0")
 	r.Equals("R.INSTANCE_ID", q.InstanceID)
+	lists.OfInstanceWithin(r, "I.INSTANCE_NO = R.INSTANCE_NO", q.Scope)
+	lists.CommandsWhere(r, q, func(path string) string {
+		return "case when json_valid(cast(S.DATA as text)) then json_extract(cast(S.DATA as text), '" + path + "') end"
+	})
 	if !q.Before.IsZero() {
 		r.Where("S.CREATED_ON_UTC < ?", conn.Micros(q.Before))
 	}
@@ -78,14 +91,12 @@ func (s streams) Commands(ctx context.Context, q backend.CommandQuery) (backend.
 	if q.After != "" {
 		position, id, err := rows.Mark(q.After)
 		if err != nil {
-			return backend.Page[projections.Entry]{}, err
+			return nil, err
 		}
 		r.Where("(R.INSTANCE_ID > ? or R.INSTANCE_ID = ? and S.POSITION > ?)", id, id, position)
 	}
-	limit := projections.Bounded(q.Limit)
-	r.Order("R.INSTANCE_ID, S.POSITION", limit+1)
-	found, err := sqlite.List[projections.EntryRow](ctx, s.Store, r)
-	return lists.Cut(found, limit, projections.EntryRow.Item, lists.CommandMark), wrap("commands", err)
+	r.Order("R.INSTANCE_ID, S.POSITION", projections.Bounded(q.Limit)+1)
+	return r, nil
 }
 
 // Received implements backend.StreamReader.

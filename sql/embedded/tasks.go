@@ -36,6 +36,7 @@ func (s tasks) Tasks(ctx context.Context, q backend.TaskQuery) (p backend.Page[p
 		r.Equals("T.STATUS", q.Status)
 	}
 	r.Equals("T.ASSIGNEE", q.Assignee)
+	lists.Within(r, "T.DEFINITION", q.Scope)
 	if q.InstanceID != "" {
 		r.Where("T.INSTANCE_NO = (select INSTANCE_NO from WF_STATES where INSTANCE_ID = ?)", q.InstanceID)
 	}
@@ -107,13 +108,17 @@ func claimNext(t sqlite.Tx, c *backend.NextClaim) ([]projections.Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	scope := conn.Text("")
+	if c.Scope != nil {
+		scope = projections.List(c.Scope)
+	}
 	var found, got []projections.Task
 	err = t.Conn().Query("task_next", len(columns), func(r []driver.Value) error {
 		var k lists.TaskRow
 		err := cmp.Or(row.Scan(conn.Values(r), &k), k.Verify())
 		found = append(found, k.Task)
 		return err
-	}, c.User, projections.List(c.Groups), c.User, int64(c.Limit))
+	}, c.User, projections.List(c.Groups), c.User, scope, scope, int64(c.Limit))
 	for _, k := range found {
 		if e, ok := c.Edit(k); ok && err == nil {
 			err = editTask(t, &e)

@@ -13,10 +13,10 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
-// Filter writes the conditions of a list of instances, as a store names them. What people
+// Filter writes the conditions of a list of instances, or of dead letters, as a store names them. What people
 // have written is bound, never a part of the text.
 type Filter struct {
-	Alias string                                   // of WF_INSTANCES, with its dot
+	Alias string                                   // of the table, with its dot
 	Key   string                                   // the column by which WF_ATTRIBUTES knows an instance
 	Time  func(t time.Time) (bind string, arg any) // how a moment is compared
 }
@@ -29,9 +29,23 @@ var columns = map[string]string{
 // Where adds what a query asks for.
 func (f *Filter) Where(r *rows.Select, q *backend.InstanceQuery) {
 	r.Equals(f.Alias+"DEFINITION", q.Definition)
+	r.Equals(f.Alias+"DEFINITION_VERSION", q.Version)
 	r.Equals(f.Alias+"STATUS", q.Status)
+	if q.Live {
+		r.Where(f.Alias + "ENDED_ON_UTC is null")
+	}
+	r.Equals(f.Alias+"STATE", q.State)
 	r.Equals(f.Alias+"BUSINESS_KEY", q.BusinessKey)
 	r.Equals(f.Alias+"PARENT_ID", q.ParentID)
+	if q.ErrorCode != "" {
+		of := f.Alias + "ERROR_TYPE"
+		r.Where("("+of+" = ? or substr("+of+", length("+of+") - length(?) + 1) = ?)", q.ErrorCode, "/"+q.ErrorCode, "/"+q.ErrorCode)
+	}
+	if q.Text != "" {
+		r.Where("instr("+f.Alias+"ERROR_DETAIL, ?) > 0", q.Text)
+	}
+	f.before(r, "UPDATED_ON_UTC", q.Before)
+	Within(r, f.Alias+"DEFINITION", q.Scope)
 	for i := range q.Where {
 		if c := &q.Where[i]; c.IsField() {
 			f.field(r, c)
@@ -39,6 +53,28 @@ func (f *Filter) Where(r *rows.Select, q *backend.InstanceQuery) {
 			f.attribute(r, c)
 		}
 	}
+}
+
+func (f *Filter) before(r *rows.Select, column string, t time.Time) {
+	if !t.IsZero() {
+		bind, arg := f.Time(t)
+		r.Where(f.Alias+column+" < "+bind, arg)
+	}
+}
+
+// DeadLetters adds what a query of dead letters asks for; definition is that of the
+// instance that one is of.
+func (f *Filter) DeadLetters(r *rows.Select, q *backend.DeadLetterQuery, definition string) {
+	r.Equals(f.Alias+"QUEUE", q.Queue)
+	r.Equals(f.Alias+"REASON", q.Reason)
+	r.Equals(f.Alias+"INSTANCE_ID", q.InstanceID)
+	if q.Definition != "" {
+		r.Where(definition+" = ?", q.Definition)
+	}
+	if q.Text != "" {
+		r.Where("instr("+f.Alias+"DETAIL, ?) > 0", q.Text)
+	}
+	f.before(r, "DIED_ON_UTC", q.Before)
 }
 
 // attribute asks for a value. The few that have one of some values are found by it; how many

@@ -5,6 +5,7 @@ package lists
 import (
 	"cmp"
 	"strconv"
+	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -86,9 +87,6 @@ func First[R any, T any](found []R, item func(R) T) (first T) {
 	return first
 }
 
-// Itself is the item of a row that is shown as it is.
-func Itself[T any](row T) T { return row }
-
 // CommandMark is where the page behind a command begins.
 func CommandMark(e projections.EntryRow) string {
 	return strconv.FormatInt(e.Position, 10) + "." + e.InstanceID
@@ -102,9 +100,41 @@ func TokenMark(k backend.Token) string {
 	return strconv.FormatInt(k.CreatedAt.UnixMicro(), 10) + "." + k.ID
 }
 
+// DeadLetterEditMark is where the page behind an edit of a dead letter begins.
+func DeadLetterEditMark(e backend.DeadLetterEdit) string { return strconv.FormatInt(e.No, 10) }
+
 // ActivityMark is where the page behind an activity begins.
 func ActivityMark(a backend.Activity) string {
 	return strconv.FormatInt(a.CreatedAt.UnixMicro(), 10) + "." + a.ID
+}
+
+// BulkMark is where the page behind a plan begins.
+func BulkMark(b backend.Bulk) string {
+	return strconv.FormatInt(b.CreatedAt.UnixMicro(), 10) + "." + b.ID
+}
+
+// BulkItemMark is where the page behind an item of a plan begins.
+func BulkItemMark(i backend.BulkItem) string { return strconv.FormatInt(i.No, 10) }
+
+// BulkItemsWhere selects a page of the items of a plan, and ends the reading.
+func BulkItemsWhere(r *rows.Select, q *backend.BulkItemQuery) error {
+	r.Where("PLAN_ID = ?", q.ID)
+	switch q.Outcome {
+	case "":
+	case backend.BulkItemOpen:
+		r.Where("OUTCOME is null")
+	default:
+		r.Where("OUTCOME = ?", q.Outcome)
+	}
+	if q.After != "" {
+		n, _, err := rows.Mark(q.After)
+		if err != nil {
+			return err
+		}
+		r.Where("ITEM_NO > ?", n)
+	}
+	r.Order("ITEM_NO", projections.Bounded(q.Limit)+1)
+	return nil
 }
 
 // MomentMark is where the page behind a moment begins.
@@ -130,6 +160,7 @@ func MomentsWhere(r *rows.Select, q *backend.MomentQuery, instance string) {
 		r.Where(instance, q.InstanceID)
 	}
 	r.Equals("M.DEFINITION", q.Definition)
+	Within(r, "M.DEFINITION", q.Scope)
 	if len(q.Kinds) > 0 {
 		args := make([]any, len(q.Kinds))
 		for i, kind := range q.Kinds {
@@ -139,17 +170,59 @@ func MomentsWhere(r *rows.Select, q *backend.MomentQuery, instance string) {
 	}
 }
 
+// Within keeps to the definitions of a scope; definition is the column with their names.
+func Within(r *rows.Select, definition string, scope backend.Scope) {
+	if scope != nil {
+		text, args := within(definition, scope)
+		r.Where(text, args...)
+	}
+}
+
+// OfInstanceWithin keeps to what is of instances in a scope; join says which instance I a
+// row is of.
+func OfInstanceWithin(r *rows.Select, join string, scope backend.Scope) {
+	if scope != nil {
+		text, args := within("I.DEFINITION", scope)
+		r.Where("exists (select 1 from WF_INSTANCES I where "+join+" and "+text+")", args...)
+	}
+}
+
+func within(definition string, scope backend.Scope) (text string, args []any) {
+	if len(scope) == 0 {
+		return "1 = 0", nil
+	}
+	for _, namespace := range scope {
+		text += " or substr(" + definition + ", 1, ?) = ?"
+		args = append(args, len([]rune(namespace))+1, namespace+"/")
+	}
+	return "(" + strings.TrimPrefix(text, " or ") + ")", args
+}
+
+// CommandsWhere adds what type of command a query asks for: by the type of the entry, or by
+// what the command says, of which field is an expression by its path.
+func CommandsWhere(r *rows.Select, q *backend.CommandQuery, field func(path string) string) {
+	if q.Type == "" {
+		return
+	}
+	const emits = "S.TYPE = 'EventEmitted'"
+	last := "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(q.Type) // the end of a pointer
+	at := field("$.ptr")
+	r.Where("(S.TYPE = ? or "+field("$.target")+" = ? or "+emits+" and "+field("$.input.type")+" = ? or not "+emits+
+		" and substr("+at+", length("+at+") - length(?) + 1) = ?)", q.Type, q.Type, q.Type, last, last)
+}
+
 // Cut makes a page of a list that was asked for one row more than limit; mark is
 // where the next page goes on behind a row.
 func Cut[R, T any](list []R, limit int, item func(R) T, mark func(R) string) backend.Page[T] {
-	p := backend.Page[T]{}
-	if n := min(len(list), limit); len(list) > limit || backend.Full(list) {
-		list = list[:n]
-		p.Next = mark(list[n-1])
-	}
-	p.Items = make([]T, len(list))
-	for i := range list {
-		p.Items[i] = item(list[i])
+	of := Page(list, limit, mark)
+	return backend.Page[T]{Items: rows.Items(of.Items, item), Next: of.Next}
+}
+
+// Page is Cut of rows that are shown as they are.
+func Page[R any](list []R, limit int, mark func(R) string) (p backend.Page[R]) {
+	if p.Items = list; len(list) > limit || backend.Full(list) {
+		p.Items = list[:min(len(list), limit)]
+		p.Next = mark(p.Items[len(p.Items)-1])
 	}
 	return p
 }

@@ -78,6 +78,7 @@ func TestAnApplicationNotesActivitiesBySQL(t *testing.T) {
 		{attach, []any{"nobody", "x", "n", "", "1"}, 20803, "instance nobody does not exist"},
 		{attach, []any{"i", "a b", "n", "", "1"}, 20801, "p_activity_id holds a space"},
 		{attach, []any{"i", "y", "", "", "1"}, 20801, "p_name is missing"},
+		{attach, []any{"i", "y", "n", "a\tb", "1"}, 20801, "p_status holds a control character"},
 		{attach, []any{"i", "y", "n", "", "{"}, 20801, "p_data is not JSON"},
 		{attach, []any{"i", "y", "n", strings.Repeat("s", 65), "1"}, 20802, "p_status has more than 64"},
 		{attach, []any{"i", "y", "n", "", large + " "}, 20802, "p_data has more than 16384 bytes"},

@@ -82,7 +82,7 @@ func TestReplayBySQLSendsWhatTheAPISends(t *testing.T) {
 	} {
 		var got [2]store.Message
 		for i, replay := range []func(id string) error{
-			func(id string) error { return c.node.Parts().DeadLetters.Replay(t.Context(), id) },
+			func(id string) error { return c.node.Parts().DeadLetters.Replay(t.Context(), id, 0, nil) },
 			func(id string) error { return c.call(t, true, "REPLAY(:1, 'it is mended')", id) },
 		} {
 			id := strings.ReplaceAll(l.name, " ", "-")
@@ -253,7 +253,7 @@ func TestDiscardBySQLSettlesWhatNobodyPerforms(t *testing.T) {
 		if err := c.call(t, true, "DISCARD(:1, 'nobody wants it')", "l-"+s.id); err != nil {
 			t.Fatal(s.id, err)
 		}
-		want := map[bool]string{true: "processed", false: "open"}[s.settled]
+		want := map[bool]string{true: "discarded", false: "open"}[s.settled]
 		if s.claimed != "" {
 			want = "claimed"
 		}
@@ -468,5 +468,64 @@ func TestARequestBySQLHasItsVerdict(t *testing.T) {
 	c.run(t, c.owner, "update WF_INSTANCES set STATUS = 'completed' where INSTANCE_ID = 'i-2'")
 	if n := c.purge(t, true, "p_instance_id => 'i-2'"); n != 1 || c.text(t, "select count(*) from AQUEDUCT.WF_V_REQUESTS") != "0" {
 		t.Error("requests outlive their instance")
+	}
+}
+
+// TestReplayBySQLSendsTheEdit: the newest, with the priority that the message had; another
+// input of a command is a node's to send.
+func TestReplayBySQLSendsTheEdit(t *testing.T) {
+	t.Parallel()
+	c := openControl(t)
+	body, mended := envelopeOf(t, "s-1", "i-1", `{}`), envelopeOf(t, "s-1", "i-1", `{"n":1}`)
+	deadLetters := c.node.Parts().DeadLetters
+	edit := func(id string, no int64, what string, body []byte) {
+		t.Helper()
+		e := backend.DeadLetterEdit{DeadLetterID: id, No: no, InstanceID: "i-1", What: what, At: c.node.clock.now(), By: "ann", Body: body}
+		if err := deadLetters.EditDeadLetter(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replayed := func(id string, want []byte, action string) {
+		t.Helper()
+		if err := c.call(t, true, "REPLAY(:1, 'it is mended')", id); err != nil {
+			t.Fatal(err)
+		}
+		d, err := c.node.Receive(t.Context(), store.Signals, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := d.Message(); string(m.Body) != string(want) || m.Priority != 3 {
+			t.Errorf("%s: %q with priority %d", id, m.Body, m.Priority)
+		}
+		if err := d.Commit(t.Context(), store.Change{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.audited(t, id); !strings.HasPrefix(got, action+"|") {
+			t.Errorf("%s: audited as %q", id, got)
+		}
+	}
+	for _, id := range []string{"l-1", "l-2", "l-3"} {
+		l := &projections.DeadLetter{ID: id, Queue: string(store.Signals), InstanceID: "i-1", Envelope: body, Reason: "test", DiedAt: c.node.clock.now(), Priority: 3}
+		if err := c.node.Commit(t.Context(), store.Change{DeadLetter: l}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit("l-1", 1, backend.EditEnvelope, mended)
+	replayed("l-1", mended, "replay-edited")
+	edit("l-2", 1, backend.EditEnvelope, mended)
+	edit("l-2", 2, backend.EditOriginal, nil)
+	replayed("l-2", body, "replay")
+	edit("l-3", 1, backend.EditInput, []byte(`{"order":8}`))
+	if err := c.call(t, true, "REPLAY('l-3', 'r')"); err == nil || !strings.Contains(err.Error(), "20804") {
+		t.Errorf("another input is sent by SQL: %v", err)
+	}
+	if n := c.text(t, "select count(*) from AQUEDUCT.WF_V_LETTER_EDITS"); n != "7" {
+		t.Errorf("%s edits", n)
+	}
+	if err := c.call(t, true, "DISCARD('l-3', 'r')"); err != nil {
+		t.Fatal(err)
+	}
+	if n := c.text(t, "select count(*) from AQUEDUCT.WF_V_LETTER_EDITS where DEAD_LETTER_ID = 'l-3'"); n != "0" {
+		t.Errorf("%s edits of what was discarded", n)
 	}
 }

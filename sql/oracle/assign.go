@@ -58,6 +58,7 @@ func (s tasks) lockNext(ctx context.Context, session *aq.Session, c *backend.Nex
 	r := read("task_select")
 	r.Where("T.STATUS = 'ready'")
 	visibleTo(r, c.User, c.Groups)
+	lists.Within(r, "T.DEFINITION", c.Scope)
 	r.Add("\norder by T.PRIORITY, T.TASK_NO\nfor update skip locked")
 	found, err := session.QueryContext(ctx, r.Text(), append(r.Args, godror.PrefetchCount(1), godror.FetchArraySize(1))...)
 	if err != nil {

@@ -69,7 +69,7 @@ func TestPayloadsLiveAsLongAsTheirMessages(t *testing.T) {
 	count("consumed, and another sent", 1)
 	must(t, receive().Commit(ctx, store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Reason: "r"}}))
 	count("a dead letter", 0)
-	must(t, s.Parts().DeadLetters.Replay(ctx, "l"))
+	must(t, s.Parts().DeadLetters.Replay(ctx, "l", 0, nil))
 	count("replayed", 1)
 	must(t, receive().Commit(ctx, store.Change{}))
 	count("in the end", 0)

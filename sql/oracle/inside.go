@@ -22,7 +22,7 @@ import (
 func (s planner) inside(c *store.Change, d *delivery) *work {
 	w := &work{apart: true, careful: true}
 	if c.Snapshot != nil {
-		w.module, w.action = c.Snapshot.Definition.Name, doing(c)
+		w.module, w.action = c.Snapshot.Definition.Name, s.doing(c)
 	}
 	w.made = func(ctx context.Context, session *aq.Session) (*work, error) {
 		if err := holds(ctx, session, c); err != nil {

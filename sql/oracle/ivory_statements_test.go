@@ -24,8 +24,8 @@ var ivoryValues = map[string]string{
 	"state_carry.SINCE": longAfter, "token_insert.REVOKED_ON_UTC": "NULL", "token_insert.EXPIRES_ON_UTC": longAfter, "purge_attributes.INSTANCE_ID": "'i-other'", "policy_guard.NAME": "'policy:shop/order'", "policy_guard.ORDINAL": "1",
 	"INSTANCE_ID": "'i-1'", "TASK_ID": "'t-1'", "POSITION": "1", "DEAD_LETTER_ID": "'d-1'", "MESSAGE_ID": "'m-1'", "RUN_ID": "'r-1'", "meta_update.VALUE": bytesOf("2"), "NODE": "'node-1'",
 	"WAITING_TOKEN": "'w-1'", "EVENT_KEY": "'e-1'", "PAYLOAD_ID": "'p-1'", "STATE_VERSION": "1", "TASK_VERSION": "1", "EXPECTED_VERSION": "1",
-	"EXPECTED_OWNER": "NULL", "PRESENT_OWNER": "'x'", "OWNER": "'AQUEDUCT'", "GRANTEE": "'AQUEDUCT_RUN'", "WF_HOST_LOCKS.OWNER": "'x'",
-	"ROWS_MAX": "10", "DEAD_SECONDS": "60", "TTL_SECONDS": "60", "AGE_SECONDS": "0",
+	"EXPECTED_OWNER": "NULL", "EXPECTED_NEXT": "NULL", "PRESENT_OWNER": "'x'", "OWNER": "'AQUEDUCT'", "GRANTEE": "'AQUEDUCT_RUN'", "WF_HOST_LOCKS.OWNER": "'x'",
+	"ROWS_MAX": "10", "MAX_1": "10", "MAX_2": "10", "MAX_3": "10", "MAX_4": "10", "MAX_5": "10", "MAX_6": "10", "MAX_7": "10", "DEAD_SECONDS": "60", "TTL_SECONDS": "60", "AGE_SECONDS": "0",
 	"ENDED_BEFORE": longAfter, "CREATED_BEFORE": longAfter, "EXPIRED_BEFORE": longAfter, "overdue_sent.DUE_ON_UTC": longAfter,
 	"CLAIMED_BY": "'node-1'", "CLAIMED_RUN": "'r-1'", "stream_insert.CLAIMED_BY": "NULL", "stream_insert.CLAIMED_RUN": "NULL",
 	"WF_STREAM.KIND": "'command'", "WF_STREAM.TYPE": "'Command'", "WF_STREAM.PROCESSED": "0", "WF_STREAM.DATA": bytesOf(`{"target":"http"}`),
@@ -34,6 +34,7 @@ var ivoryValues = map[string]string{
 	"WF_RUNTIME_STATES.RUNTIME_STATUS": "'waiting'", "WF_RUNTIME_STATES.WAITING_KIND": "'Timer'", "WF_INSTANCES.STATUS": "'waiting'",
 	"WF_RUNTIME_STATES.STATE_JSON": bytesOf(`{"businessReference":{"key":"k"},"resume":{"at":1},"error":{"type":"t"}}`),
 	"WF_INSTANCES.ENDED_ON_UTC":    "NULL", "QUEUE": "'signal'", "EFFECT_KEY": "'aaaaaaaaaaaaaaaa/b/c/dddddddddddd'",
+	"OVER_BEFORE": longAfter, "ITEMS_MAX": "5", "ITEMS_BELOW": "5", // of plans
 	"DIED_BEFORE": longAfter, "AFTER_ID": "'!'", "activity_insert.FROZEN_ON_UTC": "NULL",
 	// Rows of their own, for others have changed or deleted the first.
 	"stream_orphan.POSITION": "4", "stream_settle.POSITION": "5", "task_end.TASK_VERSION": "NULL", "inflight_delete.MESSAGE_ID": "'m-2'",
@@ -180,6 +181,12 @@ func (s *ivory) spares() {
 		s.insert("node_insert", map[string]string{"NODE": "'node-" + n + "'", "RUN_ID": "'r-" + n + "'"})
 	}
 	s.insert("payload_insert", map[string]string{"PAYLOAD_ID": "'p-2'"})
+	for _, n := range []string{"1", "2", "9"} {
+		text := "insert into WF_BULK_ITEMS (PLAN_ID, ITEM_NO, TARGET_ID, TARGET_VERSION) values ('x', " + n + ", 'i-1', 1)"
+		if _, err := s.changed(ivoryRuntime, text); err != nil {
+			s.t.Error(err)
+		}
+	}
 	s.insert("task_actor_insert", map[string]string{"TASK_ID": "'t-other'"})
 	s.insert("attribute_insert", map[string]string{"INSTANCE_ID": "'i-other'"})
 	s.insert("wait_insert", map[string]string{"WAITING_TOKEN": "'w-other'", "INSTANCE_ID": "'i-other'"})

@@ -67,7 +67,7 @@ func (s janitor) moveExpired(ctx context.Context, name store.Queue, q aq.Queue) 
 		w := &work{}
 		planner(s).deadLetter(w, nil, projections.DeadLetter{
 			ID: m.ID, Queue: string(name), InstanceID: instanceIn(m.Body), Envelope: m.Body, Reason: reasonExpired,
-			Detail: detail, Attempts: raw.Rollbacks, Node: s.o.Node, EnqueuedAt: m.EnqueuedAt, DiedAt: s.clock.now(),
+			Detail: detail, Attempts: raw.Rollbacks, Priority: m.Priority, Node: s.o.Node, EnqueuedAt: m.EnqueuedAt, DiedAt: s.clock.now(),
 		})
 		if c != nil {
 			w.add(nil, "payload_delete", c.ID)

@@ -186,11 +186,16 @@ func everyRow(t *testing.T) *Store {
 		{name: "node_insert", args: []any{"r", "gone", "v"}},
 		{name: "inflight_insert", args: []any{"m", "r"}},
 		{name: "activity_insert", args: []any{"a", "x", "n", "", int64(1), stamp(now), "", stamp(now), "", nil, []byte("{}")}},
+		{name: "bulk_insert", args: []any{"b", "retry", "planned", int64(1), int64(0), "", stamp(now), "", stamp(now), []byte("{}")}},
+		{name: "dead_letter_edit_insert", args: []any{"l", int64(1), "a", "original", stamp(now), "", "", []byte(nil)}},
 		{name: "token_insert", args: []any{"tk", "ann", "[]", "", stamp(old), "", stamp(now), nil, "", nil, []byte("h")}},
 	} {
 		if err := runStatement(t.Context(), s, &o); err != nil {
 			t.Fatal(o.name, err)
 		}
+	}
+	if _, _, err := s.Parts().Bulk.SelectBulk(t.Context(), "b", backend.BulkSelection{Instances: &backend.InstanceQuery{}}, 5); err != nil {
+		t.Fatal(err)
 	}
 	_, err = s.db.ExecContext(t.Context(), "insert into WF_REQUESTS (REQUEST_ID, INSTANCE_ID, OPERATION, ASKED_ON_UTC, VERDICT) values ('q', 'a', 'suspend', CAST(:1 AS TIMESTAMP(6)), 'open')", stamp(now))
 	if err == nil {
@@ -214,6 +219,7 @@ func TestNoStatementWaitsForALock(t *testing.T) {
 		"INSTANCE_ID": "a", "POSITION": int64(2), "TASK_ID": "k", "WAITING_TOKEN": "t", "DEAD_LETTER_ID": "l", "PAYLOAD_ID": "p", "MESSAGE_ID": "m", "EVENT_KEY": "e",
 		"TOKEN_ID": "tk", "NAME": "job", "OWNER": "n", "PRESENT_OWNER": "n", "REQUEST_ID": "q", "NODE": "gone", "RUN_ID": "r", "DEAD_SECONDS": 60.0, "AGE_SECONDS": 60.0,
 		"ACTIVITY_ID": "x", "ACTIVITY_VERSION": int64(2),
+		"PLAN_ID": "b", "PLAN_VERSION": int64(2), "HAS_MORE": int64(0), "ITEM_NO": int64(1), "ITEMS_MAX": int64(0), "ITEMS_BELOW": int64(9),
 		"SIGNAL_ID": "a/0/0", "EXPECTED_VERSION": int64(1), "TASK_VERSION": int64(1), "CLAIMED_BY": "n", "EXPECTED_OWNER": "n", "CREATED_BEFORE": stamp(time.Now()), "TTL_SECONDS": 60.0,
 	}
 	run := map[string]string{"stream_orphan": s.run, "inflight_delete": "other", "inflight_clear": "other"}

@@ -114,6 +114,9 @@ func (s member) beatOnce(ctx context.Context) error {
 		if _, err := s.exec(ctx, "node_insert", s.run, s.o.Node, s.o.Version); err != nil {
 			return err
 		}
+		if err := backlog(s).again(ctx); err != nil {
+			return err
+		}
 	}
 	dead, err := sweep(ctx, s.db, "node_sweep", "node_delete", s.o.DeadAfter.Seconds())
 	if err != nil {

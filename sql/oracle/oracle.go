@@ -60,6 +60,7 @@ type Options struct {
 	Writers   int           // 0 = DefaultWriters
 	Readers   int           // 0 = DefaultReaders
 	Apart     bool          // a change is begun, written, sent and committed by calls of their own, not by one block
+	Traced    bool          // the ACTION of a turn is the traceparent of its instance, not its trace alone
 	Heartbeat time.Duration // 0 = DefaultHeartbeat
 	Idle      time.Duration // after which sessions that nobody uses are closed; 0 = DefaultIdle
 	DeadAfter time.Duration // without heartbeat a node is dead; 0 = DefaultDeadAfter
@@ -67,6 +68,8 @@ type Options struct {
 	Steps     *steps.Set    // what turns may have done in their transactions; nil = nothing
 	Log       *slog.Logger
 	Now       func() time.Time // this host's clock; nil = time.Now
+	// Password is asked for each connection; nil = it is as in DSN.
+	Password func() (string, error)
 }
 
 // Store is a backend.Store and a definition.Repository on one schema.
@@ -83,6 +86,8 @@ type Store struct {
 	ledger  *ledger
 	failed  chan struct{}
 	run     string // identity of this run of the node
+
+	declared atomic.Pointer[[]byte] // what it performs; nil = it has not said
 
 	life      context.Context // ends with Close
 	end       context.CancelFunc
@@ -124,7 +129,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := aq.Open(aq.Options{DSN: o.DSN, Schema: o.Schema, Pooled: o.Pooled, Wait: o.Wait, Idle: o.Idle, Client: o.Node})
+	db, err := aq.Open(aq.Options{DSN: o.DSN, Password: o.Password, Schema: o.Schema, Pooled: o.Pooled, Wait: o.Wait, Idle: o.Idle, Client: o.Node})
 	if err != nil {
 		return nil, err
 	}

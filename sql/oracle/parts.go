@@ -23,7 +23,8 @@ func (s *Store) Parts() backend.Parts {
 		Queue: s, Writer: s, Instances: instances{s}, Streams: streams{s}, Waits: waits{s}, Tasks: tasks{s}, DeadLetters: deadLetters{s}, Notices: notices{s},
 		Repeats: streams{s}, Identity: identity{s}, Nodes: s, Clock: s,
 		// Joins is not: each delivery has a session of its own, which has one transaction.
-		Ledger: s.ledger, Strays: receivers{s}, Locks: jobs{s}, Retention: jobs{s}, Overdue: overdue{s}, Inbox: inbox{s}, Backlog: backlog{s}, Prober: s, Tokens: people{s}, Audit: people{s}, Activities: activities{s}, Moments: activities{s},
+		Ledger: s.ledger, Strays: receivers{s}, Locks: jobs{s}, Retention: jobs{s}, Overdue: overdue{s}, Inbox: inbox{s}, Backlog: backlog{s}, Prober: s, Members: backlog{s}, Tokens: people{s}, Audit: people{s}, Functions: backlog{s}, Activities: activities{s}, Moments: activities{s}, Settings: identity{s},
+		Bulk: bulk{s}, Plans: bulk{s},
 	}
 }
 
@@ -41,6 +42,7 @@ type (
 	identity    struct{ *Store }
 	people      struct{ *Store }
 	activities  struct{ *Store }
+	bulk        struct{ *Store }
 )
 
 // orphan is a command whose node is dead.
@@ -106,37 +108,6 @@ func (o *orphan) free(ctx context.Context, session *aq.Session) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// Replay implements backend.DeadLetterStore.
-func (s deadLetters) Replay(ctx context.Context, id string, by ...store.Audit) error {
-	if err := s.enter(); err != nil {
-		return wrap("replay", err)
-	}
-	defer s.leave()
-	return wrap("replay dead letter "+id, change(ctx, s.Store, nil, func(session *aq.Session) error {
-		var queue string
-		var body []byte
-		err := session.QueryRowContext(ctx, text("dead_letter_lock"), id).Scan(&rows.Into{To: &queue}, &rows.Into{To: &body})
-		if errors.Is(err, sql.ErrNoRows) {
-			return store.ErrNotFound
-		}
-		if err != nil {
-			return err
-		}
-		w := &work{}
-		w.add(store.ErrNotFound, "dead_letter_delete", id)
-		w.audit(by)
-		if err := (planner(s)).planSends(w, []store.Send{{Queue: store.Queue(queue), Body: body}}); err != nil {
-			return err
-		}
-		return execute(ctx, session, w, false)
-	}))
-}
-
-// Discard implements backend.DeadLetterStore.
-func (s deadLetters) Discard(ctx context.Context, id string, by ...store.Audit) error {
-	return wrap("discard dead letter "+id, runAudited(ctx, s.Store, by, "dead_letter_delete", id))
 }
 
 // Lock implements backend.Locks, by the clock of the database.

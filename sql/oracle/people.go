@@ -68,7 +68,7 @@ func (s people) Audit(ctx context.Context, q backend.AuditQuery) (p backend.Page
 	}
 	r.Order("A.OCCURRED_ON_UTC desc, A.AUDIT_ID desc", limit+1)
 	found, err := list[store.Audit](ctx, s.Store, r)
-	return lists.Cut(found, limit, lists.Itself, lists.AuditMark), wrap("audit", err)
+	return lists.Page(found, limit, lists.AuditMark), wrap("audit", err)
 }
 
 // MakeToken implements backend.Tokens.
@@ -97,7 +97,7 @@ func (s people) Tokens(ctx context.Context, after string, limit int) (p backend.
 	limit = projections.Bounded(limit)
 	r.Order("T.CREATED_ON_UTC desc, T.TOKEN_ID desc", limit+1)
 	found, err := list[backend.Token](ctx, s.Store, r)
-	return lists.Cut(found, limit, lists.Itself, lists.TokenMark), wrap("tokens", err)
+	return lists.Page(found, limit, lists.TokenMark), wrap("tokens", err)
 }
 
 // RevokeToken implements backend.Tokens.

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -36,7 +37,7 @@ func (s planner) plan(ctx context.Context, c *store.Change, d *delivery) (*work,
 	}
 	w := &work{apart: s.o.Apart}
 	if c.Snapshot != nil {
-		w.module, w.action = c.Snapshot.Definition.Name, doing(c)
+		w.module, w.action = c.Snapshot.Definition.Name, s.doing(c)
 	}
 	if len(c.Also) > 0 {
 		return nil, problem.New(problem.Internal, "store.change", "a commit consumes %d further deliveries, which this store cannot join", len(c.Also))
@@ -78,8 +79,11 @@ func (s planner) plan(ctx context.Context, c *store.Change, d *delivery) (*work,
 
 // doing is the ACTION of a turn: its trace, which leads to all that was done for one
 // start, and without one the task that its instance is at.
-func doing(c *store.Change) string {
-	if parts := strings.Split(c.Snapshot.Headers[signal.HeaderTraceparent], "-"); len(parts) == 4 {
+func (s planner) doing(c *store.Change) string {
+	traceparent := c.Snapshot.Headers[signal.HeaderTraceparent]
+	if parts := strings.Split(traceparent, "-"); len(parts) == 4 && s.o.Traced {
+		return traceparent
+	} else if len(parts) == 4 {
 		return parts[1]
 	}
 	if c.Rows.Instance != nil {
@@ -152,7 +156,7 @@ func (s planner) planGuards(ctx context.Context, w *work, c *store.Change) error
 			expect = " " // an empty text is null, and null equals nothing
 		}
 		if m.Done {
-			w.add(fmt.Errorf("end %s/%d: %w", m.InstanceID, m.Position, store.ErrTaken), "stream_done", flag(&m.Unknown), m.InstanceID, m.Position, expect)
+			w.add(fmt.Errorf("end %s/%d: %w", m.InstanceID, m.Position, store.ErrTaken), "stream_done", stamp(m.GivenUp), flag(&m.Unknown), m.InstanceID, m.Position, expect)
 			continue
 		}
 		run, err := s.runOf(ctx, m.Owner)
@@ -160,7 +164,7 @@ func (s planner) planGuards(ctx context.Context, w *work, c *store.Change) error
 			return err
 		}
 		w.add(fmt.Errorf("claim %s/%d: %w", m.InstanceID, m.Position, store.ErrTaken), "stream_claim", m.Owner, run, m.Attempts,
-			stamp(m.NextAt), clip(m.Error), stamp(m.Delivered), m.Deliveries, flag(&m.Unknown), m.InstanceID, m.Position, expect)
+			stamp(m.NextAt), clip(m.Error), stamp(m.Delivered), m.Deliveries, flag(&m.Unknown), stamp(m.GivenUp), m.InstanceID, m.Position, expect, stamp(m.ExpectNext))
 	}
 	for i := range c.Tasks {
 		e := &c.Tasks[i]
@@ -300,15 +304,13 @@ func (s planner) deadLetter(w *work, d *delivery, l projections.DeadLetter) {
 		l.ID = uuid.NewString()
 	}
 	if d != nil {
+		l.Queue, l.Priority = cmp.Or(l.Queue, string(d.m.Queue)), cmp.Or(l.Priority, d.m.Priority)
 		if l.Envelope == nil {
 			l.Envelope = d.m.Body
 		}
-		if l.Queue == "" {
-			l.Queue = string(d.m.Queue)
-		}
 	}
 	w.add(nil, "dead_letter_insert", l.ID, l.Queue, l.InstanceID, l.Reason, clip(l.Detail), l.Attempts, l.Node,
-		stamp(l.EnqueuedAt), stamp(l.DiedAt), l.Envelope)
+		stamp(l.EnqueuedAt), stamp(l.DiedAt), l.Priority, l.Envelope)
 	s.notice(w, &l)
 	if id := headOf(l.Envelope).SignalID; isRequest(id) {
 		w.add(nil, "request_refused", l.Reason, clip(l.Detail), l.Node, id)

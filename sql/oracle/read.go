@@ -3,6 +3,7 @@ package oracle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,46 +21,40 @@ var dialect = rows.Dialect{Bind: func(n int) string { return ":" + strconv.Itoa(
 func read(name string, args ...any) *rows.Select { return dialect.Select(text(name), args...) }
 
 // list runs a reading.
-func list[T any](ctx context.Context, s *Store, r *rows.Select) ([]T, error) {
+func list[T any](ctx context.Context, s *Store, r *rows.Select) (items []T, err error) {
+	err = fill(ctx, s, r, &items)
+	return items, err
+}
+
+// fill runs a reading into the slice that items points to.
+func fill(ctx context.Context, s *Store, r *rows.Select, items any) error {
 	if err := s.enter(); err != nil {
-		return nil, err
+		return err
 	}
 	defer s.leave()
-	items, err := scan[T](ctx, s, r)
+	err := scan(ctx, s, r, items)
 	for range readTries {
 		if aq.Classify(err) != aq.Reconnect || ctx.Err() != nil {
 			break
 		}
-		items, err = scan[T](ctx, s, r) // the connection had died in the pool
+		err = scan(ctx, s, r, items) // the connection had died in the pool
 	}
-	return items, err
+	return err
 }
 
 // readTries is how often a reading that has lost its connection is repeated:
 // every connection of the pool may have died.
 const readTries = 3
 
-func scan[T any](ctx context.Context, s *Store, r *rows.Select) ([]T, error) {
+func scan(ctx context.Context, s *Store, r *rows.Select, items any) error {
 	s.readCalls.Add(1)
-	found, err := s.db.QueryContext(ctx, r.Text(), r.Args...)
-	if err != nil {
-		return nil, explain(err)
-	}
-	items, err := rows.All[T](found, projections.MaxPageBytes)
-	return items, explain(err)
+	return explain(r.Fill(ctx, s.db, items, projections.MaxPageBytes))
 }
 
 // single is list for a reading that finds one row, or store.ErrNotFound.
 func single[T any](ctx context.Context, s *Store, r *rows.Select) (T, error) {
-	var none T
 	items, err := list[T](ctx, s, r)
-	if err != nil {
-		return none, err
-	}
-	if len(items) == 0 {
-		return none, store.ErrNotFound
-	}
-	return items[0], nil
+	return rows.One(items, err, store.ErrNotFound)
 }
 
 // Instance implements backend.InstanceReader.
@@ -73,7 +68,7 @@ func (s instances) Instance(ctx context.Context, id string) (projections.Instanc
 // Instances implements backend.InstanceReader. Of equal starts the larger id comes
 // first.
 func (s instances) Instances(ctx context.Context, q backend.InstanceQuery) (p backend.Page[projections.Instance], err error) {
-	filter := lists.Filter{Alias: "I.", Key: "INSTANCE_ID", Time: func(t time.Time) (string, any) { return "CAST(? AS TIMESTAMP(6))", t }}
+	filter := lists.Filter{Alias: "I.", Key: "INSTANCE_ID", Time: moment}
 	if q.OrderBy != "" {
 		return s.ordered(ctx, &q, &filter)
 	}
@@ -92,6 +87,9 @@ func (s instances) Instances(ctx context.Context, q backend.InstanceQuery) (p ba
 	mark := func(i lists.InstanceRow) string { return fmt.Sprintf("%d.%s", i.StartedAt.UnixMicro(), i.ID) }
 	return lists.Cut(found, limit, lists.InstanceRow.Item, mark), wrap("instances", err)
 }
+
+// moment is how a moment is compared.
+func moment(t time.Time) (bind string, arg any) { return "CAST(? AS TIMESTAMP(6))", stamp(t) }
 
 // behind continues a list behind a row by its first column, with the value as it is
 // bound, and its second. The condition that repeats the other is a range, which
@@ -189,6 +187,8 @@ func (s streams) Commands(ctx context.Context, q backend.CommandQuery) (backend.
 	r := read("stream_select")
 	r.Where(pendingKey + " is not null")
 	r.Equals(pendingKey, q.InstanceID)
+	lists.OfInstanceWithin(r, "I.INSTANCE_ID = S.INSTANCE_ID", q.Scope)
+	lists.CommandsWhere(r, &q, func(path string) string { return "JSON_VALUE(S.DATA FORMAT JSON, '" + path + "')" })
 	if !q.Before.IsZero() {
 		r.Where("S.CREATED_ON_UTC < CAST(? AS TIMESTAMP(6))", q.Before)
 	}
@@ -244,9 +244,8 @@ func (s deadLetters) DeadLetter(ctx context.Context, id string) (projections.Dea
 // DeadLetters implements backend.DeadLetterReader.
 func (s deadLetters) DeadLetters(ctx context.Context, q backend.DeadLetterQuery) (p backend.Page[projections.DeadLetter], err error) {
 	r, limit := read("dead_letter_select"), projections.Bounded(q.Limit)
-	r.Equals("L.QUEUE", q.Queue)
-	r.Equals("L.REASON", q.Reason)
-	r.Equals("L.INSTANCE_ID", q.InstanceID)
+	(&lists.Filter{Alias: "L.", Time: moment}).DeadLetters(r, &q, definitionOfDeadLetter)
+	lists.OfInstanceWithin(r, "I.INSTANCE_ID = L.INSTANCE_ID", q.Scope)
 	if err := r.Behind("L.LETTER_NO", q.After); err != nil {
 		return p, wrap("dead letters", err)
 	}
@@ -255,10 +254,28 @@ func (s deadLetters) DeadLetters(ctx context.Context, q backend.DeadLetterQuery)
 	return lists.Cut(found, limit, lists.DeadLetterRow.Item, lists.DeadLetterRow.Mark), wrap("dead letters", err)
 }
 
+// definitionOfDeadLetter is that of its instance, where that is there.
+const definitionOfDeadLetter = "(select I.DEFINITION from WF_INSTANCES I where I.INSTANCE_ID = L.INSTANCE_ID)"
+
 // Gaps implements backend.BacklogReader.
 func (s backlog) Gaps(ctx context.Context) (backend.Gaps, error) {
 	gaps, err := single[backend.Gaps](ctx, s.Store, read("gaps", backend.MaxCount))
 	return gaps, wrap("gaps", err)
+}
+
+// countedRows is how many kinds of rows a statement counts, each with a bind of its own.
+const countedRows = 7
+
+// Counts implements backend.BacklogReader.
+func (s backlog) Counts(ctx context.Context) ([]backend.Count, error) {
+	counts, err := list[backend.Count](ctx, s.Store, read("open_counts", slices.Repeat([]any{backend.MaxOpen}, countedRows)...))
+	return counts, wrap("counts", err)
+}
+
+// Members implements backend.NodeReader.
+func (s backlog) Members(ctx context.Context) ([]backend.Node, error) {
+	nodes, err := list[backend.Node](ctx, s.Store, read("node_members", projections.MaxLimit))
+	return nodes, wrap("nodes", err)
 }
 
 // Queues implements backend.BacklogReader. A message that a worker holds is still

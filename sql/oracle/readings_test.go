@@ -71,10 +71,24 @@ func asked(ctx context.Context) []func(*Store) (string, error) {
 			return "dead letters", err
 		}
 	}
+	commands := func(q backend.CommandQuery) func(*Store) (string, error) {
+		return func(s *Store) (string, error) { _, err := streams{s}.Commands(ctx, q); return "commands", err }
+	}
 	return []func(*Store) (string, error){
+		commands(backend.CommandQuery{}), commands(backend.CommandQuery{InstanceID: "i-1", Type: "charge", Before: at, Error: "Unsent", After: "3.i-0", Limit: 5}),
 		instance(backend.InstanceQuery{}),
 		instance(backend.InstanceQuery{Definition: "d", Status: "waiting", BusinessKey: "b", ParentID: "p", After: "1700000000000000.i-1", Limit: 5}),
+		instance(backend.InstanceQuery{Version: "1.0.0", Live: true, State: "review", ErrorCode: "timeout", Text: "100%", Before: at}),
 		func(s *Store) (string, error) { _, err := instances{s}.Instance(ctx, "i-1"); return "instance", err },
+		func(s *Store) (string, error) { _, err := bulk{s}.Bulk(ctx, "b-1"); return "plan", err },
+		func(s *Store) (string, error) {
+			_, err := bulk{s}.Bulks(ctx, "1700000000000000.b-1", 5)
+			return "plans", err
+		},
+		func(s *Store) (string, error) {
+			_, err := bulk{s}.BulkItems(ctx, backend.BulkItemQuery{ID: "b-1", Outcome: backend.BulkItemOpen, After: "7", Limit: 5})
+			return "items", err
+		},
 		func(s *Store) (string, error) {
 			_, err := instances{s}.Started(ctx, "d", "b", "k")
 			return "started", err
@@ -88,6 +102,7 @@ func asked(ctx context.Context) []func(*Store) (string, error) {
 			return "dead letter", err
 		},
 		dead(backend.DeadLetterQuery{}), dead(backend.DeadLetterQuery{Queue: "signal", Reason: "r", InstanceID: "i-1", After: "7", Limit: 5}),
+		dead(backend.DeadLetterQuery{Definition: "d", Text: "late", Before: at}),
 		func(s *Store) (string, error) { _, err := tasks{s}.Task(ctx, "t-1"); return "task", err },
 		task(backend.TaskQuery{}), task(backend.TaskQuery{Status: backend.TaskOpen, User: "ann"}), task(backend.TaskQuery{Groups: []string{"g", "h"}}),
 		task(backend.TaskQuery{Status: "ready", Assignee: "ann", InstanceID: "i-1", User: "ann", Groups: []string{"g", "h"}, After: "5.7", Limit: 5}),

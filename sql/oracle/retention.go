@@ -62,7 +62,7 @@ func (s jobs) purge(ctx context.Context, list []endedRow) error {
 }
 
 // purged is what is kept of an instance.
-var purged = []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "requests", "instance"}
+var purged = []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "dead_letter_edits", "requests", "instance"}
 
 // keptBlocks are what deletes each kind: procedures of the owner, for the runtime user
 // may delete neither tokens nor what was published. They refuse what is not over.
@@ -75,6 +75,9 @@ var keptBlocks = map[backend.Kept]string{
 // PurgeKept implements backend.Retention. The audit says that the runtime user has
 // called the procedure, and why.
 func (s jobs) PurgeKept(ctx context.Context, what backend.Kept, before time.Time, limit int, by backend.Purger) (int, error) {
+	if what == backend.KeptBulk {
+		return s.purgeBulk(ctx, before, limit, by)
+	}
 	if err := s.enter(); err != nil {
 		return 0, wrap("purge "+string(what), err)
 	}

@@ -57,6 +57,7 @@ func (s tasks) Tasks(ctx context.Context, q backend.TaskQuery) (p backend.Page[p
 		r.Equals("T.STATUS", q.Status)
 	}
 	r.Equals("T.ASSIGNEE", q.Assignee)
+	lists.Within(r, "T.DEFINITION", q.Scope)
 	r.Equals("T.INSTANCE_ID", q.InstanceID)
 	if q.User != "" || len(q.Groups) > 0 {
 		visibleTo(r, q.User, q.Groups)

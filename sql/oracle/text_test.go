@@ -114,7 +114,7 @@ func TestViewsHaveCommentsOnEveryColumn(t *testing.T) {
 			views[m[1]] = len(splitTop(head))
 		}
 	}
-	if len(views) != 17 || !reflect.DeepEqual(comments, views) {
+	if len(views) != 18 || !reflect.DeepEqual(comments, views) {
 		t.Errorf("columns with comment %v, columns %v", comments, views)
 	}
 }
@@ -183,9 +183,9 @@ WF_TASK_SEQ WF_TASK_EVENT_SEQ WF_LETTER_SEQ WF_DEFINITION_SEQ AQUEDUCT_TURN AQUE
 CORR_ID ALL_INDEXES ALL_OBJECTS ALL_QUEUES ALL_TAB_COLUMNS COLUMN_NAME ALL_TAB_PRIVS AQUEDUCT_API CURRENT_UTILIZATION DEQ DEQUEUE_ENABLED ENQ ENQUEUE_ENABLED GRANTEE INDEX INDEX_NAME
 ISDEFAULT LETTERS LIMIT_VALUE MAX_RETRIES NAME NEW_ID NLS_DATABASE_PARAMETERS OBJECT_NAME OBJECT_TYPE OWNED OWNER PARAMETER PRIVILEGE PRODUCT
 PRODUCT_COMPONENT_VERSION QUEUE_TYPE RESOURCE_LIMIT RESOURCE_NAME RETENTION RETRY_DELAY ROLE SESSION_PRIVS SESSION_ROLES SESSION_USER STATUS
-TABLE_NAME TABLE_OWNER TABLE_SCHEMA TRIM VALUE VERSION WF_DLQ_QTAB READY DELAYED EXPIRED OLDEST_ON_UTC MSG_STATE ENQ_TIME QUEUE HELD_SIGNAL HELD_SCHEDULE HELD_COMMAND INSTANCES SIGNALS MSG_ID USER_DATA ABOUT FOUND OTHERS AQ WF_SIGNAL_QTAB WF_SCHEDULE_QTAB WF_COMMAND_QTAB WF_DLQ_QTAB_S
+TABLE_NAME TABLE_OWNER TABLE_SCHEMA TRIM VALUE VERSION WF_DLQ_QTAB READY DELAYED EXPIRED OLDEST_ON_UTC MSG_STATE ENQ_TIME QUEUE HELD HELD_SIGNAL HELD_SCHEDULE HELD_COMMAND INSTANCES SIGNALS WHAT ROW_COUNT MSG_ID USER_DATA ABOUT FOUND OTHERS AQ WF_SIGNAL_QTAB WF_SCHEDULE_QTAB WF_COMMAND_QTAB WF_DLQ_QTAB_S
 NLS_SESSION_PARAMETERS USER_ERRORS TYPE LINE POSITION TEXT ATTRIBUTE SEQUENCE JSON_VALUE JSON_QUERY FORMAT JSON INSTR SENT TOKEN TOKENS SYS_EXTRACT_UTC FROM_TZ DELAY SESSIONTIMEZONE DUE_ON_UTC TARGET ASKED PARENT CHILD SNAPSHOT_ID SNAPSHOT_VERSION
-ALL_SYNONYMS SYNONYM_NAME DB_LINK ALL_PROCEDURES ALL_ARGUMENTS PROCEDURE_NAME SUBPROGRAM_ID OBJECT_ID ARGUMENT_NAME IN_OUT DATA_TYPE DEFAULTED DATA_LEVEL STANDARD_HASH MIN`)
+ALL_SYNONYMS SYNONYM_NAME DB_LINK ALL_PROCEDURES ALL_ARGUMENTS PROCEDURE_NAME SUBPROGRAM_ID OBJECT_ID ARGUMENT_NAME IN_OUT DATA_TYPE DEFAULTED DATA_LEVEL STANDARD_HASH MIN TARGET_ID TARGET_VERSION TARGET_KIND ITEM_NO FIRST_NO`)
 
 func TestStatementsNameWhatIsThere(t *testing.T) {
 	t.Parallel()
@@ -340,7 +340,7 @@ func TestLargeValuesAreBoundLast(t *testing.T) {
 			}
 		}
 	}
-	keys := []string{"INSTANCE_ID", "EXPECTED_VERSION", "TASK_ID", "TASK_VERSION", "ACTIVITY_ID"}
+	keys := []string{"INSTANCE_ID", "EXPECTED_VERSION", "TASK_ID", "TASK_VERSION", "ACTIVITY_ID", "RUN_ID"}
 	for name, st := range statements {
 		behind := false
 		for _, b := range st.binds {
@@ -358,7 +358,7 @@ func TestRowsHaveTheTagsOfTheirColumns(t *testing.T) {
 	for name, row := range map[string]any{
 		"WF_INSTANCES": projections.Instance{}, "WF_STREAM": projections.Entry{}, "WF_TASKS": projections.Task{},
 		"WF_TASK_EVENTS": projections.TaskEvent{}, "WF_WAITS": projections.Wait{}, "WF_ATTRIBUTES": projections.Attribute{}, "WF_DEAD_LETTERS": projections.DeadLetter{},
-		"WF_DEFINITIONS": definition.Record{}, "WF_ACTIVITIES": backend.Activity{},
+		"WF_DEFINITIONS": definition.Record{}, "WF_ACTIVITIES": backend.Activity{}, "WF_LETTER_EDITS": backend.DeadLetterEdit{},
 	} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(row)) {
 			if tag := f.Tag.Get("db"); tag != "-" && tag != "" && all[name][tag] == "" {
@@ -403,7 +403,7 @@ func TestStatementsAndTheirCallersAgree(t *testing.T) {
 			return true
 		})
 	}
-	for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "requests", "instance"} {
+	for _, part := range []string{"state", "stream", "task_events", "actors", "tasks", "waits", "attributes", "activities", "dead_letter_edits", "requests", "instance"} {
 		used["purge_"+part] = true
 	}
 	for q := range queueNames {

@@ -4,6 +4,7 @@
 package rows
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"reflect"
@@ -20,7 +21,11 @@ var fields = reflectx.NewMapper("db")
 type Scanner interface{ Scan(to ...any) error }
 
 // Row scans rows with the same columns into structs T. It is for one goroutine.
-type Row[T any] struct {
+type Row[T any] struct{ row }
+
+// row is a Row of whatever type: the compiler makes the code of a generic function
+// anew for each.
+type row struct {
 	paths [][]int
 	cells []Into
 	to    []any // the cells
@@ -28,11 +33,15 @@ type Row[T any] struct {
 
 // For prepares a Row for columns. A column without a field is an error.
 func For[T any](columns []string) (*Row[T], error) {
-	t := reflect.TypeFor[T]()
-	r := &Row[T]{paths: fields.TraversalsByName(t, columns), cells: make([]Into, len(columns)), to: make([]any, len(columns))}
+	r, err := rowOf(reflect.TypeFor[T](), columns)
+	return &Row[T]{r}, err
+}
+
+func rowOf(t reflect.Type, columns []string) (row, error) {
+	r := row{paths: fields.TraversalsByName(t, columns), cells: make([]Into, len(columns)), to: make([]any, len(columns))}
 	for i, path := range r.paths {
 		if len(path) == 0 {
-			return nil, fmt.Errorf("column %s goes to no field of %s", columns[i], t)
+			return row{}, fmt.Errorf("column %s goes to no field of %s", columns[i], t)
 		}
 		r.to[i] = &r.cells[i]
 	}
@@ -40,7 +49,9 @@ func For[T any](columns []string) (*Row[T], error) {
 }
 
 // Scan reads the row that from is at.
-func (r *Row[T]) Scan(from Scanner, item *T) error {
+func (r *Row[T]) Scan(from Scanner, item *T) error { return r.scan(from, item) }
+
+func (r *row) scan(from Scanner, item any) error {
 	v := reflect.ValueOf(item).Elem()
 	for i, path := range r.paths {
 		r.cells[i].To = reflectx.FieldByIndexes(v, path).Addr().Interface()
@@ -54,22 +65,26 @@ type verifier interface{ Verify() error }
 // Each gives every row that a query found to take, verified or with what ails
 // it, until it returns false or an error, and closes them.
 func Each[T any](found *sql.Rows, take func(item *T, damage error) (more bool, err error)) error {
+	return each(found, reflect.TypeFor[T](), func(item any, damage error) (bool, error) { return take(item.(*T), damage) })
+}
+
+func each(found *sql.Rows, t reflect.Type, take func(item any, damage error) (more bool, err error)) error {
 	defer found.Close()
 	columns, err := found.Columns()
 	if err != nil {
 		return err
 	}
-	row, err := For[T](columns)
+	row, err := rowOf(t, columns)
 	if err != nil {
 		return err
 	}
 	for found.Next() {
-		item := new(T)
-		if err := row.Scan(found, item); err != nil {
+		item := reflect.New(t).Interface()
+		if err := row.scan(found, item); err != nil {
 			return err
 		}
 		var damage error
-		if v, ok := any(item).(verifier); ok {
+		if v, ok := item.(verifier); ok {
 			damage = v.Verify()
 		}
 		if more, err := take(item, damage); err != nil || !more {
@@ -79,18 +94,34 @@ func Each[T any](found *sql.Rows, take func(item *T, damage error) (more bool, e
 	return found.Err()
 }
 
-// All are the rows that a query found, up to the one with which their bodies have most
-// bytes, by the method Weight of a row. One that is damaged is an error.
-func All[T any](found *sql.Rows, most int) ([]T, error) {
-	items, bytes := []T{}, 0
-	err := Each(found, func(item *T, damage error) (bool, error) {
-		items = append(items, *item)
-		if w, ok := any(item).(interface{ Weight() int }); ok {
+// Fill runs the select, and puts what it finds into the slice that list points to, which it
+// makes anew, up to the row with which their bodies have most bytes, by the method Weight of a
+// row. One that is damaged is an error. The code is one for all types.
+func (s *Select) Fill(ctx context.Context, db *sql.DB, list any, most int) error {
+	found, err := db.QueryContext(ctx, s.Text(), s.Args...)
+	if err != nil {
+		return err
+	}
+	items, bytes := reflect.ValueOf(list).Elem(), 0
+	items.Set(reflect.MakeSlice(items.Type(), 0, 0))
+	return each(found, items.Type().Elem(), func(item any, damage error) (bool, error) {
+		items.Set(reflect.Append(items, reflect.ValueOf(item).Elem()))
+		if w, ok := item.(interface{ Weight() int }); ok {
 			bytes += w.Weight()
 		}
 		return bytes < most, damage
 	})
-	return items, err
+}
+
+// One is the first of what a reading has found, or the error, or none.
+func One[T any](items []T, err, none error) (one T, _ error) {
+	if err == nil && len(items) == 0 {
+		err = none
+	}
+	if err != nil {
+		return one, err
+	}
+	return items[0], nil
 }
 
 // Items are what rows show.

@@ -9,7 +9,11 @@ import (
 // Columns writes a struct T into the columns that the db tags of its fields name, in
 // their order: a field is added to a table by adding it to the struct. A number with
 // the tag null:"0" is null when it is 0.
-type Columns[T any] struct {
+type Columns[T any] struct{ anyColumns }
+
+// anyColumns are Columns of whatever type: the compiler makes the code of a generic type anew
+// for each.
+type anyColumns struct {
 	Names  []string
 	fields []column
 }
@@ -35,7 +39,10 @@ var (
 // ColumnsOf finds the columns of a struct. Except are those that are written another
 // way. A field of a kind that no column takes is a panic: tags are constants.
 func ColumnsOf[T any](except ...string) *Columns[T] {
-	c, t := &Columns[T]{}, reflect.TypeFor[T]()
+	return &Columns[T]{columnsOf(reflect.TypeFor[T](), except)}
+}
+
+func columnsOf(t reflect.Type, except []string) (c anyColumns) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name := f.Tag.Get("db")
@@ -56,7 +63,9 @@ func ColumnsOf[T any](except ...string) *Columns[T] {
 }
 
 // Append appends the values of a row, in the order of the names.
-func (c *Columns[T]) Append(to []any, row *T, d Driver) []any {
+func (c *Columns[T]) Append(to []any, row *T, d Driver) []any { return c.append(to, row, d) }
+
+func (c *anyColumns) append(to []any, row any, d Driver) []any {
 	v := reflect.ValueOf(row).Elem()
 	for _, f := range c.fields {
 		to = append(to, f.value(v, d))
@@ -66,6 +75,10 @@ func (c *Columns[T]) Append(to []any, row *T, d Driver) []any {
 
 // Named is the value of a row for each name; those of other names are in others.
 func (c *Columns[T]) Named(names []string, row *T, d Driver, others map[string]any) []any {
+	return c.named(names, row, d, others)
+}
+
+func (c *anyColumns) named(names []string, row any, d Driver, others map[string]any) []any {
 	v, to := reflect.ValueOf(row).Elem(), make([]any, len(names))
 	for i, name := range names {
 		if at := slices.Index(c.Names, name); at >= 0 {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -289,14 +290,14 @@ func (t *tx) claimCommand(m store.Claim) error {
 		return err
 	}
 	if m.Done {
-		return t.guard(store.ErrTaken, "stream_done", t.now, m.Unknown, entry, m.Any, m.Expect)
+		return t.guard(store.ErrTaken, "stream_done", t.now, conn.Micros(m.GivenUp), m.Unknown, entry, m.Any, m.Expect)
 	}
 	owner, err := t.nodeNumber(m.Owner)
 	if err != nil {
 		return err
 	}
 	return t.guard(store.ErrTaken, "stream_claim", owner, int64(m.Attempts), conn.Micros(m.NextAt), conn.Text(m.Error),
-		conn.Micros(m.Delivered), int64(m.Deliveries), m.Unknown, entry, m.Any, m.Expect)
+		conn.Micros(m.Delivered), int64(m.Deliveries), m.Unknown, conn.Micros(m.GivenUp), entry, conn.Micros(m.ExpectNext), m.Any, m.Expect)
 }
 
 // entry is the number of a stream entry.
@@ -337,18 +338,16 @@ func (t *tx) deadLetter(d *delivery, l projections.DeadLetter) error {
 		l.ID = uuid.NewString()
 	}
 	if d != nil {
+		l.Queue, l.Priority = cmp.Or(l.Queue, string(d.m.Queue)), cmp.Or(l.Priority, d.m.Priority)
 		if l.Envelope == nil {
 			l.Envelope = d.m.Body
-		}
-		if l.Queue == "" {
-			l.Queue = string(d.m.Queue)
 		}
 	}
 	if l.Envelope == nil {
 		l.Envelope = []byte{}
 	}
 	_, _, err := t.exec("dead_letter_insert", l.ID, conn.Text(l.Queue), conn.Text(l.InstanceID), conn.Text(l.Reason), conn.Text(l.Detail), int64(l.Attempts),
-		conn.Text(l.Node), conn.Micros(l.EnqueuedAt), conn.Micros(l.DiedAt), l.Envelope)
+		conn.Text(l.Node), conn.Micros(l.EnqueuedAt), conn.Micros(l.DiedAt), int64(l.Priority), l.Envelope)
 	return conn.Unique(err, fmt.Errorf("dead letter %s: %w", l.ID, store.ErrDuplicate))
 }
 

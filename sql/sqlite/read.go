@@ -19,28 +19,22 @@ var Dialect = rows.Dialect{Bind: func(int) string { return "?" }, Limit: "limit 
 var Statements embed.FS
 
 // List runs a reading.
-func List[T any](ctx context.Context, s *Store, r *rows.Select) ([]T, error) {
+func List[T any](ctx context.Context, s *Store, r *rows.Select) (items []T, err error) {
+	err = listInto(ctx, s, r, &items)
+	return items, err
+}
+
+func listInto(ctx context.Context, s *Store, r *rows.Select, list any) error {
 	s.gate.RLock() // Close waits for running calls
 	defer s.gate.RUnlock()
 	if s.closed {
-		return nil, store.ErrClosed
+		return store.ErrClosed
 	}
-	found, err := s.db.QueryContext(ctx, r.Text(), r.Args...)
-	if err != nil {
-		return nil, conn.Explain(err, s.path)
-	}
-	items, err := rows.All[T](found, projections.MaxPageBytes)
-	return items, conn.Explain(err, s.path)
+	return conn.Explain(r.Fill(ctx, s.db, list, projections.MaxPageBytes), s.path)
 }
 
 // One is List for a reading that finds one row, or store.ErrNotFound.
-func One[T any](ctx context.Context, s *Store, r *rows.Select) (one T, err error) {
+func One[T any](ctx context.Context, s *Store, r *rows.Select) (T, error) {
 	items, err := List[T](ctx, s, r)
-	if err == nil && len(items) == 0 {
-		err = store.ErrNotFound
-	}
-	if err != nil {
-		return one, err
-	}
-	return items[0], nil
+	return rows.One(items, err, store.ErrNotFound)
 }

@@ -81,6 +81,7 @@ type MomentQuery struct {
 	InstanceID  string
 	Definition  string
 	Kinds       []string
+	Scope       Scope
 	After       string
 	Limit       int
 }
@@ -109,6 +110,7 @@ type Moment struct {
 	EndedAt     time.Time `db:"ENDED_ON_UTC"`
 	Actor       string    `db:"ACTOR"`
 	Pointer     string    `db:"POINTER"`
+	Hook        string    `db:"HOOK"` // onEnter, onExit or hooks of a transition: the field that has what did it; "" = it is no hook's
 	Correlation string    `db:"CORRELATION_ID"`
 	Attempts    int       `db:"ATTEMPTS"`
 	LastError   string    `db:"LAST_ERROR"`

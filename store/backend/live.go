@@ -2,7 +2,6 @@ package backend
 
 import (
 	"context"
-	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
@@ -10,16 +9,6 @@ import (
 // MaxLiveVersions is how many versions of a definition may run at once for what is asked
 // of all of them: each is read and compiled.
 const MaxLiveVersions = 1_000
-
-// Live says whether instances that have not ended run a version of a definition. One
-// that begins or changes meanwhile may be missed.
-func Live(instances InstanceReader) func(ctx context.Context, name, version string) (bool, error) {
-	versions := LiveVersions(instances)
-	return func(ctx context.Context, name, version string) (bool, error) {
-		all, err := versions(ctx, name)
-		return slices.Contains(all, version), err
-	}
-}
 
 // LiveVersions says which versions of a definition instances run that have not ended:
 // one look-up for each version, however many instances there are. Problem:

@@ -51,12 +51,18 @@ type Parts struct {
 	Repeats   Repeats       // acknowledgements that come again; nil = only their first is known
 	Inbox     Inbox         // events that nobody waits for; nil = they are not kept
 	Backlog   BacklogReader // metrics and the API; nil = they do not show it
+	Members   NodeReader    // the API; nil = it does not say which nodes there are
 	Prober    Prober        // readiness, which is no part of a runtime
 	Tokens    Tokens        // who asks, where nodes ask; nil = nobody has a token
 	Audit     AuditReader   // the API; nil = it shows none
+	Settings  Settings      // a node, when it begins; nil = nobody knows how the others are set
 
+	Functions  Functions    // a node, of what the others perform; nil = it is not known
 	Activities Activities   // what applications note of instances; nil = they cannot
 	Moments    MomentReader // what has happened, in time; nil = the API does not say
+
+	Bulk  BulkPlans  // what operators do to many at once; nil = they cannot
+	Plans BulkReader // the API of them; with Bulk
 }
 
 // Nodes knows the nodes on the database, and moves commands between them.
@@ -114,6 +120,7 @@ func Names(list string) []string {
 type NextClaim struct {
 	User   string
 	Groups []string // of the user
+	Scope  Scope
 	Limit  int
 	Event  string
 	At     time.Time
@@ -131,12 +138,17 @@ func (c *NextClaim) Edit(t projections.Task) (store.TaskEdit, bool) {
 // DeadLetterStore reads dead letters and works on them.
 type DeadLetterStore interface {
 	DeadLetterReader
-	// Replay sends a dead letter's envelope to its queue again, with no
-	// attempts on it, and removes the dead letter, in one commit, with who has done
-	// it.
-	Replay(ctx context.Context, id string, by ...store.Audit) error
-	// Discard removes a dead letter for good, with who has done it.
+	// Replay sends a dead letter's envelope to its queue again, or body if it is not
+	// nil (an empty one is sent by somebody else), with no attempts on it, and removes
+	// the dead letter, in one commit, with who has done it. Its edits stay, until its instance is purged. Where edit is not
+	// the number of the newest (0 = there is none) it is refused with store.ErrStale.
+	Replay(ctx context.Context, id string, edit int64, body []byte, by ...store.Audit) error
+	// Discard removes a dead letter for good, with its edits, and with who has done it.
 	Discard(ctx context.Context, id string, by ...store.Audit) error
+	// EditDeadLetter adds an edit, with who has made it: store.ErrNotFound where the letter is
+	// gone, store.ErrStale where its number does not follow the newest, ErrEdited
+	// where there are MaxDeadLetterEdits.
+	EditDeadLetter(ctx context.Context, e DeadLetterEdit, by ...store.Audit) error
 }
 
 // Locks lets one node run a hosted job (A14).

@@ -2,11 +2,24 @@ package backend
 
 import (
 	"context"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/attribute"
 	"github.com/aqueduct-engine/aqueduct/projections"
 )
+
+// Scope is the namespaces of definitions to whose instances somebody is limited; nil = they
+// are not.
+type Scope []string
+
+// Has says whether a definition is in the scope, by its name, NAMESPACE/NAME.
+func (s Scope) Has(definition string) bool {
+	namespace, _, named := strings.Cut(definition, "/")
+	return s == nil || named && slices.Contains(s, namespace)
+}
 
 // InstanceReader reads instances. Of every reader here: a list is bounded by its Limit
 // and, where rows have bodies, by MaxPageBytes ([Full]), and pages by key: After is the
@@ -39,8 +52,10 @@ type StreamReader interface {
 // CommandQuery selects unprocessed commands. Empty fields do not restrict.
 type CommandQuery struct {
 	InstanceID string
+	Type       string    // the type of its entry, its target, or its name: the event that it emits, else the last part of its pointer
 	Before     time.Time // created before it
 	Error      string    // that the last error begins with
+	Scope      Scope
 	After      string
 	Limit      int
 }
@@ -64,6 +79,9 @@ type WaitReader interface {
 type DeadLetterReader interface {
 	DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error)
 	DeadLetters(ctx context.Context, q DeadLetterQuery) (Page[projections.DeadLetter], error)
+	// DeadLetterEdits lists the edits of a dead letter, those too of one that was replayed
+	// since, the newest first, in pages by number; the last is number 0, what died.
+	DeadLetterEdits(ctx context.Context, id, after string, limit int) (Page[DeadLetterEdit], error)
 }
 
 // BacklogReader says how much waits.
@@ -74,7 +92,29 @@ type BacklogReader interface {
 	// Gaps returns how much waits for signals that are missing: of MaxCount
 	// instances at most.
 	Gaps(ctx context.Context) (Gaps, error)
+	// Counts returns how many instances have not ended, by status, how many tasks are
+	// open, and how many dead letters wait, by queue: each counted up to MaxOpen, by an
+	// index. What there is none of may be absent.
+	Counts(ctx context.Context) ([]Count, error)
 }
+
+// Count is how many there are of a kind of rows.
+type Count struct {
+	What string `db:"WHAT"` // CountInstances, CountTasks, CountDeadLetters, CountUnclaimed
+	Name string `db:"NAME"` // status, "open", queue
+	Rows int    `db:"ROW_COUNT"`
+}
+
+// What is counted.
+const (
+	CountInstances   = "instances"
+	CountTasks       = "tasks"
+	CountDeadLetters = "dead-letters"
+	CountUnclaimed   = "unclaimed" // by Functions
+)
+
+// MaxOpen is up to which rows are counted that operators see as a gauge.
+const MaxOpen = 100_000
 
 // MaxCount is up to which what waits is counted.
 const MaxCount = 10_000
@@ -90,12 +130,19 @@ type Page[T any] struct {
 // the order of its values.
 type InstanceQuery struct {
 	Definition  string
+	Version     string // of the definition
 	Status      string
+	Live        bool // that have not ended
+	State       string
 	BusinessKey string
-	ParentID    string // the instance that started them
+	ParentID    string    // the instance that started them
+	ErrorCode   string    // type of the error that they stand at, or the part of it behind its last /
+	Text        string    // in the words of that error
+	Before      time.Time // that have not visibly changed since
 	Where       []attribute.Condition
 	OrderBy     string
 	Descending  bool // with OrderBy: the largest value first
+	Scope       Scope
 	After       string
 	Limit       int
 }
@@ -112,6 +159,7 @@ type TaskQuery struct {
 	Assignee   string
 	User       string
 	Groups     []string
+	Scope      Scope
 	After      string
 	Limit      int
 }
@@ -121,6 +169,10 @@ type DeadLetterQuery struct {
 	Queue      string
 	Reason     string
 	InstanceID string
+	Definition string    // of the instance, where there is one
+	Text       string    // in the detail of the reason
+	Before     time.Time // that died before
+	Scope      Scope     // of their instances: a letter of none is in no scope
 	After      string
 	Limit      int
 }
@@ -140,17 +192,37 @@ type Queue struct {
 	OldestAt time.Time // when the oldest ready message became due; zero = none
 }
 
+// NodeReader says which nodes are on the database.
+type NodeReader interface {
+	// Members returns the nodes by their names, MaxLimit at most: those that live, and for a
+	// moment those that have just ended.
+	Members(ctx context.Context) ([]Node, error)
+}
+
+// Node is a run of a node on the database.
+type Node struct {
+	Name      string    `db:"NODE"`
+	Version   string    `db:"ENGINE_VERSION"` // of its program; "" = not known
+	StartedAt time.Time `db:"STARTED_ON_UTC"`
+	SeenAt    time.Time `db:"BEAT_ON_UTC"` // when it gave a sign of life last
+	Held      int       `db:"HELD"`        // messages with its workers, counted up to MaxCount
+}
+
 // Full reports whether rows with bodies fill a page, however few they are: the
 // next page goes on behind them.
-func Full[T any](rows []T) bool {
+func Full(rows any) bool {
+	list := reflect.ValueOf(rows)
+	if !reflect.PointerTo(list.Type().Elem()).Implements(weighed) {
+		return false
+	}
 	bytes := 0
-	for i := range rows {
-		if w, ok := any(&rows[i]).(interface{ Weight() int }); ok {
-			bytes += w.Weight()
-		}
+	for i := range list.Len() {
+		bytes += list.Index(i).Addr().Interface().(interface{ Weight() int }).Weight()
 	}
 	return bytes >= projections.MaxPageBytes
 }
+
+var weighed = reflect.TypeFor[interface{ Weight() int }]()
 
 // TaskOpen is the status of open tasks in a TaskQuery: ready or reserved.
 const TaskOpen = "open"

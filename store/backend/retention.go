@@ -40,6 +40,9 @@ const (
 	// place, which says how many they were before its reason. Problem: audit.append-only
 	// where that is not for nodes to do.
 	KeptAudit Kept = "audit"
+	// KeptBulk are plans of what operators do to many at once, over when they were made,
+	// begun, stopped or done last. How many are the rows of both tables.
+	KeptBulk Kept = "bulk"
 )
 
 // PolicyMargin covers what clocks of nodes differ by, and a turn that is decided while

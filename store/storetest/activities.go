@@ -154,6 +154,24 @@ var activityCases = map[string]func(*testCase){
 		equal(k, all[5], backend.Moment{BusinessKey: "L-1", Definition: "shop/a", InstanceID: "a", At: at.Add(time.Second), Place: "activity/x", Kind: "activity",
 			Ref: "x", Name: "inspection", Status: "begun, Ω", Actor: "änn", Correlation: "c-a"})
 		equal(k, told(backend.MomentQuery{BusinessKey: "L-1", Definition: "shop/a", Kinds: []string{"command", "task"}, Limit: 1}), []string{"a command 2 processed", "a task t-a ready", "a command 3 open"})
+		hooks := turn("hooks", 1)
+		var marked []string
+		for n, c := range []struct{ pointer, hook string }{
+			{"/states/Review/onEnter/0/call", "onEnter"}, {"/states/a~1b/onExit/1/x", "onExit"}, {"/transitions/12/hooks/0/x", "hooks"},
+			{"/policy/1.0.0/states/Review/onEnter/0/x", "onEnter"}, {"/policy/1.0.0-rc.1/states/R/onExit/0/x/do/0/onEnter", "onExit"},
+			{"/states/Review/policies/0/billing", ""}, {"/policy/1.0.0/states/Review/policies/0/onEnter/0", ""}, {"/do/0/states/1/onEnter/0/x", ""},
+			{"/states/onEnter/policies/0/x", ""}, {"/transitions/0/when/hooks/0", ""}, {"/states/Review", ""}, {"/policy/onEnter/", ""}, {"/states/onExit/", ""}, {"", ""},
+		} {
+			e := command("hooks", int64(n+1), "")
+			e.Metadata = []byte(`{"ptr":"` + c.pointer + `"}`)
+			hooks.Rows.Stream, marked = append(hooks.Rows.Stream, e), append(marked, c.pointer+" "+c.hook)
+		}
+		k.commit(hooks)
+		var got []string
+		for _, m := range list(backend.MomentQuery{InstanceID: "hooks"}) {
+			got = append(got, m.Pointer+" "+m.Hook)
+		}
+		equal(k, got, marked)
 		equal(k, told(backend.MomentQuery{InstanceID: "other", Kinds: []string{"activity"}}), []string{"other activity x begun, Ω"})
 		equal(k, len(told(backend.MomentQuery{BusinessKey: "nothing"})), 0)
 		for _, mark := range []string{"x", "1.a", "1.9.a", "1.-1.a"} {

@@ -444,6 +444,7 @@ var commitCases = map[string]func(*testCase){
 		d := k.receive(k.s, store.Signals)
 		l := projections.DeadLetter{ID: "l", Queue: "signal", InstanceID: "a", Envelope: body, Reason: "signal.not-json", Detail: "why",
 			Attempts: 3, Node: "node-a", EnqueuedAt: at, DiedAt: at.Add(time.Microsecond)}
+		l.Priority = store.DefaultPriority // of the message
 		k.ok(d.Commit(k.ctx, store.Change{DeadLetter: &l}))
 		got, err := k.s.DeadLetters.DeadLetter(k.ctx, "l")
 		k.ok(err)

@@ -104,7 +104,7 @@ var largeCases = map[string]func(*testCase){
 		k.ok(err)
 		k.same(l.Envelope, body)
 		k.empty(store.Schedule)
-		k.ok(k.s.DeadLetters.Replay(k.ctx, "l"))
+		k.ok(k.s.DeadLetters.Replay(k.ctx, "l", 0, nil))
 		equal(k, k.takeLarge(store.Schedule, body).Attempts, 0)
 	},
 	"a body that looks like a store's own is a body": func(k *testCase) {

@@ -3,13 +3,65 @@ package storetest
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/store"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 // nodeCases have two nodes on one database.
 var nodeCases = map[string]func(*testCase){
+	"a claim is made over the next attempt that it was decided on": func(k *testCase) {
+		c := turn("a", 1)
+		c.Rows.Stream = []projections.Entry{command("a", 1, ""), command("a", 2, "")}
+		k.commit(c)
+		first, second := at.Add(time.Hour+7*time.Microsecond), at.Add(2*time.Hour)
+		claim := func(m store.Claim) error {
+			m.InstanceID = "a"
+			return k.s.Writer.Commit(k.ctx, store.Change{Claims: []store.Claim{m}})
+		}
+		k.ok(claim(store.Claim{Position: 1, NextAt: first})) // over whichever
+		k.is(claim(store.Claim{Position: 1, NextAt: second, ExpectNext: second}), store.ErrTaken)
+		k.is(claim(store.Claim{Position: 1, NextAt: second, ExpectNext: first.Add(time.Microsecond), Any: true}), store.ErrTaken)
+		k.is(claim(store.Claim{Position: 2, NextAt: second, ExpectNext: first}), store.ErrTaken) // it has none
+		k.ok(claim(store.Claim{Position: 1, NextAt: second, ExpectNext: first}))
+		k.is(claim(store.Claim{Position: 1, NextAt: second, ExpectNext: first}), store.ErrTaken)
+		k.is(claim(store.Claim{Position: 1, Expect: "node-a", ExpectNext: second}), store.ErrTaken)
+		k.ok(claim(store.Claim{Position: 1, Owner: "node-a", ExpectNext: second, Any: true}))
+		k.is(claim(store.Claim{Position: 1, ExpectNext: second, Any: true}), store.ErrTaken)
+		k.ok(claim(store.Claim{Position: 1, Expect: "node-a", ExpectNext: second, Done: true})) // for which it does not count
+		got, err := k.s.Streams.Pending(k.ctx, "a", 0)
+		k.ok(err)
+		equal(k, got, []projections.Entry{command("a", 2, "")})
+	},
+	"nodes are known while they are on the database": func(k *testCase) {
+		members := func() map[string]backend.Node {
+			list, err := k.s.Members.Members(k.ctx)
+			k.ok(err)
+			all := map[string]backend.Node{}
+			for _, n := range list {
+				if all[n.Name] = n; n.StartedAt.IsZero() || time.Since(n.SeenAt).Abs() > time.Minute {
+					k.Errorf("%+v has no start, or is not seen", n)
+				}
+			}
+			return all
+		}
+		before := len(members())
+		b, err := k.h.Open(k.ctx, "node-b")
+		k.ok(err)
+		all := members()
+		if _, there := all["node-b"]; !there || len(all) != before+1 || before != 1 {
+			k.Errorf("%+v", all)
+		}
+		list, err := b.Parts().Members.Members(k.ctx)
+		k.ok(err)
+		equal(k, len(list), 2)
+		k.ok(b.Close())
+		if all := members(); len(all) != 1 {
+			k.Errorf("who has left is still there: %+v", all)
+		}
+	},
 	"a message wakes a receiver on another node": func(k *testCase) {
 		b := k.open("node-b")
 		for i := range 5 {

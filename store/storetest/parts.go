@@ -93,17 +93,18 @@ var partCases = map[string]func(*testCase){
 	},
 	"replay sends the same bytes with no attempts": func(k *testCase) {
 		body := []byte("\x00 as it was Ω")
-		k.send(store.Send{Queue: store.Schedule, Body: body})
+		k.send(store.Send{Queue: store.Schedule, Body: body, Priority: 3})
 		d := k.receive(k.s, store.Schedule)
 		k.ok(d.Release(k.ctx, nil))
 		d = k.receive(k.s, store.Schedule)
 		k.ok(d.Commit(k.ctx, store.Change{DeadLetter: &projections.DeadLetter{ID: "l", Queue: "schedule", Envelope: body, Reason: "r", Attempts: 1}}))
-		k.ok(k.s.DeadLetters.Replay(k.ctx, "l"))
+		k.ok(k.s.DeadLetters.Replay(k.ctx, "l", 0, nil))
 		m := k.take(store.Schedule, string(body))
 		equal(k, m.Attempts, 0)
+		equal(k, m.Priority, 3)
 		_, err := k.s.DeadLetters.DeadLetter(k.ctx, "l")
 		k.is(err, store.ErrNotFound)
-		k.is(k.s.DeadLetters.Replay(k.ctx, "l"), store.ErrNotFound)
+		k.is(k.s.DeadLetters.Replay(k.ctx, "l", 0, nil), store.ErrNotFound)
 		k.empty(store.Schedule)
 	},
 	"discard removes a dead letter for good": func(k *testCase) {

@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -40,6 +42,35 @@ func keyed(id string, n int) backend.Token {
 }
 
 var peopleCases = map[string]func(*testCase){
+	"the newest record of each setting is known, and each record is made once": func(k *testCase) {
+		kept := func(s *opened, want ...backend.Setting) {
+			k.Helper()
+			got, err := s.Settings.Settings(k.ctx)
+			k.ok(err)
+			equal(k, got, want)
+		}
+		setting := func(key string, n int, value string) backend.Setting {
+			return backend.Setting{Key: key, Number: n, Value: value, By: "node-ä", At: at.Add(time.Duration(n) * time.Second)}
+		}
+		kept(k.s)
+		sink, mode := setting("events.sink", 1, ""), setting("events.sink-mode", 1, "binary")
+		k.ok(k.s.Settings.Record(k.ctx, []backend.Setting{mode, sink}))
+		kept(k.s, sink, mode)
+		b, next := k.open("node-b"), setting("events.sink", 2, "https://x.example/Ω")
+		kept(b, sink, mode)
+		k.ok(b.Settings.Record(k.ctx, []backend.Setting{next}, audited(1)))
+		kept(k.s, next, mode)
+		equal(k, k.auditOf(backend.AuditQuery{}), []string{"a-01"})
+
+		late := setting("events.ttl", 1, "1h")
+		k.is(k.s.Settings.Record(k.ctx, []backend.Setting{late, next}, audited(2)), store.ErrDuplicate)
+		kept(k.s, next, mode) // nothing of it
+		equal(k, k.auditOf(backend.AuditQuery{}), []string{"a-01"})
+		long := setting("events.ttl", 1, strings.Repeat("x", backend.MaxFact))
+		if problem.CodeOf(k.s.Settings.Record(k.ctx, []backend.Setting{long})) != "settings.long" {
+			k.Fatal("what has no room is recorded")
+		}
+	},
 	"who has had a change made is written with it, or not at all": func(k *testCase) {
 		k.send(sig("x"))
 		d := k.receive(k.s, store.Signals)
@@ -59,9 +90,9 @@ var peopleCases = map[string]func(*testCase){
 		k.commit(dead("l1"))
 		k.commit(dead("l2"))
 		k.ok(k.s.DeadLetters.Discard(k.ctx, "l1", audited(1)))
-		k.ok(k.s.DeadLetters.Replay(k.ctx, "l2", audited(2)))
+		k.ok(k.s.DeadLetters.Replay(k.ctx, "l2", 0, nil, audited(2)))
 		k.is(k.s.DeadLetters.Discard(k.ctx, "l1", audited(3)), store.ErrNotFound)
-		k.is(k.s.DeadLetters.Replay(k.ctx, "l2", audited(4)), store.ErrNotFound)
+		k.is(k.s.DeadLetters.Replay(k.ctx, "l2", 0, nil, audited(4)), store.ErrNotFound)
 		equal(k, k.auditOf(backend.AuditQuery{}), []string{"a-02", "a-01"})
 	},
 	"the audit is selected and paged": func(k *testCase) {

@@ -136,14 +136,9 @@ var publishCases = map[string]func(*testCase){
 			}
 			k.commit(change)
 		}
-		versions, live := backend.LiveVersions(lookedUp{k.s.Instances}), backend.Live(lookedUp{k.s.Instances})
+		versions := backend.LiveVersions(lookedUp{k.s.Instances})
 		for definition, want := range map[string][]string{"d": {"1.1.0", "1.10.0", "2.0.0"}, "e": {"1.2.0"}, "f": nil} {
 			got, err := versions(k.ctx, definition)
-			k.ok(err)
-			equal(k, got, want)
-		}
-		for version, want := range map[string]bool{"1.0.0": false, "1.10.0": true, "1.2.0": false} {
-			got, err := live(k.ctx, "d", version)
 			k.ok(err)
 			equal(k, got, want)
 		}

@@ -269,6 +269,46 @@ var readCases = map[string]func(*testCase){
 		equal(k, list(backend.CommandQuery{Before: at.Add(time.Hour)}), []string{"b1", "b2", "b3"})
 		equal(k, list(backend.CommandQuery{Before: at}), []string(nil))
 	},
+	"commands that are not processed are found by their type, target or name, whatever else is open": func(k *testCase) {
+		c := turn("a", 1)
+		for i, x := range []struct{ entry, data string }{
+			{"Call", `{"target":"http","ptr":"/do/0/ask","input":{"type":"t-paid"}}`}, {"Call", `{"target":"charge","ptr":"/do/1/a~1b~0c"}`},
+			{"EventEmitted", `{"target":"event:publish","ptr":"/do/2/ask","input":{"type":"t-paid"}}`}, {"LifecycleEvents", `{"target":"event:lifecycle"}`},
+			{"Call", `no command`}, {"Call", `{"target":"ask2","ptr":"/do/3/a%k"}`}, {"Call", `{"target":"x","ptr":"/ask/4/big","input":"` + strings.Repeat("é", 5000) + `"}`},
+		} {
+			e := command("a", int64(i+1), "")
+			e.Type, e.Data = x.entry, []byte(x.data)
+			c.Rows.Stream = append(c.Rows.Stream, e)
+		}
+		k.commit(c)
+		done := turn("a", 2)
+		done.Rows.Settled = []engine.Settled{{Position: 6}}
+		list := func(q backend.CommandQuery) (found string) {
+			for {
+				p, err := k.s.Streams.Commands(k.ctx, q)
+				k.ok(err)
+				if q.Limit > 0 && len(p.Items) < q.Limit && p.Next != "" {
+					k.Errorf("%s: a page of %d", q.Type, len(p.Items))
+				}
+				for _, e := range p.Items {
+					found += fmt.Sprint(e.Position, " ")
+				}
+				if q.After = p.Next; p.Next == "" {
+					return found
+				}
+			}
+		}
+		for what, want := range map[string]string{
+			"": "1 2 3 4 5 6 7 ", "Call": "1 2 5 6 7 ", "http": "1 ", "charge": "2 ", "ask": "1 ", "a/b~c": "2 ", "a~1b~0c": "", "b~c": "", "t-paid": "3 ",
+			"event:publish": "3 ", "LifecycleEvents": "4 ", "event:lifecycle": "4 ", "a%k": "6 ", "big": "7 ", "x": "7 ", "sk": "", "call": "", "do": "", "é": "",
+		} {
+			equal(k, what+": "+list(backend.CommandQuery{Type: what}), what+": "+want)
+			equal(k, what+": "+list(backend.CommandQuery{Type: what, Limit: 1, InstanceID: "a"}), what+": "+want)
+		}
+		k.commit(done)
+		equal(k, list(backend.CommandQuery{Type: "Call", Before: at.Add(time.Hour), InstanceID: "a"}), "1 2 5 7 ")
+		equal(k, list(backend.CommandQuery{Type: "Call", InstanceID: "b"}), "")
+	},
 	"a task comes back as it was": func(k *testCase) {
 		c := turn("a", 1)
 		bare := projections.Task{ID: "bare", InstanceID: "a", Status: projections.TaskReady, Version: 1, CreatedAt: at}
@@ -337,44 +377,6 @@ var readCases = map[string]func(*testCase){
 		page, err = k.s.DeadLetters.DeadLetters(k.ctx, backend.DeadLetterQuery{InstanceID: "a-1", Queue: "signal", Reason: "r"})
 		k.ok(err)
 		equal(k, len(page.Items), 2)
-	},
-	"queues tell depth and age": func(k *testCase) {
-		k.send(sig("a"), sig("b"), sig("c"), store.Send{Queue: store.Schedule, Body: []byte("t"), Due: time.Now().Add(time.Hour)})
-		held := k.receive(k.s, store.Signals)
-		queues, err := k.s.Backlog.Queues(k.ctx)
-		k.ok(err)
-		found := map[string]backend.Queue{}
-		for _, q := range queues {
-			found[q.Name] = q
-		}
-		q := found["signal"]
-		if q.Ready != 2 || q.Leased != 1 || q.Delayed != 0 || q.OldestAt.IsZero() {
-			k.Fatalf("%+v", q)
-		}
-		equal(k, found["schedule"], backend.Queue{Name: "schedule", Delayed: 1})
-		equal(k, found["command"], backend.Queue{Name: "command"})
-		k.ok(held.Commit(k.ctx, store.Change{}))
-	},
-	"gaps are counted while they are open": func(k *testCase) {
-		for i, ahead := range []int{2, 0, 5} {
-			c := turn(fmt.Sprint("g-", i), 1)
-			c.Rows.Instance.Ahead = ahead
-			k.commit(c)
-		}
-		gaps, err := k.s.Backlog.Gaps(k.ctx)
-		k.ok(err)
-		equal(k, gaps, backend.Gaps{Instances: 2, Signals: 7})
-		for i, ahead := range []int{0, 4, 5} {
-			c := turn(fmt.Sprint("g-", i), 2)
-			c.Rows.Instance.Ahead = ahead
-			k.commit(c)
-			row, err := k.s.Instances.Instance(k.ctx, fmt.Sprint("g-", i))
-			k.ok(err)
-			equal(k, row.Ahead, ahead)
-		}
-		gaps, err = k.s.Backlog.Gaps(k.ctx)
-		k.ok(err)
-		equal(k, gaps, backend.Gaps{Instances: 2, Signals: 9})
 	},
 	"a damaged page mark is a problem": func(k *testCase) {
 		for _, err := range []error{

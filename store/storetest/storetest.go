@@ -53,7 +53,7 @@ type testCase struct {
 // store lacks: fields of [backend.Parts].
 func Run(t *testing.T, fresh func(t *testing.T) Harness, lacks ...string) {
 	cases := map[string]bool{}
-	groups := []map[string]func(*testCase){queueCases, largeCases, commitCases, damageCases, publishCases, readCases, taskCases, partCases, inboxCases, nodeCases, widthCases, fieldCases, attributeCases, insideCases, overdueCases, noticeCases, peopleCases, activityCases, retentionCases}
+	groups := []map[string]func(*testCase){queueCases, largeCases, commitCases, damageCases, publishCases, readCases, backlogCases, taskCases, partCases, inboxCases, nodeCases, widthCases, fieldCases, attributeCases, insideCases, overdueCases, functionCases, noticeCases, peopleCases, activityCases, retentionCases, bulkCases, deadLetterCases, scopeCases}
 	for _, group := range groups {
 		for name, run := range group {
 			cases[name] = true

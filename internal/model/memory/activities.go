@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -96,7 +97,7 @@ func (s people) Activities(ctx context.Context, instanceID, after string, limit 
 			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 		})
 		limit = projections.Bounded(limit)
-		return lists.Cut(all[:min(len(all), limit+1)], limit, lists.Itself, lists.ActivityMark), nil
+		return lists.Page(all[:min(len(all), limit+1)], limit, lists.ActivityMark), nil
 	})
 }
 
@@ -112,7 +113,7 @@ func (s people) Moments(ctx context.Context, q backend.MomentQuery) (backend.Pag
 		}
 		var all []backend.Moment
 		for _, i := range t.instances {
-			if fits(q.BusinessKey, i.row.BusinessKey) && fits(q.InstanceID, i.row.ID) && fits(q.Definition, i.row.Definition) {
+			if q.Scope.Has(i.row.Definition) && fits(q.BusinessKey, i.row.BusinessKey) && fits(q.InstanceID, i.row.ID) && fits(q.Definition, i.row.Definition) {
 				all = append(all, t.moments(i.row)...)
 			}
 		}
@@ -124,7 +125,7 @@ func (s people) Moments(ctx context.Context, q backend.MomentQuery) (backend.Pag
 			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.InstanceID, b.InstanceID), cmp.Compare(a.Place, b.Place))
 		})
 		limit := projections.Bounded(q.Limit)
-		return lists.Cut(all[:min(len(all), limit+1)], limit, lists.Itself, lists.MomentMark), nil
+		return lists.Page(all[:min(len(all), limit+1)], limit, lists.MomentMark), nil
 	})
 }
 
@@ -136,7 +137,7 @@ func (t *data) moments(i projections.Instance) (all []backend.Moment) {
 		var meta engine.Meta
 		_ = json.Unmarshal(e.Metadata, &meta) // what is none says nothing
 		m.At, m.Place, m.Kind, m.Direction, m.Position, m.Name = e.CreatedAt, fmt.Sprintf("%020d", e.Position), e.Kind, e.Direction, e.Position, e.Type
-		m.Actor, m.Pointer, m.Attempts, m.LastError, m.EndedAt = meta.Actor, meta.Pointer, e.Attempts, e.LastError, e.ProcessedAt
+		m.Actor, m.Pointer, m.Hook, m.Attempts, m.LastError, m.EndedAt = meta.Actor, meta.Pointer, hookOf(meta.Pointer), e.Attempts, e.LastError, e.ProcessedAt
 		switch {
 		case e.Processed == nil:
 		case *e.Processed:
@@ -167,4 +168,18 @@ func (t *data) moments(i projections.Instance) (all []backend.Moment) {
 		}
 	}
 	return all
+}
+
+// hookOf is the field of a lifecycle, or of a policy, that has the hook at a pointer.
+func hookOf(pointer string) string {
+	p := strings.Split(pointer, "/")
+	if len(p) > 3 && p[1] == "policy" {
+		p = p[2:]
+	}
+	switch {
+	case len(p) < 5:
+	case p[1] == "states" && (p[3] == "onEnter" || p[3] == "onExit"), p[1] == "transitions" && p[3] == "hooks":
+		return p[3]
+	}
+	return ""
 }

@@ -141,6 +141,7 @@ func (t *data) forget(id string) {
 	delete(t.snapshots, id)
 	delete(t.streams, id)
 	delete(t.attributes, id)
+	maps.DeleteFunc(t.deadLetterEdits, func(_ string, list []backend.DeadLetterEdit) bool { return list[0].InstanceID == id })
 	maps.DeleteFunc(t.activities, func(of [2]string, _ backend.Activity) bool { return of[0] == id })
 	for token, w := range t.waits {
 		if w.InstanceID == id {

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
 	"hash/crc32"
 	"maps"
@@ -21,24 +22,27 @@ import (
 // data is the whole database. Its values are never changed, only replaced, so
 // that a copy of the maps is a copy of everything.
 type data struct {
-	now         time.Time // of the change under way
-	last        int64     // number given last
-	snapshots   map[string]stored
-	instances   map[string]numbered[projections.Instance]
-	streams     map[string][]entry // by instance, in order of position
-	tasks       map[string]numbered[projections.Task]
-	events      map[string][]projections.TaskEvent          // by task
-	waits       map[string]projections.Wait                 // by token
-	attributes  map[string]map[string]projections.Attribute // by instance and name
-	deadLetters map[string]numbered[projections.DeadLetter]
-	notices     []backend.Notice
-	audit       []store.Audit                  // in the order of the commits
-	tokens      map[string]backend.Token       // by id
-	activities  map[[2]string]backend.Activity // by instance and id
-	messages    map[int64]message
-	inbox       map[string]backend.Event
-	locks       map[string]lock
-	records     []definition.Record // in the order of publication
+	now             time.Time // of the change under way
+	last            int64     // number given last
+	snapshots       map[string]stored
+	instances       map[string]numbered[projections.Instance]
+	streams         map[string][]entry // by instance, in order of position
+	tasks           map[string]numbered[projections.Task]
+	events          map[string][]projections.TaskEvent          // by task
+	waits           map[string]projections.Wait                 // by token
+	attributes      map[string]map[string]projections.Attribute // by instance and name
+	deadLetters     map[string]numbered[projections.DeadLetter]
+	deadLetterEdits map[string][]backend.DeadLetterEdit // in order, from number 0
+	notices         []backend.Notice
+	audit           []store.Audit                  // in the order of the commits
+	settings        backend.Recorded               // never changed
+	tokens          map[string]backend.Token       // by id
+	activities      map[[2]string]backend.Activity // by instance and id
+	plans           map[string]plan
+	messages        map[int64]message
+	inbox           map[string]backend.Event
+	locks           map[string]lock
+	records         []definition.Record // in the order of publication
 }
 
 type stored struct {
@@ -75,7 +79,8 @@ func (t *data) clone() *data {
 	c.snapshots, c.instances, c.streams = maps.Clone(t.snapshots), maps.Clone(t.instances), maps.Clone(t.streams)
 	c.attributes = maps.Clone(t.attributes)
 	c.tasks, c.events, c.waits = maps.Clone(t.tasks), maps.Clone(t.events), maps.Clone(t.waits)
-	c.tokens, c.activities = maps.Clone(t.tokens), maps.Clone(t.activities)
+	c.tokens, c.activities, c.plans = maps.Clone(t.tokens), maps.Clone(t.activities), maps.Clone(t.plans)
+	c.deadLetterEdits = maps.Clone(t.deadLetterEdits)
 	c.deadLetters, c.messages, c.inbox, c.locks = maps.Clone(t.deadLetters), maps.Clone(t.messages), maps.Clone(t.inbox), maps.Clone(t.locks)
 	return &c
 }
@@ -206,7 +211,7 @@ func (t *data) guards(s *Store, id string, c *store.Change) error {
 		if !ok || !open(t.streams[id][i]) {
 			return fmt.Errorf("settle %s/%d: %w", id, done.Position, store.ErrTaken)
 		}
-		t.settle(id, i, done.Unknown)
+		t.settle(id, i, done.Unknown, time.Time{})
 	}
 	for _, m := range c.Claims {
 		if err := t.claim(s, m); err != nil {
@@ -239,11 +244,12 @@ func awaits(k projections.Task) bool {
 }
 
 // settle ends a command; unknown says that nobody has heard what became of it.
-func (t *data) settle(id string, i int, unknown bool) {
+func (t *data) settle(id string, i int, unknown bool, givenUp time.Time) {
 	e := t.streams[id][i]
 	done := true
 	e.Unknown = unknown && (e.Unknown || e.ClaimedBy != "" && e.Attempts > 0)
 	e.Processed, e.ProcessedAt, e.ClaimedBy, e.run, e.NextAttemptAt = &done, t.now, "", "", time.Time{}
+	e.GivenUpAt = micros(givenUp)
 	t.replace(id, i, e)
 }
 
@@ -257,12 +263,15 @@ func (t *data) claim(s *Store, m store.Claim) error {
 		return store.ErrTaken
 	}
 	if m.Done {
-		t.settle(m.InstanceID, i, m.Unknown)
+		t.settle(m.InstanceID, i, m.Unknown, m.GivenUp)
 		return nil
+	}
+	if !m.ExpectNext.IsZero() && !e.NextAttemptAt.Equal(micros(m.ExpectNext)) {
+		return store.ErrTaken
 	}
 	e.ClaimedBy, e.run = m.Owner, s.runOf(m.Owner)
 	e.Attempts, e.NextAttemptAt, e.LastError, e.DeliveredAt, e.Deliveries = m.Attempts, micros(m.NextAt), m.Error, micros(m.Delivered), m.Deliveries
-	e.Unknown = m.Unknown
+	e.Unknown, e.GivenUpAt = m.Unknown, micros(m.GivenUp)
 	t.replace(m.InstanceID, i, e)
 	return nil
 }
@@ -432,11 +441,9 @@ func (t *data) deadLetter(d *delivery, l projections.DeadLetter) error {
 		l.ID = uuid.NewString()
 	}
 	if d != nil {
+		l.Queue, l.Priority = cmp.Or(l.Queue, string(d.m.Queue)), cmp.Or(l.Priority, d.m.Priority)
 		if l.Envelope == nil {
 			l.Envelope = d.m.Body
-		}
-		if l.Queue == "" {
-			l.Queue = string(d.m.Queue)
 		}
 	}
 	if _, ok := t.deadLetters[l.ID]; ok {

@@ -53,8 +53,8 @@ func New(now func() time.Time) *Database {
 		data: &data{
 			snapshots: map[string]stored{}, instances: map[string]numbered[projections.Instance]{}, streams: map[string][]entry{},
 			tasks: map[string]numbered[projections.Task]{}, events: map[string][]projections.TaskEvent{}, waits: map[string]projections.Wait{}, attributes: map[string]map[string]projections.Attribute{},
-			deadLetters: map[string]numbered[projections.DeadLetter]{}, messages: map[int64]message{}, inbox: map[string]backend.Event{}, locks: map[string]lock{},
-			tokens: map[string]backend.Token{}, activities: map[[2]string]backend.Activity{},
+			deadLetters: map[string]numbered[projections.DeadLetter]{}, deadLetterEdits: map[string][]backend.DeadLetterEdit{}, messages: map[int64]message{}, inbox: map[string]backend.Event{}, locks: map[string]lock{},
+			tokens: map[string]backend.Token{}, activities: map[[2]string]backend.Activity{}, plans: map[string]plan{},
 		},
 		live: map[string]*Store{}, changed: make(chan struct{}), now: func() time.Time { return now().UTC().Truncate(time.Microsecond) },
 		key: key, epoch: 1,
@@ -72,6 +72,9 @@ type Store struct {
 	held    map[int64]*delivery
 	entered map[int64]bool
 	strays  map[int64]bool // that nobody knew of at the last look
+
+	begun    time.Time
+	performs []string // what it has declared
 }
 
 var (
@@ -92,7 +95,7 @@ func (db *Database) Open(node string) (*Store, error) {
 		}
 	}
 	db.runs++
-	s := &Store{db: db, node: node, run: strconv.Itoa(db.runs), held: map[int64]*delivery{}, entered: map[int64]bool{}}
+	s := &Store{db: db, node: node, run: strconv.Itoa(db.runs), held: map[int64]*delivery{}, entered: map[int64]bool{}, begun: db.now()}
 	db.live[s.run] = s
 	return s, nil
 }
@@ -393,7 +396,7 @@ func (s *Store) Strays(ctx context.Context, held func(string) bool) (int, error)
 func (s *Store) Parts() backend.Parts {
 	return backend.Parts{
 		Queue: s, Writer: s, Instances: s, Streams: s, Waits: s, Tasks: s, DeadLetters: s, Notices: s, Repeats: s, Identity: s, Nodes: s, Clock: s,
-		Joins: true, Ledger: s, Strays: s, Locks: s, Retention: s, Overdue: s, Inbox: s, Backlog: s, Prober: s, Tokens: people{s}, Audit: people{s}, Activities: people{s}, Moments: people{s},
+		Joins: true, Ledger: s, Strays: s, Locks: s, Retention: s, Overdue: s, Inbox: s, Backlog: s, Prober: s, Members: s, Tokens: people{s}, Audit: people{s}, Functions: people{s}, Activities: people{s}, Moments: people{s}, Bulk: people{s}, Plans: people{s}, Settings: people{s},
 	}
 }
 

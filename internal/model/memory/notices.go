@@ -54,25 +54,72 @@ func (s *Store) Repeated(ctx context.Context, id, signalID string) error {
 }
 
 // Replay implements backend.DeadLetterStore.
-func (s *Store) Replay(ctx context.Context, id string, by ...store.Audit) error {
-	return s.deadLetter(ctx, id, true, by)
+func (s *Store) Replay(ctx context.Context, id string, edit int64, instead []byte, by ...store.Audit) error {
+	return s.deadLetter(ctx, id, &edit, instead, by)
 }
 
 // Discard implements backend.DeadLetterStore.
 func (s *Store) Discard(ctx context.Context, id string, by ...store.Audit) error {
-	return s.deadLetter(ctx, id, false, by)
+	return s.deadLetter(ctx, id, nil, nil, by)
 }
 
-func (s *Store) deadLetter(ctx context.Context, id string, send bool, by []store.Audit) error {
+// EditDeadLetter implements backend.DeadLetterStore.
+func (s *Store) EditDeadLetter(ctx context.Context, e backend.DeadLetterEdit, by ...store.Audit) error {
+	return s.update(ctx, func(t *data) error {
+		l, ok := t.deadLetters[e.DeadLetterID]
+		list := t.deadLetterEdits[e.DeadLetterID]
+		switch newest := max(int64(len(list)), 1) - 1; {
+		case !ok:
+			return fmt.Errorf("memory: dead letter %s: %w", e.DeadLetterID, store.ErrNotFound)
+		case newest != e.No-1:
+			return store.ErrStale
+		case newest >= backend.MaxDeadLetterEdits:
+			return backend.ErrEdited
+		case newest == 0:
+			first := e
+			first.No, first.What, first.By, first.Reason, first.Body = 0, backend.EditOriginal, "", "", l.row.Envelope
+			list = append(list, first)
+		}
+		t.deadLetterEdits[e.DeadLetterID] = append(slices.Clip(list), e)
+		t.noteAudit(by)
+		return nil
+	})
+}
+
+// DeadLetterEdits implements backend.DeadLetterReader.
+func (s *Store) DeadLetterEdits(ctx context.Context, id, after string, limit int) (backend.Page[backend.DeadLetterEdit], error) {
+	return view(ctx, s, func(t *data) (backend.Page[backend.DeadLetterEdit], error) {
+		list := map[string]numbered[backend.DeadLetterEdit]{}
+		for _, e := range t.deadLetterEdits[id] {
+			list[fmt.Sprint(e.No)] = numbered[backend.DeadLetterEdit]{e.No, e}
+		}
+		return newest(list, after, limit, func(backend.DeadLetterEdit) bool { return true })
+	})
+}
+
+func (s *Store) deadLetter(ctx context.Context, id string, send *int64, instead []byte, by []store.Audit) error {
 	return s.update(ctx, func(t *data) error {
 		l, ok := t.deadLetters[id]
 		if !ok {
 			return fmt.Errorf("memory: dead letter %s: %w", id, store.ErrNotFound)
 		}
+		if send != nil && *send != max(int64(len(t.deadLetterEdits[id])), 1)-1 {
+			return store.ErrStale
+		}
+		if send == nil {
+			delete(t.deadLetterEdits, id)
+		}
 		delete(t.deadLetters, id)
 		t.noteAudit(by)
-		if send {
-			t.send(store.Send{Queue: store.Queue(l.row.Queue), Body: l.row.Envelope})
+		if send != nil {
+			body := []byte(l.row.Envelope)
+			if instead != nil {
+				body = instead
+			}
+			if instead != nil && len(body) == 0 {
+				return nil
+			}
+			t.send(store.Send{Queue: store.Queue(l.row.Queue), Body: body, Priority: l.row.Priority})
 		}
 		return nil
 	})

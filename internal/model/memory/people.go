@@ -36,7 +36,7 @@ func page[T any](all []T, at func(T) time.Time, id func(T) string, mark func(T) 
 		})
 	}
 	limit = projections.Bounded(limit)
-	return lists.Cut(all[:min(len(all), limit+1)], limit, lists.Itself, mark), nil
+	return lists.Page(all[:min(len(all), limit+1)], limit, mark), nil
 }
 
 // Audit implements backend.AuditReader.

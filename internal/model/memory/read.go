@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -69,14 +70,22 @@ func (s *Store) Instance(ctx context.Context, id string) (projections.Instance, 
 // Instances implements backend.InstanceReader.
 func (s *Store) Instances(ctx context.Context, q backend.InstanceQuery) (backend.Page[projections.Instance], error) {
 	return view(ctx, s, func(t *data) (backend.Page[projections.Instance], error) {
-		fit := func(i projections.Instance) bool {
-			return fits(q.Definition, i.Definition) && fits(q.Status, i.Status) && fits(q.BusinessKey, i.BusinessKey) && fits(q.ParentID, i.ParentID) && t.where(i, q.Where)
-		}
+		fit := t.fitsInstance(q)
 		if q.OrderBy != "" {
 			return t.ordered(q, fit)
 		}
 		return newest(t.instances, q.After, q.Limit, fit)
 	})
+}
+
+// fitsInstance says whether an instance fits a query.
+func (t *data) fitsInstance(q backend.InstanceQuery) func(projections.Instance) bool {
+	return func(i projections.Instance) bool {
+		return q.Scope.Has(i.Definition) && fits(q.Definition, i.Definition) && fits(q.Version, i.DefVersion) && fits(q.Status, i.Status) && fits(q.State, i.Position) &&
+			fits(q.BusinessKey, i.BusinessKey) && fits(q.ParentID, i.ParentID) && (!q.Live || i.EndedAt.IsZero()) &&
+			(fits(q.ErrorCode, i.ErrorType) || strings.HasSuffix(i.ErrorType, "/"+q.ErrorCode)) && strings.Contains(i.ErrorDetail, q.Text) &&
+			(q.Before.IsZero() || i.UpdatedAt.Before(q.Before)) && t.where(i, q.Where)
+	}
 }
 
 // Started implements backend.InstanceReader.
@@ -140,6 +149,23 @@ func (s *Store) Received(ctx context.Context, id, signalID string) (projections.
 	})
 }
 
+// isOf reports whether a command is of a type: that of its entry, its target or its name.
+func isOf(e entry, what string) bool {
+	var c struct {
+		Target string `json:"target"`
+		Ptr    string `json:"ptr"`
+		Input  struct {
+			Type string `json:"type"`
+		} `json:"input"`
+	}
+	_ = json.Unmarshal(e.Data, &c) // what cannot be read has no name
+	name := c.Ptr[strings.LastIndexByte(c.Ptr, '/')+1:]
+	if name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name); e.Type == "EventEmitted" {
+		name = c.Input.Type
+	}
+	return what == "" || what == e.Type || what == c.Target || what == name
+}
+
 // Commands implements backend.StreamReader.
 func (s *Store) Commands(ctx context.Context, q backend.CommandQuery) (backend.Page[projections.Entry], error) {
 	return view(ctx, s, func(t *data) (p backend.Page[projections.Entry], err error) {
@@ -147,7 +173,7 @@ func (s *Store) Commands(ctx context.Context, q backend.CommandQuery) (backend.P
 		var found []entry
 		for _, of := range slices.Sorted(maps.Keys(t.streams)) {
 			for _, e := range t.streams[of] {
-				if fits(q.InstanceID, of) && open(e) && mark(of, e.Position) > q.After && (q.Before.IsZero() || e.CreatedAt.Before(q.Before)) && strings.HasPrefix(e.LastError, q.Error) {
+				if q.Scope.Has(t.instances[of].row.Definition) && fits(q.InstanceID, of) && open(e) && isOf(e, q.Type) && mark(of, e.Position) > q.After && (q.Before.IsZero() || e.CreatedAt.Before(q.Before)) && strings.HasPrefix(e.LastError, q.Error) {
 					found = append(found, e)
 				}
 			}
@@ -193,7 +219,7 @@ func (s *Store) Tasks(ctx context.Context, q backend.TaskQuery) (backend.Page[pr
 		for _, r := range t.sorted() {
 			k := r.row
 			behind := q.After == "" || cmp.Or(cmp.Compare(k.Priority, priority), cmp.Compare(r.no, no)) > 0
-			if !behind || !inStatus(q.Status, k) || !fits(q.InstanceID, k.InstanceID) || !fits(q.Assignee, k.Assignee) || (q.User != "" || len(q.Groups) > 0) && !sees(k, q.User, q.Groups) {
+			if !behind || !q.Scope.Has(k.Definition) || !inStatus(q.Status, k) || !fits(q.InstanceID, k.InstanceID) || !fits(q.Assignee, k.Assignee) || (q.User != "" || len(q.Groups) > 0) && !sees(k, q.User, q.Groups) {
 				continue
 			}
 			if len(p.Items) == bounded(q.Limit) || backend.Full(p.Items) {
@@ -243,7 +269,7 @@ func (s *Store) ClaimNext(ctx context.Context, c backend.NextClaim) ([]projectio
 				break
 			}
 			e, ok := c.Edit(r.row)
-			if !ok || r.row.Status != projections.TaskReady {
+			if !ok || !c.Scope.Has(r.row.Definition) || r.row.Status != projections.TaskReady {
 				continue
 			}
 			if err := t.edit(e); err != nil {
@@ -298,52 +324,16 @@ func (s *Store) DeadLetter(ctx context.Context, id string) (projections.DeadLett
 // DeadLetters implements backend.DeadLetterReader.
 func (s *Store) DeadLetters(ctx context.Context, q backend.DeadLetterQuery) (backend.Page[projections.DeadLetter], error) {
 	return view(ctx, s, func(t *data) (backend.Page[projections.DeadLetter], error) {
-		return newest(t.deadLetters, q.After, q.Limit, func(l projections.DeadLetter) bool {
-			return fits(q.Queue, l.Queue) && fits(q.Reason, l.Reason) && fits(q.InstanceID, l.InstanceID)
-		})
+		return newest(t.deadLetters, q.After, q.Limit, t.fitsDeadLetter(q))
 	})
 }
 
-// Gaps implements backend.BacklogReader.
-func (s *Store) Gaps(ctx context.Context) (backend.Gaps, error) {
-	return view(ctx, s, func(t *data) (g backend.Gaps, err error) {
-		for _, i := range t.instances {
-			if i.row.Ahead > 0 {
-				g.Instances, g.Signals = g.Instances+1, g.Signals+i.row.Ahead
-			}
-		}
-		return g, nil
-	})
-}
-
-// Queues implements backend.BacklogReader.
-func (s *Store) Queues(ctx context.Context) ([]backend.Queue, error) {
-	return view(ctx, s, func(t *data) ([]backend.Queue, error) {
-		queues := []backend.Queue{{Name: string(store.Signals)}, {Name: string(store.Schedule)}, {Name: string(store.Commands)}}
-		now := s.db.now()
-		for _, m := range t.messages {
-			i := slices.IndexFunc(queues, func(q backend.Queue) bool { return q.Name == string(m.Queue) })
-			if i < 0 {
-				continue
-			}
-			q := &queues[i]
-			switch since := m.DueAt; {
-			case m.leased != "":
-				q.Leased++
-			case since.After(now):
-				q.Delayed++
-			default:
-				q.Ready++
-				if since.IsZero() {
-					since = m.EnqueuedAt
-				}
-				if q.OldestAt.IsZero() || since.Before(q.OldestAt) {
-					q.OldestAt = since
-				}
-			}
-		}
-		return queues, nil
-	})
+// fitsDeadLetter says whether a dead letter fits a query.
+func (t *data) fitsDeadLetter(q backend.DeadLetterQuery) func(projections.DeadLetter) bool {
+	return func(l projections.DeadLetter) bool {
+		return q.Scope.Has(t.instances[l.InstanceID].row.Definition) && fits(q.Queue, l.Queue) && fits(q.Reason, l.Reason) && fits(q.InstanceID, l.InstanceID) &&
+			fits(q.Definition, t.instances[l.InstanceID].row.Definition) && strings.Contains(l.Detail, q.Text) && (q.Before.IsZero() || l.DiedAt.Before(q.Before))
+	}
 }
 
 // Lock implements backend.Locks.

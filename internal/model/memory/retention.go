@@ -65,6 +65,8 @@ func (s *Store) PurgeKept(ctx context.Context, what backend.Kept, before time.Ti
 			if count > 0 {
 				t.noteAudit([]store.Audit{backend.AuditPurged(count, by)})
 			}
+		case backend.KeptBulk:
+			count = t.purgePlans(before, limit, by)
 		}
 		return nil
 	})

@@ -7,5 +7,6 @@ where T.STATUS in ('ready', 'reserved') and T.STATUS = 'ready'
     or exists (select 1 from json_each(T.CANDIDATE_USERS) where VALUE = ?)
     or exists (select 1 from json_each(T.CANDIDATE_GROUPS) where VALUE in (select G.VALUE from json_each(?) G)))
   and not exists (select 1 from json_each(T.EXCLUDED_USERS) where VALUE = ?)
+  and (? is null or substr(T.DEFINITION, 1, instr(T.DEFINITION, '/') - 1) in (select S.VALUE from json_each(?) S))
 order by T.PRIORITY, T.TASK_NO
 limit ?

@@ -51,17 +51,26 @@ select I.INSTANCE_NO, I.BUSINESS_KEY, I.DEFINITION, I.INSTANCE_ID, S.CREATED_ON_
        S.PROCESSED_ON_UTC as ENDED_ON_UTC,
        case when json_valid(cast(S.METADATA as text)) then json_extract(cast(S.METADATA as text), '$.actor') end as ACTOR,
        case when json_valid(cast(S.METADATA as text)) then json_extract(cast(S.METADATA as text), '$.ptr') end as POINTER,
+       (select case
+          when Q.P glob '/states/*' then case
+            when substr(Q.P, 8 + instr(substr(Q.P, 9), '/')) glob '/onEnter/*' then 'onEnter'
+            when substr(Q.P, 8 + instr(substr(Q.P, 9), '/')) glob '/onExit/*' then 'onExit' end
+          when Q.P glob '/transitions/*' and substr(Q.P, 13 + instr(substr(Q.P, 14), '/')) glob '/hooks/*' then 'hooks' end
+        from (select case when cast(S.METADATA as text) ->> '$.ptr' glob '/policy/*'
+                then substr(cast(S.METADATA as text) ->> '$.ptr', 8 + instr(substr(cast(S.METADATA as text) ->> '$.ptr', 9), '/'))
+                else cast(S.METADATA as text) ->> '$.ptr' end as P
+              where json_valid(cast(S.METADATA as text))) Q) as HOOK,
        I.CORRELATION_ID, S.ATTEMPTS, S.LAST_ERROR
 from WF_INSTANCES I
 join WF_STREAM S on S.ENTRY_NO > (I.INSTANCE_NO << 24) and S.ENTRY_NO < ((I.INSTANCE_NO + 1) << 24)
 union all
 select I.INSTANCE_NO, I.BUSINESS_KEY, I.DEFINITION, I.INSTANCE_ID, T.CREATED_ON_UTC, 'task/' || T.TASK_ID, 'task',
-       null, null, T.TASK_ID, T.NAME, T.STATUS, T.ENDED_ON_UTC, coalesce(T.ENDED_BY, T.ASSIGNEE), null, I.CORRELATION_ID, null, null
+       null, null, T.TASK_ID, T.NAME, T.STATUS, T.ENDED_ON_UTC, coalesce(T.ENDED_BY, T.ASSIGNEE), null, null, I.CORRELATION_ID, null, null
 from WF_INSTANCES I
 join WF_TASKS T on T.INSTANCE_NO = I.INSTANCE_NO
 union all
 select I.INSTANCE_NO, I.BUSINESS_KEY, I.DEFINITION, I.INSTANCE_ID, A.CREATED_ON_UTC, 'activity/' || A.ACTIVITY_ID, 'activity',
-       null, null, A.ACTIVITY_ID, A.NAME, A.STATUS, A.FROZEN_ON_UTC, A.UPDATED_BY, null, I.CORRELATION_ID, null, null
+       null, null, A.ACTIVITY_ID, A.NAME, A.STATUS, A.FROZEN_ON_UTC, A.UPDATED_BY, null, null, I.CORRELATION_ID, null, null
 from WF_INSTANCES I
 join WF_ACTIVITIES A on A.INSTANCE_NO = I.INSTANCE_NO;
 

@@ -1,1 +1,1 @@
-select L.QUEUE, L.ENVELOPE from WF_DEAD_LETTERS L where L.DEAD_LETTER_ID = :DEAD_LETTER_ID for update nowait
+select L.QUEUE, L.PRIORITY, L.ENVELOPE from WF_DEAD_LETTERS L where L.DEAD_LETTER_ID = :DEAD_LETTER_ID for update nowait

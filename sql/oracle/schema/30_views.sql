@@ -146,17 +146,20 @@ COMMENT ON COLUMN WF_V_TASKS.ASSIGNED_AS IS 'group by which the assignee claimed
 -- What happened to an instance, its tasks included. Order by OCCURRED_ON_UTC, then by POSITION.
 CREATE OR REPLACE VIEW WF_V_TIMELINE AS
 SELECT S.INSTANCE_ID, S.CREATED_ON_UTC OCCURRED_ON_UTC, S.POSITION, S.KIND, S.DIRECTION, S.TYPE EVENT, CAST(NULL AS VARCHAR2(128 CHAR)) TASK_ID,
-       CAST(NULL AS VARCHAR2(256 CHAR)) ACTOR, S.PROCESSED, S.ATTEMPTS, S.LAST_ERROR,
+       CAST(NULL AS VARCHAR2(256 CHAR)) ACTOR, CASE WHEN S.GIVEN_UP_ON_UTC IS NULL THEN S.PROCESSED ELSE 0 END PROCESSED, S.ATTEMPTS, S.LAST_ERROR,
        S.DELIVERED_ON_UTC, S.DELIVERIES, S.EFFECT_KEY, S.OUTCOME_UNKNOWN,
        CASE S.TYPE WHEN 'ExternalSignal' THEN JSON_VALUE(S.DATA FORMAT JSON, '$.type')
          WHEN 'EventEmitted' THEN JSON_VALUE(S.DATA FORMAT JSON, '$.input.type')
          WHEN 'StateChanged' THEN JSON_VALUE(S.DATA FORMAT JSON, '$.event')
-         ELSE REPLACE(REPLACE(REGEXP_SUBSTR(JSON_VALUE(S.METADATA FORMAT JSON, '$.ptr'), '[^/]+$'), '~1', '/'), '~0', '~') END NAME
+         ELSE REPLACE(REPLACE(REGEXP_SUBSTR(JSON_VALUE(S.METADATA FORMAT JSON, '$.ptr'), '[^/]+$'), '~1', '/'), '~0', '~') END NAME,
+       CASE WHEN S.GIVEN_UP_ON_UTC IS NOT NULL THEN CASE S.PROCESSED WHEN 1 THEN 'discarded' ELSE 'given-up' END
+            WHEN S.PROCESSED = 1 THEN 'processed' WHEN S.DELIVERED_ON_UTC IS NOT NULL THEN 'delivered' WHEN S.CLAIMED_BY IS NOT NULL THEN 'claimed'
+            WHEN S.PROCESSED = 0 THEN 'open' END STATUS
 FROM WF_STREAM S
 UNION ALL
 SELECT E.INSTANCE_ID, E.OCCURRED_ON_UTC, E.EVENT_NO, 'task', CAST(NULL AS VARCHAR2(8 CHAR)), E.EVENT, E.TASK_ID, E.ACTOR, CAST(NULL AS NUMBER(1)),
        CAST(NULL AS NUMBER(9)), CAST(NULL AS VARCHAR2(4000)), CAST(NULL AS TIMESTAMP(6)), CAST(NULL AS NUMBER(9)),
-       CAST(NULL AS VARCHAR2(1024 CHAR)), CAST(NULL AS NUMBER(1)), CAST(NULL AS VARCHAR2(4000))
+       CAST(NULL AS VARCHAR2(1024 CHAR)), CAST(NULL AS NUMBER(1)), CAST(NULL AS VARCHAR2(4000)), CAST(NULL AS VARCHAR2(9 CHAR))
 FROM WF_TASK_EVENTS E
 /
 COMMENT ON COLUMN WF_V_TIMELINE.INSTANCE_ID IS 'instance'
@@ -173,11 +176,13 @@ COMMENT ON COLUMN WF_V_TIMELINE.EVENT IS 'type of the message, or what happened 
 /
 COMMENT ON COLUMN WF_V_TIMELINE.NAME IS 'as the definition has it: of the event that came, was emitted or led to a state, else of the task'
 /
+COMMENT ON COLUMN WF_V_TIMELINE.STATUS IS 'of a command: open, claimed, delivered, given-up (its dead letter waits), discarded or processed'
+/
 COMMENT ON COLUMN WF_V_TIMELINE.TASK_ID IS 'task'
 /
 COMMENT ON COLUMN WF_V_TIMELINE.ACTOR IS 'who did it'
 /
-COMMENT ON COLUMN WF_V_TIMELINE.PROCESSED IS 'of a command: 0 or 1'
+COMMENT ON COLUMN WF_V_TIMELINE.PROCESSED IS 'of a command: 0 or 1; 0, too, of one that was discarded'
 /
 COMMENT ON COLUMN WF_V_TIMELINE.ATTEMPTS IS 'of a command: attempts begun'
 /
@@ -226,7 +231,7 @@ COMMENT ON COLUMN WF_V_QUEUES.RETRIES_MAX IS 'most rollbacks of one message'
 
 -- Messages taken out of circulation.
 CREATE OR REPLACE VIEW WF_V_DEAD_LETTERS AS
-SELECT L.DEAD_LETTER_ID, L.QUEUE, L.INSTANCE_ID, L.REASON, L.DETAIL, L.ATTEMPTS, L.NODE, L.ENQUEUED_ON_UTC, L.DIED_ON_UTC, L.ENVELOPE
+SELECT L.DEAD_LETTER_ID, L.QUEUE, L.INSTANCE_ID, L.REASON, L.DETAIL, L.ATTEMPTS, L.NODE, L.ENQUEUED_ON_UTC, L.DIED_ON_UTC, L.ENVELOPE, L.PRIORITY
 FROM WF_DEAD_LETTERS L
 /
 COMMENT ON COLUMN WF_V_DEAD_LETTERS.DEAD_LETTER_ID IS 'identity'
@@ -246,6 +251,8 @@ COMMENT ON COLUMN WF_V_DEAD_LETTERS.NODE IS 'node that gave it up'
 COMMENT ON COLUMN WF_V_DEAD_LETTERS.ENQUEUED_ON_UTC IS 'when it was sent'
 /
 COMMENT ON COLUMN WF_V_DEAD_LETTERS.DIED_ON_UTC IS 'when it was given up'
+/
+COMMENT ON COLUMN WF_V_DEAD_LETTERS.PRIORITY IS 'that the message had; null or 0: the usual one'
 /
 COMMENT ON COLUMN WF_V_DEAD_LETTERS.ENVELOPE IS 'the message byte for byte'
 /
@@ -351,7 +358,8 @@ COMMENT ON COLUMN WF_V_MESSAGES.ENVELOPE_JSON IS 'the envelope as JSON text; nul
 -- Commands: what instances have asked of the outside, open and done.
 CREATE OR REPLACE VIEW WF_V_COMMANDS AS
 SELECT S.INSTANCE_ID, S.POSITION, JSON_VALUE(S.DATA FORMAT JSON, '$.target') TARGET,
-       CASE WHEN S.PROCESSED = 1 THEN 'processed' WHEN S.DELIVERED_ON_UTC IS NOT NULL THEN 'delivered'
+       CASE WHEN S.GIVEN_UP_ON_UTC IS NOT NULL THEN CASE S.PROCESSED WHEN 1 THEN 'discarded' ELSE 'given-up' END
+            WHEN S.PROCESSED = 1 THEN 'processed' WHEN S.DELIVERED_ON_UTC IS NOT NULL THEN 'delivered'
             WHEN S.CLAIMED_BY IS NOT NULL THEN 'claimed' ELSE 'open' END STATUS,
        S.CREATED_ON_UTC, S.CLAIMED_BY, S.ATTEMPTS, S.NEXT_ATTEMPT_ON_UTC, S.LAST_ERROR, S.DELIVERED_ON_UTC, S.DELIVERIES,
        S.EFFECT_KEY, S.OUTCOME_UNKNOWN, S.PROCESSED_ON_UTC,
@@ -369,7 +377,7 @@ COMMENT ON COLUMN WF_V_COMMANDS.TARGET IS 'http, event, or the name of a functio
 /
 COMMENT ON COLUMN WF_V_COMMANDS.NAME IS 'as the definition has it: of the task, or of the event that is emitted'
 /
-COMMENT ON COLUMN WF_V_COMMANDS.STATUS IS 'open, claimed by a node, delivered to a consumer that is to acknowledge it, or processed'
+COMMENT ON COLUMN WF_V_COMMANDS.STATUS IS 'open, claimed by a node, delivered to a consumer that is to acknowledge it, given-up (its dead letter waits), discarded, or processed'
 /
 COMMENT ON COLUMN WF_V_COMMANDS.CREATED_ON_UTC IS 'when it was decided'
 /
@@ -426,6 +434,28 @@ COMMENT ON COLUMN WF_V_WAITS.SINCE_UTC IS 'of an event or a further task: since 
 COMMENT ON COLUMN WF_V_WAITS.UNTIL_UTC IS 'when it is due; in the row that WF_V_INSTANCES shows, the first moment of the instance'
 /
 
+-- What operators have put in the place of dead letters.
+CREATE OR REPLACE VIEW WF_V_LETTER_EDITS AS
+SELECT E.DEAD_LETTER_ID, E.EDIT_NO, E.INSTANCE_ID, E.WHAT, E.EDITED_ON_UTC, E.EDITED_BY, E.REASON, JSON_QUERY(E.BODY FORMAT JSON, '$' RETURNING CLOB) BODY_JSON
+FROM WF_LETTER_EDITS E
+/
+COMMENT ON COLUMN WF_V_LETTER_EDITS.DEAD_LETTER_ID IS 'dead letter, which may be gone'
+/
+COMMENT ON COLUMN WF_V_LETTER_EDITS.EDIT_NO IS 'from 1, the newest counts; 0 = what died'
+/
+COMMENT ON COLUMN WF_V_LETTER_EDITS.INSTANCE_ID IS 'instance of the letter, where it is known'
+/
+COMMENT ON COLUMN WF_V_LETTER_EDITS.WHAT IS 'envelope; input or same-key: of the command that the letter is about; original: undone'
+/
+COMMENT ON COLUMN WF_V_LETTER_EDITS.EDITED_ON_UTC IS 'when it was edited'
+/
+COMMENT ON COLUMN WF_V_LETTER_EDITS.EDITED_BY IS 'by whom'
+/
+COMMENT ON COLUMN WF_V_LETTER_EDITS.REASON IS 'why'
+/
+COMMENT ON COLUMN WF_V_LETTER_EDITS.BODY_JSON IS 'what is sent; null = what died, or no JSON'
+/
+
 -- Dead letters as an operator reads them; WF_V_DEAD_LETTERS has the bytes.
 CREATE OR REPLACE VIEW WF_V_LETTERS AS
 SELECT L.DEAD_LETTER_ID, L.QUEUE, L.INSTANCE_ID, JSON_VALUE(L.ENVELOPE FORMAT JSON, '$.signalType') SIGNAL_TYPE,
@@ -480,9 +510,9 @@ COMMENT ON COLUMN WF_V_AUDIT.CLIENT_IDENTIFIER IS 'whom their program names, or 
 /
 COMMENT ON COLUMN WF_V_AUDIT.REASON IS 'why, in their words'
 /
-COMMENT ON COLUMN WF_V_AUDIT.KIND IS 'how it is known who it was: database, user, token, node or nobody'
+COMMENT ON COLUMN WF_V_AUDIT.KIND IS 'how it is known who it was: database, user, token, certificate, node or nobody'
 /
-COMMENT ON COLUMN WF_V_AUDIT.VIA IS 'which way they came: plsql, api, cli or go'
+COMMENT ON COLUMN WF_V_AUDIT.VIA IS 'which way they came: plsql, api, console, cli or go'
 /
 COMMENT ON COLUMN WF_V_AUDIT.VERSION_BEFORE IS 'version of the instance that it was done on'
 /
@@ -527,21 +557,24 @@ COMMENT ON COLUMN WF_V_ACTIVITIES.DATA_JSON IS 'data of the application; null: n
 CREATE OR REPLACE VIEW WF_V_MOMENTS AS
 SELECT I.BUSINESS_KEY, I.DEFINITION, I.INSTANCE_ID, S.CREATED_ON_UTC OCCURRED_ON_UTC, CAST(LPAD(TO_CHAR(S.POSITION), 20, '0') AS VARCHAR2(256 CHAR)) PLACE, S.KIND,
        S.DIRECTION, S.POSITION, CAST(NULL AS VARCHAR2(128 CHAR)) REF_ID, S.TYPE NAME,
-       CASE WHEN S.PROCESSED = 1 THEN 'processed' WHEN S.DELIVERED_ON_UTC IS NOT NULL THEN 'delivered' WHEN S.CLAIMED_BY IS NOT NULL THEN 'claimed'
+       CASE WHEN S.GIVEN_UP_ON_UTC IS NOT NULL THEN CASE S.PROCESSED WHEN 1 THEN 'discarded' ELSE 'given-up' END
+            WHEN S.PROCESSED = 1 THEN 'processed' WHEN S.DELIVERED_ON_UTC IS NOT NULL THEN 'delivered' WHEN S.CLAIMED_BY IS NOT NULL THEN 'claimed'
             WHEN S.PROCESSED = 0 THEN 'open' END STATUS,
        S.PROCESSED_ON_UTC ENDED_ON_UTC, JSON_VALUE(S.METADATA FORMAT JSON, '$.actor') ACTOR, JSON_VALUE(S.METADATA FORMAT JSON, '$.ptr') POINTER,
+       RTRIM(REGEXP_SUBSTR(REGEXP_SUBSTR(JSON_VALUE(S.METADATA FORMAT JSON, '$.ptr'),
+         '^(/policy/[^/]+)?/(states/[^/]+/(onEnter|onExit)|transitions/[^/]+/hooks)/'), '[^/]+/$'), '/') HOOK,
        I.CORRELATION_ID, S.ATTEMPTS, S.LAST_ERROR
 FROM WF_INSTANCES I
 JOIN WF_STREAM S ON S.INSTANCE_ID = I.INSTANCE_ID
 UNION ALL
 SELECT I.BUSINESS_KEY, I.DEFINITION, I.INSTANCE_ID, T.CREATED_ON_UTC, 'task/' || T.TASK_ID, 'task', CAST(NULL AS VARCHAR2(8 CHAR)), CAST(NULL AS NUMBER(18)),
-       T.TASK_ID, T.NAME, T.STATUS, T.ENDED_ON_UTC, NVL(T.ENDED_BY, T.ASSIGNEE), CAST(NULL AS VARCHAR2(4000)), I.CORRELATION_ID,
+       T.TASK_ID, T.NAME, T.STATUS, T.ENDED_ON_UTC, NVL(T.ENDED_BY, T.ASSIGNEE), CAST(NULL AS VARCHAR2(4000)), CAST(NULL AS VARCHAR2(4000)), I.CORRELATION_ID,
        CAST(NULL AS NUMBER(9)), CAST(NULL AS VARCHAR2(4000))
 FROM WF_INSTANCES I
 JOIN WF_TASKS T ON T.INSTANCE_ID = I.INSTANCE_ID
 UNION ALL
 SELECT I.BUSINESS_KEY, I.DEFINITION, I.INSTANCE_ID, A.CREATED_ON_UTC, 'activity/' || A.ACTIVITY_ID, 'activity', CAST(NULL AS VARCHAR2(8 CHAR)), CAST(NULL AS NUMBER(18)),
-       A.ACTIVITY_ID, A.NAME, A.STATUS, A.FROZEN_ON_UTC, A.UPDATED_BY, CAST(NULL AS VARCHAR2(4000)), I.CORRELATION_ID,
+       A.ACTIVITY_ID, A.NAME, A.STATUS, A.FROZEN_ON_UTC, A.UPDATED_BY, CAST(NULL AS VARCHAR2(4000)), CAST(NULL AS VARCHAR2(4000)), I.CORRELATION_ID,
        CAST(NULL AS NUMBER(9)), CAST(NULL AS VARCHAR2(4000))
 FROM WF_INSTANCES I
 JOIN WF_ACTIVITIES A ON A.INSTANCE_ID = I.INSTANCE_ID
@@ -566,13 +599,15 @@ COMMENT ON COLUMN WF_V_MOMENTS.REF_ID IS 'task or activity'
 /
 COMMENT ON COLUMN WF_V_MOMENTS.NAME IS 'type of the entry, name of the task or activity'
 /
-COMMENT ON COLUMN WF_V_MOMENTS.STATUS IS 'of a command: open, claimed, delivered or processed; of a task or an activity: how it stands'
+COMMENT ON COLUMN WF_V_MOMENTS.STATUS IS 'of a command: open, claimed, delivered, given-up, discarded or processed; of a task or an activity: how it stands'
 /
 COMMENT ON COLUMN WF_V_MOMENTS.ENDED_ON_UTC IS 'of a command: when its result was applied; of a task: its end; of an activity: since when it is frozen'
 /
 COMMENT ON COLUMN WF_V_MOMENTS.ACTOR IS 'who did it: of a task who has or ended it, of an activity who changed it last'
 /
 COMMENT ON COLUMN WF_V_MOMENTS.POINTER IS 'of the stream: place in the definition'
+/
+COMMENT ON COLUMN WF_V_MOMENTS.HOOK IS 'of the stream: it is of a hook, and in which field of the state or the transition that stands: onEnter, onExit, hooks'
 /
 COMMENT ON COLUMN WF_V_MOMENTS.CORRELATION_ID IS 'follows everything one request causes'
 /

@@ -696,6 +696,9 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_API AS
     IF LENGTH(p_status) > c_status_max THEN
       fail(too_large, 'p_status has more than ' || c_status_max || ' characters');
     END IF;
+    IF REGEXP_LIKE(p_status, '[[:cntrl:]]') THEN
+      fail(invalid_argument, 'p_status holds a control character');
+    END IF;
   END check_status;
 
   PROCEDURE note_activity(p_action IN VARCHAR2, p_activity_id IN VARCHAR2, p_instance_id IN VARCHAR2) IS

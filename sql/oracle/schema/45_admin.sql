@@ -126,7 +126,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
 
   -- Sends bytes to a queue. What no message can hold, or would be taken for a
   -- reference, is a row to which the message refers: see WF_PAYLOADS.
-  PROCEDURE send(p_queue IN VARCHAR2, p_body IN BLOB, p_instance_id IN VARCHAR2, p_note IN VARCHAR2) IS
+  PROCEDURE send(p_queue IN VARCHAR2, p_body IN BLOB, p_instance_id IN VARCHAR2, p_note IN VARCHAR2, p_priority IN NUMBER DEFAULT NULL) IS
     v_bytes       RAW(32767);
     v_claim       VARCHAR2(32);
     v_correlation VARCHAR2(128) := p_note;
@@ -146,7 +146,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
         || CASE WHEN p_note IS NOT NULL THEN ',"note":"' || p_note || '"' END || '}}', 'AL32UTF8');
       v_correlation := v_claim;
     END IF;
-    enqueue(p_queue, v_bytes, v_correlation, c_usual);
+    enqueue(p_queue, v_bytes, v_correlation, CASE WHEN p_priority BETWEEN 1 AND 9 THEN p_priority ELSE c_usual END);
   END send;
 
   PROCEDURE replay(p_dead_letter_id IN VARCHAR2, p_reason IN VARCHAR2) IS
@@ -154,12 +154,14 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     v_instance WF_DEAD_LETTERS.INSTANCE_ID%TYPE;
     v_body     BLOB;
     v_due      VARCHAR2(4000);
+    v_what     WF_LETTER_EDITS.WHAT%TYPE;
+    v_priority WF_DEAD_LETTERS.PRIORITY%TYPE;
   BEGIN
     check_text('p_dead_letter_id', p_dead_letter_id, c_id_max);
     check_text('p_reason', p_reason, c_reason_max);
     BEGIN
-      SELECT L.QUEUE, L.INSTANCE_ID, L.ENVELOPE, JSON_VALUE(L.ENVELOPE FORMAT JSON, '$.dueAtUtc')
-      INTO v_queue, v_instance, v_body, v_due
+      SELECT L.QUEUE, L.INSTANCE_ID, L.ENVELOPE, L.PRIORITY, JSON_VALUE(L.ENVELOPE FORMAT JSON, '$.dueAtUtc')
+      INTO v_queue, v_instance, v_body, v_priority, v_due
       FROM WF_DEAD_LETTERS L
       WHERE L.DEAD_LETTER_ID = p_dead_letter_id
       FOR UPDATE WAIT 5;
@@ -170,9 +172,21 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     IF v_queue IS NULL OR v_queue NOT IN ('signal', 'schedule', 'command') THEN
       fail(not_possible, 'dead letter ' || p_dead_letter_id || ' is of no queue');
     END IF;
+    FOR E IN (SELECT D.WHAT, D.BODY, JSON_VALUE(D.BODY FORMAT JSON, '$.dueAtUtc') DUE FROM WF_LETTER_EDITS D
+              WHERE D.DEAD_LETTER_ID = p_dead_letter_id
+                AND D.EDIT_NO = (SELECT MAX(N.EDIT_NO) FROM WF_LETTER_EDITS N WHERE N.DEAD_LETTER_ID = p_dead_letter_id)) LOOP
+      v_what := E.WHAT;
+      IF E.WHAT = 'envelope' THEN
+        v_body := E.BODY;
+        v_due := E.DUE;
+      END IF;
+    END LOOP;
+    IF v_what IN ('input', 'same-key') THEN
+      fail(not_possible, 'dead letter ' || p_dead_letter_id || ' has another input for its command: a node sends that (engine-node dlq replay)');
+    END IF;
     DELETE FROM WF_DEAD_LETTERS WHERE DEAD_LETTER_ID = p_dead_letter_id;
-    send(v_queue, v_body, v_instance, CASE WHEN v_due IS NOT NULL THEN c_note END);
-    note('replay', p_dead_letter_id, v_instance, p_reason);
+    send(v_queue, v_body, v_instance, CASE WHEN v_due IS NOT NULL THEN c_note END, v_priority);
+    note(CASE v_what WHEN 'envelope' THEN 'replay-edited' ELSE 'replay' END, p_dead_letter_id, v_instance, p_reason);
   END replay;
 
   -- A moment as an envelope says it, in the form of a column.
@@ -217,7 +231,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
       NULL;
     END LOOP;
     UPDATE WF_STREAM
-    SET PROCESSED = 1, PROCESSED_ON_UTC = v_now, CLAIMED_RUN = NULL, NEXT_ATTEMPT_ON_UTC = NULL
+    SET PROCESSED = 1, PROCESSED_ON_UTC = v_now, GIVEN_UP_ON_UTC = v_now, CLAIMED_RUN = NULL, NEXT_ATTEMPT_ON_UTC = NULL
     WHERE INSTANCE_ID = p_instance_id AND POSITION = TO_NUMBER(p_position) AND PROCESSED = 0 AND CLAIMED_BY IS NULL;
   END forsake;
 
@@ -244,7 +258,11 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     IF v_queue = 'command' THEN
       forsake(v_about, v_position, v_due);
     END IF;
+    FOR E IN (SELECT D.EDIT_NO FROM WF_LETTER_EDITS D WHERE D.DEAD_LETTER_ID = p_dead_letter_id FOR UPDATE WAIT 5) LOOP
+      NULL;
+    END LOOP;
     DELETE FROM WF_DEAD_LETTERS WHERE DEAD_LETTER_ID = p_dead_letter_id;
+    DELETE FROM WF_LETTER_EDITS WHERE DEAD_LETTER_ID = p_dead_letter_id;
     note('discard', p_dead_letter_id, v_instance, p_reason);
   END discard;
 
@@ -299,6 +317,9 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     FOR L IN (SELECT A.ACTIVITY_ID FROM WF_ACTIVITIES A WHERE A.INSTANCE_ID = p_instance_id FOR UPDATE WAIT 5) LOOP
       NULL;
     END LOOP;
+    FOR L IN (SELECT E.EDIT_NO FROM WF_LETTER_EDITS E WHERE E.INSTANCE_ID = p_instance_id FOR UPDATE WAIT 5) LOOP
+      NULL;
+    END LOOP;
     FOR L IN (SELECT Q.REQUEST_ID FROM WF_REQUESTS Q WHERE Q.INSTANCE_ID = p_instance_id FOR UPDATE WAIT 5) LOOP
       NULL;
     END LOOP;
@@ -322,6 +343,7 @@ CREATE OR REPLACE PACKAGE BODY AQUEDUCT_ADMIN AS
     DELETE FROM WF_WAITS WHERE INSTANCE_ID = p_instance_id;
     DELETE FROM WF_ATTRIBUTES WHERE INSTANCE_ID = p_instance_id;
     DELETE FROM WF_ACTIVITIES WHERE INSTANCE_ID = p_instance_id;
+    DELETE FROM WF_LETTER_EDITS WHERE INSTANCE_ID = p_instance_id;
     DELETE FROM WF_REQUESTS WHERE INSTANCE_ID = p_instance_id;
     DELETE FROM WF_INSTANCES WHERE INSTANCE_ID = p_instance_id;
     IF v_found > 0 THEN

@@ -99,7 +99,7 @@ CREATE TABLE WF_TOKENS (
   CONSTRAINT WF_TOKENS_PK PRIMARY KEY (TOKEN_ID)
 )
 /
-COMMENT ON TABLE WF_TOKENS IS 'By which programs and people are known to nodes. The secret of a token is not kept'
+COMMENT ON TABLE WF_TOKENS IS 'By which programs and people are known to nodes, sessions of browsers too, whose identity begins with s. The secret is not kept'
 /
 COMMENT ON COLUMN WF_TOKENS.TOKEN_ID IS 'identity, which is part of the token'
 /
@@ -174,4 +174,146 @@ CREATE INDEX WF_ACTIVITIES_ORDER ON WF_ACTIVITIES (INSTANCE_ID, CREATED_ON_UTC, 
 -- ORA-00955 says that the index is there already.
 PROMPT Aqueduct: versions that live are found in an index
 CREATE INDEX WF_INSTANCES_LIVE ON WF_INSTANCES ((CASE WHEN ENDED_ON_UTC IS NULL THEN DEFINITION END), (CASE WHEN ENDED_ON_UTC IS NULL THEN DEFINITION_VERSION END))
+/
+
+-- ORA-00955 says that the table is there already.
+PROMPT Aqueduct: WF_BULK_PLANS has what operators do to many at once
+CREATE TABLE WF_BULK_PLANS (
+  PLAN_ID VARCHAR2(64 CHAR) NOT NULL,
+  OPERATION VARCHAR2(32 CHAR) NOT NULL,
+  STATUS VARCHAR2(16 CHAR) NOT NULL,
+  PLAN_VERSION NUMBER(18) NOT NULL,
+  HAS_MORE NUMBER(1) NOT NULL,
+  REASON VARCHAR2(1000 CHAR),
+  CREATED_ON_UTC TIMESTAMP(6) NOT NULL,
+  CREATED_BY VARCHAR2(128 CHAR),
+  UPDATED_ON_UTC TIMESTAMP(6) NOT NULL,
+  RUN_BY VARCHAR2(128 CHAR),
+  ENDED_ON_UTC TIMESTAMP(6),
+  ASKED BLOB NOT NULL,
+  CONSTRAINT WF_BULK_PLANS_PK PRIMARY KEY (PLAN_ID)
+)
+LOB (ASKED) STORE AS (CACHE)
+/
+COMMENT ON TABLE WF_BULK_PLANS IS 'What operators do to many instances or dead letters at once; gone with retention'
+/
+COMMENT ON COLUMN WF_BULK_PLANS.PLAN_ID IS 'identity'
+/
+COMMENT ON COLUMN WF_BULK_PLANS.OPERATION IS 'what is done to each item'
+/
+COMMENT ON COLUMN WF_BULK_PLANS.STATUS IS 'planning, planned, running, stopped, done'
+/
+COMMENT ON COLUMN WF_BULK_PLANS.PLAN_VERSION IS 'counts its changes, from 1; guards each'
+/
+COMMENT ON COLUMN WF_BULK_PLANS.HAS_MORE IS '1: more was found than it may have'
+/
+COMMENT ON COLUMN WF_BULK_PLANS.REASON IS 'why it was made'
+/
+COMMENT ON COLUMN WF_BULK_PLANS.CREATED_ON_UTC IS 'when it was made'
+/
+COMMENT ON COLUMN WF_BULK_PLANS.CREATED_BY IS 'by whom'
+/
+COMMENT ON COLUMN WF_BULK_PLANS.UPDATED_ON_UTC IS 'since when it has its status'
+/
+COMMENT ON COLUMN WF_BULK_PLANS.RUN_BY IS 'who has it run'
+/
+COMMENT ON COLUMN WF_BULK_PLANS.ENDED_ON_UTC IS 'since when nothing of it is open'
+/
+COMMENT ON COLUMN WF_BULK_PLANS.ASKED IS 'operation and filter, UTF-8 JSON'
+/
+
+-- ORA-00955 says that the table is there already.
+PROMPT Aqueduct: WF_BULK_ITEMS has what plans are of
+CREATE TABLE WF_BULK_ITEMS (
+  PLAN_ID VARCHAR2(64 CHAR) NOT NULL,
+  ITEM_NO NUMBER(18) NOT NULL,
+  TARGET_ID VARCHAR2(128 CHAR) NOT NULL,
+  TARGET_VERSION NUMBER(18) NOT NULL,
+  TARGET_KIND VARCHAR2(512 CHAR),
+  OUTCOME VARCHAR2(16 CHAR),
+  CODE VARCHAR2(128 CHAR),
+  DETAIL VARCHAR2(1000 CHAR),
+  ENDED_ON_UTC TIMESTAMP(6),
+  CONSTRAINT WF_BULK_ITEMS_PK PRIMARY KEY (PLAN_ID, ITEM_NO)
+)
+/
+COMMENT ON TABLE WF_BULK_ITEMS IS 'Items of such plans: what was found when they were made, and what has become of it'
+/
+COMMENT ON COLUMN WF_BULK_ITEMS.PLAN_ID IS 'plan'
+/
+COMMENT ON COLUMN WF_BULK_ITEMS.ITEM_NO IS 'place in the plan, from 1'
+/
+COMMENT ON COLUMN WF_BULK_ITEMS.TARGET_ID IS 'instance or dead letter'
+/
+COMMENT ON COLUMN WF_BULK_ITEMS.TARGET_VERSION IS 'of the instance when the plan was made; 0 of a dead letter'
+/
+COMMENT ON COLUMN WF_BULK_ITEMS.TARGET_KIND IS 'type of the error of the instance then, else its status; reason of the dead letter'
+/
+COMMENT ON COLUMN WF_BULK_ITEMS.OUTCOME IS 'done, skipped, failed; null: open'
+/
+COMMENT ON COLUMN WF_BULK_ITEMS.CODE IS 'why it was not done'
+/
+COMMENT ON COLUMN WF_BULK_ITEMS.DETAIL IS 'in words'
+/
+COMMENT ON COLUMN WF_BULK_ITEMS.ENDED_ON_UTC IS 'when that was known'
+/
+CREATE INDEX WF_BULK_PLANS_AGE ON WF_BULK_PLANS (CREATED_ON_UTC, PLAN_ID)
+/
+
+-- ORA-00955 says that the table is there already, and ORA-01430 the columns.
+PROMPT Aqueduct: WF_LETTER_EDITS has what is sent instead of dead letters, and WF_STREAM which commands are given up
+CREATE TABLE WF_LETTER_EDITS (
+  DEAD_LETTER_ID VARCHAR2(128 CHAR) NOT NULL,
+  EDIT_NO NUMBER(9) NOT NULL,
+  INSTANCE_ID VARCHAR2(128 CHAR),
+  WHAT VARCHAR2(16 CHAR) NOT NULL,
+  EDITED_ON_UTC TIMESTAMP(6) NOT NULL,
+  EDITED_BY VARCHAR2(128 CHAR),
+  REASON VARCHAR2(1000 CHAR),
+  BODY BLOB,
+  CONSTRAINT WF_LETTER_EDITS_PK PRIMARY KEY (DEAD_LETTER_ID, EDIT_NO)
+)
+LOB (BODY) STORE AS (CACHE)
+/
+COMMENT ON TABLE WF_LETTER_EDITS IS 'What operators have put in the place of dead letters; the newest counts. They stay when the letter is replayed'
+/
+COMMENT ON COLUMN WF_LETTER_EDITS.DEAD_LETTER_ID IS 'dead letter, which may be gone'
+/
+COMMENT ON COLUMN WF_LETTER_EDITS.EDIT_NO IS 'from 1, the newest counts; 0 = what died'
+/
+COMMENT ON COLUMN WF_LETTER_EDITS.INSTANCE_ID IS 'instance of the letter, where it is known'
+/
+COMMENT ON COLUMN WF_LETTER_EDITS.WHAT IS 'envelope; input or same-key: of the command that the letter is about; original: undone'
+/
+COMMENT ON COLUMN WF_LETTER_EDITS.EDITED_ON_UTC IS 'when it was edited'
+/
+COMMENT ON COLUMN WF_LETTER_EDITS.EDITED_BY IS 'by whom'
+/
+COMMENT ON COLUMN WF_LETTER_EDITS.REASON IS 'why'
+/
+COMMENT ON COLUMN WF_LETTER_EDITS.BODY IS 'what is sent; null = what died'
+/
+CREATE INDEX WF_LETTER_EDITS_INSTANCE ON WF_LETTER_EDITS (INSTANCE_ID)
+/
+ALTER TABLE WF_STREAM ADD (
+  GIVEN_UP_ON_UTC TIMESTAMP(6)
+)
+/
+ALTER TABLE WF_DEAD_LETTERS ADD (
+  PRIORITY NUMBER(9)
+)
+/
+COMMENT ON COLUMN WF_DEAD_LETTERS.PRIORITY IS 'that the message had, with which a replay sends it; null or 0: the usual one'
+/
+COMMENT ON COLUMN WF_STREAM.GIVEN_UP_ON_UTC IS 'of a command: since when it is not tried any more; with PROCESSED = 1 it was discarded, not processed'
+/
+UPDATE WF_STREAM SET GIVEN_UP_ON_UTC = NVL(NEXT_ATTEMPT_ON_UTC, CREATED_ON_UTC)
+WHERE CASE WHEN PROCESSED = 0 THEN INSTANCE_ID END IS NOT NULL AND CLAIMED_BY IS NULL AND LAST_ERROR LIKE 'AckGivenUp: %'
+/
+
+-- ORA-01430 says that the column is there already.
+PROMPT Aqueduct: WF_NODES has what nodes perform
+ALTER TABLE WF_NODES ADD (FUNCTIONS BLOB)
+/
+COMMENT ON COLUMN WF_NODES.FUNCTIONS IS 'targets to which it performs commands, UTF-8 JSON; null: none'
 /

@@ -1,0 +1,205 @@
+package console
+
+import (
+	"maps"
+	"net/url"
+	"strings"
+
+	h "github.com/aqueduct-engine/aqueduct/console/html"
+	"github.com/aqueduct-engine/aqueduct/problem"
+)
+
+// shell is what is around a page's own part, and what that part knows of it.
+type shell struct {
+	*console
+	content             // the page's own part
+	section  string     // of the menu
+	here     h.Address  // the page, as it is
+	again    h.Address  // where it is looked at again
+	query    url.Values // of it
+	who      who
+	signedIn bool   // by a token
+	loggedIn bool   // by the identity provider
+	did      string // what an action has done
+	problem  *told  // of an action, or of the page
+	mayLook  bool   // again, while the page is open
+	looks    bool   // so it does
+}
+
+// entry is one of the menu.
+type entry struct{ path, title string }
+
+var menu = []entry{
+	{"tasks", "Tasks"}, {"instances", "Instances"}, {"dead-letters", "Dead letters"}, {"definitions", "Definitions"},
+	{"lifecycles", "Lifecycles"}, {"schedules", "Schedules"}, {"queues", "Queues and nodes"}, {"audit", "Audit"},
+}
+
+// at is the address of the page with another value of a parameter; "" = without
+// it, and without others. Filters stay in the address, so that back, forward and
+// reload keep them.
+//
+//go:noinline
+func (s *shell) at(name, value string, without ...string) h.Address {
+	q := maps.Clone(s.query)
+	for _, k := range append(without, name, "did") {
+		q.Del(k)
+	}
+	if value != "" {
+		q.Set(name, value)
+	}
+	return s.here.Asking(q)
+}
+
+// filtered is the first page of the list with another filter.
+func (s *shell) filtered(name, value string) h.Address { return s.at(name, value, "after") }
+
+// q is a parameter of the page.
+func (s *shell) q(name string) string { return s.query.Get(name) }
+
+// filter narrows a list, or says that it does.
+//
+//go:noinline
+func (s *shell) filter(name, value string, is bool, says ...h.Node) h.Node {
+	return h.A(s.filtered(name, value), chosen(is), h.Group(says))
+}
+
+// widen takes a filter away.
+//
+//go:noinline
+func (s *shell) widen(name, says string) h.Node {
+	return h.A(s.filtered(name, ""), h.Aria("label", says), text("×"))
+}
+
+// narrowed says to what a list is narrowed, and takes it away.
+func (s *shell) narrowed(name, widen string, says func(string) h.Node) h.Node {
+	return ifText(s.q(name), func(v string) h.Node {
+		return h.Group{text(" · "), says(v), text(" "), s.widen(name, widen)}
+	})
+}
+
+// find is a field of a form that narrows a list, with what the API refuses of it;
+// asked is what the API calls it.
+func (s *shell) find(name, parameter, asked, example string) h.Node {
+	var wrong h.Node
+	attributes := h.Group{h.If(example != "", h.Placeholder(example))}
+	if detail := s.refuses(asked); detail != "" {
+		id := "wrong-" + parameter
+		attributes = append(attributes, h.Aria("invalid", "true"), h.Aria("describedby", id))
+		wrong = h.Span(h.Class("wrong"), h.ID(id), text(detail+" "), code(s.problem.Code))
+	}
+	return label(name, input(parameter, s.q(parameter), attributes), wrong)
+}
+
+// refuses is what the API says of a parameter of a list; "" = nothing.
+func (s *shell) refuses(asked string) string {
+	if s.problem == nil {
+		return ""
+	}
+	for _, w := range s.problem.Where {
+		if w.Pointer == "query."+asked {
+			return either(w.Detail, s.problem.Detail)
+		}
+	}
+	if strings.HasPrefix(s.problem.Code, asked+".") { // what it names is not there
+		return s.problem.Detail
+	}
+	return ""
+}
+
+// keeps are filters of the page that the fields of a form do not have.
+func (s *shell) keeps(names ...string) h.Node {
+	return h.Map(names, func(name string) h.Node {
+		return ifText(s.q(name), func(v string) h.Node { return hidden(name, v) })
+	})
+}
+
+// page is all of it.
+func (s *shell) page() h.Node {
+	return h.Page("en",
+		h.Group{
+			h.Meta(h.Charset("utf-8")),
+			h.Meta(h.Name("viewport"), h.Content("width=device-width, initial-scale=1")),
+			h.Meta(h.Name("color-scheme"), h.Content("light dark")),
+			h.Meta(h.Name("htmx-config"), h.Content("includeIndicatorCSS:false")),
+			h.Title(text(s.title + " · Aqueduct")),
+			h.Icon(s.path("static", "icon.svg")), h.Stylesheet(s.path("static", "console.css")), h.Script(s.path("static", "htmx.min.js")),
+		},
+		h.Group{s.header(), h.Main(
+			h.Div(h.Class("head"), h.H1(text(s.title)), h.If(s.mayLook, s.looking())),
+			ifText(s.did, func(did string) h.Node { return h.P(h.Class("did"), h.Role("status"), text(did)) }),
+			h.Iff(s.problem != nil, s.told),
+			h.Div(h.Class("cols"),
+				h.Div(h.ID("live"), h.If(s.looks, h.LookingAgain(s.again, "live", refresh)), s.body(s)),
+				h.Aside(h.Iff(s.acts != nil, func() h.Node { return s.acts(s) })),
+			),
+		)},
+	)
+}
+
+func (s *shell) header() h.Node {
+	return h.Header(
+		h.A(s.path(""), h.Class("brand"), text("Aqueduct")),
+		h.Nav(h.Aria("label", "Pages"), h.Map(menu, func(e entry) h.Node {
+			return h.Group{h.A(s.path(e.path), h.If(s.section == e.path, h.Aria("current", "page")), text(e.title)), text("\n")}
+		})),
+		h.Details(h.Class("who"), h.Summary(text(either(s.who.User, "who are you?"))), s.whoYouAre()),
+	)
+}
+
+// whoYouAre says who looks, or lets them say it where nobody else does.
+func (s *shell) whoYouAre() h.Node {
+	if s.loggedIn {
+		return h.Group{
+			note(text("You have logged in as "), h.Strong(text(s.who.User)), ifText(strings.Join(s.who.Groups, ", "), func(groups string) h.Node { return text(", of " + groups) }), text(".")),
+			h.Post(s.path("logout"), h.Class("out"), button("Log out")),
+		}
+	}
+	return h.Group{
+		h.If(s.Logins != nil, paragraph(h.A(s.path("login").With("next", s.here.String()), text("Log in")))),
+		h.Post(s.path("who"),
+			hidden("back", s.here.String()),
+			label("Name", input("user", s.who.User, h.AutoComplete("username"))),
+			label("Groups", input("groups", strings.Join(s.who.Groups, ", "), h.Placeholder("loan-officers, shipping"))),
+			button("That is me"),
+			note(text("What you say here is used for tasks, and stands in their history. A node that asks who you are takes your own name only.")),
+		),
+		h.If(s.signedIn, h.Post(s.path("sign-in"), h.Class("out"), button("Sign out"))),
+	}
+}
+
+// looking says whether the page is looked at again, and changes it.
+func (s *shell) looking() h.Node {
+	if s.looks {
+		return h.A(s.at("live", "off"), h.Class("live"), text("live · pause"))
+	}
+	return h.A(s.at("live", ""), h.Class("live off"), text("paused · resume"))
+}
+
+// told shows a problem: what, where, and what to do.
+func (s *shell) told() h.Node {
+	p := s.problem
+	return h.Div(h.Class("problem"), h.Role("alert"),
+		paragraph(h.Strong(text(p.Detail)), text(" "), code(p.Code)),
+		ifText(p.Hint, func(hint string) h.Node { return paragraph(text(hint)) }),
+		h.If(len(p.Where) > 0, h.Ul(h.Map(p.Where, func(w problem.Place) h.Node {
+			return h.Li(
+				h.If(w.Line != 0, h.Group{text("line "), number(w.Line), text(": ")}),
+				ifText(w.Pointer, func(p string) h.Node { return h.Group{code(p), text(" ")} }),
+				text(w.Detail), ifText(w.Hint, func(hint string) h.Node { return text(" (" + hint + ")") }))
+		}))),
+	)
+}
+
+// noPage is there when a page's own part could not be read.
+func noPage(s *shell) h.Node { return paragraph(h.A(s.path(""), text("Overview"))) }
+
+// signIn asks for a token, or leads to the identity provider.
+func signIn(s *shell) h.Node {
+	token := h.Post(s.path("sign-in"), h.Class("fields"),
+		label("Token", h.Input(h.Name("token"), h.Type("password"), h.AutoComplete("current-password"), h.Required())), button("Sign in"),
+		note(text("An administrator makes one with "), code("engine-node tokens create"), text(".")))
+	if s.Logins == nil {
+		return token
+	}
+	return h.Group{paragraph(h.A(s.path("login").With("next", s.here.String()), h.Class("login"), text("Log in"))), token}
+}

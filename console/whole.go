@@ -1,0 +1,116 @@
+package console
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	h "github.com/aqueduct-engine/aqueduct/console/html"
+)
+
+// The page of one instance.
+
+func (w whole) body(s *shell) h.Node {
+	return h.Group{
+		w.facts(s), w.error(), w.next(s),
+		h.If(w.Picture != nil, titled("Path", picture(w.Picture))),
+		h.If(len(w.Tasks) > 0, titled("Tasks", s.tasks(w.Tasks))),
+		h.If(len(w.Children) > 0, titled("Children", s.instances(w.Children))),
+		h.If(len(w.Dead) > 0, titled("Dead letters", s.dead(w.Dead))),
+		titled("Timeline", w.timeline(s), s.nextPage("Later entries", w.Entries.Next)),
+		w.data(),
+	}
+}
+
+func (w whole) facts(s *shell) h.Node {
+	return facts(
+		fact("Status", status(w.Status), after(" at ", w.State)),
+		fact("Definition", h.A(s.ofVersion(w.Definition, w.Version), text(w.Definition+" "+w.Version))),
+		factIf(w.BusinessKey != "", "Business key", text(w.BusinessKey)),
+		factIf(w.ParentID != "", "Parent", s.toInstance(w.ParentID)),
+		factIf(w.CorrelationID != "", "Correlation", text(w.CorrelationID)),
+		fact("Started", s.moment(w.StartedAt)),
+		fact("Changed", s.moment(w.UpdatedAt), text(" · version "), number(w.StateVersion)),
+		factIf(!w.EndedAt.IsZero(), "Ended", s.moment(w.EndedAt)),
+		factIf(w.Buffered != 0, "Kept signals", number(w.Buffered)),
+	)
+}
+
+func (w whole) error() h.Node {
+	if w.Status != "faulted" || w.Error == nil {
+		return nil
+	}
+	e := w.Error
+	return h.Div(h.Class("problem"),
+		paragraph(h.Strong(text(e.Title)), text(" "+e.Detail)),
+		paragraph(code(e.Type), h.If(e.Status != 0, h.Group{text(" "), number(e.Status)}), text(" at "), h.A(h.Place(e.Pointer), code(e.Pointer))))
+}
+
+// next is what the instance waits for.
+func (w whole) next(s *shell) h.Node {
+	if !w.Open || len(w.Reasons) == 0 {
+		return nil
+	}
+	toOpen := func(kind, id, says string) h.Node {
+		return ifText(id, func(string) h.Node { return h.Group{text(" "), h.A(s.path(kind, id), text(says))} })
+	}
+	return titled("What must happen next", h.Ul(h.Map(w.Reasons, func(r client.Reason) h.Node {
+		return h.Li(text(r.Text), ifText(r.Pointer, func(p string) h.Node { return h.Group{text(" "), small(code(p))} }),
+			toOpen("tasks", r.TaskID, "open the task"), toOpen("instances", r.Child, "open it"), toOpen("dead-letters", r.DeadLetter, "open it"),
+			h.If(!r.Until.IsZero(), h.Group{text(" "), s.moment(r.Until)}),
+			h.If(r.RunNow != "" && !s.ReadOnly, h.Post(s.path("instances", w.ID, "operate"), hidden("wait", r.RunNow),
+				button("Run now", h.Name("operation"), h.Value("run-now")))),
+			ifText(r.Hint, func(hint string) h.Node { return h.Group{h.Br(), small(text(hint))} }))
+	})))
+}
+
+func (w whole) timeline(s *shell) h.Node {
+	row := func(e client.Entry) h.Node {
+		return h.Tr(h.Class(e.Direction), cell(number(e.Position)), cell(s.moment(e.At)),
+			cell(text(e.Type), ifText(e.Disposition, aside), ifText(e.LastError, func(err string) h.Node { return h.Group{h.Br(), small(text(err))} })),
+			cell(ifText(e.Pointer, func(p string) h.Node { return h.Code(h.ID(p), text(p)) })),
+			cell(text(e.Actor), ifText(e.ClaimedBy, aside)), cell(shown(text("data"), e.Data)))
+	}
+	return table("#|When|What|Where|Who|Data", h.Map(w.Entries.Items, row), h.Class("timeline"))
+}
+
+// aside is a small text beside another.
+func aside(s string) h.Node { return h.Group{text(" "), small(text(s))} }
+
+func picture(p h.Node) h.Node { return h.Div(h.Class("scroll picture"), p) }
+
+func (w whole) data() h.Node {
+	at := func(what, pointer string) h.Node { return h.Group{text(what + " at "), code(pointer)} }
+	return titled("Data", shown(text("context"), w.Context, h.Open()),
+		h.Map(w.Branches, func(b client.Branch) h.Node {
+			return h.Group{shown(at("data", b.Pointer), b.Data, h.Open()), shown(at("variables", b.Pointer), b.Variables)}
+		}),
+		shown(text("input"), w.Input), shown(text("output"), w.Output, h.Open()))
+}
+
+func (w whole) acts(s *shell) h.Node {
+	if !w.Open || s.ReadOnly {
+		return nil
+	}
+	do := func(operation, says string, more ...h.Node) h.Node {
+		return button(says, h.Group(more), h.Name("operation"), h.Value(operation))
+	}
+	pause := do("suspend", "Suspend")
+	if w.Status == "suspended" {
+		pause = do("resume", "Resume")
+	}
+	return acts("Do",
+		h.Post(s.path("instances", w.ID, "operate"),
+			h.If(w.Status == "faulted", h.Group{
+				h.If(w.Why != nil, note(text("It compensates, and is stuck: a retry sends the compensation again, a skip takes it as done."))),
+				do("retry", "Retry"),
+				unfold(text("Skip the task"), jsonLabel("Its output", area("output", "", 3)), do("skip", "Skip")),
+			}),
+			pause,
+			unfold(text("Cancel"), note(text("What it waits for is withdrawn, its children are cancelled, and it does not go on.")),
+				do("cancel", "Cancel the instance", h.Class("danger")), text(" "),
+				do("compensate", "Cancel it, and compensate what it has done", h.Class("danger")))),
+		unfold(text("Signal"), h.Post(s.path("instances", w.ID, "signal"), h.Class("fields"), hidden("request", uuid.NewString()),
+			label("Type", h.Input(h.Name("type"), h.List("types"), h.Required())), offered("types", w.Events),
+			jsonLabel("Data", area("data", "", 3)), button("Send"))),
+	)
+}

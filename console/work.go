@@ -1,0 +1,96 @@
+package console
+
+import (
+	"strings"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	h "github.com/aqueduct-engine/aqueduct/console/html"
+)
+
+// The page of one task.
+
+func (w work) body(s *shell) h.Node {
+	names := func(title string, of []string) h.Node {
+		return factIf(len(of) > 0, title, text(strings.Join(of, ", ")))
+	}
+	return h.Group{
+		facts(
+			fact("Status", status(w.Status), after(" by ", w.Assignee), after(" as ", w.AssignedAs)),
+			fact("Instance", s.toInstance(w.InstanceID), after(" · ", w.BusinessKey)),
+			fact("Definition", text(w.Definition)),
+			names("Groups", w.CandidateGroups), names("Users", w.CandidateUsers), names("Not", w.ExcludedUsers),
+			fact("Since", s.moment(w.CreatedAt)),
+			factIf(!w.DueAt.IsZero(), "Due", s.moment(w.DueAt),
+				h.If(!w.EscalatedAt.IsZero(), h.Group{text(", escalated "), s.moment(w.EscalatedAt), text(" to " + strings.Join(w.EscalateTo, ", "))})),
+			factIf(!w.EndedAt.IsZero(), "Ended", s.moment(w.EndedAt), after(" by ", w.CompletedBy), after(": ", w.Outcome)),
+		),
+		h.If(len(w.Payload) > 0, titled("What it is about", source(w.Payload))),
+		h.If(len(w.Output) > 0, titled("Answer", source(w.Output))),
+		titled("History", h.Ol(h.Class("history"), h.Map(w.Events, func(e client.TaskEvent) h.Node {
+			return h.Li(text(e.Event), after(" by ", e.Actor), text(" "), s.moment(e.At), said(e))
+		}))),
+	}
+}
+
+// said is what an event of a task says beside who and when.
+func said(e client.TaskEvent) h.Node {
+	if comment := e.Said(); comment != "" {
+		return h.P(h.Class("comment"), text(comment))
+	}
+	return h.If(len(e.Data) > 0, h.Group{text(" "), code(pretty(e.Data))})
+}
+
+func (w work) acts(s *shell) h.Node {
+	switch {
+	case !w.Open || s.ReadOnly:
+		return nil
+	case s.who.User == "":
+		return acts("Do it", nothing(text("Say who you are, above, to work on tasks.")))
+	}
+	at := s.path("tasks", w.ID)
+	return acts("Do it",
+		h.If(w.Status == "ready", h.Post(at.Below("claim"), button("Claim"))),
+		h.If(w.Held, h.Group{
+			w.answer(at),
+			unfold(text("Give it away"),
+				h.Post(at.Below("release"), button("Give it back")),
+				h.Post(at.Below("delegate"), label("To", h.Input(h.Name("to"), h.Required())), button("Delegate"))),
+		}),
+		h.If(!w.Held, unfold(text("Reassign"),
+			h.Post(at.Below("reassign"), label("To", h.Input(h.Name("to"), h.Placeholder("nobody: its candidates"))), button("Reassign")))),
+		h.Post(at.Below("comment"), label("Comment", area("comment", w.Comment, 2, h.Required())), button("Comment")),
+	)
+}
+
+// answer is the form by which the task is completed.
+func (w work) answer(at h.Address) h.Node {
+	outcomes := h.Node(h.Map(w.Outcomes, func(o string) h.Node { return button(o, h.Name("outcome"), h.Value(o)) }))
+	if len(w.Outcomes) == 0 {
+		outcomes = h.Group{label("Outcome", input("outcome", w.Outcome)), button("Complete")}
+	}
+	return h.Post(at.Below("complete"), h.Class("fields"),
+		h.Map(w.Fields, func(f field) h.Node {
+			return h.Group{f.filled(), ifText(f.Note, func(s string) h.Node { return note(text(s)) })}
+		}),
+		h.If(w.Free, jsonLabel("Answer", area("data", w.Data, 4))),
+		h.Div(h.Class("buttons"), outcomes))
+}
+
+// filled is the field as it is written into.
+func (f field) filled() h.Node {
+	name, title := "field."+f.Name, f.Title
+	if f.Required {
+		title += " *"
+	}
+	switch f.Kind {
+	case "check":
+		return check(f.Title, h.Name(name), h.Value("true"), h.If(f.Value == "true", h.Checked()))
+	case "choice":
+		return label(title, h.Select(h.Name(name), h.Option(h.Value("")), h.Map(f.Choices, func(c string) h.Node {
+			return h.Option(h.If(c == f.Value, h.Selected()), text(c))
+		})))
+	case "json":
+		return label(title, small(text("JSON")), h.Textarea(h.Name(name), h.Rows(3), text(f.Value)))
+	}
+	return label(title, input(name, f.Value, h.If(f.Kind == "date", h.Type("date")), h.If(f.Kind == "number", h.InputMode("decimal"))))
+}

@@ -1,0 +1,2 @@
+update WF_BULK_PLANS set STATUS = ?, PLAN_VERSION = ?, HAS_MORE = ?, UPDATED_ON_UTC = ?, RUN_BY = ?, ENDED_ON_UTC = ?
+where PLAN_ID = ? and PLAN_VERSION = ?

@@ -1,0 +1,2 @@
+insert into WF_LETTER_EDITS (DEAD_LETTER_ID, EDIT_NO, INSTANCE_ID, WHAT, EDITED_ON_UTC, EDITED_BY, REASON, BODY)
+values (?, ?, ?, ?, ?, ?, ?, ?)

@@ -1,0 +1,1 @@
+update WF_NODES set ENGINE_VERSION = ? where NODE_NO = ?

@@ -1,0 +1,2 @@
+select L.DEAD_LETTER_ID TARGET_ID, 0 TARGET_VERSION, L.REASON TARGET_KIND, row_number() over (order by L.LETTER_NO desc) ITEM_NO
+from WF_DEAD_LETTERS L

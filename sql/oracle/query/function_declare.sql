@@ -1,0 +1,1 @@
+update WF_NODES set FUNCTIONS = :FUNCTIONS where RUN_ID = :RUN_ID

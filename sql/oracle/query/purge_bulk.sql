@@ -1,0 +1,1 @@
+delete from WF_BULK_PLANS where PLAN_ID = :PLAN_ID

@@ -1,0 +1,1 @@
+delete from WF_LETTER_EDITS where INSTANCE_ID = :INSTANCE_ID

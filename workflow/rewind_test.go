@@ -1,0 +1,116 @@
+package workflow_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/operate"
+	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
+	"github.com/aqueduct-engine/aqueduct/workflow"
+)
+
+// TestARewindAsksAgain: an instance of Go code goes back to the end of an earlier turn,
+// and asks for the steps that were open then under their keys, or under new ones.
+func TestARewindAsksAgain(t *testing.T) {
+	t.Parallel()
+	a, b := workflow.Call[int, string]("a", "f"), workflow.Call[int, string]("b", "g")
+	w := workflow.New[notes]("t/back", "1.0.0")
+	workflow.Start(w, func(n notes, _ workflow.Input[any]) (notes, workflow.Do) {
+		return n, workflow.Do{a.With(1).CompensateWith("release", workflow.CallKey)}
+	})
+	workflow.On(w, a, func(n notes, _ workflow.Input[string]) (notes, workflow.Do) { return n, workflow.Do{b.With(2)} })
+	workflow.On(w, b, func(n notes, _ workflow.Input[string]) (notes, workflow.Do) {
+		return n, workflow.Do{workflow.Complete(n)}
+	})
+	def := made(t, w)
+	in := engine.Input{Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Key: []byte("k"), Incarnation: "inc"}
+	first, err := engine.Begin(def, "i", signal.Start{}, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := first.Snapshot.Clone()
+	in.Signal = signal.Envelope{SignalID: "s", InstanceID: "i", Type: signal.TaskCompleted, WaitingToken: begun.Waits[0].Token, Payload: json.RawMessage(`{"output":"x"}`)}
+	second, err := engine.Step(def, first.Snapshot, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Signal = signal.Envelope{}
+	commandOf := func(out *engine.Outcome) (c *engine.Command) {
+		for _, e := range out.Entries {
+			if e.Command != nil {
+				c = e.Command
+			}
+		}
+		return c
+	}
+	rewind := func(past snapshot.Snapshot, version int64, incarnation string) (*engine.Outcome, error) {
+		t.Helper()
+		with, err := operate.BackTo(past, version, incarnation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return operate.Operate(def, second.Snapshot.Clone(), operate.Rewind, with, in)
+	}
+	key := commandOf(first).Key
+	out, err := rewind(begun, 2, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := out.Snapshot
+	if c := commandOf(out); c.Target != "f" || c.Key != key || c.Token == begun.Waits[0].Token || s.Version != 3 || s.Incarnation != "inc" {
+		t.Errorf("asked %+v at version %d", c, s.Version)
+	}
+	if len(s.Compensations) != 1 || len(s.Waits) != 1 || s.Waits[0].Pointer != begun.Waits[0].Pointer || len(out.Settled) != 1 {
+		t.Errorf("%+v, settled %v", s, out.Settled)
+	}
+	if out, err = rewind(begun, 2, "other"); err != nil || commandOf(out).Key == key || out.Snapshot.Incarnation != "other" {
+		t.Errorf("new keys: %+v, %v", out, err)
+	}
+	later, other, child := second.Snapshot.Clone(), begun.Clone(), begun.Clone()
+	other.Definition.Version, child.SubFrames = "2.0.0", []snapshot.SubFrame{{InstanceID: "c", Token: "t"}}
+	for code, refused := range map[string]func() error{
+		"rewind.stale":         func() error { _, err := rewind(begun, 1, ""); return err },
+		"rewind.position":      func() error { _, err := rewind(later, 2, ""); return err },
+		"rewind.other-version": func() error { _, err := rewind(other, 2, ""); return err },
+		"rewind.child":         func() error { return operate.Rewindable(&later, &child) },
+		"rewind.lifecycle": func() error {
+			s := second.Snapshot.Clone()
+			s.State.Name = "Open"
+			return operate.Rewindable(&s, &begun)
+		},
+		"rewind.schedule": func() error {
+			s := second.Snapshot.Clone()
+			s.Schedule = &snapshot.Schedule{}
+			return operate.Rewindable(&s, &begun)
+		},
+		"rewind.compensates": func() error {
+			s := second.Snapshot.Clone()
+			s.Compensating = &snapshot.Compensating{}
+			return operate.Rewindable(&s, &begun)
+		},
+		"instance.suspended": func() error {
+			s := second.Snapshot.Clone()
+			s.Status = snapshot.Suspended
+			return operate.Rewindable(&s, &begun)
+		},
+		"instance.closed": func() error {
+			s := second.Snapshot.Clone()
+			s.Status = snapshot.Completed
+			return operate.Rewindable(&s, &begun)
+		},
+		"rewind.too-large": func() error {
+			big := begun.Clone()
+			big.State.Context, _ = json.Marshal(make([]byte, operate.MaxBack))
+			_, err := operate.BackTo(big, 2, "")
+			return err
+		},
+	} {
+		if err := refused(); problem.CodeOf(err) != code {
+			t.Errorf("%v, want %s", err, code)
+		}
+	}
+}
