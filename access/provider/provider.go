@@ -52,6 +52,7 @@ const (
 // that is changed is known at its first use.
 type Provider struct {
 	Options
+	asks   *sparing // what client asks by
 	client *http.Client
 
 	mu       sync.Mutex // held while the provider is discovered: all who come then wait for it
@@ -80,7 +81,8 @@ func New(o Options) (*Provider, error) {
 	if o.Transport == nil {
 		o.Transport = http.DefaultTransport
 	}
-	return &Provider{Options: o, client: &http.Client{Transport: &sparing{next: o.Transport, asked: map[string]time.Time{}}, Timeout: patience}}, nil
+	asks := &sparing{next: o.Transport, asked: map[string]time.Time{}}
+	return &Provider{Options: o, asks: asks, client: &http.Client{Transport: asks, Timeout: patience}}, nil
 }
 
 // CheckIssuer refuses what is no URL of a provider. Problem: config.url.
@@ -180,7 +182,8 @@ func (p *Provider) discovered(ctx context.Context) (*oidc.IDTokenVerifier, error
 	}
 	p.endpoint, p.inHeader = found.Endpoint(), len(says.Confided) == 0 || slices.Contains(says.Confided, "client_secret_basic")
 	// Of several audiences one must fit, which Verify sees to.
-	p.verifier = oidc.NewVerifier(p.Issuer, &keys{oidc.NewRemoteKeySet(oidc.ClientContext(context.WithoutCancel(ctx), p.client), says.Keys)},
+	set := oidc.NewRemoteKeySet(oidc.ClientContext(context.WithoutCancel(ctx), p.client), says.Keys)
+	p.verifier = oidc.NewVerifier(p.Issuer, &keys{set, func() time.Time { return p.asks.last(says.Keys) }},
 		&oidc.Config{SkipClientIDCheck: true, Now: p.Now, SupportedSigningAlgs: asymmetric(says.Algorithms)})
 	return p.verifier, nil
 }
@@ -198,13 +201,27 @@ func asymmetric(algorithms []string) []string {
 
 // keys are those of the provider. What keeps them from being read the library puts
 // into a text; it is handed round it.
-type keys struct{ oidc.KeySet }
+type keys struct {
+	oidc.KeySet
+	asked func() time.Time // when the provider was asked for them last
+}
 
 type fateKey struct{}
 
 // VerifySignature implements oidc.KeySet.
 func (k *keys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+	came := time.Now()
 	payload, err := k.KeySet.VerifySignature(ctx, token)
+	// The library has all who wait share one answer, and for a moment those who no
+	// longer wait. If it was on its way before the token came, the token may have been
+	// signed with a key that is newer.
+	for pause := time.Millisecond; err != nil && k.asked().Before(came) && pause < time.Second; pause *= 2 {
+		payload, err = k.KeySet.VerifySignature(ctx, token)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
 	if fate, ok := ctx.Value(fateKey{}).(*error); ok {
 		*fate = err
 	}

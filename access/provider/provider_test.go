@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"reflect"
 	"strings"
 	"sync"
@@ -187,6 +188,47 @@ func TestKeysChange(t *testing.T) {
 	if _, err := p.Verify(t.Context(), s.Sign(anna(nil))); err != nil {
 		t.Error("beside forged ones:", err)
 	}
+}
+
+// late holds back the first answer of the provider's keys.
+type late struct {
+	asked, let chan struct{}
+	once       sync.Once
+}
+
+func (l *late) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if strings.HasSuffix(r.URL.Path, "/keys") {
+		l.once.Do(func() {
+			close(l.asked)
+			<-l.let
+		})
+	}
+	return answer, err
+}
+
+// A token that is signed with a new key is not refused for an answer of the provider
+// that was older, and for which others waited already.
+func TestAKeyThatIsNewerThanTheAnswer(t *testing.T) {
+	s, p := believing(t)
+	l := &late{asked: make(chan struct{}), let: make(chan struct{})}
+	p.asks.next = l
+	old := s.Sign(anna(nil))
+	var group sync.WaitGroup
+	group.Go(func() {
+		if _, err := p.Verify(t.Context(), old); err != nil {
+			t.Error("the old key:", err)
+		}
+	})
+	<-l.asked
+	s.Rotate()
+	group.Go(func() {
+		if _, err := p.Verify(t.Context(), s.Sign(anna(nil))); err != nil {
+			t.Error("the new key:", err)
+		}
+	})
+	time.AfterFunc(50*time.Millisecond, func() { close(l.let) }) // when that has joined those who wait
+	group.Wait()
 }
 
 // While the provider is away, who it vouched for is let in, and of others it is said

@@ -50,6 +50,13 @@ func (s *sparing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
+// last is when url was asked for last, or will be.
+func (s *sparing) last(url string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[url]
+}
+
 // pause waits for the turn of a request.
 func (s *sparing) pause(r *http.Request) error {
 	s.mu.Lock()
