@@ -96,10 +96,11 @@ type chaos struct {
 	kills int
 }
 
-// lives runs one node after the other, each killed at a random moment.
+// lives runs one node after the other, each killed at a random moment: every third as
+// it begins, the others once they have started an instance, however slow the machine.
 func (c *chaos) lives(node int, seed uint64, end time.Time) {
 	r := rand.New(rand.NewPCG(seed, 3))
-	for life := 0; time.Now().Before(end); life++ {
+	for life := 0; time.Now().Before(end) || !c.proves(); life++ {
 		cmd := child(c.t, "chaos", c.file, c.url, fmt.Sprintf("AQUEDUCT_TEST_PREFIX=n%d-%d", node, life))
 		out, err := cmd.StdoutPipe()
 		if err == nil {
@@ -109,6 +110,11 @@ func (c *chaos) lives(node int, seed uint64, end time.Time) {
 			c.t.Error(err)
 			return
 		}
+		lived := time.Duration(300+r.IntN(1500)) * time.Millisecond
+		timer := time.AfterFunc(lived, func() { _ = cmd.Process.Kill() })
+		if life%3 != 2 {
+			timer.Reset(time.Minute) // for what does not begin at all
+		}
 		read := make(chan struct{})
 		go func() {
 			defer close(read)
@@ -116,9 +122,12 @@ func (c *chaos) lives(node int, seed uint64, end time.Time) {
 				c.mu.Lock()
 				c.acked[lines.Text()] = true
 				c.mu.Unlock()
+				if life%3 != 2 && lived > 0 {
+					timer.Reset(lived)
+					lived = 0
+				}
 			}
 		}()
-		timer := time.AfterFunc(300*time.Millisecond+time.Duration(r.IntN(1500))*time.Millisecond, func() { _ = cmd.Process.Kill() })
 		<-read
 		if err := cmd.Wait(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 			c.t.Errorf("node %d ended by itself: %v", node, err)
@@ -136,6 +145,13 @@ func (c *chaos) lives(node int, seed uint64, end time.Time) {
 			c.t.Errorf("after kill %d of node %d: %v", life+1, node, err)
 		}
 	}
+}
+
+// proves says whether enough was started and killed to say anything.
+func (c *chaos) proves() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.acked) >= 20 && c.kills >= 2
 }
 
 // finish lets one node complete everything that was acknowledged.
@@ -183,7 +199,7 @@ func (c *chaos) check() {
 	if deadLetters := must(st.DeadLetters.DeadLetters(t.Context(), backend.DeadLetterQuery{})); len(deadLetters.Items) > 0 {
 		t.Errorf("dead letters: %+v", deadLetters.Items[0])
 	}
-	if len(c.acked) < 20 || c.kills < 2 {
+	if !c.proves() {
 		t.Errorf("only %d instances and %d kills: that proves nothing", len(c.acked), c.kills)
 	}
 	t.Logf("%d instances, %d kills, %d attempts for %d effects", len(c.acked), c.kills, c.world.attempts, len(c.world.effects))
