@@ -93,7 +93,7 @@ func guardedAt(t *testing.T, b *node, g *access.Gate, now func() time.Time) http
 		Starter: b, Signaller: b, Tasks: b, Commenter: b, Operator: b, Acknowledger: b, DeadLetters: b, Dispatcher: b, Publisher: b, Migrator: b, Definitions: b, Tokens: b, Auditor: b, Activities: b, Past: b, Bulk: bulkNode{b},
 		Reader: Reader{Instances: b, Streams: b, Tasks: b, DeadLetters: b, Backlog: b, Members: b, Audit: b, Activities: b, Moments: b, Plans: bulkNode{b}},
 		Ready:  func(context.Context) error { return nil }, Now: now,
-		Registerer: prometheus.NewRegistry(), Metrics: http.NotFoundHandler(), Access: g,
+		Registerer: prometheus.NewRegistry(), Metrics: http.NotFoundHandler(), Access: g, Secret: []byte("a secret of the database"),
 	})
 	if failed != nil {
 		t.Fatal(failed)

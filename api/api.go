@@ -16,6 +16,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -214,6 +215,7 @@ type Config struct {
 	Now          func() time.Time
 
 	Access     Access                // nil = nobody is asked who they are
+	Secret     []byte                // of the database, with Access: it hides where pages end from who sees a part of a list
 	Login      *client.Login         // how a person gets a token of an identity provider; nil = in no way that the API knows
 	AnyHost    bool                  // requests for other hosts than loopback are served, too, although nobody is asked
 	Version    string                // of the program
@@ -250,7 +252,14 @@ func New(c Config) (http.Handler, error) {
 			return nil, fmt.Errorf("api: Reader.%s is required", part.Name)
 		}
 	}
-	c.Reader, c.Definitions = c.Reader.scoped(), &scopedDefinitions{c.Definitions}
+	if c.Access != nil && len(c.Secret) == 0 {
+		return nil, errors.New("api: Secret is required with Access")
+	}
+	hidden, err := newSeal(c.Secret)
+	if err != nil {
+		return nil, err
+	}
+	c.Reader, c.Definitions = c.Reader.scoped(hidden), &scopedDefinitions{c.Definitions}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

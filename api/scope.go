@@ -63,14 +63,17 @@ func unknownDefinition(name string) error {
 }
 
 // scoped are readers that know the scope of who asks.
-func (r Reader) scoped() Reader {
-	in := &scopedInstances{r.Instances}
-	r.Instances, r.Tasks, r.Moments = in, &scopedTasks{r.Tasks}, &scopedMoments{r.Moments}
-	r.Streams, r.DeadLetters, r.Activities = &scopedStreams{r.Streams, in}, &scopedDeadLetters{r.DeadLetters, in}, &scopedActivities{r.Activities, in}
+func (r Reader) scoped(s seal) Reader {
+	in := &scopedInstances{r.Instances, s}
+	r.Instances, r.Tasks, r.Moments = in, &scopedTasks{r.Tasks, s}, &scopedMoments{r.Moments}
+	r.Streams, r.DeadLetters, r.Activities = &scopedStreams{r.Streams, in}, &scopedDeadLetters{r.DeadLetters, in, s}, &scopedActivities{r.Activities, in}
 	return r
 }
 
-type scopedInstances struct{ backend.InstanceReader }
+type scopedInstances struct {
+	backend.InstanceReader
+	seal seal
+}
 
 func (s *scopedInstances) Instance(ctx context.Context, id string) (projections.Instance, error) {
 	i, err := s.InstanceReader.Instance(ctx, id)
@@ -93,7 +96,7 @@ func inScope(ctx context.Context, definition string, err error) error {
 
 func (s *scopedInstances) Instances(ctx context.Context, q backend.InstanceQuery) (backend.Page[projections.Instance], error) {
 	q.Scope = scopeOf(ctx)
-	return s.InstanceReader.Instances(ctx, q)
+	return sealed(ctx, s.seal, "instances", &q.After, func() (backend.Page[projections.Instance], error) { return s.InstanceReader.Instances(ctx, q) })
 }
 
 func (s *scopedInstances) Attributes(ctx context.Context, id string) ([]projections.Attribute, error) {
@@ -112,7 +115,10 @@ func (s *scopedInstances) there(ctx context.Context, id string) error {
 	return err
 }
 
-type scopedTasks struct{ backend.TaskReader }
+type scopedTasks struct {
+	backend.TaskReader
+	seal seal
+}
 
 func (s *scopedTasks) Task(ctx context.Context, id string) (projections.Task, error) {
 	t, err := s.TaskReader.Task(ctx, id)
@@ -121,7 +127,7 @@ func (s *scopedTasks) Task(ctx context.Context, id string) (projections.Task, er
 
 func (s *scopedTasks) Tasks(ctx context.Context, q backend.TaskQuery) (backend.Page[projections.Task], error) {
 	q.Scope = scopeOf(ctx)
-	return s.TaskReader.Tasks(ctx, q)
+	return sealed(ctx, s.seal, "tasks", &q.After, func() (backend.Page[projections.Task], error) { return s.TaskReader.Tasks(ctx, q) })
 }
 
 type scopedMoments struct{ backend.MomentReader }
@@ -165,6 +171,7 @@ func (s *scopedStreams) Commands(ctx context.Context, q backend.CommandQuery) (b
 type scopedDeadLetters struct {
 	backend.DeadLetterReader
 	instances *scopedInstances
+	seal      seal
 }
 
 func (s *scopedDeadLetters) DeadLetter(ctx context.Context, id string) (projections.DeadLetter, error) {
@@ -177,7 +184,7 @@ func (s *scopedDeadLetters) DeadLetter(ctx context.Context, id string) (projecti
 
 func (s *scopedDeadLetters) DeadLetters(ctx context.Context, q backend.DeadLetterQuery) (backend.Page[projections.DeadLetter], error) {
 	q.Scope = scopeOf(ctx)
-	return s.DeadLetterReader.DeadLetters(ctx, q)
+	return sealed(ctx, s.seal, "dead letters", &q.After, func() (backend.Page[projections.DeadLetter], error) { return s.DeadLetterReader.DeadLetters(ctx, q) })
 }
 
 type scopedActivities struct {

@@ -17,7 +17,7 @@ import (
 
 // listInstancesInput has a longer After than other lists: the value of an attribute is in it.
 type listInstancesInput struct {
-	After       string `query:"after" maxLength:"4096" doc:"The next of the page before."`
+	After       string `query:"after" maxLength:"8192" doc:"The next of the page before."`
 	Limit       int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Items at most."`
 	Definition  string `query:"definition" maxLength:"256"`
 	Status      string `query:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed,compensated"`

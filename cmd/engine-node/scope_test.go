@@ -168,6 +168,56 @@ func scopedTo(t *testing.T, place string, role access.Role) {
 		}
 	}
 	ofAll(t, ask)
+	ends(t, ask, role)
+}
+
+// ends looks at where pages of the shop end, which tells of nobody else's rows, and is
+// where they go on.
+func ends(t *testing.T, ask func(about, string) (int, string), role access.Role) {
+	t.Helper()
+	for _, list := range []string{"/v1/instances", "/v1/tasks", "/v1/dead-letters"} {
+		operation := "list-" + strings.TrimPrefix(list, "/v1/")
+		if !access.May(operation, []access.Role{role}) {
+			continue
+		}
+		var all, paged []string
+		type page struct {
+			Items []struct {
+				ID string `json:"id"`
+			} `json:"items"`
+			Next string `json:"next"`
+		}
+		read := func(query string) (p page) {
+			code, body := ask(about{method: "GET", path: list + query}, "shop")
+			if err := json.Unmarshal([]byte(body), &p); err != nil || code != http.StatusOK {
+				t.Fatalf("%s%s: %d %s", list, query, code, body)
+			}
+			return p
+		}
+		for _, i := range read("").Items {
+			all = append(all, i.ID)
+		}
+		for next := ""; ; {
+			p := read("?limit=1&after=" + next)
+			for _, i := range p.Items {
+				paged = append(paged, i.ID)
+			}
+			if next = p.Next; next == "" {
+				break
+			}
+			if len(next) < 40 {
+				t.Errorf("%s: a page ends at %q", list, next)
+			}
+		}
+		if !slices.Equal(all, paged) {
+			t.Errorf("%s: %q, by pages %q", list, all, paged)
+		}
+		for _, guess := range []string{"1", "50.7", "AAAA"} {
+			if code, body := ask(about{method: "GET", path: list + "?after=" + guess}, "shop"); code != http.StatusBadRequest || !strings.Contains(body, "page.invalid") {
+				t.Errorf("%s after %s: %d %s", list, guess, code, body)
+			}
+		}
+	}
 }
 
 // inTheOther asks for what is in another namespace.

@@ -127,7 +127,7 @@ func wireOn(ctx context.Context, c config.Config, name string, log *slog.Logger,
 		n.close()
 		return nil, err
 	}
-	if n.handler, err = n.api(c, parts, budget, metrics, log); err != nil {
+	if n.handler, err = n.api(ctx, c, parts, budget, metrics, log); err != nil {
 		n.close()
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func wireOn(ctx context.Context, c config.Config, name string, log *slog.Logger,
 }
 
 // api is what the node answers.
-func (n *node) api(c config.Config, parts backend.Parts, budget *memory.Budget, metrics *prometheus.Registry, log *slog.Logger) (http.Handler, error) {
+func (n *node) api(ctx context.Context, c config.Config, parts backend.Parts, budget *memory.Budget, metrics *prometheus.Registry, log *slog.Logger) (http.Handler, error) {
 	if c.TLS.On() {
 		var err error
 		if n.shown, err = newCertificates(c.TLS, c.Access.CA, time.Now, log); err != nil {
@@ -148,8 +148,12 @@ func (n *node) api(c config.Config, parts backend.Parts, budget *memory.Budget, 
 	if err != nil {
 		return nil, err
 	}
+	secret, err := parts.Identity.Key(ctx)
+	if err != nil {
+		return nil, err
+	}
 	answers, err := api.New(api.Config{
-		Access: gate, Login: login(c.Access), AnyHost: c.Access.Anybody, Tokens: tokens, Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now},
+		Access: gate, Secret: secret, Login: login(c.Access), AnyHost: c.Access.Anybody, Tokens: tokens, Auditor: &audit.Log{Writer: parts.Writer, Now: parts.Clock.Now},
 		Activities: &service.Activities{Activities: parts.Activities, Clock: parts.Clock}, Past: n.past,
 		Bulk:    &service.Bulk{Bulk: parts.Bulk, Plans: parts.Plans, Audit: parts.Audit, Operator: n.runtime.Operator, Migrator: n.runtime.Migrator, DeadLetters: n.runtime.DeadLetters, Now: parts.Clock.Now},
 		Starter: n.runtime, Signaller: n.runtime, Tasks: n.runtime, Commenter: n.runtime, Operator: n.runtime, Acknowledger: n.runtime, DeadLetters: n.runtime, Dispatcher: n.runtime, Publisher: n.catalogue, Migrator: n.runtime,

@@ -80,7 +80,7 @@ func (s *Select) Behind(column, after string) error {
 // Mark reads the end of a page: a number and what follows it.
 func Mark(after string) (n int64, rest string, err error) {
 	number, rest, _ := strings.Cut(after, ".")
-	if n, err = strconv.ParseInt(number, 10, 64); err != nil {
+	if n, err = strconv.ParseInt(number, 10, 64); err != nil || n < 0 {
 		err = problem.New(problem.Invalid, "page.invalid", "%.64q is not the end of a page", after)
 	}
 	return n, rest, err
