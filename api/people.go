@@ -46,6 +46,9 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, operation string
 	default:
 		who, err = s.Access.Admit(r.Context(), shown, operation)
 	}
+	if who.Via == principal.API {
+		who.Via = principal.Way(r.Context(), principal.API)
+	}
 	who.Claimed, who.Reason, who.Request = r.Header.Get(actorHeader), r.Header.Get(reasonHeader), uuid.NewString()
 	w.Header().Set(requestHeader, who.Request)
 	if err == nil && (!utf8.ValidString(who.Reason) || utf8.RuneCountInString(who.Reason) > maxReason || containsControl(who.Reason)) {

@@ -30,6 +30,7 @@ const (
 	MaxFormBytes = 1 << 20         // of what a form sends
 	MaxPages     = 4               // made at once: each holds what the API has answered, decoded, until it is written
 	MaxLogins    = 16              // under way at once: each may wait for the identity provider
+	MaxRuns      = 4               // steps of plans taken at once: each takes some seconds
 	pageItems    = 50              // rows of a list
 	streamItems  = 200             // entries of a timeline on one page
 	refresh      = 3 * time.Second // between two looks at a page that is open
@@ -68,6 +69,7 @@ type console struct {
 	origin *http.CrossOriginProtection
 	making chan struct{} // has room for MaxPages
 	logins chan struct{} // for MaxLogins
+	runs   chan struct{} // for MaxRuns
 }
 
 // Handler makes the handler of the pages, which serves every path below the
@@ -83,7 +85,7 @@ func Handler(o Options) (http.Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &console{Options: o, origin: http.NewCrossOriginProtection(), making: make(chan struct{}, MaxPages), logins: make(chan struct{}, MaxLogins)}
+	c := &console{Options: o, origin: http.NewCrossOriginProtection(), making: make(chan struct{}, MaxPages), logins: make(chan struct{}, MaxLogins), runs: make(chan struct{}, MaxRuns)}
 	return c.guarded(c.routes()), nil
 }
 
@@ -122,14 +124,20 @@ func (c *console) routes() *http.ServeMux {
 	post("/tasks/{id}/complete", complete, task)
 	post("/tasks/{id}/comment", comment, task)
 	get("/instances", instances)
+	post("/instances/plan", planInstances, instances)
 	get("/instances/{id}", instance)
 	post("/instances/{id}/operate", operate, instance)
 	post("/instances/{id}/signal", signal, instance)
 	get("/dead-letters", deadLetters)
+	post("/dead-letters/plan", planDeadLetters, deadLetters)
 	get("/dead-letters/{id}", deadLetter)
 	post("/dead-letters/{id}/edit", editDeadLetter, deadLetter)
 	post("/dead-letters/{id}/replay", replay, deadLetter)
 	post("/dead-letters/{id}/discard", discard, deadLetter)
+	get("/bulk", bulkPlans)
+	get("/bulk/{id}", bulkPlan)
+	post("/bulk/{id}/run", runBulk, bulkPlan)
+	post("/bulk/{id}/stop", stopBulk, bulkPlan)
 	get("/definitions", definitions)
 	get("/definitions/{namespace}/{name}/{version}", definition)
 	post("/definitions", publish, definitions)
@@ -199,8 +207,11 @@ func (c *console) guarded(h http.Handler) http.Handler {
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, MaxFormBytes)
 		room := c.making
-		if strings.HasPrefix(r.URL.Path, c.Prefix+"/login") { // a provider that is slow keeps no page from anybody
+		switch { // what is slow keeps no page from anybody
+		case strings.HasPrefix(r.URL.Path, c.Prefix+"/login"):
 			room = c.logins
+		case strings.HasPrefix(r.URL.Path, c.Prefix+"/bulk/") && r.Method == http.MethodPost:
+			room = c.runs
 		}
 		select {
 		case room <- struct{}{}:
@@ -236,6 +247,7 @@ type visit struct {
 
 	loggedIn bool      // by the identity provider, which says who they are
 	again    h.Address // at which the page is looked at again; none = where it is
+	here     h.Address // the page that an action which was refused is told on; none = where it is
 }
 
 func (c *console) visit(r *http.Request) (*visit, error) {
@@ -324,7 +336,10 @@ func (c *console) answer(w http.ResponseWriter, v *visit, p page, refused error)
 	status := http.StatusOK
 	s := &shell{
 		console: c, who: v.who, here: h.Here(v.URL), query: v.URL.Query(), signedIn: signedInAs(v.Request), loggedIn: v.loggedIn,
-		section: section(c.Prefix, v.URL.Path), did: v.URL.Query().Get("did"),
+		section: section(c.Prefix, v.URL.Path), did: v.URL.Query().Get("did"), form: v.form,
+	}
+	if v.here != (h.Address{}) {
+		s.here = v.here
 	}
 	for _, e := range []error{err, refused} {
 		if e != nil {

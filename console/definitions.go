@@ -16,7 +16,7 @@ import (
 
 func definitions(v *visit) (content, error) {
 	p, err := v.api.Definitions(v.Context(), client.List{After: v.URL.Query().Get("after"), Limit: pageItems})
-	return content{"Definitions", false, func(s *shell) h.Node { return s.definitions(p) }, func(s *shell) h.Node { return s.publish(v.form.Get("source")) }}, err
+	return content{"Definitions", false, func(s *shell) h.Node { return s.definitions(p) }, func(s *shell) h.Node { return publishForm(s, v.form.Get("source")) }}, err
 }
 
 func (s *shell) definitions(p client.Page[client.Definition]) h.Node {
@@ -31,7 +31,7 @@ func (s *shell) definitions(p client.Page[client.Definition]) h.Node {
 }
 
 // publish is the form for a definition, with what was refused.
-func (s *shell) publish(written string) h.Node {
+func publishForm(s *shell, written string) h.Node {
 	if s.ReadOnly {
 		return nil
 	}

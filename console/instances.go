@@ -17,7 +17,7 @@ func instances(v *visit) (content, error) {
 	q := v.URL.Query()
 	p, err := v.api.Instances(v.Context(), client.InstanceQuery{
 		Definition: q.Get("definition"), Status: q.Get("status"), BusinessKey: q.Get("key"), Parent: q.Get("parent"),
-		Where: q.Get("where"), OrderBy: q.Get("order"), List: client.List{After: q.Get("after"), Limit: pageItems},
+		ErrorCode: q.Get("error"), Text: q.Get("text"), OlderThan: q.Get("older"), Where: q.Get("where"), OrderBy: q.Get("order"), List: client.List{After: q.Get("after"), Limit: pageItems},
 	})
 	return content{"Instances", true, func(s *shell) h.Node { return s.instanceList(p) }, findInstances}, err
 }
@@ -37,6 +37,8 @@ func (s *shell) instanceList(p client.Page[client.Instance]) h.Node {
 			}),
 			s.narrowed("definition", "any definition", text), s.narrowed("where", "without this filter", code),
 			s.narrowed("key", "any key", func(key string) h.Node { return text("key " + key) }),
+			s.narrowed("error", "any error", code), s.narrowed("text", "any text", func(t string) h.Node { return text("with the text “" + t + "”") }),
+			s.narrowed("older", "of any age", func(d string) h.Node { return text("unchanged for " + d) }),
 			s.narrowed("order", "newest start first", func(by string) h.Node { return h.Group{text("in the order "), code(by)} }),
 			s.narrowed("parent", "any parent", func(id string) h.Node { return h.Group{text("children of "), s.toInstance(id)} })),
 		list, s.nextPage("Next page", p.Next),
@@ -44,11 +46,13 @@ func (s *shell) instanceList(p client.Page[client.Instance]) h.Node {
 }
 
 func findInstances(s *shell) h.Node {
-	return acts("Find", h.Find(s.path("instances"), h.Class("fields"),
+	return h.Group{acts("Find", h.Find(s.path("instances"), h.Class("fields"),
 		s.find("Definition", "definition", "definition", "namespace/name"), s.find("Business key", "key", "businessKey", ""),
+		s.find("Error", "error", "errorCode", "timeout"), s.find("Text of the error", "text", "text", ""), s.find("Unchanged for", "older", "olderThan", "1h, 30d"),
 		s.find("Where", "where", "where", `amount > 1000 and state = "Review"`), s.find("Order by", "order", "orderBy", "newest start first; -amount"),
 		note(text("Search attributes are what a definition names under "), code("metadata.searchAttributes"), text(".")),
-		s.keeps("status", "parent"), button("Find")))
+		s.keeps("status", "parent"), button("Find"))),
+		planForm(s, "instances", ofInstances, label("To version", input("to", s.asked("to"), h.Placeholder("of a migration"))))}
 }
 
 // whole is everything of an instance that its page shows.

@@ -17,6 +17,7 @@ type shell struct {
 	here     h.Address  // the page, as it is
 	again    h.Address  // where it is looked at again
 	query    url.Values // of it
+	form     url.Values // of an action that was refused
 	who      who
 	signedIn bool   // by a token
 	loggedIn bool   // by the identity provider
@@ -30,7 +31,7 @@ type shell struct {
 type entry struct{ path, title string }
 
 var menu = []entry{
-	{"tasks", "Tasks"}, {"instances", "Instances"}, {"dead-letters", "Dead letters"}, {"definitions", "Definitions"},
+	{"tasks", "Tasks"}, {"instances", "Instances"}, {"dead-letters", "Dead letters"}, {"bulk", "Plans"}, {"definitions", "Definitions"},
 	{"lifecycles", "Lifecycles"}, {"schedules", "Schedules"}, {"queues", "Queues and nodes"}, {"audit", "Audit"},
 }
 
@@ -55,6 +56,9 @@ func (s *shell) filtered(name, value string) h.Address { return s.at(name, value
 
 // q is a parameter of the page.
 func (s *shell) q(name string) string { return s.query.Get(name) }
+
+// asked is what a form that was refused had in a field.
+func (s *shell) asked(name string) string { return s.form.Get(name) }
 
 // filter narrows a list, or says that it does.
 //
@@ -124,7 +128,7 @@ func (s *shell) page() h.Node {
 			h.Title(text(s.title + " · Aqueduct")),
 			h.Icon(s.path("static", "icon.svg")), h.Stylesheet(s.path("static", "console.css")), h.Script(s.path("static", "htmx.min.js")),
 		},
-		h.Group{s.header(), h.Main(
+		h.Group{s.header(), h.Main(h.ID("page"),
 			h.Div(h.Class("head"), h.H1(text(s.title)), h.If(s.mayLook, s.looking())),
 			ifText(s.did, func(did string) h.Node { return h.P(h.Class("did"), h.Role("status"), text(did)) }),
 			h.Iff(s.problem != nil, s.told),

@@ -25,7 +25,8 @@ type counted struct {
 func deadLetters(v *visit) (content, error) {
 	q := v.URL.Query()
 	p, err := v.api.DeadLetters(v.Context(), client.DeadLetterQuery{
-		Queue: q.Get("queue"), Reason: q.Get("reason"), InstanceID: q.Get("instance"), List: client.List{After: q.Get("after"), Limit: pageItems},
+		Queue: q.Get("queue"), Reason: q.Get("reason"), InstanceID: q.Get("instance"),
+		Definition: q.Get("definition"), Text: q.Get("text"), OlderThan: q.Get("older"), List: client.List{After: q.Get("after"), Limit: pageItems},
 	})
 	d := deadList{Items: p}
 	at := map[string]int{}
@@ -38,20 +39,33 @@ func deadLetters(v *visit) (content, error) {
 		}
 		d.Reasons[i].Count++
 	}
-	return content{"Dead letters", true, d.body, nil}, err
+	return content{"Dead letters", true, d.body, findDeadLetters}, err
 }
 
 func (d deadList) body(s *shell) h.Node {
-	list := nothing(text("No dead letter"), after(" with the reason ", s.q("reason")), text(". A message becomes one when nobody can handle it."))
+	list := h.If(s.problem == nil, nothing(text("No dead letter of the kind. A message becomes one when nobody can handle it.")))
 	if len(d.Reasons) > 0 {
 		list = h.Group{
 			h.P(h.Class("filters"), h.Map(d.Reasons, func(r counted) h.Node {
 				return h.Group{s.filter("reason", r.Text, s.q("reason") == r.Text, code(r.Text), text(" "), number(r.Count)), text(" ")}
-			}), h.If(s.q("reason") != "", s.filter("reason", "", false, text("any reason")))),
+			})),
 			s.dead(d.Items.Items),
 		}
 	}
-	return h.Group{list, s.nextPage("Next page", d.Items.Next)}
+	return h.Group{
+		h.P(h.Class("filters"), s.filter("reason", "", s.q("reason") == "", text("any reason")),
+			s.narrowed("text", "any text", func(t string) h.Node { return text("with the text “" + t + "”") }), s.narrowed("definition", "any definition", text),
+			s.narrowed("queue", "any queue", text), s.narrowed("instance", "any instance", s.toInstance),
+			s.narrowed("older", "of any age", func(d string) h.Node { return text("died longer ago than " + d) })),
+		list, s.nextPage("Next page", d.Items.Next)}
+}
+
+func findDeadLetters(s *shell) h.Node {
+	return h.Group{acts("Find", h.Find(s.path("dead-letters"), h.Class("fields"),
+		s.find("Reason", "reason", "reason", "definition.unknown"), s.find("Text of the reason", "text", "text", ""),
+		s.find("Definition", "definition", "definition", "namespace/name"), s.find("Instance", "instance", "instance", ""),
+		s.find("Queue", "queue", "queue", "signal, schedule, command"), s.find("Died longer ago than", "older", "olderThan", "1h, 30d"), button("Find"))),
+		planForm(s, "dead-letters", ofDeadLetters)}
 }
 
 func deadLetter(v *visit) (content, error) {

@@ -24,7 +24,7 @@ type Via string
 
 const (
 	API     Via = "api"     // a request to a node
-	Console Via = "console" // a page of a node, by a session
+	Console Via = "console" // a page of a node
 	CLI     Via = "cli"     // the command line, on the database itself
 	Go      Via = "go"      // a program that embeds the node
 )
@@ -79,3 +79,16 @@ func Of(ctx context.Context) Principal {
 
 // In reports whether a context says who acts.
 func In(ctx context.Context) bool { return ctx.Value(key{}) != nil }
+
+type wayKey struct{}
+
+// By is a context of requests that somebody makes this way, whoever it is.
+func By(ctx context.Context, way Via) context.Context { return context.WithValue(ctx, wayKey{}, way) }
+
+// Way is the way that requests are said to be made; otherwise, where nothing is said.
+func Way(ctx context.Context, otherwise Via) Via {
+	if way, ok := ctx.Value(wayKey{}).(Via); ok {
+		return way
+	}
+	return otherwise
+}

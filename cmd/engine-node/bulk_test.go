@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -20,47 +21,59 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store"
 )
 
-// outage leaves in a database what an outage leaves: 500 dead letters of five kinds. Of
-// each start of shop/order the business key is its number. With late it leaves one more,
-// l-999, of the first kind.
+// outage leaves in a database that no node has open what an outage leaves; with late one
+// dead letter more.
 func outage(ts *testscript.TestScript, _ bool, args []string) {
 	ctx, c := context.Background(), config.Default()
 	c.Store.URL = args[0]
 	s, err := openStore(ctx, c.Store, c.Queue, "", 0, slog.New(slog.DiscardHandler))
 	ts.Check(err)
+	ts.Check(leaveOutage(ctx, s.Parts().Writer, len(args) > 1))
+	ts.Check(s.Close())
+}
+
+// leaveOutage leaves 500 dead letters of five kinds. Of each start of shop/order the
+// business key is its number. With late it leaves one more instead, l-999, of the first
+// kind.
+func leaveOutage(ctx context.Context, w store.Writer, late bool) error {
 	died := time.Now().Add(-2 * time.Hour)
 	n := 0
-	dead := func(count int, reason, detail string, envelope func(i int) []byte) {
+	dead := func(count int, reason, detail string, envelope func(i int) ([]byte, error)) error {
 		for i := range count {
-			ts.Check(s.Parts().Writer.Commit(ctx, store.Change{DeadLetter: &projections.DeadLetter{
-				ID: fmt.Sprintf("l-%03d", n), Queue: string(store.Signals), Reason: reason, Detail: detail, Envelope: envelope(i),
+			body, err := envelope(i)
+			if err != nil {
+				return err
+			}
+			if err := w.Commit(ctx, store.Change{DeadLetter: &projections.DeadLetter{
+				ID: fmt.Sprintf("l-%03d", n), Queue: string(store.Signals), Reason: reason, Detail: detail, Envelope: body,
 				Attempts: 5, Node: "n0", DiedAt: died.Add(time.Duration(n) * time.Second),
-			}}))
+			}}); err != nil {
+				return err
+			}
 			n++
 		}
+		return nil
 	}
-	if len(args) > 1 {
+	text := func(format string) func(int) ([]byte, error) {
+		return func(i int) ([]byte, error) { return fmt.Appendf(nil, format, i), nil }
+	}
+	if late {
 		n = 999
-		dead(1, "definition.unknown", "definition shop/order is not published", func(int) []byte { return []byte("late") })
-		ts.Check(s.Close())
-		return
+		return dead(1, "definition.unknown", "definition shop/order is not published", func(int) ([]byte, error) { return []byte("late"), nil })
 	}
-	text := func(format string) func(int) []byte {
-		return func(i int) []byte { return fmt.Appendf(nil, format, i) }
-	}
-	dead(250, "definition.unknown", "definition shop/order is not published", func(i int) []byte {
-		body, err := json.Marshal(signal.Start{Definition: "shop/order", BusinessKey: fmt.Sprint("order-", i), StartKey: fmt.Sprint(i)})
-		ts.Check(err)
-		env := signal.Envelope{SignalID: fmt.Sprint("start-", i), InstanceID: fmt.Sprint("i-", i), RuntimeProvider: signal.Provider, Type: signal.StartRequest, OccurredAt: died, Payload: body}
-		encoded, err := env.Encode()
-		ts.Check(err)
-		return encoded
-	})
-	dead(100, "signal.not-json", "this is no envelope", text("garbage %d"))
-	dead(60, "signal.foreign", "the runtime provider is old-shop", text(`{"n":%d}`))
-	dead(50, "signal.foreign", "the runtime provider is new-shop", text(`{"n":%d}`))
-	dead(40, "instance.unknown", "instance x does not exist", text(`{"n":%d}`))
-	ts.Check(s.Close())
+	return errors.Join(
+		dead(250, "definition.unknown", "definition shop/order is not published", func(i int) ([]byte, error) {
+			body, err := json.Marshal(signal.Start{Definition: "shop/order", BusinessKey: fmt.Sprint("order-", i), StartKey: fmt.Sprint(i)})
+			if err != nil {
+				return nil, err
+			}
+			env := signal.Envelope{SignalID: fmt.Sprint("start-", i), InstanceID: fmt.Sprint("i-", i), RuntimeProvider: signal.Provider, Type: signal.StartRequest, OccurredAt: died, Payload: body}
+			return env.Encode()
+		}),
+		dead(100, "signal.not-json", "this is no envelope", text("garbage %d")),
+		dead(60, "signal.foreign", "the runtime provider is old-shop", text(`{"n":%d}`)),
+		dead(50, "signal.foreign", "the runtime provider is new-shop", text(`{"n":%d}`)),
+		dead(40, "instance.unknown", "instance x does not exist", text(`{"n":%d}`)))
 }
 
 // midway kills a node when it has done a part of a plan, whose id is in a file.

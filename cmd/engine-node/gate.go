@@ -13,6 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/config"
 	"github.com/aqueduct-engine/aqueduct/console"
+	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -100,7 +101,7 @@ func withConsole(api http.Handler, logins console.Logins) (http.Handler, error) 
 		case path == "/" && strings.Contains(r.Header.Get("Accept"), "text/html"):
 			http.Redirect(w, r, consolePath+"/", http.StatusSeeOther)
 		case path == consolePath || strings.HasPrefix(path, consolePath+"/"):
-			pages.ServeHTTP(w, r)
+			pages.ServeHTTP(w, r.WithContext(principal.By(r.Context(), principal.Console)))
 		default:
 			api.ServeHTTP(w, r)
 		}

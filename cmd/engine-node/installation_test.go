@@ -39,14 +39,11 @@ func TestScriptsOfAnInstallationOnOracle(t *testing.T) {
 		Files: []string{filepath.Join("testdata", "oracle", "application.txtar"), filepath.Join("testdata", "oracle", "doctor.txtar")},
 		Setup: func(e *testscript.Env) error {
 			d := server.NewCopy(e.T().(testing.TB), "of three users", install) // of the test that Run has begun for the script
-			e.Setenv("USER", "tester")
-			e.Setenv("GORACE", "atexit_sleep_ms=0")
 			for name, user := range map[string]string{"DB": "app", "OWNER": "AQUEDUCT", "RUNTIME": "AQUEDUCT_RUN"} {
 				e.Setenv(name, "oracle://"+user+":x@"+d.ConnectString()+"?libDir="+url.QueryEscape(server.LibDir))
 			}
-			e.Values[nodesKey{}] = map[string]*child{}
 			e.Values[ownerKey{}] = d
-			return nil
+			return programs(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"node": startNode, "drain": drainNode, "crash": crashNode, "exits": exits, "retry": retry, "owner": asOwner, "shop": asShop,

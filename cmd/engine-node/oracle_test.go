@@ -26,11 +26,8 @@ func TestScriptsOnOracle(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			script := e.T().(testing.TB) // the test that Run has begun for the script
 			e.Setenv("SERVICES", services.URL)
-			e.Setenv("USER", "tester")
-			e.Setenv("GORACE", "atexit_sleep_ms=0")
 			e.Setenv("DB", oracletest.URL(script, testdb.OnOracle(script)()))
-			e.Values[nodesKey{}] = map[string]*child{}
-			return nil
+			return programs(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"node": startNode, "drain": drainNode, "crash": crashNode, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue,

@@ -30,7 +30,47 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"engine-node": main})
+	testscript.Main(tidied{m}, map[string]func(){"engine-node": main})
+}
+
+// tidied are tests that leave no program behind.
+type tidied struct{ *testing.M }
+
+func (m tidied) Run() int {
+	defer func() { os.RemoveAll(plainFolder) }()
+	return m.M.Run()
+}
+
+// raced reports whether the race detector looks on. It does so in nodes; a command that is
+// over in a moment takes five times as long with it.
+var raced bool
+
+var plainFolder string
+
+// plain is the program without the race detector, in a folder of its own.
+var plain = sync.OnceValues(func() (_ string, err error) {
+	if plainFolder, err = os.MkdirTemp("", "engine-node"); err != nil {
+		return "", err
+	}
+	if out, err := exec.Command("go", "build", "-o", plainFolder+"/engine-node", ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return plainFolder, nil
+})
+
+// programs sets what every script has. A node is this program, found by NODE_PATH; with
+// the race detector commands are another.
+func programs(e *testscript.Env) error {
+	e.Setenv("USER", "tester")
+	e.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector ends a second late
+	e.Values[nodesKey{}] = map[string]*child{}
+	e.Setenv("NODE_PATH", e.Getenv("PATH"))
+	if !raced {
+		return nil
+	}
+	folder, err := plain()
+	e.Setenv("PATH", folder+string(filepath.ListSeparator)+e.Getenv("PATH"))
+	return err
 }
 
 // TestScripts runs testdata/*.txtar on the real program. Beside the commands
@@ -67,11 +107,8 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SERVICES", services.URL)
 			e.Setenv("EXAMPLES", examples)
-			e.Setenv("USER", "tester")
-			e.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector ends a second late
 			e.Setenv("DB", "sqlite://"+filepath.Join(e.WorkDir, "data", "a.db"))
-			e.Values[nodesKey{}] = map[string]*child{}
-			return nil
+			return programs(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"node": startNode, "drain": drainNode, "crash": crashNode, "freeze": freezeNode, "thaw": thawNode, "asked": asked, "answered": answered, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue, "script": script,
@@ -153,7 +190,7 @@ func startNode(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: node NAME [FLAG...]")
 	}
 	name := args[0]
-	program, err := lookPath(ts, "engine-node")
+	program, err := nodeProgram(ts)
 	ts.Check(err)
 	cmd := exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0", "--json", "--node", name}, args[1:]...)...)
 	cmd.Dir = ts.Getenv("WORK")
@@ -190,13 +227,13 @@ func startNode(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("AQUEDUCT_SERVER", ready.URL)
 }
 
-func lookPath(ts *testscript.TestScript, program string) (string, error) {
-	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
-		if path := filepath.Join(dir, program); exists(path) {
+func nodeProgram(ts *testscript.TestScript) (string, error) {
+	for _, dir := range filepath.SplitList(ts.Getenv("NODE_PATH")) {
+		if path := filepath.Join(dir, "engine-node"); exists(path) {
 			return path, nil
 		}
 	}
-	return "", errors.New(program + " is not in PATH")
+	return "", errors.New("engine-node is not in NODE_PATH")
 }
 
 func end(ts *testscript.TestScript, args []string, sig os.Signal) error {

@@ -114,3 +114,12 @@ func LookingAgain(at Address, id string, every time.Duration) Node {
 		attribute("hx-select", "#"+id), attribute("hx-swap", "outerMorph"),
 	}
 }
+
+// GoingOn is an element that sends a form once it is there, and puts what has that id in the
+// answer's page in the place of what has it in this one; each has an id of its own.
+func GoingOn(to Address, id, place string) Node {
+	return element("span", []Node{
+		ID(id), attribute("hx-post", to.text), attribute("hx-trigger", "load"),
+		attribute("hx-target", "#"+place), attribute("hx-select", "#"+place), attribute("hx-swap", "outerMorph"),
+	})
+}

@@ -115,6 +115,11 @@ func Ul(inside ...Node) Node       { return element("ul", inside) }
 // Br is a new line.
 func Br() Node { return element("br", nil) }
 
+// Progress is how much of something is done.
+func Progress(done, of int) Node {
+	return element("progress", []Node{attribute("max", strconv.Itoa(max(1, of))), attribute("value", strconv.Itoa(done))})
+}
+
 // Attributes.
 
 func AccessKey(v string) Node    { return attribute("accesskey", v) }
