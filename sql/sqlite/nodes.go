@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/sql/sqlite/conn"
@@ -23,10 +24,21 @@ type nodes struct {
 	trouble conn.Trouble // of Recover
 }
 
-// join makes this node known and returns what dead nodes held, in one
-// transaction.
-func join(s *Store, c *conn.Conn, a files.Access) (*nodes, error) {
-	dir := files.Folder(s.path)
+// namePatience is how long a name that is in use is asked for again: while another gives
+// back what a dead node held, it has its file locked, and the node looks alive.
+const namePatience = 3 * time.Second
+
+// join makes this node known. A live node of the same name keeps it.
+func join(s *Store, c *conn.Conn, a files.Access) (n *nodes, err error) {
+	for until := time.Now().Add(namePatience); ; time.Sleep(namePatience / 60) {
+		if n, err = joinOnce(s, c, a); problem.CodeOf(err) != "store.node-in-use" || time.Now().After(until) {
+			return n, err
+		}
+	}
+}
+
+// joinOnce makes this node known and returns what dead nodes held, in one transaction.
+func joinOnce(s *Store, c *conn.Conn, a files.Access) (*nodes, error) {
 	peers, err := files.Join(s.path, a, s.log)
 	n := &nodes{Peers: peers, s: s}
 	if err == nil {
@@ -34,12 +46,11 @@ func join(s *Store, c *conn.Conn, a files.Access) (*nodes, error) {
 			peers.Abort()
 		}
 	}
-	if err != nil {
-		var p *problem.Error
-		if errors.As(err, &p) {
-			return nil, err
-		}
-		return nil, conn.ExplainFile(err, dir)
+	switch {
+	case err != nil && problem.CodeOf(err) == "internal":
+		return nil, conn.ExplainFile(err, files.Folder(s.path))
+	case err != nil:
+		return nil, err
 	}
 	n.Scan()
 	n.Notify()
@@ -47,10 +58,11 @@ func join(s *Store, c *conn.Conn, a files.Access) (*nodes, error) {
 }
 
 func (n *nodes) enlist(c *conn.Conn) error {
-	if _, _, err := c.Exec("begin"); err != nil {
-		return conn.Explain(err, n.s.path)
+	var dead map[int64]*os.File
+	_, _, err := c.Exec("begin")
+	if err == nil {
+		dead, err = n.register(c)
 	}
-	dead, err := n.register(c)
 	if err == nil {
 		_, _, err = c.Exec("commit")
 	}
@@ -83,40 +95,34 @@ func (n *nodes) register(c *conn.Conn) (map[int64]*os.File, error) {
 		return nil, err
 	}
 	dead := map[int64]*os.File{}
-	for _, r := range rows {
-		if r.no == n.no {
-			continue
-		}
-		alive, f := n.Probe(r.no)
+	delete(rows, n.no)
+	for no, name := range rows {
+		alive, f := n.Probe(no)
 		if alive {
 			f.Close()
-			if r.name == n.s.node {
-				return nil, problem.New(problem.Conflict, "store.node-in-use", "a live node has the name %q", r.name).
+			if name == n.s.node {
+				return nil, problem.New(problem.Conflict, "store.node-in-use", "a live node has the name %q", name).
 					WithHint("give every node of a database its own name")
 			}
 			continue
 		}
-		if err := recoverNode(c, r.no, f); err != nil {
+		if err := recoverNode(c, no, f); err != nil {
 			return nil, err
 		}
 		if f != nil {
-			dead[r.no] = f
+			dead[no] = f
 		}
 	}
 	return dead, nil
 }
 
-type nodeRow struct {
-	no   int64
-	name string
-}
-
-func nodeRows(c *conn.Conn) ([]nodeRow, error) {
-	var list []nodeRow
+// nodeRows are the names of all nodes, by their numbers.
+func nodeRows(c *conn.Conn) (map[int64]string, error) {
+	list := map[int64]string{}
 	err := c.Query("node_list", 2, func(r []driver.Value) error {
 		no, _ := r[0].(int64)
 		name, _ := r[1].(string)
-		list = append(list, nodeRow{no, name})
+		list[no] = name
 		return nil
 	})
 	return list, err

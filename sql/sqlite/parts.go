@@ -37,26 +37,26 @@ func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
 		if err != nil {
 			return err
 		}
-		for _, r := range rows {
-			if r.no == s.nodes.no || count >= limit {
+		for no := range rows {
+			if no == s.nodes.no || count >= limit {
 				continue
 			}
-			alive, f := s.nodes.Probe(r.no)
+			alive, f := s.nodes.Probe(no)
 			if f != nil {
 				f.Close() // a dead node's messages are returned by check
 			}
-			hangs := alive && s.nodes.Hangs(r.no)
+			hangs := alive && s.nodes.Hangs(no)
 			if alive && !hangs {
 				continue
 			}
-			n, err := orphans(t, r.no, limit-count)
+			n, err := orphans(t, no, limit-count)
 			if err != nil {
 				return err
 			}
 			count += n
 			if n == 0 && f == nil && !hangs {
 				t.wrote = true
-				if err := giveBack(t.w.c, r.no); err != nil {
+				if err := giveBack(t.w.c, no); err != nil {
 					return err
 				}
 			}

@@ -66,7 +66,7 @@ var commitCases = map[string]func(*testCase){
 			var wg sync.WaitGroup
 			errs := make([]error, 8)
 			for i := range errs {
-				wg.Go(func() { errs[i] = k.s.Writer.Commit(k.ctx, turn("a", version)) })
+				wg.Go(func() { errs[i] = retryCommit(k, turn("a", version)) })
 			}
 			wg.Wait()
 			won := 0
@@ -136,10 +136,7 @@ var commitCases = map[string]func(*testCase){
 				c := turn("a", 3)
 				c.Rows.Stream = []projections.Entry{{InstanceID: "a", Position: 2, Kind: "event", SignalID: "same"}}
 				c.Send = []store.Send{sig("never")}
-				errs[i] = k.s.Writer.Commit(k.ctx, c)
-				for try := 0; try < 100 && problem.CodeOf(errs[i]) == "store.locked"; try++ { // so many writers of one instance no node has
-					errs[i] = k.s.Writer.Commit(k.ctx, c)
-				}
+				errs[i] = retryCommit(k, c)
 			})
 		}
 		wg.Wait()

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store"
@@ -128,6 +129,15 @@ func equal[T any](k *testCase, got, want T) {
 func (k *testCase) commit(c store.Change) {
 	k.Helper()
 	k.ok(k.s.Writer.Commit(k.ctx, c))
+}
+
+// retryCommit commits again when another writer of the instance had its rows for too long.
+func retryCommit(k *testCase, c store.Change) error {
+	for {
+		if err := k.s.Writer.Commit(k.ctx, c); problem.CodeOf(err) != "store.locked" {
+			return err
+		}
+	}
 }
 
 func (k *testCase) send(m ...store.Send) {
