@@ -24,10 +24,13 @@ func TestOneKeyIsAppliedOnce(t *testing.T) {
   - first: {listen: {to: {one: {with: {type: paid}}}}}
   - second: {listen: {to: {one: {with: {type: paid}}}}}
 `)
+	once := doc("once", `
+  - first: {listen: {to: {one: {with: {type: paid}}}}}
+`)
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
-		n := start(t, fresh(), nil, document)
+		n := start(t, fresh(), nil, document, once)
 		n.begin(t, "i", "t/twice", nil)
-		n.begin(t, "other", "t/twice", nil)
+		n.begin(t, "other", "t/once", nil)
 		said := func(instance, id, key string) signal.Envelope {
 			e := signal.Envelope{
 				SignalID: id, InstanceID: instance, RuntimeProvider: signal.Provider, Type: signal.ExternalSignal, OccurredAt: time.Now(),

@@ -25,35 +25,42 @@ func (s backlog) Counts(ctx context.Context) ([]backend.Count, error) {
 	return counts, wrap("counts", err)
 }
 
-// Queues implements backend.BacklogReader.
+// Queues implements backend.BacklogReader, by one statement: a message that becomes
+// ready meanwhile is counted once.
 func (s backlog) Queues(ctx context.Context) ([]backend.Queue, error) {
-	queues := []backend.Queue{{Name: string(store.Signals)}, {Name: string(store.Schedule)}, {Name: string(store.Commands)}}
-	for i := range queues {
-		q, err := sqlite.One[struct {
-			Ready  int       `db:"READY"`
-			Oldest time.Time `db:"OLDEST_ON_UTC"`
-		}](ctx, s.Store, read("queue_ready", queues[i].Name, backend.MaxCount))
-		if err != nil {
-			return nil, wrap("queues", err)
-		}
-		queues[i].Ready, queues[i].OldestAt = q.Ready, q.Oldest
+	found, err := sqlite.List[struct {
+		Queue    string    `db:"QUEUE"`
+		State    int       `db:"STATE"`
+		Messages int       `db:"MESSAGES"`
+		Oldest   time.Time `db:"OLDEST_ON_UTC"`
+	}](ctx, s.Store, read("queues", slices.Repeat([]any{backend.MaxCount}, countedQueues)...))
+	if err != nil {
+		return nil, wrap("queues", err)
 	}
-	for name, field := range map[string]func(*backend.Queue) *int{
-		"queue_delayed": func(q *backend.Queue) *int { return &q.Delayed },
-		"queue_leased":  func(q *backend.Queue) *int { return &q.Leased },
-	} {
-		found, err := sqlite.List[struct {
-			Queue    string `db:"QUEUE"`
-			Messages int    `db:"MESSAGES"`
-		}](ctx, s.Store, read(name, backend.MaxCount))
-		if err != nil {
-			return nil, wrap("queues", err)
+	queues := []backend.Queue{{Name: string(store.Signals)}, {Name: string(store.Schedule)}, {Name: string(store.Commands)}}
+	for _, f := range found {
+		i := slices.IndexFunc(queues, func(q backend.Queue) bool { return q.Name == f.Queue })
+		if i < 0 {
+			continue
 		}
-		for _, f := range found {
-			if i := slices.IndexFunc(queues, func(q backend.Queue) bool { return q.Name == f.Queue }); i >= 0 {
-				*field(&queues[i]) = f.Messages
-			}
+		switch q := &queues[i]; f.State {
+		case ready:
+			q.Ready, q.OldestAt = f.Messages, f.Oldest
+		case delayed:
+			q.Delayed = f.Messages
+		case leased:
+			q.Leased = f.Messages
 		}
 	}
 	return queues, nil
 }
+
+// States of a message.
+const (
+	ready   = 0
+	delayed = 1
+	leased  = 10
+)
+
+// countedQueues is how many parts of the statement are bounded, each with a bind of its own.
+const countedQueues = 5

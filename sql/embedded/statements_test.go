@@ -25,8 +25,8 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 		"node_list": true, "node_members": true, "functions_declared": true, "node_number": true, "definition_versions": true, "meta_epoch": true, "meta_settings": true, // few rows
 		"instance_select": true, "instance_ordered": true, "dead_letter_select": true, "inbox_select": true, "stream_select": true, "task_select": true, "task_events": true, // heads; see below
 		"audit_select": true, "token_select": true, "activity_select": true, "dead_letter_edit_select": true, "moment_select": true, "history_ids": true, // so are these
-		"task_next":   true,                                                                                                              // walks the index of open tasks in its order, and lists within a row, as far as its limit
-		"queue_ready": true, "queue_delayed": true, "queue_leased": true, "gaps": true, "open_counts": true, "functions_unclaimed": true, // bounded counts over one index
+		"task_next": true,                                                                 // walks the index of open tasks in its order, and lists within a row, as far as its limit
+		"queues":    true, "gaps": true, "open_counts": true, "functions_unclaimed": true, // bounded counts over one index
 		"state_all": true, "message_all": true, "definition_all": true, // of doctor, who reads everything
 		"bulk_select": true, "bulk_item_select": true, "bulk_instances": true, "bulk_dead_letters": true, // heads
 		"bulk_counts": true, "bulk_kinds": true, // count the items of one plan, which are bounded

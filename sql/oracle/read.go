@@ -279,7 +279,9 @@ func (s backlog) Members(ctx context.Context) ([]backend.Node, error) {
 }
 
 // Queues implements backend.BacklogReader. A message that a worker holds is still
-// ready in the view of the queue; what nodes say they hold is taken from that.
+// ready in the view of the queue; what nodes say they hold is taken from that. One
+// statement counts all: what becomes ready meanwhile, or goes from one queue to another, is
+// counted once.
 func (s backlog) Queues(ctx context.Context) ([]backend.Queue, error) {
 	type held struct {
 		Signal   int `db:"HELD_SIGNAL"`
@@ -290,23 +292,23 @@ func (s backlog) Queues(ctx context.Context) ([]backend.Queue, error) {
 	if err != nil {
 		return nil, wrap("queues", err)
 	}
+	depths, err := list[struct {
+		Queue   string    `db:"QUEUE"`
+		Ready   int       `db:"READY"`
+		Delayed int       `db:"DELAYED"`
+		Oldest  time.Time `db:"OLDEST_ON_UTC"`
+	}](ctx, s.Store, read("queues", backend.MaxCount, backend.MaxCount, backend.MaxCount))
+	if err != nil {
+		return nil, wrap("queues", err)
+	}
+	elsewhere := map[store.Queue]int{store.Signals: others.Signal, store.Schedule: others.Schedule, store.Commands: others.Command}
 	queues := []backend.Queue{}
-	for _, q := range []struct {
-		name   store.Queue
-		others int
-	}{{store.Signals, others.Signal}, {store.Schedule, others.Schedule}, {store.Commands, others.Command}} {
-		depth, err := single[struct {
-			Ready   int       `db:"READY"`
-			Delayed int       `db:"DELAYED"`
-			Oldest  time.Time `db:"OLDEST_ON_UTC"`
-		}](ctx, s.Store, read("queue_"+string(q.name), backend.MaxCount))
-		if err != nil {
-			return nil, wrap("queues", err)
-		}
-		leased := min(receivers(s).heldOf(q.name)+q.others, depth.Ready)
-		row := backend.Queue{Name: string(q.name), Ready: depth.Ready - leased, Delayed: depth.Delayed, Leased: leased}
+	for _, q := range depths {
+		name := store.Queue(q.Queue)
+		leased := min(receivers(s).heldOf(name)+elsewhere[name], q.Ready)
+		row := backend.Queue{Name: q.Queue, Ready: q.Ready - leased, Delayed: q.Delayed, Leased: leased}
 		if row.Ready > 0 {
-			row.OldestAt = depth.Oldest
+			row.OldestAt = q.Oldest
 		}
 		queues = append(queues, row)
 	}

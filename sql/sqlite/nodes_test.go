@@ -76,8 +76,13 @@ func TestANameIsFreeWhenItsNodeIsDead(t *testing.T) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil { // as one does that gives back
 		t.Fatal(err)
 	}
-	time.AfterFunc(200*time.Millisecond, func() { unix.Flock(int(f.Fd()), unix.LOCK_UN) })
+	freed := make(chan struct{})
+	time.AfterFunc(200*time.Millisecond, func() {
+		defer close(freed)
+		unix.Flock(int(f.Fd()), unix.LOCK_UN)
+	})
 	again, err := open("fixed")
+	<-freed
 	if err != nil {
 		t.Fatal(err)
 	}
