@@ -1,10 +1,13 @@
 package console
 
 import (
+	_ "embed"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"go.yaml.in/yaml/v3"
 
@@ -12,6 +15,7 @@ import (
 	h "github.com/aqueduct-engine/aqueduct/console/html"
 	"github.com/aqueduct-engine/aqueduct/definition/diagram"
 	"github.com/aqueduct-engine/aqueduct/problem"
+	"github.com/aqueduct-engine/aqueduct/schema"
 )
 
 func definitions(v *visit) (content, error) {
@@ -45,7 +49,9 @@ type definitionPage struct {
 	Source        string
 	Picture       h.Node
 	Lifecycle     bool
-	written       url.Values // into the form that was refused
+	Versions      []client.Definition
+	Input         json.RawMessage // a form made of its schema; nothing: any JSON is an input
+	written       url.Values      // into the form that was refused
 }
 
 func definition(v *visit) (content, error) {
@@ -59,6 +65,10 @@ func definition(v *visit) (content, error) {
 		root, _ := document.(map[string]any)
 		d.Lifecycle = root["states"] != nil
 		d.Picture = h.Drawn(document, diagram.View{})
+		d.Input = inputForm(inputSchema(document))
+	}
+	if d.Versions, err = v.api.Versions(v.Context(), name); unless(err) != nil {
+		return content{}, err
 	}
 	return content{name + "@" + version, false, d.body, d.acts}, nil
 }
@@ -67,6 +77,7 @@ func (d definitionPage) body(s *shell) h.Node {
 	return h.Group{
 		paragraph(h.A(s.path("instances").With("definition", d.Name), text("Its instances")),
 			h.If(d.Lifecycle, h.Group{text(" · "), h.A(s.ofLifecycle(d.Name), text("Trigger an event"))})),
+		d.versions(s),
 		h.If(d.Picture != nil, titled("Picture", picture(d.Picture))),
 		titled("Source", h.Pre(h.Class("source"), text(d.Source))),
 	}
@@ -76,8 +87,9 @@ func (d definitionPage) acts(s *shell) h.Node {
 	if s.ReadOnly || d.Lifecycle {
 		return nil
 	}
+	fields, free := formOf(d.Input, d.written)
 	return acts("Start", h.Post(s.ofVersion(d.Name, d.Version).Below("start"), h.Class("fields"),
-		jsonLabel("Input", area("input", d.written.Get("input"), 6, h.Verbatim())),
+		h.Map(fields, field.shown), h.If(free, jsonLabel("Input", area("data", d.written.Get("data"), 6, h.Verbatim()))),
 		label("Instance id", input("id", either(d.written.Get("id"), uuid.NewString()))),
 		label("Business key", input("key", d.written.Get("key"))),
 		button("Start")))
@@ -102,13 +114,62 @@ func publish(v *visit) (string, h.Address, error) {
 	return did, v.ofVersion(d.Name, d.Version), nil
 }
 
+// inputSchema is what a definition says of its input; nothing: any JSON is one.
+func inputSchema(document any) json.RawMessage {
+	of := func(v any, name string) any {
+		m, _ := v.(map[string]any)
+		return m[name]
+	}
+	form := of(of(of(document, "input"), "schema"), "document")
+	if form == nil {
+		return nil
+	}
+	raw, err := jsonv2.Marshal(form, jsonv2.Deterministic(true))
+	if err != nil {
+		return nil // what JSON cannot say is no schema
+	}
+	return raw
+}
+
+// inputForm is a form that asks for what a schema has.
+func inputForm(schema json.RawMessage) json.RawMessage {
+	if schema == nil {
+		return nil
+	}
+	return json.RawMessage(`{"schema":` + string(schema) + `}`)
+}
+
+// fits says where an input does not fit its schema: an instance would begin and fault.
+func fits(of, input json.RawMessage) error {
+	s, err := schema.Compile(of)
+	if of == nil || err != nil {
+		return nil // the engine says so
+	}
+	if len(input) == 0 {
+		input = json.RawMessage("{}")
+	}
+	places := s.Check(input)
+	if len(places) == 0 {
+		return nil
+	}
+	p := problem.New(problem.Invalid, "console.input", "the input does not fit the schema of the definition")
+	p.Where = places
+	return p
+}
+
 func start(v *visit) (string, h.Address, error) {
-	input, err := data(v.PostForm.Get("input"), "the input")
+	name := v.PathValue("namespace") + "/" + v.PathValue("name")
+	document, _ := v.document(name, v.PathValue("version")) // of what cannot be read the start says so
+	of := inputSchema(document)
+	input, err := answerOf(inputForm(of), v.PostForm, "the input")
+	if err == nil {
+		err = fits(of, input)
+	}
 	if err != nil {
 		return "", h.Address{}, err
 	}
 	i, created, err := v.api.Start(v.Context(), client.StartRequest{
-		Definition: v.PathValue("namespace") + "/" + v.PathValue("name"), Version: v.PathValue("version"), Input: input,
+		Definition: name, Version: v.PathValue("version"), Input: input,
 		InstanceID: strings.TrimSpace(v.PostForm.Get("id")), BusinessKey: strings.TrimSpace(v.PostForm.Get("key")),
 	}, 0)
 	did := "It has begun."
@@ -167,7 +228,33 @@ func welcome(v *visit) (content, error) {
 	o.Recent, o.Faulted, o.Tasks, o.Dead, o.Definitions = recent.Items, faulted.Items, tasks.Items, dead.Items, len(published.Items)
 	o.MoreFaulted, o.MoreDead = faulted.Next != "", dead.Next != ""
 	o.Queues, err = v.api.Queues(v.Context())
-	return content{"Overview", true, o.body, nil}, unless(err)
+	return content{"Overview", true, o.body, o.acts}, unless(err)
+}
+
+func (o overview) acts(s *shell) h.Node {
+	if s.ReadOnly || len(o.Recent) > 0 {
+		return nil
+	}
+	return acts("See one run", h.Post(s.path("try"), button("Run a small workflow"),
+		note(text("It is published as "), code("welcome/first-look"), text(", waits for a moment, and then asks a person: you."))))
+}
+
+//go:embed first-look.yaml
+var firstLook []byte
+
+// try publishes a small workflow, and starts it.
+func try(v *visit) (string, h.Address, error) {
+	v.here = v.path("")
+	d, _, err := v.api.Publish(v.Context(), "first-look.yaml", firstLook)
+	if err != nil {
+		return "", v.here, err
+	}
+	input, err := jsonv2.Marshal(map[string]string{"name": either(v.who.User, "you")})
+	if err != nil {
+		return "", v.here, err
+	}
+	i, _, err := v.api.Start(v.Context(), client.StartRequest{Definition: d.Name, Version: d.Version, InstanceID: uuid.NewString(), Input: input}, 0)
+	return "It runs: below is the path that it takes, and what it waits for.", v.path("instances", i.ID), err
 }
 
 func (o overview) body(s *shell) h.Node {

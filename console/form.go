@@ -117,10 +117,10 @@ func shownText(v jsontext.Value) string {
 
 // answerOf is the JSON that a filled form stands for. What was left empty is left
 // out. Numbers stay as they were written.
-func answerOf(form json.RawMessage, written url.Values) (json.RawMessage, error) {
+func answerOf(form json.RawMessage, written url.Values, what string) (json.RawMessage, error) {
 	names, all, _ := properties(form)
 	if len(names) == 0 {
-		return data(written.Get("data"), "the answer")
+		return data(written.Get("data"), what)
 	}
 	answer := map[string]jsontext.Value{}
 	var places []problem.Place

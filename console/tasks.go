@@ -120,7 +120,7 @@ func complete(v *visit) (string, h.Address, error) {
 	if err != nil {
 		return "", h.Address{}, err
 	}
-	answer, err := answerOf(t.Form, v.PostForm)
+	answer, err := answerOf(t.Form, v.PostForm, "the answer")
 	if err != nil {
 		return "", h.Address{}, err
 	}

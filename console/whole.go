@@ -112,5 +112,6 @@ func (w whole) acts(s *shell) h.Node {
 		unfold(text("Signal"), h.Post(s.path("instances", w.ID, "signal"), h.Class("fields"), hidden("request", uuid.NewString()),
 			label("Type", h.Input(h.Name("type"), h.List("types"), h.Required())), offered("types", w.Events),
 			jsonLabel("Data", area("data", "", 3)), button("Send"))),
+		unfold(text("Rewind"), note(text("It goes back to the end of an earlier turn, and on from there.")), rewindForm(s, w.ID, "", false)),
 	)
 }

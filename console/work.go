@@ -69,11 +69,14 @@ func (w work) answer(at h.Address) h.Node {
 		outcomes = h.Group{label("Outcome", input("outcome", w.Outcome)), button("Complete")}
 	}
 	return h.Post(at.Below("complete"), h.Class("fields"),
-		h.Map(w.Fields, func(f field) h.Node {
-			return h.Group{f.filled(), ifText(f.Note, func(s string) h.Node { return note(text(s)) })}
-		}),
+		h.Map(w.Fields, field.shown),
 		h.If(w.Free, jsonLabel("Answer", area("data", w.Data, 4))),
 		h.Div(h.Class("buttons"), outcomes))
+}
+
+// shown is the field, with what is said of it.
+func (f field) shown() h.Node {
+	return h.Group{f.filled(), ifText(f.Note, func(s string) h.Node { return note(text(s)) })}
 }
 
 // filled is the field as it is written into.

@@ -272,7 +272,7 @@ func TestALoanIsApprovedAtABrowser(t *testing.T) {
 	b.open("/definitions")
 	b.do(chromedp.Click(chromedp.CSS("tbody a")))
 	b.says("Picture")
-	b.write("[name=input]", fmt.Sprintf(`{"services": %q, "applicant": "ada", "amount": 25000, "income": 9000}`, services.URL))
+	b.write("[name=data]", fmt.Sprintf(`{"services": %q, "applicant": "ada", "amount": 25000, "income": 9000}`, services.URL))
 	b.write("[name=id]", "loan-4711")
 	b.press("Start")
 	b.says("nobody has claimed the task")

@@ -108,8 +108,8 @@ func TestATaskIsDoneAtTheConsole(t *testing.T) {
 	p.page("/", "Nothing is published yet", "Nothing is faulted")
 	p.press(http.StatusUnprocessableEntity, "/definitions", url.Values{"source": {"document: {dsl: '1.0.3'}\ndo: 7\n"}}, "line 2", "do: 7")
 	p.press(http.StatusOK, "/definitions", url.Values{"source": {forms}}, "It is published.", "ask (humanTask")
-	p.press(http.StatusUnprocessableEntity, "/definitions/test/form/1.0.0/start", url.Values{"input": {`{"who": ann}`}}, "the input is no JSON", "{&#34;who&#34;: ann}")
-	p.press(http.StatusOK, "/definitions/test/form/1.0.0/start", url.Values{"input": {`{"who": "</title>", "n": 12345678901234567890}`}, "id": {"f-1"}},
+	p.press(http.StatusUnprocessableEntity, "/definitions/test/form/1.0.0/start", url.Values{"data": {`{"who": ann}`}}, "the input is no JSON", "{&#34;who&#34;: ann}")
+	p.press(http.StatusOK, "/definitions/test/form/1.0.0/start", url.Values{"data": {`{"who": "</title>", "n": 12345678901234567890}`}, "id": {"f-1"}},
 		"It has begun.", "12345678901234567890", "nobody has claimed the task, which is for clerks", `<rect class="node call here"`)
 	asked, err := c.Tasks(t.Context(), client.TaskQuery{InstanceID: "f-1"})
 	if err != nil || len(asked.Items) != 1 {

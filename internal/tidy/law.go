@@ -83,7 +83,7 @@ var law = []rule{
 	{6, "tracing/otlp", []string{"tracing"}, []string{"internal/..."}},                                                                                            // who sends spans elsewhere needs none of it
 	{6, "api", []string{"access", "ack", "api/client", "attribute", "definition", "duration", "engine", "humantask", "memory", "principal", "problem", "projections", "runtime/admission", "schedule", "signal", "snapshot", "store", "store/backend"}, support},
 	{4, "console/html", []string{"definition/diagram"}, nil},                                                                                                                           // what pages are made of
-	{5, "console", []string{"api/client", "console/html", "definition/diagram", "problem"}, []string{"internal/..."}},                                                                  // a client of the API that is asked in the process
+	{5, "console", []string{"api/client", "console/html", "definition/diagram", "problem", "schema"}, []string{"internal/..."}},                                                        // a client of the API that is asked in the process
 	{5, "aqueducttest", []string{"activity", "definition/...", "engine", "humantask", "operate", "problem", "projections", "replay", "schema", "signal", "snapshot", "workflow"}, nil}, // no store: a test of a definition needs none
 	{7, "bench", []string{"definition/...", "engine", "problem", "projections", "runtime", "signal", "snapshot", "store", "store/backend", "workflow"}, support},
 	{7, "cmd/...", []string{everything}, nil},

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/internal/await"
+)
+
+// Whoever opens an empty node sees one run, and what it asks.
+func TestAFirstLookAtTheConsole(t *testing.T) {
+	t.Parallel()
+	_, c, base := running(t)
+	ann := atConsole(t, base)
+	ann.press(http.StatusOK, "/who", url.Values{"user": {"ann"}})
+	ann.page("/", "Run a small workflow")
+	if page := ann.press(http.StatusOK, "/try", nil, "It runs", "welcome/first-look"); !strings.Contains(page, "<svg") {
+		t.Error("it has no picture")
+	}
+	var task client.Task
+	await.Until(t, "a task", func() (bool, any) {
+		p, err := c.Tasks(t.Context(), client.TaskQuery{User: "ann"})
+		if err == nil && len(p.Items) > 0 {
+			task = p.Items[0]
+		}
+		return task.ID != "", err
+	})
+	ann.page("/tasks", "Hello, ann. Did you see it run?")
+	ann.press(http.StatusOK, "/tasks/"+task.ID+"/claim", nil, "It is yours.", "not yet")
+	ann.press(http.StatusOK, "/tasks/"+task.ID+"/complete", url.Values{"outcome": {"yes"}}, "It is done.")
+	i, err := c.Instance(t.Context(), task.InstanceID)
+	if err != nil || i.Status != "completed" || !strings.Contains(string(i.Output), `"yes"`) {
+		t.Errorf("%+v, %v", i, err)
+	}
+	if page := ann.page("/"); strings.Contains(page, "Run a small workflow") {
+		t.Error("it is offered beside work")
+	}
+	ann.press(http.StatusUnprocessableEntity, "/definitions/welcome/first-look/1.0.0/start", url.Values{"id": {"no-name"}}, "name", "Your name *")
+	ann.press(http.StatusOK, "/definitions/welcome/first-look/1.0.0/start", url.Values{"id": {"bob-1"}, "field.name": {"bob"}}, "It has begun.")
+}
+
+// An instance is taken back to an earlier turn: it is shown first what that does, and not
+// done when the instance has changed since.
+func TestAnInstanceIsTakenBackAtTheConsole(t *testing.T) {
+	t.Parallel()
+	_, c, base := running(t)
+	ctx := t.Context()
+	if _, _, err := c.Publish(ctx, "ask.yaml", []byte(asking)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Start(ctx, client.StartRequest{Definition: "test/ask", InstanceID: "r-1"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := c.Tasks(ctx, client.TaskQuery{InstanceID: "r-1"})
+	if err != nil || len(tasks.Items) != 1 {
+		t.Fatal(tasks, err)
+	}
+	if _, err := c.Claim(ctx, tasks.Items[0].ID, client.ClaimRequest{User: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Complete(ctx, tasks.Items[0].ID, client.CompleteRequest{User: "ann", Outcome: "yes"}); err != nil {
+		t.Fatal(err)
+	}
+	olga := atConsole(t, base)
+	olga.page("/instances/r-1", "Rewind", "See what it would do", "waits for the event paid")
+	olga.refused(http.StatusUnprocessableEntity, "/instances/r-1/rewind?to=x", "console.entry", "r-1")
+	if page := olga.refused(http.StatusNotFound, "/instances/r-1/rewind?to=99", "r-1"); strings.Contains(page, "Take it back") {
+		t.Error("what is refused can be pressed")
+	}
+	page := olga.page("/instances/r-1/rewind?to=1", "waits for the event paid", "the turn that ends with entry", "Take it back")
+	_, version, _ := strings.Cut(page, `name="version" value="`)
+	version, _, _ = strings.Cut(version, `"`)
+	if _, err := c.Operate(ctx, "r-1", client.OperationRequest{Operation: "suspend"}); err != nil {
+		t.Fatal(err)
+	}
+	seen := url.Values{"version": {version}}
+	olga.press(http.StatusConflict, "/instances/r-1/rewind?to=1", seen, "r-1")
+	if _, err := c.Operate(ctx, "r-1", client.OperationRequest{Operation: "resume"}); err != nil {
+		t.Fatal(err)
+	}
+	page = olga.page("/instances/r-1/rewind?to=1")
+	_, version, _ = strings.Cut(page, `name="version" value="`)
+	version, _, _ = strings.Cut(version, `"`)
+	olga.press(http.StatusOK, "/instances/r-1/rewind?to=1", url.Values{"version": {version}}, "It was taken back", "Rewound", "waits for a person")
+}
+
+// Versions are compared, and instances migrated from one to the other: who cannot go on is
+// named first.
+func TestInstancesAreMigratedAtTheConsole(t *testing.T) {
+	t.Parallel()
+	_, c, base := running(t)
+	ctx := t.Context()
+	other := strings.NewReplacer("version: 1.0.0", "version: 2.0.0", "- ask:", "- inquire:").Replace(asking)
+	for _, source := range []string{asking, other} {
+		if _, _, err := c.Publish(ctx, "ask.yaml", []byte(source)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"m-1", "m-2"} {
+		if _, _, err := c.Start(ctx, client.StartRequest{Definition: "test/ask", Version: "1.0.0", InstanceID: id}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	olga := atConsole(t, base)
+	at := "/definitions/test/ask/1.0.0/compare/2.0.0"
+	olga.page("/definitions/test/ask/1.0.0", "this one", at)
+	olga.page(at, "<td>removed", "<td>added", "Migrate 2", "/do/0/ask")
+	olga.press(http.StatusUnprocessableEntity, at, url.Values{"pointers": {"[]"}}, "console.json")
+	olga.press(http.StatusConflict, at, nil, "/do/0/ask")
+	olga.press(http.StatusOK, at, url.Values{"pointers": {`{"/do/0/ask": "/do/0/inquire"}`}}, "2 were migrated, 0 are left", "None is live in the old version")
+	for _, id := range []string{"m-1", "m-2"} {
+		if i, err := c.Instance(ctx, id); err != nil || i.Version != "2.0.0" {
+			t.Errorf("%+v, %v", i, err)
+		}
+	}
+}
