@@ -79,16 +79,17 @@ func instance(v *visit) (content, error) {
 	if w.Entries, err = v.api.Stream(v.Context(), id, after, streamItems); err != nil {
 		return content{}, err
 	}
+	// Whoever may not see a part sees the others.
 	tasks, err := v.api.Tasks(v.Context(), client.TaskQuery{Status: "all", InstanceID: id, List: client.List{Limit: pageItems}})
-	if err != nil {
+	if err = unless(err); err != nil {
 		return content{}, err
 	}
 	children, err := v.api.Instances(v.Context(), client.InstanceQuery{Parent: id, List: client.List{Limit: pageItems}})
-	if err != nil {
+	if err = unless(err); err != nil {
 		return content{}, err
 	}
 	dead, err := v.api.DeadLetters(v.Context(), client.DeadLetterQuery{InstanceID: id, List: client.List{Limit: pageItems}})
-	if err != nil {
+	if err = unless(err); err != nil {
 		return content{}, err
 	}
 	w.Tasks, w.Children, w.Dead = tasks.Items, children.Items, dead.Items

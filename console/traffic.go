@@ -93,6 +93,9 @@ func queues(v *visit) (content, error) {
 }
 
 func (t traffic) body(s *shell) h.Node {
+	if s.problem != nil && t.Queues == nil {
+		return nil
+	}
 	list := nothing(text("This node has called nothing lately."))
 	if len(t.Targets) > 0 {
 		list = table("Target|Breaker|Failures in a row|Running|Waiting|For|", h.Map(t.Targets, func(target client.Target) h.Node {

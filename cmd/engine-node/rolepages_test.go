@@ -1,0 +1,95 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/aqueduct-engine/aqueduct/access"
+)
+
+// pagesOf are the pages of the console, and the operation of the API that who opens one
+// needs; "" = none.
+var pagesOf = map[string]string{
+	"/": "", "/tasks": "list-tasks", "/tasks?all=1": "list-tasks", "/tasks/i-1.1.1": "get-task", "/instances": "list-instances", "/instances/i-1": "get-instance",
+	"/instances/i-1/rewind?to=1": "rewind-instance", "/dead-letters": "list-dead-letters", "/dead-letters/l-1": "get-dead-letter", "/bulk": "list-bulk", "/bulk/none": "get-bulk",
+	"/definitions": "list-definitions", "/definitions/test/ask/1.0.0": "get-source", "/definitions/test/ask/1.0.0/compare/2.0.0": "compare-versions",
+	"/lifecycles": "list-definitions", "/lifecycles/test/none": "get-lifecycle", "/schedules": "list-schedules", "/queues": "list-queues", "/audit": "list-audit",
+}
+
+// actionsOf are its actions, in an order in which what they are done to is there.
+var actionsOf = []struct {
+	operation, path string
+	form            url.Values
+}{
+	{"claim-next-tasks", "/tasks/claim-next", nil}, {"claim-task", "/tasks/none/claim", nil}, {"release-task", "/tasks/none/release", nil},
+	{"delegate-task", "/tasks/none/delegate", url.Values{"to": {"bob"}}}, {"reassign-task", "/tasks/none/reassign", url.Values{"to": {"bob"}}},
+	{"comment-task", "/tasks/none/comment", url.Values{"comment": {"why?"}}}, {"complete-task", "/tasks/i-1.1.1/complete", url.Values{"outcome": {"yes"}}},
+	{"plan-bulk", "/instances/plan", url.Values{"operation": {"suspend"}}}, {"plan-bulk", "/dead-letters/plan", url.Values{"operation": {"replay"}}},
+	{"run-bulk", "/bulk/none/run", nil}, {"stop-bulk", "/bulk/none/stop", nil},
+	{"operate-instance", "/instances/none/operate", url.Values{"operation": {"suspend"}}}, {"signal-instance", "/instances/none/signal", url.Values{"type": {"x"}, "request": {"r"}}},
+	{"rewind-instance", "/instances/none/rewind?to=1", url.Values{"version": {"1"}}},
+	{"edit-dead-letter", "/dead-letters/none/edit", url.Values{"after": {"0"}, "body": {"{}"}}}, {"replay-dead-letter", "/dead-letters/none/replay", nil},
+	{"discard-dead-letter", "/dead-letters/none/discard", url.Values{"sure": {"yes"}}},
+	{"publish-definition", "/definitions", url.Values{"source": {asking}}}, {"start-instance", "/definitions/test/ask/1.0.0/start", url.Values{"id": {"i-1"}}},
+	{"migrate-instances", "/definitions/test/ask/1.0.0/compare/none", nil}, {"trigger-event", "/lifecycles/test/none/trigger", url.Values{"event": {"x"}, "reference": {"r"}, "request": {"r"}}},
+	{"reset-target", "/queues/reset", url.Values{"target": {"none"}}},
+}
+
+// Each page and each action, as each role: what the role may is there, what it may not is
+// refused with a page that says so and shows nothing of it.
+func TestEachPageAsEachRole(t *testing.T) {
+	t.Parallel()
+	n, bearer := askingNode(t)
+	ctx := t.Context()
+	if _, _, err := n.catalogue.Publish(ctx, "a.yaml", []byte(asking)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := n.catalogue.Publish(ctx, "a.yaml", []byte(strings.ReplaceAll(asking, "version: 1.0.0", "version: 2.0.0"))); err != nil {
+		t.Fatal(err)
+	}
+	olga := bearer("olga", access.Operator)
+	olga.press(http.StatusOK, "/definitions/test/ask/1.0.0/start", url.Values{"id": {"i-1"}}, "It has begun.")
+	missing := func(path string) bool { return strings.Contains(path, "none") || strings.Contains(path, "l-1") }
+	for _, role := range access.Roles {
+		p := bearer("somebody-"+role, role)
+		for path, operation := range pagesOf {
+			want := http.StatusOK
+			switch {
+			case operation != "" && !access.May(operation, []access.Role{role}):
+				want = http.StatusForbidden
+			case strings.Contains(path, "rewind"):
+				want = http.StatusConflict // there is no earlier turn
+			case missing(path), role == access.TaskUser && path == "/tasks/i-1.1.1": // of somebody else
+				want = http.StatusNotFound
+			}
+			page := p.refused(want, path)
+			if want == http.StatusForbidden && (!strings.Contains(page, "access.denied") || strings.Contains(page, "<table")) {
+				t.Errorf("%s at %s: neither is it said, or more than that:\n%s", role, path, page)
+			}
+		}
+		for _, a := range actionsOf {
+			may := access.May(a.operation, []access.Role{role})
+			res, err := p.http.PostForm(p.base+"/console"+a.path, a.form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if denied := res.StatusCode == http.StatusForbidden; denied == may || res.StatusCode == http.StatusUnauthorized || res.StatusCode >= 500 {
+				t.Errorf("%s, %s (%s): %d, and they may: %v", role, a.path, a.operation, res.StatusCode, may)
+			}
+		}
+	}
+	nobody := atConsole(t, olga.base)
+	for path := range pagesOf {
+		if page := nobody.refused(http.StatusUnauthorized, path, "Sign in"); strings.Contains(page, "<table") {
+			t.Errorf("%s shows something to nobody", path)
+		}
+	}
+	for _, a := range actionsOf {
+		if page := nobody.press(http.StatusUnauthorized, a.path, a.form, "Sign in"); strings.Contains(page, "<table") {
+			t.Errorf("%s does something for nobody", a.path)
+		}
+	}
+}
