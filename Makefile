@@ -47,6 +47,7 @@ test: install ## before a change is shown to others: every test but what takes l
 	.ci/install-postgres
 	.ci/install-browser
 	[ "$${CI:-}" != true ] || .ci/install-grammar # where nothing may be skipped
+	[ "$${CI:-}" != true ] || .ci/install-axe
 	[ "$${CI:-}" != true ] || .ci/install-promtool
 	.ci/test
 	$(MAKE) --no-print-directory check
@@ -57,6 +58,7 @@ test-short: install ## for the inner loop: without the race detector, Oracle's s
 test-whole: install ## what the gate runs: every test, fuzzing, check
 	.ci/install-postgres
 	.ci/install-grammar
+	.ci/install-axe
 	.ci/install-browser
 	.ci/install-promtool
 	.ci/test whole
@@ -88,6 +90,7 @@ fuzz: ## every fuzz target for a moment
 test-oracle: install ## the Oracle store: over the stand-in, or on the database of AQUEDUCT_ORACLE_DSN; ends with a report
 	.ci/install-postgres
 	[ "$${CI:-}" != true ] || .ci/install-grammar # where nothing may be skipped
+	[ "$${CI:-}" != true ] || .ci/install-axe
 	.ci/test-oracle
 
 test-ivory: install ## the SQL and PL/SQL of the Oracle store on IvorySQL, of IVORYSQL_HOME; ends with a report

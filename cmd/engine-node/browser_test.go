@@ -39,7 +39,7 @@ type browser struct {
 
 // atBrowser begins a browser. Without one the test is skipped, which the gate takes
 // for a failure.
-func atBrowser(t *testing.T, base string) *browser {
+func atBrowser(t *testing.T, base string, flags ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium-headless-shell", "chromium", "google-chrome"} {
@@ -52,6 +52,7 @@ func atBrowser(t *testing.T, base string) *browser {
 		t.Skip("THE CONSOLE IS NOT SEEN BY A BROWSER: there is none; .ci/install-browser installs Debian's")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
+	options = append(options, flags...)
 	allocated, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(allocated)

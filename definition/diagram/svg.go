@@ -95,7 +95,7 @@ type box struct {
 func (p *picture) put(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
 
 func (p *picture) whole(w, h int) string {
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" class="diagram" role="img" viewBox="0 0 %d %d" width="%d" height="%d">`+
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" class="diagram" role="group" aria-label="a picture of the definition" viewBox="0 0 %d %d" width="%d" height="%d">`+
 		`<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">`+
 		`<path class="tip" d="M0 0L8 4L0 8z"/></marker></defs>`+"\n%s</svg>\n", w, h, w, h, p.text.String())
 }
