@@ -141,6 +141,7 @@ func workloads() []workload {
 		{name: "versions", what: "starts without a version, of a definition with 1 and with 1,000 of them", run: versions, fits: ownFiles},
 		{name: "idle", what: "transactions of a node with nothing to do", run: idle},
 		{name: "restart", what: "from process start to first progress after SIGKILL", run: restart, fits: ownFiles},
+		{name: "lists", what: "the first page of lists, and the next task, with 10^3 and 10^6 instances that wait for a person", run: lists, fits: ownFiles},
 		{name: "backlog", what: "steps with 10^3, 10^5 and 10^6 parked instances and pending timers", run: backlog, fits: ownFiles},
 	}
 }
