@@ -49,6 +49,7 @@ test: install ## before a change is shown to others: every test but what takes l
 	[ "$${CI:-}" != true ] || .ci/install-grammar # where nothing may be skipped
 	[ "$${CI:-}" != true ] || .ci/install-axe
 	[ "$${CI:-}" != true ] || .ci/install-promtool
+	[ "$${CI:-}" != true ] || .ci/install-haproxy
 	.ci/test
 	$(MAKE) --no-print-directory check
 
@@ -61,6 +62,7 @@ test-whole: install ## what the gate runs: every test, fuzzing, check
 	.ci/install-axe
 	.ci/install-browser
 	.ci/install-promtool
+	.ci/install-haproxy
 	.ci/test whole
 	$(MAKE) --no-print-directory fuzz check
 

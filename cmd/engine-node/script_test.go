@@ -88,6 +88,7 @@ func programs(e *testscript.Env) error {
 //	script DATABASE SQL     run SQL on a database that no node has open
 //	outage DATABASE [late]  leave 500 dead letters of five kinds in a database that no node has open, or one more
 //	midway NAME FILE        SIGKILL to the node when it has done a part of the plan whose id is in the file
+//	proxy CONFIGURATION SCHEME FILE...  HAProxy as it is shipped, before nodes whose addresses are in the files; $PROXY is its own
 //	bank NAME ...           what the bank at $SERVICES/bank/NAME does, and has done: see banks
 //
 // and $SERVICES, which plays the outside world, and $EXAMPLES.
@@ -113,7 +114,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"node": startNode, "drain": drainNode, "crash": crashNode, "freeze": freezeNode, "thaw": thawNode, "asked": asked, "answered": answered, "rush": rushNode, "exits": exits, "retry": retry, "enqueue": enqueue, "script": script,
 			"outage": outage, "midway": midway,
-			"bank": pays.command, "idp": provides, "pki": signs,
+			"bank": pays.command, "idp": provides, "pki": signs, "proxy": standsBefore,
 		},
 	})
 }
