@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -116,7 +117,19 @@ func (d deadPage) edited(s *shell) h.Node {
 		return nil
 	}
 	return titled("What a replay sends", paragraph(text("Edit "), number(int(e.No)), text(", "+e.What), after(", by ", e.By), text(", "), s.moment(e.At), after(": ", e.Reason)),
-		h.If(e.What != "original", source(e.Text)))
+		h.If(e.What != "original", h.Group{source(e.Text), d.differs(e.Text)}))
+}
+
+// differs is what an edit has changed, where it is JSON.
+func (d deadPage) differs(now string) h.Node {
+	old := d.Text
+	if d.Edit.What != "envelope" && d.Command != nil {
+		old = string(d.Command.Input)
+	}
+	if !json.Valid([]byte(old)) || !json.Valid([]byte(now)) {
+		return nil
+	}
+	return h.Group{paragraph(text("What it changes:")), h.Pre(text(either(strings.Join(client.Differences(json.RawMessage(old), json.RawMessage(now)), "\n"), "nothing")))}
 }
 
 func (d deadPage) acts(s *shell) h.Node {

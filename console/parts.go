@@ -225,15 +225,21 @@ func distance(t, now time.Time) string {
 	if d < 0 {
 		d, form = -d, "in %s"
 	}
-	switch {
-	case d < time.Second:
+	if d < time.Second {
 		return "now"
-	case d < 2*time.Minute:
-		return fmt.Sprintf(form, fmt.Sprintf("%d s", int(d.Seconds())))
-	case d < 2*time.Hour:
-		return fmt.Sprintf(form, fmt.Sprintf("%d min", int(d.Minutes())))
-	case d < 48*time.Hour:
-		return fmt.Sprintf(form, fmt.Sprintf("%d h", int(d.Hours())))
 	}
-	return fmt.Sprintf(form, fmt.Sprintf("%d days", int(d.Hours()/24)))
+	return fmt.Sprintf(form, lasts(d))
+}
+
+// lasts says in words how long a time is.
+func lasts(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"time"
+
 	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
@@ -32,6 +34,7 @@ func (w whole) facts(s *shell) h.Node {
 		fact("Changed", s.moment(w.UpdatedAt), text(" · version "), number(w.StateVersion)),
 		factIf(!w.EndedAt.IsZero(), "Ended", s.moment(w.EndedAt)),
 		factIf(w.Buffered != 0, "Kept signals", number(w.Buffered)),
+		fact("Audit", h.A(s.path("audit").With("instance", w.ID), text("who has done what to it"))),
 	)
 }
 
@@ -63,12 +66,19 @@ func (w whole) next(s *shell) h.Node {
 	})))
 }
 
+// idleAfter is for how long nothing must have happened that the timeline says so.
+const idleAfter = time.Minute
+
 func (w whole) timeline(s *shell) h.Node {
+	var last time.Time
 	row := func(e client.Entry) h.Node {
-		return h.Tr(h.Class(e.Direction), cell(number(e.Position)), cell(s.moment(e.At)),
+		rested := e.At.Sub(last)
+		idle := !last.IsZero() && rested >= idleAfter
+		last = e.At
+		return h.Group{h.If(idle, h.Tr(h.Class("idle"), cell(), cell(text(lasts(rested)+" later")), cell(), cell(), cell(), cell())), h.Tr(h.Class(e.Direction), cell(number(e.Position)), cell(s.moment(e.At)),
 			cell(text(e.Type), ifText(e.Disposition, aside), ifText(e.LastError, func(err string) h.Node { return h.Group{h.Br(), small(text(err))} })),
 			cell(ifText(e.Pointer, func(p string) h.Node { return h.Code(h.ID(p), text(p)) })),
-			cell(text(e.Actor), ifText(e.ClaimedBy, aside)), cell(shown(text("data"), e.Data)))
+			cell(text(e.Actor), ifText(e.ClaimedBy, aside)), cell(shown(text("data"), e.Data)))}
 	}
 	return table("#|When|What|Where|Who|Data", h.Map(w.Entries.Items, row), h.Class("timeline"))
 }

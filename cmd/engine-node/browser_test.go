@@ -182,6 +182,11 @@ func TestAPersonAtABrowser(t *testing.T) {
 	if at := value[string](b, "location.search"); at != "?status=completed&definition=test/form" {
 		t.Errorf("back leads to %s", at)
 	}
+	b.do(chromedp.Reload())
+	b.says("Find")
+	if at := value[string](b, "location.search"); at != "?status=completed&definition=test/form" {
+		t.Errorf("a reload leads to %s", at)
+	}
 	for _, path := range []string{"/", "/tasks?status=all", "/instances", "/instances/b-1", "/definitions", "/definitions/test/form/1.0.0", "/dead-letters", "/schedules", "/queues", "/audit", "/lifecycles", "/lifecycles/test/form"} {
 		for _, width := range []int64{320, 1920} {
 			b.do(chromedp.EmulateViewport(width, 900))

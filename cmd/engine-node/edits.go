@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
@@ -289,49 +287,14 @@ func (p *page) changes(old, now []byte) error {
 		fmt.Fprintf(p.out, "- %s\n+ %s\n", bytesText(old), bytesText(now))
 		return nil
 	}
-	lines := differences("", old, now)
+	lines := client.Differences(old, now)
 	if len(lines) == 0 {
 		lines = []string{"nothing is another than before"}
 	}
 	for _, line := range lines {
-		fmt.Fprintln(p.out, line)
+		fmt.Fprintln(p.out, oneLine(line))
 	}
 	return nil
-}
-
-// differences are lines of what is there no more (-) and what is there now (+). The
-// checksum of an envelope is of its bytes, and none.
-func differences(at string, old, now json.RawMessage) (lines []string) {
-	a, x := inside(old)
-	b, y := inside(now)
-	switch was, is := compact(old), compact(now); {
-	case was == is, at == "/checksum":
-	case a != nil && b != nil:
-		both := maps.Clone(a)
-		maps.Copy(both, b)
-		for _, name := range slices.Sorted(maps.Keys(both)) {
-			lines = append(lines, differences(at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), a[name], b[name])...)
-		}
-	case x != nil && y != nil && len(x) == len(y):
-		for i := range x {
-			lines = append(lines, differences(fmt.Sprintf("%s/%d", at, i), x[i], y[i])...)
-		}
-	default:
-		if old != nil {
-			lines = append(lines, "- "+oneLine(at)+" "+was)
-		}
-		if now != nil {
-			lines = append(lines, "+ "+oneLine(at)+" "+is)
-		}
-	}
-	return lines
-}
-
-// compact is a value in one line, whose texts are escaped no more than they need be.
-func compact(raw json.RawMessage) string {
-	v := jsontext.Value(bytes.Clone(raw))
-	_ = v.Format() // what is no JSON stays
-	return oneLine(string(v))
 }
 
 // bytesText is what can be shown of bytes.

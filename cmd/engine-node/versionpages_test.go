@@ -8,6 +8,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/internal/await"
+	"github.com/aqueduct-engine/aqueduct/store"
 )
 
 // Whoever opens an empty node sees one run, and what it asks.
@@ -116,4 +117,44 @@ func TestInstancesAreMigratedAtTheConsole(t *testing.T) {
 			t.Errorf("%+v, %v", i, err)
 		}
 	}
+}
+
+// A dead letter is edited at the console, what that changes is shown, another who edits
+// at the same time is told, and the edit is what is sent.
+func TestADeadLetterIsEditedAtTheConsole(t *testing.T) {
+	t.Parallel()
+	n, c, base := running(t)
+	ctx := t.Context()
+	if _, _, err := c.Publish(ctx, "ask.yaml", []byte(asking)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Start(ctx, client.StartRequest{Definition: "test/ask", InstanceID: "e-1"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	foreign := `{"signalId":"s-1","workflowInstanceId":"e-1","runtimeProvider":"old-shop","signalType":"ExternalSignal","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"id":"1","source":"x","type":"paid"}}`
+	if err := n.store.Parts().Writer.Commit(ctx, store.Change{Send: []store.Send{{Queue: store.Signals, Body: []byte(foreign)}}}); err != nil {
+		t.Fatal(err)
+	}
+	var id string
+	await.Until(t, "a dead letter", func() (bool, any) {
+		p, err := c.DeadLetters(ctx, client.DeadLetterQuery{})
+		if err == nil && len(p.Items) > 0 {
+			id = p.Items[0].ID
+		}
+		return id != "", err
+	})
+	olga := atConsole(t, base)
+	at := "/dead-letters/" + id
+	olga.page(at, "signal.foreign", "old-shop", "Sent instead")
+	edit := url.Values{"after": {"0"}, "body": {strings.Replace(foreign, "old-shop", "aqueduct", 1)}, "why": {"the shop has moved"}}
+	olga.press(http.StatusOK, at+"/edit", edit, "It is edit 1 now", "What it changes", "- /runtimeProvider &#34;old-shop&#34;\n+ /runtimeProvider &#34;aqueduct&#34;", "the shop has moved")
+	olga.press(http.StatusConflict, at+"/edit", edit, "old-shop")
+	olga.press(http.StatusOK, at+"/edit", url.Values{"after": {"1"}, "original": {"yes"}}, "It is edit 2 now")
+	edit.Set("after", "2")
+	olga.press(http.StatusOK, at+"/edit", edit, "It is edit 3 now")
+	olga.press(http.StatusOK, at+"/replay", nil, "as edit 3 has it")
+	await.Until(t, "the signal", func() (bool, any) {
+		p, err := c.Stream(ctx, "e-1", 0, 100)
+		return err == nil && len(p.Items) > 2, p.Items
+	})
 }
