@@ -10,6 +10,7 @@ package problem
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Kind says in one word what a caller can do about a problem. The HTTP status
@@ -97,8 +98,8 @@ func (e *Error) Error() string {
 	for _, p := range e.Where {
 		s += "\n  " + p.String()
 	}
-	if e.Cause != nil {
-		s += ": " + e.Cause.Error()
+	if e.Cause != nil { // each process has one of two verbs of the JSON library by chance: what is told again is told in the same words
+		s += ": " + strings.Replace(e.Cause.Error(), "json: unable to ", "json: cannot ", 1)
 	}
 	if e.Hint != "" {
 		s += " (" + e.Hint + ")"
