@@ -44,6 +44,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("header summary")))
 	b.write("input[name=user]", "ann")
 	b.press("That is me")
+	b.says("Tasks for ann") // a page that is still being left would be in the way
 	for _, scheme := range []string{"light", "dark"} {
 		b.scheme(scheme)
 		for path, operation := range pagesOf {
