@@ -146,7 +146,7 @@ func (e *edge) admitted(out *recorder, r *http.Request, route string) {
 	ctx, read := e.memory.Reads.Hold(principal.With(r.Context(), who))
 	defer read.Release()
 	out.read = read
-	if r.Method == http.MethodGet { // what was done is done, whoever hears of it
+	if r.Method == http.MethodGet || r.URL.Query().Has("wait") { // what was done is done, and who may not read what became of it is not told
 		begun, asked := e.now(), r.Clone(r.Context())
 		out.late = func() *failure { return e.late(begun, asked, route) }
 	}

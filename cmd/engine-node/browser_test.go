@@ -137,7 +137,11 @@ func (b *browser) press(text string) {
 
 func (b *browser) write(selector, text string) {
 	b.t.Helper()
-	b.do(chromedp.SetValue(chromedp.CSS(selector), text))
+	set := fmt.Sprintf("(() => { const field = document.querySelector(%q); if (field) field.value = %q; return !!field })()", selector, text)
+	await.Until(b.t, "a field "+selector, func() (bool, any) {
+		there, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](set)) // at one go: a page may be on its way
+		return err == nil && there, err
+	})
 }
 
 // A person does a task in a real browser, and sees what others do without asking

@@ -321,23 +321,26 @@ func (r *bulkRun) one(ctx context.Context, i *backend.BulkItem) error {
 	case err == nil:
 		i.Outcome = backend.BulkItemDone
 	case known && p.Code == codeChanged:
-		return r.over(ctx, i, asked, codeOver, p.Detail)
+		return r.over(ctx, i, asked, backend.BulkItemSkipped, codeOver, p.Detail)
 	case errors.Is(err, store.ErrNotFound), known && p.Code == "instance.unknown":
-		return r.over(ctx, i, asked, codeGone, "it is not there any more")
+		return r.over(ctx, i, asked, backend.BulkItemSkipped, codeGone, "it is not there any more")
 	case !known, p.Kind == problem.Unavailable, ctx.Err() != nil:
 		return err
 	default:
-		i.Outcome, i.Code, i.Detail = backend.BulkItemFailed, p.Code, clipped(p.Detail)
+		return r.over(ctx, i, asked, backend.BulkItemFailed, p.Code, p.Detail)
 	}
 	return nil
 }
 
-// over is an item that is not what it was: because this plan has done it, whose outcome
-// was not written, or because of somebody else.
-func (r *bulkRun) over(ctx context.Context, i *backend.BulkItem, asked, code, detail string) error {
+// over is an item that is not what it was, or is refused: because this plan has done it,
+// whose outcome was not written, as of two who run it at once, or because of somebody else.
+func (r *bulkRun) over(ctx context.Context, i *backend.BulkItem, asked, outcome, code, detail string) error {
 	q := backend.AuditQuery{Action: r.action, Target: i.Target, From: r.plan.CreatedAt.Add(-auditMargin)}
-	if r.action == string(operate.RunNow) { // of a command it is the retry of that
+	switch r.action {
+	case string(operate.RunNow): // of a command it is the retry of that
 		q.Action, q.Target, q.InstanceID = "", "", i.Target
+	case backend.BulkReplay: // what was edited is replayed under a name of its own
+		q.Action = ""
 	}
 	for {
 		page, err := r.Audit.Audit(ctx, q)
@@ -351,7 +354,7 @@ func (r *bulkRun) over(ctx context.Context, i *backend.BulkItem, asked, code, de
 			}
 		}
 		if q.After = page.Next; q.After == "" {
-			i.Outcome, i.Code, i.Detail = backend.BulkItemSkipped, code, clipped(detail)
+			i.Outcome, i.Code, i.Detail = outcome, code, clipped(detail)
 			return nil
 		}
 	}
