@@ -247,23 +247,36 @@ func TestAPlanIsDoneOnceThroughCrashes(t *testing.T) {
 		}
 
 		// Two at once, each of which may lose what it has done.
-		dead(t, n, count)
-		discard := plan(t, b, backend.BulkAsked{Operation: backend.BulkDiscard, ErrorCode: "signal.not-json"})
-		f.lost.Store(1)
-		var runners sync.WaitGroup
-		for range 2 {
-			runners.Go(func() {
-				for begin := true; ; begin = false {
-					if p, err := run(t.Context(), b, discard, begin); err == nil && p.Status == backend.BulkDone {
-						return
+		both := func(id string) {
+			t.Helper()
+			f.lost.Store(1)
+			var runners sync.WaitGroup
+			for range 2 {
+				runners.Go(func() {
+					for begin := true; ; begin = false {
+						if p, err := run(t.Context(), b, id, begin); err == nil && p.Status == backend.BulkDone {
+							return
+						}
 					}
-				}
-			})
+				})
+			}
+			runners.Wait()
+			if got := outcomes(t, n, id); strings.Count(got, " done") != count {
+				t.Error(got)
+			}
 		}
-		runners.Wait()
-		if got := outcomes(t, n, discard); strings.Count(got, " done") != count {
-			t.Error(got)
+		dead(t, n, count)
+		both(plan(t, b, backend.BulkAsked{Operation: backend.BulkDiscard, ErrorCode: "signal.not-json"}))
+
+		// What was edited is replayed under another name.
+		dead(t, n, count)
+		for i := range count {
+			body := fmt.Sprintf(`{"signalId":"e-%d","workflowInstanceId":"f0","runtimeProvider":"aqueduct","signalType":"ExternalSignal","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"id":"e","source":"s","type":"none"}}`, i)
+			if _, err := n.rt.DeadLetters.Edit(t.Context(), fmt.Sprint("l", i), backend.DeadLetterChange{Envelope: []byte(body)}); err != nil {
+				t.Fatal(err)
+			}
 		}
+		both(plan(t, b, backend.BulkAsked{Operation: backend.BulkReplay, ErrorCode: "signal.not-json"}))
 		for action, of := range map[string]map[string]int{"retry": auditedBy(t, n, "retry"), "discard": auditedBy(t, n, "discard")} {
 			for target, times := range of {
 				if times != 1 {
