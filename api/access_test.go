@@ -244,9 +244,14 @@ func TestWhoIsRefusedWhileTheyWaitIsToldNothing(t *testing.T) {
 		{1, time.Millisecond, "GET", "/v1/tasks?limit=1", http.StatusOK},
 		{1, time.Second, "GET", "/openapi.json", http.StatusUnauthorized},
 		{1, time.Second, "DELETE", "/v1/dead-letters/l", http.StatusNoContent},
+		{1, time.Second, "POST", "/v1/instances?wait=1s", http.StatusUnauthorized}, // what was begun is begun
 	} {
 		left, step = c.known, c.step
-		w := call(h, c.method, c.path, "", "Authorization", "Bearer ann:viewer,operator")
+		body := ""
+		if c.method == "POST" {
+			body = `{"definition":"t/d"}`
+		}
+		w := call(h, c.method, c.path, body, "Authorization", "Bearer ann:viewer,operator")
 		if w.Code != c.status {
 			t.Errorf("%s, known %d times, after %s: %d %s", c.path, c.known, c.step, w.Code, w.Body)
 		}
