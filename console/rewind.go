@@ -51,10 +51,10 @@ func (p rewindPage) body(s *shell) h.Node {
 			h.Ul(h.Map(r.Waits, func(w client.Wait) h.Node { return h.Li(text(waitsFor(w)+" "), small(code(w.Pointer))) }))),
 		titled("What the outside was asked for since", h.If(len(r.Effects) == 0, nothing(text("Nothing."))), h.If(len(r.Effects) > 0, h.Group{
 			table("#|Where|What|Key", h.Map(r.Effects, func(e client.Effect) h.Node {
-				return h.Tr(cell(number(e.Position)), cell(code(e.Pointer)), cell(text(e.Target)), cell(code(e.Key)))
+				return h.Tr(cell(number(e.Position)), cell(code(e.Pointer)), cell(text(e.Target)), cell(code(e.Key), h.If(e.OwnKey, small(text(" its author's")))))
 			})),
 			h.If(r.More > 0, note(text("and "), number(r.More), text(" more"))),
-			h.If(r.NewKeys, note(text("It is asked for again under new keys: it is done again."))),
+			h.If(r.NewKeys, note(text("It is asked for again under new keys, but where its author gives the key: it is done again."))),
 			h.If(!r.NewKeys, note(text("It is asked for again under the same keys: a receiver that knows them does it once."))),
 		})),
 		h.If(r.Signals > 0, note(number(r.Signals), text(" signals were taken since, and are not taken again."))),

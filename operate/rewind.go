@@ -26,8 +26,8 @@ type back struct {
 // MaxBack bounds the snapshot to which an instance is taken back, in bytes.
 const MaxBack = 1 << 20
 
-// entryRewound is the stream's record that somebody has taken the instance back.
-const entryRewound = "Rewound"
+// EntryRewound is the stream's record that somebody has taken the instance back: {to, newKeys}.
+const EntryRewound = "Rewound"
 
 // BackTo is the output of a Rewind to a snapshot. Problem: rewind.too-large.
 func BackTo(past snapshot.Snapshot, version int64, incarnation string) (json.RawMessage, error) {
@@ -65,8 +65,10 @@ func Rewindable(s, past *snapshot.Snapshot) error {
 		return refused("rewind.lifecycle", "is of a lifecycle", "go back by an event of it; a failed hook is retried or skipped")
 	case s.Compensating != nil, past.Compensating != nil:
 		return refused("rewind.compensates", "compensates what it has done", "let it end, or mend where it is stuck")
-	case len(s.SubFrames)+len(past.SubFrames) > 0:
-		return refused("rewind.child", "waits for a sub-workflow, or did then", "cancel the sub-workflow, or go back to before or after it")
+	case len(s.SubFrames) > 0:
+		return refused("rewind.child", "waits for a sub-workflow", "let it end, or cancel it, and go back no further than to its end")
+	case len(past.SubFrames) > 0:
+		return refused("rewind.child", "waited for a sub-workflow then", "go back no further than to its end")
 	}
 	return nil
 }
@@ -94,7 +96,7 @@ func rewind(def engine.Definition, t *engine.Turn, output json.RawMessage) error
 	if err != nil {
 		return err
 	}
-	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.In, Type: entryRewound, Data: data, Meta: engine.Meta{Actor: t.In.Signal.Headers[signal.HeaderActor]}})
+	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.In, Type: EntryRewound, Data: data, Meta: engine.Meta{Actor: t.In.Signal.Headers[signal.HeaderActor]}})
 	if s.Status != snapshot.Faulted { // else they have ended with the fault
 		t.TellAll(engine.TaskCancelledEvent)
 	}

@@ -21,7 +21,7 @@ type Rewind struct {
 	Status       string   `json:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed,compensated"`
 	NewKeys      bool     `json:"newKeys,omitempty"`
 	Waits        []Wait   `json:"waits" nullable:"false" doc:"What it waited for, which is withdrawn."`
-	Effects      []Effect `json:"effects,omitempty" doc:"What the outside was asked for since, and may be asked for again."`
+	Effects      []Effect `json:"effects,omitempty" doc:"What the outside was asked for since, and may be asked for again: each key once."`
 	More         int      `json:"more,omitempty" doc:"Effects that are not named."`
 	Signals      int      `json:"signals,omitempty" doc:"Signals that were taken since, and are not taken again."`
 	DryRun       bool     `json:"dryRun,omitempty" doc:"Nothing was done."`
@@ -33,6 +33,7 @@ type Effect struct {
 	Pointer  string `json:"pointer,omitempty"`
 	Target   string `json:"target"`
 	Key      string `json:"key,omitempty" doc:"The idempotency key that it had."`
+	OwnKey   bool   `json:"ownKey,omitempty" doc:"Its author has given it its key: it has the same under new keys, too."`
 }
 
 // Rewind takes an instance back to the end of an earlier turn, or says what that would do.

@@ -25,7 +25,7 @@ tell; with --new-keys under others. It is shown first, and done when you say so.
 		Args: cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
 			if r.To < 1 {
-				return usage("--to is missing: a position of the stream")
+				return usage("--to wants a position of the stream, from 1")
 			}
 			plan := r
 			plan.DryRun = true
@@ -80,11 +80,14 @@ func (p *page) rewind(r client.Rewind) {
 	for _, w := range r.Waits {
 		fmt.Fprintf(p.out, "  withdrawn: %s %s\n", w.Kind, w.Pointer)
 	}
-	again := "again under its key"
-	if r.NewKeys {
-		again = "done again, under a new key, if its author gives it none; it had"
-	}
 	for _, e := range r.Effects {
+		again := "again under its key"
+		switch {
+		case r.NewKeys && e.OwnKey:
+			again = "again under the key that its author gives it,"
+		case r.NewKeys:
+			again = "done again, under a new key; it had"
+		}
 		fmt.Fprintf(p.out, "  %s %s, %s %s\n", e.Target, e.Pointer, again, e.Key)
 	}
 	if r.More > 0 {
