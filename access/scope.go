@@ -29,7 +29,7 @@ var apart = []string{
 	"list-dead-letters", "get-dead-letter", "replay-dead-letter", "discard-dead-letter",
 	"start-instance", "signal-instance", "trigger-event", "operate-instance", "migrate-instances",
 	"list-activities", "get-activity", "attach-activity", "update-activity", "freeze-activity",
-	"list-tasks", "get-task", "claim-task", "release-task", "delegate-task", "claim-next-tasks", "complete-task", "reassign-task",
+	"list-tasks", "get-task", "claim-task", "comment-task", "release-task", "delegate-task", "claim-next-tasks", "complete-task", "reassign-task",
 }
 
 // Apart lists them, in their order.

@@ -59,9 +59,9 @@ func (b *node) Activity(_ context.Context, instance, id string) (backend.Activit
 func (b *node) Activities(context.Context, string, string, int) (backend.Page[backend.Activity], error) {
 	return backend.Page[backend.Activity]{Items: make([]backend.Activity, 1)}, b.err
 }
-func (b *node) Note(ctx context.Context, action, target, code string) error {
+func (b *node) Note(ctx context.Context, action, target, instance, code string) error {
 	p := principal.Of(ctx)
-	b.noted = append(b.noted, strings.Join([]string{p.Name, action, target, code, p.Reason}, " "))
+	b.noted = append(b.noted, strings.Join([]string{p.Name, action, target, instance, code, p.Reason}, " "))
 	return nil
 }
 
@@ -378,9 +378,15 @@ func TestRefusalsAreNoted(t *testing.T) {
 	h := guarded(t, b, nil)
 	operate := `{"operation":"retry"}`
 	for _, c := range []struct{ bearer, method, path, body, note string }{
-		{"ann:viewer", "DELETE", "/v1/dead-letters/l", "", "ann discard /v1/dead-letters/l access.denied why"},
-		{"ann:viewer", "POST", "/v1/tokens", "{", "ann create-token /v1/tokens access.denied why"},
-		{"ann:operator", "POST", "/v1/instances/i/operations", operate, "ann operate /v1/instances/i/operations instance.not-faulted why"},
+		{"ann:viewer", "DELETE", "/v1/dead-letters/l", "", "ann discard l  access.denied why"},
+		{"ann:viewer", "POST", "/v1/tokens", "{", "ann create-token /v1/tokens  access.denied why"},
+		{"ann:operator", "POST", "/v1/instances/i/operations", operate, "ann retry i i instance.not-faulted why"},
+		{"ann:viewer", "POST", "/v1/instances/i%2Fj/operations", operate, "ann retry i/j i/j access.denied why"},
+		{"ann:viewer", "POST", "/v1/instances/i/operations", `{"operation":"<b>"}`, "ann operate-instance i i access.denied why"},
+		{"ann:viewer", "POST", "/v1/instances/i/rewind", "", "ann rewind i i access.denied why"},
+		{"ann:viewer", "POST", "/v1/instances/i/commands/3/retry", "", "ann retry-command i/3 i access.denied why"},
+		{"ann:viewer", "POST", "/v1/instances/i/activities/a/freeze", "", "ann freeze-activity a i access.denied why"},
+		{"ann:viewer", "POST", "/v1/definitions/ns/n/migrations", "", "ann migrate ns/n  access.denied why"},
 		{"ann:task-user", "GET", "/v1/instances", "", ""},
 		{"ann:operator", "POST", "/v1/instances/i/operations", "{", ""},
 		{"nobody", "DELETE", "/v1/dead-letters/l", "", ""},

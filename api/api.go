@@ -174,7 +174,7 @@ type Past interface {
 // Auditor writes what somebody has done that no other commit is of, or with a code what
 // they were refused.
 type Auditor interface {
-	Note(ctx context.Context, action, target, code string) error
+	Note(ctx context.Context, action, target, instance, code string) error
 }
 
 // Reader reads the rows that the API shows.

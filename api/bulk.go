@@ -54,7 +54,7 @@ func single(asked *backend.BulkAsked) string {
 	case backend.BulkDiscard:
 		return "discard-dead-letter"
 	}
-	return "operate-instance"
+	return operateInstance
 }
 
 // mayEach refuses a plan to who may not do to one what it does to many.

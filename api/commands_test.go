@@ -156,7 +156,7 @@ func TestOnlyRunNowTakesAWait(t *testing.T) {
 // TestARewindIsOfTheVersionThatWasShown: else it is refused, and a dry run does nothing.
 func TestARewindIsOfTheVersionThatWasShown(t *testing.T) {
 	t.Parallel()
-	b := &node{}
+	b := &node{snap: snapshot.Snapshot{Position: 1}}
 	const path = "/v1/instances/i/rewind"
 	for _, c := range []struct {
 		body, says string
@@ -164,6 +164,7 @@ func TestARewindIsOfTheVersionThatWasShown(t *testing.T) {
 	}{
 		{`{"to":1,"stateVersion":99}`, "rewind.stale", 409},
 		{`{"to":0}`, "request.invalid", 422},
+		{`{"to":20000}`, "stream.position", 404},
 		{`{"to":1,"dryRun":true}`, `"dryRun":true`, 200},
 		{`{"to":1,"newKeys":true}`, `"newKeys":true`, 200},
 	} {

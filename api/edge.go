@@ -125,7 +125,7 @@ func (e *edge) admitted(out *recorder, r *http.Request, route string) {
 		f := e.service.refused(r.Context(), e.service.operations[route], err)
 		refuseWith(out, f)
 		if f.Status == http.StatusForbidden {
-			e.service.noteRefusal(r, who, e.service.operations[route], f.Code)
+			e.service.noteRefusal(r, who, route, requested(r), f.Code)
 		}
 		return
 	}
@@ -156,7 +156,7 @@ func (e *edge) admitted(out *recorder, r *http.Request, route string) {
 		r.Header.Set(actorHeader, actor)
 	}
 	e.mux.ServeHTTP(out, r)
-	e.service.noteRefusal(r, who, e.service.operations[route], out.refusal)
+	e.service.noteRefusal(r, who, route, out.asked, out.refusal)
 }
 
 // late refuses to tell what was waited for to who may not read it any more.
@@ -228,6 +228,7 @@ type recorder struct {
 	http.ResponseWriter
 	status  int
 	read    *memory.Part    // for the answer; nil = none
+	asked   string          // of an instance
 	refusal string          // the code with which it is refused what the request asks for
 	late    func() *failure // says whether it may still be told; nil = it may
 	mute    bool            // it may not

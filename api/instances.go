@@ -36,7 +36,7 @@ func (s instanceAPI) instanceOperations(h huma.API) {
 	signalOp.Description = "Durable and applied when the answer comes; disposition says how. One that comes before the instance waits for it is kept."
 	signalOp.DefaultStatus = http.StatusAccepted
 	register(s.service, h, signalOp, s.signal)
-	operateOp := operation("operate-instance", http.MethodPost, "/v1/instances/{id}/operations", "instances",
+	operateOp := operation(operateInstance, http.MethodPost, "/v1/instances/{id}/operations", "instances",
 		"Suspend, resume, retry, skip, cancel or run an instance now", http.StatusNotFound, http.StatusConflict)
 	operateOp.Description = "Done when the answer comes, 200. Of an instance of Go code that this node does not have: 202 with the disposition queued; " +
 		"a node that has the code does it, and the same asked again before that is the same request."
@@ -305,6 +305,7 @@ type operateInput struct {
 
 func (s instanceAPI) operate(ctx context.Context, in *operateInput) (*answer[client.InstanceDetail], error) {
 	op := engine.Operation(in.Body.Operation)
+	asks(ctx, in.Body.Operation)
 	if len(in.Body.Output) > 0 && op != engine.Skip {
 		return nil, invalid("/output", "only skip takes an output, not %s", op)
 	}

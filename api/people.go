@@ -1,15 +1,22 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"io"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/access"
+	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/humantask"
 	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -66,14 +73,26 @@ func containsControl(s string) bool {
 	return false
 }
 
-// actions are the words of the audit for operations that PL/SQL has a word for, or
-// whose word stands in the request.
+// actions are the words of the audit for operations that have another there. What is asked
+// of an instance stands in the request.
 var actions = map[string]string{
-	"replay-dead-letter": "replay", "discard-dead-letter": "discard", "operate-instance": "operate", "migrate-instances": "migrate",
-	"publish-definition": "publish", publishAll: "publish", "reassign-task": "reassign",
+	"replay-dead-letter": "replay", "discard-dead-letter": "discard", "edit-dead-letter": "edit-letter", "migrate-instances": "migrate",
+	"publish-definition": "publish", publishAll: "publish", "reassign-task": "reassign", "rewind-instance": "rewind",
 }
 
+const operateInstance = "operate-instance"
+
+// maxAsked is how much is read of a request that is refused, to say what it asks for.
+const maxAsked = 4 << 10
+
 type recorderKey struct{}
+
+// asks notes what a request asks of an instance.
+func asks(ctx context.Context, operation string) {
+	if out, ok := ctx.Value(recorderKey{}).(*recorder); ok {
+		out.asked = operation
+	}
+}
 
 // remember notes with which code a request is refused.
 func remember(ctx context.Context, status int, code string) {
@@ -84,18 +103,49 @@ func remember(ctx context.Context, status int, code string) {
 
 // noteRefusal has it in the audit that somebody was refused. What is only read is in
 // none.
-func (s *service) noteRefusal(r *http.Request, who principal.Principal, operation, code string) {
+func (s *service) noteRefusal(r *http.Request, who principal.Principal, route, asked, code string) {
 	if code == "" || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return
 	}
-	action := actions[operation]
-	if action == "" {
-		action = operation
+	operation := s.operations[route]
+	action := cmp.Or(actions[operation], operation)
+	if operation == operateInstance && (asked == runNow || slices.Contains(engine.Operations, engine.Operation(asked))) {
+		action = asked
 	}
+	target, instance := subject(route, r.URL)
 	ctx := principal.With(context.WithoutCancel(r.Context()), who)
-	if err := s.Auditor.Note(ctx, action, r.URL.Path, code); err != nil {
+	if err := s.Auditor.Note(ctx, action, target, instance, code); err != nil {
 		s.Log.Error("a refusal is not in the audit", "operation", operation, "user", who.Name, "code", code, "error", err)
 	}
+}
+
+// subject is what a request is about, and of which instance, by its path: as the audit
+// names it. Of what has no name yet it is the path.
+func subject(route string, at *url.URL) (target, instance string) {
+	var named []string
+	pattern, path := strings.Split(route[strings.Index(route, "/")+1:], "/"), strings.Split(at.EscapedPath(), "/")
+	for i, part := range pattern {
+		if strings.HasPrefix(part, "{") && i+1 < len(path) {
+			value, _ := url.PathUnescape(path[i+1]) // it was read
+			named = append(named, value)
+		}
+	}
+	switch {
+	case len(named) == 0:
+		return at.Path, ""
+	case pattern[1] != "instances":
+		return strings.Join(named, "/"), ""
+	case len(pattern) > 4 && pattern[3] == "activities":
+		return named[1], named[0]
+	}
+	return strings.Join(named, "/"), named[0]
+}
+
+// requested is what a request that was not served asks of an instance; "" = that cannot be read.
+func requested(r *http.Request) string {
+	var body client.OperationRequest
+	_ = json.NewDecoder(io.LimitReader(r.Body, maxAsked)).Decode(&body)
+	return body.Operation
 }
 
 // actor is who has done what a body says that somebody has done.

@@ -60,5 +60,5 @@ func (s operatorAPI) resetTarget(ctx context.Context, in *resetTargetInput) (*st
 	if err := s.Dispatcher.ResetTarget(in.Body.Target); err != nil {
 		return nil, err
 	}
-	return nil, s.Auditor.Note(ctx, "reset-target", in.Body.Target, "")
+	return nil, s.Auditor.Note(ctx, "reset-target", in.Body.Target, "", "")
 }

@@ -97,13 +97,13 @@ type Log struct {
 // Note writes what somebody has done, or with a code what they were refused. Of those
 // who are refused again and again not every time is written; of whom nobody knows
 // who they are, none.
-func (l *Log) Note(ctx context.Context, action, target, code string) error {
+func (l *Log) Note(ctx context.Context, action, target, instance, code string) error {
 	p := principal.Of(ctx)
 	now := l.Now()
 	if code != "" && (p.Name == "" || !l.pays(p.Name, now)) {
 		return nil
 	}
-	a := Row(ctx, now, action, target, "")
+	a := Row(ctx, now, action, target, instance)
 	a.Result = clip(code, 256)
 	return l.Writer.Commit(ctx, store.Change{Audit: []store.Audit{a}})
 }

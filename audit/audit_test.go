@@ -34,7 +34,7 @@ func TestRefusalsHaveARate(t *testing.T) {
 		t.Helper()
 		before := len(k.rows)
 		for range times {
-			if err := l.Note(principal.With(t.Context(), principal.Principal{Name: name, Kind: principal.Token}), "discard", "l", "access.denied"); err != nil {
+			if err := l.Note(principal.With(t.Context(), principal.Principal{Name: name, Kind: principal.Token}), "discard", "l", "", "access.denied"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -56,7 +56,7 @@ func TestRefusalsHaveARate(t *testing.T) {
 	if got := k.rows[0]; got.Result != "access.denied" || got.User != "eve" || got.Kind != "token" || got.Action != "discard" || got.Target != "l" {
 		t.Errorf("%+v", got)
 	}
-	if err := l.Note(t.Context(), "reset-target", "h", ""); err != nil || k.rows[len(k.rows)-1].Kind != "node" {
+	if err := l.Note(t.Context(), "reset-target", "h", "", ""); err != nil || k.rows[len(k.rows)-1].Kind != "node" {
 		t.Errorf("%+v, %v", k.rows[len(k.rows)-1], err)
 	}
 }

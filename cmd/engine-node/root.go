@@ -291,16 +291,13 @@ func (a *app) with(do func(ctx context.Context, c *client.Client, args []string)
 	}
 }
 
-// wrongUsage begins the codes of what the command line says wrong, whoever found it:
-// the program, or the node that was asked.
+// wrongUsage begins the codes of what the command line says wrong, of whatever kind and
+// whoever found it: the program, or the node that was asked.
 var wrongUsage = []string{"cli.", "config.", "request.", "filter."}
 
-// wrongWords are others: they are about what was written, when they are no conflict.
-var wrongWords = []string{
-	"access.life", "access.role", "access.group", "access.name", "ack.invalid", "command.invalid", "api.certificate",
-	"signal.invalid", "signal.invalid-start", "page.invalid", "activity.invalid", "migration.invalid", "replay.too-long",
-	"lifecycle.unknown-event",
-}
+// elsewhere begins the codes of what is invalid, and not in the command line: in what a
+// document defines, in what an instance came to, in a database.
+var elsewhere = []string{"definition.", "expression.", "schema.", "policy.", "workflow.", "step.", "instance.", "store."}
 
 // finish reports an error, and chooses the exit code.
 func (a *app) finish(err error) int {
@@ -315,10 +312,9 @@ func (a *app) finish(err error) int {
 		}
 	}
 	a.report(p)
+	begins := func(prefix string) bool { return strings.HasPrefix(p.Code, prefix) }
 	switch {
-	case slices.ContainsFunc(wrongUsage, func(prefix string) bool { return strings.HasPrefix(p.Code, prefix) }):
-		return exitUsage
-	case p.Kind == problem.Invalid && slices.Contains(wrongWords, p.Code):
+	case slices.ContainsFunc(wrongUsage, begins), p.Kind == problem.Invalid && !slices.ContainsFunc(elsewhere, begins):
 		return exitUsage
 	case p.Kind == problem.NotFound:
 		return exitNotFound

@@ -47,18 +47,25 @@ func TestDecisionsAreIndexed(t *testing.T) {
 		}
 		fmt.Fprintf(&rows, "| %s | [%s](%s) | %s |\n", title[1], title[2], filepath.Base(path), status)
 	}
-	before, listed, ok := strings.Cut(read(t, page), "|---|---|---|\n")
-	if !ok || rows.Len() == 0 {
+	lists(t, page, "|---|---|---|\n", rows.String())
+}
+
+// lists holds the table at the end of a page, which begins under the given line, to what it
+// is to be. AQUEDUCT_UPDATE=1 writes it.
+func lists(t *testing.T, page, under, rows string) {
+	t.Helper()
+	before, listed, ok := strings.Cut(read(t, page), under)
+	if !ok || rows == "" {
 		t.Fatalf("%s has no table", page)
 	}
-	if listed == rows.String() {
+	if listed == rows {
 		return
 	}
 	if os.Getenv("AQUEDUCT_UPDATE") != "" {
-		if err := os.WriteFile(filepath.Join(root, page), []byte(before+"|---|---|---|\n"+rows.String()), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(root, page), []byte(before+under+rows), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	t.Errorf("%s does not list the records as they are: AQUEDUCT_UPDATE=1 go test ./internal/docs -run TestDecisionsAreIndexed", page)
+	t.Errorf("%s does not list what is there: AQUEDUCT_UPDATE=1 go test ./internal/docs -run %s", page, t.Name())
 }
