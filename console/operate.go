@@ -122,14 +122,14 @@ func (d deadPage) edited(s *shell) h.Node {
 
 // differs is what an edit has changed, where it is JSON.
 func (d deadPage) differs(now string) h.Node {
-	old := d.Text
+	old, differences := d.Text, client.EnvelopeDifferences
 	if d.Edit.What != "envelope" && d.Command != nil {
-		old = string(d.Command.Input)
+		old, differences = string(d.Command.Input), client.Differences
 	}
 	if !json.Valid([]byte(old)) || !json.Valid([]byte(now)) {
 		return nil
 	}
-	return h.Group{paragraph(text("What it changes:")), h.Pre(text(either(strings.Join(client.Differences(json.RawMessage(old), json.RawMessage(now)), "\n"), "nothing")))}
+	return h.Group{paragraph(text("What it changes:")), h.Pre(text(either(strings.Join(differences(json.RawMessage(old), json.RawMessage(now)), "\n"), "nothing")))}
 }
 
 func (d deadPage) acts(s *shell) h.Node {

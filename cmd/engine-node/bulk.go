@@ -94,8 +94,8 @@ func runBulkCommand(a *app) *cobra.Command {
 		Short: "Do what a plan is of, or go on where a run ended",
 		Long: `Do what a plan is of, or go on where a run ended: after bulk stop, an interrupt, or
 the death of a node. No item is done twice, by however many a plan is run. An item is
-skipped when it is not what it was when the plan was made; a failed one was refused,
-and fails the command.`,
+skipped when it is not what it was when the plan was made. One that was refused is failed,
+and fails the command; so does a stop by somebody else.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, c *client.Client, args []string) error {
 			b, r := progressOf(a), client.BulkRunRequest{Begin: true}
@@ -114,6 +114,10 @@ and fails the command.`,
 					err = a.page.print(p)
 				} else {
 					err = a.page.showBulk(&p)
+				}
+				if err == nil && p.Open > 0 {
+					err = problem.New(problem.Conflict, "bulk.stopped", "somebody has stopped plan %s: %d of its %d items are open", p.ID, p.Open, p.Planned).
+						WithHint("%s bulk run %s goes on", a.self, p.ID)
 				}
 				if err == nil && p.Failed > 0 {
 					err = problem.New(problem.Conflict, "bulk.failures", "%d of %d items of plan %s were refused", p.Failed, p.Planned, p.ID).

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -95,5 +98,23 @@ func midway(ts *testscript.TestScript, _ bool, args []string) {
 		case !w.Again(time.Millisecond, p.Status):
 			ts.Fatalf("plan %s does not begin: %s", id, p.Status)
 		}
+	}
+}
+
+// TestARunThatSomebodyStopsIsNotDone: what is open is said, and the command fails.
+func TestARunThatSomebodyStopsIsNotDone(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status := []string{"running", "stopped"}[min(asked, 1)]
+		asked++
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"id":"p","operation":"retry","status":%q,"asked":{"operation":"retry"},"planned":5,"done":2,"open":3}`, status)
+	}))
+	defer node.Close()
+	var out, complaints bytes.Buffer
+	code := Run(t.Context(), []string{"--server", node.URL, "bulk", "run", "p"}, nil, &out, &complaints)
+	if code != exitConflict || asked != 2 || !strings.Contains(complaints.String(), "3 of its 5 items are open [bulk.stopped]") {
+		t.Errorf("%d after %d requests: %s%s", code, asked, &out, &complaints)
 	}
 }

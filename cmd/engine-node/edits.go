@@ -250,7 +250,7 @@ func diffDeadLetterCommand(a *app) *cobra.Command {
 					fmt.Fprintf(a.page.out, "edit %d, %s%s by %s%s\n", e.No, e.What, " "+a.page.ago(e.At), cmp.Or(oneLine(e.By), "somebody"), inBrackets(oneLine(e.Reason)))
 				}
 			}
-			old, now := edits[len(edits)-1].Body, edits[0].Body
+			old, now, differences := edits[len(edits)-1].Body, edits[0].Body, client.EnvelopeDifferences
 			switch edits[0].What {
 			case "original":
 				now = old
@@ -259,9 +259,9 @@ func diffDeadLetterCommand(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				old = input
+				old, differences = input, client.Differences
 			}
-			return a.page.changes(old, now)
+			return a.page.changes(old, now, differences)
 		}),
 	}
 }
@@ -282,12 +282,12 @@ func inputOf(ctx context.Context, c *client.Client, envelope []byte) ([]byte, er
 }
 
 // changes prints what of a document is another than before, by its place.
-func (p *page) changes(old, now []byte) error {
+func (p *page) changes(old, now []byte, differences func(old, now json.RawMessage) []string) error {
 	if !json.Valid(old) || !json.Valid(now) {
 		fmt.Fprintf(p.out, "- %s\n+ %s\n", bytesText(old), bytesText(now))
 		return nil
 	}
-	lines := client.Differences(old, now)
+	lines := differences(old, now)
 	if len(lines) == 0 {
 		lines = []string{"nothing is another than before"}
 	}

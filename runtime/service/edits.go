@@ -182,11 +182,15 @@ func (l *DeadLetters) input(ctx context.Context, d projections.DeadLetter, edit 
 		return badEdit("the input nests deeper than %d levels", signal.MaxDepth)
 	case len(edit.Body) > most:
 		return problem.New(problem.TooLarge, "dead-letter.edit", "the input has %d bytes, and may have %d", len(edit.Body), most)
-	case c.Target == engine.TargetEvent && edit.Body[0] != '{':
-		return badEdit("an event is a JSON object")
+	case jsontext.Value(c.Input).Kind() == '{' && edit.Body[0] != '{':
+		return badEdit("the input of command %d of %s is a JSON object, and what is to be in its place is none", row.Position, row.InstanceID)
 	}
 	if was, err := bound(c.Input); err == nil && c.Target != engine.TargetEvent {
-		if is, err := bound(edit.Body); err != nil || !maps.Equal(was, is) {
+		is, err := bound(edit.Body)
+		if err != nil {
+			return problem.Wrap(err, problem.Invalid, "dead-letter.edit", "the input is no JSON object that has each member once")
+		}
+		if !maps.Equal(was, is) {
 			return badEdit("the members %s say which secrets are sent, and where: an edit leaves them as they are", strings.Join(bindings, ", "))
 		}
 	}

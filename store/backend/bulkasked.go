@@ -76,7 +76,7 @@ func (b *BulkAsked) Selection() (s BulkSelection, err error) {
 	case !b.OfDeadLetters() && b.Queue+b.Instance != "":
 		return s, problem.New(problem.Invalid, "bulk.filter", "only dead letters are found by queue or instance, not what is to %s", b.Operation)
 	case ofOne+both+b.Queue+b.Instance == "" && b.Before.IsZero():
-		return s, problem.New(problem.Invalid, "bulk.filter", "the plan has no filter: it would be of all there is").
+		return s, problem.New(problem.Invalid, "bulk.filter", "the plan has no filter, and a limit is none: it says nothing of what it is of").
 			WithHint("say of what it is: by definition, errorCode, age or others")
 	}
 	if b.OfDeadLetters() {
