@@ -63,6 +63,8 @@ var operations = map[string][]Role{
 	"replay-dead-letter": {Operator}, "edit-dead-letter": {Operator}, "discard-dead-letter": {Operator}, "reset-target": {Operator},
 	"operate-instance": {Operator}, "rewind-instance": {Operator}, "retry-command": {Operator}, "migrate-instances": {Operator},
 
+	"get-me": Roles,
+
 	"create-token": {Admin}, "list-tokens": {Admin}, "revoke-token": {Admin}, "list-audit": {Admin},
 }
 
@@ -71,6 +73,16 @@ func May(operation string, roles []Role) bool {
 	return slices.ContainsFunc(roles, func(granted string) bool {
 		role, _ := split(granted)
 		return slices.Contains(operations[operation], role)
+	})
+}
+
+// Lets lists the operations that roles let somebody do, if only in a namespace.
+func Lets(roles []Role) []string {
+	return slices.DeleteFunc(Operations(), func(operation string) bool {
+		return !slices.ContainsFunc(roles, func(granted Role) bool {
+			role, namespace := split(granted)
+			return slices.Contains(operations[operation], role) && (namespace == "" || slices.Contains(apart, operation))
+		})
 	})
 }
 

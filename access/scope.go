@@ -22,7 +22,7 @@ var limited = []Role{Viewer, TaskUser, Operator, Application}
 // apart are the operations that a role of a namespace takes: each is known to tell of that
 // namespace alone. What does not stand here takes a role of all.
 var apart = []string{
-	"list-definitions", "list-versions", "get-definition", "get-source", "compare-versions", "list-schedules",
+	"get-me", "list-definitions", "list-versions", "get-definition", "get-source", "compare-versions", "list-schedules",
 	"list-policies", "list-policy-versions", "get-policy", "compare-policies",
 	"list-instances", "get-instance", "get-stream", "explain-instance", "get-past-instance", "get-lifecycle", "get-timeline",
 	"list-commands", "get-command", "claim-command", "complete-command", "fail-command", "retry-command", "acknowledge-command",

@@ -566,7 +566,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if operations != 70 {
+	if operations != 71 {
 		t.Errorf("%d operations", operations)
 	}
 	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
 	"github.com/aqueduct-engine/aqueduct/access"
@@ -144,7 +144,7 @@ func subject(route string, at *url.URL) (target, instance string) {
 // requested is what a request that was not served asks of an instance; "" = that cannot be read.
 func requested(r *http.Request) string {
 	var body client.OperationRequest
-	_ = json.NewDecoder(io.LimitReader(r.Body, maxAsked)).Decode(&body)
+	_ = jsonv2.UnmarshalRead(io.LimitReader(r.Body, maxAsked), &body) // what cannot be read asks for nothing
 	return body.Operation
 }
 

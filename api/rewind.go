@@ -3,22 +3,24 @@ package api
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/engine"
-	"github.com/aqueduct-engine/aqueduct/operate"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
+
+// entryRewound is the entry of the stream that a rewind leaves, see operate.
+const entryRewound = "Rewound"
 
 // maxRewound is how many effects a rewind names.
 const maxRewound = 500
@@ -114,13 +116,13 @@ type later struct {
 	open    map[int64]bool // commands that it waited for then
 	newKeys bool           // it goes back under new keys
 
-	effects  []client.Effect
-	signals  int
-	undone   int64           // position of the last that undoes something
-	anew     int64           // position of the last rewind under new keys
-	child    int64           // position of the last sub-workflow
-	children map[string]bool // that go on
-	ended    int64           // where none went on any more
+	effects     []client.Effect
+	signals     int
+	compensated int64           // position of the last that undoes something
+	anew        int64           // position of the last rewind under new keys
+	child       int64           // position of the last sub-workflow
+	children    map[string]bool // that go on
+	ended       int64           // where none went on any more
 }
 
 func (l *later) add(row *projections.Entry) {
@@ -134,21 +136,21 @@ func (l *later) add(row *projections.Entry) {
 			ID    string `json:"instanceId"`
 			Await bool   `json:"await"`
 		}
-		_ = json.Unmarshal(row.Data, &began) // what the engine has written
+		_ = jsonv2.Unmarshal(row.Data, &began) // what the engine has written
 		if l.child = e.Position; began.Await {
 			l.children[began.ID] = true
 		}
 		l.ended = e.Position
 	case e.Type == string(signal.SubWorkflowCompleted):
 		var end engine.ChildEnd
-		if _ = json.Unmarshal(row.Data, &end); l.children[end.Child] {
+		if _ = jsonv2.Unmarshal(row.Data, &end); l.children[end.Child] {
 			delete(l.children, end.Child)
 			l.ended = e.Position
 		}
-	case e.Type == operate.EntryRewound:
+	case e.Type == entryRewound:
 		l.rewound(row)
 	case asks && undoes(*row):
-		l.undone = e.Position
+		l.compensated = e.Position
 	case asks && (e.Type == engine.EntryCall || e.Type == engine.EntryEmitted):
 		l.effects = slices.DeleteFunc(l.effects, func(x client.Effect) bool { return x.Key == e.Key && e.Key != "" })
 		l.effects = append(l.effects, client.Effect{
@@ -166,13 +168,13 @@ func (l *later) rewound(row *projections.Entry) {
 		To      int64 `json:"to"`
 		NewKeys bool  `json:"newKeys"`
 	}
-	if _ = json.Unmarshal(row.Data, &back); !back.NewKeys { // what the engine has written
+	if _ = jsonv2.Unmarshal(row.Data, &back); !back.NewKeys { // what the engine has written
 		return
 	}
 	gone := func(position int64) bool { return back.To <= l.past || position > back.To }
 	l.effects = slices.DeleteFunc(l.effects, func(x client.Effect) bool { return gone(x.Position) })
-	if gone(l.undone) {
-		l.undone = 0
+	if gone(l.compensated) {
+		l.compensated = 0
 	}
 	if l.anew = 0; len(l.effects) > 0 {
 		l.anew = row.Position
@@ -191,8 +193,8 @@ func (l *later) refused(id string) error {
 		return no("rewind.child", "has begun a sub-workflow since, at %d", l.child).WithHint("go back no further than to where it had ended")
 	case l.newKeys:
 		return nil
-	case l.undone > 0:
-		return no("rewind.undone", "has undone something since, at %d: under its key it would not be done again", l.undone).
+	case l.compensated > 0:
+		return no("rewind.undone", "has undone something since, at %d: under its key it would not be done again", l.compensated).
 			WithHint("ask for it under new keys, or go back no further than behind it")
 	case l.anew > 0:
 		return no("rewind.new-keys", "was taken back since under new keys, at %d: what it did before would be done again", l.anew).

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/api/client"
+	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
@@ -19,6 +20,8 @@ func (s adminAPI) tokenOperations(h huma.API) {
 	login := operation("get-login", http.MethodGet, "/v1/login", tag, "Say where a person gets a token", http.StatusNotFound)
 	login.Description = "It is asked before anybody is known, by engine-node login: a token of the identity provider is got there by the device flow, RFC 8628."
 	register(s.service, h, login, s.getLogin)
+	me := operation("get-me", http.MethodGet, "/v1/me", tag, "Say as whom one is known, and what one may do")
+	register(s.service, h, me, s.getMe)
 	create := operation("create-token", http.MethodPost, path, tag, "Make a token, by which a program or a person is known")
 	create.Description = "Its secret is in the answer, and never again. A node asks for tokens where access.tokens is set."
 	create.DefaultStatus = http.StatusCreated
@@ -34,6 +37,15 @@ func (s adminAPI) getLogin(context.Context, *struct{}) (*answer[client.Login], e
 			WithHint("access.oidc-issuer and access.oidc-client name one; a token of the node's own is made by engine-node tokens create")
 	}
 	return ok(*s.Login), nil
+}
+
+func (s adminAPI) getMe(ctx context.Context, _ *struct{}) (*answer[client.Me], error) {
+	who := principal.Of(ctx)
+	me := client.Me{Kind: string(who.Kind), Name: who.Name, Groups: who.Groups, Roles: who.Roles, May: access.Operations()}
+	if who.Roles != nil {
+		me.May = access.Lets(who.Roles)
+	}
+	return ok(me), nil
 }
 
 type createTokenInput struct {

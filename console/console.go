@@ -273,6 +273,16 @@ func (c *console) visit(r *http.Request) (*visit, error) {
 	return v, err
 }
 
+// rights are what who asks may do.
+func (v *visit) rights() rights {
+	me, err := client.NewAdmin(v.api).Me(v.Context())
+	r := rights{all: err != nil, of: map[string]bool{}, none: v.ReadOnly}
+	for _, operation := range me.May {
+		r.of[operation] = true
+	}
+	return r
+}
+
 // or does what logs people in or out, or tells why that is refused.
 func (c *console) or(do func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -341,7 +351,7 @@ func (c *console) answer(w http.ResponseWriter, v *visit, p page, refused error)
 	status := http.StatusOK
 	s := &shell{
 		console: c, who: v.who, here: h.Here(v.URL), query: v.URL.Query(), signedIn: signedInAs(v.Request), loggedIn: v.loggedIn,
-		section: section(c.Prefix, v.URL.Path), did: v.URL.Query().Get("did"), form: v.form,
+		rights: v.rights(), section: section(c.Prefix, v.URL.Path), did: v.URL.Query().Get("did"), form: v.form,
 	}
 	if v.here != (h.Address{}) {
 		s.here = v.here

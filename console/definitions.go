@@ -36,7 +36,7 @@ func (s *shell) definitions(p client.Page[client.Definition]) h.Node {
 
 // publish is the form for a definition, with what was refused.
 func publishForm(s *shell, written string) h.Node {
-	if s.ReadOnly {
+	if !s.may("publish-definition") {
 		return nil
 	}
 	return acts("Publish", h.Post(s.path("definitions"), h.Class("fields"),
@@ -84,7 +84,7 @@ func (d definitionPage) body(s *shell) h.Node {
 }
 
 func (d definitionPage) acts(s *shell) h.Node {
-	if s.ReadOnly || d.Lifecycle {
+	if !s.may("start-instance") || d.Lifecycle {
 		return nil
 	}
 	fields, free := formOf(d.Input, d.written)
@@ -232,7 +232,7 @@ func welcome(v *visit) (content, error) {
 }
 
 func (o overview) acts(s *shell) h.Node {
-	if s.ReadOnly || len(o.Recent) > 0 {
+	if !s.may("publish-definition") || !s.may("start-instance") || len(o.Recent) > 0 {
 		return nil
 	}
 	return acts("See one run", h.Post(s.path("try"), button("Run a small workflow"),

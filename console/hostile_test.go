@@ -103,6 +103,9 @@ func (h hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(h.status)
 		_ = json.NewEncoder(w).Encode(filled[client.Problem](map[string]any{"Code": h.refuses}))
 		return
+	case r.URL.Path == "/v1/me": // so everything is offered
+		w.WriteHeader(http.StatusNotFound)
+		return
 	case r.Method != http.MethodGet:
 		w.WriteHeader(http.StatusConflict)
 		_ = json.NewEncoder(w).Encode(filled[client.Problem](nil))

@@ -12,7 +12,8 @@ import (
 // shell is what is around a page's own part, and what that part knows of it.
 type shell struct {
 	*console
-	content             // the page's own part
+	content // the page's own part
+	rights
 	section  string     // of the menu
 	here     h.Address  // the page, as it is
 	again    h.Address  // where it is looked at again
@@ -27,13 +28,25 @@ type shell struct {
 	looks    bool   // so it does
 }
 
-// entry is one of the menu.
-type entry struct{ path, title string }
+// entry is one of the menu, for who may do an operation.
+type entry struct{ path, title, operation string }
 
 var menu = []entry{
-	{"tasks", "Tasks"}, {"instances", "Instances"}, {"dead-letters", "Dead letters"}, {"bulk", "Plans"}, {"definitions", "Definitions"},
-	{"lifecycles", "Lifecycles"}, {"schedules", "Schedules"}, {"queues", "Queues and nodes"}, {"audit", "Audit"},
+	{"tasks", "Tasks", "list-tasks"}, {"instances", "Instances", "list-instances"}, {"dead-letters", "Dead letters", "list-dead-letters"},
+	{"bulk", "Plans", "list-bulk"}, {"definitions", "Definitions", "list-definitions"}, {"lifecycles", "Lifecycles", "list-definitions"},
+	{"schedules", "Schedules", "list-schedules"}, {"queues", "Queues and nodes", "list-queues"}, {"audit", "Audit", "list-audit"},
 }
+
+// rights are what who looks may do. What they may not do the pages do not offer.
+type rights struct {
+	all  bool            // nobody has said, and the API will
+	of   map[string]bool // operations of the API
+	none bool            // the console only shows
+}
+
+// look says whether they may read something, may whether they may do something.
+func (r rights) look(operation string) bool { return r.all || r.of[operation] }
+func (r rights) may(operation string) bool  { return !r.none && r.look(operation) }
 
 // at is the address of the page with another value of a parameter; "" = without
 // it, and without others. Filters stay in the address, so that back, forward and
@@ -144,6 +157,9 @@ func (s *shell) header() h.Node {
 	return h.Header(
 		h.A(s.path(""), h.Class("brand"), text("Aqueduct")),
 		h.Nav(h.Aria("label", "Pages"), h.Map(menu, func(e entry) h.Node {
+			if !s.look(e.operation) {
+				return nil
+			}
 			return h.Group{h.A(s.path(e.path), h.If(s.section == e.path, h.Aria("current", "page")), text(e.title)), text("\n")}
 		})),
 		h.Details(h.Class("who"), h.Summary(text(either(s.who.User, "who are you?"))), s.whoYouAre()),

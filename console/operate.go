@@ -133,7 +133,7 @@ func (d deadPage) differs(now string) h.Node {
 }
 
 func (d deadPage) acts(s *shell) h.Node {
-	if d.ID == "" || s.ReadOnly {
+	if d.ID == "" || !s.may("replay-dead-letter") {
 		return nil
 	}
 	at, seen, now := s.path("dead-letters", d.ID), "0", d.Text
@@ -148,9 +148,9 @@ func (d deadPage) acts(s *shell) h.Node {
 	}
 	why := func() h.Node { return label("Why", input("why", "")) }
 	return acts("Do", h.Post(at.Below("replay"), button("Send it to its queue again")),
-		h.Post(at.Below("edit"), hidden("after", seen), h.If(d.Command != nil, hidden("input", "yes")), label("Sent instead", area("body", now, 8)), why(),
+		h.If(s.may("edit-dead-letter"), h.Post(at.Below("edit"), hidden("after", seen), h.If(d.Command != nil, hidden("input", "yes")), label("Sent instead", area("body", now, 8)), why(),
 			h.If(d.Command != nil, check("It may be done beside the former: under a new key", h.Name("key"), h.Value("new"))),
-			button("Edit"), button("Undo the edits", h.Name("original"), h.Value("yes"))),
+			button("Edit"), button("Undo the edits", h.Name("original"), h.Value("yes")))),
 		h.Post(at.Below("discard"), why(), check("I am sure: it is gone for good", h.Name("sure"), h.Value("yes")), button("Discard", h.Class("danger"))))
 }
 

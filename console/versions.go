@@ -62,7 +62,7 @@ func (c comparison) body(s *shell) h.Node {
 }
 
 func (c comparison) acts(s *shell) h.Node {
-	if s.ReadOnly || c.Live == 0 {
+	if !s.may("migrate-instances") || c.Live == 0 {
 		return nil
 	}
 	return acts("Migrate", h.Post(s.ofVersion(c.name, c.from).Below("compare").Below(c.to), h.Class("fields"),

@@ -60,7 +60,7 @@ func (w whole) next(s *shell) h.Node {
 		return h.Li(text(r.Text), ifText(r.Pointer, func(p string) h.Node { return h.Group{text(" "), small(code(p))} }),
 			toOpen("tasks", r.TaskID, "open the task"), toOpen("instances", r.Child, "open it"), toOpen("dead-letters", r.DeadLetter, "open it"),
 			h.If(!r.Until.IsZero(), h.Group{text(" "), s.moment(r.Until)}),
-			h.If(r.RunNow != "" && !s.ReadOnly, h.Post(s.path("instances", w.ID, "operate"), hidden("wait", r.RunNow),
+			h.If(r.RunNow != "" && s.may("operate-instance"), h.Post(s.path("instances", w.ID, "operate"), hidden("wait", r.RunNow),
 				button("Run now", h.Name("operation"), h.Value("run-now")))),
 			ifText(r.Hint, func(hint string) h.Node { return h.Group{h.Br(), small(text(hint))} }))
 	})))
@@ -98,7 +98,8 @@ func (w whole) data() h.Node {
 }
 
 func (w whole) acts(s *shell) h.Node {
-	if !w.Open || s.ReadOnly {
+	operates, signals := s.may("operate-instance"), s.may("signal-instance")
+	if !w.Open || !operates && !signals {
 		return nil
 	}
 	do := func(operation, says string, more ...h.Node) h.Node {
@@ -109,7 +110,7 @@ func (w whole) acts(s *shell) h.Node {
 		pause = do("resume", "Resume")
 	}
 	return acts("Do",
-		h.Post(s.path("instances", w.ID, "operate"),
+		h.If(operates, h.Post(s.path("instances", w.ID, "operate"),
 			h.If(w.Status == "faulted", h.Group{
 				h.If(w.Why != nil, note(text("It compensates, and is stuck: a retry sends the compensation again, a skip takes it as done."))),
 				do("retry", "Retry"),
@@ -118,10 +119,10 @@ func (w whole) acts(s *shell) h.Node {
 			pause,
 			unfold(text("Cancel"), note(text("What it waits for is withdrawn, its children are cancelled, and it does not go on.")),
 				do("cancel", "Cancel the instance", h.Class("danger")), text(" "),
-				do("compensate", "Cancel it, and compensate what it has done", h.Class("danger")))),
-		unfold(text("Signal"), h.Post(s.path("instances", w.ID, "signal"), h.Class("fields"), hidden("request", uuid.NewString()),
+				do("compensate", "Cancel it, and compensate what it has done", h.Class("danger"))))),
+		h.If(signals, unfold(text("Signal"), h.Post(s.path("instances", w.ID, "signal"), h.Class("fields"), hidden("request", uuid.NewString()),
 			label("Type", h.Input(h.Name("type"), h.List("types"), h.Required())), offered("types", w.Events),
-			jsonLabel("Data", area("data", "", 3)), button("Send"))),
-		unfold(text("Rewind"), note(text("It goes back to the end of an earlier turn, and on from there.")), rewindForm(s, w.ID, "", false)),
+			jsonLabel("Data", area("data", "", 3)), button("Send")))),
+		h.If(s.may("rewind-instance"), unfold(text("Rewind"), note(text("It goes back to the end of an earlier turn, and on from there.")), rewindForm(s, w.ID, "", false))),
 	)
 }

@@ -42,23 +42,23 @@ func said(e client.TaskEvent) h.Node {
 
 func (w work) acts(s *shell) h.Node {
 	switch {
-	case !w.Open || s.ReadOnly:
+	case !w.Open || !s.may("claim-task") && !s.may("reassign-task") && !s.may("comment-task"):
 		return nil
 	case s.who.User == "":
 		return acts("Do it", nothing(text("Say who you are, above, to work on tasks.")))
 	}
 	at := s.path("tasks", w.ID)
 	return acts("Do it",
-		h.If(w.Status == "ready", h.Post(at.Below("claim"), button("Claim"))),
+		h.If(w.Status == "ready" && s.may("claim-task"), h.Post(at.Below("claim"), button("Claim"))),
 		h.If(w.Held, h.Group{
 			w.answer(at),
 			unfold(text("Give it away"),
 				h.Post(at.Below("release"), button("Give it back")),
 				h.Post(at.Below("delegate"), label("To", h.Input(h.Name("to"), h.Required())), button("Delegate"))),
 		}),
-		h.If(!w.Held, unfold(text("Reassign"),
+		h.If(!w.Held && s.may("reassign-task"), unfold(text("Reassign"),
 			h.Post(at.Below("reassign"), label("To", h.Input(h.Name("to"), h.Placeholder("nobody: its candidates"))), button("Reassign")))),
-		h.Post(at.Below("comment"), label("Comment", area("comment", w.Comment, 2, h.Required())), button("Comment")),
+		h.If(s.may("comment-task"), h.Post(at.Below("comment"), label("Comment", area("comment", w.Comment, 2, h.Required())), button("Comment"))),
 	)
 }
 

@@ -26,8 +26,8 @@ type back struct {
 // MaxBack bounds the snapshot to which an instance is taken back, in bytes.
 const MaxBack = 1 << 20
 
-// EntryRewound is the stream's record that somebody has taken the instance back: {to, newKeys}.
-const EntryRewound = "Rewound"
+// entryRewound is the stream's record that somebody has taken the instance back: {to, newKeys}.
+const entryRewound = "Rewound"
 
 // BackTo is the output of a Rewind to a snapshot. Problem: rewind.too-large.
 func BackTo(past snapshot.Snapshot, version int64, incarnation string) (json.RawMessage, error) {
@@ -96,7 +96,7 @@ func rewind(def engine.Definition, t *engine.Turn, output json.RawMessage) error
 	if err != nil {
 		return err
 	}
-	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.In, Type: EntryRewound, Data: data, Meta: engine.Meta{Actor: t.In.Signal.Headers[signal.HeaderActor]}})
+	t.Append(engine.Entry{Kind: engine.KindEvent, Dir: engine.In, Type: entryRewound, Data: data, Meta: engine.Meta{Actor: t.In.Signal.Headers[signal.HeaderActor]}})
 	if s.Status != snapshot.Faulted { // else they have ended with the fault
 		t.TellAll(engine.TaskCancelledEvent)
 	}

@@ -21,6 +21,9 @@ func (a Admin) Login(ctx context.Context) (Login, error) {
 	return get[Login](ctx, a.c.caller, "/v1/login", nil)
 }
 
+// Me says as whom one is known, and what one may do.
+func (a Admin) Me(ctx context.Context) (Me, error) { return get[Me](ctx, a.c.caller, "/v1/me", nil) }
+
 // CreateToken makes a token. Its secret is in the answer, and never again.
 func (a Admin) CreateToken(ctx context.Context, r TokenRequest) (NewToken, error) {
 	out, _, err := post[NewToken](ctx, a.c.caller, tokens, r)

@@ -413,6 +413,15 @@ type Login struct {
 	Scopes   string `json:"scopes" doc:"What is asked for, separated by blanks."`
 }
 
+// Me is as whom somebody is known to a node.
+type Me struct {
+	Kind   string   `json:"kind" enum:"nobody,user,token,certificate,node" doc:"How it is known who asks; nobody: it is not asked."`
+	Name   string   `json:"name,omitempty"`
+	Groups []string `json:"groups,omitempty"`
+	Roles  []string `json:"roles,omitempty"`
+	May    []string `json:"may" nullable:"false" doc:"The operations that they may do, some of them perhaps in a namespace only."`
+}
+
 // TokenRequest asks for a token.
 type TokenRequest struct {
 	Name     string   `json:"name" minLength:"1" maxLength:"128" doc:"Who bears it: the actor of what they do, and the user of tasks."`

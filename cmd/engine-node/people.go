@@ -87,6 +87,22 @@ func revokeTokenCommand(a *app) *cobra.Command {
 	}
 }
 
+func whoamiCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "whoami",
+		Short: "Say as whom you are known to a node, and what you may do",
+		Args:  cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
+			me, err := client.NewAdmin(c).Me(ctx)
+			if err != nil || a.json {
+				return a.page.orPrint(me, err)
+			}
+			a.page.fields("name", me.Name, "known as", me.Kind, "groups", strings.Join(me.Groups, " "), "roles", strings.Join(me.Roles, " "), "may", strings.Join(me.May, " "))
+			return nil
+		}),
+	}
+}
+
 func auditCommand(a *app) *cobra.Command {
 	return group("audit", "See who has done what, and was refused what", listAuditCommand(a), exportAuditCommand(a))
 }

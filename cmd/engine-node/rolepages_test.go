@@ -3,6 +3,8 @@ package main
 import (
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,11 +20,14 @@ var pagesOf = map[string]string{
 	"/lifecycles": "list-definitions", "/lifecycles/test/none": "get-lifecycle", "/schedules": "list-schedules", "/queues": "list-queues", "/audit": "list-audit",
 }
 
-// actionsOf are its actions, in an order in which what they are done to is there.
-var actionsOf = []struct {
+// action is what a form asks for.
+type action struct {
 	operation, path string
 	form            url.Values
-}{
+}
+
+// actionsOf are its actions, in an order in which what they are done to is there.
+var actionsOf = []action{
 	{"claim-next-tasks", "/tasks/claim-next", nil}, {"claim-task", "/tasks/none/claim", nil}, {"release-task", "/tasks/none/release", nil},
 	{"delegate-task", "/tasks/none/delegate", url.Values{"to": {"bob"}}}, {"reassign-task", "/tasks/none/reassign", url.Values{"to": {"bob"}}},
 	{"comment-task", "/tasks/none/comment", url.Values{"comment": {"why?"}}}, {"complete-task", "/tasks/i-1.1.1/complete", url.Values{"outcome": {"yes"}}},
@@ -65,6 +70,7 @@ func TestEachPageAsEachRole(t *testing.T) {
 				want = http.StatusNotFound
 			}
 			page := p.refused(want, path)
+			seesOffered(t, role, path, page)
 			if want == http.StatusForbidden && (!strings.Contains(page, "access.denied") || strings.Contains(page, "<table")) {
 				t.Errorf("%s at %s: neither is it said, or more than that:\n%s", role, path, page)
 			}
@@ -93,3 +99,29 @@ func TestEachPageAsEachRole(t *testing.T) {
 		}
 	}
 }
+
+// seesOffered holds what a page offers, in the menu and by forms, to what a role may do.
+func seesOffered(t *testing.T, role access.Role, path, page string) {
+	t.Helper()
+	for _, section := range []string{"tasks", "instances", "dead-letters", "bulk", "definitions", "lifecycles", "schedules", "queues", "audit"} {
+		may := access.May(pagesOf["/"+section], []access.Role{role})
+		if menu, _, _ := strings.Cut(page, "</nav>"); strings.Contains(menu, `href="/console/`+section+`"`) != may {
+			t.Errorf("%s at %s: the menu has %s or has it not, and they may: %v", role, path, section, may)
+		}
+	}
+	for _, form := range posted.FindAllStringSubmatch(page, -1) {
+		last := form[1][strings.LastIndex("/"+form[1], "/"):]
+		if last == "2.0.0" { // compared with
+			last = "none"
+		}
+		may := slices.ContainsFunc(actionsOf, func(a action) bool {
+			return strings.HasSuffix(strings.TrimSuffix(a.path, "?to=1"), "/"+last) && access.May(a.operation, []access.Role{role})
+		})
+		if !may && last != "who" && last != "sign-in" {
+			t.Errorf("%s at %s: the page offers %s, which they may not do", role, path, form[1])
+		}
+	}
+}
+
+// posted are the forms of a page that change something.
+var posted = regexp.MustCompile(`<form method="post" action="/console/([^"?]*)`)

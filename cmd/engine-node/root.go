@@ -187,7 +187,7 @@ func commands(a *app) []*cobra.Command {
 		serveCommand(a), migrateCommand(a), restoreCommand(a), doctorCommand(a), verifyCommand(a), configCommand(a), versionCommand(a),
 		validateCommand(a), evalCommand(a), diagramCommand(a), publishCommand(a), definitionsCommand(a), policiesCommand(a), schedulesCommand(a),
 		startCommand(a), signalCommand(a), eventCommand(a), triggerCommand(a), stateCommand(a), ackCommand(a),
-		showCommand(a), whyCommand(a), listCommand(a), tasksCommand(a), deadLettersCommand(a), bulkCommand(a), queuesCommand(a), targetsCommand(a), nodesCommand(a), commandsCommand(a), tokensCommand(a), loginCommand(a), logoutCommand(a), auditCommand(a), activitiesCommand(a), timelineCommand(a), benchCommand(a),
+		showCommand(a), whyCommand(a), listCommand(a), tasksCommand(a), deadLettersCommand(a), bulkCommand(a), queuesCommand(a), targetsCommand(a), nodesCommand(a), commandsCommand(a), tokensCommand(a), loginCommand(a), logoutCommand(a), whoamiCommand(a), auditCommand(a), activitiesCommand(a), timelineCommand(a), benchCommand(a),
 		operationCommand(a, "suspend", "Stop an instance; its signals are kept"),
 		operationCommand(a, "resume", "Go on with a suspended instance"),
 		operationCommand(a, "retry", "Run the failed task of a faulted instance again"),
