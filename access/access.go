@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/aqueduct-engine/aqueduct/principal"
@@ -64,7 +65,7 @@ func (g *Gate) Admit(ctx context.Context, s Shown, operation string) (principal.
 			return p, err
 		}
 	}
-	if g.Events != nil && operation == publishes {
+	if g.Events != nil && slices.Contains(says, operation) {
 		p.Types = g.Events.of(&p)
 	}
 	p.Speaks = Cover(p.Roles, p.Scope, Application, Admin)

@@ -11,8 +11,11 @@ import (
 // groupMark begins the name of a group where roles may stand, too.
 const groupMark = "group:"
 
-// publishes is the operation whose events have types.
+// publishes is the operation whose events have types, and says are all that bring one to
+// who waits for it: a signal, also that of a start, is an event for one instance.
 const publishes = "publish-event"
+
+var says = []string{publishes, "signal-instance", "start-instance"}
 
 // EventTypes says who may publish which events: roles, and groups as group:NAME, by the type
 // of an event, or what types begin with and a star. What is in it for nobody nobody
@@ -43,7 +46,7 @@ func (t EventTypes) of(p *principal.Principal) []string {
 	for pattern, list := range t {
 		for _, who := range list {
 			group, ok := strings.CutPrefix(who, groupMark)
-			if ok && slices.Contains(p.Groups, group) || !ok && slices.Contains(p.Roles, who) {
+			if ok && slices.Contains(p.Groups, group) || !ok && Cover(p.Roles, p.Scope, who) {
 				may = append(may, pattern)
 			}
 		}

@@ -40,13 +40,20 @@ func TestWhoPublishesWhich(t *testing.T) {
 	}
 }
 
-// TestTheGateSaysWhichEvents: of the one operation that publishes them.
+// TestTheGateSaysWhichEvents: of the operations that bring them to who waits.
 func TestTheGateSaysWhichEvents(t *testing.T) {
 	t.Parallel()
 	g := &Gate{Verifiers: []Verifier{held{}}, Events: EventTypes{"order.*": {Application}}}
 	for bearer, want := range map[string]int{"application": 1, "operator": 0} {
-		who, err := g.Admit(t.Context(), Shown{Authorization: "Bearer " + bearer}, "publish-event")
-		if err != nil || who.Types == nil || len(who.Types) != want {
+		for _, operation := range []string{"publish-event", "signal-instance", "start-instance"} {
+			who, err := g.Admit(t.Context(), Shown{Authorization: "Bearer " + bearer}, operation)
+			if err != nil || who.Types == nil || len(who.Types) != want {
+				t.Errorf("%s: %s of %q %v", bearer, operation, who.Types, err)
+			}
+		}
+	}
+	for bearer, want := range map[string]int{"application@shop": 1, "operator@shop": 0} { // in the namespace
+		if who, err := g.Admit(t.Context(), Shown{Authorization: "Bearer " + bearer}, "signal-instance"); err != nil || len(who.Types) != want {
 			t.Errorf("%s: %q %v", bearer, who.Types, err)
 		}
 	}

@@ -59,6 +59,9 @@ func (b *node) Activity(_ context.Context, instance, id string) (backend.Activit
 func (b *node) Activities(context.Context, string, string, int) (backend.Page[backend.Activity], error) {
 	return backend.Page[backend.Activity]{Items: make([]backend.Activity, 1)}, b.err
 }
+func (b *node) DeadLetter(_ context.Context, id string) (projections.DeadLetter, error) {
+	return projections.DeadLetter{ID: id, InstanceID: "of-" + id}, nil
+}
 func (b *node) Note(ctx context.Context, action, target, instance, code string) error {
 	p := principal.Of(ctx)
 	b.noted = append(b.noted, strings.Join([]string{p.Name, action, target, instance, code, p.Reason}, " "))
@@ -304,6 +307,14 @@ func TestEventsHaveTypes(t *testing.T) {
 			if w.Code != c.status || (b.headers != nil) != (c.status == 202) {
 				t.Errorf("%s of %s: %d %s", c.typ, c.role, w.Code, w.Body)
 			}
+			for path, body := range map[string]string{ // as an event, for one instance
+				"/v1/instances/i/signals": `{"type":"` + c.typ + `"}`, "/v1/instances": `{"definition":"t/x","signal":{"type":"` + c.typ + `"}}`,
+			} {
+				w := call(h, "POST", path, body, "Authorization", "Bearer ann:"+c.role)
+				if (w.Code == 403) != (c.status == 403) {
+					t.Errorf("%s of %s at %s: %d %s", c.typ, c.role, path, w.Code, w.Body)
+				}
+			}
 		}
 	}
 }
@@ -374,15 +385,18 @@ func TestPeopleWorkAsThemselves(t *testing.T) {
 // TestRefusalsAreNoted: of those who are known, where they would have changed something.
 func TestRefusalsAreNoted(t *testing.T) {
 	t.Parallel()
-	b := &node{err: problem.New(problem.Conflict, "instance.not-faulted", "it is not faulted")}
+	b := &node{err: problem.New(problem.Conflict, "instance.not-faulted", "it is not faulted"), tasks: map[string]projections.Task{"k": {ID: "k", InstanceID: "i"}}}
 	h := guarded(t, b, nil)
 	operate := `{"operation":"retry"}`
 	for _, c := range []struct{ bearer, method, path, body, note string }{
-		{"ann:viewer", "DELETE", "/v1/dead-letters/l", "", "ann discard l  access.denied why"},
+		{"ann:viewer", "DELETE", "/v1/dead-letters/l", "", "ann discard l of-l access.denied why"},
 		{"ann:viewer", "POST", "/v1/tokens", "{", "ann create-token /v1/tokens  access.denied why"},
 		{"ann:operator", "POST", "/v1/instances/i/operations", operate, "ann retry i i instance.not-faulted why"},
 		{"ann:viewer", "POST", "/v1/instances/i%2Fj/operations", operate, "ann retry i/j i/j access.denied why"},
 		{"ann:viewer", "POST", "/v1/instances/i/operations", `{"operation":"<b>"}`, "ann operate-instance i i access.denied why"},
+		{"ann:viewer", "POST", "/v1/tasks/k/claim", "", "ann claim-task k i access.denied why"},
+		{"ann:viewer", "POST", "/v1/lifecycles/shop/loan/L%2F1/events", "", "ann trigger-event shop/loan/L/1 i access.denied why"},
+		{"ann:viewer", "POST", "/v1/lifecycles/shop/loan/L2/events", "", "ann trigger-event shop/loan/L2  access.denied why"},
 		{"ann:viewer", "POST", "/v1/instances/i/rewind", "", "ann rewind i i access.denied why"},
 		{"ann:viewer", "POST", "/v1/instances/i/commands/3/retry", "", "ann retry-command i/3 i access.denied why"},
 		{"ann:viewer", "POST", "/v1/instances/i/activities/a/freeze", "", "ann freeze-activity a i access.denied why"},

@@ -9,9 +9,11 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/aqueduct-engine/aqueduct/access"
 	"github.com/aqueduct-engine/aqueduct/api/client"
 	"github.com/aqueduct-engine/aqueduct/duration"
 	"github.com/aqueduct-engine/aqueduct/engine"
+	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -67,6 +69,9 @@ func (s instanceAPI) start(ctx context.Context, in *startInput) (*answer[client.
 	}
 	start := starts.of(b)
 	if b.Signal != nil {
+		if err := access.Publishes(principal.Of(ctx), b.Signal.Type); err != nil {
+			return nil, err
+		}
 		known, err := knownBy(b.Signal.DedupeKey, b.Signal.SignalID, in.Key)
 		if err != nil {
 			return nil, err
@@ -268,6 +273,9 @@ func (s instanceAPI) signal(ctx context.Context, in *signalInput) (*answer[clien
 	}{id, in.Body.Type, "api", in.Body.Data, now})
 	if err != nil {
 		return nil, problem.Wrap(err, problem.Invalid, "request.invalid", "data is not JSON")
+	}
+	if err := access.Publishes(principal.Of(ctx), in.Body.Type); err != nil && in.Body.Type != "" {
+		return nil, err
 	}
 	if in.Body.Type == "" { // it only takes its number
 		switch {

@@ -21,6 +21,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/principal"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -112,16 +113,16 @@ func (s *service) noteRefusal(r *http.Request, who principal.Principal, route, a
 	if operation == operateInstance && (asked == runNow || slices.Contains(engine.Operations, engine.Operation(asked))) {
 		action = asked
 	}
-	target, instance := subject(route, r.URL)
 	ctx := principal.With(context.WithoutCancel(r.Context()), who)
+	target, instance := s.subject(ctx, route, r.URL)
 	if err := s.Auditor.Note(ctx, action, target, instance, code); err != nil {
 		s.Log.Error("a refusal is not in the audit", "operation", operation, "user", who.Name, "code", code, "error", err)
 	}
 }
 
 // subject is what a request is about, and of which instance, by its path: as the audit
-// names it. Of what has no name yet it is the path.
-func subject(route string, at *url.URL) (target, instance string) {
+// names it. Of what has no name yet it is the path; of what is not there no instance.
+func (s *service) subject(ctx context.Context, route string, at *url.URL) (target, instance string) {
 	var named []string
 	pattern, path := strings.Split(route[strings.Index(route, "/")+1:], "/"), strings.Split(at.EscapedPath(), "/")
 	for i, part := range pattern {
@@ -130,15 +131,26 @@ func subject(route string, at *url.URL) (target, instance string) {
 			named = append(named, value)
 		}
 	}
-	switch {
-	case len(named) == 0:
+	if len(named) == 0 {
 		return at.Path, ""
-	case pattern[1] != "instances":
-		return strings.Join(named, "/"), ""
-	case len(pattern) > 4 && pattern[3] == "activities":
-		return named[1], named[0]
 	}
-	return strings.Join(named, "/"), named[0]
+	target = strings.Join(named, "/")
+	switch pattern[1] {
+	case "instances":
+		if instance = named[0]; len(pattern) > 4 && pattern[3] == "activities" {
+			target = named[1]
+		}
+	case "tasks":
+		t, _ := s.Reader.Tasks.Task(ctx, target)
+		instance = t.InstanceID
+	case "dead-letters":
+		d, _ := s.Reader.DeadLetters.DeadLetter(ctx, target)
+		instance = d.InstanceID
+	case "lifecycles":
+		i, _ := s.Reader.Instances.Started(ctx, named[0]+"/"+named[1], named[2], signal.LifecycleKey)
+		instance = i.ID
+	}
+	return target, instance
 }
 
 // requested is what a request that was not served asks of an instance; "" = that cannot be read.

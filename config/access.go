@@ -37,11 +37,17 @@ func checkTLS(t TLS, a Access) map[string]string {
 	return nil
 }
 
-// checkProvider finds what is missing to believe an identity provider, by setting.
+// checkProvider finds what is missing to believe an identity provider, by setting, and
+// what is no address of a proxy.
 func checkProvider(a Access) map[string]string {
 	found := map[string]string{}
+	for _, o := range List(a.Origins) {
+		if u, err := url.Parse(o); err != nil || u.Host == "" || strings.TrimSuffix(o, "/") != u.Scheme+"://"+u.Host || u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())) {
+			found["access.public-origins"] = strconv.Quote(o) + " is not https://HOST or https://HOST:PORT"
+		}
+	}
 	if a.Issuer == "" {
-		for key, text := range map[string]string{"access.oidc-audience": a.Audience, "access.oidc-roles": a.Roles, "access.oidc-client": a.Client, "access.public-origins": a.Origins, "access.oidc-secret-file": a.Secret} {
+		for key, text := range map[string]string{"access.oidc-audience": a.Audience, "access.oidc-roles": a.Roles, "access.oidc-client": a.Client, "access.oidc-secret-file": a.Secret} {
 			if text != "" {
 				found[key] = "needs access.oidc-issuer"
 			}
@@ -61,11 +67,6 @@ func checkProvider(a Access) map[string]string {
 	}
 	if a.Idle > a.Life {
 		found["access.session-idle"] = "is longer than access.session-life"
-	}
-	for _, o := range List(a.Origins) {
-		if u, err := url.Parse(o); err != nil || u.Host == "" || strings.TrimSuffix(o, "/") != u.Scheme+"://"+u.Host || u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())) {
-			found["access.public-origins"] = strconv.Quote(o) + " is not https://HOST or https://HOST:PORT"
-		}
 	}
 	if a.Client != "" && !slices.Contains(List(a.Audience), a.Client) {
 		found["access.oidc-client"] = "is none of access.oidc-audience: the node would refuse who has logged in"

@@ -316,7 +316,7 @@ func (l *Loaded) check(all []setting) []problem.Place {
 		add(key, "config.needs", detail, "see docs/operating.md, TLS")
 	}
 	for key, detail := range checkProvider(l.Access) {
-		add(key, "config.needs", detail, "see docs/operating.md, Identities")
+		add(key, "config.needs", detail, "see docs/operating.md, Who may do what")
 	}
 	if u, err := url.Parse(l.Events.Sink); l.Events.Sink != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "") {
 		add("events.sink", "config.url", "is not an http or https URL", "write https://HOST/PATH")

@@ -105,7 +105,7 @@ func reaching() []setting {
 		{key: "access.certificate-roles", field: func(c *Config) any { return &c.Access.Holders },
 			meaning: "what who holds such a certificate may do, a list of ROLE=CN=NAME, ROLE=OU=UNIT or ROLE=URI=URI, separated by semicolons"},
 		{key: "access.event-types", field: func(c *Config) any { return &c.Access.Types },
-			meaning: "which events who may publish by the API, a list of ROLE=TYPE, ROLE=PREFIX* or group:NAME=TYPE, separated by semicolons; empty = who may publish may publish any"},
+			meaning: "which events who may publish by the API, or send as signals, a list of ROLE=TYPE, ROLE=PREFIX* or group:NAME=TYPE, separated by semicolons; empty = who may publish may publish any"},
 		{key: "access.oidc-issuer", field: func(c *Config) any { return &c.Access.Issuer },
 			meaning: "URL of the OpenID Connect provider whose tokens the API takes, as they name it; empty = none's"},
 		{key: "access.oidc-audience", field: func(c *Config) any { return &c.Access.Audience },

@@ -50,6 +50,7 @@ type Options struct {
 	Prefix   string           // the path of the pages; "" = /console
 	ReadOnly bool             // actions are neither shown nor taken
 	Logins   Logins           // by an identity provider; nil = people show a token
+	Origins  []string         // https://HOST, by which a proxy that ends TLS is reached
 	Now      func() time.Time // nil = time.Now
 }
 
@@ -158,8 +159,8 @@ func (c *console) routes() *http.ServeMux {
 	mux.HandleFunc("POST "+c.Prefix+"/sign-in", c.keepToken)
 	if c.Logins != nil {
 		mux.HandleFunc("GET "+c.Prefix+"/login", c.or(c.Logins.Login))
-		mux.HandleFunc("GET "+c.Prefix+"/login/callback", c.or(c.Logins.Callback))
-		mux.HandleFunc("POST "+c.Prefix+"/logout", c.or(c.Logins.Logout))
+		mux.HandleFunc("GET "+c.Prefix+"/login/callback", c.or(c.alone(c.Logins.Callback)))
+		mux.HandleFunc("POST "+c.Prefix+"/logout", c.or(c.alone(c.Logins.Logout)))
 	}
 	mux.Handle("GET "+c.Prefix+"/static/htmx.min.js", unchanging(http.HandlerFunc(script)))
 	files, _ := fs.Sub(static, "static") // the folder is embedded
@@ -256,12 +257,14 @@ type visit struct {
 }
 
 func (c *console) visit(r *http.Request) (*visit, error) {
-	v := &visit{Request: r, console: c, who: whoAsks(r)}
-	bearer := ""
+	v := &visit{Request: r, console: c, who: c.whoAsks(r)}
+	bearer := c.value(r, tokenCookie)
 	if c.Logins != nil {
-		var name string
-		var groups []string
-		if bearer, name, groups = c.Logins.Of(r); name != "" {
+		session, name, groups := c.Logins.Of(r)
+		if session != "" {
+			bearer = session
+		}
+		if name != "" {
 			v.who, v.loggedIn = who{name, groups}, true
 		}
 	}
@@ -289,6 +292,17 @@ func (c *console) or(do func(http.ResponseWriter, *http.Request) error) http.Han
 		if err := do(w, r); err != nil {
 			c.show(func(*visit) (content, error) { return content{}, err })(w, r)
 		}
+	}
+}
+
+// alone logs in or out, and has the browser forget a token: who has logged in is nobody
+// else beside, and who has logged out is nobody.
+func (c *console) alone(do func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if c.value(r, tokenCookie) != "" {
+			http.SetCookie(w, c.cookie(r, tokenCookie, "", -1))
+		}
+		return do(w, r)
 	}
 }
 
@@ -350,7 +364,7 @@ func (c *console) answer(w http.ResponseWriter, v *visit, p page, refused error)
 	content, err := p(v)
 	status := http.StatusOK
 	s := &shell{
-		console: c, who: v.who, here: h.Here(v.URL), query: v.URL.Query(), signedIn: signedInAs(v.Request), loggedIn: v.loggedIn,
+		console: c, who: v.who, here: h.Here(v.URL), query: v.URL.Query(), signedIn: c.value(v.Request, tokenCookie) != "", loggedIn: v.loggedIn,
 		rights: v.rights(), section: section(c.Prefix, v.URL.Path), did: v.URL.Query().Get("did"), form: v.form,
 	}
 	if v.here != (h.Address{}) {

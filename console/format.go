@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -58,21 +59,25 @@ func (c *console) remember(w http.ResponseWriter, r *http.Request) {
 	slices.Sort(groups)
 	value := url.QueryEscape(strings.TrimSpace(r.PostForm.Get("user"))) + "|" + url.QueryEscape(strings.Join(groups, ","))
 	if len(value) > maxWho {
-		c.answer(w, &visit{Request: r, console: c, who: whoAsks(r)}, func(*visit) (content, error) {
+		c.answer(w, &visit{Request: r, console: c, who: c.whoAsks(r)}, func(*visit) (content, error) {
 			return content{}, problem.New(problem.TooLarge, "console.who", "a name and groups have at most %d bytes together", maxWho)
 		}, nil)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: whoCookie, Value: value, Path: c.Prefix + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: 30 * 24 * 3600})
+	http.SetCookie(w, c.cookie(r, whoCookie, value, whoKept))
 	next := r.PostForm.Get("back")
-	if !strings.HasPrefix(next, c.Prefix+"/") || strings.HasPrefix(next, "//") {
+	u, err := url.Parse(next)
+	if err != nil || u.IsAbs() || u.Host != "" || u.Opaque != "" || strings.Contains(next, "\\") || !strings.HasPrefix(path.Clean(u.Path)+"/", c.Prefix+"/") || strings.Contains(u.Path, "//") {
 		next = c.Prefix + "/tasks"
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// maxWho bounds what a cookie keeps of a person.
-const maxWho = 2000
+// maxWho bounds what a cookie keeps of a person, and whoKept for how long, in seconds.
+const (
+	maxWho  = 2000
+	whoKept = 30 * 24 * 3600
+)
 
 // data is JSON that a person wrote; nothing is no data.
 func data(s, field string) (json.RawMessage, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -12,9 +13,9 @@ import (
 // host, the address and the credentials of the person that a page is for, so that
 // the API decides on it as on one of theirs.
 type inside struct {
-	api     http.Handler
-	from    *http.Request
-	session string // what it bears; "" = there is none
+	api    http.Handler
+	from   *http.Request
+	bearer string // what their browser bears; "" = nothing
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -27,12 +28,8 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 			in.Header[name] = values
 		}
 	}
-	bearer := t.session
-	if c, err := t.from.Cookie(tokenCookie); err == nil && bearer == "" {
-		bearer = c.Value
-	}
-	if bearer != "" && in.Header.Get("Authorization") == "" {
-		in.Header.Set("Authorization", "Bearer "+bearer)
+	if t.bearer != "" && in.Header.Get("Authorization") == "" {
+		in.Header.Set("Authorization", "Bearer "+t.bearer)
 	}
 	if in.Body == nil {
 		in.Body = http.NoBody
@@ -74,8 +71,37 @@ type who struct {
 	Groups []string
 }
 
-// tokenCookie keeps the token that a person has signed in with. No script reads it,
-// and no other site's page sends it.
+// cookie is one of the console, which no script reads and no other site's page sends. Where
+// the browser speaks TLS no other host sets it, and it goes by TLS alone (RFC 6265bis,
+// __Host-).
+func (c *console) cookie(r *http.Request, name, value string, seconds int) *http.Cookie {
+	k := &http.Cookie{Name: name, Value: value, Path: c.Prefix + "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+	if c.byTLS(r) {
+		k.Name, k.Path, k.Secure = "__Host-"+name, "/", true
+	}
+	return k
+}
+
+// byTLS says whether a browser has reached the node by TLS: itself, or through a proxy that
+// is named. Nothing that a proxy writes is believed but Host, as far as it is named.
+func (c *console) byTLS(r *http.Request) bool {
+	return r.TLS != nil || slices.ContainsFunc(c.Origins, func(o string) bool {
+		host, ok := strings.CutPrefix(strings.TrimSuffix(o, "/"), "https://")
+		return ok && strings.EqualFold(host, r.Host)
+	})
+}
+
+// value is that of a cookie of the console; "" = the request has none, or two of the name:
+// which of them is ours nobody knows.
+func (c *console) value(r *http.Request, name string) string {
+	found := r.CookiesNamed(c.cookie(r, name, "", 0).Name)
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0].Value
+}
+
+// tokenCookie keeps the token that a person has signed in with.
 const tokenCookie = "aqueduct-token"
 
 // keepToken keeps a token for the pages that a person sees next; without one it
@@ -86,9 +112,7 @@ func (c *console) keepToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token := strings.TrimSpace(r.PostForm.Get("token"))
-	cookie := &http.Cookie{
-		Name: tokenCookie, Value: token, Path: c.Prefix + "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode, MaxAge: signedIn,
-	}
+	cookie := c.cookie(r, tokenCookie, token, signedIn)
 	if token == "" {
 		cookie.MaxAge = -1
 	}
@@ -112,16 +136,7 @@ const signedIn = 12 * 3600
 // whoCookie keeps what a person said of themselves.
 const whoCookie = "aqueduct-who"
 
-func signedInAs(r *http.Request) bool {
-	_, err := r.Cookie(tokenCookie)
-	return err == nil
-}
-
-func whoAsks(r *http.Request) who {
-	c, err := r.Cookie(whoCookie)
-	if err != nil {
-		return who{}
-	}
-	user, groups, _ := strings.Cut(c.Value, "|")
+func (c *console) whoAsks(r *http.Request) who {
+	user, groups, _ := strings.Cut(c.value(r, whoCookie), "|")
 	return who{unquoted(user), list(unquoted(groups))}
 }

@@ -208,11 +208,11 @@ type amnesic struct {
 	lost atomic.Int32
 }
 
-func (f *amnesic) SettleBulk(ctx context.Context, id string, settled []backend.BulkItem) error {
+func (f *amnesic) SettleBulk(ctx context.Context, id string, settled []backend.BulkItem, by ...store.Audit) error {
 	if f.lost.Add(-1) >= 0 {
 		return errors.New("the process ends")
 	}
-	return f.BulkPlans.SettleBulk(ctx, id, settled)
+	return f.BulkPlans.SettleBulk(ctx, id, settled, by...)
 }
 
 // TestAPlanIsDoneOnceThroughCrashes: what was done before its outcome was written is
@@ -354,9 +354,9 @@ type stopping struct {
 	stop func()
 }
 
-func (s *stopping) SettleBulk(ctx context.Context, id string, settled []backend.BulkItem) error {
+func (s *stopping) SettleBulk(ctx context.Context, id string, settled []backend.BulkItem, by ...store.Audit) error {
 	s.once.Do(s.stop)
-	return s.BulkPlans.SettleBulk(ctx, id, settled)
+	return s.BulkPlans.SettleBulk(ctx, id, settled, by...)
 }
 
 // TestManyRunNow: what waits for a timer, and what waits for the next attempt at a call, go

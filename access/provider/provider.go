@@ -12,7 +12,9 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -125,6 +127,9 @@ func (p *Provider) vouched(ctx context.Context, bearer string, fits func(*oidc.I
 		return principal.Principal{}, refused("its claims are no JSON object")
 	}
 	who, why := p.who(claims)
+	if name := misspelt(claims); name != "" {
+		why = "it has a claim " + name + ", which the library that reads it takes for another"
+	}
 	if why != "" {
 		return principal.Principal{}, refused(why)
 	}
@@ -136,12 +141,13 @@ func (p *Provider) vouched(ctx context.Context, bearer string, fits func(*oidc.I
 func (p *Provider) refusal(ctx context.Context, err error) error {
 	var expired *oidc.TokenExpiredError
 	var away *awayError
+	var asked *url.Error // also of a client whose patience ends, which leaves out why
 	switch {
 	case errors.As(err, &expired):
 		return refused("it has expired")
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.As(err, &away):
+	case errors.As(err, &away), errors.As(err, &asked), os.IsTimeout(err):
 		return problem.Wrap(err, problem.Unavailable, "access.unavailable", "the identity provider does not say which its keys are")
 	}
 	p.Log.DebugContext(ctx, "a token was refused", "reason", err)
@@ -226,6 +232,20 @@ func (k *keys) VerifySignature(ctx context.Context, token string) ([]byte, error
 		*fate = err
 	}
 	return payload, err
+}
+
+// misspelt is a claim that is one of those by which a token counts but for its letters;
+// names of claims are case-sensitive (RFC 7519, section 4), and those of encoding/json,
+// which reads them, are not.
+func misspelt(claims map[string]any) string {
+	for name := range claims {
+		for _, known := range []string{"iss", "sub", "aud", "exp", "nbf", "iat", "nonce", "at_hash", "_claim_names", "_claim_sources"} {
+			if name != known && strings.EqualFold(name, known) {
+				return strconv.Quote(name)
+			}
+		}
+	}
+	return ""
 }
 
 // who reads the claims; why says what they lack.

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -109,24 +110,27 @@ func TestWhatIsNoTokenOfTheProvider(t *testing.T) {
 	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	payload := fmt.Sprintf(`{"iss":%q,"aud":"aqueduct","sub":"anna","exp":%d}`, s.URL, time.Now().Add(time.Hour).Unix())
 	for name, c := range map[string]struct{ token, code string }{
-		"another audience":      {s.Sign(anna(map[string]any{"aud": "payroll"})), "access.token-refused"},
-		"no audience":           {s.Sign(anna(map[string]any{"aud": nil})), "access.token-refused"},
-		"expired":               {s.Sign(anna(map[string]any{"exp": time.Now().Add(-time.Second).Unix()})), "access.token-refused"},
-		"that never expires":    {s.Sign(anna(map[string]any{"exp": nil})), "access.token-refused"},
-		"not yet valid":         {s.Sign(anna(map[string]any{"nbf": time.Now().Add(time.Hour).Unix()})), "access.token-refused"},
-		"another issuer":        {other.Sign(anna(nil)), "access.token-refused"},
-		"another's key":         {other.Sign(anna(map[string]any{"iss": s.URL})), "access.token-refused"},
-		"no signature":          {part(`{"alg":"none"}`) + "." + part(payload) + ".", "access.token-refused"},
-		"a cut signature":       {parts[0] + "." + parts[1] + "." + parts[2][:20], "access.token-refused"},
-		"another's claims":      {parts[0] + "." + part(payload) + "." + parts[2], "access.token-refused"},
-		"the key as a password": {hmacOf(t, s, payload), "access.token-refused"},
-		"no name":               {s.Sign(anna(map[string]any{"sub": ""})), "access.token-refused"},
-		"a name of a line":      {s.Sign(anna(map[string]any{"sub": "anna\nroot"})), "access.token-refused"},
-		"a long name":           {s.Sign(anna(map[string]any{"sub": strings.Repeat("ä", maxName/2+1)})), "access.token-refused"},
-		"a name of numbers":     {s.Sign(anna(map[string]any{"sub": 17})), "access.token-refused"},
-		"no token of a kind":    {"eyJ.eyJ.x", "access.token-refused"},
-		"one of ours":           {"aq_0123_4567", access.ErrOther.Error()},
-		"none at all":           {"hello", access.ErrOther.Error()},
+		"another audience":        {s.Sign(anna(map[string]any{"aud": "payroll"})), "access.token-refused"},
+		"no audience":             {s.Sign(anna(map[string]any{"aud": nil})), "access.token-refused"},
+		"an audience in capitals": {s.Sign(anna(map[string]any{"aud": nil, "AUD": "aqueduct"})), "access.token-refused"},
+		"an end in capitals":      {s.Sign(anna(map[string]any{"exp": nil, "Exp": time.Now().Add(time.Hour).Unix()})), "access.token-refused"},
+		"two audiences":           {s.Sign(anna(map[string]any{"aUd": "aqueduct"})), "access.token-refused"},
+		"expired":                 {s.Sign(anna(map[string]any{"exp": time.Now().Add(-time.Second).Unix()})), "access.token-refused"},
+		"that never expires":      {s.Sign(anna(map[string]any{"exp": nil})), "access.token-refused"},
+		"not yet valid":           {s.Sign(anna(map[string]any{"nbf": time.Now().Add(time.Hour).Unix()})), "access.token-refused"},
+		"another issuer":          {other.Sign(anna(nil)), "access.token-refused"},
+		"another's key":           {other.Sign(anna(map[string]any{"iss": s.URL})), "access.token-refused"},
+		"no signature":            {part(`{"alg":"none"}`) + "." + part(payload) + ".", "access.token-refused"},
+		"a cut signature":         {parts[0] + "." + parts[1] + "." + parts[2][:20], "access.token-refused"},
+		"another's claims":        {parts[0] + "." + part(payload) + "." + parts[2], "access.token-refused"},
+		"the key as a password":   {hmacOf(t, s, payload), "access.token-refused"},
+		"no name":                 {s.Sign(anna(map[string]any{"sub": ""})), "access.token-refused"},
+		"a name of a line":        {s.Sign(anna(map[string]any{"sub": "anna\nroot"})), "access.token-refused"},
+		"a long name":             {s.Sign(anna(map[string]any{"sub": strings.Repeat("ä", maxName/2+1)})), "access.token-refused"},
+		"a name of numbers":       {s.Sign(anna(map[string]any{"sub": 17})), "access.token-refused"},
+		"no token of a kind":      {"eyJ.eyJ.x", "access.token-refused"},
+		"one of ours":             {"aq_0123_4567", access.ErrOther.Error()},
+		"none at all":             {"hello", access.ErrOther.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			who, err := p.Verify(t.Context(), c.token)
@@ -290,5 +294,45 @@ func TestWhomToBelieveIsChecked(t *testing.T) {
 		if _, err := New(o); code(err) != c.code {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// hanging answers nothing while it hangs.
+type hanging struct{ hangs atomic.Bool }
+
+func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if h.hangs.Load() {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestTheProviderHangs: of a key that it does not tell nobody says that its token is wrong.
+func TestTheProviderHangs(t *testing.T) {
+	s, p := believing(t)
+	h := &hanging{}
+	p.asks.next, p.client.Timeout = h, 300*time.Millisecond
+	if _, err := p.Verify(t.Context(), s.Sign(anna(nil))); err != nil {
+		t.Fatal(err)
+	}
+	s.Rotate()
+	h.hangs.Store(true)
+	token := s.Sign(anna(nil))
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			for range 3 {
+				if _, err := p.Verify(t.Context(), token); code(err) != "access.unavailable" {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	h.hangs.Store(false)
+	p.client.Timeout = patience // it is asked once a second
+	if _, err := p.Verify(t.Context(), token); err != nil {
+		t.Error("it answers again:", err)
 	}
 }

@@ -91,8 +91,8 @@ func login(c config.Access) *client.Login {
 const consolePath = "/console"
 
 // withConsole puts the pages beside the API, and leads a browser to them.
-func withConsole(api http.Handler, logins console.Logins) (http.Handler, error) {
-	pages, err := console.Handler(console.Options{API: api, Prefix: consolePath, Logins: logins})
+func withConsole(api http.Handler, logins console.Logins, origins []string) (http.Handler, error) {
+	pages, err := console.Handler(console.Options{API: api, Prefix: consolePath, Logins: logins, Origins: origins})
 	if err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ func (n *node) api(ctx context.Context, c config.Config, parts backend.Parts, bu
 	if err != nil {
 		return nil, err
 	}
-	return withConsole(answers, logins)
+	return withConsole(answers, logins, config.List(c.Access.Origins))
 }
 
 // activities is how functions and HTTP calls are performed.

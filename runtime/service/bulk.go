@@ -137,7 +137,7 @@ func (b *Bulk) Run(ctx context.Context, id string, begin bool, actor string) err
 	if err != nil {
 		return err
 	}
-	r := &bulkRun{Bulk: b, plan: p, act: act, action: asked.Operation}
+	r := &bulkRun{Bulk: b, plan: p, act: act, action: asked.Operation, actor: actor}
 	r.because = "bulk " + id
 	if said := cmp.Or(b.row(ctx, "", "", "").Reason, p.Reason); said != "" {
 		r.because += ": " + said
@@ -224,6 +224,7 @@ type bulkRun struct {
 	plan    *backend.Bulk
 	act     bulkAct
 	action  string // as the audit has it
+	actor   string
 	because string
 }
 
@@ -251,7 +252,7 @@ func (r *bulkRun) step(ctx context.Context) error {
 		settled, failed := r.all(ctx, page.Items)
 		last = cmp.Or(last, failed)
 		if len(settled) > 0 {
-			if err := r.Bulk.Bulk.SettleBulk(context.WithoutCancel(ctx), r.plan.ID, settled); err != nil {
+			if err := r.Bulk.Bulk.SettleBulk(context.WithoutCancel(ctx), r.plan.ID, settled, r.refused(ctx, settled)...); err != nil {
 				return err
 			}
 		}
@@ -265,6 +266,25 @@ func (r *bulkRun) step(ctx context.Context) error {
 	}
 	return cmp.Or(last, ctx.Err())
 }
+
+// refused are rows of the audit of what was refused, which the commit of an act has not.
+func (r *bulkRun) refused(ctx context.Context, items []backend.BulkItem) (list []store.Audit) {
+	for k := range items {
+		if i := &items[k]; i.Outcome == backend.BulkItemFailed {
+			of := ""
+			if r.action != backend.BulkReplay && r.action != backend.BulkDiscard {
+				of = i.Target
+			}
+			a := audit.As(audit.Row(audit.Within(ctx, r.request(i), r.because), r.Now(), r.action, i.Target, of), r.actor)
+			a.Result = i.Code
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// request is what the audit calls the request that an item is done by.
+func (r *bulkRun) request(i *backend.BulkItem) string { return fmt.Sprintf("%s/%d", r.plan.ID, i.No) }
 
 // end says that nothing of the plan is open, unless somebody else has said so, or has
 // stopped it.
@@ -310,7 +330,7 @@ func (r *bulkRun) all(ctx context.Context, items []backend.BulkItem) (settled []
 
 // one does an item, and says what has become of it; an error says that nobody knows yet.
 func (r *bulkRun) one(ctx context.Context, i *backend.BulkItem) error {
-	asked := fmt.Sprintf("%s/%d", r.plan.ID, i.No)
+	asked := r.request(i)
 	did, err := r.act(audit.Within(ctx, asked, r.because), i)
 	i.EndedAt = r.Now()
 	var p *problem.Error
@@ -348,7 +368,7 @@ func (r *bulkRun) over(ctx context.Context, i *backend.BulkItem, asked, outcome,
 			return err
 		}
 		for k := range page.Items {
-			if page.Items[k].Request == asked {
+			if page.Items[k].Request == asked && page.Items[k].Result == "" {
 				i.Outcome = backend.BulkItemDone
 				return nil
 			}

@@ -100,7 +100,7 @@ func (s bulk) ChangeBulk(ctx context.Context, b backend.Bulk, by ...store.Audit)
 }
 
 // SettleBulk implements backend.BulkPlans.
-func (s bulk) SettleBulk(ctx context.Context, id string, settled []backend.BulkItem) error {
+func (s bulk) SettleBulk(ctx context.Context, id string, settled []backend.BulkItem, by ...store.Audit) error {
 	return wrap("plan "+id, s.Write(ctx, func(t sqlite.Tx) error {
 		for i := range settled {
 			x := &settled[i]
@@ -111,7 +111,7 @@ func (s bulk) SettleBulk(ctx context.Context, id string, settled []backend.BulkI
 				return err
 			}
 		}
-		return nil
+		return writeAudit(t, by)
 	}))
 }
 

@@ -96,7 +96,7 @@ func (s bulk) ChangeBulk(ctx context.Context, b backend.Bulk, by ...store.Audit)
 }
 
 // SettleBulk implements backend.BulkPlans.
-func (s bulk) SettleBulk(ctx context.Context, id string, settled []backend.BulkItem) error {
+func (s bulk) SettleBulk(ctx context.Context, id string, settled []backend.BulkItem, by ...store.Audit) error {
 	what, w := "plan "+id, &work{}
 	for i := range settled {
 		if err := rows.Fit(&settled[i]); err != nil {
@@ -104,6 +104,10 @@ func (s bulk) SettleBulk(ctx context.Context, id string, settled []backend.BulkI
 		}
 		w.add(nil, "bulk_item_settle", bulkItemColumns.Named(statements["bulk_item_settle"].binds, &settled[i], values, map[string]any{"PLAN_ID": id})...)
 	}
+	if err := rows.Fit(&store.Change{Audit: by}); err != nil {
+		return wrap(what, err)
+	}
+	w.audit(by)
 	if err := s.enter(); err != nil {
 		return wrap(what, err)
 	}

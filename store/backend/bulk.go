@@ -22,7 +22,8 @@ type BulkPlans interface {
 	// version before: else store.ErrStale.
 	ChangeBulk(ctx context.Context, b Bulk, by ...store.Audit) error
 	// SettleBulk says what has become of items that are open; of others it is known.
-	SettleBulk(ctx context.Context, id string, settled []BulkItem) error
+	// What was refused has a row of the audit with it.
+	SettleBulk(ctx context.Context, id string, settled []BulkItem, by ...store.Audit) error
 }
 
 // BulkReader reads plans.

@@ -156,7 +156,8 @@ var bulkCases = map[string]func(*testCase){
 			{No: 3, Outcome: backend.BulkItemSkipped, Code: "bulk.changed", Detail: "it's Ω", EndedAt: end},
 			{No: 4, Outcome: backend.BulkItemFailed, Code: "instance.closed", Detail: "no", EndedAt: end},
 		}
-		k.ok(k.s.Bulk.SettleBulk(k.ctx, "p", settled))
+		k.ok(k.s.Bulk.SettleBulk(k.ctx, "p", settled, audited(3)))
+		equal(k, k.auditOf(backend.AuditQuery{}), []string{"a-03", "a-01"})
 		k.ok(k.s.Bulk.SettleBulk(k.ctx, "p", []backend.BulkItem{{No: 3, Outcome: backend.BulkItemDone, EndedAt: end}, {No: 5, Outcome: backend.BulkItemDone, EndedAt: end}}))
 		equal(k, bulkItems(k, "p", backend.BulkItemSkipped), []backend.BulkItem{{No: 3, Target: "c", Version: 1, Kind: "x", Outcome: backend.BulkItemSkipped, Code: "bulk.changed", Detail: "it's Ω", EndedAt: end}})
 		equal(k, len(bulkItems(k, "p", backend.BulkItemDone)), 2)

@@ -95,7 +95,7 @@ func (s people) ChangeBulk(ctx context.Context, b backend.Bulk, by ...store.Audi
 }
 
 // SettleBulk implements backend.BulkPlans.
-func (s people) SettleBulk(ctx context.Context, id string, settled []backend.BulkItem) error {
+func (s people) SettleBulk(ctx context.Context, id string, settled []backend.BulkItem, by ...store.Audit) error {
 	return s.update(ctx, func(t *data) error {
 		p := t.plans[id]
 		items := slices.Clone(p.items)
@@ -108,6 +108,7 @@ func (s people) SettleBulk(ctx context.Context, id string, settled []backend.Bul
 			}
 		}
 		t.putPlan(p.Bulk, items)
+		t.noteAudit(by)
 		return nil
 	})
 }
