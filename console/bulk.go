@@ -41,7 +41,7 @@ func planForm(s *shell, list string, choices []planned, more ...h.Node) h.Node {
 func filterOf(query url.Values) url.Values {
 	q := url.Values{}
 	for name, values := range query {
-		if name != "after" && name != "order" && name != "live" && name != "did" {
+		if name != "after" && name != "order" && name != "live" {
 			q[name] = values
 		}
 	}

@@ -349,7 +349,10 @@ func (c *console) act(a action, p page) http.HandlerFunc {
 		if next == (h.Address{}) {
 			next = h.Here(r.URL).Above()
 		}
-		http.Redirect(w, r, next.With("did", did).String(), http.StatusSeeOther)
+		if did != "" {
+			http.SetCookie(w, c.cookie(r, didCookie, url.QueryEscape(strings.ToValidUTF8(did[:min(len(did), maxDid)], "")), didKept))
+		}
+		http.Redirect(w, r, next.String(), http.StatusSeeOther)
 	}
 }
 
@@ -365,10 +368,13 @@ func (c *console) answer(w http.ResponseWriter, v *visit, p page, refused error)
 	status := http.StatusOK
 	s := &shell{
 		console: c, who: v.who, here: h.Here(v.URL), query: v.URL.Query(), signedIn: c.value(v.Request, tokenCookie) != "", loggedIn: v.loggedIn,
-		rights: v.rights(), section: section(c.Prefix, v.URL.Path), did: v.URL.Query().Get("did"), form: v.form,
+		rights: v.rights(), section: section(c.Prefix, v.URL.Path), form: v.form,
 	}
 	if v.here != (h.Address{}) {
 		s.here = v.here
+	}
+	if s.did = unquoted(c.value(v.Request, didCookie)); s.did != "" { // it is told once
+		http.SetCookie(w, c.cookie(v.Request, didCookie, "", -1))
 	}
 	for _, e := range []error{err, refused} {
 		if e != nil {

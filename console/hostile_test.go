@@ -184,7 +184,7 @@ func TestWhatThePagesShowIsText(t *testing.T) {
 		"another's": {source: string(document), fields: map[string]any{"Status": "reserved", "Assignee": "olga"}},
 	}
 	e, q := url.PathEscape(plain), url.QueryEscape(evil)
-	query := "?did=" + q + "&status=" + q + "&definition=" + q + "&where=" + q + "&key=" + q + "&parent=" + q + "&reason=" + q + "&order=" + q
+	query := "?status=" + q + "&definition=" + q + "&where=" + q + "&key=" + q + "&parent=" + q + "&reason=" + q + "&order=" + q
 	paths := []string{
 		"/", "/tasks" + query, "/tasks?all=1", "/tasks/" + e, "/instances", "/instances" + query, "/instances?status=faulted&live=off", "/instances/" + e + query,
 		"/dead-letters", "/dead-letters" + query, "/dead-letters/" + e, "/definitions" + query, "/definitions/" + e + "/" + e + "/" + e,
@@ -215,6 +215,7 @@ func look(t *testing.T, name, user string, readOnly bool, api hostile, paths, po
 		if user != "" {
 			r.AddCookie(&http.Cookie{Name: "aqueduct-who", Value: url.QueryEscape(user) + "|" + url.QueryEscape(evil)})
 			r.AddCookie(&http.Cookie{Name: "aqueduct-token", Value: "x"})
+			r.AddCookie(&http.Cookie{Name: "aqueduct-did", Value: url.QueryEscape(evil)})
 		}
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		w := httptest.NewRecorder()

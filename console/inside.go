@@ -133,6 +133,14 @@ const tokenRoom = 3800
 // sooner.
 const signedIn = 12 * 3600
 
+// didCookie keeps what an action has done, for the page that comes next: an address that
+// says it would let others say it, too.
+const (
+	didCookie = "aqueduct-did"
+	maxDid    = 1000 // bytes
+	didKept   = 60   // seconds
+)
+
 // whoCookie keeps what a person said of themselves.
 const whoCookie = "aqueduct-who"
 

@@ -55,7 +55,7 @@ func (r rights) may(operation string) bool  { return !r.none && r.look(operation
 //go:noinline
 func (s *shell) at(name, value string, without ...string) h.Address {
 	q := maps.Clone(s.query)
-	for _, k := range append(without, name, "did") {
+	for _, k := range append(without, name) {
 		q.Del(k)
 	}
 	if value != "" {
