@@ -71,7 +71,7 @@ demo: install ## kill a node in the middle of a loan, and see nothing lost
 
 pictures: install ## the pictures of the console in docs/pictures, as a browser sees it now
 	.ci/install-browser
-	AQUEDUCT_PICTURES=$(CURDIR)/docs/pictures go test -count=1 ./cmd/engine-node -run TestALoanIsApprovedAtABrowser
+	AQUEDUCT_PICTURES=$(CURDIR)/docs/pictures go test -count=1 ./cmd/engine-node -run 'TestALoanIsApprovedAtABrowser|TestARunGoesOnAtABrowser'
 
 bench: build ## measure a node beside its baseline
 	bin/engine-node bench

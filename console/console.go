@@ -71,6 +71,7 @@ type console struct {
 	making chan struct{} // has room for MaxPages
 	logins chan struct{} // for MaxLogins
 	runs   chan struct{} // for MaxRuns
+	seen   looks
 }
 
 // Handler makes the handler of the pages, which serves every path below the
@@ -252,7 +253,6 @@ type visit struct {
 	form url.Values // what an action that was refused had been asked
 
 	loggedIn bool      // by the identity provider, which says who they are
-	again    h.Address // at which the page is looked at again; none = where it is
 	here     h.Address // the page that an action which was refused is told on; none = where it is
 }
 
@@ -387,9 +387,6 @@ func (c *console) answer(w http.ResponseWriter, v *visit, p page, refused error)
 	}
 	if status == http.StatusUnauthorized {
 		content.title, content.body, content.acts = "Sign in", signIn, nil
-	}
-	if s.again = v.again; s.again == (h.Address{}) {
-		s.again = s.here
 	}
 	s.content, s.mayLook = content, content.live && v.Method == http.MethodGet
 	s.looks = s.mayLook && s.q("live") != "off"

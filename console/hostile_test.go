@@ -188,7 +188,7 @@ func TestWhatThePagesShowIsText(t *testing.T) {
 	paths := []string{
 		"/", "/tasks" + query, "/tasks?all=1", "/tasks/" + e, "/instances", "/instances" + query, "/instances?status=faulted&live=off", "/instances/" + e + query,
 		"/dead-letters", "/dead-letters" + query, "/dead-letters/" + e, "/definitions" + query, "/definitions/" + e + "/" + e + "/" + e,
-		"/lifecycles" + query, "/lifecycles/" + e + "/" + e, "/lifecycles/" + e + "/" + e + "?idle=" + q, "/lifecycles/" + e + "/" + e + "?reference=" + q, "/schedules" + query, "/queues" + query, "/queues?measure=" + q, "/queues?measure=1700000000000.1.0.0", "/audit", "/audit" + query + "&user=" + q + "&from=" + q, "/audit?user=" + q + "&target=" + q, "/" + e,
+		"/lifecycles" + query, "/lifecycles/" + e + "/" + e, "/lifecycles/" + e + "/" + e + "?idle=" + q, "/lifecycles/" + e + "/" + e + "?reference=" + q, "/schedules" + query, "/queues" + query, "/audit", "/audit" + query + "&user=" + q + "&from=" + q, "/audit?user=" + q + "&target=" + q, "/" + e,
 	}
 	posts := []string{
 		"/definitions", "/definitions/" + e + "/" + e + "/" + e + "/start", "/tasks/" + e + "/complete", "/tasks/" + e + "/comment", "/instances/" + e + "/signal",

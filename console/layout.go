@@ -16,7 +16,6 @@ type shell struct {
 	rights
 	section  string     // of the menu
 	here     h.Address  // the page, as it is
-	again    h.Address  // where it is looked at again
 	query    url.Values // of it
 	form     url.Values // of an action that was refused
 	who      who
@@ -146,7 +145,7 @@ func (s *shell) page() h.Node {
 			ifText(s.did, func(did string) h.Node { return h.P(h.Class("did"), h.Role("status"), text(did)) }),
 			h.Iff(s.problem != nil, s.told),
 			h.Div(h.Class("cols"),
-				h.Div(h.ID("live"), h.If(s.looks, h.LookingAgain(s.again, "live", refresh)), s.body(s)),
+				h.Div(h.ID("live"), h.If(s.looks, h.LookingAgain(s.here, "live", refresh)), s.body(s)),
 				h.Aside(h.Iff(s.acts != nil, func() h.Node { return s.acts(s) })),
 			),
 		)},

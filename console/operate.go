@@ -47,7 +47,7 @@ func (d deadList) body(s *shell) h.Node {
 	list := h.If(s.problem == nil, nothing(text("No dead letter of the kind. A message becomes one when nobody can handle it.")))
 	if len(d.Reasons) > 0 {
 		list = h.Group{
-			h.P(h.Class("filters"), h.Map(d.Reasons, func(r counted) h.Node {
+			h.P(h.Class("filters"), h.If(d.Items.Next != "", small(text("on this page "))), h.Map(d.Reasons, func(r counted) h.Node {
 				return h.Group{s.filter("reason", r.Text, s.q("reason") == r.Text, code(r.Text), text(" "), number(r.Count)), text(" ")}
 			})),
 			s.dead(d.Items.Items),

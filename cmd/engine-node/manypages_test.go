@@ -121,6 +121,7 @@ func TestARunGoesOnAtABrowser(t *testing.T) {
 	b := atBrowser(t, base)
 	b.open("/dead-letters?reason=signal.foreign&text=old-shop")
 	b.says("Do to all of these")
+	picture(t, b, "dead-letters")
 	b.write("[name=why]", "the old shop is back")
 	b.press("Plan it")
 	b.says("60 in all")

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -190,28 +191,37 @@ transitions: [{from: Draft, event: submit, to: "In review"}, {from: "In review",
 	}
 }
 
-// What a node does is measured from when its page was loaded, by the address that the
-// page looks at again; nothing but the address keeps it.
+// What a node does is drawn from what its pages have seen, whoever looked, and not for who
+// may not read its metrics.
 func TestThroughputAtTheConsole(t *testing.T) {
 	t.Parallel()
-	_, c, base := running(t)
+	n, c, _ := running(t)
 	if _, _, err := c.Publish(t.Context(), "a.yaml", []byte(asking)); err != nil {
 		t.Fatal(err)
 	}
-	p := atConsole(t, base)
-	page := p.page("/queues?measure=0", "It is measured from now on")
-	again := regexp.MustCompile(`hx-get="/console(/queues\?measure=[0-9.]+)"`).FindStringSubmatch(page)
-	if again == nil {
-		t.Fatalf("the page does not look again at what it began with:\n%s", page)
+	var later atomic.Int64
+	pages, err := console.Handler(console.Options{API: n.handler, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})
+	if err != nil {
+		t.Fatal(err)
 	}
+	shown := httptest.NewServer(pages)
+	t.Cleanup(shown.Close)
+	p := atConsole(t, shown.URL)
+	p.page("/queues", "It is drawn from now on")
 	for i := range 3 {
 		if _, _, err := c.Start(t.Context(), client.StartRequest{Definition: "test/ask", InstanceID: fmt.Sprint("m-", i)}, 0); err != nil {
 			t.Fatal(err)
 		}
+		later.Add(int64(2 * time.Second))
+		p.page("/queues")
 	}
-	p.page(again[1], "<td>instances begun</td><td>3</td>", "Per second", `hx-get="/console`+again[1]+`"`)
-	p.page("/queues?measure=1.999999.0.0", "It is measured from now on") // of a node that was there before
-	p.page("/queues?measure=x", "It is measured from now on")
+	page := p.page("/queues", `aria-label="instances begun per second"`, `<path d="M`)
+	if line := regexp.MustCompile(`instances begun per second"><path d="(M[0-9.]+ [0-9.]+(L[0-9.]+ [0-9.]+)+)">`).FindStringSubmatch(page); line == nil || strings.Count(line[1], "L") < 2 {
+		t.Errorf("no line is drawn: %s", line)
+	}
+	if row := regexp.MustCompile(`instances begun per second"><path[^>]*></path></svg></td><td>(0\.[0-9])</td>`).FindStringSubmatch(page); row == nil {
+		t.Errorf("nobody says how many begin in a second:\n%s", page)
+	}
 }
 
 // Each of the three people of `make demo-login` logs in by saying who they are, and sees

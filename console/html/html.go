@@ -9,6 +9,7 @@
 package html
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -54,6 +55,20 @@ func Map[T any](items []T, f func(T) Node) Group { return g.Map(items, f) }
 
 // Drawn is the picture of a definition.
 func Drawn(document any, v diagram.View) Node { return g.Raw(diagram.SVG(document, v)) }
+
+// The size of a chart, in its own units: it is as wide as there is room.
+const (
+	ChartWidth  = 300
+	ChartHeight = 40
+)
+
+// Chart is a line, by the path that SVG has for it, with what it is of.
+func Chart(of, path string) Node {
+	return element("svg", []Node{
+		attribute("class", "chart"), attribute("viewBox", fmt.Sprintf("0 0 %d %d", ChartWidth, ChartHeight)), attribute("preserveAspectRatio", "none"),
+		attribute("role", "img"), attribute("aria-label", of), element("path", []Node{attribute("d", path)}),
+	})
+}
 
 // Page is a whole document.
 func Page(language string, head, body Group) Node {
