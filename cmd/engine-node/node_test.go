@@ -23,8 +23,14 @@ import (
 // running is a wired node at work, its client, and its address.
 func running(t *testing.T) (*node, *client.Client, string) {
 	t.Helper()
+	return runningOn(t, filepath.Join(t.TempDir(), "a.db"))
+}
+
+// runningOn is one on a file.
+func runningOn(t *testing.T, file string) (*node, *client.Client, string) {
+	t.Helper()
 	c := config.Default()
-	c.Store.URL = "sqlite://" + filepath.Join(t.TempDir(), "a.db")
+	c.Store.URL = "sqlite://" + file
 	n, err := wire(t.Context(), c, "n1", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
