@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -88,5 +89,23 @@ func TestCookiesAreOfThisHostAlone(t *testing.T) {
 		if got := send("POST", "http://127.0.0.1/console/who", url.Values{"user": {"ann"}, "back": {back}}).Header.Get("Location"); got != want {
 			t.Errorf("back to %q leads to %q", back, got)
 		}
+	}
+}
+
+// TestARunGoesOnAtItsPage: what has more to do leads to the page that goes on with it.
+func TestARunGoesOnAtItsPage(t *testing.T) {
+	t.Parallel()
+	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id": "p", "operation": "retry", "status": "running", "planned": 9, "open": 4, "asked": {"operation": "retry"}}`)
+	})
+	h, err := console.Handler(console.Options{API: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("POST", "http://127.0.0.1/console/bulk/p/run", nil))
+	if got := w.Header().Get("Location"); got != "/console/bulk/p?go=on" {
+		t.Errorf("it leads to %q", got)
 	}
 }

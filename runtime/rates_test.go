@@ -92,6 +92,8 @@ do: [{again: {emit: {event: {with: {type: echo}}}}}]
 			}
 			return times
 		}
+		slow := map[string]bool{} // whether what feeds itself by a cause comes slower than the rate, on a busy machine
+		cause := map[string]string{"self": "start", "ping": "start", "echo": "event", "talk": "event", "spin": "loop"}
 		for name, times := range map[string]func() []time.Time{
 			"self": func() []time.Time { return starts("self") }, "ping": func() []time.Time { return starts("ping") },
 			"echo": func() []time.Time { return starts("echo") },
@@ -101,6 +103,7 @@ do: [{again: {emit: {event: {with: {type: echo}}}}}]
 			eventually(t, name, func() bool { return len(times()) >= burst+late })
 			all := times()
 			slices.SortFunc(all, time.Time.Compare)
+			slow[cause[name]] = slow[cause[name]] || all[len(all)-1].Sub(all[0]) > 2*time.Second/rate*time.Duration(len(all))
 			for i, at := range all[1:] { // the first had another cause, or went at once
 				if soonest := all[0].Add(time.Second / rate * time.Duration(i-burst)); at.Before(soonest.Add(-coarse)) {
 					t.Errorf("%s: number %d came %s too early", name, i+2, soonest.Sub(at))
@@ -113,7 +116,7 @@ do: [{again: {emit: {event: {with: {type: echo}}}}}]
 		}
 		counts := n.counted(t, "aqueduct_paced_total")
 		for _, cause := range []string{"start", "event", "loop"} {
-			if counts[cause] == 0 {
+			if counts[cause] == 0 && !slow[cause] {
 				t.Errorf("no %s was paced: %v", cause, counts)
 			}
 		}

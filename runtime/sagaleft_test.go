@@ -65,13 +65,13 @@ do:
 document: {dsl: '1.0.3', namespace: t, name: left, version: '1.0.0'}
 do:
   - a: {call: effect, with: {}, metadata: {compensate: {call: effect, with: {}}}}
-  - kid: {run: {workflow: {namespace: t, name: kid, version: '1.0.0', input: '${ $workflow.input }'}}, timeout: {after: PT0.4S}}
+  - kid: {run: {workflow: {namespace: t, name: kid, version: '1.0.0', input: '${ $workflow.input }'}}, timeout: {after: PT3S}}
 `
 	ledgerChild = `
 document: {dsl: '1.0.3', namespace: t, name: kid, version: '1.0.0'}
 do:
   - k: {call: effect, with: {}, metadata: {compensate: {call: effect, with: {}}}}
-  - wait: {wait: PT0.6S}
+  - wait: {wait: PT4S}
 `
 )
 
@@ -129,12 +129,17 @@ func TestAChildThatCompletesAsItsParentLeavesItIsCompensated(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
 		l := &ledger{}
 		n := start(t, fresh(), l.effect, with(ledgerParent, "a"), with(ledgerChild, "k"))
-		for id, op := range map[string]engine.Operation{"resumed": engine.Resume, "cancelled": engine.Compensate} {
+		ops := map[string]engine.Operation{"resumed": engine.Resume, "cancelled": engine.Compensate}
+		for id := range ops {
 			n.begin(t, id, "t/left", map[string]string{"of": id})
+		}
+		for id := range ops {
 			eventually(t, "the child's step", func() bool { return len(l.notes(id)) == 2 })
 			if _, err := n.rt.Operate(t.Context(), id, engine.Suspend, nil, "ann"); err != nil {
 				t.Fatal(err)
 			}
+		}
+		for id, op := range ops {
 			eventually(t, "the child's end", func() bool {
 				snap, err := n.store.Writer.Load(t.Context(), id)
 				return err == nil && len(snap.Buffer) == 2
