@@ -42,7 +42,7 @@ var operations = map[string][]Role{
 	"list-instances": lookers, "get-instance": lookers, "get-stream": lookers, "explain-instance": lookers, "get-past-instance": lookers, "get-lifecycle": lookers,
 	"list-commands": lookers, "get-command": lookers,
 	"list-bulk": {Viewer, Operator}, "get-bulk": {Viewer, Operator}, "list-bulk-items": {Viewer, Operator},
-	"list-dead-letters": {Viewer, Operator}, "get-dead-letter": {Viewer, Operator}, "list-dead-letter-edits": {Viewer, Operator},
+	"list-dead-letters": {Viewer, Operator}, "count-dead-letters": {Viewer, Operator}, "get-dead-letter": {Viewer, Operator}, "list-dead-letter-edits": {Viewer, Operator},
 	"list-queues": lookers, "list-targets": lookers, "list-nodes": lookers,
 	"get-metrics": {Viewer, Operator},
 

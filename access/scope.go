@@ -26,7 +26,7 @@ var apart = []string{
 	"list-policies", "list-policy-versions", "get-policy", "compare-policies",
 	"list-instances", "get-instance", "get-stream", "explain-instance", "get-past-instance", "get-lifecycle", "get-timeline",
 	"list-commands", "get-command", "claim-command", "complete-command", "fail-command", "retry-command", "acknowledge-command",
-	"list-dead-letters", "get-dead-letter", "replay-dead-letter", "discard-dead-letter",
+	"list-dead-letters", "count-dead-letters", "get-dead-letter", "replay-dead-letter", "discard-dead-letter",
 	"start-instance", "signal-instance", "trigger-event", "operate-instance", "migrate-instances",
 	"list-activities", "get-activity", "attach-activity", "update-activity", "freeze-activity",
 	"list-tasks", "get-task", "claim-task", "comment-task", "release-task", "delegate-task", "claim-next-tasks", "complete-task", "reassign-task",

@@ -566,7 +566,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if operations != 71 {
+	if operations != 72 {
 		t.Errorf("%d operations", operations)
 	}
 	for _, part := range strings.Split(string(raw), `"$ref":"#/components/schemas/`)[1:] {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -18,6 +19,9 @@ func (s operatorAPI) deadLetterOperations(h huma.API) {
 	const path, tag = "/v1/dead-letters", "dead letters"
 	register(s.service, h, operation(listDeadLetters, http.MethodGet, path, tag,
 		"List dead letters, newest first, or wait for another"), s.listDeadLetters)
+	reasons := operation("count-dead-letters", http.MethodGet, "/v1/dead-letter-reasons", tag, "Count dead letters by reason, the most frequent first")
+	reasons.Description = fmt.Sprintf("Of all pages of the list with this filter: the newest %d.", backend.MaxCount)
+	register(s.service, h, reasons, s.countDeadLetters)
 	register(s.service, h, operation("get-dead-letter", http.MethodGet, path+"/{id}", tag,
 		"Show a dead letter and its envelope, byte for byte", http.StatusNotFound), s.getDeadLetter)
 	register(s.service, h, operation("list-dead-letter-edits", http.MethodGet, path+"/{id}/edits", tag,
@@ -34,16 +38,21 @@ func (s operatorAPI) deadLetterOperations(h huma.API) {
 		"Say how full the queues are"), s.listQueues)
 }
 
-type listDeadLettersInput struct {
-	Paging
+// DeadLetterFilter narrows lists of dead letters.
+type DeadLetterFilter struct {
 	Queue      string `query:"queue" enum:"signal,schedule,command"`
 	Reason     string `query:"reason" maxLength:"128" doc:"A problem's code."`
 	InstanceID string `query:"instance" maxLength:"128"`
 	Definition string `query:"definition" maxLength:"256" doc:"Of the instance, where it is there."`
 	Text       string `query:"text" maxLength:"256" doc:"In the words of the reason."`
 	OlderThan  string `query:"olderThan" maxLength:"32" doc:"Died longer ago." example:"1h"`
-	Wait       string `query:"wait" maxLength:"32" doc:"Answer only when the newest is not the known one, or after this long; at most 60s." example:"30s"`
-	Known      string `query:"known" maxLength:"128" doc:"Id of the newest dead letter that the caller knows; absent: none."`
+}
+
+type listDeadLettersInput struct {
+	Paging
+	DeadLetterFilter
+	Wait  string `query:"wait" maxLength:"32" doc:"Answer only when the newest is not the known one, or after this long; at most 60s." example:"30s"`
+	Known string `query:"known" maxLength:"128" doc:"Id of the newest dead letter that the caller knows; absent: none."`
 }
 
 // listDeadLetters takes its memory when it has waited.
@@ -83,10 +92,11 @@ func (s operatorAPI) listDeadLetters(ctx context.Context, in *listDeadLettersInp
 	if err != nil {
 		return nil, err
 	}
-	q := backend.DeadLetterQuery{Queue: in.Queue, Reason: in.Reason, InstanceID: in.InstanceID, Definition: in.Definition, Text: in.Text, After: in.After, Limit: in.Limit}
-	if q.Before, err = s.before("query.olderThan", in.OlderThan); err != nil {
+	q, err := s.deadLetterQuery(&in.DeadLetterFilter)
+	if err != nil {
 		return nil, err
 	}
+	q.After, q.Limit = in.After, in.Limit
 	if err := s.awaitDeadLetter(ctx, q, in.Known, wait); err != nil {
 		return nil, err
 	}
@@ -98,6 +108,26 @@ func (s operatorAPI) listDeadLetters(ctx context.Context, in *listDeadLettersInp
 		return nil, err
 	}
 	return ok(client.Page[client.DeadLetter]{Items: convert(p.Items, toDeadLetter), Next: p.Next}), nil
+}
+
+func (s operatorAPI) deadLetterQuery(in *DeadLetterFilter) (q backend.DeadLetterQuery, err error) {
+	q = backend.DeadLetterQuery{Queue: in.Queue, Reason: in.Reason, InstanceID: in.InstanceID, Definition: in.Definition, Text: in.Text}
+	q.Before, err = s.before("query.olderThan", in.OlderThan)
+	return q, err
+}
+
+type countDeadLettersInput struct{ DeadLetterFilter }
+
+func (s operatorAPI) countDeadLetters(ctx context.Context, in *countDeadLettersInput) (*answer[client.DeadLetterReasons], error) {
+	q, err := s.deadLetterQuery(&in.DeadLetterFilter)
+	if err != nil {
+		return nil, err
+	}
+	q.Scope = scopeOf(ctx)
+	counts, more, err := s.Reader.Backlog.Reasons(ctx, q)
+	return ok(client.DeadLetterReasons{More: more, Items: convert(counts, func(c backend.ReasonCount) client.ReasonCount {
+		return client.ReasonCount{Reason: c.Reason, DeadLetters: c.Rows}
+	})}), err
 }
 
 func unknownDeadLetter(err error, id string) error {

@@ -146,6 +146,8 @@ func (h hostile) answer(path string) any {
 		return filled[client.DeadLetterDetail](f)
 	case elements[0] == "dead-letters":
 		return filled[client.Page[client.DeadLetter]](f)
+	case elements[0] == "dead-letter-reasons":
+		return filled[client.DeadLetterReasons](f)
 	case elements[0] == "definitions":
 		return filled[client.Page[client.Definition]](f)
 	case elements[0] == "lifecycles":

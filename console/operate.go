@@ -11,53 +11,39 @@ import (
 	"github.com/aqueduct-engine/aqueduct/problem"
 )
 
-// letters is a list of dead letters, and how many of a page have each reason.
+// deadList is a page of dead letters, and how many of all pages have each reason.
 type deadList struct {
 	Items   client.Page[client.DeadLetter]
-	Reasons []counted
-}
-
-// counted is a text with how often it stands on a page.
-type counted struct {
-	Text  string
-	Count int
+	Reasons client.DeadLetterReasons
 }
 
 func deadLetters(v *visit) (content, error) {
 	q := v.URL.Query()
-	p, err := v.api.DeadLetters(v.Context(), client.DeadLetterQuery{
-		Queue: q.Get("queue"), Reason: q.Get("reason"), InstanceID: q.Get("instance"),
-		Definition: q.Get("definition"), Text: q.Get("text"), OlderThan: q.Get("older"), List: client.List{After: q.Get("after"), Limit: pageItems},
-	})
-	d := deadList{Items: p}
-	at := map[string]int{}
-	for _, l := range p.Items {
-		i, ok := at[l.Reason]
-		if !ok {
-			i = len(d.Reasons)
-			at[l.Reason] = i
-			d.Reasons = append(d.Reasons, counted{Text: l.Reason})
-		}
-		d.Reasons[i].Count++
+	of := client.DeadLetterQuery{
+		Queue: q.Get("queue"), InstanceID: q.Get("instance"), Definition: q.Get("definition"), Text: q.Get("text"), OlderThan: q.Get("older"),
+	}
+	var d deadList
+	var err error
+	if d.Reasons, err = v.api.DeadLetterReasons(v.Context(), of); err == nil {
+		of.Reason, of.List = q.Get("reason"), client.List{After: q.Get("after"), Limit: pageItems}
+		d.Items, err = v.api.DeadLetters(v.Context(), of)
 	}
 	return content{"Dead letters", true, d.body, findDeadLetters}, err
 }
 
 func (d deadList) body(s *shell) h.Node {
 	list := h.If(s.problem == nil, nothing(text("No dead letter of the kind. A message becomes one when nobody can handle it.")))
-	if len(d.Reasons) > 0 {
-		list = h.Group{
-			h.P(h.Class("filters"), h.If(d.Items.Next != "", small(text("on this page "))), h.Map(d.Reasons, func(r counted) h.Node {
-				return h.Group{s.filter("reason", r.Text, s.q("reason") == r.Text, code(r.Text), text(" "), number(r.Count)), text(" ")}
-			})),
-			s.dead(d.Items.Items),
-		}
+	if len(d.Items.Items) > 0 {
+		list = s.dead(d.Items.Items)
 	}
 	return h.Group{
 		h.P(h.Class("filters"), s.filter("reason", "", s.q("reason") == "", text("any reason")),
 			s.narrowed("text", "any text", func(t string) h.Node { return text("with the text “" + t + "”") }), s.narrowed("definition", "any definition", text),
 			s.narrowed("queue", "any queue", text), s.narrowed("instance", "any instance", s.toInstance),
 			s.narrowed("older", "of any age", func(d string) h.Node { return text("died longer ago than " + d) })),
+		h.P(h.Class("filters"), h.Map(d.Reasons.Items, func(r client.ReasonCount) h.Node {
+			return h.Group{s.filter("reason", r.Reason, s.q("reason") == r.Reason, code(r.Reason), text(" "), number(r.DeadLetters)), text(" ")}
+		}), h.If(d.Reasons.More, small(text("of the newest; there are more")))),
 		list, s.nextPage("Next page", d.Items.Next)}
 }
 

@@ -71,9 +71,33 @@ type DeadLetterQuery struct {
 	List
 }
 
+func (q *DeadLetterQuery) values() url.Values {
+	return values("queue", q.Queue, "reason", q.Reason, "instance", q.InstanceID, "definition", q.Definition, "text", q.Text, "olderThan", q.OlderThan)
+}
+
+// DeadLetterReasons counts dead letters by reason, the most frequent first.
+type DeadLetterReasons struct {
+	Items []ReasonCount `json:"items" nullable:"false"`
+	More  bool          `json:"more,omitempty" doc:"There are others, older ones, that are not counted."`
+}
+
+// ReasonCount is how many dead letters have a reason.
+type ReasonCount struct {
+	Reason      string `json:"reason" doc:"A problem's code."`
+	DeadLetters int    `json:"deadLetters"`
+}
+
+// DeadLetterReasons counts those that a query selects, in all of its pages.
+func (c operatorCalls) DeadLetterReasons(ctx context.Context, q DeadLetterQuery) (DeadLetterReasons, error) {
+	return get[DeadLetterReasons](ctx, c.caller, "/v1/dead-letter-reasons", q.values())
+}
+
 // DeadLetters lists dead letters, newest first, or waits for another.
 func (c operatorCalls) DeadLetters(ctx context.Context, q DeadLetterQuery) (Page[DeadLetter], error) {
-	v := values("queue", q.Queue, "reason", q.Reason, "instance", q.InstanceID, "definition", q.Definition, "text", q.Text, "olderThan", q.OlderThan, "known", q.Known)
+	v := q.values()
+	if q.Known != "" {
+		v.Set("known", q.Known)
+	}
 	if q.Wait > 0 {
 		v.Set("wait", q.Wait.String())
 	}

@@ -32,6 +32,7 @@ func TestAnOutageIsMendedAtTheConsole(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	olga.page("/dead-letters", `<code>definition.unknown</code> 250</a>`, `<code>signal.foreign</code> 110</a>`, `<code>instance.unknown</code> 40</a>`)
 	olga.page("/dead-letters?reason=signal.foreign&text=old-shop", "any text", "Do to all of these", `action="/console/dead-letters/plan?reason=signal.foreign&amp;text=old-shop"`)
 	plan := func(list string, filter, form url.Values) string {
 		t.Helper()

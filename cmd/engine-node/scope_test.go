@@ -110,6 +110,7 @@ var everyOperation = []about{
 	{"fail-command", "POST", "/v1/instances/NS-i/commands/COMMAND/fail", `{"error":{"title":"no"}}`, false},
 	{"complete-command", "POST", "/v1/instances/NS-i/commands/COMMAND/complete", `{"output":1}`, false},
 	{"claim-task", "POST", "/v1/tasks/TASK/claim", `{"user":"ann"}`, false},
+	{"count-dead-letters", "GET", "/v1/dead-letter-reasons?instance=NS-i", "", false},
 	{"get-me", "GET", "/v1/me", "", false},
 	{"comment-task", "POST", "/v1/tasks/TASK/comments", `{"user":"ann","text":"so"}`, false},
 	{"release-task", "POST", "/v1/tasks/TASK/release", `{"user":"ann"}`, false},

@@ -173,6 +173,28 @@ func deadLettersCommand(a *app) *cobra.Command {
 	deadLetterFlags(list.Flags(), &q)
 	list.Flags().StringVar(&q.OlderThan, "older-than", "", "only those that died longer ago: 1h, 30d, P30D")
 	listFlags(list, &q.List)
+	var of client.DeadLetterQuery
+	reasons := &cobra.Command{
+		Use:   "reasons",
+		Short: "Count dead letters by reason, the most frequent first",
+		Args:  cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c *client.Client, _ []string) error {
+			r, err := c.DeadLetterReasons(ctx, of)
+			if err != nil || a.json {
+				return a.page.orPrint(r, err)
+			}
+			t := a.page.table("DEAD LETTERS", "REASON")
+			for _, x := range r.Items {
+				t.row(fmt.Sprint(x.DeadLetters), x.Reason)
+			}
+			if r.More {
+				t.row("more", "older ones, which are not counted")
+			}
+			return t.end(len(r.Items), "", "no dead letter")
+		}),
+	}
+	deadLetterFlags(reasons.Flags(), &of)
+	reasons.Flags().StringVar(&of.OlderThan, "older-than", "", "only those that died longer ago: 1h, 30d, P30D")
 	show := &cobra.Command{
 		Use:   "show LETTER",
 		Short: "Show a dead letter whole: what died, its edit, and the command that it is about",
@@ -185,7 +207,7 @@ func deadLettersCommand(a *app) *cobra.Command {
 			return a.page.showDeadLetter(d)
 		}),
 	}
-	return group("dlq", "Work on dead letters", list, watchDeadLettersCommand(a), show, editDeadLetterCommand(a), diffDeadLetterCommand(a), replayDeadLettersCommand(a),
+	return group("dlq", "Work on dead letters", list, reasons, watchDeadLettersCommand(a), show, editDeadLetterCommand(a), diffDeadLetterCommand(a), replayDeadLettersCommand(a),
 		deadLetterCommand(a, "discard", "Remove a dead letter for good", (*client.Client).Discard))
 }
 

@@ -27,7 +27,7 @@ func (s deadLetters) DeadLetter(ctx context.Context, id string) (projections.Dea
 func (s deadLetters) DeadLetters(ctx context.Context, q backend.DeadLetterQuery) (p backend.Page[projections.DeadLetter], err error) {
 	r, limit := read("dead_letter_select"), projections.Bounded(q.Limit)
 	(&lists.Filter{Time: microseconds}).DeadLetters(r, &q, definitionOfDeadLetter)
-	lists.OfInstanceWithin(r, "I.INSTANCE_NO = (select R.INSTANCE_NO from WF_STATES R where R.INSTANCE_ID = WF_DEAD_LETTERS.INSTANCE_ID)", q.Scope)
+	lists.OfInstanceWithin(r, withinDeadLetter, q.Scope)
 	if err := r.Behind("LETTER_NO", q.After); err != nil {
 		return p, wrap("dead letters", err)
 	}
@@ -35,6 +35,20 @@ func (s deadLetters) DeadLetters(ctx context.Context, q backend.DeadLetterQuery)
 	found, err := sqlite.List[lists.DeadLetterRow](ctx, s.Store, r)
 	return lists.Cut(found, limit, lists.DeadLetterRow.Item, lists.DeadLetterRow.Mark), wrap("dead letters", err)
 }
+
+// Reasons implements backend.BacklogReader.
+func (s backlog) Reasons(ctx context.Context, q backend.DeadLetterQuery) ([]backend.ReasonCount, bool, error) {
+	r := read("dead_letter_reasons")
+	(&lists.Filter{Time: microseconds}).DeadLetters(r, &q, definitionOfDeadLetter)
+	lists.OfInstanceWithin(r, withinDeadLetter, q.Scope)
+	r.Order("LETTER_NO desc", backend.MaxCount+1)
+	found, err := sqlite.List[lists.ReasonRow](ctx, s.Store, r)
+	counts, more := lists.Reasons(found, backend.MaxCount)
+	return counts, more, wrap("dead letters", err)
+}
+
+// withinDeadLetter is the instance that one is of.
+const withinDeadLetter = "I.INSTANCE_NO = (select R.INSTANCE_NO from WF_STATES R where R.INSTANCE_ID = WF_DEAD_LETTERS.INSTANCE_ID)"
 
 // definitionOfDeadLetter is that of its instance, where that is there.
 const definitionOfDeadLetter = "(select I.DEFINITION from WF_STATES R join WF_INSTANCES I on I.INSTANCE_NO = R.INSTANCE_NO where R.INSTANCE_ID = WF_DEAD_LETTERS.INSTANCE_ID)"

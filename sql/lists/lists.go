@@ -4,6 +4,7 @@ package lists
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -225,4 +226,24 @@ func Page[R any](list []R, limit int, mark func(R) string) (p backend.Page[R]) {
 		p.Next = mark(p.Items[len(p.Items)-1])
 	}
 	return p
+}
+
+// ReasonRow is of a dead letter that is counted.
+type ReasonRow struct {
+	Reason string `db:"REASON"`
+}
+
+// Reasons counts rows, of which there are more than most or not.
+func Reasons(found []ReasonRow, most int) (counts []backend.ReasonCount, more bool) {
+	rows := map[string]int{}
+	for _, r := range found[:min(len(found), most)] {
+		rows[r.Reason]++
+	}
+	for reason, n := range rows {
+		counts = append(counts, backend.ReasonCount{Reason: reason, Rows: n})
+	}
+	slices.SortFunc(counts, func(a, b backend.ReasonCount) int {
+		return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Reason, b.Reason))
+	})
+	return counts, len(found) > most
 }

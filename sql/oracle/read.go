@@ -254,6 +254,17 @@ func (s deadLetters) DeadLetters(ctx context.Context, q backend.DeadLetterQuery)
 	return lists.Cut(found, limit, lists.DeadLetterRow.Item, lists.DeadLetterRow.Mark), wrap("dead letters", err)
 }
 
+// Reasons implements backend.BacklogReader.
+func (s backlog) Reasons(ctx context.Context, q backend.DeadLetterQuery) ([]backend.ReasonCount, bool, error) {
+	r := read("dead_letter_reasons")
+	(&lists.Filter{Alias: "L.", Time: moment}).DeadLetters(r, &q, definitionOfDeadLetter)
+	lists.OfInstanceWithin(r, "I.INSTANCE_ID = L.INSTANCE_ID", q.Scope)
+	r.Order("L.LETTER_NO desc", backend.MaxCount+1)
+	found, err := list[lists.ReasonRow](ctx, s.Store, r)
+	counts, more := lists.Reasons(found, backend.MaxCount)
+	return counts, more, wrap("dead letters", err)
+}
+
 // definitionOfDeadLetter is that of its instance, where that is there.
 const definitionOfDeadLetter = "(select I.DEFINITION from WF_INSTANCES I where I.INSTANCE_ID = L.INSTANCE_ID)"
 

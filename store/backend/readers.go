@@ -96,6 +96,15 @@ type BacklogReader interface {
 	// open, and how many dead letters wait, by queue: each counted up to MaxOpen, by an
 	// index. What there is none of may be absent.
 	Counts(ctx context.Context) ([]Count, error)
+	// Reasons counts the newest MaxCount dead letters that a query is of, in all of its
+	// pages, by reason, the most frequent first; more = there are others.
+	Reasons(ctx context.Context, q DeadLetterQuery) (counts []ReasonCount, more bool, err error)
+}
+
+// ReasonCount is how many dead letters have a reason.
+type ReasonCount struct {
+	Reason string
+	Rows   int
 }
 
 // Count is how many there are of a kind of rows.

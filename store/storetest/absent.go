@@ -27,6 +27,7 @@ var needs = map[string]string{
 	"nodes are known while they are on the database":                          "Members",
 	"gaps are counted while they are open":                                    "Backlog",
 	"what has not ended is counted":                                           "Backlog",
+	"dead letters are counted by reason":                                      "Backlog",
 	"a probe is a commit, and says when there is none":                        "Prober",
 	"the audit of a dead letter goes with it":                                 "Audit",
 	"the audit is selected and paged":                                         "Audit",

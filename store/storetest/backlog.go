@@ -28,6 +28,28 @@ var backlogCases = map[string]func(*testCase){
 		equal(k, found["command"], backend.Queue{Name: "command"})
 		k.ok(held.Commit(k.ctx, store.Change{}))
 	},
+	"dead letters are counted by reason": func(k *testCase) {
+		for i := range 7 {
+			k.commit(store.Change{DeadLetter: &projections.DeadLetter{ID: fmt.Sprint("l-", i), Queue: []string{"signal", "command"}[i/6], InstanceID: fmt.Sprint("a-", i%2),
+				Envelope: []byte("e"), Reason: []string{"few", "many", "many"}[i%3], Detail: fmt.Sprint("no ", i), EnqueuedAt: at, DiedAt: at.Add(time.Duration(i) * time.Second)}})
+		}
+		for _, c := range []struct {
+			q    backend.DeadLetterQuery
+			want []backend.ReasonCount
+		}{
+			{backend.DeadLetterQuery{Limit: 1}, []backend.ReasonCount{{Reason: "many", Rows: 4}, {Reason: "few", Rows: 3}}},
+			{backend.DeadLetterQuery{Queue: "command"}, []backend.ReasonCount{{Reason: "few", Rows: 1}}},
+			{backend.DeadLetterQuery{Before: at.Add(2 * time.Second)}, []backend.ReasonCount{{Reason: "few", Rows: 1}, {Reason: "many", Rows: 1}}},
+			{backend.DeadLetterQuery{InstanceID: "a-1", Text: "no 5"}, []backend.ReasonCount{{Reason: "many", Rows: 1}}},
+			{backend.DeadLetterQuery{Scope: backend.Scope{"shop"}}, nil},
+			{backend.DeadLetterQuery{Reason: "none"}, nil},
+		} {
+			counts, more, err := k.s.Backlog.Reasons(k.ctx, c.q)
+			k.ok(err)
+			equal(k, counts, c.want)
+			equal(k, more, false)
+		}
+	},
 	"gaps are counted while they are open": func(k *testCase) {
 		for i, ahead := range []int{2, 0, 5} {
 			c := turn(fmt.Sprint("g-", i), 1)

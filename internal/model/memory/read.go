@@ -15,6 +15,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition"
 	"github.com/aqueduct-engine/aqueduct/problem"
 	"github.com/aqueduct-engine/aqueduct/projections"
+	"github.com/aqueduct-engine/aqueduct/sql/lists"
 	"github.com/aqueduct-engine/aqueduct/store"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
@@ -326,6 +327,22 @@ func (s *Store) DeadLetters(ctx context.Context, q backend.DeadLetterQuery) (bac
 	return view(ctx, s, func(t *data) (backend.Page[projections.DeadLetter], error) {
 		return newest(t.deadLetters, q.After, q.Limit, t.fitsDeadLetter(q))
 	})
+}
+
+// Reasons implements backend.BacklogReader.
+func (s *Store) Reasons(ctx context.Context, q backend.DeadLetterQuery) (counts []backend.ReasonCount, more bool, err error) {
+	counts, err = view(ctx, s, func(t *data) ([]backend.ReasonCount, error) {
+		var found []lists.ReasonRow
+		fit := t.fitsDeadLetter(q)
+		for _, l := range t.deadLetters {
+			if fit(l.row) {
+				found = append(found, lists.ReasonRow{Reason: l.row.Reason})
+			}
+		}
+		counts, _ := lists.Reasons(found, len(found))
+		return counts, nil
+	})
+	return counts, false, err
 }
 
 // fitsDeadLetter says whether a dead letter fits a query.

@@ -1,0 +1,1 @@
+select REASON from WF_DEAD_LETTERS

@@ -1,0 +1,1 @@
+select L.REASON from WF_DEAD_LETTERS L
