@@ -28,7 +28,7 @@ func TestHotStatementsUseIndexes(t *testing.T) {
 		"task_next": true,                                                                 // walks the index of open tasks in its order, and lists within a row, as far as its limit
 		"queues":    true, "gaps": true, "open_counts": true, "functions_unclaimed": true, // bounded counts over one index
 		"state_all": true, "message_all": true, "definition_all": true, // of doctor, who reads everything
-		"bulk_select": true, "bulk_item_select": true, "bulk_instances": true, "bulk_dead_letters": true, // heads
+		"bulk_select": true, "dead_letter_reasons": true, "bulk_item_select": true, "bulk_instances": true, "bulk_dead_letters": true, // heads
 		"bulk_counts": true, "bulk_kinds": true, // count the items of one plan, which are bounded
 		"purge_bulk_list":   true,                              // of retention, beside the writer
 		"notice_next":       true,                              // the first in the order of the table
