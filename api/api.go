@@ -95,9 +95,10 @@ type Operator interface {
 	Takes(ctx context.Context, s snapshot.Snapshot) (events []string, err error)
 	// SearchAttributes are those that a version of a definition declares; "" = the highest.
 	SearchAttributes(ctx context.Context, name, version string) ([]attribute.Declared, error)
-	Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (engine.Disposition, error)
-	// RunNow ends what an instance waits for the end of, at the pointer of a task.
-	RunNow(ctx context.Context, id, wait, actor string) (engine.Disposition, error)
+	// OperateAt does it to an instance at a version, 0 = whatever it is; so does RunNow,
+	// which ends what it waits for the end of, at the pointer of a task.
+	OperateAt(ctx context.Context, id string, op engine.Operation, output json.RawMessage, version int64, actor string) (engine.Disposition, error)
+	RunNow(ctx context.Context, id, wait string, version int64, actor string) (engine.Disposition, error)
 	// Rewind takes an instance back to what it was, or says in a dry run whether it can.
 	Rewind(ctx context.Context, s, past *snapshot.Snapshot, newKeys, dryRun bool, actor string) error
 }

@@ -121,7 +121,7 @@ func (b *node) SearchAttributes(_ context.Context, name, version string) ([]attr
 func (b *node) Takes(context.Context, snapshot.Snapshot) ([]string, error) {
 	return b.takes, b.err
 }
-func (b *node) Operate(context.Context, string, engine.Operation, json.RawMessage, string) (engine.Disposition, error) {
+func (b *node) OperateAt(context.Context, string, engine.Operation, json.RawMessage, int64, string) (engine.Disposition, error) {
 	return cmp.Or(b.did, engine.Applied), b.err
 }
 func (b *node) Acknowledge(_ context.Context, id string, position int64, a ack.Ack) (engine.Disposition, error) {

@@ -32,7 +32,7 @@ func (b *node) RetryCommand(_ context.Context, id string, position int64, actor 
 	b.ack = map[string]any{"retry": fmt.Sprint(id, "/", position, " ", actor)}
 	return pendingCommand("", true), b.err
 }
-func (b *node) RunNow(_ context.Context, id, wait, actor string) (engine.Disposition, error) {
+func (b *node) RunNow(_ context.Context, id, wait string, _ int64, actor string) (engine.Disposition, error) {
 	b.ack = map[string]any{"run-now": fmt.Sprint(id, " ", wait, " ", actor)}
 	return engine.Applied, b.err
 }

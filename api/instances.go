@@ -323,9 +323,9 @@ func (s instanceAPI) operate(ctx context.Context, in *operateInput) (*answer[cli
 	var did engine.Disposition
 	var err error
 	if op == runNow {
-		did, err = s.Operator.RunNow(ctx, in.ID, in.Body.Wait, in.Actor)
+		did, err = s.Operator.RunNow(ctx, in.ID, in.Body.Wait, in.Body.StateVersion, in.Actor)
 	} else {
-		did, err = s.Operator.Operate(ctx, in.ID, op, in.Body.Output, in.Actor)
+		did, err = s.Operator.OperateAt(ctx, in.ID, op, in.Body.Output, in.Body.StateVersion, in.Actor)
 	}
 	if err != nil {
 		return nil, unknownInstance(err, in.ID)

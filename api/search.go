@@ -20,6 +20,7 @@ type listInstancesInput struct {
 	After       string `query:"after" maxLength:"8192" doc:"The next of the page before."`
 	Limit       int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Items at most."`
 	Definition  string `query:"definition" maxLength:"256"`
+	Version     string `query:"version" maxLength:"256" doc:"Of the definition."`
 	Status      string `query:"status" enum:"pending,running,waiting,suspended,cancelled,faulted,completed,compensated"`
 	BusinessKey string `query:"businessKey" maxLength:"256"`
 	Parent      string `query:"parent" maxLength:"128" doc:"Only those that this instance started."`
@@ -31,7 +32,7 @@ type listInstancesInput struct {
 }
 
 func (s instanceAPI) listInstances(ctx context.Context, in *listInstancesInput) (*answer[client.Page[client.Instance]], error) {
-	q := backend.InstanceQuery{Definition: in.Definition, Status: in.Status, BusinessKey: in.BusinessKey, ParentID: in.Parent, ErrorCode: in.ErrorCode, Text: in.Text, After: in.After, Limit: in.Limit}
+	q := backend.InstanceQuery{Definition: in.Definition, Version: in.Version, Status: in.Status, BusinessKey: in.BusinessKey, ParentID: in.Parent, ErrorCode: in.ErrorCode, Text: in.Text, After: in.After, Limit: in.Limit}
 	var err error
 	if q.Before, err = s.before("query.olderThan", in.OlderThan); err != nil {
 		return nil, err

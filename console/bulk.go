@@ -51,7 +51,7 @@ func filterOf(query url.Values) url.Values {
 func planInstances(v *visit) (string, h.Address, error) {
 	q := v.URL.Query()
 	return v.plan("instances", client.BulkRequest{
-		Definition: q.Get("definition"), Status: q.Get("status"), BusinessKey: q.Get("key"), Parent: q.Get("parent"), Where: q.Get("where"),
+		Definition: q.Get("definition"), Version: q.Get("version"), Status: q.Get("status"), BusinessKey: q.Get("key"), Parent: q.Get("parent"), Where: q.Get("where"),
 		ErrorCode: q.Get("error"), Text: q.Get("text"), OlderThan: q.Get("older"), To: strings.TrimSpace(v.PostForm.Get("to")),
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -252,7 +253,9 @@ type visit struct {
 	who  who
 	form url.Values // what an action that was refused had been asked
 
-	loggedIn bool      // by the identity provider, which says who they are
+	loggedIn bool // by the identity provider, which says who they are
+	speaks   bool // they may say who they are, or nobody asks
+	rights   rights
 	here     h.Address // the page that an action which was refused is told on; none = where it is
 }
 
@@ -271,19 +274,24 @@ func (c *console) visit(r *http.Request) (*visit, error) {
 	var err error
 	v.api, err = client.New("http://"+r.Host, &http.Client{Transport: inside{c.API, r, bearer}})
 	if err == nil {
-		v.api.Actor = v.who.User
+		v.known()
 	}
 	return v, err
 }
 
-// rights are what who asks may do.
-func (v *visit) rights() rights {
+// known asks the API as whom somebody is known and what they may do. Who bears a token is who
+// it says, unless it lets them speak for others.
+func (v *visit) known() {
 	me, err := client.NewAdmin(v.api).Me(v.Context())
-	r := rights{all: err != nil, of: map[string]bool{}, none: v.ReadOnly}
+	v.rights = rights{all: err != nil, of: map[string]bool{}, none: v.ReadOnly}
 	for _, operation := range me.May {
-		r.of[operation] = true
+		v.rights.of[operation] = true
 	}
-	return r
+	v.speaks = me.Name == "" || slices.ContainsFunc(me.Roles, func(role string) bool { return role == "application" || role == "admin" })
+	if me.Name != "" && !v.loggedIn && (!v.speaks || v.who.User == "") {
+		v.who = who{me.Name, me.Groups}
+	}
+	v.api.Actor = v.who.User
 }
 
 // or does what logs people in or out, or tells why that is refused.
@@ -368,10 +376,13 @@ func (c *console) answer(w http.ResponseWriter, v *visit, p page, refused error)
 	status := http.StatusOK
 	s := &shell{
 		console: c, who: v.who, here: h.Here(v.URL), query: v.URL.Query(), signedIn: c.value(v.Request, tokenCookie) != "", loggedIn: v.loggedIn,
-		rights: v.rights(), section: section(c.Prefix, v.URL.Path), form: v.form,
+		rights: v.rights, speaks: v.speaks, section: section(c.Prefix, v.URL.Path), form: v.form,
 	}
-	if v.here != (h.Address{}) {
+	switch { // a page can be gone back to, an action not
+	case v.here != (h.Address{}):
 		s.here = v.here
+	case v.Method == http.MethodPost:
+		s.here = s.here.Above()
 	}
 	if s.did = unquoted(c.value(v.Request, didCookie)); s.did != "" { // it is told once
 		http.SetCookie(w, c.cookie(v.Request, didCookie, "", -1))

@@ -49,6 +49,7 @@ type definitionPage struct {
 	Source        string
 	Picture       h.Node
 	Lifecycle     bool
+	Policy        bool // of a lifecycle: nothing runs it
 	Versions      []client.Definition
 	Input         json.RawMessage // a form made of its schema; nothing: any JSON is an input
 	written       url.Values      // into the form that was refused
@@ -63,7 +64,8 @@ func definition(v *visit) (content, error) {
 	d := definitionPage{Name: name, Version: version, Source: string(source), written: v.form}
 	if document, err := decoded(source); err == nil {
 		root, _ := document.(map[string]any)
-		d.Lifecycle = root["states"] != nil
+		d.Policy = strings.HasPrefix(name, "policy:")
+		d.Lifecycle = root["states"] != nil && !d.Policy
 		d.Picture = h.Drawn(document, diagram.View{})
 		d.Input = inputForm(inputSchema(document))
 	}
@@ -75,7 +77,8 @@ func definition(v *visit) (content, error) {
 
 func (d definitionPage) body(s *shell) h.Node {
 	return h.Group{
-		paragraph(h.A(s.path("instances").With("definition", d.Name), text("Its instances")),
+		h.If(d.Policy, note(text("A policy: the instances of its lifecycle go by the newest version."))),
+		paragraph(h.If(!d.Policy, h.A(s.path("instances").With("definition", d.Name), text("Its instances"))),
 			h.If(d.Lifecycle, h.Group{text(" · "), h.A(s.ofLifecycle(d.Name), text("Trigger an event"))})),
 		d.versions(s),
 		h.If(d.Picture != nil, titled("Picture", picture(d.Picture))),
@@ -84,7 +87,7 @@ func (d definitionPage) body(s *shell) h.Node {
 }
 
 func (d definitionPage) acts(s *shell) h.Node {
-	if !s.may("start-instance") || d.Lifecycle {
+	if !s.may("start-instance") || d.Lifecycle || d.Policy {
 		return nil
 	}
 	fields, free := formOf(d.Input, d.written)
@@ -96,6 +99,7 @@ func (d definitionPage) acts(s *shell) h.Node {
 }
 
 func publish(v *visit) (string, h.Address, error) {
+	v.here = v.path("definitions")
 	source := v.PostForm.Get("source")
 	if strings.TrimSpace(source) == "" {
 		return "", h.Address{}, problem.New(problem.Invalid, "console.source", "there is nothing to publish").WithHint("write a definition as YAML or JSON")
@@ -276,10 +280,11 @@ func (o overview) body(s *shell) h.Node {
 		recent = h.Group{s.instances(o.Recent), all("All instances", s.path("instances"))}
 	}
 	return h.Group{
-		h.If(o.Definitions == 0, nothing(text("Nothing is published yet. "), h.A(s.path("definitions"), text("Publish a definition")),
+		h.If(o.Definitions == 0 && s.look("list-definitions"), nothing(text("Nothing is published yet. "), h.A(s.path("definitions"), text("Publish a definition")),
 			text(", or start the node with "), code("--watch FOLDER"), text("."))),
-		h.Section(h.H2(text("Tasks"), after(" for ", s.who.User)), tasks), titled("Faulted", faulted), titled("Dead letters", dead),
-		h.If(len(o.Queues) > 0, titled("Queues", s.queues(o.Queues))), titled("Begun last", recent),
+		h.If(s.look("list-tasks"), h.Section(h.H2(text("Tasks"), after(" for ", s.who.User)), tasks)),
+		h.If(s.look("list-instances"), titled("Faulted", faulted)), h.If(s.look("list-dead-letters"), titled("Dead letters", dead)),
+		h.If(len(o.Queues) > 0, titled("Queues", s.queues(o.Queues))), h.If(s.look("list-instances"), titled("Begun last", recent)),
 	}
 }
 

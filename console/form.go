@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -15,7 +16,7 @@ import (
 // field is one property of a form's schema, as a person fills it in.
 type field struct {
 	Name, Title, Note string
-	Kind              string // text, number, check, choice, date, json
+	Kind              string // text, lines, number, check, choice, date, json
 	Choices           []string
 	Required          bool
 	Value             string
@@ -30,6 +31,7 @@ type property struct {
 	Format      string           `json:"format"`
 	Enum        []jsontext.Value `json:"enum"`
 	Default     jsontext.Value   `json:"default"`
+	MaxLength   int              `json:"maxLength"`
 }
 
 // names are the properties of a form's schema in their order, and properties what
@@ -75,10 +77,18 @@ func formOf(form json.RawMessage, written url.Values) (fields []field, free bool
 			f.Title = name
 		}
 		for _, e := range p.Enum {
-			f.Choices = append(f.Choices, shownText(e))
+			if c := shownText(e); e.Kind() != 'n' { // nothing is chosen for it
+				f.Choices = append(f.Choices, c)
+			}
 		}
 		if len(p.Default) > 0 {
 			f.Value = shownText(p.Default)
+		}
+		switch {
+		case f.Kind == "check" && (!f.Required || len(p.Default) > 0): // what nobody touches says nothing
+			f.Kind, f.Choices = "choice", []string{"true", "false"}
+		case f.Kind == "text" && (p.MaxLength > longText || strings.Contains(f.Value, "\n")):
+			f.Kind = "lines"
 		}
 		if written != nil {
 			f.Value = written.Get("field." + name)
@@ -87,6 +97,9 @@ func formOf(form json.RawMessage, written url.Values) (fields []field, free bool
 	}
 	return fields, len(fields) == 0
 }
+
+// longText is how long a text may be that is written into one line.
+const longText = 200
 
 func kindOf(p property) string {
 	var kind string
@@ -118,15 +131,18 @@ func shownText(v jsontext.Value) string {
 // answerOf is the JSON that a filled form stands for. What was left empty is left
 // out. Numbers stay as they were written.
 func answerOf(form json.RawMessage, written url.Values, what string) (json.RawMessage, error) {
-	names, all, _ := properties(form)
+	names, all, required := properties(form)
 	if len(names) == 0 {
 		return data(written.Get("data"), what)
 	}
 	answer := map[string]jsontext.Value{}
 	var places []problem.Place
 	for _, name := range names {
-		text := strings.TrimSpace(written.Get("field." + name))
-		value, err := valueOf(all[name], text)
+		text := written.Get("field." + name)
+		if len(all[name].Enum) == 0 {
+			text = strings.TrimSpace(text)
+		}
+		value, err := valueOf(all[name], text, slices.Contains(required, name))
 		switch {
 		case err != "":
 			places = append(places, problem.Place{Pointer: "/" + name, Detail: err})
@@ -143,18 +159,17 @@ func answerOf(form json.RawMessage, written url.Values, what string) (json.RawMe
 }
 
 // valueOf is the value that a text stands for, nil for none.
-func valueOf(p property, text string) (value jsontext.Value, wrong string) {
+func valueOf(p property, text string, required bool) (value jsontext.Value, wrong string) {
 	quoted := func(s string) jsontext.Value {
 		v, _ := jsontext.AppendQuote(nil, strings.ToValidUTF8(s, "�"))
 		return v
 	}
 	kind := kindOf(p)
 	switch {
-	case kind == "check":
-		if text == "" {
-			return jsontext.Value("false"), ""
-		}
-		return jsontext.Value("true"), ""
+	case kind == "check" && text != "":
+		return jsontext.Value(strconv.FormatBool(text == "true")), ""
+	case kind == "check" && required && len(p.Default) == 0:
+		return jsontext.Value("false"), ""
 	case text == "":
 		return nil, ""
 	case kind == "choice":

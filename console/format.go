@@ -59,18 +59,23 @@ func (c *console) remember(w http.ResponseWriter, r *http.Request) {
 	slices.Sort(groups)
 	value := url.QueryEscape(strings.TrimSpace(r.PostForm.Get("user"))) + "|" + url.QueryEscape(strings.Join(groups, ","))
 	if len(value) > maxWho {
-		c.answer(w, &visit{Request: r, console: c, who: c.whoAsks(r)}, func(*visit) (content, error) {
+		c.answer(w, &visit{Request: r, console: c, who: c.whoAsks(r), rights: rights{all: true}, speaks: true}, func(*visit) (content, error) {
 			return content{}, problem.New(problem.TooLarge, "console.who", "a name and groups have at most %d bytes together", maxWho)
 		}, nil)
 		return
 	}
 	http.SetCookie(w, c.cookie(r, whoCookie, value, whoKept))
+	http.Redirect(w, r, c.back(r, c.Prefix+"/tasks"), http.StatusSeeOther)
+}
+
+// back is the page of the console that a form was on, or another where it does not say one.
+func (c *console) back(r *http.Request, other string) string {
 	next := r.PostForm.Get("back")
 	u, err := url.Parse(next)
 	if err != nil || u.IsAbs() || u.Host != "" || u.Opaque != "" || strings.Contains(next, "\\") || !strings.HasPrefix(path.Clean(u.Path)+"/", c.Prefix+"/") || strings.Contains(u.Path, "//") {
-		next = c.Prefix + "/tasks"
+		return other
 	}
-	http.Redirect(w, r, next, http.StatusSeeOther)
+	return next
 }
 
 // maxWho bounds what a cookie keeps of a person, and whoKept for how long, in seconds.

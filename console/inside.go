@@ -121,7 +121,7 @@ func (c *console) keepToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.SetCookie(w, cookie)
-	http.Redirect(w, r, c.Prefix+"/", http.StatusSeeOther)
+	http.Redirect(w, r, c.back(r, c.Prefix+"/"), http.StatusSeeOther)
 }
 
 // tokenRoom is how long a token may be that a browser keeps: a cookie has 4096 bytes

@@ -16,7 +16,7 @@ var statuses = []string{"running", "waiting", "faulted", "suspended", "completed
 func instances(v *visit) (content, error) {
 	q := v.URL.Query()
 	p, err := v.api.Instances(v.Context(), client.InstanceQuery{
-		Definition: q.Get("definition"), Status: q.Get("status"), BusinessKey: q.Get("key"), Parent: q.Get("parent"),
+		Definition: q.Get("definition"), Version: q.Get("version"), Status: q.Get("status"), BusinessKey: q.Get("key"), Parent: q.Get("parent"),
 		ErrorCode: q.Get("error"), Text: q.Get("text"), OlderThan: q.Get("older"), Where: q.Get("where"), OrderBy: q.Get("order"), List: client.List{After: q.Get("after"), Limit: pageItems},
 	})
 	return content{"Instances", true, func(s *shell) h.Node { return s.instanceList(p) }, findInstances}, err
@@ -35,7 +35,8 @@ func (s *shell) instanceList(p client.Page[client.Instance]) h.Node {
 			h.Map(statuses, func(st string) h.Node {
 				return h.Group{s.filter("status", st, s.q("status") == st, text(st)), text("\n")}
 			}),
-			s.narrowed("definition", "any definition", text), s.narrowed("where", "without this filter", code),
+			s.narrowed("definition", "any definition", text),
+			s.narrowed("version", "any version", func(version string) h.Node { return text("version " + version) }), s.narrowed("where", "without this filter", code),
 			s.narrowed("key", "any key", func(key string) h.Node { return text("key " + key) }),
 			s.narrowed("error", "any error", code), s.narrowed("text", "any text", func(t string) h.Node { return text("with the text “" + t + "”") }),
 			s.narrowed("older", "of any age", func(d string) h.Node { return text("unchanged for " + d) }),
@@ -47,12 +48,13 @@ func (s *shell) instanceList(p client.Page[client.Instance]) h.Node {
 
 func findInstances(s *shell) h.Node {
 	return h.Group{acts("Find", h.Find(s.path("instances"), h.Class("fields"),
-		s.find("Definition", "definition", "definition", "namespace/name"), s.find("Business key", "key", "businessKey", ""),
+		s.find("Definition", "definition", "definition", "namespace/name"), s.find("Version", "version", "version", "1.0.0"), s.find("Business key", "key", "businessKey", ""),
 		s.find("Error", "error", "errorCode", "timeout"), s.find("Text of the error", "text", "text", ""), s.find("Unchanged for", "older", "olderThan", "1h, 30d"),
 		s.find("Where", "where", "where", `amount > 1000 and state = "Review"`), s.find("Order by", "order", "orderBy", "newest start first; -amount"),
 		note(text("Search attributes are what a definition names under "), code("metadata.searchAttributes"), text(".")),
 		s.keeps("status", "parent"), button("Find"))),
-		planForm(s, "instances", ofInstances, label("To version", input("to", s.asked("to"), h.Placeholder("of a migration"))))}
+		planForm(s, "instances", ofInstances, label("To version", input("to", s.asked("to"), h.Placeholder("of a migration, from the version above"))),
+			h.If(s.q("order") != "", note(text("Also to those that the order leaves out, which have no such attribute."))))}
 }
 
 // whole is everything of an instance that its page shows.
@@ -166,7 +168,11 @@ func operate(v *visit) (string, h.Address, error) {
 		return "", h.Address{}, err
 	}
 	op := v.PostForm.Get("operation")
-	i, err := v.api.Operate(v.Context(), v.PathValue("id"), client.OperationRequest{Operation: op, Output: output, Wait: v.PostForm.Get("wait")})
+	r := client.OperationRequest{Operation: op, Output: output, Wait: v.PostForm.Get("wait")}
+	if op != "suspend" && op != "resume" { // it is done to what somebody has seen, and by a second press not again
+		r.StateVersion, _ = strconv.ParseInt(v.PostForm.Get("version"), 10, 64) // of a form of ours
+	}
+	i, err := v.api.Operate(v.Context(), v.PathValue("id"), r)
 	if i.Disposition == "queued" {
 		return op + " was handed on: a node with the Go code of " + i.Definition + " does it.", h.Address{}, err
 	}

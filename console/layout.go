@@ -21,6 +21,7 @@ type shell struct {
 	who      who
 	signedIn bool   // by a token
 	loggedIn bool   // by the identity provider
+	speaks   bool   // they may say who they are, or nobody asks
 	did      string // what an action has done
 	problem  *told  // of an action, or of the page
 	mayLook  bool   // again, while the page is open
@@ -173,6 +174,12 @@ func (s *shell) whoYouAre() h.Node {
 			h.Post(s.path("logout"), h.Class("out"), button("Log out")),
 		}
 	}
+	if s.signedIn && !s.speaks {
+		return h.Group{
+			note(text("You have signed in as "), h.Strong(text(s.who.User)), ifText(strings.Join(s.who.Groups, ", "), func(groups string) h.Node { return text(", of " + groups) }), text(".")),
+			h.Post(s.path("sign-in"), h.Class("out"), button("Sign out")),
+		}
+	}
 	return h.Group{
 		h.If(s.Logins != nil, paragraph(h.A(s.path("login").With("next", s.here.String()), text("Log in")))),
 		h.Post(s.path("who"),
@@ -214,7 +221,7 @@ func noPage(s *shell) h.Node { return paragraph(h.A(s.path(""), text("Overview")
 
 // signIn asks for a token, or leads to the identity provider.
 func signIn(s *shell) h.Node {
-	token := h.Post(s.path("sign-in"), h.Class("fields"),
+	token := h.Post(s.path("sign-in"), h.Class("fields"), hidden("back", s.here.String()),
 		label("Token", h.Input(h.Name("token"), h.Type("password"), h.AutoComplete("current-password"), h.Required())), button("Sign in"),
 		note(text("An administrator makes one with "), code("engine-node tokens create"), text(".")))
 	if s.Logins == nil {

@@ -132,7 +132,10 @@ func (d deadPage) acts(s *shell) h.Node {
 			now = e.Text
 		}
 	}
-	why := func() h.Node { return label("Why", input("why", "")) }
+	if s.asked("body") != "" { // what was refused
+		now = s.asked("body")
+	}
+	why := func() h.Node { return label("Why", input("why", s.asked("why"))) }
 	return acts("Do", h.Post(at.Below("replay"), button("Send it to its queue again")),
 		h.If(s.may("edit-dead-letter"), h.Post(at.Below("edit"), hidden("after", seen), h.If(d.Command != nil, hidden("input", "yes")), label("Sent instead", area("body", now, 8)), why(),
 			h.If(d.Command != nil, check("It may be done beside the former: under a new key", h.Name("key"), h.Value("new"))),

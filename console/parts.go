@@ -168,7 +168,12 @@ func (s *shell) version(definition, version string) h.Node {
 }
 
 //go:noinline
-func (s *shell) toInstance(id string) h.Node { return h.A(s.path("instances", id), text(id)) }
+func (s *shell) toInstance(id string) h.Node {
+	if !s.look("get-instance") {
+		return text(id)
+	}
+	return h.A(s.path("instances", id), text(id))
+}
 
 func (s *shell) instances(items []client.Instance) h.Node {
 	return table("Instance|Definition|Key|Status|Where|Started|Changed", h.Map(items, func(i client.Instance) h.Node {

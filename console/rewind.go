@@ -70,6 +70,7 @@ func (p rewindPage) acts(s *shell) h.Node {
 }
 
 func takeBack(v *visit) (string, h.Address, error) {
+	v.here = h.Here(v.URL)
 	to, err := strconv.ParseInt(v.URL.Query().Get("to"), 10, 64)
 	version, unread := strconv.ParseInt(v.PostForm.Get("version"), 10, 64)
 	if err != nil || unread != nil {

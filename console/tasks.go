@@ -56,7 +56,7 @@ type work struct {
 	Fields  []field
 	Free    bool // any JSON is an answer
 	Data    string
-	Outcome string
+	Chosen  string // outcome that was refused
 	Comment string // that was refused
 	Open    bool
 	Held    bool // by the person
@@ -67,7 +67,7 @@ func task(v *visit) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	w := work{TaskDetail: t, Outcome: v.form.Get("outcome"), Data: v.form.Get("data"), Comment: v.form.Get("comment")}
+	w := work{TaskDetail: t, Chosen: v.form.Get("outcome"), Data: v.form.Get("data"), Comment: v.form.Get("comment")}
 	w.Open = t.Status == "ready" || t.Status == "reserved"
 	w.Held = t.Status == "reserved" && t.Assignee == v.who.User && v.who.User != ""
 	w.Fields, w.Free = formOf(t.Form, v.form)

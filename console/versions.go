@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -20,11 +21,14 @@ func (d definitionPage) versions(s *shell) h.Node {
 		return nil
 	}
 	return titled("Versions", table("Version|Published||", h.Map(d.Versions, func(o client.Definition) h.Node {
-		compare, its := h.Node(text("this one")), s.path("instances").With("definition", d.Name+"@"+o.Version)
-		if o.Version != d.Version {
+		compare, its := h.Node(text("this one")), s.path("instances").Asking(url.Values{"definition": {d.Name}, "version": {o.Version}})
+		switch {
+		case d.Policy:
+			compare, its = nil, h.Address{}
+		case o.Version != d.Version:
 			compare = h.A(s.ofVersion(d.Name, d.Version).Below("compare").Below(o.Version), text("compare, and migrate from this one"))
 		}
-		return h.Tr(cell(h.A(s.ofVersion(d.Name, o.Version), text(o.Version))), cell(s.moment(o.PublishedAt)), cell(compare), cell(h.A(its, text("instances"))))
+		return h.Tr(cell(h.A(s.ofVersion(d.Name, o.Version), text(o.Version))), cell(s.moment(o.PublishedAt)), cell(compare), cell(h.If(!d.Policy, h.A(its, text("instances")))))
 	})))
 }
 

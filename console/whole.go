@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,7 +35,7 @@ func (w whole) facts(s *shell) h.Node {
 		fact("Changed", s.moment(w.UpdatedAt), text(" · version "), number(w.StateVersion)),
 		factIf(!w.EndedAt.IsZero(), "Ended", s.moment(w.EndedAt)),
 		factIf(w.Buffered != 0, "Kept signals", number(w.Buffered)),
-		fact("Audit", h.A(s.path("audit").With("instance", w.ID), text("who has done what to it"))),
+		h.If(s.look("list-audit"), fact("Audit", h.A(s.path("audit").With("instance", w.ID), text("who has done what to it")))),
 	)
 }
 
@@ -60,7 +61,7 @@ func (w whole) next(s *shell) h.Node {
 		return h.Li(text(r.Text), ifText(r.Pointer, func(p string) h.Node { return h.Group{text(" "), small(code(p))} }),
 			toOpen("tasks", r.TaskID, "open the task"), toOpen("instances", r.Child, "open it"), toOpen("dead-letters", r.DeadLetter, "open it"),
 			h.If(!r.Until.IsZero(), h.Group{text(" "), s.moment(r.Until)}),
-			h.If(r.RunNow != "" && s.may("operate-instance"), h.Post(s.path("instances", w.ID, "operate"), hidden("wait", r.RunNow),
+			h.If(r.RunNow != "" && s.may("operate-instance"), h.Post(s.path("instances", w.ID, "operate"), hidden("wait", r.RunNow), hidden("version", fmt.Sprint(w.StateVersion)),
 				button("Run now", h.Name("operation"), h.Value("run-now")))),
 			ifText(r.Hint, func(hint string) h.Node { return h.Group{h.Br(), small(text(hint))} }))
 	})))
@@ -105,24 +106,24 @@ func (w whole) acts(s *shell) h.Node {
 	do := func(operation, says string, more ...h.Node) h.Node {
 		return button(says, h.Group(more), h.Name("operation"), h.Value(operation))
 	}
-	pause := do("suspend", "Suspend")
+	pause := h.If(w.Status != "faulted", do("suspend", "Suspend"))
 	if w.Status == "suspended" {
 		pause = do("resume", "Resume")
 	}
 	return acts("Do",
-		h.If(operates, h.Post(s.path("instances", w.ID, "operate"),
+		h.If(operates, h.Post(s.path("instances", w.ID, "operate"), hidden("version", fmt.Sprint(w.StateVersion)),
 			h.If(w.Status == "faulted", h.Group{
 				h.If(w.Why != nil, note(text("It compensates, and is stuck: a retry sends the compensation again, a skip takes it as done."))),
 				do("retry", "Retry"),
-				unfold(text("Skip the task"), jsonLabel("Its output", area("output", "", 3)), do("skip", "Skip")),
+				unfold(text("Skip the task"), jsonLabel("Its output", area("output", s.asked("output"), 3)), do("skip", "Skip")),
 			}),
 			pause,
 			unfold(text("Cancel"), note(text("What it waits for is withdrawn, its children are cancelled, and it does not go on.")),
 				do("cancel", "Cancel the instance", h.Class("danger")), text(" "),
 				do("compensate", "Cancel it, and compensate what it has done", h.Class("danger"))))),
 		h.If(signals, unfold(text("Signal"), h.Post(s.path("instances", w.ID, "signal"), h.Class("fields"), hidden("request", uuid.NewString()),
-			label("Type", h.Input(h.Name("type"), h.List("types"), h.Required())), offered("types", w.Events),
-			jsonLabel("Data", area("data", "", 3)), button("Send")))),
+			label("Type", h.Input(h.Name("type"), h.Value(s.asked("type")), h.List("types"), h.Required())), offered("types", w.Events),
+			jsonLabel("Data", area("data", s.asked("data"), 3)), button("Send")))),
 		h.If(s.may("rewind-instance"), unfold(text("Rewind"), note(text("It goes back to the end of an earlier turn, and on from there.")), rewindForm(s, w.ID, "", false))),
 	)
 }

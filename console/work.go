@@ -48,15 +48,16 @@ func (w work) acts(s *shell) h.Node {
 		return acts("Do it", nothing(text("Say who you are, above, to work on tasks.")))
 	}
 	at := s.path("tasks", w.ID)
+	held := w.Held && s.may("complete-task")
 	return acts("Do it",
 		h.If(w.Status == "ready" && s.may("claim-task"), h.Post(at.Below("claim"), button("Claim"))),
-		h.If(w.Held, h.Group{
+		h.If(held, h.Group{
 			w.answer(at),
 			unfold(text("Give it away"),
 				h.Post(at.Below("release"), button("Give it back")),
 				h.Post(at.Below("delegate"), label("To", h.Input(h.Name("to"), h.Required())), button("Delegate"))),
 		}),
-		h.If(!w.Held && s.may("reassign-task"), unfold(text("Reassign"),
+		h.If(!held && s.may("reassign-task"), unfold(text("Reassign"),
 			h.Post(at.Below("reassign"), label("To", h.Input(h.Name("to"), h.Placeholder("nobody: its candidates"))), button("Reassign")))),
 		h.If(s.may("comment-task"), h.Post(at.Below("comment"), label("Comment", area("comment", w.Comment, 2, h.Required())), button("Comment"))),
 	)
@@ -66,7 +67,7 @@ func (w work) acts(s *shell) h.Node {
 func (w work) answer(at h.Address) h.Node {
 	outcomes := h.Node(h.Map(w.Outcomes, func(o string) h.Node { return button(o, h.Name("outcome"), h.Value(o)) }))
 	if len(w.Outcomes) == 0 {
-		outcomes = h.Group{label("Outcome", input("outcome", w.Outcome)), button("Complete")}
+		outcomes = h.Group{label("Outcome", input("outcome", w.Chosen)), button("Complete")}
 	}
 	return h.Post(at.Below("complete"), h.Class("fields"),
 		h.Map(w.Fields, field.shown),
@@ -90,8 +91,10 @@ func (f field) filled() h.Node {
 		return check(f.Title, h.Name(name), h.Value("true"), h.If(f.Value == "true", h.Checked()))
 	case "choice":
 		return label(title, h.Select(h.Name(name), h.Option(h.Value("")), h.Map(f.Choices, func(c string) h.Node {
-			return h.Option(h.If(c == f.Value, h.Selected()), text(c))
+			return h.Option(h.Value(c), h.If(c == f.Value, h.Selected()), text(c))
 		})))
+	case "lines":
+		return label(title, h.Textarea(h.Name(name), h.Rows(4), text(f.Value)))
 	case "json":
 		return label(title, small(text("JSON")), h.Textarea(h.Name(name), h.Rows(3), text(f.Value)))
 	}

@@ -58,18 +58,19 @@ func (c instanceCalls) Start(ctx context.Context, s StartRequest, d time.Duratio
 
 // InstanceQuery selects instances. Empty fields do not restrict.
 type InstanceQuery struct {
-	Definition, Status, BusinessKey string
-	Parent                          string // the instance that started them
-	ErrorCode, Text                 string // type of the error that they stand at, or its part behind the last /; in its words
-	OlderThan                       string // a duration: that have not visibly changed for so long
-	Where                           string // a filter: amount > 1000 and state = "Review"
-	OrderBy                         string // a search attribute, with - before it the largest value first; "" = newest start first
+	Definition, Version string
+	Status, BusinessKey string
+	Parent              string // the instance that started them
+	ErrorCode, Text     string // type of the error that they stand at, or its part behind the last /; in its words
+	OlderThan           string // a duration: that have not visibly changed for so long
+	Where               string // a filter: amount > 1000 and state = "Review"
+	OrderBy             string // a search attribute, with - before it the largest value first; "" = newest start first
 	List
 }
 
 // Instances lists instances.
 func (c instanceCalls) Instances(ctx context.Context, q InstanceQuery) (Page[Instance], error) {
-	return get[Page[Instance]](ctx, c.caller, instances, q.in(values("definition", q.Definition, "status", q.Status, "businessKey", q.BusinessKey,
+	return get[Page[Instance]](ctx, c.caller, instances, q.in(values("definition", q.Definition, "version", q.Version, "status", q.Status, "businessKey", q.BusinessKey,
 		"parent", q.Parent, "errorCode", q.ErrorCode, "text", q.Text, "olderThan", q.OlderThan, "where", q.Where, "orderBy", q.OrderBy)))
 }
 

@@ -270,9 +270,10 @@ type Reached struct {
 
 // OperationRequest is what an operator asks of one instance.
 type OperationRequest struct {
-	Operation string          `json:"operation" enum:"suspend,resume,retry,retry-same,retry-new,skip,cancel,compensate,run-now" doc:"compensate cancels the instance once what it has done is compensated; cancel compensates nothing. run-now ends a timer, the pause before a retry or before the next attempt at a command."`
-	Output    json.RawMessage `json:"output,omitempty" doc:"Of a skip: what the task is taken to have answered."`
-	Wait      string          `json:"wait,omitempty" maxLength:"1024" doc:"Of run-now: the pointer of the task that waits, where several do; of several at one place the first."`
+	Operation    string          `json:"operation" enum:"suspend,resume,retry,retry-same,retry-new,skip,cancel,compensate,run-now" doc:"compensate cancels the instance once what it has done is compensated; cancel compensates nothing. run-now ends a timer, the pause before a retry or before the next attempt at a command."`
+	Output       json.RawMessage `json:"output,omitempty" doc:"Of a skip: what the task is taken to have answered."`
+	Wait         string          `json:"wait,omitempty" maxLength:"1024" doc:"Of run-now: the pointer of the task that waits, where several do; of several at one place the first."`
+	StateVersion int64           `json:"stateVersion,omitempty" minimum:"0" doc:"That the instance has, or nothing is done; absent: it is not asked."`
 }
 
 // Task is a piece of work for a person.

@@ -121,7 +121,7 @@ func TestATaskIsDoneAtTheConsole(t *testing.T) {
 	p.press(http.StatusOK, "/who", url.Values{"user": {"kim"}, "groups": {"other"}, "back": {"/console/tasks"}}, "Nothing for kim or other now")
 	p.press(http.StatusForbidden, "/tasks/"+id+"/claim", nil, "task.denied")
 	p.press(http.StatusOK, "/who", url.Values{"user": {"kim"}, "groups": {"clerks, other"}, "back": {"//evil.example/"}}, "Approve &lt;script&gt;")
-	p.press(http.StatusOK, "/tasks/claim-next", nil, "It is yours.", "Amount *", `<option>7</option>`)
+	p.press(http.StatusOK, "/tasks/claim-next", nil, "It is yours.", "Amount *", `<option value="7">7</option>`)
 	answer := url.Values{"field.amount": {"many"}, "field.when": {"2026-11-23"}, "field.kind": {"7"}, "field.rest": {"{oops"}, "outcome": {"yes"}}
 	p.press(http.StatusUnprocessableEntity, "/tasks/"+id+"/complete", answer, "/amount", "is no number", "/rest", "is no JSON", `value="many"`, "{oops")
 	answer.Set("field.rest", `{"x":1.50}`)
@@ -130,10 +130,14 @@ func TestATaskIsDoneAtTheConsole(t *testing.T) {
 	answer.Set("field.amount", "12345678901234567890")
 	p.press(http.StatusOK, "/tasks/"+id+"/complete", answer, "It is done.", "12345678901234567890", "kim")
 	d, err := c.Task(t.Context(), id)
-	if err != nil || !strings.Contains(string(d.Output), `"data":{"amount":12345678901234567890,"kind":7,"rest":{"x":1.50},"sure":false,"when":"2026-11-23"}`) {
+	if err != nil || !strings.Contains(string(d.Output), `"data":{"amount":12345678901234567890,"kind":7,"rest":{"x":1.50},"when":"2026-11-23"}`) {
 		t.Errorf("%s %v", d.Output, err)
 	}
+	p.page("/tasks/"+id, " by kim: yes")
+	p.press(http.StatusConflict, "/tasks/"+id+"/complete", url.Values{"outcome": {"no"}}, "kim: yes", `name="back" value="/console/tasks/`+id+`"`)
 	p.page("/instances?status=completed&definition=test/form", "f-1", "completed")
+	p.page("/instances?definition=test/form&version=1.0.0", "f-1", "version 1.0.0")
+	p.page("/instances?definition=test/form&version=2.0.0", "No such instance")
 	const odd = "/instances?definition=test/form&where="
 	res, err := p.http.Get(base + "/console" + odd + url.QueryEscape(`n >> 12`))
 	p.read(odd, res, err, http.StatusUnprocessableEntity, []string{"filter.invalid", `value="n &gt;&gt; 12"`})
@@ -197,7 +201,7 @@ do:
 		t.Fatal(err)
 	}
 	p.page("/dead-letters", "No dead letter")
-	p.page("/queues", "signal", "schedule", "This node has called nothing lately", "Measure it from now on", "Last sign of life", "<td>"+version()+"</td>")
+	p.page("/queues", "signal", "schedule", "This node has called nothing lately", "It is drawn from now on", "Last sign of life", "<td>"+version()+"</td>")
 	p.page("/schedules", "No schedule")
 	p.press(http.StatusNotFound, "/dead-letters/none/replay", nil, "dead-letter.unknown")
 	p.press(http.StatusNotFound, "/queues/reset", url.Values{"target": {"nobody"}}, "target.unknown")

@@ -374,6 +374,7 @@ fits no condition on it.`,
 	}
 	f := c.Flags()
 	f.StringVar(&q.Definition, "definition", "", "only of this definition: namespace/name")
+	f.StringVar(&q.Version, "version", "", "only of this version of the definition")
 	f.StringVar(&q.Status, "status", "", "only in this status")
 	f.StringVar(&q.BusinessKey, "key", "", "only with this business key")
 	f.StringVar(&q.Parent, "parent", "", "only those that this instance started")

@@ -194,7 +194,7 @@ func (b *Bulk) act(ctx context.Context, asked *backend.BulkAsked, actor string) 
 		}, err
 	case string(operate.RunNow):
 		return func(ctx context.Context, i *backend.BulkItem) (engine.Disposition, error) {
-			return b.Operator.runNow(ctx, i.Target, "", i.Version, actor)
+			return b.Operator.RunNow(ctx, i.Target, "", i.Version, actor)
 		}, nil
 	}
 	return func(ctx context.Context, i *backend.BulkItem) (engine.Disposition, error) {

@@ -59,7 +59,13 @@ func (o *Operator) SearchAttributes(ctx context.Context, name, version string) (
 // has the code of the instance it is queued, and that node does it. Problems:
 // instance.unknown and those of operate.Operate.
 func (o *Operator) Operate(ctx context.Context, id string, op engine.Operation, output json.RawMessage, actor string) (engine.Disposition, error) {
-	return o.operate(ctx, id, request{Operation: op, Output: output}, actor)
+	return o.OperateAt(ctx, id, op, output, 0, actor)
+}
+
+// OperateAt is Operate of an instance as somebody has seen it, at a version; 0 = whatever it
+// is. Problem: instance.changed.
+func (o *Operator) OperateAt(ctx context.Context, id string, op engine.Operation, output json.RawMessage, version int64, actor string) (engine.Disposition, error) {
+	return o.operate(ctx, id, request{Operation: op, Output: output, Version: version}, actor)
 }
 
 func (o *Operator) operate(ctx context.Context, id string, r request, actor string) (engine.Disposition, error) {

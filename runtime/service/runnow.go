@@ -17,13 +17,9 @@ type Sleeping struct {
 // RunNow ends now what an instance waits for the end of: a timer, the pause before a retry
 // of its definition, or the one before the next attempt at a command. Wait is the pointer
 // of the task, "" = there is only one; of several at one place it is the first. Problems:
-// instance.unknown, those of operate.Operate, and of what Commands.Retry does.
-func (o *Operator) RunNow(ctx context.Context, id, wait, actor string) (engine.Disposition, error) {
-	return o.runNow(ctx, id, wait, 0, actor)
-}
-
-// runNow is RunNow of an instance at a version; 0 = whatever it is.
-func (o *Operator) runNow(ctx context.Context, id, wait string, version int64, actor string) (engine.Disposition, error) {
+// instance.unknown, instance.changed (it is not at the version; 0 = whatever it is), those of
+// operate.Operate, and of what Commands.Retry does.
+func (o *Operator) RunNow(ctx context.Context, id, wait string, version int64, actor string) (engine.Disposition, error) {
 	s, err := o.Snapshot(ctx, id)
 	if err == nil {
 		err = changedSince(&s, version)
