@@ -3,7 +3,9 @@ package console
 import (
 	"maps"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
 	h "github.com/aqueduct-engine/aqueduct/console/html"
 	"github.com/aqueduct-engine/aqueduct/problem"
@@ -137,7 +139,7 @@ func (s *shell) page() h.Node {
 			h.Meta(h.Charset("utf-8")),
 			h.Meta(h.Name("viewport"), h.Content("width=device-width, initial-scale=1")),
 			h.Meta(h.Name("color-scheme"), h.Content("light dark")),
-			h.Meta(h.Name("htmx-config"), h.Content("includeIndicatorCSS:false")),
+			h.Meta(h.Name("htmx-config"), h.Content(`{"includeIndicatorCSS": false, "morphIgnore": ["data-htmx-powered", "open"]}`)), // what a reader has opened stays so
 			h.Title(text(s.title + " · Aqueduct")),
 			h.Icon(s.path("static", "icon.svg")), h.Stylesheet(s.path("static", "console.css")), h.Script(s.path("static", "htmx.min.js")),
 		},
@@ -146,7 +148,7 @@ func (s *shell) page() h.Node {
 			ifText(s.did, func(did string) h.Node { return h.P(h.Class("did"), h.Role("status"), text(did)) }),
 			h.Iff(s.problem != nil, s.told),
 			h.Div(h.Class("cols"),
-				h.Div(h.ID("live"), h.If(s.looks, h.LookingAgain(s.here, "live", refresh)), s.body(s)),
+				h.Div(h.ID("live"), h.If(s.looks, h.LookingAgain(s.here, "live", refresh)), h.If(s.looks, stale(s.Now())), s.body(s)),
 				h.Aside(h.Iff(s.acts != nil, func() h.Node { return s.acts(s) })),
 			),
 		)},
@@ -199,6 +201,12 @@ func (s *shell) looking() h.Node {
 		return h.A(s.at("live", "off"), h.Class("live"), text("live · pause"))
 	}
 	return h.A(s.at("live", ""), h.Class("live off"), text("paused · resume"))
+}
+
+// stale is seen when the page has not looked again for long: each look puts another element
+// in its place, by its name, whose style waits anew.
+func stale(now time.Time) h.Node {
+	return h.P(h.ID("seen-"+strconv.FormatInt(now.UnixMilli(), 10)), h.Class("stale"), text("Nothing new for ten seconds: the node does not answer, or the browser runs no script."))
 }
 
 // told shows a problem: what, where, and what to do.

@@ -240,6 +240,8 @@ func TestABrowserOutlivesItsNode(t *testing.T) {
 	if _, _, err := c.Start(t.Context(), client.StartRequest{Definition: "test/ask", InstanceID: "back-1"}, 0); err != nil {
 		t.Fatal(err)
 	}
+	const away = "the node does not answer"
+	b.says(away)
 	listener, err := listen(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
@@ -248,6 +250,18 @@ func TestABrowserOutlivesItsNode(t *testing.T) {
 	go again.Serve(listener) //nolint:errcheck // it ends with the test
 	t.Cleanup(func() { again.Close() })
 	b.says("back-1")
+	if seen := value[string](b, "document.body.innerText"); strings.Contains(seen, away) {
+		t.Errorf("it answers, and the page says that it does not: %s", seen)
+	}
+	b.open("/instances/back-1") // what is opened and closed stays so, whatever comes
+	value[string](b, `document.querySelector(".timeline details").open = true, document.querySelector("#live time").textContent = "never"`)
+	await.Until(t, "another look", func() (bool, any) {
+		seen := value[string](b, `document.querySelector("#live time").textContent`)
+		return seen != "never", seen
+	})
+	if !value[bool](b, `document.querySelector(".timeline details").open`) {
+		t.Error("what somebody has opened is closed")
+	}
 
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
