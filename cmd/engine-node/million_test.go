@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -82,7 +81,7 @@ func TestPagesBesideAMillion(t *testing.T) {
 	seed(1_000_000, 100_000)
 	for _, path := range paths {
 		many := best(path)
-		t.Log(fmt.Sprintf("%-35s %8.1f ms beside a thousand, %8.1f ms beside a million", path, few[path].Seconds()*1e3, many.Seconds()*1e3))
+		t.Logf("%-35s %8.1f ms beside a thousand, %8.1f ms beside a million", path, few[path].Seconds()*1e3, many.Seconds()*1e3)
 		if many > 100*time.Millisecond && many > 3*few[path] {
 			t.Errorf("%s takes %s, and %s beside a thousand", path, many, few[path])
 		}
