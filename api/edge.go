@@ -125,7 +125,11 @@ func (e *edge) admitted(out *recorder, r *http.Request, route string) {
 		f := e.service.refused(r.Context(), e.service.operations[route], err)
 		refuseWith(out, f)
 		if f.Status == http.StatusForbidden {
-			e.service.noteRefusal(r, who, route, requested(r), f.Code)
+			asked := ""
+			if e.service.operations[route] == operateInstance {
+				asked = requested(r)
+			}
+			e.service.noteRefusal(r, who, route, asked, f.Code)
 		}
 		return
 	}

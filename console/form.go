@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -138,11 +137,7 @@ func answerOf(form json.RawMessage, written url.Values, what string) (json.RawMe
 	answer := map[string]jsontext.Value{}
 	var places []problem.Place
 	for _, name := range names {
-		text := written.Get("field." + name)
-		if len(all[name].Enum) == 0 {
-			text = strings.TrimSpace(text)
-		}
-		value, err := valueOf(all[name], text, slices.Contains(required, name))
+		value, err := valueOf(all[name], asWritten(all[name], written.Get("field."+name)), slices.Contains(required, name))
 		switch {
 		case err != "":
 			places = append(places, problem.Place{Pointer: "/" + name, Detail: err})
@@ -158,6 +153,17 @@ func answerOf(form json.RawMessage, written url.Values, what string) (json.RawMe
 	return jsonv2.Marshal(answer, jsonv2.Deterministic(true))
 }
 
+// asWritten is a text as its writer sees it: browsers end lines by CRLF, whatever stood there,
+// and blanks around one line say nothing. Of a choice each blank counts.
+func asWritten(p property, text string) string {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	alone := strings.TrimSpace(text)
+	if len(p.Enum) > 0 || alone != "" && kindOf(p) == "text" && strings.Contains(text, "\n") {
+		return text
+	}
+	return alone
+}
+
 // valueOf is the value that a text stands for, nil for none.
 func valueOf(p property, text string, required bool) (value jsontext.Value, wrong string) {
 	quoted := func(s string) jsontext.Value {
@@ -166,8 +172,10 @@ func valueOf(p property, text string, required bool) (value jsontext.Value, wron
 	}
 	kind := kindOf(p)
 	switch {
+	case kind == "check" && (text == "true" || text == "false"):
+		return jsontext.Value(text), ""
 	case kind == "check" && text != "":
-		return jsontext.Value(strconv.FormatBool(text == "true")), ""
+		return nil, "is neither true nor false"
 	case kind == "check" && required && len(p.Default) == 0:
 		return jsontext.Value("false"), ""
 	case text == "":
