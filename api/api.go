@@ -123,7 +123,7 @@ type DeadLetters interface {
 	// Edit puts other bytes in the place of what died.
 	Edit(ctx context.Context, id string, e backend.DeadLetterChange) (backend.DeadLetterEdit, error)
 	// Replay returns the number of the edit that it has sent; 0 = what died.
-	Replay(ctx context.Context, id string) (int64, error)
+	ReplayAfter(ctx context.Context, id string, after int64) (int64, error)
 	// Discard also gives up the command that nobody performs or waits for then.
 	Discard(ctx context.Context, id string) error
 }

@@ -191,8 +191,13 @@ func (s operatorAPI) editDeadLetter(ctx context.Context, in *editDeadLetterInput
 	return ok(toDeadLetterEdit(e)), unknownDeadLetter(err, in.ID)
 }
 
-func (s operatorAPI) replayDeadLetter(ctx context.Context, in *ByID) (*answer[client.Replayed], error) {
-	edit, err := s.DeadLetters.Replay(ctx, in.ID)
+type replayInput struct {
+	ByID
+	After int64 `query:"after" minimum:"-1" default:"-1" doc:"Number of the newest edit that the caller has seen; 0: they have seen none. Where it is another, it is refused; -1: it is not asked."`
+}
+
+func (s operatorAPI) replayDeadLetter(ctx context.Context, in *replayInput) (*answer[client.Replayed], error) {
+	edit, err := s.DeadLetters.ReplayAfter(ctx, in.ID, in.After)
 	return ok(client.Replayed{Edit: edit}), unknownDeadLetter(err, in.ID)
 }
 

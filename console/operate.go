@@ -136,7 +136,7 @@ func (d deadPage) acts(s *shell) h.Node {
 		now = s.asked("body")
 	}
 	why := func() h.Node { return label("Why", input("why", s.asked("why"))) }
-	return acts("Do", h.Post(at.Below("replay"), button("Send it to its queue again")),
+	return acts("Do", h.Post(at.Below("replay"), hidden("after", seen), button("Send it to its queue again")),
 		h.If(s.may("edit-dead-letter"), h.Post(at.Below("edit"), hidden("after", seen), h.If(d.Command != nil, hidden("input", "yes")), label("Sent instead", area("body", now, 8)), why(),
 			h.If(d.Command != nil, check("It may be done beside the former: under a new key", h.Name("key"), h.Value("new"))),
 			button("Edit"), button("Undo the edits", h.Name("original"), h.Value("yes")))),
@@ -144,7 +144,11 @@ func (d deadPage) acts(s *shell) h.Node {
 }
 
 func replay(v *visit) (string, h.Address, error) {
-	r, err := v.api.Replay(v.Context(), v.PathValue("id"))
+	seen, err := strconv.ParseInt(v.PostForm.Get("after"), 10, 64)
+	if err != nil {
+		return "", h.Address{}, problem.New(problem.Invalid, "console.form", "the form does not say which edit it has seen")
+	}
+	r, err := v.api.ReplayAfter(v.Context(), v.PathValue("id"), seen)
 	says := "It was sent to its queue again."
 	if r.Edit > 0 {
 		says = fmt.Sprintf("It was sent to its queue again, as edit %d has it.", r.Edit)

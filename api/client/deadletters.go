@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -124,6 +125,13 @@ func (c operatorCalls) EditDeadLetter(ctx context.Context, id string, r EditDead
 // Replay sends a dead letter to its queue again, as it was edited last.
 func (c operatorCalls) Replay(ctx context.Context, id string) (Replayed, error) {
 	out, _, err := post[Replayed](ctx, c.caller, deadLetters+"/"+url.PathEscape(id)+"/replay", nil)
+	return out, err
+}
+
+// ReplayAfter is Replay of what the caller has seen: where after is not the number of the
+// newest edit, 0 being none, it is refused. Problem: dead-letter.edited.
+func (c operatorCalls) ReplayAfter(ctx context.Context, id string, after int64) (Replayed, error) {
+	out, _, err := post[Replayed](ctx, c.caller, deadLetters+"/"+url.PathEscape(id)+"/replay?after="+strconv.FormatInt(after, 10), nil)
 	return out, err
 }
 

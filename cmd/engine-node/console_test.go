@@ -205,7 +205,7 @@ do:
 	p.page("/dead-letters", "No dead letter")
 	p.page("/queues", "signal", "schedule", "This node has called nothing lately", "It is drawn from now on", "Last sign of life", "<td>"+version()+"</td>")
 	p.page("/schedules", "No schedule")
-	p.press(http.StatusNotFound, "/dead-letters/none/replay", nil, "dead-letter.unknown")
+	p.press(http.StatusNotFound, "/dead-letters/none/replay", url.Values{"after": {"0"}}, "dead-letter.unknown")
 	p.press(http.StatusNotFound, "/queues/reset", url.Values{"target": {"nobody"}}, "target.unknown")
 	res, err := p.http.Get(base + "/console/nowhere")
 	p.read("/nowhere", res, err, http.StatusNotFound, []string{"there is no such page"})

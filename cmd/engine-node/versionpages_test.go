@@ -152,7 +152,9 @@ func TestADeadLetterIsEditedAtTheConsole(t *testing.T) {
 	olga.press(http.StatusOK, at+"/edit", url.Values{"after": {"1"}, "original": {"yes"}}, "It is edit 2 now")
 	edit.Set("after", "2")
 	olga.press(http.StatusOK, at+"/edit", edit, "It is edit 3 now")
-	olga.press(http.StatusOK, at+"/replay", nil, "as edit 3 has it")
+	olga.press(http.StatusUnprocessableEntity, at+"/replay", nil, "console.form")
+	olga.press(http.StatusConflict, at+"/replay", url.Values{"after": {"2"}}, "dead-letter.edited", `action="/console`+at+`/replay"><input type="hidden" name="after" value="3">`)
+	olga.press(http.StatusOK, at+"/replay", url.Values{"after": {"3"}}, "as edit 3 has it")
 	await.Until(t, "the signal", func() (bool, any) {
 		p, err := c.Stream(ctx, "e-1", 0, 100)
 		return err == nil && len(p.Items) > 2, p.Items

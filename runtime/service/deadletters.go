@@ -15,6 +15,12 @@ import (
 // edited last, which is the number, or 0 where what died is sent. Problem:
 // dead-letter.edited, of an edit that came meanwhile, and those of what was edited.
 func (l *DeadLetters) Replay(ctx context.Context, id string) (int64, error) {
+	return l.ReplayAfter(ctx, id, backend.AnyEdit)
+}
+
+// ReplayAfter is Replay of what somebody has seen, the newest edit being the number after,
+// 0 = there was none; of [backend.AnyEdit] it is not asked. Problem: dead-letter.edited.
+func (l *DeadLetters) ReplayAfter(ctx context.Context, id string, after int64) (int64, error) {
 	deadLetter, err := l.DeadLetters.DeadLetter(ctx, id)
 	if err != nil {
 		return 0, err
@@ -24,6 +30,9 @@ func (l *DeadLetters) Replay(ctx context.Context, id string) (int64, error) {
 		return 0, err
 	}
 	edit, sent := backend.First(p), int64(0)
+	if after != backend.AnyEdit && after != edit.No {
+		return 0, l.edited(ctx, id)
+	}
 	by := audit.Row(ctx, l.Now(), "replay", id, deadLetter.InstanceID)
 	if edit.What != backend.EditOriginal {
 		sent, by.Action = edit.No, "replay-edited"

@@ -13,6 +13,9 @@ const (
 	EditOriginal = "original" // what died, byte for byte
 )
 
+// AnyEdit says that whatever edit is the newest may be replayed.
+const AnyEdit int64 = -1
+
 // MaxDeadLetterEdits is how often one dead letter may be edited.
 const MaxDeadLetterEdits = 100
 
