@@ -37,7 +37,7 @@ func TestMigrationSaysWhatIsDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := must(conn.Open(path, ""))
-	if err := c.Script("drop index WF_STATES_DUE; drop index WF_MESSAGES_LATER; drop trigger WF_DEAD_LETTERS_NOTICE; drop table WF_NOTICES; drop table WF_AUDIT; drop table WF_TOKENS; drop view WF_V_STATES; drop view WF_V_ATTRIBUTES; drop table WF_ATTRIBUTES; drop view WF_V_MOMENTS; drop view WF_V_ACTIVITIES; drop table WF_ACTIVITIES; drop index WF_INSTANCES_LIVE; drop table WF_BULK_ITEMS; drop table WF_BULK_PLANS; drop table WF_LETTER_EDITS; drop view WF_V_STREAM; alter table WF_STREAM drop column GIVEN_UP_ON_UTC; alter table WF_DEAD_LETTERS drop column PRIORITY; create view WF_V_STREAM as select 1; alter table WF_NODES drop column ENGINE_VERSION; alter table WF_NODES drop column FUNCTIONS; pragma user_version = 11"); err != nil {
+	if err := c.Script("drop index WF_STATES_DUE; drop index WF_MESSAGES_LATER; drop trigger WF_DEAD_LETTERS_NOTICE; drop table WF_NOTICES; drop table WF_AUDIT; drop table WF_TOKENS; drop view WF_V_STATES; drop view WF_V_ATTRIBUTES; drop table WF_ATTRIBUTES; drop view WF_V_MOMENTS; drop view WF_V_ACTIVITIES; drop table WF_ACTIVITIES; drop index WF_INSTANCES_LIVE; drop index WF_INSTANCES_ERROR; drop table WF_BULK_ITEMS; drop table WF_BULK_PLANS; drop table WF_LETTER_EDITS; drop view WF_V_STREAM; alter table WF_STREAM drop column GIVEN_UP_ON_UTC; alter table WF_DEAD_LETTERS drop column PRIORITY; create view WF_V_STREAM as select 1; alter table WF_NODES drop column ENGINE_VERSION; alter table WF_NODES drop column FUNCTIONS; pragma user_version = 11"); err != nil {
 		t.Fatal(err)
 	}
 	c.Close()

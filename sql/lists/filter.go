@@ -37,6 +37,9 @@ func (f *Filter) Where(r *rows.Select, q *backend.InstanceQuery) {
 	r.Equals(f.Alias+"STATE", q.State)
 	r.Equals(f.Alias+"BUSINESS_KEY", q.BusinessKey)
 	r.Equals(f.Alias+"PARENT_ID", q.ParentID)
+	if q.ErrorCode != "" || q.Text != "" {
+		r.Where(f.Alias + "ERROR_TYPE is not null") // which has an index
+	}
 	if q.ErrorCode != "" {
 		of := f.Alias + "ERROR_TYPE"
 		r.Where("("+of+" = ? or substr("+of+", length("+of+") - length(?) + 1) = ?)", q.ErrorCode, "/"+q.ErrorCode, "/"+q.ErrorCode)

@@ -110,3 +110,7 @@ alter table WF_NODES add column ENGINE_VERSION text;
 
 -- What a node performs, so that it is known which function no node has: a list as JSON.
 alter table WF_NODES add column FUNCTIONS text;
+
+
+-- Instances that have an error: a text is looked for in the words of these alone.
+create index WF_INSTANCES_ERROR on WF_INSTANCES (INSTANCE_NO) where ERROR_TYPE is not null;

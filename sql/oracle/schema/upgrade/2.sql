@@ -176,6 +176,11 @@ PROMPT Aqueduct: versions that live are found in an index
 CREATE INDEX WF_INSTANCES_LIVE ON WF_INSTANCES ((CASE WHEN ENDED_ON_UTC IS NULL THEN DEFINITION END), (CASE WHEN ENDED_ON_UTC IS NULL THEN DEFINITION_VERSION END))
 /
 
+-- ORA-00955 says that the index is there already.
+PROMPT Aqueduct: a text is looked for in the instances that have an error
+CREATE INDEX WF_INSTANCES_ERROR ON WF_INSTANCES (ERROR_TYPE)
+/
+
 -- ORA-00955 says that the table is there already.
 PROMPT Aqueduct: WF_BULK_PLANS has what operators do to many at once
 CREATE TABLE WF_BULK_PLANS (
