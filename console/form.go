@@ -76,8 +76,8 @@ func formOf(form json.RawMessage, written url.Values) (fields []field, free bool
 			f.Title = name
 		}
 		for _, e := range p.Enum {
-			if c := shownText(e); e.Kind() != 'n' { // nothing is chosen for it
-				f.Choices = append(f.Choices, c)
+			if e.Kind() != 'n' || f.Required { // else nothing is chosen for it
+				f.Choices = append(f.Choices, shownText(e))
 			}
 		}
 		if len(p.Default) > 0 {
@@ -121,7 +121,7 @@ func kindOf(p property) string {
 // shownText is a JSON value as a person reads it: a text without its quotes.
 func shownText(v jsontext.Value) string {
 	var s string
-	if jsonv2.Unmarshal(v, &s) == nil {
+	if v.Kind() == '"' && jsonv2.Unmarshal(v, &s) == nil {
 		return s
 	}
 	return string(v)

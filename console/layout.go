@@ -3,6 +3,7 @@ package console
 import (
 	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -221,6 +222,9 @@ func (s *shell) told() h.Node {
 				ifText(w.Pointer, func(p string) h.Node { return h.Group{code(p), text(" ")} }),
 				text(w.Detail), ifText(w.Hint, func(hint string) h.Node { return text(" (" + hint + ")") }))
 		}))),
+		h.If(len(s.form) > 0, unfold(text("What was sent"), h.Map(slices.Sorted(maps.Keys(s.form)), func(name string) h.Node {
+			return ifText(strings.Join(s.form[name], "\n"), func(value string) h.Node { return h.Group{paragraph(code(name)), h.Pre(text(value))} })
+		}))), // its form may be gone, with who had it
 	)
 }
 

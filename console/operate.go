@@ -136,11 +136,12 @@ func (d deadPage) acts(s *shell) h.Node {
 		now = s.asked("body")
 	}
 	why := func() h.Node { return label("Why", input("why", s.asked("why"))) }
-	return acts("Do", h.Post(at.Below("replay"), hidden("after", seen), button("Send it to its queue again")),
-		h.If(s.may("edit-dead-letter"), h.Post(at.Below("edit"), hidden("after", seen), h.If(d.Command != nil, hidden("input", "yes")), label("Sent instead", area("body", now, 8)), why(),
+	to := func(action string) h.Address { return at.Below(action).Asking(s.query) } // the list, as it was filtered
+	return acts("Do", h.Post(to("replay"), hidden("after", seen), button("Send it to its queue again")),
+		h.If(s.may("edit-dead-letter"), h.Post(to("edit"), hidden("after", seen), h.If(d.Command != nil, hidden("input", "yes")), label("Sent instead", area("body", now, 8)), why(),
 			h.If(d.Command != nil, check("It may be done beside the former: under a new key", h.Name("key"), h.Value("new"))),
 			button("Edit"), button("Undo the edits", h.Name("original"), h.Value("yes")))),
-		h.Post(at.Below("discard"), why(), check("I am sure: it is gone for good", h.Name("sure"), h.Value("yes")), button("Discard", h.Class("danger"))))
+		h.Post(to("discard"), why(), check("I am sure: it is gone for good", h.Name("sure"), h.Value("yes")), button("Discard", h.Class("danger"))))
 }
 
 func replay(v *visit) (string, h.Address, error) {
@@ -153,11 +154,11 @@ func replay(v *visit) (string, h.Address, error) {
 	if r.Edit > 0 {
 		says = fmt.Sprintf("It was sent to its queue again, as edit %d has it.", r.Edit)
 	}
-	return says, v.path("dead-letters"), err
+	return says, v.path("dead-letters").Asking(v.URL.Query()), err
 }
 
 func editDeadLetter(v *visit) (string, h.Address, error) {
-	at := v.path("dead-letters", v.PathValue("id"))
+	at := v.path("dead-letters", v.PathValue("id")).Asking(v.URL.Query())
 	seen, err := strconv.ParseInt(v.PostForm.Get("after"), 10, 64)
 	if err != nil {
 		return "", at, problem.New(problem.Invalid, "console.form", "the form does not say which edit it has seen")
@@ -185,7 +186,7 @@ func discard(v *visit) (string, h.Address, error) {
 	}
 	v.api.Reason = strings.TrimSpace(v.PostForm.Get("why"))
 	err := v.api.Discard(v.Context(), v.PathValue("id"))
-	return "It was discarded.", v.path("dead-letters"), err
+	return "It was discarded.", v.path("dead-letters").Asking(v.URL.Query()), err
 }
 
 func schedules(v *visit) (content, error) {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -164,15 +165,24 @@ func (s *shell) nextPage(says, next string) h.Node {
 //
 //go:noinline
 func (s *shell) version(definition, version string) h.Node {
-	return h.Group{h.A(s.ofVersion(definition, version), text(definition)), text(" "), small(text(version))}
+	return h.Group{s.link("get-definition", s.ofVersion(definition, version), definition), text(" "), small(text(version))}
 }
 
+// link leads to what an operation reads, for who may do it.
+//
 //go:noinline
-func (s *shell) toInstance(id string) h.Node {
-	if !s.look("get-instance") {
-		return text(id)
+func (r rights) link(operation string, to h.Address, says string) h.Node {
+	if !r.look(operation) {
+		return text(says)
 	}
-	return h.A(s.path("instances", id), text(id))
+	return h.A(to, text(says))
+}
+
+func (s *shell) toInstance(id string) h.Node { return named(s, id, id) }
+
+// named is an instance by another name.
+func named(s *shell, id, says string) h.Node {
+	return s.link("get-instance", s.path("instances", id), says)
 }
 
 func (s *shell) instances(items []client.Instance) h.Node {
@@ -187,12 +197,20 @@ func (s *shell) tasks(items []client.Task) h.Node {
 	return table("Task|For|Status|Due|Of|Since", h.Map(items, func(t client.Task) h.Node {
 		candidates := strings.Join(t.CandidateGroups, ", ") + " " + strings.Join(t.CandidateUsers, ", ")
 		return h.Tr(
-			cell(h.A(s.path("tasks", t.ID), text(either(t.Title, t.Name))), h.If(t.Priority != 0, h.Group{text(" "), small(text("priority "), number(t.Priority))})),
+			cell(s.link("get-task", s.path("tasks", t.ID), either(t.Title, t.Name)), h.If(t.Priority != 0, h.Group{text(" "), small(text("priority "), number(t.Priority))})),
 			cell(text(either(t.Assignee, candidates))),
 			cell(status(t.Status), h.If(!t.EscalatedAt.IsZero(), h.Group{text(" "), h.Span(h.Class("status late"), text("escalated"))})),
-			cell(s.moment(t.DueAt)), cell(h.A(s.path("instances", t.InstanceID), text(either(t.BusinessKey, t.InstanceID)))),
+			cell(s.moment(t.DueAt)), cell(named(s, t.InstanceID, either(t.BusinessKey, t.InstanceID))),
 			cell(s.moment(t.CreatedAt)))
 	}))
+}
+
+// ofList are the filters of a list, where the page is that list: what leads from it brings them along, and so back.
+func ofList(s *shell, section string) url.Values {
+	if s.section != section {
+		return nil
+	}
+	return s.query
 }
 
 func either(s, otherwise string) string {
@@ -204,7 +222,7 @@ func either(s, otherwise string) string {
 
 func (s *shell) dead(items []client.DeadLetter) h.Node {
 	return table("Dead letter|Reason|Instance|Queue|Attempts|When", h.Map(items, func(l client.DeadLetter) h.Node {
-		return h.Tr(cell(h.A(s.path("dead-letters", l.ID), text(l.ID))), cell(code(l.Reason), h.Br(), small(text(l.Detail))),
+		return h.Tr(cell(s.link("get-dead-letter", s.path("dead-letters", l.ID).Asking(ofList(s, "dead-letters")), l.ID)), cell(code(l.Reason), h.Br(), small(text(l.Detail))),
 			cell(ifText(l.InstanceID, s.toInstance)), cell(text(l.Queue)), cell(number(l.Attempts)), cell(s.moment(l.DiedAt)))
 	}))
 }

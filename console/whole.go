@@ -27,7 +27,7 @@ func (w whole) body(s *shell) h.Node {
 func (w whole) facts(s *shell) h.Node {
 	return facts(
 		fact("Status", status(w.Status), after(" at ", w.State)),
-		fact("Definition", h.A(s.ofVersion(w.Definition, w.Version), text(w.Definition+" "+w.Version))),
+		fact("Definition", s.link("get-definition", s.ofVersion(w.Definition, w.Version), w.Definition+" "+w.Version)),
 		factIf(w.BusinessKey != "", "Business key", text(w.BusinessKey)),
 		factIf(w.ParentID != "", "Parent", s.toInstance(w.ParentID)),
 		factIf(w.CorrelationID != "", "Correlation", text(w.CorrelationID)),
@@ -54,12 +54,13 @@ func (w whole) next(s *shell) h.Node {
 	if !w.Open || len(w.Reasons) == 0 {
 		return nil
 	}
-	toOpen := func(kind, id, says string) h.Node {
-		return ifText(id, func(string) h.Node { return h.Group{text(" "), h.A(s.path(kind, id), text(says))} })
+	toOpen := func(operation, kind, id, says string) h.Node {
+		return h.If(id != "" && s.look(operation), h.Group{text(" "), h.A(s.path(kind, id), text(says))})
 	}
 	return titled("What must happen next", h.Ul(h.Map(w.Reasons, func(r client.Reason) h.Node {
 		return h.Li(text(r.Text), ifText(r.Pointer, func(p string) h.Node { return h.Group{text(" "), small(code(p))} }),
-			toOpen("tasks", r.TaskID, "open the task"), toOpen("instances", r.Child, "open it"), toOpen("dead-letters", r.DeadLetter, "open it"),
+			toOpen("get-task", "tasks", r.TaskID, "open the task"), toOpen("get-instance", "instances", r.Child, "open it"),
+			toOpen("get-dead-letter", "dead-letters", r.DeadLetter, "open it"),
 			h.If(!r.Until.IsZero(), h.Group{text(" "), s.moment(r.Until)}),
 			h.If(r.RunNow != "" && s.may("operate-instance"), h.Post(s.path("instances", w.ID, "operate"), hidden("wait", r.RunNow), hidden("version", fmt.Sprint(w.StateVersion)),
 				button("Run now", h.Name("operation"), h.Value("run-now")))),

@@ -90,13 +90,14 @@ do:
         form:
           schema:
             type: object
-            required: [amount]
+            required: [amount, owed]
             properties:
               amount: {type: integer, title: Amount, minimum: 1}
               when: {type: string, format: date}
               kind: {enum: [a, 7, ' y ', null]}
               lines: {type: string, default: "\none\n  two\n"}
               sure: {type: boolean}
+              owed: {enum: [null, 1]}
               rest: {type: object}
 `
 
@@ -123,7 +124,14 @@ func TestATaskIsDoneAtTheConsole(t *testing.T) {
 	p.press(http.StatusForbidden, "/tasks/"+id+"/claim", nil, "task.denied")
 	p.press(http.StatusOK, "/who", url.Values{"user": {"kim"}, "groups": {"clerks, other"}, "back": {"//evil.example/"}}, "Approve &lt;script&gt;")
 	p.press(http.StatusOK, "/tasks/claim-next", nil, "It is yours.", "Amount *", `<option value="7">7</option><option value=" y "> y </option></select>`, "<textarea name=\"field.lines\" rows=\"4\">\n\none\n  two\n</textarea>")
-	answer := url.Values{"field.amount": {"many"}, "field.when": {"2026-11-23"}, "field.kind": {" y "}, "field.rest": {"{oops"}, "field.sure": {"maybe"}, "field.lines": {"\r\none\r\n  two\r\n"}, "outcome": {"yes"}}
+	if _, err := c.Reassign(t.Context(), id, client.ReassignRequest{User: "boss", To: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	p.press(http.StatusForbidden, "/tasks/"+id+"/complete", url.Values{"field.lines": {"written\r\nfor an hour"}, "outcome": {"yes"}}, "task.not-yours", "What was sent", "<pre>written\r\nfor an hour</pre>")
+	if _, err := c.Reassign(t.Context(), id, client.ReassignRequest{User: "boss", To: "kim"}); err != nil {
+		t.Fatal(err)
+	}
+	answer := url.Values{"field.owed": {"null"}, "field.amount": {"many"}, "field.when": {"2026-11-23"}, "field.kind": {" y "}, "field.rest": {"{oops"}, "field.sure": {"maybe"}, "field.lines": {"\r\none\r\n  two\r\n"}, "outcome": {"yes"}}
 	p.press(http.StatusUnprocessableEntity, "/tasks/"+id+"/complete", answer, "/amount", "is no number", "/rest", "is no JSON", "/sure", "is neither true nor false", `value="many"`, "{oops")
 	answer.Set("field.rest", `{"x":1.50}`)
 	answer.Set("field.sure", "false")
@@ -132,7 +140,7 @@ func TestATaskIsDoneAtTheConsole(t *testing.T) {
 	answer.Set("field.amount", "12345678901234567890")
 	p.press(http.StatusOK, "/tasks/"+id+"/complete", answer, "It is done.", "12345678901234567890", "kim")
 	d, err := c.Task(t.Context(), id)
-	if err != nil || !strings.Contains(string(d.Output), `"data":{"amount":12345678901234567890,"kind":" y ","lines":"\none\n  two\n","rest":{"x":1.50},"sure":false,"when":"2026-11-23"}`) {
+	if err != nil || !strings.Contains(string(d.Output), `"data":{"amount":12345678901234567890,"kind":" y ","lines":"\none\n  two\n","owed":null,"rest":{"x":1.50},"sure":false,"when":"2026-11-23"}`) {
 		t.Errorf("%s %v", d.Output, err)
 	}
 	p.page("/tasks/"+id, " by kim: yes")

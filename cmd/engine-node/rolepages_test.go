@@ -109,6 +109,11 @@ func seesOffered(t *testing.T, role access.Role, path, page string) {
 			t.Errorf("%s at %s: the menu has %s or has it not, and they may: %v", role, path, section, may)
 		}
 	}
+	for _, link := range linked.FindAllStringSubmatch(page, -1) {
+		if reads := map[string]string{"tasks": "get-task", "instances": "get-instance", "dead-letters": "get-dead-letter", "definitions": "get-definition"}[link[1]]; !access.May(reads, []access.Role{role}) {
+			t.Errorf("%s at %s: the page leads to one of the %s, which they may not read", role, path, link[1])
+		}
+	}
 	for _, form := range posted.FindAllStringSubmatch(page, -1) {
 		last := form[1][strings.LastIndex("/"+form[1], "/"):]
 		if last == "2.0.0" { // compared with
@@ -122,6 +127,9 @@ func seesOffered(t *testing.T, role access.Role, path, page string) {
 		}
 	}
 }
+
+// linked are what a page leads to, one by one.
+var linked = regexp.MustCompile(`<a href="/console/(tasks|instances|dead-letters|definitions)/[^"]`)
 
 // posted are the forms of a page that change something.
 var posted = regexp.MustCompile(`<form method="post" action="/console/([^"?]*)`)

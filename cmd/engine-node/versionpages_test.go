@@ -145,6 +145,8 @@ func TestADeadLetterIsEditedAtTheConsole(t *testing.T) {
 	})
 	olga := atConsole(t, base)
 	at := "/dead-letters/" + id
+	olga.page("/dead-letters?reason=signal.foreign", `href="/console`+at+`?reason=signal.foreign"`)
+	olga.page(at+"?reason=signal.foreign", `action="/console`+at+`/discard?reason=signal.foreign"`)
 	olga.page(at, "signal.foreign", "old-shop", "Sent instead")
 	edit := url.Values{"after": {"0"}, "body": {strings.Replace(foreign, "old-shop", "aqueduct", 1)}, "why": {"the shop has moved"}}
 	olga.press(http.StatusOK, at+"/edit", edit, "It is edit 1 now", "What it changes", "- /runtimeProvider &#34;old-shop&#34;\n+ /runtimeProvider &#34;aqueduct&#34;", "the shop has moved")
@@ -154,7 +156,7 @@ func TestADeadLetterIsEditedAtTheConsole(t *testing.T) {
 	olga.press(http.StatusOK, at+"/edit", edit, "It is edit 3 now")
 	olga.press(http.StatusUnprocessableEntity, at+"/replay", nil, "console.form")
 	olga.press(http.StatusConflict, at+"/replay", url.Values{"after": {"2"}}, "dead-letter.edited", `action="/console`+at+`/replay"><input type="hidden" name="after" value="3">`)
-	olga.press(http.StatusOK, at+"/replay", url.Values{"after": {"3"}}, "as edit 3 has it")
+	olga.press(http.StatusOK, at+"/replay?reason=signal.foreign", url.Values{"after": {"3"}}, "as edit 3 has it", `name="reason" value="signal.foreign"`)
 	await.Until(t, "the signal", func() (bool, any) {
 		p, err := c.Stream(ctx, "e-1", 0, 100)
 		return err == nil && len(p.Items) > 2, p.Items
