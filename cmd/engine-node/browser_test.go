@@ -170,6 +170,7 @@ func TestAPersonAtABrowser(t *testing.T) {
 	b.press("Claim")
 	b.says("It is yours.")
 	b.write(`[name="field.amount"]`, "12345678901234567890")
+	b.write(`[name="field.owed"]`, "1")
 	b.press("yes")
 	b.says("It is done.")
 	b.says("12345678901234567890")

@@ -6,9 +6,15 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aqueduct-engine/aqueduct/store/backend"
 	jsonv2 "github.com/go-json-experiment/json"
+
+	"github.com/aqueduct-engine/aqueduct/aq"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
+
+// declareAttempts is how often a node says what it performs to its row, which a heartbeat has
+// locked: nobody says it for it later.
+const declareAttempts = 10
 
 // Declare implements backend.Functions.
 func (s backlog) Declare(ctx context.Context, targets []string) error {
@@ -17,7 +23,13 @@ func (s backlog) Declare(ctx context.Context, targets []string) error {
 		return wrap("declare functions", err)
 	}
 	s.declared.Store(&said)
-	return wrap("declare functions", s.again(ctx))
+	for attempt := 1; ; attempt++ {
+		err = s.again(ctx)
+		if !isLocked(err) || attempt == declareAttempts || ctx.Err() != nil {
+			return wrap("declare functions", err)
+		}
+		pause(ctx, aq.Backoff(1))
+	}
 }
 
 // again says what was declared to a row that is new.

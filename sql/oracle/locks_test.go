@@ -328,6 +328,25 @@ func TestSweepsPassOverLocks(t *testing.T) {
 	}
 }
 
+// A node says once which functions it has: a lock on its row, such as its heartbeat's, does
+// not keep it from others for ever.
+func TestAHeartbeatKeepsNoFunctionsSecret(t *testing.T) {
+	t.Parallel()
+	s := opened(t, Options{DSN: fresh(t), Node: "n"})
+	release, err := stranger(t, s, "update WF_NODES set BEAT_ON_UTC = BEAT_ON_UTC")
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan error, 1)
+	time.AfterFunc(50*time.Millisecond, func() { released <- release() })
+	if err := errors.Join(s.Parts().Functions.Declare(t.Context(), []string{"pay"}), <-released); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Parts().Functions.Declared(t.Context()); err != nil || !slices.Equal(all, []string{"pay"}) {
+		t.Errorf("%q %v", all, err)
+	}
+}
+
 // A caller is told at once whose rows are locked; when they are not any more, the same
 // change is written. One of several blocks is all or nothing, too.
 func TestACallerIsToldWhoseRowsAreLocked(t *testing.T) {
