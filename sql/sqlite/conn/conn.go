@@ -85,33 +85,34 @@ func (c *Conn) Script(text string) error {
 	return err
 }
 
+// row is the first row of a query in plain text, which has so many columns.
+func (c *Conn) row(text string, columns int) ([]driver.Value, error) {
+	rows, err := c.c.Query(text, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	row := make([]driver.Value, columns)
+	return row, rows.Next(row)
+}
+
 // Number returns the single integer of a query in plain text.
 func (c *Conn) Number(text string) (int64, error) {
-	rows, err := c.c.Query(text, nil)
+	row, err := c.row(text, 1)
 	if err != nil {
 		return 0, err
 	}
-	defer rows.Close()
-	dest := make([]driver.Value, 1)
-	if err := rows.Next(dest); err != nil {
-		return 0, err
-	}
-	n, _ := dest[0].(int64)
+	n, _ := row[0].(int64)
 	return n, nil
 }
 
 // Text returns the single text of a query in plain text.
-func (c *Conn) Text(query string) (string, error) {
-	rows, err := c.c.Query(query, nil)
+func (c *Conn) Text(text string) (string, error) {
+	row, err := c.row(text, 1)
 	if err != nil {
 		return "", err
 	}
-	defer rows.Close()
-	dest := make([]driver.Value, 1)
-	if err := rows.Next(dest); err != nil {
-		return "", err
-	}
-	return fmt.Sprint(dest[0]), nil
+	return fmt.Sprint(row[0]), nil
 }
 
 func (c *Conn) stmt(name string) (*Stmt, error) {
