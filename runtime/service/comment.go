@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -20,7 +21,8 @@ const (
 const taskCommented = "commented"
 
 // CommentTask adds to the history of an open task what somebody says of it: nobody takes
-// it away. Who has the task keeps it. The caller must have made sure that the user may see
+// it away. Who has the task keeps it. Who says again what they have just said, by a second
+// press or a retry, has said it once. The caller must have made sure that the user may see
 // the task. Problems: task.unknown, task.completed, task.closed, task.user-missing,
 // task.comment, task.comments.
 func (ts *Tasks) CommentTask(ctx context.Context, id, user, text string) (projections.Task, error) {
@@ -39,6 +41,9 @@ func (ts *Tasks) CommentTask(ctx context.Context, id, user, text string) (projec
 		events, err := ts.Tasks.TaskEvents(ctx, id)
 		if err != nil {
 			return nil, err
+		}
+		if n := len(events); n > 0 && events[n-1].Event == taskCommented && events[n-1].Actor == user && bytes.Equal(events[n-1].Data, data) {
+			return nil, nil
 		}
 		said := 0
 		for _, e := range events {
