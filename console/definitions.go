@@ -19,8 +19,14 @@ import (
 )
 
 func definitions(v *visit) (content, error) {
-	p, err := v.api.Definitions(v.Context(), client.List{After: v.URL.Query().Get("after"), Limit: pageItems})
-	return content{"Definitions", false, func(s *shell) h.Node { return s.definitions(p) }, func(s *shell) h.Node { return publishForm(s, v.form.Get("source")) }}, err
+	q := v.URL.Query()
+	p, err := v.api.Definitions(v.Context(), client.List{After: q.Get("after"), Limit: pageItems})
+	var policies client.Page[client.Definition]
+	if err == nil {
+		policies, err = v.api.Policies(v.Context(), "", client.List{After: q.Get("policies"), Limit: pageItems})
+		err = unless(err)
+	}
+	return content{"Definitions", false, func(s *shell) h.Node { return h.Group{s.definitions(p), policiesOf(s, policies)} }, func(s *shell) h.Node { return publishForm(s, v.form.Get("source")) }}, err
 }
 
 func (s *shell) definitions(p client.Page[client.Definition]) h.Node {
@@ -32,6 +38,16 @@ func (s *shell) definitions(p client.Page[client.Definition]) h.Node {
 		}))
 	}
 	return h.Group{list, s.nextPage("Next page", p.Next)}
+}
+
+// policiesOf are the policies of lifecycles, in pages of their own.
+func policiesOf(s *shell, p client.Page[client.Definition]) h.Node {
+	if len(p.Items) == 0 {
+		return nil
+	}
+	return titled("Policies of lifecycles", table("Policy|Version|Title|Published", h.Map(p.Items, func(d client.Definition) h.Node {
+		return h.Tr(cell(h.A(s.ofVersion(d.Name, d.Version), text(strings.TrimPrefix(d.Name, "policy:")))), cell(text(d.Version)), cell(text(d.Title)), cell(s.moment(d.PublishedAt)))
+	})), ifText(p.Next, func(next string) h.Node { return paragraph(h.A(s.at("policies", next), text("More policies"))) }))
 }
 
 // publish is the form for a definition, with what was refused.

@@ -148,7 +148,7 @@ func (h hostile) answer(path string) any {
 		return filled[client.Page[client.DeadLetter]](f)
 	case elements[0] == "dead-letter-reasons":
 		return filled[client.DeadLetterReasons](f)
-	case elements[0] == "definitions":
+	case elements[0] == "definitions", elements[0] == "policies":
 		return filled[client.Page[client.Definition]](f)
 	case elements[0] == "lifecycles":
 		return filled[client.Lifecycle](f)

@@ -238,6 +238,13 @@ transitions: [{from: Draft, event: submit, to: Review}, {from: Review, event: ap
 		t.Fatal(err)
 	}
 	p.page("/definitions/shop/loan/1.0.0", "Draft (initial)", "submit → Review", "Trigger an event")
+	if strings.Contains(p.page("/definitions"), "Policies") {
+		t.Error("there is no policy")
+	}
+	const slow = "policy: '1.0'\nenvironment: shop\ndefinition: loan\nversion: '2.0.0'\nstates: {Review: {timeout: PT2H, timeoutEvent: approve}}\n"
+	p.press(http.StatusOK, "/definitions", url.Values{"source": {slow}}, "It is published.", "A policy: the instances of its lifecycle go by the newest version")
+	p.page("/definitions", "Policies of lifecycles", `<a href="/console/definitions/policy:shop/loan/2.0.0">shop/loan</a>`)
+	p.page("/definitions/policy:shop/loan/2.0.0", "PT2H")
 	p.page("/lifecycles/shop/loan?reference=L-1", "nothing with the reference L-1 yet")
 	p.press(http.StatusOK, "/lifecycles/shop/loan/trigger", url.Values{"reference": {"L-1"}, "event": {"submit"}, "request": {"1"}}, "the state is Review", `<rect class="node state here"`)
 	p.press(http.StatusConflict, "/lifecycles/shop/loan/trigger", url.Values{"reference": {"L-1"}, "event": {"submit"}, "request": {"2"}}, "lifecycle.refused", `value="L-1"`, "approve")
