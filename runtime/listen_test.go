@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,6 +32,33 @@ do:
               correlate: {order: {from: .data.order}, shop: {from: .data.shop, expect: '${ .shop }'}}
       output: {as: '${ map(.n) }'}
 `
+
+const forkDoc = `
+document: {dsl: '1.0.3', namespace: t, name: twice, version: '1.0.0'}
+do:
+  - both:
+      fork:
+        branches:
+          - one: {listen: {to: {one: {with: {type: twice}}}}}
+          - two: {listen: {to: {one: {with: {type: twice}}}}}
+`
+
+// An event says to how many instances it was given, in however many branches they wait.
+func TestReachedAreInstances(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n := start(t, fresh(), nil, forkDoc)
+		for i := range 3 {
+			n.begin(t, fmt.Sprint(i), "t/twice", nil)
+		}
+		if got, err := n.rt.PublishEvent(t.Context(), json.RawMessage(`{"specversion":"1.0","id":"1","source":"s","type":"twice"}`), nil); got != 3 || err != nil {
+			t.Errorf("it reaches %d instances: %v", got, err)
+		}
+		for i := range 3 {
+			n.until(t, fmt.Sprint(i), status("completed"))
+		}
+	})
+}
 
 const anyDoc = `
 document: {dsl: '1.0.3', namespace: t, name: anything, version: '1.0.0'}

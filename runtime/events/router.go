@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,8 +19,8 @@ import (
 )
 
 // PublishEvent gives a CloudEvent to every instance that waits for it: those
-// whose listen has its type, its filter and its correlation. It returns how
-// many waits it fits. An instance gets it once, however many of its waits it
+// whose listen has its type, its filter and its correlation. It returns to how many
+// instances it was given, those that it begins among them. An instance gets it once, however many of its waits it
 // fits and however often the event (source and id, or its dedupekey) is published. Problems: event.invalid, signal.too-large.
 func (r *Router) PublishEvent(ctx context.Context, event json.RawMessage, headers map[string]string) (int, error) {
 	var e struct {
@@ -51,19 +52,31 @@ func (r *Router) PublishEvent(ctx context.Context, event json.RawMessage, header
 	if err := r.Inbox.keep(ctx, e.Type, signalID, event); err != nil {
 		return 0, err
 	}
-	sent := map[string]bool{} // by the token of the wait
-	var left error            // of waits that could not be looked at
+	sent := reached{}
+	var left error // of waits that could not be looked at
 	for _, eventType := range []string{e.Type, engine.AnyType} {
 		if err := r.routeAll(ctx, eventType, event, signalID, headers, sent); errors.As(err, new(*unreadable)) {
 			left = err
 		} else if err != nil {
-			return len(sent), err
+			return sent.instances(), err
 		}
 	}
 	if left != nil {
-		return len(sent), left
+		return sent.instances(), left
 	}
-	return len(sent), r.Inbox.reached(ctx, signalID, len(sent))
+	return sent.instances(), r.Inbox.reached(ctx, signalID, len(sent))
+}
+
+// reached are the waits, by their tokens, that have an event, each with the instance that it
+// is of, or itself where it begins one.
+type reached map[string]string
+
+func (r reached) instances() int {
+	of := map[string]bool{}
+	for _, instance := range r {
+		of[instance] = true
+	}
+	return len(of)
 }
 
 // unreadable is why the waits of one definition cannot be looked at. Those of the others
@@ -80,7 +93,7 @@ const looksMax = 100
 // wait from a spec that was not looked at yet to one that was, and a newer
 // version takes the place of another; so it looks until nothing has moved. The error
 // is unreadable when all those have it whose definitions can be read.
-func (r *Router) routeAll(ctx context.Context, eventType string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
+func (r *Router) routeAll(ctx context.Context, eventType string, event json.RawMessage, signalID string, headers map[string]string, sent reached) error {
 	var before []string
 	var left error
 	for range looksMax {
@@ -124,7 +137,7 @@ func mayHaveMoved(before, now []string) bool {
 
 // route sends an event to the instances that wait under one spec, but for the
 // waits that it was sent to before.
-func (r *Router) route(ctx context.Context, eventType, spec string, event json.RawMessage, signalID string, headers map[string]string, sent map[string]bool) error {
+func (r *Router) route(ctx context.Context, eventType, spec string, event json.RawMessage, signalID string, headers map[string]string, sent reached) error {
 	place, ok := correlation.ParseSpec(spec)
 	if !ok {
 		return fmt.Errorf("events: spec %q of a wait is not one", spec)
@@ -140,10 +153,10 @@ func (r *Router) route(ctx context.Context, eventType, spec string, event json.R
 			return err
 		}
 		var sends []store.Send
-		var gets []string // tokens of the waits that these are for
+		gets := reached{} // what these are for
 		bytes := 0
 		for _, w := range waits {
-			if sent[w.Token] {
+			if _, has := sent[w.Token]; has {
 				continue
 			}
 			env := signal.Envelope{
@@ -164,14 +177,17 @@ func (r *Router) route(ctx context.Context, eventType, spec string, event json.R
 				continue
 			}
 			send := store.Send{Queue: store.Signals, Body: body, Due: r.Paced(headers, place.Name)}
-			sends, gets, bytes = append(sends, send), append(gets, w.Token), bytes+len(body)
+			sends, gets[w.Token], bytes = append(sends, send), w.InstanceID, bytes+len(body)
+			if schedule.IsSubscription(place.Pointer) {
+				gets[w.Token] = w.Token
+			}
 			if bytes < eventBytes {
 				continue
 			}
 			if err := r.deliverTo(ctx, sends, gets, sent); err != nil {
 				return err
 			}
-			sends, gets, bytes = nil, nil, 0
+			sends, gets, bytes = nil, reached{}, 0
 		}
 		if err := r.deliverTo(ctx, sends, gets, sent); err != nil {
 			return err
@@ -207,15 +223,13 @@ func (r *Router) correlate(ctx context.Context, p correlation.Place, event json.
 }
 
 // deliverTo commits the messages to who waits for an event, and notes it.
-func (r *Router) deliverTo(ctx context.Context, sends []store.Send, gets []string, sent map[string]bool) error {
+func (r *Router) deliverTo(ctx context.Context, sends []store.Send, gets, sent reached) error {
 	if len(sends) == 0 {
 		return nil
 	}
 	if err := r.Writer.Commit(ctx, store.Change{Send: sends}); err != nil {
 		return err
 	}
-	for _, token := range gets {
-		sent[token] = true
-	}
+	maps.Copy(sent, gets)
 	return nil
 }
