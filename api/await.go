@@ -29,6 +29,9 @@ type follower struct {
 	row     *projections.Instance // of the first turn
 	pending []projections.Entry   // commands of the turn that is shown
 	snap    *snapshot.Snapshot    // after that: the first, or for one who waits the last
+	turns   int64                 // that it was told of, from the first on
+	missed  bool                  // turns between them
+	open    map[int64]bool        // commands of those turns that none of them has settled, by position
 }
 
 // follow begins before a start is made, so that no turn of it is missed.
@@ -44,6 +47,7 @@ func (f *follower) told(s *snapshot.Snapshot, rows *projections.Rows) {
 	first := s.Version == 1
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.count(s, rows)
 	if first && rows.Instance != nil {
 		row := *rows.Instance
 		f.row = &row
@@ -65,9 +69,34 @@ func (f *follower) told(s *snapshot.Snapshot, rows *projections.Rows) {
 	}
 }
 
+// count notes a turn, and which commands it leaves open.
+func (f *follower) count(s *snapshot.Snapshot, rows *projections.Rows) {
+	f.turns++
+	f.missed = f.missed || s.Version != f.turns
+	for i := range rows.Stream {
+		if e := &rows.Stream[i]; e.Processed != nil && !*e.Processed {
+			if f.open == nil {
+				f.open = map[int64]bool{}
+			}
+			f.open[e.Position] = true
+		}
+	}
+	for _, settled := range rows.Settled {
+		delete(f.open, settled.Position)
+	}
+}
+
+// toldOf is of how many turns it was told so far.
+func (f *follower) toldOf() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.turns
+}
+
 // await returns when the instance is closed or faulted, or after d. What this node commits
 // is told; for what another one does, the row is looked at, less and less often, and at once
-// where the instance may have ended before anybody followed it.
+// where the instance may have ended before anybody followed it. While this node brings it on
+// there is no need to.
 func (s instanceAPI) await(ctx context.Context, f *follower, there bool, d time.Duration) error {
 	if d == 0 {
 		return nil
@@ -80,6 +109,7 @@ func (s instanceAPI) await(ctx context.Context, f *follower, there bool, d time.
 	if there {
 		timer.Reset(0)
 	}
+	turns := int64(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -87,6 +117,11 @@ func (s instanceAPI) await(ctx context.Context, f *follower, there bool, d time.
 		case <-f.ended:
 			return nil
 		case <-timer.C:
+		}
+		if now := f.toldOf(); now != turns {
+			turns = now
+			timer.Reset(delay)
+			continue
 		}
 		row, err := s.Reader.Instances.Instance(ctx, f.id)
 		if ctx.Err() != nil {
@@ -108,6 +143,7 @@ func (s instanceAPI) await(ctx context.Context, f *follower, there bool, d time.
 func (s instanceAPI) started(ctx context.Context, f *follower) (client.InstanceDetail, error) {
 	f.mu.Lock()
 	row, snap, pending := f.row, f.snap, f.pending
+	unknown := f.missed || len(f.open) > 0
 	f.mu.Unlock()
 	if row == nil || snap == nil {
 		return s.detail(ctx, f.id)
@@ -116,6 +152,9 @@ func (s instanceAPI) started(ctx context.Context, f *follower) (client.InstanceD
 		return client.InstanceDetail{}, err
 	}
 	if snap.Version > 1 { // commands that nobody waits for may be left of turns before
+		pending = nil
+	}
+	if snap.Version > 1 && unknown {
 		var err error
 		if pending, err = s.Reader.Streams.Pending(ctx, f.id, maxCommands); err != nil {
 			return client.InstanceDetail{}, err
