@@ -144,7 +144,7 @@ func inbox(ctx context.Context, o *Options) ([]Row, error) {
 	doc := document("early", "  - park: {listen: {to: {one: {with: {type: early}, correlate: {k: {from: .data.k, expect: '${ .k }'}}}}}}\n")
 	kept, found := Row{}, Row{}
 	err := keeping.fresh(ctx, "inbox", []string{doc}, func(n *node, _ string) error {
-		ids := make([]string, o.count(10_000, 50))
+		ids := make([]string, o.count(1_000, 50)) // each looks at all that are kept of its type
 		spent := o.spending(n.db)
 		var err error
 		kept, err = measured("inbox-keep", len(ids), callers, ownCPU, func(i int) error {

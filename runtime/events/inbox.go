@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
@@ -35,15 +36,41 @@ func (b *Inbox) reached(ctx context.Context, key string, n int) error {
 	return nil
 }
 
+// look is what such a message says: the types that the commit waits for, unless they are many,
+// so that an instance for which nothing is kept need not be read.
+type look struct {
+	Inbox bool     `json:"inbox"`
+	Types []string `json:"types,omitempty"`
+}
+
+// lookTypes are how many types a message names.
+const lookTypes = 16
+
+func typesOf(waits []projections.Wait) (types []string) {
+	for i := range waits {
+		if t := waits[i].EventType; !slices.Contains(types, t) {
+			types = append(types, t)
+		}
+		if len(types) > lookTypes {
+			return nil
+		}
+	}
+	return types
+}
+
 // Looks is the message of a commit that begins to wait for events: look what
 // has been kept. A schedule begins nothing for events before it.
 func (b *Inbox) Looks(s *snapshot.Snapshot, rows projections.Rows) ([]store.Send, error) {
 	if b.TTL == 0 || len(rows.Waits) == 0 || s.Schedule != nil {
 		return nil, nil
 	}
+	says, err := json.Marshal(look{true, typesOf(rows.Waits)})
+	if err != nil {
+		return nil, err
+	}
 	body, err := signal.Envelope{
 		SignalID: signal.Bounded(fmt.Sprintf("%s.%d.inbox", s.InstanceID, s.Version)), InstanceID: s.InstanceID, Type: signal.InternalContinue,
-		OccurredAt: s.UpdatedAt, Headers: s.Headers, Payload: json.RawMessage(`{"inbox":true}`),
+		OccurredAt: s.UpdatedAt, Headers: s.Headers, Payload: says,
 	}.Encode()
 	return []store.Send{{Queue: store.Signals, Body: body}}, err
 }
@@ -56,6 +83,11 @@ func IsLook(env signal.Envelope) bool { return env.WaitingToken == "" }
 // does not take now stay in its buffer for its waits to come; those that it
 // had before are duplicates.
 func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope) error {
+	if some, err := b.mayHave(ctx, env.Payload); err != nil {
+		return err
+	} else if !some {
+		return d.Commit(ctx, store.Change{})
+	}
 	snap, part, err := b.Turns.Load(ctx, d, env.InstanceID)
 	if errors.Is(err, store.ErrNotFound) {
 		return d.Commit(ctx, store.Change{})
@@ -110,14 +142,35 @@ func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope)
 	return d.Commit(ctx, store.Change{Send: sends})
 }
 
+// mayHave says whether there may be an event for whom a message to look is: not, where none of
+// the types that it names is kept.
+func (b *Inbox) mayHave(ctx context.Context, says json.RawMessage) (bool, error) {
+	var l look
+	if json.Unmarshal(says, &l) != nil || len(l.Types) == 0 {
+		return true, nil
+	}
+	for _, t := range l.Types {
+		page, err := b.Events.KeptEvents(ctx, typeKept(t), b.Now(), backend.Event{})
+		if err != nil || len(page) > 0 {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// typeKept is how events of the type of a wait are asked for; "" = all are.
+func typeKept(of string) string {
+	if of == engine.AnyType {
+		return ""
+	}
+	return of
+}
+
 // eachKept calls f with every kept event that a wait for a type may be for.
 func (b *Inbox) eachKept(ctx context.Context, eventType string, f func(backend.Event) error) error {
-	if eventType == engine.AnyType {
-		eventType = ""
-	}
 	var last backend.Event
 	for {
-		page, err := b.Events.KeptEvents(ctx, eventType, b.Now(), last)
+		page, err := b.Events.KeptEvents(ctx, typeKept(eventType), b.Now(), last)
 		if err != nil {
 			return err
 		}
