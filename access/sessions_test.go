@@ -68,6 +68,16 @@ func TestASessionEnds(t *testing.T) {
 		if pass(time.Hour); code(b, idle) != "access.token-refused" {
 			t.Error("it went on although nobody had used it")
 		}
+		looked := sessionOf(t, a, anna)
+		for range 7 { // a page that is open is no use of it
+			if _, err := a.Verify(principal.Unattended(t.Context()), looked); err != nil {
+				t.Fatal(err)
+			}
+			pass(8 * time.Minute)
+		}
+		if pass(4 * time.Minute); code(b, looked) != "access.token-refused" {
+			t.Error("it went on although nobody but a page had used it")
+		}
 		out := sessionOf(t, a, anna)
 		if code(b, out) != "" || a.End(t.Context(), out) != nil || code(a, out) != "access.token-refused" {
 			t.Error("it goes on where it was ended")

@@ -17,7 +17,7 @@ import (
 type planned struct{ operation, says string }
 
 var ofInstances = []planned{
-	{"retry", "retry"}, {"retry-same", "retry in the same version"}, {"retry-new", "retry, with new keys"}, {"suspend", "suspend"}, {"resume", "resume"},
+	{"retry", "retry"}, {"retry-same", "retry, under the same keys"}, {"retry-new", "retry, with new keys"}, {"suspend", "suspend"}, {"resume", "resume"},
 	{"run-now", "run now what waits for a time"}, {"migrate", "migrate to a version"}, {"compensate", "cancel, and compensate"}, {"cancel", "cancel"},
 }
 
@@ -25,8 +25,8 @@ var ofDeadLetters = []planned{{"replay", "send to their queues again"}, {"discar
 
 // planForm asks for a plan of all that a list with its filter has.
 func planForm(s *shell, list string, choices []planned, more ...h.Node) h.Node {
-	if !s.may("plan-bulk") {
-		return nil
+	if ended := s.q("status"); !s.may("plan-bulk") || len(filterOf(s.query)) == 0 || ended == "completed" || ended == "cancelled" || ended == "compensated" {
+		return nil // of all, or of what has ended, there is no plan
 	}
 	asked := s.asked("operation")
 	return acts("Do to all of these", h.Post(s.path(list, "plan").Asking(filterOf(s.query)), h.Class("fields"),

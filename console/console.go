@@ -11,6 +11,7 @@ package console
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"embed"
 	"errors"
 	"io"
@@ -53,6 +54,8 @@ type Options struct {
 	Logins   Logins           // by an identity provider; nil = people show a token
 	Origins  []string         // https://HOST, by which a proxy that ends TLS is reached
 	Now      func() time.Time // nil = time.Now
+	// Unattended marks what a page that is open does by itself, for what counts use; nil = nothing does.
+	Unattended func(ctx context.Context) context.Context
 }
 
 // Logins let people in by an identity provider. What they refuse is told on a page.
@@ -212,6 +215,9 @@ func (c *console) guarded(h http.Handler) http.Handler {
 		if r.URL.Path == c.Prefix {
 			http.Redirect(w, r, c.Prefix+"/", http.StatusSeeOther)
 			return
+		}
+		if c.Unattended != nil && r.Method == http.MethodGet && r.Header.Get("HX-Request") != "" { // a page looks again
+			r = r.WithContext(c.Unattended(r.Context()))
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, MaxFormBytes)
 		room := c.making

@@ -109,7 +109,8 @@ func (d definitionPage) acts(s *shell) h.Node {
 	fields, free := formOf(d.Input, d.written)
 	return acts("Start", h.Post(s.ofVersion(d.Name, d.Version).Below("start"), h.Class("fields"),
 		h.Map(fields, field.shown), h.If(free, jsonLabel("Input", area("data", d.written.Get("data"), 6, h.Verbatim()))),
-		label("Instance id", input("id", either(d.written.Get("id"), uuid.NewString()))),
+		hidden("request", either(d.written.Get("request"), uuid.NewString())),
+		label("Instance id", input("id", d.written.Get("id"), h.Placeholder("one is made"))),
 		label("Business key", input("key", d.written.Get("key"))),
 		button("Start")))
 }
@@ -188,10 +189,14 @@ func start(v *visit) (string, h.Address, error) {
 	if err != nil {
 		return "", h.Address{}, err
 	}
-	i, created, err := v.api.Start(v.Context(), client.StartRequest{
+	r := client.StartRequest{
 		Definition: name, Version: v.PathValue("version"), Input: input,
 		InstanceID: strings.TrimSpace(v.PostForm.Get("id")), BusinessKey: strings.TrimSpace(v.PostForm.Get("key")),
-	}, 0)
+	}
+	if r.InstanceID == "" { // a second press is the same start
+		r.StartKey = v.PostForm.Get("request")
+	}
+	i, created, err := v.api.Start(v.Context(), r, 0)
 	did := "It has begun."
 	if err == nil && !created {
 		did = "It was begun before."
@@ -278,22 +283,21 @@ func try(v *visit) (string, h.Address, error) {
 }
 
 func (o overview) body(s *shell) h.Node {
-	all := func(says string, to h.Address) h.Node { return paragraph(h.A(to, text(says))) }
 	tasks := nothing(text("No open task. A definition asks a person with "), code("call: humanTask"), text("."))
 	if len(o.Tasks) > 0 {
-		tasks = h.Group{s.tasks(o.Tasks), all("All tasks", s.path("tasks"))}
+		tasks = h.Group{s.tasks(o.Tasks), allOf("All tasks", s.path("tasks"))}
 	}
 	faulted := nothing(text("Nothing is faulted."))
 	if len(o.Faulted) > 0 {
-		faulted = h.Group{s.instances(o.Faulted), h.If(o.MoreFaulted, all("All that are faulted", s.path("instances").With("status", "faulted")))}
+		faulted = h.Group{s.instances(o.Faulted), h.If(o.MoreFaulted, allOf("All that are faulted", s.path("instances").With("status", "faulted")))}
 	}
 	dead := nothing(text("There are none."))
 	if len(o.Dead) > 0 {
-		dead = h.Group{s.dead(o.Dead), h.If(o.MoreDead, all("All dead letters", s.path("dead-letters")))}
+		dead = h.Group{s.dead(o.Dead), h.If(o.MoreDead, allOf("All dead letters", s.path("dead-letters")))}
 	}
 	recent := nothing(text("No instance yet. "), h.A(s.path("definitions"), text("Choose a definition")), text(" and start one."))
 	if len(o.Recent) > 0 {
-		recent = h.Group{s.instances(o.Recent), all("All instances", s.path("instances"))}
+		recent = h.Group{s.instances(o.Recent), allOf("All instances", s.path("instances"))}
 	}
 	return h.Group{
 		h.If(o.Definitions == 0 && s.look("list-definitions"), nothing(text("Nothing is published yet. "), h.A(s.path("definitions"), text("Publish a definition")),

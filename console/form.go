@@ -77,7 +77,7 @@ func formOf(form json.RawMessage, written url.Values) (fields []field, free bool
 		}
 		for _, e := range p.Enum {
 			if e.Kind() != 'n' || f.Required { // else nothing is chosen for it
-				f.Choices = append(f.Choices, shownText(e))
+				f.Choices = append(f.Choices, p.choice(e))
 			}
 		}
 		if len(p.Default) > 0 {
@@ -116,6 +116,20 @@ func kindOf(p property) string {
 		return "check"
 	}
 	return "json"
+}
+
+// choice is what a value of an enum is called: as JSON, where another of them looks the same.
+func (p property) choice(of jsontext.Value) string {
+	same := 0
+	for _, e := range p.Enum {
+		if shownText(e) == shownText(of) {
+			same++
+		}
+	}
+	if same > 1 {
+		return string(of)
+	}
+	return shownText(of)
 }
 
 // shownText is a JSON value as a person reads it: a text without its quotes.
@@ -182,7 +196,7 @@ func valueOf(p property, text string, required bool) (value jsontext.Value, wron
 		return nil, ""
 	case kind == "choice":
 		for _, e := range p.Enum {
-			if shownText(e) == text {
+			if p.choice(e) == text {
 				return e, ""
 			}
 		}

@@ -66,8 +66,11 @@ type whole struct {
 	Children []client.Instance
 	Dead     []client.DeadLetter
 	Open     bool
-	Events   []string // that it waits for
-	Reasons  []client.Reason
+
+	MoreTasks, MoreChildren, MoreDead bool // than are shown
+
+	Events  []string // that it waits for
+	Reasons []client.Reason
 }
 
 func instance(v *visit) (content, error) {
@@ -95,6 +98,7 @@ func instance(v *visit) (content, error) {
 		return content{}, err
 	}
 	w.Tasks, w.Children, w.Dead = tasks.Items, children.Items, dead.Items
+	w.MoreTasks, w.MoreChildren, w.MoreDead = tasks.Next != "", children.Next != "", dead.Next != ""
 	for _, wait := range i.Waits {
 		if wait.Event != "" {
 			w.Events = append(w.Events, wait.Event)

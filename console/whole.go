@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,13 +17,16 @@ func (w whole) body(s *shell) h.Node {
 	return h.Group{
 		w.facts(s), w.error(), w.next(s),
 		h.If(w.Picture != nil, titled("Path", picture(w.Picture))),
-		h.If(len(w.Tasks) > 0, titled("Tasks", s.tasks(w.Tasks))),
-		h.If(len(w.Children) > 0, titled("Children", s.instances(w.Children))),
-		h.If(len(w.Dead) > 0, titled("Dead letters", s.dead(w.Dead))),
+		h.If(len(w.Tasks) > 0, titled("Tasks", s.tasks(w.Tasks), h.If(w.MoreTasks, allOf("All its tasks", s.path("tasks").Asking(url.Values{"all": {"1"}, "status": {"all"}, "instance": {w.ID}}))))),
+		h.If(len(w.Children) > 0, titled("Children", s.instances(w.Children), h.If(w.MoreChildren, allOf("All its children", s.path("instances").With("parent", w.ID))))),
+		h.If(len(w.Dead) > 0, titled("Dead letters", s.dead(w.Dead), h.If(w.MoreDead, allOf("All its dead letters", s.path("dead-letters").With("instance", w.ID))))),
 		titled("Timeline", w.timeline(s), s.nextPage("Later entries", w.Entries.Next)),
 		w.data(),
 	}
 }
+
+// allOf leads to the list of which a page shows the first.
+func allOf(says string, to h.Address) h.Node { return paragraph(h.A(to, text(says))) }
 
 func (w whole) facts(s *shell) h.Node {
 	return facts(

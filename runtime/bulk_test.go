@@ -290,6 +290,40 @@ func TestAPlanIsDoneOnceThroughCrashes(t *testing.T) {
 	})
 }
 
+// What somebody edits after the plan was made is neither sent nor thrown away by it.
+func TestAPlanLeavesWhatIsEditedSince(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n, _ := outOfOrder(t, fresh())
+		b := bulkOf(n)
+		dead(t, n, 3)
+		edit := func(id string) {
+			t.Helper()
+			body := `{"signalId":"e","workflowInstanceId":"f0","runtimeProvider":"aqueduct","signalType":"ExternalSignal","expectedVersion":0,"occurredAtUtc":"2026-01-01T00:00:00Z","payload":{"id":"e","source":"s","type":"none"}}`
+			if _, err := n.rt.DeadLetters.Edit(t.Context(), id, backend.DeadLetterChange{Envelope: []byte(body)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		edit("l2") // before: the plan is of the edit
+		discard, replay := plan(t, b, backend.BulkAsked{Operation: backend.BulkDiscard, ErrorCode: "signal.not-json"}), plan(t, b, backend.BulkAsked{Operation: backend.BulkReplay, ErrorCode: "signal.not-json"})
+		edit("l1")
+		for id, want := range map[string]string{discard: "l2 done, l1 skipped bulk.changed, l0 done"} {
+			if p, err := run(t.Context(), b, id, true); err != nil || p.Status != backend.BulkDone {
+				t.Fatalf("%+v, %v", p, err)
+			}
+			if got := outcomes(t, n, id); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+		if p, err := run(t.Context(), b, replay, true); err != nil || p.Status != backend.BulkDone {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		if got := outcomes(t, n, replay); got != "l2 skipped bulk.gone, l1 skipped bulk.changed, l0 skipped bulk.gone" {
+			t.Error(got)
+		}
+	})
+}
+
 // dead plants dead letters.
 func dead(t *testing.T, n *testNode, count int) {
 	t.Helper()

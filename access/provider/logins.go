@@ -158,11 +158,12 @@ func (l *Logins) Callback(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	begun := strings.Split(l.value(r, origin, loginCookie), ".")
-	http.SetCookie(w, l.cookie(origin, loginCookie, "", -1)) // it is good for one answer
 	q := r.URL.Query()
-	switch {
-	case len(begun) != 4 || subtle.ConstantTimeCompare([]byte(begun[0]), []byte(q.Get("state"))) != 1:
+	if len(begun) != 4 || subtle.ConstantTimeCompare([]byte(begun[0]), []byte(q.Get("state"))) != 1 { // what was begun goes on
 		return access.LoginFailed("this browser has not begun the login, or too long ago, or another one since")
+	}
+	http.SetCookie(w, l.cookie(origin, loginCookie, "", -1)) // it is good for one answer
+	switch {
 	case q.Get("error") != "":
 		return access.LoginFailed("the identity provider says " + clean(q.Get("error")) + " " + clean(q.Get("error_description")))
 	case q.Has("iss") && q.Get("iss") != l.Provider.Issuer: // RFC 9207

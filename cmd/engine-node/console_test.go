@@ -97,7 +97,7 @@ do:
               kind: {enum: [a, 7, ' y ', null]}
               lines: {type: string, default: "\none\n  two\n"}
               sure: {type: boolean}
-              owed: {enum: [null, 1]}
+              owed: {enum: [null, 1, '1', true]}
               rest: {type: object}
 `
 
@@ -113,6 +113,10 @@ func TestATaskIsDoneAtTheConsole(t *testing.T) {
 	p.press(http.StatusUnprocessableEntity, "/definitions/test/form/1.0.0/start", url.Values{"data": {`{"who": ann}`}}, "the input is no JSON", "{&#34;who&#34;: ann}")
 	p.press(http.StatusOK, "/definitions/test/form/1.0.0/start", url.Values{"data": {`{"who": "</title>", "n": 12345678901234567890}`}, "id": {"f-1"}},
 		"It has begun.", "12345678901234567890", "nobody has claimed the task, which is for clerks", `<rect class="node call here"`)
+	again := url.Values{"data": {`{"who": "ann", "n": 1}`}, "request": {"r-1"}}
+	p.press(http.StatusOK, "/definitions/test/form/1.0.0/start", again, "It has begun.")
+	p.press(http.StatusOK, "/definitions/test/form/1.0.0/start", again, "It was begun before.")
+	p.page("/definitions/test/form/1.0.0", `name="id" value="" placeholder="one is made"`)
 	asked, err := c.Tasks(t.Context(), client.TaskQuery{InstanceID: "f-1"})
 	if err != nil || len(asked.Items) != 1 {
 		t.Fatalf("%+v %v", asked, err)
@@ -123,7 +127,7 @@ func TestATaskIsDoneAtTheConsole(t *testing.T) {
 	p.press(http.StatusOK, "/who", url.Values{"user": {"kim"}, "groups": {"other"}, "back": {"/console/tasks"}}, "Nothing for kim or other now")
 	p.press(http.StatusForbidden, "/tasks/"+id+"/claim", nil, "task.denied")
 	p.press(http.StatusOK, "/who", url.Values{"user": {"kim"}, "groups": {"clerks, other"}, "back": {"//evil.example/"}}, "Approve &lt;script&gt;")
-	p.press(http.StatusOK, "/tasks/claim-next", nil, "It is yours.", "Amount *", `<option value="7">7</option><option value=" y "> y </option></select>`, "<textarea name=\"field.lines\" rows=\"4\">\n\none\n  two\n</textarea>")
+	p.press(http.StatusOK, "/tasks/claim-next", nil, "It is yours.", "Amount *", `<option value="7">7</option><option value=" y "> y </option></select>`, `<option value="1">1</option><option value="&#34;1&#34;">&#34;1&#34;</option><option value="true">true</option>`, "<textarea name=\"field.lines\" rows=\"4\">\n\none\n  two\n</textarea>")
 	if _, err := c.Reassign(t.Context(), id, client.ReassignRequest{User: "boss", To: "ann"}); err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ const consolePath = "/console"
 
 // withConsole puts the pages beside the API, and leads a browser to them.
 func withConsole(api http.Handler, logins console.Logins, origins []string) (http.Handler, error) {
-	pages, err := console.Handler(console.Options{API: api, Prefix: consolePath, Logins: logins, Origins: origins})
+	pages, err := console.Handler(console.Options{API: api, Prefix: consolePath, Logins: logins, Origins: origins, Unattended: principal.Unattended})
 	if err != nil {
 		return nil, err
 	}

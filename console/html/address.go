@@ -119,7 +119,7 @@ func LookingAgain(at Address, id string, every time.Duration) Node {
 // answer's page in the place of what has it in this one; each has an id of its own.
 func GoingOn(to Address, id, place string) Node {
 	return element("span", []Node{
-		ID(id), attribute("hx-post", to.text), attribute("hx-trigger", "load"),
+		ID(id), attribute("hx-post", to.text), attribute("hx-trigger", "load, every 10s"),
 		attribute("hx-target", "#"+place), attribute("hx-select", "#"+place), attribute("hx-swap", "outerMorph"),
 	})
 }

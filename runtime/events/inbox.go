@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -146,7 +148,7 @@ func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope)
 // the types that it names is kept.
 func (b *Inbox) mayHave(ctx context.Context, says json.RawMessage) (bool, error) {
 	var l look
-	if json.Unmarshal(says, &l) != nil || len(l.Types) == 0 {
+	if jsonv2.Unmarshal(says, &l) != nil || len(l.Types) == 0 {
 		return true, nil
 	}
 	for _, t := range l.Types {

@@ -176,12 +176,12 @@ func (b *Bulk) act(ctx context.Context, asked *backend.BulkAsked, actor string) 
 	switch asked.Operation {
 	case backend.BulkReplay:
 		return func(ctx context.Context, i *backend.BulkItem) (engine.Disposition, error) {
-			_, err := b.DeadLetters.Replay(ctx, i.Target)
+			_, err := b.DeadLetters.ReplayAfter(ctx, i.Target, i.Version)
 			return engine.Applied, err
 		}, nil
 	case backend.BulkDiscard:
 		return func(ctx context.Context, i *backend.BulkItem) (engine.Disposition, error) {
-			return engine.Applied, b.DeadLetters.Discard(ctx, i.Target)
+			return engine.Applied, b.DeadLetters.DiscardAfter(ctx, i.Target, i.Version)
 		}, nil
 	case backend.BulkMigrate:
 		plan, err := b.migration(ctx, asked)
@@ -340,7 +340,7 @@ func (r *bulkRun) one(ctx context.Context, i *backend.BulkItem) error {
 		i.Outcome, i.Code, i.Detail = backend.BulkItemDone, codeHanded, "a node with the code of the instance has it to do"
 	case err == nil:
 		i.Outcome = backend.BulkItemDone
-	case known && p.Code == codeChanged:
+	case known && (p.Code == codeChanged || p.Code == "dead-letter.edited"):
 		return r.over(ctx, i, asked, backend.BulkItemSkipped, codeOver, p.Detail)
 	case errors.Is(err, store.ErrNotFound), known && p.Code == "instance.unknown":
 		return r.over(ctx, i, asked, backend.BulkItemSkipped, codeGone, "it is not there any more")

@@ -69,12 +69,27 @@ func (l *DeadLetters) ReplayAfter(ctx context.Context, id string, after int64) (
 // instance from retention for ever. When it fails between the two, the dead letter is
 // still there, and to discard it again ends it. Problem: dead-letter.reason.
 func (l *DeadLetters) Discard(ctx context.Context, id string) error {
+	return l.DiscardAfter(ctx, id, backend.AnyEdit)
+}
+
+// DiscardAfter is Discard of what somebody has seen, as ReplayAfter is Replay of it. Problem:
+// dead-letter.edited.
+func (l *DeadLetters) DiscardAfter(ctx context.Context, id string, after int64) error {
 	if err := reasoned(ctx); err != nil {
 		return err
 	}
 	deadLetter, err := l.DeadLetters.DeadLetter(ctx, id)
 	if err != nil {
 		return err
+	}
+	if after != backend.AnyEdit {
+		p, err := l.DeadLetters.DeadLetterEdits(ctx, id, "", 1)
+		if err != nil {
+			return err
+		}
+		if backend.First(p).No != after {
+			return l.edited(ctx, id)
+		}
 	}
 	if err := l.forsake(ctx, deadLetter); err != nil {
 		return err

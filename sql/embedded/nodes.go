@@ -35,7 +35,8 @@ func (s *Store) Members(ctx context.Context) ([]backend.Node, error) {
 		n := f.Node
 		if n.SeenAt = s.Now(); f.No != s.Number() {
 			if n.SeenAt, err = s.seen(ctx, f.No); errors.Is(err, fs.ErrNotExist) {
-				continue // it has left
+				err = nil
+				continue // it has left, or is dead
 			}
 		}
 		if err != nil {
