@@ -124,8 +124,8 @@ type DeadLetters interface {
 	Edit(ctx context.Context, id string, e backend.DeadLetterChange) (backend.DeadLetterEdit, error)
 	// Replay returns the number of the edit that it has sent; 0 = what died.
 	ReplayAfter(ctx context.Context, id string, after int64) (int64, error)
-	// Discard also gives up the command that nobody performs or waits for then.
-	Discard(ctx context.Context, id string) error
+	// DiscardAfter also gives up the command that nobody performs or waits for then.
+	DiscardAfter(ctx context.Context, id string, after int64) error
 }
 
 // Publisher publishes definitions and policies; file names the source in findings.

@@ -136,7 +136,7 @@ func (b *node) Migrate(_ context.Context, m definition.Migration) (definition.Mi
 	return definition.MigrationReport{Live: 2, Left: 1, Moved: 1, Positions: []definition.LivePosition{{Pointer: "/do/0/a", Instances: 2}}}, b.err
 }
 func (b *node) ReplayAfter(context.Context, string, int64) (int64, error) { return 0, b.err }
-func (b *node) Discard(context.Context, string) error                     { return b.err }
+func (b *node) DiscardAfter(context.Context, string, int64) error         { return b.err }
 func (b *node) Targets() []admission.State {
 	return []admission.State{{Destination: admission.Destination{Target: "GET h/{id}", Host: "h"}, Breaker: "open", Failures: 5, Waiting: 2, WaitsFor: "the breaker"}}
 }

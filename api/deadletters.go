@@ -33,7 +33,7 @@ func (s operatorAPI) deadLetterOperations(h huma.API) {
 	register(s.service, h, operation("replay-dead-letter", http.MethodPost, path+"/{id}/replay", tag,
 		"Send a dead letter to its queue again, as it was edited last", http.StatusNotFound, http.StatusConflict), s.replayDeadLetter)
 	register(s.service, h, operation("discard-dead-letter", http.MethodDelete, path+"/{id}", tag,
-		"Remove a dead letter for good", http.StatusNotFound), s.discardDeadLetter)
+		"Remove a dead letter for good", http.StatusNotFound, http.StatusConflict), s.discardDeadLetter)
 	register(s.service, h, operation("list-queues", http.MethodGet, "/v1/queues", "queues",
 		"Say how full the queues are"), s.listQueues)
 }
@@ -201,8 +201,8 @@ func (s operatorAPI) replayDeadLetter(ctx context.Context, in *replayInput) (*an
 	return ok(client.Replayed{Edit: edit}), unknownDeadLetter(err, in.ID)
 }
 
-func (s operatorAPI) discardDeadLetter(ctx context.Context, in *ByID) (*struct{}, error) {
-	return nil, unknownDeadLetter(s.DeadLetters.Discard(ctx, in.ID), in.ID)
+func (s operatorAPI) discardDeadLetter(ctx context.Context, in *replayInput) (*struct{}, error) {
+	return nil, unknownDeadLetter(s.DeadLetters.DiscardAfter(ctx, in.ID, in.After), in.ID)
 }
 
 func (s operatorAPI) listQueues(ctx context.Context, _ *struct{}) (*answer[client.Page[client.Queue]], error) {

@@ -141,7 +141,7 @@ func (d deadPage) acts(s *shell) h.Node {
 		h.If(s.may("edit-dead-letter"), h.Post(to("edit"), hidden("after", seen), h.If(d.Command != nil, hidden("input", "yes")), label("Sent instead", area("body", now, 8)), why(),
 			h.If(d.Command != nil, check("It may be done beside the former: under a new key", h.Name("key"), h.Value("new"))),
 			button("Edit"), button("Undo the edits", h.Name("original"), h.Value("yes")))),
-		h.Post(to("discard"), why(), check("I am sure: it is gone for good", h.Name("sure"), h.Value("yes")), button("Discard", h.Class("danger"))))
+		h.Post(to("discard"), hidden("after", seen), why(), check("I am sure: it is gone for good", h.Name("sure"), h.Value("yes")), button("Discard", h.Class("danger"))))
 }
 
 func replay(v *visit) (string, h.Address, error) {
@@ -185,7 +185,11 @@ func discard(v *visit) (string, h.Address, error) {
 		return "", h.Address{}, problem.New(problem.Invalid, "console.sure", "a dead letter that is discarded is gone for good").WithHint("say that you are sure")
 	}
 	v.api.Reason = strings.TrimSpace(v.PostForm.Get("why"))
-	err := v.api.Discard(v.Context(), v.PathValue("id"))
+	seen, err := strconv.ParseInt(v.PostForm.Get("after"), 10, 64)
+	if err != nil {
+		return "", h.Address{}, problem.New(problem.Invalid, "console.form", "the form does not say which edit it has seen")
+	}
+	err = v.api.DiscardAfter(v.Context(), v.PathValue("id"), seen)
 	return "It was discarded.", v.path("dead-letters").Asking(v.URL.Query()), err
 }
 

@@ -140,3 +140,10 @@ func (c operatorCalls) Discard(ctx context.Context, id string) error {
 	_, err := c.send(ctx, request{method: http.MethodDelete, path: deadLetters + "/" + url.PathEscape(id)})
 	return err
 }
+
+// DiscardAfter is Discard of what the caller has seen, as ReplayAfter is Replay of it. Problem:
+// dead-letter.edited.
+func (c operatorCalls) DiscardAfter(ctx context.Context, id string, after int64) error {
+	_, err := c.send(ctx, request{method: http.MethodDelete, path: deadLetters + "/" + url.PathEscape(id) + "?after=" + strconv.FormatInt(after, 10)})
+	return err
+}

@@ -36,7 +36,7 @@ var actionsOf = []action{
 	{"operate-instance", "/instances/none/operate", url.Values{"operation": {"suspend"}}}, {"signal-instance", "/instances/none/signal", url.Values{"type": {"x"}, "request": {"r"}}},
 	{"rewind-instance", "/instances/none/rewind?to=1", url.Values{"version": {"1"}}},
 	{"edit-dead-letter", "/dead-letters/none/edit", url.Values{"after": {"0"}, "body": {"{}"}}}, {"replay-dead-letter", "/dead-letters/none/replay", url.Values{"after": {"0"}}},
-	{"discard-dead-letter", "/dead-letters/none/discard", url.Values{"sure": {"yes"}}},
+	{"discard-dead-letter", "/dead-letters/none/discard", url.Values{"after": {"0"}, "sure": {"yes"}}},
 	{"publish-definition", "/definitions", url.Values{"source": {asking}}}, {"start-instance", "/definitions/test/ask/1.0.0/start", url.Values{"id": {"i-1"}}},
 	{"migrate-instances", "/definitions/test/ask/1.0.0/compare/none", nil}, {"trigger-event", "/lifecycles/test/none/trigger", url.Values{"event": {"x"}, "reference": {"r"}, "request": {"r"}}},
 	{"reset-target", "/queues/reset", url.Values{"target": {"none"}}},

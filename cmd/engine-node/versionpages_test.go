@@ -155,6 +155,7 @@ func TestADeadLetterIsEditedAtTheConsole(t *testing.T) {
 	edit.Set("after", "2")
 	olga.press(http.StatusOK, at+"/edit", edit, "It is edit 3 now")
 	olga.press(http.StatusUnprocessableEntity, at+"/replay", nil, "console.form")
+	olga.press(http.StatusConflict, at+"/discard", url.Values{"after": {"2"}, "sure": {"yes"}, "why": {"it is old"}}, "dead-letter.edited")
 	olga.press(http.StatusConflict, at+"/replay", url.Values{"after": {"2"}}, "dead-letter.edited", `action="/console`+at+`/replay"><input type="hidden" name="after" value="3">`)
 	olga.press(http.StatusOK, at+"/replay?reason=signal.foreign", url.Values{"after": {"3"}}, "as edit 3 has it", `name="reason" value="signal.foreign"`)
 	await.Until(t, "the signal", func() (bool, any) {
