@@ -25,7 +25,7 @@ type listInstancesInput struct {
 	BusinessKey string `query:"businessKey" maxLength:"256"`
 	Parent      string `query:"parent" maxLength:"128" doc:"Only those that this instance started."`
 	ErrorCode   string `query:"errorCode" maxLength:"512" doc:"Only those that stand at an error of this type, or of this part of it behind the last /."`
-	Text        string `query:"text" maxLength:"256" doc:"Only those with this in the words of that error."`
+	Text        string `query:"text" maxLength:"256" doc:"Only those with this in the words of that error, of the newest 20000 that have one."`
 	OlderThan   string `query:"olderThan" maxLength:"32" doc:"Only those that have not visibly changed for so long." example:"1h"`
 	Where       string `query:"where" maxLength:"4096" doc:"Conditions on search attributes, and on state, status, businessKey, startedAt and updatedAt, with and between them." example:"amount > 1000 and state = \"Review\""`
 	OrderBy     string `query:"orderBy" maxLength:"65" doc:"Only those that have this search attribute, in the order of its values; with - before it the largest first." example:"-amount"`

@@ -107,16 +107,13 @@ func (s adminAPI) listAudit(ctx context.Context, in *listAuditInput) (*answer[cl
 	return ok(client.Page[client.AuditEntry]{Items: convert(p.Items, toAudit), Next: p.Next}), err
 }
 
-// done is the result of what was not refused.
-const done = "done"
-
 func toAudit(a store.Audit) client.AuditEntry {
 	e := client.AuditEntry{
 		ID: a.ID, At: a.At.UTC(), Action: a.Action, Target: a.Target, InstanceID: a.InstanceID, User: a.User, Claimed: a.Claimed, Kind: a.Kind, Via: a.Via,
 		VersionBefore: a.Before, VersionAfter: a.After, Result: a.Result, Reason: a.Reason, RequestID: a.Request,
 	}
 	if e.Result == "" {
-		e.Result = done
+		e.Result = backend.AuditDone
 	}
 	return e
 }

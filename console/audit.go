@@ -67,7 +67,7 @@ func (p auditPage) body(s *shell) h.Node {
 	return h.Group{
 		h.P(h.Class("filters"), h.A(s.path("audit"), chosen(len(s.query) == 0), text("all")),
 			s.narrowed("user", "any user", says("by")), s.narrowed("action", "any action", code), s.narrowed("target", "any target", says("of")),
-			s.narrowed("instance", "any instance", says("instance")), s.narrowed("result", "any result", says("refused with")),
+			s.narrowed("instance", "any instance", says("instance")), s.narrowed("result", "any result", resulted),
 			s.narrowed("from", "from the begin", says("from")), s.narrowed("to", "until now", says("before"))),
 		list, s.nextPage("Older", p.Next),
 	}
@@ -75,6 +75,14 @@ func (p auditPage) body(s *shell) h.Node {
 
 // done is the result of what was not refused.
 const done = "done"
+
+// resulted says of what result a list is.
+func resulted(result string) h.Node {
+	if result == done {
+		return text("not refused")
+	}
+	return h.Group{text("refused with "), code(result)}
+}
 
 // nameless says who they are that have no name, by how it is known who acts.
 var nameless = map[string]string{"nobody": "nobody was asked", "node": "a node itself"}
@@ -84,9 +92,6 @@ func audited(s *shell, e client.AuditEntry) h.Node {
 		return ifText(v, func(v string) h.Node { return h.A(s.filtered(parameter, v), text(v)) })
 	}
 	result := narrow("result", e.Result)
-	if e.Result == done {
-		result = text(done)
-	}
 	return h.Tr(cell(s.moment(e.At)),
 		cell(narrow("user", e.User), h.If(e.User == "", text(either(nameless[e.Kind], "unknown"))), after(" for ", e.Claimed), h.Br(), small(text(e.Kind), after(" by ", e.Via))),
 		cell(narrow("action", e.Action)), cell(auditTarget(s, e)),

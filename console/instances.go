@@ -38,7 +38,9 @@ func (s *shell) instanceList(p client.Page[client.Instance]) h.Node {
 			s.narrowed("definition", "any definition", text),
 			s.narrowed("version", "any version", func(version string) h.Node { return text("version " + version) }), s.narrowed("where", "without this filter", code),
 			s.narrowed("key", "any key", func(key string) h.Node { return text("key " + key) }),
-			s.narrowed("error", "any error", code), s.narrowed("text", "any text", func(t string) h.Node { return text("with the text “" + t + "”") }),
+			s.narrowed("error", "any error", code), s.narrowed("text", "any text", func(t string) h.Node {
+				return text("with the text “" + t + "”, of the newest 20,000 with an error")
+			}),
 			s.narrowed("older", "of any age", func(d string) h.Node { return text("unchanged for " + d) }),
 			s.narrowed("order", "newest start first", func(by string) h.Node { return h.Group{text("in the order "), code(by)} }),
 			s.narrowed("parent", "any parent", func(id string) h.Node { return h.Group{text("children of "), s.toInstance(id)} })),

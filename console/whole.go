@@ -17,12 +17,22 @@ func (w whole) body(s *shell) h.Node {
 	return h.Group{
 		w.facts(s), w.error(), w.next(s),
 		h.If(w.Picture != nil, titled("Path", picture(w.Picture))),
+		h.If(len(w.Commands) > 0, w.calls(s)),
 		h.If(len(w.Tasks) > 0, titled("Tasks", s.tasks(w.Tasks), h.If(w.MoreTasks, allOf("All its tasks", s.path("tasks").Asking(url.Values{"all": {"1"}, "status": {"all"}, "instance": {w.ID}}))))),
 		h.If(len(w.Children) > 0, titled("Children", s.instances(w.Children), h.If(w.MoreChildren, allOf("All its children", s.path("instances").With("parent", w.ID))))),
 		h.If(len(w.Dead) > 0, titled("Dead letters", s.dead(w.Dead), h.If(w.MoreDead, allOf("All its dead letters", s.path("dead-letters").With("instance", w.ID))))),
 		titled("Timeline", w.timeline(s), s.nextPage("Later entries", w.Entries.Next)),
 		w.data(),
 	}
+}
+
+// calls are those that are not done, also where nothing waits for them.
+func (w whole) calls(s *shell) h.Node {
+	shown := w.Commands[:min(len(w.Commands), pageItems)]
+	return titled("Calls that are not done", table("#|Call|Target|State|Attempts|Next|By|Last error", h.Map(shown, func(c client.Command) h.Node {
+		return h.Tr(cell(number(c.Position)), cell(text(c.Name), h.Br(), small(code(c.Pointer))), cell(text(c.Target)), cell(status(c.State)), cell(number(c.Attempts)),
+			cell(s.moment(c.NextAt)), cell(text(c.ClaimedBy)), cell(text(c.LastError), ifText(c.WaitsFor, func(on string) h.Node { return small(text(" waits for " + on)) })))
+	})), h.If(len(shown) < len(w.Commands), note(number(len(w.Commands)-len(shown)), text(" more are in the timeline"))))
 }
 
 // allOf leads to the list of which a page shows the first.

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -28,10 +29,10 @@ func (s instances) Instance(ctx context.Context, id string) (projections.Instanc
 // starts were committed.
 func (s instances) Instances(ctx context.Context, q backend.InstanceQuery) (p backend.Page[projections.Instance], err error) {
 	if q.OrderBy != "" {
-		return s.ordered(ctx, &q, &lists.Filter{Alias: "I.", Key: "INSTANCE_NO", Time: microseconds})
+		return s.ordered(ctx, &q, &lists.Filter{Alias: "I.", Key: "INSTANCE_NO", Time: microseconds, Newest: newest("I.")})
 	}
 	r, limit := read("instance_select"), projections.Bounded(q.Limit)
-	filter := lists.Filter{Alias: "WF_INSTANCES.", Key: "INSTANCE_NO", Time: microseconds}
+	filter := lists.Filter{Alias: "WF_INSTANCES.", Key: "INSTANCE_NO", Time: microseconds, Newest: newest("WF_INSTANCES.")}
 	filter.Where(r, &q)
 	if err := r.Behind("INSTANCE_NO", q.After); err != nil {
 		return p, wrap("instances", err)
@@ -40,6 +41,12 @@ func (s instances) Instances(ctx context.Context, q backend.InstanceQuery) (p ba
 	found, err := sqlite.List[lists.InstanceRow](ctx, s.Store, r)
 	mark := func(i lists.InstanceRow) string { return strconv.FormatInt(i.No, 10) }
 	return lists.Cut(found, limit, lists.InstanceRow.Item, mark), wrap("instances", err)
+}
+
+// newest is the condition on instances that are among those at which a list looks for a text.
+func newest(alias string) string {
+	return fmt.Sprintf("%sINSTANCE_NO >= coalesce((select E.INSTANCE_NO from WF_INSTANCES E where E.ERROR_TYPE is not null order by E.INSTANCE_NO desc limit 1 offset %d), 0)",
+		alias, backend.MaxSearched-1)
 }
 
 // microseconds is how a moment is compared.

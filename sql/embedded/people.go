@@ -56,7 +56,11 @@ func (s people) Audit(ctx context.Context, q backend.AuditQuery) (p backend.Page
 	r.Equals("ACTION", q.Action)
 	r.Equals("OBJECT_ID", q.Target)
 	r.Equals("INSTANCE_ID", q.InstanceID)
-	r.Equals("RESULT", q.Result)
+	if q.Result == backend.AuditDone {
+		r.Where("RESULT is null")
+	} else {
+		r.Equals("RESULT", q.Result)
+	}
 	if !q.From.IsZero() {
 		r.Where("OCCURRED_ON_UTC >= ?", q.From.UnixMicro())
 	}

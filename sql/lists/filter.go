@@ -19,6 +19,9 @@ type Filter struct {
 	Alias string                                   // of the table, with its dot
 	Key   string                                   // the column by which WF_ATTRIBUTES knows an instance
 	Time  func(t time.Time) (bind string, arg any) // how a moment is compared
+	// Newest is the condition on the newest backend.MaxSearched instances with an error, at which a list looks
+	// for a text; "" = at all, as a plan does.
+	Newest string
 }
 
 // columns are what fields of filters are in WF_INSTANCES.
@@ -46,6 +49,9 @@ func (f *Filter) Where(r *rows.Select, q *backend.InstanceQuery) {
 	}
 	if q.Text != "" {
 		r.Where("instr("+f.Alias+"ERROR_DETAIL, ?) > 0", q.Text)
+		if f.Newest != "" {
+			r.Where(f.Newest)
+		}
 	}
 	f.before(r, "UPDATED_ON_UTC", q.Before)
 	Within(r, f.Alias+"DEFINITION", q.Scope)

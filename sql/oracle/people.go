@@ -56,7 +56,11 @@ func (s people) Audit(ctx context.Context, q backend.AuditQuery) (p backend.Page
 	r.Equals("A.ACTION", q.Action)
 	r.Equals("A.OBJECT_ID", q.Target)
 	r.Equals("A.INSTANCE_ID", q.InstanceID)
-	r.Equals("A.RESULT", q.Result)
+	if q.Result == backend.AuditDone {
+		r.Where("A.RESULT is null")
+	} else {
+		r.Equals("A.RESULT", q.Result)
+	}
 	if !q.From.IsZero() {
 		r.Where("A.OCCURRED_ON_UTC >= CAST(? AS TIMESTAMP(6))", stamp(q.From))
 	}

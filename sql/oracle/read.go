@@ -68,7 +68,7 @@ func (s instances) Instance(ctx context.Context, id string) (projections.Instanc
 // Instances implements backend.InstanceReader. Of equal starts the larger id comes
 // first.
 func (s instances) Instances(ctx context.Context, q backend.InstanceQuery) (p backend.Page[projections.Instance], err error) {
-	filter := lists.Filter{Alias: "I.", Key: "INSTANCE_ID", Time: moment}
+	filter := lists.Filter{Alias: "I.", Key: "INSTANCE_ID", Time: moment, Newest: newest}
 	if q.OrderBy != "" {
 		return s.ordered(ctx, &q, &filter)
 	}
@@ -87,6 +87,12 @@ func (s instances) Instances(ctx context.Context, q backend.InstanceQuery) (p ba
 	mark := func(i lists.InstanceRow) string { return fmt.Sprintf("%d.%s", i.StartedAt.UnixMicro(), i.ID) }
 	return lists.Cut(found, limit, lists.InstanceRow.Item, mark), wrap("instances", err)
 }
+
+// newest is the condition on instances that are among those at which a list looks for a text:
+// the expression is that of an index.
+var newest = fmt.Sprintf("CASE WHEN I.ERROR_TYPE IS NOT NULL THEN I.STARTED_ON_UTC END >= (select min(E.STARTED_ON_UTC) from ("+
+	"select N.STARTED_ON_UTC from WF_INSTANCES N where CASE WHEN N.ERROR_TYPE IS NOT NULL THEN N.STARTED_ON_UTC END is not null "+
+	"order by CASE WHEN N.ERROR_TYPE IS NOT NULL THEN N.STARTED_ON_UTC END desc fetch first %d rows only) E)", backend.MaxSearched)
 
 // moment is how a moment is compared.
 func moment(t time.Time) (bind string, arg any) { return "CAST(? AS TIMESTAMP(6))", stamp(t) }

@@ -41,9 +41,12 @@ type AuditReader interface {
 	Audit(ctx context.Context, q AuditQuery) (Page[store.Audit], error)
 }
 
+// AuditDone is the result, of a query and for people, of what was not refused: a row says nothing.
+const AuditDone = "done"
+
 // AuditQuery selects rows of the audit, newest first. Empty fields do not restrict.
 type AuditQuery struct {
-	User, Action, Target, InstanceID, Result string
+	User, Action, Target, InstanceID, Result string    // of Result the code of a refusal, or AuditDone
 	From, To                                 time.Time // from on, and before
 	After                                    string
 	Limit                                    int

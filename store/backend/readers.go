@@ -134,6 +134,9 @@ type Page[T any] struct {
 	Next  string
 }
 
+// MaxSearched is how many instances with an error, the newest, a list looks at for a text.
+const MaxSearched = 20_000
+
 // InstanceQuery selects instances, newest start first. Empty fields do not
 // restrict. With OrderBy it selects those that have an attribute of this name, in
 // the order of its values.
@@ -146,7 +149,7 @@ type InstanceQuery struct {
 	BusinessKey string
 	ParentID    string    // the instance that started them
 	ErrorCode   string    // type of the error that they stand at, or the part of it behind its last /
-	Text        string    // in the words of that error
+	Text        string    // in the words of that error; a list looks at the newest MaxSearched that have one
 	Before      time.Time // that have not visibly changed since
 	Where       []attribute.Condition
 	OrderBy     string

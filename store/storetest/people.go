@@ -105,7 +105,7 @@ var peopleCases = map[string]func(*testCase){
 			k.commit(store.Change{Audit: []store.Audit{a}})
 		}
 		equal(k, k.auditOf(backend.AuditQuery{Limit: 2}), []string{"a-06", "a-05", "a-04", "a-03", "a-02", "a-01", "a-00"})
-		for _, q := range []backend.AuditQuery{{User: "bob"}, {Action: "replay"}, {Target: "m"}, {InstanceID: "j"}} {
+		for _, q := range []backend.AuditQuery{{User: "bob"}, {Action: "replay"}, {Target: "m"}, {InstanceID: "j"}, {Result: backend.AuditDone}} {
 			equal(k, k.auditOf(q), []string{"a-03"})
 		}
 		equal(k, len(k.auditOf(backend.AuditQuery{Result: "access.denied"})), 6)

@@ -178,7 +178,7 @@ CREATE INDEX WF_INSTANCES_LIVE ON WF_INSTANCES ((CASE WHEN ENDED_ON_UTC IS NULL 
 
 -- ORA-00955 says that the index is there already.
 PROMPT Aqueduct: a text is looked for in the instances that have an error
-CREATE INDEX WF_INSTANCES_ERROR ON WF_INSTANCES (ERROR_TYPE)
+CREATE INDEX WF_INSTANCES_ERROR ON WF_INSTANCES ((CASE WHEN ERROR_TYPE IS NOT NULL THEN STARTED_ON_UTC END))
 /
 
 -- ORA-00955 says that the table is there already.
