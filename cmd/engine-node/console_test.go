@@ -176,6 +176,20 @@ do:
 	if _, _, err := c.Start(ctx, client.StartRequest{Definition: "test/later", InstanceID: "l-1"}, 0); err != nil {
 		t.Fatal(err)
 	}
+	const told = `document: {dsl: '1.0.3', namespace: test, name: told, version: 1.0.0}
+do:
+  - announce: {call: acknowledged, with: {call: http, with: {method: post, endpoint: 'http://127.0.0.1:1/x'}}}
+`
+	if _, _, err := c.Publish(ctx, "t.yaml", []byte(told)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Start(ctx, client.StartRequest{Definition: "test/told", InstanceID: "c-1"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	p.page("/instances/c-1", "Calls that are not done", "<code>/do/0/announce</code>")
+	if strings.Contains(p.page("/instances/l-1"), "Calls that are not done") {
+		t.Error("it has called nothing")
+	}
 	p.page("/instances/l-1", "Run now", `name="wait" value="/do/0/both/fork/branches/1/b"`)
 	p.press(http.StatusConflict, "/instances/l-1/operate", url.Values{"operation": {"run-now"}}, "instance.several-to-run")
 	p.press(http.StatusOK, "/instances/l-1/operate", url.Values{"operation": {"run-now"}, "wait": {"/do/0/both/fork/branches/1/b"}}, "run-now was done: the instance is waiting")
