@@ -58,6 +58,9 @@ func (t *Tokens) isIdle(v verdict, now time.Time) bool {
 // Verify implements Verifier.
 func (s *Sessions) Verify(ctx context.Context, bearer string) (principal.Principal, error) {
 	who, err := s.tokens.bearer(ctx, bearer, principal.User)
+	if problem.CodeOf(err) == "access.token-refused" {
+		err = problem.New(problem.Denied, "access.token-refused", "the session is over: it has ended, or nobody has used it for long").WithHint("log in again")
+	}
 	if who.Via = principal.Console; err != nil {
 		return principal.Principal{}, err
 	}
