@@ -44,7 +44,7 @@ func (s people) Audit(ctx context.Context, q backend.AuditQuery) (backend.Page[s
 	return view(ctx, s.Store, func(t *data) (backend.Page[store.Audit], error) {
 		all := slices.DeleteFunc(slices.Clone(t.audit), func(a store.Audit) bool {
 			return !fits(q.User, a.User) || !fits(q.Action, a.Action) || !fits(q.Target, a.Target) || !fits(q.InstanceID, a.InstanceID) ||
-				!fits(q.Result, a.Result) || a.At.Before(q.From) || !q.To.IsZero() && !a.At.Before(q.To)
+				!fits(q.Result, cmp.Or(a.Result, backend.AuditDone)) || a.At.Before(q.From) || !q.To.IsZero() && !a.At.Before(q.To)
 		})
 		return page(all, func(a store.Audit) time.Time { return a.At }, func(a store.Audit) string { return a.ID }, lists.AuditMark, q.After, q.Limit)
 	})
