@@ -122,7 +122,7 @@ type Acknowledger interface {
 type DeadLetters interface {
 	// Edit puts other bytes in the place of what died.
 	Edit(ctx context.Context, id string, e backend.DeadLetterChange) (backend.DeadLetterEdit, error)
-	// Replay returns the number of the edit that it has sent; 0 = what died.
+	// ReplayAfter returns the number of the edit that it has sent; 0 = what died.
 	ReplayAfter(ctx context.Context, id string, after int64) (int64, error)
 	// DiscardAfter also gives up the command that nobody performs or waits for then.
 	DiscardAfter(ctx context.Context, id string, after int64) error

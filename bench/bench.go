@@ -139,7 +139,7 @@ func workloads() []workload {
 		{name: "http", what: "starts, signals, waiting starts and workflows of 5 HTTP calls by the API of a node in a process of its own", run: overHTTP, fits: func(o *Options) bool { return o.Bare != nil && o.Node != nil }},
 		{name: "burst", what: "workflows of 5 calls with 64 to 4,096 callers at once", run: burst},
 		{name: "fork", what: "branches of a fork of 10 and of 1,000", run: forks},
-		{name: "foreach", what: "calls of a forEach of 10 and of 1,000", run: eachs},
+		{name: "foreach", what: "calls of a forEach of 10 and of 1,000", run: forEaches},
 		{name: "for", what: "rounds of a loop over 100 and over 10,000", run: rounds},
 		{name: "payload", what: "workflows of 5 calls that keep 1 KB and 100 KB of data", run: payloads},
 		{name: "inbox", what: "events that come before who listens for them, and workflows that find them", run: inbox},

@@ -68,8 +68,8 @@ func forks(ctx context.Context, o *Options) ([]Row, error) {
 	}, numbered)
 }
 
-// eachs: calls for each of a list, some at once.
-func eachs(ctx context.Context, o *Options) ([]Row, error) {
+// forEaches: calls for each of a list, some at once.
+func forEaches(ctx context.Context, o *Options) ([]Row, error) {
 	sizes := [2]size{{o.count(1_000, 20), 10, callers}, {o.count(20, 1), 1_000, 1}}
 	return o.grows(ctx, "foreach", "calls", sizes, func(parts int) string {
 		return fmt.Sprintf("  - all: {call: forEach, with: {in: '${ [range(%d)] }', call: noop}}\n", parts)

@@ -131,6 +131,7 @@ func TestARunGoesOnAtABrowser(t *testing.T) {
 	b.says("60 done, 0 skipped, 0 failed.")
 	b.says("the old shop is back")
 
+	atConsole(t, base).page("/bulk/"+begun.ID+"?go=on", `hx-trigger="load, every 10s"`) // a request that fails is not the last
 	b.open("/bulk/" + begun.ID + "?go=on")
 	b.says("40 done, 0 skipped, 0 failed.")
 	for _, path := range []string{"/bulk", "/bulk/" + begun.ID, "/dead-letters"} {

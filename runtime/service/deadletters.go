@@ -72,8 +72,9 @@ func (l *DeadLetters) Discard(ctx context.Context, id string) error {
 	return l.DiscardAfter(ctx, id, backend.AnyEdit)
 }
 
-// DiscardAfter is Discard of what somebody has seen, as ReplayAfter is Replay of it. Problem:
-// dead-letter.edited.
+// DiscardAfter is Discard of what somebody has seen, as ReplayAfter is Replay of it. An edit
+// that comes between the look and the commit of the discard, of which a replay would be told,
+// goes with it. Problem: dead-letter.edited.
 func (l *DeadLetters) DiscardAfter(ctx context.Context, id string, after int64) error {
 	if err := reasoned(ctx); err != nil {
 		return err

@@ -13,7 +13,7 @@ const (
 	EditOriginal = "original" // what died, byte for byte
 )
 
-// AnyEdit says that whatever edit is the newest may be replayed.
+// AnyEdit says that whatever edit is the newest may be replayed, or discarded.
 const AnyEdit int64 = -1
 
 // MaxDeadLetterEdits is how often one dead letter may be edited.
