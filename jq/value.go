@@ -1,9 +1,7 @@
 package jq
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"maps"
 	"math"
 	"math/big"
@@ -16,24 +14,6 @@ import (
 
 // Truthy is jq's notion of true: everything but null and false.
 func Truthy(v any) bool { return v != nil && v != false }
-
-// Decode reads one JSON value; numbers become json.Number, so none loses a
-// digit. Empty raw is null.
-func Decode(raw json.RawMessage) (any, error) {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return nil, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, problem.Wrap(err, problem.Invalid, "expression.data", "data is not JSON")
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, problem.New(problem.Invalid, "expression.data", "data has more behind its JSON value")
-	}
-	return v, nil
-}
 
 // Encode returns v's canonical JSON: keys in order, no HTML escaping. It stops
 // with expression.too-large when the result would exceed max bytes (0 = DefaultBytes).
@@ -164,6 +144,14 @@ func (e *encoder) text(s string) {
 	const hex = "0123456789abcdef"
 	e.buf = append(e.buf, '"')
 	for i := 0; i < len(s); {
+		plain := i
+		for i < len(s) && s[i] >= ' ' && s[i] < 0x7f && s[i] != '"' && s[i] != '\\' {
+			i++
+		}
+		e.buf = append(e.buf, s[plain:i]...)
+		if i == len(s) {
+			break
+		}
 		b := s[i]
 		if b >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
@@ -183,8 +171,6 @@ func (e *encoder) text(s string) {
 			e.buf = append(e.buf, '\\', 'r')
 		case b < ' ' || b == 0x7f:
 			e.buf = append(e.buf, '\\', 'u', '0', '0', hex[b>>4], hex[b&15])
-		default:
-			e.buf = append(e.buf, b)
 		}
 	}
 	e.buf = append(e.buf, '"')

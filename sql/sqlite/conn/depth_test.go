@@ -31,3 +31,13 @@ func TestDocumentsAreAsDeepAsSQLiteReads(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkReadable(b *testing.B) {
+	document := []byte("[" + strings.Repeat(`{"sku":"sku-07919","n":31},`, 4_000) + "1]")
+	b.SetBytes(int64(len(document)))
+	for b.Loop() {
+		if err := Readable(document); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
