@@ -204,12 +204,12 @@ func unescape(quoted string) (string, bool) {
 		if i < 0 {
 			break
 		}
-		letter := strings.IndexByte(`"\/bfnrt`, s[i+1])
-		if letter < 0 {
+		escape := strings.IndexByte(`"\/bfnrt`, s[i+1])
+		if escape < 0 {
 			err := json.Unmarshal([]byte(quoted), &s)
 			return s, err == nil
 		}
-		b = append(append(b, s[:i]...), "\"\\/\b\f\n\r\t"[letter])
+		b = append(append(b, s[:i]...), "\"\\/\b\f\n\r\t"[escape])
 		s = s[i+2:]
 	}
 	b = append(b, s...)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/jq"
@@ -83,7 +85,7 @@ const maxKeyBytes = 1 << 10
 // Matches reports whether an event satisfies an event wait: its type, its
 // further attributes, and the correlation values expected.
 func (p *Program) Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawMessage) (bool, error) {
-	filter := p.filter(w.Pointer, w.Arm)
+	filter := filterAt(p, w.Pointer, w.Arm)
 	if filter == nil {
 		return false, fmt.Errorf("program: %s: nothing listens at %s", s.InstanceID, w.Pointer)
 	}
@@ -99,7 +101,7 @@ func (p *Program) Matches(s *snapshot.Snapshot, w snapshot.Wait, event json.RawM
 	return true, nil
 }
 
-func (p *Program) filter(pointer string, arm int) *Filter {
+func filterAt(p *Program, pointer string, arm int) *Filter {
 	n := p.node(pointer)
 	if n == nil || n.Listen == nil {
 		return nil
@@ -110,7 +112,7 @@ func (p *Program) filter(pointer string, arm int) *Filter {
 // Correlate returns the key of an event for the waits of a filter that have
 // bound the given correlations, besides those with an expectation.
 func (p *Program) Correlate(pointer string, arm, bound int, event json.RawMessage) (string, bool, error) {
-	filter := p.filter(pointer, arm)
+	filter := filterAt(p, pointer, arm)
 	if filter == nil {
 		return "", false, fmt.Errorf("program: nothing listens at %s in %s", pointer, p.ID.Name)
 	}
@@ -124,6 +126,33 @@ func (p *Program) Correlate(pointer string, arm, bound int, event json.RawMessag
 		}
 	}
 	return engine.Key(found), true, nil
+}
+
+// CorrelationRule says how the events of a filter are told, as its author wrote it: an event
+// has one key for all filters that say the same.
+func (p *Program) CorrelationRule(pointer string, arm, bound int) string {
+	filter := filterAt(p, pointer, arm)
+	if filter == nil {
+		return ""
+	}
+	says := []any{filter.Type}
+	whole := true
+	say := func(name string, of bool, t *jq.Template) {
+		shown := t.String()
+		whole = whole && len(shown) <= jq.MaxShown && shown[0] != '(' // of what is long only that it is
+		says = append(says, name, of, shown)
+	}
+	for _, name := range slices.Sorted(maps.Keys(filter.With)) {
+		say(name, filter.With[name].Constant(), filter.With[name])
+	}
+	for i, c := range filter.Correlate {
+		say(c.Name, c.Expect != nil || bound&(1<<i) != 0, c.From)
+	}
+	raw, err := json.Marshal(says)
+	if err != nil || !whole {
+		return ""
+	}
+	return string(raw)
 }
 
 // fits evaluates the filter on an event, and gives the values by which it is

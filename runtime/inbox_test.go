@@ -1,13 +1,19 @@
 package runtime_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
+	"github.com/aqueduct-engine/aqueduct/runtime"
+	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
 func paid(id string, order int) json.RawMessage {
@@ -96,6 +102,74 @@ func TestEventAndListenNeverMissEachOther(t *testing.T) {
 		for i := range pairs {
 			if got := n.output(t, fmt.Sprint("i-", i)); got != fmt.Sprintf(`{"order":%d}`, i) {
 				t.Errorf("%d heard %s", i, got)
+			}
+		}
+	})
+}
+
+// looked counts the events that a node is given of those that are kept.
+type looked struct {
+	backend.Inbox
+	n *atomic.Int64
+}
+
+func (l looked) KeptEvents(ctx context.Context, those backend.KeptQuery, now time.Time, behind backend.Event) ([]backend.Event, error) {
+	page, err := l.Inbox.KeptEvents(ctx, those, now, behind)
+	l.n.Add(int64(len(page)))
+	return page, err
+}
+
+// An early event is looked at once, not by each who begins to listen for its type; another
+// version that tells its events alike finds it as it is.
+func TestEarlyEventsAreFoundByTheirKey(t *testing.T) {
+	t.Parallel()
+	const kept, listeners = 300, 40
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		var n atomic.Int64
+		node := startSet(t, fresh(), func(c *runtime.Config) {
+			c.EventTTL, c.Store.Inbox = time.Hour, looked{c.Store.Inbox, &n}
+		}, nil, listenDoc, strings.Replace(listenDoc, "version: '1.0.0'", "version: '2.0.0'", 1))
+		for i := range kept {
+			node.event(t, paid(fmt.Sprint("e-", i), i), 0)
+		}
+		for i := range listeners {
+			id := fmt.Sprint("i-", i)
+			start := signal.Start{Definition: "t/listen", Version: fmt.Sprintf("%d.0.0", 1+i%2), Input: fmt.Appendf(nil, `{"order":%d}`, 7*i)}
+			if _, _, err := node.rt.Start(t.Context(), id, start, nil); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := node.output(t, id), fmt.Sprintf(`{"order":%d}`, 7*i); got != want {
+				t.Errorf("%s has %s, not %s", id, got, want)
+			}
+		}
+		// Each listener asks whether there is any, and any that is new, and gets its own.
+		if most := int64(kept + 4*listeners); n.Load() > most {
+			t.Errorf("%d listeners looked at %d events of %d, at most %d expected", listeners, n.Load(), kept, most)
+		}
+	})
+}
+
+// Events of one type that two documents tell in two ways reach the listeners of both, in the
+// order in which they came.
+func TestEarlyEventsAreToldInTwoWays(t *testing.T) {
+	t.Parallel()
+	listens := func(name, key string) string {
+		return doc(name, `
+  - all: {listen: {to: {all: [{with: {type: paid}, correlate: {`+key+`: {from: '.data.order', expect: '${ .order }'}}}]}}}
+`)
+	}
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n := keeping(t, fresh(), time.Hour, nil, listens("one", "order"), listens("two", "number"))
+		n.event(t, paid("1", 7), 0)
+		n.event(t, paid("2", 8), 0)
+		for i, name := range []string{"one", "two", "one", "two"} {
+			if i == 2 {
+				n.event(t, paid("3", 9), 0)
+			}
+			id, order := fmt.Sprint("i-", i), 7+i%2+i/2
+			n.begin(t, id, "t/"+name, map[string]any{"order": order})
+			if got, want := n.output(t, id), fmt.Sprintf(`[{"order":%d}]`, order); got != want {
+				t.Errorf("%s has %s, not %s", id, got, want)
 			}
 		}
 	})

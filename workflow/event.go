@@ -50,6 +50,20 @@ func (d *Definition) Matches(_ *snapshot.Snapshot, w snapshot.Wait, raw json.Raw
 	return true, nil
 }
 
+// CorrelationRule says how a step tells its events: steps that say the same have the same
+// key of an event.
+func (d *Definition) CorrelationRule(pointer string, _, _ int) string {
+	s := d.steps[pointer]
+	if s == nil || s.Kind != kindEvent {
+		return ""
+	}
+	raw, err := json.Marshal([]any{"code", s.Target, s.Keys})
+	if err != nil {
+		return ""
+	}
+	return string(raw)
+}
+
 // Correlate gives the key of an event for those who listen at a step.
 func (d *Definition) Correlate(pointer string, _, _ int, raw json.RawMessage) (string, bool, error) {
 	s := d.steps[pointer]

@@ -244,5 +244,5 @@ var feeders = map[string]int{
 	"WF_DEFINITIONS.TITLE":           1_000,
 	"WF_DEAD_LETTERS.DEAD_LETTER_ID": id, "WF_DEAD_LETTERS.QUEUE": len(store.Schedule), "WF_DEAD_LETTERS.INSTANCE_ID": id, "WF_DEAD_LETTERS.REASON": 64,
 	"WF_DEAD_LETTERS.NODE": node,
-	"WF_INBOX.EVENT_KEY":   len("ce-") + digest/2, "WF_INBOX.EVENT_TYPE": key,
+	"WF_INBOX.EVENT_KEY":   len("ce-") + digest/2, "WF_INBOX.EVENT_TYPE": key, "WF_INBOX.RULE_HASH": digest / 2, "WF_INBOX.KEY_HASH": digest / 2,
 }

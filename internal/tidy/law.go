@@ -156,7 +156,7 @@ var exactKeys = map[string]string{
 	"aqueducttest/calls.go":           "what the engine has written",
 	"definition/openworkflow/auth.go": "a text",
 	"definition/resources.go":         "what the parser has written",
-	"jq/value.go":                     "into any, whose keys are exact",
+	"jq/decode.go":                    "into any, whose keys are exact",
 	"store/backend/parts.go":          "rows that nodes have written",
 	"runtime/dispatch/command.go":     "rows that nodes have written",
 	"runtime/lifecycle.go":            "rows that nodes have written",

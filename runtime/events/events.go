@@ -9,6 +9,7 @@ package events
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/engine"
@@ -51,7 +52,8 @@ type Router struct {
 // Inbox keeps events for a while, for those who begin to wait for them.
 type Inbox struct {
 	Config
-	kept prometheus.Counter
+	kept   prometheus.Counter
+	filing sync.Mutex // one looks at what is new, and the others find it filed
 }
 
 // New makes the inbox of a node, and the router before it.

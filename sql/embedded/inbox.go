@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -34,17 +35,42 @@ func (s inbox) DropEvent(ctx context.Context, key string) error {
 }
 
 // KeptEvents implements backend.Inbox.
-func (s inbox) KeptEvents(ctx context.Context, eventType string, now time.Time, behind backend.Event) ([]backend.Event, error) {
+func (s inbox) KeptEvents(ctx context.Context, those backend.KeptQuery, now time.Time, behind backend.Event) ([]backend.Event, error) {
 	r := read("inbox_select")
-	r.Equals("EVENT_TYPE", eventType)
+	r.Equals("EVENT_TYPE", those.Type)
+	if those.Unfiled {
+		r.Where("RULE_HASH is null and KEY_HASH is null")
+	}
+	r.Equals("RULE_HASH", those.Rule)
+	r.Equals("KEY_HASH", those.Key)
 	r.Where("EXPIRES_ON_UTC > ?", now.UnixMicro())
 	if behind.Key != "" {
 		at := behind.ReceivedAt.UnixMicro()
 		r.Where("(RECEIVED_ON_UTC > ? or RECEIVED_ON_UTC = ? and EVENT_KEY > ?)", at, at, behind.Key)
 	}
-	r.Order("RECEIVED_ON_UTC, EVENT_KEY", projections.MaxLimit)
+	r.Order("RECEIVED_ON_UTC, EVENT_KEY", cmp.Or(those.Limit, projections.MaxLimit))
 	events, err := sqlite.List[backend.Event](ctx, s.Store, r)
 	return events, wrap("kept events", err)
+}
+
+// FileEvents implements backend.Inbox.
+func (s inbox) FileEvents(ctx context.Context, rule string, events []backend.Filed) error {
+	return wrap("file events", s.Write(ctx, func(t sqlite.Tx) error {
+		for _, e := range events {
+			if _, _, err := t.Exec("inbox_file", rule, e.Key, e.Event); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// FiledOtherwise implements backend.Inbox.
+func (s inbox) FiledOtherwise(ctx context.Context, eventType, rule string) (bool, error) {
+	found, err := sqlite.List[struct {
+		Others int `db:"OTHERS"`
+	}](ctx, s.Store, read("inbox_otherwise", eventType, rule, eventType, rule))
+	return err == nil && found[0].Others > 0, wrap("kept events", err)
 }
 
 // PurgeEvents implements backend.Inbox.

@@ -1,8 +1,10 @@
 package oracle
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/aq"
@@ -30,29 +32,57 @@ func (s inbox) DropEvent(ctx context.Context, key string) error {
 }
 
 func (s inbox) dropEvents(ctx context.Context, keys ...string) error {
+	w := &work{}
+	for _, key := range keys {
+		w.add(nil, "inbox_delete", key)
+	}
+	return s.write(ctx, w)
+}
+
+func (s inbox) write(ctx context.Context, w *work) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.leave()
-	return change(ctx, s.Store, nil, func(session *aq.Session) error {
-		w := &work{}
-		for _, key := range keys {
-			w.add(nil, "inbox_delete", key)
-		}
-		return execute(ctx, session, w, false)
-	})
+	return change(ctx, s.Store, nil, func(session *aq.Session) error { return execute(ctx, session, w, false) })
+}
+
+// FileEvents implements backend.Inbox. Who files them at the same time does it in the
+// same order.
+func (s inbox) FileEvents(ctx context.Context, rule string, events []backend.Filed) error {
+	w := &work{}
+	for _, e := range slices.SortedFunc(slices.Values(events), func(a, b backend.Filed) int { return cmp.Compare(a.Event, b.Event) }) {
+		w.add(nil, "inbox_file", rule, e.Key, e.Event)
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	return wrap("file events", s.write(ctx, w))
+}
+
+// FiledOtherwise implements backend.Inbox.
+func (s inbox) FiledOtherwise(ctx context.Context, eventType, rule string) (bool, error) {
+	found, err := list[struct {
+		Others int `db:"OTHERS"`
+	}](ctx, s.Store, read("inbox_otherwise", eventType, rule, eventType, rule))
+	return err == nil && found[0].Others > 0, wrap("kept events", err)
 }
 
 // KeptEvents implements backend.Inbox.
-func (s inbox) KeptEvents(ctx context.Context, eventType string, now time.Time, behind backend.Event) ([]backend.Event, error) {
+func (s inbox) KeptEvents(ctx context.Context, those backend.KeptQuery, now time.Time, behind backend.Event) ([]backend.Event, error) {
 	r := read("inbox_select")
-	r.Equals("E.EVENT_TYPE", eventType)
+	r.Equals("E.EVENT_TYPE", those.Type)
+	if those.Unfiled {
+		r.Where("E.RULE_HASH is null and E.KEY_HASH is null")
+	}
+	r.Equals("E.RULE_HASH", those.Rule)
+	r.Equals("E.KEY_HASH", those.Key)
 	r.Where("E.EXPIRES_ON_UTC > CAST(? AS TIMESTAMP(6))", stamp(now))
 	if behind.Key != "" {
 		at := stamp(behind.ReceivedAt)
 		r.Where("(E.RECEIVED_ON_UTC > CAST(? AS TIMESTAMP(6)) or E.RECEIVED_ON_UTC = CAST(? AS TIMESTAMP(6)) and E.EVENT_KEY > ?)", at, at, behind.Key)
 	}
-	r.Order("E.RECEIVED_ON_UTC, E.EVENT_KEY", projections.MaxLimit)
+	r.Order("E.RECEIVED_ON_UTC, E.EVENT_KEY", cmp.Or(those.Limit, projections.MaxLimit))
 	events, err := list[backend.Event](ctx, s.Store, r)
 	return events, wrap("kept events", err)
 }

@@ -61,7 +61,7 @@ func asked(ctx context.Context) []func(*Store) (string, error) {
 	}
 	kept := func(kind string, behind backend.Event) func(*Store) (string, error) {
 		return func(s *Store) (string, error) {
-			_, err := inbox{s}.KeptEvents(ctx, kind, at, behind)
+			_, err := inbox{s}.KeptEvents(ctx, backend.KeptQuery{Type: kind}, at, behind)
 			return "events", err
 		}
 	}

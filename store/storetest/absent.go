@@ -23,6 +23,7 @@ var needs = map[string]string{
 	"an event is kept once until it expires":                                  "Inbox",
 	"a kept event has no longer type than its column":                         "Inbox",
 	"kept events come a page at a time, the first received first":             "Inbox",
+	"an event is filed once, and found by its key":                            "Inbox",
 	"queues tell depth and age":                                               "Backlog",
 	"nodes are known while they are on the database":                          "Members",
 	"gaps are counted while they are open":                                    "Backlog",

@@ -16,14 +16,14 @@ var inboxCases = map[string]func(*testCase){
 		again.Body = []byte("{}")
 		k.ok(k.s.Inbox.KeepEvent(k.ctx, again))
 		for eventType, want := range map[string]int{"t": 1, "": 1, "u": 0} {
-			got, err := k.s.Inbox.KeptEvents(k.ctx, eventType, at, backend.Event{})
+			got, err := k.s.Inbox.KeptEvents(k.ctx, backend.KeptQuery{Type: eventType}, at, backend.Event{})
 			k.ok(err)
 			equal(k, len(got), want)
 			if want == 1 {
 				equal(k, got[0], event)
 			}
 		}
-		got, err := k.s.Inbox.KeptEvents(k.ctx, "t", at.Add(time.Hour), backend.Event{})
+		got, err := k.s.Inbox.KeptEvents(k.ctx, backend.KeptQuery{Type: "t"}, at.Add(time.Hour), backend.Event{})
 		k.ok(err)
 		equal(k, len(got), 0)
 		n, err := k.s.Inbox.PurgeEvents(k.ctx, at.Add(time.Hour), 10)
@@ -34,6 +34,44 @@ var inboxCases = map[string]func(*testCase){
 		equal(k, n, 1)
 		k.ok(k.s.Inbox.DropEvent(k.ctx, "k"))
 	},
+	"an event is filed once, and found by its key": func(k *testCase) {
+		keep := func(key, eventType string, after time.Duration) {
+			k.ok(k.s.Inbox.KeepEvent(k.ctx, backend.Event{Key: key, Type: eventType, ReceivedAt: at.Add(after), ExpiresAt: at.Add(time.Hour), Body: []byte("{}")}))
+		}
+		keys := func(those backend.KeptQuery) (keys []string) {
+			got, err := k.s.Inbox.KeptEvents(k.ctx, those, at, backend.Event{})
+			k.ok(err)
+			for _, e := range got {
+				keys = append(keys, e.Key+" "+e.Rule+" "+e.Found)
+			}
+			return keys
+		}
+		otherwise := func(eventType, rule string, want bool) {
+			k.Helper()
+			got, err := k.s.Inbox.FiledOtherwise(k.ctx, eventType, rule)
+			k.ok(err)
+			equal(k, got, want)
+		}
+		for i, key := range []string{"c", "a", "b", "d"} {
+			keep(key, "t", time.Duration(i)*time.Second)
+		}
+		keep("e", "u", 0)
+		otherwise("t", "r", false)
+		k.ok(k.s.Inbox.FileEvents(k.ctx, "r", nil))
+		k.ok(k.s.Inbox.FileEvents(k.ctx, "r", []backend.Filed{{Event: "b", Key: "1"}, {Event: "c", Key: "1"}, {Event: "gone", Key: "1"}, {Event: "a", Key: "2"}}))
+		k.ok(k.s.Inbox.FileEvents(k.ctx, "s", []backend.Filed{{Event: "a", Key: "1"}}))
+		equal(k, keys(backend.KeptQuery{Type: "t", Rule: "r", Key: "1"}), []string{"c r 1", "b r 1"})
+		equal(k, keys(backend.KeptQuery{Type: "t", Rule: "r", Key: "2"}), []string{"a r 2"})
+		equal(k, keys(backend.KeptQuery{Type: "t", Unfiled: true}), []string{"d  "})
+		equal(k, keys(backend.KeptQuery{Type: "t", Limit: 2}), []string{"c r 1", "a r 2"})
+		equal(k, keys(backend.KeptQuery{Type: "t"}), []string{"c r 1", "a r 2", "b r 1", "d  "})
+		otherwise("t", "r", false)
+		otherwise("t", "q", true)
+		otherwise("t", "s", true)
+		otherwise("u", "s", false)
+		keep("a", "t", time.Minute) // it is kept already
+		equal(k, len(keys(backend.KeptQuery{Type: "t", Rule: "r", Key: "2"})), 1)
+	},
 	"kept events come a page at a time, the first received first": func(k *testCase) {
 		const all = projections.MaxLimit + 3
 		for i := range all {
@@ -42,10 +80,10 @@ var inboxCases = map[string]func(*testCase){
 			}))
 		}
 		k.ok(k.s.Inbox.DropEvent(k.ctx, "k-001"))
-		first, err := k.s.Inbox.KeptEvents(k.ctx, "t", at, backend.Event{})
+		first, err := k.s.Inbox.KeptEvents(k.ctx, backend.KeptQuery{Type: "t"}, at, backend.Event{})
 		k.ok(err)
 		equal(k, len(first), projections.MaxLimit)
-		second, err := k.s.Inbox.KeptEvents(k.ctx, "t", at, first[len(first)-1])
+		second, err := k.s.Inbox.KeptEvents(k.ctx, backend.KeptQuery{Type: "t"}, at, first[len(first)-1])
 		k.ok(err)
 		equal(k, len(second), 2)
 		equal(k, []string{first[0].Key, first[1].Key, second[1].Key}, []string{"k-000", "k-002", fmt.Sprintf("k-%03d", all-1)})

@@ -379,47 +379,6 @@ func (s *Store) Unlock(ctx context.Context, name string) error {
 	})
 }
 
-// KeepEvent implements backend.Inbox.
-func (s *Store) KeepEvent(ctx context.Context, e backend.Event) error {
-	return s.update(ctx, func(t *data) error { return t.keep(e) })
-}
-
-// DropEvent implements backend.Inbox.
-func (s *Store) DropEvent(ctx context.Context, key string) error {
-	return s.update(ctx, func(t *data) error { delete(t.inbox, key); return nil })
-}
-
-// KeptEvents implements backend.Inbox.
-func (s *Store) KeptEvents(ctx context.Context, eventType string, now time.Time, behind backend.Event) ([]backend.Event, error) {
-	order := func(a, b backend.Event) int {
-		return cmp.Or(a.ReceivedAt.Compare(b.ReceivedAt), cmp.Compare(a.Key, b.Key))
-	}
-	return view(ctx, s, func(t *data) ([]backend.Event, error) {
-		list := []backend.Event{}
-		for _, e := range slices.SortedFunc(maps.Values(t.inbox), order) {
-			if fits(eventType, e.Type) && e.ExpiresAt.After(now) && (behind.Key == "" || order(e, behind) > 0) && len(list) < projections.MaxLimit && !backend.Full(list) {
-				list = append(list, e)
-			}
-		}
-		return list, nil
-	})
-}
-
-// PurgeEvents implements backend.Inbox.
-func (s *Store) PurgeEvents(ctx context.Context, expiredBefore time.Time, limit int) (int, error) {
-	count := 0
-	err := s.update(ctx, func(t *data) error {
-		for _, e := range slices.SortedFunc(maps.Values(t.inbox), func(a, b backend.Event) int { return a.ExpiresAt.Compare(b.ExpiresAt) }) {
-			if count < limit && e.ExpiresAt.Before(expiredBefore) {
-				delete(t.inbox, e.Key)
-				count++
-			}
-		}
-		return nil
-	})
-	return count, err
-}
-
 // PutDefinitions implements definition.Repository.
 func (s *Store) PutDefinitions(ctx context.Context, records []definition.Record) (created bool, err error) {
 	var c store.Change

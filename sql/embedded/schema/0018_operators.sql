@@ -114,3 +114,8 @@ alter table WF_NODES add column FUNCTIONS text;
 
 -- Instances that have an error: a text is looked for in the words of these alone.
 create index WF_INSTANCES_ERROR on WF_INSTANCES (INSTANCE_NO) where ERROR_TYPE is not null;
+
+-- By which key of which correlation a kept event is found, once one who listens for its type has looked.
+alter table WF_INBOX add column RULE_HASH text;
+alter table WF_INBOX add column KEY_HASH text;
+create index WF_INBOX_FILED on WF_INBOX (EVENT_TYPE, RULE_HASH, KEY_HASH, RECEIVED_ON_UTC, EVENT_KEY);

@@ -322,3 +322,17 @@ ALTER TABLE WF_NODES ADD (FUNCTIONS BLOB)
 /
 COMMENT ON COLUMN WF_NODES.FUNCTIONS IS 'targets to which it performs commands, UTF-8 JSON; null: none'
 /
+
+-- ORA-01430 says that the columns are there already, and ORA-00955 the index.
+PROMPT Aqueduct: kept events are found by what those who listen correlate
+ALTER TABLE WF_INBOX ADD (
+  RULE_HASH VARCHAR2(32 CHAR),
+  KEY_HASH VARCHAR2(32 CHAR)
+)
+/
+COMMENT ON COLUMN WF_INBOX.RULE_HASH IS 'correlation by which KEY_HASH finds it; null: nobody who listens for its type has looked'
+/
+COMMENT ON COLUMN WF_INBOX.KEY_HASH IS 'of the values that it has for that correlation'
+/
+CREATE INDEX WF_INBOX_FILED ON WF_INBOX (EVENT_TYPE, RULE_HASH, KEY_HASH, RECEIVED_ON_UTC, EVENT_KEY)
+/

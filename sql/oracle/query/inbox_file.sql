@@ -1,0 +1,2 @@
+update WF_INBOX set RULE_HASH = :RULE_HASH, KEY_HASH = :KEY_HASH
+where EVENT_KEY = :EVENT_KEY and RULE_HASH is null
