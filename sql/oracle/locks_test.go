@@ -347,6 +347,35 @@ func TestAHeartbeatKeepsNoFunctionsSecret(t *testing.T) {
 	}
 }
 
+// A node that is late, for the database or its own host stood still, is dead to the others:
+// they perform what it has claimed. It does not take from itself what it performs.
+func TestALateNodeDoesNotPerformItsCommandsTwice(t *testing.T) {
+	t.Parallel()
+	place := fresh(t)
+	late := opened(t, Options{DSN: place, Node: "late", Heartbeat: time.Hour})
+	other := opened(t, Options{DSN: place, Node: "other", Heartbeat: time.Hour})
+	c := storetest.Step(&snapshot.Snapshot{InstanceID: "a", Status: snapshot.Running}, "late")
+	if err := late.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := late.db.ExecContext(t.Context(), "update WF_NODES set BEAT_ON_UTC = CAST(:1 AS TIMESTAMP(6)) where NODE = 'late'", stamp(time.Now().Add(-time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []struct {
+		*Store
+		want int
+	}{{late, 0}, {other, 1}} {
+		orphans, err := s.Parts().Nodes.Orphans(t.Context(), 10)
+		if err != nil || orphans != s.want {
+			t.Errorf("%s finds %d orphans, not %d: %v", s.Parts().Nodes.Node(), orphans, s.want, err)
+		}
+		dead, err := sweep(t.Context(), s.db, "node_sweep", "node_delete", s.o.DeadAfter.Seconds(), s.run)
+		if err != nil || int(dead) != s.want {
+			t.Errorf("%s finds %d nodes dead, not %d: %v", s.Parts().Nodes.Node(), dead, s.want, err)
+		}
+	}
+}
+
 // A caller is told at once whose rows are locked; when they are not any more, the same
 // change is written. One of several blocks is all or nothing, too.
 func TestACallerIsToldWhoseRowsAreLocked(t *testing.T) {

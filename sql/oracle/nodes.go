@@ -118,7 +118,7 @@ func (s member) beatOnce(ctx context.Context) error {
 			return err
 		}
 	}
-	dead, err := sweep(ctx, s.db, "node_sweep", "node_delete", s.o.DeadAfter.Seconds())
+	dead, err := sweep(ctx, s.db, "node_sweep", "node_delete", s.o.DeadAfter.Seconds(), s.run) // but for itself, however late it is
 	if err != nil {
 		return err
 	}

@@ -55,9 +55,10 @@ type orphan struct {
 }
 
 // Orphans implements backend.Nodes. A node that was started again under the
-// same name is another run: what the run before claimed is an orphan.
+// same name is another run: what the run before claimed is an orphan. What this run has
+// claimed is none, however late its heartbeat is: it is performed here.
 func (s *Store) Orphans(ctx context.Context, limit int) (int, error) {
-	found, err := list[orphan](ctx, s, read("stream_orphans", s.o.DeadAfter.Seconds(), limit))
+	found, err := list[orphan](ctx, s, read("stream_orphans", s.run, s.o.DeadAfter.Seconds(), limit))
 	if err != nil || len(found) == 0 {
 		return 0, wrap("orphans", err)
 	}

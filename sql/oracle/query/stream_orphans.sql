@@ -1,6 +1,6 @@
 select S.INSTANCE_ID, S.POSITION, S.CLAIMED_BY, S.CLAIMED_RUN, S.ATTEMPTS
 from WF_STREAM S
-where S.CLAIMED_BY is not null and S.PROCESSED = 0
+where S.CLAIMED_BY is not null and S.PROCESSED = 0 and coalesce(S.CLAIMED_RUN, ' ') <> :RUN_ID
   and not exists (select 1 from WF_NODES N where N.RUN_ID = S.CLAIMED_RUN and N.BEAT_ON_UTC > CAST(SYSTIMESTAMP AT TIME ZONE 'UTC' AS TIMESTAMP(6)) - NUMTODSINTERVAL(:DEAD_SECONDS, 'SECOND'))
 order by S.INSTANCE_ID, S.POSITION
 fetch first :ROWS_MAX rows only
