@@ -90,6 +90,7 @@ type Row struct {
 	CPUMicros     float64 `json:"cpuMicros,omitempty"` // of processors, for each workflow or request, in the process that is measured
 
 	CommitsPerWorkflow        float64 `json:"commitsPerWorkflow"`
+	FlushesPerWorkflow        float64 `json:"flushesPerWorkflow,omitempty"` // of the disk, by whatever process; 0 = the host does not say
 	BytesPerInstance          float64 `json:"bytesPerInstance"`
 	MemoryPerInstance         float64 `json:"memoryPerInstance"`
 	IdleTransactionsPerMinute float64 `json:"idleTransactionsPerMinute"`
@@ -213,10 +214,10 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 // table prints the rows for people.
 func table(w io.Writer, rows []Row) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\nworkload\tn\tdone\tseconds\trate/s\tp50 ms\tp95 ms\tp99 ms\tp99.9 ms\tCPU us\tcommits/wf\tbytes/inst\tmem/inst\tidle tx/min\tfloor/s\tratio\tcommit ms\t")
+	fmt.Fprintln(t, "\nworkload\tn\tdone\tseconds\trate/s\tp50 ms\tp95 ms\tp99 ms\tp99.9 ms\tCPU us\tcommits/wf\tflushes/wf\tbytes/inst\tmem/inst\tidle tx/min\tfloor/s\tratio\tcommit ms\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Workload, r.N, r.Completed, r.Seconds,
-			cell(r.RatePerSecond, 0), cell(r.P50Ms, 2), cell(r.P95Ms, 2), cell(r.P99Ms, 2), cell(r.P999Ms, 2), cell(r.CPUMicros, 0), cell(r.CommitsPerWorkflow, 2),
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Workload, r.N, r.Completed, r.Seconds,
+			cell(r.RatePerSecond, 0), cell(r.P50Ms, 2), cell(r.P95Ms, 2), cell(r.P99Ms, 2), cell(r.P999Ms, 2), cell(r.CPUMicros, 0), cell(r.CommitsPerWorkflow, 2), cell(r.FlushesPerWorkflow, 2),
 			cell(r.BytesPerInstance, 0), cell(r.MemoryPerInstance, 0), idleCell(r), cell(r.BaselinePerSecond, 0),
 			cell(r.RatioToBaseline, 2), cell(r.BaselineP50Ms, 2))
 	}
@@ -260,7 +261,7 @@ func (r *Row) percentiles(d []time.Duration) {
 // spending begins to count what workflows cost their store; the result notes it in
 // a row whose number and rate are known.
 func (o *Options) spending(db Database) func(*Row) {
-	commits, calls := o.Transactions(db), Calls{}
+	commits, flushed, calls := o.Transactions(db), flushes(o.Dir), Calls{}
 	if o.Calls != nil {
 		calls = o.Calls(db)
 	}
@@ -268,6 +269,9 @@ func (o *Options) spending(db Database) func(*Row) {
 		workflows := float64(max(r.Completed, 1))
 		r.CommitsPerWorkflow = float64(o.Transactions(db)-commits) / workflows
 		if o.Calls == nil {
+			if flushed >= 0 {
+				r.FlushesPerWorkflow = float64(flushes(o.Dir)-flushed) / workflows
+			}
 			return
 		}
 		now := o.Calls(db)
