@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
+	"github.com/aqueduct-engine/aqueduct/runtime/cache"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/runtime/events"
 	"github.com/aqueduct-engine/aqueduct/runtime/pump"
@@ -17,6 +19,7 @@ type jobs struct {
 	metrics *metrics
 	retries *pump.Retries
 	strays  *strays
+	cache   *cache.Cache
 	inbox   *events.Inbox
 	notices *noticeMetrics
 	discard func(ctx context.Context, deadLetter string) error
@@ -28,7 +31,7 @@ type jobs struct {
 
 func newJobs(r *Runtime) *jobs {
 	return &jobs{
-		Config: &r.Config, metrics: r.metrics, retries: r.retries, strays: r.strays, inbox: r.Inbox, notices: r.notices, discard: r.Discard, giveUp: r.GiveUp,
+		Config: &r.Config, metrics: r.metrics, retries: r.retries, strays: r.strays, cache: r.cache, inbox: r.Inbox, notices: r.notices, discard: r.Discard, giveUp: r.GiveUp,
 		sending: r.sending, dispatcher: r.Dispatcher,
 	}
 }
@@ -51,6 +54,19 @@ func (j *jobs) adopt(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// rest gives memory back when the node has had no turn since it was called last: what was
+// kept for the next turns, and what the collector would keep for a while.
+func (j *jobs) rest(ctx context.Context) error {
+	if !j.cache.Rest() {
+		return nil
+	}
+	defer debug.FreeOSMemory()
+	if j.Store.Caches == nil {
+		return nil
+	}
+	return j.Store.Caches.Shrink(ctx)
 }
 
 // run runs the hosted jobs: adoption at first and when a node has died, by the
@@ -84,6 +100,9 @@ func (j *jobs) run(ctx context.Context) error {
 		case <-strays.C:
 			if err := j.strays.giveBack(ctx); err != nil && ctx.Err() == nil {
 				j.Log.Error("messages that nobody works on could not be looked for", "error", err)
+			}
+			if err := j.rest(ctx); err != nil && ctx.Err() == nil {
+				j.Log.Error("memory could not be given back", "error", err)
 			}
 		case <-retention.C:
 			if err := errors.Join(j.retain(ctx), j.inbox.Forget(ctx)); err != nil && ctx.Err() == nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/memory"
 	"github.com/aqueduct-engine/aqueduct/runtime/admission"
+	"github.com/aqueduct-engine/aqueduct/runtime/cache"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/runtime/events"
 	"github.com/aqueduct-engine/aqueduct/runtime/pump"
@@ -232,6 +233,7 @@ type Runtime struct {
 	key     []byte
 	epoch   int64 // of the database
 	turns   *turn.Decider
+	cache   *cache.Cache
 	metrics *metrics
 	counts  *turnMetrics
 	pace    *pacer
@@ -262,7 +264,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runtime: epoch: %w", err)
 	}
-	r := &Runtime{Config: c, functions: &functions{Config: &c}, key: key, epoch: epoch, strays: newStrays(c.Store.Strays), notices: newNoticeMetrics(), sending: newUnsentMetrics(), counts: newTurnMetrics(&c), steps: newInsides()}
+	r := &Runtime{Config: c, functions: &functions{Config: &c}, key: key, epoch: epoch, strays: newStrays(c.Store.Strays), cache: cache.New(c.CacheBytes), notices: newNoticeMetrics(), sending: newUnsentMetrics(), counts: newTurnMetrics(&c), steps: newInsides()}
 	r.pace, r.metrics, r.retries = newPacer(c.Rates), newMetrics(r), r.retrying()
 	r.turns = turn.New(r.turning())
 	r.Router = events.New(r.routing())

@@ -8,7 +8,6 @@ import (
 	"github.com/aqueduct-engine/aqueduct/correlation"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/problem"
-	"github.com/aqueduct-engine/aqueduct/runtime/cache"
 	"github.com/aqueduct-engine/aqueduct/runtime/dispatch"
 	"github.com/aqueduct-engine/aqueduct/runtime/turn"
 	"github.com/aqueduct-engine/aqueduct/signal"
@@ -58,7 +57,7 @@ func (c *claims) Cancel() { c.dispatcher.Cancel(c.jobs...) }
 func (r *Runtime) turning() turn.Config {
 	return turn.Config{
 		Writer: r.Store.Writer, Joins: r.Store.Joins, Node: r.Store.Nodes.Node(), Definitions: r.Definitions, Memory: r.Memory, Log: r.Log, Now: r.Now,
-		Key: r.key, Epoch: r.epoch, Limits: r.Limits, Engine: r.Engine, Lifecycle: r.Lifecycle, Cache: cache.New(r.CacheBytes),
+		Key: r.key, Epoch: r.epoch, Limits: r.Limits, Engine: r.Engine, Lifecycle: r.Lifecycle, Cache: r.cache,
 		Metrics: r.counts, Room: r.room,
 		Claims:  func() turn.Claims { return &claims{dispatcher: r.Dispatcher} },
 		Blocks:  r.retries.Blocks,

@@ -18,6 +18,7 @@ type Cache struct {
 	size  int
 	order *list.List // front = used last
 	byID  map[string]*list.Element
+	used  bool // since Rest was called
 }
 
 type cached struct {
@@ -59,6 +60,7 @@ func (c *Cache) Release(s *snapshot.Snapshot) { spare.Put(s) }
 func (c *Cache) Put(s *snapshot.Snapshot, encoded int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.used = true
 	e, ok := c.byID[s.InstanceID]
 	switch {
 	case ok && e.Value.(*cached).snap.Version >= s.Version:
@@ -88,6 +90,20 @@ func (c *Cache) Drop(id string) {
 	if e, ok := c.byID[id]; ok {
 		c.remove(e)
 	}
+}
+
+// Rest forgets all when nothing was put since it was called last, and reports whether
+// there was something to forget.
+func (c *Cache) Rest() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	idle := !c.used
+	if c.used = false; !idle || len(c.byID) == 0 {
+		return false
+	}
+	c.order.Init()
+	c.byID, c.size = map[string]*list.Element{}, 0
+	return true
 }
 
 func (c *Cache) remove(e *list.Element) {

@@ -10,6 +10,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/definition/openworkflow"
 	"github.com/aqueduct-engine/aqueduct/engine"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 )
 
 // TestCacheCountsWhatItKeeps: what the cache believes to keep is about what it
@@ -49,5 +50,30 @@ func TestCacheCountsWhatItKeeps(t *testing.T) {
 			t.Logf("inputs of %d bytes: %d bytes a snapshot, counted as %d", size, kept/n, c.size/n)
 		}
 		goruntime.KeepAlive(c)
+	}
+}
+
+// Only who has nothing to do forgets, and then all.
+func TestACacheThatRestsForgets(t *testing.T) {
+	t.Parallel()
+	c := New(1 << 20)
+	if c.Rest() {
+		t.Error("nothing was forgotten")
+	}
+	for _, id := range []string{"a", "b"} {
+		c.Put(&snapshot.Snapshot{InstanceID: id, Version: 1, Status: snapshot.Waiting}, 100)
+	}
+	if c.Rest() || c.Get("a") == nil {
+		t.Error("what was put since is forgotten")
+	}
+	if !c.Rest() || c.Get("a") != nil || c.Get("b") != nil || c.size != 0 {
+		t.Errorf("%d bytes are kept", c.size)
+	}
+	if c.Rest() {
+		t.Error("it is forgotten twice")
+	}
+	c.Put(&snapshot.Snapshot{InstanceID: "a", Version: 2, Status: snapshot.Waiting}, 100)
+	if c.Get("a") == nil {
+		t.Error("it keeps nothing any more")
 	}
 }

@@ -52,8 +52,17 @@ func (s *Store) Parts() backend.Parts {
 		DeadLetters: deadLetters{s.Store}, Notices: notices{s.Store}, Repeats: streams{s.Store}, Identity: identity{s.Store}, Nodes: s, Clock: s, Joins: true, // deliveries are rows: a commit deletes any number
 		Ledger: s, Strays: s.strays, Locks: jobs{s.Store}, Retention: jobs{s.Store}, Overdue: overdue{s.Store}, Inbox: inbox{s.Store}, Backlog: backlog{s.Store}, Prober: s, Members: s,
 		Tokens: people{s.Store}, Audit: people{s.Store}, Functions: backlog{s.Store}, Activities: activities{s.Store}, Moments: activities{s.Store}, Settings: identity{s.Store},
-		Bulk: bulk{s.Store}, Plans: bulk{s.Store},
+		Bulk: bulk{s.Store}, Plans: bulk{s.Store}, Caches: s,
 	}
+}
+
+// Shrink implements backend.Caches: the pages of the writer, which has the most.
+func (s *Store) Shrink(ctx context.Context) error {
+	defer conn.Trim()
+	return wrap("shrink", s.Write(ctx, func(t sqlite.Tx) error {
+		_, _, err := t.Exec("shrink")
+		return err
+	}))
 }
 
 // read begins a reading with a file of query/.

@@ -352,8 +352,15 @@ func TestAHeartbeatKeepsNoFunctionsSecret(t *testing.T) {
 func TestALateNodeDoesNotPerformItsCommandsTwice(t *testing.T) {
 	t.Parallel()
 	place := fresh(t)
-	late := opened(t, Options{DSN: place, Node: "late", Heartbeat: time.Hour})
-	other := opened(t, Options{DSN: place, Node: "other", Heartbeat: time.Hour})
+	silent := func(node string) *Store { // no heartbeat comes
+		s, err := Open(t.Context(), Options{DSN: place, Node: node, Wait: time.Second, Heartbeat: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	late, other := silent("late"), silent("other")
 	c := storetest.Step(&snapshot.Snapshot{InstanceID: "a", Status: snapshot.Running}, "late")
 	if err := late.Commit(t.Context(), c); err != nil {
 		t.Fatal(err)

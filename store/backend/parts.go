@@ -61,6 +61,8 @@ type Parts struct {
 	Activities Activities   // what applications note of instances; nil = they cannot
 	Moments    MomentReader // what has happened, in time; nil = the API does not say
 
+	Caches Caches // a node that rests; nil = the store keeps nothing worth giving back
+
 	Bulk  BulkPlans  // what operators do to many at once; nil = they cannot
 	Plans BulkReader // the API of them; with Bulk
 }
@@ -87,6 +89,12 @@ type Strays interface {
 	// so at the last call, too: one just received is on its way to its worker. It
 	// returns how many. A node that does nothing need not call it.
 	Strays(ctx context.Context, held func(messageID string) bool) (int, error)
+}
+
+// Caches is the memory that a store keeps for what it may be asked again.
+type Caches interface {
+	// Shrink gives it back. A node that has had nothing to do for a while calls it.
+	Shrink(ctx context.Context) error
 }
 
 // TaskStore reads human tasks and gives them out (B10).

@@ -1,0 +1,1 @@
+pragma shrink_memory
