@@ -353,7 +353,7 @@ func TestALateNodeDoesNotPerformItsCommandsTwice(t *testing.T) {
 	t.Parallel()
 	place := fresh(t)
 	silent := func(node string) *Store { // no heartbeat comes
-		s, err := Open(t.Context(), Options{DSN: place, Node: node, Wait: time.Second, Heartbeat: time.Hour})
+		s, err := Open(t.Context(), Options{DSN: place, Node: node, Wait: time.Second, Heartbeat: time.Hour, DeadAfter: 3 * time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -365,7 +365,7 @@ func TestALateNodeDoesNotPerformItsCommandsTwice(t *testing.T) {
 	if err := late.Commit(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := late.db.ExecContext(t.Context(), "update WF_NODES set BEAT_ON_UTC = CAST(:1 AS TIMESTAMP(6)) where NODE = 'late'", stamp(time.Now().Add(-time.Hour))); err != nil {
+	if _, err := late.db.ExecContext(t.Context(), "update WF_NODES set BEAT_ON_UTC = CAST(:1 AS TIMESTAMP(6)) where NODE = 'late'", stamp(time.Now().Add(-24*time.Hour))); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []struct {
