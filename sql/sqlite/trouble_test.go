@@ -334,7 +334,7 @@ func TestTheLogIsBegunAnewBesideReaders(t *testing.T) {
 		})
 	}
 	snap := &snapshot.Snapshot{InstanceID: "a", Status: snapshot.Running, State: snapshot.State{Input: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)}}
-	const bound = 4 * LogPages << 12
+	const bound = 4 * logStep
 	for written := 0; written < 2*bound; written += 1 << 20 {
 		snap.Version++
 		if err := s.Commit(ctx, store.Change{Snapshot: snap}); err != nil {

@@ -166,11 +166,11 @@ func (w *writer) group(first *job) {
 
 // A log of LogPages is copied into the database after each commit, as far as
 // readers allow, and begun anew when nobody reads it. Readers that take turns
-// would let it grow for ever: beyond logMax, and with each LogPages more, the
+// would let it grow for ever: beyond logMax, and with each logStep more, the
 // writer waits for those who read now, who are followed by none in the log.
 const (
 	logMax  = 2 * logStep // what is left of a longer one that is begun anew
-	logStep = LogPages << 12
+	logStep = 64 << 20
 	logWait = 500 * time.Millisecond
 )
 
