@@ -13,6 +13,7 @@ import (
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
+	"github.com/aqueduct-engine/aqueduct/snapshot"
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
@@ -146,6 +147,53 @@ func TestEarlyEventsAreFoundByTheirKey(t *testing.T) {
 		if most := int64(kept + 4*listeners); n.Load() > most {
 			t.Errorf("%d listeners looked at %d events of %d, at most %d expected", listeners, n.Load(), kept, most)
 		}
+	})
+}
+
+// A listen that takes many early events is given each once, however many there are: it is a
+// new wait after each, and looked at all of them then.
+func TestOneListenTakesManyEarlyEvents(t *testing.T) {
+	t.Parallel()
+	many := doc("many", `
+  - all:
+      listen:
+        to:
+          any: [{with: {type: paid}, correlate: {k: {from: .source, expect: '${ .source }'}}}]
+          until: {one: {with: {type: enough}}}
+      output: {as: length}
+`)
+	take := func(t *testing.T, place string, kept int) {
+		var n atomic.Int64
+		node := startSet(t, place, func(c *runtime.Config) {
+			c.EventTTL, c.Store.Inbox = time.Hour, looked{c.Store.Inbox, &n}
+		}, nil, many)
+		for i := range kept {
+			node.event(t, paid(fmt.Sprint("e-", i), i), 0)
+		}
+		node.begin(t, "i", "t/many", map[string]any{"source": "bank"})
+		takes := func(more int) {
+			t.Helper()
+			eventually(t, fmt.Sprint(more, " events"), func() bool {
+				s, err := node.store.Writer.Load(t.Context(), "i")
+				return err == nil && len(s.Branches) == 1 && len(s.Branches[0].Frames) == 2 && len(s.Branches[0].Frames[1].Items) == more
+			})
+		}
+		takes(kept)
+		node.event(t, paid("live", 1), 1)
+		takes(kept + 1)
+		node.event(t, json.RawMessage(`{"specversion":"1.0","id":"stop","source":"bank","type":"enough"}`), 1)
+		if got, want := node.output(t, "i"), fmt.Sprint(kept+1); got != want {
+			t.Errorf("it took %s, not %s", got, want)
+		}
+		// They are filed once, and given once for each look.
+		if looks := int64(2 + kept/100); n.Load() > looks*int64(kept) {
+			t.Errorf("%d events were looked at for %d, at most %d expected", n.Load(), kept, looks*int64(kept))
+		}
+	}
+	testdb.Each(t, func(t *testing.T, fresh func() string) { take(t, fresh(), 150) })
+	t.Run("more than it may buffer", func(t *testing.T) {
+		t.Parallel()
+		take(t, testdb.OnFile(t)(), snapshot.MaxBuffered+100)
 	})
 }
 

@@ -314,7 +314,7 @@ func (r *Runtime) dispatching(m *commandMetrics, n *ackNotes) dispatch.Config {
 // routing wires what becomes of events.
 func (r *Runtime) routing() events.Config {
 	return events.Config{
-		Writer: r.Store.Writer, Waits: r.Store.Waits, Events: r.Store.Inbox, Turns: r.turns, Definitions: r.Definitions, Now: r.Now, TTL: r.EventTTL,
+		Writer: r.Store.Writer, Waits: r.Store.Waits, Events: r.Store.Inbox, Recorded: r.Store.Streams.Recorded, Turns: r.turns, Definitions: r.Definitions, Now: r.Now, TTL: r.EventTTL,
 		Begins: r.begins, Declared: declarations(r.Definitions),
 		Paced: func(headers map[string]string, definition string) (due time.Time) {
 			if causedBy(headers, definition) {

@@ -122,7 +122,7 @@ func (r *Runtime) amend(ctx context.Context, prev *snapshot.Snapshot, out *engin
 		return err
 	}
 	c.Runtime.Due = firstDue(&out.Snapshot)
-	look, err := r.Inbox.Looks(&out.Snapshot, c.Rows)
+	look, err := r.Inbox.Looks(prev, &out.Snapshot, c.Rows)
 	if err != nil {
 		return err
 	}

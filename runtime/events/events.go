@@ -27,6 +27,7 @@ type Config struct {
 	Waits       backend.WaitReader // where events find who waits for them
 	Events      backend.Inbox      // those that are kept
 	Turns       *turn.Decider
+	Recorded    func(ctx context.Context, instance, signalID string) (bool, error) // whether a stream has a signal
 	Definitions turn.Definitions
 	Now         func() time.Time
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -62,9 +63,9 @@ func typesOf(waits []projections.Wait) (types []string) {
 }
 
 // Looks is the message of a commit that begins to wait for events: look what
-// has been kept. A schedule begins nothing for events before it.
-func (b *Inbox) Looks(s *snapshot.Snapshot, rows projections.Rows) ([]store.Send, error) {
-	if b.TTL == 0 || len(rows.Waits) == 0 || s.Schedule != nil {
+// has been kept. A schedule begins nothing for events before it. prev is nil for a start.
+func (b *Inbox) Looks(prev, s *snapshot.Snapshot, rows projections.Rows) ([]store.Send, error) {
+	if b.TTL == 0 || len(rows.Waits) == 0 || s.Schedule != nil || goesOn(prev, s) {
 		return nil, nil
 	}
 	says, err := json.Marshal(look{true, typesOf(rows.Waits)})
@@ -76,6 +77,29 @@ func (b *Inbox) Looks(s *snapshot.Snapshot, rows projections.Rows) ([]store.Send
 		OccurredAt: s.UpdatedAt, Headers: s.Headers, Payload: says,
 	}.Encode()
 	return []store.Send{{Queue: store.Signals, Body: body}}, err
+}
+
+// lookAgain is after how many entries of its stream an instance that goes on waiting looks
+// again: a look gives it snapshot.MaxBuffered events at most, and there may be more.
+const lookAgain = snapshot.MaxBuffered / 2
+
+// goesOn reports whether an instance waits for nothing that it did not wait for before the
+// turn. What was kept when it began to was given to it then, and every event since finds a
+// wait. A listen that takes many events is a new wait after each: it looked each time, and
+// was given all of them anew.
+func goesOn(prev, next *snapshot.Snapshot) bool {
+	if prev == nil || prev.Definition.Alone() != next.Definition.Alone() || prev.Position/lookAgain != next.Position/lookAgain {
+		return false
+	}
+	for i := range next.Waits {
+		w := &next.Waits[i]
+		if w.Kind == snapshot.WaitEvent && !slices.ContainsFunc(prev.Waits, func(p snapshot.Wait) bool {
+			return p.Kind == w.Kind && p.Event == w.Event && p.Pointer == w.Pointer && p.Arm == w.Arm && p.Bound == w.Bound && maps.Equal(p.Key, w.Key)
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // IsLook reports whether a signal to go on is such a message. One of the engine's
@@ -131,6 +155,9 @@ func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope)
 				return err
 			}
 			seen[e.Key] = true
+			if had, err := b.Recorded(ctx, env.InstanceID, e.Key); had || err != nil {
+				return err
+			}
 			given++
 			body, err := signal.Envelope{
 				SignalID: e.Key, InstanceID: env.InstanceID, Type: signal.ExternalSignal, OccurredAt: b.Now(), Headers: env.Headers, Payload: e.Body,
