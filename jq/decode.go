@@ -84,7 +84,8 @@ func (d *decoder) value(depth int) (any, bool) {
 	case '[':
 		return d.array(depth + 1)
 	case '"':
-		return first[any](d.string())
+		s, ok := d.string()
+		return s, ok
 	case 'n':
 		return nil, d.literal("null")
 	case 't':
@@ -92,14 +93,9 @@ func (d *decoder) value(depth int) (any, bool) {
 	case 'f':
 		return false, d.literal("false")
 	default:
-		return first[any](d.number())
+		n, ok := d.number()
+		return n, ok
 	}
-}
-
-// first makes a value of what is read as a type.
-func first[A, T any](v T, ok bool) (A, bool) {
-	a, _ := any(v).(A)
-	return a, ok
 }
 
 func (d *decoder) literal(name string) bool {

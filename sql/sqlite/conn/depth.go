@@ -10,11 +10,11 @@ import (
 // documents could be written, and neither views nor the invariants could read them.
 const maxDepth = 1_000
 
-// deeper is how much deeper it is behind a byte.
+// deeper is by how much it is deeper behind a byte.
 var deeper = [256]int8{'[': 1, '{': 1, ']': -1, '}': -1}
 
 // Readable refuses a document that is nested deeper than SQLite reads. The writer
-// waits for it: nothing in it depends on what a byte is, but for where texts are.
+// waits for it, so it looks up what a byte does, and does not branch for each.
 func Readable(document []byte) error {
 	if bytes.Count(document, []byte{'['})+bytes.Count(document, []byte{'{'}) <= maxDepth {
 		return nil
