@@ -230,8 +230,7 @@ func (d *Dispatcher) finish(ctx context.Context, j *Job, output json.RawMessage,
 	return d.Record.answer(ctx, j, Payload(output), turn.Step, true)
 }
 
-// failed commits that an attempt had no result: the time of the next one, or
-// the end of the command.
+// failed commits that an attempt had no result: when the next one is, or that it is over.
 func (d *Dispatcher) failed(ctx context.Context, j *Job, f *engine.Failure) error {
 	j.unknown, j.open = j.unknown || f.Unknown || f.Open && j.command.Ack > 0, j.open || f.Open
 	delay, again := d.Performer.Backoff(j.failures+1, j.Key)

@@ -75,8 +75,7 @@ func (d *Dispatcher) OnCommand(ctx, stop context.Context, delivery store.Deliver
 	return nil
 }
 
-// Entry is what an instance's stream has at a position; ok is false when that is
-// nothing.
+// Entry is what a stream has at a position; ok is false when that is nothing.
 func (r Record) Entry(ctx context.Context, instance string, position int64) (row projections.Entry, ok bool, err error) {
 	rows, err := r.Streams.Stream(ctx, instance, position-1, 1)
 	if errors.Is(err, store.ErrNotFound) {
@@ -127,6 +126,9 @@ func (j *Job) hold(node, expect string) store.Claim {
 		InstanceID: j.Instance, Position: j.position, Expect: expect, Owner: node, Attempts: j.failures, Error: j.note,
 		Delivered: j.delivered, Deliveries: j.deliveries, Unknown: j.unknown,
 	}
+	if expect == "" {
+		c.ExpectNext = j.nextAt // one that was given up since it was read has none
+	}
 	if j.Counted {
 		c.Attempts++
 	}
@@ -142,8 +144,7 @@ func (r Record) exhausted(ctx context.Context, delivery store.Delivery, j *Job, 
 	})
 }
 
-// giveUp ends a command that will not be performed, by an error for who waits
-// for it, else by a dead letter.
+// giveUp ends a command by an error for who waits for it, else by a dead letter.
 func (r Record) giveUp(ctx context.Context, delivery store.Delivery, j *Job, reason string, e snapshot.Error) error {
 	if j.command.Token == "" {
 		err := delivery.Commit(ctx, r.Abandon(j, store.Claim{ExpectNext: j.nextAt}, reason, e))
