@@ -11,12 +11,16 @@ import (
 // no harm there: the cache has the newer one, or the commit is refused.
 type carrying struct {
 	store.Receiver
-	cache turn.Cache
+	cache  turn.Cache
+	strays *strays
 }
 
 // Receive implements store.Receiver.
 func (c carrying) Receive(ctx context.Context, q store.Queue, arrived func(store.Message)) (store.Delivery, error) {
-	d, err := c.Receiver.Receive(ctx, q, arrived)
+	d, err := c.Receiver.Receive(ctx, q, func(m store.Message) {
+		c.strays.came()
+		arrived(m)
+	})
 	if brought, ok := d.(store.Carrier); ok && err == nil {
 		if snap, encoded := brought.Carried(); snap != nil {
 			c.cache.Put(snap, encoded)

@@ -118,8 +118,12 @@ func TestNoDelayOutlivesTheAge(t *testing.T) {
 		n.rt.Config.AckAge = age
 		n.begin(t, "i", "t/tell", map[string]any{"within": "P2D"})
 		row := n.delivered(t, "i", 1)
-		if row.NextAttemptAt.Sub(row.CreatedAt) > age+time.Second {
-			t.Errorf("the next look is at %s, made at %s", row.NextAttemptAt, row.CreatedAt)
+		over := row.CreatedAt.Add(age)
+		if row.DeliveredAt.After(over) { // on a busy machine
+			over = row.DeliveredAt
+		}
+		if row.NextAttemptAt.After(over.Add(time.Second)) {
+			t.Errorf("the next look is at %s, made at %s, delivered at %s", row.NextAttemptAt, row.CreatedAt, row.DeliveredAt)
 		}
 		n.ack(t, "i", engine.Applied, ack.Ack{Outcome: ack.Retry, Delay: ack.MaxDelay})
 		var page backend.Page[projections.DeadLetter]

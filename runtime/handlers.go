@@ -21,7 +21,7 @@ import (
 // signal to an instance.
 func (r *Runtime) pumping() pump.Config {
 	c := pump.Config{
-		Queue: carrying{r.Store.Queue, r.turns.Cache}, Ledger: r.Store.Ledger, Joins: r.Store.Joins, Streams: r.Store.Streams,
+		Queue: carrying{r.Store.Queue, r.turns.Cache, r.strays}, Ledger: r.Store.Ledger, Joins: r.Store.Joins, Streams: r.Store.Streams,
 		Node: r.Store.Nodes.Node(), Turns: r.turns, Retries: r.retries, Log: r.Log, Now: r.Now,
 		Handlers: map[signal.Type]*pump.Handler{
 			signal.StartRequest: {Alone: r.onStart, Refusal: func(env signal.Envelope, cause error) (store.Send, bool) {

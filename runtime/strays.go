@@ -19,14 +19,21 @@ type strays struct {
 
 	mu    sync.Mutex
 	held  map[store.Delivery]struct{}
-	taken bool // since the last look
-	quiet int  // looks since a delivery was taken
+	some  bool // a message came since the last look
+	quiet int  // looks since one came
 }
 
 func newStrays(store backend.Strays) *strays {
 	return &strays{store: store, given: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "aqueduct_messages_stray_total", Help: "Messages that a node had locked and nobody worked on, given back.",
 	})}
+}
+
+// came notes that this node has locked a message, whether a worker takes it or not.
+func (h *strays) came() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.some = true
 }
 
 // Take implements pump.Hands.
@@ -37,7 +44,6 @@ func (h *strays) Take(d store.Delivery) {
 		h.held = map[store.Delivery]struct{}{}
 	}
 	h.held[d] = struct{}{}
-	h.taken = true
 }
 
 // Leave implements pump.Hands.
@@ -47,13 +53,13 @@ func (h *strays) Leave(d store.Delivery) {
 	delete(h.held, d)
 }
 
-// look returns the ids of what is held. worth is false when nothing was taken
-// for so long that there is nothing new to find.
+// look returns the ids of what is held. worth is false when nothing came for so long
+// that there is nothing new to find.
 func (h *strays) look() (ids map[string]bool, worth bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.quiet++; h.taken {
-		h.taken, h.quiet = false, 0
+	if h.quiet++; h.some {
+		h.some, h.quiet = false, 0
 	}
 	ids = make(map[string]bool, len(h.held))
 	for d := range h.held {
