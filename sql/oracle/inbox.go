@@ -19,7 +19,14 @@ func (s inbox) KeepEvent(ctx context.Context, e backend.Event) error {
 	if err := rows.Fit(e); err != nil {
 		return wrap("keep event", err)
 	}
-	err := runStatement(ctx, s.Store, &op{name: "inbox_insert", args: []any{e.Key, e.Type, stamp(e.ReceivedAt), stamp(e.ExpiresAt), e.Body}})
+	keep := op{name: "inbox_insert", args: []any{e.Key, e.Type, stamp(e.ReceivedAt), stamp(e.ExpiresAt), e.Body}}
+	err := runStatement(ctx, s.Store, &keep)
+	if errors.Is(err, store.ErrDuplicate) { // one that has expired makes room, unless it is purged meanwhile
+		w := &work{}
+		w.add(nil, "inbox_purge", e.Key, stamp(e.ReceivedAt.Add(time.Microsecond))) // what expires when this comes is given to nobody
+		w.ops = append(w.ops, keep)
+		err = s.write(ctx, w)
+	}
 	if errors.Is(err, store.ErrDuplicate) {
 		return nil
 	}
@@ -28,15 +35,7 @@ func (s inbox) KeepEvent(ctx context.Context, e backend.Event) error {
 
 // DropEvent implements backend.Inbox.
 func (s inbox) DropEvent(ctx context.Context, key string) error {
-	return wrap("drop event "+key, s.dropEvents(ctx, key))
-}
-
-func (s inbox) dropEvents(ctx context.Context, keys ...string) error {
-	w := &work{}
-	for _, key := range keys {
-		w.add(nil, "inbox_delete", key)
-	}
-	return s.write(ctx, w)
+	return wrap("drop event "+key, runStatement(ctx, s.Store, &op{name: "inbox_delete", args: []any{key}}))
 }
 
 func (s inbox) write(ctx context.Context, w *work) error {
@@ -87,7 +86,7 @@ func (s inbox) KeptEvents(ctx context.Context, those backend.KeptQuery, now time
 	return events, wrap("kept events", err)
 }
 
-// PurgeEvents implements backend.Inbox.
+// PurgeEvents implements backend.Inbox. One that was kept anew since it was found stays.
 func (s inbox) PurgeEvents(ctx context.Context, expiredBefore time.Time, limit int) (int, error) {
 	found, err := list[struct {
 		Key string `db:"EVENT_KEY"`
@@ -95,13 +94,13 @@ func (s inbox) PurgeEvents(ctx context.Context, expiredBefore time.Time, limit i
 	if err != nil || len(found) == 0 {
 		return 0, wrap("purge events", err)
 	}
-	keys := make([]string, len(found))
-	for i, e := range found {
-		keys[i] = e.Key
+	w := &work{}
+	for _, e := range found {
+		w.add(nil, "inbox_purge", e.Key, stamp(expiredBefore))
 	}
-	passed, err := passingOver(keys, func(keys []string) error { return s.dropEvents(ctx, keys...) })
+	passed, err := passingOver(w.ops, func(ops []op) error { return s.write(ctx, &work{ops: ops}) })
 	if err != nil {
 		return 0, wrap("purge events", err)
 	}
-	return len(keys) - len(passed), nil
+	return len(w.ops) - len(passed), nil
 }

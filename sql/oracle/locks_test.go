@@ -216,7 +216,7 @@ func TestNoStatementWaitsForALock(t *testing.T) {
 	t.Parallel()
 	s := everyRow(t)
 	values := map[string]any{
-		"INSTANCE_ID": "a", "POSITION": int64(2), "TASK_ID": "k", "WAITING_TOKEN": "t", "DEAD_LETTER_ID": "l", "PAYLOAD_ID": "p", "MESSAGE_ID": "m", "EVENT_KEY": "e",
+		"INSTANCE_ID": "a", "POSITION": int64(2), "TASK_ID": "k", "WAITING_TOKEN": "t", "DEAD_LETTER_ID": "l", "PAYLOAD_ID": "p", "MESSAGE_ID": "m", "EVENT_KEY": "e", "EXPIRED_BEFORE": stamp(time.Now()),
 		"TOKEN_ID": "tk", "NAME": "job", "OWNER": "n", "PRESENT_OWNER": "n", "REQUEST_ID": "q", "NODE": "gone", "RUN_ID": "r", "DEAD_SECONDS": 60.0, "AGE_SECONDS": 60.0,
 		"ACTIVITY_ID": "x", "ACTIVITY_VERSION": int64(2),
 		"PLAN_ID": "b", "PLAN_VERSION": int64(2), "HAS_MORE": int64(0), "ITEM_NO": int64(1), "ITEMS_MAX": int64(0), "ITEMS_BELOW": int64(9),

@@ -8,7 +8,7 @@ import (
 // Inbox keeps events that nobody waited for when they came.
 type Inbox interface {
 	// KeepEvent keeps an event; one with its key that is kept already stays as
-	// it is.
+	// it is, unless it has expired when this one is received.
 	KeepEvent(ctx context.Context, e Event) error
 	// DropEvent forgets an event; that it is not there is no error.
 	DropEvent(ctx context.Context, key string) error

@@ -21,6 +21,7 @@ var needs = map[string]string{
 	"what nodes perform is known while they live":                             "Functions",
 	"commands that no node has are counted by target":                         "Functions",
 	"an event is kept once until it expires":                                  "Inbox",
+	"an event that has expired and is still there is kept anew":               "Inbox",
 	"a kept event has no longer type than its column":                         "Inbox",
 	"kept events come a page at a time, the first received first":             "Inbox",
 	"an event is filed once, and found by its key":                            "Inbox",

@@ -34,6 +34,32 @@ var inboxCases = map[string]func(*testCase){
 		equal(k, n, 1)
 		k.ok(k.s.Inbox.DropEvent(k.ctx, "k"))
 	},
+	"an event that has expired and is still there is kept anew": func(k *testCase) {
+		event := backend.Event{Key: "k", Type: "t", ReceivedAt: at, ExpiresAt: at.Add(time.Hour), Body: []byte(`{"a":1}`)}
+		k.ok(k.s.Inbox.KeepEvent(k.ctx, event))
+		k.ok(k.s.Inbox.FileEvents(k.ctx, "r", []backend.Filed{{Event: "k", Key: "1"}}))
+		kept := func(those backend.KeptQuery, now time.Time, want ...backend.Event) {
+			k.Helper()
+			got, err := k.s.Inbox.KeptEvents(k.ctx, those, now, backend.Event{})
+			k.ok(err)
+			equal(k, got, append([]backend.Event{}, want...))
+		}
+		// Before it expires a repetition neither takes its place nor extends it.
+		again := backend.Event{Key: "k", Type: "u", ReceivedAt: at.Add(time.Hour - time.Microsecond), ExpiresAt: at.Add(2 * time.Hour), Body: []byte(`{"b":2}`)}
+		k.ok(k.s.Inbox.KeepEvent(k.ctx, again))
+		filed := event
+		filed.Rule, filed.Found = "r", "1"
+		kept(backend.KeptQuery{}, at, filed)
+		kept(backend.KeptQuery{}, at.Add(time.Hour))
+		// Nobody is given it from then on, and nobody has filed what comes.
+		again.ReceivedAt = at.Add(time.Hour)
+		k.ok(k.s.Inbox.KeepEvent(k.ctx, again))
+		kept(backend.KeptQuery{Type: "t"}, at)
+		kept(backend.KeptQuery{Type: "u", Unfiled: true}, at.Add(time.Hour), again)
+		n, err := k.s.Inbox.PurgeEvents(k.ctx, at.Add(2*time.Hour), 10)
+		k.ok(err)
+		equal(k, n, 0)
+	},
 	"an event is filed once, and found by its key": func(k *testCase) {
 		keep := func(key, eventType string, after time.Duration) {
 			k.ok(k.s.Inbox.KeepEvent(k.ctx, backend.Event{Key: key, Type: eventType, ReceivedAt: at.Add(after), ExpiresAt: at.Add(time.Hour), Body: []byte("{}")}))

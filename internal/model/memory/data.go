@@ -415,7 +415,7 @@ func (t *data) keep(e backend.Event) error {
 	if err := rows.Fit(e); err != nil {
 		return err
 	}
-	if _, ok := t.inbox[e.Key]; !ok {
+	if had, ok := t.inbox[e.Key]; !ok || !had.ExpiresAt.After(e.ReceivedAt) {
 		e.ReceivedAt, e.ExpiresAt, e.Body = micros(e.ReceivedAt), micros(e.ExpiresAt), slices.Clone(e.Body)
 		t.inbox[e.Key] = e
 	}
