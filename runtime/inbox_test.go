@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -28,16 +29,18 @@ func (n *testNode) event(t *testing.T, event json.RawMessage, reaches int) {
 	}
 }
 
+// twiceDoc takes two events, one after the other.
+var twiceDoc = doc("twice", `
+  - first: {listen: {to: {one: {with: {type: paid}}}}}
+  - second: {listen: {to: {one: {with: {type: paid}}}}}
+`)
+
 // TestEarlyEventIsKeptForAWhile is scenario 14, and 13: the same event counts
 // once.
 func TestEarlyEventIsKeptForAWhile(t *testing.T) {
 	t.Parallel()
-	twice := doc("twice", `
-  - first: {listen: {to: {one: {with: {type: paid}}}}}
-  - second: {listen: {to: {one: {with: {type: paid}}}}}
-`)
 	testdb.Each(t, func(t *testing.T, fresh func() string) {
-		n := keeping(t, fresh(), time.Minute, nil, listenDoc, twice)
+		n := keeping(t, fresh(), time.Minute, nil, listenDoc, twiceDoc)
 		n.event(t, paid("1", 7), 0)
 		n.event(t, paid("1", 7), 0)
 		n.begin(t, "other", "t/listen", map[string]any{"order": 8})
@@ -219,6 +222,73 @@ func TestEarlyEventsAreToldInTwoWays(t *testing.T) {
 			if got, want := n.output(t, id), fmt.Sprintf(`[{"order":%d}]`, order); got != want {
 				t.Errorf("%s has %s, not %s", id, got, want)
 			}
+		}
+	})
+}
+
+// What was kept for those who listen later stays kept, whoever waits when it is published again.
+func TestARepetitionTakesNothingThatWasKept(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		n := keeping(t, fresh(), time.Hour, nil, listenDoc, twiceDoc)
+		n.event(t, paid("1", 7), 0)
+		n.begin(t, "first", "t/listen", map[string]any{"order": 7})
+		n.output(t, "first")
+		n.begin(t, "twice", "t/twice", nil)
+		n.settles(t)
+		n.event(t, paid("1", 7), 1) // who waits for the next had this one
+		n.begin(t, "late", "t/listen", map[string]any{"order": 7})
+		if got := n.output(t, "late"); got != `{"order":7}` {
+			t.Errorf("output %s", got)
+		}
+		n.settles(t)
+		if s, err := n.store.Writer.Load(t.Context(), "twice"); err != nil || len(s.Buffer) != 0 {
+			t.Errorf("who had it got it again: %+v, %v", s, err)
+		} else if w, _ := s.Primary(); w.Pointer != "/do/1/second" {
+			t.Errorf("who had it took it again: %+v", w)
+		}
+	})
+}
+
+// unrouted fails to say who waits, once.
+type unrouted struct {
+	backend.WaitReader
+	failed *atomic.Bool
+}
+
+func (u unrouted) WaitSpecs(ctx context.Context, eventType string) ([]string, error) {
+	if u.failed.CompareAndSwap(false, true) {
+		return nil, errors.New("the node dies")
+	}
+	return u.WaitReader.WaitSpecs(ctx, eventType)
+}
+
+// A node that ends between the keeping of an event and the look for its waits has told nobody.
+// Published again it reaches each wait once, and stays for who listens later: what the first
+// had found is not known.
+func TestAnEventThatWasKeptAndNotRoutedComesAgain(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, fresh func() string) {
+		var failed atomic.Bool
+		n := startSet(t, fresh(), func(c *runtime.Config) {
+			c.EventTTL, c.Store.Waits = time.Hour, unrouted{c.Store.Waits, &failed}
+		}, nil, listenDoc, twiceDoc)
+		n.begin(t, "twice", "t/twice", nil)
+		n.settles(t)
+		if _, err := n.rt.PublishEvent(t.Context(), paid("1", 7), nil); err == nil {
+			t.Fatal("no error")
+		}
+		n.event(t, paid("1", 7), 1)
+		n.settles(t)
+		n.event(t, paid("1", 7), 1)
+		n.begin(t, "late", "t/listen", map[string]any{"order": 7})
+		if got := n.output(t, "late"); got != `{"order":7}` {
+			t.Errorf("output %s", got)
+		}
+		n.settles(t)
+		s, err := n.store.Writer.Load(t.Context(), "twice")
+		if w, _ := s.Primary(); err != nil || w.Pointer != "/do/1/second" || len(s.Buffer) != 0 {
+			t.Errorf("after one event, published three times: %+v, %v", s, err)
 		}
 	})
 }

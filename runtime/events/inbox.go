@@ -19,20 +19,20 @@ import (
 	"github.com/aqueduct-engine/aqueduct/store/backend"
 )
 
-// keep stores an event before its waits are looked for.
-func (b *Inbox) keep(ctx context.Context, eventType, key string, event json.RawMessage) error {
+// keep stores an event before its waits are looked for, and reports whether it is kept by that:
+// not, where one that was published before is.
+func (b *Inbox) keep(ctx context.Context, eventType, key string, event json.RawMessage) (bool, error) {
 	if b.TTL == 0 {
-		return nil
+		return false, nil
 	}
 	now := b.Now()
 	return b.Events.KeepEvent(ctx, backend.Event{Key: key, Type: eventType, ReceivedAt: now, ExpiresAt: now.Add(b.TTL), Body: event})
 }
 
-// reached forgets an event for which somebody waited.
+// reached forgets an event that was kept by its publication, and for which somebody waited then.
+// One that was kept before is for who begins to listen, whoever waits when it is published
+// again: nobody waited at first, or a node ended before it had told those who did.
 func (b *Inbox) reached(ctx context.Context, key string, n int) error {
-	if b.TTL == 0 {
-		return nil
-	}
 	if n > 0 {
 		return b.Events.DropEvent(ctx, key)
 	}

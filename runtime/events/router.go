@@ -49,7 +49,8 @@ func (r *Router) PublishEvent(ctx context.Context, event json.RawMessage, header
 		}
 		signalID = signal.Keyed(e.DedupeKey)
 	}
-	if err := r.Inbox.keep(ctx, e.Type, signalID, event); err != nil {
+	kept, err := r.Inbox.keep(ctx, e.Type, signalID, event)
+	if err != nil {
 		return 0, err
 	}
 	sent := reached{}
@@ -61,7 +62,7 @@ func (r *Router) PublishEvent(ctx context.Context, event json.RawMessage, header
 			return sent.instances(), err
 		}
 	}
-	if left != nil {
+	if left != nil || !kept {
 		return sent.instances(), left
 	}
 	return sent.instances(), r.Inbox.reached(ctx, signalID, len(sent))

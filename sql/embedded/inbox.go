@@ -16,14 +16,17 @@ import (
 type inbox struct{ *sqlite.Store }
 
 // KeepEvent implements backend.Inbox.
-func (s inbox) KeepEvent(ctx context.Context, e backend.Event) error {
-	return wrap("keep event "+e.Key, s.Write(ctx, func(t sqlite.Tx) error {
+func (s inbox) KeepEvent(ctx context.Context, e backend.Event) (bool, error) {
+	var n int64
+	err := s.Write(ctx, func(t sqlite.Tx) error {
 		if err := rows.Fit(e); err != nil {
 			return err
 		}
-		_, _, err := t.Exec("inbox_insert", e.Key, e.Type, conn.Micros(e.ReceivedAt), conn.Micros(e.ExpiresAt), e.Body)
+		var err error
+		_, n, err = t.Exec("inbox_insert", e.Key, e.Type, conn.Micros(e.ReceivedAt), conn.Micros(e.ExpiresAt), e.Body)
 		return err
-	}))
+	})
+	return err == nil && n > 0, wrap("keep event "+e.Key, err)
 }
 
 // DropEvent implements backend.Inbox.

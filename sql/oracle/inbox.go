@@ -15,9 +15,9 @@ import (
 )
 
 // KeepEvent implements backend.Inbox.
-func (s inbox) KeepEvent(ctx context.Context, e backend.Event) error {
+func (s inbox) KeepEvent(ctx context.Context, e backend.Event) (bool, error) {
 	if err := rows.Fit(e); err != nil {
-		return wrap("keep event", err)
+		return false, wrap("keep event", err)
 	}
 	keep := op{name: "inbox_insert", args: []any{e.Key, e.Type, stamp(e.ReceivedAt), stamp(e.ExpiresAt), e.Body}}
 	err := runStatement(ctx, s.Store, &keep)
@@ -28,9 +28,9 @@ func (s inbox) KeepEvent(ctx context.Context, e backend.Event) error {
 		err = s.write(ctx, w)
 	}
 	if errors.Is(err, store.ErrDuplicate) {
-		return nil
+		return false, nil
 	}
-	return wrap("keep event "+e.Key, err)
+	return err == nil, wrap("keep event "+e.Key, err)
 }
 
 // DropEvent implements backend.Inbox.

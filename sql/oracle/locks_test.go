@@ -303,7 +303,7 @@ func TestSweepsPassOverLocks(t *testing.T) {
 		if err := s.Commit(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Parts().Inbox.KeepEvent(t.Context(), backend.Event{Key: id, Type: "paid", ReceivedAt: ended, ExpiresAt: ended, Body: []byte("{}")}); err != nil {
+		if _, err := s.Parts().Inbox.KeepEvent(t.Context(), backend.Event{Key: id, Type: "paid", ReceivedAt: ended, ExpiresAt: ended, Body: []byte("{}")}); err != nil {
 			t.Fatal(err)
 		}
 	}

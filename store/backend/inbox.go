@@ -8,8 +8,9 @@ import (
 // Inbox keeps events that nobody waited for when they came.
 type Inbox interface {
 	// KeepEvent keeps an event; one with its key that is kept already stays as
-	// it is, unless it has expired when this one is received.
-	KeepEvent(ctx context.Context, e Event) error
+	// it is, unless it has expired when this one is received. It reports whether this one
+	// was kept.
+	KeepEvent(ctx context.Context, e Event) (bool, error)
 	// DropEvent forgets an event; that it is not there is no error.
 	DropEvent(ctx context.Context, key string) error
 	// KeptEvents returns those events that expire after now, the first received

@@ -411,15 +411,16 @@ func (t *data) append(s *Store, id string, e projections.Entry) error {
 }
 
 // publish adds a version of a definition.
-func (t *data) keep(e backend.Event) error {
+func (t *data) keep(e backend.Event) (kept bool, err error) {
 	if err := rows.Fit(e); err != nil {
-		return err
+		return false, err
 	}
-	if had, ok := t.inbox[e.Key]; !ok || !had.ExpiresAt.After(e.ReceivedAt) {
-		e.ReceivedAt, e.ExpiresAt, e.Body = micros(e.ReceivedAt), micros(e.ExpiresAt), slices.Clone(e.Body)
-		t.inbox[e.Key] = e
+	e.ReceivedAt, e.ExpiresAt, e.Body = micros(e.ReceivedAt), micros(e.ExpiresAt), slices.Clone(e.Body)
+	if had, ok := t.inbox[e.Key]; ok && had.ExpiresAt.After(e.ReceivedAt) {
+		return false, nil
 	}
-	return nil
+	t.inbox[e.Key] = e
+	return true, nil
 }
 
 func (t *data) publish(r *store.Definition) error {

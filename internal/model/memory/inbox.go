@@ -12,8 +12,9 @@ import (
 )
 
 // KeepEvent implements backend.Inbox.
-func (s *Store) KeepEvent(ctx context.Context, e backend.Event) error {
-	return s.update(ctx, func(t *data) error { return t.keep(e) })
+func (s *Store) KeepEvent(ctx context.Context, e backend.Event) (kept bool, err error) {
+	err = s.update(ctx, func(t *data) error { kept, err = t.keep(e); return err })
+	return kept, err
 }
 
 // DropEvent implements backend.Inbox.
