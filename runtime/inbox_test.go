@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aqueduct-engine/aqueduct/internal/testdb"
+	"github.com/aqueduct-engine/aqueduct/projections"
 	"github.com/aqueduct-engine/aqueduct/runtime"
 	"github.com/aqueduct-engine/aqueduct/signal"
 	"github.com/aqueduct-engine/aqueduct/snapshot"
@@ -290,5 +291,54 @@ func TestAnEventThatWasKeptAndNotRoutedComesAgain(t *testing.T) {
 		if w, _ := s.Primary(); err != nil || w.Pointer != "/do/1/second" || len(s.Buffer) != 0 {
 			t.Errorf("after one event, published three times: %+v, %v", s, err)
 		}
+	})
+}
+
+// A listen for events of several types is given those that came before it in the order in which
+// they came, whatever the order of its filters, and over more than a page of each.
+func TestEarlyEventsOfSeveralTypesComeInTheirOrder(t *testing.T) {
+	t.Parallel()
+	one := doc("one", `
+  - all: {listen: {to: {any: [{with: {type: c}}, {with: {type: a}}, {with: {type: b}}]}}}
+`)
+	many := doc("many", `
+  - all:
+      listen:
+        to:
+          any: [{with: {type: c}}, {with: {type: a}}, {with: {type: b}}]
+          until: {one: {with: {type: enough}}}
+`)
+	of := func(eventType string, no int) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"specversion":"1.0","id":"%d","source":"s","type":"%s","data":%d}`, no, eventType, no))
+	}
+	give := func(t *testing.T, place string, kept int) {
+		n := keeping(t, place, time.Hour, nil, one, many)
+		var want []int
+		for i := range kept {
+			n.event(t, of([]string{"a", "b", "c"}[i%3], i), 0)
+			want = append(want, i)
+		}
+		n.begin(t, "one", "t/one", nil)
+		if got := n.output(t, "one"); got != "[0]" {
+			t.Errorf("the first that came is not %s", got)
+		}
+		n.begin(t, "many", "t/many", nil)
+		eventually(t, "all", func() bool {
+			s, err := n.store.Writer.Load(t.Context(), "many")
+			return err == nil && len(s.Branches) == 1 && len(s.Branches[0].Frames) == 2 && len(s.Branches[0].Frames[1].Items) == kept
+		})
+		n.event(t, of("enough", kept), 1)
+		all, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := n.output(t, "many"); got != string(all) {
+			t.Errorf("they came as %s", got)
+		}
+	}
+	testdb.Each(t, func(t *testing.T, fresh func() string) { give(t, fresh(), 12) })
+	t.Run("more than a page of each", func(t *testing.T) {
+		t.Parallel()
+		give(t, testdb.OnFile(t)(), projections.MaxLimit+100)
 	})
 }

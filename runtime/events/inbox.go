@@ -1,10 +1,12 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -130,54 +132,66 @@ func (b *Inbox) Look(ctx context.Context, d store.Delivery, env signal.Envelope)
 	if err != nil {
 		return err
 	}
+	asked, err := b.asked(ctx, def, snap.Waits)
+	if err != nil {
+		return err
+	}
 	var sends []store.Send
-	bytes, given := 0, 0
-	seen := map[string]bool{}
-	for _, w := range snap.Waits {
+	bytes, given, seen := 0, 0, map[string]bool{}
+	for e, err := range b.inOrder(ctx, asked) {
+		if err != nil {
+			return err
+		}
+		if seen[e.Key] {
+			continue
+		}
+		if ok, err := waitsFor(def, snap, e.Body); err != nil {
+			return err
+		} else if !ok {
+			continue
+		}
+		seen[e.Key] = true
+		if had, err := b.Recorded(ctx, env.InstanceID, e.Key); err != nil {
+			return err
+		} else if had {
+			continue
+		}
+		body, err := signal.Envelope{
+			SignalID: e.Key, InstanceID: env.InstanceID, Type: signal.ExternalSignal, OccurredAt: b.Now(), Headers: env.Headers, Payload: e.Body,
+		}.Encode()
+		if err != nil {
+			return err
+		}
+		sends = append(sends, store.Send{Queue: store.Signals, Body: body})
+		if given++; given == snapshot.MaxBuffered {
+			break
+		}
+		if bytes += len(body); bytes < eventBytes {
+			continue
+		}
+		if err := b.Writer.Commit(ctx, store.Change{Send: sends}); err != nil { // who is told again has it already
+			return err
+		}
+		sends, bytes = nil, 0
+	}
+	return d.Commit(ctx, store.Change{Send: sends})
+}
+
+// asked are the kept events that the waits of an instance may be for.
+func (b *Inbox) asked(ctx context.Context, def engine.Definition, waits []snapshot.Wait) (asked []backend.KeptQuery, err error) {
+	for _, w := range waits {
 		if w.Kind != snapshot.WaitEvent {
 			continue
 		}
 		those, err := b.those(ctx, def, w)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if asked := those.Type + "\x00" + those.Rule + "\x00" + those.Key; seen[asked] {
-			continue
-		} else {
-			seen[asked] = true
-		}
-		err = b.eachKept(ctx, those, func(e backend.Event) error {
-			if seen[e.Key] || given >= snapshot.MaxBuffered {
-				return nil
-			}
-			ok, err := waitsFor(def, snap, e.Body)
-			if err != nil || !ok {
-				return err
-			}
-			seen[e.Key] = true
-			if had, err := b.Recorded(ctx, env.InstanceID, e.Key); had || err != nil {
-				return err
-			}
-			given++
-			body, err := signal.Envelope{
-				SignalID: e.Key, InstanceID: env.InstanceID, Type: signal.ExternalSignal, OccurredAt: b.Now(), Headers: env.Headers, Payload: e.Body,
-			}.Encode()
-			if err != nil {
-				return err
-			}
-			sends = append(sends, store.Send{Queue: store.Signals, Body: body})
-			if bytes += len(body); bytes < eventBytes {
-				return nil
-			}
-			change := store.Change{Send: sends}
-			sends, bytes = nil, 0
-			return b.Writer.Commit(ctx, change) // who is told again has it already
-		})
-		if err != nil {
-			return err
+		if !slices.Contains(asked, those) {
+			asked = append(asked, those)
 		}
 	}
-	return d.Commit(ctx, store.Change{Send: sends})
+	return asked, nil
 }
 
 // mayHave says whether there may be an event for whom a message to look is: not, where none of
@@ -252,12 +266,15 @@ func (b *Inbox) file(ctx context.Context, def engine.Definition, w snapshot.Wait
 	if page, err := b.Events.KeptEvents(ctx, free, b.Now(), backend.Event{}); err != nil || len(page) == 0 {
 		return err
 	}
-	free.Limit = 0
+	free.Limit = projections.MaxLimit
 	b.filing.Lock()
 	defer b.filing.Unlock()
-	return b.pages(ctx, free, func(page []backend.Event) error {
-		filed := make([]backend.Filed, len(page))
-		for i, e := range page {
+	for k := (kept{those: free}); ; k.page = nil {
+		if err := b.fill(ctx, &k); err != nil || len(k.page) == 0 {
+			return err
+		}
+		filed := make([]backend.Filed, len(k.page))
+		for i, e := range k.page {
 			filed[i] = backend.Filed{Event: e.Key, Key: unmatched}
 			key, ok, err := def.Correlate(w.Pointer, w.Arm, w.Bound, e.Body)
 			if err != nil {
@@ -267,41 +284,66 @@ func (b *Inbox) file(ctx context.Context, def engine.Definition, w snapshot.Wait
 				filed[i].Key = correlation.KeyHash(key)
 			}
 		}
-		return b.Events.FileEvents(ctx, rule, filed)
-	})
-}
-
-// eachKept calls f with every kept event that is asked for.
-func (b *Inbox) eachKept(ctx context.Context, those backend.KeptQuery, f func(backend.Event) error) error {
-	return b.pages(ctx, those, func(page []backend.Event) error {
-		for _, e := range page {
-			if err := f(e); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// pages calls f with the kept events that are asked for, a page at a time.
-func (b *Inbox) pages(ctx context.Context, those backend.KeptQuery, f func([]backend.Event) error) error {
-	var last backend.Event
-	for {
-		page, err := b.Events.KeptEvents(ctx, those, b.Now(), last)
-		if err != nil {
+		if err := b.Events.FileEvents(ctx, rule, filed); err != nil {
 			return err
-		}
-		if len(page) == 0 {
-			return nil
-		}
-		last = page[len(page)-1]
-		if err := f(page); err != nil {
-			return err
-		}
-		if len(page) < projections.MaxLimit && !backend.Full(page) {
-			return nil
 		}
 	}
+}
+
+// inOrder are the kept events that are asked for in any of several ways, in the order in which
+// they came: which of its filters a listen names first is no matter.
+func (b *Inbox) inOrder(ctx context.Context, asked []backend.KeptQuery) iter.Seq2[backend.Event, error] {
+	return func(yield func(backend.Event, error) bool) {
+		lists := make([]kept, len(asked))
+		for i, those := range asked {
+			those.Limit = max(projections.MaxLimit/len(asked), 1) // of all together a page is in memory
+			lists[i].those = those
+		}
+		for {
+			var next *kept
+			for i := range lists {
+				l := &lists[i]
+				if err := b.fill(ctx, l); err != nil {
+					yield(backend.Event{}, err)
+					return
+				}
+				if len(l.page) > 0 && (next == nil || earlier(l.page[0], next.page[0])) {
+					next = l
+				}
+			}
+			if next == nil || !yield(next.page[0], nil) {
+				return
+			}
+			next.page = next.page[1:]
+		}
+	}
+}
+
+func earlier(a, b backend.Event) bool {
+	return cmp.Or(a.ReceivedAt.Compare(b.ReceivedAt), cmp.Compare(a.Key, b.Key)) < 0
+}
+
+// kept are events that are asked for, a page at a time.
+type kept struct {
+	those backend.KeptQuery
+	page  []backend.Event // what is left of it
+	last  backend.Event   // of the page
+	over  bool            // behind the page is none
+}
+
+// fill reads the next page where nothing is left of one.
+func (b *Inbox) fill(ctx context.Context, k *kept) error {
+	if len(k.page) > 0 || k.over {
+		return nil
+	}
+	page, err := b.Events.KeptEvents(ctx, k.those, b.Now(), k.last)
+	if err != nil {
+		return err
+	}
+	if k.page, k.over = page, len(page) < k.those.Limit && !backend.Full(page); len(page) > 0 {
+		k.last = page[len(page)-1]
+	}
+	return nil
 }
 
 // waitsFor reports whether one of the waits of an instance is for an event.
